@@ -1,0 +1,39 @@
+/* stoker/codec.h - from the bytes of one sample to its row.
+ *
+ * A codec is a constant table of functions. The loader opens one state per
+ * worker and codec, so decode() never shares scratch between threads.
+ */
+#ifndef STOKER_CODEC_H
+#define STOKER_CODEC_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stoker/error.h>
+
+STOKER_BEGIN_DECLS
+
+/* What decode() is given. */
+typedef struct stoker_encoded {
+    const uint8_t *bytes;  /* the sample as stored; NULL when size is 0 */
+    size_t         size;   /* bytes */
+    uint64_t       sample; /* sample id: a generated set draws its row from this */
+} stoker_encoded;
+
+typedef struct stoker_codec {
+    const char *name;  /* "raw", "png", ...; static */
+    const void *self;  /* handed to each call; may be NULL */
+
+    /* Make the scratch of one worker. Optional: NULL = the codec needs none. */
+    int (*open)(const void *self, void **scratch);
+    void (*close)(const void *self, void *scratch);
+
+    /* Write exactly row_bytes bytes to row: elements in host byte order, channels
+     * last. Called from many threads, each with its own scratch. On failure return
+     * a stoker_err, set error->message if there is more to say than the code does,
+     * and leave any bytes in row. Must not allocate after open. */
+    int (*decode)(const void *self, void *scratch, const stoker_encoded *in, void *row,
+                  size_t row_bytes, stoker_error *error);
+} stoker_codec;
+
+STOKER_END_DECLS
+#endif

@@ -1,0 +1,127 @@
+/* stoker/dataset.h - where the bytes of each sample are.
+ *
+ * A data set knows how many samples there are, what one looks like, and in which
+ * extent of which file sample i lies. It reads no samples itself: the loader does.
+ *
+ * Threads  A data set is immutable once open: any number of loaders and threads
+ *          may use it. Close it after the last loader that uses it.
+ */
+#ifndef STOKER_DATASET_H
+#define STOKER_DATASET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stoker/codec.h>
+#include <stoker/error.h>
+#include <stoker/tensor.h>
+
+STOKER_BEGIN_DECLS
+
+typedef struct stoker_dataset stoker_dataset;
+
+typedef struct stoker_dataset_options {
+    const char   *split;     /* "train", "test", ...; NULL = the format's first split */
+    uint64_t      max_bytes; /* most memory an unpacked file may take; 0 = 16 GiB */
+    stoker_error *error;     /* filled in when opening fails; NULL = not wanted */
+} stoker_dataset_options;
+
+/* Open the data set named by spec: "mnist:DIR", "idx:IMAGES[,LABELS]",
+ * "synth:digits?count=60000", "synth:bytes?count=1000&shape=28x28", or a plain path, recognised by looking at it.
+ * options may be NULL. On success *out belongs to the caller, who gives it to
+ * stoker_dataset_close(); on failure *out is untouched. */
+STOKER_API int stoker_dataset_open(stoker_dataset **out, const char *spec,
+                                   const stoker_dataset_options *options);
+
+/* Close it and set *dataset to NULL. NULL and a pointer to NULL are allowed. */
+STOKER_API void stoker_dataset_close(stoker_dataset **dataset);
+
+/* What a data set is, in numbers. */
+typedef struct stoker_dataset_info {
+    uint64_t     count;                  /* samples, >= 1 */
+    stoker_dtype dtype;                  /* element type of a row */
+    uint32_t     rank;                   /* axes of one sample, 0..STOKER_RANK_MAX - 1 */
+    uint64_t     shape[STOKER_RANK_MAX]; /* of one sample; images are height, width, channels */
+    bool         is_image;               /* the axes are height, width, channels */
+    stoker_dtype label_dtype;            /* STOKER_INT64, STOKER_FLOAT32, or NONE: no labels */
+    uint32_t     class_count;            /* labels are 0..class_count - 1; 0 = unknown */
+    uint32_t     file_count;             /* files that extents may name */
+    uint32_t     encoded_bytes_max;      /* longest extent of any sample in a file */
+    bool         dense;                  /* all samples are raw rows of file 0, one after the other */
+} stoker_dataset_info;
+
+/* Where the bytes of a sample are. Three kinds, tried in this order:
+ *   memory != NULL   they lie there, in memory that the data set owns
+ *   bytes == 0       there are none: the codec makes the row from the sample id
+ *   otherwise        read `bytes` bytes of file number `file` at `offset` */
+typedef struct stoker_extent {
+    const void *memory;
+    uint64_t    offset;
+    uint32_t    bytes;
+    uint32_t    file;
+} stoker_extent;
+
+typedef union stoker_label {
+    int64_t index; /* label_dtype STOKER_INT64 */
+    float   value; /* label_dtype STOKER_FLOAT32 */
+} stoker_label;
+
+typedef struct stoker_sample {
+    stoker_extent       extent;
+    const stoker_codec *codec; /* NULL = raw: the bytes are the row */
+    stoker_label        label;
+} stoker_sample;
+
+typedef struct stoker_file {
+    const char *path; /* for messages; owned by the data set */
+    int         fd;   /* open for reading, owned by the data set */
+    uint64_t    size; /* bytes when opened */
+} stoker_file;
+
+/* The callbacks of a data set. A user's own set is these few functions. All are
+ * called from many threads at once and must not change what self shows. */
+typedef struct stoker_dataset_ops {
+    const char *name; /* "mnist"; static */
+
+    /* Fill *out; called once, by stoker_dataset_create. */
+    int (*describe)(const void *self, stoker_dataset_info *out);
+
+    /* Locate `count` samples; every ids[i] < info.count. Fill all of out[0..count).
+     * Must not allocate, lock or read: it stands on the hot road. */
+    int (*locate)(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+                  stoker_error *error);
+
+    /* File number `file` < info.file_count. Optional when file_count is 0. */
+    int (*file)(const void *self, uint32_t file, stoker_file *out);
+
+    /* Free self. Optional. */
+    void (*destroy)(void *self);
+} stoker_dataset_ops;
+
+/* Make a data set of your own. On success *out owns self (destroy is called by
+ * close); on failure self stays the caller's and *out is untouched. ops must
+ * outlive the data set. Errors: STOKER_EINVAL (a callback is missing, or what
+ * describe() said is not consistent), STOKER_EEMPTY, STOKER_ENOMEM. */
+STOKER_API int stoker_dataset_create(stoker_dataset **out, const stoker_dataset_ops *ops,
+                                     void *self);
+
+STOKER_API const stoker_dataset_info *stoker_dataset_get_info(const stoker_dataset *dataset);
+
+/* "mnist", "idx", ...: the format's name. */
+STOKER_API const char *stoker_dataset_name(const stoker_dataset *dataset);
+
+/* Bytes of one decoded row as stored: elements x element size. */
+STOKER_API size_t stoker_dataset_row_bytes(const stoker_dataset *dataset);
+
+/* Locate one sample; see stoker_dataset_ops.locate. STOKER_EINVAL if id >= count. */
+STOKER_API int stoker_dataset_locate(const stoker_dataset *dataset, uint64_t id,
+                                     stoker_sample *out, stoker_error *error);
+
+/* Read and decode one sample now, in this thread, by plain pread: for looking at
+ * data and for checking a loader. row takes stoker_dataset_row_bytes() bytes;
+ * label may be NULL. May allocate. Errors as the loader's. */
+STOKER_API int stoker_dataset_read(const stoker_dataset *dataset, uint64_t id, void *row,
+                                   size_t row_bytes, stoker_label *label, stoker_error *error);
+
+STOKER_END_DECLS
+#endif

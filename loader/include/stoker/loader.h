@@ -1,0 +1,168 @@
+/* stoker/loader.h - batches in order, prepared ahead by worker threads.
+ *
+ * Lifetime  create, then { next, release } per batch, then destroy.
+ * Threads   One consumer thread per loader calls next, release and state;
+ *           stoker_loader_stats() may be called from any thread at any time.
+ * Order     A pure function of (seed, epoch, position): the number of workers, the
+ *           reader, the cache and the prefetch depth never change a byte.
+ * fork()    The loader stays with the parent: in the child every call answers
+ *           STOKER_EFORKED, and destroy only forgets.
+ */
+#ifndef STOKER_LOADER_H
+#define STOKER_LOADER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stoker/dataset.h>
+#include <stoker/error.h>
+#include <stoker/reader.h>
+#include <stoker/tensor.h>
+
+STOKER_BEGIN_DECLS
+
+typedef struct stoker_loader stoker_loader;
+
+enum {
+    STOKER_WORKERS_AUTO = -1, /* tuned while running */
+    STOKER_WORKERS_MAX = 256,
+    STOKER_BATCH_MAX = 65536,
+    STOKER_PREFETCH_MAX = 64,
+    STOKER_READ_DEPTH_MAX = 1024
+};
+
+typedef enum stoker_switch { STOKER_AUTO = 0, STOKER_ON = 1, STOKER_OFF = 2 } stoker_switch;
+
+typedef enum stoker_device {
+    STOKER_DEVICE_AUTO = 0, /* the first GPU, else the CPU */
+    STOKER_DEVICE_CPU = 1
+} stoker_device;
+
+/* What is kept in memory after its first use. */
+typedef enum stoker_cache {
+    STOKER_CACHE_AUTO = 0,    /* decoded if it fits in cache_bytes, else encoded, else none */
+    STOKER_CACHE_NONE = 1,    /* read every sample every time */
+    STOKER_CACHE_ENCODED = 2, /* samples as stored; what fits, for good */
+    STOKER_CACHE_DECODED = 3  /* rows; what fits, for good */
+} stoker_cache;
+
+typedef enum stoker_on_bad {
+    STOKER_BAD_FAIL = 0,      /* next returns the sample's error */
+    STOKER_BAD_SKIP = 1,      /* the batch comes without it: count is smaller */
+    STOKER_BAD_SUBSTITUTE = 2 /* another sample, drawn from (seed, epoch, position), stands in */
+} stoker_on_bad;
+
+/* Where an order stands: a token to store beside a checkpoint. Same bytes on every
+ * machine. It does not depend on workers, prefetch or cache; batch size and world
+ * size may differ on resume. */
+typedef struct stoker_state {
+    uint8_t bytes[64];
+} stoker_state;
+
+/* Start from STOKER_LOADER_OPTIONS_INIT and change what you need. */
+typedef struct stoker_loader_options {
+    size_t   struct_size;      /* set by STOKER_LOADER_OPTIONS_INIT; checked by create */
+    uint64_t seed;             /* same seed, same order; default 0 */
+    uint32_t batch_size;       /* samples per batch and rank, 1..65536; default 64 */
+    int32_t  num_workers;      /* 1..256 threads; 0 = in the caller's thread;
+                                  default STOKER_WORKERS_AUTO */
+    uint32_t prefetch_batches; /* slots in the ring: batches ahead and lent, 2..64;
+                                  default 0 = choose */
+    uint32_t read_depth;       /* reads in flight per worker, 1..1024; default 0 = choose */
+    int32_t  timeout_ms;       /* longest wait in next, milliseconds; default -1 = no limit */
+    uint64_t epochs;           /* epochs until STOKER_FINISHED; default 0 = endless */
+    bool     shuffle;          /* a new order each epoch; default false: 0, 1, 2, ... */
+    bool     drop_last;        /* leave out an incomplete last batch; default false */
+    stoker_device device;      /* default STOKER_DEVICE_AUTO */
+    stoker_switch pin_memory;  /* page-lock the slots. ON: an error if that fails.
+                                  Default AUTO: lock if allowed, stats say whether */
+    bool          non_blocking;/* copies to a device do not wait on the host; default true */
+    stoker_cache  cache;       /* default STOKER_CACHE_AUTO */
+    uint64_t      cache_bytes; /* most memory the cache may take; default 0 = half of what
+                                  is available at create */
+
+    stoker_dtype  dtype;       /* element type of images; default NONE = as stored.
+                                  FLOAT32, FLOAT16, BFLOAT16 convert; see scale */
+    stoker_layout layout;      /* of images: NHWC (default) or NCHW */
+    float         scale;       /* float types get value * scale, then (. - mean) / std;
+                                  default 0 = 1/255 for uint8 data, else 1 */
+    const float  *mean;        /* per channel; NULL (default) = 0. Copied by create */
+    const float  *std;         /* per channel, > 0; NULL (default) = 1. Copied by create */
+    uint32_t      mean_count;  /* values in mean and in std: 1 for all channels, or as many as
+                                  there are channels; default 0 = neither is given */
+
+    uint32_t rank;             /* this process's share of every epoch, < world_size; default 0 */
+    uint32_t world_size;       /* processes that share the epochs, 1..2^20; default 0 = 1 */
+
+    stoker_on_bad on_bad_sample;   /* default STOKER_BAD_FAIL */
+    uint64_t      max_bad_samples; /* more of them end the run with STOKER_EBADSAMPLES;
+                                      default 0 = no limit; unused with FAIL */
+
+    const stoker_state  *resume; /* go on after this state; NULL (default) = from the start */
+    const stoker_reader *reader; /* a reader of your own; NULL (default) = choose: what
+                                    STOKER_READER names (uring, pread, null), else io_uring
+                                    if it works here, else pread */
+    stoker_error        *error;  /* filled in when create fails; NULL (default) = not wanted */
+} stoker_loader_options;
+
+#define STOKER_LOADER_OPTIONS_INIT                                                                 \
+    {                                                                                              \
+        .struct_size = sizeof(stoker_loader_options), .batch_size = 64,                            \
+        .num_workers = STOKER_WORKERS_AUTO, .timeout_ms = -1, .non_blocking = true                 \
+    }
+
+/* One batch, borrowed from the loader until it is released. */
+typedef struct stoker_batch {
+    stoker_tensor   images; /* [count, ...]; shape as the data set's, in options.layout */
+    stoker_tensor   labels; /* [count]; dtype NONE and data NULL if there are no labels */
+    const uint64_t *ids;    /* [count] sample ids */
+    uint32_t        count;  /* samples; batch_size but in an epoch's last batch, or after skips.
+                               May be 0 there: every rank gets the same number of batches */
+    uint64_t        epoch;  /* 0, 1, ... */
+    uint64_t        index;  /* of the batch in its epoch */
+    stoker_loader  *loader; /* private */
+    uint64_t        turn;   /* private */
+} stoker_batch;
+
+/* Check the options, take all memory, start the workers. dataset must outlive the
+ * loader. On success *out belongs to the caller; on failure it is untouched,
+ * nothing is left behind, and options->error tells why.
+ * Errors: STOKER_EINVAL (an option; the message names it), EBATCH (batch_size is larger
+ * than the data set), ETYPE, ENOMEM, EPIN, ETHREAD, EREADER, EDEVICE, ESTATE. */
+STOKER_API int stoker_loader_create(stoker_loader **out, const stoker_dataset *dataset,
+                                    const stoker_loader_options *options);
+
+/* Borrow the next batch. Waits at most options.timeout_ms.
+ * Returns STOKER_OK; STOKER_EPOCH_END once after each epoch's last batch;
+ * STOKER_FINISHED after options.epochs epochs, again and again; STOKER_ETIMEDOUT
+ * (try again, nothing is lost); STOKER_EBUSY (all slots are lent); STOKER_EFORKED; or the first
+ * error of a stage, from then on the same one. *batch is written only on STOKER_OK.
+ * Several batches may be held at once, fewer than prefetch_batches. */
+STOKER_API int stoker_loader_next(stoker_loader *loader, stoker_batch *batch);
+
+/* Hand a batch back; its pointers are dead then, and *batch is zeroed. Batches may be
+ * released in any order. NULL and a zeroed batch are allowed: nothing happens. */
+STOKER_API void stoker_batch_release(stoker_batch *batch);
+
+/* Stop and join every worker, free everything, set *loader to NULL. NULL and a pointer
+ * to NULL are allowed. Batches still lent are dead after it. Waits for reads in flight
+ * at most 5 seconds; what a stuck device still owns then is leaked, never freed. */
+STOKER_API void stoker_loader_destroy(stoker_loader **loader);
+
+/* The first error of this loader, or NULL if there was none. Valid until destroy. */
+STOKER_API const stoker_error *stoker_loader_error(const stoker_loader *loader);
+
+/* The state after the last batch that next delivered. Consumer thread. */
+STOKER_API int stoker_loader_state(const stoker_loader *loader, stoker_state *out);
+
+/* Batches in an epoch of this loader; a resumed first epoch counts in full. */
+STOKER_API uint64_t stoker_loader_batches_per_epoch(const stoker_loader *loader);
+
+/* Report number `index` (0, 1, ... in the order of detection) of a bad sample that was
+ * skipped or substituted. The first 1024 are kept. Returns STOKER_OK, or STOKER_EINVAL past
+ * the last. Any thread. */
+STOKER_API int stoker_loader_bad_sample(const stoker_loader *loader, uint64_t index,
+                                        stoker_error *out);
+
+STOKER_END_DECLS
+#endif

@@ -1,0 +1,80 @@
+/* stoker/stats.h - what the loader did, where the time went, what holds it back. */
+#ifndef STOKER_STATS_H
+#define STOKER_STATS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stoker/export.h>
+#include <stoker/loader.h>
+
+STOKER_BEGIN_DECLS
+
+/* The one stage that limits the rate. */
+typedef enum stoker_limit {
+    STOKER_LIMIT_UNKNOWN = 0, /* too little was seen to tell */
+    STOKER_LIMIT_CONSUMER,    /* batches wait for you: the loader is fast enough */
+    STOKER_LIMIT_READ,        /* workers wait for storage */
+    STOKER_LIMIT_DECODE,      /* workers are busy decoding */
+    STOKER_LIMIT_CONVERT,     /* workers are busy gathering and converting rows */
+    STOKER_LIMIT_HANDOVER     /* the ring of slots: batches are too small or too few */
+} stoker_limit;
+
+/* Counts run from create on and never go down; time is summed over all workers. */
+typedef struct stoker_stats {
+    size_t   struct_size; /* set by the caller to sizeof(stoker_stats) */
+    uint64_t batches;     /* delivered by next */
+    uint64_t samples;     /* delivered by next */
+    uint64_t bytes;       /* of images delivered */
+    uint64_t bad_samples;
+
+    uint64_t elapsed_ns;  /* since create */
+    uint64_t first_batch_ns; /* from create's return to the first batch's delivery; 0 = not yet */
+    uint64_t read_ns;     /* workers waiting for reads */
+    uint64_t decode_ns;   /* workers decoding */
+    uint64_t convert_ns;  /* workers gathering and converting */
+    uint64_t slot_wait_ns;/* workers waiting for a free slot */
+    uint64_t stall_ns;    /* consumer waiting in next */
+    uint64_t stalls;      /* calls of next that had to wait */
+
+    uint64_t reads;       /* finished by the reader */
+    uint64_t read_bytes;
+    uint64_t read_retries;/* EINTR, EAGAIN, short reads taken up again */
+    uint64_t cache_hits;  /* samples served without a read */
+
+    uint32_t workers;     /* running now */
+    uint32_t workers_max; /* threads that exist */
+    uint32_t cpus;        /* that affinity and cgroup quota leave us */
+    uint32_t slots;
+    uint32_t slots_ready; /* full, waiting for the consumer */
+    uint32_t read_depth;
+
+    uint64_t slot_bytes;  /* all slots together */
+    uint64_t cache_bytes; /* reserved for the cache */
+    uint64_t cache_held_bytes; /* filled so far */
+    uint64_t scratch_bytes;    /* of all workers together */
+    uint64_t locked_bytes;     /* page-locked by this loader */
+
+    stoker_cache cache;        /* in use: never AUTO */
+    bool         pinned;       /* the slots are page-locked */
+    bool         huge_pages;   /* the kernel was asked for them and agreed */
+    char         reader[16];       /* in use: "uring", "pread", ... */
+    char         reader_reason[128]; /* why this one */
+    char         pin_reason[128];  /* why not pinned; "" if pinned or not asked for */
+
+    stoker_limit limit;
+    char         verdict[192]; /* the limit in words, with what would help */
+} stoker_stats;
+
+/* Fill *out, up to out->struct_size bytes. Any thread, any time between create and
+ * destroy. Errors: STOKER_EINVAL (struct_size is not set), STOKER_EFORKED. */
+STOKER_API int stoker_loader_stats(const stoker_loader *loader, stoker_stats *out);
+
+/* "consumer", "read", "decode", "convert", "handover", "unknown". */
+STOKER_API const char *stoker_limit_name(stoker_limit limit);
+
+/* "none", "encoded", "decoded", "auto". */
+STOKER_API const char *stoker_cache_name(stoker_cache cache);
+
+STOKER_END_DECLS
+#endif

@@ -1,0 +1,24 @@
+/* stoker/stoker.h - keep one accelerator fed with training batches.
+ *
+ *   dataset -> sampler -> reader -> decoder -> slot -> transfer -> consumer
+ *   extents    order      io_uring  raw, ...   pinned  stream      (you)
+ *
+ * Lifetime  create, then { next, release } per batch, then destroy.
+ * Threads   One consumer thread per loader; stoker_loader_stats() from any.
+ * Errors    0 done, > 0 a normal stop, < 0 an enum stoker_err. Outputs are
+ *           written only on 0. The library never prints, exits or touches signals.
+ */
+#ifndef STOKER_STOKER_H
+#define STOKER_STOKER_H
+
+#include <stoker/codec.h>
+#include <stoker/dataset.h>
+#include <stoker/error.h>
+#include <stoker/export.h>
+#include <stoker/loader.h>
+#include <stoker/reader.h>
+#include <stoker/stats.h>
+#include <stoker/tensor.h>
+#include <stoker/version.h>
+
+#endif
