@@ -14,14 +14,14 @@ STOKER_BEGIN_DECLS
 
 /* What decode() is given. */
 typedef struct stoker_encoded {
-    const uint8_t *bytes;  /* the sample as stored; NULL when size is 0 */
-    size_t         size;   /* bytes */
-    uint64_t       sample; /* sample id: a generated set draws its row from this */
+    const uint8_t *bytes; /* the sample as stored; NULL when size is 0 */
+    size_t size;          /* bytes */
+    uint64_t sample;      /* sample id: a generated set draws its row from this */
 } stoker_encoded;
 
 typedef struct stoker_codec {
-    const char *name;  /* "raw", "png", ...; static */
-    const void *self;  /* handed to each call; may be NULL */
+    const char *name; /* "raw", "png", ...; static */
+    const void *self; /* handed to each call; may be NULL */
 
     /* Make the scratch of one worker. Optional: NULL = the codec needs none. */
     int (*open)(const void *self, void **scratch);

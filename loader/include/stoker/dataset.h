@@ -21,9 +21,9 @@ STOKER_BEGIN_DECLS
 typedef struct stoker_dataset stoker_dataset;
 
 typedef struct stoker_dataset_options {
-    const char   *split;     /* "train", "test", ...; NULL = the format's first split */
-    uint64_t      max_bytes; /* most memory an unpacked file may take; 0 = 16 GiB */
-    stoker_error *error;     /* filled in when opening fails; NULL = not wanted */
+    const char *split;   /* "train", "test", ...; NULL = the format's first split */
+    uint64_t max_bytes;  /* most memory an unpacked file may take; 0 = 16 GiB */
+    stoker_error *error; /* filled in when opening fails; NULL = not wanted */
 } stoker_dataset_options;
 
 /* Open the data set named by spec: "mnist:DIR", "idx:IMAGES[,LABELS]",
@@ -38,16 +38,16 @@ STOKER_API void stoker_dataset_close(stoker_dataset **dataset);
 
 /* What a data set is, in numbers. */
 typedef struct stoker_dataset_info {
-    uint64_t     count;                  /* samples, >= 1 */
-    stoker_dtype dtype;                  /* element type of a row */
-    uint32_t     rank;                   /* axes of one sample, 0..STOKER_RANK_MAX - 1 */
-    uint64_t     shape[STOKER_RANK_MAX]; /* of one sample; images are height, width, channels */
-    bool         is_image;               /* the axes are height, width, channels */
-    stoker_dtype label_dtype;            /* STOKER_INT64, STOKER_FLOAT32, or NONE: no labels */
-    uint32_t     class_count;            /* labels are 0..class_count - 1; 0 = unknown */
-    uint32_t     file_count;             /* files that extents may name */
-    uint32_t     encoded_bytes_max;      /* longest extent of any sample in a file */
-    bool         dense;                  /* all samples are raw rows of file 0, one after the other */
+    uint64_t count;                  /* samples, >= 1 */
+    stoker_dtype dtype;              /* element type of a row */
+    uint32_t rank;                   /* axes of one sample, 0..STOKER_RANK_MAX - 1 */
+    uint64_t shape[STOKER_RANK_MAX]; /* of one sample; images are height, width, channels */
+    bool is_image;                   /* the axes are height, width, channels */
+    stoker_dtype label_dtype;        /* STOKER_INT64, STOKER_FLOAT32, or NONE: no labels */
+    uint32_t class_count;            /* labels are 0..class_count - 1; 0 = unknown */
+    uint32_t file_count;             /* files that extents may name */
+    uint32_t encoded_bytes_max;      /* longest extent of any sample in a file */
+    bool dense;                      /* all samples are raw rows of file 0, one after the other */
 } stoker_dataset_info;
 
 /* Where the bytes of a sample are. Three kinds, tried in this order:
@@ -56,26 +56,26 @@ typedef struct stoker_dataset_info {
  *   otherwise        read `bytes` bytes of file number `file` at `offset` */
 typedef struct stoker_extent {
     const void *memory;
-    uint64_t    offset;
-    uint32_t    bytes;
-    uint32_t    file;
+    uint64_t offset;
+    uint32_t bytes;
+    uint32_t file;
 } stoker_extent;
 
 typedef union stoker_label {
     int64_t index; /* label_dtype STOKER_INT64 */
-    float   value; /* label_dtype STOKER_FLOAT32 */
+    float value;   /* label_dtype STOKER_FLOAT32 */
 } stoker_label;
 
 typedef struct stoker_sample {
-    stoker_extent       extent;
+    stoker_extent extent;
     const stoker_codec *codec; /* NULL = raw: the bytes are the row */
-    stoker_label        label;
+    stoker_label label;
 } stoker_sample;
 
 typedef struct stoker_file {
     const char *path; /* for messages; owned by the data set */
-    int         fd;   /* open for reading, owned by the data set */
-    uint64_t    size; /* bytes when opened */
+    int fd;           /* open for reading, owned by the data set */
+    uint64_t size;    /* bytes when opened */
 } stoker_file;
 
 /* The callbacks of a data set. A user's own set is these few functions. All are
@@ -114,8 +114,8 @@ STOKER_API const char *stoker_dataset_name(const stoker_dataset *dataset);
 STOKER_API size_t stoker_dataset_row_bytes(const stoker_dataset *dataset);
 
 /* Locate one sample; see stoker_dataset_ops.locate. STOKER_EINVAL if id >= count. */
-STOKER_API int stoker_dataset_locate(const stoker_dataset *dataset, uint64_t id,
-                                     stoker_sample *out, stoker_error *error);
+STOKER_API int stoker_dataset_locate(const stoker_dataset *dataset, uint64_t id, stoker_sample *out,
+                                     stoker_error *error);
 
 /* Read and decode one sample now, in this thread, by plain pread: for looking at
  * data and for checking a loader. row takes stoker_dataset_row_bytes() bytes;

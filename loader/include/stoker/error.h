@@ -73,13 +73,13 @@ typedef enum stoker_stage {
  * The caller provides it; a function that fails fills it in, one that succeeds
  * leaves it alone. */
 typedef struct stoker_error {
-    int32_t      code;     /* a stoker_err */
+    int32_t code; /* a stoker_err */
     stoker_stage stage;
-    int32_t      os_errno; /* errno of the system call, 0 = none was involved */
-    uint64_t     offset;   /* bytes from the start of the file, STOKER_NO_OFFSET = unknown */
-    uint64_t     sample;   /* sample id, STOKER_NO_SAMPLE = none */
-    char         path[256];    /* the file; a longer path keeps its end. "" = none */
-    char         message[512]; /* the whole story in one line, for a person */
+    int32_t os_errno;  /* errno of the system call, 0 = none was involved */
+    uint64_t offset;   /* bytes from the start of the file, STOKER_NO_OFFSET = unknown */
+    uint64_t sample;   /* sample id, STOKER_NO_SAMPLE = none */
+    char path[256];    /* the file; a longer path keeps its end. "" = none */
+    char message[512]; /* the whole story in one line, for a person */
 } stoker_error;
 
 /* The text of a code, STOKER_OK and the normal stops included. Never NULL; any thread. */

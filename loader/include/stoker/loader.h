@@ -61,48 +61,48 @@ typedef struct stoker_state {
 
 /* Start from STOKER_LOADER_OPTIONS_INIT and change what you need. */
 typedef struct stoker_loader_options {
-    size_t   struct_size;      /* set by STOKER_LOADER_OPTIONS_INIT; checked by create */
+    size_t struct_size;        /* set by STOKER_LOADER_OPTIONS_INIT; checked by create */
     uint64_t seed;             /* same seed, same order; default 0 */
     uint32_t batch_size;       /* samples per batch and rank, 1..65536; default 64 */
-    int32_t  num_workers;      /* 1..256 threads; 0 = in the caller's thread;
+    int32_t num_workers;       /* 1..256 threads; 0 = in the caller's thread;
                                   default STOKER_WORKERS_AUTO */
     uint32_t prefetch_batches; /* slots in the ring: batches ahead and lent, 2..64;
                                   default 0 = choose */
     uint32_t read_depth;       /* reads in flight per worker, 1..1024; default 0 = choose */
-    int32_t  timeout_ms;       /* longest wait in next, milliseconds; default -1 = no limit */
+    int32_t timeout_ms;        /* longest wait in next, milliseconds; default -1 = no limit */
     uint64_t epochs;           /* epochs until STOKER_FINISHED; default 0 = endless */
-    bool     shuffle;          /* a new order each epoch; default false: 0, 1, 2, ... */
-    bool     drop_last;        /* leave out an incomplete last batch; default false */
+    bool shuffle;              /* a new order each epoch; default false: 0, 1, 2, ... */
+    bool drop_last;            /* leave out an incomplete last batch; default false */
     stoker_device device;      /* default STOKER_DEVICE_AUTO */
     stoker_switch pin_memory;  /* page-lock the slots. ON: an error if that fails.
                                   Default AUTO: lock if allowed, stats say whether */
-    bool          non_blocking;/* copies to a device do not wait on the host; default true */
-    stoker_cache  cache;       /* default STOKER_CACHE_AUTO */
-    uint64_t      cache_bytes; /* most memory the cache may take; default 0 = half of what
+    bool non_blocking;         /* copies to a device do not wait on the host; default true */
+    stoker_cache cache;        /* default STOKER_CACHE_AUTO */
+    uint64_t cache_bytes;      /* most memory the cache may take; default 0 = half of what
                                   is available at create */
 
-    stoker_dtype  dtype;       /* element type of images; default NONE = as stored.
+    stoker_dtype dtype;   /* element type of images; default NONE = as stored.
                                   FLOAT32, FLOAT16, BFLOAT16 convert; see scale */
-    stoker_layout layout;      /* of images: NHWC (default) or NCHW */
-    float         scale;       /* float types get value * scale, then (. - mean) / std;
+    stoker_layout layout; /* of images: NHWC (default) or NCHW */
+    float scale;          /* float types get value * scale, then (. - mean) / std;
                                   default 0 = 1/255 for uint8 data, else 1 */
-    const float  *mean;        /* per channel; NULL (default) = 0. Copied by create */
-    const float  *std;         /* per channel, > 0; NULL (default) = 1. Copied by create */
-    uint32_t      mean_count;  /* values in mean and in std: 1 for all channels, or as many as
+    const float *mean;    /* per channel; NULL (default) = 0. Copied by create */
+    const float *std;     /* per channel, > 0; NULL (default) = 1. Copied by create */
+    uint32_t mean_count;  /* values in mean and in std: 1 for all channels, or as many as
                                   there are channels; default 0 = neither is given */
 
-    uint32_t rank;             /* this process's share of every epoch, < world_size; default 0 */
-    uint32_t world_size;       /* processes that share the epochs, 1..2^20; default 0 = 1 */
+    uint32_t rank;       /* this process's share of every epoch, < world_size; default 0 */
+    uint32_t world_size; /* processes that share the epochs, 1..2^20; default 0 = 1 */
 
-    stoker_on_bad on_bad_sample;   /* default STOKER_BAD_FAIL */
-    uint64_t      max_bad_samples; /* more of them end the run with STOKER_EBADSAMPLES;
+    stoker_on_bad on_bad_sample; /* default STOKER_BAD_FAIL */
+    uint64_t max_bad_samples;    /* more of them end the run with STOKER_EBADSAMPLES;
                                       default 0 = no limit; unused with FAIL */
 
-    const stoker_state  *resume; /* go on after this state; NULL (default) = from the start */
+    const stoker_state *resume;  /* go on after this state; NULL (default) = from the start */
     const stoker_reader *reader; /* a reader of your own; NULL (default) = choose: what
                                     STOKER_READER names (uring, pread, null), else io_uring
                                     if it works here, else pread */
-    stoker_error        *error;  /* filled in when create fails; NULL (default) = not wanted */
+    stoker_error *error;         /* filled in when create fails; NULL (default) = not wanted */
 } stoker_loader_options;
 
 #define STOKER_LOADER_OPTIONS_INIT                                                                 \
@@ -113,15 +113,15 @@ typedef struct stoker_loader_options {
 
 /* One batch, borrowed from the loader until it is released. */
 typedef struct stoker_batch {
-    stoker_tensor   images; /* [count, ...]; shape as the data set's, in options.layout */
-    stoker_tensor   labels; /* [count]; dtype NONE and data NULL if there are no labels */
-    const uint64_t *ids;    /* [count] sample ids */
-    uint32_t        count;  /* samples; batch_size but in an epoch's last batch, or after skips.
+    stoker_tensor images;  /* [count, ...]; shape as the data set's, in options.layout */
+    stoker_tensor labels;  /* [count]; dtype NONE and data NULL if there are no labels */
+    const uint64_t *ids;   /* [count] sample ids */
+    uint32_t count;        /* samples; batch_size but in an epoch's last batch, or after skips.
                                May be 0 there: every rank gets the same number of batches */
-    uint64_t        epoch;  /* 0, 1, ... */
-    uint64_t        index;  /* of the batch in its epoch */
-    stoker_loader  *loader; /* private */
-    uint64_t        turn;   /* private */
+    uint64_t epoch;        /* 0, 1, ... */
+    uint64_t index;        /* of the batch in its epoch */
+    stoker_loader *loader; /* private */
+    uint64_t turn;         /* private */
 } stoker_batch;
 
 /* Check the options, take all memory, start the workers. dataset must outlive the

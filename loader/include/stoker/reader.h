@@ -21,20 +21,20 @@
 STOKER_BEGIN_DECLS
 
 typedef struct stoker_read {
-    void    *buffer;
+    void *buffer;
     uint64_t offset; /* bytes from the start of the file */
     uint32_t bytes;  /* wanted, >= 1 */
     uint32_t file;   /* index into setup.files */
-    int32_t  result; /* out: bytes read, 0 = end of file, < 0 = -errno */
+    int32_t result;  /* out: bytes read, 0 = end of file, < 0 = -errno */
     uint32_t tag;    /* the caller's own */
 } stoker_read;
 
 typedef struct stoker_reader_setup {
     const stoker_file *files; /* outlive the ring */
-    uint32_t           file_count;
-    uint32_t           depth;         /* most reads in flight, 1..1024 */
-    void              *scratch;       /* memory most reads go to, may be registered; NULL = none */
-    size_t             scratch_bytes;
+    uint32_t file_count;
+    uint32_t depth; /* most reads in flight, 1..1024 */
+    void *scratch;  /* memory most reads go to, may be registered; NULL = none */
+    size_t scratch_bytes;
 } stoker_reader_setup;
 
 typedef struct stoker_reader {
@@ -57,9 +57,10 @@ typedef struct stoker_reader {
     int (*close)(void *ring, int64_t wait_ns);
 } stoker_reader;
 
-STOKER_API extern const stoker_reader stoker_reader_uring; /* built without: open = STOKER_EREADER */
+STOKER_API extern const stoker_reader
+    stoker_reader_uring; /* built without: open = STOKER_EREADER */
 STOKER_API extern const stoker_reader stoker_reader_pread; /* plain system calls, works anywhere */
-STOKER_API extern const stoker_reader stoker_reader_null;  /* completes every read, writes nothing */
+STOKER_API extern const stoker_reader stoker_reader_null; /* completes every read, writes nothing */
 
 STOKER_END_DECLS
 #endif

@@ -22,25 +22,25 @@ typedef enum stoker_limit {
 
 /* Counts run from create on and never go down; time is summed over all workers. */
 typedef struct stoker_stats {
-    size_t   struct_size; /* set by the caller to sizeof(stoker_stats) */
-    uint64_t batches;     /* delivered by next */
-    uint64_t samples;     /* delivered by next */
-    uint64_t bytes;       /* of images delivered */
+    size_t struct_size; /* set by the caller to sizeof(stoker_stats) */
+    uint64_t batches;   /* delivered by next */
+    uint64_t samples;   /* delivered by next */
+    uint64_t bytes;     /* of images delivered */
     uint64_t bad_samples;
 
-    uint64_t elapsed_ns;  /* since create */
+    uint64_t elapsed_ns;     /* since create */
     uint64_t first_batch_ns; /* from create's return to the first batch's delivery; 0 = not yet */
-    uint64_t read_ns;     /* workers waiting for reads */
-    uint64_t decode_ns;   /* workers decoding */
-    uint64_t convert_ns;  /* workers gathering and converting */
-    uint64_t slot_wait_ns;/* workers waiting for a free slot */
-    uint64_t stall_ns;    /* consumer waiting in next */
-    uint64_t stalls;      /* calls of next that had to wait */
+    uint64_t read_ns;        /* workers waiting for reads */
+    uint64_t decode_ns;      /* workers decoding */
+    uint64_t convert_ns;     /* workers gathering and converting */
+    uint64_t slot_wait_ns;   /* workers waiting for a free slot */
+    uint64_t stall_ns;       /* consumer waiting in next */
+    uint64_t stalls;         /* calls of next that had to wait */
 
-    uint64_t reads;       /* finished by the reader */
+    uint64_t reads; /* finished by the reader */
     uint64_t read_bytes;
-    uint64_t read_retries;/* EINTR, EAGAIN, short reads taken up again */
-    uint64_t cache_hits;  /* samples served without a read */
+    uint64_t read_retries; /* EINTR, EAGAIN, short reads taken up again */
+    uint64_t cache_hits;   /* samples served without a read */
 
     uint32_t workers;     /* running now */
     uint32_t workers_max; /* threads that exist */
@@ -49,21 +49,21 @@ typedef struct stoker_stats {
     uint32_t slots_ready; /* full, waiting for the consumer */
     uint32_t read_depth;
 
-    uint64_t slot_bytes;  /* all slots together */
-    uint64_t cache_bytes; /* reserved for the cache */
+    uint64_t slot_bytes;       /* all slots together */
+    uint64_t cache_bytes;      /* reserved for the cache */
     uint64_t cache_held_bytes; /* filled so far */
     uint64_t scratch_bytes;    /* of all workers together */
     uint64_t locked_bytes;     /* page-locked by this loader */
 
-    stoker_cache cache;        /* in use: never AUTO */
-    bool         pinned;       /* the slots are page-locked */
-    bool         huge_pages;   /* the kernel was asked for them and agreed */
-    char         reader[16];       /* in use: "uring", "pread", ... */
-    char         reader_reason[128]; /* why this one */
-    char         pin_reason[128];  /* why not pinned; "" if pinned or not asked for */
+    stoker_cache cache;      /* in use: never AUTO */
+    bool pinned;             /* the slots are page-locked */
+    bool huge_pages;         /* the kernel was asked for them and agreed */
+    char reader[16];         /* in use: "uring", "pread", ... */
+    char reader_reason[128]; /* why this one */
+    char pin_reason[128];    /* why not pinned; "" if pinned or not asked for */
 
     stoker_limit limit;
-    char         verdict[192]; /* the limit in words, with what would help */
+    char verdict[192]; /* the limit in words, with what would help */
 } stoker_stats;
 
 /* Fill *out, up to out->struct_size bytes. Any thread, any time between create and

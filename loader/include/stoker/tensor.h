@@ -28,10 +28,10 @@ enum { STOKER_RANK_MAX = 8 }; /* axes, the batch axis included */
 
 /* A dense array, last axis fastest, host byte order. Borrowed: it owns nothing. */
 typedef struct stoker_tensor {
-    void        *data;
+    void *data;
     stoker_dtype dtype;
-    uint32_t     rank;                   /* axes used in shape, 0..STOKER_RANK_MAX */
-    uint64_t     shape[STOKER_RANK_MAX]; /* shape[0] is the batch */
+    uint32_t rank;                   /* axes used in shape, 0..STOKER_RANK_MAX */
+    uint64_t shape[STOKER_RANK_MAX]; /* shape[0] is the batch */
 } stoker_tensor;
 
 /* Bytes of one element; 0 for STOKER_DTYPE_NONE and unknown values. */

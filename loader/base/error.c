@@ -1,0 +1,137 @@
+/* error.c - see error.h and stoker/error.h. */
+#include "loader/base/error.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Append to a line of fixed size; what does not fit is cut. */
+__attribute__((format(printf, 3, 4))) static void append(char *line, size_t line_bytes,
+                                                         const char *format, ...)
+{
+    size_t used = strnlen(line, line_bytes);
+    va_list arguments;
+    va_start(arguments, format);
+    if (used + 1 < line_bytes)
+        (void)vsnprintf(line + used, line_bytes - used, format, arguments);
+    va_end(arguments);
+}
+
+/* A path too long for the record keeps its end, which names the file. */
+static void copy_path(char *to, size_t to_bytes, const char *path)
+{
+    size_t length = path == NULL ? 0 : strlen(path);
+    if (length < to_bytes)
+        (void)snprintf(to, to_bytes, "%s", path == NULL ? "" : path);
+    else
+        (void)snprintf(to, to_bytes, "...%s", path + length - (to_bytes - 4));
+}
+
+int stk_error_set(stoker_error *error, int code, stoker_stage stage, const struct stk_place *place,
+                  const char *format, ...)
+{
+    if (error == NULL)
+        return code;
+
+    error->code = code;
+    error->stage = stage;
+    error->os_errno = place->os_errno;
+    error->offset = place->offset;
+    error->sample = place->sample;
+    copy_path(error->path, sizeof(error->path), place->path);
+
+    char *const line = error->message;
+    const size_t line_bytes = sizeof(error->message);
+    line[0] = '\0';
+    if (error->path[0] != '\0')
+        append(line, line_bytes, "%s: ", error->path);
+    if (place->offset != STOKER_NO_OFFSET)
+        append(line, line_bytes, "offset %" PRIu64 ": ", place->offset);
+    if (place->sample != STOKER_NO_SAMPLE)
+        append(line, line_bytes, "sample %" PRIu64 ": ", place->sample);
+    if (format != NULL) {
+        char what[320];
+        va_list arguments;
+        va_start(arguments, format);
+        (void)vsnprintf(what, sizeof(what), format, arguments);
+        va_end(arguments);
+        append(line, line_bytes, "%s: ", what);
+    }
+    append(line, line_bytes, "%s", stoker_strerror(code));
+    if (place->os_errno != 0) {
+        char text[96];
+        append(line, line_bytes, ": %s", strerror_r(place->os_errno, text, sizeof(text)));
+    }
+    return code;
+}
+
+int stk_error_from_errno(int os_errno)
+{
+    switch (os_errno) {
+    case ENOENT:
+    case ENOTDIR:
+        return STOKER_ENOENT;
+    case EACCES:
+    case EPERM:
+        return STOKER_EACCES;
+    case EISDIR:
+        return STOKER_EISDIR;
+    case ENOMEM:
+        return STOKER_ENOMEM;
+    case EMFILE:
+    case ENFILE:
+        return STOKER_ENOFILE;
+    case ESTALE:
+        return STOKER_ECHANGED;
+    case ETIMEDOUT:
+        return STOKER_ETIMEDOUT;
+    default:
+        return STOKER_EIO;
+    }
+}
+
+#define TEXT_OF_ERROR(name, value, text)                                                           \
+    case name:                                                                                     \
+        return text;
+#define NAME_OF_ERROR(name, value, text)                                                           \
+    case name:                                                                                     \
+        return #name;
+
+const char *stoker_strerror(int code)
+{
+    switch (code) {
+        STOKER_ERRORS(TEXT_OF_ERROR)
+    case STOKER_OK:
+        return "success";
+    case STOKER_EPOCH_END:
+        return "the epoch is over";
+    case STOKER_FINISHED:
+        return "every epoch is over";
+    default:
+        return "unknown error code";
+    }
+}
+
+const char *stoker_error_name(int code)
+{
+    switch (code) {
+        STOKER_ERRORS(NAME_OF_ERROR)
+    case STOKER_OK:
+        return "STOKER_OK";
+    case STOKER_EPOCH_END:
+        return "STOKER_EPOCH_END";
+    case STOKER_FINISHED:
+        return "STOKER_FINISHED";
+    default:
+        return "STOKER_UNKNOWN";
+    }
+}
+
+const char *stoker_stage_name(stoker_stage stage)
+{
+    static const char *const names[] = { "options", "open",    "locate",   "read",
+                                         "decode",  "convert", "transfer", "wait" };
+    return (unsigned)stage < sizeof(names) / sizeof(names[0]) ? names[stage] : "unknown";
+}

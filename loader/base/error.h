@@ -1,0 +1,31 @@
+/* error.h - fill in a stoker_error: one line that tells code, place and cause. */
+#ifndef STK_BASE_ERROR_H
+#define STK_BASE_ERROR_H
+
+#include <stdint.h>
+#include <stoker/error.h>
+
+/* Where something went wrong. Use STK_NOWHERE as a start. */
+struct stk_place {
+    const char *path; /* NULL = no file */
+    uint64_t offset;  /* STOKER_NO_OFFSET = unknown */
+    uint64_t sample;  /* STOKER_NO_SAMPLE = none */
+    int os_errno;     /* 0 = no system call was involved */
+};
+
+#define STK_NOWHERE                                                                                \
+    {                                                                                              \
+        .path = NULL, .offset = STOKER_NO_OFFSET, .sample = STOKER_NO_SAMPLE, .os_errno = 0        \
+    }
+
+/* Fill *error (NULL is allowed: nothing is written) and return code, so that a
+ * failure can be told and returned in one line. The message becomes
+ * "PATH: offset O: sample S: WHAT: text of the code: errno text", parts that are unknown left out.
+ * format may be NULL: then WHAT is left out. */
+int stk_error_set(stoker_error *error, int code, stoker_stage stage, const struct stk_place *place,
+                  const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* The stoker_err that says the same as an errno of open, read, mmap, ... */
+int stk_error_from_errno(int os_errno);
+
+#endif

@@ -1,0 +1,44 @@
+/* memory.h - small blocks from the heap, large regions from the kernel.
+ *
+ * A region is page-aligned, zeroed, asks for huge pages where they help, and can
+ * be page-locked. Everything a loader needs is taken at create and given back at
+ * destroy; nothing in between allocates.
+ */
+#ifndef STK_BASE_MEMORY_H
+#define STK_BASE_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Zeroed memory for count x bytes, or NULL (overflow included). Free with stk_free. */
+void *stk_calloc(size_t count, size_t bytes);
+void stk_free(void *block); /* NULL is allowed */
+
+enum { STK_CACHE_LINE = 64, STK_HUGE_PAGE_BYTES = 2 << 20 };
+
+struct stk_region {
+    void *base;   /* NULL = not mapped */
+    size_t bytes; /* usable, as asked for, rounded up to whole pages */
+    size_t mapped_bytes;
+    bool locked;
+    bool huge; /* the kernel was asked for huge pages and agreed */
+};
+
+/* Map `bytes` (>= 1) of zeroed memory. Regions of 2 MiB and more are aligned to and
+ * advised for huge pages. Pages are taken on first touch. Returns 0 or STOKER_ENOMEM. */
+int stk_region_map(struct stk_region *region, size_t bytes);
+
+/* Touch every page now, so that no later access faults. */
+void stk_region_populate(struct stk_region *region);
+
+/* Page-lock the region. Returns 0 or -errno. */
+int stk_region_lock(struct stk_region *region);
+
+/* Give it back; a region never mapped (all zero) is allowed. */
+void stk_region_unmap(struct stk_region *region);
+
+/* What the kernel, and a cgroup if there is one, leave to this process; bytes. */
+uint64_t stk_memory_available(void);
+
+#endif

@@ -1,0 +1,48 @@
+/* rng.h - random numbers that are pure functions of a key and a counter.
+ *
+ * Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as
+ * 1, 2, 3", SC 2011. No state: draw n of key k is the same from any thread.
+ * The mixer is the finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+ */
+#ifndef STK_BASE_RNG_H
+#define STK_BASE_RNG_H
+
+#include <stdint.h>
+
+struct stk_random {
+    uint32_t word[4];
+};
+
+/* Four 32-bit words for a 64-bit key and a 128-bit counter. */
+static inline struct stk_random stk_philox(uint64_t key, uint64_t counter_high,
+                                           uint64_t counter_low)
+{
+    uint32_t k0 = (uint32_t)key;
+    uint32_t k1 = (uint32_t)(key >> 32);
+    uint32_t c0 = (uint32_t)counter_low;
+    uint32_t c1 = (uint32_t)(counter_low >> 32);
+    uint32_t c2 = (uint32_t)counter_high;
+    uint32_t c3 = (uint32_t)(counter_high >> 32);
+    for (int round = 0; round < 10; round++) {
+        uint64_t even = (uint64_t)0xD2511F53U * c0;
+        uint64_t odd = (uint64_t)0xCD9E8D57U * c2;
+        c0 = (uint32_t)(odd >> 32) ^ c1 ^ k0;
+        c1 = (uint32_t)odd;
+        c2 = (uint32_t)(even >> 32) ^ c3 ^ k1;
+        c3 = (uint32_t)even;
+        k0 += 0x9E3779B9U;
+        k1 += 0xBB67AE85U;
+    }
+    return (struct stk_random){ { c0, c1, c2, c3 } };
+}
+
+/* A bijection on 64 bits in which every input bit moves every output bit. */
+static inline uint64_t stk_mix64(uint64_t x)
+{
+    x += 0x9E3779B97F4A7C15U;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
+    return x ^ (x >> 31);
+}
+
+#endif

@@ -1,0 +1,84 @@
+/* thread.c - see thread.h. */
+#include "loader/base/thread.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <stoker/error.h>
+
+#include "loader/base/fault.h"
+
+int stk_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *argument)
+{
+    if (stk_fault_hit(STK_FAULT_THREAD))
+        return STOKER_ETHREAD;
+
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int rc = pthread_create(thread, NULL, run, argument);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc != 0)
+        return STOKER_ETHREAD;
+    pthread_setname_np(*thread, name); /* for top and gdb; failing does no harm */
+    return 0;
+}
+
+void stk_futex_wait(_Atomic uint32_t *word, uint32_t value, int64_t wait_ns)
+{
+    struct timespec limit = { .tv_sec = wait_ns / 1000000000, .tv_nsec = wait_ns % 1000000000 };
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, wait_ns < 0 ? NULL : &limit, NULL, 0);
+}
+
+void stk_futex_wake(_Atomic uint32_t *word, uint32_t count)
+{
+    int sleepers = count > INT_MAX ? INT_MAX : (int)count;
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, sleepers, NULL, NULL, 0);
+}
+
+/* CPUs that the quota pays for, rounded up; UINT32_MAX = no quota. */
+static uint32_t quota_cpus(void)
+{
+    long long quota = -1;
+    long long period = -1;
+    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
+    if (file != NULL) { /* "max 100000" does not scan as two numbers */
+        if (fscanf(file, "%lld %lld", &quota, &period) != 2)
+            quota = -1;
+        fclose(file);
+    } else {
+        static const char *const paths[2] = { "/sys/fs/cgroup/cpu/cpu.cfs_quota_us",
+                                              "/sys/fs/cgroup/cpu/cpu.cfs_period_us" };
+        long long *const values[2] = { &quota, &period };
+        for (int i = 0; i < 2; i++) {
+            file = fopen(paths[i], "re");
+            if (file == NULL)
+                return UINT32_MAX;
+            if (fscanf(file, "%lld", values[i]) != 1)
+                *values[i] = -1;
+            fclose(file);
+        }
+    }
+    if (quota <= 0 || period <= 0)
+        return UINT32_MAX;
+    long long cpus = (quota + period - 1) / period;
+    return cpus > UINT32_MAX ? UINT32_MAX : (uint32_t)cpus;
+}
+
+uint32_t stk_cpu_count(void)
+{
+    cpu_set_t set;
+    long cpus = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set)
+                                                             : sysconf(_SC_NPROCESSORS_ONLN);
+    uint32_t count = cpus < 1 ? 1U : (uint32_t)cpus;
+    uint32_t quota = quota_cpus();
+    return quota < count ? quota : count;
+}

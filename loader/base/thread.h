@@ -1,0 +1,33 @@
+/* thread.h - starting threads, sleeping on a word, and how many CPUs we may use. */
+#ifndef STK_BASE_THREAD_H
+#define STK_BASE_THREAD_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* Start a thread with every signal blocked, so that the program's handlers run on
+ * its own threads. Returns 0 or STOKER_ETHREAD. */
+int stk_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *argument);
+
+/* Sleep while *word == value, at most wait_ns (< 0 = no limit). May return early:
+ * the caller looks again at what it waits for. */
+void stk_futex_wait(_Atomic uint32_t *word, uint32_t value, int64_t wait_ns);
+
+/* Wake up to `count` sleepers on word. */
+void stk_futex_wake(_Atomic uint32_t *word, uint32_t count);
+
+/* One turn of a bounded spin: tells the core that we only wait. */
+static inline void stk_spin_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* CPUs that affinity and the cgroup's quota leave to this process, >= 1. */
+uint32_t stk_cpu_count(void);
+
+#endif
