@@ -1,0 +1,41 @@
+# StokerInstall.cmake - headers, library, pkg-config file, CMake package.
+include(CMakePackageConfigHelpers)
+
+set(stoker_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/stoker")
+
+install(TARGETS stoker EXPORT stoker-targets
+  LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+  ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/loader/include/stoker"
+  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
+install(EXPORT stoker-targets NAMESPACE stoker:: DESTINATION "${stoker_package_dir}")
+
+# libstoker.so carries its dependencies itself; whoever links libstoker.a needs them too.
+set(stoker_requires_private "")
+set(stoker_config_dependencies "")
+if(NOT BUILD_SHARED_LIBS)
+  if(STOKER_HAVE_URING)
+    list(APPEND stoker_requires_private liburing)
+    list(APPEND stoker_config_dependencies uring)
+  endif()
+  if(STOKER_HAVE_DEFLATE)
+    list(APPEND stoker_requires_private libdeflate)
+    list(APPEND stoker_config_dependencies deflate)
+  endif()
+endif()
+list(JOIN stoker_requires_private ", " stoker_requires_private)
+
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/stoker-config.cmake.in"
+  "${CMAKE_CURRENT_BINARY_DIR}/stoker-config.cmake"
+  INSTALL_DESTINATION "${stoker_package_dir}")
+# Before 1.0 a minor version may break what the one before it promised.
+write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/stoker-config-version.cmake"
+  COMPATIBILITY SameMinorVersion)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/stoker-config.cmake"
+              "${CMAKE_CURRENT_BINARY_DIR}/stoker-config-version.cmake"
+        DESTINATION "${stoker_package_dir}")
+
+configure_file("${PROJECT_SOURCE_DIR}/cmake/stoker.pc.in"
+               "${CMAKE_CURRENT_BINARY_DIR}/stoker.pc" @ONLY)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/stoker.pc"
+        DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
