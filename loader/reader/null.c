@@ -1,0 +1,67 @@
+/* null.c - the reader that reads nothing: every read is complete at once.
+ *
+ * It writes no byte: what a run with it costs is what all other stages cost.
+ */
+#include <stoker/reader.h>
+
+#include "loader/base/memory.h"
+#include "loader/reader/fifo.h"
+#include "loader/reader/setup.h"
+
+struct null_ring {
+    struct stk_fifo done;
+    stoker_read *slots[];
+};
+
+static int null_open(void **ring, const stoker_reader_setup *setup, stoker_error *error)
+{
+    int rc = stk_reader_setup_check(setup, error);
+    if (rc < 0)
+        return rc;
+    struct null_ring *null = stk_calloc(1, sizeof(*null) + setup->depth * sizeof(null->slots[0]));
+    if (null == NULL) {
+        const struct stk_place place = STK_NOWHERE;
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_READ, &place, "null reader");
+    }
+    null->done.capacity = setup->depth;
+    null->done.reads = null->slots;
+    *ring = null;
+    return 0;
+}
+
+static int null_submit(void *ring, stoker_read *const *reads, uint32_t count)
+{
+    struct null_ring *null = ring;
+    if (count > null->done.capacity - null->done.count)
+        return STOKER_EINVAL;
+    for (uint32_t i = 0; i < count; i++) {
+        reads[i]->result = (int32_t)stk_read_bytes(reads[i]);
+        stk_fifo_push(&null->done, reads[i]);
+    }
+    return 0;
+}
+
+static int null_reap(void *ring, stoker_read **done, uint32_t max, int64_t wait_ns)
+{
+    struct null_ring *null = ring;
+    (void)wait_ns; /* nothing is ever under way */
+    uint32_t count = max < null->done.count ? max : null->done.count;
+    for (uint32_t i = 0; i < count; i++)
+        done[i] = stk_fifo_pop(&null->done);
+    return (int)count;
+}
+
+static int null_close(void *ring, int64_t wait_ns)
+{
+    (void)wait_ns;
+    stk_free(ring);
+    return 0;
+}
+
+const stoker_reader stoker_reader_null = {
+    .name = "null",
+    .open = null_open,
+    .submit = null_submit,
+    .reap = null_reap,
+    .close = null_close,
+};

@@ -1,0 +1,437 @@
+/* uring.c - the reader on io_uring: one ring per worker, on the worker's thread.
+ *
+ *   submit: SQ <- one entry per read, one io_uring_enter
+ *   reap:   CQ -> done[]; enters the kernel only when the CQ is empty
+ *
+ * A read that hits the page cache is copied during submit and its completion is in
+ * the CQ before submit returns, so hot reads cost one system call per batch.
+ *
+ * The CQ is at least as long as the most reads in flight, so it cannot overflow.
+ * A read whose submission failed half-way, or that is in flight when the ring
+ * fails, belongs to the kernel until close() has returned 0. Reads already issued
+ * to a disk cannot be cancelled: a close that runs out of time leaves the ring and
+ * its memory to the kernel for good.
+ *
+ * liburing.h is included here and nowhere else.
+ */
+#include <stoker/reader.h>
+
+#include "loader/base/error.h"
+#include "loader/reader/setup.h"
+
+#ifdef STOKER_HAVE_URING
+#include <assert.h>
+#include <errno.h>
+#include <liburing.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include "loader/base/clock.h"
+#include "loader/base/memory.h"
+
+struct uring {
+    struct io_uring io;
+    const stoker_file *files;
+    uint32_t file_count;
+    uint32_t depth;
+    uint32_t in_flight; /* taken by submit and not yet handed out by reap */
+    bool files_fixed;   /* reads name files by index, not by descriptor */
+    bool buffer_fixed;  /* scratch is buffer 0 */
+    bool failed;        /* a system call failed for good: only close is left */
+    uintptr_t scratch;
+    size_t scratch_bytes;
+};
+
+enum {
+    IOWQ_WORKERS_MAX = 32, /* kernel threads a ring may start for reads that would block */
+    RETRIES_MAX = 64,
+    RETRY_PAUSE_NS = 100000
+};
+
+/* Newest kernel first; a flag it does not know makes setup answer EINVAL. */
+static const unsigned flag_groups[] = {
+    IORING_SETUP_SUBMIT_ALL | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG |
+        IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,                     /* 6.1 */
+    IORING_SETUP_SUBMIT_ALL | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG, /* 5.19 */
+    0,
+};
+
+static const char *setup_hint(int os_errno)
+{
+    switch (os_errno) {
+    case EPERM:
+        return " (a seccomp filter or kernel.io_uring_disabled)";
+    case ENOSYS:
+        return " (no io_uring in this kernel, or a seccomp filter)";
+    case ENOMEM:
+        return " (the locked-memory limit, ulimit -l, counts on old kernels)";
+    case EMFILE:
+    case ENFILE:
+        return " (each worker's ring takes a file descriptor)";
+    default:
+        return "";
+    }
+}
+
+static int refuse(stoker_error *error, int os_errno, const char *what)
+{
+    struct stk_place place = STK_NOWHERE;
+    place.os_errno = os_errno;
+    return stk_error_set(error, STOKER_EREADER, STOKER_STAGE_READ, &place, "io_uring: %s%s", what,
+                         setup_hint(os_errno));
+}
+
+static uint32_t power_of_two_from(uint32_t value)
+{
+    uint32_t power = 1;
+    while (power < value)
+        power *= 2;
+    return power;
+}
+
+/* Returns 0 or -errno. */
+static int setup_ring(struct uring *uring)
+{
+    const uint32_t entries = power_of_two_from(uring->depth);
+    int rc = -EINVAL;
+    for (size_t i = 0; rc == -EINVAL && i < sizeof(flag_groups) / sizeof(flag_groups[0]); i++) {
+        struct io_uring_params params = { .flags = flag_groups[i] | IORING_SETUP_CQSIZE,
+                                          .cq_entries = entries };
+        rc = io_uring_queue_init_params(entries, &uring->io, &params);
+        if (rc == 0)
+            assert(params.cq_entries >= uring->depth);
+    }
+    return rc;
+}
+
+/* Waits with a time limit, and completions that are never dropped. */
+static bool has_features(const struct uring *uring)
+{
+    const unsigned needed = IORING_FEAT_EXT_ARG | IORING_FEAT_NODROP;
+    return (uring->io.features & needed) == needed;
+}
+
+static bool knows_reads(struct uring *uring)
+{
+    struct io_uring_probe *probe = io_uring_get_probe_ring(&uring->io);
+    if (probe == NULL)
+        return false;
+    bool known = io_uring_opcode_supported(probe, IORING_OP_READ) != 0 &&
+                 io_uring_opcode_supported(probe, IORING_OP_READ_FIXED) != 0;
+    io_uring_free_probe(probe);
+    return known;
+}
+
+/* One operation from end to end: a sandbox may let setup pass and refuse the rest. */
+static int run_nop(struct uring *uring)
+{
+    struct io_uring_sqe *sqe = io_uring_get_sqe(&uring->io);
+    assert(sqe != NULL);
+    io_uring_prep_nop(sqe);
+    int rc = io_uring_submit(&uring->io);
+    if (rc < 0)
+        return rc;
+    struct io_uring_cqe *cqe = NULL;
+    struct __kernel_timespec limit = { .tv_sec = 1 };
+    do
+        rc = io_uring_wait_cqe_timeout(&uring->io, &cqe, &limit);
+    while (rc == -EINTR);
+    if (rc < 0)
+        return rc;
+    rc = cqe->res;
+    io_uring_cqe_seen(&uring->io, cqe);
+    return rc;
+}
+
+/* Files by index save the kernel a shared reference count per read. They are a
+ * gain, not a need: with a descriptor that is closed, or more files than the limit
+ * on descriptors, the ring works with plain descriptors. The bare system call is
+ * used because liburing's own raises RLIMIT_NOFILE for the whole process. */
+static int fix_files(struct uring *uring)
+{
+    if (uring->file_count == 0)
+        return 0;
+    int *fds = stk_calloc(uring->file_count, sizeof(fds[0]));
+    if (fds == NULL)
+        return STOKER_ENOMEM;
+    for (uint32_t i = 0; i < uring->file_count; i++)
+        fds[i] = uring->files[i].fd;
+    int rc = io_uring_register((unsigned)uring->io.ring_fd, IORING_REGISTER_FILES, fds,
+                               uring->file_count);
+    stk_free(fds);
+    uring->files_fixed = rc >= 0;
+    return 0;
+}
+
+/* Locked memory may be short (an unprivileged user's limit is per user, over all
+ * processes): plain reads do as well. */
+static void fix_buffer(struct uring *uring, const stoker_reader_setup *setup)
+{
+    if (setup->scratch == NULL || setup->scratch_bytes == 0)
+        return;
+    const struct iovec whole = { .iov_base = setup->scratch, .iov_len = setup->scratch_bytes };
+    uring->buffer_fixed = io_uring_register_buffers(&uring->io, &whole, 1) == 0;
+    uring->scratch = (uintptr_t)setup->scratch;
+    uring->scratch_bytes = setup->scratch_bytes;
+}
+
+static void limit_kernel_threads(struct uring *uring)
+{
+    unsigned most = uring->depth < IOWQ_WORKERS_MAX ? uring->depth : IOWQ_WORKERS_MAX;
+    unsigned workers[2] = { most, most }; /* for disk reads, for the rest */
+    (void)io_uring_register_iowq_max_workers(&uring->io, workers); /* 5.15; older: the default */
+}
+
+static void free_ring(struct uring *uring)
+{
+    /* Explicitly: the memory account of an exited ring is settled late. */
+    if (uring->buffer_fixed)
+        (void)io_uring_unregister_buffers(&uring->io);
+    io_uring_queue_exit(&uring->io);
+    stk_free(uring);
+}
+
+static int prove_ring(struct uring *uring, stoker_error *error)
+{
+    if (!has_features(uring))
+        return refuse(error, 0, "this kernel is older than 5.11");
+    if (!knows_reads(uring))
+        return refuse(error, 0, "the kernel does not offer reads");
+    int rc = run_nop(uring);
+    if (rc < 0)
+        return refuse(error, -rc, "the ring does not run");
+    return 0;
+}
+
+static int uring_open(void **ring, const stoker_reader_setup *setup, stoker_error *error)
+{
+    int rc = stk_reader_setup_check(setup, error);
+    if (rc < 0)
+        return rc;
+    const struct stk_place place = STK_NOWHERE;
+    struct uring *uring = stk_calloc(1, sizeof(*uring));
+    if (uring == NULL)
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_READ, &place, "io_uring");
+    uring->files = setup->files;
+    uring->file_count = setup->file_count;
+    uring->depth = setup->depth;
+
+    rc = setup_ring(uring);
+    if (rc < 0) {
+        stk_free(uring);
+        return refuse(error, -rc, "setup");
+    }
+    rc = prove_ring(uring, error);
+    if (rc < 0)
+        goto fail;
+    rc = fix_files(uring);
+    if (rc < 0) {
+        stk_error_set(error, rc, STOKER_STAGE_READ, &place, "io_uring: table of files");
+        goto fail;
+    }
+    fix_buffer(uring, setup);
+    limit_kernel_threads(uring);
+    (void)io_uring_register_ring_fd(&uring->io); /* 5.18; a gain, not a need */
+    *ring = uring;
+    return 0;
+
+fail:
+    free_ring(uring);
+    return rc;
+}
+
+static bool in_scratch(const struct uring *uring, const stoker_read *read, uint32_t bytes)
+{
+    const uintptr_t at = (uintptr_t)read->buffer - uring->scratch; /* wraps below scratch */
+    return at < uring->scratch_bytes && bytes <= uring->scratch_bytes - at;
+}
+
+static void prepare(struct uring *uring, stoker_read *read)
+{
+    assert(read->file < uring->file_count);
+    assert(read->bytes >= 1);
+    struct io_uring_sqe *sqe = io_uring_get_sqe(&uring->io);
+    assert(sqe != NULL); /* the SQ is as long as depth, and empty between calls */
+    const uint32_t bytes = stk_read_bytes(read);
+    const int file = uring->files_fixed ? (int)read->file : uring->files[read->file].fd;
+    if (uring->buffer_fixed && in_scratch(uring, read, bytes))
+        io_uring_prep_read_fixed(sqe, file, read->buffer, bytes, read->offset, 0);
+    else
+        io_uring_prep_read(sqe, file, read->buffer, bytes, read->offset);
+    if (uring->files_fixed)
+        sqe->flags |= IOSQE_FIXED_FILE;
+    io_uring_sqe_set_data(sqe, read);
+}
+
+static void pause_before_retry(uint32_t attempt)
+{
+    const struct timespec pause = { .tv_nsec = (long)RETRY_PAUSE_NS * (1 + attempt) };
+    nanosleep(&pause, NULL);
+}
+
+/* Hand the SQ to the kernel. EAGAIN (no memory for requests) and EBUSY pass; what
+ * does not pass in about 0.2 s ends the ring. */
+static int enter_submit(struct uring *uring, uint32_t count)
+{
+    uint32_t left = count;
+    for (uint32_t attempt = 0; left > 0; attempt++) {
+        int rc = io_uring_submit(&uring->io);
+        if (rc > 0) {
+            uring->in_flight += (uint32_t)rc;
+            left -= (uint32_t)rc;
+            attempt = 0;
+            continue;
+        }
+        const bool passing = rc == 0 || rc == -EINTR || rc == -EAGAIN || rc == -EBUSY;
+        if (!passing || attempt == RETRIES_MAX) {
+            uring->failed = true;
+            return STOKER_EIO;
+        }
+        pause_before_retry(attempt);
+    }
+    return 0;
+}
+
+static int uring_submit(void *ring, stoker_read *const *reads, uint32_t count)
+{
+    struct uring *uring = ring;
+    if (uring->failed || count > uring->depth - uring->in_flight)
+        return STOKER_EINVAL;
+    for (uint32_t i = 0; i < count; i++)
+        prepare(uring, reads[i]);
+    return enter_submit(uring, count);
+}
+
+/* What lies in the CQ. No system call unless the kernel has flagged work that only
+ * this thread can finish. */
+static uint32_t collect(struct uring *uring, stoker_read **done, uint32_t max)
+{
+    struct io_uring_cqe *cqes[64];
+    uint32_t count = 0;
+    while (count < max) {
+        const uint32_t room = max - count;
+        const unsigned got = io_uring_peek_batch_cqe(&uring->io, cqes, room < 64 ? room : 64);
+        for (unsigned i = 0; i < got; i++) {
+            stoker_read *read = io_uring_cqe_get_data(cqes[i]);
+            read->result = cqes[i]->res;
+            done[count++] = read;
+        }
+        io_uring_cq_advance(&uring->io, got);
+        if (got < 64)
+            break;
+    }
+    assert(count <= uring->in_flight);
+    uring->in_flight -= count;
+    return count;
+}
+
+/* Sleep until a completion is there or `until_ns` on the clock (UINT64_MAX = no
+ * limit). Returns 0, -ETIME or -errno. */
+static int wait_for_one(struct uring *uring, uint64_t until_ns)
+{
+    for (;;) {
+        struct __kernel_timespec limit = { 0 };
+        const bool limited = until_ns != UINT64_MAX;
+        if (limited) {
+            const uint64_t now_ns = stk_now_ns();
+            const uint64_t left_ns = now_ns < until_ns ? until_ns - now_ns : 0;
+            limit.tv_sec = (long long)(left_ns / 1000000000U);
+            limit.tv_nsec = (long long)(left_ns % 1000000000U);
+        }
+        struct io_uring_cqe *cqe = NULL;
+        int rc = limited ? io_uring_wait_cqe_timeout(&uring->io, &cqe, &limit)
+                         : io_uring_wait_cqe(&uring->io, &cqe);
+        if (rc != -EINTR && rc != -EAGAIN)
+            return rc;
+    }
+}
+
+static uint64_t until(int64_t wait_ns)
+{
+    return wait_ns < 0 ? UINT64_MAX : stk_now_ns() + (uint64_t)wait_ns;
+}
+
+static int uring_reap(void *ring, stoker_read **done, uint32_t max, int64_t wait_ns)
+{
+    struct uring *uring = ring;
+    if (uring->failed)
+        return STOKER_EIO;
+    if (uring->in_flight == 0 || max == 0)
+        return 0;
+    uint32_t count = collect(uring, done, max);
+    if (count > 0 || wait_ns == 0)
+        return (int)count;
+
+    int rc = wait_for_one(uring, until(wait_ns));
+    if (rc == -ETIME)
+        return 0;
+    if (rc < 0) {
+        uring->failed = true;
+        return STOKER_EIO;
+    }
+    return (int)collect(uring, done, max);
+}
+
+static int uring_close(void *ring, int64_t wait_ns)
+{
+    struct uring *uring = ring;
+    const uint64_t until_ns = until(wait_ns);
+    while (uring->in_flight > 0) {
+        stoker_read *done[64];
+        if (collect(uring, done, 64) > 0)
+            continue;
+        if (wait_for_one(uring, until_ns) < 0)
+            return STOKER_EBUSY;
+    }
+    free_ring(uring);
+    return 0;
+}
+
+#else
+
+static int uring_open(void **ring, const stoker_reader_setup *setup, stoker_error *error)
+{
+    (void)ring;
+    const struct stk_place place = STK_NOWHERE;
+    int rc = stk_reader_setup_check(setup, error);
+    if (rc < 0)
+        return rc;
+    return stk_error_set(error, STOKER_EREADER, STOKER_STAGE_READ, &place,
+                         "io_uring: built without liburing");
+}
+
+/* open never made a ring, so nothing reaches these. */
+static int uring_submit(void *ring, stoker_read *const *reads, uint32_t count)
+{
+    (void)ring;
+    (void)reads;
+    (void)count;
+    return STOKER_EREADER;
+}
+
+static int uring_reap(void *ring, stoker_read **done, uint32_t max, int64_t wait_ns)
+{
+    (void)ring;
+    (void)done;
+    (void)max;
+    (void)wait_ns;
+    return STOKER_EREADER;
+}
+
+static int uring_close(void *ring, int64_t wait_ns)
+{
+    (void)ring;
+    (void)wait_ns;
+    return STOKER_EREADER;
+}
+
+#endif
+
+const stoker_reader stoker_reader_uring = {
+    .name = "uring",
+    .open = uring_open,
+    .submit = uring_submit,
+    .reap = uring_reap,
+    .close = uring_close,
+};
