@@ -38,8 +38,6 @@ function(stoker_add_library name kind)
   target_compile_definitions(${name} PRIVATE
     $<$<BOOL:${STOKER_HAVE_URING}>:STOKER_HAVE_URING=1>
     $<$<BOOL:${STOKER_HAVE_DEFLATE}>:STOKER_HAVE_DEFLATE=1>)
-  if(TARGET stoker_kernels)
-    target_sources(${name} PRIVATE $<TARGET_OBJECTS:stoker_kernels>)
-  endif()
+  target_sources(${name} PRIVATE $<TARGET_OBJECTS:stoker_kernels>)
   target_link_libraries(${name} PRIVATE Threads::Threads m)
 endfunction()

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# check_format.sh - the C files are as clang-format 14 would write them.
+#
+# Another version lays out some lines differently: then the check is skipped (77).
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+command -v clang-format >/dev/null || { echo "no clang-format here"; exit 77; }
+version=$(clang-format --version | sed -E 's/.*version ([0-9]+).*/\1/')
+[ "$version" = 14 ] || { echo "clang-format $version; the sources are laid out by 14"; exit 77; }
+
+mapfile -t files < <(tests/sources.sh '*.c' '*.h')
+echo "${#files[@]} files"
+[ ${#files[@]} -gt 0 ]
+clang-format --dry-run -Werror "${files[@]}"

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""check_includes.py - who may include whom, as DESIGN decided it.
+
+    base/  <-  stages (sampler reader codec device cache)  <-  road, loader/*.c
+    public headers and base/  <-  datasets
+    public headers  <-  bench, trainer
+    each third-party header has one home
+
+Without arguments it checks the sources, after having seen on made-up files that each rule
+catches its violation. With --self-test it does only that.
+"""
+import os
+import re
+import subprocess
+import sys
+
+STAGES = ("sampler", "reader", "codec", "device", "cache")
+DATASET_HEADERS = ("dataset.h", "codec.h", "tensor.h", "error.h", "export.h")
+
+# A system header that is neither here nor in OURS is a third party that has no home yet.
+THIRD_PARTY = {
+    "liburing.h": ("loader/reader/uring.c",),
+    "libdeflate.h": ("datasets/gzip.c",),
+    "criterion/": ("tests/",),
+    "sanitizer/": ("tests/",),
+}
+SYSTEM = re.compile(
+    r"""^(assert|byteswap|cpuid|ctype|dirent|endian|errno|fcntl|fenv|float|fnmatch|ftw|getopt|glob|inttypes|libgen|
+    limits|locale|malloc|math|poll|pthread|pwd|sched|semaphore|setjmp|signal|spawn|stdalign|
+    stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|strings|syscall|
+    termios|threads|time|unistd|wchar|immintrin|x86intrin|arm_neon)\.h$
+    |^(sys|linux|asm|net|netinet|arpa)/[a-z0-9_/-]+\.h$""", re.VERBOSE)
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
+
+
+def part_of(path):
+    """The part of the house a file is in: base, sampler, ..., road, public, datasets, ..."""
+    pieces = path.split("/")
+    if pieces[0] != "loader":
+        return pieces[0]
+    if len(pieces) == 2:
+        return "road"
+    return "public" if pieces[1] == "include" else pieces[1]
+
+
+def project_rule(path, name):
+    """Why `path` may not include the project's file `name`; None if it may."""
+    here, there = part_of(path), part_of(name)
+    if here == "tests" or here == there and here != "road":
+        return None
+    if name.startswith("stoker/"):
+        header = name[len("stoker/"):]
+        if here == "base":
+            if header in ("error.h", "export.h"):
+                return None
+            return "base/ knows nothing of loading: <stoker/error.h> and <stoker/export.h> only"
+        if here == "datasets" and header not in DATASET_HEADERS:
+            return "datasets/ sees " + ", ".join(DATASET_HEADERS) + " only"
+        return None
+    if name == "kernels/kernels.h":
+        if here in ("device", "road", "bench", "trainer"):
+            return None
+        return "kernels.h is for device/, road/, bench/ and trainer/"
+    if here == "datasets" and name == "loader/format.h":
+        return None  # the table through which formats reach the loader
+    if here == "public":
+        return "a public header sees public headers only"
+    if there == "base" and here in STAGES + ("road", "datasets"):
+        return None
+    if here == "road" and there in STAGES + ("road",):
+        return None
+    if here in STAGES:
+        return "a stage sees itself, base/ and the public headers"
+    return f"{here}/ may not look into {there}/"
+
+
+def violations(path, text, exists):
+    """Each broken rule in a file, as 'path:line: what'."""
+    for match in INCLUDE.finditer(text):
+        mark, name = match.groups()
+        line = text.count("\n", 0, match.start()) + 1
+        why = None
+        if name.startswith("stoker/"):
+            why = project_rule(path, name)
+            if mark == '"' and why is None:
+                why = "public headers are included with <>"
+        elif mark == '"':
+            beside = os.path.normpath(os.path.join(os.path.dirname(path), name))
+            target = beside if exists(beside) else name
+            if not exists(target):
+                why = "no such file in the project"
+            else:
+                why = project_rule(path, target)
+        else:
+            homes = next((h for k, h in THIRD_PARTY.items()
+                          if name == k or k.endswith("/") and name.startswith(k)), None)
+            if homes is not None:
+                if not any(path == h or h.endswith("/") and path.startswith(h) for h in homes):
+                    why = "its home is " + ", ".join(homes)
+            elif not SYSTEM.match(name):
+                why = "a third-party header without a home"
+        if why:
+            yield f"{path}:{line}: {name}: {why}"
+
+
+CAUGHT = [
+    ("loader/base/queue.c", "#include <stoker/loader.h>"),
+    ("loader/base/queue.c", '#include "loader/road/slots.h"'),
+    ("loader/base/queue.c", '#include "../road/slots.h"'),
+    ("loader/reader/pread.c", '#include "loader/cache/cache.h"'),
+    ("loader/reader/pread.c", '#include "loader/road/slots.h"'),
+    ("loader/reader/pread.c", '#include "kernels/kernels.h"'),
+    ("loader/reader/pread.c", "#include <liburing.h>"),
+    ("loader/road/road.c", '#include "datasets/idx.h"'),
+    ("loader/loader.c", '  #  include "bench/list.h"'),
+    ("loader/loader.c", "#include <png.h>"),
+    ("loader/loader.c", '#include "stoker/error.h"'),
+    ("loader/include/stoker/x.h", '#include "loader/base/queue.h"'),
+    ("datasets/idx.c", "#include <stoker/loader.h>"),
+    ("datasets/idx.c", '#include "loader/reader/reader.h"'),
+    ("bench/main.c", '#include "loader/base/queue.h"'),
+    ("trainer/main.c", '#include "bench/list.h"'),
+    ("kernels/a.c", '#include "loader/base/queue.h"'),
+    ("loader/loader.c", '#include "loader/nowhere.h"'),
+]
+ALLOWED = [
+    ("loader/base/queue.c", '#include <stoker/error.h>\n#include "loader/base/queue.h"'),
+    ("loader/reader/uring.c", '#include <liburing.h>\n#include "loader/base/queue.h"'),
+    ("loader/reader/pread.c", "#include <stoker/reader.h>\n#include <sys/uio.h>"),
+    ("loader/road/road.c", '#include "loader/cache/cache.h"\n#include "kernels/kernels.h"'),
+    ("loader/loader.c", '#include "loader/road/slots.h"'),
+    ("datasets/idx.c", '#include <stoker/dataset.h>\n#include "loader/base/queue.h"'),
+    ("datasets/gzip.c", "#include <libdeflate.h>"),
+    ("datasets/formats.c", '#include "loader/format.h"'),
+    ("bench/main.c", '#include <stoker/stoker.h>\n#include "list.h"\n#include "kernels/kernels.h"'),
+    ("tests/test_x.c", '#include <criterion/criterion.h>\n#include "loader/road/slots.h"'),
+]
+FILES = {"loader/base/queue.h", "loader/road/slots.h", "loader/cache/cache.h", "loader/format.h",
+         "datasets/idx.h", "bench/list.h", "loader/reader/reader.h", "kernels/kernels.h"}
+
+
+def self_test():
+    wrong = [f"not caught: {p}: {t}" for p, t in CAUGHT
+             if not list(violations(p, t, FILES.__contains__))]
+    wrong += [f"caught wrongly: {v}" for p, t in ALLOWED
+              for v in violations(p, t, FILES.__contains__)]
+    for line in wrong:
+        print("self-test:", line, file=sys.stderr)
+    return not wrong
+
+
+def main():
+    if not self_test():
+        return 1
+    if "--self-test" in sys.argv[1:]:
+        return 0
+    os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+    listed = subprocess.run(["tests/sources.sh", "*.c", "*.h"], check=True, capture_output=True,
+                            text=True).stdout.split("\n")
+    files = [f for f in listed if f and not f.startswith(("tests/install/", "bench/peers/"))]
+    broken = []
+    for path in files:
+        with open(path, encoding="utf-8") as source:
+            broken += violations(path, source.read(), os.path.exists)
+    for line in broken:
+        print(line, file=sys.stderr)
+    print(f"{len(files)} files, {len(broken)} violations")
+    return 1 if broken or not files else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,22 @@
+# readme_example.cmake - cut the C program out of README.md, so that what a reader copies is
+# what was compiled and run.
+#
+# usage: cmake -DREADME=README.md -DOUT=example.c -P readme_example.cmake
+file(READ "${README}" text)
+# CMake's lists break at ";" and join "[" to "]": keep the text away from them.
+string(FIND "${text}" "<!-- example: begin -->" begin)
+string(FIND "${text}" "<!-- example: end -->" end)
+if(begin EQUAL -1 OR end EQUAL -1 OR end LESS begin)
+  message(FATAL_ERROR "README.md has no example between its markers")
+endif()
+math(EXPR length "${end} - ${begin}")
+string(SUBSTRING "${text}" ${begin} ${length} text)
+string(FIND "${text}" "```c\n" open)
+string(FIND "${text}" "\n```" close REVERSE)
+if(open EQUAL -1 OR close LESS_EQUAL open)
+  message(FATAL_ERROR "README.md's example is not in a block of C")
+endif()
+math(EXPR open "${open} + 5")
+math(EXPR length "${close} - ${open} + 1")
+string(SUBSTRING "${text}" ${open} ${length} text)
+file(WRITE "${OUT}" "${text}")
