@@ -25,6 +25,7 @@
 #include <liburing.h>
 #include <limits.h>
 #include <stdbool.h>
+#include <string.h>
 #include <time.h>
 
 #include "loader/base/clock.h"
@@ -74,12 +75,18 @@ static const char *setup_hint(int os_errno)
     }
 }
 
+/* "io_uring: WHAT: errno text (hint)"; stoker_error.os_errno tells it as well. */
 static int refuse(stoker_error *error, int os_errno, const char *what)
 {
-    struct stk_place place = STK_NOWHERE;
-    place.os_errno = os_errno;
-    return stk_error_set(error, STOKER_EREADER, STOKER_STAGE_READ, &place, "io_uring: %s%s", what,
-                         setup_hint(os_errno));
+    const struct stk_place place = STK_NOWHERE;
+    char text[96];
+    (void)stk_error_set(error, STOKER_EREADER, STOKER_STAGE_READ, &place, "io_uring: %s%s%s%s",
+                        what, os_errno != 0 && what[0] != '\0' ? ": " : "",
+                        os_errno != 0 ? strerror_r(os_errno, text, sizeof(text)) : "",
+                        setup_hint(os_errno));
+    if (error != NULL)
+        error->os_errno = os_errno;
+    return STOKER_EREADER;
 }
 
 static uint32_t power_of_two_from(uint32_t value)
@@ -200,7 +207,7 @@ static int prove_ring(struct uring *uring, stoker_error *error)
         return refuse(error, 0, "the kernel does not offer reads");
     int rc = run_nop(uring);
     if (rc < 0)
-        return refuse(error, -rc, "the ring does not run");
+        return refuse(error, -rc, "a no-op failed");
     return 0;
 }
 
@@ -220,7 +227,7 @@ static int uring_open(void **ring, const stoker_reader_setup *setup, stoker_erro
     rc = setup_ring(uring);
     if (rc < 0) {
         stk_free(uring);
-        return refuse(error, -rc, "setup");
+        return refuse(error, -rc, "");
     }
     rc = prove_ring(uring, error);
     if (rc < 0)
