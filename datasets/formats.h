@@ -1,0 +1,11 @@
+/* formats.h - the formats of this folder, each defined in the file of its name. */
+#ifndef STK_DATASETS_FORMATS_H
+#define STK_DATASETS_FORMATS_H
+
+#include "loader/format.h"
+
+extern const struct stk_format stk_format_mnist;
+extern const struct stk_format stk_format_idx;
+extern const struct stk_format stk_format_synth;
+
+#endif

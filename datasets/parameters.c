@@ -1,0 +1,180 @@
+/* parameters.c - see parameters.h.
+ *
+ *   count=60000&shape=28x28      pairs part at '&', key and value at the first '='
+ *
+ * A value is bounded to VALUE_BYTES_MAX, so that pieces are copied to a small buffer
+ * and every message can quote them.
+ */
+#include "datasets/parameters.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "loader/base/error.h"
+
+enum { KEY_BYTES_MAX = 32, VALUE_BYTES_MAX = 128, KEYS_MAX = 16 };
+
+struct pair {
+    char key[KEY_BYTES_MAX];
+    char value[VALUE_BYTES_MAX];
+};
+
+struct reading {
+    const struct stk_parameter *table;
+    size_t table_count;
+    bool seen[KEYS_MAX];
+    const char *whose;
+    stoker_error *error;
+};
+
+__attribute__((format(printf, 4, 5))) static int refuse(const struct reading *reading, int code,
+                                                        const char *key, const char *format, ...)
+{
+    char what[256];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(what, sizeof(what), format, arguments);
+    va_end(arguments);
+    struct stk_place place = STK_NOWHERE;
+    return stk_error_set(reading->error, code, STOKER_STAGE_OPEN, &place, "%s: %s: %s",
+                         reading->whose, key, what);
+}
+
+/* ---- values --------------------------------------------------------------------- */
+
+/* `bytes` decimal digits and nothing else. False if there are none, or if they overflow. */
+static bool read_decimal(const char *text, size_t bytes, uint64_t *out)
+{
+    uint64_t number = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        if (text[i] < '0' || text[i] > '9' || __builtin_mul_overflow(number, 10U, &number) ||
+            __builtin_add_overflow(number, (uint64_t)(text[i] - '0'), &number))
+            return false;
+    }
+    *out = number;
+    return bytes > 0;
+}
+
+static int read_number(const struct reading *reading, const struct stk_parameter *parameter,
+                       const char *value)
+{
+    uint64_t number;
+    if (!read_decimal(value, strlen(value), &number))
+        return refuse(reading, STOKER_ESPEC, parameter->key,
+                      "\"%s\" is not a decimal number of 64 bits", value);
+    if (number < parameter->least || number > parameter->most) {
+        bool over = parameter->is_size && number > parameter->most;
+        return refuse(reading, over ? STOKER_ELIMIT : STOKER_EINVAL, parameter->key,
+                      "%s is outside %llu..%llu", value, (unsigned long long)parameter->least,
+                      (unsigned long long)parameter->most);
+    }
+    *parameter->number = number;
+    return STOKER_OK;
+}
+
+static int read_shape(const struct reading *reading, const struct stk_parameter *parameter,
+                      const char *value)
+{
+    struct stk_shape shape = { 0 };
+    for (const char *at = value;; at++) {
+        size_t bytes = strcspn(at, "x");
+        uint64_t length;
+        if (!read_decimal(at, bytes, &length) || length == 0)
+            return refuse(reading, STOKER_ESPEC, parameter->key,
+                          "\"%s\" is not a shape like 28x28x1", value);
+        if (shape.rank == STOKER_RANK_MAX - 1)
+            return refuse(reading, STOKER_ELIMIT, parameter->key, "more than %d axes",
+                          STOKER_RANK_MAX - 1);
+        shape.lengths[shape.rank++] = length;
+        at += bytes;
+        if (*at == '\0')
+            break;
+    }
+    *parameter->shape = shape;
+    return STOKER_OK;
+}
+
+static int read_dtype(const struct reading *reading, const struct stk_parameter *parameter,
+                      const char *value)
+{
+    stoker_dtype dtype = stoker_dtype_from_name(value);
+    if (dtype == STOKER_DTYPE_NONE)
+        return refuse(reading, STOKER_ESPEC, parameter->key, "there is no element type \"%s\"",
+                      value);
+    *parameter->dtype = dtype;
+    return STOKER_OK;
+}
+
+/* ---- pairs ---------------------------------------------------------------------- */
+
+/* "count, shape" */
+static void list_keys(const struct reading *reading, char *line, size_t line_bytes)
+{
+    line[0] = '\0';
+    for (size_t i = 0; i < reading->table_count; i++) {
+        size_t used = strlen(line);
+        (void)snprintf(line + used, line_bytes - used, "%s%s", i == 0 ? "" : ", ",
+                       reading->table[i].key);
+    }
+}
+
+static int apply(struct reading *reading, const struct pair *pair)
+{
+    for (size_t i = 0; i < reading->table_count; i++) {
+        const struct stk_parameter *parameter = &reading->table[i];
+        if (strcmp(parameter->key, pair->key) != 0)
+            continue;
+        if (reading->seen[i])
+            return refuse(reading, STOKER_ESPEC, pair->key, "given twice");
+        reading->seen[i] = true;
+        if (parameter->number != NULL)
+            return read_number(reading, parameter, pair->value);
+        if (parameter->shape != NULL)
+            return read_shape(reading, parameter, pair->value);
+        assert(parameter->dtype != NULL);
+        return read_dtype(reading, parameter, pair->value);
+    }
+    char known[96];
+    list_keys(reading, known, sizeof(known));
+    return refuse(reading, STOKER_ESPEC, pair->key, "no such parameter; there are %s", known);
+}
+
+/* Cut one pair out of the text. */
+static int cut(const struct reading *reading, const char *text, size_t bytes, struct pair *out)
+{
+    const char *equals = memchr(text, '=', bytes);
+    size_t key_bytes = equals == NULL ? bytes : (size_t)(equals - text);
+    size_t value_bytes = equals == NULL ? 0 : bytes - key_bytes - 1;
+    if (equals == NULL || key_bytes >= sizeof(out->key) || value_bytes >= sizeof(out->value)) {
+        char quoted[48];
+        (void)snprintf(quoted, sizeof(quoted), "\"%.*s\"", (int)(bytes < 40 ? bytes : 40), text);
+        return refuse(reading, STOKER_ESPEC, quoted, "not of the form key=value");
+    }
+    *out = (struct pair){ 0 };
+    memcpy(out->key, text, key_bytes);
+    memcpy(out->value, equals + 1, value_bytes);
+    return STOKER_OK;
+}
+
+int stk_parameters_read(const char *text, const struct stk_parameter *table, size_t table_count,
+                        const char *whose, stoker_error *error)
+{
+    assert(table_count <= KEYS_MAX);
+    struct reading reading = {
+        .table = table, .table_count = table_count, .whose = whose, .error = error
+    };
+    while (text[0] != '\0') {
+        struct pair pair;
+        size_t bytes = strcspn(text, "&");
+        int rc = cut(&reading, text, bytes, &pair);
+        if (rc == STOKER_OK)
+            rc = apply(&reading, &pair);
+        if (rc != STOKER_OK)
+            return rc;
+        text += bytes;
+        text += text[0] == '&' ? 1 : 0;
+    }
+    return STOKER_OK;
+}

@@ -1,0 +1,79 @@
+/* source.c - see source.h. */
+#include "datasets/source.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int system_failure(const char *path, int os_errno, const char *call, stoker_error *error)
+{
+    struct stk_place place = stk_at(path, STOKER_NO_OFFSET);
+    place.os_errno = os_errno;
+    return stk_error_set(error, stk_error_from_errno(os_errno), STOKER_STAGE_OPEN, &place, "%s",
+                         call);
+}
+
+/* What is open must be a regular file: anything else has no size, or no end. */
+static int check_kind(struct stk_source *source, stoker_error *error)
+{
+    struct stat status;
+    if (fstat(source->fd, &status) != 0)
+        return system_failure(source->path, errno, "fstat", error);
+    if (S_ISDIR(status.st_mode))
+        return system_failure(source->path, EISDIR, "open", error);
+    if (!S_ISREG(status.st_mode)) {
+        struct stk_place place = stk_at(source->path, STOKER_NO_OFFSET);
+        return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPEN, &place,
+                             "not a regular file, but a %s",
+                             S_ISFIFO(status.st_mode) ? "pipe" : "device or socket");
+    }
+    source->size = (uint64_t)status.st_size;
+    return STOKER_OK;
+}
+
+int stk_source_open(struct stk_source *source, const char *path, stoker_error *error)
+{
+    *source = (struct stk_source)STK_SOURCE_CLOSED;
+    source->path = path;
+    /* O_NONBLOCK: opening a pipe that nobody writes to must not wait. */
+    source->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (source->fd < 0)
+        return system_failure(path, errno, "open", error);
+    int rc = check_kind(source, error);
+    /* Later reads may wait: with O_NONBLOCK left on, io_uring would answer EAGAIN. */
+    if (rc == STOKER_OK && fcntl(source->fd, F_SETFL, 0) != 0)
+        rc = system_failure(path, errno, "fcntl", error);
+    if (rc != STOKER_OK)
+        stk_source_close(source);
+    return rc;
+}
+
+void stk_source_close(struct stk_source *source)
+{
+    if (source->fd >= 0)
+        close(source->fd);
+    source->fd = -1;
+}
+
+int stk_source_read(const struct stk_source *source, void *to, size_t bytes, uint64_t offset,
+                    stoker_error *error)
+{
+    assert(source->fd >= 0);
+    for (size_t done = 0; done < bytes;) {
+        struct stk_place place = stk_at(source->path, offset + done);
+        ssize_t got = pread(source->fd, (uint8_t *)to + done, bytes - done, (off_t)place.offset);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0) {
+            place.os_errno = errno;
+            return stk_error_set(error, stk_error_from_errno(errno), STOKER_STAGE_READ, &place,
+                                 NULL);
+        }
+        if (got == 0)
+            return stk_error_set(error, STOKER_ETRUNCATED, STOKER_STAGE_READ, &place, NULL);
+        done += (size_t)got;
+    }
+    return STOKER_OK;
+}

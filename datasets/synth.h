@@ -1,0 +1,15 @@
+/* synth.h - generated data sets: the spec "synth:KIND?key=value&..." parts into these. */
+#ifndef STK_DATASETS_SYNTH_H
+#define STK_DATASETS_SYNTH_H
+
+#include <stoker/dataset.h>
+
+#define STK_SYNTH_COUNT_MAX UINT64_C(1000000000000)
+
+/* Open one kind; parameters is what follows the question mark, perhaps "". */
+int stk_synth_digits_open(stoker_dataset **out, const char *parameters,
+                          const stoker_dataset_options *options);
+int stk_synth_bytes_open(stoker_dataset **out, const char *parameters,
+                         const stoker_dataset_options *options);
+
+#endif

@@ -1,0 +1,349 @@
+/* synth_digits.c - "synth:digits?count=60000&seed=0&size=28": drawn digits, any number of them.
+ *
+ *   (seed, split, id) -> digit -> pen strokes -> bent, turned, scaled -> ink -> noise
+ *
+ * The same bytes on every machine: all arithmetic is on integers. Lengths are in
+ * 1/64 pixel, directions in 1/4096. The split "test" draws from another key, so none
+ * of its images is one of "train".
+ */
+#include <assert.h>
+#include <endian.h>
+#include <string.h>
+
+#include "datasets/glyphs.h"
+#include "datasets/parameters.h"
+#include "datasets/synth.h"
+#include "loader/base/error.h"
+#include "loader/base/memory.h"
+#include "loader/base/rng.h"
+
+enum {
+    PIXEL = 64,         /* lengths per pixel */
+    ONE = 4096,         /* a factor of 1 */
+    CURVE_STEPS = 4,    /* lines that stand for a curve between two points */
+    SIDE_MIN = 8,       /* pixels */
+    SIDE_MAX = 256,     /* pixels; products below fit 32 bits up to here */
+    REFERENCE_SIZE = 28 /* jitter and pen are given for this size */
+};
+
+struct digits {
+    uint64_t count;
+    uint64_t seed;
+    uint64_t size; /* pixels on a side */
+    uint64_t key;  /* of the generator: seed and split */
+    stoker_codec codec;
+};
+
+/* ---- random draws --------------------------------------------------------------- */
+
+struct draws {
+    uint64_t key;
+    uint64_t sample;
+    uint64_t block;
+    uint32_t used;
+    struct stk_random words;
+};
+
+static uint32_t draw(struct draws *draws)
+{
+    if (draws->used == 4) {
+        draws->words = stk_philox(draws->key, draws->block++, draws->sample);
+        draws->used = 0;
+    }
+    return draws->words.word[draws->used++];
+}
+
+/* least..most, each about as often. */
+static int32_t draw_between(struct draws *draws, int32_t least, int32_t most)
+{
+    assert(least <= most);
+    uint64_t span = (uint64_t)(most - least) + 1;
+    return least + (int32_t)((draw(draws) * span) >> 32);
+}
+
+static uint32_t digit_of(uint64_t key, uint64_t id)
+{
+    uint64_t high = stk_mix64(key ^ stk_mix64(id)) >> 32;
+    return (uint32_t)((high * 10) >> 32);
+}
+
+/* ---- ink ------------------------------------------------------------------------ */
+
+struct point {
+    int32_t x, y; /* 1/64 pixel */
+};
+
+struct canvas {
+    uint8_t *row;
+    int32_t size;   /* pixels */
+    int32_t radius; /* of the pen, 1/64 pixel */
+    int32_t ink;    /* 0..255 */
+};
+
+static int32_t lesser(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
+}
+
+static int32_t larger(int32_t a, int32_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The largest root with root x root <= square. */
+static int32_t root_of(uint32_t square)
+{
+    uint32_t root = 0;
+    for (uint32_t bit = 1U << 15; bit != 0; bit >>= 1) {
+        uint32_t tried = root | bit;
+        if (tried * tried <= square)
+            root = tried;
+    }
+    return (int32_t)root;
+}
+
+/* A straight piece of a stroke, ready to measure distances. */
+struct piece {
+    struct point from, to;
+    int32_t length;
+    int32_t along_x, along_y; /* unit vector, 1/4096 */
+    int32_t half_per_radius;  /* 65536 / (2 x radius) */
+};
+
+/* How far a pixel's centre is from the piece. Round ends need a root; the tangent of
+ * the root at `radius` is exact where it matters, at the edge of the ink. */
+static int32_t distance(const struct piece *piece, int32_t radius, int32_t x, int32_t y)
+{
+    int32_t dx = x - piece->from.x;
+    int32_t dy = y - piece->from.y;
+    int32_t along = (dx * piece->along_x + dy * piece->along_y) / ONE;
+    if (along >= 0 && along <= piece->length) {
+        int32_t across = (dx * piece->along_y - dy * piece->along_x) / ONE;
+        return across < 0 ? -across : across;
+    }
+    if (along > 0) {
+        dx = x - piece->to.x;
+        dy = y - piece->to.y;
+    }
+    int64_t square = (int64_t)dx * dx + (int64_t)dy * dy;
+    return (int32_t)((square * piece->half_per_radius) >> 16) + radius / 2;
+}
+
+static void ink_piece(const struct canvas *canvas, struct point from, struct point to)
+{
+    int32_t dx = to.x - from.x;
+    int32_t dy = to.y - from.y;
+    int32_t length = root_of((uint32_t)(dx * dx) + (uint32_t)(dy * dy));
+    if (length == 0)
+        return; /* its neighbours cover it */
+    const struct piece piece = { .from = from,
+                                 .to = to,
+                                 .length = length,
+                                 .along_x = dx * ONE / length,
+                                 .along_y = dy * ONE / length,
+                                 .half_per_radius = 65536 / (2 * canvas->radius) };
+    const int32_t reach = canvas->radius + PIXEL;
+    const int32_t last = canvas->size - 1;
+    const int32_t left = larger((lesser(from.x, to.x) - reach) / PIXEL, 0);
+    const int32_t right = lesser((larger(from.x, to.x) + reach) / PIXEL, last);
+    const int32_t top = larger((lesser(from.y, to.y) - reach) / PIXEL, 0);
+    const int32_t bottom = lesser((larger(from.y, to.y) + reach) / PIXEL, last);
+    for (int32_t y = top; y <= bottom; y++) {
+        uint8_t *line = canvas->row + (size_t)y * (size_t)canvas->size;
+        for (int32_t x = left; x <= right; x++) {
+            int32_t away =
+                distance(&piece, canvas->radius, x * PIXEL + PIXEL / 2, y * PIXEL + PIXEL / 2);
+            int32_t covered = lesser(canvas->radius + PIXEL / 2 - away, PIXEL);
+            if (covered * canvas->ink > line[x] * PIXEL)
+                line[x] = (uint8_t)(covered * canvas->ink / PIXEL);
+        }
+    }
+}
+
+/* ---- strokes -------------------------------------------------------------------- */
+
+/* One coordinate of the Catmull-Rom curve from b to c, step / CURVE_STEPS of the way. */
+static int32_t curve(int32_t a, int32_t b, int32_t c, int32_t d, int32_t step)
+{
+    int32_t linear = 16 * step * (c - a);
+    int32_t square = 4 * step * step * (2 * a - 5 * b + 4 * c - d);
+    int32_t cube = step * step * step * (-a + 3 * b - 3 * c + d);
+    return (128 * b + linear + square + cube) / 128;
+}
+
+static void ink_span(const struct canvas *canvas, const struct point *at, bool bends_before,
+                     bool bends_after)
+{
+    struct point before = bends_before ? at[-1] : at[0];
+    struct point after = bends_after ? at[2] : at[1];
+    struct point from = at[0];
+    const int32_t steps = bends_before || bends_after ? CURVE_STEPS : 1;
+    for (int32_t step = 1; step <= steps; step++) {
+        int32_t t = step * CURVE_STEPS / steps;
+        struct point to = { curve(before.x, at[0].x, at[1].x, after.x, t),
+                            curve(before.y, at[0].y, at[1].y, after.y, t) };
+        ink_piece(canvas, from, to);
+        from = to;
+    }
+}
+
+static void ink_glyph(const struct canvas *canvas, const struct stk_glyph *glyph,
+                      const struct point *points)
+{
+    for (uint32_t i = 0; i + 1 < glyph->count; i++) {
+        if (glyph->points[i + 1].pen == STK_PEN_DOWN)
+            continue;
+        bool bends_before = glyph->points[i].pen == STK_PEN_CURVE;
+        bool bends_after = glyph->points[i + 1].pen == STK_PEN_CURVE && i + 2 < glyph->count &&
+                           glyph->points[i + 2].pen != STK_PEN_DOWN;
+        ink_span(canvas, &points[i], bends_before, bends_after);
+    }
+}
+
+/* Move, turn, slant and stretch the glyph, each point a little by itself. */
+static void place_glyph(struct draws *draws, const struct stk_glyph *glyph, int32_t size,
+                        struct point *out)
+{
+    const int32_t across = draw_between(draws, 3200, 4600); /* / ONE */
+    const int32_t down = draw_between(draws, 3500, 4500);
+    const int32_t turn = draw_between(draws, -800, 800);
+    const int32_t slant = draw_between(draws, -600, 1100); /* most people lean right */
+    const int32_t shift = size * PIXEL * 2 / REFERENCE_SIZE;
+    const int32_t centre_x = size * PIXEL / 2 + draw_between(draws, -shift, shift);
+    const int32_t centre_y = size * PIXEL / 2 + draw_between(draws, -shift, shift);
+    /* A glyph 2 x 60 high takes 20 of 28 pixels; wobble is in 1/16 of its unit. */
+    const int64_t unit =
+        (int64_t)size * PIXEL * 20 * ONE / (REFERENCE_SIZE * 2 * STK_GLYPH_HALF_HEIGHT * 16);
+    for (uint32_t i = 0; i < glyph->count; i++) {
+        int64_t x = glyph->points[i].x * 16 + draw_between(draws, -64, 64);
+        int64_t y = glyph->points[i].y * 16 + draw_between(draws, -64, 64);
+        x = x * across / ONE;
+        y = y * down / ONE;
+        int64_t leaning = x - y * slant / ONE;
+        int64_t turned_x = leaning - y * turn / ONE;
+        int64_t turned_y = y + leaning * turn / ONE;
+        out[i].x = centre_x + (int32_t)(turned_x * unit / ONE);
+        out[i].y = centre_y + (int32_t)(turned_y * unit / ONE);
+    }
+}
+
+/* Add 0..level to every pixel, up to white. */
+static void add_noise(struct draws *draws, uint8_t *row, size_t row_bytes, uint32_t level)
+{
+    uint64_t state = ((uint64_t)draw(draws) << 32) | draw(draws);
+    for (size_t at = 0; at < row_bytes; at += 8) {
+        uint64_t bits = stk_mix64(state++);
+        size_t here = row_bytes - at < 8 ? row_bytes - at : 8;
+        for (size_t i = 0; i < here; i++) {
+            uint32_t pixel = row[at + i] + ((((uint32_t)(bits >> (8 * i)) & 0xFF) * level) >> 8);
+            row[at + i] = (uint8_t)(pixel < 255 ? pixel : 255);
+        }
+    }
+}
+
+static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
+                  size_t row_bytes, stoker_error *error)
+{
+    (void)scratch;
+    (void)error;
+    const struct digits *digits = self;
+    struct draws draws = { .key = digits->key, .sample = in->sample, .used = 4 };
+    const uint32_t digit = digit_of(digits->key, in->sample);
+    const int32_t size = (int32_t)digits->size;
+    const struct stk_glyph *glyph =
+        &stk_glyphs[digit][draw_between(&draws, 0, stk_glyph_variants[digit] - 1)];
+    struct canvas canvas = { .row = row, .size = size };
+    canvas.radius = larger(draw_between(&draws, 50, 110) * size / REFERENCE_SIZE, PIXEL / 2);
+    canvas.ink = draw_between(&draws, 170, 255);
+    const int32_t noise = draw_between(&draws, -30, 40);
+
+    struct point points[STK_GLYPH_POINTS_MAX];
+    memset(row, 0, row_bytes);
+    place_glyph(&draws, glyph, size, points);
+    ink_glyph(&canvas, glyph, points);
+    if (noise > 0)
+        add_noise(&draws, row, row_bytes, (uint32_t)noise);
+    return STOKER_OK;
+}
+
+/* ---- data set ------------------------------------------------------------------- */
+
+static int describe(const void *self, stoker_dataset_info *out)
+{
+    const struct digits *digits = self;
+    *out = (stoker_dataset_info){ .count = digits->count,
+                                  .dtype = STOKER_UINT8,
+                                  .rank = 3,
+                                  .shape = { digits->size, digits->size, 1 },
+                                  .is_image = true,
+                                  .label_dtype = STOKER_INT64,
+                                  .class_count = 10 };
+    return STOKER_OK;
+}
+
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+                  stoker_error *error)
+{
+    (void)error;
+    const struct digits *digits = self;
+    for (uint32_t i = 0; i < count; i++)
+        out[i] = (stoker_sample){ .codec = &digits->codec,
+                                  .label.index = digit_of(digits->key, ids[i]) };
+    return STOKER_OK;
+}
+
+static const stoker_dataset_ops ops = {
+    .name = "synth:digits", .describe = describe, .locate = locate, .destroy = stk_free
+};
+
+static int read_parameters(struct digits *digits, const char *text,
+                           const stoker_dataset_options *options)
+{
+    digits->count = 60000;
+    digits->size = REFERENCE_SIZE;
+    const struct stk_parameter table[] = {
+        { .key = "count",
+          .number = &digits->count,
+          .least = 1,
+          .most = STK_SYNTH_COUNT_MAX,
+          .is_size = true },
+        { .key = "seed", .number = &digits->seed, .least = 0, .most = UINT64_MAX },
+        { .key = "size",
+          .number = &digits->size,
+          .least = SIDE_MIN,
+          .most = SIDE_MAX,
+          .is_size = true },
+    };
+    int rc = stk_parameters_read(text, table, sizeof(table) / sizeof(table[0]), "synth:digits",
+                                 options->error);
+    if (rc != STOKER_OK)
+        return rc;
+
+    const bool test = options->split != NULL && strcmp(options->split, "test") == 0;
+    struct stk_place place = STK_NOWHERE;
+    if (options->split != NULL && !test && strcmp(options->split, "train") != 0)
+        return stk_error_set(options->error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
+                             "split \"%s\": synth:digits has \"train\" and \"test\"",
+                             options->split);
+    digits->key = stk_mix64(digits->seed) ^ (test ? 0x7465737400000000U : 0);
+    digits->codec = (stoker_codec){ .name = "synth:digits", .self = digits, .decode = decode };
+    return STOKER_OK;
+}
+
+int stk_synth_digits_open(stoker_dataset **out, const char *parameters,
+                          const stoker_dataset_options *options)
+{
+    struct stk_place place = STK_NOWHERE;
+    struct digits *digits = stk_calloc(1, sizeof(*digits));
+    if (digits == NULL)
+        return stk_error_set(options->error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, NULL);
+    int rc = read_parameters(digits, parameters, options);
+    if (rc == STOKER_OK) {
+        rc = stoker_dataset_create(out, &ops, digits);
+        if (rc != STOKER_OK)
+            (void)stk_error_set(options->error, rc, STOKER_STAGE_OPEN, &place, "synth:digits");
+    }
+    if (rc != STOKER_OK)
+        stk_free(digits);
+    return rc;
+}

@@ -1,0 +1,15 @@
+/* big_endian.h - codecs of rows whose elements are stored big-endian: IDX does that. */
+#ifndef STK_CODEC_BIG_ENDIAN_H
+#define STK_CODEC_BIG_ENDIAN_H
+
+#include <stddef.h>
+#include <stoker/codec.h>
+
+extern const stoker_codec stk_codec_be16;
+extern const stoker_codec stk_codec_be32;
+extern const stoker_codec stk_codec_be64;
+
+/* The codec of big-endian elements of that size; NULL for one byte: raw. */
+const stoker_codec *stk_codec_big_endian(size_t element_bytes);
+
+#endif

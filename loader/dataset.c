@@ -1,0 +1,241 @@
+/* dataset.c - the data set object: make, ask, close, and read one sample for looking at it.
+ *
+ *   describe() --checked once--> info, row_bytes --> any number of loaders
+ *
+ * What a data set says about itself is checked here, so that no stage behind has to.
+ */
+#include "loader/dataset.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "loader/base/error.h"
+#include "loader/base/memory.h"
+#include "loader/codec/raw.h"
+
+/* ---- what describe() said ------------------------------------------------------- */
+
+/* Bytes of a row; 0 if an axis is empty, the type unknown or the product too large. */
+static size_t bytes_of_row(const stoker_dataset_info *info)
+{
+    size_t bytes = stoker_dtype_bytes(info->dtype);
+    for (uint32_t axis = 0; axis < info->rank; axis++) {
+        if (info->shape[axis] > SIZE_MAX / 2 ||
+            __builtin_mul_overflow(bytes, (size_t)info->shape[axis], &bytes))
+            return 0;
+    }
+    return bytes <= SIZE_MAX / 2 ? bytes : 0;
+}
+
+static bool labels_are_consistent(const stoker_dataset_info *info)
+{
+    switch (info->label_dtype) {
+    case STOKER_INT64:
+        return true;
+    case STOKER_FLOAT32:
+    case STOKER_DTYPE_NONE:
+        return info->class_count == 0;
+    default:
+        return false;
+    }
+}
+
+static bool files_are_consistent(const stoker_dataset_ops *ops, const stoker_dataset_info *info,
+                                 size_t row_bytes)
+{
+    if (info->file_count == 0)
+        return !info->dense;
+    if (ops->file == NULL || info->encoded_bytes_max == 0)
+        return false;
+    uint64_t end;
+    return !info->dense || (info->encoded_bytes_max == row_bytes &&
+                            !__builtin_mul_overflow(info->count, (uint64_t)row_bytes, &end));
+}
+
+static int check_info(const stoker_dataset_ops *ops, const stoker_dataset_info *info,
+                      size_t *row_bytes)
+{
+    if (info->count == 0)
+        return STOKER_EEMPTY;
+    if (info->rank >= STOKER_RANK_MAX || (info->is_image && info->rank != 3))
+        return STOKER_EINVAL;
+    *row_bytes = bytes_of_row(info);
+    if (*row_bytes == 0 || !labels_are_consistent(info))
+        return STOKER_EINVAL;
+    return files_are_consistent(ops, info, *row_bytes) ? STOKER_OK : STOKER_EINVAL;
+}
+
+/* ---- life ----------------------------------------------------------------------- */
+
+int stoker_dataset_create(stoker_dataset **out, const stoker_dataset_ops *ops, void *self)
+{
+    if (out == NULL || ops == NULL || ops->name == NULL || ops->describe == NULL ||
+        ops->locate == NULL)
+        return STOKER_EINVAL;
+
+    stoker_dataset_info info = { 0 };
+    size_t row_bytes = 0;
+    int rc = ops->describe(self, &info);
+    if (rc == STOKER_OK)
+        rc = check_info(ops, &info, &row_bytes);
+    if (rc != STOKER_OK)
+        return rc < 0 ? rc : STOKER_EINVAL;
+
+    stoker_dataset *dataset = stk_calloc(1, sizeof(*dataset));
+    if (dataset == NULL)
+        return STOKER_ENOMEM;
+    dataset->ops = ops;
+    dataset->self = self;
+    dataset->info = info;
+    dataset->row_bytes = row_bytes;
+    *out = dataset;
+    return STOKER_OK;
+}
+
+void stoker_dataset_close(stoker_dataset **dataset)
+{
+    if (dataset == NULL || *dataset == NULL)
+        return;
+    if ((*dataset)->ops->destroy != NULL)
+        (*dataset)->ops->destroy((*dataset)->self);
+    stk_free(*dataset);
+    *dataset = NULL;
+}
+
+const stoker_dataset_info *stoker_dataset_get_info(const stoker_dataset *dataset)
+{
+    return dataset == NULL ? NULL : &dataset->info;
+}
+
+const char *stoker_dataset_name(const stoker_dataset *dataset)
+{
+    return dataset == NULL ? NULL : dataset->ops->name;
+}
+
+size_t stoker_dataset_row_bytes(const stoker_dataset *dataset)
+{
+    return dataset == NULL ? 0 : dataset->row_bytes;
+}
+
+int stoker_dataset_locate(const stoker_dataset *dataset, uint64_t id, stoker_sample *out,
+                          stoker_error *error)
+{
+    struct stk_place place = STK_NOWHERE;
+    if (dataset == NULL || out == NULL)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_LOCATE, &place,
+                             "dataset or out is NULL");
+    place.sample = id;
+    if (id >= dataset->info.count)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_LOCATE, &place,
+                             "the last sample is %llu",
+                             (unsigned long long)dataset->info.count - 1);
+    return dataset->ops->locate(dataset->self, &id, 1, out, error);
+}
+
+/* ---- one sample, now ------------------------------------------------------------ */
+
+/* Read until all is there. Returns 0 or a stoker_err, with the place told. */
+static int read_extent(const stoker_file *file, const stoker_extent *extent, void *to,
+                       struct stk_place place, stoker_error *error)
+{
+    for (size_t done = 0; done < extent->bytes;) {
+        place.offset = extent->offset + done;
+        ssize_t got =
+            pread(file->fd, (uint8_t *)to + done, extent->bytes - done, (off_t)place.offset);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0) {
+            place.os_errno = errno;
+            return stk_error_set(error, stk_error_from_errno(errno), STOKER_STAGE_READ, &place,
+                                 NULL);
+        }
+        if (got == 0)
+            return stk_error_set(error, STOKER_ETRUNCATED, STOKER_STAGE_READ, &place, NULL);
+        done += (size_t)got;
+    }
+    return STOKER_OK;
+}
+
+/* Decode with a scratch made for this one call. */
+static int decode_once(const stoker_codec *codec, const stoker_encoded *in, void *row,
+                       size_t row_bytes, const struct stk_place *place, stoker_error *error)
+{
+    void *scratch = NULL;
+    stoker_error reason = { 0 };
+    int rc = codec->open == NULL ? STOKER_OK : codec->open(codec->self, &scratch);
+    if (rc == STOKER_OK) {
+        rc = codec->decode(codec->self, scratch, in, row, row_bytes, &reason);
+        if (codec->close != NULL)
+            codec->close(codec->self, scratch);
+    }
+    if (rc == STOKER_OK)
+        return STOKER_OK;
+    if (rc > 0)
+        rc = STOKER_EINVAL; /* a codec knows no normal stop */
+    if (reason.message[0] == '\0')
+        return stk_error_set(error, rc, STOKER_STAGE_DECODE, place, "codec %s", codec->name);
+    return stk_error_set(error, rc, STOKER_STAGE_DECODE, place, "codec %s: %s", codec->name,
+                         reason.message);
+}
+
+static const stoker_codec *codec_of(const stoker_sample *sample)
+{
+    return sample->codec == NULL ? &stk_codec_raw : sample->codec;
+}
+
+static int row_from_file(const stoker_dataset *dataset, const stoker_sample *sample, uint64_t id,
+                         void *row, stoker_error *error)
+{
+    const stoker_extent *extent = &sample->extent;
+    struct stk_place place = STK_NOWHERE;
+    place.sample = id;
+    if (extent->file >= dataset->info.file_count)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_LOCATE, &place,
+                             "the extent names file %u of %u", extent->file,
+                             dataset->info.file_count);
+    stoker_file file = { 0 };
+    int rc = dataset->ops->file(dataset->self, extent->file, &file);
+    if (rc != STOKER_OK)
+        return stk_error_set(error, rc < 0 ? rc : STOKER_EINVAL, STOKER_STAGE_READ, &place,
+                             "file %u", extent->file);
+    place.path = file.path;
+    place.offset = extent->offset;
+
+    uint8_t *encoded = stk_calloc(extent->bytes, 1);
+    if (encoded == NULL)
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_READ, &place, "%u bytes",
+                             extent->bytes);
+    rc = read_extent(&file, extent, encoded, place, error);
+    if (rc == STOKER_OK) {
+        stoker_encoded in = { .bytes = encoded, .size = extent->bytes, .sample = id };
+        rc = decode_once(codec_of(sample), &in, row, dataset->row_bytes, &place, error);
+    }
+    stk_free(encoded);
+    return rc;
+}
+
+int stoker_dataset_read(const stoker_dataset *dataset, uint64_t id, void *row, size_t row_bytes,
+                        stoker_label *label, stoker_error *error)
+{
+    struct stk_place place = STK_NOWHERE;
+    if (dataset == NULL || row == NULL || row_bytes < dataset->row_bytes)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &place,
+                             "dataset or row is NULL, or row_bytes is less than a row");
+    stoker_sample sample = { 0 };
+    int rc = stoker_dataset_locate(dataset, id, &sample, error);
+    if (rc != STOKER_OK)
+        return rc;
+
+    const stoker_extent *extent = &sample.extent;
+    if (extent->memory != NULL || extent->bytes == 0) {
+        place.sample = id;
+        stoker_encoded in = { .bytes = extent->memory, .size = extent->bytes, .sample = id };
+        rc = decode_once(codec_of(&sample), &in, row, dataset->row_bytes, &place, error);
+    } else {
+        rc = row_from_file(dataset, &sample, id, row, error);
+    }
+    if (rc == STOKER_OK && label != NULL)
+        *label = sample.label;
+    return rc;
+}

@@ -1,0 +1,19 @@
+/* dataset.h - what stands behind a stoker_dataset: its callbacks, and what they said.
+ *
+ * The road calls dataset->ops->locate(dataset->self, ...) itself: one call per span,
+ * with nothing between.
+ */
+#ifndef STK_DATASET_H
+#define STK_DATASET_H
+
+#include <stddef.h>
+#include <stoker/dataset.h>
+
+struct stoker_dataset {
+    const stoker_dataset_ops *ops;
+    void *self;
+    stoker_dataset_info info; /* checked: see stoker_dataset_create */
+    size_t row_bytes;         /* elements of a row x element size, >= 1 */
+};
+
+#endif

@@ -1,0 +1,7 @@
+/* version.c - the version this library was built as. */
+#include <stoker/version.h>
+
+const char *stoker_version(void)
+{
+    return STOKER_VERSION_STRING;
+}
