@@ -10,6 +10,10 @@ version=$(clang-format --version | sed -E 's/.*version ([0-9]+).*/\1/')
 [ "$version" = 14 ] || { echo "clang-format $version; the sources are laid out by 14"; exit 77; }
 
 mapfile -t files < <(tests/sources.sh '*.c' '*.h')
-echo "${#files[@]} files"
-[ ${#files[@]} -gt 0 ]
-clang-format --dry-run -Werror "${files[@]}"
+unlike=()
+for file in "${files[@]}"; do
+    clang-format --dry-run -Werror "$file" 2>/dev/null || unlike+=("$file")
+done
+echo "${#files[@]} files, ${#unlike[@]} to be laid out with clang-format -i"
+[ ${#unlike[@]} -eq 0 ] || printf '%s\n' "${unlike[@]}" >&2
+[ ${#unlike[@]} -eq 0 ] && [ ${#files[@]} -gt 0 ]

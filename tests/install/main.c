@@ -2,8 +2,8 @@
  * the library works: it opens a data set, delivers an epoch of it and counts the samples. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <stoker/stoker.h>
+#include <string.h>
 
 static uint64_t count_samples(const stoker_dataset *dataset)
 {
