@@ -1,0 +1,65 @@
+/* reader_file.h - a file whose every byte is known, and one read after the other from it. */
+#ifndef STK_TEST_READER_FILE_H
+#define STK_TEST_READER_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <stoker/reader.h>
+
+#include "loader/base/rng.h"
+
+/* Neighbours differ, and so do the bytes a page or a power of two apart. */
+static inline uint8_t stk_test_byte(uint64_t offset)
+{
+    return (uint8_t)(stk_mix64(offset) >> 32);
+}
+
+/* A nameless file of `bytes` such bytes, or NULL. Close with fclose. */
+static inline FILE *stk_test_file(uint64_t bytes)
+{
+    FILE *file = tmpfile();
+    if (file == NULL)
+        return NULL;
+    for (uint64_t at = 0; at < bytes; at++)
+        if (putc(stk_test_byte(at), file) == EOF) {
+            fclose(file);
+            return NULL;
+        }
+    if (fflush(file) != 0) {
+        fclose(file);
+        return NULL;
+    }
+    return file;
+}
+
+/* What a whole read of `bytes` at `offset` gives in a file of `file_bytes`. */
+static inline int32_t stk_test_expected(uint64_t file_bytes, uint64_t offset, uint32_t bytes)
+{
+    if (offset >= file_bytes)
+        return 0;
+    const uint64_t left = file_bytes - offset;
+    return (int32_t)(left < bytes ? left : bytes);
+}
+
+/* Whether the first `count` bytes at `buffer` are those of the file at `offset`. */
+static inline bool stk_test_bytes_match(const void *buffer, uint64_t offset, int32_t count)
+{
+    const uint8_t *bytes = buffer;
+    for (int32_t i = 0; i < count; i++)
+        if (bytes[i] != stk_test_byte(offset + (uint64_t)i))
+            return false;
+    return true;
+}
+
+/* Whether this system has the reader at all (io_uring may be switched off). */
+static inline bool stk_test_reader_works(const stoker_reader *reader)
+{
+    const stoker_reader_setup setup = { .depth = 1 };
+    void *ring = NULL;
+    return reader->open(&ring, &setup, NULL) == 0 && reader->close(ring, 0) == 0;
+}
+
+#endif

@@ -1,0 +1,45 @@
+/* seccomp.h - make one system call fail, for the rest of this process, as a
+ * container's sandbox does: the call is not made and answers os_errno.
+ *
+ * Static functions in a header, because each test is a program of one file. Works
+ * without privileges; use it in a Criterion test, which is a process of its own.
+ */
+#ifndef STK_TEST_SECCOMP_H
+#define STK_TEST_SECCOMP_H
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Returns 0, or -errno where the kernel has no filters (skip the test then). */
+static inline int stk_seccomp_refuse(long call, int os_errno)
+{
+    struct sock_filter program[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (unsigned)offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ((unsigned)os_errno & SECCOMP_RET_DATA)),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog filter = {
+        .len = (unsigned short)(sizeof(program) / sizeof(program[0])),
+        .filter = program,
+    };
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+        return -errno;
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+        return -errno;
+    return 0;
+}
+
+/* No ring can be made any more: what Docker and a sysctl answer is EPERM, what
+ * Podman and a kernel without io_uring answer is ENOSYS. */
+static inline int stk_seccomp_refuse_rings(int os_errno)
+{
+    return stk_seccomp_refuse(SYS_io_uring_setup, os_errno);
+}
+
+#endif
