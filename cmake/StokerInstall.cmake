@@ -35,6 +35,15 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/stoker-config.cmake"
               "${CMAKE_CURRENT_BINARY_DIR}/stoker-config-version.cmake"
         DESTINATION "${stoker_package_dir}")
 
+# The prefix is given relative to the .pc file, so that the installed tree can be moved.
+set(stoker_pc_prefix "${CMAKE_INSTALL_PREFIX}")
+if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  file(RELATIVE_PATH stoker_pc_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+  cmake_path(APPEND stoker_pc_up "\${pcfiledir}" "${stoker_pc_prefix}")
+  string(REGEX REPLACE "/$" "" stoker_pc_prefix "${stoker_pc_up}")
+endif()
+cmake_path(APPEND stoker_pc_libdir "\${prefix}" "${CMAKE_INSTALL_LIBDIR}")
+cmake_path(APPEND stoker_pc_includedir "\${prefix}" "${CMAKE_INSTALL_INCLUDEDIR}")
 configure_file("${PROJECT_SOURCE_DIR}/cmake/stoker.pc.in"
                "${CMAKE_CURRENT_BINARY_DIR}/stoker.pc" @ONLY)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/stoker.pc"
