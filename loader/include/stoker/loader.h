@@ -28,7 +28,8 @@ enum {
     STOKER_WORKERS_MAX = 256,
     STOKER_BATCH_MAX = 65536,
     STOKER_PREFETCH_MAX = 64,
-    STOKER_READ_DEPTH_MAX = 1024
+    STOKER_READ_DEPTH_MAX = 1024,
+    STOKER_CHANNELS_MAX = 64 /* with a mean and std each, or in another layout */
 };
 
 typedef enum stoker_switch { STOKER_AUTO = 0, STOKER_ON = 1, STOKER_OFF = 2 } stoker_switch;

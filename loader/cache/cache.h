@@ -1,0 +1,100 @@
+/* cache.h - samples kept in memory for good: nothing is evicted, so nothing thrashes.
+ *
+ * Row i has a fixed place, i * stride_bytes, for every sample below the capacity that
+ * the budget allows. Rows are grouped into blocks that become valid together: one row,
+ * or as many neighbours as one read brings in when a file holds them side by side.
+ *
+ *   EMPTY ──begin──▶ LOADING ──commit──▶ READY (for good)
+ *     ▲                 │
+ *     └──── cancel ─────┘
+ *
+ * One worker owns a LOADING block; the others go round the cache meanwhile.
+ * Pages are taken as rows arrive, never after a row is READY.
+ */
+#ifndef STK_CACHE_CACHE_H
+#define STK_CACHE_CACHE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stoker/loader.h>
+
+#include "loader/base/memory.h"
+
+enum { STK_CACHE_EMPTY, STK_CACHE_LOADING, STK_CACHE_READY };
+
+struct stk_cache {
+    stoker_cache kind;    /* NONE, ENCODED or DECODED; never AUTO */
+    size_t stride_bytes;  /* of one sample's place */
+    uint64_t capacity;    /* samples 0..capacity-1 have a place */
+    uint32_t block_rows;  /* samples that become READY together */
+    uint32_t block_shift; /* log2 of it */
+    struct stk_region rows;
+    struct stk_region states; /* _Atomic uint8_t per block */
+    struct stk_region sizes;  /* uint32_t per sample, ENCODED only */
+    _Atomic uint64_t held_bytes;
+};
+
+struct stk_cache_options {
+    stoker_cache kind;     /* NONE, ENCODED or DECODED */
+    uint64_t budget_bytes; /* most that rows may take */
+    uint64_t count;        /* samples */
+    size_t stride_bytes;   /* of the longest sample */
+    uint32_t block_rows;   /* a power of two; 1 unless rows are dense in a file */
+};
+
+/* Reserve address space; pages come later. A budget too small for one block makes kind
+ * NONE. 0 or STOKER_ENOMEM; on failure all zero. */
+int stk_cache_init(struct stk_cache *cache, const struct stk_cache_options *options);
+void stk_cache_destroy(struct stk_cache *cache); /* all zero is allowed */
+
+static inline uint8_t *stk_cache_row(const struct stk_cache *cache, uint64_t id)
+{
+    return (uint8_t *)cache->rows.base + id * cache->stride_bytes;
+}
+
+static inline _Atomic uint8_t *stk_cache_state(const struct stk_cache *cache, uint64_t id)
+{
+    return (_Atomic uint8_t *)cache->states.base + (id >> cache->block_shift);
+}
+
+/* The row if it is held, else NULL. Acquire: pairs with commit. */
+static inline const uint8_t *stk_cache_find(const struct stk_cache *cache, uint64_t id)
+{
+    if (id >= cache->capacity ||
+        atomic_load_explicit(stk_cache_state(cache, id), memory_order_acquire) != STK_CACHE_READY)
+        return NULL;
+    return stk_cache_row(cache, id);
+}
+
+/* Become the loader of id's block. False: it has no place, is held, or another loads it. */
+bool stk_cache_begin(struct stk_cache *cache, uint64_t id);
+
+/* The block is filled with `bytes` bytes in all: show it to everybody. */
+void stk_cache_commit(struct stk_cache *cache, uint64_t id, uint64_t bytes);
+
+/* Loading failed: let another try. */
+void stk_cache_cancel(struct stk_cache *cache, uint64_t id);
+
+/* Size of a held sample (ENCODED). Set between begin and commit. */
+static inline uint32_t *stk_cache_size(const struct stk_cache *cache, uint64_t id)
+{
+    return (uint32_t *)cache->sizes.base + id;
+}
+
+/* First sample of id's block, and how many it holds. */
+static inline uint64_t stk_cache_block_first(const struct stk_cache *cache, uint64_t id)
+{
+    return id >> cache->block_shift << cache->block_shift;
+}
+
+static inline uint32_t stk_cache_block_rows(const struct stk_cache *cache, uint64_t id)
+{
+    uint64_t left = cache->capacity - stk_cache_block_first(cache, id);
+    return left < cache->block_rows ? (uint32_t)left : cache->block_rows;
+}
+
+/* Bytes of address space that the cache may come to hold. */
+uint64_t stk_cache_reserved_bytes(const struct stk_cache *cache);
+
+#endif

@@ -1,0 +1,183 @@
+/* options.c - see options.h. */
+#include "loader/options.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "loader/base/error.h"
+
+#define WORLD_SIZE_MAX (1U << 20)
+
+/* One rule: when it is broken, `code` and a line that names the option. */
+__attribute__((format(printf, 4, 5))) static int require(bool holds, stoker_error *error, int code,
+                                                         const char *format, ...)
+{
+    if (holds)
+        return 0;
+    char line[256];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    const struct stk_place nowhere = STK_NOWHERE;
+    return stk_error_set(error, code, STOKER_STAGE_OPTIONS, &nowhere, "%s", line);
+}
+
+static int check_counts(const stoker_loader_options *options, stoker_error *error)
+{
+    int rc = require(options->batch_size >= 1 && options->batch_size <= STOKER_BATCH_MAX, error,
+                     STOKER_EINVAL, "batch_size %" PRIu32 " is not in 1..%d", options->batch_size,
+                     STOKER_BATCH_MAX);
+    if (rc == 0)
+        rc = require(options->num_workers >= STOKER_WORKERS_AUTO &&
+                         options->num_workers <= STOKER_WORKERS_MAX,
+                     error, STOKER_EINVAL, "num_workers %" PRId32 " is not in 0..%d or -1 (auto)",
+                     options->num_workers, STOKER_WORKERS_MAX);
+    if (rc == 0)
+        rc = require(
+            options->prefetch_batches == 0 || (options->prefetch_batches >= 2 &&
+                                               options->prefetch_batches <= STOKER_PREFETCH_MAX),
+            error, STOKER_EINVAL, "prefetch_batches %" PRIu32 " is not in 2..%d or 0 (choose)",
+            options->prefetch_batches, STOKER_PREFETCH_MAX);
+    if (rc == 0)
+        rc = require(options->read_depth <= STOKER_READ_DEPTH_MAX, error, STOKER_EINVAL,
+                     "read_depth %" PRIu32 " is not in 1..%d or 0 (choose)", options->read_depth,
+                     STOKER_READ_DEPTH_MAX);
+    if (rc == 0)
+        rc = require(options->timeout_ms >= -1, error, STOKER_EINVAL,
+                     "timeout_ms %" PRId32 " is neither -1 (no limit) nor positive",
+                     options->timeout_ms);
+    return rc;
+}
+
+static int check_choices(const stoker_loader_options *options, stoker_error *error)
+{
+    int rc = require(options->device == STOKER_DEVICE_AUTO || options->device == STOKER_DEVICE_CPU,
+                     error, STOKER_EDEVICE, "device %d is not known", (int)options->device);
+    if (rc == 0)
+        rc = require((unsigned)options->pin_memory <= STOKER_OFF, error, STOKER_EINVAL,
+                     "pin_memory %d is not AUTO, ON or OFF", (int)options->pin_memory);
+    if (rc == 0)
+        rc = require((unsigned)options->cache <= STOKER_CACHE_DECODED, error, STOKER_EINVAL,
+                     "cache %d is not AUTO, NONE, ENCODED or DECODED", (int)options->cache);
+    if (rc == 0)
+        rc = require((unsigned)options->layout <= STOKER_NCHW, error, STOKER_EINVAL,
+                     "layout %d is not NHWC or NCHW", (int)options->layout);
+    if (rc == 0)
+        rc = require((unsigned)options->on_bad_sample <= STOKER_BAD_SUBSTITUTE, error,
+                     STOKER_EINVAL, "on_bad_sample %d is not FAIL, SKIP or SUBSTITUTE",
+                     (int)options->on_bad_sample);
+    return rc;
+}
+
+static int check_share(const stoker_loader_options *options, const stoker_dataset *dataset,
+                       stoker_error *error)
+{
+    const uint64_t count = dataset->info.count;
+    int rc = require(options->world_size <= WORLD_SIZE_MAX, error, STOKER_EINVAL,
+                     "world_size %" PRIu32 " is not in 1..%u", options->world_size, WORLD_SIZE_MAX);
+    if (rc == 0)
+        rc = require(options->rank < options->world_size, error, STOKER_EINVAL,
+                     "rank %" PRIu32 " is not below world_size %" PRIu32, options->rank,
+                     options->world_size);
+    if (rc == 0)
+        rc = require(options->batch_size <= count, error, STOKER_EBATCH,
+                     "batch_size %" PRIu32 ", samples %" PRIu64, options->batch_size, count);
+    if (rc == 0)
+        rc = require(
+            !options->drop_last || (uint64_t)options->batch_size * options->world_size <= count,
+            error, STOKER_EBATCH,
+            "batch_size %" PRIu32 " x world_size %" PRIu32 " with drop_last, samples %" PRIu64,
+            options->batch_size, options->world_size, count);
+    return rc;
+}
+
+static int check_normalisation(const stoker_loader_options *options, const stoker_dataset *dataset,
+                               stoker_error *error)
+{
+    const stoker_dataset_info *set = &dataset->info;
+    const uint64_t channels = set->rank > 0 ? set->shape[set->rank - 1] : 1;
+    const uint32_t given = options->mean_count;
+    int rc = require(isfinite(options->scale), error, STOKER_EINVAL, "scale is not finite");
+    if (rc == 0)
+        rc = require((options->mean == NULL && options->std == NULL) == (given == 0), error,
+                     STOKER_EINVAL, "mean_count %" PRIu32 " does not fit mean and std", given);
+    if (rc == 0)
+        rc = require(
+            given <= 1 || (given == channels && given <= STOKER_CHANNELS_MAX), error, STOKER_EINVAL,
+            "mean_count %" PRIu32 " is neither 1 nor the %" PRIu64 " channels", given, channels);
+    for (uint32_t i = 0; rc == 0 && i < given; i++) {
+        rc = require(options->mean == NULL || isfinite(options->mean[i]), error, STOKER_EINVAL,
+                     "mean[%" PRIu32 "] is not finite", i);
+        if (rc == 0)
+            rc = require(options->std == NULL ||
+                             (isfinite(options->std[i]) && options->std[i] > 0.0F),
+                         error, STOKER_EINVAL, "std[%" PRIu32 "] is not positive", i);
+    }
+    return rc;
+}
+
+static int check_types(const stoker_loader_options *options, const stoker_dataset *dataset,
+                       stoker_error *error)
+{
+    const stoker_dtype to = options->dtype;
+    int rc = require(to == dataset->info.dtype || to == STOKER_FLOAT32 || to == STOKER_FLOAT16 ||
+                         to == STOKER_BFLOAT16,
+                     error, STOKER_ETYPE, "dtype: from %s to %s",
+                     stoker_dtype_name(dataset->info.dtype), stoker_dtype_name(to));
+    if (rc == 0)
+        rc = require(to != dataset->info.dtype || options->mean_count == 0, error, STOKER_EINVAL,
+                     "mean and std need a conversion, and dtype asks for none");
+    if (rc == 0)
+        rc = require(options->layout == STOKER_NHWC || dataset->info.is_image, error, STOKER_EINVAL,
+                     "layout NCHW needs images");
+    return rc;
+}
+
+/* A caller compiled with another version has a shorter struct: what it lacks keeps its default. */
+static int copy_given(stoker_loader_options *options, const stoker_loader_options *given,
+                      stoker_error *error)
+{
+    const size_t oldest = offsetof(stoker_loader_options, error) + sizeof(given->error);
+    *options = (stoker_loader_options)STOKER_LOADER_OPTIONS_INIT;
+    if (given == NULL)
+        return 0;
+    int rc = require(given->struct_size >= oldest && given->struct_size <= sizeof(*options), error,
+                     STOKER_EINVAL,
+                     "struct_size %zu: begin with STOKER_LOADER_OPTIONS_INIT of this version",
+                     given->struct_size);
+    if (rc == 0)
+        memcpy(options, given, given->struct_size);
+    return rc;
+}
+
+int stk_options_resolve(stoker_loader_options *options, const stoker_loader_options *given,
+                        const stoker_dataset *dataset, stoker_error *error)
+{
+    int rc = copy_given(options, given, error);
+    if (rc < 0)
+        return rc;
+    options->struct_size = sizeof(*options);
+    if (options->world_size == 0)
+        options->world_size = 1;
+    if (options->dtype == STOKER_DTYPE_NONE)
+        options->dtype = dataset->info.dtype;
+    if (options->scale == 0.0F)
+        options->scale = dataset->info.dtype == STOKER_UINT8 ? 1.0F / 255.0F : 1.0F;
+
+    rc = check_counts(options, error);
+    if (rc == 0)
+        rc = check_choices(options, error);
+    if (rc == 0)
+        rc = check_share(options, dataset, error);
+    if (rc == 0)
+        rc = check_types(options, dataset, error);
+    if (rc == 0)
+        rc = check_normalisation(options, dataset, error);
+    return rc;
+}

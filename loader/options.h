@@ -1,0 +1,16 @@
+/* options.h - what a caller asked for, checked and completed. */
+#ifndef STK_OPTIONS_H
+#define STK_OPTIONS_H
+
+#include <stoker/loader.h>
+
+#include "loader/dataset.h"
+
+/* Copy *given over the defaults, whatever version of the struct it is, check every field
+ * against its range and the data set, and resolve zeros that do not depend on the machine
+ * (world_size, scale, dtype). Returns 0, or STOKER_EINVAL, EBATCH, ETYPE with *error telling
+ * which option. */
+int stk_options_resolve(stoker_loader_options *options, const stoker_loader_options *given,
+                        const stoker_dataset *dataset, stoker_error *error);
+
+#endif

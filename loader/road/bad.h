@@ -1,0 +1,52 @@
+/* bad.h - what happens to a sample that cannot be delivered.
+ *
+ * Workers note a failed row in its slot; the consumer files the notes when it delivers
+ * the batch. So counts, reports and the place where a run ends follow the order of the
+ * batches, whatever the number of workers.
+ */
+#ifndef STK_ROAD_BAD_H
+#define STK_ROAD_BAD_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stoker/error.h>
+#include <stoker/loader.h>
+
+enum { STK_BAD_REPORTS_MAX = 1024, STK_SUBSTITUTES_MAX = 32 };
+
+/* The note about one row: small, since every row of every slot has room for one. */
+struct stk_failure {
+    uint64_t sample;
+    uint64_t offset;
+    int32_t code;
+    int32_t os_errno;
+    uint32_t file; /* UINT32_MAX = none */
+    uint32_t stage;
+    char detail[64]; /* what the codec or data set said; "" = nothing */
+};
+
+struct stk_bad {
+    stoker_on_bad policy;
+    uint64_t max_samples; /* 0 = no limit */
+    pthread_mutex_t lock; /* guards all below: filed by the consumer, read by anyone */
+    uint64_t count;
+    stoker_error *reports; /* the first STK_BAD_REPORTS_MAX; NULL with FAIL */
+};
+
+/* 0 or STOKER_ENOMEM. */
+int stk_bad_init(struct stk_bad *bad, stoker_on_bad policy, uint64_t max_samples);
+void stk_bad_destroy(struct stk_bad *bad); /* only after a successful init */
+
+/* File one report. 0, or STOKER_EBADSAMPLES if that was one too many. */
+int stk_bad_file(struct stk_bad *bad, const stoker_error *report);
+
+/* Copy report number `index`; false past the last. Any thread. */
+bool stk_bad_report(struct stk_bad *bad, uint64_t index, stoker_error *out);
+
+/* The sample that stands in for the one at a position, at the attempt 0, 1, ...:
+ * a pure function, so that every run substitutes alike. */
+uint64_t stk_bad_substitute(uint64_t seed, uint64_t epoch, uint64_t position, uint32_t attempt,
+                            uint64_t count);
+
+#endif

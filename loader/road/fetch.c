@@ -1,0 +1,263 @@
+/* fetch.c - see fetch.h. */
+#include "loader/road/fetch.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "loader/base/clock.h"
+#include "loader/base/error.h"
+#include "loader/road/row.h"
+
+enum {
+    QUICK_RETRIES = 8,           /* at once; later ones wait */
+    RETRY_WAIT_NS = 50000,       /* 56 of them: 3 ms until the blocking read */
+    RESTART_WAIT_NS = 1000000000 /* how long a broken ring may take to give its reads back */
+};
+
+/* ---- where a read goes ---- */
+
+/* Let the fetch fill the cache block of its sample; all rows of the block in one read
+ * where they lie side by side. */
+static bool aim_at_cache(struct stk_worker *worker, struct stk_fetch *fetch)
+{
+    struct stk_road *road = worker->road;
+    struct stk_cache *cache = &road->cache;
+    const stoker_sample *sample = &fetch->span->samples[fetch->row];
+    const uint64_t id = fetch->span->slot->ids[fetch->span->first_row + fetch->row];
+    const bool fits = cache->kind == STOKER_CACHE_ENCODED ||
+                      (cache->kind == STOKER_CACHE_DECODED && sample->codec == NULL &&
+                       sample->extent.bytes == cache->stride_bytes);
+    if (!fits || sample->extent.bytes > cache->stride_bytes || !stk_cache_begin(cache, id))
+        return false;
+
+    const uint64_t first = stk_cache_block_first(cache, id);
+    fetch->block_rows = stk_cache_block_rows(cache, id);
+    fetch->start = stk_cache_row(cache, first);
+    fetch->offset = sample->extent.offset - (id - first) * sample->extent.bytes;
+    fetch->total_bytes = fetch->block_rows * sample->extent.bytes;
+    return true;
+}
+
+static void aim(struct stk_worker *worker, struct stk_fetch *fetch)
+{
+    const struct stk_road *road = worker->road;
+    const struct stk_span *span = fetch->span;
+    const stoker_sample *sample = &span->samples[fetch->row];
+    fetch->block_rows = 0;
+    fetch->done_bytes = 0;
+    fetch->retries = 0;
+    if (aim_at_cache(worker, fetch))
+        return;
+    const bool in_place =
+        road->copies && sample->codec == NULL && sample->extent.bytes == road->dataset->row_bytes;
+    fetch->start =
+        in_place ? stk_road_row(road, span->slot, span->first_row + fetch->row) : fetch->scratch;
+    fetch->offset = sample->extent.offset;
+    fetch->total_bytes = sample->extent.bytes;
+}
+
+/* Ask for what is still missing. */
+static void enqueue(struct stk_worker *worker, struct stk_fetch *fetch)
+{
+    fetch->read.buffer = fetch->start + fetch->done_bytes;
+    fetch->read.offset = fetch->offset + fetch->done_bytes;
+    fetch->read.bytes = fetch->total_bytes - fetch->done_bytes;
+    fetch->read.file = fetch->span->samples[fetch->row].extent.file;
+    fetch->read.result = 0;
+    worker->queue[worker->queued++] = &fetch->read;
+}
+
+static void put_back(struct stk_worker *worker, struct stk_fetch *fetch)
+{
+    fetch->span = NULL;
+    fetch->next_free = worker->free_fetches;
+    worker->free_fetches = fetch;
+}
+
+static void read_failed(struct stk_worker *worker, struct stk_fetch *fetch, int code, int os_errno)
+{
+    struct stk_span *span = fetch->span;
+    const uint32_t row = fetch->row;
+    if (fetch->block_rows > 0) {
+        /* A neighbour's bytes may be at fault: read this row alone. */
+        stk_cache_cancel(&worker->road->cache, span->slot->ids[span->first_row + row]);
+        fetch->block_rows = 0;
+        fetch->done_bytes = 0;
+        fetch->retries = 0;
+        fetch->start = fetch->scratch;
+        fetch->offset = span->samples[row].extent.offset;
+        fetch->total_bytes = span->samples[row].extent.bytes;
+        enqueue(worker, fetch);
+        return;
+    }
+    struct stk_place place = stk_row_place(worker, span, row);
+    place.offset = fetch->offset + fetch->done_bytes;
+    place.os_errno = os_errno;
+    stoker_error error;
+    (void)stk_error_set(&error, code, STOKER_STAGE_READ, &place,
+                        code == STOKER_ETRUNCATED ? "%u of %u bytes read" : NULL, fetch->done_bytes,
+                        fetch->total_bytes);
+    put_back(worker, fetch);
+    if (worker->ring == NULL) /* nothing can be read any more: no policy helps */
+        stk_row_lose(span, row, &error);
+    else
+        stk_row_fail(worker, span, row, &error);
+}
+
+void stk_fetch_queue(struct stk_worker *worker, struct stk_span *span, uint32_t row)
+{
+    struct stk_fetch *fetch = worker->free_fetches;
+    const stoker_extent *extent = &span->samples[row].extent;
+    assert(fetch != NULL);
+    worker->free_fetches = fetch->next_free;
+    fetch->span = span;
+    fetch->row = row;
+    if (extent->bytes > worker->road->encoded_bytes_max ||
+        extent->file >= worker->road->dataset->info.file_count) {
+        fetch->block_rows = 0;
+        fetch->offset = extent->offset;
+        fetch->done_bytes = 0;
+        read_failed(worker, fetch, STOKER_ELIMIT, 0); /* the data set broke its word */
+        return;
+    }
+    aim(worker, fetch);
+    enqueue(worker, fetch);
+}
+
+/* ---- a ring that broke ---- */
+
+/* Every read is lost to the ring: give what is in flight up and go on with plain pread. */
+static void change_to_pread(struct stk_worker *worker)
+{
+    stk_worker_close_ring(worker, RESTART_WAIT_NS);
+    if (!worker->stuck) {
+        worker->reader = &stoker_reader_pread;
+        atomic_fetch_add(&worker->road->pread_workers, 1U);
+        if (stk_worker_open_ring(worker, NULL) < 0)
+            worker->ring = NULL;
+    }
+    /* A read may have moved on between submit and loss: start the bytes again. */
+    worker->queued = 0;
+    worker->in_flight = 0;
+    for (uint32_t i = 0; i < worker->fetch_count; i++) {
+        struct stk_fetch *fetch = &worker->fetches[i];
+        if (fetch->span == NULL)
+            continue;
+        if (worker->ring != NULL)
+            enqueue(worker, fetch);
+        else
+            read_failed(worker, fetch, STOKER_EIO, 0);
+    }
+}
+
+void stk_fetch_submit(struct stk_worker *worker)
+{
+    for (int attempt = 0; worker->queued > 0 && attempt < 2; attempt++) {
+        const uint32_t count = worker->queued;
+        if (worker->ring == NULL ||
+            worker->reader->submit(worker->ring, worker->queue, count) < 0) {
+            change_to_pread(worker);
+            continue;
+        }
+        worker->queued = 0;
+        worker->in_flight += count;
+        return;
+    }
+}
+
+/* ---- what came back ---- */
+
+static void finish(struct stk_worker *worker, struct stk_fetch *fetch)
+{
+    struct stk_span *span = fetch->span;
+    const uint32_t row = fetch->row;
+    const stoker_sample *sample = &span->samples[row];
+    const uint8_t *bytes = fetch->start;
+    if (fetch->block_rows > 0) {
+        struct stk_cache *cache = &worker->road->cache;
+        const uint64_t id = span->slot->ids[span->first_row + row];
+        const uint64_t first = stk_cache_block_first(cache, id);
+        if (cache->kind == STOKER_CACHE_ENCODED)
+            for (uint32_t i = 0; i < fetch->block_rows; i++)
+                *stk_cache_size(cache, first + i) = sample->extent.bytes;
+        stk_cache_commit(cache, id, fetch->total_bytes);
+        bytes = stk_cache_row(cache, id);
+    }
+    stk_row_finish(worker, span, row, bytes, sample->extent.bytes);
+    put_back(worker, fetch);
+}
+
+/* The last resort: block in pread until the bytes are there or the storage says no. */
+static void read_blocking(struct stk_worker *worker, struct stk_fetch *fetch)
+{
+    const int fd = worker->road->files[fetch->read.file].fd;
+    while (fetch->done_bytes < fetch->total_bytes) {
+        ssize_t got =
+            pread(fd, fetch->start + fetch->done_bytes, fetch->total_bytes - fetch->done_bytes,
+                  (off_t)(fetch->offset + fetch->done_bytes));
+        if (got > 0) {
+            fetch->done_bytes += (uint32_t)got;
+        } else if (got == 0) {
+            read_failed(worker, fetch, STOKER_ETRUNCATED, 0);
+            return;
+        } else if (errno != EINTR) {
+            read_failed(worker, fetch, stk_error_from_errno(errno), errno);
+            return;
+        }
+    }
+    finish(worker, fetch);
+}
+
+static void try_again(struct stk_worker *worker, struct stk_fetch *fetch)
+{
+    stk_ledger_add(&worker->ledger.read_retries, 1);
+    fetch->retries++;
+    if (fetch->retries > STK_RETRIES_MAX) {
+        read_blocking(worker, fetch);
+        return;
+    }
+    if (fetch->retries > QUICK_RETRIES)
+        nanosleep(&(struct timespec){ .tv_nsec = RETRY_WAIT_NS }, NULL);
+    enqueue(worker, fetch);
+}
+
+static void take(struct stk_worker *worker, struct stk_fetch *fetch)
+{
+    const int32_t result = fetch->read.result;
+    if (result > 0) {
+        fetch->done_bytes += (uint32_t)result;
+        fetch->retries = 0;
+        stk_ledger_add(&worker->ledger.read_bytes, (uint64_t)result);
+        if (fetch->done_bytes == fetch->total_bytes)
+            finish(worker, fetch);
+        else
+            try_again(worker, fetch); /* short is not the end: only 0 is */
+    } else if (result == 0) {
+        read_failed(worker, fetch, STOKER_ETRUNCATED, 0);
+    } else if (result == -EINTR || result == -EAGAIN) {
+        try_again(worker, fetch);
+    } else {
+        read_failed(worker, fetch, stk_error_from_errno(-result), -result);
+    }
+}
+
+void stk_fetch_reap(struct stk_worker *worker, int64_t wait_ns)
+{
+    const uint64_t before_ns = stk_now_ns();
+    int count =
+        worker->reader->reap(worker->ring, worker->reaped, worker->road->read_depth, wait_ns);
+    const uint64_t after_ns = stk_now_ns();
+    stk_ledger_add(&worker->ledger.read_ns, after_ns - before_ns);
+    if (count < 0) {
+        change_to_pread(worker);
+        return;
+    }
+    worker->in_flight -= (uint32_t)count;
+    for (int i = 0; i < count; i++)
+        take(worker, (struct stk_fetch *)(void *)worker->reaped[i]);
+    stk_ledger_add(&worker->ledger.reads, (uint64_t)count);
+    stk_ledger_add(worker->road->decodes ? &worker->ledger.decode_ns : &worker->ledger.convert_ns,
+                   stk_now_ns() - after_ns);
+}

@@ -1,0 +1,29 @@
+/* fetch.h - reads in flight: queue, submit, reap, take up again what came short.
+ *
+ *   FREE ──queue──▶ QUEUED ──submit──▶ IN FLIGHT ──reap──┬─ all bytes ─▶ row finished ─▶ FREE
+ *                     ▲                                  ├─ failed ────▶ row failed ───▶ FREE
+ *                     └──────── short, EINTR, EAGAIN ────┘
+ *
+ * A read without progress is tried again STK_RETRIES_MAX times, slower and slower, then
+ * once more by a blocking pread, and only then given up.
+ */
+#ifndef STK_ROAD_FETCH_H
+#define STK_ROAD_FETCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "loader/road/worker.h"
+
+enum { STK_RETRIES_MAX = 64 };
+
+/* Queue the read for a row whose sample lies in a file. A free fetch must be there. */
+void stk_fetch_queue(struct stk_worker *worker, struct stk_span *span, uint32_t row);
+
+/* Submit what is queued. */
+void stk_fetch_submit(struct stk_worker *worker);
+
+/* Complete what has arrived; waits up to wait_ns for the first. */
+void stk_fetch_reap(struct stk_worker *worker, int64_t wait_ns);
+
+#endif

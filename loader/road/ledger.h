@@ -1,0 +1,55 @@
+/* ledger.h - who spent how long on what, counted where it happens.
+ *
+ * Each worker has an entry of its own, so counting is a plain add without a lock prefix;
+ * stats sums the entries up. All relaxed: a sum is a snapshot, never a signal.
+ */
+#ifndef STK_ROAD_LEDGER_H
+#define STK_ROAD_LEDGER_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stoker/stats.h>
+
+#include "loader/base/memory.h"
+
+struct stk_ledger_entry {
+    _Alignas(STK_CACHE_LINE) _Atomic uint64_t read_ns;
+    _Atomic uint64_t decode_ns;
+    _Atomic uint64_t convert_ns;
+    _Atomic uint64_t slot_wait_ns;
+    _Atomic uint64_t reads;
+    _Atomic uint64_t read_bytes;
+    _Atomic uint64_t read_retries;
+    _Atomic uint64_t cache_hits;
+};
+
+/* The consumer's side. */
+struct stk_ledger_consumer {
+    _Alignas(STK_CACHE_LINE) _Atomic uint64_t batches;
+    _Atomic uint64_t samples;
+    _Atomic uint64_t bytes;
+    _Atomic uint64_t bad_samples;
+    _Atomic uint64_t stall_ns;
+    _Atomic uint64_t stalls;
+    _Atomic uint64_t first_batch_ns;
+};
+
+/* Add to a counter that only this thread writes. */
+static inline void stk_ledger_add(_Atomic uint64_t *counter, uint64_t amount)
+{
+    uint64_t before = atomic_load_explicit(counter, memory_order_relaxed);
+    atomic_store_explicit(counter, before + amount, memory_order_relaxed);
+}
+
+static inline uint64_t stk_ledger_read(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+/* Add one worker's entry to the sums in stats. */
+void stk_ledger_sum(const struct stk_ledger_entry *entry, stoker_stats *stats);
+
+/* From the sums in stats: set limit and verdict. */
+void stk_ledger_judge(stoker_stats *stats);
+
+#endif

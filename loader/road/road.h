@@ -1,0 +1,54 @@
+/* road.h - what all workers of one loader share, and the road of one row through it.
+ *
+ *   ticket ─▶ span ─▶ sample ids ─▶ located ─┬─ resident ──────────────────┐
+ *                                            ├─ made from its id ─▶ decode ─┼─▶ convert ─▶ row of the slot
+ *                                            └─ read ─▶ decode ─────────────┘
+ *
+ * Immutable once the workers run, except for the parts that say otherwise
+ * (slots, cache: their own files tell how).
+ */
+#ifndef STK_ROAD_ROAD_H
+#define STK_ROAD_ROAD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stoker/reader.h>
+
+#include "kernels/kernels.h"
+#include "loader/cache/cache.h"
+#include "loader/dataset.h"
+#include "loader/road/bad.h"
+#include "loader/road/schedule.h"
+#include "loader/road/slots.h"
+#include "loader/sampler/sampler.h"
+
+enum { STK_SPAN_ROWS_MAX = 64 };
+
+struct stk_road {
+    const stoker_dataset *dataset;
+    const stoker_reader *reader;
+    bool reader_forced; /* asked for by name: no quiet change to another */
+    const stoker_file *files;
+    uint32_t read_depth;
+    size_t encoded_bytes_max; /* of one sample; 0 = nothing is ever read */
+    struct stk_sampler sampler;
+    struct stk_schedule schedule;
+    struct stk_convert_plan convert;
+    bool decodes; /* samples have a codec */
+    bool copies;  /* convert is a plain copy: rows may be made in place */
+    stoker_on_bad on_bad;
+    struct stk_cache cache; /* shared: its own states */
+    struct stk_slots slots; /* shared: its own states */
+
+    _Atomic uint32_t active_workers; /* workers with a higher number rest; written by the tuner */
+    _Atomic uint32_t pread_workers;  /* workers whose own ring failed */
+};
+
+static inline uint8_t *stk_road_row(const struct stk_road *road, const struct stk_slot *slot,
+                                    uint32_t row)
+{
+    return slot->images + (size_t)row * road->convert.to_bytes;
+}
+
+#endif

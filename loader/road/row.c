@@ -1,0 +1,253 @@
+/* row.c - see row.h. */
+#include "loader/road/row.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "loader/base/clock.h"
+#include "loader/base/error.h"
+#include "loader/road/fetch.h"
+
+static uint64_t *row_id(const struct stk_span *span, uint32_t row)
+{
+    return &span->slot->ids[span->first_row + row];
+}
+
+static uint8_t *row_images(const struct stk_worker *worker, const struct stk_span *span,
+                           uint32_t row)
+{
+    return stk_road_row(worker->road, span->slot, span->first_row + row);
+}
+
+struct stk_place stk_row_place(const struct stk_worker *worker, const struct stk_span *span,
+                               uint32_t row)
+{
+    const stoker_sample *sample = &span->samples[row];
+    struct stk_place place = STK_NOWHERE;
+    place.sample = *row_id(span, row);
+    if (sample->extent.memory == NULL && sample->extent.bytes > 0 &&
+        sample->extent.file < worker->road->dataset->info.file_count) {
+        place.path = worker->road->files[sample->extent.file].path;
+        place.offset = sample->extent.offset;
+    }
+    return place;
+}
+
+/* ---- a row that stands in memory as stored ---- */
+
+/* The decoded row if it is in memory, else NULL. */
+static const uint8_t *resident(const struct stk_road *road, const stoker_sample *sample,
+                               uint64_t id)
+{
+    if (sample->codec == NULL && sample->extent.memory != NULL)
+        return sample->extent.bytes == road->dataset->row_bytes ? sample->extent.memory : NULL;
+    /* What a raw sample is encoded as is its row. */
+    if (road->cache.kind == STOKER_CACHE_DECODED ||
+        (road->cache.kind == STOKER_CACHE_ENCODED && sample->codec == NULL))
+        return stk_cache_find(&road->cache, id);
+    return NULL;
+}
+
+bool stk_row_gather(struct stk_worker *worker, struct stk_span *span)
+{
+    const struct stk_road *road = worker->road;
+    const void *rows[STK_SPAN_ROWS_MAX];
+    uint32_t hits = 0;
+    for (uint32_t row = 0; row < span->rows; row++) {
+        rows[row] = resident(road, &span->samples[row], *row_id(span, row));
+        if (rows[row] == NULL)
+            return false;
+        hits++;
+    }
+    road->convert.rows(&road->convert, rows, span->rows, 0, row_images(worker, span, 0));
+    stk_ledger_add(&worker->ledger.cache_hits, hits);
+    span->started = span->rows;
+    span->left = 0;
+    return true;
+}
+
+static void convert_row(const struct stk_worker *worker, const struct stk_span *span, uint32_t row,
+                        const void *decoded)
+{
+    const struct stk_road *road = worker->road;
+    road->convert.rows(&road->convert, &decoded, 1, 0, row_images(worker, span, row));
+}
+
+static void complete(struct stk_span *span)
+{
+    assert(span->left > 0);
+    span->left--;
+}
+
+/* ---- a row that has to be decoded ---- */
+
+/* This worker's scratch of a codec, opened on first use. */
+static int codec_scratch(struct stk_worker *worker, const stoker_codec *codec, void **scratch)
+{
+    for (uint32_t i = 0; i < STK_CODECS_MAX; i++) {
+        struct stk_codec_state *state = &worker->codecs[i];
+        if (state->codec == NULL) {
+            int rc = codec->open == NULL ? 0 : codec->open(codec->self, &state->scratch);
+            if (rc < 0)
+                return rc;
+            state->codec = codec;
+        }
+        if (state->codec == codec) {
+            *scratch = state->scratch;
+            return 0;
+        }
+    }
+    return STOKER_ELIMIT;
+}
+
+/* What a codec said is completed with the place; its own words are kept. */
+static void decode_failed(struct stk_worker *worker, struct stk_span *span, uint32_t row, int code,
+                          const stoker_error *said)
+{
+    struct stk_place place = stk_row_place(worker, span, row);
+    stoker_error error;
+    (void)stk_error_set(&error, code, STOKER_STAGE_DECODE, &place, said->message[0] ? "%s" : NULL,
+                        said->message);
+    stk_row_fail(worker, span, row, &error);
+}
+
+static void decode_row(struct stk_worker *worker, struct stk_span *span, uint32_t row,
+                       const uint8_t *bytes, size_t size)
+{
+    struct stk_road *road = worker->road;
+    const stoker_codec *codec = span->samples[row].codec;
+    const uint64_t id = *row_id(span, row);
+    const bool keep = road->cache.kind == STOKER_CACHE_DECODED && road->cache.block_rows == 1 &&
+                      stk_cache_begin(&road->cache, id);
+    uint8_t *to = keep           ? stk_cache_row(&road->cache, id)
+                  : road->copies ? row_images(worker, span, row)
+                                 : worker->row;
+
+    stoker_error said = { .message = "" };
+    stoker_encoded encoded = { .bytes = bytes, .size = size, .sample = id };
+    void *scratch = NULL;
+    int rc = codec_scratch(worker, codec, &scratch);
+    if (rc == 0)
+        rc = codec->decode(codec->self, scratch, &encoded, to, road->dataset->row_bytes, &said);
+    if (rc < 0) {
+        if (keep)
+            stk_cache_cancel(&road->cache, id);
+        decode_failed(worker, span, row, rc, &said);
+        return;
+    }
+    if (keep)
+        stk_cache_commit(&road->cache, id, road->dataset->row_bytes);
+    if (keep || !road->copies)
+        convert_row(worker, span, row, to);
+    complete(span);
+}
+
+void stk_row_finish(struct stk_worker *worker, struct stk_span *span, uint32_t row,
+                    const uint8_t *bytes, size_t size)
+{
+    if (span->samples[row].codec != NULL) {
+        decode_row(worker, span, row, bytes, size);
+        return;
+    }
+    if (size != worker->road->dataset->row_bytes) {
+        struct stk_place place = stk_row_place(worker, span, row);
+        stoker_error error;
+        (void)stk_error_set(&error, STOKER_EFORMAT, STOKER_STAGE_DECODE, &place,
+                            "%zu bytes where a row has %zu", size,
+                            worker->road->dataset->row_bytes);
+        stk_row_fail(worker, span, row, &error);
+        return;
+    }
+    if (bytes != row_images(worker, span, row)) /* else the read went straight there */
+        convert_row(worker, span, row, bytes);
+    complete(span);
+}
+
+void stk_row_start(struct stk_worker *worker, struct stk_span *span, uint32_t row)
+{
+    const struct stk_road *road = worker->road;
+    const stoker_sample *sample = &span->samples[row];
+    const uint64_t id = *row_id(span, row);
+    const uint8_t *decoded = resident(road, sample, id);
+    if (decoded != NULL) {
+        stk_ledger_add(&worker->ledger.cache_hits, 1);
+        convert_row(worker, span, row, decoded);
+        complete(span);
+        return;
+    }
+    if (sample->extent.memory != NULL || sample->extent.bytes == 0) {
+        stk_row_finish(worker, span, row, sample->extent.memory, sample->extent.bytes);
+        return;
+    }
+    if (road->cache.kind == STOKER_CACHE_ENCODED) {
+        const uint8_t *held = stk_cache_find(&road->cache, id);
+        if (held != NULL) {
+            stk_ledger_add(&worker->ledger.cache_hits, 1);
+            stk_row_finish(worker, span, row, held, *stk_cache_size(&road->cache, id));
+            return;
+        }
+    }
+    stk_fetch_queue(worker, span, row);
+}
+
+/* ---- a row that cannot be had ---- */
+
+static void note_failure(struct stk_span *span, uint32_t row, enum stk_row_state state,
+                         const stoker_error *error)
+{
+    struct stk_slot *slot = span->slot;
+    const uint32_t at = span->first_row + row;
+    if (slot->row_bad[at] == STK_ROW_GOOD) { /* the first cause stays */
+        const stoker_sample *sample = &span->samples[row];
+        struct stk_failure *failure = &slot->failures[at];
+        *failure = (struct stk_failure){
+            .sample = error->sample,
+            .offset = error->offset,
+            .code = error->code,
+            .os_errno = error->os_errno,
+            .file = error->path[0] != '\0' ? sample->extent.file : UINT32_MAX,
+            .stage = (uint32_t)error->stage,
+        };
+        atomic_fetch_add_explicit(&slot->bad_rows, 1U, memory_order_relaxed);
+    }
+    slot->row_bad[at] = (uint8_t)state;
+}
+
+static bool start_substitute(struct stk_worker *worker, struct stk_span *span, uint32_t row)
+{
+    struct stk_road *road = worker->road;
+    const uint64_t position = span->position + (uint64_t)row * road->schedule.world_size;
+    if (span->attempts[row] >= STK_SUBSTITUTES_MAX)
+        return false;
+    uint64_t id = stk_bad_substitute(road->sampler.seed, span->epoch, position,
+                                     span->attempts[row]++, road->sampler.count);
+    *row_id(span, row) = id;
+    stoker_error error;
+    if (road->dataset->ops->locate(road->dataset->self, &id, 1, &span->samples[row], &error) < 0)
+        return false;
+    stk_row_start(worker, span, row);
+    return true;
+}
+
+void stk_row_fail(struct stk_worker *worker, struct stk_span *span, uint32_t row,
+                  const stoker_error *error)
+{
+    const stoker_on_bad policy = worker->road->on_bad;
+    if (policy == STOKER_BAD_SUBSTITUTE) {
+        note_failure(span, row, STK_ROW_SUBSTITUTED, error);
+        if (start_substitute(worker, span, row))
+            return;
+    } else if (policy == STOKER_BAD_SKIP) {
+        note_failure(span, row, STK_ROW_SKIPPED, error);
+        complete(span);
+        return;
+    }
+    stk_row_lose(span, row, error);
+}
+
+void stk_row_lose(struct stk_span *span, uint32_t row, const stoker_error *error)
+{
+    stk_slot_fail(span->slot, span->first_row + row, error);
+    complete(span);
+}

@@ -1,0 +1,32 @@
+/* row.h - one row: find its bytes, decode, convert, or give it up. */
+#ifndef STK_ROAD_ROW_H
+#define STK_ROAD_ROW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "loader/road/worker.h"
+
+/* Convert every row of the span at once if all of them are in memory. */
+bool stk_row_gather(struct stk_worker *worker, struct stk_span *span);
+
+/* Begin a row. It is then complete, or a fetch for it is queued: the caller made sure that
+ * one is free. */
+void stk_row_start(struct stk_worker *worker, struct stk_span *span, uint32_t row);
+
+/* Complete a row from its encoded bytes. */
+void stk_row_finish(struct stk_worker *worker, struct stk_span *span, uint32_t row,
+                    const uint8_t *bytes, size_t size);
+
+/* A row cannot be had: fail, skip, or begin its substitute. */
+void stk_row_fail(struct stk_worker *worker, struct stk_span *span, uint32_t row,
+                  const stoker_error *error);
+
+/* A row fails whatever the policy: the run ends with this error. */
+void stk_row_lose(struct stk_span *span, uint32_t row, const stoker_error *error);
+
+/* Errors for the row's sample with file and offset filled in. */
+struct stk_place stk_row_place(const struct stk_worker *worker, const struct stk_span *span,
+                               uint32_t row);
+
+#endif

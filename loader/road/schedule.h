@@ -1,0 +1,62 @@
+/* schedule.h - which samples a batch and a span hold: arithmetic, no state.
+ *
+ *   ticket ──▶ (batch, span) ──▶ (epoch, position of each row) ──▶ sampler ──▶ sample id
+ *
+ *   batches    0 .. n0-1 | n0 .. n0+n-1 | ...        counted over all epochs
+ *   epochs     first     | first + 1    | ...        a resumed first epoch may be shorter
+ *
+ * Rank r of w takes every w-th position: row i of batch b of an epoch that starts at
+ * position s is position s + (b * batch_size + i) * w + r. So the union over ranks is each
+ * position once, and a global batch holds the same samples for any w that divides it.
+ */
+#ifndef STK_ROAD_SCHEDULE_H
+#define STK_ROAD_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct stk_schedule {
+    uint64_t count;      /* samples in the data set */
+    uint32_t batch_size; /* rows per batch and rank */
+    uint32_t rank;
+    uint32_t world_size;
+    bool drop_last;
+    uint32_t span_rows;   /* rows of one ticket */
+    uint32_t batch_spans; /* tickets of one batch, also of an incomplete one */
+    uint64_t first_epoch;
+    uint64_t first_position; /* where the first epoch starts, 0 unless resumed */
+    uint64_t first_batches;  /* batches of the first epoch */
+    uint64_t epoch_batches;  /* batches of every later one */
+    uint64_t batches;        /* of all epochs; UINT64_MAX = endless */
+};
+
+/* Where one batch stands. */
+struct stk_batch_place {
+    uint64_t epoch;
+    uint64_t index;    /* in its epoch, counted from where the epoch started here */
+    uint64_t position; /* of its row 0 in the epoch */
+    uint32_t rows;     /* 0..batch_size */
+    bool last;         /* of its epoch */
+};
+
+struct stk_schedule_options {
+    uint64_t count;
+    uint32_t batch_size;
+    uint32_t rank;
+    uint32_t world_size;
+    bool drop_last;
+    uint32_t span_rows;
+    uint64_t epochs;         /* 0 = endless */
+    uint64_t first_epoch;    /* resume */
+    uint64_t first_position; /* resume, 0..count */
+};
+
+/* Options are checked by the caller. */
+void stk_schedule_init(struct stk_schedule *schedule, const struct stk_schedule_options *options);
+
+struct stk_batch_place stk_schedule_place(const struct stk_schedule *schedule, uint64_t batch);
+
+/* The position reached once `batch` has been delivered: what a resume starts from. */
+uint64_t stk_schedule_position_after(const struct stk_schedule *schedule, uint64_t batch);
+
+#endif

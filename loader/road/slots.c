@@ -1,0 +1,300 @@
+/* slots.c - see slots.h. */
+#include "loader/road/slots.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "loader/base/clock.h"
+#include "loader/base/thread.h"
+
+enum {
+    STK_WAKE_NS = 150000, /* how much work one wake-up of the consumer should be worth */
+    SPIN_TURNS = 64       /* about 2 us: a batch that is nearly done costs no sleep */
+};
+
+static size_t align_line(size_t bytes)
+{
+    return (bytes + STK_CACHE_LINE - 1) / STK_CACHE_LINE * STK_CACHE_LINE;
+}
+
+/* ---- making and unmaking ---- */
+
+static int map_memory(struct stk_slots *slots, const struct stk_slots_options *options)
+{
+    size_t image_bytes = align_line(options->row_bytes * options->batch_size);
+    size_t label_bytes = align_line(options->label_bytes * options->batch_size);
+    size_t id_bytes = align_line(sizeof(uint64_t) * options->batch_size);
+    slots->slot_bytes = image_bytes + label_bytes + id_bytes;
+
+    int rc = stk_region_map(&slots->memory, slots->slot_bytes * options->slot_count);
+    if (rc < 0)
+        return rc;
+    const size_t rows = (size_t)options->batch_size * options->slot_count;
+    rc = stk_region_map(&slots->flags, rows);
+    if (rc == 0 && options->keep_failures)
+        rc = stk_region_map(&slots->failures, rows * sizeof(struct stk_failure));
+    if (rc < 0)
+        return rc;
+
+    for (uint32_t i = 0; i < options->slot_count; i++) {
+        struct stk_slot *slot = &slots->slots[i];
+        uint8_t *base = (uint8_t *)slots->memory.base + i * slots->slot_bytes;
+        slot->images = base;
+        slot->labels = options->label_bytes > 0 ? base + image_bytes : NULL;
+        slot->ids = (uint64_t *)(void *)(base + image_bytes + label_bytes);
+        slot->row_bad = (uint8_t *)slots->flags.base + (size_t)i * options->batch_size;
+        if (options->keep_failures)
+            slot->failures =
+                (struct stk_failure *)slots->failures.base + (size_t)i * options->batch_size;
+    }
+    return 0;
+}
+
+static int pin(struct stk_slots *slots, stoker_switch pin_memory)
+{
+    if (pin_memory == STOKER_OFF)
+        return 0;
+    int rc = stk_region_lock(&slots->memory);
+    if (rc == 0)
+        return 0;
+    char text[64];
+    (void)snprintf(slots->pin_reason, sizeof(slots->pin_reason), "mlock of %zu bytes: %s",
+                   slots->memory.bytes, strerror_r(-rc, text, sizeof(text)));
+    return pin_memory == STOKER_ON ? STOKER_EPIN : 0;
+}
+
+int stk_slots_init(struct stk_slots *slots, const struct stk_slots_options *options)
+{
+    assert(options->slot_count >= 2); /* one fills while the other is lent */
+    assert(options->batch_spans >= 1);
+    memset(slots, 0, sizeof(*slots));
+    slots->slots = stk_calloc(options->slot_count, sizeof(slots->slots[0]));
+    if (slots->slots == NULL)
+        return STOKER_ENOMEM;
+    for (; slots->slot_count < options->slot_count; slots->slot_count++) {
+        struct stk_slot *slot = &slots->slots[slots->slot_count];
+        atomic_init(&slot->free_turn, slots->slot_count);
+        atomic_init(&slot->spans_left, options->batch_spans);
+        pthread_mutex_init(&slot->failure_lock, NULL);
+        slot->failure_row = UINT32_MAX;
+    }
+    slots->batch_size = options->batch_size;
+    slots->batch_spans = options->batch_spans;
+    slots->batches = options->batches;
+    atomic_init(&slots->wake_at, UINT64_MAX);
+
+    int rc = map_memory(slots, options);
+    if (rc == 0)
+        rc = pin(slots, options->pin_memory);
+    if (rc < 0) {
+        char reason[sizeof(slots->pin_reason)];
+        memcpy(reason, slots->pin_reason, sizeof(reason));
+        stk_slots_destroy(slots);
+        memcpy(slots->pin_reason, reason, sizeof(reason));
+        return rc;
+    }
+    stk_region_populate(&slots->memory);
+    stk_region_populate(&slots->flags);
+    return 0;
+}
+
+void stk_slots_destroy(struct stk_slots *slots)
+{
+    for (uint32_t i = 0; i < slots->slot_count; i++)
+        pthread_mutex_destroy(&slots->slots[i].failure_lock);
+    stk_region_unmap(&slots->memory);
+    stk_region_unmap(&slots->flags);
+    stk_region_unmap(&slots->failures);
+    stk_free(slots->slots);
+    memset(slots, 0, sizeof(*slots));
+}
+
+/* ---- workers ---- */
+
+static bool has_credit(const struct stk_slots *slots, uint64_t batch)
+{
+    return atomic_load_explicit(&stk_slots_of(slots, batch)->free_turn, memory_order_acquire) ==
+           batch;
+}
+
+enum stk_claim stk_slots_claim(struct stk_slots *slots, uint64_t last_batch, uint64_t *ticket)
+{
+    uint64_t next = atomic_load_explicit(&slots->ticket, memory_order_relaxed);
+    for (;;) {
+        uint64_t batch = next / slots->batch_spans;
+        if (batch >= slots->batches)
+            return STK_CLAIM_OVER;
+        /* A slot partly claimed is FILLING and still shows free_turn == batch: its
+         * other spans may be claimed, too. */
+        if (batch > last_batch || !has_credit(slots, batch))
+            return STK_CLAIM_NO_CREDIT;
+        if (atomic_compare_exchange_weak_explicit(&slots->ticket, &next, next + 1,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+            *ticket = next;
+            return STK_CLAIM_OK;
+        }
+    }
+}
+
+void stk_slots_wait_credit(struct stk_slots *slots, int64_t wait_ns)
+{
+    uint32_t word = atomic_load(&slots->worker_word);
+    atomic_fetch_add(&slots->sleepers,
+                     1U); /* seq_cst: then look again; release() does the reverse */
+    uint64_t batch = atomic_load(&slots->ticket) / slots->batch_spans;
+    bool idle =
+        batch >= slots->batches || atomic_load(&stk_slots_of(slots, batch)->free_turn) != batch;
+    if (idle && !atomic_load(&slots->stopping))
+        stk_futex_wait(&slots->worker_word, word, wait_ns);
+    atomic_fetch_sub(&slots->sleepers, 1U);
+}
+
+static void wake_consumer(struct stk_slots *slots)
+{
+    atomic_fetch_add(&slots->consumer_word, 1U);
+    stk_futex_wake(&slots->consumer_word, 1);
+}
+
+void stk_slots_span_done(struct stk_slots *slots, uint64_t batch)
+{
+    struct stk_slot *slot = stk_slots_of(slots, batch);
+    if (atomic_fetch_sub_explicit(&slot->spans_left, 1U, memory_order_acq_rel) != 1)
+        return;
+    atomic_store_explicit(&slot->ready_turn, batch + 1, memory_order_release);
+
+    uint64_t published = atomic_fetch_add(&slots->published, 1U) + 1;
+    uint64_t wake_at = atomic_load(&slots->wake_at);
+    /* Whoever takes wake_at away does the one wake-up. */
+    if (published >= wake_at &&
+        atomic_compare_exchange_strong(&slots->wake_at, &wake_at, UINT64_MAX))
+        wake_consumer(slots);
+}
+
+void stk_slot_fail(struct stk_slot *slot, uint32_t row, const stoker_error *error)
+{
+    pthread_mutex_lock(&slot->failure_lock);
+    if (row < slot->failure_row) {
+        slot->failure_row = row;
+        slot->failure = *error;
+    }
+    pthread_mutex_unlock(&slot->failure_lock);
+}
+
+/* ---- the consumer ---- */
+
+bool stk_slots_ready(const struct stk_slots *slots)
+{
+    const struct stk_slot *slot = stk_slots_of(slots, slots->head);
+    return atomic_load_explicit(&slot->ready_turn, memory_order_acquire) == slots->head + 1;
+}
+
+/* Learn how fast batches are made, from what was published between two waits. */
+static void learn_pace(struct stk_slots *slots, uint64_t now_ns)
+{
+    uint64_t published = atomic_load_explicit(&slots->published, memory_order_relaxed);
+    if (slots->paced_at_ns != 0 && published > slots->paced_published) {
+        uint64_t batch_ns = (now_ns - slots->paced_at_ns) / (published - slots->paced_published);
+        slots->batch_ns = slots->batch_ns == 0 ? batch_ns : (3 * slots->batch_ns + batch_ns) / 4;
+    }
+    slots->paced_at_ns = now_ns;
+    slots->paced_published = published;
+}
+
+/* How many batches the consumer should sleep through. */
+static uint64_t wake_batches(const struct stk_slots *slots)
+{
+    if (slots->batch_ns == 0)
+        return 1;
+    uint64_t wanted = STK_WAKE_NS / (slots->batch_ns + 1) + 1;
+    uint64_t most = (slots->slot_count - slots->lent + 1) / 2;
+    if (wanted > most)
+        wanted = most;
+    return wanted > 0 ? wanted : 1;
+}
+
+static void wake_workers(struct stk_slots *slots)
+{
+    atomic_fetch_add(&slots->worker_word, 1U);
+    stk_futex_wake(&slots->worker_word, UINT32_MAX);
+}
+
+static int64_t lesser_wait(int64_t a, int64_t b)
+{
+    if (a < 0 || b < 0)
+        return a < 0 ? b : a;
+    return a < b ? a : b;
+}
+
+/* One sleep, until several batches are ready or for a bounded time. */
+static void sleep_for_batches(struct stk_slots *slots, int64_t wait_ns)
+{
+    uint64_t wanted = wake_batches(slots);
+    uint32_t word = atomic_load(&slots->consumer_word);
+    uint64_t published = atomic_load(&slots->published);
+    uint64_t wake_at = slots->head + wanted;
+    if (wake_at <= published) /* later batches are ready, the head is not */
+        wake_at = published + 1;
+
+    atomic_store(&slots->wake_at, wake_at); /* seq_cst: then look again */
+    if (atomic_load(&slots->published) < wake_at && !stk_slots_ready(slots) &&
+        !atomic_load(&slots->stopping)) {
+        if (atomic_load(&slots->sleepers) > 0)
+            wake_workers(slots); /* never sleep while those who could help sleep */
+        /* Several batches are a wish, not a must: look again in time for one. */
+        int64_t patience_ns = wanted > 1 ? 2 * (int64_t)STK_WAKE_NS : -1;
+        stk_futex_wait(&slots->consumer_word, word, lesser_wait(wait_ns, patience_ns));
+    }
+    atomic_store(&slots->wake_at, UINT64_MAX);
+}
+
+bool stk_slots_wait_ready(struct stk_slots *slots, int64_t wait_ns)
+{
+    for (int turn = 0; turn < SPIN_TURNS; turn++) {
+        if (stk_slots_ready(slots))
+            return true;
+        stk_spin_pause();
+    }
+    uint64_t now_ns = stk_now_ns();
+    uint64_t deadline_ns = wait_ns < 0 ? UINT64_MAX : now_ns + (uint64_t)wait_ns;
+    learn_pace(slots, now_ns);
+    while (!stk_slots_ready(slots)) {
+        now_ns = stk_now_ns();
+        if (atomic_load(&slots->stopping) || now_ns >= deadline_ns)
+            return false;
+        sleep_for_batches(slots, wait_ns < 0 ? -1 : (int64_t)(deadline_ns - now_ns));
+    }
+    return true;
+}
+
+void stk_slots_release(struct stk_slots *slots, uint64_t batch)
+{
+    struct stk_slot *slot = stk_slots_of(slots, batch);
+    atomic_store_explicit(&slot->spans_left, slots->batch_spans, memory_order_relaxed);
+    if (atomic_load_explicit(&slot->bad_rows, memory_order_relaxed) > 0)
+        memset(slot->row_bad, STK_ROW_GOOD, slots->batch_size);
+    atomic_store_explicit(&slot->bad_rows, 0U, memory_order_relaxed);
+    slot->failure_row = UINT32_MAX;
+    atomic_store(&slot->free_turn, batch + slots->slot_count);
+    uint64_t released = atomic_fetch_add(&slots->released, 1U) + 1;
+    slots->lent--;
+    if (atomic_load(&slots->sleepers) == 0)
+        return;
+    uint64_t full = atomic_load_explicit(&slots->published, memory_order_relaxed) - released;
+    if (full <= slots->slot_count / 2)
+        wake_workers(slots);
+}
+
+void stk_slots_stop(struct stk_slots *slots)
+{
+    atomic_store(&slots->stopping, true);
+    wake_workers(slots);
+    wake_consumer(slots);
+}
+
+uint32_t stk_slots_ready_count(const struct stk_slots *slots)
+{
+    uint64_t published = atomic_load_explicit(&slots->published, memory_order_relaxed);
+    uint64_t released = atomic_load_explicit(&slots->released, memory_order_relaxed);
+    return published > released ? (uint32_t)(published - released) : 0;
+}

@@ -1,0 +1,145 @@
+/* slots.h - the ring of batch slots between the workers and the consumer.
+ *
+ *            claim             last span done            next
+ *   FREE ───────────▶ FILLING ───────────────▶ READY ───────────▶ LENT
+ *    ▲                                                              │
+ *    └────────────────────────── release ───────────────────────────┘
+ *
+ * Batch b lives in slot b % slot_count. A slot has one owner in each state: nobody,
+ * the workers that hold its spans, nobody, the consumer. So its bytes need no lock;
+ * what passes them on is the slot's two turn counters:
+ *
+ *   free_turn == b      the slot may be filled with batch b   (release stores b + slot_count)
+ *   ready_turn == b + 1 batch b stands in it, complete        (the last span stores it)
+ *
+ * Free slots flow backward as credits and are the only throttle. A wake-up costs a
+ * system call and a switch, so neither side is woken for each batch: the consumer
+ * asks to be woken once several batches are ready (as many as are made in
+ * STK_WAKE_NS), the workers once half the ring is free, or nothing is ready.
+ *
+ * One slot's memory:   | images ........ | labels .... | ids ...... |  each on a cache line
+ */
+#ifndef STK_ROAD_SLOTS_H
+#define STK_ROAD_SLOTS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stoker/error.h>
+#include <stoker/loader.h>
+
+#include "loader/base/memory.h"
+#include "loader/road/bad.h"
+
+enum stk_row_state { STK_ROW_GOOD = 0, STK_ROW_SKIPPED = 1, STK_ROW_SUBSTITUTED = 2 };
+
+struct stk_slot {
+    /* Read and written by different threads at different times; see the diagram. */
+    _Alignas(STK_CACHE_LINE) _Atomic uint64_t free_turn; /* release pairs with acquire in claim */
+    _Atomic uint64_t ready_turn; /* release (last span) pairs with acquire (next) */
+    _Atomic uint32_t spans_left; /* acq_rel: the last to count down sees all rows */
+    _Atomic uint32_t bad_rows;   /* rows flagged in row_bad; relaxed: spans_left orders it */
+
+    uint8_t *images;
+    void *labels; /* NULL if the data set has none */
+    uint64_t *ids;
+    uint8_t *row_bad;             /* batch_size flags: enum stk_row_state; used if bad_rows > 0 */
+    struct stk_failure *failures; /* batch_size notes for rows flagged; NULL with FAIL */
+
+    /* The failed row with the lowest number, so that every worker count reports the
+     * same one. Guarded by failure_lock. */
+    pthread_mutex_t failure_lock;
+    uint32_t failure_row; /* UINT32_MAX = none */
+    stoker_error failure;
+};
+
+struct stk_slots_options {
+    uint32_t slot_count; /* 2..STOKER_PREFETCH_MAX */
+    uint32_t batch_size;
+    uint32_t batch_spans;
+    size_t row_bytes;
+    size_t label_bytes; /* of one label, 0 = none */
+    stoker_switch pin_memory;
+    bool keep_failures; /* room for a note on every row */
+    uint64_t batches;   /* how many will ever be made */
+};
+
+struct stk_slots {
+    uint32_t slot_count;
+    uint32_t batch_size;
+    uint32_t batch_spans;
+    uint64_t batches;
+    size_t slot_bytes;
+    struct stk_region memory;   /* all slots' bytes, one region: locked as one */
+    struct stk_region flags;    /* row_bad of all slots */
+    struct stk_region failures; /* notes of all slots; not mapped with FAIL */
+    char pin_reason[128];       /* why not locked; "" if it is or was not asked for */
+
+    /* Claiming: the next ticket. Workers compete for it, nobody else reads it. */
+    _Alignas(STK_CACHE_LINE) _Atomic uint64_t ticket;
+
+    /* Written by workers when a batch is complete. seq_cst against wake_at. */
+    _Alignas(STK_CACHE_LINE) _Atomic uint64_t published;
+
+    /* Written by the consumer. */
+    _Alignas(STK_CACHE_LINE) _Atomic uint64_t wake_at; /* wake once published reaches this */
+    _Atomic uint32_t consumer_word;                    /* futex */
+    _Atomic uint64_t released;
+
+    _Alignas(STK_CACHE_LINE) _Atomic uint32_t sleepers; /* workers asleep for a credit */
+    _Atomic uint32_t worker_word;                       /* futex */
+    _Atomic bool stopping;
+
+    /* The consumer's own. */
+    _Alignas(STK_CACHE_LINE) uint64_t head; /* next batch to deliver */
+    uint32_t lent;
+    uint64_t paced_at_ns;     /* start of the pace window, 0 = none yet */
+    uint64_t paced_published; /* published then */
+    uint64_t batch_ns;        /* time between batches, smoothed; 0 = unknown */
+    struct stk_slot *slots;
+};
+
+/* Take the memory, touch it, lock it if asked. 0, STOKER_ENOMEM or STOKER_EPIN; on failure
+ * *slots is all zero but for pin_reason. */
+int stk_slots_init(struct stk_slots *slots, const struct stk_slots_options *options);
+void stk_slots_destroy(struct stk_slots *slots); /* half-built and all zero are allowed */
+
+static inline struct stk_slot *stk_slots_of(const struct stk_slots *slots, uint64_t batch)
+{
+    return &slots->slots[batch % slots->slot_count];
+}
+
+/* ---- workers ---- */
+
+enum stk_claim { STK_CLAIM_OK, STK_CLAIM_NO_CREDIT, STK_CLAIM_OVER };
+
+/* Take the next ticket if its slot is free and its batch is at most last_batch. */
+enum stk_claim stk_slots_claim(struct stk_slots *slots, uint64_t last_batch, uint64_t *ticket);
+
+/* Sleep until a credit may be there, or stopping; at most wait_ns (< 0 = no limit). */
+void stk_slots_wait_credit(struct stk_slots *slots, int64_t wait_ns);
+
+/* One span of the batch is complete. The last one publishes the batch. */
+void stk_slots_span_done(struct stk_slots *slots, uint64_t batch);
+
+/* Keep the failure of a row if it is the first of its batch. */
+void stk_slot_fail(struct stk_slot *slot, uint32_t row, const stoker_error *error);
+
+/* ---- the consumer ---- */
+
+bool stk_slots_ready(const struct stk_slots *slots);
+
+/* Wait until the head batch is ready. False = not within wait_ns (< 0 = no limit), or stopping. */
+bool stk_slots_wait_ready(struct stk_slots *slots, int64_t wait_ns);
+
+/* Give the slot of a delivered batch back. */
+void stk_slots_release(struct stk_slots *slots, uint64_t batch);
+
+/* Wake everybody for good. Any thread. */
+void stk_slots_stop(struct stk_slots *slots);
+
+/* Full slots waiting for the consumer; a guess while others run. Any thread. */
+uint32_t stk_slots_ready_count(const struct stk_slots *slots);
+
+#endif

@@ -1,0 +1,347 @@
+/* worker.c - see worker.h. */
+#include "loader/road/worker.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "loader/base/clock.h"
+#include "loader/base/error.h"
+#include "loader/base/thread.h"
+#include "loader/road/fetch.h"
+#include "loader/road/row.h"
+
+#define REAP_WAIT_NS  INT64_C(20000000)   /* how soon a worker notices that it must stop */
+#define CLOSE_WAIT_NS INT64_C(5000000000) /* how long a device may keep our buffers at the end */
+
+enum { SPANS_MAX = 64 };
+
+/* ---- memory ---- */
+
+static uint32_t span_count(const struct stk_road *road)
+{
+    uint32_t spans = road->read_depth / road->schedule.span_rows + 2;
+    return spans < SPANS_MAX ? spans : SPANS_MAX;
+}
+
+static int take_memory(struct stk_worker *worker)
+{
+    const struct stk_road *road = worker->road;
+    const size_t encoded = (road->encoded_bytes_max + 63) / 64 * 64;
+    worker->fetch_count = encoded > 0 ? road->read_depth + 1 : 0;
+    worker->span_count = span_count(road);
+    worker->spans = stk_calloc(worker->span_count, sizeof(worker->spans[0]));
+    worker->fetches = stk_calloc(worker->fetch_count + 1, sizeof(worker->fetches[0]));
+    worker->queue = stk_calloc(worker->fetch_count + 1, sizeof(worker->queue[0]));
+    worker->reaped = stk_calloc(worker->fetch_count + 1, sizeof(worker->reaped[0]));
+    if (worker->spans == NULL || worker->fetches == NULL || worker->queue == NULL ||
+        worker->reaped == NULL)
+        return STOKER_ENOMEM;
+
+    int rc =
+        stk_region_map(&worker->scratch, worker->fetch_count * encoded + road->dataset->row_bytes);
+    if (rc < 0)
+        return rc;
+    uint8_t *base = worker->scratch.base;
+    for (uint32_t i = 0; i < worker->fetch_count; i++) {
+        worker->fetches[i].scratch = base + i * encoded;
+        worker->fetches[i].next_free = worker->free_fetches;
+        worker->free_fetches = &worker->fetches[i];
+    }
+    worker->row = base + worker->fetch_count * encoded;
+    return 0;
+}
+
+int stk_worker_init(struct stk_worker *worker, struct stk_road *road, uint32_t index)
+{
+    memset(worker, 0, sizeof(*worker));
+    worker->road = road;
+    worker->index = index;
+    worker->reader = road->reader;
+    int rc = take_memory(worker);
+    if (rc < 0)
+        stk_worker_destroy(worker);
+    return rc;
+}
+
+void stk_worker_destroy(struct stk_worker *worker)
+{
+    if (worker->stuck)
+        return; /* the kernel may still write to the scratch */
+    for (uint32_t i = 0; i < STK_CODECS_MAX; i++) {
+        const stoker_codec *codec = worker->codecs[i].codec;
+        if (codec != NULL && codec->close != NULL)
+            codec->close(codec->self, worker->codecs[i].scratch);
+    }
+    stk_region_unmap(&worker->scratch);
+    stk_free(worker->spans);
+    stk_free(worker->fetches);
+    stk_free(worker->queue);
+    stk_free(worker->reaped);
+    memset(worker, 0, sizeof(*worker));
+}
+
+/* ---- the ring ---- */
+
+int stk_worker_open_ring(struct stk_worker *worker, stoker_error *error)
+{
+    const struct stk_road *road = worker->road;
+    if (road->encoded_bytes_max == 0)
+        return 0; /* nothing will ever be read */
+    const stoker_reader_setup setup = {
+        .files = road->files,
+        .file_count = road->dataset->info.file_count,
+        .depth = road->read_depth,
+        .scratch = worker->scratch.base,
+        .scratch_bytes = worker->scratch.bytes,
+    };
+    int rc = worker->reader->open(&worker->ring, &setup, error);
+    if (rc < 0 && !road->reader_forced && worker->reader != &stoker_reader_pread) {
+        /* A ring can fail on one thread although others have theirs. */
+        worker->reader = &stoker_reader_pread;
+        atomic_fetch_add(&worker->road->pread_workers, 1U);
+        rc = worker->reader->open(&worker->ring, &setup, error);
+    }
+    return rc;
+}
+
+void stk_worker_close_ring(struct stk_worker *worker, int64_t wait_ns)
+{
+    if (worker->ring == NULL)
+        return;
+    if (worker->reader->close(worker->ring, wait_ns) < 0)
+        worker->stuck = true;
+    worker->ring = NULL;
+}
+
+/* ---- spans ---- */
+
+static void write_labels(const struct stk_road *road, struct stk_span *span)
+{
+    if (span->slot->labels == NULL)
+        return;
+    if (road->dataset->info.label_dtype == STOKER_INT64) {
+        int64_t *labels = (int64_t *)span->slot->labels + span->first_row;
+        for (uint32_t row = 0; row < span->rows; row++)
+            labels[row] = span->samples[row].label.index;
+    } else {
+        float *labels = (float *)span->slot->labels + span->first_row;
+        for (uint32_t row = 0; row < span->rows; row++)
+            labels[row] = span->samples[row].label.value;
+    }
+}
+
+static void retire(struct stk_worker *worker, struct stk_span *span)
+{
+    span->active = false;
+    if (worker->starting == span)
+        worker->starting = NULL;
+    write_labels(worker->road, span); /* now: a substitute brought its own label */
+    stk_slots_span_done(&worker->road->slots, span->batch);
+}
+
+static struct stk_span *free_span(struct stk_worker *worker)
+{
+    for (uint32_t i = 0; i < worker->span_count; i++)
+        if (!worker->spans[i].active)
+            return &worker->spans[i];
+    return NULL;
+}
+
+/* Which samples the span holds, and where they lie. */
+static void locate_span(struct stk_worker *worker, struct stk_span *span, uint64_t ticket)
+{
+    struct stk_road *road = worker->road;
+    const struct stk_schedule *schedule = &road->schedule;
+    span->batch = ticket / schedule->batch_spans;
+    span->first_row = (uint32_t)(ticket % schedule->batch_spans) * schedule->span_rows;
+    const struct stk_batch_place place = stk_schedule_place(schedule, span->batch);
+    const uint32_t rows = place.rows > span->first_row ? place.rows - span->first_row : 0;
+
+    span->active = true;
+    span->slot = stk_slots_of(&road->slots, span->batch);
+    span->epoch = place.epoch;
+    span->position = place.position + (uint64_t)span->first_row * schedule->world_size;
+    span->rows = rows < schedule->span_rows ? rows : schedule->span_rows;
+    span->started = 0;
+    span->left = span->rows;
+    memset(span->attempts, 0, sizeof(span->attempts));
+
+    uint64_t *ids = &span->slot->ids[span->first_row];
+    stk_sampler_ids(&road->sampler, span->epoch, span->position, schedule->world_size, span->rows,
+                    ids);
+    stoker_error error;
+    const struct stk_place nowhere = STK_NOWHERE;
+    int rc = span->rows == 0 ? 0
+                             : road->dataset->ops->locate(road->dataset->self, ids, span->rows,
+                                                          span->samples, &error);
+    if (rc < 0) {
+        (void)stk_error_set(&error, rc, STOKER_STAGE_LOCATE, &nowhere, "a data set lost a sample");
+        for (uint32_t row = 0; row < span->rows; row++)
+            stk_row_lose(span, row, &error);
+        span->started = span->rows;
+    }
+}
+
+/* Begin rows of the newest span. True: all of them are begun. */
+static bool start_rows(struct stk_worker *worker, struct stk_span *span)
+{
+    const uint64_t before_ns = stk_now_ns();
+    if (span->started == 0 && stk_row_gather(worker, span)) {
+        stk_ledger_add(&worker->ledger.convert_ns, stk_now_ns() - before_ns);
+        return true;
+    }
+    while (
+        span->started < span->rows &&
+        (worker->fetch_count == 0 || worker->queued + worker->in_flight < worker->road->read_depth))
+        stk_row_start(worker, span, span->started++);
+    stk_ledger_add(worker->road->decodes ? &worker->ledger.decode_ns : &worker->ledger.convert_ns,
+                   stk_now_ns() - before_ns);
+    return span->started == span->rows;
+}
+
+/* Claim and begin spans until the read window is full or there are no more. */
+static enum stk_claim start_spans(struct stk_worker *worker, uint64_t last_batch)
+{
+    struct stk_slots *slots = &worker->road->slots;
+    for (;;) {
+        if (worker->starting == NULL) {
+            struct stk_span *span = free_span(worker);
+            uint64_t ticket;
+            if (span == NULL)
+                return STK_CLAIM_OK;
+            enum stk_claim claim = stk_slots_claim(slots, last_batch, &ticket);
+            if (claim != STK_CLAIM_OK)
+                return claim;
+            locate_span(worker, span, ticket);
+            worker->starting = span;
+        }
+        struct stk_span *span = worker->starting;
+        if (!start_rows(worker, span))
+            return STK_CLAIM_OK;
+        worker->starting = NULL;
+        if (span->left == 0)
+            retire(worker, span);
+        if (atomic_load_explicit(&slots->stopping, memory_order_relaxed))
+            return STK_CLAIM_OVER;
+    }
+}
+
+static void reap(struct stk_worker *worker, int64_t wait_ns)
+{
+    stk_fetch_reap(worker, wait_ns);
+    for (uint32_t i = 0; i < worker->span_count; i++) {
+        struct stk_span *span = &worker->spans[i];
+        if (span->active && span->left == 0 && span != worker->starting)
+            retire(worker, span);
+    }
+}
+
+/* ---- without a thread ---- */
+
+bool stk_worker_make_batch(struct stk_worker *worker, uint64_t batch, uint64_t deadline_ns)
+{
+    while (!stk_slots_ready(&worker->road->slots)) {
+        (void)start_spans(worker, batch);
+        stk_fetch_submit(worker);
+        if (worker->in_flight == 0)
+            continue;
+        uint64_t now_ns = stk_now_ns();
+        if (now_ns >= deadline_ns)
+            return false;
+        uint64_t left_ns = deadline_ns - now_ns;
+        reap(worker, left_ns < (uint64_t)REAP_WAIT_NS ? (int64_t)left_ns : REAP_WAIT_NS);
+    }
+    return true;
+}
+
+/* ---- with a thread ---- */
+
+static void rest(struct stk_worker *worker)
+{
+    _Atomic uint32_t *active = &worker->road->active_workers;
+    uint32_t value = atomic_load(active);
+    if (worker->index >= value)
+        stk_futex_wait(active, value, -1);
+}
+
+static void wait_credit(struct stk_worker *worker)
+{
+    const uint64_t before_ns = stk_now_ns();
+    stk_slots_wait_credit(&worker->road->slots, -1);
+    stk_ledger_add(&worker->ledger.slot_wait_ns, stk_now_ns() - before_ns);
+}
+
+static void work(struct stk_worker *worker)
+{
+    struct stk_road *road = worker->road;
+    struct stk_slots *slots = &road->slots;
+    while (!atomic_load_explicit(&slots->stopping, memory_order_relaxed)) {
+        const bool resting = worker->index >= atomic_load(&road->active_workers);
+        if (!resting || worker->starting != NULL)
+            (void)start_spans(worker, UINT64_MAX);
+        stk_fetch_submit(worker);
+        if (worker->in_flight > 0)
+            reap(worker, REAP_WAIT_NS);
+        else if (worker->queued > 0)
+            continue;
+        else if (resting)
+            rest(worker);
+        else
+            wait_credit(worker);
+    }
+}
+
+static void set_life(struct stk_worker *worker, uint32_t life)
+{
+    atomic_store(&worker->life, life);
+    stk_futex_wake(&worker->life, UINT32_MAX);
+}
+
+static void *run(void *argument)
+{
+    struct stk_worker *worker = argument;
+    worker->start_rc = stk_worker_open_ring(worker, &worker->start_error);
+    set_life(worker, STK_WORKER_RUNNING);
+    if (worker->start_rc == 0)
+        work(worker);
+    stk_worker_close_ring(worker, CLOSE_WAIT_NS);
+    set_life(worker, STK_WORKER_GONE);
+    return NULL;
+}
+
+int stk_worker_start(struct stk_worker *worker)
+{
+    int rc = stk_thread_start(&worker->thread, "stoker-worker", run, worker);
+    worker->started = rc == 0;
+    return rc;
+}
+
+int stk_worker_wait_started(struct stk_worker *worker, stoker_error *error)
+{
+    while (atomic_load(&worker->life) == STK_WORKER_STARTING)
+        stk_futex_wait(&worker->life, STK_WORKER_STARTING, -1);
+    if (worker->start_rc < 0 && error != NULL)
+        *error = worker->start_error;
+    return worker->start_rc;
+}
+
+bool stk_worker_join(struct stk_worker *worker, uint64_t deadline_ns)
+{
+    if (!worker->started)
+        return true;
+    uint32_t life;
+    while ((life = atomic_load(&worker->life)) != STK_WORKER_GONE) {
+        uint64_t now_ns = stk_now_ns();
+        if (now_ns >= deadline_ns) {
+            pthread_detach(worker->thread);
+            worker->stuck = true;
+            return false;
+        }
+        stk_futex_wait(&worker->life, life, (int64_t)(deadline_ns - now_ns));
+    }
+    pthread_join(worker->thread, NULL);
+    worker->started = false;
+    return true;
+}

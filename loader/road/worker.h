@@ -1,0 +1,113 @@
+/* worker.h - one thread with one ring: claims spans, reads, decodes, converts.
+ *
+ *   claim spans until the read window is full ─▶ submit as one batch
+ *        ▲                                            │
+ *        └── rows done, span counted down ◀── reap in any order
+ *
+ * A worker shares nothing with the others but the road. `workers = 0` is one worker
+ * without a thread: the consumer runs it inside next().
+ */
+#ifndef STK_ROAD_WORKER_H
+#define STK_ROAD_WORKER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "loader/road/ledger.h"
+#include "loader/road/road.h"
+
+enum { STK_CODECS_MAX = 16 }; /* codecs that one data set may use */
+
+/* A ticket being worked on. */
+struct stk_span {
+    bool active;
+    uint64_t batch;
+    struct stk_slot *slot;
+    uint64_t epoch;
+    uint64_t position;  /* of row first_row in the epoch */
+    uint32_t first_row; /* in the batch */
+    uint32_t rows;
+    uint32_t started;                    /* rows begun, in order */
+    uint32_t left;                       /* rows not complete yet */
+    uint8_t attempts[STK_SPAN_ROWS_MAX]; /* substitutes tried */
+    stoker_sample samples[STK_SPAN_ROWS_MAX];
+};
+
+/* A read on its way. */
+struct stk_fetch {
+    stoker_read read; /* first: the reader hands back its address */
+    struct stk_fetch *next_free;
+    struct stk_span *span;
+    uint32_t row;    /* in the span */
+    uint8_t *start;  /* where byte 0 goes */
+    uint64_t offset; /* of byte 0 in the file */
+    uint32_t total_bytes;
+    uint32_t done_bytes;
+    uint32_t retries;    /* since the last progress */
+    uint32_t block_rows; /* > 0: fills a cache block of that many samples */
+    uint8_t *scratch;    /* this fetch's own, road->encoded_bytes_max bytes */
+};
+
+struct stk_codec_state {
+    const stoker_codec *codec; /* NULL = free */
+    void *scratch;
+};
+
+struct stk_worker {
+    struct stk_road *road;
+    uint32_t index;
+    const stoker_reader *reader; /* the road's, or pread after a failure */
+    void *ring;                  /* NULL = nothing to read from */
+    struct stk_region scratch;
+    uint8_t *row;              /* one decoded row, inside scratch */
+    struct stk_fetch *fetches; /* one more than read_depth: a row that fails while its own
+                                     fetch is still held needs another for its substitute */
+    uint32_t fetch_count;
+    struct stk_fetch *free_fetches;
+    stoker_read **queue; /* reads to submit next */
+    stoker_read **reaped;
+    uint32_t queued;
+    uint32_t in_flight;
+    struct stk_span *spans;
+    uint32_t span_count;
+    struct stk_span *starting; /* the newest span while rows of it are not begun; or NULL */
+    struct stk_codec_state codecs[STK_CODECS_MAX];
+    bool stuck; /* its ring would not close: its memory is not ours to free */
+
+    struct stk_ledger_entry ledger;
+
+    pthread_t thread;
+    bool started;
+    _Atomic uint32_t life; /* futex: STK_WORKER_* */
+    int start_rc;
+    stoker_error start_error;
+};
+
+enum { STK_WORKER_STARTING, STK_WORKER_RUNNING, STK_WORKER_GONE };
+
+/* Take the worker's memory; no thread, no ring yet. 0 or STOKER_ENOMEM; on failure all is
+ * given back. */
+int stk_worker_init(struct stk_worker *worker, struct stk_road *road, uint32_t index);
+
+/* Free it. The thread must be gone; a stuck worker keeps its memory for good. */
+void stk_worker_destroy(struct stk_worker *worker);
+
+/* Start the thread; stk_worker_wait_started then tells whether its ring opened. */
+int stk_worker_start(struct stk_worker *worker);
+int stk_worker_wait_started(struct stk_worker *worker, stoker_error *error);
+
+/* Wait for the thread to end, until deadline_ns. False: it is stuck in a system call. */
+bool stk_worker_join(struct stk_worker *worker, uint64_t deadline_ns);
+
+/* Without a thread: open the ring in the calling thread. */
+int stk_worker_open_ring(struct stk_worker *worker, stoker_error *error);
+
+/* Without a thread: work until the batch is ready. False = not by deadline_ns. */
+bool stk_worker_make_batch(struct stk_worker *worker, uint64_t batch, uint64_t deadline_ns);
+
+/* Close the ring, waiting for reads in flight; sets stuck if some never come back. */
+void stk_worker_close_ring(struct stk_worker *worker, int64_t wait_ns);
+
+#endif

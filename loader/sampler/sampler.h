@@ -1,0 +1,41 @@
+/* sampler.h - which sample stands at a position of an epoch.
+ *
+ *   position --(keyed by seed, epoch)--> sample id      a bijection on [0, count)
+ *
+ * A generalised Feistel network (Black and Rogaway, "Ciphers with arbitrary finite
+ * domains", CT-RSA 2002): a position is written as R * width + L with L < width and
+ * R < height, width and height near sqrt(count). Each round adds a keyed hash of one
+ * half to the other, modulo that half's size. width * height exceeds count by less
+ * than width, so almost no position needs a second walk. O(1) memory, O(1) seek.
+ *
+ * Threads   Immutable after init: any number of threads.
+ */
+#ifndef STK_SAMPLER_SAMPLER_H
+#define STK_SAMPLER_SAMPLER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define STK_SAMPLER_COUNT_MAX ((uint64_t)1 << 62)
+
+enum { STK_SAMPLER_BLOCK = 64 }; /* positions worked on at a time */
+
+struct stk_sampler {
+    uint64_t count;
+    uint64_t seed;
+    bool shuffle;    /* false: id = position */
+    uint32_t width;  /* of the half L */
+    uint32_t height; /* of the half R */
+    void (*walk)(const struct stk_sampler *sampler, const uint32_t *keys, uint32_t *left,
+                 uint32_t *right); /* all rounds over one block, best variant for this CPU */
+};
+
+/* count is 1..STK_SAMPLER_COUNT_MAX. */
+void stk_sampler_init(struct stk_sampler *sampler, uint64_t count, uint64_t seed, bool shuffle);
+
+/* ids[i] = the sample at position first + i * stride of the epoch, for i < n.
+ * Every position must be < count. */
+void stk_sampler_ids(const struct stk_sampler *sampler, uint64_t epoch, uint64_t first,
+                     uint64_t stride, uint32_t n, uint64_t *ids);
+
+#endif
