@@ -1,0 +1,110 @@
+/* advice.c - from all cells to the line to paste into a program.
+ *
+ * Batch size and type are part of the choice when several were swept; sweep one of
+ * each to ask about the workers alone.
+ */
+#include "advice.h"
+#include "output.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+static const double near_enough = 0.97; /* of the fastest: within what repeats differ by */
+
+const struct bench_cell *bench_advice_choose(const struct bench_cell *cells, size_t count)
+{
+    double fastest = 0;
+    for (size_t index = 0; index < count; index++)
+        if (isfinite(cells[index].samples_per_s))
+            fastest = fmax(fastest, cells[index].samples_per_s);
+
+    const struct bench_cell *best = NULL;
+    for (size_t index = 0; index < count; index++) {
+        const struct bench_cell *cell = &cells[index];
+        if (!isfinite(cell->samples_per_s) || cell->samples_per_s < fastest * near_enough)
+            continue;
+        if (best == NULL || cell->cpu_s_per_million < best->cpu_s_per_million)
+            best = cell;
+    }
+    return best;
+}
+
+__attribute__((format(printf, 3, 4))) static void append(char *text, size_t size,
+                                                         const char *format, ...)
+{
+    size_t used = strlen(text);
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text + used, size - used, format, list);
+    va_end(list);
+}
+
+static void append_floats(char *text, size_t size, const char *name, const float *values,
+                          uint32_t count)
+{
+    append(text, size, ", .%s = (const float[]){ ", name);
+    for (uint32_t index = 0; index < count; index++) /* "%#" keeps the point that "f" needs */
+        append(text, size, "%s%#.6gf", index > 0 ? ", " : "", (double)values[index]);
+    append(text, size, " }");
+}
+
+static void append_upper(char *text, size_t size, const char *prefix, const char *word)
+{
+    append(text, size, "%s", prefix);
+    for (; *word != '\0'; word++)
+        append(text, size, "%c", *word >= 'a' && *word <= 'z' ? *word - 'a' + 'A' : *word);
+}
+
+static void write_options(char *text, size_t size, const struct bench_cell *cell,
+                          const struct bench_arguments *arguments)
+{
+    text[0] = '\0';
+    append(text, size,
+           "stoker_loader_options options = { .struct_size = sizeof(stoker_loader_options), "
+           ".timeout_ms = -1, .non_blocking = true, .batch_size = %" PRIu32,
+           cell->batch_size);
+    if (cell->automatic)
+        append(text, size, ", .num_workers = STOKER_WORKERS_AUTO");
+    else
+        append(text, size, ", .num_workers = %" PRId32, cell->workers);
+    if (arguments->prefetch_batches > 0)
+        append(text, size, ", .prefetch_batches = %" PRIu32, arguments->prefetch_batches);
+    if (arguments->read_depth > 0)
+        append(text, size, ", .read_depth = %" PRIu32, arguments->read_depth);
+    if (arguments->shuffle)
+        append(text, size, ", .shuffle = true");
+    append_upper(text, size, ", .pin_memory = STOKER_", cell->pin_memory);
+    append_upper(text, size, ", .dtype = STOKER_", cell->dtype);
+    bool floats = strstr(cell->dtype, "float") != NULL;
+    if (floats && arguments->mean_count > 0 && arguments->mean_count <= 4) {
+        append_floats(text, size, "mean", arguments->mean, arguments->mean_count);
+        append_floats(text, size, "std", arguments->std, arguments->mean_count);
+        append(text, size, ", .mean_count = %" PRIu32, arguments->mean_count);
+    }
+    append(text, size, " };");
+}
+
+void bench_advice_write(struct bench_advice *out, const struct bench_cell *cells, size_t count,
+                        const struct bench_arguments *arguments)
+{
+    const struct bench_cell *best = bench_advice_choose(cells, count);
+    *out = (struct bench_advice){ .found = best != NULL, .samples_per_s = NAN };
+    if (best == NULL) {
+        snprintf(out->verdict, sizeof(out->verdict), "no cell could be measured");
+        return;
+    }
+    char rate[16];
+    out->samples_per_s = best->samples_per_s;
+    snprintf(out->verdict, sizeof(out->verdict),
+             "%s samples/s with %s%" PRId32 " workers, batch %" PRIu32 ", %s, pin_memory %s",
+             bench_short_number(rate, best->samples_per_s), best->automatic ? "auto: " : "",
+             best->workers, best->batch_size, best->dtype, best->pin_memory);
+    if (isfinite(best->ceiling_share))
+        append(out->verdict, sizeof(out->verdict), ": %.1f %% of the ceiling (%s)",
+               best->ceiling_share * 100, best->ceiling);
+    if (best->verdict[0] != '\0')
+        append(out->verdict, sizeof(out->verdict), "; %s", best->verdict);
+    write_options(out->options, sizeof(out->options), best, arguments);
+}

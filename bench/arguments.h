@@ -1,0 +1,87 @@
+/* arguments.h - the command line of loaderbench, as typed and as understood. */
+#ifndef BENCH_ARGUMENTS_H
+#define BENCH_ARGUMENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stoker/stoker.h>
+
+enum {
+    BENCH_LIST_MAX = 512, /* values of one list */
+    BENCH_REPEATS_MAX = 1000,
+    BENCH_CHANNELS_MAX = 64,
+    BENCH_MESSAGE_MAX = 256
+};
+
+/* Values of one swept option; -1 stands for auto where auto is allowed. */
+struct bench_list {
+    int32_t values[BENCH_LIST_MAX];
+    uint32_t count;
+};
+
+enum bench_format {
+    BENCH_FORMAT_TABLE,
+    BENCH_FORMAT_CSV,
+    BENCH_FORMAT_JSON,
+    BENCH_FORMAT_HTML,
+    BENCH_FORMAT_COUNT
+};
+
+enum bench_action { BENCH_SWEEP, BENCH_LIKE_PYTORCH, BENCH_LIST, BENCH_HELP, BENCH_VERSION };
+
+struct bench_arguments {
+    enum bench_action action;
+    const char *dataset; /* the spec; NULL where the action needs none */
+
+    struct bench_list workers; /* -1 = auto */
+    struct bench_list pins;    /* a stoker_switch each */
+    struct bench_list batch_sizes;
+    struct bench_list dtypes; /* a stoker_dtype each; NONE = as stored */
+    struct bench_list caches; /* a stoker_cache each */
+    bool pins_given;          /* named by the user: failing to pin is a failure */
+
+    const stoker_reader *reader; /* NULL = the loader chooses */
+    uint32_t read_depth;
+    uint32_t prefetch_batches;
+    bool shuffle;
+    uint64_t seed;
+    float mean[BENCH_CHANNELS_MAX];
+    float std[BENCH_CHANNELS_MAX];
+    uint32_t mean_count; /* 0 = not given */
+    uint32_t std_count;
+
+    uint32_t repeats;
+    uint32_t epochs; /* least epochs of one repeat; 0 = one, if that is not long */
+    double seconds;  /* least seconds of one repeat */
+    uint32_t step_us;
+    bool verify, headspace, cold, quiet, ceilings;
+
+    enum bench_format format;
+    const char *output; /* NULL = standard output */
+};
+
+/* Understand argv. On STOKER_EINVAL message holds one clear line. Prints nothing.
+ * Strings in *out point into argv. cpus: how many CPUs the default list is for. */
+int bench_arguments_parse(struct bench_arguments *out, int argc, char *const *argv, uint32_t cpus,
+                          char message[BENCH_MESSAGE_MAX]);
+
+/* "0,1,4-8,auto" -> values. STOKER_EINVAL: empty parts, values outside min..max,
+ * a range that runs backwards, auto where it is not allowed, more than BENCH_LIST_MAX. */
+int bench_list_parse(struct bench_list *out, const char *text, int32_t min, int32_t max,
+                     bool auto_allowed, char message[BENCH_MESSAGE_MAX]);
+
+/* 0, 1, 2, 4, ... up to the CPUs, then auto. */
+void bench_list_default_workers(struct bench_list *out, uint32_t cpus);
+
+void bench_arguments_help(FILE *file);
+void bench_arguments_list(FILE *file);
+
+/* "table", "csv", "json", "html". */
+const char *bench_format_name(enum bench_format format);
+
+/* The channel constants that are usual for this data set, where none were given. */
+void bench_arguments_default_mean(struct bench_arguments *arguments, const char *dataset_name);
+
+#endif

@@ -1,0 +1,64 @@
+/* ceiling.h - what this machine could do at best at the loader's work.
+ *
+ * Each ceiling is the bare inner loop of one stage, with warm and reused buffers, on
+ * as many threads as the cell has workers: no slots, no hand-over, no consumer.
+ */
+#ifndef BENCH_CEILING_H
+#define BENCH_CEILING_H
+
+#include "crew.h"
+#include "kernels/kernels.h"
+#include "material.h"
+
+enum bench_ceiling_kind {
+    BENCH_CEILING_GATHER_SAME,
+    BENCH_CEILING_GATHER_BEST,
+    BENCH_CEILING_DECODE,
+    BENCH_CEILING_URING,
+    BENCH_CEILING_PREAD,
+    BENCH_CEILING_MEMCPY_DRAM,
+    BENCH_CEILING_MEMCPY_CACHE,
+    BENCH_CEILING_COUNT
+};
+
+/* The work of one ceiling. Threads get equal shares of the ring. */
+struct bench_work {
+    struct bench_material *material; /* memcpy: may be NULL */
+    const struct stk_convert_plan *plan;
+    uint32_t threads;
+    uint32_t batch_size;
+    uint64_t ring_rows; /* of all threads together, >= 1 */
+    uint32_t read_depth;
+    uint32_t wait_reads; /* completions to wait for at once; 0 = choose */
+    bool one_pass;       /* each sample once, nothing warmed: for cold files */
+    double seconds;      /* without one_pass */
+};
+
+/* "gather same ring", ... */
+const char *bench_ceiling_name(enum bench_ceiling_kind kind);
+
+/* Measure once. For memcpy the result is bytes per second, else samples. Errors:
+ * STOKER_ENOTSUP when this ceiling cannot be measured on this data set or machine. */
+int bench_ceiling_measure(enum bench_ceiling_kind kind, const struct bench_work *work,
+                          double *per_second, stoker_error *error);
+
+/* Rows of the piece each thread writes again and again in "gather best ring": the fastest
+ * of a few, found by trying. */
+int bench_ceiling_best_piece(const struct bench_work *work, uint32_t *piece_rows,
+                             stoker_error *error);
+
+/* The steps of each kind; see crew.h. context is a struct bench_work. */
+struct bench_steps {
+    int (*setup)(const void *context, uint32_t thread, uint32_t threads, void **state);
+    int64_t (*step)(void *state);
+    void (*teardown)(void *state);
+};
+
+extern const struct bench_steps bench_steps_gather;
+extern const struct bench_steps bench_steps_decode;
+extern const struct bench_steps bench_steps_uring; /* without liburing: setup = STOKER_ENOTSUP */
+extern const struct bench_steps bench_steps_pread;
+extern const struct bench_steps bench_steps_memcpy_dram;
+extern const struct bench_steps bench_steps_memcpy_cache;
+
+#endif

@@ -1,0 +1,529 @@
+/* cell.c - one cell: create, check, warm up, then loader and ceilings in turn.
+ *
+ *   create -> first batch -> verified epoch -> warm-up
+ *     -> repeats x { settle, timed epochs, each ceiling }       warm
+ *     -> repeats x { evict, create + one epoch + destroy,       cold
+ *                    evict, each ceiling over one epoch }
+ *
+ * Workers run ahead into the next epoch. Between two epoch ends that evens out: what
+ * was prepared before the first is prepared again before the second. A cold repeat
+ * has no such ends, so it pays for everything from create on, and stops with the epoch.
+ */
+#include "cell.h"
+#include "clock.h"
+#include "consumer.h"
+#include "headspace.h"
+#include "machine.h"
+#include "statistics.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SERIES_MAX = BENCH_REPEATS_MAX };
+
+struct series {
+    double values[SERIES_MAX];
+    size_t count;
+};
+
+/* Everything one cell needs while it runs. */
+struct run {
+    struct bench_bench *bench;
+    const struct bench_choice *choice;
+    struct bench_cell *out;
+    stoker_loader_options options;
+    stoker_error error;
+    struct stk_convert_plan plan;
+    struct bench_consumer consumer;
+    stoker_stats stats;
+    struct bench_window_limits limits;
+    bool cut; /* epochs are too long to be timed whole */
+    enum bench_ceiling_kind fitting;
+    bool has_fitting;
+    uint32_t piece_rows; /* of the best ring; 0 = not yet tried */
+    struct series rates, byte_rates, cpus, stalls, fitting_rates, best_rates, resident;
+};
+
+static void push(struct series *series, double value)
+{
+    assert(series->count < SERIES_MAX);
+    if (isfinite(value))
+        series->values[series->count++] = value;
+}
+
+static double median(struct series *series)
+{
+    return bench_statistics_of(series->values, series->count).median;
+}
+
+/* ---- options --------------------------------------------------------------------- */
+
+int bench_cell_plan(const struct bench_bench *bench, stoker_dtype dtype,
+                    struct stk_convert_plan *plan)
+{
+    const struct bench_arguments *arguments = bench->arguments;
+    const stoker_dataset_info *info = stoker_dataset_get_info(bench->dataset);
+    struct stk_convert_options options = {
+        .from = info->dtype,
+        .to = dtype == STOKER_DTYPE_NONE ? info->dtype : dtype,
+        .layout = STOKER_NHWC,
+        .elements = stoker_dataset_row_bytes(bench->dataset) / stoker_dtype_bytes(info->dtype),
+        .channels = info->is_image ? (uint32_t)info->shape[info->rank - 1] : 1,
+        .scale = info->dtype == STOKER_UINT8 ? 1.0f / 255.0f : 1.0f,
+    };
+    if (options.to != options.from && arguments->mean_count > 0) {
+        options.mean = arguments->mean;
+        options.std = arguments->std;
+        options.mean_count = arguments->mean_count;
+    }
+    return stk_convert_plan_init(plan, &options);
+}
+
+stoker_loader_options bench_cell_options(const struct bench_bench *bench,
+                                         const struct bench_choice *choice)
+{
+    const struct bench_arguments *arguments = bench->arguments;
+    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
+    stoker_dtype stored = stoker_dataset_get_info(bench->dataset)->dtype;
+    options.seed = arguments->seed;
+    options.batch_size = choice->batch_size;
+    options.num_workers = choice->workers;
+    options.prefetch_batches = arguments->prefetch_batches;
+    options.read_depth = arguments->read_depth;
+    options.shuffle = arguments->shuffle;
+    options.device = STOKER_DEVICE_CPU;
+    options.pin_memory = choice->pin_memory;
+    options.cache = choice->cache;
+    options.dtype = choice->dtype;
+    options.reader = arguments->reader;
+    if (choice->dtype != STOKER_DTYPE_NONE && choice->dtype != stored &&
+        arguments->mean_count > 0) {
+        options.mean = arguments->mean;
+        options.std = arguments->std;
+        options.mean_count = arguments->mean_count;
+    }
+    return options;
+}
+
+/* ---- errors ---------------------------------------------------------------------- */
+
+static void fail(struct run *run, int rc, const char *what)
+{
+    const char *story = run->error.message;
+    if (run->consumer.verify != NULL && run->consumer.verify->message[0] != '\0')
+        story = run->consumer.verify->message;
+    snprintf(run->out->error, sizeof(run->out->error), "%s: %.440s%s%s", what,
+             story[0] != '\0' ? story : stoker_strerror(rc), story[0] != '\0' ? ", " : "",
+             story[0] != '\0' ? stoker_error_name(rc) : "");
+    run->out->skipped = rc == STOKER_EPIN && !run->bench->arguments->pins_given;
+}
+
+static int explain(struct run *run, int rc)
+{
+    const stoker_error *first =
+        run->consumer.loader == NULL ? NULL : stoker_loader_error(run->consumer.loader);
+    if (rc < 0 && first != NULL && run->error.message[0] == '\0')
+        run->error = *first;
+    return rc;
+}
+
+/* ---- ceilings -------------------------------------------------------------------- */
+
+/* Which bare loop does the same work as this cell? */
+static bool find_fitting(const struct run *run, enum bench_ceiling_kind *kind)
+{
+    const struct bench_material *material = &run->bench->material;
+    bool raw = !material->has_codec;
+    if (run->stats.cache == STOKER_CACHE_DECODED || material->origin == BENCH_FROM_MEMORY ||
+        (run->stats.cache == STOKER_CACHE_ENCODED && raw)) {
+        *kind = BENCH_CEILING_GATHER_SAME;
+        return true;
+    }
+    if (material->origin != BENCH_FROM_FILE || run->stats.cache == STOKER_CACHE_ENCODED) {
+        *kind = BENCH_CEILING_DECODE;
+        return true;
+    }
+    *kind = strcmp(run->stats.reader, "uring") == 0 ? BENCH_CEILING_URING : BENCH_CEILING_PREAD;
+    return raw && strcmp(run->stats.reader, "null") != 0;
+}
+
+static struct bench_work work_of(struct run *run)
+{
+    struct bench_work work = { .material = &run->bench->material,
+                               .plan = &run->plan,
+                               .threads = run->stats.workers < 1 ? 1 : run->stats.workers,
+                               .batch_size = run->choice->batch_size,
+                               .read_depth = run->stats.read_depth < 1 ? 1 : run->stats.read_depth,
+                               .seconds = run->bench->arguments->seconds,
+                               .one_pass = run->bench->arguments->cold };
+    work.ring_rows = (uint64_t)(run->stats.slots < 1 ? 1 : run->stats.slots) * work.batch_size;
+    if (!work.one_pass) /* in the page cache all reads are done when submit returns */
+        work.wait_reads = work.read_depth;
+    return work;
+}
+
+static void note_ceiling(const struct run *run, const struct bench_work *work,
+                         struct bench_ceiling_row *row, bool available)
+{
+    const char *bounded = run->bench->material.bounded ? "on a part of the data set" : "";
+    const char *cold = work->one_pass ? "one pass, file not cached" : bounded;
+    snprintf(row->note, sizeof(row->note), "%s", available ? cold : "not available here");
+}
+
+/* Measure one ceiling once and put it into the pool. A ceiling that does not exist here
+ * is noted there with no value; *rate is NaN then. */
+static int measure_ceiling(struct run *run, enum bench_ceiling_kind kind,
+                           const struct bench_work *work, double *rate)
+{
+    *rate = NAN;
+    int rc = bench_ceiling_measure(kind, work, rate, &run->error);
+    if (rc != STOKER_OK && rc != STOKER_ENOTSUP)
+        return rc;
+    bool reads = kind == BENCH_CEILING_URING || kind == BENCH_CEILING_PREAD;
+    struct bench_ceiling_row row = {
+        .threads = work->threads,
+        .batch_size = run->choice->batch_size,
+        .ring_bytes = (work->ring_rows / work->threads > 0 ? work->ring_rows / work->threads : 1) *
+                      run->plan.to_bytes,
+        .read_depth = reads ? work->read_depth : 0,
+    };
+    snprintf(row.name, sizeof(row.name), "%s", bench_ceiling_name(kind));
+    snprintf(row.dtype, sizeof(row.dtype), "%s", stoker_dtype_name(run->plan.to));
+    note_ceiling(run, work, &row, rc == STOKER_OK);
+    return bench_pool_add(&run->bench->pool, &row, (double)run->plan.to_bytes, *rate);
+}
+
+static int measure_best_ring(struct run *run, double *rate)
+{
+    struct bench_work work = work_of(run);
+    if (run->piece_rows == 0) {
+        int rc = bench_ceiling_best_piece(&work, &run->piece_rows, &run->error);
+        if (rc != STOKER_OK)
+            return rc;
+    }
+    work.batch_size = run->piece_rows;
+    work.ring_rows = (uint64_t)run->piece_rows * work.threads;
+    return measure_ceiling(run, BENCH_CEILING_GATHER_BEST, &work, rate);
+}
+
+/* A cold pass must find the file out of the page cache again. */
+static int evict(struct run *run)
+{
+    double share = NAN;
+    int rc = bench_source_file_evict(&run->bench->material.file, &share);
+    push(&run->resident, share);
+    return rc;
+}
+
+static int measure_one(struct run *run, enum bench_ceiling_kind kind, struct series *series)
+{
+    struct bench_work work = work_of(run);
+    double rate = NAN;
+    int rc = work.one_pass ? evict(run) : STOKER_OK;
+    if (rc == STOKER_OK)
+        rc = measure_ceiling(run, kind, &work, &rate);
+    if (series != NULL)
+        push(series, rate);
+    return rc;
+}
+
+static int measure_ceilings(struct run *run)
+{
+    if (!run->bench->arguments->ceilings || !run->has_fitting)
+        return STOKER_OK;
+    int rc = measure_one(run, run->fitting, &run->fitting_rates);
+    if (rc != STOKER_OK)
+        return rc;
+    if (run->fitting == BENCH_CEILING_URING)
+        return measure_one(run, BENCH_CEILING_PREAD, NULL);
+    if (run->fitting != BENCH_CEILING_GATHER_SAME)
+        return STOKER_OK;
+    double rate = NAN;
+    rc = measure_best_ring(run, &rate);
+    push(&run->best_rates, rate);
+    if (rc == STOKER_OK && run->bench->material.has_codec)
+        rc = measure_one(run, BENCH_CEILING_DECODE, NULL);
+    return rc;
+}
+
+/* ---- the loader ------------------------------------------------------------------ */
+
+static int create(struct run *run)
+{
+    uint64_t begin_ns = bench_clock_ns();
+    run->options.error = &run->error;
+    int rc = stoker_loader_create(&run->consumer.loader, run->bench->dataset, &run->options);
+    if (rc != STOKER_OK)
+        return rc;
+    uint64_t created_ns = bench_clock_ns();
+    rc = explain(run, bench_consumer_next(&run->consumer));
+    run->out->create_ms = (double)(created_ns - begin_ns) / 1e6;
+    run->out->first_batch_ms = (double)(run->consumer.first_ns - begin_ns) / 1e6;
+    return rc;
+}
+
+/* Consume what is left of the epoch in which verify checks. */
+static int check_epoch(struct run *run)
+{
+    struct bench_verify *verify = run->consumer.verify;
+    int rc = STOKER_OK;
+    while (rc == STOKER_OK && verify->checked < verify->limit)
+        rc = bench_consumer_next(&run->consumer);
+    if (rc != STOKER_OK && rc != STOKER_EPOCH_END)
+        return explain(run, rc);
+    if (!bench_verify_ids(verify))
+        return STOKER_ECORRUPT;
+    run->out->verified = verify->checked;
+    return STOKER_OK;
+}
+
+/* The first epochs: untimed, and the time at which memory grows to what it will be. */
+static int warm_up(struct run *run)
+{
+    bool at_end = false;
+    int rc = bench_consumer_settle(&run->consumer, run->limits.seconds_max, &at_end);
+    run->cut = !at_end && run->limits.epochs == 0;
+    if (rc == STOKER_OK && run->choice->workers == STOKER_WORKERS_AUTO && !run->cut) {
+        /* tuning takes a few decisions, each over some batches */
+        uint64_t until_ns = bench_clock_ns() + (uint64_t)(run->limits.seconds * 2e9);
+        while (rc == STOKER_OK && bench_clock_ns() < until_ns)
+            rc = bench_consumer_settle(&run->consumer, run->limits.seconds_max, &at_end);
+    }
+    return explain(run, rc);
+}
+
+static void record_window(struct run *run, const struct bench_window *window)
+{
+    double seconds = (double)window->wall_ns / 1e9;
+    push(&run->rates, (double)window->samples / seconds);
+    push(&run->byte_rates, (double)window->bytes / seconds);
+    push(&run->stalls, (double)window->stall_ns / (double)window->wall_ns);
+    if (window->samples > 0)
+        push(&run->cpus, (double)window->cpu_ns / 1e9 / ((double)window->samples / 1e6));
+    run->out->whole_epochs = run->out->whole_epochs && window->whole_epochs;
+}
+
+static int repeat_warm(struct run *run)
+{
+    struct bench_window window = { 0 };
+    bool at_end = false;
+    double settle = run->cut ? run->limits.seconds : run->limits.seconds_max;
+    int rc = bench_consumer_settle(&run->consumer, settle, &at_end);
+    if (rc == STOKER_OK)
+        rc = bench_consumer_window(&run->consumer, &run->limits, &window);
+    if (rc != STOKER_OK)
+        return explain(run, rc);
+    window.whole_epochs = window.whole_epochs && at_end;
+    record_window(run, &window);
+    return measure_ceilings(run);
+}
+
+static int read_stats(struct run *run)
+{
+    run->stats = (stoker_stats){ .struct_size = sizeof(run->stats) };
+    return stoker_loader_stats(run->consumer.loader, &run->stats);
+}
+
+static int consume_once(struct run *run)
+{
+    int rc = STOKER_OK;
+    while (rc == STOKER_OK)
+        rc = bench_consumer_next(&run->consumer);
+    return rc == STOKER_EPOCH_END || rc == STOKER_FINISHED ? STOKER_OK : explain(run, rc);
+}
+
+/* From before create to the end of the only epoch. */
+static int repeat_cold(struct run *run)
+{
+    stoker_loader_options options = run->options;
+    options.epochs = 1;
+    int rc = evict(run);
+    if (rc != STOKER_OK)
+        return rc;
+    uint64_t samples = run->consumer.samples, bytes = run->consumer.bytes;
+    uint64_t cpu_ns = bench_cpu_ns(), begin_ns = bench_clock_ns();
+    rc = stoker_loader_create(&run->consumer.loader, run->bench->dataset, &options);
+    if (rc == STOKER_OK)
+        rc = consume_once(run);
+    struct bench_window window = { .wall_ns = bench_clock_ns() - begin_ns,
+                                   .cpu_ns = bench_cpu_ns() - cpu_ns,
+                                   .samples = run->consumer.samples - samples,
+                                   .bytes = run->consumer.bytes - bytes,
+                                   .whole_epochs = true };
+    if (rc == STOKER_OK)
+        rc = read_stats(run);
+    window.stall_ns = run->stats.stall_ns;
+    stoker_loader_destroy(&run->consumer.loader);
+    if (rc != STOKER_OK)
+        return rc;
+    record_window(run, &window);
+    return measure_ceilings(run);
+}
+
+/* ---- the cell -------------------------------------------------------------------- */
+
+static const char *pin_name(stoker_switch pin)
+{
+    return pin == STOKER_ON ? "on" : pin == STOKER_OFF ? "off" : "auto";
+}
+
+static void describe_choice(struct run *run)
+{
+    struct bench_cell *out = run->out;
+    *out = (struct bench_cell){ .workers = run->choice->workers,
+                                .automatic = run->choice->workers == STOKER_WORKERS_AUTO,
+                                .batch_size = run->choice->batch_size,
+                                .cold = run->bench->arguments->cold,
+                                .whole_epochs = true };
+    double *const unknown[] = { &out->samples_per_s,
+                                &out->samples_per_s_min,
+                                &out->samples_per_s_max,
+                                &out->spread,
+                                &out->bytes_per_s,
+                                &out->first_batch_ms,
+                                &out->create_ms,
+                                &out->cpu_s_per_million,
+                                &out->stall_share,
+                                &out->ceiling_samples_per_s,
+                                &out->ceiling_share,
+                                &out->best_ceiling_share,
+                                &out->headspace_samples_per_s,
+                                &out->headspace_share,
+                                &out->cold_resident_share };
+    for (size_t index = 0; index < sizeof(unknown) / sizeof(unknown[0]); index++)
+        *unknown[index] = NAN;
+    stoker_dtype stored = stoker_dataset_get_info(run->bench->dataset)->dtype;
+    stoker_dtype dtype = run->choice->dtype == STOKER_DTYPE_NONE ? stored : run->choice->dtype;
+    const stoker_reader *reader = run->bench->arguments->reader;
+    snprintf(out->pin_memory, sizeof(out->pin_memory), "%s", pin_name(run->choice->pin_memory));
+    snprintf(out->dtype, sizeof(out->dtype), "%s", stoker_dtype_name(dtype));
+    snprintf(out->cache, sizeof(out->cache), "%s", stoker_cache_name(run->choice->cache));
+    snprintf(out->reader, sizeof(out->reader), "%s", reader == NULL ? "auto" : reader->name);
+}
+
+static void describe_stats(struct run *run)
+{
+    const stoker_stats *stats = &run->stats;
+    struct bench_cell *out = run->out;
+    out->workers = (int32_t)stats->workers;
+    if (run->choice->workers != STOKER_WORKERS_AUTO)
+        out->workers = run->choice->workers;
+    out->pinned = stats->pinned;
+    out->read_depth = stats->read_depth;
+    out->slots = stats->slots;
+    out->slot_bytes = stats->slot_bytes;
+    out->locked_bytes = stats->locked_bytes;
+    out->announced_bytes = stats->slot_bytes + stats->cache_bytes + stats->scratch_bytes;
+    snprintf(out->cache, sizeof(out->cache), "%s", stoker_cache_name(stats->cache));
+    if (stats->reads > 0 || stats->cache == STOKER_CACHE_NONE)
+        snprintf(out->reader, sizeof(out->reader), "%s",
+                 stats->reader[0] != '\0' ? stats->reader : "none");
+    snprintf(out->limit, sizeof(out->limit), "%s", stoker_limit_name(stats->limit));
+    snprintf(out->verdict, sizeof(out->verdict), "%s", stats->verdict);
+}
+
+static void conclude(struct run *run)
+{
+    struct bench_cell *out = run->out;
+    struct bench_statistics rates = bench_statistics_of(run->rates.values, run->rates.count);
+    out->samples_per_s = rates.median;
+    out->samples_per_s_min = rates.min;
+    out->samples_per_s_max = rates.max;
+    out->spread = rates.spread;
+    out->repeats = (uint32_t)rates.count;
+    out->bytes_per_s = median(&run->byte_rates);
+    out->cpu_s_per_million = median(&run->cpus);
+    out->stall_share = median(&run->stalls);
+    out->cold_resident_share = median(&run->resident);
+    if (run->has_fitting && run->fitting_rates.count > 0) {
+        snprintf(out->ceiling, sizeof(out->ceiling), "%s", bench_ceiling_name(run->fitting));
+        out->ceiling_samples_per_s = median(&run->fitting_rates);
+        out->ceiling_share = out->samples_per_s / out->ceiling_samples_per_s;
+    }
+    if (run->best_rates.count > 0)
+        out->best_ceiling_share = out->samples_per_s / median(&run->best_rates);
+    out->headspace_share = out->samples_per_s / out->headspace_samples_per_s;
+}
+
+static int first_epochs(struct run *run)
+{
+    bench_rss_peak_reset();
+    run->out->rss_base_bytes = bench_rss_bytes();
+    int rc = create(run);
+    if (rc == STOKER_OK && run->consumer.verify != NULL)
+        rc = check_epoch(run);
+    if (rc != STOKER_OK)
+        return rc;
+    run->consumer.verify = NULL;
+    rc = warm_up(run);
+    run->out->rss_bytes = bench_rss_peak_bytes();
+    if (rc == STOKER_OK)
+        rc = read_stats(run);
+    run->has_fitting = rc == STOKER_OK && find_fitting(run, &run->fitting);
+    return rc;
+}
+
+static int measure(struct run *run)
+{
+    const struct bench_arguments *arguments = run->bench->arguments;
+    int rc = first_epochs(run);
+    if (rc == STOKER_OK && arguments->headspace) {
+        rc = bench_headspace_measure(run->consumer.loader, run->consumer.step_ns,
+                                     arguments->seconds, &run->out->headspace_samples_per_s);
+        explain(run, rc);
+    }
+    if (arguments->cold)
+        stoker_loader_destroy(&run->consumer.loader);
+    for (uint32_t repeat = 0; rc == STOKER_OK && repeat < arguments->repeats; repeat++)
+        rc = arguments->cold ? repeat_cold(run) : repeat_warm(run);
+    if (rc == STOKER_OK && !arguments->cold)
+        rc = read_stats(run);
+    return rc;
+}
+
+static bool wants_rows(const struct bench_bench *bench)
+{
+    /* the null reader writes nothing: then only the ids can be right */
+    return bench->arguments->reader != &stoker_reader_null ||
+           bench->material.origin != BENCH_FROM_FILE;
+}
+
+void bench_cell_run(struct bench_bench *bench, const struct bench_choice *choice,
+                    struct bench_cell *out)
+{
+    static const struct run zero;
+    struct run *run = malloc(sizeof(*run));
+    struct bench_verify verify = { 0 };
+    if (run == NULL) {
+        *out = (struct bench_cell){ .error = "out of memory" };
+        return;
+    }
+    *run = zero;
+    run->bench = bench;
+    run->choice = choice;
+    run->out = out;
+    describe_choice(run);
+    run->options = bench_cell_options(bench, choice);
+    run->consumer.step_ns = (uint64_t)bench->arguments->step_us * 1000;
+    run->limits = (struct bench_window_limits){ .epochs = bench->arguments->epochs,
+                                                .seconds = bench->arguments->seconds,
+                                                .seconds_max = bench->arguments->seconds * 10 };
+    int rc = bench_cell_plan(bench, choice->dtype, &run->plan);
+    if (rc == STOKER_OK && bench->arguments->verify)
+        rc = bench_verify_create(&verify, bench->dataset, &run->plan, wants_rows(bench));
+    if (rc == STOKER_OK) {
+        run->consumer.verify = bench->arguments->verify ? &verify : NULL;
+        rc = measure(run);
+    }
+    if (rc == STOKER_OK) {
+        describe_stats(run);
+        conclude(run);
+    } else {
+        fail(run, rc, run->consumer.loader == NULL ? "create" : "run");
+    }
+    stoker_loader_destroy(&run->consumer.loader);
+    bench_verify_destroy(&verify);
+    free(run);
+}

@@ -1,0 +1,41 @@
+/* cell.h - measure one combination of options, in turn with the ceilings that fit it. */
+#ifndef BENCH_CELL_H
+#define BENCH_CELL_H
+
+#include "arguments.h"
+#include "ceiling_pool.h"
+#include "result.h"
+
+#include <stoker/stoker.h>
+
+/* One combination. */
+struct bench_choice {
+    int32_t workers;
+    stoker_switch pin_memory;
+    uint32_t batch_size;
+    stoker_dtype dtype; /* NONE = as stored */
+    stoker_cache cache;
+};
+
+/* What all cells share. */
+struct bench_bench {
+    const struct bench_arguments *arguments;
+    const stoker_dataset *dataset;
+    struct bench_material material;
+    struct bench_pool pool;
+    uint32_t cpus;
+};
+
+/* The conversion that the loader does for this choice. */
+int bench_cell_plan(const struct bench_bench *bench, stoker_dtype dtype,
+                    struct stk_convert_plan *plan);
+
+/* The options a program would give. They point into bench->arguments. */
+stoker_loader_options bench_cell_options(const struct bench_bench *bench,
+                                         const struct bench_choice *choice);
+
+/* Always fills in *out; when something failed, out->error says what. */
+void bench_cell_run(struct bench_bench *bench, const struct bench_choice *choice,
+                    struct bench_cell *out);
+
+#endif

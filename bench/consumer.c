@@ -1,0 +1,99 @@
+/* consumer.c - take batches, touch them, let them go; and time whole epochs of that. */
+#include "consumer.h"
+#include "clock.h"
+
+#include <assert.h>
+
+void bench_consumer_touch(const void *images, size_t bytes, const uint64_t *ids)
+{
+    const unsigned char *at = images;
+    uint64_t sum = ids[0] + at[0] + at[bytes / 2] + at[bytes - 1];
+    __asm__ volatile("" : : "r"(sum)); /* the compiler must not know that nobody wants it */
+}
+
+static size_t image_bytes(const stoker_tensor *images)
+{
+    size_t bytes = stoker_dtype_bytes(images->dtype);
+    for (uint32_t axis = 0; axis < images->rank; axis++)
+        bytes *= (size_t)images->shape[axis];
+    return bytes;
+}
+
+int bench_consumer_next(struct bench_consumer *consumer)
+{
+    stoker_batch batch;
+    int rc = stoker_loader_next(consumer->loader, &batch);
+    if (rc != STOKER_OK)
+        return rc;
+    if (consumer->first_ns == 0)
+        consumer->first_ns = bench_clock_ns();
+    size_t bytes = image_bytes(&batch.images);
+    if (batch.count > 0)
+        bench_consumer_touch(batch.images.data, bytes, batch.ids);
+    consumer->samples += batch.count;
+    consumer->bytes += bytes;
+    if (consumer->verify != NULL && !bench_verify_batch(consumer->verify, &batch))
+        rc = STOKER_ECORRUPT;
+    if (consumer->step_ns > 0)
+        bench_sleep_ns(consumer->step_ns);
+    stoker_batch_release(&batch);
+    return rc;
+}
+
+static uint64_t stall_ns(const struct bench_consumer *consumer)
+{
+    stoker_stats stats = { .struct_size = sizeof(stats) };
+    return stoker_loader_stats(consumer->loader, &stats) == STOKER_OK ? stats.stall_ns : 0;
+}
+
+int bench_consumer_settle(struct bench_consumer *consumer, double seconds, bool *epoch_end)
+{
+    uint64_t end_ns = bench_clock_ns() + (uint64_t)(seconds * 1e9);
+    int rc = STOKER_OK;
+    while (rc == STOKER_OK && bench_clock_ns() < end_ns)
+        rc = bench_consumer_next(consumer);
+    *epoch_end = rc == STOKER_EPOCH_END;
+    return rc == STOKER_EPOCH_END ? STOKER_OK : rc;
+}
+
+/* Consume until the limits are met; returns the epochs that ended, or an error. */
+static int consume(struct bench_consumer *consumer, const struct bench_window_limits *limits,
+                   uint64_t begin_ns, bool *at_end)
+{
+    uint32_t wanted = limits->epochs > 0 ? limits->epochs : 1;
+    uint32_t epochs = 0;
+    for (;;) {
+        int rc = bench_consumer_next(consumer);
+        if (rc != STOKER_OK && rc != STOKER_EPOCH_END)
+            return rc;
+        epochs += rc == STOKER_EPOCH_END;
+        *at_end = rc == STOKER_EPOCH_END;
+        double seconds = (double)(bench_clock_ns() - begin_ns) / 1e9;
+        if (*at_end && epochs >= wanted && seconds >= limits->seconds)
+            return STOKER_OK;
+        if (limits->epochs == 0 && seconds >= limits->seconds_max)
+            return STOKER_OK;
+    }
+}
+
+int bench_consumer_window(struct bench_consumer *consumer, const struct bench_window_limits *limits,
+                          struct bench_window *out)
+{
+    assert(limits->seconds_max >= limits->seconds);
+    uint64_t samples = consumer->samples;
+    uint64_t bytes = consumer->bytes;
+    uint64_t stalled_ns = stall_ns(consumer);
+    uint64_t cpu_ns = bench_cpu_ns();
+    uint64_t begin_ns = bench_clock_ns();
+    bool at_end = false;
+    int rc = consume(consumer, limits, begin_ns, &at_end);
+    if (rc != STOKER_OK)
+        return rc;
+    out->wall_ns = bench_clock_ns() - begin_ns;
+    out->cpu_ns = bench_cpu_ns() - cpu_ns;
+    out->stall_ns = stall_ns(consumer) - stalled_ns;
+    out->samples = consumer->samples - samples;
+    out->bytes = consumer->bytes - bytes;
+    out->whole_epochs = at_end;
+    return STOKER_OK;
+}

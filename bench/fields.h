@@ -1,0 +1,35 @@
+/* fields.h - the names of all measured values, once for CSV and JSON. */
+#ifndef BENCH_FIELDS_H
+#define BENCH_FIELDS_H
+
+#include "result.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+enum bench_field_kind {
+    BENCH_TEXT,   /* char array */
+    BENCH_NUMBER, /* double */
+    BENCH_COUNT64,
+    BENCH_COUNT32,
+    BENCH_SIGNED32,
+    BENCH_BOOL
+};
+
+struct bench_field {
+    const char *name;
+    enum bench_field_kind kind;
+    size_t offset;
+};
+
+extern const struct bench_field bench_machine_fields[];
+extern const size_t bench_machine_field_count;
+extern const struct bench_field bench_cell_fields[];
+extern const size_t bench_cell_field_count;
+extern const struct bench_field bench_ceiling_fields[];
+extern const size_t bench_ceiling_field_count;
+
+/* Print a number with nine digits; NaN and infinity as `missing`. */
+void bench_print_number(FILE *file, double value, const char *missing);
+
+#endif

@@ -1,0 +1,73 @@
+/* help.c - what loaderbench says about itself. */
+#include "arguments.h"
+
+void bench_arguments_help(FILE *file)
+{
+    fputs("usage: loaderbench [options] DATASET\n"
+          "\n"
+          "Measure the loader on DATASET: one row for each combination of the lists below,\n"
+          "then the ceilings of this machine, then the options to paste into your program.\n"
+          "\n"
+          "  DATASET              mnist:DIR, idx:IMAGES[,LABELS], synth:digits?count=60000,\n"
+          "                       synth:bytes?count=N&shape=28x28, or a path\n"
+          "\n"
+          "Swept (LIST: values with commas, numbers also as a range: 0,1,4-8)\n"
+          "  --workers LIST       threads, 0 = in the caller's, auto = tuned\n"
+          "                       (0,1,2,4,... up to the CPUs,auto)\n"
+          "  --pin-memory LIST    on, off, auto (on,off)\n"
+          "  --batch-size LIST    samples per batch, 1..65536 (64,512)\n"
+          "  --dtype LIST         as-stored, uint8, float32, float16, bfloat16 (float32)\n"
+          "  --cache LIST         auto, none, encoded, decoded (auto)\n"
+          "\n"
+          "The same in every cell\n"
+          "  --mean LIST --std LIST  per channel (mnist: 0.1307 and 0.3081, else none)\n"
+          "  --reader NAME        uring, pread, null (the loader's choice)\n"
+          "  --read-depth N       reads in flight per worker, 1..1024 (the loader's choice)\n"
+          "  --prefetch N         slots in the ring, 2..64 (the loader's choice)\n"
+          "  --shuffle on|off     a new order each epoch (on)\n"
+          "  --seed N             of the order (0)\n"
+          "  --step-us N          the consumer sleeps N microseconds per batch (0)\n"
+          "\n"
+          "Measuring\n"
+          "  --repeats N          of every cell and its ceilings, in turn (5)\n"
+          "  --epochs N           at least so many epochs per repeat (1, or a part of one where\n"
+          "                       that takes more than ten times --seconds)\n"
+          "  --seconds S          at least so long per repeat (0.3)\n"
+          "  --verify on|off      check every sample of one untimed epoch per cell (on)\n"
+          "  --ceilings on|off    measure what this machine could do at best (on)\n"
+          "  --headspace          also replay cached batches: the most a consumer could see\n"
+          "  --cold               drop the file from the page cache before each repeat\n"
+          "  --like-pytorch       the well-known num_workers snippet instead of the sweep\n"
+          "\n"
+          "Output\n"
+          "  --format NAME        table, csv, json (one object a line), html (table)\n"
+          "  -o, --output FILE    write FILE, complete or not at all (standard output)\n"
+          "  -q, --quiet          no progress on the terminal\n"
+          "  --list               name what can be measured, and stop\n"
+          "  -h, --help           this text\n"
+          "  --version            the version of the tool and of the library\n"
+          "\n"
+          "Exit status: 0 all cells measured and right, 1 a cell failed, 2 bad usage.\n",
+          file);
+}
+
+void bench_arguments_list(FILE *file)
+{
+    fputs("data sets\n"
+          "  mnist:DIR                        the MNIST files in DIR, packed or not\n"
+          "  idx:IMAGES[,LABELS]              one IDX file, read in place\n"
+          "  synth:digits?count=N             drawn digits\n"
+          "  synth:bytes?count=N&shape=28x28  noise, for any size\n"
+          "ceilings\n"
+          "  gather same ring   copy and convert random rows from memory, ring as large as the "
+          "cell's\n"
+          "  gather best ring   the same into a buffer that stays in the cache\n"
+          "  decode             run the codec on samples in memory, and convert\n"
+          "  bare io_uring      the same random reads through bare rings\n"
+          "  bare pread         the same random reads by plain system calls\n"
+          "  memcpy DRAM        bytes of a large block, counted once\n"
+          "  memcpy cache       bytes of a block that stays in the cache\n"
+          "formats\n"
+          "  table, csv, json (one object a line), html\n",
+          file);
+}

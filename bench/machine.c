@@ -1,0 +1,129 @@
+/* machine.c - what this machine is, read from /proc. */
+#include "machine.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+uint32_t bench_cpus(void)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof(set), &set) != 0)
+        return 1;
+    int count = CPU_COUNT(&set);
+    return count < 1 ? 1 : (uint32_t)count;
+}
+
+/* The rest of the first line that begins with `key`, without blanks and colon before it. */
+static void find_line(const char *path, const char *key, char *out, size_t size)
+{
+    out[0] = '\0';
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return;
+    char line[1024];
+    while (fgets(line, sizeof(line), file) != NULL) {
+        if (strncmp(line, key, strlen(key)) != 0)
+            continue;
+        const char *value = line + strlen(key);
+        value += strspn(value, " \t:");
+        snprintf(out, size, "%.*s", (int)strcspn(value, "\n"), value);
+        break;
+    }
+    fclose(file);
+}
+
+static uint64_t status_bytes(const char *key)
+{
+    char text[64];
+    find_line("/proc/self/status", key, text, sizeof(text));
+    return strtoull(text, NULL, 10) * 1024; /* the kernel writes kB and means KiB */
+}
+
+uint64_t bench_rss_bytes(void)
+{
+    return status_bytes("VmRSS");
+}
+
+uint64_t bench_rss_peak_bytes(void)
+{
+    return status_bytes("VmHWM");
+}
+
+bool bench_rss_peak_reset(void)
+{
+    int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bool done = write(fd, "5", 1) == 1;
+    close(fd);
+    return done;
+}
+
+static void join_args(char *out, size_t size, int argc, char *const *argv)
+{
+    size_t used = 0;
+    for (int index = 1; index < argc && used < size; index++) {
+        int wrote = snprintf(out + used, size - used, index > 1 ? " %s" : "%s", argv[index]);
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+    if (used >= size) /* say that something is missing */
+        snprintf(out + size - 4, 4, "...");
+}
+
+void bench_machine_describe(struct bench_machine *out, int argc, char *const *argv)
+{
+    struct utsname system = { 0 };
+    uname(&system);
+    *out = (struct bench_machine){ .schema = BENCH_SCHEMA, .cpus = bench_cpus() };
+    snprintf(out->tool_version, sizeof(out->tool_version), "%s", STOKER_VERSION_STRING);
+    snprintf(out->library_version, sizeof(out->library_version), "%s", stoker_version());
+    snprintf(out->kernel, sizeof(out->kernel), "%.60s %.60s %.30s", system.sysname, system.release,
+             system.machine);
+    find_line("/proc/cpuinfo", "model name", out->cpu, sizeof(out->cpu));
+    join_args(out->args, sizeof(out->args), argc, argv);
+    out->memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* "/dev/vda ext4" for the mount that a file lies on: device number "major:minor" is the
+ * third word of a line of mountinfo; type and source follow " - ". */
+static void find_disk(const char *path, char *out, size_t size)
+{
+    struct stat about;
+    out[0] = '\0';
+    FILE *file = stat(path, &about) == 0 ? fopen("/proc/self/mountinfo", "re") : NULL;
+    if (file == NULL)
+        return;
+    char wanted[32], line[2048];
+    snprintf(wanted, sizeof(wanted), "%u:%u", major(about.st_dev), minor(about.st_dev));
+    while (fgets(line, sizeof(line), file) != NULL) {
+        char device[32] = "", type[64] = "", source[200] = "";
+        const char *tail = strstr(line, " - ");
+        bool parsed = tail != NULL && sscanf(line, "%*s %*s %31s", device) == 1 &&
+                      sscanf(tail, " - %63s %199s", type, source) == 2;
+        if (parsed && strcmp(device, wanted) == 0) {
+            snprintf(out, size, "%s %s", source, type);
+            break;
+        }
+    }
+    fclose(file);
+}
+
+void bench_machine_describe_dataset(struct bench_machine *out, const stoker_dataset *dataset,
+                                    const char *spec, const char *path)
+{
+    snprintf(out->dataset, sizeof(out->dataset), "%s", spec);
+    snprintf(out->dataset_name, sizeof(out->dataset_name), "%s", stoker_dataset_name(dataset));
+    out->samples = stoker_dataset_get_info(dataset)->count;
+    out->row_bytes = stoker_dataset_row_bytes(dataset);
+    if (path[0] != '\0')
+        find_disk(path, out->disk, sizeof(out->disk));
+}

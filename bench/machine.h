@@ -1,0 +1,30 @@
+/* machine.h - what this machine is, and how much memory this process takes. */
+#ifndef BENCH_MACHINE_H
+#define BENCH_MACHINE_H
+
+#include "result.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stoker/stoker.h>
+
+/* CPUs that affinity leaves to this process, at least 1. */
+uint32_t bench_cpus(void);
+
+/* Fill in everything but the data set. argv is joined into args. */
+void bench_machine_describe(struct bench_machine *out, int argc, char *const *argv);
+
+/* The data set's part. path: its file, or "" if there is none. */
+void bench_machine_describe_dataset(struct bench_machine *out, const stoker_dataset *dataset,
+                                    const char *spec, const char *path);
+
+/* Bytes of memory this process holds now, and the most it held since the last reset.
+ * 0 = the kernel does not tell. */
+uint64_t bench_rss_bytes(void);
+uint64_t bench_rss_peak_bytes(void);
+
+/* Let the peak start again from now. Where that is not allowed the peak is that of the
+ * whole run so far: then false. */
+bool bench_rss_peak_reset(void);
+
+#endif

@@ -1,0 +1,113 @@
+/* main.c - loaderbench: measure the loader, and what it could be at best.
+ *
+ * Exit status: 0 all cells measured and right, 1 a cell or the run failed, 2 bad usage.
+ */
+#include "arguments.h"
+#include "clock.h"
+#include "like_pytorch.h"
+#include "machine.h"
+#include "output.h"
+#include "sweep.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+enum { EXIT_GOOD = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+/* Rows that the gather ceiling keeps beside the loader's own copy: a quarter of the
+ * memory, at most 1 GiB; larger sets are represented by a part. */
+static uint64_t rows_budget(uint64_t memory_bytes)
+{
+    uint64_t quarter = memory_bytes / 4;
+    return quarter < (uint64_t)1 << 30 ? quarter : (uint64_t)1 << 30;
+}
+
+static int complain(const char *what, const char *why)
+{
+    fprintf(stderr, "loaderbench: %s: %s\n", what, why);
+    return EXIT_FAILED;
+}
+
+static int run_open(struct bench_bench *bench, struct bench_machine *machine,
+                    const struct bench_arguments *arguments)
+{
+    struct bench_target target;
+    if (bench_target_open(&target, arguments->output) != STOKER_OK)
+        return complain(arguments->output, strerror(errno));
+    int status =
+        arguments->action == BENCH_LIKE_PYTORCH
+            ? bench_like_pytorch(bench, target.file)
+            : bench_sweep_run(bench, machine, bench_form_of(arguments->format), target.file);
+    if (bench_target_close(&target, true) != STOKER_OK)
+        return complain(arguments->output == NULL ? "standard output" : arguments->output,
+                        strerror(errno));
+    return status;
+}
+
+static int run_dataset(struct bench_arguments *arguments, struct bench_machine *machine,
+                       const stoker_dataset *dataset)
+{
+    stoker_error error = { 0 };
+    struct bench_bench bench = { .arguments = arguments, .dataset = dataset, .cpus = bench_cpus() };
+    bench_arguments_default_mean(arguments, stoker_dataset_name(dataset));
+    struct bench_material_options options = { .shuffle = arguments->shuffle,
+                                              .seed = arguments->seed,
+                                              .rows_bytes_max =
+                                                  rows_budget(machine->memory_bytes) };
+    int rc = bench_material_create(&bench.material, dataset, &options, &error);
+    if (rc != STOKER_OK)
+        return complain(arguments->dataset,
+                        error.message[0] != '\0' ? error.message : stoker_strerror(rc));
+    int status = EXIT_USAGE;
+    if (arguments->cold && bench.material.file.fd < 0) {
+        complain("--cold", "the samples of this data set lie in no file that is read in place");
+    } else {
+        bench_machine_describe_dataset(machine, dataset, arguments->dataset,
+                                       bench.material.file.path);
+        status = run_open(&bench, machine, arguments);
+    }
+    bench_pool_destroy(&bench.pool);
+    bench_material_destroy(&bench.material);
+    return status;
+}
+
+static int run(struct bench_arguments *arguments, int argc, char *const *argv)
+{
+    struct bench_machine machine;
+    stoker_error error = { 0 };
+    stoker_dataset *dataset = NULL;
+    stoker_dataset_options options = { .error = &error };
+    bench_sleep_sharply();
+    bench_machine_describe(&machine, argc, argv);
+    int rc = stoker_dataset_open(&dataset, arguments->dataset, &options);
+    if (rc != STOKER_OK)
+        return complain(arguments->dataset,
+                        error.message[0] != '\0' ? error.message : stoker_strerror(rc));
+    int status = run_dataset(arguments, &machine, dataset);
+    stoker_dataset_close(&dataset);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct bench_arguments arguments;
+    char message[BENCH_MESSAGE_MAX] = "";
+    if (bench_arguments_parse(&arguments, argc, argv, bench_cpus(), message) != STOKER_OK) {
+        fprintf(stderr, "loaderbench: %s (see --help)\n", message);
+        return EXIT_USAGE;
+    }
+    switch (arguments.action) {
+    case BENCH_HELP:
+        bench_arguments_help(stdout);
+        return EXIT_GOOD;
+    case BENCH_LIST:
+        bench_arguments_list(stdout);
+        return EXIT_GOOD;
+    case BENCH_VERSION:
+        printf("loaderbench %s, libstoker %s\n", STOKER_VERSION_STRING, stoker_version());
+        return EXIT_GOOD;
+    default:
+        return run(&arguments, argc, argv);
+    }
+}

@@ -1,0 +1,55 @@
+/* output.h - one result, many forms.
+ *
+ *   start --> cell* --> ceiling* --> advice --> finish
+ *
+ * A form prints each row as it comes; a long sweep can be read while it runs.
+ */
+#ifndef BENCH_OUTPUT_H
+#define BENCH_OUTPUT_H
+
+#include "arguments.h"
+#include "result.h"
+
+#include <stdio.h>
+
+struct bench_sheet {
+    FILE *file;
+    uint64_t cells; /* rows of this kind printed so far */
+    uint64_t ceilings;
+};
+
+struct bench_form {
+    const char *name;
+    void (*start)(struct bench_sheet *sheet, const struct bench_machine *machine);
+    void (*cell)(struct bench_sheet *sheet, const struct bench_cell *cell);
+    void (*ceiling)(struct bench_sheet *sheet, const struct bench_ceiling_row *row);
+    void (*advice)(struct bench_sheet *sheet, const struct bench_advice *advice);
+    void (*finish)(struct bench_sheet *sheet);
+};
+
+extern const struct bench_form bench_form_table;
+extern const struct bench_form bench_form_csv;
+extern const struct bench_form bench_form_json;
+extern const struct bench_form bench_form_html;
+
+const struct bench_form *bench_form_of(enum bench_format format);
+
+/* Where a sheet goes: standard output, or a temporary file beside `path` that takes
+ * its name when all is written. */
+struct bench_target {
+    FILE *file;
+    const char *path; /* NULL = standard output */
+    char temporary[4096];
+};
+
+/* STOKER_EINVAL and errno when the file cannot be made. */
+int bench_target_open(struct bench_target *out, const char *path);
+
+/* keep = false removes the temporary file. Fails, with errno, when not all could be
+ * written; then there is no file. */
+int bench_target_close(struct bench_target *target, bool keep);
+
+/* A number with three digits and k, M, G or T: 3741000 -> "3.74 M". NaN -> "-". */
+const char *bench_short_number(char out[16], double value);
+
+#endif

@@ -1,0 +1,117 @@
+/* output_csv.c - a sheet for spreadsheets: cells and ceilings under one header.
+ *
+ *   kind, name, threads, ring_bytes, note, <the columns of a cell>
+ *
+ * A ceiling fills the columns it shares with a cell and leaves the others empty.
+ * The machine and the advice have no place in a rectangle: the other forms show them.
+ */
+#include "output_csv.h"
+#include "fields.h"
+#include "output.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const char *const ceiling_columns[] = { "name", "threads", "ring_bytes", "note" };
+enum { CEILING_COLUMNS = sizeof(ceiling_columns) / sizeof(ceiling_columns[0]) };
+
+void bench_csv_text(FILE *file, const char *text)
+{
+    if (strpbrk(text, ",\"\r\n") == NULL) {
+        fputs(text, file);
+        return;
+    }
+    fputc('"', file);
+    for (const char *at = text; *at != '\0'; at++) {
+        if (*at == '"')
+            fputc('"', file);
+        fputc(*at, file);
+    }
+    fputc('"', file);
+}
+
+static void print_value(FILE *file, const struct bench_field *field, const char *base)
+{
+    const void *at = base + field->offset;
+    switch (field->kind) {
+    case BENCH_TEXT:
+        bench_csv_text(file, at);
+        break;
+    case BENCH_NUMBER:
+        bench_print_number(file, *(const double *)at, "");
+        break;
+    case BENCH_COUNT64:
+        fprintf(file, "%" PRIu64, *(const uint64_t *)at);
+        break;
+    case BENCH_COUNT32:
+        fprintf(file, "%" PRIu32, *(const uint32_t *)at);
+        break;
+    case BENCH_SIGNED32:
+        fprintf(file, "%" PRId32, *(const int32_t *)at);
+        break;
+    case BENCH_BOOL:
+        fputs(*(const bool *)at ? "true" : "false", file);
+        break;
+    }
+}
+
+static const struct bench_field *find_ceiling_field(const char *name)
+{
+    for (size_t index = 0; index < bench_ceiling_field_count; index++)
+        if (strcmp(bench_ceiling_fields[index].name, name) == 0)
+            return &bench_ceiling_fields[index];
+    return NULL;
+}
+
+static void start(struct bench_sheet *sheet, const struct bench_machine *machine)
+{
+    (void)machine;
+    fputs("kind", sheet->file);
+    for (size_t index = 0; index < CEILING_COLUMNS; index++)
+        fprintf(sheet->file, ",%s", ceiling_columns[index]);
+    for (size_t index = 0; index < bench_cell_field_count; index++)
+        fprintf(sheet->file, ",%s", bench_cell_fields[index].name);
+    fputs("\r\n", sheet->file);
+}
+
+static void cell(struct bench_sheet *sheet, const struct bench_cell *row)
+{
+    fputs("cell", sheet->file);
+    for (size_t index = 0; index < CEILING_COLUMNS; index++)
+        fputc(',', sheet->file);
+    for (size_t index = 0; index < bench_cell_field_count; index++) {
+        fputc(',', sheet->file);
+        print_value(sheet->file, &bench_cell_fields[index], (const char *)row);
+    }
+    fputs("\r\n", sheet->file);
+    fflush(sheet->file);
+}
+
+static void ceiling(struct bench_sheet *sheet, const struct bench_ceiling_row *row)
+{
+    fputs("ceiling", sheet->file);
+    for (size_t index = 0; index < CEILING_COLUMNS; index++) {
+        fputc(',', sheet->file);
+        print_value(sheet->file, find_ceiling_field(ceiling_columns[index]), (const char *)row);
+    }
+    for (size_t index = 0; index < bench_cell_field_count; index++) {
+        const struct bench_field *field = find_ceiling_field(bench_cell_fields[index].name);
+        fputc(',', sheet->file);
+        if (field != NULL)
+            print_value(sheet->file, field, (const char *)row);
+    }
+    fputs("\r\n", sheet->file);
+}
+
+static void advice(struct bench_sheet *sheet, const struct bench_advice *row)
+{
+    (void)sheet;
+    (void)row;
+}
+
+static void finish(struct bench_sheet *sheet)
+{
+    fflush(sheet->file);
+}
+
+const struct bench_form bench_form_csv = { "csv", start, cell, ceiling, advice, finish };

@@ -1,0 +1,46 @@
+/* progress.c - one line on the terminal: which cell, and how long it will still take. */
+#include "progress.h"
+#include "clock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+void bench_progress_begin(struct bench_progress *progress, uint32_t total, bool quiet)
+{
+    *progress = (struct bench_progress){ .shown = !quiet && isatty(STDERR_FILENO) == 1,
+                                         .begin_ns = bench_clock_ns(),
+                                         .total = total };
+}
+
+static uint64_t seconds_left(const struct bench_progress *progress)
+{
+    uint64_t spent_ns = bench_clock_ns() - progress->begin_ns;
+    return spent_ns / progress->done * (progress->total - progress->done) / 1000000000;
+}
+
+void bench_progress_step(struct bench_progress *progress, const char *what)
+{
+    if (progress->shown) {
+        char line[200];
+        int length = snprintf(line, sizeof(line), "[%" PRIu32 "/%" PRIu32 "] %.120s",
+                              progress->done + 1, progress->total, what);
+        if (progress->done > 0) {
+            uint64_t left = seconds_left(progress);
+            length += snprintf(line + length, sizeof(line) - (size_t)length,
+                               ", %" PRIu64 ":%02" PRIu64 " left", left / 60, left % 60);
+        }
+        fprintf(stderr, "\r%-*s", progress->width, line);
+        fflush(stderr);
+        progress->width = length > progress->width ? length : progress->width;
+    }
+    progress->done++;
+}
+
+void bench_progress_wipe(struct bench_progress *progress)
+{
+    if (!progress->shown)
+        return;
+    fprintf(stderr, "\r%*s\r", progress->width, "");
+    fflush(stderr);
+}

@@ -1,0 +1,100 @@
+/* result.h - what was measured, as plain values that every output form prints.
+ *
+ * A double that was not or cannot be measured is NaN; the forms print it as null
+ * or leave it out. A text that does not apply is "".
+ */
+#ifndef BENCH_RESULT_H
+#define BENCH_RESULT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { BENCH_SCHEMA = 1 };
+
+/* Where all of it ran. */
+struct bench_machine {
+    uint32_t schema;
+    char tool_version[32];
+    char library_version[32];
+    char args[1024];
+    char cpu[128];
+    uint32_t cpus; /* that affinity leaves us */
+    char kernel[160];
+    char disk[320];        /* of the data set's file: source and file system; "" = none */
+    uint64_t memory_bytes; /* of the machine */
+    char dataset[512];     /* the spec */
+    char dataset_name[32];
+    uint64_t samples;
+    uint64_t row_bytes;
+};
+
+/* One combination of options. */
+struct bench_cell {
+    int32_t workers; /* threads that ran */
+    bool automatic;
+    char pin_memory[8]; /* as asked for: on, off, auto */
+    bool pinned;
+    uint32_t batch_size;
+    char dtype[16];
+    char reader[16];
+    char cache[16];
+    uint32_t read_depth;
+    uint32_t slots;
+    bool cold;
+
+    double samples_per_s; /* median of the repeats */
+    double samples_per_s_min;
+    double samples_per_s_max;
+    double spread; /* (max - min) / median */
+    double bytes_per_s;
+    double first_batch_ms; /* from before create to the first batch */
+    double create_ms;
+    double cpu_s_per_million; /* processor seconds of the whole process */
+    double stall_share;       /* of the time, spent waiting in next */
+
+    uint64_t rss_bytes;       /* peak of the process while the loader warmed up */
+    uint64_t rss_base_bytes;  /* of the process just before create */
+    uint64_t announced_bytes; /* slots, cache and scratch, as the loader says */
+    uint64_t slot_bytes;
+    uint64_t locked_bytes;
+
+    char limit[16];
+    char verdict[192];
+    char ceiling[32]; /* the ceiling that fits this cell; "" = none was measured */
+    double ceiling_samples_per_s;
+    double ceiling_share;      /* samples_per_s / ceiling_samples_per_s */
+    double best_ceiling_share; /* against "gather best ring" */
+    double headspace_samples_per_s;
+    double headspace_share;
+    double cold_resident_share; /* of the file, still cached when a cold repeat began */
+
+    uint32_t repeats;
+    uint64_t verified; /* samples checked */
+    bool whole_epochs;
+    bool skipped; /* could not be done here, and nobody asked for it by name */
+    char error[512];
+};
+
+struct bench_ceiling_row {
+    char name[32];
+    uint32_t threads;
+    uint32_t batch_size; /* 0 = none */
+    char dtype[16];
+    uint64_t ring_bytes; /* that each thread writes round and round; 0 = none */
+    uint32_t read_depth; /* 0 = none */
+    double samples_per_s;
+    double samples_per_s_min;
+    double samples_per_s_max;
+    double bytes_per_s;
+    uint32_t repeats;
+    char note[160];
+};
+
+struct bench_advice {
+    bool found; /* at least one cell was measured */
+    char verdict[512];
+    char options[640]; /* a C initializer */
+    double samples_per_s;
+};
+
+#endif

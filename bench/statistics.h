@@ -1,0 +1,19 @@
+/* statistics.h - what several measurements of one thing amount to. */
+#ifndef BENCH_STATISTICS_H
+#define BENCH_STATISTICS_H
+
+#include <stddef.h>
+
+struct bench_statistics {
+    size_t count;  /* values; with 0 all others are NaN */
+    double median; /* the mean of the two middle values when count is even */
+    double min;
+    double max;
+    double p99;    /* nearest rank: the smallest value with 99 % at or below it */
+    double spread; /* (max - min) / median; 0 = all equal */
+};
+
+/* Sorts values in place. */
+struct bench_statistics bench_statistics_of(double *values, size_t count);
+
+#endif
