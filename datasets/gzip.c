@@ -90,9 +90,12 @@ static int map_first_try(struct unpacking *work)
 /* Twice the room, with what is finished moved over. */
 static int grow(struct unpacking *work)
 {
-    uint64_t most = lesser(work->out_bytes_max, (uint64_t)work->packed_bytes * RATIO_MAX);
-    if (work->out.bytes >= most)
+    const uint64_t possible = (uint64_t)work->packed_bytes * RATIO_MAX;
+    if (work->out.bytes >= work->out_bytes_max)
         return over_limit(work, (uint64_t)work->out.bytes + 1);
+    if (work->out.bytes >= possible)
+        return failure(work, STOKER_ECORRUPT, "unpacks to more than deflate can hold");
+    const uint64_t most = lesser(work->out_bytes_max, possible);
     struct stk_region larger;
     if (stk_region_map(&larger, (size_t)lesser(most, (uint64_t)work->out.bytes * 2)) != STOKER_OK)
         return failure(work, STOKER_ENOMEM, "the unpacked bytes");

@@ -1,0 +1,127 @@
+/* test_error.c - every code has a name and a text, and a message tells the whole place. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stoker/stoker.h>
+#include <string.h>
+
+#include "leaks.h"
+#include "loader/base/error.h"
+
+Test(error, every_code_has_a_name_and_a_text)
+{
+#define LIST(name, value, text) { name, #name, text },
+    static const struct {
+        int code;
+        const char *name;
+        const char *text;
+    } all[] = { STOKER_ERRORS(LIST) };
+#undef LIST
+    enum { COUNT = sizeof(all) / sizeof(all[0]) };
+    cr_assert_eq((int)COUNT, -(int)STOKER_ERR_LAST, "a code is missing, or given twice");
+    for (int i = 0; i < COUNT; i++) {
+        cr_assert_eq(all[i].code, -(i + 1), "%s breaks the row", all[i].name);
+        cr_assert_str_eq(stoker_error_name(all[i].code), all[i].name);
+        cr_assert_str_eq(stoker_strerror(all[i].code), all[i].text);
+        for (int j = 0; j < i; j++)
+            cr_assert_str_neq(all[i].text, all[j].text);
+    }
+    stk_test_check_leaks();
+}
+
+Test(error, normal_stops_have_texts_and_unknown_codes_do_no_harm)
+{
+    static const int stops[] = { STOKER_OK, STOKER_EPOCH_END, STOKER_FINISHED };
+    for (size_t i = 0; i < sizeof(stops) / sizeof(stops[0]); i++) {
+        cr_assert_str_neq(stoker_strerror(stops[i]), "unknown error code");
+        cr_assert_str_neq(stoker_error_name(stops[i]), "STOKER_UNKNOWN");
+    }
+    static const int unknown[] = { 3, STOKER_ERR_LAST - 1, INT32_MAX, INT32_MIN };
+    for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
+        cr_assert_str_eq(stoker_strerror(unknown[i]), "unknown error code");
+        cr_assert_str_eq(stoker_error_name(unknown[i]), "STOKER_UNKNOWN");
+    }
+    stk_test_check_leaks();
+}
+
+Test(error, every_stage_has_a_name)
+{
+    for (int stage = STOKER_STAGE_OPTIONS; stage <= STOKER_STAGE_WAIT; stage++)
+        cr_assert_str_neq(stoker_stage_name((stoker_stage)stage), "unknown");
+    cr_assert_str_eq(stoker_stage_name((stoker_stage)(STOKER_STAGE_WAIT + 1)), "unknown");
+    cr_assert_str_eq(stoker_stage_name(STOKER_STAGE_TRANSFER), "transfer");
+    stk_test_check_leaks();
+}
+
+Test(error, a_message_names_file_offset_sample_and_cause)
+{
+    stoker_error error;
+    const struct stk_place place = {
+        .path = "some/file", .offset = 4096, .sample = 17, .os_errno = EIO
+    };
+    cr_assert_eq(stk_error_set(&error, STOKER_EIO, STOKER_STAGE_READ, &place, "%d of %d", 3, 8),
+                 STOKER_EIO);
+    cr_assert_eq(error.code, STOKER_EIO);
+    cr_assert_eq(error.stage, STOKER_STAGE_READ);
+    cr_assert_eq(error.os_errno, EIO);
+    cr_assert_eq(error.offset, 4096);
+    cr_assert_eq(error.sample, 17);
+    cr_assert_str_eq(error.path, "some/file");
+    char expected[512];
+    (void)snprintf(expected, sizeof(expected), "some/file: offset 4096: sample 17: 3 of 8: %s: %s",
+                   stoker_strerror(STOKER_EIO), strerror(EIO));
+    cr_assert_str_eq(error.message, expected);
+    stk_test_check_leaks();
+}
+
+Test(error, what_is_unknown_is_left_out)
+{
+    stoker_error error;
+    struct stk_place place = STK_NOWHERE;
+    (void)stk_error_set(&error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &place, NULL);
+    cr_assert_str_eq(error.message, stoker_strerror(STOKER_EINVAL));
+    cr_assert_str_eq(error.path, "");
+    cr_assert_eq(error.offset, STOKER_NO_OFFSET);
+    cr_assert_eq(error.sample, STOKER_NO_SAMPLE);
+    cr_assert_eq(stk_error_set(NULL, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &place, "unheard"),
+                 STOKER_EINVAL);
+    stk_test_check_leaks();
+}
+
+Test(error, a_long_path_keeps_its_end_and_a_long_message_its_begin)
+{
+    char path[1024];
+    memset(path, 'p', sizeof(path));
+    memcpy(path + sizeof(path) - 9, "/the.end", 9);
+    char what[1024];
+    memset(what, 'w', sizeof(what) - 1);
+    what[sizeof(what) - 1] = '\0';
+    struct stk_place place = STK_NOWHERE;
+    place.path = path;
+    stoker_error error;
+    memset(&error, 0xAA, sizeof(error));
+    (void)stk_error_set(&error, STOKER_EIO, STOKER_STAGE_OPEN, &place, "%s", what);
+    cr_assert_eq(strlen(error.path), sizeof(error.path) - 1);
+    cr_assert_eq(strncmp(error.path, "...p", 4), 0);
+    cr_assert_str_eq(error.path + strlen(error.path) - 8, "/the.end");
+    cr_assert_lt(strlen(error.message), sizeof(error.message));
+    cr_assert_not_null(strstr(error.message, "/the.end: www"));
+    stk_test_check_leaks();
+}
+
+Test(error, an_errno_becomes_the_code_that_says_the_same)
+{
+    static const struct {
+        int os_errno;
+        int code;
+    } rows[] = {
+        { ENOENT, STOKER_ENOENT },  { ENOTDIR, STOKER_ENOENT },      { EACCES, STOKER_EACCES },
+        { EPERM, STOKER_EACCES },   { EISDIR, STOKER_EISDIR },       { ENOMEM, STOKER_ENOMEM },
+        { EMFILE, STOKER_ENOFILE }, { ENFILE, STOKER_ENOFILE },      { ESTALE, STOKER_ECHANGED },
+        { EIO, STOKER_EIO },        { ETIMEDOUT, STOKER_ETIMEDOUT }, { EPROTO, STOKER_EIO },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        cr_assert_eq(stk_error_from_errno(rows[i].os_errno), rows[i].code, "errno %d",
+                     rows[i].os_errno);
+    stk_test_check_leaks();
+}
