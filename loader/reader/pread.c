@@ -1,13 +1,21 @@
 /* pread.c - the reader of plain system calls: it works wherever files can be read.
  *
- *   submit: into the fifo      reap: read the oldest, hand it out
+ *   submit: try the first from the page cache --miss--> ask the kernel to fetch them all
+ *           all into the fifo
+ *   reap:   read the oldest, hand it out
  *
- * Reads happen in reap, one after the other in the order submitted, so that what a
- * worker never reaps is never read and close has nothing to wait for.
+ * Reads happen in reap, one after the other in the order submitted. Without help a
+ * disk would see one request at a time: on random reads of cold files the advice to
+ * fetch is worth a factor of five, the same as io_uring's queue. It costs a system
+ * call per read, so it is given only when a read has just missed the page cache.
  */
+#include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <stoker/reader.h>
@@ -16,9 +24,16 @@
 #include "loader/reader/fifo.h"
 #include "loader/reader/setup.h"
 
+/* One miss in a batch tells of more to come, in files that are cached in part too:
+ * so many submits give advice after it. */
+enum { ADVICE_SUBMITS = 32 };
+#define STILL_TO_READ INT32_MIN /* as a result; no errno is that large */
+
 struct pread_ring {
     const stoker_file *files;
     uint32_t file_count;
+    uint32_t advice_left; /* submits that still give advice */
+    bool cannot_try;      /* this system reads only for good */
     struct stk_fifo waiting;
     stoker_read *slots[];
 };
@@ -42,6 +57,31 @@ static int pread_open(void **ring, const stoker_reader_setup *setup, stoker_erro
     return 0;
 }
 
+/* Read from the page cache or not at all. Returns whether the read is done. */
+static bool try_cached(struct pread_ring *plain, stoker_read *read)
+{
+    const uint32_t bytes = stk_read_bytes(read);
+    const struct iovec whole = { .iov_base = read->buffer, .iov_len = bytes };
+    const ssize_t got =
+        preadv2(plain->files[read->file].fd, &whole, 1, (off_t)read->offset, RWF_NOWAIT);
+    if (got == (ssize_t)bytes) {
+        read->result = (int32_t)got;
+        return true;
+    }
+    if (got < 0 && (errno == EOPNOTSUPP || errno == ENOSYS || errno == EPERM))
+        plain->cannot_try = true;
+    else /* part of it, or the end of the file, is a miss as well: reap reads again */
+        plain->advice_left = ADVICE_SUBMITS;
+    return false;
+}
+
+static void advise(const struct pread_ring *plain, const stoker_read *read)
+{
+    /* An answer would change nothing: the read tells what is wrong. */
+    (void)posix_fadvise(plain->files[read->file].fd, (off_t)read->offset,
+                        (off_t)stk_read_bytes(read), POSIX_FADV_WILLNEED);
+}
+
 static int pread_submit(void *ring, stoker_read *const *reads, uint32_t count)
 {
     struct pread_ring *plain = ring;
@@ -50,8 +90,15 @@ static int pread_submit(void *ring, stoker_read *const *reads, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         assert(reads[i]->file < plain->file_count);
         assert(reads[i]->bytes >= 1);
+        reads[i]->result = STILL_TO_READ;
         stk_fifo_push(&plain->waiting, reads[i]);
     }
+    const uint32_t done = count > 0 && !plain->cannot_try && try_cached(plain, reads[0]);
+    if (plain->advice_left == 0)
+        return 0;
+    plain->advice_left--;
+    for (uint32_t i = done; i < count; i++)
+        advise(plain, reads[i]);
     return 0;
 }
 
@@ -69,7 +116,8 @@ static int pread_reap(void *ring, stoker_read **done, uint32_t max, int64_t wait
     uint32_t count = max < plain->waiting.count ? max : plain->waiting.count;
     for (uint32_t i = 0; i < count; i++) {
         done[i] = stk_fifo_pop(&plain->waiting);
-        done[i]->result = read_now(plain, done[i]);
+        if (done[i]->result == STILL_TO_READ)
+            done[i]->result = read_now(plain, done[i]);
     }
     return (int)count;
 }

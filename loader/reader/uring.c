@@ -22,11 +22,13 @@
 #ifdef STOKER_HAVE_URING
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <liburing.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "loader/base/clock.h"
 #include "loader/base/memory.h"
@@ -52,9 +54,11 @@ enum {
 
 /* Newest kernel first; a flag it does not know makes setup answer EINVAL. */
 static const unsigned flag_groups[] = {
+#ifdef IORING_SETUP_DEFER_TASKRUN /* liburing 2.3, which knows how to look at such a ring */
     IORING_SETUP_SUBMIT_ALL | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG |
         IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,                     /* 6.1 */
     IORING_SETUP_SUBMIT_ALL | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG, /* 5.19 */
+#endif
     0,
 };
 
@@ -66,7 +70,7 @@ static const char *setup_hint(int os_errno)
     case ENOSYS:
         return " (no io_uring in this kernel, or a seccomp filter)";
     case ENOMEM:
-        return " (the locked-memory limit, ulimit -l, counts on old kernels)";
+        return " (the limit on locked memory, ulimit -l, is per user)";
     case EMFILE:
     case ENFILE:
         return " (each worker's ring takes a file descriptor)";
@@ -154,7 +158,7 @@ static int run_nop(struct uring *uring)
 /* Files by index save the kernel a shared reference count per read. They are a
  * gain, not a need: with a descriptor that is closed, or more files than the limit
  * on descriptors, the ring works with plain descriptors. The bare system call is
- * used because liburing's own raises RLIMIT_NOFILE for the whole process. */
+ * used because liburing's function raises RLIMIT_NOFILE for the whole process. */
 static int fix_files(struct uring *uring)
 {
     if (uring->file_count == 0)
@@ -164,18 +168,30 @@ static int fix_files(struct uring *uring)
         return STOKER_ENOMEM;
     for (uint32_t i = 0; i < uring->file_count; i++)
         fds[i] = uring->files[i].fd;
-    int rc = io_uring_register((unsigned)uring->io.ring_fd, IORING_REGISTER_FILES, fds,
-                               uring->file_count);
+    const long rc = syscall(SYS_io_uring_register, uring->io.ring_fd, IORING_REGISTER_FILES, fds,
+                            uring->file_count);
     stk_free(fds);
     uring->files_fixed = rc >= 0;
     return 0;
 }
 
-/* Locked memory may be short (an unprivileged user's limit is per user, over all
- * processes): plain reads do as well. */
+static bool reads_direct(const struct uring *uring)
+{
+    for (uint32_t i = 0; i < uring->file_count; i++) {
+        const int flags = fcntl(uring->files[i].fd, F_GETFL);
+        if (flags >= 0 && (flags & O_DIRECT) != 0)
+            return true;
+    }
+    return false;
+}
+
+/* A registered buffer spares the kernel to pin its pages for each direct read. Reads
+ * through the page cache copy and gain nothing, while the pages count against a
+ * limit that all rings of a user share and that a later ring would then lack. It is
+ * a gain, not a need: without it reads are plain. */
 static void fix_buffer(struct uring *uring, const stoker_reader_setup *setup)
 {
-    if (setup->scratch == NULL || setup->scratch_bytes == 0)
+    if (setup->scratch == NULL || setup->scratch_bytes == 0 || !reads_direct(uring))
         return;
     const struct iovec whole = { .iov_base = setup->scratch, .iov_len = setup->scratch_bytes };
     uring->buffer_fixed = io_uring_register_buffers(&uring->io, &whole, 1) == 0;
@@ -239,7 +255,6 @@ static int uring_open(void **ring, const stoker_reader_setup *setup, stoker_erro
     }
     fix_buffer(uring, setup);
     limit_kernel_threads(uring);
-    (void)io_uring_register_ring_fd(&uring->io); /* 5.18; a gain, not a need */
     *ring = uring;
     return 0;
 
