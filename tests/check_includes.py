@@ -19,7 +19,8 @@ DATASET_HEADERS = ("dataset.h", "codec.h", "tensor.h", "error.h", "export.h")
 
 # A system header that is neither here nor in OURS is a third party that has no home yet.
 THIRD_PARTY = {
-    "liburing.h": ("loader/reader/uring.c",),
+    # The bench's ceiling is measured on the bare ring, so it cannot go through our reader.
+    "liburing.h": ("loader/reader/uring.c", "bench/ceiling_uring.c"),
     "libdeflate.h": ("datasets/gzip.c",),
     "criterion/": ("tests/",),
     "sanitizer/": ("tests/",),

@@ -6,6 +6,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+# ENOSYS reads "Function not impl..." in English: that one is the system's.
 # Written in two halves so that this file does not contain them.
 unfinished='\b(TO''DO|FIX''ME|XX''X|HA''CK)\b|not (yet )?imple''mented'
 machine='(^|[^[:alnum:]_.$}~/])/(wo''rk|ro''ot|ho''me|fa''rm|mnt)/[[:alnum:]_.]'
@@ -15,7 +16,7 @@ vague='(^|[/_-])(ut''ils?|com''mon|hel''pers?|mana''gers?|mis''c)([._-][^/]*)?$'
 # violations FILE...: print each line that breaks a rule; succeed if there is one.
 violations() {
     printf '%s\n' "$@" | grep -E "$vague" | sed 's/$/: this name does not say what the file is for/' || true
-    grep -nIE "$unfinished|$machine|$hosts" -- /dev/null "$@" || true
+    grep -nIE "$unfinished|$machine|$hosts" -- /dev/null "$@" | grep -v 'Function not impl' || true
 }
 
 if [ $# -gt 0 ]; then
