@@ -364,8 +364,10 @@ static int wait_for_one(struct uring *uring, uint64_t until_ns)
         struct io_uring_cqe *cqe = NULL;
         int rc = limited ? io_uring_wait_cqe_timeout(&uring->io, &cqe, &limit)
                          : io_uring_wait_cqe(&uring->io, &cqe);
-        if (rc != -EINTR && rc != -EAGAIN)
+        if (rc != -EINTR)
             return rc;
+        if (limited && stk_now_ns() >= until_ns) /* a storm of signals prolongs nothing */
+            return -ETIME;
     }
 }
 
