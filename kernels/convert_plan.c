@@ -9,7 +9,6 @@
 #include "kernels/variants.h"
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #ifdef STK_KERNELS_X86
 #include <cpuid.h>
