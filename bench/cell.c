@@ -42,7 +42,6 @@ struct run {
     bool cut; /* epochs are too long to be timed whole */
     enum bench_ceiling_kind fitting;
     bool has_fitting;
-    uint32_t piece_rows; /* of the best ring; 0 = not yet tried */
     struct series rates, byte_rates, cpus, stalls, fitting_rates, best_rates, resident;
 };
 
@@ -181,13 +180,13 @@ static int measure_ceiling(struct run *run, enum bench_ceiling_kind kind,
     int rc = bench_ceiling_measure(kind, work, rate, &run->error);
     if (rc != STOKER_OK && rc != STOKER_ENOTSUP)
         return rc;
-    bool reads = kind == BENCH_CEILING_URING || kind == BENCH_CEILING_PREAD;
+    bool ring = kind == BENCH_CEILING_URING;
     struct bench_ceiling_row row = {
         .threads = work->threads,
         .batch_size = run->choice->batch_size,
         .ring_bytes = (work->ring_rows / work->threads > 0 ? work->ring_rows / work->threads : 1) *
                       run->plan.to_bytes,
-        .read_depth = reads ? work->read_depth : 0,
+        .read_depth = ring ? work->read_depth : 0,
     };
     snprintf(row.name, sizeof(row.name), "%s", bench_ceiling_name(kind));
     snprintf(row.dtype, sizeof(row.dtype), "%s", stoker_dtype_name(run->plan.to));
@@ -198,13 +197,12 @@ static int measure_ceiling(struct run *run, enum bench_ceiling_kind kind,
 static int measure_best_ring(struct run *run, double *rate)
 {
     struct bench_work work = work_of(run);
-    if (run->piece_rows == 0) {
-        int rc = bench_ceiling_best_piece(&work, &run->piece_rows, &run->error);
-        if (rc != STOKER_OK)
-            return rc;
-    }
-    work.batch_size = run->piece_rows;
-    work.ring_rows = (uint64_t)run->piece_rows * work.threads;
+    uint32_t piece = 0;
+    int rc = bench_pool_piece(&run->bench->pool, &work, &piece, &run->error);
+    if (rc != STOKER_OK)
+        return rc;
+    work.batch_size = piece;
+    work.ring_rows = (uint64_t)piece * work.threads;
     return measure_ceiling(run, BENCH_CEILING_GATHER_BEST, &work, rate);
 }
 
@@ -417,9 +415,7 @@ static void describe_stats(struct run *run)
     out->locked_bytes = stats->locked_bytes;
     out->announced_bytes = stats->slot_bytes + stats->cache_bytes + stats->scratch_bytes;
     snprintf(out->cache, sizeof(out->cache), "%s", stoker_cache_name(stats->cache));
-    if (stats->reads > 0 || stats->cache == STOKER_CACHE_NONE)
-        snprintf(out->reader, sizeof(out->reader), "%s",
-                 stats->reader[0] != '\0' ? stats->reader : "none");
+    snprintf(out->reader, sizeof(out->reader), "%s", stats->reads > 0 ? stats->reader : "none");
     snprintf(out->limit, sizeof(out->limit), "%s", stoker_limit_name(stats->limit));
     snprintf(out->verdict, sizeof(out->verdict), "%s", stats->verdict);
 }

@@ -1,0 +1,136 @@
+#!/usr/bin/env bash
+# check_loaderbench.sh - the real tool on a small made-up data set: all forms, all promises of the
+# command line, and bad usage.
+#
+# usage: check_loaderbench.sh LOADERBENCH
+set -euo pipefail
+tool=$(realpath "$1")
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+data='synth:digits?count=2000'
+fast=("--workers=0,2" "--pin-memory=off,auto" "--batch-size=64,300" --repeats 2 --seconds 0.01 --quiet)
+failures=0
+
+fail() {
+    echo "check_loaderbench: $*" >&2
+    failures=$((failures + 1))
+}
+
+# refuses WORD... : exit status 2, one line on standard error that names the tool, nothing printed.
+refuses() {
+    local status=0
+    "$tool" "$@" >"$scratch/out" 2>"$scratch/err" || status=$?
+    [ "$status" -eq 2 ] || fail "exit status $status, not 2: $*"
+    [ "$(wc -l <"$scratch/err")" -eq 1 ] || fail "not one line about: $*"
+    grep -q '^loaderbench: ' "$scratch/err" || fail "the line does not say who complains: $*"
+    [ ! -s "$scratch/out" ] || fail "something was printed for: $*"
+}
+
+# runs FORMAT: measure the small sweep in that form.
+runs() {
+    "$tool" "${fast[@]}" --format "$1" "$data" >"$scratch/$1" 2>"$scratch/err" ||
+        fail "--format $1 ended with $?: $(cat "$scratch/err")"
+    [ ! -s "$scratch/err" ] || fail "--format $1 wrote to standard error, which is no terminal"
+}
+
+"$tool" --help | diff - tests/golden/loaderbench-help.txt || fail "--help changed"
+"$tool" --version | grep -qE '^loaderbench [0-9.]+, libstoker [0-9.]+$' || fail "--version"
+"$tool" --list | grep -q 'gather same ring' || fail "--list"
+
+refuses
+refuses --workers 1-0 "$data"
+refuses --workers 0,,1 "$data"
+refuses --batch-size 0 "$data"
+refuses --dtype float31 "$data"
+refuses --format yaml "$data"
+refuses --nonsense "$data"
+refuses "$data" "$data"
+refuses --cold "$data" # it lies in no file
+
+for form in table csv json html; do runs "$form"; done
+
+[ "$(grep -cE '^ +[02] +(off|auto) ' "$scratch/table")" -eq 8 ] || fail "the table lacks rows"
+grep -q '^stoker_loader_options options = {' "$scratch/table" || fail "no line to paste"
+if grep -qi 'nan\b' "$scratch/table" "$scratch/csv" "$scratch/json"; then fail "NaN was printed"; fi
+grep -q '</html>' "$scratch/html" || fail "the page is not closed"
+
+if command -v python3 >/dev/null; then
+    while IFS= read -r line; do
+        printf '%s\n' "$line" | python3 -m json.tool >/dev/null || fail "no JSON: $line"
+    done <"$scratch/json"
+    python3 - "$scratch/json" "$scratch/csv" <<'PYTHON' || fail "the rows are not as promised"
+import csv, json, sys
+rows = [json.loads(line) for line in open(sys.argv[1])]
+cells = [row for row in rows if row["kind"] == "cell"]
+assert rows[0]["kind"] == "machine" and rows[0]["schema"] == 1, rows[0]
+assert rows[-1]["kind"] == "advice" and rows[-1]["options"], rows[-1]
+assert len(cells) == 8, len(cells)
+for cell in cells:
+    assert cell["error"] is None, cell
+    assert cell["verified"] == 2000, cell
+    assert cell["samples_per_s_min"] <= cell["samples_per_s"] <= cell["samples_per_s_max"], cell
+    assert cell["samples_per_s"] > 0 and 0 < cell["ceiling_share"] < 50, cell
+    assert cell["first_batch_ms"] > 0 and cell["whole_epochs"] and cell["repeats"] == 2, cell
+assert {row["name"] for row in rows if row["kind"] == "ceiling"} >= {
+    "gather same ring", "gather best ring", "memcpy DRAM", "memcpy cache"}
+with open(sys.argv[2], newline="") as file:
+    table = list(csv.DictReader(file))
+assert sum(row["kind"] == "cell" for row in table) == 8
+assert all(None not in row and None not in row.values() for row in table), "ragged rows"
+PYTHON
+fi
+
+# The line to paste compiles.
+if command -v "${CC:-cc}" >/dev/null; then
+    {
+        echo '#include <stoker/stoker.h>'
+        echo 'int count(void); int count(void) {'
+        grep '^stoker_loader_options options' "$scratch/table"
+        echo 'return (int)options.batch_size; }'
+    } >"$scratch/paste.c"
+    "${CC:-cc}" -std=c11 -Wall -Werror -fsyntax-only -I loader/include "$scratch/paste.c" ||
+        fail "the line to paste does not compile"
+fi
+
+# A cell that fails is a row, and the exit status says so; the other cells are still measured.
+status=0
+"$tool" --workers 0 --pin-memory off --batch-size 64,3000 --repeats 1 --seconds 0.01 --format json \
+    "$data" >"$scratch/failed" || status=$?
+[ "$status" -eq 1 ] || fail "a failing cell ended with $status"
+[ "$(grep -c '"kind": "cell"' "$scratch/failed")" -eq 2 ] || fail "a cell is missing"
+grep -q '"batch_size": 3000.*"error": "create: ' "$scratch/failed" || fail "the row tells no error"
+grep -q '"batch_size": 64.*"error": null' "$scratch/failed" || fail "the good cell failed too"
+
+# A file is complete or not there.
+"$tool" "${fast[@]}" --format json -o "$scratch/file.json" "$data" >"$scratch/out"
+[ ! -s "$scratch/out" ] || fail "-o printed something as well"
+tail -n 1 "$scratch/file.json" | grep -q '"kind": "advice"' || fail "-o: the file is not complete"
+[ "$(find "$scratch" -name 'file.json*' | wc -l)" -eq 1 ] || fail "-o left something behind"
+
+# The consumer of known speed is the limit, and headspace knows it.
+"$tool" --workers 2 --pin-memory off --batch-size 64 --repeats 1 --step-us 2000 --headspace \
+    --ceilings off --format json "$data" >"$scratch/step"
+if command -v python3 >/dev/null; then
+    python3 - "$scratch/step" <<'PYTHON' || fail "--step-us and --headspace do not agree"
+import json, sys
+cell = next(row for row in map(json.loads, open(sys.argv[1])) if row["kind"] == "cell")
+assert cell["samples_per_s"] <= 64 / 0.002 * 1.05, cell
+assert 0 < cell["headspace_samples_per_s"] <= 64 / 0.002 * 1.05, cell
+assert cell["ceiling_share"] is None, cell
+PYTHON
+fi
+
+# A data set that is not there is a failure, not bad usage.
+status=0
+"$tool" "idx:$scratch/nothing" 2>"$scratch/err" || status=$?
+[ "$status" -eq 1 ] || fail "a missing file ended with $status"
+[ "$(wc -l <"$scratch/err")" -eq 1 ] || fail "not one line about a missing file"
+
+"$tool" --like-pytorch "$data" >"$scratch/pytorch"
+[ "$(grep -cE '^Finish with: [0-9.]+ second, num_workers=[0-9]+$' "$scratch/pytorch")" -eq 20 ] ||
+    fail "--like-pytorch: $(cat "$scratch/pytorch")"
+
+echo "$failures failures"
+[ "$failures" -eq 0 ]
