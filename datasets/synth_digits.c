@@ -142,7 +142,8 @@ static void ink_piece(const struct canvas *canvas, struct point from, struct poi
                                  .along_x = dx * ONE / length,
                                  .along_y = dy * ONE / length,
                                  .half_per_radius = 65536 / (2 * canvas->radius) };
-    const int32_t reach = canvas->radius + PIXEL;
+    /* A pixel takes ink if its centre is nearer than radius + half a pixel. */
+    const int32_t reach = canvas->radius;
     const int32_t last = canvas->size - 1;
     const int32_t left = larger((lesser(from.x, to.x) - reach) / PIXEL, 0);
     const int32_t right = lesser((larger(from.x, to.x) + reach) / PIXEL, last);
