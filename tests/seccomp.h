@@ -11,9 +11,20 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+static inline int stk_seccomp_install(struct sock_filter *program, size_t steps)
+{
+    const struct sock_fprog filter = { .len = (unsigned short)steps, .filter = program };
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+        return -errno;
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+        return -errno;
+    return 0;
+}
 
 /* Returns 0, or -errno where the kernel has no filters (skip the test then). */
 static inline int stk_seccomp_refuse(long call, int os_errno)
@@ -24,15 +35,23 @@ static inline int stk_seccomp_refuse(long call, int os_errno)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ((unsigned)os_errno & SECCOMP_RET_DATA)),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    const struct sock_fprog filter = {
-        .len = (unsigned short)(sizeof(program) / sizeof(program[0])),
-        .filter = program,
+    return stk_seccomp_install(program, sizeof(program) / sizeof(program[0]));
+}
+
+/* The same, only where the second argument is `operation`: one kind of io_uring_register. */
+static inline int stk_seccomp_refuse_operation(long call, uint32_t operation, int os_errno)
+{
+    const unsigned low_half = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 0 : 4;
+    struct sock_filter program[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (unsigned)offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)call, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+                 (unsigned)offsetof(struct seccomp_data, args[1]) + low_half),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, operation, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ((unsigned)os_errno & SECCOMP_RET_DATA)),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
-        return -errno;
-    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
-        return -errno;
-    return 0;
+    return stk_seccomp_install(program, sizeof(program) / sizeof(program[0]));
 }
 
 /* No ring can be made any more: what Docker and a sysctl answer is EPERM, what

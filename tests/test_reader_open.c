@@ -124,7 +124,7 @@ static int in_child(const stoker_reader_setup *setup, rlim_t locked_bytes)
 
 /* The ring alone fits the first limit, not the scratch memory; with none at all there
  * is a ring on some kernels and a refusal in words on others. Once through the page
- * cache, once directly where the file system can: there the scratch is registered. */
+ * cache, once directly where the file system can. */
 Test(reader_open, works_with_little_locked_memory)
 {
     if (!stk_test_reader_works(&stoker_reader_uring))
@@ -147,6 +147,27 @@ Test(reader_open, works_with_little_locked_memory)
         cr_assert_neq(none, 1);
     }
     munmap(scratch, scratch_bytes);
+    fclose(file);
+    stk_test_check_leaks();
+}
+
+/* Buffers (0) and files (2), and the limit on threads (19), are gains and not needs. */
+Test(reader_open, works_with_each_registration_refused)
+{
+    if (!stk_test_reader_works(&stoker_reader_uring))
+        cr_skip_test("no io_uring here");
+    FILE *file = stk_test_file(FILE_BYTES);
+    cr_assert_not_null(file);
+    const stoker_file files[] = { { "file", fileno(file), FILE_BYTES } };
+    static _Alignas(4096) uint8_t scratch[4 * PIECE_BYTES]; /* small enough to be registered */
+    const stoker_reader_setup setup = { files, 1, 8, scratch, sizeof(scratch) };
+    cr_assert(reads_right(&stoker_reader_uring, &setup));
+    static const uint32_t operations[] = { 0, 2, 19 };
+    for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
+        if (stk_seccomp_refuse_operation(SYS_io_uring_register, operations[i], ENOMEM) != 0)
+            cr_skip_test("no seccomp filters here");
+        cr_assert(reads_right(&stoker_reader_uring, &setup), "operation %u", operations[i]);
+    }
     fclose(file);
     stk_test_check_leaks();
 }
