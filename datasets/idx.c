@@ -9,14 +9,11 @@
 
 #include <assert.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "datasets/gzip.h"
 #include "datasets/idx_file.h"
 #include "loader/base/bytes.h"
 #include "loader/base/memory.h"
 #include "loader/codec/big_endian.h"
-#include "loader/format.h"
 
 enum { CLASSES_MAX = 65536 };
 

@@ -37,14 +37,6 @@ static int unpack(const void *bytes, size_t size, uint64_t max_bytes, struct stk
     return rc;
 }
 
-static void check_real(const uint8_t *bytes)
-{
-    static const uint8_t header[] = { 0, 0, 8, 3, 0, 0, 0, 6, 0, 0, 0, 5, 0, 0, 0, 4 };
-    cr_assert_arr_eq(bytes, header, sizeof(header));
-    for (int i = 0; i < REAL_BYTES - 16; i++)
-        cr_assert_eq(bytes[16 + i], (i * i / 7) % 23);
-}
-
 static void check_done(void)
 {
     cr_assert_eq(stk_fault_live_bytes(), 0);
@@ -67,6 +59,14 @@ Test(gzip, a_build_without_libdeflate_says_so)
 }
 
 #else
+
+static void check_real(const uint8_t *bytes)
+{
+    static const uint8_t header[] = { 0, 0, 8, 3, 0, 0, 0, 6, 0, 0, 0, 5, 0, 0, 0, 4 };
+    cr_assert_arr_eq(bytes, header, sizeof(header));
+    for (int i = 0; i < REAL_BYTES - 16; i++)
+        cr_assert_eq(bytes[16 + i], (i * i / 7) % 23);
+}
 
 /* Unpack and expect a failure; returns its code. */
 static int refuse(const void *bytes, size_t size, uint64_t max_bytes, stoker_error *error)

@@ -1,6 +1,6 @@
 /* fuzz_gzip.c - any bytes as a gzip file: unpacked within the limit, or refused. */
+#include "dataset_input.h"
 #include "datasets/gzip.h"
-#include "fuzz/dataset_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

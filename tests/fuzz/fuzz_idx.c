@@ -1,5 +1,5 @@
 /* fuzz_idx.c - any bytes as an IDX file (plain or gzip), as samples and as labels. */
-#include "fuzz/dataset_input.h"
+#include "dataset_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

@@ -1,7 +1,7 @@
 /* fuzz_spec.c - any text as the name of a data set. */
 #include <string.h>
 
-#include "fuzz/dataset_input.h"
+#include "dataset_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
