@@ -207,11 +207,26 @@ static int failing_decode(const void *self, void *scratch, const stoker_encoded 
     return STOKER_ECORRUPT;
 }
 
+/* Answers with a normal stop, which no codec has. */
+static int stopping_decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
+                           size_t row_bytes, stoker_error *error)
+{
+    (void)failing_decode(self, scratch, in, row, row_bytes, error);
+    return STOKER_EPOCH_END;
+}
+
 /* Counts in its scratch; the row becomes the sample id and this count. */
 static int counting_open(const void *self, void **scratch)
 {
     *scratch = calloc(1, sizeof(int));
     return self == NULL && *scratch != NULL ? STOKER_OK : STOKER_ENOMEM;
+}
+
+static int refusing_open(const void *self, void **scratch)
+{
+    (void)self;
+    (void)scratch;
+    return STOKER_ENOMEM;
 }
 
 static void counting_close(const void *self, void *scratch)
@@ -335,6 +350,11 @@ Test(dataset, read_tells_what_the_codec_said)
     codec.self = NULL;
     cr_assert_eq(read_told(&told, 5, row, &error), STOKER_ECORRUPT);
     cr_assert_not_null(strstr(error.message, "codec failing"));
+
+    codec.decode = stopping_decode;
+    cr_assert_eq(read_told(&told, 5, row, &error), STOKER_EINVAL);
+    codec.open = refusing_open;
+    cr_assert_eq(read_told(&told, 5, row, &error), STOKER_ENOMEM);
 
     told.sample.codec = &stk_codec_be64; /* no whole element in a row of 4 */
     cr_assert_eq(read_told(&told, 5, row, &error), STOKER_EFORMAT);

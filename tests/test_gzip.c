@@ -141,6 +141,12 @@ Test(gzip, memory_grows_when_the_last_member_says_little)
     stk_region_unmap(&out);
     stoker_error error = { 0 };
     cr_assert_eq(refuse(file, size, MEMBERS * sizeof(body) - 1, &error), STOKER_ELIMIT);
+    cr_assert_eq(refuse(file, size, size * 3 / 4, &error), STOKER_ELIMIT);
+    for (uint64_t nth = 4; nth <= 6; nth++) { /* the first three are those of any file */
+        stk_fault_arm(STK_FAULT_ANY, nth);
+        cr_assert_eq(refuse(file, size, 16 << 20, &error), STOKER_ENOMEM);
+        cr_assert(stk_fault_disarm(), "there was no growth %d", (int)nth - 3);
+    }
     free(file);
     check_done();
 }

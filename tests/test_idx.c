@@ -348,6 +348,28 @@ Test(idx, labels_must_fit_their_samples)
     check_done();
 }
 
+Test(idx, labels_over_the_limit_are_not_taken)
+{
+    enum { LABELS = 1000 };
+    struct stk_bytes file = { 0 };
+    stk_put_idx_header(&file, 0x0B, 1, (uint32_t[]){ LABELS });
+    stk_put(&file, (uint8_t[2 * LABELS]){ 0 }, 2 * LABELS);
+    struct stk_memory_file memory = stk_memory_file(file.at, file.size);
+    char spec[128];
+    (void)snprintf(spec, sizeof(spec), "idx:%s,%s", memory.path, memory.path);
+    stoker_error error = { 0 };
+    stoker_dataset *dataset = NULL;
+    stoker_dataset_options options = { .max_bytes = 8 * LABELS - 1, .error = &error };
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, &options), STOKER_ELIMIT);
+    cr_assert_eq(error.code, STOKER_ELIMIT);
+    options.max_bytes = 8 * LABELS;
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, &options), STOKER_OK);
+    cr_assert_eq(stoker_dataset_get_info(dataset)->class_count, 1);
+    stoker_dataset_close(&dataset);
+    close(memory.fd);
+    check_done();
+}
+
 Test(idx, every_prefix_of_a_file_is_an_error)
 {
     const struct stk_bytes whole = small_images();
