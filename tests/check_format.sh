@@ -10,10 +10,8 @@ version=$(clang-format --version | sed -E 's/.*version ([0-9]+).*/\1/')
 [ "$version" = 14 ] || { echo "clang-format $version; the sources are laid out by 14"; exit 77; }
 
 mapfile -t files < <(tests/sources.sh '*.c' '*.h')
-unlike=()
-for file in "${files[@]}"; do
-    clang-format --dry-run -Werror "$file" 2>/dev/null || unlike+=("$file")
-done
+mapfile -t unlike < <(clang-format --dry-run -Werror "${files[@]}" 2>&1 |
+    sed -nE 's/:[0-9]+:[0-9]+: error: .*//p' | sort -u)
 echo "${#files[@]} files, ${#unlike[@]} to be laid out with clang-format -i"
 [ ${#unlike[@]} -eq 0 ] || printf '%s\n' "${unlike[@]}" >&2
 [ ${#unlike[@]} -eq 0 ] && [ ${#files[@]} -gt 0 ]

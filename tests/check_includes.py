@@ -88,9 +88,10 @@ def violations(path, text, exists):
             if mark == '"' and why is None:
                 why = "public headers are included with <>"
         elif mark == '"':
-            beside = os.path.normpath(os.path.join(os.path.dirname(path), name))
-            target = beside if exists(beside) else name
-            if not exists(target):
+            places = [os.path.dirname(path), "tests" if path.startswith("tests/") else "", ""]
+            tried = [os.path.normpath(os.path.join(place, name)) for place in places]
+            target = next((t for t in tried if exists(t)), None)
+            if target is None:
                 why = "no such file in the project"
             else:
                 why = project_rule(path, target)

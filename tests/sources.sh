@@ -10,7 +10,7 @@ list() {
     if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
         git ls-files --cached --others --exclude-standard
     else
-        find . -path './build*' -prune -o -path ./data -prune -o -type f -print | sed 's|^\./||'
+        find . -path './build*' -prune -o -path ./data -prune -o -path ./.git -prune -o -type f -print | sed 's|^\./||'
     fi
 }
 
