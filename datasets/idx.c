@@ -165,6 +165,8 @@ static int describe(const void *self, stoker_dataset_info *out)
         .encoded_bytes_max = in_file ? header->row_bytes : 0,
         .dense = in_file && idx->codec == NULL,
     };
+    if (!in_file && idx->codec == NULL)
+        out->rows = (const uint8_t *)idx->images.unpacked.base + header->header_bytes;
     describe_row(header, out);
     return STOKER_OK;
 }
@@ -176,6 +178,18 @@ static stoker_label label_of(const struct idx *idx, uint64_t id)
     if (idx->labels_wide != NULL)
         return (stoker_label){ .index = idx->labels_wide[id] };
     return (stoker_label){ .index = 0 };
+}
+
+static void labels(const void *self, const uint64_t *ids, uint32_t count, void *out)
+{
+    const struct idx *idx = self;
+    int64_t *to = out;
+    if (idx->labels_small != NULL)
+        for (uint32_t i = 0; i < count; i++)
+            to[i] = idx->labels_small[ids[i]];
+    else if (idx->labels_wide != NULL)
+        for (uint32_t i = 0; i < count; i++)
+            to[i] = idx->labels_wide[ids[i]];
 }
 
 static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
@@ -221,7 +235,7 @@ static void destroy(void *self)
 
 #define IDX_OPS(word)                                                                              \
     {                                                                                              \
-        .name = (word), .describe = describe, .locate = locate, .file = file_of,                   \
+        .name = (word), .describe = describe, .locate = locate, .labels = labels, .file = file_of, \
         .destroy = destroy                                                                         \
     }
 

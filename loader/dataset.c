@@ -44,13 +44,15 @@ static bool labels_are_consistent(const stoker_dataset_info *info)
 static bool files_are_consistent(const stoker_dataset_ops *ops, const stoker_dataset_info *info,
                                  size_t row_bytes)
 {
+    uint64_t end;
+    if ((info->dense || info->rows != NULL) &&
+        __builtin_mul_overflow(info->count, (uint64_t)row_bytes, &end))
+        return false;
     if (info->file_count == 0)
         return !info->dense;
     if (ops->file == NULL || info->encoded_bytes_max == 0)
         return false;
-    uint64_t end;
-    return !info->dense || (info->encoded_bytes_max == row_bytes &&
-                            !__builtin_mul_overflow(info->count, (uint64_t)row_bytes, &end));
+    return !info->dense || info->encoded_bytes_max == row_bytes;
 }
 
 static int check_info(const stoker_dataset_ops *ops, const stoker_dataset_info *info,

@@ -52,9 +52,10 @@ struct stoker_loader {
 };
 
 enum {
-    SPAN_BYTES = 65536,  /* rows that make a ticket: 50 us or more of work */
-    BLOCK_BYTES = 65536, /* rows that one read brings into the cache */
-    READ_DEPTH = 128,    /* where hot and cold small reads stop gaining */
+    SPAN_BYTES_RAW = 401408,    /* rows that make a ticket: about 50 us of gathering, */
+    SPAN_BYTES_DECODED = 65536, /* or of decoding */
+    BLOCK_BYTES = 65536,        /* rows that one read brings into the cache */
+    READ_DEPTH = 128,           /* where hot and cold small reads stop gaining */
     READ_WINDOW_BYTES = 8 << 20,
     RING_BYTES = 6 << 20, /* slots that still lie in the last-level cache */
     RING_SLOTS_MIN = 4,
@@ -75,9 +76,12 @@ static uint32_t clamp(uint64_t value, uint32_t low, uint32_t high)
 
 static uint32_t span_rows(const stoker_loader *loader)
 {
-    uint64_t rows = SPAN_BYTES / loader->road.dataset->row_bytes;
-    uint32_t most = loader->options.batch_size < STK_SPAN_ROWS_MAX ? loader->options.batch_size
-                                                                   : STK_SPAN_ROWS_MAX;
+    const struct stk_road *road = &loader->road;
+    const uint64_t rows =
+        (road->decodes ? SPAN_BYTES_DECODED : SPAN_BYTES_RAW) / road->dataset->row_bytes;
+    const uint32_t most = loader->options.batch_size < STK_SPAN_ROWS_MAX
+                              ? loader->options.batch_size
+                              : STK_SPAN_ROWS_MAX;
     return clamp(rows, 1, most);
 }
 
@@ -135,7 +139,7 @@ static int make_convert(stoker_loader *loader)
     };
     int rc = stk_convert_plan_init(&loader->road.convert, &convert);
     loader->road.copies =
-        convert.from == convert.to && (convert.layout == STOKER_NHWC || convert.channels == 1);
+        loader->road.convert.copies && (convert.layout == STOKER_NHWC || convert.channels == 1);
     return rc;
 }
 
@@ -324,6 +328,9 @@ static int make_road(stoker_loader *loader, stoker_error *error)
         return rc;
     choose_workers(loader);
     rc = make_slots(loader, error);
+    loader->road.slots.spare_core = loader->cpus > loader->tuner.workers;
+    loader->road.looks_ahead =
+        !loader->threads || loader->road.slots.slot_count > 2 * loader->worker_count + 1;
     return rc == 0 ? make_workers(loader, error) : rc;
 }
 
@@ -542,6 +549,7 @@ static void tune(stoker_loader *loader)
                                         stk_ledger_read(&loader->ledger.stall_ns));
     if (now == before)
         return;
+    loader->road.slots.spare_core = loader->cpus > now;
     atomic_store(&loader->road.active_workers, now);
     stk_futex_wake(&loader->road.active_workers, UINT32_MAX);
 }

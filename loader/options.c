@@ -131,8 +131,9 @@ static int check_types(const stoker_loader_options *options, const stoker_datase
                      error, STOKER_ETYPE, "dtype: from %s to %s",
                      stoker_dtype_name(dataset->info.dtype), stoker_dtype_name(to));
     if (rc == 0)
-        rc = require(to != dataset->info.dtype || options->mean_count == 0, error, STOKER_EINVAL,
-                     "mean and std need a conversion, and dtype asks for none");
+        rc = require(to == STOKER_FLOAT32 || to == STOKER_FLOAT16 || to == STOKER_BFLOAT16 ||
+                         options->mean_count == 0,
+                     error, STOKER_EINVAL, "mean and std need a dtype of float32 or less");
     if (rc == 0)
         rc = require(options->layout == STOKER_NHWC || dataset->info.is_image, error, STOKER_EINVAL,
                      "layout NCHW needs images");

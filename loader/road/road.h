@@ -23,7 +23,7 @@
 #include "loader/road/slots.h"
 #include "loader/sampler/sampler.h"
 
-enum { STK_SPAN_ROWS_MAX = 64 };
+enum { STK_SPAN_ROWS_MAX = 512, STK_AHEAD_ROWS_MAX = 16 };
 
 struct stk_road {
     const stoker_dataset *dataset;
@@ -35,8 +35,9 @@ struct stk_road {
     struct stk_sampler sampler;
     struct stk_schedule schedule;
     struct stk_convert_plan convert;
-    bool decodes; /* samples have a codec */
-    bool copies;  /* convert is a plain copy: rows may be made in place */
+    bool decodes;     /* samples have a codec */
+    bool copies;      /* convert is a plain copy: rows may be made in place */
+    bool looks_ahead; /* slots are plenty: a worker may hold a ticket more than it works on */
     stoker_on_bad on_bad;
     struct stk_cache cache; /* shared: its own states */
     struct stk_slots slots; /* shared: its own states */

@@ -34,7 +34,14 @@ struct stk_place stk_row_place(const struct stk_worker *worker, const struct stk
     return place;
 }
 
-/* ---- a row that stands in memory as stored ---- */
+/* ---- rows that stand in memory as stored ---- */
+
+/* Whether what the cache holds are rows, not encoded samples. */
+static bool caches_rows(const struct stk_road *road)
+{
+    return road->cache.kind == STOKER_CACHE_DECODED ||
+           (road->cache.kind == STOKER_CACHE_ENCODED && !road->decodes);
+}
 
 /* The decoded row if it is in memory, else NULL. */
 static const uint8_t *resident(const struct stk_road *road, const stoker_sample *sample,
@@ -42,29 +49,96 @@ static const uint8_t *resident(const struct stk_road *road, const stoker_sample 
 {
     if (sample->codec == NULL && sample->extent.memory != NULL)
         return sample->extent.bytes == road->dataset->row_bytes ? sample->extent.memory : NULL;
-    /* What a raw sample is encoded as is its row. */
-    if (road->cache.kind == STOKER_CACHE_DECODED ||
-        (road->cache.kind == STOKER_CACHE_ENCODED && sample->codec == NULL))
-        return stk_cache_find(&road->cache, id);
-    return NULL;
+    return caches_rows(road) ? stk_cache_find(&road->cache, id) : NULL;
 }
 
-bool stk_row_gather(struct stk_worker *worker, struct stk_span *span)
+/* Rows that can be told from the ids alone, without asking where each sample lies. */
+static bool find_sources(const struct stk_road *road, struct stk_span *span, const uint64_t *ids)
+{
+    const uint8_t *rows = road->dataset->info.rows;
+    if (rows != NULL) {
+        const size_t row_bytes = road->dataset->row_bytes;
+        for (uint32_t row = 0; row < span->rows; row++)
+            span->sources[row] = rows + ids[row] * row_bytes;
+        return true;
+    }
+    if (!caches_rows(road))
+        return false;
+    for (uint32_t row = 0; row < span->rows; row++) {
+        span->sources[row] = stk_cache_find(&road->cache, ids[row]);
+        if (span->sources[row] == NULL)
+            return false;
+    }
+    return true;
+}
+
+static bool find_located_sources(const struct stk_road *road, struct stk_span *span,
+                                 const uint64_t *ids)
+{
+    for (uint32_t row = 0; row < span->rows; row++) {
+        span->sources[row] = resident(road, &span->samples[row], ids[row]);
+        if (span->sources[row] == NULL)
+            return false;
+    }
+    return true;
+}
+
+static void *span_labels(const struct stk_road *road, const struct stk_span *span)
+{
+    return (uint8_t *)span->slot->labels +
+           span->first_row * stoker_dtype_bytes(road->dataset->info.label_dtype);
+}
+
+int stk_row_locate(struct stk_worker *worker, struct stk_span *span, stoker_error *error)
 {
     const struct stk_road *road = worker->road;
-    const void *rows[STK_SPAN_ROWS_MAX];
-    uint32_t hits = 0;
-    for (uint32_t row = 0; row < span->rows; row++) {
-        rows[row] = resident(road, &span->samples[row], *row_id(span, row));
-        if (rows[row] == NULL)
-            return false;
-        hits++;
+    const stoker_dataset *dataset = road->dataset;
+    const uint64_t *ids = row_id(span, 0);
+    const bool labelled = span->slot->labels == NULL || dataset->ops->labels != NULL;
+    span->resident = labelled && find_sources(road, span, ids);
+    if (span->resident) {
+        if (span->slot->labels != NULL)
+            dataset->ops->labels(dataset->self, ids, span->rows, span_labels(road, span));
+        return 0;
     }
-    road->convert.rows(&road->convert, rows, span->rows, 0, row_images(worker, span, 0));
-    stk_ledger_add(&worker->ledger.cache_hits, hits);
+    int rc = dataset->ops->locate(dataset->self, ids, span->rows, span->samples, error);
+    if (rc < 0)
+        return rc;
+    span->resident = find_located_sources(road, span, ids);
+    if (span->resident)
+        stk_row_write_labels(worker, span);
+    return 0;
+}
+
+void stk_row_write_labels(const struct stk_worker *worker, const struct stk_span *span)
+{
+    if (span->slot->labels == NULL)
+        return;
+    void *to = span_labels(worker->road, span);
+    if (worker->road->dataset->info.label_dtype == STOKER_INT64) {
+        int64_t *labels = to;
+        for (uint32_t row = 0; row < span->rows; row++)
+            labels[row] = span->samples[row].label.index;
+    } else {
+        float *labels = to;
+        for (uint32_t row = 0; row < span->rows; row++)
+            labels[row] = span->samples[row].label.value;
+    }
+}
+
+void stk_row_gather(struct stk_worker *worker, struct stk_span *span, const struct stk_span *next)
+{
+    const struct stk_road *road = worker->road;
+    uint32_t ahead = 0;
+    if (next != NULL && next->resident) {
+        ahead = next->rows < STK_AHEAD_ROWS_MAX ? next->rows : STK_AHEAD_ROWS_MAX;
+        memcpy(span->sources + span->rows, next->sources, ahead * sizeof(next->sources[0]));
+    }
+    road->convert.rows(&road->convert, span->sources, span->rows, ahead,
+                       row_images(worker, span, 0));
+    stk_ledger_add(&worker->ledger.cache_hits, span->rows);
     span->started = span->rows;
     span->left = 0;
-    return true;
 }
 
 static void convert_row(const struct stk_worker *worker, const struct stk_span *span, uint32_t row,

@@ -7,8 +7,15 @@
 
 #include "loader/road/worker.h"
 
-/* Convert every row of the span at once if all of them are in memory. */
-bool stk_row_gather(struct stk_worker *worker, struct stk_span *span);
+/* Look every row of a claimed span up: sets resident, and then sources and labels, or samples.
+ * 0, or the error of a data set that lost a sample. */
+int stk_row_locate(struct stk_worker *worker, struct stk_span *span, stoker_error *error);
+
+/* Copy the labels of a span that is not resident, or not told by ids alone, to its slot. */
+void stk_row_write_labels(const struct stk_worker *worker, const struct stk_span *span);
+
+/* Convert all rows of a resident span, and ask for the first rows of the next one (or NULL). */
+void stk_row_gather(struct stk_worker *worker, struct stk_span *span, const struct stk_span *next);
 
 /* Begin a row. It is then complete, or a fetch for it is queued: the caller made sure that
  * one is free. */

@@ -10,7 +10,10 @@
 
 enum {
     STK_WAKE_NS = 150000, /* how much work one wake-up of the consumer should be worth */
-    SPIN_TURNS = 64       /* about 2 us: a batch that is nearly done costs no sleep */
+    SPIN_NS = 30000,      /* batches that come faster than this are waited for awake, if a core
+                             is spare: a sleep and its wake-up cost as much */
+    SPIN_TURNS = 64,      /* between two looks at the clock; about 2 us */
+    SPINS_SKIPPED = 16    /* waits without a spin after one that was in vain */
 };
 
 static size_t align_line(size_t bytes)
@@ -189,16 +192,15 @@ bool stk_slots_ready(const struct stk_slots *slots)
     return atomic_load_explicit(&slot->ready_turn, memory_order_acquire) == slots->head + 1;
 }
 
-/* Learn how fast batches are made, from what was published between two waits. */
-static void learn_pace(struct stk_slots *slots, uint64_t now_ns)
+/* Learn how fast batches are made, from what was published during one wait. */
+static void learn_pace(struct stk_slots *slots, uint64_t start_ns, uint64_t published_before)
 {
-    uint64_t published = atomic_load_explicit(&slots->published, memory_order_relaxed);
-    if (slots->paced_at_ns != 0 && published > slots->paced_published) {
-        uint64_t batch_ns = (now_ns - slots->paced_at_ns) / (published - slots->paced_published);
-        slots->batch_ns = slots->batch_ns == 0 ? batch_ns : (3 * slots->batch_ns + batch_ns) / 4;
-    }
-    slots->paced_at_ns = now_ns;
-    slots->paced_published = published;
+    const uint64_t made =
+        atomic_load_explicit(&slots->published, memory_order_relaxed) - published_before;
+    if (made == 0)
+        return;
+    const uint64_t batch_ns = (stk_now_ns() - start_ns) / made;
+    slots->batch_ns = slots->batch_ns == 0 ? batch_ns : (3 * slots->batch_ns + batch_ns) / 4;
 }
 
 /* How many batches the consumer should sleep through. */
@@ -248,23 +250,50 @@ static void sleep_for_batches(struct stk_slots *slots, int64_t wait_ns)
     atomic_store(&slots->wake_at, UINT64_MAX);
 }
 
-bool stk_slots_wait_ready(struct stk_slots *slots, int64_t wait_ns)
+static bool spin(const struct stk_slots *slots)
 {
     for (int turn = 0; turn < SPIN_TURNS; turn++) {
         if (stk_slots_ready(slots))
             return true;
         stk_spin_pause();
     }
-    uint64_t now_ns = stk_now_ns();
-    uint64_t deadline_ns = wait_ns < 0 ? UINT64_MAX : now_ns + (uint64_t)wait_ns;
-    learn_pace(slots, now_ns);
-    while (!stk_slots_ready(slots)) {
-        now_ns = stk_now_ns();
-        if (atomic_load(&slots->stopping) || now_ns >= deadline_ns)
+    return false;
+}
+
+/* Wait awake for a batch that is about to come, if a core is spare for that. One that does not
+ * come tells that the core was not spare after all: then no more of this for a while. */
+static bool spin_long(struct stk_slots *slots, uint64_t start_ns)
+{
+    if (!slots->spare_core || slots->batch_ns >= SPIN_NS)
+        return false;
+    if (slots->spins_to_skip > 0) {
+        slots->spins_to_skip--;
+        return false;
+    }
+    while (stk_now_ns() - start_ns < SPIN_NS)
+        if (spin(slots))
+            return true;
+    slots->spins_to_skip = SPINS_SKIPPED;
+    return false;
+}
+
+bool stk_slots_wait_ready(struct stk_slots *slots, int64_t wait_ns)
+{
+    if (spin(slots))
+        return true;
+    const uint64_t published = atomic_load_explicit(&slots->published, memory_order_relaxed);
+    const uint64_t start_ns = stk_now_ns();
+    const uint64_t deadline_ns = wait_ns < 0 ? UINT64_MAX : start_ns + (uint64_t)wait_ns;
+    bool ready = spin_long(slots, start_ns);
+    while (!ready && !atomic_load(&slots->stopping)) {
+        const uint64_t now_ns = stk_now_ns();
+        if (now_ns >= deadline_ns)
             return false;
         sleep_for_batches(slots, wait_ns < 0 ? -1 : (int64_t)(deadline_ns - now_ns));
+        ready = stk_slots_ready(slots);
     }
-    return true;
+    learn_pace(slots, start_ns, published);
+    return ready;
 }
 
 void stk_slots_release(struct stk_slots *slots, uint64_t batch)

@@ -92,11 +92,12 @@ struct stk_slots {
     _Atomic bool stopping;
 
     /* The consumer's own. */
-    _Alignas(STK_CACHE_LINE) uint64_t head; /* next batch to deliver */
+    _Alignas(STK_CACHE_LINE) bool spare_core; /* more CPUs than workers: it may
+                                                 wait awake for a moment */
+    uint64_t head;                            /* next batch to deliver */
     uint32_t lent;
-    uint64_t paced_at_ns;     /* start of the pace window, 0 = none yet */
-    uint64_t paced_published; /* published then */
-    uint64_t batch_ns;        /* time between batches, smoothed; 0 = unknown */
+    uint32_t spins_to_skip; /* waits in which it sleeps at once */
+    uint64_t batch_ns;      /* time between batches, smoothed; 0 = unknown */
     struct stk_slot *slots;
 };
 

@@ -25,6 +25,12 @@ static uint32_t span_count(const struct stk_road *road)
     return spans < SPANS_MAX ? spans : SPANS_MAX;
 }
 
+/* Room for a span's rows and for the first rows of the next. */
+static uint32_t source_count(const struct stk_road *road)
+{
+    return road->schedule.span_rows + STK_AHEAD_ROWS_MAX;
+}
+
 static int take_memory(struct stk_worker *worker)
 {
     const struct stk_road *road = worker->road;
@@ -32,12 +38,23 @@ static int take_memory(struct stk_worker *worker)
     worker->fetch_count = encoded > 0 ? road->read_depth + 1 : 0;
     worker->span_count = span_count(road);
     worker->spans = stk_calloc(worker->span_count, sizeof(worker->spans[0]));
+    const size_t rows = (size_t)worker->span_count * road->schedule.span_rows;
+    const size_t sources = worker->span_count * (size_t)source_count(road);
+    worker->sources = stk_calloc(sources, sizeof(worker->sources[0]));
+    worker->samples = stk_calloc(rows, sizeof(worker->samples[0]));
+    worker->attempts = stk_calloc(rows, sizeof(worker->attempts[0]));
     worker->fetches = stk_calloc(worker->fetch_count + 1, sizeof(worker->fetches[0]));
     worker->queue = stk_calloc(worker->fetch_count + 1, sizeof(worker->queue[0]));
     worker->reaped = stk_calloc(worker->fetch_count + 1, sizeof(worker->reaped[0]));
-    if (worker->spans == NULL || worker->fetches == NULL || worker->queue == NULL ||
+    if (worker->spans == NULL || worker->sources == NULL || worker->samples == NULL ||
+        worker->attempts == NULL || worker->fetches == NULL || worker->queue == NULL ||
         worker->reaped == NULL)
         return STOKER_ENOMEM;
+    for (uint32_t i = 0; i < worker->span_count; i++) {
+        worker->spans[i].sources = worker->sources + (size_t)i * source_count(road);
+        worker->spans[i].samples = worker->samples + (size_t)i * road->schedule.span_rows;
+        worker->spans[i].attempts = worker->attempts + (size_t)i * road->schedule.span_rows;
+    }
 
     int rc =
         stk_region_map(&worker->scratch, worker->fetch_count * encoded + road->dataset->row_bytes);
@@ -76,6 +93,9 @@ void stk_worker_destroy(struct stk_worker *worker)
     }
     stk_region_unmap(&worker->scratch);
     stk_free(worker->spans);
+    stk_free(worker->sources);
+    stk_free(worker->samples);
+    stk_free(worker->attempts);
     stk_free(worker->fetches);
     stk_free(worker->queue);
     stk_free(worker->reaped);
@@ -117,27 +137,11 @@ void stk_worker_close_ring(struct stk_worker *worker, int64_t wait_ns)
 
 /* ---- spans ---- */
 
-static void write_labels(const struct stk_road *road, struct stk_span *span)
-{
-    if (span->slot->labels == NULL)
-        return;
-    if (road->dataset->info.label_dtype == STOKER_INT64) {
-        int64_t *labels = (int64_t *)span->slot->labels + span->first_row;
-        for (uint32_t row = 0; row < span->rows; row++)
-            labels[row] = span->samples[row].label.index;
-    } else {
-        float *labels = (float *)span->slot->labels + span->first_row;
-        for (uint32_t row = 0; row < span->rows; row++)
-            labels[row] = span->samples[row].label.value;
-    }
-}
-
 static void retire(struct stk_worker *worker, struct stk_span *span)
 {
     span->active = false;
-    if (worker->starting == span)
-        worker->starting = NULL;
-    write_labels(worker->road, span); /* now: a substitute brought its own label */
+    if (!span->resident) /* now: a substitute brought its own label */
+        stk_row_write_labels(worker, span);
     stk_slots_span_done(&worker->road->slots, span->batch);
 }
 
@@ -166,65 +170,82 @@ static void locate_span(struct stk_worker *worker, struct stk_span *span, uint64
     span->rows = rows < schedule->span_rows ? rows : schedule->span_rows;
     span->started = 0;
     span->left = span->rows;
-    memset(span->attempts, 0, sizeof(span->attempts));
+    if (road->on_bad == STOKER_BAD_SUBSTITUTE)
+        memset(span->attempts, 0, span->rows);
 
-    uint64_t *ids = &span->slot->ids[span->first_row];
     stk_sampler_ids(&road->sampler, span->epoch, span->position, schedule->world_size, span->rows,
-                    ids);
-    stoker_error error;
-    const struct stk_place nowhere = STK_NOWHERE;
-    int rc = span->rows == 0 ? 0
-                             : road->dataset->ops->locate(road->dataset->self, ids, span->rows,
-                                                          span->samples, &error);
+                    &span->slot->ids[span->first_row]);
+    stoker_error error = { .message = "" };
+    int rc = stk_row_locate(worker, span, &error);
     if (rc < 0) {
-        (void)stk_error_set(&error, rc, STOKER_STAGE_LOCATE, &nowhere, "a data set lost a sample");
+        const struct stk_place nowhere = STK_NOWHERE;
+        if (error.code != rc)
+            (void)stk_error_set(&error, rc, STOKER_STAGE_LOCATE, &nowhere, "locating samples");
         for (uint32_t row = 0; row < span->rows; row++)
             stk_row_lose(span, row, &error);
         span->started = span->rows;
     }
 }
 
-/* Begin rows of the newest span. True: all of them are begun. */
+/* Time since the mark goes to the stage that was at work; the mark moves on. */
+static void charge(struct stk_worker *worker)
+{
+    const uint64_t now_ns = stk_now_ns();
+    stk_ledger_add(worker->road->decodes ? &worker->ledger.decode_ns : &worker->ledger.convert_ns,
+                   now_ns - worker->mark_ns);
+    worker->mark_ns = now_ns;
+}
+
+/* Begin rows of a span. True: all of them are begun. */
 static bool start_rows(struct stk_worker *worker, struct stk_span *span)
 {
-    const uint64_t before_ns = stk_now_ns();
-    if (span->started == 0 && stk_row_gather(worker, span)) {
-        stk_ledger_add(&worker->ledger.convert_ns, stk_now_ns() - before_ns);
+    if (span->resident) {
+        stk_row_gather(worker, span, worker->ahead);
         return true;
     }
     while (
         span->started < span->rows &&
         (worker->fetch_count == 0 || worker->queued + worker->in_flight < worker->road->read_depth))
         stk_row_start(worker, span, span->started++);
-    stk_ledger_add(worker->road->decodes ? &worker->ledger.decode_ns : &worker->ledger.convert_ns,
-                   stk_now_ns() - before_ns);
     return span->started == span->rows;
 }
 
-/* Claim and begin spans until the read window is full or there are no more. */
-static enum stk_claim start_spans(struct stk_worker *worker, uint64_t last_batch)
+/* A further ticket, if one is to be had. */
+static struct stk_span *claim_span(struct stk_worker *worker, uint64_t last_batch)
 {
-    struct stk_slots *slots = &worker->road->slots;
-    for (;;) {
+    struct stk_span *span = free_span(worker);
+    uint64_t ticket;
+    if (span == NULL || stk_slots_claim(&worker->road->slots, last_batch, &ticket) != STK_CLAIM_OK)
+        return NULL;
+    locate_span(worker, span, ticket);
+    return span;
+}
+
+/* Begin spans until the read window is full or there are no more: those claimed before, and,
+ * if it may, further ones. */
+static void start_spans(struct stk_worker *worker, uint64_t last_batch, bool may_claim)
+{
+    const struct stk_road *road = worker->road;
+    worker->mark_ns = stk_now_ns();
+    while (!atomic_load_explicit(&road->slots.stopping, memory_order_relaxed)) {
         if (worker->starting == NULL) {
-            struct stk_span *span = free_span(worker);
-            uint64_t ticket;
-            if (span == NULL)
-                return STK_CLAIM_OK;
-            enum stk_claim claim = stk_slots_claim(slots, last_batch, &ticket);
-            if (claim != STK_CLAIM_OK)
-                return claim;
-            locate_span(worker, span, ticket);
-            worker->starting = span;
+            worker->starting = worker->ahead;
+            worker->ahead = NULL;
         }
+        if (worker->starting == NULL && may_claim)
+            worker->starting = claim_span(worker, last_batch);
         struct stk_span *span = worker->starting;
+        if (span == NULL || span->batch > last_batch)
+            return;
+        if (span->resident && road->looks_ahead && worker->ahead == NULL && may_claim)
+            worker->ahead =
+                claim_span(worker, last_batch == UINT64_MAX ? last_batch : last_batch + 1);
         if (!start_rows(worker, span))
-            return STK_CLAIM_OK;
+            return;
         worker->starting = NULL;
         if (span->left == 0)
             retire(worker, span);
-        if (atomic_load_explicit(&slots->stopping, memory_order_relaxed))
-            return STK_CLAIM_OVER;
+        charge(worker);
     }
 }
 
@@ -233,7 +254,7 @@ static void reap(struct stk_worker *worker, int64_t wait_ns)
     stk_fetch_reap(worker, wait_ns);
     for (uint32_t i = 0; i < worker->span_count; i++) {
         struct stk_span *span = &worker->spans[i];
-        if (span->active && span->left == 0 && span != worker->starting)
+        if (span->active && span->left == 0 && span != worker->starting && span != worker->ahead)
             retire(worker, span);
     }
 }
@@ -243,7 +264,7 @@ static void reap(struct stk_worker *worker, int64_t wait_ns)
 bool stk_worker_make_batch(struct stk_worker *worker, uint64_t batch, uint64_t deadline_ns)
 {
     while (!stk_slots_ready(&worker->road->slots)) {
-        (void)start_spans(worker, batch);
+        start_spans(worker, batch, true);
         stk_fetch_submit(worker);
         if (worker->in_flight == 0)
             continue;
@@ -279,8 +300,7 @@ static void work(struct stk_worker *worker)
     struct stk_slots *slots = &road->slots;
     while (!atomic_load_explicit(&slots->stopping, memory_order_relaxed)) {
         const bool resting = worker->index >= atomic_load(&road->active_workers);
-        if (!resting || worker->starting != NULL)
-            (void)start_spans(worker, UINT64_MAX);
+        start_spans(worker, UINT64_MAX, !resting); /* at rest, what is claimed is still done */
         stk_fetch_submit(worker);
         if (worker->in_flight > 0)
             reap(worker, REAP_WAIT_NS);

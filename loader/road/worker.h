@@ -23,16 +23,18 @@ enum { STK_CODECS_MAX = 16 }; /* codecs that one data set may use */
 /* A ticket being worked on. */
 struct stk_span {
     bool active;
+    bool resident; /* every row is in memory as stored: rows[] tells where, samples[] is unused */
     uint64_t batch;
     struct stk_slot *slot;
     uint64_t epoch;
     uint64_t position;  /* of row first_row in the epoch */
     uint32_t first_row; /* in the batch */
     uint32_t rows;
-    uint32_t started;                    /* rows begun, in order */
-    uint32_t left;                       /* rows not complete yet */
-    uint8_t attempts[STK_SPAN_ROWS_MAX]; /* substitutes tried */
-    stoker_sample samples[STK_SPAN_ROWS_MAX];
+    uint32_t started;       /* rows begun, in order */
+    uint32_t left;          /* rows not complete yet */
+    const void **sources;   /* resident: each row, then the first of the next span */
+    stoker_sample *samples; /* else: where each row lies */
+    uint8_t *attempts;      /* substitutes tried, per row */
 };
 
 /* A read on its way. */
@@ -72,7 +74,12 @@ struct stk_worker {
     uint32_t in_flight;
     struct stk_span *spans;
     uint32_t span_count;
-    struct stk_span *starting; /* the newest span while rows of it are not begun; or NULL */
+    const void **sources;      /* of all spans */
+    stoker_sample *samples;    /* of all spans */
+    uint8_t *attempts;         /* of all spans */
+    struct stk_span *starting; /* claimed, and not all of its rows are begun; or NULL */
+    struct stk_span *ahead;    /* claimed after it, to fetch its first rows early; or NULL */
+    uint64_t mark_ns;          /* when the last thing that the ledger knows of ended */
     struct stk_codec_state codecs[STK_CODECS_MAX];
     bool stuck; /* its ring would not close: its memory is not ours to free */
 

@@ -6,18 +6,19 @@
 
 #include "loader/base/rng.h"
 
-enum { ROUNDS = 8 }; /* four on each half; four in all would be a weak permutation */
+/* Half of the rounds fall on each half. Small sets get more: a keyed function on few values
+ * is far from random, and there even single permutations should be equally likely. */
+enum { ROUNDS = 6, ROUNDS_SMALL = 12, SMALL_WIDTH = 64 };
 
 #define ORDER_STREAM UINT64_C(0x73616d706c6572) /* "sampler": keeps these keys apart from others */
 
 /* A hash of one half, then mapped to [0, size) by multiplication (Lemire, "Fast random
- * integer generation in an interval", 2019); the bias is below size / 2^32. */
+ * integer generation in an interval", 2019): only its high bits, the well-mixed ones, count.
+ * The bias is below size / 2^32. */
 static inline uint32_t round_value(uint32_t half, uint32_t key, uint32_t size)
 {
     uint32_t h = (half ^ key) * 0x9E3779B1U;
     h = (h ^ (h >> 15)) * 0x85EBCA77U;
-    h = (h ^ (h >> 13)) * 0xC2B2AE3DU;
-    h ^= h >> 16;
     return (uint32_t)(((uint64_t)h * size) >> 32);
 }
 
@@ -35,7 +36,7 @@ static inline __attribute__((always_inline)) void walk_block(const struct stk_sa
 {
     const uint32_t width = sampler->width;
     const uint32_t height = sampler->height;
-    for (int round = 0; round < ROUNDS; round += 2) {
+    for (uint32_t round = 0; round < sampler->rounds; round += 2) {
         for (int i = 0; i < STK_SAMPLER_BLOCK; i++)
             left[i] = add_modulo(left[i], round_value(right[i], keys[round], width), width);
         for (int i = 0; i < STK_SAMPLER_BLOCK; i++)
@@ -63,7 +64,7 @@ static uint64_t walk_one(const struct stk_sampler *sampler, const uint32_t *keys
 {
     uint32_t left = (uint32_t)(position % sampler->width);
     uint32_t right = (uint32_t)(position / sampler->width);
-    for (int round = 0; round < ROUNDS; round += 2) {
+    for (uint32_t round = 0; round < sampler->rounds; round += 2) {
         left = add_modulo(left, round_value(right, keys[round], sampler->width), sampler->width);
         right =
             add_modulo(right, round_value(left, keys[round + 1], sampler->height), sampler->height);
@@ -93,6 +94,7 @@ void stk_sampler_init(struct stk_sampler *sampler, uint64_t count, uint64_t seed
         .shuffle = shuffle,
         .width = width,
         .height = (uint32_t)((count + width - 1) / width),
+        .rounds = width < SMALL_WIDTH ? ROUNDS_SMALL : ROUNDS,
         .walk = walk_block_baseline,
     };
 #if defined(__x86_64__)
@@ -101,13 +103,26 @@ void stk_sampler_init(struct stk_sampler *sampler, uint64_t count, uint64_t seed
 #endif
 }
 
-static void make_keys(const struct stk_sampler *sampler, uint64_t epoch, uint32_t keys[ROUNDS])
+static void make_keys(const struct stk_sampler *sampler, uint64_t epoch,
+                      uint32_t keys[ROUNDS_SMALL])
 {
-    for (int i = 0; i < ROUNDS; i += 4) {
-        struct stk_random draw =
-            stk_philox(sampler->seed ^ ORDER_STREAM, epoch, (uint64_t)(unsigned)i);
-        for (int j = 0; j < 4; j++)
+    for (uint32_t i = 0; i < sampler->rounds; i += 4) {
+        struct stk_random draw = stk_philox(sampler->seed ^ ORDER_STREAM, epoch, i);
+        for (uint32_t j = 0; j < 4; j++)
             keys[i + j] = draw.word[j];
+    }
+}
+
+/* Neighbouring positions of a set so wide that a block wraps at most once: no branches. */
+static void split_neighbours(const struct stk_sampler *sampler, uint32_t l, uint32_t r,
+                             uint32_t *left, uint32_t *right)
+{
+    const uint32_t width = sampler->width;
+    const uint32_t above = r + 1 < sampler->height ? r + 1 : 0; /* past the end: never used */
+    for (uint32_t i = 0; i < STK_SAMPLER_BLOCK; i++) {
+        uint32_t at = l + i;
+        left[i] = at < width ? at : at - width;
+        right[i] = at < width ? r : above;
     }
 }
 
@@ -118,8 +133,12 @@ static void split_positions(const struct stk_sampler *sampler, uint64_t first, u
     const uint64_t width = sampler->width;
     uint64_t l = first % width;
     uint64_t r = first / width;
-    uint64_t step_l = stride % width;
-    uint64_t step_r = stride / width;
+    if (stride == 1 && width >= STK_SAMPLER_BLOCK) {
+        split_neighbours(sampler, (uint32_t)l, (uint32_t)r, left, right);
+        return;
+    }
+    const uint64_t step_l = stride % width;
+    const uint64_t step_r = stride / width;
     for (int i = 0; i < STK_SAMPLER_BLOCK; i++) {
         left[i] = (uint32_t)l;
         right[i] = (uint32_t)(r < sampler->height ? r : 0); /* past the end: never used */
@@ -139,12 +158,17 @@ static void shuffled_block(const struct stk_sampler *sampler, const uint32_t *ke
     uint32_t right[STK_SAMPLER_BLOCK];
     split_positions(sampler, first, stride, left, right);
     sampler->walk(sampler, keys, left, right);
+
+    uint64_t largest = 0;
     for (uint32_t i = 0; i < n; i++) {
-        uint64_t id = (uint64_t)right[i] * sampler->width + left[i];
-        while (id >= sampler->count) /* cycle walking: rare, and ends for certain */
-            id = walk_one(sampler, keys, id);
-        ids[i] = id;
+        ids[i] = (uint64_t)right[i] * sampler->width + left[i];
+        largest = ids[i] > largest ? ids[i] : largest;
     }
+    if (largest < sampler->count)
+        return;
+    for (uint32_t i = 0; i < n; i++)
+        while (ids[i] >= sampler->count) /* cycle walking: rare, and ends for certain */
+            ids[i] = walk_one(sampler, keys, ids[i]);
 }
 
 void stk_sampler_ids(const struct stk_sampler *sampler, uint64_t epoch, uint64_t first,
@@ -155,7 +179,7 @@ void stk_sampler_ids(const struct stk_sampler *sampler, uint64_t epoch, uint64_t
             ids[i] = first + i * stride;
         return;
     }
-    uint32_t keys[ROUNDS];
+    uint32_t keys[ROUNDS_SMALL];
     make_keys(sampler, epoch, keys);
     for (uint32_t done = 0; done < n; done += STK_SAMPLER_BLOCK) {
         uint32_t block = n - done < STK_SAMPLER_BLOCK ? n - done : STK_SAMPLER_BLOCK;

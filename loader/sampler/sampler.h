@@ -26,6 +26,7 @@ struct stk_sampler {
     bool shuffle;    /* false: id = position */
     uint32_t width;  /* of the half L */
     uint32_t height; /* of the half R */
+    uint32_t rounds; /* even */
     void (*walk)(const struct stk_sampler *sampler, const uint32_t *keys, uint32_t *left,
                  uint32_t *right); /* all rounds over one block, best variant for this CPU */
 };

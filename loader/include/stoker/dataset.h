@@ -48,6 +48,9 @@ typedef struct stoker_dataset_info {
     uint32_t file_count;             /* files that extents may name */
     uint32_t encoded_bytes_max;      /* longest extent of any sample in a file */
     bool dense;                      /* all samples are raw rows of file 0, one after the other */
+    const void *rows; /* all samples are raw rows in memory that the data set owns, one
+                                   after the other: row i begins at rows + i x row bytes. Spares
+                                   the loader locate(). NULL = they are not */
 } stoker_dataset_info;
 
 /* Where the bytes of a sample are. Three kinds, tried in this order:
@@ -90,6 +93,10 @@ typedef struct stoker_dataset_ops {
      * Must not allocate, lock or read: it stands on the hot road. */
     int (*locate)(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
                   stoker_error *error);
+
+    /* Fill out[0..count) with the labels of `count` samples: int64_t or float, as label_dtype
+     * says. Optional, a faster way to what locate() tells; the same rules. */
+    void (*labels)(const void *self, const uint64_t *ids, uint32_t count, void *out);
 
     /* File number `file` < info.file_count. Optional when file_count is 0. */
     int (*file)(const void *self, uint32_t file, stoker_file *out);

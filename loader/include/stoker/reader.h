@@ -44,7 +44,7 @@ typedef struct stoker_reader {
     int (*open)(void **ring, const stoker_reader_setup *setup, stoker_error *error);
 
     /* Take all `count` reads; the caller keeps at most setup.depth in flight.
-     * < 0: none was taken, and the ring may no longer be used. */
+     * < 0: the ring is broken; reads and buffers belong to it until close answers 0. */
     int (*submit)(void *ring, stoker_read *const *reads, uint32_t count);
 
     /* Fill done[] with up to max finished reads. Waits up to wait_ns for the first
