@@ -14,6 +14,7 @@
 #include "consumer.h"
 #include "headspace.h"
 #include "machine.h"
+#include "resume.h"
 #include "statistics.h"
 
 #include <assert.h>
@@ -382,6 +383,7 @@ static void describe_choice(struct run *run)
                                 &out->bytes_per_s,
                                 &out->first_batch_ms,
                                 &out->create_ms,
+                                &out->resume_ms,
                                 &out->cpu_s_per_million,
                                 &out->stall_share,
                                 &out->ceiling_samples_per_s,
@@ -445,16 +447,19 @@ static void conclude(struct run *run)
 
 static int first_epochs(struct run *run)
 {
-    bench_rss_peak_reset();
     run->out->rss_base_bytes = bench_rss_bytes();
     int rc = create(run);
     if (rc == STOKER_OK && run->consumer.verify != NULL)
         rc = check_epoch(run);
     if (rc != STOKER_OK)
         return rc;
+    /* What checking took must not count as the loader's memory. */
+    if (run->consumer.verify != NULL)
+        bench_verify_destroy(run->consumer.verify);
     run->consumer.verify = NULL;
+    bool fresh = bench_rss_peak_reset();
     rc = warm_up(run);
-    run->out->rss_bytes = bench_rss_peak_bytes();
+    run->out->rss_bytes = fresh ? bench_rss_peak_bytes() : bench_rss_bytes();
     if (rc == STOKER_OK)
         rc = read_stats(run);
     run->has_fitting = rc == STOKER_OK && find_fitting(run, &run->fitting);
@@ -470,6 +475,9 @@ static int measure(struct run *run)
                                      arguments->seconds, &run->out->headspace_samples_per_s);
         explain(run, rc);
     }
+    if (rc == STOKER_OK)
+        rc = bench_resume_measure(run->bench->dataset, &run->options, run->consumer.loader,
+                                  &run->out->resume_ms, &run->error);
     if (arguments->cold)
         stoker_loader_destroy(&run->consumer.loader);
     for (uint32_t repeat = 0; rc == STOKER_OK && repeat < arguments->repeats; repeat++)

@@ -53,6 +53,7 @@ const struct bench_field bench_cell_fields[] = {
     CELL(BENCH_NUMBER, bytes_per_s),
     CELL(BENCH_NUMBER, first_batch_ms),
     CELL(BENCH_NUMBER, create_ms),
+    CELL(BENCH_NUMBER, resume_ms),
     CELL(BENCH_NUMBER, cpu_s_per_million),
     CELL(BENCH_NUMBER, stall_share),
     CELL(BENCH_COUNT64, rss_bytes),

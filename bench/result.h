@@ -49,6 +49,7 @@ struct bench_cell {
     double bytes_per_s;
     double first_batch_ms; /* from before create to the first batch */
     double create_ms;
+    double resume_ms;         /* the same for a loader that goes on from the middle of an epoch */
     double cpu_s_per_million; /* processor seconds of the whole process */
     double stall_share;       /* of the time, spent waiting in next */
 

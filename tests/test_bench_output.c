@@ -54,6 +54,7 @@ static struct bench_cell fixed_cell(void)
                                 .bytes_per_s = 20.5e9,
                                 .first_batch_ms = 1.25,
                                 .create_ms = 1.0,
+                                .resume_ms = 1.5,
                                 .cpu_s_per_million = 0.305,
                                 .stall_share = 0.5,
                                 .rss_bytes = 60000000,
