@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <string.h>
 
 enum { EXIT_GOOD = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
@@ -79,6 +80,9 @@ static int run(struct bench_arguments *arguments, int argc, char *const *argv)
     stoker_dataset *dataset = NULL;
     stoker_dataset_options options = { .error = &error };
     bench_sleep_sharply();
+    /* Large blocks go back to the system when freed. Otherwise those of one cell stay and
+     * count as memory of the next. */
+    mallopt(M_MMAP_THRESHOLD, 256 << 10);
     bench_machine_describe(&machine, argc, argv);
     int rc = stoker_dataset_open(&dataset, arguments->dataset, &options);
     if (rc != STOKER_OK)
