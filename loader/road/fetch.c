@@ -29,7 +29,8 @@ static bool aim_at_cache(struct stk_worker *worker, struct stk_fetch *fetch)
     const bool fits = cache->kind == STOKER_CACHE_ENCODED ||
                       (cache->kind == STOKER_CACHE_DECODED && sample->codec == NULL &&
                        sample->extent.bytes == cache->stride_bytes);
-    if (!fits || sample->extent.bytes > cache->stride_bytes || !stk_cache_begin(cache, id))
+    if (!fits || sample->extent.bytes > cache->stride_bytes ||
+        !stk_road_may_cache(road, fetch->span->batch) || !stk_cache_begin(cache, id))
         return false;
 
     const uint64_t first = stk_cache_block_first(cache, id);

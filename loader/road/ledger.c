@@ -76,6 +76,33 @@ void stk_ledger_judge(stoker_stats *stats)
     }
 }
 
+int stoker_stats_between(const stoker_stats *before, const stoker_stats *after, stoker_stats *out)
+{
+    if (before == NULL || after == NULL || out == NULL || before->struct_size != sizeof(*before) ||
+        after->struct_size != sizeof(*after) || before->elapsed_ns > after->elapsed_ns ||
+        before->batches > after->batches)
+        return STOKER_EINVAL;
+    stoker_stats between = *after;
+    between.batches -= before->batches;
+    between.samples -= before->samples;
+    between.bytes -= before->bytes;
+    between.bad_samples -= before->bad_samples;
+    between.elapsed_ns -= before->elapsed_ns;
+    between.read_ns -= before->read_ns;
+    between.decode_ns -= before->decode_ns;
+    between.convert_ns -= before->convert_ns;
+    between.slot_wait_ns -= before->slot_wait_ns;
+    between.stall_ns -= before->stall_ns;
+    between.stalls -= before->stalls;
+    between.reads -= before->reads;
+    between.read_bytes -= before->read_bytes;
+    between.read_retries -= before->read_retries;
+    between.cache_hits -= before->cache_hits;
+    stk_ledger_judge(&between);
+    *out = between;
+    return STOKER_OK;
+}
+
 const char *stoker_limit_name(stoker_limit limit)
 {
     static const char *const names[] = { "unknown", "consumer", "read",

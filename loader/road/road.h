@@ -52,4 +52,11 @@ static inline uint8_t *stk_road_row(const struct stk_road *road, const struct st
     return slot->images + (size_t)row * road->convert.to_bytes;
 }
 
+/* The first lap of the ring goes round the cache: a random row's place is on a fresh page, and
+ * the first batch should not wait until the kernel has cleared one for each of its rows. */
+static inline bool stk_road_may_cache(const struct stk_road *road, uint64_t batch)
+{
+    return batch >= road->slots.slot_count;
+}
+
 #endif

@@ -193,7 +193,7 @@ static void decode_row(struct stk_worker *worker, struct stk_span *span, uint32_
     const stoker_codec *codec = span->samples[row].codec;
     const uint64_t id = *row_id(span, row);
     const bool keep = road->cache.kind == STOKER_CACHE_DECODED && road->cache.block_rows == 1 &&
-                      stk_cache_begin(&road->cache, id);
+                      stk_road_may_cache(road, span->batch) && stk_cache_begin(&road->cache, id);
     uint8_t *to = keep           ? stk_cache_row(&road->cache, id)
                   : road->copies ? row_images(worker, span, row)
                                  : worker->row;

@@ -70,6 +70,13 @@ typedef struct stoker_stats {
  * destroy. Errors: STOKER_EINVAL (struct_size is not set), STOKER_EFORKED. */
 STOKER_API int stoker_loader_stats(const stoker_loader *loader, stoker_stats *out);
 
+/* What happened between two looks at the same loader: counts and times become differences, what
+ * is no count is taken from `after`, and limit and verdict speak of the time between alone.
+ * out may be before or after. STOKER_EINVAL: a struct_size is not this version's, or before is
+ * not the earlier one. Any thread. */
+STOKER_API int stoker_stats_between(const stoker_stats *before, const stoker_stats *after,
+                                    stoker_stats *out);
+
 /* "consumer", "read", "decode", "convert", "handover", "unknown". */
 STOKER_API const char *stoker_limit_name(stoker_limit limit);
 
