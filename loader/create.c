@@ -1,0 +1,379 @@
+/* create.c - builds the road that the options ask for, and takes it down again.
+ *
+ *   options ─▶ convert ─▶ samples ─▶ cache ─▶ reader ─▶ schedule ─▶ slots ─▶ workers
+ *
+ * A failure anywhere ends in destroy, which undoes what is there.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <stoker/stoker.h>
+
+#include "loader/base/clock.h"
+#include "loader/base/error.h"
+#include "loader/base/thread.h"
+#include "loader/loader.h"
+#include "loader/options.h"
+#include "loader/reader/choose.h"
+#include "loader/state.h"
+
+enum {
+    SPAN_BYTES_RAW = 401408,    /* rows that make a ticket: about 50 us of gathering, */
+    SPAN_BYTES_DECODED = 65536, /* or of decoding */
+    BLOCK_BYTES = 65536,        /* rows that one read brings into the cache */
+    READ_DEPTH = 128,           /* where hot and cold small reads stop gaining */
+    READ_WINDOW_BYTES = 8 << 20,
+    RING_BYTES = 6 << 20, /* slots that still lie in the last-level cache */
+    RING_SLOTS_MIN = 4,
+    RING_SLOTS_MAX = 32,
+    READING_WORKERS_PER_CPU = 4,
+    READING_WORKERS_MAX = 32
+};
+
+#define DESTROY_WAIT_NS UINT64_C(6000000000) /* a second more than a ring's own limit */
+
+/* ---- what the machine and the data set decide ---- */
+
+static uint32_t clamp(uint64_t value, uint32_t low, uint32_t high)
+{
+    return value < low ? low : value > high ? high : (uint32_t)value;
+}
+
+static uint32_t span_rows(const stoker_loader *loader)
+{
+    const struct stk_road *road = &loader->road;
+    const uint64_t rows =
+        (road->decodes ? SPAN_BYTES_DECODED : SPAN_BYTES_RAW) / road->dataset->row_bytes;
+    const uint32_t most = loader->options.batch_size < STK_SPAN_ROWS_MAX
+                              ? loader->options.batch_size
+                              : STK_SPAN_ROWS_MAX;
+    return clamp(rows, 1, most);
+}
+
+static void choose_workers(stoker_loader *loader)
+{
+    const int32_t asked = loader->options.num_workers;
+    const bool reads = loader->road.encoded_bytes_max > 0;
+    loader->cpus = stk_cpu_count();
+    loader->threads = asked != 0;
+    loader->tuned = asked == STOKER_WORKERS_AUTO;
+    loader->worker_count = asked == 0 ? 1 : (uint32_t)asked;
+    if (loader->tuned) /* waiting for storage costs no CPU: more may help */
+        loader->worker_count =
+            clamp(reads ? (uint64_t)loader->cpus * READING_WORKERS_PER_CPU : loader->cpus, 1,
+                  loader->cpus > READING_WORKERS_MAX ? loader->cpus : READING_WORKERS_MAX);
+    uint32_t first = loader->tuned ? loader->cpus : loader->worker_count;
+    atomic_init(&loader->road.active_workers, first);
+    stk_tuner_init(&loader->tuner, first, loader->worker_count);
+}
+
+static uint32_t slot_count(const stoker_loader *loader)
+{
+    const struct stk_road *road = &loader->road;
+    if (loader->options.prefetch_batches > 0)
+        return loader->options.prefetch_batches;
+    if (!loader->threads)
+        return 2; /* one is lent, one is made */
+    const size_t batch_bytes = road->convert.to_bytes * loader->options.batch_size;
+    uint64_t slots = clamp(RING_BYTES / batch_bytes, RING_SLOTS_MIN, RING_SLOTS_MAX);
+    /* Each worker's reads need slots to go to, and no worker should wait for another's. */
+    uint64_t in_flight =
+        road->encoded_bytes_max > 0 && road->cache.kind == STOKER_CACHE_NONE
+            ? (uint64_t)loader->tuner.workers * road->read_depth / loader->options.batch_size
+            : 0;
+    if (slots < loader->tuner.workers + 2U + in_flight)
+        slots = loader->tuner.workers + 2U + in_flight;
+    return clamp(slots, 2, STOKER_PREFETCH_MAX);
+}
+
+static int make_convert(stoker_loader *loader)
+{
+    const stoker_dataset_info *set = &loader->road.dataset->info;
+    const struct stk_convert_options convert = {
+        .from = set->dtype,
+        .to = loader->options.dtype,
+        .layout = loader->options.layout,
+        .elements = loader->road.dataset->row_bytes / stoker_dtype_bytes(set->dtype),
+        .channels = set->rank > 0 && set->shape[set->rank - 1] <= STK_CHANNELS_MAX
+                        ? (uint32_t)set->shape[set->rank - 1]
+                        : 1,
+        .scale = loader->options.scale,
+        .mean = loader->options.mean,
+        .std = loader->options.std,
+        .mean_count = loader->options.mean_count,
+    };
+    int rc = stk_convert_plan_init(&loader->road.convert, &convert);
+    loader->road.copies =
+        loader->road.convert.copies && (convert.layout == STOKER_NHWC || convert.channels == 1);
+    return rc;
+}
+
+/* What sample 0 is like tells what all are like, as far as choices of speed go. */
+static int look_at_samples(stoker_loader *loader, bool *in_memory, stoker_error *error)
+{
+    stoker_sample sample;
+    int rc = stoker_dataset_locate(loader->road.dataset, 0, &sample, error);
+    if (rc < 0)
+        return rc;
+    *in_memory = sample.extent.memory != NULL;
+    loader->road.decodes = sample.codec != NULL;
+    loader->road.encoded_bytes_max = loader->road.dataset->info.file_count > 0
+                                         ? loader->road.dataset->info.encoded_bytes_max
+                                         : 0;
+    return 0;
+}
+
+static int make_cache(stoker_loader *loader, bool in_memory)
+{
+    const stoker_dataset *dataset = loader->road.dataset;
+    const size_t row_bytes = dataset->row_bytes;
+    const uint64_t count = dataset->info.count;
+    const uint64_t budget =
+        loader->options.cache_bytes > 0 ? loader->options.cache_bytes : stk_memory_available() / 2;
+    const size_t encoded = loader->road.encoded_bytes_max;
+
+    stoker_cache kind = loader->options.cache;
+    if (in_memory && !loader->road.decodes)
+        kind = STOKER_CACHE_NONE; /* the data set itself is the cache */
+    else if (kind == STOKER_CACHE_AUTO && count <= budget / row_bytes)
+        kind = STOKER_CACHE_DECODED;
+    else if (kind == STOKER_CACHE_AUTO)
+        kind = encoded > 0 && count <= budget / encoded ? STOKER_CACHE_ENCODED : STOKER_CACHE_NONE;
+
+    uint32_t block_rows = 1;
+    while (dataset->info.dense && block_rows * 2 * row_bytes <= BLOCK_BYTES)
+        block_rows *= 2;
+    const struct stk_cache_options cache = {
+        .kind = kind,
+        .budget_bytes = budget,
+        .count = count,
+        .stride_bytes = kind == STOKER_CACHE_ENCODED ? encoded : row_bytes,
+        .block_rows = block_rows,
+    };
+    return stk_cache_init(&loader->road.cache, &cache);
+}
+
+static int make_reader(stoker_loader *loader, stoker_error *error)
+{
+    struct stk_road *road = &loader->road;
+    const uint32_t file_count = road->dataset->info.file_count;
+    const char *named = getenv("STOKER_READER");
+    road->reader_forced = loader->options.reader != NULL || (named != NULL && named[0] != '\0');
+    if (loader->options.reader != NULL) {
+        road->reader = loader->options.reader;
+        (void)snprintf(loader->reader_reason, sizeof(loader->reader_reason),
+                       "given in the options");
+    } else {
+        int rc = stk_reader_choose(&road->reader, loader->reader_reason,
+                                   sizeof(loader->reader_reason), error);
+        if (rc < 0)
+            return rc;
+    }
+    loader->files = stk_calloc((size_t)file_count + 1, sizeof(loader->files[0]));
+    if (loader->files == NULL)
+        return STOKER_ENOMEM;
+    for (uint32_t i = 0; i < file_count; i++) {
+        int rc = road->dataset->ops->file(road->dataset->self, i, &loader->files[i]);
+        if (rc < 0)
+            return rc;
+    }
+    road->files = loader->files;
+
+    road->read_depth = loader->options.read_depth;
+    if (road->read_depth == 0)
+        road->read_depth = clamp(READ_WINDOW_BYTES / (road->encoded_bytes_max + 1), 2, READ_DEPTH);
+    return 0;
+}
+
+static int make_schedule(stoker_loader *loader, stoker_error *error)
+{
+    const stoker_loader_options *options = &loader->options;
+    const stoker_dataset *dataset = loader->road.dataset;
+    struct stk_resume resume = {
+        .seed = options->seed,
+        .count = dataset->info.count,
+        .row_bytes = dataset->row_bytes,
+        .shuffle = options->shuffle,
+    };
+    if (options->resume != NULL) {
+        const struct stk_resume expected = resume;
+        int rc = stk_state_unpack(&resume, options->resume, &expected, error);
+        if (rc < 0)
+            return rc;
+    }
+    const struct stk_schedule_options schedule = {
+        .count = dataset->info.count,
+        .batch_size = options->batch_size,
+        .rank = options->rank,
+        .world_size = options->world_size,
+        .drop_last = options->drop_last,
+        .span_rows = span_rows(loader),
+        .epochs = options->epochs,
+        .first_epoch = resume.epoch,
+        .first_position = resume.position,
+    };
+    stk_schedule_init(&loader->road.schedule, &schedule);
+    stk_sampler_init(&loader->road.sampler, dataset->info.count, options->seed, options->shuffle);
+    loader->state_epoch = resume.epoch;
+    loader->state_position = resume.position;
+    /* Resumed after an epoch's last batch: its end is still to be told. */
+    loader->end_pending = loader->road.schedule.first_batches == 0 &&
+                          (options->epochs == 0 || resume.epoch < options->epochs);
+    return 0;
+}
+
+static int make_slots(stoker_loader *loader, stoker_error *error)
+{
+    const stoker_dataset_info *set = &loader->road.dataset->info;
+    const struct stk_slots_options slots = {
+        .slot_count = slot_count(loader),
+        .batch_size = loader->options.batch_size,
+        .batch_spans = loader->road.schedule.batch_spans,
+        .row_bytes = loader->road.convert.to_bytes,
+        .label_bytes = stoker_dtype_bytes(set->label_dtype),
+        .pin_memory = loader->options.pin_memory,
+        .keep_failures = loader->options.on_bad_sample != STOKER_BAD_FAIL,
+        .batches = loader->road.schedule.batches,
+    };
+    int rc = stk_slots_init(&loader->road.slots, &slots);
+    if (rc == STOKER_EPIN) {
+        const struct stk_place nowhere = STK_NOWHERE;
+        return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere, "pin_memory is ON, but %s",
+                             loader->road.slots.pin_reason);
+    }
+    return rc;
+}
+
+static int make_workers(stoker_loader *loader, stoker_error *error)
+{
+    loader->workers = stk_calloc(loader->worker_count, sizeof(loader->workers[0]));
+    if (loader->workers == NULL)
+        return STOKER_ENOMEM;
+    for (; loader->workers_made < loader->worker_count; loader->workers_made++) {
+        int rc = stk_worker_init(&loader->workers[loader->workers_made], &loader->road,
+                                 loader->workers_made);
+        if (rc < 0)
+            return rc;
+    }
+    if (!loader->threads)
+        return stk_worker_open_ring(&loader->workers[0], error);
+    for (uint32_t i = 0; i < loader->worker_count; i++) {
+        int rc = stk_worker_start(&loader->workers[i]);
+        if (rc < 0)
+            return rc;
+    }
+    for (uint32_t i = 0; i < loader->worker_count; i++) {
+        int rc = stk_worker_wait_started(&loader->workers[i], error);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int make_road(stoker_loader *loader, stoker_error *error)
+{
+    bool in_memory = false;
+    int rc = stk_fork_guard_init(&loader->guard);
+    if (rc == 0)
+        rc = stk_bad_init(&loader->bad, loader->options.on_bad_sample,
+                          loader->options.max_bad_samples);
+    loader->has_bad = rc == 0;
+    loader->road.on_bad = loader->options.on_bad_sample;
+    if (rc == 0)
+        rc = make_convert(loader);
+    if (rc == 0)
+        rc = look_at_samples(loader, &in_memory, error);
+    if (rc == 0)
+        rc = make_cache(loader, in_memory);
+    if (rc == 0)
+        rc = make_reader(loader, error);
+    if (rc == 0)
+        rc = make_schedule(loader, error);
+    if (rc != 0)
+        return rc;
+    choose_workers(loader);
+    rc = make_slots(loader, error);
+    loader->road.slots.spare_core = loader->cpus > loader->tuner.workers;
+    loader->road.looks_ahead =
+        !loader->threads || loader->road.slots.slot_count > 2 * loader->worker_count + 1;
+    return rc == 0 ? make_workers(loader, error) : rc;
+}
+
+int stoker_loader_create(stoker_loader **out, const stoker_dataset *dataset,
+                         const stoker_loader_options *given)
+{
+    if (out == NULL || dataset == NULL)
+        return STOKER_EINVAL;
+    stoker_error error = { .code = 0 };
+    stoker_loader_options options;
+    stoker_loader *loader = NULL;
+    int rc = stk_options_resolve(&options, given, dataset, &error);
+    if (rc == 0) {
+        loader = stk_calloc(1, sizeof(*loader));
+        rc = loader == NULL ? STOKER_ENOMEM : 0;
+    }
+    if (rc == 0) {
+        loader->options = options;
+        loader->road.dataset = dataset;
+        rc = make_road(loader, &error);
+    }
+    if (rc == 0) {
+        loader->created_ns = stk_now_ns();
+        *out = loader;
+        return STOKER_OK;
+    }
+    if (error.code != rc) { /* nobody told more than the code */
+        const struct stk_place nowhere = STK_NOWHERE;
+        (void)stk_error_set(&error, rc, STOKER_STAGE_OPTIONS, &nowhere, "loader create");
+    }
+    if (given != NULL && given->struct_size == sizeof(*given) && given->error != NULL)
+        *given->error = error;
+    stoker_loader_destroy(&loader);
+    return rc;
+}
+
+/* ---- destroy ---- */
+
+/* Whether every worker has gone; those that have not keep their memory. */
+static bool stop_workers(stoker_loader *loader)
+{
+    if (loader->workers == NULL)
+        return true;
+    stk_slots_stop(&loader->road.slots);
+    atomic_store(&loader->road.active_workers, UINT32_MAX); /* those at rest wake, too */
+    stk_futex_wake(&loader->road.active_workers, UINT32_MAX);
+
+    const uint64_t deadline_ns = stk_now_ns() + DESTROY_WAIT_NS;
+    bool all_gone = true;
+    for (uint32_t i = 0; i < loader->workers_made; i++) {
+        struct stk_worker *worker = &loader->workers[i];
+        if (!loader->threads)
+            stk_worker_close_ring(worker, (int64_t)DESTROY_WAIT_NS);
+        (void)stk_worker_join(worker, deadline_ns);
+        all_gone = all_gone && !worker->stuck;
+    }
+    return all_gone;
+}
+
+void stoker_loader_destroy(stoker_loader **out)
+{
+    if (out == NULL || *out == NULL)
+        return;
+    stoker_loader *loader = *out;
+    *out = NULL;
+    if (loader->guard.page.base != NULL && stk_fork_guard_tripped(&loader->guard))
+        return; /* the parent's: its threads and rings are not here */
+    if (!stop_workers(loader))
+        return; /* a device still writes to our memory: leak it, never free it */
+    for (uint32_t i = 0; i < loader->workers_made; i++)
+        stk_worker_destroy(&loader->workers[i]);
+    stk_free(loader->workers);
+    stk_slots_destroy(&loader->road.slots);
+    stk_cache_destroy(&loader->road.cache);
+    if (loader->has_bad)
+        stk_bad_destroy(&loader->bad);
+    stk_free(loader->files);
+    stk_fork_guard_destroy(&loader->guard);
+    stk_free(loader);
+}

@@ -1,0 +1,52 @@
+/* loader.h - what stands behind a stoker_loader.
+ *
+ *   create.c   options in, road built, workers started; and the way back
+ *   loader.c   the consumer's side: next, release, state
+ *   stats.c    looking at it from any thread
+ *
+ * What a batch holds is decided by road/schedule and sampler/ alone; who makes it, and when, by
+ * road/slots and road/worker. These three files know both sides and add nothing to either.
+ */
+#ifndef STK_LOADER_H
+#define STK_LOADER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stoker/loader.h>
+
+#include "loader/base/fork.h"
+#include "loader/road/bad.h"
+#include "loader/road/ledger.h"
+#include "loader/road/road.h"
+#include "loader/road/tuner.h"
+#include "loader/road/worker.h"
+
+struct stoker_loader {
+    struct stk_fork_guard guard;
+    struct stk_road road;
+    bool has_bad; /* bad is made */
+    struct stk_bad bad;
+    stoker_file *files;
+    stoker_loader_options options;
+    char reader_reason[128];
+
+    struct stk_worker *workers; /* worker_count threads; or one without a thread */
+    uint32_t worker_count;
+    uint32_t workers_made;
+    bool threads; /* false: num_workers = 0 */
+    bool tuned;
+    struct stk_tuner tuner;
+    uint32_t cpus;
+
+    /* The consumer's side. */
+    struct stk_ledger_consumer ledger;
+    uint64_t created_ns;
+    bool end_pending;     /* the epoch's last batch is delivered, its end not yet told */
+    uint64_t state_epoch; /* where a resume would go on */
+    uint64_t state_position;
+    _Atomic bool failed; /* release pairs with acquire in stoker_loader_error */
+    stoker_error error;
+};
+
+#endif

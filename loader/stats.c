@@ -1,0 +1,70 @@
+/* stats.c - what a loader did so far, summed up for anyone who asks. */
+#include <stdio.h>
+#include <string.h>
+
+#include <stoker/stoker.h>
+
+#include "loader/base/clock.h"
+#include "loader/loader.h"
+
+static void sum_memory(const stoker_loader *loader, stoker_stats *stats)
+{
+    const struct stk_road *road = &loader->road;
+    stats->slot_bytes = road->slots.memory.bytes;
+    stats->cache_bytes = stk_cache_reserved_bytes(&road->cache);
+    stats->cache_held_bytes = atomic_load_explicit(&road->cache.held_bytes, memory_order_relaxed);
+    for (uint32_t i = 0; i < loader->worker_count; i++)
+        stats->scratch_bytes += loader->workers[i].scratch.bytes;
+    stats->locked_bytes = road->slots.memory.locked ? road->slots.memory.bytes : 0;
+    stats->cache = road->cache.kind;
+    stats->pinned = road->slots.memory.locked;
+    stats->huge_pages = road->slots.memory.huge;
+    memcpy(stats->pin_reason, road->slots.pin_reason, sizeof(stats->pin_reason));
+}
+
+static void sum_reader(const stoker_loader *loader, stoker_stats *stats)
+{
+    const uint32_t on_pread = atomic_load(&loader->road.pread_workers);
+    stats->read_depth = loader->road.read_depth;
+    (void)snprintf(stats->reader, sizeof(stats->reader), "%s",
+                   on_pread == loader->worker_count ? stoker_reader_pread.name
+                                                    : loader->road.reader->name);
+    if (on_pread > 0)
+        (void)snprintf(stats->reader_reason, sizeof(stats->reader_reason),
+                       "%u of %u workers got no ring and use pread", on_pread,
+                       loader->worker_count);
+    else
+        memcpy(stats->reader_reason, loader->reader_reason, sizeof(stats->reader_reason));
+}
+
+int stoker_loader_stats(const stoker_loader *loader, stoker_stats *out)
+{
+    if (loader == NULL || out == NULL || out->struct_size < sizeof(size_t) ||
+        out->struct_size > sizeof(*out))
+        return STOKER_EINVAL;
+    if (stk_fork_guard_tripped(&loader->guard))
+        return STOKER_EFORKED;
+    stoker_stats stats = {
+        .struct_size = out->struct_size,
+        .batches = stk_ledger_read(&loader->ledger.batches),
+        .samples = stk_ledger_read(&loader->ledger.samples),
+        .bytes = stk_ledger_read(&loader->ledger.bytes),
+        .bad_samples = stk_ledger_read(&loader->ledger.bad_samples),
+        .elapsed_ns = stk_now_ns() - loader->created_ns,
+        .first_batch_ns = stk_ledger_read(&loader->ledger.first_batch_ns),
+        .stall_ns = stk_ledger_read(&loader->ledger.stall_ns),
+        .stalls = stk_ledger_read(&loader->ledger.stalls),
+        .workers = loader->threads ? atomic_load(&loader->road.active_workers) : 0,
+        .workers_max = loader->threads ? loader->worker_count : 0,
+        .cpus = loader->cpus,
+        .slots = loader->road.slots.slot_count,
+        .slots_ready = stk_slots_ready_count(&loader->road.slots),
+    };
+    for (uint32_t i = 0; i < loader->worker_count; i++)
+        stk_ledger_sum(&loader->workers[i].ledger, &stats);
+    sum_memory(loader, &stats);
+    sum_reader(loader, &stats);
+    stk_ledger_judge(&stats);
+    memcpy(out, &stats, out->struct_size);
+    return STOKER_OK;
+}
