@@ -62,6 +62,10 @@ for kind in shared static; do
     consume_by_pkg_config $kind
 done
 
+if [ -x "$prefix/shared/bin/loaderbench" ]; then
+    "$prefix/shared/bin/loaderbench" --version
+fi
+
 # Nothing installed may lead back to where it was built.
 if grep -rlF --include='*.cmake' --include='*.pc' --include='*.h' -e "$PWD" -e "$tree" \
     "$prefix/shared" "$prefix/static"; then
