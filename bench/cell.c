@@ -9,7 +9,7 @@
  * was prepared before the first is prepared again before the second. A cold repeat
  * has no such ends, so it pays for everything from create on, and stops with the epoch.
  */
-#include "cell.h"
+#include "cell_run.h"
 #include "clock.h"
 #include "consumer.h"
 #include "headspace.h"
@@ -21,42 +21,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { SERIES_MAX = BENCH_REPEATS_MAX };
-
-struct series {
-    double values[SERIES_MAX];
-    size_t count;
-};
-
-/* Everything one cell needs while it runs. */
-struct run {
-    struct bench_bench *bench;
-    const struct bench_choice *choice;
-    struct bench_cell *out;
-    stoker_loader_options options;
-    stoker_error error;
-    struct stk_convert_plan plan;
-    struct bench_consumer consumer;
-    stoker_stats stats;
-    struct bench_window_limits limits;
-    bool cut; /* epochs are too long to be timed whole */
-    enum bench_ceiling_kind fitting;
-    bool has_fitting;
-    struct series rates, byte_rates, cpus, stalls, fitting_rates, best_rates, resident;
-};
-
-static void push(struct series *series, double value)
-{
-    assert(series->count < SERIES_MAX);
-    if (isfinite(value))
-        series->values[series->count++] = value;
-}
-
-static double median(struct series *series)
-{
-    return bench_statistics_of(series->values, series->count).median;
-}
 
 /* ---- options --------------------------------------------------------------------- */
 
@@ -109,7 +73,7 @@ stoker_loader_options bench_cell_options(const struct bench_bench *bench,
 
 /* ---- errors ---------------------------------------------------------------------- */
 
-static void fail(struct run *run, int rc, const char *what)
+static void fail(struct bench_run *run, int rc, const char *what)
 {
     const char *story = run->error.message;
     if (run->consumer.verify != NULL && run->consumer.verify->message[0] != '\0')
@@ -120,7 +84,7 @@ static void fail(struct run *run, int rc, const char *what)
     run->out->skipped = rc == STOKER_EPIN && !run->bench->arguments->pins_given;
 }
 
-static int explain(struct run *run, int rc)
+static int explain(struct bench_run *run, int rc)
 {
     const stoker_error *first =
         run->consumer.loader == NULL ? NULL : stoker_loader_error(run->consumer.loader);
@@ -129,127 +93,9 @@ static int explain(struct run *run, int rc)
     return rc;
 }
 
-/* ---- ceilings -------------------------------------------------------------------- */
-
-/* Which bare loop does the same work as this cell? */
-static bool find_fitting(const struct run *run, enum bench_ceiling_kind *kind)
-{
-    const struct bench_material *material = &run->bench->material;
-    bool raw = !material->has_codec;
-    if (run->stats.cache == STOKER_CACHE_DECODED || material->origin == BENCH_FROM_MEMORY ||
-        (run->stats.cache == STOKER_CACHE_ENCODED && raw)) {
-        *kind = BENCH_CEILING_GATHER_SAME;
-        return true;
-    }
-    if (material->origin != BENCH_FROM_FILE || run->stats.cache == STOKER_CACHE_ENCODED) {
-        *kind = BENCH_CEILING_DECODE;
-        return true;
-    }
-    *kind = strcmp(run->stats.reader, "uring") == 0 ? BENCH_CEILING_URING : BENCH_CEILING_PREAD;
-    return raw && strcmp(run->stats.reader, "null") != 0;
-}
-
-static struct bench_work work_of(struct run *run)
-{
-    struct bench_work work = { .material = &run->bench->material,
-                               .plan = &run->plan,
-                               .threads = run->stats.workers < 1 ? 1 : run->stats.workers,
-                               .batch_size = run->choice->batch_size,
-                               .read_depth = run->stats.read_depth < 1 ? 1 : run->stats.read_depth,
-                               .seconds = run->bench->arguments->seconds,
-                               .one_pass = run->bench->arguments->cold };
-    work.ring_rows = (uint64_t)(run->stats.slots < 1 ? 1 : run->stats.slots) * work.batch_size;
-    if (!work.one_pass) /* in the page cache all reads are done when submit returns */
-        work.wait_reads = work.read_depth;
-    return work;
-}
-
-static void note_ceiling(const struct run *run, const struct bench_work *work,
-                         struct bench_ceiling_row *row, bool available)
-{
-    const char *bounded = run->bench->material.bounded ? "on a part of the data set" : "";
-    const char *cold = work->one_pass ? "one pass, file not cached" : bounded;
-    snprintf(row->note, sizeof(row->note), "%s", available ? cold : "not available here");
-}
-
-/* Measure one ceiling once and put it into the pool. A ceiling that does not exist here
- * is noted there with no value; *rate is NaN then. */
-static int measure_ceiling(struct run *run, enum bench_ceiling_kind kind,
-                           const struct bench_work *work, double *rate)
-{
-    *rate = NAN;
-    int rc = bench_ceiling_measure(kind, work, rate, &run->error);
-    if (rc != STOKER_OK && rc != STOKER_ENOTSUP)
-        return rc;
-    bool ring = kind == BENCH_CEILING_URING;
-    struct bench_ceiling_row row = {
-        .threads = work->threads,
-        .batch_size = run->choice->batch_size,
-        .ring_bytes = (work->ring_rows / work->threads > 0 ? work->ring_rows / work->threads : 1) *
-                      run->plan.to_bytes,
-        .read_depth = ring ? work->read_depth : 0,
-    };
-    snprintf(row.name, sizeof(row.name), "%s", bench_ceiling_name(kind));
-    snprintf(row.dtype, sizeof(row.dtype), "%s", stoker_dtype_name(run->plan.to));
-    note_ceiling(run, work, &row, rc == STOKER_OK);
-    return bench_pool_add(&run->bench->pool, &row, (double)run->plan.to_bytes, *rate);
-}
-
-static int measure_best_ring(struct run *run, double *rate)
-{
-    struct bench_work work = work_of(run);
-    uint32_t piece = 0;
-    int rc = bench_pool_piece(&run->bench->pool, &work, &piece, &run->error);
-    if (rc != STOKER_OK)
-        return rc;
-    work.batch_size = piece;
-    work.ring_rows = (uint64_t)piece * work.threads;
-    return measure_ceiling(run, BENCH_CEILING_GATHER_BEST, &work, rate);
-}
-
-/* A cold pass must find the file out of the page cache again. */
-static int evict(struct run *run)
-{
-    double share = NAN;
-    int rc = bench_source_file_evict(&run->bench->material.file, &share);
-    push(&run->resident, share);
-    return rc;
-}
-
-static int measure_one(struct run *run, enum bench_ceiling_kind kind, struct series *series)
-{
-    struct bench_work work = work_of(run);
-    double rate = NAN;
-    int rc = work.one_pass ? evict(run) : STOKER_OK;
-    if (rc == STOKER_OK)
-        rc = measure_ceiling(run, kind, &work, &rate);
-    if (series != NULL)
-        push(series, rate);
-    return rc;
-}
-
-static int measure_ceilings(struct run *run)
-{
-    if (!run->bench->arguments->ceilings || !run->has_fitting)
-        return STOKER_OK;
-    int rc = measure_one(run, run->fitting, &run->fitting_rates);
-    if (rc != STOKER_OK)
-        return rc;
-    if (run->fitting == BENCH_CEILING_URING)
-        return measure_one(run, BENCH_CEILING_PREAD, NULL);
-    if (run->fitting != BENCH_CEILING_GATHER_SAME)
-        return STOKER_OK;
-    double rate = NAN;
-    rc = measure_best_ring(run, &rate);
-    push(&run->best_rates, rate);
-    if (rc == STOKER_OK && run->bench->material.has_codec)
-        rc = measure_one(run, BENCH_CEILING_DECODE, NULL);
-    return rc;
-}
-
 /* ---- the loader ------------------------------------------------------------------ */
 
-static int create(struct run *run)
+static int create(struct bench_run *run)
 {
     uint64_t begin_ns = bench_clock_ns();
     run->options.error = &run->error;
@@ -264,7 +110,7 @@ static int create(struct run *run)
 }
 
 /* Consume what is left of the epoch in which verify checks. */
-static int check_epoch(struct run *run)
+static int check_epoch(struct bench_run *run)
 {
     struct bench_verify *verify = run->consumer.verify;
     int rc = STOKER_OK;
@@ -279,7 +125,7 @@ static int check_epoch(struct run *run)
 }
 
 /* The first epochs: untimed, and the time at which memory grows to what it will be. */
-static int warm_up(struct run *run)
+static int warm_up(struct bench_run *run)
 {
     bool at_end = false;
     int rc = bench_consumer_settle(&run->consumer, run->limits.seconds_max, &at_end);
@@ -293,18 +139,19 @@ static int warm_up(struct run *run)
     return explain(run, rc);
 }
 
-static void record_window(struct run *run, const struct bench_window *window)
+static void record_window(struct bench_run *run, const struct bench_window *window)
 {
     double seconds = (double)window->wall_ns / 1e9;
-    push(&run->rates, (double)window->samples / seconds);
-    push(&run->byte_rates, (double)window->bytes / seconds);
-    push(&run->stalls, (double)window->stall_ns / (double)window->wall_ns);
+    bench_series_push(&run->rates, (double)window->samples / seconds);
+    bench_series_push(&run->byte_rates, (double)window->bytes / seconds);
+    bench_series_push(&run->stalls, (double)window->stall_ns / (double)window->wall_ns);
     if (window->samples > 0)
-        push(&run->cpus, (double)window->cpu_ns / 1e9 / ((double)window->samples / 1e6));
+        bench_series_push(&run->cpus,
+                          (double)window->cpu_ns / 1e9 / ((double)window->samples / 1e6));
     run->out->whole_epochs = run->out->whole_epochs && window->whole_epochs;
 }
 
-static int repeat_warm(struct run *run)
+static int repeat_warm(struct bench_run *run)
 {
     struct bench_window window = { 0 };
     bool at_end = false;
@@ -316,16 +163,16 @@ static int repeat_warm(struct run *run)
         return explain(run, rc);
     window.whole_epochs = window.whole_epochs && at_end;
     record_window(run, &window);
-    return measure_ceilings(run);
+    return bench_run_ceilings(run);
 }
 
-static int read_stats(struct run *run)
+static int read_stats(struct bench_run *run)
 {
     run->stats = (stoker_stats){ .struct_size = sizeof(run->stats) };
     return stoker_loader_stats(run->consumer.loader, &run->stats);
 }
 
-static int consume_once(struct run *run)
+static int consume_once(struct bench_run *run)
 {
     int rc = STOKER_OK;
     while (rc == STOKER_OK)
@@ -334,11 +181,11 @@ static int consume_once(struct run *run)
 }
 
 /* From before create to the end of the only epoch. */
-static int repeat_cold(struct run *run)
+static int repeat_cold(struct bench_run *run)
 {
     stoker_loader_options options = run->options;
     options.epochs = 1;
-    int rc = evict(run);
+    int rc = bench_run_evict(run);
     if (rc != STOKER_OK)
         return rc;
     uint64_t samples = run->consumer.samples, bytes = run->consumer.bytes;
@@ -358,7 +205,7 @@ static int repeat_cold(struct run *run)
     if (rc != STOKER_OK)
         return rc;
     record_window(run, &window);
-    return measure_ceilings(run);
+    return bench_run_ceilings(run);
 }
 
 /* ---- the cell -------------------------------------------------------------------- */
@@ -368,7 +215,7 @@ static const char *pin_name(stoker_switch pin)
     return pin == STOKER_ON ? "on" : pin == STOKER_OFF ? "off" : "auto";
 }
 
-static void describe_choice(struct run *run)
+static void describe_choice(struct bench_run *run)
 {
     struct bench_cell *out = run->out;
     *out = (struct bench_cell){ .workers = run->choice->workers,
@@ -403,7 +250,7 @@ static void describe_choice(struct run *run)
     snprintf(out->reader, sizeof(out->reader), "%s", reader == NULL ? "auto" : reader->name);
 }
 
-static void describe_stats(struct run *run)
+static void describe_stats(struct bench_run *run)
 {
     const stoker_stats *stats = &run->stats;
     struct bench_cell *out = run->out;
@@ -422,7 +269,7 @@ static void describe_stats(struct run *run)
     snprintf(out->verdict, sizeof(out->verdict), "%s", stats->verdict);
 }
 
-static void conclude(struct run *run)
+static void conclude(struct bench_run *run)
 {
     struct bench_cell *out = run->out;
     struct bench_statistics rates = bench_statistics_of(run->rates.values, run->rates.count);
@@ -431,21 +278,21 @@ static void conclude(struct run *run)
     out->samples_per_s_max = rates.max;
     out->spread = rates.spread;
     out->repeats = (uint32_t)rates.count;
-    out->bytes_per_s = median(&run->byte_rates);
-    out->cpu_s_per_million = median(&run->cpus);
-    out->stall_share = median(&run->stalls);
-    out->cold_resident_share = median(&run->resident);
+    out->bytes_per_s = bench_series_median(&run->byte_rates);
+    out->cpu_s_per_million = bench_series_median(&run->cpus);
+    out->stall_share = bench_series_median(&run->stalls);
+    out->cold_resident_share = bench_statistics_of(run->resident.values, run->resident.count).max;
     if (run->has_fitting && run->fitting_rates.count > 0) {
         snprintf(out->ceiling, sizeof(out->ceiling), "%s", bench_ceiling_name(run->fitting));
-        out->ceiling_samples_per_s = median(&run->fitting_rates);
+        out->ceiling_samples_per_s = bench_series_median(&run->fitting_rates);
         out->ceiling_share = out->samples_per_s / out->ceiling_samples_per_s;
     }
     if (run->best_rates.count > 0)
-        out->best_ceiling_share = out->samples_per_s / median(&run->best_rates);
+        out->best_ceiling_share = out->samples_per_s / bench_series_median(&run->best_rates);
     out->headspace_share = out->samples_per_s / out->headspace_samples_per_s;
 }
 
-static int first_epochs(struct run *run)
+static int first_epochs(struct bench_run *run)
 {
     run->out->rss_base_bytes = bench_rss_bytes();
     int rc = create(run);
@@ -462,11 +309,11 @@ static int first_epochs(struct run *run)
     run->out->rss_bytes = fresh ? bench_rss_peak_bytes() : bench_rss_bytes();
     if (rc == STOKER_OK)
         rc = read_stats(run);
-    run->has_fitting = rc == STOKER_OK && find_fitting(run, &run->fitting);
+    run->has_fitting = rc == STOKER_OK && bench_run_find_fitting(run, &run->fitting);
     return rc;
 }
 
-static int measure(struct run *run)
+static int measure(struct bench_run *run)
 {
     const struct bench_arguments *arguments = run->bench->arguments;
     int rc = first_epochs(run);
@@ -497,8 +344,8 @@ static bool wants_rows(const struct bench_bench *bench)
 void bench_cell_run(struct bench_bench *bench, const struct bench_choice *choice,
                     struct bench_cell *out)
 {
-    static const struct run zero;
-    struct run *run = malloc(sizeof(*run));
+    static const struct bench_run zero;
+    struct bench_run *run = malloc(sizeof(*run));
     struct bench_verify verify = { 0 };
     if (run == NULL) {
         *out = (struct bench_cell){ .error = "out of memory" };

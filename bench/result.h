@@ -67,7 +67,7 @@ struct bench_cell {
     double best_ceiling_share; /* against "gather best ring" */
     double headspace_samples_per_s;
     double headspace_share;
-    double cold_resident_share; /* of the file, still cached when a cold repeat began */
+    double cold_resident_share; /* of the file, most that was still cached after dropping */
 
     uint32_t repeats;
     uint64_t verified; /* samples checked */

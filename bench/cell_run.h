@@ -1,0 +1,47 @@
+/* cell_run.h - one cell while it runs: what cell.c and cell_ceilings.c share. */
+#ifndef BENCH_CELL_RUN_H
+#define BENCH_CELL_RUN_H
+
+#include "cell.h"
+#include "consumer.h"
+
+#include <stddef.h>
+
+enum { BENCH_SERIES_MAX = 4 * BENCH_REPEATS_MAX }; /* a cold repeat evicts up to three times */
+
+struct bench_series {
+    double values[BENCH_SERIES_MAX];
+    size_t count;
+};
+
+/* Everything one cell needs while it runs. */
+struct bench_run {
+    struct bench_bench *bench;
+    const struct bench_choice *choice;
+    struct bench_cell *out;
+    stoker_loader_options options;
+    stoker_error error;
+    struct stk_convert_plan plan;
+    struct bench_consumer consumer;
+    stoker_stats stats;
+    struct bench_window_limits limits;
+    bool cut; /* epochs are too long to be timed whole */
+    enum bench_ceiling_kind fitting;
+    bool has_fitting;
+    struct bench_series rates, byte_rates, cpus, stalls, fitting_rates, best_rates, resident;
+};
+
+/* Add a value; NaN and infinity are left out. */
+void bench_series_push(struct bench_series *series, double value);
+double bench_series_median(struct bench_series *series);
+
+/* Which bare loop does the same work as this cell, by what its loader says of itself? */
+bool bench_run_find_fitting(const struct bench_run *run, enum bench_ceiling_kind *kind);
+
+/* Measure each ceiling of this cell once. */
+int bench_run_ceilings(struct bench_run *run);
+
+/* Take the file out of the page cache, and note what stayed. */
+int bench_run_evict(struct bench_run *run);
+
+#endif
