@@ -21,7 +21,7 @@ def load(folder, name, kind="cell"):
 
 
 def millions(rate):
-    return f"{rate / 1e6:.2f} M/s"
+    return f"{rate / 1e6:.2f} M/s" if rate >= 1e5 else f"{rate / 1e3:.2f} k/s"
 
 
 class Table:
