@@ -45,13 +45,21 @@ static bool complain(struct bench_verify *verify, const char *what, uint64_t id,
     return false;
 }
 
+/* Labels are compared by bits: one that is not a number must come through, too. */
+static uint32_t bits_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
 static bool label_is_right(const stoker_batch *batch, uint32_t at, stoker_label label)
 {
     switch (batch->labels.dtype) {
     case STOKER_INT64:
         return ((const int64_t *)batch->labels.data)[at] == label.index;
     case STOKER_FLOAT32:
-        return memcmp((const float *)batch->labels.data + at, &label.value, sizeof(float)) == 0;
+        return bits_of(((const float *)batch->labels.data)[at]) == bits_of(label.value);
     default:
         return batch->labels.data == NULL;
     }

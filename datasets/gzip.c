@@ -73,6 +73,7 @@ static int read_packed(struct unpacking *work, const struct stk_source *source)
 static int map_first_try(struct unpacking *work)
 {
     const uint8_t *packed = work->packed.base;
+    assert(packed != NULL);
     uint64_t hint = stk_load_le32(packed + work->packed_bytes - 4);
     uint64_t possible = (uint64_t)work->packed_bytes * RATIO_MAX;
     if (hint > possible)

@@ -166,7 +166,7 @@ int stk_parameters_read(const char *text, const struct stk_parameter *table, siz
         .table = table, .table_count = table_count, .whose = whose, .error = error
     };
     while (text[0] != '\0') {
-        struct pair pair;
+        struct pair pair = { .key = "" };
         size_t bytes = strcspn(text, "&");
         int rc = cut(&reading, text, bytes, &pair);
         if (rc == STOKER_OK)

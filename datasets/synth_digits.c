@@ -258,7 +258,7 @@ static int decode(const void *self, void *scratch, const stoker_encoded *in, voi
     canvas.ink = draw_between(&draws, 170, 255);
     const int32_t noise = draw_between(&draws, -30, 40);
 
-    struct point points[STK_GLYPH_POINTS_MAX];
+    struct point points[STK_GLYPH_POINTS_MAX] = { { 0, 0 } };
     memset(row, 0, row_bytes);
     place_glyph(&draws, glyph, size, points);
     ink_glyph(&canvas, glyph, points);

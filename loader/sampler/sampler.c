@@ -131,6 +131,7 @@ static void split_positions(const struct stk_sampler *sampler, uint64_t first, u
                             uint32_t *left, uint32_t *right)
 {
     const uint64_t width = sampler->width;
+    assert(width >= 1);
     uint64_t l = first % width;
     uint64_t r = first / width;
     if (stride == 1 && width >= STK_SAMPLER_BLOCK) {
