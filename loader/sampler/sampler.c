@@ -87,7 +87,8 @@ void stk_sampler_init(struct stk_sampler *sampler, uint64_t count, uint64_t seed
 {
     assert(count >= 1);
     assert(count <= STK_SAMPLER_COUNT_MAX);
-    uint32_t width = ceiling_root(count);
+    const uint32_t width = ceiling_root(count);
+    assert(width >= 1);
     *sampler = (struct stk_sampler){
         .count = count,
         .seed = seed,
