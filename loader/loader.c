@@ -179,7 +179,7 @@ int stoker_loader_next(stoker_loader *loader, stoker_batch *batch)
     }
     if (slots->head >= slots->batches)
         return STOKER_FINISHED;
-    if (slots->lent >= slots->slot_count)
+    if (stk_slots_head_lent(slots)) /* of the others some may be free: batches come in order */
         return STOKER_EBUSY;
     if (!wait_for_batch(loader))
         return STOKER_ETIMEDOUT;

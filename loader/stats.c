@@ -58,8 +58,8 @@ int stoker_loader_stats(const stoker_loader *loader, stoker_stats *out)
         .workers_max = loader->threads ? loader->worker_count : 0,
         .cpus = loader->cpus,
         .slots = loader->road.slots.slot_count,
-        .slots_ready = stk_slots_ready_count(&loader->road.slots),
     };
+    stats.slots_ready = stk_slots_ready_count(&loader->road.slots, stats.batches);
     for (uint32_t i = 0; i < loader->worker_count; i++)
         stk_ledger_sum(&loader->workers[i].ledger, &stats);
     sum_memory(loader, &stats);

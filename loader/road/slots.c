@@ -299,6 +299,8 @@ bool stk_slots_wait_ready(struct stk_slots *slots, int64_t wait_ns)
 void stk_slots_release(struct stk_slots *slots, uint64_t batch)
 {
     struct stk_slot *slot = stk_slots_of(slots, batch);
+    if (atomic_load_explicit(&slot->free_turn, memory_order_relaxed) != batch)
+        return; /* given back already, through a copy of the batch */
     atomic_store_explicit(&slot->spans_left, slots->batch_spans, memory_order_relaxed);
     if (atomic_load_explicit(&slot->bad_rows, memory_order_relaxed) > 0)
         memset(slot->row_bad, STK_ROW_GOOD, slots->batch_size);
@@ -321,9 +323,8 @@ void stk_slots_stop(struct stk_slots *slots)
     wake_consumer(slots);
 }
 
-uint32_t stk_slots_ready_count(const struct stk_slots *slots)
+uint32_t stk_slots_ready_count(const struct stk_slots *slots, uint64_t delivered)
 {
     uint64_t published = atomic_load_explicit(&slots->published, memory_order_relaxed);
-    uint64_t released = atomic_load_explicit(&slots->released, memory_order_relaxed);
-    return published > released ? (uint32_t)(published - released) : 0;
+    return published > delivered ? (uint32_t)(published - delivered) : 0;
 }

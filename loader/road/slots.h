@@ -134,13 +134,20 @@ bool stk_slots_ready(const struct stk_slots *slots);
 /* Wait until the head batch is ready. False = not within wait_ns (< 0 = no limit), or stopping. */
 bool stk_slots_wait_ready(struct stk_slots *slots, int64_t wait_ns);
 
-/* Give the slot of a delivered batch back. */
+/* Whether the slot of the head batch is still lent: then waiting for it is in vain. */
+static inline bool stk_slots_head_lent(const struct stk_slots *slots)
+{
+    const struct stk_slot *slot = stk_slots_of(slots, slots->head);
+    return atomic_load_explicit(&slot->free_turn, memory_order_relaxed) != slots->head;
+}
+
+/* Give the slot of a delivered batch back; a second time does nothing. */
 void stk_slots_release(struct stk_slots *slots, uint64_t batch);
 
 /* Wake everybody for good. Any thread. */
 void stk_slots_stop(struct stk_slots *slots);
 
-/* Full slots waiting for the consumer; a guess while others run. Any thread. */
-uint32_t stk_slots_ready_count(const struct stk_slots *slots);
+/* Full slots waiting for a consumer that took `delivered`; a guess while others run. Any thread. */
+uint32_t stk_slots_ready_count(const struct stk_slots *slots, uint64_t delivered);
 
 #endif
