@@ -349,7 +349,7 @@ static bool stop_workers(stoker_loader *loader)
     for (uint32_t i = 0; i < loader->workers_made; i++) {
         struct stk_worker *worker = &loader->workers[i];
         if (!loader->threads)
-            stk_worker_close_ring(worker, (int64_t)DESTROY_WAIT_NS);
+            stk_worker_close_ring(worker, STK_CLOSE_WAIT_NS);
         (void)stk_worker_join(worker, deadline_ns);
         all_gone = all_gone && !worker->stuck;
     }

@@ -12,8 +12,7 @@
 #include "loader/road/fetch.h"
 #include "loader/road/row.h"
 
-#define REAP_WAIT_NS  INT64_C(20000000)   /* how soon a worker notices that it must stop */
-#define CLOSE_WAIT_NS INT64_C(5000000000) /* how long a device may keep our buffers at the end */
+#define REAP_WAIT_NS INT64_C(20000000) /* how soon a worker notices that it must stop */
 
 enum { SPANS_MAX = 64 };
 
@@ -268,11 +267,12 @@ bool stk_worker_make_batch(struct stk_worker *worker, uint64_t batch, uint64_t d
         stk_fetch_submit(worker);
         if (worker->in_flight == 0)
             continue;
-        uint64_t now_ns = stk_now_ns();
-        if (now_ns >= deadline_ns)
-            return false;
-        uint64_t left_ns = deadline_ns - now_ns;
+        /* Look at least once, or a time-out of 0 would never get anywhere. */
+        const uint64_t now_ns = stk_now_ns();
+        const uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
         reap(worker, left_ns < (uint64_t)REAP_WAIT_NS ? (int64_t)left_ns : REAP_WAIT_NS);
+        if (left_ns == 0)
+            return stk_slots_ready(&worker->road->slots);
     }
     return true;
 }
@@ -326,7 +326,7 @@ static void *run(void *argument)
     set_life(worker, STK_WORKER_RUNNING);
     if (worker->start_rc == 0)
         work(worker);
-    stk_worker_close_ring(worker, CLOSE_WAIT_NS);
+    stk_worker_close_ring(worker, STK_CLOSE_WAIT_NS);
     set_life(worker, STK_WORKER_GONE);
     return NULL;
 }

@@ -20,6 +20,9 @@
 
 enum { STK_CODECS_MAX = 16 }; /* codecs that one data set may use */
 
+#define STK_CLOSE_WAIT_NS                                                                          \
+    INT64_C(5000000000) /* how long a device may keep our buffers at the end */
+
 /* A ticket being worked on. */
 struct stk_span {
     bool active;
