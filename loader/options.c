@@ -13,6 +13,9 @@
 
 #define WORLD_SIZE_MAX (1U << 20)
 
+/* No address space holds more; a ring of such batches, converted, still has a size. */
+#define BATCH_BYTES_MAX (SIZE_MAX >> 12)
+
 /* One rule: when it is broken, `code` and a line that names the option. */
 __attribute__((format(printf, 4, 5))) static int require(bool holds, stoker_error *error, int code,
                                                          const char *format, ...)
@@ -89,6 +92,10 @@ static int check_share(const stoker_loader_options *options, const stoker_datase
         rc = require(options->batch_size <= count, error, STOKER_EBATCH,
                      "batch_size %" PRIu32 ", samples %" PRIu64, options->batch_size, count);
     if (rc == 0)
+        rc = require(dataset->row_bytes <= BATCH_BYTES_MAX / options->batch_size, error,
+                     STOKER_ENOMEM, "batch_size %" PRIu32 " of rows of %zu bytes",
+                     options->batch_size, dataset->row_bytes);
+    if (rc == 0)
         rc = require(
             !options->drop_last || (uint64_t)options->batch_size * options->world_size <= count,
             error, STOKER_EBATCH,
@@ -137,6 +144,10 @@ static int check_types(const stoker_loader_options *options, const stoker_datase
     if (rc == 0)
         rc = require(options->layout == STOKER_NHWC || dataset->info.is_image, error, STOKER_EINVAL,
                      "layout NCHW needs images");
+    if (rc == 0)
+        rc = require(
+            options->layout == STOKER_NHWC || dataset->info.shape[2] <= STOKER_CHANNELS_MAX, error,
+            STOKER_EINVAL, "layout NCHW takes at most %d channels", STOKER_CHANNELS_MAX);
     return rc;
 }
 

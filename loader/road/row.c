@@ -36,11 +36,12 @@ struct stk_place stk_row_place(const struct stk_worker *worker, const struct stk
 
 /* ---- rows that stand in memory as stored ---- */
 
-/* Whether what the cache holds are rows, not encoded samples. */
+/* Whether all that the cache holds are rows. What sample 0 is like does not tell: a set may
+ * mix raw and encoded samples, and a raw one may have a wrong size. */
 static bool caches_rows(const struct stk_road *road)
 {
     return road->cache.kind == STOKER_CACHE_DECODED ||
-           (road->cache.kind == STOKER_CACHE_ENCODED && !road->decodes);
+           (road->cache.kind == STOKER_CACHE_ENCODED && road->dataset->info.dense);
 }
 
 /* The decoded row if it is in memory, else NULL. */
@@ -261,6 +262,13 @@ void stk_row_start(struct stk_worker *worker, struct stk_span *span, uint32_t ro
             stk_row_finish(worker, span, row, held, *stk_cache_size(&road->cache, id));
             return;
         }
+    }
+    if (worker->fetch_count == 0) { /* the data set said that it has no files */
+        struct stk_place place = stk_row_place(worker, span, row);
+        stoker_error error;
+        (void)stk_error_set(&error, STOKER_ELIMIT, STOKER_STAGE_LOCATE, &place, "no such file");
+        stk_row_fail(worker, span, row, &error);
+        return;
     }
     stk_fetch_queue(worker, span, row);
 }
