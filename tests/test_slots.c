@@ -1,0 +1,224 @@
+/* test_slots.c - the ring of slots, driven by one thread: who may have a slot, and when.
+ *
+ * With one thread every state is reached on purpose; thread_road.c has the races.
+ */
+#include <criterion/criterion.h>
+#include <stdatomic.h>
+
+#include "leaks.h"
+#include "loader/base/clock.h"
+#include "loader/base/error.h"
+#include "loader/base/fault.h"
+#include "loader/road/slots.h"
+
+enum { SLOTS = 3, SPANS = 2, BATCH_SIZE = 5, BATCHES = 10 };
+
+static const struct stk_slots_options small = { .slot_count = SLOTS,
+                                                .batch_size = BATCH_SIZE,
+                                                .batch_spans = SPANS,
+                                                .row_bytes = 12,
+                                                .label_bytes = 8,
+                                                .pin_memory = STOKER_OFF,
+                                                .keep_failures = true,
+                                                .batches = BATCHES };
+
+static struct stk_slots *make(const struct stk_slots_options *options)
+{
+    static struct stk_slots slots;
+    cr_assert_eq(stk_slots_init(&slots, options), 0);
+    return &slots;
+}
+
+static void claim(struct stk_slots *slots, uint64_t expected)
+{
+    uint64_t ticket = UINT64_MAX;
+    cr_assert_eq(stk_slots_claim(slots, UINT64_MAX, &ticket), STK_CLAIM_OK);
+    cr_assert_eq(ticket, expected);
+}
+
+static enum stk_claim try_claim(struct stk_slots *slots)
+{
+    uint64_t ticket;
+    return stk_slots_claim(slots, UINT64_MAX, &ticket);
+}
+
+/* As the loader does it. */
+static void take_head(struct stk_slots *slots)
+{
+    cr_assert(stk_slots_ready(slots));
+    slots->head++;
+    slots->lent++;
+}
+
+static void fill(struct stk_slots *slots, uint64_t batch)
+{
+    for (uint64_t span = 0; span < SPANS; span++) {
+        claim(slots, batch * SPANS + span);
+        stk_slots_span_done(slots, batch);
+    }
+}
+
+Test(slots, memory_of_slots_and_fields_does_not_overlap)
+{
+    struct stk_slots *slots = make(&small);
+    uint8_t *end = slots->memory.base;
+    for (uint64_t i = 0; i < SLOTS; i++) {
+        const struct stk_slot *slot = stk_slots_of(slots, i);
+        cr_assert_geq(slot->images, end);
+        cr_assert_eq((uintptr_t)slot->images % STK_CACHE_LINE, 0);
+        cr_assert_eq((uintptr_t)slot->labels % STK_CACHE_LINE, 0);
+        cr_assert_geq((uint8_t *)slot->labels, slot->images + 12 * BATCH_SIZE);
+        cr_assert_geq((uint8_t *)slot->ids, (uint8_t *)slot->labels + 8 * BATCH_SIZE);
+        end = (uint8_t *)(slot->ids + BATCH_SIZE);
+    }
+    cr_assert_leq(end, (uint8_t *)slots->memory.base + slots->memory.bytes);
+    stk_slots_destroy(slots);
+    cr_assert_eq(stk_fault_live_bytes(), 0);
+    stk_test_check_leaks();
+}
+
+Test(slots, credits_end_with_the_slots_and_come_back_by_release)
+{
+    struct stk_slots *slots = make(&small);
+    for (uint64_t ticket = 0; ticket < SLOTS * SPANS; ticket++)
+        claim(slots, ticket);
+    cr_assert_eq(try_claim(slots), STK_CLAIM_NO_CREDIT);
+    for (uint64_t batch = 0; batch < SLOTS; batch++)
+        for (int span = 0; span < SPANS; span++)
+            stk_slots_span_done(slots, batch);
+    cr_assert_eq(try_claim(slots), STK_CLAIM_NO_CREDIT); /* full is not free */
+    take_head(slots);
+    cr_assert_eq(try_claim(slots), STK_CLAIM_NO_CREDIT); /* nor is lent */
+    take_head(slots);
+    stk_slots_release(slots, 1); /* batch 4's slot; batch 3 comes first */
+    cr_assert_eq(try_claim(slots), STK_CLAIM_NO_CREDIT);
+    stk_slots_release(slots, 0);
+    for (uint64_t ticket = 6; ticket < 10; ticket++)
+        claim(slots, ticket);
+    cr_assert_eq(try_claim(slots), STK_CLAIM_NO_CREDIT);
+    stk_slots_destroy(slots);
+    stk_test_check_leaks();
+}
+
+Test(slots, a_batch_is_ready_with_its_last_span_and_in_order)
+{
+    struct stk_slots *slots = make(&small);
+    for (uint64_t ticket = 0; ticket < 4; ticket++)
+        claim(slots, ticket);
+    stk_slots_span_done(slots, 1);
+    stk_slots_span_done(slots, 1);
+    cr_assert_not(stk_slots_ready(slots)); /* batch 1 is, batch 0 is not */
+    stk_slots_span_done(slots, 0);
+    cr_assert_not(stk_slots_ready(slots));
+    stk_slots_span_done(slots, 0);
+    take_head(slots);
+    take_head(slots);
+    cr_assert_not(stk_slots_ready(slots));
+    stk_slots_destroy(slots);
+    stk_test_check_leaks();
+}
+
+Test(slots, tickets_are_over_after_the_last_batch)
+{
+    struct stk_slots *slots = make(&small);
+    for (uint64_t batch = 0; batch < BATCHES; batch++) {
+        fill(slots, batch);
+        take_head(slots);
+        stk_slots_release(slots, batch);
+    }
+    cr_assert_eq(try_claim(slots), STK_CLAIM_OVER);
+    cr_assert_eq(slots->lent, 0);
+    cr_assert_not(stk_slots_ready(slots));
+    stk_slots_destroy(slots);
+    stk_test_check_leaks();
+}
+
+Test(slots, no_ticket_beyond_the_batch_asked_for)
+{
+    struct stk_slots *slots = make(&small);
+    uint64_t ticket;
+    for (int span = 0; span < SPANS; span++)
+        cr_assert_eq(stk_slots_claim(slots, 0, &ticket), STK_CLAIM_OK);
+    cr_assert_eq(stk_slots_claim(slots, 0, &ticket), STK_CLAIM_NO_CREDIT);
+    cr_assert_eq(stk_slots_claim(slots, 1, &ticket), STK_CLAIM_OK);
+    stk_slots_destroy(slots);
+    stk_test_check_leaks();
+}
+
+static void lose(struct stk_slots *slots, uint32_t row)
+{
+    const struct stk_place place = { .sample = row, .offset = STOKER_NO_OFFSET };
+    stoker_error error;
+    (void)stk_error_set(&error, STOKER_EIO, STOKER_STAGE_READ, &place, NULL);
+    stk_slot_fail(stk_slots_of(slots, 0), row, &error);
+}
+
+Test(slots, the_first_row_that_failed_is_told_in_any_order)
+{
+    static const uint32_t orders[][3] = { { 1, 2, 4 }, { 4, 1, 2 }, { 2, 4, 1 }, { 4, 2, 1 } };
+    for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
+        struct stk_slots *slots = make(&small);
+        for (int j = 0; j < 3; j++)
+            lose(slots, orders[i][j]);
+        cr_assert_eq(stk_slots_of(slots, 0)->failure_row, 1);
+        cr_assert_eq(stk_slots_of(slots, 0)->failure.sample, 1);
+        stk_slots_destroy(slots);
+    }
+    stk_test_check_leaks();
+}
+
+Test(slots, release_clears_what_a_batch_noted)
+{
+    struct stk_slots *slots = make(&small);
+    struct stk_slot *slot = stk_slots_of(slots, 0);
+    fill(slots, 0);
+    slot->row_bad[3] = STK_ROW_SKIPPED;
+    atomic_store(&slot->bad_rows, 1U);
+    take_head(slots);
+    stk_slots_release(slots, 0);
+    cr_assert_eq(slot->row_bad[3], STK_ROW_GOOD);
+    cr_assert_eq(atomic_load(&slot->bad_rows), 0);
+    cr_assert_eq(slot->failure_row, UINT32_MAX);
+    stk_slots_destroy(slots);
+    stk_test_check_leaks();
+}
+
+Test(slots, waiting_ends_in_time_and_at_once_when_stopped)
+{
+    struct stk_slots *slots = make(&small);
+    const uint64_t before_ns = stk_now_ns();
+    cr_assert_not(stk_slots_wait_ready(slots, 20000000));
+    const uint64_t waited_ns = stk_now_ns() - before_ns;
+    cr_assert_geq(waited_ns, 20000000U);
+    cr_assert_lt(waited_ns, 120000000U);
+    cr_assert_not(stk_slots_wait_ready(slots, 0));
+    stk_slots_stop(slots);
+    cr_assert_not(stk_slots_wait_ready(slots, -1));
+    stk_slots_wait_credit(slots, -1);
+    stk_slots_destroy(slots);
+    stk_test_check_leaks();
+}
+
+Test(slots, each_failed_allocation_and_pin_leaves_nothing)
+{
+    struct stk_slots slots;
+    struct stk_slots_options options = small;
+    options.pin_memory = STOKER_ON;
+    uint32_t failures = 0;
+    for (uint64_t nth = 1;; nth++) {
+        stk_fault_arm(STK_FAULT_MEMORY | STK_FAULT_LOCK, nth);
+        const int rc = stk_slots_init(&slots, &options);
+        const bool reached = stk_fault_disarm();
+        if (!reached) {
+            stk_slots_destroy(&slots);
+            break;
+        }
+        failures++;
+        cr_assert(rc == STOKER_ENOMEM || rc == STOKER_EPIN);
+        cr_assert_eq(rc == STOKER_EPIN, slots.pin_reason[0] != '\0');
+        cr_assert_eq(stk_fault_live_bytes(), 0);
+    }
+    cr_assert_geq(failures, 5);
+    cr_assert_eq(stk_fault_live_bytes(), 0);
+    stk_test_check_leaks();
+}

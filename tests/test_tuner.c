@@ -1,0 +1,129 @@
+/* test_tuner.c - the number of workers is found, on machines made of arithmetic.
+ *
+ * A machine says how many batches a second n workers make; the consumer takes them as they
+ * come (it stalls) or is slower (it does not). Time is the tuner's argument, so a minute
+ * passes in a microsecond.
+ */
+#include <criterion/criterion.h>
+
+#include "leaks.h"
+#include "loader/road/tuner.h"
+
+#define STEP_NS UINT64_C(10000000)
+
+typedef double rate_fn(uint32_t workers); /* batches per second */
+
+struct world {
+    struct stk_tuner tuner;
+    rate_fn *rate;
+    double stall_share;
+    uint64_t now_ns;
+    double batches;
+    double stall_ns;
+    uint32_t least, most; /* workers seen */
+    uint32_t changes;
+};
+
+static struct world world_make(rate_fn *rate, double stall_share, uint32_t first, uint32_t max)
+{
+    struct world world = { .rate = rate, .stall_share = stall_share, .now_ns = 1 };
+    stk_tuner_init(&world.tuner, first, max);
+    world.least = world.most = first;
+    return world;
+}
+
+static void live(struct world *world, double seconds)
+{
+    for (double t = 0; t < seconds; t += (double)STEP_NS / 1e9) {
+        const uint32_t before = world->tuner.workers;
+        world->now_ns += STEP_NS;
+        world->batches += world->rate(before) * (double)STEP_NS / 1e9;
+        world->stall_ns += world->stall_share * (double)STEP_NS;
+        const uint32_t now = stk_tuner_step(&world->tuner, world->now_ns, (uint64_t)world->batches,
+                                            (uint64_t)world->stall_ns);
+        cr_assert_eq(now, world->tuner.workers);
+        cr_assert_geq(now, 1);
+        cr_assert_leq(now, world->tuner.workers_max);
+        world->changes += now != before;
+        world->least = now < world->least ? now : world->least;
+        world->most = now > world->most ? now : world->most;
+    }
+}
+
+static double linear(uint32_t workers)
+{
+    return 2000.0 * workers;
+}
+
+static double peak_at_5(uint32_t workers)
+{
+    return workers <= 5 ? 2000.0 * workers : 10000.0 - 1500.0 * (workers - 5);
+}
+
+static double fewer_is_better(uint32_t workers)
+{
+    return 20000.0 / workers;
+}
+
+static double flat(uint32_t workers)
+{
+    return 5000.0 + 0.0 * workers;
+}
+
+Test(tuner, climbs_to_the_most_that_helps)
+{
+    struct world world = world_make(linear, 0.5, 2, 16);
+    live(&world, 10);
+    /* From 10 on one more worker gains less than 1.1; it must pass at least those. */
+    cr_assert_geq(world.tuner.workers, 15);
+    stk_test_check_leaks();
+}
+
+Test(tuner, stays_near_a_peak)
+{
+    struct world world = world_make(peak_at_5, 0.5, 2, 32);
+    live(&world, 5);
+    cr_assert_geq(world.tuner.best, 4);
+    cr_assert_leq(world.tuner.best, 6);
+    live(&world, 300);
+    cr_assert_geq(world.tuner.best, 4);
+    cr_assert_leq(world.tuner.best, 6);
+    cr_assert_leq(world.most, 7);
+    stk_test_check_leaks();
+}
+
+Test(tuner, gives_workers_back_where_fewer_are_faster)
+{
+    struct world world = world_make(fewer_is_better, 0.5, 8, 8);
+    live(&world, 20);
+    cr_assert_leq(world.tuner.best, 2);
+    stk_test_check_leaks();
+}
+
+Test(tuner, changes_nothing_for_a_consumer_that_does_not_wait)
+{
+    struct world world = world_make(linear, 0.01, 3, 16);
+    live(&world, 60);
+    cr_assert_eq(world.changes, 0);
+    stk_test_check_leaks();
+}
+
+/* Tries that do not help become rare: two tries, each there and back, per rest. */
+Test(tuner, rests_where_nothing_helps)
+{
+    struct world world = world_make(flat, 0.5, 4, 8);
+    live(&world, 600);
+    cr_assert_leq(world.changes, 4 * (5 + 600 / 32));
+    cr_assert_geq(world.changes, 4);
+    cr_assert_geq(world.least, 3);
+    cr_assert_leq(world.most, 5);
+    stk_test_check_leaks();
+}
+
+Test(tuner, one_worker_and_no_room_is_left_alone)
+{
+    struct world world = world_make(flat, 0.9, 1, 1);
+    live(&world, 60);
+    cr_assert_eq(world.changes, 0);
+    stk_test_check_leaks();
+}
