@@ -135,6 +135,8 @@ enum stk_claim stk_slots_claim(struct stk_slots *slots, uint64_t last_batch, uin
         if (atomic_compare_exchange_weak_explicit(&slots->ticket, &next, next + 1,
                                                   memory_order_relaxed, memory_order_relaxed)) {
             *ticket = next;
+            /* The next claim looks there, and the consumer wrote it last. */
+            __builtin_prefetch(&stk_slots_of(slots, batch + 1)->free_turn);
             return STK_CLAIM_OK;
         }
     }
@@ -162,7 +164,8 @@ static void wake_consumer(struct stk_slots *slots)
 void stk_slots_span_done(struct stk_slots *slots, uint64_t batch)
 {
     struct stk_slot *slot = stk_slots_of(slots, batch);
-    if (atomic_fetch_sub_explicit(&slot->spans_left, 1U, memory_order_acq_rel) != 1)
+    if (slots->batch_spans > 1 &&
+        atomic_fetch_sub_explicit(&slot->spans_left, 1U, memory_order_acq_rel) != 1)
         return;
     atomic_store_explicit(&slot->ready_turn, batch + 1, memory_order_release);
 

@@ -35,20 +35,23 @@
 enum stk_row_state { STK_ROW_GOOD = 0, STK_ROW_SKIPPED = 1, STK_ROW_SUBSTITUTED = 2 };
 
 struct stk_slot {
-    /* Read and written by different threads at different times; see the diagram. */
+    /* Three cache lines, by who touches them when: a core that waits for ready_turn must not take
+     * the line away from the one that fills the slot. */
     _Alignas(STK_CACHE_LINE) _Atomic uint64_t free_turn; /* release pairs with acquire in claim */
-    _Atomic uint64_t ready_turn; /* release (last span) pairs with acquire (next) */
     _Atomic uint32_t spans_left; /* acq_rel: the last to count down sees all rows */
     _Atomic uint32_t bad_rows;   /* rows flagged in row_bad; relaxed: spans_left orders it */
 
-    uint8_t *images;
-    void *labels; /* NULL if the data set has none */
+    _Alignas(STK_CACHE_LINE) _Atomic uint64_t ready_turn; /* release (last span) pairs with
+                                                             acquire (next) */
+
+    _Alignas(STK_CACHE_LINE) uint8_t *images; /* from here on written at init alone */
+    void *labels;                             /* NULL if the data set has none */
     uint64_t *ids;
     uint8_t *row_bad;             /* batch_size flags: enum stk_row_state; used if bad_rows > 0 */
     struct stk_failure *failures; /* batch_size notes for rows flagged; NULL with FAIL */
 
     /* The failed row with the lowest number, so that every worker count reports the
-     * same one. Guarded by failure_lock. */
+     * same one. Guarded by failure_lock while FILLING. */
     pthread_mutex_t failure_lock;
     uint32_t failure_row; /* UINT32_MAX = none */
     stoker_error failure;
