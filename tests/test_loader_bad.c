@@ -1,0 +1,465 @@
+/* test_loader_bad.c - samples that cannot be had: fail, skip or substitute, always told,
+ * never a wrong byte, and the same whoever works.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "leaks.h"
+#include "loader/base/fault.h"
+#include "made_set.h"
+#include "scripted_reader.h"
+
+enum { COUNT = 101, ROW = 40 };
+
+/* ---- a run with all that it tells ---- */
+
+struct outcome {
+    struct stk_run run;
+    uint64_t bad_samples; /* by stats */
+    uint32_t reports;
+    stoker_error report[64];
+    stoker_error error; /* that ended it */
+};
+
+static void play(const stoker_dataset *dataset, const stoker_loader_options *options,
+                 struct outcome *outcome)
+{
+    stoker_loader *loader = NULL;
+    stoker_stats stats = { .struct_size = sizeof(stats) };
+    memset(outcome, 0, sizeof(*outcome));
+    cr_assert_eq(stoker_loader_create(&loader, dataset, options), STOKER_OK);
+    stk_run_on(loader, &outcome->run, UINT32_MAX);
+    cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
+    outcome->bad_samples = stats.bad_samples;
+    while (outcome->reports < 64 &&
+           stoker_loader_bad_sample(loader, outcome->reports, &outcome->report[outcome->reports]) ==
+               STOKER_OK)
+        outcome->reports++;
+    if (outcome->run.rc < 0) {
+        outcome->error = *stoker_loader_error(loader);
+        stoker_batch batch;
+        cr_assert_eq(stoker_loader_next(loader, &batch), outcome->run.rc, "it stays");
+        cr_assert_eq(stoker_loader_next(loader, &batch), outcome->run.rc);
+    } else {
+        cr_assert_null(stoker_loader_error(loader));
+    }
+    stoker_loader_destroy(&loader);
+}
+
+static void expect_same_report(const stoker_error *a, const stoker_error *b)
+{
+    cr_assert_eq(a->code, b->code);
+    cr_assert_eq(a->stage, b->stage);
+    cr_assert_eq(a->os_errno, b->os_errno);
+    cr_assert_eq(a->sample, b->sample);
+    cr_assert_eq(a->offset, b->offset);
+    cr_assert_str_eq(a->path, b->path);
+    cr_assert_str_eq(a->message, b->message);
+}
+
+static void expect_same(const struct outcome *a, const struct outcome *b)
+{
+    cr_assert(stk_runs_equal(&a->run, &b->run), "rc %d and %d, batches %u and %u", a->run.rc,
+              b->run.rc, a->run.batches, b->run.batches);
+    cr_assert_eq(a->bad_samples, b->bad_samples);
+    cr_assert_eq(a->reports, b->reports);
+    for (uint32_t i = 0; i < a->reports; i++)
+        expect_same_report(&a->report[i], &b->report[i]);
+    expect_same_report(&a->error, &b->error);
+}
+
+/* The same with 0, 1, 3 workers and any cache; the first is left in *outcome. */
+static void play_all(const stoker_dataset *dataset, stoker_loader_options options,
+                     struct outcome *outcome)
+{
+    static struct outcome other;
+    static const int32_t workers[] = { 1, 3, 8 };
+    options.num_workers = 0;
+    play(dataset, &options, outcome);
+    for (size_t w = 0; w < sizeof(workers) / sizeof(workers[0]); w++)
+        for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_DECODED; cache++) {
+            options.num_workers = workers[w];
+            options.cache = (stoker_cache)cache;
+            play(dataset, &options, &other);
+            expect_same(outcome, &other);
+        }
+}
+
+/* ---- kinds of samples ---- */
+
+static enum stk_made_kind every_kind(uint64_t id)
+{
+    static const enum stk_made_kind kinds[] = { STK_MADE_RAW, STK_MADE_ENCODED, STK_MADE_MEMORY,
+                                                STK_MADE_DRAWN };
+    return kinds[id % 4];
+}
+
+static enum stk_made_kind some_broken(uint64_t id)
+{
+    return id % 10 == 3 ? STK_MADE_BROKEN : every_kind(id);
+}
+
+static enum stk_made_kind some_short(uint64_t id)
+{
+    return id % 10 == 3 ? STK_MADE_SHORT : STK_MADE_RAW;
+}
+
+static enum stk_made_kind all_broken(uint64_t id)
+{
+    (void)id;
+    return STK_MADE_BROKEN;
+}
+
+static enum stk_made_kind all_raw(uint64_t id)
+{
+    (void)id;
+    return STK_MADE_RAW;
+}
+
+/* Rows are right, and no bad id is among them. */
+static void check_rows(const struct stk_made_set *set, const stoker_loader_options *options)
+{
+    stoker_loader *loader = NULL;
+    stoker_batch batch;
+    cr_assert_eq(stoker_loader_create(&loader, set->dataset, options), STOKER_OK);
+    for (int rc; (rc = stoker_loader_next(loader, &batch)) != STOKER_FINISHED;) {
+        if (rc == STOKER_EPOCH_END)
+            continue;
+        cr_assert_eq(rc, STOKER_OK);
+        cr_assert(stk_made_set_matches(set, &batch), "cache %s epoch %d batch %d",
+                  stoker_cache_name(options->cache), (int)batch.epoch, (int)batch.index);
+        for (uint32_t row = 0; row < batch.count; row++)
+            cr_assert_leq(set->kind_of(batch.ids[row]) == STK_MADE_SHORT, 0);
+        stoker_batch_release(&batch);
+    }
+    stoker_loader_destroy(&loader);
+}
+
+static void check_rows_all(const struct stk_made_set *set, stoker_loader_options options)
+{
+    for (int32_t workers = 0; workers <= 3; workers++)
+        for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_DECODED; cache++) {
+            options.num_workers = workers;
+            options.cache = (stoker_cache)cache;
+            options.epochs = 3; /* the later ones from the cache */
+            check_rows(set, &options);
+        }
+}
+
+Test(bad, a_set_of_every_kind_of_sample_is_read_right)
+{
+    struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = every_kind };
+    cr_assert(stk_made_set_open(&set));
+    check_rows_all(&set, stk_small_options());
+    stk_made_set_close(&set);
+    stk_test_check_leaks();
+}
+
+/* A raw sample of a wrong size stays bad when it comes from the cache. */
+Test(bad, a_sample_of_wrong_size_is_bad_in_each_epoch)
+{
+    static struct outcome outcome;
+    struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = some_short };
+    cr_assert(stk_made_set_open(&set));
+    stoker_loader_options options = stk_small_options();
+    options.on_bad_sample = STOKER_BAD_SKIP;
+    check_rows_all(&set, options);
+    options.epochs = 3;
+    play_all(set.dataset, options, &outcome);
+    cr_assert_eq(outcome.bad_samples, 3 * 10);
+    cr_assert_eq(outcome.run.samples, 3 * (COUNT - 10));
+    cr_assert_eq(outcome.report[0].code, STOKER_EFORMAT);
+    stk_made_set_close(&set);
+    stk_test_check_leaks();
+}
+
+/* ---- policies ---- */
+
+Test(bad, fail_ends_the_run_with_the_first_bad_row)
+{
+    static struct outcome outcome;
+    struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = some_broken };
+    cr_assert(stk_made_set_open(&set));
+    stoker_loader_options options = stk_small_options();
+    options.shuffle = false;
+    play_all(set.dataset, options, &outcome);
+    cr_assert_eq(outcome.run.rc, STOKER_ECORRUPT);
+    cr_assert_eq(outcome.run.batches, 0);
+    cr_assert_eq(outcome.error.sample, 3);
+    cr_assert_eq(outcome.error.stage, STOKER_STAGE_DECODE);
+    cr_assert_not_null(strstr(outcome.error.message, "sample 3 is broken"));
+    cr_assert_eq(outcome.reports, 0);
+    options.shuffle = true;
+    play_all(set.dataset, options, &outcome);
+    cr_assert_eq(outcome.error.sample % 10, 3);
+    stk_made_set_close(&set);
+    stk_test_check_leaks();
+}
+
+Test(bad, skip_leaves_out_and_tells)
+{
+    static struct outcome outcome;
+    struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = some_broken };
+    cr_assert(stk_made_set_open(&set));
+    stoker_loader_options options = stk_small_options();
+    options.on_bad_sample = STOKER_BAD_SKIP;
+    play_all(set.dataset, options, &outcome);
+    cr_assert_eq(outcome.run.rc, STOKER_FINISHED);
+    cr_assert_eq(outcome.run.batches, 14);
+    cr_assert_eq(outcome.run.samples, 2 * (COUNT - 10));
+    cr_assert_eq(outcome.bad_samples, 20);
+    cr_assert_eq(outcome.reports, 20);
+    for (uint32_t i = 0; i < outcome.reports; i++) {
+        cr_assert_eq(outcome.report[i].code, STOKER_ECORRUPT);
+        cr_assert_eq(outcome.report[i].sample % 10, 3);
+    }
+    check_rows_all(&set, options);
+    stk_made_set_close(&set);
+    stk_test_check_leaks();
+}
+
+Test(bad, substitute_keeps_the_shape_and_draws_alike)
+{
+    static struct outcome outcome;
+    struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = some_broken };
+    cr_assert(stk_made_set_open(&set));
+    stoker_loader_options options = stk_small_options();
+    options.on_bad_sample = STOKER_BAD_SUBSTITUTE;
+    play_all(set.dataset, options, &outcome);
+    cr_assert_eq(outcome.run.rc, STOKER_FINISHED);
+    cr_assert_eq(outcome.run.samples, 2 * COUNT);
+    cr_assert_eq(outcome.bad_samples, 20);
+    for (uint32_t i = 0; i < outcome.reports; i++)
+        cr_assert_eq(outcome.report[i].sample % 10, 3, "told is the bad one, not its substitute");
+    check_rows_all(&set, options);
+    stk_made_set_close(&set);
+    stk_test_check_leaks();
+}
+
+Test(bad, no_substitute_anywhere_ends_the_run)
+{
+    static struct outcome outcome;
+    struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = all_broken };
+    cr_assert(stk_made_set_open(&set));
+    stoker_loader_options options = stk_small_options();
+    options.on_bad_sample = STOKER_BAD_SUBSTITUTE;
+    play_all(set.dataset, options, &outcome);
+    cr_assert_eq(outcome.run.rc, STOKER_ECORRUPT);
+    options.on_bad_sample = STOKER_BAD_SKIP; /* every batch is empty, and comes */
+    play_all(set.dataset, options, &outcome);
+    cr_assert_eq(outcome.run.rc, STOKER_FINISHED);
+    cr_assert_eq(outcome.run.batches, 14);
+    cr_assert_eq(outcome.run.samples, 0);
+    stk_made_set_close(&set);
+    stk_test_check_leaks();
+}
+
+Test(bad, one_more_than_max_ends_the_run)
+{
+    static struct outcome outcome;
+    struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = some_broken };
+    cr_assert(stk_made_set_open(&set));
+    stoker_loader_options options = stk_small_options();
+    for (int policy = STOKER_BAD_SKIP; policy <= STOKER_BAD_SUBSTITUTE; policy++)
+        for (uint64_t most = 1; most <= 21; most++) {
+            options.on_bad_sample = (stoker_on_bad)policy;
+            options.max_bad_samples = most;
+            play_all(set.dataset, options, &outcome);
+            cr_assert_eq(outcome.run.rc, most < 20 ? STOKER_EBADSAMPLES : STOKER_FINISHED);
+            cr_assert_eq(outcome.bad_samples, most < 20 ? most + 1 : 20);
+        }
+    stk_made_set_close(&set);
+    stk_test_check_leaks();
+}
+
+/* More than are kept: counted all the same. */
+Test(bad, the_first_1024_reports_are_kept)
+{
+    struct stk_made_set set = { .count = 1200, .row_bytes = 4, .kind_of = all_broken };
+    stoker_loader *loader = NULL;
+    static struct stk_run run;
+    stoker_error report;
+    stoker_stats stats = { .struct_size = sizeof(stats) };
+    cr_assert(stk_made_set_open(&set));
+    stoker_loader_options options = stk_small_options();
+    options.on_bad_sample = STOKER_BAD_SKIP;
+    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+    stk_run_on(loader, &run, UINT32_MAX);
+    cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
+    cr_assert_eq(stats.bad_samples, 2400);
+    cr_assert_eq(stoker_loader_bad_sample(loader, 1023, &report), STOKER_OK);
+    cr_assert_eq(stoker_loader_bad_sample(loader, 1024, &report), STOKER_EINVAL);
+    stoker_loader_destroy(&loader);
+    stk_made_set_close(&set);
+    stk_test_check_leaks();
+}
+
+/* ---- data sets that break their word ---- */
+
+Test(bad, a_set_that_loses_a_sample_ends_the_run)
+{
+    static struct outcome outcome;
+    struct stk_made_set set = {
+        .count = COUNT, .row_bytes = ROW, .kind_of = every_kind, .lost = true
+    };
+    cr_assert(stk_made_set_open(&set));
+    play_all(set.dataset, stk_small_options(), &outcome);
+    cr_assert_eq(outcome.run.rc, STOKER_EFORMAT);
+    cr_assert_eq(outcome.error.stage, STOKER_STAGE_LOCATE);
+    stk_made_set_close(&set);
+    stk_test_check_leaks();
+}
+
+static enum stk_made_kind drawn_but_one(uint64_t id)
+{
+    return id == 55 ? STK_MADE_RAW : STK_MADE_DRAWN;
+}
+
+Test(bad, a_file_that_was_not_announced_is_a_bad_sample)
+{
+    static struct outcome outcome;
+    struct stk_made_set set = {
+        .count = COUNT, .row_bytes = ROW, .kind_of = drawn_but_one, .hides_files = true
+    };
+    cr_assert(stk_made_set_open(&set));
+    stoker_loader_options options = stk_small_options();
+    play_all(set.dataset, options, &outcome);
+    cr_assert_eq(outcome.run.rc, STOKER_ELIMIT);
+    cr_assert_eq(outcome.error.sample, 55);
+    options.on_bad_sample = STOKER_BAD_SKIP;
+    play_all(set.dataset, options, &outcome);
+    cr_assert_eq(outcome.run.samples, 2 * (COUNT - 1));
+    stk_made_set_close(&set);
+    stk_test_check_leaks();
+}
+
+Test(bad, a_sample_longer_than_announced_is_a_bad_sample)
+{
+    static struct outcome outcome;
+    struct stk_made_set set = {
+        .count = COUNT, .row_bytes = ROW, .kind_of = some_short, .bytes_max = ROW - 1
+    };
+    cr_assert(stk_made_set_open(&set));
+    stoker_loader_options options = stk_small_options();
+    options.on_bad_sample = STOKER_BAD_SKIP;
+    play_all(set.dataset, options, &outcome);
+    cr_assert_eq(outcome.run.rc, STOKER_FINISHED);
+    cr_assert_eq(outcome.run.samples, 0);
+    stk_made_set_close(&set);
+    stk_test_check_leaks();
+}
+
+/* ---- storage ---- */
+
+static stoker_loader_options scripted_options(void)
+{
+    stoker_loader_options options = stk_small_options();
+    options.reader = &stk_scripted_reader;
+    return options;
+}
+
+/* Reads of sample 20 fail whoever asks; its neighbours in the same block do not. */
+Test(bad, report_tells_path_offset_sample_stage_and_errno)
+{
+    static struct outcome outcome;
+    struct stk_file_set set;
+    cr_assert(stk_file_set_make(&set, COUNT, 8, 5, 0));
+    const uint64_t offset = set.header_bytes + 20 * 40;
+    const struct stk_script_rule rules[] = { { .what = STK_SCRIPT_ERRNO,
+                                               .amount = EIO,
+                                               .file = STK_SCRIPT_ANY_FILE,
+                                               .offset = offset,
+                                               .bytes = 40 } };
+    stk_script_install(&(struct stk_script){ .rules = rules, .rule_count = 1 });
+    stoker_loader_options options = scripted_options();
+    options.on_bad_sample = STOKER_BAD_SKIP;
+    play_all(set.dataset, options, &outcome);
+    cr_assert_eq(outcome.run.samples, 2 * (COUNT - 1));
+    cr_assert_eq(outcome.reports, 2);
+    const stoker_error *report = &outcome.report[0];
+    cr_assert_eq(report->code, STOKER_EIO);
+    cr_assert_eq(report->stage, STOKER_STAGE_READ);
+    cr_assert_eq(report->os_errno, EIO);
+    cr_assert_eq(report->sample, 20);
+    cr_assert_eq(report->offset, offset);
+    cr_assert_not_null(strstr(report->path, "images"));
+    options.on_bad_sample = STOKER_BAD_FAIL;
+    play_all(set.dataset, options, &outcome);
+    cr_assert_eq(outcome.error.sample, 20);
+    cr_assert_eq(outcome.error.os_errno, EIO);
+    options.on_bad_sample = STOKER_BAD_SUBSTITUTE;
+    play_all(set.dataset, options, &outcome);
+    cr_assert_eq(outcome.run.samples, 2 * COUNT);
+    stk_file_set_remove(&set);
+    stk_test_check_leaks();
+}
+
+/* The file loses its second half while an epoch runs: the rest is right or told bad. */
+Test(bad, a_file_truncated_during_an_epoch_gives_no_wrong_byte)
+{
+    for (int32_t workers = 0; workers <= 3; workers++) {
+        struct stk_file_set set;
+        cr_assert(stk_file_set_make(&set, COUNT, 8, 5, 0));
+        stoker_loader_options options = stk_small_options();
+        stoker_loader *loader = NULL;
+        stoker_batch batch;
+        uint64_t good = 0;
+        options.on_bad_sample = STOKER_BAD_SKIP;
+        options.num_workers = workers;
+        options.prefetch_batches = 2;
+        options.epochs = 4;
+        cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+        for (int rc; (rc = stoker_loader_next(loader, &batch)) != STOKER_FINISHED;) {
+            if (rc == STOKER_EPOCH_END)
+                continue;
+            cr_assert_eq(rc, STOKER_OK);
+            cr_assert(stk_file_set_matches(&set, &batch));
+            good += batch.count;
+            if (batch.epoch == 1 && batch.index == 0)
+                cr_assert_eq(truncate(set.images, (off_t)(set.header_bytes + 50 * 40 + 7)), 0);
+            stoker_batch_release(&batch);
+        }
+        stoker_error report;
+        cr_assert_eq(stoker_loader_bad_sample(loader, 0, &report), STOKER_OK);
+        cr_assert_eq(report.code, STOKER_ETRUNCATED);
+        cr_assert_geq(report.sample, 50);
+        cr_assert_geq(good, COUNT + 3 * 50);
+        cr_assert_lt(good, 4 * COUNT);
+        stoker_loader_destroy(&loader);
+        stk_file_set_remove(&set);
+    }
+    stk_test_check_leaks();
+}
+
+/* Every read of a small epoch fails in its turn: one sample less or a neighbour's read again,
+ * never a wrong byte. */
+Test(bad, each_read_fails_in_its_turn)
+{
+    struct stk_made_set set = { .count = 33, .row_bytes = ROW, .kind_of = all_raw };
+    cr_assert(stk_made_set_open(&set));
+    for (int32_t workers = 0; workers <= 2; workers++)
+        for (uint64_t nth = 0; nth < 33; nth++) {
+            const struct stk_script_rule rules[] = { { .what = STK_SCRIPT_ERRNO,
+                                                       .amount = EIO,
+                                                       .file = STK_SCRIPT_ANY_FILE,
+                                                       .skip = nth,
+                                                       .times = 1 } };
+            stk_script_install(&(struct stk_script){ .rules = rules, .rule_count = 1 });
+            stoker_loader_options options = scripted_options();
+            options.on_bad_sample = STOKER_BAD_SKIP;
+            options.num_workers = workers;
+            options.epochs = 1;
+            static struct outcome outcome;
+            play(set.dataset, &options, &outcome);
+            cr_assert_eq(outcome.run.rc, STOKER_FINISHED);
+            cr_assert_eq(outcome.run.samples, 32);
+            cr_assert_eq(outcome.bad_samples, 1);
+            stk_script_install(&(struct stk_script){ .rules = rules, .rule_count = 1 });
+            check_rows(&set, &options);
+        }
+    stk_made_set_close(&set);
+    cr_assert_eq(stk_fault_live_bytes(), 0);
+    stk_test_check_leaks();
+}
