@@ -144,11 +144,16 @@ static void record_window(struct bench_run *run, const struct bench_window *wind
     double seconds = (double)window->wall_ns / 1e9;
     bench_series_push(&run->rates, (double)window->samples / seconds);
     bench_series_push(&run->byte_rates, (double)window->bytes / seconds);
-    bench_series_push(&run->stalls, (double)window->stall_ns / (double)window->wall_ns);
+    bench_series_push(&run->stalls, (double)window->stats.stall_ns / (double)window->wall_ns);
     if (window->samples > 0)
         bench_series_push(&run->cpus,
                           (double)window->cpu_ns / 1e9 / ((double)window->samples / 1e6));
+    if (window->gaps > 0)
+        bench_series_push(&run->gaps, (double)window->gap_ns / window->gaps / 1e6);
     run->out->whole_epochs = run->out->whole_epochs && window->whole_epochs;
+    snprintf(run->out->limit, sizeof(run->out->limit), "%s",
+             stoker_limit_name(window->stats.limit));
+    snprintf(run->out->verdict, sizeof(run->out->verdict), "%s", window->stats.verdict);
 }
 
 static int repeat_warm(struct bench_run *run)
@@ -200,7 +205,7 @@ static int repeat_cold(struct bench_run *run)
                                    .whole_epochs = true };
     if (rc == STOKER_OK)
         rc = read_stats(run);
-    window.stall_ns = run->stats.stall_ns;
+    window.stats = run->stats; /* a loader of its own: from create on is this stretch */
     stoker_loader_destroy(&run->consumer.loader);
     if (rc != STOKER_OK)
         return rc;
@@ -223,22 +228,14 @@ static void describe_choice(struct bench_run *run)
                                 .batch_size = run->choice->batch_size,
                                 .cold = run->bench->arguments->cold,
                                 .whole_epochs = true };
-    double *const unknown[] = { &out->samples_per_s,
-                                &out->samples_per_s_min,
-                                &out->samples_per_s_max,
-                                &out->spread,
-                                &out->bytes_per_s,
-                                &out->first_batch_ms,
-                                &out->create_ms,
-                                &out->resume_ms,
-                                &out->cpu_s_per_million,
-                                &out->stall_share,
-                                &out->ceiling_samples_per_s,
-                                &out->ceiling_share,
-                                &out->best_ceiling_share,
-                                &out->headspace_samples_per_s,
-                                &out->headspace_share,
-                                &out->cold_resident_share };
+    double *const unknown[] = {
+        &out->samples_per_s,   &out->samples_per_s_min,  &out->samples_per_s_max,
+        &out->spread,          &out->bytes_per_s,        &out->first_batch_ms,
+        &out->create_ms,       &out->resume_ms,          &out->cpu_s_per_million,
+        &out->stall_share,     &out->epoch_gap_ms,       &out->ceiling_samples_per_s,
+        &out->ceiling_share,   &out->best_ceiling_share, &out->headspace_samples_per_s,
+        &out->headspace_share, &out->cold_resident_share
+    };
     for (size_t index = 0; index < sizeof(unknown) / sizeof(unknown[0]); index++)
         *unknown[index] = NAN;
     stoker_dtype stored = stoker_dataset_get_info(run->bench->dataset)->dtype;
@@ -265,8 +262,6 @@ static void describe_stats(struct bench_run *run)
     out->announced_bytes = stats->slot_bytes + stats->cache_bytes + stats->scratch_bytes;
     snprintf(out->cache, sizeof(out->cache), "%s", stoker_cache_name(stats->cache));
     snprintf(out->reader, sizeof(out->reader), "%s", stats->reads > 0 ? stats->reader : "none");
-    snprintf(out->limit, sizeof(out->limit), "%s", stoker_limit_name(stats->limit));
-    snprintf(out->verdict, sizeof(out->verdict), "%s", stats->verdict);
 }
 
 static void conclude(struct bench_run *run)
@@ -281,6 +276,7 @@ static void conclude(struct bench_run *run)
     out->bytes_per_s = bench_series_median(&run->byte_rates);
     out->cpu_s_per_million = bench_series_median(&run->cpus);
     out->stall_share = bench_series_median(&run->stalls);
+    out->epoch_gap_ms = bench_series_median(&run->gaps);
     out->cold_resident_share = bench_statistics_of(run->resident.values, run->resident.count).max;
     if (run->has_fitting && run->fitting_rates.count > 0) {
         snprintf(out->ceiling, sizeof(out->ceiling), "%s", bench_ceiling_name(run->fitting));

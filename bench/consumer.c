@@ -40,12 +40,6 @@ int bench_consumer_next(struct bench_consumer *consumer)
     return rc;
 }
 
-static uint64_t stall_ns(const struct bench_consumer *consumer)
-{
-    stoker_stats stats = { .struct_size = sizeof(stats) };
-    return stoker_loader_stats(consumer->loader, &stats) == STOKER_OK ? stats.stall_ns : 0;
-}
-
 int bench_consumer_settle(struct bench_consumer *consumer, double seconds, bool *epoch_end)
 {
     uint64_t end_ns = bench_clock_ns() + (uint64_t)(seconds * 1e9);
@@ -56,19 +50,26 @@ int bench_consumer_settle(struct bench_consumer *consumer, double seconds, bool 
     return rc == STOKER_EPOCH_END ? STOKER_OK : rc;
 }
 
-/* Consume until the limits are met; returns the epochs that ended, or an error. */
+/* Consume until the limits are met. */
 static int consume(struct bench_consumer *consumer, const struct bench_window_limits *limits,
-                   uint64_t begin_ns, bool *at_end)
+                   uint64_t begin_ns, struct bench_window *out, bool *at_end)
 {
     uint32_t wanted = limits->epochs > 0 ? limits->epochs : 1;
     uint32_t epochs = 0;
+    uint64_t before_ns = begin_ns;
     for (;;) {
         int rc = bench_consumer_next(consumer);
         if (rc != STOKER_OK && rc != STOKER_EPOCH_END)
             return rc;
+        uint64_t now_ns = bench_clock_ns();
+        if (*at_end) {
+            out->gap_ns += now_ns - before_ns;
+            out->gaps++;
+        }
+        before_ns = now_ns;
         epochs += rc == STOKER_EPOCH_END;
         *at_end = rc == STOKER_EPOCH_END;
-        double seconds = (double)(bench_clock_ns() - begin_ns) / 1e9;
+        double seconds = (double)(now_ns - begin_ns) / 1e9;
         if (*at_end && epochs >= wanted && seconds >= limits->seconds)
             return STOKER_OK;
         if (limits->epochs == 0 && seconds >= limits->seconds_max)
@@ -82,18 +83,23 @@ int bench_consumer_window(struct bench_consumer *consumer, const struct bench_wi
     assert(limits->seconds_max >= limits->seconds);
     uint64_t samples = consumer->samples;
     uint64_t bytes = consumer->bytes;
-    uint64_t stalled_ns = stall_ns(consumer);
+    stoker_stats before = { .struct_size = sizeof(before) };
+    stoker_stats after = { .struct_size = sizeof(after) };
+    int rc = stoker_loader_stats(consumer->loader, &before);
+    if (rc != STOKER_OK)
+        return rc;
     uint64_t cpu_ns = bench_cpu_ns();
     uint64_t begin_ns = bench_clock_ns();
     bool at_end = false;
-    int rc = consume(consumer, limits, begin_ns, &at_end);
+    *out = (struct bench_window){ .samples = 0 };
+    rc = consume(consumer, limits, begin_ns, out, &at_end);
     if (rc != STOKER_OK)
         return rc;
     out->wall_ns = bench_clock_ns() - begin_ns;
     out->cpu_ns = bench_cpu_ns() - cpu_ns;
-    out->stall_ns = stall_ns(consumer) - stalled_ns;
     out->samples = consumer->samples - samples;
     out->bytes = consumer->bytes - bytes;
     out->whole_epochs = at_end;
-    return STOKER_OK;
+    rc = stoker_loader_stats(consumer->loader, &after);
+    return rc == STOKER_OK ? stoker_stats_between(&before, &after, &out->stats) : rc;
 }

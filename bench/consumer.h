@@ -34,8 +34,10 @@ struct bench_window {
     uint64_t bytes;
     uint64_t wall_ns;
     uint64_t cpu_ns;
-    uint64_t stall_ns;
-    bool whole_epochs; /* began and ended at the end of an epoch */
+    uint64_t gap_ns;    /* from the ends of epochs to the batches after them */
+    uint32_t gaps;      /* how many that were */
+    stoker_stats stats; /* of this stretch alone: its stalls, its limit, its verdict */
+    bool whole_epochs;  /* began and ended at the end of an epoch */
 };
 
 struct bench_window_limits {

@@ -56,6 +56,7 @@ const struct bench_field bench_cell_fields[] = {
     CELL(BENCH_NUMBER, resume_ms),
     CELL(BENCH_NUMBER, cpu_s_per_million),
     CELL(BENCH_NUMBER, stall_share),
+    CELL(BENCH_NUMBER, epoch_gap_ms),
     CELL(BENCH_COUNT64, rss_bytes),
     CELL(BENCH_COUNT64, rss_base_bytes),
     CELL(BENCH_COUNT64, announced_bytes),

@@ -52,6 +52,7 @@ struct bench_cell {
     double resume_ms;         /* the same for a loader that goes on from the middle of an epoch */
     double cpu_s_per_million; /* processor seconds of the whole process */
     double stall_share;       /* of the time, spent waiting in next */
+    double epoch_gap_ms;      /* from the end of an epoch to the next one's first batch */
 
     uint64_t rss_bytes;       /* peak of the process while the loader warmed up */
     uint64_t rss_base_bytes;  /* of the process just before create */

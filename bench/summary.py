@@ -34,10 +34,10 @@ class Table:
     def point(self, name, figure, target, holds):
         self.holding += holds
         verdict = "holds" if holds else "DOES NOT HOLD"
-        self.lines.append(f"{name:44} {figure:42} ({target}) {verdict}")
+        self.lines.append(f"{name:46} {figure:58} ({target}) {verdict}")
 
     def missing(self, name):
-        self.lines.append(f"{name:44} not measured")
+        self.lines.append(f"{name:46} not measured")
 
     def print(self):
         print("\n" + "\n".join(self.lines))
@@ -48,62 +48,61 @@ def best(cells, key=lambda cell: cell["samples_per_s"]):
     return max(cells, key=key, default=None)
 
 
-def workers_of(cell):
-    return f"{'auto:' if cell['auto'] else ''}{cell['workers']}"
+def share_points(table, title, cells, targets, by_dtype):
+    """Every fixed number of workers, each batch size (and type), against its ceiling.
 
-
-def share_points(table, title, cells, target, by_dtype):
-    """The fastest cell of each batch size (and type) against its ceiling."""
-    keys = sorted({(cell["dtype"] if by_dtype else "", cell["batch_size"]) for cell in cells})
-    if not keys:
+    The same cell with pin_memory on and off counts once, by the worse of the two.
+    """
+    groups = {}
+    for cell in cells:
+        if not cell["auto"] and cell["ceiling_share"] is not None:
+            key = (cell["dtype"] if by_dtype else "", cell["batch_size"], cell["workers"])
+            groups.setdefault(key, []).append(cell)
+    if not groups:
         table.missing(title)
-    for dtype, batch in keys:
-        cell = best(c for c in cells if c["batch_size"] == batch and
-                    (not by_dtype or c["dtype"] == dtype) and c["ceiling_share"] is not None)
-        name = f"{title} {dtype} batch {batch}".replace("  ", " ")
-        if cell is None:
-            table.missing(name)
-            continue
-        table.point(name, f"{millions(cell['samples_per_s'])}, {cell['ceiling_share']:.1%} of "
-                    f"{cell['ceiling']} (w={workers_of(cell)})",
-                    f">= {target:.0%}", cell["ceiling_share"] >= target)
+    for (dtype, batch, workers), same in sorted(groups.items()):
+        cell = min(same, key=lambda c: c["ceiling_share"])
+        target = targets.get(dtype, targets["any"])
+        name = f"{title} {dtype} batch {batch} workers {workers}".replace("  ", " ")
+        figure = f"{millions(cell['samples_per_s'])}, {cell['ceiling_share']:.2f} of {cell['ceiling']}"
+        if cell["best_ceiling_share"] is not None:
+            figure += f", {cell['best_ceiling_share']:.2f} of the best ring"
+        table.point(name, figure, f">= {target:.2f}", cell["ceiling_share"] >= target)
 
 
-def auto_point(table, cells):
+def auto_point(table, title, cells):
     """Does auto find what the best fixed number of workers gives?"""
-    ratios = []
-    for key in {(c["dtype"], c["batch_size"], c["pin_memory"]) for c in cells}:
-        same = [c for c in cells if (c["dtype"], c["batch_size"], c["pin_memory"]) == key]
-        auto = best(c for c in same if c["auto"])
-        fixed = best(c for c in same if not c["auto"])
-        if auto and fixed:
-            ratios.append(auto["samples_per_s"] / fixed["samples_per_s"])
-    if not ratios:
-        table.missing("workers = auto against the best number")
-        return
-    ratio = statistics.median(ratios)
-    table.point("workers = auto against the best number",
-                f"x{ratio:.2f} in the middle, x{min(ratios):.2f} at worst", "middle >= 0.95",
-                ratio >= 0.95)
+    for key in sorted({(c["dtype"], c["batch_size"]) for c in cells}):
+        same = [c for c in cells if (c["dtype"], c["batch_size"]) == key]
+        ratios = []
+        for pin in {c["pin_memory"] for c in same}:
+            auto = best(c for c in same if c["auto"] and c["pin_memory"] == pin)
+            fixed = best(c for c in same if not c["auto"] and c["pin_memory"] == pin)
+            if auto and fixed:
+                ratios.append(auto["samples_per_s"] / fixed["samples_per_s"])
+        name = f"auto workers / best number, {title} {key[0]} batch {key[1]}"
+        if ratios:
+            table.point(name, f"x{min(ratios):.2f}", ">= 0.95", min(ratios) >= 0.95)
+        else:
+            table.missing(name)
 
 
 def pin_point(table, cells):
-    """Page-locking must cost nothing."""
-    ratios = []
+    """Page-locking must cost nothing: slower means slower than every repeat without it."""
+    pairs = []
     for on in (c for c in cells if c["pin_memory"] == "on"):
-        key = [on[k] for k in ("dtype", "batch_size", "auto")]
-        for off in cells:
-            same_workers = on["auto"] or on["workers"] == off["workers"]
-            if off["pin_memory"] == "off" and same_workers and \
-                    key == [off[k] for k in ("dtype", "batch_size", "auto")]:
-                ratios.append(on["samples_per_s"] / off["samples_per_s"])
-    if not ratios:
+        for off in (c for c in cells if c["pin_memory"] == "off"):
+            keys = ("dtype", "batch_size", "auto") + (() if on["auto"] else ("workers",))
+            if all(on[key] == off[key] for key in keys):
+                pairs.append((on, off))
+    if not pairs:
         table.missing("pin_memory on / off")
         return
-    ratio = statistics.median(ratios)
-    table.point("pin_memory on / off",
-                f"x{ratio:.2f} in the middle, x{min(ratios):.2f} at worst", "middle >= 0.97",
-                ratio >= 0.97)
+    ratios = [on["samples_per_s"] / off["samples_per_s"] for on, off in pairs]
+    slower = sum(on["samples_per_s_max"] < off["samples_per_s_min"] for on, off in pairs)
+    table.point(f"pin_memory on / off, {len(pairs)} cells",
+                f"x{statistics.median(ratios):.2f} in the middle, x{min(ratios):.2f} at worst, "
+                f"{slower} slower beyond noise", "0 slower", slower == 0)
 
 
 def time_point(table, name, cells, key, limit_ms):
@@ -112,7 +111,18 @@ def time_point(table, name, cells, key, limit_ms):
         table.missing(name)
         return
     table.point(name, f"{statistics.median(times):.2f} ms in the middle, {max(times):.2f} at worst",
-                f"<= {limit_ms:.0f} ms", statistics.median(times) <= limit_ms)
+                f"< {limit_ms:g} ms", statistics.median(times) < limit_ms)
+
+
+def memory_point(table, cells):
+    """What the loader announces is what the process grows by."""
+    pairs = [(c["rss_bytes"] - c["rss_base_bytes"], c["announced_bytes"]) for c in cells]
+    if not pairs:
+        table.missing("memory taken / announced")
+        return
+    over = max(taken - announced for taken, announced in pairs)
+    table.point("memory taken beyond what was announced", f"{over / 1e6:+.2f} MB at most",
+                "< 1 MB", over < 1e6)
 
 
 def size_points(table, small, huge):
@@ -123,8 +133,8 @@ def size_points(table, small, huge):
         return
     opened = statistics.median(h["create_ms"] for _, h in pairs)
     before = statistics.median(s["create_ms"] for s, _ in pairs)
-    table.point("10^12 samples: create", f"{opened:.2f} ms (10^5: {before:.2f} ms)", "<= 2x + 1 ms",
-                opened <= 2 * before + 1)
+    table.point("10^12 samples: create", f"{opened:.2f} ms (10^5: {before:.2f} ms)", "< 5 ms",
+                opened < 5)
     grown = [(h["rss_bytes"] - h["rss_base_bytes"]) - (s["rss_bytes"] - s["rss_base_bytes"])
              for s, h in pairs]
     table.point("10^12 samples: more memory held", f"{max(grown) / 1e6:+.2f} MB", "<= 1 MB",
@@ -133,7 +143,7 @@ def size_points(table, small, huge):
         ratio = s["samples_per_s"] / h["samples_per_s"]
         table.point(f"10^12 samples: time per sample, workers {h['workers']}",
                     f"x{ratio:.2f} ({1e9 / h['samples_per_s']:.0f} ns, "
-                    f"10^5: {1e9 / s['samples_per_s']:.0f} ns)", "<= x1.15", ratio <= 1.15)
+                    f"10^5: {1e9 / s['samples_per_s']:.0f} ns)", "<= x1.10", ratio <= 1.10)
 
 
 def points(folder):
@@ -142,18 +152,22 @@ def points(folder):
     warm = load(folder, "warm")
     cold = load(folder, "cold")
     huge = load(folder, "huge")
-    share_points(table, "resident", resident, 0.90, by_dtype=True)
-    auto_point(table, resident)
+    share_points(table, "resident", resident, {"float32": 0.90, "any": 0.85}, by_dtype=True)
     pin_point(table, resident)
-    share_points(table, "random reads, warm", warm, 0.90, by_dtype=False)
-    share_points(table, "random reads, cold", cold, 0.90, by_dtype=False)
+    auto_point(table, "resident", resident)
+    share_points(table, "random reads, warm", warm, {"any": 0.90}, by_dtype=False)
+    share_points(table, "random reads, cold", cold, {"any": 0.90}, by_dtype=False)
+    auto_point(table, "warm reads,", warm)
+    auto_point(table, "cold reads,", cold)
     stayed = [c["cold_resident_share"] for c in cold if c["cold_resident_share"] is not None]
     if stayed:
         table.point("cold: still cached when a repeat began", f"{max(stayed):.1%}", "<= 1 %",
                     max(stayed) <= 0.01)
-    time_point(table, "first batch, resident", resident, "first_batch_ms", 50)
-    time_point(table, "resume to first batch, resident", resident, "resume_ms", 50)
-    time_point(table, "resume to first batch, 10^12 samples", huge, "resume_ms", 50)
+    time_point(table, "first batch, resident, create included", resident, "first_batch_ms", 5)
+    time_point(table, "gap between epochs, resident", resident, "epoch_gap_ms", 0.5)
+    memory_point(table, resident)
+    time_point(table, "resume in mid-epoch, create included", resident, "resume_ms", 5)
+    time_point(table, "resume at 10^12 samples, create included", huge, "resume_ms", 5)
     size_points(table, load(folder, "small"), huge)
     table.print()
 
