@@ -1,0 +1,176 @@
+/* test_loader_memory.c - all memory is taken at create and given back at destroy; stats say
+ * how much; and a set of 10^12 samples takes no more than one of ten thousand.
+ */
+#include <criterion/criterion.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "leaks.h"
+#include "loader/base/fault.h"
+#include "reader_file.h"
+#include "scenario.h"
+
+#ifdef STK_TEST_ASAN
+enum { HEAP_IS_LIBC = 0 }; /* mallinfo2 sees nothing of ASan's heap */
+#else
+enum { HEAP_IS_LIBC = 1 };
+#endif
+
+/* After the first batch, nothing: neither by us nor by what libc does for us. */
+static void check_no_allocations(const stoker_dataset *dataset, stoker_loader_options options)
+{
+    stoker_loader *loader = NULL;
+    stoker_batch batch;
+    static struct stk_run run;
+    const int64_t live_before = stk_fault_live_bytes();
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+    stoker_batch_release(&batch);
+    const uint64_t allocations = stk_fault_allocations();
+    const int64_t live = stk_fault_live_bytes();
+    const struct mallinfo2 heap = mallinfo2();
+    memset(&run, 0, sizeof(run));
+    stk_run_on(loader, &run, 60);
+    cr_assert_eq(run.rc, STOKER_OK);
+    const struct mallinfo2 after = mallinfo2();
+    cr_assert_eq(stk_fault_allocations(), allocations);
+    cr_assert_eq(stk_fault_live_bytes(), live);
+    if (HEAP_IS_LIBC) {
+        cr_assert_eq(after.uordblks, heap.uordblks);
+        cr_assert_eq(after.hblkhd, heap.hblkhd);
+    }
+    stoker_loader_destroy(&loader);
+    cr_assert_eq(stk_fault_live_bytes(), live_before);
+}
+
+static void check_all(const stoker_dataset *dataset, stoker_loader_options options)
+{
+    for (int32_t workers = STOKER_WORKERS_AUTO; workers <= 3; workers++)
+        for (int cache = STOKER_CACHE_AUTO; cache <= STOKER_CACHE_DECODED; cache++) {
+            options.num_workers = workers;
+            options.cache = (stoker_cache)cache;
+            options.epochs = 0;
+            check_no_allocations(dataset, options);
+        }
+}
+
+Test(memory, nothing_is_allocated_after_the_first_batch, .timeout = 60)
+{
+    struct stk_file_set set;
+    stoker_dataset *drawn = NULL;
+    cr_assert(stk_file_set_make(&set, 257, 9, 7, 0));
+    cr_assert_eq(stoker_dataset_open(&drawn, "synth:digits?count=100", NULL), STOKER_OK);
+    stoker_loader_options options = stk_small_options();
+    check_all(drawn, options);
+    check_all(set.dataset, options);
+    options.reader = &stoker_reader_pread;
+    options.dtype = STOKER_FLOAT32;
+    check_all(set.dataset, options);
+    stoker_dataset_close(&drawn);
+    stk_file_set_remove(&set);
+    cr_assert_eq(stk_fault_live_bytes(), 0);
+    stk_test_check_leaks();
+}
+
+/* Of what is taken, the large parts are told, and what is not told is small. */
+Test(memory, stats_tell_where_it_is)
+{
+    struct stk_file_set set;
+    cr_assert(stk_file_set_make(&set, 2000, 28, 28, 0));
+    for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_DECODED; cache++)
+        for (int32_t workers = 0; workers <= 3; workers += 3) {
+            stoker_loader *loader = NULL;
+            stoker_stats stats = { .struct_size = sizeof(stats) };
+            stoker_loader_options options = stk_small_options();
+            options.cache = (stoker_cache)cache;
+            options.num_workers = workers;
+            options.prefetch_batches = 8;
+            options.read_depth = 64;
+            const int64_t before = stk_fault_live_bytes();
+            cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+            const uint64_t taken = (uint64_t)(stk_fault_live_bytes() - before);
+            cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
+            const uint64_t told = stats.slot_bytes + stats.cache_bytes + stats.scratch_bytes;
+            cr_assert_leq(told, taken);
+            cr_assert_leq(taken - told, (1U << 16) + 65536U * (uint32_t)(workers + 1),
+                          "%d of %d bytes are not told", (int)(taken - told), (int)taken);
+            cr_assert_geq(stats.slot_bytes, 8 * 16 * (784 + 8 + 8));
+            cr_assert_geq(stats.scratch_bytes, 64 * 784 * (uint64_t)(workers > 0 ? workers : 1));
+            cr_assert_eq(stats.cache, (stoker_cache)cache);
+            cr_assert_eq(stats.cache_bytes > 0, cache != STOKER_CACHE_NONE);
+            if (cache != STOKER_CACHE_NONE)
+                cr_assert_geq(stats.cache_bytes, 2000 * 784);
+            cr_assert_eq(stats.locked_bytes, stats.pinned ? stats.slot_bytes : 0);
+            stoker_loader_destroy(&loader);
+        }
+    stk_file_set_remove(&set);
+    stk_test_check_leaks();
+}
+
+/* What the cache holds grows to the whole set, and no further. */
+Test(memory, the_cache_fills_and_stays)
+{
+    struct stk_file_set set;
+    static struct stk_run run;
+    cr_assert(stk_file_set_make(&set, 300, 8, 8, 0));
+    for (int cache = STOKER_CACHE_ENCODED; cache <= STOKER_CACHE_DECODED; cache++) {
+        stoker_loader *loader = NULL;
+        stoker_stats stats = { .struct_size = sizeof(stats) };
+        stoker_loader_options options = stk_small_options();
+        options.cache = (stoker_cache)cache;
+        options.epochs = 4;
+        options.prefetch_batches = 4; /* the first lap of the ring goes round the cache */
+        cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+        memset(&run, 0, sizeof(run));
+        stk_run_on(loader, &run, UINT32_MAX);
+        cr_assert_eq(run.rc, STOKER_FINISHED);
+        cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
+        cr_assert_eq(stats.cache_held_bytes, 300 * 64);
+        cr_assert_leq(stats.read_bytes, 2 * 300 * 64);
+        cr_assert_geq(stats.cache_hits, 2 * 300);
+        stoker_loader_destroy(&loader);
+    }
+    stk_file_set_remove(&set);
+    stk_test_check_leaks();
+}
+
+static long resident_kilobytes(void)
+{
+    long kilobytes = -1;
+    char line[128];
+    FILE *status = fopen("/proc/self/status", "re");
+    cr_assert_not_null(status);
+    while (fgets(line, sizeof(line), status) != NULL)
+        if (sscanf(line, "VmRSS: %ld kB", &kilobytes) == 1)
+            break;
+    fclose(status);
+    return kilobytes;
+}
+
+Test(memory, a_trillion_samples_take_no_more_than_a_few, .timeout = 60)
+{
+    static struct stk_run run;
+    stoker_dataset *dataset = NULL;
+    stoker_loader *loader = NULL;
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=1000000000000&shape=28x28", NULL),
+                 STOKER_OK);
+    stoker_loader_options options = stk_small_options();
+    options.cache = STOKER_CACHE_AUTO;
+    options.num_workers = 2;
+    const int64_t before = stk_fault_live_bytes();
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+    cr_assert_lt(stk_fault_live_bytes() - before, 16 << 20);
+    stk_run_on(loader, &run, 100);
+    const long early = resident_kilobytes();
+    for (int round = 0; round < 50; round++) {
+        memset(&run, 0, sizeof(run));
+        stk_run_on(loader, &run, 100);
+        cr_assert_eq(run.batches, 100);
+    }
+    cr_assert_leq(resident_kilobytes(), early + 512);
+    stoker_loader_destroy(&loader);
+    stoker_dataset_close(&dataset);
+    cr_assert_eq(stk_fault_live_bytes(), 0);
+    stk_test_check_leaks();
+}

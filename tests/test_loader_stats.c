@@ -1,0 +1,283 @@
+/* test_loader_stats.c - what stats count, and the one stage that they blame. */
+#include <criterion/criterion.h>
+#include <stddef.h>
+#include <string.h>
+#include <time.h>
+
+#include "leaks.h"
+#include "loader/road/ledger.h"
+#include "made_set.h"
+#include "scripted_reader.h"
+
+static stoker_stats look(const stoker_loader *loader)
+{
+    stoker_stats stats = { .struct_size = sizeof(stats) };
+    cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
+    return stats;
+}
+
+static stoker_loader *open_loader(const stoker_dataset *dataset,
+                                  const stoker_loader_options *options)
+{
+    stoker_loader *loader = NULL;
+    cr_assert_eq(stoker_loader_create(&loader, dataset, options), STOKER_OK);
+    return loader;
+}
+
+static stoker_dataset *open_bytes(const char *spec)
+{
+    stoker_dataset *dataset = NULL;
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL), STOKER_OK);
+    return dataset;
+}
+
+static void pause_ms(long ms)
+{
+    nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 }, NULL);
+}
+
+/* ---- rules ---- */
+
+Test(stats, struct_size_is_obeyed)
+{
+    stoker_dataset *dataset = open_bytes("synth:bytes?count=100&shape=3");
+    const stoker_loader_options options = stk_small_options();
+    stoker_loader *loader = open_loader(dataset, &options);
+    for (size_t size = 0; size <= sizeof(stoker_stats) + 8; size++) {
+        union {
+            stoker_stats stats;
+            uint8_t bytes[sizeof(stoker_stats) + 64];
+        } out;
+        memset(&out, 0xA5, sizeof(out));
+        out.stats.struct_size = size;
+        const bool good = size >= sizeof(size_t) && size <= sizeof(stoker_stats);
+        cr_assert_eq(stoker_loader_stats(loader, &out.stats), good ? STOKER_OK : STOKER_EINVAL);
+        for (size_t at = good ? size : sizeof(size_t); at < sizeof(out.bytes); at++)
+            cr_assert_eq(out.bytes[at], 0xA5, "byte %zu written with struct_size %zu", at, size);
+        cr_assert_eq(out.stats.struct_size, size);
+    }
+    cr_assert_eq(stoker_loader_stats(loader, NULL), STOKER_EINVAL);
+    cr_assert_eq(stoker_loader_stats(NULL, &(stoker_stats){ .struct_size = 8 }), STOKER_EINVAL);
+    stoker_loader_destroy(&loader);
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
+static void expect_not_less(const stoker_stats *before, const stoker_stats *after)
+{
+    static const size_t counters[] = {
+        offsetof(stoker_stats, batches),      offsetof(stoker_stats, samples),
+        offsetof(stoker_stats, bytes),        offsetof(stoker_stats, bad_samples),
+        offsetof(stoker_stats, elapsed_ns),   offsetof(stoker_stats, read_ns),
+        offsetof(stoker_stats, decode_ns),    offsetof(stoker_stats, convert_ns),
+        offsetof(stoker_stats, slot_wait_ns), offsetof(stoker_stats, stall_ns),
+        offsetof(stoker_stats, stalls),       offsetof(stoker_stats, reads),
+        offsetof(stoker_stats, read_bytes),   offsetof(stoker_stats, read_retries),
+        offsetof(stoker_stats, cache_hits),   offsetof(stoker_stats, first_batch_ns),
+    };
+    for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
+        uint64_t a;
+        uint64_t b;
+        memcpy(&a, (const uint8_t *)before + counters[i], sizeof(a));
+        memcpy(&b, (const uint8_t *)after + counters[i], sizeof(b));
+        cr_assert_leq(a, b, "counter %zu went down", i);
+    }
+}
+
+Test(stats, counts_are_exact_and_never_go_down)
+{
+    struct stk_file_set set;
+    cr_assert(stk_file_set_make(&set, 257, 9, 7, 0));
+    for (int32_t workers = 0; workers <= 2; workers++) {
+        stoker_loader_options options = stk_small_options();
+        options.num_workers = workers;
+        options.dtype = STOKER_FLOAT32;
+        stoker_loader *loader = open_loader(set.dataset, &options);
+        stoker_stats before = look(loader);
+        static struct stk_run run;
+        memset(&run, 0, sizeof(run));
+        cr_assert_eq(before.batches, 0);
+        cr_assert_eq(before.first_batch_ns, 0);
+        do {
+            stk_run_on(loader, &run, 1);
+            const stoker_stats after = look(loader);
+            expect_not_less(&before, &after);
+            cr_assert_eq(after.batches, run.batches);
+            cr_assert_eq(after.samples, run.samples);
+            cr_assert_eq(after.bytes, run.samples * 63 * 4);
+            cr_assert_gt(after.first_batch_ns, 0);
+            before = after;
+        } while (run.rc == STOKER_OK);
+        cr_assert_eq(before.reads, 2 * 257);
+        cr_assert_eq(before.read_bytes, 2 * 257 * 63);
+        cr_assert_eq(before.read_retries, 0);
+        cr_assert_eq(before.cache_hits, 0);
+        cr_assert_eq(before.cache, STOKER_CACHE_NONE);
+        cr_assert_eq(before.workers_max, (uint32_t)workers);
+        cr_assert_geq(before.cpus, 1);
+        cr_assert_gt(before.verdict[0], 0);
+        stoker_loader_destroy(&loader);
+    }
+    stk_file_set_remove(&set);
+    stk_test_check_leaks();
+}
+
+/* Slots that are lent are not ready, those that are full and wait are. */
+Test(stats, ready_slots_are_those_that_wait)
+{
+    stoker_dataset *dataset = open_bytes("synth:bytes?count=1000&shape=3");
+    stoker_loader_options options = stk_small_options();
+    options.num_workers = 1;
+    options.prefetch_batches = 5;
+    stoker_loader *loader = open_loader(dataset, &options);
+    stoker_batch batch;
+    for (uint32_t lent = 0; lent < 5; lent++) {
+        for (int tries = 0; look(loader).slots_ready != 5 - lent; tries++) {
+            cr_assert_lt(tries, 5000, "%u lent, %u ready", lent, look(loader).slots_ready);
+            pause_ms(1);
+        }
+        cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+    }
+    cr_assert_eq(look(loader).slots_ready, 0);
+    cr_assert_eq(look(loader).slots, 5);
+    stoker_loader_destroy(&loader);
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
+/* ---- verdicts ---- */
+
+static void run_for(stoker_loader *loader, uint32_t batches, long consumer_ms)
+{
+    stoker_batch batch;
+    while (batches > 0) {
+        const int rc = stoker_loader_next(loader, &batch);
+        if (rc == STOKER_EPOCH_END)
+            continue;
+        cr_assert_eq(rc, STOKER_OK);
+        if (consumer_ms > 0)
+            pause_ms(consumer_ms);
+        stoker_batch_release(&batch);
+        batches--;
+    }
+}
+
+Test(stats, a_slow_consumer_is_the_limit)
+{
+    stoker_dataset *dataset = open_bytes("synth:bytes?count=1000&shape=30");
+    stoker_loader_options options = stk_small_options();
+    options.epochs = 0;
+    options.num_workers = 1;
+    stoker_loader *loader = open_loader(dataset, &options);
+    run_for(loader, 4, 0);
+    cr_assert_eq(look(loader).limit, STOKER_LIMIT_UNKNOWN);
+    run_for(loader, 60, 5);
+    const stoker_stats stats = look(loader);
+    cr_assert_eq(stats.limit, STOKER_LIMIT_CONSUMER, "%s", stats.verdict);
+    cr_assert_not_null(strstr(stats.verdict, "consumer-bound"));
+    stoker_loader_destroy(&loader);
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
+static enum stk_made_kind all_raw(uint64_t id)
+{
+    (void)id;
+    return STK_MADE_RAW;
+}
+
+/* One read at a time, 3 ms each. */
+Test(stats, slow_storage_is_the_limit, .timeout = 60)
+{
+    static const struct stk_script_rule rule = { .what = STK_SCRIPT_DELAY,
+                                                 .amount = 3,
+                                                 .file = STK_SCRIPT_ANY_FILE };
+    struct stk_made_set set = { .count = 100, .row_bytes = 40, .kind_of = all_raw };
+    cr_assert(stk_made_set_open(&set));
+    for (int32_t workers = 0; workers <= 1; workers++) {
+        stk_script_install(&(struct stk_script){ .rules = &rule, .rule_count = 1 });
+        stoker_loader_options options = stk_small_options();
+        options.reader = &stk_scripted_reader;
+        options.num_workers = workers;
+        options.read_depth = 1;
+        options.batch_size = 4;
+        options.epochs = 0;
+        stoker_loader *loader = open_loader(set.dataset, &options);
+        run_for(loader, 25, 0);
+        const stoker_stats stats = look(loader);
+        cr_assert_eq(stats.limit, STOKER_LIMIT_READ, "%s", stats.verdict);
+        cr_assert_not_null(strstr(stats.verdict, "read-bound"));
+        cr_assert_gt(stats.read_ns, stats.decode_ns + stats.convert_ns);
+        stoker_loader_destroy(&loader);
+    }
+    stk_made_set_close(&set);
+    stk_test_check_leaks();
+}
+
+/* Digits are drawn: all of the work is in the codec. */
+Test(stats, a_slow_codec_is_the_limit, .timeout = 60)
+{
+    stoker_dataset *dataset = open_bytes("synth:digits?count=1000&size=64");
+    for (int32_t workers = 0; workers <= 1; workers++) {
+        stoker_loader_options options = stk_small_options();
+        options.num_workers = workers;
+        options.epochs = 0;
+        stoker_loader *loader = open_loader(dataset, &options);
+        run_for(loader, 25, 0);
+        const stoker_stats stats = look(loader);
+        cr_assert_eq(stats.limit, STOKER_LIMIT_DECODE, "%s", stats.verdict);
+        cr_assert_not_null(strstr(stats.verdict, "decode-bound"));
+        stoker_loader_destroy(&loader);
+    }
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
+static stoker_limit judge(stoker_stats stats)
+{
+    stk_ledger_judge(&stats);
+    cr_assert_gt(strlen(stats.verdict), 10);
+    cr_assert_lt(strlen(stats.verdict), sizeof(stats.verdict) - 1, "cut: %s", stats.verdict);
+    return stats.limit;
+}
+
+Test(stats, verdicts_follow_from_the_sums)
+{
+    const stoker_stats base = {
+        .batches = 1000, .elapsed_ns = 1000000000, .workers = 2, .cpus = 4
+    };
+    stoker_stats stats = base;
+    stats.batches = 1;
+    cr_assert_eq(judge(stats), STOKER_LIMIT_UNKNOWN);
+    stats = base;
+    stats.stall_ns = 900000000;
+    stats.read_ns = 5;
+    cr_assert_eq(judge(stats), STOKER_LIMIT_READ);
+    stats.decode_ns = 6;
+    cr_assert_eq(judge(stats), STOKER_LIMIT_DECODE);
+    stats.convert_ns = 7;
+    cr_assert_eq(judge(stats), STOKER_LIMIT_CONVERT);
+    stats.slot_wait_ns = 100;
+    cr_assert_eq(judge(stats), STOKER_LIMIT_HANDOVER);
+    stats.stall_ns = 1000;
+    cr_assert_eq(judge(stats), STOKER_LIMIT_CONSUMER);
+    stats.elapsed_ns = UINT64_MAX;
+    stats.stall_ns = UINT64_MAX;
+    stats.slot_wait_ns = 0;
+    cr_assert_eq(judge(stats), STOKER_LIMIT_CONVERT);
+    stk_test_check_leaks();
+}
+
+Test(stats, names_are_those_of_the_header)
+{
+    static const char *const limits[] = { "unknown", "consumer", "read",
+                                          "decode",  "convert",  "handover" };
+    static const char *const caches[] = { "auto", "none", "encoded", "decoded" };
+    for (int i = 0; i < 6; i++)
+        cr_assert_str_eq(stoker_limit_name((stoker_limit)i), limits[i]);
+    for (int i = 0; i < 4; i++)
+        cr_assert_str_eq(stoker_cache_name((stoker_cache)i), caches[i]);
+    cr_assert_str_eq(stoker_limit_name((stoker_limit)99), "unknown");
+    cr_assert_str_eq(stoker_cache_name((stoker_cache)-1), "unknown");
+    stk_test_check_leaks();
+}
