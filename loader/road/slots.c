@@ -329,5 +329,8 @@ void stk_slots_stop(struct stk_slots *slots)
 uint32_t stk_slots_ready_count(const struct stk_slots *slots, uint64_t delivered)
 {
     uint64_t published = atomic_load_explicit(&slots->published, memory_order_relaxed);
-    return published > delivered ? (uint32_t)(published - delivered) : 0;
+    if (published <= delivered)
+        return 0;
+    uint64_t ready = published - delivered; /* `delivered` may be older: then it is too large */
+    return ready < slots->slot_count ? (uint32_t)ready : slots->slot_count;
 }
