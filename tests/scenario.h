@@ -66,7 +66,8 @@ static inline bool stk_file_set_write(struct stk_file_set *set, const uint32_t s
             (void)putc(stk_set_byte(sample, at), images);
         (void)putc(stk_set_label(sample), labels);
     }
-    return (fclose(images) == 0) & (fclose(labels) == 0);
+    const bool closed = fclose(images) == 0;
+    return fclose(labels) == 0 && closed;
 }
 
 /* Write `count` images of height x width, or x channels if that is not 0, into files in a

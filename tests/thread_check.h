@@ -1,0 +1,26 @@
+/* thread_check.h - for the plain programs that ThreadSanitizer watches: what is not so ends
+ * the program with the line on which it was found.
+ */
+#ifndef STK_TEST_THREAD_CHECK_H
+#define STK_TEST_THREAD_CHECK_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "loader/base/clock.h"
+
+static inline void stk_check_failed(const char *file, int line, const char *what)
+{
+    fprintf(stderr, "%s:%d: not so: %s\n", file, line, what);
+    exit(1);
+}
+
+#define CHECK(holds) ((holds) ? (void)0 : stk_check_failed(__FILE__, __LINE__, #holds))
+
+/* Whether a program that began at start_ns may begin another round: 4 seconds in all. */
+static inline int stk_time_left(uint64_t start_ns)
+{
+    return stk_now_ns() - start_ns < UINT64_C(4000000000);
+}
+
+#endif
