@@ -8,6 +8,7 @@
 
 #include "leaks.h"
 #include "loader/base/fault.h"
+#include "loader/road/bad.h"
 #include "made_set.h"
 #include "scripted_reader.h"
 
@@ -238,6 +239,29 @@ Test(bad, substitute_keeps_the_shape_and_draws_alike)
     stk_test_check_leaks();
 }
 
+/* Over positions, epochs, attempts and seeds: every sample stands in about equally often. */
+Test(bad, substitutes_are_drawn_from_all_samples)
+{
+    enum { KINDS = 4, DRAWS = 10000, SAMPLES = 100 };
+    for (int kind = 0; kind < KINDS; kind++) {
+        uint32_t drawn[SAMPLES] = { 0 };
+        double chi = 0;
+        for (uint64_t i = 0; i < DRAWS; i++) {
+            const uint64_t id =
+                stk_bad_substitute(kind == 0 ? i : 1, kind == 1 ? i : 1, kind == 2 ? i : 1,
+                                   kind == 3 ? (uint32_t)i : 1, SAMPLES);
+            cr_assert_lt(id, SAMPLES);
+            drawn[id]++;
+        }
+        for (int i = 0; i < SAMPLES; i++)
+            chi += (drawn[i] - 100.0) * (drawn[i] - 100.0) / 100.0;
+        cr_assert_lt(chi, 161.3, "chi-square %.1f of draws that differ in %d", chi, kind);
+    }
+    cr_assert_lt(stk_bad_substitute(1, 2, 3, 4, UINT64_MAX), UINT64_MAX);
+    cr_assert_eq(stk_bad_substitute(1, 2, 3, 4, 1), 0);
+    stk_test_check_leaks();
+}
+
 Test(bad, no_substitute_anywhere_ends_the_run)
 {
     static struct outcome outcome;
@@ -392,6 +416,40 @@ Test(bad, report_tells_path_offset_sample_stage_and_errno)
     options.on_bad_sample = STOKER_BAD_SUBSTITUTE;
     play_all(set.dataset, options, &outcome);
     cr_assert_eq(outcome.run.samples, 2 * COUNT);
+    stk_file_set_remove(&set);
+    stk_test_check_leaks();
+}
+
+/* Blocks whose reads failed for a while are read again: the cache fills in the end. */
+Test(bad, storage_that_recovers_fills_the_cache)
+{
+    struct stk_file_set set;
+    cr_assert(stk_file_set_make(&set, COUNT, 8, 5, 0));
+    const struct stk_script_rule rules[] = {
+        { .what = STK_SCRIPT_ERRNO, .amount = EIO, .file = STK_SCRIPT_ANY_FILE, .times = 150 }
+    };
+    for (int32_t workers = 0; workers <= 2; workers++)
+        for (int cache = STOKER_CACHE_ENCODED; cache <= STOKER_CACHE_DECODED; cache++) {
+            static struct stk_run run;
+            stoker_loader *loader = NULL;
+            stoker_stats stats = { .struct_size = sizeof(stats) };
+            stoker_loader_options options = scripted_options();
+            options.on_bad_sample = STOKER_BAD_SKIP;
+            options.num_workers = workers;
+            options.cache = (stoker_cache)cache;
+            options.prefetch_batches = 2;
+            options.epochs = 5;
+            stk_script_install(&(struct stk_script){ .rules = rules, .rule_count = 1 });
+            cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+            memset(&run, 0, sizeof(run));
+            stk_run_on(loader, &run, UINT32_MAX);
+            cr_assert_eq(run.rc, STOKER_FINISHED);
+            cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
+            cr_assert_gt(stats.bad_samples, 0);
+            cr_assert_eq(run.samples + stats.bad_samples, 5 * COUNT);
+            cr_assert_eq(stats.cache_held_bytes, COUNT * 40);
+            stoker_loader_destroy(&loader);
+        }
     stk_file_set_remove(&set);
     stk_test_check_leaks();
 }

@@ -183,6 +183,29 @@ Test(slots, release_clears_what_a_batch_noted)
     stk_test_check_leaks();
 }
 
+/* A copy of a batch given back again, while the slot is being filled anew. */
+Test(slots, a_second_release_disturbs_nothing)
+{
+    struct stk_slots *slots = make(&small);
+    for (uint64_t batch = 0; batch < SLOTS; batch++)
+        fill(slots, batch);
+    for (uint64_t batch = 0; batch < SLOTS; batch++)
+        take_head(slots);
+    stk_slots_release(slots, 0);
+    cr_assert_not(stk_slots_head_lent(slots));
+    claim(slots, SLOTS * SPANS);
+    stk_slots_span_done(slots, SLOTS);
+    stk_slots_release(slots, 0);
+    cr_assert_eq(slots->lent, SLOTS - 1);
+    claim(slots, SLOTS * SPANS + 1);
+    stk_slots_span_done(slots, SLOTS);
+    cr_assert(stk_slots_ready(slots), "a span was forgotten");
+    take_head(slots);
+    cr_assert(stk_slots_head_lent(slots));
+    stk_slots_destroy(slots);
+    stk_test_check_leaks();
+}
+
 Test(slots, waiting_ends_in_time_and_at_once_when_stopped)
 {
     struct stk_slots *slots = make(&small);
