@@ -26,7 +26,7 @@ enum {
     READ_WINDOW_BYTES = 8 << 20,
     RING_BYTES = 6 << 20, /* slots that still lie in the last-level cache */
     RING_SLOTS_MIN = 4,
-    RING_SLOTS_MAX = 32,
+    RING_SLOTS_MAX = 64,
     READING_WORKERS_PER_CPU = 4,
     READING_WORKERS_MAX = 32
 };
@@ -77,6 +77,9 @@ static uint32_t slot_count(const stoker_loader *loader)
         return 2; /* one is lent, one is made */
     const size_t batch_bytes = road->convert.to_bytes * loader->options.batch_size;
     uint64_t slots = clamp(RING_BYTES / batch_bytes, RING_SLOTS_MIN, RING_SLOTS_MAX);
+    /* Each worker fills one while another of its own waits for the consumer. */
+    if (slots < 2 * loader->tuner.workers + 1U)
+        slots = 2 * loader->tuner.workers + 1U;
     /* Each worker's reads need slots to go to, and no worker should wait for another's. */
     uint64_t in_flight =
         road->encoded_bytes_max > 0 && road->cache.kind == STOKER_CACHE_NONE

@@ -9,11 +9,12 @@
 #include "loader/base/thread.h"
 
 enum {
-    STK_WAKE_NS = 150000, /* how much work one wake-up of the consumer should be worth */
-    SPIN_NS = 30000,      /* batches that come faster than this are waited for awake, if a core
+    SEVERAL_NS = 150000,   /* how much work one sleep of the consumer should be worth */
+    TIMER_LATE_NS = 60000, /* what a timer and a waking core add to a short sleep */
+    SPIN_NS = 30000,       /* batches that come faster than this are waited for awake, if a core
                              is spare: a sleep and its wake-up cost as much */
-    SPIN_TURNS = 64,      /* between two looks at the clock; about 2 us */
-    SPINS_SKIPPED = 16    /* waits without a spin after one that was in vain */
+    SPIN_TURNS = 64,       /* between two looks at the clock; about 2 us */
+    SPINS_SKIPPED = 16     /* waits without a spin after one that was in vain */
 };
 
 static size_t align_line(size_t bytes)
@@ -206,16 +207,14 @@ static void learn_pace(struct stk_slots *slots, uint64_t start_ns, uint64_t publ
     slots->batch_ns = slots->batch_ns == 0 ? batch_ns : (3 * slots->batch_ns + batch_ns) / 4;
 }
 
-/* How many batches the consumer should sleep through. */
-static uint64_t wake_batches(const struct stk_slots *slots)
+/* How many batches the consumer should sleep through; 1 = each is worth waking for. */
+static uint64_t several_batches(const struct stk_slots *slots)
 {
     if (slots->batch_ns == 0)
         return 1;
-    uint64_t wanted = STK_WAKE_NS / (slots->batch_ns + 1) + 1;
-    uint64_t most = (slots->slot_count - slots->lent + 1) / 2;
-    if (wanted > most)
-        wanted = most;
-    return wanted > 0 ? wanted : 1;
+    const uint64_t wanted = SEVERAL_NS / (slots->batch_ns + 1) + 1;
+    const uint64_t half = (slots->slot_count - slots->lent + 1) / 2;
+    return wanted < half ? wanted : half;
 }
 
 static void wake_workers(struct stk_slots *slots)
@@ -231,26 +230,45 @@ static int64_t lesser_wait(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* One sleep, until several batches are ready or for a bounded time. */
-static void sleep_for_batches(struct stk_slots *slots, int64_t wait_ns)
+/* One sleep, until so many batches are published in all, or for a limited time. */
+static void sleep_until(struct stk_slots *slots, uint64_t wake_at, int64_t wait_ns)
 {
-    uint64_t wanted = wake_batches(slots);
     uint32_t word = atomic_load(&slots->consumer_word);
-    uint64_t published = atomic_load(&slots->published);
-    uint64_t wake_at = slots->head + wanted;
-    if (wake_at <= published) /* later batches are ready, the head is not */
-        wake_at = published + 1;
-
     atomic_store(&slots->wake_at, wake_at); /* seq_cst: then look again */
     if (atomic_load(&slots->published) < wake_at && !stk_slots_ready(slots) &&
         !atomic_load(&slots->stopping)) {
         if (atomic_load(&slots->sleepers) > 0)
             wake_workers(slots); /* never sleep while those who could help sleep */
-        /* Several batches are a wish, not a must: look again in time for one. */
-        int64_t patience_ns = wanted > 1 ? 2 * (int64_t)STK_WAKE_NS : -1;
-        stk_futex_wait(&slots->consumer_word, word, lesser_wait(wait_ns, patience_ns));
+        stk_futex_wait(&slots->consumer_word, word, wait_ns);
     }
     atomic_store(&slots->wake_at, UINT64_MAX);
+}
+
+/* Sleep while several batches are made. With a core to spare by the clock: a timer costs the
+ * workers nothing, where waking an idle core costs the one who does it 10 us; they do it only if
+ * the ring fills up first. Without, the timer would be late, since every core is at work: then a
+ * worker wakes the consumer, which takes over the core that is awake anyway. */
+static void sleep_for_several(struct stk_slots *slots, int64_t wait_ns)
+{
+    const uint64_t wanted = several_batches(slots);
+    if (wanted <= 1)
+        return;
+    const uint64_t made_ns = wanted * slots->batch_ns;
+    if (slots->spare_core)
+        sleep_until(slots, slots->head + slots->slot_count - slots->lent,
+                    lesser_wait(wait_ns, made_ns > 2 * TIMER_LATE_NS
+                                             ? (int64_t)(made_ns - TIMER_LATE_NS)
+                                             : TIMER_LATE_NS));
+    else
+        sleep_until(slots, slots->head + wanted, lesser_wait(wait_ns, 2 * SEVERAL_NS));
+}
+
+/* Sleep until the next batch, whichever it is, is published. */
+static void sleep_for_batch(struct stk_slots *slots, int64_t wait_ns)
+{
+    uint64_t published = atomic_load(&slots->published);
+    /* Later batches may be ready while the head is not. */
+    sleep_until(slots, (published > slots->head ? published : slots->head) + 1, wait_ns);
 }
 
 static bool spin(const struct stk_slots *slots)
@@ -288,11 +306,15 @@ bool stk_slots_wait_ready(struct stk_slots *slots, int64_t wait_ns)
     const uint64_t start_ns = stk_now_ns();
     const uint64_t deadline_ns = wait_ns < 0 ? UINT64_MAX : start_ns + (uint64_t)wait_ns;
     bool ready = spin_long(slots, start_ns);
+    if (!ready) {
+        sleep_for_several(slots, wait_ns);
+        ready = stk_slots_ready(slots);
+    }
     while (!ready && !atomic_load(&slots->stopping)) {
         const uint64_t now_ns = stk_now_ns();
         if (now_ns >= deadline_ns)
             return false;
-        sleep_for_batches(slots, wait_ns < 0 ? -1 : (int64_t)(deadline_ns - now_ns));
+        sleep_for_batch(slots, wait_ns < 0 ? -1 : (int64_t)(deadline_ns - now_ns));
         ready = stk_slots_ready(slots);
     }
     learn_pace(slots, start_ns, published);
