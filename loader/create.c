@@ -154,7 +154,12 @@ static int make_cache(stoker_loader *loader, bool in_memory)
         .stride_bytes = kind == STOKER_CACHE_ENCODED ? encoded : row_bytes,
         .block_rows = block_rows,
     };
-    return stk_cache_init(&loader->road.cache, &cache);
+    int rc = stk_cache_init(&loader->road.cache, &cache);
+    if (rc == STOKER_ENOMEM && loader->options.cache == STOKER_CACHE_AUTO)
+        rc = 0; /* it was only a wish; what init leaves is a cache that holds nothing */
+    if (rc == 0 && loader->road.cache.kind == STOKER_CACHE_AUTO)
+        loader->road.cache.kind = STOKER_CACHE_NONE;
+    return rc;
 }
 
 static int make_reader(stoker_loader *loader, stoker_error *error)
@@ -306,12 +311,15 @@ static int make_road(stoker_loader *loader, stoker_error *error)
 int stoker_loader_create(stoker_loader **out, const stoker_dataset *dataset,
                          const stoker_loader_options *given)
 {
-    if (out == NULL || dataset == NULL)
+    if (out == NULL)
         return STOKER_EINVAL;
+    const struct stk_place nowhere = STK_NOWHERE;
     stoker_error error = { .code = 0 };
     stoker_loader_options options;
     stoker_loader *loader = NULL;
-    int rc = stk_options_resolve(&options, given, dataset, &error);
+    int rc = dataset == NULL ? stk_error_set(&error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                                             "loader create: no data set")
+                             : stk_options_resolve(&options, given, dataset, &error);
     if (rc == 0) {
         loader = stk_calloc(1, sizeof(*loader));
         rc = loader == NULL ? STOKER_ENOMEM : 0;
@@ -326,10 +334,8 @@ int stoker_loader_create(stoker_loader **out, const stoker_dataset *dataset,
         *out = loader;
         return STOKER_OK;
     }
-    if (error.code != rc) { /* nobody told more than the code */
-        const struct stk_place nowhere = STK_NOWHERE;
+    if (error.code != rc) /* nobody told more than the code */
         (void)stk_error_set(&error, rc, STOKER_STAGE_OPTIONS, &nowhere, "loader create");
-    }
     if (given != NULL && given->struct_size == sizeof(*given) && given->error != NULL)
         *given->error = error;
     stoker_loader_destroy(&loader);

@@ -38,7 +38,8 @@ static int file_failures(stoker_loader *loader, struct stk_slot *slot, uint32_t 
             .os_errno = failure->os_errno,
         };
         stoker_error report;
-        (void)stk_error_set(&report, failure->code, (stoker_stage)failure->stage, &place, NULL);
+        (void)stk_error_set(&report, failure->code, (stoker_stage)failure->stage, &place,
+                            failure->detail[0] != '\0' ? "%s" : NULL, failure->detail);
         stk_ledger_add(&loader->ledger.bad_samples, 1);
         if (stk_bad_file(&loader->bad, &report) == STOKER_EBADSAMPLES) {
             (void)stk_error_set(&report, STOKER_EBADSAMPLES, (stoker_stage)failure->stage, &place,
@@ -103,8 +104,10 @@ static int deliver(stoker_loader *loader, stoker_batch *batch)
     struct stk_slot *slot = stk_slots_of(slots, slots->head);
     const struct stk_batch_place place = stk_schedule_place(&loader->road.schedule, slots->head);
     uint32_t rows = place.rows;
-    if (slot->failure_row != UINT32_MAX)
+    if (slot->failure_row != UINT32_MAX) {
+        stk_ledger_add(&loader->ledger.bad_samples, 1);
         return fail(loader, &slot->failure);
+    }
     if (atomic_load_explicit(&slot->bad_rows, memory_order_relaxed) > 0) {
         int rc = file_failures(loader, slot, rows);
         if (rc < 0)

@@ -13,7 +13,7 @@
 #include <stoker/error.h>
 #include <stoker/loader.h>
 
-enum { STK_BAD_REPORTS_MAX = 1024, STK_SUBSTITUTES_MAX = 32 };
+enum { STK_BAD_REPORTS_MAX = 1024, STK_SUBSTITUTES_MAX = 32, STK_DETAIL_BYTES = 64 };
 
 /* The note about one row: small, since every row of every slot has room for one. */
 struct stk_failure {
@@ -23,7 +23,7 @@ struct stk_failure {
     int32_t os_errno;
     uint32_t file; /* UINT32_MAX = none */
     uint32_t stage;
-    char detail[64]; /* what the codec or data set said; "" = nothing */
+    char detail[STK_DETAIL_BYTES]; /* what the codec or data set said; "" = nothing */
 };
 
 struct stk_bad {

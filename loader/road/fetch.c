@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -97,14 +98,17 @@ static void read_failed(struct stk_worker *worker, struct stk_fetch *fetch, int 
     place.offset = fetch->offset + fetch->done_bytes;
     place.os_errno = os_errno;
     stoker_error error;
-    (void)stk_error_set(&error, code, STOKER_STAGE_READ, &place,
-                        code == STOKER_ETRUNCATED ? "%u of %u bytes read" : NULL, fetch->done_bytes,
-                        fetch->total_bytes);
+    char what[STK_DETAIL_BYTES] = "";
+    if (code == STOKER_ETRUNCATED)
+        (void)snprintf(what, sizeof(what), "%u of %u bytes read", fetch->done_bytes,
+                       fetch->total_bytes);
+    (void)stk_error_set(&error, code, STOKER_STAGE_READ, &place, what[0] != '\0' ? "%s" : NULL,
+                        what);
     put_back(worker, fetch);
     if (worker->ring == NULL) /* nothing can be read any more: no policy helps */
         stk_row_lose(span, row, &error);
     else
-        stk_row_fail(worker, span, row, &error);
+        stk_row_fail(worker, span, row, &error, what);
 }
 
 void stk_fetch_queue(struct stk_worker *worker, struct stk_span *span, uint32_t row)
@@ -134,8 +138,9 @@ static void change_to_pread(struct stk_worker *worker)
 {
     stk_worker_close_ring(worker, RESTART_WAIT_NS);
     if (!worker->stuck) {
+        if (worker->reader != &stoker_reader_pread)
+            atomic_fetch_add(&worker->road->pread_workers, 1U);
         worker->reader = &stoker_reader_pread;
-        atomic_fetch_add(&worker->road->pread_workers, 1U);
         if (stk_worker_open_ring(worker, NULL) < 0)
             worker->ring = NULL;
     }

@@ -184,7 +184,7 @@ static void decode_failed(struct stk_worker *worker, struct stk_span *span, uint
     stoker_error error;
     (void)stk_error_set(&error, code, STOKER_STAGE_DECODE, &place, said->message[0] ? "%s" : NULL,
                         said->message);
-    stk_row_fail(worker, span, row, &error);
+    stk_row_fail(worker, span, row, &error, said->message);
 }
 
 static void decode_row(struct stk_worker *worker, struct stk_span *span, uint32_t row,
@@ -228,10 +228,11 @@ void stk_row_finish(struct stk_worker *worker, struct stk_span *span, uint32_t r
     if (size != worker->road->dataset->row_bytes) {
         struct stk_place place = stk_row_place(worker, span, row);
         stoker_error error;
-        (void)stk_error_set(&error, STOKER_EFORMAT, STOKER_STAGE_DECODE, &place,
-                            "%zu bytes where a row has %zu", size,
-                            worker->road->dataset->row_bytes);
-        stk_row_fail(worker, span, row, &error);
+        char what[STK_DETAIL_BYTES];
+        (void)snprintf(what, sizeof(what), "%zu bytes where a row has %zu", size,
+                       worker->road->dataset->row_bytes);
+        (void)stk_error_set(&error, STOKER_EFORMAT, STOKER_STAGE_DECODE, &place, "%s", what);
+        stk_row_fail(worker, span, row, &error, what);
         return;
     }
     if (bytes != row_images(worker, span, row)) /* else the read went straight there */
@@ -265,9 +266,10 @@ void stk_row_start(struct stk_worker *worker, struct stk_span *span, uint32_t ro
     }
     if (worker->fetch_count == 0) { /* the data set said that it has no files */
         struct stk_place place = stk_row_place(worker, span, row);
+        static const char what[] = "no such file";
         stoker_error error;
-        (void)stk_error_set(&error, STOKER_ELIMIT, STOKER_STAGE_LOCATE, &place, "no such file");
-        stk_row_fail(worker, span, row, &error);
+        (void)stk_error_set(&error, STOKER_ELIMIT, STOKER_STAGE_LOCATE, &place, "%s", what);
+        stk_row_fail(worker, span, row, &error, what);
         return;
     }
     stk_fetch_queue(worker, span, row);
@@ -276,7 +278,7 @@ void stk_row_start(struct stk_worker *worker, struct stk_span *span, uint32_t ro
 /* ---- a row that cannot be had ---- */
 
 static void note_failure(struct stk_span *span, uint32_t row, enum stk_row_state state,
-                         const stoker_error *error)
+                         const stoker_error *error, const char *what)
 {
     struct stk_slot *slot = span->slot;
     const uint32_t at = span->first_row + row;
@@ -291,6 +293,7 @@ static void note_failure(struct stk_span *span, uint32_t row, enum stk_row_state
             .file = error->path[0] != '\0' ? sample->extent.file : UINT32_MAX,
             .stage = (uint32_t)error->stage,
         };
+        (void)snprintf(failure->detail, sizeof(failure->detail), "%s", what == NULL ? "" : what);
         atomic_fetch_add_explicit(&slot->bad_rows, 1U, memory_order_relaxed);
     }
     slot->row_bad[at] = (uint8_t)state;
@@ -313,15 +316,15 @@ static bool start_substitute(struct stk_worker *worker, struct stk_span *span, u
 }
 
 void stk_row_fail(struct stk_worker *worker, struct stk_span *span, uint32_t row,
-                  const stoker_error *error)
+                  const stoker_error *error, const char *what)
 {
     const stoker_on_bad policy = worker->road->on_bad;
     if (policy == STOKER_BAD_SUBSTITUTE) {
-        note_failure(span, row, STK_ROW_SUBSTITUTED, error);
+        note_failure(span, row, STK_ROW_SUBSTITUTED, error, what);
         if (start_substitute(worker, span, row))
             return;
     } else if (policy == STOKER_BAD_SKIP) {
-        note_failure(span, row, STK_ROW_SKIPPED, error);
+        note_failure(span, row, STK_ROW_SKIPPED, error, what);
         complete(span);
         return;
     }

@@ -25,9 +25,10 @@ void stk_row_start(struct stk_worker *worker, struct stk_span *span, uint32_t ro
 void stk_row_finish(struct stk_worker *worker, struct stk_span *span, uint32_t row,
                     const uint8_t *bytes, size_t size);
 
-/* A row cannot be had: fail, skip, or begin its substitute. */
+/* A row cannot be had: fail, skip, or begin its substitute. `what` is the part of the error's
+ * message that a report is to keep; NULL = none. */
 void stk_row_fail(struct stk_worker *worker, struct stk_span *span, uint32_t row,
-                  const stoker_error *error);
+                  const stoker_error *error, const char *what);
 
 /* A row fails whatever the policy: the run ends with this error. */
 void stk_row_lose(struct stk_span *span, uint32_t row, const stoker_error *error);

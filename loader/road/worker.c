@@ -119,7 +119,7 @@ int stk_worker_open_ring(struct stk_worker *worker, stoker_error *error)
     if (rc < 0 && !road->reader_forced && worker->reader != &stoker_reader_pread) {
         /* A ring can fail on one thread although others have theirs. */
         worker->reader = &stoker_reader_pread;
-        atomic_fetch_add(&worker->road->pread_workers, 1U);
+        atomic_fetch_add(&worker->road->pread_workers, 1U); /* once: pread has no other to go to */
         rc = worker->reader->open(&worker->ring, &setup, error);
     }
     return rc;

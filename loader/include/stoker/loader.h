@@ -136,7 +136,8 @@ STOKER_API int stoker_loader_create(stoker_loader **out, const stoker_dataset *d
 /* Borrow the next batch. Waits at most options.timeout_ms.
  * Returns STOKER_OK; STOKER_EPOCH_END once after each epoch's last batch;
  * STOKER_FINISHED after options.epochs epochs, again and again; STOKER_ETIMEDOUT
- * (try again, nothing is lost); STOKER_EBUSY (all slots are lent); STOKER_EFORKED; or the first
+ * (try again, nothing is lost); STOKER_EBUSY (the slot of the batch that comes next is lent: release
+ * it); STOKER_EFORKED; or the first
  * error of a stage, from then on the same one. *batch is written only on STOKER_OK.
  * Several batches may be held at once, fewer than prefetch_batches. */
 STOKER_API int stoker_loader_next(stoker_loader *loader, stoker_batch *batch);
