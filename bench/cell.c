@@ -281,10 +281,10 @@ static void conclude(struct bench_run *run)
     if (run->has_fitting && run->fitting_rates.count > 0) {
         snprintf(out->ceiling, sizeof(out->ceiling), "%s", bench_ceiling_name(run->fitting));
         out->ceiling_samples_per_s = bench_series_median(&run->fitting_rates);
-        out->ceiling_share = out->samples_per_s / out->ceiling_samples_per_s;
+        out->ceiling_share = bench_series_median(&run->shares);
     }
-    if (run->best_rates.count > 0)
-        out->best_ceiling_share = out->samples_per_s / bench_series_median(&run->best_rates);
+    if (run->best_shares.count > 0)
+        out->best_ceiling_share = bench_series_median(&run->best_shares);
     out->headspace_share = out->samples_per_s / out->headspace_samples_per_s;
 }
 

@@ -101,34 +101,39 @@ int bench_run_evict(struct bench_run *run)
     return rc;
 }
 
-static int measure_one(struct bench_run *run, enum bench_ceiling_kind kind,
-                       struct bench_series *series)
+static int measure_one(struct bench_run *run, enum bench_ceiling_kind kind, double *rate)
 {
     struct bench_work work = work_of(run);
-    double rate = NAN;
+    *rate = NAN;
     int rc = work.one_pass ? bench_run_evict(run) : STOKER_OK;
-    if (rc == STOKER_OK)
-        rc = measure_ceiling(run, kind, &work, &rate);
-    if (series != NULL)
-        bench_series_push(series, rate);
-    return rc;
+    return rc == STOKER_OK ? measure_ceiling(run, kind, &work, rate) : rc;
+}
+
+/* What the loader reached in this repeat, against a ceiling measured right after it: on a machine
+ * whose speed drifts the two are only comparable in pairs. */
+static double share_of(const struct bench_run *run, double ceiling)
+{
+    assert(run->rates.count > 0);
+    return run->rates.values[run->rates.count - 1] / ceiling;
 }
 
 int bench_run_ceilings(struct bench_run *run)
 {
     if (!run->bench->arguments->ceilings || !run->has_fitting)
         return STOKER_OK;
-    int rc = measure_one(run, run->fitting, &run->fitting_rates);
+    double rate = NAN;
+    int rc = measure_one(run, run->fitting, &rate);
+    bench_series_push(&run->fitting_rates, rate);
+    bench_series_push(&run->shares, share_of(run, rate));
     if (rc != STOKER_OK)
         return rc;
     if (run->fitting == BENCH_CEILING_URING)
-        return measure_one(run, BENCH_CEILING_PREAD, NULL);
+        return measure_one(run, BENCH_CEILING_PREAD, &rate);
     if (run->fitting != BENCH_CEILING_GATHER_SAME)
         return STOKER_OK;
-    double rate = NAN;
     rc = measure_best_ring(run, &rate);
-    bench_series_push(&run->best_rates, rate);
+    bench_series_push(&run->best_shares, share_of(run, rate));
     if (rc == STOKER_OK && run->bench->material.has_codec)
-        rc = measure_one(run, BENCH_CEILING_DECODE, NULL);
+        rc = measure_one(run, BENCH_CEILING_DECODE, &rate);
     return rc;
 }

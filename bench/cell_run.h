@@ -28,7 +28,8 @@ struct bench_run {
     bool cut; /* epochs are too long to be timed whole */
     enum bench_ceiling_kind fitting;
     bool has_fitting;
-    struct bench_series rates, byte_rates, cpus, stalls, gaps, fitting_rates, best_rates, resident;
+    struct bench_series rates, byte_rates, cpus, stalls, gaps, fitting_rates, shares, best_shares,
+        resident;
 };
 
 /* Add a value; NaN and infinity are left out. */

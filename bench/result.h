@@ -64,7 +64,7 @@ struct bench_cell {
     char verdict[192];
     char ceiling[32]; /* the ceiling that fits this cell; "" = none was measured */
     double ceiling_samples_per_s;
-    double ceiling_share;      /* samples_per_s / ceiling_samples_per_s */
+    double ceiling_share; /* median of the repeats' samples_per_s / ceiling measured right after */
     double best_ceiling_share; /* against "gather best ring" */
     double headspace_samples_per_s;
     double headspace_share;

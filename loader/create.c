@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <stoker/stoker.h>
 
@@ -24,7 +26,8 @@ enum {
     BLOCK_BYTES = 65536,        /* rows that one read brings into the cache */
     READ_DEPTH = 128,           /* where hot and cold small reads stop gaining */
     READ_WINDOW_BYTES = 8 << 20,
-    RING_BYTES = 6 << 20, /* slots that still lie in the last-level cache */
+    RING_BYTES = 6 << 20,          /* slots that still lie in the last-level cache, */
+    RING_BYTES_CROWDED = 13 << 20, /* and where every core works: fewer, longer sleeps */
     RING_SLOTS_MIN = 4,
     RING_SLOTS_MAX = 64,
     READING_WORKERS_PER_CPU = 4,
@@ -68,6 +71,18 @@ static void choose_workers(stoker_loader *loader)
     stk_tuner_init(&loader->tuner, first, loader->worker_count);
 }
 
+/* How much memory the slots should take. What must be page-locked must stay within the limit that
+ * holds for users without privileges. */
+static uint64_t ring_bytes(const stoker_loader *loader)
+{
+    const uint64_t wanted = loader->cpus > loader->tuner.workers ? RING_BYTES : RING_BYTES_CROWDED;
+    struct rlimit limit;
+    if (loader->options.pin_memory != STOKER_ON || geteuid() == 0 ||
+        getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur / 2 >= wanted)
+        return wanted;
+    return limit.rlim_cur / 2; /* half: regions are rounded up, and rings lock memory, too */
+}
+
 static uint32_t slot_count(const stoker_loader *loader)
 {
     const struct stk_road *road = &loader->road;
@@ -76,7 +91,7 @@ static uint32_t slot_count(const stoker_loader *loader)
     if (!loader->threads)
         return 2; /* one is lent, one is made */
     const size_t batch_bytes = road->convert.to_bytes * loader->options.batch_size;
-    uint64_t slots = clamp(RING_BYTES / batch_bytes, RING_SLOTS_MIN, RING_SLOTS_MAX);
+    uint64_t slots = clamp(ring_bytes(loader) / batch_bytes, RING_SLOTS_MIN, RING_SLOTS_MAX);
     /* Each worker fills one while another of its own waits for the consumer. */
     if (slots < 2 * loader->tuner.workers + 1U)
         slots = 2 * loader->tuner.workers + 1U;
@@ -302,6 +317,7 @@ static int make_road(stoker_loader *loader, stoker_error *error)
         return rc;
     choose_workers(loader);
     rc = make_slots(loader, error);
+    loader->road.slots.workers = loader->tuner.workers;
     loader->road.slots.spare_core = loader->cpus > loader->tuner.workers;
     loader->road.looks_ahead =
         !loader->threads || loader->road.slots.slot_count > 2 * loader->worker_count + 1;

@@ -116,7 +116,7 @@ static int deliver(stoker_loader *loader, stoker_batch *batch)
     }
     describe(loader, slot, &place, rows, batch);
     loader->state_epoch = place.epoch;
-    loader->state_position = stk_schedule_position_after(&loader->road.schedule, slots->head);
+    loader->state_position = stk_schedule_position_after(&loader->road.schedule, &place);
     loader->end_pending = place.last;
     slots->head++;
     slots->lent++;
@@ -154,6 +154,7 @@ static void tune(stoker_loader *loader)
                                         stk_ledger_read(&loader->ledger.stall_ns));
     if (now == before)
         return;
+    loader->road.slots.workers = now;
     loader->road.slots.spare_core = loader->cpus > now;
     atomic_store(&loader->road.active_workers, now);
     stk_futex_wake(&loader->road.active_workers, UINT32_MAX);

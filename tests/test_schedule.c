@@ -50,7 +50,7 @@ static void check_batch(struct model *model, const struct stk_schedule *schedule
     cr_assert_eq(place.index, index);
     cr_assert_eq(place.last, index + 1 == model_batches(options, epoch));
     const uint64_t after = begin + global < options->count ? begin + global : options->count;
-    cr_assert_eq(stk_schedule_position_after(schedule, batch), after);
+    cr_assert_eq(stk_schedule_position_after(schedule, &place), after);
 }
 
 static void check_rank(struct model *model)
@@ -137,7 +137,7 @@ static uint64_t deal_on(const struct stk_schedule_options *given, uint64_t batch
             const struct stk_batch_place place = stk_schedule_place(&schedule, b);
             for (uint32_t row = 0; row < place.rows; row++)
                 dealt[place.position + (uint64_t)row * options.world_size]++;
-            after = stk_schedule_position_after(&schedule, b);
+            after = stk_schedule_position_after(&schedule, &place);
         }
     }
     return after;

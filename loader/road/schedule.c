@@ -68,10 +68,10 @@ struct stk_batch_place stk_schedule_place(const struct stk_schedule *schedule, u
     return place;
 }
 
-uint64_t stk_schedule_position_after(const struct stk_schedule *schedule, uint64_t batch)
+uint64_t stk_schedule_position_after(const struct stk_schedule *schedule,
+                                     const struct stk_batch_place *place)
 {
-    struct stk_batch_place place = stk_schedule_place(schedule, batch);
     uint64_t global_batch = (uint64_t)schedule->batch_size * schedule->world_size;
-    uint64_t after = place.position - schedule->rank + global_batch;
+    uint64_t after = place->position - schedule->rank + global_batch;
     return after < schedule->count ? after : schedule->count;
 }

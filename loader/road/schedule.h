@@ -56,7 +56,8 @@ void stk_schedule_init(struct stk_schedule *schedule, const struct stk_schedule_
 
 struct stk_batch_place stk_schedule_place(const struct stk_schedule *schedule, uint64_t batch);
 
-/* The position reached once `batch` has been delivered: what a resume starts from. */
-uint64_t stk_schedule_position_after(const struct stk_schedule *schedule, uint64_t batch);
+/* The position reached once the batch at `place` has been delivered: what a resume starts from. */
+uint64_t stk_schedule_position_after(const struct stk_schedule *schedule,
+                                     const struct stk_batch_place *place);
 
 #endif

@@ -9,7 +9,8 @@
 #include "loader/base/thread.h"
 
 enum {
-    SEVERAL_NS = 150000,   /* how much work one sleep of the consumer should be worth */
+    SEVERAL_NS = 200000,   /* how much work one sleep of the consumer should be worth */
+    WAKING_NS = 30000,     /* until a consumer that was woken has given slots back */
     TIMER_LATE_NS = 60000, /* what a timer and a waking core add to a short sleep */
     SPIN_NS = 30000,       /* batches that come faster than this are waited for awake, if a core
                              is spare: a sleep and its wake-up cost as much */
@@ -207,14 +208,18 @@ static void learn_pace(struct stk_slots *slots, uint64_t start_ns, uint64_t publ
     slots->batch_ns = slots->batch_ns == 0 ? batch_ns : (3 * slots->batch_ns + batch_ns) / 4;
 }
 
-/* How many batches the consumer should sleep through; 1 = each is worth waking for. */
+/* How many batches the consumer should sleep through; 1 = each is worth waking for. What is left
+ * of the ring must keep the workers busy until the consumer is awake: one slot in the hands of
+ * each, and what they fill meanwhile. */
 static uint64_t several_batches(const struct stk_slots *slots)
 {
     if (slots->batch_ns == 0)
         return 1;
     const uint64_t wanted = SEVERAL_NS / (slots->batch_ns + 1) + 1;
-    const uint64_t half = (slots->slot_count - slots->lent + 1) / 2;
-    return wanted < half ? wanted : half;
+    const uint64_t room = slots->slot_count - slots->lent;
+    const uint64_t slack = slots->workers + WAKING_NS / (slots->batch_ns + 1) + 1;
+    const uint64_t most = slack + room / 3 < room ? room - slack : (room + 2) / 3;
+    return wanted < most ? wanted : most;
 }
 
 static void wake_workers(struct stk_slots *slots)
@@ -321,24 +326,33 @@ bool stk_slots_wait_ready(struct stk_slots *slots, int64_t wait_ns)
     return ready;
 }
 
+/* Wake the workers that sleep for a credit, once half a ring of credits has come together. */
+static void wake_for_credits(struct stk_slots *slots)
+{
+    if (++slots->credits < slots->slot_count / 2)
+        return;
+    atomic_thread_fence(memory_order_seq_cst); /* free_turn before sleepers; wait_credit: reverse */
+    if (atomic_load_explicit(&slots->sleepers, memory_order_relaxed) == 0)
+        return;
+    slots->credits = 0;
+    wake_workers(slots);
+}
+
 void stk_slots_release(struct stk_slots *slots, uint64_t batch)
 {
     struct stk_slot *slot = stk_slots_of(slots, batch);
     if (atomic_load_explicit(&slot->free_turn, memory_order_relaxed) != batch)
         return; /* given back already, through a copy of the batch */
-    atomic_store_explicit(&slot->spans_left, slots->batch_spans, memory_order_relaxed);
-    if (atomic_load_explicit(&slot->bad_rows, memory_order_relaxed) > 0)
+    if (slots->batch_spans > 1)
+        atomic_store_explicit(&slot->spans_left, slots->batch_spans, memory_order_relaxed);
+    if (atomic_load_explicit(&slot->bad_rows, memory_order_relaxed) > 0) {
         memset(slot->row_bad, STK_ROW_GOOD, slots->batch_size);
-    atomic_store_explicit(&slot->bad_rows, 0U, memory_order_relaxed);
+        atomic_store_explicit(&slot->bad_rows, 0U, memory_order_relaxed);
+    }
     slot->failure_row = UINT32_MAX;
-    atomic_store(&slot->free_turn, batch + slots->slot_count);
-    uint64_t released = atomic_fetch_add(&slots->released, 1U) + 1;
     slots->lent--;
-    if (atomic_load(&slots->sleepers) == 0)
-        return;
-    uint64_t full = atomic_load_explicit(&slots->published, memory_order_relaxed) - released;
-    if (full <= slots->slot_count / 2)
-        wake_workers(slots);
+    atomic_store_explicit(&slot->free_turn, batch + slots->slot_count, memory_order_release);
+    wake_for_credits(slots);
 }
 
 void stk_slots_stop(struct stk_slots *slots)

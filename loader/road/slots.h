@@ -88,7 +88,6 @@ struct stk_slots {
     /* Written by the consumer. */
     _Alignas(STK_CACHE_LINE) _Atomic uint64_t wake_at; /* wake once published reaches this */
     _Atomic uint32_t consumer_word;                    /* futex */
-    _Atomic uint64_t released;
 
     _Alignas(STK_CACHE_LINE) _Atomic uint32_t sleepers; /* workers asleep for a credit */
     _Atomic uint32_t worker_word;                       /* futex */
@@ -99,6 +98,8 @@ struct stk_slots {
                                                  wait awake for a moment */
     uint64_t head;                            /* next batch to deliver */
     uint32_t lent;
+    uint32_t workers;       /* that fill slots now */
+    uint32_t credits;       /* slots given back since the workers were last woken */
     uint32_t spins_to_skip; /* waits in which it sleeps at once */
     uint64_t batch_ns;      /* time between batches, smoothed; 0 = unknown */
     struct stk_slot *slots;
