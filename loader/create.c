@@ -26,8 +26,8 @@ enum {
     BLOCK_BYTES = 65536,        /* rows that one read brings into the cache */
     READ_DEPTH = 128,           /* where hot and cold small reads stop gaining */
     READ_WINDOW_BYTES = 8 << 20,
-    RING_BYTES = 6 << 20,          /* slots that still lie in the last-level cache, */
-    RING_BYTES_CROWDED = 13 << 20, /* and where every core works: fewer, longer sleeps */
+    RING_BYTES = 6 << 20,         /* slots that still lie in the last-level cache, */
+    RING_BYTES_CROWDED = 3 << 20, /* and where the consumer works, too, and nobody sleeps */
     RING_SLOTS_MIN = 4,
     RING_SLOTS_MAX = 64,
     READING_WORKERS_PER_CPU = 4,
@@ -281,6 +281,12 @@ static int make_workers(stoker_loader *loader, stoker_error *error)
     }
     if (!loader->threads)
         return stk_worker_open_ring(&loader->workers[0], error);
+    if (loader->road.encoded_bytes_max == 0 && loader->worker_count > 1) {
+        int rc = stk_worker_init(&loader->hand, &loader->road, loader->worker_count);
+        if (rc < 0)
+            return rc;
+        loader->has_hand = true;
+    }
     for (uint32_t i = 0; i < loader->worker_count; i++) {
         int rc = stk_worker_start(&loader->workers[i]);
         if (rc < 0)
@@ -393,6 +399,8 @@ void stoker_loader_destroy(stoker_loader **out)
         return; /* a device still writes to our memory: leak it, never free it */
     for (uint32_t i = 0; i < loader->workers_made; i++)
         stk_worker_destroy(&loader->workers[i]);
+    if (loader->has_hand)
+        stk_worker_destroy(&loader->hand);
     stk_free(loader->workers);
     stk_slots_destroy(&loader->road.slots);
     stk_cache_destroy(&loader->road.cache);

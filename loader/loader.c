@@ -12,7 +12,10 @@
 #include "loader/loader.h"
 #include "loader/state.h"
 
-enum { TUNE_EVERY = 16 }; /* batches between two looks at the clock */
+enum {
+    TUNE_EVERY = 16,         /* batches between two looks at the clock */
+    HAND_WINDOW_NS = 5000000 /* over which the consumer's waiting is judged */
+};
 
 /* ---- next and release ---- */
 
@@ -126,6 +129,27 @@ static int deliver(stoker_loader *loader, stoker_batch *batch)
     return STOKER_OK;
 }
 
+/* Wait for the head batch, working instead of sleeping where that is called for. What the hand
+ * claimed in an earlier call may be the head itself: it is done in any case. */
+static bool wait_with_hand(stoker_loader *loader, uint64_t start_ns, int64_t wait_ns)
+{
+    struct stk_slots *slots = &loader->road.slots;
+    const bool lends = atomic_load_explicit(&loader->lends_hand, memory_order_relaxed);
+    const uint64_t deadline_ns = wait_ns < 0 ? UINT64_MAX : start_ns + (uint64_t)wait_ns;
+    while (lends || stk_worker_holds_span(&loader->hand)) {
+        if (!stk_worker_help(&loader->hand, lends))
+            break;
+        if (stk_slots_ready(slots))
+            return true;
+        if (loader->hand.mark_ns >= deadline_ns && !stk_worker_holds_span(&loader->hand))
+            return false;
+    }
+    const uint64_t now_ns = wait_ns < 0 ? 0 : stk_now_ns();
+    return stk_slots_wait_ready(slots, wait_ns < 0            ? -1
+                                       : deadline_ns > now_ns ? (int64_t)(deadline_ns - now_ns)
+                                                              : 0);
+}
+
 static bool wait_for_batch(stoker_loader *loader)
 {
     struct stk_slots *slots = &loader->road.slots;
@@ -134,30 +158,61 @@ static bool wait_for_batch(stoker_loader *loader)
     const int64_t wait_ns =
         loader->options.timeout_ms < 0 ? -1 : (int64_t)loader->options.timeout_ms * 1000000;
     const uint64_t before_ns = stk_now_ns();
-    const bool ready =
-        loader->threads
-            ? stk_slots_wait_ready(slots, wait_ns)
-            : stk_worker_make_batch(&loader->workers[0], slots->head,
-                                    wait_ns < 0 ? UINT64_MAX : before_ns + (uint64_t)wait_ns);
+    bool ready;
+    if (!loader->threads)
+        ready = stk_worker_make_batch(&loader->workers[0], slots->head,
+                                      wait_ns < 0 ? UINT64_MAX : before_ns + (uint64_t)wait_ns);
+    else if (loader->has_hand)
+        ready = wait_with_hand(loader, before_ns, wait_ns);
+    else
+        ready = stk_slots_wait_ready(slots, wait_ns);
     stk_ledger_add(&loader->ledger.stall_ns, stk_now_ns() - before_ns);
     stk_ledger_add(&loader->ledger.stalls, 1);
     return ready;
 }
 
+/* Run so many workers from now on, the consumer's hand among them if it is lent. */
+static void run_workers(stoker_loader *loader, uint32_t workers, bool lends_hand)
+{
+    loader->road.slots.workers = workers;
+    loader->road.slots.spare_core = loader->cpus > workers;
+    atomic_store(&loader->lends_hand, lends_hand);
+    atomic_store(&loader->road.active_workers, workers - (lends_hand ? 1 : 0));
+    stk_futex_wake(&loader->road.active_workers, UINT32_MAX);
+}
+
+/* Whether the consumer should do a worker's share: where every core works and it waits for more
+ * than half of the time. It stops once it waits for less than a quarter. */
+static bool judge_hand(stoker_loader *loader, uint64_t now_ns, uint64_t stall_ns)
+{
+    const bool lends = atomic_load_explicit(&loader->lends_hand, memory_order_relaxed);
+    const uint64_t span_ns = now_ns - loader->hand_window_ns;
+    if (span_ns < HAND_WINDOW_NS)
+        return lends;
+    const uint64_t waited_ns = stall_ns - loader->hand_stall_ns;
+    const bool first = loader->hand_window_ns == 0;
+    loader->hand_window_ns = now_ns;
+    loader->hand_stall_ns = stall_ns;
+    if (first || !loader->has_hand || loader->tuner.workers < 2 ||
+        loader->cpus > loader->tuner.workers)
+        return false;
+    return waited_ns > span_ns / (lends ? 4 : 2);
+}
+
 static void tune(stoker_loader *loader)
 {
     const uint64_t batches = stk_ledger_read(&loader->ledger.batches);
-    if (!loader->tuned || batches % TUNE_EVERY != 0)
+    if (!loader->threads || batches % TUNE_EVERY != 0)
         return;
+    const uint64_t now_ns = stk_now_ns();
+    const uint64_t stall_ns = stk_ledger_read(&loader->ledger.stall_ns);
     const uint32_t before = loader->tuner.workers;
-    const uint32_t now = stk_tuner_step(&loader->tuner, stk_now_ns(), batches,
-                                        stk_ledger_read(&loader->ledger.stall_ns));
-    if (now == before)
-        return;
-    loader->road.slots.workers = now;
-    loader->road.slots.spare_core = loader->cpus > now;
-    atomic_store(&loader->road.active_workers, now);
-    stk_futex_wake(&loader->road.active_workers, UINT32_MAX);
+    const bool lent = atomic_load_explicit(&loader->lends_hand, memory_order_relaxed);
+    const uint32_t workers =
+        loader->tuned ? stk_tuner_step(&loader->tuner, now_ns, batches, stall_ns) : before;
+    const bool lends = judge_hand(loader, now_ns, stall_ns);
+    if (workers != before || lends != lent)
+        run_workers(loader, workers, lends);
 }
 
 static void note_first_batch(stoker_loader *loader)

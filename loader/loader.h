@@ -35,6 +35,14 @@ struct stoker_loader {
     uint32_t worker_count;
     uint32_t workers_made;
     bool threads; /* false: num_workers = 0 */
+
+    /* Where every core works, a consumer that mostly waits does the last worker's share itself:
+     * nobody has to be put to sleep and woken for a batch. */
+    struct stk_worker hand; /* has no thread: the consumer's own */
+    bool has_hand;
+    _Atomic bool lends_hand; /* written by the consumer */
+    uint64_t hand_window_ns; /* start of the window that decides */
+    uint64_t hand_stall_ns;  /* stall_ns then */
     bool tuned;
     struct stk_tuner tuner;
     uint32_t cpus;

@@ -15,6 +15,7 @@ static void sum_memory(const stoker_loader *loader, stoker_stats *stats)
     stats->cache_held_bytes = atomic_load_explicit(&road->cache.held_bytes, memory_order_relaxed);
     for (uint32_t i = 0; i < loader->worker_count; i++)
         stats->scratch_bytes += loader->workers[i].scratch.bytes;
+    stats->scratch_bytes += loader->hand.scratch.bytes;
     stats->locked_bytes = road->slots.memory.locked ? road->slots.memory.bytes : 0;
     stats->cache = road->cache.kind;
     stats->pinned = road->slots.memory.locked;
@@ -37,6 +38,14 @@ static void sum_reader(const stoker_loader *loader, stoker_stats *stats)
         memcpy(stats->reader_reason, loader->reader_reason, sizeof(stats->reader_reason));
 }
 
+/* The consumer's hand counts for the worker whose share it does. */
+static uint32_t workers_running(const stoker_loader *loader)
+{
+    if (!loader->threads)
+        return 0;
+    return atomic_load(&loader->road.active_workers) + (atomic_load(&loader->lends_hand) ? 1 : 0);
+}
+
 int stoker_loader_stats(const stoker_loader *loader, stoker_stats *out)
 {
     if (loader == NULL || out == NULL || out->struct_size < sizeof(size_t) ||
@@ -54,7 +63,7 @@ int stoker_loader_stats(const stoker_loader *loader, stoker_stats *out)
         .first_batch_ns = stk_ledger_read(&loader->ledger.first_batch_ns),
         .stall_ns = stk_ledger_read(&loader->ledger.stall_ns),
         .stalls = stk_ledger_read(&loader->ledger.stalls),
-        .workers = loader->threads ? atomic_load(&loader->road.active_workers) : 0,
+        .workers = workers_running(loader),
         .workers_max = loader->threads ? loader->worker_count : 0,
         .cpus = loader->cpus,
         .slots = loader->road.slots.slot_count,
@@ -62,6 +71,7 @@ int stoker_loader_stats(const stoker_loader *loader, stoker_stats *out)
     stats.slots_ready = stk_slots_ready_count(&loader->road.slots, stats.batches);
     for (uint32_t i = 0; i < loader->worker_count; i++)
         stk_ledger_sum(&loader->workers[i].ledger, &stats);
+    stk_ledger_sum(&loader->hand.ledger, &stats);
     sum_memory(loader, &stats);
     sum_reader(loader, &stats);
     stk_ledger_judge(&stats);

@@ -220,31 +220,36 @@ static struct stk_span *claim_span(struct stk_worker *worker, uint64_t last_batc
     return span;
 }
 
-/* Begin spans until the read window is full or there are no more: those claimed before, and,
- * if it may, further ones. */
+/* Begin one span: one claimed before or, if it may, a further one. False: there is none to be had,
+ * or the read window is full. */
+static bool start_span(struct stk_worker *worker, uint64_t last_batch, bool may_claim)
+{
+    if (worker->starting == NULL) {
+        worker->starting = worker->ahead;
+        worker->ahead = NULL;
+    }
+    if (worker->starting == NULL && may_claim)
+        worker->starting = claim_span(worker, last_batch);
+    struct stk_span *span = worker->starting;
+    if (span == NULL || span->batch > last_batch)
+        return false;
+    if (span->resident && worker->road->looks_ahead && worker->ahead == NULL && may_claim)
+        worker->ahead = claim_span(worker, last_batch == UINT64_MAX ? last_batch : last_batch + 1);
+    if (!start_rows(worker, span))
+        return false;
+    worker->starting = NULL;
+    if (span->left == 0)
+        retire(worker, span);
+    charge(worker);
+    return true;
+}
+
+/* Begin spans until the read window is full or there are no more. */
 static void start_spans(struct stk_worker *worker, uint64_t last_batch, bool may_claim)
 {
-    const struct stk_road *road = worker->road;
     worker->mark_ns = stk_now_ns();
-    while (!atomic_load_explicit(&road->slots.stopping, memory_order_relaxed)) {
-        if (worker->starting == NULL) {
-            worker->starting = worker->ahead;
-            worker->ahead = NULL;
-        }
-        if (worker->starting == NULL && may_claim)
-            worker->starting = claim_span(worker, last_batch);
-        struct stk_span *span = worker->starting;
-        if (span == NULL || span->batch > last_batch)
-            return;
-        if (span->resident && road->looks_ahead && worker->ahead == NULL && may_claim)
-            worker->ahead =
-                claim_span(worker, last_batch == UINT64_MAX ? last_batch : last_batch + 1);
-        if (!start_rows(worker, span))
-            return;
-        worker->starting = NULL;
-        if (span->left == 0)
-            retire(worker, span);
-        charge(worker);
+    while (!atomic_load_explicit(&worker->road->slots.stopping, memory_order_relaxed) &&
+           start_span(worker, last_batch, may_claim)) {
     }
 }
 
@@ -275,6 +280,18 @@ bool stk_worker_make_batch(struct stk_worker *worker, uint64_t batch, uint64_t d
             return stk_slots_ready(&worker->road->slots);
     }
     return true;
+}
+
+bool stk_worker_holds_span(const struct stk_worker *worker)
+{
+    return worker->starting != NULL || worker->ahead != NULL;
+}
+
+bool stk_worker_help(struct stk_worker *worker, bool may_claim)
+{
+    assert(worker->fetch_count == 0); /* with reads in flight the caller could not leave */
+    worker->mark_ns = stk_now_ns();
+    return start_span(worker, UINT64_MAX, may_claim);
 }
 
 /* ---- with a thread ---- */

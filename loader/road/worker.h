@@ -117,6 +117,12 @@ int stk_worker_open_ring(struct stk_worker *worker, stoker_error *error);
 /* Without a thread: work until the batch is ready. False = not by deadline_ns. */
 bool stk_worker_make_batch(struct stk_worker *worker, uint64_t batch, uint64_t deadline_ns);
 
+/* Without a thread, beside workers that have one, and only where nothing is ever read: do one span,
+ * a further one only if it may. False: there was none. What it claimed early it still holds
+ * afterwards, and whoever waits for a batch must have it done first. */
+bool stk_worker_help(struct stk_worker *worker, bool may_claim);
+bool stk_worker_holds_span(const struct stk_worker *worker);
+
 /* Close the ring, waiting for reads in flight; sets stuck if some never come back. */
 void stk_worker_close_ring(struct stk_worker *worker, int64_t wait_ns);
 
