@@ -93,8 +93,8 @@ static uint32_t slot_count(const stoker_loader *loader)
     const size_t batch_bytes = road->convert.to_bytes * loader->options.batch_size;
     uint64_t slots = clamp(ring_bytes(loader) / batch_bytes, RING_SLOTS_MIN, RING_SLOTS_MAX);
     /* Each worker fills one while another of its own waits for the consumer. */
-    if (slots < 2 * loader->tuner.workers + 1U)
-        slots = 2 * loader->tuner.workers + 1U;
+    if (slots < 2 * loader->tuner.workers + 2U)
+        slots = 2 * loader->tuner.workers + 2U;
     /* Each worker's reads need slots to go to, and no worker should wait for another's. */
     uint64_t in_flight =
         road->encoded_bytes_max > 0 && road->cache.kind == STOKER_CACHE_NONE

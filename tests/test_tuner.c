@@ -120,6 +120,19 @@ Test(tuner, rests_where_nothing_helps)
     stk_test_check_leaks();
 }
 
+/* A window with a pause in it shows a low rate. Taken for the rate of the number in use, it would
+ * make any other number look faster. */
+Test(tuner, a_consumer_that_was_away_is_not_a_slow_road)
+{
+    struct world world = world_make(linear, 0.9, 4, 4);
+    for (int turn = 0; turn < 200; turn++) {
+        live(&world, 0.04);
+        world.now_ns += UINT64_C(1000000000); /* away: no batches, no waiting */
+        cr_assert_eq(world.tuner.best, 4);
+    }
+    stk_test_check_leaks();
+}
+
 Test(tuner, one_worker_and_no_room_is_left_alone)
 {
     struct world world = world_make(flat, 0.9, 1, 1);

@@ -4,6 +4,8 @@
 #define WINDOW_NS UINT64_C(50000000)
 #define REST_NS   UINT64_C(2000000000) /* after both directions failed; doubles up to 32 s */
 
+#define AWAY_NS UINT64_C(20000000)
+
 enum { WINDOW_BATCHES = 16 };
 
 static const double STALL_SHARE = 0.05; /* less waiting is not worth a change */
@@ -56,6 +58,20 @@ uint32_t stk_tuner_step(struct stk_tuner *tuner, uint64_t now_ns, uint64_t batch
                         uint64_t stall_ns)
 {
     if (tuner->window_ns == 0 || now_ns < tuner->rest_until_ns) {
+        tuner->looked_ns = now_ns;
+        tuner->looked_stall_ns = stall_ns;
+        open_window(tuner, now_ns, batches, stall_ns);
+        return tuner->workers;
+    }
+    /* A consumer that was away between two looks (an evaluation, a checkpoint) found the ring full
+     * on its return: what it did meanwhile tells nothing about the workers. */
+    const uint64_t gap_ns = now_ns - tuner->looked_ns;
+    const bool away = gap_ns > AWAY_NS && stall_ns - tuner->looked_stall_ns < gap_ns / 20;
+    tuner->looked_ns = now_ns;
+    tuner->looked_stall_ns = stall_ns;
+    if (away) {
+        tuner->trying = false;
+        tuner->workers = tuner->best;
         open_window(tuner, now_ns, batches, stall_ns);
         return tuner->workers;
     }

@@ -25,6 +25,8 @@ struct stk_tuner {
     uint64_t window_ns; /* start of the window, 0 = none yet */
     uint64_t window_batches;
     uint64_t window_stall_ns;
+    uint64_t looked_ns; /* the last call */
+    uint64_t looked_stall_ns;
     uint64_t rest_until_ns;
 };
 
