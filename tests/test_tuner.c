@@ -126,8 +126,8 @@ Test(tuner, a_consumer_that_was_away_is_not_a_slow_road)
 {
     struct world world = world_make(linear, 0.9, 4, 4);
     for (int turn = 0; turn < 200; turn++) {
-        live(&world, 0.04);
-        world.now_ns += UINT64_C(1000000000); /* away: no batches, no waiting */
+        live(&world, 0.2);
+        world.now_ns += UINT64_C(300000000); /* away: no batches, no waiting */
         cr_assert_eq(world.tuner.best, 4);
     }
     stk_test_check_leaks();
