@@ -420,6 +420,72 @@ Test(bad, report_tells_path_offset_sample_stage_and_errno)
     stk_test_check_leaks();
 }
 
+/* The policies that go on tell as much as the one that ends the run does. */
+Test(bad, reports_keep_the_cause_in_words)
+{
+    static struct outcome outcome;
+    struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = some_broken };
+    cr_assert(stk_made_set_open(&set));
+    stoker_loader_options options = stk_small_options();
+    for (int policy = STOKER_BAD_SKIP; policy <= STOKER_BAD_SUBSTITUTE; policy++) {
+        options.on_bad_sample = (stoker_on_bad)policy;
+        play_all(set.dataset, options, &outcome);
+        cr_assert_eq(outcome.reports, 20);
+        for (uint32_t i = 0; i < outcome.reports; i++) {
+            char words[64];
+            (void)snprintf(words, sizeof(words), "sample %u is broken",
+                           (unsigned)outcome.report[i].sample);
+            cr_assert_not_null(strstr(outcome.report[i].message, words), "%s",
+                               outcome.report[i].message);
+        }
+    }
+    stk_made_set_close(&set);
+    stk_test_check_leaks();
+}
+
+/* The file ends after 7 bytes of sample 90, whose row has 40. */
+Test(bad, a_truncated_read_tells_how_much_there_was)
+{
+    static struct outcome outcome;
+    struct stk_file_set set;
+    cr_assert(stk_file_set_make(&set, COUNT, 8, 5, 0));
+    cr_assert_eq(truncate(set.images, (off_t)(set.header_bytes + 90 * 40 + 7)), 0);
+    stoker_loader_options options = stk_small_options();
+    options.epochs = 1;
+    for (int policy = STOKER_BAD_FAIL; policy <= STOKER_BAD_SUBSTITUTE; policy++) {
+        bool seen = false;
+        options.on_bad_sample = (stoker_on_bad)policy;
+        options.shuffle = policy != STOKER_BAD_FAIL; /* in order, the first bad one is 90 */
+        play_all(set.dataset, options, &outcome);
+        const uint32_t reports = policy == STOKER_BAD_FAIL ? 1 : outcome.reports;
+        cr_assert_eq(reports, policy == STOKER_BAD_FAIL ? 1 : COUNT - 90);
+        for (uint32_t i = 0; i < reports; i++) {
+            const stoker_error *told =
+                policy == STOKER_BAD_FAIL ? &outcome.error : &outcome.report[i];
+            const char *words = told->sample == 90 ? "7 of 40 bytes read" : "0 of 40 bytes read";
+            cr_assert_eq(told->code, STOKER_ETRUNCATED);
+            cr_assert_not_null(strstr(told->message, words), "%s", told->message);
+            seen = seen || told->sample == 90;
+        }
+        cr_assert(seen);
+    }
+    stk_file_set_remove(&set);
+    stk_test_check_leaks();
+}
+
+/* The sample that ends the run is a bad one, too. */
+Test(bad, the_sample_that_ends_the_run_is_counted)
+{
+    static struct outcome outcome;
+    struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = some_broken };
+    cr_assert(stk_made_set_open(&set));
+    play_all(set.dataset, stk_small_options(), &outcome);
+    cr_assert_eq(outcome.run.rc, STOKER_ECORRUPT);
+    cr_assert_eq(outcome.bad_samples, 1);
+    stk_made_set_close(&set);
+    stk_test_check_leaks();
+}
+
 /* Blocks whose reads failed for a while are read again: the cache fills in the end. */
 Test(bad, storage_that_recovers_fills_the_cache)
 {
