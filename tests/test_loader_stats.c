@@ -268,6 +268,156 @@ Test(stats, verdicts_follow_from_the_sums)
     stk_test_check_leaks();
 }
 
+/* ---- between two looks ---- */
+
+/* A second of reading, and what the window after it adds. */
+static stoker_stats first_look(void)
+{
+    return (stoker_stats){ .struct_size = sizeof(stoker_stats),
+                           .batches = 1000,
+                           .samples = 16000,
+                           .bytes = 48000,
+                           .bad_samples = 2,
+                           .elapsed_ns = 1000000000,
+                           .first_batch_ns = 77,
+                           .read_ns = 900000000,
+                           .decode_ns = 3,
+                           .convert_ns = 4,
+                           .slot_wait_ns = 5,
+                           .stall_ns = 800000000,
+                           .stalls = 600,
+                           .reads = 16000,
+                           .read_bytes = 64000,
+                           .read_retries = 7,
+                           .cache_hits = 8,
+                           .workers = 2,
+                           .cpus = 4 };
+}
+
+static stoker_stats second_look(void)
+{
+    stoker_stats stats = first_look();
+    stats.batches += 10;
+    stats.samples += 11;
+    stats.bytes += 12;
+    stats.bad_samples += 13;
+    stats.elapsed_ns += 20000000;
+    stats.read_ns += 14;
+    stats.decode_ns += 15000000;
+    stats.convert_ns += 16;
+    stats.slot_wait_ns += 17;
+    stats.stall_ns += 18000000;
+    stats.stalls += 19;
+    stats.reads += 20;
+    stats.read_bytes += 21;
+    stats.read_retries += 22;
+    stats.cache_hits += 23;
+    stats.workers = 3;
+    stats.slots_ready = 4;
+    stats.cache_held_bytes = 5;
+    return stats;
+}
+
+static void expect_differences(const stoker_stats *found)
+{
+    cr_assert_eq(found->struct_size, sizeof(*found));
+    cr_assert_eq(found->batches, 10);
+    cr_assert_eq(found->samples, 11);
+    cr_assert_eq(found->bytes, 12);
+    cr_assert_eq(found->bad_samples, 13);
+    cr_assert_eq(found->elapsed_ns, 20000000);
+    cr_assert_eq(found->first_batch_ns, 77, "no count: as in the second look");
+    cr_assert_eq(found->read_ns, 14);
+    cr_assert_eq(found->decode_ns, 15000000);
+    cr_assert_eq(found->convert_ns, 16);
+    cr_assert_eq(found->slot_wait_ns, 17);
+    cr_assert_eq(found->stall_ns, 18000000);
+    cr_assert_eq(found->stalls, 19);
+    cr_assert_eq(found->reads, 20);
+    cr_assert_eq(found->read_bytes, 21);
+    cr_assert_eq(found->read_retries, 22);
+    cr_assert_eq(found->cache_hits, 23);
+    cr_assert_eq(found->workers, 3);
+    cr_assert_eq(found->slots_ready, 4);
+    cr_assert_eq(found->cache_held_bytes, 5);
+    cr_assert_eq(found->limit, STOKER_LIMIT_DECODE, "%s", found->verdict);
+    cr_assert_not_null(strstr(found->verdict, "decode-bound"));
+}
+
+/* The whole run was read-bound; the window alone is not. */
+Test(stats, between_speaks_of_the_window_alone)
+{
+    stoker_stats before = first_look();
+    stoker_stats after = second_look();
+    stoker_stats out;
+    cr_assert_eq(judge(after), STOKER_LIMIT_READ);
+    cr_assert_eq(stoker_stats_between(&before, &after, &out), STOKER_OK);
+    expect_differences(&out);
+    cr_assert_eq(stoker_stats_between(&before, &after, &before), STOKER_OK, "out is before");
+    expect_differences(&before);
+    before = first_look();
+    cr_assert_eq(stoker_stats_between(&before, &after, &after), STOKER_OK, "out is after");
+    expect_differences(&after);
+    cr_assert_eq(stoker_stats_between(&before, &before, &out), STOKER_OK, "nothing between");
+    cr_assert_eq(out.batches, 0);
+    cr_assert_eq(out.elapsed_ns, 0);
+    cr_assert_eq(out.limit, STOKER_LIMIT_UNKNOWN);
+    stk_test_check_leaks();
+}
+
+Test(stats, between_refuses_what_is_no_window)
+{
+    enum { WRONG = 6 };
+    stoker_stats before[WRONG];
+    stoker_stats after[WRONG];
+    for (int i = 0; i < WRONG; i++) {
+        before[i] = first_look();
+        after[i] = second_look();
+    }
+    before[0].struct_size = 0;
+    before[1].struct_size = sizeof(stoker_stats) - 8;
+    after[2].struct_size = 0;
+    after[3].struct_size = sizeof(stoker_stats) + 8;
+    before[4].elapsed_ns = after[4].elapsed_ns + 1;
+    before[5].batches = after[5].batches + 1;
+    stoker_stats out;
+    memset(&out, 0xA5, sizeof(out));
+    const stoker_stats untouched = out;
+    for (int i = 0; i < WRONG; i++)
+        cr_assert_eq(stoker_stats_between(&before[i], &after[i], &out), STOKER_EINVAL, "%d", i);
+    const stoker_stats first = first_look();
+    const stoker_stats second = second_look();
+    cr_assert_eq(stoker_stats_between(&second, &first, &out), STOKER_EINVAL, "wrong order");
+    cr_assert_eq(stoker_stats_between(NULL, &second, &out), STOKER_EINVAL);
+    cr_assert_eq(stoker_stats_between(&first, NULL, &out), STOKER_EINVAL);
+    cr_assert_eq(stoker_stats_between(&first, &second, NULL), STOKER_EINVAL);
+    cr_assert_eq(memcmp(&out, &untouched, sizeof(out)), 0, "out is left alone");
+    stk_test_check_leaks();
+}
+
+/* Of a real run: the window has nothing of the batches before it. */
+Test(stats, between_two_looks_at_a_loader)
+{
+    stoker_dataset *dataset = open_bytes("synth:bytes?count=1000&shape=30");
+    stoker_loader_options options = stk_small_options();
+    options.epochs = 0;
+    options.num_workers = 1;
+    stoker_loader *loader = open_loader(dataset, &options);
+    run_for(loader, 20, 1);
+    const stoker_stats before = look(loader);
+    run_for(loader, 30, 2);
+    const stoker_stats after = look(loader);
+    stoker_stats out;
+    cr_assert_eq(stoker_stats_between(&before, &after, &out), STOKER_OK);
+    cr_assert_eq(out.batches, 30);
+    cr_assert_eq(out.bytes, out.samples * 30);
+    cr_assert_geq(out.elapsed_ns, 60000000);
+    cr_assert_eq(out.limit, STOKER_LIMIT_CONSUMER, "%s", out.verdict);
+    stoker_loader_destroy(&loader);
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
 Test(stats, names_are_those_of_the_header)
 {
     static const char *const limits[] = { "unknown", "consumer", "read",
