@@ -1,0 +1,122 @@
+/* thread_hand.c - the hand lent, taken back and lent again, over and over, while batches are
+ * held and given back in any order: what it claimed in one call it does in a later one.
+ */
+#include <time.h>
+
+#include "loader/base/fault.h"
+#include "loader/base/thread.h"
+#include "loader/loader.h"
+#include "resident_set.h"
+#include "thread_check.h"
+
+enum { SAMPLES = 500, HELD_MAX = 4, BATCHES = 1200 };
+
+static struct stk_resident_set set = { .count = SAMPLES,
+                                       .row_bytes = 40,
+                                       .label_dtype = STOKER_INT64,
+                                       .tells_rows = true,
+                                       .has_labels = true,
+                                       .label_turns = 400 };
+
+struct walk {
+    stoker_loader *loader;
+    uint64_t random;
+    stoker_batch held[HELD_MAX];
+    uint32_t count;
+    uint32_t taken;
+    uint64_t id_sum; /* of the epoch so far */
+    uint32_t lent;   /* batches delivered while the hand was lent */
+    uint32_t turns;  /* how often it was lent or taken back */
+};
+
+static uint32_t draw(struct walk *walk, uint32_t below)
+{
+    walk->random = stk_mix64(walk->random);
+    return (uint32_t)(walk->random % below);
+}
+
+static void release_any(struct walk *walk)
+{
+    const uint32_t out = draw(walk, walk->count);
+    CHECK(stk_resident_set_matches(&set, &walk->held[out]));
+    stoker_batch_release(&walk->held[out]);
+    walk->held[out] = walk->held[--walk->count];
+}
+
+/* Hundreds of batches in a row without a pause, then some with one, so that the hand goes to and
+ * fro. */
+static void pause_at_times(struct walk *walk)
+{
+    if (walk->taken / 200 % 2 == 1 && draw(walk, 4) == 0)
+        nanosleep(&(struct timespec){ .tv_nsec = 1 + (long)draw(walk, 3000000) }, NULL);
+}
+
+static void take(struct walk *walk, bool lent)
+{
+    const stoker_batch *batch = &walk->held[walk->count++];
+    for (uint32_t row = 0; row < batch->count; row++)
+        walk->id_sum += batch->ids[row];
+    walk->taken++;
+    const bool lends = atomic_load(&walk->loader->lends_hand);
+    walk->lent += lends;
+    walk->turns += lends != lent;
+}
+
+static void step(struct walk *walk)
+{
+    while (walk->count == HELD_MAX || (walk->count > 0 && draw(walk, 3) != 0))
+        release_any(walk);
+    const bool lent = atomic_load(&walk->loader->lends_hand);
+    const int rc = stoker_loader_next(walk->loader, &walk->held[walk->count]);
+    if (rc == STOKER_OK) {
+        take(walk, lent);
+        pause_at_times(walk);
+    } else if (rc == STOKER_EPOCH_END) {
+        CHECK(walk->id_sum == (uint64_t)SAMPLES * (SAMPLES - 1) / 2); /* each sample once */
+        walk->id_sum = 0;
+    } else if (rc == STOKER_EBUSY) {
+        CHECK(walk->count > 0);
+        release_any(walk);
+    } else {
+        CHECK(rc == STOKER_ETIMEDOUT);
+    }
+}
+
+/* One loader's life; what is held at the end, by us and by the hand, goes with it. */
+static struct walk walk_with(uint64_t seed)
+{
+    const uint32_t cpus = stk_cpu_count();
+    struct walk walk = { .random = seed };
+    stoker_loader_options options = stk_small_options();
+    options.seed = seed;
+    options.epochs = 0;
+    options.batch_size = 5 + (uint32_t)(seed % 20);
+    options.num_workers = (int32_t)(cpus < 2 ? 2 : cpus) + (int32_t)(seed % 2);
+    options.prefetch_batches = HELD_MAX + 1 + (uint32_t)(seed * 5 % 15);
+    options.timeout_ms = seed % 3 == 0 ? 1 : seed % 3 == 1 ? -1 : 20000;
+    CHECK(stoker_loader_create(&walk.loader, set.dataset, &options) == STOKER_OK);
+    CHECK(walk.loader->has_hand);
+    while (walk.taken < BATCHES)
+        step(&walk);
+    stoker_loader_destroy(&walk.loader);
+    return walk;
+}
+
+int main(void)
+{
+    const uint64_t start_ns = stk_now_ns();
+    uint64_t rounds = 0;
+    uint64_t lent = 0;
+    uint64_t turns = 0;
+    CHECK(stk_resident_set_open(&set));
+    for (uint64_t seed = 1; seed <= 8 && stk_time_left(start_ns); seed++, rounds++) {
+        const struct walk walk = walk_with(seed);
+        lent += walk.lent;
+        turns += walk.turns;
+    }
+    stk_resident_set_close(&set);
+    CHECK(stk_fault_live_bytes() == 0);
+    printf("%llu loaders, hand lent in %llu batches, %llu times lent or taken back\n",
+           (unsigned long long)rounds, (unsigned long long)lent, (unsigned long long)turns);
+    return rounds >= 2 && lent > 0 && turns > 1 ? 0 : 1;
+}
