@@ -93,7 +93,7 @@ static struct walk walk_with(uint64_t seed)
     options.batch_size = 5 + (uint32_t)(seed % 20);
     options.num_workers = (int32_t)(cpus < 2 ? 2 : cpus) + (int32_t)(seed % 2);
     options.prefetch_batches = HELD_MAX + 1 + (uint32_t)(seed * 5 % 15);
-    options.timeout_ms = seed % 3 == 0 ? 1 : seed % 3 == 1 ? -1 : 20000;
+    options.timeout_ms = seed % 3 == 0 ? 0 : seed % 3 == 1 ? -1 : 20000;
     CHECK(stoker_loader_create(&walk.loader, set.dataset, &options) == STOKER_OK);
     CHECK(walk.loader->has_hand);
     while (walk.taken < BATCHES)

@@ -317,8 +317,12 @@ bool stk_slots_wait_ready(struct stk_slots *slots, int64_t wait_ns)
     }
     while (!ready && !atomic_load(&slots->stopping)) {
         const uint64_t now_ns = stk_now_ns();
-        if (now_ns >= deadline_ns)
+        if (now_ns >= deadline_ns) {
+            /* A caller that only looks in from time to time must get the workers going, too. */
+            if (atomic_load(&slots->sleepers) > 0)
+                wake_workers(slots);
             return false;
+        }
         sleep_for_batch(slots, wait_ns < 0 ? -1 : (int64_t)(deadline_ns - now_ns));
         ready = stk_slots_ready(slots);
     }
