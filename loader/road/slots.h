@@ -14,8 +14,9 @@
  *
  * Free slots flow backward as credits and are the only throttle. A wake-up costs a
  * system call and a switch, so neither side is woken for each batch: the consumer
- * asks to be woken once several batches are ready (as many as are made in
- * STK_WAKE_NS), the workers once half the ring is free, or nothing is ready.
+ * sleeps while several are made, by the clock where a core is spare and until a worker wakes
+ * it where none is; the workers are woken once half a ring of credits has come together, and
+ * always before the consumer sleeps.
  *
  * One slot's memory:   | images ........ | labels .... | ids ...... |  each on a cache line
  */
