@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "loader/base/pread.h"
+
 static int system_failure(const char *path, int os_errno, const char *call, stoker_error *error)
 {
     struct stk_place place = stk_at(path, STOKER_NO_OFFSET);
@@ -61,19 +63,5 @@ int stk_source_read(const struct stk_source *source, void *to, size_t bytes, uin
                     stoker_error *error)
 {
     assert(source->fd >= 0);
-    for (size_t done = 0; done < bytes;) {
-        struct stk_place place = stk_at(source->path, offset + done);
-        ssize_t got = pread(source->fd, (uint8_t *)to + done, bytes - done, (off_t)place.offset);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0) {
-            place.os_errno = errno;
-            return stk_error_set(error, stk_error_from_errno(errno), STOKER_STAGE_READ, &place,
-                                 NULL);
-        }
-        if (got == 0)
-            return stk_error_set(error, STOKER_ETRUNCATED, STOKER_STAGE_READ, &place, NULL);
-        done += (size_t)got;
-    }
-    return STOKER_OK;
+    return stk_pread_all(source->fd, to, bytes, stk_at(source->path, offset), error);
 }

@@ -6,12 +6,11 @@
  */
 #include "loader/dataset.h"
 
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
+#include "loader/base/pread.h"
 #include "loader/codec/raw.h"
 
 /* ---- what describe() said ------------------------------------------------------- */
@@ -137,28 +136,6 @@ int stoker_dataset_locate(const stoker_dataset *dataset, uint64_t id, stoker_sam
 
 /* ---- one sample, now ------------------------------------------------------------ */
 
-/* Read until all is there. Returns 0 or a stoker_err, with the place told. */
-static int read_extent(const stoker_file *file, const stoker_extent *extent, void *to,
-                       struct stk_place place, stoker_error *error)
-{
-    for (size_t done = 0; done < extent->bytes;) {
-        place.offset = extent->offset + done;
-        ssize_t got =
-            pread(file->fd, (uint8_t *)to + done, extent->bytes - done, (off_t)place.offset);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0) {
-            place.os_errno = errno;
-            return stk_error_set(error, stk_error_from_errno(errno), STOKER_STAGE_READ, &place,
-                                 NULL);
-        }
-        if (got == 0)
-            return stk_error_set(error, STOKER_ETRUNCATED, STOKER_STAGE_READ, &place, NULL);
-        done += (size_t)got;
-    }
-    return STOKER_OK;
-}
-
 /* Decode with a scratch made for this one call. */
 static int decode_once(const stoker_codec *codec, const stoker_encoded *in, void *row,
                        size_t row_bytes, const struct stk_place *place, stoker_error *error)
@@ -208,7 +185,8 @@ static int row_from_file(const stoker_dataset *dataset, const stoker_sample *sam
     if (encoded == NULL)
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_READ, &place, "%u bytes",
                              extent->bytes);
-    rc = read_extent(&file, extent, encoded, place, error);
+    place.offset = extent->offset;
+    rc = stk_pread_all(file.fd, encoded, extent->bytes, place, error);
     if (rc == STOKER_OK) {
         stoker_encoded in = { .bytes = encoded, .size = extent->bytes, .sample = id };
         rc = decode_once(codec_of(sample), &in, row, dataset->row_bytes, &place, error);
