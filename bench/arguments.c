@@ -361,8 +361,8 @@ static void set_defaults(struct bench_arguments *arguments, uint32_t cpus)
                                            .shuffle = true,
                                            .verify = true,
                                            .ceilings = true,
-                                           .repeats = 5,
-                                           .seconds = 0.3,
+                                           .repeats = 21,
+                                           .seconds = 0.06,
                                            .format = BENCH_FORMAT_TABLE };
     bench_list_default_workers(&arguments->workers, cpus);
     arguments->pins = (struct bench_list){ .values = { STOKER_ON, STOKER_OFF }, .count = 2 };

@@ -2,6 +2,8 @@
 #ifndef BENCH_ARGUMENTS_H
 #define BENCH_ARGUMENTS_H
 
+#include "result.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,7 +12,6 @@
 
 enum {
     BENCH_LIST_MAX = 512, /* values of one list */
-    BENCH_REPEATS_MAX = 1000,
     BENCH_CHANNELS_MAX = 64,
     BENCH_MESSAGE_MAX = 256
 };

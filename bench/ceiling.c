@@ -45,14 +45,19 @@ static int prepare_material(enum bench_ceiling_kind kind, const struct bench_wor
     }
 }
 
-/* Enough to touch every row of the ring and to wake the processor up. */
+/* Enough to touch every row of the ring, and about as long as the loader's own warm-up: windows may
+ * be short, and a ceiling that starts cold would flatter the loader. */
 static uint32_t warm_steps(const struct bench_work *work)
 {
+    enum { WARM_ROWS = 60000 };
     if (work->one_pass)
         return 0;
-    uint64_t rows = work->ring_rows / work->threads;
-    uint64_t steps = rows / work->batch_size + 4;
-    return steps < 1000 ? (uint32_t)steps : 1000;
+    if (work->material == NULL)
+        return 4;
+    uint64_t rows = work->ring_rows + 4 * (uint64_t)work->batch_size;
+    uint64_t once = work->material->count < WARM_ROWS ? work->material->count : WARM_ROWS;
+    rows = rows > once ? rows : once;
+    return (uint32_t)(rows / work->threads / work->batch_size + 1);
 }
 
 int bench_ceiling_measure(enum bench_ceiling_kind kind, const struct bench_work *work,

@@ -1,10 +1,12 @@
 /* cell.c - one cell: create, check, warm up, then loader and ceilings in turn.
  *
- *   create -> first batch -> verified epoch -> warm-up
- *     -> repeats x { settle, timed epochs, each ceiling }       warm
- *     -> repeats x { evict, create + one epoch + destroy,       cold
- *                    evict, each ceiling over one epoch }
+ *   begin    create -> first batch -> verified epoch -> warm-up
+ *   repeat   { settle, timed epochs, each ceiling }            warm
+ *            { evict, create + one epoch + destroy,            cold
+ *              evict, each ceiling over one epoch }
+ *   end      medians
  *
+ * Between its repeats the cell rests: its ring fills up and its workers sleep.
  * Workers run ahead into the next epoch. Between two epoch ends that evens out: what
  * was prepared before the first is prepared again before the second. A cold repeat
  * has no such ends, so it pays for everything from create on, and stops with the epoch.
@@ -21,6 +23,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define SETTLE_NS UINT64_C(20000000)
 
 /* ---- options --------------------------------------------------------------------- */
 
@@ -130,7 +134,7 @@ static int warm_up(struct bench_run *run)
     bool at_end = false;
     int rc = bench_consumer_settle(&run->consumer, run->limits.seconds_max, &at_end);
     run->cut = !at_end && run->limits.epochs == 0;
-    if (rc == STOKER_OK && run->choice->workers == STOKER_WORKERS_AUTO && !run->cut) {
+    if (rc == STOKER_OK && run->choice.workers == STOKER_WORKERS_AUTO && !run->cut) {
         /* tuning takes a few decisions, each over some batches */
         uint64_t until_ns = bench_clock_ns() + (uint64_t)(run->limits.seconds * 2e9);
         while (rc == STOKER_OK && bench_clock_ns() < until_ns)
@@ -156,18 +160,33 @@ static void record_window(struct bench_run *run, const struct bench_window *wind
     snprintf(run->out->verdict, sizeof(run->out->verdict), "%s", window->stats.verdict);
 }
 
+/* A cell that rested has to get going again: its workers to wake, its consumer to find out whether
+ * it should work or sleep. */
+static int settle(struct bench_run *run, bool *at_end)
+{
+    const uint64_t until_ns = bench_clock_ns() + SETTLE_NS;
+    const double most = run->cut ? run->limits.seconds : run->limits.seconds_max;
+    int rc;
+    do
+        rc = bench_consumer_settle(&run->consumer, most, at_end);
+    while (rc == STOKER_OK && bench_clock_ns() < until_ns);
+    return rc;
+}
+
 static int repeat_warm(struct bench_run *run)
 {
     struct bench_window window = { 0 };
     bool at_end = false;
-    double settle = run->cut ? run->limits.seconds : run->limits.seconds_max;
-    int rc = bench_consumer_settle(&run->consumer, settle, &at_end);
+    int rc = settle(run, &at_end);
     if (rc == STOKER_OK)
         rc = bench_consumer_window(&run->consumer, &run->limits, &window);
     if (rc != STOKER_OK)
         return explain(run, rc);
     window.whole_epochs = window.whole_epochs && at_end;
     record_window(run, &window);
+    run->stats.workers =
+        window.stats.workers; /* the ceilings get as many threads as ran just now */
+    bench_series_push(&run->crews, window.stats.workers);
     return bench_run_ceilings(run);
 }
 
@@ -223,9 +242,9 @@ static const char *pin_name(stoker_switch pin)
 static void describe_choice(struct bench_run *run)
 {
     struct bench_cell *out = run->out;
-    *out = (struct bench_cell){ .workers = run->choice->workers,
-                                .automatic = run->choice->workers == STOKER_WORKERS_AUTO,
-                                .batch_size = run->choice->batch_size,
+    *out = (struct bench_cell){ .workers = run->choice.workers,
+                                .automatic = run->choice.workers == STOKER_WORKERS_AUTO,
+                                .batch_size = run->choice.batch_size,
                                 .cold = run->bench->arguments->cold,
                                 .whole_epochs = true };
     double *const unknown[] = {
@@ -239,11 +258,11 @@ static void describe_choice(struct bench_run *run)
     for (size_t index = 0; index < sizeof(unknown) / sizeof(unknown[0]); index++)
         *unknown[index] = NAN;
     stoker_dtype stored = stoker_dataset_get_info(run->bench->dataset)->dtype;
-    stoker_dtype dtype = run->choice->dtype == STOKER_DTYPE_NONE ? stored : run->choice->dtype;
+    stoker_dtype dtype = run->choice.dtype == STOKER_DTYPE_NONE ? stored : run->choice.dtype;
     const stoker_reader *reader = run->bench->arguments->reader;
-    snprintf(out->pin_memory, sizeof(out->pin_memory), "%s", pin_name(run->choice->pin_memory));
+    snprintf(out->pin_memory, sizeof(out->pin_memory), "%s", pin_name(run->choice.pin_memory));
     snprintf(out->dtype, sizeof(out->dtype), "%s", stoker_dtype_name(dtype));
-    snprintf(out->cache, sizeof(out->cache), "%s", stoker_cache_name(run->choice->cache));
+    snprintf(out->cache, sizeof(out->cache), "%s", stoker_cache_name(run->choice.cache));
     snprintf(out->reader, sizeof(out->reader), "%s", reader == NULL ? "auto" : reader->name);
 }
 
@@ -251,15 +270,17 @@ static void describe_stats(struct bench_run *run)
 {
     const stoker_stats *stats = &run->stats;
     struct bench_cell *out = run->out;
-    out->workers = (int32_t)stats->workers;
-    if (run->choice->workers != STOKER_WORKERS_AUTO)
-        out->workers = run->choice->workers;
+    /* While it tunes it tries others for a moment: the usual number counts. */
+    out->workers = (int32_t)(run->crews.count > 0 ? (uint32_t)bench_series_median(&run->crews)
+                                                  : stats->workers);
+    if (run->choice.workers != STOKER_WORKERS_AUTO)
+        out->workers = run->choice.workers;
     out->pinned = stats->pinned;
     out->read_depth = stats->read_depth;
     out->slots = stats->slots;
     out->slot_bytes = stats->slot_bytes;
     out->locked_bytes = stats->locked_bytes;
-    out->announced_bytes = stats->slot_bytes + stats->cache_bytes + stats->scratch_bytes;
+    out->announced_bytes = bench_cell_bytes(run);
     snprintf(out->cache, sizeof(out->cache), "%s", stoker_cache_name(stats->cache));
     snprintf(out->reader, sizeof(out->reader), "%s", stats->reads > 0 ? stats->reader : "none");
 }
@@ -267,6 +288,9 @@ static void describe_stats(struct bench_run *run)
 static void conclude(struct bench_run *run)
 {
     struct bench_cell *out = run->out;
+    out->rate_count =
+        (uint32_t)(run->rates.count < BENCH_REPEATS_MAX ? run->rates.count : BENCH_REPEATS_MAX);
+    memcpy(out->rates, run->rates.values, out->rate_count * sizeof(out->rates[0])); /* unsorted */
     struct bench_statistics rates = bench_statistics_of(run->rates.values, run->rates.count);
     out->samples_per_s = rates.median;
     out->samples_per_s_min = rates.min;
@@ -309,7 +333,7 @@ static int first_epochs(struct bench_run *run)
     return rc;
 }
 
-static int measure(struct bench_run *run)
+static int prepare(struct bench_run *run)
 {
     const struct bench_arguments *arguments = run->bench->arguments;
     int rc = first_epochs(run);
@@ -323,10 +347,6 @@ static int measure(struct bench_run *run)
                                   &run->out->resume_ms, &run->error);
     if (arguments->cold)
         stoker_loader_destroy(&run->consumer.loader);
-    for (uint32_t repeat = 0; rc == STOKER_OK && repeat < arguments->repeats; repeat++)
-        rc = arguments->cold ? repeat_cold(run) : repeat_warm(run);
-    if (rc == STOKER_OK && !arguments->cold)
-        rc = read_stats(run);
     return rc;
 }
 
@@ -337,20 +357,24 @@ static bool wants_rows(const struct bench_bench *bench)
            bench->material.origin != BENCH_FROM_FILE;
 }
 
-void bench_cell_run(struct bench_bench *bench, const struct bench_choice *choice,
-                    struct bench_cell *out)
+static void release(struct bench_run *run)
 {
-    static const struct bench_run zero;
-    struct bench_run *run = malloc(sizeof(*run));
+    stoker_loader_destroy(&run->consumer.loader);
+    free(run);
+}
+
+int bench_cell_begin(struct bench_run **out, struct bench_bench *bench,
+                     const struct bench_choice *choice, struct bench_cell *cell)
+{
+    struct bench_run *run = calloc(1, sizeof(*run));
     struct bench_verify verify = { 0 };
     if (run == NULL) {
-        *out = (struct bench_cell){ .error = "out of memory" };
-        return;
+        *cell = (struct bench_cell){ .error = "out of memory" };
+        return STOKER_ENOMEM;
     }
-    *run = zero;
     run->bench = bench;
-    run->choice = choice;
-    run->out = out;
+    run->choice = *choice;
+    run->out = cell;
     describe_choice(run);
     run->options = bench_cell_options(bench, choice);
     run->consumer.step_ns = (uint64_t)bench->arguments->step_us * 1000;
@@ -362,15 +386,39 @@ void bench_cell_run(struct bench_bench *bench, const struct bench_choice *choice
         rc = bench_verify_create(&verify, bench->dataset, &run->plan, wants_rows(bench));
     if (rc == STOKER_OK) {
         run->consumer.verify = bench->arguments->verify ? &verify : NULL;
-        rc = measure(run);
+        rc = prepare(run);
     }
-    if (rc == STOKER_OK) {
+    if (rc != STOKER_OK)
+        fail(run, rc, run->consumer.loader == NULL ? "create" : "run");
+    run->consumer.verify = NULL;
+    bench_verify_destroy(&verify);
+    if (rc == STOKER_OK)
+        *out = run;
+    else
+        release(run);
+    return rc;
+}
+
+uint64_t bench_cell_bytes(const struct bench_run *run)
+{
+    return run->stats.slot_bytes + run->stats.cache_bytes + run->stats.scratch_bytes;
+}
+
+void bench_cell_repeat(struct bench_run *run)
+{
+    if (run->rc == STOKER_OK)
+        run->rc = run->bench->arguments->cold ? repeat_cold(run) : repeat_warm(run);
+}
+
+void bench_cell_end(struct bench_run *run)
+{
+    if (run->rc == STOKER_OK && !run->bench->arguments->cold)
+        run->rc = read_stats(run);
+    if (run->rc == STOKER_OK) {
         describe_stats(run);
         conclude(run);
     } else {
-        fail(run, rc, run->consumer.loader == NULL ? "create" : "run");
+        fail(run, run->rc, run->consumer.loader == NULL ? "create" : "run");
     }
-    stoker_loader_destroy(&run->consumer.loader);
-    bench_verify_destroy(&verify);
-    free(run);
+    release(run);
 }

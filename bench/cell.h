@@ -34,8 +34,21 @@ int bench_cell_plan(const struct bench_bench *bench, stoker_dtype dtype,
 stoker_loader_options bench_cell_options(const struct bench_bench *bench,
                                          const struct bench_choice *choice);
 
-/* Always fills in *out; when something failed, out->error says what. */
-void bench_cell_run(struct bench_bench *bench, const struct bench_choice *choice,
-                    struct bench_cell *out);
+/* One cell while it runs. */
+struct bench_run;
+
+/* Create its loader, check an epoch, warm up. On success *out is the caller's, who gives it to
+ * bench_cell_end. On failure *cell says what, and *out is untouched. */
+int bench_cell_begin(struct bench_run **out, struct bench_bench *bench,
+                     const struct bench_choice *choice, struct bench_cell *cell);
+
+/* What its loader holds, bytes. */
+uint64_t bench_cell_bytes(const struct bench_run *run);
+
+/* One turn of the loader and of each ceiling that fits. After a failure it does nothing. */
+void bench_cell_repeat(struct bench_run *run);
+
+/* Fill in the cell that begin was given, and free the run. */
+void bench_cell_end(struct bench_run *run);
 
 #endif

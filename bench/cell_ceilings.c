@@ -40,7 +40,7 @@ static struct bench_work work_of(struct bench_run *run)
     struct bench_work work = { .material = &run->bench->material,
                                .plan = &run->plan,
                                .threads = run->stats.workers < 1 ? 1 : run->stats.workers,
-                               .batch_size = run->choice->batch_size,
+                               .batch_size = run->choice.batch_size,
                                .read_depth = run->stats.read_depth < 1 ? 1 : run->stats.read_depth,
                                .seconds = run->bench->arguments->seconds,
                                .one_pass = run->bench->arguments->cold };
@@ -70,7 +70,7 @@ static int measure_ceiling(struct bench_run *run, enum bench_ceiling_kind kind,
     bool ring = kind == BENCH_CEILING_URING;
     struct bench_ceiling_row row = {
         .threads = work->threads,
-        .batch_size = run->choice->batch_size,
+        .batch_size = run->choice.batch_size,
         .ring_bytes = (work->ring_rows / work->threads > 0 ? work->ring_rows / work->threads : 1) *
                       run->plan.to_bytes,
         .read_depth = ring ? work->read_depth : 0,

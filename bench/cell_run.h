@@ -17,7 +17,7 @@ struct bench_series {
 /* Everything one cell needs while it runs. */
 struct bench_run {
     struct bench_bench *bench;
-    const struct bench_choice *choice;
+    struct bench_choice choice;
     struct bench_cell *out;
     stoker_loader_options options;
     stoker_error error;
@@ -25,11 +25,12 @@ struct bench_run {
     struct bench_consumer consumer;
     stoker_stats stats;
     struct bench_window_limits limits;
+    int rc;   /* of the repeats: the first failure ends them */
     bool cut; /* epochs are too long to be timed whole */
     enum bench_ceiling_kind fitting;
     bool has_fitting;
     struct bench_series rates, byte_rates, cpus, stalls, gaps, fitting_rates, shares, best_shares,
-        resident;
+        resident, crews;
 };
 
 /* Add a value; NaN and infinity are left out. */

@@ -71,7 +71,7 @@ static void print_value(FILE *file, const struct bench_field *field, const char 
     }
 }
 
-static void print_object(FILE *file, const char *kind, const struct bench_field *fields,
+static void print_fields(FILE *file, const char *kind, const struct bench_field *fields,
                          size_t count, const void *base)
 {
     fprintf(file, "{\"kind\": \"%s\"", kind);
@@ -79,8 +79,19 @@ static void print_object(FILE *file, const char *kind, const struct bench_field 
         fprintf(file, ", \"%s\": ", fields[index].name);
         print_value(file, &fields[index], base);
     }
+}
+
+static void end_object(FILE *file)
+{
     fputs("}\n", file);
     fflush(file); /* a reader of a pipe sees each row as it comes */
+}
+
+static void print_object(FILE *file, const char *kind, const struct bench_field *fields,
+                         size_t count, const void *base)
+{
+    print_fields(file, kind, fields, count, base);
+    end_object(file);
 }
 
 static void start(struct bench_sheet *sheet, const struct bench_machine *machine)
@@ -90,7 +101,16 @@ static void start(struct bench_sheet *sheet, const struct bench_machine *machine
 
 static void cell(struct bench_sheet *sheet, const struct bench_cell *row)
 {
-    print_object(sheet->file, "cell", bench_cell_fields, bench_cell_field_count, row);
+    print_fields(sheet->file, "cell", bench_cell_fields, bench_cell_field_count, row);
+    /* For whoever compares cells: repeat n of one stands beside repeat n of another. */
+    fputs(", \"rates\": [", sheet->file);
+    for (uint32_t index = 0; index < row->rate_count; index++) {
+        if (index > 0)
+            fputs(", ", sheet->file);
+        bench_print_number(sheet->file, row->rates[index], "null");
+    }
+    fputc(']', sheet->file);
+    end_object(sheet->file);
 }
 
 static void ceiling(struct bench_sheet *sheet, const struct bench_ceiling_row *row)

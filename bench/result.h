@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { BENCH_REPEATS_MAX = 1000 };
+
 enum { BENCH_SCHEMA = 1 };
 
 /* Where all of it ran. */
@@ -45,6 +47,8 @@ struct bench_cell {
     double samples_per_s; /* median of the repeats */
     double samples_per_s_min;
     double samples_per_s_max;
+    double rates[BENCH_REPEATS_MAX]; /* samples/s of each repeat, as they came */
+    uint32_t rate_count;
     double spread; /* (max - min) / median */
     double bytes_per_s;
     double first_batch_ms; /* from before create to the first batch */

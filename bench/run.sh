@@ -2,11 +2,12 @@
 # run.sh - measure what Stoker promises, and say point by point whether it holds.
 #
 # usage: bench/run.sh           the points: resident, reading warm and cold, large counts, resume
-#        bench/run.sh peers     the same job written for PyTorch, in turn with ours
+#        bench/run.sh peers     the same jobs, loading and training, in PyTorch, in turn with ours
 #
 # STOKER_BUILD   the build folder (build/release)
 # STOKER_DATA    the folder that holds mnist/ (data)
-# STOKER_REPEATS repeats per cell (5)
+# STOKER_REPEATS repeats per cell (25): many short windows, cells and ceilings in turn; cold reads,
+#                which are slow, get half as many
 # STOKER_ROUNDS  rounds of peers (3)
 # STOKER_KEEP    a folder for the rows as JSON Lines (thrown away)
 #
@@ -16,8 +17,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 build=${STOKER_BUILD:-build/release}
 export STOKER_DATA=${STOKER_DATA:-data}
-repeats=${STOKER_REPEATS:-5}
+repeats=${STOKER_REPEATS:-25}
 rounds=${STOKER_ROUNDS:-3}
+window=0.02
 tool=$build/bench/loaderbench
 
 [ -x "$tool" ] || { echo "run.sh: no $tool; build first, or set STOKER_BUILD" >&2; exit 1; }
@@ -46,29 +48,29 @@ with open(sys.argv[1], "wb") as file:
 PYTHON
 }
 
-# sweep NAME OPTION... DATASET: show the table's progress on a terminal, keep the rows.
+# sweep NAME REPEATS OPTION... DATASET: show the table's progress on a terminal, keep the rows.
 sweep() {
-    local name=$1 status=0
-    shift
+    local name=$1 turns=$2 status=0
+    shift 2
     echo "== $name: loaderbench $*"
-    "$tool" --repeats "$repeats" --format json -o "$rows/$name.json" "$@" || status=$?
+    "$tool" --repeats "$turns" --seconds "$window" --format json -o "$rows/$name.json" "$@" || status=$?
     [ "$status" -eq 0 ] || { echo "   some cells failed (exit $status)"; failed=1; }
 }
 
 measure_points() {
     failed=0
     find_data
-    sweep resident --dtype float32,uint8,float16 --batch-size 64,512 --workers 0,1,2,auto \
+    sweep resident "$repeats" --dtype float32,uint8,float16 --batch-size 64,512 --workers 0,1,2,auto \
         --pin-memory on,off "$resident"
-    sweep warm --cache none --dtype as-stored --pin-memory off --batch-size 64,512 \
+    sweep warm "$repeats" --cache none --dtype as-stored --pin-memory off --batch-size 64,512 \
         --workers 0,1,2,auto "idx:$images"
-    sweep cold --cold --dtype as-stored --pin-memory off --batch-size 64,512 \
+    sweep cold $(((repeats + 1) / 2)) --cold --dtype as-stored --pin-memory off --batch-size 64,512 \
         --workers 0,1,2,auto "idx:$images"
     # The same work on a small and on a huge count: what differs is what the count costs.
     local common=(--cache none --reader null --dtype as-stored --pin-memory off --batch-size 64
         "--workers=0,2" --ceilings off)
-    sweep small "${common[@]}" 'synth:bytes?count=100000&shape=28x28'
-    sweep huge "${common[@]}" 'synth:bytes?count=1000000000000&shape=28x28'
+    sweep small "$repeats" "${common[@]}" 'synth:bytes?count=100000&shape=28x28'
+    sweep huge "$repeats" "${common[@]}" 'synth:bytes?count=1000000000000&shape=28x28'
     python3 bench/summary.py points "$rows"
     return "$failed"
 }
@@ -80,7 +82,7 @@ measure_peers() {
     : >"$rows/peers.json"
     for round in $(seq "$rounds"); do
         echo "== round $round of $rounds"
-        sweep "ours-$round" --dtype float32,uint8 --batch-size 64,512 --workers 0,1,2,auto \
+        sweep "ours-$round" "$repeats" --dtype float32,uint8 --batch-size 64,512 --workers 0,1,2,auto \
             --pin-memory off --ceilings off "$resident"
         for peer in bench/peers/torch_*.py; do
             echo "== $peer"
@@ -91,6 +93,11 @@ measure_peers() {
         done
     done
     python3 bench/summary.py peers "$rows"
+    echo
+    echo "== the same network trained by both"
+    status=0
+    STOKER_BUILD=$build bench/peers/train.sh || status=$?
+    [ "$status" -eq 0 ] || [ "$status" -eq 77 ] || failed=1
     return "$failed"
 }
 
@@ -98,7 +105,7 @@ case ${1:-points} in
 points) measure_points ;;
 peers) measure_peers ;;
 *)
-    sed -n '4,6s/^# //p' bench/run.sh >&2
+    sed -n '3,7s/^# //p' bench/run.sh >&2
     exit 2
     ;;
 esac

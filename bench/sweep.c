@@ -1,7 +1,11 @@
-/* sweep.c - every combination of the lists, one cell after the other.
+/* sweep.c - every combination of the lists, those that are compared side by side.
  *
  * The order is that of a person's question: for this type and batch, what do more
- * workers give, and what does pinning change? So pins stand next to each other.
+ * workers give, and what does pinning change? The cells that answer it form a group: all of
+ * them are begun, then each gets its repeats in turn with the others', since on a
+ * machine whose speed drifts only what is measured close together can be compared.
+ *
+ *   begin a, begin b, ...  { repeat a, repeat b, ... } x repeats   end a, end b, ...
  */
 #include "sweep.h"
 #include "advice.h"
@@ -11,6 +15,12 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+
+enum {
+    GROUP_CELLS_MAX = 64,
+    GROUP_THREADS_MAX = 64, /* asleep, but each has a stack and a ring */
+    GROUP_BYTES_MAX = 512 << 20
+};
 
 static uint64_t cell_count(const struct bench_arguments *arguments)
 {
@@ -49,8 +59,8 @@ static void tell(struct bench_progress *progress, const struct bench_choice *cho
     bench_progress_step(progress, text);
 }
 
-/* memcpy does not depend on the cell; one value of each is taken beside each cell, as
- * far as repeats go, so that it sees the same hour as the cells. */
+/* memcpy does not depend on the cell; one value of each is taken in each round, so that it
+ * sees the same hour as the cells. */
 static int measure_memcpy(struct bench_bench *bench)
 {
     static const enum bench_ceiling_kind kinds[] = { BENCH_CEILING_MEMCPY_DRAM,
@@ -61,7 +71,7 @@ static int measure_memcpy(struct bench_bench *bench)
                                        threads < BENCH_THREADS_MAX ? threads : BENCH_THREADS_MAX,
                                    .batch_size = 1,
                                    .ring_rows = 1,
-                                   .seconds = 0.05 };
+                                   .seconds = 0.01 };
         double rate = NAN;
         if (index >= 2 && threads == 1)
             break;
@@ -85,23 +95,90 @@ static void print_ceilings(struct bench_sheet *sheet, const struct bench_form *f
     }
 }
 
+/* Cells that are alive together. */
+struct group {
+    struct bench_run *runs[GROUP_CELLS_MAX];
+    uint32_t count;
+    uint64_t bytes;   /* what their loaders hold */
+    uint64_t threads; /* what their loaders started */
+};
+
+static bool has_room(const struct group *group, const struct bench_choice *choice)
+{
+    const uint64_t threads = choice->workers > 0 ? (uint64_t)choice->workers : 0;
+    return group->count < GROUP_CELLS_MAX && group->bytes < GROUP_BYTES_MAX &&
+           group->threads + threads <= GROUP_THREADS_MAX;
+}
+
+/* All repeats of a group; its cells are complete then. The progress gets one step a cell. */
+static void finish_group(struct bench_bench *bench, struct group *group,
+                         struct bench_progress *progress)
+{
+    const uint32_t repeats = bench->arguments->repeats;
+    for (uint32_t repeat = 0; repeat < repeats; repeat++) {
+        for (uint32_t index = 0; index < group->count; index++)
+            bench_cell_repeat(group->runs[index]);
+        if (bench->arguments->ceilings)
+            (void)measure_memcpy(bench); /* without it a row is missing, nothing more */
+        uint64_t done = (uint64_t)(repeat + 1) * group->count / repeats;
+        uint64_t before = (uint64_t)repeat * group->count / repeats;
+        for (; before < done; before++)
+            bench_progress_step(progress, "in turn");
+    }
+    for (uint32_t index = 0; index < group->count; index++)
+        bench_cell_end(group->runs[index]);
+    *group = (struct group){ .count = 0 };
+}
+
+/* Begin one cell. One that fails only because others of its group hold what it needs
+ * (locked memory, say) is tried again alone. */
+static void join_group(struct bench_bench *bench, struct group *group,
+                       const struct bench_choice *choice, struct bench_cell *cell,
+                       struct bench_progress *progress)
+{
+    struct bench_run *run = NULL;
+    int rc = bench_cell_begin(&run, bench, choice, cell);
+    if (rc != STOKER_OK && group->count > 0) {
+        finish_group(bench, group, progress);
+        rc = bench_cell_begin(&run, bench, choice, cell);
+    }
+    if (rc != STOKER_OK) {
+        bench_progress_step(progress, "failed"); /* its share of the repeats */
+        return;
+    }
+    group->runs[group->count++] = run;
+    group->bytes += bench_cell_bytes(run);
+    group->threads += choice->workers > 0 ? (uint64_t)choice->workers : 0;
+}
+
+/* The cells [first, first + count) differ in workers and pin_memory alone. */
+static void run_group(struct bench_bench *bench, struct bench_cell *cells, uint64_t first,
+                      uint64_t count, struct bench_progress *progress)
+{
+    struct group group = { .count = 0 };
+    for (uint64_t index = first; index < first + count; index++) {
+        struct bench_choice choice = choice_at(bench->arguments, index);
+        if (!has_room(&group, &choice))
+            finish_group(bench, &group, progress);
+        tell(progress, &choice);
+        join_group(bench, &group, &choice, &cells[index], progress);
+    }
+    finish_group(bench, &group, progress);
+}
+
 static void run_cells(struct bench_bench *bench, struct bench_cell *cells, uint64_t count,
                       struct bench_sheet *sheet, const struct bench_form *form)
 {
     const struct bench_arguments *arguments = bench->arguments;
+    const uint64_t size = (uint64_t)arguments->workers.count * arguments->pins.count;
     struct bench_progress progress;
-    bench_progress_begin(&progress, (uint32_t)count, arguments->quiet);
-    for (uint64_t index = 0; index < count; index++) {
-        struct bench_choice choice = choice_at(arguments, index);
-        tell(&progress, &choice);
-        bench_cell_run(bench, &choice, &cells[index]);
-        if (arguments->ceilings && index < arguments->repeats)
-            (void)measure_memcpy(bench); /* without it a row is missing, nothing more */
+    bench_progress_begin(&progress, 2 * (uint32_t)count, arguments->quiet);
+    for (uint64_t first = 0; first < count; first += size) {
+        run_group(bench, cells, first, size, &progress);
         bench_progress_wipe(&progress);
-        form->cell(sheet, &cells[index]);
+        for (uint64_t index = first; index < first + size; index++)
+            form->cell(sheet, &cells[index]);
     }
-    for (uint64_t index = count; arguments->ceilings && index < arguments->repeats; index++)
-        (void)measure_memcpy(bench);
 }
 
 int bench_sweep_run(struct bench_bench *bench, const struct bench_machine *machine,
@@ -109,7 +186,7 @@ int bench_sweep_run(struct bench_bench *bench, const struct bench_machine *machi
 {
     struct bench_sheet sheet = { .file = file };
     uint64_t count = cell_count(bench->arguments);
-    struct bench_cell *cells = count <= UINT32_MAX ? calloc(count, sizeof(*cells)) : NULL;
+    struct bench_cell *cells = count <= UINT32_MAX / 2 ? calloc(count, sizeof(*cells)) : NULL;
     struct bench_advice advice;
     if (cells == NULL) {
         fprintf(stderr, "loaderbench: no memory for %" PRIu64 " cells\n", count);

@@ -1,8 +1,8 @@
 # StokerDependencies.cmake - what is on this machine, and the table that says so.
 #
-# A dependency becomes the target stoker::uring or stoker::deflate and the variable
-# STOKER_HAVE_URING or STOKER_HAVE_DEFLATE. The installed stoker-config.cmake makes the
-# same targets again for those who link libstoker.a.
+# A dependency becomes a target (stoker::uring, stoker::deflate, stoker::png, stoker::jpeg,
+# stoker::lz4) and a variable (STOKER_HAVE_URING, ...). The installed stoker-config.cmake
+# makes the same targets again for those who link libstoker.a.
 
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
@@ -26,10 +26,10 @@ function(stoker_print_features)
                  "${CMAKE_C_COMPILER_VERSION}\n${stoker_features}")
 endfunction()
 
-# stoker_dependency(NAME uring PACKAGE liburing LIBRARY uring SWITCH STOKER_URING
+# stoker_dependency(NAME uring PACKAGE liburing LIBRARY uring [MORE...] SWITCH STOKER_URING
 #                   WITH "what it gives" WITHOUT "what happens without it")
 macro(stoker_dependency)
-  cmake_parse_arguments(dep "" "NAME;PACKAGE;LIBRARY;SWITCH;WITH;WITHOUT" "" ${ARGN})
+  cmake_parse_arguments(dep "" "NAME;PACKAGE;SWITCH;WITH;WITHOUT" "LIBRARY" ${ARGN})
   string(TOUPPER "${dep_NAME}" dep_upper)
   set(STOKER_HAVE_${dep_upper} FALSE)
   if(NOT ${dep_SWITCH} MATCHES "^(AUTO|ON|OFF)$")
@@ -41,7 +41,7 @@ macro(stoker_dependency)
     pkg_check_modules(STOKER_PKG_${dep_upper} QUIET IMPORTED_TARGET ${dep_PACKAGE})
     if(STOKER_PKG_${dep_upper}_FOUND)
       set(STOKER_HAVE_${dep_upper} TRUE)
-      stoker_dependency_target(${dep_NAME} ${dep_upper} ${dep_LIBRARY})
+      stoker_dependency_target(${dep_NAME} ${dep_upper} ${dep_PACKAGE} ${dep_LIBRARY})
       stoker_feature(${dep_PACKAGE} found "${STOKER_PKG_${dep_upper}_VERSION}: ${dep_WITH}")
     elseif(${dep_SWITCH} STREQUAL "ON")
       message(FATAL_ERROR "${dep_SWITCH}=ON, but pkg-config does not know ${dep_PACKAGE}")
@@ -51,20 +51,23 @@ macro(stoker_dependency)
   endif()
 endmacro()
 
-function(stoker_dependency_target name upper library)
+function(stoker_dependency_target name upper package)
   add_library(stoker::${name} INTERFACE IMPORTED GLOBAL)
   if(NOT STOKER_STATIC_DEPS)
     target_link_libraries(stoker::${name} INTERFACE PkgConfig::STOKER_PKG_${upper})
     return()
   endif()
-  find_library(STOKER_ARCHIVE_${upper} NAMES lib${library}.a
-               HINTS ${STOKER_PKG_${upper}_LIBRARY_DIRS} ${STOKER_PKG_${upper}_LIBDIR})
-  if(NOT STOKER_ARCHIVE_${upper})
-    message(FATAL_ERROR "STOKER_STATIC_DEPS=ON, but lib${library}.a is not there")
-  endif()
-  # The archive's symbols must not leave libstoker.so.
-  target_link_libraries(stoker::${name} INTERFACE "${STOKER_ARCHIVE_${upper}}")
-  target_link_options(stoker::${name} INTERFACE "LINKER:--exclude-libs,lib${library}.a")
+  foreach(library IN LISTS ARGN)
+    find_library(STOKER_ARCHIVE_${library} NAMES lib${library}.a
+                 HINTS ${STOKER_PKG_${upper}_LIBRARY_DIRS} ${STOKER_PKG_${upper}_LIBDIR})
+    mark_as_advanced(STOKER_ARCHIVE_${library})
+    if(NOT STOKER_ARCHIVE_${library})
+      message(FATAL_ERROR "STOKER_STATIC_DEPS=ON, but lib${library}.a of ${package} is not there")
+    endif()
+    # The archive's symbols must not leave libstoker.so.
+    target_link_libraries(stoker::${name} INTERFACE "${STOKER_ARCHIVE_${library}}")
+    target_link_options(stoker::${name} INTERFACE "LINKER:--exclude-libs,lib${library}.a")
+  endforeach()
   target_include_directories(stoker::${name} INTERFACE ${STOKER_PKG_${upper}_INCLUDE_DIRS})
 endfunction()
 
@@ -72,8 +75,45 @@ stoker_dependency(NAME uring PACKAGE liburing LIBRARY uring SWITCH STOKER_URING
   WITH "the io_uring reader"
   WITHOUT "no io_uring reader; pread serves the same bytes")
 stoker_dependency(NAME deflate PACKAGE libdeflate LIBRARY deflate SWITCH STOKER_DEFLATE
-  WITH "gzip files"
-  WITHOUT "no gzip files; unpack them first")
+  WITH "gzip files, and PNG files fast"
+  WITHOUT "no gzip files (unpack them first), PNG files at the speed of libpng")
+stoker_dependency(NAME png PACKAGE libpng LIBRARY png16 z SWITCH STOKER_PNG
+  WITH "PNG files"
+  WITHOUT "no PNG files")
+stoker_dependency(NAME jpeg PACKAGE libjpeg LIBRARY jpeg SWITCH STOKER_JPEG
+  WITH "JPEG files"
+  WITHOUT "no JPEG files")
+stoker_dependency(NAME lz4 PACKAGE liblz4 LIBRARY lz4 SWITCH STOKER_LZ4
+  WITH "LZ4 shards"
+  WITHOUT "no LZ4 shards")
+
+# oneDNN has no pkg-config file, and its CMake package asks for OpenCL, which we do not use.
+set(STOKER_HAVE_DNNL FALSE)
+if(NOT STOKER_DNNL MATCHES "^(AUTO|ON|OFF)$")
+  message(FATAL_ERROR "STOKER_DNNL=${STOKER_DNNL}: use AUTO, ON or OFF")
+endif()
+if(STOKER_DNNL STREQUAL "OFF" OR NOT STOKER_BUILD_TRAINER)
+  stoker_feature(oneDNN off "the trainer's plain loops only, which are slow")
+else()
+  find_path(STOKER_DNNL_INCLUDE oneapi/dnnl/dnnl.h)
+  find_library(STOKER_DNNL_LIBRARY dnnl)
+  mark_as_advanced(STOKER_DNNL_INCLUDE STOKER_DNNL_LIBRARY)
+  if(STOKER_DNNL_INCLUDE AND STOKER_DNNL_LIBRARY)
+    set(STOKER_HAVE_DNNL TRUE)
+    add_library(stoker::dnnl INTERFACE IMPORTED GLOBAL)
+    target_include_directories(stoker::dnnl SYSTEM INTERFACE "${STOKER_DNNL_INCLUDE}")
+    target_link_libraries(stoker::dnnl INTERFACE "${STOKER_DNNL_LIBRARY}")
+    file(STRINGS "${STOKER_DNNL_INCLUDE}/oneapi/dnnl/dnnl_version.h" stoker_dnnl_lines
+         REGEX "^#define DNNL_VERSION_(MAJOR|MINOR|PATCH) +[0-9]+")
+    string(REGEX MATCHALL "[0-9]+" stoker_dnnl_version "${stoker_dnnl_lines}")
+    list(JOIN stoker_dnnl_version "." stoker_dnnl_version)
+    stoker_feature(oneDNN found "${stoker_dnnl_version}: the trainer's cpu back end")
+  elseif(STOKER_DNNL STREQUAL "ON")
+    message(FATAL_ERROR "STOKER_DNNL=ON, but oneDNN is not there")
+  else()
+    stoker_feature(oneDNN missing "the trainer's plain loops only, which are slow")
+  endif()
+endif()
 
 if(STOKER_BUILD_TESTS)
   pkg_check_modules(CRITERION QUIET IMPORTED_TARGET criterion)
@@ -97,10 +137,6 @@ function(stoker_feature_unused name version)
   set(stoker_features "${stoker_features}" PARENT_SCOPE)
 endfunction()
 
-pkg_check_modules(STOKER_PKG_PNG QUIET libpng)
-stoker_feature_unused(libpng "${STOKER_PKG_PNG_VERSION}")
-pkg_check_modules(STOKER_PKG_LZ4 QUIET liblz4)
-stoker_feature_unused(lz4 "${STOKER_PKG_LZ4_VERSION}")
 find_package(CUDAToolkit QUIET)
 stoker_feature_unused(CUDA "${CUDAToolkit_VERSION}")
 find_file(STOKER_CUDNN_HEADER cudnn_version.h PATHS ${CUDAToolkit_INCLUDE_DIRS})

@@ -14,16 +14,21 @@ install(EXPORT stoker-targets NAMESPACE stoker:: DESTINATION "${stoker_package_d
 set(stoker_requires_private "")
 set(stoker_config_dependencies "")
 if(NOT BUILD_SHARED_LIBS)
-  if(STOKER_HAVE_URING)
-    list(APPEND stoker_requires_private liburing)
-    list(APPEND stoker_config_dependencies uring)
-  endif()
-  if(STOKER_HAVE_DEFLATE)
-    list(APPEND stoker_requires_private libdeflate)
-    list(APPEND stoker_config_dependencies deflate)
-  endif()
+  foreach(dependency IN ITEMS uring deflate png jpeg lz4)
+    string(TOUPPER "${dependency}" upper)
+    if(STOKER_HAVE_${upper})
+      list(APPEND stoker_requires_private lib${dependency})
+      list(APPEND stoker_config_dependencies ${dependency})
+    endif()
+  endforeach()
 endif()
 list(JOIN stoker_requires_private ", " stoker_requires_private)
+set(stoker_config_dnnl OFF)
+set(stoker_pc_dnnl "")
+if(NOT BUILD_SHARED_LIBS AND STOKER_HAVE_DNNL)
+  set(stoker_config_dnnl ON)
+  set(stoker_pc_dnnl "-ldnnl")
+endif()
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/stoker-config.cmake.in"
   "${CMAKE_CURRENT_BINARY_DIR}/stoker-config.cmake"
@@ -48,3 +53,10 @@ configure_file("${PROJECT_SOURCE_DIR}/cmake/stoker.pc.in"
                "${CMAKE_CURRENT_BINARY_DIR}/stoker.pc" @ONLY)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/stoker.pc"
         DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+if(TARGET stoker_trainer)
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/stoker-trainer.pc.in"
+                 "${CMAKE_CURRENT_BINARY_DIR}/stoker-trainer.pc" @ONLY)
+  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/stoker-trainer.pc"
+          DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endif()

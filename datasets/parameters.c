@@ -2,8 +2,8 @@
  *
  *   count=60000&shape=28x28      pairs part at '&', key and value at the first '='
  *
- * A value is bounded to VALUE_BYTES_MAX, so that pieces are copied to a small buffer
- * and every message can quote them.
+ * A value is bounded to STK_PARAMETER_BYTES_MAX, so that pieces are copied to a small
+ * buffer and messages can quote them.
  */
 #include "datasets/parameters.h"
 
@@ -14,11 +14,11 @@
 
 #include "loader/base/error.h"
 
-enum { KEY_BYTES_MAX = 32, VALUE_BYTES_MAX = 128, KEYS_MAX = 16 };
+enum { KEY_BYTES_MAX = 32, KEYS_MAX = 16 };
 
 struct pair {
     char key[KEY_BYTES_MAX];
-    char value[VALUE_BYTES_MAX];
+    char value[STK_PARAMETER_BYTES_MAX];
 };
 
 struct reading {
@@ -133,6 +133,10 @@ static int apply(struct reading *reading, const struct pair *pair)
             return read_number(reading, parameter, pair->value);
         if (parameter->shape != NULL)
             return read_shape(reading, parameter, pair->value);
+        if (parameter->text != NULL) {
+            memcpy(parameter->text, pair->value, sizeof(pair->value));
+            return STOKER_OK;
+        }
         assert(parameter->dtype != NULL);
         return read_dtype(reading, parameter, pair->value);
     }

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <stoker/dataset.h>
 
+enum { STK_PARAMETER_BYTES_MAX = 1024 }; /* of a value */
+
 /* One key and where its value goes: exactly one of the targets is set. A key that
  * the text does not name leaves its target alone. */
 struct stk_parameter {
@@ -16,6 +18,7 @@ struct stk_parameter {
     bool is_size;     /* ... the key says how much there is */
     stoker_dtype *dtype;
     struct stk_shape *shape; /* "28x28x1": lengths >= 1 */
+    char *text;              /* any: STK_PARAMETER_BYTES_MAX bytes, the final 0 included */
 };
 
 struct stk_shape {

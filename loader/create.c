@@ -29,6 +29,7 @@ enum {
     RING_BYTES = 6 << 20,         /* slots that still lie in the last-level cache, */
     RING_BYTES_CROWDED = 3 << 20, /* and where the consumer works, too, and nobody sleeps */
     RING_SLOTS_MIN = 4,
+    RING_SLOTS_ASLEEP = 6, /* where the consumer sleeps: a late timer must not run it dry */
     RING_SLOTS_MAX = 64,
     READING_WORKERS_PER_CPU = 4,
     READING_WORKERS_MAX = 32
@@ -58,7 +59,7 @@ static void choose_workers(stoker_loader *loader)
 {
     const int32_t asked = loader->options.num_workers;
     const bool reads = loader->road.encoded_bytes_max > 0;
-    loader->cpus = stk_cpu_count();
+    loader->cpus = loader->road.cpus = stk_cpu_count();
     loader->threads = asked != 0;
     loader->tuned = asked == STOKER_WORKERS_AUTO;
     loader->worker_count = asked == 0 ? 1 : (uint32_t)asked;
@@ -88,18 +89,20 @@ static uint32_t slot_count(const stoker_loader *loader)
     const struct stk_road *road = &loader->road;
     if (loader->options.prefetch_batches > 0)
         return loader->options.prefetch_batches;
-    if (!loader->threads)
-        return 2; /* one is lent, one is made */
+    if (!loader->threads) /* one is lent, one is made, and the others keep the reads in flight */
+        return clamp(2 + (road->reads ? road->read_depth / loader->options.batch_size + 1 : 0), 2,
+                     STOKER_PREFETCH_MAX);
     const size_t batch_bytes = road->convert.to_bytes * loader->options.batch_size;
-    uint64_t slots = clamp(ring_bytes(loader) / batch_bytes, RING_SLOTS_MIN, RING_SLOTS_MAX);
+    const uint32_t least =
+        loader->cpus > loader->tuner.workers ? RING_SLOTS_ASLEEP : RING_SLOTS_MIN;
+    uint64_t slots = clamp(ring_bytes(loader) / batch_bytes, least, RING_SLOTS_MAX);
     /* Each worker fills one while another of its own waits for the consumer. */
     if (slots < 2 * loader->tuner.workers + 2U)
         slots = 2 * loader->tuner.workers + 2U;
     /* Each worker's reads need slots to go to, and no worker should wait for another's. */
-    uint64_t in_flight =
-        road->encoded_bytes_max > 0 && road->cache.kind == STOKER_CACHE_NONE
-            ? (uint64_t)loader->tuner.workers * road->read_depth / loader->options.batch_size
-            : 0;
+    uint64_t in_flight = road->reads ? (uint64_t)loader->tuner.workers * road->read_depth /
+                                           loader->options.batch_size
+                                     : 0;
     if (slots < loader->tuner.workers + 2U + in_flight)
         slots = loader->tuner.workers + 2U + in_flight;
     return clamp(slots, 2, STOKER_PREFETCH_MAX);
@@ -136,9 +139,9 @@ static int look_at_samples(stoker_loader *loader, bool *in_memory, stoker_error 
         return rc;
     *in_memory = sample.extent.memory != NULL;
     loader->road.decodes = sample.codec != NULL;
-    loader->road.encoded_bytes_max = loader->road.dataset->info.file_count > 0
-                                         ? loader->road.dataset->info.encoded_bytes_max
-                                         : 0;
+    const stoker_dataset_info *info = &loader->road.dataset->info;
+    loader->road.encoded_bytes_max =
+        info->file_count > 0 || info->has_paths ? info->encoded_bytes_max : 0;
     return 0;
 }
 
@@ -248,6 +251,8 @@ static int make_schedule(stoker_loader *loader, stoker_error *error)
 
 static int make_slots(stoker_loader *loader, stoker_error *error)
 {
+    loader->road.reads =
+        loader->road.encoded_bytes_max > 0 && loader->road.cache.kind == STOKER_CACHE_NONE;
     const stoker_dataset_info *set = &loader->road.dataset->info;
     const struct stk_slots_options slots = {
         .slot_count = slot_count(loader),

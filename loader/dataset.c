@@ -6,8 +6,11 @@
  */
 #include "loader/dataset.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
+#include "loader/base/beneath.h"
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 #include "loader/base/pread.h"
@@ -40,6 +43,15 @@ static bool labels_are_consistent(const stoker_dataset_info *info)
     }
 }
 
+/* A whole file is read with one byte more than it should have: there must be room for it. */
+static bool paths_are_consistent(const stoker_dataset_info *info)
+{
+    if (!info->has_paths)
+        return true;
+    return (info->directory >= 0 || info->directory == AT_FDCWD) && info->encoded_bytes_max > 0 &&
+           info->encoded_bytes_max < UINT32_MAX;
+}
+
 static bool files_are_consistent(const stoker_dataset_ops *ops, const stoker_dataset_info *info,
                                  size_t row_bytes)
 {
@@ -47,11 +59,13 @@ static bool files_are_consistent(const stoker_dataset_ops *ops, const stoker_dat
     if ((info->dense || info->rows != NULL) &&
         __builtin_mul_overflow(info->count, (uint64_t)row_bytes, &end))
         return false;
+    if (!paths_are_consistent(info))
+        return false;
     if (info->file_count == 0)
         return !info->dense;
     if (ops->file == NULL || info->encoded_bytes_max == 0)
         return false;
-    return !info->dense || info->encoded_bytes_max == row_bytes;
+    return !info->dense || (info->encoded_bytes_max == row_bytes && !info->has_paths);
 }
 
 static int check_info(const stoker_dataset_ops *ops, const stoker_dataset_info *info,
@@ -119,6 +133,13 @@ size_t stoker_dataset_row_bytes(const stoker_dataset *dataset)
     return dataset == NULL ? 0 : dataset->row_bytes;
 }
 
+const char *stoker_dataset_class_name(const stoker_dataset *dataset, uint32_t index)
+{
+    if (dataset == NULL || dataset->ops->class_name == NULL || index >= dataset->info.class_count)
+        return NULL;
+    return dataset->ops->class_name(dataset->self, index);
+}
+
 int stoker_dataset_locate(const stoker_dataset *dataset, uint64_t id, stoker_sample *out,
                           stoker_error *error)
 {
@@ -163,30 +184,65 @@ static const stoker_codec *codec_of(const stoker_sample *sample)
     return sample->codec == NULL ? &stk_codec_raw : sample->codec;
 }
 
-static int row_from_file(const stoker_dataset *dataset, const stoker_sample *sample, uint64_t id,
-                         void *row, stoker_error *error)
+/* The extent's bytes from one of the data set's open files. */
+static int bytes_from_file(const stoker_dataset *dataset, const stoker_extent *extent, void *to,
+                           struct stk_place *place, stoker_error *error)
 {
-    const stoker_extent *extent = &sample->extent;
-    struct stk_place place = STK_NOWHERE;
-    place.sample = id;
     if (extent->file >= dataset->info.file_count)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_LOCATE, &place,
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_LOCATE, place,
                              "the extent names file %u of %u", extent->file,
                              dataset->info.file_count);
     stoker_file file = { 0 };
     int rc = dataset->ops->file(dataset->self, extent->file, &file);
     if (rc != STOKER_OK)
-        return stk_error_set(error, rc < 0 ? rc : STOKER_EINVAL, STOKER_STAGE_READ, &place,
+        return stk_error_set(error, rc < 0 ? rc : STOKER_EINVAL, STOKER_STAGE_READ, place,
                              "file %u", extent->file);
-    place.path = file.path;
-    place.offset = extent->offset;
+    place->path = file.path;
+    place->offset = extent->offset;
+    return stk_pread_all(file.fd, to, extent->bytes, *place, error);
+}
 
-    uint8_t *encoded = stk_calloc(extent->bytes, 1);
+/* The bytes of a file of the sample's own; `to` has room for one more. */
+static int bytes_from_path(const stoker_dataset *dataset, const stoker_extent *extent, void *to,
+                           struct stk_place *place, stoker_error *error)
+{
+    place->path = extent->path;
+    if (!dataset->info.has_paths)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_LOCATE, place,
+                             "the data set said that it has no paths");
+    const ssize_t got =
+        stk_beneath_read_all(dataset->info.directory, extent->path, to, (size_t)extent->bytes + 1);
+    if (got < 0) {
+        const bool stray = got == -EXDEV || got == -ELOOP;
+        place->os_errno = (int)-got;
+        return stk_error_set(error, stray ? STOKER_EACCES : stk_error_from_errno((int)-got),
+                             STOKER_STAGE_READ, place, NULL);
+    }
+    if ((uint64_t)got != extent->bytes)
+        return stk_error_set(error, STOKER_ECHANGED, STOKER_STAGE_READ, place,
+                             "%s than the %u bytes it had",
+                             (uint64_t)got > extent->bytes ? "longer" : "shorter", extent->bytes);
+    return STOKER_OK;
+}
+
+static int row_from_storage(const stoker_dataset *dataset, const stoker_sample *sample, uint64_t id,
+                            void *row, stoker_error *error)
+{
+    const stoker_extent *extent = &sample->extent;
+    struct stk_place place = STK_NOWHERE;
+    place.sample = id;
+    if (extent->bytes > dataset->info.encoded_bytes_max) {
+        place.path = extent->path;
+        return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_READ, &place,
+                             "%u bytes, at most %u", extent->bytes,
+                             dataset->info.encoded_bytes_max);
+    }
+    uint8_t *encoded = stk_calloc((size_t)extent->bytes + 1, 1);
     if (encoded == NULL)
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_READ, &place, "%u bytes",
                              extent->bytes);
-    place.offset = extent->offset;
-    rc = stk_pread_all(file.fd, encoded, extent->bytes, place, error);
+    int rc = extent->path != NULL ? bytes_from_path(dataset, extent, encoded, &place, error)
+                                  : bytes_from_file(dataset, extent, encoded, &place, error);
     if (rc == STOKER_OK) {
         stoker_encoded in = { .bytes = encoded, .size = extent->bytes, .sample = id };
         rc = decode_once(codec_of(sample), &in, row, dataset->row_bytes, &place, error);
@@ -210,10 +266,11 @@ int stoker_dataset_read(const stoker_dataset *dataset, uint64_t id, void *row, s
     const stoker_extent *extent = &sample.extent;
     if (extent->memory != NULL || extent->bytes == 0) {
         place.sample = id;
+        place.path = extent->memory == NULL ? extent->path : NULL;
         stoker_encoded in = { .bytes = extent->memory, .size = extent->bytes, .sample = id };
         rc = decode_once(codec_of(&sample), &in, row, dataset->row_bytes, &place, error);
     } else {
-        rc = row_from_file(dataset, &sample, id, row, error);
+        rc = row_from_storage(dataset, &sample, id, row, error);
     }
     if (rc == STOKER_OK && label != NULL)
         *label = sample.label;

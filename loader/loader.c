@@ -35,7 +35,7 @@ static int file_failures(stoker_loader *loader, struct stk_slot *slot, uint32_t 
             continue;
         const struct stk_failure *failure = &slot->failures[row];
         const struct stk_place place = {
-            .path = failure->file == UINT32_MAX ? NULL : loader->files[failure->file].path,
+            .path = failure->path,
             .offset = failure->offset,
             .sample = failure->sample,
             .os_errno = failure->os_errno,
@@ -131,42 +131,42 @@ static int deliver(stoker_loader *loader, stoker_batch *batch)
 
 /* Wait for the head batch, working instead of sleeping where that is called for. What the hand
  * claimed in an earlier call may be the head itself: it is done in any case. */
-static bool wait_with_hand(stoker_loader *loader, uint64_t start_ns, int64_t wait_ns)
+static bool wait_with_hand(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
 {
     struct stk_slots *slots = &loader->road.slots;
     const bool lends = atomic_load_explicit(&loader->lends_hand, memory_order_relaxed);
-    const uint64_t deadline_ns = wait_ns < 0 ? UINT64_MAX : start_ns + (uint64_t)wait_ns;
+    stk_slots_note_cpu(slots);
     while (lends || stk_worker_holds_span(&loader->hand)) {
-        if (!stk_worker_help(&loader->hand, lends))
+        if (!stk_worker_help(&loader->hand, lends, now_ns))
             break;
         if (stk_slots_ready(slots))
             return true;
-        if (loader->hand.mark_ns >= deadline_ns && !stk_worker_holds_span(&loader->hand))
+        if (*now_ns >= deadline_ns && !stk_worker_holds_span(&loader->hand))
             return false;
     }
-    const uint64_t now_ns = wait_ns < 0 ? 0 : stk_now_ns();
-    return stk_slots_wait_ready(slots, wait_ns < 0            ? -1
-                                       : deadline_ns > now_ns ? (int64_t)(deadline_ns - now_ns)
-                                                              : 0);
+    return stk_slots_wait_ready(slots, deadline_ns, now_ns);
 }
 
 static bool wait_for_batch(stoker_loader *loader)
 {
     struct stk_slots *slots = &loader->road.slots;
-    if (stk_slots_ready(slots))
+    const bool keeps_reading = !loader->threads && loader->road.reads; /* in this call, too */
+    if (stk_slots_ready(slots) && !keeps_reading)
         return true;
-    const int64_t wait_ns =
-        loader->options.timeout_ms < 0 ? -1 : (int64_t)loader->options.timeout_ms * 1000000;
     const uint64_t before_ns = stk_now_ns();
+    const uint64_t deadline_ns =
+        loader->options.timeout_ms < 0
+            ? UINT64_MAX
+            : before_ns + (uint64_t)loader->options.timeout_ms * UINT64_C(1000000);
+    uint64_t now_ns = before_ns;
     bool ready;
     if (!loader->threads)
-        ready = stk_worker_make_batch(&loader->workers[0], slots->head,
-                                      wait_ns < 0 ? UINT64_MAX : before_ns + (uint64_t)wait_ns);
+        ready = stk_worker_make_batch(&loader->workers[0], slots->head, deadline_ns, &now_ns);
     else if (loader->has_hand)
-        ready = wait_with_hand(loader, before_ns, wait_ns);
+        ready = wait_with_hand(loader, deadline_ns, &now_ns);
     else
-        ready = stk_slots_wait_ready(slots, wait_ns);
-    stk_ledger_add(&loader->ledger.stall_ns, stk_now_ns() - before_ns);
+        ready = stk_slots_wait_ready(slots, deadline_ns, &now_ns);
+    stk_ledger_add(&loader->ledger.stall_ns, now_ns - before_ns);
     stk_ledger_add(&loader->ledger.stalls, 1);
     return ready;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# check_exports.sh - libstoker.so exports stoker_* and nothing else, and all that the headers promise.
+# check_exports.sh - a library exports stoker_* and nothing else, and all that its headers promise.
 #
-# usage: check_exports.sh LIBRARY
+# usage: check_exports.sh LIBRARY PART    PART/include/stoker holds its headers
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -9,7 +9,7 @@ exported=$(nm -D --defined-only "$1" | awk '{ print $3 }' | sed 's/@.*//' | sort
 strangers=$(printf '%s\n' "$exported" | grep -v '^stoker_' || true)
 
 # STOKER_API declarations: the name before "(" or, for a table, before ";".
-promised=$(cat loader/include/stoker/*.h | tr '\n' ' ' |
+promised=$(cat "$2"/include/stoker/*.h | tr '\n' ' ' |
     grep -oE 'STOKER_API [^;{(]*(\(|;)' | grep -oE 'stoker_[a-z0-9_]+ ?[(;]$' | tr -d ' (;' | sort -u)
 missing=$(comm -13 <(printf '%s\n' "$exported") <(printf '%s\n' "$promised"))
 unannounced=$(comm -23 <(printf '%s\n' "$exported" | grep '^stoker_' || true) <(printf '%s\n' "$promised"))

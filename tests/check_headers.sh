@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 cc=${1:-cc}
 cxx=${2:-c++}
-strict=(-Wall -Wextra -Wpedantic -Werror -fsyntax-only -I loader/include)
+strict=(-Wall -Wextra -Wpedantic -Werror -fsyntax-only -I loader/include -I trainer/include)
 failures=0
 
 # Twice, so that a missing include guard shows; and a declaration, because ISO C wants one.
@@ -22,7 +22,7 @@ compiles() {
 }
 
 count=0
-for path in loader/include/stoker/*.h; do
+for path in {loader,trainer}/include/stoker/*.h; do
     header=stoker/${path##*/}
     compiles "$header" "$cc" -std=c11 -x c
     compiles "$header" "$cxx" -std=c++20 -x c++

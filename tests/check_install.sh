@@ -39,6 +39,7 @@ consume_by_cmake() {
         -DCMAKE_PREFIX_PATH="$prefix/$kind" -DSTOKER_WANTED="$version"
     quiet cmake --build "$build/consumer-$kind"
     "$build/consumer-$kind/consumer"
+    "$build/consumer-$kind/trainer_consumer"
 }
 
 consume_by_pkg_config() {
@@ -51,6 +52,10 @@ consume_by_pkg_config() {
     # shellcheck disable=SC2046  # flags are words
     "$cc" -std=c11 tests/install/main.c -o "$prefix/consumer" \
         $(pkg-config "${static[@]}" --cflags --libs stoker)
+    LD_LIBRARY_PATH=$libdir "$prefix/consumer"
+    # shellcheck disable=SC2046
+    "$cc" -std=c11 tests/install/trainer.c -o "$prefix/consumer" \
+        $(pkg-config "${static[@]}" --cflags --libs stoker-trainer)
     LD_LIBRARY_PATH=$libdir "$prefix/consumer"
 }
 

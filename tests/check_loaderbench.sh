@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 data='synth:digits?count=2000'
-fast=("--workers=0,2" "--pin-memory=off,auto" "--batch-size=64,300" --repeats 2 --seconds 0.01 --quiet)
+fast=("--workers=0,2" "--pin-memory=off,auto" "--batch-size=64,300" --repeats 2 --seconds 0.05 --quiet)
 failures=0
 
 fail() {

@@ -37,6 +37,7 @@
 
 #include <stoker/reader.h>
 
+#include "loader/base/beneath.h"
 #include "loader/base/clock.h"
 #include "loader/base/error.h"
 #include "loader/base/rng.h"
@@ -55,13 +56,15 @@ enum stk_script_what {
 enum { STK_SCRIPT_RULES_MAX = 64, STK_SCRIPT_RINGS_MAX = 256 };
 #define STK_SCRIPT_ANY_FILE UINT32_MAX
 
-/* Applies to reads of `file` that touch [offset, offset + bytes); bytes 0 = any place.
+/* Applies to reads of `file`, or of the whole file named `path` if that is not NULL, that touch
+ * [offset, offset + bytes); bytes 0 = any place. STK_SCRIPT_ANY_FILE means whole files as well.
  * Of those the first `skip` are let pass, the next `times` (0 = all) are hit. The
  * first rule that hits a read decides about it. */
 struct stk_script_rule {
     enum stk_script_what what;
     uint64_t amount;
     uint32_t file;
+    const char *path;
     uint64_t offset;
     uint64_t bytes;
     uint64_t skip;
@@ -141,6 +144,7 @@ struct stk_scripted_held {
 struct stk_scripted_ring {
     const stoker_file *files;
     uint32_t file_count;
+    int directory;
     uint32_t depth;
     uint32_t held_count;
     uint64_t number; /* of this ring, for its own order */
@@ -156,7 +160,10 @@ static inline bool stk_scripted_fails(uint64_t calls, uint64_t nth)
 
 static inline bool stk_scripted_touches(const struct stk_script_rule *rule, const stoker_read *read)
 {
-    if (rule->file != STK_SCRIPT_ANY_FILE && rule->file != read->file)
+    if (rule->path != NULL && (read->path == NULL || strcmp(rule->path, read->path) != 0))
+        return false;
+    if (rule->path == NULL && rule->file != STK_SCRIPT_ANY_FILE &&
+        (read->path != NULL || rule->file != read->file))
         return false;
     if (rule->bytes == 0)
         return true;
@@ -193,6 +200,7 @@ static inline int stk_scripted_open(void **ring, const stoker_reader_setup *setu
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_READ, &place, "scripted reader");
     scripted->files = setup->files;
     scripted->file_count = setup->file_count;
+    scripted->directory = setup->directory;
     scripted->depth = setup->depth;
     scripted->number = atomic_fetch_add(&stk_scripted.opens, 1U);
     *ring = scripted;
@@ -201,7 +209,7 @@ static inline int stk_scripted_open(void **ring, const stoker_reader_setup *setu
 
 static inline void stk_scripted_hold(struct stk_scripted_ring *scripted, stoker_read *read)
 {
-    assert(read->file < scripted->file_count);
+    assert(read->path != NULL || read->file < scripted->file_count);
     assert(read->bytes >= 1);
     const struct stk_script_rule *rule = stk_scripted_rule_for(read);
     struct stk_scripted_held *held = &scripted->held[scripted->held_count++];
@@ -230,6 +238,9 @@ static inline int stk_scripted_submit(void *ring, stoker_read *const *reads, uin
 static inline int32_t stk_scripted_pread(const struct stk_scripted_ring *scripted,
                                          const stoker_read *read, uint64_t bytes)
 {
+    if (read->path != NULL)
+        return (int32_t)stk_beneath_read(scripted->directory, read->path, read->buffer, bytes,
+                                         read->offset);
     const ssize_t got =
         pread(scripted->files[read->file].fd, read->buffer, bytes, (off_t)read->offset);
     return got < 0 ? (int32_t)-errno : (int32_t)got;

@@ -162,6 +162,29 @@ Test(thread, cpus_follow_the_affinity)
     stk_test_check_leaks();
 }
 
+Test(thread, leaving_a_cpu_moves_and_keeps_the_affinity)
+{
+    cpu_set_t before;
+    cpu_set_t after;
+    cr_assert_eq(sched_getaffinity(0, sizeof(before), &before), 0);
+    for (uint32_t cpu = 0; cpu < 64; cpu++) {
+        const bool others = CPU_COUNT(&before) > (CPU_ISSET(cpu, &before) ? 1 : 0);
+        cr_assert_eq(stk_thread_leave_cpu(cpu), others);
+        cr_assert_eq(sched_getaffinity(0, sizeof(after), &after), 0);
+        cr_assert(CPU_EQUAL(&before, &after));
+    }
+    cr_assert_not(stk_thread_leave_cpu(UINT32_MAX), "no such CPU");
+
+    /* Bound to one CPU it has nowhere to go. */
+    const uint32_t here = stk_cpu_here();
+    CPU_ZERO(&before);
+    CPU_SET(here, &before);
+    cr_assert_eq(sched_setaffinity(0, sizeof(before), &before), 0);
+    cr_assert_eq(stk_cpu_here(), here);
+    cr_assert_not(stk_thread_leave_cpu(here));
+    stk_test_check_leaks();
+}
+
 /* ---- numbers ---- */
 
 /* Known answers of Random123 1.14 (kat_vectors, philox4x32-10). */

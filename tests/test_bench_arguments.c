@@ -113,7 +113,7 @@ Test(bench_arguments, defaults_are_those_of_the_help)
     cr_assert(list_is(&arguments.pins, (const int32_t[]){ STOKER_ON, STOKER_OFF }, 2));
     cr_assert(list_is(&arguments.batch_sizes, (const int32_t[]){ 64, 512 }, 2));
     cr_assert(list_is(&arguments.dtypes, (const int32_t[]){ STOKER_FLOAT32 }, 1));
-    cr_assert_eq(arguments.repeats, 5);
+    cr_assert_eq(arguments.repeats, 21);
     cr_assert(arguments.shuffle);
     cr_assert(arguments.verify);
     cr_assert_not(arguments.pins_given);

@@ -50,6 +50,8 @@ static struct bench_cell fixed_cell(void)
                                 .samples_per_s = 6543210,
                                 .samples_per_s_min = 6000000,
                                 .samples_per_s_max = 7000000,
+                                .rates = { 6000000, 6543210, 7000000 },
+                                .rate_count = 3,
                                 .spread = 0.15,
                                 .bytes_per_s = 20.5e9,
                                 .first_batch_ms = 1.25,
@@ -186,23 +188,45 @@ static bool read_string(const char **at, char *out, size_t size)
     return true;
 }
 
-static bool read_value(const char **at)
+static bool read_number(const char **at)
 {
-    char scratch[2048];
-    if (**at == '"')
-        return read_string(at, scratch, sizeof(scratch));
-    static const char *const words[] = { "null", "true", "false" };
-    for (size_t index = 0; index < 3; index++)
-        if (strncmp(*at, words[index], strlen(words[index])) == 0) {
-            *at += strlen(words[index]);
-            return true;
-        }
     if (strchr("-0123456789", **at) == NULL || **at == '\0')
         return false; /* strtod alone would take nan and inf */
     char *end = NULL;
     (void)strtod(*at, &end);
     *at = end;
     return true;
+}
+
+/* Of numbers only: nothing else is printed. */
+static bool read_array(const char **at)
+{
+    (*at)++;
+    for (bool first = true; **at != ']'; first = false) {
+        if (!first && strncmp(*at, ", ", 2) != 0)
+            return false;
+        *at += first ? 0 : 2;
+        if (!read_number(at))
+            return false;
+    }
+    (*at)++;
+    return true;
+}
+
+static bool read_value(const char **at)
+{
+    char scratch[2048];
+    if (**at == '"')
+        return read_string(at, scratch, sizeof(scratch));
+    if (**at == '[')
+        return read_array(at);
+    static const char *const words[] = { "null", "true", "false" };
+    for (size_t index = 0; index < 3; index++)
+        if (strncmp(*at, words[index], strlen(words[index])) == 0) {
+            *at += strlen(words[index]);
+            return true;
+        }
+    return read_number(at);
 }
 
 /* Reads one object; keys are joined by commas. */
@@ -283,6 +307,7 @@ Test(bench_output, json_has_every_promised_key)
                                              "samples_per_s",
                                              "samples_per_s_min",
                                              "samples_per_s_max",
+                                             "rates",
                                              "bytes_per_s",
                                              "first_batch_ms",
                                              "cpu_s_per_million",
@@ -338,6 +363,10 @@ Test(bench_output, the_json_reader_can_refuse)
                                          "{\"a\": \"\x01\"}",
                                          "{\"a\": \"\\x\"}",
                                          "{\"a\": 1} ",
+                                         "{\"a\": [1, ]}",
+                                         "{\"a\": [1 2]}",
+                                         "{\"a\": [nan]}",
+                                         "{\"a\": [1}",
                                          "{\"a\": \"b}" };
     char keys[256];
     for (size_t index = 0; index < sizeof(wrong) / sizeof(wrong[0]); index++)

@@ -26,7 +26,12 @@ Test(reader_open, each_failed_allocation_leaves_nothing)
     cr_assert_not_null(file);
     const stoker_file files[] = { { "file", fileno(file), FILE_BYTES } };
     static uint8_t scratch[65536];
-    const stoker_reader_setup setup = { files, 1, 16, scratch, sizeof(scratch) };
+    const stoker_reader_setup setup = { .files = files,
+                                        .file_count = 1,
+                                        .directory = AT_FDCWD,
+                                        .depth = 16,
+                                        .scratch = scratch,
+                                        .scratch_bytes = sizeof(scratch) };
     for (size_t n = 0; n < READERS; n++) {
         if (!stk_test_reader_works(readers[n]))
             continue;
@@ -139,7 +144,12 @@ Test(reader_open, works_with_little_locked_memory)
         if (direct == 1 && fcntl(fileno(file), F_SETFL, O_DIRECT) != 0)
             break;
         const stoker_file files[] = { { "file", fileno(file), FILE_BYTES } };
-        const stoker_reader_setup setup = { files, 1, 8, scratch, scratch_bytes };
+        const stoker_reader_setup setup = { .files = files,
+                                            .file_count = 1,
+                                            .directory = AT_FDCWD,
+                                            .depth = 8,
+                                            .scratch = scratch,
+                                            .scratch_bytes = scratch_bytes };
         cr_assert(reads_right(&stoker_reader_uring, &setup)); /* with it, if this is root */
         const int little = in_child(&setup, 256 * 1024);
         cr_assert(little == 0 || little == 3, "child: %d", little);
@@ -160,7 +170,12 @@ Test(reader_open, works_with_each_registration_refused)
     cr_assert_not_null(file);
     const stoker_file files[] = { { "file", fileno(file), FILE_BYTES } };
     static _Alignas(4096) uint8_t scratch[4 * PIECE_BYTES]; /* small enough to be registered */
-    const stoker_reader_setup setup = { files, 1, 8, scratch, sizeof(scratch) };
+    const stoker_reader_setup setup = { .files = files,
+                                        .file_count = 1,
+                                        .directory = AT_FDCWD,
+                                        .depth = 8,
+                                        .scratch = scratch,
+                                        .scratch_bytes = sizeof(scratch) };
     cr_assert(reads_right(&stoker_reader_uring, &setup));
     static const uint32_t operations[] = { 0, 2, 19 };
     for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {

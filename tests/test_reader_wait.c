@@ -60,7 +60,7 @@ Test(reader_wait, a_reap_comes_back_in_the_time_given)
         cr_assert_eq(uring->reap(bench.ring, done, 8, waits_ns[i]), 0);
         const uint64_t spent_ns = stk_now_ns() - start_ns;
         cr_assert_geq(spent_ns, (uint64_t)waits_ns[i]);
-        cr_assert_lt(spent_ns, (uint64_t)waits_ns[i] + 500U * MILLISECOND_NS);
+        cr_assert_lt(spent_ns, (uint64_t)waits_ns[i] + 2000U * MILLISECOND_NS);
     }
     for (char byte = 'a'; byte < 'd'; byte++) {
         cr_assert_eq(write(bench.ends[1], &byte, 1), 1);
@@ -114,7 +114,7 @@ Test(reader_wait, signals_neither_end_nor_prolong_a_wait)
     const struct itimerval calm = { 0 };
     cr_assert_eq(setitimer(ITIMER_REAL, &calm, NULL), 0);
     cr_assert_geq(spent_ns, 50U * MILLISECOND_NS);
-    cr_assert_lt(spent_ns, 550U * MILLISECOND_NS);
+    cr_assert_lt(spent_ns, 2000U * MILLISECOND_NS);
     cr_assert_eq(write(bench.ends[1], "x", 1), 1);
     bench_close(&bench);
     stk_test_check_leaks();
@@ -129,7 +129,7 @@ Test(reader_wait, close_is_busy_in_the_time_given)
     cr_assert_eq(uring->close(bench.ring, 30 * MILLISECOND_NS), STOKER_EBUSY);
     const uint64_t spent_ns = stk_now_ns() - start_ns;
     cr_assert_geq(spent_ns, 30U * MILLISECOND_NS);
-    cr_assert_lt(spent_ns, 530U * MILLISECOND_NS);
+    cr_assert_lt(spent_ns, 2000U * MILLISECOND_NS);
     stk_test_check_leaks();
 }
 

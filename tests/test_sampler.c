@@ -13,6 +13,14 @@
 
 enum { IDS_MAX = 16384 };
 
+static void ids_of(const struct stk_sampler *sampler, uint64_t epoch, uint64_t first,
+                   uint64_t stride, uint32_t n, uint64_t *ids)
+{
+    struct stk_sampler_order order;
+    stk_sampler_begin(sampler, epoch, &order);
+    stk_sampler_ids(sampler, &order, first, stride, n, ids);
+}
+
 /* Walk a whole epoch in pieces of 200; false if an id is out of range or comes twice. */
 static bool is_permutation(uint64_t count, uint64_t seed, uint64_t epoch, uint8_t *visited)
 {
@@ -22,7 +30,7 @@ static bool is_permutation(uint64_t count, uint64_t seed, uint64_t epoch, uint8_
     memset(visited, 0, count);
     for (uint64_t at = 0; at < count; at += 200) {
         const uint32_t n = count - at < 200 ? (uint32_t)(count - at) : 200;
-        stk_sampler_ids(&sampler, epoch, at, 1, n, ids);
+        ids_of(&sampler, epoch, at, 1, n, ids);
         for (uint32_t i = 0; i < n; i++)
             if (ids[i] >= count || visited[ids[i]]++ != 0)
                 return false;
@@ -72,7 +80,7 @@ static void check_windows(uint64_t count, uint64_t seed)
     struct stk_sampler sampler;
     stk_sampler_init(&sampler, count, seed, true);
     for (uint32_t i = 0; i < 4; i++)
-        stk_sampler_ids(&sampler, seed, starts[i], 1, WINDOW, ids + (size_t)i * WINDOW);
+        ids_of(&sampler, seed, starts[i], 1, WINDOW, ids + (size_t)i * WINDOW);
     qsort(ids, IDS_MAX, sizeof(ids[0]), compare);
     cr_assert_lt(ids[IDS_MAX - 1], count);
     for (uint32_t i = 1; i < IDS_MAX; i++)
@@ -97,8 +105,7 @@ static void ask_in_pieces(const struct stk_sampler *sampler, uint64_t first, uin
                           uint32_t n, uint32_t piece, uint64_t *ids)
 {
     for (uint32_t at = 0; at < n; at += piece)
-        stk_sampler_ids(sampler, 3, first + at * stride, stride, n - at < piece ? n - at : piece,
-                        ids + at);
+        ids_of(sampler, 3, first + at * stride, stride, n - at < piece ? n - at : piece, ids + at);
 }
 
 Test(sampler, answers_alike_in_pieces_of_any_size)
@@ -132,10 +139,10 @@ Test(sampler, stride_picks_from_the_same_order)
     static uint64_t all[5003];
     uint64_t some[715];
     stk_sampler_init(&sampler, 5003, 8, true);
-    stk_sampler_ids(&sampler, 1, 0, 1, 5003, all);
+    ids_of(&sampler, 1, 0, 1, 5003, all);
     for (uint64_t rank = 0; rank < 7; rank++) {
         const uint32_t n = (uint32_t)((5003 - rank + 6) / 7);
-        stk_sampler_ids(&sampler, 1, rank, 7, n, some);
+        ids_of(&sampler, 1, rank, 7, n, some);
         for (uint32_t i = 0; i < n; i++)
             cr_assert_eq(some[i], all[rank + 7 * (uint64_t)i]);
     }
@@ -147,7 +154,7 @@ Test(sampler, without_shuffle_samples_come_in_order)
     struct stk_sampler sampler;
     uint64_t ids[300];
     stk_sampler_init(&sampler, 1000000000000U, 8, false);
-    stk_sampler_ids(&sampler, 4, 999999999000U, 3, 300, ids);
+    ids_of(&sampler, 4, 999999999000U, 3, 300, ids);
     for (uint64_t i = 0; i < 300; i++)
         cr_assert_eq(ids[i], 999999999000U + 3 * i);
     stk_test_check_leaks();
@@ -186,7 +193,7 @@ Test(sampler, each_permutation_of_a_few_is_equally_likely)
         uint64_t ids[5];
         for (uint64_t draw = 0; draw < 400U * cases[i].permutations; draw++) {
             stk_sampler_init(&sampler, cases[i].count, draw / 100, true);
-            stk_sampler_ids(&sampler, draw % 100, 0, 1, cases[i].count, ids);
+            ids_of(&sampler, draw % 100, 0, 1, cases[i].count, ids);
             seen[permutation_number(ids, cases[i].count)]++;
         }
         const double chi = chi_square(seen, cases[i].permutations, 400);
@@ -203,7 +210,7 @@ Test(sampler, each_sample_is_equally_likely_at_each_position)
     uint64_t ids[COUNT];
     stk_sampler_init(&sampler, COUNT, 1, true);
     for (uint64_t epoch = 0; epoch < DRAWS; epoch++) {
-        stk_sampler_ids(&sampler, epoch, 0, 1, COUNT, ids);
+        ids_of(&sampler, epoch, 0, 1, COUNT, ids);
         for (uint32_t at = 0; at < COUNT; at++)
             seen[at][ids[at]]++;
     }
@@ -220,9 +227,9 @@ static uint32_t agreements(uint64_t seed_a, uint64_t epoch_a, uint64_t seed_b, u
     static uint64_t b[COUNT];
     struct stk_sampler sampler;
     stk_sampler_init(&sampler, COUNT, seed_a, true);
-    stk_sampler_ids(&sampler, epoch_a, 0, 1, COUNT, a);
+    ids_of(&sampler, epoch_a, 0, 1, COUNT, a);
     stk_sampler_init(&sampler, COUNT, seed_b, true);
-    stk_sampler_ids(&sampler, epoch_b, 0, 1, COUNT, b);
+    ids_of(&sampler, epoch_b, 0, 1, COUNT, b);
     uint32_t same = 0;
     for (uint32_t i = 0; i < COUNT; i++)
         same += a[i] == b[i];
@@ -253,7 +260,7 @@ Test(sampler, neighbours_are_not_related)
             uint32_t places[16] = { 0 };
             struct stk_sampler sampler;
             stk_sampler_init(&sampler, counts[c], 3, true);
-            stk_sampler_ids(&sampler, epoch, 0, 1, n, ids);
+            ids_of(&sampler, epoch, 0, 1, n, ids);
             for (uint32_t i = 0; i < n; i++) {
                 const uint64_t next = ids[(i + 1) % n];
                 const uint64_t distance = (next + counts[c] - ids[i]) % counts[c];
@@ -264,5 +271,54 @@ Test(sampler, neighbours_are_not_related)
                          (unsigned long long)counts[c], (unsigned long long)epoch);
             cr_assert_lt(chi_square(places, 16, n / 16.0), 44.3);
         }
+    stk_test_check_leaks();
+}
+
+/* The definition in sampler.h, one position at a time: what each variant must give. */
+static uint64_t defined_id(const struct stk_sampler *sampler, const struct stk_sampler_order *order,
+                           uint64_t position)
+{
+    uint32_t left = (uint32_t)(position % sampler->width);
+    uint32_t right = (uint32_t)(position / sampler->width);
+    for (uint32_t round = 0; round < sampler->rounds; round++) {
+        const uint32_t half = round % 2 == 0 ? right : left;
+        const uint32_t size = round % 2 == 0 ? sampler->width : sampler->height;
+        uint32_t h = (half ^ order->keys[round]) * 0x9E3779B1U;
+        h = (h ^ (h >> 15)) * 0x85EBCA77U;
+        const uint32_t value = (uint32_t)(((uint64_t)h * size) >> 32);
+        if (round % 2 == 0)
+            left = (uint32_t)(((uint64_t)left + value) % size);
+        else
+            right = (uint32_t)(((uint64_t)right + value) % size);
+    }
+    const uint64_t id = (uint64_t)right * sampler->width + left;
+    return id < sampler->count ? id : defined_id(sampler, order, id);
+}
+
+Test(sampler, every_variant_gives_the_defined_order)
+{
+    static const uint64_t counts[] = { 1,
+                                       2,
+                                       63,
+                                       64,
+                                       4097,
+                                       60000,
+                                       (1U << 20) + 7,
+                                       UINT64_C(4294967311),
+                                       UINT64_C(1) << 40,
+                                       STK_SAMPLER_COUNT_MAX };
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        struct stk_sampler sampler;
+        struct stk_sampler_order order;
+        uint64_t ids[200];
+        stk_sampler_init(&sampler, counts[i], 77, true);
+        stk_sampler_begin(&sampler, 5, &order);
+        const uint32_t n = counts[i] < 200 ? (uint32_t)counts[i] : 200;
+        for (uint64_t first = 0; first <= counts[i] - n; first += (counts[i] - n) / 3 + 1) {
+            stk_sampler_ids(&sampler, &order, first, 1, n, ids);
+            for (uint32_t k = 0; k < n; k++)
+                cr_assert_eq(ids[k], defined_id(&sampler, &order, first + k));
+        }
+    }
     stk_test_check_leaks();
 }

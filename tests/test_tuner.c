@@ -133,6 +133,22 @@ Test(tuner, a_consumer_that_was_away_is_not_a_slow_road)
     stk_test_check_leaks();
 }
 
+/* Trials are rare in the time that is worked: a pause of any length between two stretches does not
+ * make the next one a stretch of trials. */
+Test(tuner, being_away_is_not_rest)
+{
+    struct world steady = world_make(flat, 0.9, 4, 4);
+    struct world broken = world_make(flat, 0.9, 4, 4);
+    live(&steady, 20);
+    for (int turn = 0; turn < 100; turn++) {
+        live(&broken, 0.2);
+        broken.now_ns += UINT64_C(5000000000);
+    }
+    cr_assert_gt(steady.changes, 0);
+    cr_assert_leq(broken.changes, 2 * steady.changes);
+    stk_test_check_leaks();
+}
+
 Test(tuner, one_worker_and_no_room_is_left_alone)
 {
     struct world world = world_make(flat, 0.9, 1, 1);

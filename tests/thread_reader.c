@@ -90,8 +90,11 @@ static bool run(const stoker_reader *reader, const stoker_file *file)
     for (uint32_t i = 0; i < THREADS; i++) {
         workers[i].reader = reader;
         workers[i].number = i;
-        workers[i].setup =
-            (stoker_reader_setup){ file, 1, DEPTH, workers[i].bytes, sizeof(workers[i].bytes) };
+        workers[i].setup = (stoker_reader_setup){ .files = file,
+                                                  .file_count = 1,
+                                                  .depth = DEPTH,
+                                                  .scratch = workers[i].bytes,
+                                                  .scratch_bytes = sizeof(workers[i].bytes) };
         if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0)
             return false; /* leaves the others running: the program ends */
     }

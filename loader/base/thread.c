@@ -44,6 +44,20 @@ void stk_futex_wake(_Atomic uint32_t *word, uint32_t count)
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, sleepers, NULL, NULL, 0);
 }
 
+bool stk_thread_leave_cpu(uint32_t cpu)
+{
+    cpu_set_t allowed;
+    if (cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
+        return false; /* more CPUs than a set holds: let the kernel choose */
+    cpu_set_t others = allowed;
+    CPU_CLR(cpu, &others);
+    if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof(others), &others) != 0)
+        return false;
+    (void)sched_setaffinity(0, sizeof(allowed),
+                            &allowed); /* as it was: the kernel took it before */
+    return true;
+}
+
 /* CPUs that the quota pays for, rounded up; UINT32_MAX = no quota. */
 static uint32_t quota_cpus(void)
 {

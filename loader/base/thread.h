@@ -3,7 +3,9 @@
 #define STK_BASE_THREAD_H
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Start a thread with every signal blocked, so that the program's handlers run on
@@ -26,6 +28,16 @@ static inline void stk_spin_pause(void)
     __asm__ volatile("yield");
 #endif
 }
+
+/* The CPU that the calling thread runs on at this moment; a few nanoseconds. */
+static inline uint32_t stk_cpu_here(void)
+{
+    return (uint32_t)sched_getcpu();
+}
+
+/* Move the calling thread off this CPU to another one that it may run on, and leave its affinity
+ * as it was. False: there is no other, or the kernel will not tell. */
+bool stk_thread_leave_cpu(uint32_t cpu);
 
 /* CPUs that affinity and the cgroup's quota leave to this process, >= 1. */
 uint32_t stk_cpu_count(void);

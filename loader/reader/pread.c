@@ -8,6 +8,9 @@
  * disk would see one request at a time: on random reads of cold files the advice to
  * fetch is worth a factor of five, the same as io_uring's queue. It costs a system
  * call per read, so it is given only when a read has just missed the page cache.
+ *
+ * A whole file is opened, read and closed in reap: at most one at a time is open. There is no
+ * advice for it, which would take an open of its own; more workers do what a queue would.
  */
 #include <assert.h>
 #include <errno.h>
@@ -20,6 +23,7 @@
 
 #include <stoker/reader.h>
 
+#include "loader/base/beneath.h"
 #include "loader/base/memory.h"
 #include "loader/reader/fifo.h"
 #include "loader/reader/setup.h"
@@ -32,6 +36,7 @@ enum { ADVICE_SUBMITS = 32 };
 struct pread_ring {
     const stoker_file *files;
     uint32_t file_count;
+    int directory;
     uint32_t advice_left; /* submits that still give advice */
     bool cannot_try;      /* this system reads only for good */
     struct stk_fifo waiting;
@@ -51,6 +56,7 @@ static int pread_open(void **ring, const stoker_reader_setup *setup, stoker_erro
     }
     plain->files = setup->files;
     plain->file_count = setup->file_count;
+    plain->directory = setup->directory;
     plain->waiting.capacity = setup->depth;
     plain->waiting.reads = plain->slots;
     *ring = plain;
@@ -88,22 +94,27 @@ static int pread_submit(void *ring, stoker_read *const *reads, uint32_t count)
     if (count > plain->waiting.capacity - plain->waiting.count)
         return STOKER_EINVAL;
     for (uint32_t i = 0; i < count; i++) {
-        assert(reads[i]->file < plain->file_count);
+        assert(reads[i]->path != NULL || reads[i]->file < plain->file_count);
         assert(reads[i]->bytes >= 1);
         reads[i]->result = STILL_TO_READ;
         stk_fifo_push(&plain->waiting, reads[i]);
     }
-    const uint32_t done = count > 0 && !plain->cannot_try && try_cached(plain, reads[0]);
+    const uint32_t done =
+        count > 0 && reads[0]->path == NULL && !plain->cannot_try && try_cached(plain, reads[0]);
     if (plain->advice_left == 0)
         return 0;
     plain->advice_left--;
     for (uint32_t i = done; i < count; i++)
-        advise(plain, reads[i]);
+        if (reads[i]->path == NULL)
+            advise(plain, reads[i]);
     return 0;
 }
 
 static int32_t read_now(const struct pread_ring *plain, const stoker_read *read)
 {
+    if (read->path != NULL)
+        return (int32_t)stk_beneath_read(plain->directory, read->path, read->buffer,
+                                         stk_read_bytes(read), read->offset);
     ssize_t got =
         pread(plain->files[read->file].fd, read->buffer, stk_read_bytes(read), (off_t)read->offset);
     return got < 0 ? (int32_t)-errno : (int32_t)got;

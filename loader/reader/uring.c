@@ -1,12 +1,15 @@
 /* uring.c - the reader on io_uring: one ring per worker, on the worker's thread.
  *
- *   submit: SQ <- one entry per read, one io_uring_enter
+ *   submit: SQ <- one entry per read, three per whole file (chain.h), one io_uring_enter
  *   reap:   CQ -> done[]; enters the kernel only when the CQ is empty
+ *
+ *   a whole file ──▶ waiting ──a slot is free──▶ chain ──▶ done
+ *                       └──── no slots: open, read, close by system calls, in reap ──▶ done
  *
  * A read that hits the page cache is copied during submit and its completion is in
  * the CQ before submit returns, so hot reads cost one system call per batch.
  *
- * The CQ is at least as long as the most reads in flight, so it cannot overflow.
+ * The CQ is at least as long as the most requests in flight, so it cannot overflow.
  * A read whose submission failed half-way, or that is in flight when the ring
  * fails, belongs to the kernel until close() has returned 0. Reads already issued
  * to a disk cannot be cancelled: a close that runs out of time leaves the ring and
@@ -22,7 +25,9 @@
 #ifdef STOKER_HAVE_URING
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <liburing.h>
+#include <linux/openat2.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -30,20 +35,33 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "loader/base/beneath.h"
 #include "loader/base/clock.h"
 #include "loader/base/memory.h"
+#include "loader/reader/chain.h"
+#include "loader/reader/fifo.h"
 
 struct uring {
     struct io_uring io;
     const stoker_file *files;
     uint32_t file_count;
     uint32_t depth;
-    uint32_t in_flight; /* taken by submit and not yet handed out by reap */
+    uint32_t in_flight; /* reads taken by submit and not yet handed out by reap */
+    uint32_t requests;  /* of these and of chains, with the kernel */
     bool files_fixed;   /* reads name files by index, not by descriptor */
     bool buffer_fixed;  /* scratch is buffer 0 */
     bool failed;        /* a system call failed for good: only close is left */
     uintptr_t scratch;
     size_t scratch_bytes;
+
+    int directory;                 /* where paths start */
+    struct open_how how;           /* of every whole file */
+    uint32_t first_slot;           /* in the table of files */
+    uint32_t slot_count;           /* that can be used; 0 = whole files by system calls */
+    struct stk_chain *chains;      /* one a slot */
+    struct stk_chain *free_chains; /* those whose slot holds no file */
+    struct stk_fifo waiting;       /* whole files without a slot */
+    stoker_read *waiting_reads[];  /* depth of them */
 };
 
 enum {
@@ -102,14 +120,24 @@ static uint32_t power_of_two_from(uint32_t value)
     return power;
 }
 
+/* Whether whole files are to be expected: a set of them has a directory, and no files. */
+static bool expects_paths(const struct uring *uring)
+{
+    return uring->directory != AT_FDCWD || uring->file_count == 0;
+}
+
 /* Returns 0 or -errno. */
 static int setup_ring(struct uring *uring)
 {
-    const uint32_t entries = power_of_two_from(uring->depth);
+    const bool paths = expects_paths(uring);
+    const uint32_t entries =
+        power_of_two_from(uring->depth < STK_CHAIN_STEPS ? STK_CHAIN_STEPS : uring->depth);
+    const uint32_t completions =
+        paths ? power_of_two_from(uring->depth * STK_CHAIN_STEPS) : entries;
     int rc = -EINVAL;
     for (size_t i = 0; rc == -EINVAL && i < sizeof(flag_groups) / sizeof(flag_groups[0]); i++) {
         struct io_uring_params params = { .flags = flag_groups[i] | IORING_SETUP_CQSIZE,
-                                          .cq_entries = entries };
+                                          .cq_entries = completions };
         rc = io_uring_queue_init_params(entries, &uring->io, &params);
         if (rc == 0)
             assert(params.cq_entries >= uring->depth);
@@ -135,6 +163,18 @@ static bool knows_reads(struct uring *uring)
     return known;
 }
 
+/* A chain needs the kernel to look for the read's file when the open has put it there, not when
+ * the read is submitted. */
+static bool knows_chains(const struct uring *uring)
+{
+#ifdef IORING_FEAT_LINKED_FILE /* 5.18, with opens into slots since 5.15 */
+    return (uring->io.features & IORING_FEAT_LINKED_FILE) != 0;
+#else
+    (void)uring;
+    return false;
+#endif
+}
+
 /* One operation from end to end: a sandbox may let setup pass and refuse the rest. */
 static int run_nop(struct uring *uring)
 {
@@ -156,23 +196,58 @@ static int run_nop(struct uring *uring)
     return rc;
 }
 
-/* Files by index spare the kernel a shared reference count: 5 % of a hot read. A
- * gain, not a need: with a descriptor that is closed, or more files than the limit
- * on descriptors, the ring works with plain descriptors. The bare system call is
- * used because liburing's function raises RLIMIT_NOFILE for the whole process. */
+/* The table: files, then empty slots. The bare system call is used because liburing's
+ * function raises RLIMIT_NOFILE for the whole process. */
+static int register_table(struct uring *uring, const int *fds, uint32_t files, uint32_t slots)
+{
+    const long rc = syscall(SYS_io_uring_register, uring->io.ring_fd, IORING_REGISTER_FILES, fds,
+                            files + slots);
+    if (rc < 0)
+        return -errno;
+    uring->files_fixed = files > 0;
+    uring->first_slot = files;
+    uring->slot_count = slots;
+    return 0;
+}
+
+/* Files by index spare the kernel a shared reference count: 5 % of a hot read. A gain, not a
+ * need: with a descriptor that is closed, or more files than the limit on descriptors, the ring
+ * works with plain descriptors. The same limit leaves fewer slots, or none. */
 static int fix_files(struct uring *uring)
 {
-    if (uring->file_count == 0)
+    const uint32_t files = uring->file_count;
+    uint32_t slots = expects_paths(uring) && knows_chains(uring) ? uring->depth : 0;
+    if (files + slots == 0)
         return 0;
-    int *fds = stk_calloc(uring->file_count, sizeof(fds[0]));
+    int *fds = stk_calloc(files + slots, sizeof(fds[0]));
     if (fds == NULL)
         return STOKER_ENOMEM;
-    for (uint32_t i = 0; i < uring->file_count; i++)
+    for (uint32_t i = 0; i < files; i++)
         fds[i] = uring->files[i].fd;
-    const long rc = syscall(SYS_io_uring_register, uring->io.ring_fd, IORING_REGISTER_FILES, fds,
-                            uring->file_count);
+    for (uint32_t i = 0; i < slots; i++)
+        fds[files + i] = -1;
+    int rc = register_table(uring, fds, files, slots);
+    for (; rc == -EMFILE && slots > 0; rc = register_table(uring, fds, files, slots))
+        slots /= 2;
+    if (rc < 0 && files > 0 && slots > 0)
+        (void)register_table(uring, fds + files, 0, slots);
     stk_free(fds);
-    uring->files_fixed = rc >= 0;
+    return 0;
+}
+
+/* One chain a slot. */
+static int make_chains(struct uring *uring)
+{
+    if (uring->slot_count == 0)
+        return 0;
+    uring->chains = stk_calloc(uring->slot_count, sizeof(uring->chains[0]));
+    if (uring->chains == NULL)
+        return STOKER_ENOMEM;
+    for (uint32_t i = uring->slot_count; i-- > 0;) {
+        uring->chains[i].slot = uring->first_slot + i;
+        uring->chains[i].next_free = uring->free_chains;
+        uring->free_chains = &uring->chains[i];
+    }
     return 0;
 }
 
@@ -213,6 +288,7 @@ static void free_ring(struct uring *uring)
     if (uring->buffer_fixed)
         (void)io_uring_unregister_buffers(&uring->io);
     io_uring_queue_exit(&uring->io);
+    stk_free(uring->chains);
     stk_free(uring);
 }
 
@@ -234,12 +310,18 @@ static int uring_open(void **ring, const stoker_reader_setup *setup, stoker_erro
     if (rc < 0)
         return rc;
     const struct stk_place place = STK_NOWHERE;
-    struct uring *uring = stk_calloc(1, sizeof(*uring));
+    struct uring *uring =
+        stk_calloc(1, sizeof(*uring) + setup->depth * sizeof(uring->waiting_reads[0]));
     if (uring == NULL)
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_READ, &place, "io_uring");
     uring->files = setup->files;
     uring->file_count = setup->file_count;
     uring->depth = setup->depth;
+    uring->directory = setup->directory;
+    uring->how =
+        (struct open_how){ .flags = O_RDONLY, .resolve = stk_beneath_resolve(setup->directory) };
+    uring->waiting.capacity = setup->depth;
+    uring->waiting.reads = uring->waiting_reads;
 
     rc = setup_ring(uring);
     if (rc < 0) {
@@ -250,6 +332,8 @@ static int uring_open(void **ring, const stoker_reader_setup *setup, stoker_erro
     if (rc < 0)
         goto fail;
     rc = fix_files(uring);
+    if (rc == 0)
+        rc = make_chains(uring);
     if (rc < 0) {
         stk_error_set(error, rc, STOKER_STAGE_READ, &place, "io_uring: table of files");
         goto fail;
@@ -270,21 +354,60 @@ static bool in_scratch(const struct uring *uring, const stoker_read *read, uint3
     return at < uring->scratch_bytes && bytes <= uring->scratch_bytes - at;
 }
 
-static void prepare(struct uring *uring, stoker_read *read)
+static struct io_uring_sqe *next_sqe(struct uring *uring)
 {
-    assert(read->file < uring->file_count);
-    assert(read->bytes >= 1);
     struct io_uring_sqe *sqe = io_uring_get_sqe(&uring->io);
-    assert(sqe != NULL); /* the SQ is as long as depth, and empty between calls */
+    assert(sqe != NULL); /* make_room was called */
+    return sqe;
+}
+
+static void prepare_read(struct uring *uring, struct io_uring_sqe *sqe, const stoker_read *read,
+                         int file, bool fixed)
+{
     const uint32_t bytes = stk_read_bytes(read);
-    const int file = uring->files_fixed ? (int)read->file : uring->files[read->file].fd;
     if (uring->buffer_fixed && in_scratch(uring, read, bytes))
         io_uring_prep_read_fixed(sqe, file, read->buffer, bytes, read->offset, 0);
     else
         io_uring_prep_read(sqe, file, read->buffer, bytes, read->offset);
-    if (uring->files_fixed)
+    if (fixed)
         sqe->flags |= IOSQE_FIXED_FILE;
+}
+
+static void prepare(struct uring *uring, stoker_read *read)
+{
+    assert(read->file < uring->file_count);
+    struct io_uring_sqe *sqe = next_sqe(uring);
+    const int file = uring->files_fixed ? (int)read->file : uring->files[read->file].fd;
+    prepare_read(uring, sqe, read, file, uring->files_fixed);
     io_uring_sqe_set_data(sqe, read);
+}
+
+static void set_step(struct io_uring_sqe *sqe, struct stk_chain *chain, enum stk_chain_step step)
+{
+    io_uring_sqe_set_data(sqe, (uint8_t *)chain + step);
+}
+
+/* The flags of each request are set after its preparation, which clears them. No O_CLOEXEC: a
+ * slot is no descriptor, and the kernel refuses the flag. */
+static void prepare_chain(struct uring *uring, stoker_read *read)
+{
+    struct stk_chain *chain = uring->free_chains;
+    uring->free_chains = chain->next_free;
+    stk_chain_begin(chain, read);
+
+    struct io_uring_sqe *sqe = next_sqe(uring);
+    io_uring_prep_openat2_direct(sqe, uring->directory, read->path, &uring->how, chain->slot);
+    sqe->flags |= IOSQE_IO_LINK;
+    set_step(sqe, chain, STK_CHAIN_OPEN);
+
+    sqe = next_sqe(uring);
+    prepare_read(uring, sqe, read, (int)chain->slot, true);
+    sqe->flags |= IOSQE_IO_HARDLINK; /* a file shorter than asked for must be closed as well */
+    set_step(sqe, chain, STK_CHAIN_READ);
+
+    sqe = next_sqe(uring);
+    io_uring_prep_close_direct(sqe, chain->slot);
+    set_step(sqe, chain, STK_CHAIN_CLOSE);
 }
 
 static void pause_before_retry(uint32_t attempt)
@@ -295,13 +418,13 @@ static void pause_before_retry(uint32_t attempt)
 
 /* Hand the SQ to the kernel. EAGAIN (no memory for requests) and EBUSY pass; what
  * does not pass in about 0.2 s ends the ring. */
-static int enter_submit(struct uring *uring, uint32_t count)
+static int enter_submit(struct uring *uring)
 {
-    uint32_t left = count;
+    uint32_t left = io_uring_sq_ready(&uring->io);
     for (uint32_t attempt = 0; left > 0; attempt++) {
         int rc = io_uring_submit(&uring->io);
         if (rc > 0) {
-            uring->in_flight += (uint32_t)rc;
+            uring->requests += (uint32_t)rc;
             left -= (uint32_t)rc;
             attempt = 0;
             continue;
@@ -316,14 +439,83 @@ static int enter_submit(struct uring *uring, uint32_t count)
     return 0;
 }
 
+/* A chain must be handed over as a whole, so there must be room for all of it. */
+static int make_room(struct uring *uring, uint32_t entries)
+{
+    return io_uring_sq_space_left(&uring->io) >= entries ? 0 : enter_submit(uring);
+}
+
+/* Start whole files as long as there are slots for them. */
+static int start_waiting(struct uring *uring)
+{
+    while (uring->waiting.count > 0 && uring->free_chains != NULL) {
+        if (make_room(uring, STK_CHAIN_STEPS) < 0)
+            return STOKER_EIO;
+        prepare_chain(uring, stk_fifo_pop(&uring->waiting));
+    }
+    return enter_submit(uring);
+}
+
 static int uring_submit(void *ring, stoker_read *const *reads, uint32_t count)
 {
     struct uring *uring = ring;
     if (uring->failed || count > uring->depth - uring->in_flight)
         return STOKER_EINVAL;
-    for (uint32_t i = 0; i < count; i++)
+    uring->in_flight += count;
+    for (uint32_t i = 0; i < count; i++) {
+        assert(reads[i]->bytes >= 1);
+        if (reads[i]->path != NULL) {
+            stk_fifo_push(&uring->waiting, reads[i]);
+            continue;
+        }
+        if (make_room(uring, 1) < 0)
+            return STOKER_EIO;
         prepare(uring, reads[i]);
-    return enter_submit(uring, count);
+    }
+    return start_waiting(uring);
+}
+
+/* Take a slot back, after having emptied it where its own close did not. */
+static void free_chain(struct uring *uring, struct stk_chain *chain)
+{
+    const int none = -1;
+    if (uring->slot_count == 0)
+        return; /* no chain is begun any more */
+    if (stk_chain_dirty(chain) &&
+        io_uring_register_files_update(&uring->io, chain->slot, &none, 1) < 0) {
+        uring->slot_count--;
+        return;
+    }
+    chain->next_free = uring->free_chains;
+    uring->free_chains = chain;
+}
+
+/* A chain is over. Returns its read, or NULL if it must be read in another way. */
+static stoker_read *finish_chain(struct uring *uring, struct stk_chain *chain)
+{
+    stoker_read *read = chain->read;
+    read->result = stk_chain_result(chain);
+    free_chain(uring, chain);
+    if (!stk_chain_unknown(chain))
+        return read;
+    uring->slot_count = 0;
+    uring->free_chains = NULL;
+    stk_fifo_push(&uring->waiting, read);
+    return NULL;
+}
+
+/* The read that this completion finishes, or NULL. */
+static stoker_read *complete(struct uring *uring, const struct io_uring_cqe *cqe)
+{
+    uint8_t *data = io_uring_cqe_get_data(cqe);
+    const enum stk_chain_step step = (uintptr_t)data & STK_CHAIN_STEPS;
+    if (step != 0) {
+        struct stk_chain *chain = (struct stk_chain *)(void *)(data - step);
+        return stk_chain_note(chain, step, cqe->res) ? finish_chain(uring, chain) : NULL;
+    }
+    stoker_read *read = (stoker_read *)(void *)data;
+    read->result = cqe->res;
+    return read;
 }
 
 /* What lies in the CQ. No system call unless the kernel has flagged work that only
@@ -333,19 +525,32 @@ static uint32_t collect(struct uring *uring, stoker_read **done, uint32_t max)
     struct io_uring_cqe *cqes[64];
     uint32_t count = 0;
     while (count < max) {
-        const uint32_t room = max - count;
-        const unsigned got = io_uring_peek_batch_cqe(&uring->io, cqes, room < 64 ? room : 64);
+        const uint32_t room = max - count < 64 ? max - count : 64;
+        const unsigned got = io_uring_peek_batch_cqe(&uring->io, cqes, room);
         for (unsigned i = 0; i < got; i++) {
-            stoker_read *read = io_uring_cqe_get_data(cqes[i]);
-            read->result = cqes[i]->res;
-            done[count++] = read;
+            stoker_read *read = complete(uring, cqes[i]);
+            if (read != NULL)
+                done[count++] = read;
         }
         io_uring_cq_advance(&uring->io, got);
-        if (got < 64)
+        assert(got <= uring->requests);
+        uring->requests -= got;
+        if (got < room)
             break;
     }
-    assert(count <= uring->in_flight);
-    uring->in_flight -= count;
+    return count;
+}
+
+/* Where there are no slots: whole files, one after the other. */
+static uint32_t read_waiting(struct uring *uring, stoker_read **done, uint32_t max)
+{
+    uint32_t count = 0;
+    while (uring->slot_count == 0 && uring->waiting.count > 0 && count < max) {
+        stoker_read *read = stk_fifo_pop(&uring->waiting);
+        read->result = (int32_t)stk_beneath_read(uring->directory, read->path, read->buffer,
+                                                 stk_read_bytes(read), read->offset);
+        done[count++] = read;
+    }
     return count;
 }
 
@@ -377,6 +582,20 @@ static uint64_t until(int64_t wait_ns)
     return wait_ns < 0 ? UINT64_MAX : stk_now_ns() + (uint64_t)wait_ns;
 }
 
+/* All that is finished, and whole files begun in the slots that are free now. */
+static int look(struct uring *uring, stoker_read **done, uint32_t max)
+{
+    uint32_t count = collect(uring, done, max);
+    if (uring->waiting.count > 0) {
+        count += read_waiting(uring, done + count, max - count);
+        if (start_waiting(uring) < 0)
+            return STOKER_EIO;
+    }
+    assert(count <= uring->in_flight);
+    uring->in_flight -= count;
+    return (int)count;
+}
+
 static int uring_reap(void *ring, stoker_read **done, uint32_t max, int64_t wait_ns)
 {
     struct uring *uring = ring;
@@ -384,27 +603,34 @@ static int uring_reap(void *ring, stoker_read **done, uint32_t max, int64_t wait
         return STOKER_EIO;
     if (uring->in_flight == 0 || max == 0)
         return 0;
-    uint32_t count = collect(uring, done, max);
-    if (count > 0 || wait_ns == 0)
-        return (int)count;
+    int count = look(uring, done, max);
+    if (count != 0 || wait_ns == 0)
+        return count;
 
-    int rc = wait_for_one(uring, until(wait_ns));
-    if (rc == -ETIME)
-        return 0;
-    if (rc < 0) {
-        uring->failed = true;
-        return STOKER_EIO;
+    const uint64_t until_ns = until(wait_ns);
+    while (count == 0) { /* two of a chain's three completions finish nothing */
+        assert(uring->requests > 0);
+        int rc = wait_for_one(uring, until_ns);
+        if (rc == -ETIME)
+            return 0;
+        if (rc < 0) {
+            uring->failed = true;
+            return STOKER_EIO;
+        }
+        count = look(uring, done, max);
     }
-    return (int)collect(uring, done, max);
+    return count;
 }
 
 static int uring_close(void *ring, int64_t wait_ns)
 {
     struct uring *uring = ring;
     const uint64_t until_ns = until(wait_ns);
-    while (uring->in_flight > 0) {
+    while (uring->requests > 0) {
         stoker_read *done[64];
-        if (collect(uring, done, 64) > 0)
+        const uint32_t before = uring->requests;
+        (void)collect(uring, done, 64);
+        if (uring->requests < before)
             continue;
         if (wait_for_one(uring, until_ns) < 0)
             return STOKER_EBUSY;

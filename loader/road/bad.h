@@ -19,9 +19,9 @@ enum { STK_BAD_REPORTS_MAX = 1024, STK_SUBSTITUTES_MAX = 32, STK_DETAIL_BYTES = 
 struct stk_failure {
     uint64_t sample;
     uint64_t offset;
+    const char *path; /* the data set's; NULL = none */
     int32_t code;
     int32_t os_errno;
-    uint32_t file; /* UINT32_MAX = none */
     uint32_t stage;
     char detail[STK_DETAIL_BYTES]; /* what the codec or data set said; "" = nothing */
 };

@@ -4,9 +4,11 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "loader/base/beneath.h"
 #include "loader/base/clock.h"
 #include "loader/base/error.h"
 #include "loader/road/row.h"
@@ -19,6 +21,26 @@ enum {
 
 /* ---- where a read goes ---- */
 
+static const stoker_extent *extent_of(const struct stk_fetch *fetch)
+{
+    return &fetch->span->samples[fetch->row].extent;
+}
+
+static bool is_whole_file(const struct stk_fetch *fetch)
+{
+    return extent_of(fetch)->path != NULL;
+}
+
+static bool fits_cache(const struct stk_worker *worker, const struct stk_fetch *fetch)
+{
+    const struct stk_cache *cache = &worker->road->cache;
+    const stoker_sample *sample = &fetch->span->samples[fetch->row];
+    if (cache->kind == STOKER_CACHE_ENCODED)
+        return sample->extent.bytes <= cache->stride_bytes;
+    return cache->kind == STOKER_CACHE_DECODED && sample->codec == NULL &&
+           sample->extent.bytes == cache->stride_bytes;
+}
+
 /* Let the fetch fill the cache block of its sample; all rows of the block in one read
  * where they lie side by side. */
 static bool aim_at_cache(struct stk_worker *worker, struct stk_fetch *fetch)
@@ -27,11 +49,8 @@ static bool aim_at_cache(struct stk_worker *worker, struct stk_fetch *fetch)
     struct stk_cache *cache = &road->cache;
     const stoker_sample *sample = &fetch->span->samples[fetch->row];
     const uint64_t id = fetch->span->slot->ids[fetch->span->first_row + fetch->row];
-    const bool fits = cache->kind == STOKER_CACHE_ENCODED ||
-                      (cache->kind == STOKER_CACHE_DECODED && sample->codec == NULL &&
-                       sample->extent.bytes == cache->stride_bytes);
-    if (!fits || sample->extent.bytes > cache->stride_bytes ||
-        !stk_road_may_cache(road, fetch->span->batch) || !stk_cache_begin(cache, id))
+    if (!fits_cache(worker, fetch) || !stk_road_may_cache(road, fetch->span->batch) ||
+        !stk_cache_begin(cache, id))
         return false;
 
     const uint64_t first = stk_cache_block_first(cache, id);
@@ -50,10 +69,11 @@ static void aim(struct stk_worker *worker, struct stk_fetch *fetch)
     fetch->block_rows = 0;
     fetch->done_bytes = 0;
     fetch->retries = 0;
-    if (aim_at_cache(worker, fetch))
+    const bool whole = is_whole_file(fetch); /* its byte too many has no place but the scratch */
+    if (!whole && aim_at_cache(worker, fetch))
         return;
-    const bool in_place =
-        road->copies && sample->codec == NULL && sample->extent.bytes == road->dataset->row_bytes;
+    const bool in_place = road->copies && !whole && sample->codec == NULL &&
+                          sample->extent.bytes == road->dataset->row_bytes;
     fetch->start =
         in_place ? stk_road_row(road, span->slot, span->first_row + fetch->row) : fetch->scratch;
     fetch->offset = sample->extent.offset;
@@ -65,8 +85,9 @@ static void enqueue(struct stk_worker *worker, struct stk_fetch *fetch)
 {
     fetch->read.buffer = fetch->start + fetch->done_bytes;
     fetch->read.offset = fetch->offset + fetch->done_bytes;
-    fetch->read.bytes = fetch->total_bytes - fetch->done_bytes;
-    fetch->read.file = fetch->span->samples[fetch->row].extent.file;
+    fetch->read.bytes = fetch->total_bytes - fetch->done_bytes + (is_whole_file(fetch) ? 1U : 0U);
+    fetch->read.path = extent_of(fetch)->path;
+    fetch->read.file = extent_of(fetch)->file;
     fetch->read.result = 0;
     worker->queue[worker->queued++] = &fetch->read;
 }
@@ -76,6 +97,26 @@ static void put_back(struct stk_worker *worker, struct stk_fetch *fetch)
     fetch->span = NULL;
     fetch->next_free = worker->free_fetches;
     worker->free_fetches = fetch;
+}
+
+static bool is_announced(const struct stk_road *road, const stoker_extent *extent)
+{
+    const stoker_dataset_info *info = &road->dataset->info;
+    return extent->bytes <= road->encoded_bytes_max &&
+           (extent->path != NULL ? info->has_paths : extent->file < info->file_count);
+}
+
+/* The words beside the code, if there are any. */
+static void tell_lengths(const struct stk_fetch *fetch, int code, int os_errno, char *what,
+                         size_t what_bytes)
+{
+    if (code == STOKER_ETRUNCATED)
+        (void)snprintf(what, what_bytes, "%u of %u bytes read", fetch->done_bytes,
+                       fetch->total_bytes);
+    else if (code == STOKER_ECHANGED && os_errno == 0)
+        (void)snprintf(what, what_bytes, "%s than the %u bytes it had",
+                       fetch->done_bytes > fetch->total_bytes ? "longer" : "shorter",
+                       fetch->total_bytes);
 }
 
 static void read_failed(struct stk_worker *worker, struct stk_fetch *fetch, int code, int os_errno)
@@ -95,13 +136,12 @@ static void read_failed(struct stk_worker *worker, struct stk_fetch *fetch, int 
         return;
     }
     struct stk_place place = stk_row_place(worker, span, row);
-    place.offset = fetch->offset + fetch->done_bytes;
+    if (!is_whole_file(fetch))
+        place.offset = fetch->offset + fetch->done_bytes;
     place.os_errno = os_errno;
     stoker_error error;
     char what[STK_DETAIL_BYTES] = "";
-    if (code == STOKER_ETRUNCATED)
-        (void)snprintf(what, sizeof(what), "%u of %u bytes read", fetch->done_bytes,
-                       fetch->total_bytes);
+    tell_lengths(fetch, code, os_errno, what, sizeof(what));
     (void)stk_error_set(&error, code, STOKER_STAGE_READ, &place, what[0] != '\0' ? "%s" : NULL,
                         what);
     put_back(worker, fetch);
@@ -119,8 +159,7 @@ void stk_fetch_queue(struct stk_worker *worker, struct stk_span *span, uint32_t 
     worker->free_fetches = fetch->next_free;
     fetch->span = span;
     fetch->row = row;
-    if (extent->bytes > worker->road->encoded_bytes_max ||
-        extent->file >= worker->road->dataset->info.file_count) {
+    if (!is_announced(worker->road, extent)) {
         fetch->block_rows = 0;
         fetch->offset = extent->offset;
         fetch->done_bytes = 0;
@@ -175,6 +214,20 @@ void stk_fetch_submit(struct stk_worker *worker)
 
 /* ---- what came back ---- */
 
+/* Whole files come to the scratch: what fits the cache is copied there. */
+static void keep(struct stk_worker *worker, const struct stk_fetch *fetch)
+{
+    struct stk_cache *cache = &worker->road->cache;
+    const uint64_t id = fetch->span->slot->ids[fetch->span->first_row + fetch->row];
+    if (!fits_cache(worker, fetch) || !stk_road_may_cache(worker->road, fetch->span->batch) ||
+        !stk_cache_begin(cache, id))
+        return;
+    memcpy(stk_cache_row(cache, id), fetch->start, fetch->total_bytes);
+    if (cache->kind == STOKER_CACHE_ENCODED)
+        *stk_cache_size(cache, id) = fetch->total_bytes;
+    stk_cache_commit(cache, id, fetch->total_bytes);
+}
+
 static void finish(struct stk_worker *worker, struct stk_fetch *fetch)
 {
     struct stk_span *span = fetch->span;
@@ -190,9 +243,39 @@ static void finish(struct stk_worker *worker, struct stk_fetch *fetch)
                 *stk_cache_size(cache, first + i) = sample->extent.bytes;
         stk_cache_commit(cache, id, fetch->total_bytes);
         bytes = stk_cache_row(cache, id);
+    } else if (is_whole_file(fetch)) {
+        keep(worker, fetch);
     }
     stk_row_finish(worker, span, row, bytes, sample->extent.bytes);
     put_back(worker, fetch);
+}
+
+/* What errno means for a file opened by name: a link out of the tree is not followed. */
+static int code_of(const struct stk_fetch *fetch, int os_errno)
+{
+    const bool stray = is_whole_file(fetch) && (os_errno == EXDEV || os_errno == ELOOP);
+    return stray ? STOKER_EACCES : stk_error_from_errno(os_errno);
+}
+
+/* All of a whole file that there is, and the byte too many, are in the scratch. */
+static void finish_file(struct stk_worker *worker, struct stk_fetch *fetch, uint32_t bytes)
+{
+    fetch->done_bytes = bytes;
+    if (bytes == fetch->total_bytes)
+        finish(worker, fetch);
+    else
+        read_failed(worker, fetch, STOKER_ECHANGED, 0);
+}
+
+static void read_file_blocking(struct stk_worker *worker, struct stk_fetch *fetch)
+{
+    const ssize_t got =
+        stk_beneath_read_all(worker->road->dataset->info.directory, extent_of(fetch)->path,
+                             fetch->start, (size_t)fetch->total_bytes + 1);
+    if (got < 0)
+        read_failed(worker, fetch, code_of(fetch, (int)-got), (int)-got);
+    else
+        finish_file(worker, fetch, (uint32_t)got);
 }
 
 /* The last resort: block in pread until the bytes are there or the storage says no. */
@@ -221,7 +304,10 @@ static void try_again(struct stk_worker *worker, struct stk_fetch *fetch)
     stk_ledger_add(&worker->ledger.read_retries, 1);
     fetch->retries++;
     if (fetch->retries > STK_RETRIES_MAX) {
-        read_blocking(worker, fetch);
+        if (is_whole_file(fetch))
+            read_file_blocking(worker, fetch);
+        else
+            read_blocking(worker, fetch);
         return;
     }
     if (fetch->retries > QUICK_RETRIES)
@@ -229,10 +315,29 @@ static void try_again(struct stk_worker *worker, struct stk_fetch *fetch)
     enqueue(worker, fetch);
 }
 
+static bool passes(const struct stk_fetch *fetch, int os_errno)
+{
+    if (os_errno == EINTR || os_errno == EAGAIN)
+        return true;
+    /* Files that others have open will be closed, and a stale name is looked up again. */
+    return is_whole_file(fetch) && (os_errno == EMFILE || os_errno == ENFILE || os_errno == ESTALE);
+}
+
+static void take_file(struct stk_worker *worker, struct stk_fetch *fetch, uint32_t bytes)
+{
+    stk_ledger_add(&worker->ledger.read_bytes, bytes);
+    if (bytes >= fetch->total_bytes)
+        finish_file(worker, fetch, bytes);
+    else
+        read_file_blocking(worker, fetch); /* has it shrunk, or was this only a part? */
+}
+
 static void take(struct stk_worker *worker, struct stk_fetch *fetch)
 {
     const int32_t result = fetch->read.result;
-    if (result > 0) {
+    if (result >= 0 && is_whole_file(fetch)) {
+        take_file(worker, fetch, (uint32_t)result);
+    } else if (result > 0) {
         fetch->done_bytes += (uint32_t)result;
         fetch->retries = 0;
         stk_ledger_add(&worker->ledger.read_bytes, (uint64_t)result);
@@ -242,10 +347,10 @@ static void take(struct stk_worker *worker, struct stk_fetch *fetch)
             try_again(worker, fetch); /* short is not the end: only 0 is */
     } else if (result == 0) {
         read_failed(worker, fetch, STOKER_ETRUNCATED, 0);
-    } else if (result == -EINTR || result == -EAGAIN) {
+    } else if (passes(fetch, -result)) {
         try_again(worker, fetch);
     } else {
-        read_failed(worker, fetch, stk_error_from_errno(-result), -result);
+        read_failed(worker, fetch, code_of(fetch, -result), -result);
     }
 }
 

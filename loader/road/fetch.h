@@ -6,6 +6,12 @@
  *
  * A read without progress is tried again STK_RETRIES_MAX times, slower and slower, then
  * once more by a blocking pread, and only then given up.
+ *
+ * A whole file is asked for with one byte more than it had when the data set was opened: one that
+ * delivers more, or ends earlier, has changed. Short of its end it is read again from its start,
+ * by one blocking call after the other on one descriptor, so that bytes of two files that had its
+ * name in turn are never mixed. A name at which another file of the same length stands by now
+ * delivers that one: whole, or not at all.
  */
 #ifndef STK_ROAD_FETCH_H
 #define STK_ROAD_FETCH_H

@@ -35,8 +35,10 @@ struct stk_road {
     struct stk_sampler sampler;
     struct stk_schedule schedule;
     struct stk_convert_plan convert;
+    bool reads;       /* every sample from its file, every time */
     bool decodes;     /* samples have a codec */
     bool copies;      /* convert is a plain copy: rows may be made in place */
+    uint32_t cpus;    /* that this process may use */
     bool looks_ahead; /* slots are plenty: a worker may hold a ticket more than it works on */
     stoker_on_bad on_bad;
     struct stk_cache cache; /* shared: its own states */

@@ -26,8 +26,10 @@ struct stk_place stk_row_place(const struct stk_worker *worker, const struct stk
     const stoker_sample *sample = &span->samples[row];
     struct stk_place place = STK_NOWHERE;
     place.sample = *row_id(span, row);
-    if (sample->extent.memory == NULL && sample->extent.bytes > 0 &&
-        sample->extent.file < worker->road->dataset->info.file_count) {
+    if (sample->extent.memory == NULL && sample->extent.path != NULL)
+        place.path = sample->extent.path;
+    else if (sample->extent.memory == NULL && sample->extent.bytes > 0 &&
+             sample->extent.file < worker->road->dataset->info.file_count) {
         place.path = worker->road->files[sample->extent.file].path;
         place.offset = sample->extent.offset;
     }
@@ -277,20 +279,19 @@ void stk_row_start(struct stk_worker *worker, struct stk_span *span, uint32_t ro
 
 /* ---- a row that cannot be had ---- */
 
-static void note_failure(struct stk_span *span, uint32_t row, enum stk_row_state state,
-                         const stoker_error *error, const char *what)
+static void note_failure(const struct stk_worker *worker, struct stk_span *span, uint32_t row,
+                         enum stk_row_state state, const stoker_error *error, const char *what)
 {
     struct stk_slot *slot = span->slot;
     const uint32_t at = span->first_row + row;
     if (slot->row_bad[at] == STK_ROW_GOOD) { /* the first cause stays */
-        const stoker_sample *sample = &span->samples[row];
         struct stk_failure *failure = &slot->failures[at];
         *failure = (struct stk_failure){
             .sample = error->sample,
             .offset = error->offset,
             .code = error->code,
             .os_errno = error->os_errno,
-            .file = error->path[0] != '\0' ? sample->extent.file : UINT32_MAX,
+            .path = error->path[0] != '\0' ? stk_row_place(worker, span, row).path : NULL,
             .stage = (uint32_t)error->stage,
         };
         (void)snprintf(failure->detail, sizeof(failure->detail), "%s", what == NULL ? "" : what);
@@ -320,11 +321,11 @@ void stk_row_fail(struct stk_worker *worker, struct stk_span *span, uint32_t row
 {
     const stoker_on_bad policy = worker->road->on_bad;
     if (policy == STOKER_BAD_SUBSTITUTE) {
-        note_failure(span, row, STK_ROW_SUBSTITUTED, error, what);
+        note_failure(worker, span, row, STK_ROW_SUBSTITUTED, error, what);
         if (start_substitute(worker, span, row))
             return;
     } else if (policy == STOKER_BAD_SKIP) {
-        note_failure(span, row, STK_ROW_SKIPPED, error, what);
+        note_failure(worker, span, row, STK_ROW_SKIPPED, error, what);
         complete(span);
         return;
     }

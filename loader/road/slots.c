@@ -9,7 +9,7 @@
 #include "loader/base/thread.h"
 
 enum {
-    SEVERAL_NS = 200000,   /* how much work one sleep of the consumer should be worth */
+    SEVERAL_NS = 500000,   /* how much work one sleep of the consumer should be worth */
     WAKING_NS = 30000,     /* until a consumer that was woken has given slots back */
     TIMER_LATE_NS = 60000, /* what a timer and a waking core add to a short sleep */
     SPIN_NS = 30000,       /* batches that come faster than this are waited for awake, if a core
@@ -88,6 +88,7 @@ int stk_slots_init(struct stk_slots *slots, const struct stk_slots_options *opti
     slots->batch_spans = options->batch_spans;
     slots->batches = options->batches;
     atomic_init(&slots->wake_at, UINT64_MAX);
+    atomic_init(&slots->consumer_cpu, UINT32_MAX);
 
     int rc = map_memory(slots, options);
     if (rc == 0)
@@ -198,13 +199,13 @@ bool stk_slots_ready(const struct stk_slots *slots)
 }
 
 /* Learn how fast batches are made, from what was published during one wait. */
-static void learn_pace(struct stk_slots *slots, uint64_t start_ns, uint64_t published_before)
+static void learn_pace(struct stk_slots *slots, uint64_t waited_ns, uint64_t published_before)
 {
     const uint64_t made =
         atomic_load_explicit(&slots->published, memory_order_relaxed) - published_before;
     if (made == 0)
         return;
-    const uint64_t batch_ns = (stk_now_ns() - start_ns) / made;
+    const uint64_t batch_ns = waited_ns / made;
     slots->batch_ns = slots->batch_ns == 0 ? batch_ns : (3 * slots->batch_ns + batch_ns) / 4;
 }
 
@@ -303,30 +304,41 @@ static bool spin_long(struct stk_slots *slots, uint64_t start_ns)
     return false;
 }
 
-bool stk_slots_wait_ready(struct stk_slots *slots, int64_t wait_ns)
+/* What is left until the deadline; -1 = no limit. */
+static int64_t wait_left(uint64_t deadline_ns, uint64_t now_ns)
 {
-    if (spin(slots))
-        return true;
+    if (deadline_ns == UINT64_MAX)
+        return -1;
+    return deadline_ns > now_ns ? (int64_t)(deadline_ns - now_ns) : 0;
+}
+
+bool stk_slots_wait_ready(struct stk_slots *slots, uint64_t deadline_ns, uint64_t *now_ns)
+{
+    const uint64_t start_ns = *now_ns;
     const uint64_t published = atomic_load_explicit(&slots->published, memory_order_relaxed);
-    const uint64_t start_ns = stk_now_ns();
-    const uint64_t deadline_ns = wait_ns < 0 ? UINT64_MAX : start_ns + (uint64_t)wait_ns;
+    if (spin(slots)) { /* too short to learn from */
+        *now_ns = stk_now_ns();
+        return true;
+    }
     bool ready = spin_long(slots, start_ns);
     if (!ready) {
-        sleep_for_several(slots, wait_ns);
+        sleep_for_several(slots, wait_left(deadline_ns, start_ns));
         ready = stk_slots_ready(slots);
     }
     while (!ready && !atomic_load(&slots->stopping)) {
-        const uint64_t now_ns = stk_now_ns();
-        if (now_ns >= deadline_ns) {
+        *now_ns = stk_now_ns();
+        if (*now_ns >= deadline_ns) {
             /* A caller that only looks in from time to time must get the workers going, too. */
             if (atomic_load(&slots->sleepers) > 0)
                 wake_workers(slots);
             return false;
         }
-        sleep_for_batch(slots, wait_ns < 0 ? -1 : (int64_t)(deadline_ns - now_ns));
+        sleep_for_batch(slots, wait_left(deadline_ns, *now_ns));
         ready = stk_slots_ready(slots);
     }
-    learn_pace(slots, start_ns, published);
+    *now_ns = stk_now_ns();
+    stk_slots_note_cpu(slots);
+    learn_pace(slots, *now_ns - start_ns, published);
     return ready;
 }
 

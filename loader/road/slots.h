@@ -31,6 +31,7 @@
 #include <stoker/loader.h>
 
 #include "loader/base/memory.h"
+#include "loader/base/thread.h"
 #include "loader/road/bad.h"
 
 enum stk_row_state { STK_ROW_GOOD = 0, STK_ROW_SKIPPED = 1, STK_ROW_SUBSTITUTED = 2 };
@@ -89,6 +90,7 @@ struct stk_slots {
     /* Written by the consumer. */
     _Alignas(STK_CACHE_LINE) _Atomic uint64_t wake_at; /* wake once published reaches this */
     _Atomic uint32_t consumer_word;                    /* futex */
+    _Atomic uint32_t consumer_cpu;                     /* where it last waited; relaxed: a hint */
 
     _Alignas(STK_CACHE_LINE) _Atomic uint32_t sleepers; /* workers asleep for a credit */
     _Atomic uint32_t worker_word;                       /* futex */
@@ -136,8 +138,17 @@ void stk_slot_fail(struct stk_slot *slot, uint32_t row, const stoker_error *erro
 
 bool stk_slots_ready(const struct stk_slots *slots);
 
-/* Wait until the head batch is ready. False = not within wait_ns (< 0 = no limit), or stopping. */
-bool stk_slots_wait_ready(struct stk_slots *slots, int64_t wait_ns);
+/* Wait until the head batch is ready. False = not by deadline_ns (UINT64_MAX = no limit), or
+ * stopping. *now_ns is the time at the call and becomes the time at the return. */
+bool stk_slots_wait_ready(struct stk_slots *slots, uint64_t deadline_ns, uint64_t *now_ns);
+
+/* Tell the workers which CPU the consumer runs on. */
+static inline void stk_slots_note_cpu(struct stk_slots *slots)
+{
+    const uint32_t cpu = stk_cpu_here();
+    if (atomic_load_explicit(&slots->consumer_cpu, memory_order_relaxed) != cpu)
+        atomic_store_explicit(&slots->consumer_cpu, cpu, memory_order_relaxed);
+}
 
 /* Whether the slot of the head batch is still lent: then waiting for it is in vain. */
 static inline bool stk_slots_head_lent(const struct stk_slots *slots)

@@ -57,18 +57,19 @@ static void judge_try(struct stk_tuner *tuner, double rate, uint64_t now_ns)
 uint32_t stk_tuner_step(struct stk_tuner *tuner, uint64_t now_ns, uint64_t batches,
                         uint64_t stall_ns)
 {
-    if (tuner->window_ns == 0 || now_ns < tuner->rest_until_ns) {
-        tuner->looked_ns = now_ns;
-        tuner->looked_stall_ns = stall_ns;
-        open_window(tuner, now_ns, batches, stall_ns);
-        return tuner->workers;
-    }
     /* A consumer that was away between two looks (an evaluation, a checkpoint) found the ring full
-     * on its return: what it did meanwhile tells nothing about the workers. */
-    const uint64_t gap_ns = now_ns - tuner->looked_ns;
+     * on its return: what it did meanwhile tells nothing about the workers. Nor is it rest: where
+     * work comes in short stretches, most of it would go into trials. */
+    const uint64_t gap_ns = tuner->looked_ns == 0 ? 0 : now_ns - tuner->looked_ns;
     const bool away = gap_ns > AWAY_NS && stall_ns - tuner->looked_stall_ns < gap_ns / 20;
     tuner->looked_ns = now_ns;
     tuner->looked_stall_ns = stall_ns;
+    if (away && tuner->rest_until_ns > 0)
+        tuner->rest_until_ns += gap_ns;
+    if (tuner->window_ns == 0 || now_ns < tuner->rest_until_ns) {
+        open_window(tuner, now_ns, batches, stall_ns);
+        return tuner->workers;
+    }
     if (away) {
         tuner->trying = false;
         tuner->workers = tuner->best;

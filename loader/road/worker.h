@@ -77,12 +77,16 @@ struct stk_worker {
     uint32_t in_flight;
     struct stk_span *spans;
     uint32_t span_count;
-    const void **sources;      /* of all spans */
-    stoker_sample *samples;    /* of all spans */
-    uint8_t *attempts;         /* of all spans */
-    struct stk_span *starting; /* claimed, and not all of its rows are begun; or NULL */
-    struct stk_span *ahead;    /* claimed after it, to fetch its first rows early; or NULL */
-    uint64_t mark_ns;          /* when the last thing that the ledger knows of ended */
+    const void **sources;           /* of all spans */
+    stoker_sample *samples;         /* of all spans */
+    uint8_t *attempts;              /* of all spans */
+    struct stk_span *starting;      /* claimed, and not all of its rows are begun; or NULL */
+    struct stk_span *ahead;         /* claimed after it, to fetch its first rows early; or NULL */
+    struct stk_sampler_order order; /* of the epoch it last worked in */
+    bool has_order;
+    uint64_t mark_ns;       /* when the last thing that the ledger knows of ended */
+    uint64_t clear_ns;      /* not before then does it look again whether it stands clear, */
+    uint64_t clear_wait_ns; /* and how long it waits after that */
     struct stk_codec_state codecs[STK_CODECS_MAX];
     bool stuck; /* its ring would not close: its memory is not ours to free */
 
@@ -114,13 +118,17 @@ bool stk_worker_join(struct stk_worker *worker, uint64_t deadline_ns);
 /* Without a thread: open the ring in the calling thread. */
 int stk_worker_open_ring(struct stk_worker *worker, stoker_error *error);
 
-/* Without a thread: work until the batch is ready. False = not by deadline_ns. */
-bool stk_worker_make_batch(struct stk_worker *worker, uint64_t batch, uint64_t deadline_ns);
+/* Without a thread: work until the batch is ready. Where every sample is read, reads for later batches
+ * are begun as well, and go on after the return. False = not by deadline_ns. *now_ns is the time
+ * at the call and becomes the time at the return: a look at the clock costs as much as
+ * several rows of MNIST, so nobody looks twice. */
+bool stk_worker_make_batch(struct stk_worker *worker, uint64_t batch, uint64_t deadline_ns,
+                           uint64_t *now_ns);
 
 /* Without a thread, beside workers that have one, and only where nothing is ever read: do one span,
  * a further one only if it may. False: there was none. What it claimed early it still holds
- * afterwards, and whoever waits for a batch must have it done first. */
-bool stk_worker_help(struct stk_worker *worker, bool may_claim);
+ * afterwards, and whoever waits for a batch must have it done first. now_ns as above. */
+bool stk_worker_help(struct stk_worker *worker, bool may_claim, uint64_t *now_ns);
 bool stk_worker_holds_span(const struct stk_worker *worker);
 
 /* Close the ring, waiting for reads in flight; sets stuck if some never come back. */

@@ -27,16 +27,29 @@ struct stk_sampler {
     uint32_t width;  /* of the half L */
     uint32_t height; /* of the half R */
     uint32_t rounds; /* even */
-    void (*walk)(const struct stk_sampler *sampler, const uint32_t *keys, uint32_t *left,
-                 uint32_t *right); /* all rounds over one block, best variant for this CPU */
+    /* All rounds over one block, then ids; returns how many of them are past the set's end.
+     * The best variant for this CPU. */
+    uint32_t (*walk)(const struct stk_sampler *sampler, const uint32_t *keys, uint32_t *left,
+                     uint32_t *right, uint64_t *ids);
+};
+
+enum { STK_SAMPLER_ROUNDS_MAX = 12 };
+
+/* The keys of one epoch, worked out once for all of its positions. */
+struct stk_sampler_order {
+    uint64_t epoch;
+    uint32_t keys[STK_SAMPLER_ROUNDS_MAX];
 };
 
 /* count is 1..STK_SAMPLER_COUNT_MAX. */
 void stk_sampler_init(struct stk_sampler *sampler, uint64_t count, uint64_t seed, bool shuffle);
 
-/* ids[i] = the sample at position first + i * stride of the epoch, for i < n.
+void stk_sampler_begin(const struct stk_sampler *sampler, uint64_t epoch,
+                       struct stk_sampler_order *order);
+
+/* ids[i] = the sample at position first + i * stride of the order's epoch, for i < n.
  * Every position must be < count. */
-void stk_sampler_ids(const struct stk_sampler *sampler, uint64_t epoch, uint64_t first,
-                     uint64_t stride, uint32_t n, uint64_t *ids);
+void stk_sampler_ids(const struct stk_sampler *sampler, const struct stk_sampler_order *order,
+                     uint64_t first, uint64_t stride, uint32_t n, uint64_t *ids);
 
 #endif

@@ -27,7 +27,9 @@ typedef struct stoker_dataset_options {
 } stoker_dataset_options;
 
 /* Open the data set named by spec: "mnist:DIR", "idx:IMAGES[,LABELS]",
- * "synth:digits?count=60000", "synth:bytes?count=1000&shape=28x28", or a plain path, recognised by looking at it.
+ * "synth:digits?count=60000", "synth:bytes?count=1000&shape=28x28", "csv:FILE?label=COLUMN",
+ * "folder:DIR?channels=3", "shards:DIR", "tar:DIR/{000..099}.tar?classes=1000", "cifar:DIR",
+ * "npy:X.npy[,Y.npy]", or a plain path, recognised by looking at it.
  * options may be NULL. On success *out belongs to the caller, who gives it to
  * stoker_dataset_close(); on failure *out is untouched. */
 STOKER_API int stoker_dataset_open(stoker_dataset **out, const char *spec,
@@ -47,18 +49,26 @@ typedef struct stoker_dataset_info {
     uint32_t class_count;            /* labels are 0..class_count - 1; 0 = unknown */
     uint32_t file_count;             /* files that extents may name */
     uint32_t encoded_bytes_max;      /* longest extent of any sample in a file */
+    bool has_paths;                  /* samples may be files of their own: extent.path */
+    int directory;                   /* with has_paths: where those paths start, an open directory
+                                        that the data set owns, or AT_FDCWD. With a directory
+                                        no path, and no link in it, may lead out of it: such a
+                                        read fails with STOKER_EACCES */
     bool dense;                      /* all samples are raw rows of file 0, one after the other */
     const void *rows; /* all samples are raw rows in memory that the data set owns, one
                                    after the other: row i begins at rows + i x row bytes. Spares
                                    the loader locate(). NULL = they are not */
 } stoker_dataset_info;
 
-/* Where the bytes of a sample are. Three kinds, tried in this order:
+/* Where the bytes of a sample are. Four kinds, tried in this order:
  *   memory != NULL   they lie there, in memory that the data set owns
  *   bytes == 0       there are none: the codec makes the row from the sample id
+ *   path != NULL     the whole file of that name, `bytes` long, opened for this read alone;
+ *                    a file that is longer or shorter by then gives STOKER_ECHANGED
  *   otherwise        read `bytes` bytes of file number `file` at `offset` */
 typedef struct stoker_extent {
     const void *memory;
+    const char *path; /* relative to info.directory; owned by the data set */
     uint64_t offset;
     uint32_t bytes;
     uint32_t file;
@@ -104,6 +114,9 @@ typedef struct stoker_dataset_ops {
 
     /* Free self. Optional. */
     void (*destroy)(void *self);
+
+    /* The name of class `index` < info.class_count; owned by the data set. Optional. */
+    const char *(*class_name)(const void *self, uint32_t index);
 } stoker_dataset_ops;
 
 /* Make a data set of your own. On success *out owns self (destroy is called by
@@ -120,6 +133,9 @@ STOKER_API const char *stoker_dataset_name(const stoker_dataset *dataset);
 
 /* Bytes of one decoded row as stored: elements x element size. */
 STOKER_API size_t stoker_dataset_row_bytes(const stoker_dataset *dataset);
+
+/* The name of a class, owned by the data set; NULL if it has none or index is no class. */
+STOKER_API const char *stoker_dataset_class_name(const stoker_dataset *dataset, uint32_t index);
 
 /* Locate one sample; see stoker_dataset_ops.locate. STOKER_EINVAL if id >= count. */
 STOKER_API int stoker_dataset_locate(const stoker_dataset *dataset, uint64_t id, stoker_sample *out,

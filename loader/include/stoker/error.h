@@ -31,7 +31,7 @@ enum {
     X(STOKER_EOVERSIZE, -9, "the file goes on after the bytes it promises")                        \
     X(STOKER_EFORMAT, -10, "the file breaks the rules of its format")                              \
     X(STOKER_ECORRUPT, -11, "the bytes do not match their checksum or do not decompress")          \
-    X(STOKER_EMISMATCH, -12, "two files that belong together do not agree")                        \
+    X(STOKER_EMISMATCH, -12, "two things that belong together do not agree")                       \
     X(STOKER_EEMPTY, -13, "the data set holds no samples")                                         \
     X(STOKER_ELIMIT, -14, "a limit on size or count is exceeded")                                  \
     X(STOKER_EBATCH, -15, "the batch is larger than the data set")                                 \

@@ -22,16 +22,18 @@ STOKER_BEGIN_DECLS
 
 typedef struct stoker_read {
     void *buffer;
-    uint64_t offset; /* bytes from the start of the file */
-    uint32_t bytes;  /* wanted, >= 1 */
-    uint32_t file;   /* index into setup.files */
-    int32_t result;  /* out: bytes read, 0 = end of file, < 0 = -errno */
-    uint32_t tag;    /* the caller's own */
+    const char *path; /* NULL = file number `file`; else open this, read, close */
+    uint64_t offset;  /* bytes from the start of the file */
+    uint32_t bytes;   /* wanted, >= 1 */
+    uint32_t file;    /* index into setup.files */
+    int32_t result;   /* out: bytes read, 0 = end of file, < 0 = -errno */
+    uint32_t tag;     /* the caller's own */
 } stoker_read;
 
 typedef struct stoker_reader_setup {
     const stoker_file *files; /* outlive the ring */
     uint32_t file_count;
+    int directory;  /* where paths of reads start; AT_FDCWD if no read has one */
     uint32_t depth; /* most reads in flight, 1..1024 */
     void *scratch;  /* memory most reads go to, may be registered; NULL = none */
     size_t scratch_bytes;

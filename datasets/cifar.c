@@ -1,0 +1,450 @@
+/* cifar.c - "cifar:DIR?labels=fine": CIFAR-10 and CIFAR-100 in their binary version.
+ *
+ *   DIR/data_batch_{1..5}.bin, test_batch.bin    | label | red 1024 | green 1024 | blue 1024 | ...
+ *   DIR/train.bin, test.bin                      | coarse | fine | red | green | blue | ...
+ *
+ * A sample is the three planes of a record, read from the file when its turn comes; a codec lays
+ * them channels last. Labels lie in memory: finding them reads the files once, at open.
+ */
+#include <assert.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "datasets/formats.h"
+#include "datasets/parameters.h"
+#include "datasets/source.h"
+#include "loader/base/memory.h"
+#include "loader/codec/refuse.h"
+
+enum {
+    SIDE = 32,
+    PLANE_BYTES = SIDE * SIDE,
+    CHANNELS = 3,
+    PIXEL_BYTES = PLANE_BYTES * CHANNELS,
+    FILES_MAX = 5,
+    RECORDS_AT_ONCE = 256,
+    NAME_BYTES = 32,
+    NAMES_TEXT_BYTES = 4096,
+    CLASSES_MAX = 100
+};
+
+/* One of the sets, with one of its labels. */
+struct kind {
+    const char *labels; /* as the spec says it; NULL = the only ones */
+    const char *train[FILES_MAX];
+    const char *test;
+    const char *names; /* the file with a class name on each line */
+    uint32_t label_bytes;
+    uint32_t label_at;
+    uint32_t class_count;
+};
+
+static const struct kind kinds[] = {
+    { .train = { "data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
+                 "data_batch_5.bin" },
+      .test = "test_batch.bin",
+      .names = "batches.meta.txt",
+      .label_bytes = 1,
+      .class_count = 10 },
+    { .labels = "fine",
+      .train = { "train.bin" },
+      .test = "test.bin",
+      .names = "fine_label_names.txt",
+      .label_bytes = 2,
+      .label_at = 1,
+      .class_count = 100 },
+    { .labels = "coarse",
+      .train = { "train.bin" },
+      .test = "test.bin",
+      .names = "coarse_label_names.txt",
+      .label_bytes = 2,
+      .class_count = 20 },
+};
+enum { CIFAR10, CIFAR100_FINE, CIFAR100_COARSE };
+
+struct file {
+    char *path;
+    struct stk_source source;
+    uint64_t first; /* number of its first sample */
+};
+
+struct cifar {
+    const struct kind *kind;
+    struct file files[FILES_MAX];
+    uint32_t file_count;
+    uint64_t count;           /* samples */
+    struct stk_region labels; /* a byte each */
+    char names[CLASSES_MAX][NAME_BYTES];
+    bool has_names;
+};
+
+/* ---- codec ---------------------------------------------------------------------- */
+
+static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
+                  size_t row_bytes, stoker_error *error)
+{
+    (void)self;
+    (void)scratch;
+    if (in->size != PIXEL_BYTES || row_bytes != PIXEL_BYTES)
+        return stk_refuse(error, STOKER_EFORMAT, "%zu bytes for a row of %zu", in->size, row_bytes);
+    const uint8_t *restrict planes = in->bytes;
+    uint8_t *restrict pixels = row;
+    for (size_t i = 0; i < PLANE_BYTES; i++) {
+        pixels[CHANNELS * i] = planes[i];
+        pixels[CHANNELS * i + 1] = planes[PLANE_BYTES + i];
+        pixels[CHANNELS * i + 2] = planes[2 * PLANE_BYTES + i];
+    }
+    return STOKER_OK;
+}
+
+static const stoker_codec planes_codec = { .name = "planes", .decode = decode };
+
+/* ---- callbacks ------------------------------------------------------------------ */
+
+static int describe(const void *self, stoker_dataset_info *out)
+{
+    const struct cifar *cifar = self;
+    *out = (stoker_dataset_info){ .count = cifar->count,
+                                  .dtype = STOKER_UINT8,
+                                  .rank = 3,
+                                  .shape = { SIDE, SIDE, CHANNELS },
+                                  .is_image = true,
+                                  .label_dtype = STOKER_INT64,
+                                  .class_count = cifar->kind->class_count,
+                                  .file_count = cifar->file_count,
+                                  .encoded_bytes_max = PIXEL_BYTES };
+    return STOKER_OK;
+}
+
+static uint32_t file_of_sample(const struct cifar *cifar, uint64_t id)
+{
+    uint32_t file = cifar->file_count - 1;
+    while (id < cifar->files[file].first)
+        file--;
+    return file;
+}
+
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+                  stoker_error *error)
+{
+    (void)error;
+    const struct cifar *cifar = self;
+    const uint8_t *labels = cifar->labels.base;
+    const uint64_t record_bytes = cifar->kind->label_bytes + PIXEL_BYTES;
+    for (uint32_t i = 0; i < count; i++) {
+        assert(ids[i] < cifar->count);
+        const uint32_t file = file_of_sample(cifar, ids[i]);
+        const uint64_t record = ids[i] - cifar->files[file].first;
+        out[i] = (stoker_sample){
+            .extent = { .offset = record * record_bytes + cifar->kind->label_bytes,
+                        .bytes = PIXEL_BYTES,
+                        .file = file },
+            .codec = &planes_codec,
+            .label = { .index = labels[ids[i]] },
+        };
+    }
+    return STOKER_OK;
+}
+
+static void labels(const void *self, const uint64_t *ids, uint32_t count, void *out)
+{
+    const struct cifar *cifar = self;
+    for (uint32_t i = 0; i < count; i++)
+        ((int64_t *)out)[i] = ((const uint8_t *)cifar->labels.base)[ids[i]];
+}
+
+static int file_of(const void *self, uint32_t file, stoker_file *out)
+{
+    const struct cifar *cifar = self;
+    if (file >= cifar->file_count)
+        return STOKER_EINVAL;
+    const struct stk_source *source = &cifar->files[file].source;
+    *out = (stoker_file){ .path = source->path, .fd = source->fd, .size = source->size };
+    return STOKER_OK;
+}
+
+static const char *class_name(const void *self, uint32_t index)
+{
+    const struct cifar *cifar = self;
+    return cifar->has_names ? cifar->names[index] : NULL;
+}
+
+static void destroy(void *self)
+{
+    struct cifar *cifar = self;
+    for (uint32_t i = 0; i < cifar->file_count; i++) {
+        stk_source_close(&cifar->files[i].source);
+        stk_free(cifar->files[i].path);
+    }
+    stk_region_unmap(&cifar->labels);
+    stk_free(cifar);
+}
+
+static const stoker_dataset_ops ops = { .name = "cifar",
+                                        .describe = describe,
+                                        .locate = locate,
+                                        .labels = labels,
+                                        .file = file_of,
+                                        .destroy = destroy,
+                                        .class_name = class_name };
+
+/* ---- files ---------------------------------------------------------------------- */
+
+/* What is needed while opening only. */
+struct opening {
+    char directory[PATH_MAX];
+    char labels[STK_PARAMETER_BYTES_MAX];
+    bool test;
+    uint64_t max_bytes;
+    stoker_error *error;
+};
+
+static int refuse(const struct opening *opening, int code, const char *what)
+{
+    const struct stk_place place = stk_at(opening->directory, STOKER_NO_OFFSET);
+    return stk_error_set(opening->error, code, STOKER_STAGE_OPEN, &place, "cifar: %s", what);
+}
+
+/* Records, all of them whole, and at least one. */
+static int check_length(const struct cifar *cifar, const struct stk_source *source,
+                        stoker_error *error)
+{
+    const uint64_t record_bytes = cifar->kind->label_bytes + PIXEL_BYTES;
+    const struct stk_place place = stk_at(source->path, source->size);
+    if (source->size == 0)
+        return stk_error_set(error, STOKER_ETRUNCATED, STOKER_STAGE_OPEN, &place,
+                             "cifar: the file is empty");
+    if (source->size % record_bytes != 0)
+        return stk_error_set(error, STOKER_ETRUNCATED, STOKER_STAGE_OPEN, &place,
+                             "cifar: the last record has %llu bytes of %llu",
+                             (unsigned long long)(source->size % record_bytes),
+                             (unsigned long long)record_bytes);
+    return STOKER_OK;
+}
+
+static int open_file(struct cifar *cifar, const struct opening *opening, const char *name)
+{
+    struct file *file = &cifar->files[cifar->file_count];
+    const size_t bytes = strlen(opening->directory) + 1 + strlen(name) + 1;
+    file->path = stk_calloc(bytes, 1);
+    if (file->path == NULL)
+        return refuse(opening, STOKER_ENOMEM, "the path");
+    (void)snprintf(file->path, bytes, "%s/%s", opening->directory, name);
+    file->first = cifar->count;
+    cifar->file_count++;
+    int rc = stk_source_open(&file->source, file->path, opening->error);
+    if (rc == STOKER_OK)
+        rc = check_length(cifar, &file->source, opening->error);
+    if (rc == STOKER_OK)
+        cifar->count += file->source.size / (cifar->kind->label_bytes + PIXEL_BYTES);
+    return rc;
+}
+
+static int open_files(struct cifar *cifar, const struct opening *opening)
+{
+    if (opening->test)
+        return open_file(cifar, opening, cifar->kind->test);
+    int rc = STOKER_OK;
+    for (int i = 0; rc == STOKER_OK && i < FILES_MAX && cifar->kind->train[i] != NULL; i++)
+        rc = open_file(cifar, opening, cifar->kind->train[i]);
+    return rc;
+}
+
+/* ---- labels --------------------------------------------------------------------- */
+
+/* Whole records are read, though a byte of each is wanted: a disk does that faster. */
+static int read_labels(const struct cifar *cifar, const struct file *file, uint8_t *records,
+                       stoker_error *error)
+{
+    const struct kind *kind = cifar->kind;
+    const uint64_t record_bytes = kind->label_bytes + PIXEL_BYTES;
+    const uint64_t count = file->source.size / record_bytes;
+    uint8_t *to = (uint8_t *)cifar->labels.base + file->first;
+    for (uint64_t done = 0; done < count;) {
+        const uint64_t left = count - done;
+        const uint64_t batch = left < RECORDS_AT_ONCE ? left : RECORDS_AT_ONCE;
+        int rc = stk_source_read(&file->source, records, (size_t)(batch * record_bytes),
+                                 done * record_bytes, error);
+        if (rc != STOKER_OK)
+            return rc;
+        for (uint64_t i = 0; i < batch; i++, done++) {
+            const uint8_t label = records[i * record_bytes + kind->label_at];
+            const struct stk_place place = stk_at(file->path, done * record_bytes + kind->label_at);
+            if (label >= kind->class_count)
+                return stk_error_set(error, STOKER_EFORMAT, STOKER_STAGE_OPEN, &place,
+                                     "cifar: the label %u is none of %u classes", label,
+                                     kind->class_count);
+            to[done] = label;
+        }
+    }
+    return STOKER_OK;
+}
+
+static int load_labels(struct cifar *cifar, const struct opening *opening)
+{
+    if (cifar->count > opening->max_bytes)
+        return refuse(opening, STOKER_ELIMIT, "the labels take more memory than max_bytes");
+    if (stk_region_map(&cifar->labels, (size_t)cifar->count) != STOKER_OK)
+        return refuse(opening, STOKER_ENOMEM, "the labels");
+    uint8_t *records = stk_calloc(RECORDS_AT_ONCE, cifar->kind->label_bytes + PIXEL_BYTES);
+    if (records == NULL)
+        return refuse(opening, STOKER_ENOMEM, "records");
+    int rc = STOKER_OK;
+    for (uint32_t i = 0; rc == STOKER_OK && i < cifar->file_count; i++)
+        rc = read_labels(cifar, &cifar->files[i], records, opening->error);
+    stk_free(records);
+    return rc;
+}
+
+/* ---- names ---------------------------------------------------------------------- */
+
+/* A name on each line. Whether there are as many as classes. */
+static bool take_names(struct cifar *cifar, const char *text, size_t bytes)
+{
+    uint32_t count = 0;
+    for (size_t at = 0; at < bytes;) {
+        const char *end = memchr(text + at, '\n', bytes - at);
+        const size_t line = end == NULL ? bytes - at : (size_t)(end - (text + at));
+        const size_t name = line > 0 && text[at + line - 1] == '\r' ? line - 1 : line;
+        if (name > 0) {
+            if (name >= NAME_BYTES || count == cifar->kind->class_count ||
+                memchr(text + at, '\0', name) != NULL)
+                return false;
+            memcpy(cifar->names[count++], text + at, name);
+        }
+        at += line + 1;
+    }
+    return count == cifar->kind->class_count;
+}
+
+/* The classes have names if a file of the right length tells them; without it they have none. */
+static void load_names(struct cifar *cifar, const struct opening *opening)
+{
+    char text[NAMES_TEXT_BYTES];
+    char path[PATH_MAX + NAME_BYTES];
+    struct stk_source source;
+    (void)snprintf(path, sizeof(path), "%s/%s", opening->directory, cifar->kind->names);
+    if (stk_source_open(&source, path, NULL) != STOKER_OK)
+        return;
+    cifar->has_names = source.size <= sizeof(text) &&
+                       stk_source_read(&source, text, (size_t)source.size, 0, NULL) == STOKER_OK &&
+                       take_names(cifar, text, (size_t)source.size);
+    stk_source_close(&source);
+}
+
+/* ---- the spec ------------------------------------------------------------------- */
+
+static bool is_there(const char *directory, const char *name)
+{
+    char path[PATH_MAX + NAME_BYTES];
+    struct stat status;
+    (void)snprintf(path, sizeof(path), "%s/%s", directory, name);
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+static bool is_kind(const char *directory, const struct kind *kind)
+{
+    return is_there(directory, kind->train[0]) || is_there(directory, kind->test);
+}
+
+static int choose_kind(struct cifar *cifar, const struct opening *opening)
+{
+    const bool coarse = strcmp(opening->labels, "coarse") == 0;
+    if (!coarse && opening->labels[0] != '\0' && strcmp(opening->labels, "fine") != 0)
+        return refuse(opening, STOKER_ESPEC, "labels is fine or coarse");
+    const bool ten = is_kind(opening->directory, &kinds[CIFAR10]);
+    const bool hundred = is_kind(opening->directory, &kinds[CIFAR100_FINE]);
+    if (ten && hundred)
+        return refuse(opening, STOKER_EMISMATCH,
+                      "the files of CIFAR-10 and of CIFAR-100 lie in one folder");
+    if (!ten && !hundred)
+        return refuse(opening, STOKER_ENOENT,
+                      "neither data_batch_1.bin nor train.bin of the binary version is there");
+    if (ten && opening->labels[0] != '\0')
+        return refuse(opening, STOKER_EINVAL, "labels: CIFAR-10 has but one kind of them");
+    cifar->kind = &kinds[ten ? CIFAR10 : coarse ? CIFAR100_COARSE : CIFAR100_FINE];
+    return STOKER_OK;
+}
+
+/* A question mark may be part of a folder's name. */
+static int read_spec(struct opening *opening, const char *rest, const char *split)
+{
+    struct stat status;
+    const struct stk_place place = STK_NOWHERE;
+    const char *mark = stat(rest, &status) == 0 ? NULL : strrchr(rest, '?');
+    const size_t bytes = mark == NULL ? strlen(rest) : (size_t)(mark - rest);
+    const struct stk_parameter table[] = { { .key = "labels", .text = opening->labels } };
+    if (bytes == 0)
+        return stk_error_set(opening->error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
+                             "\"cifar:\" names no directory");
+    if (bytes >= sizeof(opening->directory))
+        return stk_error_set(opening->error, STOKER_ELIMIT, STOKER_STAGE_OPEN, &place,
+                             "cifar: the name is too long");
+    opening->test = split != NULL && strcmp(split, "test") == 0;
+    if (split != NULL && !opening->test && strcmp(split, "train") != 0)
+        return stk_error_set(opening->error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
+                             "split \"%s\": cifar has \"train\" and \"test\"", split);
+    memcpy(opening->directory, rest, bytes);
+    return stk_parameters_read(mark == NULL ? "" : mark + 1, table, 1, "cifar", opening->error);
+}
+
+/* ---- open ----------------------------------------------------------------------- */
+
+static int open_set(stoker_dataset **out, const struct opening *opening)
+{
+    struct cifar *cifar = stk_calloc(1, sizeof(*cifar));
+    if (cifar == NULL)
+        return refuse(opening, STOKER_ENOMEM, "opening");
+    int rc = choose_kind(cifar, opening);
+    if (rc == STOKER_OK)
+        rc = open_files(cifar, opening);
+    if (rc == STOKER_OK)
+        rc = load_labels(cifar, opening);
+    if (rc == STOKER_OK) {
+        load_names(cifar, opening);
+        rc = stoker_dataset_create(out, &ops, cifar);
+        if (rc != STOKER_OK)
+            (void)refuse(opening, rc, "opening");
+    }
+    if (rc != STOKER_OK)
+        destroy(cifar);
+    return rc;
+}
+
+static int open_cifar(stoker_dataset **out, const char *rest, const stoker_dataset_options *options)
+{
+    const struct stk_place place = STK_NOWHERE;
+    struct opening *opening = stk_calloc(1, sizeof(*opening));
+    if (opening == NULL)
+        return stk_error_set(options->error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "the spec");
+    opening->error = options->error;
+    opening->max_bytes = options->max_bytes;
+    int rc = read_spec(opening, rest, options->split);
+    if (rc == STOKER_OK)
+        rc = open_set(out, opening);
+    stk_free(opening);
+    return rc;
+}
+
+/* A directory with the files of one of them, the first as long as records are. */
+static bool recognise_cifar(const char *path)
+{
+    for (size_t i = CIFAR10; i <= CIFAR100_FINE; i++) {
+        const char *const names[] = { kinds[i].train[0], kinds[i].test };
+        for (size_t n = 0; n < 2; n++) {
+            char inside[PATH_MAX + NAME_BYTES];
+            struct stat status;
+            (void)snprintf(inside, sizeof(inside), "%s/%s", path, names[n]);
+            if (stat(inside, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 &&
+                status.st_size % (off_t)(kinds[i].label_bytes + PIXEL_BYTES) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+const struct stk_format stk_format_cifar = { .name = "cifar",
+                                             .open = open_cifar,
+                                             .recognise = recognise_cifar };

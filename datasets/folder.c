@@ -1,0 +1,441 @@
+/* folder.c - "folder:DIR?channels=3": image files, a folder a class.
+ *
+ *   spec ──▶ root ──▶ index, or scan ──▶ tree ──▶ shape of a row ──▶ codec ──▶ the callbacks here
+ *
+ * No file stays open, and none is read but the first, whose shape is that of all rows where the
+ * spec does not say. A file of another shape, or one that is no image, is a bad sample when its
+ * turn comes.
+ */
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "datasets/folder_image.h"
+#include "datasets/folder_index.h"
+#include "datasets/folder_tree.h"
+#include "datasets/formats.h"
+#include "datasets/parameters.h"
+#include "datasets/source.h"
+#include "loader/base/beneath.h"
+
+enum {
+    FILE_BYTES_DEFAULT = 64 << 20,
+    FILE_BYTES_MAX = 1 << 30,
+    SIDE_MAX = 1 << 20,
+    CHANNELS_MAX = 4,
+    PROBE_BYTES = 64 << 10, /* of a file, before all of it */
+    PROBE_FILES = 16,       /* the first that tells its shape */
+    LOOK_FOLDERS = 256,     /* when a plain path is to be recognised */
+    LOOK_FILES = 64
+};
+
+#define DEFAULT_EXTENSIONS "png,jpg,jpeg"
+
+struct folder {
+    struct stk_folder_tree tree;
+    struct stk_folder_image image; /* not made: all files are raw */
+    struct stk_image_shape shape;  /* height 0: rows of raw bytes, without axes of an image */
+    uint32_t row_bytes;            /* of such rows */
+    uint32_t longest_bytes;        /* of a file, those over the limit left out */
+    int directory;                 /* the root */
+};
+
+/* ---- callbacks ------------------------------------------------------------------ */
+
+static int describe(const void *self, stoker_dataset_info *out)
+{
+    const struct folder *folder = self;
+    *out = (stoker_dataset_info){ .count = folder->tree.file_count,
+                                  .dtype = STOKER_UINT8,
+                                  .rank = 1,
+                                  .shape = { folder->row_bytes },
+                                  .label_dtype = STOKER_INT64,
+                                  .class_count = (uint32_t)folder->tree.class_count,
+                                  .encoded_bytes_max = folder->longest_bytes,
+                                  .has_paths = true,
+                                  .directory = folder->directory };
+    if (folder->shape.height == 0)
+        return STOKER_OK;
+    out->rank = 3;
+    out->is_image = true;
+    out->shape[0] = folder->shape.height;
+    out->shape[1] = folder->shape.width;
+    out->shape[2] = folder->shape.channels;
+    return STOKER_OK;
+}
+
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+                  stoker_error *error)
+{
+    (void)error;
+    const struct folder *folder = self;
+    for (uint32_t i = 0; i < count; i++) {
+        assert(ids[i] < folder->tree.file_count);
+        const struct stk_folder_file *file = &folder->tree.files[ids[i]];
+        const bool raw = (file->kind_label & STK_FOLDER_RAW) != 0;
+        out[i] = (stoker_sample){
+            .extent = { .path = folder->tree.names + file->path, .bytes = file->bytes },
+            .codec = raw ? NULL : &folder->image.codec,
+            .label = { .index = stk_folder_label(file) },
+        };
+    }
+    return STOKER_OK;
+}
+
+static void labels(const void *self, const uint64_t *ids, uint32_t count, void *out)
+{
+    const struct folder *folder = self;
+    for (uint32_t i = 0; i < count; i++)
+        ((int64_t *)out)[i] = stk_folder_label(&folder->tree.files[ids[i]]);
+}
+
+static const char *class_name(const void *self, uint32_t index)
+{
+    const struct folder *folder = self;
+    return folder->tree.names + folder->tree.classes[index];
+}
+
+static void destroy(void *self)
+{
+    struct folder *folder = self;
+    stk_folder_image_close(&folder->image);
+    stk_folder_tree_free(&folder->tree);
+    if (folder->directory >= 0)
+        close(folder->directory);
+    stk_free(folder);
+}
+
+static const stoker_dataset_ops ops = { .name = "folder",
+                                        .describe = describe,
+                                        .locate = locate,
+                                        .labels = labels,
+                                        .destroy = destroy,
+                                        .class_name = class_name };
+
+/* ---- what a row is -------------------------------------------------------------- */
+
+/* What is needed while opening only. */
+struct opening {
+    struct stk_folder_wish wish;
+    uint64_t height; /* 0 = as the first file */
+    uint64_t width;
+    uint64_t channels;
+    uint64_t file_bytes_max;
+    char extensions[STK_PARAMETER_BYTES_MAX];
+    char index[STK_PARAMETER_BYTES_MAX];
+    char root[PATH_MAX];
+    stoker_error *error;
+};
+
+/* Read the first `bytes` bytes of a file and look at them. */
+static int probe(const struct folder *folder, const char *path, uint32_t bytes,
+                 struct stk_image_shape *out, stoker_error *error)
+{
+    struct stk_place place = stk_at(path, STOKER_NO_OFFSET);
+    stoker_error said = { .message = "" };
+    uint8_t *begin = stk_calloc((size_t)bytes + 1, 1);
+    if (begin == NULL)
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, NULL);
+    const ssize_t got = stk_beneath_read_all(folder->directory, path, begin, bytes);
+    int rc = STOKER_OK;
+    if (got < 0) {
+        place.os_errno = (int)-got;
+        rc = stk_error_set(error, stk_error_from_errno((int)-got), STOKER_STAGE_OPEN, &place, NULL);
+    } else {
+        rc = stk_folder_image_probe(begin, (size_t)got, out, &said);
+        if (rc != STOKER_OK)
+            (void)stk_error_set(error, rc, STOKER_STAGE_OPEN, &place,
+                                said.message[0] != '\0' ? "%s" : NULL, said.message);
+    }
+    stk_free(begin);
+    return rc;
+}
+
+/* The shape of the first image that tells one. */
+static int find_shape(const struct folder *folder, const struct opening *opening,
+                      struct stk_image_shape *out)
+{
+    stoker_error first = { .code = 0 };
+    uint32_t tried = 0;
+    for (uint64_t i = 0; i < folder->tree.file_count && tried < PROBE_FILES; i++) {
+        const struct stk_folder_file *file = &folder->tree.files[i];
+        const char *path = folder->tree.names + file->path;
+        if ((file->kind_label & STK_FOLDER_RAW) != 0 || file->bytes > opening->file_bytes_max)
+            continue;
+        stoker_error error = { .code = 0 };
+        const uint32_t begin = file->bytes < PROBE_BYTES ? file->bytes : (uint32_t)PROBE_BYTES;
+        int rc = probe(folder, path, begin, out, &error);
+        if (rc == STOKER_ETRUNCATED && begin < file->bytes)
+            rc = probe(folder, path, file->bytes, out, &error);
+        if (rc == STOKER_OK)
+            return STOKER_OK;
+        if (tried++ == 0)
+            first = error;
+    }
+    if (first.code == 0) {
+        const struct stk_place place = stk_at(opening->root, STOKER_NO_OFFSET);
+        return stk_error_set(opening->error, STOKER_ELIMIT, STOKER_STAGE_OPEN, &place,
+                             "every file is longer than max_file_bytes=%llu",
+                             (unsigned long long)opening->file_bytes_max);
+    }
+    if (opening->error != NULL)
+        *opening->error = first;
+    return first.code;
+}
+
+static int refuse(const struct opening *opening, int code, const char *what)
+{
+    const struct stk_place place = stk_at(opening->root, STOKER_NO_OFFSET);
+    return stk_error_set(opening->error, code, STOKER_STAGE_OPEN, &place, "folder: %s", what);
+}
+
+/* Sets longest_bytes; tells whether there is any image, and the first raw file. */
+static bool look_at_files(struct folder *folder, const struct opening *opening,
+                          const struct stk_folder_file **raw)
+{
+    bool images = false;
+    *raw = NULL;
+    folder->longest_bytes = 1;
+    for (uint64_t i = 0; i < folder->tree.file_count; i++) {
+        const struct stk_folder_file *file = &folder->tree.files[i];
+        const bool is_raw = (file->kind_label & STK_FOLDER_RAW) != 0;
+        images = images || !is_raw;
+        if (*raw == NULL && is_raw)
+            *raw = file;
+        if (file->bytes > folder->longest_bytes && file->bytes <= opening->file_bytes_max)
+            folder->longest_bytes = file->bytes;
+    }
+    return images;
+}
+
+static int choose_image_shape(struct folder *folder, const struct opening *opening)
+{
+    struct stk_image_shape own = { 0 };
+    if (opening->height == 0 || opening->width == 0 || opening->channels == 0) {
+        int rc = find_shape(folder, opening, &own);
+        if (rc != STOKER_OK)
+            return rc;
+    }
+    folder->shape = (struct stk_image_shape){
+        .height = opening->height != 0 ? (uint32_t)opening->height : own.height,
+        .width = opening->width != 0 ? (uint32_t)opening->width : own.width,
+        .channels = opening->channels != 0 ? (uint32_t)opening->channels : own.channels,
+    };
+    int rc = stk_folder_image_init(&folder->image, &folder->shape);
+    return rc == STOKER_OK ? rc : refuse(opening, rc, "no codec for rows of this shape");
+}
+
+/* The axes and the codec of all rows. */
+static int choose_row(struct folder *folder, const struct opening *opening)
+{
+    const uint64_t given[3] = { opening->height, opening->width, opening->channels };
+    const struct stk_folder_file *raw = NULL;
+    const bool images = look_at_files(folder, opening, &raw);
+    const bool all = given[0] != 0 && given[1] != 0 && given[2] != 0;
+    if (raw != NULL && !all && (images || given[0] + given[1] + given[2] != 0))
+        return refuse(opening, STOKER_EINVAL,
+                      "raw files need height, width and channels, all or none of them");
+    if (images)
+        return choose_image_shape(folder, opening);
+    assert(raw != NULL); /* a tree has files */
+    folder->row_bytes = raw->bytes;
+    if (all)
+        folder->shape =
+            (struct stk_image_shape){ (uint32_t)given[0], (uint32_t)given[1], (uint32_t)given[2] };
+    return all || raw->bytes > 0 ? STOKER_OK
+                                 : refuse(opening, STOKER_EFORMAT, "the first raw file is empty");
+}
+
+/* ---- the spec ------------------------------------------------------------------- */
+
+/* ".PNG,jpg" becomes "png,jpg". */
+static int take_extensions(struct opening *opening)
+{
+    const char *from = opening->extensions[0] != '\0' ? opening->extensions : DEFAULT_EXTENSIONS;
+    char *to = opening->wish.extensions;
+    size_t used = 0;
+    for (bool begins = true; *from != '\0'; from++) {
+        const bool dot = *from == '.';
+        if (dot && begins)
+            continue;
+        if (used + 1 == STK_FOLDER_EXTENSIONS_BYTES || dot || *from == '/' ||
+            (begins && *from == ','))
+            return refuse(opening, STOKER_ESPEC, "extensions are of the form png,jpg");
+        begins = *from == ',';
+        to[used++] = *from >= 'A' && *from <= 'Z' ? (char)(*from - 'A' + 'a') : *from;
+    }
+    if (used == 0 || to[used - 1] == ',')
+        return refuse(opening, STOKER_ESPEC, "extensions are of the form png,jpg");
+    to[used] = '\0';
+    return STOKER_OK;
+}
+
+static int read_parameters(struct opening *opening, const char *parameters)
+{
+    opening->file_bytes_max = FILE_BYTES_DEFAULT;
+    const struct stk_parameter table[] = {
+        { .key = "height", .number = &opening->height, .least = 1, .most = SIDE_MAX },
+        { .key = "width", .number = &opening->width, .least = 1, .most = SIDE_MAX },
+        { .key = "channels", .number = &opening->channels, .least = 1, .most = CHANNELS_MAX },
+        { .key = "extensions", .text = opening->extensions },
+        { .key = "index", .text = opening->index },
+        { .key = "max_file_bytes",
+          .number = &opening->file_bytes_max,
+          .least = 1,
+          .most = FILE_BYTES_MAX },
+    };
+    int rc = stk_parameters_read(parameters, table, sizeof(table) / sizeof(table[0]), "folder",
+                                 opening->error);
+    return rc == STOKER_OK ? take_extensions(opening) : rc;
+}
+
+/* A question mark may be part of a folder's name: only when nothing has the whole name does the
+ * last one begin the parameters. */
+static size_t path_bytes_of(const char *rest)
+{
+    struct stat status;
+    const char *mark = stat(rest, &status) == 0 ? NULL : strrchr(rest, '?');
+    return mark == NULL ? strlen(rest) : (size_t)(mark - rest);
+}
+
+/* DIR, or DIR/SPLIT. */
+static int take_root(struct opening *opening, const char *rest, size_t path_bytes,
+                     const char *split)
+{
+    const struct stk_place place = STK_NOWHERE;
+    if (path_bytes == 0)
+        return stk_error_set(opening->error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
+                             "\"folder:\" names no folder");
+    if (split != NULL && (split[0] == '\0' || strchr(split, '/') != NULL || split[0] == '.'))
+        return stk_error_set(opening->error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
+                             "split \"%s\": a folder in the folder is a split, if it has such",
+                             split);
+    const int length = snprintf(opening->root, sizeof(opening->root), "%.*s%s%s", (int)path_bytes,
+                                rest, split == NULL ? "" : "/", split == NULL ? "" : split);
+    if (length < 0 || (size_t)length >= sizeof(opening->root))
+        return stk_error_set(opening->error, STOKER_ELIMIT, STOKER_STAGE_OPEN, &place,
+                             "the folder's name is too long");
+    return STOKER_OK;
+}
+
+/* ---- open ----------------------------------------------------------------------- */
+
+static int open_root(struct folder *folder, struct opening *opening)
+{
+    folder->directory = open(opening->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    opening->wish.directory = folder->directory;
+    opening->wish.path = opening->root;
+    if (folder->directory >= 0)
+        return STOKER_OK;
+    struct stk_place place = stk_at(opening->root, STOKER_NO_OFFSET);
+    place.os_errno = errno;
+    return stk_error_set(opening->error, stk_error_from_errno(errno), STOKER_STAGE_OPEN, &place,
+                         "folder");
+}
+
+static int find_files(struct folder *folder, const struct opening *opening)
+{
+    const bool keeps = opening->index[0] != '\0';
+    if (keeps && stk_folder_index_load(&folder->tree, &opening->wish, opening->index))
+        return STOKER_OK;
+    int rc = stk_folder_scan(&folder->tree, &opening->wish, opening->error);
+    if (rc == STOKER_OK && keeps)
+        rc = stk_folder_index_save(&folder->tree, &opening->wish, opening->index, opening->error);
+    return rc;
+}
+
+static int open_tree(stoker_dataset **out, struct opening *opening)
+{
+    struct folder *folder = stk_calloc(1, sizeof(*folder));
+    if (folder == NULL)
+        return refuse(opening, STOKER_ENOMEM, "opening");
+    int rc = open_root(folder, opening);
+    if (rc == STOKER_OK)
+        rc = find_files(folder, opening);
+    if (rc == STOKER_OK)
+        rc = choose_row(folder, opening);
+    if (rc == STOKER_OK) {
+        rc = stoker_dataset_create(out, &ops, folder);
+        if (rc != STOKER_OK)
+            (void)refuse(opening, rc, "opening");
+    }
+    if (rc != STOKER_OK)
+        destroy(folder);
+    return rc;
+}
+
+static int open_folder(stoker_dataset **out, const char *rest,
+                       const stoker_dataset_options *options)
+{
+    const size_t path_bytes = path_bytes_of(rest);
+    const char *parameters = rest + path_bytes + (rest[path_bytes] == '?' ? 1 : 0);
+    const struct stk_place place = STK_NOWHERE;
+    struct opening *opening = stk_calloc(1, sizeof(*opening));
+    if (opening == NULL)
+        return stk_error_set(options->error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "the spec");
+    opening->error = options->error;
+    opening->wish.bytes_max = options->max_bytes;
+    int rc = take_root(opening, rest, path_bytes, options->split);
+    if (rc == STOKER_OK)
+        rc = read_parameters(opening, parameters);
+    if (rc == STOKER_OK)
+        rc = open_tree(out, opening);
+    stk_free(opening);
+    return rc;
+}
+
+/* ---- a plain path --------------------------------------------------------------- */
+
+static bool is_image_name(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    return dot != NULL && name[0] != '.' &&
+           (strcasecmp(dot, ".png") == 0 || strcasecmp(dot, ".jpg") == 0 ||
+            strcasecmp(dot, ".jpeg") == 0);
+}
+
+/* Whether an image is among the first entries of a folder in the folder. Takes no links. */
+static bool holds_images(int parent, const char *name)
+{
+    const int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+    bool found = false;
+    if (stream == NULL) {
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    const struct dirent *entry;
+    for (int looks = 0; !found && looks < LOOK_FILES && (entry = readdir(stream)) != NULL; looks++)
+        found = is_image_name(entry->d_name);
+    closedir(stream);
+    return found;
+}
+
+/* A folder with images in one of the first folders in it. */
+static bool recognise_folder(const char *path)
+{
+    DIR *stream = opendir(path);
+    bool found = false;
+    if (stream == NULL)
+        return false;
+    const struct dirent *entry;
+    for (int looks = 0; !found && looks < LOOK_FOLDERS && (entry = readdir(stream)) != NULL;
+         looks++)
+        found = entry->d_name[0] != '.' &&
+                (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
+                holds_images(dirfd(stream), entry->d_name);
+    closedir(stream);
+    return found;
+}
+
+const struct stk_format stk_format_folder = { .name = "folder",
+                                              .open = open_folder,
+                                              .recognise = recognise_folder };

@@ -1,0 +1,26 @@
+/* main.c - stoker-pack: from one form of a data set to another.
+ *
+ * Exit status: see run.h, or --help.
+ */
+#include <stdio.h>
+#include <stoker/stoker.h>
+
+#include "datasets/pack/arguments.h"
+#include "datasets/pack/run.h"
+
+int main(int count, char **words)
+{
+    const struct pack_arguments arguments = pack_arguments_read(count, words);
+    switch (arguments.action) {
+    case PACK_HELP:
+        pack_help();
+        return PACK_GOOD;
+    case PACK_VERSION:
+        (void)printf("stoker-pack %s, libstoker %s\n", STOKER_VERSION_STRING, stoker_version());
+        return PACK_GOOD;
+    case PACK_MISUSED:
+        return PACK_USAGE;
+    default:
+        return pack_run(&arguments);
+    }
+}

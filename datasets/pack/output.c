@@ -1,0 +1,123 @@
+/* output.c - see output.h. */
+#include "datasets/pack/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool pack_fail(struct pack_failure *failure, const char *path, int os_errno, const char *format,
+               ...)
+{
+    char what[512];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(what, sizeof(what), format, arguments);
+    va_end(arguments);
+    (void)snprintf(failure->text, sizeof(failure->text), "%.400s: %.450s%s%.100s", path, what,
+                   os_errno == 0 ? "" : ": ", os_errno == 0 ? "" : strerror(os_errno));
+    return false;
+}
+
+bool pack_output_begin(struct pack_output *output, const char *directory, const char *name,
+                       struct pack_failure *failure)
+{
+    const int path = snprintf(output->path, sizeof(output->path), "%s/%s", directory, name);
+    const int hidden =
+        snprintf(output->hidden, sizeof(output->hidden), "%s/.%s.tmp", directory, name);
+    if (path < 0 || hidden < 0 || (size_t)hidden >= sizeof(output->hidden))
+        return pack_fail(failure, directory, 0, "the path is too long");
+    const int fd =
+        open(output->hidden, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+    output->file = fd < 0 ? NULL : fdopen(fd, "wb");
+    if (output->file != NULL)
+        return true;
+    const int os_errno = errno;
+    if (fd >= 0)
+        close(fd);
+    return pack_fail(failure, output->hidden, os_errno, "it could not be made");
+}
+
+bool pack_output_write(struct pack_output *output, const void *bytes, size_t size,
+                       struct pack_failure *failure)
+{
+    if (size == 0 || fwrite(bytes, 1, size, output->file) == size)
+        return true;
+    return pack_fail(failure, output->hidden, errno, "writing");
+}
+
+bool pack_output_zeros(struct pack_output *output, uint64_t count, struct pack_failure *failure)
+{
+    static const uint8_t zeros[4096];
+    for (; count > sizeof(zeros); count -= sizeof(zeros)) {
+        if (!pack_output_write(output, zeros, sizeof(zeros), failure))
+            return false;
+    }
+    return pack_output_write(output, zeros, (size_t)count, failure);
+}
+
+bool pack_output_rewind(struct pack_output *output, struct pack_failure *failure)
+{
+    return fseeko(output->file, 0, SEEK_SET) == 0 ||
+           pack_fail(failure, output->hidden, errno, "going back to its beginning");
+}
+
+/* The new name is on the disk when its folder is. */
+static bool sync_folder(const char *path, struct pack_failure *failure)
+{
+    char folder[PACK_PATH_BYTES];
+    (void)snprintf(folder, sizeof(folder), "%s", path);
+    char *slash = strrchr(folder, '/');
+    slash[slash == folder ? 1 : 0] = '\0';
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const bool synced = fd >= 0 && fsync(fd) == 0;
+    const int os_errno = errno;
+    if (fd >= 0)
+        close(fd);
+    return synced || pack_fail(failure, folder, os_errno, "waiting for the disk");
+}
+
+bool pack_output_commit(struct pack_output *output, bool sync, struct pack_failure *failure)
+{
+    if (fflush(output->file) != 0 || (sync && fsync(fileno(output->file)) != 0))
+        return pack_fail(failure, output->hidden, errno, "writing");
+    FILE *file = output->file;
+    output->file = NULL;
+    if (fclose(file) != 0 || rename(output->hidden, output->path) != 0) {
+        const int os_errno = errno;
+        (void)unlink(output->hidden);
+        return pack_fail(failure, output->path, os_errno, "giving it its name");
+    }
+    return !sync || sync_folder(output->path, failure);
+}
+
+void pack_output_drop(struct pack_output *output)
+{
+    if (output->file == NULL)
+        return;
+    (void)fclose(output->file);
+    output->file = NULL;
+    (void)unlink(output->hidden);
+}
+
+int pack_folder_lock(const char *path, struct pack_failure *failure)
+{
+    if (mkdir(path, 0755) != 0 && errno != EEXIST) {
+        (void)pack_fail(failure, path, errno, "it could not be made");
+        return -1;
+    }
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        (void)pack_fail(failure, path, errno, "opening");
+        return -1;
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return fd;
+    (void)pack_fail(failure, path, errno == EWOULDBLOCK ? 0 : errno,
+                    "another stoker-pack is at work there");
+    close(fd);
+    return -1;
+}

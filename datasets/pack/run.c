@@ -1,0 +1,328 @@
+/* run.c - see run.h.
+ *
+ *   loader ──▶ batch of rows ──▶ crew ──▶ the same samples, packed ──▶ target
+ *
+ * The loader reads ahead while a batch is packed and written.
+ */
+#include "datasets/pack/run.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+
+#include "datasets/pack/crew.h"
+#include "datasets/pack/progress.h"
+#include "datasets/pack/target.h"
+#include "datasets/pack/verify.h"
+
+enum { BATCH_MAX = 256, BATCH_BYTES = 32 << 20, SHARD_BATCHES = 16 };
+
+struct run {
+    struct pack_plan plan;
+    stoker_dataset *source;
+    stoker_loader *loader;
+    struct pack_crew *crew;
+    uint32_t crew_count;
+    const struct pack_target *target;
+    void *into; /* of the target; NULL = not open */
+    struct pack_start start;
+    struct pack_tally tally;
+    struct pack_sample *samples; /* of one batch */
+    uint32_t batch_size;
+    uint64_t source_done;
+    uint64_t begun_ns;
+    struct pack_failure failure;
+};
+
+/* ---- the plan ------------------------------------------------------------------- */
+
+static const struct pack_target *target_of(enum pack_form form)
+{
+    return form == PACK_SHARDS   ? &pack_target_shards
+           : form == PACK_FOLDER ? &pack_target_folder
+                                 : &pack_target_tar;
+}
+
+/* Several batches make a shard, so that shards are about as large as they may be. The number of
+ * workers does not count: a resume may have another. */
+static uint32_t choose_batch_size(const struct run *run)
+{
+    const uint64_t row_bytes = stoker_dataset_row_bytes(run->source) + STK_SHARD_ENTRY_BYTES;
+    uint64_t bytes = BATCH_BYTES;
+    if (run->plan.arguments->form == PACK_SHARDS &&
+        run->plan.arguments->shard_bytes / SHARD_BATCHES < bytes)
+        bytes = run->plan.arguments->shard_bytes / SHARD_BATCHES;
+    uint64_t size = bytes / row_bytes;
+    size = size > BATCH_MAX ? BATCH_MAX : size;
+    size = size > run->plan.info->count ? run->plan.info->count : size;
+    return size == 0 ? 1 : (uint32_t)size;
+}
+
+static uint64_t mix(uint64_t hash, const void *bytes, size_t size)
+{
+    const uint8_t *at = bytes;
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ at[i]) * 0x100000001B3U; /* FNV-1a */
+    return hash;
+}
+
+/* The lowest byte first. */
+static uint64_t mix_numbers(uint64_t hash, const uint64_t *numbers, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (unsigned shift = 0; shift < 64; shift += 8) {
+            const uint8_t byte = (uint8_t)(numbers[i] >> shift);
+            hash = mix(hash, &byte, 1);
+        }
+    return hash;
+}
+
+/* What must be the same for packing to go on where it stopped. */
+static uint64_t choose_set_id(const struct run *run)
+{
+    const struct pack_arguments *arguments = run->plan.arguments;
+    const stoker_dataset_info *info = run->plan.info;
+    const uint64_t numbers[] = { (uint64_t)arguments->form, (uint64_t)arguments->codec,
+                                 arguments->quality,        arguments->shard_bytes,
+                                 run->batch_size,           info->count,
+                                 (uint64_t)info->dtype,     info->rank,
+                                 info->class_count };
+    uint64_t hash = 0xCBF29CE484222325U;
+    hash = mix(hash, arguments->source, strlen(arguments->source) + 1);
+    if (arguments->split != NULL)
+        hash = mix(hash, arguments->split, strlen(arguments->split) + 1);
+    hash = mix_numbers(hash, numbers, sizeof(numbers) / sizeof(numbers[0]));
+    return mix_numbers(hash, info->shape, info->rank);
+}
+
+static struct pack_recipe choose_recipe(const struct run *run)
+{
+    const struct pack_arguments *arguments = run->plan.arguments;
+    const stoker_dataset_info *info = run->plan.info;
+    const bool pixels = info->is_image && info->dtype == STOKER_UINT8 &&
+                        (info->shape[2] == 1 || info->shape[2] == 3 || info->shape[2] == 4) &&
+                        info->shape[0] <= INT32_MAX && info->shape[1] <= INT32_MAX;
+    struct pack_recipe recipe = { .source = run->source,
+                                  .row_bytes = stoker_dataset_row_bytes(run->source),
+                                  .codec = arguments->codec,
+                                  .otherwise = arguments->form == PACK_SHARDS ? PACK_RAW : PACK_PNG,
+                                  .quality = arguments->quality };
+    if (pixels)
+        recipe.pixels = (struct pack_pixels){ .height = (uint32_t)info->shape[0],
+                                              .width = (uint32_t)info->shape[1],
+                                              .channels = (uint32_t)info->shape[2] };
+    return recipe;
+}
+
+/* NULL, or why these rows cannot be packed so. */
+static const char *unsuitable(const struct pack_recipe *recipe)
+{
+    const enum pack_codec codec = recipe->codec == PACK_KEEP ? recipe->otherwise : recipe->codec;
+    const uint32_t channels = recipe->pixels.channels;
+    if (codec == PACK_LZ4)
+        return pack_lz4_present() ? NULL : "this stoker-pack was built without liblz4";
+    if (codec == PACK_RAW)
+        return NULL;
+    if (codec == PACK_PNG ? !pack_png_present() : !pack_jpeg_present())
+        return "this stoker-pack was built without the library of that codec";
+    if (channels == 0)
+        return "rows that are no images of 8 bits with 1, 3 or 4 channels";
+    return codec == PACK_JPEG && channels == 4 ? "JPEG has no fourth channel" : NULL;
+}
+
+static uint32_t workers_of(const struct pack_arguments *arguments)
+{
+    const int cpus = get_nprocs();
+    return arguments->workers > 0 ? (uint32_t)arguments->workers : cpus > 0 ? (uint32_t)cpus : 1;
+}
+
+/* ---- open ----------------------------------------------------------------------- */
+
+static bool open_source(struct run *run)
+{
+    const struct pack_arguments *arguments = run->plan.arguments;
+    stoker_error error = { .message = "" };
+    const stoker_dataset_options options = { .split = arguments->split, .error = &error };
+    if (stoker_dataset_open(&run->source, arguments->source, &options) != STOKER_OK)
+        return pack_fail(&run->failure, arguments->source, 0, "%s", error.message);
+    run->plan.source = run->source;
+    run->plan.info = stoker_dataset_get_info(run->source);
+    run->batch_size = choose_batch_size(run);
+    run->plan.set_id = choose_set_id(run);
+    return true;
+}
+
+static bool open_loader(struct run *run, const stoker_state *resume)
+{
+    stoker_error error = { .message = "" };
+    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
+    options.batch_size = run->batch_size;
+    options.num_workers =
+        run->plan.arguments->workers > 0 ? run->plan.arguments->workers : STOKER_WORKERS_AUTO;
+    options.epochs = 1;
+    options.device = STOKER_DEVICE_CPU;
+    options.pin_memory = STOKER_OFF;
+    options.cache = STOKER_CACHE_NONE;
+    options.on_bad_sample = STOKER_BAD_SKIP;
+    options.resume = resume;
+    options.error = &error;
+    return stoker_loader_create(&run->loader, run->source, &options) == STOKER_OK ||
+           pack_fail(&run->failure, run->plan.arguments->source, 0, "%s", error.message);
+}
+
+static bool open_crew(struct run *run)
+{
+    const struct pack_recipe recipe = choose_recipe(run);
+    const char *why = unsuitable(&recipe);
+    run->samples = calloc(run->batch_size, sizeof(*run->samples));
+    if (why == NULL && run->samples == NULL)
+        why = "out of memory";
+    if (why == NULL)
+        why = pack_crew_start(&run->crew, &recipe, workers_of(run->plan.arguments));
+    return why == NULL || pack_fail(&run->failure, run->plan.arguments->source, 0, "%s", why);
+}
+
+static void close_all(struct run *run)
+{
+    if (run->into != NULL)
+        run->target->close(run->into);
+    stoker_loader_destroy(&run->loader);
+    pack_crew_stop(&run->crew);
+    for (uint32_t i = 0; run->samples != NULL && i < run->batch_size; i++)
+        pack_room_free(&run->samples[i].room);
+    free(run->samples);
+    stoker_dataset_close(&run->source);
+}
+
+/* ---- packing -------------------------------------------------------------------- */
+
+static stoker_label label_at(const struct run *run, const stoker_batch *batch, uint32_t at)
+{
+    stoker_label label = { .index = 0 };
+    if (run->plan.info->label_dtype == STOKER_INT64)
+        label.index = ((const int64_t *)batch->labels.data)[at];
+    else if (run->plan.info->label_dtype == STOKER_FLOAT32)
+        label.value = ((const float *)batch->labels.data)[at];
+    return label;
+}
+
+static bool pack_batch(struct run *run, const stoker_batch *batch, const stoker_state *before)
+{
+    const size_t row_bytes = stoker_dataset_row_bytes(run->source);
+    const uint64_t left = run->plan.info->count - run->source_done;
+    struct pack_batch packed = { .samples = run->samples,
+                                 .count = batch->count,
+                                 .source_count = left < run->batch_size ? left : run->batch_size,
+                                 .before = *before };
+    for (uint32_t i = 0; i < batch->count; i++) {
+        run->samples[i].id = batch->ids[i];
+        run->samples[i].row = (const uint8_t *)batch->images.data + i * row_bytes;
+        run->samples[i].label = label_at(run, batch, i);
+    }
+    pack_crew_run(run->crew, run->samples, batch->count);
+    for (uint32_t i = 0; i < batch->count; i++) {
+        if (run->samples[i].failed != NULL)
+            return pack_fail(&run->failure, run->plan.arguments->source, 0,
+                             "sample %" PRIu64 ": %s", run->samples[i].id, run->samples[i].failed);
+    }
+    if (stoker_loader_state(run->loader, &packed.after) != STOKER_OK)
+        return pack_fail(&run->failure, run->plan.arguments->source, 0, "the loader has no state");
+    run->source_done += packed.source_count;
+    return run->target->add(run->into, &packed, &run->failure);
+}
+
+static bool pack_batches(struct run *run)
+{
+    struct pack_progress progress = pack_progress_begin(
+        "packed", run->source_done, run->plan.info->count, run->plan.arguments->quiet);
+    stoker_state before = run->start.state;
+    stoker_batch batch = { 0 };
+    bool good = true;
+    int rc;
+    while (good && (rc = stoker_loader_next(run->loader, &batch)) == STOKER_OK) {
+        good = pack_batch(run, &batch, &before) &&
+               stoker_loader_state(run->loader, &before) == STOKER_OK;
+        stoker_batch_release(&batch);
+        pack_progress_show(&progress, run->source_done);
+    }
+    pack_progress_end(&progress);
+    if (good && rc < 0)
+        return pack_fail(&run->failure, run->plan.arguments->source, 0, "%s",
+                         stoker_loader_error(run->loader)->message);
+    return good;
+}
+
+static bool pack_all(struct run *run)
+{
+    if (!open_source(run) || !open_crew(run) ||
+        !run->target->open(&run->into, &run->plan, &run->start, &run->failure))
+        return false;
+    run->source_done = run->start.source_done;
+    if (!run->start.finished) {
+        const bool resumed = run->start.source_done > 0;
+        if (!open_loader(run, resumed ? &run->start.state : NULL) || !pack_batches(run))
+            return false;
+    }
+    return run->target->finish(run->into, &run->tally, &run->failure);
+}
+
+/* ---- report --------------------------------------------------------------------- */
+
+static void report_bad(const struct run *run)
+{
+    stoker_error error;
+    for (uint64_t i = 0;
+         run->loader != NULL && stoker_loader_bad_sample(run->loader, i, &error) == STOKER_OK; i++)
+        (void)fprintf(stderr, "stoker-pack: left out: %s\n", error.message);
+}
+
+static void report(const struct run *run)
+{
+    const uint64_t rows = run->tally.samples * (uint64_t)stoker_dataset_row_bytes(run->source);
+    const double seconds = (double)(pack_now_ns() - run->begun_ns) * 1e-9;
+    (void)printf("samples %" PRIu64 "\nkept_samples %" PRIu64 "\nbad_samples %" PRIu64
+                 "\nrow_bytes %" PRIu64 "\nstored_bytes %" PRIu64 "\nratio %.3f\nfiles %" PRIu64
+                 "\nseconds %.2f\n",
+                 run->tally.samples, run->tally.kept_samples,
+                 run->plan.info->count - run->tally.samples, rows, run->tally.bytes,
+                 run->tally.bytes == 0 ? 0.0 : (double)rows / (double)run->tally.bytes,
+                 run->tally.files, seconds);
+}
+
+static int verify(struct run *run)
+{
+    const bool lossy = run->plan.arguments->codec == PACK_JPEG;
+    stoker_loader_destroy(&run->loader);
+    if (!open_loader(run, NULL))
+        return PACK_FAILED;
+    const enum pack_verdict verdict = pack_verify(&run->plan, run->loader, lossy, &run->failure);
+    if (verdict == PACK_SAME && !run->plan.arguments->quiet)
+        (void)printf("verified %s\n", lossy ? "labels" : "rows and labels");
+    return verdict == PACK_SAME        ? PACK_GOOD
+           : verdict == PACK_DIFFERENT ? PACK_NOT_VERIFIED
+                                       : PACK_FAILED;
+}
+
+int pack_run(const struct pack_arguments *arguments)
+{
+    struct run run = { .plan = { .arguments = arguments },
+                       .target = target_of(arguments->form),
+                       .begun_ns = pack_now_ns() };
+    int status = pack_all(&run) ? PACK_GOOD : PACK_FAILED;
+    if (status == PACK_GOOD) {
+        report_bad(&run);
+        const bool whole = run.tally.samples == run.plan.info->count;
+        if (!arguments->quiet)
+            report(&run);
+        if (arguments->verify)
+            status = verify(&run);
+        if (status == PACK_GOOD && !whole)
+            status = PACK_LEFT_OUT;
+    }
+    if (run.failure.text[0] != '\0')
+        (void)fprintf(stderr, "stoker-pack: %s\n", run.failure.text);
+    close_all(&run);
+    return status;
+}

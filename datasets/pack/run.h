@@ -1,0 +1,18 @@
+/* run.h - from the source through the loader and the crew to the target. */
+#ifndef PACK_RUN_H
+#define PACK_RUN_H
+
+#include "datasets/pack/arguments.h"
+
+enum {
+    PACK_GOOD = 0,
+    PACK_FAILED = 1,
+    PACK_USAGE = 2,
+    PACK_LEFT_OUT = 3, /* bad samples, reported; all others are packed */
+    PACK_NOT_VERIFIED = 4
+};
+
+/* Pack, verify if asked to, report. Returns the exit status. */
+int pack_run(const struct pack_arguments *arguments);
+
+#endif

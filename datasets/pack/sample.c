@@ -1,0 +1,28 @@
+/* sample.c - see sample.h. */
+#include "datasets/pack/sample.h"
+
+#include <stdlib.h>
+
+bool pack_room_for(struct pack_room *room, size_t more)
+{
+    if (more <= room->bytes - room->used)
+        return true;
+    size_t bytes = room->bytes < 4096 ? 4096 : room->bytes;
+    while (bytes - room->used < more) {
+        if (bytes > SIZE_MAX / 2)
+            return false;
+        bytes *= 2;
+    }
+    uint8_t *at = realloc(room->at, bytes);
+    if (at == NULL)
+        return false;
+    room->at = at;
+    room->bytes = bytes;
+    return true;
+}
+
+void pack_room_free(struct pack_room *room)
+{
+    free(room->at);
+    *room = (struct pack_room){ 0 };
+}

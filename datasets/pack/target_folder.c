@@ -1,0 +1,199 @@
+/* target_folder.c - packing into image files, a class a folder.
+ *
+ * "folder:" numbers the classes by the order of their names. So the names of the source are kept
+ * only if they are in order and may be file names; else classes are called by their numbers.
+ */
+#include "datasets/pack/names.h"
+#include "datasets/pack/output.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { CLASS_BYTES = 256, CLASSES_MAX = 1 << 20 };
+
+#define MARK ".stoker-pack" /* in a folder that is not finished: the number of what is packed */
+
+struct folder {
+    const struct pack_plan *plan;
+    int folder; /* locked; -1 = not */
+    bool named; /* classes keep their names */
+    struct pack_tally tally;
+};
+
+/* ---- classes -------------------------------------------------------------------- */
+
+static bool is_file_name(const char *name)
+{
+    const size_t length = name == NULL ? 0 : strlen(name);
+    return length > 0 && length < CLASS_BYTES - 1 && name[0] != '.' && strchr(name, '/') == NULL;
+}
+
+static bool names_will_do(const struct pack_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->info->class_count; i++) {
+        const char *name = stoker_dataset_class_name(plan->source, i);
+        if (!is_file_name(name))
+            return false;
+        if (i > 0 && strcmp(stoker_dataset_class_name(plan->source, i - 1), name) >= 0)
+            return false;
+    }
+    return true;
+}
+
+static void class_path(const struct folder *folder, uint32_t class, char path[PACK_PATH_BYTES])
+{
+    const struct pack_plan *plan = folder->plan;
+    const char *root = plan->arguments->target;
+    if (plan->info->class_count == 0)
+        (void)snprintf(path, PACK_PATH_BYTES, "%s/all", root);
+    else if (folder->named)
+        (void)snprintf(path, PACK_PATH_BYTES, "%s/%s", root,
+                       stoker_dataset_class_name(plan->source, class));
+    else
+        (void)snprintf(path, PACK_PATH_BYTES, "%s/%07" PRIu32, root, class);
+}
+
+/* Those without a sample as well: they count. */
+static bool make_classes(const struct folder *folder, struct pack_failure *failure)
+{
+    const uint32_t count = folder->plan->info->class_count;
+    for (uint32_t i = 0; i < (count == 0 ? 1 : count); i++) {
+        char path[PACK_PATH_BYTES];
+        class_path(folder, i, path);
+        if (mkdir(path, 0755) != 0 && errno != EEXIST)
+            return pack_fail(failure, path, errno, "it could not be made");
+    }
+    return true;
+}
+
+/* ---- open ----------------------------------------------------------------------- */
+
+static bool is_empty(const char *path)
+{
+    DIR *stream = opendir(path);
+    bool empty = stream != NULL;
+    const struct dirent *entry;
+    while (empty && (entry = readdir(stream)) != NULL)
+        empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+                strcmp(entry->d_name, "." MARK ".tmp") == 0;
+    if (stream != NULL)
+        closedir(stream);
+    return empty;
+}
+
+/* A folder of somebody else's files would be mixed with ours. */
+static bool take_folder(const struct folder *folder, struct pack_failure *failure)
+{
+    const char *path = folder->plan->arguments->target;
+    char due[17];
+    char found[17] = "";
+    (void)snprintf(due, sizeof(due), "%016" PRIx64, folder->plan->set_id);
+    const int fd = openat(folder->folder, MARK, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        const ssize_t got = read(fd, found, sizeof(found) - 1);
+        close(fd);
+        return (got == 16 && strcmp(due, found) == 0) ||
+               pack_fail(failure, path, 0, "something else was being packed there");
+    }
+    if (!is_empty(path))
+        return pack_fail(failure, path, 0, "there is something in it already");
+    struct pack_output mark = { .file = NULL };
+    const bool made = pack_output_begin(&mark, path, MARK, failure) &&
+                      pack_output_write(&mark, due, 16, failure) &&
+                      pack_output_commit(&mark, true, failure);
+    pack_output_drop(&mark);
+    return made;
+}
+
+static void close_folder(void *self)
+{
+    struct folder *folder = self;
+    if (folder->folder >= 0)
+        close(folder->folder);
+    free(folder);
+}
+
+static bool open_folder(void **self, const struct pack_plan *plan, struct pack_start *start,
+                        struct pack_failure *failure)
+{
+    const char *path = plan->arguments->target;
+    const stoker_dataset_info *info = plan->info;
+    (void)start; /* all samples are read again; files that are there are kept */
+    if (info->label_dtype == STOKER_FLOAT32 ||
+        (info->label_dtype == STOKER_INT64 && info->class_count == 0))
+        return pack_fail(failure, path, 0, "labels that are no classes do not fit in folders");
+    if (info->class_count > CLASSES_MAX || strlen(path) > PACK_PATH_BYTES - 2 * CLASS_BYTES)
+        return pack_fail(failure, path, 0, "too many classes, or too long a path");
+    struct folder *folder = calloc(1, sizeof(*folder));
+    if (folder == NULL)
+        return pack_fail(failure, path, ENOMEM, "opening");
+    folder->plan = plan;
+    folder->named = names_will_do(plan);
+    folder->folder = pack_folder_lock(path, failure);
+    if (folder->folder < 0 || !take_folder(folder, failure) || !make_classes(folder, failure)) {
+        close_folder(folder);
+        return false;
+    }
+    *self = folder;
+    return true;
+}
+
+/* ---- samples -------------------------------------------------------------------- */
+
+static bool add_sample(struct folder *folder, const struct pack_sample *sample,
+                       struct pack_failure *failure)
+{
+    char path[PACK_PATH_BYTES];
+    char whole[2 * PACK_PATH_BYTES];
+    char name[64];
+    struct stat status;
+    struct pack_output output = { .file = NULL };
+    const uint32_t class = folder->plan->info->class_count == 0 ? 0 : (uint32_t)sample->label.index;
+    class_path(folder, class, path);
+    pack_file_name(name, sizeof(name), sample);
+    (void)snprintf(whole, sizeof(whole), "%s/%s", path, name);
+    folder->tally.samples++;
+    folder->tally.files++;
+    folder->tally.bytes += sample->size;
+    if (stat(whole, &status) == 0 && (uint64_t)status.st_size == sample->size) {
+        folder->tally.kept_samples++;
+        return true;
+    }
+    const bool written = pack_output_begin(&output, path, name, failure) &&
+                         pack_output_write(&output, sample->bytes, sample->size, failure) &&
+                         pack_output_commit(&output, false, failure);
+    pack_output_drop(&output);
+    return written;
+}
+
+static bool add_batch(void *self, const struct pack_batch *batch, struct pack_failure *failure)
+{
+    struct folder *folder = self;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        if (!add_sample(folder, &batch->samples[i], failure))
+            return false;
+    }
+    return true;
+}
+
+/* All files are on the disk before the folder counts as finished. */
+static bool finish(void *self, struct pack_tally *tally, struct pack_failure *failure)
+{
+    struct folder *folder = self;
+    const char *path = folder->plan->arguments->target;
+    if (syncfs(folder->folder) != 0 || unlinkat(folder->folder, MARK, 0) != 0 ||
+        fsync(folder->folder) != 0)
+        return pack_fail(failure, path, errno, "waiting for the disk");
+    *tally = folder->tally;
+    return true;
+}
+
+const struct pack_target pack_target_folder = {
+    .open = open_folder, .add = add_batch, .finish = finish, .close = close_folder
+};

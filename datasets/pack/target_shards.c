@@ -1,0 +1,363 @@
+/* target_shards.c - packing into shards.
+ *
+ * A shard ends where a batch does, so the loader's state at that point tells how to go on: it is
+ * kept in the shard's header. Whoever starts again looks at the finished shards and begins
+ * behind the last.
+ */
+#include "datasets/pack/output.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "datasets/shard_sum.h"
+
+enum { NAME_BYTES = 32, COPY_BYTES = 64 << 10 };
+
+static_assert(sizeof(stoker_state) == STK_SHARD_RESUME_BYTES, "a state fits in a header");
+
+struct shards {
+    const struct pack_plan *plan;
+    int folder; /* locked; -1 = not */
+    struct pack_output output;
+    struct stk_shard_header header; /* of the shard that is being written */
+    struct pack_room entries;
+    struct pack_room names;
+    uint64_t at; /* bytes written of it */
+    struct pack_tally tally;
+    stoker_state state; /* behind the last batch that was added */
+};
+
+static const char *name_of(char name[NAME_BYTES], uint32_t number)
+{
+    (void)snprintf(name, NAME_BYTES, "shard-%06u.stk", number);
+    return name;
+}
+
+/* ---- what is there already ------------------------------------------------------ */
+
+static bool read_at(int fd, void *to, size_t size, uint64_t offset)
+{
+    size_t done = 0;
+    while (done < size) {
+        const ssize_t got = pread(fd, (uint8_t *)to + done, size - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        done += (size_t)got;
+    }
+    return true;
+}
+
+static bool index_is_whole(int fd, const struct stk_shard_header *header)
+{
+    uint8_t bytes[COPY_BYTES];
+    uint32_t sum = 0;
+    uint64_t at = header->index_at;
+    while (at < header->file_bytes) {
+        const uint64_t left = header->file_bytes - at;
+        const size_t size = left < sizeof(bytes) ? (size_t)left : sizeof(bytes);
+        if (!read_at(fd, bytes, size, at))
+            return false;
+        sum = stk_shard_sum(sum, bytes, size);
+        at += size;
+    }
+    return sum == header->index_sum;
+}
+
+/* NULL, or what is wrong with a shard that should be number header.number of this packing. */
+static const char *look_at(struct shards *shards, int fd, struct stk_shard_header *found)
+{
+    uint8_t block[STK_SHARD_BLOCK_BYTES] = { 0 };
+    struct stat status;
+    const char *what = NULL;
+    const struct stk_shard_header *due = &shards->header;
+    if (fstat(fd, &status) != 0 || status.st_size < STK_SHARD_BLOCK_BYTES ||
+        !read_at(fd, block, sizeof(block), 0))
+        return "it cannot be read";
+    if (stk_shard_header_load(found, block, (uint64_t)status.st_size, &what) != STOKER_OK)
+        return what;
+    if (found->set_id != due->set_id || found->number != due->number ||
+        found->first != due->first || found->source_first != due->source_first)
+        return "it is of another packing";
+    return index_is_whole(fd, found) ? NULL : "its index is damaged";
+}
+
+/* Step over finished shards. */
+static bool skip_finished(struct shards *shards, struct pack_start *start,
+                          struct pack_failure *failure)
+{
+    struct stk_shard_header *due = &shards->header;
+    while (!start->finished) {
+        char name[NAME_BYTES];
+        struct stk_shard_header found = { 0 };
+        const int fd = openat(shards->folder, name_of(name, due->number), O_RDONLY | O_CLOEXEC);
+        if (fd < 0 && errno == ENOENT)
+            return true;
+        const char *what = fd < 0 ? strerror(errno) : look_at(shards, fd, &found);
+        if (fd >= 0)
+            close(fd);
+        if (what != NULL)
+            return pack_fail(failure, name, 0, "%s; remove it, or pack elsewhere", what);
+        due->number++;
+        due->first += found.count;
+        due->source_first += found.source_count;
+        shards->tally.samples += found.count;
+        shards->tally.bytes += found.file_bytes;
+        shards->tally.files++;
+        start->source_done = due->source_first;
+        start->finished = (found.flags & STK_SHARD_LAST) != 0;
+        memcpy(&start->state, found.resume, sizeof(start->state));
+    }
+    return true;
+}
+
+/* A shard that is none of ours would be read along with them. */
+static bool refuse_strangers(struct shards *shards, const char *path, struct pack_failure *failure)
+{
+    DIR *stream = opendir(path);
+    bool alone = true;
+    if (stream == NULL)
+        return pack_fail(failure, path, errno, "listing");
+    const struct dirent *entry;
+    while (alone && (entry = readdir(stream)) != NULL) {
+        char name[NAME_BYTES];
+        unsigned number = 0;
+        const size_t length = strlen(entry->d_name);
+        if (entry->d_name[0] == '.' || length < 4 ||
+            strcmp(entry->d_name + length - 4, ".stk") != 0)
+            continue;
+        alone = sscanf(entry->d_name, "shard-%6u", &number) == 1 &&
+                number < shards->header.number && strcmp(name_of(name, number), entry->d_name) == 0;
+        if (!alone)
+            (void)pack_fail(failure, entry->d_name, 0,
+                            "not of this packing; remove it, or pack "
+                            "elsewhere");
+    }
+    closedir(stream);
+    return alone;
+}
+
+/* ---- open ----------------------------------------------------------------------- */
+
+/* The names of the classes, if all have one. */
+static bool take_names(struct shards *shards)
+{
+    const struct pack_plan *plan = shards->plan;
+    for (uint32_t i = 0; i < plan->info->class_count; i++) {
+        const char *name = stoker_dataset_class_name(plan->source, i);
+        const size_t bytes = name == NULL ? 0 : strlen(name) + 1;
+        if (bytes < 2 || shards->names.used + bytes > STK_SHARD_NAMES_MAX) {
+            shards->names.used = 0;
+            return true;
+        }
+        if (!pack_room_for(&shards->names, bytes))
+            return false;
+        memcpy(shards->names.at + shards->names.used, name, bytes);
+        shards->names.used += bytes;
+    }
+    return true;
+}
+
+static void begin_header(struct shards *shards)
+{
+    const struct pack_plan *plan = shards->plan;
+    const uint64_t row_bytes = stoker_dataset_row_bytes(plan->source);
+    const bool rows = plan->arguments->codec == PACK_RAW ||
+                      (plan->arguments->codec == PACK_KEEP && !plan->info->is_image);
+    shards->header = (struct stk_shard_header){
+        .alignment = rows ? stk_shard_alignment(row_bytes) : 8,
+        .dtype = plan->info->dtype,
+        .label_dtype = plan->info->label_dtype,
+        .rank = plan->info->rank,
+        .is_image = plan->info->is_image,
+        .class_count = plan->info->class_count,
+        .set_id = plan->set_id,
+        .names_bytes = (uint32_t)shards->names.used,
+    };
+    memcpy(shards->header.shape, plan->info->shape,
+           plan->info->rank * sizeof(shards->header.shape[0]));
+}
+
+static void close_shards(void *self)
+{
+    struct shards *shards = self;
+    pack_output_drop(&shards->output);
+    pack_room_free(&shards->entries);
+    pack_room_free(&shards->names);
+    if (shards->folder >= 0)
+        close(shards->folder);
+    free(shards);
+}
+
+static bool open_shards(void **self, const struct pack_plan *plan, struct pack_start *start,
+                        struct pack_failure *failure)
+{
+    const char *path = plan->arguments->target;
+    struct shards *shards = calloc(1, sizeof(*shards));
+    if (shards == NULL)
+        return pack_fail(failure, path, ENOMEM, "opening");
+    shards->plan = plan;
+    shards->folder = -1;
+    bool opened = take_names(shards) || pack_fail(failure, path, ENOMEM, "the classes");
+    begin_header(shards);
+    if (opened && (stk_shard_row_bytes(&shards->header) == 0 ||
+                   plan->info->class_count > STK_SHARD_CLASSES_MAX))
+        opened = pack_fail(failure, path, 0, "a row of over 1 GiB, or more than 2^20 classes");
+    if (opened) {
+        shards->folder = pack_folder_lock(path, failure);
+        opened = shards->folder >= 0 && skip_finished(shards, start, failure) &&
+                 refuse_strangers(shards, path, failure);
+    }
+    if (!opened) {
+        close_shards(shards);
+        return false;
+    }
+    shards->tally.kept_samples = shards->tally.samples;
+    *self = shards;
+    return true;
+}
+
+/* ---- one shard ------------------------------------------------------------------ */
+
+/* Bytes of the whole file, if the records end there and the index has so many entries. */
+static uint64_t file_bytes_with(const struct shards *shards, uint64_t end, uint64_t count)
+{
+    return stk_shard_align(end, STK_SHARD_BLOCK_BYTES) +
+           stk_shard_index_bytes(count, shards->header.names_bytes);
+}
+
+static bool begin_shard(struct shards *shards, struct pack_failure *failure)
+{
+    char name[NAME_BYTES];
+    struct stk_shard_header *header = &shards->header;
+    header->needs = 0;
+    header->flags = 0;
+    header->count = 0;
+    header->longest_bytes = 0;
+    header->source_count = 0;
+    shards->entries.used = 0;
+    shards->at = STK_SHARD_BLOCK_BYTES;
+    return pack_output_begin(&shards->output, shards->plan->arguments->target,
+                             name_of(name, header->number), failure) &&
+           pack_output_zeros(&shards->output, STK_SHARD_BLOCK_BYTES, failure);
+}
+
+/* Index, then the header over the zeros at the beginning, then the name. */
+static bool end_shard(struct shards *shards, bool last, struct pack_failure *failure)
+{
+    uint8_t block[STK_SHARD_BLOCK_BYTES] = { 0 };
+    struct stk_shard_header *header = &shards->header;
+    struct pack_output *output = &shards->output;
+    header->index_at = stk_shard_align(shards->at, STK_SHARD_BLOCK_BYTES);
+    header->file_bytes = file_bytes_with(shards, shards->at, header->count);
+    header->flags = last ? STK_SHARD_LAST : 0;
+    const size_t used = shards->entries.used + shards->names.used;
+    const uint64_t rest = header->file_bytes - header->index_at - used;
+    uint32_t sum = stk_shard_sum(0, shards->entries.at, shards->entries.used);
+    sum = stk_shard_sum(sum, shards->names.at, shards->names.used);
+    header->index_sum = stk_shard_sum(sum, block, (size_t)rest);
+    memcpy(header->resume, &shards->state, sizeof(shards->state));
+    stk_shard_header_store(block, header);
+    if (!pack_output_zeros(output, header->index_at - shards->at, failure) ||
+        !pack_output_write(output, shards->entries.at, shards->entries.used, failure) ||
+        !pack_output_write(output, shards->names.at, shards->names.used, failure) ||
+        !pack_output_zeros(output, rest, failure) || !pack_output_rewind(output, failure) ||
+        !pack_output_write(output, block, sizeof(block), failure) ||
+        !pack_output_commit(output, true, failure))
+        return false;
+    shards->tally.bytes += header->file_bytes;
+    shards->tally.files++;
+    header->first += header->count;
+    header->source_first += header->source_count;
+    header->number++;
+    return true;
+}
+
+static bool add_record(struct shards *shards, const struct pack_sample *sample,
+                       struct pack_failure *failure)
+{
+    struct stk_shard_header *header = &shards->header;
+    const uint64_t offset = stk_shard_align(shards->at, header->alignment);
+    const struct stk_shard_entry entry = { .offset = offset,
+                                           .bytes = (uint32_t)sample->size,
+                                           .sum = stk_shard_sum(0, sample->bytes, sample->size),
+                                           .codec = sample->codec,
+                                           .label = sample->label };
+    if (!pack_room_for(&shards->entries, STK_SHARD_ENTRY_BYTES))
+        return pack_fail(failure, shards->output.path, ENOMEM, "the index");
+    if (!pack_output_zeros(&shards->output, offset - shards->at, failure) ||
+        !pack_output_write(&shards->output, sample->bytes, sample->size, failure))
+        return false;
+    stk_shard_entry_store(shards->entries.at + shards->entries.used, &entry, header->label_dtype);
+    shards->entries.used += STK_SHARD_ENTRY_BYTES;
+    shards->at = offset + sample->size;
+    header->needs |= 1U << sample->codec;
+    header->count++;
+    shards->tally.samples++;
+    if (entry.bytes > header->longest_bytes)
+        header->longest_bytes = entry.bytes;
+    return true;
+}
+
+/* ---- batches -------------------------------------------------------------------- */
+
+/* Whether a batch may be added to a shard whose records end at `at`. */
+static bool fits(const struct shards *shards, const struct pack_batch *batch, uint64_t at,
+                 uint64_t count)
+{
+    for (uint32_t i = 0; i < batch->count; i++)
+        at = stk_shard_align(at, shards->header.alignment) + batch->samples[i].size;
+    return file_bytes_with(shards, at, count + batch->count) <=
+           shards->plan->arguments->shard_bytes;
+}
+
+static bool add_batch(void *self, const struct pack_batch *batch, struct pack_failure *failure)
+{
+    struct shards *shards = self;
+    struct stk_shard_header *header = &shards->header;
+    bool writing = shards->output.file != NULL;
+    if (writing && !fits(shards, batch, shards->at, header->count)) {
+        shards->state = batch->before;
+        if (!end_shard(shards, false, failure))
+            return false;
+        writing = false;
+    }
+    if (!writing) {
+        if (!fits(shards, batch, STK_SHARD_BLOCK_BYTES, 0))
+            return pack_fail(failure, shards->plan->arguments->target, 0,
+                             "%u samples do not fit in a shard: raise --shard-bytes", batch->count);
+        if (!begin_shard(shards, failure))
+            return false;
+    }
+    header->source_count += batch->source_count;
+    shards->state = batch->after;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        if (!add_record(shards, &batch->samples[i], failure))
+            return false;
+    }
+    return true;
+}
+
+static bool finish(void *self, struct pack_tally *tally, struct pack_failure *failure)
+{
+    struct shards *shards = self;
+    const bool writing = shards->output.file != NULL;
+    if (writing && shards->header.count == 0)
+        return pack_fail(failure, shards->plan->arguments->target, 0,
+                         "all samples behind the shards that are there are bad");
+    if (writing && !end_shard(shards, true, failure))
+        return false;
+    *tally = shards->tally;
+    return true;
+}
+
+const struct pack_target pack_target_shards = {
+    .open = open_shards, .add = add_batch, .finish = finish, .close = close_shards
+};

@@ -1,0 +1,120 @@
+/* shard_record.c - see shard_record.h. */
+#include "datasets/shard_record.h"
+
+#include <string.h>
+
+#include "datasets/shard_sum.h"
+#include "loader/codec/lz4.h"
+#include "loader/codec/refuse.h"
+
+enum { PIECE_BYTES = 12 << 10 };
+
+static const stoker_codec *image_codec(const struct stk_shard_decoder *decoder)
+{
+    return decoder->image.codec.decode == NULL ? NULL : &decoder->image.codec;
+}
+
+static int open_scratch(const void *self, void **scratch)
+{
+    const stoker_codec *image = image_codec(self);
+    return image == NULL ? STOKER_OK : image->open(image->self, scratch);
+}
+
+static void close_scratch(const void *self, void *scratch)
+{
+    const stoker_codec *image = image_codec(self);
+    if (image != NULL)
+        image->close(image->self, scratch);
+}
+
+static int check_sum(const struct stk_shard_record *record, uint32_t sum, stoker_error *error)
+{
+    return sum == record->sum
+               ? STOKER_OK
+               : stk_refuse(error, STOKER_ECORRUPT, "checksum %08x, not %08x", sum, record->sum);
+}
+
+/* Sum and copy piece by piece: a piece comes from memory once, and the copy finds it in the first
+ * cache. */
+static int decode_raw(const struct stk_shard_record *record, const stoker_encoded *in, uint8_t *row,
+                      size_t row_bytes, stoker_error *error)
+{
+    uint32_t sum = 0;
+    if (in->size != row_bytes)
+        return stk_refuse(error, STOKER_ECORRUPT, "a row of %zu bytes", in->size);
+    for (size_t at = 0; at < row_bytes; at += PIECE_BYTES) {
+        const size_t piece = row_bytes - at < PIECE_BYTES ? row_bytes - at : PIECE_BYTES;
+        sum = stk_shard_sum(sum, in->bytes + at, piece);
+        memcpy(row + at, in->bytes + at, piece);
+    }
+    return check_sum(record, sum, error);
+}
+
+static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
+                  size_t row_bytes, stoker_error *error)
+{
+    const struct stk_shard_decoder *decoder = self;
+    const struct stk_shard_record *record = &decoder->records[in->sample];
+    const stoker_codec *codec =
+        record->codec == STK_SHARD_LZ4 ? &stk_codec_lz4 : image_codec(decoder);
+    if (in->size != record->bytes)
+        return stk_refuse(error, STOKER_ECORRUPT, "%zu bytes, not the %u of the index", in->size,
+                          record->bytes);
+    if (record->codec == STK_SHARD_RAW)
+        return decode_raw(record, in, row, row_bytes, error);
+    const int rc = check_sum(record, stk_shard_sum(0, in->bytes, in->size), error);
+    return rc == STOKER_OK ? codec->decode(codec->self, scratch, in, row, row_bytes, error) : rc;
+}
+
+static bool needs_any(uint32_t needs, enum stk_shard_codec codec)
+{
+    return (needs >> codec & 1) != 0;
+}
+
+static const char *missing_in_build(const struct stk_shard_decoder *decoder, uint32_t needs)
+{
+    if (needs_any(needs, STK_SHARD_LZ4) && !stk_lz4_present())
+        return "LZ4 records, but this library was built without liblz4";
+    if (needs_any(needs, STK_SHARD_PNG) && decoder->image.png == NULL)
+        return "PNG records, but this library was built without libpng";
+    if (needs_any(needs, STK_SHARD_JPEG) && decoder->image.jpeg == NULL)
+        return "JPEG records, but this library was built without libjpeg-turbo";
+    return NULL;
+}
+
+int stk_shard_decoder_init(struct stk_shard_decoder *decoder, const struct stk_shard_header *like,
+                           uint32_t needs, const struct stk_shard_record *records,
+                           const char **what)
+{
+    *decoder = (struct stk_shard_decoder){ .records = records };
+    *what = "the codec of the records";
+    int rc = STOKER_OK;
+    if (needs_any(needs, STK_SHARD_PNG) || needs_any(needs, STK_SHARD_JPEG)) {
+        const struct stk_image_shape shape = { .height = (uint32_t)like->shape[0],
+                                               .width = (uint32_t)like->shape[1],
+                                               .channels = (uint32_t)like->shape[2] };
+        rc = stk_folder_image_init(&decoder->image, &shape);
+    }
+    const char *missing =
+        rc == STOKER_OK || rc == STOKER_ENOTSUP ? missing_in_build(decoder, needs) : NULL;
+    if (missing != NULL) {
+        *what = missing;
+        rc = STOKER_ENOTSUP;
+    }
+    if (rc != STOKER_OK) {
+        stk_shard_decoder_close(decoder);
+        return rc;
+    }
+    decoder->codec = (stoker_codec){ .name = "shard record",
+                                     .self = decoder,
+                                     .open = open_scratch,
+                                     .close = close_scratch,
+                                     .decode = decode };
+    return STOKER_OK;
+}
+
+void stk_shard_decoder_close(struct stk_shard_decoder *decoder)
+{
+    stk_folder_image_close(&decoder->image);
+    *decoder = (struct stk_shard_decoder){ 0 };
+}

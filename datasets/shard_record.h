@@ -1,0 +1,29 @@
+/* shard_record.h - the codec "shard record": verify the checksum, then decode as the record says.
+ *
+ * The index tells both, found by the sample's number: so a record read from a wrong place
+ * does not pass either.
+ */
+#ifndef STK_DATASETS_SHARD_RECORD_H
+#define STK_DATASETS_SHARD_RECORD_H
+
+#include <stdint.h>
+#include <stoker/codec.h>
+
+#include "datasets/folder_image.h"
+#include "datasets/shard_file.h"
+
+struct stk_shard_decoder {
+    stoker_codec codec;
+    const struct stk_shard_record *records; /* all of the set */
+    struct stk_folder_image image;          /* not made: no record is an image */
+};
+
+/* Make the codec of a set whose records have the codecs of the mask `needs` and rows like those of
+ * `like`. Must stay where it is. STOKER_ENOTSUP and *what if this build cannot decode them;
+ * STOKER_ENOMEM, STOKER_ELIMIT. On failure there is nothing to close. */
+int stk_shard_decoder_init(struct stk_shard_decoder *decoder, const struct stk_shard_header *like,
+                           uint32_t needs, const struct stk_shard_record *records,
+                           const char **what);
+void stk_shard_decoder_close(struct stk_shard_decoder *decoder); /* never made is allowed */
+
+#endif

@@ -1,0 +1,334 @@
+/* tar.c - "tar:DIR/train-{000..099}.tar?channels=3": the images in tar archives, as WebDataset
+ * writes them.
+ *
+ *   spec ──▶ names of archives ──▶ index ──▶ shape of a row ──▶ codec ──▶ the callbacks here
+ *
+ * The archives stay open. A sample is a piece of one of them, so that any is read at random with
+ * one read. An image of another shape is a bad sample when its turn comes.
+ */
+#include <assert.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "datasets/folder_image.h"
+#include "datasets/formats.h"
+#include "datasets/parameters.h"
+#include "datasets/tar_header.h"
+#include "datasets/tar_index.h"
+#include "loader/base/memory.h"
+
+enum {
+    FILE_BYTES_DEFAULT = 64 << 20,
+    FILE_BYTES_MAX = 1 << 30,
+    ENTRIES_DEFAULT = 1 << 26,
+    ENTRIES_MAX = 1 << 30,
+    SIDE_MAX = 1 << 20,
+    CHANNELS_MAX = 4,
+    CLASSES_MAX = 65536,
+    PROBE_BYTES = 64 << 10, /* of an image, before all of it */
+    PROBE_IMAGES = 16       /* the first that tells its shape */
+};
+
+struct tar {
+    struct stk_tar_index index;
+    struct stk_folder_image image;
+    struct stk_image_shape shape;
+    uint32_t longest_bytes; /* of an image, those over the limit left out */
+    uint32_t class_count;   /* 0 = unknown */
+};
+
+/* ---- callbacks ------------------------------------------------------------------ */
+
+static int describe(const void *self, stoker_dataset_info *out)
+{
+    const struct tar *tar = self;
+    *out = (stoker_dataset_info){
+        .count = tar->index.count,
+        .dtype = STOKER_UINT8,
+        .rank = 3,
+        .shape = { tar->shape.height, tar->shape.width, tar->shape.channels },
+        .is_image = true,
+        .label_dtype = tar->index.has_labels ? STOKER_INT64 : STOKER_DTYPE_NONE,
+        .class_count = tar->class_count,
+        .file_count = tar->index.file_count,
+        .encoded_bytes_max = tar->longest_bytes,
+    };
+    return STOKER_OK;
+}
+
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+                  stoker_error *error)
+{
+    (void)error;
+    const struct tar *tar = self;
+    for (uint32_t i = 0; i < count; i++) {
+        assert(ids[i] < tar->index.count);
+        const struct stk_tar_sample *sample = &tar->index.samples[ids[i]];
+        out[i] = (stoker_sample){
+            .extent = { .offset = sample->offset, .bytes = sample->bytes, .file = sample->file },
+            .codec = &tar->image.codec,
+            .label = { .index = sample->label },
+        };
+    }
+    return STOKER_OK;
+}
+
+static void labels(const void *self, const uint64_t *ids, uint32_t count, void *out)
+{
+    const struct tar *tar = self;
+    if (tar->index.has_labels)
+        for (uint32_t i = 0; i < count; i++)
+            ((int64_t *)out)[i] = tar->index.samples[ids[i]].label;
+}
+
+static int file_of(const void *self, uint32_t file, stoker_file *out)
+{
+    const struct tar *tar = self;
+    if (file >= tar->index.file_count)
+        return STOKER_EINVAL;
+    const struct stk_source *source = &tar->index.files[file].source;
+    *out = (stoker_file){ .path = source->path, .fd = source->fd, .size = source->size };
+    return STOKER_OK;
+}
+
+static void destroy(void *self)
+{
+    struct tar *tar = self;
+    stk_folder_image_close(&tar->image);
+    stk_tar_index_free(&tar->index);
+    stk_free(tar);
+}
+
+static const stoker_dataset_ops ops = { .name = "tar",
+                                        .describe = describe,
+                                        .locate = locate,
+                                        .labels = labels,
+                                        .file = file_of,
+                                        .destroy = destroy };
+
+/* ---- what a row is -------------------------------------------------------------- */
+
+/* What is needed while opening only. */
+struct opening {
+    struct stk_tar_wish wish;
+    struct stk_tar_pattern pattern;
+    uint64_t height; /* 0 = as the first image */
+    uint64_t width;
+    uint64_t channels;
+    uint64_t file_bytes_max;
+    char truncated[STK_PARAMETER_BYTES_MAX];
+    char path[PATH_MAX];
+    stoker_error *error;
+};
+
+static int refuse(const struct opening *opening, int code, const char *what)
+{
+    const struct stk_place place = stk_at(opening->path, STOKER_NO_OFFSET);
+    return stk_error_set(opening->error, code, STOKER_STAGE_OPEN, &place, "tar: %s", what);
+}
+
+/* Read the first `bytes` bytes of an image and look at them. */
+static int probe(const struct tar *tar, const struct stk_tar_sample *sample, uint32_t bytes,
+                 struct stk_image_shape *out, stoker_error *error)
+{
+    const struct stk_source *source = &tar->index.files[sample->file].source;
+    const struct stk_place place = stk_at(source->path, sample->offset);
+    stoker_error said = { .message = "" };
+    uint8_t *begin = stk_calloc((size_t)bytes + 1, 1);
+    if (begin == NULL)
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, NULL);
+    int rc = stk_source_read(source, begin, bytes, sample->offset, error);
+    if (rc == STOKER_OK) {
+        rc = stk_folder_image_probe(begin, bytes, out, &said);
+        if (rc != STOKER_OK)
+            (void)stk_error_set(error, rc, STOKER_STAGE_OPEN, &place,
+                                said.message[0] != '\0' ? "%s" : NULL, said.message);
+    }
+    stk_free(begin);
+    return rc;
+}
+
+/* The shape of the first image that tells one. */
+static int find_shape(const struct tar *tar, const struct opening *opening,
+                      struct stk_image_shape *out)
+{
+    stoker_error first = { .code = 0 };
+    uint32_t tried = 0;
+    for (size_t i = 0; i < tar->index.count && tried < PROBE_IMAGES; i++) {
+        const struct stk_tar_sample *sample = &tar->index.samples[i];
+        if (sample->bytes > opening->file_bytes_max)
+            continue;
+        stoker_error error = { .code = 0 };
+        const uint32_t begin = sample->bytes < PROBE_BYTES ? sample->bytes : (uint32_t)PROBE_BYTES;
+        int rc = probe(tar, sample, begin, out, &error);
+        if (rc == STOKER_ETRUNCATED && begin < sample->bytes)
+            rc = probe(tar, sample, sample->bytes, out, &error);
+        if (rc == STOKER_OK)
+            return STOKER_OK;
+        if (tried++ == 0 || rc == STOKER_ENOMEM)
+            first = error;
+        if (rc == STOKER_ENOMEM)
+            break; /* not this image's fault: another would hide it */
+    }
+    if (first.code == 0)
+        return refuse(opening, STOKER_ELIMIT, "every image is longer than max_file_bytes");
+    if (opening->error != NULL)
+        *opening->error = first;
+    return first.code;
+}
+
+static int choose_row(struct tar *tar, const struct opening *opening)
+{
+    struct stk_image_shape own = { 0 };
+    if (opening->height == 0 || opening->width == 0 || opening->channels == 0) {
+        int rc = find_shape(tar, opening, &own);
+        if (rc != STOKER_OK)
+            return rc;
+    }
+    tar->shape = (struct stk_image_shape){
+        .height = opening->height != 0 ? (uint32_t)opening->height : own.height,
+        .width = opening->width != 0 ? (uint32_t)opening->width : own.width,
+        .channels = opening->channels != 0 ? (uint32_t)opening->channels : own.channels,
+    };
+    int rc = stk_folder_image_init(&tar->image, &tar->shape);
+    return rc == STOKER_OK ? rc : refuse(opening, rc, "no codec for rows of this shape");
+}
+
+/* Sets longest_bytes and, unless the spec says how many, the classes: labels 0..n-1 make n, a
+ * negative or a huge one is no class number. */
+static int look_at_samples(struct tar *tar, const struct opening *opening)
+{
+    int64_t largest = -1;
+    bool numbered = tar->index.has_labels;
+    tar->longest_bytes = 1;
+    for (size_t i = 0; i < tar->index.count; i++) {
+        const struct stk_tar_sample *sample = &tar->index.samples[i];
+        if (sample->bytes > tar->longest_bytes && sample->bytes <= opening->file_bytes_max)
+            tar->longest_bytes = sample->bytes;
+        numbered = numbered && sample->label >= 0 && sample->label < CLASSES_MAX;
+        largest = sample->label > largest ? sample->label : largest;
+    }
+    if (opening->wish.class_count != 0 && !tar->index.has_labels)
+        return refuse(opening, STOKER_EINVAL, "classes: there is no .cls in these archives");
+    tar->class_count = (uint32_t)opening->wish.class_count;
+    if (opening->wish.class_count == 0 && numbered)
+        tar->class_count = (uint32_t)largest + 1;
+    return STOKER_OK;
+}
+
+/* ---- the spec ------------------------------------------------------------------- */
+
+static int read_parameters(struct opening *opening, const char *parameters)
+{
+    opening->file_bytes_max = FILE_BYTES_DEFAULT;
+    opening->wish.entries_max = ENTRIES_DEFAULT;
+    const struct stk_parameter table[] = {
+        { .key = "height", .number = &opening->height, .least = 1, .most = SIDE_MAX },
+        { .key = "width", .number = &opening->width, .least = 1, .most = SIDE_MAX },
+        { .key = "channels", .number = &opening->channels, .least = 1, .most = CHANNELS_MAX },
+        { .key = "classes", .number = &opening->wish.class_count, .least = 1, .most = CLASSES_MAX },
+        { .key = "max_file_bytes",
+          .number = &opening->file_bytes_max,
+          .least = 1,
+          .most = FILE_BYTES_MAX },
+        { .key = "max_entries",
+          .number = &opening->wish.entries_max,
+          .least = 1,
+          .most = ENTRIES_MAX },
+        { .key = "truncated", .text = opening->truncated },
+    };
+    int rc = stk_parameters_read(parameters, table, sizeof(table) / sizeof(table[0]), "tar",
+                                 opening->error);
+    if (rc != STOKER_OK)
+        return rc;
+    opening->wish.keep_truncated = strcmp(opening->truncated, "keep") == 0;
+    if (!opening->wish.keep_truncated && opening->truncated[0] != '\0' &&
+        strcmp(opening->truncated, "fail") != 0)
+        return refuse(opening, STOKER_ESPEC, "truncated is fail or keep");
+    return STOKER_OK;
+}
+
+/* Question marks and braces may be part of a file's name: a name that exists as it stands is that
+ * file. */
+static int read_spec(struct opening *opening, const char *rest)
+{
+    struct stat status;
+    const struct stk_place place = STK_NOWHERE;
+    const char *mark = stat(rest, &status) == 0 ? NULL : strrchr(rest, '?');
+    const size_t bytes = mark == NULL ? strlen(rest) : (size_t)(mark - rest);
+    if (bytes == 0)
+        return stk_error_set(opening->error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
+                             "\"tar:\" names no archive");
+    if (bytes >= sizeof(opening->path))
+        return stk_error_set(opening->error, STOKER_ELIMIT, STOKER_STAGE_OPEN, &place,
+                             "tar: the name is too long");
+    memcpy(opening->path, rest, bytes);
+    int rc = read_parameters(opening, mark == NULL ? "" : mark + 1);
+    if (rc != STOKER_OK)
+        return rc;
+    if (stat(opening->path, &status) != 0)
+        return stk_tar_pattern_parse(&opening->pattern, opening->path, bytes, opening->error);
+    stk_tar_pattern_plain(&opening->pattern, opening->path, bytes);
+    return STOKER_OK;
+}
+
+/* ---- open ----------------------------------------------------------------------- */
+
+static int open_archives(stoker_dataset **out, const struct opening *opening)
+{
+    struct tar *tar = stk_calloc(1, sizeof(*tar));
+    if (tar == NULL)
+        return refuse(opening, STOKER_ENOMEM, "opening");
+    int rc = stk_tar_index_build(&tar->index, &opening->pattern, &opening->wish, opening->error);
+    if (rc == STOKER_OK)
+        rc = look_at_samples(tar, opening);
+    if (rc == STOKER_OK)
+        rc = choose_row(tar, opening);
+    if (rc == STOKER_OK) {
+        rc = stoker_dataset_create(out, &ops, tar);
+        if (rc != STOKER_OK)
+            (void)refuse(opening, rc, "opening");
+    }
+    if (rc != STOKER_OK)
+        destroy(tar);
+    return rc;
+}
+
+static int open_tar(stoker_dataset **out, const char *rest, const stoker_dataset_options *options)
+{
+    const struct stk_place place = STK_NOWHERE;
+    if (options->split != NULL)
+        return stk_error_set(options->error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
+                             "split \"%s\": tar names its archives and has no splits",
+                             options->split);
+    struct opening *opening = stk_calloc(1, sizeof(*opening));
+    if (opening == NULL)
+        return stk_error_set(options->error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "the spec");
+    opening->error = options->error;
+    opening->wish.bytes_max = options->max_bytes;
+    int rc = read_spec(opening, rest);
+    if (rc == STOKER_OK)
+        rc = open_archives(out, opening);
+    stk_free(opening);
+    return rc;
+}
+
+/* A file that begins with the header of a tar archive. */
+static bool recognise_tar(const char *path)
+{
+    struct stk_source source;
+    uint8_t block[STK_TAR_BLOCK_BYTES];
+    if (stk_source_open(&source, path, NULL) != STOKER_OK)
+        return false;
+    const bool like = source.size >= sizeof(block) &&
+                      stk_source_read(&source, block, sizeof(block), 0, NULL) == STOKER_OK &&
+                      !stk_tar_block_is_end(block) && stk_tar_block_is_header(block);
+    stk_source_close(&source);
+    return like;
+}
+
+const struct stk_format stk_format_tar = { .name = "tar",
+                                           .open = open_tar,
+                                           .recognise = recognise_tar };

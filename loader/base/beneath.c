@@ -1,0 +1,65 @@
+/* beneath.c - see beneath.h. */
+#include "loader/base/beneath.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+uint64_t stk_beneath_resolve(int directory)
+{
+    return directory == AT_FDCWD ? 0 : RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+}
+
+int stk_beneath_open(int directory, const char *path, int flags)
+{
+    if (directory == AT_FDCWD) {
+        const int fd = openat(AT_FDCWD, path, flags | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+    }
+    const struct open_how how = { .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
+                                  .resolve = stk_beneath_resolve(directory) };
+    long fd = syscall(SYS_openat2, directory, path, &how, sizeof(how));
+    if (fd < 0 && (errno == ENOSYS || errno == EPERM))
+        fd = openat(directory, path, flags | O_CLOEXEC | O_NOFOLLOW);
+    return fd < 0 ? -errno : (int)fd;
+}
+
+/* O_NONBLOCK: where a file was, a pipe that nobody writes to may be by now. */
+static int open_to_read(int directory, const char *path)
+{
+    return stk_beneath_open(directory, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+}
+
+ssize_t stk_beneath_read(int directory, const char *path, void *to, size_t bytes, uint64_t offset)
+{
+    const int fd = open_to_read(directory, path);
+    if (fd < 0)
+        return fd;
+    const ssize_t got = pread(fd, to, bytes, (off_t)offset);
+    const ssize_t result = got < 0 ? -errno : got;
+    close(fd);
+    return result;
+}
+
+ssize_t stk_beneath_read_all(int directory, const char *path, void *to, size_t bytes)
+{
+    int fd;
+    do
+        fd = open_to_read(directory, path);
+    while (fd == -EINTR);
+    if (fd < 0)
+        return fd;
+    size_t done = 0;
+    ssize_t got = 1;
+    while (done < bytes && got != 0) {
+        got = pread(fd, (uint8_t *)to + done, bytes - done, (off_t)done);
+        if (got < 0 && errno != EINTR)
+            break;
+        done += got > 0 ? (size_t)got : 0;
+    }
+    const ssize_t result = got < 0 && done < bytes ? -errno : (ssize_t)done;
+    close(fd);
+    return result;
+}

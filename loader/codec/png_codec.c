@@ -1,0 +1,140 @@
+/* png_codec.c - see png.h: walk over the chunks, then the fast path, then the full one.
+ *
+ *   bytes ──▶ walk: limits, lengths ──▶ fast path ──▶ row
+ *                 │ refused                 │ declined
+ *                 ▼                         ▼
+ *               error              full path (libpng) ──▶ row or error
+ */
+#include <assert.h>
+#include <stddef.h>
+
+#include "loader/base/memory.h"
+#include "loader/codec/png.h"
+#include "loader/codec/png_fast.h"
+#include "loader/codec/png_full.h"
+#include "loader/codec/refuse.h"
+
+struct png {
+    stoker_codec codec; /* first: what create() gives out */
+    struct stk_image_shape shape;
+    struct stk_image_limits limits;
+    bool full_only;
+};
+
+/* What one worker needs: two regions whose pages are only taken when a file needs them. */
+struct scratch {
+    struct stk_png_fast *fast; /* NULL: not in this build, or not wanted */
+    struct stk_region fast_memory;
+    struct stk_region arena; /* libpng's */
+};
+
+static void close_scratch(const void *self, void *scratch)
+{
+    (void)self;
+    struct scratch *own = scratch;
+    if (own == NULL)
+        return;
+    stk_png_fast_finish(own->fast);
+    stk_region_unmap(&own->fast_memory);
+    stk_region_unmap(&own->arena);
+    stk_free(own);
+}
+
+static int open_fast(struct scratch *own, const struct png *png)
+{
+    const size_t bytes = png->full_only ? 0 : stk_png_fast_bytes(&png->shape);
+    if (bytes == 0)
+        return STOKER_OK;
+    int rc = stk_region_map(&own->fast_memory, bytes);
+    if (rc == STOKER_OK)
+        rc = stk_png_fast_init(&own->fast, own->fast_memory.base, &png->shape);
+    return rc;
+}
+
+static int open_scratch(const void *self, void **out)
+{
+    const struct png *png = self;
+    struct scratch *own = stk_calloc(1, sizeof(*own));
+    if (own == NULL)
+        return STOKER_ENOMEM;
+    int rc = open_fast(own, png);
+    if (rc == STOKER_OK)
+        rc = stk_region_map(&own->arena, stk_png_full_arena_bytes(png->shape.width));
+    if (rc != STOKER_OK) {
+        close_scratch(self, own);
+        return rc;
+    }
+    *out = own;
+    return STOKER_OK;
+}
+
+static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
+                  size_t row_bytes, stoker_error *error)
+{
+    const struct png *png = self;
+    const struct stk_image_shape *shape = &png->shape;
+    struct scratch *own = scratch;
+    if (row_bytes != (size_t)shape->height * shape->width * shape->channels)
+        return stk_refuse(error, STOKER_EINVAL, "%zu bytes for a row of %u x %u x %u", row_bytes,
+                          shape->height, shape->width, shape->channels);
+    struct stk_png_walk walk;
+    int rc = stk_png_walk(in->bytes, in->size, &png->limits, &walk, error);
+    if (rc != STOKER_OK)
+        return rc;
+    if (walk.header.height != shape->height || walk.header.width != shape->width)
+        return stk_refuse(error, STOKER_EFORMAT, "%u x %u pixels where %u x %u are expected",
+                          walk.header.height, walk.header.width, shape->height, shape->width);
+    if (own->fast != NULL && stk_png_fast_takes(&walk, shape) &&
+        stk_png_fast_decode(own->fast, in->bytes, in->size, &walk, row))
+        return STOKER_OK;
+    return stk_png_full_decode(in->bytes, in->size, &walk.header, shape, &png->limits,
+                               own->arena.base, own->arena.bytes, row, error);
+}
+
+#ifdef STOKER_HAVE_PNG
+static const bool present = true;
+#else
+static const bool present = false;
+#endif
+
+/* So that no count of bytes made from a shape overflows, whatever the limits say. */
+#define PIXELS_EVER ((uint64_t)1 << 40)
+
+int stk_codec_png_create(stoker_codec **out, const struct stk_png_options *options)
+{
+    const struct stk_image_shape *shape = &options->shape;
+    const struct stk_image_limits limits = stk_image_limits(&options->limits);
+    if (!present)
+        return STOKER_ENOTSUP;
+    const bool known = shape->channels == 1 || shape->channels == 3 || shape->channels == 4;
+    if (!known || shape->height < 1 || shape->width < 1 || shape->height > INT32_MAX ||
+        shape->width > INT32_MAX)
+        return STOKER_EINVAL;
+    const uint64_t pixels = (uint64_t)shape->height * shape->width;
+    if (pixels > limits.pixels_max || pixels > PIXELS_EVER)
+        return STOKER_ELIMIT;
+    struct png *png = stk_calloc(1, sizeof(*png));
+    if (png == NULL)
+        return STOKER_ENOMEM;
+    *png = (struct png){
+        .codec = { .name = "png",
+                   .self = png,
+                   .open = open_scratch,
+                   .close = close_scratch,
+                   .decode = decode },
+        .shape = *shape,
+        .limits = limits,
+        .full_only = options->full_only,
+    };
+    *out = &png->codec;
+    return STOKER_OK;
+}
+
+void stk_codec_png_destroy(stoker_codec **codec)
+{
+    if (codec == NULL || *codec == NULL)
+        return;
+    assert((const void *)*codec == (*codec)->self);
+    stk_free(*codec);
+    *codec = NULL;
+}

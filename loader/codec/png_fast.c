@@ -1,0 +1,191 @@
+/* png_fast.c - see png_fast.h. With datasets/gzip.c the only file that knows libdeflate.
+ *
+ *   file       [IHDR]...[IDAT][IDAT]...[IEND]     every CRC is checked
+ *                           |  bodies joined, if there is more than one
+ *   packed     [ zlib stream            ]
+ *                           |  inflated in one go, Adler-32 checked
+ *   filtered   [t|row][t|row]...[t|row]           t = filter type
+ *                           |  unfiltered
+ *   row        [row][row]...[row]
+ */
+#include "loader/codec/png_fast.h"
+
+#ifdef STOKER_HAVE_DEFLATE
+#include <assert.h>
+#include <libdeflate.h>
+#include <string.h>
+
+#include <stoker/error.h>
+
+#include "loader/base/bytes.h"
+#include "loader/base/fault.h"
+#include "loader/codec/png_unfilter.h"
+
+enum { IDAT = STK_PNG_TYPE('I', 'D', 'A', 'T'), IEND = STK_PNG_TYPE('I', 'E', 'N', 'D') };
+
+struct stk_png_fast {
+    struct libdeflate_decompressor *engine;
+    stk_png_unfilter_fn *unfilter;
+    struct stk_png_filtered image; /* with its memory, written anew for each file */
+    uint8_t *filtered;
+    size_t filtered_bytes;
+    uint8_t *packed; /* the joined bodies of several IDAT chunks */
+    size_t packed_bytes_max;
+};
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+static size_t filtered_bytes_of(const struct stk_image_shape *shape)
+{
+    return shape->height * ((size_t)shape->width * shape->channels + 1);
+}
+
+/* Stored blocks add 5 bytes to each 64 KiB; a file packed worse than this takes the full path. */
+static size_t packed_bytes_of(const struct stk_image_shape *shape)
+{
+    const size_t filtered = filtered_bytes_of(shape);
+    return filtered + filtered / 256 + 1024;
+}
+
+size_t stk_png_fast_bytes(const struct stk_image_shape *shape)
+{
+    return aligned(sizeof(struct stk_png_fast)) +
+           aligned((size_t)shape->width * shape->channels + STK_PNG_SLACK_BYTES) +
+           aligned(filtered_bytes_of(shape) + STK_PNG_SLACK_BYTES) +
+           aligned(packed_bytes_of(shape));
+}
+
+int stk_png_fast_init(struct stk_png_fast **out, void *memory, const struct stk_image_shape *shape)
+{
+    struct stk_png_fast *fast = memory;
+    const size_t stride = (size_t)shape->width * shape->channels;
+    uint8_t *zeros = (uint8_t *)memory + aligned(sizeof(*fast));
+    fast->filtered = zeros + aligned(stride + STK_PNG_SLACK_BYTES);
+    fast->filtered_bytes = filtered_bytes_of(shape);
+    fast->packed = fast->filtered + aligned(fast->filtered_bytes + STK_PNG_SLACK_BYTES);
+    fast->packed_bytes_max = packed_bytes_of(shape);
+    fast->unfilter = stk_png_unfilter_best();
+    fast->image = (struct stk_png_filtered){
+        .bytes = fast->filtered,
+        .zeros = zeros,
+        .stride = stride,
+        .height = shape->height,
+        .pixel_bytes = shape->channels,
+    };
+    /* libdeflate allocates by itself; the tests let that fail too. */
+    if (!stk_fault_hit(STK_FAULT_MEMORY))
+        fast->engine = libdeflate_alloc_decompressor();
+    if (fast->engine == NULL)
+        return STOKER_ENOMEM;
+    *out = fast;
+    return STOKER_OK;
+}
+
+void stk_png_fast_finish(struct stk_png_fast *fast)
+{
+    if (fast != NULL && fast->engine != NULL)
+        libdeflate_free_decompressor(fast->engine);
+}
+
+bool stk_png_fast_takes(const struct stk_png_walk *walk, const struct stk_image_shape *shape)
+{
+    const struct stk_png_header *header = &walk->header;
+    const uint32_t colour = shape->channels == 1   ? STK_PNG_GRAY
+                            : shape->channels == 3 ? STK_PNG_RGB
+                                                   : STK_PNG_RGBA;
+    return walk->plain && walk->idat_runs == 1 && !header->interlaced && header->depth == 8 &&
+           header->colour == colour;
+}
+
+static bool sum_is_right(const struct stk_png_chunk *chunk)
+{
+    const uint32_t sum = libdeflate_crc32(0, chunk->body - 4, (size_t)chunk->bytes + 4);
+    return sum == stk_load_be32(chunk->body + chunk->bytes);
+}
+
+/* Check all sums and find the zlib stream: in the file if it is in one piece, else joined. */
+static const uint8_t *gather(const struct stk_png_fast *fast, const uint8_t *bytes, size_t size,
+                             const struct stk_png_walk *walk)
+{
+    const bool joined = walk->idat_count > 1;
+    if (joined && walk->idat_bytes > fast->packed_bytes_max)
+        return NULL;
+    const uint8_t *stream = joined ? fast->packed : NULL;
+    size_t packed = 0;
+    size_t at = STK_PNG_SIGNATURE_BYTES;
+    for (;;) {
+        struct stk_png_chunk chunk;
+        const bool whole = stk_png_chunk_at(bytes, size, at, &chunk);
+        assert(whole); /* the walk has been here */
+        if (!whole || !sum_is_right(&chunk))
+            return NULL;
+        if (chunk.type == IEND)
+            return stream;
+        if (chunk.type == IDAT && !joined) {
+            stream = chunk.body;
+        } else if (chunk.type == IDAT) {
+            assert(packed + chunk.bytes <= fast->packed_bytes_max);
+            memcpy(fast->packed + packed, chunk.body, chunk.bytes);
+            packed += chunk.bytes;
+        }
+        at += STK_PNG_CHUNK_BYTES + (size_t)chunk.bytes;
+    }
+}
+
+bool stk_png_fast_decode(struct stk_png_fast *fast, const uint8_t *bytes, size_t size,
+                         const struct stk_png_walk *walk, uint8_t *row)
+{
+    const uint8_t *stream = gather(fast, bytes, size, walk);
+    if (stream == NULL)
+        return false;
+    size_t used = 0;
+    const enum libdeflate_result result = libdeflate_zlib_decompress_ex(
+        fast->engine, stream, walk->idat_bytes, fast->filtered, fast->filtered_bytes, &used, NULL);
+    if (result != LIBDEFLATE_SUCCESS || used != walk->idat_bytes)
+        return false;
+    return fast->unfilter(&fast->image, row);
+}
+
+#else
+
+size_t stk_png_fast_bytes(const struct stk_image_shape *shape)
+{
+    (void)shape;
+    return 0;
+}
+
+int stk_png_fast_init(struct stk_png_fast **out, void *memory, const struct stk_image_shape *shape)
+{
+    (void)memory;
+    (void)shape;
+    *out = NULL;
+    return 0;
+}
+
+void stk_png_fast_finish(struct stk_png_fast *fast)
+{
+    (void)fast;
+}
+
+bool stk_png_fast_takes(const struct stk_png_walk *walk, const struct stk_image_shape *shape)
+{
+    (void)walk;
+    (void)shape;
+    return false;
+}
+
+bool stk_png_fast_decode(struct stk_png_fast *fast, const uint8_t *bytes, size_t size,
+                         const struct stk_png_walk *walk, uint8_t *row)
+{
+    (void)fast;
+    (void)bytes;
+    (void)size;
+    (void)walk;
+    (void)row;
+    return false;
+}
+
+#endif

@@ -1,0 +1,47 @@
+/* error.c - the texts and names of stoker/error.h. Apart from base/, which the trainer links
+ * a copy of: these are exported by libstoker alone. */
+#include <stoker/error.h>
+
+#define TEXT_OF_ERROR(name, value, text)                                                           \
+    case name:                                                                                     \
+        return text;
+#define NAME_OF_ERROR(name, value, text)                                                           \
+    case name:                                                                                     \
+        return #name;
+
+const char *stoker_strerror(int code)
+{
+    switch (code) {
+        STOKER_ERRORS(TEXT_OF_ERROR)
+    case STOKER_OK:
+        return "success";
+    case STOKER_EPOCH_END:
+        return "the epoch is over";
+    case STOKER_FINISHED:
+        return "every epoch is over";
+    default:
+        return "unknown error code";
+    }
+}
+
+const char *stoker_error_name(int code)
+{
+    switch (code) {
+        STOKER_ERRORS(NAME_OF_ERROR)
+    case STOKER_OK:
+        return "STOKER_OK";
+    case STOKER_EPOCH_END:
+        return "STOKER_EPOCH_END";
+    case STOKER_FINISHED:
+        return "STOKER_FINISHED";
+    default:
+        return "STOKER_UNKNOWN";
+    }
+}
+
+const char *stoker_stage_name(stoker_stage stage)
+{
+    static const char *const names[] = { "options", "open",    "locate",   "read",
+                                         "decode",  "convert", "transfer", "wait" };
+    return (unsigned)stage < sizeof(names) / sizeof(names[0]) ? names[stage] : "unknown";
+}

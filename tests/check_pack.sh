@@ -1,0 +1,194 @@
+#!/usr/bin/env bash
+# check_pack.sh - the real stoker-pack: there and back through every form, killed on the way,
+# started again, on damaged sources and with bad usage.
+#
+# usage: check_pack.sh STOKER_PACK
+set -euo pipefail
+tool=$(realpath "$1")
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failures=0
+
+fail() {
+    echo "check_pack: $*" >&2
+    failures=$((failures + 1))
+}
+
+# ends STATUS WORD...: the tool ends so. Its output is in out and err.
+ends() {
+    local due=$1 status=0
+    shift
+    "$tool" "$@" >"$scratch/out" 2>"$scratch/err" || status=$?
+    [ "$status" -eq "$due" ] || fail "exit status $status, not $due: $* ($(head -c 300 "$scratch/err"))"
+}
+
+# says WORDS: the last run's report has this line.
+says() {
+    grep -qx -- "$1" "$scratch/out" || fail "no line \"$1\" in: $(tr '\n' ';' <"$scratch/out")"
+}
+
+# ---- usage
+ends 0 --help
+grep -q '^usage: stoker-pack' "$scratch/out" || fail "--help"
+ends 0 --version
+for words in "" "synth:digits" "synth:digits nowhere" "synth:digits zip:x" "--codec gif synth:digits shards:x" \
+    "--quality 0 synth:digits shards:x" "--workers 0 synth:digits shards:x" "--shard-bytes 1 synth:digits shards:x" \
+    "--shard-bytes 1X synth:digits shards:x" "--codec raw synth:digits folder:x" "--nonsense synth:digits shards:x" \
+    "synth:digits shards:x more"; do
+    # shellcheck disable=SC2086  # words, parted at spaces
+    ends 2 $words
+    [ "$(wc -l <"$scratch/err")" -eq 1 ] || fail "not one line about: $words"
+done
+ends 1 nosuch:x "shards:$scratch/none"
+ends 1 --codec png 'synth:bytes?count=10&shape=5&dtype=float32' "shards:$scratch/none"
+
+# ---- there and back: pixels and labels stay what they were
+source='synth:digits?count=1500&seed=3'
+ends 0 --codec raw --shard-bytes 300K --verify "$source" "shards:$scratch/shards"
+says 'samples 1500'
+says 'bad_samples 0'
+says 'verified rows and labels'
+[ ! -s "$scratch/err" ] || fail "something on standard error, which is no terminal"
+for shard in "$scratch"/shards/*.stk; do
+    [ "$(stat -c %s "$shard")" -le $((300 * 1024)) ] || fail "$shard is over the limit"
+    [ $(($(stat -c %s "$shard") % 4096)) -eq 0 ] || fail "$shard does not end with a block"
+done
+[ "$(find "$scratch/shards" -name '*.stk' | wc -l)" -ge 5 ] || fail "not several shards"
+ends 0 --verify "shards:$scratch/shards" "folder:$scratch/folder"
+says 'verified rows and labels'
+ends 0 --verify --codec keep "folder:$scratch/folder" "tar:$scratch/set.tar"
+says 'verified rows and labels'
+ends 0 --verify --codec raw "tar:$scratch/set.tar" "shards:$scratch/back"
+says 'verified rows and labels'
+ends 0 --verify --codec lz4 "shards:$scratch/back" "shards:$scratch/lz4"
+ends 0 --verify --codec png "shards:$scratch/lz4" "shards:$scratch/png"
+ends 0 --verify "folder:$scratch/folder" "shards:$scratch/kept"
+ends 0 --verify --codec jpeg "$source" "shards:$scratch/jpeg"
+says 'verified labels'
+ends 0 --verify 'synth:bytes?count=700&shape=9&dtype=float32' "shards:$scratch/floats"
+
+# Classes keep their names on the way.
+cp -r "$scratch/folder" "$scratch/named"
+mv "$scratch/named/0000008" "$scratch/named/ape"
+mv "$scratch/named/0000009" "$scratch/named/bee"
+ends 0 --verify "folder:$scratch/named" "shards:$scratch/named-shards"
+ends 0 --verify "shards:$scratch/named-shards" "folder:$scratch/named-again"
+[ "$(ls "$scratch/named")" = "$(ls "$scratch/named-again")" ] || fail "the classes have other names"
+
+# The same by a reader that is not ours. A folder's order is by class, so rows are compared as sets.
+if command -v python3 >/dev/null; then
+    python3 - "$scratch" <<'PYTHON' || fail "another reader sees other rows"
+import glob, os, struct, sys, tarfile
+scratch = sys.argv[1]
+
+def rows(name):
+    found = []
+    for path in sorted(glob.glob(f"{scratch}/{name}/*.stk")):
+        b = open(path, "rb").read()
+        assert b[:8] == b"\x89STK\r\n\x1a\n" and struct.unpack_from("<Q", b, 32)[0] == len(b)
+        count, index_at = struct.unpack_from("<Q", b, 24)[0], struct.unpack_from("<Q", b, 40)[0]
+        for i in range(count):
+            at, size, _, codec, label = struct.unpack_from("<QIIB7xq", b, index_at + 32 * i)
+            assert codec == 0
+            found.append((b[at:at + size], label))
+    return found
+
+there, back = rows("shards"), rows("back")
+assert len(there) == 1500 and all(len(row) == 784 for row, _ in there)
+assert sorted(there) == sorted(back), "there and back"
+files = {}
+with tarfile.open(f"{scratch}/set.tar") as tar:
+    for member in tar:
+        key, ending = member.name.split(".")
+        files.setdefault(key, {})[ending] = tar.extractfile(member).read()
+assert len(files) == 1500
+pngs = sorted(glob.glob(f"{scratch}/folder/*/*.png"))
+classes = sorted(os.listdir(f"{scratch}/folder"))
+assert len(classes) == 10
+by_bytes = sorted((open(p, "rb").read(), classes.index(p.split("/")[-2])) for p in pngs)
+assert by_bytes == sorted((f["png"], int(f["cls"])) for f in files.values()), "folder and archive"
+PYTHON
+fi
+
+# ---- the same bytes with any number of workers
+for workers in 1 5; do
+    ends 0 --quiet --workers $workers --codec png --shard-bytes 100K "$source" "shards:$scratch/w$workers"
+done
+diff -r "$scratch/w1" "$scratch/w5" || fail "the number of workers changes bytes"
+
+# ---- killed at any moment, started again: never a shard that opens wrongly, the same in the end
+pack=(--quiet --workers 2 --codec png --shard-bytes 64K "$source")
+ends 0 "${pack[@]}" "shards:$scratch/whole"
+whole_count=$(find "$scratch/whole" -name '*.stk' | wc -l)
+stopped=0 # short of the end
+for delay in 0.002 0.005 0.008 0.012 0.016 0.02 0.025 0.03 0.04 0.05 0.06 0.08; do
+    "$tool" "${pack[@]}" "shards:$scratch/killed" 2>/dev/null &
+    pid=$!
+    sleep "$delay"
+    kill -9 "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+    for shard in "$scratch"/killed/*.stk; do
+        [ -e "$shard" ] || continue
+        cmp "$shard" "$scratch/whole/$(basename "$shard")" || fail "a killed packer left $shard"
+    done
+    if [ "$(find "$scratch/killed" -name '*.stk' 2>/dev/null | wc -l)" -lt "$whole_count" ]; then
+        stopped=$((stopped + 1))
+    fi
+done
+[ "$stopped" -gt 0 ] || fail "the packer always came to its end before it was killed"
+ends 0 "${pack[@]}" "shards:$scratch/killed"
+diff -r --exclude='.*' "$scratch/whole" "$scratch/killed" || fail "a resumed packing differs"
+
+# Stopped where it can be told: the last shards are missing, the others are kept.
+rm "$scratch"/killed/shard-00000[4-9].stk "$scratch"/killed/shard-0000[1-9]*.stk 2>/dev/null || true
+before=$(stat -c %Y.%i "$scratch/killed/shard-000000.stk")
+ends 1 "shards:$scratch/killed" "shards:$scratch/never"
+grep -q 'last one is missing' "$scratch/err" || fail "unfinished shards opened"
+ends 0 --workers 2 --codec png --shard-bytes 64K --verify "$source" "shards:$scratch/killed"
+grep -q '^kept_samples [1-9]' "$scratch/out" || fail "nothing was kept"
+says 'samples 1500'
+[ "$before" = "$(stat -c %Y.%i "$scratch/killed/shard-000000.stk")" ] || fail "a finished shard was written again"
+diff -r --exclude='.*' "$scratch/whole" "$scratch/killed" || fail "a resumed packing differs"
+
+# A folder, too.
+for delay in 0.01 0.05; do
+    "$tool" --quiet "$source" "folder:$scratch/again" 2>/dev/null &
+    pid=$!
+    sleep "$delay"
+    kill -9 "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+done
+rm -rf "$scratch/again2"
+ends 0 --verify "$source" "folder:$scratch/again2"
+[ -e "$scratch/again/.stoker-pack" ] && ends 0 --verify "$source" "folder:$scratch/again"
+diff -r --exclude='.*' "$scratch/again" "$scratch/again2" || fail "a resumed folder differs"
+
+# ---- what is there is not written over, nor mixed with
+ends 1 "$source" "tar:$scratch/set.tar"
+ends 1 "$source" "folder:$scratch/folder"
+ends 1 "${pack[@]}" --codec raw "shards:$scratch/whole"
+grep -q 'another packing' "$scratch/err" || fail "another packing was not noticed"
+if command -v flock >/dev/null; then
+    status=0
+    flock "$scratch/whole" "$tool" "${pack[@]}" "shards:$scratch/whole" 2>"$scratch/err" || status=$?
+    [ "$status" -eq 1 ] || fail "two packers in one folder: $status"
+fi
+
+# ---- damage: in what is packed, and in what was
+cp -r "$scratch/whole" "$scratch/spoilt"
+printf 'x' | dd of="$scratch/spoilt/shard-000001.stk" bs=1 seek=4110 conv=notrunc status=none
+ends 4 --verify "${pack[@]}" "shards:$scratch/spoilt"
+grep -q 'shard-000001.stk: offset 4096' "$scratch/err" || fail "the damaged record is not named: $(cat "$scratch/err")"
+printf 'x' | dd of="$scratch/spoilt/shard-000001.stk" bs=1 seek=130 conv=notrunc status=none
+ends 1 "${pack[@]}" "shards:$scratch/spoilt"
+victim=$(find "$scratch/folder" -name '*.png' | sort | sed -n 7p)
+printf 'xxxx' | dd of="$victim" bs=1 seek=60 conv=notrunc status=none
+ends 3 --verify "folder:$scratch/folder" "shards:$scratch/without"
+says 'samples 1499'
+says 'bad_samples 1'
+grep -q "$(basename "$victim")" "$scratch/err" || fail "the bad sample is not named"
+
+[ "$failures" -eq 0 ] && echo "check_pack: $stopped packers killed short of the end, all is well"
+exit $((failures > 0))

@@ -1,0 +1,60 @@
+/* codec_input.h - for fuzz targets of codecs: decode, and stop the program at a contradiction. */
+#ifndef STK_FUZZ_CODEC_INPUT_H
+#define STK_FUZZ_CODEC_INPUT_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <stoker/codec.h>
+#include <string.h>
+
+#include "loader/base/fault.h"
+
+enum { STK_FUZZ_PIXELS_MAX = 1 << 14 };
+
+#define STK_FUZZ_MUST(condition)                                                                   \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition);          \
+            abort();                                                                               \
+        }                                                                                          \
+    } while (0)
+
+struct stk_fuzz_decoder {
+    const stoker_codec *codec;
+    void *scratch;
+    uint8_t *row; /* ends where its memory does */
+    size_t row_bytes;
+};
+
+static inline struct stk_fuzz_decoder stk_fuzz_open(const stoker_codec *codec, size_t row_bytes)
+{
+    struct stk_fuzz_decoder decoder = { .codec = codec, .row_bytes = row_bytes };
+    STK_FUZZ_MUST(codec->open == NULL || codec->open(codec->self, &decoder.scratch) == STOKER_OK);
+    decoder.row = malloc(row_bytes);
+    STK_FUZZ_MUST(decoder.row != NULL);
+    return decoder;
+}
+
+static inline void stk_fuzz_close(struct stk_fuzz_decoder *decoder)
+{
+    if (decoder->codec->close != NULL)
+        decoder->codec->close(decoder->codec->self, decoder->scratch);
+    free(decoder->row);
+}
+
+static inline int stk_fuzz_decode(struct stk_fuzz_decoder *decoder, const uint8_t *bytes,
+                                  size_t size)
+{
+    const stoker_encoded in = { .bytes = bytes, .size = size };
+    stoker_error error = { .message = "" };
+    memset(decoder->row, 0, decoder->row_bytes);
+    const int rc = decoder->codec->decode(decoder->codec->self, decoder->scratch, &in, decoder->row,
+                                          decoder->row_bytes, &error);
+    STK_FUZZ_MUST(rc <= 0);
+    STK_FUZZ_MUST(rc != STOKER_ENOMEM); /* the scratch must do for whatever the limits allow */
+    STK_FUZZ_MUST(rc == 0 || error.message[0] != '\0');
+    return rc;
+}
+
+#endif

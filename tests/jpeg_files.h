@@ -1,0 +1,100 @@
+/* jpeg_files.h - small JPEG files of every kind, written and read back by libjpeg itself. */
+#ifndef STK_TEST_JPEG_FILES_H
+#define STK_TEST_JPEG_FILES_H
+
+#include <criterion/criterion.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jpeglib.h>
+
+#include "loader/base/rng.h"
+
+struct stk_jpeg_kind {
+    uint32_t height, width;
+    uint32_t channels;      /* 1 gray, 3 colour, 4 CMYK */
+    int h_factor, v_factor; /* of luma: 2, 2 is 4:2:0 */
+    bool progressive;
+    bool arithmetic;
+    bool no_tables;
+    uint32_t restart_rows; /* MCU rows between restart markers; 0 = none */
+};
+
+struct stk_jpeg_file {
+    unsigned char *at; /* from malloc */
+    unsigned long size;
+};
+
+static inline uint8_t stk_jpeg_sample(uint32_t y, uint32_t x, uint32_t c)
+{
+    const uint64_t noise = stk_mix64((y * 4096ULL + x) * 4 + c);
+    return (uint8_t)(40 + x * (3 + c) + y * 2 + (noise & 15));
+}
+
+static inline struct stk_jpeg_file stk_jpeg_write(const struct stk_jpeg_kind *kind)
+{
+    struct stk_jpeg_file file = { NULL, 0 };
+    struct jpeg_compress_struct compress;
+    struct jpeg_error_mgr errors; /* the default one ends the program */
+    compress.err = jpeg_std_error(&errors);
+    jpeg_create_compress(&compress);
+    jpeg_mem_dest(&compress, &file.at, &file.size);
+    compress.image_width = kind->width;
+    compress.image_height = kind->height;
+    compress.input_components = (int)kind->channels;
+    compress.in_color_space = kind->channels == 1   ? JCS_GRAYSCALE
+                              : kind->channels == 3 ? JCS_RGB
+                                                    : JCS_CMYK;
+    jpeg_set_defaults(&compress);
+    jpeg_set_quality(&compress, 85, TRUE);
+    if (kind->channels == 3) {
+        compress.comp_info[0].h_samp_factor = kind->h_factor;
+        compress.comp_info[0].v_samp_factor = kind->v_factor;
+    }
+    compress.arith_code = kind->arithmetic ? TRUE : FALSE;
+    compress.restart_in_rows = (int)kind->restart_rows;
+    if (kind->progressive)
+        jpeg_simple_progression(&compress);
+    if (kind->no_tables)
+        jpeg_suppress_tables(&compress, TRUE);
+    jpeg_start_compress(&compress, kind->no_tables ? FALSE : TRUE);
+    uint8_t *row = calloc(kind->width, kind->channels);
+    cr_assert_not_null(row);
+    for (uint32_t y = 0; y < kind->height; y++) {
+        for (uint32_t i = 0; i < kind->width * kind->channels; i++)
+            row[i] = stk_jpeg_sample(y, i / kind->channels, i % kind->channels);
+        JSAMPROW rows[] = { row };
+        (void)jpeg_write_scanlines(&compress, rows, 1);
+    }
+    free(row);
+    jpeg_finish_compress(&compress);
+    jpeg_destroy_compress(&compress);
+    return file;
+}
+
+/* What libjpeg makes of it by default. */
+static inline void stk_jpeg_expect(const struct stk_jpeg_file *file, uint32_t channels,
+                                   uint8_t *out)
+{
+    struct jpeg_decompress_struct decompress;
+    struct jpeg_error_mgr errors;
+    decompress.err = jpeg_std_error(&errors);
+    jpeg_create_decompress(&decompress);
+    jpeg_mem_src(&decompress, file->at, file->size);
+    (void)jpeg_read_header(&decompress, TRUE);
+    decompress.out_color_space = channels == 1   ? JCS_GRAYSCALE
+                                 : channels == 3 ? JCS_RGB
+                                                 : JCS_EXT_RGBA;
+    (void)jpeg_start_decompress(&decompress);
+    while (decompress.output_scanline < decompress.output_height) {
+        JSAMPROW row = out + (size_t)decompress.output_scanline * decompress.image_width * channels;
+        (void)jpeg_read_scanlines(&decompress, &row, 1);
+    }
+    (void)jpeg_finish_decompress(&decompress);
+    jpeg_destroy_decompress(&decompress);
+}
+
+#endif
