@@ -1,0 +1,11 @@
+# StokerTrainer.cmake - libstoker_trainer built twice, as libstoker is (StokerLibrary.cmake).
+
+# stoker_add_trainer(name kind library): `library` is the twin of libstoker it stands on.
+function(stoker_add_trainer name kind library)
+  add_library(${name} ${kind})
+  target_include_directories(${name}
+    PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/trainer/include>"
+           "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>"
+    PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${name} PUBLIC ${library} PRIVATE Threads::Threads m)
+endfunction()

@@ -1,0 +1,144 @@
+#!/usr/bin/env bash
+# check_trainer_programs.sh - mnist and housing on small made-up data: the promises of the command
+# line, what is shown and written, and that a run which was stopped ends as one which was not.
+#
+# usage: check_trainer_programs.sh MNIST HOUSING
+set -euo pipefail
+mnist=$(realpath "$1")
+housing=$(realpath "$2")
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch"
+unset STOKER_DATA
+failures=0
+data='synth:digits?count=640'
+small=(--data "$data" --epochs 2 --batch-size 32 --threads 1 --workers 1)
+
+fail() {
+    echo "check_trainer_programs: $*" >&2
+    failures=$((failures + 1))
+}
+
+# refuses STATUS WORD... : that exit status, one line on standard error, nothing on standard output.
+refuses() {
+    local want=$1 status=0
+    shift
+    "$@" >out 2>err || status=$?
+    [ "$status" -eq "$want" ] || fail "exit status $status, not $want: $*"
+    [ "$(wc -l <err)" -eq 1 ] || fail "not one line about: $*"
+    [ ! -s out ] || fail "something was printed for: $*"
+}
+
+# weights FILE: the numbers of a safetensors file; what stands before them names a checkpoint.
+weights() { tail -c "+$((9 + $(od -An -t u8 -N 8 "$1")))" "$1"; }
+
+# same A B WHAT: two files hold the same weights, bit for bit.
+same() { cmp -s <(weights "$1") <(weights "$2") || fail "$3"; }
+
+# ---- command line
+for program in "$mnist" "$housing"; do
+    name=${program##*/}
+    "$program" --help | grep -q "^usage: $name \[options\]" || fail "$name --help"
+    "$program" --version | grep -qE "^$name [0-9.]+, libstoker [0-9.]+$" || fail "$name --version"
+    refuses 2 "$program" --nonsense
+    refuses 2 "$program" --epochs 0
+    refuses 2 "$program" --epochs
+    refuses 2 "$program" --optimizer newton
+    refuses 2 "$program" --memory-budget 1Q
+    refuses 2 "$program" --save-every 3
+    refuses 2 "$program" --eval-only
+    refuses 2 "$program" stray
+done
+refuses 2 "$housing" --preset fast
+refuses 1 "$mnist" --data idx:nowhere
+refuses 1 "$mnist" --data "$data" --backend abacus
+refuses 1 "$mnist" --data "$data" --load nowhere.safetensors
+refuses 1 "$mnist" --data "$data" --memory-budget 1K
+refuses 1 "$housing" # there is no table here
+refuses 2 "$mnist" --lerning-rate 1
+grep -q -- '--lerning-rate' err || fail "the bad option is not named"
+
+# ---- a whole run, not on a terminal
+"$mnist" "${small[@]}" --save whole.safetensors --log-dir events --log log.csv --plot curve.svg \
+    --save-every 7 >shown 2>err || fail "a run ended with $?: $(cat err)"
+[ ! -s err ] || fail "standard error, which is no terminal, was written to: $(cat err)"
+if grep -v '^\[made-up digits\] ' shown; then fail "a line does not say that the digits are made up"; fi
+if grep -q $'\r' shown; then fail "a carriage return, but no terminal"; fi
+number='[0-9]+(\.[0-9]+)?'
+epoch="epoch [12]/2 \| step [0-9]+/40 \| loss $number \| accuracy $number % \| $number samples/s"
+epoch="$epoch \| data wait $number % \| test loss $number \| test $number %"
+[ "$(grep -cE "^\[made-up digits\] $epoch\$" shown)" -eq 2 ] || fail "not two lines of epochs"
+grep -qE "trained $number s, $number samples/s, data wait $number %\$" shown || fail "no seconds"
+tail -n 1 shown | grep -qE "test accuracy: [0-9]{1,3}\.[0-9]{2} %\$" || fail "no accuracy at the end"
+grep -q 'fc2' shown || fail "no table of layers"
+for file in whole.safetensors curve.svg log.csv; do [ -s "$file" ] || fail "$file is not there"; done
+[ -n "$(find events -type f -size +0 -name '*tfevents*')" ] || fail "no event file"
+head -c 200 curve.svg | grep -q '<svg' || fail "the curve is no SVG"
+[ "$(wc -l <log.csv)" -ge 40 ] || fail "the log has $(wc -l <log.csv) lines"
+head -n 1 log.csv | grep -q 'loss' || fail "the log has no header"
+
+# ---- the same again, quietly
+"$mnist" "${small[@]}" --quiet --save again.safetensors >shown
+[ "$(wc -l <shown)" -eq 3 ] || fail "--quiet shows $(wc -l <shown) lines"
+same whole.safetensors again.safetensors "the same run twice, and other weights"
+[ "$(weights whole.safetensors | wc -c)" -gt 100000 ] || fail "there are no weights to compare"
+"$mnist" "${small[@]}" --seed 1 --quiet --save other.safetensors >/dev/null
+if cmp -s <(weights whole.safetensors) <(weights other.safetensors); then fail "the seed does nothing"; fi
+
+# ---- tested alone: as at the end of training
+"$mnist" "${small[@]}" --quiet --eval-only --load again.safetensors >alone
+[ "$(tail -n 1 alone)" = "$(tail -n 1 shown)" ] || fail "--eval-only: $(tail -n 1 alone)"
+
+# ---- stopped, and gone on with
+long=(--data "$data" --preset pytorch --epochs 2 --batch-size 8 --accumulate 2 --threads 1 --quiet)
+"$mnist" "${long[@]}" --save long.safetensors >/dev/null || fail "the long run ended with $?"
+
+# stopped SIGNAL: start the long run, let it save once, send the signal; $status is its end. A run
+# that was over sooner than the signal came is started again.
+stopped() {
+    local try
+    for try in 1 2 3 4 5; do
+        rm -f part*.safetensors
+        "$mnist" "${long[@]}" --save part.safetensors --save-every $((9 + try)) >shown 2>err &
+        local process=$!
+        while [ ! -e part.safetensors ] && kill -0 "$process" 2>/dev/null; do sleep 0.01; done
+        kill "-$1" "$process" 2>/dev/null || true
+        status=0
+        wait "$process" 2>/dev/null || status=$? # bash would tell of the kill
+        [ "$status" -eq 0 ] || return 0
+    done
+    fail "the run was always over before SIG$1 came"
+}
+
+stopped INT
+[ "$status" -eq 130 ] || fail "Ctrl-C ended with $status: $(cat err)"
+grep -qE 'stopped after [0-9]+ of 80 updates; saved to part\.safetensors$' shown || fail "no word about the stop"
+again=$(sed -n 's/^.*go on with: //p' shown)
+[ -n "$again" ] || fail "no way to go on is shown"
+bash -c "$again" >/dev/null || fail "'$again' ended with $?"
+same long.safetensors part.safetensors "stopped by Ctrl-C and gone on with: other weights"
+
+stopped KILL
+[ "$status" -eq 137 ] || fail "SIGKILL ended with $status"
+"$mnist" "${long[@]}" --load part.safetensors --save part.safetensors >/dev/null || fail "going on: $?"
+same long.safetensors part.safetensors "killed and gone on with: other weights"
+
+# ---- the largest batch within a budget
+"$mnist" --data "$data" --summary --batch-size max --memory-budget 40M >shown || fail "max: $?"
+grep -qE 'batch +[0-9]+ samples' shown || fail "the batch that was chosen is not told"
+
+# ---- housing, on a table in which the last column is twice the first, plus the second
+{
+    echo 'a,b,"price, high"'
+    for i in $(seq 60); do echo "$((i % 7)),$((i * i % 11)),$((2 * (i % 7) + i * i % 11))"; done
+} >table.csv
+"$housing" --data 'csv:table.csv?label=price%2C high' --epochs 60 --batch-size 16 --eval-every 20 \
+    --threads 1 --plot mse.svg --log mse.csv >shown || fail "housing ended with $?"
+[ "$(grep -cE "^epoch [246]0/60 \| .* \| test loss $number\$" shown)" -eq 3 ] || fail "housing: no epochs"
+mse=$(sed -nE "s/^test mse: ($number)\$/\1/p" shown)
+awk -v mse="${mse:-99}" 'BEGIN { exit !(mse < 9) }' || fail "housing learnt nothing: test mse $mse"
+if grep -q accuracy shown mse.csv; then fail "housing has no classes, and tells an accuracy"; fi
+
+echo "$failures failures"
+[ "$failures" -eq 0 ]

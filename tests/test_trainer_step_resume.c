@@ -1,0 +1,271 @@
+/* test_trainer_step_resume.c - a trainer that was saved and loaded anywhere goes on to the same bits;
+ * what does not fit is refused and changes nothing.
+ */
+#include "plan_models.h"
+
+#include "leaks.h"
+#include "loader/base/fault.h"
+#include "trainer/files/checkpoint.h"
+#include "trainer/layout.h"
+#include "trainer/trainer.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "trainer_golden.h"
+
+enum { SIDE = 6, CHANNELS = 3, CLASSES = 4, BATCH = 4, PASSES = 9, PATH_BYTES = 128 };
+
+static stoker_model *network(uint32_t filters)
+{
+    stoker_model *model = stk_test_begin(SIDE, SIDE, CHANNELS);
+    stk_test_conv(model, "conv1", filters, 1);
+    (void)stoker_model_batch_norm(model, "bn1", NULL);
+    (void)stoker_model_relu(model, "relu1");
+    (void)stoker_model_dropout(model, "dropout", 0.25F);
+    (void)stoker_model_flatten(model, "flatten");
+    stk_test_linear(model, "fc", CLASSES);
+    (void)stoker_model_softmax_cross_entropy(model, 0.0F);
+    return stk_test_end(model);
+}
+
+static stoker_trainer_options options_of(stoker_optimizer optimizer)
+{
+    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
+    options.backend = "cpu";
+    options.threads = 1;
+    options.batch_size = BATCH;
+    options.accumulate = 2;
+    options.optimizer = optimizer;
+    options.ema_decay = 0.9F;
+    options.seed = 3;
+    options.schedule = STOKER_ONE_CYCLE;
+    options.total_updates = PASSES;
+    return options;
+}
+
+static stoker_trainer *trainer_of(const stoker_model *model, stoker_trainer_options options)
+{
+    stoker_trainer *trainer = NULL;
+    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_OK);
+    return trainer;
+}
+
+static void train(stoker_trainer *trainer, uint64_t begin, uint64_t end)
+{
+    static float images[BATCH * SIDE * SIDE * CHANNELS];
+    int64_t labels[BATCH];
+    for (uint64_t pass = begin; pass < end; pass++) {
+        golden_fill(images, BATCH * SIDE * SIDE * CHANNELS, 50 + pass, 1.0F);
+        for (uint64_t i = 0; i < BATCH; i++)
+            labels[i] = (int64_t)((pass + i) % CLASSES);
+        const stoker_batch batch = {
+            .images = { images, STOKER_FLOAT32, 4, { BATCH, SIDE, SIDE, CHANNELS } },
+            .labels = { labels, STOKER_INT64, 1, { BATCH } },
+            .count = BATCH,
+        };
+        cr_assert_eq(stoker_trainer_step(trainer, &batch, NULL), STOKER_OK);
+    }
+}
+
+static bool same(const stoker_trainer *a, const stoker_trainer *b)
+{
+    const size_t bytes = a->model->parameter_floats * sizeof(float);
+    bool equal = memcmp(a->arenas.parameters, b->arenas.parameters, bytes) == 0 &&
+                 memcmp(a->arenas.statistics, b->arenas.statistics, a->memory.statistics) == 0 &&
+                 memcmp(a->ema, b->ema, bytes) == 0 && a->progress.updates == b->progress.updates &&
+                 a->progress.passes == b->progress.passes;
+    for (uint32_t i = 0; i < a->state_count; i++)
+        equal = equal && memcmp(a->state[i], b->state[i], bytes) == 0;
+    return equal;
+}
+
+/* A folder of its own for one test. */
+struct folder {
+    char name[64], path[PATH_BYTES];
+};
+
+static void folder_make(struct folder *folder)
+{
+    (void)strcpy(folder->name, "stoker-resume-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder->name));
+    (void)snprintf(folder->path, sizeof(folder->path), "%s/model.safetensors", folder->name);
+}
+
+static void folder_remove(const struct folder *folder)
+{
+    char command[PATH_BYTES];
+    (void)snprintf(command, sizeof(command), "rm -r '%s'", folder->name);
+    cr_assert_eq(system(command), 0);
+}
+
+/* Stopped after every number of passes, in the middle of a group too. */
+Test(trainer_step_resume, a_run_stopped_anywhere_ends_with_the_same_bits)
+{
+    struct folder folder;
+    stoker_model *model = network(4);
+    folder_make(&folder);
+    for (int optimizer = 0; optimizer <= (int)STOKER_ASGD; optimizer++) {
+        stoker_trainer_options options = options_of((stoker_optimizer)optimizer);
+        options.dynamic_loss_scale = optimizer % 2 == 1;
+        stoker_trainer *whole = trainer_of(model, options);
+        train(whole, 0, PASSES);
+        for (uint64_t stop = 0; stop <= PASSES; stop++) {
+            stoker_trainer *first = trainer_of(model, options);
+            stoker_state state = { { (uint8_t)(stop + 1), 2, 3 } };
+            stoker_state back = { { 0 } };
+            stoker_error error = { .code = 0 };
+            bool has_loader = stop % 2 == 1;
+            train(first, 0, stop);
+            cr_assert_eq(
+                stoker_trainer_save(first, folder.path, stop % 2 == 0 ? &state : NULL, &error),
+                STOKER_OK, "%s", error.message);
+            stoker_trainer_destroy(&first);
+            options.seed = 99; /* the file's counts */
+            stoker_trainer *second = trainer_of(model, options);
+            options.seed = 3;
+            cr_assert_eq(stoker_trainer_load(second, folder.path, &back, &has_loader, &error),
+                         STOKER_OK, "%s", error.message);
+            cr_assert_eq(has_loader, stop % 2 == 0);
+            if (has_loader)
+                cr_assert_eq(memcmp(&state, &back, sizeof(state)), 0);
+            train(second, stop, PASSES);
+            cr_assert(same(whole, second), "optimizer %d, stopped after %u", optimizer,
+                      (unsigned)stop);
+            stoker_trainer_destroy(&second);
+        }
+        stoker_trainer_destroy(&whole);
+    }
+    folder_remove(&folder);
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
+static int load(stoker_trainer *trainer, const char *path, stoker_error *error)
+{
+    return stoker_trainer_load(trainer, path, NULL, NULL, error);
+}
+
+Test(trainer_step_resume, what_does_not_fit_is_refused_and_changes_nothing)
+{
+    struct folder folder;
+    stoker_model *model = network(4);
+    stoker_model *other_model = network(5);
+    stoker_error error;
+    folder_make(&folder);
+    stoker_trainer *saved = trainer_of(model, options_of(STOKER_ADAM));
+    train(saved, 0, 3);
+    cr_assert_eq(stoker_trainer_save(saved, folder.path, NULL, NULL), STOKER_OK);
+
+    stoker_trainer *other = trainer_of(other_model, options_of(STOKER_ADAM));
+    stoker_trainer *untouched = trainer_of(other_model, options_of(STOKER_ADAM));
+    cr_assert_eq(load(other, folder.path, &error), STOKER_EMISMATCH);
+    cr_assert_not_null(strstr(error.message, "conv1.weight"), "%s", error.message);
+    cr_assert_eq(stoker_trainer_load_weights(other, folder.path, &error), STOKER_EMISMATCH);
+    cr_assert_eq(load(other, "no-such-file.safetensors", &error), STOKER_ENOENT);
+    cr_assert(same(other, untouched));
+
+    stoker_trainer *sgd = trainer_of(model, options_of(STOKER_SGD));
+    stoker_trainer *sgd_untouched = trainer_of(model, options_of(STOKER_SGD));
+    cr_assert_eq(load(sgd, folder.path, &error), STOKER_EMISMATCH);
+    cr_assert_not_null(strstr(error.message, "optimizer"), "%s", error.message);
+    cr_assert(same(sgd, sgd_untouched));
+    cr_assert_eq(stoker_trainer_load_weights(sgd, folder.path, &error), STOKER_OK);
+    cr_assert_eq(memcmp(sgd->arenas.parameters, saved->arenas.parameters,
+                        model->parameter_floats * sizeof(float)),
+                 0);
+    cr_assert_eq(stoker_trainer_updates(sgd), 0);
+
+    stoker_trainer_destroy(&saved);
+    stoker_trainer_destroy(&other);
+    stoker_trainer_destroy(&untouched);
+    stoker_trainer_destroy(&sgd);
+    stoker_trainer_destroy(&sgd_untouched);
+    folder_remove(&folder);
+    stoker_model_destroy(&model);
+    stoker_model_destroy(&other_model);
+    stk_test_check_leaks();
+}
+
+static float element(const struct stk_named_tensor *tensor, uint64_t index)
+{
+    float value;
+    memcpy(&value, (const unsigned char *)tensor->data + index * sizeof(value), sizeof(value));
+    return value;
+}
+
+/* Written out by hand: conv1 [filter][c][y][x], fc [out][c,h,w]. */
+Test(trainer_step_resume, the_file_has_names_and_layouts_of_pytorch)
+{
+    enum { FILTERS = 4 };
+    struct folder folder;
+    struct stk_checkpoint file;
+    stoker_model *model = network(FILTERS);
+    folder_make(&folder);
+    stoker_trainer *trainer = trainer_of(model, options_of(STOKER_ADAM));
+    train(trainer, 0, 3);
+    cr_assert_eq(stoker_trainer_save(trainer, folder.path, NULL, NULL), STOKER_OK);
+    cr_assert_eq(stk_checkpoint_open(&file, folder.path, STK_CHECKPOINT_WHOLE, NULL), STOKER_OK);
+    cr_assert_eq(file.weights.set.tensor_count, 9);
+    const struct stk_named_tensor *conv = stk_tensor_find(&file.weights.set, "conv1.weight");
+    const struct stk_named_tensor *fc = stk_tensor_find(&file.weights.set, "fc.weight");
+    const struct stk_named_tensor *tracked =
+        stk_tensor_find(&file.weights.set, "bn1.num_batches_tracked");
+    cr_assert_not_null(conv);
+    cr_assert_not_null(fc);
+    cr_assert_not_null(tracked);
+    const float *here = trainer->arenas.parameters + model->parameters[0].offset;
+    for (uint64_t f = 0; f < FILTERS; f++)
+        for (uint64_t c = 0; c < CHANNELS; c++)
+            for (uint64_t k = 0; k < 9; k++)
+                cr_assert_float_eq(element(conv, (f * CHANNELS + c) * 9 + k),
+                                   here[(f * 9 + k) * CHANNELS + c], 0);
+    here = trainer->arenas.parameters + model->parameters[4].offset;
+    cr_assert_str_eq(model->parameters[4].name, "fc.weight");
+    for (uint64_t o = 0; o < CLASSES; o++)
+        for (uint64_t c = 0; c < FILTERS; c++)
+            for (uint64_t p = 0; p < SIDE * SIDE; p++)
+                cr_assert_float_eq(element(fc, (o * FILTERS + c) * SIDE * SIDE + p),
+                                   here[(o * SIDE * SIDE + p) * FILTERS + c], 0);
+    int64_t passes;
+    memcpy(&passes, tracked->data, sizeof(passes));
+    cr_assert_eq(passes, 3);
+    stk_checkpoint_close(&file);
+    stoker_trainer_destroy(&trainer);
+    folder_remove(&folder);
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
+Test(trainer_step_resume, without_memory_saving_and_loading_say_so)
+{
+    struct folder folder;
+    stoker_model *model = network(4);
+    folder_make(&folder);
+    stoker_trainer *trainer = trainer_of(model, options_of(STOKER_ADAM));
+    stoker_trainer *other = trainer_of(model, options_of(STOKER_ADAM));
+    stoker_trainer *untouched = trainer_of(model, options_of(STOKER_ADAM));
+    train(trainer, 0, 3);
+    const int64_t live = stk_fault_live_bytes();
+    for (int loading = 0; loading < 2; loading++)
+        for (uint64_t nth = 1;; nth++) {
+            stk_fault_arm(STK_FAULT_MEMORY, nth);
+            const int rc = loading ? load(other, folder.path, NULL)
+                                   : stoker_trainer_save(trainer, folder.path, NULL, NULL);
+            if (!stk_fault_disarm()) {
+                cr_assert_eq(rc, STOKER_OK);
+                break;
+            }
+            cr_assert_eq(rc, STOKER_ENOMEM, "allocation %u: %d", (unsigned)nth, rc);
+            cr_assert_eq(stk_fault_live_bytes(), live);
+            cr_assert(same(other, untouched));
+        }
+    cr_assert(same(trainer, other));
+    stoker_trainer_destroy(&trainer);
+    stoker_trainer_destroy(&other);
+    stoker_trainer_destroy(&untouched);
+    folder_remove(&folder);
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}

@@ -1,0 +1,116 @@
+/* write_trainer_files.c - files for check_trainer_files.py to read, and the reverse.
+ *
+ *   write_trainer_files DIR          DIR/model.safetensors, its state file, DIR/runs, DIR/log.csv,
+ *                                    DIR/loss.svg
+ *   write_trainer_files --read FILE  print each tensor of a safetensors file, and each note
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <stoker/training_log.h>
+#include <string.h>
+
+#include "trainer/files/checkpoint.h"
+#include "trainer/files/crc32c.h"
+
+enum { ROWS = 4, COLUMNS = 6, STEPS = 40 };
+
+static int failed(const stoker_error *error)
+{
+    fprintf(stderr, "%s\n", error->message);
+    return EXIT_FAILURE;
+}
+
+static int write_checkpoint(const char *directory, stoker_error *error)
+{
+    static float weight[ROWS][COLUMNS];
+    static const int64_t step = INT64_C(-1234567890123);
+    static const uint16_t halves[3] = { 0x3C00, 0xC000, 0x7BFF }; /* 1, -2, 65504 */
+    static const uint8_t bytes[5] = { 0, 1, 2, 254, 255 };
+    for (int r = 0; r < ROWS; r++)
+        for (int c = 0; c < COLUMNS; c++)
+            weight[r][c] = (float)r + (float)c / 8;
+    const struct stk_named_tensor weights[] = {
+        { .name = "fc1.weight",
+          .dtype = STK_FILE_F32,
+          .rank = 2,
+          .shape = { ROWS, COLUMNS },
+          .data = weight },
+        { .name = "bytes", .dtype = STK_FILE_U8, .rank = 1, .shape = { 5 }, .data = bytes },
+        { .name = "halves", .dtype = STK_FILE_F16, .rank = 1, .shape = { 3 }, .data = halves },
+        { .name = "gr\xC3\xB6\xC3\x9F"
+                  "e \"1\"",
+          .dtype = STK_FILE_F32,
+          .rank = 2,
+          .shape = { 0, 7 } },
+    };
+    const struct stk_named_tensor counter = { .name = "step",
+                                              .dtype = STK_FILE_I64,
+                                              .data = &step };
+    const struct stk_note notes[] = { { "format", "pt" } };
+    const struct stk_tensor_set model = { weights, 4, notes, 1 };
+    const struct stk_tensor_set state = { &counter, 1, NULL, 0 };
+    char path[4096];
+    (void)snprintf(path, sizeof(path), "%s/model.safetensors", directory);
+    return stk_checkpoint_save(path, &model, &state, error);
+}
+
+static int write_log(const char *directory, stoker_error *error)
+{
+    static const char *const names[] = { "train/loss", "test/accuracy" };
+    char events[4096], csv[4096], plot[4096];
+    (void)snprintf(events, sizeof(events), "%s/runs", directory);
+    (void)snprintf(csv, sizeof(csv), "%s/log.csv", directory);
+    (void)snprintf(plot, sizeof(plot), "%s/loss.svg", directory);
+    stoker_training_log_options options = STOKER_TRAINING_LOG_OPTIONS_INIT;
+    options.events = events;
+    options.csv = csv;
+    options.plot = plot;
+    options.title = "a <title> & more";
+    options.columns = options.curves = names;
+    options.column_count = options.curve_count = 2;
+    options.error = error;
+    stoker_training_log *log = NULL;
+    int rc = stoker_training_log_open(&log, &options);
+    for (uint64_t step = 0; step < STEPS && rc == STOKER_OK; step++) {
+        rc = stoker_training_log_scalar(log, names[0], step * 10, 2.0 / (double)(step + 1));
+        if (rc == STOKER_OK && step % 4 == 0)
+            rc = stoker_training_log_scalar(log, names[1], step * 10, (double)step / STEPS);
+    }
+    const int close_rc = stoker_training_log_close(&log, error);
+    return rc == STOKER_OK ? close_rc : rc;
+}
+
+static int print_file(const char *path, stoker_error *error)
+{
+    struct stk_checkpoint checkpoint;
+    const int rc = stk_checkpoint_open(&checkpoint, path, STK_CHECKPOINT_WHOLE, error);
+    if (rc != STOKER_OK)
+        return rc;
+    const struct stk_tensor_set *set = &checkpoint.weights.set;
+    for (uint32_t i = 0; i < set->tensor_count; i++) {
+        const struct stk_named_tensor *tensor = &set->tensors[i];
+        printf("tensor %s %s", tensor->name, stk_file_dtype_name(tensor->dtype));
+        for (uint32_t axis = 0; axis < tensor->rank; axis++)
+            printf(" %" PRIu64, tensor->shape[axis]);
+        printf(" crc32c %08" PRIx32 "\n", stk_crc32c(0, tensor->data, tensor->bytes));
+    }
+    for (uint32_t i = 0; i < set->note_count; i++)
+        printf("note %s %s\n", set->notes[i].key, set->notes[i].value);
+    stk_checkpoint_close(&checkpoint);
+    return STOKER_OK;
+}
+
+int main(int argc, char **argv)
+{
+    stoker_error error = { 0 };
+    if (argc == 3 && strcmp(argv[1], "--read") == 0)
+        return print_file(argv[2], &error) == STOKER_OK ? EXIT_SUCCESS : failed(&error);
+    if (argc != 2) {
+        fprintf(stderr, "usage: write_trainer_files DIR | --read FILE\n");
+        return EXIT_FAILURE;
+    }
+    if (write_checkpoint(argv[1], &error) != STOKER_OK || write_log(argv[1], &error) != STOKER_OK)
+        return failed(&error);
+    return EXIT_SUCCESS;
+}

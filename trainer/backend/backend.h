@@ -1,0 +1,104 @@
+/* backend.h - what runs a plan: `ref` (plain loops), `cpu` (vector loops, oneDNN), later `cuda`.
+ *
+ * A back end owns the memory that plans run in, and nothing else: it knows operations,
+ * not layers' history. One thread calls it; it may have threads of its own.
+ * Reproducible: the same plan, seed and thread count give the same bits. */
+#ifndef STK_TRAINER_BACKEND_H
+#define STK_TRAINER_BACKEND_H
+
+#include "trainer/plan/plan.h"
+#include "trainer/update/update.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stoker/error.h>
+
+/* What `cpu` may use: for tests, which hold each against `ref`. */
+enum stk_loops {
+    STK_LOOPS_BEST,    /* its own vector loops, oneDNN where there are none, else plain ones */
+    STK_LOOPS_LIBRARY, /* oneDNN, else plain ones */
+    STK_LOOPS_PLAIN
+};
+
+struct stk_backend_options {
+    uint32_t threads; /* compute threads, the caller's included, at most 256; 0 = as many as CPUs
+                         are left to the process. `ref` has one */
+    enum stk_loops loops; /* default BEST */
+};
+
+/* Where one plan's data lies: device memory of this back end. */
+struct stk_arenas {
+    float *parameters; /* model.parameter_floats */
+    float *gradients;  /* the same layout; NULL for a forward plan */
+    float *statistics; /* model.statistic_floats; may be NULL if that is 0 */
+    void *activations; /* plan.activation_bytes */
+};
+
+/* One pass over the operations. */
+struct stk_pass {
+    const float *samples;  /* [count][h][w][c], in device memory */
+    const void *labels;    /* int64_t [count], or float [count][outputs]; NULL (forward plans only):
+                              the loss operation is left out and *loss is all 0 */
+    uint32_t count;        /* samples, 1..plan.options.batch */
+    uint64_t first_sample; /* of this pass within the step: > 0 for later micro-batches */
+    uint64_t step;         /* keys dropout */
+    uint64_t seed;         /* keys dropout */
+    float gradient_scale;  /* the loss gradient of each sample is multiplied by it: 1 / samples of
+                             the whole step, times the loss scale */
+};
+
+/* What the loss operation found. */
+struct stk_loss {
+    double
+        loss_sum; /* over the samples, label smoothing included; mse: mean over outputs, summed over samples */
+    uint64_t correct; /* largest logit is the label; 0 for mse */
+    uint64_t count;
+};
+
+struct stk_backend;
+struct stk_program; /* a plan made ready for a back end: its primitives */
+
+struct stk_backend_ops {
+    const char *name;
+    int (*create)(struct stk_backend **out, const struct stk_backend_options *options,
+                  stoker_error *error);
+    void (*destroy)(struct stk_backend *backend);
+    /* Compute threads in use. */
+    uint32_t (*threads)(const struct stk_backend *backend);
+
+    /* 64-byte aligned, zeroed device memory; NULL = none left. */
+    void *(*allocate)(struct stk_backend *backend, size_t bytes);
+    void (*release)(struct stk_backend *backend, void *memory);
+
+    /* Bytes that `load` will take for this plan, exactly (scratch, and its own tables; what a
+     * library keeps for itself, such as generated code, is not known and not in it).
+     * STOKER_ELIMIT: the plan has an operation that is too large for this back end. */
+    int (*workspace_bytes)(struct stk_backend *backend, const struct stk_plan *plan, uint64_t *out,
+                           stoker_error *error);
+    /* Make a plan ready. plan must outlive the program. On failure nothing is left behind. */
+    int (*load)(struct stk_program **out, struct stk_backend *backend, const struct stk_plan *plan,
+                stoker_error *error);
+    void (*unload)(struct stk_program *program); /* NULL-safe */
+
+    /* Run all operations; *loss is written on success. Gradients are ADDED to: clear them first.
+     * STOKER_EINVAL: a label out of range (the message names the place in the batch); then nothing
+     * has changed. STOKER_EDEVICE: the back end's library failed; then anything may have. */
+    int (*run)(struct stk_program *program, const struct stk_arenas *arenas,
+               const struct stk_pass *pass, struct stk_loss *loss, stoker_error *error);
+
+    /* gradients = 0 */
+    void (*clear)(struct stk_backend *backend, float *floats, uint64_t count);
+    /* Sum of squares of the gradients in a fixed order, and whether all are finite. */
+    double (*norm_squared)(struct stk_backend *backend, const float *floats, uint64_t count,
+                           bool *finite);
+    /* One optimiser step over the whole arena; see update.h. */
+    void (*update)(struct stk_backend *backend, const struct stk_update *update);
+};
+
+extern const struct stk_backend_ops stk_backend_ref;
+extern const struct stk_backend_ops stk_backend_cpu;
+
+/* "auto" (the fastest here), "ref", "cpu"; NULL if unknown or not built in. */
+const struct stk_backend_ops *stk_backend_find(const char *name);
+
+#endif

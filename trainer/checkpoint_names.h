@@ -1,0 +1,22 @@
+/* checkpoint_names.h - what tensors are called in the files of a trainer. */
+#ifndef STK_TRAINER_CHECKPOINT_NAMES_H
+#define STK_TRAINER_CHECKPOINT_NAMES_H
+
+#include "trainer/model/model.h"
+
+#define STK_NAME_COUNTERS  "counters"
+#define STK_NAME_EMA       "ema"
+#define STK_NAME_GRADIENTS "gradients"
+#define STK_NAME_LOADER    "loader"
+#define STK_NOTE_OPTIMIZER "optimizer"
+
+/* "optimizer.0", ... */
+const char *stk_state_arena_name(uint32_t index);
+
+/* "bn1.num_batches_tracked": what PyTorch's BatchNorm has beside its statistics. */
+struct stk_tracked_name {
+    char text[STOKER_LAYER_NAME_MAX + 24];
+};
+struct stk_tracked_name stk_tracked_name(const struct stk_layer *layer);
+
+#endif

@@ -1,0 +1,210 @@
+/* checkpoint.c - see checkpoint.h: opening, and the order of the steps of a save. */
+#include "trainer/files/checkpoint.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "loader/base/clock.h"
+#include "loader/base/error.h"
+#include "loader/base/rng.h"
+#include "trainer/files/directory.h"
+
+#define GENERATION_KEY "stoker.generation"
+#define PAIR_KEY       "stoker.pair"
+#define STATE_KEY      "stoker.state"
+#define OWN_KEYS       "stoker."
+
+enum { OWN_NOTES = 3, OPEN_TRIES = 16 };
+
+static int refuse(stoker_error *error, int code, const char *path, const char *what)
+{
+    struct stk_place place = STK_NOWHERE;
+    place.path = path;
+    return stk_error_set(error, code, STOKER_STAGE_OPEN, &place, "%s", what);
+}
+
+/* ---- save ----------------------------------------------------------------------- */
+
+/* What ties the two files together. */
+struct pair {
+    char generation[24];
+    char number[24];
+    char state_name[NAME_MAX + 1]; /* "" = no state */
+};
+
+static void draw_pair(struct pair *pair, uint64_t generation)
+{
+    uint64_t number;
+    if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
+        number = stk_mix64(stk_now_ns() ^ (uint64_t)(uintptr_t)pair);
+    (void)snprintf(pair->generation, sizeof(pair->generation), "%" PRIu64, generation);
+    (void)snprintf(pair->number, sizeof(pair->number), "%016" PRIx64, number);
+}
+
+static int check_notes(const char *path, const struct stk_tensor_set *set, stoker_error *error)
+{
+    for (uint32_t i = 0; i < set->note_count; i++)
+        if (strncmp(set->notes[i].key, OWN_KEYS, strlen(OWN_KEYS)) == 0)
+            return refuse(error, STOKER_EINVAL, path, "a key that begins with \"stoker.\"");
+    return STOKER_OK;
+}
+
+/* Write the set with our notes before the caller's; place it under name. */
+static int write_set(struct stk_directory_files *files, const struct stk_tensor_set *set,
+                     const struct pair *pair, bool is_state, stoker_error *error)
+{
+    struct stk_note *notes = stk_calloc((size_t)set->note_count + OWN_NOTES, sizeof(notes[0]));
+    if (notes == NULL)
+        return refuse(error, STOKER_ENOMEM, files->path, "the list of notes");
+    uint32_t count = 0;
+    notes[count++] = (struct stk_note){ GENERATION_KEY, pair->generation };
+    notes[count++] = (struct stk_note){ PAIR_KEY, pair->number };
+    if (!is_state && pair->state_name[0] != '\0')
+        notes[count++] = (struct stk_note){ STATE_KEY, pair->state_name };
+    for (uint32_t i = 0; i < set->note_count; i++)
+        notes[count++] = set->notes[i];
+    const struct stk_tensor_set whole = { .tensors = set->tensors,
+                                          .tensor_count = set->tensor_count,
+                                          .notes = notes,
+                                          .note_count = count };
+    int fd = -1;
+    int rc = stk_directory_begin(files, &fd, error);
+    if (rc == STOKER_OK)
+        rc = stk_safetensors_write(fd, files->path, &whole, error);
+    if (rc == STOKER_OK)
+        rc = stk_directory_place(files, fd, is_state ? pair->state_name : files->base, error);
+    else
+        stk_directory_abandon(files, fd);
+    stk_free(notes);
+    return rc;
+}
+
+static int save_locked(struct stk_directory_files *files, const struct stk_tensor_set *weights,
+                       const struct stk_tensor_set *state, stoker_error *error)
+{
+    struct pair pair = { 0 };
+    uint64_t last = 0;
+    int rc = stk_directory_last_generation(files, &last, error);
+    if (rc != STOKER_OK)
+        return rc;
+    if (last >= STK_GENERATION_MAX)
+        return refuse(error, STOKER_ELIMIT, files->path, "a state file of the last generation");
+    draw_pair(&pair, last + 1);
+    if (state != NULL) {
+        rc = stk_state_name(pair.state_name, files->base, last + 1);
+        if (rc != STOKER_OK)
+            return refuse(error, rc, files->path, "a longer name than files may have");
+        rc = write_set(files, state, &pair, true, error);
+        if (rc == STOKER_OK)
+            rc = stk_directory_sync(files, error);
+    }
+    if (rc == STOKER_OK)
+        rc = write_set(files, weights, &pair, false, error); /* the commit */
+    if (rc != STOKER_OK) {
+        if (pair.state_name[0] != '\0')
+            stk_directory_remove(files, pair.state_name);
+        return rc;
+    }
+    rc = stk_directory_sync(files, error);
+    if (rc == STOKER_OK)
+        stk_directory_sweep(files, pair.state_name);
+    return rc;
+}
+
+int stk_checkpoint_save(const char *path, const struct stk_tensor_set *weights,
+                        const struct stk_tensor_set *state, stoker_error *error)
+{
+    assert(path != NULL);
+    assert(weights != NULL);
+    int rc = check_notes(path, weights, error);
+    if (rc == STOKER_OK && state != NULL)
+        rc = check_notes(path, state, error);
+    struct stk_directory_files files;
+    if (rc == STOKER_OK)
+        rc = stk_directory_open(&files, path, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = save_locked(&files, weights, state, error);
+    stk_directory_close(&files);
+    return rc;
+}
+
+/* ---- open ----------------------------------------------------------------------- */
+
+static uint64_t generation_of(const struct stk_tensor_set *set)
+{
+    const char *text = stk_note_find(set, GENERATION_KEY);
+    uint64_t value = 0;
+    for (; text != NULL && *text >= '0' && *text <= '9'; text++)
+        if (value < UINT64_MAX / 16)
+            value = value * 10 + (uint64_t)(*text - '0');
+    return value;
+}
+
+static bool same_note(const struct stk_checkpoint *checkpoint, const char *key)
+{
+    const char *a = stk_note_find(&checkpoint->weights.set, key);
+    const char *b = stk_note_find(&checkpoint->state.set, key);
+    return a != NULL && b != NULL && strcmp(a, b) == 0;
+}
+
+static int open_state(struct stk_checkpoint *out, const char *path, const char *name,
+                      stoker_error *error)
+{
+    char state_path[STK_PATH_BYTES];
+    int rc = stk_path_beside(state_path, path, name);
+    if (rc != STOKER_OK)
+        return refuse(error, rc, path, "the name of its state file");
+    rc = stk_safetensors_open(&out->state, state_path, error);
+    if (rc != STOKER_OK)
+        return rc;
+    if (!same_note(out, PAIR_KEY) || !same_note(out, GENERATION_KEY))
+        return refuse(error, STOKER_EMISMATCH, state_path, "it is the state of other weights");
+    out->has_state = true;
+    return STOKER_OK;
+}
+
+static int open_once(struct stk_checkpoint *out, const char *path, enum stk_checkpoint_parts parts,
+                     stoker_error *error)
+{
+    int rc = stk_safetensors_open(&out->weights, path, error);
+    if (rc != STOKER_OK)
+        return rc;
+    out->generation = generation_of(&out->weights.set);
+    const char *name = stk_note_find(&out->weights.set, STATE_KEY);
+    if (name == NULL || parts == STK_CHECKPOINT_WEIGHTS_ONLY)
+        return STOKER_OK;
+    if (!stk_is_state_name(name))
+        return refuse(error, STOKER_EFORMAT, path, "it names a state file that cannot be one");
+    return open_state(out, path, name, error);
+}
+
+int stk_checkpoint_open(struct stk_checkpoint *out, const char *path,
+                        enum stk_checkpoint_parts parts, stoker_error *error)
+{
+    assert(path != NULL);
+    /* A save that commits between our two opens takes the state away: then PATH is another. */
+    uint64_t seen = 0;
+    for (int tries = 0; tries < OPEN_TRIES; tries++) {
+        memset(out, 0, sizeof(*out));
+        const int rc = open_once(out, path, parts, error);
+        if (rc == STOKER_OK)
+            return STOKER_OK;
+        const uint64_t generation = out->generation;
+        stk_checkpoint_close(out);
+        if (rc != STOKER_ENOENT || generation == 0 || generation == seen)
+            return rc;
+        seen = generation;
+    }
+    return refuse(error, STOKER_ECHANGED, path, "saved again and again while it was read");
+}
+
+void stk_checkpoint_close(struct stk_checkpoint *checkpoint)
+{
+    stk_safetensors_close(&checkpoint->weights);
+    stk_safetensors_close(&checkpoint->state);
+    memset(checkpoint, 0, sizeof(*checkpoint));
+}

@@ -1,0 +1,59 @@
+/* directory.h - the files of a checkpoint in their directory: names, temporaries, the lock.
+ *
+ *   model.safetensors  ─ state of generation 7 ─▶  model.7.state.safetensors
+ *   model              ─ state of generation 7 ─▶  model.7.state
+ *   either             ─ temporary ─▶              .BASE.tmp-PID-N
+ *
+ * No state file's name can be made from two different bases, so that a sweep removes only what
+ * belongs to its own. The lock is flock() on the directory: it ends with its process, and holds
+ * between threads, too. Where the file system has none, savers to one PATH must not overlap.
+ */
+#ifndef STK_TRAINER_DIRECTORY_H
+#define STK_TRAINER_DIRECTORY_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stoker/error.h>
+
+enum { STK_PATH_BYTES = PATH_MAX };
+#define STK_GENERATION_MAX 999999999999999999U /* 18 digits */
+
+struct stk_directory_files {
+    const char *path; /* the caller's, for messages */
+    char directory[STK_PATH_BYTES];
+    char base[NAME_MAX + 1];
+    char temporary[NAME_MAX + 1];
+    int fd;
+};
+
+/* Open the directory of path (of what it points at, if it is a link) and wait for its lock.
+ * STOKER_EINVAL: path ends as a state file or a directory does. */
+int stk_directory_open(struct stk_directory_files *files, const char *path, stoker_error *error);
+void stk_directory_close(struct stk_directory_files *files);
+
+/* The highest generation any state file beside base has; 0 = none. */
+int stk_directory_last_generation(const struct stk_directory_files *files, uint64_t *out,
+                                  stoker_error *error);
+
+/* Make a temporary file of a name nobody else has. */
+int stk_directory_begin(struct stk_directory_files *files, int *fd, stoker_error *error);
+/* Synchronise it, close it, give it its name: over what had that name. If it fails it is gone. */
+int stk_directory_place(struct stk_directory_files *files, int fd, const char *name,
+                        stoker_error *error);
+/* Close and remove it; fd may be -1: then there is none. */
+void stk_directory_abandon(struct stk_directory_files *files, int fd);
+
+int stk_directory_sync(const struct stk_directory_files *files, stoker_error *error);
+void stk_directory_remove(const struct stk_directory_files *files, const char *name);
+/* Remove temporaries of base and its state files, but for `keep` ("" = none). */
+void stk_directory_sweep(const struct stk_directory_files *files, const char *keep);
+
+/* 0, or STOKER_EINVAL if it is too long. */
+int stk_state_name(char out[NAME_MAX + 1], const char *base, uint64_t generation);
+/* NAME.DIGITS.state or NAME.DIGITS.state.safetensors, and no way out of the directory. */
+bool stk_is_state_name(const char *name);
+/* The path of a file beside path (beside what it points at, if it is a link). */
+int stk_path_beside(char out[STK_PATH_BYTES], const char *path, const char *name);
+
+#endif

@@ -1,0 +1,225 @@
+/* json.c - see json.h. */
+#include "trainer/files/json.h"
+
+#include <string.h>
+
+bool stk_json_refuse(struct stk_json *json, size_t at, const char *why)
+{
+    if (json->why == NULL) {
+        json->why = why;
+        json->at = at;
+    }
+    return false;
+}
+
+static void skip_space(struct stk_json *json)
+{
+    while (json->at < json->size && json->text[json->at] != '\0' &&
+           strchr(" \t\n\r", json->text[json->at]) != NULL)
+        json->at++;
+}
+
+bool stk_json_take(struct stk_json *json, char character)
+{
+    if (json->why != NULL)
+        return false;
+    skip_space(json);
+    if (json->at == json->size || json->text[json->at] != character)
+        return false;
+    json->at++;
+    return true;
+}
+
+bool stk_json_expect(struct stk_json *json, char character)
+{
+    if (stk_json_take(json, character))
+        return true;
+    switch (character) {
+    case '{':
+        return stk_json_refuse(json, json->at, "expected '{'");
+    case '}':
+        return stk_json_refuse(json, json->at, "expected ',' or '}'");
+    case '[':
+        return stk_json_refuse(json, json->at, "expected '['");
+    case ']':
+        return stk_json_refuse(json, json->at, "expected ',' or ']'");
+    case ':':
+        return stk_json_refuse(json, json->at, "expected ':'");
+    case '"':
+        return stk_json_refuse(json, json->at, "expected a string");
+    default:
+        return stk_json_refuse(json, json->at, "expected ','");
+    }
+}
+
+bool stk_json_end(struct stk_json *json)
+{
+    if (json->why != NULL)
+        return false;
+    skip_space(json);
+    return json->at == json->size ||
+           stk_json_refuse(json, json->at, "something follows the closing '}'");
+}
+
+bool stk_json_number(struct stk_json *json, uint64_t *out)
+{
+    if (json->why != NULL)
+        return false;
+    skip_space(json);
+    const size_t start = json->at;
+    uint64_t value = 0;
+    size_t at = start;
+    for (; at < json->size && json->text[at] >= '0' && json->text[at] <= '9'; at++) {
+        if (__builtin_mul_overflow(value, 10U, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(json->text[at] - '0'), &value))
+            return stk_json_refuse(json, start, "the number does not fit in 64 bits");
+    }
+    if (at == start)
+        return stk_json_refuse(json, start, "expected a number without sign");
+    if (json->text[start] == '0' && at > start + 1)
+        return stk_json_refuse(json, start, "a number begins with 0");
+    if (at < json->size && (json->text[at] == '.' || (json->text[at] | 0x20) == 'e'))
+        return stk_json_refuse(json, start, "expected a whole number");
+    json->at = at;
+    *out = value;
+    return true;
+}
+
+/* ---- strings -------------------------------------------------------------------- */
+
+/* The bytes allowed second (RFC 3629, table of section 4): that keeps out overlong forms,
+ * surrogates and what lies beyond U+10FFFF. */
+static bool second_fits(uint8_t first, uint8_t second)
+{
+    switch (first) {
+    case 0xE0:
+        return second >= 0xA0 && second <= 0xBF;
+    case 0xED:
+        return second >= 0x80 && second <= 0x9F;
+    case 0xF0:
+        return second >= 0x90 && second <= 0xBF;
+    case 0xF4:
+        return second >= 0x80 && second <= 0x8F;
+    default:
+        return (second & 0xC0) == 0x80;
+    }
+}
+
+size_t stk_utf8_length(const char *text, size_t size)
+{
+    const uint8_t *at = (const uint8_t *)text;
+    if (at[0] < 0x80)
+        return 1;
+    if (at[0] < 0xC2 || at[0] > 0xF4)
+        return 0;
+    const size_t length = at[0] < 0xE0 ? 2 : at[0] < 0xF0 ? 3 : 4;
+    if (size < length || !second_fits(at[0], at[1]))
+        return 0;
+    for (size_t i = 2; i < length; i++)
+        if ((at[i] & 0xC0) != 0x80)
+            return 0;
+    return length;
+}
+
+/* Four hexadecimal digits at json->at; UINT32_MAX if they are not there. */
+static uint32_t hex4(const struct stk_json *json, size_t at)
+{
+    if (json->size - at < 4)
+        return UINT32_MAX;
+    uint32_t value = 0;
+    for (size_t i = 0; i < 4; i++) {
+        const char digit = json->text[at + i];
+        if (digit >= '0' && digit <= '9')
+            value = value * 16 + (uint32_t)(digit - '0');
+        else if ((digit | 0x20) >= 'a' && (digit | 0x20) <= 'f')
+            value = value * 16 + (uint32_t)((digit | 0x20) - 'a' + 10);
+        else
+            return UINT32_MAX;
+    }
+    return value;
+}
+
+/* What \u and its digits, at json->at after the 'u', stand for; 0 = not allowed. */
+static uint32_t unicode_escape(struct stk_json *json)
+{
+    uint32_t high = hex4(json, json->at);
+    if (high == UINT32_MAX || (high >= 0xDC00 && high <= 0xDFFF))
+        return 0;
+    json->at += 4;
+    if (high < 0xD800 || high > 0xDBFF)
+        return high;
+    if (json->size - json->at < 6 || memcmp(json->text + json->at, "\\u", 2) != 0)
+        return 0;
+    uint32_t low = hex4(json, json->at + 2);
+    if (low < 0xDC00 || low > 0xDFFF)
+        return 0;
+    json->at += 6;
+    return 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
+}
+
+static size_t put_utf8(char *to, uint32_t c)
+{
+    if (c < 0x80) {
+        to[0] = (char)c;
+        return 1;
+    }
+    const size_t length = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    static const uint8_t lead[5] = { 0, 0, 0xC0, 0xE0, 0xF0 };
+    for (size_t i = length - 1; i > 0; i--, c >>= 6)
+        to[i] = (char)(0x80 | (c & 0x3F));
+    to[0] = (char)(lead[length] | c);
+    return length;
+}
+
+/* One escape, its backslash at json->at; what it stands for goes to `to`, which is never beyond
+ * it: an escape is longer than its character. Returns the bytes written, 0 = refused. */
+static size_t escape(struct stk_json *json, char *to)
+{
+    static const char letters[] = "\"\\/bfnrt";
+    static const char meant[] = "\"\\/\b\f\n\r\t";
+    const size_t start = json->at;
+    if (json->size - start < 2)
+        return 0;
+    const char letter = json->text[start + 1];
+    json->at += 2;
+    if (letter == 'u') {
+        uint32_t c = unicode_escape(json);
+        return c == 0 ? 0 : put_utf8(to, c);
+    }
+    const char *found = letter == '\0' ? NULL : strchr(letters, letter);
+    if (found == NULL)
+        return 0;
+    *to = meant[found - letters];
+    return 1;
+}
+
+bool stk_json_string(struct stk_json *json, const char **out)
+{
+    if (!stk_json_expect(json, '"'))
+        return false;
+    char *const begin = json->text + json->at;
+    char *to = begin;
+    while (json->at < json->size && json->text[json->at] != '"') {
+        const size_t start = json->at;
+        const char *from = json->text + start;
+        if ((uint8_t)*from < 0x20)
+            return stk_json_refuse(json, start, "a control character in a string");
+        size_t length = 0;
+        if (*from == '\\') {
+            length = escape(json, to);
+        } else {
+            length = stk_utf8_length(from, json->size - start);
+            memmove(to, from, length);
+            json->at += length;
+        }
+        if (length == 0)
+            return stk_json_refuse(json, start, *from == '\\' ? "an unknown escape" : "not UTF-8");
+        to += length;
+    }
+    if (json->at == json->size)
+        return stk_json_refuse(json, json->at, "a string without an end");
+    json->at++;
+    *to = '\0'; /* at the closing quote at the latest */
+    *out = begin;
+    return true;
+}

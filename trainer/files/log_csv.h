@@ -1,0 +1,37 @@
+/* log_csv.h - rows of numbers as a CSV file: "step" and named columns; an empty field is no number.
+ *
+ *   step,train/loss,test/loss
+ *   100,0.25,
+ */
+#ifndef STK_TRAINER_LOG_CSV_H
+#define STK_TRAINER_LOG_CSV_H
+
+#include <stdint.h>
+#include <stoker/error.h>
+
+enum { STK_LOG_COLUMNS_MAX = 32, STK_LOG_NAME_BYTES_MAX = 64 };
+
+struct stk_log_csv {
+    const char *path; /* the caller's */
+    uint32_t column_count;
+    int fd;
+};
+
+/* Called for each row that is kept; NAN = an empty field. */
+typedef void stk_log_row_function(void *context, uint64_t step, const double *values);
+
+/* first_step 0: a new file. Else go on with the file (or begin it): rows after first_step are
+ * dropped, as is a last row that was cut, and keep (may be NULL) is told the others. STOKER_EMISMATCH:
+ * the file has other columns. Names without comma, quote or end of line. */
+int stk_log_csv_open(struct stk_log_csv *log, const char *path, const char *const *columns,
+                     uint32_t column_count, uint64_t first_step, stk_log_row_function *keep,
+                     void *context, stoker_error *error);
+
+/* One row; it is in the file when this returns. NAN = an empty field. */
+int stk_log_csv_row(struct stk_log_csv *log, uint64_t step, const double *values,
+                    stoker_error *error);
+
+/* After a failed open, or twice, it does nothing. */
+int stk_log_csv_close(struct stk_log_csv *log, stoker_error *error);
+
+#endif

@@ -1,0 +1,325 @@
+/* plot.c - see plot.h. */
+#include "trainer/files/plot.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loader/base/error.h"
+#include "loader/base/memory.h"
+#include "trainer/files/decimal.h"
+#include "trainer/files/directory.h"
+#include "trainer/files/json.h"
+#include "trainer/files/write_all.h"
+
+enum {
+    WIDTH = 860,
+    HEIGHT = 480,
+    LEFT = 70,
+    RIGHT = WIDTH - 70,
+    TOP = 64,
+    BOTTOM = HEIGHT - 52,
+    TICKS = 6,        /* about so many on an axis */
+    POINT_BYTES = 20, /* "M123.4 567.8" and a space */
+    CURVE_BYTES = 2048,
+    FRAME_BYTES = 32768,
+    TEXT_MAX = 200, /* characters of a title or a name that are shown */
+    LETTER_WIDTH = 7
+};
+
+/* ---- text ----------------------------------------------------------------------- */
+
+struct text {
+    char *at;
+    size_t used, capacity;
+};
+
+__attribute__((format(printf, 2, 3))) static void print(struct text *to, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(to->at + to->used, to->capacity - to->used, format, arguments);
+    va_end(arguments);
+    assert(length >= 0);
+    assert((size_t)length < to->capacity - to->used); /* see room_for() */
+    to->used += (size_t)length;
+}
+
+/* Words of the user: markup escaped, what is no text replaced. */
+static void print_words(struct text *to, const char *words)
+{
+    size_t left = strlen(words);
+    for (int shown = 0; left > 0 && shown < TEXT_MAX; shown++) {
+        const size_t length = stk_utf8_length(words, left);
+        if (length == 0 || (unsigned char)*words < 0x20)
+            print(to, "?");
+        else if (*words == '<' || *words == '>' || *words == '&' || *words == '"')
+            print(to, "&#%d;", *words);
+        else
+            print(to, "%.*s", (int)length, words);
+        words += length > 0 ? length : 1;
+        left -= length > 0 ? length : 1;
+    }
+}
+
+/* A coordinate in tenths, without the locale's comma. */
+static void print_place(struct text *to, const char *before, double pixels)
+{
+    const long tenths = lround(pixels * 10);
+    print(to, "%s%ld.%ld", before, tenths / 10, labs(tenths % 10));
+}
+
+/* ---- axes ----------------------------------------------------------------------- */
+
+struct axis {
+    double low, high;  /* values at the two ends */
+    double begin, end; /* pixels there */
+    double step;       /* between ticks */
+};
+
+static double place_on(const struct axis *axis, double value)
+{
+    return axis->begin + (value - axis->low) / (axis->high - axis->low) * (axis->end - axis->begin);
+}
+
+/* 1, 2 or 5 times a power of ten. */
+static double nice_step(double range)
+{
+    const double rough = range / TICKS;
+    const double power = pow(10, floor(log10(rough)));
+    const double times = rough / power;
+    return (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10) * power;
+}
+
+static void widen(struct axis *axis, double value)
+{
+    axis->low = value < axis->low ? value : axis->low;
+    axis->high = value > axis->high ? value : axis->high;
+}
+
+static bool drawable(const struct stk_curve *curve, uint32_t i)
+{
+    /* Not beyond 1e100: differences of what is drawn must be finite. */
+    return fabs(curve->x[i]) < 1e100 && fabs(curve->y[i]) < 1e100;
+}
+
+/* Ends on ticks; a range of nothing becomes one around its value. */
+static void round_ends(struct axis *axis, bool to_ticks)
+{
+    if (axis->low > axis->high) { /* no point at all */
+        axis->low = 0;
+        axis->high = 1;
+    }
+    if (axis->high - axis->low < 1e-9 * fabs(axis->high) || axis->high <= axis->low) {
+        const double around = axis->high == 0 ? 1 : fabs(axis->high) / 2;
+        axis->low -= around;
+        axis->high += around;
+    }
+    axis->step = nice_step(axis->high - axis->low);
+    if (to_ticks) {
+        axis->low = floor(axis->low / axis->step) * axis->step;
+        axis->high = ceil(axis->high / axis->step) * axis->step;
+    }
+}
+
+struct frame {
+    struct axis x, y[2]; /* y[1]: the right one */
+    bool has_right;
+};
+
+static struct frame measure(const struct stk_plot *plot)
+{
+    struct frame frame = { .x = {
+                               .low = INFINITY, .high = -INFINITY, .begin = LEFT, .end = RIGHT } };
+    for (int side = 0; side < 2; side++)
+        frame.y[side] =
+            (struct axis){ .low = INFINITY, .high = -INFINITY, .begin = BOTTOM, .end = TOP };
+    for (uint32_t c = 0; c < plot->curve_count; c++) {
+        const struct stk_curve *curve = &plot->curves[c];
+        frame.has_right |= curve->right;
+        for (uint32_t i = 0; i < curve->count; i++) {
+            if (!drawable(curve, i))
+                continue;
+            widen(&frame.x, curve->x[i]);
+            widen(&frame.y[curve->right], curve->y[i]);
+        }
+    }
+    round_ends(&frame.x, false);
+    round_ends(&frame.y[0], true);
+    round_ends(&frame.y[1], true);
+    return frame;
+}
+
+/* The first tick at or after low; ticks are counted, so that no error adds up. */
+static double tick_value(const struct axis *axis, int n)
+{
+    const double first = ceil(axis->low / axis->step - 1e-6);
+    const double value = (first + n) * axis->step;
+    return fabs(value) < axis->step * 1e-6 ? 0 : value;
+}
+
+static bool tick_fits(const struct axis *axis, int n)
+{
+    return n <= 2 * TICKS && tick_value(axis, n) <= axis->high + axis->step * 1e-6;
+}
+
+static void draw_y_axis(struct text *to, const struct axis *axis, bool right, const char *label)
+{
+    char number[STK_DECIMAL_BYTES];
+    for (int n = 0; tick_fits(axis, n); n++) {
+        const double value = tick_value(axis, n);
+        const double y = place_on(axis, value);
+        if (!right) {
+            print(to, "<path class=\"grid\" d=\"M%d ", LEFT);
+            print_place(to, "", y);
+            print(to, "H%d\"/>\n", RIGHT);
+        }
+        print(to, "<text x=\"%d\" ", right ? RIGHT + 8 : LEFT - 8);
+        print_place(to, "y=\"", y + 4);
+        print(to, "\" text-anchor=\"%s\">%s</text>\n", right ? "start" : "end",
+              stk_decimal(number, value, 6));
+    }
+    print(to, "<text x=\"%d\" y=\"%d\" text-anchor=\"%s\">", right ? RIGHT : LEFT, TOP - 10,
+          right ? "end" : "start");
+    print_words(to, label);
+    print(to, "</text>\n");
+}
+
+static void draw_x_axis(struct text *to, const struct axis *axis, const char *label)
+{
+    char number[STK_DECIMAL_BYTES];
+    print(to, "<path class=\"axis\" d=\"M%d %dH%d\"/>\n", LEFT, BOTTOM, RIGHT);
+    for (int n = 0; tick_fits(axis, n); n++) {
+        const double value = tick_value(axis, n);
+        print_place(to, "<path class=\"axis\" d=\"M", place_on(axis, value));
+        print(to, " %dv5\"/>", BOTTOM);
+        print_place(to, "<text x=\"", place_on(axis, value));
+        print(to, "\" y=\"%d\" text-anchor=\"middle\">%s</text>\n", BOTTOM + 20,
+              stk_decimal(number, value, 9));
+    }
+    print(to, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">", (LEFT + RIGHT) / 2, BOTTOM + 42);
+    print_words(to, label);
+    print(to, "</text>\n");
+}
+
+/* ---- curves --------------------------------------------------------------------- */
+
+/* Okabe and Ito's colours, without their yellow: told apart by colour-blind readers, too. */
+static const char *colour(uint32_t curve)
+{
+    static const char *const colours[] = { "#0072B2", "#D55E00", "#009E73",
+                                           "#CC79A7", "#E69F00", "#56B4E9" };
+    return colours[curve % (sizeof(colours) / sizeof(colours[0]))];
+}
+
+static void draw_curve(struct text *to, const struct frame *frame, const struct stk_curve *curve,
+                       uint32_t number)
+{
+    print(to, "<path class=\"curve\" stroke=\"%s\"%s d=\"", colour(number),
+          curve->right ? " stroke-dasharray=\"6 3\"" : "");
+    bool pen_down = false;
+    for (uint32_t i = 0; i < curve->count; i++) {
+        const bool before = pen_down;
+        pen_down = drawable(curve, i);
+        if (!pen_down)
+            continue;
+        print_place(to, before ? "L" : "M", place_on(&frame->x, curve->x[i]));
+        print_place(to, " ", place_on(&frame->y[curve->right], curve->y[i]));
+        const bool alone = !before && (i + 1 == curve->count || !drawable(curve, i + 1));
+        if (alone)
+            print(to, "h.1"); /* a point: a line of no length is not drawn everywhere */
+    }
+    print(to, "\"/>\n");
+}
+
+/* From the right to the left, on the line of the title. */
+static void draw_legend(struct text *to, const struct stk_plot *plot)
+{
+    int x = RIGHT;
+    for (uint32_t c = plot->curve_count; c-- > 0 && x > LEFT;) {
+        const size_t length = strlen(plot->curves[c].name);
+        x -= (int)(length < TEXT_MAX ? length : TEXT_MAX) * LETTER_WIDTH + 36;
+        print(to, "<path class=\"curve\" stroke=\"%s\"%s d=\"M%d 26h18\"/><text x=\"%d\" y=\"30\">",
+              colour(c), plot->curves[c].right ? " stroke-dasharray=\"6 3\"" : "", x, x + 24);
+        print_words(to, plot->curves[c].name);
+        print(to, "</text>\n");
+    }
+}
+
+static void draw(struct text *to, const struct stk_plot *plot)
+{
+    const struct frame frame = measure(plot);
+    print(to,
+          "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
+          "height=\"%d\">\n<style>text{font:12px sans-serif;fill:#333}"
+          ".title{font-size:15px;font-weight:bold}.grid{stroke:#ddd}.axis{stroke:#333}"
+          ".curve{fill:none;stroke-width:1.8;stroke-linejoin:round;stroke-linecap:round}</style>\n"
+          "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
+          WIDTH, HEIGHT, WIDTH, HEIGHT);
+    draw_y_axis(to, &frame.y[0], false, plot->y_label);
+    if (frame.has_right)
+        draw_y_axis(to, &frame.y[1], true, plot->right_label);
+    draw_x_axis(to, &frame.x, plot->x_label);
+    for (uint32_t c = 0; c < plot->curve_count; c++)
+        draw_curve(to, &frame, &plot->curves[c], c);
+    if (plot->title != NULL) {
+        print(to, "<text class=\"title\" x=\"%d\" y=\"30\">", LEFT);
+        print_words(to, plot->title);
+        print(to, "</text>\n");
+    }
+    draw_legend(to, plot);
+    print(to, "</svg>\n");
+}
+
+/* ---- the file ------------------------------------------------------------------- */
+
+static size_t room_for(const struct stk_plot *plot)
+{
+    size_t bytes = FRAME_BYTES;
+    for (uint32_t c = 0; c < plot->curve_count; c++)
+        bytes += CURVE_BYTES + (size_t)plot->curves[c].count * POINT_BYTES;
+    return bytes;
+}
+
+static int failure(const char *path, int code, int os_errno, const char *what, stoker_error *error)
+{
+    struct stk_place place = STK_NOWHERE;
+    place.path = path;
+    place.os_errno = os_errno;
+    return stk_error_set(error, code, STOKER_STAGE_TRANSFER, &place, "%s", what);
+}
+
+static int place_file(const struct text *text, const char *path, stoker_error *error)
+{
+    struct stk_directory_files files;
+    int rc = stk_directory_open(&files, path, error);
+    if (rc != STOKER_OK)
+        return rc;
+    int fd = -1;
+    rc = stk_directory_begin(&files, &fd, error);
+    if (rc == STOKER_OK && !stk_write_all(fd, text->at, text->used)) {
+        rc = failure(path, stk_error_from_errno(errno), errno, "write", error);
+        stk_directory_abandon(&files, fd);
+    } else if (rc == STOKER_OK) {
+        rc = stk_directory_place(&files, fd, files.base, error);
+    }
+    stk_directory_close(&files);
+    return rc;
+}
+
+int stk_plot_write(const struct stk_plot *plot, const char *path, stoker_error *error)
+{
+    assert(plot->curve_count <= STK_PLOT_CURVES_MAX);
+    struct text text = { .capacity = room_for(plot) };
+    text.at = stk_calloc(1, text.capacity);
+    if (text.at == NULL)
+        return failure(path, STOKER_ENOMEM, 0, "the picture", error);
+    draw(&text, plot);
+    const int rc = place_file(&text, path, error);
+    stk_free(text.at);
+    return rc;
+}

@@ -1,0 +1,277 @@
+/* training_log.c - see stoker/training_log.h. */
+#include <stoker/training_log.h>
+
+#include <assert.h>
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+#include <time.h>
+
+#include "loader/base/error.h"
+#include "loader/base/memory.h"
+#include "trainer/files/curve_points.h"
+#include "trainer/files/events.h"
+#include "trainer/files/log_csv.h"
+#include "trainer/files/plot.h"
+
+static_assert((int)STOKER_TRAINING_LOG_NAMES_MAX == (int)STK_LOG_COLUMNS_MAX, "same limit");
+static_assert((int)STOKER_TRAINING_LOG_NAMES_MAX == (int)STK_PLOT_CURVES_MAX, "same limit");
+static_assert((int)STOKER_TRAINING_LOG_NAME_BYTES_MAX == (int)STK_LOG_NAME_BYTES_MAX, "same limit");
+static_assert((int)STOKER_TRAINING_LOG_NAME_BYTES_MAX <= (int)STK_EVENT_TAG_BYTES_MAX, "fits");
+
+enum { TITLE_BYTES = 256, PATH_BYTES = 4096 };
+
+struct names {
+    uint32_t count;
+    char text[STOKER_TRAINING_LOG_NAMES_MAX][STOKER_TRAINING_LOG_NAME_BYTES_MAX + 1];
+};
+
+struct stoker_training_log {
+    bool has_events, has_csv, has_plot;
+    bool has_row; /* numbers of last_step that are not in the CSV file yet */
+    uint64_t last_step;
+    struct stk_events events;
+    struct stk_log_csv csv;
+    struct names columns, curves;
+    double row[STOKER_TRAINING_LOG_NAMES_MAX];
+    struct stk_curve_points *points; /* one for each curve */
+    char title[TITLE_BYTES];
+    char csv_path[PATH_BYTES], plot_path[PATH_BYTES];
+    stoker_error error; /* the first of scalar; code 0 = none */
+};
+
+static double wall_time_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static int refuse(stoker_error *error, int code, const char *what)
+{
+    const struct stk_place nowhere = STK_NOWHERE;
+    return stk_error_set(error, code, STOKER_STAGE_OPTIONS, &nowhere, "%s", what);
+}
+
+static bool name_fits(const char *name)
+{
+    const size_t length = name == NULL ? 0 : strlen(name);
+    return length >= 1 && length <= STOKER_TRAINING_LOG_NAME_BYTES_MAX &&
+           strpbrk(name, ",\"\r\n") == NULL;
+}
+
+static int copy_names(struct names *to, const char *const *names, uint32_t count,
+                      stoker_error *error)
+{
+    if (count > STOKER_TRAINING_LOG_NAMES_MAX || (count > 0 && names == NULL))
+        return refuse(error, STOKER_EINVAL, "columns or curves");
+    for (uint32_t i = 0; i < count; i++) {
+        if (!name_fits(names[i]))
+            return refuse(error, STOKER_EINVAL, "the name of a column or curve");
+        memcpy(to->text[i], names[i], strlen(names[i]) + 1);
+    }
+    to->count = count;
+    return STOKER_OK;
+}
+
+static int copy_path(char to[PATH_BYTES], const char *path, stoker_error *error)
+{
+    if (path != NULL && strlen(path) >= PATH_BYTES)
+        return refuse(error, STOKER_EINVAL, "a path that long");
+    if (path != NULL)
+        memcpy(to, path, strlen(path) + 1);
+    return STOKER_OK;
+}
+
+/* Index of the name, or -1. */
+static int find(const struct names *names, const char *name)
+{
+    for (uint32_t i = 0; i < names->count; i++)
+        if (strcmp(names->text[i], name) == 0)
+            return (int)i;
+    return -1;
+}
+
+static void clear_row(stoker_training_log *log)
+{
+    for (uint32_t i = 0; i < STOKER_TRAINING_LOG_NAMES_MAX; i++)
+        log->row[i] = (double)NAN;
+    log->has_row = false;
+}
+
+/* ---- open ----------------------------------------------------------------------- */
+
+static int copy_options(stoker_training_log *log, const stoker_training_log_options *options,
+                        stoker_error *error)
+{
+    int rc = copy_names(&log->columns, options->columns, options->column_count, error);
+    if (rc == STOKER_OK)
+        rc = copy_names(&log->curves, options->curves, options->curve_count, error);
+    if (rc == STOKER_OK)
+        rc = copy_path(log->csv_path, options->csv, error);
+    if (rc == STOKER_OK)
+        rc = copy_path(log->plot_path, options->plot, error);
+    if (options->title != NULL)
+        strncat(log->title, options->title, sizeof(log->title) - 1);
+    return rc;
+}
+
+/* A row of the run that is gone on with: its numbers belong to the picture. */
+static void keep_row(void *context, uint64_t step, const double *values)
+{
+    stoker_training_log *log = context;
+    for (uint32_t i = 0; i < log->columns.count; i++) {
+        const int curve = find(&log->curves, log->columns.text[i]);
+        if (log->has_plot && curve >= 0 && !isnan(values[i]))
+            stk_curve_add(&log->points[curve], (double)step, values[i]);
+    }
+}
+
+static int open_files(stoker_training_log *log, const stoker_training_log_options *options,
+                      stoker_error *error)
+{
+    int rc = STOKER_OK;
+    if (options->plot != NULL) {
+        log->points = stk_calloc(log->curves.count, sizeof(log->points[0]));
+        if (log->points == NULL)
+            return refuse(error, STOKER_ENOMEM, "the curves");
+        log->has_plot = true;
+    }
+    if (options->csv != NULL) {
+        const char *columns[STOKER_TRAINING_LOG_NAMES_MAX];
+        for (uint32_t i = 0; i < log->columns.count; i++)
+            columns[i] = log->columns.text[i];
+        rc = stk_log_csv_open(&log->csv, log->csv_path, columns, log->columns.count,
+                              options->first_step, keep_row, log, error);
+        log->has_csv = rc == STOKER_OK;
+    }
+    if (rc == STOKER_OK && options->events != NULL) {
+        rc = stk_events_open(&log->events, options->events, wall_time_s(), options->first_step,
+                             error);
+        log->has_events = rc == STOKER_OK;
+    }
+    return rc;
+}
+
+static void discard(stoker_training_log *log)
+{
+    if (log->has_csv)
+        (void)stk_log_csv_close(&log->csv, NULL);
+    if (log->has_events)
+        (void)stk_events_close(&log->events, NULL);
+    stk_free(log->points);
+    stk_free(log);
+}
+
+int stoker_training_log_open(stoker_training_log **out, const stoker_training_log_options *options)
+{
+    if (out == NULL || options == NULL || options->struct_size != sizeof(*options))
+        return STOKER_EINVAL;
+    stoker_training_log *log = stk_calloc(1, sizeof(*log));
+    if (log == NULL)
+        return refuse(options->error, STOKER_ENOMEM, "the log");
+    clear_row(log);
+    int rc = copy_options(log, options, options->error);
+    if (rc == STOKER_OK)
+        rc = open_files(log, options, options->error);
+    if (rc != STOKER_OK) {
+        discard(log);
+        return rc;
+    }
+    *out = log;
+    return STOKER_OK;
+}
+
+/* ---- numbers -------------------------------------------------------------------- */
+
+static int write_row(stoker_training_log *log, stoker_error *error)
+{
+    if (!log->has_csv || !log->has_row)
+        return STOKER_OK;
+    const int rc = stk_log_csv_row(&log->csv, log->last_step, log->row, error);
+    clear_row(log);
+    return rc;
+}
+
+static int put(stoker_training_log *log, const char *name, uint64_t step, double value,
+               stoker_error *error)
+{
+    int rc = step != log->last_step ? write_row(log, error) : STOKER_OK;
+    log->last_step = step;
+    const int column = find(&log->columns, name);
+    if (column >= 0) {
+        log->row[column] = value;
+        log->has_row = true;
+    }
+    const int curve = find(&log->curves, name);
+    if (curve >= 0 && log->has_plot)
+        stk_curve_add(&log->points[curve], (double)step, value);
+    if (rc == STOKER_OK && log->has_events)
+        rc = stk_events_scalar(&log->events, name, step, wall_time_s(), (float)value, error);
+    if (rc == STOKER_OK && log->has_events)
+        rc = stk_events_flush(&log->events, error);
+    return rc;
+}
+
+int stoker_training_log_scalar(stoker_training_log *log, const char *name, uint64_t step,
+                               double value)
+{
+    if (log == NULL || !name_fits(name) || step < log->last_step)
+        return STOKER_EINVAL;
+    stoker_error error = { 0 };
+    const int rc = put(log, name, step, value, &error);
+    if (rc != STOKER_OK && log->error.code == 0)
+        log->error = error;
+    return rc;
+}
+
+/* ---- close ---------------------------------------------------------------------- */
+
+static int draw(const stoker_training_log *log, stoker_error *error)
+{
+    struct stk_curve curves[STOKER_TRAINING_LOG_NAMES_MAX];
+    bool left = false;
+    for (uint32_t i = 0; i < log->curves.count; i++) {
+        const bool accuracy = strstr(log->curves.text[i], "accuracy") != NULL;
+        left |= !accuracy;
+        curves[i] = (struct stk_curve){ .name = log->curves.text[i],
+                                        .x = log->points[i].x,
+                                        .y = log->points[i].y,
+                                        .count = log->points[i].count,
+                                        .right = accuracy };
+    }
+    /* With nothing on it, the left axis would show an empty scale. */
+    for (uint32_t i = 0; i < log->curves.count && !left; i++)
+        curves[i].right = false;
+    const struct stk_plot plot = { .title = log->title[0] != '\0' ? log->title : NULL,
+                                   .x_label = "step",
+                                   .y_label = left ? "loss" : "accuracy",
+                                   .right_label = "accuracy",
+                                   .curves = curves,
+                                   .curve_count = log->curves.count };
+    return stk_plot_write(&plot, log->plot_path, error);
+}
+
+int stoker_training_log_close(stoker_training_log **log, stoker_error *error)
+{
+    if (log == NULL || *log == NULL)
+        return STOKER_OK;
+    stoker_training_log *closing = *log;
+    *log = NULL;
+    stoker_error *const first = &closing->error;
+    stoker_error later = { 0 };
+    /* Each is tried; the first failure is told. */
+    (void)write_row(closing, first->code == 0 ? first : &later);
+    if (closing->has_csv)
+        (void)stk_log_csv_close(&closing->csv, first->code == 0 ? first : &later);
+    if (closing->has_events)
+        (void)stk_events_close(&closing->events, first->code == 0 ? first : &later);
+    if (closing->has_plot)
+        (void)draw(closing, first->code == 0 ? first : &later);
+    const int rc = first->code;
+    if (rc != STOKER_OK && error != NULL)
+        *error = *first;
+    closing->has_csv = closing->has_events = false;
+    discard(closing);
+    return rc;
+}

@@ -1,0 +1,26 @@
+/* write_all.h - write all of it, going on after EINTR and short writes. */
+#ifndef STK_TRAINER_WRITE_ALL_H
+#define STK_TRAINER_WRITE_ALL_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <unistd.h>
+
+/* False: errno tells why; a part may be written. */
+static inline bool stk_write_all(int fd, const void *bytes, size_t count)
+{
+    const char *at = bytes;
+    while (count > 0) {
+        const ssize_t written = write(fd, at, count);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            return false;
+        at += written;
+        count -= (size_t)written;
+    }
+    return true;
+}
+
+#endif

@@ -1,0 +1,183 @@
+/* stoker/trainer.h - train a model with batches from a loader.
+ *
+ *   loader ──▶ step: forward, loss, backward ──▶ (every `accumulate` steps) clip, update, ema
+ *
+ * Memory   All of it is taken by create, and told exactly: stoker_trainer_memory().
+ * Errors   As in stoker/error.h; outputs are written only on success.
+ * Threads  One thread calls a trainer. Its back end may use more.
+ * Order    The same model, options, seed and batches give the same weights, bit for bit, on the
+ *          same back end and thread count.
+ */
+#ifndef STOKER_TRAINER_H
+#define STOKER_TRAINER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stoker/error.h>
+#include <stoker/export.h>
+#include <stoker/loader.h>
+#include <stoker/model.h>
+
+STOKER_BEGIN_DECLS
+
+typedef struct stoker_trainer stoker_trainer;
+
+typedef enum stoker_optimizer {
+    STOKER_SGD = 0,
+    STOKER_ADAM,
+    STOKER_ADAMW,
+    STOKER_ADAGRAD,
+    STOKER_RMSPROP,
+    STOKER_ADADELTA,
+    STOKER_ADAMAX,
+    STOKER_ASGD
+} stoker_optimizer;
+
+typedef enum stoker_schedule {
+    STOKER_CONSTANT = 0,
+    STOKER_STEP,     /* times schedule_gamma every schedule_steps updates */
+    STOKER_COSINE,   /* from learning_rate to learning_rate x final_fraction over total_updates */
+    STOKER_ONE_CYCLE /* PyTorch's OneCycleLR, cosine annealing: learning_rate is the peak */
+} stoker_schedule;
+
+#define STOKER_BATCH_SIZE_MAX UINT32_MAX /* in options.batch_size: the largest that fits */
+
+typedef struct stoker_trainer_options {
+    size_t struct_size;  /* set by STOKER_TRAINER_OPTIONS_INIT; checked by create */
+    const char *backend; /* "auto" (default NULL), "cpu", "ref" */
+    uint32_t threads;    /* compute threads; default 0 = the CPUs left to the process */
+    uint64_t seed;       /* of weights and dropout; default 0 */
+
+    uint32_t batch_size; /* samples of one pass at most, 1..65536; STOKER_BATCH_SIZE_MAX = the
+                            largest that fits in memory_budget; default 64 */
+    uint32_t accumulate; /* passes whose gradients are summed to one update; default 0 = 1 */
+    uint32_t evaluation_batch_size; /* default 0 = batch_size */
+
+    stoker_optimizer optimizer;
+    float
+        learning_rate; /* > 0; default 0 = PyTorch's: SGD 0.01, Adadelta 1, RMSprop, ASGD and Adagrad 0.01,
+                            Adamax 0.002, Adam and AdamW 0.001 */
+    float momentum; /* SGD, RMSprop: default 0 */
+    bool nesterov;  /* SGD with momentum */
+    float betas[2]; /* Adam family; default 0 = 0.9, 0.999 */
+    float rho;      /* Adadelta's rho, RMSprop's alpha; default 0 = 0.9 and 0.99 */
+    float epsilon;  /* default 0 = PyTorch's: 1e-8, Adadelta 1e-6, Adagrad 1e-10 */
+    float
+        weight_decay; /* default 0; AdamW: decoupled, PyTorch's default there is 0.01 and is not assumed */
+
+    stoker_schedule schedule;
+    uint64_t total_updates; /* COSINE, ONE_CYCLE: length in updates, >= 1 */
+    uint64_t
+        warmup_updates; /* so many updates rise linearly from 0 first; not with ONE_CYCLE, which has a
+                                rise of its own (schedule_rise). Default 0 */
+    uint64_t schedule_steps; /* STEP: updates between two drops, >= 1 */
+    float schedule_gamma;    /* STEP: default 0 = 0.1 */
+    float schedule_rise;     /* ONE_CYCLE: share of the updates that rise; default 0 = 0.3 */
+    float schedule_start;    /* ONE_CYCLE: start = learning_rate / it; default 0 = 25 */
+    float final_fraction;    /* COSINE: default 0. ONE_CYCLE ends at start / 1e4 */
+
+    float clip_norm;  /* largest 2-norm of all gradients; default 0 = no limit */
+    float ema_decay;  /* of the weights' moving average, 0..<1; default 0 = none kept */
+    float loss_scale; /* multiplies the loss against underflow; default 0 = 1; dynamic below */
+    bool
+        dynamic_loss_scale; /* start at loss_scale or 65536, halve and skip on overflow, double after 2000 good updates; 2^-14..2^24 */
+
+    uint64_t memory_budget;       /* most bytes the trainer may take; default 0 = no limit (with
+                          STOKER_BATCH_SIZE_MAX: half of what is available). Chooses recomputation */
+    uint32_t checkpoint_segments; /* keep only that many borders of activations; default 0 = all */
+    bool recompute_batch_norm;    /* keep one buffer for BatchNorm+ReLU, make the other again */
+
+    stoker_error *error; /* filled in when create fails; NULL (default) = not wanted */
+} stoker_trainer_options;
+
+#define STOKER_TRAINER_OPTIONS_INIT                                                                \
+    {                                                                                              \
+        .struct_size = sizeof(stoker_trainer_options), .batch_size = 64                            \
+    }
+
+/* Bytes taken, by class. Exact: their sum is what the back end was asked for. */
+typedef struct stoker_trainer_memory {
+    uint64_t parameters;
+    uint64_t gradients;
+    uint64_t optimizer_state; /* the moving average of the weights included */
+    uint64_t statistics;      /* running statistics of BatchNorm */
+    uint64_t activations;
+    uint64_t workspace;
+    uint64_t peak;                /* all of the above together */
+    uint64_t activations_plain;   /* what activations would be without recomputation */
+    uint32_t batch_size;          /* as chosen */
+    uint32_t checkpoint_segments; /* as chosen */
+    bool recompute_batch_norm;    /* as chosen */
+} stoker_trainer_memory;
+
+/* One pass's result. */
+typedef struct stoker_step {
+    double loss;      /* mean over the samples of this pass */
+    uint64_t correct; /* of count; classification only */
+    uint32_t count;
+    float learning_rate; /* of the update that belongs to this pass */
+    float loss_scale;
+    float gradient_norm; /* before clipping; 0 where no norm was worked out */
+    bool updated;        /* this pass ended with an update of the weights */
+    bool skipped;        /* an overflow: the update was left out */
+} stoker_step;
+
+/* Check options, work out the plan, take all memory, initialise the weights. The model must be
+ * closed and outlive the trainer. On success *out is the caller's; on failure untouched.
+ * STOKER_EINVAL (an option; the message names it), STOKER_ELIMIT (nothing fits in memory_budget; the
+ * message tells the least that would), STOKER_ENOMEM, STOKER_ETHREAD, STOKER_EDEVICE (no such back end). */
+STOKER_API int stoker_trainer_create(stoker_trainer **out, const stoker_model *model,
+                                     const stoker_trainer_options *options);
+STOKER_API void stoker_trainer_destroy(stoker_trainer **trainer); /* NULL-safe; sets NULL */
+
+/* One pass, with an update after every `accumulate` of them (and see stoker_trainer_flush).
+ * images: float32 NHWC of the model's input, labels as the loss asks; count <= batch_size. An empty
+ * batch does nothing. STOKER_EINVAL, STOKER_EMISMATCH (shape or type), and then nothing has changed. */
+STOKER_API int stoker_trainer_step(stoker_trainer *trainer, const stoker_batch *batch,
+                                   stoker_step *out);
+/* Update with the gradients summed so far, if any: the end of an epoch. */
+STOKER_API int stoker_trainer_flush(stoker_trainer *trainer, stoker_step *out);
+
+typedef struct stoker_evaluation {
+    double loss_sum;
+    uint64_t correct, count;
+} stoker_evaluation;
+/* Forward only, without dropout and with running statistics; adds to *sum. Uses the moving average
+ * of the weights if there is one. */
+STOKER_API int stoker_trainer_evaluate(stoker_trainer *trainer, const stoker_batch *batch,
+                                       stoker_evaluation *sum);
+/* The outputs of the last layer before the loss, [count][outputs] floats, for `count` samples. */
+STOKER_API int stoker_trainer_predict(stoker_trainer *trainer, const float *samples, uint32_t count,
+                                      float *outputs);
+
+/* The last error of step, flush, evaluate and predict, or NULL if there was none: its message names
+ * what does not fit. Valid until the next call. */
+STOKER_API const stoker_error *stoker_trainer_error(const stoker_trainer *trainer);
+
+STOKER_API void stoker_trainer_get_memory(const stoker_trainer *trainer,
+                                          stoker_trainer_memory *out);
+/* Write the memory table, as snprintf does; see stoker_model_summary. */
+STOKER_API size_t stoker_trainer_memory_table(const stoker_trainer *trainer, char *text,
+                                              size_t bytes);
+STOKER_API uint64_t stoker_trainer_updates(const stoker_trainer *trainer);    /* made so far */
+STOKER_API const char *stoker_trainer_backend(const stoker_trainer *trainer); /* "cpu", "ref" */
+STOKER_API uint32_t stoker_trainer_threads(const stoker_trainer *trainer);
+
+/* Save everything needed to go on: weights in path (safetensors, PyTorch's names and layouts),
+ * optimiser state, counters and, if loader is not NULL, the loader's state in a file beside it, which the
+ * weights file names. Atomic: after a crash at any moment path holds the old checkpoint or the new one. */
+STOKER_API int stoker_trainer_save(stoker_trainer *trainer, const char *path,
+                                   const stoker_state *loader, stoker_error *error);
+/* Go on from a checkpoint: the rest of the run is the same to the bit. *loader, if wanted, becomes
+ * options.resume of the loader; *has_loader tells if there was one. On failure nothing has changed.
+ * STOKER_ENOENT, EFORMAT, ETRUNCATED, EMISMATCH (another model; the message names the tensor), ELIMIT. */
+STOKER_API int stoker_trainer_load(stoker_trainer *trainer, const char *path, stoker_state *loader,
+                                   bool *has_loader, stoker_error *error);
+/* Only the weights and running statistics, of any safetensors file with the model's names: a file saved by
+ * PyTorch, too. The moving average of the weights begins again from them; the optimiser goes on as it was. */
+STOKER_API int stoker_trainer_load_weights(stoker_trainer *trainer, const char *path,
+                                           stoker_error *error);
+
+STOKER_END_DECLS
+#endif

@@ -1,0 +1,103 @@
+/* summary.c - a network as a table for a person. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "trainer/model/model.h"
+
+/* What snprintf would do, piece by piece. */
+struct page {
+    char *text;
+    size_t bytes;
+    size_t length; /* of the whole, written or not */
+};
+
+__attribute__((format(printf, 2, 3))) static void print(struct page *page, const char *format, ...)
+{
+    const size_t room = page->length < page->bytes ? page->bytes - page->length : 0;
+    va_list arguments;
+    va_start(arguments, format);
+    const int length =
+        vsnprintf(room > 0 ? page->text + page->length : NULL, room, format, arguments);
+    va_end(arguments);
+    if (length > 0)
+        page->length += (size_t)length;
+}
+
+struct digits {
+    char text[32];
+};
+
+/* 1199882 as "1,199,882" */
+static struct digits grouped(uint64_t value)
+{
+    char plain[24];
+    struct digits out;
+    const int length = snprintf(plain, sizeof(plain), "%" PRIu64, value);
+    size_t to = 0;
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0)
+            out.text[to++] = ',';
+        out.text[to++] = plain[i];
+    }
+    out.text[to] = '\0';
+    return out;
+}
+
+static uint64_t parameters_of(const stoker_model *model, const struct stk_layer *layer)
+{
+    uint64_t elements = 0;
+    if (layer->weight >= 0)
+        elements += model->parameters[layer->weight].elements;
+    if (layer->bias >= 0)
+        elements += model->parameters[layer->bias].elements;
+    return elements;
+}
+
+static bool has_window(const struct stk_layer *layer)
+{
+    return layer->kind == STK_CONV2D || layer->kind == STK_MAX_POOL || layer->kind == STK_AVG_POOL;
+}
+
+static void print_layer(struct page *page, const stoker_model *model, const struct stk_layer *layer)
+{
+    char kind[32];
+    int used = snprintf(kind, sizeof(kind), "%s", stk_layer_kind_name(layer->kind));
+    if (has_window(layer))
+        (void)snprintf(kind + used, sizeof(kind) - (size_t)used, " %" PRIu32 "x%" PRIu32,
+                       layer->kernel[0], layer->kernel[1]);
+    print(page, "%-20s %-16s %15s %14s %18s\n", layer->name, kind, stk_shape_text(layer->out).text,
+          grouped(parameters_of(model, layer)).text, grouped(layer->flops).text);
+}
+
+/* Bytes of what the layers write for one sample; flatten writes nothing. */
+static uint64_t output_bytes(const stoker_model *model)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 1; i < model->layer_count; i++)
+        if (model->layers[i].kind < STK_SOFTMAX_CROSS_ENTROPY &&
+            model->layers[i].kind != STK_FLATTEN)
+            bytes += sizeof(float) * stk_shape_elements(model->layers[i].out);
+    return bytes;
+}
+
+size_t stoker_model_summary(const stoker_model *model, char *text, size_t bytes)
+{
+    struct page page = { .text = text, .bytes = text == NULL ? 0 : bytes };
+    if (page.bytes > 0)
+        text[0] = '\0';
+    if (model == NULL)
+        return 0;
+    print(&page, "%-20s %-16s %15s %14s %18s\n", "layer", "kind", "output", "parameters",
+          "FLOPs a sample");
+    for (uint32_t i = 0; i < model->layer_count; i++)
+        print_layer(&page, model, &model->layers[i]);
+    stoker_model_size size;
+    stoker_model_get_size(model, &size);
+    print(&page, "%-20s %-16s %15s %14s %18s\n", "total", "", "", grouped(size.parameters).text,
+          grouped(size.flops_per_sample).text);
+    print(&page, "parameters %s bytes, outputs of all layers %s bytes a sample\n",
+          grouped(size.parameters * sizeof(float)).text, grouped(output_bytes(model)).text);
+    return page.length;
+}

@@ -1,0 +1,212 @@
+/* options.c - see options.h. */
+#include "trainer/options.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "loader/base/error.h"
+#include "loader/base/memory.h"
+
+static const struct stk_place nowhere = STK_NOWHERE;
+
+enum { ACCUMULATE_MAX = 1 << 20, THREADS_MAX = 256 };
+
+/* Whether all is well so far; else the option is told. */
+static int require(bool holds, stoker_error *error, const char *option, double value,
+                   const char *range)
+{
+    if (holds)
+        return STOKER_OK;
+    return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                         "%s = %g: %s is allowed", option, value, range);
+}
+
+/* A number of an option, and where it must lie. NaN lies nowhere. */
+struct range {
+    const char *option;
+    double value;
+    double least, most;
+    bool least_too, most_too;
+    const char *text;
+};
+
+static int check_ranges(const struct range *ranges, size_t count, stoker_error *error)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct range *r = &ranges[i];
+        const bool above = r->least_too ? r->value >= r->least : r->value > r->least;
+        const bool below = r->most_too ? r->value <= r->most : r->value < r->most;
+        int rc = require(above && below, error, r->option, r->value, r->text);
+        if (rc != STOKER_OK)
+            return rc;
+    }
+    return STOKER_OK;
+}
+
+static int check_numbers(const stoker_trainer_options *o, stoker_error *error)
+{
+    const double huge = (double)INFINITY;
+    const char *const positive = "0 (the default) or a positive number";
+    const char *const fraction = "0 to under 1";
+    const struct range ranges[] = {
+        { "learning_rate", (double)o->learning_rate, 0, huge, true, false, positive },
+        { "momentum", (double)o->momentum, 0, 1, true, false, fraction },
+        { "betas[0]", (double)o->betas[0], 0, 1, true, false, fraction },
+        { "betas[1]", (double)o->betas[1], 0, 1, true, false, fraction },
+        { "rho", (double)o->rho, 0, 1, true, false, fraction },
+        { "epsilon", (double)o->epsilon, 0, huge, true, false, positive },
+        { "weight_decay", (double)o->weight_decay, 0, huge, true, false, "0 and more" },
+        { "schedule_gamma", (double)o->schedule_gamma, 0, huge, true, false, positive },
+        { "schedule_rise", (double)o->schedule_rise, 0, 1, true, false, fraction },
+        { "schedule_start", (double)o->schedule_start, 0, huge, true, false, positive },
+        { "final_fraction", (double)o->final_fraction, 0, 1, true, true, "0 to 1" },
+        { "clip_norm", (double)o->clip_norm, 0, huge, true, false, positive },
+        { "ema_decay", (double)o->ema_decay, 0, 1, true, false, fraction },
+        { "loss_scale", (double)o->loss_scale, 0, huge, true, false, positive },
+    };
+    return check_ranges(ranges, sizeof(ranges) / sizeof(ranges[0]), error);
+}
+
+static int check_counts(const stoker_trainer_options *o, stoker_error *error)
+{
+    const bool largest = o->batch_size == STOKER_BATCH_SIZE_MAX;
+    const struct range ranges[] = {
+        { "threads", o->threads, 0, THREADS_MAX, true, true, "0 (the default) to 256" },
+        { "batch_size", largest ? 1 : (double)o->batch_size, 1, STK_BATCH_MAX, true, true,
+          "1 to 65536 or STOKER_BATCH_SIZE_MAX" },
+        { "evaluation_batch_size", o->evaluation_batch_size, 0, STK_BATCH_MAX, true, true,
+          "0 (the default) to 65536" },
+        { "accumulate", o->accumulate, 0, ACCUMULATE_MAX, true, true, "0 (the default) to 2^20" },
+        { "optimizer", (double)(int)o->optimizer, 0, STK_OPTIMIZERS - 1, true, true,
+          "a stoker_optimizer" },
+        { "schedule", (double)(int)o->schedule, 0, STK_SCHEDULE_ONE_CYCLE, true, true,
+          "a stoker_schedule" },
+        { "checkpoint_segments", o->checkpoint_segments, 0, STOKER_MODEL_LAYERS_MAX, true, true,
+          "0 (the default) to 8192" },
+    };
+    return check_ranges(ranges, sizeof(ranges) / sizeof(ranges[0]), error);
+}
+
+/* Options that ask for one another. */
+static int check_together(const stoker_trainer_options *o, stoker_error *error)
+{
+    const bool one_cycle = o->schedule == STOKER_ONE_CYCLE;
+    int rc = require(!o->nesterov || (o->optimizer == STOKER_SGD && o->momentum > 0), error,
+                     "nesterov", 1, "only STOKER_SGD with a momentum");
+    if (rc == STOKER_OK)
+        rc = require(o->total_updates >= 1 || !(one_cycle || o->schedule == STOKER_COSINE), error,
+                     "total_updates", 0, "1 and more with STOKER_COSINE and STOKER_ONE_CYCLE");
+    if (rc == STOKER_OK)
+        rc = require(o->schedule_steps >= 1 || o->schedule != STOKER_STEP, error, "schedule_steps",
+                     0, "1 and more with STOKER_STEP");
+    if (rc == STOKER_OK)
+        rc = require(o->warmup_updates == 0 || !one_cycle, error, "warmup_updates",
+                     (double)o->warmup_updates, "only 0 with STOKER_ONE_CYCLE");
+    if (rc == STOKER_OK && o->dynamic_loss_scale && o->loss_scale != 0)
+        rc = require(o->loss_scale >= STK_LOSS_SCALE_MIN && o->loss_scale <= STK_LOSS_SCALE_MAX,
+                     error, "loss_scale", (double)o->loss_scale,
+                     "2^-14 to 2^24 with dynamic_loss_scale");
+    return rc;
+}
+
+/* What a person typed as 0.999 and a float holds as 0.99900001: 1 minus it matters. */
+static double typed_decimal(float value)
+{
+    return round((double)value * 1e7) / 1e7;
+}
+
+static float or_default(float value, double otherwise)
+{
+    return value != 0 ? value : (float)otherwise;
+}
+
+/* PyTorch's defaults, in the order of stk_optimizer. */
+static const struct defaults {
+    double learning_rate, epsilon, rho;
+} defaults[STK_OPTIMIZERS] = {
+    [STK_SGD] = { 0.01, 0, 0 },           [STK_ADAM] = { 0.001, 1e-8, 0 },
+    [STK_ADAMW] = { 0.001, 1e-8, 0 },     [STK_ADAGRAD] = { 0.01, 1e-10, 0 },
+    [STK_RMSPROP] = { 0.01, 1e-8, 0.99 }, [STK_ADADELTA] = { 1, 1e-6, 0.9 },
+    [STK_ADAMAX] = { 0.002, 1e-8, 0 },    [STK_ASGD] = { 0.01, 0, 0 },
+};
+
+_Static_assert((int)STOKER_SGD == (int)STK_SGD, "one order");
+_Static_assert((int)STOKER_RMSPROP == (int)STK_RMSPROP, "one order");
+_Static_assert((int)STOKER_ASGD == (int)STK_ASGD, "one order");
+_Static_assert((int)STOKER_ONE_CYCLE == (int)STK_SCHEDULE_ONE_CYCLE, "one order");
+
+static void read_rule(struct stk_update_rule *rule, const stoker_trainer_options *o)
+{
+    const struct defaults *otherwise = &defaults[o->optimizer];
+    *rule = (struct stk_update_rule){
+        .optimizer = (enum stk_optimizer)o->optimizer,
+        .nesterov = o->nesterov,
+        .beta1 = o->betas[0] != 0 ? typed_decimal(o->betas[0]) : 0.9,
+        .beta2 = o->betas[1] != 0 ? typed_decimal(o->betas[1]) : 0.999,
+        .epsilon = or_default(o->epsilon, otherwise->epsilon),
+        .weight_decay = o->weight_decay,
+        .lambd = 1e-4F,
+        .alpha = 0.75F,
+        .t0 = 1e6F,
+    };
+    if (o->optimizer == STOKER_SGD || o->optimizer == STOKER_RMSPROP)
+        rule->momentum = o->momentum;
+    if (o->optimizer == STOKER_RMSPROP || o->optimizer == STOKER_ADADELTA)
+        rule->beta1 = o->rho != 0 ? typed_decimal(o->rho) : otherwise->rho;
+}
+
+static void read_schedule(struct stk_schedule *schedule, const stoker_trainer_options *o)
+{
+    *schedule = (struct stk_schedule){
+        .kind = (enum stk_schedule_kind)o->schedule,
+        .learning_rate = (double)or_default(o->learning_rate, defaults[o->optimizer].learning_rate),
+        .total_updates = o->total_updates,
+        .warmup_updates = o->warmup_updates,
+        .schedule_steps = o->schedule_steps,
+        .gamma = (double)or_default(o->schedule_gamma, 0.1),
+        .rise = o->schedule_rise != 0 ? typed_decimal(o->schedule_rise) : 0.3,
+        .start = (double)or_default(o->schedule_start, 25),
+        .final_fraction = (double)o->final_fraction,
+    };
+}
+
+static void read_checked(struct stk_trainer_settings *out, const stoker_trainer_options *o)
+{
+    out->backend.threads = o->threads;
+    out->seed = o->seed;
+    out->batch_size = o->batch_size;
+    out->evaluation_batch_size = o->evaluation_batch_size;
+    out->accumulate = o->accumulate == 0 ? 1 : o->accumulate;
+    read_rule(&out->rule, o);
+    read_schedule(&out->schedule, o);
+    out->loss_scale.dynamic = o->dynamic_loss_scale;
+    out->loss_scale.scale =
+        or_default(o->loss_scale, o->dynamic_loss_scale ? (double)STK_LOSS_SCALE_START : 1);
+    out->clip_norm = (double)o->clip_norm;
+    out->ema_decay = typed_decimal(o->ema_decay);
+    out->memory_budget = o->memory_budget;
+    if (o->batch_size == STOKER_BATCH_SIZE_MAX && o->memory_budget == 0)
+        out->memory_budget = stk_memory_available() / 2;
+    out->checkpoint_segments = o->checkpoint_segments;
+    out->recompute_batch_norm = o->recompute_batch_norm;
+}
+
+int stk_trainer_settings_read(struct stk_trainer_settings *out, const stoker_trainer_options *given,
+                              stoker_error *error)
+{
+    memset(out, 0, sizeof(*out));
+    int rc = check_counts(given, error);
+    if (rc == STOKER_OK)
+        rc = check_numbers(given, error);
+    if (rc == STOKER_OK)
+        rc = check_together(given, error);
+    if (rc != STOKER_OK)
+        return rc;
+    const char *const name = given->backend == NULL ? "auto" : given->backend;
+    out->ops = stk_backend_find(name);
+    if (out->ops == NULL)
+        return stk_error_set(error, STOKER_EDEVICE, STOKER_STAGE_OPTIONS, &nowhere,
+                             "backend \"%s\": \"auto\", \"cpu\" and \"ref\" are known", name);
+    read_checked(out, given);
+    return STOKER_OK;
+}

@@ -1,0 +1,32 @@
+/* options.h - what a trainer was asked for, checked, and with every default filled in. */
+#ifndef STK_TRAINER_OPTIONS_H
+#define STK_TRAINER_OPTIONS_H
+
+#include <stoker/trainer.h>
+
+#include "trainer/backend/backend.h"
+#include "trainer/update/loss_scale.h"
+#include "trainer/update/schedule.h"
+
+struct stk_trainer_settings {
+    const struct stk_backend_ops *ops;
+    struct stk_backend_options backend;
+    uint64_t seed;
+    uint32_t batch_size;            /* STOKER_BATCH_SIZE_MAX: still to be chosen */
+    uint32_t evaluation_batch_size; /* 0: as batch_size */
+    uint32_t accumulate;
+    struct stk_update_rule rule;
+    struct stk_schedule schedule;
+    struct stk_loss_scale loss_scale; /* to begin with */
+    double clip_norm;                 /* 0 = no limit */
+    double ema_decay;                 /* 0 = none */
+    uint64_t memory_budget;           /* 0 = no limit */
+    uint32_t checkpoint_segments;
+    bool recompute_batch_norm;
+};
+
+/* STOKER_EINVAL, or EDEVICE for a back end that is not there; then *out is half filled. */
+int stk_trainer_settings_read(struct stk_trainer_settings *out, const stoker_trainer_options *given,
+                              stoker_error *error);
+
+#endif

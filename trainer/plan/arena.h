@@ -1,0 +1,14 @@
+/* arena.h - when a buffer lives, and where. */
+#ifndef STK_TRAINER_ARENA_H
+#define STK_TRAINER_ARENA_H
+
+#include "trainer/plan/plan.h"
+
+/* lives.c: sizes at plan.options.batch, and first_op and last_op, from the operations. Then
+ * plan.live_bytes_max. STOKER_ENOMEM; STOKER_ELIMIT: 2^62 bytes or more. */
+int stk_lives_find(struct stk_plan *plan);
+
+/* arena.c: offsets and plan.activation_bytes. STOKER_ENOMEM. */
+int stk_arena_place(struct stk_plan *plan);
+
+#endif

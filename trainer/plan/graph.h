@@ -1,0 +1,36 @@
+/* graph.h - a model as the plan sees it: what is computed, and what reads it.
+ *
+ *   conv1 -> relu1 -> pool -> flatten -> dropout -> fc -> loss          layers
+ *   [conv1+relu1]  -> [pool]          -> [dropout] -> [fc] -> [loss]    nodes
+ *
+ * A node writes one value, which has the node's number; node 0 is the samples and the last one
+ * the loss. Flatten moves nothing, and dropout neither in a forward plan: they are no nodes.
+ */
+#ifndef STK_TRAINER_GRAPH_H
+#define STK_TRAINER_GRAPH_H
+
+#include "trainer/model/model.h"
+
+struct stk_node {
+    enum stk_layer_kind kind;
+    uint32_t layer;       /* that computes it */
+    uint32_t out_layer;   /* whose output it is: `layer`, or the ReLU fused with it */
+    uint32_t in, other;   /* nodes; other: STK_ADD only, else the same as in */
+    uint32_t last_reader; /* the last node that reads it; itself if none does */
+    uint64_t bytes;       /* of one sample */
+    bool relu;            /* a ReLU is fused with it */
+    bool wants_gradient;  /* a parameter lies at or before it */
+    bool kept;            /* a backward operation reads it */
+};
+
+struct stk_graph {
+    const stoker_model *model;
+    struct stk_node *nodes;
+    uint32_t count;
+};
+
+/* STOKER_ENOMEM, or 0: then stk_graph_free() is the caller's to call. */
+int stk_graph_make(struct stk_graph *graph, const stoker_model *model, bool train);
+void stk_graph_free(struct stk_graph *graph);
+
+#endif

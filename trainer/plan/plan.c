@@ -1,0 +1,121 @@
+/* plan.c - see plan.h: graph, what to keep, operations, lives, places. */
+#include "trainer/plan/plan.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "loader/base/error.h"
+#include "loader/base/memory.h"
+#include "trainer/plan/arena.h"
+#include "trainer/plan/graph.h"
+#include "trainer/plan/operations.h"
+#include "trainer/plan/recompute.h"
+
+static const struct stk_place nowhere = STK_NOWHERE;
+
+static int check(const stoker_model *model, const struct stk_plan_options *options,
+                 stoker_error *error)
+{
+    if (model->error.code != 0)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "the model has an error: %s", model->error.message);
+    if (!model->closed)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "the model has no loss");
+    if (options->batch < 1 || options->batch > STK_BATCH_MAX)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "a batch of %" PRIu32 ": 1 to %d samples are allowed", options->batch,
+                             STK_BATCH_MAX);
+    return STOKER_OK;
+}
+
+static void clear(struct stk_plan *plan)
+{
+    stk_free(plan->ops);
+    stk_free(plan->buffers);
+    *plan = (struct stk_plan){ .model = plan->model, .options = plan->options };
+}
+
+/* Operations, buffers and lives with so many segments, in place of what plan had. */
+static int write(struct stk_plan *plan, const struct stk_graph *graph, uint32_t segments)
+{
+    struct stk_plan_options options = plan->options;
+    struct stk_recompute recompute;
+    options.checkpoint_segments = segments;
+    clear(plan);
+    int rc = stk_recompute_choose(&recompute, graph, &options);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = stk_operations_write(plan, graph, &recompute);
+    stk_recompute_free(&recompute);
+    return rc == STOKER_OK ? stk_lives_find(plan) : rc;
+}
+
+/* The largest power of two below n, n >= 2. */
+static uint32_t power_below(uint32_t n)
+{
+    uint32_t power = 1;
+    while (2 * power < n)
+        power *= 2;
+    return power;
+}
+
+/* Borders cost bytes, too: where most of them lie in a few layers, or past about the square root
+ * of the layers, fewer segments take less, and recompute less. */
+static int write_best(struct stk_plan *plan, const struct stk_graph *graph)
+{
+    const struct stk_plan_options *options = &plan->options;
+    uint32_t segments = options->train ? options->checkpoint_segments : 1;
+    uint32_t best = segments;
+    uint64_t best_bytes = UINT64_MAX;
+    if (segments > graph->count)
+        segments = graph->count;
+    for (; segments > 1 && !options->exact_segments; segments = power_below(segments)) {
+        int rc = write(plan, graph, segments);
+        if (rc != STOKER_OK)
+            return rc;
+        if (plan->live_bytes_max <= best_bytes) {
+            best_bytes = plan->live_bytes_max;
+            best = segments;
+        }
+    }
+    int rc = write(plan, graph, options->exact_segments ? segments : 1);
+    if (rc == STOKER_OK && plan->live_bytes_max > best_bytes)
+        rc = write(plan, graph, best);
+    return rc;
+}
+
+static int make(struct stk_plan *plan)
+{
+    struct stk_graph graph;
+    int rc = stk_graph_make(&graph, plan->model, plan->options.train);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = write_best(plan, &graph);
+    stk_graph_free(&graph);
+    return rc == STOKER_OK ? stk_arena_place(plan) : rc;
+}
+
+int stk_plan_make(struct stk_plan *plan, const stoker_model *model,
+                  const struct stk_plan_options *options, stoker_error *error)
+{
+    memset(plan, 0, sizeof(*plan));
+    int rc = check(model, options, error);
+    if (rc != STOKER_OK)
+        return rc;
+    plan->model = model;
+    plan->options = *options;
+    rc = make(plan);
+    if (rc == STOKER_OK)
+        return STOKER_OK;
+    stk_plan_free(plan);
+    return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere,
+                         "a plan for %" PRIu32 " samples at a time", options->batch);
+}
+
+void stk_plan_free(struct stk_plan *plan)
+{
+    stk_free(plan->ops);
+    stk_free(plan->buffers);
+    memset(plan, 0, sizeof(*plan));
+}

@@ -1,0 +1,134 @@
+/* plan.h - one training step as a list of operations on buffers whose lives are known.
+ *
+ *   model ──▶ operations ──▶ lives ──▶ offsets in one arena
+ *             forward, recompute, backward
+ *
+ * A buffer is `floats_per_sample` x batch floats (or bytes_per_sample bytes) at a fixed offset of
+ * the activation arena, alive from the first operation that writes it to the last that reads it;
+ * buffers whose lives do not meet may share bytes. Operations run in order. The same list
+ * runs on every back end. */
+#ifndef STK_TRAINER_PLAN_H
+#define STK_TRAINER_PLAN_H
+
+#include "trainer/model/model.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What an operation does. x, y: a layer's input and output; dx, dy: their gradients.
+ * Operands not named are STK_NO_BUFFER. A backward operation WRITES dx (never adds to it) and
+ * ADDS to parameter gradients; several readers' gradients are summed by STK_OP_ACCUMULATE.
+ *
+ *   CONV_FORWARD           x -> y                bias added; then max(., 0) if op.relu
+ *   CONV_BACKWARD_DATA     dy -> dx
+ *   CONV_BACKWARD_WEIGHTS  x, dy                 -> gradients of weight and bias
+ *   LINEAR_*               the same
+ *   MAX_POOL_FORWARD       x -> y, aux           aux: uint8 place of the maximum in its window
+ *                                                (first in row order), one byte an output; a window
+ *                                                over 256 places takes uint16 (2 bytes);
+ *                                                STK_NO_BUFFER where nothing reads it
+ *   MAX_POOL_BACKWARD      dy, aux -> dx
+ *   AVG_POOL_FORWARD/BACKWARD  x -> y, dy -> dx
+ *   RELU_FORWARD           x -> y                may be the same buffer
+ *   RELU_BACKWARD          y, dy -> dx           dx = dy where y > 0; dx may be dy's buffer
+ *   BATCH_NORM_FORWARD     x -> y, aux           batch statistics; aux: mean, then 1/sqrt(var + eps),
+ *                                                c floats each; running statistics updated (unbiased
+ *                                                variance, as PyTorch); then max(., 0) if op.relu; y may be x
+ *   BATCH_NORM_APPLY       x, aux -> y           again from aux, bit-identical to FORWARD (op.relu too)
+ *   BATCH_NORM_INFER       x -> y                with running statistics; op.relu
+ *   BATCH_NORM_BACKWARD    x, y, dy, aux -> dx   -> gradients of gamma, beta; if op.relu, dy counts where
+ *                                                y > 0 (y may be STK_NO_BUFFER: then its sign is worked
+ *                                                out from x and aux, bit-identically); dx may be dy
+ *   DROPOUT_FORWARD        x -> y                mask of (seed, step, layer, sample in step, element), kept values
+ *                                                times 1 / (1 - rate); y may be x
+ *   DROPOUT_BACKWARD       dy -> dx              the same mask; may be the same buffer
+ *   ADD_FORWARD            x, x2 -> y            y may be x (x and x2 may be either of the layer's two)
+ *   ACCUMULATE             dy -> dx              dx += dy
+ *   COPY                   dy -> dx
+ *   SOFTMAX_CROSS_ENTROPY  x -> dx               loss and correct counts; dx = gradient x gradient scale;
+ *                                                dx may be x; NO_BUFFER when only evaluated
+ *   MSE                    x -> dx               the same */
+enum stk_op_kind {
+    STK_OP_CONV_FORWARD,
+    STK_OP_CONV_BACKWARD_DATA,
+    STK_OP_CONV_BACKWARD_WEIGHTS,
+    STK_OP_LINEAR_FORWARD,
+    STK_OP_LINEAR_BACKWARD_DATA,
+    STK_OP_LINEAR_BACKWARD_WEIGHTS,
+    STK_OP_MAX_POOL_FORWARD,
+    STK_OP_MAX_POOL_BACKWARD,
+    STK_OP_AVG_POOL_FORWARD,
+    STK_OP_AVG_POOL_BACKWARD,
+    STK_OP_RELU_FORWARD,
+    STK_OP_RELU_BACKWARD,
+    STK_OP_BATCH_NORM_FORWARD,
+    STK_OP_BATCH_NORM_APPLY,
+    STK_OP_BATCH_NORM_INFER,
+    STK_OP_BATCH_NORM_BACKWARD,
+    STK_OP_DROPOUT_FORWARD,
+    STK_OP_DROPOUT_BACKWARD,
+    STK_OP_ADD_FORWARD,
+    STK_OP_ACCUMULATE,
+    STK_OP_COPY,
+    STK_OP_SOFTMAX_CROSS_ENTROPY,
+    STK_OP_MSE,
+    STK_OP_KINDS
+};
+
+/* A buffer's index in the plan; the samples themselves are a buffer that is not in the arena. */
+enum { STK_NO_BUFFER = -1, STK_SAMPLES = -2 };
+
+struct stk_op {
+    enum stk_op_kind kind;
+    uint32_t layer;
+    int32_t x, x2, y, dy, dx, aux; /* buffer, STK_SAMPLES (x only) or STK_NO_BUFFER */
+    bool relu;
+    bool again; /* a recomputation: nothing but y (and aux) is written, no running statistics */
+};
+
+struct stk_buffer {
+    uint64_t bytes_per_sample;  /* 0 for buffers that do not grow with the batch */
+    uint64_t bytes;             /* whole size at plan.batch, rounded up to 64 */
+    uint64_t offset;            /* bytes from the arena's start, a multiple of 64 */
+    uint32_t first_op, last_op; /* its life, both included */
+    uint32_t layer;
+    bool gradient; /* of an activation */
+};
+
+struct stk_plan_options {
+    uint32_t batch;               /* samples at a time, >= 1 */
+    bool train;                   /* false: forward only, nothing kept */
+    bool recompute_batch_norm;    /* BatchNorm(+ReLU) outputs are not kept but made again from x */
+    uint32_t checkpoint_segments; /* 0 or 1 = keep all; n = cut the layers into n segments, or
+                                     fewer where that takes less, and keep what crosses borders */
+    bool exact_segments;          /* not fewer: for tests */
+    bool no_reuse;                /* each buffer has bytes of its own: for tests */
+};
+
+enum { STK_BATCH_MAX = 65536 };
+
+struct stk_plan {
+    const stoker_model *model;       /* borrowed */
+    struct stk_plan_options options; /* as asked for */
+    uint32_t segments;               /* made in fact, >= 1 */
+    struct stk_op *ops;
+    uint32_t op_count;
+    struct stk_buffer *buffers;
+    uint32_t buffer_count;
+    uint64_t activation_bytes; /* the arena: its highest end */
+    uint64_t live_bytes_max;   /* of the buffers alive at one time: no arena can be smaller */
+    int32_t output;            /* buffer of the logits (forward plan); may have been overwritten
+                                  by the gradient in a training plan */
+};
+
+/* Work out the operations, lives and offsets. The model must be closed. On success the caller
+ * owns what plan points to (stk_plan_free); on failure *plan is all zero. STOKER_EINVAL, ENOMEM,
+ * ELIMIT (2^62 bytes and more). */
+int stk_plan_make(struct stk_plan *plan, const stoker_model *model,
+                  const struct stk_plan_options *options, stoker_error *error);
+void stk_plan_free(struct stk_plan *plan); /* all zero is allowed */
+
+/* Whether two buffers that are alive at one time share bytes: never, in a plan that was made.
+ * *a and *b are the two. For tests. */
+bool stk_plan_overlaps(const struct stk_plan *plan, uint32_t *a, uint32_t *b);
+
+#endif

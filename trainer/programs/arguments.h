@@ -1,0 +1,82 @@
+/* arguments.h - the command lines of mnist and housing: one table, each option with its help. */
+#ifndef STK_PROGRAMS_ARGUMENTS_H
+#define STK_PROGRAMS_ARGUMENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stoker/loader.h>
+#include <stoker/trainer.h>
+
+enum { ARGUMENTS_MESSAGE_MAX = 256 };
+
+enum program { PROGRAM_MNIST = 1, PROGRAM_HOUSING = 2 };
+
+enum action { ACTION_TRAIN, ACTION_SUMMARY, ACTION_EVALUATE, ACTION_HELP, ACTION_VERSION };
+
+enum preset { PRESET_FAST, PRESET_PYTORCH, PRESET_HOUSING };
+
+/* What the line asks for, with the defaults of the preset where it says nothing. Strings are
+ * those of argv. */
+struct arguments {
+    enum action action;
+    enum preset preset;
+
+    const char *data;      /* NULL = look for it */
+    const char *test_data; /* NULL = the split "test" of data */
+    double mean, std;      /* of the pixels; std 0 = the data set's own */
+    int32_t workers;
+    stoker_switch pin_memory;
+
+    uint32_t epochs;
+    uint64_t steps;      /* updates at most; 0 = as many as the epochs have */
+    uint32_t batch_size; /* STOKER_BATCH_SIZE_MAX = the largest that fits */
+    uint32_t accumulate;
+    uint64_t seed;
+
+    stoker_optimizer optimizer;
+    double learning_rate; /* 0 = the optimiser's own */
+    double betas[2];
+    double momentum;
+    bool nesterov;
+    double weight_decay;
+    double clip_norm;
+    double ema;
+    stoker_schedule schedule;
+    uint64_t warmup; /* updates */
+    double gamma;    /* per epoch */
+    double label_smoothing;
+
+    uint64_t memory_budget; /* bytes; 0 = no limit */
+    uint32_t checkpoint_segments;
+    bool recompute_batch_norm;
+    const char *backend;
+    uint32_t threads;
+
+    const char *save;
+    uint64_t save_every; /* updates; 0 = at the end only */
+    const char *load;
+    const char *weights;
+    const char *log_dir;
+    const char *log;
+    const char *plot;
+    uint32_t eval_every; /* epochs; 0 = at the end only */
+    bool quiet;
+};
+
+/* Read the line. STOKER_EINVAL: message is one line that names the option. --help and --version
+ * win over whatever else stands on the line. */
+int arguments_parse(struct arguments *out, enum program program, int argc, char *const *argv,
+                    char message[ARGUMENTS_MESSAGE_MAX]);
+
+void arguments_help(FILE *file, enum program program);
+
+/* The words of the line, as the options take them. */
+const char *preset_name(enum preset preset);
+const char *optimizer_name(stoker_optimizer optimizer);
+const char *schedule_name(stoker_schedule schedule);
+
+/* The line again, fit to be pasted into a shell, but starting from the checkpoint `load`. */
+void arguments_print_again(FILE *file, int argc, char *const *argv, const char *load);
+
+#endif

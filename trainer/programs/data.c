@@ -1,0 +1,134 @@
+/* data.c - see data.h. */
+#include "trainer/programs/data.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+__attribute__((format(printf, 3, 4))) static int fail(stoker_error *error, int code,
+                                                      const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    *error = (stoker_error){ .code = code };
+    (void)vsnprintf(error->message, sizeof(error->message), format, list);
+    va_end(list);
+    return code;
+}
+
+/* $STOKER_DATA/name, then data/name. False if neither is there. */
+static bool find(const char *name, char path[DATA_SPEC_MAX])
+{
+    const char *folder = getenv("STOKER_DATA");
+    if (folder != NULL && folder[0] != '\0') {
+        (void)snprintf(path, DATA_SPEC_MAX, "%s/%s", folder, name);
+        if (access(path, R_OK) == 0)
+            return true;
+    }
+    (void)snprintf(path, DATA_SPEC_MAX, "data/%s", name);
+    return access(path, R_OK) == 0;
+}
+
+/* Open the two sets. A format without splits is told which file to test on by --test-data. */
+static int open_both(struct data *data, const struct arguments *arguments, stoker_error *error)
+{
+    const bool splits = arguments->test_data == NULL;
+    const char *test_spec = splits ? data->spec : arguments->test_data;
+    const stoker_dataset_options train = { .split = splits ? "train" : NULL, .error = error };
+    const stoker_dataset_options test = { .split = splits ? "test" : NULL, .error = error };
+    int rc = stoker_dataset_open(&data->train, data->spec, &train);
+    if (rc == STOKER_OK)
+        rc = stoker_dataset_open(&data->test, test_spec, &test);
+    if (rc != STOKER_OK) {
+        data_close(data);
+        return rc;
+    }
+    const stoker_dataset_info *a = stoker_dataset_get_info(data->train);
+    const stoker_dataset_info *b = stoker_dataset_get_info(data->test);
+    bool alike = a->rank == b->rank && a->label_dtype == b->label_dtype;
+    for (uint32_t axis = 0; alike && axis < a->rank; axis++)
+        alike = a->shape[axis] == b->shape[axis];
+    if (!alike) {
+        data_close(data);
+        rc = fail(error, STOKER_EMISMATCH,
+                  "the samples to train and to test on have different shapes or labels");
+    }
+    return rc;
+}
+
+int data_open_images(struct data *out, const struct arguments *arguments, stoker_error *error)
+{
+    char path[DATA_SPEC_MAX];
+    *out = (struct data){ .made_up = false };
+    if (arguments->data != NULL) {
+        (void)snprintf(out->spec, sizeof(out->spec), "%s", arguments->data);
+    } else if (find("mnist", path)) {
+        (void)snprintf(out->spec, sizeof(out->spec), "mnist:%.4000s", path);
+    } else {
+        (void)snprintf(out->spec, sizeof(out->spec), "synth:digits");
+    }
+    int rc = open_both(out, arguments, error);
+    if (rc != STOKER_OK)
+        return rc;
+    out->made_up = strncmp(stoker_dataset_name(out->train), "synth:", 6) == 0;
+    const stoker_dataset_info *info = stoker_dataset_get_info(out->train);
+    if (!info->is_image || info->label_dtype != STOKER_INT64 || info->class_count < 2) {
+        data_close(out);
+        rc = fail(error, STOKER_ENOTSUP, "%.200s: these are not images with classes", out->spec);
+    }
+    return rc;
+}
+
+/* Add "key=value" to a spec that does not say anything about key. */
+static void add(struct data *data, const char *key, uint64_t value, const char *text)
+{
+    char asked[32];
+    (void)snprintf(asked, sizeof(asked), "%s=", key);
+    char *parameters = strrchr(data->spec, '?');
+    for (const char *at = parameters; at != NULL; at = strchr(at + 1, '&'))
+        if (strncmp(at + 1, asked, strlen(asked)) == 0)
+            return;
+    size_t used = strlen(data->spec);
+    const char *between = parameters == NULL ? "?" : "&";
+    if (text != NULL)
+        (void)snprintf(data->spec + used, sizeof(data->spec) - used, "%s%s%s", between, asked,
+                       text);
+    else
+        (void)snprintf(data->spec + used, sizeof(data->spec) - used, "%s%s%" PRIu64, between, asked,
+                       value);
+}
+
+int data_open_table(struct data *out, const struct arguments *arguments, stoker_error *error)
+{
+    char path[DATA_SPEC_MAX];
+    *out = (struct data){ .made_up = false };
+    if (arguments->data != NULL)
+        (void)snprintf(out->spec, sizeof(out->spec), "%.3900s", arguments->data);
+    else if (find("boston/BostonHousing.csv", path))
+        (void)snprintf(out->spec, sizeof(out->spec), "csv:%.3900s?label=medv", path);
+    else
+        return fail(error, STOKER_ENOENT,
+                    "there is no boston/BostonHousing.csv in $STOKER_DATA or data; "
+                    "trainer/programs/README.md tells where to get it");
+    if (strncmp(out->spec, "csv:", 4) == 0 && arguments->test_data == NULL) {
+        add(out, "test", 0, "0.2");
+        add(out, "zscore", 1, NULL);
+        add(out, "seed", arguments->seed, NULL);
+    }
+    int rc = open_both(out, arguments, error);
+    if (rc == STOKER_OK && stoker_dataset_get_info(out->train)->label_dtype != STOKER_FLOAT32) {
+        data_close(out);
+        rc = fail(error, STOKER_ENOTSUP, "%.200s: no column to foretell is named; say label=COLUMN",
+                  out->spec);
+    }
+    return rc;
+}
+
+void data_close(struct data *data)
+{
+    stoker_dataset_close(&data->train);
+    stoker_dataset_close(&data->test);
+}

@@ -1,0 +1,269 @@
+/* fit.c - see fit.h.
+ *
+ *   next ──▶ step ──▶ release ──▶ updated? ──▶ record, save, stop if wished ──▶ next
+ *                                    └─ no ─────────────────────────────────────┘
+ *
+ * A run is left only after an update, so that no half-summed gradient is lost with it.
+ */
+#include "trainer/programs/fit.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#include "trainer/programs/clock.h"
+#include "trainer/programs/interrupt.h"
+
+enum { RECORDED_ROWS = 400 }; /* of a run, about */
+
+/* Sums over passes, since an epoch or a row began. */
+struct tally {
+    double loss_sum;
+    uint64_t correct, samples;
+    uint64_t train_ns, wait_ns;
+};
+
+struct run {
+    const struct fit *fit;
+    struct fit_result *result;
+    stoker_error *error;
+    stoker_loader *loader;
+    uint64_t batches_per_epoch;
+    uint64_t epoch; /* of the batch at hand, from 0 */
+    uint64_t index; /* of the batch at hand in its epoch */
+    struct tally of_epoch, of_row;
+    uint64_t first_update; /* made before this run */
+    uint64_t recorded;     /* updates at the last row */
+    stoker_step step;
+};
+
+/* Copy the cause, or the code if there is none. Returns rc. */
+static int tell(stoker_error *error, int rc, const stoker_error *cause)
+{
+    *error = cause != NULL ? *cause : (stoker_error){ .code = rc };
+    return rc;
+}
+
+/* ---- testing -------------------------------------------------------------------- */
+
+static int test_batches(stoker_trainer *trainer, stoker_loader *loader, stoker_evaluation *out)
+{
+    stoker_batch batch = { 0 };
+    int rc;
+    while ((rc = stoker_loader_next(loader, &batch)) == STOKER_OK) {
+        rc = stoker_trainer_evaluate(trainer, &batch, out);
+        stoker_batch_release(&batch);
+        if (rc != STOKER_OK)
+            return rc;
+        if (interrupt_wished())
+            return STOKER_FINISHED;
+    }
+    return rc == STOKER_EPOCH_END ? STOKER_OK : rc;
+}
+
+int fit_test(stoker_trainer *trainer, const stoker_dataset *test,
+             const stoker_loader_options *loading, stoker_evaluation *out, stoker_error *error)
+{
+    stoker_loader_options options = *loading;
+    const uint64_t count = stoker_dataset_get_info(test)->count;
+    options.shuffle = false;
+    options.epochs = 1;
+    options.num_workers = 0; /* the threads that compute would wait for it anyway */
+    options.resume = NULL;
+    options.error = error;
+    if (options.batch_size > count)
+        options.batch_size = (uint32_t)count;
+    *out = (stoker_evaluation){ 0 };
+    stoker_loader *loader = NULL;
+    int rc = stoker_loader_create(&loader, test, &options);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = test_batches(trainer, loader, out);
+    if (rc < 0 && stoker_loader_error(loader) != NULL)
+        (void)tell(error, rc, stoker_loader_error(loader));
+    else if (rc < 0)
+        (void)tell(error, rc, stoker_trainer_error(trainer));
+    stoker_loader_destroy(&loader);
+    return rc;
+}
+
+/* ---- telling -------------------------------------------------------------------- */
+
+static double share(uint64_t part, uint64_t whole)
+{
+    return whole == 0 ? 0.0 : (double)part / (double)whole;
+}
+
+static struct look look_at(const struct run *run)
+{
+    const struct tally *tally = &run->of_epoch;
+    const uint64_t updates = stoker_trainer_updates(run->fit->trainer);
+    const uint64_t made = updates - run->first_update;
+    const uint64_t left = run->fit->total_updates > updates ? run->fit->total_updates - updates : 0;
+    return (struct look){
+        .epoch = run->epoch + 1,
+        .epochs = run->fit->epochs,
+        .step = updates,
+        .steps = run->fit->total_updates,
+        .loss = tally->samples == 0 ? NAN : tally->loss_sum / (double)tally->samples,
+        .accuracy = run->fit->classes ? share(tally->correct, tally->samples) : NAN,
+        .samples_per_s =
+            tally->train_ns == 0 ? 0.0 : (double)tally->samples / clock_seconds(tally->train_ns),
+        .wait_share = share(tally->wait_ns, tally->train_ns),
+        .seconds_left = clock_seconds(run->result->train_ns) * share(left, made),
+        .test_loss = NAN,
+        .test_accuracy = NAN,
+    };
+}
+
+static void record_row(struct run *run, bool now)
+{
+    const uint64_t updates = stoker_trainer_updates(run->fit->trainer);
+    const uint64_t apart = run->fit->total_updates / RECORDED_ROWS + 1;
+    if (run->of_row.samples == 0 || (!now && updates - run->recorded < apart))
+        return;
+    const struct tally *tally = &run->of_row;
+    const struct record_row row = {
+        .step = updates,
+        .epoch = (double)run->epoch + share(run->index + 1, run->batches_per_epoch),
+        .loss = tally->loss_sum / (double)tally->samples,
+        .accuracy = run->fit->classes ? share(tally->correct, tally->samples) : NAN,
+        .learning_rate = (double)run->step.learning_rate,
+        .samples_per_s = (double)tally->samples / clock_seconds(tally->train_ns),
+        .wait_share = share(tally->wait_ns, tally->train_ns),
+    };
+    record_train(run->fit->record, &row);
+    run->of_row = (struct tally){ 0 };
+    run->recorded = updates;
+}
+
+static void count_pass(struct tally *tally, const stoker_step *step, uint64_t wait_ns,
+                       uint64_t pass_ns)
+{
+    tally->loss_sum += step->loss * (double)step->count;
+    tally->correct += step->correct;
+    tally->samples += step->count;
+    tally->wait_ns += wait_ns;
+    tally->train_ns += pass_ns;
+}
+
+/* ---- the loop ------------------------------------------------------------------- */
+
+static int save(struct run *run)
+{
+    if (stoker_loader_state(run->loader, &run->result->state) != STOKER_OK)
+        return STOKER_OK; /* the loader has failed, and its error is told */
+    return stoker_trainer_save(run->fit->trainer, run->fit->save, &run->result->state, run->error);
+}
+
+/* After an update: what is due. STOKER_FINISHED: the run ends here. */
+static int after_update(struct run *run)
+{
+    const struct fit *fit = run->fit;
+    const uint64_t updates = stoker_trainer_updates(fit->trainer);
+    record_row(run, false);
+    if (interrupt_wished()) {
+        run->result->interrupted = true;
+        return STOKER_FINISHED;
+    }
+    if (updates >= fit->total_updates)
+        return STOKER_FINISHED;
+    if (fit->save_every != 0 && updates % fit->save_every == 0)
+        return save(run);
+    return STOKER_OK;
+}
+
+/* One pass with the batch; the wait for it is over. */
+static int pass(struct run *run, stoker_batch *batch, uint64_t begin_ns)
+{
+    const uint64_t wait_ns = clock_now_ns() - begin_ns;
+    run->epoch = batch->epoch;
+    run->index = batch->index;
+    int rc = stoker_trainer_step(run->fit->trainer, batch, &run->step);
+    stoker_batch_release(batch);
+    if (rc != STOKER_OK)
+        return tell(run->error, rc, stoker_trainer_error(run->fit->trainer));
+    const uint64_t pass_ns = clock_now_ns() - begin_ns;
+    count_pass(&run->of_epoch, &run->step, wait_ns, pass_ns);
+    count_pass(&run->of_row, &run->step, wait_ns, pass_ns);
+    run->result->samples += run->step.count;
+    run->result->wait_ns += wait_ns;
+    run->result->train_ns += pass_ns;
+    if (progress_due(run->fit->progress)) {
+        const struct look look = look_at(run);
+        progress_step(run->fit->progress, &look);
+    }
+    return run->step.updated || run->step.skipped ? after_update(run) : STOKER_OK;
+}
+
+static int end_epoch(struct run *run)
+{
+    const struct fit *fit = run->fit;
+    const uint64_t begin_ns = clock_now_ns();
+    int rc = stoker_trainer_flush(fit->trainer, &run->step);
+    run->result->train_ns += clock_now_ns() - begin_ns;
+    if (rc != STOKER_OK)
+        return tell(run->error, rc, stoker_trainer_error(fit->trainer));
+    if (run->of_epoch.samples == 0)
+        return STOKER_OK; /* gone on with from an epoch's very end: it was told then */
+    record_row(run, true);
+    struct look look = look_at(run);
+    stoker_evaluation test = { 0 };
+    if (fit->eval_every != 0 && (run->epoch + 1) % fit->eval_every == 0)
+        rc = fit_test(fit->trainer, fit->test, fit->loading, &test, run->error);
+    if (rc == STOKER_OK && test.count > 0) {
+        look.test_loss = test.loss_sum / (double)test.count;
+        look.test_accuracy = fit->classes ? share(test.correct, test.count) : NAN;
+        record_test(fit->record, look.step, look.test_loss, look.test_accuracy);
+        run->result->test = test;
+        run->result->tested_at = look.step;
+    }
+    if (rc >= STOKER_OK && (fit->eval_every == 0 || test.count > 0))
+        progress_epoch(fit->progress, &look);
+    run->of_epoch = (struct tally){ 0 };
+    if (rc == STOKER_FINISHED)
+        run->result->interrupted = true;
+    return rc;
+}
+
+static int train(struct run *run)
+{
+    stoker_batch batch = { 0 };
+    int rc = STOKER_OK;
+    while (rc == STOKER_OK) {
+        const uint64_t begin_ns = clock_now_ns();
+        rc = stoker_loader_next(run->loader, &batch);
+        if (rc == STOKER_OK) {
+            rc = pass(run, &batch, begin_ns);
+        } else if (rc == STOKER_EPOCH_END) {
+            rc = end_epoch(run);
+        } else if (rc < 0) {
+            (void)tell(run->error, rc, stoker_loader_error(run->loader));
+        }
+    }
+    if (rc == STOKER_FINISHED && !run->result->interrupted && run->of_epoch.samples > 0)
+        rc = end_epoch(run); /* the last update came with the last batch, or --steps ended it */
+    return rc == STOKER_FINISHED ? STOKER_OK : rc;
+}
+
+int fit_run(const struct fit *fit, struct fit_result *out, stoker_error *error)
+{
+    *out = (struct fit_result){ 0 };
+    struct run run = { .fit = fit,
+                       .result = out,
+                       .error = error,
+                       .first_update = stoker_trainer_updates(fit->trainer) };
+    run.recorded = run.first_update;
+    stoker_loader_options loading = *fit->loading;
+    loading.error = error;
+    int rc = stoker_loader_create(&run.loader, fit->train, &loading);
+    if (rc != STOKER_OK)
+        return rc;
+    run.batches_per_epoch = stoker_loader_batches_per_epoch(run.loader);
+    if (run.first_update < fit->total_updates)
+        rc = train(&run);
+    record_row(&run, true);
+    (void)stoker_loader_state(run.loader, &out->state);
+    progress_wipe(fit->progress);
+    stoker_loader_destroy(&run.loader);
+    return rc;
+}

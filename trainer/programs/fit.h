@@ -1,0 +1,45 @@
+/* fit.h - the loop: next batch, step, and what happens between two of them. */
+#ifndef STK_PROGRAMS_FIT_H
+#define STK_PROGRAMS_FIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stoker/trainer.h>
+
+#include "trainer/programs/progress.h"
+#include "trainer/programs/record.h"
+
+struct fit {
+    stoker_trainer *trainer;
+    const stoker_dataset *test;
+    const stoker_loader_options *loading; /* of the training set, resume included */
+    const stoker_dataset *train;
+    uint64_t epochs;
+    uint64_t total_updates; /* the run ends after so many, or after the epochs */
+    uint64_t eval_every;    /* epochs; 0 = leave it to the caller */
+    uint64_t save_every;    /* updates; 0 = never */
+    const char *save;
+    bool classes; /* there is an accuracy */
+    struct progress *progress;
+    struct record *record;
+};
+
+/* What came of it. Times leave out tests, saving and printing. */
+struct fit_result {
+    uint64_t samples;
+    uint64_t train_ns;      /* waiting for data included */
+    uint64_t wait_ns;       /* of it, in stoker_loader_next */
+    stoker_state state;     /* where the loader stands */
+    bool interrupted;       /* Ctrl-C: the run stopped after an update */
+    stoker_evaluation test; /* the last one, ... */
+    uint64_t tested_at;     /* ... and after how many updates it was; 0 = there was none */
+};
+
+/* Run to the end, or until Ctrl-C. On failure *error tells. */
+int fit_run(const struct fit *fit, struct fit_result *out, stoker_error *error);
+
+/* Forward over the whole set, once. STOKER_FINISHED: Ctrl-C came in between. */
+int fit_test(stoker_trainer *trainer, const stoker_dataset *test,
+             const stoker_loader_options *loading, stoker_evaluation *out, stoker_error *error);
+
+#endif

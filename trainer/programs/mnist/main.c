@@ -1,0 +1,22 @@
+/* main.c - mnist: train a small convolutional network to tell digits apart.
+ *
+ * Exit status: 0 done, 1 failed, 2 bad usage, 130 stopped by Ctrl-C and saved.
+ */
+#include "trainer/programs/session.h"
+
+static void report(const struct voice *voice, const stoker_evaluation *test)
+{
+    voice_result(voice, "test loss: %.4f", test->loss_sum / (double)test->count);
+    voice_result(voice, "test accuracy: %.2f %%",
+                 100 * (double)test->correct / (double)test->count);
+}
+
+int main(int argc, char **argv)
+{
+    const struct session_kind kind = { .name = "mnist",
+                                       .program = PROGRAM_MNIST,
+                                       .classes = true,
+                                       .open = data_open_images,
+                                       .report = report };
+    return session_run(&kind, argc, argv);
+}

@@ -1,0 +1,9 @@
+/* presets.h - the settings that a preset brings along. */
+#ifndef STK_PROGRAMS_PRESETS_H
+#define STK_PROGRAMS_PRESETS_H
+
+#include "trainer/programs/arguments.h"
+
+void preset_apply(struct arguments *arguments, enum preset preset);
+
+#endif

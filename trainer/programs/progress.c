@@ -1,0 +1,124 @@
+/* progress.c - see progress.h. */
+#include "trainer/programs/progress.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "trainer/programs/clock.h"
+
+static const uint64_t LIVE_NS = 100000000U;
+static const uint64_t PLAIN_NS = 10000000000U;
+enum { LINE_BYTES = 256 };
+
+__attribute__((format(printf, 2, 3))) static void append(char line[LINE_BYTES], const char *format,
+                                                         ...)
+{
+    size_t used = strlen(line);
+    va_list list;
+    va_start(list, format);
+    (void)vsnprintf(line + used, LINE_BYTES - used, format, list);
+    va_end(list);
+}
+
+void progress_begin(struct progress *progress, const struct voice *voice)
+{
+    *progress = (struct progress){ .voice = voice,
+                                   .live = isatty(STDERR_FILENO) == 1,
+                                   .shown_ns = clock_now_ns() };
+}
+
+bool progress_due(const struct progress *progress)
+{
+    return !progress->voice->quiet &&
+           clock_now_ns() - progress->shown_ns >= (progress->live ? LIVE_NS : PLAIN_NS);
+}
+
+static void describe(char line[LINE_BYTES], const struct look *look)
+{
+    line[0] = '\0';
+    append(line, "epoch %" PRIu64 "/%" PRIu64 " | step %" PRIu64 "/%" PRIu64 " | loss %.4f",
+           look->epoch, look->epochs, look->step, look->steps, look->loss);
+    if (!isnan(look->accuracy))
+        append(line, " | accuracy %.2f %%", 100 * look->accuracy);
+    append(line, " | %.0f samples/s | data wait %.2f %%", look->samples_per_s,
+           100 * look->wait_share);
+}
+
+/* A line that wraps could not be written over. */
+static int columns_of_terminal(void)
+{
+    struct winsize size = { .ws_col = 0 };
+    bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+    return known ? size.ws_col - 1 : 79;
+}
+
+static void show_live(struct progress *progress, const char *line)
+{
+    char whole[LINE_BYTES + 64];
+    int length = snprintf(whole, sizeof(whole), "%s%s", progress->voice->mark, line);
+    int columns = columns_of_terminal();
+    if (length > columns && columns < (int)sizeof(whole)) {
+        whole[columns] = '\0';
+        length = columns;
+    }
+    if (progress->width > columns)
+        progress->width = columns; /* the window was made smaller */
+    fprintf(stderr, "\r%-*s", progress->width, whole);
+    fflush(stderr);
+    progress->width = length > progress->width ? length : progress->width;
+}
+
+/* Short: what is cut at the window's edge is lost. */
+static void describe_live(char line[LINE_BYTES], const struct look *look)
+{
+    const uint64_t left = (uint64_t)look->seconds_left;
+    line[0] = '\0';
+    append(line, "epoch %" PRIu64 "/%" PRIu64 " step %" PRIu64 "/%" PRIu64 " loss %.4f",
+           look->epoch, look->epochs, look->step, look->steps, look->loss);
+    if (!isnan(look->accuracy))
+        append(line, " acc %.2f%%", 100 * look->accuracy);
+    append(line, " %.0f/s wait %.2f%% %" PRIu64 ":%02" PRIu64 " left", look->samples_per_s,
+           100 * look->wait_share, left / 60, left % 60);
+}
+
+void progress_step(struct progress *progress, const struct look *look)
+{
+    if (!progress_due(progress))
+        return;
+    char line[LINE_BYTES];
+    if (progress->live) {
+        describe_live(line, look);
+        show_live(progress, line);
+    } else {
+        describe(line, look);
+        voice_say(progress->voice, "%s", line);
+    }
+    progress->shown_ns = clock_now_ns();
+}
+
+void progress_epoch(struct progress *progress, const struct look *look)
+{
+    char line[LINE_BYTES];
+    describe(line, look);
+    if (!isnan(look->test_loss))
+        append(line, " | test loss %.4f", look->test_loss);
+    if (!isnan(look->test_accuracy))
+        append(line, " | test %.2f %%", 100 * look->test_accuracy);
+    progress_wipe(progress);
+    voice_say(progress->voice, "%s", line);
+    progress->shown_ns = clock_now_ns();
+}
+
+void progress_wipe(struct progress *progress)
+{
+    if (!progress->live || progress->width == 0)
+        return;
+    fprintf(stderr, "\r%*s\r", progress->width, "");
+    fflush(stderr);
+    progress->width = 0;
+}

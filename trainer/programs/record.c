@@ -1,0 +1,60 @@
+/* record.c - see record.h. */
+#include "trainer/programs/record.h"
+
+#include <math.h>
+
+static const char *const columns[] = { "train/epoch",         "train/loss",
+                                       "train/learning_rate", "train/samples_per_s",
+                                       "train/data_wait",     "test/loss",
+                                       "train/accuracy",      "test/accuracy" };
+enum { COLUMNS_OF_CLASSES = 2 }; /* the last ones, of curves, too */
+
+static const char *const curves[] = { "train/loss", "test/loss", "train/accuracy",
+                                      "test/accuracy" };
+
+int record_open(struct record *record, const struct arguments *arguments, const char *title,
+                bool classes, uint64_t first_step, stoker_error *error)
+{
+    stoker_training_log_options options = STOKER_TRAINING_LOG_OPTIONS_INIT;
+    options.events = arguments->log_dir;
+    options.csv = arguments->log;
+    options.plot = arguments->plot;
+    options.title = title;
+    options.columns = columns;
+    options.column_count =
+        sizeof(columns) / sizeof(columns[0]) - (classes ? 0 : COLUMNS_OF_CLASSES);
+    options.curves = curves;
+    options.curve_count = sizeof(curves) / sizeof(curves[0]) - (classes ? 0 : COLUMNS_OF_CLASSES);
+    options.first_step = first_step;
+    options.error = error;
+    *record = (struct record){ .rc = STOKER_OK };
+    return stoker_training_log_open(&record->log, &options);
+}
+
+static void write_down(struct record *record, const char *name, uint64_t step, double value)
+{
+    if (record->rc == STOKER_OK && !isnan(value))
+        record->rc = stoker_training_log_scalar(record->log, name, step, value);
+}
+
+void record_train(struct record *record, const struct record_row *row)
+{
+    write_down(record, "train/epoch", row->step, row->epoch);
+    write_down(record, "train/loss", row->step, row->loss);
+    write_down(record, "train/accuracy", row->step, row->accuracy);
+    write_down(record, "train/learning_rate", row->step, row->learning_rate);
+    write_down(record, "train/samples_per_s", row->step, row->samples_per_s);
+    write_down(record, "train/data_wait", row->step, row->wait_share);
+}
+
+void record_test(struct record *record, uint64_t step, double loss, double accuracy)
+{
+    write_down(record, "test/loss", step, loss);
+    write_down(record, "test/accuracy", step, accuracy);
+}
+
+int record_close(struct record *record, stoker_error *error)
+{
+    int rc = stoker_training_log_close(&record->log, error);
+    return rc == STOKER_OK ? record->rc : rc;
+}

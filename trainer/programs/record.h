@@ -1,0 +1,33 @@
+/* record.h - what is written down of a run: --log-dir, --log and --plot. */
+#ifndef STK_PROGRAMS_RECORD_H
+#define STK_PROGRAMS_RECORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stoker/training_log.h>
+
+#include "trainer/programs/arguments.h"
+
+struct record {
+    stoker_training_log *log;
+    int rc; /* the first failure of a write; told at close */
+};
+
+/* first_step: updates made before, by the run that is gone on with. */
+int record_open(struct record *record, const struct arguments *arguments, const char *title,
+                bool classes, uint64_t first_step, stoker_error *error);
+
+/* Means over the passes since the last row; accuracy NAN = there are no classes. */
+struct record_row {
+    uint64_t step; /* updates made */
+    double epoch;  /* with its part */
+    double loss, accuracy, learning_rate, samples_per_s, wait_share;
+};
+void record_train(struct record *record, const struct record_row *row);
+
+void record_test(struct record *record, uint64_t step, double loss, double accuracy);
+
+/* Close; returns the first failure since open. */
+int record_close(struct record *record, stoker_error *error);
+
+#endif

@@ -1,0 +1,271 @@
+/* session.c - see session.h.
+ *
+ *   arguments ──▶ data ──▶ network ──▶ trainer ──▶ (load) ──▶ tables ──▶ fit ──▶ test ──▶ report
+ *                                                     │                   └─ Ctrl-C: save, how to go on
+ *                                                     └─ --summary and --eval-only end here
+ */
+#include "trainer/programs/session.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <stoker/version.h>
+
+#include "trainer/programs/clock.h"
+#include "trainer/programs/fit.h"
+#include "trainer/programs/interrupt.h"
+#include "trainer/programs/networks.h"
+#include "trainer/programs/settings.h"
+
+struct session {
+    const struct session_kind *kind;
+    int argc;
+    char *const *argv;
+    struct arguments arguments;
+    struct voice voice;
+    struct data data;
+    stoker_model *model;
+    stoker_trainer *trainer;
+    struct settings settings;
+    stoker_state resume;
+    stoker_error error;
+};
+
+/* The cause in words, wherever it came from. */
+static int failed(struct session *session, int rc)
+{
+    const char *why =
+        session->error.message[0] != '\0' ? session->error.message : stoker_strerror(rc);
+    voice_complain(&session->voice, "%s", why);
+    return EXIT_FAILED;
+}
+
+/* ---- making --------------------------------------------------------------------- */
+
+static int make_trainer(struct session *session)
+{
+    uint32_t batch_size = session->arguments.batch_size;
+    const bool largest = batch_size == STOKER_BATCH_SIZE_MAX;
+    settings_make(&session->settings, &session->arguments, &session->data, batch_size);
+    session->settings.training.error = &session->error;
+    if (largest) {
+        /* The length of the schedule depends on the batch that fits: ask for that first. */
+        stoker_trainer_options probe = session->settings.training;
+        stoker_trainer *trainer = NULL;
+        stoker_trainer_memory memory;
+        probe.batch_size = STOKER_BATCH_SIZE_MAX;
+        int rc = stoker_trainer_create(&trainer, session->model, &probe);
+        if (rc != STOKER_OK)
+            return rc;
+        stoker_trainer_get_memory(trainer, &memory);
+        stoker_trainer_destroy(&trainer);
+        settings_make(&session->settings, &session->arguments, &session->data, memory.batch_size);
+        session->settings.training.error = &session->error;
+    }
+    return stoker_trainer_create(&session->trainer, session->model, &session->settings.training);
+}
+
+static int load(struct session *session)
+{
+    const struct arguments *arguments = &session->arguments;
+    bool has_loader = false;
+    const char *weights = arguments->weights;
+    if (weights == NULL && arguments->action == ACTION_EVALUATE)
+        weights = arguments->load;
+    if (weights != NULL)
+        return stoker_trainer_load_weights(session->trainer, weights, &session->error);
+    if (arguments->load == NULL)
+        return STOKER_OK;
+    int rc = stoker_trainer_load(session->trainer, arguments->load, &session->resume, &has_loader,
+                                 &session->error);
+    if (rc == STOKER_OK && has_loader)
+        session->settings.loading.resume = &session->resume;
+    return rc;
+}
+
+static int prepare(struct session *session)
+{
+    int rc = session->kind->open(&session->data, &session->arguments, &session->error);
+    if (rc != STOKER_OK)
+        return rc;
+    session->voice.mark = session->data.made_up ? "[made-up digits] " : "";
+    rc = network_build(&session->model, &session->arguments,
+                       stoker_dataset_get_info(session->data.train), &session->error);
+    if (rc == STOKER_OK)
+        rc = make_trainer(session);
+    return rc == STOKER_OK ? load(session) : rc;
+}
+
+/* ---- showing -------------------------------------------------------------------- */
+
+static void show_tables(struct session *session)
+{
+    if (session->voice.quiet)
+        return;
+    settings_show(&session->voice, &session->settings, &session->arguments, &session->data,
+                  session->trainer);
+    size_t summary_bytes = stoker_model_summary(session->model, NULL, 0) + 1;
+    size_t memory_bytes = stoker_trainer_memory_table(session->trainer, NULL, 0) + 1;
+    size_t bytes = summary_bytes > memory_bytes ? summary_bytes : memory_bytes;
+    char *text = malloc(bytes);
+    if (text == NULL)
+        return; /* the tables are for reading only */
+    (void)stoker_model_summary(session->model, text, bytes);
+    voice_text(&session->voice, text);
+    voice_text(&session->voice, "\n");
+    (void)stoker_trainer_memory_table(session->trainer, text, bytes);
+    voice_text(&session->voice, text);
+    voice_text(&session->voice, "\n");
+    free(text);
+}
+
+static void show_result(const struct session *session, const struct fit_result *result)
+{
+    const double seconds = clock_seconds(result->train_ns);
+    if (result->samples == 0)
+        return;
+    voice_result(&session->voice, "trained %.2f s, %.0f samples/s, data wait %.2f %%", seconds,
+                 (double)result->samples / seconds, 100 * clock_seconds(result->wait_ns) / seconds);
+}
+
+/* ---- ending --------------------------------------------------------------------- */
+
+static int save_to(struct session *session, const char *path, const struct fit_result *result)
+{
+    return stoker_trainer_save(session->trainer, path, &result->state, &session->error);
+}
+
+static int end_interrupted(struct session *session, const struct fit_result *result)
+{
+    char own[80];
+    const char *path = session->arguments.save;
+    if (path == NULL) {
+        (void)snprintf(own, sizeof(own), "%.40s-interrupted.safetensors", session->kind->name);
+        path = own;
+    }
+    int rc = save_to(session, path, result);
+    if (rc != STOKER_OK)
+        return failed(session, rc);
+    voice_result(&session->voice, "stopped after %" PRIu64 " of %" PRIu64 " updates; saved to %s",
+                 stoker_trainer_updates(session->trainer), session->settings.total_updates, path);
+    printf("%sgo on with: ", session->voice.mark);
+    arguments_print_again(stdout, session->argc, session->argv, path);
+    fflush(stdout);
+    return EXIT_INTERRUPTED;
+}
+
+static int test_alone(struct session *session, stoker_evaluation *test)
+{
+    return fit_test(session->trainer, session->data.test, &session->settings.loading, test,
+                    &session->error);
+}
+
+/* The end of a run that was not interrupted: test, unless that was the last thing done; save. */
+static int end_run(struct session *session, struct record *record, struct fit_result *result)
+{
+    const uint64_t updates = stoker_trainer_updates(session->trainer);
+    int rc = STOKER_OK;
+    if (session->arguments.save != NULL) /* first: a test can be had again */
+        rc = save_to(session, session->arguments.save, result);
+    if (rc == STOKER_OK && result->tested_at != updates) {
+        rc = test_alone(session, &result->test);
+        if (rc == STOKER_OK)
+            record_test(record, updates, result->test.loss_sum / (double)result->test.count,
+                        session->kind->classes
+                            ? (double)result->test.correct / (double)result->test.count
+                            : NAN);
+    }
+    return rc;
+}
+
+static int train(struct session *session)
+{
+    struct progress progress;
+    struct record record;
+    struct fit_result result;
+    progress_begin(&progress, &session->voice);
+    int rc = record_open(&record, &session->arguments, session->data.spec, session->kind->classes,
+                         stoker_trainer_updates(session->trainer), &session->error);
+    if (rc != STOKER_OK)
+        return failed(session, rc);
+    const struct fit fit = { .trainer = session->trainer,
+                             .train = session->data.train,
+                             .test = session->data.test,
+                             .loading = &session->settings.loading,
+                             .epochs = session->arguments.epochs,
+                             .total_updates = session->settings.total_updates,
+                             .eval_every = session->arguments.eval_every,
+                             .save_every = session->arguments.save_every,
+                             .save = session->arguments.save,
+                             .classes = session->kind->classes,
+                             .progress = &progress,
+                             .record = &record };
+    interrupt_watch();
+    rc = fit_run(&fit, &result, &session->error);
+    if (rc == STOKER_OK && !result.interrupted)
+        rc = end_run(session, &record, &result);
+    stoker_error record_error = { 0 };
+    int record_rc = record_close(&record, &record_error);
+    if (rc < 0)
+        return failed(session, rc);
+    show_result(session, &result);
+    if (record_rc != STOKER_OK) {
+        session->error = record_error;
+        (void)failed(session, record_rc);
+    }
+    if (result.interrupted || rc == STOKER_FINISHED)
+        return end_interrupted(session, &result);
+    session->kind->report(&session->voice, &result.test);
+    return record_rc == STOKER_OK ? EXIT_DONE : EXIT_FAILED;
+}
+
+/* ---- the whole ------------------------------------------------------------------ */
+
+static int act(struct session *session)
+{
+    stoker_evaluation test;
+    int rc;
+    switch (session->arguments.action) {
+    case ACTION_SUMMARY:
+        show_tables(session);
+        return EXIT_DONE;
+    case ACTION_EVALUATE:
+        rc = test_alone(session, &test);
+        if (rc < 0)
+            return failed(session, rc);
+        session->kind->report(&session->voice, &test);
+        return EXIT_DONE;
+    default:
+        show_tables(session);
+        return train(session);
+    }
+}
+
+int session_run(const struct session_kind *kind, int argc, char *const *argv)
+{
+    struct session session = { .kind = kind, .argc = argc, .argv = argv };
+    char message[ARGUMENTS_MESSAGE_MAX];
+    session.voice = (struct voice){ .program = kind->name, .mark = "" };
+    int rc = arguments_parse(&session.arguments, kind->program, argc, argv, message);
+    if (rc != STOKER_OK) {
+        voice_complain(&session.voice, "%s; try --help", message);
+        return EXIT_USAGE;
+    }
+    if (session.arguments.action == ACTION_HELP) {
+        arguments_help(stdout, kind->program);
+        return EXIT_DONE;
+    }
+    if (session.arguments.action == ACTION_VERSION) {
+        printf("%s %s, libstoker %s\n", kind->name, STOKER_VERSION_STRING, stoker_version());
+        return EXIT_DONE;
+    }
+    session.voice.quiet = session.arguments.quiet && session.arguments.action != ACTION_SUMMARY;
+    rc = prepare(&session);
+    int status = rc == STOKER_OK ? act(&session) : failed(&session, rc);
+    stoker_trainer_destroy(&session.trainer);
+    stoker_model_destroy(&session.model);
+    data_close(&session.data);
+    return status;
+}

@@ -1,0 +1,151 @@
+/* settings.c - see settings.h. */
+#include "trainer/programs/settings.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const float MNIST_MEAN = 0.1307F;
+static const float MNIST_STD = 0.3081F;
+
+static uint64_t divide_up(uint64_t a, uint64_t b)
+{
+    return a / b + (a % b != 0 ? 1 : 0);
+}
+
+/* MNIST's own numbers for MNIST, and for what is drawn like it; else the middle of the range. */
+static void choose_normalisation(struct settings *settings, const struct arguments *arguments,
+                                 const struct data *data)
+{
+    const char *name = stoker_dataset_name(data->train);
+    const bool like_mnist = strcmp(name, "mnist") == 0 || data->made_up;
+    settings->mean = like_mnist ? MNIST_MEAN : 0.5F;
+    settings->std = like_mnist ? MNIST_STD : 0.25F;
+    if (arguments->std > 0.0) {
+        settings->mean = (float)arguments->mean;
+        settings->std = (float)arguments->std;
+    }
+}
+
+static void make_loading(struct settings *settings, const struct arguments *arguments,
+                         const struct data *data, uint32_t batch_size)
+{
+    stoker_loader_options *loading = &settings->loading;
+    *loading = (stoker_loader_options)STOKER_LOADER_OPTIONS_INIT;
+    loading->seed = arguments->seed;
+    loading->batch_size = batch_size;
+    loading->num_workers = arguments->workers;
+    loading->pin_memory = arguments->pin_memory;
+    loading->epochs = arguments->epochs;
+    loading->shuffle = true;
+    loading->device = STOKER_DEVICE_CPU;
+    if (stoker_dataset_get_info(data->train)->is_image) {
+        choose_normalisation(settings, arguments, data);
+        loading->dtype = STOKER_FLOAT32;
+        loading->mean = &settings->mean;
+        loading->std = &settings->std;
+        loading->mean_count = 1;
+    }
+}
+
+static void make_training(struct settings *settings, const struct arguments *arguments,
+                          uint32_t batch_size)
+{
+    stoker_trainer_options *training = &settings->training;
+    *training = (stoker_trainer_options)STOKER_TRAINER_OPTIONS_INIT;
+    training->backend = arguments->backend;
+    training->threads = arguments->threads;
+    training->seed = arguments->seed;
+    training->batch_size = batch_size;
+    training->accumulate = arguments->accumulate;
+    training->optimizer = arguments->optimizer;
+    training->learning_rate = (float)arguments->learning_rate;
+    training->momentum = (float)arguments->momentum;
+    training->nesterov = arguments->nesterov;
+    training->betas[0] = (float)arguments->betas[0];
+    training->betas[1] = (float)arguments->betas[1];
+    training->weight_decay = (float)arguments->weight_decay;
+    training->schedule = arguments->schedule;
+    training->total_updates = settings->total_updates;
+    training->warmup_updates = arguments->warmup;
+    training->schedule_steps = settings->updates_per_epoch;
+    training->schedule_gamma = (float)arguments->gamma;
+    training->clip_norm = (float)arguments->clip_norm;
+    training->ema_decay = (float)arguments->ema;
+    training->memory_budget = arguments->memory_budget;
+    training->checkpoint_segments = arguments->checkpoint_segments;
+    training->recompute_batch_norm = arguments->recompute_batch_norm;
+}
+
+void settings_make(struct settings *out, const struct arguments *arguments, const struct data *data,
+                   uint32_t batch_size)
+{
+    const uint64_t samples = stoker_dataset_get_info(data->train)->count;
+    *out = (struct settings){ .mean = 0.0F };
+    if (batch_size > samples)
+        batch_size = (uint32_t)samples;
+    if (batch_size > STOKER_BATCH_MAX)
+        batch_size = STOKER_BATCH_MAX;
+    out->updates_per_epoch = divide_up(divide_up(samples, batch_size), arguments->accumulate);
+    out->total_updates = out->updates_per_epoch * arguments->epochs;
+    if (arguments->steps != 0 && arguments->steps < out->total_updates)
+        out->total_updates = arguments->steps;
+    make_loading(out, arguments, data, batch_size);
+    make_training(out, arguments, batch_size);
+}
+
+/* "one-cycle, 3 warm-up updates" */
+static void describe_schedule(char *line, size_t line_bytes, const struct arguments *arguments)
+{
+    int used = snprintf(line, line_bytes, "%s", schedule_name(arguments->schedule));
+    if (arguments->schedule == STOKER_STEP && arguments->gamma > 0.0)
+        used +=
+            snprintf(line + used, line_bytes - (size_t)used, ", x %g an epoch", arguments->gamma);
+    if (arguments->warmup != 0)
+        (void)snprintf(line + used, line_bytes - (size_t)used, ", %" PRIu64 " updates of warm-up",
+                       arguments->warmup);
+}
+
+static void describe_optimizer(char *line, size_t line_bytes, const struct arguments *arguments)
+{
+    int used = snprintf(line, line_bytes, "%s", optimizer_name(arguments->optimizer));
+    if (arguments->learning_rate > 0.0)
+        used +=
+            snprintf(line + used, line_bytes - (size_t)used, ", rate %g", arguments->learning_rate);
+    if (arguments->betas[0] > 0.0)
+        used += snprintf(line + used, line_bytes - (size_t)used, ", betas %g, %g",
+                         arguments->betas[0], arguments->betas[1]);
+    if (arguments->momentum > 0.0)
+        used += snprintf(line + used, line_bytes - (size_t)used, ", momentum %g%s",
+                         arguments->momentum, arguments->nesterov ? " (Nesterov)" : "");
+    if (arguments->weight_decay > 0.0)
+        (void)snprintf(line + used, line_bytes - (size_t)used, ", weight decay %g",
+                       arguments->weight_decay);
+}
+
+void settings_show(const struct voice *voice, const struct settings *settings,
+                   const struct arguments *arguments, const struct data *data,
+                   const stoker_trainer *trainer)
+{
+    char line[160];
+    voice_say(voice, "%-12s %.300s: %" PRIu64 " to train on, %" PRIu64 " to test on", "data",
+              data->spec, stoker_dataset_get_info(data->train)->count,
+              stoker_dataset_get_info(data->test)->count);
+    voice_say(voice, "%-12s %s", "preset", preset_name(arguments->preset));
+    voice_say(voice, "%-12s %" PRIu32 " of %" PRIu64 " updates, %" PRIu64 " in all", "epochs",
+              arguments->epochs, settings->updates_per_epoch, settings->total_updates);
+    voice_say(voice, "%-12s %" PRIu32 " samples, %" PRIu32 " to an update", "batch",
+              settings->loading.batch_size, arguments->accumulate);
+    describe_optimizer(line, sizeof(line), arguments);
+    voice_say(voice, "%-12s %s", "optimiser", line);
+    describe_schedule(line, sizeof(line), arguments);
+    voice_say(voice, "%-12s %s", "schedule", line);
+    voice_say(voice, "%-12s %" PRIu64 ", deterministic", "seed", arguments->seed);
+    voice_say(voice, "%-12s %s, %" PRIu32 " threads", "back end", stoker_trainer_backend(trainer),
+              stoker_trainer_threads(trainer));
+    if (arguments->workers == STOKER_WORKERS_AUTO)
+        voice_say(voice, "%-12s auto", "workers");
+    else
+        voice_say(voice, "%-12s %" PRId32, "workers", arguments->workers);
+    voice_text(voice, "\n");
+}

@@ -1,0 +1,28 @@
+/* settings.h - from the command line to the options of loader and trainer, and the table that is
+ * shown of them.
+ */
+#ifndef STK_PROGRAMS_SETTINGS_H
+#define STK_PROGRAMS_SETTINGS_H
+
+#include <stoker/trainer.h>
+
+#include "trainer/programs/data.h"
+#include "trainer/programs/voice.h"
+
+struct settings {
+    stoker_trainer_options training;
+    stoker_loader_options loading;
+    float mean, std; /* loading points to them */
+    uint64_t updates_per_epoch;
+    uint64_t total_updates;
+};
+
+/* Work them out; batch_size is what the trainer may take at most (the line may have said max). */
+void settings_make(struct settings *out, const struct arguments *arguments, const struct data *data,
+                   uint32_t batch_size);
+
+void settings_show(const struct voice *voice, const struct settings *settings,
+                   const struct arguments *arguments, const struct data *data,
+                   const stoker_trainer *trainer);
+
+#endif

@@ -1,0 +1,157 @@
+/* save.c - a trainer as two sets of tensors: weights for everybody, and the rest to go on from.
+ *
+ *   weights   conv1.weight, conv1.bias, bn1.running_mean, bn1.num_batches_tracked, ...   PyTorch's
+ *   state     counters | optimizer.0, ... | ema | gradients (of a group under way) | loader
+ *
+ * The arenas of the state are written as they lie in memory. */
+#include <string.h>
+
+#include "loader/base/error.h"
+#include "loader/base/memory.h"
+#include "trainer/checkpoint_names.h"
+#include "trainer/counters.h"
+#include "trainer/files/checkpoint.h"
+#include "trainer/layout.h"
+
+static const struct stk_place nowhere = STK_NOWHERE;
+
+/* The weights, in their order in the file. */
+struct weights {
+    struct stk_named_tensor *tensors;
+    uint32_t count;
+    float *floats; /* of all of them */
+    struct stk_tracked_name *tracked;
+    int64_t passes; /* BatchNorm's num_batches_tracked */
+};
+
+static void add_parameters(struct weights *weights, const stoker_model *model,
+                           const struct stk_parameter *parameters, uint32_t count,
+                           const float *arena, float **to)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct stk_parameter *parameter = &parameters[i];
+        struct stk_named_tensor *tensor = &weights->tensors[weights->count++];
+        *tensor = (struct stk_named_tensor){ .name = parameter->name,
+                                             .dtype = STK_FILE_F32,
+                                             .rank = parameter->rank,
+                                             .data = *to,
+                                             .bytes = parameter->elements * sizeof(float) };
+        for (uint32_t axis = 0; axis < parameter->rank; axis++)
+            tensor->shape[axis] = parameter->torch_shape[axis];
+        stk_layout_to_file(model, parameter, arena + parameter->offset, *to);
+        *to += parameter->elements;
+    }
+}
+
+static void add_tracked(struct weights *weights, const stoker_model *model)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < model->layer_count; i++) {
+        if (model->layers[i].kind != STK_BATCH_NORM)
+            continue;
+        weights->tracked[count] = stk_tracked_name(&model->layers[i]);
+        weights->tensors[weights->count++] =
+            (struct stk_named_tensor){ .name = weights->tracked[count].text,
+                                       .dtype = STK_FILE_I64,
+                                       .data = &weights->passes,
+                                       .bytes = sizeof(weights->passes) };
+        count++;
+    }
+}
+
+static void weights_free(struct weights *weights)
+{
+    stk_free(weights->tensors);
+    stk_free(weights->floats);
+    stk_free(weights->tracked);
+}
+
+/* weights must stay where it is: tensors point into it. */
+static int weights_gather(struct weights *weights, const stoker_trainer *trainer)
+{
+    const stoker_model *model = trainer->model;
+    uint64_t floats = model->parameter_elements;
+    for (uint32_t i = 0; i < model->statistic_count; i++)
+        floats += model->statistics[i].elements;
+    /* A BatchNorm has two statistics and one count of passes. */
+    const uint32_t tracked = model->statistic_count / 2;
+    const uint32_t tensors = model->parameter_count + model->statistic_count + tracked;
+    *weights = (struct weights){ .passes = (int64_t)trainer->progress.passes };
+    weights->tensors = stk_calloc(tensors, sizeof(*weights->tensors));
+    weights->floats = stk_calloc(floats, sizeof(*weights->floats));
+    weights->tracked = stk_calloc(tracked + 1, sizeof(*weights->tracked));
+    if (weights->tensors == NULL || weights->floats == NULL || weights->tracked == NULL) {
+        weights_free(weights);
+        return STOKER_ENOMEM;
+    }
+    float *to = weights->floats;
+    add_parameters(weights, model, model->parameters, model->parameter_count,
+                   trainer->arenas.parameters, &to);
+    add_parameters(weights, model, model->statistics, model->statistic_count,
+                   trainer->arenas.statistics, &to);
+    add_tracked(weights, model);
+    return STOKER_OK;
+}
+
+enum { STATE_TENSORS_MAX = STK_STATE_ARENAS_MAX + 4 };
+
+struct state {
+    struct stk_named_tensor tensors[STATE_TENSORS_MAX];
+    uint32_t count;
+    struct stk_counters counters;
+    struct stk_note notes[1];
+};
+
+static void state_add(struct state *state, const char *name, enum stk_file_dtype dtype,
+                      uint64_t length, const void *data)
+{
+    state->tensors[state->count++] =
+        (struct stk_named_tensor){ .name = name,
+                                   .dtype = dtype,
+                                   .rank = 1,
+                                   .shape = { length },
+                                   .data = data,
+                                   .bytes = length * stk_file_dtype_bytes(dtype) };
+}
+
+/* state must stay where it is: tensors point into it. */
+static void state_gather(struct state *state, const stoker_trainer *trainer,
+                         const stoker_state *loader)
+{
+    const uint64_t floats = trainer->model->parameter_floats;
+    memset(state, 0, sizeof(*state));
+    state->counters = stk_counters_write(&trainer->progress);
+    state_add(state, STK_NAME_COUNTERS, STK_FILE_U64, STK_COUNTERS, state->counters.value);
+    for (uint32_t i = 0; i < trainer->state_count; i++)
+        state_add(state, stk_state_arena_name(i), STK_FILE_F32, floats, trainer->state[i]);
+    if (trainer->ema != NULL)
+        state_add(state, STK_NAME_EMA, STK_FILE_F32, floats, trainer->ema);
+    if (trainer->progress.group_passes > 0)
+        state_add(state, STK_NAME_GRADIENTS, STK_FILE_F32, floats, trainer->arenas.gradients);
+    if (loader != NULL)
+        state_add(state, STK_NAME_LOADER, STK_FILE_U8, sizeof(loader->bytes), loader->bytes);
+    state->notes[0] =
+        (struct stk_note){ .key = STK_NOTE_OPTIMIZER,
+                           .value = stk_optimizer_name(trainer->settings.rule.optimizer) };
+}
+
+int stoker_trainer_save(stoker_trainer *trainer, const char *path, const stoker_state *loader,
+                        stoker_error *error)
+{
+    if (trainer == NULL || path == NULL)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere, "save");
+    struct weights weights;
+    struct state state;
+    int rc = weights_gather(&weights, trainer);
+    if (rc != STOKER_OK)
+        return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere, "save %s", path);
+    state_gather(&state, trainer, loader);
+    const struct stk_tensor_set weights_set = { .tensors = weights.tensors,
+                                                .tensor_count = weights.count };
+    const struct stk_tensor_set state_set = {
+        .tensors = state.tensors, .tensor_count = state.count, .notes = state.notes, .note_count = 1
+    };
+    rc = stk_checkpoint_save(path, &weights_set, &state_set, error);
+    weights_free(&weights);
+    return rc;
+}

@@ -1,0 +1,41 @@
+/* trainer.h - the inside of a stoker_trainer, for the files that make it up. */
+#ifndef STK_TRAINER_TRAINER_H
+#define STK_TRAINER_TRAINER_H
+
+#include "trainer/options.h"
+
+/* All that changes from step to step, but for the arenas. */
+struct stk_progress {
+    uint64_t updates;       /* of the weights */
+    uint64_t groups;        /* of passes that are over, those whose update was left out too */
+    uint64_t passes;        /* in all */
+    uint64_t group_passes;  /* whose gradients are summed in the arena, not used yet */
+    uint64_t group_samples; /* of these passes */
+    uint64_t seed;          /* of dropout; of the weights, where they were not loaded */
+    struct stk_loss_scale loss_scale;
+};
+
+struct stoker_trainer {
+    const stoker_model *model;            /* borrowed */
+    struct stk_trainer_settings settings; /* as chosen: nothing open any more */
+    const struct stk_backend_ops *ops;
+    struct stk_backend *backend;
+    struct stk_plan train_plan, evaluation_plan; /* run in turn, in one arena of activations */
+    struct stk_program *train, *evaluation;
+    struct stk_arenas arenas;
+    float *state[STK_STATE_ARENAS_MAX];
+    uint32_t state_count;
+    float *ema; /* NULL = none */
+    struct stk_progress progress;
+    stoker_trainer_memory memory;
+    stoker_error error; /* code 0 = none so far */
+};
+
+/* memory.c: settle batch size and recomputation, make both plans and fill in memory. The back end
+ * is there already. On failure the plans are all zero. */
+int stk_trainer_settle(stoker_trainer *trainer, stoker_error *error);
+
+/* The layer whose output the loss reads, as one sample has it. */
+struct stk_shape stk_trainer_output_shape(const stoker_model *model);
+
+#endif
