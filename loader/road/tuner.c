@@ -3,10 +3,9 @@
 
 #define WINDOW_NS UINT64_C(50000000)
 #define REST_NS   UINT64_C(2000000000) /* after both directions failed; doubles up to 32 s */
+#define AWAY_NS   UINT64_C(20000000)   /* between two looks, without waiting */
 
-#define AWAY_NS UINT64_C(20000000)
-
-enum { WINDOW_BATCHES = 16 };
+enum { WINDOW_BATCHES = 16, REST_DOUBLINGS = 4 };
 
 static const double STALL_SHARE = 0.05; /* less waiting is not worth a change */
 static const double GAIN = 1.05;        /* less gain is noise */
@@ -18,81 +17,101 @@ void stk_tuner_init(struct stk_tuner *tuner, uint32_t workers, uint32_t workers_
     };
 }
 
-static void open_window(struct stk_tuner *tuner, uint64_t now_ns, uint64_t batches,
-                        uint64_t stall_ns)
+static void settle(struct stk_tuner *tuner, uint32_t workers)
 {
-    tuner->window_ns = now_ns;
-    tuner->window_batches = batches;
-    tuner->window_stall_ns = stall_ns;
+    tuner->best = tuner->workers = workers;
+    tuner->state = STK_TUNER_SETTLED;
 }
 
-/* Move one step if there is room on that side; true if it did. */
-static bool try_step(struct stk_tuner *tuner)
+static bool has_room(const struct stk_tuner *tuner)
 {
-    if (tuner->step > 0 ? tuner->workers >= tuner->workers_max : tuner->workers <= 1)
-        return false;
-    tuner->workers += (uint32_t)tuner->step;
-    tuner->trying = true;
-    return true;
+    return tuner->step > 0 ? tuner->best < tuner->workers_max : tuner->best > 1;
 }
 
-static void judge_try(struct stk_tuner *tuner, double rate, uint64_t now_ns)
+static void begin_trial(struct stk_tuner *tuner, double rate)
 {
-    tuner->trying = false;
-    if (rate > tuner->best_rate * GAIN) { /* go on in this direction */
-        tuner->best = tuner->workers;
-        tuner->best_rate = rate;
-        tuner->failures = 0;
+    if (!has_room(tuner))
+        tuner->step = -tuner->step;
+    if (!has_room(tuner)) {
+        tuner->rest_ns = REST_NS;
         return;
     }
-    tuner->workers = tuner->best;
+    tuner->best_rate = rate;
+    tuner->trial = tuner->workers = tuner->best + (uint32_t)tuner->step;
+    tuner->state = STK_TUNER_TRYING;
+}
+
+static void fail_trial(struct stk_tuner *tuner)
+{
+    settle(tuner, tuner->best);
     tuner->step = -tuner->step;
     tuner->failures++;
-    if (tuner->failures >= 2) {
-        uint32_t doublings = tuner->failures / 2 - 1 < 4 ? tuner->failures / 2 - 1 : 4;
-        tuner->rest_until_ns = now_ns + (REST_NS << doublings);
+    if (tuner->failures < 2)
+        return;
+    const uint32_t rests = tuner->failures / 2 - 1;
+    tuner->rest_ns = REST_NS << (rests < REST_DOUBLINGS ? rests : REST_DOUBLINGS);
+}
+
+static void judge(struct stk_tuner *tuner, double rate, double stall)
+{
+    switch (tuner->state) {
+    case STK_TUNER_SETTLED:
+        if (stall > STALL_SHARE)
+            begin_trial(tuner, rate);
+        break;
+    case STK_TUNER_TRYING:
+        if (rate <= tuner->best_rate * GAIN) {
+            fail_trial(tuner);
+            break;
+        }
+        tuner->trial_rate = rate;
+        tuner->workers = tuner->best;
+        tuner->state = STK_TUNER_CHECKING;
+        break;
+    case STK_TUNER_CHECKING:
+        if (tuner->trial_rate <= rate * GAIN) {
+            fail_trial(tuner);
+            break;
+        }
+        settle(tuner, tuner->trial);
+        tuner->failures = 0;
+        break;
     }
+}
+
+/* Whether what passed since the last look says something about the workers. A consumer that was
+ * away found the ring full on its return; until it waits again, it takes what was made meanwhile. */
+static bool is_work(struct stk_tuner *tuner, const struct stk_tuner_look *passed)
+{
+    const bool away = passed->ns > AWAY_NS && passed->stall_ns < passed->ns / 20;
+    if (!away && !tuner->returned)
+        return true;
+    tuner->returned = away || passed->stall_ns == 0;
+    return false;
 }
 
 uint32_t stk_tuner_step(struct stk_tuner *tuner, uint64_t now_ns, uint64_t batches,
                         uint64_t stall_ns)
 {
-    /* A consumer that was away between two looks (an evaluation, a checkpoint) found the ring full
-     * on its return: what it did meanwhile tells nothing about the workers. Nor is it rest: where
-     * work comes in short stretches, most of it would go into trials. */
-    const uint64_t gap_ns = tuner->looked_ns == 0 ? 0 : now_ns - tuner->looked_ns;
-    const bool away = gap_ns > AWAY_NS && stall_ns - tuner->looked_stall_ns < gap_ns / 20;
-    tuner->looked_ns = now_ns;
-    tuner->looked_stall_ns = stall_ns;
-    if (away && tuner->rest_until_ns > 0)
-        tuner->rest_until_ns += gap_ns;
-    if (tuner->window_ns == 0 || now_ns < tuner->rest_until_ns) {
-        open_window(tuner, now_ns, batches, stall_ns);
+    const struct stk_tuner_look now = { now_ns, batches, stall_ns };
+    const struct stk_tuner_look passed = { now_ns - tuner->last.ns, batches - tuner->last.batches,
+                                           stall_ns - tuner->last.stall_ns };
+    const bool first = tuner->last.ns == 0;
+    tuner->last = now;
+    if (first || !is_work(tuner, &passed))
+        return tuner->workers;
+    if (tuner->rest_ns > 0) {
+        tuner->rest_ns -= passed.ns < tuner->rest_ns ? passed.ns : tuner->rest_ns;
         return tuner->workers;
     }
-    if (away) {
-        tuner->trying = false;
-        tuner->workers = tuner->best;
-        open_window(tuner, now_ns, batches, stall_ns);
+    struct stk_tuner_look *window = &tuner->window;
+    window->ns += passed.ns;
+    window->batches += passed.batches;
+    window->stall_ns += passed.stall_ns;
+    if (window->ns < WINDOW_NS || window->batches < WINDOW_BATCHES)
         return tuner->workers;
-    }
-    const uint64_t span_ns = now_ns - tuner->window_ns;
-    const uint64_t made = batches - tuner->window_batches;
-    if (span_ns < WINDOW_NS || made < WINDOW_BATCHES)
-        return tuner->workers;
-
-    const double rate = (double)made * 1e9 / (double)span_ns;
-    const double stall = (double)(stall_ns - tuner->window_stall_ns) / (double)span_ns;
-    if (tuner->trying) {
-        judge_try(tuner, rate, now_ns);
-    } else if (stall > STALL_SHARE) {
-        tuner->best_rate = rate;
-        if (!try_step(tuner)) {
-            tuner->step = -tuner->step;
-            if (!try_step(tuner))
-                tuner->rest_until_ns = now_ns + REST_NS;
-        }
-    }
-    open_window(tuner, now_ns, batches, stall_ns);
+    judge(tuner, (double)window->batches * 1e9 / (double)window->ns,
+          (double)window->stall_ns / (double)window->ns);
+    *window = (struct stk_tuner_look){ 0 };
     return tuner->workers;
 }

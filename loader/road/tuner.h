@@ -1,11 +1,18 @@
 /* tuner.h - how many workers to use: tried out while running.
  *
- *   SETTLED ──consumer stalls──▶ TRYING a neighbour's number for one window
- *      ▲                              │
- *      └── keep it if it is faster, ──┘
- *          else return to the best
+ *             the consumer stalls                 faster
+ *   SETTLED ──────────────────────▶ TRYING ─────────────────────▶ CHECKING
+ *      ▲                              │ a neighbour's number        │ the old number again
+ *      │       not faster: go back    │                             │
+ *      ├──────────────────────────────┘     slower than the trial:  │
+ *      └────── keep the new number, else stay with the old ─────────┘
  *
- * Only a consumer that waits is worth tuning for; while it does not, nothing is changed.
+ * Each state lasts one window of work. A trial counts only if it beats the windows on both sides of
+ * it, so that a machine whose speed drifts is not taken for a number that helps. Only a consumer that
+ * waits is worth tuning for; while it does not, nothing is changed.
+ *
+ * Time counts only while the consumer works: what it does elsewhere (an evaluation, a checkpoint)
+ * belongs to no window, and a window goes on where it stopped.
  * Runs in the consumer's thread, inside next().
  */
 #ifndef STK_ROAD_TUNER_H
@@ -14,20 +21,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum stk_tuner_state { STK_TUNER_SETTLED, STK_TUNER_TRYING, STK_TUNER_CHECKING };
+
+/* Totals, or what came between two of them. */
+struct stk_tuner_look {
+    uint64_t ns;
+    uint64_t batches;
+    uint64_t stall_ns;
+};
+
 struct stk_tuner {
     uint32_t workers; /* running now */
     uint32_t workers_max;
-    uint32_t best;     /* number with the best rate seen */
-    double best_rate;  /* batches per second */
+    enum stk_tuner_state state;
+    uint32_t best; /* settled on */
+    uint32_t trial;
+    double best_rate; /* of the window before the trial, batches per second */
+    double trial_rate;
     int32_t step;      /* the direction being tried: +1 or -1 */
     uint32_t failures; /* tries in a row that did not help */
-    bool trying;
-    uint64_t window_ns; /* start of the window, 0 = none yet */
-    uint64_t window_batches;
-    uint64_t window_stall_ns;
-    uint64_t looked_ns; /* the last call */
-    uint64_t looked_stall_ns;
-    uint64_t rest_until_ns;
+    uint64_t rest_ns;  /* of work, until the next trial */
+    bool returned;     /* was away, and has not waited since: it lives on the full ring */
+    struct stk_tuner_look last;
+    struct stk_tuner_look window;
 };
 
 void stk_tuner_init(struct stk_tuner *tuner, uint32_t workers, uint32_t workers_max);
