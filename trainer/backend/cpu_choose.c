@@ -11,30 +11,6 @@
 #include <stoker/error.h>
 #include <string.h>
 
-static stk_ref_op *const plain_ops[STK_OP_KINDS] = {
-    [STK_OP_CONV_FORWARD] = stk_ref_conv_forward,
-    [STK_OP_CONV_BACKWARD_DATA] = stk_ref_conv_backward_data,
-    [STK_OP_CONV_BACKWARD_WEIGHTS] = stk_ref_conv_backward_weights,
-    [STK_OP_LINEAR_FORWARD] = stk_ref_linear_forward,
-    [STK_OP_LINEAR_BACKWARD_DATA] = stk_ref_linear_backward_data,
-    [STK_OP_LINEAR_BACKWARD_WEIGHTS] = stk_ref_linear_backward_weights,
-    [STK_OP_MAX_POOL_FORWARD] = stk_ref_max_pool_forward,
-    [STK_OP_MAX_POOL_BACKWARD] = stk_ref_max_pool_backward,
-    [STK_OP_AVG_POOL_FORWARD] = stk_ref_avg_pool_forward,
-    [STK_OP_AVG_POOL_BACKWARD] = stk_ref_avg_pool_backward,
-    [STK_OP_RELU_FORWARD] = stk_ref_relu_forward,
-    [STK_OP_RELU_BACKWARD] = stk_ref_relu_backward,
-    [STK_OP_BATCH_NORM_APPLY] = stk_ref_batch_norm_apply,
-    [STK_OP_BATCH_NORM_INFER] = stk_ref_batch_norm_infer,
-    [STK_OP_DROPOUT_FORWARD] = stk_ref_dropout_forward,
-    [STK_OP_DROPOUT_BACKWARD] = stk_ref_dropout_backward,
-    [STK_OP_ADD_FORWARD] = stk_ref_add_forward,
-    [STK_OP_ACCUMULATE] = stk_ref_accumulate,
-    [STK_OP_COPY] = stk_ref_copy,
-    [STK_OP_SOFTMAX_CROSS_ENTROPY] = stk_ref_softmax_cross_entropy,
-    [STK_OP_MSE] = stk_ref_mse,
-};
-
 static void run_plain(const struct stk_cpu_turn *turn)
 {
     turn->step->plain(&turn->o, turn->loss);
@@ -438,7 +414,7 @@ int stk_cpu_choose(struct stk_cpu_step *step, const struct stk_plan *plan, const
                    uint32_t threads, enum stk_loops loops)
 {
     const struct stk_layer *layer = &plan->model->layers[op->layer];
-    *step = (struct stk_cpu_step){ .manner = manner_of(op->kind), .plain = plain_ops[op->kind] };
+    *step = (struct stk_cpu_step){ .manner = manner_of(op->kind), .plain = stk_ref_ops[op->kind] };
     if (op->kind == STK_OP_BATCH_NORM_FORWARD || op->kind == STK_OP_BATCH_NORM_BACKWARD) {
         choose_batch_norm(step, layer, op->kind, threads);
         return STOKER_OK;

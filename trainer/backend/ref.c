@@ -17,7 +17,7 @@ struct stk_program {
     const struct stk_plan *plan;
 };
 
-static stk_ref_op *const operations[STK_OP_KINDS] = {
+stk_ref_op *const stk_ref_ops[STK_OP_KINDS] = {
     [STK_OP_CONV_FORWARD] = stk_ref_conv_forward,
     [STK_OP_CONV_BACKWARD_DATA] = stk_ref_conv_backward_data,
     [STK_OP_CONV_BACKWARD_WEIGHTS] = stk_ref_conv_backward_weights,
@@ -122,7 +122,7 @@ static int ref_run(struct stk_program *program, const struct stk_arenas *arenas,
     for (uint32_t i = 0; i < plan->op_count; i++) {
         struct stk_operands operands;
         stk_operands_find(&operands, plan, &plan->ops[i], arenas, pass, 0, pass->count);
-        operations[plan->ops[i].kind](&operands, &found);
+        stk_ref_ops[plan->ops[i].kind](&operands, &found);
     }
     *loss = found;
     return STOKER_OK;

@@ -33,4 +33,7 @@ stk_ref_op stk_ref_copy;
 stk_ref_op stk_ref_softmax_cross_entropy;
 stk_ref_op stk_ref_mse;
 
+/* The operation of each kind. */
+extern stk_ref_op *const stk_ref_ops[STK_OP_KINDS];
+
 #endif
