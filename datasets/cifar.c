@@ -368,13 +368,11 @@ static int choose_kind(struct cifar *cifar, const struct opening *opening)
     return STOKER_OK;
 }
 
-/* A question mark may be part of a folder's name. */
 static int read_spec(struct opening *opening, const char *rest, const char *split)
 {
-    struct stat status;
     const struct stk_place place = STK_NOWHERE;
-    const char *mark = stat(rest, &status) == 0 ? NULL : strrchr(rest, '?');
-    const size_t bytes = mark == NULL ? strlen(rest) : (size_t)(mark - rest);
+    const struct stk_spec spec = stk_spec_split(rest, '?');
+    const size_t bytes = spec.name_bytes;
     const struct stk_parameter table[] = { { .key = "labels", .text = opening->labels } };
     if (bytes == 0)
         return stk_error_set(opening->error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
@@ -387,7 +385,8 @@ static int read_spec(struct opening *opening, const char *rest, const char *spli
         return stk_error_set(opening->error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
                              "split \"%s\": cifar has \"train\" and \"test\"", split);
     memcpy(opening->directory, rest, bytes);
-    return stk_parameters_read(mark == NULL ? "" : mark + 1, table, 1, "cifar", opening->error);
+    return stk_parameters_read(spec.after == NULL ? "" : spec.after, table, 1, "cifar",
+                               opening->error);
 }
 
 /* ---- open ----------------------------------------------------------------------- */

@@ -211,15 +211,6 @@ static int read_parameters(struct stk_csv_wish *wish, struct texts *texts, const
 
 /* ---- open ----------------------------------------------------------------------- */
 
-/* A question mark may be part of a file's name: only when no file has the whole name does the
- * last one begin the parameters. */
-static size_t path_bytes_of(const char *rest)
-{
-    struct stat status;
-    const char *mark = stat(rest, &status) == 0 ? NULL : strrchr(rest, '?');
-    return mark == NULL ? strlen(rest) : (size_t)(mark - rest);
-}
-
 /* What is needed while opening only. */
 struct opening {
     struct stk_csv_wish wish;
@@ -255,14 +246,13 @@ static int open_table(stoker_dataset **out, struct opening *opening, const char 
 
 static int open_csv(stoker_dataset **out, const char *rest, const stoker_dataset_options *options)
 {
-    const size_t path_bytes = path_bytes_of(rest);
-    const char *parameters = rest + path_bytes + (rest[path_bytes] == '?' ? 1 : 0);
-    struct opening *opening = stk_calloc(1, sizeof(*opening) + path_bytes + 1);
+    const struct stk_spec spec = stk_spec_split(rest, '?');
+    struct opening *opening = stk_calloc(1, sizeof(*opening) + spec.name_bytes + 1);
     struct stk_place place = STK_NOWHERE;
     if (opening == NULL)
         return stk_error_set(options->error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "the spec");
-    memcpy(opening->path, rest, path_bytes);
-    int rc = open_table(out, opening, parameters, options);
+    memcpy(opening->path, rest, spec.name_bytes);
+    int rc = open_table(out, opening, spec.after == NULL ? "" : spec.after, options);
     stk_free(opening);
     return rc;
 }

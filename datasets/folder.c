@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "datasets/folder_image.h"
@@ -296,35 +295,6 @@ static int read_parameters(struct opening *opening, const char *parameters)
     return rc == STOKER_OK ? take_extensions(opening) : rc;
 }
 
-/* A question mark may be part of a folder's name: only when nothing has the whole name does the
- * last one begin the parameters. */
-static size_t path_bytes_of(const char *rest)
-{
-    struct stat status;
-    const char *mark = stat(rest, &status) == 0 ? NULL : strrchr(rest, '?');
-    return mark == NULL ? strlen(rest) : (size_t)(mark - rest);
-}
-
-/* DIR, or DIR/SPLIT. */
-static int take_root(struct opening *opening, const char *rest, size_t path_bytes,
-                     const char *split)
-{
-    const struct stk_place place = STK_NOWHERE;
-    if (path_bytes == 0)
-        return stk_error_set(opening->error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
-                             "\"folder:\" names no folder");
-    if (split != NULL && (split[0] == '\0' || strchr(split, '/') != NULL || split[0] == '.'))
-        return stk_error_set(opening->error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
-                             "split \"%s\": a folder in the folder is a split, if it has such",
-                             split);
-    const int length = snprintf(opening->root, sizeof(opening->root), "%.*s%s%s", (int)path_bytes,
-                                rest, split == NULL ? "" : "/", split == NULL ? "" : split);
-    if (length < 0 || (size_t)length >= sizeof(opening->root))
-        return stk_error_set(opening->error, STOKER_ELIMIT, STOKER_STAGE_OPEN, &place,
-                             "the folder's name is too long");
-    return STOKER_OK;
-}
-
 /* ---- open ----------------------------------------------------------------------- */
 
 static int open_root(struct folder *folder, struct opening *opening)
@@ -374,17 +344,18 @@ static int open_tree(stoker_dataset **out, struct opening *opening)
 static int open_folder(stoker_dataset **out, const char *rest,
                        const stoker_dataset_options *options)
 {
-    const size_t path_bytes = path_bytes_of(rest);
-    const char *parameters = rest + path_bytes + (rest[path_bytes] == '?' ? 1 : 0);
+    const struct stk_spec spec = stk_spec_split(rest, '?');
+    const char *after = spec.after == NULL ? "" : spec.after;
     const struct stk_place place = STK_NOWHERE;
     struct opening *opening = stk_calloc(1, sizeof(*opening));
     if (opening == NULL)
         return stk_error_set(options->error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "the spec");
     opening->error = options->error;
     opening->wish.bytes_max = options->max_bytes;
-    int rc = take_root(opening, rest, path_bytes, options->split);
+    int rc = stk_spec_root(opening->root, sizeof(opening->root), rest, spec.name_bytes,
+                           options->split, "folder", opening->error);
     if (rc == STOKER_OK)
-        rc = read_parameters(opening, parameters);
+        rc = read_parameters(opening, after);
     if (rc == STOKER_OK)
         rc = open_tree(out, opening);
     stk_free(opening);

@@ -1,20 +1,12 @@
 /* idx_format.c - the spec "idx:SAMPLES[,LABELS]", and how an IDX file is recognised. */
 #include <string.h>
-#include <sys/stat.h>
 
 #include "datasets/formats.h"
 #include "datasets/gzip.h"
 #include "datasets/idx.h"
+#include "datasets/parameters.h"
 #include "datasets/source.h"
 #include "loader/base/memory.h"
-
-/* A comma may be part of a file's name: only when no file has the whole name does the
- * last comma part samples from labels. */
-static const char *comma_of(const char *rest)
-{
-    struct stat status;
-    return stat(rest, &status) == 0 ? NULL : strrchr(rest, ',');
-}
 
 static int open_idx(stoker_dataset **out, const char *rest, const stoker_dataset_options *options)
 {
@@ -22,21 +14,20 @@ static int open_idx(stoker_dataset **out, const char *rest, const stoker_dataset
     if (options->split != NULL)
         return stk_error_set(options->error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
                              "split \"%s\": idx names its files and has no splits", options->split);
-    const char *comma = comma_of(rest);
-    if (rest[0] == '\0' || comma == rest || (comma != NULL && comma[1] == '\0'))
+    const struct stk_spec spec = stk_spec_split(rest, ',');
+    if (spec.name_bytes == 0 || (spec.after != NULL && spec.after[0] == '\0'))
         return stk_error_set(options->error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
                              "\"idx:%s\": a file name is empty; write idx:SAMPLES or "
                              "idx:SAMPLES,LABELS",
                              rest);
-    if (comma == NULL)
+    if (spec.after == NULL)
         return stk_idx_open(out, &stk_idx_ops, rest, NULL, options);
 
-    size_t images_bytes = (size_t)(comma - rest);
-    char *images_path = stk_calloc(images_bytes + 1, 1);
+    char *images_path = stk_calloc(spec.name_bytes + 1, 1);
     if (images_path == NULL)
         return stk_error_set(options->error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "the path");
-    memcpy(images_path, rest, images_bytes);
-    int rc = stk_idx_open(out, &stk_idx_ops, images_path, comma + 1, options);
+    memcpy(images_path, rest, spec.name_bytes);
+    int rc = stk_idx_open(out, &stk_idx_ops, images_path, spec.after, options);
     stk_free(images_path);
     return rc;
 }

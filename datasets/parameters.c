@@ -1,5 +1,6 @@
 /* parameters.c - see parameters.h.
  *
+ *   DIR?count=60000&shape=28x28  the last '?' ends the name
  *   count=60000&shape=28x28      pairs part at '&', key and value at the first '='
  *
  * A value is bounded to STK_PARAMETER_BYTES_MAX, so that pieces are copied to a small
@@ -11,8 +12,40 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "loader/base/error.h"
+
+/* ---- the name ------------------------------------------------------------------- */
+
+struct stk_spec stk_spec_split(const char *rest, char mark)
+{
+    struct stat status;
+    const char *at = stat(rest, &status) == 0 ? NULL : strrchr(rest, mark);
+    if (at == NULL)
+        return (struct stk_spec){ .name_bytes = strlen(rest) };
+    return (struct stk_spec){ .name_bytes = (size_t)(at - rest), .after = at + 1 };
+}
+
+int stk_spec_root(char *root, size_t root_bytes, const char *name, size_t name_bytes,
+                  const char *split, const char *whose, stoker_error *error)
+{
+    const struct stk_place place = STK_NOWHERE;
+    if (name_bytes == 0)
+        return stk_error_set(error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
+                             "\"%s:\" names no folder", whose);
+    if (split != NULL && (split[0] == '\0' || strchr(split, '/') != NULL || split[0] == '.'))
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
+                             "%s: split \"%s\": a folder in the folder is a split", whose, split);
+    const int length = snprintf(root, root_bytes, "%.*s%s%s", (int)name_bytes, name,
+                                split == NULL ? "" : "/", split == NULL ? "" : split);
+    return length >= 0 && (size_t)length < root_bytes
+               ? STOKER_OK
+               : stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_OPEN, &place,
+                               "%s: the folder's name is too long", whose);
+}
+
+/* ---- what is refused ------------------------------------------------------------ */
 
 enum { KEY_BYTES_MAX = 32, KEYS_MAX = 16 };
 

@@ -1,10 +1,25 @@
-/* parameters.h - the "key=value&key=value" part of a spec. */
+/* parameters.h - a spec behind its word: a name, and "key=value&key=value". */
 #ifndef STK_DATASETS_PARAMETERS_H
 #define STK_DATASETS_PARAMETERS_H
 
 #include <stddef.h>
 #include <stdint.h>
 #include <stoker/dataset.h>
+
+/* "images?height=28": the name "images", and "height=28" after the mark '?'. */
+struct stk_spec {
+    size_t name_bytes;
+    const char *after; /* NULL = there is no mark */
+};
+
+/* Part a spec at its last mark. A mark may be part of a name, too: where something has the whole
+ * text for its name there is none. */
+struct stk_spec stk_spec_split(const char *rest, char mark);
+
+/* Write DIR, or DIR/SPLIT where a split is a folder in the folder, to root. `whose` is for messages
+ * ("folder"). STOKER_ESPEC: DIR is empty; STOKER_EINVAL: no such split can be; STOKER_ELIMIT. */
+int stk_spec_root(char *root, size_t root_bytes, const char *name, size_t name_bytes,
+                  const char *split, const char *whose, stoker_error *error);
 
 enum { STK_PARAMETER_BYTES_MAX = 1024 }; /* of a value */
 

@@ -10,7 +10,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "datasets/formats.h"
 #include "datasets/parameters.h"
@@ -312,35 +311,11 @@ static int open_set(stoker_dataset **out, const struct opening *opening)
     return rc;
 }
 
-/* A question mark may be part of a folder's name: only when nothing has the whole name does the
- * last one begin the parameters. */
-static size_t path_bytes_of(const char *rest)
-{
-    struct stat status;
-    const char *mark = stat(rest, &status) == 0 ? NULL : strrchr(rest, '?');
-    return mark == NULL ? strlen(rest) : (size_t)(mark - rest);
-}
-
-/* DIR, or DIR/SPLIT. */
-static int take_root(struct opening *opening, const char *rest, size_t path_bytes,
-                     const char *split)
-{
-    if (path_bytes == 0)
-        return refuse(opening, STOKER_ESPEC, "\"shards:\" names no folder");
-    if (split != NULL && (split[0] == '\0' || strchr(split, '/') != NULL || split[0] == '.'))
-        return refuse(opening, STOKER_EINVAL, "a split is a folder in the folder");
-    const int length = snprintf(opening->root, sizeof(opening->root), "%.*s%s%s", (int)path_bytes,
-                                rest, split == NULL ? "" : "/", split == NULL ? "" : split);
-    return length >= 0 && (size_t)length < sizeof(opening->root)
-               ? STOKER_OK
-               : refuse(opening, STOKER_ELIMIT, "the folder's name is too long");
-}
-
 static int open_shards(stoker_dataset **out, const char *rest,
                        const stoker_dataset_options *options)
 {
-    const size_t path_bytes = path_bytes_of(rest);
-    const char *parameters = rest + path_bytes + (rest[path_bytes] == '?' ? 1 : 0);
+    const struct stk_spec spec = stk_spec_split(rest, '?');
+    const char *after = spec.after == NULL ? "" : spec.after;
     const struct stk_place place = STK_NOWHERE;
     struct opening *opening = stk_calloc(1, sizeof(*opening));
     if (opening == NULL)
@@ -350,9 +325,10 @@ static int open_shards(stoker_dataset **out, const char *rest,
     const struct stk_parameter table[] = {
         { .key = "partial", .number = &opening->partial, .most = 1 }
     };
-    int rc = take_root(opening, rest, path_bytes, options->split);
+    int rc = stk_spec_root(opening->root, sizeof(opening->root), rest, spec.name_bytes,
+                           options->split, "shards", opening->error);
     if (rc == STOKER_OK)
-        rc = stk_parameters_read(parameters, table, 1, "shards", opening->error);
+        rc = stk_parameters_read(after, table, 1, "shards", opening->error);
     if (rc == STOKER_OK)
         rc = open_set(out, opening);
     stk_free(opening);

@@ -256,8 +256,8 @@ static int read_spec(struct opening *opening, const char *rest)
 {
     struct stat status;
     const struct stk_place place = STK_NOWHERE;
-    const char *mark = stat(rest, &status) == 0 ? NULL : strrchr(rest, '?');
-    const size_t bytes = mark == NULL ? strlen(rest) : (size_t)(mark - rest);
+    const struct stk_spec spec = stk_spec_split(rest, '?');
+    const size_t bytes = spec.name_bytes;
     if (bytes == 0)
         return stk_error_set(opening->error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
                              "\"tar:\" names no archive");
@@ -265,7 +265,7 @@ static int read_spec(struct opening *opening, const char *rest)
         return stk_error_set(opening->error, STOKER_ELIMIT, STOKER_STAGE_OPEN, &place,
                              "tar: the name is too long");
     memcpy(opening->path, rest, bytes);
-    int rc = read_parameters(opening, mark == NULL ? "" : mark + 1);
+    int rc = read_parameters(opening, spec.after == NULL ? "" : spec.after);
     if (rc != STOKER_OK)
         return rc;
     if (stat(opening->path, &status) != 0)
