@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "datasets/axes.h"
 #include "datasets/idx_file.h"
 #include "loader/base/bytes.h"
 #include "loader/base/memory.h"
@@ -133,24 +134,6 @@ static int open_labels(struct idx *idx, const char *path, uint64_t max_bytes, st
 
 /* ---- callbacks ------------------------------------------------------------------ */
 
-/* Axes after the samples'. Bytes on two axes are a grey image, on three with 1..4
- * values each, a coloured one. */
-static void describe_row(const struct stk_idx_header *header, stoker_dataset_info *out)
-{
-    out->rank = header->rank - 1;
-    for (uint32_t axis = 0; axis < out->rank; axis++)
-        out->shape[axis] = header->lengths[axis + 1];
-    if (header->dtype != STOKER_UINT8)
-        return;
-    if (out->rank == 2) {
-        out->shape[2] = 1;
-        out->rank = 3;
-        out->is_image = true;
-    } else if (out->rank == 3) {
-        out->is_image = out->shape[2] <= 4;
-    }
-}
-
 static int describe(const void *self, stoker_dataset_info *out)
 {
     const struct idx *idx = self;
@@ -159,6 +142,7 @@ static int describe(const void *self, stoker_dataset_info *out)
     *out = (stoker_dataset_info){
         .count = header->lengths[0],
         .dtype = header->dtype,
+        .rank = header->rank - 1,
         .label_dtype = idx->label_memory.base != NULL ? STOKER_INT64 : STOKER_DTYPE_NONE,
         .class_count = idx->class_count,
         .file_count = in_file ? 1 : 0,
@@ -167,7 +151,9 @@ static int describe(const void *self, stoker_dataset_info *out)
     };
     if (!in_file && idx->codec == NULL)
         out->rows = (const uint8_t *)idx->images.unpacked.base + header->header_bytes;
-    describe_row(header, out);
+    for (uint32_t axis = 0; axis < out->rank; axis++)
+        out->shape[axis] = header->lengths[axis + 1];
+    stk_axes_find_image(out);
     return STOKER_OK;
 }
 

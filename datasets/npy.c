@@ -8,10 +8,11 @@
 #include <assert.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "datasets/axes.h"
 #include "datasets/formats.h"
 #include "datasets/npy_header.h"
+#include "datasets/parameters.h"
 #include "datasets/source.h"
 #include "loader/base/bytes.h"
 #include "loader/base/memory.h"
@@ -220,36 +221,22 @@ static int open_labels(struct npy *npy, const char *path, uint64_t max_bytes, st
 
 /* ---- callbacks ------------------------------------------------------------------ */
 
-/* Bytes on two axes are a gray image, on three with 1..4 values each, a coloured one. */
-static void describe_row(const struct npy *npy, stoker_dataset_info *out)
-{
-    out->rank = npy->header.rank - 1;
-    for (uint32_t axis = 0; axis < out->rank; axis++)
-        out->shape[axis] = npy->header.lengths[axis + 1];
-    if (npy->dtype != STOKER_UINT8)
-        return;
-    if (out->rank == 2) {
-        out->shape[2] = 1;
-        out->rank = 3;
-        out->is_image = true;
-    } else if (out->rank == 3) {
-        out->is_image = out->shape[2] <= 4;
-    }
-}
-
 static int describe(const void *self, stoker_dataset_info *out)
 {
     const struct npy *npy = self;
     *out = (stoker_dataset_info){
         .count = npy->header.lengths[0],
         .dtype = npy->dtype,
+        .rank = npy->header.rank - 1,
         .label_dtype = npy->label_dtype,
         .class_count = npy->class_count,
         .file_count = 1,
         .encoded_bytes_max = npy->header.row_bytes,
         .dense = npy->codec == NULL,
     };
-    describe_row(npy, out);
+    for (uint32_t axis = 0; axis < out->rank; axis++)
+        out->shape[axis] = npy->header.lengths[axis + 1];
+    stk_axes_find_image(out);
     return STOKER_OK;
 }
 
@@ -340,14 +327,6 @@ static int open_both(struct npy *npy, const char *labels_path,
     return rc;
 }
 
-/* A comma may be part of a file's name: only when no file has the whole name does the last comma
- * part rows from labels. */
-static const char *comma_of(const char *rest)
-{
-    struct stat status;
-    return stat(rest, &status) == 0 ? NULL : strrchr(rest, ',');
-}
-
 static int make(stoker_dataset **out, const char *rest, size_t path_bytes, const char *labels_path,
                 const stoker_dataset_options *options)
 {
@@ -379,14 +358,13 @@ static int open_npy(stoker_dataset **out, const char *rest, const stoker_dataset
     if (options->split != NULL)
         return stk_error_set(options->error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
                              "split \"%s\": npy names its files and has no splits", options->split);
-    const char *comma = comma_of(rest);
-    if (rest[0] == '\0' || comma == rest || (comma != NULL && comma[1] == '\0'))
+    const struct stk_spec spec = stk_spec_split(rest, ',');
+    if (spec.name_bytes == 0 || (spec.after != NULL && spec.after[0] == '\0'))
         return stk_error_set(options->error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
                              "\"npy:%s\": a file name is empty; write npy:X.npy or "
                              "npy:X.npy,Y.npy",
                              rest);
-    const size_t path_bytes = comma == NULL ? strlen(rest) : (size_t)(comma - rest);
-    return make(out, rest, path_bytes, comma == NULL ? NULL : comma + 1, options);
+    return make(out, rest, spec.name_bytes, spec.after, options);
 }
 
 static bool recognise_npy(const char *path)
