@@ -26,10 +26,20 @@ typedef struct stoker_dataset_options {
     stoker_error *error; /* filled in when opening fails; NULL = not wanted */
 } stoker_dataset_options;
 
-/* Open the data set named by spec: "mnist:DIR", "idx:IMAGES[,LABELS]",
- * "synth:digits?count=60000", "synth:bytes?count=1000&shape=28x28", "csv:FILE?label=COLUMN",
- * "folder:DIR?channels=3", "shards:DIR", "tar:DIR/{000..099}.tar?classes=1000", "cifar:DIR",
- * "npy:X.npy[,Y.npy]", or a plain path, recognised by looking at it.
+/* Open the data set named by spec; datasets/README.md tells what each format promises:
+ *
+ *   mnist:DIR                   the four files of MNIST, plain or gzip
+ *   idx:SAMPLES[,LABELS]        any IDX array, plain or gzip
+ *   npy:X.npy[,Y.npy]           arrays of NumPy
+ *   csv:FILE?label=COLUMN       rows of numbers
+ *   cifar:DIR                   CIFAR-10 or CIFAR-100, the binary version
+ *   folder:DIR?channels=3       images, a folder a class
+ *   tar:DIR/{000..099}.tar      images in archives, as WebDataset writes them
+ *   shards:DIR                  what stoker-pack makes of any of these
+ *   synth:digits?count=60000    drawn digits
+ *   synth:bytes?shape=28x28     random bytes
+ *
+ * or a plain path, which is recognised by looking at it.
  * options may be NULL. On success *out belongs to the caller, who gives it to
  * stoker_dataset_close(); on failure *out is untouched. */
 STOKER_API int stoker_dataset_open(stoker_dataset **out, const char *spec,
