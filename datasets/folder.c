@@ -175,8 +175,10 @@ static int find_shape(const struct folder *folder, const struct opening *opening
             rc = probe(folder, path, file->bytes, out, &error);
         if (rc == STOKER_OK)
             return STOKER_OK;
-        if (tried++ == 0)
+        if (tried++ == 0 || rc == STOKER_ENOMEM)
             first = error;
+        if (rc == STOKER_ENOMEM)
+            break; /* not this file's fault: another would hide it */
     }
     if (first.code == 0) {
         const struct stk_place place = stk_at(opening->root, STOKER_NO_OFFSET);

@@ -777,3 +777,34 @@ Test(folder, each_failed_allocation_or_thread_leaves_nothing, .timeout = 60)
     stk_directory_remove(&indexed.set.directory);
     stk_test_check_leaks();
 }
+
+/* The first file is none: what its probe says must not hide that there was no memory for the
+ * next one's. */
+Test(folder, a_failed_allocation_is_told_whatever_the_files_are_like, .timeout = 60)
+{
+#ifndef STOKER_HAVE_PNG
+    cr_skip_test("built without libpng");
+#endif
+    struct stk_folder_set set;
+    stoker_dataset *dataset = NULL;
+    char spec[400];
+    stk_folder_make(&set, 2, 2, true);
+    stk_file_write(&set.directory, "c00/f00000.png", "no image", 8);
+    (void)snprintf(spec, sizeof(spec), "folder:%s", set.directory.path);
+    bool reached = true;
+    for (uint64_t nth = 1; reached; nth++) {
+        stoker_error error = { .code = 0 };
+        cr_assert_lt(nth, 1000);
+        stk_fault_arm(STK_FAULT_MEMORY, nth);
+        const int rc =
+            stoker_dataset_open(&dataset, spec, &(stoker_dataset_options){ .error = &error });
+        reached = stk_fault_disarm();
+        cr_assert_eq(rc, reached ? STOKER_ENOMEM : STOKER_OK, "allocation %d: %s", (int)nth,
+                     error.message);
+        cr_assert_eq(error.code, rc);
+        stoker_dataset_close(&dataset);
+    }
+    stk_folder_remove(&set);
+    cr_assert_eq(stk_fault_live_bytes(), 0);
+    stk_test_check_leaks();
+}
