@@ -6,12 +6,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "dataset_files.h"
 #include "leaks.h"
 #include "loader/base/fault.h"
+#include "loader/reader/chain.h"
 #include "reader_file.h"
 #include "seccomp.h"
 
@@ -385,14 +388,53 @@ Test(reader_path, without_openat2_no_link_is_followed)
     stk_test_check_leaks();
 }
 
-/* A pipe that nobody writes to stands where a file was: nobody waits for it. */
+/* A pipe that nobody writes to stands where a file was, by a name that the kernel knows already or
+ * not: nobody waits for it, and it gives no bytes. */
 Test(reader_path, a_pipe_is_not_waited_for, .timeout = 20)
 {
     const struct tree tree = make_tree();
     cr_assert_eq(mkfifoat(tree.fd, "a/pipe", 0644), 0);
-    cr_assert_lt(read_path(&stoker_reader_pread, tree.fd, "a/pipe"), 0);
+    cr_assert_eq(symlinkat("pipe", tree.fd, "a/link"), 0);
+    for (size_t n = 0; n < READERS; n++) {
+        if (!stk_test_reader_works(readers[n]))
+            continue;
+        cr_assert_leq(read_path(readers[n], tree.fd, "a/pipe"), 0, "%s", readers[n]->name);
+        cr_assert_leq(read_path(readers[n], tree.fd, "a/link"), 0, "%s", readers[n]->name);
+        cr_assert_eq(read_path(readers[n], tree.fd, "a/3.bin"), (int32_t)size_of(3));
+    }
     remove_tree(&tree);
     stk_test_check_leaks();
+}
+
+/* A socket cannot be opened, and a device that always has bytes is longer than any file. */
+Test(reader_path, sockets_and_devices_are_told_of, .timeout = 20)
+{
+    const struct tree tree = make_tree();
+    const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    cr_assert_lt(strlen(tree.directory.path) + strlen("/a/socket"), sizeof(address.sun_path));
+    strcat(strcpy(address.sun_path, tree.directory.path), "/a/socket");
+    cr_assert_eq(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+    for (size_t n = 0; n < READERS; n++) {
+        if (!stk_test_reader_works(readers[n]))
+            continue;
+        cr_assert_eq(read_path(readers[n], tree.fd, "a/socket"), -ENXIO, "%s", readers[n]->name);
+        cr_assert_eq(read_path(readers[n], AT_FDCWD, "/dev/null"), 0, "%s", readers[n]->name);
+    }
+    close(fd);
+    remove_tree(&tree);
+    stk_test_check_leaks();
+}
+
+Test(reader_path, a_file_system_that_cannot_tell_is_noticed)
+{
+    struct stk_chain chain = { .results = { [STK_CHAIN_OPEN] = 0, [STK_CHAIN_READ] = -EAGAIN } };
+    cr_assert(stk_chain_would_wait(&chain));
+    chain.results[STK_CHAIN_OPEN] = -EAGAIN;
+    cr_assert_not(stk_chain_would_wait(&chain));
+    chain.results[STK_CHAIN_OPEN] = 0;
+    chain.results[STK_CHAIN_READ] = -ECANCELED;
+    cr_assert_not(stk_chain_would_wait(&chain));
 }
 
 Test(reader_path, a_ring_closes_with_files_on_their_way)

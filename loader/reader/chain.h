@@ -70,6 +70,13 @@ static inline bool stk_chain_unknown(const struct stk_chain *chain)
     return opened == -EINVAL || opened == -EOPNOTSUPP || opened == -ENOSYS;
 }
 
+/* Whether the read would have waited, though it was a file's: some file systems cannot tell, and
+ * kernels then take a file that was opened not to wait at its word. */
+static inline bool stk_chain_would_wait(const struct stk_chain *chain)
+{
+    return chain->results[STK_CHAIN_OPEN] >= 0 && chain->results[STK_CHAIN_READ] == -EAGAIN;
+}
+
 /* Whether the slot may still hold a file. */
 static inline bool stk_chain_dirty(const struct stk_chain *chain)
 {

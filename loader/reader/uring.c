@@ -318,8 +318,8 @@ static int uring_open(void **ring, const stoker_reader_setup *setup, stoker_erro
     uring->file_count = setup->file_count;
     uring->depth = setup->depth;
     uring->directory = setup->directory;
-    uring->how =
-        (struct open_how){ .flags = O_RDONLY, .resolve = stk_beneath_resolve(setup->directory) };
+    uring->how = (struct open_how){ .flags = O_RDONLY | O_NOCTTY | O_NONBLOCK,
+                                    .resolve = stk_beneath_resolve(setup->directory) };
     uring->waiting.capacity = setup->depth;
     uring->waiting.reads = uring->waiting_reads;
 
@@ -388,7 +388,8 @@ static void set_step(struct io_uring_sqe *sqe, struct stk_chain *chain, enum stk
 }
 
 /* The flags of each request are set after its preparation, which clears them. No O_CLOEXEC: a
- * slot is no descriptor, and the kernel refuses the flag. */
+ * slot is no descriptor, and the kernel refuses the flag. O_NONBLOCK: where a file was, a pipe
+ * that nobody writes to may be by now. */
 static void prepare_chain(struct uring *uring, stoker_read *read)
 {
     struct stk_chain *chain = uring->free_chains;
@@ -490,11 +491,22 @@ static void free_chain(struct uring *uring, struct stk_chain *chain)
     uring->free_chains = chain;
 }
 
+static void read_by_calls(const struct uring *uring, stoker_read *read)
+{
+    read->result = (int32_t)stk_beneath_read(uring->directory, read->path, read->buffer,
+                                             stk_read_bytes(read), read->offset);
+}
+
 /* A chain is over. Returns its read, or NULL if it must be read in another way. */
 static stoker_read *finish_chain(struct uring *uring, struct stk_chain *chain)
 {
     stoker_read *read = chain->read;
     read->result = stk_chain_result(chain);
+    if (stk_chain_would_wait(chain)) {
+        read_by_calls(uring, read);
+        if (read->result >= 0) /* it was no pipe: this file system needs files that wait */
+            uring->how.flags &= ~(uint64_t)O_NONBLOCK;
+    }
     free_chain(uring, chain);
     if (!stk_chain_unknown(chain))
         return read;
@@ -547,8 +559,7 @@ static uint32_t read_waiting(struct uring *uring, stoker_read **done, uint32_t m
     uint32_t count = 0;
     while (uring->slot_count == 0 && uring->waiting.count > 0 && count < max) {
         stoker_read *read = stk_fifo_pop(&uring->waiting);
-        read->result = (int32_t)stk_beneath_read(uring->directory, read->path, read->buffer,
-                                                 stk_read_bytes(read), read->offset);
+        read_by_calls(uring, read);
         done[count++] = read;
     }
     return count;
