@@ -17,15 +17,14 @@
 #include "loader/base/thread.h"
 #include "loader/loader.h"
 #include "loader/options.h"
+#include "loader/read_depth.h"
 #include "loader/reader/choose.h"
 #include "loader/state.h"
 
 enum {
-    SPAN_BYTES_RAW = 401408,    /* rows that make a ticket: about 50 us of gathering, */
-    SPAN_BYTES_DECODED = 65536, /* or of decoding */
-    BLOCK_BYTES = 65536,        /* rows that one read brings into the cache */
-    READ_DEPTH = 128,           /* where hot and cold small reads stop gaining */
-    READ_WINDOW_BYTES = 8 << 20,
+    SPAN_BYTES_RAW = 401408,      /* rows that make a ticket: about 50 us of gathering, */
+    SPAN_BYTES_DECODED = 65536,   /* or of decoding */
+    BLOCK_BYTES = 65536,          /* rows that one read brings into the cache */
     RING_BYTES = 6 << 20,         /* slots that still lie in the last-level cache, */
     RING_BYTES_CROWDED = 3 << 20, /* and where the consumer works, too, and nobody sleeps */
     RING_SLOTS_MIN = 4,
@@ -208,7 +207,7 @@ static int make_reader(stoker_loader *loader, stoker_error *error)
 
     road->read_depth = loader->options.read_depth;
     if (road->read_depth == 0)
-        road->read_depth = clamp(READ_WINDOW_BYTES / (road->encoded_bytes_max + 1), 2, READ_DEPTH);
+        road->read_depth = stk_read_depth(road->dataset);
     return 0;
 }
 

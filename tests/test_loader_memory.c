@@ -8,6 +8,7 @@
 
 #include "leaks.h"
 #include "loader/base/fault.h"
+#include "made_set.h"
 #include "reader_file.h"
 #include "scenario.h"
 
@@ -132,6 +133,59 @@ Test(memory, the_cache_fills_and_stays)
         stoker_loader_destroy(&loader);
     }
     stk_file_set_remove(&set);
+    stk_test_check_leaks();
+}
+
+static enum stk_made_kind raw(uint64_t id)
+{
+    (void)id;
+    return STK_MADE_RAW;
+}
+
+static enum stk_made_kind in_memory(uint64_t id)
+{
+    (void)id;
+    return STK_MADE_MEMORY;
+}
+
+/* One long sample does not make all others wait for each other, and the scratch stays bounded. */
+Test(memory, the_read_depth_follows_what_is_usual)
+{
+    static const struct {
+        uint32_t row_bytes;
+        uint64_t longest_bytes;
+        stk_made_kind_of *kind_of;
+        uint32_t depth;
+    } cases[] = {
+        { 100, 100, raw, 128 },       { 1 << 20, 1 << 20, raw, 7 }, /* with a byte more each */
+        { 100, 1 << 20, raw, 63 },    { 100, 4 << 20, raw, 15 },      { 100, 40 << 20, raw, 2 },
+        { 1 << 20, 4 << 20, raw, 7 }, { 100, 1 << 20, in_memory, 7 },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stk_made_set set = { .count = 70,
+                                    .row_bytes = cases[i].row_bytes,
+                                    .kind_of = cases[i].kind_of,
+                                    .bytes_max = cases[i].longest_bytes };
+        stoker_loader *loader = NULL;
+        stoker_stats stats = { .struct_size = sizeof(stats) };
+        stoker_loader_options options = stk_small_options();
+        static struct stk_run run;
+        cr_assert(stk_made_set_open(&set));
+        options.cache = STOKER_CACHE_NONE;
+        options.num_workers = 1;
+        options.batch_size = 4;
+        options.epochs = 1;
+        cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+        memset(&run, 0, sizeof(run));
+        stk_run_on(loader, &run, UINT32_MAX);
+        cr_assert_eq(run.samples, 70);
+        cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
+        cr_assert_eq(stats.read_depth, cases[i].depth, "case %d: %d", (int)i,
+                     (int)stats.read_depth);
+        cr_assert_leq(stats.scratch_bytes, (64U << 20) + 3 * (cases[i].longest_bytes + (2 << 20)));
+        stoker_loader_destroy(&loader);
+        stk_made_set_close(&set);
+    }
     stk_test_check_leaks();
 }
 

@@ -20,7 +20,11 @@
 #define CLEAR_AGAIN_NS    UINT64_C(500000)
 #define CLEAR_WAIT_MAX_NS UINT64_C(500000000)
 
-enum { SPANS_MAX = 64 };
+enum {
+    SPANS_MAX = 64,
+    FIXED_SCRATCH_BYTES = 16 << 20 /* a ring that is given more may keep all of it in memory, where
+                                      else only the places in use are */
+};
 
 /* ---- memory ---- */
 
@@ -115,13 +119,14 @@ int stk_worker_open_ring(struct stk_worker *worker, stoker_error *error)
     const struct stk_road *road = worker->road;
     if (road->encoded_bytes_max == 0)
         return 0; /* nothing will ever be read */
+    const bool fixed = worker->scratch.bytes <= FIXED_SCRATCH_BYTES;
     const stoker_reader_setup setup = {
         .files = road->files,
         .file_count = road->dataset->info.file_count,
         .directory = road->dataset->info.has_paths ? road->dataset->info.directory : AT_FDCWD,
         .depth = road->read_depth,
-        .scratch = worker->scratch.base,
-        .scratch_bytes = worker->scratch.bytes,
+        .scratch = fixed ? worker->scratch.base : NULL,
+        .scratch_bytes = fixed ? worker->scratch.bytes : 0,
     };
     int rc = worker->reader->open(&worker->ring, &setup, error);
     if (rc < 0 && !road->reader_forced && worker->reader != &stoker_reader_pread) {
