@@ -66,11 +66,14 @@ measure_points() {
         --workers 0,1,2,auto "idx:$images"
     sweep cold $(((repeats + 1) / 2)) --cold --dtype as-stored --pin-memory off --batch-size 64,512 \
         --workers 0,1,2,auto "idx:$images"
-    # The same work on a small and on a huge count: what differs is what the count costs.
+    # The same work on a small and on a huge count, in turn: what differs is what the count costs.
     local common=(--cache none --reader null --dtype as-stored --pin-memory off --batch-size 64
         "--workers=0,2" --ceilings off)
-    sweep small "$repeats" "${common[@]}" 'synth:bytes?count=100000&shape=28x28'
-    sweep huge "$repeats" "${common[@]}" 'synth:bytes?count=1000000000000&shape=28x28'
+    local turn
+    for turn in $(seq 7); do
+        sweep "small-$turn" $(((repeats + 6) / 7)) "${common[@]}" 'synth:bytes?count=100000&shape=28x28'
+        sweep "huge-$turn" $(((repeats + 6) / 7)) "${common[@]}" 'synth:bytes?count=1000000000000&shape=28x28'
+    done
     python3 bench/summary.py points "$rows"
     return "$failed"
 }

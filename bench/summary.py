@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """summary.py - from rows as JSON Lines to "point: figure (target) holds / does not hold".
 
-usage: summary.py points FOLDER     resident, warm, cold, small, huge .json in FOLDER
+usage: summary.py points FOLDER     resident, warm, cold, small*, huge*.json in FOLDER
        summary.py peers FOLDER      peers.json and ours-*.json in FOLDER
 """
 import glob
@@ -19,6 +19,13 @@ def load(folder, name, kind="cell"):
     with open(path, encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
     return [row for row in rows if row["kind"] == kind and row.get("error") is None]
+
+
+def load_runs(folder, name):
+    """The cells of NAME-1, NAME-2, ..., run after run."""
+    paths = glob.glob(os.path.join(folder, name + "-*.json"))
+    runs = sorted(int(path[:-len(".json")].rsplit("-", 1)[1]) for path in paths)
+    return [cell for run in runs for cell in load(folder, f"{name}-{run}")]
 
 
 def millions(rate):
@@ -152,8 +159,10 @@ def memory_point(table, cells):
 
 
 def size_points(table, small, huge):
-    """10^12 samples must cost what 10^5 cost."""
-    pairs = [(s, h) for s in small for h in huge if s["workers"] == h["workers"]]
+    """10^12 samples must cost what 10^5 cost: run n of one against run n of the other."""
+    pairs = [pair for workers in sorted({cell["workers"] for cell in small})
+             for pair in zip(*([cell for cell in cells if cell["workers"] == workers]
+                               for cells in (small, huge)))]
     if not pairs:
         table.missing("10^12 samples against 10^5")
         return
@@ -165,11 +174,13 @@ def size_points(table, small, huge):
              for s, h in pairs]
     table.point("10^12 samples: more memory held", f"{max(grown) / 1e6:+.2f} MB", "<= 1 MB",
                 max(grown) <= 1e6)
-    for s, h in pairs:
-        ratio = s["samples_per_s"] / h["samples_per_s"]
-        table.point(f"10^12 samples: time per sample, workers {h['workers']}",
-                    f"x{ratio:.2f} ({1e9 / h['samples_per_s']:.0f} ns, "
-                    f"10^5: {1e9 / s['samples_per_s']:.0f} ns)", "<= x1.10", ratio <= 1.10)
+    for workers in sorted({h["workers"] for _, h in pairs}):
+        rates = [(s["samples_per_s"], h["samples_per_s"]) for s, h in pairs if h["workers"] == workers]
+        ratio = statistics.median(s / h for s, h in rates)
+        table.point(f"10^12 samples: time per sample, workers {workers}",
+                    f"x{ratio:.2f} ({1e9 / statistics.median(h for _, h in rates):.0f} ns, "
+                    f"10^5: {1e9 / statistics.median(s for s, _ in rates):.0f} ns)", "<= x1.10",
+                    ratio <= 1.10)
 
 
 def points(folder):
@@ -177,7 +188,7 @@ def points(folder):
     resident = load(folder, "resident")
     warm = load(folder, "warm")
     cold = load(folder, "cold")
-    huge = load(folder, "huge")
+    huge = load_runs(folder, "huge")
     share_points(table, "resident", resident, {"float32": 0.90, "any": 0.85}, by_dtype=True)
     pin_point(table, resident)
     auto_point(table, "resident", resident)
@@ -194,7 +205,7 @@ def points(folder):
     memory_point(table, resident)
     time_point(table, "resume in mid-epoch, create included", resident, "resume_ms", 5)
     time_point(table, "resume at 10^12 samples, create included", huge, "resume_ms", 5)
-    size_points(table, load(folder, "small"), huge)
+    size_points(table, load_runs(folder, "small"), huge)
     table.print()
 
 
