@@ -23,8 +23,6 @@
 #include "datasets/source.h"
 #include "loader/base/thread.h"
 
-enum { THREADS_MAX = 16, THREADS_PER_CPU = 2 };
-
 struct scan {
     const struct stk_folder_wish *wish;
     pthread_mutex_t lock;                 /* guards all below */
@@ -141,22 +139,6 @@ static void *work(void *argument)
     }
     pthread_mutex_unlock(&scan->lock);
     return NULL;
-}
-
-/* This thread and a few more; where none can be started it does all. */
-static void work_together(struct scan *scan)
-{
-    pthread_t threads[THREADS_MAX];
-    uint32_t most = stk_cpu_count() * THREADS_PER_CPU;
-    uint32_t started = 0;
-    if (most > THREADS_MAX)
-        most = THREADS_MAX;
-    while (started + 1 < most &&
-           stk_thread_start(&threads[started], "stoker-scan", work, scan) == STOKER_OK)
-        started++;
-    (void)work(scan);
-    for (uint32_t i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
 }
 
 /* ---- from listings to the tree -------------------------------------------------- */
@@ -343,7 +325,7 @@ static int scan_classes(struct stk_folder_tree *tree, struct scan *scan, const c
     assert(names != NULL);
     for (uint64_t i = 0; i < tree->class_count; names += strlen(names) + 1, i++)
         add_folder(scan, NULL, names, (uint32_t)i);
-    work_together(scan);
+    stk_threads_run(stk_threads_together(UINT64_MAX), "stoker-scan", work, scan);
     int rc = scan->rc;
     if (rc != STOKER_OK) {
         if (error != NULL)

@@ -1,353 +1,274 @@
 /* tar_index.c - see tar_index.h.
  *
- *   archive ──walk──▶ members ──by key──▶ groups ──all members seen──▶ samples
+ *   names ─▶ ┌ next ┐ ─▶ each thread: open, walk ─▶ its part ─┐ all went well
+ *            └──────┘                                         ├─▶ pieces in the order of names
+ *                                                             │
+ *              one after the other, by this thread ◀──────────┘ anything else
  *
- * Nothing is ever extracted: of a label's file a few bytes are read, of all else the place is kept.
- * Members that could do harm if they were (links, devices, names that lead out) are counted and
- * stepped over.
+ * Several threads are a gain, not a need: each has its share of the memory, and counts what it saw
+ * alone. Whatever does not hold then, an archive that is damaged or more members than allowed, is
+ * told by going through all archives again in their order, as one thread would have told it.
  */
 #include "datasets/tar_index.h"
 
 #include <assert.h>
 #include <limits.h>
-#include <stdio.h>
+#include <pthread.h>
 #include <string.h>
-#include <strings.h>
 
-#include "datasets/tar_groups.h"
-#include "datasets/tar_walk.h"
+#include "datasets/tar_archive.h"
 #include "loader/base/memory.h"
+#include "loader/base/thread.h"
 
-enum { LABEL_BYTES_MAX = 32, SHOWN_BYTES = 120 };
+/* ---- files ---------------------------------------------------------------------- */
 
-/* What is needed while indexing only. */
-struct indexing {
-    struct stk_tar_index *index;
-    const struct stk_tar_wish *wish;
-    struct stk_tar_groups groups;
-    const struct stk_source *source; /* the archive at work */
-    uint32_t file;
-    size_t last_group; /* the one touched last */
-    uint64_t labelled; /* samples with a label, and without */
-    uint64_t unlabelled;
-    char first_unlabelled[SHOWN_BYTES + 1];
-    stoker_error *error;
+static int make_files(struct stk_tar_index *index, uint32_t count, stoker_error *error)
+{
+    const struct stk_place place = STK_NOWHERE;
+    index->files = stk_calloc(count, sizeof(index->files[0]));
+    if (index->files == NULL)
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place,
+                             "tar: the list of archives");
+    index->file_count = count;
+    for (uint32_t i = 0; i < count; i++)
+        index->files[i].source = (struct stk_source)STK_SOURCE_CLOSED;
+    return STOKER_OK;
+}
+
+static int open_file(struct stk_tar_file *file, const struct stk_tar_pattern *pattern,
+                     uint32_t number, stoker_error *error)
+{
+    char name[PATH_MAX];
+    const size_t bytes = stk_tar_pattern_name(pattern, number, name, sizeof(name));
+    const struct stk_place nowhere = STK_NOWHERE;
+    if (bytes == 0)
+        return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_OPEN, &nowhere,
+                             "tar: the name of an archive is too long, or empty");
+    const struct stk_place place = stk_at(name, STOKER_NO_OFFSET);
+    file->path = stk_calloc(bytes + 1, 1);
+    if (file->path == NULL)
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "tar: the path");
+    memcpy(file->path, name, bytes);
+    return stk_source_open(&file->source, file->path, error);
+}
+
+static void close_files(struct stk_tar_index *index)
+{
+    for (uint32_t i = 0; i < index->file_count; i++) {
+        stk_source_close(&index->files[i].source);
+        stk_free(index->files[i].path);
+        index->files[i].path = NULL;
+    }
+}
+
+/* ---- by several threads --------------------------------------------------------- */
+
+/* The samples of one archive. */
+struct piece {
+    const struct stk_tar_part *part;
+    size_t first, count;
 };
 
-#define FAIL(indexing, code, offset, ...)                                                          \
-    stk_error_set((indexing)->error, code, STOKER_STAGE_OPEN,                                      \
-                  &(struct stk_place){ (indexing)->source->path, offset, STOKER_NO_SAMPLE, 0 },    \
-                  __VA_ARGS__)
+struct crew {
+    struct stk_tar_index *index;
+    const struct stk_tar_pattern *pattern;
+    struct stk_tar_wish wish; /* of each part */
+    struct piece *pieces;     /* of each archive: written by who has taken it */
+    pthread_mutex_t lock;     /* guards all below */
+    struct stk_tar_part parts[STK_THREADS_TOGETHER_MAX];
+    uint32_t part_count;
+    uint32_t next; /* the first archive that nobody has taken */
+    bool failed;
+    stoker_error error; /* code 0, or that memory ran out */
+};
 
-/* ---- names ---------------------------------------------------------------------- */
-
-/* Names are shown by their ends: that is where they differ. */
-static const char *shown(const char *name)
+static struct stk_tar_part *begin_part(struct crew *crew)
 {
-    const size_t bytes = strlen(name);
-    return bytes > SHOWN_BYTES ? name + (bytes - SHOWN_BYTES) : name;
+    pthread_mutex_lock(&crew->lock);
+    assert(crew->part_count < STK_THREADS_TOGETHER_MAX);
+    struct stk_tar_part *part = &crew->parts[crew->part_count++];
+    pthread_mutex_unlock(&crew->lock);
+    stk_tar_part_init(part, &crew->wish);
+    return part;
 }
 
-static const char *without_dot_slash(const char *name)
+/* UINT32_MAX: there is nothing left to do. */
+static uint32_t take_archive(struct crew *crew)
 {
-    while (name[0] == '.' && name[1] == '/') {
-        name += 2;
-        while (name[0] == '/')
-            name++;
+    pthread_mutex_lock(&crew->lock);
+    const bool over = crew->failed || crew->next == crew->pattern->name_count;
+    const uint32_t number = over ? UINT32_MAX : crew->next++;
+    pthread_mutex_unlock(&crew->lock);
+    return number;
+}
+
+static void note_failure(struct crew *crew, const stoker_error *error)
+{
+    pthread_mutex_lock(&crew->lock);
+    crew->failed = true;
+    if (error->code == STOKER_ENOMEM)
+        crew->error = *error;
+    pthread_mutex_unlock(&crew->lock);
+}
+
+static void *work(void *argument)
+{
+    struct crew *crew = argument;
+    struct stk_tar_part *part = begin_part(crew);
+    for (uint32_t number; (number = take_archive(crew)) != UINT32_MAX;) {
+        struct stk_tar_file *file = &crew->index->files[number];
+        stoker_error error = { .code = 0 };
+        const size_t first = part->count;
+        int rc = open_file(file, crew->pattern, number, &error);
+        if (rc == STOKER_OK)
+            rc = stk_tar_part_add(part, &file->source, number, &error);
+        if (rc != STOKER_OK)
+            note_failure(crew, &error);
+        crew->pieces[number] = (struct piece){ part, first, part->count - first };
     }
-    return name;
-}
-
-static bool is_stray(const char *name)
-{
-    if (name[0] == '/')
-        return true;
-    for (const char *part = name; part != NULL; part = strchr(part, '/')) {
-        part += part[0] == '/' ? 1 : 0;
-        if (part[0] == '.' && part[1] == '.' && (part[2] == '/' || part[2] == '\0'))
-            return true;
-    }
-    return false;
-}
-
-/* What stands behind the first dot of the last part; NULL if there is no key in front of it. */
-static const char *field_of(const char *name)
-{
-    const char *slash = strrchr(name, '/');
-    const char *base = slash == NULL ? name : slash + 1;
-    const char *dot = strchr(base, '.');
-    return dot == NULL || dot == base || dot[1] == '\0' ? NULL : dot + 1;
-}
-
-/* The field's own spelling, or NULL: no image. */
-static const char *image_field(const char *field)
-{
-    static const char *const fields[] = { "png", "jpg", "jpeg" };
-    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-        if (strcasecmp(field, fields[i]) == 0)
-            return fields[i];
+    stk_tar_groups_free(&part->groups);
     return NULL;
 }
 
-/* ---- fields --------------------------------------------------------------------- */
-
-static int take_image(struct indexing *in, const struct stk_tar_member *member,
-                      struct stk_tar_group *group, const char *field)
+static void add_counts(struct stk_tar_counts *to, const struct stk_tar_counts *more)
 {
-    if (group->image_at != STK_TAR_NONE)
-        return FAIL(in, STOKER_EFORMAT, member->offset,
-                    "tar: %s is a second image of its key: its .%s is at byte %llu",
-                    shown(member->name), group->image_field, (unsigned long long)group->image_at);
-    group->image_at = member->offset;
-    group->image_bytes = member->bytes < UINT32_MAX ? (uint32_t)member->bytes : UINT32_MAX;
-    group->image_field = field;
-    return STOKER_OK;
+    to->members += more->members;
+    to->directories += more->directories;
+    to->links += more->links;
+    to->devices += more->devices;
+    to->strays += more->strays;
+    to->unknown += more->unknown;
+    to->keyless += more->keyless;
+    to->other_files += more->other_files;
+    to->imageless += more->imageless;
+    to->cut += more->cut;
+    to->cut_samples += more->cut_samples;
 }
 
-/* Decimal, a minus in front perhaps, spaces and line ends behind. */
-static bool read_label(const uint8_t *at, size_t bytes, int64_t *out)
+/* What each part kept to, all of them together may not: then false. */
+static bool add_up(struct stk_tar_index *index, const struct crew *crew,
+                   const struct stk_tar_wish *wish)
 {
-    const bool negative = bytes > 0 && at[0] == '-';
-    const size_t begin = negative ? 1 : 0;
-    int64_t number = 0; /* negative while it grows: that reaches further */
-    size_t i = begin;
-    for (; i < bytes && at[i] >= '0' && at[i] <= '9'; i++)
-        if (__builtin_mul_overflow(number, (int64_t)10, &number) ||
-            __builtin_sub_overflow(number, (int64_t)(at[i] - '0'), &number))
-            return false;
-    if (i == begin || (!negative && number == INT64_MIN))
-        return false;
-    for (; i < bytes; i++)
-        if (at[i] != ' ' && at[i] != '\t' && at[i] != '\r' && at[i] != '\n')
-            return false;
-    *out = negative ? number : -number;
-    return true;
-}
-
-static int take_label(struct indexing *in, struct stk_tar_walk *walk,
-                      const struct stk_tar_member *member, struct stk_tar_group *group)
-{
-    const uint64_t classes = in->wish->class_count;
-    const uint8_t *text = NULL;
-    if (group->label_at != STK_TAR_NONE)
-        return FAIL(in, STOKER_EFORMAT, member->offset,
-                    "tar: %s is a second label of its key: another .cls is at byte %llu",
-                    shown(member->name), (unsigned long long)group->label_at);
-    if (member->bytes > LABEL_BYTES_MAX)
-        return FAIL(in, STOKER_EFORMAT, member->offset, "tar: %s: a label of %llu bytes",
-                    shown(member->name), (unsigned long long)member->bytes);
-    int rc = stk_tar_walk_read(walk, member->offset, (size_t)member->bytes, &text, in->error);
-    if (rc != STOKER_OK)
-        return rc;
-    if (!read_label(text, (size_t)member->bytes, &group->label))
-        return FAIL(in, STOKER_EFORMAT, member->offset,
-                    "tar: %s: a label is a decimal number of 64 bits", shown(member->name));
-    if (classes != 0 && (group->label < 0 || (uint64_t)group->label >= classes))
-        return FAIL(in, STOKER_EFORMAT, member->offset,
-                    "tar: %s: the label %lld is none of %llu classes", shown(member->name),
-                    (long long)group->label, (unsigned long long)classes);
-    group->label_at = member->offset;
-    return STOKER_OK;
-}
-
-static int take_file(struct indexing *in, struct stk_tar_walk *walk, struct stk_tar_member *member)
-{
-    struct stk_tar_counts *counts = &in->index->counts;
-    struct stk_tar_group *group = NULL;
-    const char *field = field_of(member->name);
-    const char *image = field == NULL ? NULL : image_field(field);
-    if (field == NULL) {
-        counts->keyless++;
-        return STOKER_OK;
+    uint64_t labelled = 0;
+    uint64_t unlabelled = 0;
+    for (uint32_t i = 0; i < crew->part_count; i++) {
+        const struct stk_tar_part *part = &crew->parts[i];
+        index->count += part->count;
+        labelled += part->labelled;
+        unlabelled += part->unlabelled;
+        add_counts(&index->counts, &part->counts);
     }
-    if (image == NULL && strcasecmp(field, "cls") != 0) {
-        counts->other_files++;
-        return STOKER_OK;
-    }
-    const size_t key_bytes = (size_t)(field - 1 - member->name);
-    int rc = stk_tar_groups_find(&in->groups, member->name, key_bytes, &group);
-    if (rc != STOKER_OK)
-        return FAIL(in, rc, member->header_at, "tar: the index, of at most %llu bytes",
-                    (unsigned long long)in->wish->bytes_max);
-    in->last_group = (size_t)(group - in->groups.at);
-    return image != NULL ? take_image(in, member, group, image)
-                         : take_label(in, walk, member, group);
+    index->has_labels = labelled > 0;
+    return index->count > 0 && index->counts.members <= wish->entries_max &&
+           (labelled == 0 || unlabelled == 0) &&
+           index->count <= wish->bytes_max / sizeof(index->samples[0]);
 }
 
-static int take_member(struct indexing *in, struct stk_tar_walk *walk,
-                       struct stk_tar_member *member)
-{
-    struct stk_tar_counts *counts = &in->index->counts;
-    if (counts->members++ == in->wish->entries_max)
-        return FAIL(in, STOKER_ELIMIT, member->header_at, "tar: more than %llu members",
-                    (unsigned long long)in->wish->entries_max);
-    switch (member->kind) {
-    case STK_TAR_DIRECTORY:
-        counts->directories++;
-        return STOKER_OK;
-    case STK_TAR_LINK:
-        counts->links++;
-        return STOKER_OK;
-    case STK_TAR_DEVICE:
-        counts->devices++;
-        return STOKER_OK;
-    case STK_TAR_OTHER:
-        counts->unknown++;
-        return STOKER_OK;
-    default:
-        assert(member->kind == STK_TAR_FILE);
-    }
-    member->name = without_dot_slash(member->name);
-    if (is_stray(member->name)) {
-        counts->strays++;
-        return STOKER_OK;
-    }
-    return take_file(in, walk, member);
-}
-
-/* ---- from groups to samples ----------------------------------------------------- */
-
-static int append(struct indexing *in, const struct stk_tar_group *group)
-{
-    struct stk_tar_index *index = in->index;
-    if (index->count == index->capacity) {
-        void *array = index->samples;
-        int rc = stk_tar_grow(&array, sizeof(index->samples[0]), index->count, &index->capacity,
-                              &index->bytes, in->wish->bytes_max);
-        index->samples = array;
-        if (rc != STOKER_OK)
-            return FAIL(in, rc, STOKER_NO_OFFSET, "tar: the index, of at most %llu bytes",
-                        (unsigned long long)in->wish->bytes_max);
-    }
-    index->samples[index->count++] = (struct stk_tar_sample){
-        .offset = group->image_at,
-        .bytes = group->image_bytes,
-        .file = in->file,
-        .label = group->label_at != STK_TAR_NONE ? group->label : 0,
-    };
-    return STOKER_OK;
-}
-
-static int take_groups(struct indexing *in, bool cut)
-{
-    struct stk_tar_counts *counts = &in->index->counts;
-    for (size_t i = 0; i < in->groups.count; i++) {
-        const struct stk_tar_group *group = &in->groups.at[i];
-        const bool labelled = group->label_at != STK_TAR_NONE;
-        const bool has_image = group->image_at != STK_TAR_NONE;
-        if (cut && i == in->last_group && !(labelled && has_image)) {
-            counts->cut_samples++; /* what else it had may be what is missing */
-            continue;
-        }
-        counts->imageless += has_image ? 0 : 1;
-        if (!has_image)
-            continue;
-        if (!labelled && in->unlabelled == 0)
-            (void)snprintf(in->first_unlabelled, sizeof(in->first_unlabelled), "%.*s",
-                           (int)(group->key_bytes < SHOWN_BYTES ? group->key_bytes : SHOWN_BYTES),
-                           in->groups.keys + group->key);
-        in->labelled += labelled ? 1 : 0;
-        in->unlabelled += labelled ? 0 : 1;
-        int rc = append(in, group);
-        if (rc != STOKER_OK)
-            return rc;
-        if (in->labelled > 0 && in->unlabelled > 0)
-            return FAIL(in, STOKER_EMISMATCH, STOKER_NO_OFFSET,
-                        "tar: some samples have a .cls, but %s has none", in->first_unlabelled);
-    }
-    return STOKER_OK;
-}
-
-/* ---- archives ------------------------------------------------------------------- */
-
-static int walk_archive(struct indexing *in, struct stk_tar_walk *walk)
-{
-    struct stk_tar_member member = { .kind = STK_TAR_FILE };
-    stoker_error cut = { .code = 0 };
-    int rc = STOKER_OK;
-    stk_tar_groups_clear(&in->groups);
-    in->last_group = SIZE_MAX;
-    while (rc == STOKER_OK) {
-        rc = stk_tar_walk_next(walk, &member, &cut);
-        if (rc == STOKER_ETRUNCATED && in->wish->keep_truncated) {
-            in->index->counts.cut++;
-            return take_groups(in, true);
-        }
-        if (rc != STOKER_OK && in->error != NULL)
-            *in->error = cut;
-        if (rc == STOKER_OK && member.kind == STK_TAR_END)
-            return take_groups(in, false);
-        if (rc == STOKER_OK)
-            rc = take_member(in, walk, &member);
-    }
-    return rc;
-}
-
-static int index_file(struct indexing *in, const char *name, size_t name_bytes)
-{
-    struct stk_tar_file *file = &in->index->files[in->file];
-    struct stk_tar_walk *walk = NULL;
-    const struct stk_place place = stk_at(name, STOKER_NO_OFFSET);
-    file->path = stk_calloc(name_bytes + 1, 1);
-    if (file->path == NULL)
-        return stk_error_set(in->error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "tar: the path");
-    memcpy(file->path, name, name_bytes);
-    file->source = (struct stk_source)STK_SOURCE_CLOSED;
-    in->index->file_count = in->file + 1;
-    in->source = &file->source;
-    int rc = stk_source_open(&file->source, file->path, in->error);
-    if (rc == STOKER_OK)
-        rc = stk_tar_walk_create(&walk, &file->source, in->error);
-    if (rc == STOKER_OK)
-        rc = walk_archive(in, walk);
-    stk_tar_walk_destroy(walk);
-    return rc;
-}
-
-static int index_files(struct indexing *in, const struct stk_tar_pattern *pattern)
+/* STOKER_ENOMEM is told; any other error is to be found out in order. */
+static int put_together(struct stk_tar_index *index, struct crew *crew,
+                        const struct stk_tar_wish *wish, stoker_error *error)
 {
     const struct stk_place place = STK_NOWHERE;
-    in->index->files = stk_calloc(pattern->name_count, sizeof(in->index->files[0]));
-    if (in->index->files == NULL)
-        return stk_error_set(in->error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place,
-                             "tar: the list of archives");
-    for (in->file = 0; in->file < pattern->name_count; in->file++) {
-        char name[PATH_MAX];
-        const size_t bytes = stk_tar_pattern_name(pattern, in->file, name, sizeof(name));
-        if (bytes == 0)
-            return stk_error_set(in->error, STOKER_ELIMIT, STOKER_STAGE_OPEN, &place,
-                                 "tar: the name of an archive is too long, or empty");
-        int rc = index_file(in, name, bytes);
-        if (rc != STOKER_OK)
-            return rc;
+    if (crew->error.code == STOKER_ENOMEM) {
+        if (error != NULL)
+            *error = crew->error;
+        return STOKER_ENOMEM;
     }
+    if (crew->failed || !add_up(index, crew, wish))
+        return STOKER_EFORMAT;
+    index->samples = stk_calloc(index->count, sizeof(index->samples[0]));
+    if (index->samples == NULL)
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "tar: the index");
+    size_t at = 0;
+    for (uint32_t i = 0; i < crew->pattern->name_count; i++) {
+        const struct piece *piece = &crew->pieces[i];
+        if (piece->count > 0)
+            memcpy(&index->samples[at], &piece->part->samples[piece->first],
+                   piece->count * sizeof(index->samples[0]));
+        at += piece->count;
+    }
+    assert(at == index->count);
     return STOKER_OK;
 }
 
-static int check_count(struct indexing *in)
+static int index_together(struct stk_tar_index *index, const struct stk_tar_pattern *pattern,
+                          const struct stk_tar_wish *wish, stoker_error *error)
 {
-    const struct stk_tar_counts *counts = &in->index->counts;
-    if (in->index->count > 0)
-        return STOKER_OK;
-    return FAIL(in, STOKER_EEMPTY, STOKER_NO_OFFSET,
-                "tar: no KEY.png, KEY.jpg or KEY.jpeg among %llu members; stepped over: %llu "
-                "links, %llu devices, %llu stray names, %llu others",
-                (unsigned long long)counts->members, (unsigned long long)counts->links,
-                (unsigned long long)counts->devices, (unsigned long long)counts->strays,
-                (unsigned long long)(counts->unknown + counts->keyless + counts->other_files));
+    const struct stk_place place = STK_NOWHERE;
+    const uint32_t threads = stk_threads_together(pattern->name_count);
+    struct crew *crew = stk_calloc(1, sizeof(*crew));
+    struct piece *pieces = stk_calloc(pattern->name_count, sizeof(pieces[0]));
+    int rc = STOKER_ENOMEM;
+    if (crew == NULL || pieces == NULL) {
+        (void)stk_error_set(error, rc, STOKER_STAGE_OPEN, &place, "tar: the list of archives");
+    } else {
+        *crew =
+            (struct crew){ .index = index, .pattern = pattern, .wish = *wish, .pieces = pieces };
+        crew->wish.bytes_max /= threads;
+        pthread_mutex_init(&crew->lock, NULL);
+        stk_threads_run(threads, "stoker-index", work, crew);
+        pthread_mutex_destroy(&crew->lock);
+        rc = put_together(index, crew, wish, error);
+        for (uint32_t i = 0; i < crew->part_count; i++)
+            stk_tar_part_free(&crew->parts[i]);
+    }
+    stk_free(pieces);
+    stk_free(crew);
+    return rc;
 }
+
+/* ---- in order ------------------------------------------------------------------- */
+
+static int check_count(const struct stk_tar_index *index, stoker_error *error)
+{
+    const struct stk_tar_counts *counts = &index->counts;
+    const struct stk_place place =
+        stk_at(index->files[index->file_count - 1].path, STOKER_NO_OFFSET);
+    if (index->count > 0)
+        return STOKER_OK;
+    return stk_error_set(
+        error, STOKER_EEMPTY, STOKER_STAGE_OPEN, &place,
+        "tar: no KEY.png, KEY.jpg or KEY.jpeg among %llu members; stepped over: %llu "
+        "links, %llu devices, %llu stray names, %llu others",
+        (unsigned long long)counts->members, (unsigned long long)counts->links,
+        (unsigned long long)counts->devices, (unsigned long long)counts->strays,
+        (unsigned long long)(counts->unknown + counts->keyless + counts->other_files));
+}
+
+static int index_in_order(struct stk_tar_index *index, const struct stk_tar_pattern *pattern,
+                          const struct stk_tar_wish *wish, stoker_error *error)
+{
+    struct stk_tar_part part;
+    int rc = STOKER_OK;
+    stk_tar_part_init(&part, wish);
+    for (uint32_t i = 0; rc == STOKER_OK && i < pattern->name_count; i++) {
+        rc = open_file(&index->files[i], pattern, i, error);
+        if (rc == STOKER_OK)
+            rc = stk_tar_part_add(&part, &index->files[i].source, i, error);
+    }
+    index->samples = part.samples;
+    index->count = part.count;
+    index->counts = part.counts;
+    index->has_labels = part.labelled > 0;
+    part.samples = NULL; /* they are the index's now */
+    stk_tar_part_free(&part);
+    return rc == STOKER_OK ? check_count(index, error) : rc;
+}
+
+/* ---- all of it ------------------------------------------------------------------ */
 
 int stk_tar_index_build(struct stk_tar_index *out, const struct stk_tar_pattern *pattern,
                         const struct stk_tar_wish *wish, stoker_error *error)
 {
-    struct indexing in = { .index = out, .wish = wish, .error = error };
     *out = (struct stk_tar_index){ 0 };
-    stk_tar_groups_init(&in.groups, wish->bytes_max);
-    int rc = index_files(&in, pattern);
-    if (rc == STOKER_OK)
-        rc = check_count(&in);
-    out->has_labels = in.labelled > 0;
-    stk_tar_groups_free(&in.groups);
+    int rc = make_files(out, pattern->name_count, error);
+    if (rc == STOKER_OK) {
+        rc = pattern->name_count > 1 ? index_together(out, pattern, wish, error) : STOKER_EFORMAT;
+        if (rc != STOKER_OK && rc != STOKER_ENOMEM) {
+            close_files(out);
+            rc = index_in_order(out, pattern, wish, error);
+        }
+    }
     if (rc != STOKER_OK)
         stk_tar_index_free(out);
     return rc;
@@ -355,10 +276,7 @@ int stk_tar_index_build(struct stk_tar_index *out, const struct stk_tar_pattern 
 
 void stk_tar_index_free(struct stk_tar_index *index)
 {
-    for (uint32_t i = 0; i < index->file_count; i++) {
-        stk_source_close(&index->files[i].source);
-        stk_free(index->files[i].path);
-    }
+    close_files(index);
     stk_free(index->files);
     stk_free(index->samples);
     *index = (struct stk_tar_index){ 0 };

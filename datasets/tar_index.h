@@ -45,15 +45,16 @@ struct stk_tar_wish {
 
 struct stk_tar_index {
     struct stk_tar_file *files;
-    uint32_t file_count; /* opened */
+    uint32_t file_count;
     struct stk_tar_sample *samples;
-    size_t count, capacity;
-    uint64_t bytes; /* taken by samples */
+    size_t count;
     bool has_labels;
     struct stk_tar_counts counts;
 };
 
-/* Open and index the archives of a pattern, in its order. On failure nothing is left.
+/* Open and index the archives of a pattern, several at a time: samples come in the order of their
+ * archives all the same, and an error is that of the first archive with one. On failure nothing
+ * is left.
  * Errors: those of tar_walk.h and of opening; STOKER_EFORMAT (a field is there twice, a label is
  * no number or no class), STOKER_EMISMATCH (some samples have a label, some not), STOKER_EEMPTY,
  * STOKER_ELIMIT, STOKER_ENOMEM. */

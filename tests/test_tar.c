@@ -827,6 +827,24 @@ static void write_archives(const struct stk_directory *directory)
     }
 }
 
+/* EACH samples, labelled with the number of their archive if there are so many classes. */
+static void write_labelled(const struct stk_directory *directory, int file, int classes)
+{
+    char name[32];
+    archive.size = 0;
+    for (int id = 0; id < EACH; id++) {
+        (void)snprintf(name, sizeof(name), "%d.png", id);
+        stk_archive_image(&archive, name, (uint64_t)id);
+        (void)snprintf(name, sizeof(name), file < classes ? "%d.cls" : "%d.txt", id);
+        char text[8];
+        (void)snprintf(text, sizeof(text), "%d", file);
+        stk_archive_text(&archive, name, text);
+    }
+    stk_archive_end(&archive);
+    (void)snprintf(name, sizeof(name), "t-%02d.tar", file);
+    stk_file_write(directory, name, archive.at, archive.size);
+}
+
 Test(tar, several_archives_are_one_set_by_every_reader, .timeout = 60)
 {
     needs_png();
@@ -858,6 +876,54 @@ Test(tar, several_archives_are_one_set_by_every_reader, .timeout = 60)
     cr_assert_eq(stoker_dataset_open(&dataset, spec, &(stoker_dataset_options){ .error = &error }),
                  STOKER_ENOENT);
     cr_assert_not_null(strstr(error.message, "t-03.tar"));
+    stk_directory_remove(&directory);
+    check_done();
+}
+
+/* Archives are indexed side by side. What holds for all of them together is counted in their
+ * order all the same: which archive has a member too many, or the first label that others lack. */
+Test(tar, what_holds_for_all_archives_is_told_as_if_one_came_after_the_other)
+{
+    const struct stk_directory directory = stk_directory_make();
+    const struct stk_tar_wish wishes[] = {
+        { .bytes_max = MEMORY_BYTES, .entries_max = 2 * 20 * EACH },
+        { .bytes_max = MEMORY_BYTES, .entries_max = 2 * 13 * EACH + 5 },
+        { .bytes_max = 4000, .entries_max = 1000 },
+        { .bytes_max = MEMORY_BYTES, .entries_max = 1000, .class_count = 15 },
+    };
+    static const int codes[] = { STOKER_OK, STOKER_ELIMIT, STOKER_ELIMIT, STOKER_EFORMAT };
+    struct stk_tar_pattern pattern;
+    struct stk_tar_index index;
+    char text[600];
+    for (int file = 0; file < 20; file++)
+        write_labelled(&directory, file, 20);
+    (void)snprintf(text, sizeof(text), "%s/t-{00..19}.tar", directory.path);
+    stoker_error error = { .message = "" };
+    cr_assert_eq(stk_tar_pattern_parse(&pattern, text, strlen(text), &error), STOKER_OK);
+    for (size_t i = 0; i < sizeof(wishes) / sizeof(wishes[0]); i++) {
+        char first[sizeof(error.message)] = "";
+        for (int round = 0; round < 20; round++) {
+            cr_assert_eq(stk_tar_index_build(&index, &pattern, &wishes[i], &error), codes[i],
+                         "case %d: %s", (int)i, error.message);
+            if (round == 0)
+                memcpy(first, error.message, sizeof(first));
+            cr_assert(codes[i] == STOKER_OK || strcmp(first, error.message) == 0, "%s or %s", first,
+                      error.message);
+            if (codes[i] == STOKER_OK)
+                cr_assert_eq(index.count, 20 * EACH);
+            stk_tar_index_free(&index);
+        }
+        if (i == 1)
+            cr_assert_not_null(strstr(first, "t-13.tar"), "%s", first);
+        if (i == 3) /* labels are the archives' numbers */
+            cr_assert_not_null(strstr(first, "t-15.tar"), "%s", first);
+    }
+    write_labelled(&directory, 6, 0);
+    write_labelled(&directory, 11, 0);
+    for (int round = 0; round < 20; round++) {
+        cr_assert_eq(stk_tar_index_build(&index, &pattern, &wishes[0], &error), STOKER_EMISMATCH);
+        cr_assert_not_null(strstr(error.message, "t-06.tar"), "%s", error.message);
+    }
     stk_directory_remove(&directory);
     check_done();
 }

@@ -1,6 +1,7 @@
 /* thread.c - see thread.h. */
 #include "loader/base/thread.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
@@ -14,6 +15,8 @@
 #include <stoker/error.h>
 
 #include "loader/base/fault.h"
+
+enum { TOGETHER_PER_CPU = 2 };
 
 int stk_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *argument)
 {
@@ -95,4 +98,25 @@ uint32_t stk_cpu_count(void)
     uint32_t count = cpus < 1 ? 1U : (uint32_t)cpus;
     uint32_t quota = quota_cpus();
     return quota < count ? quota : count;
+}
+
+uint32_t stk_threads_together(uint64_t pieces)
+{
+    uint64_t count = (uint64_t)stk_cpu_count() * TOGETHER_PER_CPU;
+    if (count > STK_THREADS_TOGETHER_MAX)
+        count = STK_THREADS_TOGETHER_MAX;
+    return pieces < count ? (uint32_t)(pieces < 1 ? 1 : pieces) : (uint32_t)count;
+}
+
+void stk_threads_run(uint32_t count, const char *name, void *(*run)(void *), void *argument)
+{
+    pthread_t threads[STK_THREADS_TOGETHER_MAX];
+    uint32_t started = 0;
+    assert(count >= 1);
+    assert(count <= STK_THREADS_TOGETHER_MAX);
+    while (started + 1 < count && stk_thread_start(&threads[started], name, run, argument) == 0)
+        started++;
+    (void)run(argument);
+    for (uint32_t i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
 }

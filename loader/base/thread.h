@@ -12,6 +12,14 @@
  * its own threads. Returns 0 or STOKER_ETHREAD. */
 int stk_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *argument);
 
+enum { STK_THREADS_TOGETHER_MAX = 16 };
+
+/* How many threads should share `pieces` pieces of work that is half waiting for storage: 1..16. */
+uint32_t stk_threads_together(uint64_t pieces);
+
+/* Run it in this thread and in count - 1 more, or as many as can be started, and wait for all. */
+void stk_threads_run(uint32_t count, const char *name, void *(*run)(void *), void *argument);
+
 /* Sleep while *word == value, at most wait_ns (< 0 = no limit). May return early:
  * the caller looks again at what it waits for. */
 void stk_futex_wait(_Atomic uint32_t *word, uint32_t value, int64_t wait_ns);
