@@ -95,6 +95,17 @@ static const char *class_name(const void *self, uint32_t index)
     return shards->names == NULL ? NULL : shards->names + shards->name_at[index];
 }
 
+static const char *stored_as(const void *self, uint64_t id)
+{
+    static const char *const names[STK_SHARD_CODECS] = { [STK_SHARD_RAW] = "raw",
+                                                         [STK_SHARD_LZ4] = "lz4",
+                                                         [STK_SHARD_PNG] = "png",
+                                                         [STK_SHARD_JPEG] = "jpeg" };
+    const struct shards *shards = self;
+    assert(shards->records[id].codec < STK_SHARD_CODECS);
+    return names[shards->records[id].codec];
+}
+
 static void destroy(void *self)
 {
     struct shards *shards = self;
@@ -115,7 +126,8 @@ static const stoker_dataset_ops ops = { .name = "shards",
                                         .labels = labels,
                                         .file = file,
                                         .destroy = destroy,
-                                        .class_name = class_name };
+                                        .class_name = class_name,
+                                        .stored_as = stored_as };
 
 /* ---- do the shards belong together? --------------------------------------------- */
 

@@ -225,24 +225,39 @@ static int bytes_from_path(const stoker_dataset *dataset, const stoker_extent *e
     return STOKER_OK;
 }
 
+/* Before memory is taken for them. */
+static int check_announced(const stoker_dataset *dataset, const stoker_extent *extent,
+                           struct stk_place *place, stoker_error *error)
+{
+    if (extent->bytes <= dataset->info.encoded_bytes_max)
+        return STOKER_OK;
+    place->path = extent->path;
+    return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_READ, place, "%u bytes, at most %u",
+                         extent->bytes, dataset->info.encoded_bytes_max);
+}
+
+/* `to` has room for one byte more. */
+static int bytes_from_storage(const stoker_dataset *dataset, const stoker_extent *extent, void *to,
+                              struct stk_place *place, stoker_error *error)
+{
+    return extent->path != NULL ? bytes_from_path(dataset, extent, to, place, error)
+                                : bytes_from_file(dataset, extent, to, place, error);
+}
+
 static int row_from_storage(const stoker_dataset *dataset, const stoker_sample *sample, uint64_t id,
                             void *row, stoker_error *error)
 {
     const stoker_extent *extent = &sample->extent;
     struct stk_place place = STK_NOWHERE;
     place.sample = id;
-    if (extent->bytes > dataset->info.encoded_bytes_max) {
-        place.path = extent->path;
-        return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_READ, &place,
-                             "%u bytes, at most %u", extent->bytes,
-                             dataset->info.encoded_bytes_max);
-    }
+    int rc = check_announced(dataset, extent, &place, error);
+    if (rc != STOKER_OK)
+        return rc;
     uint8_t *encoded = stk_calloc((size_t)extent->bytes + 1, 1);
     if (encoded == NULL)
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_READ, &place, "%u bytes",
                              extent->bytes);
-    int rc = extent->path != NULL ? bytes_from_path(dataset, extent, encoded, &place, error)
-                                  : bytes_from_file(dataset, extent, encoded, &place, error);
+    rc = bytes_from_storage(dataset, extent, encoded, &place, error);
     if (rc == STOKER_OK) {
         stoker_encoded in = { .bytes = encoded, .size = extent->bytes, .sample = id };
         rc = decode_once(codec_of(sample), &in, row, dataset->row_bytes, &place, error);
@@ -274,5 +289,48 @@ int stoker_dataset_read(const stoker_dataset *dataset, uint64_t id, void *row, s
     }
     if (rc == STOKER_OK && label != NULL)
         *label = sample.label;
+    return rc;
+}
+
+/* ---- bytes as stored ------------------------------------------------------------ */
+
+const char *stoker_dataset_stored_as(const stoker_dataset *dataset, uint64_t id)
+{
+    stoker_sample sample = { 0 };
+    if (dataset == NULL || id >= dataset->info.count)
+        return NULL;
+    if (dataset->ops->stored_as != NULL)
+        return dataset->ops->stored_as(dataset->self, id);
+    if (stoker_dataset_locate(dataset, id, &sample, NULL) != STOKER_OK)
+        return NULL;
+    return codec_of(&sample)->name;
+}
+
+int stoker_dataset_read_stored(const stoker_dataset *dataset, uint64_t id, void *bytes,
+                               size_t bytes_max, size_t *size, stoker_error *error)
+{
+    struct stk_place place = STK_NOWHERE;
+    stoker_sample sample = { 0 };
+    if (dataset == NULL || bytes == NULL || size == NULL)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &place,
+                             "dataset, bytes or size is NULL");
+    int rc = stoker_dataset_locate(dataset, id, &sample, error);
+    if (rc != STOKER_OK)
+        return rc;
+    const stoker_extent *extent = &sample.extent;
+    place.sample = id;
+    if (bytes_max <= extent->bytes)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &place,
+                             "bytes_max is %zu, for %u bytes and one more", bytes_max,
+                             extent->bytes);
+    if (extent->memory != NULL) {
+        memcpy(bytes, extent->memory, extent->bytes);
+    } else if (extent->bytes > 0) {
+        rc = check_announced(dataset, extent, &place, error);
+        if (rc == STOKER_OK)
+            rc = bytes_from_storage(dataset, extent, bytes, &place, error);
+    }
+    if (rc == STOKER_OK)
+        *size = extent->bytes;
     return rc;
 }

@@ -69,6 +69,44 @@ ends 0 --verify --codec jpeg "$source" "shards:$scratch/jpeg"
 says 'verified labels'
 ends 0 --verify 'synth:bytes?count=700&shape=9&dtype=float32' "shards:$scratch/floats"
 
+# What is a PNG or JPEG file stays that file, byte for byte, whichever way it goes.
+ends 0 --codec keep "folder:$scratch/folder" "shards:$scratch/keep-shards"
+ends 0 --codec keep "shards:$scratch/keep-shards" "tar:$scratch/keep.tar"
+cmp "$scratch/keep.tar" "$scratch/set.tar" || fail "kept through shards, an archive has other bytes"
+ends 0 --codec keep "tar:$scratch/keep.tar" "folder:$scratch/keep-folder"
+ends 0 --codec keep "shards:$scratch/jpeg" "tar:$scratch/jpeg.tar"
+ends 0 --codec keep --verify "tar:$scratch/jpeg.tar" "folder:$scratch/jpeg-folder"
+ends 0 --codec keep --verify "folder:$scratch/jpeg-folder" "tar:$scratch/jpeg-again.tar"
+if command -v python3 >/dev/null; then
+    python3 - "$scratch" <<'PYTHON' || fail "kept files have other bytes"
+import glob, sys, tarfile
+scratch = sys.argv[1]
+
+def files(name):
+    return sorted(open(path, "rb").read() for path in glob.glob(f"{scratch}/{name}/*/*"))
+
+def members(name):
+    with tarfile.open(f"{scratch}/{name}") as tar:
+        return sorted(tar.extractfile(m).read() for m in tar if not m.name.endswith(".cls"))
+
+pngs, jpegs = files("folder"), members("jpeg.tar")
+assert len(pngs) == 1500 and pngs == files("keep-folder") == members("keep.tar")
+assert len(jpegs) == 1500 and all(j[:3] == b"\xff\xd8\xff" for j in jpegs)
+assert jpegs == files("jpeg-folder") == members("jpeg-again.tar")
+stored = b"".join(open(path, "rb").read() for path in glob.glob(f"{scratch}/jpeg/*.stk"))
+assert all(j in stored for j in jpegs[::50])
+PYTHON
+fi
+
+# Rows that begin as a file does are rows.
+mkdir -p "$scratch/rows/a"
+printf '\377\330\377\340' >"$scratch/rows/a/0.raw"
+ends 0 --codec raw "folder:$scratch/rows?extensions=raw&height=2&width=2&channels=1" "shards:$scratch/rows-raw"
+ends 0 --codec keep --verify "shards:$scratch/rows-raw" "shards:$scratch/rows-kept"
+says 'verified rows and labels'
+ends 0 --codec lz4 "shards:$scratch/rows-raw" "shards:$scratch/rows-lz4"
+ends 0 --codec keep --verify "shards:$scratch/rows-lz4" "tar:$scratch/rows.tar"
+
 # Classes keep their names on the way.
 cp -r "$scratch/folder" "$scratch/named"
 mv "$scratch/named/0000008" "$scratch/named/ape"

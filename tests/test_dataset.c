@@ -384,6 +384,79 @@ Test(dataset, read_and_locate_check_their_arguments)
     check_done();
 }
 
+/* ---- bytes as stored ------------------------------------------------------------ */
+
+static const char *always_png(const void *self, uint64_t id)
+{
+    (void)self;
+    (void)id;
+    return "png";
+}
+
+Test(dataset, what_a_sample_is_stored_as_is_told_by_its_codec_or_the_set)
+{
+    struct told told = sound();
+    stoker_dataset_ops knows = told_ops;
+    stoker_dataset *dataset = NULL;
+    knows.stored_as = always_png;
+    cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &told), STOKER_OK);
+    cr_assert_str_eq(stoker_dataset_stored_as(dataset, 9), "raw");
+    told.sample.codec = stk_codec_big_endian(4);
+    cr_assert_str_eq(stoker_dataset_stored_as(dataset, 0), told.sample.codec->name);
+    cr_assert_null(stoker_dataset_stored_as(dataset, 10));
+    cr_assert_null(stoker_dataset_stored_as(NULL, 0));
+    told.locate_rc = STOKER_EIO;
+    cr_assert_null(stoker_dataset_stored_as(dataset, 0));
+    stoker_dataset_close(&dataset);
+    cr_assert_eq(stoker_dataset_create(&dataset, &knows, &told), STOKER_OK);
+    cr_assert_str_eq(stoker_dataset_stored_as(dataset, 0), "png");
+    cr_assert_null(stoker_dataset_stored_as(dataset, 10));
+    stoker_dataset_close(&dataset);
+    check_done();
+}
+
+Test(dataset, stored_bytes_come_as_they_lie_there)
+{
+    struct told told = sound();
+    stoker_dataset *dataset = NULL;
+    stoker_error error;
+    struct stk_memory_file file = stk_memory_file("0123456789", 10);
+    char bytes[8] = "........";
+    size_t size = 99;
+    told.file = (stoker_file){ .path = "digits", .fd = file.fd, .size = 10 };
+    told.info.encoded_bytes_max = 5;
+    told.sample =
+        (stoker_sample){ .extent = { .offset = 3, .bytes = 5 }, .codec = stk_codec_big_endian(4) };
+    cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &told), STOKER_OK);
+    cr_assert_eq(stoker_dataset_read_stored(dataset, 1, bytes, 6, &size, &error), STOKER_OK);
+    cr_assert_eq(size, 5);
+    cr_assert_eq(memcmp(bytes, "34567", 5), 0);
+
+    size = 99;
+    cr_assert_eq(stoker_dataset_read_stored(dataset, 1, bytes, 5, &size, &error), STOKER_EINVAL);
+    cr_assert_eq(stoker_dataset_read_stored(dataset, 10, bytes, 6, &size, &error), STOKER_EINVAL);
+    cr_assert_eq(stoker_dataset_read_stored(NULL, 1, bytes, 6, &size, &error), STOKER_EINVAL);
+    cr_assert_eq(stoker_dataset_read_stored(dataset, 1, NULL, 6, &size, &error), STOKER_EINVAL);
+    cr_assert_eq(stoker_dataset_read_stored(dataset, 1, bytes, 6, NULL, &error), STOKER_EINVAL);
+    told.sample.extent.bytes = 6; /* more than was announced */
+    cr_assert_eq(stoker_dataset_read_stored(dataset, 1, bytes, 8, &size, &error), STOKER_ELIMIT);
+    told.sample.extent = (stoker_extent){ .offset = 8, .bytes = 5 };
+    cr_assert_eq(stoker_dataset_read_stored(dataset, 1, bytes, 8, &size, &error),
+                 STOKER_ETRUNCATED);
+    cr_assert_eq(error.offset, 10);
+    cr_assert_eq(size, 99, "written only on success");
+
+    told.sample.extent = (stoker_extent){ .memory = "memory", .bytes = 5 };
+    cr_assert_eq(stoker_dataset_read_stored(dataset, 1, bytes, 8, &size, &error), STOKER_OK);
+    cr_assert_eq(memcmp(bytes, "memor", size), 0);
+    told.sample.extent = (stoker_extent){ .bytes = 0 };
+    cr_assert_eq(stoker_dataset_read_stored(dataset, 1, bytes, 1, &size, &error), STOKER_OK);
+    cr_assert_eq(size, 0);
+    stoker_dataset_close(&dataset);
+    close(file.fd);
+    check_done();
+}
+
 /* ---- open ----------------------------------------------------------------------- */
 
 Test(dataset, a_spec_that_nobody_understands_lists_who_could)

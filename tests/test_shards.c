@@ -134,6 +134,7 @@ Test(shards, a_sample_is_located_without_memory_or_search)
         cr_assert_eq(sample.extent.offset, 4096 + STK_SHARD_TEST_ROW * (id % COUNT));
         cr_assert_eq(sample.extent.bytes, STK_SHARD_TEST_ROW);
         cr_assert_str_eq(sample.codec->name, "shard record");
+        cr_assert_str_eq(stoker_dataset_stored_as(dataset, id), "raw");
     }
     cr_assert_eq(stk_fault_allocations(), allocations);
     stoker_dataset_close(&dataset);

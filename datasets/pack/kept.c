@@ -1,66 +1,47 @@
 /* kept.c - see kept.h. */
 #include "datasets/pack/kept.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
-static bool read_all(int fd, uint8_t *to, size_t size)
+/* Whether the source says so, or that the bytes tell. Of rows they do not: nothing keeps a row of
+ * pixels from beginning as a file does. */
+static bool may_be_image(const char *stored_as)
 {
-    size_t done = 0;
-    while (done < size) {
-        const ssize_t got = pread(fd, to + done, size - done, (off_t)done);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return false;
-        done += (size_t)got;
-    }
-    return true;
+    static const char *const names[] = { "png", "jpeg", "image" };
+    for (size_t i = 0; stored_as != NULL && i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(stored_as, names[i]) == 0)
+            return true;
+    return false;
 }
 
-/* The loader has read this very file a moment ago, under its rules about links. */
-static bool read_path(int directory, const stoker_extent *extent, struct pack_room *room)
+static bool begins_with(const struct pack_sample *sample, const uint8_t *magic, size_t bytes)
 {
-    if (!pack_room_for(room, extent->bytes))
-        return false;
-    const int fd = openat(directory, extent->path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    const bool whole = read_all(fd, room->at, extent->bytes);
-    close(fd);
-    room->used = whole ? extent->bytes : 0;
-    return whole;
+    return sample->size >= bytes && memcmp(sample->bytes, magic, bytes) == 0;
 }
 
-static bool is_image(struct pack_sample *sample)
+static bool take_codec(struct pack_sample *sample)
 {
     static const uint8_t png[8] = { 0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n' };
     static const uint8_t jpeg[3] = { 0xFF, 0xD8, 0xFF };
-    if (sample->size >= sizeof(png) && memcmp(sample->bytes, png, sizeof(png)) == 0)
-        sample->codec = STK_SHARD_PNG;
-    else if (sample->size >= sizeof(jpeg) && memcmp(sample->bytes, jpeg, sizeof(jpeg)) == 0)
-        sample->codec = STK_SHARD_JPEG;
-    else
-        return false;
-    return true;
+    const bool is_png = begins_with(sample, png, sizeof(png));
+    sample->codec = is_png ? STK_SHARD_PNG : STK_SHARD_JPEG;
+    return is_png || begins_with(sample, jpeg, sizeof(jpeg));
 }
 
+/* The loader has read and decoded these very bytes a moment ago. */
 bool pack_kept(const stoker_dataset *source, struct pack_sample *sample)
 {
     stoker_sample found = { 0 };
-    if (stoker_dataset_locate(source, sample->id, &found, NULL) != STOKER_OK ||
-        found.codec == NULL || found.extent.bytes == 0)
+    if (!may_be_image(stoker_dataset_stored_as(source, sample->id)) ||
+        stoker_dataset_locate(source, sample->id, &found, NULL) != STOKER_OK)
         return false;
+    const size_t bytes_max = (size_t)found.extent.bytes + 1;
     sample->room.used = 0;
-    sample->bytes = found.extent.memory;
-    if (sample->bytes == NULL) {
-        if (found.extent.path == NULL ||
-            !read_path(stoker_dataset_get_info(source)->directory, &found.extent, &sample->room))
-            return false;
-        sample->bytes = sample->room.at;
-    }
-    sample->size = found.extent.bytes;
-    return is_image(sample);
+    if (!pack_room_for(&sample->room, bytes_max) ||
+        stoker_dataset_read_stored(source, sample->id, sample->room.at, bytes_max, &sample->size,
+                                   NULL) != STOKER_OK)
+        return false;
+    sample->room.used = sample->size;
+    sample->bytes = sample->room.at;
+    return take_codec(sample);
 }

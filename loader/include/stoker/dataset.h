@@ -127,6 +127,10 @@ typedef struct stoker_dataset_ops {
 
     /* The name of class `index` < info.class_count; owned by the data set. Optional. */
     const char *(*class_name)(const void *self, uint32_t index);
+
+    /* What the bytes of sample `id` < info.count are: see stoker_dataset_stored_as(). Optional:
+     * for a set where the codec's name does not tell. */
+    const char *(*stored_as)(const void *self, uint64_t id);
 } stoker_dataset_ops;
 
 /* Make a data set of your own. On success *out owns self (destroy is called by
@@ -156,6 +160,19 @@ STOKER_API int stoker_dataset_locate(const stoker_dataset *dataset, uint64_t id,
  * label may be NULL. May allocate. Errors as the loader's. */
 STOKER_API int stoker_dataset_read(const stoker_dataset *dataset, uint64_t id, void *row,
                                    size_t row_bytes, stoker_label *label, stoker_error *error);
+
+/* What the bytes of a sample are as they lie in storage: "raw", "png", "jpeg", "lz4" (one block),
+ * "image" (PNG or JPEG: the bytes tell), or the name of another codec; static. NULL if dataset is
+ * NULL, id >= count or the sample cannot be located. */
+STOKER_API const char *stoker_dataset_stored_as(const stoker_dataset *dataset, uint64_t id);
+
+/* Read the bytes of one sample as they lie in storage now, in this thread, by plain pread: to hand
+ * them on without loss. They are not decoded, so no checksum is verified. bytes takes the
+ * sample's and one more: info.encoded_bytes_max + 1 bytes do for each sample in a file. *size
+ * tells how many there are; 0 = the row is made from the sample id alone.
+ * Errors: STOKER_EINVAL (a NULL, id >= count, bytes_max too small), and those of reading. */
+STOKER_API int stoker_dataset_read_stored(const stoker_dataset *dataset, uint64_t id, void *bytes,
+                                          size_t bytes_max, size_t *size, stoker_error *error);
 
 STOKER_END_DECLS
 #endif
