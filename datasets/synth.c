@@ -1,4 +1,4 @@
-/* synth.c - "synth:digits?..." and "synth:bytes?...": pick the generator. */
+/* synth.c - "synth:digits?...", "synth:pictures?...", "synth:bytes?...": pick the generator. */
 #include "datasets/synth.h"
 
 #include <string.h>
@@ -12,6 +12,7 @@ static const struct kind {
                 const stoker_dataset_options *options);
 } kinds[] = {
     { "digits", stk_synth_digits_open },
+    { "pictures", stk_synth_pictures_open },
     { "bytes", stk_synth_bytes_open },
 };
 
@@ -25,7 +26,7 @@ static int open_synth(stoker_dataset **out, const char *rest, const stoker_datas
     }
     struct stk_place place = STK_NOWHERE;
     return stk_error_set(options->error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
-                         "synth:%.*s: the kinds are digits and bytes",
+                         "synth:%.*s: the kinds are digits, pictures and bytes",
                          (int)(name_bytes < 64 ? name_bytes : 64), rest);
 }
 

@@ -9,6 +9,8 @@
 /* Open one kind; parameters is what follows the question mark, perhaps "". */
 int stk_synth_digits_open(stoker_dataset **out, const char *parameters,
                           const stoker_dataset_options *options);
+int stk_synth_pictures_open(stoker_dataset **out, const char *parameters,
+                            const stoker_dataset_options *options);
 int stk_synth_bytes_open(stoker_dataset **out, const char *parameters,
                          const stoker_dataset_options *options);
 

@@ -10,12 +10,12 @@
 #include <endian.h>
 #include <string.h>
 
+#include "datasets/draws.h"
 #include "datasets/glyphs.h"
 #include "datasets/parameters.h"
 #include "datasets/synth.h"
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
-#include "loader/base/rng.h"
 
 enum {
     PIXEL = 64,         /* lengths per pixel */
@@ -33,33 +33,6 @@ struct digits {
     uint64_t key;  /* of the generator: seed and split */
     stoker_codec codec;
 };
-
-/* ---- random draws --------------------------------------------------------------- */
-
-struct draws {
-    uint64_t key;
-    uint64_t sample;
-    uint64_t block;
-    uint32_t used;
-    struct stk_random words;
-};
-
-static uint32_t draw(struct draws *draws)
-{
-    if (draws->used == 4) {
-        draws->words = stk_philox(draws->key, draws->block++, draws->sample);
-        draws->used = 0;
-    }
-    return draws->words.word[draws->used++];
-}
-
-/* least..most, each about as often. */
-static int32_t draw_between(struct draws *draws, int32_t least, int32_t most)
-{
-    assert(least <= most);
-    uint64_t span = (uint64_t)(most - least) + 1;
-    return least + (int32_t)((draw(draws) * span) >> 32);
-}
 
 static uint32_t digit_of(uint64_t key, uint64_t id)
 {
@@ -202,22 +175,22 @@ static void ink_glyph(const struct canvas *canvas, const struct stk_glyph *glyph
 }
 
 /* Move, turn, slant and stretch the glyph, each point a little by itself. */
-static void place_glyph(struct draws *draws, const struct stk_glyph *glyph, int32_t size,
+static void place_glyph(struct stk_draws *draws, const struct stk_glyph *glyph, int32_t size,
                         struct point *out)
 {
-    const int32_t across = draw_between(draws, 3200, 4600); /* / ONE */
-    const int32_t down = draw_between(draws, 3500, 4500);
-    const int32_t turn = draw_between(draws, -800, 800);
-    const int32_t slant = draw_between(draws, -600, 1100); /* most people lean right */
+    const int32_t across = stk_draw_between(draws, 3200, 4600); /* / ONE */
+    const int32_t down = stk_draw_between(draws, 3500, 4500);
+    const int32_t turn = stk_draw_between(draws, -800, 800);
+    const int32_t slant = stk_draw_between(draws, -600, 1100); /* most people lean right */
     const int32_t shift = size * PIXEL * 2 / REFERENCE_SIZE;
-    const int32_t centre_x = size * PIXEL / 2 + draw_between(draws, -shift, shift);
-    const int32_t centre_y = size * PIXEL / 2 + draw_between(draws, -shift, shift);
+    const int32_t centre_x = size * PIXEL / 2 + stk_draw_between(draws, -shift, shift);
+    const int32_t centre_y = size * PIXEL / 2 + stk_draw_between(draws, -shift, shift);
     /* A glyph 2 x 60 high takes 20 of 28 pixels; wobble is in 1/16 of its unit. */
     const int64_t unit =
         (int64_t)size * PIXEL * 20 * ONE / (REFERENCE_SIZE * 2 * STK_GLYPH_HALF_HEIGHT * 16);
     for (uint32_t i = 0; i < glyph->count; i++) {
-        int64_t x = glyph->points[i].x * 16 + draw_between(draws, -64, 64);
-        int64_t y = glyph->points[i].y * 16 + draw_between(draws, -64, 64);
+        int64_t x = glyph->points[i].x * 16 + stk_draw_between(draws, -64, 64);
+        int64_t y = glyph->points[i].y * 16 + stk_draw_between(draws, -64, 64);
         x = x * across / ONE;
         y = y * down / ONE;
         int64_t leaning = x - y * slant / ONE;
@@ -229,9 +202,9 @@ static void place_glyph(struct draws *draws, const struct stk_glyph *glyph, int3
 }
 
 /* Add 0..level to every pixel, up to white. */
-static void add_noise(struct draws *draws, uint8_t *row, size_t row_bytes, uint32_t level)
+static void add_noise(struct stk_draws *draws, uint8_t *row, size_t row_bytes, uint32_t level)
 {
-    uint64_t state = ((uint64_t)draw(draws) << 32) | draw(draws);
+    uint64_t state = ((uint64_t)stk_draw(draws) << 32) | stk_draw(draws);
     for (size_t at = 0; at < row_bytes; at += 8) {
         uint64_t bits = stk_mix64(state++);
         size_t here = row_bytes - at < 8 ? row_bytes - at : 8;
@@ -248,15 +221,15 @@ static int decode(const void *self, void *scratch, const stoker_encoded *in, voi
     (void)scratch;
     (void)error;
     const struct digits *digits = self;
-    struct draws draws = { .key = digits->key, .sample = in->sample, .used = 4 };
+    struct stk_draws draws = { .key = digits->key, .sample = in->sample, .used = 4 };
     const uint32_t digit = digit_of(digits->key, in->sample);
     const int32_t size = (int32_t)digits->size;
     const struct stk_glyph *glyph =
-        &stk_glyphs[digit][draw_between(&draws, 0, stk_glyph_variants[digit] - 1)];
+        &stk_glyphs[digit][stk_draw_between(&draws, 0, stk_glyph_variants[digit] - 1)];
     struct canvas canvas = { .row = row, .size = size };
-    canvas.radius = larger(draw_between(&draws, 50, 110) * size / REFERENCE_SIZE, PIXEL / 2);
-    canvas.ink = draw_between(&draws, 170, 255);
-    const int32_t noise = draw_between(&draws, -30, 40);
+    canvas.radius = larger(stk_draw_between(&draws, 50, 110) * size / REFERENCE_SIZE, PIXEL / 2);
+    canvas.ink = stk_draw_between(&draws, 170, 255);
+    const int32_t noise = stk_draw_between(&draws, -30, 40);
 
     struct point points[STK_GLYPH_POINTS_MAX] = { { 0, 0 } };
     memset(row, 0, row_bytes);

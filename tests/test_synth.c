@@ -1,8 +1,8 @@
 /* test_synth.c - generated sets: the bytes are those promised, anywhere and for ever.
  *
  * Method: rows of synth:bytes against the formula of its header; rows of synth:digits
- * against sums noted down once; and a classifier of class means, which must find digits
- * easier than chance and harder than nothing.
+ * and synth:pictures against sums noted down once; and a classifier of class means, which must
+ * find digits easier than chance and harder than nothing.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -101,8 +101,8 @@ Test(synth, what_is_wrong_in_a_spec_is_named)
         int code;
         const char *names; /* in the message */
     } rows[] = {
-        { "synth:", NULL, STOKER_ESPEC, "digits and bytes" },
-        { "synth:digit", NULL, STOKER_ESPEC, "digits and bytes" },
+        { "synth:", NULL, STOKER_ESPEC, "digits, pictures and bytes" },
+        { "synth:digit", NULL, STOKER_ESPEC, "digits, pictures and bytes" },
         { "synth:letters?count=1", NULL, STOKER_ESPEC, "letters" },
         { "synth:digits?cuont=1", NULL, STOKER_ESPEC, "cuont" },
         { "synth:digits?count", NULL, STOKER_ESPEC, "count" },
@@ -117,6 +117,9 @@ Test(synth, what_is_wrong_in_a_spec_is_named)
         { "synth:digits?count=18446744073709551616", NULL, STOKER_ESPEC, "count" },
         { "synth:digits?size=7", NULL, STOKER_EINVAL, "size" },
         { "synth:digits?size=257", NULL, STOKER_ELIMIT, "size" },
+        { "synth:pictures?size=15", NULL, STOKER_EINVAL, "size" },
+        { "synth:pictures?size=4097", NULL, STOKER_ELIMIT, "size" },
+        { "synth:pictures", "validation", STOKER_EINVAL, "validation" },
         { "synth:digits", "validation", STOKER_EINVAL, "validation" },
         { "synth:bytes", "train", STOKER_EINVAL, "train" },
         { "synth:bytes?shape=", NULL, STOKER_ESPEC, "shape" },
@@ -159,8 +162,8 @@ Test(synth, an_overlong_parameter_is_refused)
 
 Test(synth, each_allocation_may_fail)
 {
-    static const char *const specs[] = { "synth:digits", "synth:bytes" };
-    for (int i = 0; i < 2; i++) {
+    static const char *const specs[] = { "synth:digits", "synth:pictures", "synth:bytes" };
+    for (int i = 0; i < 3; i++) {
         stoker_dataset *dataset = NULL;
         for (uint64_t nth = 1; dataset == NULL; nth++) {
             cr_assert_leq(nth, 3);
@@ -322,5 +325,74 @@ Test(synth, digits_can_be_learnt_but_not_at_a_glance)
               TEST);
     stoker_dataset_close(&train);
     stoker_dataset_close(&test);
+    check_done();
+}
+
+/* ---- synth:pictures ------------------------------------------------------------- */
+
+/* As for digits: a change here is a change of everybody's data. */
+Test(synth, pictures_are_the_same_bytes_everywhere)
+{
+    static const struct {
+        const char *spec;
+        const char *split;
+        uint64_t hash;
+    } rows[] = {
+        { "synth:pictures?count=20", NULL, UINT64_C(0x7EC5EE300219094A) },
+        { "synth:pictures?count=20", "test", UINT64_C(0x9E2FF919EE723FD4) },
+        { "synth:pictures?count=20&seed=1", NULL, UINT64_C(0x687265C297E7C4ED) },
+        { "synth:pictures?count=100&size=16", NULL, UINT64_C(0xE22F847959E9C1C3) },
+        { "synth:pictures?count=20&size=97", NULL, UINT64_C(0xAFDBE9777D372E22) },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint64_t hash = hash_of(rows[i].spec, rows[i].split);
+        cr_assert_eq(hash, rows[i].hash, "%s %s: 0x%016llX", rows[i].spec,
+                     rows[i].split != NULL ? rows[i].split : "", (unsigned long long)hash);
+    }
+    check_done();
+}
+
+Test(synth, pictures_of_every_size_stay_within_their_row)
+{
+    for (unsigned size = 16; size <= 300; size += size < 40 ? 1 : 37) {
+        char spec[64];
+        (void)snprintf(spec, sizeof(spec), "synth:pictures?size=%u", size);
+        stoker_dataset *dataset = open_spec(spec, NULL);
+        const size_t bytes = (size_t)size * size * 3;
+        cr_assert_eq(stoker_dataset_row_bytes(dataset), bytes);
+        uint8_t *row = malloc(bytes + 16);
+        for (uint64_t id = 0; id < 10; id++) {
+            memset(row, 0xEE, bytes + 16);
+            cr_assert_eq(stoker_dataset_read(dataset, id, row, bytes, NULL, NULL), STOKER_OK);
+            for (size_t i = 0; i < 16; i++)
+                cr_assert_eq(row[bytes + i], 0xEE);
+        }
+        free(row);
+        stoker_dataset_close(&dataset);
+    }
+    check_done();
+}
+
+/* What makes a picture: neighbours are alike, and pixels far from each other are not. */
+Test(synth, pictures_are_smooth_nearby_and_varied_afar)
+{
+    enum { SIDE = 256, LINE = SIDE * 3, BYTES = SIDE * LINE };
+    stoker_dataset *dataset = open_spec("synth:pictures", NULL);
+    static uint8_t row[BYTES];
+    uint64_t near_by = 0;
+    uint64_t afar = 0;
+    uint64_t pairs = 0;
+    for (uint64_t id = 0; id < 10; id++) {
+        stoker_label label;
+        cr_assert_eq(stoker_dataset_read(dataset, id, row, BYTES, &label, NULL), STOKER_OK);
+        cr_assert(label.index >= 0 && label.index <= 9);
+        for (int at = 0; at < BYTES / 2; at += 7, pairs++) {
+            near_by += (uint64_t)abs(row[at] - row[at + LINE]);
+            afar += (uint64_t)abs(row[at] - row[at + SIDE / 2 * LINE]);
+        }
+    }
+    cr_assert_lt(near_by, 8 * pairs, "%f", (double)near_by / (double)pairs);
+    cr_assert_gt(afar, 20 * pairs, "%f", (double)afar / (double)pairs);
+    stoker_dataset_close(&dataset);
     check_done();
 }
