@@ -295,6 +295,14 @@ static int take_like_pytorch(struct bench_arguments *arguments, const char *text
     return STOKER_OK;
 }
 
+static int take_open(struct bench_arguments *arguments, const char *text, char *message)
+{
+    (void)text;
+    (void)message;
+    arguments->action = BENCH_OPEN;
+    return STOKER_OK;
+}
+
 static int take_list(struct bench_arguments *arguments, const char *text, char *message)
 {
     (void)text;
@@ -345,6 +353,7 @@ static const struct {
     { "step-us", required_argument, take_step },
     { "cold", no_argument, take_cold },
     { "like-pytorch", no_argument, take_like_pytorch },
+    { "open", no_argument, take_open },
     { "format", required_argument, take_format },
     { "output", required_argument, take_output },
     { "quiet", no_argument, take_quiet },
@@ -401,7 +410,8 @@ static int take_option(struct bench_arguments *arguments, int found, char *const
 
 static int check_together(const struct bench_arguments *arguments, char *message)
 {
-    bool needs_data = arguments->action == BENCH_SWEEP || arguments->action == BENCH_LIKE_PYTORCH;
+    bool needs_data = arguments->action == BENCH_SWEEP || arguments->action == BENCH_LIKE_PYTORCH ||
+                      arguments->action == BENCH_OPEN;
     if (needs_data && arguments->dataset == NULL)
         return complain(message, "no data set is named; try 'loaderbench synth:digits'");
     if (arguments->mean_count != arguments->std_count)

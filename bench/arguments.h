@@ -30,7 +30,14 @@ enum bench_format {
     BENCH_FORMAT_COUNT
 };
 
-enum bench_action { BENCH_SWEEP, BENCH_LIKE_PYTORCH, BENCH_LIST, BENCH_HELP, BENCH_VERSION };
+enum bench_action {
+    BENCH_SWEEP,
+    BENCH_LIKE_PYTORCH,
+    BENCH_OPEN,
+    BENCH_LIST,
+    BENCH_HELP,
+    BENCH_VERSION
+};
 
 struct bench_arguments {
     enum bench_action action;

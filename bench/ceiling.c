@@ -10,8 +10,12 @@ static const struct {
     [BENCH_CEILING_GATHER_SAME] = { "gather same ring", &bench_steps_gather },
     [BENCH_CEILING_GATHER_BEST] = { "gather best ring", &bench_steps_gather },
     [BENCH_CEILING_DECODE] = { "decode", &bench_steps_decode },
+    [BENCH_CEILING_UNPACK] = { "unpack", &bench_steps_unpack },
     [BENCH_CEILING_URING] = { "bare io_uring", &bench_steps_uring },
     [BENCH_CEILING_PREAD] = { "bare pread", &bench_steps_pread },
+    [BENCH_CEILING_FILES_URING] = { "files io_uring", &bench_steps_files_uring },
+    [BENCH_CEILING_FILES] = { "files", &bench_steps_files },
+    [BENCH_CEILING_PARTS] = { "parts in turn", NULL },
     [BENCH_CEILING_MEMCPY_DRAM] = { "memcpy DRAM", &bench_steps_memcpy_dram },
     [BENCH_CEILING_MEMCPY_CACHE] = { "memcpy cache", &bench_steps_memcpy_cache },
 };
@@ -32,14 +36,18 @@ static int prepare_material(enum bench_ceiling_kind kind, const struct bench_wor
     case BENCH_CEILING_GATHER_BEST:
         return bench_material_need_rows(work->material, error);
     case BENCH_CEILING_DECODE:
+    case BENCH_CEILING_UNPACK:
         return bench_material_need_samples(work->material, error);
     case BENCH_CEILING_URING:
     case BENCH_CEILING_PREAD: {
         const struct bench_material *material = work->material;
-        bool readable = material->offsets != NULL && material->file.fd >= 0 &&
-                        material->bytes_max <= material->row_bytes && !material->has_codec;
+        bool readable = bench_material_is_readable(material) && material->paths == NULL &&
+                        material->bytes_max <= work->plan->from_bytes;
         return readable ? STOKER_OK : STOKER_ENOTSUP;
     }
+    case BENCH_CEILING_FILES_URING:
+    case BENCH_CEILING_FILES:
+        return work->material->paths != NULL ? STOKER_OK : STOKER_ENOTSUP;
     default:
         return STOKER_OK;
     }
@@ -64,6 +72,7 @@ int bench_ceiling_measure(enum bench_ceiling_kind kind, const struct bench_work 
                           double *per_second, stoker_error *error)
 {
     assert(kind < BENCH_CEILING_COUNT);
+    assert(ceilings[kind].steps != NULL);
     assert(work->threads >= 1);
     int rc = prepare_material(kind, work, error);
     if (rc != STOKER_OK)

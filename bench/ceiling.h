@@ -14,8 +14,12 @@ enum bench_ceiling_kind {
     BENCH_CEILING_GATHER_SAME,
     BENCH_CEILING_GATHER_BEST,
     BENCH_CEILING_DECODE,
+    BENCH_CEILING_UNPACK,
     BENCH_CEILING_URING,
     BENCH_CEILING_PREAD,
+    BENCH_CEILING_FILES_URING,
+    BENCH_CEILING_FILES,
+    BENCH_CEILING_PARTS, /* worked out from others: read, then decode, then convert */
     BENCH_CEILING_MEMCPY_DRAM,
     BENCH_CEILING_MEMCPY_CACHE,
     BENCH_CEILING_COUNT
@@ -23,8 +27,8 @@ enum bench_ceiling_kind {
 
 /* The work of one ceiling. Threads get equal shares of the ring. */
 struct bench_work {
-    struct bench_material *material; /* memcpy: may be NULL */
-    const struct stk_convert_plan *plan;
+    struct bench_material *material;     /* memcpy: may be NULL */
+    const struct stk_convert_plan *plan; /* encoded reads: of bytes, as many as the longest has */
     uint32_t threads;
     uint32_t batch_size;
     uint64_t ring_rows; /* of all threads together, >= 1 */
@@ -37,10 +41,13 @@ struct bench_work {
 /* "gather same ring", ... */
 const char *bench_ceiling_name(enum bench_ceiling_kind kind);
 
-/* Measure once. For memcpy the result is bytes per second, else samples. Errors:
+/* Measure once; not for BENCH_CEILING_PARTS. For memcpy the result is bytes per second, else samples. Errors:
  * STOKER_ENOTSUP when this ceiling cannot be measured on this data set or machine. */
 int bench_ceiling_measure(enum bench_ceiling_kind kind, const struct bench_work *work,
                           double *per_second, stoker_error *error);
+
+/* Whether "unpack" does the work of this data set: shards whose records are raw or LZ4. */
+bool bench_ceiling_unpack_fits(struct bench_material *material);
 
 /* Rows of the piece each thread writes again and again in "gather best ring": the fastest
  * of a few, found by trying. */
@@ -56,8 +63,11 @@ struct bench_steps {
 
 extern const struct bench_steps bench_steps_gather;
 extern const struct bench_steps bench_steps_decode;
+extern const struct bench_steps bench_steps_unpack;
 extern const struct bench_steps bench_steps_uring; /* without liburing: setup = STOKER_ENOTSUP */
 extern const struct bench_steps bench_steps_pread;
+extern const struct bench_steps bench_steps_files_uring; /* as bench_steps_uring */
+extern const struct bench_steps bench_steps_files;
 extern const struct bench_steps bench_steps_memcpy_dram;
 extern const struct bench_steps bench_steps_memcpy_cache;
 

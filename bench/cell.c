@@ -49,6 +49,20 @@ int bench_cell_plan(const struct bench_bench *bench, stoker_dtype dtype,
     return stk_convert_plan_init(plan, &options);
 }
 
+/* Plans of the parts that convert nothing. */
+static int plan_parts(struct bench_run *run)
+{
+    const struct bench_material *material = &run->bench->material;
+    struct stk_convert_options bytes = { .from = STOKER_UINT8,
+                                         .to = STOKER_UINT8,
+                                         .elements =
+                                             material->bytes_max > 0 ? material->bytes_max : 1,
+                                         .channels = 1,
+                                         .scale = 1.0f };
+    int rc = bench_cell_plan(run->bench, STOKER_DTYPE_NONE, &run->stored_plan);
+    return rc == STOKER_OK ? stk_convert_plan_init(&run->bytes_plan, &bytes) : rc;
+}
+
 stoker_loader_options bench_cell_options(const struct bench_bench *bench,
                                          const struct bench_choice *choice)
 {
@@ -184,8 +198,6 @@ static int repeat_warm(struct bench_run *run)
         return explain(run, rc);
     window.whole_epochs = window.whole_epochs && at_end;
     record_window(run, &window);
-    run->stats.workers =
-        window.stats.workers; /* the ceilings get as many threads as ran just now */
     bench_series_push(&run->crews, window.stats.workers);
     return bench_run_ceilings(run);
 }
@@ -307,6 +319,7 @@ static void conclude(struct bench_run *run)
         out->ceiling_samples_per_s = bench_series_median(&run->fitting_rates);
         out->ceiling_share = bench_series_median(&run->shares);
     }
+    bench_run_conclude_shares(run);
     if (run->best_shares.count > 0)
         out->best_ceiling_share = bench_series_median(&run->best_shares);
     out->headspace_share = out->samples_per_s / out->headspace_samples_per_s;
@@ -382,6 +395,8 @@ int bench_cell_begin(struct bench_run **out, struct bench_bench *bench,
                                                 .seconds = bench->arguments->seconds,
                                                 .seconds_max = bench->arguments->seconds * 10 };
     int rc = bench_cell_plan(bench, choice->dtype, &run->plan);
+    if (rc == STOKER_OK)
+        rc = plan_parts(run);
     if (rc == STOKER_OK && bench->arguments->verify)
         rc = bench_verify_create(&verify, bench->dataset, &run->plan, wants_rows(bench));
     if (rc == STOKER_OK) {

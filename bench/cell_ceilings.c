@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+static_assert((int)BENCH_CEILING_COUNT <= (int)BENCH_SHARES_MAX, "a share of each ceiling");
+
 void bench_series_push(struct bench_series *series, double value)
 {
     assert(series->count < BENCH_SERIES_MAX);
@@ -18,28 +20,59 @@ double bench_series_median(struct bench_series *series)
     return bench_statistics_of(series->values, series->count).median;
 }
 
+static bool is_encoded(const struct bench_run *run)
+{
+    return run->bench->material.has_codec;
+}
+
+/* Which loop reads as the loader does. */
+static enum bench_ceiling_kind reading_of(const struct bench_run *run)
+{
+    const bool uring = strcmp(run->stats.reader, "uring") == 0;
+    if (run->bench->material.paths != NULL)
+        return uring ? BENCH_CEILING_FILES_URING : BENCH_CEILING_FILES;
+    return uring ? BENCH_CEILING_URING : BENCH_CEILING_PREAD;
+}
+
+/* Which loop decodes as the loader does. */
+static enum bench_ceiling_kind decoding_of(const struct bench_run *run)
+{
+    return bench_ceiling_unpack_fits(&run->bench->material) ? BENCH_CEILING_UNPACK
+                                                            : BENCH_CEILING_DECODE;
+}
+
 bool bench_run_find_fitting(const struct bench_run *run, enum bench_ceiling_kind *kind)
 {
     const struct bench_material *material = &run->bench->material;
-    bool raw = !material->has_codec;
+    const bool encoded = is_encoded(run);
     if (run->stats.cache == STOKER_CACHE_DECODED || material->origin == BENCH_FROM_MEMORY ||
-        (run->stats.cache == STOKER_CACHE_ENCODED && raw)) {
+        (run->stats.cache == STOKER_CACHE_ENCODED && !encoded)) {
         *kind = BENCH_CEILING_GATHER_SAME;
         return true;
     }
     if (material->origin != BENCH_FROM_FILE || run->stats.cache == STOKER_CACHE_ENCODED) {
-        *kind = BENCH_CEILING_DECODE;
+        *kind = decoding_of(run);
         return true;
     }
-    *kind = strcmp(run->stats.reader, "uring") == 0 ? BENCH_CEILING_URING : BENCH_CEILING_PREAD;
-    return raw && strcmp(run->stats.reader, "null") != 0;
+    const bool parts = encoded && !run->bench->arguments->cold;
+    *kind = parts ? BENCH_CEILING_PARTS : reading_of(run);
+    return strcmp(run->stats.reader, "null") != 0;
+}
+
+/* As many threads as the cell has workers. While a loader tunes itself, their number tells where
+ * it tries just now: then all CPUs, which it could use. */
+static uint32_t threads_of(const struct bench_run *run)
+{
+    const uint32_t threads =
+        run->choice.workers == STOKER_WORKERS_AUTO ? run->bench->cpus : run->stats.workers;
+    return threads < 1 ? 1 : threads > BENCH_THREADS_MAX ? BENCH_THREADS_MAX : threads;
 }
 
 static struct bench_work work_of(struct bench_run *run)
 {
     struct bench_work work = { .material = &run->bench->material,
                                .plan = &run->plan,
-                               .threads = run->stats.workers < 1 ? 1 : run->stats.workers,
+                               .threads = threads_of(run),
                                .batch_size = run->choice.batch_size,
                                .read_depth = run->stats.read_depth < 1 ? 1 : run->stats.read_depth,
                                .seconds = run->bench->arguments->seconds,
@@ -47,6 +80,18 @@ static struct bench_work work_of(struct bench_run *run)
     work.ring_rows = (uint64_t)(run->stats.slots < 1 ? 1 : run->stats.slots) * work.batch_size;
     if (!work.one_pass) /* in the page cache all reads are done when submit returns */
         work.wait_reads = work.read_depth;
+    return work;
+}
+
+/* The work of a loop that only reads. Encoded samples go to a ring of their own, as the loader's go
+ * to its scratch. */
+static struct bench_work reading_work_of(struct bench_run *run)
+{
+    struct bench_work work = work_of(run);
+    if (is_encoded(run)) {
+        work.plan = &run->bytes_plan;
+        work.ring_rows = (uint64_t)work.read_depth * work.threads;
+    }
     return work;
 }
 
@@ -58,6 +103,14 @@ static void note_ceiling(const struct bench_run *run, const struct bench_work *w
     snprintf(row->note, sizeof(row->note), "%s", available ? cold : "not available here");
 }
 
+/* What the loader reached in this repeat, against a ceiling measured right after it: on a machine
+ * whose speed drifts the two are only comparable in pairs. */
+static double share_of(const struct bench_run *run, double ceiling)
+{
+    assert(run->rates.count > 0);
+    return run->rates.values[run->rates.count - 1] / ceiling;
+}
+
 /* Measure one ceiling once and put it into the pool. A ceiling that does not exist here
  * is noted there with no value; *rate is NaN then. */
 static int measure_ceiling(struct bench_run *run, enum bench_ceiling_kind kind,
@@ -67,18 +120,19 @@ static int measure_ceiling(struct bench_run *run, enum bench_ceiling_kind kind,
     int rc = bench_ceiling_measure(kind, work, rate, &run->error);
     if (rc != STOKER_OK && rc != STOKER_ENOTSUP)
         return rc;
-    bool ring = kind == BENCH_CEILING_URING;
+    bool ring = kind == BENCH_CEILING_URING || kind == BENCH_CEILING_FILES_URING;
     struct bench_ceiling_row row = {
         .threads = work->threads,
         .batch_size = run->choice.batch_size,
         .ring_bytes = (work->ring_rows / work->threads > 0 ? work->ring_rows / work->threads : 1) *
-                      run->plan.to_bytes,
+                      work->plan->to_bytes,
         .read_depth = ring ? work->read_depth : 0,
     };
     snprintf(row.name, sizeof(row.name), "%s", bench_ceiling_name(kind));
-    snprintf(row.dtype, sizeof(row.dtype), "%s", stoker_dtype_name(run->plan.to));
+    snprintf(row.dtype, sizeof(row.dtype), "%s", stoker_dtype_name(work->plan->to));
     note_ceiling(run, work, &row, rc == STOKER_OK);
-    return bench_pool_add(&run->bench->pool, &row, (double)run->plan.to_bytes, *rate);
+    bench_series_push(&run->ceiling_shares[kind], share_of(run, *rate));
+    return bench_pool_add(&run->bench->pool, &row, (double)work->plan->to_bytes, *rate);
 }
 
 static int measure_best_ring(struct bench_run *run, double *rate)
@@ -96,7 +150,7 @@ static int measure_best_ring(struct bench_run *run, double *rate)
 int bench_run_evict(struct bench_run *run)
 {
     double share = NAN;
-    int rc = bench_source_file_evict(&run->bench->material.file, &share);
+    int rc = bench_material_evict(&run->bench->material, &share);
     bench_series_push(&run->resident, share);
     return rc;
 }
@@ -105,16 +159,73 @@ static int measure_one(struct bench_run *run, enum bench_ceiling_kind kind, doub
 {
     struct bench_work work = work_of(run);
     *rate = NAN;
+    return measure_ceiling(run, kind, &work, rate);
+}
+
+static int measure_reading(struct bench_run *run, enum bench_ceiling_kind kind, double *rate)
+{
+    struct bench_work work = reading_work_of(run);
+    *rate = NAN;
     int rc = work.one_pass ? bench_run_evict(run) : STOKER_OK;
     return rc == STOKER_OK ? measure_ceiling(run, kind, &work, rate) : rc;
 }
 
-/* What the loader reached in this repeat, against a ceiling measured right after it: on a machine
- * whose speed drifts the two are only comparable in pairs. */
-static double share_of(const struct bench_run *run, double ceiling)
+/* The rate of doing one part after the other: their times are added. Only rows that are not
+ * wanted as stored are converted. */
+static int measure_parts(struct bench_run *run, double *rate)
 {
-    assert(run->rates.count > 0);
-    return run->rates.values[run->rates.count - 1] / ceiling;
+    double reading = NAN, decoding = NAN, converting = INFINITY;
+    int rc = measure_reading(run, reading_of(run), &reading);
+    struct bench_work work = work_of(run);
+    work.plan = &run->stored_plan;
+    if (rc == STOKER_OK)
+        rc = measure_ceiling(run, decoding_of(run), &work, &decoding);
+    if (rc == STOKER_OK && run->plan.from != run->plan.to)
+        rc = measure_one(run, BENCH_CEILING_GATHER_SAME, &converting);
+    *rate = 1 / (1 / reading + 1 / decoding + 1 / converting);
+    if (rc != STOKER_OK)
+        return rc;
+    struct bench_ceiling_row row = { .threads = work.threads, .batch_size = work.batch_size };
+    snprintf(row.name, sizeof(row.name), "%s", bench_ceiling_name(BENCH_CEILING_PARTS));
+    snprintf(row.dtype, sizeof(row.dtype), "%s", stoker_dtype_name(run->plan.to));
+    note_ceiling(run, &work, &row, isfinite(*rate));
+    bench_series_push(&run->ceiling_shares[BENCH_CEILING_PARTS], share_of(run, *rate));
+    return bench_pool_add(&run->bench->pool, &row, (double)run->plan.to_bytes, *rate);
+}
+
+static int measure_fitting(struct bench_run *run, double *rate)
+{
+    switch (run->fitting) {
+    case BENCH_CEILING_PARTS:
+        return measure_parts(run, rate);
+    case BENCH_CEILING_URING:
+    case BENCH_CEILING_PREAD:
+    case BENCH_CEILING_FILES_URING:
+    case BENCH_CEILING_FILES:
+        return measure_reading(run, run->fitting, rate);
+    default:
+        return measure_one(run, run->fitting, rate);
+    }
+}
+
+/* What else tells something beside the ceiling that fits. */
+static int measure_beside(struct bench_run *run)
+{
+    double rate = NAN;
+    switch (run->fitting) {
+    case BENCH_CEILING_URING:
+        return measure_reading(run, BENCH_CEILING_PREAD, &rate);
+    case BENCH_CEILING_FILES_URING:
+        return measure_reading(run, BENCH_CEILING_FILES, &rate);
+    case BENCH_CEILING_GATHER_SAME: {
+        int rc = measure_best_ring(run, &rate);
+        bench_series_push(&run->best_shares, share_of(run, rate));
+        return rc == STOKER_OK && is_encoded(run) ? measure_one(run, BENCH_CEILING_DECODE, &rate)
+                                                  : rc;
+    }
+    default:
+        return STOKER_OK;
+    }
 }
 
 int bench_run_ceilings(struct bench_run *run)
@@ -122,18 +233,22 @@ int bench_run_ceilings(struct bench_run *run)
     if (!run->bench->arguments->ceilings || !run->has_fitting)
         return STOKER_OK;
     double rate = NAN;
-    int rc = measure_one(run, run->fitting, &rate);
+    int rc = measure_fitting(run, &rate);
     bench_series_push(&run->fitting_rates, rate);
     bench_series_push(&run->shares, share_of(run, rate));
-    if (rc != STOKER_OK)
-        return rc;
-    if (run->fitting == BENCH_CEILING_URING)
-        return measure_one(run, BENCH_CEILING_PREAD, &rate);
-    if (run->fitting != BENCH_CEILING_GATHER_SAME)
-        return STOKER_OK;
-    rc = measure_best_ring(run, &rate);
-    bench_series_push(&run->best_shares, share_of(run, rate));
-    if (rc == STOKER_OK && run->bench->material.has_codec)
-        rc = measure_one(run, BENCH_CEILING_DECODE, &rate);
-    return rc;
+    return rc == STOKER_OK ? measure_beside(run) : rc;
+}
+
+void bench_run_conclude_shares(struct bench_run *run)
+{
+    struct bench_cell *out = run->out;
+    for (int kind = 0; kind < BENCH_CEILING_COUNT; kind++) {
+        struct bench_series *shares = &run->ceiling_shares[kind];
+        if (shares->count == 0)
+            continue;
+        struct bench_share_row *row = &out->shares[out->share_count++];
+        snprintf(row->name, sizeof(row->name), "%s",
+                 bench_ceiling_name((enum bench_ceiling_kind)kind));
+        row->share = bench_series_median(shares);
+    }
 }

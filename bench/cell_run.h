@@ -22,6 +22,8 @@ struct bench_run {
     stoker_loader_options options;
     stoker_error error;
     struct stk_convert_plan plan;
+    struct stk_convert_plan stored_plan; /* nothing is converted */
+    struct stk_convert_plan bytes_plan;  /* of encoded samples as they are read */
     struct bench_consumer consumer;
     stoker_stats stats;
     struct bench_window_limits limits;
@@ -31,6 +33,7 @@ struct bench_run {
     bool has_fitting;
     struct bench_series rates, byte_rates, cpus, stalls, gaps, fitting_rates, shares, best_shares,
         resident, crews;
+    struct bench_series ceiling_shares[BENCH_CEILING_COUNT];
 };
 
 /* Add a value; NaN and infinity are left out. */
@@ -39,6 +42,9 @@ double bench_series_median(struct bench_series *series);
 
 /* Which bare loop does the same work as this cell, by what its loader says of itself? */
 bool bench_run_find_fitting(const struct bench_run *run, enum bench_ceiling_kind *kind);
+
+/* Fill in the medians against each ceiling that was measured. */
+void bench_run_conclude_shares(struct bench_run *run);
 
 /* Measure each ceiling of this cell once. */
 int bench_run_ceilings(struct bench_run *run);

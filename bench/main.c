@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "like_pytorch.h"
 #include "machine.h"
+#include "opening.h"
 #include "output.h"
 #include "sweep.h"
 
@@ -61,8 +62,8 @@ static int run_dataset(struct bench_arguments *arguments, struct bench_machine *
         return complain(arguments->dataset,
                         error.message[0] != '\0' ? error.message : stoker_strerror(rc));
     int status = EXIT_USAGE;
-    if (arguments->cold && bench.material.file.fd < 0) {
-        complain("--cold", "the samples of this data set lie in no file that is read in place");
+    if (arguments->cold && !bench_material_is_readable(&bench.material)) {
+        complain("--cold", "the samples of this data set lie in no file that can be dropped");
     } else {
         bench_machine_describe_dataset(machine, dataset, arguments->dataset,
                                        bench.material.file.path);
@@ -110,6 +111,9 @@ int main(int argc, char **argv)
         return EXIT_GOOD;
     case BENCH_VERSION:
         printf("loaderbench %s, libstoker %s\n", STOKER_VERSION_STRING, stoker_version());
+        return EXIT_GOOD;
+    case BENCH_OPEN:
+        bench_opening_measure(&arguments, stdout);
         return EXIT_GOOD;
     default:
         return run(&arguments, argc, argv);

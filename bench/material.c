@@ -1,9 +1,11 @@
 /* material.c - lay out what the ceilings work on. */
 #include "material.h"
+#include "evict.h"
 #include "random_order.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,28 +19,51 @@ static enum bench_origin origin_of(const stoker_sample *sample)
     return sample->extent.bytes == 0 ? BENCH_FROM_NOWHERE : BENCH_FROM_FILE;
 }
 
-/* Offsets are kept only when every visited sample lies in file 0. */
+enum place { IN_FILE_0, ITS_OWN_FILE, ELSEWHERE };
+
+static enum place place_of(const stoker_sample *sample)
+{
+    if (sample->extent.memory != NULL || sample->extent.bytes == 0)
+        return ELSEWHERE;
+    if (sample->extent.path != NULL)
+        return ITS_OWN_FILE;
+    return sample->extent.file == 0 ? IN_FILE_0 : ELSEWHERE;
+}
+
+/* Offsets are kept only when every visited sample lies in file 0, paths only when each is a file. */
+static void keep_places(struct bench_material *material, const bool *found)
+{
+    if (found[ELSEWHERE] || found[ITS_OWN_FILE]) {
+        free(material->offsets);
+        material->offsets = NULL;
+    }
+    if (found[ELSEWHERE] || found[IN_FILE_0]) {
+        free((void *)material->paths);
+        material->paths = NULL;
+    }
+}
+
 static int locate_all(struct bench_material *material, stoker_error *error)
 {
+    bool found[ELSEWHERE + 1] = { false };
     material->offsets = calloc(material->count, sizeof(material->offsets[0]));
+    material->paths = calloc(material->count, sizeof(material->paths[0]));
     material->bytes = calloc(material->count, sizeof(material->bytes[0]));
-    if (material->offsets == NULL || material->bytes == NULL)
+    if (material->offsets == NULL || material->paths == NULL || material->bytes == NULL)
         return STOKER_ENOMEM;
     for (uint64_t index = 0; index < material->count; index++) {
         stoker_sample sample;
         int rc = stoker_dataset_locate(material->dataset, material->ids[index], &sample, error);
         if (rc != STOKER_OK)
             return rc;
-        if (sample.extent.memory != NULL || sample.extent.file != 0 || sample.extent.bytes == 0) {
-            free(material->offsets);
-            material->offsets = NULL;
-            return STOKER_OK;
-        }
+        found[place_of(&sample)] = true;
         material->offsets[index] = sample.extent.offset;
+        material->paths[index] = sample.extent.path;
         material->bytes[index] = sample.extent.bytes;
         if (sample.extent.bytes > material->bytes_max)
             material->bytes_max = sample.extent.bytes;
     }
+    keep_places(material, found);
     return STOKER_OK;
 }
 
@@ -47,6 +72,7 @@ int bench_material_create(struct bench_material *out, const stoker_dataset *data
 {
     struct bench_material material = { .dataset = dataset,
                                        .shuffle = options->shuffle,
+                                       .directory = stoker_dataset_get_info(dataset)->directory,
                                        .file.fd = -1 };
     uint64_t count = stoker_dataset_get_info(dataset)->count;
     material.row_bytes = stoker_dataset_row_bytes(dataset);
@@ -82,10 +108,26 @@ void bench_material_destroy(struct bench_material *material)
     bench_block_destroy(&material->encoded);
     free(material->ids);
     free(material->offsets);
+    free((void *)material->paths);
     free(material->bytes);
     free(material->order);
     free(material->samples);
     *material = (struct bench_material){ .file.fd = -1 };
+}
+
+bool bench_material_is_readable(const struct bench_material *material)
+{
+    return material->paths != NULL || (material->offsets != NULL && material->file.fd >= 0);
+}
+
+int bench_material_evict(const struct bench_material *material, double *resident_share)
+{
+    if (material->paths != NULL)
+        return bench_evict_tree(material->directory, material->paths, material->count,
+                                resident_share);
+    return material->file.fd < 0
+               ? STOKER_ENOTSUP
+               : bench_evict_file(material->file.fd, material->file.size, resident_share);
 }
 
 /* ---- rows ------------------------------------------------------------------------ */
@@ -159,19 +201,51 @@ static int pread_all(int fd, void *to, size_t size, uint64_t offset)
     return STOKER_OK;
 }
 
+static int read_sample(const struct bench_material *material, uint64_t index, void *to)
+{
+    if (material->paths == NULL)
+        return pread_all(material->file.fd, to, material->bytes[index], material->offsets[index]);
+    int fd = openat(material->directory, material->paths[index], O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return STOKER_EIO;
+    int rc = pread_all(fd, to, material->bytes[index], 0);
+    close(fd);
+    return rc;
+}
+
+/* Where each sample goes: as the data set has them, so that visiting them jumps about. Of a part
+ * that was drawn at random, in the order of visiting. */
+static uint64_t *lay_out(const struct bench_material *material, size_t *total)
+{
+    uint64_t *places = calloc(material->count, sizeof(places[0]));
+    *total = 0;
+    if (places == NULL)
+        return NULL;
+    for (uint64_t index = 0; index < material->count; index++)
+        places[material->bounded ? index : material->ids[index]] = material->bytes[index];
+    for (uint64_t at = 0; at < material->count; at++) {
+        uint64_t bytes = places[at];
+        places[at] = *total;
+        *total += bytes;
+    }
+    return places;
+}
+
 static int copy_from_file(struct bench_material *material)
 {
     size_t total = 0;
-    for (uint64_t index = 0; index < material->count; index++)
-        total += material->bytes[index];
+    uint64_t *places = lay_out(material, &total);
+    if (places == NULL)
+        return STOKER_ENOMEM;
     int rc = bench_block_create(&material->encoded, total);
-    char *at = material->encoded.bytes;
     for (uint64_t index = 0; rc == STOKER_OK && index < material->count; index++) {
-        rc = pread_all(material->file.fd, at, material->bytes[index], material->offsets[index]);
-        material->samples[index].bytes = (const uint8_t *)at;
+        uint8_t *at = (uint8_t *)material->encoded.bytes +
+                      places[material->bounded ? index : material->ids[index]];
+        rc = read_sample(material, index, at);
+        material->samples[index].bytes = at;
         material->samples[index].size = material->bytes[index];
-        at += material->bytes[index];
     }
+    free(places);
     return rc;
 }
 
@@ -201,8 +275,7 @@ int bench_material_need_samples(struct bench_material *material, stoker_error *e
         return STOKER_ENOMEM;
     int rc = describe_samples(material, error);
     if (rc == STOKER_OK && material->origin == BENCH_FROM_FILE)
-        rc = material->offsets != NULL && material->file.fd >= 0 ? copy_from_file(material)
-                                                                 : STOKER_ENOTSUP;
+        rc = bench_material_is_readable(material) ? copy_from_file(material) : STOKER_ENOTSUP;
     if (rc != STOKER_OK) {
         free(material->samples);
         material->samples = NULL;

@@ -1,5 +1,5 @@
 /* material.h - what the ceilings work on, laid out once: rows, encoded samples, places in
- * the file, and the order in which they are visited.
+ * the file or the files, and the order in which they are visited.
  *
  * A data set too large for memory is represented by samples drawn from all over it;
  * `bounded` says so.
@@ -35,8 +35,10 @@ struct bench_material {
     uint64_t *ids; /* [count], in visiting order */
 
     struct bench_source_file file;
-    uint64_t *offsets; /* [count] in visiting order; NULL unless in one file */
-    uint32_t *bytes;   /* [count] */
+    uint64_t *offsets;  /* [count] in visiting order; NULL unless in one file */
+    const char **paths; /* [count], the data set's; NULL unless each sample is a file of its own */
+    int directory;      /* where paths start; the data set's */
+    uint32_t *bytes;    /* [count] */
     uint32_t bytes_max;
 
     struct bench_block rows; /* [count] as stored, decoded; made when first asked for */
@@ -60,6 +62,13 @@ void bench_material_destroy(struct bench_material *material);
 
 /* Fill rows and order. Does nothing the second time. */
 int bench_material_need_rows(struct bench_material *material, stoker_error *error);
+
+/* Whether its samples can be read past the loader: from one file, or each from its own. */
+bool bench_material_is_readable(const struct bench_material *material);
+
+/* Take the file, or the files, out of the page cache; *resident_share is what stayed, 0..1, or NaN
+ * if that cannot be told. STOKER_ENOTSUP if the samples lie in no file that can be named. */
+int bench_material_evict(const struct bench_material *material, double *resident_share);
 
 /* Fill samples and codec. STOKER_ENOTSUP if the samples do not share one codec. */
 int bench_material_need_samples(struct bench_material *material, stoker_error *error);

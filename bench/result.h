@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { BENCH_REPEATS_MAX = 1000 };
+enum { BENCH_REPEATS_MAX = 1000, BENCH_SHARES_MAX = 12 };
 
 enum { BENCH_SCHEMA = 1 };
 
@@ -28,6 +28,12 @@ struct bench_machine {
     char dataset_name[32];
     uint64_t samples;
     uint64_t row_bytes;
+};
+
+/* What a cell reached of one ceiling: a median of repeats, as ceiling_share. */
+struct bench_share_row {
+    char name[32];
+    double share;
 };
 
 /* One combination of options. */
@@ -69,7 +75,9 @@ struct bench_cell {
     char ceiling[32]; /* the ceiling that fits this cell; "" = none was measured */
     double ceiling_samples_per_s;
     double ceiling_share; /* median of the repeats' samples_per_s / ceiling measured right after */
-    double best_ceiling_share; /* against "gather best ring" */
+    double best_ceiling_share;                       /* against "gather best ring" */
+    struct bench_share_row shares[BENCH_SHARES_MAX]; /* against every ceiling that was measured */
+    uint32_t share_count;
     double headspace_samples_per_s;
     double headspace_share;
     double cold_resident_share; /* of the file, most that was still cached after dropping */

@@ -7,11 +7,7 @@
 #include "source_file.h"
 
 #include <fcntl.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 /* A reader has no room for a value of ours; this one lives for one call on one thread. */
@@ -54,7 +50,8 @@ void bench_source_file_open(struct bench_source_file *out, const stoker_dataset 
     stoker_sample sample;
     if (stoker_dataset_locate(dataset, 0, &sample, NULL) != STOKER_OK)
         return;
-    bool in_file = sample.extent.memory == NULL && sample.extent.bytes > 0;
+    bool in_file =
+        sample.extent.memory == NULL && sample.extent.bytes > 0 && sample.extent.path == NULL;
     if (!in_file || sample.extent.file != 0)
         return;
     noted = out;
@@ -67,35 +64,4 @@ void bench_source_file_close(struct bench_source_file *file)
     if (file->fd >= 0)
         close(file->fd);
     *file = (struct bench_source_file){ .fd = -1 };
-}
-
-/* Which share of the file's pages the page cache holds. */
-static double resident_share(const struct bench_source_file *file)
-{
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    size_t pages = (size_t)((file->size + page - 1) / page);
-    if (pages == 0)
-        return NAN;
-    unsigned char *held = malloc(pages);
-    void *map = mmap(NULL, (size_t)file->size, PROT_READ, MAP_SHARED, file->fd, 0);
-    double share = NAN;
-    if (held != NULL && map != MAP_FAILED && mincore(map, (size_t)file->size, held) == 0) {
-        size_t count = 0;
-        for (size_t index = 0; index < pages; index++)
-            count += held[index] & 1;
-        share = (double)count / (double)pages;
-    }
-    if (map != MAP_FAILED)
-        munmap(map, (size_t)file->size);
-    free(held);
-    return share;
-}
-
-int bench_source_file_evict(const struct bench_source_file *file, double *share)
-{
-    (void)fdatasync(file->fd); /* dirty pages stay, so write them; a read-only disk may refuse */
-    if (posix_fadvise(file->fd, 0, 0, POSIX_FADV_DONTNEED) != 0)
-        return STOKER_EIO;
-    *share = resident_share(file);
-    return STOKER_OK;
 }

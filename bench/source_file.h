@@ -16,8 +16,4 @@ void bench_source_file_open(struct bench_source_file *out, const stoker_dataset 
 
 void bench_source_file_close(struct bench_source_file *file);
 
-/* Take the file out of the page cache; *resident_share is what stayed, 0..1, or NaN if
- * that cannot be told. STOKER_EIO. */
-int bench_source_file_evict(const struct bench_source_file *file, double *resident_share);
-
 #endif

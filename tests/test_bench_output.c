@@ -51,6 +51,8 @@ static struct bench_cell fixed_cell(void)
                                 .samples_per_s_min = 6000000,
                                 .samples_per_s_max = 7000000,
                                 .rates = { 6000000, 6543210, 7000000 },
+                                .shares = { { "gather same ring", 0.934 }, { "decode", 2.5 } },
+                                .share_count = 2,
                                 .rate_count = 3,
                                 .spread = 0.15,
                                 .bytes_per_s = 20.5e9,
@@ -213,6 +215,25 @@ static bool read_array(const char **at)
     return true;
 }
 
+/* Of names and numbers only. */
+static bool read_inner_object(const char **at)
+{
+    char key[64];
+    (*at)++;
+    for (bool first = true; **at != '}'; first = false) {
+        if (!first && strncmp(*at, ", ", 2) != 0)
+            return false;
+        *at += first ? 0 : 2;
+        if (!read_string(at, key, sizeof(key)) || strncmp(*at, ": ", 2) != 0)
+            return false;
+        *at += 2;
+        if (!read_number(at))
+            return false;
+    }
+    (*at)++;
+    return true;
+}
+
 static bool read_value(const char **at)
 {
     char scratch[2048];
@@ -220,6 +241,8 @@ static bool read_value(const char **at)
         return read_string(at, scratch, sizeof(scratch));
     if (**at == '[')
         return read_array(at);
+    if (**at == '{')
+        return read_inner_object(at);
     static const char *const words[] = { "null", "true", "false" };
     for (size_t index = 0; index < 3; index++)
         if (strncmp(*at, words[index], strlen(words[index])) == 0) {
@@ -295,6 +318,16 @@ Test(bench_output, every_json_line_is_an_object_with_kind_first)
     stk_test_check_leaks();
 }
 
+Test(bench_output, json_tells_the_share_of_each_ceiling)
+{
+    char *text = print_all(&bench_form_json);
+    cr_assert_not_null(strstr(text, "\"shares\": {\"gather same ring\": 0.934, \"decode\": 2.5}}"),
+                       "%s", text);
+    cr_assert_not_null(strstr(text, "\"shares\": {}}")); /* a cell without ceilings */
+    free(text);
+    stk_test_check_leaks();
+}
+
 Test(bench_output, json_has_every_promised_key)
 {
     static const char *const cell_keys[] = { "workers",
@@ -308,6 +341,7 @@ Test(bench_output, json_has_every_promised_key)
                                              "samples_per_s_min",
                                              "samples_per_s_max",
                                              "rates",
+                                             "shares",
                                              "bytes_per_s",
                                              "first_batch_ms",
                                              "cpu_s_per_million",
