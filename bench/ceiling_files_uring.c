@@ -26,7 +26,8 @@ struct filer {
     bool ring_open;
     uint32_t depth; /* chains in flight at most */
     uint32_t wait_chains;
-    uint32_t in_flight;
+    uint32_t in_flight; /* chains */
+    uint32_t requests;  /* of theirs that have not been answered */
     uint32_t free_count;
     uint32_t *free_slots; /* [depth] */
     uint32_t *wanted;     /* [depth] bytes of each file in flight */
@@ -36,12 +37,12 @@ static void teardown(void *state)
 {
     struct filer *filer = state;
     if (filer->ring_open) {
-        while (filer->in_flight > 0) { /* their buffers belong to the kernel until then */
+        while (filer->requests > 0) { /* their buffers belong to the kernel until then */
             struct io_uring_cqe *cqe = NULL;
             if (io_uring_wait_cqe(&filer->ring, &cqe) < 0)
                 break;
-            filer->in_flight -= io_uring_cqe_get_data64(cqe) % STEPS == CLOSE;
             io_uring_cqe_seen(&filer->ring, cqe);
+            filer->requests--;
         }
         io_uring_queue_exit(&filer->ring);
     }
@@ -125,6 +126,7 @@ static void prepare(struct filer *filer, uint64_t sample)
     const uint32_t slot = filer->free_slots[--filer->free_count];
     filer->wanted[slot] = material->bytes[sample];
     filer->in_flight++;
+    filer->requests += STEPS;
 
     struct io_uring_sqe *sqe = next_sqe(filer);
     io_uring_prep_openat_direct(sqe, material->directory, material->paths[sample], O_RDONLY, 0,
@@ -143,6 +145,7 @@ static int finish(struct filer *filer, const struct io_uring_cqe *cqe)
 {
     const uint64_t data = io_uring_cqe_get_data64(cqe);
     const uint32_t slot = (uint32_t)(data / STEPS);
+    filer->requests--;
     if (cqe->res < 0)
         return STOKER_EIO;
     switch ((enum step)(data % STEPS)) {
@@ -169,10 +172,11 @@ static int64_t step(void *state)
         return 0;
     const uint32_t chains =
         filer->wait_chains < filer->in_flight ? filer->wait_chains : filer->in_flight;
+    /* Of some chains only the close may be left to come. */
+    uint32_t wait = STEPS * chains < filer->requests ? STEPS * chains : filer->requests;
     int rc = 0;
     int64_t done = 0;
-    /* Opens are answered long before their files are closed, so completions do not tell. */
-    for (uint32_t wait = STEPS * chains; done == 0; wait = 1) {
+    for (; done == 0; wait = 1) {
         rc = io_uring_submit_and_wait(&filer->ring, wait);
         if (rc < 0 && rc != -EINTR)
             return STOKER_EIO;
