@@ -1,35 +1,10 @@
 /* ceiling_unpack.c - the records of shards: raw rows copied and LZ4 blocks unpacked, from all over
  * memory, then converted. No checksum, which the loader does verify. */
 #include "share.h"
+#include "unpack.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#if defined(STOKER_HAVE_LZ4)
-#include <lz4.h>
-
-static bool unpack_lz4(const stoker_encoded *in, void *row, size_t row_bytes)
-{
-    return LZ4_decompress_safe((const char *)in->bytes, row, (int)in->size, (int)row_bytes) ==
-           (int)row_bytes;
-}
-#else
-static bool unpack_lz4(const stoker_encoded *in, void *row, size_t row_bytes)
-{
-    (void)in;
-    (void)row;
-    (void)row_bytes;
-    return false;
-}
-#endif
-
-static bool unpack(const stoker_encoded *in, void *row, size_t row_bytes)
-{
-    if (in->size != row_bytes)
-        return unpack_lz4(in, row, row_bytes);
-    memcpy(row, in->bytes, row_bytes);
-    return true;
-}
 
 struct unpacker {
     struct bench_share share;
@@ -72,8 +47,8 @@ static int64_t step(void *state)
     uint32_t count = bench_share_take(&unpacker->share, unpacker->share.piece, &start);
     for (uint32_t index = 0; index < count; index++) {
         void *out = bench_share_room(&unpacker->share, 1);
-        if (!unpack(&work->material->samples[start + index], direct ? out : unpacker->row,
-                    plan->from_bytes))
+        if (!bench_unpack(&work->material->samples[start + index], direct ? out : unpacker->row,
+                          plan->from_bytes))
             return STOKER_ECORRUPT;
         if (!direct)
             plan->rows(plan, (const void *const *)&unpacker->row, 1, 0, out);
@@ -89,7 +64,7 @@ static bool unpacks(const struct bench_material *material)
     bool same = rows != NULL;
     for (uint64_t index = 0; same && index < material->count && index < TRIED; index++) {
         const stoker_encoded *sample = &material->samples[index];
-        same = unpack(sample, rows, material->row_bytes) &&
+        same = bench_unpack(sample, rows, material->row_bytes) &&
                stoker_dataset_read(material->dataset, sample->sample, rows + material->row_bytes,
                                    material->row_bytes, NULL, NULL) == STOKER_OK &&
                memcmp(rows, rows + material->row_bytes, material->row_bytes) == 0;

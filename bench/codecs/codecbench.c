@@ -1,0 +1,189 @@
+/* codecbench.c - what the library cannot show through its public headers: one way of decoding
+ * against another, on the same samples in memory, one thread.
+ *
+ *   codecbench png folder:DIR     the fast path against libpng; all rows are compared first
+ *   codecbench sum shards:DIR     records with their checksum verified and without
+ *
+ * The two sides take short turns, so that both see the same neighbours; the figures are medians.
+ * One JSON object is printed. Exit status: 0 measured, 1 failed or rows differ, 2 bad usage, 77 this
+ * build has no such codec.
+ */
+#include "bench/clock.h"
+#include "bench/material.h"
+#include "bench/output_json.h"
+#include "bench/statistics.h"
+#include "bench/unpack.h"
+#include "loader/codec/png.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TURNS = 31, SKIPPED = 77 };
+
+static const uint64_t samples_bytes_max = UINT64_C(512) << 20;
+static const double turn_seconds = 0.1;
+
+/* One way to decode. */
+struct side {
+    const stoker_codec *codec; /* NULL = unpacked without a checksum */
+    void *scratch;
+    void *row;
+    size_t row_bytes;
+    uint64_t next; /* sample */
+};
+
+static int decode(const struct side *side, const stoker_encoded *sample)
+{
+    if (side->codec == NULL)
+        return bench_unpack(sample, side->row, side->row_bytes) ? STOKER_OK : STOKER_ECORRUPT;
+    return side->codec->decode(side->codec->self, side->scratch, sample, side->row, side->row_bytes,
+                               NULL);
+}
+
+static int side_open(struct side *side, const stoker_codec *codec, size_t row_bytes)
+{
+    *side = (struct side){ .codec = codec, .row = malloc(row_bytes), .row_bytes = row_bytes };
+    if (side->row == NULL)
+        return STOKER_ENOMEM;
+    return codec == NULL || codec->open == NULL ? STOKER_OK
+                                                : codec->open(codec->self, &side->scratch);
+}
+
+static void side_close(struct side *side)
+{
+    if (side->codec != NULL && side->codec->close != NULL && side->scratch != NULL)
+        side->codec->close(side->codec->self, side->scratch);
+    free(side->row);
+}
+
+/* Nanoseconds a sample, over at least `seconds`; < 0 = it failed. */
+static double turn(struct side *side, const struct bench_material *material, double seconds)
+{
+    const uint64_t begin_ns = bench_clock_ns();
+    uint64_t spent_ns = 0;
+    uint64_t done = 0;
+    while ((double)spent_ns < seconds * 1e9) {
+        for (int few = 0; few < 16; few++, done++) {
+            if (decode(side, &material->samples[side->next]) != STOKER_OK)
+                return -1;
+            side->next = (side->next + 1) % material->count;
+        }
+        spent_ns = bench_clock_ns() - begin_ns;
+    }
+    return (double)spent_ns / (double)done;
+}
+
+/* Both give the same row of each sample. */
+static bool same_rows(struct side *one, struct side *other, const struct bench_material *material)
+{
+    for (uint64_t index = 0; index < material->count; index++) {
+        memset(one->row, 0, one->row_bytes);
+        memset(other->row, 0xFF, other->row_bytes);
+        if (decode(one, &material->samples[index]) != STOKER_OK ||
+            decode(other, &material->samples[index]) != STOKER_OK ||
+            memcmp(one->row, other->row, one->row_bytes) != 0) {
+            fprintf(stderr, "codecbench: sample %" PRIu64 " is refused, or the rows differ\n",
+                    material->samples[index].sample);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Take turns, and print what came out: times per sample, and the median of other / one. */
+static int compare(const char *what, const char *spec, struct side *one, struct side *other,
+                   struct bench_material *material)
+{
+    double one_ns[TURNS], other_ns[TURNS], ratios[TURNS];
+    if (!same_rows(one, other, material))
+        return EXIT_FAILURE;
+    for (int index = 0; index < TURNS; index++) {
+        one_ns[index] = turn(one, material, turn_seconds);
+        other_ns[index] = turn(other, material, turn_seconds);
+        if (one_ns[index] < 0 || other_ns[index] < 0)
+            return EXIT_FAILURE;
+        ratios[index] = other_ns[index] / one_ns[index];
+    }
+    const struct bench_statistics ratio = bench_statistics_of(ratios, TURNS);
+    printf("{\"kind\": \"codec\", \"what\": \"%s\", \"dataset\": ", what);
+    bench_json_string(stdout, spec);
+    printf(", \"compared\": %" PRIu64 ", \"row_bytes\": %zu, \"ns\": %.3f, \"other_ns\": %.3f, "
+           "\"ratio\": %.5f, \"ratio_min\": %.5f, \"ratio_max\": %.5f, \"turns\": %d}\n",
+           material->count, one->row_bytes, bench_statistics_of(one_ns, TURNS).median,
+           bench_statistics_of(other_ns, TURNS).median, ratio.median, ratio.min, ratio.max, TURNS);
+    return EXIT_SUCCESS;
+}
+
+static int failed(const char *what, int rc)
+{
+    fprintf(stderr, "codecbench: %s: %s\n", what, stoker_strerror(rc));
+    return rc == STOKER_ENOTSUP ? SKIPPED : EXIT_FAILURE;
+}
+
+static int compare_codecs(const char *what, const char *spec, const stoker_codec *codec,
+                          const stoker_codec *other_codec, struct bench_material *material)
+{
+    struct side one, other;
+    int rc = side_open(&one, codec, material->row_bytes);
+    const int other_rc = side_open(&other, other_codec, material->row_bytes);
+    rc = rc != STOKER_OK ? rc : other_rc;
+    const int status =
+        rc == STOKER_OK ? compare(what, spec, &one, &other, material) : failed(spec, rc);
+    side_close(&one);
+    side_close(&other);
+    return status;
+}
+
+static int compare_png(const char *spec, struct bench_material *material)
+{
+    const stoker_dataset_info *info = stoker_dataset_get_info(material->dataset);
+    struct stk_png_options options = { .shape = { .height = (uint32_t)info->shape[0],
+                                                  .width = (uint32_t)info->shape[1],
+                                                  .channels = (uint32_t)info->shape[2] } };
+    stoker_codec *fast = NULL, *full = NULL;
+    int rc = stk_codec_png_create(&fast, &options);
+    options.full_only = true;
+    if (rc == STOKER_OK)
+        rc = stk_codec_png_create(&full, &options);
+    const int status =
+        rc == STOKER_OK ? compare_codecs("png", spec, fast, full, material) : failed("PNG", rc);
+    stk_codec_png_destroy(&fast);
+    stk_codec_png_destroy(&full);
+    return status;
+}
+
+static int run(bool png, const char *spec)
+{
+    stoker_dataset *dataset = NULL;
+    struct bench_material material = { .file.fd = -1 };
+    const struct bench_material_options options = { .shuffle = true,
+                                                    .rows_bytes_max = samples_bytes_max };
+    int rc = stoker_dataset_open(&dataset, spec, NULL);
+    if (rc == STOKER_OK)
+        rc = bench_material_create(&material, dataset, &options, NULL);
+    if (rc == STOKER_OK)
+        rc = bench_material_need_samples(&material, NULL);
+    int status = EXIT_SUCCESS;
+    if (rc != STOKER_OK)
+        status = failed(spec, rc);
+    else if (png)
+        status = compare_png(spec, &material);
+    else
+        status = compare_codecs("sum", spec, NULL, material.codec, &material);
+    bench_material_destroy(&material);
+    stoker_dataset_close(&dataset);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    const bool png = argc == 3 && strcmp(argv[1], "png") == 0;
+    const bool sum = argc == 3 && strcmp(argv[1], "sum") == 0;
+    if (!png && !sum) {
+        fputs("usage: codecbench png folder:DIR | codecbench sum shards:DIR\n", stderr);
+        return 2;
+    }
+    return run(png, argv[2]);
+}
