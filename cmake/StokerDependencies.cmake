@@ -126,6 +126,30 @@ else()
   stoker_feature(criterion off "STOKER_BUILD_TESTS=OFF")
 endif()
 
+# Of CUDA the headers are needed alone: the runtime is loaded when a program asks for a GPU.
+set(STOKER_HAVE_CUDA FALSE)
+if(NOT STOKER_CUDA MATCHES "^(AUTO|ON|OFF)$")
+  message(FATAL_ERROR "STOKER_CUDA=${STOKER_CUDA}: use AUTO, ON or OFF")
+endif()
+find_package(CUDAToolkit QUIET)
+find_path(STOKER_CUDA_INCLUDE cuda_runtime_api.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+mark_as_advanced(STOKER_CUDA_INCLUDE)
+if(STOKER_CUDA STREQUAL "OFF")
+  stoker_feature(CUDA off "batches in host memory only")
+elseif(STOKER_CUDA_INCLUDE)
+  set(STOKER_HAVE_CUDA TRUE)
+  # The runtime's own version, which names its library; the toolkit's may be unknown.
+  file(STRINGS "${STOKER_CUDA_INCLUDE}/cuda_runtime_api.h" STOKER_CUDA_VERSION
+       REGEX "^#define CUDART_VERSION +[0-9]+")
+  string(REGEX REPLACE ".* ([0-9]+)([0-9][0-9])[0-9]$" "\\1.\\2" STOKER_CUDA_VERSION
+         "${STOKER_CUDA_VERSION}")
+  stoker_feature(CUDA found "${STOKER_CUDA_VERSION}: batches on GPUs, where a program finds one")
+elseif(STOKER_CUDA STREQUAL "ON")
+  message(FATAL_ERROR "STOKER_CUDA=ON, but cuda_runtime_api.h is not there")
+else()
+  stoker_feature(CUDA missing "batches in host memory only")
+endif()
+
 # Nothing here uses these yet. They are shown so that a log from another machine tells what
 # that machine has.
 function(stoker_feature_unused name version)
@@ -137,8 +161,6 @@ function(stoker_feature_unused name version)
   set(stoker_features "${stoker_features}" PARENT_SCOPE)
 endfunction()
 
-find_package(CUDAToolkit QUIET)
-stoker_feature_unused(CUDA "${CUDAToolkit_VERSION}")
 find_file(STOKER_CUDNN_HEADER cudnn_version.h PATHS ${CUDAToolkit_INCLUDE_DIRS})
 mark_as_advanced(STOKER_CUDNN_HEADER)
 set(stoker_cudnn_version "")

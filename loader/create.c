@@ -1,6 +1,6 @@
 /* create.c - builds the road that the options ask for, and takes it down again.
  *
- *   options ─▶ convert ─▶ samples ─▶ cache ─▶ reader ─▶ schedule ─▶ slots ─▶ workers
+ *   options ─▶ device ─▶ convert ─▶ samples ─▶ cache ─▶ reader ─▶ schedule ─▶ slots ─▶ workers
  *
  * A failure anywhere ends in destroy, which undoes what is there.
  */
@@ -30,11 +30,15 @@ enum {
     RING_SLOTS_MIN = 4,
     RING_SLOTS_ASLEEP = 6, /* where the consumer sleeps: a late timer must not run it dry */
     RING_SLOTS_MAX = 64,
+    BUFFERS_MIN = 4, /* on a device: one lent, one to be lent, and copies to both sides of them, */
+    BUFFERS_MAX = 8, /* and this many for small batches, whose copies go many at a time */
+    BUFFERS_BYTES = 32 << 20,
     READING_WORKERS_PER_CPU = 4,
     READING_WORKERS_MAX = 32
 };
 
 #define DESTROY_WAIT_NS UINT64_C(6000000000) /* a second more than a ring's own limit */
+#define DEVICE_WAIT_NS  UINT64_C(5000000000)
 
 /* ---- what the machine and the data set decide ---- */
 
@@ -78,6 +82,7 @@ static uint64_t ring_bytes(const stoker_loader *loader)
     const uint64_t wanted = loader->cpus > loader->tuner.workers ? RING_BYTES : RING_BYTES_CROWDED;
     struct rlimit limit;
     if (loader->options.pin_memory != STOKER_ON || geteuid() == 0 ||
+        loader->on_device || /* CUDA pins without counting */
         getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur / 2 >= wanted)
         return wanted;
     return limit.rlim_cur / 2; /* half: regions are rounded up, and rings lock memory, too */
@@ -260,15 +265,40 @@ static int make_slots(stoker_loader *loader, stoker_error *error)
         .row_bytes = loader->road.convert.to_bytes,
         .label_bytes = stoker_dtype_bytes(set->label_dtype),
         .pin_memory = loader->options.pin_memory,
+        .device = loader->device,
         .keep_failures = loader->options.on_bad_sample != STOKER_BAD_FAIL,
         .batches = loader->road.schedule.batches,
     };
     int rc = stk_slots_init(&loader->road.slots, &slots);
     if (rc == STOKER_EPIN) {
         const struct stk_place nowhere = STK_NOWHERE;
-        return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere, "pin_memory is ON, but %s",
-                             loader->road.slots.pin_reason);
+        return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere,
+                             "pin_memory is not OFF, but %s", loader->road.slots.pin_reason);
     }
+    return rc;
+}
+
+/* What the device holds: as much as may be held of the ring, where that was said; otherwise enough to
+ * copy ahead. */
+static uint32_t buffer_count(const stoker_loader *loader)
+{
+    const struct stk_slots *slots = &loader->road.slots;
+    if (loader->options.prefetch_batches > 0)
+        return loader->options.prefetch_batches;
+    const uint32_t wanted = clamp(BUFFERS_BYTES / slots->slot_bytes, BUFFERS_MIN, BUFFERS_MAX);
+    return wanted < slots->slot_count ? wanted : slots->slot_count;
+}
+
+static int make_transfer(stoker_loader *loader, stoker_error *error)
+{
+    if (!loader->on_device)
+        return 0;
+    int rc = stk_transfer_init(&loader->transfer, loader->device, &loader->road.slots,
+                               buffer_count(loader));
+    const char *failure = stk_device_failure(loader->device);
+    const struct stk_place nowhere = STK_NOWHERE;
+    if (rc == STOKER_EDEVICE && failure != NULL)
+        return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere, "%s", failure);
     return rc;
 }
 
@@ -314,6 +344,10 @@ static int make_road(stoker_loader *loader, stoker_error *error)
     loader->has_bad = rc == 0;
     loader->road.on_bad = loader->options.on_bad_sample;
     if (rc == 0)
+        rc = stk_device_open(&loader->device, loader->options.device, loader->options.device_index,
+                             loader->device_reason, error);
+    loader->on_device = rc == 0 && stk_device_copies(loader->device);
+    if (rc == 0)
         rc = make_convert(loader);
     if (rc == 0)
         rc = look_at_samples(loader, &in_memory, error);
@@ -327,6 +361,8 @@ static int make_road(stoker_loader *loader, stoker_error *error)
         return rc;
     choose_workers(loader);
     rc = make_slots(loader, error);
+    if (rc == 0)
+        rc = make_transfer(loader, error);
     loader->road.slots.workers = loader->tuner.workers;
     loader->road.slots.spare_core = loader->cpus > loader->tuner.workers;
     loader->road.looks_ahead =
@@ -406,7 +442,11 @@ void stoker_loader_destroy(stoker_loader **out)
     if (loader->has_hand)
         stk_worker_destroy(&loader->hand);
     stk_free(loader->workers);
+    loader->workers = NULL;
+    if (!stk_transfer_destroy(&loader->transfer, stk_now_ns() + DEVICE_WAIT_NS))
+        return; /* the GPU still reads our slots, or the consumer's work still runs there */
     stk_slots_destroy(&loader->road.slots);
+    stk_device_close(loader->device);
     stk_cache_destroy(&loader->road.cache);
     if (loader->has_bad)
         stk_bad_destroy(&loader->bad);

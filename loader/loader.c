@@ -1,6 +1,8 @@
 /* loader.c - the consumer's side: batches in order, one at a time.
  *
  *   { next ─▶ release }*          in one thread
+ *
+ * What next waits for is here; what it then hands out, in deliver.c; what becomes of that, in batch.c.
  */
 #include <string.h>
 
@@ -9,125 +11,17 @@
 #include "loader/base/clock.h"
 #include "loader/base/error.h"
 #include "loader/base/thread.h"
+#include "loader/deliver.h"
 #include "loader/loader.h"
 #include "loader/state.h"
 
 enum {
-    TUNE_EVERY = 16,         /* batches between two looks at the clock */
-    HAND_WINDOW_NS = 5000000 /* over which the consumer's waiting is judged */
+    TUNE_EVERY = 16,          /* batches between two looks at the clock */
+    HAND_WINDOW_NS = 5000000, /* over which the consumer's waiting is judged */
+    COPY_POLL_NS = 50000      /* how soon a finished copy's slot is given back while we wait */
 };
 
-/* ---- next and release ---- */
-
-/* End the run with this error, which every later call returns, too. */
-static int fail(stoker_loader *loader, const stoker_error *error)
-{
-    loader->error = *error;
-    atomic_store_explicit(&loader->failed, true, memory_order_release);
-    return error->code;
-}
-
-/* File what the workers noted about the rows of a batch. */
-static int file_failures(stoker_loader *loader, struct stk_slot *slot, uint32_t rows)
-{
-    for (uint32_t row = 0; row < rows; row++) {
-        if (slot->row_bad[row] == STK_ROW_GOOD)
-            continue;
-        const struct stk_failure *failure = &slot->failures[row];
-        const struct stk_place place = {
-            .path = failure->path,
-            .offset = failure->offset,
-            .sample = failure->sample,
-            .os_errno = failure->os_errno,
-        };
-        stoker_error report;
-        (void)stk_error_set(&report, failure->code, (stoker_stage)failure->stage, &place,
-                            failure->detail[0] != '\0' ? "%s" : NULL, failure->detail);
-        stk_ledger_add(&loader->ledger.bad_samples, 1);
-        if (stk_bad_file(&loader->bad, &report) == STOKER_EBADSAMPLES) {
-            (void)stk_error_set(&report, STOKER_EBADSAMPLES, (stoker_stage)failure->stage, &place,
-                                "more than %llu",
-                                (unsigned long long)loader->options.max_bad_samples);
-            return fail(loader, &report);
-        }
-    }
-    return 0;
-}
-
-/* Close the gaps that skipped rows leave; returns how many rows remain. */
-static uint32_t close_gaps(stoker_loader *loader, struct stk_slot *slot, uint32_t rows)
-{
-    const struct stk_road *road = &loader->road;
-    const size_t row_bytes = road->convert.to_bytes;
-    const size_t label_bytes = stoker_dtype_bytes(road->dataset->info.label_dtype);
-    uint32_t kept = 0;
-    for (uint32_t row = 0; row < rows; row++) {
-        if (slot->row_bad[row] == STK_ROW_SKIPPED)
-            continue;
-        if (kept != row) {
-            memcpy(stk_road_row(road, slot, kept), stk_road_row(road, slot, row), row_bytes);
-            slot->ids[kept] = slot->ids[row];
-            if (slot->labels != NULL)
-                memcpy((uint8_t *)slot->labels + kept * label_bytes,
-                       (uint8_t *)slot->labels + row * label_bytes, label_bytes);
-        }
-        kept++;
-    }
-    return kept;
-}
-
-/* What the consumer sees of a slot. */
-static void describe(stoker_loader *loader, const struct stk_slot *slot,
-                     const struct stk_batch_place *place, uint32_t rows, stoker_batch *batch)
-{
-    const stoker_dataset_info *set = &loader->road.dataset->info;
-    *batch = (stoker_batch){
-        .images = { .data = slot->images, .dtype = loader->options.dtype, .rank = set->rank + 1 },
-        .labels = { .data = slot->labels, .dtype = set->label_dtype, .rank = 1 },
-        .ids = slot->ids,
-        .count = rows,
-        .epoch = place->epoch,
-        .index = place->index,
-        .loader = loader,
-        .turn = loader->road.slots.head,
-    };
-    batch->images.shape[0] = rows;
-    batch->labels.shape[0] = rows;
-    memcpy(&batch->images.shape[1], set->shape, set->rank * sizeof(set->shape[0]));
-    if (loader->options.layout == STOKER_NCHW) { /* checked at create: height, width, channels */
-        batch->images.shape[1] = set->shape[2];
-        batch->images.shape[2] = set->shape[0];
-        batch->images.shape[3] = set->shape[1];
-    }
-}
-
-static int deliver(stoker_loader *loader, stoker_batch *batch)
-{
-    struct stk_slots *slots = &loader->road.slots;
-    struct stk_slot *slot = stk_slots_of(slots, slots->head);
-    const struct stk_batch_place place = stk_schedule_place(&loader->road.schedule, slots->head);
-    uint32_t rows = place.rows;
-    if (slot->failure_row != UINT32_MAX) {
-        stk_ledger_add(&loader->ledger.bad_samples, 1);
-        return fail(loader, &slot->failure);
-    }
-    if (atomic_load_explicit(&slot->bad_rows, memory_order_relaxed) > 0) {
-        int rc = file_failures(loader, slot, rows);
-        if (rc < 0)
-            return rc;
-        rows = close_gaps(loader, slot, rows);
-    }
-    describe(loader, slot, &place, rows, batch);
-    loader->state_epoch = place.epoch;
-    loader->state_position = stk_schedule_position_after(&loader->road.schedule, &place);
-    loader->end_pending = place.last;
-    slots->head++;
-    slots->lent++;
-    stk_ledger_add(&loader->ledger.batches, 1);
-    stk_ledger_add(&loader->ledger.samples, rows);
-    stk_ledger_add(&loader->ledger.bytes, rows * loader->road.convert.to_bytes);
-    return STOKER_OK;
-}
+/* ---- waiting for the workers ---- */
 
 /* Wait for the head batch, working instead of sleeping where that is called for. What the hand
  * claimed in an earlier call may be the head itself: it is done in any case. */
@@ -147,28 +41,27 @@ static bool wait_with_hand(stoker_loader *loader, uint64_t deadline_ns, uint64_t
     return stk_slots_wait_ready(slots, deadline_ns, now_ns);
 }
 
-static bool wait_for_batch(stoker_loader *loader)
+static bool wait_for_batch(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
 {
     struct stk_slots *slots = &loader->road.slots;
-    const bool keeps_reading = !loader->threads && loader->road.reads; /* in this call, too */
-    if (stk_slots_ready(slots) && !keeps_reading)
-        return true;
-    const uint64_t before_ns = stk_now_ns();
-    const uint64_t deadline_ns =
-        loader->options.timeout_ms < 0
-            ? UINT64_MAX
-            : before_ns + (uint64_t)loader->options.timeout_ms * UINT64_C(1000000);
-    uint64_t now_ns = before_ns;
-    bool ready;
     if (!loader->threads)
-        ready = stk_worker_make_batch(&loader->workers[0], slots->head, deadline_ns, &now_ns);
-    else if (loader->has_hand)
-        ready = wait_with_hand(loader, deadline_ns, &now_ns);
-    else
-        ready = stk_slots_wait_ready(slots, deadline_ns, &now_ns);
+        return stk_worker_make_batch(&loader->workers[0], slots->head, deadline_ns, now_ns);
+    if (loader->has_hand)
+        return wait_with_hand(loader, deadline_ns, now_ns);
+    return stk_slots_wait_ready(slots, deadline_ns, now_ns);
+}
+
+static uint64_t deadline_of(const stoker_loader *loader, uint64_t now_ns)
+{
+    return loader->options.timeout_ms < 0
+               ? UINT64_MAX
+               : now_ns + (uint64_t)loader->options.timeout_ms * UINT64_C(1000000);
+}
+
+static void count_stall(stoker_loader *loader, uint64_t before_ns, uint64_t now_ns)
+{
     stk_ledger_add(&loader->ledger.stall_ns, now_ns - before_ns);
     stk_ledger_add(&loader->ledger.stalls, 1);
-    return ready;
 }
 
 /* Run so many workers from now on, the consumer's hand among them if it is lent. */
@@ -221,13 +114,111 @@ static void note_first_batch(stoker_loader *loader)
         stk_ledger_add(&loader->ledger.first_batch_ns, stk_now_ns() - loader->created_ns);
 }
 
+/* ---- next ---- */
+
+static int next_in_place(stoker_loader *loader, stoker_batch *batch)
+{
+    const struct stk_slots *slots = &loader->road.slots;
+    const bool keeps_reading = !loader->threads && loader->road.reads; /* in this call, too */
+    if (stk_slots_head_lent(slots)) /* of the others some may be free: batches come in order */
+        return STOKER_EBUSY;
+    if (!stk_slots_ready(slots) || keeps_reading) {
+        const uint64_t before_ns = stk_now_ns();
+        uint64_t now_ns = before_ns;
+        const bool ready = wait_for_batch(loader, deadline_of(loader, before_ns), &now_ns);
+        count_stall(loader, before_ns, now_ns);
+        if (!ready)
+            return STOKER_ETIMEDOUT;
+    }
+    return stk_deliver_in_place(loader, batch);
+}
+
+/* Wait for the head slot to be ready. The slots whose copies are under way are credits which only this
+ * thread gives back, so it must not sleep through their end. */
+static int wait_beside_copies(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
+{
+    struct stk_slots *slots = &loader->road.slots;
+    int rc;
+    while ((rc = stk_transfer_retire(&loader->transfer)) == 0 &&
+           stk_transfer_copying(&loader->transfer)) {
+        const bool in_vain = stk_slots_head_lent(slots); /* before that copy is done */
+        if (!loader->threads && !in_vain)
+            break; /* makes it himself */
+        if (!in_vain && stk_slots_ready(slots))
+            return 0;
+        *now_ns = stk_now_ns();
+        if (*now_ns >= deadline_ns)
+            return STOKER_ETIMEDOUT;
+        if (in_vain)
+            stk_spin_pause();
+        else if (deadline_ns - *now_ns > COPY_POLL_NS)
+            (void)wait_for_batch(loader, *now_ns + COPY_POLL_NS, now_ns);
+        else
+            (void)wait_for_batch(loader, deadline_ns, now_ns);
+    }
+    if (rc == 0 && !wait_for_batch(loader, deadline_ns, now_ns))
+        rc = STOKER_ETIMEDOUT;
+    return rc;
+}
+
+/* The host waits for the copy of the batch that comes next. */
+static int wait_for_copy(stoker_loader *loader, uint64_t deadline_ns)
+{
+    struct stk_transfer *transfer = &loader->transfer;
+    stk_ledger_add(&loader->ledger.copy_waits, 1);
+    const int done = transfer->device->ops->wait(
+        transfer->device, stk_transfer_copied(transfer, transfer->delivered), deadline_ns);
+    return done == 0 ? STOKER_ETIMEDOUT : done < 0 ? done : 0;
+}
+
+static int send_next(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
+{
+    struct stk_transfer *transfer = &loader->transfer;
+    int rc = stk_transfer_retire(transfer);
+    if (rc == 0 && !stk_transfer_sent(transfer)) {
+        if (!stk_transfer_has_room(transfer))
+            return STOKER_EBUSY;
+        rc = wait_beside_copies(loader, deadline_ns, now_ns);
+        if (rc == 0)
+            rc = stk_deliver_send(loader);
+    }
+    if (rc != 0)
+        return rc;
+    return loader->options.non_blocking ? stk_deliver_send_ahead(loader)
+                                        : wait_for_copy(loader, deadline_ns);
+}
+
+static int fail_device(stoker_loader *loader)
+{
+    const struct stk_place nowhere = STK_NOWHERE;
+    const char *failure = stk_device_failure(loader->device);
+    stoker_error error;
+    (void)stk_error_set(&error, STOKER_EDEVICE, STOKER_STAGE_TRANSFER, &nowhere, "%s",
+                        failure == NULL ? loader->device->ops->name : failure);
+    return stk_deliver_fail(loader, &error);
+}
+
+static int next_on_device(stoker_loader *loader, stoker_batch *batch)
+{
+    const uint64_t before_ns = stk_now_ns();
+    uint64_t now_ns = before_ns;
+    const bool waits = !stk_transfer_sent(&loader->transfer) || !loader->options.non_blocking;
+    const int rc = send_next(loader, deadline_of(loader, before_ns), &now_ns);
+    if (waits && rc != STOKER_EBUSY)
+        count_stall(loader, before_ns, stk_now_ns());
+    if (rc == STOKER_EDEVICE && !atomic_load_explicit(&loader->failed, memory_order_relaxed))
+        return fail_device(loader);
+    if (rc == 0)
+        stk_deliver_sent(loader, batch);
+    return rc;
+}
+
 int stoker_loader_next(stoker_loader *loader, stoker_batch *batch)
 {
     if (loader == NULL || batch == NULL)
         return STOKER_EINVAL;
     if (stk_fork_guard_tripped(&loader->guard))
         return STOKER_EFORKED;
-    struct stk_slots *slots = &loader->road.slots;
     if (atomic_load_explicit(&loader->failed, memory_order_relaxed))
         return loader->error.code;
     if (loader->end_pending) {
@@ -236,29 +227,15 @@ int stoker_loader_next(stoker_loader *loader, stoker_batch *batch)
         loader->state_position = 0;
         return STOKER_EPOCH_END;
     }
-    if (slots->head >= slots->batches)
+    if ((loader->on_device ? loader->transfer.delivered : loader->road.slots.head) >=
+        loader->road.slots.batches)
         return STOKER_FINISHED;
-    if (stk_slots_head_lent(slots)) /* of the others some may be free: batches come in order */
-        return STOKER_EBUSY;
-    if (!wait_for_batch(loader))
-        return STOKER_ETIMEDOUT;
-    int rc = deliver(loader, batch);
+    int rc = loader->on_device ? next_on_device(loader, batch) : next_in_place(loader, batch);
     if (rc == STOKER_OK) {
         note_first_batch(loader);
         tune(loader);
     }
     return rc;
-}
-
-void stoker_batch_release(stoker_batch *batch)
-{
-    if (batch == NULL || batch->loader == NULL)
-        return;
-    stoker_loader *loader = batch->loader;
-    const uint64_t turn = batch->turn;
-    *batch = (stoker_batch){ .count = 0 };
-    if (!stk_fork_guard_tripped(&loader->guard))
-        stk_slots_release(&loader->road.slots, turn);
 }
 
 /* ---- looking at a loader ---- */

@@ -1,11 +1,13 @@
 /* loader.h - what stands behind a stoker_loader.
  *
  *   create.c   options in, road built, workers started; and the way back
- *   loader.c   the consumer's side: next, release, state
+ *   loader.c   the consumer's side: next and what it waits for, state
+ *   deliver.c  from a full slot to what the consumer sees, in place or on a device
+ *   batch.c    what becomes of a batch: streams, release
  *   stats.c    looking at it from any thread
  *
  * What a batch holds is decided by road/schedule and sampler/ alone; who makes it, and when, by
- * road/slots and road/worker. These three files know both sides and add nothing to either.
+ * road/slots and road/worker. These files know both sides and add nothing to either.
  */
 #ifndef STK_LOADER_H
 #define STK_LOADER_H
@@ -16,16 +18,22 @@
 #include <stoker/loader.h>
 
 #include "loader/base/fork.h"
+#include "loader/device/device.h"
 #include "loader/road/bad.h"
 #include "loader/road/ledger.h"
 #include "loader/road/road.h"
+#include "loader/road/transfer.h"
 #include "loader/road/tuner.h"
 #include "loader/road/worker.h"
 
 struct stoker_loader {
     struct stk_fork_guard guard;
+    struct stk_device *device;
+    bool on_device; /* batches are copied there */
+    char device_reason[STK_DEVICE_WHY_BYTES];
     struct stk_road road;
-    bool has_bad; /* bad is made */
+    struct stk_transfer transfer; /* all zero on the CPU */
+    bool has_bad;                 /* bad is made */
     struct stk_bad bad;
     stoker_file *files;
     stoker_loader_options options;

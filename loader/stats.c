@@ -20,7 +20,22 @@ static void sum_memory(const stoker_loader *loader, stoker_stats *stats)
     stats->cache = road->cache.kind;
     stats->pinned = road->slots.memory.locked;
     stats->huge_pages = road->slots.memory.huge;
-    memcpy(stats->pin_reason, road->slots.pin_reason, sizeof(stats->pin_reason));
+    (void)snprintf(stats->pin_reason, sizeof(stats->pin_reason), "%.*s",
+                   (int)sizeof(stats->pin_reason) - 1, road->slots.pin_reason);
+}
+
+static void sum_device(const stoker_loader *loader, stoker_stats *stats)
+{
+    const struct stk_device *device = loader->device;
+    const struct stk_transfer *transfer = &loader->transfer;
+    const bool copies = stk_device_copies(device);
+    (void)snprintf(stats->device, sizeof(stats->device), copies ? "%s:%u" : "%s", device->ops->name,
+                   (unsigned)device->index);
+    memcpy(stats->device_reason, loader->device_reason, sizeof(stats->device_reason));
+    stats->device_bytes = transfer->buffer_bytes * transfer->buffer_count;
+    stats->copies = stk_ledger_read(&loader->ledger.copies);
+    stats->copy_bytes = stats->copies * loader->road.slots.slot_bytes;
+    stats->copy_waits = stk_ledger_read(&loader->ledger.copy_waits);
 }
 
 static void sum_reader(const stoker_loader *loader, stoker_stats *stats)
@@ -74,6 +89,7 @@ int stoker_loader_stats(const stoker_loader *loader, stoker_stats *out)
     stk_ledger_sum(&loader->hand.ledger, &stats);
     sum_memory(loader, &stats);
     sum_reader(loader, &stats);
+    sum_device(loader, &stats);
     stk_ledger_judge(&stats);
     memcpy(out, &stats, out->struct_size);
     return STOKER_OK;

@@ -28,6 +28,7 @@ THIRD_PARTY = {
     "png.h": ("loader/codec/png.c", "datasets/pack/", "tests/"),
     "jpeglib.h": ("loader/codec/jpeg.c", "loader/codec/jpeg_memory.h", "datasets/pack/", "tests/"),
     "jerror.h": ("loader/codec/jpeg.c", "loader/codec/jpeg_memory.c"),
+    "cuda_runtime_api.h": ("loader/device/cuda_runtime.h", "tests/"),
     "lz4.h": ("loader/codec/lz4.c", "datasets/pack/", "bench/unpack.c"),
     "lz4hc.h": ("loader/codec/lz4.c", "datasets/pack/"),
     "oneapi/dnnl/": ("trainer/backend/",),
@@ -35,7 +36,7 @@ THIRD_PARTY = {
     "sanitizer/": ("tests/",),
 }
 SYSTEM = re.compile(
-    r"""^(assert|byteswap|cpuid|ctype|dirent|endian|errno|fcntl|fenv|float|fnmatch|ftw|getopt|glob|inttypes|libgen|
+    r"""^(assert|byteswap|cpuid|ctype|dirent|endian|errno|fcntl|fenv|float|fnmatch|ftw|dlfcn|getopt|glob|inttypes|libgen|
     limits|locale|malloc|math|poll|pthread|pwd|sched|semaphore|setjmp|signal|spawn|stdalign|
     stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|strings|syscall|
     termios|threads|time|unistd|wchar|immintrin|x86intrin|arm_neon)\.h$

@@ -87,7 +87,7 @@ Test(options, counts_out_of_range)
 Test(options, choices_out_of_range)
 {
     stoker_dataset *dataset = open_set("synth:bytes?count=100&shape=4x4x3");
-    REFUSE(device, (stoker_device)2, STOKER_EDEVICE);
+    REFUSE(device, (stoker_device)3, STOKER_EDEVICE);
     REFUSE(device, (stoker_device)-1, STOKER_EDEVICE);
     REFUSE(pin_memory, (stoker_switch)3, STOKER_EINVAL);
     REFUSE(pin_memory, (stoker_switch)-1, STOKER_EINVAL);
@@ -175,7 +175,7 @@ Test(options, struct_size_tells_the_version)
     static const size_t sizes[] = { 0,
                                     1,
                                     sizeof(size_t),
-                                    sizeof(stoker_loader_options) - 8,
+                                    offsetof(stoker_loader_options, error),
                                     sizeof(stoker_loader_options) + 1,
                                     SIZE_MAX };
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -189,6 +189,11 @@ Test(options, struct_size_tells_the_version)
         cr_assert_eq(error.code, 99);
     }
     stoker_loader *loader = NULL;
+    stoker_loader_options older = stk_small_options(); /* of a program that knows no device_index */
+    older.struct_size = offsetof(stoker_loader_options, device_index);
+    older.device_index = 77;
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &older), STOKER_OK);
+    stoker_loader_destroy(&loader);
     cr_assert_eq(stoker_loader_create(&loader, dataset, NULL), STOKER_OK); /* all defaults */
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);

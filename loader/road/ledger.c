@@ -98,6 +98,9 @@ int stoker_stats_between(const stoker_stats *before, const stoker_stats *after, 
     between.read_bytes -= before->read_bytes;
     between.read_retries -= before->read_retries;
     between.cache_hits -= before->cache_hits;
+    between.copies -= before->copies;
+    between.copy_bytes -= before->copy_bytes;
+    between.copy_waits -= before->copy_waits;
     stk_ledger_judge(&between);
     *out = between;
     return STOKER_OK;

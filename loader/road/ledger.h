@@ -32,6 +32,8 @@ struct stk_ledger_consumer {
     _Atomic uint64_t stall_ns;
     _Atomic uint64_t stalls;
     _Atomic uint64_t first_batch_ns;
+    _Atomic uint64_t copies;
+    _Atomic uint64_t copy_waits;
 };
 
 /* Add to a counter that only this thread writes. */

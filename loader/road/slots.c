@@ -56,10 +56,18 @@ static int map_memory(struct stk_slots *slots, const struct stk_slots_options *o
     return 0;
 }
 
+static bool pins_for_device(const struct stk_slots *slots)
+{
+    return slots->device != NULL && slots->device->ops->pin != NULL;
+}
+
+/* For a GPU a failure is always told: page-locked slots are what makes its copies fast. */
 static int pin(struct stk_slots *slots, stoker_switch pin_memory)
 {
     if (pin_memory == STOKER_OFF)
         return 0;
+    if (pins_for_device(slots))
+        return slots->device->ops->pin(slots->device, &slots->memory, slots->pin_reason);
     int rc = stk_region_lock(&slots->memory);
     if (rc == 0)
         return 0;
@@ -87,6 +95,7 @@ int stk_slots_init(struct stk_slots *slots, const struct stk_slots_options *opti
     slots->batch_size = options->batch_size;
     slots->batch_spans = options->batch_spans;
     slots->batches = options->batches;
+    slots->device = options->device;
     atomic_init(&slots->wake_at, UINT64_MAX);
     atomic_init(&slots->consumer_cpu, UINT32_MAX);
 
@@ -109,6 +118,8 @@ void stk_slots_destroy(struct stk_slots *slots)
 {
     for (uint32_t i = 0; i < slots->slot_count; i++)
         pthread_mutex_destroy(&slots->slots[i].failure_lock);
+    if (slots->memory.locked && pins_for_device(slots))
+        slots->device->ops->unpin(slots->device, &slots->memory);
     stk_region_unmap(&slots->memory);
     stk_region_unmap(&slots->flags);
     stk_region_unmap(&slots->failures);

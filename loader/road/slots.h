@@ -5,6 +5,9 @@
  *    ▲                                                              │
  *    └────────────────────────── release ───────────────────────────┘
  *
+ * The consumer may be a GPU's copy stream (road/transfer): then LENT is COPYING, and the slot comes
+ * back when its bytes are on the GPU.
+ *
  * Batch b lives in slot b % slot_count. A slot has one owner in each state: nobody,
  * the workers that hold its spans, nobody, the consumer. So its bytes need no lock;
  * what passes them on is the slot's two turn counters:
@@ -32,6 +35,7 @@
 
 #include "loader/base/memory.h"
 #include "loader/base/thread.h"
+#include "loader/device/device.h"
 #include "loader/road/bad.h"
 
 enum stk_row_state { STK_ROW_GOOD = 0, STK_ROW_SKIPPED = 1, STK_ROW_SUBSTITUTED = 2 };
@@ -66,8 +70,9 @@ struct stk_slots_options {
     size_t row_bytes;
     size_t label_bytes; /* of one label, 0 = none */
     stoker_switch pin_memory;
-    bool keep_failures; /* room for a note on every row */
-    uint64_t batches;   /* how many will ever be made */
+    struct stk_device *device; /* page-locks the slots; NULL = mlock does */
+    bool keep_failures;        /* room for a note on every row */
+    uint64_t batches;          /* how many will ever be made */
 };
 
 struct stk_slots {
@@ -76,10 +81,11 @@ struct stk_slots {
     uint32_t batch_spans;
     uint64_t batches;
     size_t slot_bytes;
-    struct stk_region memory;   /* all slots' bytes, one region: locked as one */
-    struct stk_region flags;    /* row_bad of all slots */
-    struct stk_region failures; /* notes of all slots; not mapped with FAIL */
-    char pin_reason[128];       /* why not locked; "" if it is or was not asked for */
+    struct stk_device *device;             /* that page-locked them, or NULL */
+    struct stk_region memory;              /* all slots' bytes, one region: locked as one */
+    struct stk_region flags;               /* row_bad of all slots */
+    struct stk_region failures;            /* notes of all slots; not mapped with FAIL */
+    char pin_reason[STK_DEVICE_WHY_BYTES]; /* why not locked; "" if it is or was not asked for */
 
     /* Claiming: the next ticket. Workers compete for it, nobody else reads it. */
     _Alignas(STK_CACHE_LINE) _Atomic uint64_t ticket;
@@ -155,6 +161,13 @@ static inline bool stk_slots_head_lent(const struct stk_slots *slots)
 {
     const struct stk_slot *slot = stk_slots_of(slots, slots->head);
     return atomic_load_explicit(&slot->free_turn, memory_order_relaxed) != slots->head;
+}
+
+/* The head batch, which is ready, is the consumer's from now on. */
+static inline void stk_slots_take(struct stk_slots *slots)
+{
+    slots->head++;
+    slots->lent++;
 }
 
 /* Give the slot of a delivered batch back; a second time does nothing. */

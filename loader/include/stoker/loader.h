@@ -34,10 +34,17 @@ enum {
 
 typedef enum stoker_switch { STOKER_AUTO = 0, STOKER_ON = 1, STOKER_OFF = 2 } stoker_switch;
 
+/* Where batches are delivered. On a GPU images and labels lie in its memory, where the host cannot
+ * read them; see stoker/cuda.h. */
 typedef enum stoker_device {
-    STOKER_DEVICE_AUTO = 0, /* the first GPU, else the CPU */
-    STOKER_DEVICE_CPU = 1
+    STOKER_DEVICE_AUTO =
+        0, /* what the environment variable STOKER_DEVICE names (cpu, cuda, cuda:1),
+                               else the first GPU, else the CPU; stats say which and why */
+    STOKER_DEVICE_CPU = 1,
+    STOKER_DEVICE_CUDA = 2 /* GPU number options.device_index; an error if there is none */
 } stoker_device;
+
+enum { STOKER_DEVICE_INDEX_MAX = 1024 };
 
 /* What is kept in memory after its first use. */
 typedef enum stoker_cache {
@@ -75,10 +82,12 @@ typedef struct stoker_loader_options {
     uint64_t epochs;           /* epochs until STOKER_FINISHED; default 0 = endless */
     bool shuffle;              /* a new order each epoch; default false: 0, 1, 2, ... */
     bool drop_last;            /* leave out an incomplete last batch; default false */
-    stoker_device device;      /* default STOKER_DEVICE_AUTO */
-    stoker_switch pin_memory;  /* page-lock the slots. ON: an error if that fails.
-                                  Default AUTO: lock if allowed, stats say whether */
-    bool non_blocking;         /* copies to a device do not wait on the host; default true */
+    stoker_device device;      /* default STOKER_DEVICE_CPU: the host can read it anywhere */
+    stoker_switch pin_memory;  /* page-lock the slots. ON: an error if that fails. Default AUTO:
+                                  for a GPU as ON, else lock if allowed, stats say whether */
+    bool non_blocking;         /* batches for a GPU are copied ahead, and next returns before the
+                                  copy is done: see stoker_batch_wait_on. false: next copies the
+                                  batch and waits for that. No matter on the CPU; default true */
     stoker_cache cache;        /* default STOKER_CACHE_AUTO */
     uint64_t cache_bytes;      /* most memory the cache may take; default 0 = half of what
                                   is available at create */
@@ -105,25 +114,31 @@ typedef struct stoker_loader_options {
                                     STOKER_READER names (uring, pread, null), else io_uring
                                     if it works here, else pread */
     stoker_error *error;         /* filled in when create fails; NULL (default) = not wanted */
+
+    uint32_t device_index; /* with STOKER_DEVICE_CUDA: which GPU, as CUDA counts; default 0 */
 } stoker_loader_options;
 
 #define STOKER_LOADER_OPTIONS_INIT                                                                 \
     {                                                                                              \
         .struct_size = sizeof(stoker_loader_options), .batch_size = 64,                            \
-        .num_workers = STOKER_WORKERS_AUTO, .timeout_ms = -1, .non_blocking = true                 \
+        .num_workers = STOKER_WORKERS_AUTO, .timeout_ms = -1, .device = STOKER_DEVICE_CPU,         \
+        .non_blocking = true                                                                       \
     }
 
 /* One batch, borrowed from the loader until it is released. */
 typedef struct stoker_batch {
-    stoker_tensor images;  /* [count, ...]; shape as the data set's, in options.layout */
-    stoker_tensor labels;  /* [count]; dtype NONE and data NULL if there are no labels */
-    const uint64_t *ids;   /* [count] sample ids */
-    uint32_t count;        /* samples; batch_size but in an epoch's last batch, or after skips.
+    stoker_tensor images;       /* [count, ...]; shape as the data set's, in options.layout */
+    stoker_tensor labels;       /* [count]; dtype NONE and data NULL if there are no labels */
+    const uint64_t *ids;        /* [count] sample ids, in host memory */
+    uint32_t count;             /* samples; batch_size but in an epoch's last batch, or after skips.
                                May be 0 there: every rank gets the same number of batches */
-    uint64_t epoch;        /* 0, 1, ... */
-    uint64_t index;        /* of the batch in its epoch */
-    stoker_loader *loader; /* private */
-    uint64_t turn;         /* private */
+    uint64_t epoch;             /* 0, 1, ... */
+    uint64_t index;             /* of the batch in its epoch */
+    stoker_device device;       /* where images and labels lie: STOKER_DEVICE_CPU or _CUDA */
+    uint32_t device_index;      /* on which GPU; 0 on the CPU */
+    const uint64_t *device_ids; /* [count] the ids once more, where images lie */
+    stoker_loader *loader;      /* private */
+    uint64_t turn;              /* private */
 } stoker_batch;
 
 /* Check the options, take all memory, start the workers. dataset must outlive the
@@ -144,7 +159,9 @@ STOKER_API int stoker_loader_create(stoker_loader **out, const stoker_dataset *d
 STOKER_API int stoker_loader_next(stoker_loader *loader, stoker_batch *batch);
 
 /* Hand a batch back; its pointers are dead then, and *batch is zeroed. Batches may be
- * released in any order. NULL and a zeroed batch are allowed: nothing happens. */
+ * released in any order. NULL and a zeroed batch are allowed: nothing happens. A batch on a GPU is
+ * released as by stoker_batch_release_on, with the stream that last waited for it, or the default
+ * stream if none did. */
 STOKER_API void stoker_batch_release(stoker_batch *batch);
 
 /* Stop and join every worker, free everything, set *loader to NULL. NULL and a pointer

@@ -64,6 +64,13 @@ typedef struct stoker_stats {
 
     stoker_limit limit;
     char verdict[192]; /* the limit in words, with what would help */
+
+    char device[32];         /* in use: "cpu", "cuda:0" */
+    char device_reason[192]; /* why this one; where AUTO found no GPU, why not */
+    uint64_t device_bytes;   /* GPU memory taken */
+    uint64_t copies;         /* batches sent to the GPU */
+    uint64_t copy_bytes;
+    uint64_t copy_waits; /* calls of next in which the host waited for copies */
 } stoker_stats;
 
 /* Fill *out, up to out->struct_size bytes. Any thread, any time between create and

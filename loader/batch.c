@@ -1,0 +1,62 @@
+/* batch.c - what becomes of a batch that next handed out. */
+#include <string.h>
+
+#include <stoker/cuda.h>
+#include <stoker/stoker.h>
+
+#include "loader/deliver.h"
+#include "loader/loader.h"
+
+/* A buffer became free: what waits for it may go. An error is kept and told by next. */
+static void send_more(stoker_loader *loader)
+{
+    if (loader->options.non_blocking &&
+        !atomic_load_explicit(&loader->failed, memory_order_relaxed) &&
+        stk_transfer_retire(&loader->transfer) == 0)
+        (void)stk_deliver_send_ahead(loader);
+}
+
+static int release_on(stoker_batch *batch, struct CUstream_st *stream)
+{
+    stoker_loader *loader = batch->loader;
+    const uint64_t turn = batch->turn;
+    *batch = (stoker_batch){ .count = 0 };
+    if (stk_fork_guard_tripped(&loader->guard))
+        return STOKER_EFORKED;
+    if (!loader->on_device) {
+        stk_slots_release(&loader->road.slots, turn);
+        return STOKER_OK;
+    }
+    const int rc = stk_transfer_release_on(&loader->transfer, turn, stream);
+    send_more(loader);
+    return rc;
+}
+
+void stoker_batch_release(stoker_batch *batch)
+{
+    if (batch == NULL || batch->loader == NULL)
+        return;
+    const stoker_loader *loader = batch->loader;
+    (void)release_on(batch, loader->on_device
+                                ? stk_transfer_buffer(&loader->transfer, batch->turn)->stream
+                                : NULL);
+}
+
+int stoker_batch_release_on(stoker_batch *batch, struct CUstream_st *stream)
+{
+    if (batch == NULL || batch->loader == NULL)
+        return STOKER_OK;
+    return release_on(batch, stream);
+}
+
+int stoker_batch_wait_on(const stoker_batch *batch, struct CUstream_st *stream)
+{
+    if (batch == NULL || batch->loader == NULL)
+        return STOKER_EINVAL;
+    stoker_loader *loader = batch->loader;
+    if (stk_fork_guard_tripped(&loader->guard))
+        return STOKER_EFORKED;
+    if (!loader->on_device)
+        return STOKER_OK;
+    return stk_transfer_wait_on(&loader->transfer, batch->turn, stream);
+}

@@ -1,0 +1,194 @@
+/* deliver.c - see deliver.h. */
+#include "loader/deliver.h"
+
+#include <string.h>
+
+#include <stoker/stoker.h>
+
+#include "loader/base/error.h"
+
+/* ---- rows that failed ---- */
+
+int stk_deliver_fail(stoker_loader *loader, const stoker_error *error)
+{
+    loader->error = *error;
+    atomic_store_explicit(&loader->failed, true, memory_order_release);
+    return error->code;
+}
+
+/* File what the workers noted about the rows of a batch. */
+static int file_failures(stoker_loader *loader, struct stk_slot *slot, uint32_t rows)
+{
+    for (uint32_t row = 0; row < rows; row++) {
+        if (slot->row_bad[row] == STK_ROW_GOOD)
+            continue;
+        const struct stk_failure *failure = &slot->failures[row];
+        const struct stk_place place = {
+            .path = failure->path,
+            .offset = failure->offset,
+            .sample = failure->sample,
+            .os_errno = failure->os_errno,
+        };
+        stoker_error report;
+        (void)stk_error_set(&report, failure->code, (stoker_stage)failure->stage, &place,
+                            failure->detail[0] != '\0' ? "%s" : NULL, failure->detail);
+        stk_ledger_add(&loader->ledger.bad_samples, 1);
+        if (stk_bad_file(&loader->bad, &report) == STOKER_EBADSAMPLES) {
+            (void)stk_error_set(&report, STOKER_EBADSAMPLES, (stoker_stage)failure->stage, &place,
+                                "more than %llu",
+                                (unsigned long long)loader->options.max_bad_samples);
+            return stk_deliver_fail(loader, &report);
+        }
+    }
+    return 0;
+}
+
+/* Close the gaps that skipped rows leave; returns how many rows remain. */
+static uint32_t close_gaps(stoker_loader *loader, struct stk_slot *slot, uint32_t rows)
+{
+    const struct stk_road *road = &loader->road;
+    const size_t row_bytes = road->convert.to_bytes;
+    const size_t label_bytes = stoker_dtype_bytes(road->dataset->info.label_dtype);
+    uint32_t kept = 0;
+    for (uint32_t row = 0; row < rows; row++) {
+        if (slot->row_bad[row] == STK_ROW_SKIPPED)
+            continue;
+        if (kept != row) {
+            memcpy(stk_road_row(road, slot, kept), stk_road_row(road, slot, row), row_bytes);
+            slot->ids[kept] = slot->ids[row];
+            if (slot->labels != NULL)
+                memcpy((uint8_t *)slot->labels + kept * label_bytes,
+                       (uint8_t *)slot->labels + row * label_bytes, label_bytes);
+        }
+        kept++;
+    }
+    return kept;
+}
+
+/* Whether every row of a full slot is good. */
+static bool is_clean(const struct stk_slot *slot)
+{
+    return slot->failure_row == UINT32_MAX &&
+           atomic_load_explicit(&slot->bad_rows, memory_order_relaxed) == 0;
+}
+
+/* Account for the rows of the slot that failed; *rows are left. */
+static int settle(stoker_loader *loader, struct stk_slot *slot, uint32_t *rows)
+{
+    if (slot->failure_row != UINT32_MAX) {
+        stk_ledger_add(&loader->ledger.bad_samples, 1);
+        return stk_deliver_fail(loader, &slot->failure);
+    }
+    if (atomic_load_explicit(&slot->bad_rows, memory_order_relaxed) > 0) {
+        int rc = file_failures(loader, slot, *rows);
+        if (rc < 0)
+            return rc;
+        *rows = close_gaps(loader, slot, *rows);
+    }
+    return 0;
+}
+
+/* ---- what the consumer sees ---- */
+
+/* Where a batch lies. */
+struct view {
+    uint8_t *images;
+    void *labels;
+    const uint64_t *ids; /* in host memory */
+    const uint64_t *device_ids;
+    uint64_t turn;
+};
+
+static void describe(stoker_loader *loader, const struct view *view,
+                     const struct stk_batch_place *place, uint32_t rows, stoker_batch *batch)
+{
+    const stoker_dataset_info *set = &loader->road.dataset->info;
+    *batch = (stoker_batch){
+        .images = { .data = view->images, .dtype = loader->options.dtype, .rank = set->rank + 1 },
+        .labels = { .data = view->labels, .dtype = set->label_dtype, .rank = 1 },
+        .ids = view->ids,
+        .count = rows,
+        .epoch = place->epoch,
+        .index = place->index,
+        .device = loader->on_device ? STOKER_DEVICE_CUDA : STOKER_DEVICE_CPU,
+        .device_index = loader->device->index,
+        .device_ids = view->device_ids,
+        .loader = loader,
+        .turn = view->turn,
+    };
+    batch->images.shape[0] = rows;
+    batch->labels.shape[0] = rows;
+    memcpy(&batch->images.shape[1], set->shape, set->rank * sizeof(set->shape[0]));
+    if (loader->options.layout == STOKER_NCHW) { /* checked at create: height, width, channels */
+        batch->images.shape[1] = set->shape[2];
+        batch->images.shape[2] = set->shape[0];
+        batch->images.shape[3] = set->shape[1];
+    }
+    loader->state_epoch = place->epoch;
+    loader->state_position = stk_schedule_position_after(&loader->road.schedule, place);
+    loader->end_pending = place->last;
+    stk_ledger_add(&loader->ledger.batches, 1);
+    stk_ledger_add(&loader->ledger.samples, rows);
+    stk_ledger_add(&loader->ledger.bytes, rows * loader->road.convert.to_bytes);
+}
+
+int stk_deliver_in_place(stoker_loader *loader, stoker_batch *batch)
+{
+    struct stk_slots *slots = &loader->road.slots;
+    struct stk_slot *slot = stk_slots_of(slots, slots->head);
+    const struct stk_batch_place place = stk_schedule_place(&loader->road.schedule, slots->head);
+    uint32_t rows = place.rows;
+    int rc = settle(loader, slot, &rows);
+    if (rc < 0)
+        return rc;
+    const struct view view = {
+        .images = slot->images,
+        .labels = slot->labels,
+        .ids = slot->ids,
+        .device_ids = slot->ids,
+        .turn = slots->head,
+    };
+    describe(loader, &view, &place, rows, batch);
+    stk_slots_take(slots);
+    return STOKER_OK;
+}
+
+int stk_deliver_send(stoker_loader *loader)
+{
+    const struct stk_slots *slots = &loader->road.slots;
+    uint32_t rows = stk_schedule_place(&loader->road.schedule, slots->head).rows;
+    int rc = settle(loader, stk_slots_of(slots, slots->head), &rows);
+    if (rc == 0)
+        rc = stk_transfer_send(&loader->transfer, rows);
+    if (rc == 0)
+        stk_ledger_add(&loader->ledger.copies, 1);
+    return rc;
+}
+
+int stk_deliver_send_ahead(stoker_loader *loader)
+{
+    const struct stk_slots *slots = &loader->road.slots;
+    int rc = 0;
+    while (rc == 0 && slots->head < slots->batches && stk_slots_ready(slots) &&
+           stk_transfer_has_room(&loader->transfer) && is_clean(stk_slots_of(slots, slots->head)))
+        rc = stk_deliver_send(loader);
+    return rc;
+}
+
+void stk_deliver_sent(stoker_loader *loader, stoker_batch *batch)
+{
+    struct stk_transfer *transfer = &loader->transfer;
+    const struct stk_slot *slot = &loader->road.slots.slots[0]; /* laid out as all are */
+    const uint64_t turn = transfer->delivered;
+    const struct stk_batch_place place = stk_schedule_place(&loader->road.schedule, turn);
+    const struct stk_buffer *buffer = stk_transfer_lend(transfer);
+    uint8_t *memory = buffer->memory;
+    const struct view view = {
+        .images = memory,
+        .labels = slot->labels == NULL ? NULL : memory + ((uint8_t *)slot->labels - slot->images),
+        .ids = buffer->ids,
+        .device_ids = (void *)(memory + ((uint8_t *)slot->ids - slot->images)),
+        .turn = turn,
+    };
+    describe(loader, &view, &place, buffer->rows, batch);
+}

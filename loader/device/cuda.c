@@ -1,0 +1,317 @@
+/* cuda.c - the device that is a GPU.
+ *
+ *   consumer's stream   ... kernels of batch b ─▶ released ┐
+ *                                                          ▼ waits, on the device
+ *   our copy stream     ... ──────────────── copy of batch b + buffers ─▶ copied ┐
+ *                                                                                ▼ waits
+ *   consumer's stream   ...                                     kernels of batch b + buffers
+ *
+ * The host waits for none of it. The caller's current device is the same after each call.
+ */
+#include "loader/device/device.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#ifdef STOKER_HAVE_CUDA
+#include "loader/base/clock.h"
+#include "loader/base/thread.h"
+#include "loader/device/cuda_runtime.h"
+
+enum { DRAIN_POLL_NS = 50000 };
+
+struct cuda {
+    struct stk_device device; /* first: it is what others see */
+    struct stk_cuda_runtime runtime;
+    cudaStream_t stream; /* the copies', in order; NULL = not made */
+};
+
+static struct cuda *cuda_of(struct stk_device *device)
+{
+    return (struct cuda *)device;
+}
+
+/* The error in words. It is taken away from cudaGetLastError: the program would blame itself. */
+static const char *words(const struct stk_cuda_runtime *runtime, cudaError_t code)
+{
+    (void)runtime->cudaGetLastError();
+    return runtime->cudaGetErrorString(code);
+}
+
+/* 0, or the device has failed. */
+static int check(struct cuda *cuda, cudaError_t code, const char *what)
+{
+    if (code == cudaSuccess)
+        return 0;
+    return stk_device_fail(&cuda->device, "cuda:%u: %s: %s (%d)", (unsigned)cuda->device.index,
+                           what, words(&cuda->runtime, code), (int)code);
+}
+
+/* ---- the current device, which is the caller's ---- */
+
+static int enter(struct cuda *cuda, int *before)
+{
+    int rc = check(cuda, cuda->runtime.cudaGetDevice(before), "cudaGetDevice");
+    if (rc == 0 && *before != (int)cuda->device.index)
+        rc = check(cuda, cuda->runtime.cudaSetDevice((int)cuda->device.index), "cudaSetDevice");
+    return rc;
+}
+
+static void leave(struct cuda *cuda, int before)
+{
+    if (before != (int)cuda->device.index)
+        (void)check(cuda, cuda->runtime.cudaSetDevice(before), "cudaSetDevice back");
+}
+
+/* ---- open and close ---- */
+
+static int find_device(struct cuda *cuda, uint32_t index, char why[STK_DEVICE_WHY_BYTES])
+{
+    int count = 0;
+    const cudaError_t code = cuda->runtime.cudaGetDeviceCount(&count);
+    if (code != cudaSuccess)
+        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s (%d)", words(&cuda->runtime, code),
+                       (int)code);
+    else if (count <= 0)
+        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "the CUDA runtime sees no GPU");
+    else if (index >= (uint32_t)count)
+        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "there are %d GPUs", count);
+    else
+        return 0;
+    return STOKER_EDEVICE;
+}
+
+static int make_stream(struct cuda *cuda, char why[STK_DEVICE_WHY_BYTES])
+{
+    int before;
+    int rc = enter(cuda, &before);
+    if (rc == 0) { /* non-blocking: the legacy default stream does not hold our copies up */
+        rc = check(cuda,
+                   cuda->runtime.cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking),
+                   "cudaStreamCreate");
+        leave(cuda, before);
+    }
+    const char *failure = stk_device_failure(&cuda->device);
+    if (failure != NULL)
+        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", failure);
+    return failure != NULL ? STOKER_EDEVICE : rc;
+}
+
+static void cuda_close(struct stk_device *device)
+{
+    struct cuda *cuda = cuda_of(device);
+    if (cuda->stream != NULL)
+        (void)check(cuda, cuda->runtime.cudaStreamDestroy(cuda->stream), "cudaStreamDestroy");
+}
+
+static int cuda_open(struct stk_device **out, uint32_t index, char why[STK_DEVICE_WHY_BYTES])
+{
+    struct cuda *cuda = stk_calloc(1, sizeof(*cuda));
+    if (cuda == NULL)
+        return STOKER_ENOMEM;
+    cuda->device.ops = &stk_device_cuda;
+    cuda->device.index = index;
+    int rc = stk_cuda_runtime_load(&cuda->runtime, why);
+    if (rc == 0)
+        rc = find_device(cuda, index, why);
+    if (rc == 0)
+        rc = make_stream(cuda, why);
+    if (rc == 0)
+        *out = &cuda->device;
+    else
+        stk_device_close(&cuda->device);
+    return rc;
+}
+
+/* ---- memory ---- */
+
+/* Portable: page-locked for every GPU, so that several loaders and the program may use it. */
+static int cuda_pin(struct stk_device *device, struct stk_region *region,
+                    char why[STK_DEVICE_WHY_BYTES])
+{
+    struct cuda *cuda = cuda_of(device);
+    const cudaError_t code =
+        cuda->runtime.cudaHostRegister(region->base, region->bytes, cudaHostRegisterPortable);
+    if (code != cudaSuccess) {
+        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "cudaHostRegister of %zu bytes: %s (%d)",
+                       region->bytes, words(&cuda->runtime, code), (int)code);
+        return STOKER_EPIN;
+    }
+    region->locked = true;
+    return 0;
+}
+
+static void cuda_unpin(struct stk_device *device, struct stk_region *region)
+{
+    struct cuda *cuda = cuda_of(device);
+    (void)check(cuda, cuda->runtime.cudaHostUnregister(region->base), "cudaHostUnregister");
+    region->locked = false;
+}
+
+static void *cuda_alloc(struct stk_device *device, size_t bytes)
+{
+    struct cuda *cuda = cuda_of(device);
+    void *memory = NULL;
+    int before;
+    if (enter(cuda, &before) < 0)
+        return NULL;
+    char what[64];
+    (void)snprintf(what, sizeof(what), "cudaMalloc of %zu bytes", bytes);
+    if (check(cuda, cuda->runtime.cudaMalloc(&memory, bytes), what) < 0)
+        memory = NULL;
+    leave(cuda, before);
+    return memory;
+}
+
+static void cuda_free(struct stk_device *device, void *memory)
+{
+    struct cuda *cuda = cuda_of(device);
+    (void)check(cuda, cuda->runtime.cudaFree(memory), "cudaFree");
+}
+
+/* ---- events and copies ---- */
+
+static void *cuda_event_create(struct stk_device *device)
+{
+    struct cuda *cuda = cuda_of(device);
+    cudaEvent_t event = NULL;
+    int before;
+    if (enter(cuda, &before) < 0)
+        return NULL;
+    if (check(cuda, cuda->runtime.cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
+              "cudaEventCreate") < 0)
+        event = NULL;
+    leave(cuda, before);
+    return event;
+}
+
+static void cuda_event_destroy(struct stk_device *device, void *event)
+{
+    struct cuda *cuda = cuda_of(device);
+    (void)check(cuda, cuda->runtime.cudaEventDestroy(event), "cudaEventDestroy");
+}
+
+static int cuda_send(struct stk_device *device, const struct stk_send *send)
+{
+    struct cuda *cuda = cuda_of(device);
+    const struct stk_cuda_runtime *runtime = &cuda->runtime;
+    if (stk_device_failure(device) != NULL)
+        return STOKER_EDEVICE;
+    int before;
+    int rc = enter(cuda, &before);
+    if (rc < 0)
+        return rc;
+    if (send->after != NULL)
+        rc = check(cuda, runtime->cudaStreamWaitEvent(cuda->stream, send->after, 0),
+                   "cudaStreamWaitEvent");
+    if (rc == 0)
+        rc = check(cuda,
+                   runtime->cudaMemcpyAsync(send->to, send->from, send->bytes,
+                                            cudaMemcpyHostToDevice, cuda->stream),
+                   "cudaMemcpyAsync to the device");
+    if (rc == 0)
+        rc = check(cuda, runtime->cudaEventRecord(send->done, cuda->stream), "cudaEventRecord");
+    leave(cuda, before);
+    return rc;
+}
+
+static int cuda_wait_on(struct stk_device *device, void *event, void *stream)
+{
+    struct cuda *cuda = cuda_of(device);
+    int before; /* the default stream is that of the current device */
+    int rc = enter(cuda, &before);
+    if (rc < 0)
+        return rc;
+    rc = check(cuda, cuda->runtime.cudaStreamWaitEvent(stream, event, 0),
+               "cudaStreamWaitEvent of the consumer's stream");
+    leave(cuda, before);
+    return rc;
+}
+
+static int cuda_mark_on(struct stk_device *device, void *event, void *stream)
+{
+    struct cuda *cuda = cuda_of(device);
+    int before;
+    int rc = enter(cuda, &before);
+    if (rc < 0)
+        return rc;
+    rc = check(cuda, cuda->runtime.cudaEventRecord(event, stream),
+               "cudaEventRecord on the consumer's stream");
+    leave(cuda, before);
+    return rc;
+}
+
+static int cuda_done(struct stk_device *device, void *event)
+{
+    struct cuda *cuda = cuda_of(device);
+    const cudaError_t code = cuda->runtime.cudaEventQuery(event);
+    if (code == cudaErrorNotReady) {
+        (void)cuda->runtime.cudaGetLastError(); /* no error, but kept as if it were one */
+        return 0;
+    }
+    const int rc = check(cuda, code, "cudaEventQuery");
+    return rc < 0 ? rc : 1;
+}
+
+static int cuda_wait(struct stk_device *device, void *event, uint64_t deadline_ns)
+{
+    struct cuda *cuda = cuda_of(device);
+    if (deadline_ns == UINT64_MAX) {
+        const int rc =
+            check(cuda, cuda->runtime.cudaEventSynchronize(event), "cudaEventSynchronize");
+        return rc < 0 ? rc : 1;
+    }
+    int rc;
+    while ((rc = cuda_done(device, event)) == 0 && stk_now_ns() < deadline_ns)
+        stk_spin_pause();
+    return rc;
+}
+
+/* Only a query tells whether copies are still under way without waiting for good. What answers with
+ * an error twice is lost, and a lost device touches nothing any more. */
+static bool cuda_drain(struct stk_device *device, uint64_t deadline_ns)
+{
+    struct cuda *cuda = cuda_of(device);
+    cudaError_t code;
+    while ((code = cuda->runtime.cudaStreamQuery(cuda->stream)) == cudaErrorNotReady) {
+        (void)cuda->runtime.cudaGetLastError();
+        if (stk_now_ns() >= deadline_ns)
+            return false;
+        nanosleep(&(struct timespec){ .tv_nsec = DRAIN_POLL_NS }, NULL);
+    }
+    if (check(cuda, code, "cudaStreamQuery") < 0)
+        (void)check(cuda, cuda->runtime.cudaStreamSynchronize(cuda->stream),
+                    "cudaStreamSynchronize");
+    return true;
+}
+
+const struct stk_device_ops stk_device_cuda = {
+    .name = "cuda",
+    .open = cuda_open,
+    .close = cuda_close,
+    .pin = cuda_pin,
+    .unpin = cuda_unpin,
+    .alloc = cuda_alloc,
+    .free = cuda_free,
+    .event_create = cuda_event_create,
+    .event_destroy = cuda_event_destroy,
+    .send = cuda_send,
+    .wait_on = cuda_wait_on,
+    .mark_on = cuda_mark_on,
+    .done = cuda_done,
+    .wait = cuda_wait,
+    .drain = cuda_drain,
+};
+
+#else
+
+static int no_cuda_open(struct stk_device **out, uint32_t index, char why[STK_DEVICE_WHY_BYTES])
+{
+    (void)out;
+    (void)index;
+    (void)snprintf(why, STK_DEVICE_WHY_BYTES, "libstoker was built without CUDA");
+    return STOKER_EDEVICE;
+}
+
+const struct stk_device_ops stk_device_cuda = { .name = "cuda", .open = no_cuda_open };
+#endif

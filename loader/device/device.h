@@ -1,0 +1,108 @@
+/* device.h - where batches go, and how they get there: one vtable for every kind of device.
+ *
+ *   cpu    the slot itself is lent: no copy, no stream, none of the hooks below
+ *   cuda   the slot is copied to a buffer in the GPU's memory, on a stream of the device's own
+ *
+ * An event is a mark on a stream: it is done once all that was on the stream before it is done.
+ * One that was never marked counts as done. Events and streams are the device's own handles; a
+ * stream of the consumer's is passed through unseen.
+ *
+ * Errors are sticky: the first one is kept in words, and from then on `send` answers
+ * STOKER_EDEVICE without a copy. A device is used by one thread, the loader's consumer, but for
+ * mark_on, which the one who gives the last share of a batch back may call from any thread.
+ */
+#ifndef STK_DEVICE_DEVICE_H
+#define STK_DEVICE_DEVICE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stoker/error.h>
+#include <stoker/loader.h>
+
+#include "loader/base/memory.h"
+
+enum { STK_DEVICE_WHY_BYTES = 192 };
+
+struct stk_device;
+
+/* One batch on its way: `after` before it, `done` behind it, all on the device's stream. */
+struct stk_send {
+    void *to;         /* device memory */
+    const void *from; /* host memory: may be written again once `done` is done */
+    size_t bytes;
+    void *after; /* event that the copy waits for, on the device; NULL = none */
+    void *done;  /* event to mark behind it */
+};
+
+struct stk_device_ops {
+    const char *name; /* "cpu", "cuda" */
+
+    /* Open device number `index`. 0, STOKER_ENOMEM, or STOKER_EDEVICE with the reason in `why`. */
+    int (*open)(struct stk_device **out, uint32_t index, char why[STK_DEVICE_WHY_BYTES]);
+    /* Free the device itself; its memory and events are destroyed before. NULL: only freed. */
+    void (*close)(struct stk_device *device);
+
+    /* Page-lock a region so that the device reads it by itself; sets region->locked. NULL: mlock
+     * does. On failure STOKER_EPIN and the reason in `why`; the device stays usable. */
+    int (*pin)(struct stk_device *device, struct stk_region *region,
+               char why[STK_DEVICE_WHY_BYTES]);
+    void (*unpin)(struct stk_device *device, struct stk_region *region);
+
+    /* Device memory, aligned to 256 bytes; the host must not touch it. NULL, like all that
+     * follows: batches are lent where they lie. */
+    void *(*alloc)(struct stk_device *device, size_t bytes);
+    void (*free)(struct stk_device *device, void *memory);
+    void *(*event_create)(struct stk_device *device); /* NULL = failed */
+    void (*event_destroy)(struct stk_device *device, void *event);
+
+    int (*send)(struct stk_device *device, const struct stk_send *send);
+    /* A stream of the consumer's waits for the event; the host does not. */
+    int (*wait_on)(struct stk_device *device, void *event, void *stream);
+    /* Mark the event behind what is on a stream of the consumer's. */
+    int (*mark_on)(struct stk_device *device, void *event, void *stream);
+    /* 1 = done, 0 = not yet, or the error. */
+    int (*done)(struct stk_device *device, void *event);
+    /* The host waits, until deadline_ns (UINT64_MAX = no limit). As done(). */
+    int (*wait)(struct stk_device *device, void *event, uint64_t deadline_ns);
+    /* The same for everything ever sent, after a failure, too: true = the device will not touch
+     * our memory again. */
+    bool (*drain)(struct stk_device *device, uint64_t deadline_ns);
+};
+
+/* The part that all devices have; an implementation's own struct begins with it. */
+struct stk_device {
+    const struct stk_device_ops *ops;
+    uint32_t index;
+    _Atomic uint32_t failed;            /* 0 no, 1 being written, 2 failure[] tells. Release (2)
+                                         pairs with acquire in stk_device_failure */
+    char failure[STK_DEVICE_WHY_BYTES]; /* the first error in words */
+};
+
+extern const struct stk_device_ops stk_device_cpu;
+extern const struct stk_device_ops stk_device_cuda; /* fails to open in a build without CUDA */
+
+/* Open what the option asks for; AUTO is what the environment variable STOKER_DEVICE names ("cpu",
+ * "cuda", "cuda:1"), else the first GPU, else the CPU. `why` tells what made the choice. 0,
+ * STOKER_ENOMEM, STOKER_EINVAL (STOKER_DEVICE is not understood), STOKER_EDEVICE. */
+int stk_device_open(struct stk_device **out, stoker_device kind, uint32_t index,
+                    char why[STK_DEVICE_WHY_BYTES], stoker_error *error);
+
+/* NULL is allowed. */
+void stk_device_close(struct stk_device *device);
+
+/* Whether batches have to be copied there. */
+static inline bool stk_device_copies(const struct stk_device *device)
+{
+    return device->ops->send != NULL;
+}
+
+/* The first error in words; NULL if there was none. Any thread. */
+const char *stk_device_failure(const struct stk_device *device);
+
+/* Keep an error if it is the first; returns STOKER_EDEVICE. Any thread. */
+int stk_device_fail(struct stk_device *device, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

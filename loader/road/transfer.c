@@ -1,0 +1,174 @@
+/* transfer.c - see transfer.h. */
+#include "loader/road/transfer.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "loader/base/error.h"
+
+enum { BUFFER_ALIGN = 256 }; /* what cudaMalloc promises for the first one */
+
+/* ---- making and unmaking ---- */
+
+static int make_events(struct stk_transfer *transfer)
+{
+    struct stk_device *device = transfer->device;
+    for (uint32_t i = 0; i < transfer->event_count; i++)
+        if ((transfer->copied[i] = device->ops->event_create(device)) == NULL)
+            return STOKER_EDEVICE;
+    for (uint32_t i = 0; i < transfer->buffer_count; i++)
+        if ((transfer->buffers[i].released = device->ops->event_create(device)) == NULL)
+            return STOKER_EDEVICE;
+    return 0;
+}
+
+static int make_buffers(struct stk_transfer *transfer)
+{
+    const size_t ids = transfer->slots->batch_size;
+    struct stk_device *device = transfer->device;
+    int rc = stk_region_map(&transfer->ids, transfer->buffer_count * ids * sizeof(uint64_t));
+    if (rc < 0)
+        return rc;
+    transfer->memory = device->ops->alloc(device, transfer->buffer_bytes * transfer->buffer_count);
+    if (transfer->memory == NULL)
+        return STOKER_EDEVICE;
+    for (uint32_t i = 0; i < transfer->buffer_count; i++) {
+        transfer->buffers[i].memory = transfer->memory + i * transfer->buffer_bytes;
+        transfer->buffers[i].ids = (uint64_t *)transfer->ids.base + i * ids;
+        transfer->buffers[i].turn = i;
+    }
+    return 0;
+}
+
+int stk_transfer_init(struct stk_transfer *transfer, struct stk_device *device,
+                      struct stk_slots *slots, uint32_t buffer_count)
+{
+    assert(buffer_count >= 2); /* one is copied to while the other is lent */
+    memset(transfer, 0, sizeof(*transfer));
+    transfer->device = device;
+    transfer->slots = slots;
+    transfer->buffer_bytes = (slots->slot_bytes + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN;
+    transfer->buffer_count = buffer_count;
+    transfer->event_count =
+        (buffer_count > slots->slot_count ? buffer_count : slots->slot_count) + 1;
+    transfer->buffers = stk_calloc(buffer_count, sizeof(transfer->buffers[0]));
+    transfer->copied = stk_calloc(transfer->event_count, sizeof(transfer->copied[0]));
+    int rc = transfer->buffers == NULL || transfer->copied == NULL ? STOKER_ENOMEM : 0;
+    if (rc == 0)
+        rc = make_events(transfer);
+    if (rc == 0)
+        rc = make_buffers(transfer);
+    if (rc < 0)
+        (void)stk_transfer_destroy(transfer, 0);
+    return rc;
+}
+
+/* Whether the consumer's work with every buffer is over; a failure counts as that. */
+static bool wait_for_consumer(struct stk_transfer *transfer, uint64_t deadline_ns)
+{
+    struct stk_device *device = transfer->device;
+    for (uint32_t i = 0; i < transfer->buffer_count; i++)
+        if (transfer->buffers[i].used &&
+            device->ops->wait(device, transfer->buffers[i].released, deadline_ns) == 0)
+            return false;
+    return true;
+}
+
+bool stk_transfer_destroy(struct stk_transfer *transfer, uint64_t deadline_ns)
+{
+    struct stk_device *device = transfer->device;
+    if (device == NULL)
+        return true;
+    const bool sent = transfer->slots->head > 0;
+    if (sent &&
+        (!device->ops->drain(device, deadline_ns) || !wait_for_consumer(transfer, deadline_ns)))
+        return false;
+    for (uint32_t i = 0; transfer->copied != NULL && i < transfer->event_count; i++)
+        if (transfer->copied[i] != NULL)
+            device->ops->event_destroy(device, transfer->copied[i]);
+    for (uint32_t i = 0; transfer->buffers != NULL && i < transfer->buffer_count; i++)
+        if (transfer->buffers[i].released != NULL)
+            device->ops->event_destroy(device, transfer->buffers[i].released);
+    if (transfer->memory != NULL)
+        device->ops->free(device, transfer->memory);
+    stk_region_unmap(&transfer->ids);
+    stk_free(transfer->buffers);
+    stk_free(transfer->copied);
+    memset(transfer, 0, sizeof(*transfer));
+    return true;
+}
+
+/* ---- slots ---- */
+
+int stk_transfer_retire(struct stk_transfer *transfer)
+{
+    struct stk_device *device = transfer->device;
+    while (stk_transfer_copying(transfer)) {
+        const int done =
+            device->ops->done(device, stk_transfer_copied(transfer, transfer->retired));
+        if (done <= 0)
+            return done;
+        stk_slots_release(transfer->slots, transfer->retired++);
+    }
+    return 0;
+}
+
+int stk_transfer_send(struct stk_transfer *transfer, uint32_t rows)
+{
+    struct stk_slots *slots = transfer->slots;
+    struct stk_device *device = transfer->device;
+    const uint64_t batch = slots->head;
+    const struct stk_slot *slot = stk_slots_of(slots, batch);
+    struct stk_buffer *buffer = stk_transfer_buffer(transfer, batch);
+    assert(buffer->turn == batch);
+    memcpy(buffer->ids, slot->ids, rows * sizeof(buffer->ids[0]));
+    buffer->rows = rows;
+    buffer->stream = NULL;
+    const struct stk_send send = {
+        .to = buffer->memory,
+        .from = slot->images,
+        .bytes = slots->slot_bytes,
+        .after = buffer->used ? buffer->released : NULL,
+        .done = stk_transfer_copied(transfer, batch),
+    };
+    stk_slots_take(slots); /* also if it fails: the device may have begun */
+    return device->ops->send(device, &send);
+}
+
+/* ---- buffers ---- */
+
+struct stk_buffer *stk_transfer_lend(struct stk_transfer *transfer)
+{
+    assert(stk_transfer_sent(transfer));
+    struct stk_buffer *buffer = stk_transfer_buffer(transfer, transfer->delivered++);
+    buffer->lent = true;
+    return buffer;
+}
+
+/* Whether the batch is the one that the buffer was lent for. */
+static bool holds(const struct stk_buffer *buffer, uint64_t batch)
+{
+    return buffer->lent && buffer->turn == batch;
+}
+
+int stk_transfer_wait_on(struct stk_transfer *transfer, uint64_t batch, void *stream)
+{
+    struct stk_device *device = transfer->device;
+    struct stk_buffer *buffer = stk_transfer_buffer(transfer, batch);
+    if (!holds(buffer, batch))
+        return STOKER_EINVAL;
+    buffer->stream = stream;
+    return device->ops->wait_on(device, stk_transfer_copied(transfer, batch), stream);
+}
+
+int stk_transfer_release_on(struct stk_transfer *transfer, uint64_t batch, void *stream)
+{
+    struct stk_device *device = transfer->device;
+    struct stk_buffer *buffer = stk_transfer_buffer(transfer, batch);
+    if (!holds(buffer, batch))
+        return 0;
+    buffer->lent = false;
+    buffer->turn = batch + transfer->buffer_count;
+    buffer->used = true;
+    return device->ops->mark_on(device, buffer->released, stream);
+}

@@ -1,0 +1,137 @@
+/* memory.c - device memory that the host cannot touch, and ranges that are page-locked. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "state.h"
+
+struct range {
+    struct range *next;
+    const char *base; /* as the program knows it */
+    size_t bytes;
+    char *view; /* device memory: where it can be used; NULL = a page-locked range */
+    int users;  /* copies under way */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct range *ranges; /* guarded by lock */
+
+/* The range that holds an address, with the pointer that points to it. Under the lock. */
+static struct range **find(const void *memory, bool device)
+{
+    const char *at = memory;
+    struct range **link = &ranges;
+    for (; *link != NULL; link = &(*link)->next)
+        if (((*link)->view != NULL) == device && at >= (*link)->base &&
+            at < (*link)->base + (*link)->bytes)
+            break;
+    return link;
+}
+
+static void add(const struct range *range)
+{
+    struct range *kept = malloc(sizeof(*kept));
+    if (kept == NULL)
+        abort();
+    *kept = *range;
+    pthread_mutex_lock(&lock);
+    kept->next = ranges;
+    ranges = kept;
+    pthread_mutex_unlock(&lock);
+    atomic_fetch_add(&standin.live, 1);
+}
+
+/* Take the range that begins at base out of the list; false: there is none. */
+static bool take(const void *base, bool device, struct range *out)
+{
+    pthread_mutex_lock(&lock);
+    struct range **link = find(base, device);
+    struct range *range = *link;
+    const bool found = range != NULL && range->base == base;
+    if (found) {
+        *link = range->next;
+        *out = *range;
+        free(range);
+    }
+    pthread_mutex_unlock(&lock);
+    if (found) {
+        atomic_fetch_sub(&standin.live, 1);
+        if (out->users > 0 && atomic_load(&standin.lost) == 0)
+            atomic_fetch_add(&standin.violations, 1U);
+    }
+    return found;
+}
+
+cudaError_t standin_memory_alloc(void **out, size_t bytes)
+{
+    const int file = memfd_create("standin_cuda", MFD_CLOEXEC);
+    if (file < 0 || ftruncate(file, (off_t)bytes) != 0)
+        abort();
+    void *base = mmap(NULL, bytes, PROT_NONE, MAP_SHARED, file, 0);
+    void *view = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    if (base == MAP_FAILED || view == MAP_FAILED)
+        abort();
+    add(&(struct range){ .base = base, .bytes = bytes, .view = view });
+    *out = base;
+    return cudaSuccess;
+}
+
+cudaError_t standin_memory_free(void *memory)
+{
+    struct range range;
+    if (memory == NULL)
+        return cudaSuccess;
+    if (!take(memory, true, &range))
+        return cudaErrorInvalidValue;
+    munmap((void *)range.base, range.bytes);
+    munmap(range.view, range.bytes);
+    return cudaSuccess;
+}
+
+cudaError_t standin_pin(void *base, size_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    const bool twice = *find(base, false) != NULL;
+    pthread_mutex_unlock(&lock);
+    if (twice)
+        return cudaErrorHostMemoryAlreadyRegistered;
+    add(&(struct range){ .base = base, .bytes = bytes });
+    return cudaSuccess;
+}
+
+cudaError_t standin_unpin(void *base)
+{
+    struct range range;
+    return take(base, false, &range) ? cudaSuccess : cudaErrorHostMemoryNotRegistered;
+}
+
+bool standin_on_device(const void *memory, size_t bytes, bool *inside)
+{
+    pthread_mutex_lock(&lock);
+    const struct range *range = *find(memory, true);
+    *inside = range != NULL && (const char *)memory + bytes <= range->base + range->bytes;
+    pthread_mutex_unlock(&lock);
+    return range != NULL;
+}
+
+bool standin_pin_use(const void *memory, size_t bytes, int change)
+{
+    pthread_mutex_lock(&lock);
+    struct range *range = *find(memory, false);
+    const bool pinned = range != NULL && (const char *)memory + bytes <= range->base + range->bytes;
+    if (pinned)
+        range->users += change;
+    pthread_mutex_unlock(&lock);
+    return pinned;
+}
+
+void *standin_cuda_view(const void *device_memory)
+{
+    pthread_mutex_lock(&lock);
+    const struct range *range = *find(device_memory, true);
+    char *view = range == NULL ? NULL : range->view + ((const char *)device_memory - range->base);
+    pthread_mutex_unlock(&lock);
+    return view;
+}

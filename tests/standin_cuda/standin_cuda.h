@@ -1,0 +1,58 @@
+/* standin_cuda.h - a CUDA runtime without a GPU, for tests: what a test may ask of it and do to it.
+ *
+ *   stream   a thread that takes one operation after the other, each after a random delay
+ *   event    a count of how often it was marked, and how many of the marks are done
+ *   memory   of the device: the program's address is mapped PROT_NONE, so the host faults on it;
+ *            only the stand-in's own mapping of the same pages, the view, can be read and written
+ *   copies   from page-locked memory are truly late: the bytes are read when the operation runs;
+ *            from pageable memory they are taken at the call. The wrong direction is an error
+ *
+ * It takes libcudart's place by its soname: a program that links it has it loaded already when the
+ * loader asks for the runtime. All of it is compiled like the program, so that ThreadSanitizer sees a
+ * slot that is written while its copy reads it.
+ *
+ * Controls are for the test's main thread, while no loader runs.
+ */
+#ifndef STK_TESTS_STANDIN_CUDA_H
+#define STK_TESTS_STANDIN_CUDA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* No faults, no lies, counts at zero, and so many GPUs (0 = cudaErrorNoDevice). */
+void standin_cuda_reset(int devices);
+
+/* The driver itself is missing or of that error: what cudaGetDeviceCount answers; 0 = fine. */
+void standin_cuda_no_driver(int code);
+
+/* The nth call (1, 2, ...) from now on fails with `code`. Once; or, if the device is lost with it,
+ * every later call, too, and what was on the streams is dropped. */
+void standin_cuda_fail(uint64_t nth, int code, bool lost);
+bool standin_cuda_failed(void); /* whether that call was reached */
+
+/* Calls of this thread are the test's own: they neither count nor fail, until it says false. */
+void standin_cuda_own_calls(bool own);
+
+/* Longest random delay before an operation, microseconds; default 200. */
+void standin_cuda_delay(uint32_t most_us);
+
+/* What a runtime must never do, to see that it would be noticed. */
+enum standin_cuda_lie {
+    STANDIN_CUDA_HONEST,
+    STANDIN_CUDA_SAYS_DONE,    /* an event's query says done at once */
+    STANDIN_CUDA_FORGETS_WAITS /* streams made from now on do not wait for events */
+};
+void standin_cuda_lie(enum standin_cuda_lie lie);
+
+uint64_t standin_cuda_calls(void);
+uint64_t standin_cuda_copies(void); /* begun */
+uint64_t standin_cuda_copies_after_failure(void);
+uint64_t standin_cuda_staged(void);     /* of these, from pageable memory */
+uint64_t standin_cuda_violations(void); /* memory given back or unlocked while a copy uses it */
+int64_t standin_cuda_live(void);        /* streams, events, allocations, page-locked ranges */
+
+/* Where a kernel finds device memory; NULL if it is none. For functions on a stream
+ * (cudaLaunchHostFunc), which stand in for kernels, and for nobody else. */
+void *standin_cuda_view(const void *device_memory);
+
+#endif

@@ -1,0 +1,318 @@
+/* stream.c - streams that are threads, and events. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "state.h"
+
+struct CUevent_st {
+    int device;
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    uint64_t marked; /* how often it was put on a stream */
+    uint64_t done;   /* the latest mark that a stream has passed */
+    int holders;     /* the program, and each operation */
+};
+
+struct CUstream_st {
+    int device;
+    bool forgets;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    struct standin_operation *first;
+    struct standin_operation **end;
+    bool busy;
+    bool ending;
+    uint64_t random;
+};
+
+enum { DEVICES_MAX = 8 };
+static pthread_mutex_t default_lock = PTHREAD_MUTEX_INITIALIZER;
+static cudaStream_t default_streams[DEVICES_MAX]; /* guarded by default_lock */
+
+/* Held by every copy while it runs. */
+static pthread_rwlock_t working = PTHREAD_RWLOCK_INITIALIZER;
+
+void standin_lose(int code)
+{
+    pthread_rwlock_wrlock(&working);
+    atomic_store(&standin.lost, code);
+    pthread_rwlock_unlock(&working);
+}
+
+/* ---- events ---- */
+
+cudaError_t standin_event_create(cudaEvent_t *out)
+{
+    cudaEvent_t event = calloc(1, sizeof(*event));
+    if (event == NULL)
+        abort();
+    pthread_mutex_init(&event->lock, NULL);
+    pthread_cond_init(&event->moved, NULL);
+    event->device = standin_current();
+    event->holders = 1;
+    atomic_fetch_add(&standin.live, 1);
+    *out = event;
+    return cudaSuccess;
+}
+
+static void drop(cudaEvent_t event)
+{
+    pthread_mutex_lock(&event->lock);
+    const bool last = --event->holders == 0;
+    pthread_mutex_unlock(&event->lock);
+    if (!last)
+        return;
+    pthread_mutex_destroy(&event->lock);
+    pthread_cond_destroy(&event->moved);
+    free(event);
+}
+
+void standin_event_destroy(cudaEvent_t event)
+{
+    atomic_fetch_sub(&standin.live, 1);
+    drop(event);
+}
+
+int standin_event_device(cudaEvent_t event)
+{
+    return event->device;
+}
+
+/* The operation's mark: a new one, or the latest one that there is. The event is held for it. */
+static uint64_t hold(cudaEvent_t event, bool marks)
+{
+    pthread_mutex_lock(&event->lock);
+    event->holders++;
+    if (marks)
+        event->marked++;
+    const uint64_t mark = event->marked;
+    pthread_mutex_unlock(&event->lock);
+    return mark;
+}
+
+void standin_event_mark(cudaEvent_t event, cudaStream_t stream)
+{
+    const struct standin_operation operation = { .kind = STANDIN_MARK,
+                                                 .event = event,
+                                                 .mark = hold(event, true) };
+    standin_stream_put(stream, &operation);
+}
+
+void standin_event_wait_on(cudaEvent_t event, cudaStream_t stream)
+{
+    const struct standin_operation operation = { .kind = STANDIN_WAIT,
+                                                 .event = event,
+                                                 .mark = hold(event, false) };
+    standin_stream_put(stream, &operation);
+}
+
+bool standin_event_done(cudaEvent_t event)
+{
+    pthread_mutex_lock(&event->lock);
+    const bool done = event->done >= event->marked;
+    pthread_mutex_unlock(&event->lock);
+    return done;
+}
+
+static void wait_for_mark(cudaEvent_t event, uint64_t mark)
+{
+    pthread_mutex_lock(&event->lock);
+    while (event->done < mark)
+        pthread_cond_wait(&event->moved, &event->lock);
+    pthread_mutex_unlock(&event->lock);
+}
+
+void standin_event_wait(cudaEvent_t event)
+{
+    pthread_mutex_lock(&event->lock);
+    const uint64_t mark = event->marked;
+    pthread_mutex_unlock(&event->lock);
+    wait_for_mark(event, mark);
+}
+
+static void pass_mark(cudaEvent_t event, uint64_t mark)
+{
+    pthread_mutex_lock(&event->lock);
+    if (event->done < mark)
+        event->done = mark;
+    pthread_cond_broadcast(&event->moved);
+    pthread_mutex_unlock(&event->lock);
+}
+
+/* ---- streams ---- */
+
+static void run(const struct standin_operation *operation)
+{
+    switch (operation->kind) {
+    case STANDIN_COPY:
+        pthread_rwlock_rdlock(&working);
+        if (atomic_load(&standin.lost) == 0)
+            memcpy(operation->to, operation->from, operation->bytes);
+        pthread_rwlock_unlock(&working);
+        free(operation->staged);
+        if (operation->pinned != NULL)
+            (void)standin_pin_use(operation->pinned, 1, -1);
+        break;
+    case STANDIN_CALL:
+        if (atomic_load(&standin.lost) == 0)
+            operation->call(operation->argument);
+        break;
+    case STANDIN_MARK:
+        pass_mark(operation->event, operation->mark);
+        drop(operation->event);
+        break;
+    case STANDIN_WAIT:
+        wait_for_mark(operation->event, operation->mark);
+        drop(operation->event);
+        break;
+    }
+}
+
+/* Some of the time at once, some of the time late. */
+static void dawdle(cudaStream_t stream)
+{
+    stream->random = stream->random * 6364136223846793005U + 1442695040888963407U;
+    const uint32_t most_us = atomic_load(&standin.delay_us);
+    if (most_us > 0 && stream->random >> 63 != 0)
+        usleep((useconds_t)((stream->random >> 33) % most_us));
+}
+
+static void *work(void *argument)
+{
+    cudaStream_t stream = argument;
+    pthread_mutex_lock(&stream->lock);
+    for (;;) {
+        while (stream->first == NULL && !stream->ending) {
+            stream->busy = false;
+            pthread_cond_broadcast(&stream->moved);
+            pthread_cond_wait(&stream->moved, &stream->lock);
+        }
+        struct standin_operation *operation = stream->first;
+        if (operation == NULL)
+            break;
+        stream->first = operation->next;
+        if (stream->first == NULL)
+            stream->end = &stream->first;
+        stream->busy = true;
+        pthread_mutex_unlock(&stream->lock);
+        dawdle(stream);
+        run(operation);
+        free(operation);
+        pthread_mutex_lock(&stream->lock);
+    }
+    pthread_mutex_unlock(&stream->lock);
+    return NULL;
+}
+
+static cudaStream_t make(int device)
+{
+    cudaStream_t stream = calloc(1, sizeof(*stream));
+    if (stream == NULL)
+        abort();
+    stream->device = device;
+    stream->forgets = atomic_load(&standin.lie) == STANDIN_CUDA_FORGETS_WAITS;
+    stream->end = &stream->first;
+    stream->random = (uint64_t)(uintptr_t)stream;
+    pthread_mutex_init(&stream->lock, NULL);
+    pthread_cond_init(&stream->moved, NULL);
+    if (pthread_create(&stream->thread, NULL, work, stream) != 0)
+        abort();
+    return stream;
+}
+
+/* Ends once what is on the stream is done. */
+static void unmake(cudaStream_t stream)
+{
+    pthread_mutex_lock(&stream->lock);
+    stream->ending = true;
+    pthread_cond_broadcast(&stream->moved);
+    pthread_mutex_unlock(&stream->lock);
+    pthread_join(stream->thread, NULL);
+    pthread_mutex_destroy(&stream->lock);
+    pthread_cond_destroy(&stream->moved);
+    free(stream);
+}
+
+cudaError_t standin_stream_create(cudaStream_t *out)
+{
+    *out = make(standin_current());
+    atomic_fetch_add(&standin.live, 1);
+    return cudaSuccess;
+}
+
+void standin_stream_destroy(cudaStream_t stream)
+{
+    unmake(stream);
+    atomic_fetch_sub(&standin.live, 1);
+}
+
+static cudaStream_t resolve(cudaStream_t stream)
+{
+    if (stream != NULL)
+        return stream;
+    const int device = standin_current();
+    pthread_mutex_lock(&default_lock);
+    if (default_streams[device] == NULL)
+        default_streams[device] = make(device);
+    stream = default_streams[device];
+    pthread_mutex_unlock(&default_lock);
+    return stream;
+}
+
+void standin_streams_end(void)
+{
+    pthread_mutex_lock(&default_lock);
+    for (int i = 0; i < DEVICES_MAX; i++)
+        if (default_streams[i] != NULL) {
+            unmake(default_streams[i]);
+            default_streams[i] = NULL;
+        }
+    pthread_mutex_unlock(&default_lock);
+}
+
+int standin_stream_device(cudaStream_t stream)
+{
+    return resolve(stream)->device;
+}
+
+bool standin_stream_forgets(cudaStream_t stream)
+{
+    return resolve(stream)->forgets;
+}
+
+void standin_stream_put(cudaStream_t stream, const struct standin_operation *operation)
+{
+    stream = resolve(stream);
+    struct standin_operation *kept = malloc(sizeof(*kept));
+    if (kept == NULL)
+        abort();
+    *kept = *operation;
+    kept->next = NULL;
+    pthread_mutex_lock(&stream->lock);
+    *stream->end = kept;
+    stream->end = &kept->next;
+    stream->busy = true;
+    pthread_cond_broadcast(&stream->moved);
+    pthread_mutex_unlock(&stream->lock);
+}
+
+bool standin_stream_idle(cudaStream_t stream)
+{
+    stream = resolve(stream);
+    pthread_mutex_lock(&stream->lock);
+    const bool idle = !stream->busy;
+    pthread_mutex_unlock(&stream->lock);
+    return idle;
+}
+
+void standin_stream_wait_idle(cudaStream_t stream)
+{
+    stream = resolve(stream);
+    pthread_mutex_lock(&stream->lock);
+    while (stream->busy)
+        pthread_cond_wait(&stream->moved, &stream->lock);
+    pthread_mutex_unlock(&stream->lock);
+}
