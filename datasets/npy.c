@@ -18,9 +18,6 @@
 #include "loader/base/memory.h"
 #include "loader/codec/big_endian.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-               "little-endian files are taken as they are");
-
 enum { CLASSES_MAX = 65536, LABELS_AT_ONCE = 1024 };
 
 struct npy {
