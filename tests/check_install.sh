@@ -32,13 +32,28 @@ install_static() {
     quiet cmake --install "$build/static" --prefix "$prefix/static"
 }
 
+# pack_sets KIND: a data set for each codec that the library was built with, by the installed packer.
+pack_sets() {
+    local codec
+    mkdir -p "$prefix/sets-$1"
+    sets=("synth:digits?count=1000")
+    for codec in raw lz4 png jpeg; do
+        if "$prefix/$1/bin/stoker-pack" --quiet --codec $codec "${sets[0]}" "shards:$prefix/sets-$1/$codec" \
+            2>"$build/log"; then
+            sets+=("shards:$prefix/sets-$1/$codec")
+        else
+            grep -q 'was built without' "$build/log" || { cat "$build/log" >&2; return 1; }
+        fi
+    done
+}
+
 consume_by_cmake() {
     local kind=$1
     rm -rf "$build/consumer-$kind"
     quiet cmake -S tests/install -B "$build/consumer-$kind" -G Ninja -DCMAKE_C_COMPILER="$cc" \
         -DCMAKE_PREFIX_PATH="$prefix/$kind" -DSTOKER_WANTED="$version"
     quiet cmake --build "$build/consumer-$kind"
-    "$build/consumer-$kind/consumer"
+    "$build/consumer-$kind/consumer" "${sets[@]}"
     "$build/consumer-$kind/trainer_consumer"
 }
 
@@ -52,7 +67,7 @@ consume_by_pkg_config() {
     # shellcheck disable=SC2046  # flags are words
     "$cc" -std=c11 tests/install/main.c -o "$prefix/consumer" \
         $(pkg-config "${static[@]}" --cflags --libs stoker)
-    LD_LIBRARY_PATH=$libdir "$prefix/consumer"
+    LD_LIBRARY_PATH=$libdir "$prefix/consumer" "${sets[@]}"
     # shellcheck disable=SC2046
     "$cc" -std=c11 tests/install/trainer.c -o "$prefix/consumer" \
         $(pkg-config "${static[@]}" --cflags --libs stoker-trainer)
@@ -63,6 +78,7 @@ version=$(sed -n 's/.*STOKER_VERSION_STRING "\(.*\)"/\1/p' loader/include/stoker
 
 for kind in shared static; do
     install_$kind
+    pack_sets $kind
     consume_by_cmake $kind
     consume_by_pkg_config $kind
 done

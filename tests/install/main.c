@@ -1,5 +1,6 @@
 /* main.c - a user's program: the installed header and the installed library agree, and
- * the library works: it opens a data set, delivers an epoch of it and counts the samples. */
+ * the library works: it opens each data set it is given, delivers an epoch of it and counts the
+ * samples, which are to be a thousand. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <stoker/stoker.h>
@@ -24,15 +25,24 @@ static uint64_t count_samples(const stoker_dataset *dataset)
     return samples;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    stoker_dataset *dataset = NULL;
-    if (strcmp(stoker_version(), STOKER_VERSION_STRING) != 0)
+    if (strcmp(stoker_version(), STOKER_VERSION_STRING) != 0 || argc < 2)
         return EXIT_FAILURE;
-    if (stoker_dataset_open(&dataset, "synth:digits?count=1000", NULL) != STOKER_OK)
-        return EXIT_FAILURE;
-    uint64_t samples = count_samples(dataset);
-    stoker_dataset_close(&dataset);
-    printf("stoker %s: %llu samples\n", stoker_version(), (unsigned long long)samples);
-    return samples == 1000 ? EXIT_SUCCESS : EXIT_FAILURE;
+    for (int i = 1; i < argc; i++) {
+        stoker_dataset *dataset = NULL;
+        stoker_error error;
+        if (stoker_dataset_open(&dataset, argv[i], &(stoker_dataset_options){ .error = &error }) !=
+            STOKER_OK) {
+            printf("%s\n", error.message);
+            return EXIT_FAILURE;
+        }
+        uint64_t samples = count_samples(dataset);
+        stoker_dataset_close(&dataset);
+        printf("stoker %s: %llu samples of %s\n", stoker_version(), (unsigned long long)samples,
+               strrchr(argv[i], '/') == NULL ? argv[i] : strrchr(argv[i], '/') + 1);
+        if (samples != 1000)
+            return EXIT_FAILURE;
+    }
+    return EXIT_SUCCESS;
 }
