@@ -20,7 +20,7 @@
 enum {
     ARENA_FIXED_BYTES = 512 * 1024, /* zlib's state and window, and zlib-ng's, which are larger */
     ARENA_ALIGNMENT = 64,
-    READ_BYTES = 4096, /* of compressed pixels at a time */
+    READ_BYTES = 1024, /* of compressed pixels at a time: what may be unpacked in vain, 1032-fold */
     ROW_BUFFERS = 6,   /* libpng keeps two rows, with room around them, and may grow them */
     PIXEL_BYTES_MAX = 8
 };
