@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # run.sh - measure what Stoker promises, and say point by point whether it holds.
 #
-# usage: bench/run.sh           the points: resident, reading warm and cold, large counts, resume
+# usage: bench/run.sh           points, then formats
+#        bench/run.sh points    resident, reading warm and cold, large counts, resume
+#        bench/run.sh formats   folders of PNG and JPEG files, shards, bombs, a million files
 #        bench/run.sh peers     the same jobs, loading and training, in PyTorch, in turn with ours
 #
 # STOKER_BUILD   the build folder (build/release)
@@ -10,6 +12,7 @@
 #                which are slow, get half as many
 # STOKER_ROUNDS  rounds of peers (3)
 # STOKER_KEEP    a folder for the rows as JSON Lines (thrown away)
+# TMPDIR         where data is made, 1.5 GB: must be a disk, or "cold" means nothing
 #
 # Exit status: 0 measured (holding or not), 1 something failed, 77 a tool is missing.
 set -euo pipefail
@@ -21,12 +24,16 @@ repeats=${STOKER_REPEATS:-25}
 rounds=${STOKER_ROUNDS:-3}
 window=0.02
 tool=$build/bench/loaderbench
+codecs=$build/bench/codecbench
+pack=$build/datasets/pack/stoker-pack
 
 [ -x "$tool" ] || { echo "run.sh: no $tool; build first, or set STOKER_BUILD" >&2; exit 1; }
 command -v python3 >/dev/null || { echo "run.sh: python3 is needed for the summary" >&2; exit 77; }
 
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+shared=$scratch
+if [ -w /dev/shm ]; then shared=$(mktemp -d /dev/shm/stoker-bench.XXXXXX); fi
+trap 'rm -rf "$scratch" "$shared"' EXIT
 rows=${STOKER_KEEP:-$scratch/rows}
 mkdir -p "$rows"
 
@@ -78,6 +85,123 @@ measure_points() {
     return "$failed"
 }
 
+# packed OPTION... SOURCE TARGET
+packed() {
+    "$pack" --quiet "$@" || { echo "   stoker-pack $* failed (exit $?)"; failed=1; }
+}
+
+# make_formats: the sets that measure_formats reads. Each shard set is one file, as the bare loops want.
+make_formats() {
+    local pictures='synth:pictures?count=1000'
+    echo "== making the data in $scratch"
+    packed "$resident" "folder:$scratch/mnist-png"
+    packed --codec raw "$resident" "shards:$scratch/mnist-raw"
+    packed --codec lz4 "$resident" "shards:$scratch/mnist-lz4"
+    packed "$pictures" "folder:$scratch/rgb-png"
+    packed --codec jpeg "$pictures" "folder:$scratch/rgb-jpeg"
+    packed --codec raw --shard-bytes 2G 'synth:pictures?count=3000' "shards:$scratch/rgb-raw"
+    packed --codec lz4 'synth:digits?count=2000&size=256' "shards:$scratch/large-lz4"
+}
+
+# Two sides of a ratio that cannot be cells of one sweep take turns.
+turns=3
+
+measure_folders() {
+    local turn reader
+    local one=(--workers 2 --pin-memory off --cache none)
+    for turn in $(seq $turns); do
+        for reader in uring pread; do
+            sweep "folder-$reader-$turn" 7 "${one[@]}" --batch-size 64,512 --reader $reader \
+                "folder:$scratch/mnist-png"
+        done
+    done
+    sweep folder-cold 4 --cold --workers 2 --pin-memory off --batch-size 64 "folder:$scratch/mnist-png"
+    for set in png jpeg; do
+        sweep "rgb-$set" 15 "${one[@]}" --dtype as-stored --batch-size 64 "folder:$scratch/rgb-$set"
+    done
+    for turn in $(seq $turns); do
+        sweep "cached-folder-$turn" 15 --workers 2 --pin-memory off --cache decoded --ceilings off \
+            "folder:$scratch/mnist-png"
+        sweep "cached-resident-$turn" 15 --workers 2 --pin-memory off --ceilings off "$in_memory"
+    done
+}
+
+measure_shards() {
+    local set turn reader
+    local one=(--workers 2 --pin-memory off --batch-size 64 --dtype as-stored)
+    for set in mnist-raw mnist-lz4 rgb-raw large-lz4; do
+        sweep "shards-cached-$set" 15 "${one[@]}" --cache encoded "shards:$scratch/$set"
+        for turn in $(seq $turns); do
+            for reader in uring pread; do
+                sweep "shards-$reader-$set-$turn" 7 "${one[@]}" --cache none --reader $reader \
+                    "shards:$scratch/$set"
+            done
+        done
+    done
+    sweep shards-cold-pread 3 --cold "${one[@]}" --reader pread "shards:$scratch/rgb-raw"
+    for turn in 1 2 3 4 5; do
+        sweep "shards-cold-$turn" 1 --cold "${one[@]}" --reader uring "shards:$scratch/rgb-raw"
+        read_with_fio "$turn" "$scratch"/rgb-raw/*.stk
+    done
+}
+
+# read_with_fio TURN FILE: two threads, each the blocks of its half in random order, once. Blocks as long
+# as a record, and as many in flight as the loader has.
+read_with_fio() {
+    command -v fio >/dev/null || return 0
+    local depth
+    depth=$(sed -n 's/.*"read_depth": \([0-9]*\).*/\1/p' "$rows/shards-cold-$1.json" | head -n 1)
+    fio --name=cold --filename="$2" --readonly --rw=randread --bs=196608 --ioengine=io_uring \
+        --iodepth="${depth:-32}" --numjobs=2 --thread --size=50% --offset_increment=50% --direct=0 \
+        --invalidate=1 --group_reporting --output-format=json >"$rows/fio-$1.json" 2>"$scratch/fio.log" ||
+        { rm -f "$rows/fio-$1.json"; echo "   fio failed: $(head -n 1 "$scratch/fio.log")"; }
+}
+
+# codec NAME WORD SPEC: one row of codecbench.
+codec() {
+    local status=0
+    echo "== $1: codecbench $2 $3"
+    "$codecs" "$2" "$3" >"$rows/$1.json" || status=$?
+    [ "$status" -eq 0 ] || rm -f "$rows/$1.json"
+    [ "$status" -eq 0 ] || [ "$status" -eq 77 ] || { echo "   failed (exit $status)"; failed=1; }
+}
+
+# many_files: in memory if there is room, since what is measured is not the disk.
+many_files() {
+    local room where=$scratch
+    room=$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)
+    if [ "${room:-0}" -gt 4000000 ]; then where=$shared; fi
+    echo "== a million files in $where"
+    bench/formats/many_files.py "$where/many"
+    "$tool" --open --repeats 5 "folder:$where/many" >"$rows/many.json"
+    "$tool" --open --repeats 5 "folder:$where/many?index=$scratch/many.index" >"$rows/many-index.json"
+    rm -rf "$where/many"
+}
+
+measure_formats() {
+    failed=0
+    find_data
+    in_memory=$resident
+    case $resident in mnist:*) ;; *) in_memory=idx:$images ;; esac
+    [ -x "$pack" ] || { echo "run.sh: no $pack; build first" >&2; exit 1; }
+    make_formats
+    if [ -x "$codecs" ]; then
+        codec png-mnist png "folder:$scratch/mnist-png"
+        codec png-rgb png "folder:$scratch/rgb-png"
+        for set in mnist-raw mnist-lz4 rgb-raw large-lz4; do codec "sum-$set" sum "shards:$scratch/$set"; done
+    fi
+    measure_folders
+    measure_shards
+    echo "== bombs"
+    mkdir "$scratch/bombs"
+    bench/formats/bombs.py "$scratch/bombs" | while IFS=$'\t' read -r name spec; do
+        "$tool" --open --repeats 15 "$spec" >"$rows/bomb-$name.json"
+    done
+    many_files
+    python3 bench/formats/summary.py "$rows"
+    return "$failed"
+}
+
 measure_peers() {
     local round status
     failed=0
@@ -104,11 +228,18 @@ measure_peers() {
     return "$failed"
 }
 
-case ${1:-points} in
+case ${1:-all} in
+all)
+    status=0
+    measure_points || status=$?
+    measure_formats || status=$?
+    exit "$status"
+    ;;
 points) measure_points ;;
+formats) measure_formats ;;
 peers) measure_peers ;;
 *)
-    sed -n '3,7s/^# //p' bench/run.sh >&2
+    sed -n '4,7s/^# //p' bench/run.sh >&2
     exit 2
     ;;
 esac
