@@ -12,48 +12,17 @@
 #ifndef STK_KERNELS_CONVERT_BODY_H
 #define STK_KERNELS_CONVERT_BODY_H
 
+#include "kernels/span_body.h"
 #include "kernels/variants.h"
-#include <assert.h>
-#include <string.h>
-
-#define ALWAYS_INLINE inline __attribute__((always_inline))
 
 enum {
-    ELEMENT_BYTES_MAX = 8,
     PERIOD_UNIFORM = 16, /* the period of a plan with one factor for all elements */
     TILE_BYTES = 8192,   /* input pixels that are split at a time: they stay in L1 */
-    LINE_BYTES = 64,
-    BLOCK_ELEMENTS = 64,       /* as many lines as an element has bytes */
-    PREFETCH_BYTES_MAX = 4096, /* what comes behind it, the hardware prefetcher finds */
+    BLOCK_ELEMENTS = 64, /* as many lines as an element has bytes */
 };
 
-typedef lanes load_lanes_fn(const unsigned char *at);
-typedef void store_lanes_fn(unsigned char *at, lanes v, bool may_be_nan);
 typedef void convert_row_fn(const struct stk_convert_plan *plan, const unsigned char *in,
                             unsigned char *out, const unsigned char *later);
-
-/* How one pair of types is read, converted and written. Always a constant. */
-struct pair {
-    load_lanes_fn *load;
-    store_lanes_fn *store;
-    size_t from_bytes, to_bytes; /* per element */
-    bool may_be_nan;             /* no integer can become one */
-};
-
-/* Ask for the first line of every 64 bytes from `at` on. */
-static ALWAYS_INLINE void prefetch_lines(const unsigned char *at, size_t bytes)
-{
-    for (size_t line = 0; line < bytes; line += LINE_BYTES)
-        __builtin_prefetch(at + line, 0, 3);
-}
-
-/* All of what is fetched of a row: it may begin in mid-line and so end one line later. */
-static ALWAYS_INLINE void prefetch_row(const unsigned char *row, size_t row_bytes)
-{
-    size_t bytes = row_bytes < PREFETCH_BYTES_MAX ? row_bytes : PREFETCH_BYTES_MAX;
-    prefetch_lines(row, bytes);
-    __builtin_prefetch(row + bytes - 1, 0, 3);
-}
 
 static ALWAYS_INLINE void each_row(const struct stk_convert_plan *plan, const void *const *rows,
                                    uint32_t count, uint32_t ahead, void *out, convert_row_fn *row)
@@ -67,32 +36,6 @@ static ALWAYS_INLINE void each_row(const struct stk_convert_plan *plan, const vo
         row(plan, rows[k], row_out, later);
         row_out += plan->to_bytes;
     }
-}
-
-/* The last count < LANES elements, by way of full-width copies: no byte beside
- * the row is touched. */
-static ALWAYS_INLINE void convert_tail(const unsigned char *in, unsigned char *out, size_t count,
-                                       lanes factor, lanes bias, struct pair pair)
-{
-    unsigned char tail_in[LANES * ELEMENT_BYTES_MAX] = { 0 };
-    unsigned char tail_out[LANES * ELEMENT_BYTES_MAX];
-    memcpy(tail_in, in, count * pair.from_bytes);
-    pair.store(tail_out, lanes_fma(pair.load(tail_in), factor, bias), pair.may_be_nan);
-    memcpy(out, tail_out, count * pair.to_bytes);
-}
-
-/* count elements with one factor and bias. */
-static ALWAYS_INLINE void convert_span(const unsigned char *in, unsigned char *out, size_t count,
-                                       lanes factor, lanes bias, struct pair pair)
-{
-    size_t i = 0;
-    for (; i + LANES <= count; i += LANES) {
-        lanes x = pair.load(in + i * pair.from_bytes);
-        pair.store(out + i * pair.to_bytes, lanes_fma(x, factor, bias), pair.may_be_nan);
-    }
-    if (i < count)
-        convert_tail(in + i * pair.from_bytes, out + i * pair.to_bytes, count - i, factor, bias,
-                     pair);
 }
 
 /* How many elements of a later row are fetched. */
@@ -153,28 +96,6 @@ static ALWAYS_INLINE void convert_row_nhwc(const struct stk_convert_plan *plan,
         convert_uniform(plan, in, out, later, pair);
     else
         convert_repeating(plan, in, out, later, pair);
-}
-
-/* Take `pixels` pixels apart: channel c goes to planes + c * plane_bytes. */
-static ALWAYS_INLINE void split(unsigned char *planes, size_t plane_bytes, const unsigned char *in,
-                                size_t pixels, size_t channels, size_t element_bytes)
-{
-    size_t done = 0;
-#ifdef STK_SPLIT_BYTES
-    if (element_bytes == 1 && channels == 3)
-        for (; done + SPLIT_PIXELS <= pixels; done += SPLIT_PIXELS)
-            split_3_bytes(planes + done, plane_bytes, in + done * 3);
-    if (element_bytes == 1 && channels == 4)
-        for (; done + SPLIT_PIXELS <= pixels; done += SPLIT_PIXELS)
-            split_4_bytes(planes + done, plane_bytes, in + done * 4);
-#endif
-    for (size_t channel = 0; channel < channels; channel++) {
-        const unsigned char *from = in + channel * element_bytes;
-        unsigned char *to = planes + channel * plane_bytes;
-        for (size_t pixel = done; pixel < pixels; pixel++)
-            memcpy(to + pixel * element_bytes, from + pixel * channels * element_bytes,
-                   element_bytes);
-    }
 }
 
 static ALWAYS_INLINE void convert_row_nchw(const struct stk_convert_plan *plan,
@@ -294,13 +215,6 @@ static stk_convert_rows_fn *choose_copy(const struct stk_convert_plan *plan, boo
     default:
         return copy_rows_nchw_8;
     }
-}
-
-/* The index of a float type in the second axis of the table below. */
-static size_t to_index(stoker_dtype to)
-{
-    assert(to == STOKER_FLOAT32 || to == STOKER_FLOAT16 || to == STOKER_BFLOAT16);
-    return to == STOKER_FLOAT32 ? 0 : to == STOKER_FLOAT16 ? 1 : 2;
 }
 
 static stk_convert_rows_fn *choose_rows(const struct stk_convert_plan *plan)

@@ -20,32 +20,32 @@ enum {
     PREFETCH_ROWS_MAX = 8,
 };
 
-static bool runs_anywhere(void)
+bool stk_convert_runs_anywhere(void)
 {
     return true;
 }
 
 #ifdef STK_KERNELS_X86
-static bool runs_on_avx2(void)
+bool stk_convert_runs_on_avx2(void)
 {
     unsigned a, b, c, d; /* clang cannot ask __builtin_cpu_supports() for F16C */
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
            __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
 }
 
-static bool runs_on_avx512(void)
+bool stk_convert_runs_on_avx512(void)
 {
-    return runs_on_avx2() && __builtin_cpu_supports("avx512f") &&
+    return stk_convert_runs_on_avx2() && __builtin_cpu_supports("avx512f") &&
            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
 }
 #endif
 
 const struct stk_convert_variant stk_convert_variants[STK_CONVERT_VARIANTS_MAX + 1] = {
 #ifdef STK_KERNELS_X86
-    { "avx512", runs_on_avx512, stk_convert_choose_avx512 },
-    { "avx2", runs_on_avx2, stk_convert_choose_avx2 },
+    { "avx512", stk_convert_runs_on_avx512, stk_convert_choose_avx512 },
+    { "avx2", stk_convert_runs_on_avx2, stk_convert_choose_avx2 },
 #endif
-    { "baseline", runs_anywhere, stk_convert_choose_baseline },
+    { "baseline", stk_convert_runs_anywhere, stk_convert_choose_baseline },
     { NULL, NULL, NULL },
 };
 

@@ -25,6 +25,11 @@ enum { STK_CONVERT_VARIANTS_MAX = 3 };
 /* Best first; the last is the baseline. Ends with a variant whose name is NULL. */
 extern const struct stk_convert_variant stk_convert_variants[STK_CONVERT_VARIANTS_MAX + 1];
 
+/* What the CPU at hand can run. */
+bool stk_convert_runs_anywhere(void);
+bool stk_convert_runs_on_avx2(void);
+bool stk_convert_runs_on_avx512(void);
+
 stk_convert_rows_fn *stk_convert_choose_baseline(const struct stk_convert_plan *plan);
 stk_convert_rows_fn *stk_convert_choose_avx2(const struct stk_convert_plan *plan);
 stk_convert_rows_fn *stk_convert_choose_avx512(const struct stk_convert_plan *plan);

@@ -85,6 +85,12 @@ def project_rule(path, name):
         if here in ("device", "road", "bench", "trainer"):
             return None
         return "kernels.h is for device/, road/, bench/ and trainer/"
+    if name in ("kernels/transform.h", "kernels/launch.h"):
+        if here in ("device", "road", "bench"):
+            return None
+        return "transform.h and launch.h are for device/, road/ and bench/"
+    if here == "kernels" and name == "loader/base/rng.h":
+        return None  # integers only; host and device draw the same from it
     if here == "datasets" and name == "loader/format.h":
         return None  # the table through which formats reach the loader
     if here == "datasets" and there == "codec":
@@ -153,6 +159,8 @@ CAUGHT = [
     ("datasets/pack/run.c", '#include "datasets/idx.h"'),
     ("datasets/pack/run.c", '#include "loader/base/queue.h"'),
     ("kernels/a.c", '#include "loader/base/queue.h"'),
+    ("trainer/trainer.c", '#include "kernels/transform.h"'),
+    ("datasets/idx.c", '#include "kernels/launch.h"'),
     ("loader/loader.c", '#include "loader/nowhere.h"'),
 ]
 ALLOWED = [
@@ -167,10 +175,13 @@ ALLOWED = [
     ("datasets/idx.c", '#include "loader/codec/raw.h"'),
     ("bench/main.c", '#include <stoker/stoker.h>\n#include "list.h"\n#include "kernels/kernels.h"'),
     ("trainer/trainer.c", '#include <stoker/loader.h>\n#include "loader/base/queue.h"'),
+    ("kernels/a.h", '#include "loader/base/rng.h"'),
+    ("loader/device/cuda.c", '#include "kernels/launch.h"'),
     ("tests/test_x.c", '#include <criterion/criterion.h>\n#include "loader/road/slots.h"'),
 ]
 FILES = {"loader/base/queue.h", "loader/road/slots.h", "loader/cache/cache.h", "loader/format.h", "loader/codec/raw.h",
-         "datasets/idx.h", "bench/list.h", "loader/reader/reader.h", "kernels/kernels.h"}
+         "datasets/idx.h", "bench/list.h", "loader/reader/reader.h", "kernels/kernels.h", "kernels/transform.h",
+         "kernels/launch.h", "loader/base/rng.h"}
 
 
 def self_test():

@@ -3,19 +3,26 @@
  * Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as
  * 1, 2, 3", SC 2011. No state: draw n of key k is the same from any thread.
  * The mixer is the finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+ *
+ * Integers only, so a GPU that compiles the same lines draws the same words.
  */
 #ifndef STK_BASE_RNG_H
 #define STK_BASE_RNG_H
 
 #include <stdint.h>
 
+#ifdef __CUDACC__
+#define STK_RNG static __host__ __device__ inline
+#else
+#define STK_RNG static inline
+#endif
+
 struct stk_random {
     uint32_t word[4];
 };
 
 /* Four 32-bit words for a 64-bit key and a 128-bit counter. */
-static inline struct stk_random stk_philox(uint64_t key, uint64_t counter_high,
-                                           uint64_t counter_low)
+STK_RNG struct stk_random stk_philox(uint64_t key, uint64_t counter_high, uint64_t counter_low)
 {
     uint32_t k0 = (uint32_t)key;
     uint32_t k1 = (uint32_t)(key >> 32);
@@ -33,11 +40,12 @@ static inline struct stk_random stk_philox(uint64_t key, uint64_t counter_high,
         k0 += 0x9E3779B9U;
         k1 += 0xBB67AE85U;
     }
-    return (struct stk_random){ { c0, c1, c2, c3 } };
+    const struct stk_random random = { { c0, c1, c2, c3 } };
+    return random;
 }
 
 /* A bijection on 64 bits in which every input bit moves every output bit. */
-static inline uint64_t stk_mix64(uint64_t x)
+STK_RNG uint64_t stk_mix64(uint64_t x)
 {
     x += 0x9E3779B97F4A7C15U;
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;

@@ -19,6 +19,7 @@
 #include <stoker/reader.h>
 #include <stoker/stats.h>
 #include <stoker/tensor.h>
+#include <stoker/transform.h>
 #include <stoker/version.h>
 
 #endif

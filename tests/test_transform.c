@@ -1,0 +1,150 @@
+/* test_transform.c - every variant gives the bits of the reference and stays in its memory.
+ *
+ * Method: the list of transform_cases.h with 1 to 4 channels, each type and layout, some samples
+ * and epochs, on each variant that this CPU can run. Picture, row and scratch end right before a page
+ * that nobody may touch.
+ */
+#include "kernels/transform.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "leaks.h"
+#include "pages.h"
+#include "transform_cases.h"
+
+enum { SAMPLES = 6 };
+
+static const float means[] = { 0.485F, 0.456F, 0.406F, 0.25F };
+static const float stds[] = { 0.229F, 0.224F, 0.225F, 0.5F };
+
+/* A plan, and the convert plan that it stands on. */
+struct made {
+    struct stk_convert_plan convert;
+    struct stk_transform_plan plan;
+};
+
+static void make(struct made *made, const struct transform_case *it, uint32_t channels,
+                 stoker_dtype to, stoker_layout layout, uint32_t mean_count)
+{
+    char why[STK_TRANSFORM_WHY_BYTES] = "";
+    struct stk_framing framing;
+    cr_assert_eq(stk_framing_init(&framing, &it->transform, 11, it->height, it->width, false, why),
+                 STOKER_OK, "%s: %s", it->name, why);
+    const struct stk_convert_options convert = {
+        .from = STOKER_UINT8,
+        .to = to,
+        .layout = layout,
+        .elements = (size_t)framing.out_height * framing.out_width * channels,
+        .channels = channels,
+        .scale = 1.0F / 255.0F,
+        .mean = mean_count == 0 ? NULL : means,
+        .std = mean_count == 0 ? NULL : stds,
+        .mean_count = mean_count,
+    };
+    cr_assert_eq(stk_convert_plan_init(&made->convert, &convert), STOKER_OK);
+    cr_assert_eq(stk_transform_plan_init(&made->plan, &framing, it->transform.fill, &made->convert,
+                                         channels, it->height, it->width),
+                 STOKER_OK);
+}
+
+struct arena {
+    struct pages picture, out, expected, scratch;
+};
+
+static void arena_open(struct arena *arena)
+{
+    arena->picture = pages_open(1 << 18);
+    arena->out = pages_open(1 << 18);
+    arena->expected = pages_open(1 << 18);
+    arena->scratch = pages_open(1 << 20);
+}
+
+static void arena_close(struct arena *arena)
+{
+    pages_close(&arena->picture);
+    pages_close(&arena->out);
+    pages_close(&arena->expected);
+    pages_close(&arena->scratch);
+}
+
+static void check_variant(const struct stk_transform_variant *variant, struct arena *arena,
+                          struct made *made, const struct stk_picture *picture, uint64_t sample,
+                          const struct transform_case *it)
+{
+    const size_t bytes = made->convert.to_bytes;
+    const size_t scratch_bytes = (stk_transform_scratch_bytes(&made->plan) + 63) / 64 * 64;
+    unsigned char *out = pages_take(&arena->out, bytes);
+    unsigned char *scratch = pages_take(&arena->scratch, scratch_bytes);
+    memset(scratch, 0, scratch_bytes);
+    stk_transform_plan_choose(&made->plan, variant);
+    for (int time = 0; time < 2; time++) { /* with a fresh scratch, and with one that was used */
+        memset(out, 0x5a, bytes);
+        stk_transform_row(&made->plan, scratch, picture, 3, sample, time == 0 ? NULL : picture,
+                          out);
+        pages_check(out);
+        pages_check(scratch);
+        const unsigned char *expected = arena->expected.end - bytes;
+        for (size_t i = 0; i < bytes; i++)
+            cr_assert_eq(
+                out[i], expected[i],
+                "%s, %s: %u channels, type %d, layout %d, sample %d: byte %zu is %u, not %u",
+                it->name, variant->name, made->plan.channels, (int)made->convert.to,
+                (int)made->convert.layout, (int)sample, i, out[i], expected[i]);
+    }
+}
+
+static void check_case(struct arena *arena, const struct transform_case *it, uint32_t channels,
+                       stoker_dtype to, stoker_layout layout, uint32_t mean_count)
+{
+    struct made made;
+    make(&made, it, channels, to, layout, mean_count);
+    const size_t picture_bytes = (size_t)it->height * it->width * channels;
+    unsigned char *pixels = pages_take(&arena->picture, picture_bytes);
+    pages_fill(pixels, picture_bytes, it->height + channels);
+    const struct stk_picture picture = { .pixels = pixels,
+                                         .height = it->height,
+                                         .width = it->width };
+    unsigned char *expected = pages_take(&arena->expected, made.convert.to_bytes);
+    for (uint64_t sample = 0; sample < SAMPLES; sample++) {
+        cr_assert(stk_transform_row_reference(&made.plan, &picture, 3, sample, expected));
+        for (const struct stk_transform_variant *v = stk_transform_variants; v->name != NULL; v++)
+            if (v->runs_here())
+                check_variant(v, arena, &made, &picture, sample, it);
+    }
+}
+
+static void check_type(stoker_dtype to)
+{
+    struct arena arena;
+    arena_open(&arena);
+    for (size_t i = 0; i < TRANSFORM_CASES; i++) {
+        for (uint32_t channels = 1; channels <= 4; channels++) {
+            const uint32_t mean_count = to == STOKER_UINT8 ? 0 : i % 2 == 0 ? channels : i % 3 == 0;
+            check_case(&arena, &transform_cases[i], channels, to, STOKER_NHWC, mean_count);
+            check_case(&arena, &transform_cases[i], channels, to, STOKER_NCHW, mean_count);
+        }
+    }
+    arena_close(&arena);
+    stk_test_check_leaks();
+}
+
+Test(transform, every_case_matches_the_reference_as_float32)
+{
+    check_type(STOKER_FLOAT32);
+}
+
+Test(transform, every_case_matches_the_reference_as_float16)
+{
+    check_type(STOKER_FLOAT16);
+}
+
+Test(transform, every_case_matches_the_reference_as_bfloat16)
+{
+    check_type(STOKER_BFLOAT16);
+}
+
+Test(transform, every_case_matches_the_reference_as_stored)
+{
+    check_type(STOKER_UINT8);
+}
