@@ -388,6 +388,46 @@ Test(reader_path, without_openat2_no_link_is_followed)
     stk_test_check_leaks();
 }
 
+static void drop_from_cache(const struct tree *tree)
+{
+    for (uint32_t file = 0; file < FILES; file++) {
+        char name[64];
+        const int fd = openat(tree->fd, name_of(name, file), O_RDONLY | O_CLOEXEC);
+        cr_assert_geq(fd, 0);
+        cr_assert_eq(fdatasync(fd), 0);
+        (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+        close(fd);
+    }
+}
+
+/* Where files are cold, pread opens a few ahead: never many, each for its own read, and none is
+ * left when the ring closes in the middle. */
+Test(reader_path, files_opened_ahead_are_few_and_closed)
+{
+    enum { AHEAD_MAX = 16, DEPTH = 100 };
+    const struct tree tree = make_tree();
+    for (uint32_t stop = 0; stop <= DEPTH; stop += 20) {
+        const uint32_t before = open_descriptors();
+        void *ring = open_ring(&stoker_reader_pread, tree.fd, DEPTH);
+        drop_from_cache(&tree);
+        for (uint32_t i = 0; i < DEPTH; i++)
+            draw(i, i);
+        for (uint32_t i = 3; i < DEPTH; i += 9) /* names that are not there among them */
+            flight.reads[i].path = "a/missing";
+        cr_assert_eq(stoker_reader_pread.submit(ring, flight.pointers, DEPTH), 0);
+        for (uint32_t done = 0; done < stop; done++) {
+            cr_assert_eq(stoker_reader_pread.reap(ring, flight.done, 1, -1), 1);
+            cr_assert_eq(flight.done[0]->tag, done);
+            check(flight.done[0], done % 9 == 3);
+            cr_assert_leq(open_descriptors(), before + AHEAD_MAX);
+        }
+        cr_assert_eq(stoker_reader_pread.close(ring, WAIT_NS), 0);
+        cr_assert_eq(open_descriptors(), before);
+    }
+    remove_tree(&tree);
+    stk_test_check_leaks();
+}
+
 /* A pipe that nobody writes to stands where a file was, by a name that the kernel knows already or
  * not: nobody waits for it, and it gives no bytes. */
 Test(reader_path, a_pipe_is_not_waited_for, .timeout = 20)

@@ -27,14 +27,14 @@ int stk_beneath_open(int directory, const char *path, int flags)
 }
 
 /* O_NONBLOCK: where a file was, a pipe that nobody writes to may be by now. */
-static int open_to_read(int directory, const char *path)
+int stk_beneath_open_to_read(int directory, const char *path)
 {
     return stk_beneath_open(directory, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
 }
 
 ssize_t stk_beneath_read(int directory, const char *path, void *to, size_t bytes, uint64_t offset)
 {
-    const int fd = open_to_read(directory, path);
+    const int fd = stk_beneath_open_to_read(directory, path);
     if (fd < 0)
         return fd;
     const ssize_t got = pread(fd, to, bytes, (off_t)offset);
@@ -47,7 +47,7 @@ ssize_t stk_beneath_read_all(int directory, const char *path, void *to, size_t b
 {
     int fd;
     do
-        fd = open_to_read(directory, path);
+        fd = stk_beneath_open_to_read(directory, path);
     while (fd == -EINTR);
     if (fd < 0)
         return fd;

@@ -21,6 +21,9 @@ uint64_t stk_beneath_resolve(int directory);
  * -errno. */
 int stk_beneath_open(int directory, const char *path, int flags);
 
+/* Open for reading, never waiting for the other end of a pipe. Returns the descriptor or -errno. */
+int stk_beneath_open_to_read(int directory, const char *path);
+
 /* Open, read up to `bytes` bytes at `offset` with one system call, close. Returns the bytes read
  * or -errno. */
 ssize_t stk_beneath_read(int directory, const char *path, void *to, size_t bytes, uint64_t offset);

@@ -23,6 +23,14 @@ static inline void stk_fifo_push(struct stk_fifo *fifo, stoker_read *read)
     fifo->reads[at < fifo->capacity ? at : at - fifo->capacity] = read;
 }
 
+/* The read that `nth` pops more would give; nth < count. */
+static inline stoker_read *stk_fifo_at(const struct stk_fifo *fifo, uint32_t nth)
+{
+    assert(nth < fifo->count);
+    const uint32_t at = fifo->head + nth;
+    return fifo->reads[at < fifo->capacity ? at : at - fifo->capacity];
+}
+
 static inline stoker_read *stk_fifo_pop(struct stk_fifo *fifo)
 {
     assert(fifo->count > 0);

@@ -9,8 +9,13 @@
  * fetch is worth a factor of five, the same as io_uring's queue. It costs a system
  * call per read, so it is given only when a read has just missed the page cache.
  *
- * A whole file is opened, read and closed in reap: at most one at a time is open. There is no
- * advice for it, which would take an open of its own; more workers do what a queue would.
+ * A whole file is opened, read and closed in reap, so that at most one at a time is open. Once one
+ * has missed the page cache, the next few are open ahead, so that there is a file to give the
+ * advice for: on cold files that is worth a factor of five, too (16 of them; a factor of four
+ * with 8).
+ *
+ *   waiting: [ r r r r | r r r r r r ]     examined of them are looked at: those that are whole
+ *             examined                     files are open, in the same order, in ahead
  */
 #include <assert.h>
 #include <errno.h>
@@ -30,7 +35,7 @@
 
 /* One miss in a batch tells of more to come, in files that are cached in part too:
  * so many submits give advice after it. */
-enum { ADVICE_SUBMITS = 32 };
+enum { ADVICE_SUBMITS = 32, AHEAD_FILES = 16 };
 #define STILL_TO_READ INT32_MIN /* as a result; no errno is that large */
 
 struct pread_ring {
@@ -39,6 +44,10 @@ struct pread_ring {
     int directory;
     uint32_t advice_left; /* submits that still give advice */
     bool cannot_try;      /* this system reads only for good */
+    uint32_t examined;    /* of the reads waiting, from the oldest on */
+    uint32_t ahead_first; /* the file of the oldest of them that is a whole file to be read */
+    uint32_t ahead_count;
+    int ahead[AHEAD_FILES]; /* < 0: it could not be opened */
     struct stk_fifo waiting;
     stoker_read *slots[];
 };
@@ -63,22 +72,76 @@ static int pread_open(void **ring, const stoker_reader_setup *setup, stoker_erro
     return 0;
 }
 
-/* Read from the page cache or not at all. Returns whether the read is done. */
+/* Read from the page cache until all is there or the file ends. Returns the bytes read; < 0: some
+ * are not in the cache, or this system cannot tell. */
+static ssize_t read_cached(struct pread_ring *plain, int fd, const stoker_read *read)
+{
+    const size_t bytes = stk_read_bytes(read);
+    size_t done = 0;
+    while (done < bytes) {
+        const struct iovec rest = { .iov_base = (uint8_t *)read->buffer + done,
+                                    .iov_len = bytes - done };
+        const ssize_t got = preadv2(fd, &rest, 1, (off_t)(read->offset + done), RWF_NOWAIT);
+        if (got < 0) {
+            plain->cannot_try = errno == EOPNOTSUPP || errno == ENOSYS || errno == EPERM;
+            return -1;
+        }
+        if (got == 0)
+            break;
+        done += (size_t)got;
+    }
+    return (ssize_t)done;
+}
+
+/* Returns whether the read is done. */
 static bool try_cached(struct pread_ring *plain, stoker_read *read)
 {
-    const uint32_t bytes = stk_read_bytes(read);
-    const struct iovec whole = { .iov_base = read->buffer, .iov_len = bytes };
-    const ssize_t got =
-        preadv2(plain->files[read->file].fd, &whole, 1, (off_t)read->offset, RWF_NOWAIT);
-    if (got == (ssize_t)bytes) {
+    const int fd = read->path == NULL ? plain->files[read->file].fd
+                                      : stk_beneath_open_to_read(plain->directory, read->path);
+    const ssize_t got = fd < 0 ? -1 : read_cached(plain, fd, read);
+    if (read->path != NULL && fd >= 0)
+        close(fd);
+    if (got >= 0)
         read->result = (int32_t)got;
-        return true;
-    }
-    if (got < 0 && (errno == EOPNOTSUPP || errno == ENOSYS || errno == EPERM))
-        plain->cannot_try = true;
-    else /* part of it, or the end of the file, is a miss as well: reap reads again */
+    else if (!plain->cannot_try)
         plain->advice_left = ADVICE_SUBMITS;
-    return false;
+    return got >= 0;
+}
+
+static bool is_to_open(const stoker_read *read)
+{
+    return read->path != NULL && read->result == STILL_TO_READ;
+}
+
+/* Open the whole files that come next and ask the kernel to fetch them. */
+static void open_ahead(struct pread_ring *plain)
+{
+    while (plain->advice_left > 0 && plain->ahead_count < AHEAD_FILES &&
+           plain->examined < plain->waiting.count) {
+        const stoker_read *read = stk_fifo_at(&plain->waiting, plain->examined++);
+        if (!is_to_open(read))
+            continue;
+        const int fd = stk_beneath_open_to_read(plain->directory, read->path);
+        if (fd >= 0)
+            (void)posix_fadvise(fd, (off_t)read->offset, (off_t)stk_read_bytes(read),
+                                POSIX_FADV_WILLNEED);
+        plain->ahead[(plain->ahead_first + plain->ahead_count++) % AHEAD_FILES] = fd;
+    }
+}
+
+/* The file of the oldest read, if it is open already; else < 0. */
+static int take_ahead(struct pread_ring *plain, const stoker_read *oldest)
+{
+    if (plain->examined == 0)
+        return -1;
+    plain->examined--;
+    if (!is_to_open(oldest))
+        return -1;
+    assert(plain->ahead_count > 0);
+    const int fd = plain->ahead[plain->ahead_first];
+    plain->ahead_first = (plain->ahead_first + 1) % AHEAD_FILES;
+    plain->ahead_count--;
+    return fd;
 }
 
 static void advise(const struct pread_ring *plain, const stoker_read *read)
@@ -99,8 +162,7 @@ static int pread_submit(void *ring, stoker_read *const *reads, uint32_t count)
         reads[i]->result = STILL_TO_READ;
         stk_fifo_push(&plain->waiting, reads[i]);
     }
-    const uint32_t done =
-        count > 0 && reads[0]->path == NULL && !plain->cannot_try && try_cached(plain, reads[0]);
+    const uint32_t done = count > 0 && !plain->cannot_try && try_cached(plain, reads[0]);
     if (plain->advice_left == 0)
         return 0;
     plain->advice_left--;
@@ -110,14 +172,23 @@ static int pread_submit(void *ring, stoker_read *const *reads, uint32_t count)
     return 0;
 }
 
-static int32_t read_now(const struct pread_ring *plain, const stoker_read *read)
+static int32_t read_from(int fd, const stoker_read *read)
 {
-    if (read->path != NULL)
+    const ssize_t got = pread(fd, read->buffer, stk_read_bytes(read), (off_t)read->offset);
+    return got < 0 ? (int32_t)-errno : (int32_t)got;
+}
+
+/* `ahead`: the whole file, open already, or < 0. */
+static int32_t read_now(const struct pread_ring *plain, const stoker_read *read, int ahead)
+{
+    if (read->path == NULL)
+        return read_from(plain->files[read->file].fd, read);
+    if (ahead < 0)
         return (int32_t)stk_beneath_read(plain->directory, read->path, read->buffer,
                                          stk_read_bytes(read), read->offset);
-    ssize_t got =
-        pread(plain->files[read->file].fd, read->buffer, stk_read_bytes(read), (off_t)read->offset);
-    return got < 0 ? (int32_t)-errno : (int32_t)got;
+    const int32_t result = read_from(ahead, read);
+    close(ahead);
+    return result;
 }
 
 static int pread_reap(void *ring, stoker_read **done, uint32_t max, int64_t wait_ns)
@@ -126,16 +197,25 @@ static int pread_reap(void *ring, stoker_read **done, uint32_t max, int64_t wait
     (void)wait_ns; /* a plain read cannot be waited for, only done */
     uint32_t count = max < plain->waiting.count ? max : plain->waiting.count;
     for (uint32_t i = 0; i < count; i++) {
+        open_ahead(plain);
         done[i] = stk_fifo_pop(&plain->waiting);
+        const int ahead = take_ahead(plain, done[i]);
         if (done[i]->result == STILL_TO_READ)
-            done[i]->result = read_now(plain, done[i]);
+            done[i]->result = read_now(plain, done[i], ahead);
     }
     return (int)count;
 }
 
 static int pread_close(void *ring, int64_t wait_ns)
 {
+    struct pread_ring *plain = ring;
     (void)wait_ns; /* nothing is ever under way */
+    for (; plain->ahead_count > 0; plain->ahead_count--) {
+        const int fd = plain->ahead[plain->ahead_first];
+        plain->ahead_first = (plain->ahead_first + 1) % AHEAD_FILES;
+        if (fd >= 0)
+            close(fd);
+    }
     stk_free(ring);
     return 0;
 }
