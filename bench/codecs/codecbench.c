@@ -29,6 +29,7 @@ static const double turn_seconds = 0.1;
 struct side {
     const stoker_codec *codec; /* NULL = unpacked without a checksum */
     void *scratch;
+    struct bench_block block; /* on large pages, as the loader's rows are */
     void *row;
     size_t row_bytes;
     uint64_t next; /* sample */
@@ -44,9 +45,11 @@ static int decode(const struct side *side, const stoker_encoded *sample)
 
 static int side_open(struct side *side, const stoker_codec *codec, size_t row_bytes)
 {
-    *side = (struct side){ .codec = codec, .row = malloc(row_bytes), .row_bytes = row_bytes };
-    if (side->row == NULL)
-        return STOKER_ENOMEM;
+    *side = (struct side){ .codec = codec, .row_bytes = row_bytes };
+    const int rc = bench_block_create(&side->block, row_bytes);
+    if (rc != STOKER_OK)
+        return rc;
+    side->row = side->block.bytes;
     return codec == NULL || codec->open == NULL ? STOKER_OK
                                                 : codec->open(codec->self, &side->scratch);
 }
@@ -55,7 +58,7 @@ static void side_close(struct side *side)
 {
     if (side->codec != NULL && side->codec->close != NULL && side->scratch != NULL)
         side->codec->close(side->codec->self, side->scratch);
-    free(side->row);
+    bench_block_destroy(&side->block);
 }
 
 /* Nanoseconds a sample, over at least `seconds`; < 0 = it failed. */

@@ -115,8 +115,14 @@ SETS = (("mnist-raw", "28x28 raw"), ("mnist-lz4", "28x28 LZ4"), ("rgb-raw", "256
 
 def shard_points(table, folder):
     for key, name in SETS:
-        share_point(table, f"shards {name}, in the cache", load(folder, f"shards-cached-{key}"),
-                    "unpack", 0.90)
+        cached = load(folder, f"shards-cached-{key}")
+        share_point(table, f"shards {name}, cached as rows",
+                    [c for c in cached if c["cache"] == "decoded"], "gather same ring", 0.90)
+        encoded = [c for c in cached if c["cache"] == "encoded"]
+        if encoded:
+            table.figure(f"shards {name}, cached as stored",
+                         f"{millions(rate_of(encoded))}, {share_of(encoded, 'unpack'):.2f} of unpack, "
+                         "which sums nothing")
         for reader, bare in (("uring", "io_uring"), ("pread", "pread")):
             share_point(table, f"shards {name}, warm, {bare}", turns(folder, f"shards-{reader}-{key}"),
                         "parts in turn", 0.90)
