@@ -205,22 +205,34 @@ measure_formats() {
     return "$failed"
 }
 
+# run_peer PROGRAM ARGUMENT...
+run_peer() {
+    local status=0
+    echo "== $1"
+    "$@" >>"$rows/peers.json" || status=$?
+    if [ "$status" -eq 77 ]; then
+        echo "   left out"
+    elif [ "$status" -ne 0 ]; then
+        echo "   failed (exit $status)"
+        failed=1
+    fi
+}
+
 measure_peers() {
     local round status
     failed=0
     find_data
     : >"$rows/peers.json"
+    if [ -x "$pack" ]; then packed "$resident" "folder:$scratch/mnist-png"; fi
     for round in $(seq "$rounds"); do
         echo "== round $round of $rounds"
         sweep "ours-$round" "$repeats" --dtype float32,uint8 --batch-size 64,512 --workers 0,1,2,auto \
             --pin-memory off --ceilings off "$resident"
-        for peer in bench/peers/torch_*.py; do
-            echo "== $peer"
-            status=0
-            "$peer" >>"$rows/peers.json" || status=$?
-            [ "$status" -ne 77 ] || { echo "   left out"; continue; }
-            [ "$status" -eq 0 ] || { echo "   failed (exit $status)"; failed=1; }
-        done
+        for peer in dataloader smart; do run_peer "bench/peers/torch_$peer.py"; done
+        [ -d "$scratch/mnist-png" ] || continue
+        sweep "folder-$round" 7 --dtype float32 --batch-size 64 --workers 2 --cache none --pin-memory off \
+            --ceilings off "folder:$scratch/mnist-png"
+        run_peer bench/peers/torch_folder.py "$scratch/mnist-png"
     done
     python3 bench/summary.py peers "$rows"
     echo
