@@ -32,6 +32,7 @@ THIRD_PARTY = {
     "lz4.h": ("loader/codec/lz4.c", "datasets/pack/", "bench/unpack.c"),
     "lz4hc.h": ("loader/codec/lz4.c", "datasets/pack/"),
     "oneapi/dnnl/": ("trainer/backend/",),
+    "cudnn_graph.h": ("trainer/backend/cudnn_library.h",),
     "criterion/": ("tests/",),
     "sanitizer/": ("tests/",),
 }

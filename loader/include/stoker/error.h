@@ -46,7 +46,7 @@ enum {
     X(STOKER_ESPEC, -24, "the data set's name is not understood")                                  \
     X(STOKER_EDEVICE, -25, "the device is missing or failed")                                      \
     X(STOKER_EREADER, -26, "the reader asked for is not available here")                           \
-    X(STOKER_ENOTSUP, -27, "the data set cannot do this")                                          \
+    X(STOKER_ENOTSUP, -27, "this cannot be done here")                                             \
     X(STOKER_ENOFILE, -28, "too many open files")                                                  \
     X(STOKER_ECHANGED, -29, "the file changed after it was opened")
 

@@ -1,0 +1,128 @@
+/* graphs.h - every graph of a training step of three networks: `fast` and `pytorch` (the presets of
+ * the program mnist) and ResNet-18 on 224x224 images (He, Zhang, Ren, Sun, CVPR 2016, table 1).
+ *
+ * Which graphs stand for a layer depends on the type. BatchNorm and ReLU are folded into the
+ * convolutions where cuDNN has precompiled engines for that, which is float16; in bfloat16 and float32
+ * they are graphs of their own. */
+#ifndef STK_TEST_CUDNN_GRAPHS_H
+#define STK_TEST_CUDNN_GRAPHS_H
+
+#include "trainer/backend/cudnn_forms.h"
+
+enum { FLOAT16_ONLY = 1, OTHERS_ONLY = 2, ALL_TYPES = 3 };
+
+struct listed_graph {
+    const char *network;
+    enum stk_form form;
+    int types;
+    struct stk_form_shape shape;
+};
+
+#define MNIST(network, form, ...)                                                                  \
+    {                                                                                              \
+        network, form, ALL_TYPES,                                                                  \
+        {                                                                                          \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+#define VALID                                                                                      \
+    { 1, 1 },                                                                                      \
+    {                                                                                              \
+        0, 0                                                                                       \
+    } /* stride 1, no padding */
+#define FAST_1  128, 28, 28, 1, 16, { 5, 5 }, VALID
+#define FAST_2  128, 12, 12, 16, 32, { 3, 3 }, VALID
+#define TORCH_1 64, 28, 28, 1, 32, { 3, 3 }, VALID
+#define TORCH_2 64, 26, 26, 32, 64, { 3, 3 }, VALID
+
+/* A 3x3 convolution that keeps the image's size, one that halves it, and the 1x1 beside that. */
+#define SAME(side, c)                                                                              \
+    64, side, side, c, c, { 3, 3 }, { 1, 1 },                                                      \
+    {                                                                                              \
+        1, 1                                                                                       \
+    }
+#define HALF(side, c)                                                                              \
+    64, side, side, c, 2 * (c), { 3, 3 }, { 2, 2 },                                                \
+    {                                                                                              \
+        1, 1                                                                                       \
+    }
+#define SHORTCUT(side, c)                                                                          \
+    64, side, side, c, 2 * (c), { 1, 1 }, { 2, 2 },                                                \
+    {                                                                                              \
+        0, 0                                                                                       \
+    }
+#define STEM                                                                                       \
+    64, 224, 224, 3, 64, { 7, 7 }, { 2, 2 },                                                       \
+    {                                                                                              \
+        3, 3                                                                                       \
+    }
+#define PLANE(side, c)                                                                             \
+    64, side, side, c, 0, { 0, 0 }, { 0, 0 },                                                      \
+    {                                                                                              \
+        0, 0                                                                                       \
+    }
+
+#define RESNET(form, types, ...)                                                                   \
+    {                                                                                              \
+        "resnet18", form, types,                                                                   \
+        {                                                                                          \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+
+/* What reads a block's input. */
+#define FIRST_CONVOLUTION(...)                                                                     \
+    RESNET(STK_FORM_CONV_STATISTICS, FLOAT16_ONLY, __VA_ARGS__),                                   \
+        RESNET(STK_FORM_CONV, OTHERS_ONLY, __VA_ARGS__),                                           \
+        RESNET(STK_FORM_BACKWARD_DATA, ALL_TYPES, __VA_ARGS__),                                    \
+        RESNET(STK_FORM_BACKWARD_WEIGHTS, ALL_TYPES, __VA_ARGS__)
+
+/* What reads the first convolution's output through BatchNorm and ReLU. In the other types its
+ * graphs are those of a first one of the same shape, for which SAME stands below as well. */
+#define SECOND_CONVOLUTION(...)                                                                    \
+    RESNET(STK_FORM_APPLY_CONV_STATISTICS, FLOAT16_ONLY, __VA_ARGS__),                             \
+        RESNET(STK_FORM_APPLY_BACKWARD_WEIGHTS, FLOAT16_ONLY, __VA_ARGS__)
+
+/* BatchNorms of one stage: behind the first convolution, behind the second, behind a shortcut. */
+#define NORMS(side, c)                                                                             \
+    RESNET(STK_FORM_NORM_RELU, OTHERS_ONLY, PLANE(side, c)),                                       \
+        RESNET(STK_FORM_NORM_ADD_RELU, OTHERS_ONLY, PLANE(side, c)),                               \
+        RESNET(STK_FORM_NORM, OTHERS_ONLY, PLANE(side, c)),                                        \
+        RESNET(STK_FORM_NORM_RELU_BACKWARD, ALL_TYPES, PLANE(side, c)),                            \
+        RESNET(STK_FORM_NORM_BACKWARD, ALL_TYPES, PLANE(side, c))
+
+#define STAGE(side, c)                                                                             \
+    FIRST_CONVOLUTION(SAME(side, c)), SECOND_CONVOLUTION(SAME(side, c)), NORMS(side, c)
+
+static const struct listed_graph listed_graphs[] = {
+    MNIST("fast", STK_FORM_CONV_BIAS, FAST_1),
+    MNIST("fast", STK_FORM_BACKWARD_WEIGHTS, FAST_1),
+    MNIST("fast", STK_FORM_CONV_BIAS, FAST_2),
+    MNIST("fast", STK_FORM_BACKWARD_DATA, FAST_2),
+    MNIST("fast", STK_FORM_BACKWARD_WEIGHTS, FAST_2),
+
+    MNIST("pytorch", STK_FORM_CONV_BIAS_RELU, TORCH_1),
+    MNIST("pytorch", STK_FORM_BACKWARD_WEIGHTS, TORCH_1),
+    MNIST("pytorch", STK_FORM_CONV_BIAS_RELU, TORCH_2),
+    MNIST("pytorch", STK_FORM_BACKWARD_DATA, TORCH_2),
+    MNIST("pytorch", STK_FORM_BACKWARD_WEIGHTS, TORCH_2),
+
+    RESNET(STK_FORM_CONV_STATISTICS, FLOAT16_ONLY, STEM),
+    RESNET(STK_FORM_CONV, OTHERS_ONLY, STEM),
+    RESNET(STK_FORM_BACKWARD_WEIGHTS, ALL_TYPES, STEM),
+    RESNET(STK_FORM_NORM_RELU, OTHERS_ONLY, PLANE(112, 64)),
+    RESNET(STK_FORM_NORM_RELU_BACKWARD, ALL_TYPES, PLANE(112, 64)),
+    STAGE(56, 64),
+    FIRST_CONVOLUTION(HALF(56, 64)),
+    FIRST_CONVOLUTION(SHORTCUT(56, 64)),
+    STAGE(28, 128),
+    FIRST_CONVOLUTION(HALF(28, 128)),
+    FIRST_CONVOLUTION(SHORTCUT(28, 128)),
+    STAGE(14, 256),
+    FIRST_CONVOLUTION(HALF(14, 256)),
+    FIRST_CONVOLUTION(SHORTCUT(14, 256)),
+    STAGE(7, 512),
+};
+enum { LISTED_GRAPHS = sizeof(listed_graphs) / sizeof(listed_graphs[0]) };
+
+#endif

@@ -1,0 +1,18 @@
+/* cudnn_operations.h - what a graph holds, for cudnn_graph.c (which fills it) and cudnn_plan.c. */
+#ifndef STK_TRAINER_CUDNN_OPERATIONS_H
+#define STK_TRAINER_CUDNN_OPERATIONS_H
+
+#include "trainer/backend/cudnn_library.h"
+
+struct stk_cudnn_graph {
+    struct stk_cudnn *cudnn;
+    uint32_t tensors, operations, candidates;
+    cudnnBackendDescriptor_t tensor[STK_CUDNN_TENSORS_MAX];
+    cudnnBackendDescriptor_t operation[STK_CUDNN_OPERATIONS_MAX];
+    cudnnBackendDescriptor_t operation_graph, heuristics;
+    cudnnBackendDescriptor_t candidate[STK_CUDNN_CANDIDATES_MAX]; /* best first */
+    int rc;                                                       /* the first failure */
+    stoker_error error;                                           /* if rc is one */
+};
+
+#endif
