@@ -23,12 +23,16 @@ static int release_on(stoker_batch *batch, struct CUstream_st *stream)
     *batch = (stoker_batch){ .count = 0 };
     if (stk_fork_guard_tripped(&loader->guard))
         return STOKER_EFORKED;
-    if (!loader->on_device) {
+    int rc = STOKER_OK;
+    if (stk_loans_any(&loader->loans) && !stk_loan_release(loader, turn, stream, &rc))
+        return rc;
+    stk_loans_collect(&loader->loans, loader);
+    if (loader->on_device) {
+        rc = stk_transfer_release_on(&loader->transfer, turn, stream);
+        send_more(loader);
+    } else {
         stk_slots_release(&loader->road.slots, turn);
-        return STOKER_OK;
     }
-    const int rc = stk_transfer_release_on(&loader->transfer, turn, stream);
-    send_more(loader);
     return rc;
 }
 
@@ -46,7 +50,12 @@ int stoker_batch_release_on(stoker_batch *batch, struct CUstream_st *stream)
 {
     if (batch == NULL || batch->loader == NULL)
         return STOKER_OK;
-    return release_on(batch, stream);
+    const struct stk_device *device = batch->loader->device;
+    int rc = STOKER_OK;
+    if (device->ops->finish != NULL && !stk_fork_guard_tripped(&batch->loader->guard))
+        rc = device->ops->finish(batch->loader->device, stream);
+    const int released = release_on(batch, stream);
+    return rc < 0 ? rc : released;
 }
 
 int stoker_batch_wait_on(const stoker_batch *batch, struct CUstream_st *stream)

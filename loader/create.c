@@ -82,7 +82,7 @@ static uint64_t ring_bytes(const stoker_loader *loader)
     const uint64_t wanted = loader->cpus > loader->tuner.workers ? RING_BYTES : RING_BYTES_CROWDED;
     struct rlimit limit;
     if (loader->options.pin_memory != STOKER_ON || geteuid() == 0 ||
-        loader->on_device || /* CUDA pins without counting */
+        loader->device->ops->pin != NULL || /* CUDA pins without counting */
         getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur / 2 >= wanted)
         return wanted;
     return limit.rlim_cur / 2; /* half: regions are rounded up, and rings lock memory, too */
@@ -363,6 +363,9 @@ static int make_road(stoker_loader *loader, stoker_error *error)
     rc = make_slots(loader, error);
     if (rc == 0)
         rc = make_transfer(loader, error);
+    if (rc == 0)
+        rc = stk_loans_init(&loader->loans, loader->on_device ? loader->transfer.buffer_count
+                                                              : loader->road.slots.slot_count);
     loader->road.slots.workers = loader->tuner.workers;
     loader->road.slots.spare_core = loader->cpus > loader->tuner.workers;
     loader->road.looks_ahead =
@@ -427,6 +430,18 @@ static bool stop_workers(stoker_loader *loader)
     return all_gone;
 }
 
+void stk_loader_free(stoker_loader *loader)
+{
+    stk_loans_collect(&loader->loans, loader);
+    if (!stk_transfer_destroy(&loader->transfer, stk_now_ns() + DEVICE_WAIT_NS))
+        return; /* the GPU still reads our slots, or the consumer's work still runs there */
+    stk_loans_destroy(&loader->loans);
+    stk_slots_destroy(&loader->road.slots);
+    stk_device_close(loader->device);
+    stk_fork_guard_destroy(&loader->guard);
+    stk_free(loader);
+}
+
 void stoker_loader_destroy(stoker_loader **out)
 {
     if (out == NULL || *out == NULL)
@@ -442,15 +457,10 @@ void stoker_loader_destroy(stoker_loader **out)
     if (loader->has_hand)
         stk_worker_destroy(&loader->hand);
     stk_free(loader->workers);
-    loader->workers = NULL;
-    if (!stk_transfer_destroy(&loader->transfer, stk_now_ns() + DEVICE_WAIT_NS))
-        return; /* the GPU still reads our slots, or the consumer's work still runs there */
-    stk_slots_destroy(&loader->road.slots);
-    stk_device_close(loader->device);
     stk_cache_destroy(&loader->road.cache);
     if (loader->has_bad)
         stk_bad_destroy(&loader->bad);
     stk_free(loader->files);
-    stk_fork_guard_destroy(&loader->guard);
-    stk_free(loader);
+    if (stk_loans_end(&loader->loans)) /* else the deleter of the last tensor does it */
+        stk_loader_free(loader);
 }

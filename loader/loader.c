@@ -174,6 +174,8 @@ static int wait_for_copy(stoker_loader *loader, uint64_t deadline_ns)
 static int send_next(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
 {
     struct stk_transfer *transfer = &loader->transfer;
+    if (stk_device_failure(transfer->device) != NULL)
+        return STOKER_EDEVICE; /* wait_on, release_on or a deleter found that out */
     int rc = stk_transfer_retire(transfer);
     if (rc == 0 && !stk_transfer_sent(transfer)) {
         if (!stk_transfer_has_room(transfer))
@@ -227,6 +229,7 @@ int stoker_loader_next(stoker_loader *loader, stoker_batch *batch)
         loader->state_position = 0;
         return STOKER_EPOCH_END;
     }
+    stk_loans_collect(&loader->loans, loader);
     if ((loader->on_device ? loader->transfer.delivered : loader->road.slots.head) >=
         loader->road.slots.batches)
         return STOKER_FINISHED;

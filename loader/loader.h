@@ -4,6 +4,7 @@
  *   loader.c   the consumer's side: next and what it waits for, state
  *   deliver.c  from a full slot to what the consumer sees, in place or on a device
  *   batch.c    what becomes of a batch: streams, release
+ *   dlpack.c   or tensors of other libraries, which may outlive the loader
  *   stats.c    looking at it from any thread
  *
  * What a batch holds is decided by road/schedule and sampler/ alone; who makes it, and when, by
@@ -19,6 +20,7 @@
 
 #include "loader/base/fork.h"
 #include "loader/device/device.h"
+#include "loader/loans.h"
 #include "loader/road/bad.h"
 #include "loader/road/ledger.h"
 #include "loader/road/road.h"
@@ -33,7 +35,8 @@ struct stoker_loader {
     char device_reason[STK_DEVICE_WHY_BYTES];
     struct stk_road road;
     struct stk_transfer transfer; /* all zero on the CPU */
-    bool has_bad;                 /* bad is made */
+    struct stk_loans loans;
+    bool has_bad; /* bad is made */
     struct stk_bad bad;
     stoker_file *files;
     stoker_loader_options options;
@@ -64,5 +67,8 @@ struct stoker_loader {
     _Atomic bool failed; /* release pairs with acquire in stoker_loader_error */
     stoker_error error;
 };
+
+/* What destroy leaves for the last one who has a batch: slots, device, and the loader itself. */
+void stk_loader_free(stoker_loader *loader);
 
 #endif

@@ -60,8 +60,8 @@ static int check_counts(const stoker_loader_options *options, stoker_error *erro
 
 static int check_choices(const stoker_loader_options *options, stoker_error *error)
 {
-    int rc = require((unsigned)options->device <= STOKER_DEVICE_CUDA, error, STOKER_EDEVICE,
-                     "device %d is not AUTO, CPU or CUDA", (int)options->device);
+    int rc = require((unsigned)options->device <= STOKER_DEVICE_CUDA_HOST, error, STOKER_EDEVICE,
+                     "device %d is not AUTO, CPU, CUDA or CUDA_HOST", (int)options->device);
     if (rc == 0)
         rc = require(options->device_index < STOKER_DEVICE_INDEX_MAX, error, STOKER_EINVAL,
                      "device_index %" PRIu32 " is not below %d", options->device_index,

@@ -28,9 +28,9 @@ static void sum_device(const stoker_loader *loader, stoker_stats *stats)
 {
     const struct stk_device *device = loader->device;
     const struct stk_transfer *transfer = &loader->transfer;
-    const bool copies = stk_device_copies(device);
-    (void)snprintf(stats->device, sizeof(stats->device), copies ? "%s:%u" : "%s", device->ops->name,
-                   (unsigned)device->index);
+    const bool numbered = device->ops->kind != STOKER_DEVICE_CPU;
+    (void)snprintf(stats->device, sizeof(stats->device), numbered ? "%s:%u" : "%s",
+                   device->ops->name, (unsigned)device->index);
     memcpy(stats->device_reason, loader->device_reason, sizeof(stats->device_reason));
     stats->device_bytes = transfer->buffer_bytes * transfer->buffer_count;
     stats->copies = stk_ledger_read(&loader->ledger.copies);

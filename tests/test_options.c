@@ -87,7 +87,7 @@ Test(options, counts_out_of_range)
 Test(options, choices_out_of_range)
 {
     stoker_dataset *dataset = open_set("synth:bytes?count=100&shape=4x4x3");
-    REFUSE(device, (stoker_device)3, STOKER_EDEVICE);
+    REFUSE(device, (stoker_device)4, STOKER_EDEVICE);
     REFUSE(device, (stoker_device)-1, STOKER_EDEVICE);
     REFUSE(pin_memory, (stoker_switch)3, STOKER_EINVAL);
     REFUSE(pin_memory, (stoker_switch)-1, STOKER_EINVAL);

@@ -104,23 +104,34 @@ static void cuda_close(struct stk_device *device)
         (void)check(cuda, cuda->runtime.cudaStreamDestroy(cuda->stream), "cudaStreamDestroy");
 }
 
-static int cuda_open(struct stk_device **out, uint32_t index, char why[STK_DEVICE_WHY_BYTES])
+static int open_as(const struct stk_device_ops *ops, struct stk_device **out, uint32_t index,
+                   char why[STK_DEVICE_WHY_BYTES])
 {
     struct cuda *cuda = stk_calloc(1, sizeof(*cuda));
     if (cuda == NULL)
         return STOKER_ENOMEM;
-    cuda->device.ops = &stk_device_cuda;
+    cuda->device.ops = ops;
     cuda->device.index = index;
     int rc = stk_cuda_runtime_load(&cuda->runtime, why);
     if (rc == 0)
         rc = find_device(cuda, index, why);
-    if (rc == 0)
+    if (rc == 0 && ops->send != NULL)
         rc = make_stream(cuda, why);
     if (rc == 0)
         *out = &cuda->device;
     else
         stk_device_close(&cuda->device);
     return rc;
+}
+
+static int cuda_open(struct stk_device **out, uint32_t index, char why[STK_DEVICE_WHY_BYTES])
+{
+    return open_as(&stk_device_cuda, out, index, why);
+}
+
+static int cuda_host_open(struct stk_device **out, uint32_t index, char why[STK_DEVICE_WHY_BYTES])
+{
+    return open_as(&stk_device_cuda_host, out, index, why);
 }
 
 /* ---- memory ---- */
@@ -241,6 +252,19 @@ static int cuda_mark_on(struct stk_device *device, void *event, void *stream)
     return rc;
 }
 
+static int cuda_finish(struct stk_device *device, void *stream)
+{
+    struct cuda *cuda = cuda_of(device);
+    int before;
+    int rc = enter(cuda, &before);
+    if (rc < 0)
+        return rc;
+    rc = check(cuda, cuda->runtime.cudaStreamSynchronize(stream),
+               "cudaStreamSynchronize of the consumer's stream");
+    leave(cuda, before);
+    return rc;
+}
+
 static int cuda_done(struct stk_device *device, void *event)
 {
     struct cuda *cuda = cuda_of(device);
@@ -287,6 +311,7 @@ static bool cuda_drain(struct stk_device *device, uint64_t deadline_ns)
 
 const struct stk_device_ops stk_device_cuda = {
     .name = "cuda",
+    .kind = STOKER_DEVICE_CUDA,
     .open = cuda_open,
     .close = cuda_close,
     .pin = cuda_pin,
@@ -303,6 +328,16 @@ const struct stk_device_ops stk_device_cuda = {
     .drain = cuda_drain,
 };
 
+const struct stk_device_ops stk_device_cuda_host = {
+    .name = "cuda-host",
+    .kind = STOKER_DEVICE_CUDA_HOST,
+    .open = cuda_host_open,
+    .close = cuda_close,
+    .pin = cuda_pin,
+    .unpin = cuda_unpin,
+    .finish = cuda_finish,
+};
+
 #else
 
 static int no_cuda_open(struct stk_device **out, uint32_t index, char why[STK_DEVICE_WHY_BYTES])
@@ -313,5 +348,10 @@ static int no_cuda_open(struct stk_device **out, uint32_t index, char why[STK_DE
     return STOKER_EDEVICE;
 }
 
-const struct stk_device_ops stk_device_cuda = { .name = "cuda", .open = no_cuda_open };
+const struct stk_device_ops stk_device_cuda = { .name = "cuda",
+                                                .kind = STOKER_DEVICE_CUDA,
+                                                .open = no_cuda_open };
+const struct stk_device_ops stk_device_cuda_host = { .name = "cuda-host",
+                                                     .kind = STOKER_DEVICE_CUDA_HOST,
+                                                     .open = no_cuda_open };
 #endif

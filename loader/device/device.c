@@ -56,8 +56,9 @@ static bool parse(const char *name, stoker_device *kind, uint32_t *index)
 
 static int open_kind(struct stk_device **out, stoker_device kind, uint32_t index, char *why)
 {
-    const struct stk_device_ops *ops =
-        kind == STOKER_DEVICE_CUDA ? &stk_device_cuda : &stk_device_cpu;
+    const struct stk_device_ops *ops = kind == STOKER_DEVICE_CUDA        ? &stk_device_cuda
+                                       : kind == STOKER_DEVICE_CUDA_HOST ? &stk_device_cuda_host
+                                                                         : &stk_device_cpu;
     return ops->open(out, index, why);
 }
 
@@ -121,4 +122,6 @@ static int cpu_open(struct stk_device **out, uint32_t index, char why[STK_DEVICE
     return 0;
 }
 
-const struct stk_device_ops stk_device_cpu = { .name = "cpu", .open = cpu_open };
+const struct stk_device_ops stk_device_cpu = { .name = "cpu",
+                                               .kind = STOKER_DEVICE_CPU,
+                                               .open = cpu_open };

@@ -2,6 +2,7 @@
  *
  *   cpu    the slot itself is lent: no copy, no stream, none of the hooks below
  *   cuda   the slot is copied to a buffer in the GPU's memory, on a stream of the device's own
+ *   cuda-host   as cpu, but the slots are page-locked for a GPU: the consumer copies himself
  *
  * An event is a mark on a stream: it is done once all that was on the stream before it is done.
  * One that was never marked counts as done. Events and streams are the device's own handles; a
@@ -37,7 +38,8 @@ struct stk_send {
 };
 
 struct stk_device_ops {
-    const char *name; /* "cpu", "cuda" */
+    const char *name; /* "cpu", "cuda", "cuda-host" */
+    stoker_device kind;
 
     /* Open device number `index`. 0, STOKER_ENOMEM, or STOKER_EDEVICE with the reason in `why`. */
     int (*open)(struct stk_device **out, uint32_t index, char why[STK_DEVICE_WHY_BYTES]);
@@ -62,6 +64,9 @@ struct stk_device_ops {
     int (*wait_on)(struct stk_device *device, void *event, void *stream);
     /* Mark the event behind what is on a stream of the consumer's. */
     int (*mark_on)(struct stk_device *device, void *event, void *stream);
+    /* The host waits for what is on a stream of the consumer's. Only where batches are lent in place;
+     * NULL: the consumer has no streams. */
+    int (*finish)(struct stk_device *device, void *stream);
     /* 1 = done, 0 = not yet, or the error. */
     int (*done)(struct stk_device *device, void *event);
     /* The host waits, until deadline_ns (UINT64_MAX = no limit). As done(). */
@@ -81,6 +86,7 @@ struct stk_device {
 };
 
 extern const struct stk_device_ops stk_device_cpu;
+extern const struct stk_device_ops stk_device_cuda_host;
 extern const struct stk_device_ops stk_device_cuda; /* fails to open in a build without CUDA */
 
 /* Open what the option asks for; AUTO is what the environment variable STOKER_DEVICE names ("cpu",

@@ -170,6 +170,14 @@ static inline void stk_slots_take(struct stk_slots *slots)
     slots->lent++;
 }
 
+/* Whether the batch is lent. Consumer. */
+static inline bool stk_slots_holds(const struct stk_slots *slots, uint64_t batch)
+{
+    const struct stk_slot *slot = stk_slots_of(slots, batch);
+    return batch < slots->head &&
+           atomic_load_explicit(&slot->free_turn, memory_order_relaxed) == batch;
+}
+
 /* Give the slot of a delivered batch back; a second time does nothing. */
 void stk_slots_release(struct stk_slots *slots, uint64_t batch);
 

@@ -68,8 +68,7 @@ static bool wait_for_consumer(struct stk_transfer *transfer, uint64_t deadline_n
 {
     struct stk_device *device = transfer->device;
     for (uint32_t i = 0; i < transfer->buffer_count; i++)
-        if (transfer->buffers[i].used &&
-            device->ops->wait(device, transfer->buffers[i].released, deadline_ns) == 0)
+        if (device->ops->wait(device, transfer->buffers[i].released, deadline_ns) == 0)
             return false;
     return true;
 }
@@ -142,20 +141,15 @@ struct stk_buffer *stk_transfer_lend(struct stk_transfer *transfer)
     assert(stk_transfer_sent(transfer));
     struct stk_buffer *buffer = stk_transfer_buffer(transfer, transfer->delivered++);
     buffer->lent = true;
+    buffer->shared = false;
     return buffer;
-}
-
-/* Whether the batch is the one that the buffer was lent for. */
-static bool holds(const struct stk_buffer *buffer, uint64_t batch)
-{
-    return buffer->lent && buffer->turn == batch;
 }
 
 int stk_transfer_wait_on(struct stk_transfer *transfer, uint64_t batch, void *stream)
 {
     struct stk_device *device = transfer->device;
     struct stk_buffer *buffer = stk_transfer_buffer(transfer, batch);
-    if (!holds(buffer, batch))
+    if (!stk_transfer_holds(transfer, batch))
         return STOKER_EINVAL;
     buffer->stream = stream;
     return device->ops->wait_on(device, stk_transfer_copied(transfer, batch), stream);
@@ -165,10 +159,32 @@ int stk_transfer_release_on(struct stk_transfer *transfer, uint64_t batch, void 
 {
     struct stk_device *device = transfer->device;
     struct stk_buffer *buffer = stk_transfer_buffer(transfer, batch);
-    if (!holds(buffer, batch))
+    if (!stk_transfer_holds(transfer, batch))
         return 0;
+    stk_transfer_free(transfer, batch);
+    return buffer->shared ? stk_transfer_end_work(transfer, batch, stream)
+                          : device->ops->mark_on(device, buffer->released, stream);
+}
+
+void stk_transfer_share(struct stk_transfer *transfer, uint64_t batch)
+{
+    assert(stk_transfer_holds(transfer, batch));
+    stk_transfer_buffer(transfer, batch)->shared = true;
+}
+
+int stk_transfer_end_work(struct stk_transfer *transfer, uint64_t batch, void *stream)
+{
+    struct stk_device *device = transfer->device;
+    void *released = stk_transfer_buffer(transfer, batch)->released;
+    const int rc = device->ops->wait_on(device, released, stream);
+    return rc < 0 ? rc : device->ops->mark_on(device, released, stream);
+}
+
+void stk_transfer_free(struct stk_transfer *transfer, uint64_t batch)
+{
+    struct stk_buffer *buffer = stk_transfer_buffer(transfer, batch);
+    assert(stk_transfer_holds(transfer, batch));
     buffer->lent = false;
     buffer->turn = batch + transfer->buffer_count;
     buffer->used = true;
-    return device->ops->mark_on(device, buffer->released, stream);
 }

@@ -36,6 +36,7 @@ struct stk_buffer {
     uint32_t rows;   /* of the batch in it */
     bool used;       /* `released` has been marked: the next copy waits for it */
     bool lent;       /* next() has handed it out */
+    bool shared;     /* several streams work with it: each ends behind those before it */
     void *stream;    /* the consumer's, which last waited for this batch; NULL = the default one */
 };
 
@@ -100,11 +101,26 @@ int stk_transfer_send(struct stk_transfer *transfer, uint32_t rows);
 /* Hand the next batch out, which is on its way. */
 struct stk_buffer *stk_transfer_lend(struct stk_transfer *transfer);
 
+/* Whether the batch is lent. */
+static inline bool stk_transfer_holds(const struct stk_transfer *transfer, uint64_t batch)
+{
+    const struct stk_buffer *buffer = stk_transfer_buffer(transfer, batch);
+    return buffer->lent && buffer->turn == batch;
+}
+
 /* The stream waits for the copy of a lent batch. */
 int stk_transfer_wait_on(struct stk_transfer *transfer, uint64_t batch, void *stream);
 
 /* The consumer's work with a lent batch ends with what is on the stream now. A second time does
  * nothing. The buffer is free even if this fails. */
 int stk_transfer_release_on(struct stk_transfer *transfer, uint64_t batch, void *stream);
+
+/* The two halves of it, for a batch that several streams work with: each ends its work, behind those before
+ * it, and then the buffer is free. Any thread, one at a time; and the consumer. */
+int stk_transfer_end_work(struct stk_transfer *transfer, uint64_t batch, void *stream);
+void stk_transfer_free(struct stk_transfer *transfer, uint64_t batch);
+
+/* Others than the consumer will work with a lent batch, and end their work by the above. */
+void stk_transfer_share(struct stk_transfer *transfer, uint64_t batch);
 
 #endif

@@ -1,7 +1,7 @@
 /* standin_cuda.h - a CUDA runtime without a GPU, for tests: what a test may ask of it and do to it.
  *
  *   stream   a thread that takes one operation after the other, each after a random delay
- *   event    a count of how often it was marked, and how many of the marks are done
+ *   event    its latest mark; a stream that waits, waits for the mark that was the latest then
  *   memory   of the device: the program's address is mapped PROT_NONE, so the host faults on it;
  *            only the stand-in's own mapping of the same pages, the view, can be read and written
  *   copies   from page-locked memory are truly late: the bytes are read when the operation runs;

@@ -57,7 +57,7 @@ struct standin_operation {
     void *staged;       /* copy: to be freed, NULL = none */
     const void *pinned; /* copy: the page-locked range in use, NULL = none */
     struct CUevent_st *event;
-    uint64_t mark;
+    struct standin_mark *mark;
     cudaHostFn_t call;
     void *argument;
 };

@@ -6,13 +6,18 @@
 
 #include "state.h"
 
+/* One recording of an event. Who waits for it waits for this one, whatever is recorded later. */
+struct standin_mark {
+    bool done;
+    int holders; /* the event while it is the latest, and each operation */
+};
+
 struct CUevent_st {
     int device;
     pthread_mutex_t lock;
     pthread_cond_t moved;
-    uint64_t marked; /* how often it was put on a stream */
-    uint64_t done;   /* the latest mark that a stream has passed */
-    int holders;     /* the program, and each operation */
+    struct standin_mark *latest; /* NULL = never recorded */
+    int holders;                 /* the program, and each operation */
 };
 
 struct CUstream_st {
@@ -58,10 +63,20 @@ cudaError_t standin_event_create(cudaEvent_t *out)
     return cudaSuccess;
 }
 
-static void drop(cudaEvent_t event)
+/* Under the event's lock. */
+static void drop_mark(struct standin_mark *mark)
+{
+    if (mark != NULL && --mark->holders == 0)
+        free(mark);
+}
+
+static void drop(cudaEvent_t event, struct standin_mark *mark)
 {
     pthread_mutex_lock(&event->lock);
     const bool last = --event->holders == 0;
+    drop_mark(mark);
+    if (last)
+        drop_mark(event->latest);
     pthread_mutex_unlock(&event->lock);
     if (!last)
         return;
@@ -73,7 +88,7 @@ static void drop(cudaEvent_t event)
 void standin_event_destroy(cudaEvent_t event)
 {
     atomic_fetch_sub(&standin.live, 1);
-    drop(event);
+    drop(event, NULL);
 }
 
 int standin_event_device(cudaEvent_t event)
@@ -81,14 +96,21 @@ int standin_event_device(cudaEvent_t event)
     return event->device;
 }
 
-/* The operation's mark: a new one, or the latest one that there is. The event is held for it. */
-static uint64_t hold(cudaEvent_t event, bool marks)
+/* The operation's mark: a new one, or the latest that there is. Event and mark are held for it. */
+static struct standin_mark *hold(cudaEvent_t event, bool records)
 {
     pthread_mutex_lock(&event->lock);
     event->holders++;
-    if (marks)
-        event->marked++;
-    const uint64_t mark = event->marked;
+    if (records) {
+        drop_mark(event->latest);
+        event->latest = calloc(1, sizeof(*event->latest));
+        if (event->latest == NULL)
+            abort();
+        event->latest->holders = 1;
+    }
+    struct standin_mark *mark = event->latest;
+    if (mark != NULL)
+        mark->holders++;
     pthread_mutex_unlock(&event->lock);
     return mark;
 }
@@ -112,32 +134,30 @@ void standin_event_wait_on(cudaEvent_t event, cudaStream_t stream)
 bool standin_event_done(cudaEvent_t event)
 {
     pthread_mutex_lock(&event->lock);
-    const bool done = event->done >= event->marked;
+    const bool done = event->latest == NULL || event->latest->done;
     pthread_mutex_unlock(&event->lock);
     return done;
 }
 
-static void wait_for_mark(cudaEvent_t event, uint64_t mark)
+static void wait_for_mark(cudaEvent_t event, const struct standin_mark *mark)
 {
     pthread_mutex_lock(&event->lock);
-    while (event->done < mark)
+    while (mark != NULL && !mark->done)
         pthread_cond_wait(&event->moved, &event->lock);
     pthread_mutex_unlock(&event->lock);
 }
 
 void standin_event_wait(cudaEvent_t event)
 {
-    pthread_mutex_lock(&event->lock);
-    const uint64_t mark = event->marked;
-    pthread_mutex_unlock(&event->lock);
+    struct standin_mark *mark = hold(event, false);
     wait_for_mark(event, mark);
+    drop(event, mark);
 }
 
-static void pass_mark(cudaEvent_t event, uint64_t mark)
+static void pass_mark(cudaEvent_t event, struct standin_mark *mark)
 {
     pthread_mutex_lock(&event->lock);
-    if (event->done < mark)
-        event->done = mark;
+    mark->done = true;
     pthread_cond_broadcast(&event->moved);
     pthread_mutex_unlock(&event->lock);
 }
@@ -162,11 +182,11 @@ static void run(const struct standin_operation *operation)
         break;
     case STANDIN_MARK:
         pass_mark(operation->event, operation->mark);
-        drop(operation->event);
+        drop(operation->event, operation->mark);
         break;
     case STANDIN_WAIT:
         wait_for_mark(operation->event, operation->mark);
-        drop(operation->event);
+        drop(operation->event, operation->mark);
         break;
     }
 }

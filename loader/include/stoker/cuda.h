@@ -8,7 +8,9 @@
  *
  * A stream is a cudaStream_t or a CUstream: both are pointers to struct CUstream_st, so this header needs
  * none of CUDA's. NULL is the legacy default stream. Streams belong to the GPU of the batch.
- * On a batch in host memory these calls have nothing to wait for, so that one loop serves both.
+ * On a batch in host memory these calls have nothing to wait for, so that one loop serves both. With
+ * STOKER_DEVICE_CUDA_HOST, whose batches you copy yourself, stoker_batch_release_on waits on the host for
+ * the stream; stoker_batch_release does not.
  *
  * With several GPUs make the loader's the current one (cudaSetDevice) in the consumer's thread: the
  * calls then need not switch, and CUDA sets no other GPU up.

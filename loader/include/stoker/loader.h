@@ -41,7 +41,8 @@ typedef enum stoker_device {
         0, /* what the environment variable STOKER_DEVICE names (cpu, cuda, cuda:1),
                                else the first GPU, else the CPU; stats say which and why */
     STOKER_DEVICE_CPU = 1,
-    STOKER_DEVICE_CUDA = 2 /* GPU number options.device_index; an error if there is none */
+    STOKER_DEVICE_CUDA = 2,     /* GPU number options.device_index; an error if there is none */
+    STOKER_DEVICE_CUDA_HOST = 3 /* host memory that CUDA has page-locked, for who copies himself */
 } stoker_device;
 
 enum { STOKER_DEVICE_INDEX_MAX = 1024 };
@@ -115,7 +116,8 @@ typedef struct stoker_loader_options {
                                     if it works here, else pread */
     stoker_error *error;         /* filled in when create fails; NULL (default) = not wanted */
 
-    uint32_t device_index; /* with STOKER_DEVICE_CUDA: which GPU, as CUDA counts; default 0 */
+    uint32_t
+        device_index; /* with STOKER_DEVICE_CUDA and _CUDA_HOST: which GPU, as CUDA counts; default 0 */
 } stoker_loader_options;
 
 #define STOKER_LOADER_OPTIONS_INIT                                                                 \
@@ -134,7 +136,7 @@ typedef struct stoker_batch {
                                May be 0 there: every rank gets the same number of batches */
     uint64_t epoch;             /* 0, 1, ... */
     uint64_t index;             /* of the batch in its epoch */
-    stoker_device device;       /* where images and labels lie: STOKER_DEVICE_CPU or _CUDA */
+    stoker_device device;       /* where images and labels lie: never AUTO */
     uint32_t device_index;      /* on which GPU; 0 on the CPU */
     const uint64_t *device_ids; /* [count] the ids once more, where images lie */
     stoker_loader *loader;      /* private */

@@ -13,6 +13,7 @@
 
 #include <stoker/codec.h>
 #include <stoker/dataset.h>
+#include <stoker/dlpack.h>
 #include <stoker/error.h>
 #include <stoker/export.h>
 #include <stoker/loader.h>
