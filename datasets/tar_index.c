@@ -222,6 +222,7 @@ static int index_together(struct stk_tar_index *index, const struct stk_tar_patt
 static int check_count(const struct stk_tar_index *index, stoker_error *error)
 {
     const struct stk_tar_counts *counts = &index->counts;
+    const uint64_t others = counts->unknown + counts->keyless + counts->other_files;
     const struct stk_place place =
         stk_at(index->files[index->file_count - 1].path, STOKER_NO_OFFSET);
     if (index->count > 0)
@@ -232,7 +233,7 @@ static int check_count(const struct stk_tar_index *index, stoker_error *error)
         "links, %llu devices, %llu stray names, %llu others",
         (unsigned long long)counts->members, (unsigned long long)counts->links,
         (unsigned long long)counts->devices, (unsigned long long)counts->strays,
-        (unsigned long long)(counts->unknown + counts->keyless + counts->other_files));
+        (unsigned long long)others);
 }
 
 static int index_in_order(struct stk_tar_index *index, const struct stk_tar_pattern *pattern,

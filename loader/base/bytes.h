@@ -4,9 +4,10 @@
 
 #include <stdint.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-               "Stoker runs on little-endian machines: rows in shards, NPY files and checkpoints are "
-               "little-endian, and used as they lie");
+_Static_assert(
+    __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+    "Stoker runs on little-endian machines: rows in shards, NPY files and checkpoints are "
+    "little-endian, and used as they lie");
 
 static inline uint16_t stk_load_be16(const uint8_t *at)
 {
