@@ -61,11 +61,12 @@ Test(shards, checksum_is_crc32c)
     cr_assert_eq(stk_shard_sum(0, bytes, 32), 0x8A9136AAU);      /* RFC 3720, B.4 */
     for (size_t i = 0; i < sizeof(bytes); i++)
         bytes[i] = (uint8_t)(stk_mix64(i) >> 56);
-    stk_shard_sum_fn *const variants[] = { stk_shard_sum_plain(), stk_shard_sum_sse42() };
+    stk_shard_sum_fn *const variants[] = { stk_shard_sum_plain(), stk_shard_sum_sse42(),
+                                           stk_shard_sum_avx2() };
     for (size_t size = 0; size < 8900; size += size < 1000 ? 1 : 97) {
         const size_t from = size % 61;
         const uint32_t expected = stk_shard_test_sum(bytes + from, size);
-        for (int v = 0; v < 2; v++) {
+        for (int v = 0; v < 3; v++) {
             if (variants[v] == NULL)
                 continue;
             cr_assert_eq(variants[v](0, bytes + from, size), expected, "%zu bytes", size);
