@@ -169,6 +169,27 @@ else()
   stoker_feature(CUDA missing "batches in host memory only")
 endif()
 
+# NVTX comes with the CUDA toolkit: a header, nothing to link. It looks for its tool at run time.
+set(STOKER_HAVE_NVTX FALSE)
+if(NOT STOKER_NVTX MATCHES "^(AUTO|ON|OFF)$")
+  message(FATAL_ERROR "STOKER_NVTX=${STOKER_NVTX}: use AUTO, ON or OFF")
+endif()
+if(STOKER_NVTX STREQUAL "OFF")
+  stoker_feature(NVTX off "no ranges for Nsight Systems")
+else()
+  find_path(STOKER_NVTX_INCLUDE nvtx3/nvToolsExt.h HINTS ${CUDAToolkit_INCLUDE_DIRS}
+            PATHS ENV CUDA_PATH /usr/local/cuda PATH_SUFFIXES include)
+  mark_as_advanced(STOKER_NVTX_INCLUDE)
+  if(STOKER_NVTX_INCLUDE)
+    set(STOKER_HAVE_NVTX TRUE)
+    stoker_feature(NVTX found "ranges for Nsight Systems, where it is attached")
+  elseif(STOKER_NVTX STREQUAL "ON")
+    message(FATAL_ERROR "STOKER_NVTX=ON, but nvtx3/nvToolsExt.h is not there")
+  else()
+    stoker_feature(NVTX missing "no ranges for Nsight Systems")
+  endif()
+endif()
+
 # nvcc alone decides whether the library carries kernels: a machine with a GPU need not have it.
 set(STOKER_HAVE_NVCC FALSE)
 if(NOT STOKER_NVCC_KERNELS MATCHES "^(AUTO|ON|OFF)$")

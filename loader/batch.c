@@ -16,6 +16,16 @@ static void send_more(stoker_loader *loader)
         (void)stk_deliver_send_ahead(loader);
 }
 
+/* Whether the batch was lent still: a copy of it may be released, too, and nothing happens then. */
+static bool give_back(stoker_loader *loader, uint64_t turn, struct CUstream_st *stream, int *rc)
+{
+    if (!loader->on_device)
+        return stk_slots_release(&loader->road.slots, turn);
+    const bool held = stk_transfer_holds(&loader->transfer, turn);
+    *rc = stk_transfer_release_on(&loader->transfer, turn, stream);
+    return held;
+}
+
 static int release_on(stoker_batch *batch, struct CUstream_st *stream)
 {
     stoker_loader *loader = batch->loader;
@@ -27,12 +37,13 @@ static int release_on(stoker_batch *batch, struct CUstream_st *stream)
     if (stk_loans_any(&loader->loans) && !stk_loan_release(loader, turn, stream, &rc))
         return rc;
     stk_loans_collect(&loader->loans, loader);
-    if (loader->on_device) {
-        rc = stk_transfer_release_on(&loader->transfer, turn, stream);
+    const uint64_t begin_ns = stk_trace_begin(loader->trace.rings, STOKER_TRACE_RELEASE, turn);
+    if (give_back(loader, turn, stream, &rc))
+        stk_trace_end(loader->trace.rings, STOKER_TRACE_RELEASE, begin_ns, turn, 0, 0);
+    else
+        stk_trace_cancel(loader->trace.rings);
+    if (loader->on_device)
         send_more(loader);
-    } else {
-        stk_slots_release(&loader->road.slots, turn);
-    }
     return rc;
 }
 

@@ -304,30 +304,38 @@ static int make_transfer(stoker_loader *loader, stoker_error *error)
 
 static int make_workers(stoker_loader *loader, stoker_error *error)
 {
+    int rc = stk_trace_init(&loader->trace, loader->threads ? loader->worker_count : 0,
+                            loader->options.trace_events);
+    if (rc < 0)
+        return rc;
+    loader->transfer.trace = stk_trace_ring_of(&loader->trace, 0);
     loader->workers = stk_calloc(loader->worker_count, sizeof(loader->workers[0]));
     if (loader->workers == NULL)
         return STOKER_ENOMEM;
     for (; loader->workers_made < loader->worker_count; loader->workers_made++) {
-        int rc = stk_worker_init(&loader->workers[loader->workers_made], &loader->road,
-                                 loader->workers_made);
+        struct stk_worker *worker = &loader->workers[loader->workers_made];
+        rc = stk_worker_init(worker, &loader->road, loader->workers_made);
         if (rc < 0)
             return rc;
+        worker->trace =
+            stk_trace_ring_of(&loader->trace, loader->threads ? loader->workers_made + 1 : 0);
     }
     if (!loader->threads)
         return stk_worker_open_ring(&loader->workers[0], error);
     if (loader->road.encoded_bytes_max == 0 && loader->worker_count > 1) {
-        int rc = stk_worker_init(&loader->hand, &loader->road, loader->worker_count);
+        rc = stk_worker_init(&loader->hand, &loader->road, loader->worker_count);
         if (rc < 0)
             return rc;
         loader->has_hand = true;
+        loader->hand.trace = stk_trace_ring_of(&loader->trace, 0);
     }
     for (uint32_t i = 0; i < loader->worker_count; i++) {
-        int rc = stk_worker_start(&loader->workers[i]);
+        rc = stk_worker_start(&loader->workers[i]);
         if (rc < 0)
             return rc;
     }
     for (uint32_t i = 0; i < loader->worker_count; i++) {
-        int rc = stk_worker_wait_started(&loader->workers[i], error);
+        rc = stk_worker_wait_started(&loader->workers[i], error);
         if (rc < 0)
             return rc;
     }
@@ -435,6 +443,7 @@ void stk_loader_free(stoker_loader *loader)
     stk_loans_collect(&loader->loans, loader);
     if (!stk_transfer_destroy(&loader->transfer, stk_now_ns() + DEVICE_WAIT_NS))
         return; /* the GPU still reads our slots, or the consumer's work still runs there */
+    stk_trace_destroy(&loader->trace);
     stk_loans_destroy(&loader->loans);
     stk_slots_destroy(&loader->road.slots);
     stk_device_close(loader->device);

@@ -138,9 +138,12 @@ int stk_deliver_in_place(stoker_loader *loader, stoker_batch *batch)
     struct stk_slot *slot = stk_slots_of(slots, slots->head);
     const struct stk_batch_place place = stk_schedule_place(&loader->road.schedule, slots->head);
     uint32_t rows = place.rows;
+    const uint64_t begin_ns = stk_trace_begin(loader->trace.rings, STOKER_TRACE_LEND, slots->head);
     int rc = settle(loader, slot, &rows);
-    if (rc < 0)
+    if (rc < 0) {
+        stk_trace_cancel(loader->trace.rings);
         return rc;
+    }
     const struct view view = {
         .images = slot->images,
         .labels = slot->labels,
@@ -150,6 +153,7 @@ int stk_deliver_in_place(stoker_loader *loader, stoker_batch *batch)
     };
     describe(loader, &view, &place, rows, batch);
     stk_slots_take(slots);
+    stk_trace_end(loader->trace.rings, STOKER_TRACE_LEND, begin_ns, view.turn, 0, rows);
     return STOKER_OK;
 }
 
@@ -180,6 +184,7 @@ void stk_deliver_sent(stoker_loader *loader, stoker_batch *batch)
     struct stk_transfer *transfer = &loader->transfer;
     const struct stk_slot *slot = &loader->road.slots.slots[0]; /* laid out as all are */
     const uint64_t turn = transfer->delivered;
+    const uint64_t begin_ns = stk_trace_begin(loader->trace.rings, STOKER_TRACE_LEND, turn);
     const struct stk_batch_place place = stk_schedule_place(&loader->road.schedule, turn);
     const struct stk_buffer *buffer = stk_transfer_lend(transfer);
     uint8_t *memory = buffer->memory;
@@ -191,4 +196,5 @@ void stk_deliver_sent(stoker_loader *loader, stoker_batch *batch)
         .turn = turn,
     };
     describe(loader, &view, &place, buffer->rows, batch);
+    stk_trace_end(loader->trace.rings, STOKER_TRACE_LEND, begin_ns, turn, 0, buffer->rows);
 }

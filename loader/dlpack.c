@@ -75,10 +75,12 @@ bool stk_loan_release(stoker_loader *loader, uint64_t turn, void *stream, int *r
 
 static void give_back(stoker_loader *loader, uint64_t turn)
 {
+    const uint64_t begin_ns = stk_trace_begin(loader->trace.rings, STOKER_TRACE_RELEASE, turn);
     if (loader->on_device)
         stk_transfer_free(&loader->transfer, turn);
     else
-        stk_slots_release(&loader->road.slots, turn);
+        (void)stk_slots_release(&loader->road.slots, turn);
+    stk_trace_end(loader->trace.rings, STOKER_TRACE_RELEASE, begin_ns, turn, 0, 0);
 }
 
 void stk_loans_take_back(stoker_loader *loader)

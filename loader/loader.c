@@ -41,7 +41,7 @@ static bool wait_with_hand(stoker_loader *loader, uint64_t deadline_ns, uint64_t
     return stk_slots_wait_ready(slots, deadline_ns, now_ns);
 }
 
-static bool wait_for_batch(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
+static bool wait_or_work(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
 {
     struct stk_slots *slots = &loader->road.slots;
     if (!loader->threads)
@@ -49,6 +49,15 @@ static bool wait_for_batch(stoker_loader *loader, uint64_t deadline_ns, uint64_t
     if (loader->has_hand)
         return wait_with_hand(loader, deadline_ns, now_ns);
     return stk_slots_wait_ready(slots, deadline_ns, now_ns);
+}
+
+static bool wait_for_batch(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
+{
+    const uint64_t batch = loader->road.slots.head;
+    const uint64_t begin_ns = stk_trace_begin(loader->trace.rings, STOKER_TRACE_WAIT, batch);
+    const bool ready = wait_or_work(loader, deadline_ns, now_ns);
+    stk_trace_end(loader->trace.rings, STOKER_TRACE_WAIT, begin_ns, batch, 0, 0);
+    return ready;
 }
 
 static uint64_t deadline_of(const stoker_loader *loader, uint64_t now_ns)

@@ -6,6 +6,7 @@
  *   batch.c    what becomes of a batch: streams, release
  *   dlpack.c   or tensors of other libraries, which may outlive the loader
  *   stats.c    looking at it from any thread
+ *   trace.c    what each thread did, for any thread
  *
  * What a batch holds is decided by road/schedule and sampler/ alone; who makes it, and when, by
  * road/slots and road/worker. These files know both sides and add nothing to either.
@@ -24,6 +25,7 @@
 #include "loader/road/bad.h"
 #include "loader/road/ledger.h"
 #include "loader/road/road.h"
+#include "loader/road/trace.h"
 #include "loader/road/transfer.h"
 #include "loader/road/tuner.h"
 #include "loader/road/worker.h"
@@ -54,6 +56,7 @@ struct stoker_loader {
     _Atomic bool lends_hand; /* written by the consumer */
     uint64_t hand_window_ns; /* start of the window that decides */
     uint64_t hand_stall_ns;  /* stall_ns then */
+    struct stk_trace trace;  /* shared: its own rules */
     bool tuned;
     struct stk_tuner tuner;
     uint32_t cpus;

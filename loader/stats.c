@@ -16,6 +16,7 @@ static void sum_memory(const stoker_loader *loader, stoker_stats *stats)
     for (uint32_t i = 0; i < loader->worker_count; i++)
         stats->scratch_bytes += loader->workers[i].scratch.bytes;
     stats->scratch_bytes += loader->hand.scratch.bytes;
+    stats->trace_bytes = loader->trace.memory.bytes;
     stats->locked_bytes = road->slots.memory.locked ? road->slots.memory.bytes : 0;
     stats->cache = road->cache.kind;
     stats->pinned = road->slots.memory.locked;

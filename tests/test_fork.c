@@ -28,6 +28,8 @@ static int child_sees(stoker_loader *loader, stoker_batch *held)
         return 3;
     if (stoker_loader_bad_sample(loader, 0, &error) != STOKER_EFORKED)
         return 4;
+    if (stoker_loader_trace(loader, &(stoker_trace)STOKER_TRACE_INIT) != STOKER_EFORKED)
+        return 7;
     stoker_batch_release(held); /* the parent's: only forgotten */
     if (held->loader != NULL || stoker_loader_next(loader, &batch) != STOKER_EFORKED)
         return 5;

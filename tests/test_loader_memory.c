@@ -68,6 +68,8 @@ Test(memory, nothing_is_allocated_after_the_first_batch, .timeout = 60)
     options.reader = &stoker_reader_pread;
     options.dtype = STOKER_FLOAT32;
     check_all(set.dataset, options);
+    options.trace_events = 64; /* and nobody takes them: the rings are full soon */
+    check_all(set.dataset, options);
     stoker_dataset_close(&drawn);
     stk_file_set_remove(&set);
     cr_assert_eq(stk_fault_live_bytes(), 0);

@@ -76,6 +76,9 @@ Test(options, counts_out_of_range)
     ACCEPT(read_depth, STOKER_READ_DEPTH_MAX);
     REFUSE(timeout_ms, -2, STOKER_EINVAL);
     REFUSE(timeout_ms, INT32_MIN, STOKER_EINVAL);
+    REFUSE(trace_events, STOKER_TRACE_EVENTS_MAX + 1, STOKER_EINVAL);
+    REFUSE(trace_events, UINT32_MAX, STOKER_EINVAL);
+    ACCEPT(trace_events, 1);
     REFUSE(rank, 1, STOKER_EINVAL);
     REFUSE(rank, UINT32_MAX, STOKER_EINVAL);
     REFUSE(world_size, (1U << 20) + 1, STOKER_EINVAL);
@@ -193,6 +196,11 @@ Test(options, struct_size_tells_the_version)
     older.struct_size = offsetof(stoker_loader_options, device_index);
     older.device_index = 77;
     cr_assert_eq(stoker_loader_create(&loader, dataset, &older), STOKER_OK);
+    stoker_loader_destroy(&loader);
+    stoker_loader_options first = stk_small_options(); /* the first version ended with error */
+    first.struct_size = offsetof(stoker_loader_options, error) + sizeof(first.error);
+    memset((char *)&first + first.struct_size, 0xA5, sizeof(first) - first.struct_size);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &first), STOKER_OK);
     stoker_loader_destroy(&loader);
     cr_assert_eq(stoker_loader_create(&loader, dataset, NULL), STOKER_OK); /* all defaults */
     stoker_loader_destroy(&loader);

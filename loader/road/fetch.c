@@ -201,8 +201,13 @@ void stk_fetch_submit(struct stk_worker *worker)
 {
     for (int attempt = 0; worker->queued > 0 && attempt < 2; attempt++) {
         const uint32_t count = worker->queued;
-        if (worker->ring == NULL ||
-            worker->reader->submit(worker->ring, worker->queue, count) < 0) {
+        const uint64_t begin_ns =
+            stk_trace_begin(worker->trace, STOKER_TRACE_SUBMIT, STOKER_TRACE_NO_BATCH);
+        const bool lost =
+            worker->ring == NULL || worker->reader->submit(worker->ring, worker->queue, count) < 0;
+        stk_trace_end(worker->trace, STOKER_TRACE_SUBMIT, begin_ns, STOKER_TRACE_NO_BATCH, 0,
+                      lost ? 0 : count);
+        if (lost) {
             change_to_pread(worker);
             continue;
         }
@@ -354,11 +359,32 @@ static void take(struct stk_worker *worker, struct stk_fetch *fetch)
     }
 }
 
+/* What the reader has ready, or < 0: it is lost. */
+static int reap(struct stk_worker *worker, int64_t wait_ns)
+{
+    const uint64_t begin_ns =
+        stk_trace_begin(worker->trace, STOKER_TRACE_READ, STOKER_TRACE_NO_BATCH);
+    int count =
+        worker->reader->reap(worker->ring, worker->reaped, worker->road->read_depth, wait_ns);
+    stk_trace_end(worker->trace, STOKER_TRACE_READ, begin_ns, STOKER_TRACE_NO_BATCH, 0,
+                  count < 0 ? 0 : (uint32_t)count);
+    return count;
+}
+
+static void take_all(struct stk_worker *worker, uint32_t count)
+{
+    const stoker_trace_kind kind =
+        worker->road->decodes ? STOKER_TRACE_DECODE : STOKER_TRACE_CONVERT;
+    const uint64_t begin_ns = stk_trace_begin(worker->trace, kind, STOKER_TRACE_NO_BATCH);
+    for (uint32_t i = 0; i < count; i++)
+        take(worker, (struct stk_fetch *)(void *)worker->reaped[i]);
+    stk_trace_end(worker->trace, kind, begin_ns, STOKER_TRACE_NO_BATCH, 0, count);
+}
+
 void stk_fetch_reap(struct stk_worker *worker, int64_t wait_ns)
 {
     const uint64_t before_ns = stk_now_ns();
-    int count =
-        worker->reader->reap(worker->ring, worker->reaped, worker->road->read_depth, wait_ns);
+    const int count = reap(worker, wait_ns);
     const uint64_t after_ns = stk_now_ns();
     stk_ledger_add(&worker->ledger.read_ns, after_ns - before_ns);
     if (count < 0) {
@@ -366,8 +392,8 @@ void stk_fetch_reap(struct stk_worker *worker, int64_t wait_ns)
         return;
     }
     worker->in_flight -= (uint32_t)count;
-    for (int i = 0; i < count; i++)
-        take(worker, (struct stk_fetch *)(void *)worker->reaped[i]);
+    if (count > 0)
+        take_all(worker, (uint32_t)count);
     stk_ledger_add(&worker->ledger.reads, (uint64_t)count);
     stk_ledger_add(worker->road->decodes ? &worker->ledger.decode_ns : &worker->ledger.convert_ns,
                    stk_now_ns() - after_ns);

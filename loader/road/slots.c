@@ -175,12 +175,12 @@ static void wake_consumer(struct stk_slots *slots)
     stk_futex_wake(&slots->consumer_word, 1);
 }
 
-void stk_slots_span_done(struct stk_slots *slots, uint64_t batch)
+bool stk_slots_span_done(struct stk_slots *slots, uint64_t batch)
 {
     struct stk_slot *slot = stk_slots_of(slots, batch);
     if (slots->batch_spans > 1 &&
         atomic_fetch_sub_explicit(&slot->spans_left, 1U, memory_order_acq_rel) != 1)
-        return;
+        return false;
     atomic_store_explicit(&slot->ready_turn, batch + 1, memory_order_release);
 
     uint64_t published = atomic_fetch_add(&slots->published, 1U) + 1;
@@ -189,6 +189,7 @@ void stk_slots_span_done(struct stk_slots *slots, uint64_t batch)
     if (published >= wake_at &&
         atomic_compare_exchange_strong(&slots->wake_at, &wake_at, UINT64_MAX))
         wake_consumer(slots);
+    return true;
 }
 
 void stk_slot_fail(struct stk_slot *slot, uint32_t row, const stoker_error *error)
@@ -365,11 +366,11 @@ static void wake_for_credits(struct stk_slots *slots)
     wake_workers(slots);
 }
 
-void stk_slots_release(struct stk_slots *slots, uint64_t batch)
+bool stk_slots_release(struct stk_slots *slots, uint64_t batch)
 {
     struct stk_slot *slot = stk_slots_of(slots, batch);
     if (atomic_load_explicit(&slot->free_turn, memory_order_relaxed) != batch)
-        return; /* given back already, through a copy of the batch */
+        return false; /* given back already, through a copy of the batch */
     if (slots->batch_spans > 1)
         atomic_store_explicit(&slot->spans_left, slots->batch_spans, memory_order_relaxed);
     if (atomic_load_explicit(&slot->bad_rows, memory_order_relaxed) > 0) {
@@ -380,6 +381,7 @@ void stk_slots_release(struct stk_slots *slots, uint64_t batch)
     slots->lent--;
     atomic_store_explicit(&slot->free_turn, batch + slots->slot_count, memory_order_release);
     wake_for_credits(slots);
+    return true;
 }
 
 void stk_slots_stop(struct stk_slots *slots)

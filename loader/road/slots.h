@@ -134,8 +134,8 @@ enum stk_claim stk_slots_claim(struct stk_slots *slots, uint64_t last_batch, uin
 /* Sleep until a credit may be there, or stopping; at most wait_ns (< 0 = no limit). */
 void stk_slots_wait_credit(struct stk_slots *slots, int64_t wait_ns);
 
-/* One span of the batch is complete. The last one publishes the batch. */
-void stk_slots_span_done(struct stk_slots *slots, uint64_t batch);
+/* One span of the batch is complete. The last one publishes the batch: then true. */
+bool stk_slots_span_done(struct stk_slots *slots, uint64_t batch);
 
 /* Keep the failure of a row if it is the first of its batch. */
 void stk_slot_fail(struct stk_slot *slot, uint32_t row, const stoker_error *error);
@@ -178,8 +178,8 @@ static inline bool stk_slots_holds(const struct stk_slots *slots, uint64_t batch
            atomic_load_explicit(&slot->free_turn, memory_order_relaxed) == batch;
 }
 
-/* Give the slot of a delivered batch back; a second time does nothing. */
-void stk_slots_release(struct stk_slots *slots, uint64_t batch);
+/* Give the slot of a delivered batch back. False: that was done before, and nothing happens. */
+bool stk_slots_release(struct stk_slots *slots, uint64_t batch);
 
 /* Wake everybody for good. Any thread. */
 void stk_slots_stop(struct stk_slots *slots);

@@ -107,7 +107,10 @@ int stk_transfer_retire(struct stk_transfer *transfer)
             device->ops->done(device, stk_transfer_copied(transfer, transfer->retired));
         if (done <= 0)
             return done;
-        stk_slots_release(transfer->slots, transfer->retired++);
+        const uint64_t batch = transfer->retired++;
+        const uint64_t begin_ns = stk_trace_begin(transfer->trace, STOKER_TRACE_RETIRE, batch);
+        (void)stk_slots_release(transfer->slots, batch);
+        stk_trace_end(transfer->trace, STOKER_TRACE_RETIRE, begin_ns, batch, 0, 0);
     }
     return 0;
 }
@@ -130,8 +133,11 @@ int stk_transfer_send(struct stk_transfer *transfer, uint32_t rows)
         .after = buffer->used ? buffer->released : NULL,
         .done = stk_transfer_copied(transfer, batch),
     };
+    const uint64_t begin_ns = stk_trace_begin(transfer->trace, STOKER_TRACE_SEND, batch);
     stk_slots_take(slots); /* also if it fails: the device may have begun */
-    return device->ops->send(device, &send);
+    const int rc = device->ops->send(device, &send);
+    stk_trace_end(transfer->trace, STOKER_TRACE_SEND, begin_ns, batch, 0, rows);
+    return rc;
 }
 
 /* ---- buffers ---- */

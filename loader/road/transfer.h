@@ -26,6 +26,7 @@
 
 #include "loader/device/device.h"
 #include "loader/road/slots.h"
+#include "loader/road/trace.h"
 
 /* One batch in GPU memory. */
 struct stk_buffer {
@@ -43,7 +44,8 @@ struct stk_buffer {
 struct stk_transfer {
     struct stk_device *device; /* NULL = not made */
     struct stk_slots *slots;
-    size_t buffer_bytes; /* of one */
+    struct stk_trace_ring *trace; /* the consumer's; NULL = nobody listens */
+    size_t buffer_bytes;          /* of one */
     uint32_t buffer_count;
     uint32_t event_count;
     struct stk_buffer *buffers;

@@ -154,7 +154,11 @@ static void retire(struct stk_worker *worker, struct stk_span *span)
     span->active = false;
     if (!span->resident) /* now: a substitute brought its own label */
         stk_row_write_labels(worker, span);
-    stk_slots_span_done(&worker->road->slots, span->batch);
+    const uint64_t begin_ns = stk_trace_begin(worker->trace, STOKER_TRACE_PUBLISH, span->batch);
+    if (stk_slots_span_done(&worker->road->slots, span->batch))
+        stk_trace_end(worker->trace, STOKER_TRACE_PUBLISH, begin_ns, span->batch, 0, 0);
+    else
+        stk_trace_cancel(worker->trace);
 }
 
 static struct stk_span *free_span(struct stk_worker *worker)
@@ -218,7 +222,7 @@ static void charge(struct stk_worker *worker)
 }
 
 /* Begin rows of a span. True: all of them are begun. */
-static bool start_rows(struct stk_worker *worker, struct stk_span *span)
+static bool begin_rows(struct stk_worker *worker, struct stk_span *span)
 {
     if (span->resident) {
         stk_row_gather(worker, span, worker->ahead);
@@ -231,6 +235,22 @@ static bool start_rows(struct stk_worker *worker, struct stk_span *span)
     return span->started == span->rows;
 }
 
+/* The same, and tell what was done to the rows that were complete at once: they needed no read. */
+static bool start_rows(struct stk_worker *worker, struct stk_span *span)
+{
+    const stoker_trace_kind kind =
+        worker->road->decodes && !span->resident ? STOKER_TRACE_DECODE : STOKER_TRACE_CONVERT;
+    const uint32_t first = span->first_row + span->started;
+    const uint32_t left = span->left;
+    const uint64_t begin_ns = stk_trace_begin(worker->trace, kind, span->batch);
+    const bool all = begin_rows(worker, span);
+    if (span->left < left)
+        stk_trace_end(worker->trace, kind, begin_ns, span->batch, first, left - span->left);
+    else
+        stk_trace_cancel(worker->trace);
+    return all;
+}
+
 /* A further ticket, if one is to be had. */
 static struct stk_span *claim_span(struct stk_worker *worker, uint64_t last_batch)
 {
@@ -238,7 +258,10 @@ static struct stk_span *claim_span(struct stk_worker *worker, uint64_t last_batc
     uint64_t ticket;
     if (span == NULL || stk_slots_claim(&worker->road->slots, last_batch, &ticket) != STK_CLAIM_OK)
         return NULL;
+    const uint64_t batch = ticket / worker->road->schedule.batch_spans;
+    const uint64_t begin_ns = stk_trace_begin(worker->trace, STOKER_TRACE_CLAIM, batch);
     locate_span(worker, span, ticket);
+    stk_trace_end(worker->trace, STOKER_TRACE_CLAIM, begin_ns, batch, span->first_row, span->rows);
     return span;
 }
 
@@ -356,15 +379,22 @@ static void rest(struct stk_worker *worker)
 {
     _Atomic uint32_t *active = &worker->road->active_workers;
     uint32_t value = atomic_load(active);
-    if (worker->index >= value)
-        stk_futex_wait(active, value, -1);
+    if (worker->index < value)
+        return;
+    const uint64_t begin_ns =
+        stk_trace_begin(worker->trace, STOKER_TRACE_REST, STOKER_TRACE_NO_BATCH);
+    stk_futex_wait(active, value, -1);
+    stk_trace_end(worker->trace, STOKER_TRACE_REST, begin_ns, STOKER_TRACE_NO_BATCH, 0, 0);
 }
 
 static void wait_credit(struct stk_worker *worker)
 {
+    const uint64_t begin_ns =
+        stk_trace_begin(worker->trace, STOKER_TRACE_CREDIT, STOKER_TRACE_NO_BATCH);
     const uint64_t before_ns = stk_now_ns();
     stk_slots_wait_credit(&worker->road->slots, -1);
     stk_ledger_add(&worker->ledger.slot_wait_ns, stk_now_ns() - before_ns);
+    stk_trace_end(worker->trace, STOKER_TRACE_CREDIT, begin_ns, STOKER_TRACE_NO_BATCH, 0, 0);
 }
 
 static void work(struct stk_worker *worker)

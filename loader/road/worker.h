@@ -17,6 +17,7 @@
 
 #include "loader/road/ledger.h"
 #include "loader/road/road.h"
+#include "loader/road/trace.h"
 
 enum { STK_CODECS_MAX = 16 }; /* codecs that one data set may use */
 
@@ -91,6 +92,7 @@ struct stk_worker {
     bool stuck; /* its ring would not close: its memory is not ours to free */
 
     struct stk_ledger_entry ledger;
+    struct stk_trace_ring *trace; /* of the thread that runs this worker; NULL = nobody listens */
 
     pthread_t thread;
     bool started;

@@ -138,6 +138,8 @@ Test(fault_create, of_drawn_samples, .timeout = 100)
         options.pin_memory = (stoker_switch)pin;
         sweep_all(dataset, options);
     }
+    options.trace_events = 100;
+    sweep_all(dataset, options);
     stoker_dataset_close(&dataset);
     cr_assert_eq(stk_fault_live_bytes(), 0);
     stk_test_check_leaks();

@@ -118,6 +118,9 @@ typedef struct stoker_loader_options {
 
     uint32_t
         device_index; /* with STOKER_DEVICE_CUDA and _CUDA_HOST: which GPU, as CUDA counts; default 0 */
+    uint32_t trace_events; /* record what each thread does, for stoker_loader_trace(): room for so
+                              many events of 40 bytes per thread, 1..2^24, rounded up to a power
+                              of two; taken at create. Default 0 = do not record */
 } stoker_loader_options;
 
 #define STOKER_LOADER_OPTIONS_INIT                                                                 \

@@ -20,6 +20,7 @@
 #include <stoker/reader.h>
 #include <stoker/stats.h>
 #include <stoker/tensor.h>
+#include <stoker/trace.h>
 #include <stoker/transform.h>
 #include <stoker/version.h>
 
