@@ -263,6 +263,14 @@ static int take_output(struct bench_arguments *arguments, const char *text, char
     return STOKER_OK;
 }
 
+static int take_trace(struct bench_arguments *arguments, const char *text, char *message)
+{
+    if (text[0] == '\0')
+        return complain(message, "the name of the trace is empty");
+    arguments->trace = text;
+    return STOKER_OK;
+}
+
 static int take_headspace(struct bench_arguments *arguments, const char *text, char *message)
 {
     (void)text;
@@ -356,6 +364,7 @@ static const struct {
     { "open", no_argument, take_open },
     { "format", required_argument, take_format },
     { "output", required_argument, take_output },
+    { "trace", required_argument, take_trace },
     { "quiet", no_argument, take_quiet },
     { "list", no_argument, take_list },
     { "help", no_argument, take_help },
@@ -414,6 +423,8 @@ static int check_together(const struct bench_arguments *arguments, char *message
                       arguments->action == BENCH_OPEN;
     if (needs_data && arguments->dataset == NULL)
         return complain(message, "no data set is named; try 'loaderbench synth:digits'");
+    if (arguments->trace != NULL && needs_data && arguments->action != BENCH_SWEEP)
+        return complain(message, "--trace records cells: it goes with the sweep only");
     if (arguments->mean_count != arguments->std_count)
         return complain(message, "--mean and --std must be given together, with as many values");
     if (arguments->cold)

@@ -68,6 +68,7 @@ struct bench_arguments {
 
     enum bench_format format;
     const char *output; /* NULL = standard output */
+    const char *trace;  /* where the trace goes; NULL = none */
 };
 
 /* Understand argv. On STOKER_EINVAL message holds one clear line. Prints nothing.

@@ -20,6 +20,7 @@
 #include "statistics.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,18 @@
 #define SETTLE_NS UINT64_C(20000000)
 
 /* ---- options --------------------------------------------------------------------- */
+
+void bench_choice_name(const struct bench_choice *choice, char out[BENCH_CHOICE_NAME_MAX])
+{
+    static const char *const pins[] = { "pinned if possible", "pinned", "pageable" };
+    char workers[16] = "auto";
+    if (choice->workers != STOKER_WORKERS_AUTO)
+        snprintf(workers, sizeof(workers), "%" PRId32, choice->workers);
+    snprintf(out, BENCH_CHOICE_NAME_MAX, "workers %s, batch %" PRIu32 ", %s, %s, cache %s", workers,
+             choice->batch_size,
+             choice->dtype == STOKER_DTYPE_NONE ? "as stored" : stoker_dtype_name(choice->dtype),
+             pins[choice->pin_memory], stoker_cache_name(choice->cache));
+}
 
 int bench_cell_plan(const struct bench_bench *bench, stoker_dtype dtype,
                     struct stk_convert_plan *plan)
@@ -425,10 +438,25 @@ void bench_cell_repeat(struct bench_run *run)
         run->rc = run->bench->arguments->cold ? repeat_cold(run) : repeat_warm(run);
 }
 
+static int record_trace(struct bench_run *run)
+{
+    char name[BENCH_CHOICE_NAME_MAX];
+    const struct bench_trace_options options = { .name = name,
+                                                 .dataset = run->bench->dataset,
+                                                 .loading = &run->options,
+                                                 .step_ns = run->consumer.step_ns,
+                                                 .seconds_max = run->limits.seconds_max };
+    bench_choice_name(&run->choice, name);
+    int rc = run->bench->arguments->cold ? bench_run_evict(run) : STOKER_OK;
+    return rc == STOKER_OK ? bench_trace_record(&run->bench->trace, &options, &run->error) : rc;
+}
+
 void bench_cell_end(struct bench_run *run)
 {
     if (run->rc == STOKER_OK && !run->bench->arguments->cold)
         run->rc = read_stats(run);
+    if (run->rc == STOKER_OK && run->bench->arguments->trace != NULL)
+        run->rc = record_trace(run);
     if (run->rc == STOKER_OK) {
         describe_stats(run);
         conclude(run);

@@ -5,6 +5,7 @@
 #include "arguments.h"
 #include "ceiling_pool.h"
 #include "result.h"
+#include "trace.h"
 
 #include <stoker/stoker.h>
 
@@ -23,8 +24,14 @@ struct bench_bench {
     const stoker_dataset *dataset;
     struct bench_material material;
     struct bench_pool pool;
+    struct bench_trace trace; /* empty without --trace */
     uint32_t cpus;
 };
+
+enum { BENCH_CHOICE_NAME_MAX = 120 };
+
+/* "workers 2, batch 64, float32, pinned, cache auto". */
+void bench_choice_name(const struct bench_choice *choice, char out[BENCH_CHOICE_NAME_MAX]);
 
 /* The conversion that the loader does for this choice. */
 int bench_cell_plan(const struct bench_bench *bench, stoker_dtype dtype,

@@ -31,16 +31,36 @@ static int complain(const char *what, const char *why)
     return EXIT_FAILED;
 }
 
+/* Measure, then write the trace; the file for it was opened before, so that a bad name is told
+ * at once. */
+static int run_traced(struct bench_bench *bench, struct bench_machine *machine, FILE *file)
+{
+    const struct bench_arguments *arguments = bench->arguments;
+    struct bench_target trace;
+    if (bench_target_open(&trace, arguments->trace) != STOKER_OK)
+        return complain(arguments->trace, strerror(errno));
+    int status = bench_sweep_run(bench, machine, bench_form_of(arguments->format), file);
+    int rc = bench_trace_write(&bench->trace, trace.file);
+    int closed = bench_target_close(&trace, rc == STOKER_OK);
+    if (rc == STOKER_ENOMEM)
+        return complain(arguments->trace, stoker_strerror(rc));
+    return rc != STOKER_OK || closed != STOKER_OK ? complain(arguments->trace, strerror(errno))
+                                                  : status;
+}
+
 static int run_open(struct bench_bench *bench, struct bench_machine *machine,
                     const struct bench_arguments *arguments)
 {
     struct bench_target target;
     if (bench_target_open(&target, arguments->output) != STOKER_OK)
         return complain(arguments->output, strerror(errno));
-    int status =
-        arguments->action == BENCH_LIKE_PYTORCH
-            ? bench_like_pytorch(bench, target.file)
-            : bench_sweep_run(bench, machine, bench_form_of(arguments->format), target.file);
+    int status;
+    if (arguments->action == BENCH_LIKE_PYTORCH)
+        status = bench_like_pytorch(bench, target.file);
+    else if (arguments->trace != NULL)
+        status = run_traced(bench, machine, target.file);
+    else
+        status = bench_sweep_run(bench, machine, bench_form_of(arguments->format), target.file);
     if (bench_target_close(&target, true) != STOKER_OK)
         return complain(arguments->output == NULL ? "standard output" : arguments->output,
                         strerror(errno));
@@ -70,6 +90,7 @@ static int run_dataset(struct bench_arguments *arguments, struct bench_machine *
         status = run_open(&bench, machine, arguments);
     }
     bench_pool_destroy(&bench.pool);
+    bench_trace_destroy(&bench.trace);
     bench_material_destroy(&bench.material);
     return status;
 }

@@ -49,13 +49,8 @@ static struct bench_choice choice_at(const struct bench_arguments *arguments, ui
 
 static void tell(struct bench_progress *progress, const struct bench_choice *choice)
 {
-    char text[120], workers[16] = "auto";
-    if (choice->workers != STOKER_WORKERS_AUTO)
-        snprintf(workers, sizeof(workers), "%" PRId32, choice->workers);
-    snprintf(text, sizeof(text), "workers %s, batch %" PRIu32 ", %s, %s", workers,
-             choice->batch_size,
-             choice->dtype == STOKER_DTYPE_NONE ? "as stored" : stoker_dtype_name(choice->dtype),
-             choice->pin_memory == STOKER_ON ? "pinned" : "pageable");
+    char text[BENCH_CHOICE_NAME_MAX];
+    bench_choice_name(choice, text);
     bench_progress_step(progress, text);
 }
 

@@ -122,6 +122,26 @@ assert cell["ceiling_share"] is None, cell
 PYTHON
 fi
 
+# A trace of each cell, in one file; what is measured is told as without it.
+for batch in 64 300; do # 2 epochs of 2000 samples
+    "$tool" --workers 0,3 --pin-memory off --batch-size $batch --repeats 1 --seconds 0.2 \
+        --ceilings off --format json --trace "$scratch/$batch.json" "$data" >"$scratch/traced" ||
+        fail "--trace ended with $?"
+    [ "$(grep -c '"error": null' "$scratch/traced")" -eq 2 ] || fail "--trace: a cell is missing"
+    [ "$(find "$scratch" -name "$batch.json*" | wc -l)" -eq 1 ] || fail "--trace left something behind"
+    if command -v python3 >/dev/null; then
+        python3 tests/check_trace.py "$scratch/$batch.json" 2 $((2 * ((2000 + batch - 1) / batch))) ||
+            fail "--trace: batches of $batch"
+    fi
+done
+refuses --trace "$scratch/x.json" --like-pytorch "$data"
+refuses --trace '' "$data"
+status=0
+"$tool" --workers 0 --trace "$scratch/nowhere/x.json" "$data" >"$scratch/out" 2>"$scratch/err" || status=$?
+[ "$status" -eq 1 ] || fail "a trace that cannot be written ended with $status"
+[ "$(wc -l <"$scratch/err")" -eq 1 ] || fail "not one line about a trace that cannot be written"
+[ ! -s "$scratch/out" ] || fail "measured, although the trace cannot be written"
+
 # A data set that is not there is a failure, not bad usage.
 status=0
 "$tool" "idx:$scratch/nothing" 2>"$scratch/err" || status=$?

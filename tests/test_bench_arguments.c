@@ -5,7 +5,7 @@
 #include "bench/arguments.h"
 #include "leaks.h"
 
-enum { WORDS_MAX = 16, CPUS = 2 };
+enum { WORDS_MAX = 20, CPUS = 2 };
 
 /* Parse words separated by blanks. */
 static int parse(const char *line, struct bench_arguments *out, char *message)
@@ -158,7 +158,8 @@ Test(bench_arguments, every_option_is_understood)
     cr_assert_not(arguments.verify);
     cr_assert(arguments.quiet);
 
-    cr_assert_eq(parse("--ceilings off --headspace --step-us 250 --cold --format html -o f x",
+    cr_assert_eq(parse("--ceilings off --headspace --step-us 250 --cold --format html -o f "
+                       "--trace t x",
                        &arguments, message),
                  STOKER_OK, "%s", message);
     cr_assert_not(arguments.ceilings);
@@ -168,6 +169,7 @@ Test(bench_arguments, every_option_is_understood)
     cr_assert(list_is(&arguments.caches, (const int32_t[]){ STOKER_CACHE_NONE }, 1));
     cr_assert_eq(arguments.format, BENCH_FORMAT_HTML);
     cr_assert_str_eq(arguments.output, "f");
+    cr_assert_str_eq(arguments.trace, "t");
     stk_test_check_leaks();
 }
 
@@ -206,9 +208,12 @@ Test(bench_arguments, bad_usage_is_refused_with_one_line)
                                          "--mean a --std 1 x",
                                          "--mean 1,2 --std 1 x",
                                          "--cold --cache auto x",
+                                         "--trace t.json --like-pytorch x",
+                                         "--trace t.json --open x",
                                          "--step-us -3 x",
                                          "-z x",
-                                         "--output= x" };
+                                         "--output= x",
+                                         "--trace= x" };
     for (size_t index = 0; index < sizeof(wrong) / sizeof(wrong[0]); index++) {
         struct bench_arguments arguments;
         char message[BENCH_MESSAGE_MAX];

@@ -1,0 +1,158 @@
+/* trace.c - see trace.h. */
+#include "trace.h"
+#include "clock.h"
+#include "consumer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    THREAD_EVENTS = 1 << 14, /* in each thread's ring, */
+    TAKE_EVERY = 16,         /* emptied after so many batches */
+    TAKE_EVENTS = 1 << 16,   /* room made at a time */
+    EVENTS_MAX = 1 << 21,    /* of all runs: a file of half a gigabyte */
+    EPOCHS = 2,              /* the second shows what is in the cache by then */
+    LAST_NS = 1000000,       /* how long to wait at a time for what is still to be written down, */
+    LAST_TRIES = 100         /* and how often */
+};
+
+struct bench_trace_run {
+    char name[BENCH_TRACE_NAME_MAX];
+    stoker_trace_event *events;
+    size_t count, room;
+    uint64_t dropped;
+};
+
+/* Make room for more. False: there is none to be had, or `most` events are there. */
+static bool grow(struct bench_trace_run *run, size_t most)
+{
+    if (run->count < run->room)
+        return true;
+    size_t room = run->room + TAKE_EVENTS < most ? run->room + TAKE_EVENTS : most;
+    stoker_trace_event *events =
+        room > run->room ? realloc(run->events, room * sizeof(*events)) : NULL;
+    if (events == NULL)
+        return false;
+    run->events = events;
+    run->room = room;
+    return true;
+}
+
+/* Take what the threads recorded. What has no room stays with them, who then drop and count. */
+static int take(struct bench_trace_run *run, stoker_loader *loader, size_t most)
+{
+    stoker_trace trace = STOKER_TRACE_INIT;
+    do {
+        bool fits = grow(run, most);
+        trace.events = fits ? run->events + run->count : NULL;
+        trace.capacity = fits ? run->room - run->count : 0;
+        int rc = stoker_loader_trace(loader, &trace);
+        if (rc != STOKER_OK)
+            return rc;
+        run->count += trace.count;
+        run->dropped = trace.dropped;
+    } while (trace.capacity > 0 && trace.count == trace.capacity);
+    return STOKER_OK;
+}
+
+static size_t count_of(const struct bench_trace_run *run, stoker_trace_kind kind)
+{
+    size_t count = 0;
+    for (size_t index = 0; index < run->count; index++)
+        count += run->events[index].kind == kind;
+    return count;
+}
+
+/* The rest. A worker may have published the last batch, and still have to write that down. */
+static int take_last(struct bench_trace_run *run, stoker_loader *loader, size_t most)
+{
+    int rc = take(run, loader, most);
+    for (int tries = 0; rc == STOKER_OK && tries < LAST_TRIES && run->dropped == 0 &&
+                        count_of(run, STOKER_TRACE_PUBLISH) < count_of(run, STOKER_TRACE_LEND);
+         tries++) {
+        bench_sleep_ns(LAST_NS);
+        rc = take(run, loader, most);
+    }
+    return rc;
+}
+
+static int consume(struct bench_trace_run *run, const struct bench_trace_options *options,
+                   stoker_loader *loader, size_t most)
+{
+    struct bench_consumer consumer = { .loader = loader, .step_ns = options->step_ns };
+    uint64_t end_ns = bench_clock_ns() + (uint64_t)(options->seconds_max * 1e9);
+    int rc = STOKER_OK;
+    for (uint32_t batches = 1; rc >= 0 && rc != STOKER_FINISHED; batches++) {
+        rc = bench_consumer_next(&consumer);
+        if (rc < 0 || batches % TAKE_EVERY != 0)
+            continue;
+        int taken = take(run, loader, most);
+        if (taken != STOKER_OK)
+            return taken;
+        if (bench_clock_ns() >= end_ns)
+            break;
+    }
+    return rc < 0 ? rc : take_last(run, loader, most);
+}
+
+int bench_trace_record(struct bench_trace *trace, const struct bench_trace_options *options,
+                       stoker_error *error)
+{
+    stoker_loader_options loading = *options->loading;
+    stoker_loader *loader = NULL;
+    struct bench_trace_run run = { .count = 0 };
+    struct bench_trace_run *runs = realloc(trace->runs, (trace->count + 1) * sizeof(*runs));
+    if (runs == NULL)
+        return STOKER_ENOMEM;
+    trace->runs = runs;
+    loading.epochs = EPOCHS;
+    loading.trace_events = THREAD_EVENTS;
+    loading.error = error;
+    if (loading.pin_memory == STOKER_ON)
+        loading.pin_memory =
+            STOKER_AUTO; /* with the cell's own it may be more than may be locked */
+    int rc = stoker_loader_create(&loader, options->dataset, &loading);
+    if (rc == STOKER_OK)
+        rc = consume(&run, options, loader, EVENTS_MAX - trace->events);
+    if (rc < 0 && loader != NULL && stoker_loader_error(loader) != NULL)
+        *error = *stoker_loader_error(loader);
+    stoker_loader_destroy(&loader);
+    if (rc != STOKER_OK) {
+        free(run.events);
+        return rc;
+    }
+    snprintf(run.name, sizeof(run.name), "%s", options->name);
+    trace->events += run.count;
+    trace->runs[trace->count++] = run;
+    return STOKER_OK;
+}
+
+static int to_file(void *self, const char *text, size_t bytes)
+{
+    FILE *file = self;
+    return fwrite(text, 1, bytes, file) == bytes ? STOKER_OK : STOKER_EIO;
+}
+
+int bench_trace_write(const struct bench_trace *trace, FILE *file)
+{
+    stoker_trace_run *runs = calloc(trace->count + 1, sizeof(*runs));
+    if (runs == NULL)
+        return STOKER_ENOMEM;
+    for (size_t index = 0; index < trace->count; index++) {
+        const struct bench_trace_run *run = &trace->runs[index];
+        runs[index] = (stoker_trace_run){
+            .name = run->name, .events = run->events, .count = run->count, .dropped = run->dropped
+        };
+    }
+    int rc = stoker_trace_write(runs, trace->count, to_file, file);
+    free(runs);
+    return rc;
+}
+
+void bench_trace_destroy(struct bench_trace *trace)
+{
+    for (size_t index = 0; index < trace->count; index++)
+        free(trace->runs[index].events);
+    free(trace->runs);
+    *trace = (struct bench_trace){ .count = 0 };
+}

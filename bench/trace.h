@@ -1,0 +1,43 @@
+/* trace.h - --trace FILE: two epochs of each cell with every thread's doings written down.
+ *
+ * They are run after the cell was measured, by a loader of their own, so that nothing that is
+ * timed pays for it. Each cell is a process of the trace.
+ */
+#ifndef BENCH_TRACE_H
+#define BENCH_TRACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stoker/stoker.h>
+
+enum { BENCH_TRACE_NAME_MAX = 120 };
+
+struct bench_trace_run;
+
+/* All zero is empty. */
+struct bench_trace {
+    struct bench_trace_run *runs;
+    size_t count;
+    size_t events; /* of all runs */
+};
+
+/* One run: the options of the cell, and what its consumer does with a batch. */
+struct bench_trace_options {
+    const char *name;
+    const stoker_dataset *dataset;
+    const stoker_loader_options *loading;
+    uint64_t step_ns;
+    double seconds_max; /* longer epochs are cut */
+};
+
+/* Run and record. On failure nothing is added; *error tells, if there is more than a code. */
+int bench_trace_record(struct bench_trace *trace, const struct bench_trace_options *options,
+                       stoker_error *error);
+
+/* Write all runs as JSON. STOKER_EIO and errno, or STOKER_ENOMEM. */
+int bench_trace_write(const struct bench_trace *trace, FILE *file);
+
+void bench_trace_destroy(struct bench_trace *trace);
+
+#endif
