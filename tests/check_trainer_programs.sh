@@ -4,6 +4,7 @@
 #
 # usage: check_trainer_programs.sh MNIST HOUSING
 set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 mnist=$(realpath "$1")
 housing=$(realpath "$2")
 
@@ -61,7 +62,7 @@ grep -q -- '--lerning-rate' err || fail "the bad option is not named"
 
 # ---- a whole run, not on a terminal
 "$mnist" "${small[@]}" --save whole.safetensors --log-dir events --log log.csv --plot curve.svg \
-    --save-every 7 >shown 2>err || fail "a run ended with $?: $(cat err)"
+    --save-every 7 --trace trace.json >shown 2>err || fail "a run ended with $?: $(cat err)"
 [ ! -s err ] || fail "standard error, which is no terminal, was written to: $(cat err)"
 if grep -v '^\[made-up digits\] ' shown; then fail "a line does not say that the digits are made up"; fi
 if grep -q $'\r' shown; then fail "a carriage return, but no terminal"; fi
@@ -73,6 +74,11 @@ grep -qE "trained $number s, $number samples/s, data wait $number %\$" shown || 
 tail -n 1 shown | grep -qE "test accuracy: [0-9]{1,3}\.[0-9]{2} %\$" || fail "no accuracy at the end"
 grep -q 'fc2' shown || fail "no table of layers"
 for file in whole.safetensors curve.svg log.csv; do [ -s "$file" ] || fail "$file is not there"; done
+if command -v python3 >/dev/null; then # 2 epochs of 20 batches
+    python3 "$here/check_trace.py" trace.json 1 40 >out || fail "the trace is not as promised"
+fi
+[ "$(find . -name 'trace.json*' | wc -l)" -eq 1 ] || fail "--trace left something behind"
+refuses 1 "$mnist" --quiet --data "$data" --trace nowhere/trace.json
 [ -n "$(find events -type f -size +0 -name '*tfevents*')" ] || fail "no event file"
 head -c 200 curve.svg | grep -q '<svg' || fail "the curve is no SVG"
 [ "$(wc -l <log.csv)" -ge 40 ] || fail "the log has $(wc -l <log.csv) lines"

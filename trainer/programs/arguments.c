@@ -130,6 +130,8 @@ static const struct row rows[] = {
     { "log-dir", 0, BOTH, TEXT, AT(log_dir), 0, 0, "DIR", NULL, "write TensorBoard events" },
     { "log", 0, BOTH, TEXT, AT(log), 0, 0, "FILE", NULL, "write the same numbers as CSV" },
     { "plot", 0, BOTH, TEXT, AT(plot), 0, 0, "FILE", NULL, "draw the loss curve (.svg)" },
+    { "trace", 0, BOTH, TEXT, AT(trace), 0, 0, "FILE", NULL,
+      "write what each loading thread did, when: JSON for\nui.perfetto.dev" },
 
     { .programs = BOTH, .help = "What to do" },
     { "eval-every", 0, BOTH, COUNT32, AT(eval_every), 0, 1e9, "N", NULL,

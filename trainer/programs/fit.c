@@ -180,6 +180,7 @@ static int pass(struct run *run, stoker_batch *batch, uint64_t begin_ns)
     run->index = batch->index;
     int rc = stoker_trainer_step(run->fit->trainer, batch, &run->step);
     stoker_batch_release(batch);
+    trace_step(&run->fit->record->trace, run->loader);
     if (rc != STOKER_OK)
         return tell(run->error, rc, stoker_trainer_error(run->fit->trainer));
     const uint64_t pass_ns = clock_now_ns() - begin_ns;
@@ -255,6 +256,7 @@ int fit_run(const struct fit *fit, struct fit_result *out, stoker_error *error)
     run.recorded = run.first_update;
     stoker_loader_options loading = *fit->loading;
     loading.error = error;
+    loading.trace_events = trace_events(&fit->record->trace);
     int rc = stoker_loader_create(&run.loader, fit->train, &loading);
     if (rc != STOKER_OK)
         return rc;
@@ -264,6 +266,7 @@ int fit_run(const struct fit *fit, struct fit_result *out, stoker_error *error)
     record_row(&run, true);
     (void)stoker_loader_state(run.loader, &out->state);
     progress_wipe(fit->progress);
+    trace_end(&fit->record->trace, run.loader);
     stoker_loader_destroy(&run.loader);
     return rc;
 }

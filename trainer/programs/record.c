@@ -28,7 +28,12 @@ int record_open(struct record *record, const struct arguments *arguments, const 
     options.first_step = first_step;
     options.error = error;
     *record = (struct record){ .rc = STOKER_OK };
-    return stoker_training_log_open(&record->log, &options);
+    int rc = stoker_training_log_open(&record->log, &options);
+    if (rc == STOKER_OK)
+        rc = trace_open(&record->trace, arguments->trace, error);
+    if (rc != STOKER_OK)
+        (void)stoker_training_log_close(&record->log, NULL);
+    return rc;
 }
 
 static void write_down(struct record *record, const char *name, uint64_t step, double value)
@@ -56,5 +61,13 @@ void record_test(struct record *record, uint64_t step, double loss, double accur
 int record_close(struct record *record, stoker_error *error)
 {
     int rc = stoker_training_log_close(&record->log, error);
-    return rc == STOKER_OK ? record->rc : rc;
+    stoker_error trace_error = { 0 };
+    const int trace_rc = trace_close(&record->trace, "training", &trace_error);
+    if (rc == STOKER_OK)
+        rc = record->rc;
+    if (rc == STOKER_OK && trace_rc != STOKER_OK) {
+        *error = trace_error;
+        rc = trace_rc;
+    }
+    return rc;
 }

@@ -1,4 +1,4 @@
-/* record.h - what is written down of a run: --log-dir, --log and --plot. */
+/* record.h - what is written down of a run: --log-dir, --log, --plot and --trace. */
 #ifndef STK_PROGRAMS_RECORD_H
 #define STK_PROGRAMS_RECORD_H
 
@@ -7,10 +7,12 @@
 #include <stoker/training_log.h>
 
 #include "trainer/programs/arguments.h"
+#include "trainer/programs/trace.h"
 
 struct record {
     stoker_training_log *log;
-    int rc; /* the first failure of a write; told at close */
+    struct trace trace; /* the loop fills it */
+    int rc;             /* the first failure of a write; told at close */
 };
 
 /* first_step: updates made before, by the run that is gone on with. */

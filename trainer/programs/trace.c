@@ -1,0 +1,114 @@
+/* trace.c - see trace.h. */
+#include "trainer/programs/trace.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    THREAD_EVENTS = 1 << 14, /* in each thread's ring, */
+    TAKE_EVERY = 16,         /* emptied after so many batches */
+    TAKE_EVENTS = 1 << 16,   /* room made at a time */
+    EVENTS_MAX = 1 << 21     /* of the run: a file of half a gigabyte */
+};
+
+static int fail(stoker_error *error, const char *path, int os_errno)
+{
+    *error = (stoker_error){ .code = STOKER_EIO, .os_errno = os_errno };
+    (void)snprintf(error->message, sizeof(error->message), "%.160s: %.60s", path,
+                   strerror(os_errno));
+    return STOKER_EIO;
+}
+
+int trace_open(struct trace *trace, const char *path, stoker_error *error)
+{
+    *trace = (struct trace){ .path = NULL };
+    if (path == NULL)
+        return STOKER_OK;
+    const int length =
+        snprintf(trace->temporary, sizeof(trace->temporary), "%s.%ld.part", path, (long)getpid());
+    if (length < 0 || (size_t)length >= sizeof(trace->temporary))
+        return fail(error, path, ENAMETOOLONG);
+    trace->file = fopen(trace->temporary, "wxe");
+    if (trace->file == NULL)
+        return fail(error, path, errno);
+    trace->path = path;
+    return STOKER_OK;
+}
+
+uint32_t trace_events(const struct trace *trace)
+{
+    return trace->path == NULL ? 0 : THREAD_EVENTS;
+}
+
+/* Make room for more. False: there is none to be had. */
+static bool grow(struct trace *trace)
+{
+    if (trace->count < trace->room)
+        return true;
+    const size_t room = trace->room + TAKE_EVENTS;
+    stoker_trace_event *events =
+        room <= EVENTS_MAX ? realloc(trace->events, room * sizeof(*events)) : NULL;
+    if (events == NULL)
+        return false;
+    trace->events = events;
+    trace->room = room;
+    return true;
+}
+
+/* What finds no room here stays in the threads' rings, who then drop what comes and count it. */
+static void take(struct trace *trace, stoker_loader *loader)
+{
+    stoker_trace taken = STOKER_TRACE_INIT;
+    do {
+        const bool fits = grow(trace);
+        taken.events = fits ? trace->events + trace->count : NULL;
+        taken.capacity = fits ? trace->room - trace->count : 0;
+        if (stoker_loader_trace(loader, &taken) != STOKER_OK)
+            return;
+        trace->count += taken.count;
+        trace->dropped = taken.dropped;
+    } while (taken.capacity > 0 && taken.count == taken.capacity);
+    trace->batches = 0;
+}
+
+void trace_step(struct trace *trace, stoker_loader *loader)
+{
+    if (trace->path != NULL && ++trace->batches >= TAKE_EVERY)
+        take(trace, loader);
+}
+
+void trace_end(struct trace *trace, stoker_loader *loader)
+{
+    if (trace->path != NULL)
+        take(trace, loader);
+}
+
+static int to_file(void *self, const char *text, size_t bytes)
+{
+    return fwrite(text, 1, bytes, self) == bytes ? STOKER_OK : STOKER_EIO;
+}
+
+static bool write_file(struct trace *trace, const char *name)
+{
+    const stoker_trace_run run = {
+        .name = name, .events = trace->events, .count = trace->count, .dropped = trace->dropped
+    };
+    bool good = stoker_trace_write(&run, 1, to_file, trace->file) == STOKER_OK;
+    good = fclose(trace->file) == 0 && good;
+    return good && rename(trace->temporary, trace->path) == 0;
+}
+
+int trace_close(struct trace *trace, const char *name, stoker_error *error)
+{
+    int rc = STOKER_OK;
+    if (trace->path != NULL && !write_file(trace, name)) {
+        rc = fail(error, trace->path, errno);
+        (void)unlink(trace->temporary);
+    }
+    free(trace->events);
+    *trace = (struct trace){ .path = NULL };
+    return rc;
+}
