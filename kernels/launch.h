@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "kernels/frame.h"
+#include "kernels/kernel.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -24,7 +25,6 @@ extern "C" {
 
 enum {
     STK_LAUNCH_CHANNELS_MAX = 4,
-    STK_LAUNCH_THREADS = 256, /* of a block, in x; the twins have none */
     STK_LAUNCH_SAMPLES_MAX =
         65535 /* blocks in y: a block takes several samples if there are more */
 };
@@ -67,18 +67,6 @@ struct stk_crop_launch {
 #else
 
 #include "kernels/transform.h"
-
-/* What a kernel is called with: grid x STK_LAUNCH_THREADS threads, no shared memory but its own. */
-struct stk_launch_grid {
-    uint32_t x, y;
-};
-
-struct stk_kernel {
-    const char *name;
-    size_t arguments_bytes;              /* of its struct */
-    void (*twin)(const void *arguments); /* the struct, with pointers of the host */
-    struct stk_launch_grid (*grid)(const void *arguments);
-};
 
 /* All kernels; ends with one whose name is NULL. */
 extern const struct stk_kernel stk_kernels[];

@@ -5,7 +5,7 @@
 #ifndef STK_TRAINER_BACKEND_AVX2_H
 #define STK_TRAINER_BACKEND_AVX2_H
 
-#include "trainer/backend/dropout.h"
+#include "kernels/dropout.h"
 #include "trainer/backend/operands.h"
 #include <stdbool.h>
 #include <stdint.h>

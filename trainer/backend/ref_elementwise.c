@@ -1,5 +1,5 @@
 /* ref_elementwise.c - operations that treat every element alike: ReLU, sums, copies, dropout. */
-#include "trainer/backend/dropout.h"
+#include "kernels/dropout.h"
 #include "trainer/backend/ref.h"
 
 #include <string.h>

@@ -1,0 +1,131 @@
+/* train_kernels.c - the table of the kernels, and how large a grid each wants. */
+#include <string.h>
+
+#include "kernels/dropout.h"
+#include "kernels/train_twins.h"
+
+enum {
+    THREADS = STK_LAUNCH_THREADS,
+    BLOCKS_MAX = 1 << 16, /* threads walk on from there */
+    BIAS_CHANNELS = 32    /* of a block of bias_gradient */
+};
+
+/* A thread an element, as far as the grid goes. */
+static struct stk_launch_grid blocks_for(uint64_t elements, uint32_t blocks_max)
+{
+    const uint64_t blocks = (elements + THREADS - 1) / THREADS;
+    const uint64_t most = blocks < blocks_max ? blocks : blocks_max;
+    return (struct stk_launch_grid){ most < 1 ? 1 : (uint32_t)most, 1 };
+}
+
+static struct stk_launch_grid cross_entropy_grid(const void *arguments)
+{
+    const struct stk_train_cross_entropy *const a = arguments;
+    return blocks_for((uint64_t)a->rows * 32, STK_TRAIN_PARTIALS_MAX);
+}
+
+static struct stk_launch_grid norm_grid(const void *arguments)
+{
+    const struct stk_train_norm *const a = arguments;
+    return blocks_for(a->count, STK_TRAIN_PARTIALS_MAX);
+}
+
+static struct stk_launch_grid one_block(const void *arguments)
+{
+    (void)arguments;
+    return (struct stk_launch_grid){ 1, 1 };
+}
+
+static struct stk_launch_grid update_grid(const void *arguments)
+{
+    return blocks_for(((const struct stk_train_update *)arguments)->count, BLOCKS_MAX);
+}
+
+static uint64_t inputs_of(const struct stk_train_window *w)
+{
+    return (uint64_t)w->n * w->in_h * w->in_w * w->c;
+}
+
+static uint64_t outputs_of(const struct stk_train_window *w)
+{
+    return (uint64_t)w->n * w->out_h * w->out_w * w->c;
+}
+
+static struct stk_launch_grid max_pool_grid(const void *arguments)
+{
+    return blocks_for(outputs_of(&((const struct stk_train_max_pool *)arguments)->window),
+                      BLOCKS_MAX);
+}
+
+static struct stk_launch_grid max_pool_backward_grid(const void *arguments)
+{
+    return blocks_for(inputs_of(&((const struct stk_train_max_pool_backward *)arguments)->window),
+                      BLOCKS_MAX);
+}
+
+static struct stk_launch_grid avg_pool_grid(const void *arguments)
+{
+    return blocks_for(outputs_of(&((const struct stk_train_avg_pool *)arguments)->window),
+                      BLOCKS_MAX);
+}
+
+static struct stk_launch_grid avg_pool_backward_grid(const void *arguments)
+{
+    return blocks_for(inputs_of(&((const struct stk_train_avg_pool *)arguments)->window),
+                      BLOCKS_MAX);
+}
+
+static struct stk_launch_grid dropout_grid(const void *arguments)
+{
+    const struct stk_train_dropout *const a = arguments;
+    const uint64_t groups = (a->elements + STK_DROPOUT_GROUP - 1) / STK_DROPOUT_GROUP;
+    return blocks_for(groups * STK_DROPOUT_LANES * a->samples, BLOCKS_MAX);
+}
+
+static struct stk_launch_grid statistics_grid(const void *arguments)
+{
+    return blocks_for(((const struct stk_train_batch_norm_statistics *)arguments)->c, BLOCKS_MAX);
+}
+
+static struct stk_launch_grid batch_norm_grid(const void *arguments)
+{
+    return blocks_for(((const struct stk_train_batch_norm *)arguments)->count, BLOCKS_MAX);
+}
+
+static struct stk_launch_grid bias_grid(const void *arguments)
+{
+    const struct stk_train_bias_gradient *const a = arguments;
+    return (struct stk_launch_grid){ (a->c + BIAS_CHANNELS - 1) / BIAS_CHANNELS, a->chunks };
+}
+
+/* One kernel in three storage types. */
+#define IN_EACH_TYPE(name, arguments, grid)                                                        \
+    { #name "_f32", sizeof(struct arguments), name##_f32, grid },                                  \
+        { #name "_f16", sizeof(struct arguments), name##_f16, grid },                              \
+    {                                                                                              \
+#name "_bf16", sizeof(struct arguments), name##_bf16, grid                                 \
+    }
+
+const struct stk_kernel stk_train_kernels[] = {
+    IN_EACH_TYPE(stk_train_softmax_cross_entropy, stk_train_cross_entropy, cross_entropy_grid),
+    IN_EACH_TYPE(stk_train_gradient_norm, stk_train_norm, norm_grid),
+    { "stk_train_prepare", sizeof(struct stk_train_prepare), stk_train_prepare, one_block },
+    IN_EACH_TYPE(stk_train_update, stk_train_update, update_grid),
+    IN_EACH_TYPE(stk_train_max_pool_forward, stk_train_max_pool, max_pool_grid),
+    IN_EACH_TYPE(stk_train_max_pool_backward, stk_train_max_pool_backward, max_pool_backward_grid),
+    IN_EACH_TYPE(stk_train_avg_pool_forward, stk_train_avg_pool, avg_pool_grid),
+    IN_EACH_TYPE(stk_train_avg_pool_backward, stk_train_avg_pool, avg_pool_backward_grid),
+    IN_EACH_TYPE(stk_train_dropout, stk_train_dropout, dropout_grid),
+    IN_EACH_TYPE(stk_train_batch_norm_statistics, stk_train_batch_norm_statistics, statistics_grid),
+    IN_EACH_TYPE(stk_train_batch_norm, stk_train_batch_norm, batch_norm_grid),
+    IN_EACH_TYPE(stk_train_bias_gradient, stk_train_bias_gradient, bias_grid),
+    { .name = NULL },
+};
+
+const struct stk_kernel *stk_train_kernel_named(const char *name)
+{
+    for (const struct stk_kernel *k = stk_train_kernels; k->name != NULL; k++)
+        if (strcmp(k->name, name) == 0)
+            return k;
+    return NULL;
+}

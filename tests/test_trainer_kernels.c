@@ -1,0 +1,740 @@
+/* test_trainer_kernels.c - the twins of the training kernels against the trainer's own oracle.
+ *
+ * In float32 a twin is held against `ref` and the optimisers; in the 16-bit types against itself: what it
+ * writes must be what its float32 form makes of the same inputs, rounded once. */
+#include "kernels/float16.h"
+#include "kernels/train.h"
+#include "leaks.h"
+#include "trainer/backend/ref.h"
+#include "trainer/update/loss_scale.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/dropout.h"
+
+enum { MANY = 1 << 14 };
+
+/* Values in -1..1 that look random and are the same everywhere. */
+static void fill(float *values, size_t count, uint64_t seed)
+{
+    for (size_t i = 0; i < count; i++)
+        values[i] = (float)(int32_t)(uint32_t)stk_mix64(seed * 1000003 + i) * 0x1p-31F;
+}
+
+static void run(const char *name, const char *type, const void *arguments)
+{
+    char whole[64];
+    (void)snprintf(whole, sizeof(whole), "stk_train_%s%s", name, type);
+    const struct stk_kernel *const kernel = stk_train_kernel_named(whole);
+    cr_assert_not_null(kernel, "%s", whole);
+    const struct stk_launch_grid grid = kernel->grid(arguments);
+    cr_assert(grid.x >= 1 && grid.y >= 1, "%s", whole);
+    kernel->twin(arguments);
+}
+
+/* ---- 16-bit storage -------------------------------------------------------------------------- */
+
+static uint16_t rounded(float value, bool half)
+{
+    return half ? float16_of_float(value) : bfloat16_of_float(value);
+}
+
+static float widened(uint16_t bits, bool half)
+{
+    return half ? float_of_float16(bits) : float_of_bfloat16(bits);
+}
+
+static const char *const narrow[] = { "_bf16", "_f16" }; /* by `half` */
+
+static void round_all(uint16_t *to, float *values, size_t count, bool half)
+{
+    for (size_t i = 0; i < count; i++) {
+        to[i] = rounded(values[i], half);
+        values[i] = widened(to[i], half);
+    }
+}
+
+static void check_rounded(const uint16_t *narrow_values, const float *values, size_t count,
+                          bool half, const char *what)
+{
+    for (size_t i = 0; i < count; i++)
+        cr_assert_eq(narrow_values[i], rounded(values[i], half), "%s%s, element %zu", what,
+                     narrow[half], i);
+}
+
+/* ---- optimisers ------------------------------------------------------------------------------ */
+
+struct optimizer_case {
+    const char *name;
+    struct stk_update_rule rule;
+    enum stk_train_loop loop;
+};
+
+#define BETAS .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8F
+static const struct optimizer_case optimizers[] = {
+    { "sgd", { .optimizer = STK_SGD, .weight_decay = 0.01F }, STK_TRAIN_SGD },
+    { "momentum",
+      { .optimizer = STK_SGD, .momentum = 0.9F, .dampening = 0.5F, .weight_decay = 0.01F },
+      STK_TRAIN_SGD_MOMENTUM },
+    { "nesterov",
+      { .optimizer = STK_SGD, .momentum = 0.9F, .nesterov = true },
+      STK_TRAIN_SGD_NESTEROV },
+    { "adam", { .optimizer = STK_ADAM, BETAS, .weight_decay = 0.01F }, STK_TRAIN_ADAM },
+    { "adamw", { .optimizer = STK_ADAMW, BETAS, .weight_decay = 0.1F }, STK_TRAIN_ADAM },
+    { "adamax", { .optimizer = STK_ADAMAX, BETAS, .weight_decay = 0.01F }, STK_TRAIN_ADAMAX },
+    { "adagrad",
+      { .optimizer = STK_ADAGRAD, .epsilon = 1e-10F, .lr_decay = 0.1F, .weight_decay = 0.01F },
+      STK_TRAIN_ADAGRAD },
+    { "adadelta",
+      { .optimizer = STK_ADADELTA, .beta1 = 0.9, .epsilon = 1e-6F, .weight_decay = 0.01F },
+      STK_TRAIN_ADADELTA },
+    { "rmsprop", { .optimizer = STK_RMSPROP, .beta1 = 0.99, .epsilon = 1e-8F }, STK_TRAIN_RMSPROP },
+    { "rmsprop momentum",
+      { .optimizer = STK_RMSPROP, .beta1 = 0.99, .epsilon = 1e-8F, .momentum = 0.9F },
+      STK_TRAIN_RMSPROP_MOMENTUM },
+    { "rmsprop centered",
+      { .optimizer = STK_RMSPROP, .beta1 = 0.99, .epsilon = 1e-8F, .centered = true },
+      STK_TRAIN_RMSPROP_CENTERED },
+    { "rmsprop both",
+      { .optimizer = STK_RMSPROP,
+        .beta1 = 0.99,
+        .epsilon = 1e-8F,
+        .centered = true,
+        .momentum = 0.5F },
+      STK_TRAIN_RMSPROP_CENTERED_MOMENTUM },
+    { "asgd",
+      { .optimizer = STK_ASGD, .lambd = 0.01F, .alpha = 0.75F, .t0 = 2.0F, .weight_decay = 0.01F },
+      STK_TRAIN_ASGD },
+};
+enum { OPTIMIZERS = sizeof(optimizers) / sizeof(optimizers[0]), WEIGHTS = 1001, STEPS = 6 };
+
+static struct stk_train_rule rule_of(const struct optimizer_case *c)
+{
+    const struct stk_update_rule *const r = &c->rule;
+    return (struct stk_train_rule){ .loop = c->loop,
+                                    .momentum = r->momentum,
+                                    .dampening = r->dampening,
+                                    .epsilon = r->epsilon,
+                                    .weight_decay = r->weight_decay,
+                                    .lr_decay = r->lr_decay,
+                                    .decoupled = r->optimizer == STK_ADAMW,
+                                    .lambd = r->lambd,
+                                    .alpha = r->alpha,
+                                    .t0 = r->t0,
+                                    .beta1 = r->beta1,
+                                    .beta2 = r->beta2,
+                                    .ema_decay = 0.99 };
+}
+
+/* Weights, their moments and their moving average. */
+struct weights {
+    float weight[WEIGHTS], moment[STK_TRAIN_STATE_MAX][WEIGHTS], ema[WEIGHTS];
+};
+
+static const float rates[] = { 0.1F, 0.05F, 0.025F };
+enum { RATES = sizeof(rates) / sizeof(rates[0]) };
+
+static void step_trainer(struct weights *w, const struct stk_update_rule *rule, const float *g,
+                         int step, float factor)
+{
+    struct stk_update update = { .rule = rule,
+                                 .parameters = w->weight,
+                                 .gradients = g,
+                                 .ema = w->ema,
+                                 .ema_decay = 0.99,
+                                 .floats = WEIGHTS,
+                                 .step = (uint64_t)step + 1,
+                                 .learning_rate = rates[step < RATES ? step : RATES - 1],
+                                 .gradient_factor = factor };
+    for (uint32_t i = 0; i < stk_optimizer_state_arenas(rule); i++)
+        update.state[i] = w->moment[i];
+    stk_update_range(&update, 0, WEIGHTS);
+}
+
+static void step_twin(struct weights *w, const struct stk_train_rule *rule,
+                      struct stk_train_state *state, const char *type, const void *g, void *stored)
+{
+    const struct stk_train_prepare prepare = {
+        .rule = *rule, .state = state, .learning_rates = rates, .rate_count = RATES
+    };
+    const struct stk_train_update update = {
+        .loop = rule->loop,
+        .state = state,
+        .parameters = w->weight,
+        .stored = stored,
+        .gradients = g,
+        .moments = { w->moment[0], w->moment[1], w->moment[2] },
+        .ema = w->ema,
+        .count = WEIGHTS,
+    };
+    run("prepare", "", &prepare);
+    run("update", type, &update);
+}
+
+Test(train_kernels, every_optimiser_steps_to_the_bit_as_the_trainers)
+{
+    static struct weights ours, theirs;
+    for (int o = 0; o < OPTIMIZERS; o++) {
+        const struct stk_train_rule rule = rule_of(&optimizers[o]);
+        struct stk_train_state state = { .loss_scale = 256, .finite = 1 };
+        memset(&ours, 0, sizeof(ours));
+        fill(ours.weight, WEIGHTS, 1);
+        memcpy(ours.ema, ours.weight, sizeof(ours.ema));
+        theirs = ours;
+        for (int step = 0; step < STEPS; step++) {
+            float g[WEIGHTS];
+            fill(g, WEIGHTS, (uint64_t)step + 2);
+            step_twin(&ours, &rule, &state, "_f32", g, NULL);
+            step_trainer(&theirs, &optimizers[o].rule, g, step, 1.0F / 256);
+            cr_assert_eq(memcmp(&ours, &theirs, sizeof(ours)), 0, "%s, step %d", optimizers[o].name,
+                         step);
+        }
+        cr_assert_eq(state.step, STEPS);
+    }
+    stk_test_check_leaks();
+}
+
+Test(train_kernels, narrow_gradients_update_float32_weights_and_leave_a_rounded_copy)
+{
+    static struct weights ours, theirs;
+    for (int half = 0; half < 2; half++)
+        for (int o = 0; o < OPTIMIZERS; o++) {
+            const struct stk_train_rule rule = rule_of(&optimizers[o]);
+            struct stk_train_state state = { .loss_scale = 1, .finite = 1 };
+            uint16_t g16[WEIGHTS];
+            uint16_t stored[WEIGHTS];
+            float g[WEIGHTS];
+            memset(&ours, 0, sizeof(ours));
+            fill(ours.weight, WEIGHTS, 1);
+            theirs = ours;
+            fill(g, WEIGHTS, 2);
+            round_all(g16, g, WEIGHTS, half);
+            step_twin(&ours, &rule, &state, narrow[half], g16, stored);
+            step_trainer(&theirs, &optimizers[o].rule, g, 0, 1);
+            cr_assert_eq(memcmp(&ours, &theirs, sizeof(ours)), 0, "%s", optimizers[o].name);
+            check_rounded(stored, ours.weight, WEIGHTS, half, optimizers[o].name);
+        }
+}
+
+Test(train_kernels, an_overflow_leaves_the_update_out_and_halves_the_scale)
+{
+    static struct weights w, before;
+    struct stk_train_rule rule = rule_of(&optimizers[3]);
+    rule.dynamic = 1;
+    struct stk_train_state state = { .loss_scale = STK_LOSS_SCALE_START };
+    struct stk_loss_scale scale = { .scale = STK_LOSS_SCALE_START, .dynamic = true };
+    uint32_t ticket = 0;
+    double sums[STK_TRAIN_PARTIALS_MAX];
+    uint32_t finite[STK_TRAIN_PARTIALS_MAX];
+    float g[WEIGHTS];
+    fill(w.weight, WEIGHTS, 1);
+    uint64_t used = 0;
+    for (int step = 0; step < 2 * STK_LOSS_SCALE_GOOD_UPDATES + 40; step++) {
+        fill(g, WEIGHTS, 7);
+        const bool good = step % 100 != 50 || step > 60;
+        if (!good)
+            g[WEIGHTS - 1] = step % 200 == 50 ? INFINITY : NAN;
+        const struct stk_train_norm norm = { .gradients = g,
+                                             .count = WEIGHTS,
+                                             .state = &state,
+                                             .partial_sums = sums,
+                                             .partial_finite = finite,
+                                             .ticket = &ticket };
+        run("gradient_norm", "_f32", &norm);
+        cr_assert_eq(state.finite != 0, good);
+        before = w;
+        step_twin(&w, &rule, &state, "_f32", g, NULL);
+        const bool take = stk_loss_scale_take(&scale, good);
+        used += take;
+        cr_assert_eq(state.use != 0, take);
+        cr_assert_eq(memcmp(&w, &before, sizeof(w)) == 0, !take);
+        cr_assert_float_eq(state.loss_scale, scale.scale, 0, "step %d", step);
+        cr_assert_eq(state.good_updates, scale.good_updates);
+    }
+    cr_assert_eq(state.step, used);
+    cr_assert_eq(state.tried, used + 1);
+}
+
+Test(train_kernels, a_long_gradient_is_cut_to_the_limit)
+{
+    float g[WEIGHTS];
+    uint32_t ticket = 0;
+    double sums[STK_TRAIN_PARTIALS_MAX];
+    uint32_t finite[STK_TRAIN_PARTIALS_MAX];
+    struct stk_train_state state = { .loss_scale = 8 };
+    fill(g, WEIGHTS, 3);
+    double squares = 0;
+    for (int i = 0; i < WEIGHTS; i++)
+        squares += (double)g[i] * (double)g[i];
+    const struct stk_train_norm norm = { g, WEIGHTS, &state, sums, finite, &ticket };
+    run("gradient_norm", "_f32", &norm);
+    cr_assert_float_eq(state.norm_squared, squares, 1e-12 * squares);
+    struct stk_train_rule rule = rule_of(&optimizers[0]);
+    const double length = sqrt(squares) / 8;
+    const struct {
+        float limit;
+        double factor;
+    } cases[] = { { 0, 1.0 / 8 },
+                  { (float)(2 * length), 1.0 / 8 },
+                  { (float)(length / 2), 1.0 / 16 } };
+    for (int i = 0; i < 3; i++) {
+        rule.clip_norm = cases[i].limit;
+        const struct stk_train_prepare prepare = { rule, &state, rates, RATES };
+        run("prepare", "", &prepare);
+        cr_assert_float_eq(state.factors.gradient, cases[i].factor, 1e-6, "limit %d", i);
+    }
+}
+
+/* ---- loss ------------------------------------------------------------------------------------ */
+
+static void check_loss(uint32_t rows, uint32_t classes, float smoothing)
+{
+    static float x[MANY], dx[MANY], wanted[MANY];
+    static uint16_t x16[MANY];
+    int64_t labels[64];
+    const size_t count = (size_t)rows * classes;
+    const struct stk_layer layer = { .in = { 1, 1, 1, classes }, .rate = smoothing };
+    const struct stk_pass pass = { .gradient_scale = 1.0F / 64 };
+    double partial_loss[STK_TRAIN_PARTIALS_MAX];
+    uint32_t partial_counts[2 * STK_TRAIN_PARTIALS_MAX];
+    uint32_t ticket = 0;
+    struct stk_train_metrics metrics = { 0 };
+    struct stk_loss loss = { 0 };
+    fill(x, count, classes);
+    for (size_t i = 0; i < count; i++)
+        x[i] *= 20;
+    for (uint32_t i = 0; i < rows; i++)
+        labels[i] = i * 7 % classes;
+    const struct stk_operands o = {
+        .layer = &layer, .pass = &pass, .count = rows, .x = x, .dx = wanted, .labels = labels
+    };
+    struct stk_train_cross_entropy a = { .x = x,
+                                         .dx = dx,
+                                         .labels = labels,
+                                         .rows = rows,
+                                         .classes = classes,
+                                         .smoothing = smoothing,
+                                         .gradient_factor = 1.0F / 64,
+                                         .metrics = &metrics,
+                                         .partial_loss = partial_loss,
+                                         .partial_counts = partial_counts,
+                                         .ticket = &ticket };
+    stk_ref_softmax_cross_entropy(&o, &loss);
+    run("softmax_cross_entropy", "_f32", &a);
+    cr_assert_float_eq(metrics.loss_sum, loss.loss_sum, 2e-6 * loss.loss_sum, "%u classes",
+                       classes);
+    cr_assert_eq(metrics.correct, loss.correct);
+    cr_assert_eq(metrics.count, rows);
+    cr_assert_eq(metrics.bad_labels, 0);
+    for (size_t i = 0; i < count; i++)
+        cr_assert_float_eq(dx[i], wanted[i], 1e-7, "%u classes, %zu", classes, i);
+
+    for (int half = 0; half < 2; half++) { /* in place */
+        round_all(x16, x, count, half);
+        a.x = x;
+        a.dx = dx;
+        run("softmax_cross_entropy", "_f32", &a);
+        a.x = a.dx = x16;
+        run("softmax_cross_entropy", narrow[half], &a);
+        check_rounded(x16, dx, count, half, "softmax_cross_entropy");
+    }
+}
+
+Test(train_kernels, cross_entropy_is_that_of_ref)
+{
+    check_loss(64, 10, 0);
+    check_loss(33, 10, 0.1F);
+    check_loss(7, 1000, 0.1F);
+    check_loss(3, 1, 0);
+    check_loss(5, 33, 0);
+    stk_test_check_leaks();
+}
+
+Test(train_kernels, the_loss_scale_multiplies_gradients_and_bad_labels_make_none)
+{
+    float x[3 * 4] = { 1, 2, 3, 4, 4, 3, 2, 1, 0, 0, 0, 5 };
+    float plain[12];
+    float scaled[12];
+    const int64_t labels[3] = { -1, 4, 3 };
+    double partial_loss[4];
+    uint32_t partial_counts[8];
+    uint32_t ticket = 0;
+    const struct stk_train_state state = { .loss_scale = 1024 };
+    struct stk_train_metrics metrics = { 0 };
+    struct stk_train_cross_entropy a = { .x = x,
+                                         .dx = plain,
+                                         .labels = labels,
+                                         .rows = 3,
+                                         .classes = 4,
+                                         .gradient_factor = 0.5F,
+                                         .metrics = &metrics,
+                                         .partial_loss = partial_loss,
+                                         .partial_counts = partial_counts,
+                                         .ticket = &ticket };
+    run("softmax_cross_entropy", "_f32", &a);
+    cr_assert_eq(metrics.bad_labels, 2);
+    cr_assert_eq(metrics.correct, 1);
+    a.dx = scaled;
+    a.state = &state;
+    run("softmax_cross_entropy", "_f32", &a);
+    for (int i = 0; i < 12; i++) {
+        cr_assert_float_eq(scaled[i], plain[i] * 1024, 1e-4);
+        cr_assert(i >= 8 || plain[i] == 0);
+    }
+    const double before = metrics.loss_sum;
+    a.dx = NULL; /* evaluation: the loss alone */
+    run("softmax_cross_entropy", "_f32", &a);
+    cr_assert_float_eq(metrics.loss_sum, before * 1.5, 1e-6);
+}
+
+/* ---- pooling --------------------------------------------------------------------------------- */
+
+struct pool_case {
+    struct stk_shape in;
+    uint32_t kernel[2], stride[2], padding[2];
+};
+
+static const struct pool_case pools[] = {
+    { { 3, 8, 8, 5 }, { 2, 2 }, { 2, 2 }, { 0, 0 } },
+    { { 3, 7, 9, 3 }, { 3, 3 }, { 2, 2 }, { 1, 1 } },
+    { { 3, 9, 7, 2 }, { 3, 2 }, { 1, 3 }, { 1, 0 } },
+    { { 3, 6, 6, 4 }, { 6, 6 }, { 6, 6 }, { 0, 0 } },
+    { { 3, 20, 20, 1 }, { 17, 16 }, { 2, 1 }, { 3, 2 } }, /* over 256 places */
+    { { 3, 5, 5, 2 }, { 2, 2 }, { 4, 4 }, { 0, 0 } },     /* inputs that no window sees */
+};
+enum { POOLS = sizeof(pools) / sizeof(pools[0]), SAMPLES = 3 };
+
+static struct stk_layer pool_layer(const struct pool_case *c)
+{
+    struct stk_layer layer = { .in = c->in, .out = c->in };
+    memcpy(layer.kernel, c->kernel, sizeof(layer.kernel));
+    memcpy(layer.stride, c->stride, sizeof(layer.stride));
+    memcpy(layer.padding, c->padding, sizeof(layer.padding));
+    layer.out.h = (c->in.h + 2 * c->padding[0] - c->kernel[0]) / c->stride[0] + 1;
+    layer.out.w = (c->in.w + 2 * c->padding[1] - c->kernel[1]) / c->stride[1] + 1;
+    return layer;
+}
+
+static struct stk_train_window window_of(const struct stk_layer *l)
+{
+    return (struct stk_train_window){ .n = SAMPLES,
+                                      .in_h = l->in.h,
+                                      .in_w = l->in.w,
+                                      .c = l->in.c,
+                                      .out_h = l->out.h,
+                                      .out_w = l->out.w,
+                                      .kernel = { l->kernel[0], l->kernel[1] },
+                                      .stride = { l->stride[0], l->stride[1] },
+                                      .padding = { l->padding[0], l->padding[1] } };
+}
+
+static void check_max_pool(const struct pool_case *c)
+{
+    static float x[MANY], y[MANY], wanted[MANY], dy[MANY], dx[MANY];
+    static uint16_t places[MANY], wanted_places[MANY], x16[MANY], y16[MANY], dy16[MANY], dx16[MANY];
+    const struct stk_layer layer = pool_layer(c);
+    const size_t inputs = SAMPLES * stk_shape_elements(layer.in);
+    const size_t outputs = SAMPLES * stk_shape_elements(layer.out);
+    const struct stk_train_window window = window_of(&layer);
+    struct stk_operands o = { .layer = &layer,
+                              .count = SAMPLES,
+                              .elements = stk_shape_elements(layer.out),
+                              .x = x,
+                              .y = wanted,
+                              .aux = wanted_places,
+                              .dy = dy,
+                              .dx = wanted };
+    fill(x, inputs, 5);
+    fill(dy, outputs, 6);
+    x[3] = NAN;
+    struct stk_train_max_pool forward = { window, x, y, places, 0 };
+    stk_ref_max_pool_forward(&o, NULL);
+    run("max_pool_forward", "_f32", &forward);
+    cr_assert_eq(memcmp(y, wanted, outputs * sizeof(float)), 0);
+    cr_assert_eq(memcmp(places, wanted_places, outputs * (stk_pool_is_wide(&layer) ? 2 : 1)), 0);
+    struct stk_train_max_pool_backward backward = { window, dy, dx, places, NULL };
+    stk_ref_max_pool_backward(&o, NULL);
+    run("max_pool_backward", "_f32", &backward);
+    cr_assert_eq(memcmp(dx, wanted, inputs * sizeof(float)), 0);
+
+    x[3] = 0.5F;
+    for (int half = 0; half < 2; half++) { /* with ReLU */
+        round_all(x16, x, inputs, half);
+        round_all(dy16, dy, outputs, half);
+        forward.relu = 1;
+        run("max_pool_forward", "_f32", &forward);
+        backward.y = y;
+        run("max_pool_backward", "_f32", &backward);
+        struct stk_train_max_pool forward16 = { window, x16, y16, places, 1 };
+        run("max_pool_forward", narrow[half], &forward16);
+        check_rounded(y16, y, outputs, half, "max_pool_forward");
+        struct stk_train_max_pool_backward backward16 = { window, dy16, dx16, places, y16 };
+        run("max_pool_backward", narrow[half], &backward16);
+        check_rounded(dx16, dx, inputs, half, "max_pool_backward");
+        for (size_t i = 0; i < outputs; i++) /* what ReLU does behind the pool */
+            dy[i] = y[i] > 0 ? dy[i] : 0;
+        o.aux = places;
+        stk_ref_max_pool_backward(&o, NULL);
+        cr_assert_eq(memcmp(dx, wanted, inputs * sizeof(float)), 0);
+        o.aux = wanted_places;
+        fill(dy, outputs, 6);
+    }
+}
+
+static void check_avg_pool(const struct pool_case *c)
+{
+    static float x[MANY], y[MANY], wanted[MANY];
+    static uint16_t x16[MANY], y16[MANY];
+    const struct stk_layer layer = pool_layer(c);
+    const size_t inputs = SAMPLES * stk_shape_elements(layer.in);
+    const size_t outputs = SAMPLES * stk_shape_elements(layer.out);
+    const struct stk_operands o = {
+        .layer = &layer, .count = SAMPLES, .x = x, .y = wanted, .dy = x, .dx = wanted
+    };
+    struct stk_train_avg_pool a = { window_of(&layer), x, y };
+    struct stk_train_avg_pool a16 = { window_of(&layer), x16, y16 };
+    fill(x, inputs > outputs ? inputs : outputs, 8);
+    stk_ref_avg_pool_forward(&o, NULL);
+    run("avg_pool_forward", "_f32", &a);
+    for (size_t i = 0; i < outputs; i++)
+        cr_assert_float_eq(y[i], wanted[i], 1e-6);
+    stk_ref_avg_pool_backward(&o, NULL);
+    run("avg_pool_backward", "_f32", &a);
+    for (size_t i = 0; i < inputs; i++)
+        cr_assert_float_eq(y[i], wanted[i], 1e-6);
+    for (int half = 0; half < 2; half++) {
+        round_all(x16, x, inputs > outputs ? inputs : outputs, half);
+        run("avg_pool_backward", "_f32", &a);
+        run("avg_pool_backward", narrow[half], &a16);
+        check_rounded(y16, y, inputs, half, "avg_pool_backward");
+        run("avg_pool_forward", "_f32", &a);
+        run("avg_pool_forward", narrow[half], &a16);
+        check_rounded(y16, y, outputs, half, "avg_pool_forward");
+    }
+}
+
+Test(train_kernels, pools_are_those_of_ref)
+{
+    for (int i = 0; i < POOLS; i++) {
+        check_max_pool(&pools[i]);
+        check_avg_pool(&pools[i]);
+    }
+    stk_test_check_leaks();
+}
+
+/* ---- dropout --------------------------------------------------------------------------------- */
+
+Test(train_kernels, dropout_drops_what_every_back_end_drops)
+{
+    enum { ELEMENTS = 333, ALL = SAMPLES * ELEMENTS };
+    float x[ALL];
+    float y[ALL];
+    float wanted[ALL];
+    uint16_t x16[ALL];
+    const struct stk_layer layer = { .rate = 0.25F };
+    const struct stk_op op = { .layer = 6 };
+    const struct stk_pass pass = { .first_sample = 11, .step = 5, .seed = 9 };
+    const struct stk_operands o = { .op = &op,
+                                    .layer = &layer,
+                                    .pass = &pass,
+                                    .count = SAMPLES,
+                                    .elements = ELEMENTS,
+                                    .x = x,
+                                    .y = wanted };
+    const struct stk_train_state state = { .tried = 3 };
+    fill(x, ALL, 1);
+    struct stk_train_dropout a = { .x = x,
+                                   .y = y,
+                                   .seed = 9,
+                                   .first_sample = 11,
+                                   .elements = ELEMENTS,
+                                   .samples = SAMPLES,
+                                   .layer = 6,
+                                   .dropped_below = stk_dropout_dropped_below(0.25F),
+                                   .scale = stk_dropout_scale(0.25F),
+                                   .state = &state,
+                                   .step = 2 };
+    stk_ref_dropout_forward(&o, NULL);
+    run("dropout", "_f32", &a);
+    cr_assert_eq(memcmp(y, wanted, sizeof(y)), 0);
+    int zeros = 0;
+    for (int i = 0; i < ALL; i++)
+        zeros += y[i] == 0;
+    cr_assert(zeros > ALL / 8 && zeros < ALL / 2);
+    for (int half = 0; half < 2; half++) { /* in place */
+        round_all(x16, x, ALL, half);
+        run("dropout", "_f32", &a);
+        struct stk_train_dropout a16 = a;
+        a16.x = a16.y = x16;
+        run("dropout", narrow[half], &a16);
+        check_rounded(x16, y, ALL, half, "dropout");
+    }
+}
+
+/* ---- BatchNorm and bias ---------------------------------------------------------------------- */
+
+enum { CHANNELS = 37, PIXELS = 200, IMAGE = PIXELS * CHANNELS };
+
+static void sums_of(const float *x, float *sum, float *square_sum)
+{
+    for (int c = 0; c < CHANNELS; c++) {
+        double s = 0;
+        double q = 0;
+        for (int i = 0; i < PIXELS; i++) {
+            s += (double)x[i * CHANNELS + c];
+            q += (double)x[i * CHANNELS + c] * (double)x[i * CHANNELS + c];
+        }
+        sum[c] = (float)s;
+        square_sum[c] = (float)q;
+    }
+}
+
+Test(train_kernels, batch_norm_is_that_of_ref)
+{
+    static float x[IMAGE], x2[IMAGE], y[IMAGE], wanted[IMAGE];
+    static uint16_t x16[IMAGE], x216[IMAGE];
+    float gamma[CHANNELS];
+    float beta[CHANNELS];
+    float aux[2 * CHANNELS];
+    float mean[CHANNELS];
+    float inverse[CHANNELS];
+    float running[4][CHANNELS];
+    float sum[CHANNELS];
+    float square_sum[CHANNELS];
+    float scale[CHANNELS];
+    float shift[CHANNELS];
+    const struct stk_layer layer = { .in = { 3, 20, 10, CHANNELS },
+                                     .epsilon = 1e-5F,
+                                     .momentum = 0.1F };
+    const struct stk_op op = { .relu = true };
+    fill(x, IMAGE, 1);
+    fill(x2, IMAGE, 2);
+    fill(gamma, CHANNELS, 3);
+    fill(beta, CHANNELS, 4);
+    for (int i = 0; i < 4; i++)
+        for (int c = 0; c < CHANNELS; c++)
+            running[i][c] = i % 2 == 0 ? 0.5F : 2;
+    const struct stk_operands o = { .op = &op,
+                                    .layer = &layer,
+                                    .count = 1,
+                                    .x = x,
+                                    .y = wanted,
+                                    .aux = aux,
+                                    .weight = gamma,
+                                    .bias = beta,
+                                    .running_mean = running[0],
+                                    .running_var = running[1] };
+    stk_ref_batch_norm_forward(&o, NULL);
+    sums_of(x, sum, square_sum);
+    const struct stk_train_batch_norm_statistics statistics = {
+        .sum = sum,
+        .square_sum = square_sum,
+        .c = CHANNELS,
+        .pixels = PIXELS,
+        .epsilon = 1e-5F,
+        .momentum = 0.1F,
+        .gamma = gamma,
+        .beta = beta,
+        .mean = mean,
+        .inverse = inverse,
+        .running_mean = running[2],
+        .running_var = running[3],
+        .scale = scale,
+        .shift = shift,
+    };
+    run("batch_norm_statistics", "_f32", &statistics);
+    for (int c = 0; c < CHANNELS; c++) {
+        cr_assert_float_eq(mean[c], aux[c], 1e-6);
+        cr_assert_float_eq(inverse[c], aux[CHANNELS + c], 2e-5);
+        cr_assert_float_eq(running[2][c], running[0][c], 1e-6);
+        cr_assert_float_eq(running[3][c], running[1][c], 1e-6);
+        cr_assert_float_eq(scale[c] * x[c] + shift[c],
+                           (x[c] - mean[c]) * inverse[c] * gamma[c] + beta[c], 1e-5);
+    }
+    struct stk_train_batch_norm a = { .x = x,
+                                      .y = y,
+                                      .count = IMAGE,
+                                      .c = CHANNELS,
+                                      .relu = 1,
+                                      .mean = aux,
+                                      .inverse = aux + CHANNELS,
+                                      .gamma = gamma,
+                                      .beta = beta };
+    run("batch_norm", "_f32", &a);
+    cr_assert_eq(memcmp(y, wanted, sizeof(y)), 0, "with the statistics of ref");
+    stk_ref_batch_norm_infer(&o, NULL);
+    struct stk_train_batch_norm infer = a;
+    infer.mean = running[0];
+    infer.inverse = NULL;
+    infer.variance = running[1];
+    infer.epsilon = 1e-5F;
+    run("batch_norm", "_f32", &infer);
+    cr_assert_eq(memcmp(y, wanted, sizeof(y)), 0, "with running statistics");
+    a.relu = 0;
+    run("batch_norm", "_f32", &a);
+    for (int i = 0; i < IMAGE; i++)
+        wanted[i] = y[i] + x2[i] < 0 ? 0 : y[i] + x2[i];
+    a.relu = 1;
+    a.x2 = x2;
+    run("batch_norm", "_f32", &a);
+    cr_assert_eq(memcmp(y, wanted, sizeof(y)), 0, "with a residual");
+    for (int half = 0; half < 2; half++) { /* in place */
+        round_all(x16, x, IMAGE, half);
+        round_all(x216, x2, IMAGE, half);
+        run("batch_norm", "_f32", &a);
+        struct stk_train_batch_norm a16 = a;
+        a16.x = x16;
+        a16.x2 = a16.y = x216;
+        run("batch_norm", narrow[half], &a16);
+        check_rounded(x216, y, IMAGE, half, "batch_norm");
+    }
+}
+
+Test(train_kernels, a_bias_gets_the_sum_over_all_pixels)
+{
+    static float dy[2 * IMAGE]; /* the second half must not be read */
+    static uint16_t dy16[2 * IMAGE];
+    static float partial_sums[STK_TRAIN_PARTIALS_MAX * CHANNELS];
+    uint32_t tickets[2] = { 0 };
+    fill(dy, 2 * IMAGE, 4);
+    const uint32_t chunks[] = { 1, 7, PIXELS, STK_TRAIN_PARTIALS_MAX };
+    for (int i = 0; i < 4; i++) {
+        float sums[CHANNELS];
+        float sums16[CHANNELS];
+        for (int c = 0; c < CHANNELS; c++)
+            sums[c] = sums16[c] = 100;
+        struct stk_train_bias_gradient a = { dy,   PIXELS,       CHANNELS, chunks[i],
+                                             sums, partial_sums, tickets };
+        run("bias_gradient", "_f32", &a);
+        for (int c = 0; c < CHANNELS; c++) {
+            double wanted = 100;
+            for (int pixel = 0; pixel < PIXELS; pixel++)
+                wanted += (double)dy[pixel * CHANNELS + c];
+            cr_assert_float_eq(sums[c], wanted, 2e-5, "channel %d", c);
+        }
+        for (int half = 0; half < 2; half++) {
+            for (int c = 0; c < CHANNELS; c++)
+                sums[c] = sums16[c] = 0;
+            round_all(dy16, dy, 2 * IMAGE, half);
+            run("bias_gradient", "_f32", &a);
+            struct stk_train_bias_gradient a16 = a;
+            a16.dy = dy16;
+            a16.bias_grad = sums16;
+            run("bias_gradient", narrow[half], &a16);
+            cr_assert_eq(memcmp(sums, sums16, sizeof(sums)), 0);
+        }
+    }
+}
+
+Test(train_kernels, the_table_names_each_kernel_once)
+{
+    for (const struct stk_kernel *a = stk_train_kernels; a->name != NULL; a++) {
+        cr_assert_eq(stk_train_kernel_named(a->name), a, "%s", a->name);
+        cr_assert(a->twin != NULL && a->grid != NULL && a->arguments_bytes > 0);
+        cr_assert_leq(a->arguments_bytes, 4096, "what a kernel may be given");
+    }
+    cr_assert_null(stk_train_kernel_named("stk_train_nothing"));
+}
