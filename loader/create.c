@@ -112,10 +112,42 @@ static uint32_t slot_count(const stoker_loader *loader)
     return clamp(slots, 2, STOKER_PREFETCH_MAX);
 }
 
-static int make_convert(stoker_loader *loader)
+/* The GPU converts where it can, and then the CPU copies rows as they are stored. */
+static int convert_on_device(stoker_loader *loader, struct stk_convert_options *convert,
+                             stoker_error *error)
 {
     const stoker_dataset_info *set = &loader->road.dataset->info;
-    const struct stk_convert_options convert = {
+    const struct stk_convert_plan *plan = &loader->road.convert;
+    const stoker_switch wanted = loader->options.convert_on_device;
+    const uint64_t height = set->is_image ? set->shape[0] : 1;
+    const uint64_t width = convert->elements / convert->channels / height;
+    if (!loader->on_device || wanted == STOKER_OFF)
+        return 0;
+    int rc = STOKER_ENOTSUP;
+    if (stk_device_convert_fits(plan, height, width))
+        rc = stk_device_convert_init(&loader->device_convert, loader->device, plan,
+                                     (uint32_t)height, (uint32_t)width, loader->convert_reason);
+    else
+        (void)snprintf(loader->convert_reason, sizeof(loader->convert_reason),
+                       "it takes rows of uint8 with 1 to 4 channels that are to be changed");
+    if (rc < 0 && wanted == STOKER_ON) {
+        const struct stk_place nowhere = STK_NOWHERE;
+        return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere, "convert_on_device: %s",
+                             loader->convert_reason);
+    }
+    if (rc < 0)
+        return 0;
+    convert->to = convert->from;
+    convert->layout = STOKER_NHWC;
+    convert->mean = convert->std = NULL;
+    convert->mean_count = 0;
+    return stk_convert_plan_init(&loader->road.convert, convert);
+}
+
+static int make_convert(stoker_loader *loader, stoker_error *error)
+{
+    const stoker_dataset_info *set = &loader->road.dataset->info;
+    struct stk_convert_options convert = {
         .from = set->dtype,
         .to = loader->options.dtype,
         .layout = loader->options.layout,
@@ -129,6 +161,9 @@ static int make_convert(stoker_loader *loader)
         .mean_count = loader->options.mean_count,
     };
     int rc = stk_convert_plan_init(&loader->road.convert, &convert);
+    loader->row_bytes = loader->road.convert.to_bytes;
+    if (rc == 0)
+        rc = convert_on_device(loader, &convert, error);
     loader->road.copies =
         loader->road.convert.copies && (convert.layout == STOKER_NHWC || convert.channels == 1);
     return rc;
@@ -294,7 +329,7 @@ static int make_transfer(stoker_loader *loader, stoker_error *error)
     if (!loader->on_device)
         return 0;
     int rc = stk_transfer_init(&loader->transfer, loader->device, &loader->road.slots,
-                               buffer_count(loader));
+                               &loader->device_convert, buffer_count(loader));
     const char *failure = stk_device_failure(loader->device);
     const struct stk_place nowhere = STK_NOWHERE;
     if (rc == STOKER_EDEVICE && failure != NULL)
@@ -356,7 +391,7 @@ static int make_road(stoker_loader *loader, stoker_error *error)
                              loader->device_reason, error);
     loader->on_device = rc == 0 && stk_device_copies(loader->device);
     if (rc == 0)
-        rc = make_convert(loader);
+        rc = make_convert(loader, error);
     if (rc == 0)
         rc = look_at_samples(loader, &in_memory, error);
     if (rc == 0)

@@ -129,7 +129,7 @@ static void describe(stoker_loader *loader, const struct view *view,
     loader->end_pending = place->last;
     stk_ledger_add(&loader->ledger.batches, 1);
     stk_ledger_add(&loader->ledger.samples, rows);
-    stk_ledger_add(&loader->ledger.bytes, rows * loader->road.convert.to_bytes);
+    stk_ledger_add(&loader->ledger.bytes, rows * loader->row_bytes);
 }
 
 int stk_deliver_in_place(stoker_loader *loader, stoker_batch *batch)
@@ -189,7 +189,7 @@ void stk_deliver_sent(stoker_loader *loader, stoker_batch *batch)
     const struct stk_buffer *buffer = stk_transfer_lend(transfer);
     uint8_t *memory = buffer->memory;
     const struct view view = {
-        .images = memory,
+        .images = buffer->images,
         .labels = slot->labels == NULL ? NULL : memory + ((uint8_t *)slot->labels - slot->images),
         .ids = buffer->ids,
         .device_ids = (void *)(memory + ((uint8_t *)slot->ids - slot->images)),

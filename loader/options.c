@@ -76,6 +76,10 @@ static int check_choices(const stoker_loader_options *options, stoker_error *err
         rc = require((unsigned)options->pin_memory <= STOKER_OFF, error, STOKER_EINVAL,
                      "pin_memory %d is not AUTO, ON or OFF", (int)options->pin_memory);
     if (rc == 0)
+        rc =
+            require((unsigned)options->convert_on_device <= STOKER_OFF, error, STOKER_EINVAL,
+                    "convert_on_device %d is not AUTO, ON or OFF", (int)options->convert_on_device);
+    if (rc == 0)
         rc = require((unsigned)options->cache <= STOKER_CACHE_DECODED, error, STOKER_EINVAL,
                      "cache %d is not AUTO, NONE, ENCODED or DECODED", (int)options->cache);
     if (rc == 0)

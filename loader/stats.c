@@ -36,6 +36,8 @@ static void sum_device(const stoker_loader *loader, stoker_stats *stats)
     stats->device_bytes = transfer->buffer_bytes * transfer->buffer_count;
     stats->copies = stk_ledger_read(&loader->ledger.copies);
     stats->copy_bytes = stats->copies * loader->road.slots.slot_bytes;
+    stats->converts_on_device = loader->device_convert.on;
+    memcpy(stats->convert_reason, loader->convert_reason, sizeof(stats->convert_reason));
     stats->copy_waits = stk_ledger_read(&loader->ledger.copy_waits);
 }
 

@@ -92,6 +92,7 @@ Test(options, choices_out_of_range)
     stoker_dataset *dataset = open_set("synth:bytes?count=100&shape=4x4x3");
     REFUSE(device, (stoker_device)4, STOKER_EDEVICE);
     REFUSE(device, (stoker_device)-1, STOKER_EDEVICE);
+    REFUSE(convert_on_device, (stoker_switch)3, STOKER_EINVAL);
     REFUSE(pin_memory, (stoker_switch)3, STOKER_EINVAL);
     REFUSE(pin_memory, (stoker_switch)-1, STOKER_EINVAL);
     REFUSE(cache, (stoker_cache)4, STOKER_EINVAL);
@@ -193,7 +194,7 @@ Test(options, struct_size_tells_the_version)
     }
     stoker_loader *loader = NULL;
     stoker_loader_options older = stk_small_options(); /* of a program that knows no device_index */
-    older.struct_size = offsetof(stoker_loader_options, device_index);
+    older.struct_size = offsetof(stoker_loader_options, convert_on_device);
     older.device_index = 77;
     cr_assert_eq(stoker_loader_create(&loader, dataset, &older), STOKER_OK);
     stoker_loader_destroy(&loader);

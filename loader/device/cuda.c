@@ -23,7 +23,8 @@ enum { DRAIN_POLL_NS = 50000 };
 struct cuda {
     struct stk_device device; /* first: it is what others see */
     struct stk_cuda_runtime runtime;
-    cudaStream_t stream; /* the copies', in order; NULL = not made */
+    cudaStream_t stream;   /* the copies', in order; NULL = not made */
+    cudaLibrary_t library; /* NULL = no kernels loaded */
 };
 
 static struct cuda *cuda_of(struct stk_device *device)
@@ -100,6 +101,8 @@ static int make_stream(struct cuda *cuda, char why[STK_DEVICE_WHY_BYTES])
 static void cuda_close(struct stk_device *device)
 {
     struct cuda *cuda = cuda_of(device);
+    if (cuda->library != NULL)
+        (void)check(cuda, cuda->runtime.cudaLibraryUnload(cuda->library), "cudaLibraryUnload");
     if (cuda->stream != NULL)
         (void)check(cuda, cuda->runtime.cudaStreamDestroy(cuda->stream), "cudaStreamDestroy");
 }
@@ -202,6 +205,47 @@ static void cuda_event_destroy(struct stk_device *device, void *event)
     (void)check(cuda, cuda->runtime.cudaEventDestroy(event), "cudaEventDestroy");
 }
 
+/* ---- kernels ---- */
+
+static int cuda_load(struct stk_device *device, const void *image, const char *name, void **kernel,
+                     char why[STK_DEVICE_WHY_BYTES])
+{
+    struct cuda *cuda = cuda_of(device);
+    const struct stk_cuda_runtime *runtime = &cuda->runtime;
+    const char *what = "cudaLibraryLoadData";
+    cudaKernel_t found = NULL;
+    int before;
+    if (enter(cuda, &before) < 0) {
+        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", stk_device_failure(device));
+        return STOKER_EDEVICE;
+    }
+    cudaError_t code = cudaSuccess;
+    if (cuda->library == NULL)
+        code = runtime->cudaLibraryLoadData(&cuda->library, image, NULL, NULL, 0, NULL, NULL, 0);
+    if (code == cudaSuccess) {
+        what = "cudaLibraryGetKernel";
+        code = runtime->cudaLibraryGetKernel(&found, cuda->library, name);
+    }
+    leave(cuda, before);
+    *kernel = found;
+    if (code == cudaSuccess)
+        return 0;
+    (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s of %s: %s (%d)", what, name, words(runtime, code),
+                   (int)code);
+    return STOKER_EDEVICE;
+}
+
+static int launch(struct cuda *cuda, const struct stk_device_launch *launched)
+{
+    void *arguments[] = { (void *)launched->arguments };
+    const dim3 grid = { launched->grid_x, launched->grid_y, 1 };
+    const dim3 block = { launched->block_threads, 1, 1 };
+    return check(
+        cuda,
+        cuda->runtime.cudaLaunchKernel(launched->kernel, grid, block, arguments, 0, cuda->stream),
+        "cudaLaunchKernel");
+}
+
 static int cuda_send(struct stk_device *device, const struct stk_send *send)
 {
     struct cuda *cuda = cuda_of(device);
@@ -220,6 +264,8 @@ static int cuda_send(struct stk_device *device, const struct stk_send *send)
                    runtime->cudaMemcpyAsync(send->to, send->from, send->bytes,
                                             cudaMemcpyHostToDevice, cuda->stream),
                    "cudaMemcpyAsync to the device");
+    if (rc == 0 && send->launch != NULL)
+        rc = launch(cuda, send->launch);
     if (rc == 0)
         rc = check(cuda, runtime->cudaEventRecord(send->done, cuda->stream), "cudaEventRecord");
     leave(cuda, before);
@@ -320,6 +366,7 @@ const struct stk_device_ops stk_device_cuda = {
     .free = cuda_free,
     .event_create = cuda_event_create,
     .event_destroy = cuda_event_destroy,
+    .load = cuda_load,
     .send = cuda_send,
     .wait_on = cuda_wait_on,
     .mark_on = cuda_mark_on,

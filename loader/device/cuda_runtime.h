@@ -32,7 +32,11 @@
     X(cudaEventRecord)                                                                             \
     X(cudaEventQuery)                                                                              \
     X(cudaEventSynchronize)                                                                        \
-    X(cudaMemcpyAsync)
+    X(cudaMemcpyAsync)                                                                             \
+    X(cudaLibraryLoadData)                                                                         \
+    X(cudaLibraryUnload)                                                                           \
+    X(cudaLibraryGetKernel)                                                                        \
+    X(cudaLaunchKernel)
 
 #define STK_CUDA_FIELD(name) __typeof__(name) *name;
 struct stk_cuda_runtime {

@@ -28,13 +28,22 @@ enum { STK_DEVICE_WHY_BYTES = 192 };
 
 struct stk_device;
 
+/* A kernel with one argument, a struct of plain data whose pointers are the device's. */
+struct stk_device_launch {
+    void *kernel;
+    uint32_t grid_x, grid_y; /* blocks */
+    uint32_t block_threads;
+    const void *arguments;
+};
+
 /* One batch on its way: `after` before it, `done` behind it, all on the device's stream. */
 struct stk_send {
     void *to;         /* device memory */
     const void *from; /* host memory: may be written again once `done` is done */
     size_t bytes;
     void *after; /* event that the copy waits for, on the device; NULL = none */
-    void *done;  /* event to mark behind it */
+    const struct stk_device_launch *launch; /* a kernel behind it; NULL = none */
+    void *done;                             /* event to mark behind all of that */
 };
 
 struct stk_device_ops {
@@ -58,6 +67,11 @@ struct stk_device_ops {
     void (*free)(struct stk_device *device, void *memory);
     void *(*event_create)(struct stk_device *device); /* NULL = failed */
     void (*event_destroy)(struct stk_device *device, void *event);
+
+    /* Find a kernel in an image that holds it for several GPUs. 0, or STOKER_EDEVICE and the reason in
+     * `why`: the device stays usable. What is loaded stays until close. */
+    int (*load)(struct stk_device *device, const void *image, const char *name, void **kernel,
+                char why[STK_DEVICE_WHY_BYTES]);
 
     int (*send)(struct stk_device *device, const struct stk_send *send);
     /* A stream of the consumer's waits for the event; the host does not. */

@@ -8,6 +8,11 @@
 
 enum { BUFFER_ALIGN = 256 }; /* what cudaMalloc promises for the first one */
 
+static size_t align(size_t bytes)
+{
+    return (bytes + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN;
+}
+
 /* ---- making and unmaking ---- */
 
 static int make_events(struct stk_transfer *transfer)
@@ -33,7 +38,10 @@ static int make_buffers(struct stk_transfer *transfer)
     if (transfer->memory == NULL)
         return STOKER_EDEVICE;
     for (uint32_t i = 0; i < transfer->buffer_count; i++) {
-        transfer->buffers[i].memory = transfer->memory + i * transfer->buffer_bytes;
+        uint8_t *memory = transfer->memory + i * transfer->buffer_bytes;
+        transfer->buffers[i].memory = memory;
+        transfer->buffers[i].images =
+            transfer->convert->on ? memory + align(transfer->slots->slot_bytes) : memory;
         transfer->buffers[i].ids = (uint64_t *)transfer->ids.base + i * ids;
         transfer->buffers[i].turn = i;
     }
@@ -41,13 +49,17 @@ static int make_buffers(struct stk_transfer *transfer)
 }
 
 int stk_transfer_init(struct stk_transfer *transfer, struct stk_device *device,
-                      struct stk_slots *slots, uint32_t buffer_count)
+                      struct stk_slots *slots, struct stk_device_convert *convert,
+                      uint32_t buffer_count)
 {
     assert(buffer_count >= 2); /* one is copied to while the other is lent */
     memset(transfer, 0, sizeof(*transfer));
     transfer->device = device;
     transfer->slots = slots;
-    transfer->buffer_bytes = (slots->slot_bytes + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN;
+    transfer->convert = convert;
+    transfer->buffer_bytes = align(slots->slot_bytes);
+    if (convert->on)
+        transfer->buffer_bytes += align(convert->convert.to_bytes * slots->batch_size);
     transfer->buffer_count = buffer_count;
     transfer->event_count =
         (buffer_count > slots->slot_count ? buffer_count : slots->slot_count) + 1;
@@ -126,11 +138,17 @@ int stk_transfer_send(struct stk_transfer *transfer, uint32_t rows)
     memcpy(buffer->ids, slot->ids, rows * sizeof(buffer->ids[0]));
     buffer->rows = rows;
     buffer->stream = NULL;
+    const struct stk_device_launch *launch = NULL;
+    if (transfer->convert->on && rows > 0)
+        launch = stk_device_convert_rows(transfer->convert, buffer->memory,
+                                         buffer->memory + ((uint8_t *)slot->ids - slot->images),
+                                         buffer->images, rows);
     const struct stk_send send = {
         .to = buffer->memory,
         .from = slot->images,
         .bytes = slots->slot_bytes,
         .after = buffer->used ? buffer->released : NULL,
+        .launch = launch,
         .done = stk_transfer_copied(transfer, batch),
     };
     const uint64_t begin_ns = stk_trace_begin(transfer->trace, STOKER_TRACE_SEND, batch);

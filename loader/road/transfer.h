@@ -25,12 +25,14 @@
 #include <stdint.h>
 
 #include "loader/device/device.h"
+#include "loader/road/device_convert.h"
 #include "loader/road/slots.h"
 #include "loader/road/trace.h"
 
 /* One batch in GPU memory. */
 struct stk_buffer {
     uint8_t *memory; /* laid out as a slot */
+    uint8_t *images; /* rows as trained on: in the slot's part, or behind it */
     void *released;  /* event: the consumer's work with the last batch */
     uint64_t *ids;   /* the batch's ids once more, in host memory */
     uint64_t turn;   /* the batch that may be copied here next: then nobody has the buffer */
@@ -45,7 +47,8 @@ struct stk_transfer {
     struct stk_device *device; /* NULL = not made */
     struct stk_slots *slots;
     struct stk_trace_ring *trace; /* the consumer's; NULL = nobody listens */
-    size_t buffer_bytes;          /* of one */
+    struct stk_device_convert *convert;
+    size_t buffer_bytes; /* of one */
     uint32_t buffer_count;
     uint32_t event_count;
     struct stk_buffer *buffers;
@@ -56,10 +59,12 @@ struct stk_transfer {
     uint64_t delivered; /* batches lent so far; those up to slots->head are on their way */
 };
 
-/* Take device memory for buffer_count batches (>= 2), and the events. 0, STOKER_ENOMEM,
+/* Take device memory for buffer_count batches (>= 2), and the events; with convert->on for the rows
+ * that it makes, as well. convert must outlive the transfer. 0, STOKER_ENOMEM,
  * STOKER_EDEVICE (the device tells why); on failure all is given back. */
 int stk_transfer_init(struct stk_transfer *transfer, struct stk_device *device,
-                      struct stk_slots *slots, uint32_t buffer_count);
+                      struct stk_slots *slots, struct stk_device_convert *convert,
+                      uint32_t buffer_count);
 
 /* Wait for the copies and for the consumer's work, until deadline_ns, and give all back. False: the
  * device still works with our memory, and all of it is left as it is. All zero is allowed. */

@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 
 #include "cuda_run.h"
+#include "cuda_twins.h"
 #include "leaks.h"
 #include "loader/base/fault.h"
 
@@ -96,17 +97,23 @@ Test(cuda_calls, each_fails_once_and_for_good, .timeout = 110)
     cr_assert(stk_file_set_make(&set, 24, 4, 5, 0));
     stoker_loader_options options = stk_small_options();
     options.device = STOKER_DEVICE_CUDA;
-    options.batch_size = 4;
+    options.batch_size = 6;
     options.epochs = 1;
     const int64_t before = stk_fault_live_bytes(); /* of the data set */
     for (int pin = STOKER_ON; pin <= STOKER_OFF; pin++)
-        for (int blocks = 0; blocks <= 1; blocks++) {
+        for (int blocks = 0; blocks <= (pin == STOKER_ON); blocks++) {
             options.pin_memory = (stoker_switch)pin;
             options.non_blocking = blocks == 0;
             options.num_workers = pin == STOKER_ON ? 2 : 0;
             options.prefetch_batches = pin == STOKER_ON ? 2 : 4;
             sweep(options, before);
         }
+    size_t bytes;
+    const bool built = stk_kernels_fatbin(&bytes) != NULL;
+    stk_cuda_use_twins(); /* and with kernels behind the copies */
+    options.dtype = STOKER_FLOAT32;
+    options.convert_on_device = built ? STOKER_ON : STOKER_OFF;
+    sweep(options, before);
     cr_assert_gt(told, 100);
     stk_file_set_remove(&set);
     stk_test_check_leaks();

@@ -29,6 +29,7 @@ void standin_cuda_reset(int devices)
     atomic_store(&standin.delay_us, 200U);
     atomic_store(&standin.lie, STANDIN_CUDA_HONEST);
     atomic_store(&standin.copies, 0U);
+    atomic_store(&standin.launches, 0U);
     atomic_store(&standin.late_copies, 0U);
     atomic_store(&standin.staged, 0U);
     atomic_store(&standin.violations, 0U);
@@ -316,6 +317,86 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *arg
     const struct standin_operation operation = { .kind = STANDIN_CALL,
                                                  .call = call,
                                                  .argument = argument };
+    standin_stream_put(stream, &operation);
+    return end(cudaSuccess);
+}
+
+/* ---- kernels ---- */
+
+void standin_cuda_kernels(const struct standin_cuda_kernel *kernels)
+{
+    standin.kernels = kernels;
+}
+
+uint64_t standin_cuda_launches(void)
+{
+    return atomic_load(&standin.launches);
+}
+
+struct CUlib_st {
+    const void *code;
+};
+
+cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code, enum cudaJitOption *jit,
+                                void **jit_values, unsigned jit_count,
+                                enum cudaLibraryOption *options, void **option_values,
+                                unsigned option_count)
+{
+    (void)jit;
+    (void)jit_values;
+    (void)jit_count;
+    (void)options;
+    (void)option_values;
+    (void)option_count;
+    BEGIN;
+    if (code == NULL)
+        return end(cudaErrorInvalidValue);
+    *library = malloc(sizeof(**library));
+    if (*library == NULL)
+        abort();
+    (*library)->code = code;
+    atomic_fetch_add(&standin.live, 1);
+    return end(cudaSuccess);
+}
+
+cudaError_t cudaLibraryUnload(cudaLibrary_t library)
+{
+    const cudaError_t refused = begin();
+    free(library);
+    atomic_fetch_sub(&standin.live, 1);
+    return end(refused);
+}
+
+cudaError_t cudaLibraryGetKernel(cudaKernel_t *out, cudaLibrary_t library, const char *name)
+{
+    (void)library;
+    BEGIN;
+    const struct standin_cuda_kernel *kernel = standin.kernels;
+    while (kernel != NULL && kernel->name != NULL && strcmp(kernel->name, name) != 0)
+        kernel++;
+    if (kernel == NULL || kernel->name == NULL)
+        return end(cudaErrorSymbolNotFound);
+    *out = (cudaKernel_t)(uintptr_t)kernel;
+    return end(cudaSuccess);
+}
+
+cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments,
+                             size_t shared_bytes, cudaStream_t stream)
+{
+    (void)shared_bytes;
+    BEGIN;
+    const struct standin_cuda_kernel *kernel = function;
+    if (current_device != standin_stream_device(stream))
+        return end(cudaErrorInvalidResourceHandle);
+    if (grid.x == 0 || grid.y == 0 || grid.y > 65535 || grid.z != 1 || block.x == 0 ||
+        block.x > 1024)
+        return end(cudaErrorInvalidConfiguration);
+    struct standin_operation operation = { .kind = STANDIN_LAUNCH, .kernel = kernel };
+    operation.argument = malloc(kernel->argument_bytes);
+    if (operation.argument == NULL)
+        abort();
+    memcpy(operation.argument, arguments[0], kernel->argument_bytes);
+    atomic_fetch_add(&standin.launches, 1U);
     standin_stream_put(stream, &operation);
     return end(cudaSuccess);
 }

@@ -17,6 +17,7 @@
 #define STK_TESTS_STANDIN_CUDA_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* No faults, no lies, counts at zero, and so many GPUs (0 = cudaErrorNoDevice). */
@@ -50,6 +51,16 @@ uint64_t standin_cuda_copies_after_failure(void);
 uint64_t standin_cuda_staged(void);     /* of these, from pageable memory */
 uint64_t standin_cuda_violations(void); /* memory given back or unlocked while a copy uses it */
 int64_t standin_cuda_live(void);        /* streams, events, allocations, page-locked ranges */
+
+/* The kernels that every library holds, by name: what runs in their place, with a copy of their one
+ * argument, the struct. Ends with one whose name is NULL. NULL = there are none. */
+struct standin_cuda_kernel {
+    const char *name;
+    size_t argument_bytes;
+    void (*run)(const struct standin_cuda_kernel *kernel, void *argument);
+};
+void standin_cuda_kernels(const struct standin_cuda_kernel *kernels);
+uint64_t standin_cuda_launches(void);
 
 /* Where a kernel finds device memory; NULL if it is none. For functions on a stream
  * (cudaLaunchHostFunc), which stand in for kernels, and for nobody else. */

@@ -25,7 +25,9 @@ struct standin_state {
     _Atomic uint64_t late_copies;
     _Atomic uint64_t staged;
     _Atomic uint64_t violations;
+    _Atomic uint64_t launches;
     _Atomic int64_t live;
+    const struct standin_cuda_kernel *kernels; /* the test's: set while nothing runs */
 };
 extern struct standin_state standin;
 
@@ -46,7 +48,7 @@ bool standin_pin_use(const void *memory, size_t bytes, int change);
 
 /* ---- stream.c ---- */
 
-enum standin_kind { STANDIN_COPY, STANDIN_MARK, STANDIN_WAIT, STANDIN_CALL };
+enum standin_kind { STANDIN_COPY, STANDIN_MARK, STANDIN_WAIT, STANDIN_CALL, STANDIN_LAUNCH };
 
 struct standin_operation {
     enum standin_kind kind;
@@ -60,6 +62,7 @@ struct standin_operation {
     struct standin_mark *mark;
     cudaHostFn_t call;
     void *argument;
+    const struct standin_cuda_kernel *kernel;
 };
 
 cudaError_t standin_stream_create(cudaStream_t *out);

@@ -180,6 +180,11 @@ static void run(const struct standin_operation *operation)
         if (atomic_load(&standin.lost) == 0)
             operation->call(operation->argument);
         break;
+    case STANDIN_LAUNCH:
+        if (atomic_load(&standin.lost) == 0)
+            operation->kernel->run(operation->kernel, operation->argument);
+        free(operation->argument);
+        break;
     case STANDIN_MARK:
         pass_mark(operation->event, operation->mark);
         drop(operation->event, operation->mark);

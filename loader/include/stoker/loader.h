@@ -116,8 +116,12 @@ typedef struct stoker_loader_options {
                                     if it works here, else pread */
     stoker_error *error;         /* filled in when create fails; NULL (default) = not wanted */
 
-    uint32_t
-        device_index; /* with STOKER_DEVICE_CUDA and _CUDA_HOST: which GPU, as CUDA counts; default 0 */
+    stoker_switch convert_on_device; /* on a GPU: rows of uint8 with 1 to 4 channels are copied as
+                                        stored and get type, scale, mean, std and layout there, with
+                                        the same bits. ON: an error if that cannot be; default AUTO:
+                                        where it can, stats say whether */
+    uint32_t device_index; /* with STOKER_DEVICE_CUDA or _CUDA_HOST: which GPU, as CUDA counts;
+                              default 0 */
     uint32_t trace_events; /* record what each thread does, for stoker_loader_trace(): room for so
                               many events of 40 bytes per thread, 1..2^24, rounded up to a power
                               of two; taken at create. Default 0 = do not record */
