@@ -78,24 +78,27 @@ SSE41_INLINE void undo_sub(const uint8_t *from, uint8_t *out, size_t stride, siz
     store_pixel(out + i, _mm_add_epi8(a, load_pixel(from + i)), step);
 }
 
-SSE41_INLINE __m128i average(__m128i a, __m128i b)
+/* pavgb rounds up and the filter rounds down, but of complements it is the other way round:
+ * floor((a + b) / 2) = ~pavgb(~a, ~b). So a is kept as ~a, and from one pixel to the next there
+ * are two steps: ~(x + average) = pavgb(~a, ~b) - x. */
+SSE41_INLINE __m128i average_step(__m128i not_a, const uint8_t *above, const uint8_t *from)
 {
-    /* pavgb rounds up; the filter rounds down */
-    const __m128i odd = _mm_and_si128(_mm_xor_si128(a, b), _mm_set1_epi8(1));
-    return _mm_sub_epi8(_mm_avg_epu8(a, b), odd);
+    const __m128i not_b = _mm_xor_si128(load_pixel(above), _mm_set1_epi8(-1));
+    return _mm_sub_epi8(_mm_avg_epu8(not_a, not_b), load_pixel(from));
 }
 
 SSE41_INLINE void undo_average(const uint8_t *from, const uint8_t *above, uint8_t *out,
                                size_t stride, size_t step)
 {
-    __m128i a = _mm_setzero_si128();
+    const __m128i ones = _mm_set1_epi8(-1);
+    __m128i not_a = ones;
     size_t i = 0;
     for (; i + step < stride; i += step) {
-        a = _mm_add_epi8(average(a, load_pixel(above + i)), load_pixel(from + i));
-        store_pixel(out + i, a, 4);
+        not_a = average_step(not_a, above + i, from + i);
+        store_pixel(out + i, _mm_xor_si128(not_a, ones), 4);
     }
-    a = _mm_add_epi8(average(a, load_pixel(above + i)), load_pixel(from + i));
-    store_pixel(out + i, a, step);
+    not_a = average_step(not_a, above + i, from + i);
+    store_pixel(out + i, _mm_xor_si128(not_a, ones), step);
 }
 
 SSE41_INLINE void undo_paeth(const uint8_t *from, const uint8_t *above, uint8_t *out, size_t stride,
