@@ -276,6 +276,26 @@ Test(codec_png, a_probe_tells_the_shape)
     check_done();
 }
 
+Test(codec_png, a_probe_believes_no_header_with_a_flipped_bit)
+{
+    paint(&kinds[3], 5, 9, false, PNG_FILTER_NONE);
+    struct stk_image_shape shape = { 1, 2, 3 };
+    stoker_error error;
+    unsigned corrupt = 0;
+    for (size_t bit = 0; bit < 8 * STK_PNG_PROBE_BYTES; bit++) {
+        file.at[bit / 8] ^= (uint8_t)(1U << bit % 8);
+        error.message[0] = '\0';
+        const int rc = stk_codec_png_probe(file.at, file.size, NULL, &shape, &error);
+        cr_assert_lt(rc, STOKER_OK, "bit %zu", bit);
+        cr_assert_neq(error.message[0], '\0');
+        corrupt += rc == STOKER_ECORRUPT;
+        file.at[bit / 8] ^= (uint8_t)(1U << bit % 8);
+    }
+    cr_assert_geq(corrupt, 8 * 4); /* the sum's own bits, and sizes as good as the right one */
+    cr_assert_eq(shape.height, 1);
+    check_done();
+}
+
 Test(codec_png, a_file_of_another_size_is_refused)
 {
     paint(&kinds[3], 6, 7, false, PNG_FILTER_NONE);

@@ -43,8 +43,8 @@ enum { STK_PNG_PROBE_BYTES = 33 }; /* so much of a file's beginning is enough to
 
 /* Tell a file's own shape from its beginning, without decoding: gray is 1 channel, RGB and
  * palettes are 3, with alpha 4 (a palette's transparency is not looked for). limits may be NULL.
- * Errors: STOKER_EMAGIC, STOKER_ETRUNCATED, STOKER_EFORMAT, STOKER_ELIMIT; only error->message
- * is filled in. Works in a build without libpng as well. */
+ * Errors: STOKER_EMAGIC, STOKER_ETRUNCATED, STOKER_EFORMAT, STOKER_ELIMIT, STOKER_ECORRUPT (IHDR
+ * fails its CRC); only error->message is filled in. Works in a build without libpng as well. */
 int stk_codec_png_probe(const uint8_t *bytes, size_t size, const struct stk_image_limits *limits,
                         struct stk_image_shape *out, stoker_error *error);
 

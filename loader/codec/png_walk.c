@@ -192,6 +192,19 @@ int stk_png_walk(const uint8_t *bytes, size_t size, const struct stk_image_limit
     return incomplete(bytes, size, at, error);
 }
 
+/* The CRC-32 of IHDR, a bit at a time: it is short, and a probe needs no library. */
+static bool header_sum_is_right(const uint8_t *bytes)
+{
+    const uint8_t *type = bytes + STK_PNG_SIGNATURE_BYTES + 4;
+    uint32_t sum = UINT32_MAX;
+    for (size_t i = 0; i < 4 + IHDR_BYTES; i++) {
+        sum ^= type[i];
+        for (int bit = 0; bit < 8; bit++)
+            sum = (sum >> 1) ^ (0xEDB88320U & (0U - (sum & 1)));
+    }
+    return ~sum == stk_load_be32(type + 4 + IHDR_BYTES);
+}
+
 int stk_codec_png_probe(const uint8_t *bytes, size_t size, const struct stk_image_limits *limits,
                         struct stk_image_shape *out, stoker_error *error)
 {
@@ -201,6 +214,8 @@ int stk_codec_png_probe(const uint8_t *bytes, size_t size, const struct stk_imag
     int rc = stk_png_read_header(bytes, size, &checked, &header, error);
     if (rc != STOKER_OK)
         return rc;
+    if (!header_sum_is_right(bytes))
+        return stk_refuse(error, STOKER_ECORRUPT, "IHDR fails its CRC");
     const bool alpha = header.colour == STK_PNG_GRAY_ALPHA || header.colour == STK_PNG_RGBA;
     *out = (struct stk_image_shape){
         .height = header.height,
