@@ -34,7 +34,6 @@ static void close_scratch(const void *self, void *scratch)
     struct scratch *own = scratch;
     if (own == NULL)
         return;
-    stk_png_fast_finish(own->fast);
     stk_region_unmap(&own->fast_memory);
     stk_region_unmap(&own->arena);
     stk_free(own);
@@ -47,7 +46,7 @@ static int open_fast(struct scratch *own, const struct png *png)
         return STOKER_OK;
     int rc = stk_region_map(&own->fast_memory, bytes);
     if (rc == STOKER_OK)
-        rc = stk_png_fast_init(&own->fast, own->fast_memory.base, &png->shape);
+        own->fast = stk_png_fast_init(own->fast_memory.base, &png->shape);
     return rc;
 }
 

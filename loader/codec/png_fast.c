@@ -1,4 +1,5 @@
-/* png_fast.c - see png_fast.h. With datasets/gzip.c the only file that knows libdeflate.
+/* png_fast.c - see png_fast.h. With datasets/gzip.c the only file that knows libdeflate, of which
+ * it wants the CRC-32 alone.
  *
  *   file       [IHDR]...[IDAT][IDAT]...[IEND]     every CRC is checked
  *                           |  bodies joined, if there is more than one
@@ -15,21 +16,19 @@
 #include <libdeflate.h>
 #include <string.h>
 
-#include <stoker/error.h>
-
 #include "loader/base/bytes.h"
-#include "loader/base/fault.h"
+#include "loader/codec/inflate.h"
 #include "loader/codec/png_unfilter.h"
 
 enum { IDAT = STK_PNG_TYPE('I', 'D', 'A', 'T'), IEND = STK_PNG_TYPE('I', 'E', 'N', 'D') };
 
 struct stk_png_fast {
-    struct libdeflate_decompressor *engine;
+    struct stk_inflate inflate;
     stk_png_unfilter_fn *unfilter;
     struct stk_png_filtered image; /* with its memory, written anew for each file */
     uint8_t *filtered;
     size_t filtered_bytes;
-    uint8_t *packed; /* the joined bodies of several IDAT chunks */
+    uint8_t *packed; /* the joined bodies of several IDAT chunks, and slack */
     size_t packed_bytes_max;
 };
 
@@ -54,18 +53,18 @@ size_t stk_png_fast_bytes(const struct stk_image_shape *shape)
 {
     return aligned(sizeof(struct stk_png_fast)) +
            aligned((size_t)shape->width * shape->channels + STK_PNG_SLACK_BYTES) +
-           aligned(filtered_bytes_of(shape) + STK_PNG_SLACK_BYTES) +
-           aligned(packed_bytes_of(shape));
+           aligned(filtered_bytes_of(shape) + STK_INFLATE_OUT_SLACK_BYTES) +
+           aligned(packed_bytes_of(shape) + STK_INFLATE_IN_SLACK_BYTES);
 }
 
-int stk_png_fast_init(struct stk_png_fast **out, void *memory, const struct stk_image_shape *shape)
+struct stk_png_fast *stk_png_fast_init(void *memory, const struct stk_image_shape *shape)
 {
     struct stk_png_fast *fast = memory;
     const size_t stride = (size_t)shape->width * shape->channels;
     uint8_t *zeros = (uint8_t *)memory + aligned(sizeof(*fast));
     fast->filtered = zeros + aligned(stride + STK_PNG_SLACK_BYTES);
     fast->filtered_bytes = filtered_bytes_of(shape);
-    fast->packed = fast->filtered + aligned(fast->filtered_bytes + STK_PNG_SLACK_BYTES);
+    fast->packed = fast->filtered + aligned(fast->filtered_bytes + STK_INFLATE_OUT_SLACK_BYTES);
     fast->packed_bytes_max = packed_bytes_of(shape);
     fast->unfilter = stk_png_unfilter_best();
     fast->image = (struct stk_png_filtered){
@@ -75,19 +74,7 @@ int stk_png_fast_init(struct stk_png_fast **out, void *memory, const struct stk_
         .height = shape->height,
         .pixel_bytes = shape->channels,
     };
-    /* libdeflate allocates by itself; the tests let that fail too. */
-    if (!stk_fault_hit(STK_FAULT_MEMORY))
-        fast->engine = libdeflate_alloc_decompressor();
-    if (fast->engine == NULL)
-        return STOKER_ENOMEM;
-    *out = fast;
-    return STOKER_OK;
-}
-
-void stk_png_fast_finish(struct stk_png_fast *fast)
-{
-    if (fast != NULL && fast->engine != NULL)
-        libdeflate_free_decompressor(fast->engine);
+    return fast;
 }
 
 bool stk_png_fast_takes(const struct stk_png_walk *walk, const struct stk_image_shape *shape)
@@ -106,7 +93,12 @@ static bool sum_is_right(const struct stk_png_chunk *chunk)
     return sum == stk_load_be32(chunk->body + chunk->bytes);
 }
 
-/* Check all sums and find the zlib stream: in the file if it is in one piece, else joined. */
+/* Check all sums and find the zlib stream: in the file if it is in one piece, else joined. In the
+ * file its CRC and IEND stand behind it, and are its slack. */
+static_assert((int)STK_INFLATE_IN_SLACK_BYTES <= 4 + STK_PNG_CHUNK_BYTES, "a CRC and IEND");
+static_assert((int)STK_PNG_SLACK_BYTES <= (int)STK_INFLATE_OUT_SLACK_BYTES,
+              "the unfilters read there");
+
 static const uint8_t *gather(const struct stk_png_fast *fast, const uint8_t *bytes, size_t size,
                              const struct stk_png_walk *walk)
 {
@@ -141,12 +133,9 @@ bool stk_png_fast_decode(struct stk_png_fast *fast, const uint8_t *bytes, size_t
     const uint8_t *stream = gather(fast, bytes, size, walk);
     if (stream == NULL)
         return false;
-    size_t used = 0;
-    const enum libdeflate_result result = libdeflate_zlib_decompress_ex(
-        fast->engine, stream, walk->idat_bytes, fast->filtered, fast->filtered_bytes, &used, NULL);
-    if (result != LIBDEFLATE_SUCCESS || used != walk->idat_bytes)
-        return false;
-    return fast->unfilter(&fast->image, row);
+    return stk_inflate(&fast->inflate, stream, walk->idat_bytes, fast->filtered,
+                       fast->filtered_bytes) &&
+           fast->unfilter(&fast->image, row);
 }
 
 #else
@@ -157,17 +146,11 @@ size_t stk_png_fast_bytes(const struct stk_image_shape *shape)
     return 0;
 }
 
-int stk_png_fast_init(struct stk_png_fast **out, void *memory, const struct stk_image_shape *shape)
+struct stk_png_fast *stk_png_fast_init(void *memory, const struct stk_image_shape *shape)
 {
     (void)memory;
     (void)shape;
-    *out = NULL;
-    return 0;
-}
-
-void stk_png_fast_finish(struct stk_png_fast *fast)
-{
-    (void)fast;
+    return NULL;
 }
 
 bool stk_png_fast_takes(const struct stk_png_walk *walk, const struct stk_image_shape *shape)

@@ -1,7 +1,7 @@
-/* png_fast.h - the fast path: 8-bit gray, RGB and RGBA, not interlaced, through libdeflate.
+/* png_fast.h - the fast path: 8-bit gray, RGB and RGBA, not interlaced, unpacked by inflate.h.
  *
- * Gives the same bytes as the full path, or declines: then the full path is to be asked. It takes
- * a little more than libpng does where that cannot change a pixel (some incomplete Huffman codes).
+ * Takes what the full path takes, and gives the same bytes, or declines: then the full path is to
+ * be asked.
  */
 #ifndef STK_CODEC_PNG_FAST_H
 #define STK_CODEC_PNG_FAST_H
@@ -19,9 +19,8 @@ struct stk_png_fast;
  * 64 bytes; 0 = this build has no fast path. */
 size_t stk_png_fast_bytes(const struct stk_image_shape *shape);
 
-/* Make the state in that memory. 0 or STOKER_ENOMEM. */
-int stk_png_fast_init(struct stk_png_fast **out, void *memory, const struct stk_image_shape *shape);
-void stk_png_fast_finish(struct stk_png_fast *fast); /* NULL is allowed */
+/* Make the state in that memory. There is nothing to undo. NULL = this build has no fast path. */
+struct stk_png_fast *stk_png_fast_init(void *memory, const struct stk_image_shape *shape);
 
 /* Whether it may be tried: a common file whose samples are just those of the row. */
 bool stk_png_fast_takes(const struct stk_png_walk *walk, const struct stk_image_shape *shape);
