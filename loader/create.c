@@ -349,7 +349,7 @@ static int make_workers(stoker_loader *loader, stoker_error *error)
         return STOKER_ENOMEM;
     for (; loader->workers_made < loader->worker_count; loader->workers_made++) {
         struct stk_worker *worker = &loader->workers[loader->workers_made];
-        rc = stk_worker_init(worker, &loader->road, loader->workers_made);
+        rc = stk_worker_init(worker, &loader->road, loader->workers_made, true);
         if (rc < 0)
             return rc;
         worker->trace =
@@ -357,8 +357,10 @@ static int make_workers(stoker_loader *loader, stoker_error *error)
     }
     if (!loader->threads)
         return stk_worker_open_ring(&loader->workers[0], error);
-    if (loader->road.encoded_bytes_max == 0 && loader->worker_count > 1) {
-        rc = stk_worker_init(&loader->hand, &loader->road, loader->worker_count);
+    const bool may_help =
+        loader->road.encoded_bytes_max == 0 || stk_road_may_become_resident(&loader->road);
+    if (may_help && loader->worker_count > 1) {
+        rc = stk_worker_init(&loader->hand, &loader->road, loader->worker_count, false);
         if (rc < 0)
             return rc;
         loader->has_hand = true;

@@ -95,8 +95,8 @@ static bool judge_hand(stoker_loader *loader, uint64_t now_ns, uint64_t stall_ns
     const bool first = loader->hand_window_ns == 0;
     loader->hand_window_ns = now_ns;
     loader->hand_stall_ns = stall_ns;
-    if (first || !loader->has_hand || loader->tuner.workers < 2 ||
-        loader->cpus > loader->tuner.workers)
+    if (first || !loader->has_hand || !stk_road_is_resident(&loader->road) ||
+        loader->tuner.workers < 2 || loader->cpus > loader->tuner.workers)
         return false;
     return waited_ns > span_ns / (lends ? 4 : 2);
 }

@@ -40,6 +40,23 @@ Test(cache, a_row_is_seen_only_once_it_is_committed)
     stk_test_check_leaks();
 }
 
+Test(cache, holds_all_once_each_block_is_committed)
+{
+    struct stk_cache cache = make(STOKER_CACHE_DECODED, 1 << 20, 10, 10, 4);
+    for (uint64_t id = 0; id < 10; id += 4) {
+        cr_assert_not(stk_cache_holds_all(&cache, 10));
+        cr_assert(stk_cache_begin(&cache, id));
+        stk_cache_cancel(&cache, id);
+        cr_assert(stk_cache_begin(&cache, id));
+        stk_cache_commit(&cache, id, 40);
+    }
+    cr_assert(stk_cache_holds_all(&cache, 10));
+    cr_assert_not(stk_cache_holds_all(&cache, 11));
+    stk_cache_destroy(&cache);
+    cr_assert_not(stk_cache_holds_all(&cache, 0));
+    stk_test_check_leaks();
+}
+
 Test(cache, after_a_cancel_another_may_try)
 {
     struct stk_cache cache = make(STOKER_CACHE_ENCODED, 1 << 20, 100, 10, 4);

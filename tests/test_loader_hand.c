@@ -204,6 +204,45 @@ Test(hand, what_it_holds_is_done_after_it_is_taken_back, .timeout = 60)
     stk_test_check_leaks();
 }
 
+/* Once the cache holds every row nothing is read any more, and the hand is as good as the workers. */
+Test(hand, helps_with_files_once_all_of_them_are_held, .timeout = 60)
+{
+    struct stk_file_set files;
+    cr_assert(stk_file_set_make(&files, SAMPLES, 8, 8, 0));
+    stoker_loader_options options = crowded_options();
+    options.cache = STOKER_CACHE_DECODED;
+    stoker_loader *loader = open_loader(files.dataset, &options);
+    cr_assert(loader->has_hand);
+    cr_assert_not(stk_road_is_resident(&loader->road));
+    while (!stk_road_is_resident(&loader->road)) {
+        cr_assert_not(is_lent(loader));
+        take_and_release(loader);
+    }
+    stoker_loader *twin = open_twin(loader, files.dataset, options);
+    const uint64_t read_bytes = stk_ledger_read(&loader->workers[0].ledger.read_bytes);
+    static uint64_t hashes[2000];
+    const uint32_t count = sizeof(hashes) / sizeof(hashes[0]);
+    stoker_batch batch;
+    for (uint32_t i = 0; i < count; i++) {
+        atomic_store(&loader->lends_hand, true); /* whatever was judged */
+        take(loader, &batch);
+        hashes[i] = stk_batch_hash(&batch);
+        stoker_batch_release(&batch);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        take(twin, &batch);
+        cr_assert_eq(hashes[i], stk_batch_hash(&batch), "batch %u", i);
+        stoker_batch_release(&batch);
+    }
+    cr_assert_eq(stk_ledger_read(&loader->workers[0].ledger.read_bytes), read_bytes);
+    cr_assert_gt(stk_ledger_read(&loader->hand.ledger.cache_hits), 0, "the hand did nothing");
+    stoker_loader_destroy(&twin);
+    stoker_loader_destroy(&loader);
+    stk_file_set_remove(&files);
+    cr_assert_eq(stk_fault_live_bytes(), 0);
+    stk_test_check_leaks();
+}
+
 /* One worker has nothing to give away, and reads in flight would keep the consumer. */
 Test(hand, is_no_use_to_one_worker_or_where_files_are_read)
 {
@@ -212,7 +251,13 @@ Test(hand, is_no_use_to_one_worker_or_where_files_are_read)
     cr_assert(stk_resident_set_open(&set));
     cr_assert(stk_file_set_make(&files, 100, 3, 3, 0));
     stoker_loader_options options = crowded_options();
+    options.cache = STOKER_CACHE_NONE;
     stoker_loader *loader = open_loader(files.dataset, &options);
+    cr_assert_not(loader->has_hand);
+    stoker_loader_destroy(&loader);
+    options.cache = STOKER_CACHE_DECODED;
+    options.cache_bytes = 50 * 3 * 3; /* never all of them */
+    loader = open_loader(files.dataset, &options);
     cr_assert_not(loader->has_hand);
     stoker_loader_destroy(&loader);
     for (options.num_workers = 0; options.num_workers <= 1; options.num_workers++) {

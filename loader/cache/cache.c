@@ -65,6 +65,8 @@ void stk_cache_commit(struct stk_cache *cache, uint64_t id, uint64_t bytes)
 {
     atomic_fetch_add_explicit(&cache->held_bytes, bytes, memory_order_relaxed);
     atomic_store_explicit(stk_cache_state(cache, id), STK_CACHE_READY, memory_order_release);
+    atomic_fetch_add_explicit(&cache->held_rows, stk_cache_block_rows(cache, id),
+                              memory_order_release);
 }
 
 void stk_cache_cancel(struct stk_cache *cache, uint64_t id)

@@ -33,6 +33,7 @@ struct stk_cache {
     struct stk_region states; /* _Atomic uint8_t per block */
     struct stk_region sizes;  /* uint32_t per sample, ENCODED only */
     _Atomic uint64_t held_bytes;
+    _Atomic uint64_t held_rows; /* release in commit pairs with acquire in holds_all */
 };
 
 struct stk_cache_options {
@@ -65,6 +66,13 @@ static inline const uint8_t *stk_cache_find(const struct stk_cache *cache, uint6
         atomic_load_explicit(stk_cache_state(cache, id), memory_order_acquire) != STK_CACHE_READY)
         return NULL;
     return stk_cache_row(cache, id);
+}
+
+/* Whether all of a set's samples are held: for good, since none is ever dropped. */
+static inline bool stk_cache_holds_all(const struct stk_cache *cache, uint64_t count)
+{
+    return cache->capacity == count && count > 0 &&
+           atomic_load_explicit(&cache->held_rows, memory_order_acquire) == count;
 }
 
 /* Become the loader of id's block. False: it has no place, is held, or another loads it. */

@@ -54,6 +54,28 @@ static inline uint8_t *stk_road_row(const struct stk_road *road, const struct st
     return slot->images + (size_t)row * road->convert.to_bytes;
 }
 
+/* Whether all that the cache holds are rows. What sample 0 is like does not tell: a set may
+ * mix raw and encoded samples, and a raw one may have a wrong size. */
+static inline bool stk_road_caches_rows(const struct stk_road *road)
+{
+    return road->cache.kind == STOKER_CACHE_DECODED ||
+           (road->cache.kind == STOKER_CACHE_ENCODED && road->dataset->info.dense);
+}
+
+/* Whether every sample may come to be held as a row: then the road needs no reader any more. */
+static inline bool stk_road_may_become_resident(const struct stk_road *road)
+{
+    return stk_road_caches_rows(road) && road->cache.capacity == road->dataset->info.count;
+}
+
+/* Whether nothing is read, now and later. */
+static inline bool stk_road_is_resident(const struct stk_road *road)
+{
+    return road->encoded_bytes_max == 0 ||
+           (stk_road_caches_rows(road) &&
+            stk_cache_holds_all(&road->cache, road->dataset->info.count));
+}
+
 /* The first lap of the ring goes round the cache: a random row's place is on a fresh page, and
  * the first batch should not wait until the kernel has cleared one for each of its rows. */
 static inline bool stk_road_may_cache(const struct stk_road *road, uint64_t batch)

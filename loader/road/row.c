@@ -38,35 +38,31 @@ struct stk_place stk_row_place(const struct stk_worker *worker, const struct stk
 
 /* ---- rows that stand in memory as stored ---- */
 
-/* Whether all that the cache holds are rows. What sample 0 is like does not tell: a set may
- * mix raw and encoded samples, and a raw one may have a wrong size. */
-static bool caches_rows(const struct stk_road *road)
-{
-    return road->cache.kind == STOKER_CACHE_DECODED ||
-           (road->cache.kind == STOKER_CACHE_ENCODED && road->dataset->info.dense);
-}
-
 /* The decoded row if it is in memory, else NULL. */
 static const uint8_t *resident(const struct stk_road *road, const stoker_sample *sample,
                                uint64_t id)
 {
     if (sample->codec == NULL && sample->extent.memory != NULL)
         return sample->extent.bytes == road->dataset->row_bytes ? sample->extent.memory : NULL;
-    return caches_rows(road) ? stk_cache_find(&road->cache, id) : NULL;
+    return stk_road_caches_rows(road) ? stk_cache_find(&road->cache, id) : NULL;
 }
 
 /* Rows that can be told from the ids alone, without asking where each sample lies. */
 static bool find_sources(const struct stk_road *road, struct stk_span *span, const uint64_t *ids)
 {
     const uint8_t *rows = road->dataset->info.rows;
+    size_t stride_bytes = road->dataset->row_bytes;
+    if (!stk_road_caches_rows(road) && rows == NULL)
+        return false;
+    if (rows == NULL && stk_cache_holds_all(&road->cache, road->dataset->info.count)) {
+        rows = stk_cache_row(&road->cache, 0);
+        stride_bytes = road->cache.stride_bytes;
+    }
     if (rows != NULL) {
-        const size_t row_bytes = road->dataset->row_bytes;
         for (uint32_t row = 0; row < span->rows; row++)
-            span->sources[row] = rows + ids[row] * row_bytes;
+            span->sources[row] = rows + ids[row] * stride_bytes;
         return true;
     }
-    if (!caches_rows(road))
-        return false;
     for (uint32_t row = 0; row < span->rows; row++) {
         span->sources[row] = stk_cache_find(&road->cache, ids[row]);
         if (span->sources[row] == NULL)

@@ -40,11 +40,12 @@ static uint32_t source_count(const struct stk_road *road)
     return road->schedule.span_rows + STK_AHEAD_ROWS_MAX;
 }
 
-static int take_memory(struct stk_worker *worker)
+static int take_memory(struct stk_worker *worker, bool reads)
 {
     const struct stk_road *road = worker->road;
     /* A whole file is read with one byte more, to see whether it has grown. */
-    const size_t encoded = (road->encoded_bytes_max + road->dataset->info.has_paths + 63) / 64 * 64;
+    const size_t longest = road->encoded_bytes_max + road->dataset->info.has_paths;
+    const size_t encoded = reads ? (longest + 63) / 64 * 64 : 0;
     worker->fetch_count = encoded > 0 ? road->read_depth + 1 : 0;
     worker->span_count = span_count(road);
     worker->spans = stk_calloc(worker->span_count, sizeof(worker->spans[0]));
@@ -80,13 +81,13 @@ static int take_memory(struct stk_worker *worker)
     return 0;
 }
 
-int stk_worker_init(struct stk_worker *worker, struct stk_road *road, uint32_t index)
+int stk_worker_init(struct stk_worker *worker, struct stk_road *road, uint32_t index, bool reads)
 {
     memset(worker, 0, sizeof(*worker));
     worker->road = road;
     worker->index = index;
     worker->reader = road->reader;
-    int rc = take_memory(worker);
+    int rc = take_memory(worker, reads);
     if (rc < 0)
         stk_worker_destroy(worker);
     return rc;

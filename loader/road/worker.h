@@ -103,9 +103,9 @@ struct stk_worker {
 
 enum { STK_WORKER_STARTING, STK_WORKER_RUNNING, STK_WORKER_GONE };
 
-/* Take the worker's memory; no thread, no ring yet. 0 or STOKER_ENOMEM; on failure all is
- * given back. */
-int stk_worker_init(struct stk_worker *worker, struct stk_road *road, uint32_t index);
+/* Take the worker's memory; no thread, no ring yet. One that never reads works only while the road
+ * is resident. 0 or STOKER_ENOMEM; on failure all is given back. */
+int stk_worker_init(struct stk_worker *worker, struct stk_road *road, uint32_t index, bool reads);
 
 /* Free it. The thread must be gone; a stuck worker keeps its memory for good. */
 void stk_worker_destroy(struct stk_worker *worker);
@@ -127,7 +127,7 @@ int stk_worker_open_ring(struct stk_worker *worker, stoker_error *error);
 bool stk_worker_make_batch(struct stk_worker *worker, uint64_t batch, uint64_t deadline_ns,
                            uint64_t *now_ns);
 
-/* Without a thread, beside workers that have one, and only where nothing is ever read: do one span,
+/* Without a thread, beside workers that have one, and only where nothing is read any more: do one span,
  * a further one only if it may. False: there was none. What it claimed early it still holds
  * afterwards, and whoever waits for a batch must have it done first. now_ns as above. */
 bool stk_worker_help(struct stk_worker *worker, bool may_claim, uint64_t *now_ns);
