@@ -29,7 +29,7 @@ const char *stk_form_name(enum stk_form form)
 int stk_form_text(char *out, size_t bytes, enum stk_form form, const struct stk_form_shape *s,
                   stoker_dtype dtype)
 {
-    if (form >= STK_FORM_NORM)
+    if (s->filters == 0) /* a norm */
         return snprintf(out, bytes, "%s %s %" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64,
                         names[form], stoker_dtype_name(dtype), s->n, s->h, s->w, s->c);
     return snprintf(out, bytes,
