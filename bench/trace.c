@@ -49,7 +49,7 @@ static int take(struct bench_trace_run *run, stoker_loader *loader, size_t most)
         int rc = stoker_loader_trace(loader, &trace);
         if (rc != STOKER_OK)
             return rc;
-        run->count += trace.count;
+        run->count += fits ? trace.count : 0;
         run->dropped = trace.dropped;
     } while (trace.capacity > 0 && trace.count == trace.capacity);
     return STOKER_OK;
