@@ -1,13 +1,9 @@
 /* shard_record.c - see shard_record.h. */
 #include "datasets/shard_record.h"
 
-#include <string.h>
-
 #include "datasets/shard_sum.h"
 #include "loader/codec/lz4.h"
 #include "loader/codec/refuse.h"
-
-enum { PIECE_BYTES = 12 << 10 };
 
 static const stoker_codec *image_codec(const struct stk_shard_decoder *decoder)
 {
@@ -34,20 +30,12 @@ static int check_sum(const struct stk_shard_record *record, uint32_t sum, stoker
                : stk_refuse(error, STOKER_ECORRUPT, "checksum %08x, not %08x", sum, record->sum);
 }
 
-/* Sum and copy piece by piece: a piece comes from memory once, and the copy finds it in the first
- * cache. */
-static int decode_raw(const struct stk_shard_record *record, const stoker_encoded *in, uint8_t *row,
+static int decode_raw(const struct stk_shard_record *record, const stoker_encoded *in, void *row,
                       size_t row_bytes, stoker_error *error)
 {
-    uint32_t sum = 0;
-    if (in->size != row_bytes)
-        return stk_refuse(error, STOKER_ECORRUPT, "a row of %zu bytes", in->size);
-    for (size_t at = 0; at < row_bytes; at += PIECE_BYTES) {
-        const size_t piece = row_bytes - at < PIECE_BYTES ? row_bytes - at : PIECE_BYTES;
-        sum = stk_shard_sum(sum, in->bytes + at, piece);
-        memcpy(row + at, in->bytes + at, piece);
-    }
-    return check_sum(record, sum, error);
+    return in->size == row_bytes
+               ? check_sum(record, stk_shard_copy(row, in->bytes, row_bytes), error)
+               : stk_refuse(error, STOKER_ECORRUPT, "a row of %zu bytes", in->size);
 }
 
 static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,

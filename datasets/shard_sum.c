@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+enum { PIECE_BYTES = 12 << 10 }; /* with its copy within the first cache */
+
 /* The remainder of each byte, polynomial 0x1EDC6F41 reflected. */
 static const uint32_t remainders[256] = {
     0x00000000U, 0xF26B8303U, 0xE13B70F7U, 0x1350F3F4U, 0xC79A971FU, 0x35F1141CU, 0x26A1E7E8U,
@@ -113,12 +115,13 @@ __attribute__((target("sse4.2,pclmul"))) static uint32_t sum_sse42(uint32_t sum_
     return ~(uint32_t)sum;
 }
 
-stk_shard_sum_fn *stk_shard_sum_sse42(void)
-{
-    return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") ? sum_sse42 : NULL;
-}
-
-enum { FOLDED_BYTES = 128 }; /* four registers side by side */
+enum {
+    LINE_BYTES = 64,
+    FOLDED_BYTES = 128, /* four registers side by side */
+    AHEAD_BYTES =
+        2048 /* asked of memory before they are folded: while it folds, the CPU itself does
+                         * not come to look as far ahead as a plain copy does */
+};
 
 #define FOLDING __attribute__((target("avx2,pclmul,vpclmulqdq,sse4.2")))
 
@@ -132,35 +135,112 @@ FOLDING static inline __m256i folded(__m256i sum, __m256i powers, __m256i next)
     return _mm256_xor_si256(_mm256_xor_si256(early, late), next);
 }
 
+/* Fold four registers into two, two into one, and the halves of that one: 16 bytes with the same
+ * remainder are left, two steps of the instruction instead of sixteen that wait for each other. */
+FOLDING static inline uint32_t remainder_of(const __m256i four[4])
+{
+    const __m256i by_64 = _mm256_set_epi64x(0x9e4addf8, 0x740eef02, 0x9e4addf8, 0x740eef02);
+    const __m256i by_32 = _mm256_set_epi64x(0xba4fc28e, 0x3da6d0cb, 0xba4fc28e, 0x3da6d0cb);
+    const __m128i by_16 = _mm_set_epi64x(0x493c7d27, 0xf20c0dfe);
+    const __m256i one =
+        folded(folded(four[0], by_64, four[2]), by_32, folded(four[1], by_64, four[3]));
+    const __m128i early = _mm256_castsi256_si128(one);
+    const __m128i half = _mm_xor_si128(_mm_xor_si128(_mm_clmulepi64_si128(early, by_16, 0x00),
+                                                     _mm_clmulepi64_si128(early, by_16, 0x11)),
+                                       _mm256_extracti128_si256(one, 1));
+    const uint64_t sum = _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(half));
+    return (uint32_t)_mm_crc32_u64(sum, (uint64_t)_mm_extract_epi64(half, 1));
+}
+
+FOLDING static inline void ask_for(const uint8_t *at, size_t size)
+{
+    for (size_t i = 0; i < size; i += LINE_BYTES)
+        _mm_prefetch((const char *)at + i, _MM_HINT_T0);
+}
+
+/* Of at least FOLDED_BYTES; `to` NULL = sum alone. What is stored was loaded for the sum, so the copy
+ * waits for no memory of its own. */
+FOLDING static inline __attribute__((always_inline)) uint32_t fold_over(uint32_t sum, uint8_t *to,
+                                                                        const uint8_t *at,
+                                                                        size_t size)
+{
+    const __m256i powers = _mm256_set_epi64x(0xd3b6092, 0x6992cea2, 0xd3b6092, 0x6992cea2);
+    const uint8_t *const end = at + size;
+    ask_for(at, size < AHEAD_BYTES ? size : AHEAD_BYTES);
+    __m256i four[4] = { _mm256_set_epi32(0, 0, 0, 0, 0, 0, 0, (int)~sum) };
+    for (int i = 0; i < 4; i++) {
+        const __m256i next = _mm256_loadu_si256((const __m256i *)at + i);
+        four[i] = i == 0 ? _mm256_xor_si256(four[0], next) : next;
+        if (to != NULL)
+            _mm256_storeu_si256((__m256i *)to + i, next);
+    }
+    for (at += FOLDED_BYTES; (size_t)(end - at) >= FOLDED_BYTES; at += FOLDED_BYTES) {
+        if (to != NULL)
+            to += FOLDED_BYTES;
+        if ((size_t)(end - at) >= AHEAD_BYTES + FOLDED_BYTES)
+            ask_for(at + AHEAD_BYTES, FOLDED_BYTES);
+        for (int i = 0; i < 4; i++) {
+            const __m256i next = _mm256_loadu_si256((const __m256i *)at + i);
+            four[i] = folded(four[i], powers, next);
+            if (to != NULL)
+                _mm256_storeu_si256((__m256i *)to + i, next);
+        }
+    }
+    if (to != NULL)
+        memcpy(to + FOLDED_BYTES, at, (size_t)(end - at));
+    return sum_sse42(~remainder_of(four), at, (size_t)(end - at));
+}
+
 FOLDING static uint32_t sum_avx2(uint32_t sum, const void *bytes, size_t size)
 {
-    if (size < 2 * FOLDED_BYTES)
-        return sum_sse42(sum, bytes, size);
-    const __m256i powers = _mm256_set_epi64x(0xd3b6092, 0x6992cea2, 0xd3b6092, 0x6992cea2);
-    const __m256i *at = bytes;
-    __m256i four[4];
-    for (int i = 0; i < 4; i++)
-        four[i] = _mm256_loadu_si256(at + i);
-    four[0] = _mm256_xor_si256(four[0], _mm256_set_epi32(0, 0, 0, 0, 0, 0, 0, (int)~sum));
-    for (at += 4, size -= FOLDED_BYTES; size >= FOLDED_BYTES; at += 4, size -= FOLDED_BYTES)
-        for (int i = 0; i < 4; i++)
-            four[i] = folded(four[i], powers, _mm256_loadu_si256(at + i));
-    /* They have the remainder of all that was folded into them. ~0: no sum stands before them. */
-    return sum_sse42(sum_sse42(UINT32_MAX, four, sizeof(four)), at, size);
+    return size < 2 * FOLDED_BYTES ? sum_sse42(sum, bytes, size)
+                                   : fold_over(sum, NULL, bytes, size);
+}
+
+FOLDING static uint32_t copy_avx2(void *to, const void *from, size_t size)
+{
+    if (size >= 2 * FOLDED_BYTES)
+        return fold_over(0, to, from, size);
+    memcpy(to, from, size);
+    return sum_sse42(0, from, size);
+}
+
+static bool has_sse42(void)
+{
+    return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
+}
+
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("vpclmulqdq") && has_sse42();
+}
+
+stk_shard_sum_fn *stk_shard_sum_sse42(void)
+{
+    return has_sse42() ? sum_sse42 : NULL;
 }
 
 stk_shard_sum_fn *stk_shard_sum_avx2(void)
 {
-    const bool folds = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("vpclmulqdq");
-    return folds && stk_shard_sum_sse42() != NULL ? sum_avx2 : NULL;
+    return has_avx2() ? sum_avx2 : NULL;
+}
+
+stk_shard_copy_fn *stk_shard_copy_avx2(void)
+{
+    return has_avx2() ? copy_avx2 : NULL;
 }
 #else
+stk_shard_sum_fn *stk_shard_sum_sse42(void)
+{
+    return NULL;
+}
+
 stk_shard_sum_fn *stk_shard_sum_avx2(void)
 {
     return NULL;
 }
 
-stk_shard_sum_fn *stk_shard_sum_sse42(void)
+stk_shard_copy_fn *stk_shard_copy_avx2(void)
 {
     return NULL;
 }
@@ -172,4 +252,27 @@ uint32_t stk_shard_sum(uint32_t sum, const void *bytes, size_t size)
     if (fast == NULL)
         fast = stk_shard_sum_sse42();
     return fast != NULL ? fast(sum, bytes, size) : sum_plain(sum, bytes, size);
+}
+
+/* A piece comes from memory once, and the copy finds it in the first cache. */
+static uint32_t copy_pieces(void *to, const void *from, size_t size)
+{
+    uint32_t sum = 0;
+    for (size_t at = 0; at < size; at += PIECE_BYTES) {
+        const size_t piece = size - at < PIECE_BYTES ? size - at : PIECE_BYTES;
+        sum = stk_shard_sum(sum, (const uint8_t *)from + at, piece);
+        memcpy((uint8_t *)to + at, (const uint8_t *)from + at, piece);
+    }
+    return sum;
+}
+
+stk_shard_copy_fn *stk_shard_copy_pieces(void)
+{
+    return copy_pieces;
+}
+
+uint32_t stk_shard_copy(void *to, const void *from, size_t size)
+{
+    stk_shard_copy_fn *fast = stk_shard_copy_avx2();
+    return fast != NULL ? fast(to, from, size) : copy_pieces(to, from, size);
 }
