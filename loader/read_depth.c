@@ -44,6 +44,8 @@ static uint64_t usual_bytes(const stoker_dataset *dataset)
 
 uint32_t stk_read_depth(const stoker_dataset *dataset)
 {
+    if (dataset->info.encoded_bytes_max == 0) /* nothing is read: nobody need be asked */
+        return DEPTH_MAX;
     const uint64_t longest = (uint64_t)dataset->info.encoded_bytes_max + 1;
     uint64_t depth = WINDOW_BYTES / (usual_bytes(dataset) + 1);
     if (depth > SCRATCH_BYTES / longest)
