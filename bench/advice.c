@@ -6,6 +6,8 @@
 #include "advice.h"
 #include "output.h"
 
+#include "kernels/transform.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -57,6 +59,33 @@ static void append_upper(char *text, size_t size, const char *prefix, const char
         append(text, size, "%c", *word >= 'a' && *word <= 'z' ? *word - 'a' + 'A' : *word);
 }
 
+static void append_size(char *text, size_t size, const char *name, stoker_size value)
+{
+    if (value.height != 0)
+        append(text, size, " .%s = { %" PRIu32 ", %" PRIu32 " },", name, value.height, value.width);
+}
+
+static void append_number(char *text, size_t size, const char *name, uint32_t value)
+{
+    if (value != 0)
+        append(text, size, " .%s = %" PRIu32 ",", name, value);
+}
+
+static void append_transform(char *text, size_t size, const stoker_transform *transform)
+{
+    append(text, size, ", .transform = {");
+    append_size(text, size, "resize", transform->resize);
+    append_number(text, size, "resize_shorter", transform->resize_shorter);
+    append_size(text, size, "random_resized_crop", transform->random_resized_crop);
+    append_size(text, size, "centre_crop", transform->centre_crop);
+    append_size(text, size, "random_crop", transform->random_crop);
+    append_number(text, size, "pad", transform->pad);
+    append_number(text, size, "cutout", transform->cutout);
+    if (transform->flip)
+        append(text, size, " .flip = true,");
+    append(text, size, " }");
+}
+
 static void write_options(char *text, size_t size, const struct bench_cell *cell,
                           const struct bench_arguments *arguments)
 {
@@ -83,6 +112,8 @@ static void write_options(char *text, size_t size, const struct bench_cell *cell
         append_floats(text, size, "std", arguments->std, arguments->mean_count);
         append(text, size, ", .mean_count = %" PRIu32, arguments->mean_count);
     }
+    if (stk_transform_wanted(&arguments->transform))
+        append_transform(text, size, &arguments->transform);
     append(text, size, " };");
 }
 

@@ -5,6 +5,8 @@
  */
 #include "arguments.h"
 
+#include "kernels/transform.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -335,6 +337,64 @@ static int take_version(struct bench_arguments *arguments, const char *text, cha
     return STOKER_OK;
 }
 
+/* "224x224", "32", which is 32x32. */
+static int take_size(const char *text, stoker_size *out, char *message)
+{
+    char height[16] = "";
+    const size_t digits = strcspn(text, "x");
+    stoker_size size;
+    if (digits < sizeof(height))
+        memcpy(height, text, digits);
+    const char *width = text[digits] == 'x' ? text + digits + 1 : height;
+    if (take_count32(height, 1, STOKER_TRANSFORM_SIDE_MAX, &size.height, message) != STOKER_OK ||
+        take_count32(width, 1, STOKER_TRANSFORM_SIDE_MAX, &size.width, message) != STOKER_OK)
+        return complain(message, "'%.60s' is no size such as 224 or 240x320", text);
+    *out = size;
+    return STOKER_OK;
+}
+
+static int take_resize(struct bench_arguments *arguments, const char *text, char *message)
+{
+    return take_size(text, &arguments->transform.resize, message);
+}
+
+static int take_resize_shorter(struct bench_arguments *arguments, const char *text, char *message)
+{
+    return take_count32(text, 1, STOKER_TRANSFORM_SIDE_MAX, &arguments->transform.resize_shorter,
+                        message);
+}
+
+static int take_random_resized_crop(struct bench_arguments *arguments, const char *text,
+                                    char *message)
+{
+    return take_size(text, &arguments->transform.random_resized_crop, message);
+}
+
+static int take_centre_crop(struct bench_arguments *arguments, const char *text, char *message)
+{
+    return take_size(text, &arguments->transform.centre_crop, message);
+}
+
+static int take_random_crop(struct bench_arguments *arguments, const char *text, char *message)
+{
+    return take_size(text, &arguments->transform.random_crop, message);
+}
+
+static int take_pad(struct bench_arguments *arguments, const char *text, char *message)
+{
+    return take_count32(text, 0, STOKER_TRANSFORM_SIDE_MAX, &arguments->transform.pad, message);
+}
+
+static int take_flip(struct bench_arguments *arguments, const char *text, char *message)
+{
+    return take_switch(text, &arguments->transform.flip, message);
+}
+
+static int take_cutout(struct bench_arguments *arguments, const char *text, char *message)
+{
+    return take_count32(text, 0, STOKER_TRANSFORM_SIDE_MAX, &arguments->transform.cutout, message);
+}
+
 static const struct {
     const char *name;
     int argument; /* required_argument or no_argument */
@@ -347,6 +407,14 @@ static const struct {
     { "cache", required_argument, take_caches },
     { "mean", required_argument, take_mean },
     { "std", required_argument, take_std },
+    { "resize", required_argument, take_resize },
+    { "resize-shorter", required_argument, take_resize_shorter },
+    { "random-resized-crop", required_argument, take_random_resized_crop },
+    { "centre-crop", required_argument, take_centre_crop },
+    { "random-crop", required_argument, take_random_crop },
+    { "pad", required_argument, take_pad },
+    { "flip", required_argument, take_flip },
+    { "cutout", required_argument, take_cutout },
     { "reader", required_argument, take_reader },
     { "read-depth", required_argument, take_read_depth },
     { "prefetch", required_argument, take_prefetch },
@@ -455,6 +523,8 @@ int bench_arguments_parse(struct bench_arguments *out, int argc, char *const *ar
         if (out->action == BENCH_HELP || out->action == BENCH_VERSION)
             return STOKER_OK; /* whatever else stands on the line */
     }
+    if (stk_transform_wanted(&out->transform))
+        out->ceilings = false; /* they are what bare loops do without */
     if (out->cold && caches_default)
         out->caches.values[0] = STOKER_CACHE_NONE;
     if (optind < argc)

@@ -59,6 +59,7 @@ struct bench_arguments {
     float std[BENCH_CHANNELS_MAX];
     uint32_t mean_count; /* 0 = not given */
     uint32_t std_count;
+    stoker_transform transform; /* the same in every cell; all 0 = none */
 
     uint32_t repeats;
     uint32_t epochs; /* least epochs of one repeat; 0 = one, if that is not long */

@@ -93,6 +93,7 @@ stoker_loader_options bench_cell_options(const struct bench_bench *bench,
     options.cache = choice->cache;
     options.dtype = choice->dtype;
     options.reader = arguments->reader;
+    options.transform = arguments->transform;
     if (choice->dtype != STOKER_DTYPE_NONE && choice->dtype != stored &&
         arguments->mean_count > 0) {
         options.mean = arguments->mean;
@@ -389,11 +390,26 @@ static void release(struct bench_run *run)
     free(run);
 }
 
+/* Rows that are transformed are checked against the reference of that. */
+static int verify_transforms(struct bench_run *run, struct bench_verify *verify,
+                             struct bench_transform *transform)
+{
+    char why[STK_TRANSFORM_WHY_BYTES] = "";
+    if (!stk_transform_wanted(&run->options.transform))
+        return STOKER_OK;
+    int rc = bench_transform_create(transform, run->bench->dataset, &run->options, why);
+    if (rc != STOKER_OK)
+        snprintf(run->error.message, sizeof(run->error.message), "transform: %s",
+                 why[0] != '\0' ? why : "these need uint8 images");
+    return rc == STOKER_OK ? bench_verify_transformed(verify, transform) : rc;
+}
+
 int bench_cell_begin(struct bench_run **out, struct bench_bench *bench,
                      const struct bench_choice *choice, struct bench_cell *cell)
 {
     struct bench_run *run = calloc(1, sizeof(*run));
     struct bench_verify verify = { 0 };
+    struct bench_transform transform = { .image = NULL };
     if (run == NULL) {
         *cell = (struct bench_cell){ .error = "out of memory" };
         return STOKER_ENOMEM;
@@ -412,6 +428,8 @@ int bench_cell_begin(struct bench_run **out, struct bench_bench *bench,
         rc = plan_parts(run);
     if (rc == STOKER_OK && bench->arguments->verify)
         rc = bench_verify_create(&verify, bench->dataset, &run->plan, wants_rows(bench));
+    if (rc == STOKER_OK && bench->arguments->verify)
+        rc = verify_transforms(run, &verify, &transform);
     if (rc == STOKER_OK) {
         run->consumer.verify = bench->arguments->verify ? &verify : NULL;
         rc = prepare(run);
@@ -420,6 +438,7 @@ int bench_cell_begin(struct bench_run **out, struct bench_bench *bench,
         fail(run, rc, run->consumer.loader == NULL ? "create" : "run");
     run->consumer.verify = NULL;
     bench_verify_destroy(&verify);
+    bench_transform_destroy(&transform);
     if (rc == STOKER_OK)
         *out = run;
     else

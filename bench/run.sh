@@ -4,6 +4,7 @@
 # usage: bench/run.sh           points, then formats
 #        bench/run.sh points    resident, reading warm and cold, large counts, resume
 #        bench/run.sh formats   folders of PNG and JPEG files, shards, bombs, a million files
+#        bench/run.sh transforms  what crop, flip and resize cost, and Pillow's resize in turn
 #        bench/run.sh peers     the same jobs, loading and training, in PyTorch, in turn with ours
 #
 # STOKER_BUILD   the build folder (build/release)
@@ -243,6 +244,15 @@ measure_peers() {
     return "$failed"
 }
 
+# Each ratio is printed with its target: one that is missed is told, and is no failure.
+measure_transforms() {
+    local bench=$build/bench/transforms/transformbench status=0
+    "$bench" || [ $? -eq 1 ]
+    echo
+    bench/peers/pillow_resize.py "$bench" || status=$?
+    [ "$status" -eq 0 ] || [ "$status" -eq 77 ] || return "$status"
+}
+
 case ${1:-all} in
 all)
     status=0
@@ -252,9 +262,10 @@ all)
     ;;
 points) measure_points ;;
 formats) measure_formats ;;
+transforms) measure_transforms ;;
 peers) measure_peers ;;
 *)
-    sed -n '4,7s/^# //p' bench/run.sh >&2
+    sed -n '4,8s/^# //p' bench/run.sh >&2
     exit 2
     ;;
 esac

@@ -26,6 +26,16 @@ int bench_verify_create(struct bench_verify *out, const stoker_dataset *dataset,
     return STOKER_OK;
 }
 
+int bench_verify_transformed(struct bench_verify *verify, struct bench_transform *transform)
+{
+    void *expected = realloc(verify->expected, transform->convert.to_bytes);
+    if (expected == NULL)
+        return STOKER_ENOMEM;
+    verify->expected = expected;
+    verify->transform = transform;
+    return STOKER_OK;
+}
+
 void bench_verify_destroy(struct bench_verify *verify)
 {
     free(verify->ids);
@@ -65,22 +75,35 @@ static bool label_is_right(const stoker_batch *batch, uint32_t at, stoker_label 
     }
 }
 
-static bool check_sample(struct bench_verify *verify, const stoker_batch *batch, uint32_t at)
+/* What the row must be. */
+static int expect(struct bench_verify *verify, uint64_t epoch, uint64_t id, stoker_label *label)
 {
     const struct stk_convert_plan *plan = verify->plan;
+    if (verify->transform != NULL)
+        return bench_transform_expect(verify->transform, epoch, id, verify->expected, label);
+    int rc =
+        stoker_dataset_read(verify->dataset, id, verify->stored, plan->from_bytes, label, NULL);
+    if (rc == STOKER_OK)
+        stk_convert_rows_reference(plan, (const void *const *)&verify->stored, 1, 0,
+                                   verify->expected);
+    return rc;
+}
+
+static bool check_sample(struct bench_verify *verify, const stoker_batch *batch, uint32_t at)
+{
+    const size_t row_bytes =
+        verify->transform != NULL ? verify->transform->convert.to_bytes : verify->plan->to_bytes;
     uint64_t id = batch->ids[at];
     stoker_label label = { 0 };
     if (id >= stoker_dataset_get_info(verify->dataset)->count)
         return complain(verify, "an id beyond the data set", id, batch);
     if (!verify->rows)
         return true;
-    int rc =
-        stoker_dataset_read(verify->dataset, id, verify->stored, plan->from_bytes, &label, NULL);
+    int rc = expect(verify, batch->epoch, id, &label);
     if (rc != STOKER_OK)
         return complain(verify, stoker_strerror(rc), id, batch);
-    stk_convert_rows_reference(plan, (const void *const *)&verify->stored, 1, 0, verify->expected);
-    const char *row = (const char *)batch->images.data + (size_t)at * plan->to_bytes;
-    if (memcmp(row, verify->expected, plan->to_bytes) != 0)
+    const char *row = (const char *)batch->images.data + (size_t)at * row_bytes;
+    if (memcmp(row, verify->expected, row_bytes) != 0)
         return complain(verify, "a row differs from the reference", id, batch);
     return label_is_right(batch, at, label) ||
            complain(verify, "a label differs from the data set's", id, batch);

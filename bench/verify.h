@@ -7,6 +7,7 @@
 #define BENCH_VERIFY_H
 
 #include "kernels/kernels.h"
+#include "transform.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,8 +20,9 @@ static const uint64_t BENCH_VERIFY_BYTES_MAX = (uint64_t)2 << 30;
 struct bench_verify {
     const stoker_dataset *dataset;
     const struct stk_convert_plan *plan;
-    bool rows;      /* compare the bytes too, not only the ids */
-    uint64_t limit; /* samples to check: the epoch, or its beginning */
+    struct bench_transform *transform; /* NULL = rows are only converted */
+    bool rows;                         /* compare the bytes too, not only the ids */
+    uint64_t limit;                    /* samples to check: the epoch, or its beginning */
     uint64_t checked;
     uint64_t *ids; /* [limit] delivered so far */
     void *stored;
@@ -31,6 +33,8 @@ struct bench_verify {
 /* The whole epoch, or its first samples when that is more than the limits above. */
 int bench_verify_create(struct bench_verify *out, const stoker_dataset *dataset,
                         const struct stk_convert_plan *plan, bool rows);
+/* Rows are transformed as well: check against that. transform outlives verify. STOKER_ENOMEM. */
+int bench_verify_transformed(struct bench_verify *verify, struct bench_transform *transform);
 void bench_verify_destroy(struct bench_verify *verify);
 
 /* Check one batch; false = message says what is wrong. Samples past limit are not looked at. */

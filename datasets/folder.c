@@ -27,6 +27,8 @@
 enum {
     FILE_BYTES_DEFAULT = 64 << 20,
     FILE_BYTES_MAX = 1 << 30,
+    PIXELS_DEFAULT = 1 << 25, /* of an image that is resized: cameras make 24 million */
+    PIXELS_MAX = 1 << 28,
     SIDE_MAX = 1 << 20,
     CHANNELS_MAX = 4,
     PROBE_BYTES = 64 << 10, /* of a file, before all of it */
@@ -43,6 +45,7 @@ struct folder {
     struct stk_image_shape shape;  /* height 0: rows of raw bytes, without axes of an image */
     uint32_t row_bytes;            /* of such rows */
     uint32_t longest_bytes;        /* of a file, those over the limit left out */
+    uint64_t pixels_max;           /* of an image that is resized */
     int directory;                 /* the root */
 };
 
@@ -64,6 +67,7 @@ static int describe(const void *self, stoker_dataset_info *out)
         return STOKER_OK;
     out->rank = 3;
     out->is_image = true;
+    out->pixels_max = folder->image.codec.decode_any != NULL ? folder->pixels_max : 0;
     out->shape[0] = folder->shape.height;
     out->shape[1] = folder->shape.width;
     out->shape[2] = folder->shape.channels;
@@ -127,6 +131,7 @@ struct opening {
     uint64_t width;
     uint64_t channels;
     uint64_t file_bytes_max;
+    uint64_t pixels_max;
     char extensions[STK_PARAMETER_BYTES_MAX];
     char index[STK_PARAMETER_BYTES_MAX];
     char root[PATH_MAX];
@@ -229,7 +234,8 @@ static int choose_image_shape(struct folder *folder, const struct opening *openi
         .width = opening->width != 0 ? (uint32_t)opening->width : own.width,
         .channels = opening->channels != 0 ? (uint32_t)opening->channels : own.channels,
     };
-    int rc = stk_folder_image_init(&folder->image, &folder->shape);
+    folder->pixels_max = opening->pixels_max;
+    int rc = stk_folder_image_init(&folder->image, &folder->shape, folder->pixels_max);
     return rc == STOKER_OK ? rc : refuse(opening, rc, "no codec for rows of this shape");
 }
 
@@ -281,6 +287,7 @@ static int take_extensions(struct opening *opening)
 static int read_parameters(struct opening *opening, const char *parameters)
 {
     opening->file_bytes_max = FILE_BYTES_DEFAULT;
+    opening->pixels_max = PIXELS_DEFAULT;
     const struct stk_parameter table[] = {
         { .key = "height", .number = &opening->height, .least = 1, .most = SIDE_MAX },
         { .key = "width", .number = &opening->width, .least = 1, .most = SIDE_MAX },
@@ -291,6 +298,7 @@ static int read_parameters(struct opening *opening, const char *parameters)
           .number = &opening->file_bytes_max,
           .least = 1,
           .most = FILE_BYTES_MAX },
+        { .key = "max_pixels", .number = &opening->pixels_max, .least = 1, .most = PIXELS_MAX },
     };
     int rc = stk_parameters_read(parameters, table, sizeof(table) / sizeof(table[0]), "folder",
                                  opening->error);

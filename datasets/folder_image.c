@@ -20,9 +20,12 @@ static void close_one(const stoker_codec *codec, void *scratch)
         codec->close(codec->self, scratch);
 }
 
-static int open_one(const stoker_codec *codec, void **scratch)
+static int open_one(const stoker_codec *codec, bool any, void **scratch)
 {
-    return codec == NULL || codec->open == NULL ? STOKER_OK : codec->open(codec->self, scratch);
+    if (codec == NULL)
+        return STOKER_OK;
+    int (*const open)(const void *self, void **scratch) = any ? codec->open_any : codec->open;
+    return open == NULL ? STOKER_OK : open(codec->self, scratch);
 }
 
 static void close_scratch(const void *self, void *at)
@@ -36,20 +39,29 @@ static void close_scratch(const void *self, void *at)
     stk_free(scratch);
 }
 
-static int open_scratch(const void *self, void **out)
+static int open_both(const struct stk_folder_image *image, bool any, void **out)
 {
-    const struct stk_folder_image *image = self;
     struct scratch *scratch = stk_calloc(1, sizeof(*scratch));
     if (scratch == NULL)
         return STOKER_ENOMEM;
-    int rc = open_one(image->png, &scratch->png);
+    int rc = open_one(image->png, any, &scratch->png);
     if (rc == STOKER_OK)
-        rc = open_one(image->jpeg, &scratch->jpeg);
+        rc = open_one(image->jpeg, any, &scratch->jpeg);
     if (rc == STOKER_OK)
         *out = scratch;
     else
-        close_scratch(self, scratch);
+        close_scratch(image, scratch);
     return rc;
+}
+
+static int open_scratch(const void *self, void **out)
+{
+    return open_both(self, false, out);
+}
+
+static int open_any(const void *self, void **out)
+{
+    return open_both(self, true, out);
 }
 
 static int refuse(stoker_error *error, int code, const char *what)
@@ -59,29 +71,50 @@ static int refuse(stoker_error *error, int code, const char *what)
     return code;
 }
 
-static int decode(const void *self, void *at, const stoker_encoded *in, void *row, size_t row_bytes,
+/* The codec of a file that begins with these bytes, and this worker's scratch of it. */
+static int choose(const struct stk_folder_image *image, const struct scratch *scratch,
+                  const stoker_encoded *in, const stoker_codec **codec, void **own,
                   stoker_error *error)
 {
-    const struct stk_folder_image *image = self;
-    const struct scratch *scratch = at;
     if (in->size == 0)
         return refuse(error, STOKER_ETRUNCATED, "the file is empty");
     const bool is_png = stk_codec_png_magic(in->bytes, in->size);
     const bool is_jpeg = !is_png && stk_codec_jpeg_magic(in->bytes, in->size);
     if (!is_png && !is_jpeg)
         return refuse(error, STOKER_EMAGIC, "neither PNG nor JPEG");
-    const stoker_codec *codec = is_png ? image->png : image->jpeg;
-    if (codec == NULL)
+    *codec = is_png ? image->png : image->jpeg;
+    *own = is_png ? scratch->png : scratch->jpeg;
+    if (*codec == NULL)
         return refuse(error, STOKER_ENOTSUP,
                       is_png ? "built without libpng" : "built without libjpeg-turbo");
-    return codec->decode(codec->self, is_png ? scratch->png : scratch->jpeg, in, row, row_bytes,
-                         error);
+    return STOKER_OK;
 }
 
-int stk_folder_image_init(struct stk_folder_image *image, const struct stk_image_shape *shape)
+static int decode(const void *self, void *at, const stoker_encoded *in, void *row, size_t row_bytes,
+                  stoker_error *error)
 {
-    const struct stk_png_options png = { .shape = *shape };
-    const struct stk_jpeg_options jpeg = { .shape = *shape };
+    const stoker_codec *codec;
+    void *own;
+    int rc = choose(self, at, in, &codec, &own, error);
+    return rc == STOKER_OK ? codec->decode(codec->self, own, in, row, row_bytes, error) : rc;
+}
+
+static int decode_any(const void *self, void *at, const stoker_encoded *in, void *pixels,
+                      size_t pixels_bytes, stoker_size *size, stoker_error *error)
+{
+    const stoker_codec *codec;
+    void *own;
+    int rc = choose(self, at, in, &codec, &own, error);
+    return rc == STOKER_OK
+               ? codec->decode_any(codec->self, own, in, pixels, pixels_bytes, size, error)
+               : rc;
+}
+
+int stk_folder_image_init(struct stk_folder_image *image, const struct stk_image_shape *shape,
+                          uint64_t any_pixels_max)
+{
+    const struct stk_png_options png = { .shape = *shape, .any_pixels_max = any_pixels_max };
+    const struct stk_jpeg_options jpeg = { .shape = *shape, .any_pixels_max = any_pixels_max };
     *image = (struct stk_folder_image){ 0 };
     const int png_rc = stk_codec_png_create(&image->png, &png);
     const int jpeg_rc = stk_codec_jpeg_create(&image->jpeg, &jpeg);
@@ -97,6 +130,10 @@ int stk_folder_image_init(struct stk_folder_image *image, const struct stk_image
                                    .open = open_scratch,
                                    .close = close_scratch,
                                    .decode = decode };
+    if (any_pixels_max > 0) {
+        image->codec.open_any = open_any;
+        image->codec.decode_any = decode_any;
+    }
     return STOKER_OK;
 }
 

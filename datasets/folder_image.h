@@ -14,9 +14,11 @@ struct stk_folder_image {
     stoker_codec *jpeg; /* NULL = this build has none */
 };
 
-/* Make the codec of one row shape. STOKER_EINVAL, STOKER_ELIMIT, STOKER_ENOMEM; STOKER_ENOTSUP in a
+/* Make the codec of one row shape, which also decodes images of any size up to any_pixels_max
+ * pixels (0: none but that shape). STOKER_EINVAL, STOKER_ELIMIT, STOKER_ENOMEM; STOKER_ENOTSUP in a
  * build that has neither. On failure there is nothing to close. */
-int stk_folder_image_init(struct stk_folder_image *image, const struct stk_image_shape *shape);
+int stk_folder_image_init(struct stk_folder_image *image, const struct stk_image_shape *shape,
+                          uint64_t any_pixels_max);
 void stk_folder_image_close(struct stk_folder_image *image); /* never made (all 0) is allowed */
 
 /* The shape of an image that begins with these bytes; only error->message is filled in. */

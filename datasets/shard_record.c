@@ -81,7 +81,7 @@ int stk_shard_decoder_init(struct stk_shard_decoder *decoder, const struct stk_s
         const struct stk_image_shape shape = { .height = (uint32_t)like->shape[0],
                                                .width = (uint32_t)like->shape[1],
                                                .channels = (uint32_t)like->shape[2] };
-        rc = stk_folder_image_init(&decoder->image, &shape);
+        rc = stk_folder_image_init(&decoder->image, &shape, 0);
     }
     const char *missing =
         rc == STOKER_OK || rc == STOKER_ENOTSUP ? missing_in_build(decoder, needs) : NULL;

@@ -22,6 +22,8 @@
 enum {
     FILE_BYTES_DEFAULT = 64 << 20,
     FILE_BYTES_MAX = 1 << 30,
+    PIXELS_DEFAULT = 1 << 25, /* of an image that is resized: cameras make 24 million */
+    PIXELS_MAX = 1 << 28,
     ENTRIES_DEFAULT = 1 << 26,
     ENTRIES_MAX = 1 << 30,
     SIDE_MAX = 1 << 20,
@@ -36,6 +38,7 @@ struct tar {
     struct stk_folder_image image;
     struct stk_image_shape shape;
     uint32_t longest_bytes; /* of an image, those over the limit left out */
+    uint64_t pixels_max;    /* of an image that is resized */
     uint32_t class_count;   /* 0 = unknown */
 };
 
@@ -50,6 +53,7 @@ static int describe(const void *self, stoker_dataset_info *out)
         .rank = 3,
         .shape = { tar->shape.height, tar->shape.width, tar->shape.channels },
         .is_image = true,
+        .pixels_max = tar->pixels_max,
         .label_dtype = tar->index.has_labels ? STOKER_INT64 : STOKER_DTYPE_NONE,
         .class_count = tar->class_count,
         .file_count = tar->index.file_count,
@@ -118,6 +122,7 @@ struct opening {
     uint64_t width;
     uint64_t channels;
     uint64_t file_bytes_max;
+    uint64_t pixels_max;
     char truncated[STK_PARAMETER_BYTES_MAX];
     char path[PATH_MAX];
     stoker_error *error;
@@ -192,7 +197,8 @@ static int choose_row(struct tar *tar, const struct opening *opening)
         .width = opening->width != 0 ? (uint32_t)opening->width : own.width,
         .channels = opening->channels != 0 ? (uint32_t)opening->channels : own.channels,
     };
-    int rc = stk_folder_image_init(&tar->image, &tar->shape);
+    tar->pixels_max = opening->pixels_max;
+    int rc = stk_folder_image_init(&tar->image, &tar->shape, tar->pixels_max);
     return rc == STOKER_OK ? rc : refuse(opening, rc, "no codec for rows of this shape");
 }
 
@@ -223,6 +229,7 @@ static int look_at_samples(struct tar *tar, const struct opening *opening)
 static int read_parameters(struct opening *opening, const char *parameters)
 {
     opening->file_bytes_max = FILE_BYTES_DEFAULT;
+    opening->pixels_max = PIXELS_DEFAULT;
     opening->wish.entries_max = ENTRIES_DEFAULT;
     const struct stk_parameter table[] = {
         { .key = "height", .number = &opening->height, .least = 1, .most = SIDE_MAX },
@@ -233,6 +240,7 @@ static int read_parameters(struct opening *opening, const char *parameters)
           .number = &opening->file_bytes_max,
           .least = 1,
           .most = FILE_BYTES_MAX },
+        { .key = "max_pixels", .number = &opening->pixels_max, .least = 1, .most = PIXELS_MAX },
         { .key = "max_entries",
           .number = &opening->wish.entries_max,
           .least = 1,

@@ -58,12 +58,12 @@ static uint32_t ring_lines(struct axis_room y)
 
 static size_t ring_stride(const struct stk_transform_plan *plan, struct axis_room x)
 {
-    return aligned((size_t)x.count * plan->channels + STK_PICTURE_SLACK_BYTES);
+    return aligned((size_t)x.count * plan->channels + STK_IMAGE_SLACK_BYTES);
 }
 
 static size_t copied_line_bytes(const struct stk_transform_plan *plan)
 {
-    return aligned((size_t)plan->width_max * plan->channels + STK_PICTURE_SLACK_BYTES);
+    return aligned((size_t)plan->width_max * plan->channels + STK_IMAGE_SLACK_BYTES);
 }
 
 size_t stk_resizer_bytes(const struct stk_transform_plan *plan)
@@ -155,11 +155,10 @@ struct reading {
 };
 
 static struct reading begin_reading(const struct stk_transform_plan *plan,
-                                    const struct stk_picture *picture,
-                                    const struct stk_frame *frame)
+                                    const struct stk_image *picture, const struct stk_frame *frame)
 {
     const size_t stride = (size_t)picture->width * plan->channels;
-    const uint32_t near_end = (uint32_t)(STK_PICTURE_SLACK_BYTES / stride + 1);
+    const uint32_t near_end = (uint32_t)(STK_IMAGE_SLACK_BYTES / stride + 1);
     const uint32_t behind =
         picture->height - frame->top; /* lines, those beside the rectangle too */
     return (struct reading){
@@ -201,7 +200,7 @@ static void read_two(const struct stk_resizer *resizer, const struct stk_transfo
 }
 
 void stk_resizer_run(struct stk_resizer *resizer, const struct stk_transform_plan *plan,
-                     const struct stk_picture *picture, const struct stk_frame *frame,
+                     const struct stk_image *picture, const struct stk_frame *frame,
                      const struct stk_window *window, uint8_t *out)
 {
     make_axis(&resizer->x, frame->width, frame->grid_width, window->left, window->width);

@@ -31,9 +31,9 @@ size_t stk_resizer_bytes(const struct stk_transform_plan *plan);
 void stk_resizer_init(struct stk_resizer *resizer, const struct stk_transform_plan *plan,
                       uint8_t *memory);
 
-/* Write the window's pixels to out, line after line, and up to STK_PICTURE_SLACK_BYTES behind. */
+/* Write the window's pixels to out, line after line, and up to STK_IMAGE_SLACK_BYTES behind. */
 void stk_resizer_run(struct stk_resizer *resizer, const struct stk_transform_plan *plan,
-                     const struct stk_picture *picture, const struct stk_frame *frame,
+                     const struct stk_image *picture, const struct stk_frame *frame,
                      const struct stk_window *window, uint8_t *out);
 
 #endif

@@ -23,8 +23,8 @@
 
 enum {
     STK_TRANSFORM_WHY_BYTES = 160,
-    STK_PICTURE_SLACK_BYTES = 16, /* readable behind a picture's last byte: see stk_picture */
-    STK_LINE_ELEMENTS = 80        /* a period of 16 x 4 channels, and a vector more */
+    STK_IMAGE_SLACK_BYTES = 16, /* readable behind a picture's last byte: see stk_image */
+    STK_LINE_ELEMENTS = 80      /* a period of 16 x 4 channels, and a vector more */
 };
 
 /* Whether anything is asked for. */
@@ -41,10 +41,10 @@ int stk_framing_init(struct stk_framing *framing, const stoker_transform *transf
                      char why[STK_TRANSFORM_WHY_BYTES]);
 
 /* One image: height x width x channels bytes. */
-struct stk_picture {
+struct stk_image {
     const uint8_t *pixels;
     uint32_t height, width;
-    bool slack; /* STK_PICTURE_SLACK_BYTES more may be read behind it */
+    bool slack; /* STK_IMAGE_SLACK_BYTES more may be read behind it */
 };
 
 struct stk_transform_plan;
@@ -78,7 +78,7 @@ struct stk_axis {
 };
 
 /* Resample `lines` (1 or 2) lines of a picture along the line; out has
- * axis->count x channels bytes for each, and STK_PICTURE_SLACK_BYTES more. */
+ * axis->count x channels bytes for each, and STK_IMAGE_SLACK_BYTES more. */
 typedef void stk_resize_lines_fn(const struct stk_axis *axis, uint32_t channels,
                                  const uint8_t *const in[2], uint8_t *const out[2]);
 
@@ -131,18 +131,18 @@ size_t stk_transform_scratch_bytes(const struct stk_transform_plan *plan);
 /* Write sample `sample` of that epoch to out: one row of plan->convert. later: the picture of a
  * row that is soon to come, or NULL. */
 void stk_transform_row(const struct stk_transform_plan *plan, void *scratch,
-                       const struct stk_picture *picture, uint64_t epoch, uint64_t sample,
-                       const struct stk_picture *later, void *out);
+                       const struct stk_image *picture, uint64_t epoch, uint64_t sample,
+                       const struct stk_image *later, void *out);
 
 /* Resample a whole picture to grid_height x grid_width bytes of pixels at out (uint8, and
- * STK_PICTURE_SLACK_BYTES of room behind): what RESIZE_EXACT does, for who keeps the result. */
+ * STK_IMAGE_SLACK_BYTES of room behind): what RESIZE_EXACT does, for who keeps the result. */
 void stk_transform_resize(const struct stk_transform_plan *plan, void *scratch,
-                          const struct stk_picture *picture, uint8_t *out);
+                          const struct stk_image *picture, uint8_t *out);
 
 /* The same as stk_transform_row by its definition, one pixel at a time: the oracle of the tests.
  * Allocates; false = no memory. */
 bool stk_transform_row_reference(const struct stk_transform_plan *plan,
-                                 const struct stk_picture *picture, uint64_t epoch, uint64_t sample,
+                                 const struct stk_image *picture, uint64_t epoch, uint64_t sample,
                                  void *out);
 
 #endif

@@ -73,7 +73,7 @@ static size_t window_bytes(const struct stk_transform_plan *plan)
     const size_t pixels = (size_t)plan->framing.out_height * plan->framing.out_width;
     return plan->framing.resizing == STK_RESIZE_NONE
                ? 0
-               : (pixels * plan->channels + STK_PICTURE_SLACK_BYTES + 63) / 64 * 64;
+               : (pixels * plan->channels + STK_IMAGE_SLACK_BYTES + 63) / 64 * 64;
 }
 
 static const size_t header_bytes = (sizeof(struct stk_transform_scratch) + 63) / 64 * 64;

@@ -53,7 +53,7 @@ static void resample(const struct image *from, const struct image *to, bool alon
     }
 }
 
-static void cut_out(const struct stk_picture *picture, const struct stk_frame *frame,
+static void cut_out(const struct stk_image *picture, const struct stk_frame *frame,
                     const struct image *to)
 {
     for (uint32_t y = 0; y < to->height; y++)
@@ -121,7 +121,7 @@ static void write_row(const struct stk_transform_plan *plan, const struct stk_fr
 }
 
 bool stk_transform_row_reference(const struct stk_transform_plan *plan,
-                                 const struct stk_picture *picture, uint64_t epoch, uint64_t sample,
+                                 const struct stk_image *picture, uint64_t epoch, uint64_t sample,
                                  void *out)
 {
     struct stk_frame frame;

@@ -30,7 +30,7 @@ static struct stk_window window_of(const struct stk_framing *framing, const stru
 
 /* Resample what is seen; the crop then looks at that. */
 static void resample(const struct stk_transform_plan *plan, struct stk_transform_scratch *scratch,
-                     const struct stk_picture *picture, const struct stk_frame *frame,
+                     const struct stk_image *picture, const struct stk_frame *frame,
                      struct stk_crop *crop)
 {
     const struct stk_window window = window_of(&plan->framing, frame);
@@ -45,8 +45,8 @@ static void resample(const struct stk_transform_plan *plan, struct stk_transform
 }
 
 void stk_transform_row(const struct stk_transform_plan *plan, void *memory,
-                       const struct stk_picture *picture, uint64_t epoch, uint64_t sample,
-                       const struct stk_picture *later, void *out)
+                       const struct stk_image *picture, uint64_t epoch, uint64_t sample,
+                       const struct stk_image *later, void *out)
 {
     struct stk_transform_scratch *scratch = stk_transform_scratch_at(plan, memory);
     struct stk_frame frame;
@@ -76,7 +76,7 @@ void stk_transform_row(const struct stk_transform_plan *plan, void *memory,
 }
 
 void stk_transform_resize(const struct stk_transform_plan *plan, void *memory,
-                          const struct stk_picture *picture, uint8_t *out)
+                          const struct stk_image *picture, uint8_t *out)
 {
     struct stk_transform_scratch *scratch = stk_transform_scratch_at(plan, memory);
     assert(plan->framing.resizing == STK_RESIZE_EXACT);

@@ -112,6 +112,48 @@ static uint32_t slot_count(const stoker_loader *loader)
     return clamp(slots, 2, STOKER_PREFETCH_MAX);
 }
 
+/* The shape of a row, and what images have to go through to get it. */
+static int make_framing(stoker_loader *loader, struct stk_framing *framing, stoker_error *error)
+{
+    struct stk_road *road = &loader->road;
+    const stoker_dataset_info *set = &road->dataset->info;
+    memcpy(road->shape, set->shape, sizeof(road->shape));
+    road->transforms = stk_transform_wanted(&loader->options.transform);
+    road->picture_bytes = road->dataset->row_bytes;
+    if (!road->transforms)
+        return 0;
+    int rc = stk_options_framing(framing, &loader->options, road->dataset, error);
+    if (rc < 0)
+        return rc;
+    road->shape[0] = framing->out_height;
+    road->shape[1] = framing->out_width;
+    road->any_size = set->pixels_max > 0 && framing->resizing != STK_RESIZE_NONE;
+    if (road->any_size && set->pixels_max * set->shape[2] > road->picture_bytes)
+        road->picture_bytes = set->pixels_max * set->shape[2];
+    return 0;
+}
+
+static int make_transform(stoker_loader *loader, const struct stk_framing *framing)
+{
+    struct stk_road *road = &loader->road;
+    const uint64_t *shape = road->dataset->info.shape;
+    const uint32_t height = road->any_size ? STOKER_SOURCE_SIDE_MAX : (uint32_t)shape[0];
+    const uint32_t width = road->any_size ? STOKER_SOURCE_SIDE_MAX : (uint32_t)shape[1];
+    if (!road->transforms)
+        return 0;
+    road->copies = false;
+    return stk_transform_plan_init(&road->transform, framing, loader->options.transform.fill,
+                                   &road->convert, (uint32_t)shape[2], height, width);
+}
+
+static size_t row_elements(const struct stk_road *road)
+{
+    size_t elements = 1;
+    for (uint32_t axis = 0; axis < road->dataset->info.rank; axis++)
+        elements *= (size_t)road->shape[axis];
+    return elements;
+}
+
 /* The GPU converts where it can, and then the CPU copies rows as they are stored. */
 static int convert_on_device(stoker_loader *loader, struct stk_convert_options *convert,
                              stoker_error *error)
@@ -119,7 +161,7 @@ static int convert_on_device(stoker_loader *loader, struct stk_convert_options *
     const stoker_dataset_info *set = &loader->road.dataset->info;
     const struct stk_convert_plan *plan = &loader->road.convert;
     const stoker_switch wanted = loader->options.convert_on_device;
-    const uint64_t height = set->is_image ? set->shape[0] : 1;
+    const uint64_t height = set->is_image ? loader->road.shape[0] : 1;
     const uint64_t width = convert->elements / convert->channels / height;
     if (!loader->on_device || wanted == STOKER_OFF)
         return 0;
@@ -151,7 +193,7 @@ static int make_convert(stoker_loader *loader, stoker_error *error)
         .from = set->dtype,
         .to = loader->options.dtype,
         .layout = loader->options.layout,
-        .elements = loader->road.dataset->row_bytes / stoker_dtype_bytes(set->dtype),
+        .elements = row_elements(&loader->road),
         .channels = set->rank > 0 && set->shape[set->rank - 1] <= STK_CHANNELS_MAX
                         ? (uint32_t)set->shape[set->rank - 1]
                         : 1,
@@ -178,6 +220,8 @@ static int look_at_samples(stoker_loader *loader, bool *in_memory, stoker_error 
         return rc;
     *in_memory = sample.extent.memory != NULL;
     loader->road.decodes = sample.codec != NULL;
+    loader->road.keeps_resized = loader->road.decodes && loader->road.transforms &&
+                                 loader->road.transform.framing.resizing == STK_RESIZE_EXACT;
     const stoker_dataset_info *info = &loader->road.dataset->info;
     loader->road.encoded_bytes_max =
         info->file_count > 0 || info->has_paths ? info->encoded_bytes_max : 0;
@@ -187,7 +231,11 @@ static int look_at_samples(stoker_loader *loader, bool *in_memory, stoker_error 
 static int make_cache(stoker_loader *loader, bool in_memory)
 {
     const stoker_dataset *dataset = loader->road.dataset;
-    const size_t row_bytes = dataset->row_bytes;
+    const struct stk_framing *framing = &loader->road.transform.framing;
+    const bool resized = loader->road.keeps_resized;
+    const size_t row_bytes = resized ? (size_t)framing->resize_height * framing->resize_width *
+                                           loader->road.transform.channels
+                                     : dataset->row_bytes;
     const uint64_t count = dataset->info.count;
     const uint64_t budget =
         loader->options.cache_bytes > 0 ? loader->options.cache_bytes : stk_memory_available() / 2;
@@ -196,7 +244,8 @@ static int make_cache(stoker_loader *loader, bool in_memory)
     stoker_cache kind = loader->options.cache;
     if (in_memory && !loader->road.decodes)
         kind = STOKER_CACHE_NONE; /* the data set itself is the cache */
-    else if (kind == STOKER_CACHE_AUTO && count <= budget / row_bytes)
+    else if (kind == STOKER_CACHE_AUTO && count <= budget / row_bytes &&
+             (resized || !loader->road.any_size))
         kind = STOKER_CACHE_DECODED;
     else if (kind == STOKER_CACHE_AUTO)
         kind = encoded > 0 && count <= budget / encoded ? STOKER_CACHE_ENCODED : STOKER_CACHE_NONE;
@@ -392,8 +441,13 @@ static int make_road(stoker_loader *loader, stoker_error *error)
         rc = stk_device_open(&loader->device, loader->options.device, loader->options.device_index,
                              loader->device_reason, error);
     loader->on_device = rc == 0 && stk_device_copies(loader->device);
+    struct stk_framing framing;
+    if (rc == 0)
+        rc = make_framing(loader, &framing, error);
     if (rc == 0)
         rc = make_convert(loader, error);
+    if (rc == 0)
+        rc = make_transform(loader, &framing);
     if (rc == 0)
         rc = look_at_samples(loader, &in_memory, error);
     if (rc == 0)

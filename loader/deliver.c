@@ -118,11 +118,12 @@ static void describe(stoker_loader *loader, const struct view *view,
     };
     batch->images.shape[0] = rows;
     batch->labels.shape[0] = rows;
-    memcpy(&batch->images.shape[1], set->shape, set->rank * sizeof(set->shape[0]));
+    const uint64_t *shape = loader->road.shape;
+    memcpy(&batch->images.shape[1], shape, set->rank * sizeof(shape[0]));
     if (loader->options.layout == STOKER_NCHW) { /* checked at create: height, width, channels */
-        batch->images.shape[1] = set->shape[2];
-        batch->images.shape[2] = set->shape[0];
-        batch->images.shape[3] = set->shape[1];
+        batch->images.shape[1] = shape[2];
+        batch->images.shape[2] = shape[0];
+        batch->images.shape[3] = shape[1];
     }
     loader->state_epoch = place->epoch;
     loader->state_position = stk_schedule_position_after(&loader->road.schedule, place);

@@ -165,6 +165,46 @@ static int check_types(const stoker_loader_options *options, const stoker_datase
     return rc;
 }
 
+int stk_options_framing(struct stk_framing *framing, const stoker_loader_options *options,
+                        const stoker_dataset *dataset, stoker_error *error)
+{
+    const stoker_dataset_info *set = &dataset->info;
+    const stoker_transform *transform = &options->transform;
+    char why[STK_TRANSFORM_WHY_BYTES] = "";
+    int rc = require(set->is_image && set->dtype == STOKER_UINT8 &&
+                         set->shape[2] <= STOKER_TRANSFORM_CHANNELS_MAX,
+                     error, STOKER_ETYPE, "transform needs uint8 images of 1..%d channels",
+                     STOKER_TRANSFORM_CHANNELS_MAX);
+    if (rc == 0)
+        rc = require(set->shape[0] <= STOKER_SOURCE_SIDE_MAX &&
+                         set->shape[1] <= STOKER_SOURCE_SIDE_MAX,
+                     error, STOKER_EINVAL, "transform needs images of at most %d pixels a side",
+                     STOKER_SOURCE_SIDE_MAX);
+    if (rc < 0)
+        return rc;
+    const bool any_size = set->pixels_max > 0 && stk_transform_resizes(transform);
+    rc = stk_framing_init(framing, transform, options->seed, (uint32_t)set->shape[0],
+                          (uint32_t)set->shape[1], any_size, why);
+    return require(rc == 0, error, rc, "transform.%s", why);
+}
+
+/* Numbers that take effect only beside others count, too: pad alone is a mistake. */
+static bool transform_given(const stoker_transform *transform)
+{
+    return stk_transform_wanted(transform) || transform->pad != 0 || transform->area_min != 0.0F ||
+           transform->area_max != 0.0F || transform->ratio_min != 0.0F ||
+           transform->ratio_max != 0.0F;
+}
+
+static int check_transform(const stoker_loader_options *options, const stoker_dataset *dataset,
+                           stoker_error *error)
+{
+    struct stk_framing framing;
+    return transform_given(&options->transform)
+               ? stk_options_framing(&framing, options, dataset, error)
+               : 0;
+}
+
 /* A caller compiled with another version has a shorter struct: what it lacks keeps its default. */
 static int copy_given(stoker_loader_options *options, const stoker_loader_options *given,
                       stoker_error *error)
@@ -205,5 +245,7 @@ int stk_options_resolve(stoker_loader_options *options, const stoker_loader_opti
         rc = check_types(options, dataset, error);
     if (rc == 0)
         rc = check_normalisation(options, dataset, error);
+    if (rc == 0)
+        rc = check_transform(options, dataset, error);
     return rc;
 }

@@ -4,7 +4,13 @@
 
 #include <stoker/loader.h>
 
+#include "kernels/transform.h"
 #include "loader/dataset.h"
+
+/* The transforms of options that were resolved, checked against the data set, and the size that images
+ * come out with. STOKER_EINVAL or ETYPE with *error telling which option. */
+int stk_options_framing(struct stk_framing *framing, const stoker_loader_options *options,
+                        const stoker_dataset *dataset, stoker_error *error);
 
 /* Copy *given over the defaults, whatever version of the struct it is, check every field
  * against its range and the data set, and resolve zeros that do not depend on the machine

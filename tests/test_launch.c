@@ -93,7 +93,7 @@ static void check_case(struct arena *arena, const struct transform_case *it, uin
     unsigned char *scratch = pages_take(&arena->scratch, scratch_bytes);
     memset(scratch, 0, scratch_bytes);
     for (size_t k = 0; k < SAMPLES; k++) {
-        const struct stk_picture picture = { .pixels = images + (gather ? ids[k] : k) * image_bytes,
+        const struct stk_image picture = { .pixels = images + (gather ? ids[k] : k) * image_bytes,
                                              .height = it->height,
                                              .width = it->width };
         stk_transform_row(&made.plan, scratch, &picture, EPOCH, ids[k], NULL, expected);

@@ -69,7 +69,7 @@ static void arena_close(struct arena *arena)
 }
 
 static void check_variant(const struct stk_transform_variant *variant, struct arena *arena,
-                          struct made *made, const struct stk_picture *picture, uint64_t sample,
+                          struct made *made, const struct stk_image *picture, uint64_t sample,
                           const struct transform_case *it)
 {
     const size_t bytes = made->convert.to_bytes;
@@ -102,7 +102,7 @@ static void check_case(struct arena *arena, const struct transform_case *it, uin
     const size_t picture_bytes = (size_t)it->height * it->width * channels;
     unsigned char *pixels = pages_take(&arena->picture, picture_bytes);
     pages_fill(pixels, picture_bytes, it->height + channels);
-    const struct stk_picture picture = { .pixels = pixels,
+    const struct stk_image picture = { .pixels = pixels,
                                          .height = it->height,
                                          .width = it->width };
     unsigned char *expected = pages_take(&arena->expected, made.convert.to_bytes);

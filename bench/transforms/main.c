@@ -181,10 +181,10 @@ static void convert_batch(struct bench *bench)
 
 static void transform_batch(struct bench *bench)
 {
-    struct stk_picture pictures[BATCH + AHEAD];
+    struct stk_image pictures[BATCH + AHEAD];
     for (uint32_t i = 0; i < BATCH + AHEAD; i++)
-        pictures[i] = (struct stk_picture){ source_of(bench, bench->turn + i), bench->job->height,
-                                            bench->job->width, false };
+        pictures[i] = (struct stk_image){ source_of(bench, bench->turn + i), bench->job->height,
+                                          bench->job->width, false };
     for (uint32_t i = 0; i < BATCH; i++) {
         uint8_t *out = bench->ring + bench->turn % bench->ring_rows * bench->convert.to_bytes;
         stk_transform_row(&bench->plan, bench->scratch, &pictures[i], 0, bench->turn++,

@@ -2,7 +2,9 @@
 #ifndef STK_CODEC_IMAGE_H
 #define STK_CODEC_IMAGE_H
 
+#include <stddef.h>
 #include <stdint.h>
+#include <stoker/error.h>
 
 /* A row of 8-bit samples, channels last: 1 gray, 3 RGB, 4 RGBA (opaque where the file
  * knows no alpha). A file of other colours is converted, one of another size refused. */
@@ -11,6 +13,14 @@ struct stk_image_shape {
     uint32_t width;  /* pixels, >= 1 */
     uint32_t channels;
 };
+
+/* Of a file that is decoded in a size of its own: neither side is longer. */
+enum { STK_IMAGE_SIDE_MAX = 65535 };
+
+/* Whether an image may be decoded in its own size: STOKER_ELIMIT and error->message (error may be
+ * NULL) if a side, its pixels or its bytes are too many. */
+int stk_image_check_any(const struct stk_image_shape *shape, uint64_t pixels_max, size_t bytes_max,
+                        stoker_error *error);
 
 /* Checked on the headers of a file, before memory is taken or a pixel decoded. 0 = default. */
 struct stk_image_limits {

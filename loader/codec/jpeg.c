@@ -37,6 +37,7 @@ struct jpeg {
     stoker_codec codec; /* first: what create() gives out */
     struct stk_image_shape shape;
     struct stk_image_limits limits;
+    uint64_t any_pixels_max;
 };
 
 struct scratch {
@@ -121,6 +122,15 @@ static size_t arena_bytes_of(const struct stk_image_shape *shape)
     return ARENA_FIXED_BYTES + width * ARENA_ROWS + width * height * COEFFICIENT_BYTES;
 }
 
+/* The same for the largest of all shapes of so many pixels: (w + p) (h + p) is at most
+ * w h + p (w + h) + p^2. */
+static size_t arena_bytes_any(uint64_t pixels_max)
+{
+    const size_t side = (size_t)STK_IMAGE_SIDE_MAX + PADDING;
+    return ARENA_FIXED_BYTES + side * ARENA_ROWS +
+           (pixels_max + 2 * PADDING * side) * COEFFICIENT_BYTES;
+}
+
 static int create_decompress(struct scratch *own)
 {
     own->decompress.err = jpeg_std_error(&own->errors);
@@ -144,24 +154,36 @@ static int create_decompress(struct scratch *own)
     return STOKER_OK;
 }
 
-static int open_scratch(const void *self, void **out)
+static int open_arena(const struct jpeg *jpeg, size_t arena_bytes, void **out)
 {
-    const struct jpeg *jpeg = self;
     struct scratch *own = stk_calloc(1, sizeof(*own));
     if (own == NULL)
         return STOKER_ENOMEM;
-    int rc = stk_region_map(&own->memory, arena_bytes_of(&jpeg->shape));
+    int rc = stk_region_map(&own->memory, arena_bytes);
     if (rc == STOKER_OK) {
         own->arena =
             (struct stk_jpeg_arena){ .base = own->memory.base, .bytes = own->memory.bytes };
         rc = create_decompress(own);
     }
     if (rc != STOKER_OK) {
-        close_scratch(self, own);
+        close_scratch(jpeg, own);
         return rc;
     }
     *out = own;
     return STOKER_OK;
+}
+
+static int open_scratch(const void *self, void **out)
+{
+    const struct jpeg *jpeg = self;
+    return open_arena(jpeg, arena_bytes_of(&jpeg->shape), out);
+}
+
+/* Address space for the largest image; pages are taken when one comes that needs them. */
+static int open_any(const void *self, void **out)
+{
+    const struct jpeg *jpeg = self;
+    return open_arena(jpeg, arena_bytes_any(jpeg->any_pixels_max), out);
 }
 
 /* ---- decoding ---- */
@@ -210,6 +232,18 @@ static int read_or_fail(struct scratch *own, const struct stk_image_shape *shape
     return STOKER_OK;
 }
 
+/* Decode a file that was walked over: an image of that shape. */
+static int decode_walked(struct scratch *own, const stoker_encoded *in,
+                         const struct stk_image_shape *shape, uint8_t *row, stoker_error *error)
+{
+    own->error = error;
+    own->arena.used = 0;
+    own->source.next_input_byte = in->bytes;
+    own->source.bytes_in_buffer = in->size;
+    forget_tables(&own->decompress);
+    return read_or_fail(own, shape, row);
+}
+
 static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
                   size_t row_bytes, stoker_error *error)
 {
@@ -225,13 +259,23 @@ static int decode(const void *self, void *scratch, const stoker_encoded *in, voi
     if (seen.height != shape->height || seen.width != shape->width)
         return stk_refuse(error, STOKER_EFORMAT, "%u x %u pixels where %u x %u are expected",
                           seen.height, seen.width, shape->height, shape->width);
-    struct scratch *own = scratch;
-    own->error = error;
-    own->arena.used = 0;
-    own->source.next_input_byte = in->bytes;
-    own->source.bytes_in_buffer = in->size;
-    forget_tables(&own->decompress);
-    return read_or_fail(own, shape, row);
+    return decode_walked(scratch, in, shape, row, error);
+}
+
+static int decode_any(const void *self, void *scratch, const stoker_encoded *in, void *pixels,
+                      size_t pixels_bytes, stoker_size *size, stoker_error *error)
+{
+    const struct jpeg *jpeg = self;
+    struct stk_jpeg_walk seen;
+    int rc = stk_jpeg_walk(in->bytes, in->size, &jpeg->limits, &seen, error);
+    if (rc != STOKER_OK)
+        return rc;
+    const struct stk_image_shape shape = { seen.height, seen.width, jpeg->shape.channels };
+    rc = stk_image_check_any(&shape, jpeg->any_pixels_max, pixels_bytes, error);
+    if (rc != STOKER_OK)
+        return rc;
+    *size = (stoker_size){ shape.height, shape.width };
+    return decode_walked(scratch, in, &shape, pixels, error);
 }
 
 static const stoker_codec methods = {
@@ -246,13 +290,21 @@ int stk_codec_jpeg_create(stoker_codec **out, const struct stk_jpeg_options *opt
     if (!known || shape->height < 1 || shape->width < 1 || shape->height > UINT16_MAX ||
         shape->width > UINT16_MAX)
         return STOKER_EINVAL;
-    if ((uint64_t)shape->height * shape->width > limits.pixels_max)
+    if ((uint64_t)shape->height * shape->width > limits.pixels_max ||
+        options->any_pixels_max > (uint64_t)STK_IMAGE_SIDE_MAX * STK_IMAGE_SIDE_MAX)
         return STOKER_ELIMIT;
     struct jpeg *jpeg = stk_calloc(1, sizeof(*jpeg));
     if (jpeg == NULL)
         return STOKER_ENOMEM;
-    *jpeg = (struct jpeg){ .codec = methods, .shape = *shape, .limits = limits };
+    *jpeg = (struct jpeg){ .codec = methods,
+                           .shape = *shape,
+                           .limits = limits,
+                           .any_pixels_max = options->any_pixels_max };
     jpeg->codec.self = jpeg;
+    if (jpeg->any_pixels_max > 0) {
+        jpeg->codec.open_any = open_any;
+        jpeg->codec.decode_any = decode_any;
+    }
     *out = &jpeg->codec;
     return STOKER_OK;
 }

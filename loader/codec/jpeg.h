@@ -17,6 +17,8 @@
 struct stk_jpeg_options {
     struct stk_image_shape shape; /* of a row; a file of another size gives STOKER_EFORMAT */
     struct stk_image_limits limits;
+    uint64_t any_pixels_max; /* > 0: files of any size up to so many pixels are decoded, too, by
+                                decode_any(); 0 = the codec has none */
 };
 
 /* Make the codec of one row shape. Immutable: any number of threads may decode with it, each

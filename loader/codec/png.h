@@ -22,7 +22,9 @@
 struct stk_png_options {
     struct stk_image_shape shape; /* of a row; a file of another size gives STOKER_EFORMAT */
     struct stk_image_limits limits;
-    bool full_only; /* never take the fast path: for tests and measurements */
+    uint64_t any_pixels_max; /* > 0: files of any size up to so many pixels are decoded, too, by
+                                decode_any(); 0 = the codec has none */
+    bool full_only;          /* never take the fast path: for tests and measurements */
 };
 
 /* Make the codec of one row shape. Immutable: any number of threads may decode with it, each

@@ -18,6 +18,7 @@ struct png {
     stoker_codec codec; /* first: what create() gives out */
     struct stk_image_shape shape;
     struct stk_image_limits limits;
+    uint64_t any_pixels_max;
     bool full_only;
 };
 
@@ -39,32 +40,63 @@ static void close_scratch(const void *self, void *scratch)
     stk_free(own);
 }
 
-static int open_fast(struct scratch *own, const struct png *png)
+static int open_fast(struct scratch *own, const struct stk_png_room *room)
 {
-    const size_t bytes = png->full_only ? 0 : stk_png_fast_bytes(&png->shape);
+    const size_t bytes = stk_png_fast_bytes(room);
     if (bytes == 0)
         return STOKER_OK;
     int rc = stk_region_map(&own->fast_memory, bytes);
     if (rc == STOKER_OK)
-        own->fast = stk_png_fast_init(own->fast_memory.base, &png->shape);
+        own->fast = stk_png_fast_init(own->fast_memory.base, room);
     return rc;
+}
+
+/* A scratch for images with that room, `width` pixels wide. */
+static int open_room(const struct png *png, const struct stk_png_room *room, uint32_t width,
+                     void **out)
+{
+    struct scratch *own = stk_calloc(1, sizeof(*own));
+    if (own == NULL)
+        return STOKER_ENOMEM;
+    int rc = png->full_only ? STOKER_OK : open_fast(own, room);
+    if (rc == STOKER_OK)
+        rc = stk_region_map(&own->arena, stk_png_full_arena_bytes(width));
+    if (rc != STOKER_OK) {
+        close_scratch(png, own);
+        return rc;
+    }
+    *out = own;
+    return STOKER_OK;
 }
 
 static int open_scratch(const void *self, void **out)
 {
     const struct png *png = self;
-    struct scratch *own = stk_calloc(1, sizeof(*own));
-    if (own == NULL)
-        return STOKER_ENOMEM;
-    int rc = open_fast(own, png);
-    if (rc == STOKER_OK)
-        rc = stk_region_map(&own->arena, stk_png_full_arena_bytes(png->shape.width));
-    if (rc != STOKER_OK) {
-        close_scratch(self, own);
-        return rc;
-    }
-    *out = own;
-    return STOKER_OK;
+    const struct stk_png_room room = stk_png_room_of(&png->shape);
+    return open_room(png, &room, png->shape.width, out);
+}
+
+/* Address space for the largest image; pages are taken when one comes that needs them. */
+static int open_any(const void *self, void **out)
+{
+    const struct png *png = self;
+    const struct stk_png_room room = {
+        .stride_bytes = (size_t)STK_IMAGE_SIDE_MAX * png->shape.channels,
+        .filtered_bytes = png->any_pixels_max * png->shape.channels + STK_IMAGE_SIDE_MAX,
+    };
+    return open_room(png, &room, STK_IMAGE_SIDE_MAX, out);
+}
+
+/* Decode a file that was walked over: an image of that shape. */
+static int decode_walked(const struct png *png, struct scratch *own, const stoker_encoded *in,
+                         const struct stk_png_walk *walk, const struct stk_image_shape *shape,
+                         uint8_t *row, stoker_error *error)
+{
+    if (own->fast != NULL && stk_png_fast_takes(walk, shape) &&
+        stk_png_fast_decode(own->fast, in->bytes, in->size, walk, shape, row))
+        return STOKER_OK;
+    return stk_png_full_decode(in->bytes, in->size, &walk->header, shape, &png->limits,
+                               own->arena.base, own->arena.bytes, row, error);
 }
 
 static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
@@ -72,7 +104,6 @@ static int decode(const void *self, void *scratch, const stoker_encoded *in, voi
 {
     const struct png *png = self;
     const struct stk_image_shape *shape = &png->shape;
-    struct scratch *own = scratch;
     if (row_bytes != (size_t)shape->height * shape->width * shape->channels)
         return stk_refuse(error, STOKER_EINVAL, "%zu bytes for a row of %u x %u x %u", row_bytes,
                           shape->height, shape->width, shape->channels);
@@ -83,11 +114,24 @@ static int decode(const void *self, void *scratch, const stoker_encoded *in, voi
     if (walk.header.height != shape->height || walk.header.width != shape->width)
         return stk_refuse(error, STOKER_EFORMAT, "%u x %u pixels where %u x %u are expected",
                           walk.header.height, walk.header.width, shape->height, shape->width);
-    if (own->fast != NULL && stk_png_fast_takes(&walk, shape) &&
-        stk_png_fast_decode(own->fast, in->bytes, in->size, &walk, row))
-        return STOKER_OK;
-    return stk_png_full_decode(in->bytes, in->size, &walk.header, shape, &png->limits,
-                               own->arena.base, own->arena.bytes, row, error);
+    return decode_walked(png, scratch, in, &walk, shape, row, error);
+}
+
+static int decode_any(const void *self, void *scratch, const stoker_encoded *in, void *pixels,
+                      size_t pixels_bytes, stoker_size *size, stoker_error *error)
+{
+    const struct png *png = self;
+    struct stk_png_walk walk;
+    int rc = stk_png_walk(in->bytes, in->size, &png->limits, &walk, error);
+    if (rc != STOKER_OK)
+        return rc;
+    const struct stk_image_shape shape = { walk.header.height, walk.header.width,
+                                           png->shape.channels };
+    rc = stk_image_check_any(&shape, png->any_pixels_max, pixels_bytes, error);
+    if (rc != STOKER_OK)
+        return rc;
+    *size = (stoker_size){ shape.height, shape.width };
+    return decode_walked(png, scratch, in, &walk, &shape, pixels, error);
 }
 
 #ifdef STOKER_HAVE_PNG
@@ -110,7 +154,7 @@ int stk_codec_png_create(stoker_codec **out, const struct stk_png_options *optio
         shape->width > INT32_MAX)
         return STOKER_EINVAL;
     const uint64_t pixels = (uint64_t)shape->height * shape->width;
-    if (pixels > limits.pixels_max || pixels > PIXELS_EVER)
+    if (pixels > limits.pixels_max || pixels > PIXELS_EVER || options->any_pixels_max > PIXELS_EVER)
         return STOKER_ELIMIT;
     struct png *png = stk_calloc(1, sizeof(*png));
     if (png == NULL)
@@ -123,8 +167,13 @@ int stk_codec_png_create(stoker_codec **out, const struct stk_png_options *optio
                    .decode = decode },
         .shape = *shape,
         .limits = limits,
+        .any_pixels_max = options->any_pixels_max,
         .full_only = options->full_only,
     };
+    if (png->any_pixels_max > 0) {
+        png->codec.open_any = open_any;
+        png->codec.decode_any = decode_any;
+    }
     *out = &png->codec;
     return STOKER_OK;
 }

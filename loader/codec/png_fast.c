@@ -25,10 +25,10 @@ enum { IDAT = STK_PNG_TYPE('I', 'D', 'A', 'T'), IEND = STK_PNG_TYPE('I', 'E', 'N
 struct stk_png_fast {
     struct stk_inflate inflate;
     stk_png_unfilter_fn *unfilter;
-    struct stk_png_filtered image; /* with its memory, written anew for each file */
-    uint8_t *filtered;
-    size_t filtered_bytes;
-    uint8_t *packed; /* the joined bodies of several IDAT chunks, and slack */
+    struct stk_png_room room;
+    uint8_t *zeros;
+    uint8_t *filtered; /* written anew for each file */
+    uint8_t *packed;   /* the joined bodies of several IDAT chunks, and slack */
     size_t packed_bytes_max;
 };
 
@@ -37,43 +37,29 @@ static size_t aligned(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-static size_t filtered_bytes_of(const struct stk_image_shape *shape)
-{
-    return shape->height * ((size_t)shape->width * shape->channels + 1);
-}
-
 /* Stored blocks add 5 bytes to each 64 KiB; a file packed worse than this takes the full path. */
-static size_t packed_bytes_of(const struct stk_image_shape *shape)
+static size_t packed_bytes_of(const struct stk_png_room *room)
 {
-    const size_t filtered = filtered_bytes_of(shape);
-    return filtered + filtered / 256 + 1024;
+    return room->filtered_bytes + room->filtered_bytes / 256 + 1024;
 }
 
-size_t stk_png_fast_bytes(const struct stk_image_shape *shape)
+size_t stk_png_fast_bytes(const struct stk_png_room *room)
 {
     return aligned(sizeof(struct stk_png_fast)) +
-           aligned((size_t)shape->width * shape->channels + STK_PNG_SLACK_BYTES) +
-           aligned(filtered_bytes_of(shape) + STK_INFLATE_OUT_SLACK_BYTES) +
-           aligned(packed_bytes_of(shape) + STK_INFLATE_IN_SLACK_BYTES);
+           aligned(room->stride_bytes + STK_PNG_SLACK_BYTES) +
+           aligned(room->filtered_bytes + STK_INFLATE_OUT_SLACK_BYTES) +
+           aligned(packed_bytes_of(room) + STK_INFLATE_IN_SLACK_BYTES);
 }
 
-struct stk_png_fast *stk_png_fast_init(void *memory, const struct stk_image_shape *shape)
+struct stk_png_fast *stk_png_fast_init(void *memory, const struct stk_png_room *room)
 {
     struct stk_png_fast *fast = memory;
-    const size_t stride = (size_t)shape->width * shape->channels;
-    uint8_t *zeros = (uint8_t *)memory + aligned(sizeof(*fast));
-    fast->filtered = zeros + aligned(stride + STK_PNG_SLACK_BYTES);
-    fast->filtered_bytes = filtered_bytes_of(shape);
-    fast->packed = fast->filtered + aligned(fast->filtered_bytes + STK_INFLATE_OUT_SLACK_BYTES);
-    fast->packed_bytes_max = packed_bytes_of(shape);
+    fast->room = *room;
+    fast->zeros = (uint8_t *)memory + aligned(sizeof(*fast));
+    fast->filtered = fast->zeros + aligned(room->stride_bytes + STK_PNG_SLACK_BYTES);
+    fast->packed = fast->filtered + aligned(room->filtered_bytes + STK_INFLATE_OUT_SLACK_BYTES);
+    fast->packed_bytes_max = packed_bytes_of(room);
     fast->unfilter = stk_png_unfilter_best();
-    fast->image = (struct stk_png_filtered){
-        .bytes = fast->filtered,
-        .zeros = zeros,
-        .stride = stride,
-        .height = shape->height,
-        .pixel_bytes = shape->channels,
-    };
     return fast;
 }
 
@@ -128,28 +114,39 @@ static const uint8_t *gather(const struct stk_png_fast *fast, const uint8_t *byt
 }
 
 bool stk_png_fast_decode(struct stk_png_fast *fast, const uint8_t *bytes, size_t size,
-                         const struct stk_png_walk *walk, uint8_t *row)
+                         const struct stk_png_walk *walk, const struct stk_image_shape *shape,
+                         uint8_t *row)
 {
     const uint8_t *stream = gather(fast, bytes, size, walk);
     if (stream == NULL)
         return false;
+    const struct stk_png_room image = stk_png_room_of(shape);
+    const struct stk_png_filtered filtered = {
+        .bytes = fast->filtered,
+        .zeros = fast->zeros,
+        .stride = image.stride_bytes,
+        .height = shape->height,
+        .pixel_bytes = shape->channels,
+    };
+    assert(image.stride_bytes <= fast->room.stride_bytes);
+    assert(image.filtered_bytes <= fast->room.filtered_bytes);
     return stk_inflate(&fast->inflate, stream, walk->idat_bytes, fast->filtered,
-                       fast->filtered_bytes) &&
-           fast->unfilter(&fast->image, row);
+                       image.filtered_bytes) &&
+           fast->unfilter(&filtered, row);
 }
 
 #else
 
-size_t stk_png_fast_bytes(const struct stk_image_shape *shape)
+size_t stk_png_fast_bytes(const struct stk_png_room *room)
 {
-    (void)shape;
+    (void)room;
     return 0;
 }
 
-struct stk_png_fast *stk_png_fast_init(void *memory, const struct stk_image_shape *shape)
+struct stk_png_fast *stk_png_fast_init(void *memory, const struct stk_png_room *room)
 {
     (void)memory;
-    (void)shape;
+    (void)room;
     return NULL;
 }
 
@@ -161,12 +158,14 @@ bool stk_png_fast_takes(const struct stk_png_walk *walk, const struct stk_image_
 }
 
 bool stk_png_fast_decode(struct stk_png_fast *fast, const uint8_t *bytes, size_t size,
-                         const struct stk_png_walk *walk, uint8_t *row)
+                         const struct stk_png_walk *walk, const struct stk_image_shape *shape,
+                         uint8_t *row)
 {
     (void)fast;
     (void)bytes;
     (void)size;
     (void)walk;
+    (void)shape;
     (void)row;
     return false;
 }

@@ -38,7 +38,7 @@ static bool fits_cache(const struct stk_worker *worker, const struct stk_fetch *
     if (cache->kind == STOKER_CACHE_ENCODED)
         return sample->extent.bytes <= cache->stride_bytes;
     return cache->kind == STOKER_CACHE_DECODED && sample->codec == NULL &&
-           sample->extent.bytes == cache->stride_bytes;
+           !worker->road->keeps_resized && sample->extent.bytes == cache->stride_bytes;
 }
 
 /* Let the fetch fill the cache block of its sample; all rows of the block in one read

@@ -16,6 +16,7 @@
 #include <stoker/reader.h>
 
 #include "kernels/kernels.h"
+#include "kernels/transform.h"
 #include "loader/cache/cache.h"
 #include "loader/dataset.h"
 #include "loader/road/bad.h"
@@ -34,11 +35,17 @@ struct stk_road {
     size_t encoded_bytes_max; /* of one sample; 0 = nothing is ever read */
     struct stk_sampler sampler;
     struct stk_schedule schedule;
-    struct stk_convert_plan convert;
-    bool reads;       /* every sample from its file, every time */
-    bool decodes;     /* samples have a codec */
-    bool copies;      /* convert is a plain copy: rows may be made in place */
-    uint32_t cpus;    /* that this process may use */
+    struct stk_convert_plan convert; /* of rows as they are delivered */
+    bool transforms;                 /* images go through the plan below, which ends in convert */
+    struct stk_transform_plan transform;
+    bool any_size;                   /* images are decoded in their own size, by codecs that can */
+    bool keeps_resized;              /* rows in the cache are images as resized */
+    size_t picture_bytes;            /* of the largest decoded image */
+    uint64_t shape[STOKER_RANK_MAX]; /* of a row as delivered, but channels last */
+    bool reads;                      /* every sample from its file, every time */
+    bool decodes;                    /* samples have a codec */
+    bool copies;                     /* convert is a plain copy: rows may be made in place */
+    uint32_t cpus;                   /* that this process may use */
     bool looks_ahead; /* slots are plenty: a worker may hold a ticket more than it works on */
     stoker_on_bad on_bad;
     struct stk_cache cache; /* shared: its own states */

@@ -8,6 +8,7 @@
 #include "loader/base/clock.h"
 #include "loader/base/error.h"
 #include "loader/road/fetch.h"
+#include "loader/road/picture.h"
 
 static uint64_t *row_id(const struct stk_span *span, uint32_t row)
 {
@@ -38,19 +39,22 @@ struct stk_place stk_row_place(const struct stk_worker *worker, const struct stk
 
 /* ---- rows that stand in memory as stored ---- */
 
-/* The decoded row if it is in memory, else NULL. */
+/* The decoded row if it is in memory, else NULL. With a cache of resized images, only such a one:
+ * the rows of a span are all of one size. */
 static const uint8_t *resident(const struct stk_road *road, const stoker_sample *sample,
                                uint64_t id)
 {
     if (sample->codec == NULL && sample->extent.memory != NULL)
-        return sample->extent.bytes == road->dataset->row_bytes ? sample->extent.memory : NULL;
+        return sample->extent.bytes == road->dataset->row_bytes && !road->keeps_resized
+                   ? sample->extent.memory
+                   : NULL;
     return stk_road_caches_rows(road) ? stk_cache_find(&road->cache, id) : NULL;
 }
 
 /* Rows that can be told from the ids alone, without asking where each sample lies. */
 static bool find_sources(const struct stk_road *road, struct stk_span *span, const uint64_t *ids)
 {
-    const uint8_t *rows = road->dataset->info.rows;
+    const uint8_t *rows = road->keeps_resized ? NULL : road->dataset->info.rows;
     size_t stride_bytes = road->dataset->row_bytes;
     if (!stk_road_caches_rows(road) && rows == NULL)
         return false;
@@ -127,24 +131,15 @@ void stk_row_write_labels(const struct stk_worker *worker, const struct stk_span
 
 void stk_row_gather(struct stk_worker *worker, struct stk_span *span, const struct stk_span *next)
 {
-    const struct stk_road *road = worker->road;
     uint32_t ahead = 0;
     if (next != NULL && next->resident) {
         ahead = next->rows < STK_AHEAD_ROWS_MAX ? next->rows : STK_AHEAD_ROWS_MAX;
         memcpy(span->sources + span->rows, next->sources, ahead * sizeof(next->sources[0]));
     }
-    road->convert.rows(&road->convert, span->sources, span->rows, ahead,
-                       row_images(worker, span, 0));
+    stk_picture_put_all(worker, span, ahead);
     stk_ledger_add(&worker->ledger.cache_hits, span->rows);
     span->started = span->rows;
     span->left = 0;
-}
-
-static void convert_row(const struct stk_worker *worker, const struct stk_span *span, uint32_t row,
-                        const void *decoded)
-{
-    const struct stk_road *road = worker->road;
-    road->convert.rows(&road->convert, &decoded, 1, 0, row_images(worker, span, row));
 }
 
 static void complete(struct stk_span *span)
@@ -155,13 +150,25 @@ static void complete(struct stk_span *span)
 
 /* ---- a row that has to be decoded ---- */
 
+static bool decodes_any(const struct stk_road *road, const stoker_codec *codec)
+{
+    return road->any_size && codec->decode_any != NULL;
+}
+
+static int open_codec(const struct stk_road *road, const stoker_codec *codec, void **scratch)
+{
+    if (decodes_any(road, codec))
+        return codec->open_any == NULL ? 0 : codec->open_any(codec->self, scratch);
+    return codec->open == NULL ? 0 : codec->open(codec->self, scratch);
+}
+
 /* This worker's scratch of a codec, opened on first use. */
 static int codec_scratch(struct stk_worker *worker, const stoker_codec *codec, void **scratch)
 {
     for (uint32_t i = 0; i < STK_CODECS_MAX; i++) {
         struct stk_codec_state *state = &worker->codecs[i];
         if (state->codec == NULL) {
-            int rc = codec->open == NULL ? 0 : codec->open(codec->self, &state->scratch);
+            int rc = open_codec(worker->road, codec, &state->scratch);
             if (rc < 0)
                 return rc;
             state->codec = codec;
@@ -185,35 +192,78 @@ static void decode_failed(struct stk_worker *worker, struct stk_span *span, uint
     stk_row_fail(worker, span, row, &error, said->message);
 }
 
-static void decode_row(struct stk_worker *worker, struct stk_span *span, uint32_t row,
-                       const uint8_t *bytes, size_t size)
+/* Decode to `to`; the image's size becomes that of *picture. */
+static int decode_to(struct stk_worker *worker, const stoker_codec *codec,
+                     const stoker_encoded *encoded, uint8_t *to, struct stk_image *picture,
+                     stoker_error *said)
+{
+    const struct stk_road *road = worker->road;
+    void *scratch = NULL;
+    int rc = codec_scratch(worker, codec, &scratch);
+    if (rc < 0)
+        return rc;
+    *picture = stk_picture_stored(road, to);
+    if (!decodes_any(road, codec))
+        return codec->decode(codec->self, scratch, encoded, to, road->dataset->row_bytes, said);
+    stoker_size size = { 0, 0 };
+    rc = codec->decode_any(codec->self, scratch, encoded, to, road->picture_bytes, &size, said);
+    picture->height = size.height;
+    picture->width = size.width;
+    picture->slack = true;
+    return rc;
+}
+
+/* A row that takes its way through the worker's own memory. */
+static int decode_apart(struct stk_worker *worker, struct stk_span *span, uint32_t row,
+                        const stoker_encoded *encoded, stoker_error *said)
+{
+    struct stk_image picture;
+    int rc = decode_to(worker, span->samples[row].codec, encoded, worker->row, &picture, said);
+    if (rc < 0)
+        return rc;
+    stk_picture_keep(worker, span, encoded->sample, &picture);
+    stk_picture_put(worker, span, row, &picture);
+    return 0;
+}
+
+/* A row that is decoded to where it stays: the cache, or the slot. */
+static int decode_in_place(struct stk_worker *worker, struct stk_span *span, uint32_t row,
+                           const stoker_encoded *encoded, stoker_error *said)
 {
     struct stk_road *road = worker->road;
-    const stoker_codec *codec = span->samples[row].codec;
-    const uint64_t id = *row_id(span, row);
+    const uint64_t id = encoded->sample;
     const bool keep = road->cache.kind == STOKER_CACHE_DECODED && road->cache.block_rows == 1 &&
                       stk_road_may_cache(road, span->batch) && stk_cache_begin(&road->cache, id);
     uint8_t *to = keep           ? stk_cache_row(&road->cache, id)
                   : road->copies ? row_images(worker, span, row)
                                  : worker->row;
-
-    stoker_error said = { .message = "" };
-    stoker_encoded encoded = { .bytes = bytes, .size = size, .sample = id };
-    void *scratch = NULL;
-    int rc = codec_scratch(worker, codec, &scratch);
-    if (rc == 0)
-        rc = codec->decode(codec->self, scratch, &encoded, to, road->dataset->row_bytes, &said);
+    struct stk_image picture;
+    int rc = decode_to(worker, span->samples[row].codec, encoded, to, &picture, said);
     if (rc < 0) {
         if (keep)
             stk_cache_cancel(&road->cache, id);
-        decode_failed(worker, span, row, rc, &said);
-        return;
+        return rc;
     }
     if (keep)
         stk_cache_commit(&road->cache, id, road->dataset->row_bytes);
     if (keep || !road->copies)
-        convert_row(worker, span, row, to);
-    complete(span);
+        stk_picture_put(worker, span, row, &picture);
+    return 0;
+}
+
+static void decode_row(struct stk_worker *worker, struct stk_span *span, uint32_t row,
+                       const uint8_t *bytes, size_t size)
+{
+    const struct stk_road *road = worker->road;
+    const stoker_encoded encoded = { .bytes = bytes, .size = size, .sample = *row_id(span, row) };
+    stoker_error said = { .message = "" };
+    int rc = road->any_size || road->keeps_resized
+                 ? decode_apart(worker, span, row, &encoded, &said)
+                 : decode_in_place(worker, span, row, &encoded, &said);
+    if (rc < 0)
+        decode_failed(worker, span, row, rc, &said);
+    else
+        complete(span);
 }
 
 void stk_row_finish(struct stk_worker *worker, struct stk_span *span, uint32_t row,
@@ -233,8 +283,10 @@ void stk_row_finish(struct stk_worker *worker, struct stk_span *span, uint32_t r
         stk_row_fail(worker, span, row, &error, what);
         return;
     }
-    if (bytes != row_images(worker, span, row)) /* else the read went straight there */
-        convert_row(worker, span, row, bytes);
+    if (bytes != row_images(worker, span, row)) { /* else the read went straight there */
+        const struct stk_image picture = stk_picture_stored(worker->road, bytes);
+        stk_picture_put(worker, span, row, &picture);
+    }
     complete(span);
 }
 
@@ -246,7 +298,8 @@ void stk_row_start(struct stk_worker *worker, struct stk_span *span, uint32_t ro
     const uint8_t *decoded = resident(road, sample, id);
     if (decoded != NULL) {
         stk_ledger_add(&worker->ledger.cache_hits, 1);
-        convert_row(worker, span, row, decoded);
+        const struct stk_image picture = stk_picture_cached(road, decoded);
+        stk_picture_put(worker, span, row, &picture);
         complete(span);
         return;
     }

@@ -40,6 +40,24 @@ static uint32_t source_count(const struct stk_road *road)
     return road->schedule.span_rows + STK_AHEAD_ROWS_MAX;
 }
 
+/* Not in the scratch, which a ring may page-lock: what is taken for the largest image is mostly
+ * never touched. */
+static int take_pictures(struct stk_worker *worker)
+{
+    const struct stk_road *road = worker->road;
+    if (!road->transforms)
+        return 0;
+    const size_t plan_bytes = (stk_transform_scratch_bytes(&road->transform) + 63) / 64 * 64;
+    const size_t image_bytes = road->any_size ? road->picture_bytes + STK_IMAGE_SLACK_BYTES : 0;
+    int rc = stk_region_map(&worker->pictures, plan_bytes + image_bytes);
+    if (rc < 0)
+        return rc;
+    worker->transform = worker->pictures.base;
+    if (road->any_size)
+        worker->row = (uint8_t *)worker->pictures.base + plan_bytes;
+    return 0;
+}
+
 static int take_memory(struct stk_worker *worker, bool reads)
 {
     const struct stk_road *road = worker->road;
@@ -69,6 +87,8 @@ static int take_memory(struct stk_worker *worker, bool reads)
 
     int rc =
         stk_region_map(&worker->scratch, worker->fetch_count * encoded + road->dataset->row_bytes);
+    if (rc == 0)
+        rc = take_pictures(worker);
     if (rc < 0)
         return rc;
     uint8_t *base = worker->scratch.base;
@@ -77,7 +97,8 @@ static int take_memory(struct stk_worker *worker, bool reads)
         worker->fetches[i].next_free = worker->free_fetches;
         worker->free_fetches = &worker->fetches[i];
     }
-    worker->row = base + worker->fetch_count * encoded;
+    if (worker->row == NULL)
+        worker->row = base + worker->fetch_count * encoded;
     return 0;
 }
 
@@ -103,6 +124,7 @@ void stk_worker_destroy(struct stk_worker *worker)
             codec->close(codec->self, worker->codecs[i].scratch);
     }
     stk_region_unmap(&worker->scratch);
+    stk_region_unmap(&worker->pictures);
     stk_free(worker->spans);
     stk_free(worker->sources);
     stk_free(worker->samples);

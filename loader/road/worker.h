@@ -67,8 +67,10 @@ struct stk_worker {
     const stoker_reader *reader; /* the road's, or pread after a failure */
     void *ring;                  /* NULL = nothing to read from */
     struct stk_region scratch;
-    uint8_t *row;              /* one decoded row, inside scratch */
-    struct stk_fetch *fetches; /* one more than read_depth: a row that fails while its own
+    uint8_t *row;               /* one decoded row or image, inside scratch or pictures */
+    struct stk_region pictures; /* where images are transformed: touched as far as they are large */
+    void *transform;            /* scratch of the transform plan, inside pictures */
+    struct stk_fetch *fetches;  /* one more than read_depth: a row that fails while its own
                                      fetch is still held needs another for its substitute */
     uint32_t fetch_count;
     struct stk_fetch *free_fetches;

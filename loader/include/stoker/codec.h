@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stoker/error.h>
+#include <stoker/transform.h>
 
 STOKER_BEGIN_DECLS
 
@@ -33,6 +34,15 @@ typedef struct stoker_codec {
      * and leave any bytes in row. Must not allocate after open. */
     int (*decode)(const void *self, void *scratch, const stoker_encoded *in, void *row,
                   size_t row_bytes, stoker_error *error);
+
+    /* Optional, both or none: for a loader that resizes images, so that they need not have the data
+     * set's size. open_any() makes a scratch for images of up to info.pixels_max pixels, with sides
+     * of at most STOKER_SOURCE_SIDE_MAX, which close() takes back. decode_any() writes the image in
+     * its own size, which it tells in *size, with as many channels as a row of the data set has;
+     * one of more than pixels_bytes bytes, or over those limits, gives STOKER_ELIMIT. */
+    int (*open_any)(const void *self, void **scratch);
+    int (*decode_any)(const void *self, void *scratch, const stoker_encoded *in, void *pixels,
+                      size_t pixels_bytes, stoker_size *size, stoker_error *error);
 } stoker_codec;
 
 STOKER_END_DECLS

@@ -55,6 +55,9 @@ typedef struct stoker_dataset_info {
     uint32_t rank;                   /* axes of one sample, 0..STOKER_RANK_MAX - 1 */
     uint64_t shape[STOKER_RANK_MAX]; /* of one sample; images are height, width, channels */
     bool is_image;                   /* the axes are height, width, channels */
+    uint64_t pixels_max;             /* images may have other sizes than shape, each at most so many
+                                        pixels: a loader that resizes takes them by the codec's
+                                        decode_any(), any other refuses them. 0 = all have shape */
     stoker_dtype label_dtype;        /* STOKER_INT64, STOKER_FLOAT32, or NONE: no labels */
     uint32_t class_count;            /* labels are 0..class_count - 1; 0 = unknown */
     uint32_t file_count;             /* files that extents may name */

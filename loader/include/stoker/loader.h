@@ -18,6 +18,7 @@
 #include <stoker/error.h>
 #include <stoker/reader.h>
 #include <stoker/tensor.h>
+#include <stoker/transform.h>
 
 STOKER_BEGIN_DECLS
 
@@ -125,6 +126,11 @@ typedef struct stoker_loader_options {
     uint32_t trace_events; /* record what each thread does, for stoker_loader_trace(): room for so
                               many events of 40 bytes per thread, 1..2^24, rounded up to a power
                               of two; taken at create. Default 0 = do not record */
+
+    stoker_transform transform; /* of uint8 images with 1 to 4 channels; default all 0 = none.
+                                   DECODED then caches what precedes the random part: images as
+                                   `resize` gives them, else as they are, where they have the
+                                   data set's size; AUTO takes ENCODED where they need not */
 } stoker_loader_options;
 
 #define STOKER_LOADER_OPTIONS_INIT                                                                 \
@@ -136,7 +142,8 @@ typedef struct stoker_loader_options {
 
 /* One batch, borrowed from the loader until it is released. */
 typedef struct stoker_batch {
-    stoker_tensor images;       /* [count, ...]; shape as the data set's, in options.layout */
+    stoker_tensor images;       /* [count, ...]; shape as the data set's or, with
+                                   options.transform, what that gives; in options.layout */
     stoker_tensor labels;       /* [count]; dtype NONE and data NULL if there are no labels */
     const uint64_t *ids;        /* [count] sample ids, in host memory */
     uint32_t count;             /* samples; batch_size but in an epoch's last batch, or after skips.

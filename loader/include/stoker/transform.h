@@ -8,9 +8,9 @@
  * uint8, channels last, with 1 to 4 channels.
  *
  * Randomness is a pure function of (seed, epoch, sample id): the same bytes come out whatever
- * does the work, and however many threads do. Resizing gives the bytes that Pillow's BILINEAR
- * gives: it averages over all pixels that fall into one, so that nothing is lost on the way
- * down.
+ * does the work, and however many threads do. Resizing gives what Pillow's BILINEAR gives,
+ * within one level: it averages over all pixels that fall into one, so that nothing is lost on the
+ * way down. A fourth channel is one like the others: nothing is multiplied by alpha.
  */
 #ifndef STOKER_TRANSFORM_H
 #define STOKER_TRANSFORM_H
