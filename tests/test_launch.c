@@ -94,8 +94,8 @@ static void check_case(struct arena *arena, const struct transform_case *it, uin
     memset(scratch, 0, scratch_bytes);
     for (size_t k = 0; k < SAMPLES; k++) {
         const struct stk_image picture = { .pixels = images + (gather ? ids[k] : k) * image_bytes,
-                                             .height = it->height,
-                                             .width = it->width };
+                                           .height = it->height,
+                                           .width = it->width };
         stk_transform_row(&made.plan, scratch, &picture, EPOCH, ids[k], NULL, expected);
         cr_assert_eq(memcmp((const char *)launch.out + k * row_bytes, expected, row_bytes), 0,
                      "%s: %u channels, type %d, layout %d, row %zu", it->name, channels, (int)to,

@@ -102,9 +102,7 @@ static void check_case(struct arena *arena, const struct transform_case *it, uin
     const size_t picture_bytes = (size_t)it->height * it->width * channels;
     unsigned char *pixels = pages_take(&arena->picture, picture_bytes);
     pages_fill(pixels, picture_bytes, it->height + channels);
-    const struct stk_image picture = { .pixels = pixels,
-                                         .height = it->height,
-                                         .width = it->width };
+    const struct stk_image picture = { .pixels = pixels, .height = it->height, .width = it->width };
     unsigned char *expected = pages_take(&arena->expected, made.convert.to_bytes);
     for (uint64_t sample = 0; sample < SAMPLES; sample++) {
         cr_assert(stk_transform_row_reference(&made.plan, &picture, 3, sample, expected));
