@@ -6,6 +6,7 @@
 #include "trainer/backend/cudnn_forms.h"
 
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,9 +34,18 @@ static void read_device(char *out, size_t bytes)
     (void)fclose(file);
 }
 
+/* cuDNN unloads the run-time compiler, which then has lost what its constructors took. */
+static void keep_compiler_loaded(void)
+{
+    static const char *const names[] = { "libnvrtc.so.12", "libnvrtc.so.13" };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        (void)dlopen(names[i], RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
+}
+
 /* NULL: the library is not there. */
 static struct stk_cudnn *opened(void)
 {
+    keep_compiler_loaded();
     char device[4096];
     stoker_error error = { 0 };
     struct stk_cudnn *cudnn = NULL;
