@@ -19,6 +19,7 @@ enum {
     CROP_TILE_BYTES = 8192,
     DIRECT_BYTES = 256, /* lines so long are worth converting one by one */
     RUN_BYTES = 32,
+    HALF_RUN_BYTES = 16,
     PLANE_PIXELS = 256 /* that are taken apart at a time */
 };
 
@@ -42,13 +43,14 @@ typedef unsigned char run_bytes __attribute__((vector_size(RUN_BYTES), aligned(1
 
 static ALWAYS_INLINE void copy_run(const unsigned char *in, unsigned char *out, size_t bytes)
 {
-    if (bytes < 16) {
+    if (bytes < HALF_RUN_BYTES) {
         memcpy(out, in, bytes);
         return;
     }
     if (bytes < RUN_BYTES) {
-        memcpy(out, in, 16);
-        memcpy(out + bytes - 16, in + bytes - 16, 16);
+        const size_t last = bytes - HALF_RUN_BYTES;
+        memcpy(out, in, HALF_RUN_BYTES);
+        memcpy(out + last, in + last, HALF_RUN_BYTES);
         return;
     }
     const size_t last = bytes - RUN_BYTES;
@@ -61,11 +63,21 @@ static ALWAYS_INLINE void copy_run(const unsigned char *in, unsigned char *out, 
 static ALWAYS_INLINE void fill_run(const struct stk_transform_plan *plan, unsigned char *out,
                                    size_t bytes, uint32_t channels)
 {
-    size_t at = 0;
-    for (; at + RUN_BYTES <= bytes; at += RUN_BYTES)
-        memcpy(out + at, plan->fill + at % channels, RUN_BYTES);
-    for (; at < bytes; at++)
-        out[at] = plan->fill[at % channels];
+    const unsigned char *fill = plan->fill;
+    if (bytes < HALF_RUN_BYTES) {
+        memcpy(out, fill, bytes);
+        return;
+    }
+    if (bytes < RUN_BYTES) {
+        const size_t last = bytes - HALF_RUN_BYTES;
+        memcpy(out, fill, HALF_RUN_BYTES);
+        memcpy(out + last, fill + last % channels, HALF_RUN_BYTES);
+        return;
+    }
+    const size_t last = bytes - RUN_BYTES;
+    for (size_t at = 0; at < last; at += RUN_BYTES)
+        *(run_bytes *)(out + at) = *(const run_bytes *)(fill + at % channels);
+    *(run_bytes *)(out + last) = *(const run_bytes *)(fill + last % channels);
 }
 
 /* Fill at the begin or the end of a line whose pixels come later: as wide as a vector. */
@@ -74,12 +86,12 @@ static ALWAYS_INLINE void fill_edge(const struct stk_transform_plan *plan, unsig
 {
     if (from == to)
         return;
-    if (to - from > RUN_BYTES || line_bytes < RUN_BYTES) {
+    if (to - from > HALF_RUN_BYTES || line_bytes < HALF_RUN_BYTES) {
         fill_run(plan, line + from, to - from, channels);
         return;
     }
-    const size_t at = from == 0 ? 0 : to - RUN_BYTES;
-    memcpy(line + at, plan->fill + at % channels, RUN_BYTES);
+    const size_t at = from == 0 ? 0 : to - HALF_RUN_BYTES;
+    memcpy(line + at, plan->fill + at % channels, HALF_RUN_BYTES);
 }
 
 /* Pixels in reverse: out[0] is the last of `pixels` at in. */
@@ -289,7 +301,8 @@ static ALWAYS_INLINE void cut_piece(const struct stk_transform_plan *plan,
 
 static ALWAYS_INLINE void make_piece(const struct stk_transform_plan *plan,
                                      const struct stk_crop *crop, const struct seen *seen,
-                                     const struct piece *piece, uint32_t channels)
+                                     const struct piece *piece, uint32_t channels,
+                                     struct fetching *fetching)
 {
     const struct piece inner = { clamped(seen->y0, piece->y0, piece->y1),
                                  clamped(seen->y1, piece->y0, piece->y1),
@@ -305,11 +318,15 @@ static ALWAYS_INLINE void make_piece(const struct stk_transform_plan *plan,
     unsigned char *out =
         piece->tile + (inner.y0 - piece->y0) * bytes + (inner.x0 - piece->x0) * channels;
     if (crop->flip)
-        for (size_t y = inner.y0; y < inner.y1; y++, in += stride, out += bytes)
+        for (size_t y = inner.y0; y < inner.y1; y++, in += stride, out += bytes) {
+            fetch(fetching);
             turn(in, out, pixels, channels);
+        }
     else
-        for (size_t y = inner.y0; y < inner.y1; y++, in += stride, out += bytes)
+        for (size_t y = inner.y0; y < inner.y1; y++, in += stride, out += bytes) {
+            fetch(fetching);
             copy_run(in, out, pixels * channels);
+        }
 }
 
 static ALWAYS_INLINE struct fetching fetching_of(const struct stk_crop *crop)
@@ -346,7 +363,7 @@ static ALWAYS_INLINE void put_tiles(const struct stk_transform_plan *plan,
         for (size_t x = 0; x < target->width; x += step) {
             const struct piece piece = { y, clamped(y + lines, 0, target->height), x,
                                          clamped(x + step, 0, target->width), tile };
-            make_piece(plan, crop, seen, &piece, channels);
+            make_piece(plan, crop, seen, &piece, channels, &fetching);
             cut_piece(plan, crop, &piece, channels);
             put(plan, target, tile, y * target->width + x,
                 (piece.y1 - piece.y0) * (piece.x1 - piece.x0), &fetching);
