@@ -1,0 +1,29 @@
+/* cuda_conv.h - one convolution layer in one direction on a GPU: cuDNN graphs, and kernels of ours.
+ *
+ *   FORWARD           conv + bias (+ ReLU): one graph where an engine does it, else a graph without
+ *                     bias and then a kernel
+ *   BACKWARD_DATA     one graph
+ *   BACKWARD_WEIGHTS  a graph that adds to the gradient where an engine does that in float32; else one
+ *                     that writes to workspace, and a kernel that adds. Then the bias's kernel */
+#ifndef STK_TRAINER_BACKEND_CUDA_CONV_H
+#define STK_TRAINER_BACKEND_CUDA_CONV_H
+
+#include "trainer/backend/cuda_math.h"
+
+struct stk_cuda_conv;
+
+/* Choose engines and make them ready. layer: STK_CONV2D, borrowed; relu: of FORWARD; count >= 1
+ * samples. On success *out is the caller's. STOKER_ENOTSUP: no engine within the rules;
+ * STOKER_ENOMEM; STOKER_EDEVICE: cuDNN failed, in its words. */
+int stk_cuda_conv_create(struct stk_cuda_conv **out, const struct stk_cuda_math *math,
+                         const struct stk_layer *layer, enum stk_cuda_direction direction,
+                         bool relu, uint32_t count, stoker_error *error);
+void stk_cuda_conv_destroy(struct stk_cuda_conv **conv); /* NULL-safe */
+
+uint64_t stk_cuda_conv_workspace_bytes(const struct stk_cuda_conv *conv);
+
+/* Enqueue on a stream (a cudaStream_t; NULL = the default one). */
+int stk_cuda_conv_run(struct stk_cuda_conv *conv, const struct stk_cuda_operands *operands,
+                      void *stream, stoker_error *error);
+
+#endif
