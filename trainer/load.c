@@ -1,6 +1,6 @@
 /* load.c - a trainer goes on from files: everything in them is looked at before anything changes.
  *
- *   open ──▶ weights fit the model? ──▶ state fits the options? ──▶ copy: cannot fail any more
+ *   open ──▶ weights fit the model? ──▶ state fits the options? ──▶ copy: fails only with the device
  */
 #include <string.h>
 
@@ -9,6 +9,7 @@
 #include "trainer/counters.h"
 #include "trainer/files/checkpoint.h"
 #include "trainer/layout.h"
+#include "trainer/view.h"
 
 /* A file, and where to tell what is wrong with it. */
 struct reading {
@@ -104,13 +105,31 @@ static void copy_parameters(const struct stk_tensor_set *set, const stoker_model
                              arena + parameters[i].offset);
 }
 
-static void copy_weights(stoker_trainer *trainer, const struct stk_tensor_set *set)
+/* averages_too: the moving average of the weights begins again from them. */
+static int copy_weights(stoker_trainer *trainer, const struct stk_tensor_set *set,
+                        bool averages_too, stoker_error *error)
 {
     const stoker_model *model = trainer->model;
-    copy_parameters(set, model, model->parameters, model->parameter_count,
-                    trainer->arenas.parameters);
-    copy_parameters(set, model, model->statistics, model->statistic_count,
-                    trainer->arenas.statistics);
+    struct stk_view parameters;
+    struct stk_view statistics = STK_VIEW_CLOSED;
+    int rc = stk_view_blank(&parameters, trainer, trainer->arenas.parameters,
+                            trainer->memory.parameters, error);
+    if (rc == STOKER_OK)
+        rc = stk_view_blank(&statistics, trainer, trainer->arenas.statistics,
+                            trainer->memory.statistics, error);
+    if (rc != STOKER_OK)
+        goto close;
+    copy_parameters(set, model, model->parameters, model->parameter_count, parameters.floats);
+    copy_parameters(set, model, model->statistics, model->statistic_count, statistics.floats);
+    rc = stk_view_store(&parameters, trainer, error);
+    if (rc == STOKER_OK)
+        rc = stk_view_store(&statistics, trainer, error);
+    if (rc == STOKER_OK && averages_too && trainer->ema != NULL)
+        rc = stk_arena_write(trainer, trainer->ema, parameters.floats, parameters.bytes, error);
+close:
+    stk_view_close(&statistics);
+    stk_view_close(&parameters);
+    return rc;
 }
 
 /* ---- state ----------------------------------------------------------------------- */
@@ -182,23 +201,26 @@ static int check_state(const struct reading *reading, struct stk_progress *progr
     return rc;
 }
 
-static void copy_arena(const struct stk_tensor_set *set, const char *name, uint64_t floats,
-                       float *to)
+static int copy_arena(const stoker_trainer *trainer, const struct stk_tensor_set *set,
+                      const char *name, float *to, stoker_error *error)
 {
-    memcpy(to, stk_tensor_find(set, name)->data, floats * sizeof(float));
+    return stk_arena_write(trainer, to, stk_tensor_find(set, name)->data,
+                           trainer->memory.parameters, error);
 }
 
-static void copy_state(stoker_trainer *trainer, const struct stk_tensor_set *set,
-                       const struct stk_progress *progress)
+static int copy_state(stoker_trainer *trainer, const struct stk_tensor_set *set,
+                      const struct stk_progress *progress, stoker_error *error)
 {
-    const uint64_t floats = trainer->model->parameter_floats;
-    for (uint32_t i = 0; i < trainer->state_count; i++)
-        copy_arena(set, stk_state_arena_name(i), floats, trainer->state[i]);
-    if (trainer->ema != NULL)
-        copy_arena(set, STK_NAME_EMA, floats, trainer->ema);
-    if (progress->group_passes > 0)
-        copy_arena(set, STK_NAME_GRADIENTS, floats, trainer->arenas.gradients);
-    trainer->progress = *progress;
+    int rc = STOKER_OK;
+    for (uint32_t i = 0; i < trainer->state_count && rc == STOKER_OK; i++)
+        rc = copy_arena(trainer, set, stk_state_arena_name(i), trainer->state[i], error);
+    if (rc == STOKER_OK && trainer->ema != NULL)
+        rc = copy_arena(trainer, set, STK_NAME_EMA, trainer->ema, error);
+    if (rc == STOKER_OK && progress->group_passes > 0)
+        rc = copy_arena(trainer, set, STK_NAME_GRADIENTS, trainer->arenas.gradients, error);
+    if (rc == STOKER_OK)
+        trainer->progress = *progress;
+    return rc;
 }
 
 /* ---- the two ways ---------------------------------------------------------------- */
@@ -221,8 +243,11 @@ static int load_open(stoker_trainer *trainer, const struct stk_checkpoint *check
     rc = check_state(&reading, &progress, &loader_tensor);
     if (rc != STOKER_OK)
         return rc;
-    copy_weights(trainer, &checkpoint->weights.set);
-    copy_state(trainer, &checkpoint->state.set, &progress);
+    rc = copy_weights(trainer, &checkpoint->weights.set, false, error);
+    if (rc == STOKER_OK)
+        rc = copy_state(trainer, &checkpoint->state.set, &progress, error);
+    if (rc != STOKER_OK)
+        return rc;
     if (loader != NULL && loader_tensor != NULL)
         memcpy(loader->bytes, loader_tensor->data, sizeof(loader->bytes));
     if (has_loader != NULL)
@@ -258,11 +283,8 @@ int stoker_trainer_load_weights(stoker_trainer *trainer, const char *path, stoke
         .trainer = trainer, .path = path, .set = &checkpoint.weights.set, .error = error
     };
     rc = check_weights(&reading);
-    if (rc == STOKER_OK) {
-        copy_weights(trainer, &checkpoint.weights.set);
-        if (trainer->ema != NULL)
-            memcpy(trainer->ema, trainer->arenas.parameters, trainer->memory.parameters);
-    }
+    if (rc == STOKER_OK)
+        rc = copy_weights(trainer, &checkpoint.weights.set, true, error);
     stk_checkpoint_close(&checkpoint);
     return rc;
 }

@@ -12,6 +12,7 @@
 #include "trainer/counters.h"
 #include "trainer/files/checkpoint.h"
 #include "trainer/layout.h"
+#include "trainer/view.h"
 
 static const struct stk_place nowhere = STK_NOWHERE;
 
@@ -66,8 +67,30 @@ static void weights_free(struct weights *weights)
     stk_free(weights->tracked);
 }
 
+/* The tensors of both arenas, in the file's layout. */
+static int add_arenas(struct weights *weights, const stoker_trainer *trainer, stoker_error *error)
+{
+    const stoker_model *model = trainer->model;
+    float *to = weights->floats;
+    struct stk_view view;
+    int rc = stk_view_read(&view, trainer, trainer->arenas.parameters, trainer->memory.parameters,
+                           error);
+    if (rc != STOKER_OK)
+        return rc;
+    add_parameters(weights, model, model->parameters, model->parameter_count, view.floats, &to);
+    stk_view_close(&view);
+    rc = stk_view_read(&view, trainer, trainer->arenas.statistics, trainer->memory.statistics,
+                       error);
+    if (rc != STOKER_OK)
+        return rc;
+    add_parameters(weights, model, model->statistics, model->statistic_count, view.floats, &to);
+    stk_view_close(&view);
+    return STOKER_OK;
+}
+
 /* weights must stay where it is: tensors point into it. */
-static int weights_gather(struct weights *weights, const stoker_trainer *trainer)
+static int weights_gather(struct weights *weights, const stoker_trainer *trainer,
+                          stoker_error *error)
 {
     const stoker_model *model = trainer->model;
     uint64_t floats = model->parameter_elements;
@@ -82,24 +105,27 @@ static int weights_gather(struct weights *weights, const stoker_trainer *trainer
     weights->tracked = stk_calloc(tracked + 1, sizeof(*weights->tracked));
     if (weights->tensors == NULL || weights->floats == NULL || weights->tracked == NULL) {
         weights_free(weights);
-        return STOKER_ENOMEM;
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere,
+                             "save: the weights once more");
     }
-    float *to = weights->floats;
-    add_parameters(weights, model, model->parameters, model->parameter_count,
-                   trainer->arenas.parameters, &to);
-    add_parameters(weights, model, model->statistics, model->statistic_count,
-                   trainer->arenas.statistics, &to);
+    int rc = add_arenas(weights, trainer, error);
+    if (rc != STOKER_OK) {
+        weights_free(weights);
+        return rc;
+    }
     add_tracked(weights, model);
     return STOKER_OK;
 }
 
-enum { STATE_TENSORS_MAX = STK_STATE_ARENAS_MAX + 4 };
+enum { STATE_ARENAS_MAX = STK_STATE_ARENAS_MAX + 2, STATE_TENSORS_MAX = STATE_ARENAS_MAX + 2 };
 
 struct state {
     struct stk_named_tensor tensors[STATE_TENSORS_MAX];
     uint32_t count;
     struct stk_counters counters;
     struct stk_note notes[1];
+    struct stk_view views[STATE_ARENAS_MAX];
+    uint32_t view_count;
 };
 
 static void state_add(struct state *state, const char *name, enum stk_file_dtype dtype,
@@ -114,25 +140,50 @@ static void state_add(struct state *state, const char *name, enum stk_file_dtype
                                    .bytes = length * stk_file_dtype_bytes(dtype) };
 }
 
-/* state must stay where it is: tensors point into it. */
-static void state_gather(struct state *state, const stoker_trainer *trainer,
-                         const stoker_state *loader)
+static void state_close(struct state *state)
 {
-    const uint64_t floats = trainer->model->parameter_floats;
+    for (uint32_t i = 0; i < state->view_count; i++)
+        stk_view_close(&state->views[i]);
+}
+
+static int state_add_arena(struct state *state, const stoker_trainer *trainer, const char *name,
+                           float *arena, stoker_error *error)
+{
+    struct stk_view *view = &state->views[state->view_count];
+    int rc = stk_view_read(view, trainer, arena, trainer->memory.parameters, error);
+    if (rc != STOKER_OK)
+        return rc;
+    state->view_count++;
+    state_add(state, name, STK_FILE_F32, trainer->model->parameter_floats, view->floats);
+    return STOKER_OK;
+}
+
+static int state_add_arenas(struct state *state, const stoker_trainer *trainer, stoker_error *error)
+{
+    int rc = STOKER_OK;
+    for (uint32_t i = 0; i < trainer->state_count && rc == STOKER_OK; i++)
+        rc = state_add_arena(state, trainer, stk_state_arena_name(i), trainer->state[i], error);
+    if (rc == STOKER_OK && trainer->ema != NULL)
+        rc = state_add_arena(state, trainer, STK_NAME_EMA, trainer->ema, error);
+    if (rc == STOKER_OK && trainer->progress.group_passes > 0)
+        rc = state_add_arena(state, trainer, STK_NAME_GRADIENTS, trainer->arenas.gradients, error);
+    return rc;
+}
+
+/* state must stay where it is: tensors point into it. To be closed, after a failure, too. */
+static int state_gather(struct state *state, const stoker_trainer *trainer,
+                        const stoker_state *loader, stoker_error *error)
+{
     memset(state, 0, sizeof(*state));
     state->counters = stk_counters_write(&trainer->progress);
     state_add(state, STK_NAME_COUNTERS, STK_FILE_U64, STK_COUNTERS, state->counters.value);
-    for (uint32_t i = 0; i < trainer->state_count; i++)
-        state_add(state, stk_state_arena_name(i), STK_FILE_F32, floats, trainer->state[i]);
-    if (trainer->ema != NULL)
-        state_add(state, STK_NAME_EMA, STK_FILE_F32, floats, trainer->ema);
-    if (trainer->progress.group_passes > 0)
-        state_add(state, STK_NAME_GRADIENTS, STK_FILE_F32, floats, trainer->arenas.gradients);
+    int rc = state_add_arenas(state, trainer, error);
     if (loader != NULL)
         state_add(state, STK_NAME_LOADER, STK_FILE_U8, sizeof(loader->bytes), loader->bytes);
     state->notes[0] =
         (struct stk_note){ .key = STK_NOTE_OPTIMIZER,
                            .value = stk_optimizer_name(trainer->settings.rule.optimizer) };
+    return rc;
 }
 
 int stoker_trainer_save(stoker_trainer *trainer, const char *path, const stoker_state *loader,
@@ -142,16 +193,18 @@ int stoker_trainer_save(stoker_trainer *trainer, const char *path, const stoker_
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere, "save");
     struct weights weights;
     struct state state;
-    int rc = weights_gather(&weights, trainer);
+    int rc = weights_gather(&weights, trainer, error);
     if (rc != STOKER_OK)
-        return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere, "save %s", path);
-    state_gather(&state, trainer, loader);
+        return rc;
+    rc = state_gather(&state, trainer, loader, error);
     const struct stk_tensor_set weights_set = { .tensors = weights.tensors,
                                                 .tensor_count = weights.count };
     const struct stk_tensor_set state_set = {
         .tensors = state.tensors, .tensor_count = state.count, .notes = state.notes, .note_count = 1
     };
-    rc = stk_checkpoint_save(path, &weights_set, &state_set, error);
+    if (rc == STOKER_OK)
+        rc = stk_checkpoint_save(path, &weights_set, &state_set, error);
+    state_close(&state);
     weights_free(&weights);
     return rc;
 }

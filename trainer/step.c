@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "loader/base/error.h"
-#include "trainer/trainer.h"
+#include "trainer/view.h"
 
 static const struct stk_place nowhere = STK_NOWHERE;
 
@@ -295,8 +295,11 @@ int stoker_trainer_predict(stoker_trainer *trainer, const float *samples, uint32
         int rc = forward(trainer, samples + done * sample_floats, NULL, part, &loss);
         if (rc != STOKER_OK)
             return rc;
-        memcpy(outputs + done * output_floats, activations + plan->buffers[plan->output].offset,
-               part * output_floats * sizeof(float));
+        rc = stk_arena_read(trainer, outputs + done * output_floats,
+                            activations + plan->buffers[plan->output].offset,
+                            part * output_floats * sizeof(float), &trainer->error);
+        if (rc != STOKER_OK)
+            return rc;
         done += part;
     }
     return STOKER_OK;

@@ -6,11 +6,13 @@
  * step.c runs it, save.c and load.c write it down and go on. */
 #include "trainer/trainer.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
+#include "trainer/view.h"
 
 static const struct stk_place nowhere = STK_NOWHERE;
 
@@ -48,6 +50,31 @@ static int take_arenas(stoker_trainer *trainer, stoker_error *error)
     return rc;
 }
 
+static int first_weights(stoker_trainer *trainer, stoker_error *error)
+{
+    struct stk_view parameters;
+    struct stk_view statistics;
+    int rc = stk_view_blank(&parameters, trainer, trainer->arenas.parameters,
+                            trainer->memory.parameters, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = stk_view_blank(&statistics, trainer, trainer->arenas.statistics,
+                        trainer->memory.statistics, error);
+    if (rc != STOKER_OK)
+        goto close;
+    stk_model_initialize(trainer->model, trainer->settings.seed, parameters.floats,
+                         statistics.floats);
+    rc = stk_view_store(&parameters, trainer, error);
+    if (rc == STOKER_OK)
+        rc = stk_view_store(&statistics, trainer, error);
+    if (rc == STOKER_OK && trainer->ema != NULL)
+        rc = stk_arena_write(trainer, trainer->ema, parameters.floats, parameters.bytes, error);
+    stk_view_close(&statistics);
+close:
+    stk_view_close(&parameters);
+    return rc;
+}
+
 static int make_ready(stoker_trainer *trainer, stoker_error *error)
 {
     const struct stk_backend_ops *ops = trainer->ops;
@@ -56,13 +83,9 @@ static int make_ready(stoker_trainer *trainer, stoker_error *error)
         rc = ops->load(&trainer->evaluation, trainer->backend, &trainer->evaluation_plan, error);
     if (rc != STOKER_OK)
         return rc;
-    stk_model_initialize(trainer->model, trainer->settings.seed, trainer->arenas.parameters,
-                         trainer->arenas.statistics);
-    if (trainer->ema != NULL)
-        memcpy(trainer->ema, trainer->arenas.parameters, trainer->memory.parameters);
     trainer->progress.seed = trainer->settings.seed;
     trainer->progress.loss_scale = trainer->settings.loss_scale;
-    return STOKER_OK;
+    return first_weights(trainer, error);
 }
 
 static int build(stoker_trainer *trainer, const stoker_trainer_options *options,
@@ -72,6 +95,7 @@ static int build(stoker_trainer *trainer, const stoker_trainer_options *options,
     if (rc != STOKER_OK)
         return rc;
     trainer->ops = trainer->settings.ops;
+    assert((trainer->ops->upload == NULL) == (trainer->ops->download == NULL));
     rc = trainer->ops->create(&trainer->backend, &trainer->settings.backend, error);
     if (rc == STOKER_OK)
         rc = stk_trainer_settle(trainer, error);

@@ -70,6 +70,13 @@ struct stk_backend_ops {
     void *(*allocate)(struct stk_backend *backend, size_t bytes);
     void (*release)(struct stk_backend *backend, void *memory);
 
+    /* Copies from and to host memory, over when they return, after all that was queued before.
+     * NULL, both: arenas lie in host memory and are read and written in place. STOKER_EDEVICE. */
+    int (*upload)(struct stk_backend *backend, void *to, const void *from, size_t bytes,
+                  stoker_error *error);
+    int (*download)(struct stk_backend *backend, void *to, const void *from, size_t bytes,
+                    stoker_error *error);
+
     /* Bytes that `load` will take for this plan, exactly (scratch, and its own tables; what a
      * library keeps for itself, such as generated code, is not known and not in it).
      * STOKER_ELIMIT: the plan has an operation that is too large for this back end. */

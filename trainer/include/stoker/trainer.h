@@ -170,8 +170,9 @@ STOKER_API uint32_t stoker_trainer_threads(const stoker_trainer *trainer);
 STOKER_API int stoker_trainer_save(stoker_trainer *trainer, const char *path,
                                    const stoker_state *loader, stoker_error *error);
 /* Go on from a checkpoint: the rest of the run is the same to the bit. *loader, if wanted, becomes
- * options.resume of the loader; *has_loader tells if there was one. On failure nothing has changed.
- * STOKER_ENOENT, EFORMAT, ETRUNCATED, EMISMATCH (another model; the message names the tensor), ELIMIT. */
+ * options.resume of the loader; *has_loader tells if there was one. On failure nothing has changed, but
+ * for EDEVICE. STOKER_ENOENT, EFORMAT, ETRUNCATED, EMISMATCH (another model; the message names the tensor),
+ * ELIMIT, EDEVICE (the device failed: then anything may have changed). */
 STOKER_API int stoker_trainer_load(stoker_trainer *trainer, const char *path, stoker_state *loader,
                                    bool *has_loader, stoker_error *error);
 /* Only the weights and running statistics, of any safetensors file with the model's names: a file saved by

@@ -1,0 +1,66 @@
+/* view.c - see view.h. */
+#include "trainer/view.h"
+
+#include <string.h>
+
+#include "loader/base/error.h"
+#include "loader/base/memory.h"
+
+int stk_arena_write(const stoker_trainer *trainer, void *arena, const void *from, size_t bytes,
+                    stoker_error *error)
+{
+    if (trainer->ops->upload != NULL)
+        return trainer->ops->upload(trainer->backend, arena, from, bytes, error);
+    if (bytes > 0)
+        memcpy(arena, from, bytes);
+    return STOKER_OK;
+}
+
+int stk_arena_read(const stoker_trainer *trainer, void *to, const void *arena, size_t bytes,
+                   stoker_error *error)
+{
+    if (trainer->ops->download != NULL)
+        return trainer->ops->download(trainer->backend, to, arena, bytes, error);
+    if (bytes > 0)
+        memcpy(to, arena, bytes);
+    return STOKER_OK;
+}
+
+int stk_view_blank(struct stk_view *out, const stoker_trainer *trainer, float *arena, size_t bytes,
+                   stoker_error *error)
+{
+    *out = (struct stk_view){ .floats = arena, .arena = arena, .bytes = bytes };
+    if (trainer->ops->upload == NULL || bytes == 0)
+        return STOKER_OK;
+    out->floats = stk_calloc(1, bytes);
+    out->copied = out->floats != NULL;
+    if (out->copied)
+        return STOKER_OK;
+    return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
+                         "%zu bytes to copy an arena", bytes);
+}
+
+int stk_view_read(struct stk_view *out, const stoker_trainer *trainer, float *arena, size_t bytes,
+                  stoker_error *error)
+{
+    int rc = stk_view_blank(out, trainer, arena, bytes, error);
+    if (rc == STOKER_OK && out->copied)
+        rc = stk_arena_read(trainer, out->floats, arena, bytes, error);
+    if (rc != STOKER_OK)
+        stk_view_close(out);
+    return rc;
+}
+
+int stk_view_store(const struct stk_view *view, const stoker_trainer *trainer, stoker_error *error)
+{
+    if (!view->copied)
+        return STOKER_OK;
+    return stk_arena_write(trainer, view->arena, view->floats, view->bytes, error);
+}
+
+void stk_view_close(struct stk_view *view)
+{
+    if (view->copied)
+        stk_free(view->floats);
+    *view = (struct stk_view)STK_VIEW_CLOSED;
+}
