@@ -71,6 +71,7 @@ struct stk_train_state {
     double norm_squared;   /* of the gradients, as they are: times loss scale squared */
     uint32_t finite;       /* whether all were */
     uint32_t use;          /* whether this update is made */
+    float gradient_norm;   /* of the mean over the samples, before clipping */
     struct stk_train_factors factors;
 };
 
@@ -109,6 +110,8 @@ struct stk_train_prepare {
     struct stk_train_state *state;
     const float *learning_rates; /* [rate_count], of update 0, 1, ...; the last holds on */
     uint64_t rate_count;
+    uint64_t
+        samples; /* whose gradients were summed, to be divided by; 0 = they are means already */
 };
 
 /* update: one pass over the arena. If state->use is 0 nothing changes. */

@@ -107,31 +107,37 @@ STK_ELEMENT struct stk_train_factors stk_train_factors_of(const struct stk_train
     return f;
 }
 
-/* 1 / loss scale, and less where the gradients' norm is over the limit: as torch.nn.utils.clip_grad_norm_. */
-STK_ELEMENT float stk_train_gradient_factor(const struct stk_train_rule *rule, float loss_scale,
-                                            double norm_squared)
+/* 1 / (loss scale x samples). */
+STK_ELEMENT double stk_train_mean_factor(float loss_scale, uint64_t samples)
 {
-    const double inverse = 1 / (double)loss_scale;
-    if (!(rule->clip_norm > 0))
-        return (float)inverse;
-    const double coefficient = (double)rule->clip_norm / (sqrt(norm_squared) * inverse + 1e-6);
-    return (float)(coefficient < 1 ? inverse * coefficient : inverse);
+    return 1 / ((double)loss_scale * (double)(samples > 0 ? samples : 1));
+}
+
+/* That factor, and less where the mean's norm is over the limit: as torch.nn.utils.clip_grad_norm_. A
+ * norm that is not finite makes it so. */
+STK_ELEMENT float stk_train_gradient_factor(const struct stk_train_rule *rule, double mean_factor,
+                                            double norm)
+{
+    const double kept = (double)rule->clip_norm / (norm + 1e-6);
+    return (float)(rule->clip_norm > 0 && !(kept >= 1) ? mean_factor * kept : mean_factor);
 }
 
 /* All of one update's preparation. */
 STK_ELEMENT void stk_train_prepare_state(const struct stk_train_prepare *a)
 {
     struct stk_train_state *const s = a->state;
-    const float scale = s->loss_scale; /* the gradients were made with */
+    const double factor = stk_train_mean_factor(s->loss_scale, a->samples);
+    const double norm = sqrt(s->norm_squared) * factor;
     const uint64_t last = a->rate_count - 1;
     const float rate = a->learning_rates[s->step < last ? s->step : last];
+    s->gradient_norm = (float)norm;
     s->tried++;
     s->use = stk_train_take(s, a->rule.dynamic != 0) ? 1 : 0;
     if (s->use == 0)
         return;
     s->step++;
     s->factors = stk_train_factors_of(&a->rule, rate, s->step,
-                                      stk_train_gradient_factor(&a->rule, scale, s->norm_squared));
+                                      stk_train_gradient_factor(&a->rule, factor, norm));
 }
 
 /* ---- one weight ---------------------------------------------------------------------------------- */

@@ -276,15 +276,19 @@ Test(train_kernels, a_long_gradient_is_cut_to_the_limit)
     const double length = sqrt(squares) / 8;
     const struct {
         float limit;
-        double factor;
-    } cases[] = { { 0, 1.0 / 8 },
-                  { (float)(2 * length), 1.0 / 8 },
-                  { (float)(length / 2), 1.0 / 16 } };
-    for (int i = 0; i < 3; i++) {
+        uint64_t samples;
+        double factor, norm;
+    } cases[] = { { 0, 0, 1.0 / 8, length },
+                  { (float)(2 * length), 0, 1.0 / 8, length },
+                  { (float)(length / 2), 0, 1.0 / 16, length },
+                  { 0, 4, 1.0 / 32, length / 4 },
+                  { (float)(length / 8), 4, 1.0 / 64, length / 4 } };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         rule.clip_norm = cases[i].limit;
-        const struct stk_train_prepare prepare = { rule, &state, rates, RATES };
+        const struct stk_train_prepare prepare = { rule, &state, rates, RATES, cases[i].samples };
         run("prepare", "", &prepare);
-        cr_assert_float_eq(state.factors.gradient, cases[i].factor, 1e-6, "limit %d", i);
+        cr_assert_float_eq(state.factors.gradient, cases[i].factor, 1e-6, "case %zu", i);
+        cr_assert_float_eq(state.gradient_norm, cases[i].norm, 1e-5 * length, "case %zu", i);
     }
 }
 
