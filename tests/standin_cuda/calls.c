@@ -1,19 +1,19 @@
-/* calls.c - the functions of the CUDA runtime that the stand-in has, and what a test controls. */
+/* calls.c - the functions of the CUDA runtime about memory, streams, kernels and events, and what a
+ * test controls. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "state.h"
 
-struct standin_state standin = { .devices = 1, .delay_us = 200 };
+#define MEMORY_BYTES (UINT64_C(1) << 34)
 
-static _Thread_local int current_device;
+enum { PAGE_BYTES = 4096 };
+
+struct standin_state standin = { .devices = 1, .delay_us = 200, .memory_bytes = MEMORY_BYTES };
+
 static _Thread_local cudaError_t last_error;
 static _Thread_local bool own_calls;
-
-int standin_current(void)
-{
-    return current_device;
-}
+static _Thread_local struct standin_cuda_host counted;
 
 /* ---- controls ---- */
 
@@ -33,7 +33,10 @@ void standin_cuda_reset(int devices)
     atomic_store(&standin.late_copies, 0U);
     atomic_store(&standin.staged, 0U);
     atomic_store(&standin.violations, 0U);
-    current_device = 0;
+    atomic_store(&standin.graph_launches, 0U);
+    atomic_store(&standin.memory_bytes, MEMORY_BYTES);
+    counted = (struct standin_cuda_host){ 0 };
+    standin_set_current(0);
     last_error = cudaSuccess;
 }
 
@@ -70,6 +73,16 @@ void standin_cuda_lie(enum standin_cuda_lie lie)
     atomic_store(&standin.lie, (int)lie);
 }
 
+void standin_cuda_memory(uint64_t bytes)
+{
+    atomic_store(&standin.memory_bytes, bytes);
+}
+
+struct standin_cuda_host standin_cuda_host(void)
+{
+    return counted;
+}
+
 uint64_t standin_cuda_calls(void)
 {
     return atomic_load(&standin.calls);
@@ -102,15 +115,26 @@ int64_t standin_cuda_live(void)
 
 /* ---- what every call begins and ends with ---- */
 
-static cudaError_t end(cudaError_t code)
+bool standin_own_calls(void)
+{
+    return own_calls;
+}
+
+/* A place to count what is not to be counted, if the call is the test's own. */
+struct standin_cuda_host *standin_host(void)
+{
+    static _Thread_local struct standin_cuda_host uncounted;
+    return own_calls ? &uncounted : &counted;
+}
+
+cudaError_t standin_end(cudaError_t code)
 {
     if (code != cudaSuccess && code != cudaErrorNotReady)
         last_error = code;
     return code;
 }
 
-/* Count the call; what it answers if it is to fail. */
-static cudaError_t begin(void)
+cudaError_t standin_begin(void)
 {
     if (own_calls)
         return cudaSuccess;
@@ -127,41 +151,6 @@ static cudaError_t begin(void)
     return (cudaError_t)code;
 }
 
-#define BEGIN                                                                                      \
-    do {                                                                                           \
-        const cudaError_t refused = begin();                                                       \
-        if (refused != cudaSuccess)                                                                \
-            return end(refused);                                                                   \
-    } while (0)
-
-/* ---- devices and errors ---- */
-
-cudaError_t cudaGetDeviceCount(int *count)
-{
-    BEGIN;
-    const int no_driver = atomic_load(&standin.no_driver);
-    *count = atomic_load(&standin.devices);
-    if (no_driver != 0)
-        return end((cudaError_t)no_driver);
-    return end(*count > 0 ? cudaSuccess : cudaErrorNoDevice);
-}
-
-cudaError_t cudaGetDevice(int *device)
-{
-    BEGIN;
-    *device = current_device;
-    return end(cudaSuccess);
-}
-
-cudaError_t cudaSetDevice(int device)
-{
-    BEGIN;
-    if (device < 0 || device >= atomic_load(&standin.devices))
-        return end(cudaErrorInvalidDevice);
-    current_device = device;
-    return end(cudaSuccess);
-}
-
 cudaError_t cudaGetLastError(void)
 {
     const cudaError_t code = last_error;
@@ -174,54 +163,75 @@ cudaError_t cudaPeekAtLastError(void)
     return last_error;
 }
 
-const char *cudaGetErrorString(cudaError_t code)
-{
-    switch (code) {
-    case cudaSuccess:
-        return "no error";
-    case cudaErrorMemoryAllocation:
-        return "out of memory";
-    case cudaErrorNoDevice:
-        return "no CUDA-capable device is detected";
-    case cudaErrorInsufficientDriver:
-        return "CUDA driver version is insufficient for CUDA runtime version";
-    case cudaErrorIllegalAddress:
-        return "an illegal memory access was encountered";
-    case cudaErrorInvalidValue:
-        return "invalid argument";
-    default:
-        return "unknown error";
-    }
-}
-
 /* ---- memory ---- */
 
 cudaError_t cudaMalloc(void **out, size_t bytes)
 {
-    BEGIN;
-    return end(standin_memory_alloc(out, bytes));
+    STANDIN_BEGIN;
+    standin_host()->allocations++;
+    const cudaError_t forbidden = standin_unsafe();
+    return standin_end(forbidden != cudaSuccess ? forbidden : standin_memory_alloc(out, bytes));
 }
 
 /* What gives back does so even when it reports an error, which may be that of earlier work. */
 cudaError_t cudaFree(void *memory)
 {
-    const cudaError_t refused = begin();
+    const cudaError_t refused = standin_begin();
+    standin_host()->allocations++;
+    const cudaError_t forbidden = standin_unsafe();
     const cudaError_t code = standin_memory_free(memory);
-    return end(refused != cudaSuccess ? refused : code);
+    if (refused != cudaSuccess)
+        return standin_end(refused);
+    return standin_end(forbidden != cudaSuccess ? forbidden : code);
 }
 
 cudaError_t cudaHostRegister(void *base, size_t bytes, unsigned flags)
 {
     (void)flags;
-    BEGIN;
-    return end(standin_pin(base, bytes));
+    STANDIN_BEGIN;
+    standin_host()->allocations++;
+    const cudaError_t forbidden = standin_unsafe();
+    return standin_end(forbidden != cudaSuccess ? forbidden : standin_pin(base, bytes));
 }
 
 cudaError_t cudaHostUnregister(void *base)
 {
-    const cudaError_t refused = begin();
+    const cudaError_t refused = standin_begin();
+    standin_host()->allocations++;
+    const cudaError_t forbidden = standin_unsafe();
     const cudaError_t code = standin_unpin(base);
-    return end(refused != cudaSuccess ? refused : code);
+    if (refused != cudaSuccess)
+        return standin_end(refused);
+    return standin_end(forbidden != cudaSuccess ? forbidden : code);
+}
+
+cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags)
+{
+    STANDIN_BEGIN;
+    standin_host()->allocations++;
+    const cudaError_t forbidden = standin_unsafe();
+    if (forbidden != cudaSuccess)
+        return standin_end(forbidden);
+    (void)flags;
+    void *memory = NULL;
+    if (posix_memalign(&memory, PAGE_BYTES, bytes) != 0)
+        return standin_end(cudaErrorMemoryAllocation);
+    *out = memory;
+    return standin_end(standin_pin(memory, bytes));
+}
+
+cudaError_t cudaMallocHost(void **out, size_t bytes)
+{
+    return cudaHostAlloc(out, bytes, cudaHostAllocDefault);
+}
+
+cudaError_t cudaFreeHost(void *memory)
+{
+    if (memory == NULL)
+        return cudaSuccess;
+    const cudaError_t code = cudaHostUnregister(memory);
+    free(memory);
+    return code;
 }
 
 /* Check the direction and where the bytes lie; set what the stream is to use. */
@@ -254,23 +264,87 @@ static cudaError_t place_copy(struct standin_operation *copy, enum cudaMemcpyKin
     return cudaSuccess;
 }
 
+/* Nothing is staged for a graph: when it runs, pageable memory may hold anything. */
+static cudaError_t check_captured_copy(const struct standin_operation *copy, cudaStream_t stream)
+{
+    bool inside;
+    const bool pinned =
+        standin_pin_use(copy->to, copy->bytes, 0) || standin_pin_use(copy->from, copy->bytes, 0);
+    if (pinned || !standin_capturing(stream) ||
+        (standin_on_device(copy->to, copy->bytes, &inside) &&
+         standin_on_device(copy->from, copy->bytes, &inside)))
+        return cudaSuccess;
+    return standin_unsafe_on(stream);
+}
+
+static cudaError_t begin_copy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                              cudaStream_t stream, bool *pinned)
+{
+    struct standin_operation copy = {
+        .kind = STANDIN_COPY, .to = to, .from = from, .bytes = bytes
+    };
+    cudaError_t code = check_captured_copy(&copy, stream);
+    if (code == cudaSuccess)
+        code = place_copy(&copy, kind);
+    if (code != cudaSuccess)
+        return code;
+    *pinned = copy.pinned != NULL;
+    if (!standin_capturing(stream))
+        atomic_fetch_add(&standin.copies, 1U);
+    return standin_enqueue(stream, &copy);
+}
+
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
     if (standin_cuda_failed() && !own_calls)
         atomic_fetch_add(&standin.late_copies, 1U);
-    BEGIN;
-    struct standin_operation copy = {
-        .kind = STANDIN_COPY, .to = to, .from = from, .bytes = bytes
-    };
-    const cudaError_t code = place_copy(&copy, kind);
-    if (code != cudaSuccess)
-        return end(code);
-    atomic_fetch_add(&standin.copies, 1U);
-    standin_stream_put(stream, &copy);
-    if (kind == cudaMemcpyDeviceToHost && copy.pinned == NULL)
+    STANDIN_BEGIN;
+    bool pinned = false;
+    const cudaError_t code = begin_copy(to, from, bytes, kind, stream, &pinned);
+    if (code == cudaSuccess && kind == cudaMemcpyDeviceToHost && !pinned) {
+        standin_host()->copies++;
         standin_stream_wait_idle(stream); /* to pageable memory the call waits */
-    return end(cudaSuccess);
+    }
+    return standin_end(code);
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
+{
+    STANDIN_BEGIN;
+    standin_host()->copies++;
+    bool pinned = false;
+    cudaError_t code = standin_unsafe();
+    if (code == cudaSuccess)
+        code = begin_copy(to, from, bytes, kind, NULL, &pinned);
+    if (code == cudaSuccess)
+        standin_stream_wait_idle(NULL);
+    return standin_end(code);
+}
+
+static cudaError_t begin_fill(void *to, int value, size_t bytes, cudaStream_t stream)
+{
+    bool inside = false;
+    if (!standin_on_device(to, bytes, &inside) || !inside)
+        return cudaErrorInvalidValue;
+    const struct standin_operation fill = {
+        .kind = STANDIN_FILL, .to = standin_cuda_view(to), .bytes = bytes, .value = value
+    };
+    return standin_enqueue(stream, &fill);
+}
+
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
+{
+    STANDIN_BEGIN;
+    return standin_end(begin_fill(to, value, bytes, stream));
+}
+
+cudaError_t cudaMemset(void *to, int value, size_t bytes)
+{
+    STANDIN_BEGIN;
+    standin_host()->copies++;
+    const cudaError_t forbidden = standin_unsafe();
+    return standin_end(forbidden != cudaSuccess ? forbidden : begin_fill(to, value, bytes, NULL));
 }
 
 /* ---- streams ---- */
@@ -278,47 +352,65 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
 {
     (void)flags;
-    BEGIN;
-    return end(standin_stream_create(out));
+    STANDIN_BEGIN;
+    return standin_end(standin_stream_create(out));
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t *out)
+{
+    return cudaStreamCreateWithFlags(out, cudaStreamDefault);
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int priority)
+{
+    (void)priority;
+    return cudaStreamCreateWithFlags(out, flags);
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
-    const cudaError_t refused = begin();
+    const cudaError_t refused = standin_begin();
+    standin_capture_forget_stream(stream);
     standin_stream_destroy(stream);
-    return end(refused);
+    return standin_end(refused);
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
-    BEGIN;
-    return end(standin_stream_idle(stream) ? cudaSuccess : cudaErrorNotReady);
+    STANDIN_BEGIN;
+    const cudaError_t forbidden = standin_unsafe_on(stream);
+    if (forbidden != cudaSuccess)
+        return standin_end(forbidden);
+    return standin_end(standin_stream_idle(stream) ? cudaSuccess : cudaErrorNotReady);
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
-    BEGIN;
-    standin_stream_wait_idle(stream);
-    return end(cudaSuccess);
+    STANDIN_BEGIN;
+    standin_host()->waits++;
+    const cudaError_t forbidden = standin_unsafe_on(stream);
+    if (forbidden == cudaSuccess)
+        standin_stream_wait_idle(stream);
+    return standin_end(forbidden);
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
     (void)flags;
-    BEGIN;
-    if (!standin_stream_forgets(stream))
+    STANDIN_BEGIN;
+    cudaError_t code = cudaSuccess;
+    if (!standin_capture_wait(event, stream, &code) && !standin_stream_forgets(stream))
         standin_event_wait_on(event, stream);
-    return end(cudaSuccess);
+    return standin_end(code);
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *argument)
 {
-    BEGIN;
+    STANDIN_BEGIN;
     const struct standin_operation operation = { .kind = STANDIN_CALL,
                                                  .call = call,
                                                  .argument = argument };
-    standin_stream_put(stream, &operation);
-    return end(cudaSuccess);
+    return standin_end(standin_enqueue(stream, &operation));
 }
 
 /* ---- kernels ---- */
@@ -331,6 +423,11 @@ void standin_cuda_kernels(const struct standin_cuda_kernel *kernels)
 uint64_t standin_cuda_launches(void)
 {
     return atomic_load(&standin.launches);
+}
+
+uint64_t standin_cuda_graph_launches(void)
+{
+    return atomic_load(&standin.graph_launches);
 }
 
 struct CUlib_st {
@@ -348,57 +445,57 @@ cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code, enum c
     (void)options;
     (void)option_values;
     (void)option_count;
-    BEGIN;
+    STANDIN_BEGIN;
     if (code == NULL)
-        return end(cudaErrorInvalidValue);
+        return standin_end(cudaErrorInvalidValue);
     *library = malloc(sizeof(**library));
     if (*library == NULL)
         abort();
     (*library)->code = code;
     atomic_fetch_add(&standin.live, 1);
-    return end(cudaSuccess);
+    return standin_end(cudaSuccess);
 }
 
 cudaError_t cudaLibraryUnload(cudaLibrary_t library)
 {
-    const cudaError_t refused = begin();
+    const cudaError_t refused = standin_begin();
     free(library);
     atomic_fetch_sub(&standin.live, 1);
-    return end(refused);
+    return standin_end(refused);
 }
 
 cudaError_t cudaLibraryGetKernel(cudaKernel_t *out, cudaLibrary_t library, const char *name)
 {
     (void)library;
-    BEGIN;
+    STANDIN_BEGIN;
     const struct standin_cuda_kernel *kernel = standin.kernels;
     while (kernel != NULL && kernel->name != NULL && strcmp(kernel->name, name) != 0)
         kernel++;
     if (kernel == NULL || kernel->name == NULL)
-        return end(cudaErrorSymbolNotFound);
+        return standin_end(cudaErrorSymbolNotFound);
     *out = (cudaKernel_t)(uintptr_t)kernel;
-    return end(cudaSuccess);
+    return standin_end(cudaSuccess);
 }
 
 cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments,
                              size_t shared_bytes, cudaStream_t stream)
 {
     (void)shared_bytes;
-    BEGIN;
+    STANDIN_BEGIN;
     const struct standin_cuda_kernel *kernel = function;
-    if (current_device != standin_stream_device(stream))
-        return end(cudaErrorInvalidResourceHandle);
+    if (standin_current() != standin_stream_device(stream))
+        return standin_end(cudaErrorInvalidResourceHandle);
     if (grid.x == 0 || grid.y == 0 || grid.y > 65535 || grid.z != 1 || block.x == 0 ||
         block.x > 1024)
-        return end(cudaErrorInvalidConfiguration);
+        return standin_end(cudaErrorInvalidConfiguration);
     struct standin_operation operation = { .kind = STANDIN_LAUNCH, .kernel = kernel };
     operation.argument = malloc(kernel->argument_bytes);
     if (operation.argument == NULL)
         abort();
     memcpy(operation.argument, arguments[0], kernel->argument_bytes);
-    atomic_fetch_add(&standin.launches, 1U);
-    standin_stream_put(stream, &operation);
-    return end(cudaSuccess);
+    if (!standin_capturing(stream))
+        atomic_fetch_add(&standin.launches, 1U);
+    return standin_end(standin_enqueue(stream, &operation));
 }
 
 /* ---- events ---- */
@@ -406,37 +503,67 @@ cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void *
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
 {
     (void)flags;
-    BEGIN;
-    return end(standin_event_create(out));
+    STANDIN_BEGIN;
+    return standin_end(standin_event_create(out));
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *out)
+{
+    return cudaEventCreateWithFlags(out, cudaEventDefault);
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
-    const cudaError_t refused = begin();
+    const cudaError_t refused = standin_begin();
+    standin_capture_forget_event(event);
     standin_event_destroy(event);
-    return end(refused);
+    return standin_end(refused);
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
-    BEGIN;
+    STANDIN_BEGIN;
     if (standin_event_device(event) != standin_stream_device(stream))
-        return end(cudaErrorInvalidResourceHandle);
-    standin_event_mark(event, stream);
-    return end(cudaSuccess);
+        return standin_end(cudaErrorInvalidResourceHandle);
+    cudaError_t code = cudaSuccess;
+    if (!standin_capture_mark(event, stream, &code))
+        standin_event_mark(event, stream);
+    return standin_end(code);
+}
+
+/* Whether the host may ask the event at all. */
+static cudaError_t check_asking(cudaEvent_t event)
+{
+    const cudaError_t captured = standin_captured_event(event);
+    return captured != cudaSuccess ? captured : standin_unsafe();
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
-    BEGIN;
+    STANDIN_BEGIN;
+    const cudaError_t forbidden = check_asking(event);
+    if (forbidden != cudaSuccess)
+        return standin_end(forbidden);
     if (atomic_load_explicit(&standin.lie, memory_order_relaxed) == STANDIN_CUDA_SAYS_DONE)
-        return end(cudaSuccess);
-    return end(standin_event_done(event) ? cudaSuccess : cudaErrorNotReady);
+        return standin_end(cudaSuccess);
+    return standin_end(standin_event_done(event) ? cudaSuccess : cudaErrorNotReady);
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
-    BEGIN;
-    standin_event_wait(event);
-    return end(cudaSuccess);
+    STANDIN_BEGIN;
+    standin_host()->waits++;
+    const cudaError_t forbidden = check_asking(event);
+    if (forbidden == cudaSuccess)
+        standin_event_wait(event);
+    return standin_end(forbidden);
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
+{
+    STANDIN_BEGIN;
+    cudaError_t forbidden = check_asking(from);
+    if (forbidden == cudaSuccess)
+        forbidden = check_asking(to);
+    return standin_end(forbidden != cudaSuccess ? forbidden : standin_event_elapsed(ms, from, to));
 }

@@ -11,11 +11,18 @@ struct range {
     const char *base; /* as the program knows it */
     size_t bytes;
     char *view; /* device memory: where it can be used; NULL = a page-locked range */
+    int device; /* that holds it */
     int users;  /* copies under way */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct range *ranges; /* guarded by lock */
+static _Atomic uint64_t used[STANDIN_DEVICES_MAX];
+
+uint64_t standin_memory_used(int device)
+{
+    return atomic_load(&used[device]);
+}
 
 /* The range that holds an address, with the pointer that points to it. Under the lock. */
 static struct range **find(const void *memory, bool device)
@@ -65,6 +72,9 @@ static bool take(const void *base, bool device, struct range *out)
 
 cudaError_t standin_memory_alloc(void **out, size_t bytes)
 {
+    const int device = standin_current();
+    if (bytes > atomic_load(&standin.memory_bytes) - standin_memory_used(device))
+        return cudaErrorMemoryAllocation;
     const int file = memfd_create("standin_cuda", MFD_CLOEXEC);
     if (file < 0 || ftruncate(file, (off_t)bytes) != 0)
         abort();
@@ -73,7 +83,8 @@ cudaError_t standin_memory_alloc(void **out, size_t bytes)
     close(file);
     if (base == MAP_FAILED || view == MAP_FAILED)
         abort();
-    add(&(struct range){ .base = base, .bytes = bytes, .view = view });
+    add(&(struct range){ .base = base, .bytes = bytes, .view = view, .device = device });
+    atomic_fetch_add(&used[device], bytes);
     *out = base;
     return cudaSuccess;
 }
@@ -85,6 +96,7 @@ cudaError_t standin_memory_free(void *memory)
         return cudaSuccess;
     if (!take(memory, true, &range))
         return cudaErrorInvalidValue;
+    atomic_fetch_sub(&used[range.device], range.bytes);
     munmap((void *)range.base, range.bytes);
     munmap(range.view, range.bytes);
     return cudaSuccess;

@@ -6,6 +6,9 @@
  *            only the stand-in's own mapping of the same pages, the view, can be read and written
  *   copies   from page-locked memory are truly late: the bytes are read when the operation runs;
  *            from pageable memory they are taken at the call. The wrong direction is an error
+ *   capture  what a stream, and others that events tie to it, would do becomes a graph. What CUDA
+ *            forbids meanwhile fails here, too, and ends the capture; where CUDA's manual leaves it
+ *            open, it is forbidden. In a launched graph each captured stream is a thread again
  *
  * It takes libcudart's place by its soname: a program that links it has it loaded already when the
  * loader asks for the runtime. All of it is compiled like the program, so that ThreadSanitizer sees a
@@ -45,12 +48,23 @@ enum standin_cuda_lie {
 };
 void standin_cuda_lie(enum standin_cuda_lie lie);
 
+/* Bytes of each GPU's memory; default 2^34. More than are free cannot be allocated. */
+void standin_cuda_memory(uint64_t bytes);
+
+/* What the calling thread did that holds up a host or a whole device. Not those of its own calls. */
+struct standin_cuda_host {
+    uint64_t waits;  /* for a stream, an event or a device, whether or not there was any need */
+    uint64_t copies; /* and fills that the host waits for */
+    uint64_t allocations; /* of device memory and page-locked memory, and what gives it back */
+};
+struct standin_cuda_host standin_cuda_host(void); /* since the reset, or the thread's beginning */
+
 uint64_t standin_cuda_calls(void);
-uint64_t standin_cuda_copies(void); /* begun */
+uint64_t standin_cuda_copies(void); /* begun; those of a graph when it is launched */
 uint64_t standin_cuda_copies_after_failure(void);
 uint64_t standin_cuda_staged(void);     /* of these, from pageable memory */
 uint64_t standin_cuda_violations(void); /* memory given back or unlocked while a copy uses it */
-int64_t standin_cuda_live(void);        /* streams, events, allocations, page-locked ranges */
+int64_t standin_cuda_live(void); /* streams, events, graphs, allocations, page-locked ranges */
 
 /* The kernels that every library holds, by name: what runs in their place, with a copy of their one
  * argument, the struct. Ends with one whose name is NULL. NULL = there are none. */
@@ -60,7 +74,8 @@ struct standin_cuda_kernel {
     void (*run)(const struct standin_cuda_kernel *kernel, void *argument);
 };
 void standin_cuda_kernels(const struct standin_cuda_kernel *kernels);
-uint64_t standin_cuda_launches(void);
+uint64_t standin_cuda_launches(void);       /* of kernels; those of a graph when it is launched */
+uint64_t standin_cuda_graph_launches(void); /* of whole graphs */
 
 /* Where a kernel finds device memory; NULL if it is none. For functions on a stream
  * (cudaLaunchHostFunc), which stand in for kernels, and for nobody else. */

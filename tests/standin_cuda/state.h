@@ -26,17 +26,43 @@ struct standin_state {
     _Atomic uint64_t staged;
     _Atomic uint64_t violations;
     _Atomic uint64_t launches;
+    _Atomic uint64_t graph_launches;
+    _Atomic uint64_t memory_bytes; /* of each device */
     _Atomic int64_t live;
     const struct standin_cuda_kernel *kernels; /* the test's: set while nothing runs */
 };
 extern struct standin_state standin;
 
+enum { STANDIN_DEVICES_MAX = 8 };
+
+/* ---- calls.c: what every call begins and ends with ---- */
+
+/* Count the call; what it answers if it is to fail. */
+cudaError_t standin_begin(void);
+/* Keep what cudaGetLastError() tells. Returns the code. */
+cudaError_t standin_end(cudaError_t code);
+bool standin_own_calls(void);
+
+#define STANDIN_BEGIN                                                                              \
+    do {                                                                                           \
+        const cudaError_t refused = standin_begin();                                               \
+        if (refused != cudaSuccess)                                                                \
+            return standin_end(refused);                                                           \
+    } while (0)
+
+/* The calling thread's counts, to be added to. */
+struct standin_cuda_host *standin_host(void);
+
+/* ---- devices.c ---- */
+
 /* The calling thread's current device. */
 int standin_current(void);
+void standin_set_current(int device);
 
 /* ---- memory.c ---- */
 
 cudaError_t standin_memory_alloc(void **out, size_t bytes);
+uint64_t standin_memory_used(int device);
 cudaError_t standin_memory_free(void *memory);
 cudaError_t standin_pin(void *base, size_t bytes);
 cudaError_t standin_unpin(void *base);
@@ -48,7 +74,19 @@ bool standin_pin_use(const void *memory, size_t bytes, int change);
 
 /* ---- stream.c ---- */
 
-enum standin_kind { STANDIN_COPY, STANDIN_MARK, STANDIN_WAIT, STANDIN_CALL, STANDIN_LAUNCH };
+enum standin_kind {
+    STANDIN_COPY,
+    STANDIN_FILL,
+    STANDIN_MARK,
+    STANDIN_WAIT,
+    STANDIN_CALL,
+    STANDIN_LAUNCH,
+    STANDIN_GRAPH
+};
+
+struct standin_mark;
+struct standin_lane;
+struct standin_fork;
 
 struct standin_operation {
     enum standin_kind kind;
@@ -56,6 +94,7 @@ struct standin_operation {
     void *to; /* copy: addresses that can be used */
     const void *from;
     size_t bytes;
+    int value;          /* fill: of each byte */
     void *staged;       /* copy: to be freed, NULL = none */
     const void *pinned; /* copy: the page-locked range in use, NULL = none */
     struct CUevent_st *event;
@@ -63,18 +102,29 @@ struct standin_operation {
     cudaHostFn_t call;
     void *argument;
     const struct standin_cuda_kernel *kernel;
+    cudaGraphExec_t graph;
 };
+
+/* Do it; what it holds stays its own. */
+void standin_operation_run(const struct standin_operation *operation);
+/* Give back what it holds. */
+void standin_operation_end(const struct standin_operation *operation);
+/* Some of the time nothing, some of the time a random delay. */
+void standin_dawdle(uint64_t *random);
 
 cudaError_t standin_stream_create(cudaStream_t *out);
 void standin_stream_destroy(cudaStream_t stream);
 int standin_stream_device(cudaStream_t stream);
 /* Put a copy of the operation at the end. NULL = the current device's default stream. */
 void standin_stream_put(cudaStream_t stream, const struct standin_operation *operation);
+/* Where its operations are recorded; NULL = it runs them. Guarded by capture.c's lock. */
+struct standin_lane **standin_stream_lane(cudaStream_t stream);
 bool standin_stream_idle(cudaStream_t stream);
 void standin_stream_wait_idle(cudaStream_t stream);
 bool standin_stream_forgets(cudaStream_t stream);
-void standin_streams_end(void); /* the default streams */
-void standin_lose(int code);    /* the GPU: no copy touches memory after it */
+void standin_streams_end(void);       /* the default streams */
+void standin_streams_wait_idle(void); /* all of the current device */
+void standin_lose(int code);          /* the GPU: no copy touches memory after it */
 
 cudaError_t standin_event_create(cudaEvent_t *out);
 void standin_event_destroy(cudaEvent_t event);
@@ -83,5 +133,43 @@ void standin_event_mark(cudaEvent_t event, cudaStream_t stream);
 void standin_event_wait_on(cudaEvent_t event, cudaStream_t stream);
 bool standin_event_done(cudaEvent_t event);
 void standin_event_wait(cudaEvent_t event);
+/* Time from one's latest mark to the other's: cudaErrorNotReady, cudaErrorInvalidResourceHandle. */
+cudaError_t standin_event_elapsed(float *ms, cudaEvent_t from, cudaEvent_t to);
+/* What it stands for in a capture; NULL = it was not recorded in one. Guarded by capture.c's lock. */
+struct standin_fork **standin_event_fork(cudaEvent_t event);
+
+/* ---- capture.c ---- */
+
+/* An operation for a stream: recorded if it is capturing, else put on it. On failure it is ended. */
+cudaError_t standin_enqueue(cudaStream_t stream, const struct standin_operation *operation);
+/* Whether it is capturing. */
+bool standin_capturing(cudaStream_t stream);
+/* A call that may block, or wait for the whole device: while a stream is captured where that forbids
+ * it, it fails and ends the capture. */
+cudaError_t standin_unsafe(void);
+/* A call that a capturing stream cannot bear: the same. */
+cudaError_t standin_unsafe_on(cudaStream_t stream);
+/* Both answer whether the capture took it; then *code is the call's answer. */
+bool standin_capture_mark(cudaEvent_t event, cudaStream_t stream, cudaError_t *code);
+bool standin_capture_wait(cudaEvent_t event, cudaStream_t stream, cudaError_t *code);
+/* cudaErrorCapturedEvent if what the event marks is in a capture. */
+cudaError_t standin_captured_event(cudaEvent_t event);
+void standin_capture_forget_event(cudaEvent_t event);
+void standin_capture_forget_stream(cudaStream_t stream);
+
+/* ---- graph.c ---- */
+
+/* A node for each operation; `after`: nodes that come before it. Takes what the operation holds. */
+cudaGraph_t standin_graph_create(void);
+uint32_t standin_graph_add(cudaGraph_t graph, uint32_t lane,
+                           const struct standin_operation *operation, const uint32_t *after,
+                           uint32_t after_count);
+uint32_t standin_graph_nodes(cudaGraph_t graph);
+/* Set reached[node] for the node and all that come before it. */
+void standin_graph_reach(cudaGraph_t graph, uint32_t node, bool *reached);
+void standin_graph_drop(cudaGraph_t graph);
+/* On the thread of the stream that it was launched on. */
+void standin_graph_run(cudaGraphExec_t exec);
+void standin_graph_end(cudaGraphExec_t exec);
 
 #endif

@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "state.h"
@@ -9,7 +10,8 @@
 /* One recording of an event. Who waits for it waits for this one, whatever is recorded later. */
 struct standin_mark {
     bool done;
-    int holders; /* the event while it is the latest, and each operation */
+    struct timespec at; /* done */
+    int holders;        /* the event while it is the latest, and each operation */
 };
 
 struct CUevent_st {
@@ -18,11 +20,14 @@ struct CUevent_st {
     pthread_cond_t moved;
     struct standin_mark *latest; /* NULL = never recorded */
     int holders;                 /* the program, and each operation */
+    struct standin_fork *fork;
 };
 
 struct CUstream_st {
+    struct CUstream_st *next;
     int device;
     bool forgets;
+    struct standin_lane *lane;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t moved;
@@ -33,9 +38,10 @@ struct CUstream_st {
     uint64_t random;
 };
 
-enum { DEVICES_MAX = 8 };
 static pthread_mutex_t default_lock = PTHREAD_MUTEX_INITIALIZER;
-static cudaStream_t default_streams[DEVICES_MAX]; /* guarded by default_lock */
+static cudaStream_t default_streams[STANDIN_DEVICES_MAX]; /* guarded by default_lock */
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+static cudaStream_t all_streams; /* guarded by all_lock */
 
 /* Held by every copy while it runs. */
 static pthread_rwlock_t working = PTHREAD_RWLOCK_INITIALIZER;
@@ -139,6 +145,37 @@ bool standin_event_done(cudaEvent_t event)
     return done;
 }
 
+struct standin_fork **standin_event_fork(cudaEvent_t event)
+{
+    return &event->fork;
+}
+
+/* When its latest mark was done. */
+static cudaError_t done_at(cudaEvent_t event, struct timespec *at)
+{
+    pthread_mutex_lock(&event->lock);
+    const struct standin_mark *mark = event->latest;
+    const cudaError_t code = mark == NULL ? cudaErrorInvalidResourceHandle
+                             : mark->done ? cudaSuccess
+                                          : cudaErrorNotReady;
+    if (code == cudaSuccess)
+        *at = mark->at;
+    pthread_mutex_unlock(&event->lock);
+    return code;
+}
+
+cudaError_t standin_event_elapsed(float *ms, cudaEvent_t from, cudaEvent_t to)
+{
+    struct timespec begin, end;
+    cudaError_t code = done_at(from, &begin);
+    if (code == cudaSuccess)
+        code = done_at(to, &end);
+    if (code == cudaSuccess)
+        *ms = (float)((double)(end.tv_sec - begin.tv_sec) * 1e3 +
+                      (double)(end.tv_nsec - begin.tv_nsec) / 1e6);
+    return code;
+}
+
 static void wait_for_mark(cudaEvent_t event, const struct standin_mark *mark)
 {
     pthread_mutex_lock(&event->lock);
@@ -158,21 +195,32 @@ static void pass_mark(cudaEvent_t event, struct standin_mark *mark)
 {
     pthread_mutex_lock(&event->lock);
     mark->done = true;
+    (void)clock_gettime(CLOCK_MONOTONIC, &mark->at);
     pthread_cond_broadcast(&event->moved);
     pthread_mutex_unlock(&event->lock);
 }
 
 /* ---- streams ---- */
 
-static void run(const struct standin_operation *operation)
+/* What touches memory does nothing once the GPU is lost. */
+static void touch(const struct standin_operation *operation)
+{
+    pthread_rwlock_rdlock(&working);
+    if (atomic_load(&standin.lost) != 0)
+        (void)0;
+    else if (operation->kind == STANDIN_COPY)
+        memcpy(operation->to, operation->from, operation->bytes);
+    else
+        memset(operation->to, operation->value, operation->bytes);
+    pthread_rwlock_unlock(&working);
+}
+
+void standin_operation_run(const struct standin_operation *operation)
 {
     switch (operation->kind) {
     case STANDIN_COPY:
-        pthread_rwlock_rdlock(&working);
-        if (atomic_load(&standin.lost) == 0)
-            memcpy(operation->to, operation->from, operation->bytes);
-        pthread_rwlock_unlock(&working);
-        free(operation->staged);
+    case STANDIN_FILL:
+        touch(operation);
         if (operation->pinned != NULL)
             (void)standin_pin_use(operation->pinned, 1, -1);
         break;
@@ -183,26 +231,36 @@ static void run(const struct standin_operation *operation)
     case STANDIN_LAUNCH:
         if (atomic_load(&standin.lost) == 0)
             operation->kernel->run(operation->kernel, operation->argument);
-        free(operation->argument);
         break;
     case STANDIN_MARK:
         pass_mark(operation->event, operation->mark);
-        drop(operation->event, operation->mark);
         break;
     case STANDIN_WAIT:
         wait_for_mark(operation->event, operation->mark);
-        drop(operation->event, operation->mark);
+        break;
+    case STANDIN_GRAPH:
+        standin_graph_run(operation->graph);
         break;
     }
 }
 
-/* Some of the time at once, some of the time late. */
-static void dawdle(cudaStream_t stream)
+void standin_operation_end(const struct standin_operation *operation)
 {
-    stream->random = stream->random * 6364136223846793005U + 1442695040888963407U;
+    free(operation->staged);
+    if (operation->kind == STANDIN_LAUNCH)
+        free(operation->argument);
+    if (operation->kind == STANDIN_MARK || operation->kind == STANDIN_WAIT)
+        drop(operation->event, operation->mark);
+    if (operation->kind == STANDIN_GRAPH)
+        standin_graph_end(operation->graph);
+}
+
+void standin_dawdle(uint64_t *random)
+{
+    *random = *random * 6364136223846793005U + 1442695040888963407U;
     const uint32_t most_us = atomic_load(&standin.delay_us);
-    if (most_us > 0 && stream->random >> 63 != 0)
-        usleep((useconds_t)((stream->random >> 33) % most_us));
+    if (most_us > 0 && *random >> 63 != 0)
+        usleep((useconds_t)((*random >> 33) % most_us));
 }
 
 static void *work(void *argument)
@@ -223,8 +281,9 @@ static void *work(void *argument)
             stream->end = &stream->first;
         stream->busy = true;
         pthread_mutex_unlock(&stream->lock);
-        dawdle(stream);
-        run(operation);
+        standin_dawdle(&stream->random);
+        standin_operation_run(operation);
+        standin_operation_end(operation);
         free(operation);
         pthread_mutex_lock(&stream->lock);
     }
@@ -245,12 +304,22 @@ static cudaStream_t make(int device)
     pthread_cond_init(&stream->moved, NULL);
     if (pthread_create(&stream->thread, NULL, work, stream) != 0)
         abort();
+    pthread_mutex_lock(&all_lock);
+    stream->next = all_streams;
+    all_streams = stream;
+    pthread_mutex_unlock(&all_lock);
     return stream;
 }
 
 /* Ends once what is on the stream is done. */
 static void unmake(cudaStream_t stream)
 {
+    pthread_mutex_lock(&all_lock);
+    cudaStream_t *link = &all_streams;
+    while (*link != stream)
+        link = &(*link)->next;
+    *link = stream->next;
+    pthread_mutex_unlock(&all_lock);
     pthread_mutex_lock(&stream->lock);
     stream->ending = true;
     pthread_cond_broadcast(&stream->moved);
@@ -290,7 +359,7 @@ static cudaStream_t resolve(cudaStream_t stream)
 void standin_streams_end(void)
 {
     pthread_mutex_lock(&default_lock);
-    for (int i = 0; i < DEVICES_MAX; i++)
+    for (int i = 0; i < STANDIN_DEVICES_MAX; i++)
         if (default_streams[i] != NULL) {
             unmake(default_streams[i]);
             default_streams[i] = NULL;
@@ -301,6 +370,11 @@ void standin_streams_end(void)
 int standin_stream_device(cudaStream_t stream)
 {
     return resolve(stream)->device;
+}
+
+struct standin_lane **standin_stream_lane(cudaStream_t stream)
+{
+    return &resolve(stream)->lane;
 }
 
 bool standin_stream_forgets(cudaStream_t stream)
@@ -340,4 +414,13 @@ void standin_stream_wait_idle(cudaStream_t stream)
     while (stream->busy)
         pthread_cond_wait(&stream->moved, &stream->lock);
     pthread_mutex_unlock(&stream->lock);
+}
+
+void standin_streams_wait_idle(void)
+{
+    pthread_mutex_lock(&all_lock);
+    for (cudaStream_t stream = all_streams; stream != NULL; stream = stream->next)
+        if (stream->device == standin_current())
+            standin_stream_wait_idle(stream);
+    pthread_mutex_unlock(&all_lock);
 }

@@ -1,0 +1,147 @@
+/* devices.c - which GPUs there are, and what they say of themselves. */
+#include <stdio.h>
+#include <string.h>
+
+#include "state.h"
+
+enum { DRIVER_VERSION = CUDART_VERSION, MAJOR = 9, MINOR = 0, PROCESSORS = 132 };
+
+static _Thread_local int current_device;
+
+int standin_current(void)
+{
+    return current_device;
+}
+
+void standin_set_current(int device)
+{
+    current_device = device;
+}
+
+static bool exists(int device)
+{
+    return device >= 0 && device < atomic_load(&standin.devices);
+}
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    STANDIN_BEGIN;
+    const int no_driver = atomic_load(&standin.no_driver);
+    *count = atomic_load(&standin.devices);
+    if (no_driver != 0)
+        return standin_end((cudaError_t)no_driver);
+    return standin_end(*count > 0 ? cudaSuccess : cudaErrorNoDevice);
+}
+
+cudaError_t cudaGetDevice(int *device)
+{
+    STANDIN_BEGIN;
+    *device = current_device;
+    return standin_end(cudaSuccess);
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+    STANDIN_BEGIN;
+    if (!exists(device))
+        return standin_end(cudaErrorInvalidDevice);
+    current_device = device;
+    return standin_end(cudaSuccess);
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device)
+{
+    STANDIN_BEGIN;
+    if (!exists(device))
+        return standin_end(cudaErrorInvalidDevice);
+    memset(out, 0, sizeof(*out));
+    (void)snprintf(out->name, sizeof(out->name), "Stand-in GPU %d", device);
+    out->totalGlobalMem = atomic_load(&standin.memory_bytes);
+    out->major = MAJOR;
+    out->minor = MINOR;
+    out->multiProcessorCount = PROCESSORS;
+    out->warpSize = 32;
+    out->maxThreadsPerBlock = 1024;
+    out->maxThreadsPerMultiProcessor = 2048;
+    out->sharedMemPerBlock = 48 << 10;
+    out->sharedMemPerBlockOptin = 227 << 10;
+    out->sharedMemPerMultiprocessor = 228 << 10;
+    out->regsPerBlock = 65536;
+    out->l2CacheSize = 50 << 20;
+    out->memoryBusWidth = 5120;
+    out->asyncEngineCount = 2;
+    out->concurrentKernels = 1;
+    out->unifiedAddressing = 1;
+    return standin_end(cudaSuccess);
+}
+
+cudaError_t cudaDeviceGetAttribute(int *out, enum cudaDeviceAttr attribute, int device)
+{
+    STANDIN_BEGIN;
+    if (!exists(device))
+        return standin_end(cudaErrorInvalidDevice);
+    switch (attribute) {
+    case cudaDevAttrComputeCapabilityMajor:
+        *out = MAJOR;
+        return standin_end(cudaSuccess);
+    case cudaDevAttrComputeCapabilityMinor:
+        *out = MINOR;
+        return standin_end(cudaSuccess);
+    case cudaDevAttrMultiProcessorCount:
+        *out = PROCESSORS;
+        return standin_end(cudaSuccess);
+    default:
+        return standin_end(cudaErrorInvalidValue);
+    }
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
+{
+    STANDIN_BEGIN;
+    if (!exists(current_device))
+        return standin_end(cudaErrorNoDevice);
+    *total_bytes = atomic_load(&standin.memory_bytes);
+    *free_bytes = *total_bytes - standin_memory_used(current_device);
+    return standin_end(cudaSuccess);
+}
+
+/* 0 where there is no driver, which is no error. */
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    STANDIN_BEGIN;
+    *version = atomic_load(&standin.no_driver) == 0 ? DRIVER_VERSION : 0;
+    return standin_end(cudaSuccess);
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    STANDIN_BEGIN;
+    *version = CUDART_VERSION;
+    return standin_end(cudaSuccess);
+}
+
+const char *cudaGetErrorString(cudaError_t code)
+{
+    switch (code) {
+    case cudaSuccess:
+        return "no error";
+    case cudaErrorMemoryAllocation:
+        return "out of memory";
+    case cudaErrorNoDevice:
+        return "no CUDA-capable device is detected";
+    case cudaErrorInvalidDevice:
+        return "invalid device ordinal";
+    case cudaErrorInsufficientDriver:
+        return "CUDA driver version is insufficient for CUDA runtime version";
+    case cudaErrorIllegalAddress:
+        return "an illegal memory access was encountered";
+    case cudaErrorInvalidValue:
+        return "invalid argument";
+    case cudaErrorStreamCaptureUnsupported:
+        return "operation not permitted when stream is capturing";
+    case cudaErrorStreamCaptureInvalidated:
+        return "operation failed due to a previous error during capture";
+    default:
+        return "unknown error";
+    }
+}

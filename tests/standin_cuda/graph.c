@@ -1,0 +1,254 @@
+/* graph.c - a captured graph, and what a launch of it does.
+ *
+ *   lane 0  a ──▶ b ──────▶ e        A lane is what one stream would have done, in its order; an arrow
+ *                 └─▶ c ─▶ d ┘       between lanes is an event. A launch gives each lane a thread, so
+ *   lane 1                           that a missing arrow is a race, as it is on a GPU.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "state.h"
+
+struct node {
+    struct standin_operation operation;
+    uint32_t lane;
+    uint32_t *after;
+    uint32_t after_count;
+};
+
+struct CUgraph_st {
+    struct node *nodes; /* each after those that come before it */
+    uint32_t count;
+    uint32_t lanes;
+    _Atomic int holders; /* the program, and each executable one made of it */
+};
+
+struct CUgraphExec_st {
+    cudaGraph_t graph;
+    _Atomic int holders; /* the program, and each launch */
+    pthread_mutex_t running;
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    bool *done; /* [node], guarded by lock */
+};
+
+static void *grown(void *memory, size_t bytes)
+{
+    memory = realloc(memory, bytes > 0 ? bytes : 1);
+    if (memory == NULL)
+        abort();
+    return memory;
+}
+
+/* ---- graphs ---- */
+
+cudaGraph_t standin_graph_create(void)
+{
+    cudaGraph_t graph = calloc(1, sizeof(*graph));
+    if (graph == NULL)
+        abort();
+    atomic_store(&graph->holders, 1);
+    atomic_fetch_add(&standin.live, 1);
+    return graph;
+}
+
+uint32_t standin_graph_add(cudaGraph_t graph, uint32_t lane,
+                           const struct standin_operation *operation, const uint32_t *after,
+                           uint32_t after_count)
+{
+    graph->nodes = grown(graph->nodes, (graph->count + 1) * sizeof(*graph->nodes));
+    struct node *node = &graph->nodes[graph->count];
+    *node = (struct node){ .operation = *operation, .lane = lane, .after_count = after_count };
+    node->after = grown(NULL, after_count * sizeof(*after));
+    if (after_count > 0)
+        memcpy(node->after, after, after_count * sizeof(*after));
+    if (lane >= graph->lanes)
+        graph->lanes = lane + 1;
+    return graph->count++;
+}
+
+uint32_t standin_graph_nodes(cudaGraph_t graph)
+{
+    return graph->count;
+}
+
+void standin_graph_reach(cudaGraph_t graph, uint32_t node, bool *reached)
+{
+    reached[node] = true;
+    for (uint32_t n = node + 1; n-- > 0;)
+        for (uint32_t i = 0; reached[n] && i < graph->nodes[n].after_count; i++)
+            reached[graph->nodes[n].after[i]] = true;
+}
+
+void standin_graph_drop(cudaGraph_t graph)
+{
+    if (atomic_fetch_sub(&graph->holders, 1) > 1)
+        return;
+    for (uint32_t n = 0; n < graph->count; n++) {
+        standin_operation_end(&graph->nodes[n].operation);
+        free(graph->nodes[n].after);
+    }
+    free(graph->nodes);
+    free(graph);
+    atomic_fetch_sub(&standin.live, 1);
+}
+
+/* ---- a launch ---- */
+
+struct lane_run {
+    cudaGraphExec_t exec;
+    uint32_t lane;
+    uint64_t random;
+};
+
+static void wait_for(cudaGraphExec_t exec, const struct node *node)
+{
+    pthread_mutex_lock(&exec->lock);
+    for (uint32_t i = 0; i < node->after_count; i++)
+        while (!exec->done[node->after[i]])
+            pthread_cond_wait(&exec->moved, &exec->lock);
+    pthread_mutex_unlock(&exec->lock);
+}
+
+static void tell_done(cudaGraphExec_t exec, uint32_t n)
+{
+    pthread_mutex_lock(&exec->lock);
+    exec->done[n] = true;
+    pthread_cond_broadcast(&exec->moved);
+    pthread_mutex_unlock(&exec->lock);
+}
+
+static void *run_lane(void *argument)
+{
+    struct lane_run *run = argument;
+    const cudaGraph_t graph = run->exec->graph;
+    for (uint32_t n = 0; n < graph->count; n++) {
+        const struct node *node = &graph->nodes[n];
+        if (node->lane != run->lane)
+            continue;
+        wait_for(run->exec, node);
+        standin_dawdle(&run->random);
+        standin_operation_run(&node->operation);
+        tell_done(run->exec, n);
+    }
+    return NULL;
+}
+
+void standin_graph_run(cudaGraphExec_t exec)
+{
+    const cudaGraph_t graph = exec->graph;
+    struct lane_run *runs = grown(NULL, graph->lanes * sizeof(*runs));
+    pthread_t *threads = grown(NULL, graph->lanes * sizeof(*threads));
+    pthread_mutex_lock(&exec->running); /* one launch after the other */
+    memset(exec->done, 0, graph->count * sizeof(*exec->done));
+    for (uint32_t lane = 0; lane < graph->lanes; lane++)
+        runs[lane] = (struct lane_run){ exec, lane, (uint64_t)(uintptr_t)&runs[lane] + lane };
+    for (uint32_t lane = 1; lane < graph->lanes; lane++)
+        if (pthread_create(&threads[lane], NULL, run_lane, &runs[lane]) != 0)
+            abort();
+    if (graph->lanes > 0)
+        (void)run_lane(&runs[0]);
+    for (uint32_t lane = 1; lane < graph->lanes; lane++)
+        pthread_join(threads[lane], NULL);
+    pthread_mutex_unlock(&exec->running);
+    free(threads);
+    free(runs);
+}
+
+void standin_graph_end(cudaGraphExec_t exec)
+{
+    if (atomic_fetch_sub(&exec->holders, 1) > 1)
+        return;
+    standin_graph_drop(exec->graph);
+    pthread_mutex_destroy(&exec->running);
+    pthread_mutex_destroy(&exec->lock);
+    pthread_cond_destroy(&exec->moved);
+    free(exec->done);
+    free(exec);
+    atomic_fetch_sub(&standin.live, 1);
+}
+
+/* Page-locked memory is in use from the launch on, and what is begun is counted. */
+static void begin_nodes(cudaGraph_t graph)
+{
+    for (uint32_t n = 0; n < graph->count; n++) {
+        const struct standin_operation *operation = &graph->nodes[n].operation;
+        if (operation->kind == STANDIN_COPY)
+            atomic_fetch_add(&standin.copies, 1U);
+        if (operation->kind == STANDIN_LAUNCH)
+            atomic_fetch_add(&standin.launches, 1U);
+        if (operation->pinned != NULL && !standin_pin_use(operation->pinned, operation->bytes, 1))
+            atomic_fetch_add(&standin.violations, 1U); /* no longer page-locked */
+    }
+}
+
+/* ---- calls ---- */
+
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count)
+{
+    STANDIN_BEGIN;
+    if (nodes != NULL)
+        return standin_end(cudaErrorNotSupported);
+    *count = graph->count;
+    return standin_end(cudaSuccess);
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags)
+{
+    (void)flags;
+    STANDIN_BEGIN;
+    standin_host()->allocations++;
+    const cudaError_t forbidden = standin_unsafe();
+    if (forbidden != cudaSuccess)
+        return standin_end(forbidden);
+    cudaGraphExec_t exec = calloc(1, sizeof(*exec));
+    if (exec == NULL)
+        abort();
+    exec->graph = graph;
+    atomic_fetch_add(&graph->holders, 1);
+    atomic_store(&exec->holders, 1);
+    pthread_mutex_init(&exec->running, NULL);
+    pthread_mutex_init(&exec->lock, NULL);
+    pthread_cond_init(&exec->moved, NULL);
+    exec->done = grown(NULL, graph->count * sizeof(*exec->done));
+    atomic_fetch_add(&standin.live, 1);
+    *out = exec;
+    return standin_end(cudaSuccess);
+}
+
+cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream)
+{
+    (void)exec;
+    (void)stream;
+    STANDIN_BEGIN;
+    return standin_end(cudaSuccess);
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
+{
+    STANDIN_BEGIN;
+    const cudaError_t forbidden = standin_unsafe_on(stream);
+    if (forbidden != cudaSuccess)
+        return standin_end(forbidden);
+    const struct standin_operation operation = { .kind = STANDIN_GRAPH, .graph = exec };
+    atomic_fetch_add(&exec->holders, 1);
+    begin_nodes(exec->graph);
+    atomic_fetch_add(&standin.graph_launches, 1U);
+    standin_stream_put(stream, &operation);
+    return standin_end(cudaSuccess);
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
+{
+    const cudaError_t refused = standin_begin();
+    standin_graph_end(exec);
+    return standin_end(refused);
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    const cudaError_t refused = standin_begin();
+    standin_graph_drop(graph);
+    return standin_end(refused);
+}
