@@ -1,6 +1,6 @@
 /* create.c - builds the road that the options ask for, and takes it down again.
  *
- *   options ─▶ device ─▶ convert ─▶ samples ─▶ cache ─▶ reader ─▶ schedule ─▶ slots ─▶ workers
+ *   options ─▶ device ─▶ rows ─▶ samples ─▶ cache ─▶ reader ─▶ schedule ─▶ slots ─▶ workers
  *
  * A failure anywhere ends in destroy, which undoes what is there.
  */
@@ -19,6 +19,7 @@
 #include "loader/options.h"
 #include "loader/read_depth.h"
 #include "loader/reader/choose.h"
+#include "loader/rows.h"
 #include "loader/state.h"
 
 enum {
@@ -110,105 +111,6 @@ static uint32_t slot_count(const stoker_loader *loader)
     if (slots < loader->tuner.workers + 2U + in_flight)
         slots = loader->tuner.workers + 2U + in_flight;
     return clamp(slots, 2, STOKER_PREFETCH_MAX);
-}
-
-/* The shape of a row, and what images have to go through to get it. */
-static int make_framing(stoker_loader *loader, struct stk_framing *framing, stoker_error *error)
-{
-    struct stk_road *road = &loader->road;
-    const stoker_dataset_info *set = &road->dataset->info;
-    memcpy(road->shape, set->shape, sizeof(road->shape));
-    road->transforms = stk_transform_wanted(&loader->options.transform);
-    road->picture_bytes = road->dataset->row_bytes;
-    if (!road->transforms)
-        return 0;
-    int rc = stk_options_framing(framing, &loader->options, road->dataset, error);
-    if (rc < 0)
-        return rc;
-    road->shape[0] = framing->out_height;
-    road->shape[1] = framing->out_width;
-    road->any_size = set->pixels_max > 0 && framing->resizing != STK_RESIZE_NONE;
-    if (road->any_size && set->pixels_max * set->shape[2] > road->picture_bytes)
-        road->picture_bytes = set->pixels_max * set->shape[2];
-    return 0;
-}
-
-static int make_transform(stoker_loader *loader, const struct stk_framing *framing)
-{
-    struct stk_road *road = &loader->road;
-    const uint64_t *shape = road->dataset->info.shape;
-    const uint32_t height = road->any_size ? STOKER_SOURCE_SIDE_MAX : (uint32_t)shape[0];
-    const uint32_t width = road->any_size ? STOKER_SOURCE_SIDE_MAX : (uint32_t)shape[1];
-    if (!road->transforms)
-        return 0;
-    road->copies = false;
-    return stk_transform_plan_init(&road->transform, framing, loader->options.transform.fill,
-                                   &road->convert, (uint32_t)shape[2], height, width);
-}
-
-static size_t row_elements(const struct stk_road *road)
-{
-    size_t elements = 1;
-    for (uint32_t axis = 0; axis < road->dataset->info.rank; axis++)
-        elements *= (size_t)road->shape[axis];
-    return elements;
-}
-
-/* The GPU converts where it can, and then the CPU copies rows as they are stored. */
-static int convert_on_device(stoker_loader *loader, struct stk_convert_options *convert,
-                             stoker_error *error)
-{
-    const stoker_dataset_info *set = &loader->road.dataset->info;
-    const struct stk_convert_plan *plan = &loader->road.convert;
-    const stoker_switch wanted = loader->options.convert_on_device;
-    const uint64_t height = set->is_image ? loader->road.shape[0] : 1;
-    const uint64_t width = convert->elements / convert->channels / height;
-    if (!loader->on_device || wanted == STOKER_OFF)
-        return 0;
-    int rc = STOKER_ENOTSUP;
-    if (stk_device_convert_fits(plan, height, width))
-        rc = stk_device_convert_init(&loader->device_convert, loader->device, plan,
-                                     (uint32_t)height, (uint32_t)width, loader->convert_reason);
-    else
-        (void)snprintf(loader->convert_reason, sizeof(loader->convert_reason),
-                       "it takes rows of uint8 with 1 to 4 channels that are to be changed");
-    if (rc < 0 && wanted == STOKER_ON) {
-        const struct stk_place nowhere = STK_NOWHERE;
-        return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere, "convert_on_device: %s",
-                             loader->convert_reason);
-    }
-    if (rc < 0)
-        return 0;
-    convert->to = convert->from;
-    convert->layout = STOKER_NHWC;
-    convert->mean = convert->std = NULL;
-    convert->mean_count = 0;
-    return stk_convert_plan_init(&loader->road.convert, convert);
-}
-
-static int make_convert(stoker_loader *loader, stoker_error *error)
-{
-    const stoker_dataset_info *set = &loader->road.dataset->info;
-    struct stk_convert_options convert = {
-        .from = set->dtype,
-        .to = loader->options.dtype,
-        .layout = loader->options.layout,
-        .elements = row_elements(&loader->road),
-        .channels = set->rank > 0 && set->shape[set->rank - 1] <= STK_CHANNELS_MAX
-                        ? (uint32_t)set->shape[set->rank - 1]
-                        : 1,
-        .scale = loader->options.scale,
-        .mean = loader->options.mean,
-        .std = loader->options.std,
-        .mean_count = loader->options.mean_count,
-    };
-    int rc = stk_convert_plan_init(&loader->road.convert, &convert);
-    loader->row_bytes = loader->road.convert.to_bytes;
-    if (rc == 0)
-        rc = convert_on_device(loader, &convert, error);
-    loader->road.copies =
-        loader->road.convert.copies && (convert.layout == STOKER_NHWC || convert.channels == 1);
-    return rc;
 }
 
 /* What sample 0 is like tells what all are like, as far as choices of speed go. */
@@ -441,13 +343,8 @@ static int make_road(stoker_loader *loader, stoker_error *error)
         rc = stk_device_open(&loader->device, loader->options.device, loader->options.device_index,
                              loader->device_reason, error);
     loader->on_device = rc == 0 && stk_device_copies(loader->device);
-    struct stk_framing framing;
     if (rc == 0)
-        rc = make_framing(loader, &framing, error);
-    if (rc == 0)
-        rc = make_convert(loader, error);
-    if (rc == 0)
-        rc = make_transform(loader, &framing);
+        rc = stk_rows_plan(loader, error);
     if (rc == 0)
         rc = look_at_samples(loader, &in_memory, error);
     if (rc == 0)
@@ -537,6 +434,7 @@ void stk_loader_free(stoker_loader *loader)
     stk_trace_destroy(&loader->trace);
     stk_loans_destroy(&loader->loans);
     stk_slots_destroy(&loader->road.slots);
+    stk_device_convert_destroy(&loader->device_convert);
     stk_device_close(loader->device);
     stk_fork_guard_destroy(&loader->guard);
     stk_free(loader);

@@ -161,10 +161,11 @@ int stk_deliver_in_place(stoker_loader *loader, stoker_batch *batch)
 int stk_deliver_send(stoker_loader *loader)
 {
     const struct stk_slots *slots = &loader->road.slots;
-    uint32_t rows = stk_schedule_place(&loader->road.schedule, slots->head).rows;
+    const struct stk_batch_place place = stk_schedule_place(&loader->road.schedule, slots->head);
+    uint32_t rows = place.rows;
     int rc = settle(loader, stk_slots_of(slots, slots->head), &rows);
     if (rc == 0)
-        rc = stk_transfer_send(&loader->transfer, rows);
+        rc = stk_transfer_send(&loader->transfer, rows, place.epoch);
     if (rc == 0)
         stk_ledger_add(&loader->ledger.copies, 1);
     return rc;

@@ -2,25 +2,40 @@
 #ifndef STK_TEST_CUDA_TWINS_H
 #define STK_TEST_CUDA_TWINS_H
 
+#include <string.h>
+
 #include "kernels/launch.h"
 #include "standin_cuda/standin_cuda.h"
+
+/* Where a kernel's pointer may be used; NULL stays NULL. */
+static inline void stk_cuda_view_at(void *pointer)
+{
+    void *at;
+    memcpy(&at, pointer, sizeof(at));
+    if (at != NULL)
+        at = standin_cuda_view(at);
+    memcpy(pointer, &at, sizeof(at));
+}
 
 /* Pointers in the struct are the device's; its twin wants those that can be used. */
 static inline void stk_cuda_run_twin(const struct standin_cuda_kernel *kernel, void *argument)
 {
-    struct stk_crop_launch *launch = argument;
-    launch->batch.ids = standin_cuda_view(launch->batch.ids);
-    launch->batch.images = standin_cuda_view(launch->batch.images);
-    launch->out = standin_cuda_view(launch->out);
-    stk_kernel_named(kernel->name)->twin(launch);
+    struct stk_launch_batch *batch = argument; /* every struct begins with it */
+    stk_cuda_view_at(&batch->ids);
+    stk_cuda_view_at(&batch->images);
+    stk_cuda_view_at(&batch->taps);
+    stk_cuda_view_at(&batch->resized);
+    if (strncmp(kernel->name, "stk_crop_", strlen("stk_crop_")) == 0)
+        stk_cuda_view_at(&((struct stk_crop_launch *)argument)->out);
+    stk_kernel_named(kernel->name)->twin(argument);
 }
 
-/* Those that make rows: nothing is resized here. */
+/* All that the library has. */
 static inline void stk_cuda_use_twins(void)
 {
-    enum { CROPS = 8 };
-    static struct standin_cuda_kernel kernels[CROPS + 1];
-    for (int i = 0; i < CROPS; i++)
+    enum { KERNELS_MAX = 16 };
+    static struct standin_cuda_kernel kernels[KERNELS_MAX + 1];
+    for (int i = 0; stk_kernels[i].name != NULL && i < KERNELS_MAX; i++)
         kernels[i] =
             (struct standin_cuda_kernel){ stk_kernels[i].name, stk_kernels[i].arguments_bytes,
                                           stk_cuda_run_twin };

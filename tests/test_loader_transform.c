@@ -9,73 +9,25 @@
 #include "leaks.h"
 #include "loader/base/fault.h"
 #include "loader/dataset.h"
-#include "picture.h"
-#include "scripted_reader.h"
 
-/* dataset_files.h and folder_files.h come after: they know the scenario's sets. */
-#include "folder_files.h"
+#include "image_folder.h"
 
-enum { COUNT = 40, SIDE_MAX = 48 };
+enum { COUNT = STK_IMAGE_COUNT, SIDE_MAX = STK_IMAGE_SIDE_MAX };
 
 /* ---- folders of colour images --------------------------------------------------- */
 
-struct images {
-    struct stk_directory directory;
-    stoker_dataset *dataset;
-    bool mixed; /* each has a size of its own */
-};
-
-static void size_of(const struct images *images, uint64_t id, struct stk_picture *picture)
-{
-    *picture = (struct stk_picture){ .depth = 8,
-                                     .colour = PNG_COLOR_TYPE_RGB,
-                                     .filters = PNG_ALL_FILTERS,
-                                     .height = 24,
-                                     .width = 32 };
-    if (!images->mixed)
-        return;
-    picture->height = 1 + (uint32_t)(stk_mix64(id) % SIDE_MAX);
-    picture->width = 1 + (uint32_t)(stk_mix64(id ^ 77) % SIDE_MAX);
-}
-
 /* The image of a sample, as bytes. */
-static struct stk_image image_of(const struct images *images, uint64_t id, uint8_t *pixels)
+static struct stk_image image_of(const struct stk_image_folder *images, uint64_t id,
+                                 uint8_t *pixels)
 {
     static struct stk_picture picture;
-    size_of(images, id, &picture);
+    stk_image_size(images, id, &picture);
     stk_picture_paint(&picture, id);
     for (uint32_t y = 0; y < picture.height; y++)
         for (uint32_t x = 0; x < picture.width; x++)
             for (uint32_t c = 0; c < 3; c++)
                 pixels[((size_t)y * picture.width + x) * 3 + c] = (uint8_t)picture.samples[y][x][c];
     return (struct stk_image){ .pixels = pixels, .height = picture.height, .width = picture.width };
-}
-
-static void make_images(struct images *images, bool mixed, const char *parameters)
-{
-    static struct stk_picture picture;
-    static struct stk_file_bytes file;
-    stoker_error error = { .message = "" };
-    char spec[400], name[64];
-    *images = (struct images){ .directory = stk_directory_make(), .mixed = mixed };
-    stk_folder_mkdir(&images->directory, "c0");
-    for (uint64_t id = 0; id < COUNT; id++) {
-        size_of(images, id, &picture);
-        stk_picture_paint(&picture, id);
-        stk_picture_write(&picture, &file);
-        (void)snprintf(name, sizeof(name), "c0/f%03u.png", (unsigned)id);
-        stk_file_write(&images->directory, name, file.at, file.size);
-    }
-    (void)snprintf(spec, sizeof(spec), "folder:%s%s", images->directory.path, parameters);
-    cr_assert_eq(
-        stoker_dataset_open(&images->dataset, spec, &(stoker_dataset_options){ .error = &error }),
-        STOKER_OK, "%s", error.message);
-}
-
-static void remove_images(struct images *images)
-{
-    stoker_dataset_close(&images->dataset);
-    stk_directory_remove(&images->directory);
 }
 
 /* ---- what is asked for ---------------------------------------------------------- */
@@ -116,7 +68,7 @@ struct oracle {
     struct stk_transform_plan plan;
 };
 
-static void make_oracle(struct oracle *oracle, const struct images *images,
+static void make_oracle(struct oracle *oracle, const struct stk_image_folder *images,
                         const stoker_loader_options *options)
 {
     const stoker_dataset_info *set = stoker_dataset_get_info(images->dataset);
@@ -143,7 +95,7 @@ static void make_oracle(struct oracle *oracle, const struct images *images,
                  STOKER_OK);
 }
 
-static void check_rows(const struct images *images, const stoker_loader_options *options)
+static void check_rows(const struct stk_image_folder *images, const stoker_loader_options *options)
 {
     static uint8_t pixels[SIDE_MAX * SIDE_MAX * 3], expected[SIDE_MAX * SIDE_MAX * 3 * 4];
     struct oracle oracle;
@@ -175,7 +127,7 @@ static void check_rows(const struct images *images, const stoker_loader_options 
 }
 
 /* The same bytes whoever works, and whatever is kept. */
-static void check_roads(const struct images *images, stoker_loader_options options)
+static void check_roads(const struct stk_image_folder *images, stoker_loader_options options)
 {
     static struct stk_run first, other;
     static const int32_t workers[] = { 0, 1, 3 };
@@ -195,31 +147,31 @@ static void check_roads(const struct images *images, stoker_loader_options optio
 
 Test(loader_transform, images_of_differing_size_are_resized_by_every_road, .timeout = 100)
 {
-    struct images images;
-    make_images(&images, true, "");
+    struct stk_image_folder images;
+    stk_image_folder_make(&images, true, "");
     for (size_t i = 0; i < sizeof(resizing) / sizeof(resizing[0]); i++)
         check_roads(&images, options_of(&resizing[i]));
-    remove_images(&images);
+    stk_image_folder_remove(&images);
     stk_test_check_leaks();
 }
 
 Test(loader_transform, images_of_one_size_are_cropped_by_every_road, .timeout = 100)
 {
-    struct images images;
-    make_images(&images, false, "");
+    struct stk_image_folder images;
+    stk_image_folder_make(&images, false, "");
     for (size_t i = 0; i < sizeof(cropping) / sizeof(cropping[0]); i++)
         check_roads(&images, options_of(&cropping[i]));
     for (size_t i = 0; i < sizeof(resizing) / sizeof(resizing[0]); i++)
         check_roads(&images, options_of(&resizing[i]));
-    remove_images(&images);
+    stk_image_folder_remove(&images);
     stk_test_check_leaks();
 }
 
 Test(loader_transform, a_resumed_run_goes_on_with_the_same_draws)
 {
     static struct stk_run whole, rest;
-    struct images images;
-    make_images(&images, true, "");
+    struct stk_image_folder images;
+    stk_image_folder_make(&images, true, "");
     stoker_loader_options options = options_of(&resizing[3]);
     cr_assert_eq(stk_run(images.dataset, &options, &whole), STOKER_FINISHED);
 
@@ -237,7 +189,7 @@ Test(loader_transform, a_resumed_run_goes_on_with_the_same_draws)
     cr_assert_eq(stk_run(images.dataset, &options, &rest), STOKER_FINISHED);
     cr_assert_eq(rest.batches, whole.batches - 7);
     cr_assert_eq(memcmp(rest.hashes, whole.hashes + 7, rest.batches * sizeof(rest.hashes[0])), 0);
-    remove_images(&images);
+    stk_image_folder_remove(&images);
     stk_test_check_leaks();
 }
 
@@ -272,25 +224,25 @@ Test(loader_transform, resident_rows_are_transformed_alike_by_any_number_of_work
 Test(loader_transform, without_resizing_another_size_is_a_bad_sample)
 {
     static struct stk_run run;
-    struct images images;
-    make_images(&images, true, "");
+    struct stk_image_folder images;
+    stk_image_folder_make(&images, true, "");
     stoker_loader_options options = stk_small_options();
     cr_assert_eq(stk_run(images.dataset, &options, &run), STOKER_EFORMAT);
-    remove_images(&images);
+    stk_image_folder_remove(&images);
     stk_test_check_leaks();
 }
 
 Test(loader_transform, an_image_over_the_limit_is_a_bad_sample)
 {
-    struct images images;
-    make_images(&images, true, "?max_pixels=300");
+    struct stk_image_folder images;
+    stk_image_folder_make(&images, true, "?max_pixels=300");
     stoker_loader_options options = options_of(&resizing[0]);
     options.epochs = 1;
     options.on_bad_sample = STOKER_BAD_SKIP;
     uint64_t over = 0;
     struct stk_picture picture;
     for (uint64_t id = 0; id < COUNT; id++) {
-        size_of(&images, id, &picture);
+        stk_image_size(&images, id, &picture);
         over += picture.height * picture.width > 300;
     }
     static struct stk_run run;
@@ -305,7 +257,7 @@ Test(loader_transform, an_image_over_the_limit_is_a_bad_sample)
     cr_assert_neq(strstr(report.message, "pixels, at most 300"), NULL, "%s", report.message);
     cr_assert_eq(stoker_loader_bad_sample(loader, over, &report), STOKER_EINVAL);
     stoker_loader_destroy(&loader);
-    remove_images(&images);
+    stk_image_folder_remove(&images);
     stk_test_check_leaks();
 }
 
@@ -327,8 +279,8 @@ static void refused(const stoker_dataset *dataset, const stoker_transform *trans
 
 Test(loader_transform, what_cannot_be_is_refused_by_name)
 {
-    struct images images;
-    make_images(&images, false, "");
+    struct stk_image_folder images;
+    stk_image_folder_make(&images, false, "");
     REFUSED("transform.resize 0 x 5", .resize = { 0, 5 });
     REFUSED("transform.resize 16385 x 5", .resize = { 16385, 5 });
     REFUSED("transform.random_resized_crop 4 x 0", .random_resized_crop = { 4, 0 });
@@ -352,7 +304,7 @@ Test(loader_transform, what_cannot_be_is_refused_by_name)
     REFUSED("random_crop 30 x 40 of images of 24 x 32", .random_crop = { 30, 40 }, .pad = 2);
     REFUSED("centre_crop 25 x 32 of images of 24 x 32", .centre_crop = { 25, 32 });
     REFUSED("centre_crop 9 x 8 of images of 8 x 8", .resize = { 8, 8 }, .centre_crop = { 9, 8 });
-    remove_images(&images);
+    stk_image_folder_remove(&images);
 
     stoker_dataset *dataset = NULL;
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=100&shape=12", NULL), STOKER_OK);
@@ -366,8 +318,8 @@ Test(loader_transform, what_cannot_be_is_refused_by_name)
 Test(loader_transform, each_allocation_may_fail_and_none_comes_after_the_first_batches)
 {
     static struct stk_run run;
-    struct images images;
-    make_images(&images, true, "");
+    struct stk_image_folder images;
+    stk_image_folder_make(&images, true, "");
     stoker_loader_options options = options_of(&resizing[1]);
     options.num_workers = 2;
     options.cache = STOKER_CACHE_DECODED;
@@ -388,6 +340,6 @@ Test(loader_transform, each_allocation_may_fail_and_none_comes_after_the_first_b
     stk_run_on(loader, &run, UINT32_MAX);
     cr_assert_leq(stk_fault_allocations() - allocations, 8); /* a worker that was late */
     stoker_loader_destroy(&loader);
-    remove_images(&images);
+    stk_image_folder_remove(&images);
     stk_test_check_leaks();
 }

@@ -162,19 +162,22 @@ static void cuda_unpin(struct stk_device *device, struct stk_region *region)
     region->locked = false;
 }
 
-static void *cuda_alloc(struct stk_device *device, size_t bytes)
+static void *cuda_alloc(struct stk_device *device, size_t bytes, char why[STK_DEVICE_WHY_BYTES])
 {
     struct cuda *cuda = cuda_of(device);
     void *memory = NULL;
     int before;
-    if (enter(cuda, &before) < 0)
+    if (enter(cuda, &before) < 0) {
+        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", stk_device_failure(device));
         return NULL;
-    char what[64];
-    (void)snprintf(what, sizeof(what), "cudaMalloc of %zu bytes", bytes);
-    if (check(cuda, cuda->runtime.cudaMalloc(&memory, bytes), what) < 0)
-        memory = NULL;
+    }
+    const cudaError_t code = cuda->runtime.cudaMalloc(&memory, bytes);
     leave(cuda, before);
-    return memory;
+    if (code == cudaSuccess)
+        return memory;
+    (void)snprintf(why, STK_DEVICE_WHY_BYTES, "cudaMalloc of %zu bytes: %s (%d)", bytes,
+                   words(&cuda->runtime, code), (int)code);
+    return NULL;
 }
 
 static void cuda_free(struct stk_device *device, void *memory)
@@ -264,8 +267,8 @@ static int cuda_send(struct stk_device *device, const struct stk_send *send)
                    runtime->cudaMemcpyAsync(send->to, send->from, send->bytes,
                                             cudaMemcpyHostToDevice, cuda->stream),
                    "cudaMemcpyAsync to the device");
-    if (rc == 0 && send->launch != NULL)
-        rc = launch(cuda, send->launch);
+    for (uint32_t i = 0; rc == 0 && i < send->launch_count; i++)
+        rc = launch(cuda, &send->launches[i]);
     if (rc == 0)
         rc = check(cuda, runtime->cudaEventRecord(send->done, cuda->stream), "cudaEventRecord");
     leave(cuda, before);

@@ -42,8 +42,9 @@ struct stk_send {
     const void *from; /* host memory: may be written again once `done` is done */
     size_t bytes;
     void *after; /* event that the copy waits for, on the device; NULL = none */
-    const struct stk_device_launch *launch; /* a kernel behind it; NULL = none */
-    void *done;                             /* event to mark behind all of that */
+    const struct stk_device_launch *launches; /* kernels behind it, one after the other */
+    uint32_t launch_count;
+    void *done; /* event to mark behind all of that */
 };
 
 struct stk_device_ops {
@@ -61,9 +62,10 @@ struct stk_device_ops {
                char why[STK_DEVICE_WHY_BYTES]);
     void (*unpin)(struct stk_device *device, struct stk_region *region);
 
-    /* Device memory, aligned to 256 bytes; the host must not touch it. NULL, like all that
-     * follows: batches are lent where they lie. */
-    void *(*alloc)(struct stk_device *device, size_t bytes);
+    /* Device memory, aligned to 256 bytes; the host must not touch it. NULL: there is none, and the
+     * reason in `why`; the device stays usable. The hook is NULL, like all that follows, where
+     * batches are lent in place. */
+    void *(*alloc)(struct stk_device *device, size_t bytes, char why[STK_DEVICE_WHY_BYTES]);
     void (*free)(struct stk_device *device, void *memory);
     void *(*event_create)(struct stk_device *device); /* NULL = failed */
     void (*event_destroy)(struct stk_device *device, void *event);

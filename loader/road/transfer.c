@@ -34,9 +34,11 @@ static int make_buffers(struct stk_transfer *transfer)
     int rc = stk_region_map(&transfer->ids, transfer->buffer_count * ids * sizeof(uint64_t));
     if (rc < 0)
         return rc;
-    transfer->memory = device->ops->alloc(device, transfer->buffer_bytes * transfer->buffer_count);
+    char why[STK_DEVICE_WHY_BYTES];
+    transfer->memory =
+        device->ops->alloc(device, transfer->buffer_bytes * transfer->buffer_count, why);
     if (transfer->memory == NULL)
-        return STOKER_EDEVICE;
+        return stk_device_fail(device, "cuda:%u: %s", (unsigned)device->index, why);
     for (uint32_t i = 0; i < transfer->buffer_count; i++) {
         uint8_t *memory = transfer->memory + i * transfer->buffer_bytes;
         transfer->buffers[i].memory = memory;
@@ -127,7 +129,7 @@ int stk_transfer_retire(struct stk_transfer *transfer)
     return 0;
 }
 
-int stk_transfer_send(struct stk_transfer *transfer, uint32_t rows)
+int stk_transfer_send(struct stk_transfer *transfer, uint32_t rows, uint64_t epoch)
 {
     struct stk_slots *slots = transfer->slots;
     struct stk_device *device = transfer->device;
@@ -138,17 +140,23 @@ int stk_transfer_send(struct stk_transfer *transfer, uint32_t rows)
     memcpy(buffer->ids, slot->ids, rows * sizeof(buffer->ids[0]));
     buffer->rows = rows;
     buffer->stream = NULL;
-    const struct stk_device_launch *launch = NULL;
-    if (transfer->convert->on && rows > 0)
-        launch = stk_device_convert_rows(transfer->convert, buffer->memory,
-                                         buffer->memory + ((uint8_t *)slot->ids - slot->images),
-                                         buffer->images, rows);
+    struct stk_device_convert *convert = transfer->convert;
+    const struct stk_device_rows stored = {
+        .images = buffer->memory,
+        .ids = buffer->memory + ((uint8_t *)slot->ids - slot->images),
+        .out = buffer->images,
+        .count = rows,
+        .epoch = epoch,
+    };
+    if (rows > 0)
+        stk_device_convert_rows(convert, &stored);
     const struct stk_send send = {
         .to = buffer->memory,
         .from = slot->images,
         .bytes = slots->slot_bytes,
         .after = buffer->used ? buffer->released : NULL,
-        .launch = launch,
+        .launches = convert->launches,
+        .launch_count = rows > 0 ? convert->launch_count : 0,
         .done = stk_transfer_copied(transfer, batch),
     };
     const uint64_t begin_ns = stk_trace_begin(transfer->trace, STOKER_TRACE_SEND, batch);

@@ -102,8 +102,9 @@ static inline bool stk_transfer_copying(const struct stk_transfer *transfer)
 /* Give back the slots whose copies are done. 0 or STOKER_EDEVICE. */
 int stk_transfer_retire(struct stk_transfer *transfer);
 
-/* Begin the copy of the head slot, which is ready and has room. 0 or STOKER_EDEVICE. */
-int stk_transfer_send(struct stk_transfer *transfer, uint32_t rows);
+/* Begin the copy of the head slot, which is ready, has room and holds so many rows of that epoch. 0 or
+ * STOKER_EDEVICE. */
+int stk_transfer_send(struct stk_transfer *transfer, uint32_t rows, uint64_t epoch);
 
 /* Hand the next batch out, which is on its way. */
 struct stk_buffer *stk_transfer_lend(struct stk_transfer *transfer);

@@ -114,6 +114,8 @@ Test(cuda_calls, each_fails_once_and_for_good, .timeout = 110)
     options.dtype = STOKER_FLOAT32;
     options.convert_on_device = built ? STOKER_ON : STOKER_OFF;
     sweep(options, before);
+    options.transform = (stoker_transform){ .resize = { 3, 3 } }; /* and that transform, with a scratch */
+    sweep(options, before);
     cr_assert_gt(told, 100);
     stk_file_set_remove(&set);
     stk_test_check_leaks();

@@ -118,9 +118,11 @@ typedef struct stoker_loader_options {
     stoker_error *error;         /* filled in when create fails; NULL (default) = not wanted */
 
     stoker_switch convert_on_device; /* on a GPU: rows of uint8 with 1 to 4 channels are copied as
-                                        stored and get type, scale, mean, std and layout there, with
-                                        the same bits. ON: an error if that cannot be; default AUTO:
-                                        where it can, stats say whether */
+                                        stored and get transforms, type, scale, mean, std and layout
+                                        there, with the same bits. Images that differ in size are
+                                        resized or transformed by the CPU before. ON: an error if
+                                        it cannot be; OFF: the CPU does all; default AUTO: where it
+                                        can and copies no more bytes for it, stats say whether */
     uint32_t device_index; /* with STOKER_DEVICE_CUDA or _CUDA_HOST: which GPU, as CUDA counts;
                               default 0 */
     uint32_t trace_events; /* record what each thread does, for stoker_loader_trace(): room for so

@@ -70,7 +70,7 @@ typedef struct stoker_stats {
     uint64_t device_bytes;   /* GPU memory taken */
     uint64_t copies;         /* batches sent to the GPU */
     uint64_t copy_bytes;
-    bool converts_on_device;  /* copies are of rows as stored */
+    bool converts_on_device;  /* copies are of uint8 rows, and the GPU does the rest */
     char convert_reason[192]; /* why not, where that was looked at; else "" */
     uint64_t copy_waits;      /* calls of next in which the host waited for copies */
     uint64_t trace_bytes;     /* for the events of all threads; 0 = no options.trace_events */
