@@ -86,14 +86,29 @@ static void append_transform(char *text, size_t size, const stoker_transform *tr
     append(text, size, " }");
 }
 
+/* Where batches go; nothing for the CPU, which is the default. */
+static void append_device(char *text, size_t size, const struct bench_cell *cell,
+                          const struct bench_arguments *arguments)
+{
+    if (arguments->device != STOKER_DEVICE_CUDA && arguments->device != STOKER_DEVICE_CUDA_HOST)
+        return;
+    append(text, size, ", .device = STOKER_DEVICE_%s",
+           arguments->device == STOKER_DEVICE_CUDA ? "CUDA" : "CUDA_HOST");
+    if (arguments->device_index != 0)
+        append(text, size, ", .device_index = %" PRIu32, arguments->device_index);
+    if (strcmp(cell->convert, "host") == 0)
+        append(text, size, ", .convert_on_device = STOKER_OFF");
+}
+
 static void write_options(char *text, size_t size, const struct bench_cell *cell,
                           const struct bench_arguments *arguments)
 {
     text[0] = '\0';
     append(text, size,
            "stoker_loader_options options = { .struct_size = sizeof(stoker_loader_options), "
-           ".timeout_ms = -1, .non_blocking = true, .batch_size = %" PRIu32,
-           cell->batch_size);
+           ".timeout_ms = -1, .non_blocking = %s, .batch_size = %" PRIu32,
+           strcmp(cell->non_blocking, "off") == 0 ? "false" : "true", cell->batch_size);
+    append_device(text, size, cell, arguments);
     if (cell->automatic)
         append(text, size, ", .num_workers = STOKER_WORKERS_AUTO");
     else
@@ -135,6 +150,9 @@ void bench_advice_write(struct bench_advice *out, const struct bench_cell *cells
     if (isfinite(best->ceiling_share))
         append(out->verdict, sizeof(out->verdict), ": %.1f %% of the ceiling (%s)",
                best->ceiling_share * 100, best->ceiling);
+    if (best->non_blocking[0] != '\0')
+        append(out->verdict, sizeof(out->verdict), "; on %s, non_blocking %s, converted on the %s",
+               best->device, best->non_blocking, best->convert);
     if (best->verdict[0] != '\0')
         append(out->verdict, sizeof(out->verdict), "; %s", best->verdict);
     write_options(out->options, sizeof(out->options), best, arguments);

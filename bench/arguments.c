@@ -151,6 +151,65 @@ static int take_caches(struct bench_arguments *arguments, const char *text, char
                       message);
 }
 
+/* "cpu", "cuda", "cuda:1", "cuda-host", "cuda-host:1". */
+static int take_device(struct bench_arguments *arguments, const char *text, char *message)
+{
+    static const struct {
+        const char *name;
+        stoker_device device;
+    } known[] = { { "cpu", STOKER_DEVICE_CPU },
+                  { "cuda", STOKER_DEVICE_CUDA },
+                  { "cuda-host", STOKER_DEVICE_CUDA_HOST } };
+    const size_t length = strcspn(text, ":");
+    for (size_t index = 0; index < sizeof(known) / sizeof(known[0]); index++) {
+        if (strlen(known[index].name) != length || strncmp(text, known[index].name, length) != 0)
+            continue;
+        arguments->device = known[index].device;
+        arguments->device_index = 0;
+        if (text[length] == '\0')
+            return STOKER_OK;
+        if (known[index].device != STOKER_DEVICE_CPU)
+            return take_count32(text + length + 1, 0, STOKER_DEVICE_INDEX_MAX,
+                                &arguments->device_index, message);
+    }
+    return complain(message, "'%.60s' is not one of cpu, cuda, cuda:1, cuda-host", text);
+}
+
+static bool find_blocking(const char *word, int32_t *value)
+{
+    *value = strcmp(word, "on") == 0;
+    return *value == 1 || strcmp(word, "off") == 0;
+}
+
+static int take_blockings(struct bench_arguments *arguments, const char *text, char *message)
+{
+    return take_words(text, find_blocking, &arguments->blockings, "on, off", message);
+}
+
+static bool find_place(const char *word, int32_t *value)
+{
+    static const char *const names[] = { "auto", "device", "host" }; /* as stoker_switch */
+    for (int32_t index = 0; index < 3; index++)
+        if (strcmp(word, names[index]) == 0) {
+            *value = index;
+            return true;
+        }
+    return false;
+}
+
+static int take_converts(struct bench_arguments *arguments, const char *text, char *message)
+{
+    return take_words(text, find_place, &arguments->converts, "auto, device, host", message);
+}
+
+static int take_beside(struct bench_arguments *arguments, const char *text, char *message)
+{
+    if (text[0] == '\0')
+        return complain(message, "the name of the file is empty");
+    arguments->beside = text;
+    return STOKER_OK;
+}
+
 static int take_reader(struct bench_arguments *arguments, const char *text, char *message)
 {
     const stoker_reader *const known[] = { &stoker_reader_uring, &stoker_reader_pread,
@@ -405,6 +464,9 @@ static const struct {
     { "batch-size", required_argument, take_batch_sizes },
     { "dtype", required_argument, take_dtypes },
     { "cache", required_argument, take_caches },
+    { "device", required_argument, take_device },
+    { "non-blocking", required_argument, take_blockings },
+    { "convert", required_argument, take_converts },
     { "mean", required_argument, take_mean },
     { "std", required_argument, take_std },
     { "resize", required_argument, take_resize },
@@ -429,6 +491,7 @@ static const struct {
     { "step-us", required_argument, take_step },
     { "cold", no_argument, take_cold },
     { "like-pytorch", no_argument, take_like_pytorch },
+    { "beside", required_argument, take_beside },
     { "open", no_argument, take_open },
     { "format", required_argument, take_format },
     { "output", required_argument, take_output },
@@ -449,6 +512,7 @@ static void set_defaults(struct bench_arguments *arguments, uint32_t cpus)
                                            .ceilings = true,
                                            .repeats = 21,
                                            .seconds = 0.06,
+                                           .device = STOKER_DEVICE_CPU,
                                            .format = BENCH_FORMAT_TABLE };
     bench_list_default_workers(&arguments->workers, cpus);
     arguments->pins = (struct bench_list){ .values = { STOKER_ON, STOKER_OFF }, .count = 2 };
@@ -485,6 +549,24 @@ static int take_option(struct bench_arguments *arguments, int found, char *const
     return complain(message, "unknown option");
 }
 
+/* What only a GPU knows is swept there alone; elsewhere there is one value of each. */
+static int set_gpu_defaults(struct bench_arguments *arguments, char *message)
+{
+    const bool copies = arguments->device == STOKER_DEVICE_CUDA;
+    const bool given = arguments->blockings.count > 0 || arguments->converts.count > 0;
+    if (given && !copies)
+        return complain(message, "--non-blocking and --convert tell how batches get to a GPU: they "
+                                 "go with --device cuda");
+    if (arguments->blockings.count == 0)
+        arguments->blockings = (struct bench_list){ .values = { 1, 0 }, .count = copies ? 2 : 1 };
+    if (arguments->converts.count == 0)
+        arguments->converts =
+            (struct bench_list){ .values = { STOKER_AUTO, STOKER_OFF }, .count = copies ? 2 : 1 };
+    if (arguments->headspace && arguments->device != STOKER_DEVICE_CPU && arguments->step_us == 0)
+        return complain(message, "on a GPU --headspace is the step alone: it goes with --step-us");
+    return STOKER_OK;
+}
+
 static int check_together(const struct bench_arguments *arguments, char *message)
 {
     bool needs_data = arguments->action == BENCH_SWEEP || arguments->action == BENCH_LIKE_PYTORCH ||
@@ -493,6 +575,8 @@ static int check_together(const struct bench_arguments *arguments, char *message
         return complain(message, "no data set is named; try 'loaderbench synth:digits'");
     if (arguments->trace != NULL && needs_data && arguments->action != BENCH_SWEEP)
         return complain(message, "--trace records cells: it goes with the sweep only");
+    if (arguments->beside != NULL && arguments->action != BENCH_LIKE_PYTORCH)
+        return complain(message, "--beside goes with --like-pytorch only");
     if (arguments->mean_count != arguments->std_count)
         return complain(message, "--mean and --std must be given together, with as many values");
     if (arguments->cold)
@@ -531,7 +615,8 @@ int bench_arguments_parse(struct bench_arguments *out, int argc, char *const *ar
         out->dataset = argv[optind++];
     if (optind < argc)
         return complain(message, "more than one data set: '%.80s'", argv[optind]);
-    return check_together(out, message);
+    int rc = set_gpu_defaults(out, message);
+    return rc == STOKER_OK ? check_together(out, message) : rc;
 }
 
 void bench_arguments_default_mean(struct bench_arguments *arguments, const char *dataset_name)

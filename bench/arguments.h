@@ -46,9 +46,14 @@ struct bench_arguments {
     struct bench_list workers; /* -1 = auto */
     struct bench_list pins;    /* a stoker_switch each */
     struct bench_list batch_sizes;
-    struct bench_list dtypes; /* a stoker_dtype each; NONE = as stored */
-    struct bench_list caches; /* a stoker_cache each */
-    bool pins_given;          /* named by the user: failing to pin is a failure */
+    struct bench_list dtypes;    /* a stoker_dtype each; NONE = as stored */
+    struct bench_list caches;    /* a stoker_cache each */
+    struct bench_list blockings; /* non_blocking: 1 or 0; on a GPU */
+    struct bench_list converts;  /* convert_on_device, a stoker_switch each; on a GPU */
+    bool pins_given;             /* named by the user: failing to pin is a failure */
+
+    stoker_device device; /* never AUTO */
+    uint32_t device_index;
 
     const stoker_reader *reader; /* NULL = the loader chooses */
     uint32_t read_depth;
@@ -70,6 +75,8 @@ struct bench_arguments {
     enum bench_format format;
     const char *output; /* NULL = standard output */
     const char *trace;  /* where the trace goes; NULL = none */
+    const char
+        *beside; /* what the same experiment gave elsewhere, for --like-pytorch; NULL = none */
 };
 
 /* Understand argv. On STOKER_EINVAL message holds one clear line. Prints nothing.

@@ -16,6 +16,9 @@ static const struct {
     [BENCH_CEILING_FILES_URING] = { "files io_uring", &bench_steps_files_uring },
     [BENCH_CEILING_FILES] = { "files", &bench_steps_files },
     [BENCH_CEILING_PARTS] = { "parts in turn", NULL },
+    [BENCH_CEILING_PINNED] = { "pinned to GPU", &bench_steps_pinned },
+    [BENCH_CEILING_PAGEABLE] = { "pageable to GPU", &bench_steps_pageable },
+    [BENCH_CEILING_GATHER_GPU] = { "gather on GPU", &bench_steps_gather_gpu },
     [BENCH_CEILING_MEMCPY_DRAM] = { "memcpy DRAM", &bench_steps_memcpy_dram },
     [BENCH_CEILING_MEMCPY_CACHE] = { "memcpy cache", &bench_steps_memcpy_cache },
 };
@@ -34,6 +37,7 @@ static int prepare_material(enum bench_ceiling_kind kind, const struct bench_wor
     switch (kind) {
     case BENCH_CEILING_GATHER_SAME:
     case BENCH_CEILING_GATHER_BEST:
+    case BENCH_CEILING_GATHER_GPU:
         return bench_material_need_rows(work->material, error);
     case BENCH_CEILING_DECODE:
     case BENCH_CEILING_UNPACK:
@@ -60,7 +64,7 @@ static uint32_t warm_steps(const struct bench_work *work)
     enum { WARM_ROWS = 60000 };
     if (work->one_pass)
         return 0;
-    if (work->material == NULL)
+    if (work->material == NULL || work->on_gpu)
         return 4;
     uint64_t rows = work->ring_rows + 4 * (uint64_t)work->batch_size;
     uint64_t once = work->material->count < WARM_ROWS ? work->material->count : WARM_ROWS;

@@ -19,7 +19,10 @@ enum bench_ceiling_kind {
     BENCH_CEILING_PREAD,
     BENCH_CEILING_FILES_URING,
     BENCH_CEILING_FILES,
-    BENCH_CEILING_PARTS, /* worked out from others: read, then decode, then convert */
+    BENCH_CEILING_PARTS,    /* worked out from others: read, then decode, then convert */
+    BENCH_CEILING_PINNED,   /* to a GPU */
+    BENCH_CEILING_PAGEABLE, /* to a GPU */
+    BENCH_CEILING_GATHER_GPU,
     BENCH_CEILING_MEMCPY_DRAM,
     BENCH_CEILING_MEMCPY_CACHE,
     BENCH_CEILING_COUNT
@@ -36,6 +39,9 @@ struct bench_work {
     uint32_t wait_reads; /* completions to wait for at once; 0 = choose */
     bool one_pass;       /* each sample once, nothing warmed: for cold files */
     double seconds;      /* without one_pass */
+    bool on_gpu;         /* the three of a GPU: one thread, and */
+    uint32_t gpu_index;
+    uint64_t copy_bytes; /* of a batch */
 };
 
 /* "gather same ring", ... */
@@ -68,6 +74,11 @@ extern const struct bench_steps bench_steps_uring; /* without liburing: setup = 
 extern const struct bench_steps bench_steps_pread;
 extern const struct bench_steps bench_steps_files_uring; /* as bench_steps_uring */
 extern const struct bench_steps bench_steps_files;
+extern const struct bench_steps bench_steps_pinned;
+extern const struct bench_steps bench_steps_pageable;
+extern const struct bench_steps
+    bench_steps_gather_gpu; /* without nvcc, or for rows that the kernels
+                                                           do not make: setup = STOKER_ENOTSUP */
 extern const struct bench_steps bench_steps_memcpy_dram;
 extern const struct bench_steps bench_steps_memcpy_cache;
 

@@ -32,13 +32,18 @@
 void bench_choice_name(const struct bench_choice *choice, char out[BENCH_CHOICE_NAME_MAX])
 {
     static const char *const pins[] = { "pinned if possible", "pinned", "pageable" };
+    static const char *const places[] = { "where it can be", "there", "on the host" };
     char workers[16] = "auto";
     if (choice->workers != STOKER_WORKERS_AUTO)
         snprintf(workers, sizeof(workers), "%" PRId32, choice->workers);
-    snprintf(out, BENCH_CHOICE_NAME_MAX, "workers %s, batch %" PRIu32 ", %s, %s, cache %s", workers,
-             choice->batch_size,
-             choice->dtype == STOKER_DTYPE_NONE ? "as stored" : stoker_dtype_name(choice->dtype),
-             pins[choice->pin_memory], stoker_cache_name(choice->cache));
+    const int length = snprintf(
+        out, BENCH_CHOICE_NAME_MAX, "workers %s, batch %" PRIu32 ", %s, %s, cache %s", workers,
+        choice->batch_size,
+        choice->dtype == STOKER_DTYPE_NONE ? "as stored" : stoker_dtype_name(choice->dtype),
+        pins[choice->pin_memory], stoker_cache_name(choice->cache));
+    if (choice->device == STOKER_DEVICE_CUDA && length < BENCH_CHOICE_NAME_MAX)
+        snprintf(out + length, (size_t)(BENCH_CHOICE_NAME_MAX - length), ", %s, converted %s",
+                 choice->non_blocking ? "non_blocking" : "blocking", places[choice->convert]);
 }
 
 int bench_cell_plan(const struct bench_bench *bench, stoker_dtype dtype,
@@ -88,7 +93,10 @@ stoker_loader_options bench_cell_options(const struct bench_bench *bench,
     options.prefetch_batches = arguments->prefetch_batches;
     options.read_depth = arguments->read_depth;
     options.shuffle = arguments->shuffle;
-    options.device = STOKER_DEVICE_CPU;
+    options.device = choice->device;
+    options.device_index = arguments->device_index;
+    options.non_blocking = choice->non_blocking;
+    options.convert_on_device = choice->convert;
     options.pin_memory = choice->pin_memory;
     options.cache = choice->cache;
     options.dtype = choice->dtype;
@@ -122,6 +130,9 @@ static int explain(struct bench_run *run, int rc)
         run->consumer.loader == NULL ? NULL : stoker_loader_error(run->consumer.loader);
     if (rc < 0 && first != NULL && run->error.message[0] == '\0')
         run->error = *first;
+    if (rc == STOKER_EDEVICE && run->bench->gpu != NULL && run->error.message[0] == '\0')
+        snprintf(run->error.message, sizeof(run->error.message), "%s",
+                 bench_gpu_failure(run->bench->gpu->gpu));
     return rc;
 }
 
@@ -227,7 +238,9 @@ static int consume_once(struct bench_run *run)
     int rc = STOKER_OK;
     while (rc == STOKER_OK)
         rc = bench_consumer_next(&run->consumer);
-    return rc == STOKER_EPOCH_END || rc == STOKER_FINISHED ? STOKER_OK : explain(run, rc);
+    if (rc == STOKER_EPOCH_END || rc == STOKER_FINISHED)
+        rc = bench_consumer_finish(&run->consumer);
+    return explain(run, rc);
 }
 
 /* From before create to the end of the only epoch. */
@@ -265,6 +278,25 @@ static const char *pin_name(stoker_switch pin)
     return pin == STOKER_ON ? "on" : pin == STOKER_OFF ? "off" : "auto";
 }
 
+/* Where batches go, and how: as asked for. */
+static void describe_device(struct bench_run *run)
+{
+    static const char *const places[] = { "auto", "device", "host" };
+    const struct bench_choice *choice = &run->choice;
+    const uint32_t index = run->bench->arguments->device_index;
+    struct bench_cell *out = run->out;
+    if (choice->device == STOKER_DEVICE_CPU)
+        snprintf(out->device, sizeof(out->device), "cpu");
+    else
+        snprintf(out->device, sizeof(out->device), "%s:%" PRIu32,
+                 choice->device == STOKER_DEVICE_CUDA ? "cuda" : "cuda-host", index);
+    if (choice->device != STOKER_DEVICE_CUDA)
+        return;
+    snprintf(out->non_blocking, sizeof(out->non_blocking), "%s",
+             choice->non_blocking ? "on" : "off");
+    snprintf(out->convert, sizeof(out->convert), "%s", places[choice->convert]);
+}
+
 static void describe_choice(struct bench_run *run)
 {
     struct bench_cell *out = run->out;
@@ -283,6 +315,7 @@ static void describe_choice(struct bench_run *run)
     };
     for (size_t index = 0; index < sizeof(unknown) / sizeof(unknown[0]); index++)
         *unknown[index] = NAN;
+    describe_device(run);
     stoker_dtype stored = stoker_dataset_get_info(run->bench->dataset)->dtype;
     stoker_dtype dtype = run->choice.dtype == STOKER_DTYPE_NONE ? stored : run->choice.dtype;
     const stoker_reader *reader = run->bench->arguments->reader;
@@ -307,6 +340,13 @@ static void describe_stats(struct bench_run *run)
     out->slot_bytes = stats->slot_bytes;
     out->locked_bytes = stats->locked_bytes;
     out->announced_bytes = bench_cell_bytes(run);
+    out->device_bytes = stats->device_bytes;
+    out->copy_waits = stats->copy_waits;
+    if (stats->copies > 0)
+        out->copy_bytes = stats->copy_bytes / stats->copies;
+    if (run->choice.device == STOKER_DEVICE_CUDA)
+        snprintf(out->convert, sizeof(out->convert), "%s",
+                 stats->converts_on_device ? "device" : "host");
     snprintf(out->cache, sizeof(out->cache), "%s", stoker_cache_name(stats->cache));
     snprintf(out->reader, sizeof(out->reader), "%s", stats->reads > 0 ? stats->reader : "none");
 }
@@ -329,7 +369,8 @@ static void conclude(struct bench_run *run)
     out->epoch_gap_ms = bench_series_median(&run->gaps);
     out->cold_resident_share = bench_statistics_of(run->resident.values, run->resident.count).max;
     if (run->has_fitting && run->fitting_rates.count > 0) {
-        snprintf(out->ceiling, sizeof(out->ceiling), "%s", bench_ceiling_name(run->fitting));
+        snprintf(out->ceiling, sizeof(out->ceiling), "%s",
+                 bench_ceiling_name(bench_run_lowest(run)));
         out->ceiling_samples_per_s = bench_series_median(&run->fitting_rates);
         out->ceiling_share = bench_series_median(&run->shares);
     }
@@ -357,6 +398,8 @@ static int first_epochs(struct bench_run *run)
     if (rc == STOKER_OK)
         rc = read_stats(run);
     run->has_fitting = rc == STOKER_OK && bench_run_find_fitting(run, &run->fitting);
+    run->has_copying = run->bench->gpu != NULL;
+    run->copying = run->stats.pinned ? BENCH_CEILING_PINNED : BENCH_CEILING_PAGEABLE;
     return rc;
 }
 
@@ -365,8 +408,8 @@ static int prepare(struct bench_run *run)
     const struct bench_arguments *arguments = run->bench->arguments;
     int rc = first_epochs(run);
     if (rc == STOKER_OK && arguments->headspace) {
-        rc = bench_headspace_measure(run->consumer.loader, run->consumer.step_ns,
-                                     arguments->seconds, &run->out->headspace_samples_per_s);
+        rc = bench_headspace_measure(&run->consumer, arguments->seconds,
+                                     &run->out->headspace_samples_per_s);
         explain(run, rc);
     }
     if (rc == STOKER_OK)
@@ -419,6 +462,7 @@ int bench_cell_begin(struct bench_run **out, struct bench_bench *bench,
     run->out = cell;
     describe_choice(run);
     run->options = bench_cell_options(bench, choice);
+    run->consumer.gpu = bench->gpu;
     run->consumer.step_ns = (uint64_t)bench->arguments->step_us * 1000;
     run->limits = (struct bench_window_limits){ .epochs = bench->arguments->epochs,
                                                 .seconds = bench->arguments->seconds,
@@ -463,6 +507,7 @@ static int record_trace(struct bench_run *run)
     const struct bench_trace_options options = { .name = name,
                                                  .dataset = run->bench->dataset,
                                                  .loading = &run->options,
+                                                 .gpu = run->consumer.gpu,
                                                  .step_ns = run->consumer.step_ns,
                                                  .seconds_max = run->limits.seconds_max };
     bench_choice_name(&run->choice, name);

@@ -4,6 +4,7 @@
 
 #include "arguments.h"
 #include "ceiling_pool.h"
+#include "gpu_step.h"
 #include "result.h"
 #include "trace.h"
 
@@ -16,6 +17,9 @@ struct bench_choice {
     uint32_t batch_size;
     stoker_dtype dtype; /* NONE = as stored */
     stoker_cache cache;
+    stoker_device device;
+    bool non_blocking;     /* on a GPU, as is */
+    stoker_switch convert; /* on the device */
 };
 
 /* What all cells share. */
@@ -24,13 +28,14 @@ struct bench_bench {
     const stoker_dataset *dataset;
     struct bench_material material;
     struct bench_pool pool;
-    struct bench_trace trace; /* empty without --trace */
+    struct bench_trace trace;   /* empty without --trace */
+    struct bench_gpu_step *gpu; /* NULL = batches stay in host memory */
     uint32_t cpus;
 };
 
-enum { BENCH_CHOICE_NAME_MAX = 120 };
+enum { BENCH_CHOICE_NAME_MAX = 160 };
 
-/* "workers 2, batch 64, float32, pinned, cache auto". */
+/* "workers 2, batch 64, float32, pinned, cache auto"; on a GPU ", non_blocking, converted there". */
 void bench_choice_name(const struct bench_choice *choice, char out[BENCH_CHOICE_NAME_MAX]);
 
 /* The conversion that the loader does for this choice. */

@@ -68,10 +68,16 @@ static uint32_t threads_of(const struct bench_run *run)
     return threads < 1 ? 1 : threads > BENCH_THREADS_MAX ? BENCH_THREADS_MAX : threads;
 }
 
+/* What is left to the host: on a GPU rows may be converted there. */
+static const struct stk_convert_plan *host_plan_of(const struct bench_run *run)
+{
+    return run->stats.converts_on_device ? &run->stored_plan : &run->plan;
+}
+
 static struct bench_work work_of(struct bench_run *run)
 {
     struct bench_work work = { .material = &run->bench->material,
-                               .plan = &run->plan,
+                               .plan = host_plan_of(run),
                                .threads = threads_of(run),
                                .batch_size = run->choice.batch_size,
                                .read_depth = run->stats.read_depth < 1 ? 1 : run->stats.read_depth,
@@ -132,7 +138,10 @@ static int measure_ceiling(struct bench_run *run, enum bench_ceiling_kind kind,
     snprintf(row.dtype, sizeof(row.dtype), "%s", stoker_dtype_name(work->plan->to));
     note_ceiling(run, work, &row, rc == STOKER_OK);
     bench_series_push(&run->ceiling_shares[kind], share_of(run, *rate));
-    return bench_pool_add(&run->bench->pool, &row, (double)work->plan->to_bytes, *rate);
+    const double row_bytes = kind == BENCH_CEILING_PINNED || kind == BENCH_CEILING_PAGEABLE
+                                 ? (double)work->copy_bytes / work->batch_size
+                                 : (double)work->plan->to_bytes;
+    return bench_pool_add(&run->bench->pool, &row, row_bytes, *rate);
 }
 
 static int measure_best_ring(struct bench_run *run, double *rate)
@@ -180,7 +189,7 @@ static int measure_parts(struct bench_run *run, double *rate)
     work.plan = &run->stored_plan;
     if (rc == STOKER_OK)
         rc = measure_ceiling(run, decoding_of(run), &work, &decoding);
-    if (rc == STOKER_OK && run->plan.from != run->plan.to)
+    if (rc == STOKER_OK && host_plan_of(run)->from != host_plan_of(run)->to)
         rc = measure_one(run, BENCH_CEILING_GATHER_SAME, &converting);
     *rate = 1 / (1 / reading + 1 / decoding + 1 / converting);
     if (rc != STOKER_OK)
@@ -228,15 +237,52 @@ static int measure_beside(struct bench_run *run)
     }
 }
 
+/* Those of the GPU: one thread is enough to keep it busy. */
+static int measure_on_gpu(struct bench_run *run, enum bench_ceiling_kind kind, double *rate)
+{
+    struct bench_work work = work_of(run);
+    work.plan = kind == BENCH_CEILING_GATHER_GPU ? &run->plan : work.plan;
+    work.threads = 1;
+    work.on_gpu = true;
+    work.gpu_index = run->bench->arguments->device_index;
+    work.copy_bytes = run->stats.copies > 0 ? run->stats.copy_bytes / run->stats.copies
+                                            : run->plan.to_bytes * work.batch_size;
+    work.one_pass = false;
+    return measure_ceiling(run, kind, &work, rate);
+}
+
+/* The way to the GPU, and what could be if there were none to go. */
+static int measure_gpu(struct bench_run *run, double *rate)
+{
+    double beside = NAN;
+    *rate = NAN;
+    int rc = run->has_copying ? measure_on_gpu(run, run->copying, rate) : STOKER_OK;
+    return rc == STOKER_OK ? measure_on_gpu(run, BENCH_CEILING_GATHER_GPU, &beside) : rc;
+}
+
+/* Where batches go to a GPU the lower one of two ceilings counts: that of the host, that of the way. */
 int bench_run_ceilings(struct bench_run *run)
 {
     if (!run->bench->arguments->ceilings || !run->has_fitting)
         return STOKER_OK;
-    double rate = NAN;
+    double rate = NAN, copied = NAN;
     int rc = measure_fitting(run, &rate);
+    if (rc == STOKER_OK && run->bench->gpu != NULL)
+        rc = measure_gpu(run, &copied);
+    rate = fmin(rate, copied); /* of one that is NaN, the other */
     bench_series_push(&run->fitting_rates, rate);
     bench_series_push(&run->shares, share_of(run, rate));
     return rc == STOKER_OK ? measure_beside(run) : rc;
+}
+
+enum bench_ceiling_kind bench_run_lowest(struct bench_run *run)
+{
+    const bool copies = run->has_copying && run->ceiling_shares[run->copying].count > 0;
+    /* Of the lower ceiling the same rate is the larger share. */
+    return copies && bench_series_median(&run->ceiling_shares[run->copying]) >
+                         bench_series_median(&run->ceiling_shares[run->fitting])
+               ? run->copying
+               : run->fitting;
 }
 
 void bench_run_conclude_shares(struct bench_run *run)

@@ -31,6 +31,8 @@ struct bench_run {
     bool cut; /* epochs are too long to be timed whole */
     enum bench_ceiling_kind fitting;
     bool has_fitting;
+    enum bench_ceiling_kind copying; /* on a GPU, where batches are copied: how fast that can go */
+    bool has_copying;
     struct bench_series rates, byte_rates, cpus, stalls, gaps, fitting_rates, shares, best_shares,
         resident, crews;
     struct bench_series ceiling_shares[BENCH_CEILING_COUNT];
@@ -45,6 +47,9 @@ bool bench_run_find_fitting(const struct bench_run *run, enum bench_ceiling_kind
 
 /* Fill in the medians against each ceiling that was measured. */
 void bench_run_conclude_shares(struct bench_run *run);
+
+/* The ceiling that counts: the one that fits or, on a GPU, that of the way there if it is lower. */
+enum bench_ceiling_kind bench_run_lowest(struct bench_run *run);
 
 /* Measure each ceiling of this cell once. */
 int bench_run_ceilings(struct bench_run *run);

@@ -3,6 +3,7 @@
 #include "clock.h"
 
 #include <assert.h>
+#include <stoker/cuda.h>
 
 void bench_consumer_touch(const void *images, size_t bytes, const uint64_t *ids)
 {
@@ -11,12 +12,29 @@ void bench_consumer_touch(const void *images, size_t bytes, const uint64_t *ids)
     __asm__ volatile("" : : "r"(sum)); /* the compiler must not know that nobody wants it */
 }
 
-static size_t image_bytes(const stoker_tensor *images)
+/* A batch in host memory. */
+static int use(struct bench_consumer *consumer, const stoker_batch *batch)
 {
-    size_t bytes = stoker_dtype_bytes(images->dtype);
-    for (uint32_t axis = 0; axis < images->rank; axis++)
-        bytes *= (size_t)images->shape[axis];
-    return bytes;
+    if (batch->count > 0)
+        bench_consumer_touch(batch->images.data, bench_image_bytes(batch), batch->ids);
+    if (consumer->verify != NULL && !bench_verify_batch(consumer->verify, batch))
+        return STOKER_ECORRUPT;
+    if (consumer->step_ns > 0)
+        bench_sleep_ns(consumer->step_ns);
+    return STOKER_OK;
+}
+
+/* A batch on a GPU. The first is waited for: until then it has not come. */
+static int use_on_gpu(struct bench_consumer *consumer, const stoker_batch *batch)
+{
+    stoker_batch seen;
+    int rc = bench_gpu_step_begin(consumer->gpu, batch);
+    if (rc == STOKER_OK && consumer->first_ns == 0)
+        rc = bench_consumer_finish(consumer);
+    if (rc != STOKER_OK || consumer->verify == NULL)
+        return rc;
+    rc = bench_gpu_step_fetch(consumer->gpu, batch, &seen);
+    return rc == STOKER_OK && !bench_verify_batch(consumer->verify, &seen) ? STOKER_ECORRUPT : rc;
 }
 
 int bench_consumer_next(struct bench_consumer *consumer)
@@ -25,19 +43,23 @@ int bench_consumer_next(struct bench_consumer *consumer)
     int rc = stoker_loader_next(consumer->loader, &batch);
     if (rc != STOKER_OK)
         return rc;
+    rc = consumer->gpu != NULL ? use_on_gpu(consumer, &batch) : STOKER_OK;
     if (consumer->first_ns == 0)
         consumer->first_ns = bench_clock_ns();
-    size_t bytes = image_bytes(&batch.images);
-    if (batch.count > 0)
-        bench_consumer_touch(batch.images.data, bytes, batch.ids);
     consumer->samples += batch.count;
-    consumer->bytes += bytes;
-    if (consumer->verify != NULL && !bench_verify_batch(consumer->verify, &batch))
-        rc = STOKER_ECORRUPT;
-    if (consumer->step_ns > 0)
-        bench_sleep_ns(consumer->step_ns);
-    stoker_batch_release(&batch);
-    return rc;
+    consumer->bytes += bench_image_bytes(&batch);
+    if (consumer->gpu == NULL) {
+        rc = use(consumer, &batch);
+        stoker_batch_release(&batch);
+        return rc;
+    }
+    int released = stoker_batch_release_on(&batch, bench_gpu_stream(consumer->gpu->gpu));
+    return rc != STOKER_OK ? rc : released;
+}
+
+int bench_consumer_finish(struct bench_consumer *consumer)
+{
+    return consumer->gpu == NULL ? STOKER_OK : bench_gpu_finish(consumer->gpu->gpu);
 }
 
 int bench_consumer_settle(struct bench_consumer *consumer, double seconds, bool *epoch_end)

@@ -2,11 +2,13 @@
  * lets it go, or sleeps as long as a step on an accelerator would take.
  *
  * A sleeping step leaves the processor to the loader, as a program that waits for its
- * accelerator does; a busy one would measure how two programs share the cores.
+ * accelerator does; a busy one would measure how two programs share the cores. On a GPU the step is
+ * a kernel on the consumer's stream, and the consumer waits for nothing: gpu_step.h.
  */
 #ifndef BENCH_CONSUMER_H
 #define BENCH_CONSUMER_H
 
+#include "gpu_step.h"
 #include "verify.h"
 
 #include <stdint.h>
@@ -15,15 +17,19 @@
 struct bench_consumer {
     stoker_loader *loader;
     struct bench_verify *verify; /* NULL = do not check */
-    uint64_t step_ns;
-    uint64_t first_ns; /* bench_clock_ns() when the first batch came */
-    uint64_t samples;  /* consumed so far */
-    uint64_t bytes;    /* of images */
+    struct bench_gpu_step *gpu;  /* NULL = batches stay in host memory */
+    uint64_t step_ns;            /* without gpu */
+    uint64_t first_ns;           /* bench_clock_ns() when the first batch came */
+    uint64_t samples;            /* consumed so far */
+    uint64_t bytes;              /* of images */
 };
 
 /* Take one batch. Returns what stoker_loader_next returned, or STOKER_ECORRUPT when
  * verify found something wrong. */
 int bench_consumer_next(struct bench_consumer *consumer);
+
+/* Wait until all that was done with batches on a GPU is over. */
+int bench_consumer_finish(struct bench_consumer *consumer);
 
 /* Read a few bytes of a batch, so that nobody can leave them out. */
 void bench_consumer_touch(const void *images, size_t bytes, const uint64_t *ids);

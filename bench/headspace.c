@@ -1,9 +1,9 @@
 /* headspace.c - replay cached batches: the most that a better loader could give. */
 #include "headspace.h"
 #include "clock.h"
-#include "consumer.h"
 
 #include <stdlib.h>
+#include <stoker/cuda.h>
 #include <string.h>
 
 enum { KEPT_MAX = 8 };
@@ -69,14 +69,33 @@ static double replay(const struct kept_batch *kept, uint32_t count, uint64_t ste
     return (double)samples * 1e9 / (double)spent_ns;
 }
 
-int bench_headspace_measure(stoker_loader *loader, uint64_t step_ns, double seconds,
+static int replay_on_gpu(const struct bench_consumer *consumer, double seconds,
+                         double *samples_per_s)
+{
+    stoker_batch batch;
+    int rc = stoker_loader_next(consumer->loader, &batch);
+    while (rc == STOKER_EPOCH_END)
+        rc = stoker_loader_next(consumer->loader, &batch);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = bench_gpu_step_begin(consumer->gpu, &batch);
+    if (rc == STOKER_OK)
+        rc = bench_gpu_step_alone(consumer->gpu, &batch, seconds, samples_per_s);
+    *samples_per_s *= batch.count;
+    int released = stoker_batch_release_on(&batch, bench_gpu_stream(consumer->gpu->gpu));
+    return rc == STOKER_OK ? released : rc;
+}
+
+int bench_headspace_measure(const struct bench_consumer *consumer, double seconds,
                             double *samples_per_s)
 {
+    if (consumer->gpu != NULL)
+        return replay_on_gpu(consumer, seconds, samples_per_s);
     struct kept_batch kept[KEPT_MAX] = { 0 };
     uint32_t count = 0;
-    int rc = collect(loader, kept, &count);
+    int rc = collect(consumer->loader, kept, &count);
     if (rc == STOKER_OK)
-        *samples_per_s = replay(kept, count, step_ns, seconds);
+        *samples_per_s = replay(kept, count, consumer->step_ns, seconds);
     for (uint32_t index = 0; index < KEPT_MAX; index++)
         free(kept[index].images);
     return rc;

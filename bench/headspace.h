@@ -2,12 +2,12 @@
 #ifndef BENCH_HEADSPACE_H
 #define BENCH_HEADSPACE_H
 
-#include <stdint.h>
-#include <stoker/stoker.h>
+#include "consumer.h"
 
-/* Copy a few batches of this loader, then hand them to the consumer again and again
- * for `seconds`. Errors: STOKER_ENOMEM and what the loader returns. */
-int bench_headspace_measure(stoker_loader *loader, uint64_t step_ns, double seconds,
+/* Copy a few batches of the consumer's loader, then hand them to it again and again for `seconds`. On a
+ * GPU: the step's kernel on one batch, again and again. Errors: STOKER_ENOMEM and what loader and
+ * GPU return. */
+int bench_headspace_measure(const struct bench_consumer *consumer, double seconds,
                             double *samples_per_s);
 
 #endif

@@ -8,12 +8,18 @@
  *           for i, data in enumerate(loader):
  *               pass
  *       print("Finish with: {} second, num_workers={}".format(...))
+ *
+ * On a GPU every batch is delivered there as well. What pinning did stands below the lines, beside
+ * what it did to another loader (--beside).
  */
 #include "like_pytorch.h"
 #include "clock.h"
 #include "consumer.h"
+#include "pinning.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 enum { EPOCHS = 4, BATCH = 64, WORKERS_END = 50, WORKERS_STEP = 5 };
 
@@ -21,7 +27,7 @@ enum { EPOCHS = 4, BATCH = 64, WORKERS_END = 50, WORKERS_STEP = 5 };
 static int time_epochs(const struct bench_bench *bench, const struct bench_choice *choice,
                        double *seconds, stoker_error *error)
 {
-    struct bench_consumer consumer = { 0 };
+    struct bench_consumer consumer = { .gpu = bench->gpu };
     stoker_loader_options options = bench_cell_options(bench, choice);
     options.epochs = EPOCHS;
     options.error = error;
@@ -29,6 +35,8 @@ static int time_epochs(const struct bench_bench *bench, const struct bench_choic
     int rc = stoker_loader_create(&consumer.loader, bench->dataset, &options);
     while (rc == STOKER_OK || rc == STOKER_EPOCH_END)
         rc = bench_consumer_next(&consumer);
+    if (rc == STOKER_FINISHED && bench_consumer_finish(&consumer) != STOKER_OK)
+        rc = STOKER_EDEVICE;
     *seconds = (double)(bench_clock_ns() - begin_ns) / 1e9;
 
     const stoker_error *first =
@@ -40,34 +48,59 @@ static int time_epochs(const struct bench_bench *bench, const struct bench_choic
 }
 
 static int time_workers(const struct bench_bench *bench, stoker_switch pin, int32_t workers,
-                        FILE *file)
+                        struct bench_pinning *pinning, FILE *file)
 {
     struct bench_choice choice = { .workers = workers,
                                    .pin_memory = pin,
                                    .batch_size = BATCH,
                                    .dtype = STOKER_FLOAT32,
-                                   .cache = STOKER_CACHE_AUTO };
+                                   .cache = STOKER_CACHE_AUTO,
+                                   .device = bench->arguments->device,
+                                   .non_blocking = true };
     stoker_error error = { 0 };
     double seconds = 0;
     int rc = time_epochs(bench, &choice, &seconds, &error);
-    if (rc == STOKER_OK)
+    if (rc == STOKER_OK) {
         fprintf(file, "Finish with: %.4f second, num_workers=%" PRId32 "\n", seconds, workers);
-    else
+        bench_pinning_add(pinning, pin == STOKER_ON ? BENCH_PINNING_ON : BENCH_PINNING_OFF, workers,
+                          seconds);
+    } else
         fprintf(file, "Failed with: %s, num_workers=%" PRId32 "\n",
                 error.message[0] != '\0' ? error.message : stoker_strerror(rc), workers);
     fflush(file);
     return rc;
 }
 
+/* Read before anything is measured, so that a bad name is told at once. */
+static int read_beside(const char *path, struct bench_pinning *beside)
+{
+    if (path == NULL)
+        return STOKER_OK;
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        fprintf(stderr, "loaderbench: %s: %s\n", path, strerror(errno));
+        return STOKER_EIO;
+    }
+    int rc = bench_pinning_read(beside, file);
+    fclose(file);
+    if (rc != STOKER_OK)
+        fprintf(stderr, "loaderbench: %s: no 'Finish with:' line in it\n", path);
+    return rc;
+}
+
 int bench_like_pytorch(const struct bench_bench *bench, FILE *file)
 {
+    struct bench_pinning ours = { .count = 0 }, beside;
     int status = 0;
+    if (read_beside(bench->arguments->beside, &beside) != STOKER_OK)
+        return 1;
     for (int turn = 0; turn < 2; turn++) {
         stoker_switch pin = turn == 0 ? STOKER_ON : STOKER_OFF;
         fprintf(file, "pin_memory=%s\n", pin == STOKER_ON ? "True" : "False");
         for (int32_t workers = 0; workers < WORKERS_END; workers += WORKERS_STEP)
-            if (time_workers(bench, pin, workers, file) != STOKER_OK)
+            if (time_workers(bench, pin, workers, &ours, file) != STOKER_OK)
                 status = 1;
     }
+    bench_pinning_print(&ours, bench->arguments->beside == NULL ? NULL : &beside, file);
     return status;
 }

@@ -67,10 +67,41 @@ static int run_open(struct bench_bench *bench, struct bench_machine *machine,
     return status;
 }
 
+/* The GPU that batches go to, and what the consumer does there. */
+static int begin_gpu(struct bench_bench *bench, struct bench_gpu_step *step,
+                     struct bench_machine *machine)
+{
+    const struct bench_arguments *arguments = bench->arguments;
+    struct bench_gpu *gpu = NULL;
+    char why[BENCH_GPU_WHY_BYTES] = "";
+    if (arguments->device == STOKER_DEVICE_CPU)
+        return EXIT_GOOD;
+    int rc = bench_gpu_open(&gpu, arguments->device_index, why);
+    if (rc == STOKER_OK)
+        rc = bench_gpu_step_create(step, gpu, (uint64_t)arguments->step_us * 1000, why);
+    if (rc != STOKER_OK) {
+        bench_gpu_close(&gpu);
+        return complain("--device", why[0] != '\0' ? why : stoker_strerror(rc));
+    }
+    bench->gpu = step;
+    bench_gpu_name(gpu, machine->gpu);
+    return EXIT_GOOD;
+}
+
+static void end_gpu(struct bench_bench *bench)
+{
+    if (bench->gpu == NULL)
+        return;
+    struct bench_gpu *gpu = bench->gpu->gpu;
+    bench_gpu_step_destroy(bench->gpu);
+    bench_gpu_close(&gpu);
+}
+
 static int run_dataset(struct bench_arguments *arguments, struct bench_machine *machine,
                        const stoker_dataset *dataset)
 {
     stoker_error error = { 0 };
+    struct bench_gpu_step step = { .gpu = NULL };
     struct bench_bench bench = { .arguments = arguments, .dataset = dataset, .cpus = bench_cpus() };
     bench_arguments_default_mean(arguments, stoker_dataset_name(dataset));
     struct bench_material_options options = { .shuffle = arguments->shuffle,
@@ -81,14 +112,18 @@ static int run_dataset(struct bench_arguments *arguments, struct bench_machine *
     if (rc != STOKER_OK)
         return complain(arguments->dataset,
                         error.message[0] != '\0' ? error.message : stoker_strerror(rc));
-    int status = EXIT_USAGE;
-    if (arguments->cold && !bench_material_is_readable(&bench.material)) {
+    int status = begin_gpu(&bench, &step, machine);
+    if (status != EXIT_GOOD)
+        status = EXIT_FAILED;
+    else if (arguments->cold && !bench_material_is_readable(&bench.material)) {
         complain("--cold", "the samples of this data set lie in no file that can be dropped");
+        status = EXIT_USAGE;
     } else {
         bench_machine_describe_dataset(machine, dataset, arguments->dataset,
                                        bench.material.file.path);
         status = run_open(&bench, machine, arguments);
     }
+    end_gpu(&bench);
     bench_pool_destroy(&bench.pool);
     bench_trace_destroy(&bench.trace);
     bench_material_destroy(&bench.material);

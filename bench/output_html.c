@@ -88,6 +88,8 @@ static void start(struct bench_sheet *sheet, const struct bench_machine *machine
     fprintf(file, ", %" PRIu32 " CPUs, %.1f GiB, ", machine->cpus,
             (double)machine->memory_bytes / 0x1p30);
     print_text(file, machine->kernel);
+    fputs(machine->gpu[0] != '\0' ? ", " : "", file);
+    print_text(file, machine->gpu);
     fputs(machine->disk[0] != '\0' ? ", " : "", file);
     print_text(file, machine->disk);
     fprintf(file, "<br>libstoker %s, schema %" PRIu32 "</p>\n<pre>", machine->library_version,
@@ -117,12 +119,12 @@ static void print_measured(FILE *file, const struct bench_cell *row)
 
 static void cell(struct bench_sheet *sheet, const struct bench_cell *row)
 {
-    static const char *const names[] = { "workers", "pin",       "batch",     "dtype",
-                                         "cache",   "reader",    "samples/s", "min",
-                                         "max",     "GB/s",      "first ms",  "CPU s/M",
-                                         "stall",   "RSS +MB",   "locked MB", "limit",
-                                         "ceiling", "best ring", "headspace" };
-    enum { OPTIONS = 6, COLUMNS = sizeof(names) / sizeof(names[0]) };
+    static const char *const names[] = {
+        "workers", "pin",       "device", "nblk",    "conv",      "batch",    "dtype",   "cache",
+        "reader",  "samples/s", "min",    "max",     "GB/s",      "first ms", "CPU s/M", "stall",
+        "RSS +MB", "locked MB", "limit",  "ceiling", "best ring", "headspace"
+    };
+    enum { OPTIONS = 9, COLUMNS = sizeof(names) / sizeof(names[0]) };
     FILE *file = sheet->file;
     if (sheet->cells++ == 0)
         print_header(file, names, COLUMNS);
@@ -131,6 +133,9 @@ static void cell(struct bench_sheet *sheet, const struct bench_cell *row)
         fprintf(file, "%s%" PRId32, row->automatic ? ": " : "", row->workers);
     fputs("</td>", file);
     print_cell(file, row->pin_memory);
+    print_cell(file, row->device);
+    print_cell(file, row->non_blocking);
+    print_cell(file, row->convert);
     fprintf(file, "<td>%" PRIu32 "</td>", row->batch_size);
     print_cell(file, row->dtype);
     print_cell(file, row->cache);

@@ -22,6 +22,11 @@ static const char *fixed(char out[16], double value, int digits)
     return out;
 }
 
+static const char *or_dash(const char *text)
+{
+    return text[0] != '\0' ? text : "-";
+}
+
 static void start(struct bench_sheet *sheet, const struct bench_machine *machine)
 {
     FILE *file = sheet->file;
@@ -30,6 +35,8 @@ static void start(struct bench_sheet *sheet, const struct bench_machine *machine
     fprintf(file, "# args     %s\n", machine->args);
     fprintf(file, "# machine  %s, %" PRIu32 " CPUs, %.1f GiB, %s\n", machine->cpu, machine->cpus,
             (double)machine->memory_bytes / 0x1p30, machine->kernel);
+    if (machine->gpu[0] != '\0')
+        fprintf(file, "# gpu      %s\n", machine->gpu);
     if (machine->disk[0] != '\0')
         fprintf(file, "# disk     %s\n", machine->disk);
     fprintf(file, "# data     %s: %" PRIu64 " samples of %" PRIu64 " bytes\n", machine->dataset,
@@ -38,12 +45,12 @@ static void start(struct bench_sheet *sheet, const struct bench_machine *machine
 
 static void print_cell_header(FILE *file)
 {
-    fprintf(
-        file,
-        "#\n# %7s %4s %6s %-8s %-8s %-6s %9s %9s %9s %6s %7s %8s %8s %7s %8s %8s %-9s %9s %9s\n",
-        "workers", "pin", "batch", "dtype", "cache", "reader", "samples/s", "min", "max", "spread",
-        "GB/s", "first ms", "CPU s/M", "stall", "RSS +MB", "lock MB", "limit", "ceiling",
-        "best ring");
+    fprintf(file,
+            "#\n# %7s %4s %-11s %4s %-6s %6s %-8s %-8s %-6s %9s %9s %9s %6s %7s %8s %8s %7s %8s "
+            "%8s %-9s %9s %9s\n",
+            "workers", "pin", "device", "nblk", "conv", "batch", "dtype", "cache", "reader",
+            "samples/s", "min", "max", "spread", "GB/s", "first ms", "CPU s/M", "stall", "RSS +MB",
+            "lock MB", "limit", "ceiling", "best ring");
 }
 
 static void print_failed(FILE *file, const struct bench_cell *row)
@@ -53,7 +60,8 @@ static void print_failed(FILE *file, const struct bench_cell *row)
         snprintf(workers, sizeof(workers), "auto");
     else
         snprintf(workers, sizeof(workers), "%" PRId32, row->workers);
-    fprintf(file, "  %7s %4s %6" PRIu32 " %-8s %-8s %-6s %s: %s\n", workers, row->pin_memory,
+    fprintf(file, "  %7s %4s %-11s %4s %-6s %6" PRIu32 " %-8s %-8s %-6s %s: %s\n", workers,
+            row->pin_memory, row->device, or_dash(row->non_blocking), or_dash(row->convert),
             row->batch_size, row->dtype, row->cache, row->reader,
             row->skipped ? "skipped" : "FAILED", row->error);
 }
@@ -78,9 +86,10 @@ static void cell(struct bench_sheet *sheet, const struct bench_cell *row)
     char workers[16], text[13][16];
     snprintf(workers, sizeof(workers), row->automatic ? "auto:%" PRId32 : "%" PRId32, row->workers);
     fprintf(file,
-            "  %7s %4s %6" PRIu32
+            "  %7s %4s %-11s %4s %-6s %6" PRIu32
             " %-8s %-8s %-6s %9s %9s %9s %6s %7s %8s %8s %7s %8s %8s %-9s %9s %9s\n",
-            workers, row->pin_memory, row->batch_size, row->dtype, row->cache, row->reader,
+            workers, row->pin_memory, row->device, or_dash(row->non_blocking),
+            or_dash(row->convert), row->batch_size, row->dtype, row->cache, row->reader,
             bench_short_number(text[0], row->samples_per_s),
             bench_short_number(text[1], row->samples_per_s_min),
             bench_short_number(text[2], row->samples_per_s_max), percent(text[3], row->spread),

@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { BENCH_REPEATS_MAX = 1000, BENCH_SHARES_MAX = 12 };
+enum { BENCH_REPEATS_MAX = 1000, BENCH_SHARES_MAX = 16 };
 
-enum { BENCH_SCHEMA = 1 };
+enum { BENCH_SCHEMA = 2 }; /* 2: device, non_blocking, convert */
 
 /* Where all of it ran. */
 struct bench_machine {
@@ -20,6 +20,7 @@ struct bench_machine {
     char library_version[32];
     char args[1024];
     char cpu[128];
+    char gpu[96];  /* that batches go to; "" = none */
     uint32_t cpus; /* that affinity leaves us */
     char kernel[160];
     char disk[320];        /* of the data set's file: source and file system; "" = none */
@@ -42,6 +43,9 @@ struct bench_cell {
     bool automatic;
     char pin_memory[8]; /* as asked for: on, off, auto */
     bool pinned;
+    char device[16];      /* cpu, cuda:0, cuda-host:0 */
+    char non_blocking[8]; /* on, off; "" without copies */
+    char convert[8];      /* host, device: where it was done; auto before that; "" without copies */
     uint32_t batch_size;
     char dtype[16];
     char reader[16];
@@ -69,6 +73,9 @@ struct bench_cell {
     uint64_t announced_bytes; /* slots, cache and scratch, as the loader says */
     uint64_t slot_bytes;
     uint64_t locked_bytes;
+    uint64_t device_bytes; /* GPU memory taken by the loader */
+    uint64_t copy_bytes;   /* of one batch on its way to the GPU */
+    uint64_t copy_waits;   /* calls of next in which the host waited for copies */
 
     char limit[16];
     char verdict[192];

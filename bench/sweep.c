@@ -1,7 +1,7 @@
 /* sweep.c - every combination of the lists, those that are compared side by side.
  *
  * The order is that of a person's question: for this type and batch, what do more
- * workers give, and what does pinning change? The cells that answer it form a group: all of
+ * workers give, and what do pinning and copying ahead change? The cells that answer it form a group: all of
  * them are begun, then each gets its repeats in turn with the others', since on a
  * machine whose speed drifts only what is measured close together can be compared.
  *
@@ -22,10 +22,17 @@ enum {
     GROUP_BYTES_MAX = 512 << 20
 };
 
+/* Cells that are compared side by side. */
+static uint64_t group_size(const struct bench_arguments *arguments)
+{
+    return (uint64_t)arguments->workers.count * arguments->converts.count *
+           arguments->blockings.count * arguments->pins.count;
+}
+
 static uint64_t cell_count(const struct bench_arguments *arguments)
 {
     return (uint64_t)arguments->caches.count * arguments->dtypes.count *
-           arguments->batch_sizes.count * arguments->workers.count * arguments->pins.count;
+           arguments->batch_sizes.count * group_size(arguments);
 }
 
 static int32_t pick(const struct bench_list *list, uint64_t *index)
@@ -40,10 +47,13 @@ static struct bench_choice choice_at(const struct bench_arguments *arguments, ui
 {
     struct bench_choice choice;
     choice.pin_memory = (stoker_switch)pick(&arguments->pins, &index);
+    choice.non_blocking = pick(&arguments->blockings, &index) != 0;
+    choice.convert = (stoker_switch)pick(&arguments->converts, &index);
     choice.workers = pick(&arguments->workers, &index);
     choice.batch_size = (uint32_t)pick(&arguments->batch_sizes, &index);
     choice.dtype = (stoker_dtype)pick(&arguments->dtypes, &index);
     choice.cache = (stoker_cache)pick(&arguments->caches, &index);
+    choice.device = arguments->device;
     return choice;
 }
 
@@ -146,7 +156,7 @@ static void join_group(struct bench_bench *bench, struct group *group,
     group->threads += choice->workers > 0 ? (uint64_t)choice->workers : 0;
 }
 
-/* The cells [first, first + count) differ in workers and pin_memory alone. */
+/* The cells [first, first + count) differ in workers and the way to the GPU alone. */
 static void run_group(struct bench_bench *bench, struct bench_cell *cells, uint64_t first,
                       uint64_t count, struct bench_progress *progress)
 {
@@ -165,7 +175,7 @@ static void run_cells(struct bench_bench *bench, struct bench_cell *cells, uint6
                       struct bench_sheet *sheet, const struct bench_form *form)
 {
     const struct bench_arguments *arguments = bench->arguments;
-    const uint64_t size = (uint64_t)arguments->workers.count * arguments->pins.count;
+    const uint64_t size = group_size(arguments);
     struct bench_progress progress;
     bench_progress_begin(&progress, 2 * (uint32_t)count, arguments->quiet);
     for (uint64_t first = 0; first < count; first += size) {

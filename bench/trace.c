@@ -79,7 +79,9 @@ static int take_last(struct bench_trace_run *run, stoker_loader *loader, size_t 
 static int consume(struct bench_trace_run *run, const struct bench_trace_options *options,
                    stoker_loader *loader, size_t most)
 {
-    struct bench_consumer consumer = { .loader = loader, .step_ns = options->step_ns };
+    struct bench_consumer consumer = { .loader = loader,
+                                       .gpu = options->gpu,
+                                       .step_ns = options->step_ns };
     uint64_t end_ns = bench_clock_ns() + (uint64_t)(options->seconds_max * 1e9);
     int rc = STOKER_OK;
     for (uint32_t batches = 1; rc >= 0 && rc != STOKER_FINISHED; batches++) {

@@ -6,12 +6,14 @@
 #ifndef BENCH_TRACE_H
 #define BENCH_TRACE_H
 
+#include "gpu_step.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stoker/stoker.h>
 
-enum { BENCH_TRACE_NAME_MAX = 120 };
+enum { BENCH_TRACE_NAME_MAX = 160 };
 
 struct bench_trace_run;
 
@@ -27,6 +29,7 @@ struct bench_trace_options {
     const char *name;
     const stoker_dataset *dataset;
     const stoker_loader_options *loading;
+    struct bench_gpu_step *gpu; /* NULL = batches stay in host memory */
     uint64_t step_ns;
     double seconds_max; /* longer epochs are cut */
 };

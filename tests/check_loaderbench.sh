@@ -48,10 +48,18 @@ refuses --format yaml "$data"
 refuses --nonsense "$data"
 refuses "$data" "$data"
 refuses --cold "$data" # it lies in no file
+refuses --device tpu "$data"
+refuses --device cuda:x "$data"
+refuses --device cpu:1 "$data"
+refuses --non-blocking on "$data" # there is no copy
+refuses --convert device "$data"
+refuses --device cuda --convert gpu "$data"
+refuses --device cuda --headspace "$data" # of no step
+refuses --beside x "$data"
 
 for form in table csv json html; do runs "$form"; done
 
-[ "$(grep -cE '^ +[02] +(off|auto) ' "$scratch/table")" -eq 8 ] || fail "the table lacks rows"
+[ "$(grep -cE '^ +[02] +(off|auto) +cpu ' "$scratch/table")" -eq 8 ] || fail "the table lacks rows"
 grep -q '^stoker_loader_options options = {' "$scratch/table" || fail "no line to paste"
 if grep -qi 'nan\b' "$scratch/table" "$scratch/csv" "$scratch/json"; then fail "NaN was printed"; fi
 grep -q '</html>' "$scratch/html" || fail "the page is not closed"
@@ -64,7 +72,7 @@ if command -v python3 >/dev/null; then
 import csv, json, sys
 rows = [json.loads(line) for line in open(sys.argv[1])]
 cells = [row for row in rows if row["kind"] == "cell"]
-assert rows[0]["kind"] == "machine" and rows[0]["schema"] == 1, rows[0]
+assert rows[0]["kind"] == "machine" and rows[0]["schema"] == 2, rows[0]
 assert rows[-1]["kind"] == "advice" and rows[-1]["options"], rows[-1]
 assert len(cells) == 8, len(cells)
 for cell in cells:
@@ -151,6 +159,20 @@ status=0
 "$tool" --like-pytorch "$data" >"$scratch/pytorch"
 [ "$(grep -cE '^Finish with: [0-9.]+ second, num_workers=[0-9]+$' "$scratch/pytorch")" -eq 20 ] ||
     fail "--like-pytorch: $(cat "$scratch/pytorch")"
+grep -qE '^this loader: with pin_memory [0-9.]+ times as fast' "$scratch/pytorch" || fail "no verdict on pinning"
+printf 'pin_memory=%s\nFinish with: %s second, num_workers=5\n' True 3 False 2 >"$scratch/other"
+"$tool" --like-pytorch --beside "$scratch/other" "$data" >"$scratch/pytorch"
+grep -qF 'the other: with pin_memory 0.67 times as fast' "$scratch/pytorch" || fail "--beside: no verdict"
+grep -qE '^ +5 .* \| +3.0000 +2.0000 +0.67$' "$scratch/pytorch" || fail "--beside: not beside"
+status=0
+"$tool" --like-pytorch --beside "$0" "$data" >/dev/null 2>"$scratch/err" || status=$?
+[ "$status" -eq 1 ] || fail "--beside with no times in the file ended with $status"
+
+# A GPU that is not there is told, and nothing is measured.
+status=0
+STOKER_CUDART="$scratch/no-such-library.so" "$tool" --device cuda "$data" >"$scratch/out" 2>"$scratch/err" || status=$?
+[ "$status" -eq 1 ] || fail "--device cuda without a runtime ended with $status"
+grep -q '^loaderbench: --device: ' "$scratch/err" || fail "not told why there is no GPU: $(cat "$scratch/err")"
 
 echo "$failures failures"
 [ "$failures" -eq 0 ]

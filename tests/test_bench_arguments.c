@@ -118,6 +118,9 @@ Test(bench_arguments, defaults_are_those_of_the_help)
     cr_assert(arguments.verify);
     cr_assert_not(arguments.pins_given);
     cr_assert_eq(arguments.format, BENCH_FORMAT_TABLE);
+    cr_assert_eq(arguments.device, STOKER_DEVICE_CPU);
+    cr_assert_eq(arguments.blockings.count, 1);
+    cr_assert_eq(arguments.converts.count, 1);
     stk_test_check_leaks();
 }
 
@@ -170,6 +173,29 @@ Test(bench_arguments, every_option_is_understood)
     cr_assert_eq(arguments.format, BENCH_FORMAT_HTML);
     cr_assert_str_eq(arguments.output, "f");
     cr_assert_str_eq(arguments.trace, "t");
+    stk_test_check_leaks();
+}
+
+Test(bench_arguments, a_gpu_sweeps_the_ways_to_it)
+{
+    struct bench_arguments arguments;
+    char message[BENCH_MESSAGE_MAX];
+    cr_assert_eq(parse("--device cuda:3 x", &arguments, message), STOKER_OK, "%s", message);
+    cr_assert_eq(arguments.device, STOKER_DEVICE_CUDA);
+    cr_assert_eq(arguments.device_index, 3);
+    cr_assert(list_is(&arguments.blockings, (const int32_t[]){ 1, 0 }, 2));
+    cr_assert(list_is(&arguments.converts, (const int32_t[]){ STOKER_AUTO, STOKER_OFF }, 2));
+    cr_assert_eq(
+        parse("--non-blocking off --convert device,host --device cuda x", &arguments, message),
+        STOKER_OK, "%s", message);
+    cr_assert_eq(arguments.device_index, 0);
+    cr_assert(list_is(&arguments.blockings, (const int32_t[]){ 0 }, 1));
+    cr_assert(list_is(&arguments.converts, (const int32_t[]){ STOKER_ON, STOKER_OFF }, 2));
+    cr_assert_eq(parse("--device cuda-host --like-pytorch --beside f x", &arguments, message),
+                 STOKER_OK, "%s", message);
+    cr_assert_eq(arguments.device, STOKER_DEVICE_CUDA_HOST);
+    cr_assert_eq(arguments.blockings.count, 1);
+    cr_assert_str_eq(arguments.beside, "f");
     stk_test_check_leaks();
 }
 

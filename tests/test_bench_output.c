@@ -25,6 +25,7 @@ static struct bench_machine fixed_machine(void)
                                    .library_version = "1.2.3",
                                    .args = "--format \"x\" a\\b",
                                    .cpu = "Fixed CPU",
+                                   .gpu = "Fixed GPU",
                                    .cpus = 2,
                                    .kernel = "Linux 6.1 x86_64",
                                    .disk = "/dev/vda ext4",
@@ -41,6 +42,9 @@ static struct bench_cell fixed_cell(void)
                                 .automatic = true,
                                 .pin_memory = "on",
                                 .pinned = true,
+                                .device = "cuda:0",
+                                .non_blocking = "off",
+                                .convert = "host",
                                 .batch_size = 64,
                                 .dtype = "float32",
                                 .reader = "none",
@@ -67,6 +71,9 @@ static struct bench_cell fixed_cell(void)
                                 .announced_bytes = 50000000,
                                 .slot_bytes = 6422528,
                                 .locked_bytes = 6422528,
+                                .device_bytes = 1000000,
+                                .copy_bytes = 50176,
+                                .copy_waits = 3,
                                 .limit = "convert",
                                 .verdict = "convert-bound",
                                 .ceiling = "gather same ring",
@@ -85,6 +92,7 @@ static struct bench_cell failed_cell(bool skipped)
 {
     struct bench_cell cell = { .workers = 0,
                                .pin_memory = "on",
+                               .device = "cpu",
                                .batch_size = 512,
                                .dtype = "float16",
                                .reader = "auto",
@@ -337,6 +345,10 @@ Test(bench_output, json_has_every_promised_key)
                                              "dtype",
                                              "reader",
                                              "cache",
+                                             "device",
+                                             "non_blocking",
+                                             "convert",
+                                             "copy_bytes",
                                              "samples_per_s",
                                              "samples_per_s_min",
                                              "samples_per_s_max",
@@ -357,9 +369,9 @@ Test(bench_output, json_has_every_promised_key)
                                              "error" };
     static const char *const ceiling_keys[] = { "name", "threads", "batch_size", "dtype",
                                                 "samples_per_s" };
-    static const char *const machine_keys[] = {
-        "schema", "args", "cpu", "cpus", "kernel", "disk", "memory_bytes", "library_version"
-    };
+    static const char *const machine_keys[] = { "schema", "args",         "cpu",
+                                                "gpu",    "cpus",         "kernel",
+                                                "disk",   "memory_bytes", "library_version" };
     char keys[4096];
     char *text = print_all(&bench_form_json);
     char *rest = NULL;

@@ -1,0 +1,38 @@
+/* pinning.h - what page-locking did to the well-known num_workers experiment: ours, and the same lines
+ * from another loader beside it.
+ */
+#ifndef BENCH_PINNING_H
+#define BENCH_PINNING_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+enum { BENCH_PINNING_ROWS_MAX = 64, BENCH_PINNING_ON = 0, BENCH_PINNING_OFF = 1 };
+
+/* Seconds of one number of workers; NaN = not measured. */
+struct bench_pinning_row {
+    int32_t workers;
+    double seconds[2]; /* pinned, pageable */
+};
+
+struct bench_pinning {
+    struct bench_pinning_row rows[BENCH_PINNING_ROWS_MAX];
+    uint32_t count;
+};
+
+/* Enter one time; what has no room is left out. */
+void bench_pinning_add(struct bench_pinning *pinning, int side, int32_t workers, double seconds);
+
+/* Read "pin_memory=True" and "Finish with: 1.5 second, num_workers=5" lines; others are passed over.
+ * STOKER_EINVAL: there was none. */
+int bench_pinning_read(struct bench_pinning *out, FILE *file);
+
+/* Pageable time / pinned time, the median over all workers: above 1 pinning gains, below 1 it costs. NaN =
+ * nothing to compare. */
+double bench_pinning_gain(const struct bench_pinning *pinning);
+
+/* A row for each number of workers and a verdict. beside: NULL = ours alone. */
+void bench_pinning_print(const struct bench_pinning *ours, const struct bench_pinning *beside,
+                         FILE *file);
+
+#endif
