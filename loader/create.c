@@ -310,7 +310,7 @@ static int make_workers(stoker_loader *loader, stoker_error *error)
         return stk_worker_open_ring(&loader->workers[0], error);
     const bool may_help =
         loader->road.encoded_bytes_max == 0 || stk_road_may_become_resident(&loader->road);
-    if (may_help && loader->worker_count > 1) {
+    if (may_help) {
         rc = stk_worker_init(&loader->hand, &loader->road, loader->worker_count, false);
         if (rc < 0)
             return rc;

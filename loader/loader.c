@@ -73,18 +73,20 @@ static void count_stall(stoker_loader *loader, uint64_t before_ns, uint64_t now_
     stk_ledger_add(&loader->ledger.stalls, 1);
 }
 
-/* Run so many workers from now on, the consumer's hand among them if it is lent. */
+/* Run so many workers from now on. A hand that is lent joins them where a core is spare for it, else
+ * it takes the last one's place. */
 static void run_workers(stoker_loader *loader, uint32_t workers, bool lends_hand)
 {
+    const bool spare_core = loader->cpus > workers;
     loader->road.slots.workers = workers;
-    loader->road.slots.spare_core = loader->cpus > workers;
+    loader->road.slots.spare_core = spare_core;
     atomic_store(&loader->lends_hand, lends_hand);
-    atomic_store(&loader->road.active_workers, workers - (lends_hand ? 1 : 0));
+    atomic_store(&loader->road.active_workers, workers - (lends_hand && !spare_core ? 1 : 0));
     stk_futex_wake(&loader->road.active_workers, UINT32_MAX);
 }
 
-/* Whether the consumer should do a worker's share: where every core works and it waits for more
- * than half of the time. It stops once it waits for less than a quarter. */
+/* Whether the consumer should work as the workers do: where it waits for more than half of the time.
+ * It stops once it waits for less than a quarter. */
 static bool judge_hand(stoker_loader *loader, uint64_t now_ns, uint64_t stall_ns)
 {
     const bool lends = atomic_load_explicit(&loader->lends_hand, memory_order_relaxed);
@@ -95,8 +97,7 @@ static bool judge_hand(stoker_loader *loader, uint64_t now_ns, uint64_t stall_ns
     const bool first = loader->hand_window_ns == 0;
     loader->hand_window_ns = now_ns;
     loader->hand_stall_ns = stall_ns;
-    if (first || !loader->has_hand || !stk_road_is_resident(&loader->road) ||
-        loader->tuner.workers < 2 || loader->cpus > loader->tuner.workers)
+    if (first || !loader->has_hand || !stk_road_is_resident(&loader->road))
         return false;
     return waited_ns > span_ns / (lends ? 4 : 2);
 }

@@ -56,7 +56,7 @@ static void sum_reader(const stoker_loader *loader, stoker_stats *stats)
         memcpy(stats->reader_reason, loader->reader_reason, sizeof(stats->reader_reason));
 }
 
-/* The consumer's hand counts for the worker whose share it does. */
+/* The consumer's hand counts as a worker, be it beside them all or in the place of one. */
 static uint32_t workers_running(const stoker_loader *loader)
 {
     if (!loader->threads)

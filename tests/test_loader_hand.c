@@ -1,5 +1,5 @@
-/* test_loader_hand.c - the consumer's own hand: lent where every core works and it waits, taken
- * back where it does not, and nobody sees it in what is delivered.
+/* test_loader_hand.c - the consumer's own hand: lent where it waits, taken back where it does not,
+ * and nobody sees it in what is delivered.
  *
  *   quick consumer ─▶ lent ─▶ slow consumer ─▶ taken back
  *
@@ -243,8 +243,29 @@ Test(hand, helps_with_files_once_all_of_them_are_held, .timeout = 60)
     stk_test_check_leaks();
 }
 
-/* One worker has nothing to give away, and reads in flight would keep the consumer. */
-Test(hand, is_no_use_to_one_worker_or_where_files_are_read)
+/* With a core to spare nobody rests for it. */
+Test(hand, works_beside_all_workers_where_a_core_is_spare, .timeout = 60)
+{
+    struct stk_resident_set set = slow_set();
+    cr_assert(stk_resident_set_open(&set));
+    stoker_loader_options options = crowded_options();
+    options.num_workers = 1;
+    stoker_loader *loader = open_loader(set.dataset, &options);
+    wait_until_lent(loader);
+    const uint32_t spare = loader->cpus > 1 ? 1 : 0;
+    cr_assert_eq(atomic_load(&loader->road.active_workers), spare);
+    stoker_stats stats = { .struct_size = sizeof(stats) };
+    cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
+    cr_assert_eq(stats.workers, spare + 1);
+    cr_assert_eq(stats.workers_max, 1);
+    stoker_loader_destroy(&loader);
+    stk_resident_set_close(&set);
+    cr_assert_eq(stk_fault_live_bytes(), 0);
+    stk_test_check_leaks();
+}
+
+/* Without workers there is nobody to help, and reads in flight would keep the consumer. */
+Test(hand, is_no_use_without_workers_or_where_files_are_read)
 {
     struct stk_resident_set set = slow_set();
     struct stk_file_set files;
@@ -260,11 +281,10 @@ Test(hand, is_no_use_to_one_worker_or_where_files_are_read)
     loader = open_loader(files.dataset, &options);
     cr_assert_not(loader->has_hand);
     stoker_loader_destroy(&loader);
-    for (options.num_workers = 0; options.num_workers <= 1; options.num_workers++) {
-        loader = open_loader(set.dataset, &options);
-        cr_assert_not(loader->has_hand);
-        stoker_loader_destroy(&loader);
-    }
+    options.num_workers = 0;
+    loader = open_loader(set.dataset, &options);
+    cr_assert_not(loader->has_hand);
+    stoker_loader_destroy(&loader);
     stk_file_set_remove(&files);
     stk_resident_set_close(&set);
     cr_assert_eq(stk_fault_live_bytes(), 0);

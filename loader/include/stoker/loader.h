@@ -74,9 +74,10 @@ typedef struct stoker_loader_options {
     size_t struct_size;        /* set by STOKER_LOADER_OPTIONS_INIT; checked by create */
     uint64_t seed;             /* same seed, same order; default 0 */
     uint32_t batch_size;       /* samples per batch and rank, 1..65536; default 64 */
-    int32_t num_workers;       /* 1..256 threads; 0 = in the caller's thread. Where every CPU has
-                                  a worker and the caller mostly waits, it does the last one's
-                                  share in next; default STOKER_WORKERS_AUTO */
+    int32_t num_workers;       /* 1..256 threads; 0 = in the caller's thread. Over a set in memory
+                                  a caller that mostly waits works in next as well: beside them,
+                                  or in the last one's place where every CPU has a worker;
+                                  default STOKER_WORKERS_AUTO */
     uint32_t prefetch_batches; /* slots in the ring: batches ahead and lent, 2..64;
                                   default 0 = choose */
     uint32_t read_depth;       /* reads in flight per worker, 1..1024; default 0 = choose */

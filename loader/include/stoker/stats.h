@@ -42,7 +42,7 @@ typedef struct stoker_stats {
     uint64_t read_retries; /* EINTR, EAGAIN, short reads taken up again */
     uint64_t cache_hits;   /* samples served without a read */
 
-    uint32_t workers;     /* running now */
+    uint32_t workers;     /* running now; a consumer that helps counts as one */
     uint32_t workers_max; /* threads that exist */
     uint32_t cpus;        /* that affinity and cgroup quota leave us */
     uint32_t slots;
