@@ -238,3 +238,17 @@ else()
     stoker_feature(cuDNN missing "no convolutions on a GPU")
   endif()
 endif()
+
+# cuBLASLt comes with the CUDA toolkit: a header, and a library that is loaded when it is wanted. With
+# it and cuDNN the trainer has its back end for GPUs.
+set(STOKER_HAVE_CUDA_TRAINER FALSE)
+find_path(STOKER_CUBLASLT_INCLUDE cublasLt.h HINTS ${STOKER_CUDA_INCLUDE} ${CUDAToolkit_INCLUDE_DIRS})
+mark_as_advanced(STOKER_CUBLASLT_INCLUDE)
+if(NOT STOKER_HAVE_CUDNN)
+  stoker_feature(cuBLASLt off "no training on a GPU without cuDNN")
+elseif(STOKER_CUBLASLT_INCLUDE)
+  set(STOKER_HAVE_CUDA_TRAINER TRUE)
+  stoker_feature(cuBLASLt found "training on GPUs, where a program finds one")
+else()
+  stoker_feature(cuBLASLt missing "no training on a GPU")
+endif()

@@ -11,11 +11,18 @@
 
 #include "kernels/kernel.h"
 #include "kernels/train_arguments.h"
+#include <stoker/tensor.h>
 
 /* Ends with one whose name is NULL. */
 extern const struct stk_kernel stk_train_kernels[];
 
 /* NULL if there is none of that name. */
 const struct stk_kernel *stk_train_kernel_named(const char *name);
+
+/* "stk_train_relu" and a storage type: FLOAT32, FLOAT16 or BFLOAT16. Must be there. */
+const struct stk_kernel *stk_train_kernel_in(const char *name, stoker_dtype dtype);
+
+/* All kernels as a fatbin (sm_80, sm_90, PTX); NULL in a build without nvcc. */
+const void *stk_train_fatbin(size_t *bytes);
 
 #endif

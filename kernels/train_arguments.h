@@ -92,6 +92,19 @@ struct stk_train_cross_entropy {
     uint32_t *ticket;                    /* 0 before the first launch */
 };
 
+/* mse: one block several rows of T [rows][outputs]. */
+struct stk_train_mse {
+    const void *x;
+    void *dx;             /* may be x; NULL = loss only */
+    const float *targets; /* [rows][outputs] */
+    uint32_t rows, outputs;
+    float gradient_factor;               /* 1 / samples of the whole step */
+    const struct stk_train_state *state; /* loss_scale; NULL = 1 */
+    struct stk_train_metrics *metrics;   /* added to */
+    double *partial_loss;                /* [blocks] */
+    uint32_t *ticket;                    /* 0 before the first launch */
+};
+
 /* ---- update ------------------------------------------------------------------------------------ */
 
 /* gradient_norm: sum of squares and finiteness of T gradients, into state. */
@@ -126,12 +139,56 @@ struct stk_train_update {
     uint64_t count;
 };
 
+/* cast: weights or images rounded to T. */
+struct stk_train_cast {
+    const float *x;
+    void *y; /* T */
+    uint64_t count;
+};
+
+/* add_gradient: sum += gradient, a layer's in T. */
+struct stk_train_add_gradient {
+    const void *gradient; /* T */
+    float *sum;
+    uint64_t count;
+};
+
 /* ---- layers ------------------------------------------------------------------------------------ */
 
 /* Inputs and outputs are fewer than 2^31 elements each. */
 struct stk_train_window {
     uint32_t n, in_h, in_w, c, out_h, out_w;
     uint32_t kernel[2], stride[2], padding[2];
+};
+
+/* Elementwise kernels: one thread eight elements that lie side by side; arrays begin at multiples of 16
+ * bytes. relu: y = max(x, 0), NaN stays; y may be x. */
+struct stk_train_relu {
+    const void *x;
+    void *y;
+    uint64_t count;
+};
+
+/* relu_backward: dx = dy where y > 0, else 0; dx may be dy or y. */
+struct stk_train_relu_backward {
+    const void *y, *dy;
+    void *dx;
+    uint64_t count;
+};
+
+/* add: y = x + x2; y may be either. Adds up gradients, too. */
+struct stk_train_add {
+    const void *x, *x2;
+    void *y;
+    uint64_t count;
+};
+
+/* bias_relu: y = y + bias, then max(., 0); for what no library does in its own epilogue. */
+struct stk_train_bias_relu {
+    void *y;          /* T [count / c][c] */
+    const void *bias; /* T [c]; NULL = none */
+    uint64_t count;
+    uint32_t c, relu;
 };
 
 /* max_pool_forward: one thread an output. The place of the maximum in its window, in row order, takes
@@ -194,6 +251,33 @@ struct stk_train_batch_norm {
     uint32_t c, relu;
     const float *mean, *inverse, *variance, *gamma, *beta; /* [c] */
     float epsilon;                                         /* with variance */
+};
+
+/* batch_norm_moments: mean and 1 / sqrt(variance + epsilon) of each channel, from the images themselves.
+ * Blocks of 32 channels x `chunks`. */
+struct stk_train_batch_norm_moments {
+    const void *x; /* T [pixels][c] */
+    uint64_t pixels;
+    uint32_t c, chunks; /* chunks 1..STK_TRAIN_PARTIALS_MAX */
+    float epsilon, momentum;
+    float *mean, *inverse;             /* [c] */
+    float *running_mean, *running_var; /* moved, the variance unbiased; NULL = left */
+    float *partial_sums;               /* [chunks][2][c] */
+    uint32_t *tickets;                 /* [(c + 31) / 32] */
+};
+
+/* batch_norm_backward_sums, then batch_norm_backward: gradients of gamma and beta, then of x. */
+struct stk_train_batch_norm_backward {
+    const void *x, *dy; /* T [pixels][c] */
+    const void *y;      /* relu: dy counts where y > 0; NULL = y is made again from x */
+    void *dx;           /* may be dy; backward_sums does not touch it */
+    uint64_t pixels;
+    uint32_t c, chunks, relu;
+    const float *mean, *inverse, *gamma, *beta; /* [c] */
+    float *gamma_grad, *beta_grad;              /* [c], added to by backward_sums */
+    float *sums;                                /* [2][c]: of this call alone, for backward */
+    float *partial_sums;                        /* [chunks][2][c] */
+    uint32_t *tickets;                          /* [(c + 31) / 32] */
 };
 
 /* bias_gradient: bias_grad[c] += sum of dy over all pixels. Blocks of 32 channels x `chunks`. */

@@ -34,6 +34,98 @@ static __device__ __forceinline__ void store(__nv_bfloat16 *p, uint64_t i, float
     p[i] = __float2bfloat16_rn(v);
 }
 
+/* ---- eight elements side by side, at a multiple of 16 bytes ------------------------------------ */
+
+static __device__ __forceinline__ void load_pack(const float *p, float *v)
+{
+    const float4 low = ((const float4 *)p)[0];
+    const float4 high = ((const float4 *)p)[1];
+    v[0] = low.x, v[1] = low.y, v[2] = low.z, v[3] = low.w;
+    v[4] = high.x, v[5] = high.y, v[6] = high.z, v[7] = high.w;
+}
+static __device__ __forceinline__ void store_pack(float *p, const float *v)
+{
+    ((float4 *)p)[0] = make_float4(v[0], v[1], v[2], v[3]);
+    ((float4 *)p)[1] = make_float4(v[4], v[5], v[6], v[7]);
+}
+union pack16 {
+    uint4 whole;
+    uint16_t part[STK_TRAIN_PACK];
+};
+static __device__ __forceinline__ void load_pack(const __half *p, float *v)
+{
+    pack16 pack;
+    pack.whole = *(const uint4 *)p;
+#pragma unroll
+    for (int i = 0; i < STK_TRAIN_PACK; i++)
+        v[i] = __half2float(__ushort_as_half(pack.part[i]));
+}
+static __device__ __forceinline__ void store_pack(__half *p, const float *v)
+{
+    pack16 pack;
+#pragma unroll
+    for (int i = 0; i < STK_TRAIN_PACK; i++)
+        pack.part[i] = __half_as_ushort(__float2half_rn(v[i]));
+    *(uint4 *)p = pack.whole;
+}
+static __device__ __forceinline__ void load_pack(const __nv_bfloat16 *p, float *v)
+{
+    pack16 pack;
+    pack.whole = *(const uint4 *)p;
+#pragma unroll
+    for (int i = 0; i < STK_TRAIN_PACK; i++)
+        v[i] = __bfloat162float(__ushort_as_bfloat16(pack.part[i]));
+}
+static __device__ __forceinline__ void store_pack(__nv_bfloat16 *p, const float *v)
+{
+    pack16 pack;
+#pragma unroll
+    for (int i = 0; i < STK_TRAIN_PACK; i++)
+        pack.part[i] = __bfloat16_as_ushort(__float2bfloat16_rn(v[i]));
+    *(uint4 *)p = pack.whole;
+}
+
+/* Elements [first, first + PACK), as far as there are; what is beyond `count` is 0. */
+template <class T>
+static __device__ __forceinline__ void load_some(const T *p, uint64_t first, uint64_t count,
+                                                 float *v)
+{
+    if (first + STK_TRAIN_PACK <= count) {
+        load_pack(p + first, v);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < STK_TRAIN_PACK; i++)
+        v[i] = first + i < count ? load(p, first + i) : 0;
+}
+template <class T>
+static __device__ __forceinline__ void store_some(T *p, uint64_t first, uint64_t count,
+                                                  const float *v)
+{
+    if (first + STK_TRAIN_PACK <= count) {
+        store_pack(p + first, v);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < STK_TRAIN_PACK; i++)
+        if (first + i < count)
+            store(p, first + i, v[i]);
+}
+
+/* What is left of a value once it has been stored. */
+static __device__ __forceinline__ float rounded(float value, const float *)
+{
+    return value;
+}
+static __device__ __forceinline__ float rounded(float value, const __half *)
+{
+    return __half2float(__float2half_rn(value));
+}
+static __device__ __forceinline__ float rounded(float value, const __nv_bfloat16 *)
+{
+    return __bfloat162float(__float2bfloat16_rn(value));
+}
+
 /* One kernel for each storage type: NAME_f32, NAME_f16, NAME_bf16, from a template `body<T>`. */
 #define STK_KERNEL(name, arguments, body)                                                          \
     extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)                               \

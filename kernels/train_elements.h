@@ -17,6 +17,14 @@
 #define STK_ELEMENT static inline
 #endif
 
+enum { STK_TRAIN_PACK = 8 /* elements that a thread of an elementwise kernel takes at once */ };
+
+/* max(x, 0), but NaN stays NaN. */
+STK_ELEMENT float stk_train_rectified(float x)
+{
+    return x < 0 ? 0 : x;
+}
+
 /* ---- loss scale: as trainer/update/loss_scale.h ------------------------------------------------- */
 
 #define STK_TRAIN_SCALE_MIN  0x1p-14F
@@ -275,6 +283,21 @@ STK_ELEMENT struct stk_train_moments_of_channel stk_train_channel_moments(float 
     return m;
 }
 
+/* The same from sums of x - shift: the closer shift is to the mean, the less is lost by rounding. */
+STK_ELEMENT struct stk_train_moments_of_channel stk_train_shifted_moments(
+    double sum, double square_sum, float shift, uint64_t pixels, float epsilon)
+{
+    struct stk_train_moments_of_channel m;
+    const double count = (double)pixels;
+    const double off = sum / count;
+    const double spread = square_sum / count - off * off;
+    const double variance = spread > 0 ? spread : 0;
+    m.mean = (float)((double)shift + off);
+    m.inverse = (float)(1 / sqrt(variance + (double)epsilon));
+    m.unbiased = (float)(pixels > 1 ? variance * count / (count - 1) : variance);
+    return m;
+}
+
 /* A running statistic. */
 STK_ELEMENT float stk_train_move(float running, float now, float momentum)
 {
@@ -285,6 +308,13 @@ STK_ELEMENT float stk_train_move(float running, float now, float momentum)
 STK_ELEMENT float stk_train_normalise(float x, float mean, float inverse, float gamma, float beta)
 {
     return (x - mean) * (inverse * gamma) + beta;
+}
+
+/* The gradient of x, from the sums over all pixels. hat: x, normalised. */
+STK_ELEMENT float stk_train_norm_gradient(float dy, float hat, float gamma_inverse, float beta_sum,
+                                          float gamma_sum, float pixels)
+{
+    return gamma_inverse * (dy - (beta_sum + hat * gamma_sum) / pixels);
 }
 
 /* ---- windows -------------------------------------------------------------------------------------- */

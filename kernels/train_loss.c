@@ -55,3 +55,20 @@ static void cross_entropy(const struct stk_train_cross_entropy *a, enum stk_trai
 }
 
 STK_TRAIN_TWIN(stk_train_softmax_cross_entropy, stk_train_cross_entropy, cross_entropy)
+
+static void mse(const struct stk_train_mse *a, enum stk_train_storage storage)
+{
+    const float scale = a->gradient_factor * (a->state == NULL ? 1 : a->state->loss_scale);
+    const float factor = 2 / (float)a->outputs * scale;
+    double sum = 0;
+    for (uint64_t i = 0; i < (uint64_t)a->rows * a->outputs; i++) {
+        const float off = stk_train_load(a->x, i, storage) - a->targets[i];
+        sum += (double)off * (double)off;
+        if (a->dx != NULL)
+            stk_train_store(a->dx, i, off * factor, storage);
+    }
+    a->metrics->loss_sum += sum / a->outputs;
+    a->metrics->count += a->rows;
+}
+
+STK_TRAIN_TWIN(stk_train_mse, stk_train_mse, mse)

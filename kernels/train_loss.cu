@@ -1,4 +1,4 @@
-/* train_loss.cu - softmax cross-entropy: loss, correct answers and gradient in one pass. Twin:
+/* train_loss.cu - softmax cross-entropy and mean squared error: loss and gradient in one pass. Twin:
  * train_loss.c. */
 #include "kernels/train_device.cuh"
 
@@ -113,3 +113,31 @@ static __device__ __forceinline__ void cross_entropy(const stk_train_cross_entro
 }
 
 STK_KERNEL(stk_train_softmax_cross_entropy, stk_train_cross_entropy, cross_entropy)
+
+template <class T> static __device__ __forceinline__ void mse(const stk_train_mse &a)
+{
+    __shared__ double sums[STK_LAUNCH_THREADS / 32];
+    __shared__ uint32_t flag;
+    const T *const x = (const T *)a.x;
+    const float scale = a.gradient_factor * (a.state == nullptr ? 1 : a.state->loss_scale);
+    const float factor = 2 / (float)a.outputs * scale;
+    double sum = 0;
+    for (uint64_t i = first_element(); i < (uint64_t)a.rows * a.outputs; i += element_stride()) {
+        const float off = load(x, i) - a.targets[i];
+        sum += (double)off * (double)off;
+        if (a.dx != nullptr)
+            store((T *)a.dx, i, off * factor);
+    }
+    sum = block_sum(sum, sums);
+    if (threadIdx.x == 0)
+        a.partial_loss[blockIdx.x] = sum;
+    if (!is_last_block(a.ticket, gridDim.x, &flag) || threadIdx.x != 0)
+        return;
+    sum = 0;
+    for (uint32_t block = 0; block < gridDim.x; block++)
+        sum += a.partial_loss[block];
+    a.metrics->loss_sum += sum / a.outputs;
+    a.metrics->count += a.rows;
+}
+
+STK_KERNEL(stk_train_mse, stk_train_mse, mse)

@@ -39,6 +39,20 @@ static inline void stk_train_store(void *array, uint64_t i, float value,
     }
 }
 
+/* What is left of a value once it has been stored. */
+static inline float stk_train_rounded(float value, enum stk_train_storage storage)
+{
+    switch (storage) {
+    case STK_TRAIN_F16:
+        return float_of_float16(float16_of_float(value));
+    case STK_TRAIN_BF16:
+        return float_of_bfloat16(bfloat16_of_float(value));
+    case STK_TRAIN_F32:
+    default:
+        return value;
+    }
+}
+
 /* NAME_f32, NAME_f16 and NAME_bf16 from body(const struct arguments *, storage). */
 #define STK_TRAIN_TWIN(name, arguments, body)                                                      \
     void name##_f32(const void *a)                                                                 \
@@ -59,8 +73,15 @@ typedef void stk_train_twin(const void *arguments);
 #define STK_TRAIN_DECLARE(name) stk_train_twin name##_f32, name##_f16, name##_bf16
 
 STK_TRAIN_DECLARE(stk_train_softmax_cross_entropy);
+STK_TRAIN_DECLARE(stk_train_mse);
 STK_TRAIN_DECLARE(stk_train_gradient_norm);
 STK_TRAIN_DECLARE(stk_train_update);
+STK_TRAIN_DECLARE(stk_train_cast);
+STK_TRAIN_DECLARE(stk_train_add_gradient);
+STK_TRAIN_DECLARE(stk_train_relu);
+STK_TRAIN_DECLARE(stk_train_relu_backward);
+STK_TRAIN_DECLARE(stk_train_add);
+STK_TRAIN_DECLARE(stk_train_bias_relu);
 STK_TRAIN_DECLARE(stk_train_max_pool_forward);
 STK_TRAIN_DECLARE(stk_train_max_pool_backward);
 STK_TRAIN_DECLARE(stk_train_avg_pool_forward);
@@ -68,6 +89,9 @@ STK_TRAIN_DECLARE(stk_train_avg_pool_backward);
 STK_TRAIN_DECLARE(stk_train_dropout);
 STK_TRAIN_DECLARE(stk_train_batch_norm_statistics);
 STK_TRAIN_DECLARE(stk_train_batch_norm);
+STK_TRAIN_DECLARE(stk_train_batch_norm_moments);
+STK_TRAIN_DECLARE(stk_train_batch_norm_backward_sums);
+STK_TRAIN_DECLARE(stk_train_batch_norm_backward);
 STK_TRAIN_DECLARE(stk_train_bias_gradient);
 stk_train_twin stk_train_prepare;
 

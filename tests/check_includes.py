@@ -34,6 +34,7 @@ THIRD_PARTY = {
     "lz4hc.h": ("loader/codec/lz4.c", "datasets/pack/"),
     "oneapi/dnnl/": ("trainer/backend/",),
     "cudnn_graph.h": ("trainer/backend/cudnn_library.h",),
+    "cublasLt.h": ("trainer/backend/cublaslt.c", "tests/"),
     # A test plays the tool that listens.
     "nvtx3/": ("loader/road/nvtx.c", "tests/nvtx_tool.c"),
     "criterion/": ("tests/",),

@@ -13,6 +13,7 @@ static const char *const names[STK_FORMS] = {
     [STK_FORM_APPLY_CONV_STATISTICS] = "apply_conv_statistics",
     [STK_FORM_BACKWARD_DATA] = "backward_data",
     [STK_FORM_BACKWARD_WEIGHTS] = "backward_weights",
+    [STK_FORM_ADD_BACKWARD_WEIGHTS] = "add_backward_weights",
     [STK_FORM_APPLY_BACKWARD_WEIGHTS] = "apply_backward_weights",
     [STK_FORM_NORM] = "norm",
     [STK_FORM_NORM_RELU] = "norm_relu",
@@ -32,12 +33,15 @@ int stk_form_text(char *out, size_t bytes, enum stk_form form, const struct stk_
     if (s->filters == 0) /* a norm */
         return snprintf(out, bytes, "%s %s %" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64,
                         names[form], stoker_dtype_name(dtype), s->n, s->h, s->w, s->c);
+    char groups[32] = "";
+    if (s->groups > 1)
+        (void)snprintf(groups, sizeof(groups), " groups %" PRId64, s->groups);
     return snprintf(out, bytes,
                     "%s %s %" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64 " %" PRId64 "x%" PRId64
-                    "x%" PRId64 " stride %" PRId64 "x%" PRId64 " padding %" PRId64 "x%" PRId64,
+                    "x%" PRId64 " stride %" PRId64 "x%" PRId64 " padding %" PRId64 "x%" PRId64 "%s",
                     names[form], stoker_dtype_name(dtype), s->n, s->h, s->w, s->c, s->filters,
                     s->kernel[0], s->kernel[1], s->stride[0], s->stride[1], s->padding[0],
-                    s->padding[1]);
+                    s->padding[1], groups);
 }
 
 /* A graph while it is built. */
@@ -81,9 +85,10 @@ static stk_cudnn_ref output(const struct builder *b, stoker_dtype dtype, bool pa
 static stk_cudnn_ref filters(const struct builder *b)
 {
     const struct stk_form_shape *const s = b->shape;
-    return stk_cudnn_graph_tensor(b->graph,
-                                  &(struct stk_cudnn_tensor){ b->dtype, s->filters, s->kernel[0],
-                                                              s->kernel[1], s->c, false, false });
+    const int64_t channels_read = s->c / (s->groups > 1 ? s->groups : 1);
+    return stk_cudnn_graph_tensor(
+        b->graph, &(struct stk_cudnn_tensor){ b->dtype, s->filters, s->kernel[0], s->kernel[1],
+                                              channels_read, false, false });
 }
 
 static stk_cudnn_ref channels(const struct builder *b, stoker_dtype dtype, int64_t count)
@@ -98,23 +103,30 @@ static stk_cudnn_ref scalar(const struct builder *b)
         b->graph, &(struct stk_cudnn_tensor){ STOKER_FLOAT32, 1, 1, 1, 1, false, true });
 }
 
-static void convolve(const struct builder *b, enum stk_cudnn_direction direction, stk_cudnn_ref x,
-                     stk_cudnn_ref w, stk_cudnn_ref y)
+static void convolve_to(const struct builder *b, enum stk_cudnn_direction direction, bool add,
+                        stk_cudnn_ref x, stk_cudnn_ref w, stk_cudnn_ref y)
 {
     const struct stk_form_shape *const s = b->shape;
     const struct stk_cudnn_window window = { { s->stride[0], s->stride[1] },
-                                             { s->padding[0], s->padding[1] } };
+                                             { s->padding[0], s->padding[1] },
+                                             add };
     stk_cudnn_graph_convolution(b->graph, direction, &window, x, w, y);
 }
 
+static void convolve(const struct builder *b, enum stk_cudnn_direction direction, stk_cudnn_ref x,
+                     stk_cudnn_ref w, stk_cudnn_ref y)
+{
+    convolve_to(b, direction, false, x, w, y);
+}
+
 /* x, y, w of a convolution in any direction. */
-static void convolution(const struct builder *b, enum stk_cudnn_direction direction)
+static void convolution(const struct builder *b, enum stk_cudnn_direction direction, bool add)
 {
     struct stk_form_operands *const o = b->operands;
     o->x = input(b);
     o->w = filters(b);
     o->y = output(b, b->dtype, false);
-    convolve(b, direction, o->x, o->w, o->y);
+    convolve_to(b, direction, add, o->x, o->w, o->y);
 }
 
 static void biased(const struct builder *b, bool relu)
@@ -245,7 +257,7 @@ static void write(const struct builder *b, enum stk_form form)
 {
     switch (form) {
     case STK_FORM_CONV:
-        convolution(b, STK_CUDNN_FORWARD);
+        convolution(b, STK_CUDNN_FORWARD, false);
         break;
     case STK_FORM_CONV_BIAS:
     case STK_FORM_CONV_BIAS_RELU:
@@ -256,10 +268,11 @@ static void write(const struct builder *b, enum stk_form form)
         with_statistics(b, form == STK_FORM_APPLY_CONV_STATISTICS);
         break;
     case STK_FORM_BACKWARD_DATA:
-        convolution(b, STK_CUDNN_BACKWARD_DATA);
+        convolution(b, STK_CUDNN_BACKWARD_DATA, false);
         break;
     case STK_FORM_BACKWARD_WEIGHTS:
-        convolution(b, STK_CUDNN_BACKWARD_WEIGHTS);
+    case STK_FORM_ADD_BACKWARD_WEIGHTS:
+        convolution(b, STK_CUDNN_BACKWARD_WEIGHTS, form == STK_FORM_ADD_BACKWARD_WEIGHTS);
         break;
     case STK_FORM_APPLY_BACKWARD_WEIGHTS:
         apply_backward_weights(b);

@@ -20,6 +20,7 @@
  *                                                                 T, one a channel of x
  *   BACKWARD_DATA           y, w -> x                             gradients
  *   BACKWARD_WEIGHTS        x, y -> w                             y, w: gradients
+ *   ADD_BACKWARD_WEIGHTS    the same, added to what is in w
  *   APPLY_BACKWARD_WEIGHTS  x, scale, shift, y -> w               the same, of max(scale x + shift, 0)
  *   NORM                    x, gamma, beta [C], epsilon, momentum, running_mean, running_var [C]
  *                           -> y, mean [C], inverse [C], updated_running_mean, updated_running_var
@@ -41,6 +42,7 @@ enum stk_form {
     STK_FORM_APPLY_CONV_STATISTICS,
     STK_FORM_BACKWARD_DATA,
     STK_FORM_BACKWARD_WEIGHTS,
+    STK_FORM_ADD_BACKWARD_WEIGHTS,
     STK_FORM_APPLY_BACKWARD_WEIGHTS,
     STK_FORM_NORM,
     STK_FORM_NORM_RELU,
@@ -54,6 +56,7 @@ enum stk_form {
 struct stk_form_shape {
     int64_t n, h, w, c;
     int64_t filters, kernel[2], stride[2], padding[2];
+    int64_t groups; /* of channels; 0 = 1 */
 };
 
 /* The numbers by which a plan's operands are bound; 0 = the form has none of that name. */

@@ -73,6 +73,7 @@ enum stk_cudnn_direction {
 
 struct stk_cudnn_window {
     int64_t stride[2], padding[2]; /* height, width */
+    bool add;                      /* to what is there already, in the type of the result */
 };
 
 void stk_cudnn_graph_convolution(struct stk_cudnn_graph *graph, enum stk_cudnn_direction direction,
