@@ -98,14 +98,15 @@ static inline void lanes_to_f32(unsigned char *at, lanes v, bool may_be_nan)
 static inline void lanes_to_f16(unsigned char *at, lanes v, bool may_be_nan)
 {
     (void)may_be_nan;
-    _mm256_storeu_si256((__m256i_u *)at, _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+    /* All lanes by a mask: gcc's unmasked form is a macro without optimisation, and warns. */
+    const __m256i half = _mm512_maskz_cvtps_ph((__mmask16)0xffff, v, _MM_FROUND_TO_NEAREST_INT);
+    _mm256_storeu_si256((__m256i_u *)at, half);
 }
 
 /* As bfloat16_of_float(): add half a step, less one if even; NaN is kept quiet.
  * (AVX512-BF16 would flush subnormals, so its instruction is no use here.) */
 static inline void lanes_to_bf16(unsigned char *at, lanes v, bool may_be_nan)
 {
-
     __m512i bits = _mm512_castps_si512(v);
     __m512i upper = _mm512_srli_epi32(bits, 16);
     __m512i odd = _mm512_and_si512(upper, _mm512_set1_epi32(1));
