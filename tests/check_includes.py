@@ -94,8 +94,8 @@ def project_rule(path, name):
         if here in ("device", "road", "bench"):
             return None
         return "transform.h and launch.h are for device/, road/ and bench/"
-    if here == "trainer" and (name == "kernels/dropout.h" or name.startswith("kernels/train")):
-        return None  # the mask of every back end, and the kernels of a training step
+    if here == "trainer" and (name in ("kernels/dropout.h", "kernels/float16.h") or name.startswith("kernels/train")):
+        return None  # the mask of every back end, its 16-bit types, and the kernels of a training step
     if here == "kernels" and name == "loader/base/rng.h":
         return None  # integers only; host and device draw the same from it
     if here == "datasets" and name == "loader/format.h":
@@ -184,12 +184,12 @@ ALLOWED = [
     ("trainer/trainer.c", '#include <stoker/loader.h>\n#include "loader/base/queue.h"'),
     ("kernels/a.h", '#include "loader/base/rng.h"'),
     ("loader/device/cuda.c", '#include "kernels/launch.h"'),
-    ("trainer/backend/ref.c", '#include "kernels/dropout.h"'),
+    ("trainer/backend/ref.c", '#include "kernels/dropout.h"\n#include "kernels/float16.h"'),
     ("tests/test_x.c", '#include <criterion/criterion.h>\n#include "loader/road/slots.h"'),
 ]
 FILES = {"loader/base/queue.h", "loader/road/slots.h", "loader/cache/cache.h", "loader/format.h", "loader/codec/raw.h",
          "datasets/idx.h", "bench/list.h", "loader/reader/reader.h", "kernels/kernels.h", "kernels/transform.h",
-         "kernels/launch.h", "kernels/dropout.h", "loader/base/rng.h"}
+         "kernels/launch.h", "kernels/dropout.h", "kernels/float16.h", "loader/base/rng.h"}
 
 
 def self_test():

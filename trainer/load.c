@@ -121,6 +121,7 @@ static int copy_weights(stoker_trainer *trainer, const struct stk_tensor_set *se
         goto close;
     copy_parameters(set, model, model->parameters, model->parameter_count, parameters.floats);
     copy_parameters(set, model, model->statistics, model->statistic_count, statistics.floats);
+    trainer->stored_from = NULL;
     rc = stk_view_store(&parameters, trainer, error);
     if (rc == STOKER_OK)
         rc = stk_view_store(&statistics, trainer, error);

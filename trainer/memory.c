@@ -1,13 +1,15 @@
 /* memory.c - how much memory a trainer takes, before it takes any.
  *
- *   fixed     parameters | gradients | optimiser state, moving average | statistics
+ *   fixed     parameters | gradients | optimiser state, moving average | statistics | 16-bit parameters
  *   plans     activations: the larger of training and evaluation | workspace: both
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "loader/base/memory.h"
 #include "trainer/plan/budget.h"
+#include "trainer/plan/precision.h"
 #include "trainer/trainer.h"
 
 static uint64_t largest(uint64_t a, uint64_t b)
@@ -24,13 +26,18 @@ static void count_fixed(const stoker_trainer *trainer, stoker_trainer_memory *me
     memory->optimizer_state =
         arena_bytes * (stk_optimizer_state_arenas(&trainer->settings.rule) + averages);
     memory->statistics = trainer->model->statistic_floats * sizeof(float);
+    memory->stored_parameters = stk_is_narrow(trainer->settings.backend.storage)
+                                    ? trainer->model->parameter_floats *
+                                          stoker_dtype_bytes(trainer->settings.backend.storage)
+                                    : 0;
 }
 
 static int make_evaluation_plan(const stoker_trainer *trainer, uint32_t batch, struct stk_plan *out,
                                 stoker_error *error)
 {
     const uint32_t asked = trainer->settings.evaluation_batch_size;
-    const struct stk_plan_options options = { .batch = asked == 0 ? batch : asked };
+    const struct stk_plan_options options = { .batch = asked == 0 ? batch : asked,
+                                              .storage = trainer->settings.backend.storage };
     return stk_plan_make(out, trainer->model, &options, error);
 }
 
@@ -50,7 +57,8 @@ static int count_plans(const stoker_trainer *trainer, const struct stk_plan *tra
     memory->activations = largest(train->activation_bytes, evaluation->activation_bytes);
     memory->workspace = train_bytes + evaluation_bytes;
     memory->peak = memory->parameters + memory->gradients + memory->optimizer_state +
-                   memory->statistics + memory->activations + memory->workspace;
+                   memory->statistics + memory->stored_parameters + memory->activations +
+                   memory->workspace;
     return STOKER_OK;
 }
 
@@ -71,14 +79,32 @@ static int bytes_of(void *context, const struct stk_plan *plan, uint64_t *bytes,
     return rc;
 }
 
+/* The limit asked for, which is at most what a device has left; half of what is left where only the
+ * largest batch is asked for. 0 = none. */
+static uint64_t limit_bytes(const stoker_trainer *trainer)
+{
+    const bool on_device = trainer->ops->free_bytes != NULL;
+    const uint64_t asked = trainer->settings.memory_budget;
+    const bool largest_batch = trainer->settings.batch_size == STOKER_BATCH_SIZE_MAX;
+    if (asked == 0 && !largest_batch)
+        return 0;
+    const uint64_t free_bytes =
+        on_device ? trainer->ops->free_bytes(trainer->backend) : stk_memory_available();
+    if (asked == 0)
+        return free_bytes / 2;
+    return on_device && free_bytes < asked ? free_bytes : asked;
+}
+
 static int choose(stoker_trainer *trainer, struct stk_plan_options *options, stoker_error *error)
 {
-    const struct stk_trainer_settings *settings = &trainer->settings;
+    struct stk_trainer_settings *settings = &trainer->settings;
+    settings->memory_budget = limit_bytes(trainer);
     const struct stk_budget budget = { .limit_bytes = settings->memory_budget,
                                        .bytes_of = bytes_of,
                                        .context = trainer };
     *options = (struct stk_plan_options){ .batch = settings->batch_size,
                                           .train = true,
+                                          .storage = settings->backend.storage,
                                           .recompute_batch_norm = settings->recompute_batch_norm,
                                           .checkpoint_segments = settings->checkpoint_segments };
     if (settings->batch_size == STOKER_BATCH_SIZE_MAX)
@@ -89,19 +115,38 @@ static int choose(stoker_trainer *trainer, struct stk_plan_options *options, sto
     return STOKER_OK;
 }
 
-/* What activations would be if nothing were made again. */
-static int count_plain(stoker_trainer *trainer, stoker_error *error)
+/* What activations would be with these options for training. */
+static int count_activations(const stoker_trainer *trainer, struct stk_plan_options options,
+                             uint64_t *bytes, stoker_error *error)
 {
-    const struct stk_plan_options options = { .batch = trainer->settings.batch_size,
-                                              .train = true };
-    struct stk_plan plan;
-    int rc = stk_plan_make(&plan, trainer->model, &options, error);
+    struct stk_plan train;
+    struct stk_plan evaluation;
+    const struct stk_plan_options forward = { .batch = trainer->settings.evaluation_batch_size,
+                                              .storage = options.storage };
+    int rc = stk_plan_make(&evaluation, trainer->model, &forward, error);
     if (rc != STOKER_OK)
         return rc;
-    trainer->memory.activations_plain =
-        largest(plan.activation_bytes, trainer->evaluation_plan.activation_bytes);
-    stk_plan_free(&plan);
-    return STOKER_OK;
+    rc = stk_plan_make(&train, trainer->model, &options, error);
+    if (rc == STOKER_OK)
+        *bytes = largest(train.activation_bytes, evaluation.activation_bytes);
+    stk_plan_free(&train);
+    stk_plan_free(&evaluation);
+    return rc;
+}
+
+/* What they would be if nothing were made again, and if they were float32. */
+static int count_others(stoker_trainer *trainer, stoker_error *error)
+{
+    stoker_trainer_memory *memory = &trainer->memory;
+    struct stk_plan_options options = { .batch = trainer->settings.batch_size,
+                                        .train = true,
+                                        .storage = trainer->settings.backend.storage };
+    int rc = count_activations(trainer, options, &memory->activations_plain, error);
+    if (rc != STOKER_OK)
+        return rc;
+    options = trainer->train_plan.options;
+    options.storage = STOKER_FLOAT32;
+    return count_activations(trainer, options, &memory->activations_float32, error);
 }
 
 static int count_all(stoker_trainer *trainer, stoker_error *error)
@@ -113,7 +158,8 @@ static int count_all(stoker_trainer *trainer, stoker_error *error)
     memory->batch_size = trainer->settings.batch_size;
     memory->checkpoint_segments = trainer->train_plan.segments;
     memory->recompute_batch_norm = trainer->settings.recompute_batch_norm;
-    return count_plain(trainer, error);
+    memory->precision = trainer->train_plan.storage;
+    return count_others(trainer, error);
 }
 
 int stk_trainer_settle(stoker_trainer *trainer, stoker_error *error)
@@ -173,15 +219,25 @@ static void add_line(char *table, const char *name, uint64_t bytes, const char *
                    grouped(number, bytes), remark);
 }
 
-/* What recomputation saves, or nothing to say. */
-static void describe_saving(char *remark, size_t bytes, const stoker_trainer_memory *memory)
+static void describe_saving(char *remark, size_t bytes, const char *without, uint64_t more,
+                            uint64_t taken)
 {
     char number[GROUPED_BYTES];
+    const size_t length = strlen(remark);
+    if (taken < more)
+        (void)snprintf(remark + length, bytes - length, "  (%s %s: %.1f times as much)", without,
+                       grouped(number, more), (double)more / (double)taken);
+}
+
+/* What recomputation saves, and what 16 bits do, or nothing to say. */
+static void describe_savings(char *remark, size_t bytes, const stoker_trainer_memory *memory)
+{
     remark[0] = '\0';
-    if (memory->activations < memory->activations_plain)
-        (void)snprintf(remark, bytes, "  (without recomputation %s: %.1f times as much)",
-                       grouped(number, memory->activations_plain),
-                       (double)memory->activations_plain / (double)memory->activations);
+    describe_saving(remark, bytes, "without recomputation", memory->activations_plain,
+                    memory->activations);
+    if (memory->precision != STOKER_FLOAT32)
+        describe_saving(remark, bytes, "in float32", memory->activations_float32,
+                        memory->activations);
 }
 
 static void add_choice(char *table, const stoker_trainer_memory *memory)
@@ -191,19 +247,23 @@ static void add_choice(char *table, const stoker_trainer_memory *memory)
         (void)snprintf(segments, sizeof(segments), ", %" PRIu32 " checkpoint segments",
                        memory->checkpoint_segments);
     const size_t length = strlen(table);
-    (void)snprintf(table + length, TABLE_BYTES - length, "batch size %" PRIu32 "%s%s\n",
+    (void)snprintf(table + length, TABLE_BYTES - length, "batch size %" PRIu32 "%s%s%s%s\n",
                    memory->batch_size, segments,
-                   memory->recompute_batch_norm ? ", BatchNorm recomputed" : "");
+                   memory->recompute_batch_norm ? ", BatchNorm recomputed" : "",
+                   memory->precision != STOKER_FLOAT32 ? ", activations in " : "",
+                   memory->precision != STOKER_FLOAT32 ? stoker_dtype_name(memory->precision) : "");
 }
 
 size_t stoker_trainer_memory_table(const stoker_trainer *trainer, char *text, size_t bytes)
 {
     const stoker_trainer_memory *memory = &trainer->memory;
     char table[TABLE_BYTES];
-    char remark[96];
-    describe_saving(remark, sizeof(remark), memory);
+    char remark[192];
+    describe_savings(remark, sizeof(remark), memory);
     (void)snprintf(table, sizeof(table), "%-18s %18s\n", "memory", "bytes");
     add_line(table, "parameters", memory->parameters, "");
+    if (memory->stored_parameters > 0)
+        add_line(table, "16-bit parameters", memory->stored_parameters, "");
     add_line(table, "gradients", memory->gradients, "");
     add_line(table, "optimizer state", memory->optimizer_state, "");
     add_line(table, "statistics", memory->statistics, "");

@@ -109,6 +109,24 @@ static int check_together(const stoker_trainer_options *o, stoker_error *error)
     return rc;
 }
 
+/* What the back end can do of what is asked for. */
+static int check_backend(const struct stk_backend_ops *ops, const stoker_trainer_options *o,
+                         stoker_error *error)
+{
+    const unsigned storage = o->precision == STOKER_DTYPE_NONE ? STOKER_FLOAT32 : o->precision;
+    if (storage != STOKER_FLOAT32 && storage != STOKER_FLOAT16 && storage != STOKER_BFLOAT16)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "precision %u: float32, float16 and bfloat16 are allowed", storage);
+    if ((ops->storages >> storage & 1) == 0)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "precision %s: back end %s computes in float32 only",
+                             stoker_dtype_name((stoker_dtype)storage), ops->name);
+    if (o->benchmark && !ops->can_benchmark)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "benchmark: back end %s has no algorithms to choose from", ops->name);
+    return STOKER_OK;
+}
+
 /* What a person typed as 0.999 and a float holds as 0.99900001: 1 minus it matters. */
 static double typed_decimal(float value)
 {
@@ -179,14 +197,16 @@ static void read_checked(struct stk_trainer_settings *out, const stoker_trainer_
     out->accumulate = o->accumulate == 0 ? 1 : o->accumulate;
     read_rule(&out->rule, o);
     read_schedule(&out->schedule, o);
-    out->loss_scale.dynamic = o->dynamic_loss_scale;
+    out->backend.storage = o->precision == STOKER_DTYPE_NONE ? STOKER_FLOAT32 : o->precision;
+    out->backend.benchmark = o->benchmark;
+    out->backend.deterministic = o->deterministic;
+    out->loss_scale.dynamic =
+        o->dynamic_loss_scale || (o->precision == STOKER_FLOAT16 && o->loss_scale == 0);
     out->loss_scale.scale =
-        or_default(o->loss_scale, o->dynamic_loss_scale ? (double)STK_LOSS_SCALE_START : 1);
+        or_default(o->loss_scale, out->loss_scale.dynamic ? (double)STK_LOSS_SCALE_START : 1);
     out->clip_norm = (double)o->clip_norm;
     out->ema_decay = typed_decimal(o->ema_decay);
     out->memory_budget = o->memory_budget;
-    if (o->batch_size == STOKER_BATCH_SIZE_MAX && o->memory_budget == 0)
-        out->memory_budget = stk_memory_available() / 2;
     out->checkpoint_segments = o->checkpoint_segments;
     out->recompute_batch_norm = o->recompute_batch_norm;
 }
@@ -207,6 +227,9 @@ int stk_trainer_settings_read(struct stk_trainer_settings *out, const stoker_tra
     if (out->ops == NULL)
         return stk_error_set(error, STOKER_EDEVICE, STOKER_STAGE_OPTIONS, &nowhere,
                              "backend \"%s\": \"auto\", \"cpu\" and \"ref\" are known", name);
+    rc = check_backend(out->ops, given, error);
+    if (rc != STOKER_OK)
+        return rc;
     read_checked(out, given);
     return STOKER_OK;
 }

@@ -20,7 +20,7 @@ struct stk_trainer_settings {
     struct stk_loss_scale loss_scale; /* to begin with */
     double clip_norm;                 /* 0 = no limit */
     double ema_decay;                 /* 0 = none */
-    uint64_t memory_budget;           /* 0 = no limit */
+    uint64_t memory_budget;           /* 0 = no limit, or still to be chosen */
     uint32_t checkpoint_segments;
     bool recompute_batch_norm;
 };

@@ -10,7 +10,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/float16.h"
 #include "loader/base/error.h"
+#include "trainer/plan/precision.h"
 #include "trainer/view.h"
 
 static const struct stk_place nowhere = STK_NOWHERE;
@@ -136,6 +138,8 @@ static void update_weights(stoker_trainer *trainer, double factor, float learnin
         .gradients = trainer->arenas.gradients,
         .ema = trainer->ema,
         .ema_decay = trainer->settings.ema_decay,
+        .stored = trainer->arenas.stored,
+        .storage = trainer->settings.backend.storage,
         .floats = trainer->model->parameter_floats,
         .step = trainer->progress.updates + 1,
         .learning_rate = learning_rate,
@@ -143,6 +147,8 @@ static void update_weights(stoker_trainer *trainer, double factor, float learnin
     };
     memcpy(update.state, trainer->state, sizeof(update.state));
     trainer->ops->update(trainer->backend, &update);
+    if (trainer->stored_from != trainer->arenas.parameters)
+        trainer->stored_from = NULL; /* those of an evaluation, overwritten or not */
     trainer->progress.updates++;
 }
 
@@ -173,10 +179,13 @@ static int train_pass(stoker_trainer *trainer, const stoker_batch *batch, stoker
                                    .seed = progress->seed,
                                    .gradient_scale = progress->loss_scale.scale };
     struct stk_loss loss;
+    int rc = stk_trainer_store(trainer, trainer->arenas.parameters);
+    if (rc != STOKER_OK)
+        return rc;
     if (progress->group_passes == 0)
         trainer->ops->clear(trainer->backend, trainer->arenas.gradients,
                             trainer->model->parameter_floats);
-    int rc = trainer->ops->run(trainer->train, &trainer->arenas, &pass, &loss, &trainer->error);
+    rc = trainer->ops->run(trainer->train, &trainer->arenas, &pass, &loss, &trainer->error);
     if (rc != STOKER_OK)
         return rc;
     progress->passes++;
@@ -235,6 +244,9 @@ static int forward(stoker_trainer *trainer, const float *samples, const void *la
     arenas.gradients = NULL;
     if (trainer->ema != NULL)
         arenas.parameters = trainer->ema;
+    const int rc = stk_trainer_store(trainer, arenas.parameters);
+    if (rc != STOKER_OK)
+        return rc;
     const struct stk_pass pass = { .samples = samples, .labels = labels, .count = count };
     return trainer->ops->run(trainer->evaluation, &arenas, &pass, loss, &trainer->error);
 }
@@ -280,6 +292,28 @@ int stoker_trainer_evaluate(stoker_trainer *trainer, const stoker_batch *batch,
     return STOKER_OK;
 }
 
+/* `count` outputs of the plan, as floats. 16-bit ones are read into the upper half of where they go,
+ * and widened from there, first to last: each before its place is written over. */
+static int read_outputs(stoker_trainer *trainer, float *outputs, uint64_t count)
+{
+    const struct stk_plan *plan = &trainer->evaluation_plan;
+    const size_t element_bytes = stoker_dtype_bytes(plan->storage);
+    unsigned char *const end = (unsigned char *)(outputs + count);
+    unsigned char *const from = end - count * element_bytes;
+    const unsigned char *const arena = trainer->arenas.activations;
+    const int rc = stk_arena_read(trainer, from, arena + plan->buffers[plan->output].offset,
+                                  count * element_bytes, &trainer->error);
+    if (rc != STOKER_OK || !stk_is_narrow(plan->storage))
+        return rc;
+    for (uint64_t i = 0; i < count; i++) {
+        uint16_t bits;
+        memcpy(&bits, from + i * sizeof(bits), sizeof(bits));
+        outputs[i] =
+            plan->storage == STOKER_FLOAT16 ? float_of_float16(bits) : float_of_bfloat16(bits);
+    }
+    return STOKER_OK;
+}
+
 int stoker_trainer_predict(stoker_trainer *trainer, const float *samples, uint32_t count,
                            float *outputs)
 {
@@ -287,17 +321,13 @@ int stoker_trainer_predict(stoker_trainer *trainer, const float *samples, uint32
         return STOKER_EINVAL;
     const uint64_t sample_floats = stk_shape_elements(trainer->model->layers[0].out);
     const uint64_t output_floats = stk_shape_elements(stk_trainer_output_shape(trainer->model));
-    const struct stk_plan *plan = &trainer->evaluation_plan;
-    const unsigned char *activations = trainer->arenas.activations;
     for (uint32_t done = 0; done < count;) {
         const uint32_t part = part_of(trainer, count - done);
         struct stk_loss loss;
         int rc = forward(trainer, samples + done * sample_floats, NULL, part, &loss);
         if (rc != STOKER_OK)
             return rc;
-        rc = stk_arena_read(trainer, outputs + done * output_floats,
-                            activations + plan->buffers[plan->output].offset,
-                            part * output_floats * sizeof(float), &trainer->error);
+        rc = read_outputs(trainer, outputs + done * output_floats, part * output_floats);
         if (rc != STOKER_OK)
             return rc;
         done += part;

@@ -42,6 +42,9 @@ static int take_arenas(stoker_trainer *trainer, stoker_error *error)
         rc = take(trainer, &arenas->statistics, trainer->memory.statistics, "statistics", error);
     if (rc == STOKER_OK)
         rc = take(trainer, &arenas->activations, trainer->memory.activations, "activations", error);
+    if (rc == STOKER_OK)
+        rc = take(trainer, &arenas->stored, trainer->memory.stored_parameters, "16-bit parameters",
+                  error);
     trainer->state_count = stk_optimizer_state_arenas(&trainer->settings.rule);
     for (uint32_t i = 0; i < trainer->state_count && rc == STOKER_OK; i++)
         rc = take(trainer, &trainer->state[i], bytes, "optimizer state", error);
@@ -143,10 +146,11 @@ int stoker_trainer_create(stoker_trainer **out, const stoker_model *model,
 
 static void release_arenas(stoker_trainer *trainer)
 {
-    void *const arenas[] = { trainer->arenas.parameters, trainer->arenas.gradients,
-                             trainer->arenas.statistics, trainer->arenas.activations,
-                             trainer->state[0],          trainer->state[1],
-                             trainer->state[2],          trainer->ema };
+    void *const arenas[] = {
+        trainer->arenas.parameters,  trainer->arenas.gradients, trainer->arenas.statistics,
+        trainer->arenas.activations, trainer->arenas.stored,    trainer->state[0],
+        trainer->state[1],           trainer->state[2],         trainer->ema
+    };
     _Static_assert(STK_STATE_ARENAS_MAX == 3, "each one is given back");
     for (size_t i = 0; i < sizeof(arenas) / sizeof(arenas[0]); i++)
         if (arenas[i] != NULL)

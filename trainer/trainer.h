@@ -26,6 +26,8 @@ struct stoker_trainer {
     float *state[STK_STATE_ARENAS_MAX];
     uint32_t state_count;
     float *ema; /* NULL = none */
+    const float
+        *stored_from; /* what arenas.stored was rounded from; NULL = of nothing that still holds */
     struct stk_progress progress;
     stoker_trainer_memory memory;
     stoker_error error; /* code 0 = none so far */
@@ -34,6 +36,10 @@ struct stoker_trainer {
 /* memory.c: settle batch size and recomputation, make both plans and fill in memory. The back end
  * is there already. On failure the plans are all zero. */
 int stk_trainer_settle(stoker_trainer *trainer, stoker_error *error);
+
+/* stored.c: let arenas.stored be these weights, rounded; they are so already if nothing wrote to either
+ * since. Nothing to do where T is float32. STOKER_EDEVICE. */
+int stk_trainer_store(stoker_trainer *trainer, const float *weights);
 
 /* The layer whose output the loss reads, as one sample has it. */
 struct stk_shape stk_trainer_output_shape(const stoker_model *model);

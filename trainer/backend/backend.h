@@ -24,6 +24,10 @@ struct stk_backend_options {
     uint32_t threads; /* compute threads, the caller's included, at most 256; 0 = as many as CPUs
                          are left to the process. `ref` has one */
     enum stk_loops loops; /* default BEST */
+    stoker_dtype storage; /* T of the plans that it will be given; 0 = float32 */
+    bool benchmark;       /* choose engines by timing them, see can_benchmark */
+    bool deterministic; /* the same bits from the same input, at whatever cost. Default false, which
+                             `ref` and `cpu` take for true */
 };
 
 /* Where one plan's data lies: device memory of this back end. */
@@ -32,6 +36,8 @@ struct stk_arenas {
     float *gradients;  /* the same layout; NULL for a forward plan */
     float *statistics; /* model.statistic_floats; may be NULL if that is 0 */
     void *activations; /* plan.activation_bytes */
+    void *stored; /* T [model.parameter_floats]: the parameters rounded, for the operations that
+                          stk_reads_rounded(); NULL where T is float32 */
 };
 
 /* One pass over the operations. */
@@ -60,6 +66,8 @@ struct stk_program; /* a plan made ready for a back end: its primitives */
 
 struct stk_backend_ops {
     const char *name;
+    uint32_t storages;  /* 1 << stoker_dtype for each T that plans may have */
+    bool can_benchmark; /* it has something to choose from */
     int (*create)(struct stk_backend **out, const struct stk_backend_options *options,
                   stoker_error *error);
     void (*destroy)(struct stk_backend *backend);
@@ -76,6 +84,10 @@ struct stk_backend_ops {
                   stoker_error *error);
     int (*download)(struct stk_backend *backend, void *to, const void *from, size_t bytes,
                     stoker_error *error);
+
+    /* Bytes of memory that are not taken yet, of those that allocate() gives out. NULL: it is host
+     * memory. */
+    uint64_t (*free_bytes)(struct stk_backend *backend);
 
     /* Bytes that `load` will take for this plan, exactly (scratch, and its own tables; what a
      * library keeps for itself, such as generated code, is not known and not in it).
@@ -100,6 +112,10 @@ struct stk_backend_ops {
                            bool *finite);
     /* One optimiser step over the whole arena; see update.h. */
     void (*update)(struct stk_backend *backend, const struct stk_update *update);
+    /* stored = parameters, rounded to T: after they were written from outside; `update` keeps
+     * update->stored by itself. NULL: T is always float32. STOKER_EDEVICE. */
+    int (*narrow)(struct stk_backend *backend, void *stored, const float *parameters,
+                  uint64_t count, stoker_dtype storage, stoker_error *error);
 };
 
 extern const struct stk_backend_ops stk_backend_ref;

@@ -17,18 +17,21 @@ static void *buffer_at(const struct stk_plan *plan, const struct stk_arenas *are
     return (uint8_t *)arenas->activations + buffer->offset + buffer->bytes_per_sample * first;
 }
 
-static uint64_t sample_floats(const struct stk_plan *plan, int32_t index)
+uint64_t stk_operands_elements(const struct stk_plan *plan, int32_t index)
 {
     if (index == STK_SAMPLES)
         return stk_shape_elements(plan->model->layers[0].out);
-    return index == STK_NO_BUFFER ? 0 : plan->buffers[index].bytes_per_sample / sizeof(float);
+    if (index == STK_NO_BUFFER)
+        return 0;
+    const struct stk_buffer *buffer = &plan->buffers[index];
+    return buffer->bytes_per_sample / stoker_dtype_bytes(buffer->dtype);
 }
 
 static const float *input_at(const struct stk_plan *plan, const struct stk_arenas *arenas,
                              const struct stk_pass *pass, int32_t index, uint32_t first)
 {
     if (index == STK_SAMPLES)
-        return pass->samples + sample_floats(plan, index) * first;
+        return pass->samples + stk_operands_elements(plan, index) * first;
     return buffer_at(plan, arenas, index, first);
 }
 
@@ -59,7 +62,8 @@ void stk_operands_find(struct stk_operands *out, const struct stk_plan *plan,
         .pass = pass,
         .first = first,
         .count = count,
-        .elements = sample_floats(plan, op->y != STK_NO_BUFFER ? op->y : op->dx),
+        .elements = stk_operands_elements(plan, op->y != STK_NO_BUFFER ? op->y : op->dx),
+        .storage = plan->storage,
         .x = input_at(plan, arenas, pass, op->x, first),
         .x2 = input_at(plan, arenas, pass, op->x2, first),
         .y = buffer_at(plan, arenas, op->y, first),

@@ -15,6 +15,8 @@ struct stk_operands {
     const struct stk_pass *pass;
     uint32_t first, count; /* samples of the pass */
     uint64_t elements;     /* of one sample of what is written: y, else dx */
+    stoker_dtype storage; /* T of the plan. Operands in T that is narrower are pointed to as if they
+                              were floats: narrow.h makes floats of them */
 
     const float *x, *x2;
     float *y; /* read only in backward operations */
@@ -27,6 +29,9 @@ struct stk_operands {
     float *weight_grad, *bias_grad; /* added to */
     float *running_mean, *running_var;
 };
+
+/* Elements of one sample of a buffer, STK_SAMPLES or STK_NO_BUFFER (0). */
+uint64_t stk_operands_elements(const struct stk_plan *plan, int32_t index);
 
 void stk_operands_find(struct stk_operands *out, const struct stk_plan *plan,
                        const struct stk_op *op, const struct stk_arenas *arenas,

@@ -1,6 +1,6 @@
-/* ref.c - the `ref` back end: one thread, plain loops, no scratch. The oracle of the tests, and
- * what trains where oneDNN is missing. */
-#include "trainer/backend/ref.h"
+/* ref.c - the `ref` back end: one thread, plain loops. The oracle of the tests, and what trains where
+ * oneDNN is missing. Values in 16 bits are made floats for each operation, and need scratch. */
+#include "trainer/backend/narrow.h"
 
 #include <assert.h>
 #include <math.h>
@@ -15,6 +15,7 @@ struct stk_backend {
 
 struct stk_program {
     const struct stk_plan *plan;
+    void *scratch; /* NULL where values are floats */
 };
 
 stk_ref_op *const stk_ref_ops[STK_OP_KINDS] = {
@@ -39,6 +40,7 @@ stk_ref_op *const stk_ref_ops[STK_OP_KINDS] = {
     [STK_OP_ADD_FORWARD] = stk_ref_add_forward,
     [STK_OP_ACCUMULATE] = stk_ref_accumulate,
     [STK_OP_COPY] = stk_ref_copy,
+    [STK_OP_CAST] = stk_ref_cast,
     [STK_OP_SOFTMAX_CROSS_ENTROPY] = stk_ref_softmax_cross_entropy,
     [STK_OP_MSE] = stk_ref_mse,
 };
@@ -84,7 +86,7 @@ static int ref_workspace_bytes(struct stk_backend *backend, const struct stk_pla
     (void)backend;
     const int rc = stk_operands_check_plan(plan, error);
     if (rc == STOKER_OK)
-        *out = sizeof(struct stk_program);
+        *out = sizeof(struct stk_program) + stk_narrow_scratch_bytes(plan);
     return rc;
 }
 
@@ -95,18 +97,40 @@ static int ref_load(struct stk_program **out, struct stk_backend *backend,
     const int rc = stk_operands_check_plan(plan, error);
     if (rc != STOKER_OK)
         return rc;
+    const uint64_t scratch_bytes = stk_narrow_scratch_bytes(plan);
     struct stk_program *program = stk_calloc(1, sizeof(*program));
-    if (program == NULL)
+    if (program != NULL)
+        program->plan = plan;
+    if (program != NULL && scratch_bytes > 0)
+        program->scratch = stk_calloc(1, scratch_bytes);
+    if (program == NULL || (scratch_bytes > 0 && program->scratch == NULL)) {
+        stk_free(program);
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
                              &(struct stk_place)STK_NOWHERE, "back end ref");
-    program->plan = plan;
+    }
     *out = program;
     return STOKER_OK;
 }
 
 static void ref_unload(struct stk_program *program)
 {
+    if (program == NULL)
+        return;
+    stk_free(program->scratch);
     stk_free(program);
+}
+
+static void run_op(const struct stk_program *program, const struct stk_op *op,
+                   const struct stk_arenas *arenas, const struct stk_pass *pass,
+                   struct stk_loss *loss)
+{
+    struct stk_operands operands;
+    if (program->scratch != NULL) {
+        stk_narrow_run(program->plan, op, arenas, pass, program->scratch, loss);
+        return;
+    }
+    stk_operands_find(&operands, program->plan, op, arenas, pass, 0, pass->count);
+    stk_ref_ops[op->kind](&operands, loss);
 }
 
 static int ref_run(struct stk_program *program, const struct stk_arenas *arenas,
@@ -119,11 +143,8 @@ static int ref_run(struct stk_program *program, const struct stk_arenas *arenas,
     if (rc != STOKER_OK)
         return rc;
     struct stk_loss found = { 0 };
-    for (uint32_t i = 0; i < plan->op_count; i++) {
-        struct stk_operands operands;
-        stk_operands_find(&operands, plan, &plan->ops[i], arenas, pass, 0, pass->count);
-        stk_ref_ops[plan->ops[i].kind](&operands, &found);
-    }
+    for (uint32_t i = 0; i < plan->op_count; i++)
+        run_op(program, &plan->ops[i], arenas, pass, &found);
     *loss = found;
     return STOKER_OK;
 }
@@ -152,10 +173,22 @@ static void ref_update(struct stk_backend *backend, const struct stk_update *upd
 {
     (void)backend;
     stk_update_range(update, 0, update->floats);
+    if (update->stored != NULL)
+        stk_narrow(update->stored, update->parameters, update->floats, update->storage);
+}
+
+static int ref_narrow(struct stk_backend *backend, void *stored, const float *parameters,
+                      uint64_t count, stoker_dtype storage, stoker_error *error)
+{
+    (void)backend;
+    (void)error;
+    stk_narrow(stored, parameters, count, storage);
+    return STOKER_OK;
 }
 
 const struct stk_backend_ops stk_backend_ref = {
     .name = "ref",
+    .storages = 1U << STOKER_FLOAT32 | 1U << STOKER_FLOAT16 | 1U << STOKER_BFLOAT16,
     .create = ref_create,
     .destroy = ref_destroy,
     .threads = ref_threads,
@@ -168,4 +201,5 @@ const struct stk_backend_ops stk_backend_ref = {
     .clear = ref_clear,
     .norm_squared = ref_norm_squared,
     .update = ref_update,
+    .narrow = ref_narrow,
 };

@@ -30,6 +30,7 @@ stk_ref_op stk_ref_dropout_backward;
 stk_ref_op stk_ref_add_forward;
 stk_ref_op stk_ref_accumulate;
 stk_ref_op stk_ref_copy;
+stk_ref_op stk_ref_cast;
 stk_ref_op stk_ref_softmax_cross_entropy;
 stk_ref_op stk_ref_mse;
 

@@ -2,7 +2,7 @@
  *
  *   aux   mean of each channel, then 1 / sqrt(variance + epsilon) of each */
 #include "trainer/backend/batch_norm.h"
-#include "trainer/backend/ref.h"
+#include "trainer/backend/narrow.h"
 
 #include <math.h>
 
@@ -89,7 +89,8 @@ static double passed(const struct stk_operands *o, uint64_t at, uint32_t c)
     else
         stk_batch_norm_row(&y, o->x + at, mean + c, mean + o->layer->in.c + c, o->weight + c,
                            o->bias + c, 1, true);
-    return y > 0 ? (double)o->dy[at] : 0;
+    /* What is stored as 0 was cut off, however little there was of it. */
+    return stk_rounded(y, o->storage) > 0 ? (double)o->dy[at] : 0;
 }
 
 static void channel_backward(const struct stk_operands *o, uint32_t c)

@@ -46,6 +46,15 @@ static void write_apart(struct stk_writer *writer, uint32_t n, enum stk_op_kind 
     writer->value[n] = op->y;
 }
 
+/* The samples in the type of all other values. */
+void stk_write_cast(struct stk_writer *writer)
+{
+    struct stk_op *op = stk_writer_op(writer, STK_OP_CAST, 0);
+    op->x = STK_SAMPLES;
+    op->y = output_buffer(writer, 0);
+    writer->value[0] = op->y;
+}
+
 /* The places of the maxima are kept only if a backward operation reads these very ones: a pool
  * that is made again makes them again. */
 static void write_max_pool(struct stk_writer *writer, uint32_t n, bool again, bool backward_follows)
@@ -59,7 +68,8 @@ static void write_max_pool(struct stk_writer *writer, uint32_t n, bool again, bo
     writer->aux[n] = stk_writer_buffer(
         writer,
         (struct stk_content){ .bytes_per_sample = stk_shape_elements(layer->out) * (small ? 1 : 2),
-                              .layer = node->layer });
+                              .layer = node->layer,
+                              .dtype = small ? STOKER_UINT8 : STOKER_INT16 });
     writer->plan->ops[writer->plan->op_count - 1].aux = writer->aux[n];
 }
 
@@ -80,7 +90,8 @@ static void write_batch_norm(struct stk_writer *writer, uint32_t n, bool again,
         write_in_place(writer, n, STK_OP_BATCH_NORM_FORWARD, again, backward_follows);
         writer->aux[n] = stk_writer_buffer(
             writer, (struct stk_content){ .fixed_bytes = 2 * sizeof(float) * (uint64_t)channels,
-                                          .layer = node->layer });
+                                          .layer = node->layer,
+                                          .dtype = STOKER_FLOAT32 });
     }
     writer->plan->ops[writer->plan->op_count - 1].aux = writer->aux[n];
 }

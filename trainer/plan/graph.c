@@ -48,13 +48,13 @@ static bool fuse(struct stk_graph *graph, const struct stk_layer *layer, uint32_
 static void add_node(struct stk_graph *graph, const struct stk_layer *layer, uint32_t index,
                      uint32_t in, uint32_t other)
 {
-    graph->nodes[graph->count++] =
-        (struct stk_node){ .kind = layer->kind,
-                           .layer = index,
-                           .out_layer = index,
-                           .in = in,
-                           .other = other,
-                           .bytes = sizeof(float) * stk_shape_elements(layer->out) };
+    graph->nodes[graph->count++] = (struct stk_node){ .kind = layer->kind,
+                                                      .layer = index,
+                                                      .out_layer = index,
+                                                      .in = in,
+                                                      .other = other,
+                                                      .bytes = stoker_dtype_bytes(graph->storage) *
+                                                               stk_shape_elements(layer->out) };
 }
 
 static void add_nodes(struct stk_graph *graph, const uint32_t *source, const uint32_t *readers,
@@ -98,11 +98,13 @@ static void find_readers(struct stk_graph *graph, bool train)
     }
 }
 
-int stk_graph_make(struct stk_graph *graph, const stoker_model *model, bool train)
+int stk_graph_make(struct stk_graph *graph, const stoker_model *model, bool train,
+                   stoker_dtype storage)
 {
     assert(model->closed);
     memset(graph, 0, sizeof(*graph));
     graph->model = model;
+    graph->storage = storage;
     uint32_t *scratch = stk_calloc(model->layer_count, 3 * sizeof(*scratch));
     graph->nodes = stk_calloc(model->layer_count, sizeof(*graph->nodes));
     if (scratch == NULL || graph->nodes == NULL) {

@@ -10,6 +10,7 @@
 #define STK_TRAINER_GRAPH_H
 
 #include "trainer/model/model.h"
+#include <stoker/tensor.h>
 
 struct stk_node {
     enum stk_layer_kind kind;
@@ -25,12 +26,14 @@ struct stk_node {
 
 struct stk_graph {
     const stoker_model *model;
+    stoker_dtype storage;
     struct stk_node *nodes;
     uint32_t count;
 };
 
-/* STOKER_ENOMEM, or 0: then stk_graph_free() is the caller's to call. */
-int stk_graph_make(struct stk_graph *graph, const stoker_model *model, bool train);
+/* STOKER_ENOMEM, or 0: then stk_graph_free() is the caller's to call. storage: of values. */
+int stk_graph_make(struct stk_graph *graph, const stoker_model *model, bool train,
+                   stoker_dtype storage);
 void stk_graph_free(struct stk_graph *graph);
 
 #endif

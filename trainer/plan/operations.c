@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "loader/base/memory.h"
+#include "trainer/plan/precision.h"
 
 /* Upper bounds of what one node asks for: forward, again, and the widest backward (a remade
  * input, ReLU, weights, data, and an addition that must copy first). */
@@ -18,6 +19,8 @@ int32_t stk_writer_buffer(struct stk_writer *writer, struct stk_content content)
         (struct stk_buffer){ .bytes_per_sample = content.bytes_per_sample,
                              .bytes = content.fixed_bytes,
                              .layer = content.layer,
+                             .dtype =
+                                 content.dtype == STOKER_DTYPE_NONE ? plan->storage : content.dtype,
                              .gradient = content.gradient };
     writer->holders[plan->buffer_count] = content.gradient ? 1 : 0;
     return (int32_t)plan->buffer_count++;
@@ -41,7 +44,7 @@ struct stk_op *stk_writer_op(struct stk_writer *writer, enum stk_op_kind kind, u
 
 int32_t stk_writer_value(const struct stk_writer *writer, uint32_t node)
 {
-    if (node == 0)
+    if (node == 0 && writer->value[0] == STK_NO_BUFFER)
         return STK_SAMPLES;
     assert(writer->value[node] != STK_NO_BUFFER);
     return writer->value[node];
@@ -60,6 +63,8 @@ static void write_forward_pass(struct stk_writer *writer)
 {
     const struct stk_recompute *r = writer->recompute;
     const bool train = writer->plan->options.train;
+    if (stk_is_narrow(writer->plan->storage))
+        stk_write_cast(writer);
     for (uint32_t segment = 0; segment < r->segments; segment++) {
         const bool last = segment + 1 == r->segments;
         for (uint32_t n = r->first[segment]; n < r->first[segment + 1]; n++)

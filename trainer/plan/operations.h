@@ -29,13 +29,14 @@ struct stk_content {
     uint64_t bytes_per_sample;
     uint64_t fixed_bytes; /* instead, where it does not grow with the batch */
     uint32_t layer;
+    stoker_dtype dtype; /* 0 = the type of values */
     bool gradient;
 };
 
 int32_t stk_writer_buffer(struct stk_writer *writer, struct stk_content content);
 /* Append an operation; its operands are STK_NO_BUFFER until the caller sets them. */
 struct stk_op *stk_writer_op(struct stk_writer *writer, enum stk_op_kind kind, uint32_t layer);
-/* The buffer of a value that must be there; STK_SAMPLES for node 0. */
+/* The buffer of a value that must be there; STK_SAMPLES for node 0, unless they were cast. */
 int32_t stk_writer_value(const struct stk_writer *writer, uint32_t node);
 /* Whether operation `reader` may write over the value it reads. */
 bool stk_writer_may_overwrite(const struct stk_writer *writer, uint32_t node, uint32_t reader,
@@ -43,6 +44,7 @@ bool stk_writer_may_overwrite(const struct stk_writer *writer, uint32_t node, ui
 
 /* forward.c: compute one node. backward_follows: backward operations read what this makes;
  * otherwise only forward ones do. */
+void stk_write_cast(struct stk_writer *writer);
 void stk_write_forward(struct stk_writer *writer, uint32_t n, bool again, bool backward_follows);
 void stk_write_loss(struct stk_writer *writer);
 

@@ -9,6 +9,7 @@
 #include "trainer/plan/arena.h"
 #include "trainer/plan/graph.h"
 #include "trainer/plan/operations.h"
+#include "trainer/plan/precision.h"
 #include "trainer/plan/recompute.h"
 
 static const struct stk_place nowhere = STK_NOWHERE;
@@ -26,6 +27,11 @@ static int check(const stoker_model *model, const struct stk_plan_options *optio
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              "a batch of %" PRIu32 ": 1 to %d samples are allowed", options->batch,
                              STK_BATCH_MAX);
+    if (options->storage != STOKER_DTYPE_NONE && options->storage != STOKER_FLOAT32 &&
+        !stk_is_narrow(options->storage))
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "activations are stored as float32, float16 or bfloat16, not %s",
+                             stoker_dtype_name(options->storage));
     return STOKER_OK;
 }
 
@@ -33,7 +39,9 @@ static void clear(struct stk_plan *plan)
 {
     stk_free(plan->ops);
     stk_free(plan->buffers);
-    *plan = (struct stk_plan){ .model = plan->model, .options = plan->options };
+    *plan = (struct stk_plan){ .model = plan->model,
+                               .options = plan->options,
+                               .storage = plan->storage };
 }
 
 /* Operations, buffers and lives with so many segments, in place of what plan had. */
@@ -88,7 +96,7 @@ static int write_best(struct stk_plan *plan, const struct stk_graph *graph)
 static int make(struct stk_plan *plan)
 {
     struct stk_graph graph;
-    int rc = stk_graph_make(&graph, plan->model, plan->options.train);
+    int rc = stk_graph_make(&graph, plan->model, plan->options.train, plan->storage);
     if (rc != STOKER_OK)
         return rc;
     rc = write_best(plan, &graph);
@@ -105,6 +113,7 @@ int stk_plan_make(struct stk_plan *plan, const stoker_model *model,
         return rc;
     plan->model = model;
     plan->options = *options;
+    plan->storage = stk_is_narrow(options->storage) ? options->storage : STOKER_FLOAT32;
     rc = make(plan);
     if (rc == STOKER_OK)
         return STOKER_OK;

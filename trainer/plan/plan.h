@@ -3,16 +3,19 @@
  *   model ──▶ operations ──▶ lives ──▶ offsets in one arena
  *             forward, recompute, backward
  *
- * A buffer is `floats_per_sample` x batch floats (or bytes_per_sample bytes) at a fixed offset of
- * the activation arena, alive from the first operation that writes it to the last that reads it;
- * buffers whose lives do not meet may share bytes. Operations run in order. The same list
- * runs on every back end. */
+ * A buffer is bytes_per_sample x batch bytes at a fixed offset of the activation arena, alive from
+ * the first operation that writes it to the last that reads it; buffers whose lives do not meet may
+ * share bytes. Operations run in order. The same list runs on every back end.
+ *
+ * Values and their gradients are stored in one type, T: float32, or one of the 16-bit types. What else
+ * is stored, and what each operation computes in, is in precision.h. */
 #ifndef STK_TRAINER_PLAN_H
 #define STK_TRAINER_PLAN_H
 
 #include "trainer/model/model.h"
 #include <stdbool.h>
 #include <stdint.h>
+#include <stoker/tensor.h>
 
 /* What an operation does. x, y: a layer's input and output; dx, dy: their gradients.
  * Operands not named are STK_NO_BUFFER. A backward operation WRITES dx (never adds to it) and
@@ -44,6 +47,8 @@
  *   ADD_FORWARD            x, x2 -> y            y may be x (x and x2 may be either of the layer's two)
  *   ACCUMULATE             dy -> dx              dx += dy
  *   COPY                   dy -> dx
+ *   CAST                   x -> y                the samples, which are float32, rounded to T: the first
+ *                                                operation of a plan whose T is narrower
  *   SOFTMAX_CROSS_ENTROPY  x -> dx               loss and correct counts; dx = gradient x gradient scale;
  *                                                dx may be x; NO_BUFFER when only evaluated
  *   MSE                    x -> dx               the same */
@@ -69,6 +74,7 @@ enum stk_op_kind {
     STK_OP_ADD_FORWARD,
     STK_OP_ACCUMULATE,
     STK_OP_COPY,
+    STK_OP_CAST,
     STK_OP_SOFTMAX_CROSS_ENTROPY,
     STK_OP_MSE,
     STK_OP_KINDS
@@ -91,12 +97,14 @@ struct stk_buffer {
     uint64_t offset;            /* bytes from the arena's start, a multiple of 64 */
     uint32_t first_op, last_op; /* its life, both included */
     uint32_t layer;
-    bool gradient; /* of an activation */
+    stoker_dtype dtype; /* of an element: T, or what precision.h says of aux */
+    bool gradient;      /* of an activation */
 };
 
 struct stk_plan_options {
     uint32_t batch;               /* samples at a time, >= 1 */
     bool train;                   /* false: forward only, nothing kept */
+    stoker_dtype storage;         /* T: STOKER_FLOAT16, BFLOAT16, or FLOAT32, which 0 is as well */
     bool recompute_batch_norm;    /* BatchNorm(+ReLU) outputs are not kept but made again from x */
     uint32_t checkpoint_segments; /* 0 or 1 = keep all; n = cut the layers into n segments, or
                                      fewer where that takes less, and keep what crosses borders */
@@ -109,6 +117,7 @@ enum { STK_BATCH_MAX = 65536 };
 struct stk_plan {
     const stoker_model *model;       /* borrowed */
     struct stk_plan_options options; /* as asked for */
+    stoker_dtype storage;            /* T: never 0 */
     uint32_t segments;               /* made in fact, >= 1 */
     struct stk_op *ops;
     uint32_t op_count;

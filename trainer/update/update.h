@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stoker/tensor.h>
 
 enum stk_optimizer {
     STK_SGD,
@@ -47,8 +48,11 @@ struct stk_update {
                                            the first step */
     float *ema;                         /* exponential moving average of the weights; NULL = none */
     double ema_decay;
-    uint64_t floats; /* length of each of them */
-    uint64_t step;   /* 1 for the first */
+    void *stored; /* parameters in a narrower type, written by back ends that have one; NULL =
+                            none. stk_update_range() leaves it alone */
+    stoker_dtype storage; /* its type */
+    uint64_t floats;      /* length of each of them */
+    uint64_t step;        /* 1 for the first */
     float learning_rate;
     float gradient_factor; /* gradients are multiplied by it first: clipping and 1 / loss scale */
 };

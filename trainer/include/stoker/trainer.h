@@ -18,6 +18,7 @@
 #include <stoker/export.h>
 #include <stoker/loader.h>
 #include <stoker/model.h>
+#include <stoker/tensor.h>
 
 STOKER_BEGIN_DECLS
 
@@ -88,6 +89,18 @@ typedef struct stoker_trainer_options {
     uint32_t checkpoint_segments; /* keep only that many borders of activations; default 0 = all */
     bool recompute_batch_norm;    /* keep one buffer for BatchNorm+ReLU, make the other again */
 
+    /* What activations and their gradients are stored in: STOKER_FLOAT32 (default 0), FLOAT16 or BFLOAT16,
+     * which take half the memory. Parameters, sums and statistics stay float32; each convolution and linear
+     * layer reads a 16-bit copy of its weights. With FLOAT16 and no loss_scale, dynamic_loss_scale is on.
+     * "cpu" has float32 only. */
+    stoker_dtype precision;
+    bool
+        benchmark; /* choose among a GPU's algorithms by timing them; default false = its heuristics.
+                           Others than "cuda" refuse it */
+    bool
+        deterministic; /* the same bits from the same input on a GPU, too; default false. "cpu" and "ref"
+                           always are */
+
     stoker_error *error; /* filled in when create fails; NULL (default) = not wanted */
 } stoker_trainer_options;
 
@@ -104,8 +117,11 @@ typedef struct stoker_trainer_memory {
     uint64_t statistics;      /* running statistics of BatchNorm */
     uint64_t activations;
     uint64_t workspace;
+    uint64_t stored_parameters;   /* a copy in 16 bits, where precision asks for it */
     uint64_t peak;                /* all of the above together */
     uint64_t activations_plain;   /* what activations would be without recomputation */
+    uint64_t activations_float32; /* what activations would be in float32 */
+    stoker_dtype precision;       /* of activations: STOKER_FLOAT32, FLOAT16 or BFLOAT16 */
     uint32_t batch_size;          /* as chosen */
     uint32_t checkpoint_segments; /* as chosen */
     bool recompute_batch_norm;    /* as chosen */
