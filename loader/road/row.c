@@ -256,7 +256,8 @@ static void decode_row(struct stk_worker *worker, struct stk_span *span, uint32_
 {
     const struct stk_road *road = worker->road;
     const stoker_encoded encoded = { .bytes = bytes, .size = size, .sample = *row_id(span, row) };
-    stoker_error said = { .message = "" };
+    stoker_error said;
+    stk_error_clear(&said);
     int rc = road->any_size || road->keeps_resized
                  ? decode_apart(worker, span, row, &encoded, &said)
                  : decode_in_place(worker, span, row, &encoded, &said);

@@ -223,7 +223,8 @@ static void locate_span(struct stk_worker *worker, struct stk_span *span, uint64
 
     stk_sampler_ids(&road->sampler, order_of(worker, span->epoch), span->position,
                     schedule->world_size, span->rows, &span->slot->ids[span->first_row]);
-    stoker_error error = { .message = "" };
+    stoker_error error;
+    stk_error_clear(&error);
     int rc = stk_row_locate(worker, span, &error);
     if (rc < 0) {
         const struct stk_place nowhere = STK_NOWHERE;
