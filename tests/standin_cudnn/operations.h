@@ -1,0 +1,42 @@
+/* operations.h - what a stand-in's graph holds, for graph.c (which fills it) and run.c. */
+#ifndef STK_TESTS_STANDIN_CUDNN_OPERATIONS_H
+#define STK_TESTS_STANDIN_CUDNN_OPERATIONS_H
+
+#include "trainer/backend/cudnn_graph.h"
+
+enum standin_cudnn_kind {
+    STANDIN_CONVOLUTION,
+    STANDIN_ADD,
+    STANDIN_MULTIPLY,
+    STANDIN_RELU,
+    STANDIN_RELU_BACKWARD,
+    STANDIN_SUM,
+    STANDIN_STATISTICS
+};
+
+struct standin_cudnn_operation {
+    enum standin_cudnn_kind kind;
+    stk_cudnn_ref a, b, out, out2; /* convolution: x, w, y */
+    enum stk_cudnn_direction direction;
+    struct stk_cudnn_window window;
+};
+
+/* All of a graph, by value: it goes along with each launch. */
+struct standin_cudnn_work {
+    struct stk_cudnn_tensor tensor[STK_CUDNN_TENSORS_MAX];
+    struct standin_cudnn_operation operation[STK_CUDNN_OPERATIONS_MAX];
+    uint32_t tensors, operations;
+    void *data[STK_CUDNN_TENSORS_MAX]; /* the stand-in's view of it; NULL = passing */
+    void *workspace;
+    uint64_t workspace_bytes;
+};
+
+static inline uint64_t standin_cudnn_elements(const struct stk_cudnn_tensor *t)
+{
+    return (uint64_t)(t->n * t->h * t->w * t->c);
+}
+
+/* Run all of it, now. */
+void standin_cudnn_work_run(struct standin_cudnn_work *work);
+
+#endif
