@@ -3,8 +3,8 @@
  * In float32 a twin is held against `ref` and the optimisers; in the 16-bit types against itself: what it
  * writes must be what its float32 form makes of the same inputs, rounded once. */
 #include "kernels/float16.h"
-#include "kernels/train.h"
 #include "leaks.h"
+#include "train_twin.h"
 #include "trainer/backend/ref.h"
 #include "trainer/update/loss_scale.h"
 
@@ -16,54 +16,6 @@
 #include "kernels/dropout.h"
 
 enum { MANY = 1 << 14 };
-
-/* Values in -1..1 that look random and are the same everywhere. */
-static void fill(float *values, size_t count, uint64_t seed)
-{
-    for (size_t i = 0; i < count; i++)
-        values[i] = (float)(int32_t)(uint32_t)stk_mix64(seed * 1000003 + i) * 0x1p-31F;
-}
-
-static void run(const char *name, const char *type, const void *arguments)
-{
-    char whole[64];
-    (void)snprintf(whole, sizeof(whole), "stk_train_%s%s", name, type);
-    const struct stk_kernel *const kernel = stk_train_kernel_named(whole);
-    cr_assert_not_null(kernel, "%s", whole);
-    const struct stk_launch_grid grid = kernel->grid(arguments);
-    cr_assert(grid.x >= 1 && grid.y >= 1, "%s", whole);
-    kernel->twin(arguments);
-}
-
-/* ---- 16-bit storage -------------------------------------------------------------------------- */
-
-static uint16_t rounded(float value, bool half)
-{
-    return half ? float16_of_float(value) : bfloat16_of_float(value);
-}
-
-static float widened(uint16_t bits, bool half)
-{
-    return half ? float_of_float16(bits) : float_of_bfloat16(bits);
-}
-
-static const char *const narrow[] = { "_bf16", "_f16" }; /* by `half` */
-
-static void round_all(uint16_t *to, float *values, size_t count, bool half)
-{
-    for (size_t i = 0; i < count; i++) {
-        to[i] = rounded(values[i], half);
-        values[i] = widened(to[i], half);
-    }
-}
-
-static void check_rounded(const uint16_t *narrow_values, const float *values, size_t count,
-                          bool half, const char *what)
-{
-    for (size_t i = 0; i < count; i++)
-        cr_assert_eq(narrow_values[i], rounded(values[i], half), "%s%s, element %zu", what,
-                     narrow[half], i);
-}
 
 /* ---- optimisers ------------------------------------------------------------------------------ */
 
