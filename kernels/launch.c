@@ -26,9 +26,22 @@ static uint32_t pixels_of(const struct stk_launch_batch *batch)
     return batch->framing.out_height * batch->framing.out_width;
 }
 
+static uint32_t stored_pixels_of(const struct stk_launch_batch *batch)
+{
+    return batch->height * batch->width;
+}
+
 static uint32_t coordinates_of(const struct stk_launch_batch *batch)
 {
     return batch->framing.out_height + batch->framing.out_width;
+}
+
+static void keep_twin(const void *arguments)
+{
+    const struct stk_keep_launch *launch = arguments;
+    for (uint32_t k = 0; k < launch->batch.count; k++)
+        for (uint32_t i = 0; i < stored_pixels_of(&launch->batch); i++)
+            stk_keep_thread(launch, k, i);
 }
 
 static void taps_twin(const void *arguments)
@@ -102,6 +115,12 @@ static struct stk_launch_grid grid_of_pixels(const void *arguments)
     return grid_for(arguments, pixels_of(arguments));
 }
 
+static struct stk_launch_grid grid_of_stored_pixels(const void *arguments)
+{
+    return grid_for(arguments, stored_pixels_of(arguments));
+}
+
+static_assert(offsetof(struct stk_keep_launch, batch) == 0, "the batch comes first");
 static_assert(offsetof(struct stk_taps_launch, batch) == 0, "the batch comes first");
 static_assert(offsetof(struct stk_resize_launch, batch) == 0, "the batch comes first");
 static_assert(offsetof(struct stk_crop_launch, batch) == 0, "the batch comes first");
@@ -113,6 +132,7 @@ const struct stk_kernel stk_kernels[] = {
 #undef ROW_OF_TABLE
         { "stk_taps", sizeof(struct stk_taps_launch), taps_twin, grid_of_coordinates },
     { "stk_resize", sizeof(struct stk_resize_launch), resize_twin, grid_of_pixels },
+    { "stk_keep", sizeof(struct stk_keep_launch), keep_twin, grid_of_stored_pixels },
     { .name = NULL },
 };
 

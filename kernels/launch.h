@@ -1,5 +1,6 @@
 /* launch.h - the transforms on a device: kernels by name, and their arguments.
  *
+ *   images ──▶ stk_keep: kept for later batches, which are gathered from there
  *   images ──▶ stk_taps: weights ──▶ stk_resize: uint8 ──┐
  *         └──────────────────────────────────────────────┴─▶ stk_crop_TYPE_LAYOUT ──▶ rows
  *
@@ -52,6 +53,13 @@ struct stk_taps_launch {
 /* "stk_resize": what the output sees of its image, resampled. Comes after stk_taps. */
 struct stk_resize_launch {
     struct stk_launch_batch batch;
+};
+
+/* "stk_keep": row k of images, where it is fresh, to the place of image number ids[k] in `kept`. */
+struct stk_keep_launch {
+    struct stk_launch_batch batch; /* its framing, epoch, gather and scratch are not looked at */
+    const uint8_t *fresh;          /* [count] 0 = is not to be kept: images holds nothing there */
+    uint8_t *kept;
 };
 
 /* "stk_crop_f32_nhwc" and so on: crop, flip, cutout, convert. Comes after stk_resize. */

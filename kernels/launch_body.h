@@ -66,6 +66,20 @@ STK_RNG uint8_t *stk_launch_resized(const struct stk_launch_batch *batch, uint32
            (uint64_t)k * batch->framing.out_height * batch->framing.out_width * batch->channels;
 }
 
+/* ---- stk_keep: one thread a pixel ----------------------------------------------- */
+
+STK_RNG void stk_keep_thread(const struct stk_keep_launch *launch, uint32_t k, uint32_t pixel)
+{
+    const struct stk_launch_batch *batch = &launch->batch;
+    const uint64_t pixels = (uint64_t)batch->height * batch->width;
+    const uint8_t *from = batch->images + (k * pixels + pixel) * batch->channels;
+    uint8_t *to = launch->kept + (batch->ids[k] * pixels + pixel) * batch->channels;
+    if (launch->fresh[k] == 0)
+        return;
+    for (uint32_t channel = 0; channel < batch->channels; channel++)
+        to[channel] = from[channel];
+}
+
 /* ---- stk_taps: one thread a coordinate ------------------------------------------ */
 
 STK_RNG void stk_taps_thread(const struct stk_launch_batch *batch, const struct stk_frame *frame,

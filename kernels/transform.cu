@@ -51,12 +51,21 @@ extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)
              stk_resize_thread(&launch.batch, &frame, k, i))
 }
 
+extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)
+    stk_keep(const __grid_constant__ struct stk_keep_launch launch)
+{
+    const uint32_t i = blockIdx.x * STK_LAUNCH_THREADS + threadIdx.x;
+    for (uint32_t k = blockIdx.y; k < launch.batch.count; k += gridDim.y)
+        if (i < launch.batch.height * launch.batch.width)
+            stk_keep_thread(&launch, k, i);
+}
+
 #define DEFINE_CROP(name, type, planes)                                                            \
     extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)                               \
         name(const __grid_constant__ struct stk_crop_launch launch)                                \
     {                                                                                              \
         const struct stk_framing &framing = launch.batch.framing;                                  \
-        FOR_EACH(launch.batch, framing.out_height * framing.out_width,                             \
+        FOR_EACH(launch.batch, framing.out_height *framing.out_width,                              \
                  stk_crop_thread(&launch, &frame, k, i, type, planes))                             \
     }
 DEFINE_CROP(stk_crop_f32_nhwc, STK_STORE_F32, 0)

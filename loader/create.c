@@ -144,7 +144,9 @@ static int make_cache(stoker_loader *loader, bool in_memory)
     const size_t encoded = loader->road.encoded_bytes_max;
 
     stoker_cache kind = loader->options.cache;
-    if (in_memory && !loader->road.decodes)
+    if (loader->road.device_cache.on)
+        kind = STOKER_CACHE_NONE; /* of the host */
+    else if (in_memory && !loader->road.decodes)
         kind = STOKER_CACHE_NONE; /* the data set itself is the cache */
     else if (kind == STOKER_CACHE_AUTO && count <= budget / row_bytes &&
              (resized || !loader->road.any_size))
@@ -241,8 +243,9 @@ static int make_schedule(stoker_loader *loader, stoker_error *error)
 
 static int make_slots(stoker_loader *loader, stoker_error *error)
 {
-    loader->road.reads =
-        loader->road.encoded_bytes_max > 0 && loader->road.cache.kind == STOKER_CACHE_NONE;
+    loader->road.reads = loader->road.encoded_bytes_max > 0 &&
+                         loader->road.cache.kind == STOKER_CACHE_NONE &&
+                         !loader->road.device_cache.on;
     const stoker_dataset_info *set = &loader->road.dataset->info;
     const struct stk_slots_options slots = {
         .slot_count = slot_count(loader),
@@ -252,6 +255,7 @@ static int make_slots(stoker_loader *loader, stoker_error *error)
         .label_bytes = stoker_dtype_bytes(set->label_dtype),
         .pin_memory = loader->options.pin_memory,
         .device = loader->device,
+        .mark_fresh = loader->road.device_cache.on,
         .keep_failures = loader->options.on_bad_sample != STOKER_BAD_FAIL,
         .batches = loader->road.schedule.batches,
     };
@@ -280,7 +284,8 @@ static int make_transfer(stoker_loader *loader, stoker_error *error)
     if (!loader->on_device)
         return 0;
     int rc = stk_transfer_init(&loader->transfer, loader->device, &loader->road.slots,
-                               &loader->device_convert, buffer_count(loader));
+                               &loader->device_convert, &loader->road.device_cache,
+                               buffer_count(loader));
     const char *failure = stk_device_failure(loader->device);
     const struct stk_place nowhere = STK_NOWHERE;
     if (rc == STOKER_EDEVICE && failure != NULL)
@@ -435,6 +440,7 @@ void stk_loader_free(stoker_loader *loader)
     stk_loans_destroy(&loader->loans);
     stk_slots_destroy(&loader->road.slots);
     stk_device_convert_destroy(&loader->device_convert);
+    stk_device_cache_destroy(&loader->road.device_cache);
     stk_device_close(loader->device);
     stk_fork_guard_destroy(&loader->guard);
     stk_free(loader);

@@ -56,6 +56,8 @@ static uint32_t close_gaps(stoker_loader *loader, struct stk_slot *slot, uint32_
         if (kept != row) {
             memcpy(stk_road_row(road, slot, kept), stk_road_row(road, slot, row), row_bytes);
             slot->ids[kept] = slot->ids[row];
+            if (slot->fresh != NULL)
+                slot->fresh[kept] = slot->fresh[row];
             if (slot->labels != NULL)
                 memcpy((uint8_t *)slot->labels + kept * label_bytes,
                        (uint8_t *)slot->labels + row * label_bytes, label_bytes);

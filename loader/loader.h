@@ -37,6 +37,7 @@ struct stoker_loader {
     struct stk_device_convert device_convert; /* all zero on the CPU */
     size_t row_bytes;                         /* of a row as delivered */
     char convert_reason[STK_DEVICE_WHY_BYTES];
+    char cache_reason[STK_DEVICE_WHY_BYTES];
     char device_reason[STK_DEVICE_WHY_BYTES];
     struct stk_road road;
     struct stk_transfer transfer; /* all zero on the CPU */

@@ -80,8 +80,8 @@ static int check_choices(const stoker_loader_options *options, stoker_error *err
             require((unsigned)options->convert_on_device <= STOKER_OFF, error, STOKER_EINVAL,
                     "convert_on_device %d is not AUTO, ON or OFF", (int)options->convert_on_device);
     if (rc == 0)
-        rc = require((unsigned)options->cache <= STOKER_CACHE_DECODED, error, STOKER_EINVAL,
-                     "cache %d is not AUTO, NONE, ENCODED or DECODED", (int)options->cache);
+        rc = require((unsigned)options->cache <= STOKER_CACHE_DEVICE, error, STOKER_EINVAL,
+                     "cache %d is not AUTO, NONE, ENCODED, DECODED or DEVICE", (int)options->cache);
     if (rc == 0)
         rc = require((unsigned)options->layout <= STOKER_NCHW, error, STOKER_EINVAL,
                      "layout %d is not NHWC or NCHW", (int)options->layout);

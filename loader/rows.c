@@ -1,6 +1,7 @@
 /* rows.c - see rows.h. */
 #include "loader/rows.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,6 +51,15 @@ static size_t row_elements(const struct stk_road *road)
     return elements;
 }
 
+/* What is no image, and not normalised by column, is one line of pixels. */
+static uint32_t channels_of(const stoker_loader *loader)
+{
+    const stoker_dataset_info *set = &loader->road.dataset->info;
+    const uint64_t last = set->rank > 0 ? set->shape[set->rank - 1] : 1;
+    const bool apart = set->is_image || loader->options.mean_count > 1;
+    return apart && last <= STK_CHANNELS_MAX ? (uint32_t)last : 1;
+}
+
 static struct stk_convert_options conversion(const stoker_loader *loader)
 {
     const stoker_dataset_info *set = &loader->road.dataset->info;
@@ -58,9 +68,7 @@ static struct stk_convert_options conversion(const stoker_loader *loader)
         .to = loader->options.dtype,
         .layout = loader->options.layout,
         .elements = row_elements(&loader->road),
-        .channels = set->rank > 0 && set->shape[set->rank - 1] <= STK_CHANNELS_MAX
-                        ? (uint32_t)set->shape[set->rank - 1]
-                        : 1,
+        .channels = channels_of(loader),
         .scale = loader->options.scale,
         .mean = loader->options.mean,
         .std = loader->options.std,
@@ -194,7 +202,7 @@ static int share_with_device(stoker_loader *loader, struct stk_framing *framing)
 static int plan_device(stoker_loader *loader, struct stk_framing *framing, stoker_error *error)
 {
     const stoker_switch wanted = loader->options.convert_on_device;
-    if (!loader->on_device || wanted == STOKER_OFF)
+    if (!loader->on_device || wanted == STOKER_OFF || loader->device_convert.on)
         return 0;
     (void)snprintf(loader->convert_reason, sizeof(loader->convert_reason),
                    "it takes rows of uint8 with 1 to 4 channels that are to be changed");
@@ -206,6 +214,100 @@ static int plan_device(stoker_loader *loader, struct stk_framing *framing, stoke
     const struct stk_place nowhere = STK_NOWHERE;
     return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere, "convert_on_device: %s",
                          loader->convert_reason);
+}
+
+/* ---- rows kept by the GPU ---- */
+
+static bool is_random(const struct stk_framing *framing)
+{
+    return framing->resizing == STK_RESIZE_RANDOM || framing->cropping == STK_CROP_RANDOM ||
+           framing->flip != 0 || framing->cutout != 0;
+}
+
+/* What is kept precedes all that is random, and has one size. */
+static bool divide_kept(const stoker_loader *loader, const struct stk_framing *framing,
+                        struct division *out)
+{
+    const struct stk_road *road = &loader->road;
+    if (road->transforms && framing->resizing == STK_RESIZE_EXACT)
+        return divide(loader, framing, SENT_RESIZED, out);
+    if (!road->any_size)
+        return divide(loader, framing, SENT_STORED, out);
+    return !is_random(framing) && divide(loader, framing, SENT_MADE, out);
+}
+
+/* Where all of the set's rows fit. 0, or the reason is told. */
+static int keep_division(stoker_loader *loader, const struct division *division)
+{
+    struct stk_road *road = &loader->road;
+    const uint64_t count = road->dataset->info.count;
+    const uint64_t asked = loader->options.cache_bytes;
+    uint64_t available = 0;
+    int rc = loader->device->ops->available(loader->device, &available, loader->cache_reason);
+    if (rc < 0)
+        return rc;
+    const uint64_t most = asked > 0 ? asked : available / 2;
+    const uint64_t budget = most < available ? most : available;
+    const uint32_t shape[3] = { division->height, division->width, road->convert.channels };
+    if (count > budget / sent_bytes(loader, division)) {
+        (void)snprintf(loader->cache_reason, sizeof(loader->cache_reason),
+                       "%" PRIu64 " rows of %zu bytes are more than the %" PRIu64
+                       " bytes of GPU memory that they may take, of %" PRIu64 " free ones",
+                       count, sent_bytes(loader, division), budget, available);
+        return STOKER_ENOMEM;
+    }
+    rc = stk_device_cache_init(&road->device_cache, loader->device, count, shape,
+                               loader->cache_reason);
+    if (rc < 0)
+        return rc;
+    rc = take_division(loader, division);
+    if (rc < 0) {
+        memcpy(loader->cache_reason, loader->convert_reason, sizeof(loader->cache_reason));
+        stk_device_cache_destroy(&road->device_cache);
+        return rc;
+    }
+    (void)snprintf(loader->cache_reason, sizeof(loader->cache_reason),
+                   "%" PRIu64 " rows of %zu bytes, of %" PRIu64
+                   " bytes of GPU memory that are free",
+                   count, road->device_cache.row_bytes, available);
+    return 0;
+}
+
+static int keep_on_device(stoker_loader *loader, struct stk_framing *framing)
+{
+    struct division division;
+    const char *why = NULL;
+    if (!loader->on_device)
+        why = "batches are delivered on the CPU";
+    else if (loader->options.convert_on_device == STOKER_OFF)
+        why = "it converts on the GPU, and convert_on_device is OFF";
+    else if (!divide_kept(loader, framing, &division))
+        why = "it takes rows of one size, at most 16384 pixels a side";
+    else if (!stk_device_convert_fits(&loader->road.convert, true))
+        why = "it takes rows of uint8 with 1 to 4 channels";
+    if (why != NULL) {
+        (void)snprintf(loader->cache_reason, sizeof(loader->cache_reason), "%s", why);
+        return loader->on_device ? STOKER_ENOTSUP : STOKER_EDEVICE;
+    }
+    int rc = keep_division(loader, &division);
+    if (rc == 0)
+        *framing = division.host;
+    return rc;
+}
+
+/* AUTO takes it where it fits; a reason is told where there is a GPU. */
+static int plan_device_cache(stoker_loader *loader, struct stk_framing *framing,
+                             stoker_error *error)
+{
+    const stoker_cache wanted = loader->options.cache;
+    if (wanted != STOKER_CACHE_DEVICE && (wanted != STOKER_CACHE_AUTO || !loader->on_device))
+        return 0;
+    const int rc = keep_on_device(loader, framing);
+    if (rc == 0 || wanted == STOKER_CACHE_AUTO)
+        return 0;
+    const struct stk_place nowhere = STK_NOWHERE;
+    return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere, "cache DEVICE: %s",
+                         loader->cache_reason);
 }
 
 /* ---- the host's part ---- */
@@ -233,6 +335,8 @@ int stk_rows_plan(stoker_loader *loader, stoker_error *error)
     const struct stk_convert_options convert = conversion(loader);
     rc = stk_convert_plan_init(&road->convert, &convert);
     loader->row_bytes = road->convert.to_bytes;
+    if (rc == 0)
+        rc = plan_device_cache(loader, &framing, error);
     if (rc == 0)
         rc = plan_device(loader, &framing, error);
     if (rc < 0)

@@ -7,18 +7,29 @@
 #include "loader/base/clock.h"
 #include "loader/loader.h"
 
+static void sum_cache(const stoker_loader *loader, stoker_stats *stats)
+{
+    const struct stk_cache *cache = &loader->road.cache;
+    const struct stk_device_cache *device = &loader->road.device_cache;
+    stats->cache = device->on ? STOKER_CACHE_DEVICE : cache->kind;
+    stats->cache_bytes =
+        device->on ? device->count * device->row_bytes : stk_cache_reserved_bytes(cache);
+    stats->cache_held_bytes = device->on
+                                  ? stk_ledger_read(&device->held_rows) * device->row_bytes
+                                  : atomic_load_explicit(&cache->held_bytes, memory_order_relaxed);
+    memcpy(stats->cache_reason, loader->cache_reason, sizeof(stats->cache_reason));
+}
+
 static void sum_memory(const stoker_loader *loader, stoker_stats *stats)
 {
     const struct stk_road *road = &loader->road;
     stats->slot_bytes = road->slots.memory.bytes;
-    stats->cache_bytes = stk_cache_reserved_bytes(&road->cache);
-    stats->cache_held_bytes = atomic_load_explicit(&road->cache.held_bytes, memory_order_relaxed);
+    sum_cache(loader, stats);
     for (uint32_t i = 0; i < loader->worker_count; i++)
         stats->scratch_bytes += loader->workers[i].scratch.bytes;
     stats->scratch_bytes += loader->hand.scratch.bytes;
     stats->trace_bytes = loader->trace.memory.bytes;
     stats->locked_bytes = road->slots.memory.locked ? road->slots.memory.bytes : 0;
-    stats->cache = road->cache.kind;
     stats->pinned = road->slots.memory.locked;
     stats->huge_pages = road->slots.memory.huge;
     (void)snprintf(stats->pin_reason, sizeof(stats->pin_reason), "%.*s",
@@ -33,9 +44,11 @@ static void sum_device(const stoker_loader *loader, stoker_stats *stats)
     (void)snprintf(stats->device, sizeof(stats->device), numbered ? "%s:%u" : "%s",
                    device->ops->name, (unsigned)device->index);
     memcpy(stats->device_reason, loader->device_reason, sizeof(stats->device_reason));
-    stats->device_bytes = transfer->buffer_bytes * transfer->buffer_count;
+    stats->device_bytes = transfer->buffer_bytes * transfer->buffer_count +
+                          loader->device_convert.scratch_bytes +
+                          loader->road.device_cache.count * loader->road.device_cache.row_bytes;
     stats->copies = stk_ledger_read(&loader->ledger.copies);
-    stats->copy_bytes = stats->copies * loader->road.slots.slot_bytes;
+    stats->copy_bytes = stk_ledger_read(&transfer->copy_bytes);
     stats->converts_on_device = loader->device_convert.on;
     memcpy(stats->convert_reason, loader->convert_reason, sizeof(stats->convert_reason));
     stats->copy_waits = stk_ledger_read(&loader->ledger.copy_waits);

@@ -27,6 +27,11 @@ static inline void stk_cuda_run_twin(const struct standin_cuda_kernel *kernel, v
     stk_cuda_view_at(&batch->resized);
     if (strncmp(kernel->name, "stk_crop_", strlen("stk_crop_")) == 0)
         stk_cuda_view_at(&((struct stk_crop_launch *)argument)->out);
+    if (strcmp(kernel->name, "stk_keep") == 0) {
+        struct stk_keep_launch *keep = argument;
+        stk_cuda_view_at(&keep->fresh);
+        stk_cuda_view_at(&keep->kept);
+    }
     stk_kernel_named(kernel->name)->twin(argument);
 }
 

@@ -11,8 +11,8 @@
 static struct stk_run expected;
 static struct stk_run found;
 static stoker_error error;
-static const float means[] = { 0.5F, 0.4F, 0.3F, 0.2F };
-static const float stds[] = { 0.2F, 0.3F, 0.4F, 0.5F };
+static const float means[] = { 0.5F, 0.4F, 0.3F, 0.2F, 0.1F };
+static const float stds[] = { 0.2F, 0.3F, 0.4F, 0.5F, 0.6F };
 
 static void begin(void)
 {
@@ -115,6 +115,9 @@ Test(cuda_convert, rows_that_are_no_images)
     stoker_dataset *dataset = open_set("synth:bytes?count=70&shape=123");
     expect_bits(dataset, options_for(STOKER_FLOAT32, STOKER_NHWC, 1));
     stoker_dataset_close(&dataset);
+    dataset = open_set("synth:bytes?count=70&shape=8x8x5"); /* all columns alike: one line */
+    expect_bits(dataset, options_for(STOKER_FLOAT32, STOKER_NHWC, 0));
+    stoker_dataset_close(&dataset);
 }
 
 Test(cuda_convert, only_stored_bytes_are_copied)
@@ -173,7 +176,7 @@ Test(cuda_convert, what_no_kernel_can_do_the_cpu_does)
 {
     expect_reason(options_for(STOKER_UINT8, STOKER_NHWC, 3), "synth:bytes?count=70&shape=8x8x3",
                   "it takes rows of uint8", STOKER_ENOTSUP); /* nothing to do */
-    expect_reason(options_for(STOKER_FLOAT32, STOKER_NHWC, 0), "synth:bytes?count=70&shape=8x8x5",
+    expect_reason(options_for(STOKER_FLOAT32, STOKER_NHWC, 5), "synth:bytes?count=70&shape=8x8x5",
                   "1 to 4 channels", STOKER_ENOTSUP);
     standin_cuda_kernels(NULL); /* as if the image held nothing for this GPU */
     if (kernels_built())

@@ -123,12 +123,40 @@ Test(launch, twins_give_the_bits_of_the_rows)
     stk_test_check_leaks();
 }
 
+Test(launch, fresh_rows_are_kept_at_the_places_of_their_ids)
+{
+    enum { PIXELS = 6, CHANNELS = 3, ROW = PIXELS * CHANNELS };
+    static const uint8_t fresh[SAMPLES] = { 1, 0, 1, 1, 0 };
+    uint8_t images[SAMPLES * ROW], kept[IMAGES * ROW], expected[IMAGES * ROW];
+    pages_fill(images, sizeof(images), 1);
+    memset(kept, 0xA5, sizeof(kept));
+    memset(expected, 0xA5, sizeof(expected));
+    const struct stk_keep_launch launch = { .batch = { .ids = ids,
+                                                       .images = images,
+                                                       .count = SAMPLES,
+                                                       .height = 2,
+                                                       .width = 3,
+                                                       .channels = CHANNELS },
+                                            .fresh = fresh,
+                                            .kept = kept };
+    stk_kernel_named("stk_keep")->twin(&launch);
+    for (size_t k = 0; k < SAMPLES; k++)
+        if (fresh[k] != 0)
+            memcpy(expected + ids[k] * ROW, images + k * ROW, ROW);
+    cr_assert_eq(memcmp(kept, expected, sizeof(kept)), 0);
+    stk_test_check_leaks();
+}
+
 Test(launch, every_kernel_is_found_by_its_name_and_covers_its_threads)
 {
     const uint64_t id = 0;
-    const struct stk_crop_launch launch = {
-        .batch = { .framing = { .out_height = 17, .out_width = 16 }, .ids = &id, .count = 70000 }
-    };
+    const struct stk_crop_launch launch = { .batch = {
+                                                .framing = { .out_height = 17, .out_width = 16 },
+                                                .height = 17,
+                                                .width = 16,
+                                                .channels = 1,
+                                                .ids = &id,
+                                                .count = 70000 } };
     size_t count = 0;
     for (const struct stk_kernel *kernel = stk_kernels; kernel->name != NULL; kernel++, count++) {
         cr_assert_eq(stk_kernel_named(kernel->name), kernel);
@@ -137,7 +165,7 @@ Test(launch, every_kernel_is_found_by_its_name_and_covers_its_threads)
         cr_assert_eq(grid.x, of_pixels ? 2 : 1); /* 272 pixels, 33 coordinates, 256 threads */
         cr_assert_eq(grid.y, 65535);
     }
-    cr_assert_eq(count, 10);
+    cr_assert_eq(count, 11);
     cr_assert_null(stk_kernel_named("stk_crop"));
 }
 

@@ -422,10 +422,10 @@ Test(stats, names_are_those_of_the_header)
 {
     static const char *const limits[] = { "unknown", "consumer", "read",
                                           "decode",  "convert",  "handover" };
-    static const char *const caches[] = { "auto", "none", "encoded", "decoded" };
+    static const char *const caches[] = { "auto", "none", "encoded", "decoded", "device" };
     for (int i = 0; i < 6; i++)
         cr_assert_str_eq(stoker_limit_name((stoker_limit)i), limits[i]);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         cr_assert_str_eq(stoker_cache_name((stoker_cache)i), caches[i]);
     cr_assert_str_eq(stoker_limit_name((stoker_limit)99), "unknown");
     cr_assert_str_eq(stoker_cache_name((stoker_cache)-1), "unknown");

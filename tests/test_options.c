@@ -95,7 +95,8 @@ Test(options, choices_out_of_range)
     REFUSE(convert_on_device, (stoker_switch)3, STOKER_EINVAL);
     REFUSE(pin_memory, (stoker_switch)3, STOKER_EINVAL);
     REFUSE(pin_memory, (stoker_switch)-1, STOKER_EINVAL);
-    REFUSE(cache, (stoker_cache)4, STOKER_EINVAL);
+    REFUSE(cache, (stoker_cache)5, STOKER_EINVAL);
+    REFUSE(cache, STOKER_CACHE_DEVICE, STOKER_EDEVICE);
     REFUSE(layout, (stoker_layout)2, STOKER_EINVAL);
     REFUSE(on_bad_sample, (stoker_on_bad)3, STOKER_EINVAL);
     REFUSE(dtype, STOKER_INT32, STOKER_ETYPE);

@@ -180,6 +180,26 @@ static void *cuda_alloc(struct stk_device *device, size_t bytes, char why[STK_DE
     return NULL;
 }
 
+static int cuda_available(struct stk_device *device, uint64_t *bytes,
+                          char why[STK_DEVICE_WHY_BYTES])
+{
+    struct cuda *cuda = cuda_of(device);
+    size_t available = 0, all = 0;
+    int before;
+    if (enter(cuda, &before) < 0) {
+        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", stk_device_failure(device));
+        return STOKER_EDEVICE;
+    }
+    const cudaError_t code = cuda->runtime.cudaMemGetInfo(&available, &all);
+    leave(cuda, before);
+    *bytes = available;
+    if (code == cudaSuccess)
+        return 0;
+    (void)snprintf(why, STK_DEVICE_WHY_BYTES, "cudaMemGetInfo: %s (%d)",
+                   words(&cuda->runtime, code), (int)code);
+    return STOKER_EDEVICE;
+}
+
 static void cuda_free(struct stk_device *device, void *memory)
 {
     struct cuda *cuda = cuda_of(device);
@@ -367,6 +387,7 @@ const struct stk_device_ops stk_device_cuda = {
     .unpin = cuda_unpin,
     .alloc = cuda_alloc,
     .free = cuda_free,
+    .available = cuda_available,
     .event_create = cuda_event_create,
     .event_destroy = cuda_event_destroy,
     .load = cuda_load,

@@ -18,6 +18,7 @@
     X(cudaSetDevice)                                                                               \
     X(cudaGetLastError)                                                                            \
     X(cudaGetErrorString)                                                                          \
+    X(cudaMemGetInfo)                                                                              \
     X(cudaMalloc)                                                                                  \
     X(cudaFree)                                                                                    \
     X(cudaHostRegister)                                                                            \

@@ -67,6 +67,9 @@ struct stk_device_ops {
      * batches are lent in place. */
     void *(*alloc)(struct stk_device *device, size_t bytes, char why[STK_DEVICE_WHY_BYTES]);
     void (*free)(struct stk_device *device, void *memory);
+    /* Bytes of device memory that are free now. 0, or STOKER_EDEVICE and the reason in `why`: the device
+     * stays usable. */
+    int (*available)(struct stk_device *device, uint64_t *bytes, char why[STK_DEVICE_WHY_BYTES]);
     void *(*event_create)(struct stk_device *device); /* NULL = failed */
     void (*event_destroy)(struct stk_device *device, void *event);
 

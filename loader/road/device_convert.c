@@ -43,8 +43,8 @@ static int add_resizing(struct stk_device_convert *convert, uint32_t batch_size,
         return rc;
     stk_launch_scratch_bytes(batch, batch_size, &taps_bytes, &resized_bytes);
     taps_bytes = (taps_bytes + 255) / 256 * 256;
-    convert->scratch =
-        convert->device->ops->alloc(convert->device, taps_bytes + resized_bytes, why);
+    convert->scratch_bytes = taps_bytes + resized_bytes;
+    convert->scratch = convert->device->ops->alloc(convert->device, convert->scratch_bytes, why);
     if (convert->scratch == NULL)
         return STOKER_EDEVICE;
     batch->taps = convert->scratch;
@@ -88,6 +88,7 @@ void stk_device_convert_rows(struct stk_device_convert *convert, const struct st
 {
     struct stk_crop_launch *launch = &convert->launch;
     launch->batch.images = rows->images;
+    launch->batch.gather = rows->gather;
     launch->batch.ids = rows->ids;
     launch->batch.count = rows->count;
     launch->batch.epoch = rows->epoch;

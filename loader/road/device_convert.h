@@ -30,6 +30,7 @@ struct stk_device_convert {
     struct stk_device_launch launches[STK_DEVICE_LAUNCHES_MAX]; /* of them */
     uint32_t launch_count;
     void *scratch; /* GPU memory; NULL = images are not resized */
+    size_t scratch_bytes;
 };
 
 struct stk_device_convert_options {
@@ -56,6 +57,7 @@ void stk_device_convert_destroy(struct stk_device_convert *convert);
 /* One batch; pointers are the device's. */
 struct stk_device_rows {
     const void *images;
+    bool gather; /* row k is image number ids[k]; else number k */
     const void *ids;
     void *out;
     uint32_t count; /* >= 1 */

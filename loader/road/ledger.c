@@ -115,6 +115,6 @@ const char *stoker_limit_name(stoker_limit limit)
 
 const char *stoker_cache_name(stoker_cache cache)
 {
-    static const char *const names[] = { "auto", "none", "encoded", "decoded" };
+    static const char *const names[] = { "auto", "none", "encoded", "decoded", "device" };
     return (unsigned)cache < sizeof(names) / sizeof(names[0]) ? names[cache] : "unknown";
 }

@@ -20,6 +20,7 @@
 #include "loader/cache/cache.h"
 #include "loader/dataset.h"
 #include "loader/road/bad.h"
+#include "loader/road/device_cache.h"
 #include "loader/road/schedule.h"
 #include "loader/road/slots.h"
 #include "loader/sampler/sampler.h"
@@ -48,8 +49,9 @@ struct stk_road {
     uint32_t cpus;                   /* that this process may use */
     bool looks_ahead; /* slots are plenty: a worker may hold a ticket more than it works on */
     stoker_on_bad on_bad;
-    struct stk_cache cache; /* shared: its own states */
-    struct stk_slots slots; /* shared: its own states */
+    struct stk_cache cache;               /* shared: its own states */
+    struct stk_device_cache device_cache; /* shared: its own states */
+    struct stk_slots slots;               /* shared: its own states */
 
     _Atomic uint32_t active_workers; /* workers with a higher number rest; written by the tuner */
     _Atomic uint32_t pread_workers;  /* workers whose own ring failed */
@@ -72,13 +74,14 @@ static inline bool stk_road_caches_rows(const struct stk_road *road)
 /* Whether every sample may come to be held as a row: then the road needs no reader any more. */
 static inline bool stk_road_may_become_resident(const struct stk_road *road)
 {
-    return stk_road_caches_rows(road) && road->cache.capacity == road->dataset->info.count;
+    return road->device_cache.on ||
+           (stk_road_caches_rows(road) && road->cache.capacity == road->dataset->info.count);
 }
 
 /* Whether nothing is read, now and later. */
 static inline bool stk_road_is_resident(const struct stk_road *road)
 {
-    return road->encoded_bytes_max == 0 ||
+    return road->encoded_bytes_max == 0 || stk_device_cache_holds_all(&road->device_cache) ||
            (stk_road_caches_rows(road) &&
             stk_cache_holds_all(&road->cache, road->dataset->info.count));
 }

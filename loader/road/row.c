@@ -75,6 +75,19 @@ static bool find_sources(const struct stk_road *road, struct stk_span *span, con
     return true;
 }
 
+/* Whether the GPU holds all rows of a span. Those that it does not are fresh, until it is seen to hold
+ * them after all. */
+static bool find_kept(const struct stk_road *road, const struct stk_span *span, const uint64_t *ids)
+{
+    if (!road->device_cache.on)
+        return false;
+    bool all = true;
+    for (uint32_t row = 0; row < span->rows && all; row++)
+        all = stk_device_cache_holds(&road->device_cache, ids[row]);
+    memset(&span->slot->fresh[span->first_row], all ? 0 : 1, span->rows);
+    return all;
+}
+
 static bool find_located_sources(const struct stk_road *road, struct stk_span *span,
                                  const uint64_t *ids)
 {
@@ -98,7 +111,8 @@ int stk_row_locate(struct stk_worker *worker, struct stk_span *span, stoker_erro
     const stoker_dataset *dataset = road->dataset;
     const uint64_t *ids = row_id(span, 0);
     const bool labelled = span->slot->labels == NULL || dataset->ops->labels != NULL;
-    span->resident = labelled && find_sources(road, span, ids);
+    span->kept = find_kept(road, span, ids);
+    span->resident = labelled && (span->kept || find_sources(road, span, ids));
     if (span->resident) {
         if (span->slot->labels != NULL)
             dataset->ops->labels(dataset->self, ids, span->rows, span_labels(road, span));
@@ -107,7 +121,7 @@ int stk_row_locate(struct stk_worker *worker, struct stk_span *span, stoker_erro
     int rc = dataset->ops->locate(dataset->self, ids, span->rows, span->samples, error);
     if (rc < 0)
         return rc;
-    span->resident = find_located_sources(road, span, ids);
+    span->resident = span->kept || find_located_sources(road, span, ids);
     if (span->resident)
         stk_row_write_labels(worker, span);
     return 0;
@@ -132,11 +146,12 @@ void stk_row_write_labels(const struct stk_worker *worker, const struct stk_span
 void stk_row_gather(struct stk_worker *worker, struct stk_span *span, const struct stk_span *next)
 {
     uint32_t ahead = 0;
-    if (next != NULL && next->resident) {
+    if (next != NULL && next->resident && !next->kept) {
         ahead = next->rows < STK_AHEAD_ROWS_MAX ? next->rows : STK_AHEAD_ROWS_MAX;
         memcpy(span->sources + span->rows, next->sources, ahead * sizeof(next->sources[0]));
     }
-    stk_picture_put_all(worker, span, ahead);
+    if (!span->kept)
+        stk_picture_put_all(worker, span, ahead);
     stk_ledger_add(&worker->ledger.cache_hits, span->rows);
     span->started = span->rows;
     span->left = 0;
@@ -296,6 +311,12 @@ void stk_row_start(struct stk_worker *worker, struct stk_span *span, uint32_t ro
     const struct stk_road *road = worker->road;
     const stoker_sample *sample = &span->samples[row];
     const uint64_t id = *row_id(span, row);
+    if (stk_device_cache_holds(&road->device_cache, id)) {
+        span->slot->fresh[span->first_row + row] = 0;
+        stk_ledger_add(&worker->ledger.cache_hits, 1);
+        complete(span);
+        return;
+    }
     const uint8_t *decoded = resident(road, sample, id);
     if (decoded != NULL) {
         stk_ledger_add(&worker->ledger.cache_hits, 1);

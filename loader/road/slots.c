@@ -30,7 +30,8 @@ static int map_memory(struct stk_slots *slots, const struct stk_slots_options *o
     size_t image_bytes = align_line(options->row_bytes * options->batch_size);
     size_t label_bytes = align_line(options->label_bytes * options->batch_size);
     size_t id_bytes = align_line(sizeof(uint64_t) * options->batch_size);
-    slots->slot_bytes = image_bytes + label_bytes + id_bytes;
+    size_t fresh_bytes = options->mark_fresh ? align_line(options->batch_size) : 0;
+    slots->slot_bytes = image_bytes + label_bytes + id_bytes + fresh_bytes;
 
     int rc = stk_region_map(&slots->memory, slots->slot_bytes * options->slot_count);
     if (rc < 0)
@@ -48,6 +49,7 @@ static int map_memory(struct stk_slots *slots, const struct stk_slots_options *o
         slot->images = base;
         slot->labels = options->label_bytes > 0 ? base + image_bytes : NULL;
         slot->ids = (uint64_t *)(void *)(base + image_bytes + label_bytes);
+        slot->fresh = options->mark_fresh ? base + slots->slot_bytes - fresh_bytes : NULL;
         slot->row_bad = (uint8_t *)slots->flags.base + (size_t)i * options->batch_size;
         if (options->keep_failures)
             slot->failures =

@@ -21,7 +21,7 @@
  * it where none is; the workers are woken once half a ring of credits has come together, and
  * always before the consumer sleeps.
  *
- * One slot's memory:   | images ........ | labels .... | ids ...... |  each on a cache line
+ * One slot's memory:   | images ........ | labels .... | ids ...... | fresh .. |  each on a cache line
  */
 #ifndef STK_ROAD_SLOTS_H
 #define STK_ROAD_SLOTS_H
@@ -53,7 +53,8 @@ struct stk_slot {
     _Alignas(STK_CACHE_LINE) uint8_t *images; /* from here on written at init alone */
     void *labels;                             /* NULL if the data set has none */
     uint64_t *ids;
-    uint8_t *row_bad;             /* batch_size flags: enum stk_row_state; used if bad_rows > 0 */
+    uint8_t *fresh;   /* batch_size flags: rows made here, not held by the GPU; NULL = not marked */
+    uint8_t *row_bad; /* batch_size flags: enum stk_row_state; used if bad_rows > 0 */
     struct stk_failure *failures; /* batch_size notes for rows flagged; NULL with FAIL */
 
     /* The failed row with the lowest number, so that every worker count reports the
@@ -71,6 +72,7 @@ struct stk_slots_options {
     size_t label_bytes; /* of one label, 0 = none */
     stoker_switch pin_memory;
     struct stk_device *device; /* page-locks the slots; NULL = mlock does */
+    bool mark_fresh;           /* room for a flag on every row, to be copied with it */
     bool keep_failures;        /* room for a note on every row */
     uint64_t batches;          /* how many will ever be made */
 };

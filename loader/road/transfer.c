@@ -5,8 +5,12 @@
 #include <string.h>
 
 #include "loader/base/error.h"
+#include "loader/road/ledger.h"
 
-enum { BUFFER_ALIGN = 256 }; /* what cudaMalloc promises for the first one */
+enum {
+    BUFFER_ALIGN = 256, /* what cudaMalloc promises for the first one */
+    LAUNCHES_MAX = 1 + STK_DEVICE_LAUNCHES_MAX
+};
 
 static size_t align(size_t bytes)
 {
@@ -52,13 +56,14 @@ static int make_buffers(struct stk_transfer *transfer)
 
 int stk_transfer_init(struct stk_transfer *transfer, struct stk_device *device,
                       struct stk_slots *slots, struct stk_device_convert *convert,
-                      uint32_t buffer_count)
+                      struct stk_device_cache *cache, uint32_t buffer_count)
 {
     assert(buffer_count >= 2); /* one is copied to while the other is lent */
     memset(transfer, 0, sizeof(*transfer));
     transfer->device = device;
     transfer->slots = slots;
     transfer->convert = convert;
+    transfer->cache = cache;
     transfer->buffer_bytes = align(slots->slot_bytes);
     if (convert->on)
         transfer->buffer_bytes += align(convert->convert.to_bytes * slots->batch_size);
@@ -129,6 +134,44 @@ int stk_transfer_retire(struct stk_transfer *transfer)
     return 0;
 }
 
+/* Bytes of the slot that need not be copied: its rows, where the GPU holds them all. */
+static size_t bytes_held(const struct stk_transfer *transfer, const struct stk_slot *slot,
+                         uint32_t rows)
+{
+    if (!transfer->cache->on || memchr(slot->fresh, 1, rows) != NULL)
+        return 0;
+    const uint8_t *behind = slot->labels != NULL ? slot->labels : (const uint8_t *)slot->ids;
+    return (size_t)(behind - slot->images);
+}
+
+/* The kernels behind a copy, in order: how many. */
+static uint32_t kernels_behind(const struct stk_transfer *transfer, const struct stk_slot *slot,
+                               const struct stk_buffer *buffer, uint64_t epoch, bool fresh,
+                               struct stk_device_launch launches[LAUNCHES_MAX])
+{
+    struct stk_device_convert *convert = transfer->convert;
+    struct stk_device_cache *cache = transfer->cache;
+    uint8_t *memory = buffer->memory;
+    const uint8_t *ids = memory + ((uint8_t *)slot->ids - slot->images);
+    uint32_t count = 0;
+    if (buffer->rows == 0 || !convert->on)
+        return 0;
+    if (cache->on && fresh)
+        launches[count++] = *stk_device_cache_keep(
+            cache, memory, ids, memory + (slot->fresh - slot->images), buffer->rows);
+    const struct stk_device_rows stored = {
+        .images = cache->on ? cache->rows : memory,
+        .gather = cache->on,
+        .ids = ids,
+        .out = buffer->images,
+        .count = buffer->rows,
+        .epoch = epoch,
+    };
+    stk_device_convert_rows(convert, &stored);
+    memcpy(launches + count, convert->launches, convert->launch_count * sizeof(launches[0]));
+    return count + convert->launch_count;
+}
+
 int stk_transfer_send(struct stk_transfer *transfer, uint32_t rows, uint64_t epoch)
 {
     struct stk_slots *slots = transfer->slots;
@@ -136,32 +179,27 @@ int stk_transfer_send(struct stk_transfer *transfer, uint32_t rows, uint64_t epo
     const uint64_t batch = slots->head;
     const struct stk_slot *slot = stk_slots_of(slots, batch);
     struct stk_buffer *buffer = stk_transfer_buffer(transfer, batch);
+    struct stk_device_launch launches[LAUNCHES_MAX];
     assert(buffer->turn == batch);
     memcpy(buffer->ids, slot->ids, rows * sizeof(buffer->ids[0]));
     buffer->rows = rows;
     buffer->stream = NULL;
-    struct stk_device_convert *convert = transfer->convert;
-    const struct stk_device_rows stored = {
-        .images = buffer->memory,
-        .ids = buffer->memory + ((uint8_t *)slot->ids - slot->images),
-        .out = buffer->images,
-        .count = rows,
-        .epoch = epoch,
-    };
-    if (rows > 0)
-        stk_device_convert_rows(convert, &stored);
+    const size_t held = bytes_held(transfer, slot, rows);
     const struct stk_send send = {
-        .to = buffer->memory,
-        .from = slot->images,
-        .bytes = slots->slot_bytes,
+        .to = buffer->memory + held,
+        .from = slot->images + held,
+        .bytes = slots->slot_bytes - held,
         .after = buffer->used ? buffer->released : NULL,
-        .launches = convert->launches,
-        .launch_count = rows > 0 ? convert->launch_count : 0,
+        .launches = launches,
+        .launch_count = kernels_behind(transfer, slot, buffer, epoch, held == 0, launches),
         .done = stk_transfer_copied(transfer, batch),
     };
     const uint64_t begin_ns = stk_trace_begin(transfer->trace, STOKER_TRACE_SEND, batch);
     stk_slots_take(slots); /* also if it fails: the device may have begun */
     const int rc = device->ops->send(device, &send);
+    if (rc == 0 && transfer->cache->on)
+        stk_device_cache_commit(transfer->cache, slot->ids, slot->fresh, rows);
+    stk_ledger_add(&transfer->copy_bytes, send.bytes);
     stk_trace_end(transfer->trace, STOKER_TRACE_SEND, begin_ns, batch, 0, rows);
     return rc;
 }

@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #include "loader/device/device.h"
+#include "loader/road/device_cache.h"
 #include "loader/road/device_convert.h"
 #include "loader/road/slots.h"
 #include "loader/road/trace.h"
@@ -48,7 +49,9 @@ struct stk_transfer {
     struct stk_slots *slots;
     struct stk_trace_ring *trace; /* the consumer's; NULL = nobody listens */
     struct stk_device_convert *convert;
-    size_t buffer_bytes; /* of one */
+    struct stk_device_cache *cache;
+    _Atomic uint64_t copy_bytes; /* so far; written by the consumer, relaxed */
+    size_t buffer_bytes;         /* of one */
     uint32_t buffer_count;
     uint32_t event_count;
     struct stk_buffer *buffers;
@@ -60,11 +63,11 @@ struct stk_transfer {
 };
 
 /* Take device memory for buffer_count batches (>= 2), and the events; with convert->on for the rows
- * that it makes, as well. convert must outlive the transfer. 0, STOKER_ENOMEM,
+ * that it makes, as well; with cache->on they are gathered there. Both must outlive the transfer. 0, STOKER_ENOMEM,
  * STOKER_EDEVICE (the device tells why); on failure all is given back. */
 int stk_transfer_init(struct stk_transfer *transfer, struct stk_device *device,
                       struct stk_slots *slots, struct stk_device_convert *convert,
-                      uint32_t buffer_count);
+                      struct stk_device_cache *cache, uint32_t buffer_count);
 
 /* Wait for the copies and for the consumer's work, until deadline_ns, and give all back. False: the
  * device still works with our memory, and all of it is left as it is. All zero is allowed. */

@@ -28,6 +28,7 @@ enum { STK_CODECS_MAX = 16 }; /* codecs that one data set may use */
 struct stk_span {
     bool active;
     bool resident; /* every row is in memory as stored: rows[] tells where, samples[] is unused */
+    bool kept;     /* resident, and that memory is the GPU's: there is nothing to be made here */
     uint64_t batch;
     struct stk_slot *slot;
     uint64_t epoch;

@@ -114,22 +114,19 @@ Test(cuda_calls, each_fails_once_and_for_good, .timeout = 110)
     options.dtype = STOKER_FLOAT32;
     options.convert_on_device = built ? STOKER_ON : STOKER_OFF;
     sweep(options, before);
-    options.transform = (stoker_transform){ .resize = { 3, 3 } }; /* and that transform, with a scratch */
+    options.transform =
+        (stoker_transform){ .resize = { 3, 3 } }; /* and that transform, with a scratch */
+    sweep(options, before);
+    options.cache = built ? STOKER_CACHE_DEVICE : STOKER_CACHE_NONE; /* and kept there */
+    options.epochs = 2;
     sweep(options, before);
     cr_assert_gt(told, 100);
     stk_file_set_remove(&set);
     stk_test_check_leaks();
 }
 
-/* Our own allocations, too, on the way to a GPU. */
-Test(cuda_calls, each_allocation_of_create_fails_once)
+static void fail_each_allocation(stoker_loader_options options, int64_t before)
 {
-    cr_assert(stk_file_set_make(&set, 24, 4, 5, 0));
-    const int64_t before = stk_fault_live_bytes();
-    stoker_loader_options options = stk_small_options();
-    options.device = STOKER_DEVICE_CUDA;
-    options.num_workers = 2;
-    options.reader = &stoker_reader_pread; /* which has no other to go to */
     for (uint64_t nth = 1;; nth++) {
         stoker_loader *loader = NULL;
         stoker_error error = { .code = 0 };
@@ -146,6 +143,23 @@ Test(cuda_calls, each_allocation_of_create_fails_once)
             break;
         cr_assert_lt(nth, 1000);
     }
+}
+
+/* Our own allocations, too, on the way to a GPU. */
+Test(cuda_calls, each_allocation_of_create_fails_once)
+{
+    size_t bytes;
+    cr_assert(stk_file_set_make(&set, 24, 4, 5, 0));
+    const int64_t before = stk_fault_live_bytes();
+    stoker_loader_options options = stk_small_options();
+    options.device = STOKER_DEVICE_CUDA;
+    options.num_workers = 2;
+    options.reader = &stoker_reader_pread; /* which has no other to go to */
+    fail_each_allocation(options, before);
+    stk_cuda_use_twins();
+    options.cache = STOKER_CACHE_DEVICE;
+    if (stk_kernels_fatbin(&bytes) != NULL)
+        fail_each_allocation(options, before);
     stk_file_set_remove(&set);
     stk_test_check_leaks();
 }

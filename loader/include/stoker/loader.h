@@ -50,10 +50,16 @@ enum { STOKER_DEVICE_INDEX_MAX = 1024 };
 
 /* What is kept in memory after its first use. */
 typedef enum stoker_cache {
-    STOKER_CACHE_AUTO = 0,    /* decoded if it fits in cache_bytes, else encoded, else none */
-    STOKER_CACHE_NONE = 1,    /* read every sample every time */
+    STOKER_CACHE_AUTO = 0, /* for a GPU, device if it can be and fits in cache_bytes; decoded if it
+                                 fits, else encoded, else none */
+    STOKER_CACHE_NONE = 1, /* read every sample every time */
     STOKER_CACHE_ENCODED = 2, /* samples as stored; what fits, for good */
-    STOKER_CACHE_DECODED = 3  /* rows; what fits, for good */
+    STOKER_CACHE_DECODED = 3, /* rows; what fits, for good */
+    STOKER_CACHE_DEVICE = 4   /* rows as uint8 in GPU memory, all of them, copied there by the first
+                                 batches that hold them. Batches are gathered, transformed and
+                                 converted there, and of a batch whose rows are held only labels
+                                 and ids cross the bus. An error where that cannot be: EDEVICE on
+                                 the CPU, ENOMEM where they do not fit, ENOTSUP for other rows */
 } stoker_cache;
 
 typedef enum stoker_on_bad {
@@ -92,8 +98,8 @@ typedef struct stoker_loader_options {
                                   copy is done: see stoker_batch_wait_on. false: next copies the
                                   batch and waits for that. No matter on the CPU; default true */
     stoker_cache cache;        /* default STOKER_CACHE_AUTO */
-    uint64_t cache_bytes;      /* most memory the cache may take; default 0 = half of what
-                                  is available at create */
+    uint64_t cache_bytes;      /* most memory the cache may take, of the GPU's with DEVICE; default
+                                  0 = half of what is available at create */
 
     stoker_dtype dtype;   /* element type of images; default NONE = as stored.
                                   FLOAT32, FLOAT16, BFLOAT16 convert; see scale */

@@ -50,7 +50,7 @@ typedef struct stoker_stats {
     uint32_t read_depth;
 
     uint64_t slot_bytes;       /* all slots together */
-    uint64_t cache_bytes;      /* reserved for the cache */
+    uint64_t cache_bytes;      /* reserved for the cache; of GPU memory where it is DEVICE */
     uint64_t cache_held_bytes; /* filled so far */
     uint64_t scratch_bytes;    /* of all workers together */
     uint64_t locked_bytes;     /* page-locked by this loader */
@@ -67,13 +67,16 @@ typedef struct stoker_stats {
 
     char device[32];         /* in use: "cpu", "cuda:0" */
     char device_reason[192]; /* why this one; where AUTO found no GPU, why not */
-    uint64_t device_bytes;   /* GPU memory taken */
+    uint64_t device_bytes;   /* GPU memory taken, the cache's included */
     uint64_t copies;         /* batches sent to the GPU */
     uint64_t copy_bytes;
     bool converts_on_device;  /* copies are of uint8 rows, and the GPU does the rest */
     char convert_reason[192]; /* why not, where that was looked at; else "" */
     uint64_t copy_waits;      /* calls of next in which the host waited for copies */
     uint64_t trace_bytes;     /* for the events of all threads; 0 = no options.trace_events */
+    char cache_reason
+        [192]; /* where batches go to a GPU and the cache is DEVICE or could have been: what
+                                 it takes of which budget, or why it is not; else "" */
 } stoker_stats;
 
 /* Fill *out, up to out->struct_size bytes. Any thread, any time between create and
@@ -90,7 +93,7 @@ STOKER_API int stoker_stats_between(const stoker_stats *before, const stoker_sta
 /* "consumer", "read", "decode", "convert", "handover", "unknown". */
 STOKER_API const char *stoker_limit_name(stoker_limit limit);
 
-/* "none", "encoded", "decoded", "auto". */
+/* "none", "encoded", "decoded", "device", "auto". */
 STOKER_API const char *stoker_cache_name(stoker_cache cache);
 
 STOKER_END_DECLS
