@@ -24,7 +24,7 @@ const char *__lsan_default_options(void)
     return "print_suppressions=0";
 }
 
-static const struct stk_form_shape digits = { 64, 28, 28, 1, 32, { 3, 3 }, { 1, 1 }, { 0, 0 } };
+static const struct stk_form_shape digits = { 64, 28, 28, 1, 32, { 3, 3 }, { 1, 1 }, { 0, 0 }, 1 };
 
 static void read_device(char *out, size_t bytes)
 {
@@ -116,7 +116,7 @@ Test(cudnn, the_first_error_of_a_graph_is_kept)
         graph, &(struct stk_cudnn_tensor){ STOKER_FLOAT32, 1, -1, 8, 4, false, false });
     cr_assert_neq(x, 0);
     cr_assert_eq(none, 0, "an extent of -1");
-    const struct stk_cudnn_window window = { { 1, 1 }, { 0, 0 } };
+    const struct stk_cudnn_window window = { { 1, 1 }, { 0, 0 }, false };
     stk_cudnn_graph_convolution(graph, STK_CUDNN_FORWARD, &window, x, none, none);
     stk_cudnn_graph_relu(graph, x, none);
     cr_assert_lt(stk_cudnn_graph_close(graph, &error), 0);

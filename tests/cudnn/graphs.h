@@ -25,42 +25,18 @@ struct listed_graph {
             __VA_ARGS__                                                                            \
         }                                                                                          \
     }
-#define VALID                                                                                      \
-    { 1, 1 },                                                                                      \
-    {                                                                                              \
-        0, 0                                                                                       \
-    } /* stride 1, no padding */
+#define VALID   { 1, 1 }, { 0, 0 }, 1 /* stride 1, no padding, one group */
 #define FAST_1  128, 28, 28, 1, 16, { 5, 5 }, VALID
 #define FAST_2  128, 12, 12, 16, 32, { 3, 3 }, VALID
 #define TORCH_1 64, 28, 28, 1, 32, { 3, 3 }, VALID
 #define TORCH_2 64, 26, 26, 32, 64, { 3, 3 }, VALID
 
 /* A 3x3 convolution that keeps the image's size, one that halves it, and the 1x1 beside that. */
-#define SAME(side, c)                                                                              \
-    64, side, side, c, c, { 3, 3 }, { 1, 1 },                                                      \
-    {                                                                                              \
-        1, 1                                                                                       \
-    }
-#define HALF(side, c)                                                                              \
-    64, side, side, c, 2 * (c), { 3, 3 }, { 2, 2 },                                                \
-    {                                                                                              \
-        1, 1                                                                                       \
-    }
-#define SHORTCUT(side, c)                                                                          \
-    64, side, side, c, 2 * (c), { 1, 1 }, { 2, 2 },                                                \
-    {                                                                                              \
-        0, 0                                                                                       \
-    }
-#define STEM                                                                                       \
-    64, 224, 224, 3, 64, { 7, 7 }, { 2, 2 },                                                       \
-    {                                                                                              \
-        3, 3                                                                                       \
-    }
-#define PLANE(side, c)                                                                             \
-    64, side, side, c, 0, { 0, 0 }, { 0, 0 },                                                      \
-    {                                                                                              \
-        0, 0                                                                                       \
-    }
+#define SAME(side, c)     64, side, side, c, c, { 3, 3 }, { 1, 1 }, { 1, 1 }, 1
+#define HALF(side, c)     64, side, side, c, 2 * (c), { 3, 3 }, { 2, 2 }, { 1, 1 }, 1
+#define SHORTCUT(side, c) 64, side, side, c, 2 * (c), { 1, 1 }, { 2, 2 }, { 0, 0 }, 1
+#define STEM              64, 224, 224, 3, 64, { 7, 7 }, { 2, 2 }, { 3, 3 }, 1
+#define PLANE(side, c)    64, side, side, c, 0, { 0, 0 }, { 0, 0 }, { 0, 0 }, 1
 
 #define RESNET(form, types, ...)                                                                   \
     {                                                                                              \
