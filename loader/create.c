@@ -51,8 +51,10 @@ static uint32_t clamp(uint64_t value, uint32_t low, uint32_t high)
 static uint32_t span_rows(const stoker_loader *loader)
 {
     const struct stk_road *road = &loader->road;
+    /* What is decoded once and gathered ever after is ticketed for the gathering. */
+    const bool decodes = road->decodes && !stk_road_may_become_resident(road);
     const uint64_t rows =
-        (road->decodes ? SPAN_BYTES_DECODED : SPAN_BYTES_RAW) / road->dataset->row_bytes;
+        (decodes ? SPAN_BYTES_DECODED : SPAN_BYTES_RAW) / road->dataset->row_bytes;
     const uint32_t most = loader->options.batch_size < STK_SPAN_ROWS_MAX
                               ? loader->options.batch_size
                               : STK_SPAN_ROWS_MAX;
