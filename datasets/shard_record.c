@@ -3,6 +3,7 @@
 
 #include "datasets/shard_sum.h"
 #include "loader/codec/lz4.h"
+#include "loader/codec/raw.h"
 #include "loader/codec/refuse.h"
 
 static const stoker_codec *image_codec(const struct stk_shard_decoder *decoder)
@@ -23,35 +24,27 @@ static void close_scratch(const void *self, void *scratch)
         image->close(image->self, scratch);
 }
 
-static int check_sum(const struct stk_shard_record *record, uint32_t sum, stoker_error *error)
+/* A size that is not the index's never passes. */
+static int verify(const void *self, const stoker_encoded *in, stoker_error *error)
 {
+    const struct stk_shard_decoder *decoder = self;
+    const struct stk_shard_record *record = &decoder->records[in->sample];
+    if (in->size != record->bytes)
+        return stk_refuse(error, STOKER_ECORRUPT, "%zu bytes, not the %u of the index", in->size,
+                          record->bytes);
+    const uint32_t sum = stk_shard_sum(0, in->bytes, in->size);
     return sum == record->sum
                ? STOKER_OK
                : stk_refuse(error, STOKER_ECORRUPT, "checksum %08x, not %08x", sum, record->sum);
 }
 
-static int decode_raw(const struct stk_shard_record *record, const stoker_encoded *in, void *row,
-                      size_t row_bytes, stoker_error *error)
-{
-    return in->size == row_bytes
-               ? check_sum(record, stk_shard_copy(row, in->bytes, row_bytes), error)
-               : stk_refuse(error, STOKER_ECORRUPT, "a row of %zu bytes", in->size);
-}
-
-static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
-                  size_t row_bytes, stoker_error *error)
+static int decode_packed(const void *self, void *scratch, const stoker_encoded *in, void *row,
+                         size_t row_bytes, stoker_error *error)
 {
     const struct stk_shard_decoder *decoder = self;
-    const struct stk_shard_record *record = &decoder->records[in->sample];
     const stoker_codec *codec =
-        record->codec == STK_SHARD_LZ4 ? &stk_codec_lz4 : image_codec(decoder);
-    if (in->size != record->bytes)
-        return stk_refuse(error, STOKER_ECORRUPT, "%zu bytes, not the %u of the index", in->size,
-                          record->bytes);
-    if (record->codec == STK_SHARD_RAW)
-        return decode_raw(record, in, row, row_bytes, error);
-    const int rc = check_sum(record, stk_shard_sum(0, in->bytes, in->size), error);
-    return rc == STOKER_OK ? codec->decode(codec->self, scratch, in, row, row_bytes, error) : rc;
+        decoder->records[in->sample].codec == STK_SHARD_LZ4 ? &stk_codec_lz4 : image_codec(decoder);
+    return codec->decode(codec->self, scratch, in, row, row_bytes, error);
 }
 
 static bool needs_any(uint32_t needs, enum stk_shard_codec codec)
@@ -93,11 +86,17 @@ int stk_shard_decoder_init(struct stk_shard_decoder *decoder, const struct stk_s
         stk_shard_decoder_close(decoder);
         return rc;
     }
-    decoder->codec = (stoker_codec){ .name = "shard record",
-                                     .self = decoder,
-                                     .open = open_scratch,
-                                     .close = close_scratch,
-                                     .decode = decode };
+    decoder->raw = (stoker_codec){ .name = "shard record",
+                                   .self = decoder,
+                                   .decode = stk_codec_raw.decode,
+                                   .verify = verify,
+                                   .bytes_are_row = true };
+    decoder->packed = (stoker_codec){ .name = "shard record",
+                                      .self = decoder,
+                                      .open = open_scratch,
+                                      .close = close_scratch,
+                                      .decode = decode_packed,
+                                      .verify = verify };
     return STOKER_OK;
 }
 

@@ -1,7 +1,8 @@
-/* shard_record.h - the codec "shard record": verify the checksum, then decode as the record says.
+/* shard_record.h - the codecs of records: verify the checksum, then decode as the record says.
  *
  * The index tells both, found by the sample's number: so a record read from a wrong place
- * does not pass either.
+ * does not pass either. Raw records have a codec of their own, for they may be read to where their
+ * row is to be.
  */
 #ifndef STK_DATASETS_SHARD_RECORD_H
 #define STK_DATASETS_SHARD_RECORD_H
@@ -13,12 +14,13 @@
 #include "datasets/shard_file.h"
 
 struct stk_shard_decoder {
-    stoker_codec codec;
+    stoker_codec raw;                       /* of raw records */
+    stoker_codec packed;                    /* of all others */
     const struct stk_shard_record *records; /* all of the set */
     struct stk_folder_image image;          /* not made: no record is an image */
 };
 
-/* Make the codec of a set whose records have the codecs of the mask `needs` and rows like those of
+/* Make the codecs of a set whose records have the codecs of the mask `needs` and rows like those of
  * `like`. Must stay where it is. STOKER_ENOTSUP and *what if this build cannot decode them;
  * STOKER_ENOMEM, STOKER_ELIMIT. On failure there is nothing to close. */
 int stk_shard_decoder_init(struct stk_shard_decoder *decoder, const struct stk_shard_header *like,

@@ -4,8 +4,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { PIECE_BYTES = 12 << 10 }; /* with its copy within the first cache */
-
 /* The remainder of each byte, polynomial 0x1EDC6F41 reflected. */
 static const uint32_t remainders[256] = {
     0x00000000U, 0xF26B8303U, 0xE13B70F7U, 0x1350F3F4U, 0xC79A971FU, 0x35F1141CU, 0x26A1E7E8U,
@@ -160,51 +158,28 @@ FOLDING static inline __attribute__((always_inline)) void ask_for(const uint8_t 
         _mm_prefetch((const char *)at + i, _MM_HINT_T0);
 }
 
-/* Of at least FOLDED_BYTES; `to` NULL = sum alone. What is stored was loaded for the sum, so the copy
- * waits for no memory of its own. */
-FOLDING static inline __attribute__((always_inline)) uint32_t fold_over(uint32_t sum, uint8_t *to,
-                                                                        const uint8_t *at,
-                                                                        size_t size)
+/* Of at least FOLDED_BYTES. */
+FOLDING static uint32_t fold_over(uint32_t sum, const uint8_t *at, size_t size)
 {
     const __m256i powers = _mm256_set_epi64x(0xd3b6092, 0x6992cea2, 0xd3b6092, 0x6992cea2);
     const uint8_t *const end = at + size;
     ask_for(at, size < AHEAD_BYTES ? size : AHEAD_BYTES);
-    __m256i four[4] = { _mm256_set_epi32(0, 0, 0, 0, 0, 0, 0, (int)~sum) };
-    for (int i = 0; i < 4; i++) {
-        const __m256i next = _mm256_loadu_si256((const __m256i *)at + i);
-        four[i] = i == 0 ? _mm256_xor_si256(four[0], next) : next;
-        if (to != NULL)
-            _mm256_storeu_si256((__m256i *)to + i, next);
-    }
+    __m256i four[4];
+    for (int i = 0; i < 4; i++)
+        four[i] = _mm256_loadu_si256((const __m256i *)at + i);
+    four[0] = _mm256_xor_si256(four[0], _mm256_set_epi32(0, 0, 0, 0, 0, 0, 0, (int)~sum));
     for (at += FOLDED_BYTES; (size_t)(end - at) >= FOLDED_BYTES; at += FOLDED_BYTES) {
-        if (to != NULL)
-            to += FOLDED_BYTES;
         if ((size_t)(end - at) >= AHEAD_BYTES + FOLDED_BYTES)
             ask_for(at + AHEAD_BYTES, FOLDED_BYTES);
-        for (int i = 0; i < 4; i++) {
-            const __m256i next = _mm256_loadu_si256((const __m256i *)at + i);
-            four[i] = folded(four[i], powers, next);
-            if (to != NULL)
-                _mm256_storeu_si256((__m256i *)to + i, next);
-        }
+        for (int i = 0; i < 4; i++)
+            four[i] = folded(four[i], powers, _mm256_loadu_si256((const __m256i *)at + i));
     }
-    if (to != NULL)
-        memcpy(to + FOLDED_BYTES, at, (size_t)(end - at));
     return sum_sse42(~remainder_of(four), at, (size_t)(end - at));
 }
 
 FOLDING static uint32_t sum_avx2(uint32_t sum, const void *bytes, size_t size)
 {
-    return size < 2 * FOLDED_BYTES ? sum_sse42(sum, bytes, size)
-                                   : fold_over(sum, NULL, bytes, size);
-}
-
-FOLDING static uint32_t copy_avx2(void *to, const void *from, size_t size)
-{
-    if (size >= 2 * FOLDED_BYTES)
-        return fold_over(0, to, from, size);
-    memcpy(to, from, size);
-    return sum_sse42(0, from, size);
+    return size < 2 * FOLDED_BYTES ? sum_sse42(sum, bytes, size) : fold_over(sum, bytes, size);
 }
 
 static bool has_sse42(void)
@@ -226,11 +201,6 @@ stk_shard_sum_fn *stk_shard_sum_avx2(void)
 {
     return has_avx2() ? sum_avx2 : NULL;
 }
-
-stk_shard_copy_fn *stk_shard_copy_avx2(void)
-{
-    return has_avx2() ? copy_avx2 : NULL;
-}
 #else
 stk_shard_sum_fn *stk_shard_sum_sse42(void)
 {
@@ -238,11 +208,6 @@ stk_shard_sum_fn *stk_shard_sum_sse42(void)
 }
 
 stk_shard_sum_fn *stk_shard_sum_avx2(void)
-{
-    return NULL;
-}
-
-stk_shard_copy_fn *stk_shard_copy_avx2(void)
 {
     return NULL;
 }
@@ -254,27 +219,4 @@ uint32_t stk_shard_sum(uint32_t sum, const void *bytes, size_t size)
     if (fast == NULL)
         fast = stk_shard_sum_sse42();
     return fast != NULL ? fast(sum, bytes, size) : sum_plain(sum, bytes, size);
-}
-
-/* A piece comes from memory once, and the copy finds it in the first cache. */
-static uint32_t copy_pieces(void *to, const void *from, size_t size)
-{
-    uint32_t sum = 0;
-    for (size_t at = 0; at < size; at += PIECE_BYTES) {
-        const size_t piece = size - at < PIECE_BYTES ? size - at : PIECE_BYTES;
-        sum = stk_shard_sum(sum, (const uint8_t *)from + at, piece);
-        memcpy((uint8_t *)to + at, (const uint8_t *)from + at, piece);
-    }
-    return sum;
-}
-
-stk_shard_copy_fn *stk_shard_copy_pieces(void)
-{
-    return copy_pieces;
-}
-
-uint32_t stk_shard_copy(void *to, const void *from, size_t size)
-{
-    stk_shard_copy_fn *fast = stk_shard_copy_avx2();
-    return fast != NULL ? fast(to, from, size) : copy_pieces(to, from, size);
 }

@@ -14,19 +14,11 @@
 /* Go on from `sum` (0 at the start) over more bytes. */
 uint32_t stk_shard_sum(uint32_t sum, const void *bytes, size_t size);
 
-/* memcpy, and the sum (from 0) of what was copied, in one pass over it. */
-uint32_t stk_shard_copy(void *to, const void *from, size_t size);
-
 /* The variants: plain C, with the instruction of x86-64, and by carry-less multiplication of 256
  * bits, which is faster where that instruction is not pipelined. NULL = not for this machine. */
 typedef uint32_t stk_shard_sum_fn(uint32_t sum, const void *bytes, size_t size);
 stk_shard_sum_fn *stk_shard_sum_plain(void);
 stk_shard_sum_fn *stk_shard_sum_sse42(void);
 stk_shard_sum_fn *stk_shard_sum_avx2(void);
-
-/* By pieces, each summed as above and copied, and register by register. NULL = not for this machine. */
-typedef uint32_t stk_shard_copy_fn(void *to, const void *from, size_t size);
-stk_shard_copy_fn *stk_shard_copy_pieces(void);
-stk_shard_copy_fn *stk_shard_copy_avx2(void);
 
 #endif

@@ -61,7 +61,8 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
         const struct stk_shard_record *record = &shards->records[ids[i]];
         out[i] = (stoker_sample){
             .extent = { .offset = record->offset, .bytes = record->bytes, .file = record->file },
-            .codec = &shards->decoder.codec,
+            .codec =
+                record->codec == STK_SHARD_RAW ? &shards->decoder.raw : &shards->decoder.packed,
             .label = record->label,
         };
     }

@@ -157,7 +157,7 @@ int stoker_dataset_locate(const stoker_dataset *dataset, uint64_t id, stoker_sam
 
 /* ---- one sample, now ------------------------------------------------------------ */
 
-/* Decode with a scratch made for this one call. */
+/* Verify and decode, with a scratch made for this one call. */
 static int decode_once(const stoker_codec *codec, const stoker_encoded *in, void *row,
                        size_t row_bytes, const struct stk_place *place, stoker_error *error)
 {
@@ -165,7 +165,9 @@ static int decode_once(const stoker_codec *codec, const stoker_encoded *in, void
     stoker_error reason = { 0 };
     int rc = codec->open == NULL ? STOKER_OK : codec->open(codec->self, &scratch);
     if (rc == STOKER_OK) {
-        rc = codec->decode(codec->self, scratch, in, row, row_bytes, &reason);
+        rc = codec->verify == NULL ? STOKER_OK : codec->verify(codec->self, in, &reason);
+        if (rc == STOKER_OK)
+            rc = codec->decode(codec->self, scratch, in, row, row_bytes, &reason);
         if (codec->close != NULL)
             codec->close(codec->self, scratch);
     }

@@ -77,40 +77,6 @@ Test(shards, checksum_is_crc32c)
     stk_test_check_leaks();
 }
 
-/* Each length and place, with guards around the copy. */
-static void check_copy(stk_shard_copy_fn *copy, const uint8_t *from, size_t size, size_t place)
-{
-    static uint8_t to[20100];
-    cr_assert_leq(place + size + 1, sizeof(to));
-    memset(to, 0xA5, place + size + 1);
-    cr_assert_eq(copy(to + place, from, size), stk_shard_test_sum(from, size), "%zu bytes", size);
-    cr_assert(memcmp(to + place, from, size) == 0, "%zu bytes", size);
-    for (size_t i = 0; i < place; i++)
-        cr_assert_eq(to[i], 0xA5, "%zu bytes, before them", size);
-    cr_assert_eq(to[place + size], 0xA5, "%zu bytes, after them", size);
-}
-
-Test(shards, copy_and_its_checksum)
-{
-    static uint8_t bytes[20040];
-    stk_shard_copy_fn *const variants[] = { stk_shard_copy, stk_shard_copy_pieces(),
-                                            stk_shard_copy_avx2() };
-    const size_t long_ones[] = { 784, 3072, 8191, 12 << 10, (12 << 10) + 1, 20000 };
-    for (size_t i = 0; i < sizeof(bytes); i++)
-        bytes[i] = (uint8_t)(stk_mix64(i) >> 56);
-    for (int v = 0; v < 3; v++) {
-        if (variants[v] == NULL)
-            continue;
-        for (size_t size = 0; size <= 300; size++)
-            for (size_t place = 0; place < 33; place++)
-                check_copy(variants[v], bytes + size % 37, size, place);
-        for (size_t i = 0; i < sizeof(long_ones) / sizeof(long_ones[0]); i++)
-            for (size_t place = 0; place < 33; place++)
-                check_copy(variants[v], bytes + 33 - place, long_ones[i], place);
-    }
-    stk_test_check_leaks();
-}
-
 /* ---- reading -------------------------------------------------------------------- */
 
 static void check_rows(const stoker_dataset *dataset, uint64_t count)

@@ -35,9 +35,11 @@ static bool fits_cache(const struct stk_worker *worker, const struct stk_fetch *
 {
     const struct stk_cache *cache = &worker->road->cache;
     const stoker_sample *sample = &fetch->span->samples[fetch->row];
+    if (sample->codec != NULL && sample->codec->verify != NULL && cache->block_rows > 1)
+        return false; /* its neighbours would not be verified */
     if (cache->kind == STOKER_CACHE_ENCODED)
         return sample->extent.bytes <= cache->stride_bytes;
-    return cache->kind == STOKER_CACHE_DECODED && sample->codec == NULL &&
+    return cache->kind == STOKER_CACHE_DECODED && stk_row_is_stored(sample) &&
            !worker->road->keeps_resized && sample->extent.bytes == cache->stride_bytes;
 }
 
@@ -72,7 +74,7 @@ static void aim(struct stk_worker *worker, struct stk_fetch *fetch)
     const bool whole = is_whole_file(fetch); /* its byte too many has no place but the scratch */
     if (!whole && aim_at_cache(worker, fetch))
         return;
-    const bool in_place = road->copies && !whole && sample->codec == NULL &&
+    const bool in_place = road->copies && !whole && stk_row_is_stored(sample) &&
                           sample->extent.bytes == road->dataset->row_bytes;
     fetch->start =
         in_place ? stk_road_row(road, span->slot, span->first_row + fetch->row) : fetch->scratch;
@@ -233,25 +235,36 @@ static void keep(struct stk_worker *worker, const struct stk_fetch *fetch)
     stk_cache_commit(cache, id, fetch->total_bytes);
 }
 
+/* Show the block that was read into the cache to everybody. */
+static void commit(struct stk_worker *worker, const struct stk_fetch *fetch, uint64_t id)
+{
+    struct stk_cache *cache = &worker->road->cache;
+    const uint64_t first = stk_cache_block_first(cache, id);
+    if (cache->kind == STOKER_CACHE_ENCODED)
+        for (uint32_t i = 0; i < fetch->block_rows; i++)
+            *stk_cache_size(cache, first + i) = extent_of(fetch)->bytes;
+    stk_cache_commit(cache, id, fetch->total_bytes);
+}
+
+/* Only what is verified gets into the cache: nobody looks again. */
 static void finish(struct stk_worker *worker, struct stk_fetch *fetch)
 {
+    struct stk_cache *cache = &worker->road->cache;
     struct stk_span *span = fetch->span;
     const uint32_t row = fetch->row;
-    const stoker_sample *sample = &span->samples[row];
-    const uint8_t *bytes = fetch->start;
-    if (fetch->block_rows > 0) {
-        struct stk_cache *cache = &worker->road->cache;
-        const uint64_t id = span->slot->ids[span->first_row + row];
-        const uint64_t first = stk_cache_block_first(cache, id);
-        if (cache->kind == STOKER_CACHE_ENCODED)
-            for (uint32_t i = 0; i < fetch->block_rows; i++)
-                *stk_cache_size(cache, first + i) = sample->extent.bytes;
-        stk_cache_commit(cache, id, fetch->total_bytes);
-        bytes = stk_cache_row(cache, id);
-    } else if (is_whole_file(fetch)) {
-        keep(worker, fetch);
+    const uint32_t bytes = extent_of(fetch)->bytes;
+    const uint64_t id = span->slot->ids[span->first_row + row];
+    const bool to_cache = fetch->block_rows > 0;
+    const uint8_t *from = to_cache ? stk_cache_row(cache, id) : fetch->start;
+    if (stk_row_verify(worker, span, row, from, bytes)) {
+        if (to_cache)
+            commit(worker, fetch, id);
+        else if (is_whole_file(fetch))
+            keep(worker, fetch);
+        stk_row_finish(worker, span, row, from, bytes);
+    } else if (to_cache) {
+        stk_cache_cancel(cache, id);
     }
-    stk_row_finish(worker, span, row, bytes, sample->extent.bytes);
     put_back(worker, fetch);
 }
 

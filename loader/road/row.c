@@ -282,10 +282,30 @@ static void decode_row(struct stk_worker *worker, struct stk_span *span, uint32_
         complete(span);
 }
 
+bool stk_row_is_stored(const stoker_sample *sample)
+{
+    return sample->codec == NULL || sample->codec->bytes_are_row;
+}
+
+bool stk_row_verify(struct stk_worker *worker, struct stk_span *span, uint32_t row,
+                    const uint8_t *bytes, size_t size)
+{
+    const stoker_codec *codec = span->samples[row].codec;
+    if (codec == NULL || codec->verify == NULL)
+        return true;
+    const stoker_encoded encoded = { .bytes = bytes, .size = size, .sample = *row_id(span, row) };
+    stoker_error said;
+    stk_error_clear(&said);
+    const int rc = codec->verify(codec->self, &encoded, &said);
+    if (rc < 0)
+        decode_failed(worker, span, row, rc, &said);
+    return rc >= 0;
+}
+
 void stk_row_finish(struct stk_worker *worker, struct stk_span *span, uint32_t row,
                     const uint8_t *bytes, size_t size)
 {
-    if (span->samples[row].codec != NULL) {
+    if (!stk_row_is_stored(&span->samples[row])) {
         decode_row(worker, span, row, bytes, size);
         return;
     }
@@ -300,7 +320,9 @@ void stk_row_finish(struct stk_worker *worker, struct stk_span *span, uint32_t r
         return;
     }
     if (bytes != row_images(worker, span, row)) { /* else the read went straight there */
-        const struct stk_image picture = stk_picture_stored(worker->road, bytes);
+        struct stk_image picture = stk_picture_stored(worker->road, bytes);
+        if (worker->road->keeps_resized)
+            stk_picture_keep(worker, span, *row_id(span, row), &picture);
         stk_picture_put(worker, span, row, &picture);
     }
     complete(span);
@@ -326,7 +348,8 @@ void stk_row_start(struct stk_worker *worker, struct stk_span *span, uint32_t ro
         return;
     }
     if (sample->extent.memory != NULL || sample->extent.bytes == 0) {
-        stk_row_finish(worker, span, row, sample->extent.memory, sample->extent.bytes);
+        if (stk_row_verify(worker, span, row, sample->extent.memory, sample->extent.bytes))
+            stk_row_finish(worker, span, row, sample->extent.memory, sample->extent.bytes);
         return;
     }
     if (road->cache.kind == STOKER_CACHE_ENCODED) {

@@ -21,7 +21,15 @@ void stk_row_gather(struct stk_worker *worker, struct stk_span *span, const stru
  * one is free. */
 void stk_row_start(struct stk_worker *worker, struct stk_span *span, uint32_t row);
 
-/* Complete a row from its encoded bytes. */
+/* Whether the bytes of a sample are its row: nothing to decode, but perhaps to verify. */
+bool stk_row_is_stored(const stoker_sample *sample);
+
+/* Verify the bytes of a row, if its codec can, before they are kept or decoded. False: they are
+ * not as they were stored, and the row is given up. */
+bool stk_row_verify(struct stk_worker *worker, struct stk_span *span, uint32_t row,
+                    const uint8_t *bytes, size_t size);
+
+/* Complete a row from its encoded bytes, which are verified. */
 void stk_row_finish(struct stk_worker *worker, struct stk_span *span, uint32_t row,
                     const uint8_t *bytes, size_t size);
 

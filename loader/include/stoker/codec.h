@@ -6,6 +6,7 @@
 #ifndef STOKER_CODEC_H
 #define STOKER_CODEC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stoker/error.h>
@@ -43,6 +44,15 @@ typedef struct stoker_codec {
     int (*open_any)(const void *self, void **scratch);
     int (*decode_any)(const void *self, void *scratch, const stoker_encoded *in, void *pixels,
                       size_t pixels_bytes, stoker_size *size, stoker_error *error);
+
+    /* Optional: tell whether the bytes are as they were stored, by a checksum that decode() then
+     * does not look at. Who reads bytes calls it before decode(); of bytes that he keeps, once.
+     * STOKER_ECORRUPT if they are not. The same rules as decode()'s, without scratch. */
+    int (*verify)(const void *self, const stoker_encoded *in, stoker_error *error);
+
+    /* The bytes are the row, and decode() only copies them: a loader may read them to where the row
+     * is to be. */
+    bool bytes_are_row;
 } stoker_codec;
 
 STOKER_END_DECLS
