@@ -29,7 +29,7 @@ THIRD_PARTY = {
     "png.h": ("loader/codec/png.c", "datasets/pack/", "tests/"),
     "jpeglib.h": ("loader/codec/jpeg.c", "loader/codec/jpeg_memory.h", "datasets/pack/", "tests/"),
     "jerror.h": ("loader/codec/jpeg.c", "loader/codec/jpeg_memory.c"),
-    "cuda_runtime_api.h": ("loader/device/cuda_runtime.h", "bench/gpu.c", "tests/"),
+    "cuda_runtime_api.h": ("loader/device/cuda_runtime.h", "trainer/backend/cuda_runtime.h", "bench/gpu.c", "tests/"),
     "lz4.h": ("loader/codec/lz4.c", "datasets/pack/", "bench/unpack.c"),
     "lz4hc.h": ("loader/codec/lz4.c", "datasets/pack/"),
     "oneapi/dnnl/": ("trainer/backend/",),

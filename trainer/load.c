@@ -219,9 +219,10 @@ static int copy_state(stoker_trainer *trainer, const struct stk_tensor_set *set,
         rc = copy_arena(trainer, set, STK_NAME_EMA, trainer->ema, error);
     if (rc == STOKER_OK && progress->group_passes > 0)
         rc = copy_arena(trainer, set, STK_NAME_GRADIENTS, trainer->arenas.gradients, error);
-    if (rc == STOKER_OK)
-        trainer->progress = *progress;
-    return rc;
+    if (rc != STOKER_OK)
+        return rc;
+    trainer->progress = *progress;
+    return stk_trainer_place(trainer, error);
 }
 
 /* ---- the two ways ---------------------------------------------------------------- */

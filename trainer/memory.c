@@ -1,7 +1,8 @@
 /* memory.c - how much memory a trainer takes, before it takes any.
  *
  *   fixed     parameters | gradients | optimiser state, moving average | statistics | 16-bit parameters
- *   plans     activations: the larger of training and evaluation | workspace: both
+ *   plans     activations: the larger of training and evaluation | workspace: both, and what a device
+ *             that decides for itself keeps
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -48,14 +49,18 @@ static int count_plans(const stoker_trainer *trainer, const struct stk_plan *tra
 {
     uint64_t train_bytes = 0;
     uint64_t evaluation_bytes = 0;
+    uint64_t training_bytes = 0;
     int rc = trainer->ops->workspace_bytes(trainer->backend, train, &train_bytes, error);
     if (rc == STOKER_OK)
         rc = trainer->ops->workspace_bytes(trainer->backend, evaluation, &evaluation_bytes, error);
+    if (rc == STOKER_OK && trainer->ops->training_bytes != NULL)
+        rc = trainer->ops->training_bytes(trainer->backend, &trainer->training, &training_bytes,
+                                          error);
     if (rc != STOKER_OK)
         return rc;
     count_fixed(trainer, memory);
     memory->activations = largest(train->activation_bytes, evaluation->activation_bytes);
-    memory->workspace = train_bytes + evaluation_bytes;
+    memory->workspace = train_bytes + evaluation_bytes + training_bytes;
     memory->peak = memory->parameters + memory->gradients + memory->optimizer_state +
                    memory->statistics + memory->stored_parameters + memory->activations +
                    memory->workspace;

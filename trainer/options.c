@@ -2,6 +2,7 @@
 #include "trainer/options.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "loader/base/error.h"
@@ -77,6 +78,8 @@ static int check_counts(const stoker_trainer_options *o, stoker_error *error)
         { "evaluation_batch_size", o->evaluation_batch_size, 0, STK_BATCH_MAX, true, true,
           "0 (the default) to 65536" },
         { "accumulate", o->accumulate, 0, ACCUMULATE_MAX, true, true, "0 (the default) to 2^20" },
+        { "metrics_interval", o->metrics_interval, 0, ACCUMULATE_MAX, true, true,
+          "0 (the default) to 2^20" },
         { "optimizer", (double)(int)o->optimizer, 0, STK_OPTIMIZERS - 1, true, true,
           "a stoker_optimizer" },
         { "schedule", (double)(int)o->schedule, 0, STK_SCHEDULE_ONE_CYCLE, true, true,
@@ -195,6 +198,7 @@ static void read_checked(struct stk_trainer_settings *out, const stoker_trainer_
     out->batch_size = o->batch_size;
     out->evaluation_batch_size = o->evaluation_batch_size;
     out->accumulate = o->accumulate == 0 ? 1 : o->accumulate;
+    out->metrics_interval = o->metrics_interval == 0 ? 1 : o->metrics_interval;
     read_rule(&out->rule, o);
     read_schedule(&out->schedule, o);
     out->backend.storage = o->precision == STOKER_DTYPE_NONE ? STOKER_FLOAT32 : o->precision;
@@ -211,6 +215,32 @@ static void read_checked(struct stk_trainer_settings *out, const stoker_trainer_
     out->recompute_batch_norm = o->recompute_batch_norm;
 }
 
+/* "cuda:1" is "cuda" and device 1; "auto" is "cpu" where no GPU can be had. */
+static int read_backend(struct stk_trainer_settings *out, const char *given, stoker_error *error)
+{
+    enum { DEVICES_MAX = 1024 };
+    static const char cuda[] = "cuda:";
+    const char *name = given == NULL ? "auto" : given;
+    const char *const asked = name;
+    unsigned long device = 0;
+    if (strncmp(name, cuda, sizeof(cuda) - 1) == 0) {
+        const char *const digits = name + sizeof(cuda) - 1;
+        char *end = NULL;
+        device = strtoul(digits, &end, 10);
+        name = digits[0] < '0' || digits[0] > '9' || *end != '\0' || device >= DEVICES_MAX ? ""
+                                                                                           : "cuda";
+    }
+    out->automatic = strcmp(name, "auto") == 0;
+    out->backend.device = (uint32_t)device;
+    out->ops = stk_backend_find(out->automatic ? "cpu" : name);
+    if (out->ops != NULL)
+        return STOKER_OK;
+    return stk_error_set(error, STOKER_EDEVICE, STOKER_STAGE_OPTIONS, &nowhere,
+                         "backend \"%s\": \"auto\", \"cuda\", \"cuda:1\" and so on, \"cpu\" and "
+                         "\"ref\" are known",
+                         asked);
+}
+
 int stk_trainer_settings_read(struct stk_trainer_settings *out, const stoker_trainer_options *given,
                               stoker_error *error)
 {
@@ -222,12 +252,9 @@ int stk_trainer_settings_read(struct stk_trainer_settings *out, const stoker_tra
         rc = check_together(given, error);
     if (rc != STOKER_OK)
         return rc;
-    const char *const name = given->backend == NULL ? "auto" : given->backend;
-    out->ops = stk_backend_find(name);
-    if (out->ops == NULL)
-        return stk_error_set(error, STOKER_EDEVICE, STOKER_STAGE_OPTIONS, &nowhere,
-                             "backend \"%s\": \"auto\", \"cpu\" and \"ref\" are known", name);
-    rc = check_backend(out->ops, given, error);
+    rc = read_backend(out, given->backend, error);
+    if (rc == STOKER_OK && !out->automatic)
+        rc = check_backend(out->ops, given, error);
     if (rc != STOKER_OK)
         return rc;
     read_checked(out, given);

@@ -10,11 +10,13 @@
 
 struct stk_trainer_settings {
     const struct stk_backend_ops *ops;
+    bool automatic; /* `cuda` if it can be made, else ops */
     struct stk_backend_options backend;
     uint64_t seed;
     uint32_t batch_size;            /* STOKER_BATCH_SIZE_MAX: still to be chosen */
     uint32_t evaluation_batch_size; /* 0: as batch_size */
     uint32_t accumulate;
+    uint32_t metrics_interval;
     struct stk_update_rule rule;
     struct stk_schedule schedule;
     struct stk_loss_scale loss_scale; /* to begin with */

@@ -193,7 +193,9 @@ int stoker_trainer_save(stoker_trainer *trainer, const char *path, const stoker_
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere, "save");
     struct weights weights;
     struct state state;
-    int rc = weights_gather(&weights, trainer, error);
+    int rc = stk_trainer_sync(trainer, error);
+    if (rc == STOKER_OK)
+        rc = weights_gather(&weights, trainer, error);
     if (rc != STOKER_OK)
         return rc;
     rc = state_gather(&state, trainer, loader, error);

@@ -5,6 +5,8 @@
  *                         └─▶ finish: norm, finite? ──▶ clip, divide, update; group_passes = 0
  *   flush  the same finish, earlier
  *
+ * Where a device decides (backend.h) all this is queued on it, and told when it is read (reading.c).
+ *
  * The loss is summed with the loss scale alone; what divides it is known at the end, when all samples
  * of the group are counted. So a short last group has the right mean as well. */
 #include <math.h>
@@ -14,6 +16,7 @@
 #include "loader/base/error.h"
 #include "trainer/plan/precision.h"
 #include "trainer/view.h"
+#include <stoker/cuda.h>
 
 static const struct stk_place nowhere = STK_NOWHERE;
 
@@ -91,13 +94,33 @@ static int check_labels(stoker_trainer *trainer, const stoker_batch *batch)
     return STOKER_OK;
 }
 
+/* A batch in a GPU's memory is for the trainer on that GPU, whose stream then waits for its copy. */
+static int check_place(stoker_trainer *trainer, const stoker_batch *batch)
+{
+    if (batch->device != STOKER_DEVICE_CUDA)
+        return STOKER_OK;
+    if (trainer->ops->stream == NULL || batch->device_index != trainer->settings.backend.device)
+        return stk_error_set(&trainer->error, STOKER_EMISMATCH, STOKER_STAGE_OPTIONS, &nowhere,
+                             "a batch on cuda:%u, the back end is %s", batch->device_index,
+                             trainer->ops->stream == NULL ? trainer->ops->name : "another GPU");
+    if (batch->loader == NULL)
+        return STOKER_OK; /* not a loader's: the caller has seen to it */
+    int rc = stoker_batch_wait_on(batch, stoker_trainer_stream(trainer));
+    if (rc != STOKER_OK)
+        (void)stk_error_set(&trainer->error, rc, STOKER_STAGE_OPTIONS, &nowhere,
+                            "waiting for a batch on cuda:%u", batch->device_index);
+    return rc;
+}
+
 static int check_batch(stoker_trainer *trainer, const stoker_batch *batch)
 {
     if (batch->images.data == NULL)
         return stk_error_set(&trainer->error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              "a batch without images");
     int rc = check_images(trainer, batch);
-    return rc == STOKER_OK ? check_labels(trainer, batch) : rc;
+    if (rc == STOKER_OK)
+        rc = check_labels(trainer, batch);
+    return rc == STOKER_OK ? check_place(trainer, batch) : rc;
 }
 
 /* ---- training -------------------------------------------------------------------- */
@@ -130,7 +153,7 @@ static double gradient_factor(stoker_trainer *trainer, stoker_step *out, bool *f
     return factor;
 }
 
-static void update_weights(stoker_trainer *trainer, double factor, float learning_rate)
+static struct stk_update update_of(const stoker_trainer *trainer)
 {
     struct stk_update update = {
         .rule = &trainer->settings.rule,
@@ -142,58 +165,92 @@ static void update_weights(stoker_trainer *trainer, double factor, float learnin
         .storage = trainer->settings.backend.storage,
         .floats = trainer->model->parameter_floats,
         .step = trainer->progress.updates + 1,
-        .learning_rate = learning_rate,
-        .gradient_factor = (float)factor,
     };
     memcpy(update.state, trainer->state, sizeof(update.state));
+    return update;
+}
+
+/* The host decides whether this update is made, and makes it. */
+static void decide(stoker_trainer *trainer, stoker_step *out)
+{
+    bool finite;
+    struct stk_update update = update_of(trainer);
+    update.gradient_factor = (float)gradient_factor(trainer, out, &finite);
+    update.learning_rate = out->learning_rate;
+    out->updated = stk_loss_scale_take(&trainer->progress.loss_scale, finite);
+    out->skipped = !out->updated;
+    if (!out->updated)
+        return;
     trainer->ops->update(trainer->backend, &update);
     if (trainer->stored_from != trainer->arenas.parameters)
         trainer->stored_from = NULL; /* those of an evaluation, overwritten or not */
-    trainer->progress.updates++;
 }
 
-static void finish_group(stoker_trainer *trainer, stoker_step *out)
+/* Where the device decides the update is queued already. */
+static void end_group(stoker_trainer *trainer, stoker_step *out)
 {
     struct stk_progress *progress = &trainer->progress;
-    bool finite;
-    const double factor = gradient_factor(trainer, out, &finite);
-    if (stk_loss_scale_take(&progress->loss_scale, finite)) {
-        update_weights(trainer, factor, out->learning_rate);
+    if (trainer->ops->step == NULL)
+        decide(trainer, out);
+    else
         out->updated = true;
-    } else {
-        out->skipped = true;
-    }
+    progress->updates += out->updated ? 1 : 0;
     progress->groups++;
+    trainer->unread.groups++;
     progress->group_passes = 0;
     progress->group_samples = 0;
 }
 
-static int train_pass(stoker_trainer *trainer, const stoker_batch *batch, stoker_step *out)
+static int run_pass(stoker_trainer *trainer, const struct stk_pass *pass)
+{
+    struct stk_loss *const sum = &trainer->unread.loss;
+    struct stk_loss loss;
+    if (trainer->progress.group_passes == 0)
+        trainer->ops->clear(trainer->backend, trainer->arenas.gradients,
+                            trainer->model->parameter_floats);
+    int rc = trainer->ops->run(trainer->train, &trainer->arenas, pass, &loss, &trainer->error);
+    if (rc != STOKER_OK)
+        return rc;
+    sum->loss_sum += loss.loss_sum;
+    sum->correct += loss.correct;
+    sum->count += loss.count;
+    return STOKER_OK;
+}
+
+/* With the update behind it, if it is the last of its group. */
+static int queue_pass(stoker_trainer *trainer, const struct stk_pass *pass)
+{
+    const struct stk_progress *const progress = &trainer->progress;
+    const struct stk_update update = update_of(trainer);
+    const struct stk_group_pass group = {
+        .first = progress->group_passes == 0,
+        .last = progress->group_passes + 1 >= trainer->settings.accumulate,
+        .samples = progress->group_samples + pass->count,
+        .update = &update,
+    };
+    return trainer->ops->step(trainer->train, &trainer->arenas, pass, &group, &trainer->error);
+}
+
+static int train_pass(stoker_trainer *trainer, const stoker_batch *batch)
 {
     struct stk_progress *progress = &trainer->progress;
     const struct stk_pass pass = { .samples = batch->images.data,
                                    .labels = batch->labels.data,
+                                   .on_device = batch->device == STOKER_DEVICE_CUDA,
                                    .count = batch->count,
                                    .first_sample = progress->group_samples,
                                    .step = progress->groups,
                                    .seed = progress->seed,
                                    .gradient_scale = progress->loss_scale.scale };
-    struct stk_loss loss;
     int rc = stk_trainer_store(trainer, trainer->arenas.parameters);
-    if (rc != STOKER_OK)
-        return rc;
-    if (progress->group_passes == 0)
-        trainer->ops->clear(trainer->backend, trainer->arenas.gradients,
-                            trainer->model->parameter_floats);
-    rc = trainer->ops->run(trainer->train, &trainer->arenas, &pass, &loss, &trainer->error);
+    if (rc == STOKER_OK)
+        rc = trainer->ops->step == NULL ? run_pass(trainer, &pass) : queue_pass(trainer, &pass);
     if (rc != STOKER_OK)
         return rc;
     progress->passes++;
     progress->group_passes++;
     progress->group_samples += batch->count;
-    out->loss = loss.loss_sum / (double)batch->count;
-    out->correct = loss.correct;
-    out->count = batch->count;
+    trainer->unread.passes++;
     return STOKER_OK;
 }
 
@@ -210,14 +267,31 @@ int stoker_trainer_step(stoker_trainer *trainer, const stoker_batch *batch, stok
     if (batch->count > 0) {
         int rc = check_batch(trainer, batch);
         if (rc == STOKER_OK)
-            rc = train_pass(trainer, batch, &step);
+            rc = train_pass(trainer, batch);
         if (rc != STOKER_OK)
             return rc;
         if (trainer->progress.group_passes >= trainer->settings.accumulate)
-            finish_group(trainer, &step);
+            end_group(trainer, &step);
+        if (trainer->unread.passes >= trainer->settings.metrics_interval)
+            rc = stk_trainer_tell(trainer, &step, &trainer->error);
+        if (rc != STOKER_OK)
+            return rc;
     }
     if (out != NULL)
         *out = step;
+    return STOKER_OK;
+}
+
+static int flush_group(stoker_trainer *trainer, stoker_step *out)
+{
+    const struct stk_update update = update_of(trainer);
+    if (trainer->ops->finish != NULL) {
+        int rc = trainer->ops->finish(trainer->backend, &update, trainer->progress.group_samples,
+                                      &trainer->error);
+        if (rc != STOKER_OK)
+            return rc;
+    }
+    end_group(trainer, out);
     return STOKER_OK;
 }
 
@@ -226,9 +300,14 @@ int stoker_trainer_flush(stoker_trainer *trainer, stoker_step *out)
     if (trainer == NULL)
         return STOKER_EINVAL;
     stoker_step step;
+    int rc = STOKER_OK;
     describe(trainer, &step);
     if (trainer->progress.group_passes > 0)
-        finish_group(trainer, &step);
+        rc = flush_group(trainer, &step);
+    if (rc == STOKER_OK && trainer->unread.passes + trainer->unread.groups > 0)
+        rc = stk_trainer_tell(trainer, &step, &trainer->error);
+    if (rc != STOKER_OK)
+        return rc;
     if (out != NULL)
         *out = step;
     return STOKER_OK;
@@ -238,7 +317,7 @@ int stoker_trainer_flush(stoker_trainer *trainer, stoker_step *out)
 
 /* At most evaluation_batch_size samples. labels may be NULL. */
 static int forward(stoker_trainer *trainer, const float *samples, const void *labels,
-                   uint32_t count, struct stk_loss *loss)
+                   bool on_device, uint32_t count, struct stk_loss *loss)
 {
     struct stk_arenas arenas = trainer->arenas;
     arenas.gradients = NULL;
@@ -247,7 +326,9 @@ static int forward(stoker_trainer *trainer, const float *samples, const void *la
     const int rc = stk_trainer_store(trainer, arenas.parameters);
     if (rc != STOKER_OK)
         return rc;
-    const struct stk_pass pass = { .samples = samples, .labels = labels, .count = count };
+    const struct stk_pass pass = {
+        .samples = samples, .labels = labels, .on_device = on_device, .count = count
+    };
     return trainer->ops->run(trainer->evaluation, &arenas, &pass, loss, &trainer->error);
 }
 
@@ -279,8 +360,8 @@ int stoker_trainer_evaluate(stoker_trainer *trainer, const stoker_batch *batch,
     for (uint32_t done = 0; done < batch->count;) {
         const uint32_t count = part_of(trainer, batch->count - done);
         struct stk_loss loss;
-        rc = forward(trainer, samples + done * sample_floats, labels + done * label_bytes, count,
-                     &loss);
+        rc = forward(trainer, samples + done * sample_floats, labels + done * label_bytes,
+                     batch->device == STOKER_DEVICE_CUDA, count, &loss);
         if (rc != STOKER_OK)
             return rc;
         found.loss_sum += loss.loss_sum;
@@ -324,7 +405,7 @@ int stoker_trainer_predict(stoker_trainer *trainer, const float *samples, uint32
     for (uint32_t done = 0; done < count;) {
         const uint32_t part = part_of(trainer, count - done);
         struct stk_loss loss;
-        int rc = forward(trainer, samples + done * sample_floats, NULL, part, &loss);
+        int rc = forward(trainer, samples + done * sample_floats, NULL, false, part, &loss);
         if (rc != STOKER_OK)
             return rc;
         rc = read_outputs(trainer, outputs + done * output_floats, part * output_floats);

@@ -88,7 +88,46 @@ static int make_ready(stoker_trainer *trainer, stoker_error *error)
         return rc;
     trainer->progress.seed = trainer->settings.seed;
     trainer->progress.loss_scale = trainer->settings.loss_scale;
-    return first_weights(trainer, error);
+    if (ops->begin != NULL)
+        rc = ops->begin(trainer->backend, &trainer->training, error);
+    if (rc == STOKER_OK)
+        rc = stk_trainer_place(trainer, error);
+    return rc == STOKER_OK ? first_weights(trainer, error) : rc;
+}
+
+static void describe_training(stoker_trainer *trainer)
+{
+    const struct stk_trainer_settings *settings = &trainer->settings;
+    trainer->training = (struct stk_training){ .rule = &settings->rule,
+                                               .schedule = &settings->schedule,
+                                               .clip_norm = settings->clip_norm,
+                                               .ema_decay = settings->ema_decay,
+                                               .dynamic = settings->loss_scale.dynamic };
+}
+
+static void describe_needs(struct stk_backend_options *options, const stoker_model *model)
+{
+    for (uint32_t i = 0; i < model->layer_count; i++) {
+        options->needs_convolutions |= model->layers[i].kind == STK_CONV2D;
+        options->needs_linear |= model->layers[i].kind == STK_LINEAR;
+    }
+}
+
+/* What was left to us is a GPU's, and the CPU's where none can be had, whatever the reason; but for what
+ * the CPU cannot do. */
+static int open_backend(stoker_trainer *trainer, stoker_error *error)
+{
+    const struct stk_backend_options *const options = &trainer->settings.backend;
+    trainer->ops = trainer->settings.automatic ? &stk_backend_cuda : trainer->settings.ops;
+    const bool other = trainer->settings.automatic && !options->benchmark &&
+                       (trainer->settings.ops->storages >> options->storage & 1) != 0;
+    int rc = trainer->ops->create(&trainer->backend, options, other ? NULL : error);
+    if (rc != STOKER_OK && other) {
+        trainer->ops = trainer->settings.ops;
+        rc = trainer->ops->create(&trainer->backend, options, error);
+    }
+    assert((trainer->ops->upload == NULL) == (trainer->ops->download == NULL));
+    return rc;
 }
 
 static int build(stoker_trainer *trainer, const stoker_trainer_options *options,
@@ -97,9 +136,9 @@ static int build(stoker_trainer *trainer, const stoker_trainer_options *options,
     int rc = stk_trainer_settings_read(&trainer->settings, options, error);
     if (rc != STOKER_OK)
         return rc;
-    trainer->ops = trainer->settings.ops;
-    assert((trainer->ops->upload == NULL) == (trainer->ops->download == NULL));
-    rc = trainer->ops->create(&trainer->backend, &trainer->settings.backend, error);
+    describe_training(trainer);
+    describe_needs(&trainer->settings.backend, trainer->model);
+    rc = open_backend(trainer, error);
     if (rc == STOKER_OK)
         rc = stk_trainer_settle(trainer, error);
     if (rc == STOKER_OK)
@@ -197,4 +236,9 @@ const char *stoker_trainer_backend(const stoker_trainer *trainer)
 uint32_t stoker_trainer_threads(const stoker_trainer *trainer)
 {
     return trainer->ops->threads(trainer->backend);
+}
+
+struct CUstream_st *stoker_trainer_stream(const stoker_trainer *trainer)
+{
+    return trainer->ops->stream == NULL ? NULL : trainer->ops->stream(trainer->backend);
 }

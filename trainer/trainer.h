@@ -15,6 +15,14 @@ struct stk_progress {
     struct stk_loss_scale loss_scale;
 };
 
+/* Passes of which nothing was told yet. */
+struct stk_unread {
+    uint64_t passes;
+    uint64_t bad_labels;  /* of batches on a device */
+    uint64_t groups;      /* that ended among them */
+    struct stk_loss loss; /* where the device decides: as far as it was read */
+};
+
 struct stoker_trainer {
     const stoker_model *model;            /* borrowed */
     struct stk_trainer_settings settings; /* as chosen: nothing open any more */
@@ -28,7 +36,10 @@ struct stoker_trainer {
     float *ema; /* NULL = none */
     const float
         *stored_from; /* what arenas.stored was rounded from; NULL = of nothing that still holds */
-    struct stk_progress progress;
+    struct stk_progress progress; /* where the device decides: updates and loss_scale as of the last
+                                     read, and the updates queued since counted as made */
+    struct stk_unread unread;
+    struct stk_training training; /* what settings say, for a device that decides */
     stoker_trainer_memory memory;
     stoker_error error; /* code 0 = none so far */
 };
@@ -40,6 +51,15 @@ int stk_trainer_settle(stoker_trainer *trainer, stoker_error *error);
 /* stored.c: let arenas.stored be these weights, rounded; they are so already if nothing wrote to either
  * since. Nothing to do where T is float32. STOKER_EDEVICE. */
 int stk_trainer_store(stoker_trainer *trainer, const float *weights);
+
+/* reading.c: bring progress and unread up to what the device knows; waits for it. Nothing to do where
+ * the host decides. STOKER_EDEVICE. */
+int stk_trainer_sync(stoker_trainer *trainer, stoker_error *error);
+/* Tell what is unread, once. STOKER_EDEVICE; STOKER_EINVAL: labels of batches on the device were no
+ * classes. */
+int stk_trainer_tell(stoker_trainer *trainer, stoker_step *out, stoker_error *error);
+/* The device goes on from progress. */
+int stk_trainer_place(stoker_trainer *trainer, stoker_error *error);
 
 /* The layer whose output the loss reads, as one sample has it. */
 struct stk_shape stk_trainer_output_shape(const stoker_model *model);

@@ -1,12 +1,21 @@
-/* backend.h - what runs a plan: `ref` (plain loops), `cpu` (vector loops, oneDNN), later `cuda`.
+/* backend.h - what runs a plan: `ref` (plain loops), `cpu` (vector loops, oneDNN), `cuda` (a GPU).
  *
  * A back end owns the memory that plans run in, and nothing else: it knows operations,
  * not layers' history. One thread calls it; it may have threads of its own.
- * Reproducible: the same plan, seed and thread count give the same bits. */
+ * Reproducible: the same plan, seed and thread count give the same bits.
+ *
+ * Two ways to train:
+ *
+ *   the host decides     clear ─▶ run ─▶ ... ─▶ norm_squared ─▶ (step.c) ─▶ update
+ *   the device decides   begin, place ─▶ step ─▶ step ─▶ ... ─▶ read
+ *                        a step only queues; loss scale, count of updates, learning rates, loss and
+ *                        norm live on the device, and are read when somebody wants to know */
 #ifndef STK_TRAINER_BACKEND_H
 #define STK_TRAINER_BACKEND_H
 
 #include "trainer/plan/plan.h"
+#include "trainer/update/loss_scale.h"
+#include "trainer/update/schedule.h"
 #include "trainer/update/update.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,6 +30,9 @@ enum stk_loops {
 };
 
 struct stk_backend_options {
+    uint32_t device;                       /* `cuda`: which GPU, as CUDA counts */
+    bool needs_convolutions, needs_linear; /* `cuda`: whether the model has any: their libraries are
+                                              opened with the back end */
     uint32_t threads; /* compute threads, the caller's included, at most 256; 0 = as many as CPUs
                          are left to the process. `ref` has one */
     enum stk_loops loops; /* default BEST */
@@ -42,9 +54,12 @@ struct stk_arenas {
 
 /* One pass over the operations. */
 struct stk_pass {
-    const float *samples;  /* [count][h][w][c], in device memory */
+    const float *samples;  /* [count][h][w][c] */
     const void *labels;    /* int64_t [count], or float [count][outputs]; NULL (forward plans only):
                               the loss operation is left out and *loss is all 0 */
+    bool on_device;        /* samples and labels lie in memory of the back end's device, to be read
+                              there when the stream gets to it; else in host memory, to be read before the
+                              call returns, or, where that is page-locked, before the stream is done */
     uint32_t count;        /* samples, 1..plan.options.batch */
     uint64_t first_sample; /* of this pass within the step: > 0 for later micro-batches */
     uint64_t step;         /* keys dropout */
@@ -59,6 +74,36 @@ struct stk_loss {
         loss_sum; /* over the samples, label smoothing included; mse: mean over outputs, summed over samples */
     uint64_t correct; /* largest logit is the label; 0 for mse */
     uint64_t count;
+};
+
+/* What does not change while a trainer lives: for back ends whose device decides. */
+struct stk_training {
+    const struct stk_update_rule *rule;
+    const struct stk_schedule *schedule;
+    double clip_norm; /* 0 = no limit */
+    double ema_decay; /* 0 = none */
+    bool dynamic;     /* loss scale */
+};
+
+/* Where such a run stands. */
+struct stk_standing {
+    uint64_t updates, groups;         /* made; tried */
+    struct stk_loss_scale loss_scale; /* read: dynamic is left as it was */
+};
+
+/* What it found since it was last read. */
+struct stk_findings {
+    struct stk_loss loss;
+    uint64_t bad_labels; /* samples that added no loss and no gradient */
+    float gradient_norm; /* of the last group, before clipping; 0 where none was worked out */
+    bool used;           /* the last group's update was made */
+};
+
+/* One pass within its group. */
+struct stk_group_pass {
+    bool first, last;                /* of the group */
+    uint64_t samples;                /* of the group, this pass included */
+    const struct stk_update *update; /* rule, arenas and floats; the rest of it is ignored */
 };
 
 struct stk_backend;
@@ -99,11 +144,13 @@ struct stk_backend_ops {
                 stoker_error *error);
     void (*unload)(struct stk_program *program); /* NULL-safe */
 
-    /* Run all operations; *loss is written on success. Gradients are ADDED to: clear them first.
+    /* Run all operations and wait; *loss is written on success. Gradients are ADDED to: clear them first.
      * STOKER_EINVAL: a label out of range (the message names the place in the batch); then nothing
      * has changed. STOKER_EDEVICE: the back end's library failed; then anything may have. */
     int (*run)(struct stk_program *program, const struct stk_arenas *arenas,
                const struct stk_pass *pass, struct stk_loss *loss, stoker_error *error);
+
+    /* ---- the host decides; NULL: the device does ---- */
 
     /* gradients = 0 */
     void (*clear)(struct stk_backend *backend, float *floats, uint64_t count);
@@ -116,12 +163,38 @@ struct stk_backend_ops {
      * update->stored by itself. NULL: T is always float32. STOKER_EDEVICE. */
     int (*narrow)(struct stk_backend *backend, void *stored, const float *parameters,
                   uint64_t count, stoker_dtype storage, stoker_error *error);
+
+    /* ---- the device decides; NULL: the host does ---- */
+
+    /* Bytes that begin will take. STOKER_ELIMIT: the schedule is too long. */
+    int (*training_bytes)(struct stk_backend *backend, const struct stk_training *training,
+                          uint64_t *out, stoker_error *error);
+    /* Once, before the first step. What training points to must outlive the back end. */
+    int (*begin)(struct stk_backend *backend, const struct stk_training *training,
+                 stoker_error *error);
+    /* Go on from here: after begin, and after a checkpoint was loaded. */
+    int (*place)(struct stk_backend *backend, const struct stk_standing *standing,
+                 stoker_error *error);
+    /* Queue a pass, and behind a group's last one the update. pass.step and gradient_scale are the
+     * device's own. The host waits for nothing. STOKER_EDEVICE. */
+    int (*step)(struct stk_program *program, const struct stk_arenas *arenas,
+                const struct stk_pass *pass, const struct stk_group_pass *group,
+                stoker_error *error);
+    /* Queue the update of a group that ends early. */
+    int (*finish)(struct stk_backend *backend, const struct stk_update *update, uint64_t samples,
+                  stoker_error *error);
+    /* Wait for all that was queued and tell; what was found is told once. */
+    int (*read)(struct stk_backend *backend, struct stk_standing *standing,
+                struct stk_findings *findings, stoker_error *error);
+    /* The stream all is queued on: a cudaStream_t. */
+    void *(*stream)(const struct stk_backend *backend);
 };
 
 extern const struct stk_backend_ops stk_backend_ref;
 extern const struct stk_backend_ops stk_backend_cpu;
+extern const struct stk_backend_ops stk_backend_cuda; /* create fails where it was not built in */
 
-/* "auto" (the fastest here), "ref", "cpu"; NULL if unknown or not built in. */
+/* "ref", "cpu", "cuda"; NULL if unknown. */
 const struct stk_backend_ops *stk_backend_find(const char *name);
 
 #endif

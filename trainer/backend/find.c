@@ -4,7 +4,10 @@
 
 const struct stk_backend_ops *stk_backend_find(const char *name)
 {
-    if (strcmp(name, "auto") == 0 || strcmp(name, "cpu") == 0)
-        return &stk_backend_cpu;
-    return strcmp(name, "ref") == 0 ? &stk_backend_ref : NULL;
+    static const struct stk_backend_ops *const all[] = { &stk_backend_ref, &stk_backend_cpu,
+                                                         &stk_backend_cuda };
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (strcmp(name, all[i]->name) == 0)
+            return all[i];
+    return NULL;
 }

@@ -201,9 +201,13 @@ static int end_epoch(struct run *run)
     const struct fit *fit = run->fit;
     const uint64_t begin_ns = clock_now_ns();
     int rc = stoker_trainer_flush(fit->trainer, &run->step);
-    run->result->train_ns += clock_now_ns() - begin_ns;
+    const uint64_t flush_ns = clock_now_ns() - begin_ns;
+    run->result->train_ns += flush_ns;
     if (rc != STOKER_OK)
         return tell(run->error, rc, stoker_trainer_error(fit->trainer));
+    count_pass(&run->of_epoch, &run->step, 0, flush_ns);
+    count_pass(&run->of_row, &run->step, 0, flush_ns);
+    run->result->samples += run->step.count;
     if (run->of_epoch.samples == 0)
         return STOKER_OK; /* gone on with from an epoch's very end: it was told then */
     record_row(run, true);

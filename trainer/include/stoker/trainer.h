@@ -23,6 +23,7 @@
 STOKER_BEGIN_DECLS
 
 typedef struct stoker_trainer stoker_trainer;
+struct CUstream_st;
 
 typedef enum stoker_optimizer {
     STOKER_SGD = 0,
@@ -45,15 +46,20 @@ typedef enum stoker_schedule {
 #define STOKER_BATCH_SIZE_MAX UINT32_MAX /* in options.batch_size: the largest that fits */
 
 typedef struct stoker_trainer_options {
-    size_t struct_size;  /* set by STOKER_TRAINER_OPTIONS_INIT; checked by create */
-    const char *backend; /* "auto" (default NULL), "cpu", "ref" */
-    uint32_t threads;    /* compute threads; default 0 = the CPUs left to the process */
-    uint64_t seed;       /* of weights and dropout; default 0 */
+    size_t struct_size; /* set by STOKER_TRAINER_OPTIONS_INIT; checked by create */
+    const char
+        *backend; /* "cuda" (the first GPU), "cuda:1", "cpu", "ref"; "auto" (default NULL): "cuda"
+                            where a GPU answers and all that the model needs is there, else "cpu" */
+    uint32_t threads; /* compute threads; default 0 = the CPUs left to the process */
+    uint64_t seed;    /* of weights and dropout; default 0 */
 
     uint32_t batch_size; /* samples of one pass at most, 1..65536; STOKER_BATCH_SIZE_MAX = the
                             largest that fits in memory_budget; default 64 */
     uint32_t accumulate; /* passes whose gradients are summed to one update; default 0 = 1 */
     uint32_t evaluation_batch_size; /* default 0 = batch_size */
+    uint32_t
+        metrics_interval; /* passes from one telling of loss and correct answers to the next, up to 2^20;
+                                  default 0 = 1. On a GPU telling means to wait for it */
 
     stoker_optimizer optimizer;
     float
@@ -127,16 +133,18 @@ typedef struct stoker_trainer_memory {
     bool recompute_batch_norm;    /* as chosen */
 } stoker_trainer_memory;
 
-/* One pass's result. */
+/* What is told of a pass: with a metrics_interval, of all passes since the last that told something.
+ * Between them count is 0, and on a GPU an update counts as made once it is queued. */
 typedef struct stoker_step {
-    double loss;      /* mean over the samples of this pass */
+    double loss;      /* mean over count samples; 0 if count is 0 */
     uint64_t correct; /* of count; classification only */
-    uint32_t count;
+    uint64_t count;
     float learning_rate; /* of the update that belongs to this pass */
-    float loss_scale;
-    float gradient_norm; /* before clipping; 0 where no norm was worked out */
-    bool updated;        /* this pass ended with an update of the weights */
-    bool skipped;        /* an overflow: the update was left out */
+    float loss_scale;    /* on a GPU: as last told */
+    float
+        gradient_norm; /* of the last update, before clipping; 0 where none was worked out or told */
+    bool updated;      /* this pass ended with an update of the weights */
+    bool skipped;      /* an overflow: the update was left out. On a GPU where something is told */
 } stoker_step;
 
 /* Check options, work out the plan, take all memory, initialise the weights. The model must be
@@ -149,10 +157,17 @@ STOKER_API void stoker_trainer_destroy(stoker_trainer **trainer); /* NULL-safe; 
 
 /* One pass, with an update after every `accumulate` of them (and see stoker_trainer_flush).
  * images: float32 NHWC of the model's input, labels as the loss asks; count <= batch_size. An empty
- * batch does nothing. STOKER_EINVAL, STOKER_EMISMATCH (shape or type), and then nothing has changed. */
+ * batch does nothing. STOKER_EINVAL, STOKER_EMISMATCH (shape or type), and then nothing has changed.
+ *
+ * On a GPU the pass is queued on stoker_trainer_stream(), and the call waits for nothing unless something is
+ * told. A batch in the memory of that GPU is used there, behind its copy (stoker_batch_wait_on is called);
+ * release it at once: stoker_batch_release and _release_on know when it is done with. Its labels are looked
+ * at there as well: samples whose label is no class count for nothing, and the pass that next tells something
+ * returns STOKER_EINVAL. From page-locked memory (STOKER_DEVICE_CUDA_HOST) the stream copies late: release with
+ * stoker_batch_release_on(batch, stoker_trainer_stream(trainer)). STOKER_EDEVICE: the GPU failed. */
 STOKER_API int stoker_trainer_step(stoker_trainer *trainer, const stoker_batch *batch,
                                    stoker_step *out);
-/* Update with the gradients summed so far, if any: the end of an epoch. */
+/* Update with the gradients summed so far, if any: the end of an epoch. Tells what was not told yet. */
 STOKER_API int stoker_trainer_flush(stoker_trainer *trainer, stoker_step *out);
 
 typedef struct stoker_evaluation {
@@ -176,8 +191,11 @@ STOKER_API void stoker_trainer_get_memory(const stoker_trainer *trainer,
 /* Write the memory table, as snprintf does; see stoker_model_summary. */
 STOKER_API size_t stoker_trainer_memory_table(const stoker_trainer *trainer, char *text,
                                               size_t bytes);
-STOKER_API uint64_t stoker_trainer_updates(const stoker_trainer *trainer);    /* made so far */
-STOKER_API const char *stoker_trainer_backend(const stoker_trainer *trainer); /* "cpu", "ref" */
+STOKER_API uint64_t stoker_trainer_updates(const stoker_trainer *trainer); /* made so far */
+STOKER_API const char *stoker_trainer_backend(
+    const stoker_trainer *trainer); /* "cuda", "cpu", "ref" */
+/* The cudaStream_t that all is queued on; NULL where the back end is no GPU. */
+STOKER_API struct CUstream_st *stoker_trainer_stream(const stoker_trainer *trainer);
 STOKER_API uint32_t stoker_trainer_threads(const stoker_trainer *trainer);
 
 /* Save everything needed to go on: weights in path (safetensors, PyTorch's names and layouts),

@@ -1,0 +1,373 @@
+/* test_trainer_cuda_step.c - the `cuda` back end through the stand-in runtime: its steps are those of
+ * `ref`, the host waits for none of them, checkpoints move, and no failure leaves anything behind.
+ *
+ * Kernels are replaced by their twins in plain C.
+ */
+#include "plan_models.h"
+
+#include "cuda_train_twins.h"
+#include "leaks.h"
+#include "loader/base/fault.h"
+#include "trainer/view.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "trainer_golden.h"
+
+enum { SIDE = 8, CHANNELS = 3, CLASSES = 12, BATCH = 8, SAMPLES_MAX = 16 };
+enum { STEPS = 6, CODE = 700 /* cudaErrorIllegalAddress */ };
+
+static void begin(void)
+{
+    standin_cuda_reset(2);
+    standin_cuda_delay(5);
+    stk_cuda_use_train_twins();
+}
+
+/* Every operation but convolutions and linear layers. */
+static stoker_model *network(void)
+{
+    stoker_model *model = stk_test_begin(SIDE, SIDE, CHANNELS);
+    (void)stoker_model_batch_norm(model, "bn1", NULL);
+    (void)stoker_model_relu(model, "relu1");
+    (void)stoker_model_dropout(model, "drop", 0.25F);
+    (void)stoker_model_batch_norm(model, "bn2", NULL);
+    (void)stoker_model_add(model, "sum", "relu1");
+    (void)stoker_model_relu(model, "relu2");
+    (void)stoker_model_max_pool2d(model, "pool", &(stoker_pool2d){ .kernel = { 2, 2 } });
+    (void)stoker_model_avg_pool2d(model, "mean", &(stoker_pool2d){ .kernel = { 2, 2 } });
+    (void)stoker_model_batch_norm(model, "bn3", NULL);
+    (void)stoker_model_flatten(model, "flatten");
+    (void)stoker_model_softmax_cross_entropy(model, 0.1F);
+    return stk_test_end(model);
+}
+
+static stoker_trainer_options options_of(const char *backend)
+{
+    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
+    options.backend = backend;
+    options.batch_size = BATCH;
+    options.optimizer = STOKER_ADAMW;
+    options.learning_rate = 0.02F;
+    options.schedule = STOKER_ONE_CYCLE;
+    options.total_updates = 20;
+    options.clip_norm = 0.5F;
+    options.ema_decay = 0.9F;
+    options.accumulate = 2;
+    options.seed = 7;
+    return options;
+}
+
+static stoker_trainer *trainer_of(const stoker_model *model, stoker_trainer_options options)
+{
+    stoker_trainer *trainer = NULL;
+    stoker_error error = { .code = 0 };
+    options.error = &error;
+    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_OK, "%s", error.message);
+    return trainer;
+}
+
+/* Samples [first, first + count) of an endless set. */
+static const stoker_batch *batch_of(uint64_t first, uint32_t count)
+{
+    static float images[SAMPLES_MAX * SIDE * SIDE * CHANNELS];
+    static int64_t labels[SAMPLES_MAX];
+    static stoker_batch batch;
+    const uint64_t floats = (uint64_t)SIDE * SIDE * CHANNELS;
+    for (uint64_t i = 0; i < count; i++) {
+        golden_fill(images + i * floats, floats, 500 + first + i, 1.0F);
+        labels[i] = (int64_t)((first + i) * 5 % CLASSES);
+    }
+    batch = (stoker_batch){
+        .images = { .data = images,
+                    .dtype = STOKER_FLOAT32,
+                    .rank = 4,
+                    .shape = { count, SIDE, SIDE, CHANNELS } },
+        .labels = { .data = labels, .dtype = STOKER_INT64, .rank = 1, .shape = { count } },
+        .count = count,
+        .device = STOKER_DEVICE_CPU,
+    };
+    return &batch;
+}
+
+static stoker_step step(stoker_trainer *trainer, uint64_t number, uint32_t count)
+{
+    stoker_step out = { 0 };
+    const int rc = stoker_trainer_step(trainer, batch_of(number * BATCH, count), &out);
+    cr_assert_eq(rc, STOKER_OK, "%s",
+                 rc == STOKER_OK ? "" : stoker_trainer_error(trainer)->message);
+    return out;
+}
+
+static void check_close(const char *what, const float *a, const float *b, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        cr_assert_float_eq(a[i], b[i], 2e-5 * (1 + fabs((double)b[i])), "%s %u: %g, ref has %g",
+                           what, (unsigned)i, (double)a[i], (double)b[i]);
+}
+
+static void check_arena(const char *what, const stoker_trainer *a, const stoker_trainer *b,
+                        float *in_a, float *in_b, size_t bytes)
+{
+    struct stk_view va;
+    struct stk_view vb;
+    cr_assert_eq(stk_view_read(&va, a, in_a, bytes, NULL), STOKER_OK);
+    cr_assert_eq(stk_view_read(&vb, b, in_b, bytes, NULL), STOKER_OK);
+    check_close(what, va.floats, vb.floats, bytes / sizeof(float));
+    stk_view_close(&va);
+    stk_view_close(&vb);
+}
+
+static void check_same(const stoker_trainer *a, const stoker_trainer *b)
+{
+    check_arena("weight", a, b, a->arenas.parameters, b->arenas.parameters, a->memory.parameters);
+    check_arena("statistic", a, b, a->arenas.statistics, b->arenas.statistics,
+                a->memory.statistics);
+    check_arena("average", a, b, a->ema, b->ema, a->memory.parameters);
+}
+
+Test(trainer_cuda_step, steps_are_those_of_ref)
+{
+    begin();
+    stoker_model *model = network();
+    stoker_trainer *cuda = trainer_of(model, options_of("cuda"));
+    stoker_trainer *ref = trainer_of(model, options_of("ref"));
+    cr_assert_str_eq(stoker_trainer_backend(cuda), "cuda");
+    cr_assert_not_null(stoker_trainer_stream(cuda));
+    cr_assert_null(stoker_trainer_stream(ref));
+    for (uint64_t i = 0; i < STEPS; i++) {
+        const uint32_t count = i == 3 ? 5 : BATCH; /* a short one */
+        const stoker_step a = step(cuda, i, count);
+        const stoker_step b = step(ref, i, count);
+        cr_assert_float_eq(a.loss, b.loss, 1e-5 * b.loss, "step %u", (unsigned)i);
+        cr_assert_float_eq(a.gradient_norm, b.gradient_norm, 1e-5F);
+        cr_assert_eq(a.correct, b.correct);
+        cr_assert_eq(a.count, count);
+        cr_assert_eq(a.updated, b.updated);
+        cr_assert_eq(a.learning_rate, b.learning_rate);
+    }
+    step(cuda, STEPS, 3);
+    step(ref, STEPS, 3);
+    cr_assert_eq(stoker_trainer_flush(cuda, NULL), STOKER_OK);
+    cr_assert_eq(stoker_trainer_flush(ref, NULL), STOKER_OK);
+    cr_assert_eq(stoker_trainer_updates(cuda), stoker_trainer_updates(ref));
+    check_same(cuda, ref);
+    stoker_trainer_destroy(&cuda);
+    stoker_trainer_destroy(&ref);
+    stoker_model_destroy(&model);
+    cr_assert_eq(standin_cuda_live(), 0);
+    stk_test_check_leaks();
+}
+
+Test(trainer_cuda_step, evaluation_and_prediction_are_those_of_ref)
+{
+    begin();
+    stoker_model *model = network();
+    stoker_trainer *trainers[] = { trainer_of(model, options_of("cuda")),
+                                   trainer_of(model, options_of("ref")) };
+    static float outputs[2][SAMPLES_MAX * CLASSES];
+    stoker_evaluation sums[2] = { 0 };
+    for (int t = 0; t < 2; t++) {
+        for (uint64_t i = 0; i < 4; i++)
+            step(trainers[t], i, BATCH);
+        const stoker_batch *batch = batch_of(999, 13); /* in two parts */
+        cr_assert_eq(stoker_trainer_evaluate(trainers[t], batch, &sums[t]), STOKER_OK);
+        cr_assert_eq(stoker_trainer_predict(trainers[t], batch->images.data, 13, outputs[t]),
+                     STOKER_OK);
+    }
+    cr_assert_eq(sums[0].count, 13);
+    cr_assert_eq(sums[0].correct, sums[1].correct);
+    cr_assert_float_eq(sums[0].loss_sum, sums[1].loss_sum, 1e-4);
+    check_close("output", outputs[0], outputs[1], 13 * CLASSES);
+    stoker_trainer_destroy(&trainers[0]);
+    stoker_trainer_destroy(&trainers[1]);
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
+Test(trainer_cuda_step, the_host_waits_only_where_something_is_told)
+{
+    begin();
+    stoker_model *model = network();
+    stoker_trainer_options options = options_of("cuda");
+    options.metrics_interval = 5;
+    stoker_trainer *cuda = trainer_of(model, options);
+    options.backend = "ref";
+    stoker_trainer *ref = trainer_of(model, options);
+    step(cuda, 0, BATCH);
+    step(ref, 0, BATCH);
+    for (uint64_t i = 1; i < 10; i++) {
+        const struct standin_cuda_host before = standin_cuda_host();
+        const stoker_step a = step(cuda, i, BATCH);
+        const struct standin_cuda_host after = standin_cuda_host();
+        const stoker_step b = step(ref, i, BATCH);
+        cr_assert_eq(a.count, i % 5 == 4 ? 5 * BATCH : 0);
+        cr_assert_eq(a.count, b.count);
+        cr_assert_float_eq(a.loss, b.loss, 1e-5 * (1 + b.loss));
+        if (a.count > 0)
+            continue;
+        cr_assert_eq(after.waits, before.waits, "step %u", (unsigned)i);
+        cr_assert_eq(after.copies, before.copies);
+        cr_assert_eq(after.allocations, before.allocations);
+    }
+    step(cuda, 10, BATCH);
+    stoker_step rest;
+    cr_assert_eq(stoker_trainer_flush(cuda, &rest), STOKER_OK);
+    cr_assert_eq(rest.count, BATCH);
+    stoker_trainer_destroy(&cuda);
+    stoker_trainer_destroy(&ref);
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
+/* An overflow halves the scale on the device, too, and the host learns of it. */
+Test(trainer_cuda_step, overflow_is_skipped_on_the_device)
+{
+    begin();
+    stoker_model *model = network();
+    stoker_trainer_options options = options_of("cuda");
+    options.accumulate = 1;
+    options.dynamic_loss_scale = true;
+    stoker_trainer *cuda = trainer_of(model, options);
+    cr_assert_eq(step(cuda, 0, BATCH).updated, true);
+    const stoker_batch *batch = batch_of(0, BATCH);
+    ((float *)batch->images.data)[5] = INFINITY;
+    stoker_step out;
+    cr_assert_eq(stoker_trainer_step(cuda, batch, &out), STOKER_OK);
+    cr_assert(out.skipped);
+    cr_assert_not(out.updated);
+    cr_assert_eq(out.loss_scale, 32768.0F);
+    cr_assert_eq(stoker_trainer_updates(cuda), 1);
+    stoker_trainer_destroy(&cuda);
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
+static void save_and_load(const char *path, stoker_trainer *from, stoker_trainer *to)
+{
+    stoker_error error = { .code = 0 };
+    cr_assert_eq(stoker_trainer_save(from, path, NULL, &error), STOKER_OK, "%s", error.message);
+    cr_assert_eq(stoker_trainer_load(to, path, NULL, NULL, &error), STOKER_OK, "%s", error.message);
+}
+
+/* In the middle of a group. cuda -> ref -> cuda: the same as if nothing had been saved. */
+Test(trainer_cuda_step, checkpoints_move_between_cpu_and_gpu)
+{
+    begin();
+    char folder[] = "/tmp/stoker_cuda_XXXXXX";
+    char path[64];
+    cr_assert_not_null(mkdtemp(folder));
+    (void)snprintf(path, sizeof(path), "%s/model.safetensors", folder);
+    stoker_model *model = network();
+    stoker_trainer *straight = trainer_of(model, options_of("ref"));
+    stoker_trainer *cuda = trainer_of(model, options_of("cuda"));
+    stoker_trainer *ref = trainer_of(model, options_of("ref"));
+    stoker_trainer *again = trainer_of(model, options_of("cuda:1"));
+    for (uint64_t i = 0; i < 9; i++)
+        step(straight, i, BATCH);
+    for (uint64_t i = 0; i < 3; i++)
+        step(cuda, i, BATCH);
+    save_and_load(path, cuda, ref);
+    for (uint64_t i = 3; i < 6; i++)
+        step(ref, i, BATCH);
+    save_and_load(path, ref, again);
+    for (uint64_t i = 6; i < 9; i++)
+        step(again, i, BATCH);
+    check_same(again, straight);
+    cr_assert_eq(stoker_trainer_updates(again), stoker_trainer_updates(straight));
+    stoker_trainer_destroy(&again);
+    stoker_trainer_destroy(&ref);
+    stoker_trainer_destroy(&cuda);
+    stoker_trainer_destroy(&straight);
+    stoker_model_destroy(&model);
+    char command[96];
+    (void)snprintf(command, sizeof(command), "rm -r %s", folder);
+    cr_assert_eq(system(command), 0);
+    stk_test_check_leaks();
+}
+
+static int whole_run(const stoker_model *model)
+{
+    stoker_trainer *trainer = NULL;
+    stoker_trainer_options options = options_of("cuda");
+    stoker_error error = { .code = 0 };
+    options.error = &error;
+    int rc = stoker_trainer_create(&trainer, model, &options);
+    for (uint64_t i = 0; i < 2 && rc == STOKER_OK; i++)
+        rc = stoker_trainer_step(trainer, batch_of(i * BATCH, i == 0 ? BATCH : 3), NULL);
+    stoker_evaluation sum = { 0 };
+    if (rc == STOKER_OK)
+        rc = stoker_trainer_evaluate(trainer, batch_of(0, 3), &sum);
+    if (rc != STOKER_OK)
+        cr_assert_neq(trainer == NULL ? error.code : stoker_trainer_error(trainer)->code, 0);
+    stoker_trainer_destroy(&trainer);
+    return rc;
+}
+
+Test(trainer_cuda_step, every_call_of_the_runtime_may_fail)
+{
+    stoker_model *model = network();
+    uint64_t failed = 0;
+    for (uint64_t nth = 1;; nth++) {
+        begin();
+        const int64_t live = stk_fault_live_bytes();
+        standin_cuda_fail(nth, CODE, false);
+        const int rc = whole_run(model);
+        cr_assert_eq(standin_cuda_live(), 0, "call %u", (unsigned)nth);
+        cr_assert_eq(stk_fault_live_bytes(), live, "call %u", (unsigned)nth);
+        if (!standin_cuda_failed())
+            break;
+        failed += rc != STOKER_OK; /* but for calls that give something back */
+        cr_assert(rc == STOKER_OK || rc == STOKER_EDEVICE || rc == STOKER_ENOMEM, "call %u: %d",
+                  (unsigned)nth, rc);
+    }
+    cr_assert_gt(failed, 100);
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
+Test(trainer_cuda_step, no_gpu_is_told_and_auto_goes_on)
+{
+    begin();
+    standin_cuda_reset(0);
+    stoker_model *model = network();
+    stoker_trainer *trainer = NULL;
+    stoker_error error = { .code = 0 };
+    stoker_trainer_options options = options_of("cuda");
+    options.error = &error;
+    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_EDEVICE);
+    cr_assert_not_null(strstr(error.message, "no CUDA-capable device"), "%s", error.message);
+    options.backend = "cuda:7";
+    standin_cuda_reset(1);
+    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_EDEVICE);
+    cr_assert_not_null(strstr(error.message, "there are 1 GPUs"), "%s", error.message);
+    options.backend = "auto";
+    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_OK);
+    cr_assert_str_eq(stoker_trainer_backend(trainer), "cuda");
+    stoker_trainer_destroy(&trainer);
+    standin_cuda_reset(0);
+    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_OK);
+    cr_assert_str_eq(stoker_trainer_backend(trainer), "cpu");
+    stoker_trainer_destroy(&trainer);
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
+Test(trainer_cuda_step, the_memory_table_is_what_the_device_gives)
+{
+    begin();
+    stoker_model *model = network();
+    struct stk_backend *backend = NULL;
+    cr_assert_eq(stk_backend_cuda.create(&backend, &(struct stk_backend_options){ 0 }, NULL),
+                 STOKER_OK);
+    const uint64_t before = stk_backend_cuda.free_bytes(backend);
+    stoker_trainer *trainer = trainer_of(model, options_of("cuda"));
+    const uint64_t taken = before - stk_backend_cuda.free_bytes(backend);
+    cr_assert_eq(taken, trainer->memory.peak);
+    stoker_trainer_destroy(&trainer);
+    stk_backend_cuda.destroy(backend);
+    stoker_model_destroy(&model);
+}

@@ -1,0 +1,268 @@
+/* cuda_training.c - what a run leaves on the device from step to step, and the update that moves it.
+ *
+ *   rates   the learning rate of update 0, 1, ..., as far as the schedule changes it
+ *   block   state: updates, groups, loss scale │ metrics since the last read
+ *
+ *   gradients ─▶ norm ─▶ prepare: finite? clip, loss scale, step, factors ─▶ update of the whole arena
+ *
+ * The host learns of it by read() alone. */
+#include <string.h>
+
+#include "loader/base/error.h"
+#include "loader/base/memory.h"
+#include "trainer/backend/cuda.h"
+
+static const struct stk_place nowhere = STK_NOWHERE;
+
+/* 16 MiB of learning rates. */
+enum { RATES_MAX = 1 << 22 };
+
+/* ---- the rule, in the kernels' words ------------------------------------------------------------- */
+
+static uint32_t loop_of(const struct stk_update_rule *rule)
+{
+    const bool momentum = rule->momentum != 0;
+    switch (rule->optimizer) {
+    case STK_ADAM:
+    case STK_ADAMW:
+        return STK_TRAIN_ADAM;
+    case STK_ADAGRAD:
+        return STK_TRAIN_ADAGRAD;
+    case STK_RMSPROP:
+        if (rule->centered)
+            return momentum ? STK_TRAIN_RMSPROP_CENTERED_MOMENTUM : STK_TRAIN_RMSPROP_CENTERED;
+        return momentum ? STK_TRAIN_RMSPROP_MOMENTUM : STK_TRAIN_RMSPROP;
+    case STK_ADADELTA:
+        return STK_TRAIN_ADADELTA;
+    case STK_ADAMAX:
+        return STK_TRAIN_ADAMAX;
+    case STK_ASGD:
+        return STK_TRAIN_ASGD;
+    case STK_SGD:
+    default:
+        if (!momentum)
+            return STK_TRAIN_SGD;
+        return rule->nesterov ? STK_TRAIN_SGD_NESTEROV : STK_TRAIN_SGD_MOMENTUM;
+    }
+}
+
+static struct stk_train_rule rule_of(const struct stk_training *training)
+{
+    const struct stk_update_rule *const rule = training->rule;
+    return (struct stk_train_rule){
+        .loop = loop_of(rule),
+        .momentum = rule->momentum,
+        .dampening = rule->dampening,
+        .epsilon = rule->epsilon,
+        .weight_decay = rule->weight_decay,
+        .lr_decay = rule->lr_decay,
+        .decoupled = rule->optimizer == STK_ADAMW,
+        .lambd = rule->lambd,
+        .alpha = rule->alpha,
+        .t0 = rule->t0,
+        .beta1 = rule->beta1,
+        .beta2 = rule->beta2,
+        .clip_norm = (float)training->clip_norm,
+        .dynamic = training->dynamic,
+        .ema_decay = training->ema_decay,
+    };
+}
+
+/* ---- learning rates ------------------------------------------------------------------------------ */
+
+/* Updates after which the rate stays what it is. A schedule of steps ends where float ends. */
+static uint64_t rates_that_differ(const struct stk_schedule *schedule)
+{
+    const uint64_t warm = schedule->warmup_updates;
+    switch (schedule->kind) {
+    case STK_SCHEDULE_COSINE:
+    case STK_SCHEDULE_ONE_CYCLE:
+        return warm > schedule->total_updates ? warm + 1 : schedule->total_updates + 1;
+    case STK_SCHEDULE_STEP: {
+        uint64_t drops = 0;
+        double rate = schedule->learning_rate;
+        while (drops < RATES_MAX && (float)rate > 0 && rate * schedule->gamma != rate) {
+            rate *= schedule->gamma;
+            drops++;
+        }
+        if (drops > RATES_MAX / schedule->schedule_steps)
+            return UINT64_MAX;
+        return warm + (drops + 1) * schedule->schedule_steps;
+    }
+    case STK_SCHEDULE_CONSTANT:
+    default:
+        return warm + 1;
+    }
+}
+
+static int count_rates(const struct stk_training *training, uint64_t *count, stoker_error *error)
+{
+    *count = rates_that_differ(training->schedule);
+    if (*count <= RATES_MAX)
+        return STOKER_OK;
+    return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_OPTIONS, &nowhere,
+                         "back end cuda: a schedule has at most %d different learning rates",
+                         (int)RATES_MAX);
+}
+
+static int fill_rates(struct stk_backend *backend, const struct stk_schedule *schedule,
+                      stoker_error *error)
+{
+    const uint64_t bytes = backend->rate_count * sizeof(float);
+    float *rates = stk_calloc(backend->rate_count, sizeof(*rates));
+    if (rates == NULL)
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere,
+                             "learning rates");
+    for (uint64_t i = 0; i < backend->rate_count; i++)
+        rates[i] = (float)stk_schedule_rate(schedule, i);
+    int rc = stk_cuda_copy(backend, backend->rates, rates, bytes, cudaMemcpyHostToDevice, error);
+    if (rc == STOKER_OK)
+        rc = stk_cuda_check(backend, backend->runtime.cudaStreamSynchronize(backend->stream),
+                            "cudaStreamSynchronize", error);
+    stk_free(rates);
+    return rc;
+}
+
+/* ---- begin, place, read -------------------------------------------------------------------------- */
+
+int stk_cuda_training_bytes(struct stk_backend *backend, const struct stk_training *training,
+                            uint64_t *out, stoker_error *error)
+{
+    (void)backend;
+    uint64_t count = 0;
+    const int rc = count_rates(training, &count, error);
+    if (rc == STOKER_OK)
+        *out = sizeof(struct stk_cuda_block) + count * sizeof(float);
+    return rc;
+}
+
+int stk_cuda_training_begin(struct stk_backend *backend, const struct stk_training *training,
+                            stoker_error *error)
+{
+    int before;
+    int rc = count_rates(training, &backend->rate_count, error);
+    if (rc == STOKER_OK)
+        rc = stk_cuda_enter(backend, &before, error);
+    if (rc != STOKER_OK)
+        return rc;
+    backend->rates = stk_cuda_take(backend, backend->rate_count * sizeof(float), error);
+    rc = backend->rates == NULL ? STOKER_EDEVICE : fill_rates(backend, training->schedule, error);
+    stk_cuda_leave(backend, before);
+    backend->rule = rule_of(training);
+    backend->training = training;
+    return rc;
+}
+
+int stk_cuda_training_place(struct stk_backend *backend, const struct stk_standing *standing,
+                            stoker_error *error)
+{
+    const struct stk_train_state state = { .step = standing->updates,
+                                           .tried = standing->groups,
+                                           .loss_scale = standing->loss_scale.scale,
+                                           .good_updates = standing->loss_scale.good_updates,
+                                           .finite = 1 };
+    int before;
+    int rc = stk_cuda_enter(backend, &before, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = stk_cuda_copy(backend, &backend->block->state, &state, sizeof(state),
+                       cudaMemcpyHostToDevice, error);
+    stk_cuda_leave(backend, before);
+    return rc;
+}
+
+/* State and metrics lie together: one copy. */
+static int fetch(struct stk_backend *backend, struct stk_cuda_block *out, stoker_error *error)
+{
+    const uint64_t bytes = offsetof(struct stk_cuda_block, run);
+    struct stk_cuda_block *const block = backend->block;
+    int rc = stk_cuda_copy(backend, out, block, bytes, cudaMemcpyDeviceToHost, error);
+    if (rc == STOKER_OK)
+        rc = stk_cuda_clear(backend, &block->training, sizeof(block->training), error);
+    if (rc == STOKER_OK)
+        rc = stk_cuda_check(backend, backend->runtime.cudaStreamSynchronize(backend->stream),
+                            "cudaStreamSynchronize", error);
+    return rc;
+}
+
+int stk_cuda_training_read(struct stk_backend *backend, struct stk_standing *standing,
+                           struct stk_findings *findings, stoker_error *error)
+{
+    struct stk_cuda_block block;
+    int before;
+    int rc = stk_cuda_enter(backend, &before, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = fetch(backend, &block, error);
+    stk_cuda_leave(backend, before);
+    if (rc != STOKER_OK)
+        return rc;
+    standing->updates = block.state.step;
+    standing->groups = block.state.tried;
+    standing->loss_scale.scale = block.state.loss_scale;
+    standing->loss_scale.good_updates = block.state.good_updates;
+    *findings = (struct stk_findings){
+        .loss = { .loss_sum = block.training.loss_sum,
+                  .correct = block.training.correct,
+                  .count = block.training.count },
+        .bad_labels = block.training.bad_labels,
+        .gradient_norm = block.state.gradient_norm,
+        .used = block.state.use != 0,
+    };
+    return STOKER_OK;
+}
+
+/* ---- update -------------------------------------------------------------------------------------- */
+
+/* Only clipping and a loss scale that moves ask for it. */
+static int queue_norm(struct stk_backend *backend, const struct stk_update *update,
+                      stoker_error *error)
+{
+    if (!(backend->rule.clip_norm > 0) && backend->rule.dynamic == 0)
+        return STOKER_OK;
+    const struct stk_train_norm norm = { .gradients = update->gradients,
+                                         .count = update->floats,
+                                         .state = &backend->block->state,
+                                         .partial_sums = backend->block->norm_sums,
+                                         .partial_finite = backend->block->norm_finite,
+                                         .ticket = &backend->block->norm_ticket };
+    return stk_cuda_launch(backend, stk_train_kernel_in("stk_train_gradient_norm", STOKER_FLOAT32),
+                           &norm, error);
+}
+
+int stk_cuda_training_update(struct stk_backend *backend, const struct stk_update *update,
+                             uint64_t samples, stoker_error *error)
+{
+    const struct stk_train_prepare prepare = { .rule = backend->rule,
+                                               .state = &backend->block->state,
+                                               .learning_rates = backend->rates,
+                                               .rate_count = backend->rate_count,
+                                               .samples = samples };
+    struct stk_train_update moved = { .loop = backend->rule.loop,
+                                      .state = &backend->block->state,
+                                      .parameters = update->parameters,
+                                      .gradients = update->gradients,
+                                      .ema = update->ema,
+                                      .count = update->floats };
+    _Static_assert((int)STK_TRAIN_STATE_MAX == (int)STK_STATE_ARENAS_MAX, "one set of arenas");
+    memcpy(moved.moments, update->state, sizeof(moved.moments));
+    int rc = queue_norm(backend, update, error);
+    if (rc == STOKER_OK)
+        rc = stk_cuda_launch(backend, stk_train_kernel_named("stk_train_prepare"), &prepare, error);
+    if (rc == STOKER_OK)
+        rc = stk_cuda_launch(backend, stk_train_kernel_in("stk_train_update", STOKER_FLOAT32),
+                             &moved, error);
+    return rc;
+}
+
+int stk_cuda_training_finish(struct stk_backend *backend, const struct stk_update *update,
+                             uint64_t samples, stoker_error *error)
+{
+    int before;
+    int rc = stk_cuda_enter(backend, &before, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = stk_cuda_training_update(backend, update, samples, error);
+    stk_cuda_leave(backend, before);
+    return rc;
+}

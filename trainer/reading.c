@@ -1,0 +1,80 @@
+/* reading.c - what is told of the passes: every pass, or every few.
+ *
+ *   the host decides     run ─▶ loss ─▶ unread ──────────────┐
+ *   the device decides   step ─▶ metrics on the device       ├─▶ tell: stoker_step
+ *                                  └─ sync: read ─▶ unread ──┘
+ *
+ * Reading is the one place where the host waits for a device. */
+#include "loader/base/error.h"
+#include "trainer/trainer.h"
+
+static void take(stoker_trainer *trainer, const struct stk_standing *standing,
+                 const struct stk_findings *findings)
+{
+    struct stk_progress *const progress = &trainer->progress;
+    struct stk_unread *const unread = &trainer->unread;
+    progress->updates = standing->updates;
+    progress->loss_scale = standing->loss_scale;
+    unread->loss.loss_sum += findings->loss.loss_sum;
+    unread->loss.correct += findings->loss.correct;
+    unread->loss.count += findings->loss.count;
+    unread->bad_labels += findings->bad_labels;
+}
+
+static int read_device(stoker_trainer *trainer, struct stk_findings *findings, stoker_error *error)
+{
+    struct stk_standing standing = { .loss_scale = trainer->progress.loss_scale };
+    const int rc = trainer->ops->read(trainer->backend, &standing, findings, error);
+    if (rc == STOKER_OK)
+        take(trainer, &standing, findings);
+    return rc;
+}
+
+int stk_trainer_sync(stoker_trainer *trainer, stoker_error *error)
+{
+    struct stk_findings findings;
+    return trainer->ops->read == NULL ? STOKER_OK : read_device(trainer, &findings, error);
+}
+
+static int complain(const struct stk_unread *unread, stoker_error *error)
+{
+    return stk_error_set(
+        error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
+        "%llu labels of the last %llu passes are no classes: these samples counted "
+        "for nothing",
+        (unsigned long long)unread->bad_labels, (unsigned long long)unread->passes);
+}
+
+int stk_trainer_tell(stoker_trainer *trainer, stoker_step *out, stoker_error *error)
+{
+    struct stk_unread *const unread = &trainer->unread;
+    int rc = STOKER_OK;
+    if (trainer->ops->read != NULL) {
+        struct stk_findings findings;
+        rc = read_device(trainer, &findings, error);
+        out->loss_scale = trainer->progress.loss_scale.scale;
+        if (rc == STOKER_OK && unread->groups > 0) {
+            out->gradient_norm = findings.gradient_norm;
+            out->skipped = out->updated && !findings.used;
+            out->updated = out->updated && findings.used;
+        }
+    }
+    out->loss = unread->loss.count == 0 ? 0 : unread->loss.loss_sum / (double)unread->loss.count;
+    out->correct = unread->loss.correct;
+    out->count = unread->loss.count;
+    if (rc == STOKER_OK && unread->bad_labels > 0)
+        rc = complain(unread, error);
+    *unread = (struct stk_unread){ 0 };
+    return rc;
+}
+
+int stk_trainer_place(stoker_trainer *trainer, stoker_error *error)
+{
+    const struct stk_progress *const progress = &trainer->progress;
+    const struct stk_standing standing = { .updates = progress->updates,
+                                           .groups = progress->groups,
+                                           .loss_scale = progress->loss_scale };
+    trainer->unread = (struct stk_unread){ 0 };
+    return trainer->ops->place == NULL ? STOKER_OK
+                                       : trainer->ops->place(trainer->backend, &standing, error);
+}
