@@ -83,6 +83,39 @@ Test(cudnn, a_description_that_is_none_is_refused_in_cudnns_words)
                        error.message);
 }
 
+/* Among the engines of a depthwise convolution are some that cuDNN compiles when they are built, and that
+ * may not compile everywhere: another is taken. */
+Test(cudnn, groups_have_engines_in_every_direction)
+{
+    static const struct stk_form_shape depthwise = { 64,       14,       14,       64, 64,
+                                                     { 3, 3 }, { 1, 1 }, { 1, 1 }, 64 };
+    static const enum stk_form forms[] = { STK_FORM_CONV, STK_FORM_BACKWARD_DATA,
+                                           STK_FORM_BACKWARD_WEIGHTS,
+                                           STK_FORM_ADD_BACKWARD_WEIGHTS };
+    struct stk_cudnn *cudnn = opened();
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        const struct stk_cudnn_choosing how = {
+            .rules = { .workspace_bytes_max = STK_ENGINE_WORKSPACE_BYTES,
+                       .deterministic = true,
+                       .full_float32 = true },
+            .float32 = true,
+        };
+        struct stk_cudnn_graph *graph = NULL;
+        struct stk_cudnn_plan *plan = NULL;
+        struct stk_form_operands operands;
+        struct stk_engine_choice choice;
+        stoker_error error = { 0 };
+        cr_assert_eq(
+            stk_form_build(&graph, &operands, cudnn, forms[i], &depthwise, STOKER_FLOAT32, &error),
+            STOKER_OK, "%s: %s", stk_form_name(forms[i]), error.message);
+        cr_assert_eq(stk_cudnn_choose(&plan, &choice, graph, &how, &error), STOKER_OK, "%s: %s",
+                     stk_form_name(forms[i]), error.message);
+        stk_cudnn_plan_destroy(&plan);
+        stk_cudnn_graph_destroy(&graph);
+    }
+    stk_cudnn_close(&cudnn);
+}
+
 Test(cudnn, a_form_has_candidates_a_plan_and_nothing_that_runs)
 {
     struct stk_cudnn *cudnn = opened();

@@ -16,13 +16,19 @@ static int failed_to_load(stoker_error *error, const char *why)
                          "cuDNN: %s", why);
 }
 
+/* An engine whose kernels do not compile here is one that cannot: there may be others. */
+static bool is_impossible(cudnnStatus_t status)
+{
+    return CUDNN_STATUS_CATEGORY((int)status) == CUDNN_STATUS_NOT_SUPPORTED ||
+           status == CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED;
+}
+
 int stk_cudnn_failed(const struct stk_cudnn *cudnn, cudnnStatus_t status, const char *what,
                      stoker_error *error)
 {
     char message[MESSAGE_BYTES] = "";
     cudnn->call.cudnnGetLastErrorString(message, sizeof(message));
-    const bool impossible = CUDNN_STATUS_CATEGORY((int)status) == CUDNN_STATUS_NOT_SUPPORTED;
-    const int code = impossible ? STOKER_ENOTSUP : STOKER_EDEVICE;
+    const int code = is_impossible(status) ? STOKER_ENOTSUP : STOKER_EDEVICE;
     return stk_error_set(error, code, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
                          "cuDNN: %s: %s: %s", what, cudnn->call.cudnnGetErrorString(status),
                          message);

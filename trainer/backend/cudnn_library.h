@@ -51,7 +51,7 @@ cudnnStatus_t stk_cudnn_end(struct stk_cudnn_writer *writer, cudnnBackendDescrip
 void stk_cudnn_drop(const struct stk_cudnn *cudnn, cudnnBackendDescriptor_t *descriptor);
 
 /* Tell a failure in cuDNN's words: "WHAT: CUDNN_STATUS_...: last message". Returns STOKER_ENOTSUP if
- * cuDNN says that it cannot do this, else STOKER_EDEVICE. */
+ * cuDNN says that it cannot do this, or its kernels do not compile here, else STOKER_EDEVICE. */
 int stk_cudnn_failed(const struct stk_cudnn *cudnn, cudnnStatus_t status, const char *what,
                      stoker_error *error);
 
