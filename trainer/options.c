@@ -204,6 +204,7 @@ static void read_checked(struct stk_trainer_settings *out, const stoker_trainer_
     out->backend.storage = o->precision == STOKER_DTYPE_NONE ? STOKER_FLOAT32 : o->precision;
     out->backend.benchmark = o->benchmark;
     out->backend.deterministic = o->deterministic;
+    out->backend.uncaptured = o->uncaptured;
     out->loss_scale.dynamic =
         o->dynamic_loss_scale || (o->precision == STOKER_FLOAT16 && o->loss_scale == 0);
     out->loss_scale.scale =

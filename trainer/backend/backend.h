@@ -30,7 +30,8 @@ enum stk_loops {
 };
 
 struct stk_backend_options {
-    uint32_t device;                       /* `cuda`: which GPU, as CUDA counts */
+    uint32_t device; /* `cuda`: which GPU, as CUDA counts */
+    bool uncaptured; /* `cuda`: steps are queued operation by operation, never as one graph */
     bool needs_convolutions, needs_linear; /* `cuda`: whether the model has any: their libraries are
                                               opened with the back end */
     uint32_t threads; /* compute threads, the caller's included, at most 256; 0 = as many as CPUs
@@ -176,7 +177,7 @@ struct stk_backend_ops {
     int (*place)(struct stk_backend *backend, const struct stk_standing *standing,
                  stoker_error *error);
     /* Queue a pass, and behind a group's last one the update. pass.step and gradient_scale are the
-     * device's own. The host waits for nothing. STOKER_EDEVICE. */
+     * device's own; arenas and what update points to are the same each time. The host waits for nothing. STOKER_EDEVICE. */
     int (*step)(struct stk_program *program, const struct stk_arenas *arenas,
                 const struct stk_pass *pass, const struct stk_group_pass *group,
                 stoker_error *error);

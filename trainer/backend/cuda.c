@@ -352,6 +352,7 @@ static int open_device(struct stk_backend *backend, const struct stk_backend_opt
 {
     int before;
     backend->device = (int)options->device;
+    backend->uncaptured = options->uncaptured;
     int rc = stk_trainer_cuda_load(&backend->runtime, error);
     if (rc == STOKER_OK)
         rc = find_device(backend, error);

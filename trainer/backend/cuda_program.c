@@ -42,6 +42,8 @@ struct stk_program {
     struct set full, part;
     struct layout layout;
     uint8_t *scratch;
+    bool drops; /* there is dropout in it */
+    struct stk_cuda_recordings recordings;
 };
 
 /* ---- operations made for a count ------------------------------------------------------------------ */
@@ -117,6 +119,8 @@ static int find_set(struct stk_program *program, uint32_t count, struct set **ou
         return STOKER_OK;
     struct stk_cuda_math math = program->backend->math;
     math.rules.workspace_bytes_max = program->layout.workspace_bytes;
+    if (program->part.count > 0)
+        stk_cuda_recordings_drop(program->backend, &program->recordings, program->part.count);
     drop_set(&program->part, program->plan);
     return make_set(&program->part, program, &math, count, error);
 }
@@ -163,6 +167,7 @@ static void lay_out(struct stk_program *program)
         const uint64_t words = tickets_of(plan, &plan->ops[i]);
         const uint64_t bytes = workspace_of(program, i);
         tickets = words > tickets ? words : tickets;
+        program->drops = program->drops || plan->ops[i].kind == STK_OP_DROPOUT_FORWARD;
         layout->workspace_bytes = bytes > layout->workspace_bytes ? bytes : layout->workspace_bytes;
     }
     layout->labels = stk_cuda_aligned(batch * sample_bytes(plan));
@@ -220,6 +225,7 @@ void stk_cuda_program_unload(struct stk_program *program)
     int before;
     const bool entered = stk_cuda_enter(backend, &before, NULL) == STOKER_OK;
     stk_cuda_drain(backend);
+    stk_cuda_recordings_drop(backend, &program->recordings, 0);
     drop_set(&program->part, program->plan);
     drop_set(&program->full, program->plan);
     stk_cuda_give(backend, program->scratch);
@@ -385,27 +391,63 @@ int stk_cuda_program_run(struct stk_program *program, const struct stk_arenas *a
     return rc;
 }
 
-static int queue_step(struct stk_program *program, const struct stk_arenas *arenas,
-                      const struct stk_pass *pass, const struct stk_group_pass *group,
-                      stoker_error *error)
+/* A step whose batch is in scratch. */
+struct queued_step {
+    struct stk_program *program;
+    const struct set *set;
+    const struct stk_arenas *arenas;
+    const struct stk_pass *pass;
+    const struct stk_group_pass *group;
+};
+
+/* A stk_cuda_queue. */
+static int queue_step(void *context, stoker_error *error)
 {
-    struct stk_backend *const backend = program->backend;
+    const struct queued_step *const step = context;
+    struct stk_backend *const backend = step->program->backend;
+    const struct stk_group_pass *const group = step->group;
     const struct stk_cuda_pass beside = { .metrics = &backend->block->training,
                                           .state = &backend->block->state,
                                           .gradient_factor = 1 };
-    struct stk_pass in_scratch;
-    struct set *set = NULL;
-    int rc = find_set(program, pass->count, &set, error);
-    if (rc == STOKER_OK)
-        rc = queue_batch(program, pass, &in_scratch, error);
-    if (rc == STOKER_OK && group->first)
-        rc = stk_cuda_clear(backend, arenas->gradients, group->update->floats * sizeof(float),
+    int rc = STOKER_OK;
+    if (group->first)
+        rc = stk_cuda_clear(backend, step->arenas->gradients, group->update->floats * sizeof(float),
                             error);
     if (rc == STOKER_OK)
-        rc = queue_operations(program, set, arenas, &in_scratch, &beside, error);
+        rc = queue_operations(step->program, step->set, step->arenas, step->pass, &beside, error);
     if (rc == STOKER_OK && group->last)
         rc = stk_cuda_training_update(backend, group->update, group->samples, error);
     return rc;
+}
+
+static struct stk_cuda_key key_of(const struct stk_program *program, const struct stk_pass *pass,
+                                  const struct stk_group_pass *group)
+{
+    return (struct stk_cuda_key){ .count = pass->count,
+                                  .first = group->first,
+                                  .last = group->last,
+                                  .samples = group->last ? group->samples : 0,
+                                  .first_sample = program->drops ? pass->first_sample : 0,
+                                  .seed = program->drops ? pass->seed : 0 };
+}
+
+static int queue_pass(struct stk_program *program, const struct stk_arenas *arenas,
+                      const struct stk_pass *pass, const struct stk_group_pass *group,
+                      stoker_error *error)
+{
+    struct stk_pass in_scratch;
+    struct set *set = NULL;
+    const struct stk_cuda_key key = key_of(program, pass, group);
+    int rc = find_set(program, pass->count, &set, error);
+    if (rc == STOKER_OK)
+        rc = queue_batch(program, pass, &in_scratch, error);
+    if (rc != STOKER_OK)
+        return rc;
+    struct queued_step step = { program, set, arenas, &in_scratch, group };
+    if (program->backend->uncaptured)
+        return queue_step(&step, error);
+    return stk_cuda_recordings_run(program->backend, &program->recordings, &key, queue_step, &step,
+                                   error);
 }
 
 int stk_cuda_program_step(struct stk_program *program, const struct stk_arenas *arenas,
@@ -418,7 +460,7 @@ int stk_cuda_program_step(struct stk_program *program, const struct stk_arenas *
         rc = stk_cuda_enter(program->backend, &before, error);
     if (rc != STOKER_OK)
         return rc;
-    rc = queue_step(program, arenas, pass, group, error);
+    rc = queue_pass(program, arenas, pass, group, error);
     stk_cuda_leave(program->backend, before);
     return rc;
 }

@@ -57,9 +57,10 @@ typedef struct stoker_trainer_options {
                             largest that fits in memory_budget; default 64 */
     uint32_t accumulate; /* passes whose gradients are summed to one update; default 0 = 1 */
     uint32_t evaluation_batch_size; /* default 0 = batch_size */
-    uint32_t
-        metrics_interval; /* passes from one telling of loss and correct answers to the next, up to 2^20;
-                                  default 0 = 1. On a GPU telling means to wait for it */
+    uint32_t metrics_interval; /* passes from one telling of loss to the next, 0..2^20; default 0 =
+                                  1. On a GPU telling means to wait for it */
+    bool uncaptured; /* on a GPU: queue each operation of a step by itself. Default false: from its
+                        second time on a step is one CUDA graph. The numbers are the same */
 
     stoker_optimizer optimizer;
     float
