@@ -96,6 +96,8 @@ static void append_device(char *text, size_t size, const struct bench_cell *cell
            arguments->device == STOKER_DEVICE_CUDA ? "CUDA" : "CUDA_HOST");
     if (arguments->device_index != 0)
         append(text, size, ", .device_index = %" PRIu32, arguments->device_index);
+    if (strcmp(cell->cache, "device") == 0)
+        append(text, size, ", .cache = STOKER_CACHE_DEVICE");
     if (strcmp(cell->convert, "host") == 0)
         append(text, size, ", .convert_on_device = STOKER_OFF");
 }

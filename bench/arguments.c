@@ -99,7 +99,7 @@ static bool find_pin(const char *word, int32_t *value)
 
 static bool find_cache(const char *word, int32_t *value)
 {
-    for (int32_t cache = STOKER_CACHE_AUTO; cache <= STOKER_CACHE_DECODED; cache++)
+    for (int32_t cache = STOKER_CACHE_AUTO; cache <= STOKER_CACHE_DEVICE; cache++)
         if (strcmp(word, stoker_cache_name((stoker_cache)cache)) == 0) {
             *value = cache;
             return true;
@@ -147,7 +147,7 @@ static int take_dtypes(struct bench_arguments *arguments, const char *text, char
 
 static int take_caches(struct bench_arguments *arguments, const char *text, char *message)
 {
-    return take_words(text, find_cache, &arguments->caches, "auto, none, encoded, decoded",
+    return take_words(text, find_cache, &arguments->caches, "auto, none, encoded, decoded, device",
                       message);
 }
 
@@ -562,6 +562,10 @@ static int set_gpu_defaults(struct bench_arguments *arguments, char *message)
     if (arguments->converts.count == 0)
         arguments->converts =
             (struct bench_list){ .values = { STOKER_AUTO, STOKER_OFF }, .count = copies ? 2 : 1 };
+    for (uint32_t index = 0; !copies && index < arguments->caches.count; index++)
+        if (arguments->caches.values[index] == STOKER_CACHE_DEVICE)
+            return complain(message,
+                            "--cache device keeps rows on a GPU: it goes with --device cuda");
     if (arguments->headspace && arguments->device != STOKER_DEVICE_CPU && arguments->step_us == 0)
         return complain(message, "on a GPU --headspace is the step alone: it goes with --step-us");
     return STOKER_OK;

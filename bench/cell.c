@@ -398,7 +398,7 @@ static int first_epochs(struct bench_run *run)
     if (rc == STOKER_OK)
         rc = read_stats(run);
     run->has_fitting = rc == STOKER_OK && bench_run_find_fitting(run, &run->fitting);
-    run->has_copying = run->bench->gpu != NULL;
+    run->has_copying = run->bench->gpu != NULL && run->stats.cache != STOKER_CACHE_DEVICE;
     run->copying = run->stats.pinned ? BENCH_CEILING_PINNED : BENCH_CEILING_PAGEABLE;
     return rc;
 }

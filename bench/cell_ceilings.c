@@ -45,6 +45,10 @@ bool bench_run_find_fitting(const struct bench_run *run, enum bench_ceiling_kind
 {
     const struct bench_material *material = &run->bench->material;
     const bool encoded = is_encoded(run);
+    if (run->stats.cache == STOKER_CACHE_DEVICE) {
+        *kind = BENCH_CEILING_GATHER_GPU;
+        return true;
+    }
     if (run->stats.cache == STOKER_CACHE_DECODED || material->origin == BENCH_FROM_MEMORY ||
         (run->stats.cache == STOKER_CACHE_ENCODED && !encoded)) {
         *kind = BENCH_CEILING_GATHER_SAME;
@@ -202,9 +206,25 @@ static int measure_parts(struct bench_run *run, double *rate)
     return bench_pool_add(&run->bench->pool, &row, (double)run->plan.to_bytes, *rate);
 }
 
+/* Those of the GPU: one thread is enough to keep it busy. */
+static int measure_on_gpu(struct bench_run *run, enum bench_ceiling_kind kind, double *rate)
+{
+    struct bench_work work = work_of(run);
+    work.plan = kind == BENCH_CEILING_GATHER_GPU ? &run->plan : work.plan;
+    work.threads = 1;
+    work.on_gpu = true;
+    work.gpu_index = run->bench->arguments->device_index;
+    work.copy_bytes = run->stats.copies > 0 ? run->stats.copy_bytes / run->stats.copies
+                                            : run->plan.to_bytes * work.batch_size;
+    work.one_pass = false;
+    return measure_ceiling(run, kind, &work, rate);
+}
+
 static int measure_fitting(struct bench_run *run, double *rate)
 {
     switch (run->fitting) {
+    case BENCH_CEILING_GATHER_GPU:
+        return measure_on_gpu(run, BENCH_CEILING_GATHER_GPU, rate);
     case BENCH_CEILING_PARTS:
         return measure_parts(run, rate);
     case BENCH_CEILING_URING:
@@ -237,25 +257,13 @@ static int measure_beside(struct bench_run *run)
     }
 }
 
-/* Those of the GPU: one thread is enough to keep it busy. */
-static int measure_on_gpu(struct bench_run *run, enum bench_ceiling_kind kind, double *rate)
-{
-    struct bench_work work = work_of(run);
-    work.plan = kind == BENCH_CEILING_GATHER_GPU ? &run->plan : work.plan;
-    work.threads = 1;
-    work.on_gpu = true;
-    work.gpu_index = run->bench->arguments->device_index;
-    work.copy_bytes = run->stats.copies > 0 ? run->stats.copy_bytes / run->stats.copies
-                                            : run->plan.to_bytes * work.batch_size;
-    work.one_pass = false;
-    return measure_ceiling(run, kind, &work, rate);
-}
-
 /* The way to the GPU, and what could be if there were none to go. */
 static int measure_gpu(struct bench_run *run, double *rate)
 {
     double beside = NAN;
     *rate = NAN;
+    if (run->fitting == BENCH_CEILING_GATHER_GPU)
+        return STOKER_OK; /* measured; ids and labels alone go there */
     int rc = run->has_copying ? measure_on_gpu(run, run->copying, rate) : STOKER_OK;
     return rc == STOKER_OK ? measure_on_gpu(run, BENCH_CEILING_GATHER_GPU, &beside) : rc;
 }

@@ -19,7 +19,7 @@ void bench_arguments_help(FILE *file)
         "  --pin-memory LIST    on, off, auto (on,off)\n"
         "  --batch-size LIST    samples per batch, 1..65536 (64,512)\n"
         "  --dtype LIST         as-stored, uint8, float32, float16, bfloat16 (float32)\n"
-        "  --cache LIST         auto, none, encoded, decoded (auto)\n"
+        "  --cache LIST         auto, none, encoded, decoded; on a GPU device (auto)\n"
         "  --non-blocking LIST  on a GPU: on = copied ahead, off = next waits for the copy "
         "(on,off)\n"
         "  --convert LIST       on a GPU: auto, device, host: where rows get their type\n"

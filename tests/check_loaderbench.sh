@@ -53,6 +53,7 @@ refuses --device cuda:x "$data"
 refuses --device cpu:1 "$data"
 refuses --non-blocking on "$data" # there is no copy
 refuses --convert device "$data"
+refuses --cache device "$data"
 refuses --device cuda --convert gpu "$data"
 refuses --device cuda --headspace "$data" # of no step
 refuses --beside x "$data"

@@ -30,11 +30,12 @@ measures() {
 }
 
 # Every combination on the GPU, and those that have fewer.
-measures all --device cuda --dtype float32,as-stored
+measures all --device cuda --cache decoded --dtype float32,as-stored
 measures host --device cuda-host
 measures cold --device cuda:0 --cache none --non-blocking on,off --convert host --ceilings off
 measures step --device cuda --convert auto --non-blocking on --pin-memory on --batch-size 100 \
     --step-us 3000 --headspace --ceilings off
+measures resident --device cuda --cache device --pin-memory auto --non-blocking on --convert auto
 
 python3 - "$scratch" <<'PYTHON' || fail "the rows are not as promised"
 import json, sys
@@ -65,6 +66,9 @@ for c in rows("host", "cell"):
     assert c["non_blocking"] is None and c["copy_bytes"] == 0, c
 for c in rows("cold", "cell"):
     assert c["error"] is None and c["cache"] == "none" and c["convert"] == "host", c
+for c in rows("resident", "cell"):
+    assert c["error"] is None and c["cache"] == "device" and c["verified"] == 2000, c
+    assert c["ceiling"] == "gather on GPU" and c["ceiling_share"] > 0, c
 step = rows("step", "cell")[0]
 assert step["samples_per_s"] <= 100 / 0.003 * 1.05, step
 assert 0 < step["headspace_samples_per_s"] <= 100 / 0.003 * 1.05, step
@@ -78,7 +82,7 @@ for form in csv html; do
     "$tool" "${fast[@]}" --device cuda --non-blocking on --format $form "$data" >"$scratch/$form"
     grep -q 'cuda:0' "$scratch/$form" || fail "$form tells no device"
 done
-"$tool" --device cuda --like-pytorch "$data" >"$scratch/pytorch" || fail "--like-pytorch ended with $?"
+"$tool" --device cuda --like-pytorch 'synth:digits?count=200' >"$scratch/pytorch" || fail "--like-pytorch ended with $?"
 grep -q '^this loader: with pin_memory' "$scratch/pytorch" || fail "no verdict on pinning"
 
 # The only GPU is number 0.

@@ -1,28 +1,9 @@
 /* twins.c - a stand-in that whole programs can be given: STOKER_CUDART names it, and where a GPU would
  * run a kernel it runs the kernel's twin in plain C. loaderbench, `./run gpu` and the programs of
  * tests/gpu go through their paces with it where there is no GPU.
- *
- * A kernel's argument is one struct. Pointers in it are the device's; the twin wants those that can be used.
  */
-#include <string.h>
-
 #include "bench/spin.h"
-#include "kernels/launch.h"
-#include "standin_cuda/standin_cuda.h"
-
-static void run_rows(const struct standin_cuda_kernel *kernel, void *argument)
-{
-    struct stk_crop_launch *launch = argument;
-    const bool crops = kernel->argument_bytes == sizeof(*launch);
-    struct stk_launch_batch *batch = &launch->batch; /* every struct begins with it */
-    batch->ids = standin_cuda_view(batch->ids);
-    batch->images = standin_cuda_view(batch->images);
-    batch->taps = standin_cuda_view(batch->taps);
-    batch->resized = standin_cuda_view(batch->resized);
-    if (crops)
-        launch->out = standin_cuda_view(launch->out);
-    stk_kernel_named(kernel->name)->twin(argument);
-}
+#include "cuda_twins.h"
 
 static void run_spin(const struct standin_cuda_kernel *kernel, void *argument)
 {
@@ -42,7 +23,7 @@ __attribute__((constructor)) static void bring_twins(void)
     for (; stk_kernels[count].name != NULL && count < KERNELS_MAX; count++)
         kernels[count] =
             (struct standin_cuda_kernel){ stk_kernels[count].name,
-                                          stk_kernels[count].arguments_bytes, run_rows };
+                                          stk_kernels[count].arguments_bytes, stk_cuda_run_twin };
     kernels[count] =
         (struct standin_cuda_kernel){ BENCH_SPIN_NAME, sizeof(struct bench_spin), run_spin };
     standin_cuda_kernels(kernels);

@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# bench/gpu/pack.sh - all that `./run gpu` needs, in one folder to be carried to a machine that has a GPU and
+# maybe nothing else: no compiler, no libraries, no network.
+#
+# usage: bench/gpu/pack.sh DIR
+#
+#   DIR/run            what to start there
+#   DIR/build/         programs that need the C library alone, and libstoker.so for Python
+#   DIR/bench/         the steps, the report, the peers
+#   DIR/data/mnist/    MNIST, if it is in $STOKER_DATA or data
+#
+# DIR must be new or empty, and comes out under 64 MiB. Builds in build/pack and build/pack-shared.
+# Exit status: 0 packed, 1 failed, 77 an archive of a library, or CUDA, is missing here.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+to=${1:?usage: bench/gpu/pack.sh DIR}
+limit_kib=$((64 * 1024))
+jobs=${STOKER_JOBS:-$(nproc)}
+[ ! -e "$to" ] || [ -z "$(ls -A "$to")" ] || { echo "pack: $to is not empty" >&2; exit 1; }
+mkdir -p "$to" build
+to=$(cd "$to" && pwd)
+
+# made NAME TARGET... -- OPTION...
+made() {
+    local name=$1 targets=()
+    shift
+    while [ "$1" != -- ]; do targets+=("$1") && shift; done
+    shift
+    if ! cmake -S . -B "build/$name" -G Ninja -DCMAKE_C_COMPILER="${CC:-cc}" -DCMAKE_BUILD_TYPE=Release \
+        "$@" >"build/$name.log" 2>&1; then
+        grep -qE 'is not there' "build/$name.log" && { grep -E 'is not there' "build/$name.log"; exit 77; }
+        tail -n 20 "build/$name.log" >&2
+        exit 1
+    fi
+    cmake --build "build/$name" -j "$jobs" --target "${targets[@]}" >"build/$name.log" 2>&1 ||
+        { tail -n 30 "build/$name.log" >&2; exit 1; }
+}
+
+programs=(bench/loaderbench trainer/mnist trainer/housing datasets/pack/stoker-pack)
+tests=()
+for source in tests/gpu/*.c; do tests+=("$(basename "$source" .c)"); done
+made pack loaderbench mnist housing stoker-pack "${tests[@]}" -- \
+    -DSTOKER_STATIC_DEPS=ON -DBUILD_SHARED_LIBS=OFF -DSTOKER_CUDA=ON -DSTOKER_BUILD_TESTS=ON
+made pack-shared stoker -- -DSTOKER_URING=OFF -DSTOKER_DEFLATE=OFF -DSTOKER_PNG=OFF -DSTOKER_JPEG=OFF \
+    -DSTOKER_LZ4=OFF -DSTOKER_DNNL=OFF -DSTOKER_CUDA=ON -DSTOKER_BUILD_TESTS=OFF -DSTOKER_BUILD_BENCH=OFF -DSTOKER_BUILD_TRAINER=OFF
+
+for program in "${programs[@]}" "${tests[@]/#/tests/}"; do
+    install -D "build/pack/$program" "$to/build/$program"
+    strip "$to/build/$program"
+done
+install -D "$(realpath build/pack-shared/loader/libstoker.so)" "$to/build/loader/libstoker.so"
+strip --strip-unneeded "$to/build/loader/libstoker.so"
+mkdir -p "$to/bench"
+cp -r bench/gpu bench/peers "$to/bench/"
+install -D tests/check_dlpack.py "$to/tests/check_dlpack.py"
+rm -rf "$to"/bench/*/__pycache__
+for data in "${STOKER_DATA:-}" data; do
+    if [ -n "$data" ] && compgen -G "$data/mnist/train-images*" >/dev/null; then
+        mkdir -p "$to/data/mnist"
+        cp -L "$data"/mnist/{train,t10k}-{images,labels}* "$to/data/mnist/"
+        # Packed, they take a fifth of it.
+        find "$to/data/mnist" -type f ! -name '*.gz' -exec sh -c 'if [ -e "$1.gz" ]; then rm "$1"; fi' _ {} \;
+        break
+    fi
+done
+git log -1 --format='%H %cI %s' >"$to/version.txt" 2>/dev/null || true
+cat >"$to/run" <<'SH'
+#!/bin/sh
+# On the machine with the GPU: ./run, and carry home results/. `./run --quick` tries each step for a moment.
+exec "$(dirname "$0")/bench/gpu/run.sh" "$@"
+SH
+chmod +x "$to/run"
+
+size_kib=$(du -sk --apparent-size "$to" | cut -f1)
+[ "$size_kib" -lt $limit_kib ] || { echo "pack: $to takes $size_kib KiB, more than $limit_kib" >&2; exit 1; }
+[ -d "$to/data/mnist" ] || echo "pack: without MNIST, which is in neither \$STOKER_DATA nor data: drawn digits will stand in"
+echo "pack: $to, $((size_kib / 1024)) MiB; there: ./run"

@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""report.py - what `./run gpu` found, as a table: the steps, then promise by promise whether it holds.
+
+usage: report.py DIR     reads DIR/report.jsonl, DIR/sweep-*.json, DIR/torch-*, DIR/log/
+"""
+import glob
+import json
+import os
+import re
+import statistics
+import sys
+
+EQUAL = 0.97  # "equal": within what repeats differ by
+MIB = 1 << 20
+
+
+def lines(path):
+    """The JSON objects of a file of lines; none if it is not there."""
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8") as file:
+        return [json.loads(line) for line in file if line.startswith("{")]
+
+
+def cells(folder, name):
+    return [r for r in lines(os.path.join(folder, name + ".json"))
+            if r["kind"] == "cell" and r["error"] is None]
+
+
+def log(folder, name):
+    path = os.path.join(folder, "log", name + ".txt")
+    if not os.path.exists(path):
+        return ""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def verdict(holds, what, detail):
+    word = "-" if holds is None else "holds" if holds else "DOES NOT HOLD"
+    print(f"{word:14} {what}: {detail}")
+
+
+def ratio(a, b):
+    """Median over the repeats, which took turns, of a's rate to b's."""
+    return statistics.median(x / y for x, y in zip(a["rates"], b["rates"]))
+
+
+def pinning(folder):
+    """Pinned and non_blocking against every other way to the GPU, side by side."""
+    what = "pinned + non_blocking is the fastest or equal"
+    groups = {}
+    for cell in cells(folder, "sweep-mnist"):
+        key = ("auto" if cell["auto"] else cell["workers"], cell["batch_size"], cell["convert"])
+        groups.setdefault(key, {})[cell["pin_memory"], cell["non_blocking"]] = cell
+    worst = []
+    for key, ways in groups.items():
+        best = ways.get(("on", "on"))
+        others = [way for name, way in ways.items() if name != ("on", "on")]
+        if best and others:
+            worst.append((min(ratio(best, other) for other in others), key))
+    if not worst:
+        verdict(None, what, "not measured")
+        return
+    least, key = min(worst, key=lambda it: it[0])
+    verdict(least >= EQUAL, what, f"least {least:.2f} of the best other way (workers {key[0]}, batch {key[1]}, "
+            f"converted on the {key[2]}), {len(worst)} groups, {sum(w >= EQUAL for w, _ in worst)} hold")
+
+
+def copies(folder):
+    what = "copies of 1 MiB and up at 0.95 of the bare pinned copy"
+    large = [c for c in cells(folder, "sweep-large") if c["copy_bytes"] >= MIB and c["pinned"]
+             and "pinned to GPU" in c["shares"]]
+    if not large:
+        verdict(None, what, "not measured")
+        return
+    least = min(large, key=lambda c: c["shares"]["pinned to GPU"])
+    share = least["shares"]["pinned to GPU"]
+    verdict(share >= 0.95, what, f"least {share:.3f} (batch {least['batch_size']}, {least['copy_bytes'] / MIB:.1f} MiB, "
+            f"{least['bytes_per_s'] / 1e9:.1f} GB/s, limit: {least['limit']})")
+
+
+def overlap(folder):
+    what = "a step of 200 us loses under 3 % to loading"
+    kept = [c for c in cells(folder, "sweep-step") if c["pinned"] and c["non_blocking"] == "on"
+            and c["headspace_share"] is not None]
+    if not kept:
+        verdict(None, what, "not measured")
+        return
+    best = max(kept, key=lambda c: c["headspace_share"])
+    verdict(best["headspace_share"] >= 0.97, what, f"{100 * (1 - best['headspace_share']):.1f} % lost "
+            f"(workers {best['workers']}, batch {best['batch_size']})")
+
+
+def resident(folder):
+    what = "GPU-resident MNIST at 0.9 of the bare gather kernel"
+    kept = [c for c in cells(folder, "sweep-resident") if "gather on GPU" in c["shares"]]
+    if not kept:
+        verdict(None, what, "not measured")
+        return
+    best = {}
+    for cell in kept:
+        share = cell["shares"]["gather on GPU"]
+        best[cell["batch_size"]] = max(best.get(cell["batch_size"], 0), share)
+    verdict(min(best.values()) >= 0.9, what,
+            ", ".join(f"batch {size}: {share:.2f}" for size, share in sorted(best.items())))
+
+
+def trained(text):
+    """(seconds, samples/s, accuracy in %) of one run of mnist, or None."""
+    speed = re.search(r"^trained ([0-9.]+) s, ([0-9]+) samples/s", text, re.M)
+    score = re.search(r"^test accuracy: ([0-9.]+) %", text, re.M)
+    return (float(speed[1]), float(speed[2]), float(score[1])) if speed and score else None
+
+
+def training(folder):
+    names = sorted(glob.glob(os.path.join(folder, "log", "train-fast-*.txt")))
+    runs = [trained(log(folder, os.path.basename(name)[:-4])) for name in names]
+    runs = [run for run in runs if run]
+    what = "mnist --preset fast: 99.0 % in under 0.25 s"
+    if runs:
+        score = statistics.mean(run[2] for run in runs)
+        seconds = statistics.median(run[0] for run in runs)
+        verdict(score >= 99.0 and seconds < 0.25, what, f"{score:.2f} % (mean of {len(runs)}), {seconds:.3f} s")
+    else:
+        verdict(None, what, "not measured")
+    ours = trained(log(folder, "train-pytorch"))
+    for mode, factor in (("eager", 3.0), ("graphs", 1.3), ("compile", 1.3)):
+        what = f"mnist --preset pytorch at {factor} times PyTorch ({mode})"
+        rows = lines(os.path.join(folder, f"torch-train-{mode}.json"))
+        if not ours or not rows:
+            verdict(None, what, f"ours {ours[1] if ours else 'not measured'}, "
+                    f"torch {rows[0]['samples_per_s'] if rows else 'not measured'}")
+            continue
+        times = ours[1] / rows[0]["samples_per_s"]
+        verdict(times >= factor, what, f"{times:.2f} times ({ours[1]:.0f} / {rows[0]['samples_per_s']:.0f} samples/s)")
+
+
+def peers(folder):
+    rows = lines(os.path.join(folder, "torch-loading.jsonl"))
+    if rows:
+        print("\nPyTorch: " + ", ".join(sorted({row["version"] for row in rows})))
+        for row in rows:
+            print(f"  {row['what']:34} workers {row['workers']}, pinned {row['pin_memory']!s:5} non_blocking "
+                  f"{row['non_blocking']!s:5} batch {row['batch_size']:5}: {row['samples_per_s']:12.0f} samples/s")
+    for name in ("pinning.txt",):
+        path = os.path.join(folder, name)
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                table = file.read().partition("\n\n")[2]
+            print("\nthe num_workers experiment, 4 epochs, seconds\n" + table.rstrip())
+
+
+def main():
+    folder = sys.argv[1]
+    found = lines(os.path.join(folder, "report.jsonl"))
+    machine, steps = found[0], found[1:]
+    print(f"{machine['gpu']}, {machine['cpu']} x {machine['cpus']}, {machine['kernel']}, {machine['date']}")
+    print(f"driver and bus: {machine['nvidia_smi'] or 'not told'}; torch: {machine['torch'] or 'none'}; "
+          f"Stoker {machine['library_version']}; data: {machine['digits']}")
+    if machine["quick"]:
+        print("QUICK: the steps were tried for a moment, the figures mean nothing")
+    print()
+    for step in steps:
+        print(f"  {step['name']:28} {step['status']:8} {step['seconds']:5} s")
+    print()
+    pinning(folder)
+    copies(folder)
+    overlap(folder)
+    resident(folder)
+    training(folder)
+    peers(folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+"""check_dlpack.py - batches of the C library in Python, without a copy: through ctypes and a capsule into
+NumPy and PyTorch, on a CPU and, where PyTorch has one, on a GPU.
+
+What is seen: the tensor has the batch's address, shape and values; the memory is not refilled
+while anybody has the tensor, also after the batch was released; and is refilled once nobody has it.
+
+usage: check_dlpack.py LIBSTOKER.SO        77 = neither NumPy nor PyTorch is to be had here
+"""
+import ctypes
+import os
+import sys
+
+SKIP = 77
+CPU, CUDA = 1, 2
+FLOAT32 = 8
+IMAGES, LABELS = 0, 1
+BATCH, SAMPLES = 10, 40
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("dtype", ctypes.c_int), ("rank", ctypes.c_uint32),
+                ("shape", ctypes.c_uint64 * 8)]
+
+
+class Batch(ctypes.Structure):
+    _fields_ = [("images", Tensor), ("labels", Tensor), ("ids", ctypes.POINTER(ctypes.c_uint64)),
+                ("count", ctypes.c_uint32), ("epoch", ctypes.c_uint64), ("index", ctypes.c_uint64),
+                ("device", ctypes.c_int), ("device_index", ctypes.c_uint32),
+                ("device_ids", ctypes.c_void_p), ("loader", ctypes.c_void_p), ("turn", ctypes.c_uint64)]
+
+
+class Options(ctypes.Structure):
+    """stoker_loader_options, as far as its first version went: later fields keep their defaults."""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("seed", ctypes.c_uint64), ("batch_size", ctypes.c_uint32),
+                ("num_workers", ctypes.c_int32), ("prefetch_batches", ctypes.c_uint32),
+                ("read_depth", ctypes.c_uint32), ("timeout_ms", ctypes.c_int32), ("epochs", ctypes.c_uint64),
+                ("shuffle", ctypes.c_bool), ("drop_last", ctypes.c_bool), ("device", ctypes.c_int),
+                ("pin_memory", ctypes.c_int), ("non_blocking", ctypes.c_bool), ("cache", ctypes.c_int),
+                ("cache_bytes", ctypes.c_uint64), ("dtype", ctypes.c_int), ("layout", ctypes.c_int),
+                ("scale", ctypes.c_float), ("mean", ctypes.c_void_p), ("std", ctypes.c_void_p),
+                ("mean_count", ctypes.c_uint32), ("rank", ctypes.c_uint32), ("world_size", ctypes.c_uint32),
+                ("on_bad_sample", ctypes.c_int), ("max_bad_samples", ctypes.c_uint64),
+                ("resume", ctypes.c_void_p), ("reader", ctypes.c_void_p), ("error", ctypes.c_void_p)]
+
+
+class DLPackTensor:
+    """A part of a batch as NumPy, PyTorch, JAX and CuPy ask for it."""
+    capsule_of = ctypes.pythonapi.PyCapsule_New
+    capsule_of.restype = ctypes.py_object
+    capsule_of.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+    def __init__(self, library, batch, part):
+        self.library, self.batch, self.part = library, batch, part
+
+    def __dlpack_device__(self):
+        return (self.batch.device, self.batch.device_index)
+
+    def __dlpack__(self, stream=None, max_version=None, **_):
+        managed = ctypes.c_void_p()
+        rc = self.library.stoker_batch_to_dlpack(ctypes.byref(self.batch), self.part,
+                                                 ctypes.c_void_p(stream), ctypes.byref(managed))
+        if rc != 0:
+            raise BufferError(f"stoker_batch_to_dlpack: {rc}")
+        if max_version is not None and max_version[0] >= 1:
+            return self.capsule_of(managed, b"dltensor_versioned", None)
+        return self.capsule_of(old_struct(managed.value), b"dltensor", None)
+
+
+class OldStruct(ctypes.Structure):
+    """What NumPy before 2.1 and PyTorch before 2.9 know: the tensor first, then owner and deleter."""
+    _fields_ = [("tensor", ctypes.c_byte * 48), ("owner", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+
+
+Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+alive = {}  # what old structs need until their deleter is called
+
+
+def old_struct(new):
+    """The address of one made of the new struct: version, owner, deleter, flags, 8 bytes each; tensor."""
+    delete = Deleter(ctypes.c_void_p.from_address(new + 16).value)
+
+    @Deleter
+    def deleter(_):
+        delete(new)
+        alive.pop(new)
+
+    old = OldStruct(deleter=ctypes.cast(deleter, ctypes.c_void_p).value)
+    ctypes.memmove(old.tensor, new + 32, 48)
+    alive[new] = (old, deleter)
+    return ctypes.addressof(old)
+
+
+def open_library(path):
+    library = ctypes.CDLL(path)
+    library.stoker_batch_release.restype = None
+    library.stoker_loader_destroy.restype = None
+    library.stoker_batch_to_dlpack.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
+    return library
+
+
+def open_loader(library, device):
+    dataset, loader = ctypes.c_void_p(), ctypes.c_void_p()
+    rc = library.stoker_dataset_open(ctypes.byref(dataset), f"synth:digits?count={SAMPLES}".encode(), None)
+    assert rc == 0, f"stoker_dataset_open: {rc}"
+    options = Options(struct_size=ctypes.sizeof(Options), batch_size=BATCH, num_workers=1,
+                      prefetch_batches=2, timeout_ms=-1, device=device, non_blocking=True, dtype=FLOAT32)
+    rc = library.stoker_loader_create(ctypes.byref(loader), dataset, ctypes.byref(options))
+    assert rc == 0, f"stoker_loader_create: {rc}"
+    return dataset, loader
+
+
+def next_batch(library, loader):
+    batch = Batch()
+    rc = library.stoker_loader_next(loader, ctypes.byref(batch))
+    while rc == 1:  # STOKER_EPOCH_END
+        rc = library.stoker_loader_next(loader, ctypes.byref(batch))
+    return rc, batch
+
+
+def comes_round(library, loader, address):
+    """Whether the memory at `address` is handed out by and by. The loader may say that it is lent."""
+    for _ in range(200):
+        rc, batch = next_batch(library, loader)
+        if rc != 0:
+            return False
+        here = batch.images.data == address
+        library.stoker_batch_release(ctypes.byref(batch))
+        if here:
+            return True
+    return False
+
+
+def check(library, name, device, take, address_of):
+    """take: DLPackTensor -> array; address_of: array -> where its memory is."""
+    dataset, loader = open_loader(library, device)
+    rc, batch = next_batch(library, loader)
+    assert rc == 0, rc
+    images, labels = take(DLPackTensor(library, batch, IMAGES)), take(DLPackTensor(library, batch, LABELS))
+    where = address_of(images)
+    assert where == batch.images.data, f"{name}: the images were copied"
+    assert address_of(labels) == batch.labels.data, f"{name}: the labels were copied"
+    assert tuple(images.shape) == tuple(batch.images.shape[:batch.images.rank]), images.shape
+    assert str(images.dtype).endswith("float32") and str(labels.dtype).endswith("int64")
+    first, marks = images.tolist(), labels.tolist()
+    assert 0 < brightest(first) <= 1.0
+    assert all(0 <= mark < 10 for mark in marks)
+
+    library.stoker_batch_release(ctypes.byref(batch))
+    assert not comes_round(library, loader, where), f"{name}: handed out again while two arrays have it"
+    assert images.tolist() == first and labels.tolist() == marks, f"{name}: refilled too early"
+    del images
+    assert not comes_round(library, loader, where), f"{name}: the labels still have it"
+    del labels
+    assert comes_round(library, loader, where), f"{name}: the memory did not come back"
+    assert not alive
+    library.stoker_loader_destroy(ctypes.byref(loader))
+    library.stoker_dataset_close(ctypes.byref(dataset))
+    print(f"{name}: taken without a copy, kept while in use, given back")
+
+
+def brightest(nested):
+    return max(map(brightest, nested)) if isinstance(nested, list) else nested
+
+
+def check_numpy(library):
+    try:
+        import numpy
+    except ImportError:
+        return "no NumPy"
+    if not hasattr(numpy, "from_dlpack"):
+        return f"NumPy {numpy.__version__} has no from_dlpack"
+    check(library, f"NumPy {numpy.__version__}", CPU, numpy.from_dlpack,
+          lambda array: array.__array_interface__["data"][0])
+    return None
+
+
+def check_torch(library, device):
+    try:
+        import torch
+    except ImportError:
+        return "no PyTorch"
+    if device == CUDA and not torch.cuda.is_available():
+        return f"PyTorch {torch.__version__} without a GPU"
+    check(library, f"PyTorch {torch.__version__} on {'a GPU' if device == CUDA else 'the CPU'}", device,
+          torch.from_dlpack, lambda tensor: tensor.data_ptr())
+    return None
+
+
+def elsewhere():
+    """Debian's Python may have what this one has not: become that one, once."""
+    for python in (os.environ.get("STOKER_PYTHON"), "/usr/bin/python3"):
+        tried = os.environ.get("STOKER_DLPACK_TRIED", "")
+        if python and os.path.exists(python) and python not in tried:
+            os.environ["STOKER_DLPACK_TRIED"] = tried + " " + python
+            os.execv(python, [python] + sys.argv)
+
+
+def main():
+    try:
+        import numpy  # noqa: F401
+    except ImportError:
+        elsewhere()
+    library = open_library(sys.argv[1])
+    missing = [why for why in (check_numpy(library), check_torch(library, CPU), check_torch(library, CUDA))
+               if why]
+    for why in missing:
+        print(f"SKIPPED in part: {why}")
+    return SKIP if len(missing) == 3 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
