@@ -339,35 +339,56 @@ Test(trainer_cuda_step, checkpoints_move_between_cpu_and_gpu)
     stk_test_check_leaks();
 }
 
-/* Convolutions, BatchNorm, residual sums, linear layers: all of them, recorded, against ref. */
-static void check_network(stoker_model *model, uint32_t classes, float tolerance)
+static stoker_model *blocks(void)
 {
-    static float images[4 * 32 * 32 * 3];
-    static int64_t labels[4];
+    stoker_model *model = stk_test_begin(8, 8, 3);
+    stk_test_conv(model, "conv1", 8, 1);
+    (void)stoker_model_batch_norm(model, "bn1", NULL);
+    (void)stoker_model_relu(model, "relu1");
+    stk_test_conv(model, "conv2", 8, 1);
+    (void)stoker_model_batch_norm(model, "bn2", NULL);
+    (void)stoker_model_add(model, "sum", "relu1");
+    (void)stoker_model_relu(model, "relu2");
+    (void)stoker_model_global_avg_pool(model, "mean");
+    (void)stoker_model_flatten(model, "flatten");
+    stk_test_linear(model, "fc", 10);
+    (void)stoker_model_softmax_cross_entropy(model, 0.0F);
+    return stk_test_end(model);
+}
+
+/* Convolutions, BatchNorm, residual sums, linear layers: all of them, recorded, against ref. */
+static void check_network(stoker_model *model, unsigned precision, float tolerance)
+{
+    enum { FEW = 2, LABELS = 3 };
+    static float images[FEW * 32 * 32 * 3];
+    static int64_t labels[FEW];
     const struct stk_shape in = model->layers[0].out;
-    const uint64_t floats = 4 * stk_shape_elements(in);
+    const uint64_t floats = FEW * stk_shape_elements(in);
     stoker_trainer *trainers[2];
     const char *const names[] = { "cuda", "ref" };
     begin();
     for (int t = 0; t < 2; t++) {
         stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
         options.backend = names[t];
-        options.batch_size = 4;
+        options.batch_size = FEW;
+        options.learning_rate = 0.1F;
         options.momentum = 0.9F;
+        options.precision = (stoker_dtype)precision;
+        options.loss_scale = precision == STOKER_FLOAT16 ? 8 : 0;
         trainers[t] = trainer_of(model, options);
     }
-    for (uint64_t i = 0; i < 4; i++) {
+    for (uint64_t i = 0; i < 3; i++) {
         stoker_step told[2];
         golden_fill(images, floats, 40 + i, 1.0F);
-        for (int n = 0; n < 4; n++)
-            labels[n] = (int64_t)((i + (uint64_t)n) % classes);
+        for (int n = 0; n < FEW; n++)
+            labels[n] = (int64_t)((i + (uint64_t)n) % LABELS);
         const stoker_batch batch = {
             .images = { .data = images,
                         .dtype = STOKER_FLOAT32,
                         .rank = 4,
-                        .shape = { 4, in.h, in.w, in.c } },
-            .labels = { .data = labels, .dtype = STOKER_INT64, .rank = 1, .shape = { 4 } },
-            .count = 4,
+                        .shape = { FEW, in.h, in.w, in.c } },
+            .labels = { .data = labels, .dtype = STOKER_INT64, .rank = 1, .shape = { FEW } },
+            .count = FEW,
         };
         for (int t = 0; t < 2; t++)
             cr_assert_eq(stoker_trainer_step(trainers[t], &batch, &told[t]), STOKER_OK);
@@ -389,8 +410,15 @@ static void check_network(stoker_model *model, uint32_t classes, float tolerance
 
 Test(trainer_cuda_step, whole_networks_train_as_on_ref)
 {
-    check_network(stk_test_mnist(), 10, 1e-4F);
-    check_network(stk_test_residual(), 10, 1e-3F);
+    check_network(stk_test_mnist(), STOKER_FLOAT32, 1e-4F);
+    check_network(blocks(), STOKER_FLOAT32, 1e-4F);
+    stk_test_check_leaks();
+}
+
+Test(trainer_cuda_step, and_in_16_bits)
+{
+    check_network(blocks(), STOKER_FLOAT16, 1e-2F);
+    check_network(blocks(), STOKER_BFLOAT16, 4e-2F);
     stk_test_check_leaks();
 }
 

@@ -179,11 +179,8 @@ static void decide(stoker_trainer *trainer, stoker_step *out)
     update.learning_rate = out->learning_rate;
     out->updated = stk_loss_scale_take(&trainer->progress.loss_scale, finite);
     out->skipped = !out->updated;
-    if (!out->updated)
-        return;
-    trainer->ops->update(trainer->backend, &update);
-    if (trainer->stored_from != trainer->arenas.parameters)
-        trainer->stored_from = NULL; /* those of an evaluation, overwritten or not */
+    if (out->updated)
+        trainer->ops->update(trainer->backend, &update);
 }
 
 /* Where the device decides the update is queued already. */
@@ -194,6 +191,8 @@ static void end_group(stoker_trainer *trainer, stoker_step *out)
         decide(trainer, out);
     else
         out->updated = true;
+    if (trainer->stored_from != trainer->arenas.parameters)
+        trainer->stored_from = NULL; /* those of an evaluation, overwritten or not */
     progress->updates += out->updated ? 1 : 0;
     progress->groups++;
     trainer->unread.groups++;

@@ -269,7 +269,7 @@ static int open_libraries(struct stk_backend *backend, const struct stk_backend_
                     .allocate = math_allocate,
                     .release = math_release,
                     .time = math_time },
-        .dtype = STOKER_FLOAT32,
+        .dtype = options->storage == STOKER_DTYPE_NONE ? STOKER_FLOAT32 : options->storage,
         .rules = { .workspace_bytes_max = STK_ENGINE_WORKSPACE_BYTES,
                    .deterministic = options->deterministic,
                    .full_float32 = true,
@@ -431,7 +431,7 @@ static void *cuda_stream(const struct stk_backend *backend)
 
 const struct stk_backend_ops stk_backend_cuda = {
     .name = "cuda",
-    .storages = 1U << STOKER_FLOAT32,
+    .storages = 1U << STOKER_FLOAT32 | 1U << STOKER_FLOAT16 | 1U << STOKER_BFLOAT16,
     .can_benchmark = true,
     .create = cuda_create,
     .destroy = cuda_destroy,
@@ -445,6 +445,7 @@ const struct stk_backend_ops stk_backend_cuda = {
     .load = stk_cuda_program_load,
     .unload = stk_cuda_program_unload,
     .run = stk_cuda_program_run,
+    .narrow = stk_cuda_training_narrow,
     .training_bytes = stk_cuda_training_bytes,
     .begin = stk_cuda_training_begin,
     .place = stk_cuda_training_place,

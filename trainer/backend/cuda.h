@@ -164,6 +164,9 @@ int stk_cuda_training_read(struct stk_backend *backend, struct stk_standing *sta
 /* Queue norm, factors and update. The device is current. */
 int stk_cuda_training_update(struct stk_backend *backend, const struct stk_update *update,
                              uint64_t samples, stoker_error *error);
+/* Queue stored = parameters, rounded. */
+int stk_cuda_training_narrow(struct stk_backend *backend, void *stored, const float *parameters,
+                             uint64_t count, stoker_dtype storage, stoker_error *error);
 int stk_cuda_training_finish(struct stk_backend *backend, const struct stk_update *update,
                              uint64_t samples, stoker_error *error);
 

@@ -54,6 +54,13 @@ static int accumulate(const struct queueing *q)
     return launch(q, "stk_train_add", &a);
 }
 
+/* Samples are float32. */
+static int cast(const struct queueing *q)
+{
+    const struct stk_train_cast a = { q->o->x, q->o->y, elements_of(q->o) };
+    return launch(q, "stk_train_cast", &a);
+}
+
 static int copy(const struct queueing *q)
 {
     return stk_cuda_copy(q->backend, q->o->dx, q->o->dy,
@@ -293,6 +300,7 @@ static int (*const functions[STK_OP_KINDS])(const struct queueing *) = {
     [STK_OP_ADD_FORWARD] = add_forward,
     [STK_OP_ACCUMULATE] = accumulate,
     [STK_OP_COPY] = copy,
+    [STK_OP_CAST] = cast,
     [STK_OP_SOFTMAX_CROSS_ENTROPY] = cross_entropy,
     [STK_OP_MSE] = mean_squared_error,
 };

@@ -16,6 +16,7 @@
 #include "trainer/backend/cuda.h"
 #include "trainer/backend/cuda_conv.h"
 #include "trainer/backend/cuda_linear.h"
+#include "trainer/plan/precision.h"
 
 static const struct stk_place nowhere = STK_NOWHERE;
 
@@ -273,20 +274,34 @@ int stk_cuda_program_load(struct stk_program **out, struct stk_backend *backend,
 
 /* ---- run ------------------------------------------------------------------------------------------- */
 
-static int run_conv_or_linear(struct stk_program *program, const struct made *made,
-                              const struct stk_operands *o, const struct stk_cuda_scratch *scratch,
-                              stoker_error *error)
+/* A parameter as convolutions and linear layers read it: rounded, where T is narrow. */
+static const void *weight_of(const struct stk_plan *plan, const struct stk_arenas *arenas,
+                             int32_t index)
 {
-    const struct stk_cuda_operands operands = { .x = o->x,
-                                                .weight = o->weight,
-                                                .bias = o->bias,
-                                                .y = o->y,
-                                                .dy = o->dy,
-                                                .dx = o->dx,
-                                                .weight_grad = o->weight_grad,
-                                                .bias_grad = o->bias_grad,
-                                                .workspace = scratch->workspace,
-                                                .tickets = scratch->tickets };
+    if (index < 0)
+        return NULL;
+    const uint64_t offset = plan->model->parameters[index].offset;
+    if (!stk_is_narrow(plan->storage))
+        return arenas->parameters + offset;
+    return (const uint8_t *)arenas->stored + offset * stoker_dtype_bytes(plan->storage);
+}
+
+static int run_conv_or_linear(struct stk_program *program, const struct made *made,
+                              const struct stk_operands *o, const struct stk_arenas *arenas,
+                              const struct stk_cuda_scratch *scratch, stoker_error *error)
+{
+    const struct stk_cuda_operands operands = {
+        .x = o->x,
+        .weight = weight_of(program->plan, arenas, o->layer->weight),
+        .bias = weight_of(program->plan, arenas, o->layer->bias),
+        .y = o->y,
+        .dy = o->dy,
+        .dx = o->dx,
+        .weight_grad = o->weight_grad,
+        .bias_grad = o->bias_grad,
+        .workspace = scratch->workspace,
+        .tickets = scratch->tickets
+    };
     if (made->conv != NULL)
         return stk_cuda_conv_run(made->conv, &operands, program->backend->stream, error);
     return stk_cuda_linear_run(made->linear, &operands, program->backend->stream, error);
@@ -308,7 +323,7 @@ static int queue_operations(struct stk_program *program, const struct set *set,
         struct stk_operands operands;
         stk_operands_find(&operands, plan, &plan->ops[i], arenas, pass, 0, pass->count);
         if (made->conv != NULL || made->linear != NULL)
-            rc = run_conv_or_linear(program, made, &operands, &scratch, error);
+            rc = run_conv_or_linear(program, made, &operands, arenas, &scratch, error);
         else
             rc = stk_cuda_operation(program->backend, &operands, &scratch, beside, error);
     }

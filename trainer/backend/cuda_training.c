@@ -4,6 +4,7 @@
  *   block   state: updates, groups, loss scale │ metrics since the last read
  *
  *   gradients ─▶ norm ─▶ prepare: finite? clip, loss scale, step, factors ─▶ update of the whole arena
+ *                                                                        ─▶ weights rounded to 16 bits
  *
  * The host learns of it by read() alone. */
 #include <string.h>
@@ -230,6 +231,14 @@ static int queue_norm(struct stk_backend *backend, const struct stk_update *upda
                            &norm, error);
 }
 
+/* Gradients are float32 whatever the weights are rounded to, so this is a launch of its own. */
+static int queue_cast(struct stk_backend *backend, void *stored, const float *parameters,
+                      uint64_t count, stoker_dtype storage, stoker_error *error)
+{
+    const struct stk_train_cast cast = { parameters, stored, count };
+    return stk_cuda_launch(backend, stk_train_kernel_in("stk_train_cast", storage), &cast, error);
+}
+
 int stk_cuda_training_update(struct stk_backend *backend, const struct stk_update *update,
                              uint64_t samples, stoker_error *error)
 {
@@ -252,6 +261,21 @@ int stk_cuda_training_update(struct stk_backend *backend, const struct stk_updat
     if (rc == STOKER_OK)
         rc = stk_cuda_launch(backend, stk_train_kernel_in("stk_train_update", STOKER_FLOAT32),
                              &moved, error);
+    if (rc == STOKER_OK && update->stored != NULL)
+        rc = queue_cast(backend, update->stored, update->parameters, update->floats,
+                        update->storage, error);
+    return rc;
+}
+
+int stk_cuda_training_narrow(struct stk_backend *backend, void *stored, const float *parameters,
+                             uint64_t count, stoker_dtype storage, stoker_error *error)
+{
+    int before;
+    int rc = stk_cuda_enter(backend, &before, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = queue_cast(backend, stored, parameters, count, storage, error);
+    stk_cuda_leave(backend, before);
     return rc;
 }
 
