@@ -56,15 +56,19 @@ int64_t standin_cublaslt_live(void)
 
 /* ---- what is created, set and destroyed --------------------------------------------------------- */
 
-static cublasStatus_t create(void *out, const void *from, size_t bytes)
+/* A copy; NULL = no memory. */
+static void *create(const void *from, size_t bytes)
 {
     void *const made = malloc(bytes);
     if (made == NULL)
-        return CUBLAS_STATUS_ALLOC_FAILED;
-    memcpy(made, from, bytes);
-    memcpy(out, &made, sizeof(made));
+        return NULL;
     standin.live++;
-    return CUBLAS_STATUS_SUCCESS;
+    return memcpy(made, from, bytes);
+}
+
+static cublasStatus_t created(const void *made)
+{
+    return made == NULL ? CUBLAS_STATUS_ALLOC_FAILED : CUBLAS_STATUS_SUCCESS;
 }
 
 static cublasStatus_t destroy(void *made)
@@ -100,7 +104,8 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t *out)
     int device;
     if (cudaGetDevice(&device) != cudaSuccess)
         return CUBLAS_STATUS_NOT_INITIALIZED;
-    return create(out, &device, sizeof(device));
+    *out = create(&device, sizeof(device));
+    return created(*out);
 }
 
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
@@ -116,7 +121,8 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *out, cublasCompute
         return CUBLAS_STATUS_NOT_SUPPORTED;
     const struct matmul matmul = { compute, CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT,
                                    NULL };
-    return create(out, &matmul, sizeof(matmul));
+    *out = create(&matmul, sizeof(matmul));
+    return created(*out);
 }
 
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t matmul)
@@ -158,7 +164,8 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *out, cudaDataT
     if (rows == 0 || columns == 0 || ld < (int64_t)rows)
         return CUBLAS_STATUS_INVALID_VALUE;
     const struct layout layout = { type, rows, columns, ld };
-    return create(out, &layout, sizeof(layout));
+    *out = create(&layout, sizeof(layout));
+    return created(*out);
 }
 
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
@@ -171,7 +178,8 @@ cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *out)
     const struct preference preference = { 0,
                                            CUBLASLT_REDUCTION_SCHEME_MASK,
                                            { 256, 256, 256, 256 } };
-    return create(out, &preference, sizeof(preference));
+    *out = create(&preference, sizeof(preference));
+    return created(*out);
 }
 
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference)
@@ -330,15 +338,21 @@ static void write_element(const struct work *w, uint64_t row, uint64_t column)
     store(w->result, w->d.type, at, value);
 }
 
+static void scribble(const struct work *w)
+{
+    if (w->workspace != NULL)
+        memset(w->workspace, 255, w->workspace_bytes);
+}
+
 static void run(const struct standin_cuda_kernel *kernel, void *argument)
 {
     (void)kernel;
     const struct work *const w = argument;
-    if (w->workspace != NULL)
-        memset(w->workspace, 255, w->workspace_bytes);
+    scribble(w);
     for (uint64_t column = 0; column < w->d.columns; column++)
         for (uint64_t row = 0; row < w->d.rows; row++)
             write_element(w, row, column);
+    scribble(w);
 }
 
 static uint64_t type_bytes(cudaDataType_t type)

@@ -8,7 +8,7 @@
  *   0   sums are shared by blocks, in place   4096 bytes of workspace
  *   1   they are not                          0
  *
- * The first fills its workspace with bytes of 255. */
+ * The first fills its workspace with bytes of 255, first and last. */
 #ifndef STK_TESTS_STANDIN_CUBLASLT_H
 #define STK_TESTS_STANDIN_CUBLASLT_H
 

@@ -234,10 +234,10 @@ void standin_cudnn_work_run(struct standin_cudnn_work *work)
                 abort();
             work->data[i] = passing[i];
         }
-    if (work->workspace != NULL)
-        memset(work->workspace, 255, work->workspace_bytes);
+    memset(work->workspace, 255, work->workspace_bytes);
     for (uint32_t i = 0; i < work->operations; i++)
         run_operation(work, &work->operation[i]);
+    memset(work->workspace, 255, work->workspace_bytes);
     for (uint32_t i = 0; i < work->tensors; i++)
         free(passing[i]);
 }

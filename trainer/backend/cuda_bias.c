@@ -24,15 +24,14 @@ uint64_t stk_cuda_bias_workspace_bytes(const struct stk_cuda_bias *bias)
 }
 
 int stk_cuda_bias_run(const struct stk_cuda_bias *bias, const struct stk_cuda_device *device,
-                      const struct stk_cuda_operands *operands, void *partial_sums, void *stream,
-                      stoker_error *error)
+                      const struct stk_cuda_operands *operands, void *stream, stoker_error *error)
 {
     const struct stk_train_bias_gradient arguments = { .dy = operands->dy,
                                                        .pixels = bias->pixels,
                                                        .c = bias->channels,
                                                        .chunks = bias->chunks,
                                                        .bias_grad = operands->bias_grad,
-                                                       .partial_sums = partial_sums,
+                                                       .partial_sums = operands->workspace,
                                                        .tickets = operands->tickets };
     return device->launch(device->context, bias->kernel, &arguments, stream, error);
 }

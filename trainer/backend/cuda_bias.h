@@ -16,9 +16,8 @@ struct stk_cuda_bias stk_cuda_bias_plan(stoker_dtype dtype, uint64_t pixels, uin
 /* Of the partial sums. */
 uint64_t stk_cuda_bias_workspace_bytes(const struct stk_cuda_bias *bias);
 
-/* Enqueue bias_grad += sums of dy. partial_sums: device memory, as many bytes as said. */
+/* Enqueue bias_grad += sums of dy. Partial sums lie at the beginning of the workspace. */
 int stk_cuda_bias_run(const struct stk_cuda_bias *bias, const struct stk_cuda_device *device,
-                      const struct stk_cuda_operands *operands, void *partial_sums, void *stream,
-                      stoker_error *error);
+                      const struct stk_cuda_operands *operands, void *stream, stoker_error *error);
 
 #endif

@@ -1,9 +1,10 @@
 /* cuda_conv.c - see cuda_conv.h.
  *
- *   workspace   ┌───────────────┬────────────────────────┬─────────────────────┐
- *               │ cuDNN's plan  │ T: weight gradient     │ float: partial sums │
- *               └───────────────┴────────────────────────┴─────────────────────┘
- *                                 16-bit storage only      of the bias gradient
+ *   workspace   ┌───────────────┬────────────────────────┐
+ *               │ cuDNN's plan  │ T: weight gradient     │ 16-bit storage only
+ *               ├───────────────┴───┬────────────────────┘
+ *               │ the bias's sums   │ which come last
+ *               └───────────────────┘
  *
  * In float32 cuDNN has the same engines for "add to the gradient" as for "write it". With 16-bit images
  * no engine writes a float32 gradient, so it is written in T and our kernel adds it. */
@@ -30,7 +31,7 @@ struct stk_cuda_conv {
     struct stk_form_operands operands;
     struct stk_cuda_bias bias_gradient;
     uint64_t weights, outputs; /* elements */
-    uint64_t gradient_offset, partials_offset, workspace_bytes;
+    uint64_t gradient_offset, workspace_bytes;
 };
 
 /* ---- choosing ----------------------------------------------------------------------------------- */
@@ -193,24 +194,16 @@ static int make(struct stk_cuda_conv *conv, stoker_error *error)
     }
 }
 
-/* Put `bytes` behind what is there; where they begin. */
-static uint64_t append(uint64_t *total, uint64_t bytes)
-{
-    const uint64_t offset = (*total + PART_BYTES - 1) / PART_BYTES * PART_BYTES;
-    if (bytes > 0)
-        *total = offset + bytes;
-    return offset;
-}
-
 static void lay_out_workspace(struct stk_cuda_conv *conv)
 {
+    uint64_t bytes = stk_cudnn_plan_workspace_bytes(conv->plan);
+    if (conv->add) {
+        conv->gradient_offset = (bytes + PART_BYTES - 1) / PART_BYTES * PART_BYTES;
+        bytes = conv->gradient_offset + conv->weights * stoker_dtype_bytes(conv->math->dtype);
+    }
     const bool sums = conv->direction == STK_CUDA_BACKWARD_WEIGHTS && conv->has_bias;
-    uint64_t total = stk_cudnn_plan_workspace_bytes(conv->plan);
-    conv->gradient_offset =
-        append(&total, conv->add ? conv->weights * stoker_dtype_bytes(conv->math->dtype) : 0);
-    conv->partials_offset =
-        append(&total, sums ? stk_cuda_bias_workspace_bytes(&conv->bias_gradient) : 0);
-    conv->workspace_bytes = total;
+    const uint64_t sum_bytes = sums ? stk_cuda_bias_workspace_bytes(&conv->bias_gradient) : 0;
+    conv->workspace_bytes = bytes > sum_bytes ? bytes : sum_bytes;
 }
 
 static struct stk_form_shape shape_of(const struct stk_layer *l, uint32_t count)
@@ -287,15 +280,20 @@ static int finish_forward(const struct stk_cuda_conv *conv, const struct stk_cud
                           stream, error);
 }
 
+/* Where the graph writes a gradient that is added afterwards. */
+static void *written_gradient(const struct stk_cuda_conv *conv, const struct stk_cuda_operands *o)
+{
+    return (char *)o->workspace + conv->gradient_offset;
+}
+
 static int finish_backward_weights(const struct stk_cuda_conv *conv,
-                                   const struct stk_cuda_operands *o, char *workspace, void *stream,
+                                   const struct stk_cuda_operands *o, void *stream,
                                    stoker_error *error)
 {
     const struct stk_cuda_device *const device = &conv->math->device;
     int rc = STOKER_OK;
     if (conv->add) {
-        const struct stk_train_add_gradient arguments = { .gradient =
-                                                              workspace + conv->gradient_offset,
+        const struct stk_train_add_gradient arguments = { .gradient = written_gradient(conv, o),
                                                           .sum = o->weight_grad,
                                                           .count = conv->weights };
         rc = device->launch(device->context,
@@ -303,8 +301,7 @@ static int finish_backward_weights(const struct stk_cuda_conv *conv,
                             &arguments, stream, error);
     }
     if (rc == STOKER_OK && conv->has_bias)
-        rc = stk_cuda_bias_run(&conv->bias_gradient, device, o, workspace + conv->partials_offset,
-                               stream, error);
+        rc = stk_cuda_bias_run(&conv->bias_gradient, device, o, stream, error);
     return rc;
 }
 
@@ -328,8 +325,7 @@ static struct bound operands_of(const struct stk_cuda_conv *conv, const struct s
     case STK_CUDA_BACKWARD_WEIGHTS:
     default:
         bind(&bound, f->x, o->x);
-        bind(&bound, f->w,
-             conv->add ? (char *)o->workspace + conv->gradient_offset : (char *)o->weight_grad);
+        bind(&bound, f->w, conv->add ? written_gradient(conv, o) : o->weight_grad);
         bind(&bound, f->y, o->dy);
         break;
     }
@@ -346,6 +342,6 @@ int stk_cuda_conv_run(struct stk_cuda_conv *conv, const struct stk_cuda_operands
     if (rc == STOKER_OK && conv->finish)
         rc = finish_forward(conv, operands, stream, error);
     if (rc == STOKER_OK && conv->direction == STK_CUDA_BACKWARD_WEIGHTS)
-        rc = finish_backward_weights(conv, operands, operands->workspace, stream, error);
+        rc = finish_backward_weights(conv, operands, stream, error);
     return rc;
 }

@@ -14,8 +14,6 @@
 #include "trainer/backend/cublaslt.h"
 #include "trainer/backend/cuda_bias.h"
 
-enum { PART_BYTES = 256 };
-
 struct stk_cuda_linear {
     const struct stk_cuda_math *math;
     enum stk_cuda_direction direction;
@@ -24,7 +22,7 @@ struct stk_cuda_linear {
     bool finish; /* FORWARD: a kernel adds the bias and applies ReLU, the product does not */
     struct stk_product *product;
     struct stk_cuda_bias bias_gradient;
-    uint64_t partials_offset, workspace_bytes;
+    uint64_t workspace_bytes;
 };
 
 static struct stk_product_shape shape_of(const struct stk_cuda_linear *l, enum stk_product_end end)
@@ -191,14 +189,14 @@ static int make(struct stk_cuda_linear *l, stoker_error *error)
     return make_product(l, STK_PRODUCT_WRITE, error);
 }
 
-static void lay_out_workspace(struct stk_cuda_linear *l)
+/* The product is done with its workspace when the bias's sums begin. */
+static uint64_t workspace_bytes_of(const struct stk_cuda_linear *l)
 {
-    uint64_t total = stk_product_workspace_bytes(l->product);
-    if (l->direction == STK_CUDA_BACKWARD_WEIGHTS && l->has_bias) {
-        l->partials_offset = (total + PART_BYTES - 1) / PART_BYTES * PART_BYTES;
-        total = l->partials_offset + stk_cuda_bias_workspace_bytes(&l->bias_gradient);
-    }
-    l->workspace_bytes = total;
+    const uint64_t product = stk_product_workspace_bytes(l->product);
+    if (l->direction != STK_CUDA_BACKWARD_WEIGHTS || !l->has_bias)
+        return product;
+    const uint64_t sums = stk_cuda_bias_workspace_bytes(&l->bias_gradient);
+    return product > sums ? product : sums;
 }
 
 int stk_cuda_linear_create(struct stk_cuda_linear **out, const struct stk_cuda_math *math,
@@ -225,7 +223,7 @@ int stk_cuda_linear_create(struct stk_cuda_linear **out, const struct stk_cuda_m
         stk_cuda_linear_destroy(&linear);
         return rc;
     }
-    lay_out_workspace(linear);
+    linear->workspace_bytes = workspace_bytes_of(linear);
     *out = linear;
     return STOKER_OK;
 }
@@ -270,8 +268,7 @@ static int run_backward_weights(struct stk_cuda_linear *l, const struct stk_cuda
         stk_product_run(l->product, o->dy, o->x, NULL, o->weight_grad, o->workspace, stream, error);
     if (rc != STOKER_OK || !l->has_bias)
         return rc;
-    return stk_cuda_bias_run(&l->bias_gradient, &l->math->device, o,
-                             (char *)o->workspace + l->partials_offset, stream, error);
+    return stk_cuda_bias_run(&l->bias_gradient, &l->math->device, o, stream, error);
 }
 
 int stk_cuda_linear_run(struct stk_cuda_linear *linear, const struct stk_cuda_operands *operands,
