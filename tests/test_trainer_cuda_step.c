@@ -10,6 +10,7 @@
 #include "loader/base/fault.h"
 #include "trainer/view.h"
 
+#include <cuda_runtime_api.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -293,6 +294,58 @@ Test(trainer_cuda_step, overflow_is_skipped_on_the_device)
     cr_assert_eq(stoker_trainer_updates(cuda), 1);
     stoker_trainer_destroy(&cuda);
     stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
+static void *on_device(const void *from, size_t bytes)
+{
+    void *memory = NULL;
+    cr_assert_eq(cudaMalloc(&memory, bytes), cudaSuccess);
+    cr_assert_eq(cudaMemcpy(memory, from, bytes, cudaMemcpyHostToDevice), cudaSuccess);
+    return memory;
+}
+
+/* Batches in the GPU's memory give the same; a label that is no class is told when something is told,
+ * and counts for nothing. */
+Test(trainer_cuda_step, batches_may_lie_on_the_device)
+{
+    begin();
+    stoker_model *model = network();
+    stoker_trainer_options options = options_of("cuda");
+    options.metrics_interval = 2;
+    stoker_trainer *here = trainer_of(model, options);
+    stoker_trainer *there = trainer_of(model, options);
+    stoker_step told;
+    step(here, 0, BATCH);
+    stoker_batch batch = *batch_of(0, BATCH);
+    int64_t *const labels = batch.labels.data;
+    batch.images.data =
+        on_device(batch.images.data, sizeof(float) * BATCH * SIDE * SIDE * CHANNELS);
+    batch.labels.data = on_device(labels, sizeof(int64_t) * BATCH);
+    batch.device = STOKER_DEVICE_CUDA;
+    cr_assert_eq(stoker_trainer_step(there, &batch, &told), STOKER_OK);
+    cr_assert_eq(step(here, 0, BATCH).count, 2 * BATCH);
+    cr_assert_eq(stoker_trainer_step(there, &batch, &told), STOKER_OK);
+    cr_assert_eq(told.count, 2 * BATCH);
+    check_bits(here, there, here->arenas.parameters, there->arenas.parameters,
+               here->memory.parameters);
+
+    void *const good = batch.labels.data;
+    labels[3] = CLASSES;
+    batch.labels.data = on_device(labels, sizeof(int64_t) * BATCH);
+    cr_assert_eq(stoker_trainer_step(there, &batch, &told), STOKER_OK);
+    cr_assert_eq(stoker_trainer_step(there, &batch, &told), STOKER_EINVAL);
+    cr_assert_not_null(
+        strstr(stoker_trainer_error(there)->message, "2 labels of the last 2 passes"));
+    batch.device_index = 1;
+    cr_assert_eq(stoker_trainer_step(there, &batch, &told), STOKER_EMISMATCH);
+    cr_assert_eq(cudaFree(batch.labels.data), cudaSuccess);
+    cr_assert_eq(cudaFree(batch.images.data), cudaSuccess);
+    cr_assert_eq(cudaFree(good), cudaSuccess);
+    stoker_trainer_destroy(&here);
+    stoker_trainer_destroy(&there);
+    stoker_model_destroy(&model);
+    cr_assert_eq(standin_cuda_live(), 0);
     stk_test_check_leaks();
 }
 

@@ -1,0 +1,22 @@
+/* test_trainer_cuda_golden.c - the same twenty steps on the `cuda` back end, recorded as graphs, through the
+ * stand-ins for the runtime, cuDNN and cuBLASLt.
+ */
+#include "trainer_golden_runs.h"
+
+#include "cuda_train_twins.h"
+#include "leaks.h"
+
+/* The large network takes the stand-in's plain loops too long. */
+Test(trainer_cuda_golden, the_cuda_back_end_trains_as_pytorch_does)
+{
+    for (int i = 0; i < GOLDEN_RUNS; i++) {
+        if (!golden_runs[i].residual)
+            continue;
+        standin_cuda_reset(1);
+        standin_cuda_delay(0);
+        stk_cuda_use_train_twins();
+        golden_train(&golden_runs[i], "cuda");
+        cr_assert_gt(standin_cuda_graph_launches(), 15);
+    }
+    stk_test_check_leaks();
+}
