@@ -127,8 +127,11 @@ static const struct stk_layer *layer_at(void)
 
 static uint64_t read_buffer(int32_t buffer)
 {
-    if (buffer == STK_SAMPLES)
+    if (buffer == STK_SAMPLES) {
+        check((machine.plan->storage == STOKER_FLOAT32) !=
+              (machine.plan->ops[machine.at].kind == STK_OP_CAST)); /* others read what was cast */
         return meaning.value[0];
+    }
     check(buffer >= 0);
     check((uint32_t)buffer < machine.plan->buffer_count);
     check(machine.at >= machine.plan->buffers[buffer].first_op);
@@ -183,12 +186,12 @@ static void check_apart(const struct stk_op *op, int32_t in, int32_t out)
 
 static uint64_t out_bytes(void)
 {
-    return sizeof(float) * stk_shape_elements(layer_at()->out);
+    return stoker_dtype_bytes(machine.plan->storage) * stk_shape_elements(layer_at()->out);
 }
 
 static uint64_t in_bytes(void)
 {
-    return sizeof(float) * stk_shape_elements(layer_at()->in);
+    return stoker_dtype_bytes(machine.plan->storage) * stk_shape_elements(layer_at()->in);
 }
 
 static void run_weights(const struct stk_op *op)
@@ -331,6 +334,10 @@ static void run_op(const struct stk_op *op)
         check_apart(op, op->dy, op->dx);
         run_backward(op);
         return;
+    case STK_OP_CAST:
+        check(machine.at == 0);
+        write_buffer(op->y, out_bytes(), read_buffer(op->x));
+        return;
     case STK_OP_SOFTMAX_CROSS_ENTROPY:
     case STK_OP_MSE:
         check_apart(op, op->x, op->dx);
@@ -386,15 +393,18 @@ static void check_all_options(stoker_model *model, const char *name)
     static const uint32_t segments[] = { 0, 2, 3, 5, 8, 1000 };
     check_plan(model, &(struct stk_plan_options){ .batch = 3 }, name);
     check_plan(model, &(struct stk_plan_options){ .batch = 3, .no_reuse = true }, name);
+    check_plan(model, &(struct stk_plan_options){ .batch = 3, .storage = STOKER_FLOAT16 }, name);
     for (size_t i = 0; i < sizeof(segments) / sizeof(segments[0]); i++)
-        for (int bits = 0; bits < 4; bits++)
+        for (int bits = 0; bits < 8; bits++)
             check_plan(model,
                        &(struct stk_plan_options){ .batch = 3,
                                                    .train = true,
                                                    .checkpoint_segments = segments[i],
                                                    .exact_segments = true,
                                                    .recompute_batch_norm = (bits & 1) != 0,
-                                                   .no_reuse = (bits & 2) != 0 },
+                                                   .no_reuse = (bits & 2) != 0,
+                                                   .storage = (bits & 4) != 0 ? STOKER_BFLOAT16
+                                                                              : STOKER_FLOAT32 },
                        name);
     stoker_model_destroy(&model);
 }

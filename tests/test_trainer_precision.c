@@ -5,6 +5,7 @@
 
 #include "kernels/float16.h"
 #include "leaks.h"
+#include "loader/base/fault.h"
 #include "trainer/backend/narrow.h"
 #include "trainer/plan/precision.h"
 #include "trainer/trainer.h"
@@ -339,21 +340,38 @@ Test(trainer_precision, a_network_learns_in_16_bits)
     stk_test_check_leaks();
 }
 
+/* Let the first BatchNorm's outputs be so small that float16 stores most of them as 0. */
+static void make_small(stoker_trainer *trainer)
+{
+    const struct stk_layer *layer = &trainer->model->layers[2];
+    cr_assert_eq(layer->kind, STK_BATCH_NORM);
+    const struct stk_parameter *gamma = &trainer->model->parameters[layer->weight];
+    for (uint64_t i = 0; i < gamma->elements; i++)
+        trainer->arenas.parameters[gamma->offset + i] = 2e-8F;
+    trainer->stored_from = NULL;
+}
+
 /* What is made again is made with the same bits: of values in 16 bits, too, whose zeros may be values
- * that were too small. */
+ * that were too small, and let no gradient through. */
 Test(trainer_precision, recomputation_changes_no_bit)
 {
     static struct data data;
     stoker_model *model = network();
     for (int t = 0; t < 2; t++) {
         stoker_trainer_options options = options_in(narrow_types[t]);
+        stoker_step step;
+        options.loss_scale = 64; /* no update is left out */
         stoker_trainer *plain = trainer_of(model, options);
         options.recompute_batch_norm = true;
         stoker_trainer *again = trainer_of(model, options);
         options.checkpoint_segments = 3;
         stoker_trainer *segments = trainer_of(model, options);
+        make_small(plain);
+        make_small(again);
+        make_small(segments);
         for (int i = 0; i < 3; i++) {
-            cr_assert_eq(stoker_trainer_step(plain, fill(&data), NULL), STOKER_OK);
+            cr_assert_eq(stoker_trainer_step(plain, fill(&data), &step), STOKER_OK);
+            cr_assert(step.updated && isfinite(step.loss));
             cr_assert_eq(stoker_trainer_step(again, fill(&data), NULL), STOKER_OK);
             cr_assert_eq(stoker_trainer_step(segments, fill(&data), NULL), STOKER_OK);
         }
@@ -453,6 +471,27 @@ Test(trainer_precision, an_overflow_leaves_the_update_out)
         cr_assert_eq(stoker_trainer_step(trainer, fill(&data), &step), STOKER_OK);
     cr_assert(step.updated);
     cr_assert_lt(step.loss_scale, 0x1p22F);
+    stoker_trainer_destroy(&trainer);
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
+/* Every allocation fails once; the trainer that is made at last works. */
+Test(trainer_precision, creating_survives_each_allocation_failure)
+{
+    stoker_model *model = network();
+    const stoker_trainer_options options = options_in(STOKER_FLOAT16);
+    stoker_trainer *trainer = NULL;
+    const int64_t live_bytes = stk_fault_live_bytes();
+    for (uint64_t nth = 1; trainer == NULL; nth++) {
+        cr_assert_lt(nth, 200);
+        stk_fault_arm(STK_FAULT_MEMORY, nth);
+        const int rc = stoker_trainer_create(&trainer, model, &options);
+        (void)stk_fault_disarm();
+        cr_assert_eq(rc, trainer == NULL ? STOKER_ENOMEM : STOKER_OK);
+        if (trainer == NULL)
+            cr_assert_eq(stk_fault_live_bytes(), live_bytes);
+    }
     stoker_trainer_destroy(&trainer);
     stoker_model_destroy(&model);
     stk_test_check_leaks();
