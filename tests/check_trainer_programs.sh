@@ -40,7 +40,8 @@ same() { cmp -s <(weights "$1") <(weights "$2") || fail "$3"; }
 # ---- command line
 for program in "$mnist" "$housing"; do
     name=${program##*/}
-    "$program" --help | grep -q "^usage: $name \[options\]" || fail "$name --help"
+    "$program" --help >shown || fail "$name --help ended with $?"
+    grep -q "^usage: $name \[options\]" shown || fail "$name --help"
     "$program" --version | grep -qE "^$name [0-9.]+, libstoker [0-9.]+$" || fail "$name --version"
     refuses 2 "$program" --nonsense
     refuses 2 "$program" --epochs 0
@@ -53,7 +54,11 @@ for program in "$mnist" "$housing"; do
 done
 refuses 2 "$housing" --preset fast
 refuses 1 "$mnist" --data idx:nowhere
-refuses 1 "$mnist" --data "$data" --backend abacus
+refuses 1 "$mnist" --data "$data" --device abacus
+refuses 1 "$mnist" --data "$data" --device cpu --amp fp16
+grep -q 'computes in float32 only' err || fail "no reason: $(cat err)"
+refuses 1 "$mnist" --data "$data" --device cpu --benchmark
+refuses 2 "$mnist" --data "$data" --amp fp8
 refuses 1 "$mnist" --data "$data" --load nowhere.safetensors
 refuses 1 "$mnist" --data "$data" --memory-budget 1K
 refuses 1 "$housing" # there is no table here
@@ -134,6 +139,19 @@ same long.safetensors part.safetensors "killed and gone on with: other weights"
 "$mnist" --data "$data" --summary --batch-size max --memory-budget 40M >shown || fail "max: $?"
 grep -qE 'batch +[0-9]+ samples' shown || fail "the batch that was chosen is not told"
 
+# ---- 16 bits: half the activations, on the back end that has them everywhere; and it learns
+"$mnist" --data "$data" --summary --preset pytorch --device ref >shown || fail "--device ref: $?"
+wide=$(sed -nE 's/.*activations +([0-9,]+).*/\1/p' shown | tr -d ,)
+"$mnist" --data "$data" --summary --preset pytorch --device ref --amp fp16 >shown || fail "--amp fp16: $?"
+narrow=$(sed -nE 's/.*activations +([0-9,]+).*/\1/p' shown | tr -d ,)
+awk -v w="$wide" -v n="$narrow" 'BEGIN { exit !(n > 0 && n < 0.52 * w) }' || fail "fp16 takes $narrow of $wide"
+grep -q '16-bit parameters' shown || fail "no 16-bit parameters in the table"
+
+# ---- devices
+"$mnist" --list-devices >shown || fail "--list-devices: $?"
+grep -qE '^cpu ' shown || fail "no CPU is listed"
+grep -qE '^cuda' shown || fail "no word about GPUs"
+
 # ---- housing, on a table in which the last column is twice the first, plus the second
 {
     echo 'a,b,"price, high"'
@@ -144,6 +162,10 @@ grep -qE 'batch +[0-9]+ samples' shown || fail "the batch that was chosen is not
 [ "$(grep -cE "^epoch [246]0/60 \| .* \| test loss $number\$" shown)" -eq 3 ] || fail "housing: no epochs"
 mse=$(sed -nE "s/^test mse: ($number)\$/\1/p" shown)
 awk -v mse="${mse:-99}" 'BEGIN { exit !(mse < 9) }' || fail "housing learnt nothing: test mse $mse"
+"$housing" --data 'csv:table.csv?label=price%2C high' --epochs 60 --batch-size 16 --quiet --deterministic \
+    --device ref --amp bf16 >shown || fail "housing in bf16 ended with $?"
+mse=$(sed -nE "s/^test mse: ($number)\$/\1/p" shown)
+awk -v mse="${mse:-99}" 'BEGIN { exit !(mse < 15) }' || fail "housing learnt nothing in bf16: test mse $mse"
 if grep -q accuracy shown mse.csv; then fail "housing has no classes, and tells an accuracy"; fi
 
 echo "$failures failures"

@@ -1,6 +1,12 @@
-/* cuda_absent.c - the `cuda` back end of a build without it: create says so. */
+/* cuda_absent.c - the `cuda` back end of a build without it: it says so. */
+#include <stdio.h>
+
 #include "loader/base/error.h"
 #include "trainer/backend/backend.h"
+
+#include "trainer/backend/cuda_devices.h"
+
+#define WHY "built without the headers of CUDA, cuDNN and cuBLASLt"
 
 static int absent_create(struct stk_backend **out, const struct stk_backend_options *options,
                          stoker_error *error)
@@ -8,7 +14,13 @@ static int absent_create(struct stk_backend **out, const struct stk_backend_opti
     (void)out;
     (void)options;
     return stk_error_set(error, STOKER_EDEVICE, STOKER_STAGE_OPEN, &(struct stk_place)STK_NOWHERE,
-                         "back end cuda: built without the headers of CUDA, cuDNN and cuBLASLt");
+                         "back end cuda: " WHY);
 }
 
 const struct stk_backend_ops stk_backend_cuda = { .name = "cuda", .create = absent_create };
+
+size_t stk_cuda_list_devices(char *text, size_t bytes)
+{
+    const int length = snprintf(text, bytes, "%-8s none: %s\n", "cuda", WHY);
+    return (size_t)length < bytes ? (size_t)length : bytes - 1;
+}

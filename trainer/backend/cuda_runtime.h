@@ -14,6 +14,8 @@
     X(cudaGetDevice)                                                                               \
     X(cudaSetDevice)                                                                               \
     X(cudaGetDeviceProperties)                                                                     \
+    X(cudaDriverGetVersion)                                                                        \
+    X(cudaRuntimeGetVersion)                                                                       \
     X(cudaGetLastError)                                                                            \
     X(cudaGetErrorString)                                                                          \
     X(cudaMalloc)                                                                                  \

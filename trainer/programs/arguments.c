@@ -27,8 +27,7 @@ enum kind {
     BATCH_SIZE, /* a count, or max */
     WORKERS,    /* a count, or auto */
     PAIR,       /* two reals */
-    ACTION,     /* sets row.min */
-    NOTHING     /* accepted; what it asks for is always so */
+    ACTION      /* sets row.min */
 };
 
 struct row {
@@ -47,6 +46,7 @@ static const char *const preset_words[] = { "fast", "pytorch", NULL };
 static const char *const pin_words[] = { "auto", "on", "off", NULL };
 static const char *const optimizer_words[] = { "sgd",      "adam",   "adamw", "adagrad", "rmsprop",
                                                "adadelta", "adamax", "asgd",  NULL };
+static const char *const amp_words[] = { "off", "fp16", "bf16", NULL };
 static const char *const schedule_words[] = { "constant", "step", "cosine", "one-cycle", NULL };
 
 #define AT(field) offsetof(struct arguments, field)
@@ -112,11 +112,21 @@ static const struct row rows[] = {
       "keep activations at so many places only; 0 = keep all (0)" },
     { "recompute-batch-norm", 0, BOTH, FLAG, AT(recompute_batch_norm), 0, 0, NULL, NULL,
       "work BatchNorm's outputs out again" },
-    { "backend", 0, BOTH, TEXT, AT(backend), 0, 0, "NAME", NULL, "auto, cpu, ref (auto)" },
+    { "device", 0, BOTH, TEXT, AT(device), 0, 0, "NAME", NULL,
+      "auto, cpu, cuda, cuda:1 (the second GPU), or ref: plain loops,\nslow, to compare with "
+      "(auto: a "
+      "GPU if there is one)" },
+    { "amp", 0, BOTH, WORD, AT(amp), 0, 0, "TYPE", amp_words,
+      "store activations in 16 bits: off, fp16 (with a dynamic loss\nscale), bf16 (off); cuda and "
+      "ref "
+      "only" },
+    { "benchmark", 0, BOTH, FLAG, AT(benchmark), 0, 0, NULL, NULL,
+      "cuda: time the algorithms of each layer, and keep the winners" },
     { "threads", 0, BOTH, COUNT32, AT(threads), 1, 1024, "N", NULL,
       "that compute (as many as there are CPUs)" },
-    { "deterministic", 0, BOTH, NOTHING, 0, 0, 0, NULL, NULL,
-      "always so: one seed and thread count, the same bits" },
+    { "deterministic", 0, BOTH, FLAG, AT(deterministic), 0, 0, NULL, NULL,
+      "one seed, the same bits: on a GPU, too; cpu and ref always\nare, for one number of "
+      "threads" },
 
     { .programs = BOTH, .help = "Files" },
     { "save", 0, BOTH, TEXT, AT(save), 0, 0, "FILE", NULL,
@@ -140,6 +150,8 @@ static const struct row rows[] = {
       "test the weights of --load or --weights, and stop" },
     { "summary", 0, BOTH, ACTION, 0, ACTION_SUMMARY, 0, NULL, NULL,
       "show layers and memory, and stop" },
+    { "list-devices", 0, BOTH, ACTION, 0, ACTION_DEVICES, 0, NULL, NULL,
+      "show what --device can be here, and why there is no GPU" },
     { "quiet", 'q', BOTH, FLAG, AT(quiet), 0, 0, NULL, NULL, "the result only" },
     { "help", 'h', BOTH, ACTION, 0, ACTION_HELP, 0, NULL, NULL, "this text" },
     { "version", 0, BOTH, ACTION, 0, ACTION_VERSION, 0, NULL, NULL, "the version" },
@@ -160,6 +172,11 @@ const char *optimizer_name(stoker_optimizer optimizer)
 const char *schedule_name(stoker_schedule schedule)
 {
     return schedule_words[schedule];
+}
+
+const char *amp_name(enum amp amp)
+{
+    return amp_words[amp];
 }
 
 /* ---- values --------------------------------------------------------------------- */
@@ -265,6 +282,7 @@ _Static_assert(sizeof(stoker_optimizer) == sizeof(unsigned), "words are written 
 _Static_assert(sizeof(stoker_schedule) == sizeof(unsigned), "words are written as unsigned");
 _Static_assert(sizeof(stoker_switch) == sizeof(unsigned), "words are written as unsigned");
 _Static_assert(sizeof(enum preset) == sizeof(unsigned), "words are written as unsigned");
+_Static_assert(sizeof(enum amp) == sizeof(unsigned), "words are written as unsigned");
 
 static int take_narrow(const struct row *row, const char *text, uint32_t *out, char *message)
 {
@@ -323,8 +341,6 @@ static int take(struct arguments *arguments, const struct row *row, const char *
     case ACTION:
         arguments->action = (enum action)row->min;
         return STOKER_OK;
-    case NOTHING:
-        return STOKER_OK;
     }
     return STOKER_EINVAL;
 }
@@ -333,7 +349,7 @@ static int take(struct arguments *arguments, const struct row *row, const char *
 
 static bool takes_value(const struct row *row)
 {
-    return row->kind != FLAG && row->kind != ACTION && row->kind != NOTHING;
+    return row->kind != FLAG && row->kind != ACTION;
 }
 
 static const struct row *row_of(int found, enum program program)
@@ -346,7 +362,13 @@ static const struct row *row_of(int found, enum program program)
     return NULL;
 }
 
-/* Walk the line once; preset_only: see nothing but --preset, --help and --version. */
+/* What needs nothing else of the line. */
+static bool stands_alone(enum action action)
+{
+    return action == ACTION_HELP || action == ACTION_VERSION || action == ACTION_DEVICES;
+}
+
+/* Walk the line once; preset_only: see nothing but --preset and what stands alone. */
 static int walk(struct arguments *out, enum program program, int argc, char *const *argv,
                 bool preset_only, char *message)
 {
@@ -368,8 +390,7 @@ static int walk(struct arguments *out, enum program program, int argc, char *con
             return complain(message, "%s '%.80s'",
                             found == ':' ? "a value is missing after" : "unknown option",
                             argv[optind - 1]);
-        const bool stops =
-            row->kind == ACTION && (row->min == ACTION_HELP || row->min == ACTION_VERSION);
+        const bool stops = row->kind == ACTION && stands_alone((enum action)row->min);
         if (preset_only && row->at != AT(preset) && !stops)
             continue;
         char wrong[ARGUMENTS_MESSAGE_MAX] = "";
@@ -405,7 +426,7 @@ int arguments_parse(struct arguments *out, enum program program, int argc, char 
         return rc;
     preset_apply(out, first.preset);
     out->action = first.action;
-    if (first.action == ACTION_HELP || first.action == ACTION_VERSION)
+    if (stands_alone(first.action))
         return STOKER_OK;
     /* The preset's count of updates holds only if the line says nothing about the length. */
     const struct arguments preset = *out;

@@ -12,7 +12,17 @@ enum { ARGUMENTS_MESSAGE_MAX = 256 };
 
 enum program { PROGRAM_MNIST = 1, PROGRAM_HOUSING = 2 };
 
-enum action { ACTION_TRAIN, ACTION_SUMMARY, ACTION_EVALUATE, ACTION_HELP, ACTION_VERSION };
+enum action {
+    ACTION_TRAIN,
+    ACTION_SUMMARY,
+    ACTION_EVALUATE,
+    ACTION_DEVICES,
+    ACTION_HELP,
+    ACTION_VERSION
+};
+
+/* What activations are stored in. */
+enum amp { AMP_OFF, AMP_FP16, AMP_BF16 };
 
 enum preset { PRESET_FAST, PRESET_PYTORCH, PRESET_HOUSING };
 
@@ -50,7 +60,10 @@ struct arguments {
     uint64_t memory_budget; /* bytes; 0 = no limit */
     uint32_t checkpoint_segments;
     bool recompute_batch_norm;
-    const char *backend;
+    const char *device; /* NULL = auto */
+    enum amp amp;
+    bool benchmark;
+    bool deterministic;
     uint32_t threads;
 
     const char *save;
@@ -65,8 +78,8 @@ struct arguments {
     bool quiet;
 };
 
-/* Read the line. STOKER_EINVAL: message is one line that names the option. --help and --version
- * win over whatever else stands on the line. */
+/* Read the line. STOKER_EINVAL: message is one line that names the option. --help, --version and
+ * --list-devices win over whatever else stands on the line. */
 int arguments_parse(struct arguments *out, enum program program, int argc, char *const *argv,
                     char message[ARGUMENTS_MESSAGE_MAX]);
 
@@ -76,6 +89,7 @@ void arguments_help(FILE *file, enum program program);
 const char *preset_name(enum preset preset);
 const char *optimizer_name(stoker_optimizer optimizer);
 const char *schedule_name(stoker_schedule schedule);
+const char *amp_name(enum amp amp);
 
 /* The line again, fit to be pasted into a shell, but starting from the checkpoint `load`. */
 void arguments_print_again(FILE *file, int argc, char *const *argv, const char *load);

@@ -205,7 +205,7 @@ static int end_epoch(struct run *run)
     run->result->train_ns += flush_ns;
     if (rc != STOKER_OK)
         return tell(run->error, rc, stoker_trainer_error(fit->trainer));
-    count_pass(&run->of_epoch, &run->step, 0, flush_ns);
+    count_pass(&run->of_epoch, &run->step, 0, flush_ns); /* what passes had not told yet */
     count_pass(&run->of_row, &run->step, 0, flush_ns);
     run->result->samples += run->step.count;
     if (run->of_epoch.samples == 0)
@@ -245,7 +245,7 @@ static int train(struct run *run)
             (void)tell(run->error, rc, stoker_loader_error(run->loader));
         }
     }
-    if (rc == STOKER_FINISHED && !run->result->interrupted && run->of_epoch.samples > 0)
+    if (rc == STOKER_FINISHED && !run->result->interrupted && run->of_epoch.train_ns > 0)
         rc = end_epoch(run); /* the last update came with the last batch, or --steps ended it */
     return rc == STOKER_FINISHED ? STOKER_OK : rc;
 }

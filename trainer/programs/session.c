@@ -64,7 +64,10 @@ static int make_trainer(struct session *session)
         settings_make(&session->settings, &session->arguments, &session->data, memory.batch_size);
         session->settings.training.error = &session->error;
     }
-    return stoker_trainer_create(&session->trainer, session->model, &session->settings.training);
+    int rc = stoker_trainer_create(&session->trainer, session->model, &session->settings.training);
+    if (rc == STOKER_OK)
+        settings_place(&session->settings, &session->arguments, session->trainer);
+    return rc;
 }
 
 static int load(struct session *session)
@@ -243,6 +246,18 @@ static int act(struct session *session)
     }
 }
 
+static int list_devices(void)
+{
+    const size_t bytes = stoker_trainer_devices(NULL, 0) + 1;
+    char *text = malloc(bytes);
+    if (text == NULL)
+        return EXIT_FAILED;
+    (void)stoker_trainer_devices(text, bytes);
+    fputs(text, stdout);
+    free(text);
+    return EXIT_DONE;
+}
+
 int session_run(const struct session_kind *kind, int argc, char *const *argv)
 {
     struct session session = { .kind = kind, .argc = argc, .argv = argv };
@@ -261,6 +276,8 @@ int session_run(const struct session_kind *kind, int argc, char *const *argv)
         printf("%s %s, libstoker %s\n", kind->name, STOKER_VERSION_STRING, stoker_version());
         return EXIT_DONE;
     }
+    if (session.arguments.action == ACTION_DEVICES)
+        return list_devices();
     session.voice.quiet = session.arguments.quiet && session.arguments.action != ACTION_SUMMARY;
     rc = prepare(&session);
     int status = rc == STOKER_OK ? act(&session) : failed(&session, rc);

@@ -3,10 +3,20 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const float MNIST_MEAN = 0.1307F;
 static const float MNIST_STD = 0.3081F;
+
+/* Passes from one look at a GPU's losses to the next: each look waits for it. */
+enum { GPU_METRICS_INTERVAL = 16 };
+
+static const stoker_dtype precisions[] = {
+    [AMP_OFF] = STOKER_FLOAT32,
+    [AMP_FP16] = STOKER_FLOAT16,
+    [AMP_BF16] = STOKER_BFLOAT16,
+};
 
 static uint64_t divide_up(uint64_t a, uint64_t b)
 {
@@ -53,7 +63,12 @@ static void make_training(struct settings *settings, const struct arguments *arg
 {
     stoker_trainer_options *training = &settings->training;
     *training = (stoker_trainer_options)STOKER_TRAINER_OPTIONS_INIT;
-    training->backend = arguments->backend;
+    training->backend = arguments->device;
+    training->precision = precisions[arguments->amp];
+    training->benchmark = arguments->benchmark;
+    training->deterministic = arguments->deterministic;
+    if (arguments->device != NULL && strncmp(arguments->device, "cuda", 4) == 0)
+        training->metrics_interval = GPU_METRICS_INTERVAL;
     training->threads = arguments->threads;
     training->seed = arguments->seed;
     training->batch_size = batch_size;
@@ -92,6 +107,23 @@ void settings_make(struct settings *out, const struct arguments *arguments, cons
         out->total_updates = arguments->steps;
     make_loading(out, arguments, data, batch_size);
     make_training(out, arguments, batch_size);
+}
+
+static bool on_gpu(const stoker_trainer *trainer)
+{
+    return strcmp(stoker_trainer_backend(trainer), "cuda") == 0;
+}
+
+void settings_place(struct settings *settings, const struct arguments *arguments,
+                    const stoker_trainer *trainer)
+{
+    if (!on_gpu(trainer))
+        return;
+    const char *number = arguments->device == NULL ? NULL : strchr(arguments->device, ':');
+    settings->loading.device = STOKER_DEVICE_CUDA;
+    settings->loading.device_index =
+        number == NULL ? 0
+                       : (uint32_t)strtoul(number + 1, NULL, 10); /* read by the trainer before */
 }
 
 /* "one-cycle, 3 warm-up updates" */
@@ -140,9 +172,15 @@ void settings_show(const struct voice *voice, const struct settings *settings,
     voice_say(voice, "%-12s %s", "optimiser", line);
     describe_schedule(line, sizeof(line), arguments);
     voice_say(voice, "%-12s %s", "schedule", line);
-    voice_say(voice, "%-12s %" PRIu64 ", deterministic", "seed", arguments->seed);
-    voice_say(voice, "%-12s %s, %" PRIu32 " threads", "back end", stoker_trainer_backend(trainer),
-              stoker_trainer_threads(trainer));
+    voice_say(voice, "%-12s %" PRIu64 "%s", "seed", arguments->seed,
+              on_gpu(trainer) && !arguments->deterministic ? "" : ", deterministic");
+    if (on_gpu(trainer))
+        voice_say(voice, "%-12s cuda:%" PRIu32, "device", settings->loading.device_index);
+    else
+        voice_say(voice, "%-12s %s, %" PRIu32 " threads", "device", stoker_trainer_backend(trainer),
+                  stoker_trainer_threads(trainer));
+    if (arguments->amp != AMP_OFF)
+        voice_say(voice, "%-12s %s for activations", "amp", amp_name(arguments->amp));
     if (arguments->workers == STOKER_WORKERS_AUTO)
         voice_say(voice, "%-12s auto", "workers");
     else

@@ -192,6 +192,9 @@ STOKER_API void stoker_trainer_get_memory(const stoker_trainer *trainer,
 /* Write the memory table, as snprintf does; see stoker_model_summary. */
 STOKER_API size_t stoker_trainer_memory_table(const stoker_trainer *trainer, char *text,
                                               size_t bytes);
+/* Write what options.backend can name here, as snprintf does: the CPU, and each GPU with its name, compute
+ * capability, memory and the versions of driver and runtime, or why there is none. For a person. */
+STOKER_API size_t stoker_trainer_devices(char *text, size_t bytes);
 STOKER_API uint64_t stoker_trainer_updates(const stoker_trainer *trainer); /* made so far */
 STOKER_API const char *stoker_trainer_backend(
     const stoker_trainer *trainer); /* "cuda", "cpu", "ref" */
