@@ -308,7 +308,7 @@ static void save_until_killed(const char *path, int64_t value)
 
 Test(checkpoint, killed_at_any_moment, .timeout = 60)
 {
-    enum { KILLS_MAX = 150, SECONDS = 3, DELAY_NS = 12000000 };
+    enum { KILLS_MAX = 150, SECONDS = 3, SECONDS_MAX = 40, DELAY_NS = 12000000 };
     struct stk_directory directory = stk_directory_make();
     char path[512];
     stoker_error error = { 0 };
@@ -316,14 +316,21 @@ Test(checkpoint, killed_at_any_moment, .timeout = 60)
     int64_t value = 1;
     unsigned strays = 0, moved = 0;
     cr_assert_eq(save(stk_path_in(path, &directory, "m.safetensors"), value, true, &error), 0);
-    const uint64_t end_ns = stk_now_ns() + SECONDS * UINT64_C(1000000000);
-    for (uint64_t kill_count = 0; kill_count < KILLS_MAX && stk_now_ns() < end_ns; kill_count++) {
+    const uint64_t begin_ns = stk_now_ns();
+    const uint64_t end_ns = begin_ns + SECONDS * UINT64_C(1000000000);
+    const uint64_t last_ns = begin_ns + SECONDS_MAX * UINT64_C(1000000000);
+    uint64_t delay_ns = DELAY_NS; /* longer and longer while a busy machine lets no save end */
+    for (uint64_t kill_count = 0; (kill_count < KILLS_MAX && stk_now_ns() < end_ns) ||
+                                  ((moved == 0 || strays == 0) && stk_now_ns() < last_ns);
+         kill_count++) {
         const pid_t child = fork();
         cr_assert_geq(child, 0);
         if (child == 0)
             save_until_killed(path, value);
+        if (kill_count % 16 == 15 && moved == 0 && delay_ns < UINT64_C(400000000))
+            delay_ns *= 2;
         const struct timespec delay = { .tv_nsec =
-                                            (long)(stk_mix64(kill_count) % DELAY_NS) + 500000 };
+                                            (long)(stk_mix64(kill_count) % delay_ns) + 500000 };
         nanosleep(&delay, NULL);
         cr_assert_eq(kill(child, SIGKILL), 0);
         int status;
