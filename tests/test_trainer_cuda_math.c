@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cuda_train_twins.h"
 #include "kernels/float16.h"
 #include "leaks.h"
 #include "loader/base/fault.h"
@@ -39,20 +40,6 @@ static void fill(float *values, size_t count, uint64_t seed)
 static cudaStream_t stream;
 static uint32_t timed; /* runs that were timed */
 
-/* A twin, with each pointer of its struct turned into one that can be used: numbers are too small to be
- * taken for one. */
-static void run_twin(const struct standin_cuda_kernel *kernel, void *argument)
-{
-    for (size_t at = 0; at + sizeof(void *) <= kernel->argument_bytes; at += sizeof(void *)) {
-        void *pointer;
-        memcpy(&pointer, (char *)argument + at, sizeof(pointer));
-        void *const view = pointer == NULL ? NULL : standin_cuda_view(pointer);
-        if (view != NULL)
-            memcpy((char *)argument + at, &view, sizeof(view));
-    }
-    stk_train_kernel_named(kernel->name)->twin(argument);
-}
-
 static int launch(void *context, const struct stk_kernel *kernel, const void *arguments,
                   void *on_stream, stoker_error *error)
 {
@@ -62,8 +49,8 @@ static int launch(void *context, const struct stk_kernel *kernel, const void *ar
     (void)error;
     const ptrdiff_t index = kernel - stk_train_kernels;
     cr_assert(index >= 0 && index < KERNELS_MAX);
-    kernels[index] =
-        (struct standin_cuda_kernel){ kernel->name, kernel->arguments_bytes, run_twin };
+    kernels[index] = (struct standin_cuda_kernel){ kernel->name, kernel->arguments_bytes,
+                                                   stk_cuda_run_train_twin };
     const struct stk_launch_grid grid = kernel->grid(arguments);
     const dim3 blocks = { grid.x, grid.y, 1 };
     const dim3 threads = { STK_LAUNCH_THREADS, 1, 1 };
