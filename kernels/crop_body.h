@@ -184,7 +184,7 @@ static ALWAYS_INLINE void plane_span(const struct stk_transform_plan *plan, uint
                      target->pair);
 }
 
-/* `pixels` pixels, CROP_TILE_BYTES at most, to the output from its pixel number `place` on. */
+/* `pixels` pixels to the output from its pixel number `place` on. */
 static ALWAYS_INLINE void put(const struct stk_transform_plan *plan, const struct target *target,
                               const unsigned char *in, size_t place, size_t pixels,
                               struct fetching *fetching)
@@ -336,6 +336,15 @@ static ALWAYS_INLINE struct fetching fetching_of(const struct stk_crop *crop)
                                                : PREFETCH_BYTES_MAX };
 }
 
+/* The picture itself: one line of all its pixels. */
+static ALWAYS_INLINE void put_whole(const struct stk_transform_plan *plan,
+                                    const struct stk_crop *crop, const struct target *target,
+                                    const struct seen *seen)
+{
+    struct fetching fetching = fetching_of(crop);
+    put(plan, target, seen->first, 0, target->height * target->width, &fetching);
+}
+
 /* Lines that are the picture's from end to end, right from where they lie. */
 static ALWAYS_INLINE void put_whole_lines(const struct stk_transform_plan *plan,
                                           const struct stk_crop *crop, const struct target *target,
@@ -384,9 +393,10 @@ static ALWAYS_INLINE void crop_row(const struct stk_transform_plan *plan,
                                    .width = plan->framing.out_width };
     const struct seen seen = seen_of(crop, &target);
     const bool whole = seen.y0 == 0 && seen.y1 == target.height && seen.x0 == 0 &&
-                       seen.x1 == target.width && !crop->flip &&
-                       crop->cut_bottom == crop->cut_top && target.width * channels >= DIRECT_BYTES;
-    if (whole)
+                       seen.x1 == target.width && !crop->flip && crop->cut_bottom == crop->cut_top;
+    if (whole && crop->stride_bytes == target.width * channels)
+        put_whole(plan, crop, &target, &seen);
+    else if (whole && target.width * channels >= DIRECT_BYTES)
         put_whole_lines(plan, crop, &target, &seen);
     else
         put_tiles(plan, crop, &target, &seen);
