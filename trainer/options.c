@@ -205,6 +205,7 @@ static void read_checked(struct stk_trainer_settings *out, const stoker_trainer_
     out->backend.benchmark = o->benchmark;
     out->backend.deterministic = o->deterministic;
     out->backend.uncaptured = o->uncaptured;
+    out->backend.engine_cache = o->engine_cache;
     out->loss_scale.dynamic =
         o->dynamic_loss_scale || (o->precision == STOKER_FLOAT16 && o->loss_scale == 0);
     out->loss_scale.scale =

@@ -41,6 +41,8 @@ struct stk_backend {
     cudaLibrary_t library; /* NULL = not loaded */
     cudaKernel_t *kernels; /* one for each of stk_train_kernels; NULL = not asked for yet */
     struct stk_cuda_math math;
+    const char *engine_cache;            /* file, borrowed until begin; NULL = none */
+    uint32_t engines_read;               /* entries that it had */
     bool uncaptured;                     /* steps are not recorded */
     struct stk_cuda_block *block;        /* on the device */
     const struct stk_training *training; /* borrowed; NULL = begin was not called */

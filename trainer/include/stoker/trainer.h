@@ -59,6 +59,9 @@ typedef struct stoker_trainer_options {
     uint32_t evaluation_batch_size; /* default 0 = batch_size */
     uint32_t metrics_interval; /* passes from one telling of loss to the next, 0..2^20; default 0 =
                                   1. On a GPU telling means to wait for it */
+    const char
+        *engine_cache; /* with benchmark: a file that keeps what was found fastest, read and written
+                                 by create; default NULL = found again for each trainer */
     bool uncaptured; /* on a GPU: queue each operation of a step by itself. Default false: from its
                         second time on a step is one CUDA graph. The numbers are the same */
 
