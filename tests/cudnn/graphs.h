@@ -9,7 +9,9 @@
 
 #include "trainer/backend/cudnn_forms.h"
 
-enum { FLOAT16_ONLY = 1, OTHERS_ONLY = 2, ALL_TYPES = 3 };
+/* Types that a graph is for. */
+enum { FLOAT16_ONLY = 1, BFLOAT16_ONLY = 2, FLOAT32_ONLY = 4 };
+enum { NARROW = 3, OTHERS_ONLY = 6, ALL_TYPES = 7 };
 
 struct listed_graph {
     const char *network;
@@ -46,12 +48,24 @@ struct listed_graph {
         }                                                                                          \
     }
 
-/* What reads a block's input. */
+/* Gradients of weights are float32: in that type they are added to, else written and added by a kernel. */
+#define MNIST_WEIGHTS(network, ...)                                                                \
+    { network, STK_FORM_BACKWARD_WEIGHTS, NARROW, { __VA_ARGS__ } },                               \
+    {                                                                                              \
+        network, STK_FORM_ADD_BACKWARD_WEIGHTS, FLOAT32_ONLY,                                      \
+        {                                                                                          \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+#define RESNET_WEIGHTS(...)                                                                        \
+    RESNET(STK_FORM_BACKWARD_WEIGHTS, NARROW, __VA_ARGS__),                                        \
+        RESNET(STK_FORM_ADD_BACKWARD_WEIGHTS, FLOAT32_ONLY, __VA_ARGS__)
+
+/* What reads a block's input; in float16 also with the sums that BatchNorm wants. */
 #define FIRST_CONVOLUTION(...)                                                                     \
     RESNET(STK_FORM_CONV_STATISTICS, FLOAT16_ONLY, __VA_ARGS__),                                   \
-        RESNET(STK_FORM_CONV, OTHERS_ONLY, __VA_ARGS__),                                           \
-        RESNET(STK_FORM_BACKWARD_DATA, ALL_TYPES, __VA_ARGS__),                                    \
-        RESNET(STK_FORM_BACKWARD_WEIGHTS, ALL_TYPES, __VA_ARGS__)
+        RESNET(STK_FORM_CONV, ALL_TYPES, __VA_ARGS__),                                             \
+        RESNET(STK_FORM_BACKWARD_DATA, ALL_TYPES, __VA_ARGS__), RESNET_WEIGHTS(__VA_ARGS__)
 
 /* What reads the first convolution's output through BatchNorm and ReLU. In the other types its
  * graphs are those of a first one of the same shape, for which SAME stands below as well. */
@@ -72,20 +86,20 @@ struct listed_graph {
 
 static const struct listed_graph listed_graphs[] = {
     MNIST("fast", STK_FORM_CONV_BIAS, FAST_1),
-    MNIST("fast", STK_FORM_BACKWARD_WEIGHTS, FAST_1),
+    MNIST_WEIGHTS("fast", FAST_1),
     MNIST("fast", STK_FORM_CONV_BIAS, FAST_2),
     MNIST("fast", STK_FORM_BACKWARD_DATA, FAST_2),
-    MNIST("fast", STK_FORM_BACKWARD_WEIGHTS, FAST_2),
+    MNIST_WEIGHTS("fast", FAST_2),
 
     MNIST("pytorch", STK_FORM_CONV_BIAS_RELU, TORCH_1),
-    MNIST("pytorch", STK_FORM_BACKWARD_WEIGHTS, TORCH_1),
+    MNIST_WEIGHTS("pytorch", TORCH_1),
     MNIST("pytorch", STK_FORM_CONV_BIAS_RELU, TORCH_2),
     MNIST("pytorch", STK_FORM_BACKWARD_DATA, TORCH_2),
-    MNIST("pytorch", STK_FORM_BACKWARD_WEIGHTS, TORCH_2),
+    MNIST_WEIGHTS("pytorch", TORCH_2),
 
     RESNET(STK_FORM_CONV_STATISTICS, FLOAT16_ONLY, STEM),
-    RESNET(STK_FORM_CONV, OTHERS_ONLY, STEM),
-    RESNET(STK_FORM_BACKWARD_WEIGHTS, ALL_TYPES, STEM),
+    RESNET(STK_FORM_CONV, ALL_TYPES, STEM),
+    RESNET_WEIGHTS(STEM),
     RESNET(STK_FORM_NORM_RELU, OTHERS_ONLY, PLANE(112, 64)),
     RESNET(STK_FORM_NORM_RELU_BACKWARD, ALL_TYPES, PLANE(112, 64)),
     STAGE(56, 64),

@@ -136,7 +136,10 @@ static size_t promise(char *line, const struct table *table, const struct listed
 
 static bool in_type(const struct listed_graph *listed, stoker_dtype dtype)
 {
-    return (listed->types & (dtype == STOKER_FLOAT16 ? FLOAT16_ONLY : OTHERS_ONLY)) != 0;
+    const int bit = dtype == STOKER_FLOAT16    ? FLOAT16_ONLY
+                    : dtype == STOKER_BFLOAT16 ? BFLOAT16_ONLY
+                                               : FLOAT32_ONLY;
+    return (listed->types & bit) != 0;
 }
 
 /* Whether a line of the golden table begins with these bytes and a tab. */
