@@ -68,7 +68,8 @@ carried=$(libraries_of_python)
 for tried in /usr/local/cuda/lib64 /usr/local/cuda/targets/x86_64-linux/lib; do
     if [ -d "$tried" ]; then carried=$carried${carried:+:}$tried; fi
 done
-export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$carried
+given=${LD_LIBRARY_PATH:-} # PyTorch finds its own by itself
+export LD_LIBRARY_PATH=${given:+$given:}$carried
 
 # MNIST, or digits that are drawn.
 for tried in "${STOKER_DATA:-}" "$top/data"; do
@@ -119,7 +120,7 @@ passed=0 failed=0 skipped=0
 # note NAME STATUS SECONDS EXIT: a line of the report, a line for who watches.
 note() {
     printf '{"kind": "step", "name": %s, "status": "%s", "seconds": %s, "exit": %s}\n' "$(quote "$1")" "$2" "$3" "$4" >>"$report"
-    printf '  %-26s %-8s %5s s\n' "$1" "$2" "$3"
+    printf '  %-28s %-8s %8s s\n' "$1" "$2" "$3"
     case $2 in passed) passed=$((passed + 1)) ;; skipped) skipped=$((skipped + 1)) ;; *) failed=$((failed + 1)) ;; esac
 }
 
@@ -132,13 +133,13 @@ wanted() {
 
 # step NAME LIMIT COMMAND...: its output goes to log/NAME.txt. 77 = it has nothing to do here.
 step() {
-    local name=$1 limit=$2 status=0 begin=$SECONDS word=passed
+    local name=$1 limit=$2 status=0 begin=${EPOCHREALTIME/[.,]/} word=passed
     shift 2
     limit=${STOKER_GPU_LIMIT:-$limit}
     wanted "$name" || return 0
     timeout -k 10 "$limit" "$@" >"$out/log/$name.txt" 2>&1 </dev/null || status=$?
     case $status in 0) ;; 77) word=skipped ;; 124 | 137) word=timeout ;; *) word=failed ;; esac
-    note "$name" "$word" $((SECONDS - begin)) $status
+    note "$name" "$word" "$(printf '%d.%02d' $(((${EPOCHREALTIME/[.,]/} - begin) / 1000000)) $(((${EPOCHREALTIME/[.,]/} - begin) / 10000 % 100)))" $status
     [ "$word" = passed ] || [ "$word" = skipped ] || tail -n 3 "$out/log/$name.txt" | sed 's/^/      /'
 }
 
@@ -211,13 +212,14 @@ run_peers() {
         if wanted peers; then note peers skipped 0 77; fi
         return
     fi
-    step peers-pinning 900 "$python" "$peers/torch_pinning.py" "${short[@]}" --output "$out/torch-pinning.txt"
+    local peer=(env LD_LIBRARY_PATH="$given" "$python")
+    step peers-pinning 900 "${peer[@]}" "$peers/torch_pinning.py" "${short[@]}" --output "$out/torch-pinning.txt"
     local beside=()
     if [ -s "$out/torch-pinning.txt" ]; then beside=(--beside "$out/torch-pinning.txt"); fi
     step peers-like-pytorch 300 "$tool" --device cuda --like-pytorch "${beside[@]}" -o "$out/pinning.txt" "$digits"
-    step peers-loading 900 "$python" "$peers/torch_gpu.py" "${short[@]}" --output "$out/torch-loading.jsonl"
+    step peers-loading 900 "${peer[@]}" "$peers/torch_gpu.py" "${short[@]}" --output "$out/torch-loading.jsonl"
     for mode in eager graphs compile; do
-        step "peers-train-$mode" 600 "$python" "$peers/train_mnist_gpu.py" --mode $mode "${short[@]}" --output "$out/torch-train-$mode.json"
+        step "peers-train-$mode" 600 "${peer[@]}" "$peers/train_mnist_gpu.py" --mode $mode "${short[@]}" --output "$out/torch-train-$mode.json"
     done
     local library
     library=$(find "$build" -maxdepth 2 -name 'libstoker.so' | head -n 1)
