@@ -39,9 +39,12 @@ static int prepare_material(enum bench_ceiling_kind kind, const struct bench_wor
     case BENCH_CEILING_GATHER_BEST:
     case BENCH_CEILING_GATHER_GPU:
         return bench_material_need_rows(work->material, error);
-    case BENCH_CEILING_DECODE:
     case BENCH_CEILING_UNPACK:
         return bench_material_need_samples(work->material, error);
+    case BENCH_CEILING_DECODE: {
+        const int rc = bench_material_need_samples(work->material, error);
+        return rc == STOKER_OK && work->material->codec == NULL ? STOKER_ENOTSUP : rc;
+    }
     case BENCH_CEILING_URING:
     case BENCH_CEILING_PREAD: {
         const struct bench_material *material = work->material;

@@ -256,9 +256,9 @@ static int describe_samples(struct bench_material *material, stoker_error *error
         int rc = stoker_dataset_locate(material->dataset, material->ids[index], &sample, error);
         if (rc != STOKER_OK)
             return rc;
-        if (sample.codec == NULL || (index > 0 && sample.codec != material->codec))
+        if (sample.codec == NULL)
             return STOKER_ENOTSUP;
-        material->codec = sample.codec;
+        material->codec = index == 0 || sample.codec == material->codec ? sample.codec : NULL;
         material->samples[index] = (stoker_encoded){ .bytes = sample.extent.memory,
                                                      .size = sample.extent.bytes,
                                                      .sample = material->ids[index] };

@@ -46,7 +46,7 @@ struct bench_material {
                                  the beginning */
     struct bench_block encoded;
     stoker_encoded *samples; /* [count] */
-    const stoker_codec *codec;
+    const stoker_codec *codec; /* of all of them; NULL = they have several */
 };
 
 struct bench_material_options {
@@ -70,7 +70,7 @@ bool bench_material_is_readable(const struct bench_material *material);
  * if that cannot be told. STOKER_ENOTSUP if the samples lie in no file that can be named. */
 int bench_material_evict(const struct bench_material *material, double *resident_share);
 
-/* Fill samples and codec. STOKER_ENOTSUP if the samples do not share one codec. */
+/* Fill samples and codec. STOKER_ENOTSUP if some have none. */
 int bench_material_need_samples(struct bench_material *material, stoker_error *error);
 
 #endif

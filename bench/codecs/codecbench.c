@@ -1,18 +1,19 @@
 /* codecbench.c - what the library cannot show through its public headers: one way of decoding
- * against another, on the same samples in memory, one thread.
+ * against another, on the same samples.
  *
  *   codecbench png folder:DIR     the fast path against libpng; all rows are compared first
- *   codecbench sum shards:DIR     records with their checksum verified and without
+ *   codecbench sum shards:DIR     a loader that verifies checksums against one that does not, both
+ *                                 with two workers, out of the page cache
  *
  * The two sides take short turns, so that both see the same neighbours; the figures are medians.
  * One JSON object is printed. Exit status: 0 measured, 1 failed or rows differ, 2 bad usage, 77 this
  * build has no such codec.
  */
 #include "bench/clock.h"
+#include "bench/codecs/loading.h"
 #include "bench/material.h"
 #include "bench/output_json.h"
 #include "bench/statistics.h"
-#include "bench/unpack.h"
 #include "loader/codec/png.h"
 
 #include <inttypes.h>
@@ -27,7 +28,7 @@ static const double turn_seconds = 0.1;
 
 /* One way to decode. */
 struct side {
-    const stoker_codec *codec; /* NULL = unpacked without a checksum */
+    const stoker_codec *codec;
     void *scratch;
     struct bench_block block; /* on large pages, as the loader's rows are */
     void *row;
@@ -37,8 +38,6 @@ struct side {
 
 static int decode(const struct side *side, const stoker_encoded *sample)
 {
-    if (side->codec == NULL)
-        return bench_unpack(sample, side->row, side->row_bytes) ? STOKER_OK : STOKER_ECORRUPT;
     return side->codec->decode(side->codec->self, side->scratch, sample, side->row, side->row_bytes,
                                NULL);
 }
@@ -50,13 +49,12 @@ static int side_open(struct side *side, const stoker_codec *codec, size_t row_by
     if (rc != STOKER_OK)
         return rc;
     side->row = side->block.bytes;
-    return codec == NULL || codec->open == NULL ? STOKER_OK
-                                                : codec->open(codec->self, &side->scratch);
+    return codec->open == NULL ? STOKER_OK : codec->open(codec->self, &side->scratch);
 }
 
 static void side_close(struct side *side)
 {
-    if (side->codec != NULL && side->codec->close != NULL && side->scratch != NULL)
+    if (side->codec->close != NULL && side->scratch != NULL)
         side->codec->close(side->codec->self, side->scratch);
     bench_block_destroy(&side->block);
 }
@@ -95,6 +93,18 @@ static bool same_rows(struct side *one, struct side *other, const struct bench_m
     return true;
 }
 
+static void print(const char *what, const char *spec, const struct bench_material *material,
+                  double one_ns[TURNS], double other_ns[TURNS], double ratios[TURNS])
+{
+    const struct bench_statistics ratio = bench_statistics_of(ratios, TURNS);
+    printf("{\"kind\": \"codec\", \"what\": \"%s\", \"dataset\": ", what);
+    bench_json_string(stdout, spec);
+    printf(", \"compared\": %" PRIu64 ", \"row_bytes\": %zu, \"ns\": %.3f, \"other_ns\": %.3f, "
+           "\"ratio\": %.5f, \"ratio_min\": %.5f, \"ratio_max\": %.5f, \"turns\": %d}\n",
+           material->count, material->row_bytes, bench_statistics_of(one_ns, TURNS).median,
+           bench_statistics_of(other_ns, TURNS).median, ratio.median, ratio.min, ratio.max, TURNS);
+}
+
 /* Take turns, and print what came out: times per sample, and the median of other / one. */
 static int compare(const char *what, const char *spec, struct side *one, struct side *other,
                    struct bench_material *material)
@@ -109,13 +119,7 @@ static int compare(const char *what, const char *spec, struct side *one, struct 
             return EXIT_FAILURE;
         ratios[index] = other_ns[index] / one_ns[index];
     }
-    const struct bench_statistics ratio = bench_statistics_of(ratios, TURNS);
-    printf("{\"kind\": \"codec\", \"what\": \"%s\", \"dataset\": ", what);
-    bench_json_string(stdout, spec);
-    printf(", \"compared\": %" PRIu64 ", \"row_bytes\": %zu, \"ns\": %.3f, \"other_ns\": %.3f, "
-           "\"ratio\": %.5f, \"ratio_min\": %.5f, \"ratio_max\": %.5f, \"turns\": %d}\n",
-           material->count, one->row_bytes, bench_statistics_of(one_ns, TURNS).median,
-           bench_statistics_of(other_ns, TURNS).median, ratio.median, ratio.min, ratio.max, TURNS);
+    print(what, spec, material, one_ns, other_ns, ratios);
     return EXIT_SUCCESS;
 }
 
@@ -157,6 +161,35 @@ static int compare_png(const char *spec, struct bench_material *material)
     return status;
 }
 
+/* Two loaders over the same records: without their checksums, and with them. */
+static int compare_loaders(const char *spec, struct bench_material *material)
+{
+    static struct bench_loading plain, verifying;
+    double one_ns[TURNS], other_ns[TURNS], ratios[TURNS];
+    int rc = bench_loading_open(&plain, material, false);
+    if (rc == STOKER_OK)
+        rc = bench_loading_open(&verifying, material, true);
+    for (int index = 0; rc == STOKER_OK && index < TURNS; index++) {
+        struct bench_loading *first = index % 2 == 0 ? &plain : &verifying;
+        rc = bench_loading_turn(first, turn_seconds / 2, &one_ns[index]);
+        if (rc == STOKER_OK)
+            rc = bench_loading_turn(first == &plain ? &verifying : &plain, turn_seconds / 2,
+                                    &other_ns[index]);
+        if (first == &verifying) {
+            const double swapped = one_ns[index];
+            one_ns[index] = other_ns[index];
+            other_ns[index] = swapped;
+        }
+        ratios[index] = other_ns[index] / one_ns[index];
+    }
+    bench_loading_close(&verifying);
+    bench_loading_close(&plain);
+    if (rc != STOKER_OK)
+        return failed(spec, rc);
+    print("sum", spec, material, one_ns, other_ns, ratios);
+    return EXIT_SUCCESS;
+}
+
 static int run(bool png, const char *spec)
 {
     stoker_dataset *dataset = NULL;
@@ -166,7 +199,7 @@ static int run(bool png, const char *spec)
     int rc = stoker_dataset_open(&dataset, spec, NULL);
     if (rc == STOKER_OK)
         rc = bench_material_create(&material, dataset, &options, NULL);
-    if (rc == STOKER_OK)
+    if (rc == STOKER_OK && png)
         rc = bench_material_need_samples(&material, NULL);
     int status = EXIT_SUCCESS;
     if (rc != STOKER_OK)
@@ -174,7 +207,7 @@ static int run(bool png, const char *spec)
     else if (png)
         status = compare_png(spec, &material);
     else
-        status = compare_codecs("sum", spec, NULL, material.codec, &material);
+        status = compare_loaders(spec, &material);
     bench_material_destroy(&material);
     stoker_dataset_close(&dataset);
     return status;
