@@ -261,7 +261,8 @@ static int describe_samples(struct bench_material *material, stoker_error *error
         material->codec = index == 0 || sample.codec == material->codec ? sample.codec : NULL;
         material->samples[index] = (stoker_encoded){ .bytes = sample.extent.memory,
                                                      .size = sample.extent.bytes,
-                                                     .sample = material->ids[index] };
+                                                     .sample = material->ids[index],
+                                                     .tag = sample.tag };
     }
     return STOKER_OK;
 }

@@ -71,7 +71,7 @@ static int decode_any(struct bench_transform *transform, const stoker_sample *sa
                       struct stk_image *image)
 {
     const stoker_codec *codec = sample->codec;
-    stoker_encoded in = { .bytes = transform->encoded, .sample = id };
+    stoker_encoded in = { .bytes = transform->encoded, .sample = id, .tag = sample->tag };
     stoker_size size = { 0, 0 };
     void *scratch = NULL;
     int rc = stoker_dataset_read_stored(transform->dataset, id, transform->encoded,

@@ -61,10 +61,9 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
         const struct stk_shard_record *record = &shards->records[ids[i]];
         out[i] = (stoker_sample){
             .extent = { .offset = record->offset, .bytes = record->bytes, .file = record->file },
-            .codec =
-                record->codec == STK_SHARD_RAW ? &shards->decoder.raw : &shards->decoder.packed,
             .label = record->label,
         };
+        stk_shard_decoder_tell(&shards->decoder, record, &out[i]);
     }
     return STOKER_OK;
 }
@@ -295,8 +294,8 @@ static int read_indexes(struct shards *shards, const struct opening *opening)
 static int make_decoder(struct shards *shards, const struct opening *opening)
 {
     const char *what = NULL;
-    const int rc = stk_shard_decoder_init(&shards->decoder, &shards->files[0].header, shards->needs,
-                                          shards->records, &what);
+    const int rc =
+        stk_shard_decoder_init(&shards->decoder, &shards->files[0].header, shards->needs, &what);
     return rc == STOKER_OK ? rc : refuse(opening, rc, what);
 }
 

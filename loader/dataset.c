@@ -261,7 +261,9 @@ static int row_from_storage(const stoker_dataset *dataset, const stoker_sample *
                              extent->bytes);
     rc = bytes_from_storage(dataset, extent, encoded, &place, error);
     if (rc == STOKER_OK) {
-        stoker_encoded in = { .bytes = encoded, .size = extent->bytes, .sample = id };
+        stoker_encoded in = {
+            .bytes = encoded, .size = extent->bytes, .sample = id, .tag = sample->tag
+        };
         rc = decode_once(codec_of(sample), &in, row, dataset->row_bytes, &place, error);
     }
     stk_free(encoded);
@@ -284,7 +286,9 @@ int stoker_dataset_read(const stoker_dataset *dataset, uint64_t id, void *row, s
     if (extent->memory != NULL || extent->bytes == 0) {
         place.sample = id;
         place.path = extent->memory == NULL ? extent->path : NULL;
-        stoker_encoded in = { .bytes = extent->memory, .size = extent->bytes, .sample = id };
+        stoker_encoded in = {
+            .bytes = extent->memory, .size = extent->bytes, .sample = id, .tag = sample.tag
+        };
         rc = decode_once(codec_of(&sample), &in, row, dataset->row_bytes, &place, error);
     } else {
         rc = row_from_storage(dataset, &sample, id, row, error);

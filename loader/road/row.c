@@ -196,6 +196,14 @@ static int codec_scratch(struct stk_worker *worker, const stoker_codec *codec, v
     return STOKER_ELIMIT;
 }
 
+static stoker_encoded encoded_of(const struct stk_span *span, uint32_t row, const uint8_t *bytes,
+                                 size_t size)
+{
+    return (stoker_encoded){
+        .bytes = bytes, .size = size, .sample = *row_id(span, row), .tag = span->samples[row].tag
+    };
+}
+
 /* What a codec said is completed with the place; its own words are kept. */
 static void decode_failed(struct stk_worker *worker, struct stk_span *span, uint32_t row, int code,
                           const stoker_error *said)
@@ -270,7 +278,7 @@ static void decode_row(struct stk_worker *worker, struct stk_span *span, uint32_
                        const uint8_t *bytes, size_t size)
 {
     const struct stk_road *road = worker->road;
-    const stoker_encoded encoded = { .bytes = bytes, .size = size, .sample = *row_id(span, row) };
+    const stoker_encoded encoded = encoded_of(span, row, bytes, size);
     stoker_error said;
     stk_error_clear(&said);
     int rc = road->any_size || road->keeps_resized
@@ -293,7 +301,7 @@ bool stk_row_verify(struct stk_worker *worker, struct stk_span *span, uint32_t r
     const stoker_codec *codec = span->samples[row].codec;
     if (codec == NULL || codec->verify == NULL)
         return true;
-    const stoker_encoded encoded = { .bytes = bytes, .size = size, .sample = *row_id(span, row) };
+    const stoker_encoded encoded = encoded_of(span, row, bytes, size);
     stoker_error said;
     stk_error_clear(&said);
     const int rc = codec->verify(codec->self, &encoded, &said);

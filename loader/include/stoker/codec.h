@@ -19,6 +19,7 @@ typedef struct stoker_encoded {
     const uint8_t *bytes; /* the sample as stored; NULL when size is 0 */
     size_t size;          /* bytes */
     uint64_t sample;      /* sample id: a generated set draws its row from this */
+    uint64_t tag;         /* of the sample, as its data set located it */
 } stoker_encoded;
 
 typedef struct stoker_codec {

@@ -96,6 +96,7 @@ typedef struct stoker_sample {
     stoker_extent extent;
     const stoker_codec *codec; /* NULL = raw: the bytes are the row */
     stoker_label label;
+    uint64_t tag; /* for the codec: a checksum, for example, which it need not look up. Default 0 */
 } stoker_sample;
 
 typedef struct stoker_file {
