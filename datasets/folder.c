@@ -20,6 +20,7 @@
 #include "datasets/folder_index.h"
 #include "datasets/folder_tree.h"
 #include "datasets/formats.h"
+#include "datasets/label_column.h"
 #include "datasets/parameters.h"
 #include "datasets/source.h"
 #include "loader/base/beneath.h"
@@ -47,6 +48,7 @@ struct folder {
     uint32_t longest_bytes;        /* of a file, those over the limit left out */
     uint64_t pixels_max;           /* of an image that is resized */
     int directory;                 /* the root */
+    struct stk_label_column column;
 };
 
 /* ---- callbacks ------------------------------------------------------------------ */
@@ -95,6 +97,8 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
 static void labels(const void *self, const uint64_t *ids, uint32_t count, void *out)
 {
     const struct folder *folder = self;
+    if (stk_label_column_take(&folder->column, ids, count, out))
+        return;
     for (uint32_t i = 0; i < count; i++)
         ((int64_t *)out)[i] = stk_folder_label(&folder->tree.files[ids[i]]);
 }
@@ -110,6 +114,7 @@ static void destroy(void *self)
     struct folder *folder = self;
     stk_folder_image_close(&folder->image);
     stk_folder_tree_free(&folder->tree);
+    stk_label_column_free(&folder->column);
     if (folder->directory >= 0)
         close(folder->directory);
     stk_free(folder);
@@ -320,6 +325,12 @@ static int open_root(struct folder *folder, struct opening *opening)
                          "folder");
 }
 
+static int64_t label_of(const void *self, uint64_t id)
+{
+    const struct folder *folder = self;
+    return stk_folder_label(&folder->tree.files[id]);
+}
+
 static int find_files(struct folder *folder, const struct opening *opening)
 {
     const bool keeps = opening->index[0] != '\0';
@@ -341,6 +352,9 @@ static int open_tree(stoker_dataset **out, struct opening *opening)
         rc = find_files(folder, opening);
     if (rc == STOKER_OK)
         rc = choose_row(folder, opening);
+    if (rc == STOKER_OK &&
+        stk_label_column_make(&folder->column, folder->tree.file_count, label_of, folder) < 0)
+        rc = refuse(opening, STOKER_ENOMEM, "the labels");
     if (rc == STOKER_OK) {
         rc = stoker_dataset_create(out, &ops, folder);
         if (rc != STOKER_OK)

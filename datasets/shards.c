@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "datasets/formats.h"
+#include "datasets/label_column.h"
 #include "datasets/parameters.h"
 #include "datasets/shard_file.h"
 #include "datasets/shard_list.h"
@@ -31,6 +32,7 @@ struct shards {
     char *names;    /* of the classes, one after the other; NULL = none */
     uint32_t *name_at;
     struct stk_shard_decoder decoder;
+    struct stk_label_column column; /* if labels are integers */
 };
 
 /* ---- callbacks ------------------------------------------------------------------ */
@@ -72,6 +74,8 @@ static void labels(const void *self, const uint64_t *ids, uint32_t count, void *
 {
     const struct shards *shards = self;
     const bool values = shards->files[0].header.label_dtype == STOKER_FLOAT32;
+    if (!values && stk_label_column_take(&shards->column, ids, count, out))
+        return;
     for (uint32_t i = 0; i < count; i++) {
         const stoker_label label = shards->records[ids[i]].label;
         if (values)
@@ -114,6 +118,7 @@ static void destroy(void *self)
         stk_shard_file_close(&shards->files[i]);
     stk_region_unmap(&shards->region);
     stk_free(shards->files);
+    stk_label_column_free(&shards->column);
     stk_free(shards->names);
     stk_free(shards->name_at);
     stk_shard_list_free(&shards->list);
@@ -299,6 +304,20 @@ static int make_decoder(struct shards *shards, const struct opening *opening)
     return rc == STOKER_OK ? rc : refuse(opening, rc, what);
 }
 
+static int64_t label_of(const void *self, uint64_t id)
+{
+    const struct shards *shards = self;
+    return shards->records[id].label.index;
+}
+
+static int copy_labels(struct shards *shards, const struct opening *opening)
+{
+    if (shards->files[0].header.label_dtype != STOKER_INT64)
+        return STOKER_OK;
+    const int rc = stk_label_column_make(&shards->column, shards->count, label_of, shards);
+    return rc == STOKER_OK ? rc : refuse(opening, rc, "the labels");
+}
+
 /* ---- open ----------------------------------------------------------------------- */
 
 static int open_set(stoker_dataset **out, const struct opening *opening)
@@ -313,6 +332,8 @@ static int open_set(stoker_dataset **out, const struct opening *opening)
         rc = read_indexes(shards, opening);
     if (rc == STOKER_OK)
         rc = make_decoder(shards, opening);
+    if (rc == STOKER_OK)
+        rc = copy_labels(shards, opening);
     if (rc == STOKER_OK) {
         rc = stoker_dataset_create(out, &ops, shards);
         if (rc != STOKER_OK)
