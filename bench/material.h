@@ -45,7 +45,7 @@ struct bench_material {
     const void **order;      /* [count + STOKER_BATCH_MAX + BENCH_AHEAD_MAX], the end repeats
                                  the beginning */
     struct bench_block encoded;
-    stoker_encoded *samples; /* [count] */
+    stoker_encoded *samples;   /* [count] */
     const stoker_codec *codec; /* of all of them; NULL = they have several */
 };
 
