@@ -17,15 +17,26 @@ static struct stk_run expected;
 static struct stk_run found;
 static stoker_error error;
 
-static void begin(void)
+static bool kernels_built(void)
 {
     size_t bytes;
-    if (stk_kernels_fatbin(&bytes) == NULL)
-        cr_skip("no nvcc here: no kernels in the library");
+    return stk_kernels_fatbin(&bytes) != NULL;
+}
+
+static void begin_without_kernels(void)
+{
     standin_cuda_reset(1);
-    stk_cuda_use_twins();
+    standin_cuda_kernels(NULL);
     standin_cuda_delay(30);
     cr_assert(stk_file_set_make(&set, SAMPLES, 4, 5, 3));
+}
+
+static void begin(void)
+{
+    if (!kernels_built())
+        cr_skip("no nvcc here: no kernels in the library");
+    begin_without_kernels();
+    stk_cuda_use_twins();
 }
 
 static void finish(void)
@@ -254,11 +265,19 @@ Test(cuda_cache, what_cannot_be_kept_is_told_or_done_without)
     options.convert_on_device = STOKER_AUTO;
     options.device = STOKER_DEVICE_CPU;
     expect_refused(options, STOKER_EDEVICE, "batches are delivered on the CPU");
-    options.device = STOKER_DEVICE_CUDA;
-    standin_cuda_kernels(NULL);
-    expect_refused(options, STOKER_EDEVICE, "cudaLibraryGetKernel of stk_keep");
+}
+
+/* The library has none, or none that this GPU could run. */
+Test(cuda_cache_alone, without_kernels, .init = begin_without_kernels, .fini = finish,
+     .timeout = 100)
+{
+    const bool built = kernels_built();
+    const char *reason = built ? "cudaLibraryGetKernel of stk_keep" : "built without nvcc";
+    stoker_loader_options options = cache_options();
+    expect_refused(options, built ? STOKER_EDEVICE : STOKER_ENOTSUP, reason);
     options.cache = STOKER_CACHE_AUTO;
-    expect_kind(options, STOKER_CACHE_DECODED, "cudaLibraryGetKernel of stk_keep");
+    expect_kind(options, STOKER_CACHE_DECODED, reason);
+    expect_same(set.dataset, options);
 }
 
 /* Auto, where it is device, is as any other. */

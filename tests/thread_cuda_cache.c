@@ -58,7 +58,7 @@ int main(void)
     stk_cuda_use_twins();
     set = (struct stk_made_set){ .count = SAMPLES, .row_bytes = 45, .kind_of = kind_of };
     CHECK(stk_made_set_open(&set));
-    while (seed < 60 && stk_time_left(start_ns))
+    while (seed < 24 && stk_time_left(start_ns))
         walk(seed++);
     stk_made_set_close(&set);
     standin_cuda_reset(1);

@@ -137,9 +137,11 @@ typedef struct stoker_loader_options {
                               of two; taken at create. Default 0 = do not record */
 
     stoker_transform transform; /* of uint8 images with 1 to 4 channels; default all 0 = none.
-                                   DECODED then caches what precedes the random part: images as
-                                   `resize` gives them, else as they are, where they have the
-                                   data set's size; AUTO takes ENCODED where they need not */
+                                   Where the CPU transforms, DECODED then caches what precedes
+                                   the random part: images as `resize` gives them, else as they
+                                   are, where they have the data set's size; AUTO takes ENCODED
+                                   where they need not. DEVICE keeps the same, or images as made
+                                   where sizes differ and nothing is random */
 } stoker_loader_options;
 
 #define STOKER_LOADER_OPTIONS_INIT                                                                 \
