@@ -541,6 +541,7 @@ Test(trainer_precision, what_a_back_end_cannot_do_is_refused_and_told)
         { "cpu", STOKER_BFLOAT16, false, "back end cpu computes in float32 only" },
         { "cpu", STOKER_FLOAT64, false, "float32, float16 and bfloat16 are allowed" },
         { "ref", STOKER_INT64, false, "float32, float16 and bfloat16 are allowed" },
+        { "auto", (stoker_dtype)100, false, "float32, float16 and bfloat16 are allowed" },
         { "cpu", STOKER_FLOAT32, true, "benchmark: back end cpu has no algorithms to choose from" },
         { "ref", STOKER_FLOAT32, true, "benchmark: back end ref" },
     };

@@ -7,6 +7,7 @@
 
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
+#include "trainer/plan/precision.h"
 
 static const struct stk_place nowhere = STK_NOWHERE;
 
@@ -112,18 +113,29 @@ static int check_together(const stoker_trainer_options *o, stoker_error *error)
     return rc;
 }
 
+static stoker_dtype storage_of(const stoker_trainer_options *o)
+{
+    return o->precision == STOKER_DTYPE_NONE ? STOKER_FLOAT32 : o->precision;
+}
+
+static int check_precision(const stoker_trainer_options *o, stoker_error *error)
+{
+    const stoker_dtype storage = storage_of(o);
+    if (storage == STOKER_FLOAT32 || stk_is_narrow(storage))
+        return STOKER_OK;
+    return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                         "precision %d: float32, float16 and bfloat16 are allowed", (int)storage);
+}
+
 /* What the back end can do of what is asked for. */
 static int check_backend(const struct stk_backend_ops *ops, const stoker_trainer_options *o,
                          stoker_error *error)
 {
-    const unsigned storage = o->precision == STOKER_DTYPE_NONE ? STOKER_FLOAT32 : o->precision;
-    if (storage != STOKER_FLOAT32 && storage != STOKER_FLOAT16 && storage != STOKER_BFLOAT16)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "precision %u: float32, float16 and bfloat16 are allowed", storage);
+    const stoker_dtype storage = storage_of(o);
     if ((ops->storages >> storage & 1) == 0)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              "precision %s: back end %s computes in float32 only",
-                             stoker_dtype_name((stoker_dtype)storage), ops->name);
+                             stoker_dtype_name(storage), ops->name);
     if (o->benchmark && !ops->can_benchmark)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              "benchmark: back end %s has no algorithms to choose from", ops->name);
@@ -201,7 +213,7 @@ static void read_checked(struct stk_trainer_settings *out, const stoker_trainer_
     out->metrics_interval = o->metrics_interval == 0 ? 1 : o->metrics_interval;
     read_rule(&out->rule, o);
     read_schedule(&out->schedule, o);
-    out->backend.storage = o->precision == STOKER_DTYPE_NONE ? STOKER_FLOAT32 : o->precision;
+    out->backend.storage = storage_of(o);
     out->backend.benchmark = o->benchmark;
     out->backend.deterministic = o->deterministic;
     out->backend.uncaptured = o->uncaptured;
@@ -252,6 +264,8 @@ int stk_trainer_settings_read(struct stk_trainer_settings *out, const stoker_tra
         rc = check_numbers(given, error);
     if (rc == STOKER_OK)
         rc = check_together(given, error);
+    if (rc == STOKER_OK)
+        rc = check_precision(given, error);
     if (rc != STOKER_OK)
         return rc;
     rc = read_backend(out, given->backend, error);

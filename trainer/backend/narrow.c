@@ -88,16 +88,18 @@ struct widening {
     float *next; /* free scratch */
 };
 
-static float *widen_buffer(struct widening *w, int32_t buffer, const float *at)
+/* NULL: there is no such operand. */
+static float *widen_buffer(struct widening *w, const struct stk_arenas *arenas, int32_t buffer)
 {
-    if (buffer < 0)
-        return (float *)(uintptr_t)at; /* the samples, which are floats, or nothing */
+    if (buffer == STK_NO_BUFFER)
+        return NULL;
     for (int i = 0; i < w->operand_count; i++)
         if (w->operands[i].buffer == buffer)
             return w->operands[i].floats;
     struct wide *wide = &w->operands[w->operand_count++];
     *wide = (struct wide){ .buffer = buffer,
-                           .stored = (void *)(uintptr_t)at,
+                           .stored = (unsigned char *)arenas->activations +
+                                     w->plan->buffers[buffer].offset,
                            .floats = w->next,
                            .count = stk_operands_elements(w->plan, buffer) * w->samples };
     stk_widen(wide->floats, wide->stored, wide->count, w->plan->storage);
@@ -134,11 +136,12 @@ void stk_narrow_run(const struct stk_plan *plan, const struct stk_op *op,
     struct widening w = { .plan = plan, .samples = pass->count, .next = scratch };
     struct stk_operands o;
     stk_operands_find(&o, plan, op, arenas, pass, 0, pass->count);
-    o.x = widen_buffer(&w, op->x, o.x);
-    o.x2 = widen_buffer(&w, op->x2, o.x2);
-    o.y = widen_buffer(&w, op->y, o.y);
-    o.dy = widen_buffer(&w, op->dy, o.dy);
-    o.dx = widen_buffer(&w, op->dx, o.dx);
+    if (op->x != STK_SAMPLES) /* which are floats already */
+        o.x = widen_buffer(&w, arenas, op->x);
+    o.x2 = widen_buffer(&w, arenas, op->x2);
+    o.y = widen_buffer(&w, arenas, op->y);
+    o.dy = widen_buffer(&w, arenas, op->dy);
+    o.dx = widen_buffer(&w, arenas, op->dx);
     if (stk_reads_rounded(op->kind)) {
         o.weight = widen_parameter(&w, arenas, o.layer->weight);
         o.bias = widen_parameter(&w, arenas, o.layer->bias);
