@@ -122,6 +122,8 @@ static const struct row rows[] = {
       "only" },
     { "benchmark", 0, BOTH, FLAG, AT(benchmark), 0, 0, NULL, NULL,
       "cuda: time the algorithms of each layer, and keep the winners" },
+    { "engine-cache", 0, BOTH, TEXT, AT(engine_cache), 0, 0, "FILE", NULL,
+      "where --benchmark keeps the winners for the next run" },
     { "threads", 0, BOTH, COUNT32, AT(threads), 1, 1024, "N", NULL,
       "that compute (as many as there are CPUs)" },
     { "deterministic", 0, BOTH, FLAG, AT(deterministic), 0, 0, NULL, NULL,
@@ -411,6 +413,8 @@ static int check_together(const struct arguments *arguments, char *message)
         return complain(message, "--eval-only: say what to test with --load or --weights");
     if (arguments->save_every != 0 && arguments->save == NULL)
         return complain(message, "--save-every: say where to with --save");
+    if (arguments->engine_cache != NULL && !arguments->benchmark)
+        return complain(message, "--engine-cache: only --benchmark finds what to keep there");
     if (arguments->schedule == STOKER_ONE_CYCLE && arguments->warmup != 0)
         return complain(message, "--warmup: one-cycle has a rise of its own");
     return STOKER_OK;

@@ -63,6 +63,7 @@ struct arguments {
     const char *device; /* NULL = auto */
     enum amp amp;
     bool benchmark;
+    const char *engine_cache; /* file; NULL = winners are forgotten */
     bool deterministic;
     uint32_t threads;
 

@@ -66,6 +66,7 @@ static void make_training(struct settings *settings, const struct arguments *arg
     training->backend = arguments->device;
     training->precision = precisions[arguments->amp];
     training->benchmark = arguments->benchmark;
+    training->engine_cache = arguments->engine_cache;
     training->deterministic = arguments->deterministic;
     if (arguments->device != NULL && strncmp(arguments->device, "cuda", 4) == 0)
         training->metrics_interval = GPU_METRICS_INTERVAL;
