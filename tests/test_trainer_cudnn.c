@@ -66,7 +66,7 @@ Test(cudnn, a_missing_library_is_told)
     cr_assert_not_null(strstr(error.message, "libno_such_library.so"), "%s", error.message);
     const struct stk_cudnn_options other = { .library = "libm.so.6" };
     cr_assert_eq(stk_cudnn_open(&cudnn, &other, &error), STOKER_EDEVICE);
-    cr_assert_not_null(strstr(error.message, "has no cudnnGetVersion"), "%s", error.message);
+    cr_assert_not_null(strstr(error.message, "cudnnGetVersion"), "%s", error.message);
     stk_cudnn_close(&cudnn);
     stk_test_check_leaks();
 }

@@ -7,10 +7,9 @@
 #include <assert.h>
 #include <cublasLt.h>
 #include <dlfcn.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "loader/base/error.h"
+#include "loader/base/library.h"
 #include "loader/base/memory.h"
 
 /* X(function): what is looked up. */
@@ -30,14 +29,16 @@
     X(cublasLtMatmulAlgoGetHeuristic)                                                              \
     X(cublasLtMatmul)
 
+struct calls {
+#define MEMBER(function) __typeof__(&(function)) function;
+    FUNCTIONS(MEMBER)
+#undef MEMBER
+};
+
 struct stk_cublaslt {
     void *library;
     cublasLtHandle_t handle;
-    struct {
-#define MEMBER(function) __typeof__(&(function)) function;
-        FUNCTIONS(MEMBER)
-#undef MEMBER
-    } call;
+    struct calls call;
 };
 
 struct stk_product {
@@ -67,34 +68,26 @@ static int failed_to_load(stoker_error *error, const char *why)
                          "cuBLASLt: %s", why);
 }
 
-/* Pointers to functions do not convert to those to objects in C, but dlsym is made for it. */
-static bool look_up(void *library, const char *name, void *member, size_t bytes)
+static void *find_library(const char *named, const char **why)
 {
-    void *const found = dlsym(library, name);
-    memcpy(member, &found, bytes);
-    return found != NULL;
-}
-
-static void *find_library(const char *named)
-{
-    const char *const name = named != NULL ? named : getenv("STOKER_CUBLASLT");
-    if (name != NULL)
-        return dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    void *const library = dlopen("libcublasLt.so.13", RTLD_NOW | RTLD_LOCAL);
-    return library != NULL ? library : dlopen("libcublasLt.so.12", RTLD_NOW | RTLD_LOCAL);
+    static const char variable[] = "STOKER_CUBLASLT";
+    if (named != NULL)
+        return stk_library_open(NULL, named, why);
+    void *const library = stk_library_open(variable, "libcublasLt.so.13", why);
+    return library != NULL ? library : stk_library_open(variable, "libcublasLt.so.12", why);
 }
 
 static int load(struct stk_cublaslt *cublaslt, const char *named, stoker_error *error)
 {
-    cublaslt->library = find_library(named);
-    if (cublaslt->library == NULL)
-        return failed_to_load(error, dlerror());
-#define LOOK_UP(function)                                                                          \
-    if (!look_up(cublaslt->library, #function, &cublaslt->call.function,                           \
-                 sizeof(cublaslt->call.function)))                                                 \
-        return failed_to_load(error, "the library has no " #function);
-    FUNCTIONS(LOOK_UP)
-#undef LOOK_UP
+#define FUNCTION(name) STK_FUNCTION(struct calls, name)
+    static const struct stk_function functions[] = { FUNCTIONS(FUNCTION) };
+#undef FUNCTION
+    const size_t count = sizeof(functions) / sizeof(functions[0]);
+    const char *why = NULL;
+    cublaslt->library = find_library(named, &why);
+    if (cublaslt->library == NULL ||
+        !stk_library_fill(cublaslt->library, functions, count, &cublaslt->call, &why))
+        return failed_to_load(error, why);
     return STOKER_OK;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "loader/base/error.h"
+#include "loader/base/library.h"
 #include "loader/base/memory.h"
 
 enum { MESSAGE_BYTES = 256 };
@@ -75,24 +76,17 @@ void stk_cudnn_drop(const struct stk_cudnn *cudnn, cudnnBackendDescriptor_t *des
     *descriptor = NULL;
 }
 
-/* Pointers to functions do not convert to those to objects in C, but dlsym is made for it. */
-static bool look_up(void *library, const char *name, void *member, size_t bytes)
-{
-    void *const found = dlsym(library, name);
-    memcpy(member, &found, bytes);
-    return found != NULL;
-}
-
 static int load(struct stk_cudnn *cudnn, const char *library, stoker_error *error)
 {
-    cudnn->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    if (cudnn->library == NULL)
-        return failed_to_load(error, dlerror());
-#define LOOK_UP(function)                                                                          \
-    if (!look_up(cudnn->library, #function, &cudnn->call.function, sizeof(cudnn->call.function)))  \
-        return failed_to_load(error, "the library has no " #function);
-    STK_CUDNN_FUNCTIONS(LOOK_UP)
-#undef LOOK_UP
+#define FUNCTION(name) STK_FUNCTION(struct stk_cudnn_calls, name)
+    static const struct stk_function functions[] = { STK_CUDNN_FUNCTIONS(FUNCTION) };
+#undef FUNCTION
+    const size_t count = sizeof(functions) / sizeof(functions[0]);
+    const char *why = NULL;
+    cudnn->library = stk_library_open(NULL, library, &why);
+    if (cudnn->library == NULL ||
+        !stk_library_fill(cudnn->library, functions, count, &cudnn->call, &why))
+        return failed_to_load(error, why);
     if (cudnn->call.cudnnGetVersion() / 10000 != CUDNN_MAJOR)
         return failed_to_load(error, "the library is of another major version than its header");
     return STOKER_OK;

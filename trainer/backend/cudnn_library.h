@@ -21,15 +21,17 @@
     X(cudnnBackendFinalize)                                                                        \
     X(cudnnBackendExecute)
 
+struct stk_cudnn_calls {
+#define STK_CUDNN_MEMBER(function) __typeof__(&(function)) function;
+    STK_CUDNN_FUNCTIONS(STK_CUDNN_MEMBER)
+#undef STK_CUDNN_MEMBER
+};
+
 struct stk_cudnn {
     void *library;
     cudnnHandle_t handle;            /* NULL = a described device */
     cudnnBackendDescriptor_t device; /* NULL = the current one */
-    struct {
-#define STK_CUDNN_MEMBER(function) __typeof__(&(function)) function;
-        STK_CUDNN_FUNCTIONS(STK_CUDNN_MEMBER)
-#undef STK_CUDNN_MEMBER
-    } call;
+    struct stk_cudnn_calls call;
 };
 
 /* A descriptor while it is filled: the first failure is kept, and what follows does nothing. */

@@ -1,0 +1,31 @@
+/* library.c - see library.h. */
+#include "loader/base/library.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *stk_library_open(const char *variable, const char *soname, const char **why)
+{
+    const char *named = variable == NULL ? NULL : getenv(variable);
+    void *library =
+        dlopen(named != NULL && named[0] != '\0' ? named : soname, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL)
+        *why = dlerror();
+    return library;
+}
+
+bool stk_library_fill(void *library, const struct stk_function *functions, size_t count,
+                      void *table, const char **why)
+{
+    for (size_t i = 0; i < count; i++) {
+        void *address = dlsym(library, functions[i].name);
+        if (address == NULL) {
+            *why = dlerror();
+            return false;
+        }
+        /* ISO C has no cast from an object's address to a function's; POSIX gives them one size. */
+        memcpy((char *)table + functions[i].at, &address, sizeof(address));
+    }
+    return true;
+}
