@@ -44,11 +44,11 @@ static void resample(const struct stk_transform_plan *plan, struct stk_transform
         stk_resizer_run(&scratch->resizer, plan, picture, frame, &window, scratch->window);
 }
 
-void stk_transform_row(const struct stk_transform_plan *plan, void *memory,
+void stk_transform_row(const struct stk_transform_plan *plan, void *scratch,
                        const struct stk_image *picture, uint64_t epoch, uint64_t sample,
                        const struct stk_image *later, void *out)
 {
-    struct stk_transform_scratch *scratch = stk_transform_scratch_at(plan, memory);
+    struct stk_transform_scratch *parts = stk_transform_scratch_at(plan, scratch);
     struct stk_frame frame;
     assert(picture->height <= plan->height_max);
     assert(picture->width <= plan->width_max);
@@ -71,19 +71,19 @@ void stk_transform_row(const struct stk_transform_plan *plan, void *memory,
         .later_bytes = later == NULL ? 0 : (size_t)later->height * later->width * plan->channels,
     };
     if (frame.grid_height != frame.height || frame.grid_width != frame.width)
-        resample(plan, scratch, picture, &frame, &crop);
+        resample(plan, parts, picture, &frame, &crop);
     plan->crop(plan, &crop, out);
 }
 
-void stk_transform_resize(const struct stk_transform_plan *plan, void *memory,
+void stk_transform_resize(const struct stk_transform_plan *plan, void *scratch,
                           const struct stk_image *picture, uint8_t *out)
 {
-    struct stk_transform_scratch *scratch = stk_transform_scratch_at(plan, memory);
+    struct stk_transform_scratch *parts = stk_transform_scratch_at(plan, scratch);
     assert(plan->framing.resizing == STK_RESIZE_EXACT);
     const struct stk_frame frame = { .height = picture->height,
                                      .width = picture->width,
                                      .grid_height = plan->framing.resize_height,
                                      .grid_width = plan->framing.resize_width };
     const struct stk_window window = { 0, 0, frame.grid_height, frame.grid_width };
-    stk_resizer_run(&scratch->resizer, plan, picture, &frame, &window, out);
+    stk_resizer_run(&parts->resizer, plan, picture, &frame, &window, out);
 }

@@ -146,10 +146,9 @@ static int make_cache(stoker_loader *loader, bool in_memory)
     const size_t encoded = loader->road.encoded_bytes_max;
 
     stoker_cache kind = loader->options.cache;
-    if (loader->road.device_cache.on)
-        kind = STOKER_CACHE_NONE; /* of the host */
-    else if (in_memory && !loader->road.decodes)
-        kind = STOKER_CACHE_NONE; /* the data set itself is the cache */
+    /* The GPU keeps the rows, or the data set itself is the cache. */
+    if (loader->road.device_cache.on || (in_memory && !loader->road.decodes))
+        kind = STOKER_CACHE_NONE;
     else if (kind == STOKER_CACHE_AUTO && count <= budget / row_bytes &&
              (resized || !loader->road.any_size))
         kind = STOKER_CACHE_DECODED;

@@ -161,6 +161,20 @@ static int compare_png(const char *spec, struct bench_material *material)
     return status;
 }
 
+/* One after the other, plain first or last. */
+static int take_turn(struct bench_loading *plain, struct bench_loading *verifying, bool plain_first,
+                     double *plain_ns, double *verifying_ns)
+{
+    int rc = STOKER_OK;
+    if (!plain_first)
+        rc = bench_loading_turn(verifying, turn_seconds / 2, verifying_ns);
+    if (rc == STOKER_OK)
+        rc = bench_loading_turn(plain, turn_seconds / 2, plain_ns);
+    if (rc == STOKER_OK && plain_first)
+        rc = bench_loading_turn(verifying, turn_seconds / 2, verifying_ns);
+    return rc;
+}
+
 /* Two loaders over the same records: without their checksums, and with them. */
 static int compare_loaders(const char *spec, struct bench_material *material)
 {
@@ -170,17 +184,8 @@ static int compare_loaders(const char *spec, struct bench_material *material)
     if (rc == STOKER_OK)
         rc = bench_loading_open(&verifying, material, true);
     for (int index = 0; rc == STOKER_OK && index < TURNS; index++) {
-        struct bench_loading *first = index % 2 == 0 ? &plain : &verifying;
-        rc = bench_loading_turn(first, turn_seconds / 2, &one_ns[index]);
-        if (rc == STOKER_OK)
-            rc = bench_loading_turn(first == &plain ? &verifying : &plain, turn_seconds / 2,
-                                    &other_ns[index]);
-        if (first == &verifying) {
-            const double swapped = one_ns[index];
-            one_ns[index] = other_ns[index];
-            other_ns[index] = swapped;
-        }
-        ratios[index] = other_ns[index] / one_ns[index];
+        rc = take_turn(&plain, &verifying, index % 2 == 0, &one_ns[index], &other_ns[index]);
+        ratios[index] = rc == STOKER_OK ? other_ns[index] / one_ns[index] : 0;
     }
     bench_loading_close(&verifying);
     bench_loading_close(&plain);
