@@ -63,12 +63,17 @@ bool bench_run_find_fitting(const struct bench_run *run, enum bench_ceiling_kind
     return strcmp(run->stats.reader, "null") != 0;
 }
 
-/* As many threads as the cell has workers. While a loader tunes itself, their number tells where
- * it tries just now: then all CPUs, which it could use. */
+/* As many threads as may work at one time: the cell's workers and, where a CPU is left for it and
+ * nothing is read, the consumer, which helps while it waits. A loader that tunes itself could use all
+ * CPUs. */
 static uint32_t threads_of(const struct bench_run *run)
 {
-    const uint32_t threads =
-        run->choice.workers == STOKER_WORKERS_AUTO ? run->bench->cpus : run->stats.workers;
+    const uint32_t cpus = run->bench->cpus;
+    if (run->choice.workers == STOKER_WORKERS_AUTO)
+        return cpus < BENCH_THREADS_MAX ? cpus : BENCH_THREADS_MAX;
+    const uint32_t workers = (uint32_t)run->choice.workers;
+    const bool helps = workers > 0 && workers < cpus && strcmp(run->stats.reader, "none") == 0;
+    const uint32_t threads = workers + (helps ? 1 : 0);
     return threads < 1 ? 1 : threads > BENCH_THREADS_MAX ? BENCH_THREADS_MAX : threads;
 }
 
