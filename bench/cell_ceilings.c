@@ -72,7 +72,7 @@ static uint32_t threads_of(const struct bench_run *run)
     if (run->choice.workers == STOKER_WORKERS_AUTO)
         return cpus < BENCH_THREADS_MAX ? cpus : BENCH_THREADS_MAX;
     const uint32_t workers = (uint32_t)run->choice.workers;
-    const bool helps = workers > 0 && workers < cpus && strcmp(run->stats.reader, "none") == 0;
+    const bool helps = workers > 0 && workers < cpus && run->stats.reads == 0;
     const uint32_t threads = workers + (helps ? 1 : 0);
     return threads < 1 ? 1 : threads > BENCH_THREADS_MAX ? BENCH_THREADS_MAX : threads;
 }
