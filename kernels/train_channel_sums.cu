@@ -117,11 +117,11 @@ static __device__ __forceinline__ float passed(const stk_train_batch_norm_backwa
     const float dy = load((const T *)a.dy, at);
     if (a.relu == 0)
         return dy;
-    const float y = a.y != nullptr ?
-                        load((const T *)a.y, at) :
-                        rounded(stk_train_normalise(load((const T *)a.x, at), a.mean[c],
-                                                    a.inverse[c], a.gamma[c], a.beta[c]),
-                                (const T *)nullptr);
+    const float y = a.y != nullptr
+                        ? load((const T *)a.y, at)
+                        : rounded(stk_train_normalise(load((const T *)a.x, at), a.mean[c],
+                                                      a.inverse[c], a.gamma[c], a.beta[c]),
+                                  (const T *)nullptr);
     return y > 0 ? dy : 0;
 }
 

@@ -11,7 +11,8 @@
 
 template <class T> static __device__ __forceinline__ void cast(const stk_train_cast &a)
 {
-    FOR_EACH_PACK (first, a.count) {
+    FOR_EACH_PACK(first, a.count)
+    {
         float v[STK_TRAIN_PACK];
         load_some(a.x, first, a.count, v);
         store_some((T *)a.y, first, a.count, v);
@@ -21,25 +22,27 @@ template <class T> static __device__ __forceinline__ void cast(const stk_train_c
 template <class T>
 static __device__ __forceinline__ void add_gradient(const stk_train_add_gradient &a)
 {
-    FOR_EACH_PACK (first, a.count) {
+    FOR_EACH_PACK(first, a.count)
+    {
         float gradient[STK_TRAIN_PACK], sum[STK_TRAIN_PACK];
         load_some((const T *)a.gradient, first, a.count, gradient);
         load_some(a.sum, first, a.count, sum);
 #pragma unroll
-        EACH_OF_PACK (i)
-            sum[i] += gradient[i];
+        EACH_OF_PACK(i)
+        sum[i] += gradient[i];
         store_some(a.sum, first, a.count, sum);
     }
 }
 
 template <class T> static __device__ __forceinline__ void relu(const stk_train_relu &a)
 {
-    FOR_EACH_PACK (first, a.count) {
+    FOR_EACH_PACK(first, a.count)
+    {
         float v[STK_TRAIN_PACK];
         load_some((const T *)a.x, first, a.count, v);
 #pragma unroll
-        EACH_OF_PACK (i)
-            v[i] = stk_train_rectified(v[i]);
+        EACH_OF_PACK(i)
+        v[i] = stk_train_rectified(v[i]);
         store_some((T *)a.y, first, a.count, v);
     }
 }
@@ -47,26 +50,28 @@ template <class T> static __device__ __forceinline__ void relu(const stk_train_r
 template <class T>
 static __device__ __forceinline__ void relu_backward(const stk_train_relu_backward &a)
 {
-    FOR_EACH_PACK (first, a.count) {
+    FOR_EACH_PACK(first, a.count)
+    {
         float y[STK_TRAIN_PACK], dy[STK_TRAIN_PACK];
         load_some((const T *)a.y, first, a.count, y);
         load_some((const T *)a.dy, first, a.count, dy);
 #pragma unroll
-        EACH_OF_PACK (i)
-            dy[i] = y[i] > 0 ? dy[i] : 0;
+        EACH_OF_PACK(i)
+        dy[i] = y[i] > 0 ? dy[i] : 0;
         store_some((T *)a.dx, first, a.count, dy);
     }
 }
 
 template <class T> static __device__ __forceinline__ void add(const stk_train_add &a)
 {
-    FOR_EACH_PACK (first, a.count) {
+    FOR_EACH_PACK(first, a.count)
+    {
         float v[STK_TRAIN_PACK], w[STK_TRAIN_PACK];
         load_some((const T *)a.x, first, a.count, v);
         load_some((const T *)a.x2, first, a.count, w);
 #pragma unroll
-        EACH_OF_PACK (i)
-            v[i] += w[i];
+        EACH_OF_PACK(i)
+        v[i] += w[i];
         store_some((T *)a.y, first, a.count, v);
     }
 }
@@ -74,12 +79,14 @@ template <class T> static __device__ __forceinline__ void add(const stk_train_ad
 template <class T> static __device__ __forceinline__ void bias_relu(const stk_train_bias_relu &a)
 {
     const T *const bias = (const T *)a.bias;
-    FOR_EACH_PACK (first, a.count) {
+    FOR_EACH_PACK(first, a.count)
+    {
         float v[STK_TRAIN_PACK];
         load_some((const T *)a.y, first, a.count, v);
         uint32_t c = (uint32_t)(first % a.c);
 #pragma unroll
-        EACH_OF_PACK (i) {
+        EACH_OF_PACK(i)
+        {
             v[i] += bias != nullptr ? load(bias, c) : 0;
             v[i] = a.relu != 0 ? stk_train_rectified(v[i]) : v[i];
             c = c + 1 == a.c ? 0 : c + 1;

@@ -27,7 +27,7 @@ install_shared() {
 install_static() {
     quiet cmake -S . -B "$build/static" -G Ninja -DCMAKE_C_COMPILER="$cc" \
         -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DSTOKER_WERROR=ON \
-        -DSTOKER_BUILD_TESTS=OFF -DSTOKER_BUILD_BENCH=OFF -DSTOKER_NVCC_KERNELS=OFF
+        -DSTOKER_BUILD_TESTS=OFF -DSTOKER_BUILD_BENCH=OFF
     quiet cmake --build "$build/static"
     quiet cmake --install "$build/static" --prefix "$prefix/static"
 }

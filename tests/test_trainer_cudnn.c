@@ -67,6 +67,7 @@ Test(cudnn, a_missing_library_is_told)
     const struct stk_cudnn_options other = { .library = "libm.so.6" };
     cr_assert_eq(stk_cudnn_open(&cudnn, &other, &error), STOKER_EDEVICE);
     cr_assert_not_null(strstr(error.message, "cudnnGetVersion"), "%s", error.message);
+    cr_assert_not_null(strstr(error.message, "libm.so.6"), "%s", error.message);
     stk_cudnn_close(&cudnn);
     stk_test_check_leaks();
 }
