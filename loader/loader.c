@@ -16,9 +16,8 @@
 #include "loader/state.h"
 
 enum {
-    TUNE_EVERY = 16,          /* batches between two looks at the clock */
-    HAND_WINDOW_NS = 5000000, /* over which the consumer's waiting is judged */
-    COPY_POLL_NS = 50000      /* how soon a finished copy's slot is given back while we wait */
+    TUNE_EVERY = 16,     /* batches between two looks at the clock */
+    COPY_POLL_NS = 50000 /* how soon a finished copy's slot is given back while we wait */
 };
 
 /* ---- waiting for the workers ---- */
@@ -85,23 +84,6 @@ static void run_workers(stoker_loader *loader, uint32_t workers, bool lends_hand
     stk_futex_wake(&loader->road.active_workers, UINT32_MAX);
 }
 
-/* Whether the consumer should work as the workers do: where it waits for more than half of the time.
- * It stops once it waits for less than a quarter. */
-static bool judge_hand(stoker_loader *loader, uint64_t now_ns, uint64_t stall_ns)
-{
-    const bool lends = atomic_load_explicit(&loader->lends_hand, memory_order_relaxed);
-    const uint64_t span_ns = now_ns - loader->hand_window_ns;
-    if (span_ns < HAND_WINDOW_NS)
-        return lends;
-    const uint64_t waited_ns = stall_ns - loader->hand_stall_ns;
-    const bool first = loader->hand_window_ns == 0;
-    loader->hand_window_ns = now_ns;
-    loader->hand_stall_ns = stall_ns;
-    if (first || !loader->has_hand || !stk_road_is_resident(&loader->road))
-        return false;
-    return waited_ns > span_ns / (lends ? 4 : 2);
-}
-
 static void tune(stoker_loader *loader)
 {
     const uint64_t batches = stk_ledger_read(&loader->ledger.batches);
@@ -113,7 +95,8 @@ static void tune(stoker_loader *loader)
     const bool lent = atomic_load_explicit(&loader->lends_hand, memory_order_relaxed);
     const uint32_t workers =
         loader->tuned ? stk_tuner_step(&loader->tuner, now_ns, batches, stall_ns) : before;
-    const bool lends = judge_hand(loader, now_ns, stall_ns);
+    const bool lends = loader->has_hand && stk_road_is_resident(&loader->road) &&
+                       stk_lending_step(&loader->lending, now_ns, batches, stall_ns);
     if (workers != before || lends != lent)
         run_workers(loader, workers, lends);
 }

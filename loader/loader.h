@@ -24,6 +24,7 @@
 #include "loader/loans.h"
 #include "loader/road/bad.h"
 #include "loader/road/ledger.h"
+#include "loader/road/lending.h"
 #include "loader/road/road.h"
 #include "loader/road/trace.h"
 #include "loader/road/transfer.h"
@@ -58,9 +59,8 @@ struct stoker_loader {
     struct stk_worker hand; /* has no thread: the consumer's own */
     bool has_hand;
     _Atomic bool lends_hand; /* written by the consumer */
-    uint64_t hand_window_ns; /* start of the window that decides */
-    uint64_t hand_stall_ns;  /* stall_ns then */
-    struct stk_trace trace;  /* shared: its own rules */
+    struct stk_lending lending;
+    struct stk_trace trace; /* shared: its own rules */
     bool tuned;
     struct stk_tuner tuner;
     uint32_t cpus;

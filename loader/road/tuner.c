@@ -3,7 +3,7 @@
 
 #define WINDOW_NS UINT64_C(50000000)
 #define REST_NS   UINT64_C(2000000000) /* after both directions failed; doubles up to 32 s */
-#define AWAY_NS   UINT64_C(20000000)   /* between two looks, without waiting */
+#define AWAY_NS   UINT64_C(20000000)   /* between two looks */
 
 enum { WINDOW_BATCHES = 16, REST_DOUBLINGS = 4 };
 
@@ -79,32 +79,18 @@ static void judge(struct stk_tuner *tuner, double rate, double stall)
     }
 }
 
-/* Whether what passed since the last look says something about the workers. A consumer that was
- * away found the ring full on its return; until it waits again, it takes what was made meanwhile. */
-static bool is_work(struct stk_tuner *tuner, const struct stk_tuner_look *passed)
-{
-    const bool away = passed->ns > AWAY_NS && passed->stall_ns < passed->ns / 20;
-    if (!away && !tuner->returned)
-        return true;
-    tuner->returned = away || passed->stall_ns == 0;
-    return false;
-}
-
 uint32_t stk_tuner_step(struct stk_tuner *tuner, uint64_t now_ns, uint64_t batches,
                         uint64_t stall_ns)
 {
-    const struct stk_tuner_look now = { now_ns, batches, stall_ns };
-    const struct stk_tuner_look passed = { now_ns - tuner->last.ns, batches - tuner->last.batches,
-                                           stall_ns - tuner->last.stall_ns };
-    const bool first = tuner->last.ns == 0;
-    tuner->last = now;
-    if (first || !is_work(tuner, &passed))
+    const struct stk_look now = { now_ns, batches, stall_ns };
+    struct stk_look passed;
+    if (!stk_watch_step(&tuner->watch, &now, AWAY_NS, &passed))
         return tuner->workers;
     if (tuner->rest_ns > 0) {
         tuner->rest_ns -= passed.ns < tuner->rest_ns ? passed.ns : tuner->rest_ns;
         return tuner->workers;
     }
-    struct stk_tuner_look *window = &tuner->window;
+    struct stk_look *window = &tuner->window;
     window->ns += passed.ns;
     window->batches += passed.batches;
     window->stall_ns += passed.stall_ns;
@@ -112,6 +98,6 @@ uint32_t stk_tuner_step(struct stk_tuner *tuner, uint64_t now_ns, uint64_t batch
         return tuner->workers;
     judge(tuner, (double)window->batches * 1e9 / (double)window->ns,
           (double)window->stall_ns / (double)window->ns);
-    *window = (struct stk_tuner_look){ 0 };
+    *window = (struct stk_look){ 0 };
     return tuner->workers;
 }

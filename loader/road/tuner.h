@@ -11,8 +11,8 @@
  * it, so that a machine whose speed drifts is not taken for a number that helps. Only a consumer that
  * waits is worth tuning for; while it does not, nothing is changed.
  *
- * Time counts only while the consumer works: what it does elsewhere (an evaluation, a checkpoint)
- * belongs to no window, and a window goes on where it stopped.
+ * Time counts only while the consumer works (road/watch): what it does elsewhere belongs to no
+ * window, and a window goes on where it stopped.
  * Runs in the consumer's thread, inside next().
  */
 #ifndef STK_ROAD_TUNER_H
@@ -21,14 +21,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum stk_tuner_state { STK_TUNER_SETTLED, STK_TUNER_TRYING, STK_TUNER_CHECKING };
+#include "loader/road/watch.h"
 
-/* Totals, or what came between two of them. */
-struct stk_tuner_look {
-    uint64_t ns;
-    uint64_t batches;
-    uint64_t stall_ns;
-};
+enum stk_tuner_state { STK_TUNER_SETTLED, STK_TUNER_TRYING, STK_TUNER_CHECKING };
 
 struct stk_tuner {
     uint32_t workers; /* running now */
@@ -41,9 +36,8 @@ struct stk_tuner {
     int32_t step;      /* the direction being tried: +1 or -1 */
     uint32_t failures; /* tries in a row that did not help */
     uint64_t rest_ns;  /* of work, until the next trial */
-    bool returned;     /* was away, and has not waited since: it lives on the full ring */
-    struct stk_tuner_look last;
-    struct stk_tuner_look window;
+    struct stk_watch watch;
+    struct stk_look window;
 };
 
 void stk_tuner_init(struct stk_tuner *tuner, uint32_t workers, uint32_t workers_max);

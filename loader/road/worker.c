@@ -376,9 +376,10 @@ bool stk_worker_help(struct stk_worker *worker, bool may_claim, uint64_t *now_ns
 
 /* ---- with a thread ---- */
 
-/* Leave the consumer's CPU, if there is one for each worker beside it. Whoever is woken is put where it last ran, and may stay there with
- * its waker for tens of ms although another CPU is idle (measured on Linux 6.18: half the
- * throughput meanwhile). Where there is nowhere better to go the next look is later and later. */
+/* Leave the consumer's CPU, if there is one for each worker beside it. Whoever is woken is put where
+ * it last ran, and may stay there with its waker for tens of ms although another CPU is idle
+ * (measured on Linux 6.18: half the throughput meanwhile). Where there is nowhere better to go the
+ * next look is later and later. */
 static void stand_clear(struct stk_worker *worker)
 {
     struct stk_slots *slots = &worker->road->slots;

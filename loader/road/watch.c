@@ -1,0 +1,25 @@
+/* watch.c - see watch.h. */
+#include "loader/road/watch.h"
+
+enum { AWAY_STALL = 20 }; /* who waits for less than one part in so many was not held up by us */
+
+static bool was_away(const struct stk_look *passed, uint64_t away_ns)
+{
+    return passed->ns > away_ns && passed->stall_ns < passed->ns / AWAY_STALL;
+}
+
+bool stk_watch_step(struct stk_watch *watch, const struct stk_look *now, uint64_t away_ns,
+                    struct stk_look *passed)
+{
+    const struct stk_look last = watch->last;
+    watch->last = *now;
+    if (last.ns == 0)
+        return false;
+    *passed = (struct stk_look){ now->ns - last.ns, now->batches - last.batches,
+                                 now->stall_ns - last.stall_ns };
+    const bool away = was_away(passed, away_ns);
+    if (!away && !watch->returned)
+        return true;
+    watch->returned = away || passed->stall_ns == 0;
+    return false;
+}

@@ -1,0 +1,34 @@
+/* watch.h - what passed between two looks at a consumer, and whether it says something about the workers.
+ *
+ * What the consumer does elsewhere (an evaluation, a checkpoint) does not. On its return it finds the
+ * ring full; until it waits again, it lives on what was made meanwhile, and that says nothing either.
+ *
+ *            away for long, without waiting
+ *   AT WORK ───────────────────────────────▶ RETURNED
+ *      ▲                                        │
+ *      └────────────────────────────────────────┘ waits again
+ */
+#ifndef STK_ROAD_WATCH_H
+#define STK_ROAD_WATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Totals, or what came between two of them. */
+struct stk_look {
+    uint64_t ns;
+    uint64_t batches;
+    uint64_t stall_ns;
+};
+
+struct stk_watch {
+    struct stk_look last; /* ns == 0: none yet */
+    bool returned;
+};
+
+/* Take a look. True: *passed, what came since the last one, was work; one shorter than away_ns always
+ * is, unless it follows an absence. */
+bool stk_watch_step(struct stk_watch *watch, const struct stk_look *now, uint64_t away_ns,
+                    struct stk_look *passed);
+
+#endif

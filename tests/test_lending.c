@@ -1,0 +1,70 @@
+/* test_lending.c - when a waiting consumer begins to work, and when it stops. */
+#include <criterion/criterion.h>
+
+#include "leaks.h"
+#include "loader/road/lending.h"
+
+#define LOOK_NS   UINT64_C(100000)
+#define WINDOW_NS UINT64_C(5000000)
+
+struct life {
+    struct stk_lending lending;
+    uint64_t now_ns, batches, stall_ns;
+};
+
+/* Let time pass in looks, waiting for so many percent of it. */
+static bool live(struct life *life, uint64_t ns, uint64_t stall_percent)
+{
+    bool lends = life->lending.lends;
+    for (uint64_t end_ns = life->now_ns + ns; life->now_ns < end_ns;) {
+        life->now_ns += LOOK_NS;
+        life->batches += 16;
+        life->stall_ns += LOOK_NS * stall_percent / 100;
+        lends = stk_lending_step(&life->lending, life->now_ns, life->batches, life->stall_ns);
+    }
+    return lends;
+}
+
+/* One look after so long elsewhere. */
+static bool be_away(struct life *life, uint64_t ns)
+{
+    life->now_ns += ns;
+    life->batches += 16;
+    return stk_lending_step(&life->lending, life->now_ns, life->batches, life->stall_ns);
+}
+
+Test(lending, begins_above_a_half_and_stops_below_a_quarter)
+{
+    struct life life = { .now_ns = 1 };
+    cr_assert_not(live(&life, 4 * WINDOW_NS, 45));
+    cr_assert(live(&life, 4 * WINDOW_NS, 55));
+    cr_assert(live(&life, 4 * WINDOW_NS, 30), "between the two marks it stays as it is");
+    cr_assert_not(live(&life, 4 * WINDOW_NS, 20));
+    cr_assert_not(live(&life, 4 * WINDOW_NS, 45));
+}
+
+Test(lending, takes_a_window_of_work_to_decide)
+{
+    struct life life = { .now_ns = 1 };
+    cr_assert_not(live(&life, WINDOW_NS / 2, 90));
+    cr_assert(live(&life, WINDOW_NS, 90));
+}
+
+Test(lending, an_absence_and_the_full_ring_after_it_change_nothing)
+{
+    struct life life = { .now_ns = 1 };
+    cr_assert(live(&life, 4 * WINDOW_NS, 80));
+    for (int turn = 0; turn < 20; turn++) {
+        cr_assert(be_away(&life, 100 * WINDOW_NS), "turn %d", turn);
+        cr_assert(live(&life, 2 * WINDOW_NS, 0), "turn %d: lives on the full ring", turn);
+        cr_assert(live(&life, 2 * WINDOW_NS, 80), "turn %d", turn);
+    }
+}
+
+Test(lending, stops_once_what_it_returns_to_needs_no_waiting)
+{
+    struct life life = { .now_ns = 1 };
+    cr_assert(live(&life, 4 * WINDOW_NS, 80));
+    cr_assert(be_away(&life, 100 * WINDOW_NS));
+    cr_assert_not(live(&life, 4 * WINDOW_NS, 10));
+}
