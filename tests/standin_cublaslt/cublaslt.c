@@ -312,30 +312,58 @@ static void store(void *data, cudaDataType_t type, uint64_t i, float value)
         ((float *)data)[i] = value;
 }
 
-/* Element [row][column] of op(matrix), which lies column after column. */
-static float element(const void *data, const struct layout *l, cublasOperation_t op, uint64_t row,
-                     uint64_t column)
+/* op(matrix) in doubles, column after column, none apart. */
+static double *widen(const void *data, const struct layout *l, cublasOperation_t op)
 {
     const uint64_t ld = (uint64_t)l->ld;
-    return load(data, l->type, op == CUBLAS_OP_N ? row + column * ld : column + row * ld);
+    const bool as_it_lies = op == CUBLAS_OP_N;
+    double *const wide = malloc(l->rows * l->columns * sizeof(*wide));
+    if (wide == NULL)
+        abort();
+    for (uint64_t column = 0; column < l->columns; column++)
+        for (uint64_t row = 0; row < l->rows; row++)
+            wide[as_it_lies ? column * l->rows + row : row * l->columns + column] =
+                (double)load(data, l->type, column * ld + row);
+    return wide;
 }
 
-static void write_element(const struct work *w, uint64_t row, uint64_t column)
+/* Alpha, what was there before, epilogue. */
+static void write_column(const struct work *w, uint64_t column, const double *sums)
+{
+    for (uint64_t row = 0; row < w->d.rows; row++) {
+        const uint64_t at = row + column * (uint64_t)w->d.ld;
+        float value = (float)((double)w->alpha * sums[row]);
+        if (w->beta < 0 || w->beta > 0)
+            value += w->beta * load(w->old, w->d.type, at);
+        if (has_bias(w->matmul.epilogue))
+            value += load(w->matmul.bias, w->d.type, row);
+        if (has_relu(w->matmul.epilogue) && value < 0)
+            value = 0;
+        store(w->result, w->d.type, at, value);
+    }
+}
+
+static void multiply(const struct work *w)
 {
     const uint64_t depth = w->matmul.left == CUBLAS_OP_N ? w->a.columns : w->a.rows;
-    const uint64_t at = row + column * (uint64_t)w->d.ld;
-    double sum = 0;
-    for (uint64_t k = 0; k < depth; k++)
-        sum += (double)element(w->left, &w->a, w->matmul.left, row, k) *
-               (double)element(w->right, &w->b, w->matmul.right, k, column);
-    float value = (float)((double)w->alpha * sum);
-    if (w->beta < 0 || w->beta > 0)
-        value += w->beta * load(w->old, w->d.type, at);
-    if (has_bias(w->matmul.epilogue))
-        value += load(w->matmul.bias, w->d.type, row);
-    if (has_relu(w->matmul.epilogue) && value < 0)
-        value = 0;
-    store(w->result, w->d.type, at, value);
+    double *const left = widen(w->left, &w->a, w->matmul.left);    /* [depth][rows] */
+    double *const right = widen(w->right, &w->b, w->matmul.right); /* [columns][depth] */
+    double *const sums = malloc(w->d.rows * sizeof(*sums));
+    if (sums == NULL)
+        abort();
+    for (uint64_t column = 0; column < w->d.columns; column++) {
+        memset(sums, 0, w->d.rows * sizeof(*sums));
+        for (uint64_t k = 0; k < depth; k++) {
+            const double factor = right[column * depth + k];
+            const double *const values = left + k * w->d.rows;
+            for (uint64_t row = 0; row < w->d.rows; row++)
+                sums[row] += factor * values[row];
+        }
+        write_column(w, column, sums);
+    }
+    free(sums);
+    free(right);
+    free(left);
 }
 
 static void scribble(const struct work *w)
@@ -349,9 +377,7 @@ static void run(const struct standin_cuda_kernel *kernel, void *argument)
     (void)kernel;
     const struct work *const w = argument;
     scribble(w);
-    for (uint64_t column = 0; column < w->d.columns; column++)
-        for (uint64_t row = 0; row < w->d.rows; row++)
-            write_element(w, row, column);
+    multiply(w);
     scribble(w);
 }
 

@@ -45,10 +45,16 @@ static int64_t at(const struct array *a, int64_t n, int64_t h, int64_t w, int64_
 
 /* ---- convolutions ------------------------------------------------------------------------------- */
 
+/* Operands as doubles, so that the innermost loops run along memory; w is [h][w][c][n] forward, as it lies
+ * backward. */
 struct convolution {
     struct array x, w, y;
     const struct stk_cudnn_window *window;
+    double *wide[3];                   /* x, w, y; one of them is the result */
+    int64_t groups, filters, channels; /* of one group */
 };
+
+enum { WIDE_X, WIDE_W, WIDE_Y };
 
 /* Where output place `out` and kernel place `k` meet in the input; false: beside it. */
 static bool meets(int64_t out, int64_t k, int64_t stride, int64_t padding, int64_t extent,
@@ -58,75 +64,115 @@ static bool meets(int64_t out, int64_t k, int64_t stride, int64_t padding, int64
     return *in >= 0 && *in < extent;
 }
 
-/* Filter f reads channels from here on. */
-static int64_t first_channel(const struct convolution *v, int64_t f)
+/* sum += factor x values */
+static void add_scaled(double *restrict sum, double factor, const double *restrict values,
+                       int64_t count)
 {
-    const int64_t groups = v->x.t->c / v->w.t->c;
-    return f / (v->w.t->n / groups) * v->w.t->c;
+    for (int64_t i = 0; i < count; i++)
+        sum[i] += factor * values[i];
 }
 
-/* Call `visit` for each triple of places that a convolution multiplies. */
-typedef void visit_fn(const struct convolution *v, double *sums, int64_t x, int64_t w, int64_t y);
+/* All that one output place and one kernel place multiply: x and y are their first channels. */
+typedef void meet_fn(const struct convolution *v, int64_t x, int64_t kh, int64_t kw, int64_t y);
 
-static void walk_filter(const struct convolution *v, double *sums, visit_fn *visit, int64_t n,
-                        int64_t oh, int64_t ow, int64_t f)
+static void forward(const struct convolution *v, int64_t x, int64_t kh, int64_t kw, int64_t y)
+{
+    const int64_t place = (kh * v->w.t->w + kw) * v->channels;
+    for (int64_t g = 0; g < v->groups; g++)
+        for (int64_t c = 0; c < v->channels; c++)
+            add_scaled(v->wide[WIDE_Y] + y + g * v->filters,
+                       v->wide[WIDE_X][x + g * v->channels + c],
+                       v->wide[WIDE_W] + (place + c) * v->w.t->n + g * v->filters, v->filters);
+}
+
+static void backward_data(const struct convolution *v, int64_t x, int64_t kh, int64_t kw, int64_t y)
+{
+    for (int64_t f = 0; f < v->w.t->n; f++)
+        add_scaled(v->wide[WIDE_X] + x + f / v->filters * v->channels, v->wide[WIDE_Y][y + f],
+                   v->wide[WIDE_W] + at(&v->w, f, kh, kw, 0), v->channels);
+}
+
+static void backward_weights(const struct convolution *v, int64_t x, int64_t kh, int64_t kw,
+                             int64_t y)
+{
+    for (int64_t f = 0; f < v->w.t->n; f++)
+        add_scaled(v->wide[WIDE_W] + at(&v->w, f, kh, kw, 0), v->wide[WIDE_Y][y + f],
+                   v->wide[WIDE_X] + x + f / v->filters * v->channels, v->channels);
+}
+
+static void walk_kernel(const struct convolution *v, meet_fn *meet, int64_t n, int64_t oh,
+                        int64_t ow)
 {
     const struct stk_cudnn_window *const window = v->window;
-    const int64_t channel = first_channel(v, f);
     int64_t ih;
     int64_t iw;
     for (int64_t kh = 0; kh < v->w.t->h; kh++)
-        for (int64_t kw = 0; kw < v->w.t->w; kw++) {
-            if (!meets(oh, kh, window->stride[0], window->padding[0], v->x.t->h, &ih) ||
-                !meets(ow, kw, window->stride[1], window->padding[1], v->x.t->w, &iw))
-                continue;
-            for (int64_t c = 0; c < v->w.t->c; c++)
-                visit(v, sums, at(&v->x, n, ih, iw, channel + c), at(&v->w, f, kh, kw, c),
-                      at(&v->y, n, oh, ow, f));
-        }
+        for (int64_t kw = 0; kw < v->w.t->w; kw++)
+            if (meets(oh, kh, window->stride[0], window->padding[0], v->x.t->h, &ih) &&
+                meets(ow, kw, window->stride[1], window->padding[1], v->x.t->w, &iw))
+                meet(v, at(&v->x, n, ih, iw, 0), kh, kw, at(&v->y, n, oh, ow, 0));
 }
 
-static void walk(const struct convolution *v, double *sums, visit_fn *visit)
+static void walk(const struct convolution *v, meet_fn *meet)
 {
     for (int64_t n = 0; n < v->y.t->n; n++)
         for (int64_t oh = 0; oh < v->y.t->h; oh++)
             for (int64_t ow = 0; ow < v->y.t->w; ow++)
-                for (int64_t f = 0; f < v->y.t->c; f++)
-                    walk_filter(v, sums, visit, n, oh, ow, f);
+                walk_kernel(v, meet, n, oh, ow);
 }
 
-static void forward(const struct convolution *v, double *sums, int64_t x, int64_t w, int64_t y)
+static double *zeros(uint64_t elements)
 {
-    sums[y] += (double)load(&v->x, x) * (double)load(&v->w, w);
-}
-
-static void backward_data(const struct convolution *v, double *sums, int64_t x, int64_t w,
-                          int64_t y)
-{
-    sums[x] += (double)load(&v->y, y) * (double)load(&v->w, w);
-}
-
-static void backward_weights(const struct convolution *v, double *sums, int64_t x, int64_t w,
-                             int64_t y)
-{
-    sums[w] += (double)load(&v->x, x) * (double)load(&v->y, y);
-}
-
-static void convolve(const struct convolution *v, const struct standin_cudnn_operation *o)
-{
-    static visit_fn *const visits[] = { forward, backward_data, backward_weights };
-    const struct array *const results[] = { &v->y, &v->x, &v->w };
-    const struct array *const result = results[o->direction];
-    const uint64_t elements = standin_cudnn_elements(result->t);
-    double *const sums = calloc(elements, sizeof(*sums));
-    if (sums == NULL)
+    double *const values = calloc(elements, sizeof(*values));
+    if (values == NULL)
         abort();
-    walk(v, sums, visits[o->direction]);
-    for (uint64_t i = 0; i < elements; i++) {
-        const double old = o->window.add ? (double)load(result, (int64_t)i) : 0;
-        store(result, (int64_t)i, old + sums[i]);
+    return values;
+}
+
+static double *widen(const struct array *a)
+{
+    const int64_t elements = (int64_t)standin_cudnn_elements(a->t);
+    double *const wide = zeros((uint64_t)elements);
+    for (int64_t i = 0; i < elements; i++)
+        wide[i] = (double)load(a, i);
+    return wide;
+}
+
+/* [n][...] as [...][n] */
+static double *widen_turned(const struct array *a)
+{
+    const int64_t filters = a->t->n;
+    const int64_t rest = (int64_t)standin_cudnn_elements(a->t) / filters;
+    double *const wide = zeros((uint64_t)(filters * rest));
+    for (int64_t f = 0; f < filters; f++)
+        for (int64_t i = 0; i < rest; i++)
+            wide[i * filters + f] = (double)load(a, f * rest + i);
+    return wide;
+}
+
+static void convolve(struct convolution *v, const struct standin_cudnn_operation *o)
+{
+    static meet_fn *const meet[] = { forward, backward_data, backward_weights };
+    static const int result_of[] = { WIDE_Y, WIDE_X, WIDE_W };
+    const struct array *const arrays[] = { &v->x, &v->w, &v->y };
+    const int result = result_of[o->direction];
+    const int64_t elements = (int64_t)standin_cudnn_elements(arrays[result]->t);
+    for (int i = 0; i < 3; i++)
+        v->wide[i] = i == result ? zeros((uint64_t)elements) : widen(arrays[i]);
+    if (result == WIDE_Y) {
+        free(v->wide[WIDE_W]);
+        v->wide[WIDE_W] = widen_turned(&v->w);
     }
-    free(sums);
+    v->channels = v->w.t->c;
+    v->groups = v->x.t->c / v->channels;
+    v->filters = v->w.t->n / v->groups;
+    walk(v, meet[o->direction]);
+    for (int64_t i = 0; i < elements; i++) {
+        const double old = o->window.add ? (double)load(arrays[result], i) : 0;
+        store(arrays[result], i, old + v->wide[result][i]);
+    }
+    for (int i = 0; i < 3; i++)
+        free(v->wide[i]);
 }
 
 /* ---- the rest ----------------------------------------------------------------------------------- */
@@ -172,9 +218,7 @@ static void pointwise(enum standin_cudnn_kind kind, const struct array *a, const
 static void sum(const struct array *x, const struct array *out, bool squares)
 {
     const uint64_t elements = standin_cudnn_elements(out->t);
-    double *const sums = calloc(elements, sizeof(*sums));
-    if (sums == NULL)
-        abort();
+    double *const sums = zeros(elements);
     for (int64_t n = 0; n < x->t->n; n++)
         for (int64_t h = 0; h < x->t->h; h++)
             for (int64_t w = 0; w < x->t->w; w++)
@@ -205,7 +249,7 @@ static void run_operation(const struct standin_cudnn_work *work,
     const struct array out2 = array_of(work, o->out2);
     switch (o->kind) {
     case STANDIN_CONVOLUTION:
-        convolve(&(struct convolution){ a, b, out, &o->window }, o);
+        convolve(&(struct convolution){ .x = a, .w = b, .y = out, .window = &o->window }, o);
         break;
     case STANDIN_SUM:
         sum(&a, &out, false);
