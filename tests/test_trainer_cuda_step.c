@@ -3,12 +3,10 @@
  *
  * Kernels are replaced by their twins in plain C.
  */
-#include "plan_models.h"
+#include "cuda_trainer_case.h"
 
-#include "cuda_train_twins.h"
 #include "leaks.h"
 #include "loader/base/fault.h"
-#include "trainer/view.h"
 
 #include <cuda_runtime_api.h>
 #include <math.h>
@@ -16,92 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "trainer_golden.h"
-
-enum { SIDE = 8, CHANNELS = 3, CLASSES = 12, BATCH = 8, SAMPLES_MAX = 16 };
 enum { STEPS = 6, CODE = 700 /* cudaErrorIllegalAddress */ };
-
-static void begin(void)
-{
-    standin_cuda_reset(2);
-    standin_cuda_delay(5);
-    stk_cuda_use_train_twins();
-}
-
-/* Every operation but convolutions and linear layers. */
-static stoker_model *network(void)
-{
-    stoker_model *model = stk_test_begin(SIDE, SIDE, CHANNELS);
-    (void)stoker_model_batch_norm(model, "bn1", NULL);
-    (void)stoker_model_relu(model, "relu1");
-    (void)stoker_model_dropout(model, "drop", 0.25F);
-    (void)stoker_model_batch_norm(model, "bn2", NULL);
-    (void)stoker_model_add(model, "sum", "relu1");
-    (void)stoker_model_relu(model, "relu2");
-    (void)stoker_model_max_pool2d(model, "pool", &(stoker_pool2d){ .kernel = { 2, 2 } });
-    (void)stoker_model_avg_pool2d(model, "mean", &(stoker_pool2d){ .kernel = { 2, 2 } });
-    (void)stoker_model_batch_norm(model, "bn3", NULL);
-    (void)stoker_model_flatten(model, "flatten");
-    (void)stoker_model_softmax_cross_entropy(model, 0.1F);
-    return stk_test_end(model);
-}
-
-static stoker_trainer_options options_of(const char *backend)
-{
-    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
-    options.backend = backend;
-    options.batch_size = BATCH;
-    options.optimizer = STOKER_ADAMW;
-    options.learning_rate = 0.02F;
-    options.schedule = STOKER_ONE_CYCLE;
-    options.total_updates = 20;
-    options.clip_norm = 0.5F;
-    options.ema_decay = 0.9F;
-    options.accumulate = 2;
-    options.seed = 7;
-    return options;
-}
-
-static stoker_trainer *trainer_of(const stoker_model *model, stoker_trainer_options options)
-{
-    stoker_trainer *trainer = NULL;
-    stoker_error error = { .code = 0 };
-    options.error = &error;
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_OK, "%s", error.message);
-    return trainer;
-}
-
-/* Samples [first, first + count) of an endless set. */
-static const stoker_batch *batch_of(uint64_t first, uint32_t count)
-{
-    static float images[SAMPLES_MAX * SIDE * SIDE * CHANNELS];
-    static int64_t labels[SAMPLES_MAX];
-    static stoker_batch batch;
-    const uint64_t floats = (uint64_t)SIDE * SIDE * CHANNELS;
-    for (uint64_t i = 0; i < count; i++) {
-        golden_fill(images + i * floats, floats, 500 + first + i, 1.0F);
-        labels[i] = (int64_t)((first + i) * 5 % CLASSES);
-    }
-    batch = (stoker_batch){
-        .images = { .data = images,
-                    .dtype = STOKER_FLOAT32,
-                    .rank = 4,
-                    .shape = { count, SIDE, SIDE, CHANNELS } },
-        .labels = { .data = labels, .dtype = STOKER_INT64, .rank = 1, .shape = { count } },
-        .count = count,
-        .device = STOKER_DEVICE_CPU,
-    };
-    return &batch;
-}
-
-static stoker_step step(stoker_trainer *trainer, uint64_t number, uint32_t count)
-{
-    stoker_step out = { 0 };
-    const int rc = stoker_trainer_step(trainer, batch_of(number * BATCH, count), &out);
-    cr_assert_eq(rc, STOKER_OK, "%s",
-                 rc == STOKER_OK ? "" : stoker_trainer_error(trainer)->message);
-    return out;
-}
 
 static void check_close(const char *what, const float *a, const float *b, uint64_t count)
 {
@@ -225,18 +138,6 @@ Test(trainer_cuda_step, the_host_waits_only_where_something_is_told)
     stk_test_check_leaks();
 }
 
-static void check_bits(const stoker_trainer *a, const stoker_trainer *b, float *in_a, float *in_b,
-                       size_t bytes)
-{
-    struct stk_view va;
-    struct stk_view vb;
-    cr_assert_eq(stk_view_read(&va, a, in_a, bytes, NULL), STOKER_OK);
-    cr_assert_eq(stk_view_read(&vb, b, in_b, bytes, NULL), STOKER_OK);
-    cr_assert_eq(memcmp(va.floats, vb.floats, bytes), 0);
-    stk_view_close(&va);
-    stk_view_close(&vb);
-}
-
 /* Groups of two, dropout, batches of three sizes: each kind of step is recorded at its second time. */
 Test(trainer_cuda_step, a_recorded_step_gives_the_same_bits)
 {
@@ -256,11 +157,7 @@ Test(trainer_cuda_step, a_recorded_step_gives_the_same_bits)
         if (i >= 2 && i < 7)
             cr_assert_eq(standin_cuda_graph_launches(), launches + 1, "step %u", (unsigned)i);
     }
-    check_bits(captured, queued, captured->arenas.parameters, queued->arenas.parameters,
-               queued->memory.parameters);
-    check_bits(captured, queued, captured->ema, queued->ema, queued->memory.parameters);
-    check_bits(captured, queued, captured->arenas.statistics, queued->arenas.statistics,
-               queued->memory.statistics);
+    check_same_bits(captured, queued);
     stoker_step a;
     stoker_step b;
     cr_assert_eq(stoker_trainer_flush(captured, &a), STOKER_OK);

@@ -245,7 +245,9 @@ static int load_open(stoker_trainer *trainer, const struct stk_checkpoint *check
     rc = check_state(&reading, &progress, &loader_tensor);
     if (rc != STOKER_OK)
         return rc;
-    rc = copy_weights(trainer, &checkpoint->weights.set, false, error);
+    rc = stk_trainer_refill(trainer, error); /* gradients may come, too */
+    if (rc == STOKER_OK)
+        rc = copy_weights(trainer, &checkpoint->weights.set, false, error);
     if (rc == STOKER_OK)
         rc = copy_state(trainer, &checkpoint->state.set, &progress, error);
     if (rc != STOKER_OK)

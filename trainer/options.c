@@ -79,7 +79,7 @@ static int check_counts(const stoker_trainer_options *o, stoker_error *error)
         { "evaluation_batch_size", o->evaluation_batch_size, 0, STK_BATCH_MAX, true, true,
           "0 (the default) to 65536" },
         { "accumulate", o->accumulate, 0, ACCUMULATE_MAX, true, true, "0 (the default) to 2^20" },
-        { "metrics_interval", o->metrics_interval, 0, ACCUMULATE_MAX, true, true,
+        { "metrics_interval", o->metrics_interval, 0, STK_METRICS_INTERVAL_MAX, true, true,
           "0 (the default) to 2^20" },
         { "optimizer", (double)(int)o->optimizer, 0, STK_OPTIMIZERS - 1, true, true,
           "a stoker_optimizer" },

@@ -8,6 +8,8 @@
 #include "trainer/update/loss_scale.h"
 #include "trainer/update/schedule.h"
 
+enum { STK_METRICS_INTERVAL_MAX = 1 << 20 };
+
 struct stk_trainer_settings {
     const struct stk_backend_ops *ops;
     bool automatic; /* `cuda` if it can be made, else ops */

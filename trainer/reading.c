@@ -68,6 +68,26 @@ int stk_trainer_tell(stoker_trainer *trainer, stoker_step *out, stoker_error *er
     return rc;
 }
 
+int stoker_trainer_set_metrics_interval(stoker_trainer *trainer, uint32_t passes)
+{
+    if (trainer == NULL || passes == 0 || passes > STK_METRICS_INTERVAL_MAX)
+        return STOKER_EINVAL;
+    trainer->settings.metrics_interval = passes;
+    return STOKER_OK;
+}
+
+void stoker_trainer_get_capture(const stoker_trainer *trainer, stoker_trainer_capture *out)
+{
+    *out = (stoker_trainer_capture){ .reason = NULL };
+    if (trainer->ops->capture == NULL)
+        return;
+    const struct stk_capture *const found = trainer->ops->capture(trainer->backend);
+    out->launched = found->launched;
+    out->queued = found->queued;
+    out->refused = found->refused;
+    out->reason = found->refused > 0 ? found->reason.message : NULL;
+}
+
 int stk_trainer_place(stoker_trainer *trainer, stoker_error *error)
 {
     const struct stk_progress *const progress = &trainer->progress;

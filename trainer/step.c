@@ -12,118 +12,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/float16.h"
 #include "loader/base/error.h"
-#include "trainer/plan/precision.h"
 #include "trainer/view.h"
-#include <stoker/cuda.h>
 
 static const struct stk_place nowhere = STK_NOWHERE;
 
 /* Keeps a zero norm from dividing; PyTorch's clip_grad_norm_ has the same. */
 static const double clip_epsilon = 1e-6;
-
-/* ---- what a batch must be -------------------------------------------------------- */
-
-/* As stk_shape counts: what is missing is 1. False: more axes than an image has. */
-static bool shape_of(const stoker_tensor *tensor, uint64_t *h, uint64_t *w, uint64_t *c)
-{
-    const uint64_t *shape = tensor->shape;
-    *h = *w = *c = 1;
-    switch (tensor->rank) {
-    case 1:
-        return true;
-    case 2:
-        *c = shape[1];
-        return true;
-    case 3:
-        *h = shape[1];
-        *w = shape[2];
-        return true;
-    case 4:
-        *h = shape[1];
-        *w = shape[2];
-        *c = shape[3];
-        return true;
-    default:
-        return false;
-    }
-}
-
-static int mismatch(stoker_trainer *trainer, const char *what, const stoker_tensor *found,
-                    const char *wanted_type, struct stk_shape wanted)
-{
-    uint64_t h = 0;
-    uint64_t w = 0;
-    uint64_t c = 0;
-    (void)shape_of(found, &h, &w, &c);
-    return stk_error_set(&trainer->error, STOKER_EMISMATCH, STOKER_STAGE_OPTIONS, &nowhere,
-                         "%s: %s %llux%llux%llu in %u axes, the model asks for %s %s", what,
-                         stoker_dtype_name(found->dtype), (unsigned long long)h,
-                         (unsigned long long)w, (unsigned long long)c, found->rank, wanted_type,
-                         stk_shape_text(wanted).text);
-}
-
-static int check_images(stoker_trainer *trainer, const stoker_batch *batch)
-{
-    const struct stk_shape wanted = trainer->model->layers[0].out;
-    const stoker_tensor *images = &batch->images;
-    uint64_t h;
-    uint64_t w;
-    uint64_t c;
-    if (images->dtype != STOKER_FLOAT32 || !shape_of(images, &h, &w, &c) || h != wanted.h ||
-        w != wanted.w || c != wanted.c || images->shape[0] != batch->count)
-        return mismatch(trainer, "images", images, "float32", wanted);
-    return STOKER_OK;
-}
-
-static int check_labels(stoker_trainer *trainer, const stoker_batch *batch)
-{
-    const struct stk_layer *loss = &trainer->model->layers[trainer->model->layer_count - 1];
-    const bool classes = loss->kind == STK_SOFTMAX_CROSS_ENTROPY;
-    const struct stk_shape wanted =
-        classes ? (struct stk_shape){ .rank = 1, .h = 1, .w = 1, .c = 1 } : loss->in;
-    const stoker_dtype dtype = classes ? STOKER_INT64 : STOKER_FLOAT32;
-    const stoker_tensor *labels = &batch->labels;
-    uint64_t h;
-    uint64_t w;
-    uint64_t c;
-    if (labels->dtype != dtype || labels->data == NULL || !shape_of(labels, &h, &w, &c) ||
-        h != wanted.h || w != wanted.w || c != wanted.c || labels->shape[0] != batch->count)
-        return mismatch(trainer, "labels", labels, stoker_dtype_name(dtype), wanted);
-    return STOKER_OK;
-}
-
-/* A batch in a GPU's memory is for the trainer on that GPU, whose stream then waits for its copy. */
-static int check_place(stoker_trainer *trainer, const stoker_batch *batch)
-{
-    if (batch->device != STOKER_DEVICE_CUDA)
-        return STOKER_OK;
-    if (trainer->ops->stream == NULL || batch->device_index != trainer->settings.backend.device)
-        return stk_error_set(&trainer->error, STOKER_EMISMATCH, STOKER_STAGE_OPTIONS, &nowhere,
-                             "a batch on cuda:%u, the back end is %s", batch->device_index,
-                             trainer->ops->stream == NULL ? trainer->ops->name : "another GPU");
-    if (batch->loader == NULL)
-        return STOKER_OK; /* not a loader's: the caller has seen to it */
-    int rc = stoker_batch_wait_on(batch, stoker_trainer_stream(trainer));
-    if (rc != STOKER_OK)
-        (void)stk_error_set(&trainer->error, rc, STOKER_STAGE_OPTIONS, &nowhere,
-                            "waiting for a batch on cuda:%u", batch->device_index);
-    return rc;
-}
-
-static int check_batch(stoker_trainer *trainer, const stoker_batch *batch)
-{
-    if (batch->images.data == NULL)
-        return stk_error_set(&trainer->error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "a batch without images");
-    int rc = check_images(trainer, batch);
-    if (rc == STOKER_OK)
-        rc = check_labels(trainer, batch);
-    return rc == STOKER_OK ? check_place(trainer, batch) : rc;
-}
-
-/* ---- training -------------------------------------------------------------------- */
 
 static void describe(const stoker_trainer *trainer, stoker_step *out)
 {
@@ -241,7 +136,9 @@ static int train_pass(stoker_trainer *trainer, const stoker_batch *batch)
                                    .step = progress->groups,
                                    .seed = progress->seed,
                                    .gradient_scale = progress->loss_scale.scale };
-    int rc = stk_trainer_store(trainer, trainer->arenas.parameters);
+    int rc = stk_trainer_refill(trainer, &trainer->error);
+    if (rc == STOKER_OK)
+        rc = stk_trainer_store(trainer, trainer->arenas.parameters);
     if (rc == STOKER_OK)
         rc = trainer->ops->step == NULL ? run_pass(trainer, &pass) : queue_pass(trainer, &pass);
     if (rc != STOKER_OK)
@@ -264,7 +161,7 @@ int stoker_trainer_step(stoker_trainer *trainer, const stoker_batch *batch, stok
                              "a batch of %u, batch_size is %u", batch->count,
                              trainer->settings.batch_size);
     if (batch->count > 0) {
-        int rc = check_batch(trainer, batch);
+        int rc = stk_trainer_check_batch(trainer, batch);
         if (rc == STOKER_OK)
             rc = train_pass(trainer, batch);
         if (rc != STOKER_OK)
@@ -309,108 +206,5 @@ int stoker_trainer_flush(stoker_trainer *trainer, stoker_step *out)
         return rc;
     if (out != NULL)
         *out = step;
-    return STOKER_OK;
-}
-
-/* ---- forward only ---------------------------------------------------------------- */
-
-/* At most evaluation_batch_size samples. labels may be NULL. */
-static int forward(stoker_trainer *trainer, const float *samples, const void *labels,
-                   bool on_device, uint32_t count, struct stk_loss *loss)
-{
-    struct stk_arenas arenas = trainer->arenas;
-    arenas.gradients = NULL;
-    if (trainer->ema != NULL)
-        arenas.parameters = trainer->ema;
-    const int rc = stk_trainer_store(trainer, arenas.parameters);
-    if (rc != STOKER_OK)
-        return rc;
-    const struct stk_pass pass = {
-        .samples = samples, .labels = labels, .on_device = on_device, .count = count
-    };
-    return trainer->ops->run(trainer->evaluation, &arenas, &pass, loss, &trainer->error);
-}
-
-static uint32_t part_of(const stoker_trainer *trainer, uint32_t left)
-{
-    const uint32_t most = trainer->settings.evaluation_batch_size;
-    return left < most ? left : most;
-}
-
-int stoker_trainer_evaluate(stoker_trainer *trainer, const stoker_batch *batch,
-                            stoker_evaluation *sum)
-{
-    if (trainer == NULL || batch == NULL || sum == NULL)
-        return STOKER_EINVAL;
-    if (batch->count == 0)
-        return STOKER_OK;
-    int rc = check_batch(trainer, batch);
-    if (rc != STOKER_OK)
-        return rc;
-    const uint64_t sample_floats = stk_shape_elements(trainer->model->layers[0].out);
-    const uint64_t label_bytes =
-        stoker_dtype_bytes(batch->labels.dtype) *
-        (batch->labels.dtype == STOKER_INT64
-             ? 1
-             : stk_shape_elements(stk_trainer_output_shape(trainer->model)));
-    const float *samples = batch->images.data;
-    const unsigned char *labels = batch->labels.data;
-    stoker_evaluation found = *sum;
-    for (uint32_t done = 0; done < batch->count;) {
-        const uint32_t count = part_of(trainer, batch->count - done);
-        struct stk_loss loss;
-        rc = forward(trainer, samples + done * sample_floats, labels + done * label_bytes,
-                     batch->device == STOKER_DEVICE_CUDA, count, &loss);
-        if (rc != STOKER_OK)
-            return rc;
-        found.loss_sum += loss.loss_sum;
-        found.correct += loss.correct;
-        found.count += loss.count;
-        done += count;
-    }
-    *sum = found;
-    return STOKER_OK;
-}
-
-/* `count` outputs of the plan, as floats. 16-bit ones are read into the upper half of where they go,
- * and widened from there, first to last: each before its place is written over. */
-static int read_outputs(stoker_trainer *trainer, float *outputs, uint64_t count)
-{
-    const struct stk_plan *plan = &trainer->evaluation_plan;
-    const size_t element_bytes = stoker_dtype_bytes(plan->storage);
-    unsigned char *const end = (unsigned char *)(outputs + count);
-    unsigned char *const from = end - count * element_bytes;
-    const unsigned char *const arena = trainer->arenas.activations;
-    const int rc = stk_arena_read(trainer, from, arena + plan->buffers[plan->output].offset,
-                                  count * element_bytes, &trainer->error);
-    if (rc != STOKER_OK || !stk_is_narrow(plan->storage))
-        return rc;
-    for (uint64_t i = 0; i < count; i++) {
-        uint16_t bits;
-        memcpy(&bits, from + i * sizeof(bits), sizeof(bits));
-        outputs[i] =
-            plan->storage == STOKER_FLOAT16 ? float_of_float16(bits) : float_of_bfloat16(bits);
-    }
-    return STOKER_OK;
-}
-
-int stoker_trainer_predict(stoker_trainer *trainer, const float *samples, uint32_t count,
-                           float *outputs)
-{
-    if (trainer == NULL || ((samples == NULL || outputs == NULL) && count > 0))
-        return STOKER_EINVAL;
-    const uint64_t sample_floats = stk_shape_elements(trainer->model->layers[0].out);
-    const uint64_t output_floats = stk_shape_elements(stk_trainer_output_shape(trainer->model));
-    for (uint32_t done = 0; done < count;) {
-        const uint32_t part = part_of(trainer, count - done);
-        struct stk_loss loss;
-        int rc = forward(trainer, samples + done * sample_floats, NULL, false, part, &loss);
-        if (rc != STOKER_OK)
-            return rc;
-        rc = read_outputs(trainer, outputs + done * output_floats, part * output_floats);
-        if (rc != STOKER_OK)
-            return rc;
-        done += part;
-    }
     return STOKER_OK;
 }

@@ -16,9 +16,8 @@
 
 static const struct stk_place nowhere = STK_NOWHERE;
 
-/* Memory of the back end; a class that is empty has none. */
-static int take(stoker_trainer *trainer, void *out, uint64_t bytes, const char *what,
-                stoker_error *error)
+int stk_trainer_take(stoker_trainer *trainer, void *out, uint64_t bytes, const char *what,
+                     stoker_error *error)
 {
     void *memory = NULL;
     if (bytes > 0) {
@@ -35,21 +34,23 @@ static int take_arenas(stoker_trainer *trainer, stoker_error *error)
 {
     const uint64_t bytes = trainer->memory.parameters;
     struct stk_arenas *arenas = &trainer->arenas;
-    int rc = take(trainer, &arenas->parameters, bytes, "parameters", error);
+    int rc = stk_trainer_take(trainer, &arenas->parameters, bytes, "parameters", error);
     if (rc == STOKER_OK)
-        rc = take(trainer, &arenas->gradients, bytes, "gradients", error);
+        rc = stk_trainer_take(trainer, &arenas->gradients, bytes, "gradients", error);
     if (rc == STOKER_OK)
-        rc = take(trainer, &arenas->statistics, trainer->memory.statistics, "statistics", error);
+        rc = stk_trainer_take(trainer, &arenas->statistics, trainer->memory.statistics,
+                              "statistics", error);
     if (rc == STOKER_OK)
-        rc = take(trainer, &arenas->activations, trainer->memory.activations, "activations", error);
+        rc = stk_trainer_take(trainer, &arenas->activations, trainer->memory.activations,
+                              "activations", error);
     if (rc == STOKER_OK)
-        rc = take(trainer, &arenas->stored, trainer->memory.stored_parameters, "16-bit parameters",
-                  error);
+        rc = stk_trainer_take(trainer, &arenas->stored, trainer->memory.stored_parameters,
+                              "16-bit parameters", error);
     trainer->state_count = stk_optimizer_state_arenas(&trainer->settings.rule);
     for (uint32_t i = 0; i < trainer->state_count && rc == STOKER_OK; i++)
-        rc = take(trainer, &trainer->state[i], bytes, "optimizer state", error);
+        rc = stk_trainer_take(trainer, &trainer->state[i], bytes, "optimizer state", error);
     if (rc == STOKER_OK && trainer->settings.ema_decay > 0)
-        rc = take(trainer, &trainer->ema, bytes, "averaged weights", error);
+        rc = stk_trainer_take(trainer, &trainer->ema, bytes, "averaged weights", error);
     return rc;
 }
 

@@ -39,6 +39,7 @@ struct stoker_trainer {
     struct stk_progress progress; /* where the device decides: updates and loss_scale as of the last
                                      read, and the updates queued since counted as made */
     struct stk_unread unread;
+    stoker_evaluation evaluated;  /* and not told yet; where the device decides it has more */
     struct stk_training training; /* what settings say, for a device that decides */
     stoker_trainer_memory memory;
     stoker_error error; /* code 0 = none so far */
@@ -47,6 +48,18 @@ struct stoker_trainer {
 /* memory.c: settle batch size and recomputation, make both plans and fill in memory. The back end
  * is there already. On failure the plans are all zero. */
 int stk_trainer_settle(stoker_trainer *trainer, stoker_error *error);
+
+/* trainer.c: memory of the back end, into the pointer at out; NULL for none of it. STOKER_ENOMEM. */
+int stk_trainer_take(stoker_trainer *trainer, void *out, uint64_t bytes, const char *what,
+                     stoker_error *error);
+
+/* trim.c: what was given back is taken again. Before anything runs, and before gradients are written.
+ * STOKER_ENOMEM, and then nothing has changed. */
+int stk_trainer_refill(stoker_trainer *trainer, stoker_error *error);
+
+/* batch.c: a batch with samples must have the model's shapes and types, and lie where the back end can
+ * read it; its stream waits for one on a GPU. STOKER_EINVAL, EMISMATCH, EDEVICE; error tells. */
+int stk_trainer_check_batch(stoker_trainer *trainer, const stoker_batch *batch);
 
 /* stored.c: let arenas.stored be these weights, rounded; they are so already if nothing wrote to either
  * since. Nothing to do where T is float32. STOKER_EDEVICE. */

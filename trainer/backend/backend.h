@@ -9,7 +9,8 @@
  *   the host decides     clear ─▶ run ─▶ ... ─▶ norm_squared ─▶ (step.c) ─▶ update
  *   the device decides   begin, place ─▶ step ─▶ step ─▶ ... ─▶ read
  *                        a step only queues; loss scale, count of updates, learning rates, loss and
- *                        norm live on the device, and are read when somebody wants to know */
+ *                        norm live on the device, and are read when somebody wants to know;
+ *                        the same with queue ─▶ queue ─▶ collect for forward plans */
 #ifndef STK_TRAINER_BACKEND_H
 #define STK_TRAINER_BACKEND_H
 
@@ -102,6 +103,13 @@ struct stk_findings {
     bool used;           /* the last group's update was made */
 };
 
+/* Steps that were recorded and launched, and why not. */
+struct stk_capture {
+    uint64_t launched, queued; /* steps: as one graph; operation by operation */
+    uint64_t refused;          /* kinds of steps that could not be recorded */
+    stoker_error reason;       /* of the first of these; code 0 = none */
+};
+
 /* One pass within its group. */
 struct stk_group_pass {
     bool first, last;                /* of the group */
@@ -146,6 +154,9 @@ struct stk_backend_ops {
     int (*load)(struct stk_program **out, struct stk_backend *backend, const struct stk_plan *plan,
                 stoker_error *error);
     void (*unload)(struct stk_program *program); /* NULL-safe */
+    /* Wait for what was queued, and give back what nothing in outlives a run; the next run takes it again.
+     * Returns bytes. NULL: it keeps all. */
+    uint64_t (*trim)(struct stk_program *program);
 
     /* Run all operations and wait; *loss is written on success. Gradients are ADDED to: clear them first.
      * STOKER_EINVAL: a label out of range (the message names the place in the batch); then nothing
@@ -189,6 +200,15 @@ struct stk_backend_ops {
     /* Wait for all that was queued and tell; what was found is told once. */
     int (*read)(struct stk_backend *backend, struct stk_standing *standing,
                 struct stk_findings *findings, stoker_error *error);
+    /* Queue a forward plan. What its loss finds is added up on the device until it is collected; nothing is
+     * found where pass->labels is NULL. The host waits for nothing. STOKER_EINVAL: as run(). STOKER_EDEVICE. */
+    int (*queue)(struct stk_program *program, const struct stk_arenas *arenas,
+                 const struct stk_pass *pass, stoker_error *error);
+    /* Wait for all that was queued and tell what forward plans found, once. */
+    int (*collect)(struct stk_backend *backend, struct stk_loss *loss, uint64_t *bad_labels,
+                   stoker_error *error);
+    /* How steps were queued so far: the back end's own. */
+    const struct stk_capture *(*capture)(const struct stk_backend *backend);
     /* The stream all is queued on: a cudaStream_t. */
     void *(*stream)(const struct stk_backend *backend);
 };

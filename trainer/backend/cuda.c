@@ -445,6 +445,11 @@ static uint64_t cuda_free_bytes(struct stk_backend *backend)
     return free_bytes;
 }
 
+static const struct stk_capture *cuda_capture(const struct stk_backend *backend)
+{
+    return &backend->captured;
+}
+
 static void *cuda_stream(const struct stk_backend *backend)
 {
     return backend->stream;
@@ -465,6 +470,7 @@ const struct stk_backend_ops stk_backend_cuda = {
     .workspace_bytes = stk_cuda_workspace_bytes,
     .load = stk_cuda_program_load,
     .unload = stk_cuda_program_unload,
+    .trim = stk_cuda_program_trim,
     .run = stk_cuda_program_run,
     .narrow = stk_cuda_training_narrow,
     .training_bytes = stk_cuda_training_bytes,
@@ -473,5 +479,8 @@ const struct stk_backend_ops stk_backend_cuda = {
     .step = stk_cuda_program_step,
     .finish = stk_cuda_training_finish,
     .read = stk_cuda_training_read,
+    .queue = stk_cuda_program_queue,
+    .collect = stk_cuda_training_collect,
+    .capture = cuda_capture,
     .stream = cuda_stream,
 };

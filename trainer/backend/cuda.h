@@ -28,6 +28,7 @@ struct stk_cuda_block {
     struct stk_train_state state;
     struct stk_train_metrics training; /* since the last read */
     struct stk_train_metrics run;      /* of one run() */
+    struct stk_train_metrics forward;  /* of queue(), since it was last collected */
     uint32_t norm_ticket;
     uint32_t norm_finite[STK_TRAIN_PARTIALS_MAX];
     double norm_sums[STK_TRAIN_PARTIALS_MAX];
@@ -44,6 +45,7 @@ struct stk_backend {
     const char *engine_cache;            /* file, borrowed until begin; NULL = none */
     uint32_t engines_read;               /* entries that it had */
     bool uncaptured;                     /* steps are not recorded */
+    struct stk_capture captured;         /* steps so far */
     struct stk_cuda_block *block;        /* on the device */
     const struct stk_training *training; /* borrowed; NULL = begin was not called */
     struct stk_train_rule rule;
@@ -147,8 +149,11 @@ int stk_cuda_workspace_bytes(struct stk_backend *backend, const struct stk_plan 
 int stk_cuda_program_load(struct stk_program **out, struct stk_backend *backend,
                           const struct stk_plan *plan, stoker_error *error);
 void stk_cuda_program_unload(struct stk_program *program);
+uint64_t stk_cuda_program_trim(struct stk_program *program);
 int stk_cuda_program_run(struct stk_program *program, const struct stk_arenas *arenas,
                          const struct stk_pass *pass, struct stk_loss *loss, stoker_error *error);
+int stk_cuda_program_queue(struct stk_program *program, const struct stk_arenas *arenas,
+                           const struct stk_pass *pass, stoker_error *error);
 int stk_cuda_program_step(struct stk_program *program, const struct stk_arenas *arenas,
                           const struct stk_pass *pass, const struct stk_group_pass *group,
                           stoker_error *error);
@@ -163,6 +168,8 @@ int stk_cuda_training_place(struct stk_backend *backend, const struct stk_standi
                             stoker_error *error);
 int stk_cuda_training_read(struct stk_backend *backend, struct stk_standing *standing,
                            struct stk_findings *findings, stoker_error *error);
+int stk_cuda_training_collect(struct stk_backend *backend, struct stk_loss *loss,
+                              uint64_t *bad_labels, stoker_error *error);
 /* Queue norm, factors and update. The device is current. */
 int stk_cuda_training_update(struct stk_backend *backend, const struct stk_update *update,
                              uint64_t samples, stoker_error *error);

@@ -5,7 +5,7 @@
  *   from then on  launched
  *
  * What is in a graph by value (sizes, places, counts) is its key; what changes from step to step lives on
- * the device. A step that cannot be recorded is queued as it is, always. The recording that was used longest
+ * the device. A step that cannot be recorded is queued as it is, always, and the first reason is kept. The recording that was used longest
  * ago makes room; so a group of more passes than there is room for is never recorded. */
 #include <string.h>
 
@@ -62,19 +62,34 @@ static int end_capture(struct stk_backend *backend, struct stk_cuda_recording *r
 
 /* Of this thread alone: a loader's go on meanwhile. */
 static int capture(struct stk_backend *backend, struct stk_cuda_recording *recording,
-                   stk_cuda_queue *queue, void *context)
+                   stk_cuda_queue *queue, void *context, stoker_error *why)
 {
     int rc = stk_cuda_check(
         backend,
         backend->runtime.cudaStreamBeginCapture(backend->stream, cudaStreamCaptureModeThreadLocal),
-        "cudaStreamBeginCapture", NULL);
+        "cudaStreamBeginCapture", why);
     if (rc != STOKER_OK)
         return rc;
-    const int queued = queue(context, NULL);
-    rc = end_capture(backend, recording, NULL);
+    const int queued = queue(context, why);
+    rc = end_capture(backend, recording, queued == STOKER_OK ? why : NULL);
     if (queued != STOKER_OK)
         drop(backend, recording);
     return queued != STOKER_OK ? queued : rc;
+}
+
+/* Record it, or never try again. */
+static void record(struct stk_backend *backend, struct stk_cuda_recording *recording,
+                   stk_cuda_queue *queue, void *context)
+{
+    struct stk_capture *const captured = &backend->captured;
+    const struct stk_cuda_recording unrecorded = *recording;
+    stoker_error why = { .code = STOKER_OK };
+    if (capture(backend, recording, queue, context, &why) == STOKER_OK)
+        return;
+    *recording = unrecorded;
+    recording->refused = true;
+    if (captured->refused++ == 0)
+        captured->reason = why;
 }
 
 int stk_cuda_recordings_run(struct stk_backend *backend, struct stk_cuda_recordings *recordings,
@@ -84,12 +99,13 @@ int stk_cuda_recordings_run(struct stk_backend *backend, struct stk_cuda_recordi
     struct stk_cuda_recording *const recording = find(backend, recordings, key);
     const bool seen = recording->used > 0;
     recording->used = ++recordings->tick;
-    if (seen && recording->graph == NULL && !recording->refused &&
-        capture(backend, recording, queue, context) != STOKER_OK)
-        *recording =
-            (struct stk_cuda_recording){ .key = *key, .used = recordings->tick, .refused = true };
-    if (recording->graph == NULL)
+    if (seen && recording->graph == NULL && !recording->refused)
+        record(backend, recording, queue, context);
+    if (recording->graph == NULL) {
+        backend->captured.queued++;
         return queue(context, error);
+    }
+    backend->captured.launched++;
     return stk_cuda_check(backend,
                           backend->runtime.cudaGraphLaunch(recording->graph, backend->stream),
                           "cudaGraphLaunch", error);

@@ -218,6 +218,29 @@ static int make(struct stk_program **out, struct stk_backend *backend, const str
     return STOKER_OK;
 }
 
+/* Taken by load, and after a trim by what runs next. The device is current. */
+static int take_scratch(struct stk_program *program, stoker_error *error)
+{
+    if (program->scratch == NULL)
+        program->scratch = stk_cuda_take(program->backend, program->layout.end, error);
+    return program->scratch == NULL ? STOKER_EDEVICE : STOKER_OK;
+}
+
+uint64_t stk_cuda_program_trim(struct stk_program *program)
+{
+    struct stk_backend *const backend = program->backend;
+    const uint64_t bytes = program->scratch == NULL ? 0 : program->layout.end;
+    int before;
+    if (stk_cuda_enter(backend, &before, NULL) != STOKER_OK)
+        return 0;
+    stk_cuda_drain(backend);
+    stk_cuda_recordings_drop(backend, &program->recordings, 0);
+    stk_cuda_give(backend, program->scratch);
+    program->scratch = NULL;
+    stk_cuda_leave(backend, before);
+    return bytes;
+}
+
 void stk_cuda_program_unload(struct stk_program *program)
 {
     if (program == NULL)
@@ -260,10 +283,8 @@ int stk_cuda_program_load(struct stk_program **out, struct stk_backend *backend,
     if (rc != STOKER_OK)
         return rc;
     rc = make(&program, backend, plan, error);
-    if (rc == STOKER_OK) {
-        program->scratch = stk_cuda_take(backend, program->layout.end, error);
-        rc = program->scratch == NULL ? STOKER_EDEVICE : STOKER_OK;
-    }
+    if (rc == STOKER_OK)
+        rc = take_scratch(program, error);
     stk_cuda_leave(backend, before);
     if (rc == STOKER_OK)
         *out = program;
@@ -330,6 +351,14 @@ static int queue_operations(struct stk_program *program, const struct set *set,
     return rc;
 }
 
+/* All there is to be before a pass of so many samples is queued; nothing of it may come in a recording. */
+static int make_ready(struct stk_program *program, uint32_t count, struct set **out,
+                      stoker_error *error)
+{
+    const int rc = take_scratch(program, error);
+    return rc == STOKER_OK ? find_set(program, count, out, error) : rc;
+}
+
 /* The batch into scratch; *in_scratch is the pass that finds it there. */
 static int queue_batch(struct stk_program *program, const struct stk_pass *pass,
                        struct stk_pass *in_scratch, stoker_error *error)
@@ -357,24 +386,33 @@ static int check_pass(const struct stk_program *program, const struct stk_pass *
     return pass->on_device ? STOKER_OK : stk_operands_check_labels(program->plan, pass, error);
 }
 
-static int queue_run(struct stk_program *program, const struct stk_arenas *arenas,
-                     const struct stk_pass *pass, struct stk_train_metrics *found,
-                     stoker_error *error)
+/* Batch and operations; what the loss finds is added to *metrics, on the device. */
+static int queue_whole(struct stk_program *program, const struct stk_arenas *arenas,
+                       const struct stk_pass *pass, struct stk_train_metrics *metrics,
+                       stoker_error *error)
 {
-    struct stk_backend *const backend = program->backend;
-    struct stk_train_metrics *const metrics = &backend->block->run;
     const struct stk_cuda_pass beside = { .metrics = metrics,
                                           .gradient_factor = pass->gradient_scale,
                                           .step = pass->step };
     struct stk_pass in_scratch;
     struct set *set = NULL;
-    int rc = find_set(program, pass->count, &set, error);
-    if (rc == STOKER_OK)
-        rc = stk_cuda_clear(backend, metrics, sizeof(*metrics), error);
+    int rc = make_ready(program, pass->count, &set, error);
     if (rc == STOKER_OK)
         rc = queue_batch(program, pass, &in_scratch, error);
     if (rc == STOKER_OK)
         rc = queue_operations(program, set, arenas, &in_scratch, &beside, error);
+    return rc;
+}
+
+static int run_and_wait(struct stk_program *program, const struct stk_arenas *arenas,
+                        const struct stk_pass *pass, struct stk_train_metrics *found,
+                        stoker_error *error)
+{
+    struct stk_backend *const backend = program->backend;
+    struct stk_train_metrics *const metrics = &backend->block->run;
+    int rc = stk_cuda_clear(backend, metrics, sizeof(*metrics), error);
+    if (rc == STOKER_OK)
+        rc = queue_whole(program, arenas, pass, metrics, error);
     if (rc == STOKER_OK)
         rc = stk_cuda_copy(backend, found, metrics, sizeof(*found), cudaMemcpyDeviceToHost, error);
     if (rc == STOKER_OK)
@@ -393,7 +431,7 @@ int stk_cuda_program_run(struct stk_program *program, const struct stk_arenas *a
         rc = stk_cuda_enter(program->backend, &before, error);
     if (rc != STOKER_OK)
         return rc;
-    rc = queue_run(program, arenas, pass, &found, error);
+    rc = run_and_wait(program, arenas, pass, &found, error);
     stk_cuda_leave(program->backend, before);
     if (rc == STOKER_OK && found.bad_labels > 0)
         rc = stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
@@ -403,6 +441,20 @@ int stk_cuda_program_run(struct stk_program *program, const struct stk_arenas *a
         *loss = (struct stk_loss){ .loss_sum = found.loss_sum,
                                    .correct = found.correct,
                                    .count = found.count };
+    return rc;
+}
+
+int stk_cuda_program_queue(struct stk_program *program, const struct stk_arenas *arenas,
+                           const struct stk_pass *pass, stoker_error *error)
+{
+    int before;
+    int rc = check_pass(program, pass, error);
+    if (rc == STOKER_OK)
+        rc = stk_cuda_enter(program->backend, &before, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = queue_whole(program, arenas, pass, &program->backend->block->forward, error);
+    stk_cuda_leave(program->backend, before);
     return rc;
 }
 
@@ -453,14 +505,16 @@ static int queue_pass(struct stk_program *program, const struct stk_arenas *aren
     struct stk_pass in_scratch;
     struct set *set = NULL;
     const struct stk_cuda_key key = key_of(program, pass, group);
-    int rc = find_set(program, pass->count, &set, error);
+    int rc = make_ready(program, pass->count, &set, error);
     if (rc == STOKER_OK)
         rc = queue_batch(program, pass, &in_scratch, error);
     if (rc != STOKER_OK)
         return rc;
     struct queued_step step = { program, set, arenas, &in_scratch, group };
-    if (program->backend->uncaptured)
+    if (program->backend->uncaptured) {
+        program->backend->captured.queued++;
         return queue_step(&step, error);
+    }
     return stk_cuda_recordings_run(program->backend, &program->recordings, &key, queue_step, &step,
                                    error);
 }

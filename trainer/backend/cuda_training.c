@@ -6,7 +6,7 @@
  *   gradients ─▶ norm ─▶ prepare: finite? clip, loss scale, step, factors ─▶ update of the whole arena
  *                                                                        ─▶ weights rounded to 16 bits
  *
- * The host learns of it by read() alone. */
+ * The host learns of it by read() and, of forward plans, by collect() alone. */
 #include <string.h>
 
 #include "loader/base/error.h"
@@ -221,6 +221,38 @@ int stk_cuda_training_read(struct stk_backend *backend, struct stk_standing *sta
         .gradient_norm = block.state.gradient_norm,
         .used = block.state.use != 0,
     };
+    return STOKER_OK;
+}
+
+static int fetch_forward(struct stk_backend *backend, struct stk_train_metrics *out,
+                         stoker_error *error)
+{
+    struct stk_train_metrics *const metrics = &backend->block->forward;
+    int rc = stk_cuda_copy(backend, out, metrics, sizeof(*out), cudaMemcpyDeviceToHost, error);
+    if (rc == STOKER_OK)
+        rc = stk_cuda_clear(backend, metrics, sizeof(*metrics), error);
+    if (rc == STOKER_OK)
+        rc = stk_cuda_check(backend, backend->runtime.cudaStreamSynchronize(backend->stream),
+                            "cudaStreamSynchronize", error);
+    return rc;
+}
+
+int stk_cuda_training_collect(struct stk_backend *backend, struct stk_loss *loss,
+                              uint64_t *bad_labels, stoker_error *error)
+{
+    struct stk_train_metrics found;
+    int before;
+    int rc = stk_cuda_enter(backend, &before, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = fetch_forward(backend, &found, error);
+    stk_cuda_leave(backend, before);
+    if (rc != STOKER_OK)
+        return rc;
+    *loss = (struct stk_loss){ .loss_sum = found.loss_sum,
+                               .correct = found.correct,
+                               .count = found.count };
+    *bad_labels = found.bad_labels;
     return STOKER_OK;
 }
 

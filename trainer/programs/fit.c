@@ -45,12 +45,12 @@ static int tell(stoker_error *error, int rc, const stoker_error *cause)
 
 /* ---- testing -------------------------------------------------------------------- */
 
-static int test_batches(stoker_trainer *trainer, stoker_loader *loader, stoker_evaluation *out)
+static int test_batches(stoker_trainer *trainer, stoker_loader *loader)
 {
     stoker_batch batch = { 0 };
     int rc;
     while ((rc = stoker_loader_next(loader, &batch)) == STOKER_OK) {
-        rc = stoker_trainer_evaluate(trainer, &batch, out);
+        rc = stoker_trainer_evaluate(trainer, &batch, NULL);
         stoker_batch_release(&batch);
         if (rc != STOKER_OK)
             return rc;
@@ -58,6 +58,14 @@ static int test_batches(stoker_trainer *trainer, stoker_loader *loader, stoker_e
             return STOKER_FINISHED;
     }
     return rc == STOKER_EPOCH_END ? STOKER_OK : rc;
+}
+
+/* What is found is told once, at the end: a GPU is waited for there. */
+static int test_all(stoker_trainer *trainer, stoker_loader *loader, stoker_evaluation *out)
+{
+    const int rc = test_batches(trainer, loader);
+    const int told = stoker_trainer_evaluated(trainer, out);
+    return rc < 0 || told == STOKER_OK ? rc : told;
 }
 
 int fit_test(stoker_trainer *trainer, const stoker_dataset *test,
@@ -77,7 +85,7 @@ int fit_test(stoker_trainer *trainer, const stoker_dataset *test,
     int rc = stoker_loader_create(&loader, test, &options);
     if (rc != STOKER_OK)
         return rc;
-    rc = test_batches(trainer, loader, out);
+    rc = test_all(trainer, loader, out);
     if (rc < 0 && stoker_loader_error(loader) != NULL)
         (void)tell(error, rc, stoker_loader_error(loader));
     else if (rc < 0)

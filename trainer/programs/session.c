@@ -124,6 +124,17 @@ static void show_tables(struct session *session)
     free(text);
 }
 
+/* A GPU whose steps could not be recorded trains, but slower than it should. */
+static void show_capture(const struct session *session)
+{
+    stoker_trainer_capture capture;
+    stoker_trainer_get_capture(session->trainer, &capture);
+    if (capture.reason != NULL)
+        voice_complain(&session->voice,
+                       "steps are no CUDA graph, and are queued one operation after the other: %s",
+                       capture.reason);
+}
+
 static void show_result(const struct session *session, const struct fit_result *result)
 {
     const double seconds = clock_seconds(result->train_ns);
@@ -214,6 +225,7 @@ static int train(struct session *session)
     if (rc < 0)
         return failed(session, rc);
     show_result(session, &result);
+    show_capture(session);
     if (record_rc != STOKER_OK) {
         session->error = record_error;
         (void)failed(session, record_rc);

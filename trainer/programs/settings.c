@@ -68,8 +68,6 @@ static void make_training(struct settings *settings, const struct arguments *arg
     training->benchmark = arguments->benchmark;
     training->engine_cache = arguments->engine_cache;
     training->deterministic = arguments->deterministic;
-    if (arguments->device != NULL && strncmp(arguments->device, "cuda", 4) == 0)
-        training->metrics_interval = GPU_METRICS_INTERVAL;
     training->threads = arguments->threads;
     training->seed = arguments->seed;
     training->batch_size = batch_size;
@@ -116,10 +114,11 @@ static bool on_gpu(const stoker_trainer *trainer)
 }
 
 void settings_place(struct settings *settings, const struct arguments *arguments,
-                    const stoker_trainer *trainer)
+                    stoker_trainer *trainer)
 {
     if (!on_gpu(trainer))
         return;
+    (void)stoker_trainer_set_metrics_interval(trainer, GPU_METRICS_INTERVAL); /* in its range */
     const char *number = arguments->device == NULL ? NULL : strchr(arguments->device, ':');
     settings->loading.device = STOKER_DEVICE_CUDA;
     settings->loading.device_index =

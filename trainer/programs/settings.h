@@ -21,9 +21,10 @@ struct settings {
 void settings_make(struct settings *out, const struct arguments *arguments, const struct data *data,
                    uint32_t batch_size);
 
-/* Batches are to lie where the trainer computes. */
+/* Now that it is known which device there is: batches are to lie where the trainer computes, and a GPU
+ * is not waited for at every pass. */
 void settings_place(struct settings *settings, const struct arguments *arguments,
-                    const stoker_trainer *trainer);
+                    stoker_trainer *trainer);
 
 void settings_show(const struct voice *voice, const struct settings *settings,
                    const struct arguments *arguments, const struct data *data,

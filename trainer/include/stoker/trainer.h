@@ -2,7 +2,8 @@
  *
  *   loader ──▶ step: forward, loss, backward ──▶ (every `accumulate` steps) clip, update, ema
  *
- * Memory   All of it is taken by create, and told exactly: stoker_trainer_memory().
+ * Memory   All of it is taken by create, and told exactly: stoker_trainer_get_memory(). What a step leaves
+ *          unused can be given back for a while: stoker_trainer_trim().
  * Errors   As in stoker/error.h; outputs are written only on success.
  * Threads  One thread calls a trainer. Its back end may use more.
  * Order    The same model, options, seed and batches give the same weights, bit for bit, on the
@@ -171,6 +172,9 @@ STOKER_API void stoker_trainer_destroy(stoker_trainer **trainer); /* NULL-safe; 
  * stoker_batch_release_on(batch, stoker_trainer_stream(trainer)). STOKER_EDEVICE: the GPU failed. */
 STOKER_API int stoker_trainer_step(stoker_trainer *trainer, const stoker_batch *batch,
                                    stoker_step *out);
+/* From now on tell something every so many passes, 1..2^20: options.metrics_interval for who wants to know
+ * first which back end there is. STOKER_EINVAL. */
+STOKER_API int stoker_trainer_set_metrics_interval(stoker_trainer *trainer, uint32_t passes);
 /* Update with the gradients summed so far, if any: the end of an epoch. Tells what was not told yet. */
 STOKER_API int stoker_trainer_flush(stoker_trainer *trainer, stoker_step *out);
 
@@ -178,10 +182,15 @@ typedef struct stoker_evaluation {
     double loss_sum;
     uint64_t correct, count;
 } stoker_evaluation;
-/* Forward only, without dropout and with running statistics; adds to *sum. Uses the moving average
- * of the weights if there is one. */
+/* Forward only, without dropout and with running statistics. Uses the moving average of the weights if
+ * there is one. Adds to *sum; on a GPU the call waits for that. With sum NULL it waits for nothing, and what
+ * is found is summed where it was worked out, until stoker_trainer_evaluated() asks; release the batch as
+ * after stoker_trainer_step(). Returns what that does. */
 STOKER_API int stoker_trainer_evaluate(stoker_trainer *trainer, const stoker_batch *batch,
                                        stoker_evaluation *sum);
+/* Add to *sum what batches evaluated with NULL have found since this was last called; waits for them.
+ * STOKER_EINVAL: labels of batches on a GPU were no classes (then all of it is forgotten); STOKER_EDEVICE. */
+STOKER_API int stoker_trainer_evaluated(stoker_trainer *trainer, stoker_evaluation *sum);
 /* The outputs of the last layer before the loss, [count][outputs] floats, for `count` samples. */
 STOKER_API int stoker_trainer_predict(stoker_trainer *trainer, const float *samples, uint32_t count,
                                       float *outputs);
@@ -192,6 +201,25 @@ STOKER_API const stoker_error *stoker_trainer_error(const stoker_trainer *traine
 
 STOKER_API void stoker_trainer_get_memory(const stoker_trainer *trainer,
                                           stoker_trainer_memory *out);
+/* Give back to the device what holds nothing from one step to the next, once all that was queued is done:
+ * activations, workspaces, recorded graphs and, between two updates, gradients. The next call that needs
+ * it takes it again (then STOKER_ENOMEM, and it can be called again, or EDEVICE), and records anew; no number
+ * changes by that. Returns bytes, of the classes of stoker_trainer_memory; 0 if there was nothing left. */
+STOKER_API uint64_t stoker_trainer_trim(stoker_trainer *trainer);
+
+/* How steps reached a GPU so far; all 0 where the back end is none. The numbers are the same either way:
+ * what is not one graph costs the host a launch for each operation. */
+typedef struct stoker_trainer_capture {
+    uint64_t launched; /* steps that were one CUDA graph */
+    uint64_t
+        queued; /* steps that were not: the first of each kind, and all where uncaptured is set */
+    uint64_t refused; /* kinds of steps that could not be recorded, and are queued each time */
+    const char
+        *reason; /* why the first of these could not, CUDA's words; NULL = there was none. Valid as
+                           long as the trainer */
+} stoker_trainer_capture;
+STOKER_API void stoker_trainer_get_capture(const stoker_trainer *trainer,
+                                           stoker_trainer_capture *out);
 /* Write the memory table, as snprintf does; see stoker_model_summary. */
 STOKER_API size_t stoker_trainer_memory_table(const stoker_trainer *trainer, char *text,
                                               size_t bytes);

@@ -1,0 +1,120 @@
+/* cuda_trainer_case.h - a small network of every operation but convolutions and linear layers, batches for
+ * it, and trainers that are compared to the bit. On the stand-in runtime, kernels replaced by their twins.
+ */
+#ifndef STK_TEST_CUDA_TRAINER_CASE_H
+#define STK_TEST_CUDA_TRAINER_CASE_H
+
+#include "plan_models.h"
+
+#include "cuda_train_twins.h"
+#include "trainer/view.h"
+#include "trainer_golden.h"
+
+#include <string.h>
+
+enum { SIDE = 8, CHANNELS = 3, CLASSES = 12, BATCH = 8, SAMPLES_MAX = 16 };
+
+static inline void begin(void)
+{
+    standin_cuda_reset(2);
+    standin_cuda_delay(5);
+    stk_cuda_use_train_twins();
+}
+
+/* Every operation but convolutions and linear layers. */
+static inline stoker_model *network(void)
+{
+    stoker_model *model = stk_test_begin(SIDE, SIDE, CHANNELS);
+    (void)stoker_model_batch_norm(model, "bn1", NULL);
+    (void)stoker_model_relu(model, "relu1");
+    (void)stoker_model_dropout(model, "drop", 0.25F);
+    (void)stoker_model_batch_norm(model, "bn2", NULL);
+    (void)stoker_model_add(model, "sum", "relu1");
+    (void)stoker_model_relu(model, "relu2");
+    (void)stoker_model_max_pool2d(model, "pool", &(stoker_pool2d){ .kernel = { 2, 2 } });
+    (void)stoker_model_avg_pool2d(model, "mean", &(stoker_pool2d){ .kernel = { 2, 2 } });
+    (void)stoker_model_batch_norm(model, "bn3", NULL);
+    (void)stoker_model_flatten(model, "flatten");
+    (void)stoker_model_softmax_cross_entropy(model, 0.1F);
+    return stk_test_end(model);
+}
+
+static inline stoker_trainer_options options_of(const char *backend)
+{
+    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
+    options.backend = backend;
+    options.batch_size = BATCH;
+    options.optimizer = STOKER_ADAMW;
+    options.learning_rate = 0.02F;
+    options.schedule = STOKER_ONE_CYCLE;
+    options.total_updates = 20;
+    options.clip_norm = 0.5F;
+    options.ema_decay = 0.9F;
+    options.accumulate = 2;
+    options.seed = 7;
+    return options;
+}
+
+static inline stoker_trainer *trainer_of(const stoker_model *model, stoker_trainer_options options)
+{
+    stoker_trainer *trainer = NULL;
+    stoker_error error = { .code = 0 };
+    options.error = &error;
+    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_OK, "%s", error.message);
+    return trainer;
+}
+
+/* Samples [first, first + count) of an endless set. */
+static inline const stoker_batch *batch_of(uint64_t first, uint32_t count)
+{
+    static float images[SAMPLES_MAX * SIDE * SIDE * CHANNELS];
+    static int64_t labels[SAMPLES_MAX];
+    static stoker_batch batch;
+    const uint64_t floats = (uint64_t)SIDE * SIDE * CHANNELS;
+    for (uint64_t i = 0; i < count; i++) {
+        golden_fill(images + i * floats, floats, 500 + first + i, 1.0F);
+        labels[i] = (int64_t)((first + i) * 5 % CLASSES);
+    }
+    batch = (stoker_batch){
+        .images = { .data = images,
+                    .dtype = STOKER_FLOAT32,
+                    .rank = 4,
+                    .shape = { count, SIDE, SIDE, CHANNELS } },
+        .labels = { .data = labels, .dtype = STOKER_INT64, .rank = 1, .shape = { count } },
+        .count = count,
+        .device = STOKER_DEVICE_CPU,
+    };
+    return &batch;
+}
+
+static inline stoker_step step(stoker_trainer *trainer, uint64_t number, uint32_t count)
+{
+    stoker_step out = { 0 };
+    const int rc = stoker_trainer_step(trainer, batch_of(number * BATCH, count), &out);
+    cr_assert_eq(rc, STOKER_OK, "%s",
+                 rc == STOKER_OK ? "" : stoker_trainer_error(trainer)->message);
+    return out;
+}
+
+static inline void check_bits(const stoker_trainer *a, const stoker_trainer *b, float *in_a,
+                              float *in_b, size_t bytes)
+{
+    struct stk_view va;
+    struct stk_view vb;
+    cr_assert_eq(stk_view_read(&va, a, in_a, bytes, NULL), STOKER_OK);
+    cr_assert_eq(stk_view_read(&vb, b, in_b, bytes, NULL), STOKER_OK);
+    cr_assert_eq(memcmp(va.floats, vb.floats, bytes), 0);
+    stk_view_close(&va);
+    stk_view_close(&vb);
+}
+
+/* All that a run moves. */
+static inline void check_same_bits(const stoker_trainer *a, const stoker_trainer *b)
+{
+    check_bits(a, b, a->arenas.parameters, b->arenas.parameters, b->memory.parameters);
+    check_bits(a, b, a->arenas.statistics, b->arenas.statistics, b->memory.statistics);
+    if (b->ema != NULL)
+        check_bits(a, b, a->ema, b->ema, b->memory.parameters);
+}
+
+#endif

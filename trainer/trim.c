@@ -1,0 +1,51 @@
+/* trim.c - memory that holds nothing from step to step is given back on request, and taken again.
+ *
+ *   trim     activations │ gradients, between two groups │ workspaces, recordings ──▶ the device
+ *   refill   ──▶ activations │ gradients            before the next step, evaluation or load
+ *            ──▶ workspaces                         by the back end, before it runs
+ *
+ * Weights, state, averages and statistics stay; so do counts and losses that were not read yet. */
+#include "trainer/trainer.h"
+
+/* Give an arena back. Returns its bytes. */
+static uint64_t give(stoker_trainer *trainer, void *memory, uint64_t bytes)
+{
+    if (memory == NULL)
+        return 0;
+    trainer->ops->release(trainer->backend, memory);
+    return bytes;
+}
+
+static uint64_t trim_program(const stoker_trainer *trainer, struct stk_program *program)
+{
+    return trainer->ops->trim == NULL ? 0 : trainer->ops->trim(program);
+}
+
+uint64_t stoker_trainer_trim(stoker_trainer *trainer)
+{
+    if (trainer == NULL)
+        return 0;
+    struct stk_arenas *const arenas = &trainer->arenas;
+    uint64_t bytes =
+        trim_program(trainer, trainer->train) + trim_program(trainer, trainer->evaluation);
+    bytes += give(trainer, arenas->activations, trainer->memory.activations);
+    arenas->activations = NULL;
+    if (trainer->progress.group_passes == 0) {
+        bytes += give(trainer, arenas->gradients, trainer->memory.gradients);
+        arenas->gradients = NULL;
+    }
+    return bytes;
+}
+
+int stk_trainer_refill(stoker_trainer *trainer, stoker_error *error)
+{
+    struct stk_arenas *const arenas = &trainer->arenas;
+    int rc = STOKER_OK;
+    if (arenas->activations == NULL)
+        rc = stk_trainer_take(trainer, &arenas->activations, trainer->memory.activations,
+                              "activations", error);
+    if (rc == STOKER_OK && arenas->gradients == NULL)
+        rc = stk_trainer_take(trainer, &arenas->gradients, trainer->memory.gradients, "gradients",
+                              error);
+    return rc;
+}
