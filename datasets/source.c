@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,6 +36,14 @@ static int check_kind(struct stk_source *source, stoker_error *error)
     return STOKER_OK;
 }
 
+/* Later reads may wait: with O_NONBLOCK left on, io_uring would answer EAGAIN. And they leave no
+ * mark on the file where we may say so (to its owner alone the kernel allows it): to look at the
+ * clock for each read is a twentieth of the cost of a small one. */
+static bool set_read_flags(int fd)
+{
+    return fcntl(fd, F_SETFL, O_NOATIME) == 0 || fcntl(fd, F_SETFL, 0) == 0;
+}
+
 int stk_source_open(struct stk_source *source, const char *path, stoker_error *error)
 {
     *source = (struct stk_source)STK_SOURCE_CLOSED;
@@ -44,8 +53,7 @@ int stk_source_open(struct stk_source *source, const char *path, stoker_error *e
     if (source->fd < 0)
         return system_failure(path, errno, "open", error);
     int rc = check_kind(source, error);
-    /* Later reads may wait: with O_NONBLOCK left on, io_uring would answer EAGAIN. */
-    if (rc == STOKER_OK && fcntl(source->fd, F_SETFL, 0) != 0)
+    if (rc == STOKER_OK && !set_read_flags(source->fd))
         rc = system_failure(path, errno, "fcntl", error);
     if (rc != STOKER_OK)
         stk_source_close(source);

@@ -1,4 +1,5 @@
-/* source.h - a file on disk, opened with care: regular, sized, closed on exec. */
+/* source.h - a file on disk, opened with care: regular, sized, closed on exec; reading it does not change its time
+ * of last access, where the kernel allows that. */
 #ifndef STK_DATASETS_SOURCE_H
 #define STK_DATASETS_SOURCE_H
 
