@@ -308,9 +308,8 @@ static int cuda_wait_on(struct stk_device *device, void *event, void *stream)
     return rc;
 }
 
-static int cuda_mark_on(struct stk_device *device, void *event, void *stream)
+static int record_on(struct cuda *cuda, cudaEvent_t event, cudaStream_t stream)
 {
-    struct cuda *cuda = cuda_of(device);
     int before;
     int rc = enter(cuda, &before);
     if (rc < 0)
@@ -318,6 +317,16 @@ static int cuda_mark_on(struct stk_device *device, void *event, void *stream)
     rc = check(cuda, cuda->runtime.cudaEventRecord(event, stream),
                "cudaEventRecord on the consumer's stream");
     leave(cuda, before);
+    return rc;
+}
+
+/* What the event cannot tell, the host waits for: nobody may take the memory while the stream uses it. */
+static int cuda_mark_on(struct stk_device *device, void *event, void *stream)
+{
+    struct cuda *cuda = cuda_of(device);
+    const int rc = record_on(cuda, event, stream);
+    if (rc < 0)
+        (void)cuda->runtime.cudaStreamSynchronize(stream);
     return rc;
 }
 

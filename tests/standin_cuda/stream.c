@@ -43,7 +43,7 @@ static cudaStream_t default_streams[STANDIN_DEVICES_MAX]; /* guarded by default_
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static cudaStream_t all_streams; /* guarded by all_lock */
 
-/* Held by every copy while it runs. */
+/* Held by every copy and kernel while it runs. */
 static pthread_rwlock_t working = PTHREAD_RWLOCK_INITIALIZER;
 
 void standin_lose(int code)
@@ -210,6 +210,8 @@ static void touch(const struct standin_operation *operation)
         (void)0;
     else if (operation->kind == STANDIN_COPY)
         memcpy(operation->to, operation->from, operation->bytes);
+    else if (operation->kind == STANDIN_LAUNCH)
+        operation->kernel->run(operation->kernel, operation->argument);
     else
         memset(operation->to, operation->value, operation->bytes);
     pthread_rwlock_unlock(&working);
@@ -229,8 +231,7 @@ void standin_operation_run(const struct standin_operation *operation)
             operation->call(operation->argument);
         break;
     case STANDIN_LAUNCH:
-        if (atomic_load(&standin.lost) == 0)
-            operation->kernel->run(operation->kernel, operation->argument);
+        touch(operation);
         break;
     case STANDIN_MARK:
         pass_mark(operation->event, operation->mark);

@@ -41,6 +41,9 @@ struct stk_program {
     struct stk_backend *backend;
     const struct stk_plan *plan;
     struct set full, part;
+    struct stk_cuda_math
+        part_math; /* what a part is made with, and borrows: the back end's, but for the
+                                       workspace, which is there already */
     struct layout layout;
     uint8_t *scratch;
     bool drops; /* there is dropout in it */
@@ -118,12 +121,10 @@ static int find_set(struct stk_program *program, uint32_t count, struct set **ou
     *out = count == program->full.count ? &program->full : &program->part;
     if ((*out)->count == count)
         return STOKER_OK;
-    struct stk_cuda_math math = program->backend->math;
-    math.rules.workspace_bytes_max = program->layout.workspace_bytes;
     if (program->part.count > 0)
         stk_cuda_recordings_drop(program->backend, &program->recordings, program->part.count);
     drop_set(&program->part, program->plan);
-    return make_set(&program->part, program, &math, count, error);
+    return make_set(&program->part, program, &program->part_math, count, error);
 }
 
 /* ---- scratch --------------------------------------------------------------------------------------- */
@@ -214,6 +215,8 @@ static int make(struct stk_program **out, struct stk_backend *backend, const str
         return rc;
     }
     lay_out(program);
+    program->part_math = backend->math;
+    program->part_math.rules.workspace_bytes_max = program->layout.workspace_bytes;
     *out = program;
     return STOKER_OK;
 }
