@@ -13,10 +13,10 @@ void bench_consumer_touch(const void *images, size_t bytes, const uint64_t *ids)
 }
 
 /* A batch in host memory. */
-static int use(struct bench_consumer *consumer, const stoker_batch *batch)
+static int use(struct bench_consumer *consumer, const stoker_batch *batch, size_t image_bytes)
 {
     if (batch->count > 0)
-        bench_consumer_touch(batch->images.data, bench_image_bytes(batch), batch->ids);
+        bench_consumer_touch(batch->images.data, image_bytes, batch->ids);
     if (consumer->verify != NULL && !bench_verify_batch(consumer->verify, batch))
         return STOKER_ECORRUPT;
     if (consumer->step_ns > 0)
@@ -46,10 +46,11 @@ int bench_consumer_next(struct bench_consumer *consumer)
     rc = consumer->gpu != NULL ? use_on_gpu(consumer, &batch) : STOKER_OK;
     if (consumer->first_ns == 0)
         consumer->first_ns = bench_clock_ns();
+    const size_t image_bytes = bench_image_bytes(&batch);
     consumer->samples += batch.count;
-    consumer->bytes += bench_image_bytes(&batch);
+    consumer->bytes += image_bytes;
     if (consumer->gpu == NULL) {
-        rc = use(consumer, &batch);
+        rc = use(consumer, &batch, image_bytes);
         stoker_batch_release(&batch);
         return rc;
     }

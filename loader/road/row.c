@@ -63,8 +63,11 @@ static bool find_sources(const struct stk_road *road, struct stk_span *span, con
         stride_bytes = road->cache.stride_bytes;
     }
     if (rows != NULL) {
-        for (uint32_t row = 0; row < span->rows; row++)
-            span->sources[row] = rows + ids[row] * stride_bytes;
+        const uint32_t count =
+            span->rows; /* for all the compiler knows, each store changes *span */
+        const void **sources = span->sources;
+        for (uint32_t row = 0; row < count; row++)
+            sources[row] = rows + ids[row] * stride_bytes;
         return true;
     }
     for (uint32_t row = 0; row < span->rows; row++) {
@@ -148,7 +151,9 @@ void stk_row_gather(struct stk_worker *worker, struct stk_span *span, const stru
     uint32_t ahead = 0;
     if (next != NULL && next->resident && !next->kept) {
         ahead = next->rows < STK_AHEAD_ROWS_MAX ? next->rows : STK_AHEAD_ROWS_MAX;
-        memcpy(span->sources + span->rows, next->sources, ahead * sizeof(next->sources[0]));
+        /* All of them: there is room, and a copy of known size is a few moves. */
+        memcpy(span->sources + span->rows, next->sources,
+               STK_AHEAD_ROWS_MAX * sizeof(next->sources[0]));
     }
     if (!span->kept)
         stk_picture_put_all(worker, span, ahead);

@@ -59,6 +59,27 @@ static inline __attribute__((always_inline)) uint32_t walk_block(const struct st
     return (uint32_t)past;
 }
 
+/* The row below; that past the end is never used. */
+static inline uint32_t row_after(const struct stk_sampler *sampler, uint32_t right)
+{
+    return right + 1 < sampler->height ? right + 1 : 0;
+}
+
+static uint32_t walk_neighbours_baseline(const struct stk_sampler *sampler, const uint32_t *keys,
+                                         uint32_t left, uint32_t right, uint64_t *ids)
+{
+    uint32_t lefts[STK_SAMPLER_BLOCK];
+    uint32_t rights[STK_SAMPLER_BLOCK];
+    const uint32_t width = sampler->width;
+    const uint32_t after = row_after(sampler, right);
+    for (uint32_t i = 0; i < STK_SAMPLER_BLOCK; i++) {
+        const uint32_t at = left + i;
+        lefts[i] = at < width ? at : at - width;
+        rights[i] = at < width ? right : after;
+    }
+    return walk_block(sampler, keys, lefts, rights, ids);
+}
+
 static uint32_t walk_block_baseline(const struct stk_sampler *sampler, const uint32_t *keys,
                                     uint32_t *left, uint32_t *right, uint64_t *ids)
 {
@@ -100,14 +121,44 @@ __attribute__((target("avx2"))) static inline void join_halves(__m128i left, __m
     *past = _mm256_add_epi64(*past, _mm256_cmpgt_epi64(id, last));
 }
 
+/* All rounds over VECTORS vectors of each half, then their ids. */
+__attribute__((target("avx2"))) static inline __attribute__((always_inline)) void walk_vectors(
+    const struct stk_sampler *sampler, const uint32_t *keys, __m256i *left, __m256i *right,
+    uint64_t *ids, __m256i *past)
+{
+    const __m256i width = _mm256_set1_epi32((int)sampler->width);
+    const __m256i height = _mm256_set1_epi32((int)sampler->height);
+    const __m256i last = _mm256_set1_epi64x((int64_t)sampler->count - 1);
+    for (uint32_t round = 0; round < sampler->rounds; round += 2) {
+        const __m256i even = _mm256_set1_epi32((int)keys[round]);
+        const __m256i odd = _mm256_set1_epi32((int)keys[round + 1]);
+        for (int v = 0; v < VECTORS; v++)
+            left[v] = add_round(left[v], right[v], even, width);
+        for (int v = 0; v < VECTORS; v++)
+            right[v] = add_round(right[v], left[v], odd, height);
+    }
+    for (int v = 0; v < VECTORS; v++) {
+        uint64_t *to = ids + v * LANES;
+        join_halves(_mm256_castsi256_si128(left[v]), _mm256_castsi256_si128(right[v]), width, last,
+                    to, past);
+        join_halves(_mm256_extracti128_si256(left[v], 1), _mm256_extracti128_si256(right[v], 1),
+                    width, last, to + LANES / 2, past);
+    }
+}
+
+/* How many lanes were counted: each is -1 in one of four sums. */
+__attribute__((target("avx2"))) static inline uint32_t count_past(__m256i past)
+{
+    int64_t counts[4];
+    _mm256_storeu_si256((__m256i *)(void *)counts, past);
+    return (uint32_t) - (counts[0] + counts[1] + counts[2] + counts[3]);
+}
+
 __attribute__((target("avx2"))) static uint32_t walk_block_avx2(const struct stk_sampler *sampler,
                                                                 const uint32_t *keys,
                                                                 uint32_t *left, uint32_t *right,
                                                                 uint64_t *ids)
 {
-    const __m256i width = _mm256_set1_epi32((int)sampler->width);
-    const __m256i height = _mm256_set1_epi32((int)sampler->height);
-    const __m256i last = _mm256_set1_epi64x((int64_t)sampler->count - 1);
     __m256i past = _mm256_setzero_si256();
     for (int at = 0; at < STK_SAMPLER_BLOCK; at += LANES * VECTORS) {
         __m256i l[VECTORS], r[VECTORS];
@@ -115,25 +166,31 @@ __attribute__((target("avx2"))) static uint32_t walk_block_avx2(const struct stk
             l[v] = _mm256_loadu_si256((const __m256i *)(const void *)(left + at + v * LANES));
             r[v] = _mm256_loadu_si256((const __m256i *)(const void *)(right + at + v * LANES));
         }
-        for (uint32_t round = 0; round < sampler->rounds; round += 2) {
-            const __m256i even = _mm256_set1_epi32((int)keys[round]);
-            const __m256i odd = _mm256_set1_epi32((int)keys[round + 1]);
-            for (int v = 0; v < VECTORS; v++)
-                l[v] = add_round(l[v], r[v], even, width);
-            for (int v = 0; v < VECTORS; v++)
-                r[v] = add_round(r[v], l[v], odd, height);
-        }
-        for (int v = 0; v < VECTORS; v++) {
-            uint64_t *to = ids + at + v * LANES;
-            join_halves(_mm256_castsi256_si128(l[v]), _mm256_castsi256_si128(r[v]), width, last, to,
-                        &past);
-            join_halves(_mm256_extracti128_si256(l[v], 1), _mm256_extracti128_si256(r[v], 1), width,
-                        last, to + LANES / 2, &past);
-        }
+        walk_vectors(sampler, keys, l, r, ids + at, &past);
     }
-    int64_t counts[4];
-    _mm256_storeu_si256((__m256i *)(void *)counts, past);
-    return (uint32_t) - (counts[0] + counts[1] + counts[2] + counts[3]);
+    return count_past(past);
+}
+
+__attribute__((target("avx2"))) static uint32_t walk_neighbours_avx2(
+    const struct stk_sampler *sampler, const uint32_t *keys, uint32_t left, uint32_t right,
+    uint64_t *ids)
+{
+    const __m256i width = _mm256_set1_epi32((int)sampler->width);
+    const __m256i here = _mm256_set1_epi32((int)right);
+    const __m256i after = _mm256_set1_epi32((int)row_after(sampler, right));
+    __m256i at =
+        _mm256_add_epi32(_mm256_set1_epi32((int)left), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    __m256i past = _mm256_setzero_si256();
+    for (int first = 0; first < STK_SAMPLER_BLOCK; first += LANES * VECTORS) {
+        __m256i l[VECTORS], r[VECTORS];
+        for (int v = 0; v < VECTORS; v++) {
+            l[v] = _mm256_min_epu32(at, _mm256_sub_epi32(at, width)); /* as in add_modulo */
+            r[v] = _mm256_blendv_epi8(after, here, _mm256_cmpeq_epi32(l[v], at));
+            at = _mm256_add_epi32(at, _mm256_set1_epi32(LANES));
+        }
+        walk_vectors(sampler, keys, l, r, ids + first, &past);
+    }
+    return count_past(past);
 }
 #endif
 
@@ -174,12 +231,20 @@ void stk_sampler_init(struct stk_sampler *sampler, uint64_t count, uint64_t seed
         .width = width,
         .height = (uint32_t)((count + width - 1) / width),
         .rounds = width < SMALL_WIDTH ? ROUNDS_SMALL : ROUNDS,
-        .walk = walk_block_baseline,
     };
+    stk_sampler_use_baseline(sampler);
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2"))
+    if (__builtin_cpu_supports("avx2")) {
         sampler->walk = walk_block_avx2;
+        sampler->walk_neighbours = walk_neighbours_avx2;
+    }
 #endif
+}
+
+void stk_sampler_use_baseline(struct stk_sampler *sampler)
+{
+    sampler->walk = walk_block_baseline;
+    sampler->walk_neighbours = walk_neighbours_baseline;
 }
 
 void stk_sampler_begin(const struct stk_sampler *sampler, uint64_t epoch,
@@ -193,33 +258,16 @@ void stk_sampler_begin(const struct stk_sampler *sampler, uint64_t epoch,
     }
 }
 
-/* Neighbouring positions of a set so wide that a block wraps at most once: no branches. */
-static void split_neighbours(const struct stk_sampler *sampler, uint32_t l, uint32_t r,
-                             uint32_t *left, uint32_t *right)
-{
-    const uint32_t width = sampler->width;
-    const uint32_t above = r + 1 < sampler->height ? r + 1 : 0; /* past the end: never used */
-    for (uint32_t i = 0; i < STK_SAMPLER_BLOCK; i++) {
-        uint32_t at = l + i;
-        left[i] = at < width ? at : at - width;
-        right[i] = at < width ? r : above;
-    }
-}
-
 /* Write positions first, first + stride, ... as halves; no division but at the start. */
 static void split_positions(const struct stk_sampler *sampler, uint64_t first, uint64_t stride,
                             uint32_t *left, uint32_t *right)
 {
     const uint64_t width = sampler->width;
     assert(width >= 1);
-    uint64_t l = first % width;
-    uint64_t r = first / width;
-    if (stride == 1 && width >= STK_SAMPLER_BLOCK) {
-        split_neighbours(sampler, (uint32_t)l, (uint32_t)r, left, right);
-        return;
-    }
     const uint64_t step_l = stride % width;
     const uint64_t step_r = stride / width;
+    uint64_t l = first % width;
+    uint64_t r = first / width;
     for (int i = 0; i < STK_SAMPLER_BLOCK; i++) {
         left[i] = (uint32_t)l;
         right[i] = (uint32_t)(r < sampler->height ? r : 0); /* past the end: never used */
@@ -232,14 +280,24 @@ static void split_positions(const struct stk_sampler *sampler, uint64_t first, u
     }
 }
 
+/* Returns how many of the block's ids are past the set's end. */
+static uint32_t walk_positions(const struct stk_sampler *sampler, const uint32_t *keys,
+                               uint64_t first, uint64_t stride, uint64_t *ids)
+{
+    if (stride == 1 && sampler->width >= STK_SAMPLER_BLOCK)
+        return sampler->walk_neighbours(sampler, keys, (uint32_t)(first % sampler->width),
+                                        (uint32_t)(first / sampler->width), ids);
+    uint32_t left[STK_SAMPLER_BLOCK];
+    uint32_t right[STK_SAMPLER_BLOCK];
+    split_positions(sampler, first, stride, left, right);
+    return sampler->walk(sampler, keys, left, right, ids);
+}
+
 /* The ids of a whole block; positions past `n` give ids that nobody uses. */
 static void shuffled_block(const struct stk_sampler *sampler, const uint32_t *keys, uint64_t first,
                            uint64_t stride, uint32_t n, uint64_t *ids)
 {
-    uint32_t left[STK_SAMPLER_BLOCK];
-    uint32_t right[STK_SAMPLER_BLOCK];
-    split_positions(sampler, first, stride, left, right);
-    if (sampler->walk(sampler, keys, left, right, ids) == 0)
+    if (walk_positions(sampler, keys, first, stride, ids) == 0)
         return;
     for (uint32_t i = 0; i < n; i++)
         while (ids[i] >= sampler->count) /* cycle walking: rare, and ends for certain */
