@@ -61,6 +61,16 @@ Test(lending, an_absence_and_the_full_ring_after_it_change_nothing)
     }
 }
 
+Test(lending, who_is_away_again_without_waiting_needs_no_help)
+{
+    struct life life = { .now_ns = 1 };
+    cr_assert(live(&life, 4 * WINDOW_NS, 80));
+    cr_assert(be_away(&life, 3 * WINDOW_NS));
+    cr_assert(live(&life, LOOK_NS, 0));
+    cr_assert_not(be_away(&life, 3 * WINDOW_NS));
+    cr_assert(live(&life, 2 * WINDOW_NS, 80), "it is lent again once it is called for");
+}
+
 Test(lending, stops_once_what_it_returns_to_needs_no_waiting)
 {
     struct life life = { .now_ns = 1 };

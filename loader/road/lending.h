@@ -6,7 +6,8 @@
  *      └────────────────────────────────────────────────────┘
  *               ... for less than a quarter, the work that it does meanwhile counted as waiting
  *
- * Judged over windows of work (road/watch). Runs in the consumer's thread, inside next().
+ * Judged over windows of work (road/watch): one absence says nothing, but two without a wait between
+ * them tell of a consumer that needs no help. Runs in the consumer's thread, inside next().
  */
 #ifndef STK_ROAD_LENDING_H
 #define STK_ROAD_LENDING_H
@@ -18,6 +19,7 @@
 
 struct stk_lending {
     bool lends;
+    bool was_away; /* and has not waited since */
     struct stk_watch watch;
     struct stk_look window;
 };

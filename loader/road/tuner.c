@@ -84,7 +84,7 @@ uint32_t stk_tuner_step(struct stk_tuner *tuner, uint64_t now_ns, uint64_t batch
 {
     const struct stk_look now = { now_ns, batches, stall_ns };
     struct stk_look passed;
-    if (!stk_watch_step(&tuner->watch, &now, AWAY_NS, &passed))
+    if (stk_watch_step(&tuner->watch, &now, AWAY_NS, &passed) != STK_WATCHED_WORK)
         return tuner->workers;
     if (tuner->rest_ns > 0) {
         tuner->rest_ns -= passed.ns < tuner->rest_ns ? passed.ns : tuner->rest_ns;

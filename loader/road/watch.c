@@ -8,18 +8,17 @@ static bool was_away(const struct stk_look *passed, uint64_t away_ns)
     return passed->ns > away_ns && passed->stall_ns < passed->ns / AWAY_STALL;
 }
 
-bool stk_watch_step(struct stk_watch *watch, const struct stk_look *now, uint64_t away_ns,
-                    struct stk_look *passed)
+enum stk_watched stk_watch_step(struct stk_watch *watch, const struct stk_look *now,
+                                uint64_t away_ns, struct stk_look *passed)
 {
     const struct stk_look last = watch->last;
+    const bool returned = watch->returned;
     watch->last = *now;
-    if (last.ns == 0)
-        return false;
     *passed = (struct stk_look){ now->ns - last.ns, now->batches - last.batches,
                                  now->stall_ns - last.stall_ns };
+    if (last.ns == 0)
+        return STK_WATCHED_NOTHING;
     const bool away = was_away(passed, away_ns);
-    if (!away && !watch->returned)
-        return true;
-    watch->returned = away || passed->stall_ns == 0;
-    return false;
+    watch->returned = away || (returned && passed->stall_ns == 0);
+    return away ? STK_WATCHED_ABSENCE : returned ? STK_WATCHED_RETURN : STK_WATCHED_WORK;
 }

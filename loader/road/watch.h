@@ -26,9 +26,11 @@ struct stk_watch {
     bool returned;
 };
 
-/* Take a look. True: *passed, what came since the last one, was work; one shorter than away_ns always
- * is, unless it follows an absence. */
-bool stk_watch_step(struct stk_watch *watch, const struct stk_look *now, uint64_t away_ns,
-                    struct stk_look *passed);
+enum stk_watched { STK_WATCHED_NOTHING, STK_WATCHED_WORK, STK_WATCHED_ABSENCE, STK_WATCHED_RETURN };
+
+/* Take a look. *passed is what came since the last one: an absence if longer than away_ns without
+ * waiting, work, or the return from an absence; nothing if there is no last one. */
+enum stk_watched stk_watch_step(struct stk_watch *watch, const struct stk_look *now,
+                                uint64_t away_ns, struct stk_look *passed);
 
 #endif
