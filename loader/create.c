@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <stoker/stoker.h>
 
@@ -20,100 +18,15 @@
 #include "loader/read_depth.h"
 #include "loader/reader/choose.h"
 #include "loader/rows.h"
+#include "loader/sizing.h"
 #include "loader/state.h"
 
-enum {
-    SPAN_BYTES_RAW = 401408,      /* rows that make a ticket: about 50 us of gathering, */
-    SPAN_BYTES_DECODED = 65536,   /* or of decoding */
-    BLOCK_BYTES = 65536,          /* rows that one read brings into the cache */
-    RING_BYTES = 6 << 20,         /* slots that still lie in the last-level cache, */
-    RING_BYTES_CROWDED = 3 << 20, /* and where the consumer works, too, and nobody sleeps */
-    RING_SLOTS_MIN = 4,
-    RING_SLOTS_ASLEEP = 6, /* where the consumer sleeps: a late timer must not run it dry */
-    RING_SLOTS_MAX = 64,
-    BUFFERS_MIN = 4, /* on a device: one lent, one to be lent, and copies to both sides of them, */
-    BUFFERS_MAX = 8, /* and this many for small batches, whose copies go many at a time */
-    BUFFERS_BYTES = 32 << 20,
-    READING_WORKERS_PER_CPU = 4,
-    READING_WORKERS_MAX = 32
-};
+enum { BLOCK_BYTES = 65536 }; /* rows that one read brings into the cache */
 
 #define DESTROY_WAIT_NS UINT64_C(6000000000) /* a second more than a ring's own limit */
 #define DEVICE_WAIT_NS  UINT64_C(5000000000)
 
-/* ---- what the machine and the data set decide ---- */
-
-static uint32_t clamp(uint64_t value, uint32_t low, uint32_t high)
-{
-    return value < low ? low : value > high ? high : (uint32_t)value;
-}
-
-static uint32_t span_rows(const stoker_loader *loader)
-{
-    const struct stk_road *road = &loader->road;
-    /* What is decoded once and gathered ever after is ticketed for the gathering. */
-    const bool decodes = road->decodes && !stk_road_may_become_resident(road);
-    const uint64_t rows =
-        (decodes ? SPAN_BYTES_DECODED : SPAN_BYTES_RAW) / road->dataset->row_bytes;
-    const uint32_t most = loader->options.batch_size < STK_SPAN_ROWS_MAX
-                              ? loader->options.batch_size
-                              : STK_SPAN_ROWS_MAX;
-    return clamp(rows, 1, most);
-}
-
-static void choose_workers(stoker_loader *loader)
-{
-    const int32_t asked = loader->options.num_workers;
-    const bool reads = loader->road.encoded_bytes_max > 0;
-    loader->cpus = loader->road.cpus = stk_cpu_count();
-    loader->threads = asked != 0;
-    loader->tuned = asked == STOKER_WORKERS_AUTO;
-    loader->worker_count = asked == 0 ? 1 : (uint32_t)asked;
-    if (loader->tuned) /* waiting for storage costs no CPU: more may help */
-        loader->worker_count =
-            clamp(reads ? (uint64_t)loader->cpus * READING_WORKERS_PER_CPU : loader->cpus, 1,
-                  loader->cpus > READING_WORKERS_MAX ? loader->cpus : READING_WORKERS_MAX);
-    uint32_t first = loader->tuned ? loader->cpus : loader->worker_count;
-    atomic_init(&loader->road.active_workers, first);
-    stk_tuner_init(&loader->tuner, first, loader->worker_count);
-}
-
-/* How much memory the slots should take. What must be page-locked must stay within the limit that
- * holds for users without privileges. */
-static uint64_t ring_bytes(const stoker_loader *loader)
-{
-    const uint64_t wanted = loader->cpus > loader->tuner.workers ? RING_BYTES : RING_BYTES_CROWDED;
-    struct rlimit limit;
-    if (loader->options.pin_memory != STOKER_ON || geteuid() == 0 ||
-        loader->device->ops->pin != NULL || /* CUDA pins without counting */
-        getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur / 2 >= wanted)
-        return wanted;
-    return limit.rlim_cur / 2; /* half: regions are rounded up, and rings lock memory, too */
-}
-
-static uint32_t slot_count(const stoker_loader *loader)
-{
-    const struct stk_road *road = &loader->road;
-    if (loader->options.prefetch_batches > 0)
-        return loader->options.prefetch_batches;
-    if (!loader->threads) /* one is lent, one is made, and the others keep the reads in flight */
-        return clamp(2 + (road->reads ? road->read_depth / loader->options.batch_size + 1 : 0), 2,
-                     STOKER_PREFETCH_MAX);
-    const size_t batch_bytes = road->convert.to_bytes * loader->options.batch_size;
-    const uint32_t least =
-        loader->cpus > loader->tuner.workers ? RING_SLOTS_ASLEEP : RING_SLOTS_MIN;
-    uint64_t slots = clamp(ring_bytes(loader) / batch_bytes, least, RING_SLOTS_MAX);
-    /* Each worker fills one while another of its own waits for the consumer. */
-    if (slots < 2 * loader->tuner.workers + 2U)
-        slots = 2 * loader->tuner.workers + 2U;
-    /* Each worker's reads need slots to go to, and no worker should wait for another's. */
-    uint64_t in_flight = road->reads ? (uint64_t)loader->tuner.workers * road->read_depth /
-                                           loader->options.batch_size
-                                     : 0;
-    if (slots < loader->tuner.workers + 2U + in_flight)
-        slots = loader->tuner.workers + 2U + in_flight;
-    return clamp(slots, 2, STOKER_PREFETCH_MAX);
-}
+/* ---- the parts, in the order they are made ---- */
 
 /* What sample 0 is like tells what all are like, as far as choices of speed go. */
 static int look_at_samples(stoker_loader *loader, bool *in_memory, stoker_error *error)
@@ -227,7 +140,7 @@ static int make_schedule(stoker_loader *loader, stoker_error *error)
         .rank = options->rank,
         .world_size = options->world_size,
         .drop_last = options->drop_last,
-        .span_rows = span_rows(loader),
+        .span_rows = stk_sizing_span_rows(loader),
         .epochs = options->epochs,
         .first_epoch = resume.epoch,
         .first_position = resume.position,
@@ -249,7 +162,7 @@ static int make_slots(stoker_loader *loader, stoker_error *error)
                          !loader->road.device_cache.on;
     const stoker_dataset_info *set = &loader->road.dataset->info;
     const struct stk_slots_options slots = {
-        .slot_count = slot_count(loader),
+        .slot_count = stk_sizing_slot_count(loader),
         .batch_size = loader->options.batch_size,
         .batch_spans = loader->road.schedule.batch_spans,
         .row_bytes = loader->road.convert.to_bytes,
@@ -269,24 +182,13 @@ static int make_slots(stoker_loader *loader, stoker_error *error)
     return rc;
 }
 
-/* What the device holds: as much as may be held of the ring, where that was said; otherwise enough to
- * copy ahead. */
-static uint32_t buffer_count(const stoker_loader *loader)
-{
-    const struct stk_slots *slots = &loader->road.slots;
-    if (loader->options.prefetch_batches > 0)
-        return loader->options.prefetch_batches;
-    const uint32_t wanted = clamp(BUFFERS_BYTES / slots->slot_bytes, BUFFERS_MIN, BUFFERS_MAX);
-    return wanted < slots->slot_count ? wanted : slots->slot_count;
-}
-
 static int make_transfer(stoker_loader *loader, stoker_error *error)
 {
     if (!loader->on_device)
         return 0;
     int rc = stk_transfer_init(&loader->transfer, loader->device, &loader->road.slots,
                                &loader->device_convert, &loader->road.device_cache,
-                               buffer_count(loader));
+                               stk_sizing_buffer_count(loader));
     const char *failure = stk_device_failure(loader->device);
     const struct stk_place nowhere = STK_NOWHERE;
     if (rc == STOKER_EDEVICE && failure != NULL)
@@ -361,7 +263,7 @@ static int make_road(stoker_loader *loader, stoker_error *error)
         rc = make_schedule(loader, error);
     if (rc != 0)
         return rc;
-    choose_workers(loader);
+    stk_sizing_choose_workers(loader);
     rc = make_slots(loader, error);
     if (rc == 0)
         rc = make_transfer(loader, error);

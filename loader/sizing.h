@@ -1,0 +1,23 @@
+/* sizing.h - how many there should be of what the options leave open: by the machine, and by what
+ * samples are like. */
+#ifndef STK_SIZING_H
+#define STK_SIZING_H
+
+#include <stdint.h>
+
+#include "loader/loader.h"
+
+/* Rows that make a ticket: enough work to be worth the claim, little enough to share a batch out. */
+uint32_t stk_sizing_span_rows(const stoker_loader *loader);
+
+/* The CPUs, how many workers there are and how many of them begin. */
+void stk_sizing_choose_workers(stoker_loader *loader);
+
+/* Slots of the ring; the workers are chosen. */
+uint32_t stk_sizing_slot_count(const stoker_loader *loader);
+
+/* Buffers on a device: as much as may be held of the ring, where that was said; otherwise enough to
+ * copy ahead. The slots are made. */
+uint32_t stk_sizing_buffer_count(const stoker_loader *loader);
+
+#endif
