@@ -1,8 +1,12 @@
-/* plan_models.h - networks for the tests of model and plan. */
+/* plan_models.h - networks for the tests of model and plan. A plain program defines STK_TEST_PLAIN first. */
 #ifndef STK_TEST_PLAN_MODELS_H
 #define STK_TEST_PLAN_MODELS_H
 
+#ifdef STK_TEST_PLAIN
+#include "plain_assert.h"
+#else
 #include <criterion/criterion.h>
+#endif
 #include <stdio.h>
 #include <stoker/model.h>
 

@@ -166,9 +166,18 @@ run_sanitizer() {
         if wanted sanitize; then note sanitize skipped 0 77; fi
         return
     fi
+    local test
     for kind in memcheck racecheck initcheck synccheck; do
-        step "sanitize-$kind-transform" 600 "$checker" --tool $kind --error-exitcode 9 "$build/tests/gpu_transform"
+        for test in transform train_kernels; do
+            if [ -x "$build/tests/gpu_$test" ]; then
+                step "sanitize-$kind-$test" 600 "$checker" --tool $kind --error-exitcode 9 "$build/tests/gpu_$test"
+            fi
+        done
     done
+    # Libraries initialise what they read in ways that initcheck does not know: memory alone.
+    if [ -x "$build/tests/gpu_trainer" ]; then
+        step sanitize-memcheck-trainer 900 "$checker" --tool memcheck --error-exitcode 9 "$build/tests/gpu_trainer" quick
+    fi
     step sanitize-memcheck-loader 600 "$checker" --tool memcheck --error-exitcode 9 "$build/tests/gpu_loader"
 }
 
