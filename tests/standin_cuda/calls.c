@@ -28,6 +28,7 @@ void standin_cuda_reset(int devices)
     atomic_store(&standin.lost, 0);
     atomic_store(&standin.delay_us, 200U);
     atomic_store(&standin.lie, STANDIN_CUDA_HONEST);
+    atomic_store(&standin.no_capture, false);
     atomic_store(&standin.copies, 0U);
     atomic_store(&standin.launches, 0U);
     atomic_store(&standin.late_copies, 0U);
@@ -38,6 +39,11 @@ void standin_cuda_reset(int devices)
     counted = (struct standin_cuda_host){ 0 };
     standin_set_current(0);
     last_error = cudaSuccess;
+}
+
+void standin_cuda_can_capture(bool can)
+{
+    atomic_store(&standin.no_capture, !can);
 }
 
 void standin_cuda_no_driver(int code)

@@ -322,7 +322,7 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
 {
     STANDIN_BEGIN;
-    if (stream == NULL)
+    if (stream == NULL || atomic_load(&standin.no_capture))
         return standin_end(cudaErrorStreamCaptureUnsupported);
     if (standin_capturing(stream))
         return standin_end(cudaErrorIllegalState);

@@ -48,6 +48,9 @@ enum standin_cuda_lie {
 };
 void standin_cuda_lie(enum standin_cuda_lie lie);
 
+/* Whether streams can be captured; a reset says yes. */
+void standin_cuda_can_capture(bool can);
+
 /* Bytes of each GPU's memory; default 2^34. More than are free cannot be allocated. */
 void standin_cuda_memory(uint64_t bytes);
 

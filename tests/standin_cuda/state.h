@@ -21,6 +21,7 @@ struct standin_state {
     _Atomic int lost; /* the error that every call answers from now on; 0 = none */
     _Atomic uint32_t delay_us;
     _Atomic int lie;
+    _Atomic bool no_capture;
     _Atomic uint64_t copies;
     _Atomic uint64_t late_copies;
     _Atomic uint64_t staged;
