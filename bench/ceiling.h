@@ -76,9 +76,8 @@ extern const struct bench_steps bench_steps_files_uring; /* as bench_steps_uring
 extern const struct bench_steps bench_steps_files;
 extern const struct bench_steps bench_steps_pinned;
 extern const struct bench_steps bench_steps_pageable;
-extern const struct bench_steps
-    bench_steps_gather_gpu; /* without nvcc, or for rows that the kernels
-                                                           do not make: setup = STOKER_ENOTSUP */
+/* Without nvcc, or for rows that the kernels do not make: setup = STOKER_ENOTSUP. */
+extern const struct bench_steps bench_steps_gather_gpu;
 extern const struct bench_steps bench_steps_memcpy_dram;
 extern const struct bench_steps bench_steps_memcpy_cache;
 

@@ -3,28 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <unistd.h>
-
-static void teardown(void *state)
-{
-    bench_share_destroy(state);
-    free(state);
-}
-
-static int setup(const void *context, uint32_t thread, uint32_t threads, void **state)
-{
-    struct bench_share *share = calloc(1, sizeof(*share));
-    if (share == NULL)
-        return STOKER_ENOMEM;
-    int rc = bench_share_create(share, context, thread, threads);
-    if (rc != STOKER_OK) {
-        free(share);
-        return rc;
-    }
-    *state = share;
-    return STOKER_OK;
-}
 
 static int read_one(const struct bench_material *material, uint64_t sample, void *out)
 {
@@ -53,4 +32,4 @@ static int64_t step(void *state)
     return count;
 }
 
-const struct bench_steps bench_steps_files = { setup, step, teardown };
+const struct bench_steps bench_steps_files = { bench_share_setup, step, bench_share_teardown };

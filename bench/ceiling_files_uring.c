@@ -7,27 +7,20 @@
  * measurement with an error.
  */
 #include "ceiling.h"
-
-#if defined(STOKER_HAVE_URING)
-
+#include "ring.h"
 #include "share.h"
 
-#include <assert.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <liburing.h>
 #include <stdlib.h>
 
 enum step { OPEN, READ, CLOSE, STEPS };
 
 struct filer {
     struct bench_share share;
-    struct io_uring ring;
-    bool ring_open;
+    struct bench_ring ring;
     uint32_t depth; /* chains in flight at most */
     uint32_t wait_chains;
     uint32_t in_flight; /* chains */
-    uint32_t requests;  /* of theirs that have not been answered */
     uint32_t free_count;
     uint32_t *free_slots; /* [depth] */
     uint32_t *wanted;     /* [depth] bytes of each file in flight */
@@ -36,16 +29,7 @@ struct filer {
 static void teardown(void *state)
 {
     struct filer *filer = state;
-    if (filer->ring_open) {
-        while (filer->requests > 0) { /* their buffers belong to the kernel until then */
-            struct io_uring_cqe *cqe = NULL;
-            if (io_uring_wait_cqe(&filer->ring, &cqe) < 0)
-                break;
-            io_uring_cqe_seen(&filer->ring, cqe);
-            filer->requests--;
-        }
-        io_uring_queue_exit(&filer->ring);
-    }
+    bench_ring_close(&filer->ring);
     bench_share_destroy(&filer->share);
     free(filer->free_slots);
     free(filer->wanted);
@@ -54,22 +38,10 @@ static void teardown(void *state)
 
 static int open_ring(struct filer *filer)
 {
-    static const unsigned flags[] = {
-#if defined(IORING_SETUP_DEFER_TASKRUN)
-        IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_COOP_TASKRUN,
-#endif
-        0 /* older kernels */
-    };
-    int rc = -EINVAL;
-    for (size_t index = 0; rc == -EINVAL && index < sizeof(flags) / sizeof(flags[0]); index++)
-        rc = io_uring_queue_init(STEPS * filer->depth, &filer->ring, flags[index]);
-    if (rc < 0)
-        return STOKER_ENOTSUP;
-    filer->ring_open = true;
-    if (io_uring_register_files_sparse(&filer->ring, filer->depth) < 0)
-        return STOKER_ENOTSUP;
-    (void)io_uring_register_ring_fd(&filer->ring); /* saves a look-up; optional */
-    return STOKER_OK;
+    int rc = bench_ring_open(&filer->ring, STEPS * filer->depth);
+    if (rc == STOKER_OK && io_uring_register_files_sparse(&filer->ring.uring, filer->depth) < 0)
+        rc = STOKER_ENOTSUP;
+    return rc;
 }
 
 static int take_memory(struct filer *filer)
@@ -107,13 +79,6 @@ static int setup(const void *context, uint32_t thread, uint32_t threads, void **
     return STOKER_OK;
 }
 
-static struct io_uring_sqe *next_sqe(struct filer *filer)
-{
-    struct io_uring_sqe *sqe = io_uring_get_sqe(&filer->ring);
-    assert(sqe != NULL); /* as many entries as steps */
-    return sqe;
-}
-
 static void end_sqe(struct io_uring_sqe *sqe, unsigned flags, uint32_t slot, enum step step)
 {
     sqe->flags |= (uint8_t)flags;
@@ -126,26 +91,25 @@ static void prepare(struct filer *filer, uint64_t sample)
     const uint32_t slot = filer->free_slots[--filer->free_count];
     filer->wanted[slot] = material->bytes[sample];
     filer->in_flight++;
-    filer->requests += STEPS;
 
-    struct io_uring_sqe *sqe = next_sqe(filer);
+    struct io_uring_sqe *sqe = bench_ring_request(&filer->ring);
     io_uring_prep_openat_direct(sqe, material->directory, material->paths[sample], O_RDONLY, 0,
                                 slot);
     end_sqe(sqe, IOSQE_IO_LINK, slot, OPEN);
-    sqe = next_sqe(filer);
+    sqe = bench_ring_request(&filer->ring);
     io_uring_prep_read(sqe, (int)slot, bench_share_room(&filer->share, 1), filer->wanted[slot], 0);
     end_sqe(sqe, IOSQE_FIXED_FILE | IOSQE_IO_HARDLINK, slot, READ);
-    sqe = next_sqe(filer);
+    sqe = bench_ring_request(&filer->ring);
     io_uring_prep_close_direct(sqe, slot);
     end_sqe(sqe, 0, slot, CLOSE);
 }
 
 /* Returns files that are done, < 0 = one failed. */
-static int finish(struct filer *filer, const struct io_uring_cqe *cqe)
+static int finish(void *state, const struct io_uring_cqe *cqe)
 {
+    struct filer *filer = state;
     const uint64_t data = io_uring_cqe_get_data64(cqe);
     const uint32_t slot = (uint32_t)(data / STEPS);
-    filer->requests--;
     if (cqe->res < 0)
         return STOKER_EIO;
     switch ((enum step)(data % STEPS)) {
@@ -173,48 +137,12 @@ static int64_t step(void *state)
     const uint32_t chains =
         filer->wait_chains < filer->in_flight ? filer->wait_chains : filer->in_flight;
     /* Of some chains only the close may be left to come. */
-    uint32_t wait = STEPS * chains < filer->requests ? STEPS * chains : filer->requests;
-    int rc = 0;
+    const uint32_t requests = filer->ring.requests;
+    uint32_t wait = STEPS * chains < requests ? STEPS * chains : requests;
     int64_t done = 0;
-    for (; done == 0; wait = 1) {
-        rc = io_uring_submit_and_wait(&filer->ring, wait);
-        if (rc < 0 && rc != -EINTR)
-            return STOKER_EIO;
-        struct io_uring_cqe *cqe = NULL;
-        unsigned head = 0, seen = 0;
-        io_uring_for_each_cqe(&filer->ring, head, cqe)
-        {
-            rc = finish(filer, cqe);
-            done = rc < 0 || done < 0 ? STOKER_EIO : done + rc;
-            seen++;
-        }
-        io_uring_cq_advance(&filer->ring, seen);
-    }
+    for (; done == 0; wait = 1)
+        done = bench_ring_turn(&filer->ring, wait, finish, filer);
     return done;
 }
-
-#else
-
-static int setup(const void *context, uint32_t thread, uint32_t threads, void **state)
-{
-    (void)context;
-    (void)thread;
-    (void)threads;
-    (void)state;
-    return STOKER_ENOTSUP;
-}
-
-static int64_t step(void *state)
-{
-    (void)state;
-    return STOKER_ENOTSUP;
-}
-
-static void teardown(void *state)
-{
-    (void)state;
-}
-
-#endif
 
 const struct bench_steps bench_steps_files_uring = { setup, step, teardown };

@@ -2,22 +2,6 @@
  * with a resident data set has to do. */
 #include "share.h"
 
-#include <stdlib.h>
-
-static int setup(const void *context, uint32_t thread, uint32_t threads, void **state)
-{
-    struct bench_share *share = calloc(1, sizeof(*share));
-    if (share == NULL)
-        return STOKER_ENOMEM;
-    int rc = bench_share_create(share, context, thread, threads);
-    if (rc != STOKER_OK) {
-        free(share);
-        return rc;
-    }
-    *state = share;
-    return STOKER_OK;
-}
-
 static int64_t step(void *state)
 {
     struct bench_share *share = state;
@@ -31,10 +15,4 @@ static int64_t step(void *state)
     return count;
 }
 
-static void teardown(void *state)
-{
-    bench_share_destroy(state);
-    free(state);
-}
-
-const struct bench_steps bench_steps_gather = { setup, step, teardown };
+const struct bench_steps bench_steps_gather = { bench_share_setup, step, bench_share_teardown };

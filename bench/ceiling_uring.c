@@ -6,23 +6,16 @@
  * with an error.
  */
 #include "ceiling.h"
-
-#if defined(STOKER_HAVE_URING)
-
+#include "ring.h"
 #include "share.h"
 
-#include <assert.h>
-#include <errno.h>
-#include <liburing.h>
 #include <stdlib.h>
 
 struct ringer {
     struct bench_share share;
-    struct io_uring ring;
-    bool ring_open;
+    struct bench_ring ring;
     uint32_t depth;
     uint32_t wait_reads;
-    uint32_t in_flight;
     uint32_t free_count;
     uint32_t *free_reads; /* [depth] numbers of reads that are not in flight */
     uint32_t *wanted;     /* [depth] bytes of each read in flight */
@@ -33,16 +26,7 @@ struct ringer {
 static void teardown(void *state)
 {
     struct ringer *ringer = state;
-    if (ringer->ring_open) {
-        while (ringer->in_flight > 0) { /* their buffers belong to the kernel until then */
-            struct io_uring_cqe *cqe = NULL;
-            if (io_uring_wait_cqe(&ringer->ring, &cqe) < 0)
-                break;
-            io_uring_cqe_seen(&ringer->ring, cqe);
-            ringer->in_flight--;
-        }
-        io_uring_queue_exit(&ringer->ring);
-    }
+    bench_ring_close(&ringer->ring);
     bench_share_destroy(&ringer->share);
     free(ringer->free_reads);
     free(ringer->wanted);
@@ -53,22 +37,10 @@ static void teardown(void *state)
 
 static int open_ring(struct ringer *ringer, int fd)
 {
-    static const unsigned flags[] = {
-#if defined(IORING_SETUP_DEFER_TASKRUN)
-        IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_COOP_TASKRUN,
-#endif
-        0 /* older kernels */
-    };
-    int rc = -EINVAL;
-    for (size_t index = 0; rc == -EINVAL && index < sizeof(flags) / sizeof(flags[0]); index++)
-        rc = io_uring_queue_init(ringer->depth, &ringer->ring, flags[index]);
-    if (rc < 0)
-        return STOKER_ENOTSUP;
-    ringer->ring_open = true;
-    if (io_uring_register_files(&ringer->ring, &fd, 1) < 0)
-        return STOKER_ENOTSUP;
-    (void)io_uring_register_ring_fd(&ringer->ring); /* saves a look-up; optional */
-    return STOKER_OK;
+    int rc = bench_ring_open(&ringer->ring, ringer->depth);
+    if (rc == STOKER_OK && io_uring_register_files(&ringer->ring.uring, &fd, 1) < 0)
+        rc = STOKER_ENOTSUP;
+    return rc;
 }
 
 static int take_memory(struct ringer *ringer, const struct bench_work *work)
@@ -116,8 +88,7 @@ static void prepare(struct ringer *ringer, uint64_t sample)
 {
     const struct bench_work *work = ringer->share.work;
     uint32_t read = ringer->free_reads[--ringer->free_count];
-    struct io_uring_sqe *sqe = io_uring_get_sqe(&ringer->ring);
-    assert(sqe != NULL); /* as many entries as reads */
+    struct io_uring_sqe *sqe = bench_ring_request(&ringer->ring);
     ringer->out[read] = bench_share_room(&ringer->share, 1);
     ringer->wanted[read] = work->material->bytes[sample];
     char *to = ringer->scratch == NULL ? ringer->out[read]
@@ -125,22 +96,21 @@ static void prepare(struct ringer *ringer, uint64_t sample)
     io_uring_prep_read(sqe, 0, to, ringer->wanted[read], work->material->offsets[sample]);
     sqe->flags |= IOSQE_FIXED_FILE;
     io_uring_sqe_set_data64(sqe, read);
-    ringer->in_flight++;
 }
 
-static bool finish(struct ringer *ringer, const struct io_uring_cqe *cqe)
+static int finish(void *state, const struct io_uring_cqe *cqe)
 {
+    struct ringer *ringer = state;
     const struct stk_convert_plan *plan = ringer->share.work->plan;
     uint32_t read = (uint32_t)io_uring_cqe_get_data64(cqe);
     ringer->free_reads[ringer->free_count++] = read;
-    ringer->in_flight--;
     if (cqe->res < 0 || (uint32_t)cqe->res != ringer->wanted[read])
-        return false;
+        return STOKER_EIO;
     if (ringer->scratch != NULL) {
         const void *row = ringer->scratch + (size_t)read * plan->from_bytes;
         plan->rows(plan, &row, 1, 0, ringer->out[read]);
     }
-    return true;
+    return 1;
 }
 
 /* Fill the queue, one system call, empty the queue. */
@@ -151,48 +121,11 @@ static int64_t step(void *state)
     uint32_t count = bench_share_take(&ringer->share, ringer->free_count, &start);
     for (uint32_t index = 0; index < count; index++)
         prepare(ringer, start + index);
-    if (ringer->in_flight == 0)
+    const uint32_t in_flight = ringer->ring.requests;
+    if (in_flight == 0)
         return 0;
-    uint32_t wait = ringer->wait_reads < ringer->in_flight ? ringer->wait_reads : ringer->in_flight;
-    int rc = io_uring_submit_and_wait(&ringer->ring, wait);
-    if (rc < 0 && rc != -EINTR)
-        return STOKER_EIO;
-
-    struct io_uring_cqe *cqe = NULL;
-    unsigned head = 0;
-    unsigned done = 0;
-    bool good = true;
-    io_uring_for_each_cqe(&ringer->ring, head, cqe)
-    {
-        good = finish(ringer, cqe) && good;
-        done++;
-    }
-    io_uring_cq_advance(&ringer->ring, done);
-    return good ? (int64_t)done : STOKER_EIO;
+    const uint32_t wait = ringer->wait_reads < in_flight ? ringer->wait_reads : in_flight;
+    return bench_ring_turn(&ringer->ring, wait, finish, ringer);
 }
-
-#else
-
-static int setup(const void *context, uint32_t thread, uint32_t threads, void **state)
-{
-    (void)context;
-    (void)thread;
-    (void)threads;
-    (void)state;
-    return STOKER_ENOTSUP;
-}
-
-static int64_t step(void *state)
-{
-    (void)state;
-    return STOKER_ENOTSUP;
-}
-
-static void teardown(void *state)
-{
-    (void)state;
-}
-
-#endif
 
 const struct bench_steps bench_steps_uring = { setup, step, teardown };

@@ -1,16 +1,16 @@
 /* gpu.c - see gpu.h. */
 #include "gpu.h"
 
+#include <assert.h>
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <stoker/error.h>
 #include <string.h>
 
-#ifdef STOKER_HAVE_CUDA
-#include <assert.h>
-#include <cuda_runtime_api.h>
-#include <dlfcn.h>
-#include <stdbool.h>
+#include "loader/base/library.h"
 
 #define FUNCTIONS(X)                                                                               \
     X(cudaGetDeviceCount)                                                                          \
@@ -52,10 +52,6 @@ struct bench_gpu {
     char failure[BENCH_GPU_WHY_BYTES];
 };
 
-#define TEXT_OF(value) #value
-#define TEXT(value)    TEXT_OF(value)
-#define SONAME_FORMAT  "libcudart.so.%d"
-
 /* ---- errors ---- */
 
 static int check(struct bench_gpu *gpu, cudaError_t code, const char *what)
@@ -78,27 +74,20 @@ const char *bench_gpu_failure(const struct bench_gpu *gpu)
 
 static int load_runtime(struct bench_gpu *gpu)
 {
-#define FUNCTION(name) { TEXT(name), offsetof(struct runtime, name) },
-    static const struct {
-        const char *name;
-        size_t at;
-    } functions[] = { FUNCTIONS(FUNCTION) };
+#define FUNCTION(name) STK_FUNCTION(struct runtime, name)
+    static const struct stk_function functions[] = { FUNCTIONS(FUNCTION) };
 #undef FUNCTION
     char soname[32];
-    snprintf(soname, sizeof(soname), SONAME_FORMAT, CUDART_VERSION / 1000);
-    const char *named = getenv("STOKER_CUDART");
-    void *library =
-        dlopen(named != NULL && named[0] != '\0' ? named : soname, RTLD_NOW | RTLD_LOCAL);
-    void *address = library;
-    for (size_t i = 0; address != NULL && i < sizeof(functions) / sizeof(functions[0]); i++) {
-        address = dlsym(library, functions[i].name);
-        memcpy((char *)&gpu->cuda + functions[i].at, &address, sizeof(address));
-    }
-    if (address == NULL) {
-        snprintf(gpu->failure, sizeof(gpu->failure), "%.190s", dlerror());
+    snprintf(soname, sizeof(soname), "libcudart.so.%d", CUDART_VERSION / 1000);
+    const char *why = "";
+    void *library = stk_library_open("STOKER_CUDART", soname, &why);
+    if (library == NULL ||
+        !stk_library_fill(library, functions, sizeof(functions) / sizeof(functions[0]), &gpu->cuda,
+                          &why)) {
+        snprintf(gpu->failure, sizeof(gpu->failure), "%.190s", why);
         return STOKER_EDEVICE;
     }
-    address = dlsym(library, TEXT(cudaGetDeviceProperties));
+    void *address = dlsym(library, STK_FUNCTION_TEXT(cudaGetDeviceProperties));
     memcpy(&gpu->cuda.properties, &address, sizeof(address));
     return STOKER_OK;
 }
@@ -269,6 +258,3 @@ int bench_gpu_launch(struct bench_gpu *gpu, void *kernel, uint32_t blocks_x, uin
     return check(gpu, gpu->cuda.cudaLaunchKernel(kernel, grid, block, list, 0, gpu->stream),
                  "cudaLaunchKernel");
 }
-#else
-typedef int bench_gpu_not_in_this_build; /* ISO C wants a declaration in every file */
-#endif

@@ -4,9 +4,6 @@
 #include <stdio.h>
 #include <stoker/error.h>
 
-#ifdef STOKER_HAVE_CUDA
-typedef int bench_gpu_is_in_gpu_c; /* ISO C wants a declaration in every file */
-#else
 struct bench_gpu {
     char failure[1];
 };
@@ -132,4 +129,3 @@ int bench_gpu_launch(struct bench_gpu *gpu, void *kernel, uint32_t blocks_x, uin
     (void)arguments;
     return STOKER_EDEVICE;
 }
-#endif
