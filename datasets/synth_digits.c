@@ -3,8 +3,7 @@
  *   (seed, split, id) -> digit -> pen strokes -> bent, turned, scaled -> ink -> noise
  *
  * The same bytes on every machine: all arithmetic is on integers. Lengths are in
- * 1/64 pixel, directions in 1/4096. The split "test" draws from another key, so none
- * of its images is one of "train".
+ * 1/64 pixel, directions in 1/4096.
  */
 #include <assert.h>
 #include <endian.h>
@@ -12,10 +11,9 @@
 
 #include "datasets/draws.h"
 #include "datasets/glyphs.h"
-#include "datasets/parameters.h"
 #include "datasets/synth.h"
-#include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "datasets/synth_images.h"
+#include "loader/base/rng.h"
 
 enum {
     PIXEL = 64,         /* lengths per pixel */
@@ -25,20 +23,6 @@ enum {
     SIDE_MAX = 256,     /* pixels; products below fit 32 bits up to here */
     REFERENCE_SIZE = 28 /* jitter and pen are given for this size */
 };
-
-struct digits {
-    uint64_t count;
-    uint64_t seed;
-    uint64_t size; /* pixels on a side */
-    uint64_t key;  /* of the generator: seed and split */
-    stoker_codec codec;
-};
-
-static uint32_t digit_of(uint64_t key, uint64_t id)
-{
-    uint64_t high = stk_mix64(key ^ stk_mix64(id)) >> 32;
-    return (uint32_t)((high * 10) >> 32);
-}
 
 /* ---- ink ------------------------------------------------------------------------ */
 
@@ -215,15 +199,13 @@ static void add_noise(struct stk_draws *draws, uint8_t *row, size_t row_bytes, u
     }
 }
 
-static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
-                  size_t row_bytes, stoker_error *error)
+static void draw(const struct stk_synth_images *images, uint64_t id, void *scratch, uint8_t *row)
 {
     (void)scratch;
-    (void)error;
-    const struct digits *digits = self;
-    struct stk_draws draws = { .key = digits->key, .sample = in->sample, .used = 4 };
-    const uint32_t digit = digit_of(digits->key, in->sample);
-    const int32_t size = (int32_t)digits->size;
+    struct stk_draws draws = { .key = images->key, .sample = id, .used = 4 };
+    const uint32_t digit = stk_synth_images_label(images, id);
+    const int32_t size = (int32_t)images->size;
+    const size_t row_bytes = (size_t)size * (size_t)size;
     const struct stk_glyph *glyph =
         &stk_glyphs[digit][stk_draw_between(&draws, 0, stk_glyph_variants[digit] - 1)];
     struct canvas canvas = { .row = row, .size = size };
@@ -237,87 +219,18 @@ static int decode(const void *self, void *scratch, const stoker_encoded *in, voi
     ink_glyph(&canvas, glyph, points);
     if (noise > 0)
         add_noise(&draws, row, row_bytes, (uint32_t)noise);
-    return STOKER_OK;
-}
-
-/* ---- data set ------------------------------------------------------------------- */
-
-static int describe(const void *self, stoker_dataset_info *out)
-{
-    const struct digits *digits = self;
-    *out = (stoker_dataset_info){ .count = digits->count,
-                                  .dtype = STOKER_UINT8,
-                                  .rank = 3,
-                                  .shape = { digits->size, digits->size, 1 },
-                                  .is_image = true,
-                                  .label_dtype = STOKER_INT64,
-                                  .class_count = 10 };
-    return STOKER_OK;
-}
-
-static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
-                  stoker_error *error)
-{
-    (void)error;
-    const struct digits *digits = self;
-    for (uint32_t i = 0; i < count; i++)
-        out[i] = (stoker_sample){ .codec = &digits->codec,
-                                  .label.index = digit_of(digits->key, ids[i]) };
-    return STOKER_OK;
-}
-
-static const stoker_dataset_ops ops = {
-    .name = "synth:digits", .describe = describe, .locate = locate, .destroy = stk_free
-};
-
-static int read_parameters(struct digits *digits, const char *text,
-                           const stoker_dataset_options *options)
-{
-    digits->count = 60000;
-    digits->size = REFERENCE_SIZE;
-    const struct stk_parameter table[] = {
-        { .key = "count",
-          .number = &digits->count,
-          .least = 1,
-          .most = STK_SYNTH_COUNT_MAX,
-          .is_size = true },
-        { .key = "seed", .number = &digits->seed, .least = 0, .most = UINT64_MAX },
-        { .key = "size",
-          .number = &digits->size,
-          .least = SIDE_MIN,
-          .most = SIDE_MAX,
-          .is_size = true },
-    };
-    int rc = stk_parameters_read(text, table, sizeof(table) / sizeof(table[0]), "synth:digits",
-                                 options->error);
-    if (rc != STOKER_OK)
-        return rc;
-
-    const bool test = options->split != NULL && strcmp(options->split, "test") == 0;
-    struct stk_place place = STK_NOWHERE;
-    if (options->split != NULL && !test && strcmp(options->split, "train") != 0)
-        return stk_error_set(options->error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
-                             "split \"%s\": synth:digits has \"train\" and \"test\"",
-                             options->split);
-    digits->key = stk_mix64(digits->seed) ^ (test ? 0x7465737400000000U : 0);
-    digits->codec = (stoker_codec){ .name = "synth:digits", .self = digits, .decode = decode };
-    return STOKER_OK;
 }
 
 int stk_synth_digits_open(stoker_dataset **out, const char *parameters,
                           const stoker_dataset_options *options)
 {
-    struct stk_place place = STK_NOWHERE;
-    struct digits *digits = stk_calloc(1, sizeof(*digits));
-    if (digits == NULL)
-        return stk_error_set(options->error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, NULL);
-    int rc = read_parameters(digits, parameters, options);
-    if (rc == STOKER_OK) {
-        rc = stoker_dataset_create(out, &ops, digits);
-        if (rc != STOKER_OK)
-            (void)stk_error_set(options->error, rc, STOKER_STAGE_OPEN, &place, "synth:digits");
-    }
-    if (rc != STOKER_OK)
-        stk_free(digits);
-    return rc;
+    static const struct stk_synth_artist artist = { .name = "synth:digits",
+                                                    .count = 60000,
+                                                    .size = REFERENCE_SIZE,
+                                                    .size_min = SIDE_MIN,
+                                                    .size_max = SIDE_MAX,
+                                                    .channels = 1,
+                                                    .class_count = 10,
+                                                    .draw = draw };
+    return stk_synth_images_open(out, &artist, parameters, options);
 }

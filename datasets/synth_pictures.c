@@ -1,18 +1,17 @@
 /* synth_pictures.c - "synth:pictures?count=1000&seed=0&size=256": colour pictures that compress as
  * photographs do, where real ones cannot be shipped.
  *
- *   (seed, split, id) -> waves of five octaves -> shapes -> noise of a sensor
+ *   (seed, split, id) -> waves of six octaves -> shapes -> noise of a sensor
  *
  * The same bytes on every machine: all arithmetic is on integers. A level is 1/256 of what a byte
  * counts. The label is the number of shapes.
  */
-#include <string.h>
+#include <stdbool.h>
 
 #include "datasets/draws.h"
-#include "datasets/parameters.h"
 #include "datasets/synth.h"
-#include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "datasets/synth_images.h"
+#include "loader/base/rng.h"
 
 enum {
     CHANNELS = 3,
@@ -22,14 +21,6 @@ enum {
     OCTAVES = 6,
     SHAPES_MAX = 9,
     NOISE_LEVELS = 400 /* most of one of the four draws that make up a sensor's noise */
-};
-
-struct pictures {
-    uint64_t count;
-    uint64_t seed;
-    uint64_t size; /* pixels on a side */
-    uint64_t key;
-    stoker_codec codec;
 };
 
 /* ---- waves ---------------------------------------------------------------------- */
@@ -150,42 +141,19 @@ static void finish_row(const int32_t *levels, uint64_t *state, uint8_t *row, siz
     }
 }
 
-/* ---- the codec ------------------------------------------------------------------ */
-
-static uint32_t shapes_of(uint64_t key, uint64_t id)
-{
-    const uint64_t high = stk_mix64(key ^ stk_mix64(id)) >> 32;
-    return (uint32_t)((high * (SHAPES_MAX + 1)) >> 32);
-}
+/* ---- pictures ------------------------------------------------------------------- */
 
 struct scratch {
     int32_t levels[SIDE_MAX * CHANNELS]; /* of one row */
 };
 
-static int open_scratch(const void *self, void **scratch)
+static void draw(const struct stk_synth_images *images, uint64_t id, void *state, uint8_t *row)
 {
-    (void)self;
-    *scratch = stk_calloc(1, sizeof(struct scratch));
-    return *scratch == NULL ? STOKER_ENOMEM : STOKER_OK;
-}
-
-static void close_scratch(const void *self, void *scratch)
-{
-    (void)self;
-    stk_free(scratch);
-}
-
-static int decode(const void *self, void *state, const stoker_encoded *in, void *row,
-                  size_t row_bytes, stoker_error *error)
-{
-    (void)error;
-    (void)row_bytes;
-    const struct pictures *pictures = self;
     struct scratch *scratch = state;
-    struct stk_draws draws = { .key = pictures->key, .sample = in->sample, .used = 4 };
-    const int32_t size = (int32_t)pictures->size;
+    struct stk_draws draws = { .key = images->key, .sample = id, .used = 4 };
+    const int32_t size = (int32_t)images->size;
     const size_t line_bytes = (size_t)size * CHANNELS;
-    const uint32_t count = shapes_of(pictures->key, in->sample);
+    const uint32_t count = stk_synth_images_label(images, id);
     struct shape shapes[SHAPES_MAX];
     const uint64_t wave = (uint64_t)stk_draw(&draws) << 32;
     uint64_t noise = (uint64_t)stk_draw(&draws) << 32;
@@ -196,93 +164,21 @@ static int decode(const void *self, void *state, const stoker_encoded *in, void 
         draw_wave_row(wave, y, size, scratch->levels);
         for (uint32_t i = 0; i < count; i++)
             cover_row(&shapes[i], y, size, scratch->levels);
-        finish_row(scratch->levels, &noise, (uint8_t *)row + (size_t)y * line_bytes, line_bytes);
+        finish_row(scratch->levels, &noise, row + (size_t)y * line_bytes, line_bytes);
     }
-    return STOKER_OK;
-}
-
-/* ---- data set ------------------------------------------------------------------- */
-
-static int describe(const void *self, stoker_dataset_info *out)
-{
-    const struct pictures *pictures = self;
-    *out = (stoker_dataset_info){ .count = pictures->count,
-                                  .dtype = STOKER_UINT8,
-                                  .rank = 3,
-                                  .shape = { pictures->size, pictures->size, CHANNELS },
-                                  .is_image = true,
-                                  .label_dtype = STOKER_INT64,
-                                  .class_count = SHAPES_MAX + 1 };
-    return STOKER_OK;
-}
-
-static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
-                  stoker_error *error)
-{
-    (void)error;
-    const struct pictures *pictures = self;
-    for (uint32_t i = 0; i < count; i++)
-        out[i] = (stoker_sample){ .codec = &pictures->codec,
-                                  .label.index = shapes_of(pictures->key, ids[i]) };
-    return STOKER_OK;
-}
-
-static const stoker_dataset_ops ops = {
-    .name = "synth:pictures", .describe = describe, .locate = locate, .destroy = stk_free
-};
-
-static int read_parameters(struct pictures *pictures, const char *text,
-                           const stoker_dataset_options *options)
-{
-    pictures->count = 1000;
-    pictures->size = 256;
-    const struct stk_parameter table[] = {
-        { .key = "count",
-          .number = &pictures->count,
-          .least = 1,
-          .most = STK_SYNTH_COUNT_MAX,
-          .is_size = true },
-        { .key = "seed", .number = &pictures->seed, .least = 0, .most = UINT64_MAX },
-        { .key = "size",
-          .number = &pictures->size,
-          .least = SIDE_MIN,
-          .most = SIDE_MAX,
-          .is_size = true },
-    };
-    int rc = stk_parameters_read(text, table, sizeof(table) / sizeof(table[0]), "synth:pictures",
-                                 options->error);
-    if (rc != STOKER_OK)
-        return rc;
-
-    const bool test = options->split != NULL && strcmp(options->split, "test") == 0;
-    struct stk_place place = STK_NOWHERE;
-    if (options->split != NULL && !test && strcmp(options->split, "train") != 0)
-        return stk_error_set(options->error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
-                             "split \"%s\": synth:pictures has \"train\" and \"test\"",
-                             options->split);
-    pictures->key = stk_mix64(pictures->seed) ^ (test ? 0x7465737400000000U : 0);
-    pictures->codec = (stoker_codec){ .name = "synth:pictures",
-                                      .self = pictures,
-                                      .open = open_scratch,
-                                      .close = close_scratch,
-                                      .decode = decode };
-    return STOKER_OK;
 }
 
 int stk_synth_pictures_open(stoker_dataset **out, const char *parameters,
                             const stoker_dataset_options *options)
 {
-    struct stk_place place = STK_NOWHERE;
-    struct pictures *pictures = stk_calloc(1, sizeof(*pictures));
-    if (pictures == NULL)
-        return stk_error_set(options->error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, NULL);
-    int rc = read_parameters(pictures, parameters, options);
-    if (rc == STOKER_OK) {
-        rc = stoker_dataset_create(out, &ops, pictures);
-        if (rc != STOKER_OK)
-            (void)stk_error_set(options->error, rc, STOKER_STAGE_OPEN, &place, "synth:pictures");
-    }
-    if (rc != STOKER_OK)
-        stk_free(pictures);
-    return rc;
+    static const struct stk_synth_artist artist = { .name = "synth:pictures",
+                                                    .count = 1000,
+                                                    .size = 256,
+                                                    .size_min = SIDE_MIN,
+                                                    .size_max = SIDE_MAX,
+                                                    .channels = CHANNELS,
+                                                    .class_count = SHAPES_MAX + 1,
+                                                    .scratch_bytes = sizeof(struct scratch),
+                                                    .draw = draw };
+    return stk_synth_images_open(out, &artist, parameters, options);
 }
