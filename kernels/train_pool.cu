@@ -46,6 +46,24 @@ static __device__ __forceinline__ uint32_t outputs_of(const stk_train_window &w)
     return w.n * w.out_h * w.out_w * w.c;
 }
 
+struct area {
+    stk_train_range rows, columns;
+};
+
+/* The places of the window at output p that lie in the image. */
+static __device__ __forceinline__ area inside(const stk_train_window &w, const position &p)
+{
+    return { stk_train_inside(p.h, w.kernel[0], w.stride[0], w.padding[0], w.in_h),
+             stk_train_inside(p.w, w.kernel[1], w.stride[1], w.padding[1], w.in_w) };
+}
+
+/* The outputs whose windows cover input p. */
+static __device__ __forceinline__ area covering(const stk_train_window &w, const position &p)
+{
+    return { stk_train_covering(p.h, w.kernel[0], w.stride[0], w.padding[0], w.out_h),
+             stk_train_covering(p.w, w.kernel[1], w.stride[1], w.padding[1], w.out_w) };
+}
+
 template <class T>
 static __device__ __forceinline__ void max_pool_forward(const stk_train_max_pool &a)
 {
@@ -53,14 +71,11 @@ static __device__ __forceinline__ void max_pool_forward(const stk_train_max_pool
     const bool wide = stk_train_is_wide(&w);
     for (uint32_t i = first_element_32(); i < outputs_of(w); i += element_stride_32()) {
         const position p = position_of(i, w.out_h, w.out_w, w.c);
-        const stk_train_range rows =
-            stk_train_inside(p.h, w.kernel[0], w.stride[0], w.padding[0], w.in_h);
-        const stk_train_range columns =
-            stk_train_inside(p.w, w.kernel[1], w.stride[1], w.padding[1], w.in_w);
+        const area at = inside(w, p);
         float best = -INFINITY;
-        uint32_t place = rows.first * w.kernel[1] + columns.first;
-        for (uint32_t r = rows.first; r < rows.end; r++)
-            for (uint32_t s = columns.first; s < columns.end; s++) {
+        uint32_t place = at.rows.first * w.kernel[1] + at.columns.first;
+        for (uint32_t r = at.rows.first; r < at.rows.end; r++)
+            for (uint32_t s = at.columns.first; s < at.columns.end; s++) {
                 const float value = load((const T *)a.x, input_at(w, p, r, s));
                 if (value > best || (isnan(value) && !isnan(best))) {
                     best = value;
@@ -82,13 +97,10 @@ static __device__ __forceinline__ void max_pool_backward(const stk_train_max_poo
     const bool wide = stk_train_is_wide(&w);
     for (uint32_t i = first_element_32(); i < inputs_of(w); i += element_stride_32()) {
         const position p = position_of(i, w.in_h, w.in_w, w.c);
-        const stk_train_range rows =
-            stk_train_covering(p.h, w.kernel[0], w.stride[0], w.padding[0], w.out_h);
-        const stk_train_range columns =
-            stk_train_covering(p.w, w.kernel[1], w.stride[1], w.padding[1], w.out_w);
+        const area at = covering(w, p);
         float sum = 0;
-        for (uint32_t oh = rows.first; oh < rows.end; oh++)
-            for (uint32_t ow = columns.first; ow < columns.end; ow++) {
+        for (uint32_t oh = at.rows.first; oh < at.rows.end; oh++)
+            for (uint32_t ow = at.columns.first; ow < at.columns.end; ow++) {
                 const uint32_t o = output_at(w, p, oh, ow);
                 const uint32_t here = (p.h + w.padding[0] - oh * w.stride[0]) * w.kernel[1] +
                                       (p.w + w.padding[1] - ow * w.stride[1]);
@@ -112,13 +124,10 @@ static __device__ __forceinline__ void avg_pool_forward(const stk_train_avg_pool
     const stk_train_window &w = a.window;
     for (uint32_t i = first_element_32(); i < outputs_of(w); i += element_stride_32()) {
         const position p = position_of(i, w.out_h, w.out_w, w.c);
-        const stk_train_range rows =
-            stk_train_inside(p.h, w.kernel[0], w.stride[0], w.padding[0], w.in_h);
-        const stk_train_range columns =
-            stk_train_inside(p.w, w.kernel[1], w.stride[1], w.padding[1], w.in_w);
+        const area at = inside(w, p);
         float sum = 0;
-        for (uint32_t r = rows.first; r < rows.end; r++)
-            for (uint32_t s = columns.first; s < columns.end; s++)
+        for (uint32_t r = at.rows.first; r < at.rows.end; r++)
+            for (uint32_t s = at.columns.first; s < at.columns.end; s++)
                 sum += load((const T *)a.x, input_at(w, p, r, s));
         store((T *)a.y, i, sum / window_places(w));
     }
@@ -130,13 +139,10 @@ static __device__ __forceinline__ void avg_pool_backward(const stk_train_avg_poo
     const stk_train_window &w = a.window;
     for (uint32_t i = first_element_32(); i < inputs_of(w); i += element_stride_32()) {
         const position p = position_of(i, w.in_h, w.in_w, w.c);
-        const stk_train_range rows =
-            stk_train_covering(p.h, w.kernel[0], w.stride[0], w.padding[0], w.out_h);
-        const stk_train_range columns =
-            stk_train_covering(p.w, w.kernel[1], w.stride[1], w.padding[1], w.out_w);
+        const area at = covering(w, p);
         float sum = 0;
-        for (uint32_t oh = rows.first; oh < rows.end; oh++)
-            for (uint32_t ow = columns.first; ow < columns.end; ow++)
+        for (uint32_t oh = at.rows.first; oh < at.rows.end; oh++)
+            for (uint32_t ow = at.columns.first; ow < at.columns.end; ow++)
                 sum += load((const T *)a.x, output_at(w, p, oh, ow)) / window_places(w);
         store((T *)a.y, i, sum);
     }
