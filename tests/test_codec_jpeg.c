@@ -11,12 +11,6 @@
 #include "leaks.h"
 #include "loader/base/fault.h"
 
-static void check_done(void)
-{
-    cr_assert_eq(stk_fault_live_bytes(), 0);
-    stk_test_check_leaks();
-}
-
 #ifndef STOKER_HAVE_JPEG
 
 Test(codec_jpeg, a_build_without_libjpeg_says_so)
@@ -25,7 +19,7 @@ Test(codec_jpeg, a_build_without_libjpeg_says_so)
     const struct stk_jpeg_options options = { .shape = { 1, 1, 1 } };
     cr_assert_eq(stk_codec_jpeg_create(&codec, &options), STOKER_ENOTSUP);
     cr_assert_null(codec);
-    check_done();
+    stk_test_check_leaks();
 }
 
 #else
@@ -97,7 +91,7 @@ Test(codec_jpeg, every_kind_becomes_what_libjpeg_makes_of_it)
                 kind.v_factor = factors[(h + w + sort) % 6][1];
                 check_kind(&kind);
             }
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(codec_jpeg, a_probe_tells_the_shape)
@@ -125,7 +119,7 @@ Test(codec_jpeg, a_probe_tells_the_shape)
         cr_assert_not(stk_codec_jpeg_magic(file.at, file.size));
         free(file.at);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(codec_jpeg, files_of_another_size_and_cmyk_are_refused)
@@ -140,7 +134,7 @@ Test(codec_jpeg, files_of_another_size_and_cmyk_are_refused)
     cr_assert_not_null(strstr(decoder.run.error.message, "4 components"));
     free(file.at);
     close_decoder(&decoder);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(codec_jpeg, shapes_out_of_range_are_refused)
@@ -158,7 +152,7 @@ Test(codec_jpeg, shapes_out_of_range_are_refused)
     cr_assert_null(codec);
     stk_codec_jpeg_destroy(&codec);
     stk_codec_jpeg_destroy(NULL);
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* Decode with a worker that has decoded other files before, and with a fresh one. */
@@ -195,7 +189,7 @@ Test(codec_jpeg, every_prefix_is_refused)
         close_decoder(&decoder);
         free(file.at);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(codec_jpeg, a_flipped_bit_gives_an_error_or_the_same_row_to_everybody)
@@ -213,7 +207,7 @@ Test(codec_jpeg, a_flipped_bit_gives_an_error_or_the_same_row_to_everybody)
         free(file.at);
     }
     cr_assert_gt(refused, 1000);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(codec_jpeg, a_file_without_tables_does_not_find_those_of_another)
@@ -230,7 +224,7 @@ Test(codec_jpeg, a_file_without_tables_does_not_find_those_of_another)
     close_decoder(&decoder);
     free(whole.at);
     free(part.at);
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* ---- bombs ---- */
@@ -259,7 +253,7 @@ Test(codec_jpeg, huge_dimensions_are_refused_before_memory_is_taken)
     cr_assert_eq(stk_fault_allocations(), allocations);
     free(file.at);
     close_decoder(&decoder);
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* The last scan of a progressive file, a thousand times. */
@@ -289,7 +283,7 @@ Test(codec_jpeg, a_thousand_scans_are_refused)
     close_decoder(&decoder);
     free(bomb);
     free(file.at);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(codec_jpeg, each_allocation_may_fail)
@@ -313,7 +307,7 @@ Test(codec_jpeg, each_allocation_may_fail)
         cr_assert_eq(stk_fault_live_bytes(), 0);
     }
     cr_assert_geq(nth, 5);
-    check_done();
+    stk_test_check_leaks();
 }
 
 #endif

@@ -10,12 +10,6 @@
 #include "leaks.h"
 #include "loader/base/fault.h"
 
-static void check_done(void)
-{
-    cr_assert_eq(stk_fault_live_bytes(), 0);
-    stk_test_check_leaks();
-}
-
 #ifndef STOKER_HAVE_PNG
 
 Test(codec_png, a_build_without_libpng_says_so)
@@ -24,7 +18,7 @@ Test(codec_png, a_build_without_libpng_says_so)
     const struct stk_png_options options = { .shape = { 1, 1, 1 } };
     cr_assert_eq(stk_codec_png_create(&codec, &options), STOKER_ENOTSUP);
     cr_assert_null(codec);
-    check_done();
+    stk_test_check_leaks();
 }
 
 #else
@@ -140,7 +134,7 @@ Test(codec_png, every_kind_becomes_every_row)
                     for (size_t c = 0; c < 3; c++)
                         check_picture(row_channels[c]);
                 }
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(codec_png, the_fast_path_gives_the_bytes_of_the_full_one)
@@ -167,7 +161,7 @@ Test(codec_png, the_fast_path_gives_the_bytes_of_the_full_one)
                 close_decoder(&fast);
                 close_decoder(&full);
             }
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* Each variant against a filter written down as the standard has it, on rows of noise. */
@@ -235,7 +229,7 @@ Test(codec_png, unfilters_agree_with_the_standard)
             if (variants[v] != NULL)
                 check_unfilter(variants[v], &image, expected);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(codec_png, an_unknown_filter_type_is_refused)
@@ -247,7 +241,7 @@ Test(codec_png, an_unknown_filter_type_is_refused)
     filtered[5] = 5;
     cr_assert_not(stk_png_unfilter_plain()(&image, out));
     cr_assert_not(stk_png_unfilter_best()(&image, out));
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(codec_png, a_probe_tells_the_shape)
@@ -273,7 +267,7 @@ Test(codec_png, a_probe_tells_the_shape)
     struct stk_image_shape shape = { 0 };
     cr_assert_eq(stk_codec_png_probe(file.at, file.size, NULL, &shape, NULL), STOKER_EMAGIC);
     cr_assert_not(stk_codec_png_magic(file.at, file.size));
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(codec_png, a_probe_believes_no_header_with_a_flipped_bit)
@@ -293,7 +287,7 @@ Test(codec_png, a_probe_believes_no_header_with_a_flipped_bit)
     }
     cr_assert_geq(corrupt, 8 * 4); /* the sum's own bits, and sizes as good as the right one */
     cr_assert_eq(shape.height, 1);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(codec_png, a_file_of_another_size_is_refused)
@@ -303,7 +297,7 @@ Test(codec_png, a_file_of_another_size_is_refused)
     cr_assert_eq(stk_codec_run(&decoder.run, file.at, file.size), STOKER_EFORMAT);
     cr_assert_not_null(strstr(decoder.run.error.message, "6 x 7"));
     close_decoder(&decoder);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(codec_png, shapes_out_of_range_are_refused)
@@ -324,7 +318,7 @@ Test(codec_png, shapes_out_of_range_are_refused)
     cr_assert_null(codec);
     stk_codec_png_destroy(&codec);
     stk_codec_png_destroy(NULL);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(codec_png, each_allocation_may_fail)
@@ -349,7 +343,7 @@ Test(codec_png, each_allocation_may_fail)
         cr_assert_eq(stk_fault_live_bytes(), 0);
     }
     cr_assert_geq(nth, 4);
-    check_done();
+    stk_test_check_leaks();
 }
 
 #endif

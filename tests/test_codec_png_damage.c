@@ -17,12 +17,6 @@ static struct stk_picture picture;
 static struct stk_file_bytes file;
 static struct stk_file_bytes changed;
 
-static void check_done(void)
-{
-    cr_assert_eq(stk_fault_live_bytes(), 0);
-    stk_test_check_leaks();
-}
-
 /* The same file to the codec as it is used, and to its full path alone. */
 struct both {
     stoker_codec *codec[2];
@@ -107,7 +101,7 @@ Test(codec_png_damage, every_prefix_is_refused)
         cr_assert_eq(decode_both(&both, file.at, file.size), STOKER_OK);
         close_both(&both);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(codec_png_damage, a_flipped_bit_never_changes_a_row)
@@ -131,7 +125,7 @@ Test(codec_png_damage, a_flipped_bit_never_changes_a_row)
         close_both(&both);
     }
     cr_assert_eq(survived, 0, "%u damaged files were accepted", survived);
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* With every sum put right again, the contents themselves are wrong. */
@@ -150,7 +144,7 @@ Test(codec_png_damage, both_paths_agree_about_flipped_bits_under_right_sums)
         close_both(&both);
     }
     cr_assert_gt(accepted, 100); /* text, gamma, palette, flipped sums: nothing wrong with those */
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(codec_png_damage, idat_in_pieces_and_foreign_chunks_are_read)
@@ -170,7 +164,7 @@ Test(codec_png_damage, idat_in_pieces_and_foreign_chunks_are_read)
         }
         close_both(&both);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(codec_png_damage, broken_structures_are_refused)
@@ -197,7 +191,7 @@ Test(codec_png_damage, broken_structures_are_refused)
         cr_assert_eq(decode_both(&both, changed.at, changed.size), STOKER_EFORMAT);
     }
     close_both(&both);
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* ---- bombs ---- */
@@ -224,7 +218,7 @@ Test(codec_png_damage, huge_dimensions_are_refused_before_memory_is_taken)
     cr_assert_eq(stk_codec_png_probe(changed.at, changed.size, NULL, &shape, NULL), STOKER_ELIMIT);
     cr_assert_eq(stk_fault_allocations(), allocations);
     close_both(&both);
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* `size` bytes that inflate to a thousand times as many zeros: one block of fixed codes, of which
@@ -264,7 +258,7 @@ Test(codec_png_damage, bombs_in_chunks_are_never_unpacked)
         cr_assert_arr_eq(both.run[0].row, right, sizeof(right));
     }
     close_both(&both);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(codec_png_damage, pixels_that_unpack_to_too_many_or_too_few_are_refused)
@@ -279,7 +273,7 @@ Test(codec_png_damage, pixels_that_unpack_to_too_many_or_too_few_are_refused)
         cr_assert_eq(decode_changed(&both), STOKER_ECORRUPT);
     }
     close_both(&both);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(codec_png_damage, too_many_and_too_long_chunks_are_refused)
@@ -309,7 +303,7 @@ Test(codec_png_damage, too_many_and_too_long_chunks_are_refused)
     cr_assert_eq(stk_codec_run(&run, changed.at, changed.size), STOKER_ELIMIT);
     stk_codec_run_close(&run);
     stk_codec_png_destroy(&codec);
-    check_done();
+    stk_test_check_leaks();
 }
 #else
 Test(codec_png_damage, a_build_without_libpng_has_nothing_to_damage)

@@ -33,12 +33,6 @@ static int open_text(stoker_dataset **out, const char *text, const char *paramet
     return open_bytes(out, text, strlen(text), parameters, NULL, error);
 }
 
-static void check_done(void)
-{
-    cr_assert_eq(stk_fault_live_bytes(), 0);
-    stk_test_check_leaks();
-}
-
 static void read_row(const stoker_dataset *dataset, uint64_t id, float *row, stoker_label *label)
 {
     stoker_error error = { 0 };
@@ -117,7 +111,7 @@ Test(csv, what_is_right_is_read_right)
         }
         stoker_dataset_close(&dataset);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(csv, labels_may_be_classes)
@@ -149,7 +143,7 @@ Test(csv, labels_may_be_classes)
                  STOKER_OK);
     cr_assert_eq(stoker_dataset_get_info(dataset)->class_count, 0, "-1 is no class");
     stoker_dataset_close(&dataset);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(csv, a_gzip_is_known_by_its_bytes)
@@ -163,7 +157,7 @@ Test(csv, a_gzip_is_known_by_its_bytes)
     cr_assert_eq(open_bytes(&dataset, packed.at, packed.size, "", NULL, NULL), STOKER_OK);
     cr_assert_eq(stoker_dataset_get_info(dataset)->count, 2);
     stoker_dataset_close(&dataset);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(csv, the_programs_locale_changes_nothing)
@@ -177,7 +171,7 @@ Test(csv, the_programs_locale_changes_nothing)
     read_row(dataset, 1, &row, NULL);
     cr_assert_eq(row, 2.5F);
     stoker_dataset_close(&dataset);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(csv, a_path_ending_in_csv_is_recognised_and_may_hold_a_question_mark)
@@ -197,7 +191,7 @@ Test(csv, a_path_ending_in_csv_is_recognised_and_may_hold_a_question_mark)
     cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL), STOKER_OK);
     stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* ---- what is wrong -------------------------------------------------------------- */
@@ -292,7 +286,7 @@ Test(csv, what_is_wrong_is_told_by_line_and_column)
         cr_assert_eq(error.offset, bad[i].offset, "file %zu: %s", i, error.message);
         cr_assert_not_null(strstr(error.message, bad[i].words), "file %zu: %s", i, error.message);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(csv, a_nul_byte_is_told_in_and_out_of_quotes)
@@ -303,7 +297,7 @@ Test(csv, a_nul_byte_is_told_in_and_out_of_quotes)
     cr_assert_eq(error.offset, 2);
     cr_assert_eq(open_bytes(&dataset, "1,\"\0\"", 5, "", NULL, &error), STOKER_EFORMAT);
     cr_assert_eq(error.offset, 3);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(csv, limits_come_before_memory)
@@ -331,7 +325,7 @@ Test(csv, limits_come_before_memory)
         stoker_dataset_close(&dataset);
     }
     close(file.fd);
-    check_done();
+    stk_test_check_leaks();
 }
 
 static const char small[] = "\xEF\xBB\xBFname,a,\"b \"\"q\"\"\",y\r\n\"x\ny\",1.5,-2e1,0\r\n"
@@ -372,7 +366,7 @@ Test(csv, every_prefix_and_every_flipped_bit_is_an_error_or_fits)
         }
     }
     cr_assert_gt(opened, 100); /* digits into digits, names into names */
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(csv, each_allocation_may_fail)
@@ -393,7 +387,7 @@ Test(csv, each_allocation_may_fail)
     }
     cr_assert_gt(nth, 10);
     stoker_dataset_close(&dataset);
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* ---- splits --------------------------------------------------------------------- */
@@ -457,7 +451,7 @@ Test(csv, a_split_parts_the_rows)
         stoker_dataset_close(&first);
     }
     cr_assert_arr_neq(of_seed[0], of_seed[1], sizeof(of_seed[0]));
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(csv, each_row_is_as_likely_for_testing)
@@ -479,7 +473,7 @@ Test(csv, each_row_is_as_likely_for_testing)
     for (int row = 0; row < ROWS; row++)
         chi_square += pow((double)tested[row] - SEEDS / 4.0, 2) / (SEEDS / 4.0 * 0.75);
     cr_assert_lt(chi_square, 160); /* 100 draws: 99 on average, over 160 once in 10^4 */
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(csv, two_rows_or_a_tiny_share_leave_one_on_either_side)
@@ -495,7 +489,7 @@ Test(csv, two_rows_or_a_tiny_share_leave_one_on_either_side)
             stoker_dataset_close(&dataset);
         }
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(csv, the_specs_split_and_the_options_may_not_differ)
@@ -508,7 +502,7 @@ Test(csv, the_specs_split_and_the_options_may_not_differ)
     cr_assert_eq(open_bytes(&dataset, "1\n2\n", 4, "?test=0.5&split=test", "test", &error),
                  STOKER_OK);
     stoker_dataset_close(&dataset);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(csv, zscore_is_that_of_the_training_rows)
@@ -535,7 +529,7 @@ Test(csv, zscore_is_that_of_the_training_rows)
         stoker_dataset_close(&scored);
     }
     stoker_dataset_close(&plain);
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* ---- the loader and a real file ------------------------------------------------- */
@@ -568,7 +562,7 @@ Test(csv, a_loader_delivers_rows_and_labels)
     cr_assert_eq(count, ROWS);
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(csv, the_boston_housing_file_reads)
@@ -599,5 +593,5 @@ Test(csv, the_boston_housing_file_reads)
     cr_assert_eq(row[12], 7.88F);
     cr_assert_eq(label.value, 11.9F);
     stoker_dataset_close(&dataset);
-    check_done();
+    stk_test_check_leaks();
 }

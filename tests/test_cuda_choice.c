@@ -4,7 +4,6 @@
 
 #include "cuda_run.h"
 #include "leaks.h"
-#include "loader/base/fault.h"
 
 static struct stk_file_set set;
 static stoker_error error;
@@ -22,7 +21,6 @@ static void finish(void)
 {
     stk_file_set_remove(&set);
     cr_assert_eq(standin_cuda_live(), 0);
-    cr_assert_eq(stk_fault_live_bytes(), 0);
     stk_test_check_leaks();
 }
 

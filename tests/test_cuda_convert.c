@@ -6,7 +6,6 @@
 #include "cuda_run.h"
 #include "cuda_twins.h"
 #include "leaks.h"
-#include "loader/base/fault.h"
 
 static struct stk_run expected;
 static struct stk_run found;
@@ -24,7 +23,6 @@ static void finish(void)
 {
     standin_cuda_reset(1);
     cr_assert_eq(standin_cuda_live(), 0);
-    cr_assert_eq(stk_fault_live_bytes(), 0);
     stk_test_check_leaks();
 }
 

@@ -6,7 +6,6 @@
 
 #include "cuda_run.h"
 #include "leaks.h"
-#include "loader/base/fault.h"
 #include "loader/dlpack_layout.h"
 
 static struct stk_file_set set;
@@ -23,7 +22,6 @@ static void finish(void)
     stk_file_set_remove(&set);
     standin_cuda_reset(1);
     cr_assert_eq(standin_cuda_live(), 0);
-    cr_assert_eq(stk_fault_live_bytes(), 0);
     stk_test_check_leaks();
 }
 

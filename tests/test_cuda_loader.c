@@ -8,7 +8,6 @@
 #include "cuda_run.h"
 #include "leaks.h"
 #include "loader/base/clock.h"
-#include "loader/base/fault.h"
 #include "made_set.h"
 
 enum { SAMPLES = 150, WORK_US = 300 };
@@ -29,7 +28,6 @@ static void finish(void)
     stk_file_set_remove(&set);
     standin_cuda_reset(1); /* ends the default streams */
     cr_assert_eq(standin_cuda_live(), 0, "%lld left on the device", (long long)standin_cuda_live());
-    cr_assert_eq(stk_fault_live_bytes(), 0);
     stk_test_check_leaks();
 }
 

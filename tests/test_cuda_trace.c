@@ -5,7 +5,6 @@
 
 #include "cuda_run.h"
 #include "leaks.h"
-#include "loader/base/fault.h"
 #include "trace_events.h"
 
 enum {
@@ -111,6 +110,5 @@ Test(cuda_trace, tells_each_batch_and_its_copy_once, .timeout = 60)
     stk_file_set_remove(&set);
     standin_cuda_reset(1); /* ends the default streams */
     cr_assert_eq(standin_cuda_live(), 0);
-    cr_assert_eq(stk_fault_live_bytes(), 0);
     stk_test_check_leaks();
 }

@@ -7,7 +7,6 @@
 #include "cuda_twins.h"
 #include "image_folder.h"
 #include "leaks.h"
-#include "loader/base/fault.h"
 #include "transform_cases.h"
 
 static struct stk_run expected;
@@ -26,7 +25,6 @@ static void finish(void)
 {
     standin_cuda_reset(1);
     cr_assert_eq(standin_cuda_live(), 0);
-    cr_assert_eq(stk_fault_live_bytes(), 0);
     stk_test_check_leaks();
 }
 

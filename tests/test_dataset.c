@@ -71,12 +71,6 @@ static struct told sound(void)
                                     .encoded_bytes_max = 4 } };
 }
 
-static void check_done(void)
-{
-    cr_assert_eq(stk_fault_live_bytes(), 0);
-    stk_test_check_leaks();
-}
-
 /* ---- create and close ----------------------------------------------------------- */
 
 Test(dataset, create_keeps_what_was_described)
@@ -93,7 +87,7 @@ Test(dataset, create_keeps_what_was_described)
     stoker_dataset_close(&dataset);
     stoker_dataset_close(NULL);
     cr_assert_eq(told.destroyed, 1);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(dataset, create_wants_its_callbacks)
@@ -124,7 +118,7 @@ Test(dataset, create_wants_its_callbacks)
     cr_assert_eq(stoker_dataset_create(&dataset, &ops, &told), STOKER_OK, "both are optional");
     stoker_dataset_close(&dataset);
     cr_assert_eq(told.destroyed, 0, "on failure self stays the caller's");
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(dataset, create_refuses_what_is_not_consistent)
@@ -164,7 +158,7 @@ Test(dataset, create_refuses_what_is_not_consistent)
     cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &empty), STOKER_EEMPTY);
     empty.describe_rc = STOKER_EIO;
     cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &empty), STOKER_EIO);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(dataset, create_survives_the_failure_of_its_allocation)
@@ -176,7 +170,7 @@ Test(dataset, create_survives_the_failure_of_its_allocation)
     cr_assert(stk_fault_disarm());
     cr_assert_null(dataset);
     cr_assert_eq(told.destroyed, 0);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(dataset, null_is_answered)
@@ -189,7 +183,7 @@ Test(dataset, null_is_answered)
     cr_assert_eq(stoker_dataset_locate(NULL, 0, &sample, &error), STOKER_EINVAL);
     cr_assert_eq(stoker_dataset_read(NULL, 0, &sample, 4, NULL, &error), STOKER_EINVAL);
     cr_assert_eq(error.code, STOKER_EINVAL);
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* ---- read ----------------------------------------------------------------------- */
@@ -292,7 +286,7 @@ Test(dataset, read_takes_bytes_from_memory_from_nowhere_and_from_a_file)
     cr_assert_eq(read_told(&told, 0, row, &error), STOKER_OK);
     cr_assert_arr_eq(row, "6789", 4);
     close(file.fd);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(dataset, read_tells_where_it_failed)
@@ -332,7 +326,7 @@ Test(dataset, read_tells_where_it_failed)
     cr_assert_eq(read_told(&told, 5, row, &error), STOKER_ENOMEM);
     stk_fault_disarm();
     close(file.fd);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(dataset, read_tells_what_the_codec_said)
@@ -361,7 +355,7 @@ Test(dataset, read_tells_what_the_codec_said)
     told.sample.codec = NULL;
     told.sample.extent = (stoker_extent){ 0 }; /* raw, and nothing there */
     cr_assert_eq(read_told(&told, 5, row, &error), STOKER_EFORMAT);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(dataset, read_and_locate_check_their_arguments)
@@ -381,7 +375,7 @@ Test(dataset, read_and_locate_check_their_arguments)
     told.locate_rc = STOKER_EIO;
     cr_assert_eq(stoker_dataset_read(dataset, 0, row, 4, NULL, &error), STOKER_EIO);
     stoker_dataset_close(&dataset);
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* ---- bytes as stored ------------------------------------------------------------ */
@@ -412,7 +406,7 @@ Test(dataset, what_a_sample_is_stored_as_is_told_by_its_codec_or_the_set)
     cr_assert_str_eq(stoker_dataset_stored_as(dataset, 0), "png");
     cr_assert_null(stoker_dataset_stored_as(dataset, 10));
     stoker_dataset_close(&dataset);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(dataset, stored_bytes_come_as_they_lie_there)
@@ -454,7 +448,7 @@ Test(dataset, stored_bytes_come_as_they_lie_there)
     cr_assert_eq(size, 0);
     stoker_dataset_close(&dataset);
     close(file.fd);
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* ---- open ----------------------------------------------------------------------- */
@@ -496,7 +490,7 @@ Test(dataset, a_spec_that_nobody_understands_lists_who_could)
     cr_assert_eq(stoker_dataset_open(&dataset, NULL, NULL), STOKER_EINVAL);
     cr_assert_eq(stoker_dataset_open(NULL, "synth:digits", NULL), STOKER_EINVAL);
     stk_directory_remove(&directory);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(dataset, a_path_with_a_colon_is_still_a_path)
@@ -511,7 +505,7 @@ Test(dataset, a_path_with_a_colon_is_still_a_path)
     cr_assert_str_eq(stoker_dataset_name(dataset), "idx");
     stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(dataset, the_limit_on_unpacked_bytes_is_obeyed_and_may_be_anything)
@@ -535,5 +529,5 @@ Test(dataset, the_limit_on_unpacked_bytes_is_obeyed_and_may_be_anything)
     cr_assert_eq(stoker_dataset_open(&dataset, file.path, &options), STOKER_ENOTSUP);
 #endif
     close(file.fd);
-    check_done();
+    stk_test_check_leaks();
 }

@@ -37,12 +37,6 @@ static int unpack(const void *bytes, size_t size, uint64_t max_bytes, struct stk
     return rc;
 }
 
-static void check_done(void)
-{
-    cr_assert_eq(stk_fault_live_bytes(), 0);
-    stk_test_check_leaks();
-}
-
 #ifndef STOKER_HAVE_DEFLATE
 
 Test(gzip, a_build_without_libdeflate_says_so)
@@ -55,7 +49,7 @@ Test(gzip, a_build_without_libdeflate_says_so)
     cr_assert_not_null(strstr(error.message, "libdeflate"));
     cr_assert_not_null(strstr(error.message, error.path));
     cr_assert_null(out.base);
-    check_done();
+    stk_test_check_leaks();
 }
 
 #else
@@ -90,7 +84,7 @@ Test(gzip, one_member_is_unpacked)
     cr_assert_eq(bytes, REAL_BYTES);
     check_real(out.base);
     stk_region_unmap(&out);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(gzip, members_follow_each_other)
@@ -108,7 +102,7 @@ Test(gzip, members_follow_each_other)
     check_real((const uint8_t *)out.base + 6);
     cr_assert_eq(memcmp((const uint8_t *)out.base + 6 + REAL_BYTES, "last", 4), 0);
     stk_region_unmap(&out);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(gzip, memory_grows_when_the_last_member_says_little)
@@ -148,7 +142,7 @@ Test(gzip, memory_grows_when_the_last_member_says_little)
         cr_assert(stk_fault_disarm(), "there was no growth %d", (int)nth - 3);
     }
     free(file);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(gzip, every_prefix_is_an_error)
@@ -158,7 +152,7 @@ Test(gzip, every_prefix_is_an_error)
         int rc = refuse(real_member, size, LIMIT, &error);
         cr_assert_eq(rc, size < 18 ? STOKER_ETRUNCATED : STOKER_ECORRUPT, "%zu", size);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(gzip, every_flipped_bit_is_an_error_or_does_not_matter)
@@ -183,7 +177,7 @@ Test(gzip, every_flipped_bit_is_an_error_or_does_not_matter)
     }
     /* The time, the system and the level are for people; a flag says "text". */
     cr_assert_geq(unharmed, 6 * 8);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(gzip, each_fault_has_its_code_and_the_offset_of_its_member)
@@ -212,7 +206,7 @@ Test(gzip, each_fault_has_its_code_and_the_offset_of_its_member)
     file = one;
     stk_put(&file, "", 1); /* a single zero byte */
     cr_assert_eq(refuse(file.at, file.size, LIMIT, &error), STOKER_ECORRUPT);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(gzip, the_limit_stands_before_any_allocation)
@@ -233,7 +227,7 @@ Test(gzip, the_limit_stands_before_any_allocation)
     memcpy(liar, real_member, sizeof(liar));
     stk_store_le32(liar + sizeof(liar) - 4, UINT32_MAX);
     cr_assert_eq(refuse(liar, sizeof(liar), UINT64_C(1) << 40, &error), STOKER_ECORRUPT);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(gzip, a_packed_file_far_over_the_limit_is_not_even_read)
@@ -248,7 +242,7 @@ Test(gzip, a_packed_file_far_over_the_limit_is_not_even_read)
     cr_assert_eq(stk_gzip_unpack(&source, LIMIT, &out, &bytes, &error), STOKER_ELIMIT);
     stk_source_close(&source);
     close(file.fd);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(gzip, each_allocation_may_fail)
@@ -270,7 +264,7 @@ Test(gzip, each_allocation_may_fail)
     }
     cr_assert_eq(nth, 5, "the decompressor, the packed bytes, the unpacked, none");
     stk_region_unmap(&out);
-    check_done();
+    stk_test_check_leaks();
 }
 
 #endif

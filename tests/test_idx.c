@@ -9,9 +9,8 @@
 #include <stoker/stoker.h>
 #include <string.h>
 
-#include "dataset_files.h"
+#include "array_files.h"
 #include "leaks.h"
-#include "loader/base/fault.h"
 
 /* ---- files ---------------------------------------------------------------------- */
 
@@ -35,42 +34,10 @@ static struct stk_bytes small_labels(uint32_t count)
     return file;
 }
 
-/* Open "idx:FILE", or "idx:FILE,LABELS" if there are any. */
 static int open_files(stoker_dataset **out, const struct stk_bytes *images,
                       const struct stk_bytes *labels, stoker_error *error)
 {
-    const stoker_dataset_options options = { .max_bytes = 1 << 20, .error = error };
-    struct stk_memory_file image_file = stk_memory_file(images->at, images->size);
-    struct stk_memory_file label_file = { .fd = -1 };
-    char spec[128];
-    int length = snprintf(spec, sizeof(spec), "idx:%s", image_file.path);
-    if (labels != NULL) {
-        label_file = stk_memory_file(labels->at, labels->size);
-        (void)snprintf(spec + length, sizeof(spec) - (size_t)length, ",%s", label_file.path);
-    }
-    int rc = stoker_dataset_open(out, spec, &options);
-    close(image_file.fd);
-    if (label_file.fd >= 0)
-        close(label_file.fd);
-    return rc;
-}
-
-/* Whatever opens must be as long as it says, and each sample must read. */
-static void check_opened(stoker_dataset *dataset, size_t file_bytes)
-{
-    const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
-    const size_t row_bytes = stoker_dataset_row_bytes(dataset);
-    cr_assert_leq(info->count * row_bytes, file_bytes);
-    uint8_t *row = malloc(row_bytes);
-    for (uint64_t id = 0; id < info->count; id++)
-        cr_assert_eq(stoker_dataset_read(dataset, id, row, row_bytes, NULL, NULL), STOKER_OK);
-    free(row);
-}
-
-static void check_done(void)
-{
-    cr_assert_eq(stk_fault_live_bytes(), 0);
-    stk_test_check_leaks();
+    return stk_arrays_open(out, "idx", images, labels, error);
 }
 
 /* ---- what is right -------------------------------------------------------------- */
@@ -116,7 +83,7 @@ Test(idx, plain_rows_are_extents_of_one_dense_file)
         cr_assert_eq(sample.extent.file, 0);
     }
     stoker_dataset_close(&dataset);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(idx, a_gzip_is_known_by_its_bytes_and_lies_in_memory)
@@ -145,7 +112,7 @@ Test(idx, a_gzip_is_known_by_its_bytes_and_lies_in_memory)
         cr_assert_eq(sample.label.index, (int64_t)(id * id % 10));
     }
     stoker_dataset_close(&dataset);
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* The element at `index` of each type, as stored and as decoded. */
@@ -196,7 +163,7 @@ Test(idx, each_element_type_arrives_in_host_order)
                      values[i]);
         stoker_dataset_close(&dataset);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(idx, axes_make_scalars_images_and_tensors)
@@ -227,10 +194,10 @@ Test(idx, axes_make_scalars_images_and_tensors)
         cr_assert_eq(info->is_image, rows[i].is_image, "row %zu", i);
         for (int axis = 1; axis < rows[i].rank; axis++)
             cr_assert_eq(info->shape[axis - 1], rows[i].lengths[axis]);
-        check_opened(dataset, file.size);
+        stk_arrays_check_read(dataset, file.size);
         stoker_dataset_close(&dataset);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(idx, labels_of_every_integer_type_are_kept)
@@ -269,7 +236,7 @@ Test(idx, labels_of_every_integer_type_are_kept)
         }
         stoker_dataset_close(&dataset);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* ---- what is wrong -------------------------------------------------------------- */
@@ -323,7 +290,7 @@ Test(idx, each_fault_of_a_header_has_its_code_and_offset)
         cr_assert_eq(strncmp(error.path, "/proc/self/fd/", 14), 0);
         cr_assert_eq(strncmp(error.message, error.path, strlen(error.path)), 0);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(idx, labels_must_fit_their_samples)
@@ -345,7 +312,7 @@ Test(idx, labels_must_fit_their_samples)
     cr_assert_eq(open_files(&dataset, &images, &floats, &error), STOKER_EFORMAT);
     cr_assert_eq(open_files(&dataset, &images, &images, &error), STOKER_EFORMAT);
     cr_assert_eq(error.offset, 2);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(idx, labels_over_the_limit_are_not_taken)
@@ -367,77 +334,37 @@ Test(idx, labels_over_the_limit_are_not_taken)
     cr_assert_eq(stoker_dataset_get_info(dataset)->class_count, 1);
     stoker_dataset_close(&dataset);
     close(memory.fd);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(idx, every_prefix_of_a_file_is_an_error)
 {
-    const struct stk_bytes whole = small_images();
-    for (size_t size = 0; size < whole.size; size++) {
-        struct stk_bytes cut = whole;
-        cut.size = size;
-        stoker_error error = { 0 };
-        stoker_dataset *dataset = NULL;
-        cr_assert_eq(open_files(&dataset, &cut, NULL, &error), STOKER_ETRUNCATED, "%zu", size);
-        cr_assert_eq(error.offset, size);
-        cr_assert_null(dataset);
-    }
-    check_done();
+    const struct stk_bytes images = small_images();
+    stk_arrays_check_prefixes("idx", &images);
+    stk_test_check_leaks();
 }
 
 Test(idx, every_flipped_bit_gives_an_error_or_a_set_that_fits)
 {
     const struct stk_bytes images = small_images();
     const struct stk_bytes labels = small_labels(COUNT);
-    unsigned opened = 0;
-    for (size_t bit = 0; bit < (images.size + labels.size) * 8; bit++) {
-        struct stk_bytes flipped[2] = { images, labels };
-        size_t at = bit / 8;
-        struct stk_bytes *victim = at < images.size ? &flipped[0] : &flipped[1];
-        victim->at[at < images.size ? at : at - images.size] ^= (uint8_t)(1U << (bit % 8));
-        stoker_dataset *dataset = NULL;
-        int rc = open_files(&dataset, &flipped[0], &flipped[1], NULL);
-        cr_assert_eq(rc == STOKER_OK, dataset != NULL);
-        if (rc != STOKER_OK)
-            continue;
-        opened++;
-        cr_assert_eq(stoker_dataset_get_info(dataset)->count, COUNT);
-        cr_assert_eq(stoker_dataset_row_bytes(dataset), ROW);
-        check_opened(dataset, images.size);
-        stoker_dataset_close(&dataset);
-    }
+    const unsigned opened = stk_arrays_flip_bits("idx", &images, &labels, COUNT, ROW);
     /* Flipped pixels and labels, and the types that take one byte (08 <-> 09). */
     cr_assert_eq(opened, (COUNT * ROW + COUNT) * 8 + 2);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(idx, each_allocation_may_fail)
 {
     struct stk_bytes images = small_images();
-    struct stk_bytes labels = small_labels(COUNT);
+    const struct stk_bytes labels = small_labels(COUNT);
 #ifdef STOKER_HAVE_DEFLATE
     struct stk_bytes packed = { 0 };
     stk_put_gzip(&packed, images.at, images.size);
     images = packed;
 #endif
-    stoker_dataset *dataset = NULL;
-    uint64_t nth = 1;
-    for (; dataset == NULL; nth++) {
-        cr_assert_lt(nth, 100);
-        stoker_error error = { 0 };
-        stk_fault_arm(STK_FAULT_ANY, nth);
-        int rc = open_files(&dataset, &images, &labels, &error);
-        bool reached = stk_fault_disarm();
-        cr_assert_eq(reached, dataset == NULL);
-        if (dataset == NULL) {
-            cr_assert_eq(rc, STOKER_ENOMEM);
-            cr_assert_eq(error.code, STOKER_ENOMEM, "allocation %d is not told", (int)nth);
-            cr_assert_eq(stk_fault_live_bytes(), 0);
-        }
-    }
-    cr_assert_gt(nth, 5);
-    stoker_dataset_close(&dataset);
-    check_done();
+    cr_assert_gt(stk_arrays_fail_allocations("idx", &images, &labels), 4);
+    stk_test_check_leaks();
 }
 
 /* ---- what is no file ------------------------------------------------------------ */
@@ -467,7 +394,7 @@ Test(idx, what_is_no_regular_file_is_refused_at_once, .timeout = 20)
     stk_file_write(&directory, "file", "", 0);
     check_refused(stk_path_in(path, &directory, "file/below"), STOKER_ENOENT, ENOTDIR);
     stk_directory_remove(&directory);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(idx, an_unreadable_file_is_told_as_such)
@@ -485,7 +412,7 @@ Test(idx, an_unreadable_file_is_told_as_such)
     check_refused(path, STOKER_EACCES, EACCES);
     cr_assert(!root || seteuid(0) == 0);
     stk_directory_remove(&directory);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(idx, too_many_open_files_are_told_as_such)
@@ -500,7 +427,7 @@ Test(idx, too_many_open_files_are_told_as_such)
     for (int fd = last; fd > STDERR_FILENO && fd > last - 64; fd--)
         close(fd); /* the reports of this test need some */
     cr_assert_eq(rc, STOKER_ENOFILE, "%s", error.message);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(idx, the_spec_is_read_as_written)
@@ -522,7 +449,7 @@ Test(idx, the_spec_is_read_as_written)
                      rows[i].spec, error.message);
         cr_assert_eq(error.code, rows[i].code);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(idx, a_comma_may_be_part_of_a_name)
@@ -547,5 +474,5 @@ Test(idx, a_comma_may_be_part_of_a_name)
     check_small_images(dataset);
     stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);
-    check_done();
+    stk_test_check_leaks();
 }

@@ -11,7 +11,6 @@
 
 #include "leaks.h"
 #include "loader/base/clock.h"
-#include "loader/base/fault.h"
 #include "loader/base/thread.h"
 #include "loader/loader.h"
 #include "resident_set.h"
@@ -164,7 +163,6 @@ Test(hand, is_lent_and_taken_back_unseen, .timeout = 60)
     for (options.timeout_ms = -1; options.timeout_ms <= 20000; options.timeout_ms += 20001)
         lend_and_take_back(&set, &options);
     stk_resident_set_close(&set);
-    cr_assert_eq(stk_fault_live_bytes(), 0);
     stk_test_check_leaks();
 }
 
@@ -182,7 +180,6 @@ Test(hand, may_hold_a_span_when_the_loader_is_destroyed, .timeout = 60)
         cr_assert_null(loader);
     }
     stk_resident_set_close(&set);
-    cr_assert_eq(stk_fault_live_bytes(), 0);
     stk_test_check_leaks();
 }
 
@@ -200,7 +197,6 @@ Test(hand, what_it_holds_is_done_after_it_is_taken_back, .timeout = 60)
     stoker_loader_destroy(&twin);
     stoker_loader_destroy(&loader);
     stk_resident_set_close(&set);
-    cr_assert_eq(stk_fault_live_bytes(), 0);
     stk_test_check_leaks();
 }
 
@@ -239,7 +235,6 @@ Test(hand, helps_with_files_once_all_of_them_are_held, .timeout = 60)
     stoker_loader_destroy(&twin);
     stoker_loader_destroy(&loader);
     stk_file_set_remove(&files);
-    cr_assert_eq(stk_fault_live_bytes(), 0);
     stk_test_check_leaks();
 }
 
@@ -260,7 +255,6 @@ Test(hand, works_beside_all_workers_where_a_core_is_spare, .timeout = 60)
     cr_assert_eq(stats.workers_max, 1);
     stoker_loader_destroy(&loader);
     stk_resident_set_close(&set);
-    cr_assert_eq(stk_fault_live_bytes(), 0);
     stk_test_check_leaks();
 }
 
@@ -287,6 +281,5 @@ Test(hand, is_no_use_without_workers_or_where_files_are_read)
     stoker_loader_destroy(&loader);
     stk_file_set_remove(&files);
     stk_resident_set_close(&set);
-    cr_assert_eq(stk_fault_live_bytes(), 0);
     stk_test_check_leaks();
 }

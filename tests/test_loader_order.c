@@ -6,7 +6,6 @@
 
 #include "leaks.h"
 #include "loader/base/clock.h"
-#include "loader/base/fault.h"
 #include "reader_file.h"
 #include "scenario.h"
 
@@ -66,7 +65,6 @@ static void check_file_set(stoker_dtype dtype)
     if (stk_test_reader_works(&stoker_reader_uring))
         compare_all(set.dataset, options);
     stk_file_set_remove(&set);
-    cr_assert_eq(stk_fault_live_bytes(), 0);
     stk_test_check_leaks();
 }
 
@@ -301,7 +299,6 @@ Test(borrow, all_slots_lent_is_busy_until_one_comes_back)
         stoker_loader_destroy(&loader); /* with all of them lent */
     }
     stoker_dataset_close(&dataset);
-    cr_assert_eq(stk_fault_live_bytes(), 0);
     stk_test_check_leaks();
 }
 

@@ -10,13 +10,6 @@
 
 #include "dataset_files.h"
 #include "leaks.h"
-#include "loader/base/fault.h"
-
-static void check_done(void)
-{
-    cr_assert_eq(stk_fault_live_bytes(), 0);
-    stk_test_check_leaks();
-}
 
 static int open_directory(stoker_dataset **out, const char *path, const char *split,
                           stoker_error *error)
@@ -89,7 +82,7 @@ Test(mnist, splits_are_files_and_train_is_the_first)
     cr_assert_str_eq(stoker_dataset_name(dataset), "mnist");
     stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(mnist, plain_is_preferred_to_gzip_and_a_dash_to_a_dot)
@@ -112,7 +105,7 @@ Test(mnist, plain_is_preferred_to_gzip_and_a_dash_to_a_dot)
         check_chosen(&directory, NULL, 3, (uint8_t)(i + 1));
     }
     stk_directory_remove(&directory);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(mnist, what_is_missing_is_named)
@@ -138,7 +131,7 @@ Test(mnist, what_is_missing_is_named)
     long_path[sizeof(long_path) - 1] = '\0';
     cr_assert_lt(stoker_dataset_open(&dataset, long_path, NULL), 0);
     stk_directory_remove(&directory);
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* ---- the real set --------------------------------------------------------------- */
@@ -174,7 +167,7 @@ static void check_real(const char *split, uint64_t count, uint64_t images_hash,
     cr_assert_eq(images, images_hash, "images: %llx", (unsigned long long)images);
     cr_assert_eq(labels, labels_hash, "labels: %llx", (unsigned long long)labels);
     stoker_dataset_close(&dataset);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(mnist, every_byte_of_the_real_training_set, .timeout = 60)

@@ -8,7 +8,7 @@
 #include <stoker/stoker.h>
 #include <string.h>
 
-#include "dataset_files.h"
+#include "array_files.h"
 #include "leaks.h"
 #include "loader/base/fault.h"
 #include "scenario.h"
@@ -70,42 +70,10 @@ static struct stk_bytes small_labels(void)
     return file;
 }
 
-/* Open "npy:FILE", or "npy:FILE,LABELS" if there are any. */
 static int open_files(stoker_dataset **out, const struct stk_bytes *rows,
                       const struct stk_bytes *labels, stoker_error *error)
 {
-    const stoker_dataset_options options = { .max_bytes = 1 << 20, .error = error };
-    struct stk_memory_file row_file = stk_memory_file(rows->at, rows->size);
-    struct stk_memory_file label_file = { .fd = -1 };
-    char spec[128];
-    int length = snprintf(spec, sizeof(spec), "npy:%s", row_file.path);
-    if (labels != NULL) {
-        label_file = stk_memory_file(labels->at, labels->size);
-        (void)snprintf(spec + length, sizeof(spec) - (size_t)length, ",%s", label_file.path);
-    }
-    int rc = stoker_dataset_open(out, spec, &options);
-    close(row_file.fd);
-    if (label_file.fd >= 0)
-        close(label_file.fd);
-    return rc;
-}
-
-/* Whatever opens must fit its file, and each sample must read. */
-static void check_opened(stoker_dataset *dataset, size_t file_bytes)
-{
-    const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
-    const size_t row_bytes = stoker_dataset_row_bytes(dataset);
-    cr_assert_leq(info->count * row_bytes, file_bytes);
-    uint8_t *row = malloc(row_bytes);
-    for (uint64_t id = 0; id < info->count; id++)
-        cr_assert_eq(stoker_dataset_read(dataset, id, row, row_bytes, NULL, NULL), STOKER_OK);
-    free(row);
-}
-
-static void check_done(void)
-{
-    cr_assert_eq(stk_fault_live_bytes(), 0);
-    stk_test_check_leaks();
+    return stk_arrays_open(out, "npy", rows, labels, error);
 }
 
 /* ---- what is right -------------------------------------------------------------- */
@@ -140,7 +108,7 @@ Test(npy, rows_are_extents_of_one_dense_file)
         cr_assert_eq(label.index, (int64_t)(id * id % 10));
     }
     stoker_dataset_close(&dataset);
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* Each type as rows, in either byte order. */
@@ -187,7 +155,7 @@ Test(npy, each_element_type_arrives_in_host_order)
             stoker_dataset_close(&dataset);
         }
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(npy, labels_of_every_type_are_kept)
@@ -236,7 +204,7 @@ Test(npy, labels_of_every_type_are_kept)
         }
         stoker_dataset_close(&dataset);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(npy, axes_make_scalars_images_and_tensors)
@@ -265,10 +233,10 @@ Test(npy, axes_make_scalars_images_and_tensors)
         const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
         cr_assert_eq(info->rank, rows[i].rank, "row %zu", i);
         cr_assert_eq(info->is_image, rows[i].is_image, "row %zu", i);
-        check_opened(dataset, file.size);
+        stk_arrays_check_read(dataset, file.size);
         stoker_dataset_close(&dataset);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* ---- headers -------------------------------------------------------------------- */
@@ -297,10 +265,10 @@ Test(npy, a_header_may_be_written_in_several_ways)
         stoker_error error = { .message = "" };
         cr_assert_eq(open_files(&dataset, &file, NULL, &error), STOKER_OK, "%s: %s", rows[i].text,
                      error.message);
-        check_opened(dataset, file.size);
+        stk_arrays_check_read(dataset, file.size);
         stoker_dataset_close(&dataset);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(npy, each_fault_of_a_header_has_its_code)
@@ -372,7 +340,7 @@ Test(npy, each_fault_of_a_header_has_its_code)
         cr_assert_eq(error.stage, STOKER_STAGE_OPEN);
         cr_assert_eq(strncmp(error.path, "/proc/self/fd/", 14), 0);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* A header that says 4 GiB of itself, in a file that is as long. */
@@ -390,7 +358,7 @@ Test(npy, a_huge_header_is_refused_before_it_is_read)
                  STOKER_ELIMIT, "%s", error.message);
     cr_assert_leq(stk_fault_allocations() - before, 2); /* the set itself and its path */
     close(file.fd);
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* ---- labels that do not fit ----------------------------------------------------- */
@@ -429,7 +397,7 @@ Test(npy, labels_must_fit_their_rows)
         if (i >= 3)
             cr_assert_eq(error.offset, labels.size - element_bytes);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(npy, labels_over_the_limit_are_not_taken)
@@ -456,75 +424,35 @@ Test(npy, labels_over_the_limit_are_not_taken)
     }
     stoker_dataset_close(&dataset);
     close(memory.fd);
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* ---- damage --------------------------------------------------------------------- */
 
 Test(npy, every_prefix_of_a_file_is_an_error)
 {
-    const struct stk_bytes whole = small_rows();
-    for (size_t size = 0; size < whole.size; size++) {
-        struct stk_bytes cut = whole;
-        cut.size = size;
-        stoker_error error = { 0 };
-        stoker_dataset *dataset = NULL;
-        cr_assert_eq(open_files(&dataset, &cut, NULL, &error), STOKER_ETRUNCATED, "%zu", size);
-        cr_assert_eq(error.offset, size);
-        cr_assert_null(dataset);
-    }
-    check_done();
+    const struct stk_bytes rows = small_rows();
+    stk_arrays_check_prefixes("npy", &rows);
+    stk_test_check_leaks();
 }
 
 Test(npy, every_flipped_bit_gives_an_error_or_a_set_that_fits)
 {
     const struct stk_bytes rows = small_rows();
     const struct stk_bytes labels = small_labels();
-    unsigned opened = 0;
-    for (size_t bit = 0; bit < (rows.size + labels.size) * 8; bit++) {
-        struct stk_bytes flipped[2] = { rows, labels };
-        const size_t at = bit / 8;
-        struct stk_bytes *victim = at < rows.size ? &flipped[0] : &flipped[1];
-        victim->at[at < rows.size ? at : at - rows.size] ^= (uint8_t)(1U << (bit % 8));
-        stoker_dataset *dataset = NULL;
-        const int rc = open_files(&dataset, &flipped[0], &flipped[1], NULL);
-        cr_assert_eq(rc == STOKER_OK, dataset != NULL);
-        if (rc != STOKER_OK)
-            continue;
-        opened++;
-        cr_assert_eq(stoker_dataset_get_info(dataset)->count, COUNT);
-        cr_assert_eq(stoker_dataset_row_bytes(dataset), ROW);
-        check_opened(dataset, rows.size);
-        stoker_dataset_close(&dataset);
-    }
+    const unsigned opened = stk_arrays_flip_bits("npy", &rows, &labels, COUNT, ROW);
     /* All flips of elements, and few of the headers'. */
     cr_assert_geq(opened, (COUNT * ROW + COUNT * 8) * 8);
     cr_assert_leq(opened, (COUNT * ROW + COUNT * 8) * 8 + 32, "%u", opened);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(npy, each_allocation_may_fail)
 {
     const struct stk_bytes rows = small_rows();
     const struct stk_bytes labels = small_labels();
-    stoker_dataset *dataset = NULL;
-    uint64_t nth = 1;
-    for (; dataset == NULL; nth++) {
-        cr_assert_lt(nth, 100);
-        stoker_error error = { 0 };
-        stk_fault_arm(STK_FAULT_ANY, nth);
-        const int rc = open_files(&dataset, &rows, &labels, &error);
-        const bool reached = stk_fault_disarm();
-        cr_assert_eq(reached, dataset == NULL);
-        if (dataset == NULL) {
-            cr_assert_eq(rc, STOKER_ENOMEM);
-            cr_assert_eq(error.code, STOKER_ENOMEM, "allocation %d is not told", (int)nth);
-            cr_assert_eq(stk_fault_live_bytes(), 0);
-        }
-    }
-    cr_assert_geq(nth, 5);
-    stoker_dataset_close(&dataset);
-    check_done();
+    cr_assert_geq(stk_arrays_fail_allocations("npy", &rows, &labels), 4);
+    stk_test_check_leaks();
 }
 
 /* ---- the spec, and a run -------------------------------------------------------- */
@@ -547,7 +475,7 @@ Test(npy, the_spec_is_read_as_written)
                      rows[i].spec, error.message);
         cr_assert_eq(error.code, rows[i].code);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* Big rows and little ones, by either reader and many workers: the same batches. */

@@ -14,12 +14,6 @@
 #include "leaks.h"
 #include "loader/base/fault.h"
 
-static void check_done(void)
-{
-    cr_assert_eq(stk_fault_live_bytes(), 0);
-    stk_test_check_leaks();
-}
-
 static stoker_dataset *open_spec(const char *spec, const char *split)
 {
     stoker_error error = { 0 };
@@ -55,7 +49,7 @@ Test(synth, bytes_tell_their_sample)
         }
         stoker_dataset_close(&dataset);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(synth, bytes_take_the_shape_asked_for)
@@ -88,7 +82,7 @@ Test(synth, bytes_take_the_shape_asked_for)
         cr_assert_eq(info->class_count, 10);
         stoker_dataset_close(&dataset);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* ---- specs ---------------------------------------------------------------------- */
@@ -146,7 +140,7 @@ Test(synth, what_is_wrong_in_a_spec_is_named)
         cr_assert_eq(error.code, rc);
         cr_assert_null(dataset);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(synth, an_overlong_parameter_is_refused)
@@ -157,7 +151,7 @@ Test(synth, an_overlong_parameter_is_refused)
         (void)snprintf(spec, sizeof(spec), "synth:bytes?%0*d=%0*d", (int)key, 0, 300, 1);
         cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL), STOKER_ESPEC);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(synth, each_allocation_may_fail)
@@ -176,7 +170,7 @@ Test(synth, each_allocation_may_fail)
         }
         stoker_dataset_close(&dataset);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* ---- synth:digits --------------------------------------------------------------- */
@@ -222,7 +216,7 @@ Test(synth, digits_are_the_same_bytes_everywhere)
                      rows[i].split != NULL ? rows[i].split : "", (unsigned long long)hash);
     }
     cr_assert_eq(hash_of("synth:digits?count=1000", "train"), rows[0].hash);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(synth, digits_do_not_depend_on_count_and_have_no_end)
@@ -240,7 +234,7 @@ Test(synth, digits_do_not_depend_on_count_and_have_no_end)
     cr_assert_eq(stoker_dataset_read(many, 1000000000000U, one, PIXELS, NULL, NULL), STOKER_EINVAL);
     stoker_dataset_close(&few);
     stoker_dataset_close(&many);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(synth, every_size_stays_within_its_row)
@@ -266,7 +260,7 @@ Test(synth, every_size_stays_within_its_row)
         free(row);
         stoker_dataset_close(&dataset);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(synth, digits_come_about_equally_often)
@@ -282,7 +276,7 @@ Test(synth, digits_come_about_equally_often)
     for (int digit = 0; digit < 10; digit++) /* 4 standard deviations are 380 */
         cr_assert(seen[digit] > 9620 && seen[digit] < 10380, "%d: %u", digit, seen[digit]);
     stoker_dataset_close(&dataset);
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* Squared distance of a row to the mean of a class. */
@@ -325,7 +319,7 @@ Test(synth, digits_can_be_learnt_but_not_at_a_glance)
               TEST);
     stoker_dataset_close(&train);
     stoker_dataset_close(&test);
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* ---- synth:pictures ------------------------------------------------------------- */
@@ -349,7 +343,7 @@ Test(synth, pictures_are_the_same_bytes_everywhere)
         cr_assert_eq(hash, rows[i].hash, "%s %s: 0x%016llX", rows[i].spec,
                      rows[i].split != NULL ? rows[i].split : "", (unsigned long long)hash);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(synth, pictures_of_every_size_stay_within_their_row)
@@ -370,7 +364,7 @@ Test(synth, pictures_of_every_size_stay_within_their_row)
         free(row);
         stoker_dataset_close(&dataset);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* What makes a picture: neighbours are alike, and pixels far from each other are not. */
@@ -394,5 +388,5 @@ Test(synth, pictures_are_smooth_nearby_and_varied_afar)
     cr_assert_lt(near_by, 8 * pairs, "%f", (double)near_by / (double)pairs);
     cr_assert_gt(afar, 20 * pairs, "%f", (double)afar / (double)pairs);
     stoker_dataset_close(&dataset);
-    check_done();
+    stk_test_check_leaks();
 }

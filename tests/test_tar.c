@@ -87,12 +87,6 @@ static void check_refused(const struct stk_archive *from, const char *parameters
     cr_assert_not_null(strstr(error.message, told), "\"%s\" is not in: %s", told, error.message);
 }
 
-static void check_done(void)
-{
-    cr_assert_eq(stk_fault_live_bytes(), 0);
-    stk_test_check_leaks();
-}
-
 static void needs_png(void)
 {
 #ifndef STOKER_HAVE_PNG
@@ -126,7 +120,7 @@ Test(tar, members_become_samples_by_key)
     cr_assert_eq(index.counts.other_files, 3);
     cr_assert_eq(index.counts.keyless, 2);
     stk_tar_index_free(&index);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(tar, samples_are_extents_of_the_archive)
@@ -154,7 +148,7 @@ Test(tar, samples_are_extents_of_the_archive)
     cr_assert_eq(sample.extent.bytes, info->encoded_bytes_max);
     cr_assert_arr_eq(archive.at + sample.extent.offset, "\x89PNG", 4);
     stoker_dataset_close(&dataset);
-    check_done();
+    stk_test_check_leaks();
 }
 
 static void add_long(struct stk_archive *to, const char *name, uint64_t id)
@@ -238,7 +232,7 @@ Test(tar, every_dialect_is_read)
     stk_archive_add(&archive, '\0', "directory.png/", NULL, 0); /* told by its name */
     stk_archive_end(&archive);
     check_samples(&archive, "", 4);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(tar, what_follows_the_end_is_not_looked_at)
@@ -248,7 +242,7 @@ Test(tar, what_follows_the_end_is_not_looked_at)
     stk_archive_put(&archive, (uint8_t[512]){ 0 }, 512); /* one block of zeros will do */
     stk_archive_put(&archive, "garbage", 7);
     check_samples(&archive, "", 1);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(tar, labels_may_be_missing_from_all)
@@ -271,7 +265,7 @@ Test(tar, labels_may_be_missing_from_all)
     stk_archive_sample(&archive, "d", 2, 1);
     stk_archive_end(&archive);
     check_refused(&archive, "", STOKER_EMISMATCH, "a has none");
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* ---- labels --------------------------------------------------------------------- */
@@ -322,7 +316,7 @@ Test(tar, a_label_is_a_decimal_number)
         check_row(dataset, 0, 4, rows[i].label);
         stoker_dataset_close(&dataset);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* ---- images --------------------------------------------------------------------- */
@@ -366,7 +360,7 @@ Test(tar, an_image_of_another_shape_is_a_bad_sample)
         STOKER_OK);
     cr_assert_eq(stoker_dataset_read(dataset, 2, row, sizeof(row), NULL, &error), STOKER_ELIMIT);
     stoker_dataset_close(&dataset);
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* ---- what means harm, or lies --------------------------------------------------- */
@@ -412,7 +406,7 @@ Test(tar, what_is_no_plain_file_is_counted_and_stepped_over)
     stk_archive_image(&archive, "/b.png", 0);
     stk_archive_end(&archive);
     check_refused(&archive, "", STOKER_EEMPTY, "1 links, 0 devices, 1 stray names");
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(tar, a_field_twice_is_an_error_that_names_both)
@@ -438,7 +432,7 @@ Test(tar, a_field_twice_is_an_error_that_names_both)
     stk_archive_text(&archive, "a.cls", "1");
     stk_archive_end(&archive);
     check_refused(&archive, "", STOKER_EFORMAT, "another .cls is at byte 1536");
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(tar, sizes_and_records_that_lie_are_refused)
@@ -502,7 +496,7 @@ Test(tar, sizes_and_records_that_lie_are_refused)
         cr_assert_null(dataset);
         cr_assert_eq(error.code, rc);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(tar, names_are_bounded)
@@ -543,7 +537,7 @@ Test(tar, names_are_bounded)
     stk_archive_add(&archive, '0', "", NULL, 0);
     stk_archive_end(&archive);
     check_refused(&archive, "", STOKER_EFORMAT, "without a name");
-    check_done();
+    stk_test_check_leaks();
 }
 
 static void check_spec_refused(const char *spec, int code)
@@ -597,7 +591,7 @@ Test(tar, bombs_are_refused, .timeout = 60)
         check_spec_refused(spec, STOKER_ELIMIT);
     }
     close(file.fd);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(tar, the_index_keeps_to_its_memory)
@@ -627,7 +621,7 @@ Test(tar, the_index_keeps_to_its_memory)
         check_row(dataset, id, id, 0);
     stoker_dataset_close(&dataset);
     close(file.fd);
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* ---- damage --------------------------------------------------------------------- */
@@ -666,7 +660,7 @@ Test(tar, every_prefix_is_an_error_or_the_whole_samples_before_it, .timeout = 60
             check_row(dataset, id, id, 10 + (int64_t)id);
         stoker_dataset_close(&dataset);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(tar, a_kept_archive_tells_what_it_lost)
@@ -683,7 +677,7 @@ Test(tar, a_kept_archive_tells_what_it_lost)
     small_archive();
     archive.at[4 * 512] ^= 1; /* damage is not kept */
     cr_assert_eq(index_archive(&index, &archive, true, NULL), STOKER_ECORRUPT);
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* Where the first image lies about its size, all of them are bad; where it claims to have
@@ -735,7 +729,7 @@ Test(tar, every_flipped_bit_is_seen_or_harmless, .timeout = 100)
         stoker_dataset_close(&dataset);
     }
     cr_assert_gt(opened, 2 * 300 * 8); /* the padding of the images alone is more */
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(tar, what_is_no_archive_is_told)
@@ -748,7 +742,7 @@ Test(tar, what_is_no_archive_is_told)
     check_refused(&archive, "", STOKER_EMAGIC, "gzip");
     memcpy(archive.at, "text", 4);
     check_refused(&archive, "", STOKER_EMAGIC, "tar");
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* ---- many archives -------------------------------------------------------------- */
@@ -805,7 +799,7 @@ Test(tar, braces_stand_for_names)
         for (size_t few = 0; few <= bytes; few++)
             cr_assert_eq(stk_tar_pattern_name(&pattern, rows[i].count - 1, name, few), 0);
     }
-    check_done();
+    stk_test_check_leaks();
 }
 
 enum { ARCHIVES = 3, EACH = 20 };
@@ -877,7 +871,7 @@ Test(tar, several_archives_are_one_set_by_every_reader, .timeout = 60)
                  STOKER_ENOENT);
     cr_assert_not_null(strstr(error.message, "t-03.tar"));
     stk_directory_remove(&directory);
-    check_done();
+    stk_test_check_leaks();
 }
 
 /* Archives are indexed side by side. What holds for all of them together is counted in their
@@ -925,7 +919,7 @@ Test(tar, what_holds_for_all_archives_is_told_as_if_one_came_after_the_other)
         cr_assert_not_null(strstr(error.message, "t-06.tar"), "%s", error.message);
     }
     stk_directory_remove(&directory);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(tar, a_plain_path_is_recognised_whatever_its_name)
@@ -949,7 +943,7 @@ Test(tar, a_plain_path_is_recognised_whatever_its_name)
         stoker_dataset_close(&dataset);
     }
     stk_directory_remove(&directory);
-    check_done();
+    stk_test_check_leaks();
 }
 
 Test(tar, the_spec_is_read_as_written)
@@ -978,5 +972,5 @@ Test(tar, the_spec_is_read_as_written)
                      rows[i].spec, error.message);
         cr_assert_eq(error.code, rows[i].code);
     }
-    check_done();
+    stk_test_check_leaks();
 }

@@ -548,43 +548,67 @@ static void sums_of(const float *x, float *sum, float *square_sum)
     }
 }
 
-Test(train_kernels, batch_norm_is_that_of_ref)
+/* A layer's operands, and what `ref` makes of them. */
+static struct {
+    float x[IMAGE], x2[IMAGE], y[IMAGE], wanted[IMAGE];
+    uint16_t x16[IMAGE], x216[IMAGE];
+    float gamma[CHANNELS], beta[CHANNELS], running_mean[CHANNELS], running_var[CHANNELS];
+    float aux[2 * CHANNELS]; /* mean, 1 / deviation */
+} norm;
+
+static void norm_by_ref(stk_ref_op *pass)
 {
-    static float x[IMAGE], x2[IMAGE], y[IMAGE], wanted[IMAGE];
-    static uint16_t x16[IMAGE], x216[IMAGE];
-    float gamma[CHANNELS];
-    float beta[CHANNELS];
-    float aux[2 * CHANNELS];
-    float mean[CHANNELS];
-    float inverse[CHANNELS];
-    float running[4][CHANNELS];
-    float sum[CHANNELS];
-    float square_sum[CHANNELS];
-    float scale[CHANNELS];
-    float shift[CHANNELS];
-    const struct stk_layer layer = { .in = { 3, 20, 10, CHANNELS },
-                                     .epsilon = 1e-5F,
-                                     .momentum = 0.1F };
-    const struct stk_op op = { .relu = true };
-    fill(x, IMAGE, 1);
-    fill(x2, IMAGE, 2);
-    fill(gamma, CHANNELS, 3);
-    fill(beta, CHANNELS, 4);
-    for (int i = 0; i < 4; i++)
-        for (int c = 0; c < CHANNELS; c++)
-            running[i][c] = i % 2 == 0 ? 0.5F : 2;
+    static const struct stk_layer layer = { .in = { 3, 20, 10, CHANNELS },
+                                            .epsilon = 1e-5F,
+                                            .momentum = 0.1F };
+    static const struct stk_op op = { .relu = true };
     const struct stk_operands o = { .op = &op,
                                     .layer = &layer,
                                     .count = 1,
-                                    .x = x,
-                                    .y = wanted,
-                                    .aux = aux,
-                                    .weight = gamma,
-                                    .bias = beta,
-                                    .running_mean = running[0],
-                                    .running_var = running[1] };
-    stk_ref_batch_norm_forward(&o, NULL);
-    sums_of(x, sum, square_sum);
+                                    .x = norm.x,
+                                    .y = norm.wanted,
+                                    .aux = norm.aux,
+                                    .weight = norm.gamma,
+                                    .bias = norm.beta,
+                                    .running_mean = norm.running_mean,
+                                    .running_var = norm.running_var };
+    pass(&o, NULL);
+}
+
+static void fill_norm(void)
+{
+    fill(norm.x, IMAGE, 1);
+    fill(norm.x2, IMAGE, 2);
+    fill(norm.gamma, CHANNELS, 3);
+    fill(norm.beta, CHANNELS, 4);
+    for (int c = 0; c < CHANNELS; c++) {
+        norm.running_mean[c] = 0.5F;
+        norm.running_var[c] = 2;
+    }
+}
+
+static struct stk_train_batch_norm norm_arguments(void)
+{
+    return (struct stk_train_batch_norm){ .x = norm.x,
+                                          .y = norm.y,
+                                          .count = IMAGE,
+                                          .c = CHANNELS,
+                                          .relu = 1,
+                                          .mean = norm.aux,
+                                          .inverse = norm.aux + CHANNELS,
+                                          .gamma = norm.gamma,
+                                          .beta = norm.beta };
+}
+
+Test(train_kernels, batch_norm_statistics_are_those_of_ref)
+{
+    float mean[CHANNELS], inverse[CHANNELS], running_mean[CHANNELS], running_var[CHANNELS];
+    float sum[CHANNELS], square_sum[CHANNELS], scale[CHANNELS], shift[CHANNELS];
+    fill_norm();
+    memcpy(running_mean, norm.running_mean, sizeof(running_mean));
+    memcpy(running_var, norm.running_var, sizeof(running_var));
+    norm_by_ref(stk_ref_batch_norm_forward);
+    sums_of(norm.x, sum, square_sum);
     const struct stk_train_batch_norm_statistics statistics = {
         .sum = sum,
         .square_sum = square_sum,
@@ -592,60 +616,68 @@ Test(train_kernels, batch_norm_is_that_of_ref)
         .pixels = PIXELS,
         .epsilon = 1e-5F,
         .momentum = 0.1F,
-        .gamma = gamma,
-        .beta = beta,
+        .gamma = norm.gamma,
+        .beta = norm.beta,
         .mean = mean,
         .inverse = inverse,
-        .running_mean = running[2],
-        .running_var = running[3],
+        .running_mean = running_mean,
+        .running_var = running_var,
         .scale = scale,
         .shift = shift,
     };
     run("batch_norm_statistics", "_f32", &statistics);
     for (int c = 0; c < CHANNELS; c++) {
-        cr_assert_float_eq(mean[c], aux[c], 1e-6);
-        cr_assert_float_eq(inverse[c], aux[CHANNELS + c], 2e-5);
-        cr_assert_float_eq(running[2][c], running[0][c], 1e-6);
-        cr_assert_float_eq(running[3][c], running[1][c], 1e-6);
-        cr_assert_float_eq(scale[c] * x[c] + shift[c],
-                           (x[c] - mean[c]) * inverse[c] * gamma[c] + beta[c], 1e-5);
+        cr_assert_float_eq(mean[c], norm.aux[c], 1e-6);
+        cr_assert_float_eq(inverse[c], norm.aux[CHANNELS + c], 2e-5);
+        cr_assert_float_eq(running_mean[c], norm.running_mean[c], 1e-6);
+        cr_assert_float_eq(running_var[c], norm.running_var[c], 1e-6);
+        cr_assert_float_eq(scale[c] * norm.x[c] + shift[c],
+                           (norm.x[c] - mean[c]) * inverse[c] * norm.gamma[c] + norm.beta[c], 1e-5);
     }
-    struct stk_train_batch_norm a = { .x = x,
-                                      .y = y,
-                                      .count = IMAGE,
-                                      .c = CHANNELS,
-                                      .relu = 1,
-                                      .mean = aux,
-                                      .inverse = aux + CHANNELS,
-                                      .gamma = gamma,
-                                      .beta = beta };
+}
+
+Test(train_kernels, batch_norm_is_that_of_ref)
+{
+    struct stk_train_batch_norm a = norm_arguments();
+    fill_norm();
+    norm_by_ref(stk_ref_batch_norm_forward);
     run("batch_norm", "_f32", &a);
-    cr_assert_eq(memcmp(y, wanted, sizeof(y)), 0, "with the statistics of ref");
-    stk_ref_batch_norm_infer(&o, NULL);
+    cr_assert_eq(memcmp(norm.y, norm.wanted, sizeof(norm.y)), 0, "with the statistics of ref");
+
+    norm_by_ref(stk_ref_batch_norm_infer);
     struct stk_train_batch_norm infer = a;
-    infer.mean = running[0];
+    infer.mean = norm.running_mean;
     infer.inverse = NULL;
-    infer.variance = running[1];
+    infer.variance = norm.running_var;
     infer.epsilon = 1e-5F;
     run("batch_norm", "_f32", &infer);
-    cr_assert_eq(memcmp(y, wanted, sizeof(y)), 0, "with running statistics");
+    cr_assert_eq(memcmp(norm.y, norm.wanted, sizeof(norm.y)), 0, "with running statistics");
+
     a.relu = 0;
     run("batch_norm", "_f32", &a);
     for (int i = 0; i < IMAGE; i++)
-        wanted[i] = y[i] + x2[i] < 0 ? 0 : y[i] + x2[i];
+        norm.wanted[i] = norm.y[i] + norm.x2[i] < 0 ? 0 : norm.y[i] + norm.x2[i];
     a.relu = 1;
-    a.x2 = x2;
+    a.x2 = norm.x2;
     run("batch_norm", "_f32", &a);
-    cr_assert_eq(memcmp(y, wanted, sizeof(y)), 0, "with a residual");
-    for (int half = 0; half < 2; half++) { /* in place */
-        round_all(x16, x, IMAGE, half);
-        round_all(x216, x2, IMAGE, half);
+    cr_assert_eq(memcmp(norm.y, norm.wanted, sizeof(norm.y)), 0, "with a residual");
+}
+
+Test(train_kernels, batch_norm_of_16_bits_may_write_over_its_residual)
+{
+    struct stk_train_batch_norm a = norm_arguments();
+    fill_norm();
+    norm_by_ref(stk_ref_batch_norm_forward);
+    a.x2 = norm.x2;
+    for (int half = 0; half < 2; half++) {
+        round_all(norm.x16, norm.x, IMAGE, half);
+        round_all(norm.x216, norm.x2, IMAGE, half);
         run("batch_norm", "_f32", &a);
         struct stk_train_batch_norm a16 = a;
-        a16.x = x16;
-        a16.x2 = a16.y = x216;
+        a16.x = norm.x16;
+        a16.x2 = a16.y = norm.x216;
         run("batch_norm", narrow[half], &a16);
-        check_rounded(x216, y, IMAGE, half, "batch_norm");
+        check_rounded(norm.x216, norm.y, IMAGE, half, "batch_norm");
     }
 }
 
