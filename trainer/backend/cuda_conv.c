@@ -45,8 +45,7 @@ struct bound {
 static void bind(struct bound *bound, stk_cudnn_ref tensor, const void *data)
 {
     if (tensor != 0)
-        bound->binding[bound->count++] =
-            (struct stk_cudnn_binding){ tensor, (void *)(uintptr_t)data };
+        bound->binding[bound->count++] = (struct stk_cudnn_binding){ tensor, (void *)data };
 }
 
 /* A plan on a stream, for the device's clock. */

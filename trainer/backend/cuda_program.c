@@ -204,9 +204,11 @@ static int make(struct stk_program **out, struct stk_backend *backend, const str
     if (rc != STOKER_OK)
         return rc;
     struct stk_program *program = stk_calloc(1, sizeof(*program));
-    if (program == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere,
-                             "a plan for cuda");
+    if (program == NULL) {
+        (void)stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere,
+                            "a plan for cuda");
+        return STOKER_ENOMEM;
+    }
     program->backend = backend;
     program->plan = plan;
     rc = make_set(&program->full, program, &backend->math, plan->options.batch, error);
