@@ -75,8 +75,7 @@ struct bench_arguments {
     enum bench_format format;
     const char *output; /* NULL = standard output */
     const char *trace;  /* where the trace goes; NULL = none */
-    const char
-        *beside; /* what the same experiment gave elsewhere, for --like-pytorch; NULL = none */
+    const char *beside; /* what the same experiment gave elsewhere: --like-pytorch; NULL = none */
 };
 
 /* Understand argv. On STOKER_EINVAL message holds one clear line. Prints nothing.

@@ -123,8 +123,7 @@ struct stk_train_prepare {
     struct stk_train_state *state;
     const float *learning_rates; /* [rate_count], of update 0, 1, ...; the last holds on */
     uint64_t rate_count;
-    uint64_t
-        samples; /* whose gradients were summed, to be divided by; 0 = they are means already */
+    uint64_t samples; /* whose gradients were summed, to be divided by; 0 = they are means */
 };
 
 /* update: one pass over the arena. If state->use is 0 nothing changes. */

@@ -38,9 +38,9 @@ typedef enum stoker_switch { STOKER_AUTO = 0, STOKER_ON = 1, STOKER_OFF = 2 } st
 /* Where batches are delivered. On a GPU images and labels lie in its memory, where the host cannot
  * read them; see stoker/cuda.h. */
 typedef enum stoker_device {
-    STOKER_DEVICE_AUTO =
-        0, /* what the environment variable STOKER_DEVICE names (cpu, cuda, cuda:1),
-                               else the first GPU, else the CPU; stats say which and why */
+    /* What the environment variable STOKER_DEVICE names (cpu, cuda, cuda:1), else the first GPU, else
+     * the CPU; stats say which and why. */
+    STOKER_DEVICE_AUTO = 0,
     STOKER_DEVICE_CPU = 1,
     STOKER_DEVICE_CUDA = 2,     /* GPU number options.device_index; an error if there is none */
     STOKER_DEVICE_CUDA_HOST = 3 /* host memory that CUDA has page-locked, for who copies himself */
@@ -50,16 +50,17 @@ enum { STOKER_DEVICE_INDEX_MAX = 1024 };
 
 /* What is kept in memory after its first use. */
 typedef enum stoker_cache {
-    STOKER_CACHE_AUTO = 0, /* for a GPU, device if it can be and fits in cache_bytes; decoded if it
-                                 fits, else encoded, else none */
-    STOKER_CACHE_NONE = 1, /* read every sample every time */
+    /* For a GPU, DEVICE if it can be and fits in cache_bytes; DECODED if it fits, else ENCODED, else
+     * NONE. */
+    STOKER_CACHE_AUTO = 0,
+    STOKER_CACHE_NONE = 1,    /* read every sample every time */
     STOKER_CACHE_ENCODED = 2, /* samples as stored; what fits, for good */
     STOKER_CACHE_DECODED = 3, /* rows; what fits, for good */
-    STOKER_CACHE_DEVICE = 4   /* rows as uint8 in GPU memory, all of them, copied there by the first
-                                 batches that hold them. Batches are gathered, transformed and
-                                 converted there, and of a batch whose rows are held only labels
-                                 and ids cross the bus. An error where that cannot be: EDEVICE on
-                                 the CPU, ENOMEM where they do not fit, ENOTSUP for other rows */
+    /* Rows as uint8 in GPU memory, all of them, copied there by the first batches that hold them. Batches
+     * are gathered, transformed and converted there, and of a batch whose rows are held only labels and
+     * ids cross the bus. An error where that cannot be: EDEVICE on the CPU, ENOMEM where they do not
+     * fit, ENOTSUP for other rows. */
+    STOKER_CACHE_DEVICE = 4
 } stoker_cache;
 
 typedef enum stoker_on_bad {
@@ -179,9 +180,9 @@ STOKER_API int stoker_loader_create(stoker_loader **out, const stoker_dataset *d
 /* Borrow the next batch. Waits at most options.timeout_ms.
  * Returns STOKER_OK; STOKER_EPOCH_END once after each epoch's last batch;
  * STOKER_FINISHED after options.epochs epochs, again and again; STOKER_ETIMEDOUT
- * (try again, nothing is lost); STOKER_EBUSY (the slot of the batch that comes next is lent: release
- * it); STOKER_EFORKED; or the first
- * error of a stage, from then on the same one. *batch is written only on STOKER_OK.
+ * (try again, nothing is lost); STOKER_EBUSY (the slot of the batch that comes next is
+ * lent: release it); STOKER_EFORKED; or the first error of a stage, from then on the same
+ * one. *batch is written only on STOKER_OK.
  * Several batches may be held at once, fewer than prefetch_batches. */
 STOKER_API int stoker_loader_next(stoker_loader *loader, stoker_batch *batch);
 

@@ -48,55 +48,59 @@ typedef enum stoker_schedule {
 
 typedef struct stoker_trainer_options {
     size_t struct_size; /* set by STOKER_TRAINER_OPTIONS_INIT; checked by create */
-    const char
-        *backend; /* "cuda" (the first GPU), "cuda:1", "cpu", "ref"; "auto" (default NULL): "cuda"
-                            where a GPU answers and all that the model needs is there, else "cpu" */
-    uint32_t threads; /* compute threads; default 0 = the CPUs left to the process */
+    /* "cuda" (the first GPU), "cuda:1", "cpu", "ref"; "auto" (default NULL): "cuda" where a GPU
+     * answers and all that the model needs is there, else "cpu". */
+    const char *backend;
+    uint32_t threads; /* compute threads, 0..256; default 0 = the CPUs left to the process */
     uint64_t seed;    /* of weights and dropout; default 0 */
 
     uint32_t batch_size; /* samples of one pass at most, 1..65536; STOKER_BATCH_SIZE_MAX = the
                             largest that fits in memory_budget; default 64 */
-    uint32_t accumulate; /* passes whose gradients are summed to one update; default 0 = 1 */
-    uint32_t evaluation_batch_size; /* default 0 = batch_size */
-    uint32_t metrics_interval; /* passes from one telling of loss to the next, 0..2^20; default 0 =
-                                  1. On a GPU telling means to wait for it */
-    const char
-        *engine_cache; /* with benchmark: a file that keeps what was found fastest, read and written
-                                 by create; default NULL = found again for each trainer */
-    bool uncaptured; /* on a GPU: queue each operation of a step by itself. Default false: from its
-                        second time on a step is one CUDA graph. The numbers are the same */
+    uint32_t accumulate; /* passes whose gradients are summed to one update, 0..2^20;
+                            default 0 = 1 */
+    uint32_t evaluation_batch_size; /* 0..65536; default 0 = batch_size */
+    /* Passes from one telling of loss to the next, 0..2^20; default 0 = 1. On a GPU telling means to
+     * wait for it. */
+    uint32_t metrics_interval;
+    /* With benchmark: a file that keeps what was found fastest, read and written by create; default
+     * NULL = found again for each trainer. */
+    const char *engine_cache;
+    /* On a GPU: queue each operation of a step by itself. Default false: from its second time on a step
+     * is one CUDA graph. The numbers are the same. */
+    bool uncaptured;
 
     stoker_optimizer optimizer;
-    float
-        learning_rate; /* > 0; default 0 = PyTorch's: SGD 0.01, Adadelta 1, RMSprop, ASGD and Adagrad 0.01,
-                            Adamax 0.002, Adam and AdamW 0.001 */
-    float momentum; /* SGD, RMSprop: default 0 */
+    /* Default 0 = PyTorch's: 0.001 for Adam and AdamW, 0.002 for Adamax, 1 for Adadelta, else 0.01. */
+    float learning_rate;
+    float momentum; /* SGD, RMSprop: 0..<1; default 0 */
     bool nesterov;  /* SGD with momentum */
-    float betas[2]; /* Adam family; default 0 = 0.9, 0.999 */
-    float rho;      /* Adadelta's rho, RMSprop's alpha; default 0 = 0.9 and 0.99 */
+    float betas[2]; /* Adam, AdamW, Adamax: 0..<1; default 0 = 0.9, 0.999 */
+    float rho;      /* Adadelta's rho, RMSprop's alpha: 0..<1; default 0 = 0.9 and 0.99 */
     float epsilon;  /* default 0 = PyTorch's: 1e-8, Adadelta 1e-6, Adagrad 1e-10 */
-    float
-        weight_decay; /* default 0; AdamW: decoupled, PyTorch's default there is 0.01 and is not assumed */
+    /* Default 0. AdamW's is decoupled, and PyTorch's default for it, 0.01, is not assumed. */
+    float weight_decay;
 
     stoker_schedule schedule;
     uint64_t total_updates; /* COSINE, ONE_CYCLE: length in updates, >= 1 */
-    uint64_t
-        warmup_updates; /* so many updates rise linearly from 0 first; not with ONE_CYCLE, which has a
-                                rise of its own (schedule_rise). Default 0 */
+    /* So many updates rise linearly from 0 first; default 0. Not with ONE_CYCLE, which has a rise of its
+     * own (schedule_rise). */
+    uint64_t warmup_updates;
     uint64_t schedule_steps; /* STEP: updates between two drops, >= 1 */
     float schedule_gamma;    /* STEP: default 0 = 0.1 */
-    float schedule_rise;     /* ONE_CYCLE: share of the updates that rise; default 0 = 0.3 */
+    float schedule_rise;     /* ONE_CYCLE: share of the updates that rise, 0..<1; default 0 = 0.3 */
     float schedule_start;    /* ONE_CYCLE: start = learning_rate / it; default 0 = 25 */
-    float final_fraction;    /* COSINE: default 0. ONE_CYCLE ends at start / 1e4 */
+    float final_fraction;    /* COSINE: 0..1; default 0. ONE_CYCLE ends at start / 1e4 */
 
     float clip_norm;  /* largest 2-norm of all gradients; default 0 = no limit */
     float ema_decay;  /* of the weights' moving average, 0..<1; default 0 = none kept */
     float loss_scale; /* multiplies the loss against underflow; default 0 = 1; dynamic below */
-    bool
-        dynamic_loss_scale; /* start at loss_scale or 65536, halve and skip on overflow, double after 2000 good updates; 2^-14..2^24 */
+    /* Start at loss_scale or 65536, halve it and skip the update on overflow, double it after 2000 good
+     * ones, within 2^-14..2^24. Default false. */
+    bool dynamic_loss_scale;
 
-    uint64_t memory_budget;       /* most bytes the trainer may take; default 0 = no limit (with
-                          STOKER_BATCH_SIZE_MAX: half of what is available). Chooses recomputation */
+    /* Most bytes the trainer may take; default 0 = no limit (with STOKER_BATCH_SIZE_MAX: half of what is
+     * available). Chooses recomputation. */
+    uint64_t memory_budget;
     uint32_t checkpoint_segments; /* keep only that many borders of activations; default 0 = all */
     bool recompute_batch_norm;    /* keep one buffer for BatchNorm+ReLU, make the other again */
 
@@ -105,12 +109,11 @@ typedef struct stoker_trainer_options {
      * layer reads a 16-bit copy of its weights. With FLOAT16 and no loss_scale, dynamic_loss_scale is on.
      * "cpu" has float32 only. */
     stoker_dtype precision;
-    bool
-        benchmark; /* choose among a GPU's algorithms by timing them; default false = its heuristics.
-                           Others than "cuda" refuse it */
-    bool
-        deterministic; /* the same bits from the same input on a GPU, too; default false. "cpu" and "ref"
-                           always are */
+    /* Choose among a GPU's algorithms by timing them; default false = its heuristics. Others than "cuda"
+     * refuse it. */
+    bool benchmark;
+    /* The same bits from the same input on a GPU, too; default false. "cpu" and "ref" always are. */
+    bool deterministic;
 
     stoker_error *error; /* filled in when create fails; NULL (default) = not wanted */
 } stoker_trainer_options;
@@ -146,10 +149,9 @@ typedef struct stoker_step {
     uint64_t count;
     float learning_rate; /* of the update that belongs to this pass */
     float loss_scale;    /* on a GPU: as last told */
-    float
-        gradient_norm; /* of the last update, before clipping; 0 where none was worked out or told */
-    bool updated;      /* this pass ended with an update of the weights */
-    bool skipped;      /* an overflow: the update was left out. On a GPU where something is told */
+    float gradient_norm; /* of the last update, before clipping; 0 = not worked out, or not told */
+    bool updated;        /* this pass ended with an update of the weights */
+    bool skipped;        /* overflow, so no update was made. On a GPU where something is told */
 } stoker_step;
 
 /* Check options, work out the plan, take all memory, initialise the weights. The model must be
@@ -210,13 +212,11 @@ STOKER_API uint64_t stoker_trainer_trim(stoker_trainer *trainer);
 /* How steps reached a GPU so far; all 0 where the back end is none. The numbers are the same either way:
  * what is not one graph costs the host a launch for each operation. */
 typedef struct stoker_trainer_capture {
-    uint64_t launched; /* steps that were one CUDA graph */
-    uint64_t
-        queued; /* steps that were not: the first of each kind, and all where uncaptured is set */
-    uint64_t refused; /* kinds of steps that could not be recorded, and are queued each time */
-    const char
-        *reason; /* why the first of these could not, CUDA's words; NULL = there was none. Valid as
-                           long as the trainer */
+    uint64_t launched;  /* steps that were one CUDA graph */
+    uint64_t queued;    /* steps that were not: the first of each kind; all, if uncaptured */
+    uint64_t refused;   /* kinds of steps that could not be recorded, and are queued each time */
+    const char *reason; /* why the first of these could not, in CUDA's words, valid as long as the
+                           trainer; NULL = there was none */
 } stoker_trainer_capture;
 STOKER_API void stoker_trainer_get_capture(const stoker_trainer *trainer,
                                            stoker_trainer_capture *out);
@@ -227,8 +227,8 @@ STOKER_API size_t stoker_trainer_memory_table(const stoker_trainer *trainer, cha
  * capability, memory and the versions of driver and runtime, or why there is none. For a person. */
 STOKER_API size_t stoker_trainer_devices(char *text, size_t bytes);
 STOKER_API uint64_t stoker_trainer_updates(const stoker_trainer *trainer); /* made so far */
-STOKER_API const char *stoker_trainer_backend(
-    const stoker_trainer *trainer); /* "cuda", "cpu", "ref" */
+/* "cuda", "cpu" or "ref"; static. */
+STOKER_API const char *stoker_trainer_backend(const stoker_trainer *trainer);
 /* The cudaStream_t that all is queued on; NULL where the back end is no GPU. */
 STOKER_API struct CUstream_st *stoker_trainer_stream(const stoker_trainer *trainer);
 STOKER_API uint32_t stoker_trainer_threads(const stoker_trainer *trainer);
