@@ -18,11 +18,6 @@ typedef int take_fn(struct bench_arguments *arguments, const char *text, char *m
 
 static const char *const format_names[BENCH_FORMAT_COUNT] = { "table", "csv", "json", "html" };
 
-const char *bench_format_name(enum bench_format format)
-{
-    return format_names[format];
-}
-
 __attribute__((format(printf, 2, 3))) static int complain(char *message, const char *format, ...)
 {
     va_list list;

@@ -94,9 +94,6 @@ void bench_list_default_workers(struct bench_list *out, uint32_t cpus);
 void bench_arguments_help(FILE *file);
 void bench_arguments_list(FILE *file);
 
-/* "table", "csv", "json", "html". */
-const char *bench_format_name(enum bench_format format);
-
 /* The channel constants that are usual for this data set, where none were given. */
 void bench_arguments_default_mean(struct bench_arguments *arguments, const char *dataset_name);
 

@@ -46,8 +46,9 @@ void bench_choice_name(const struct bench_choice *choice, char out[BENCH_CHOICE_
                  choice->non_blocking ? "non_blocking" : "blocking", places[choice->convert]);
 }
 
-int bench_cell_plan(const struct bench_bench *bench, stoker_dtype dtype,
-                    struct stk_convert_plan *plan)
+/* The conversion that the loader does for this choice. */
+static int plan_conversion(const struct bench_bench *bench, stoker_dtype dtype,
+                           struct stk_convert_plan *plan)
 {
     const struct bench_arguments *arguments = bench->arguments;
     const stoker_dataset_info *info = stoker_dataset_get_info(bench->dataset);
@@ -77,7 +78,7 @@ static int plan_parts(struct bench_run *run)
                                              material->bytes_max > 0 ? material->bytes_max : 1,
                                          .channels = 1,
                                          .scale = 1.0f };
-    int rc = bench_cell_plan(run->bench, STOKER_DTYPE_NONE, &run->stored_plan);
+    int rc = plan_conversion(run->bench, STOKER_DTYPE_NONE, &run->stored_plan);
     return rc == STOKER_OK ? stk_convert_plan_init(&run->bytes_plan, &bytes) : rc;
 }
 
@@ -467,7 +468,7 @@ int bench_cell_begin(struct bench_run **out, struct bench_bench *bench,
     run->limits = (struct bench_window_limits){ .epochs = bench->arguments->epochs,
                                                 .seconds = bench->arguments->seconds,
                                                 .seconds_max = bench->arguments->seconds * 10 };
-    int rc = bench_cell_plan(bench, choice->dtype, &run->plan);
+    int rc = plan_conversion(bench, choice->dtype, &run->plan);
     if (rc == STOKER_OK)
         rc = plan_parts(run);
     if (rc == STOKER_OK && bench->arguments->verify)

@@ -38,10 +38,6 @@ enum { BENCH_CHOICE_NAME_MAX = 160 };
 /* "workers 2, batch 64, float32, pinned, cache auto"; on a GPU ", non_blocking, converted there". */
 void bench_choice_name(const struct bench_choice *choice, char out[BENCH_CHOICE_NAME_MAX]);
 
-/* The conversion that the loader does for this choice. */
-int bench_cell_plan(const struct bench_bench *bench, stoker_dtype dtype,
-                    struct stk_convert_plan *plan);
-
 /* The options a program would give. They point into bench->arguments. */
 stoker_loader_options bench_cell_options(const struct bench_bench *bench,
                                          const struct bench_choice *choice);

@@ -28,7 +28,7 @@ size_t bench_image_bytes(const stoker_batch *batch)
     return tensor_bytes(&batch->images);
 }
 
-size_t bench_label_bytes(const stoker_batch *batch)
+static size_t label_bytes(const stoker_batch *batch)
 {
     return batch->labels.data == NULL ? 0 : tensor_bytes(&batch->labels);
 }
@@ -86,7 +86,7 @@ static bool is_on_gpu(const stoker_batch *batch)
 /* Images, then labels, into memory of our own on the GPU. */
 static int copy_there(struct bench_gpu_step *step, const stoker_batch *batch)
 {
-    const size_t images = bench_image_bytes(batch), labels = bench_label_bytes(batch);
+    const size_t images = bench_image_bytes(batch), labels = label_bytes(batch);
     const size_t wanted = align(images) + labels;
     if (wanted > step->landing_bytes) {
         int rc = bench_gpu_finish(step->gpu);
@@ -136,7 +136,7 @@ static int grow_fetched(struct bench_gpu_step *step, size_t bytes)
 
 int bench_gpu_step_fetch(struct bench_gpu_step *step, const stoker_batch *batch, stoker_batch *out)
 {
-    const size_t images = bench_image_bytes(batch), labels = bench_label_bytes(batch);
+    const size_t images = bench_image_bytes(batch), labels = label_bytes(batch);
     const size_t ids = batch->count * sizeof(batch->ids[0]);
     const char *there = step->landing;
     const void *labels_there =

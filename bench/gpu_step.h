@@ -39,8 +39,7 @@ int bench_gpu_step_fetch(struct bench_gpu_step *step, const stoker_batch *batch,
 int bench_gpu_step_alone(struct bench_gpu_step *step, const stoker_batch *batch, double seconds,
                          double *steps_per_s);
 
-/* Bytes of the images, and of the labels. */
+/* Bytes of the images. */
 size_t bench_image_bytes(const stoker_batch *batch);
-size_t bench_label_bytes(const stoker_batch *batch);
 
 #endif

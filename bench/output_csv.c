@@ -5,7 +5,6 @@
  * A ceiling fills the columns it shares with a cell and leaves the others empty.
  * The machine and the advice have no place in a rectangle: the other forms show them.
  */
-#include "output_csv.h"
 #include "fields.h"
 #include "output.h"
 
@@ -15,7 +14,8 @@
 static const char *const ceiling_columns[] = { "name", "threads", "ring_bytes", "note" };
 enum { CEILING_COLUMNS = sizeof(ceiling_columns) / sizeof(ceiling_columns[0]) };
 
-void bench_csv_text(FILE *file, const char *text)
+/* As RFC 4180 writes a field: in quotes if it holds a comma, a quote or a line break; quotes are doubled. */
+static void print_text(FILE *file, const char *text)
 {
     if (strpbrk(text, ",\"\r\n") == NULL) {
         fputs(text, file);
@@ -35,7 +35,7 @@ static void print_value(FILE *file, const struct bench_field *field, const char 
     const void *at = base + field->offset;
     switch (field->kind) {
     case BENCH_TEXT:
-        bench_csv_text(file, at);
+        print_text(file, at);
         break;
     case BENCH_NUMBER:
         bench_print_number(file, *(const double *)at, "");

@@ -51,7 +51,9 @@ static double gain_of(const struct bench_pinning_row *row)
     return row->seconds[BENCH_PINNING_OFF] / row->seconds[BENCH_PINNING_ON];
 }
 
-double bench_pinning_gain(const struct bench_pinning *pinning)
+/* Pageable time / pinned time, the median over all workers: above 1 pinning gains, below 1 it costs. NaN =
+ * nothing to compare. */
+static double median_gain(const struct bench_pinning *pinning)
 {
     double gains[BENCH_PINNING_ROWS_MAX];
     size_t count = 0;
@@ -101,7 +103,7 @@ void bench_pinning_print(const struct bench_pinning *ours, const struct bench_pi
         }
         fputc('\n', file);
     }
-    print_verdict("this loader", bench_pinning_gain(ours), file);
+    print_verdict("this loader", median_gain(ours), file);
     if (beside != NULL)
-        print_verdict("the other", bench_pinning_gain(beside), file);
+        print_verdict("the other", median_gain(beside), file);
 }

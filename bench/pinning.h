@@ -27,10 +27,6 @@ void bench_pinning_add(struct bench_pinning *pinning, int side, int32_t workers,
  * STOKER_EINVAL: there was none. */
 int bench_pinning_read(struct bench_pinning *out, FILE *file);
 
-/* Pageable time / pinned time, the median over all workers: above 1 pinning gains, below 1 it costs. NaN =
- * nothing to compare. */
-double bench_pinning_gain(const struct bench_pinning *pinning);
-
 /* A row for each number of workers and a verdict. beside: NULL = ours alone. */
 void bench_pinning_print(const struct bench_pinning *ours, const struct bench_pinning *beside,
                          FILE *file);

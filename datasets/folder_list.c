@@ -16,7 +16,8 @@
 
 /* ---- bytes that grow ------------------------------------------------------------ */
 
-int stk_folder_append(struct stk_folder_buffer *buffer, const void *bytes, size_t count)
+/* Append; NULL bytes append zeros. 0 or STOKER_ENOMEM. */
+static int append(struct stk_folder_buffer *buffer, const void *bytes, size_t count)
 {
     if (count > buffer->capacity - buffer->used) {
         size_t capacity = buffer->capacity < 512 ? 512 : 2 * buffer->capacity;
@@ -139,9 +140,8 @@ static int add_sample(const struct visit *visit, const char *name, const char *e
         .bytes = bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX,
         .raw = is_extension(extension, "raw", 3) ? STK_FOLDER_RAW : 0
     };
-    int rc = stk_folder_append(&visit->listing->names, name, strlen(name) + 1);
-    return rc == STOKER_OK ? stk_folder_append(&visit->listing->entries, &entry, sizeof(entry))
-                           : rc;
+    int rc = append(&visit->listing->names, name, strlen(name) + 1);
+    return rc == STOKER_OK ? append(&visit->listing->entries, &entry, sizeof(entry)) : rc;
 }
 
 /* An entry that has vanished since it was read is none. Returns 0 or STOKER_ENOMEM. */
@@ -156,7 +156,7 @@ static int visit_entry(const struct visit *visit, const struct dirent *entry)
     if (!is_folder && fstatat(visit->fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
         return STOKER_OK;
     if (is_folder || S_ISDIR(status.st_mode))
-        return stk_folder_append(&visit->listing->folders, name, strlen(name) + 1);
+        return append(&visit->listing->folders, name, strlen(name) + 1);
     if (extension == NULL)
         return STOKER_OK;
     if (S_ISLNK(status.st_mode) && follow(visit->wish, visit->listing->path, name, &status) != 0)

@@ -21,8 +21,6 @@ struct stk_folder_buffer {
     size_t capacity;
 };
 
-/* Append; NULL bytes append zeros. 0 or STOKER_ENOMEM. */
-int stk_folder_append(struct stk_folder_buffer *buffer, const void *bytes, size_t count);
 void stk_folder_release(struct stk_folder_buffer *buffer);
 
 struct stk_folder_entry {

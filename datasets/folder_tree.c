@@ -17,7 +17,8 @@ uint64_t stk_folder_tree_bytes(const struct stk_folder_tree *tree)
     return total;
 }
 
-void stk_folder_tree_point(struct stk_folder_tree *tree, const void *memory)
+/* Point the parts into memory that begins with them. */
+static void point_into(struct stk_folder_tree *tree, const void *memory)
 {
     tree->directories = memory;
     tree->classes = (const void *)(tree->directories + tree->directory_count);
@@ -32,7 +33,7 @@ int stk_folder_tree_map(struct stk_folder_tree *tree)
         return STOKER_ENOMEM;
     int rc = stk_region_map(&tree->memory, (size_t)bytes);
     if (rc == STOKER_OK)
-        stk_folder_tree_point(tree, tree->memory.base);
+        point_into(tree, tree->memory.base);
     return rc;
 }
 

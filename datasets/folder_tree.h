@@ -82,7 +82,4 @@ int stk_folder_tree_map(struct stk_folder_tree *tree);
 /* Bytes of the parts, in the order directories, classes, files, names; UINT64_MAX = too many. */
 uint64_t stk_folder_tree_bytes(const struct stk_folder_tree *tree);
 
-/* Point the parts into memory that begins with them. */
-void stk_folder_tree_point(struct stk_folder_tree *tree, const void *memory);
-
 #endif

@@ -104,8 +104,10 @@ static int check_file_bytes(const struct parse *in, const struct stk_idx_header 
     return STOKER_OK;
 }
 
-int stk_idx_parse(struct stk_idx_header *out, const uint8_t *bytes, size_t size,
-                  uint64_t file_bytes, const char *path, stoker_error *error)
+/* Parse the first `size` bytes of a file which is file_bytes long: the header and the length it
+ * promises. path is for messages. */
+static int read_header(struct stk_idx_header *out, const uint8_t *bytes, size_t size,
+                       uint64_t file_bytes, const char *path, stoker_error *error)
 {
     assert(size <= file_bytes);
     struct stk_idx_header header = { 0 };
@@ -133,15 +135,15 @@ static int open_contents(struct stk_idx_file *file, uint64_t max_bytes, stoker_e
     if (rc != STOKER_OK)
         return rc;
     if (!stk_gzip_magic(begin, size))
-        return stk_idx_parse(&file->header, begin, size, file->source.size, file->path, error);
+        return read_header(&file->header, begin, size, file->source.size, file->path, error);
 
     size_t unpacked_bytes = 0;
     rc = stk_gzip_unpack(&file->source, max_bytes, &file->unpacked, &unpacked_bytes, error);
     stk_source_close(&file->source);
     if (rc != STOKER_OK)
         return rc;
-    return stk_idx_parse(&file->header, file->unpacked.base, unpacked_bytes, unpacked_bytes,
-                         file->path, error);
+    return read_header(&file->header, file->unpacked.base, unpacked_bytes, unpacked_bytes,
+                       file->path, error);
 }
 
 int stk_idx_file_open(struct stk_idx_file *out, const char *path, uint64_t max_bytes,

@@ -22,11 +22,6 @@ struct stk_idx_header {
     uint32_t row_bytes;                 /* one sample, 1 byte..1 GiB */
 };
 
-/* Parse the first `size` bytes of a file which is file_bytes long: the header and
- * the length it promises. path is for messages. */
-int stk_idx_parse(struct stk_idx_header *out, const uint8_t *bytes, size_t size,
-                  uint64_t file_bytes, const char *path, stoker_error *error);
-
 /* Plain, the source stays open and unpacked.base is NULL; gzip, it is closed. */
 struct stk_idx_file {
     char *path;

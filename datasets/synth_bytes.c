@@ -21,7 +21,7 @@ struct synth_bytes {
     struct stk_shape shape;
 };
 
-void stk_synth_fill(uint64_t id, uint8_t *row, size_t row_bytes)
+static void fill_row(uint64_t id, uint8_t *row, size_t row_bytes)
 {
     uint64_t word = id;
     uint64_t next = stk_mix64(id);
@@ -42,7 +42,7 @@ static int decode(const void *self, void *scratch, const stoker_encoded *in, voi
     (void)self;
     (void)scratch;
     (void)error;
-    stk_synth_fill(in->sample, row, row_bytes);
+    fill_row(in->sample, row, row_bytes);
     return STOKER_OK;
 }
 

@@ -24,7 +24,4 @@ static inline uint8_t stk_synth_byte(uint64_t id, uint64_t at)
     return (uint8_t)(stk_synth_word(id, at / 8) >> (8 * (at % 8)));
 }
 
-/* Write a whole row. */
-void stk_synth_fill(uint64_t id, uint8_t *row, size_t row_bytes);
-
 #endif

@@ -106,6 +106,15 @@ static inline void stk_folder_mkdir(const struct stk_directory *directory, const
     cr_assert_eq(mkdir(stk_path_in(path, directory, name), 0755), 0, "%s", name);
 }
 
+/* A file of at most 64 zeros. */
+static inline void stk_folder_touch(const struct stk_directory *directory, const char *name,
+                                    size_t bytes)
+{
+    const uint8_t zeros[64] = { 0 };
+    cr_assert_leq(bytes, sizeof(zeros));
+    stk_file_write(directory, name, zeros, bytes);
+}
+
 /* Write `count` files, per_class of them a class, and open them. */
 static inline void stk_folder_make(struct stk_folder_set *set, uint32_t count, uint32_t per_class,
                                    bool png)

@@ -85,6 +85,12 @@ static inline void stk_archive_image(struct stk_archive *to, const char *name, u
     stk_archive_add(to, '0', name, png.at, png.size);
 }
 
+/* Records of the PAX kind, as a member of that type. */
+static inline void stk_archive_records(struct stk_archive *to, char type, const char *records)
+{
+    stk_archive_add(to, type, "./PaxHeaders/x", records, strlen(records));
+}
+
 /* "KEY.png" and "KEY.cls" of sample `id`. */
 static inline void stk_archive_sample(struct stk_archive *to, const char *key, uint64_t id,
                                       int label)

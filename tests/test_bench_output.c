@@ -12,7 +12,6 @@
 
 #include "bench/fields.h"
 #include "bench/output.h"
-#include "bench/output_csv.h"
 #include "bench/output_json.h"
 #include "leaks.h"
 

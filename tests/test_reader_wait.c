@@ -130,7 +130,7 @@ Test(reader_wait, close_is_busy_in_the_time_given)
     const uint64_t spent_ns = stk_now_ns() - start_ns;
     cr_assert_geq(spent_ns, 30U * MILLISECOND_NS);
     cr_assert_lt(spent_ns, 2000U * MILLISECOND_NS);
-    stk_test_check_leaks();
+    stk_test_check_lost();
 }
 
 Test(reader_wait, close_waits_for_reads_that_end)

@@ -14,11 +14,6 @@
 static const char *const codec_names[] = { "keep", "raw", "lz4", "png", "jpeg" };
 static const char *const form_names[] = { "shards", "folder", "tar" };
 
-const char *pack_codec_name(enum pack_codec codec)
-{
-    return codec_names[codec];
-}
-
 const char *pack_form_name(enum pack_form form)
 {
     return form_names[form];
@@ -119,7 +114,7 @@ static bool settle_codec(struct pack_arguments *arguments)
         arguments->codec = shards ? PACK_KEEP : PACK_PNG;
     if (!shards && (arguments->codec == PACK_RAW || arguments->codec == PACK_LZ4))
         return misused(arguments, "only shards hold rows of this codec",
-                       pack_codec_name(arguments->codec));
+                       codec_names[arguments->codec]);
     return true;
 }
 

@@ -29,7 +29,6 @@ struct pack_arguments {
 /* Take the words apart; MISUSED after one line on standard error. */
 struct pack_arguments pack_arguments_read(int count, char **words);
 
-const char *pack_codec_name(enum pack_codec codec);
 const char *pack_form_name(enum pack_form form);
 void pack_help(void);
 

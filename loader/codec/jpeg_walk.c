@@ -137,8 +137,9 @@ static int begin(struct walking *walking)
     return STOKER_OK;
 }
 
-int stk_jpeg_read_header(const uint8_t *bytes, size_t size, const struct stk_image_limits *limits,
-                         struct stk_jpeg_walk *out, stoker_error *error)
+/* Walk to the first frame header: no scans are counted. */
+static int read_header(const uint8_t *bytes, size_t size, const struct stk_image_limits *limits,
+                       struct stk_jpeg_walk *out, stoker_error *error)
 {
     struct walking walking = { .bytes = bytes, .size = size, .limits = limits, .error = error };
     int rc = begin(&walking);
@@ -183,7 +184,7 @@ int stk_codec_jpeg_probe(const uint8_t *bytes, size_t size, const struct stk_ima
     const struct stk_image_limits none = { 0 };
     const struct stk_image_limits checked = stk_image_limits(limits == NULL ? &none : limits);
     struct stk_jpeg_walk seen;
-    int rc = stk_jpeg_read_header(bytes, size, &checked, &seen, error);
+    int rc = read_header(bytes, size, &checked, &seen, error);
     if (rc != STOKER_OK)
         return rc;
     *out = (struct stk_image_shape){

@@ -18,13 +18,8 @@ struct stk_jpeg_walk {
     uint32_t scans;
 };
 
-/* Walk to the first frame header: no scans are counted.
- * Errors: STOKER_EMAGIC, STOKER_ETRUNCATED, STOKER_EFORMAT (a kind of JPEG that cannot be
- * decoded here, too), STOKER_ELIMIT; error->message (error may be NULL) says what is wrong. */
-int stk_jpeg_read_header(const uint8_t *bytes, size_t size, const struct stk_image_limits *limits,
-                         struct stk_jpeg_walk *out, stoker_error *error);
-
-/* The same, and on to the end of the image. */
+/* Walk to the end of the image. Errors: STOKER_EMAGIC, STOKER_ETRUNCATED, STOKER_EFORMAT (a kind of JPEG
+ * that cannot be decoded here, too), STOKER_ELIMIT; error->message (error may be NULL) says what is wrong. */
 int stk_jpeg_walk(const uint8_t *bytes, size_t size, const struct stk_image_limits *limits,
                   struct stk_jpeg_walk *out, stoker_error *error);
 

@@ -78,8 +78,8 @@ static int check_header(const struct stk_png_header *header, const uint8_t *body
     return STOKER_OK;
 }
 
-int stk_png_read_header(const uint8_t *bytes, size_t size, const struct stk_image_limits *limits,
-                        struct stk_png_header *out, stoker_error *error)
+static int read_header(const uint8_t *bytes, size_t size, const struct stk_image_limits *limits,
+                       struct stk_png_header *out, stoker_error *error)
 {
     const size_t looked = size < sizeof(signature) ? size : sizeof(signature);
     if (looked == 0)
@@ -168,7 +168,7 @@ int stk_png_walk(const uint8_t *bytes, size_t size, const struct stk_image_limit
                  struct stk_png_walk *out, stoker_error *error)
 {
     struct stk_png_walk walk = { .plain = true };
-    int rc = stk_png_read_header(bytes, size, limits, &walk.header, error);
+    int rc = read_header(bytes, size, limits, &walk.header, error);
     if (rc != STOKER_OK)
         return rc;
     uint32_t others = 0;
@@ -211,7 +211,7 @@ int stk_codec_png_probe(const uint8_t *bytes, size_t size, const struct stk_imag
     const struct stk_image_limits none = { 0 };
     const struct stk_image_limits checked = stk_image_limits(limits == NULL ? &none : limits);
     struct stk_png_header header;
-    int rc = stk_png_read_header(bytes, size, &checked, &header, error);
+    int rc = read_header(bytes, size, &checked, &header, error);
     if (rc != STOKER_OK)
         return rc;
     if (!header_sum_is_right(bytes))

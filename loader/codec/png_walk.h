@@ -52,12 +52,8 @@ struct stk_png_chunk {
 /* Read the chunk head at `at`; false if the file ends before the chunk does. */
 bool stk_png_chunk_at(const uint8_t *bytes, size_t size, size_t at, struct stk_png_chunk *out);
 
-/* Read signature and IHDR. Errors: STOKER_EMAGIC, STOKER_ETRUNCATED, STOKER_EFORMAT,
- * STOKER_ELIMIT; error->message (error may be NULL) says what is wrong. */
-int stk_png_read_header(const uint8_t *bytes, size_t size, const struct stk_image_limits *limits,
-                        struct stk_png_header *out, stoker_error *error);
-
-/* The same, and then walk over all chunks up to IEND. */
+/* Read signature and IHDR, then walk over all chunks up to IEND. Errors: STOKER_EMAGIC, STOKER_ETRUNCATED,
+ * STOKER_EFORMAT, STOKER_ELIMIT; error->message (error may be NULL) says what is wrong. */
 int stk_png_walk(const uint8_t *bytes, size_t size, const struct stk_image_limits *limits,
                  struct stk_png_walk *out, stoker_error *error);
 

@@ -175,7 +175,7 @@ static cublasStatus_t point_to_bias(struct stk_product *p, const void *bias)
 }
 
 /* Algorithms are asked for before there is a bias: how its place is aligned counts, not where it is. */
-enum { SOME_PLACE = 16 };
+static const _Alignas(16) char some_place[16];
 
 static cublasStatus_t describe(struct stk_product *p, const struct stk_product_shape *s,
                                const struct stk_engine_rules *rules)
@@ -197,7 +197,7 @@ static cublasStatus_t describe(struct stk_product *p, const struct stk_product_s
         status = lt->call.cublasLtMatmulDescSetAttribute(p->matmul, CUBLASLT_MATMUL_DESC_EPILOGUE,
                                                          &end, sizeof(end));
     if (status == CUBLAS_STATUS_SUCCESS && has_bias(s->end))
-        status = point_to_bias(p, (const void *)(uintptr_t)SOME_PLACE);
+        status = point_to_bias(p, some_place);
     return status;
 }
 

@@ -159,7 +159,7 @@ int stk_cuda_launch(struct stk_backend *backend, const struct stk_kernel *kernel
     if (rc != STOKER_OK)
         return rc;
     const struct stk_launch_grid grid = kernel->grid(arguments);
-    void *parameters[] = { (void *)(uintptr_t)arguments };
+    void *parameters[] = { (void *)arguments }; /* CUDA only reads them */
     return stk_cuda_check(backend,
                           backend->runtime.cudaLaunchKernel(
                               (const void *)found, (dim3){ grid.x, grid.y, 1 },

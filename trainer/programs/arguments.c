@@ -124,7 +124,7 @@ static const struct row rows[] = {
       "cuda: time the algorithms of each layer, and keep the winners" },
     { "engine-cache", 0, BOTH, TEXT, AT(engine_cache), 0, 0, "FILE", NULL,
       "where --benchmark keeps the winners for the next run" },
-    { "threads", 0, BOTH, COUNT32, AT(threads), 1, 1024, "N", NULL,
+    { "threads", 0, BOTH, COUNT32, AT(threads), 1, 256, "N", NULL,
       "that compute (as many as there are CPUs)" },
     { "deterministic", 0, BOTH, FLAG, AT(deterministic), 0, 0, NULL, NULL,
       "one seed, the same bits: on a GPU, too; cpu and ref always\nare, for one number of "
