@@ -157,8 +157,7 @@ static char *print_all(const struct bench_form *form)
 static char *read_golden(const char *name)
 {
     char path[4096];
-    int folder = (int)strlen(STOKER_TEST_FILES) - (int)strlen("/files");
-    snprintf(path, sizeof(path), "%.*s/golden/%s", folder, STOKER_TEST_FILES, name);
+    snprintf(path, sizeof(path), "%s/tests/golden/%s", STOKER_TEST_SOURCES, name);
     FILE *file = fopen(path, "r");
     cr_assert_not_null(file, "%s: %s", path, strerror(errno));
     char *text = calloc(1, 65536);

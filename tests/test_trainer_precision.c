@@ -35,10 +35,7 @@ static void check_line(const char *readme, const struct stk_precision *p)
 Test(trainer_precision, the_readme_shows_the_table)
 {
     static char readme[100000];
-    char path[sizeof(STOKER_TEST_FILES) + 40];
-    const int root = (int)strlen(STOKER_TEST_FILES) - (int)strlen("/tests/files");
-    (void)snprintf(path, sizeof(path), "%.*s/trainer/README.md", root, STOKER_TEST_FILES);
-    FILE *file = fopen(path, "r");
+    FILE *file = fopen(STOKER_TEST_SOURCES "/trainer/README.md", "r");
     cr_assert_not_null(file);
     const size_t length = fread(readme, 1, sizeof(readme) - 1, file);
     cr_assert_eq(fclose(file), 0);
