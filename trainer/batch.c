@@ -79,6 +79,10 @@ static int check_place(stoker_trainer *trainer, const stoker_batch *batch)
 {
     if (batch->device != STOKER_DEVICE_CUDA)
         return STOKER_OK;
+    if (trainer->split != NULL)
+        return stk_error_set(&trainer->error, STOKER_EMISMATCH, STOKER_STAGE_OPTIONS, &nowhere,
+                             "a batch on cuda:%u: over two devices batches lie in host memory",
+                             batch->device_index);
     if (trainer->ops->stream == NULL || batch->device_index != trainer->settings.backend.device)
         return stk_error_set(&trainer->error, STOKER_EMISMATCH, STOKER_STAGE_OPTIONS, &nowhere,
                              "a batch on cuda:%u, the back end is %s", batch->device_index,

@@ -10,6 +10,7 @@
 #include "kernels/float16.h"
 #include "loader/base/error.h"
 #include "trainer/plan/precision.h"
+#include "trainer/split.h"
 #include "trainer/view.h"
 
 static const struct stk_place nowhere = STK_NOWHERE;
@@ -19,6 +20,12 @@ static const struct stk_place nowhere = STK_NOWHERE;
 static int forward(stoker_trainer *trainer, const float *samples, const void *labels,
                    bool on_device, uint32_t count, struct stk_loss *found)
 {
+    const struct stk_pass pass = {
+        .samples = samples, .labels = labels, .on_device = on_device, .count = count
+    };
+    struct stk_loss loss;
+    if (trainer->split != NULL)
+        return stk_split_forward(trainer, &pass, found == NULL ? &loss : found);
     int rc = stk_trainer_refill(trainer, &trainer->error);
     struct stk_arenas arenas = trainer->arenas;
     arenas.gradients = NULL;
@@ -28,12 +35,8 @@ static int forward(stoker_trainer *trainer, const float *samples, const void *la
         rc = stk_trainer_store(trainer, arenas.parameters);
     if (rc != STOKER_OK)
         return rc;
-    const struct stk_pass pass = {
-        .samples = samples, .labels = labels, .on_device = on_device, .count = count
-    };
     if (found == NULL && trainer->ops->queue != NULL)
         return trainer->ops->queue(trainer->evaluation, &arenas, &pass, &trainer->error);
-    struct stk_loss loss;
     rc = trainer->ops->run(trainer->evaluation, &arenas, &pass, &loss, &trainer->error);
     if (rc == STOKER_OK && found != NULL)
         *found = loss;
@@ -90,7 +93,7 @@ int stoker_trainer_evaluate(stoker_trainer *trainer, const stoker_batch *batch,
     int rc = stk_trainer_check_batch(trainer, batch);
     if (rc != STOKER_OK)
         return rc;
-    if (sum == NULL && trainer->ops->queue != NULL)
+    if (sum == NULL && trainer->split == NULL && trainer->ops->queue != NULL)
         return evaluate_parts(trainer, batch, NULL);
     stoker_evaluation *const wanted = sum == NULL ? &trainer->evaluated : sum;
     stoker_evaluation found = *wanted;
@@ -120,7 +123,8 @@ int stoker_trainer_evaluated(stoker_trainer *trainer, stoker_evaluation *sum)
 {
     if (trainer == NULL || sum == NULL)
         return STOKER_EINVAL;
-    const int rc = trainer->ops->collect == NULL ? STOKER_OK : collect(trainer);
+    const bool queues = trainer->split == NULL && trainer->ops->collect != NULL;
+    const int rc = queues ? collect(trainer) : STOKER_OK;
     if (rc == STOKER_OK) {
         sum->loss_sum += trainer->evaluated.loss_sum;
         sum->correct += trainer->evaluated.correct;
@@ -134,12 +138,14 @@ int stoker_trainer_evaluated(stoker_trainer *trainer, stoker_evaluation *sum)
  * and widened from there, first to last: each before its place is written over. */
 static int read_outputs(stoker_trainer *trainer, float *outputs, uint64_t count)
 {
-    const struct stk_plan *plan = &trainer->evaluation_plan;
+    const struct stk_stages stages = stk_stages_of(trainer);
+    const stoker_trainer *last = stages.stage[stages.count - 1];
+    const struct stk_plan *plan = &last->evaluation_plan;
     const size_t element_bytes = stoker_dtype_bytes(plan->storage);
     unsigned char *const end = (unsigned char *)(outputs + count);
     unsigned char *const from = end - count * element_bytes;
-    const unsigned char *const arena = trainer->arenas.activations;
-    const int rc = stk_arena_read(trainer, from, arena + plan->buffers[plan->output].offset,
+    const unsigned char *const arena = last->arenas.activations;
+    const int rc = stk_arena_read(last, from, arena + plan->buffers[plan->output].offset,
                                   count * element_bytes, &trainer->error);
     if (rc != STOKER_OK || !stk_is_narrow(plan->storage))
         return rc;

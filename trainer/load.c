@@ -9,7 +9,8 @@
 #include "trainer/counters.h"
 #include "trainer/files/checkpoint.h"
 #include "trainer/layout.h"
-#include "trainer/view.h"
+#include "trainer/split.h"
+#include "trainer/whole.h"
 
 /* A file, and where to tell what is wrong with it. */
 struct reading {
@@ -112,21 +113,21 @@ static int copy_weights(stoker_trainer *trainer, const struct stk_tensor_set *se
     const stoker_model *model = trainer->model;
     struct stk_view parameters;
     struct stk_view statistics = STK_VIEW_CLOSED;
-    int rc = stk_view_blank(&parameters, trainer, trainer->arenas.parameters,
-                            trainer->memory.parameters, error);
+    const struct stk_stages stages = stk_stages_of(trainer);
+    int rc = stk_whole_blank(&parameters, trainer, STK_ARENA_PARAMETERS, error);
     if (rc == STOKER_OK)
-        rc = stk_view_blank(&statistics, trainer, trainer->arenas.statistics,
-                            trainer->memory.statistics, error);
+        rc = stk_whole_blank(&statistics, trainer, STK_ARENA_STATISTICS, error);
     if (rc != STOKER_OK)
         goto close;
     copy_parameters(set, model, model->parameters, model->parameter_count, parameters.floats);
     copy_parameters(set, model, model->statistics, model->statistic_count, statistics.floats);
-    trainer->stored_from = NULL;
-    rc = stk_view_store(&parameters, trainer, error);
+    for (uint32_t s = 0; s < stages.count; s++)
+        stages.stage[s]->stored_from = NULL;
+    rc = stk_whole_store(&parameters, trainer, STK_ARENA_PARAMETERS, error);
     if (rc == STOKER_OK)
-        rc = stk_view_store(&statistics, trainer, error);
-    if (rc == STOKER_OK && averages_too && trainer->ema != NULL)
-        rc = stk_arena_write(trainer, trainer->ema, parameters.floats, parameters.bytes, error);
+        rc = stk_whole_store(&statistics, trainer, STK_ARENA_STATISTICS, error);
+    if (rc == STOKER_OK && averages_too && trainer->settings.ema_decay > 0)
+        rc = stk_whole_write(trainer, STK_ARENA_EMA, parameters.floats, error);
 close:
     stk_view_close(&statistics);
     stk_view_close(&parameters);
@@ -177,7 +178,7 @@ static int check_arenas(const struct reading *reading, const struct stk_progress
     int rc = STOKER_OK;
     for (uint32_t i = 0; i < trainer->state_count && rc == STOKER_OK; i++)
         rc = check_arena(reading, stk_state_arena_name(i));
-    if (rc == STOKER_OK && trainer->ema != NULL)
+    if (rc == STOKER_OK && trainer->settings.ema_decay > 0)
         rc = check_arena(reading, STK_NAME_EMA);
     if (rc == STOKER_OK && progress->group_passes > 0)
         rc = check_arena(reading, STK_NAME_GRADIENTS);
@@ -202,11 +203,10 @@ static int check_state(const struct reading *reading, struct stk_progress *progr
     return rc;
 }
 
-static int copy_arena(const stoker_trainer *trainer, const struct stk_tensor_set *set,
-                      const char *name, float *to, stoker_error *error)
+static int copy_arena(stoker_trainer *trainer, const struct stk_tensor_set *set, const char *name,
+                      enum stk_arena which, stoker_error *error)
 {
-    return stk_arena_write(trainer, to, stk_tensor_find(set, name)->data,
-                           trainer->memory.parameters, error);
+    return stk_whole_write(trainer, which, stk_tensor_find(set, name)->data, error);
 }
 
 static int copy_state(stoker_trainer *trainer, const struct stk_tensor_set *set,
@@ -214,11 +214,11 @@ static int copy_state(stoker_trainer *trainer, const struct stk_tensor_set *set,
 {
     int rc = STOKER_OK;
     for (uint32_t i = 0; i < trainer->state_count && rc == STOKER_OK; i++)
-        rc = copy_arena(trainer, set, stk_state_arena_name(i), trainer->state[i], error);
-    if (rc == STOKER_OK && trainer->ema != NULL)
-        rc = copy_arena(trainer, set, STK_NAME_EMA, trainer->ema, error);
+        rc = copy_arena(trainer, set, stk_state_arena_name(i), STK_ARENA_STATE + i, error);
+    if (rc == STOKER_OK && trainer->settings.ema_decay > 0)
+        rc = copy_arena(trainer, set, STK_NAME_EMA, STK_ARENA_EMA, error);
     if (rc == STOKER_OK && progress->group_passes > 0)
-        rc = copy_arena(trainer, set, STK_NAME_GRADIENTS, trainer->arenas.gradients, error);
+        rc = copy_arena(trainer, set, STK_NAME_GRADIENTS, STK_ARENA_GRADIENTS, error);
     if (rc != STOKER_OK)
         return rc;
     trainer->progress = *progress;
@@ -245,7 +245,9 @@ static int load_open(stoker_trainer *trainer, const struct stk_checkpoint *check
     rc = check_state(&reading, &progress, &loader_tensor);
     if (rc != STOKER_OK)
         return rc;
-    rc = stk_trainer_refill(trainer, error); /* gradients may come, too */
+    rc = stk_split_drain(trainer, error);
+    if (rc == STOKER_OK)
+        rc = stk_trainer_refill(trainer, error); /* gradients may come, too */
     if (rc == STOKER_OK)
         rc = copy_weights(trainer, &checkpoint->weights.set, false, error);
     if (rc == STOKER_OK)
@@ -287,6 +289,8 @@ int stoker_trainer_load_weights(stoker_trainer *trainer, const char *path, stoke
         .trainer = trainer, .path = path, .set = &checkpoint.weights.set, .error = error
     };
     rc = check_weights(&reading);
+    if (rc == STOKER_OK)
+        rc = stk_split_drain(trainer, error);
     if (rc == STOKER_OK)
         rc = copy_weights(trainer, &checkpoint.weights.set, true, error);
     stk_checkpoint_close(&checkpoint);

@@ -11,7 +11,7 @@
 #include "loader/base/memory.h"
 #include "trainer/plan/budget.h"
 #include "trainer/plan/precision.h"
-#include "trainer/trainer.h"
+#include "trainer/split.h"
 
 static uint64_t largest(uint64_t a, uint64_t b)
 {
@@ -42,6 +42,20 @@ static int make_evaluation_plan(const stoker_trainer *trainer, uint32_t batch, s
     return stk_plan_make(out, trainer->model, &options, error);
 }
 
+/* What load takes for what is run of a plan. */
+static int count_workspace(const stoker_trainer *trainer, const struct stk_plan *plan,
+                           uint64_t *bytes, stoker_error *error)
+{
+    struct stk_plan halves[2];
+    uint64_t second_bytes = 0;
+    stk_plan_cut(plan, halves);
+    int rc = trainer->ops->workspace_bytes(trainer->backend, &halves[0], bytes, error);
+    if (rc == STOKER_OK && halves[1].op_count > 0)
+        rc = trainer->ops->workspace_bytes(trainer->backend, &halves[1], &second_bytes, error);
+    *bytes += second_bytes;
+    return rc;
+}
+
 /* All classes, with these two plans. */
 static int count_plans(const stoker_trainer *trainer, const struct stk_plan *train,
                        const struct stk_plan *evaluation, stoker_trainer_memory *memory,
@@ -50,16 +64,17 @@ static int count_plans(const stoker_trainer *trainer, const struct stk_plan *tra
     uint64_t train_bytes = 0;
     uint64_t evaluation_bytes = 0;
     uint64_t training_bytes = 0;
-    int rc = trainer->ops->workspace_bytes(trainer->backend, train, &train_bytes, error);
+    int rc = count_workspace(trainer, train, &train_bytes, error);
     if (rc == STOKER_OK)
-        rc = trainer->ops->workspace_bytes(trainer->backend, evaluation, &evaluation_bytes, error);
+        rc = count_workspace(trainer, evaluation, &evaluation_bytes, error);
     if (rc == STOKER_OK && trainer->ops->training_bytes != NULL)
         rc = trainer->ops->training_bytes(trainer->backend, &trainer->training, &training_bytes,
                                           error);
     if (rc != STOKER_OK)
         return rc;
     count_fixed(trainer, memory);
-    memory->activations = largest(train->activation_bytes, evaluation->activation_bytes);
+    memory->activations =
+        trainer->slots * largest(train->activation_bytes, evaluation->activation_bytes);
     memory->workspace = train_bytes + evaluation_bytes + training_bytes;
     memory->peak = memory->parameters + memory->gradients + memory->optimizer_state +
                    memory->statistics + memory->stored_parameters + memory->activations +
@@ -133,7 +148,7 @@ static int count_activations(const stoker_trainer *trainer, struct stk_plan_opti
         return rc;
     rc = stk_plan_make(&train, trainer->model, &options, error);
     if (rc == STOKER_OK)
-        *bytes = largest(train.activation_bytes, evaluation.activation_bytes);
+        *bytes = trainer->slots * largest(train.activation_bytes, evaluation.activation_bytes);
     stk_plan_free(&train);
     stk_plan_free(&evaluation);
     return rc;
@@ -160,6 +175,7 @@ static int count_all(stoker_trainer *trainer, stoker_error *error)
     int rc = count_plans(trainer, &trainer->train_plan, &trainer->evaluation_plan, memory, error);
     if (rc != STOKER_OK)
         return rc;
+    trainer->slot_bytes = memory->activations / trainer->slots;
     memory->batch_size = trainer->settings.batch_size;
     memory->checkpoint_segments = trainer->train_plan.segments;
     memory->recompute_batch_norm = trainer->settings.recompute_batch_norm;
@@ -264,6 +280,8 @@ size_t stoker_trainer_memory_table(const stoker_trainer *trainer, char *text, si
     const stoker_trainer_memory *memory = &trainer->memory;
     char table[TABLE_BYTES];
     char remark[192];
+    if (trainer->split != NULL)
+        return stk_split_memory_table(trainer, text, bytes);
     describe_savings(remark, sizeof(remark), memory);
     (void)snprintf(table, sizeof(table), "%-18s %18s\n", "memory", "bytes");
     add_line(table, "parameters", memory->parameters, "");

@@ -229,30 +229,83 @@ static void read_checked(struct stk_trainer_settings *out, const stoker_trainer_
     out->recompute_batch_norm = o->recompute_batch_norm;
 }
 
-/* "cuda:1" is "cuda" and device 1; "auto" is "cpu" where no GPU can be had. */
-static int read_backend(struct stk_trainer_settings *out, const char *given, stoker_error *error)
+/* "cuda:1" is "cuda" and device 1. NULL: no such back end. */
+static const struct stk_backend_ops *read_name(const char *name, uint32_t *device)
 {
     enum { DEVICES_MAX = 1024 };
     static const char cuda[] = "cuda:";
-    const char *name = given == NULL ? "auto" : given;
-    const char *const asked = name;
-    unsigned long device = 0;
-    if (strncmp(name, cuda, sizeof(cuda) - 1) == 0) {
-        const char *const digits = name + sizeof(cuda) - 1;
-        char *end = NULL;
-        device = strtoul(digits, &end, 10);
-        name = digits[0] < '0' || digits[0] > '9' || *end != '\0' || device >= DEVICES_MAX ? ""
-                                                                                           : "cuda";
-    }
-    out->automatic = strcmp(name, "auto") == 0;
-    out->backend.device = (uint32_t)device;
-    out->ops = stk_backend_find(out->automatic ? "cpu" : name);
-    if (out->ops != NULL)
-        return STOKER_OK;
+    *device = 0;
+    if (strncmp(name, cuda, sizeof(cuda) - 1) != 0)
+        return stk_backend_find(name);
+    const char *const digits = name + sizeof(cuda) - 1;
+    char *end = NULL;
+    const unsigned long number = strtoul(digits, &end, 10);
+    if (digits[0] < '0' || digits[0] > '9' || *end != '\0' || number >= DEVICES_MAX)
+        return NULL;
+    *device = (uint32_t)number;
+    return stk_backend_find("cuda");
+}
+
+static int unknown(const char *asked, stoker_error *error)
+{
     return stk_error_set(error, STOKER_EDEVICE, STOKER_STAGE_OPTIONS, &nowhere,
                          "backend \"%s\": \"auto\", \"cuda\", \"cuda:1\" and so on, \"cpu\" and "
-                         "\"ref\" are known",
+                         "\"ref\" are known, and two of them with split",
                          asked);
+}
+
+/* "auto" is "cpu" where no GPU can be had. */
+static int read_backend(struct stk_trainer_settings *out, const char *given, stoker_error *error)
+{
+    const char *const name = given == NULL ? "auto" : given;
+    out->automatic = strcmp(name, "auto") == 0;
+    out->ops = read_name(out->automatic ? "cpu" : name, &out->backend.device);
+    return out->ops == NULL ? unknown(name, error) : STOKER_OK;
+}
+
+/* "cpu,ref": what is before the seam, and what is behind it. */
+static int read_two_backends(struct stk_trainer_settings *out, const char *given,
+                             stoker_error *error)
+{
+    char first[32];
+    const char *const comma = given == NULL ? NULL : strchr(given, ',');
+    if (comma == NULL)
+        return stk_error_set(
+            error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+            "split = %u: a second device is missing in backend \"%s\"; \"cpu,ref\" "
+            "names two",
+            out->split, given == NULL ? "auto" : given);
+    const size_t length = (size_t)(comma - given);
+    if (length >= sizeof(first))
+        return unknown(given, error);
+    memcpy(first, given, length);
+    first[length] = '\0';
+    out->ops = read_name(first, &out->backend.device);
+    out->second_ops = read_name(comma + 1, &out->second_device);
+    if (out->ops == NULL || out->second_ops == NULL)
+        return unknown(given, error);
+    if (out->ops->upload != NULL || out->second_ops->upload != NULL)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "backend \"%s\": split takes \"cpu\" and \"ref\" only", given);
+    if (out->ops == out->second_ops && out->backend.device == out->second_device &&
+        out->ops != &stk_backend_ref)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "backend \"%s\": one device is named twice", given);
+    return STOKER_OK;
+}
+
+/* Back ends by name, and whether they can do what is asked for. */
+static int read_devices(struct stk_trainer_settings *out, const stoker_trainer_options *given,
+                        stoker_error *error)
+{
+    out->split = given->split;
+    int rc = out->split == 0 ? read_backend(out, given->backend, error)
+                             : read_two_backends(out, given->backend, error);
+    if (rc == STOKER_OK && !out->automatic)
+        rc = check_backend(out->ops, given, error);
+    if (rc == STOKER_OK && out->second_ops != NULL)
+        rc = check_backend(out->second_ops, given, error);
+    return rc;
 }
 
 int stk_trainer_settings_read(struct stk_trainer_settings *out, const stoker_trainer_options *given,
@@ -268,9 +321,7 @@ int stk_trainer_settings_read(struct stk_trainer_settings *out, const stoker_tra
         rc = check_precision(given, error);
     if (rc != STOKER_OK)
         return rc;
-    rc = read_backend(out, given->backend, error);
-    if (rc == STOKER_OK && !out->automatic)
-        rc = check_backend(out->ops, given, error);
+    rc = read_devices(out, given, error);
     if (rc != STOKER_OK)
         return rc;
     read_checked(out, given);

@@ -14,6 +14,9 @@ struct stk_trainer_settings {
     const struct stk_backend_ops *ops;
     bool automatic; /* `cuda` if it can be made, else ops */
     struct stk_backend_options backend;
+    uint32_t split;                           /* layers before the seam; 0 = one device */
+    const struct stk_backend_ops *second_ops; /* of the layers behind it */
+    uint32_t second_device;
     uint64_t seed;
     uint32_t batch_size;            /* STOKER_BATCH_SIZE_MAX: still to be chosen */
     uint32_t evaluation_batch_size; /* 0: as batch_size */

@@ -6,7 +6,7 @@
  *
  * Reading is the one place where the host waits for a device. */
 #include "loader/base/error.h"
-#include "trainer/trainer.h"
+#include "trainer/split.h"
 
 static void take(stoker_trainer *trainer, const struct stk_standing *standing,
                  const struct stk_findings *findings)
@@ -24,7 +24,9 @@ static void take(stoker_trainer *trainer, const struct stk_standing *standing,
 static int read_device(stoker_trainer *trainer, struct stk_findings *findings, stoker_error *error)
 {
     struct stk_standing standing = { .loss_scale = trainer->progress.loss_scale };
-    const int rc = trainer->ops->read(trainer->backend, &standing, findings, error);
+    const struct stk_stages stages = stk_stages_of(trainer);
+    const stoker_trainer *last = stages.stage[stages.count - 1]; /* which has the loss */
+    const int rc = last->ops->read(last->backend, &standing, findings, error);
     if (rc == STOKER_OK)
         take(trainer, &standing, findings);
     return rc;
@@ -33,7 +35,10 @@ static int read_device(stoker_trainer *trainer, struct stk_findings *findings, s
 int stk_trainer_sync(stoker_trainer *trainer, stoker_error *error)
 {
     struct stk_findings findings;
-    return trainer->ops->read == NULL ? STOKER_OK : read_device(trainer, &findings, error);
+    const int rc = stk_split_drain(trainer, error);
+    if (rc != STOKER_OK || !stk_trainer_device_decides(trainer))
+        return rc;
+    return read_device(trainer, &findings, error);
 }
 
 static int complain(const struct stk_unread *unread, stoker_error *error)
@@ -48,8 +53,8 @@ static int complain(const struct stk_unread *unread, stoker_error *error)
 int stk_trainer_tell(stoker_trainer *trainer, stoker_step *out, stoker_error *error)
 {
     struct stk_unread *const unread = &trainer->unread;
-    int rc = STOKER_OK;
-    if (trainer->ops->read != NULL) {
+    int rc = stk_split_drain(trainer, error);
+    if (rc == STOKER_OK && stk_trainer_device_decides(trainer)) {
         struct stk_findings findings;
         rc = read_device(trainer, &findings, error);
         out->loss_scale = trainer->progress.loss_scale.scale;
@@ -76,16 +81,22 @@ int stoker_trainer_set_metrics_interval(stoker_trainer *trainer, uint32_t passes
     return STOKER_OK;
 }
 
+/* Of two devices the sums, and the first reason. */
 void stoker_trainer_get_capture(const stoker_trainer *trainer, stoker_trainer_capture *out)
 {
+    const struct stk_stages stages = stk_stages_of(trainer);
     *out = (stoker_trainer_capture){ .reason = NULL };
-    if (trainer->ops->capture == NULL)
-        return;
-    const struct stk_capture *const found = trainer->ops->capture(trainer->backend);
-    out->launched = found->launched;
-    out->queued = found->queued;
-    out->refused = found->refused;
-    out->reason = found->refused > 0 ? found->reason.message : NULL;
+    for (uint32_t s = 0; s < stages.count; s++) {
+        const stoker_trainer *stage = stages.stage[s];
+        if (stage->ops->capture == NULL)
+            continue;
+        const struct stk_capture *const found = stage->ops->capture(stage->backend);
+        out->launched += found->launched;
+        out->queued += found->queued;
+        out->refused += found->refused;
+        if (out->reason == NULL && found->refused > 0)
+            out->reason = found->reason.message;
+    }
 }
 
 int stk_trainer_place(stoker_trainer *trainer, stoker_error *error)
@@ -94,7 +105,11 @@ int stk_trainer_place(stoker_trainer *trainer, stoker_error *error)
     const struct stk_standing standing = { .updates = progress->updates,
                                            .groups = progress->groups,
                                            .loss_scale = progress->loss_scale };
+    const struct stk_stages stages = stk_stages_of(trainer);
+    int rc = STOKER_OK;
     trainer->unread = (struct stk_unread){ 0 };
-    return trainer->ops->place == NULL ? STOKER_OK
-                                       : trainer->ops->place(trainer->backend, &standing, error);
+    for (uint32_t s = 0; s < stages.count && rc == STOKER_OK; s++)
+        if (stages.stage[s]->ops->place != NULL)
+            rc = stages.stage[s]->ops->place(stages.stage[s]->backend, &standing, error);
+    return rc;
 }

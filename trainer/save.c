@@ -12,7 +12,7 @@
 #include "trainer/counters.h"
 #include "trainer/files/checkpoint.h"
 #include "trainer/layout.h"
-#include "trainer/view.h"
+#include "trainer/whole.h"
 
 static const struct stk_place nowhere = STK_NOWHERE;
 
@@ -73,14 +73,12 @@ static int add_arenas(struct weights *weights, const stoker_trainer *trainer, st
     const stoker_model *model = trainer->model;
     float *to = weights->floats;
     struct stk_view view;
-    int rc = stk_view_read(&view, trainer, trainer->arenas.parameters, trainer->memory.parameters,
-                           error);
+    int rc = stk_whole_read(&view, trainer, STK_ARENA_PARAMETERS, error);
     if (rc != STOKER_OK)
         return rc;
     add_parameters(weights, model, model->parameters, model->parameter_count, view.floats, &to);
     stk_view_close(&view);
-    rc = stk_view_read(&view, trainer, trainer->arenas.statistics, trainer->memory.statistics,
-                       error);
+    rc = stk_whole_read(&view, trainer, STK_ARENA_STATISTICS, error);
     if (rc != STOKER_OK)
         return rc;
     add_parameters(weights, model, model->statistics, model->statistic_count, view.floats, &to);
@@ -147,10 +145,10 @@ static void state_close(struct state *state)
 }
 
 static int state_add_arena(struct state *state, const stoker_trainer *trainer, const char *name,
-                           float *arena, stoker_error *error)
+                           enum stk_arena which, stoker_error *error)
 {
     struct stk_view *view = &state->views[state->view_count];
-    int rc = stk_view_read(view, trainer, arena, trainer->memory.parameters, error);
+    int rc = stk_whole_read(view, trainer, which, error);
     if (rc != STOKER_OK)
         return rc;
     state->view_count++;
@@ -162,11 +160,11 @@ static int state_add_arenas(struct state *state, const stoker_trainer *trainer, 
 {
     int rc = STOKER_OK;
     for (uint32_t i = 0; i < trainer->state_count && rc == STOKER_OK; i++)
-        rc = state_add_arena(state, trainer, stk_state_arena_name(i), trainer->state[i], error);
-    if (rc == STOKER_OK && trainer->ema != NULL)
-        rc = state_add_arena(state, trainer, STK_NAME_EMA, trainer->ema, error);
+        rc = state_add_arena(state, trainer, stk_state_arena_name(i), STK_ARENA_STATE + i, error);
+    if (rc == STOKER_OK && trainer->settings.ema_decay > 0)
+        rc = state_add_arena(state, trainer, STK_NAME_EMA, STK_ARENA_EMA, error);
     if (rc == STOKER_OK && trainer->progress.group_passes > 0)
-        rc = state_add_arena(state, trainer, STK_NAME_GRADIENTS, trainer->arenas.gradients, error);
+        rc = state_add_arena(state, trainer, STK_NAME_GRADIENTS, STK_ARENA_GRADIENTS, error);
     return rc;
 }
 

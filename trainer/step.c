@@ -5,7 +5,8 @@
  *                         └─▶ finish: norm, finite? ──▶ clip, divide, update; group_passes = 0
  *   flush  the same finish, earlier
  *
- * Where a device decides (backend.h) all this is queued on it, and told when it is read (reading.c).
+ * Where a device decides (backend.h) all this is queued on it, and told when it is read (reading.c). Over two
+ * devices a pass runs through two stages (split.h), of which the last may still be under way when step returns.
  *
  * The loss is summed with the loss scale alone; what divides it is known at the end, when all samples
  * of the group are counted. So a short last group has the right mean as well. */
@@ -13,7 +14,7 @@
 #include <string.h>
 
 #include "loader/base/error.h"
-#include "trainer/view.h"
+#include "trainer/split.h"
 
 static const struct stk_place nowhere = STK_NOWHERE;
 
@@ -28,6 +29,22 @@ static void describe(const stoker_trainer *trainer, stoker_step *out)
     out->loss_scale = trainer->progress.loss_scale.scale;
 }
 
+/* Of the gradients of all stages. */
+static double norm_squared(const stoker_trainer *trainer, bool *finite)
+{
+    const struct stk_stages stages = stk_stages_of(trainer);
+    double sum = 0;
+    *finite = true;
+    for (uint32_t s = 0; s < stages.count; s++) {
+        const stoker_trainer *stage = stages.stage[s];
+        bool all = true;
+        sum += stage->ops->norm_squared(stage->backend, stage->arenas.gradients,
+                                        stage->model->parameter_floats, &all);
+        *finite = *finite && all;
+    }
+    return sum;
+}
+
 /* What gradients are multiplied by: the mean over the samples, without the loss scale, and at most
  * clip_norm long. A norm that is not finite makes the factor so: nothing is hidden. */
 static double gradient_factor(stoker_trainer *trainer, stoker_step *out, bool *finite)
@@ -38,9 +55,7 @@ static double gradient_factor(stoker_trainer *trainer, stoker_step *out, bool *f
     *finite = true;
     if (limit == 0 && !progress->loss_scale.dynamic)
         return factor;
-    const double squared = trainer->ops->norm_squared(trainer->backend, trainer->arenas.gradients,
-                                                      trainer->model->parameter_floats, finite);
-    const double norm = sqrt(squared) * factor;
+    const double norm = sqrt(norm_squared(trainer, finite)) * factor;
     out->gradient_norm = (float)norm;
     const double kept = limit / (norm + clip_epsilon);
     if (limit > 0 && !(kept >= 1))
@@ -48,7 +63,7 @@ static double gradient_factor(stoker_trainer *trainer, stoker_step *out, bool *f
     return factor;
 }
 
-static struct stk_update update_of(const stoker_trainer *trainer)
+struct stk_update stk_trainer_update_of(const stoker_trainer *trainer)
 {
     struct stk_update update = {
         .rule = &trainer->settings.rule,
@@ -68,31 +83,42 @@ static struct stk_update update_of(const stoker_trainer *trainer)
 /* The host decides whether this update is made, and makes it. */
 static void decide(stoker_trainer *trainer, stoker_step *out)
 {
+    const struct stk_stages stages = stk_stages_of(trainer);
     bool finite;
-    struct stk_update update = update_of(trainer);
-    update.gradient_factor = (float)gradient_factor(trainer, out, &finite);
-    update.learning_rate = out->learning_rate;
+    const double factor = gradient_factor(trainer, out, &finite);
     out->updated = stk_loss_scale_take(&trainer->progress.loss_scale, finite);
     out->skipped = !out->updated;
-    if (out->updated)
-        trainer->ops->update(trainer->backend, &update);
+    for (uint32_t s = 0; s < stages.count && out->updated; s++) {
+        const stoker_trainer *stage = stages.stage[s];
+        struct stk_update update = stk_trainer_update_of(stage);
+        update.step = trainer->progress.updates + 1;
+        update.gradient_factor = (float)factor;
+        update.learning_rate = out->learning_rate;
+        stage->ops->update(stage->backend, &update);
+    }
 }
 
 /* Where the device decides the update is queued already. */
-static void end_group(stoker_trainer *trainer, stoker_step *out)
+static int end_group(stoker_trainer *trainer, stoker_step *out)
 {
     struct stk_progress *progress = &trainer->progress;
-    if (trainer->ops->step == NULL)
-        decide(trainer, out);
-    else
+    const struct stk_stages stages = stk_stages_of(trainer);
+    const int rc = stk_split_drain(trainer, &trainer->error);
+    if (rc != STOKER_OK)
+        return rc;
+    if (stk_trainer_device_decides(trainer))
         out->updated = true;
-    if (trainer->stored_from != trainer->arenas.parameters)
-        trainer->stored_from = NULL; /* those of an evaluation, overwritten or not */
+    else
+        decide(trainer, out);
+    for (uint32_t s = 0; s < stages.count; s++)
+        if (stages.stage[s]->stored_from != stages.stage[s]->arenas.parameters)
+            stages.stage[s]->stored_from = NULL; /* those of an evaluation, overwritten or not */
     progress->updates += out->updated ? 1 : 0;
     progress->groups++;
     trainer->unread.groups++;
     progress->group_passes = 0;
     progress->group_samples = 0;
+    return STOKER_OK;
 }
 
 static int run_pass(stoker_trainer *trainer, const struct stk_pass *pass)
@@ -115,7 +141,7 @@ static int run_pass(stoker_trainer *trainer, const struct stk_pass *pass)
 static int queue_pass(stoker_trainer *trainer, const struct stk_pass *pass)
 {
     const struct stk_progress *const progress = &trainer->progress;
-    const struct stk_update update = update_of(trainer);
+    const struct stk_update update = stk_trainer_update_of(trainer);
     const struct stk_group_pass group = {
         .first = progress->group_passes == 0,
         .last = progress->group_passes + 1 >= trainer->settings.accumulate,
@@ -123,6 +149,16 @@ static int queue_pass(stoker_trainer *trainer, const struct stk_pass *pass)
         .update = &update,
     };
     return trainer->ops->step(trainer->train, &trainer->arenas, pass, &group, &trainer->error);
+}
+
+static int one_pass(stoker_trainer *trainer, const struct stk_pass *pass)
+{
+    int rc = stk_trainer_refill(trainer, &trainer->error);
+    if (rc == STOKER_OK)
+        rc = stk_trainer_store(trainer, trainer->arenas.parameters);
+    if (rc == STOKER_OK)
+        rc = trainer->ops->step == NULL ? run_pass(trainer, pass) : queue_pass(trainer, pass);
+    return rc;
 }
 
 static int train_pass(stoker_trainer *trainer, const stoker_batch *batch)
@@ -136,11 +172,8 @@ static int train_pass(stoker_trainer *trainer, const stoker_batch *batch)
                                    .step = progress->groups,
                                    .seed = progress->seed,
                                    .gradient_scale = progress->loss_scale.scale };
-    int rc = stk_trainer_refill(trainer, &trainer->error);
-    if (rc == STOKER_OK)
-        rc = stk_trainer_store(trainer, trainer->arenas.parameters);
-    if (rc == STOKER_OK)
-        rc = trainer->ops->step == NULL ? run_pass(trainer, &pass) : queue_pass(trainer, &pass);
+    const int rc =
+        trainer->split == NULL ? one_pass(trainer, &pass) : stk_split_pass(trainer, &pass);
     if (rc != STOKER_OK)
         return rc;
     progress->passes++;
@@ -164,11 +197,9 @@ int stoker_trainer_step(stoker_trainer *trainer, const stoker_batch *batch, stok
         int rc = stk_trainer_check_batch(trainer, batch);
         if (rc == STOKER_OK)
             rc = train_pass(trainer, batch);
-        if (rc != STOKER_OK)
-            return rc;
-        if (trainer->progress.group_passes >= trainer->settings.accumulate)
-            end_group(trainer, &step);
-        if (trainer->unread.passes >= trainer->settings.metrics_interval)
+        if (rc == STOKER_OK && trainer->progress.group_passes >= trainer->settings.accumulate)
+            rc = end_group(trainer, &step);
+        if (rc == STOKER_OK && trainer->unread.passes >= trainer->settings.metrics_interval)
             rc = stk_trainer_tell(trainer, &step, &trainer->error);
         if (rc != STOKER_OK)
             return rc;
@@ -180,15 +211,14 @@ int stoker_trainer_step(stoker_trainer *trainer, const stoker_batch *batch, stok
 
 static int flush_group(stoker_trainer *trainer, stoker_step *out)
 {
-    const struct stk_update update = update_of(trainer);
-    if (trainer->ops->finish != NULL) {
+    const struct stk_update update = stk_trainer_update_of(trainer);
+    if (trainer->split == NULL && trainer->ops->finish != NULL) {
         int rc = trainer->ops->finish(trainer->backend, &update, trainer->progress.group_samples,
                                       &trainer->error);
         if (rc != STOKER_OK)
             return rc;
     }
-    end_group(trainer, out);
-    return STOKER_OK;
+    return end_group(trainer, out);
 }
 
 int stoker_trainer_flush(stoker_trainer *trainer, stoker_step *out)

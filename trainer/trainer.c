@@ -12,7 +12,8 @@
 
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
-#include "trainer/view.h"
+#include "trainer/split.h"
+#include "trainer/whole.h"
 
 static const struct stk_place nowhere = STK_NOWHERE;
 
@@ -58,42 +59,48 @@ static int first_weights(stoker_trainer *trainer, stoker_error *error)
 {
     struct stk_view parameters;
     struct stk_view statistics;
-    int rc = stk_view_blank(&parameters, trainer, trainer->arenas.parameters,
-                            trainer->memory.parameters, error);
+    int rc = stk_whole_blank(&parameters, trainer, STK_ARENA_PARAMETERS, error);
     if (rc != STOKER_OK)
         return rc;
-    rc = stk_view_blank(&statistics, trainer, trainer->arenas.statistics,
-                        trainer->memory.statistics, error);
+    rc = stk_whole_blank(&statistics, trainer, STK_ARENA_STATISTICS, error);
     if (rc != STOKER_OK)
         goto close;
     stk_model_initialize(trainer->model, trainer->settings.seed, parameters.floats,
                          statistics.floats);
-    rc = stk_view_store(&parameters, trainer, error);
+    rc = stk_whole_store(&parameters, trainer, STK_ARENA_PARAMETERS, error);
     if (rc == STOKER_OK)
-        rc = stk_view_store(&statistics, trainer, error);
-    if (rc == STOKER_OK && trainer->ema != NULL)
-        rc = stk_arena_write(trainer, trainer->ema, parameters.floats, parameters.bytes, error);
+        rc = stk_whole_store(&statistics, trainer, STK_ARENA_STATISTICS, error);
+    if (rc == STOKER_OK && trainer->settings.ema_decay > 0)
+        rc = stk_whole_write(trainer, STK_ARENA_EMA, parameters.floats, error);
     stk_view_close(&statistics);
 close:
     stk_view_close(&parameters);
     return rc;
 }
 
-static int make_ready(stoker_trainer *trainer, stoker_error *error)
+/* The second half of a plan has operations in a first stage only. */
+static int load_programs(stoker_trainer *trainer, stoker_error *error)
 {
     const struct stk_backend_ops *ops = trainer->ops;
-    int rc = ops->load(&trainer->train, trainer->backend, &trainer->train_plan, error);
+    stk_plan_cut(&trainer->train_plan, trainer->train_halves);
+    stk_plan_cut(&trainer->evaluation_plan, trainer->evaluation_halves);
+    int rc = ops->load(&trainer->train, trainer->backend, &trainer->train_halves[0], error);
+    if (rc == STOKER_OK && trainer->train_halves[1].op_count > 0)
+        rc = ops->load(&trainer->backward, trainer->backend, &trainer->train_halves[1], error);
     if (rc == STOKER_OK)
-        rc = ops->load(&trainer->evaluation, trainer->backend, &trainer->evaluation_plan, error);
-    if (rc != STOKER_OK)
-        return rc;
-    trainer->progress.seed = trainer->settings.seed;
-    trainer->progress.loss_scale = trainer->settings.loss_scale;
-    if (ops->begin != NULL)
-        rc = ops->begin(trainer->backend, &trainer->training, error);
+        rc = ops->load(&trainer->evaluation, trainer->backend, &trainer->evaluation_halves[0],
+                       error);
+    return rc;
+}
+
+int stk_trainer_furnish(stoker_trainer *trainer, stoker_error *error)
+{
+    int rc = take_arenas(trainer, error);
     if (rc == STOKER_OK)
-        rc = stk_trainer_place(trainer, error);
-    return rc == STOKER_OK ? first_weights(trainer, error) : rc;
+        rc = load_programs(trainer, error);
+    if (rc == STOKER_OK && trainer->ops->begin != NULL)
+        rc = trainer->ops->begin(trainer->backend, &trainer->training, error);
+    return rc;
 }
 
 static void describe_training(stoker_trainer *trainer)
@@ -131,22 +138,36 @@ static int open_backend(stoker_trainer *trainer, stoker_error *error)
     return rc;
 }
 
+int stk_trainer_open(stoker_trainer *trainer, stoker_error *error)
+{
+    describe_training(trainer);
+    describe_needs(&trainer->settings.backend, trainer->model);
+    return open_backend(trainer, error);
+}
+
+static int build_on_one(stoker_trainer *trainer, stoker_error *error)
+{
+    trainer->slots = 1;
+    int rc = stk_trainer_open(trainer, error);
+    if (rc == STOKER_OK)
+        rc = stk_trainer_settle(trainer, error);
+    return rc == STOKER_OK ? stk_trainer_furnish(trainer, error) : rc;
+}
+
 static int build(stoker_trainer *trainer, const stoker_trainer_options *options,
                  stoker_error *error)
 {
     int rc = stk_trainer_settings_read(&trainer->settings, options, error);
+    if (rc == STOKER_OK)
+        rc = trainer->settings.split == 0 ? build_on_one(trainer, error)
+                                          : stk_split_create(trainer, error);
     if (rc != STOKER_OK)
         return rc;
-    describe_training(trainer);
-    describe_needs(&trainer->settings.backend, trainer->model);
-    rc = open_backend(trainer, error);
-    if (rc == STOKER_OK)
-        rc = stk_trainer_settle(trainer, error);
-    if (rc == STOKER_OK)
-        rc = take_arenas(trainer, error);
-    if (rc == STOKER_OK)
-        rc = make_ready(trainer, error);
-    return rc;
+    trainer->state_count = stk_optimizer_state_arenas(&trainer->settings.rule);
+    trainer->progress.seed = trainer->settings.seed;
+    trainer->progress.loss_scale = trainer->settings.loss_scale;
+    rc = stk_trainer_place(trainer, error);
+    return rc == STOKER_OK ? first_weights(trainer, error) : rc;
 }
 
 /* Options of an older version are shorter: what they lack is 0, the default. */
@@ -202,8 +223,10 @@ void stoker_trainer_destroy(stoker_trainer **trainer)
     if (trainer == NULL || *trainer == NULL)
         return;
     stoker_trainer *const t = *trainer;
+    stk_split_destroy(&t->split);
     if (t->backend != NULL) {
         t->ops->unload(t->evaluation);
+        t->ops->unload(t->backward);
         t->ops->unload(t->train);
         release_arenas(t);
         t->ops->destroy(t->backend);
@@ -229,17 +252,39 @@ uint64_t stoker_trainer_updates(const stoker_trainer *trainer)
     return trainer->progress.updates;
 }
 
+struct stk_stages stk_stages_of(const stoker_trainer *trainer)
+{
+    struct stk_stages stages = { .count = 1, .stage = { (stoker_trainer *)(uintptr_t)trainer } };
+    if (trainer->split != NULL)
+        stk_split_stages(trainer->split, &stages);
+    return stages;
+}
+
+bool stk_trainer_device_decides(const stoker_trainer *trainer)
+{
+    const struct stk_stages stages = stk_stages_of(trainer);
+    bool decides = true;
+    for (uint32_t s = 0; s < stages.count; s++)
+        decides = decides && stages.stage[s]->ops->step != NULL;
+    return decides;
+}
+
 const char *stoker_trainer_backend(const stoker_trainer *trainer)
 {
-    return trainer->ops->name;
+    return trainer->split != NULL ? stk_split_name(trainer->split) : trainer->ops->name;
 }
 
 uint32_t stoker_trainer_threads(const stoker_trainer *trainer)
 {
-    return trainer->ops->threads(trainer->backend);
+    const struct stk_stages stages = stk_stages_of(trainer);
+    uint32_t threads = 0;
+    for (uint32_t s = 0; s < stages.count; s++)
+        threads += stages.stage[s]->ops->threads(stages.stage[s]->backend);
+    return threads;
 }
 
 struct CUstream_st *stoker_trainer_stream(const stoker_trainer *trainer)
 {
-    return trainer->ops->stream == NULL ? NULL : trainer->ops->stream(trainer->backend);
+    const stoker_trainer *first = stk_stages_of(trainer).stage[0];
+    return first->ops->stream == NULL ? NULL : first->ops->stream(first->backend);
 }

@@ -23,14 +23,23 @@ struct stk_unread {
     struct stk_loss loss; /* where the device decides: as far as it was read */
 };
 
+struct stk_split;
+
+/* Of one device, or of a stage of two; over two devices (split.h) it has no back end, plans, arenas and state
+ * of its own: its stages have. */
 struct stoker_trainer {
     const stoker_model *model;            /* borrowed */
     struct stk_trainer_settings settings; /* as chosen: nothing open any more */
+    struct stk_split *split;              /* NULL = one device */
     const struct stk_backend_ops *ops;
     struct stk_backend *backend;
     struct stk_plan train_plan, evaluation_plan; /* run in turn, in one arena of activations */
+    struct stk_plan train_halves[2], evaluation_halves[2]; /* what is run of them */
     struct stk_program *train, *evaluation;
-    struct stk_arenas arenas;
+    struct stk_program *backward; /* of a first stage: what follows when the gradient has come */
+    struct stk_arenas arenas; /* activations: as many as there are slots, one behind the other */
+    uint32_t slots;           /* passes of which activations are kept at one time */
+    uint64_t slot_bytes;
     float *state[STK_STATE_ARENAS_MAX];
     uint32_t state_count;
     float *ema; /* NULL = none */
@@ -44,6 +53,24 @@ struct stoker_trainer {
     stoker_trainer_memory memory;
     stoker_error error; /* code 0 = none so far */
 };
+
+/* What has arenas of its own: the trainer itself, or its two stages in their order. */
+struct stk_stages {
+    uint32_t count;
+    stoker_trainer *stage[2];
+};
+struct stk_stages stk_stages_of(const stoker_trainer *trainer);
+
+/* trainer.c: the back end that settings name, for the trainer's model; then, with memory settled, all memory
+ * and programs. For a stage, too, whose split is NULL. On failure stoker_trainer_destroy() has the rest. */
+int stk_trainer_open(stoker_trainer *trainer, stoker_error *error);
+int stk_trainer_furnish(stoker_trainer *trainer, stoker_error *error);
+
+/* Whether loss scale, updates and losses are kept by the device: by both. */
+bool stk_trainer_device_decides(const stoker_trainer *trainer);
+
+/* step.c: what an optimiser step of this trainer, or of a stage, reads and writes; rule and floats. */
+struct stk_update stk_trainer_update_of(const stoker_trainer *trainer);
 
 /* memory.c: settle batch size and recomputation, make both plans and fill in memory. The back end
  * is there already. On failure the plans are all zero. */

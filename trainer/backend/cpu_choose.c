@@ -260,7 +260,7 @@ static void drop_avx2(const struct stk_cpu_turn *turn, float *to, const float *f
     const struct stk_operands *o = &turn->o;
     for (uint32_t n = 0; n < o->count; n++) {
         const struct stk_dropout dropout =
-            stk_dropout_of(o->pass->seed, o->pass->step, o->op->layer,
+            stk_dropout_of(o->pass->seed, o->pass->step, o->number,
                            o->pass->first_sample + o->first + n, o->layer->rate);
         stk_avx2_drop(&dropout, to + n * o->elements, from + n * o->elements, o->elements);
     }

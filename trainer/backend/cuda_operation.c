@@ -78,7 +78,7 @@ static int drop(const struct queueing *q, const void *from, void *to)
         .first_sample = o->pass->first_sample,
         .elements = o->elements,
         .samples = o->count,
-        .layer = o->op->layer,
+        .layer = o->number,
         .dropped_below = stk_dropout_dropped_below(o->layer->rate),
         .scale = stk_dropout_scale(o->layer->rate),
         .state = q->pass->state,

@@ -135,11 +135,6 @@ static uint64_t label_bytes(const struct stk_plan *plan)
     return loss->kind == STK_MSE ? stk_shape_elements(loss->in) * sizeof(float) : sizeof(int64_t);
 }
 
-static uint64_t sample_bytes(const struct stk_plan *plan)
-{
-    return stk_shape_elements(plan->model->layers[0].out) * sizeof(float);
-}
-
 static uint64_t workspace_of(const struct stk_program *program, uint32_t i)
 {
     const struct made *const made = &program->full.made[i];
@@ -172,7 +167,7 @@ static void lay_out(struct stk_program *program)
         program->drops = program->drops || plan->ops[i].kind == STK_OP_DROPOUT_FORWARD;
         layout->workspace_bytes = bytes > layout->workspace_bytes ? bytes : layout->workspace_bytes;
     }
-    layout->labels = stk_cuda_aligned(batch * sample_bytes(plan));
+    layout->labels = stk_cuda_aligned(batch * plan->sample_bytes);
     layout->tickets = layout->labels + stk_cuda_aligned(batch * label_bytes(plan));
     layout->workspace = layout->tickets + stk_cuda_aligned(tickets * sizeof(uint32_t));
     layout->end = layout->workspace + stk_cuda_aligned(layout->workspace_bytes);
@@ -375,7 +370,7 @@ static int queue_batch(struct stk_program *program, const struct stk_pass *pass,
     *in_scratch = *pass;
     in_scratch->samples = (const float *)(void *)program->scratch;
     int rc = stk_cuda_copy(program->backend, program->scratch, pass->samples,
-                           pass->count * sample_bytes(plan), kind, error);
+                           pass->count * plan->sample_bytes, kind, error);
     if (rc != STOKER_OK || pass->labels == NULL)
         return rc;
     in_scratch->labels = labels;

@@ -82,11 +82,19 @@ struct wide {
 
 struct widening {
     const struct stk_plan *plan;
-    uint32_t samples;
+    const struct stk_pass *pass;
     struct wide operands[OPERANDS];
     int operand_count;
     float *next; /* free scratch */
 };
+
+/* What another stage has written, in T. */
+static void *stored_at(const struct widening *w, const struct stk_arenas *arenas, int32_t buffer)
+{
+    if (buffer == STK_SAMPLES)
+        return (void *)(uintptr_t)w->pass->samples;
+    return (unsigned char *)arenas->activations + w->plan->buffers[buffer].offset;
+}
 
 /* NULL: there is no such operand. */
 static float *widen_buffer(struct widening *w, const struct stk_arenas *arenas, int32_t buffer)
@@ -98,10 +106,9 @@ static float *widen_buffer(struct widening *w, const struct stk_arenas *arenas, 
             return w->operands[i].floats;
     struct wide *wide = &w->operands[w->operand_count++];
     *wide = (struct wide){ .buffer = buffer,
-                           .stored = (unsigned char *)arenas->activations +
-                                     w->plan->buffers[buffer].offset,
+                           .stored = stored_at(w, arenas, buffer),
                            .floats = w->next,
-                           .count = stk_operands_elements(w->plan, buffer) * w->samples };
+                           .count = stk_operands_elements(w->plan, buffer) * w->pass->count };
     stk_widen(wide->floats, wide->stored, wide->count, w->plan->storage);
     w->next += wide->count;
     return wide->floats;
@@ -133,10 +140,10 @@ void stk_narrow_run(const struct stk_plan *plan, const struct stk_op *op,
                     const struct stk_arenas *arenas, const struct stk_pass *pass, void *scratch,
                     struct stk_loss *loss)
 {
-    struct widening w = { .plan = plan, .samples = pass->count, .next = scratch };
+    struct widening w = { .plan = plan, .pass = pass, .next = scratch };
     struct stk_operands o;
     stk_operands_find(&o, plan, op, arenas, pass, 0, pass->count);
-    if (op->x != STK_SAMPLES) /* which are floats already */
+    if (op->kind != STK_OP_CAST) /* which reads samples, and those are floats */
         o.x = widen_buffer(&w, arenas, op->x);
     o.x2 = widen_buffer(&w, arenas, op->x2);
     o.y = widen_buffer(&w, arenas, op->y);

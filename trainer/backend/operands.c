@@ -31,7 +31,7 @@ static const float *input_at(const struct stk_plan *plan, const struct stk_arena
                              const struct stk_pass *pass, int32_t index, uint32_t first)
 {
     if (index == STK_SAMPLES)
-        return pass->samples + stk_operands_elements(plan, index) * first;
+        return (const void *)((const uint8_t *)pass->samples + plan->sample_bytes * first);
     return buffer_at(plan, arenas, index, first);
 }
 
@@ -64,6 +64,7 @@ void stk_operands_find(struct stk_operands *out, const struct stk_plan *plan,
         .count = count,
         .elements = stk_operands_elements(plan, op->y != STK_NO_BUFFER ? op->y : op->dx),
         .storage = plan->storage,
+        .number = op->layer + model->layers_before,
         .x = input_at(plan, arenas, pass, op->x, first),
         .x2 = input_at(plan, arenas, pass, op->x2, first),
         .y = buffer_at(plan, arenas, op->y, first),

@@ -13,6 +13,7 @@ struct stk_operands {
     const struct stk_op *op;
     const struct stk_layer *layer;
     const struct stk_pass *pass;
+    uint32_t number;       /* of the layer in the whole network: keys dropout */
     uint32_t first, count; /* samples of the pass */
     uint64_t elements;     /* of one sample of what is written: y, else dx */
     stoker_dtype storage; /* T of the plan. Operands in T that is narrower are pointed to as if they

@@ -55,7 +55,7 @@ static void drop(const struct stk_operands *o, float *to, const float *from)
     for (uint32_t sample = 0; sample < o->count; sample++) {
         const uint64_t in_step = o->pass->first_sample + o->first + sample;
         const struct stk_dropout dropout =
-            stk_dropout_of(o->pass->seed, o->pass->step, o->op->layer, in_step, o->layer->rate);
+            stk_dropout_of(o->pass->seed, o->pass->step, o->number, in_step, o->layer->rate);
         for (uint64_t i = 0; i < o->elements; i++) {
             const uint64_t at = sample * o->elements + i;
             const float factor = stk_dropout_factor(&dropout, i);

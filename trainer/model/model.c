@@ -24,6 +24,7 @@ static const char *const kind_names[] = {
     [STK_ADD] = "add",
     [STK_SOFTMAX_CROSS_ENTROPY] = "cross entropy",
     [STK_MSE] = "mse",
+    [STK_SEAM] = "seam",
 };
 
 const char *stk_layer_kind_name(enum stk_layer_kind kind)

@@ -27,7 +27,8 @@ enum stk_layer_kind {
     STK_FLATTEN,
     STK_ADD,
     STK_SOFTMAX_CROSS_ENTROPY,
-    STK_MSE
+    STK_MSE,
+    STK_SEAM /* of a stage: in place of the input or of the loss, where another device has the layers */
 };
 
 /* One sample; rank 1: h = w = 1, c = features. Rank 2 (h, w) has c = 1. */
@@ -82,9 +83,10 @@ struct stoker_model {
     struct stk_parameter *statistics;
     uint32_t statistic_count, statistic_capacity;
     uint64_t statistic_floats;
-    uint32_t next_input; /* what the next layer reads */
-    bool closed;         /* the loss has been added */
-    stoker_error error;  /* code 0 = none */
+    uint32_t next_input;    /* what the next layer reads */
+    uint32_t layers_before; /* of a stage: layer i here is layer i + layers_before of the network */
+    bool closed;            /* the loss has been added */
+    stoker_error error;     /* code 0 = none */
 };
 
 /* "conv2d", "linear", ... */

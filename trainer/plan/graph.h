@@ -4,7 +4,7 @@
  *   [conv1+relu1]  -> [pool]          -> [dropout] -> [fc] -> [loss]    nodes
  *
  * A node writes one value, which has the node's number; node 0 is the samples and the last one
- * the loss. Flatten moves nothing, and dropout neither in a forward plan: they are no nodes.
+ * the loss, or the seam where a stage ends. Flatten moves nothing, and dropout neither in a forward plan: they are no nodes.
  */
 #ifndef STK_TRAINER_GRAPH_H
 #define STK_TRAINER_GRAPH_H
@@ -20,7 +20,7 @@ struct stk_node {
     uint32_t last_reader; /* the last node that reads it; itself if none does */
     uint64_t bytes;       /* of one sample */
     bool relu;            /* a ReLU is fused with it */
-    bool wants_gradient;  /* a parameter lies at or before it */
+    bool wants_gradient;  /* a parameter lies at or before it, or the stage before asks for it */
     bool kept;            /* a backward operation reads it */
 };
 

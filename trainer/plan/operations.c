@@ -59,11 +59,20 @@ bool stk_writer_may_overwrite(const struct stk_writer *writer, uint32_t node, ui
     return !backward_follows || !v->kept || writer->recompute->remade[node];
 }
 
+/* Rounded, or because the batch is gone when a stage goes on behind its seam. */
+static bool keeps_samples(const struct stk_writer *writer)
+{
+    const struct stk_node *nodes = writer->graph->nodes;
+    const bool pauses =
+        writer->plan->options.train && nodes[writer->graph->count - 1].kind == STK_SEAM;
+    return nodes[0].kind != STK_SEAM && (stk_is_narrow(writer->plan->storage) || pauses);
+}
+
 static void write_forward_pass(struct stk_writer *writer)
 {
     const struct stk_recompute *r = writer->recompute;
     const bool train = writer->plan->options.train;
-    if (stk_is_narrow(writer->plan->storage))
+    if (keeps_samples(writer))
         stk_write_cast(writer);
     for (uint32_t segment = 0; segment < r->segments; segment++) {
         const bool last = segment + 1 == r->segments;
@@ -71,7 +80,10 @@ static void write_forward_pass(struct stk_writer *writer)
             if (n + 1 < writer->graph->count)
                 stk_write_forward(writer, n, false, train && last);
     }
-    stk_write_loss(writer);
+    if (writer->graph->nodes[writer->graph->count - 1].kind == STK_SEAM)
+        stk_write_end(writer);
+    else
+        stk_write_loss(writer);
 }
 
 static void write_again(struct stk_writer *writer, uint32_t segment)
@@ -95,6 +107,8 @@ static void write_backward_pass(struct stk_writer *writer)
             if (n + 1 < writer->graph->count && writer->graph->nodes[n].wants_gradient)
                 stk_write_backward(writer, n);
     }
+    if (writer->graph->nodes[0].kind == STK_SEAM)
+        stk_write_beginning(writer);
 }
 
 int stk_operations_write(struct stk_plan *plan, const struct stk_graph *graph,

@@ -47,6 +47,9 @@ bool stk_writer_may_overwrite(const struct stk_writer *writer, uint32_t node, ui
 void stk_write_cast(struct stk_writer *writer);
 void stk_write_forward(struct stk_writer *writer, uint32_t n, bool again, bool backward_follows);
 void stk_write_loss(struct stk_writer *writer);
+/* Seams: a stage hands on its value and takes the gradient; one that begins hands back the gradient. */
+void stk_write_end(struct stk_writer *writer);
+void stk_write_beginning(struct stk_writer *writer);
 
 /* backward.c: from the gradient of a node's value to those of what it reads. */
 void stk_write_backward(struct stk_writer *writer, uint32_t n);

@@ -41,7 +41,9 @@ static void clear(struct stk_plan *plan)
     stk_free(plan->buffers);
     *plan = (struct stk_plan){ .model = plan->model,
                                .options = plan->options,
-                               .storage = plan->storage };
+                               .storage = plan->storage,
+                               .sample_bytes = plan->sample_bytes,
+                               .seam_gradient = STK_NO_BUFFER };
 }
 
 /* Operations, buffers and lives with so many segments, in place of what plan had. */
@@ -114,12 +116,27 @@ int stk_plan_make(struct stk_plan *plan, const stoker_model *model,
     plan->model = model;
     plan->options = *options;
     plan->storage = stk_is_narrow(options->storage) ? options->storage : STOKER_FLOAT32;
+    plan->sample_bytes =
+        stk_shape_elements(model->layers[0].out) *
+        stoker_dtype_bytes(model->layers[0].kind == STK_SEAM ? plan->storage : STOKER_FLOAT32);
     rc = make(plan);
     if (rc == STOKER_OK)
         return STOKER_OK;
     stk_plan_free(plan);
     return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere,
                          "a plan for %" PRIu32 " samples at a time", options->batch);
+}
+
+void stk_plan_cut(const struct stk_plan *plan, struct stk_plan halves[2])
+{
+    uint32_t seam = 0;
+    while (seam < plan->op_count && plan->ops[seam].kind != STK_OP_SEAM)
+        seam++;
+    halves[0] = *plan;
+    halves[0].op_count = seam;
+    halves[1] = *plan;
+    halves[1].ops += seam < plan->op_count ? seam + 1 : seam;
+    halves[1].op_count -= (uint32_t)(halves[1].ops - plan->ops);
 }
 
 void stk_plan_free(struct stk_plan *plan)

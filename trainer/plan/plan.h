@@ -48,10 +48,14 @@
  *   ACCUMULATE             dy -> dx              dx += dy
  *   COPY                   dy -> dx
  *   CAST                   x -> y                the samples, which are float32, rounded to T: the first
- *                                                operation of a plan whose T is narrower
+ *                                                operation of a plan whose T is narrower, and of one that
+ *                                                stands still in its middle: it keeps them
  *   SOFTMAX_CROSS_ENTROPY  x -> dx               loss and correct counts; dx = gradient x gradient scale;
  *                                                dx may be x; NO_BUFFER when only evaluated
- *   MSE                    x -> dx               the same */
+ *   MSE                    x -> dx               the same
+ *   SEAM                   x -> dx               in place of the loss where a stage ends: the next stage reads x
+ *                          dy                    and writes dx, which is its dy, the last operation where a stage
+ *                                                begins. No back end sees it: stk_plan_cut() */
 enum stk_op_kind {
     STK_OP_CONV_FORWARD,
     STK_OP_CONV_BACKWARD_DATA,
@@ -77,6 +81,7 @@ enum stk_op_kind {
     STK_OP_CAST,
     STK_OP_SOFTMAX_CROSS_ENTROPY,
     STK_OP_MSE,
+    STK_OP_SEAM,
     STK_OP_KINDS
 };
 
@@ -126,7 +131,13 @@ struct stk_plan {
     uint64_t activation_bytes; /* the arena: its highest end */
     uint64_t live_bytes_max;   /* of the buffers alive at one time: no arena can be smaller */
     int32_t output;            /* buffer of the logits (forward plan); may have been overwritten
-                                  by the gradient in a training plan */
+                                  by the gradient in a training plan. Where a stage ends: what the next
+                                  one reads */
+    int32_t
+        seam_gradient; /* of a stage that trains: the gradient of output, to be written by the next
+                                  stage, or that of the samples, to be read by the one before; else
+                                  STK_NO_BUFFER */
+    uint64_t sample_bytes; /* of one of STK_SAMPLES: float32, or T where a stage begins */
 };
 
 /* Work out the operations, lives and offsets. The model must be closed. On success the caller
@@ -135,6 +146,11 @@ struct stk_plan {
 int stk_plan_make(struct stk_plan *plan, const stoker_model *model,
                   const struct stk_plan_options *options, stoker_error *error);
 void stk_plan_free(struct stk_plan *plan); /* all zero is allowed */
+
+/* What back ends run of a plan, as plans that borrow its operations and buffers (they are not freed): all
+ * but the seams. halves[1] has no operations but where a stage ends that trains: these follow when the
+ * gradient has come. */
+void stk_plan_cut(const struct stk_plan *plan, struct stk_plan halves[2]);
 
 /* Whether two buffers that are alive at one time share bytes: never, in a plan that was made.
  * *a and *b are the two. For tests. */

@@ -116,6 +116,9 @@ static const struct row rows[] = {
       "auto, cpu, cuda, cuda:1 (the second GPU), or ref: plain loops,\nslow, to compare with "
       "(auto: a "
       "GPU if there is one)" },
+    { "split", 0, BOTH, COUNT32, AT(split), 1, 8192, "K", NULL,
+      "with --device A,B (cpu,ref): the first K layers on A, the\nothers on B, at once where "
+      "--accumulate is more than 1" },
     { "amp", 0, BOTH, WORD, AT(amp), 0, 0, "TYPE", amp_words,
       "store activations in 16 bits: off, fp16 (with a dynamic loss\nscale), bf16 (off); cuda and "
       "ref "

@@ -61,6 +61,7 @@ struct arguments {
     uint32_t checkpoint_segments;
     bool recompute_batch_norm;
     const char *device; /* NULL = auto */
+    uint32_t split;     /* layers on the first of two devices; 0 = one device */
     enum amp amp;
     bool benchmark;
     const char *engine_cache; /* file; NULL = winners are forgotten */

@@ -9,7 +9,7 @@
 static const float MNIST_MEAN = 0.1307F;
 static const float MNIST_STD = 0.3081F;
 
-/* Passes from one look at a GPU's losses to the next: each look waits for it. */
+/* Passes from one look at the losses of a GPU, or of two devices, to the next: each look waits for them. */
 enum { GPU_METRICS_INTERVAL = 16 };
 
 static const stoker_dtype precisions[] = {
@@ -64,6 +64,7 @@ static void make_training(struct settings *settings, const struct arguments *arg
     stoker_trainer_options *training = &settings->training;
     *training = (stoker_trainer_options)STOKER_TRAINER_OPTIONS_INIT;
     training->backend = arguments->device;
+    training->split = arguments->split;
     training->precision = precisions[arguments->amp];
     training->benchmark = arguments->benchmark;
     training->engine_cache = arguments->engine_cache;
@@ -116,9 +117,10 @@ static bool on_gpu(const stoker_trainer *trainer)
 void settings_place(struct settings *settings, const struct arguments *arguments,
                     stoker_trainer *trainer)
 {
+    if (arguments->split > 0 || on_gpu(trainer)) /* in its range: it cannot fail */
+        (void)stoker_trainer_set_metrics_interval(trainer, GPU_METRICS_INTERVAL);
     if (!on_gpu(trainer))
         return;
-    (void)stoker_trainer_set_metrics_interval(trainer, GPU_METRICS_INTERVAL); /* in its range */
     const char *number = arguments->device == NULL ? NULL : strchr(arguments->device, ':');
     settings->loading.device = STOKER_DEVICE_CUDA;
     settings->loading.device_index =

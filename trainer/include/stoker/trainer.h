@@ -115,6 +115,15 @@ typedef struct stoker_trainer_options {
     /* The same bits from the same input on a GPU, too; default false. "cpu" and "ref" always are. */
     bool deterministic;
 
+    /* Default 0 = one device. Else backend names two, "cpu,ref", and the first `split` layers (as
+     * stoker_model_summary lists them, the input not counted) are the first one's, the others the second's;
+     * only the value between the two may cross, so not inside a residual block, and both have something to
+     * train. The passes of an update (accumulate) overlap: the second device works on one while the first is
+     * at the next; for that metrics_interval must be more than 1, since telling waits. The numbers are those
+     * of one device with the same accumulate, and so are checkpoints. memory_budget is that of each device.
+     * Both keep to host memory: "cpu" and "ref", which alone may be named twice; batches lie there, too. */
+    uint32_t split;
+
     stoker_error *error; /* filled in when create fails; NULL (default) = not wanted */
 } stoker_trainer_options;
 
@@ -227,7 +236,7 @@ STOKER_API size_t stoker_trainer_memory_table(const stoker_trainer *trainer, cha
  * capability, memory and the versions of driver and runtime, or why there is none. For a person. */
 STOKER_API size_t stoker_trainer_devices(char *text, size_t bytes);
 STOKER_API uint64_t stoker_trainer_updates(const stoker_trainer *trainer); /* made so far */
-/* "cuda", "cpu" or "ref"; static. */
+/* "cuda", "cpu" or "ref", static; of two devices "cpu,ref", the trainer's. */
 STOKER_API const char *stoker_trainer_backend(const stoker_trainer *trainer);
 /* The cudaStream_t that all is queued on; NULL where the back end is no GPU. */
 STOKER_API struct CUstream_st *stoker_trainer_stream(const stoker_trainer *trainer);

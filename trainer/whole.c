@@ -1,0 +1,85 @@
+/* whole.c - see whole.h. */
+#include "trainer/whole.h"
+
+#include "loader/base/error.h"
+#include "loader/base/memory.h"
+
+static float *arena_of(const stoker_trainer *stage, enum stk_arena which)
+{
+    switch (which) {
+    case STK_ARENA_PARAMETERS:
+        return stage->arenas.parameters;
+    case STK_ARENA_GRADIENTS:
+        return stage->arenas.gradients;
+    case STK_ARENA_STATISTICS:
+        return stage->arenas.statistics;
+    case STK_ARENA_EMA:
+        return stage->ema;
+    default:
+        return stage->state[which - STK_ARENA_STATE];
+    }
+}
+
+static size_t bytes_of(const stoker_model *model, enum stk_arena which)
+{
+    return sizeof(float) *
+           (which == STK_ARENA_STATISTICS ? model->statistic_floats : model->parameter_floats);
+}
+
+int stk_whole_blank(struct stk_view *out, const stoker_trainer *trainer, enum stk_arena which,
+                    stoker_error *error)
+{
+    const size_t bytes = bytes_of(trainer->model, which);
+    if (trainer->split == NULL)
+        return stk_view_blank(out, trainer, arena_of(trainer, which), bytes, error);
+    *out = (struct stk_view){ .bytes = bytes };
+    if (bytes == 0)
+        return STOKER_OK;
+    out->floats = stk_calloc(1, bytes);
+    out->copied = out->floats != NULL;
+    if (out->copied)
+        return STOKER_OK;
+    return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
+                         "%zu bytes to copy an arena", bytes);
+}
+
+int stk_whole_read(struct stk_view *out, const stoker_trainer *trainer, enum stk_arena which,
+                   stoker_error *error)
+{
+    if (trainer->split == NULL)
+        return stk_view_read(out, trainer, arena_of(trainer, which),
+                             bytes_of(trainer->model, which), error);
+    const struct stk_stages stages = stk_stages_of(trainer);
+    int rc = stk_whole_blank(out, trainer, which, error);
+    char *to = (char *)out->floats;
+    for (uint32_t s = 0; s < stages.count && rc == STOKER_OK; s++) {
+        const stoker_trainer *stage = stages.stage[s];
+        const size_t bytes = bytes_of(stage->model, which);
+        rc = stk_arena_read(stage, to, arena_of(stage, which), bytes, error);
+        to += bytes;
+    }
+    if (rc != STOKER_OK)
+        stk_view_close(out);
+    return rc;
+}
+
+int stk_whole_write(stoker_trainer *trainer, enum stk_arena which, const void *from,
+                    stoker_error *error)
+{
+    const struct stk_stages stages = stk_stages_of(trainer);
+    const char *next = from;
+    int rc = STOKER_OK;
+    for (uint32_t s = 0; s < stages.count && rc == STOKER_OK; s++) {
+        stoker_trainer *stage = stages.stage[s];
+        const size_t bytes = bytes_of(stage->model, which);
+        rc = stk_arena_write(stage, arena_of(stage, which), next, bytes, error);
+        next += bytes;
+    }
+    return rc;
+}
+
+int stk_whole_store(const struct stk_view *view, stoker_trainer *trainer, enum stk_arena which,
+                    stoker_error *error)
+{
+    return view->copied ? stk_whole_write(trainer, which, view->floats, error) : STOKER_OK;
+}
