@@ -2,8 +2,7 @@
  *
  * CRC-32C because x86 and ARM have an instruction for it, because it finds each error burst of up
  * to 32 bits for certain, and because any language has it at hand: a shard can be checked
- * without us. Three strips of a record are summed side by side, since one step takes three cycles
- * but one can begin in each.
+ * without us.
  */
 #ifndef STK_DATASETS_SHARD_SUM_H
 #define STK_DATASETS_SHARD_SUM_H
@@ -14,8 +13,8 @@
 /* Go on from `sum` (0 at the start) over more bytes. */
 uint32_t stk_shard_sum(uint32_t sum, const void *bytes, size_t size);
 
-/* The variants: plain C, with the instruction of x86-64, and by carry-less multiplication of 256
- * bits, which is faster where that instruction is not pipelined. NULL = not for this machine. */
+/* The variants: plain C, with the instruction of x86-64, and with that and carry-less multiplication
+ * of 256 bits at once. NULL = not for this machine. */
 typedef uint32_t stk_shard_sum_fn(uint32_t sum, const void *bytes, size_t size);
 stk_shard_sum_fn *stk_shard_sum_plain(void);
 stk_shard_sum_fn *stk_shard_sum_sse42(void);

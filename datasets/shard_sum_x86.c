@@ -1,0 +1,233 @@
+/* shard_sum_x86.c - CRC-32C by the two units of an x86-64 that can work it out.
+ *
+ *   the instruction          8 bytes a cycle, if three sums take turns: each step waits three cycles
+ *   carry-less multiplying   8 bytes a cycle, if four registers take turns
+ *
+ * They stand beside each other, so long records are summed by both at once:
+ *
+ *   block: [ front: folded by multiplying      | strip 1 | strip 2 | strip 3 ]
+ *            FRONT_BYTES                         STRIP_BYTES each, by the instruction
+ *
+ * and a sum is moved on over what stands behind its part by one multiplication, since so many zero
+ * bytes mean a power of x. Powers and folding: Gopal and others, "Fast CRC Computation for Generic
+ * Polynomials Using PCLMULQDQ", Intel, 2009.
+ *
+ * In here a sum is what the instruction works on: that of the interface, inverted.
+ */
+#include "datasets/shard_sum.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define SSE42        __attribute__((target("sse4.2,pclmul")))
+#define SSE42_INLINE SSE42 static inline __attribute__((always_inline))
+#define AVX2         __attribute__((target("avx2,pclmul,vpclmulqdq,sse4.2")))
+#define AVX2_INLINE  AVX2 static inline __attribute__((always_inline))
+
+/* ---- by the instruction --------------------------------------------------------- */
+
+SSE42_INLINE uint64_t word_at(const uint8_t *at)
+{
+    uint64_t word;
+    memcpy(&word, at, sizeof(word));
+    return word;
+}
+
+/* The sum as it is after so many zero bytes: `power` is x^(8 bytes - 33) mod the polynomial. */
+SSE42_INLINE uint64_t shifted(uint64_t sum, uint32_t power)
+{
+    const __m128i product =
+        _mm_clmulepi64_si128(_mm_cvtsi64_si128((long long)sum), _mm_cvtsi32_si128((int)power), 0);
+    return _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(product));
+}
+
+/* Three strips of that many bytes side by side, as often as they fit. */
+SSE42_INLINE uint64_t sum_strips(uint64_t sum, const uint8_t **from, size_t *size, size_t strip,
+                                 uint32_t power_one, uint32_t power_two)
+{
+    const uint8_t *at = *from;
+    for (; *size >= 3 * strip; *size -= 3 * strip, at += 3 * strip) {
+        uint64_t second = 0;
+        uint64_t third = 0;
+        for (size_t i = 0; i < strip; i += sizeof(uint64_t)) {
+            sum = _mm_crc32_u64(sum, word_at(at + i));
+            second = _mm_crc32_u64(second, word_at(at + strip + i));
+            third = _mm_crc32_u64(third, word_at(at + 2 * strip + i));
+        }
+        sum = shifted(sum, power_two) ^ shifted(second, power_one) ^ third;
+    }
+    *from = at;
+    return sum;
+}
+
+SSE42_INLINE uint32_t sum_words(uint64_t sum, const uint8_t *at, size_t size)
+{
+    for (; size >= sizeof(uint64_t); size -= sizeof(uint64_t), at += sizeof(uint64_t))
+        sum = _mm_crc32_u64(sum, word_at(at));
+    for (; size > 0; size--, at++)
+        sum = _mm_crc32_u8((uint32_t)sum, *at);
+    return (uint32_t)sum;
+}
+
+SSE42 static uint32_t sum_sse42(uint32_t sum_before, const void *bytes, size_t size)
+{
+    const uint8_t *at = bytes;
+    uint64_t sum = ~sum_before;
+    sum = sum_strips(sum, &at, &size, 1024, 0x170076FAU, 0xA51B6135U);
+    sum = sum_strips(sum, &at, &size, 256, 0xB9E02B86U, 0xDD7E3B0CU);
+    sum = sum_strips(sum, &at, &size, 64, 0x9E4ADDF8U, 0x0D3B6092U);
+    return ~sum_words(sum, at, size);
+}
+
+/* ---- by multiplying ------------------------------------------------------------- */
+
+enum { FOLDED_BYTES = 128 }; /* four registers side by side */
+
+/* The same remainder as all that has been folded into them. Four names, not an array: gcc 12 would
+ * keep an array in memory. */
+struct folds {
+    __m256i a, b, c, d;
+};
+
+AVX2_INLINE __m256i register_at(const uint8_t *at)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)at);
+}
+
+AVX2_INLINE struct folds folds_at(const uint8_t *at)
+{
+    return (struct folds){ register_at(at), register_at(at + 32), register_at(at + 64),
+                           register_at(at + 96) };
+}
+
+AVX2_INLINE struct folds folds_begin(uint32_t sum, const uint8_t *at)
+{
+    struct folds folds = folds_at(at);
+    folds.a = _mm256_xor_si256(folds.a, _mm256_set_epi32(0, 0, 0, 0, 0, 0, 0, (int)sum));
+    return folds;
+}
+
+/* `sum` moved on, plus what stands there. Each half of a register is multiplied by what the bytes
+ * between mean to it: x^(8 bytes + 32) and x^(8 bytes - 32) mod the polynomial, reflected. */
+AVX2_INLINE __m256i folded(__m256i sum, __m256i powers, __m256i next)
+{
+    const __m256i early = _mm256_clmulepi64_epi128(sum, powers, 0x00);
+    const __m256i late = _mm256_clmulepi64_epi128(sum, powers, 0x11);
+    return _mm256_xor_si256(_mm256_xor_si256(early, late), next);
+}
+
+AVX2_INLINE struct folds folds_next(struct folds folds, const uint8_t *at)
+{
+    const __m256i by_128 = _mm256_set_epi64x(0x0d3b6092, 0x6992cea2, 0x0d3b6092, 0x6992cea2);
+    const struct folds next = folds_at(at);
+    return (struct folds){ folded(folds.a, by_128, next.a), folded(folds.b, by_128, next.b),
+                           folded(folds.c, by_128, next.c), folded(folds.d, by_128, next.d) };
+}
+
+/* Four registers into two, two into one, and the halves of that one: 16 bytes are left, two steps of
+ * the instruction instead of sixteen that wait for each other. */
+AVX2_INLINE uint32_t folds_sum(struct folds folds)
+{
+    const __m256i by_64 = _mm256_set_epi64x(0x9e4addf8, 0x740eef02, 0x9e4addf8, 0x740eef02);
+    const __m256i by_32 = _mm256_set_epi64x(0xba4fc28e, 0x3da6d0cb, 0xba4fc28e, 0x3da6d0cb);
+    const __m128i by_16 = _mm_set_epi64x(0x493c7d27, 0xf20c0dfe);
+    const __m256i one =
+        folded(folded(folds.a, by_64, folds.c), by_32, folded(folds.b, by_64, folds.d));
+    const __m128i early = _mm256_castsi256_si128(one);
+    const __m128i half = _mm_xor_si128(_mm_xor_si128(_mm_clmulepi64_si128(early, by_16, 0x00),
+                                                     _mm_clmulepi64_si128(early, by_16, 0x11)),
+                                       _mm256_extracti128_si256(one, 1));
+    const uint64_t sum = _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(half));
+    return (uint32_t)_mm_crc32_u64(sum, (uint64_t)_mm_extract_epi64(half, 1));
+}
+
+/* Of at least FOLDED_BYTES. */
+AVX2_INLINE uint32_t sum_folded(uint32_t sum, const uint8_t *at, size_t size)
+{
+    struct folds folds = folds_begin(sum, at);
+    for (at += FOLDED_BYTES, size -= FOLDED_BYTES; size >= FOLDED_BYTES;
+         at += FOLDED_BYTES, size -= FOLDED_BYTES)
+        folds = folds_next(folds, at);
+    return sum_words(folds_sum(folds), at, size);
+}
+
+/* ---- by both -------------------------------------------------------------------- */
+
+enum {
+    STEPS = 32,
+    STEP_BYTES = 40, /* of each strip: about as many cycles as folding once takes */
+    FRONT_BYTES = STEPS * FOLDED_BYTES,
+    STRIP_BYTES = STEPS * STEP_BYTES,
+    BLOCK_BYTES = FRONT_BYTES + 3 * STRIP_BYTES
+};
+
+/* What one, two and three strips behind it mean to a sum. */
+static const uint32_t past_one = 0xDD66CBBBU, past_two = 0x22C3799FU, past_three = 0x23D5E7E5U;
+
+/* The three strips' sums over the next bytes of each. */
+AVX2_INLINE void strips_step(uint64_t sums[3], const uint8_t *at)
+{
+    for (size_t i = 0; i < STEP_BYTES; i += sizeof(uint64_t)) {
+        sums[0] = _mm_crc32_u64(sums[0], word_at(at + i));
+        sums[1] = _mm_crc32_u64(sums[1], word_at(at + STRIP_BYTES + i));
+        sums[2] = _mm_crc32_u64(sums[2], word_at(at + 2 * (size_t)STRIP_BYTES + i));
+    }
+}
+
+AVX2_INLINE uint32_t sum_block(uint32_t sum, const uint8_t *at)
+{
+    const uint8_t *strips = at + FRONT_BYTES;
+    uint64_t sums[3] = { 0 };
+    struct folds folds = folds_begin(sum, at);
+    strips_step(sums, strips);
+    for (size_t step = 1; step < STEPS; step++) {
+        folds = folds_next(folds, at + step * FOLDED_BYTES);
+        strips_step(sums, strips + step * STEP_BYTES);
+    }
+    return (uint32_t)(shifted(folds_sum(folds), past_three) ^ shifted(sums[0], past_two) ^
+                      shifted(sums[1], past_one) ^ sums[2]);
+}
+
+AVX2 static uint32_t sum_avx2(uint32_t sum_before, const void *bytes, size_t size)
+{
+    const uint8_t *at = bytes;
+    uint32_t sum = ~sum_before;
+    for (; size >= BLOCK_BYTES; size -= BLOCK_BYTES, at += BLOCK_BYTES)
+        sum = sum_block(sum, at);
+    return ~(size < FOLDED_BYTES ? sum_words(sum, at, size) : sum_folded(sum, at, size));
+}
+
+/* ---- which of them this machine has --------------------------------------------- */
+
+static bool has_sse42(void)
+{
+    return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
+}
+
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("vpclmulqdq") && has_sse42();
+}
+
+stk_shard_sum_fn *stk_shard_sum_sse42(void)
+{
+    return has_sse42() ? sum_sse42 : NULL;
+}
+
+stk_shard_sum_fn *stk_shard_sum_avx2(void)
+{
+    return has_avx2() ? sum_avx2 : NULL;
+}
+#else
+stk_shard_sum_fn *stk_shard_sum_sse42(void)
+{
+    return NULL;
+}
+
+stk_shard_sum_fn *stk_shard_sum_avx2(void)
+{
+    return NULL;
+}
+#endif
