@@ -253,6 +253,44 @@ Test(reader_bytes, a_window_that_is_kept_full_loses_nothing)
     stk_test_check_leaks();
 }
 
+/* The kernel copies no more than is summed or decoded while it is still at hand. */
+Test(reader_bytes, long_reads_come_a_group_at_a_time)
+{
+    enum { READS = 8, READ_BYTES = 100000, LONG_FILE_BYTES = 300000 };
+    static uint8_t bytes[READS][READ_BYTES];
+    FILE *file = stk_test_file(LONG_FILE_BYTES);
+    cr_assert_not_null(file);
+    const stoker_file files[] = { { "file", fileno(file), LONG_FILE_BYTES } };
+    const stoker_reader *reader;
+    for (size_t n = 0; (reader = working_reader(n)) != NULL; n++)
+        for (int to_take = READS; to_take >= 0; to_take--) { /* the others are lost to close */
+            stoker_read reads[READS];
+            stoker_read *pointers[READS], *done[READS];
+            void *ring = open_ring(reader, files, 1, READS);
+            for (uint32_t i = 0; i < READS; i++) {
+                reads[i] =
+                    (stoker_read){ .buffer = bytes[i], .offset = i * 20011, .bytes = READ_BYTES };
+                pointers[i] = &reads[i];
+            }
+            memset(bytes, 0, sizeof(bytes));
+            cr_assert_eq(reader->submit(ring, pointers, READS), 0);
+            for (int got, taken = 0; taken < to_take; taken += got) {
+                got = reader->reap(ring, done, (uint32_t)(to_take - taken), -1);
+                cr_assert_gt(got, 0);
+                if (reader == &stoker_reader_pread) /* a ring may find more finished */
+                    cr_assert_leq(got, 2);
+                for (int i = 0; i < got; i++) {
+                    cr_assert_eq(done[i]->result, READ_BYTES);
+                    cr_assert(stk_test_bytes_match(done[i]->buffer, done[i]->offset, READ_BYTES));
+                    done[i]->result = 0; /* and none comes twice */
+                }
+            }
+            cr_assert_eq(reader->close(ring, WAIT_NS), 0);
+        }
+    fclose(file);
+    stk_test_check_leaks();
+}
+
 Test(reader_bytes, more_than_depth_is_refused)
 {
     FILE *file = stk_test_file(FILE_BYTES);

@@ -1,8 +1,8 @@
 /* pread.c - the reader of plain system calls: it works wherever files can be read.
  *
- *   submit: try the first from the page cache --miss--> ask the kernel to fetch them all
+ *   submit: is the first in the page cache? --no--> ask the kernel to fetch them all
  *           all into the fifo
- *   reap:   read the oldest, hand it out
+ *   reap:   read the oldest, a group at a time, and hand them out
  *
  * Reads happen in reap, one after the other in the order submitted. Without help a
  * disk would see one request at a time: on random reads of cold files the advice to
@@ -36,16 +36,15 @@
 /* One miss in a batch tells of more to come, in files that are cached in part too:
  * so many submits give advice after it. */
 enum { ADVICE_SUBMITS = 32, AHEAD_FILES = 16 };
-#define STILL_TO_READ INT32_MIN /* as a result; no errno is that large */
 
 struct pread_ring {
     const stoker_file *files;
     uint32_t file_count;
     int directory;
     uint32_t advice_left; /* submits that still give advice */
-    bool cannot_try;      /* this system reads only for good */
+    bool cannot_tell;     /* what is cached: this system reads only for good */
     uint32_t examined;    /* of the reads waiting, from the oldest on */
-    uint32_t ahead_first; /* the file of the oldest of them that is a whole file to be read */
+    uint32_t ahead_first; /* the file of the oldest of them that is a whole file */
     uint32_t ahead_count;
     int ahead[AHEAD_FILES]; /* < 0: it could not be opened */
     struct stk_fifo waiting;
@@ -72,45 +71,22 @@ static int pread_open(void **ring, const stoker_reader_setup *setup, stoker_erro
     return 0;
 }
 
-/* Read from the page cache until all is there or the file ends. Returns the bytes read; < 0: some
- * are not in the cache, or this system cannot tell. */
-static ssize_t read_cached(struct pread_ring *plain, int fd, const stoker_read *read)
+/* Whether what the read wants is in the page cache, as far as one byte tells: of a record its last,
+ * since the kernel reads ahead from the one before. True where this system cannot tell. */
+static bool is_cached(struct pread_ring *plain, const stoker_read *read)
 {
-    const size_t bytes = stk_read_bytes(read);
-    size_t done = 0;
-    while (done < bytes) {
-        const struct iovec rest = { .iov_base = (uint8_t *)read->buffer + done,
-                                    .iov_len = bytes - done };
-        const ssize_t got = preadv2(fd, &rest, 1, (off_t)(read->offset + done), RWF_NOWAIT);
-        if (got < 0) {
-            plain->cannot_try = errno == EOPNOTSUPP || errno == ENOSYS || errno == EPERM;
-            return -1;
-        }
-        if (got == 0)
-            break;
-        done += (size_t)got;
-    }
-    return (ssize_t)done;
-}
-
-/* Returns whether the read is done. */
-static bool try_cached(struct pread_ring *plain, stoker_read *read)
-{
-    const int fd = read->path == NULL ? plain->files[read->file].fd
-                                      : stk_beneath_open_to_read(plain->directory, read->path);
-    const ssize_t got = fd < 0 ? -1 : read_cached(plain, fd, read);
-    if (read->path != NULL && fd >= 0)
+    uint8_t byte;
+    const struct iovec one = { .iov_base = &byte, .iov_len = 1 };
+    const bool whole = read->path != NULL;
+    const uint64_t at = read->offset + (whole ? 0 : stk_read_bytes(read) - 1);
+    const int fd = whole ? stk_beneath_open_to_read(plain->directory, read->path)
+                         : plain->files[read->file].fd;
+    const bool missed = fd >= 0 && preadv2(fd, &one, 1, (off_t)at, RWF_NOWAIT) < 0;
+    if (missed)
+        plain->cannot_tell = errno == EOPNOTSUPP || errno == ENOSYS || errno == EPERM;
+    if (whole && fd >= 0)
         close(fd);
-    if (got >= 0)
-        read->result = (int32_t)got;
-    else if (!plain->cannot_try)
-        plain->advice_left = ADVICE_SUBMITS;
-    return got >= 0;
-}
-
-static bool is_to_open(const stoker_read *read)
-{
-    return read->path != NULL && read->result == STILL_TO_READ;
+    return !missed || plain->cannot_tell;
 }
 
 /* Open the whole files that come next and ask the kernel to fetch them. */
@@ -119,7 +95,7 @@ static void open_ahead(struct pread_ring *plain)
     while (plain->advice_left > 0 && plain->ahead_count < AHEAD_FILES &&
            plain->examined < plain->waiting.count) {
         const stoker_read *read = stk_fifo_at(&plain->waiting, plain->examined++);
-        if (!is_to_open(read))
+        if (read->path == NULL)
             continue;
         const int fd = stk_beneath_open_to_read(plain->directory, read->path);
         if (fd >= 0)
@@ -135,7 +111,7 @@ static int take_ahead(struct pread_ring *plain, const stoker_read *oldest)
     if (plain->examined == 0)
         return -1;
     plain->examined--;
-    if (!is_to_open(oldest))
+    if (oldest->path == NULL)
         return -1;
     assert(plain->ahead_count > 0);
     const int fd = plain->ahead[plain->ahead_first];
@@ -159,14 +135,14 @@ static int pread_submit(void *ring, stoker_read *const *reads, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         assert(reads[i]->path != NULL || reads[i]->file < plain->file_count);
         assert(reads[i]->bytes >= 1);
-        reads[i]->result = STILL_TO_READ;
         stk_fifo_push(&plain->waiting, reads[i]);
     }
-    const uint32_t done = count > 0 && !plain->cannot_try && try_cached(plain, reads[0]);
+    if (count > 0 && !plain->cannot_tell && !is_cached(plain, reads[0]))
+        plain->advice_left = ADVICE_SUBMITS;
     if (plain->advice_left == 0)
         return 0;
     plain->advice_left--;
-    for (uint32_t i = done; i < count; i++)
+    for (uint32_t i = 0; i < count; i++)
         if (reads[i]->path == NULL)
             advise(plain, reads[i]);
     return 0;
@@ -195,13 +171,15 @@ static int pread_reap(void *ring, stoker_read **done, uint32_t max, int64_t wait
 {
     struct pread_ring *plain = ring;
     (void)wait_ns; /* a plain read cannot be waited for, only done */
-    uint32_t count = max < plain->waiting.count ? max : plain->waiting.count;
-    for (uint32_t i = 0; i < count; i++) {
+    uint32_t count = 0;
+    uint64_t bytes = 0;
+    while (count < max && plain->waiting.count > 0 && bytes < STK_READ_GROUP_BYTES) {
         open_ahead(plain);
-        done[i] = stk_fifo_pop(&plain->waiting);
-        const int ahead = take_ahead(plain, done[i]);
-        if (done[i]->result == STILL_TO_READ)
-            done[i]->result = read_now(plain, done[i], ahead);
+        stoker_read *read = stk_fifo_pop(&plain->waiting);
+        const int ahead = take_ahead(plain, read);
+        read->result = read_now(plain, read, ahead);
+        bytes += read->bytes;
+        done[count++] = read;
     }
     return (int)count;
 }

@@ -11,7 +11,10 @@
 enum {
     STK_READ_DEPTH_MAX = 1024,
     /* A longer read is a short one, so that a result always fits its int32. */
-    STK_READ_BYTES_MAX = 1 << 30
+    STK_READ_BYTES_MAX = 1 << 30,
+    /* What the page cache holds is copied so much at a time, then handed out: it still lies in the
+     * core's own cache when it is summed, decoded or converted. */
+    STK_READ_GROUP_BYTES = 128 << 10
 };
 
 static inline uint32_t stk_read_bytes(const stoker_read *read)

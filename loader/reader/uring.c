@@ -3,11 +3,14 @@
  *   submit: SQ <- one entry per read, three per whole file (chain.h), one io_uring_enter
  *   reap:   CQ -> done[]; enters the kernel only when the CQ is empty
  *
+ *   a read ──▶ waiting ──a group is begun──▶ SQ ──▶ done
  *   a whole file ──▶ waiting ──a slot is free──▶ chain ──▶ done
  *                       └──── no slots: open, read, close by system calls, in reap ──▶ done
  *
- * A read that hits the page cache is copied during submit and its completion is in
- * the CQ before submit returns, so hot reads cost one system call per batch.
+ * A read that hits the page cache is copied while it is submitted, and its completion is in the CQ
+ * at once, so hot reads cost one system call per group (STK_READ_GROUP_BYTES). The next group is
+ * begun when the CQ is empty: hot reads are handed out before more are copied over them, and cold
+ * ones are all with the kernel before anybody waits.
  *
  * The CQ is at least as long as the most requests in flight, so it cannot overflow.
  * A read whose submission failed half-way, or that is in flight when the ring
@@ -60,7 +63,7 @@ struct uring {
     uint32_t slot_count;           /* that can be used; 0 = whole files by system calls */
     struct stk_chain *chains;      /* one a slot */
     struct stk_chain *free_chains; /* those whose slot holds no file */
-    struct stk_fifo waiting;       /* whole files without a slot */
+    struct stk_fifo waiting;       /* whole files without a slot, reads of later groups */
     stoker_read *waiting_reads[];  /* depth of them */
 };
 
@@ -446,13 +449,31 @@ static int make_room(struct uring *uring, uint32_t entries)
     return io_uring_sq_space_left(&uring->io) >= entries ? 0 : enter_submit(uring);
 }
 
-/* Start whole files as long as there are slots for them. */
+static bool file_waits(const struct uring *uring)
+{
+    return uring->waiting.count > 0 && stk_fifo_at(&uring->waiting, 0)->path != NULL;
+}
+
+static bool read_waits(const struct uring *uring)
+{
+    return uring->waiting.count > 0 && !file_waits(uring);
+}
+
+/* Start whole files as long as there are slots for them, and a group of reads. */
 static int start_waiting(struct uring *uring)
 {
-    while (uring->waiting.count > 0 && uring->free_chains != NULL) {
-        if (make_room(uring, STK_CHAIN_STEPS) < 0)
+    uint64_t bytes = 0;
+    while ((file_waits(uring) && uring->free_chains != NULL) ||
+           (read_waits(uring) && bytes < STK_READ_GROUP_BYTES)) {
+        if (make_room(uring, file_waits(uring) ? STK_CHAIN_STEPS : 1) < 0)
             return STOKER_EIO;
-        prepare_chain(uring, stk_fifo_pop(&uring->waiting));
+        stoker_read *read = stk_fifo_pop(&uring->waiting);
+        if (read->path != NULL) {
+            prepare_chain(uring, read);
+        } else {
+            prepare(uring, read);
+            bytes += read->bytes;
+        }
     }
     return enter_submit(uring);
 }
@@ -465,13 +486,7 @@ static int uring_submit(void *ring, stoker_read *const *reads, uint32_t count)
     uring->in_flight += count;
     for (uint32_t i = 0; i < count; i++) {
         assert(reads[i]->bytes >= 1);
-        if (reads[i]->path != NULL) {
-            stk_fifo_push(&uring->waiting, reads[i]);
-            continue;
-        }
-        if (make_room(uring, 1) < 0)
-            return STOKER_EIO;
-        prepare(uring, reads[i]);
+        stk_fifo_push(&uring->waiting, reads[i]);
     }
     return start_waiting(uring);
 }
@@ -557,7 +572,7 @@ static uint32_t collect(struct uring *uring, stoker_read **done, uint32_t max)
 static uint32_t read_waiting(struct uring *uring, stoker_read **done, uint32_t max)
 {
     uint32_t count = 0;
-    while (uring->slot_count == 0 && uring->waiting.count > 0 && count < max) {
+    while (uring->slot_count == 0 && file_waits(uring) && count < max) {
         stoker_read *read = stk_fifo_pop(&uring->waiting);
         read_by_calls(uring, read);
         done[count++] = read;
@@ -593,11 +608,17 @@ static uint64_t until(int64_t wait_ns)
     return wait_ns < 0 ? UINT64_MAX : stk_now_ns() + (uint64_t)wait_ns;
 }
 
-/* All that is finished, and whole files begun in the slots that are free now. */
+/* All that is finished, and whole files begun in the slots that are free now. Where nothing is
+ * finished, reads are begun until one is or all are. */
 static int look(struct uring *uring, stoker_read **done, uint32_t max)
 {
     uint32_t count = collect(uring, done, max);
-    if (uring->waiting.count > 0) {
+    while (count == 0 && read_waits(uring)) {
+        if (start_waiting(uring) < 0)
+            return STOKER_EIO;
+        count = collect(uring, done, max);
+    }
+    if (file_waits(uring)) {
         count += read_waiting(uring, done + count, max - count);
         if (start_waiting(uring) < 0)
             return STOKER_EIO;
