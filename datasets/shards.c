@@ -19,7 +19,10 @@
 #include "datasets/shard_record.h"
 #include "loader/base/memory.h"
 
-enum { LOOK_FILES = 64 }; /* when a plain path is to be recognised */
+enum {
+    LOOK_FILES = 64,  /* when a plain path is to be recognised */
+    RECORDS_AHEAD = 8 /* are asked of memory while others are told of: an index fits no cache */
+};
 
 struct shards {
     struct stk_shard_list list;
@@ -60,6 +63,8 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
     const struct shards *shards = self;
     for (uint32_t i = 0; i < count; i++) {
         assert(ids[i] < shards->count);
+        __builtin_prefetch(
+            &shards->records[ids[i + RECORDS_AHEAD < count ? i + RECORDS_AHEAD : i]]);
         const struct stk_shard_record *record = &shards->records[ids[i]];
         out[i] = (stoker_sample){
             .extent = { .offset = record->offset, .bytes = record->bytes, .file = record->file },
