@@ -123,11 +123,6 @@ measure_folders() {
     for set in png jpeg; do
         sweep "rgb-$set" 15 "${one[@]}" --dtype as-stored --batch-size 64 "folder:$scratch/rgb-$set"
     done
-    for turn in $(seq 3); do
-        sweep "cached-folder-$turn" 15 --workers 2 --pin-memory off --cache decoded --ceilings off \
-            "folder:$scratch/mnist-png"
-        sweep "cached-resident-$turn" 15 --workers 2 --pin-memory off --ceilings off "$in_memory"
-    done
 }
 
 measure_shards() {
@@ -163,12 +158,13 @@ read_with_fio() {
         { rm -f "$rows/fio-$1.json"; echo "   fio failed: $(head -n 1 "$scratch/fio.log")"; }
 }
 
-# codec NAME WORD SPEC: one row of codecbench.
+# codec NAME WORD...: one row of codecbench.
 codec() {
-    local status=0
-    echo "== $1: codecbench $2 $3"
-    "$codecs" "$2" "$3" >"$rows/$1.json" || status=$?
-    [ "$status" -eq 0 ] || rm -f "$rows/$1.json"
+    local name=$1 status=0
+    shift
+    echo "== $name: codecbench $*"
+    "$codecs" "$@" >"$rows/$name.json" || status=$?
+    [ "$status" -eq 0 ] || rm -f "$rows/$name.json"
     [ "$status" -eq 0 ] || [ "$status" -eq 77 ] || { echo "   failed (exit $status)"; failed=1; }
 }
 
@@ -195,6 +191,11 @@ measure_formats() {
         codec png-mnist png "folder:$scratch/mnist-png"
         codec png-rgb png "folder:$scratch/rgb-png"
         for set in mnist-raw mnist-lz4 rgb-raw large-lz4; do codec "sum-$set" sum "shards:$scratch/$set"; done
+        for batch in 64 512; do
+            for set in folder:mnist-png shards:mnist-raw; do
+                codec "cached-${set%%:*}-$batch" cached "${set%%:*}:$scratch/${set#*:}" "$in_memory" "$batch"
+            done
+        done
     fi
     measure_folders
     measure_shards

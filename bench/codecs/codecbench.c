@@ -4,6 +4,9 @@
  *   codecbench png folder:DIR     the fast path against libpng; all rows are compared first
  *   codecbench sum shards:DIR     a loader that verifies checksums against one that does not, both
  *                                 with two workers, out of the page cache
+ *   codecbench cached DATASET RESIDENT BATCH
+ *                                 a loader that has cached the rows of one data set against one
+ *                                 over another that lies in memory as it is, both as float32
  *
  * The two sides take short turns, so that both see the same neighbours; the figures are medians.
  * One JSON object is printed. Exit status: 0 measured, 1 failed or rows differ, 2 bad usage, 77 this
@@ -93,7 +96,7 @@ static bool same_rows(struct side *one, struct side *other, const struct bench_m
     return true;
 }
 
-static void print(const char *what, const char *spec, const struct bench_material *material,
+static void print(const char *what, const char *spec, uint64_t count, size_t row_bytes,
                   double one_ns[TURNS], double other_ns[TURNS], double ratios[TURNS])
 {
     const struct bench_statistics ratio = bench_statistics_of(ratios, TURNS);
@@ -101,7 +104,7 @@ static void print(const char *what, const char *spec, const struct bench_materia
     bench_json_string(stdout, spec);
     printf(", \"compared\": %" PRIu64 ", \"row_bytes\": %zu, \"ns\": %.3f, \"other_ns\": %.3f, "
            "\"ratio\": %.5f, \"ratio_min\": %.5f, \"ratio_max\": %.5f, \"turns\": %d}\n",
-           material->count, material->row_bytes, bench_statistics_of(one_ns, TURNS).median,
+           count, row_bytes, bench_statistics_of(one_ns, TURNS).median,
            bench_statistics_of(other_ns, TURNS).median, ratio.median, ratio.min, ratio.max, TURNS);
 }
 
@@ -119,7 +122,7 @@ static int compare(const char *what, const char *spec, struct side *one, struct 
             return EXIT_FAILURE;
         ratios[index] = other_ns[index] / one_ns[index];
     }
-    print(what, spec, material, one_ns, other_ns, ratios);
+    print(what, spec, material->count, material->row_bytes, one_ns, other_ns, ratios);
     return EXIT_SUCCESS;
 }
 
@@ -161,38 +164,63 @@ static int compare_png(const char *spec, struct bench_material *material)
     return status;
 }
 
-/* One after the other, plain first or last. */
-static int take_turn(struct bench_loading *plain, struct bench_loading *verifying, bool plain_first,
-                     double *plain_ns, double *verifying_ns)
+/* One after the other, `one` first or last. */
+static int take_turn(struct bench_loading *one, struct bench_loading *other, bool one_first,
+                     double *one_ns, double *other_ns)
 {
     int rc = STOKER_OK;
-    if (!plain_first)
-        rc = bench_loading_turn(verifying, turn_seconds / 2, verifying_ns);
+    if (!one_first)
+        rc = bench_loading_turn(other, turn_seconds / 2, other_ns);
     if (rc == STOKER_OK)
-        rc = bench_loading_turn(plain, turn_seconds / 2, plain_ns);
-    if (rc == STOKER_OK && plain_first)
-        rc = bench_loading_turn(verifying, turn_seconds / 2, verifying_ns);
+        rc = bench_loading_turn(one, turn_seconds / 2, one_ns);
+    if (rc == STOKER_OK && one_first)
+        rc = bench_loading_turn(other, turn_seconds / 2, other_ns);
     return rc;
 }
 
-/* Two loaders over the same records: without their checksums, and with them. */
-static int compare_loaders(const char *spec, struct bench_material *material)
+/* Take turns, and print what came out, as for codecs. */
+static int compare_loaders(const char *what, const char *spec, struct bench_loading *one,
+                           struct bench_loading *other)
+{
+    double one_ns[TURNS], other_ns[TURNS], ratios[TURNS];
+    int rc = STOKER_OK;
+    for (int index = 0; rc == STOKER_OK && index < TURNS; index++) {
+        rc = take_turn(one, other, index % 2 == 0, &one_ns[index], &other_ns[index]);
+        ratios[index] = rc == STOKER_OK ? other_ns[index] / one_ns[index] : 0;
+    }
+    if (rc != STOKER_OK)
+        return failed(spec, rc);
+    const stoker_dataset_info *info = stoker_dataset_get_info(one->dataset);
+    print(what, spec, info->count, stoker_dataset_row_bytes(one->dataset), one_ns, other_ns,
+          ratios);
+    return EXIT_SUCCESS;
+}
+
+/* Over the same records: without their checksums, and with them. */
+static int compare_sum(const char *spec, struct bench_material *material)
 {
     static struct bench_loading plain, verifying;
-    double one_ns[TURNS], other_ns[TURNS], ratios[TURNS];
     int rc = bench_loading_open(&plain, material, false);
     if (rc == STOKER_OK)
         rc = bench_loading_open(&verifying, material, true);
-    for (int index = 0; rc == STOKER_OK && index < TURNS; index++) {
-        rc = take_turn(&plain, &verifying, index % 2 == 0, &one_ns[index], &other_ns[index]);
-        ratios[index] = rc == STOKER_OK ? other_ns[index] / one_ns[index] : 0;
-    }
+    const int status =
+        rc == STOKER_OK ? compare_loaders("sum", spec, &plain, &verifying) : failed(spec, rc);
     bench_loading_close(&verifying);
     bench_loading_close(&plain);
-    if (rc != STOKER_OK)
-        return failed(spec, rc);
-    print("sum", spec, material, one_ns, other_ns, ratios);
-    return EXIT_SUCCESS;
+    return status;
+}
+
+static int compare_cached(const char *spec, const char *resident_spec, uint32_t batch_size)
+{
+    static struct bench_loading cached, resident;
+    int rc = bench_loading_open_held(&cached, spec, batch_size);
+    if (rc == STOKER_OK)
+        rc = bench_loading_open_held(&resident, resident_spec, batch_size);
+    const int status =
+        rc == STOKER_OK ? compare_loaders("cached", spec, &cached, &resident) : failed(spec, rc);
+    bench_loading_close(&resident);
+    bench_loading_close(&cached);
+    return status;
 }
 
 static int run(bool png, const char *spec)
@@ -212,7 +240,7 @@ static int run(bool png, const char *spec)
     else if (png)
         status = compare_png(spec, &material);
     else
-        status = compare_loaders(spec, &material);
+        status = compare_sum(spec, &material);
     bench_material_destroy(&material);
     stoker_dataset_close(&dataset);
     return status;
@@ -220,11 +248,15 @@ static int run(bool png, const char *spec)
 
 int main(int argc, char **argv)
 {
-    const bool png = argc == 3 && strcmp(argv[1], "png") == 0;
-    const bool sum = argc == 3 && strcmp(argv[1], "sum") == 0;
-    if (!png && !sum) {
-        fputs("usage: codecbench png folder:DIR | codecbench sum shards:DIR\n", stderr);
-        return 2;
-    }
-    return run(png, argv[2]);
+    const char *what = argc > 1 ? argv[1] : "";
+    const unsigned long batch = argc == 5 ? strtoul(argv[4], NULL, 10) : 0;
+    if (strcmp(what, "cached") == 0 && batch >= 1 && batch <= STOKER_BATCH_MAX)
+        return compare_cached(argv[2], argv[3], (uint32_t)batch);
+    const bool png = strcmp(what, "png") == 0;
+    if (argc == 3 && (png || strcmp(what, "sum") == 0))
+        return run(png, argv[2]);
+    fputs("usage: codecbench png folder:DIR | codecbench sum shards:DIR | "
+          "codecbench cached DATASET RESIDENT BATCH\n",
+          stderr);
+    return 2;
 }

@@ -11,9 +11,15 @@ struct bench_loading {
     stoker_loader *loader;
 };
 
-/* Two workers, rows as stored, nothing kept. material must outlive it. On failure, closed. */
+/* Two workers; on failure, closed.
+ *
+ * Rows as stored, nothing kept. material must outlive it. */
 int bench_loading_open(struct bench_loading *loading, const struct bench_material *material,
                        bool verifies);
+
+/* Rows as float32, held in memory by the time this returns: decoded ones are cached. */
+int bench_loading_open_held(struct bench_loading *loading, const char *spec, uint32_t batch_size);
+
 void bench_loading_close(struct bench_loading *loading); /* all zero is allowed */
 
 /* *ns = nanoseconds a sample over `seconds`, after as long again: its ring was full while it rested. */

@@ -100,13 +100,19 @@ def folder_points(table, folder):
     for kind in ("png", "jpeg"):
         cells = load(folder, f"rgb-{kind}")
         share_point(table, f"256x256 RGB {kind.upper()} files", cells, "decode", 0.92)
-    for batch, cells in by_batch(turns(folder, "cached-folder")):
-        same = [c for c in turns(folder, "cached-resident") if c["batch_size"] == batch]
-        if same:
-            ratio = rate_of(cells) / rate_of(same)
-            table.point(f"PNG folder cached decoded / resident, batch {batch}",
-                        f"x{ratio:.2f} ({millions(rate_of(cells))}, {millions(rate_of(same))})",
-                        ">= x0.95", ratio >= 0.95)
+    cached_points(table, folder)
+
+
+def cached_points(table, folder):
+    for kind, name in (("folder", "PNG folder"), ("shards", "shards 28x28 raw")):
+        for batch in (64, 512):
+            row = one(folder, f"cached-{kind}-{batch}")
+            title = f"{name} cached decoded / resident, batch {batch}"
+            if row is None:
+                table.missing(title)
+                continue
+            table.point(title, f"x{row['ratio']:.2f} ({millions(1e9 / row['ns'])}, "
+                               f"{millions(1e9 / row['other_ns'])})", ">= x0.95", row["ratio"] >= 0.95)
 
 
 SETS = (("mnist-raw", "28x28 raw"), ("mnist-lz4", "28x28 LZ4"), ("rgb-raw", "256x256 RGB raw"),
