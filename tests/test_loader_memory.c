@@ -110,6 +110,33 @@ Test(memory, stats_tell_where_it_is)
     stk_test_check_leaks();
 }
 
+/* Slots that the loader chooses: two for each worker and two more, and as many as its reads go to. */
+Test(memory, the_ring_has_room_for_each_worker_and_its_reads)
+{
+    static const struct {
+        int32_t workers;
+        uint32_t read_depth, prefetch_batches, slots;
+    } cases[] = { { 8, 1, 0, 18 }, { 2, 64, 0, 36 }, { 8, 64, 3, 3 } };
+    struct stk_file_set set;
+    cr_assert(stk_file_set_make(&set, 8, 512, 512, 0)); /* no more of them fit in a cache */
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        stoker_loader *loader = NULL;
+        stoker_stats stats = { .struct_size = sizeof(stats) };
+        stoker_loader_options options = stk_small_options();
+        options.batch_size = 4;
+        options.cache = STOKER_CACHE_NONE;
+        options.num_workers = cases[i].workers;
+        options.read_depth = cases[i].read_depth;
+        options.prefetch_batches = cases[i].prefetch_batches;
+        cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+        cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
+        cr_assert_eq(stats.slots, cases[i].slots, "case %d: %d", (int)i, (int)stats.slots);
+        stoker_loader_destroy(&loader);
+    }
+    stk_file_set_remove(&set);
+    stk_test_check_leaks();
+}
+
 /* What the cache holds grows to the whole set, and no further. */
 Test(memory, the_cache_fills_and_stays)
 {
@@ -149,6 +176,12 @@ static enum stk_made_kind in_memory(uint64_t id)
     return STK_MADE_MEMORY;
 }
 
+/* What is read comes last: who looks at the beginning alone sees none of it. */
+static enum stk_made_kind in_memory_at_first(uint64_t id)
+{
+    return id < 64 ? STK_MADE_MEMORY : STK_MADE_RAW;
+}
+
 /* One long sample does not make all others wait for each other, and the scratch stays bounded. */
 Test(memory, the_read_depth_follows_what_is_usual)
 {
@@ -158,9 +191,10 @@ Test(memory, the_read_depth_follows_what_is_usual)
         stk_made_kind_of *kind_of;
         uint32_t depth;
     } cases[] = {
-        { 100, 100, raw, 128 },       { 1 << 20, 1 << 20, raw, 7 }, /* with a byte more each */
-        { 100, 1 << 20, raw, 63 },    { 100, 4 << 20, raw, 15 },      { 100, 40 << 20, raw, 2 },
-        { 1 << 20, 4 << 20, raw, 7 }, { 100, 1 << 20, in_memory, 7 },
+        { 100, 100, raw, 128 },         { 1 << 20, 1 << 20, raw, 7 }, /* with a byte more each */
+        { 100, 1 << 20, raw, 63 },      { 100, 4 << 20, raw, 15 },
+        { 100, 40 << 20, raw, 2 },      { 1 << 20, 4 << 20, raw, 7 },
+        { 100, 1 << 20, in_memory, 7 }, { 100, 1 << 20, in_memory_at_first, 63 },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct stk_made_set set = { .count = 70,
