@@ -314,6 +314,12 @@ static int try_pinning(const stoker_dataset *dataset)
         stats.locked_bytes != stats.slot_bytes || stats.pin_reason[0] != '\0')
         return 5;
     stoker_loader_destroy(&loader);
+    options.prefetch_batches = 0; /* no more are chosen than may be locked */
+    if (stoker_loader_create(&loader, dataset, &options) != STOKER_OK ||
+        stoker_loader_stats(loader, &stats) != STOKER_OK || !stats.pinned || stats.slots < 4 ||
+        stats.locked_bytes > limit.rlim_cur)
+        return 7;
+    stoker_loader_destroy(&loader);
     options.pin_memory = STOKER_OFF;
     if (stoker_loader_create(&loader, dataset, &options) != STOKER_OK ||
         stoker_loader_stats(loader, &stats) != STOKER_OK || stats.pinned ||

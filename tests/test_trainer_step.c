@@ -346,7 +346,7 @@ Test(trainer_step, batches_that_do_not_fit_change_nothing)
     stoker_model *model = network(true, true);
     stoker_trainer *trainer = trainer_of(model, small_options("cpu"));
     stoker_trainer *start = trainer_of(model, small_options("cpu"));
-    for (int wrong = 0; wrong < 9; wrong++) {
+    for (int wrong = 0; wrong < 11; wrong++) {
         stoker_batch batch = *batch_of(&data, 0, BATCH);
         int expected = STOKER_EMISMATCH;
         switch (wrong) {
@@ -375,6 +375,12 @@ Test(trainer_step, batches_that_do_not_fit_change_nothing)
         case 7:
             data.labels[3] = CLASSES;
             expected = STOKER_EINVAL;
+            break;
+        case 8:
+            batch.images.shape[0] = BATCH - 1;
+            break;
+        case 9:
+            batch.labels.shape[0] = BATCH - 1;
             break;
         default:
             batch.images.data = NULL;
