@@ -1,4 +1,4 @@
-/* devices.c - what a trainer can compute on, for a person to choose from. */
+/* devices.c - what a trainer can compute on: for a person to choose from, and to be started early. */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,6 +6,7 @@
 
 #include "loader/base/thread.h"
 #include "trainer/backend/cuda_devices.h"
+#include "trainer/options.h"
 
 enum { TEXT_BYTES = 8192 };
 
@@ -21,4 +22,18 @@ size_t stoker_trainer_devices(char *text, size_t bytes)
         text[copied] = '\0';
     }
     return length;
+}
+
+/* A back end that is opened and closed leaves the driver's context and the libraries behind. */
+void stoker_trainer_wake(const char *backend, bool convolutions)
+{
+    struct stk_trainer_settings settings = { .automatic = false };
+    struct stk_backend *woken = NULL;
+    if (stk_trainer_read_backend(&settings, backend, NULL) != STOKER_OK ||
+        !(settings.automatic || settings.ops == &stk_backend_cuda))
+        return;
+    settings.backend.needs_convolutions = convolutions;
+    settings.backend.needs_linear = true;
+    if (stk_backend_cuda.create(&woken, &settings.backend, NULL) == STOKER_OK)
+        stk_backend_cuda.destroy(woken);
 }

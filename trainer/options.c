@@ -78,6 +78,8 @@ static int check_counts(const stoker_trainer_options *o, stoker_error *error)
           "1 to 65536 or STOKER_BATCH_SIZE_MAX" },
         { "evaluation_batch_size", o->evaluation_batch_size, 0, STK_BATCH_MAX, true, true,
           "0 (the default) to 65536" },
+        { "last_batch_size", o->last_batch_size, 0, STK_BATCH_MAX, true, true,
+          "0 (the default) to 65536" },
         { "accumulate", o->accumulate, 0, ACCUMULATE_MAX, true, true, "0 (the default) to 2^20" },
         { "metrics_interval", o->metrics_interval, 0, STK_METRICS_INTERVAL_MAX, true, true,
           "0 (the default) to 2^20" },
@@ -224,6 +226,7 @@ static void read_checked(struct stk_trainer_settings *out, const stoker_trainer_
         or_default(o->loss_scale, out->loss_scale.dynamic ? (double)STK_LOSS_SCALE_START : 1);
     out->clip_norm = (double)o->clip_norm;
     out->ema_decay = typed_decimal(o->ema_decay);
+    out->last_batch_size = o->last_batch_size;
     out->memory_budget = o->memory_budget;
     out->checkpoint_segments = o->checkpoint_segments;
     out->recompute_batch_norm = o->recompute_batch_norm;
@@ -254,8 +257,8 @@ static int unknown(const char *asked, stoker_error *error)
                          asked);
 }
 
-/* "auto" is "cpu" where no GPU can be had. */
-static int read_backend(struct stk_trainer_settings *out, const char *given, stoker_error *error)
+int stk_trainer_read_backend(struct stk_trainer_settings *out, const char *given,
+                             stoker_error *error)
 {
     const char *const name = given == NULL ? "auto" : given;
     out->automatic = strcmp(name, "auto") == 0;
@@ -299,7 +302,7 @@ static int read_devices(struct stk_trainer_settings *out, const stoker_trainer_o
                         stoker_error *error)
 {
     out->split = given->split;
-    int rc = out->split == 0 ? read_backend(out, given->backend, error)
+    int rc = out->split == 0 ? stk_trainer_read_backend(out, given->backend, error)
                              : read_two_backends(out, given->backend, error);
     if (rc == STOKER_OK && !out->automatic)
         rc = check_backend(out->ops, given, error);

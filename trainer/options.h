@@ -20,6 +20,7 @@ struct stk_trainer_settings {
     uint64_t seed;
     uint32_t batch_size;            /* STOKER_BATCH_SIZE_MAX: still to be chosen */
     uint32_t evaluation_batch_size; /* 0: as batch_size */
+    uint32_t last_batch_size;       /* 0 or as large as others: none of its own */
     uint32_t accumulate;
     uint32_t metrics_interval;
     struct stk_update_rule rule;
@@ -35,5 +36,10 @@ struct stk_trainer_settings {
 /* STOKER_EINVAL, or EDEVICE for a back end that is not there; then *out is half filled. */
 int stk_trainer_settings_read(struct stk_trainer_settings *out, const stoker_trainer_options *given,
                               stoker_error *error);
+
+/* Of these ops, automatic and backend.device: "cuda:1" is "cuda" and device 1; "auto" is "cpu" where no GPU
+ * can be had. STOKER_EDEVICE: no such name. */
+int stk_trainer_read_backend(struct stk_trainer_settings *out, const char *given,
+                             stoker_error *error);
 
 #endif

@@ -93,6 +93,19 @@ static int load_programs(stoker_trainer *trainer, stoker_error *error)
     return rc;
 }
 
+/* Before there is anything in the arenas. */
+static int warm_up(stoker_trainer *trainer, stoker_error *error)
+{
+    const uint32_t count = trainer->settings.batch_size;
+    const uint32_t last = trainer->settings.last_batch_size;
+    if (trainer->ops->warm == NULL)
+        return STOKER_OK;
+    int rc = trainer->ops->warm(trainer->train, &trainer->arenas, count, error);
+    if (rc == STOKER_OK && last > 0 && last < count)
+        rc = trainer->ops->warm(trainer->train, &trainer->arenas, last, error);
+    return rc;
+}
+
 int stk_trainer_furnish(stoker_trainer *trainer, stoker_error *error)
 {
     int rc = take_arenas(trainer, error);
@@ -100,7 +113,7 @@ int stk_trainer_furnish(stoker_trainer *trainer, stoker_error *error)
         rc = load_programs(trainer, error);
     if (rc == STOKER_OK && trainer->ops->begin != NULL)
         rc = trainer->ops->begin(trainer->backend, &trainer->training, error);
-    return rc;
+    return rc == STOKER_OK ? warm_up(trainer, error) : rc;
 }
 
 static void describe_training(stoker_trainer *trainer)

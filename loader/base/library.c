@@ -8,8 +8,8 @@
 void *stk_library_open(const char *variable, const char *soname, const char **why)
 {
     const char *named = variable == NULL ? NULL : getenv(variable);
-    void *library =
-        dlopen(named != NULL && named[0] != '\0' ? named : soname, RTLD_NOW | RTLD_LOCAL);
+    void *library = dlopen(named != NULL && named[0] != '\0' ? named : soname,
+                           RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (library == NULL)
         *why = dlerror();
     return library;

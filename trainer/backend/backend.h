@@ -153,6 +153,11 @@ struct stk_backend_ops {
     int (*load)(struct stk_program **out, struct stk_backend *backend, const struct stk_plan *plan,
                 stoker_error *error);
     void (*unload)(struct stk_program *program); /* NULL-safe */
+    /* Make ready for passes of so many samples, and run the operations once on zeros, so that the first step
+     * loads no code. Activations, gradients and statistics are anything afterwards. The host waits for nothing
+     * on the device. NULL: there is nothing to be gained. STOKER_EDEVICE, STOKER_ENOMEM. */
+    int (*warm)(struct stk_program *program, const struct stk_arenas *arenas, uint32_t count,
+                stoker_error *error);
     /* Wait for what was queued, and give back what nothing in outlives a run; the next run takes it again.
      * Returns bytes. NULL: it keeps all. */
     uint64_t (*trim)(struct stk_program *program);

@@ -470,6 +470,7 @@ const struct stk_backend_ops stk_backend_cuda = {
     .workspace_bytes = stk_cuda_workspace_bytes,
     .load = stk_cuda_program_load,
     .unload = stk_cuda_program_unload,
+    .warm = stk_cuda_program_warm,
     .trim = stk_cuda_program_trim,
     .run = stk_cuda_program_run,
     .narrow = stk_cuda_training_narrow,

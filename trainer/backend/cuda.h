@@ -149,6 +149,8 @@ int stk_cuda_workspace_bytes(struct stk_backend *backend, const struct stk_plan 
 int stk_cuda_program_load(struct stk_program **out, struct stk_backend *backend,
                           const struct stk_plan *plan, stoker_error *error);
 void stk_cuda_program_unload(struct stk_program *program);
+int stk_cuda_program_warm(struct stk_program *program, const struct stk_arenas *arenas,
+                          uint32_t count, stoker_error *error);
 uint64_t stk_cuda_program_trim(struct stk_program *program);
 int stk_cuda_program_run(struct stk_program *program, const struct stk_arenas *arenas,
                          const struct stk_pass *pass, struct stk_loss *loss, stoker_error *error);

@@ -444,6 +444,38 @@ int stk_cuda_program_run(struct stk_program *program, const struct stk_arenas *a
     return rc;
 }
 
+/* What the losses find goes where run() clears first. */
+static int queue_zeros(struct stk_program *program, const struct stk_arenas *arenas, uint32_t count,
+                       stoker_error *error)
+{
+    const struct stk_cuda_pass beside = { .metrics = &program->backend->block->run,
+                                          .gradient_factor = 1 };
+    struct set *set = NULL;
+    int rc = make_ready(program, count, &set, error);
+    if (rc == STOKER_OK)
+        rc = stk_cuda_clear(program->backend, program->scratch, program->layout.tickets, error);
+    if (rc != STOKER_OK)
+        return rc;
+    const struct stk_pass pass = { .samples = (const float *)(void *)program->scratch,
+                                   .labels = program->scratch + program->layout.labels,
+                                   .on_device = true,
+                                   .count = count,
+                                   .gradient_scale = 1 };
+    return queue_operations(program, set, arenas, &pass, &beside, error);
+}
+
+int stk_cuda_program_warm(struct stk_program *program, const struct stk_arenas *arenas,
+                          uint32_t count, stoker_error *error)
+{
+    int before;
+    int rc = stk_cuda_enter(program->backend, &before, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = queue_zeros(program, arenas, count, error);
+    stk_cuda_leave(program->backend, before);
+    return rc;
+}
+
 int stk_cuda_program_queue(struct stk_program *program, const struct stk_arenas *arenas,
                            const struct stk_pass *pass, stoker_error *error)
 {

@@ -1,6 +1,6 @@
 /* session.c - see session.h.
  *
- *   arguments ──▶ data ──▶ network ──▶ trainer ──▶ (load) ──▶ tables ──▶ fit ──▶ test ──▶ report
+ *   arguments ──▶ data, GPU ──▶ network ──▶ trainer ──▶ (load) ──▶ tables ──▶ fit ──▶ test ──▶ report
  *                                                     │                   └─ Ctrl-C: save, how to go on
  *                                                     └─ --summary and --eval-only end here
  */
@@ -18,6 +18,7 @@
 #include "trainer/programs/interrupt.h"
 #include "trainer/programs/networks.h"
 #include "trainer/programs/settings.h"
+#include "trainer/programs/wake.h"
 
 struct session {
     const struct session_kind *kind;
@@ -88,7 +89,8 @@ static int load(struct session *session)
     return rc;
 }
 
-static int prepare(struct session *session)
+/* Data and network, while the GPU that is to train wakes up. */
+static int open_data(struct session *session)
 {
     int rc = session->kind->open(&session->data, &session->arguments, &session->error);
     if (rc != STOKER_OK)
@@ -96,6 +98,15 @@ static int prepare(struct session *session)
     session->voice.mark = session->data.made_up ? "[made-up digits] " : "";
     rc = network_build(&session->model, &session->arguments,
                        stoker_dataset_get_info(session->data.train), &session->error);
+    return rc;
+}
+
+static int prepare(struct session *session)
+{
+    struct waker waker;
+    wake_begin(&waker, session->arguments.device, session->kind->program == PROGRAM_MNIST);
+    int rc = open_data(session);
+    wake_join(&waker);
     if (rc == STOKER_OK)
         rc = make_trainer(session);
     return rc == STOKER_OK ? load(session) : rc;

@@ -72,6 +72,7 @@ static void make_training(struct settings *settings, const struct arguments *arg
     training->threads = arguments->threads;
     training->seed = arguments->seed;
     training->batch_size = batch_size;
+    training->last_batch_size = settings->last_batch_size;
     training->accumulate = arguments->accumulate;
     training->optimizer = arguments->optimizer;
     training->learning_rate = (float)arguments->learning_rate;
@@ -103,6 +104,7 @@ void settings_make(struct settings *out, const struct arguments *arguments, cons
         batch_size = STOKER_BATCH_MAX;
     out->updates_per_epoch = divide_up(divide_up(samples, batch_size), arguments->accumulate);
     out->total_updates = out->updates_per_epoch * arguments->epochs;
+    out->last_batch_size = (uint32_t)(samples % batch_size);
     if (arguments->steps != 0 && arguments->steps < out->total_updates)
         out->total_updates = arguments->steps;
     make_loading(out, arguments, data, batch_size);

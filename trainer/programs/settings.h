@@ -15,6 +15,7 @@ struct settings {
     float mean, std; /* loading points to them */
     uint64_t updates_per_epoch;
     uint64_t total_updates;
+    uint32_t last_batch_size; /* of an epoch; 0 = as the others */
 };
 
 /* Work them out; batch_size is what the trainer may take at most (the line may have said max). */

@@ -59,6 +59,9 @@ typedef struct stoker_trainer_options {
     uint32_t accumulate; /* passes whose gradients are summed to one update, 0..2^20;
                             default 0 = 1 */
     uint32_t evaluation_batch_size; /* 0..65536; default 0 = batch_size */
+    /* Samples of an epoch's last batch, where it is known and smaller, 0..65536: a GPU is made ready for it
+     * by create, not when it comes; default 0 = none. */
+    uint32_t last_batch_size;
     /* Passes from one telling of loss to the next, 0..2^20; default 0 = 1. On a GPU telling means to
      * wait for it. */
     uint32_t metrics_interval;
@@ -170,6 +173,11 @@ typedef struct stoker_step {
 STOKER_API int stoker_trainer_create(stoker_trainer **out, const stoker_model *model,
                                      const stoker_trainer_options *options);
 STOKER_API void stoker_trainer_destroy(stoker_trainer **trainer); /* NULL-safe; sets NULL */
+
+/* Start what options.backend = `backend` will compute on, and its libraries, which takes a GPU some tenths
+ * of a second: in a thread of the caller's, while he opens his data. convolutions: the model will have some.
+ * Where there is no such back end nothing happens; create will tell. Any thread. */
+STOKER_API void stoker_trainer_wake(const char *backend, bool convolutions);
 
 /* One pass, with an update after every `accumulate` of them (and see stoker_trainer_flush).
  * images: float32 NHWC of the model's input, labels as the loss asks; count <= batch_size. An empty
