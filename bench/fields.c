@@ -1,6 +1,8 @@
 /* fields.c - name, kind and place of every measured value. */
 #include "fields.h"
 
+#include <assert.h>
+#include <inttypes.h>
 #include <math.h>
 
 #define MACHINE(kind, name)                                                                        \
@@ -109,4 +111,30 @@ void bench_print_number(FILE *file, double value, const char *missing)
         fprintf(file, "%.9g", value);
     else
         fputs(missing, file);
+}
+
+void bench_print_field(FILE *file, const struct bench_field *field, const char *base,
+                       const char *missing)
+{
+    const void *at = base + field->offset;
+    switch (field->kind) {
+    case BENCH_TEXT: /* each form quotes it in its own way */
+        assert(false);
+        break;
+    case BENCH_NUMBER:
+        bench_print_number(file, *(const double *)at, missing);
+        break;
+    case BENCH_COUNT64:
+        fprintf(file, "%" PRIu64, *(const uint64_t *)at);
+        break;
+    case BENCH_COUNT32:
+        fprintf(file, "%" PRIu32, *(const uint32_t *)at);
+        break;
+    case BENCH_SIGNED32:
+        fprintf(file, "%" PRId32, *(const int32_t *)at);
+        break;
+    case BENCH_BOOL:
+        fputs(*(const bool *)at ? "true" : "false", file);
+        break;
+    }
 }

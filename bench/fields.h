@@ -32,4 +32,8 @@ extern const size_t bench_ceiling_field_count;
 /* Print a number with nine digits; NaN and infinity as `missing`. */
 void bench_print_number(FILE *file, double value, const char *missing);
 
+/* Print a field, which is no text, of the row at `base`; a number that is missing as `missing`. */
+void bench_print_field(FILE *file, const struct bench_field *field, const char *base,
+                       const char *missing);
+
 #endif

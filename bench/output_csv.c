@@ -8,7 +8,6 @@
 #include "fields.h"
 #include "output.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 static const char *const ceiling_columns[] = { "name", "threads", "ring_bytes", "note" };
@@ -32,27 +31,10 @@ static void print_text(FILE *file, const char *text)
 
 static void print_value(FILE *file, const struct bench_field *field, const char *base)
 {
-    const void *at = base + field->offset;
-    switch (field->kind) {
-    case BENCH_TEXT:
-        print_text(file, at);
-        break;
-    case BENCH_NUMBER:
-        bench_print_number(file, *(const double *)at, "");
-        break;
-    case BENCH_COUNT64:
-        fprintf(file, "%" PRIu64, *(const uint64_t *)at);
-        break;
-    case BENCH_COUNT32:
-        fprintf(file, "%" PRIu32, *(const uint32_t *)at);
-        break;
-    case BENCH_SIGNED32:
-        fprintf(file, "%" PRId32, *(const int32_t *)at);
-        break;
-    case BENCH_BOOL:
-        fputs(*(const bool *)at ? "true" : "false", file);
-        break;
-    }
+    if (field->kind == BENCH_TEXT)
+        print_text(file, base + field->offset);
+    else
+        bench_print_field(file, field, base, "");
 }
 
 static const struct bench_field *find_ceiling_field(const char *name)

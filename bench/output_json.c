@@ -3,7 +3,6 @@
 #include "fields.h"
 #include "output.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 /* Bytes of the well-formed UTF-8 sequence that starts here; 0 = it is none. */
@@ -45,30 +44,13 @@ void bench_json_string(FILE *file, const char *text)
 
 static void print_value(FILE *file, const struct bench_field *field, const char *base)
 {
-    const void *at = base + field->offset;
-    switch (field->kind) {
-    case BENCH_TEXT:
-        if (*(const char *)at == '\0')
-            fputs("null", file);
-        else
-            bench_json_string(file, at);
-        break;
-    case BENCH_NUMBER:
-        bench_print_number(file, *(const double *)at, "null");
-        break;
-    case BENCH_COUNT64:
-        fprintf(file, "%" PRIu64, *(const uint64_t *)at);
-        break;
-    case BENCH_COUNT32:
-        fprintf(file, "%" PRIu32, *(const uint32_t *)at);
-        break;
-    case BENCH_SIGNED32:
-        fprintf(file, "%" PRId32, *(const int32_t *)at);
-        break;
-    case BENCH_BOOL:
-        fputs(*(const bool *)at ? "true" : "false", file);
-        break;
-    }
+    const char *const text = base + field->offset;
+    if (field->kind != BENCH_TEXT)
+        bench_print_field(file, field, base, "null");
+    else if (text[0] == '\0')
+        fputs("null", file);
+    else
+        bench_json_string(file, text);
 }
 
 static void print_fields(FILE *file, const char *kind, const struct bench_field *fields,
