@@ -4,12 +4,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 uint64_t stk_beneath_resolve(int directory)
 {
     return directory == AT_FDCWD ? 0 : RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+}
+
+bool stk_beneath_leaves_by_link_alone(const char *path)
+{
+    return path[0] != '/' && strstr(path, "..") == NULL;
 }
 
 int stk_beneath_open(int directory, const char *path, int flags)

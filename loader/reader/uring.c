@@ -59,6 +59,8 @@ struct uring {
 
     int directory;                 /* where paths start */
     struct open_how how;           /* of every whole file */
+    struct open_how unlinked;      /* of one in whose name there is no link */
+    bool has_links;                /* there are some, as one has shown, or nobody cares */
     uint32_t first_slot;           /* in the table of files */
     uint32_t slot_count;           /* that can be used; 0 = whole files by system calls */
     struct stk_chain *chains;      /* one a slot */
@@ -323,6 +325,9 @@ static int uring_open(void **ring, const stoker_reader_setup *setup, stoker_erro
     uring->directory = setup->directory;
     uring->how = (struct open_how){ .flags = O_RDONLY | O_NOCTTY | O_NONBLOCK,
                                     .resolve = stk_beneath_resolve(setup->directory) };
+    uring->unlinked = uring->how;
+    uring->unlinked.resolve = RESOLVE_NO_SYMLINKS;
+    uring->has_links = setup->directory == AT_FDCWD;
     uring->waiting.capacity = setup->depth;
     uring->waiting.reads = uring->waiting_reads;
 
@@ -399,8 +404,10 @@ static void prepare_chain(struct uring *uring, stoker_read *read)
     uring->free_chains = chain->next_free;
     stk_chain_begin(chain, read);
 
+    const bool unlinked = !uring->has_links && stk_beneath_leaves_by_link_alone(read->path);
     struct io_uring_sqe *sqe = next_sqe(uring);
-    io_uring_prep_openat2_direct(sqe, uring->directory, read->path, &uring->how, chain->slot);
+    io_uring_prep_openat2_direct(sqe, uring->directory, read->path,
+                                 unlinked ? &uring->unlinked : &uring->how, chain->slot);
     sqe->flags |= IOSQE_IO_LINK;
     set_step(sqe, chain, STK_CHAIN_OPEN);
 
@@ -520,7 +527,10 @@ static stoker_read *finish_chain(struct uring *uring, struct stk_chain *chain)
     if (stk_chain_would_wait(chain)) {
         read_by_calls(uring, read);
         if (read->result >= 0) /* it was no pipe: this file system needs files that wait */
-            uring->how.flags &= ~(uint64_t)O_NONBLOCK;
+            uring->how.flags = uring->unlinked.flags &= ~(uint64_t)O_NONBLOCK;
+    } else if (read->result == -ELOOP) { /* a link that stays in the directory may be followed */
+        read_by_calls(uring, read);
+        uring->has_links = uring->has_links || read->result >= 0;
     }
     free_chain(uring, chain);
     if (!stk_chain_unknown(chain))
