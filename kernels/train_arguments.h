@@ -117,6 +117,12 @@ struct stk_train_norm {
     uint32_t *ticket;
 };
 
+/* The norm of the gradients that another device has, where a network lies on two. */
+struct stk_train_other {
+    double norm_squared;
+    uint32_t finite;
+};
+
 /* prepare: one kernel, not three, and one thread of it. From norm, rule and step to factors; moves the loss scale and the step. */
 struct stk_train_prepare {
     struct stk_train_rule rule;
@@ -124,6 +130,7 @@ struct stk_train_prepare {
     const float *learning_rates; /* [rate_count], of update 0, 1, ...; the last holds on */
     uint64_t rate_count;
     uint64_t samples; /* whose gradients were summed, to be divided by; 0 = they are means */
+    const struct stk_train_other *other; /* NULL = all gradients are here */
 };
 
 /* update: one pass over the arena. If state->use is 0 nothing changes. */

@@ -32,11 +32,11 @@ STK_ELEMENT float stk_train_rectified(float x)
 #define STK_TRAIN_SCALE_GOOD 2000
 
 /* Move the scale; whether this update is to be made. */
-STK_ELEMENT bool stk_train_take(struct stk_train_state *state, bool dynamic)
+STK_ELEMENT bool stk_train_take(struct stk_train_state *state, bool finite, bool dynamic)
 {
     if (!dynamic)
         return true;
-    if (state->finite == 0) {
+    if (!finite) {
         state->good_updates = 0;
         if (state->loss_scale / 2 >= STK_TRAIN_SCALE_MIN)
             state->loss_scale /= 2;
@@ -135,12 +135,14 @@ STK_ELEMENT void stk_train_prepare_state(const struct stk_train_prepare *a)
 {
     struct stk_train_state *const s = a->state;
     const double factor = stk_train_mean_factor(s->loss_scale, a->samples);
-    const double norm = sqrt(s->norm_squared) * factor;
+    const double other = a->other == NULL ? 0 : a->other->norm_squared;
+    const bool finite = s->finite != 0 && (a->other == NULL || a->other->finite != 0);
+    const double norm = sqrt(s->norm_squared + other) * factor;
     const uint64_t last = a->rate_count - 1;
     const float rate = a->learning_rates[s->step < last ? s->step : last];
     s->gradient_norm = (float)norm;
     s->tried++;
-    s->use = stk_train_take(s, a->rule.dynamic != 0) ? 1 : 0;
+    s->use = stk_train_take(s, finite, a->rule.dynamic != 0) ? 1 : 0;
     if (s->use == 0)
         return;
     s->step++;

@@ -153,6 +153,15 @@ grep -q '16-bit parameters' shown || fail "no 16-bit parameters in the table"
 grep -qE '^cpu ' shown || fail "no CPU is listed"
 grep -qE '^cuda' shown || fail "no word about GPUs"
 
+# ---- two devices
+refuses 1 "$mnist" --data "$data" --device cpu --split 3
+grep -q 'a second device is missing' err || fail "no reason: $(cat err)"
+refuses 1 "$mnist" --data "$data" --device cpu,cpu --split 3
+refuses 2 "$mnist" --data "$data" --device cpu,ref --split 0
+"$mnist" --data "$data" --summary --device cpu,ref --split 4 >shown || fail "--split 4: $?"
+grep -q '^cpu, layers 1 to 4' shown || fail "no table of the first device"
+grep -q '^ref, layers 5 to' shown || fail "no table of the second device"
+
 # ---- housing, on a table in which the last column is twice the first, plus the second
 {
     echo 'a,b,"price, high"'
@@ -167,6 +176,10 @@ awk -v mse="${mse:-99}" 'BEGIN { exit !(mse < 9) }' || fail "housing learnt noth
     --device ref --amp bf16 >shown || fail "housing in bf16 ended with $?"
 mse=$(sed -nE "s/^test mse: ($number)\$/\1/p" shown)
 awk -v mse="${mse:-99}" 'BEGIN { exit !(mse < 15) }' || fail "housing learnt nothing in bf16: test mse $mse"
+"$housing" --data 'csv:table.csv?label=price%2C high' --epochs 60 --batch-size 8 --accumulate 2 --quiet \
+    --device cpu,ref --split 2 --threads 1 >shown || fail "housing over two devices ended with $?"
+mse=$(sed -nE "s/^test mse: ($number)\$/\1/p" shown)
+awk -v mse="${mse:-99}" 'BEGIN { exit !(mse < 15) }' || fail "housing learnt nothing over two devices: test mse $mse"
 if grep -q accuracy shown mse.csv; then fail "housing has no classes, and tells an accuracy"; fi
 
 echo "$failures failures"

@@ -237,11 +237,33 @@ Test(train_kernels, a_long_gradient_is_cut_to_the_limit)
                   { (float)(length / 8), 4, 1.0 / 64, length / 4 } };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         rule.clip_norm = cases[i].limit;
-        const struct stk_train_prepare prepare = { rule, &state, rates, RATES, cases[i].samples };
+        const struct stk_train_prepare prepare = { rule,  &state,           rates,
+                                                   RATES, cases[i].samples, NULL };
         run("prepare", "", &prepare);
         cr_assert_float_eq(state.factors.gradient, cases[i].factor, 1e-6, "case %zu", i);
         cr_assert_float_eq(state.gradient_norm, cases[i].norm, 1e-5 * length, "case %zu", i);
     }
+}
+
+/* What lies on another device counts: squares are added, and what is not finite there is left out here. */
+Test(train_kernels, the_other_devices_norm_counts)
+{
+    struct stk_train_state state = { .loss_scale = 4, .norm_squared = 9, .finite = 1 };
+    struct stk_train_other other = { .norm_squared = 16, .finite = 1 };
+    struct stk_train_rule rule = rule_of(&optimizers[0]);
+    rule.clip_norm = 0.5F;
+    rule.dynamic = 1;
+    const struct stk_train_prepare prepare = { rule, &state, rates, RATES, 1, &other };
+    run("prepare", "", &prepare);
+    cr_assert_float_eq(state.gradient_norm, 1.25, 1e-6);
+    cr_assert_float_eq(state.factors.gradient, 0.1, 1e-6);
+    cr_assert_eq(state.use, 1);
+    other.finite = 0;
+    run("prepare", "", &prepare);
+    cr_assert_eq(state.use, 0);
+    cr_assert_eq(state.step, 1);
+    cr_assert_eq(state.tried, 2);
+    cr_assert_float_eq(state.loss_scale, 2, 0);
 }
 
 /* ---- loss ------------------------------------------------------------------------------------ */
@@ -491,11 +513,10 @@ Test(train_kernels, dropout_drops_what_every_back_end_drops)
     float wanted[ALL];
     uint16_t x16[ALL];
     const struct stk_layer layer = { .rate = 0.25F };
-    const struct stk_op op = { .layer = 6 };
     const struct stk_pass pass = { .first_sample = 11, .step = 5, .seed = 9 };
-    const struct stk_operands o = { .op = &op,
-                                    .layer = &layer,
+    const struct stk_operands o = { .layer = &layer,
                                     .pass = &pass,
+                                    .number = 6,
                                     .count = SAMPLES,
                                     .elements = ELEMENTS,
                                     .x = x,

@@ -266,16 +266,16 @@ int stk_trainer_read_backend(struct stk_trainer_settings *out, const char *given
     return out->ops == NULL ? unknown(name, error) : STOKER_OK;
 }
 
-/* "cpu,ref": what is before the seam, and what is behind it. */
+/* "cpu,cuda:1": what is before the seam, and what is behind it. */
 static int read_two_backends(struct stk_trainer_settings *out, const char *given,
-                             stoker_error *error)
+                             const char *engine_cache, stoker_error *error)
 {
     char first[32];
     const char *const comma = given == NULL ? NULL : strchr(given, ',');
     if (comma == NULL)
         return stk_error_set(
             error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-            "split = %u: a second device is missing in backend \"%s\"; \"cpu,ref\" "
+            "split = %u: a second device is missing in backend \"%s\"; \"cpu,cuda\" "
             "names two",
             out->split, given == NULL ? "auto" : given);
     const size_t length = (size_t)(comma - given);
@@ -283,13 +283,13 @@ static int read_two_backends(struct stk_trainer_settings *out, const char *given
         return unknown(given, error);
     memcpy(first, given, length);
     first[length] = '\0';
+    if (engine_cache != NULL)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "engine_cache: only without split");
     out->ops = read_name(first, &out->backend.device);
     out->second_ops = read_name(comma + 1, &out->second_device);
     if (out->ops == NULL || out->second_ops == NULL)
         return unknown(given, error);
-    if (out->ops->upload != NULL || out->second_ops->upload != NULL)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "backend \"%s\": split takes \"cpu\" and \"ref\" only", given);
     if (out->ops == out->second_ops && out->backend.device == out->second_device &&
         out->ops != &stk_backend_ref)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
@@ -303,7 +303,7 @@ static int read_devices(struct stk_trainer_settings *out, const stoker_trainer_o
 {
     out->split = given->split;
     int rc = out->split == 0 ? stk_trainer_read_backend(out, given->backend, error)
-                             : read_two_backends(out, given->backend, error);
+                             : read_two_backends(out, given->backend, given->engine_cache, error);
     if (rc == STOKER_OK && !out->automatic)
         rc = check_backend(out->ops, given, error);
     if (rc == STOKER_OK && out->second_ops != NULL)

@@ -13,8 +13,10 @@ static void take(stoker_trainer *trainer, const struct stk_standing *standing,
 {
     struct stk_progress *const progress = &trainer->progress;
     struct stk_unread *const unread = &trainer->unread;
-    progress->updates = standing->updates;
-    progress->loss_scale = standing->loss_scale;
+    if (stk_trainer_device_decides(trainer)) {
+        progress->updates = standing->updates;
+        progress->loss_scale = standing->loss_scale;
+    }
     unread->loss.loss_sum += findings->loss.loss_sum;
     unread->loss.correct += findings->loss.correct;
     unread->loss.count += findings->loss.count;
@@ -32,11 +34,17 @@ static int read_device(stoker_trainer *trainer, struct stk_findings *findings, s
     return rc;
 }
 
+static bool has_loss_on_device(const stoker_trainer *trainer)
+{
+    const struct stk_stages stages = stk_stages_of(trainer);
+    return stages.stage[stages.count - 1]->ops->read != NULL;
+}
+
 int stk_trainer_sync(stoker_trainer *trainer, stoker_error *error)
 {
     struct stk_findings findings;
     const int rc = stk_split_drain(trainer, error);
-    if (rc != STOKER_OK || !stk_trainer_device_decides(trainer))
+    if (rc != STOKER_OK || !has_loss_on_device(trainer))
         return rc;
     return read_device(trainer, &findings, error);
 }
@@ -54,11 +62,12 @@ int stk_trainer_tell(stoker_trainer *trainer, stoker_step *out, stoker_error *er
 {
     struct stk_unread *const unread = &trainer->unread;
     int rc = stk_split_drain(trainer, error);
-    if (rc == STOKER_OK && stk_trainer_device_decides(trainer)) {
+    if (rc == STOKER_OK && has_loss_on_device(trainer)) {
         struct stk_findings findings;
+        const bool decides = stk_trainer_device_decides(trainer);
         rc = read_device(trainer, &findings, error);
         out->loss_scale = trainer->progress.loss_scale.scale;
-        if (rc == STOKER_OK && unread->groups > 0) {
+        if (rc == STOKER_OK && decides && unread->groups > 0) {
             out->gradient_norm = findings.gradient_norm;
             out->skipped = out->updated && !findings.used;
             out->updated = out->updated && findings.used;

@@ -14,14 +14,14 @@
 
 static const struct stk_place nowhere = STK_NOWHERE;
 
-enum { NAME_BYTES = 64 };
+enum { DEVICE_BYTES = 32 };
 
 struct stk_split {
     stoker_model *models[STK_STAGES];
     stoker_trainer *stages[STK_STAGES];
     struct stk_pipeline *pipeline;
-    char name[NAME_BYTES];
-    char devices[STK_STAGES][NAME_BYTES / 2];
+    char name[2 * DEVICE_BYTES];
+    char devices[STK_STAGES][DEVICE_BYTES];
 };
 
 void stk_split_stages(const struct stk_split *split, struct stk_stages *stages)
@@ -41,12 +41,19 @@ const char *stk_split_name(const struct stk_split *split)
 static struct stk_trainer_settings settings_of(const stoker_trainer *whole, uint32_t s)
 {
     struct stk_trainer_settings settings = whole->settings;
-    settings.split = 0;
     if (s > 0) {
         settings.ops = whole->settings.second_ops;
         settings.backend.device = whole->settings.second_device;
     }
     return settings;
+}
+
+static void describe_device(char text[DEVICE_BYTES], const struct stk_trainer_settings *settings)
+{
+    if (settings->ops == &stk_backend_cuda)
+        (void)snprintf(text, DEVICE_BYTES, "%s:%u", settings->ops->name, settings->backend.device);
+    else
+        (void)snprintf(text, DEVICE_BYTES, "%s", settings->ops->name);
 }
 
 static int make_stage(struct stk_split *split, uint32_t s, const stoker_trainer *whole,
@@ -59,9 +66,7 @@ static int make_stage(struct stk_split *split, uint32_t s, const stoker_trainer 
     stage->model = split->models[s];
     stage->settings = settings_of(whole, s);
     stage->slots = s == 0 && whole->settings.accumulate > 1 ? 2 : 1;
-    (void)snprintf(split->devices[s], sizeof(split->devices[s]),
-                   stage->settings.ops->upload == NULL ? "%s" : "%s:%u", stage->settings.ops->name,
-                   stage->settings.backend.device);
+    describe_device(split->devices[s], &stage->settings);
     return stk_trainer_open(stage, error);
 }
 
@@ -136,15 +141,17 @@ static void add_up(stoker_trainer *whole, const struct stk_split *split)
 
 static int furnish(struct stk_split *split, stoker_error *error)
 {
-    stoker_trainer *const second = split->stages[1];
-    const uint64_t between = stk_pipeline_bytes(split->stages[0], second);
-    second->memory.workspace += between;
-    second->memory.peak += between;
+    uint64_t between[STK_STAGES];
     int rc = STOKER_OK;
+    stk_pipeline_bytes(split->stages[0], split->stages[1], between);
+    for (uint32_t s = 0; s < STK_STAGES; s++) {
+        split->stages[s]->memory.workspace += between[s];
+        split->stages[s]->memory.peak += between[s];
+    }
     for (uint32_t s = 0; s < STK_STAGES && rc == STOKER_OK; s++)
         rc = stk_trainer_furnish(split->stages[s], error);
     if (rc == STOKER_OK)
-        rc = stk_pipeline_create(&split->pipeline, split->stages[0], second, error);
+        rc = stk_pipeline_create(&split->pipeline, split->stages[0], split->stages[1], error);
     return rc;
 }
 
@@ -215,6 +222,11 @@ int stk_split_drain(stoker_trainer *trainer, stoker_error *error)
     if (trainer->split == NULL)
         return STOKER_OK;
     return stk_pipeline_drain(trainer->split->pipeline, &trainer->unread.loss, error);
+}
+
+int stk_split_norm(stoker_trainer *trainer, double *squared, bool *finite)
+{
+    return stk_pipeline_norm(trainer->split->pipeline, squared, finite, &trainer->error);
 }
 
 int stk_split_forward(stoker_trainer *trainer, const struct stk_pass *pass, struct stk_loss *loss)

@@ -9,8 +9,9 @@
  * before. Each stage is a trainer of its own on its own back end, with half the network (model/stage.h); passes
  * are added up in their order, so that the numbers are those of one device.
  *
- * The second stage has a thread of its own here; its memory is touched by that thread alone between the handing
- * over of a pass and its end. */
+ * A second stage in host memory has a thread of its own; its memory is touched by that thread alone between the
+ * handing over of a pass and its end. A stage on a GPU is queued, and what crosses is on streams of their own: between
+ * two GPUs the host waits for nothing. */
 #ifndef STK_TRAINER_SPLIT_H
 #define STK_TRAINER_SPLIT_H
 
@@ -34,6 +35,9 @@ int stk_split_pass(stoker_trainer *trainer, const struct stk_pass *pass);
 /* Bring passes under way to their end: then gradients of both stages are whole. Nothing to do with one device.
  * STOKER_EDEVICE. */
 int stk_split_drain(stoker_trainer *trainer, stoker_error *error);
+/* Of the gradients of both stages, drained; each device has the other's then. Written where the host decides, which
+ * waits. STOKER_EDEVICE. */
+int stk_split_norm(stoker_trainer *trainer, double *squared, bool *finite);
 /* Forward through both, and wait. */
 int stk_split_forward(stoker_trainer *trainer, const struct stk_pass *pass, struct stk_loss *loss);
 

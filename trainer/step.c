@@ -29,38 +29,38 @@ static void describe(const stoker_trainer *trainer, stoker_step *out)
     out->loss_scale = trainer->progress.loss_scale.scale;
 }
 
-/* Of the gradients of all stages. */
-static double norm_squared(const stoker_trainer *trainer, bool *finite)
+static bool wants_norm(const stoker_trainer *trainer)
 {
-    const struct stk_stages stages = stk_stages_of(trainer);
-    double sum = 0;
-    *finite = true;
-    for (uint32_t s = 0; s < stages.count; s++) {
-        const stoker_trainer *stage = stages.stage[s];
-        bool all = true;
-        sum += stage->ops->norm_squared(stage->backend, stage->arenas.gradients,
-                                        stage->model->parameter_floats, &all);
-        *finite = *finite && all;
-    }
-    return sum;
+    return trainer->settings.clip_norm > 0 || trainer->progress.loss_scale.dynamic;
+}
+
+static int norm_squared(stoker_trainer *trainer, double *squared, bool *finite)
+{
+    if (trainer->split != NULL)
+        return stk_split_norm(trainer, squared, finite);
+    *squared = trainer->ops->norm_squared(trainer->backend, trainer->arenas.gradients,
+                                          trainer->model->parameter_floats, finite);
+    return STOKER_OK;
 }
 
 /* What gradients are multiplied by: the mean over the samples, without the loss scale, and at most
  * clip_norm long. A norm that is not finite makes the factor so: nothing is hidden. */
-static double gradient_factor(stoker_trainer *trainer, stoker_step *out, bool *finite)
+static int find_factor(stoker_trainer *trainer, stoker_step *out, double *factor, bool *finite)
 {
     const struct stk_progress *progress = &trainer->progress;
     const double limit = trainer->settings.clip_norm;
-    double factor = 1 / ((double)progress->loss_scale.scale * (double)progress->group_samples);
+    double squared = 0;
+    *factor = 1 / ((double)progress->loss_scale.scale * (double)progress->group_samples);
     *finite = true;
-    if (limit == 0 && !progress->loss_scale.dynamic)
-        return factor;
-    const double norm = sqrt(norm_squared(trainer, finite)) * factor;
+    if (!wants_norm(trainer))
+        return STOKER_OK;
+    const int rc = norm_squared(trainer, &squared, finite);
+    const double norm = sqrt(squared) * *factor;
     out->gradient_norm = (float)norm;
     const double kept = limit / (norm + clip_epsilon);
     if (limit > 0 && !(kept >= 1))
-        factor *= kept;
-    return factor;
+        *factor *= kept;
+    return rc;
 }
 
 struct stk_update stk_trainer_update_of(const stoker_trainer *trainer)
@@ -80,36 +80,65 @@ struct stk_update stk_trainer_update_of(const stoker_trainer *trainer)
     return update;
 }
 
+/* A device beside the host decides the same, from the same norm. */
+static int update_stage(stoker_trainer *trainer, const stoker_trainer *stage, double factor,
+                        const stoker_step *out)
+{
+    struct stk_update update = stk_trainer_update_of(stage);
+    if (stage->ops->update == NULL)
+        return stage->ops->finish(stage->backend, &update, trainer->progress.group_samples,
+                                  &trainer->error);
+    update.step = trainer->progress.updates + 1;
+    update.gradient_factor = (float)factor;
+    update.learning_rate = out->learning_rate;
+    if (out->updated)
+        stage->ops->update(stage->backend, &update);
+    return STOKER_OK;
+}
+
 /* The host decides whether this update is made, and makes it. */
-static void decide(stoker_trainer *trainer, stoker_step *out)
+static int decide(stoker_trainer *trainer, stoker_step *out)
 {
     const struct stk_stages stages = stk_stages_of(trainer);
     bool finite;
-    const double factor = gradient_factor(trainer, out, &finite);
+    double factor;
+    int rc = find_factor(trainer, out, &factor, &finite);
+    if (rc != STOKER_OK)
+        return rc;
     out->updated = stk_loss_scale_take(&trainer->progress.loss_scale, finite);
     out->skipped = !out->updated;
-    for (uint32_t s = 0; s < stages.count && out->updated; s++) {
-        const stoker_trainer *stage = stages.stage[s];
-        struct stk_update update = stk_trainer_update_of(stage);
-        update.step = trainer->progress.updates + 1;
-        update.gradient_factor = (float)factor;
-        update.learning_rate = out->learning_rate;
-        stage->ops->update(stage->backend, &update);
-    }
+    for (uint32_t s = 0; s < stages.count && rc == STOKER_OK; s++)
+        rc = update_stage(trainer, stages.stage[s], factor, out);
+    return rc;
 }
 
-/* Where the device decides the update is queued already. */
+/* Both devices of two decide the same. */
+static int queue_update(stoker_trainer *trainer, stoker_step *out)
+{
+    const struct stk_stages stages = stk_stages_of(trainer);
+    double unused;
+    bool finite;
+    int rc = STOKER_OK;
+    out->updated = true;
+    if (trainer->split == NULL) /* it is behind the group's last pass */
+        return rc;
+    if (wants_norm(trainer))
+        rc = norm_squared(trainer, &unused, &finite);
+    for (uint32_t s = 0; s < stages.count && rc == STOKER_OK; s++)
+        rc = update_stage(trainer, stages.stage[s], 1, out);
+    return rc;
+}
+
 static int end_group(stoker_trainer *trainer, stoker_step *out)
 {
     struct stk_progress *progress = &trainer->progress;
     const struct stk_stages stages = stk_stages_of(trainer);
-    const int rc = stk_split_drain(trainer, &trainer->error);
+    int rc = stk_split_drain(trainer, &trainer->error);
+    if (rc == STOKER_OK)
+        rc =
+            stk_trainer_device_decides(trainer) ? queue_update(trainer, out) : decide(trainer, out);
     if (rc != STOKER_OK)
         return rc;
-    if (stk_trainer_device_decides(trainer))
-        out->updated = true;
-    else
-        decide(trainer, out);
     for (uint32_t s = 0; s < stages.count; s++)
         if (stages.stage[s]->stored_from != stages.stage[s]->arenas.parameters)
             stages.stage[s]->stored_from = NULL; /* those of an evaluation, overwritten or not */

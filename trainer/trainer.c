@@ -94,15 +94,15 @@ static int load_programs(stoker_trainer *trainer, stoker_error *error)
 }
 
 /* Before there is anything in the arenas. */
-static int warm_up(stoker_trainer *trainer, stoker_error *error)
+static int warm_up(const stoker_trainer *trainer, struct stk_program *program, stoker_error *error)
 {
     const uint32_t count = trainer->settings.batch_size;
     const uint32_t last = trainer->settings.last_batch_size;
-    if (trainer->ops->warm == NULL)
+    if (trainer->ops->warm == NULL || program == NULL)
         return STOKER_OK;
-    int rc = trainer->ops->warm(trainer->train, &trainer->arenas, count, error);
+    int rc = trainer->ops->warm(program, &trainer->arenas, count, error);
     if (rc == STOKER_OK && last > 0 && last < count)
-        rc = trainer->ops->warm(trainer->train, &trainer->arenas, last, error);
+        rc = trainer->ops->warm(program, &trainer->arenas, last, error);
     return rc;
 }
 
@@ -113,7 +113,9 @@ int stk_trainer_furnish(stoker_trainer *trainer, stoker_error *error)
         rc = load_programs(trainer, error);
     if (rc == STOKER_OK && trainer->ops->begin != NULL)
         rc = trainer->ops->begin(trainer->backend, &trainer->training, error);
-    return rc == STOKER_OK ? warm_up(trainer, error) : rc;
+    if (rc == STOKER_OK)
+        rc = warm_up(trainer, trainer->train, error);
+    return rc == STOKER_OK ? warm_up(trainer, trainer->backward, error) : rc;
 }
 
 static void describe_training(stoker_trainer *trainer)
@@ -123,7 +125,8 @@ static void describe_training(stoker_trainer *trainer)
                                                .schedule = &settings->schedule,
                                                .clip_norm = settings->clip_norm,
                                                .ema_decay = settings->ema_decay,
-                                               .dynamic = settings->loss_scale.dynamic };
+                                               .dynamic = settings->loss_scale.dynamic,
+                                               .split = settings->split > 0 };
 }
 
 static void describe_needs(struct stk_backend_options *options, const stoker_model *model)

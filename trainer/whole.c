@@ -50,13 +50,15 @@ int stk_whole_read(struct stk_view *out, const stoker_trainer *trainer, enum stk
         return stk_view_read(out, trainer, arena_of(trainer, which),
                              bytes_of(trainer->model, which), error);
     const struct stk_stages stages = stk_stages_of(trainer);
+    size_t done = 0;
     int rc = stk_whole_blank(out, trainer, which, error);
-    char *to = (char *)out->floats;
     for (uint32_t s = 0; s < stages.count && rc == STOKER_OK; s++) {
         const stoker_trainer *stage = stages.stage[s];
         const size_t bytes = bytes_of(stage->model, which);
-        rc = stk_arena_read(stage, to, arena_of(stage, which), bytes, error);
-        to += bytes;
+        if (bytes > 0)
+            rc = stk_arena_read(stage, (char *)out->floats + done, arena_of(stage, which), bytes,
+                                error);
+        done += bytes;
     }
     if (rc != STOKER_OK)
         stk_view_close(out);
@@ -67,13 +69,15 @@ int stk_whole_write(stoker_trainer *trainer, enum stk_arena which, const void *f
                     stoker_error *error)
 {
     const struct stk_stages stages = stk_stages_of(trainer);
-    const char *next = from;
+    size_t done = 0;
     int rc = STOKER_OK;
     for (uint32_t s = 0; s < stages.count && rc == STOKER_OK; s++) {
         stoker_trainer *stage = stages.stage[s];
         const size_t bytes = bytes_of(stage->model, which);
-        rc = stk_arena_write(stage, arena_of(stage, which), next, bytes, error);
-        next += bytes;
+        if (bytes > 0)
+            rc = stk_arena_write(stage, arena_of(stage, which), (const char *)from + done, bytes,
+                                 error);
+        done += bytes;
     }
     return rc;
 }

@@ -315,6 +315,17 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     return standin_end(code);
 }
 
+/* Between two devices' memory, each side where the call says. */
+cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device,
+                                size_t bytes, cudaStream_t stream)
+{
+    STANDIN_BEGIN;
+    bool pinned = false;
+    if (standin_memory_device(to) != to_device || standin_memory_device(from) != from_device)
+        return standin_end(cudaErrorInvalidValue);
+    return standin_end(begin_copy(to, from, bytes, cudaMemcpyDeviceToDevice, stream, &pinned));
+}
+
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
     STANDIN_BEGIN;

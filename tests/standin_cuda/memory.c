@@ -128,6 +128,15 @@ bool standin_on_device(const void *memory, size_t bytes, bool *inside)
     return range != NULL;
 }
 
+int standin_memory_device(const void *memory)
+{
+    pthread_mutex_lock(&lock);
+    const struct range *range = *find(memory, true);
+    const int device = range == NULL ? -1 : range->device;
+    pthread_mutex_unlock(&lock);
+    return device;
+}
+
 bool standin_pin_use(const void *memory, size_t bytes, int change)
 {
     pthread_mutex_lock(&lock);

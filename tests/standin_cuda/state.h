@@ -65,6 +65,7 @@ void standin_set_current(int device);
 cudaError_t standin_memory_alloc(void **out, size_t bytes);
 uint64_t standin_memory_used(int device);
 cudaError_t standin_memory_free(void *memory);
+int standin_memory_device(const void *memory); /* that holds it; -1: it is host memory */
 cudaError_t standin_pin(void *base, size_t bytes);
 cudaError_t standin_unpin(void *base);
 bool standin_on_device(const void *memory, size_t bytes, bool *inside); /* *inside: all of it */

@@ -14,6 +14,7 @@
 #ifndef STK_TRAINER_BACKEND_H
 #define STK_TRAINER_BACKEND_H
 
+#include "trainer/backend/crossing.h"
 #include "trainer/plan/plan.h"
 #include "trainer/update/loss_scale.h"
 #include "trainer/update/schedule.h"
@@ -60,6 +61,7 @@ struct stk_pass {
     const float *samples;  /* [count][h][w][c] */
     const void *labels;    /* int64_t [count], or float [count][outputs]; NULL (forward plans only):
                               the loss operation is left out and *loss is all 0 */
+    bool host_labels;      /* labels lie in host memory although samples are on the device */
     bool on_device;        /* samples and labels lie in memory of the back end's device, to be read
                               there when the stream gets to it; else in host memory, to be read before the
                               call returns, or, where that is page-locked, before the stream is done */
@@ -86,6 +88,9 @@ struct stk_training {
     double clip_norm; /* 0 = no limit */
     double ema_decay; /* 0 = none */
     bool dynamic;     /* loss scale */
+    bool
+        split; /* the gradients are those of half a network: `norm` comes apart from `finish`, which adds
+                         the other half's */
 };
 
 /* Where such a run stands. */
@@ -201,6 +206,9 @@ struct stk_backend_ops {
     /* Queue the update of a group that ends early. */
     int (*finish)(struct stk_backend *backend, const struct stk_update *update, uint64_t samples,
                   stoker_error *error);
+    /* Queue the norm of the gradients, where clipping or the loss scale ask for it: with training->split. */
+    int (*norm)(struct stk_backend *backend, const struct stk_update *update, stoker_error *error);
+    const struct stk_crossing_ops *crossing;
     /* Wait for all that was queued and tell; what was found is told once. */
     int (*read)(struct stk_backend *backend, struct stk_standing *standing,
                 struct stk_findings *findings, stoker_error *error);

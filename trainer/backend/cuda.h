@@ -4,6 +4,7 @@
  *   cuda_program.c   a plan made ready: convolutions and linear layers for a count, scratch
  *   cuda_operation.c one operation of a plan ─▶ kernels on the stream
  *   cuda_training.c  what lives on the device from step to step: loss scale, rates, metrics, update
+ *   cuda_crossing.c  copies between this device and another, or the host
  *   cuda_capture.c   a step recorded once and launched as one graph
  *
  * Everything is queued on one stream, in order; so scratch is shared by all operations of a program.
@@ -29,6 +30,7 @@ struct stk_cuda_block {
     struct stk_train_metrics training; /* since the last read */
     struct stk_train_metrics run;      /* of one run() */
     struct stk_train_metrics forward;  /* of queue(), since it was last collected */
+    struct stk_train_other other;      /* what another device found of its gradients */
     uint32_t norm_ticket;
     uint32_t norm_finite[STK_TRAIN_PARTIALS_MAX];
     double norm_sums[STK_TRAIN_PARTIALS_MAX];
@@ -112,6 +114,7 @@ enum { STK_CUDA_RECORDINGS = 8 };
 
 /* What two steps must have in common to be one graph. */
 struct stk_cuda_key {
+    const void *activations;
     uint32_t count;
     bool first, last;            /* of its group */
     uint64_t samples;            /* of the group; 0 but in its last pass */
@@ -172,6 +175,9 @@ int stk_cuda_training_read(struct stk_backend *backend, struct stk_standing *sta
                            struct stk_findings *findings, stoker_error *error);
 int stk_cuda_training_collect(struct stk_backend *backend, struct stk_loss *loss,
                               uint64_t *bad_labels, stoker_error *error);
+/* Queue the norm alone: with training->split, before an update. */
+int stk_cuda_training_norm(struct stk_backend *backend, const struct stk_update *update,
+                           stoker_error *error);
 /* Queue norm, factors and update. The device is current. */
 int stk_cuda_training_update(struct stk_backend *backend, const struct stk_update *update,
                              uint64_t samples, stoker_error *error);
@@ -180,5 +186,9 @@ int stk_cuda_training_narrow(struct stk_backend *backend, void *stored, const fl
                              uint64_t count, stoker_dtype storage, stoker_error *error);
 int stk_cuda_training_finish(struct stk_backend *backend, const struct stk_update *update,
                              uint64_t samples, stoker_error *error);
+
+/* ---- cuda_crossing.c: copies to and from what lies beside ------------------------------------------ */
+
+extern const struct stk_crossing_ops stk_cuda_crossing;
 
 #endif

@@ -13,8 +13,9 @@
 
 static bool same_key(const struct stk_cuda_key *a, const struct stk_cuda_key *b)
 {
-    return a->count == b->count && a->first == b->first && a->last == b->last &&
-           a->samples == b->samples && a->first_sample == b->first_sample && a->seed == b->seed;
+    return a->activations == b->activations && a->count == b->count && a->first == b->first &&
+           a->last == b->last && a->samples == b->samples && a->first_sample == b->first_sample &&
+           a->seed == b->seed;
 }
 
 static void drop(struct stk_backend *backend, struct stk_cuda_recording *recording)

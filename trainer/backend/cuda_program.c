@@ -164,7 +164,8 @@ static void lay_out(struct stk_program *program)
         const uint64_t words = tickets_of(plan, &plan->ops[i]);
         const uint64_t bytes = workspace_of(program, i);
         tickets = words > tickets ? words : tickets;
-        program->drops = program->drops || plan->ops[i].kind == STK_OP_DROPOUT_FORWARD;
+        program->drops = program->drops || plan->ops[i].kind == STK_OP_DROPOUT_FORWARD ||
+                         plan->ops[i].kind == STK_OP_DROPOUT_BACKWARD;
         layout->workspace_bytes = bytes > layout->workspace_bytes ? bytes : layout->workspace_bytes;
     }
     layout->labels = stk_cuda_aligned(batch * plan->sample_bytes);
@@ -359,23 +360,28 @@ static int make_ready(struct stk_program *program, uint32_t count, struct set **
     return rc == STOKER_OK ? find_set(program, count, out, error) : rc;
 }
 
-/* The batch into scratch; *in_scratch is the pass that finds it there. */
+static enum cudaMemcpyKind kind_of(bool on_device)
+{
+    return on_device ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice;
+}
+
+/* The batch into scratch, as far as there is one; *in_scratch is the pass that finds it there. */
 static int queue_batch(struct stk_program *program, const struct stk_pass *pass,
                        struct stk_pass *in_scratch, stoker_error *error)
 {
     const struct stk_plan *const plan = program->plan;
-    const enum cudaMemcpyKind kind =
-        pass->on_device ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice;
     uint8_t *const labels = program->scratch + program->layout.labels;
+    int rc = STOKER_OK;
     *in_scratch = *pass;
     in_scratch->samples = (const float *)(void *)program->scratch;
-    int rc = stk_cuda_copy(program->backend, program->scratch, pass->samples,
-                           pass->count * plan->sample_bytes, kind, error);
+    if (pass->samples != NULL)
+        rc = stk_cuda_copy(program->backend, program->scratch, pass->samples,
+                           pass->count * plan->sample_bytes, kind_of(pass->on_device), error);
     if (rc != STOKER_OK || pass->labels == NULL)
         return rc;
     in_scratch->labels = labels;
     return stk_cuda_copy(program->backend, labels, pass->labels, pass->count * label_bytes(plan),
-                         kind, error);
+                         kind_of(pass->on_device && !pass->host_labels), error);
 }
 
 static int check_pass(const struct stk_program *program, const struct stk_pass *pass,
@@ -383,7 +389,9 @@ static int check_pass(const struct stk_program *program, const struct stk_pass *
 {
     assert(pass->count >= 1);
     assert(pass->count <= program->plan->options.batch);
-    return pass->on_device ? STOKER_OK : stk_operands_check_labels(program->plan, pass, error);
+    return pass->on_device && !pass->host_labels
+               ? STOKER_OK
+               : stk_operands_check_labels(program->plan, pass, error);
 }
 
 /* Batch and operations; what the loss finds is added to *metrics, on the device. */
@@ -519,10 +527,12 @@ static int queue_step(void *context, stoker_error *error)
     return rc;
 }
 
-static struct stk_cuda_key key_of(const struct stk_program *program, const struct stk_pass *pass,
+static struct stk_cuda_key key_of(const struct stk_program *program,
+                                  const struct stk_arenas *arenas, const struct stk_pass *pass,
                                   const struct stk_group_pass *group)
 {
-    return (struct stk_cuda_key){ .count = pass->count,
+    return (struct stk_cuda_key){ .activations = arenas->activations,
+                                  .count = pass->count,
                                   .first = group->first,
                                   .last = group->last,
                                   .samples = group->last ? group->samples : 0,
@@ -536,7 +546,7 @@ static int queue_pass(struct stk_program *program, const struct stk_arenas *aren
 {
     struct stk_pass in_scratch;
     struct set *set = NULL;
-    const struct stk_cuda_key key = key_of(program, pass, group);
+    const struct stk_cuda_key key = key_of(program, arenas, pass, group);
     int rc = make_ready(program, pass->count, &set, error);
     if (rc == STOKER_OK)
         rc = queue_batch(program, pass, &in_scratch, error);

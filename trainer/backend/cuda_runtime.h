@@ -23,6 +23,10 @@
     X(cudaMemGetInfo)                                                                              \
     X(cudaMemsetAsync)                                                                             \
     X(cudaMemcpyAsync)                                                                             \
+    X(cudaMemcpyPeerAsync)                                                                         \
+    X(cudaHostAlloc)                                                                               \
+    X(cudaFreeHost)                                                                                \
+    X(cudaStreamWaitEvent)                                                                         \
     X(cudaStreamCreateWithFlags)                                                                   \
     X(cudaStreamDestroy)                                                                           \
     X(cudaStreamSynchronize)                                                                       \

@@ -259,10 +259,15 @@ int stk_cuda_training_collect(struct stk_backend *backend, struct stk_loss *loss
 /* ---- update -------------------------------------------------------------------------------------- */
 
 /* Only clipping and a loss scale that moves ask for it. */
+static bool wants_norm(const struct stk_backend *backend)
+{
+    return backend->rule.clip_norm > 0 || backend->rule.dynamic != 0;
+}
+
 static int queue_norm(struct stk_backend *backend, const struct stk_update *update,
                       stoker_error *error)
 {
-    if (!(backend->rule.clip_norm > 0) && backend->rule.dynamic == 0)
+    if (!wants_norm(backend))
         return STOKER_OK;
     const struct stk_train_norm norm = { .gradients = update->gradients,
                                          .count = update->floats,
@@ -285,11 +290,15 @@ static int queue_cast(struct stk_backend *backend, void *stored, const float *pa
 int stk_cuda_training_update(struct stk_backend *backend, const struct stk_update *update,
                              uint64_t samples, stoker_error *error)
 {
+    const bool split = backend->training->split;
     const struct stk_train_prepare prepare = { .rule = backend->rule,
                                                .state = &backend->block->state,
                                                .learning_rates = backend->rates,
                                                .rate_count = backend->rate_count,
-                                               .samples = samples };
+                                               .samples = samples,
+                                               .other = split && wants_norm(backend)
+                                                            ? &backend->block->other
+                                                            : NULL };
     struct stk_train_update moved = { .loop = backend->rule.loop,
                                       .state = &backend->block->state,
                                       .parameters = update->parameters,
@@ -298,7 +307,7 @@ int stk_cuda_training_update(struct stk_backend *backend, const struct stk_updat
                                       .count = update->floats };
     _Static_assert((int)STK_TRAIN_STATE_MAX == (int)STK_STATE_ARENAS_MAX, "one set of arenas");
     memcpy(moved.moments, update->state, sizeof(moved.moments));
-    int rc = queue_norm(backend, update, error);
+    int rc = split ? STOKER_OK : queue_norm(backend, update, error);
     if (rc == STOKER_OK)
         rc = stk_cuda_launch(backend, stk_train_kernel_named("stk_train_prepare"), &prepare, error);
     if (rc == STOKER_OK)
@@ -307,6 +316,18 @@ int stk_cuda_training_update(struct stk_backend *backend, const struct stk_updat
     if (rc == STOKER_OK && update->stored != NULL)
         rc = queue_cast(backend, update->stored, update->parameters, update->floats,
                         update->storage, error);
+    return rc;
+}
+
+int stk_cuda_training_norm(struct stk_backend *backend, const struct stk_update *update,
+                           stoker_error *error)
+{
+    int before;
+    int rc = stk_cuda_enter(backend, &before, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = queue_norm(backend, update, error);
+    stk_cuda_leave(backend, before);
     return rc;
 }
 

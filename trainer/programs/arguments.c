@@ -117,8 +117,8 @@ static const struct row rows[] = {
       "(auto: a "
       "GPU if there is one)" },
     { "split", 0, BOTH, COUNT32, AT(split), 1, 8192, "K", NULL,
-      "with --device A,B (cpu,ref): the first K layers on A, the\nothers on B, at once where "
-      "--accumulate is more than 1" },
+      "with --device A,B (cuda:0,cuda:1 or cpu,cuda:0): the first\nK layers on A, the others on B; "
+      "at once with an --accumulate\nof more than 1" },
     { "amp", 0, BOTH, WORD, AT(amp), 0, 0, "TYPE", amp_words,
       "store activations in 16 bits: off, fp16 (with a dynamic loss\nscale), bf16 (off); cuda and "
       "ref "

@@ -118,13 +118,13 @@ typedef struct stoker_trainer_options {
     /* The same bits from the same input on a GPU, too; default false. "cpu" and "ref" always are. */
     bool deterministic;
 
-    /* Default 0 = one device. Else backend names two, "cpu,ref", and the first `split` layers (as
-     * stoker_model_summary lists them, the input not counted) are the first one's, the others the second's;
-     * only the value between the two may cross, so not inside a residual block, and both have something to
-     * train. The passes of an update (accumulate) overlap: the second device works on one while the first is
-     * at the next; for that metrics_interval must be more than 1, since telling waits. The numbers are those
-     * of one device with the same accumulate, and so are checkpoints. memory_budget is that of each device.
-     * Both keep to host memory: "cpu" and "ref", which alone may be named twice; batches lie there, too. */
+    /* Default 0 = one device. Else backend names two, "cuda:0,cuda:1", "cpu,cuda:0" and so on, and the first
+     * `split` layers (as stoker_model_summary lists them, the input not counted) are the first one's, the others
+     * the second's; only the value between the two may cross, so not inside a residual block, and both have
+     * something to train. The passes of an update (accumulate) overlap: the second device works on one while the
+     * first is at the next; for that metrics_interval must be more than 1, since telling waits. The numbers are
+     * those of one device with the same accumulate, and so are checkpoints. memory_budget is that of each device.
+     * Batches lie in host memory. No device is named twice but "ref"; not with engine_cache. */
     uint32_t split;
 
     stoker_error *error; /* filled in when create fails; NULL (default) = not wanted */
