@@ -257,7 +257,8 @@ Test(trainer_cuda_loader, no_step_waits_for_the_host)
     stk_test_check_leaks();
 }
 
-static void fail_each_call(stoker_cache cache, bool lost)
+/* Each of the first `dense` calls, then fewer and fewer of the rest. */
+static void fail_each_call(stoker_cache cache, bool lost, uint64_t dense)
 {
     stoker_model *model = network();
     stoker_dataset *digits = digits_of("synth:digits?count=40");
@@ -265,7 +266,7 @@ static void fail_each_call(stoker_cache cache, bool lost)
     const int64_t live = stk_fault_live_bytes();
     uint64_t failed = 0;
     uint64_t nth = 1;
-    for (;; nth += 1 + nth / 64) { /* each of the first, then some of the rest */
+    for (;; nth += 1 + nth / dense) {
         begin();
         standin_cuda_fail(nth, LOST, lost);
         (void)run(&way, model, digits, &found);
@@ -278,8 +279,7 @@ static void fail_each_call(stoker_cache cache, bool lost)
             break;
         failed += found.rc != STOKER_OK;
     }
-    cr_log_info("%u of %u calls tried, %u told", (unsigned)nth, (unsigned)nth, (unsigned)failed);
-    cr_assert_gt(failed, 50);
+    cr_assert_gt(failed, 20);
     stoker_dataset_close(&digits);
     stoker_model_destroy(&model);
     stk_test_check_leaks();
@@ -287,12 +287,12 @@ static void fail_each_call(stoker_cache cache, bool lost)
 
 Test(trainer_cuda_loader, every_call_of_the_runtime_may_fail)
 {
-    fail_each_call(STOKER_CACHE_DECODED, false);
-    fail_each_call(STOKER_CACHE_DEVICE, false);
+    fail_each_call(STOKER_CACHE_DECODED, false, 64);
+    fail_each_call(STOKER_CACHE_DEVICE, false, 32);
 }
 
 /* A device that is lost answers nothing any more, to either. */
 Test(trainer_cuda_loader, the_device_may_be_lost_at_any_call)
 {
-    fail_each_call(STOKER_CACHE_DEVICE, true);
+    fail_each_call(STOKER_CACHE_DEVICE, true, 16);
 }

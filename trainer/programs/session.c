@@ -151,8 +151,10 @@ static void show_result(const struct session *session, const struct fit_result *
     const double seconds = clock_seconds(result->train_ns);
     if (result->samples == 0)
         return;
-    voice_result(&session->voice, "trained %.2f s, %.0f samples/s, data wait %.2f %%", seconds,
-                 (double)result->samples / seconds, 100 * clock_seconds(result->wait_ns) / seconds);
+    const int decimals = seconds < 1 ? 3 : 2; /* a GPU is done in a moment */
+    voice_result(&session->voice, "trained %.*f s, %.0f samples/s, data wait %.2f %%", decimals,
+                 seconds, (double)result->samples / seconds,
+                 100 * clock_seconds(result->wait_ns) / seconds);
 }
 
 /* ---- ending --------------------------------------------------------------------- */
