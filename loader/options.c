@@ -209,7 +209,7 @@ static int check_transform(const stoker_loader_options *options, const stoker_da
 static int copy_given(stoker_loader_options *options, const stoker_loader_options *given,
                       stoker_error *error)
 {
-    const size_t oldest = offsetof(stoker_loader_options, error) + sizeof(given->error);
+    const size_t oldest = offsetof(stoker_loader_options, error) + sizeof(options->error);
     *options = (stoker_loader_options)STOKER_LOADER_OPTIONS_INIT;
     if (given == NULL)
         return 0;

@@ -270,7 +270,7 @@ uint64_t stoker_trainer_updates(const stoker_trainer *trainer)
 
 struct stk_stages stk_stages_of(const stoker_trainer *trainer)
 {
-    struct stk_stages stages = { .count = 1, .stage = { (stoker_trainer *)(uintptr_t)trainer } };
+    struct stk_stages stages = { .count = 1, .stage = { (stoker_trainer *)trainer } };
     if (trainer->split != NULL)
         stk_split_stages(trainer->split, &stages);
     return stages;

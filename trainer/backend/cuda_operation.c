@@ -243,10 +243,16 @@ static int batch_norm_backward(const struct queueing *q)
 
 /* ---- losses -------------------------------------------------------------------------------------- */
 
+/* The workspace of a loss, a place for each block. The mean squared error counts nothing. */
+struct partial_losses {
+    double loss[STK_TRAIN_PARTIALS_MAX];
+    uint32_t counts[STK_TRAIN_PARTIALS_MAX][2]; /* correct, bad labels */
+};
+
 static int cross_entropy(const struct queueing *q)
 {
     const struct stk_operands *const o = q->o;
-    double *const partial_loss = q->scratch->workspace;
+    struct partial_losses *const partials = q->scratch->workspace; /* the device's */
     const struct stk_train_cross_entropy a = {
         .x = o->x,
         .dx = o->dx,
@@ -257,8 +263,8 @@ static int cross_entropy(const struct queueing *q)
         .gradient_factor = q->pass->gradient_factor,
         .state = q->pass->state,
         .metrics = q->pass->metrics,
-        .partial_loss = partial_loss,
-        .partial_counts = (uint32_t *)(partial_loss + STK_TRAIN_PARTIALS_MAX),
+        .partial_loss = partials->loss,
+        .partial_counts = partials->counts[0],
         .ticket = q->scratch->tickets,
     };
     return o->labels == NULL ? STOKER_OK : launch(q, "stk_train_softmax_cross_entropy", &a);
@@ -326,7 +332,7 @@ uint64_t stk_cuda_operation_workspace(const struct stk_plan *plan, const struct 
         return (chunks + 1) * 2 * layer->in.c * sizeof(float);
     case STK_OP_SOFTMAX_CROSS_ENTROPY:
     case STK_OP_MSE:
-        return STK_TRAIN_PARTIALS_MAX * (sizeof(double) + 2 * sizeof(uint32_t));
+        return sizeof(struct partial_losses);
     default:
         return 0;
     }
