@@ -92,7 +92,7 @@ struct widening {
 static void *stored_at(const struct widening *w, const struct stk_arenas *arenas, int32_t buffer)
 {
     if (buffer == STK_SAMPLES)
-        return (void *)(uintptr_t)w->pass->samples;
+        return (void *)w->pass->samples;
     return (unsigned char *)arenas->activations + w->plan->buffers[buffer].offset;
 }
 
