@@ -93,14 +93,12 @@ void stk_pipeline_bytes(const stoker_trainer *first, const stoker_trainer *secon
     bytes[1] = all;
 }
 
-/* base: host or device of the pipeline; NULL has no places. */
+/* base: host or device of the pipeline. */
 static struct staging staging_of(const struct stk_pipeline *pipeline, uint8_t *base, uint32_t slot)
 {
     const stoker_trainer *const second = pipeline->second;
-    struct staging staging = { .value = NULL };
-    if (base == NULL)
-        return staging;
-    staging.value = base + slot * slot_bytes(second);
+    assert(base != NULL);
+    struct staging staging = { .value = base + slot * slot_bytes(second) };
     staging.gradient = staging.value + value_bytes(second);
     staging.labels = staging.gradient + value_bytes(second);
     return staging;
@@ -214,7 +212,7 @@ static int cross_value(struct stk_pipeline *pipeline, uint32_t slot, void *from,
     struct stk_crossing *const *const crossing = pipeline->crossing;
     const size_t bytes = crossing_bytes(pipeline, count);
     void *const host = staging_of(pipeline, pipeline->host, slot).value;
-    void *const device = staging_of(pipeline, pipeline->device, slot).value;
+    void *const device = second == NULL ? NULL : staging_of(pipeline, pipeline->device, slot).value;
     int rc = STOKER_OK;
     if (first == NULL)
         memcpy(host, from, bytes);
