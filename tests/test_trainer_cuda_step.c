@@ -7,6 +7,7 @@
 
 #include "leaks.h"
 #include "loader/base/fault.h"
+#include "standin_cudnn/standin_cudnn.h"
 
 #include <cuda_runtime_api.h>
 #include <math.h>
@@ -372,6 +373,26 @@ Test(trainer_cuda_step, and_in_16_bits)
     stk_test_check_leaks();
 }
 
+/* With TF32 other engines are allowed, which the stand-in has only for those that differ in nothing else. */
+Test(trainer_cuda_step, float32_is_rounded_only_when_asked)
+{
+    begin();
+    stoker_model *model = blocks();
+    for (int tf32 = 0; tf32 < 2; tf32++) {
+        standin_cudnn_reset(true);
+        stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
+        options.backend = "cuda";
+        options.batch_size = 1;
+        options.deterministic = true;
+        options.tf32 = tf32;
+        stoker_trainer *trainer = trainer_of(model, options);
+        cr_assert_eq(standin_cudnn_rounded() > 0, tf32);
+        stoker_trainer_destroy(&trainer);
+    }
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
 /* What was timed is written down, and a second trainer is ready without timing. */
 Test(trainer_cuda_step, benchmarks_are_kept_in_a_file)
 {
@@ -483,4 +504,21 @@ Test(trainer_cuda_step, the_memory_table_is_what_the_device_gives)
     stoker_trainer_destroy(&trainer);
     stk_backend_cuda.destroy(backend);
     stoker_model_destroy(&model);
+}
+
+/* What is made to tell its workspace is what runs: forward, data, weights of two convolutions, and forward again for
+ * evaluation. */
+Test(trainer_cuda_step, a_plan_is_made_once)
+{
+    begin();
+    standin_cudnn_reset(true);
+    stoker_model *model = blocks();
+    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
+    options.backend = "cuda";
+    options.batch_size = 2;
+    stoker_trainer *trainer = trainer_of(model, options);
+    cr_assert_eq(standin_cudnn_plans(), 2 + 1 + 2 + 2, "%u", (unsigned)standin_cudnn_plans());
+    stoker_trainer_destroy(&trainer);
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
 }

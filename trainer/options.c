@@ -87,6 +87,7 @@ static int check_counts(const stoker_trainer_options *o, stoker_error *error)
           "a stoker_optimizer" },
         { "schedule", (double)(int)o->schedule, 0, STK_SCHEDULE_ONE_CYCLE, true, true,
           "a stoker_schedule" },
+        { "fusion", (double)(int)o->fusion, 0, STK_FUSIONS - 1, true, true, "a stoker_fusion" },
         { "checkpoint_segments", o->checkpoint_segments, 0, STOKER_MODEL_LAYERS_MAX, true, true,
           "0 (the default) to 8192" },
     };
@@ -168,6 +169,7 @@ static const struct defaults {
 _Static_assert((int)STOKER_SGD == (int)STK_SGD, "one order");
 _Static_assert((int)STOKER_RMSPROP == (int)STK_RMSPROP, "one order");
 _Static_assert((int)STOKER_ASGD == (int)STK_ASGD, "one order");
+_Static_assert((int)STOKER_FUSION_NONE == (int)STK_FUSION_NONE, "one order");
 _Static_assert((int)STOKER_ONE_CYCLE == (int)STK_SCHEDULE_ONE_CYCLE, "one order");
 
 static void read_rule(struct stk_update_rule *rule, const stoker_trainer_options *o)
@@ -218,6 +220,8 @@ static void read_checked(struct stk_trainer_settings *out, const stoker_trainer_
     out->backend.storage = storage_of(o);
     out->backend.benchmark = o->benchmark;
     out->backend.deterministic = o->deterministic;
+    out->backend.fusion = (enum stk_fusion)o->fusion;
+    out->backend.tf32 = o->tf32;
     out->backend.uncaptured = o->uncaptured;
     out->backend.engine_cache = o->engine_cache;
     out->loss_scale.dynamic =

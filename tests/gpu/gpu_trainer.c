@@ -334,6 +334,7 @@ static void check_small(void)
     stoker_model *residual = golden_residual();
     check_gradients(golden_residual(), "residual network, float32", STOKER_FLOAT32, 1e-5);
     check_gradients(golden_residual(), "residual network, float16", STOKER_FLOAT16, 1e-2);
+    check_gradients(golden_residual(), "residual network, bfloat16", STOKER_BFLOAT16, 1e-2);
     check_recorded(residual, STOKER_FLOAT32);
     check_recorded(residual, STOKER_BFLOAT16);
     check_resume(residual);

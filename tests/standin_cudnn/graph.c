@@ -26,19 +26,25 @@ struct stk_cudnn_plan {
 
 static struct {
     bool fuses;
-    uint64_t plans, runs;
+    uint64_t plans, rounded, runs;
 } standin = { .fuses = true };
 
 void standin_cudnn_reset(bool fuses)
 {
     standin.fuses = fuses;
     standin.plans = 0;
+    standin.rounded = 0;
     standin.runs = 0;
 }
 
 uint64_t standin_cudnn_plans(void)
 {
     return standin.plans;
+}
+
+uint64_t standin_cudnn_rounded(void)
+{
+    return standin.rounded;
 }
 
 uint64_t standin_cudnn_runs(void)
@@ -113,9 +119,18 @@ stk_cudnn_ref stk_cudnn_graph_tensor(struct stk_cudnn_graph *graph,
     if (t->n < 1 || t->h < 1 || t->w < 1 || t->c < 1)
         fail(graph, STOKER_EDEVICE, "an extent below 1");
     work->tensor[work->tensors] = *t;
-    if (t->passing)
-        work->tensor[work->tensors].dtype = STOKER_FLOAT32;
     return ++work->tensors;
+}
+
+uint32_t stk_cudnn_graph_tensors(const struct stk_cudnn_graph *graph)
+{
+    return graph->work.tensors;
+}
+
+const struct stk_cudnn_tensor *stk_cudnn_graph_described(const struct stk_cudnn_graph *graph,
+                                                         stk_cudnn_ref ref)
+{
+    return &graph->work.tensor[ref - 1];
 }
 
 static const struct stk_cudnn_tensor *tensor(const struct stk_cudnn_graph *graph, stk_cudnn_ref ref)
@@ -152,6 +167,8 @@ void stk_cudnn_graph_convolution(struct stk_cudnn_graph *graph, enum stk_cudnn_d
         fail(graph, STOKER_EDEVICE, "extents that do not fit together");
     if (x->dtype != w->dtype || (x->dtype != y->dtype && !y->passing))
         fail(graph, STOKER_ENOTSUP, "types that no engine takes together");
+    if (x->passing && x->dtype == STOKER_BFLOAT16 && direction == STK_CUDNN_BACKWARD_WEIGHTS)
+        fail(graph, STOKER_ENOTSUP, "no engine makes x in bfloat16");
     append(graph, &(struct standin_cudnn_operation){ .kind = STANDIN_CONVOLUTION,
                                                      .a = x_ref,
                                                      .b = w_ref,
@@ -203,26 +220,45 @@ void stk_cudnn_graph_sum(struct stk_cudnn_graph *graph, stk_cudnn_ref x, stk_cud
     append(graph, &(struct standin_cudnn_operation){ .kind = STANDIN_SUM, .a = x, .out = y });
 }
 
+/* In float32 no engine makes them. */
 void stk_cudnn_graph_statistics(struct stk_cudnn_graph *graph, stk_cudnn_ref x, stk_cudnn_ref sum,
                                 stk_cudnn_ref square_sum)
 {
+    if (tensor(graph, x)->dtype == STOKER_FLOAT32)
+        fail(graph, STOKER_ENOTSUP, "no engine for sums in float32");
     append(graph, &(struct standin_cudnn_operation){
                       .kind = STANDIN_STATISTICS, .a = x, .out = sum, .out2 = square_sum });
 }
 
-void stk_cudnn_graph_norm(struct stk_cudnn_graph *graph, bool training,
-                          const struct stk_cudnn_norm *norm)
+static bool is_channels(const struct stk_cudnn_graph *graph, stk_cudnn_ref ref, int64_t c)
 {
-    (void)training;
-    (void)norm;
-    fail(graph, STOKER_ENOTSUP, "no BatchNorm");
+    const struct stk_cudnn_tensor *const t = tensor(graph, ref);
+    return t->dtype == STOKER_FLOAT32 && t->n == 1 && t->h == 1 && t->w == 1 && t->c == c;
+}
+
+/* Training makes its own statistics, which no step asks for. */
+void stk_cudnn_graph_norm(struct stk_cudnn_graph *graph, bool training,
+                          const struct stk_cudnn_norm *n)
+{
+    const int64_t c = tensor(graph, n->x)->c;
+    if (training)
+        fail(graph, STOKER_ENOTSUP, "no BatchNorm that makes statistics");
+    if (!is_channels(graph, n->mean, c) || !is_channels(graph, n->inverse, c) ||
+        !is_channels(graph, n->gamma, c) || !is_channels(graph, n->beta, c))
+        fail(graph, STOKER_EDEVICE, "BatchNorm: not float32, one a channel");
+    append(graph, &(struct standin_cudnn_operation){ .kind = STANDIN_NORM, .norm = *n });
 }
 
 void stk_cudnn_graph_norm_backward(struct stk_cudnn_graph *graph,
-                                   const struct stk_cudnn_norm_backward *norm)
+                                   const struct stk_cudnn_norm_backward *n)
 {
-    (void)norm;
-    fail(graph, STOKER_ENOTSUP, "no BatchNorm");
+    const int64_t c = tensor(graph, n->x)->c;
+    if (!is_channels(graph, n->mean, c) || !is_channels(graph, n->inverse, c) ||
+        !is_channels(graph, n->gamma, c) || !is_channels(graph, n->gamma_grad, c) ||
+        !is_channels(graph, n->beta_grad, c))
+        fail(graph, STOKER_EDEVICE, "BatchNorm: not float32, one a channel");
+    append(graph,
+           &(struct standin_cudnn_operation){ .kind = STANDIN_NORM_BACKWARD, .norm_backward = *n });
 }
 
 int stk_cudnn_graph_close(struct stk_cudnn_graph *graph, stoker_error *error)
@@ -246,13 +282,25 @@ uint32_t stk_cudnn_graph_candidates(const struct stk_cudnn_graph *graph)
     return STANDIN_CUDNN_CANDIDATES;
 }
 
+/* As it is with cuDNN: what is fused with sums is ready in float16 only, BatchNorm's graphs never. */
+static bool is_compiled(const struct standin_cudnn_work *work)
+{
+    bool compiled = false;
+    for (uint32_t i = 0; i < work->operations; i++) {
+        const struct standin_cudnn_operation *const o = &work->operation[i];
+        compiled |= o->kind == STANDIN_NORM_BACKWARD;
+        compiled |= o->kind == STANDIN_STATISTICS && work->tensor[o->a - 1].dtype != STOKER_FLOAT16;
+    }
+    return compiled;
+}
+
 void stk_cudnn_graph_candidate(const struct stk_cudnn_graph *graph, uint32_t index,
                                struct stk_engine_notes *out)
 {
-    (void)graph;
     *out = (struct stk_engine_notes){ .engine = 10 + (int64_t)index,
                                       .nondeterministic = index == 0,
-                                      .tensor_cores = index == 1 };
+                                      .tensor_cores = index == 1,
+                                      .compiled_when_built = is_compiled(&graph->work) };
 }
 
 int stk_cudnn_plan_create(struct stk_cudnn_plan **out, struct stk_cudnn_graph *graph,
@@ -267,6 +315,7 @@ int stk_cudnn_plan_create(struct stk_cudnn_plan **out, struct stk_cudnn_graph *g
     plan->work = graph->work;
     plan->work.workspace_bytes = workspace_bytes[candidate];
     standin.plans++;
+    standin.rounded += candidate == 1;
     *out = plan;
     return STOKER_OK;
 }

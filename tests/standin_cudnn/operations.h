@@ -11,7 +11,9 @@ enum standin_cudnn_kind {
     STANDIN_RELU,
     STANDIN_RELU_BACKWARD,
     STANDIN_SUM,
-    STANDIN_STATISTICS
+    STANDIN_STATISTICS,
+    STANDIN_NORM,
+    STANDIN_NORM_BACKWARD
 };
 
 struct standin_cudnn_operation {
@@ -19,7 +21,19 @@ struct standin_cudnn_operation {
     stk_cudnn_ref a, b, out, out2; /* convolution: x, w, y */
     enum stk_cudnn_direction direction;
     struct stk_cudnn_window window;
+    struct stk_cudnn_norm norm; /* with statistics given */
+    struct stk_cudnn_norm_backward norm_backward;
 };
+
+/* One tensor while a graph runs. */
+struct standin_cudnn_array {
+    const struct stk_cudnn_tensor *t;
+    void *data;
+};
+
+/* An element's value, and one rounded to the tensor's type. */
+float standin_cudnn_load(const struct standin_cudnn_array *a, int64_t i);
+void standin_cudnn_store(const struct standin_cudnn_array *a, int64_t i, double value);
 
 /* All of a graph, by value: it goes along with each launch. */
 struct standin_cudnn_work {
@@ -35,6 +49,14 @@ static inline uint64_t standin_cudnn_elements(const struct stk_cudnn_tensor *t)
 {
     return (uint64_t)(t->n * t->h * t->w * t->c);
 }
+
+struct standin_cudnn_array standin_cudnn_array_of(const struct standin_cudnn_work *work,
+                                                  stk_cudnn_ref ref);
+
+/* norm.c: BatchNorm. */
+void standin_cudnn_norm(const struct standin_cudnn_work *work, const struct stk_cudnn_norm *norm);
+void standin_cudnn_norm_backward(const struct standin_cudnn_work *work,
+                                 const struct stk_cudnn_norm_backward *norm);
 
 /* Run all of it, now. */
 void standin_cudnn_work_run(struct standin_cudnn_work *work);

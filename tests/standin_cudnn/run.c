@@ -5,13 +5,7 @@
 #include "kernels/float16.h"
 #include "standin_cudnn/operations.h"
 
-/* One tensor while a graph runs. */
-struct array {
-    const struct stk_cudnn_tensor *t;
-    void *data;
-};
-
-static float load(const struct array *a, int64_t i)
+float standin_cudnn_load(const struct standin_cudnn_array *a, int64_t i)
 {
     switch (a->t->dtype) {
     case STOKER_FLOAT16:
@@ -23,7 +17,7 @@ static float load(const struct array *a, int64_t i)
     }
 }
 
-static void store(const struct array *a, int64_t i, double value)
+void standin_cudnn_store(const struct standin_cudnn_array *a, int64_t i, double value)
 {
     switch (a->t->dtype) {
     case STOKER_FLOAT16:
@@ -38,7 +32,7 @@ static void store(const struct array *a, int64_t i, double value)
     }
 }
 
-static int64_t at(const struct array *a, int64_t n, int64_t h, int64_t w, int64_t c)
+static int64_t at(const struct standin_cudnn_array *a, int64_t n, int64_t h, int64_t w, int64_t c)
 {
     return ((n * a->t->h + h) * a->t->w + w) * a->t->c + c;
 }
@@ -48,7 +42,7 @@ static int64_t at(const struct array *a, int64_t n, int64_t h, int64_t w, int64_
 /* Operands as doubles, so that the innermost loops run along memory; w is [h][w][c][n] forward, as it lies
  * backward. */
 struct convolution {
-    struct array x, w, y;
+    struct standin_cudnn_array x, w, y;
     const struct stk_cudnn_window *window;
     double *wide[3];                   /* x, w, y; one of them is the result */
     int64_t groups, filters, channels; /* of one group */
@@ -129,24 +123,24 @@ static double *zeros(uint64_t elements)
     return values;
 }
 
-static double *widen(const struct array *a)
+static double *widen(const struct standin_cudnn_array *a)
 {
     const int64_t elements = (int64_t)standin_cudnn_elements(a->t);
     double *const wide = zeros((uint64_t)elements);
     for (int64_t i = 0; i < elements; i++)
-        wide[i] = (double)load(a, i);
+        wide[i] = (double)standin_cudnn_load(a, i);
     return wide;
 }
 
 /* [n][...] as [...][n] */
-static double *widen_turned(const struct array *a)
+static double *widen_turned(const struct standin_cudnn_array *a)
 {
     const int64_t filters = a->t->n;
     const int64_t rest = (int64_t)standin_cudnn_elements(a->t) / filters;
     double *const wide = zeros((uint64_t)(filters * rest));
     for (int64_t f = 0; f < filters; f++)
         for (int64_t i = 0; i < rest; i++)
-            wide[i * filters + f] = (double)load(a, f * rest + i);
+            wide[i * filters + f] = (double)standin_cudnn_load(a, f * rest + i);
     return wide;
 }
 
@@ -154,7 +148,7 @@ static void convolve(struct convolution *v, const struct standin_cudnn_operation
 {
     static meet_fn *const meet[] = { forward, backward_data, backward_weights };
     static const int result_of[] = { WIDE_Y, WIDE_X, WIDE_W };
-    const struct array *const arrays[] = { &v->x, &v->w, &v->y };
+    const struct standin_cudnn_array *const arrays[] = { &v->x, &v->w, &v->y };
     const int result = result_of[o->direction];
     const int64_t elements = (int64_t)standin_cudnn_elements(arrays[result]->t);
     for (int i = 0; i < 3; i++)
@@ -168,8 +162,8 @@ static void convolve(struct convolution *v, const struct standin_cudnn_operation
     v->filters = v->w.t->n / v->groups;
     walk(v, meet[o->direction]);
     for (int64_t i = 0; i < elements; i++) {
-        const double old = o->window.add ? (double)load(arrays[result], i) : 0;
-        store(arrays[result], i, old + v->wide[result][i]);
+        const double old = o->window.add ? (double)standin_cudnn_load(arrays[result], i) : 0;
+        standin_cudnn_store(arrays[result], i, old + v->wide[result][i]);
     }
     for (int i = 0; i < 3; i++)
         free(v->wide[i]);
@@ -178,21 +172,22 @@ static void convolve(struct convolution *v, const struct standin_cudnn_operation
 /* ---- the rest ----------------------------------------------------------------------------------- */
 
 /* Of an operand whose extents are 1 or those of `whole`. */
-static float load_spread(const struct array *a, const struct array *whole, int64_t i)
+static float load_spread(const struct standin_cudnn_array *a,
+                         const struct standin_cudnn_array *whole, int64_t i)
 {
     const int64_t c = i % whole->t->c;
     const int64_t w = i / whole->t->c % whole->t->w;
     const int64_t h = i / whole->t->c / whole->t->w % whole->t->h;
     const int64_t n = i / whole->t->c / whole->t->w / whole->t->h;
-    return load(a, at(a, a->t->n == 1 ? 0 : n, a->t->h == 1 ? 0 : h, a->t->w == 1 ? 0 : w,
-                      a->t->c == 1 ? 0 : c));
+    return standin_cudnn_load(a, at(a, a->t->n == 1 ? 0 : n, a->t->h == 1 ? 0 : h,
+                                    a->t->w == 1 ? 0 : w, a->t->c == 1 ? 0 : c));
 }
 
-static void pointwise(enum standin_cudnn_kind kind, const struct array *a, const struct array *b,
-                      const struct array *out)
+static void pointwise(enum standin_cudnn_kind kind, const struct standin_cudnn_array *a,
+                      const struct standin_cudnn_array *b, const struct standin_cudnn_array *out)
 {
     for (int64_t i = 0; i < (int64_t)standin_cudnn_elements(out->t); i++) {
-        const float x = load(a, i);
+        const float x = standin_cudnn_load(a, i);
         const float y = b->data == NULL ? 0 : load_spread(b, out, i);
         float value = 0;
         switch (kind) {
@@ -210,12 +205,13 @@ static void pointwise(enum standin_cudnn_kind kind, const struct array *a, const
             value = x > 0 ? y : 0;
             break;
         }
-        store(out, i, (double)value);
+        standin_cudnn_store(out, i, (double)value);
     }
 }
 
 /* Sums over the axes in which the output has an extent of 1; the squares' if out2 is one. */
-static void sum(const struct array *x, const struct array *out, bool squares)
+static void sum(const struct standin_cudnn_array *x, const struct standin_cudnn_array *out,
+                bool squares)
 {
     const uint64_t elements = standin_cudnn_elements(out->t);
     double *const sums = zeros(elements);
@@ -223,30 +219,31 @@ static void sum(const struct array *x, const struct array *out, bool squares)
         for (int64_t h = 0; h < x->t->h; h++)
             for (int64_t w = 0; w < x->t->w; w++)
                 for (int64_t c = 0; c < x->t->c; c++) {
-                    const double value = (double)load(x, at(x, n, h, w, c));
+                    const double value = (double)standin_cudnn_load(x, at(x, n, h, w, c));
                     sums[at(out, out->t->n == 1 ? 0 : n, out->t->h == 1 ? 0 : h,
                             out->t->w == 1 ? 0 : w, out->t->c == 1 ? 0 : c)] +=
                         squares ? value * value : value;
                 }
     for (uint64_t i = 0; i < elements; i++)
-        store(out, (int64_t)i, sums[i]);
+        standin_cudnn_store(out, (int64_t)i, sums[i]);
     free(sums);
 }
 
-static struct array array_of(const struct standin_cudnn_work *work, stk_cudnn_ref ref)
+struct standin_cudnn_array standin_cudnn_array_of(const struct standin_cudnn_work *work,
+                                                  stk_cudnn_ref ref)
 {
     if (ref == 0)
-        return (struct array){ .data = NULL };
-    return (struct array){ &work->tensor[ref - 1], work->data[ref - 1] };
+        return (struct standin_cudnn_array){ .data = NULL };
+    return (struct standin_cudnn_array){ &work->tensor[ref - 1], work->data[ref - 1] };
 }
 
 static void run_operation(const struct standin_cudnn_work *work,
                           const struct standin_cudnn_operation *o)
 {
-    const struct array a = array_of(work, o->a);
-    const struct array b = array_of(work, o->b);
-    const struct array out = array_of(work, o->out);
-    const struct array out2 = array_of(work, o->out2);
+    const struct standin_cudnn_array a = standin_cudnn_array_of(work, o->a);
+    const struct standin_cudnn_array b = standin_cudnn_array_of(work, o->b);
+    const struct standin_cudnn_array out = standin_cudnn_array_of(work, o->out);
+    const struct standin_cudnn_array out2 = standin_cudnn_array_of(work, o->out2);
     switch (o->kind) {
     case STANDIN_CONVOLUTION:
         convolve(&(struct convolution){ .x = a, .w = b, .y = out, .window = &o->window }, o);
@@ -257,6 +254,12 @@ static void run_operation(const struct standin_cudnn_work *work,
     case STANDIN_STATISTICS:
         sum(&a, &out, false);
         sum(&a, &out2, true);
+        break;
+    case STANDIN_NORM:
+        standin_cudnn_norm(work, &o->norm);
+        break;
+    case STANDIN_NORM_BACKWARD:
+        standin_cudnn_norm_backward(work, &o->norm_backward);
         break;
     case STANDIN_ADD:
     case STANDIN_MULTIPLY:

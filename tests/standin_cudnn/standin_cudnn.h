@@ -1,10 +1,12 @@
 /* standin_cudnn.h - cudnn_graph.h without cuDNN, for tests: a graph is a list of operations, a plan runs
  * them by plain loops on a stream of standin_cuda.
  *
- * A program that links this has no use for trainer/backend/cudnn_{graph,library,plan}.c. What passes
- * between operations is float32; what is stored is rounded to its tensor's type. It refuses what cuDNN
+ * A program that links this has no use for trainer/backend/cudnn_{graph,library,plan}.c. What is stored, or
+ * passes between operations, is rounded to its tensor's type. It refuses what cuDNN
  * would, or would do wrong with: shapes that do not fit together, operands that are not bound, host
- * memory, too little of it, bad alignment. BatchNorm's graphs it has none of.
+ * memory, too little of it, bad alignment. Of BatchNorm it has what a step asks for: not the graphs that make
+ * its statistics by themselves. As with cuDNN, sums come with a convolution in 16 bits only, engines for
+ * that are there in float16 and compiled in bfloat16, and those of BatchNorm are compiled always.
  *
  * Each graph has three candidates:
  *
@@ -24,7 +26,8 @@ enum { STANDIN_CUDNN_CANDIDATES = 3 };
 /* Graphs of several operations have no engine, or do; counts at zero. For the test's main thread. */
 void standin_cudnn_reset(bool fuses);
 
-uint64_t standin_cudnn_plans(void); /* built */
-uint64_t standin_cudnn_runs(void);  /* enqueued */
+uint64_t standin_cudnn_plans(void);   /* built */
+uint64_t standin_cudnn_rounded(void); /* of those, that round float32 to TF32 */
+uint64_t standin_cudnn_runs(void);    /* enqueued */
 
 #endif

@@ -31,6 +31,14 @@ enum stk_loops {
     STK_LOOPS_PLAIN
 };
 
+/* BatchNorm within a library's graphs; of stoker/trainer.h, in its order. */
+enum stk_fusion {
+    STK_FUSION_READY, /* where an engine is ready */
+    STK_FUSION_ALL,   /* and where one must be compiled first */
+    STK_FUSION_NONE,
+    STK_FUSIONS
+};
+
 struct stk_backend_options {
     uint32_t device; /* `cuda`: which GPU, as CUDA counts */
     bool uncaptured; /* `cuda`: steps are queued operation by operation, never as one graph */
@@ -39,9 +47,11 @@ struct stk_backend_options {
                                               opened with the back end */
     uint32_t threads; /* compute threads, the caller's included, at most 256; 0 = as many as CPUs
                          are left to the process. `ref` has one */
-    enum stk_loops loops; /* default BEST */
-    stoker_dtype storage; /* T of the plans that it will be given; 0 = float32 */
-    bool benchmark;       /* choose engines by timing them, see can_benchmark */
+    enum stk_loops loops;   /* default BEST */
+    stoker_dtype storage;   /* T of the plans that it will be given; 0 = float32 */
+    bool benchmark;         /* choose engines by timing them, see can_benchmark */
+    enum stk_fusion fusion; /* `cuda` */
+    bool tf32;              /* `cuda`: products of float32 may be rounded to TF32 */
     bool deterministic; /* the same bits from the same input, at whatever cost. Default false, which
                              `ref` and `cpu` take for true */
 };
@@ -166,6 +176,8 @@ struct stk_backend_ops {
     /* Wait for what was queued, and give back what nothing in outlives a run; the next run takes it again.
      * Returns bytes. NULL: it keeps all. */
     uint64_t (*trim)(struct stk_program *program);
+    /* BatchNorms of the plan that are worked out within other operations. NULL: none ever is. */
+    uint32_t (*fused)(const struct stk_program *program);
 
     /* Run all operations and wait; *loss is written on success. Gradients are ADDED to: clear them first.
      * STOKER_EINVAL: a label out of range (the message names the place in the batch); then nothing

@@ -273,8 +273,9 @@ static int open_libraries(struct stk_backend *backend, const struct stk_backend_
         .dtype = options->storage == STOKER_DTYPE_NONE ? STOKER_FLOAT32 : options->storage,
         .rules = { .workspace_bytes_max = STK_ENGINE_WORKSPACE_BYTES,
                    .deterministic = options->deterministic,
-                   .full_float32 = true,
+                   .full_float32 = !options->tf32,
                    .benchmark = options->benchmark ? BENCHMARKED : 0 },
+        .fusion = options->fusion,
         .device_name = backend->device_name,
     };
     int rc = STOKER_OK;
@@ -394,6 +395,8 @@ static void cuda_destroy(struct stk_backend *backend)
     const bool entered = backend->stream != NULL && stk_cuda_enter(backend, &before, NULL) == 0;
     if (backend->stream != NULL)
         stk_cuda_drain(backend);
+    for (int i = 0; i < STK_CUDA_PREPARED; i++)
+        stk_cuda_program_unload(backend->prepared[i]);
     stk_cuda_give(backend, backend->rates);
     stk_cuda_give(backend, backend->block);
     stk_engine_cache_destroy(&backend->math.cache);
@@ -472,6 +475,7 @@ const struct stk_backend_ops stk_backend_cuda = {
     .unload = stk_cuda_program_unload,
     .warm = stk_cuda_program_warm,
     .trim = stk_cuda_program_trim,
+    .fused = stk_cuda_program_fused,
     .run = stk_cuda_program_run,
     .narrow = stk_cuda_training_narrow,
     .training_bytes = stk_cuda_training_bytes,

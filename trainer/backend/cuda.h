@@ -2,6 +2,7 @@
  *
  *   cuda.c           the device: opened, its memory, kernels by name, the vtable
  *   cuda_program.c   a plan made ready: convolutions and linear layers for a count, scratch
+ *   cuda_set.c       its operations made for a count, and queued
  *   cuda_operation.c one operation of a plan ─▶ kernels on the stream
  *   cuda_training.c  what lives on the device from step to step: loss scale, rates, metrics, update
  *   cuda_crossing.c  copies between this device and another, or the host
@@ -36,6 +37,9 @@ struct stk_cuda_block {
     double norm_sums[STK_TRAIN_PARTIALS_MAX];
 };
 
+/* Halves of a training plan, and evaluation. */
+enum { STK_CUDA_PREPARED = 3 };
+
 struct stk_backend {
     struct stk_trainer_cuda runtime;
     int device;
@@ -51,7 +55,10 @@ struct stk_backend {
     struct stk_cuda_block *block;        /* on the device */
     const struct stk_training *training; /* borrowed; NULL = begin was not called */
     struct stk_train_rule rule;
-    float *rates; /* on the device */
+    struct stk_program
+        *prepared[STK_CUDA_PREPARED]; /* asked about, and not loaded yet; NULL = none */
+    uint32_t kept;                    /* so far, in turn */
+    float *rates;                     /* on the device */
     uint64_t rate_count;
 };
 
@@ -87,6 +94,7 @@ int stk_cuda_copy(struct stk_backend *backend, void *to, const void *from, uint6
 struct stk_cuda_scratch {
     void *workspace; /* as many bytes as the largest operation asks for */
     uint32_t *tickets;
+    const float *sums; /* BATCH_NORM_FORWARD: of x and of its squares, [2][c]; NULL = to be made */
 };
 
 /* What the losses and dropout are given beside their operands. */
@@ -103,7 +111,8 @@ uint64_t stk_cuda_operation_workspace(const struct stk_plan *plan, const struct 
                                       uint32_t count);
 uint32_t stk_cuda_operation_tickets(const struct stk_plan *plan, const struct stk_op *op);
 
-/* Queue an operation that is neither a convolution nor a linear layer. */
+/* Queue an operation that is neither a convolution nor a linear layer. BATCH_NORM_FORWARD without y
+ * finds the statistics only. */
 int stk_cuda_operation(struct stk_backend *backend, const struct stk_operands *operands,
                        const struct stk_cuda_scratch *scratch, const struct stk_cuda_pass *pass,
                        stoker_error *error);
@@ -155,6 +164,7 @@ void stk_cuda_program_unload(struct stk_program *program);
 int stk_cuda_program_warm(struct stk_program *program, const struct stk_arenas *arenas,
                           uint32_t count, stoker_error *error);
 uint64_t stk_cuda_program_trim(struct stk_program *program);
+uint32_t stk_cuda_program_fused(const struct stk_program *program);
 int stk_cuda_program_run(struct stk_program *program, const struct stk_arenas *arenas,
                          const struct stk_pass *pass, struct stk_loss *loss, stoker_error *error);
 int stk_cuda_program_queue(struct stk_program *program, const struct stk_arenas *arenas,

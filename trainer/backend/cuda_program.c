@@ -4,6 +4,8 @@
  *                        full: plan.batch         made by load
  *                        part: a smaller batch    made when it first comes, the last such is kept
  *
+ *   asked about ──▶ made, and kept by the back end: the last few ──▶ loaded
+ *
  *   scratch, one allocation:   samples │ labels │ tickets │ workspace: the most that one operation takes
  *
  * A batch is copied to scratch first: the loader has its memory back as soon as the stream is past
@@ -14,22 +16,9 @@
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 #include "trainer/backend/cuda.h"
-#include "trainer/backend/cuda_conv.h"
-#include "trainer/backend/cuda_linear.h"
-#include "trainer/plan/precision.h"
+#include "trainer/backend/cuda_set.h"
 
 static const struct stk_place nowhere = STK_NOWHERE;
-
-/* What one operation has of its own; neither = a kernel of ours. */
-struct made {
-    struct stk_cuda_conv *conv;
-    struct stk_cuda_linear *linear;
-};
-
-struct set {
-    uint32_t count;    /* 0 = not made */
-    struct made *made; /* one for each operation of the plan */
-};
 
 /* Offsets into scratch, bytes. */
 struct layout {
@@ -39,11 +28,14 @@ struct layout {
 
 struct stk_program {
     struct stk_backend *backend;
-    const struct stk_plan *plan;
-    struct set full, part;
+    const struct stk_plan *plan;     /* NULL = it was only asked about */
+    const stoker_model *model;       /* what the plan was made of */
+    struct stk_plan_options options; /* the same */
+    enum stk_op_kind first_kind;     /* of its operations */
+    struct stk_cuda_set full, part;
     struct stk_cuda_math
-        part_math; /* what a part is made with, and borrows: the back end's, but for the
-                                       workspace, which is there already */
+        part_math; /* what a part is made with, and borrows: the back end's, but for
+                                       the workspace, which is there already */
     struct layout layout;
     uint8_t *scratch;
     bool drops; /* there is dropout in it */
@@ -52,70 +44,8 @@ struct stk_program {
 
 /* ---- operations made for a count ------------------------------------------------------------------ */
 
-static bool direction_of(enum stk_op_kind kind, enum stk_cuda_direction *direction)
-{
-    switch (kind) {
-    case STK_OP_CONV_FORWARD:
-    case STK_OP_LINEAR_FORWARD:
-        *direction = STK_CUDA_FORWARD;
-        return true;
-    case STK_OP_CONV_BACKWARD_DATA:
-    case STK_OP_LINEAR_BACKWARD_DATA:
-        *direction = STK_CUDA_BACKWARD_DATA;
-        return true;
-    case STK_OP_CONV_BACKWARD_WEIGHTS:
-    case STK_OP_LINEAR_BACKWARD_WEIGHTS:
-        *direction = STK_CUDA_BACKWARD_WEIGHTS;
-        return true;
-    default:
-        return false;
-    }
-}
-
-static int make_one(struct made *made, const struct stk_program *program,
-                    const struct stk_cuda_math *math, const struct stk_op *op, uint32_t count,
-                    stoker_error *error)
-{
-    const struct stk_layer *const layer = &program->plan->model->layers[op->layer];
-    enum stk_cuda_direction direction;
-    if (!direction_of(op->kind, &direction))
-        return STOKER_OK;
-    if (layer->kind == STK_CONV2D)
-        return stk_cuda_conv_create(&made->conv, math, layer, direction, op->relu, count, error);
-    return stk_cuda_linear_create(&made->linear, math, layer, direction, op->relu, count, error);
-}
-
-static void drop_set(struct set *set, const struct stk_plan *plan)
-{
-    for (uint32_t i = 0; set->made != NULL && i < plan->op_count; i++) {
-        stk_cuda_conv_destroy(&set->made[i].conv);
-        stk_cuda_linear_destroy(&set->made[i].linear);
-    }
-    stk_free(set->made);
-    *set = (struct set){ 0 };
-}
-
-static int make_set(struct set *set, const struct stk_program *program,
-                    const struct stk_cuda_math *math, uint32_t count, stoker_error *error)
-{
-    const struct stk_plan *const plan = program->plan;
-    set->made = stk_calloc(plan->op_count, sizeof(*set->made));
-    if (set->made == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere,
-                             "a plan for cuda");
-    for (uint32_t i = 0; i < plan->op_count; i++) {
-        const int rc = make_one(&set->made[i], program, math, &plan->ops[i], count, error);
-        if (rc != STOKER_OK) {
-            drop_set(set, plan);
-            return rc;
-        }
-    }
-    set->count = count;
-    return STOKER_OK;
-}
-
 /* The set for so many samples; a smaller batch keeps to the workspace that there is. */
-static int find_set(struct stk_program *program, uint32_t count, struct set **out,
+static int find_set(struct stk_program *program, uint32_t count, struct stk_cuda_set **out,
                     stoker_error *error)
 {
     *out = count == program->full.count ? &program->full : &program->part;
@@ -123,8 +53,8 @@ static int find_set(struct stk_program *program, uint32_t count, struct set **ou
         return STOKER_OK;
     if (program->part.count > 0)
         stk_cuda_recordings_drop(program->backend, &program->recordings, program->part.count);
-    drop_set(&program->part, program->plan);
-    return make_set(&program->part, program, &program->part_math, count, error);
+    stk_cuda_set_drop(&program->part);
+    return stk_cuda_set_make(&program->part, &program->part_math, program->plan, count, error);
 }
 
 /* ---- scratch --------------------------------------------------------------------------------------- */
@@ -135,39 +65,16 @@ static uint64_t label_bytes(const struct stk_plan *plan)
     return loss->kind == STK_MSE ? stk_shape_elements(loss->in) * sizeof(float) : sizeof(int64_t);
 }
 
-static uint64_t workspace_of(const struct stk_program *program, uint32_t i)
-{
-    const struct made *const made = &program->full.made[i];
-    if (made->conv != NULL)
-        return stk_cuda_conv_workspace_bytes(made->conv);
-    if (made->linear != NULL)
-        return stk_cuda_linear_workspace_bytes(made->linear);
-    return stk_cuda_operation_workspace(program->plan, &program->plan->ops[i],
-                                        program->plan->options.batch);
-}
-
-static uint64_t tickets_of(const struct stk_plan *plan, const struct stk_op *op)
-{
-    enum stk_cuda_direction direction;
-    if (direction_of(op->kind, &direction))
-        return stk_cuda_tickets(plan->model->layers[op->layer].out.c);
-    return stk_cuda_operation_tickets(plan, op);
-}
-
 static void lay_out(struct stk_program *program)
 {
     const struct stk_plan *const plan = program->plan;
     const uint64_t batch = plan->options.batch;
     struct layout *const layout = &program->layout;
-    uint64_t tickets = 0;
-    for (uint32_t i = 0; i < plan->op_count; i++) {
-        const uint64_t words = tickets_of(plan, &plan->ops[i]);
-        const uint64_t bytes = workspace_of(program, i);
-        tickets = words > tickets ? words : tickets;
+    const uint64_t tickets = stk_cuda_set_tickets(plan);
+    for (uint32_t i = 0; i < plan->op_count; i++)
         program->drops = program->drops || plan->ops[i].kind == STK_OP_DROPOUT_FORWARD ||
                          plan->ops[i].kind == STK_OP_DROPOUT_BACKWARD;
-        layout->workspace_bytes = bytes > layout->workspace_bytes ? bytes : layout->workspace_bytes;
-    }
+    layout->workspace_bytes = stk_cuda_set_workspace_bytes(&program->full, plan);
     layout->labels = stk_cuda_aligned(batch * plan->sample_bytes);
     layout->tickets = layout->labels + stk_cuda_aligned(batch * label_bytes(plan));
     layout->workspace = layout->tickets + stk_cuda_aligned(tickets * sizeof(uint32_t));
@@ -207,7 +114,10 @@ static int make(struct stk_program **out, struct stk_backend *backend, const str
     }
     program->backend = backend;
     program->plan = plan;
-    rc = make_set(&program->full, program, &backend->math, plan->options.batch, error);
+    program->model = plan->model;
+    program->first_kind = plan->op_count > 0 ? plan->ops[0].kind : STK_OP_KINDS;
+    memcpy(&program->options, &plan->options, sizeof(plan->options));
+    rc = stk_cuda_set_make(&program->full, &backend->math, plan, plan->options.batch, error);
     if (rc != STOKER_OK) {
         stk_free(program);
         return rc;
@@ -251,28 +161,71 @@ void stk_cuda_program_unload(struct stk_program *program)
     const bool entered = stk_cuda_enter(backend, &before, NULL) == STOKER_OK;
     stk_cuda_drain(backend);
     stk_cuda_recordings_drop(backend, &program->recordings, 0);
-    drop_set(&program->part, program->plan);
-    drop_set(&program->full, program->plan);
+    stk_cuda_set_drop(&program->part);
+    stk_cuda_set_drop(&program->full);
     stk_cuda_give(backend, program->scratch);
     if (entered)
         stk_cuda_leave(backend, before);
     stk_free(program);
 }
 
+uint32_t stk_cuda_program_fused(const struct stk_program *program)
+{
+    return stk_cuda_set_fused(&program->full, program->plan);
+}
+
+/* A plan is a function of its model and options, and its halves differ in how they begin. Padding of options may
+ * differ, too, and then it is only made again. */
+static bool is_for(const struct stk_program *program, const struct stk_plan *plan)
+{
+    return program != NULL && program->model == plan->model &&
+           program->full.operations == plan->op_count && plan->op_count > 0 &&
+           program->first_kind == plan->ops[0].kind &&
+           memcmp(&program->options, &plan->options, sizeof(plan->options)) == 0;
+}
+
+/* The program of a plan that was asked about, or a new one; it is the caller's. */
+static int prepare(struct stk_program **out, struct stk_backend *backend,
+                   const struct stk_plan *plan, stoker_error *error)
+{
+    int before;
+    for (int i = 0; i < STK_CUDA_PREPARED; i++) {
+        struct stk_program *const prepared = backend->prepared[i];
+        if (!is_for(prepared, plan))
+            continue;
+        backend->prepared[i] = NULL;
+        prepared->plan = plan;
+        *out = prepared;
+        return STOKER_OK;
+    }
+    int rc = stk_cuda_enter(backend, &before, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = make(out, backend, plan, error);
+    stk_cuda_leave(backend, before);
+    return rc;
+}
+
+/* Engines take their time to be chosen: what was made to tell its workspace is what load hands out. The plan may
+ * go before that. */
+static void keep(struct stk_backend *backend, struct stk_program *program)
+{
+    struct stk_program **const place = &backend->prepared[backend->kept++ % STK_CUDA_PREPARED];
+    stk_cuda_program_unload(*place);
+    program->plan = NULL;
+    *place = program;
+}
+
 int stk_cuda_workspace_bytes(struct stk_backend *backend, const struct stk_plan *plan,
                              uint64_t *out, stoker_error *error)
 {
     struct stk_program *program = NULL;
-    int before;
-    int rc = stk_cuda_enter(backend, &before, error);
+    const int rc = prepare(&program, backend, plan, error);
     if (rc != STOKER_OK)
         return rc;
-    rc = make(&program, backend, plan, error);
-    stk_cuda_leave(backend, before);
-    if (rc == STOKER_OK)
-        *out = program->layout.end;
-    stk_cuda_program_unload(program);
-    return rc;
+    *out = program->layout.end;
+    keep(backend, program);
+    return STOKER_OK;
 }
 
 int stk_cuda_program_load(struct stk_program **out, struct stk_backend *backend,
@@ -280,13 +233,13 @@ int stk_cuda_program_load(struct stk_program **out, struct stk_backend *backend,
 {
     struct stk_program *program = NULL;
     int before;
-    int rc = stk_cuda_enter(backend, &before, error);
-    if (rc != STOKER_OK)
-        return rc;
-    rc = make(&program, backend, plan, error);
+    int rc = prepare(&program, backend, plan, error);
     if (rc == STOKER_OK)
+        rc = stk_cuda_enter(backend, &before, error);
+    if (rc == STOKER_OK) {
         rc = take_scratch(program, error);
-    stk_cuda_leave(backend, before);
+        stk_cuda_leave(backend, before);
+    }
     if (rc == STOKER_OK)
         *out = program;
     else
@@ -296,41 +249,8 @@ int stk_cuda_program_load(struct stk_program **out, struct stk_backend *backend,
 
 /* ---- run ------------------------------------------------------------------------------------------- */
 
-/* A parameter as convolutions and linear layers read it: rounded, where T is narrow. */
-static const void *weight_of(const struct stk_plan *plan, const struct stk_arenas *arenas,
-                             int32_t index)
-{
-    if (index < 0)
-        return NULL;
-    const uint64_t offset = plan->model->parameters[index].offset;
-    if (!stk_is_narrow(plan->storage))
-        return arenas->parameters + offset;
-    return (const uint8_t *)arenas->stored + offset * stoker_dtype_bytes(plan->storage);
-}
-
-static int run_conv_or_linear(struct stk_program *program, const struct made *made,
-                              const struct stk_operands *o, const struct stk_arenas *arenas,
-                              const struct stk_cuda_scratch *scratch, stoker_error *error)
-{
-    const struct stk_cuda_operands operands = {
-        .x = o->x,
-        .weight = weight_of(program->plan, arenas, o->layer->weight),
-        .bias = weight_of(program->plan, arenas, o->layer->bias),
-        .y = o->y,
-        .dy = o->dy,
-        .dx = o->dx,
-        .weight_grad = o->weight_grad,
-        .bias_grad = o->bias_grad,
-        .workspace = scratch->workspace,
-        .tickets = scratch->tickets
-    };
-    if (made->conv != NULL)
-        return stk_cuda_conv_run(made->conv, &operands, program->backend->stream, error);
-    return stk_cuda_linear_run(made->linear, &operands, program->backend->stream, error);
-}
-
 /* pass: samples and labels in scratch. */
-static int queue_operations(struct stk_program *program, const struct set *set,
+static int queue_operations(struct stk_program *program, const struct stk_cuda_set *set,
                             const struct stk_arenas *arenas, const struct stk_pass *pass,
                             const struct stk_cuda_pass *beside, stoker_error *error)
 {
@@ -339,21 +259,11 @@ static int queue_operations(struct stk_program *program, const struct set *set,
         .workspace = program->scratch + program->layout.workspace,
         .tickets = (void *)(program->scratch + program->layout.tickets)
     };
-    int rc = STOKER_OK;
-    for (uint32_t i = 0; i < plan->op_count && rc == STOKER_OK; i++) {
-        const struct made *const made = &set->made[i];
-        struct stk_operands operands;
-        stk_operands_find(&operands, plan, &plan->ops[i], arenas, pass, 0, pass->count);
-        if (made->conv != NULL || made->linear != NULL)
-            rc = run_conv_or_linear(program, made, &operands, arenas, &scratch, error);
-        else
-            rc = stk_cuda_operation(program->backend, &operands, &scratch, beside, error);
-    }
-    return rc;
+    return stk_cuda_set_queue(set, program->backend, plan, arenas, pass, &scratch, beside, error);
 }
 
 /* All there is to be before a pass of so many samples is queued; nothing of it may come in a recording. */
-static int make_ready(struct stk_program *program, uint32_t count, struct set **out,
+static int make_ready(struct stk_program *program, uint32_t count, struct stk_cuda_set **out,
                       stoker_error *error)
 {
     const int rc = take_scratch(program, error);
@@ -403,7 +313,7 @@ static int queue_whole(struct stk_program *program, const struct stk_arenas *are
                                           .gradient_factor = pass->gradient_scale,
                                           .step = pass->step };
     struct stk_pass in_scratch;
-    struct set *set = NULL;
+    struct stk_cuda_set *set = NULL;
     int rc = make_ready(program, pass->count, &set, error);
     if (rc == STOKER_OK)
         rc = queue_batch(program, pass, &in_scratch, error);
@@ -458,7 +368,7 @@ static int queue_zeros(struct stk_program *program, const struct stk_arenas *are
 {
     const struct stk_cuda_pass beside = { .metrics = &program->backend->block->run,
                                           .gradient_factor = 1 };
-    struct set *set = NULL;
+    struct stk_cuda_set *set = NULL;
     int rc = make_ready(program, count, &set, error);
     if (rc == STOKER_OK)
         rc = stk_cuda_clear(program->backend, program->scratch, program->layout.tickets, error);
@@ -501,7 +411,7 @@ int stk_cuda_program_queue(struct stk_program *program, const struct stk_arenas 
 /* A step whose batch is in scratch. */
 struct queued_step {
     struct stk_program *program;
-    const struct set *set;
+    const struct stk_cuda_set *set;
     const struct stk_arenas *arenas;
     const struct stk_pass *pass;
     const struct stk_group_pass *group;
@@ -545,7 +455,7 @@ static int queue_pass(struct stk_program *program, const struct stk_arenas *aren
                       stoker_error *error)
 {
     struct stk_pass in_scratch;
-    struct set *set = NULL;
+    struct stk_cuda_set *set = NULL;
     const struct stk_cuda_key key = key_of(program, arenas, pass, group);
     int rc = make_ready(program, pass->count, &set, error);
     if (rc == STOKER_OK)

@@ -79,8 +79,21 @@ stk_cudnn_ref stk_cudnn_graph_tensor(struct stk_cudnn_graph *graph,
     take(graph, status, "tensor");
     if (status != CUDNN_STATUS_SUCCESS)
         return 0;
-    graph->tensors++;
+    graph->described[graph->tensors++] = *t;
     return (stk_cudnn_ref)number;
+}
+
+uint32_t stk_cudnn_graph_tensors(const struct stk_cudnn_graph *graph)
+{
+    return graph->tensors;
+}
+
+const struct stk_cudnn_tensor *stk_cudnn_graph_described(const struct stk_cudnn_graph *graph,
+                                                         stk_cudnn_ref tensor)
+{
+    assert(tensor >= 1);
+    assert(tensor <= graph->tensors);
+    return &graph->described[tensor - 1];
 }
 
 static cudnnBackendDescriptor_t at(const struct stk_cudnn_graph *graph, stk_cudnn_ref ref)

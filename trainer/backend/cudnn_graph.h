@@ -64,6 +64,10 @@ void stk_cudnn_graph_destroy(struct stk_cudnn_graph **graph); /* NULL-safe; plan
 
 stk_cudnn_ref stk_cudnn_graph_tensor(struct stk_cudnn_graph *graph,
                                      const struct stk_cudnn_tensor *tensor);
+/* Tensors are numbered from 1 on. */
+uint32_t stk_cudnn_graph_tensors(const struct stk_cudnn_graph *graph);
+const struct stk_cudnn_tensor *stk_cudnn_graph_described(const struct stk_cudnn_graph *graph,
+                                                         stk_cudnn_ref tensor);
 
 enum stk_cudnn_direction {
     STK_CUDNN_FORWARD,         /* x, w -> y */

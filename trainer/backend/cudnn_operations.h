@@ -7,6 +7,7 @@
 struct stk_cudnn_graph {
     struct stk_cudnn *cudnn;
     uint32_t tensors, operations, candidates;
+    struct stk_cudnn_tensor described[STK_CUDNN_TENSORS_MAX];
     cudnnBackendDescriptor_t tensor[STK_CUDNN_TENSORS_MAX];
     cudnnBackendDescriptor_t operation[STK_CUDNN_OPERATIONS_MAX];
     cudnnBackendDescriptor_t operation_graph, heuristics;

@@ -64,13 +64,17 @@ static int32_t fetch(struct stk_writer *writer, uint32_t node)
     return op->y;
 }
 
-/* Where an operation that may overwrite dy puts its result. */
-static int32_t over(struct stk_writer *writer, int32_t dy, uint32_t node)
+/* Where an operation that may not overwrite dy puts its result. */
+static int32_t apart(struct stk_writer *writer, int32_t dy, uint32_t node)
 {
-    if (writer->holders[dy] == 1)
-        return dy;
     writer->holders[dy]--;
     return gradient_buffer(writer, node);
+}
+
+/* Where one that may puts it. */
+static int32_t over(struct stk_writer *writer, int32_t dy, uint32_t node)
+{
+    return writer->holders[dy] == 1 ? dy : apart(writer, dy, node);
 }
 
 static int32_t write_relu(struct stk_writer *writer, uint32_t n, int32_t dy)
@@ -110,7 +114,8 @@ static void write_batch_norm(struct stk_writer *writer, uint32_t n, int32_t dy)
     struct stk_op *op = stk_writer_op(writer, STK_OP_BATCH_NORM_BACKWARD, node->layer);
     op->x = x;
     op->dy = dy;
-    op->dx = over(writer, dy, node->in);
+    op->dx = writer->plan->options.norms_apart ? apart(writer, dy, node->in)
+                                               : over(writer, dy, node->in);
     op->aux = writer->aux[n];
     op->relu = node->relu;
     if (node->relu && node->kept && !writer->recompute->remade[n])

@@ -113,8 +113,9 @@ struct stk_plan_options {
     bool recompute_batch_norm;    /* BatchNorm(+ReLU) outputs are not kept but made again from x */
     uint32_t checkpoint_segments; /* 0 or 1 = keep all; n = cut the layers into n segments, or
                                      fewer where that takes less, and keep what crosses borders */
-    bool exact_segments;          /* not fewer: for tests */
-    bool no_reuse;                /* each buffer has bytes of its own: for tests */
+    bool norms_apart;    /* BATCH_NORM_BACKWARD never writes over dy, at the price of a buffer */
+    bool exact_segments; /* not fewer: for tests */
+    bool no_reuse;       /* each buffer has bytes of its own: for tests */
 };
 
 enum { STK_BATCH_MAX = 65536 };

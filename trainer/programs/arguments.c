@@ -47,6 +47,8 @@ static const char *const pin_words[] = { "auto", "on", "off", NULL };
 static const char *const optimizer_words[] = { "sgd",      "adam",   "adamw", "adagrad", "rmsprop",
                                                "adadelta", "adamax", "asgd",  NULL };
 static const char *const amp_words[] = { "off", "fp16", "bf16", NULL };
+static const char *const tf32_words[] = { "off", "on", NULL };
+static const char *const fusion_words[] = { "ready", "all", "none", NULL };
 static const char *const schedule_words[] = { "constant", "step", "cosine", "one-cycle", NULL };
 
 #define AT(field) offsetof(struct arguments, field)
@@ -123,6 +125,11 @@ static const struct row rows[] = {
       "store activations in 16 bits: off, fp16 (with a dynamic loss\nscale), bf16 (off); cuda and "
       "ref "
       "only" },
+    { "tf32", 0, BOTH, WORD, AT(tf32), 0, 0, "WORD", tf32_words,
+      "cuda, in float32: products may round their factors to 10 bits:\noff, on (off)" },
+    { "fuse-batch-norm", 0, BOTH, WORD, AT(fusion), 0, 0, "WORD", fusion_words,
+      "cuda, in 16 bits: BatchNorm within convolutions: ready (where\ncuDNN has that ready), all "
+      "(what it must compile, too), none\n(ready)" },
     { "benchmark", 0, BOTH, FLAG, AT(benchmark), 0, 0, NULL, NULL,
       "cuda: time the algorithms of each layer, and keep the winners" },
     { "engine-cache", 0, BOTH, TEXT, AT(engine_cache), 0, 0, "FILE", NULL,

@@ -24,6 +24,8 @@ enum action {
 /* What activations are stored in. */
 enum amp { AMP_OFF, AMP_FP16, AMP_BF16 };
 
+enum tf32 { TF32_OFF, TF32_ON };
+
 enum preset { PRESET_FAST, PRESET_PYTORCH, PRESET_HOUSING };
 
 /* What the line asks for, with the defaults of the preset where it says nothing. Strings are
@@ -63,6 +65,8 @@ struct arguments {
     const char *device; /* NULL = auto */
     uint32_t split;     /* layers on the first of two devices; 0 = one device */
     enum amp amp;
+    enum tf32 tf32;
+    stoker_fusion fusion;
     bool benchmark;
     const char *engine_cache; /* file; NULL = winners are forgotten */
     bool deterministic;

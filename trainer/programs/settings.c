@@ -66,6 +66,8 @@ static void make_training(struct settings *settings, const struct arguments *arg
     training->backend = arguments->device;
     training->split = arguments->split;
     training->precision = precisions[arguments->amp];
+    training->tf32 = arguments->tf32 == TF32_ON;
+    training->fusion = arguments->fusion;
     training->benchmark = arguments->benchmark;
     training->engine_cache = arguments->engine_cache;
     training->deterministic = arguments->deterministic;
