@@ -9,8 +9,8 @@
  *
  * A read that hits the page cache is copied while it is submitted, and its completion is in the CQ
  * at once, so hot reads cost one system call per group (STK_READ_GROUP_BYTES). The next group is
- * begun when the CQ is empty: hot reads are handed out before more are copied over them, and cold
- * ones are all with the kernel before anybody waits.
+ * begun when the CQ is empty: hot reads are handed out before more are copied over them. Where a
+ * group is not complete at once, some of it lies on storage: then all others are begun as well.
  *
  * The CQ is at least as long as the most requests in flight, so it cannot overflow.
  * A read whose submission failed half-way, or that is in flight when the ring
@@ -485,6 +485,13 @@ static int start_waiting(struct uring *uring)
     return enter_submit(uring);
 }
 
+/* Whether something that was begun has no completion yet: then the page cache does not hold all, and
+ * storage should work at the rest while the caller does something else. */
+static bool waits_for_storage(const struct uring *uring)
+{
+    return uring->in_flight - uring->waiting.count > io_uring_cq_ready(&uring->io);
+}
+
 static int uring_submit(void *ring, stoker_read *const *reads, uint32_t count)
 {
     struct uring *uring = ring;
@@ -495,7 +502,10 @@ static int uring_submit(void *ring, stoker_read *const *reads, uint32_t count)
         assert(reads[i]->bytes >= 1);
         stk_fifo_push(&uring->waiting, reads[i]);
     }
-    return start_waiting(uring);
+    int rc = start_waiting(uring);
+    while (rc == 0 && read_waits(uring) && waits_for_storage(uring))
+        rc = start_waiting(uring);
+    return rc;
 }
 
 /* Take a slot back, after having emptied it where its own close did not. */
