@@ -1,7 +1,7 @@
 /* gpu_transform.c - the kernels on a GPU give the bits of their twins, case by case.
  *
  * The list of transform_cases.h with 1 to 4 channels, each type and layout; images gathered by id or in
- * order. Exit 77 where there is no GPU, no runtime or no fatbin, and it says which.
+ * order, and kept by id for later batches. Exit 77 where there is no GPU, no runtime or no fatbin, and it says which.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,6 +136,42 @@ static void check_case(struct gpu *gpu, const struct transform_case *it, uint32_
     }
 }
 
+/* Rows of a batch that are fresh go to the places of their ids; nothing else is written. */
+static void check_keep(struct gpu *gpu, const struct transform_case *it, uint32_t channels)
+{
+    static const uint8_t fresh[SAMPLES] = { 1, 0, 1, 1, 0 };
+    static unsigned char images[BYTES_MAX], expected[BYTES_MAX], found[BYTES_MAX];
+    struct made made;
+    struct stk_crop_launch crop;
+    make(&made, it, channels, STOKER_UINT8, STOKER_NHWC);
+    stk_launch_of(&crop, &made.plan, it->height, it->width);
+    struct stk_keep_launch launch = { .batch = crop.batch, .fresh = fresh, .kept = expected };
+    const size_t kept_bytes = (size_t)it->height * it->width * channels * IMAGES;
+    launch.batch.ids = ids;
+    launch.batch.images = images;
+    launch.batch.count = SAMPLES;
+    for (size_t i = 0; i < kept_bytes; i++)
+        images[i] = (unsigned char)(stk_mix64(i) >> 32);
+    memset(expected, 0xA5, kept_bytes);
+    copy(gpu, gpu->out, expected, kept_bytes, cudaMemcpyHostToDevice);
+    stk_kernel_named("stk_keep")->twin(&launch);
+
+    copy(gpu, gpu->images, images, kept_bytes, cudaMemcpyHostToDevice);
+    copy(gpu, gpu->ids, ids, sizeof(ids), cudaMemcpyHostToDevice);
+    copy(gpu, gpu->taps, fresh, sizeof(fresh), cudaMemcpyHostToDevice);
+    launch.batch.ids = gpu->ids;
+    launch.batch.images = gpu->images;
+    launch.fresh = gpu->taps;
+    launch.kept = gpu->out;
+    launch_kernel(gpu, stk_kernel_named("stk_keep"), &launch);
+    CHECK(gpu->cuda.cudaStreamSynchronize(NULL) == cudaSuccess);
+    copy(gpu, found, gpu->out, kept_bytes, cudaMemcpyDeviceToHost);
+    if (memcmp(found, expected, kept_bytes) != 0) {
+        fprintf(stderr, "%s: %u channels: stk_keep differs\n", it->name, channels);
+        exit(1);
+    }
+}
+
 static int skip(const char *why)
 {
     printf("SKIPPED: %s\n", why);
@@ -168,11 +204,13 @@ int main(void)
           cudaSuccess);
     take_memory(&gpu);
     for (size_t i = 0; i < TRANSFORM_CASES; i++)
-        for (uint32_t channels = 1; channels <= 4; channels++)
+        for (uint32_t channels = 1; channels <= 4; channels++) {
             for (size_t type = 0; type < 4; type++) {
                 check_case(&gpu, &transform_cases[i], channels, types[type], STOKER_NHWC, true);
                 check_case(&gpu, &transform_cases[i], channels, types[type], STOKER_NCHW, false);
             }
+            check_keep(&gpu, &transform_cases[i], channels);
+        }
     printf("%d cases, 4 types, 2 layouts, 1 to 4 channels: the bits of the twins\n",
            (int)TRANSFORM_CASES);
     return 0;
