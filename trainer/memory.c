@@ -4,11 +4,11 @@
  *   plans     activations: the larger of training and evaluation | workspace: both, and what a device
  *             that decides for itself keeps
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "loader/base/memory.h"
+#include "trainer/model/digits.h"
 #include "trainer/plan/budget.h"
 #include "trainer/plan/precision.h"
 #include "trainer/split.h"
@@ -223,39 +223,22 @@ void stoker_trainer_get_memory(const stoker_trainer *trainer, stoker_trainer_mem
 
 /* ---- for a person ---------------------------------------------------------------- */
 
-enum { TABLE_BYTES = 1024, GROUPED_BYTES = 32 };
-
-/* 1199882 as "1,199,882" */
-static const char *grouped(char *out, uint64_t value)
-{
-    char digits[24];
-    const int length = snprintf(digits, sizeof(digits), "%" PRIu64, value);
-    char *to = out;
-    for (int i = 0; i < length; i++) {
-        if (i > 0 && (length - i) % 3 == 0)
-            *to++ = ',';
-        *to++ = digits[i];
-    }
-    *to = '\0';
-    return out;
-}
+enum { TABLE_BYTES = 1024 };
 
 static void add_line(char *table, const char *name, uint64_t bytes, const char *remark)
 {
-    char number[GROUPED_BYTES];
     const size_t length = strlen(table);
     (void)snprintf(table + length, TABLE_BYTES - length, "%-18s %18s%s\n", name,
-                   grouped(number, bytes), remark);
+                   stk_digits(bytes).text, remark);
 }
 
 static void describe_saving(char *remark, size_t bytes, const char *without, uint64_t more,
                             uint64_t taken)
 {
-    char number[GROUPED_BYTES];
     const size_t length = strlen(remark);
     if (taken < more)
         (void)snprintf(remark + length, bytes - length, "  (%s %s: %.1f times as much)", without,
-                       grouped(number, more), (double)more / (double)taken);
+                       stk_digits(more).text, (double)more / (double)taken);
 }
 
 /* What recomputation saves, and what 16 bits do, or nothing to say. */

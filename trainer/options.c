@@ -169,7 +169,7 @@ static const struct defaults {
 _Static_assert((int)STOKER_SGD == (int)STK_SGD, "one order");
 _Static_assert((int)STOKER_RMSPROP == (int)STK_RMSPROP, "one order");
 _Static_assert((int)STOKER_ASGD == (int)STK_ASGD, "one order");
-_Static_assert((int)STOKER_FUSION_NONE == (int)STK_FUSION_NONE, "one order");
+_Static_assert((int)STOKER_FUSION_ALL == (int)STK_FUSION_ALL, "one order");
 _Static_assert((int)STOKER_ONE_CYCLE == (int)STK_SCHEDULE_ONE_CYCLE, "one order");
 
 static void read_rule(struct stk_update_rule *rule, const stoker_trainer_options *o)

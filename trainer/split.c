@@ -9,6 +9,7 @@
 
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
+#include "trainer/model/digits.h"
 #include "trainer/model/stage.h"
 #include "trainer/pipeline.h"
 
@@ -257,8 +258,8 @@ size_t stk_split_memory_table(const stoker_trainer *trainer, char *text, size_t 
             stoker_trainer_memory_table(split->stages[s], table + length, sizeof(table) - length);
         length += (size_t)snprintf(table + length, sizeof(table) - length, "\n");
     }
-    length += (size_t)snprintf(table + length, sizeof(table) - length, "peak of both %24llu\n",
-                               (unsigned long long)trainer->memory.peak);
+    length += (size_t)snprintf(table + length, sizeof(table) - length, "%-18s %18s\n",
+                               "peak of both", stk_digits(trainer->memory.peak).text);
     if (bytes > 0) {
         const size_t copied = length < bytes ? length : bytes - 1;
         memcpy(text, table, copied);

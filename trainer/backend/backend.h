@@ -33,9 +33,9 @@ enum stk_loops {
 
 /* BatchNorm within a library's graphs; of stoker/trainer.h, in its order. */
 enum stk_fusion {
+    STK_FUSION_NONE,
     STK_FUSION_READY, /* where an engine is ready */
     STK_FUSION_ALL,   /* and where one must be compiled first */
-    STK_FUSION_NONE,
     STK_FUSIONS
 };
 

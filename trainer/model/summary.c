@@ -1,9 +1,9 @@
 /* summary.c - a network as a table for a person. */
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "trainer/model/digits.h"
 #include "trainer/model/model.h"
 
 /* What snprintf would do, piece by piece. */
@@ -23,26 +23,6 @@ __attribute__((format(printf, 2, 3))) static void print(struct page *page, const
     va_end(arguments);
     if (length > 0)
         page->length += (size_t)length;
-}
-
-struct digits {
-    char text[32];
-};
-
-/* 1199882 as "1,199,882" */
-static struct digits grouped(uint64_t value)
-{
-    char plain[24];
-    struct digits out;
-    const int length = snprintf(plain, sizeof(plain), "%" PRIu64, value);
-    size_t to = 0;
-    for (int i = 0; i < length; i++) {
-        if (i > 0 && (length - i) % 3 == 0)
-            out.text[to++] = ',';
-        out.text[to++] = plain[i];
-    }
-    out.text[to] = '\0';
-    return out;
 }
 
 static uint64_t parameters_of(const stoker_model *model, const struct stk_layer *layer)
@@ -68,7 +48,7 @@ static void print_layer(struct page *page, const stoker_model *model, const stru
         (void)snprintf(kind + used, sizeof(kind) - (size_t)used, " %" PRIu32 "x%" PRIu32,
                        layer->kernel[0], layer->kernel[1]);
     print(page, "%-20s %-16s %15s %14s %18s\n", layer->name, kind, stk_shape_text(layer->out).text,
-          grouped(parameters_of(model, layer)).text, grouped(layer->flops).text);
+          stk_digits(parameters_of(model, layer)).text, stk_digits(layer->flops).text);
 }
 
 /* Bytes of what the layers write for one sample; flatten writes nothing. */
@@ -95,9 +75,9 @@ size_t stoker_model_summary(const stoker_model *model, char *text, size_t bytes)
         print_layer(&page, model, &model->layers[i]);
     stoker_model_size size;
     stoker_model_get_size(model, &size);
-    print(&page, "%-20s %-16s %15s %14s %18s\n", "total", "", "", grouped(size.parameters).text,
-          grouped(size.flops_per_sample).text);
+    print(&page, "%-20s %-16s %15s %14s %18s\n", "total", "", "", stk_digits(size.parameters).text,
+          stk_digits(size.flops_per_sample).text);
     print(&page, "parameters %s bytes, outputs of all layers %s bytes a sample\n",
-          grouped(size.parameters * sizeof(float)).text, grouped(output_bytes(model)).text);
+          stk_digits(size.parameters * sizeof(float)).text, stk_digits(output_bytes(model)).text);
     return page.length;
 }

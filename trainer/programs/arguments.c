@@ -48,7 +48,7 @@ static const char *const optimizer_words[] = { "sgd",      "adam",   "adamw", "a
                                                "adadelta", "adamax", "asgd",  NULL };
 static const char *const amp_words[] = { "off", "fp16", "bf16", NULL };
 static const char *const tf32_words[] = { "off", "on", NULL };
-static const char *const fusion_words[] = { "ready", "all", "none", NULL };
+static const char *const fusion_words[] = { "none", "ready", "all", NULL };
 static const char *const schedule_words[] = { "constant", "step", "cosine", "one-cycle", NULL };
 
 #define AT(field) offsetof(struct arguments, field)
@@ -128,8 +128,9 @@ static const struct row rows[] = {
     { "tf32", 0, BOTH, WORD, AT(tf32), 0, 0, "WORD", tf32_words,
       "cuda, in float32: products may round their factors to 10 bits:\noff, on (off)" },
     { "fuse-batch-norm", 0, BOTH, WORD, AT(fusion), 0, 0, "WORD", fusion_words,
-      "cuda, in 16 bits: BatchNorm within convolutions: ready (where\ncuDNN has that ready), all "
-      "(what it must compile, too), none\n(ready)" },
+      "cuda, in 16 bits: BatchNorm within convolutions: none, ready (where\ncuDNN has that ready), "
+      "all "
+      "(what it must compile, too)\n(none)" },
     { "benchmark", 0, BOTH, FLAG, AT(benchmark), 0, 0, NULL, NULL,
       "cuda: time the algorithms of each layer, and keep the winners" },
     { "engine-cache", 0, BOTH, TEXT, AT(engine_cache), 0, 0, "FILE", NULL,

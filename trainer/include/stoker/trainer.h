@@ -46,10 +46,10 @@ typedef enum stoker_schedule {
 
 /* BatchNorm worked out within cuDNN's graphs; see stoker_trainer_options.fusion. */
 typedef enum stoker_fusion {
-    STOKER_FUSION_READY = 0, /* where cuDNN has an engine ready: float16 */
-    STOKER_FUSION_ALL, /* and where it compiles one in create, half a second each: bfloat16, and BatchNorm's
-                          backward pass, which then takes a gradient more of memory */
-    STOKER_FUSION_NONE
+    STOKER_FUSION_NONE = 0, /* kernels of our own */
+    STOKER_FUSION_READY,    /* where cuDNN has an engine ready: float16 */
+    STOKER_FUSION_ALL /* and where it compiles one in create, half a second each: bfloat16, and BatchNorm's
+                         backward pass, which then takes a gradient more of memory */
 } stoker_fusion;
 
 #define STOKER_BATCH_SIZE_MAX UINT32_MAX /* in options.batch_size: the largest that fits */
@@ -135,15 +135,14 @@ typedef struct stoker_trainer_options {
      * Batches lie in host memory. No device is named twice but "ref"; not with engine_cache. */
     uint32_t split;
 
-    stoker_fusion
-        fusion; /* on a GPU: a convolution makes the sums for the BatchNorm behind it, and works
-                             out BatchNorm + ReLU as it reads, so that the result is never written. Scale
-                             and shift are rounded to 16 bits on the way. Default READY; float32 has own
-                             kernels. Others than "cuda" have nothing to fuse */
-    bool
-        tf32; /* on a GPU, in float32: factors of convolutions and linear layers may be rounded to 10 bits
-                  (TF32), which matrix units take several times as fast. Default false: float32 is float32,
-                  and gradients are those of "ref" to 1e-5 */
+    /* On a GPU, in 16 bits: a convolution makes the sums for the BatchNorm behind it, and works out
+     * BatchNorm + ReLU as it reads, so that the result is never written. cuDNN wants scale and shift
+     * rounded to 16 bits for that: gradients are then within 3 % of "ref", not 1 %. Default NONE. */
+    stoker_fusion fusion;
+    /* On a GPU, in float32: factors of convolutions and linear layers may be rounded to 10 bits (TF32),
+     * which matrix units take several times as fast. Default false: float32 is float32, and gradients
+     * are those of "ref" to 1e-5. */
+    bool tf32;
 
     stoker_error *error; /* filled in when create fails; NULL (default) = not wanted */
 } stoker_trainer_options;
