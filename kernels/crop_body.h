@@ -1,7 +1,9 @@
 /* crop_body.h - crop, flip, cutout and conversion in one pass, written once for each variant.
  *
- *   lines of the picture ──▶ tile in L1: fill │ pixels, maybe turned round │ fill ──▶ converted ──▶ row
- *                       └──────────── wide lines that need none of that ───────────────┘
+ *   picture ──┬─ the whole of it, as it lies: one line ────────────────────────────┐
+ *             ├─ floats: blocks of eight pixels (crop_blocks.h) ───────────────────┼──▶ row
+ *             └─ bytes, and what is too small for blocks: tile in L1 ──▶ converted ┘
+ *                fill │ pixels, maybe turned round │ fill
  *
  * A tile is some lines of the output as bytes. Converted at once they make one long span, whereas
  * the lines of a small image would be little but ends. Runs are copied and filled by whole
@@ -11,11 +13,10 @@
 #ifndef STK_KERNELS_CROP_BODY_H
 #define STK_KERNELS_CROP_BODY_H
 
-#include "kernels/span_body.h"
-#include "kernels/transform.h"
+#include "kernels/crop_blocks.h"
+#include "kernels/crop_view.h"
 
 enum {
-    CROP_CHANNELS_MAX = STOKER_TRANSFORM_CHANNELS_MAX,
     CROP_TILE_BYTES = 8192,
     DIRECT_BYTES = 256, /* lines so long are worth converting one by one */
     RUN_BYTES = 32,
@@ -23,18 +24,10 @@ enum {
     PLANE_PIXELS = 256 /* that are taken apart at a time */
 };
 
-static_assert(STK_LINE_ELEMENTS >= 16 * CROP_CHANNELS_MAX + 16, "a vector from any phase");
-static_assert(STK_LINE_ELEMENTS >= CROP_CHANNELS_MAX + RUN_BYTES, "a run from any phase");
-
-/* Where the row's pixels go. All but out is constant. */
-struct target {
-    struct pair pair;
-    uint32_t channels;
-    bool copies; /* uint8 stays uint8 */
-    bool planes; /* NCHW */
-    unsigned char *out;
-    size_t height, width;
-};
+static_assert(STK_LINE_ELEMENTS >= 16 * STOKER_TRANSFORM_CHANNELS_MAX + 16,
+              "a vector from any phase");
+static_assert(STK_LINE_ELEMENTS >= STOKER_TRANSFORM_CHANNELS_MAX + RUN_BYTES,
+              "a run from any phase");
 
 /* So many bytes at any address: memcpy() of them would go through half as wide registers. */
 typedef unsigned char run_bytes __attribute__((vector_size(RUN_BYTES), aligned(1), may_alias));
@@ -121,23 +114,6 @@ static ALWAYS_INLINE void turn(const unsigned char *in, unsigned char *out, size
         memcpy(out + done * channels, in + (pixels - 1 - done) * channels, channels);
 }
 
-/* ---- fetching: a later picture, line by line while this one is converted --------- */
-
-struct fetching {
-    const unsigned char *next;
-    size_t left; /* bytes */
-};
-
-static ALWAYS_INLINE void fetch(struct fetching *fetching)
-{
-    if (fetching->left == 0)
-        return;
-    const size_t bytes = fetching->left < LINE_BYTES ? fetching->left : LINE_BYTES;
-    __builtin_prefetch(fetching->next, 0, 3);
-    fetching->next += bytes;
-    fetching->left -= bytes;
-}
-
 /* ---- elements: bytes that lie side by side, converted --------------------------- */
 
 /* One vector, `at` elements from a pixel's begin; phase is at % (16 x channels), or a vector that
@@ -215,49 +191,7 @@ static ALWAYS_INLINE void put(const struct stk_transform_plan *plan, const struc
     }
 }
 
-/* ---- lines ---------------------------------------------------------------------- */
-
-/* The pixels of the output that are the picture's: x0..x1 of lines y0..y1. */
-struct seen {
-    size_t y0, y1, x0, x1;
-    const unsigned char *first; /* the picture's first pixel among them */
-};
-
-/* How many of `out` pixels lie before, and how many behind, the picture's `in`. */
-static ALWAYS_INLINE void outside(int32_t at, int32_t in, int32_t out, int32_t *before,
-                                  int32_t *behind)
-{
-    const int32_t beyond = at + out - in;
-    *before = at < 0 ? -at : 0;
-    *behind = beyond > 0 ? beyond : 0;
-    if (*before + *behind < out)
-        return;
-    *before = out; /* not one of them is seen */
-    *behind = 0;
-}
-
-static ALWAYS_INLINE struct seen seen_of(const struct stk_crop *crop, const struct target *target)
-{
-    const int32_t height = (int32_t)target->height, width = (int32_t)target->width;
-    int32_t above, below, left, right;
-    outside(crop->y, crop->height, height, &above, &below);
-    outside(crop->x, crop->width, width, &left, &right);
-    if (above == height || left == width)
-        return (struct seen){ target->height, target->height, target->width, target->width, NULL };
-    return (struct seen){
-        .y0 = (size_t)above,
-        .y1 = (size_t)(height - below),
-        .x0 = (size_t)(crop->flip ? right : left),
-        .x1 = (size_t)(width - (crop->flip ? left : right)),
-        .first = crop->pixels + (size_t)(crop->y + above) * crop->stride_bytes +
-                 (size_t)(crop->x + left) * target->channels,
-    };
-}
-
-static ALWAYS_INLINE size_t clamped(size_t value, size_t low, size_t high)
-{
-    return value < low ? low : value > high ? high : value;
-}
+/* ---- tiles ---------------------------------------------------------------------- */
 
 /* The part of some lines of the output that is made at a time: pixels x0..x1 of lines y0..y1, as
  * bytes at `tile`, line after line. */
@@ -329,13 +263,6 @@ static ALWAYS_INLINE void make_piece(const struct stk_transform_plan *plan,
         }
 }
 
-static ALWAYS_INLINE struct fetching fetching_of(const struct stk_crop *crop)
-{
-    return (struct fetching){ crop->later, crop->later_bytes < PREFETCH_BYTES_MAX
-                                               ? crop->later_bytes
-                                               : PREFETCH_BYTES_MAX };
-}
-
 /* The picture itself: one line of all its pixels. */
 static ALWAYS_INLINE void put_whole(const struct stk_transform_plan *plan,
                                     const struct stk_crop *crop, const struct target *target,
@@ -381,35 +308,40 @@ static ALWAYS_INLINE void put_tiles(const struct stk_transform_plan *plan,
 }
 
 static ALWAYS_INLINE void crop_row(const struct stk_transform_plan *plan,
-                                   const struct stk_crop *crop, unsigned char *out,
-                                   struct pair pair, uint32_t channels, bool copies, bool planes)
+                                   const struct stk_crop *crop, const struct target *target)
 {
-    const struct target target = { .pair = pair,
-                                   .channels = channels,
-                                   .copies = copies,
-                                   .planes = planes,
-                                   .out = out,
-                                   .height = plan->framing.out_height,
-                                   .width = plan->framing.out_width };
-    const struct seen seen = seen_of(crop, &target);
-    const bool whole = seen.y0 == 0 && seen.y1 == target.height && seen.x0 == 0 &&
-                       seen.x1 == target.width && !crop->flip && crop->cut_bottom == crop->cut_top;
-    if (whole && crop->stride_bytes == target.width * channels)
-        put_whole(plan, crop, &target, &seen);
-    else if (whole && target.width * channels >= DIRECT_BYTES)
-        put_whole_lines(plan, crop, &target, &seen);
+    if (!target->copies && is_narrow(crop, target)) {
+        put_narrow(plan, crop, target);
+        return;
+    }
+    const struct seen seen = seen_of(crop, target);
+    const bool whole = seen.y0 == 0 && seen.y1 == target->height && seen.x0 == 0 &&
+                       seen.x1 == target->width && !crop->flip && !is_cut(crop);
+    if (whole && crop->stride_bytes == target->width * target->channels)
+        put_whole(plan, crop, target, &seen);
+    else if (!target->copies && has_blocks(crop, &seen))
+        put_wide(plan, crop, target, &seen);
+    else if (whole && target->width * target->channels >= DIRECT_BYTES)
+        put_whole_lines(plan, crop, target, &seen);
     else
-        put_tiles(plan, crop, &target, &seen);
+        put_tiles(plan, crop, target, &seen);
 }
 
 /* ---- one function for each type, layout and number of channels ------------------ */
 
-#define DEFINE_CROP(name, store, bytes, copies, channels, planes)                                  \
+#define DEFINE_CROP(name, to, bytes, is_copy, count, in_planes)                                    \
     static void name(const struct stk_transform_plan *plan, const struct stk_crop *crop,           \
                      uint8_t *out)                                                                 \
     {                                                                                              \
-        const struct pair pair = { lanes_from_u8, store, 1, bytes, false };                        \
-        crop_row(plan, crop, out, pair, channels, copies, planes);                                 \
+        const struct target target = { .pair = { lanes_from_u8, lanes_to_##to, 1, bytes, false },  \
+                                       .store = eight_to_##to,                                     \
+                                       .channels = count,                                          \
+                                       .copies = is_copy,                                          \
+                                       .planes = in_planes,                                        \
+                                       .out = out,                                                 \
+                                       .height = plan->framing.out_height,                         \
+                                       .width = plan->framing.out_width };                         \
+        crop_row(plan, crop, &target);                                                             \
     }
 /* With one channel the layouts are the same. */
 #define DEFINE_CROPS(type, store, bytes, copies)                                                   \
@@ -429,17 +361,17 @@ static ALWAYS_INLINE void crop_row(const struct stk_transform_plan *plan,
         }                                                                                          \
     }
 
-DEFINE_CROPS(f32, lanes_to_f32, 4, false)
-DEFINE_CROPS(f16, lanes_to_f16, 2, false)
-DEFINE_CROPS(bf16, lanes_to_bf16, 2, false)
-DEFINE_CROPS(u8, lanes_to_f32, 1, true)
+DEFINE_CROPS(f32, f32, 4, false)
+DEFINE_CROPS(f16, f16, 2, false)
+DEFINE_CROPS(bf16, bf16, 2, false)
+DEFINE_CROPS(u8, f32, 1, true)
 
 static stk_crop_fn *choose_crop(const struct stk_convert_plan *convert, uint32_t channels)
 {
     static stk_crop_fn *const table[4][2][4] = { CROPS_OF(f32), CROPS_OF(f16), CROPS_OF(bf16),
                                                  CROPS_OF(u8) };
     assert(channels >= 1);
-    assert(channels <= CROP_CHANNELS_MAX);
+    assert(channels <= STOKER_TRANSFORM_CHANNELS_MAX);
     const size_t type = convert->copies ? 3 : to_index(convert->to);
     return table[type][convert->layout == STOKER_NCHW][channels - 1];
 }

@@ -1,0 +1,89 @@
+/* crop_view.h - where a row's pixels go, which of them the picture has, and the fetching of a later one:
+ * what all ways to make a row share. Part of the bodies that each variant compiles. */
+#ifndef STK_KERNELS_CROP_VIEW_H
+#define STK_KERNELS_CROP_VIEW_H
+
+#include "kernels/block_avx2.h"
+#include "kernels/span_body.h"
+#include "kernels/transform.h"
+
+/* Where the row's pixels go. All but out is constant. */
+struct target {
+    struct pair pair;
+    store_eight_fn *store;
+    uint32_t channels;
+    bool copies; /* uint8 stays uint8 */
+    bool planes; /* NCHW */
+    unsigned char *out;
+    size_t height, width;
+};
+
+/* ---- fetching: a later picture, line by line while this one is converted --------- */
+
+struct fetching {
+    const unsigned char *next;
+    size_t left; /* bytes */
+};
+
+static ALWAYS_INLINE void fetch(struct fetching *fetching)
+{
+    if (fetching->left == 0)
+        return;
+    const size_t bytes = fetching->left < LINE_BYTES ? fetching->left : LINE_BYTES;
+    __builtin_prefetch(fetching->next, 0, 3);
+    fetching->next += bytes;
+    fetching->left -= bytes;
+}
+
+static ALWAYS_INLINE struct fetching fetching_of(const struct stk_crop *crop)
+{
+    return (struct fetching){ crop->later, crop->later_bytes < PREFETCH_BYTES_MAX
+                                               ? crop->later_bytes
+                                               : PREFETCH_BYTES_MAX };
+}
+
+/* ---- what is seen ---------------------------------------------------------------- */
+
+/* The pixels of the output that are the picture's: x0..x1 of lines y0..y1. */
+struct seen {
+    size_t y0, y1, x0, x1;
+    const unsigned char *first; /* the picture's first pixel among them */
+};
+
+/* How many of `out` pixels lie before, and how many behind, the picture's `in`. */
+static ALWAYS_INLINE void outside(int32_t at, int32_t in, int32_t out, int32_t *before,
+                                  int32_t *behind)
+{
+    const int32_t beyond = at + out - in;
+    *before = at < 0 ? -at : 0;
+    *behind = beyond > 0 ? beyond : 0;
+    if (*before + *behind < out)
+        return;
+    *before = out; /* not one of them is seen */
+    *behind = 0;
+}
+
+static ALWAYS_INLINE struct seen seen_of(const struct stk_crop *crop, const struct target *target)
+{
+    const int32_t height = (int32_t)target->height, width = (int32_t)target->width;
+    int32_t above, below, left, right;
+    outside(crop->y, crop->height, height, &above, &below);
+    outside(crop->x, crop->width, width, &left, &right);
+    if (above == height || left == width)
+        return (struct seen){ target->height, target->height, target->width, target->width, NULL };
+    return (struct seen){
+        .y0 = (size_t)above,
+        .y1 = (size_t)(height - below),
+        .x0 = (size_t)(crop->flip ? right : left),
+        .x1 = (size_t)(width - (crop->flip ? left : right)),
+        .first = crop->pixels + (size_t)(crop->y + above) * crop->stride_bytes +
+                 (size_t)(crop->x + left) * target->channels,
+    };
+}
+
+static ALWAYS_INLINE size_t clamped(size_t value, size_t low, size_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+#endif
