@@ -160,7 +160,7 @@ static ALWAYS_INLINE void plane_span(const struct stk_transform_plan *plan, uint
                      target->pair);
 }
 
-/* `pixels` pixels to the output from its pixel number `place` on. */
+/* put_fn */
 static ALWAYS_INLINE void put(const struct stk_transform_plan *plan, const struct target *target,
                               const unsigned char *in, size_t place, size_t pixels,
                               struct fetching *fetching)
@@ -263,13 +263,43 @@ static ALWAYS_INLINE void make_piece(const struct stk_transform_plan *plan,
         }
 }
 
+/* The bytes of a tile are the same for all types and layouts: one function for each number of channels. */
+#define DEFINE_TILE(count)                                                                         \
+    static NOINLINE void make_tile_##count(const struct stk_transform_plan *plan,                  \
+                                           const struct stk_crop *crop, const struct seen *seen,   \
+                                           const struct piece *piece, struct fetching *fetching)   \
+    {                                                                                              \
+        make_piece(plan, crop, seen, piece, count, fetching);                                      \
+        cut_piece(plan, crop, piece, count);                                                       \
+    }
+DEFINE_TILE(1)
+DEFINE_TILE(2)
+DEFINE_TILE(3)
+DEFINE_TILE(4)
+
+static ALWAYS_INLINE void make_tile(const struct stk_transform_plan *plan,
+                                    const struct stk_crop *crop, const struct seen *seen,
+                                    const struct piece *piece, uint32_t channels,
+                                    struct fetching *fetching)
+{
+    if (channels == 1)
+        make_tile_1(plan, crop, seen, piece, fetching);
+    else if (channels == 2)
+        make_tile_2(plan, crop, seen, piece, fetching);
+    else if (channels == 3)
+        make_tile_3(plan, crop, seen, piece, fetching);
+    else
+        make_tile_4(plan, crop, seen, piece, fetching);
+}
+
 /* The picture itself: one line of all its pixels. */
 static ALWAYS_INLINE void put_whole(const struct stk_transform_plan *plan,
                                     const struct stk_crop *crop, const struct target *target,
                                     const struct seen *seen)
 {
     struct fetching fetching = fetching_of(crop);
-    put(plan, target, seen->first, 0, target->height * target->width, &fetching);
+    target->put(plan, target->out, target->height * target->width, seen->first, 0,
+                target->height * target->width, &fetching);
 }
 
 /* Lines that are the picture's from end to end, right from where they lie. */
@@ -280,9 +310,9 @@ static ALWAYS_INLINE void put_whole_lines(const struct stk_transform_plan *plan,
     const size_t stride = crop->stride_bytes; /* out may alias the crop, for all C knows */
     const unsigned char *in = seen->first;
     struct fetching fetching = fetching_of(crop);
-    for (size_t y = 0; y < target->height; y++, in += stride) {
-        put(plan, target, in, y * target->width, target->width, &fetching);
-    }
+    for (size_t y = 0; y < target->height; y++, in += stride)
+        target->put(plan, target->out, target->height * target->width, in, y * target->width,
+                    target->width, &fetching);
 }
 
 static ALWAYS_INLINE void put_tiles(const struct stk_transform_plan *plan,
@@ -299,59 +329,88 @@ static ALWAYS_INLINE void put_tiles(const struct stk_transform_plan *plan,
         for (size_t x = 0; x < target->width; x += step) {
             const struct piece piece = { y, clamped(y + lines, 0, target->height), x,
                                          clamped(x + step, 0, target->width), tile };
-            make_piece(plan, crop, seen, &piece, channels, &fetching);
-            cut_piece(plan, crop, &piece, channels);
-            put(plan, target, tile, y * target->width + x,
-                (piece.y1 - piece.y0) * (piece.x1 - piece.x0), &fetching);
+            make_tile(plan, crop, seen, &piece, channels, &fetching);
+            target->put(plan, target->out, target->height * target->width, tile,
+                        y * target->width + x, (piece.y1 - piece.y0) * (piece.x1 - piece.x0),
+                        &fetching);
         }
     }
 }
 
-static ALWAYS_INLINE void crop_row(const struct stk_transform_plan *plan,
-                                   const struct stk_crop *crop, const struct target *target)
+static ALWAYS_INLINE bool is_whole(const struct stk_crop *crop, const struct target *target,
+                                   const struct seen *seen)
 {
-    if (!target->copies && is_narrow(crop, target)) {
-        put_narrow(plan, crop, target);
-        return;
-    }
+    return seen->y0 == 0 && seen->y1 == target->height && seen->x0 == 0 &&
+           seen->x1 == target->width && !crop->flip && !is_cut(crop);
+}
+
+static ALWAYS_INLINE bool is_one_line(const struct stk_crop *crop, const struct target *target)
+{
+    return crop->stride_bytes == target->width * target->channels;
+}
+
+static ALWAYS_INLINE void crop_bytes(const struct stk_transform_plan *plan,
+                                     const struct stk_crop *crop, const struct target *target)
+{
     const struct seen seen = seen_of(crop, target);
-    const bool whole = seen.y0 == 0 && seen.y1 == target->height && seen.x0 == 0 &&
-                       seen.x1 == target->width && !crop->flip && !is_cut(crop);
-    if (whole && crop->stride_bytes == target->width * target->channels)
+    const bool whole = is_whole(crop, target, &seen);
+    if (whole && is_one_line(crop, target))
         put_whole(plan, crop, target, &seen);
-    else if (!target->copies && has_blocks(crop, &seen))
-        put_wide(plan, crop, target, &seen);
     else if (whole && target->width * target->channels >= DIRECT_BYTES)
         put_whole_lines(plan, crop, target, &seen);
     else
         put_tiles(plan, crop, target, &seen);
 }
 
+static ALWAYS_INLINE void crop_floats(const struct stk_transform_plan *plan,
+                                      const struct stk_crop *crop, const struct target *target)
+{
+    if (is_narrow(crop, target)) {
+        put_narrow(plan, crop, target);
+        return;
+    }
+    const struct seen seen = seen_of(crop, target);
+    if (is_whole(crop, target, &seen) && is_one_line(crop, target))
+        put_whole(plan, crop, target, &seen);
+    else if (has_blocks(crop, &seen))
+        put_wide(plan, crop, target, &seen);
+    else
+        put_tiles(plan, crop, target, &seen);
+}
+
 /* ---- one function for each type, layout and number of channels ------------------ */
 
-#define DEFINE_CROP(name, to, bytes, is_copy, count, in_planes)                                    \
+#define TARGET(to, bytes, is_copy, count, in_planes, put_name, where, lines, pixels)               \
+    {                                                                                              \
+        .put = put_name, .pair = { lanes_from_u8, lanes_to_##to, 1, bytes, false },                \
+        .store = eight_to_##to, .channels = count, .copies = is_copy, .planes = in_planes,         \
+        .out = where, .height = lines, .width = pixels                                             \
+    }
+#define DEFINE_CROP(name, kind, to, bytes, is_copy, count, in_planes)                              \
+    static NOINLINE void name##_put(const struct stk_transform_plan *plan, unsigned char *where,   \
+                                    size_t whole, const unsigned char *in, size_t place,           \
+                                    size_t pixels, struct fetching *fetching)                      \
+    {                                                                                              \
+        const struct target target =                                                               \
+            TARGET(to, bytes, is_copy, count, in_planes, NULL, where, 1, whole);                   \
+        put(plan, &target, in, place, pixels, fetching);                                           \
+    }                                                                                              \
     static void name(const struct stk_transform_plan *plan, const struct stk_crop *crop,           \
                      uint8_t *out)                                                                 \
     {                                                                                              \
-        const struct target target = { .pair = { lanes_from_u8, lanes_to_##to, 1, bytes, false },  \
-                                       .store = eight_to_##to,                                     \
-                                       .channels = count,                                          \
-                                       .copies = is_copy,                                          \
-                                       .planes = in_planes,                                        \
-                                       .out = out,                                                 \
-                                       .height = plan->framing.out_height,                         \
-                                       .width = plan->framing.out_width };                         \
-        crop_row(plan, crop, &target);                                                             \
+        const struct target target = TARGET(to, bytes, is_copy, count, in_planes, name##_put, out, \
+                                            plan->framing.out_height, plan->framing.out_width);    \
+        crop_##kind(plan, crop, &target);                                                          \
     }
 /* With one channel the layouts are the same. */
-#define DEFINE_CROPS(type, store, bytes, copies)                                                   \
-    DEFINE_CROP(crop_##type##_1, store, bytes, copies, 1, false)                                   \
-    DEFINE_CROP(crop_##type##_2, store, bytes, copies, 2, false)                                   \
-    DEFINE_CROP(crop_##type##_3, store, bytes, copies, 3, false)                                   \
-    DEFINE_CROP(crop_##type##_4, store, bytes, copies, 4, false)                                   \
-    DEFINE_CROP(crop_##type##_2_planes, store, bytes, copies, 2, true)                             \
-    DEFINE_CROP(crop_##type##_3_planes, store, bytes, copies, 3, true)                             \
-    DEFINE_CROP(crop_##type##_4_planes, store, bytes, copies, 4, true)
+#define DEFINE_CROPS(type, kind, store, bytes, copies)                                             \
+    DEFINE_CROP(crop_##type##_1, kind, store, bytes, copies, 1, false)                             \
+    DEFINE_CROP(crop_##type##_2, kind, store, bytes, copies, 2, false)                             \
+    DEFINE_CROP(crop_##type##_3, kind, store, bytes, copies, 3, false)                             \
+    DEFINE_CROP(crop_##type##_4, kind, store, bytes, copies, 4, false)                             \
+    DEFINE_CROP(crop_##type##_2_planes, kind, store, bytes, copies, 2, true)                       \
+    DEFINE_CROP(crop_##type##_3_planes, kind, store, bytes, copies, 3, true)                       \
+    DEFINE_CROP(crop_##type##_4_planes, kind, store, bytes, copies, 4, true)
 #define CROPS_OF(type)                                                                             \
     {                                                                                              \
         { crop_##type##_1, crop_##type##_2, crop_##type##_3, crop_##type##_4 },                    \
@@ -361,10 +420,10 @@ static ALWAYS_INLINE void crop_row(const struct stk_transform_plan *plan,
         }                                                                                          \
     }
 
-DEFINE_CROPS(f32, f32, 4, false)
-DEFINE_CROPS(f16, f16, 2, false)
-DEFINE_CROPS(bf16, bf16, 2, false)
-DEFINE_CROPS(u8, f32, 1, true)
+DEFINE_CROPS(f32, floats, f32, 4, false)
+DEFINE_CROPS(f16, floats, f16, 2, false)
+DEFINE_CROPS(bf16, floats, bf16, 2, false)
+DEFINE_CROPS(u8, bytes, f32, 1, true)
 
 static stk_crop_fn *choose_crop(const struct stk_convert_plan *convert, uint32_t channels)
 {

@@ -7,8 +7,17 @@
 #include "kernels/span_body.h"
 #include "kernels/transform.h"
 
-/* Where the row's pixels go. All but out is constant. */
+struct fetching;
+
+/* Convert `pixels` pixels that lie side by side, to the output from its pixel number `place` on; the
+ * output has `whole` pixels. It takes no target: whose address is handed on is no constant any more. */
+typedef void put_fn(const struct stk_transform_plan *plan, unsigned char *out, size_t whole,
+                    const unsigned char *in, size_t place, size_t pixels,
+                    struct fetching *fetching);
+
+/* Where the row's pixels go. All but out, height and width is constant. */
 struct target {
+    put_fn *put; /* made once for each target, and called: a body so long is not repeated */
     struct pair pair;
     store_eight_fn *store;
     uint32_t channels;

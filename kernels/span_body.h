@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
+#define NOINLINE      __attribute__((noinline))
 
 enum {
     ELEMENT_BYTES_MAX = 8,
