@@ -77,15 +77,15 @@ Test(reader_open, a_setup_out_of_range_is_refused)
     stk_test_check_leaks();
 }
 
-/* Read all of the file by pieces into the scratch memory; whether every byte was right. */
-static bool reads_right(const stoker_reader *reader, const stoker_reader_setup *setup)
+/* Read all of the file by pieces into a buffer; whether every byte was right. */
+static bool reads_into(const stoker_reader *reader, const stoker_reader_setup *setup, void *buffer)
 {
     void *ring = NULL;
     if (reader->open(&ring, setup, NULL) != 0)
         return false;
     bool right = true;
     for (uint64_t offset = 0; offset < FILE_BYTES; offset += PIECE_BYTES) {
-        stoker_read read = { .buffer = setup->scratch, .offset = offset, .bytes = PIECE_BYTES };
+        stoker_read read = { .buffer = buffer, .offset = offset, .bytes = PIECE_BYTES };
         stoker_read *pointer = &read;
         if (reader->submit(ring, &pointer, 1) != 0 || reader->reap(ring, &pointer, 1, WAIT_NS) != 1)
             return false;
@@ -93,6 +93,11 @@ static bool reads_right(const stoker_reader *reader, const stoker_reader_setup *
                 stk_test_bytes_match(read.buffer, offset, read.result);
     }
     return reader->close(ring, WAIT_NS) == 0 && right;
+}
+
+static bool reads_right(const stoker_reader *reader, const stoker_reader_setup *setup)
+{
+    return reads_into(reader, setup, setup->scratch);
 }
 
 /* In a child that may lock `locked_bytes` and is a user of whom there is no other
@@ -157,6 +162,65 @@ Test(reader_open, works_with_little_locked_memory)
         cr_assert_neq(none, 1);
     }
     munmap(scratch, scratch_bytes);
+    fclose(file);
+    stk_test_check_leaks();
+}
+
+/* How many buffers the rings of this process have registered, as the kernel tells; < 0: it does not. */
+static int registered_buffers(void)
+{
+    int total = -1;
+    for (int fd = 0; fd < 64; fd++) {
+        char path[64], line[256];
+        (void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+        FILE *info = fopen(path, "r");
+        while (info != NULL && fgets(line, sizeof(line), info) != NULL) {
+            int buffers;
+            if (sscanf(line, "UserBufs: %d", &buffers) == 1)
+                total = (total < 0 ? 0 : total) + buffers;
+        }
+        if (info != NULL)
+            fclose(info);
+    }
+    return total;
+}
+
+static int buffers_of(const stoker_reader_setup *setup)
+{
+    void *ring = NULL;
+    stoker_error error;
+    cr_assert_eq(stoker_reader_uring.open(&ring, setup, &error), 0);
+    const int buffers = registered_buffers();
+    cr_assert_eq(stoker_reader_uring.close(ring, WAIT_NS), 0);
+    return buffers;
+}
+
+/* Scratch of the ring's own and slots that all rings share; where slots are too much, scratch alone. */
+Test(reader_open, registers_scratch_and_slots)
+{
+    if (!stk_test_reader_works(&stoker_reader_uring))
+        cr_skip_test("no io_uring here");
+    FILE *file = stk_test_file(FILE_BYTES);
+    cr_assert_not_null(file);
+    const stoker_file files[] = { { "file", fileno(file), FILE_BYTES } };
+    static _Alignas(4096) uint8_t scratch[PIECE_BYTES], slots[4 * PIECE_BYTES];
+    stoker_reader_setup setup = { .files = files,
+                                  .file_count = 1,
+                                  .directory = AT_FDCWD,
+                                  .depth = 8,
+                                  .slots = slots,
+                                  .slots_bytes = sizeof(slots) };
+    if (buffers_of(&setup) < 0)
+        cr_skip_test("NOT TESTED: this kernel does not tell");
+    cr_expect_eq(buffers_of(&setup), 1);
+    cr_expect(reads_into(&stoker_reader_uring, &setup, slots));
+    setup.scratch = scratch;
+    setup.scratch_bytes = sizeof(scratch);
+    cr_expect_eq(buffers_of(&setup), 2);
+    cr_expect(reads_into(&stoker_reader_uring, &setup, slots), "the second buffer");
+    setup.slots_bytes = SIZE_MAX / 2;
+    cr_expect_eq(buffers_of(&setup), 1);
+    cr_expect(reads_into(&stoker_reader_uring, &setup, slots), "not registered");
     fclose(file);
     stk_test_check_leaks();
 }

@@ -44,18 +44,19 @@
 #include "loader/reader/chain.h"
 #include "loader/reader/fifo.h"
 
+enum { BUFFERS_MAX = 2 }; /* that a ring registers: scratch and slots */
+
 struct uring {
     struct io_uring io;
     const stoker_file *files;
     uint32_t file_count;
     uint32_t depth;
-    uint32_t in_flight; /* reads taken by submit and not yet handed out by reap */
-    uint32_t requests;  /* of these and of chains, with the kernel */
-    bool files_fixed;   /* reads name files by index, not by descriptor */
-    bool buffer_fixed;  /* scratch is buffer 0 */
-    bool failed;        /* a system call failed for good: only close is left */
-    uintptr_t scratch;
-    size_t scratch_bytes;
+    uint32_t in_flight;                /* reads taken by submit and not yet handed out by reap */
+    uint32_t requests;                 /* of these and of chains, with the kernel */
+    bool files_fixed;                  /* reads name files by index, not by descriptor */
+    bool failed;                       /* a system call failed for good: only close is left */
+    struct iovec buffers[BUFFERS_MAX]; /* registered: scratch, slots */
+    uint32_t buffer_count;
 
     int directory;                 /* where paths start */
     struct open_how how;           /* of every whole file */
@@ -267,17 +268,32 @@ static bool may_lock(size_t bytes)
     return limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur / RINGS_PER_USER;
 }
 
+static bool register_buffers(struct uring *uring, const struct iovec *buffers, uint32_t count)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < count; i++)
+        bytes += buffers[i].iov_len;
+    if (bytes == 0 || !may_lock(bytes) || io_uring_register_buffers(&uring->io, buffers, count) < 0)
+        return false;
+    memcpy(uring->buffers, buffers, count * sizeof(buffers[0]));
+    uring->buffer_count = count;
+    return true;
+}
+
 /* A registered buffer spares the kernel to look up its pages for each read: 4 % of a
  * read from the page cache, more of a direct one. A gain, not a need: without it reads
- * are plain. */
-static void fix_buffer(struct uring *uring, const stoker_reader_setup *setup)
+ * are plain. If not all may be had, then what is this ring's own. */
+static void fix_buffers(struct uring *uring, const stoker_reader_setup *setup)
 {
-    if (setup->scratch == NULL || setup->scratch_bytes == 0 || !may_lock(setup->scratch_bytes))
-        return;
-    const struct iovec whole = { .iov_base = setup->scratch, .iov_len = setup->scratch_bytes };
-    uring->buffer_fixed = io_uring_register_buffers(&uring->io, &whole, 1) == 0;
-    uring->scratch = (uintptr_t)setup->scratch;
-    uring->scratch_bytes = setup->scratch_bytes;
+    struct iovec buffers[BUFFERS_MAX];
+    uint32_t count = 0;
+    if (setup->scratch != NULL && setup->scratch_bytes > 0)
+        buffers[count++] = (struct iovec){ setup->scratch, setup->scratch_bytes };
+    const uint32_t own = count;
+    if (setup->slots != NULL && setup->slots_bytes > 0)
+        buffers[count++] = (struct iovec){ setup->slots, setup->slots_bytes };
+    if (!register_buffers(uring, buffers, count) && own < count)
+        (void)register_buffers(uring, buffers, own);
 }
 
 static void limit_kernel_threads(struct uring *uring)
@@ -290,7 +306,7 @@ static void limit_kernel_threads(struct uring *uring)
 static void free_ring(struct uring *uring)
 {
     /* Explicitly: the memory account of an exited ring is settled late. */
-    if (uring->buffer_fixed)
+    if (uring->buffer_count > 0)
         (void)io_uring_unregister_buffers(&uring->io);
     io_uring_queue_exit(&uring->io);
     stk_free(uring->chains);
@@ -346,7 +362,7 @@ static int uring_open(void **ring, const stoker_reader_setup *setup, stoker_erro
         stk_error_set(error, rc, STOKER_STAGE_READ, &place, "io_uring: table of files");
         goto fail;
     }
-    fix_buffer(uring, setup);
+    fix_buffers(uring, setup);
     limit_kernel_threads(uring);
     *ring = uring;
     return 0;
@@ -356,10 +372,16 @@ fail:
     return rc;
 }
 
-static bool in_scratch(const struct uring *uring, const stoker_read *read, uint32_t bytes)
+/* The registered buffer in which a read ends; < 0 = none. */
+static int buffer_of(const struct uring *uring, const stoker_read *read, uint32_t bytes)
 {
-    const uintptr_t at = (uintptr_t)read->buffer - uring->scratch; /* wraps below scratch */
-    return at < uring->scratch_bytes && bytes <= uring->scratch_bytes - at;
+    for (uint32_t i = 0; i < uring->buffer_count; i++) {
+        const struct iovec *buffer = &uring->buffers[i];
+        const uintptr_t at = (uintptr_t)read->buffer - (uintptr_t)buffer->iov_base; /* may wrap */
+        if (at < buffer->iov_len && bytes <= buffer->iov_len - at)
+            return (int)i;
+    }
+    return -1;
 }
 
 static struct io_uring_sqe *next_sqe(struct uring *uring)
@@ -373,8 +395,9 @@ static void prepare_read(struct uring *uring, struct io_uring_sqe *sqe, const st
                          int file, bool fixed)
 {
     const uint32_t bytes = stk_read_bytes(read);
-    if (uring->buffer_fixed && in_scratch(uring, read, bytes))
-        io_uring_prep_read_fixed(sqe, file, read->buffer, bytes, read->offset, 0);
+    const int buffer = buffer_of(uring, read, bytes);
+    if (buffer >= 0)
+        io_uring_prep_read_fixed(sqe, file, read->buffer, bytes, read->offset, buffer);
     else
         io_uring_prep_read(sqe, file, read->buffer, bytes, read->offset);
     if (fixed)

@@ -143,6 +143,7 @@ int stk_worker_open_ring(struct stk_worker *worker, stoker_error *error)
     if (road->encoded_bytes_max == 0)
         return 0; /* nothing will ever be read */
     const bool fixed = worker->scratch.bytes <= FIXED_SCRATCH_BYTES;
+    const bool straight = road->copies && road->slots.memory.locked; /* pinned anyhow */
     const stoker_reader_setup setup = {
         .files = road->files,
         .file_count = road->dataset->info.file_count,
@@ -150,6 +151,8 @@ int stk_worker_open_ring(struct stk_worker *worker, stoker_error *error)
         .depth = road->read_depth,
         .scratch = fixed ? worker->scratch.base : NULL,
         .scratch_bytes = fixed ? worker->scratch.bytes : 0,
+        .slots = straight ? road->slots.memory.base : NULL,
+        .slots_bytes = straight ? road->slots.memory.bytes : 0,
     };
     int rc = worker->reader->open(&worker->ring, &setup, error);
     if (rc < 0 && !road->reader_forced && worker->reader != &stoker_reader_pread) {

@@ -35,8 +35,11 @@ typedef struct stoker_reader_setup {
     uint32_t file_count;
     int directory;  /* where paths of reads start; AT_FDCWD if no read has one */
     uint32_t depth; /* most reads in flight, 1..1024 */
-    void *scratch;  /* memory most reads go to, may be registered; NULL = none */
+    void *scratch; /* memory of the worker's own that reads go to, may be registered; NULL = none */
     size_t scratch_bytes;
+    void *slots; /* page-locked memory that reads of whole rows go to straight, shared by all rings,
+                    may be registered, too; outlives the ring; NULL = none */
+    size_t slots_bytes;
 } stoker_reader_setup;
 
 typedef struct stoker_reader {
