@@ -174,14 +174,13 @@ uint32_t stk_cuda_program_fused(const struct stk_program *program)
     return stk_cuda_set_fused(&program->full, program->plan);
 }
 
-/* A plan is a function of its model and options, and its halves differ in how they begin. Padding of options may
- * differ, too, and then it is only made again. */
+/* A plan is a function of its model and options, and its halves differ in how they begin. */
 static bool is_for(const struct stk_program *program, const struct stk_plan *plan)
 {
     return program != NULL && program->model == plan->model &&
            program->full.operations == plan->op_count && plan->op_count > 0 &&
            program->first_kind == plan->ops[0].kind &&
-           memcmp(&program->options, &plan->options, sizeof(plan->options)) == 0;
+           stk_plan_options_equal(&program->options, &plan->options);
 }
 
 /* The program of a plan that was asked about, or a new one; it is the caller's. */

@@ -118,6 +118,16 @@ struct stk_plan_options {
     bool no_reuse;       /* each buffer has bytes of its own: for tests */
 };
 
+/* Whether both ask for the same plan of a model. */
+static inline bool stk_plan_options_equal(const struct stk_plan_options *a,
+                                          const struct stk_plan_options *b)
+{
+    return a->batch == b->batch && a->train == b->train && a->storage == b->storage &&
+           a->recompute_batch_norm == b->recompute_batch_norm &&
+           a->checkpoint_segments == b->checkpoint_segments && a->norms_apart == b->norms_apart &&
+           a->exact_segments == b->exact_segments && a->no_reuse == b->no_reuse;
+}
+
 enum { STK_BATCH_MAX = 65536 };
 
 struct stk_plan {
