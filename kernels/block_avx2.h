@@ -52,7 +52,7 @@ typedef void store_eight_fn(unsigned char *at, __m256 v);
 
 static inline void eight_to_f32(unsigned char *at, __m256 v)
 {
-    _mm256_storeu_ps((float *)at, v);
+    _mm256_storeu_ps((float *)(void *)at, v);
 }
 
 static inline void eight_to_f16(unsigned char *at, __m256 v)
