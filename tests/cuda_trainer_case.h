@@ -7,6 +7,7 @@
 #include "plan_models.h"
 
 #include "cuda_train_twins.h"
+#include "opened_trainer.h"
 #include "trainer/view.h"
 #include "trainer_golden.h"
 
@@ -53,15 +54,6 @@ static inline stoker_trainer_options options_of(const char *backend)
     options.accumulate = 2;
     options.seed = 7;
     return options;
-}
-
-static inline stoker_trainer *trainer_of(const stoker_model *model, stoker_trainer_options options)
-{
-    stoker_trainer *trainer = NULL;
-    stoker_error error = { .code = 0 };
-    options.error = &error;
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_OK, "%s", error.message);
-    return trainer;
 }
 
 /* Samples [first, first + count) of an endless set. */

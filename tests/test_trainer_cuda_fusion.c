@@ -5,6 +5,7 @@
 #include "cuda_train_twins.h"
 #include "leaks.h"
 #include "loader/base/fault.h"
+#include "opened_trainer.h"
 #include "trainer/backend/cuda_fusion.h"
 #include "trainer/view.h"
 
@@ -177,15 +178,6 @@ static void begin(bool fuses)
     standin_cuda_delay(5);
     standin_cudnn_reset(fuses);
     stk_cuda_use_train_twins();
-}
-
-static stoker_trainer *trainer_of(const stoker_model *model, stoker_trainer_options options)
-{
-    stoker_trainer *trainer = NULL;
-    stoker_error error = { .code = 0 };
-    options.error = &error;
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_OK, "%s", error.message);
-    return trainer;
 }
 
 static double step(stoker_trainer *trainer, uint64_t number, uint32_t samples)

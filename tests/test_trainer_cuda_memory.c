@@ -6,6 +6,7 @@
 
 #include "cuda_train_twins.h"
 #include "leaks.h"
+#include "opened_trainer.h"
 #include "trainer/view.h"
 
 #include <cuda_runtime_api.h>
@@ -118,15 +119,6 @@ static uint64_t free_bytes(void)
     size_t all = 0;
     cr_assert_eq(cudaMemGetInfo(&left, &all), cudaSuccess);
     return left;
-}
-
-static stoker_trainer *trainer_of(const stoker_model *model, stoker_trainer_options options)
-{
-    stoker_trainer *trainer = NULL;
-    stoker_error error = { .code = 0 };
-    options.error = &error;
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_OK, "%s", error.message);
-    return trainer;
 }
 
 static stoker_batch digits(uint32_t count, uint64_t key)

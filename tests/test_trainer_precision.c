@@ -6,6 +6,7 @@
 #include "kernels/float16.h"
 #include "leaks.h"
 #include "loader/base/fault.h"
+#include "opened_trainer.h"
 #include "trainer/backend/narrow.h"
 #include "trainer/plan/precision.h"
 #include "trainer/trainer.h"
@@ -233,15 +234,6 @@ static stoker_trainer_options options_in(stoker_dtype precision)
     options.seed = 3;
     options.precision = precision;
     return options;
-}
-
-static stoker_trainer *trainer_of(const stoker_model *model, stoker_trainer_options options)
-{
-    stoker_trainer *trainer = NULL;
-    stoker_error error = { .code = 0 };
-    options.error = &error;
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_OK, "%s", error.message);
-    return trainer;
 }
 
 struct data {

@@ -7,6 +7,7 @@
 
 #include "leaks.h"
 #include "loader/base/fault.h"
+#include "opened_trainer.h"
 #include "trainer/whole.h"
 
 #include <math.h>
@@ -54,15 +55,6 @@ static stoker_trainer_options options_of(const char *backend, uint32_t split)
     options.accumulate = 3;
     options.seed = 7;
     return options;
-}
-
-static stoker_trainer *trainer_of(const stoker_model *model, stoker_trainer_options options)
-{
-    stoker_trainer *trainer = NULL;
-    stoker_error error = { .code = 0 };
-    options.error = &error;
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_OK, "%s", error.message);
-    return trainer;
 }
 
 struct data {

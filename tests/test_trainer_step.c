@@ -5,6 +5,7 @@
 
 #include "leaks.h"
 #include "loader/base/fault.h"
+#include "opened_trainer.h"
 #include "trainer/trainer.h"
 
 #include <math.h>
@@ -50,15 +51,6 @@ static stoker_trainer_options small_options(const char *backend)
     options.momentum = 0.9F;
     options.seed = 7;
     return options;
-}
-
-static stoker_trainer *trainer_of(const stoker_model *model, stoker_trainer_options options)
-{
-    stoker_trainer *trainer = NULL;
-    stoker_error error = { .code = 0 };
-    options.error = &error;
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_OK, "%s", error.message);
-    return trainer;
 }
 
 /* Samples [first, first + count) of an endless set. */

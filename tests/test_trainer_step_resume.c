@@ -5,6 +5,7 @@
 
 #include "leaks.h"
 #include "loader/base/fault.h"
+#include "opened_trainer.h"
 #include "trainer/files/checkpoint.h"
 #include "trainer/layout.h"
 #include "trainer/trainer.h"
@@ -43,13 +44,6 @@ static stoker_trainer_options options_of(stoker_optimizer optimizer)
     options.schedule = STOKER_ONE_CYCLE;
     options.total_updates = PASSES;
     return options;
-}
-
-static stoker_trainer *trainer_of(const stoker_model *model, stoker_trainer_options options)
-{
-    stoker_trainer *trainer = NULL;
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_OK);
-    return trainer;
 }
 
 static void train(stoker_trainer *trainer, uint64_t begin, uint64_t end)

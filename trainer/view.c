@@ -26,18 +26,24 @@ int stk_arena_read(const stoker_trainer *trainer, void *to, const void *arena, s
     return STOKER_OK;
 }
 
+int stk_view_take(struct stk_view *view, stoker_error *error)
+{
+    view->floats = NULL;
+    if (view->bytes == 0)
+        return STOKER_OK;
+    view->floats = stk_calloc(1, view->bytes);
+    view->copied = view->floats != NULL;
+    if (view->copied)
+        return STOKER_OK;
+    return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
+                         "%zu bytes to copy an arena", view->bytes);
+}
+
 int stk_view_blank(struct stk_view *out, const stoker_trainer *trainer, float *arena, size_t bytes,
                    stoker_error *error)
 {
     *out = (struct stk_view){ .floats = arena, .arena = arena, .bytes = bytes };
-    if (trainer->ops->upload == NULL || bytes == 0)
-        return STOKER_OK;
-    out->floats = stk_calloc(1, bytes);
-    out->copied = out->floats != NULL;
-    if (out->copied)
-        return STOKER_OK;
-    return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
-                         "%zu bytes to copy an arena", bytes);
+    return trainer->ops->upload == NULL ? STOKER_OK : stk_view_take(out, error);
 }
 
 int stk_view_read(struct stk_view *out, const stoker_trainer *trainer, float *arena, size_t bytes,

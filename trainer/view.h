@@ -28,6 +28,9 @@ int stk_view_read(struct stk_view *out, const stoker_trainer *trainer, float *ar
 int stk_view_blank(struct stk_view *out, const stoker_trainer *trainer, float *arena, size_t bytes,
                    stoker_error *error);
 
+/* Memory of the view's own for its bytes, zeros. STOKER_ENOMEM. */
+int stk_view_take(struct stk_view *view, stoker_error *error);
+
 /* What the view holds is what the arena holds from now on. STOKER_EDEVICE. */
 int stk_view_store(const struct stk_view *view, const stoker_trainer *trainer, stoker_error *error);
 

@@ -1,8 +1,6 @@
 /* whole.c - see whole.h. */
 #include "trainer/whole.h"
 
-#include "loader/base/error.h"
-#include "loader/base/memory.h"
 
 static float *arena_of(const stoker_trainer *stage, enum stk_arena which)
 {
@@ -33,14 +31,7 @@ int stk_whole_blank(struct stk_view *out, const stoker_trainer *trainer, enum st
     if (trainer->split == NULL)
         return stk_view_blank(out, trainer, arena_of(trainer, which), bytes, error);
     *out = (struct stk_view){ .bytes = bytes };
-    if (bytes == 0)
-        return STOKER_OK;
-    out->floats = stk_calloc(1, bytes);
-    out->copied = out->floats != NULL;
-    if (out->copied)
-        return STOKER_OK;
-    return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
-                         "%zu bytes to copy an arena", bytes);
+    return stk_view_take(out, error);
 }
 
 int stk_whole_read(struct stk_view *out, const stoker_trainer *trainer, enum stk_arena which,
