@@ -5,11 +5,13 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "leaks.h"
 #include "loader/base/fault.h"
 #include "made_set.h"
 #include "reader_file.h"
+#include "registered_buffers.h"
 #include "scenario.h"
 
 #ifdef STK_TEST_ASAN
@@ -133,6 +135,45 @@ Test(memory, the_ring_has_room_for_each_worker_and_its_reads)
         cr_assert_eq(stats.slots, cases[i].slots, "case %d: %d", (int)i, (int)stats.slots);
         stoker_loader_destroy(&loader);
     }
+    stk_file_set_remove(&set);
+    stk_test_check_leaks();
+}
+
+enum { LOCKED_BYTES = 8 << 20 }; /* of which a ring takes a small part: small slots, few reads */
+
+/* How many buffers the ring of a loader without workers registers. */
+static int buffers_with(const stoker_dataset *dataset, stoker_switch pin_memory, stoker_dtype dtype)
+{
+    stoker_loader *loader = NULL;
+    stoker_loader_options options = stk_small_options();
+    options.num_workers = 0;
+    options.cache = STOKER_CACHE_NONE;
+    options.reader = &stoker_reader_uring;
+    options.prefetch_batches = 2;
+    options.read_depth = 8;
+    options.pin_memory = pin_memory;
+    options.dtype = dtype;
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+    const int buffers = stk_test_registered_buffers();
+    stoker_loader_destroy(&loader);
+    return buffers;
+}
+
+/* Beside the scratch, where they are page-locked and rows are read straight into them. */
+Test(memory, slots_are_registered_with_the_ring)
+{
+    struct rlimit limit;
+    if (!stk_test_reader_works(&stoker_reader_uring))
+        cr_skip_test("NOT TESTED: no io_uring here");
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur < LOCKED_BYTES)
+        cr_skip_test("NOT TESTED: we may not lock so much");
+    struct stk_file_set set;
+    cr_assert(stk_file_set_make(&set, 257, 9, 7, 0));
+    if (buffers_with(set.dataset, STOKER_OFF, STOKER_UINT8) < 0)
+        cr_skip_test("NOT TESTED: this kernel does not tell");
+    cr_expect_eq(buffers_with(set.dataset, STOKER_ON, STOKER_UINT8), 2);
+    cr_expect_eq(buffers_with(set.dataset, STOKER_OFF, STOKER_UINT8), 1, "not page-locked");
+    cr_expect_eq(buffers_with(set.dataset, STOKER_ON, STOKER_FLOAT32), 1, "rows are converted");
     stk_file_set_remove(&set);
     stk_test_check_leaks();
 }

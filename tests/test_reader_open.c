@@ -12,6 +12,7 @@
 #include "leaks.h"
 #include "loader/base/fault.h"
 #include "reader_file.h"
+#include "registered_buffers.h"
 #include "seccomp.h"
 
 enum { FILE_BYTES = 50007, PIECE_BYTES = 4096, WAIT_NS = 2000000000 };
@@ -166,31 +167,12 @@ Test(reader_open, works_with_little_locked_memory)
     stk_test_check_leaks();
 }
 
-/* How many buffers the rings of this process have registered, as the kernel tells; < 0: it does not. */
-static int registered_buffers(void)
-{
-    int total = -1;
-    for (int fd = 0; fd < 64; fd++) {
-        char path[64], line[256];
-        (void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-        FILE *info = fopen(path, "r");
-        while (info != NULL && fgets(line, sizeof(line), info) != NULL) {
-            int buffers;
-            if (sscanf(line, "UserBufs: %d", &buffers) == 1)
-                total = (total < 0 ? 0 : total) + buffers;
-        }
-        if (info != NULL)
-            fclose(info);
-    }
-    return total;
-}
-
 static int buffers_of(const stoker_reader_setup *setup)
 {
     void *ring = NULL;
     stoker_error error;
     cr_assert_eq(stoker_reader_uring.open(&ring, setup, &error), 0);
-    const int buffers = registered_buffers();
+    const int buffers = stk_test_registered_buffers();
     cr_assert_eq(stoker_reader_uring.close(ring, WAIT_NS), 0);
     return buffers;
 }

@@ -1,7 +1,6 @@
 /* whole.c - see whole.h. */
 #include "trainer/whole.h"
 
-
 static float *arena_of(const stoker_trainer *stage, enum stk_arena which)
 {
     switch (which) {
