@@ -305,8 +305,9 @@ int stoker_loader_create(stoker_loader **out, const stoker_dataset *dataset,
     }
     if (error.code != rc) /* nobody told more than the code */
         (void)stk_error_set(&error, rc, STOKER_STAGE_OPTIONS, &nowhere, "loader create");
-    if (given != NULL && given->struct_size == sizeof(*given) && given->error != NULL)
-        *given->error = error;
+    stoker_error *const wanted = stk_options_error(given);
+    if (wanted != NULL)
+        *wanted = error;
     stoker_loader_destroy(&loader);
     return rc;
 }

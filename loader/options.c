@@ -12,6 +12,7 @@
 #include <stoker/trace.h>
 
 #include "loader/base/error.h"
+#include "loader/sampler/sampler.h"
 
 #define WORLD_SIZE_MAX (1U << 20)
 
@@ -102,6 +103,9 @@ static int check_share(const stoker_loader_options *options, const stoker_datase
         rc = require(options->rank < options->world_size, error, STOKER_EINVAL,
                      "rank %" PRIu32 " is not below world_size %" PRIu32, options->rank,
                      options->world_size);
+    if (rc == 0)
+        rc = require(count <= STK_SAMPLER_COUNT_MAX, error, STOKER_ELIMIT,
+                     "%" PRIu64 " samples, at most 2^62 have an order", count);
     if (rc == 0)
         rc = require(options->batch_size <= count, error, STOKER_EBATCH,
                      "batch_size %" PRIu32 ", samples %" PRIu64, options->batch_size, count);
@@ -205,16 +209,26 @@ static int check_transform(const stoker_loader_options *options, const stoker_da
                : 0;
 }
 
-/* A caller compiled with another version has a shorter struct: what it lacks keeps its default. */
+/* A caller compiled with another version has a shorter struct: the first one ended with error. */
+static bool version_is_known(const stoker_loader_options *given)
+{
+    const size_t oldest = offsetof(stoker_loader_options, error) + sizeof(given->error);
+    return given->struct_size >= oldest && given->struct_size <= sizeof(*given);
+}
+
+stoker_error *stk_options_error(const stoker_loader_options *given)
+{
+    return given != NULL && version_is_known(given) ? given->error : NULL;
+}
+
+/* What a shorter struct lacks keeps its default. */
 static int copy_given(stoker_loader_options *options, const stoker_loader_options *given,
                       stoker_error *error)
 {
-    const size_t oldest = offsetof(stoker_loader_options, error) + sizeof(options->error);
     *options = (stoker_loader_options)STOKER_LOADER_OPTIONS_INIT;
     if (given == NULL)
         return 0;
-    int rc = require(given->struct_size >= oldest && given->struct_size <= sizeof(*options), error,
-                     STOKER_EINVAL,
+    int rc = require(version_is_known(given), error, STOKER_EINVAL,
                      "struct_size %zu: begin with STOKER_LOADER_OPTIONS_INIT of this version",
                      given->struct_size);
     if (rc == 0)

@@ -12,9 +12,13 @@
 int stk_options_framing(struct stk_framing *framing, const stoker_loader_options *options,
                         const stoker_dataset *dataset, stoker_error *error);
 
+/* Where the caller wants to be told why create failed; NULL = nowhere, or its struct is of no version that
+ * is known: then nobody knows where in it that stands. */
+stoker_error *stk_options_error(const stoker_loader_options *given);
+
 /* Copy *given over the defaults, whatever version of the struct it is, check every field
  * against its range and the data set, and resolve zeros that do not depend on the machine
- * (world_size, scale, dtype). Returns 0, or STOKER_EINVAL, EBATCH, ETYPE with *error telling
+ * (world_size, scale, dtype). Returns 0, or STOKER_EINVAL, EBATCH, ETYPE, ELIMIT with *error telling
  * which option. */
 int stk_options_resolve(stoker_loader_options *options, const stoker_loader_options *given,
                         const stoker_dataset *dataset, stoker_error *error);

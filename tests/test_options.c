@@ -203,6 +203,12 @@ Test(options, struct_size_tells_the_version)
     memset((char *)&first + first.struct_size, 0xA5, sizeof(first) - first.struct_size);
     cr_assert_eq(stoker_loader_create(&loader, dataset, &first), STOKER_OK);
     stoker_loader_destroy(&loader);
+    stoker_error error = { .code = 0 };
+    first.error = &error;
+    first.batch_size = 101;
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &first), STOKER_EBATCH);
+    cr_assert_eq(error.code, STOKER_EBATCH);
+    cr_assert_not_null(strstr(error.message, "batch_size 101"));
     cr_assert_eq(stoker_loader_create(&loader, dataset, NULL), STOKER_OK); /* all defaults */
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
@@ -232,19 +238,24 @@ static int wide_locate(const void *self, const uint64_t *ids, uint32_t count, st
     return STOKER_OK;
 }
 
-static stoker_dataset *open_wide(struct wide *wide, uint64_t height, uint64_t channels)
+static stoker_dataset *create_wide(struct wide *wide)
 {
     static const stoker_dataset_ops ops = { .name = "wide",
                                             .describe = wide_describe,
                                             .locate = wide_locate };
     stoker_dataset *dataset = NULL;
+    cr_assert_eq(stoker_dataset_create(&dataset, &ops, wide), STOKER_OK);
+    return dataset;
+}
+
+static stoker_dataset *open_wide(struct wide *wide, uint64_t height, uint64_t channels)
+{
     wide->info = (stoker_dataset_info){ .count = 100,
                                         .dtype = STOKER_UINT8,
                                         .rank = 3,
                                         .shape = { height, 2, channels },
                                         .is_image = true };
-    cr_assert_eq(stoker_dataset_create(&dataset, &ops, wide), STOKER_OK);
-    return dataset;
+    return create_wide(wide);
 }
 
 Test(options, sizes_never_overflow)
@@ -265,6 +276,30 @@ Test(options, sizes_never_overflow)
             cr_assert_null(loader);
             stoker_dataset_close(&dataset);
         }
+    stk_test_check_leaks();
+}
+
+/* No order is known of more, and the set's maker may say any number. */
+Test(options, more_samples_than_have_an_order)
+{
+    struct wide wide;
+    static const uint64_t counts[] = { (UINT64_C(1) << 62) + 1, UINT64_MAX };
+    stoker_dataset *dataset = open_wide(&wide, 2, 1);
+    stoker_dataset_close(&dataset);
+    for (size_t i = 0; i < 2; i++) {
+        wide.info.count = counts[i];
+        dataset = create_wide(&wide);
+        refuse(dataset, stk_small_options(), STOKER_ELIMIT, "samples");
+        stoker_dataset_close(&dataset);
+    }
+    wide.info.count = UINT64_C(1) << 62;
+    dataset = create_wide(&wide);
+    stoker_loader *loader = NULL;
+    stoker_loader_options options = stk_small_options();
+    options.shuffle = true;
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+    stoker_loader_destroy(&loader);
+    stoker_dataset_close(&dataset);
     stk_test_check_leaks();
 }
 

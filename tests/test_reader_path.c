@@ -397,6 +397,11 @@ Test(reader_path, without_openat2_no_link_is_followed)
         cr_assert_eq(read_path(plain, tree.fd, "a/3.bin"), (int32_t)size_of(3));
         cr_assert_eq(read_path(plain, tree.fd, "a/inside"), -ELOOP);
         cr_assert_eq(read_path(plain, tree.fd, "a/passwd"), -ELOOP);
+        cr_assert_eq(read_path(plain, tree.fd, "/etc/passwd"), -EXDEV);
+        cr_assert_eq(read_path(plain, tree.fd, ".."), -EXDEV);
+        cr_assert_eq(read_path(plain, tree.fd, "a/../../x"), -EXDEV);
+        cr_assert_eq(read_path(plain, tree.fd, "a/.."), -EXDEV);
+        cr_assert_eq(read_path(plain, tree.fd, "a/..b"), -ENOENT); /* a name like any other */
     }
     remove_tree(&tree);
     stk_test_check_leaks();

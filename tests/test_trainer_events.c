@@ -11,6 +11,7 @@
 #include <stoker/training_log.h>
 #include <sys/resource.h>
 
+#include "comma_locale.h"
 #include "dataset_files.h"
 #include "leaks.h"
 #include "loader/base/fault.h"
@@ -247,6 +248,30 @@ Test(log_csv, going_on_drops_what_is_done_again_and_what_was_cut)
         check_text(path, runs[i].after == NULL ? runs[i].before : runs[i].after);
         cr_assert_eq(kept, runs[i].kept, "%zu: %g", i, kept);
     }
+    stk_directory_remove(&directory);
+    stk_test_check_leaks();
+}
+
+/* A program that says setlocale(LC_ALL, "") may write 1,5: the log says 1.5, and its rows are read so. */
+Test(log_csv, the_programs_locale_changes_nothing)
+{
+    struct stk_directory directory = stk_directory_make();
+    struct stk_log_csv log;
+    stoker_error error = { 0 };
+    char path[512];
+    double kept = 0;
+    if (!stk_comma_locale())
+        cr_skip_test("no locale with a comma can be had");
+    stk_path_in(path, &directory, "log.csv");
+    cr_assert_eq(stk_log_csv_open(&log, path, columns, 2, 0, NULL, NULL, &error), STOKER_OK);
+    cr_assert_eq(stk_log_csv_row(&log, 1, (double[]){ 0.25, 2.5 }, &error), STOKER_OK);
+    cr_assert_eq(stk_log_csv_row(&log, 2, (double[]){ 4, 1e-3 }, &error), STOKER_OK);
+    cr_assert_eq(stk_log_csv_close(&log, &error), STOKER_OK);
+    cr_assert_eq(stk_log_csv_open(&log, path, columns, 2, 2, count_row, &kept, &error), STOKER_OK);
+    cr_assert_eq(stk_log_csv_close(&log, &error), STOKER_OK);
+    check_text(path, HEADER "1,0.25,2.5\n2,4,0.001\n");
+    cr_assert_eq(kept, 100 + 0.25 + 2.5 + 200 + 4 + 1e-3);
+    cr_assert_eq(localeconv()->decimal_point[0], ',', "the program keeps its own");
     stk_directory_remove(&directory);
     stk_test_check_leaks();
 }

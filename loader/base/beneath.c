@@ -18,6 +18,19 @@ bool stk_beneath_leaves_by_link_alone(const char *path)
     return path[0] != '/' && strstr(path, "..") == NULL;
 }
 
+/* What openat2 looks for on its way, as far as the name tells. */
+static bool leads_out(const char *path)
+{
+    if (path[0] == '/')
+        return true;
+    for (const char *part = path; part != NULL; part = strchr(part, '/')) {
+        part += part[0] == '/' ? 1 : 0;
+        if (part[0] == '.' && part[1] == '.' && (part[2] == '/' || part[2] == '\0'))
+            return true;
+    }
+    return false;
+}
+
 int stk_beneath_open(int directory, const char *path, int flags)
 {
     if (directory == AT_FDCWD) {
@@ -27,8 +40,11 @@ int stk_beneath_open(int directory, const char *path, int flags)
     const struct open_how how = { .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
                                   .resolve = stk_beneath_resolve(directory) };
     long fd = syscall(SYS_openat2, directory, path, &how, sizeof(how));
-    if (fd < 0 && (errno == ENOSYS || errno == EPERM))
+    if (fd < 0 && (errno == ENOSYS || errno == EPERM)) {
+        if (leads_out(path))
+            return -EXDEV;
         fd = openat(directory, path, flags | O_CLOEXEC | O_NOFOLLOW);
+    }
     return fd < 0 ? -errno : (int)fd;
 }
 

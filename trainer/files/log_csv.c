@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <locale.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -100,10 +101,18 @@ static long find_end(FILE *file, const char *header, uint32_t count, uint64_t fi
 static int take_up(struct stk_log_csv *log, const char *header, uint64_t first_step,
                    stk_log_row_function *keep, void *context, stoker_error *error)
 {
+    const locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+    if (plain == (locale_t)0)
+        return failure(log, STOKER_ENOMEM, 0, "the locale", error);
     FILE *file = fopen(log->path, "re");
-    if (file == NULL)
+    if (file == NULL) {
+        freelocale(plain);
         return system_failure(log, "open", error);
+    }
+    const locale_t before = uselocale(plain); /* this thread's: strtod looks for a point */
     const long end = find_end(file, header, log->column_count, first_step, keep, context);
+    (void)uselocale(before);
+    freelocale(plain);
     fclose(file);
     if (end < 0)
         return failure(log, STOKER_EMISMATCH, 0, "the log there has other columns", error);

@@ -173,7 +173,7 @@ typedef struct stoker_batch {
  * loader. On success *out belongs to the caller; on failure it is untouched,
  * nothing is left behind, and options->error tells why.
  * Errors: STOKER_EINVAL (an option; the message names it), EBATCH (batch_size is larger
- * than the data set), ETYPE, ENOMEM, EPIN, ETHREAD, EREADER, EDEVICE, ESTATE. */
+ * than the data set), ELIMIT (the set has more than 2^62 samples), ETYPE, ENOMEM, EPIN, ETHREAD, EREADER, EDEVICE, ESTATE. */
 STOKER_API int stoker_loader_create(stoker_loader **out, const stoker_dataset *dataset,
                                     const stoker_loader_options *options);
 
