@@ -1,7 +1,10 @@
 /* thread_reader.c - four threads with a ring each read the same file, and every byte is
- * right. A plain program, so that ThreadSanitizer can watch it.
+ * right; a thread's ring may lie where another's was. A plain program, so that ThreadSanitizer
+ * can watch it.
  */
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "loader/base/memory.h"
@@ -10,6 +13,7 @@
 enum {
     THREADS = 4,
     READS = 20000, /* per thread */
+    RINGS = 8,     /* one after the other */
     DEPTH = 32,
     READ_BYTES_MAX = 300,
     FILE_BYTES = 100003,
@@ -109,6 +113,51 @@ static bool run(const stoker_reader *reader, const stoker_file *file)
     return right == (uint64_t)THREADS * READS;
 }
 
+struct turn {
+    const stoker_file *file;
+    _Atomic uint32_t number; /* whose it is; relaxed, so that it orders nothing */
+};
+
+struct opener {
+    pthread_t thread;
+    struct turn *turn;
+    uint32_t number;
+    bool opened;
+};
+
+/* In turns that order nothing, so that only the kernel stands between one thread's ring and the
+ * next one's, which most likely is given the same memory. */
+static void *open_and_close(void *argument)
+{
+    struct opener *opener = argument;
+    struct turn *turn = opener->turn;
+    while (atomic_load_explicit(&turn->number, memory_order_relaxed) != opener->number)
+        sched_yield();
+    const stoker_reader_setup setup = { .files = turn->file, .file_count = 1, .depth = DEPTH };
+    void *ring = NULL;
+    opener->opened = stoker_reader_uring.open(&ring, &setup, NULL) == 0 &&
+                     stoker_reader_uring.close(ring, WAIT_NS) == 0;
+    atomic_fetch_add_explicit(&turn->number, 1, memory_order_relaxed);
+    return NULL;
+}
+
+static bool run_in_turns(const stoker_file *file)
+{
+    struct turn turn = { .file = file };
+    struct opener openers[RINGS];
+    bool right = true;
+    for (uint32_t i = 0; i < RINGS; i++) {
+        openers[i] = (struct opener){ .turn = &turn, .number = i };
+        if (pthread_create(&openers[i].thread, NULL, open_and_close, &openers[i]) != 0)
+            return false;
+    }
+    for (uint32_t i = 0; i < RINGS; i++) {
+        pthread_join(openers[i].thread, NULL);
+        right = right && openers[i].opened;
+    }
+    return right;
+}
+
 int main(void)
 {
     FILE *stream = stk_test_file(FILE_BYTES);
@@ -117,7 +166,7 @@ int main(void)
     const stoker_file file = { "file", fileno(stream), FILE_BYTES };
     bool right = run(&stoker_reader_pread, &file);
     if (stk_test_reader_works(&stoker_reader_uring))
-        right = run(&stoker_reader_uring, &file) && right;
+        right = run(&stoker_reader_uring, &file) && run_in_turns(&file) && right;
     else
         printf("uring: not here\n");
     fclose(stream);

@@ -17,8 +17,6 @@
  * fails, belongs to the kernel until close() has returned 0. Reads already issued
  * to a disk cannot be cancelled: a close that runs out of time leaves the ring and
  * its memory to the kernel for good.
- *
- * liburing.h is included here and nowhere else.
  */
 #include <stoker/reader.h>
 
@@ -29,12 +27,9 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <liburing.h>
 #include <linux/openat2.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,286 +38,61 @@
 #include "loader/base/memory.h"
 #include "loader/reader/chain.h"
 #include "loader/reader/fifo.h"
-
-enum { BUFFERS_MAX = 2 }; /* that a ring registers: scratch and slots */
+#include "loader/reader/ring.h"
 
 struct uring {
-    struct io_uring io;
+    struct stk_ring ring;
     const stoker_file *files;
     uint32_t file_count;
     uint32_t depth;
-    uint32_t in_flight;                /* reads taken by submit and not yet handed out by reap */
-    uint32_t requests;                 /* of these and of chains, with the kernel */
-    bool files_fixed;                  /* reads name files by index, not by descriptor */
-    bool failed;                       /* a system call failed for good: only close is left */
-    struct iovec buffers[BUFFERS_MAX]; /* registered: scratch, slots */
-    uint32_t buffer_count;
+    uint32_t in_flight; /* reads taken by submit and not yet handed out by reap */
+    uint32_t requests;  /* of these and of chains, with the kernel */
+    bool failed;        /* a system call failed for good: only close is left */
 
     int directory;                 /* where paths start */
     struct open_how how;           /* of every whole file */
     struct open_how unlinked;      /* of one in whose name there is no link */
     bool has_links;                /* there are some, as one has shown, or nobody cares */
-    uint32_t first_slot;           /* in the table of files */
-    uint32_t slot_count;           /* that can be used; 0 = whole files by system calls */
     struct stk_chain *chains;      /* one a slot */
     struct stk_chain *free_chains; /* those whose slot holds no file */
     struct stk_fifo waiting;       /* whole files without a slot, reads of later groups */
     stoker_read *waiting_reads[];  /* depth of them */
 };
 
-enum {
-    IOWQ_WORKERS_MAX = 32, /* kernel threads a ring may start for reads that would block */
-    RINGS_PER_USER = 128,  /* that should find memory to lock */
-    RETRIES_MAX = 64,
-    RETRY_PAUSE_NS = 100000
-};
-
-/* Newest kernel first; a flag it does not know makes setup answer EINVAL. */
-static const unsigned flag_groups[] = {
-#ifdef IORING_SETUP_DEFER_TASKRUN /* liburing 2.3, which knows how to look at such a ring */
-    IORING_SETUP_SUBMIT_ALL | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG |
-        IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,                     /* 6.1 */
-    IORING_SETUP_SUBMIT_ALL | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG, /* 5.19 */
-#endif
-    0,
-};
-
-static const char *setup_hint(int os_errno)
-{
-    switch (os_errno) {
-    case EPERM:
-        return " (a seccomp filter or kernel.io_uring_disabled)";
-    case ENOSYS:
-        return " (no io_uring in this kernel, or a seccomp filter)";
-    case ENOMEM:
-        return " (the limit on locked memory, ulimit -l, is per user)";
-    case EMFILE:
-    case ENFILE:
-        return " (each worker's ring takes a file descriptor)";
-    default:
-        return "";
-    }
-}
-
-/* "io_uring: WHAT: errno text (hint)"; stoker_error.os_errno tells it as well. */
-static int refuse(stoker_error *error, int os_errno, const char *what)
-{
-    const struct stk_place place = STK_NOWHERE;
-    char text[96];
-    (void)stk_error_set(error, STOKER_EREADER, STOKER_STAGE_READ, &place, "io_uring: %s%s%s%s",
-                        what, os_errno != 0 && what[0] != '\0' ? ": " : "",
-                        os_errno != 0 ? strerror_r(os_errno, text, sizeof(text)) : "",
-                        setup_hint(os_errno));
-    if (error != NULL)
-        error->os_errno = os_errno;
-    return STOKER_EREADER;
-}
-
-static uint32_t power_of_two_from(uint32_t value)
-{
-    uint32_t power = 1;
-    while (power < value)
-        power *= 2;
-    return power;
-}
-
-/* Whether whole files are to be expected: a set of them has a directory, and no files. */
-static bool expects_paths(const struct uring *uring)
-{
-    return uring->directory != AT_FDCWD || uring->file_count == 0;
-}
-
-/* Returns 0 or -errno. */
-static int setup_ring(struct uring *uring)
-{
-    const bool paths = expects_paths(uring);
-    const uint32_t entries =
-        power_of_two_from(uring->depth < STK_CHAIN_STEPS ? STK_CHAIN_STEPS : uring->depth);
-    const uint32_t completions =
-        paths ? power_of_two_from(uring->depth * STK_CHAIN_STEPS) : entries;
-    int rc = -EINVAL;
-    for (size_t i = 0; rc == -EINVAL && i < sizeof(flag_groups) / sizeof(flag_groups[0]); i++) {
-        struct io_uring_params params = { .flags = flag_groups[i] | IORING_SETUP_CQSIZE,
-                                          .cq_entries = completions };
-        rc = io_uring_queue_init_params(entries, &uring->io, &params);
-        if (rc == 0)
-            assert(params.cq_entries >= uring->depth);
-    }
-    return rc;
-}
-
-/* Waits with a time limit, and completions that are never dropped. */
-static bool has_features(const struct uring *uring)
-{
-    const unsigned needed = IORING_FEAT_EXT_ARG | IORING_FEAT_NODROP;
-    return (uring->io.features & needed) == needed;
-}
-
-static bool knows_reads(struct uring *uring)
-{
-    struct io_uring_probe *probe = io_uring_get_probe_ring(&uring->io);
-    if (probe == NULL)
-        return false;
-    bool known = io_uring_opcode_supported(probe, IORING_OP_READ) != 0 &&
-                 io_uring_opcode_supported(probe, IORING_OP_READ_FIXED) != 0;
-    io_uring_free_probe(probe);
-    return known;
-}
-
-/* A chain needs the kernel to look for the read's file when the open has put it there, not when
- * the read is submitted. */
-static bool knows_chains(const struct uring *uring)
-{
-#ifdef IORING_FEAT_LINKED_FILE /* 5.18, with opens into slots since 5.15 */
-    return (uring->io.features & IORING_FEAT_LINKED_FILE) != 0;
-#else
-    (void)uring;
-    return false;
-#endif
-}
-
-/* One operation from end to end: a sandbox may let setup pass and refuse the rest. */
-static int run_nop(struct uring *uring)
-{
-    struct io_uring_sqe *sqe = io_uring_get_sqe(&uring->io);
-    assert(sqe != NULL);
-    io_uring_prep_nop(sqe);
-    int rc = io_uring_submit(&uring->io);
-    if (rc < 0)
-        return rc;
-    struct io_uring_cqe *cqe = NULL;
-    struct __kernel_timespec limit = { .tv_sec = 1 };
-    do
-        rc = io_uring_wait_cqe_timeout(&uring->io, &cqe, &limit);
-    while (rc == -EINTR);
-    if (rc < 0)
-        return rc;
-    rc = cqe->res;
-    io_uring_cqe_seen(&uring->io, cqe);
-    return rc;
-}
-
-/* The table: files, then empty slots. The bare system call is used because liburing's
- * function raises RLIMIT_NOFILE for the whole process. */
-static int register_table(struct uring *uring, const int *fds, uint32_t files, uint32_t slots)
-{
-    const long rc = syscall(SYS_io_uring_register, uring->io.ring_fd, IORING_REGISTER_FILES, fds,
-                            files + slots);
-    if (rc < 0)
-        return -errno;
-    uring->files_fixed = files > 0;
-    uring->first_slot = files;
-    uring->slot_count = slots;
-    return 0;
-}
-
-/* Files by index spare the kernel a shared reference count: 5 % of a hot read. A gain, not a
- * need: with a descriptor that is closed, or more files than the limit on descriptors, the ring
- * works with plain descriptors. The same limit leaves fewer slots, or none. */
-static int fix_files(struct uring *uring)
-{
-    const uint32_t files = uring->file_count;
-    uint32_t slots = expects_paths(uring) && knows_chains(uring) ? uring->depth : 0;
-    if (files + slots == 0)
-        return 0;
-    int *fds = stk_calloc(files + slots, sizeof(fds[0]));
-    if (fds == NULL)
-        return STOKER_ENOMEM;
-    for (uint32_t i = 0; i < files; i++)
-        fds[i] = uring->files[i].fd;
-    for (uint32_t i = 0; i < slots; i++)
-        fds[files + i] = -1;
-    int rc = register_table(uring, fds, files, slots);
-    for (; rc == -EMFILE && slots > 0; rc = register_table(uring, fds, files, slots))
-        slots /= 2;
-    if (rc < 0 && files > 0 && slots > 0)
-        (void)register_table(uring, fds + files, 0, slots);
-    stk_free(fds);
-    return 0;
-}
+enum { RETRIES_MAX = 64, RETRY_PAUSE_NS = 100000 };
 
 /* One chain a slot. */
 static int make_chains(struct uring *uring)
 {
-    if (uring->slot_count == 0)
+    if (uring->ring.slot_count == 0)
         return 0;
-    uring->chains = stk_calloc(uring->slot_count, sizeof(uring->chains[0]));
+    uring->chains = stk_calloc(uring->ring.slot_count, sizeof(uring->chains[0]));
     if (uring->chains == NULL)
         return STOKER_ENOMEM;
-    for (uint32_t i = uring->slot_count; i-- > 0;) {
-        uring->chains[i].slot = uring->first_slot + i;
+    for (uint32_t i = uring->ring.slot_count; i-- > 0;) {
+        uring->chains[i].slot = uring->ring.first_slot + i;
         uring->chains[i].next_free = uring->free_chains;
         uring->free_chains = &uring->chains[i];
     }
     return 0;
 }
 
-/* Whether so many bytes are a small part of what a user may lock: the kernel counts
- * over all rings of all his processes, the rings' own memory included, and a ring that
- * finds nothing left cannot be made. */
-static bool may_lock(size_t bytes)
+/* Where whole files are opened, and what may be a link in their names. */
+static void set_paths(struct uring *uring, int directory)
 {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0)
-        return false;
-    return limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur / RINGS_PER_USER;
+    uring->directory = directory;
+    uring->how = (struct open_how){ .flags = O_RDONLY | O_NOCTTY | O_NONBLOCK,
+                                    .resolve = stk_beneath_resolve(directory) };
+    uring->unlinked = uring->how;
+    uring->unlinked.resolve = RESOLVE_NO_SYMLINKS;
+    uring->has_links = directory == AT_FDCWD;
 }
 
-static bool register_buffers(struct uring *uring, const struct iovec *buffers, uint32_t count)
+static void free_uring(struct uring *uring)
 {
-    size_t bytes = 0;
-    for (uint32_t i = 0; i < count; i++)
-        bytes += buffers[i].iov_len;
-    if (bytes == 0 || !may_lock(bytes) || io_uring_register_buffers(&uring->io, buffers, count) < 0)
-        return false;
-    memcpy(uring->buffers, buffers, count * sizeof(buffers[0]));
-    uring->buffer_count = count;
-    return true;
-}
-
-/* A registered buffer spares the kernel to look up its pages for each read: 4 % of a
- * read from the page cache, more of a direct one. A gain, not a need: without it reads
- * are plain. If not all may be had, then what is this ring's own. */
-static void fix_buffers(struct uring *uring, const stoker_reader_setup *setup)
-{
-    struct iovec buffers[BUFFERS_MAX];
-    uint32_t count = 0;
-    if (setup->scratch != NULL && setup->scratch_bytes > 0)
-        buffers[count++] = (struct iovec){ setup->scratch, setup->scratch_bytes };
-    const uint32_t own = count;
-    if (setup->slots != NULL && setup->slots_bytes > 0)
-        buffers[count++] = (struct iovec){ setup->slots, setup->slots_bytes };
-    if (!register_buffers(uring, buffers, count) && own < count)
-        (void)register_buffers(uring, buffers, own);
-}
-
-static void limit_kernel_threads(struct uring *uring)
-{
-    unsigned most = uring->depth < IOWQ_WORKERS_MAX ? uring->depth : IOWQ_WORKERS_MAX;
-    unsigned workers[2] = { most, most }; /* for disk reads, for the rest */
-    (void)io_uring_register_iowq_max_workers(&uring->io, workers); /* 5.15; older: the default */
-}
-
-static void free_ring(struct uring *uring)
-{
-    /* Explicitly: the memory account of an exited ring is settled late. */
-    if (uring->buffer_count > 0)
-        (void)io_uring_unregister_buffers(&uring->io);
-    io_uring_queue_exit(&uring->io);
+    stk_ring_close(&uring->ring);
     stk_free(uring->chains);
     stk_free(uring);
-}
-
-static int prove_ring(struct uring *uring, stoker_error *error)
-{
-    if (!has_features(uring))
-        return refuse(error, 0, "this kernel is older than 5.11");
-    if (!knows_reads(uring))
-        return refuse(error, 0, "the kernel does not offer reads");
-    int rc = run_nop(uring);
-    if (rc < 0)
-        return refuse(error, -rc, "a no-op failed");
-    return 0;
 }
 
 static int uring_open(void **ring, const stoker_reader_setup *setup, stoker_error *error)
@@ -335,48 +105,31 @@ static int uring_open(void **ring, const stoker_reader_setup *setup, stoker_erro
         stk_calloc(1, sizeof(*uring) + setup->depth * sizeof(uring->waiting_reads[0]));
     if (uring == NULL)
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_READ, &place, "io_uring");
+    rc = stk_ring_open(&uring->ring, setup, error);
+    if (rc < 0) {
+        stk_free(uring);
+        return rc;
+    }
     uring->files = setup->files;
     uring->file_count = setup->file_count;
     uring->depth = setup->depth;
-    uring->directory = setup->directory;
-    uring->how = (struct open_how){ .flags = O_RDONLY | O_NOCTTY | O_NONBLOCK,
-                                    .resolve = stk_beneath_resolve(setup->directory) };
-    uring->unlinked = uring->how;
-    uring->unlinked.resolve = RESOLVE_NO_SYMLINKS;
-    uring->has_links = setup->directory == AT_FDCWD;
     uring->waiting.capacity = setup->depth;
     uring->waiting.reads = uring->waiting_reads;
-
-    rc = setup_ring(uring);
+    set_paths(uring, setup->directory);
+    rc = make_chains(uring);
     if (rc < 0) {
-        stk_free(uring);
-        return refuse(error, -rc, "");
+        free_uring(uring);
+        return stk_error_set(error, rc, STOKER_STAGE_READ, &place, "io_uring: chains of files");
     }
-    rc = prove_ring(uring, error);
-    if (rc < 0)
-        goto fail;
-    rc = fix_files(uring);
-    if (rc == 0)
-        rc = make_chains(uring);
-    if (rc < 0) {
-        stk_error_set(error, rc, STOKER_STAGE_READ, &place, "io_uring: table of files");
-        goto fail;
-    }
-    fix_buffers(uring, setup);
-    limit_kernel_threads(uring);
     *ring = uring;
     return 0;
-
-fail:
-    free_ring(uring);
-    return rc;
 }
 
 /* The registered buffer in which a read ends; < 0 = none. */
 static int buffer_of(const struct uring *uring, const stoker_read *read, uint32_t bytes)
 {
-    for (uint32_t i = 0; i < uring->buffer_count; i++) {
-        const struct iovec *buffer = &uring->buffers[i];
+    for (uint32_t i = 0; i < uring->ring.buffer_count; i++) {
+        const struct iovec *buffer = &uring->ring.buffers[i];
         const uintptr_t at = (uintptr_t)read->buffer - (uintptr_t)buffer->iov_base; /* may wrap */
         if (at < buffer->iov_len && bytes <= buffer->iov_len - at)
             return (int)i;
@@ -386,7 +139,7 @@ static int buffer_of(const struct uring *uring, const stoker_read *read, uint32_
 
 static struct io_uring_sqe *next_sqe(struct uring *uring)
 {
-    struct io_uring_sqe *sqe = io_uring_get_sqe(&uring->io);
+    struct io_uring_sqe *sqe = io_uring_get_sqe(&uring->ring.io);
     assert(sqe != NULL); /* make_room was called */
     return sqe;
 }
@@ -408,8 +161,8 @@ static void prepare(struct uring *uring, stoker_read *read)
 {
     assert(read->file < uring->file_count);
     struct io_uring_sqe *sqe = next_sqe(uring);
-    const int file = uring->files_fixed ? (int)read->file : uring->files[read->file].fd;
-    prepare_read(uring, sqe, read, file, uring->files_fixed);
+    const int file = uring->ring.files_fixed ? (int)read->file : uring->files[read->file].fd;
+    prepare_read(uring, sqe, read, file, uring->ring.files_fixed);
     io_uring_sqe_set_data(sqe, read);
 }
 
@@ -454,9 +207,9 @@ static void pause_before_retry(uint32_t attempt)
  * does not pass in about 0.2 s ends the ring. */
 static int enter_submit(struct uring *uring)
 {
-    uint32_t left = io_uring_sq_ready(&uring->io);
+    uint32_t left = io_uring_sq_ready(&uring->ring.io);
     for (uint32_t attempt = 0; left > 0; attempt++) {
-        int rc = io_uring_submit(&uring->io);
+        int rc = io_uring_submit(&uring->ring.io);
         if (rc > 0) {
             uring->requests += (uint32_t)rc;
             left -= (uint32_t)rc;
@@ -476,7 +229,7 @@ static int enter_submit(struct uring *uring)
 /* A chain must be handed over as a whole, so there must be room for all of it. */
 static int make_room(struct uring *uring, uint32_t entries)
 {
-    return io_uring_sq_space_left(&uring->io) >= entries ? 0 : enter_submit(uring);
+    return io_uring_sq_space_left(&uring->ring.io) >= entries ? 0 : enter_submit(uring);
 }
 
 static bool file_waits(const struct uring *uring)
@@ -512,7 +265,7 @@ static int start_waiting(struct uring *uring)
  * storage should work at the rest while the caller does something else. */
 static bool waits_for_storage(const struct uring *uring)
 {
-    return uring->in_flight - uring->waiting.count > io_uring_cq_ready(&uring->io);
+    return uring->in_flight - uring->waiting.count > io_uring_cq_ready(&uring->ring.io);
 }
 
 static int uring_submit(void *ring, stoker_read *const *reads, uint32_t count)
@@ -535,11 +288,11 @@ static int uring_submit(void *ring, stoker_read *const *reads, uint32_t count)
 static void free_chain(struct uring *uring, struct stk_chain *chain)
 {
     const int none = -1;
-    if (uring->slot_count == 0)
+    if (uring->ring.slot_count == 0)
         return; /* no chain is begun any more */
     if (stk_chain_dirty(chain) &&
-        io_uring_register_files_update(&uring->io, chain->slot, &none, 1) < 0) {
-        uring->slot_count--;
+        io_uring_register_files_update(&uring->ring.io, chain->slot, &none, 1) < 0) {
+        uring->ring.slot_count--;
         return;
     }
     chain->next_free = uring->free_chains;
@@ -568,7 +321,7 @@ static stoker_read *finish_chain(struct uring *uring, struct stk_chain *chain)
     free_chain(uring, chain);
     if (!stk_chain_unknown(chain))
         return read;
-    uring->slot_count = 0;
+    uring->ring.slot_count = 0;
     uring->free_chains = NULL;
     stk_fifo_push(&uring->waiting, read);
     return NULL;
@@ -596,13 +349,13 @@ static uint32_t collect(struct uring *uring, stoker_read **done, uint32_t max)
     uint32_t count = 0;
     while (count < max) {
         const uint32_t room = max - count < 64 ? max - count : 64;
-        const unsigned got = io_uring_peek_batch_cqe(&uring->io, cqes, room);
+        const unsigned got = io_uring_peek_batch_cqe(&uring->ring.io, cqes, room);
         for (unsigned i = 0; i < got; i++) {
             stoker_read *read = complete(uring, cqes[i]);
             if (read != NULL)
                 done[count++] = read;
         }
-        io_uring_cq_advance(&uring->io, got);
+        io_uring_cq_advance(&uring->ring.io, got);
         assert(got <= uring->requests);
         uring->requests -= got;
         if (got < room)
@@ -615,7 +368,7 @@ static uint32_t collect(struct uring *uring, stoker_read **done, uint32_t max)
 static uint32_t read_waiting(struct uring *uring, stoker_read **done, uint32_t max)
 {
     uint32_t count = 0;
-    while (uring->slot_count == 0 && file_waits(uring) && count < max) {
+    while (uring->ring.slot_count == 0 && file_waits(uring) && count < max) {
         stoker_read *read = stk_fifo_pop(&uring->waiting);
         read_by_calls(uring, read);
         done[count++] = read;
@@ -637,8 +390,8 @@ static int wait_for_one(struct uring *uring, uint64_t until_ns)
             limit.tv_nsec = (long long)(left_ns % 1000000000U);
         }
         struct io_uring_cqe *cqe = NULL;
-        int rc = limited ? io_uring_wait_cqe_timeout(&uring->io, &cqe, &limit)
-                         : io_uring_wait_cqe(&uring->io, &cqe);
+        int rc = limited ? io_uring_wait_cqe_timeout(&uring->ring.io, &cqe, &limit)
+                         : io_uring_wait_cqe(&uring->ring.io, &cqe);
         if (rc != -EINTR)
             return rc;
         if (limited && stk_now_ns() >= until_ns) /* a storm of signals prolongs nothing */
@@ -710,7 +463,7 @@ static int uring_close(void *ring, int64_t wait_ns)
         if (wait_for_one(uring, until_ns) < 0)
             return STOKER_EBUSY;
     }
-    free_ring(uring);
+    free_uring(uring);
     return 0;
 }
 

@@ -5,11 +5,22 @@
 
 #ifdef STOKER_HAVE_NVTX
 
+#include <pthread.h>
+
 #define NVTX_AS_SYSTEM_HEADER /* its warnings are not ours */
 #include <nvtx3/nvToolsExt.h>
 
+static void look_for_a_tool(void)
+{
+    nvtxInitialize(NULL);
+}
+
 bool stk_nvtx_init(struct stk_nvtx *nvtx)
 {
+    /* NVTX looks for its tool at the first call, and writes the table through which all calls go
+     * while other threads' first calls read it: loaders made at the same time would race. */
+    static pthread_once_t looked = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&looked, look_for_a_tool);
     nvtxDomainHandle_t domain = nvtxDomainCreateA("stoker");
     *nvtx = (struct stk_nvtx){ .domain = domain };
     if (domain == NULL)
