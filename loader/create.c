@@ -358,8 +358,10 @@ void stoker_loader_destroy(stoker_loader **out)
     *out = NULL;
     if (loader->guard.page.base != NULL && stk_fork_guard_tripped(&loader->guard))
         return; /* the parent's: its threads and rings are not here */
-    if (!stop_workers(loader))
+    if (!stop_workers(loader)) {
+        stk_dataset_keep(loader->road.dataset); /* files and codecs are in use, too */
         return; /* a device still writes to our memory: leak it, never free it */
+    }
     for (uint32_t i = 0; i < loader->workers_made; i++)
         stk_worker_destroy(&loader->workers[i]);
     if (loader->has_hand)

@@ -108,14 +108,23 @@ int stoker_dataset_create(stoker_dataset **out, const stoker_dataset_ops *ops, v
     return STOKER_OK;
 }
 
+void stk_dataset_keep(const stoker_dataset *dataset)
+{
+    /* What it holds stays as it is: a caller's const says no more than that. */
+    atomic_store(&((stoker_dataset *)dataset)->kept, true);
+}
+
 void stoker_dataset_close(stoker_dataset **dataset)
 {
     if (dataset == NULL || *dataset == NULL)
         return;
-    if ((*dataset)->ops->destroy != NULL)
-        (*dataset)->ops->destroy((*dataset)->self);
-    stk_free(*dataset);
+    stoker_dataset *const closing = *dataset;
     *dataset = NULL;
+    if (atomic_load(&closing->kept))
+        return;
+    if (closing->ops->destroy != NULL)
+        closing->ops->destroy(closing->self);
+    stk_free(closing);
 }
 
 const stoker_dataset_info *stoker_dataset_get_info(const stoker_dataset *dataset)

@@ -6,6 +6,8 @@
 #ifndef STK_DATASET_H
 #define STK_DATASET_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stoker/dataset.h>
 
@@ -14,6 +16,11 @@ struct stoker_dataset {
     void *self;
     stoker_dataset_info info; /* checked: see stoker_dataset_create */
     size_t row_bytes;         /* elements of a row x element size, >= 1 */
+    _Atomic bool kept;        /* close leaves it as it is: see stk_dataset_keep */
 };
+
+/* A thread that is stuck in a read of it may come back at any time: from now on close gives nothing of it
+ * back. Any thread. */
+void stk_dataset_keep(const stoker_dataset *dataset);
 
 #endif

@@ -45,7 +45,8 @@ typedef struct stoker_dataset_options {
 STOKER_API int stoker_dataset_open(stoker_dataset **out, const char *spec,
                                    const stoker_dataset_options *options);
 
-/* Close it and set *dataset to NULL. NULL and a pointer to NULL are allowed. */
+/* Close it and set *dataset to NULL. NULL and a pointer to NULL are allowed. One that a loader could not let
+ * go of, because a read never came back, is only forgotten. */
 STOKER_API void stoker_dataset_close(stoker_dataset **dataset);
 
 /* What a data set is, in numbers. */
@@ -126,7 +127,7 @@ typedef struct stoker_dataset_ops {
     /* File number `file` < info.file_count. Optional when file_count is 0. */
     int (*file)(const void *self, uint32_t file, stoker_file *out);
 
-    /* Free self. Optional. */
+    /* Free self. Optional. Not called where a loader's read never came back. */
     void (*destroy)(void *self);
 
     /* The name of class `index` < info.class_count; owned by the data set. Optional. */

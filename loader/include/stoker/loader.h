@@ -194,7 +194,8 @@ STOKER_API void stoker_batch_release(stoker_batch *batch);
 
 /* Stop and join every worker, free everything, set *loader to NULL. NULL and a pointer
  * to NULL are allowed. Batches still lent are dead after it. Waits for reads in flight
- * at most 5 seconds; what a stuck device still owns then is leaked, never freed. */
+ * at most 5 seconds; what a stuck device still owns then is leaked, never freed, the data set with it:
+ * stoker_dataset_close() forgets it then. */
 STOKER_API void stoker_loader_destroy(stoker_loader **loader);
 
 /* The first error of this loader, or NULL if there was none. Valid until destroy. */
