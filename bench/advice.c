@@ -86,6 +86,17 @@ static void append_transform(char *text, size_t size, const stoker_transform *tr
     append(text, size, " }");
 }
 
+/* Where samples are kept, if that was chosen. */
+static void append_cache(char *text, size_t size, const struct bench_cell *cell,
+                         const struct bench_arguments *arguments)
+{
+    const struct bench_list *caches = &arguments->caches;
+    const bool chosen = caches->count > 1 ||
+                        (caches->count == 1 && caches->values[0] != (int32_t)STOKER_CACHE_AUTO);
+    if (chosen || strcmp(cell->cache, "device") == 0)
+        append_upper(text, size, ", .cache = STOKER_CACHE_", cell->cache);
+}
+
 /* Where batches go; nothing for the CPU, which is the default. */
 static void append_device(char *text, size_t size, const struct bench_cell *cell,
                           const struct bench_arguments *arguments)
@@ -96,8 +107,6 @@ static void append_device(char *text, size_t size, const struct bench_cell *cell
            arguments->device == STOKER_DEVICE_CUDA ? "CUDA" : "CUDA_HOST");
     if (arguments->device_index != 0)
         append(text, size, ", .device_index = %" PRIu32, arguments->device_index);
-    if (strcmp(cell->cache, "device") == 0)
-        append(text, size, ", .cache = STOKER_CACHE_DEVICE");
     if (strcmp(cell->convert, "host") == 0)
         append(text, size, ", .convert_on_device = STOKER_OFF");
 }
@@ -115,12 +124,17 @@ static void write_options(char *text, size_t size, const struct bench_cell *cell
         append(text, size, ", .num_workers = STOKER_WORKERS_AUTO");
     else
         append(text, size, ", .num_workers = %" PRId32, cell->workers);
+    append_cache(text, size, cell, arguments);
+    if (arguments->reader != NULL)
+        append(text, size, ", .reader = &stoker_reader_%s", arguments->reader->name);
     if (arguments->prefetch_batches > 0)
         append(text, size, ", .prefetch_batches = %" PRIu32, arguments->prefetch_batches);
     if (arguments->read_depth > 0)
         append(text, size, ", .read_depth = %" PRIu32, arguments->read_depth);
     if (arguments->shuffle)
         append(text, size, ", .shuffle = true");
+    if (arguments->seed != 0)
+        append(text, size, ", .seed = %" PRIu64, arguments->seed);
     append_upper(text, size, ", .pin_memory = STOKER_", cell->pin_memory);
     append_upper(text, size, ", .dtype = STOKER_", cell->dtype);
     bool floats = strstr(cell->dtype, "float") != NULL;
@@ -132,6 +146,22 @@ static void write_options(char *text, size_t size, const struct bench_cell *cell
     if (stk_transform_wanted(&arguments->transform))
         append_transform(text, size, &arguments->transform);
     append(text, size, " };");
+}
+
+/* What holds the best cell back. What more workers would do the library can only guess: of that
+ * nothing is said where they were tried. */
+static void append_limit(char *text, size_t size, const struct bench_cell *best,
+                         const struct bench_cell *cells, size_t count)
+{
+    bool tried = false;
+    for (size_t index = 0; index < count; index++)
+        tried = tried ||
+                (isfinite(cells[index].samples_per_s) && cells[index].workers != best->workers);
+    const size_t length = tried ? strcspn(best->verdict, ";") : strlen(best->verdict);
+    if (length > 0)
+        append(text, size, "; %.*s", (int)length, best->verdict);
+    if (tried)
+        append(text, size, "; no other number of workers was more than 3 %% faster");
 }
 
 void bench_advice_write(struct bench_advice *out, const struct bench_cell *cells, size_t count,
@@ -146,16 +176,16 @@ void bench_advice_write(struct bench_advice *out, const struct bench_cell *cells
     char rate[16];
     out->samples_per_s = best->samples_per_s;
     snprintf(out->verdict, sizeof(out->verdict),
-             "%s samples/s with %s%" PRId32 " workers, batch %" PRIu32 ", %s, pin_memory %s",
+             "%s samples/s with %s%" PRId32 " worker%s, batch %" PRIu32 ", %s, pin_memory %s",
              bench_short_number(rate, best->samples_per_s), best->automatic ? "auto: " : "",
-             best->workers, best->batch_size, best->dtype, best->pin_memory);
+             best->workers, best->workers == 1 ? "" : "s", best->batch_size, best->dtype,
+             best->pin_memory);
     if (isfinite(best->ceiling_share))
         append(out->verdict, sizeof(out->verdict), ": %.1f %% of the ceiling (%s)",
                best->ceiling_share * 100, best->ceiling);
     if (best->non_blocking[0] != '\0')
         append(out->verdict, sizeof(out->verdict), "; on %s, non_blocking %s, converted on the %s",
                best->device, best->non_blocking, best->convert);
-    if (best->verdict[0] != '\0')
-        append(out->verdict, sizeof(out->verdict), "; %s", best->verdict);
+    append_limit(out->verdict, sizeof(out->verdict), best, cells, count);
     write_options(out->options, sizeof(out->options), best, arguments);
 }

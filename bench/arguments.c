@@ -525,9 +525,10 @@ static int take_option(struct bench_arguments *arguments, int found, char *const
     } letters[] = { { 'o', take_output }, { 'h', take_help }, { 'q', take_quiet } };
 
     if (found == '?' || found == ':') {
-        bool missing = found == ':';
-        return complain(message, "%s '%.80s'",
-                        missing ? "a value is missing after" : "unknown option", argv[optind - 1]);
+        const char *wrong = found == ':'          ? "a value is missing after"
+                            : optopt >= LONG_BASE ? "no value belongs in"
+                                                  : "unknown option";
+        return complain(message, "%s '%.80s'", wrong, argv[optind - 1]);
     }
     char wrong[BENCH_MESSAGE_MAX] = "";
     if (found >= LONG_BASE) {
@@ -572,6 +573,12 @@ static int check_together(const struct bench_arguments *arguments, char *message
                       arguments->action == BENCH_OPEN;
     if (needs_data && arguments->dataset == NULL)
         return complain(message, "no data set is named; try 'loaderbench synth:digits'");
+    if (arguments->format != BENCH_FORMAT_TABLE && needs_data && arguments->action != BENCH_SWEEP)
+        return complain(message, "--format is of the sweep's rows: --open prints JSON, and "
+                                 "--like-pytorch its own lines");
+    if (arguments->trace != NULL && arguments->output != NULL &&
+        strcmp(arguments->trace, arguments->output) == 0)
+        return complain(message, "--output and --trace name the same file");
     if (arguments->trace != NULL && needs_data && arguments->action != BENCH_SWEEP)
         return complain(message, "--trace records cells: it goes with the sweep only");
     if (arguments->beside != NULL && arguments->action != BENCH_LIKE_PYTORCH)

@@ -71,8 +71,7 @@ static int time_workers(const struct bench_bench *bench, stoker_switch pin, int3
     return rc;
 }
 
-/* Read before anything is measured, so that a bad name is told at once. */
-static int read_beside(const char *path, struct bench_pinning *beside)
+int bench_like_pytorch_beside(const char *path, struct bench_pinning *beside)
 {
     if (path == NULL)
         return STOKER_OK;
@@ -88,12 +87,11 @@ static int read_beside(const char *path, struct bench_pinning *beside)
     return rc;
 }
 
-int bench_like_pytorch(const struct bench_bench *bench, FILE *file)
+int bench_like_pytorch(const struct bench_bench *bench, const struct bench_pinning *beside,
+                       FILE *file)
 {
-    struct bench_pinning ours = { .count = 0 }, beside;
+    struct bench_pinning ours = { .count = 0 };
     int status = 0;
-    if (read_beside(bench->arguments->beside, &beside) != STOKER_OK)
-        return 1;
     for (int turn = 0; turn < 2; turn++) {
         stoker_switch pin = turn == 0 ? STOKER_ON : STOKER_OFF;
         fprintf(file, "pin_memory=%s\n", pin == STOKER_ON ? "True" : "False");
@@ -101,6 +99,6 @@ int bench_like_pytorch(const struct bench_bench *bench, FILE *file)
             if (time_workers(bench, pin, workers, &ours, file) != STOKER_OK)
                 status = 1;
     }
-    bench_pinning_print(&ours, bench->arguments->beside == NULL ? NULL : &beside, file);
+    bench_pinning_print(&ours, beside, file);
     return status;
 }

@@ -3,10 +3,17 @@
 #define BENCH_LIKE_PYTORCH_H
 
 #include "cell.h"
+#include "pinning.h"
 
 #include <stdio.h>
 
-/* Prints "Finish with: S second, num_workers=W" lines. Returns the exit status. */
-int bench_like_pytorch(const struct bench_bench *bench, FILE *file);
+/* Read another loader's times from `path`; NULL: nothing is read. What is wrong with it goes to
+ * standard error. */
+int bench_like_pytorch_beside(const char *path, struct bench_pinning *beside);
+
+/* Prints "Finish with: S second, num_workers=W" lines. beside: NULL, or what stands beside them.
+ * Returns the exit status. */
+int bench_like_pytorch(const struct bench_bench *bench, const struct bench_pinning *beside,
+                       FILE *file);
 
 #endif

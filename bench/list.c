@@ -2,12 +2,16 @@
 #include "arguments.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int complain(char message[BENCH_MESSAGE_MAX], const char *what, const char *text)
+static int complain(char message[BENCH_MESSAGE_MAX], const char *what, const char *text,
+                    int32_t min, int32_t max)
 {
-    snprintf(message, BENCH_MESSAGE_MAX, "%s in the list '%.100s'", what, text);
+    snprintf(message, BENCH_MESSAGE_MAX,
+             "%s in the list '%.100s' of whole numbers from %" PRId32 " to %" PRId32, what, text,
+             min, max);
     return STOKER_EINVAL;
 }
 
@@ -60,11 +64,11 @@ int bench_list_parse(struct bench_list *out, const char *text, int32_t min, int3
     for (;;) {
         const char *wrong = parse_part(&list, &at, min, max, auto_allowed);
         if (wrong != NULL)
-            return complain(message, wrong, text);
+            return complain(message, wrong, text, min, max);
         if (*at == '\0')
             break;
         if (*at != ',')
-            return complain(message, "something other than a comma between values", text);
+            return complain(message, "something other than a comma between values", text, min, max);
         at++;
     }
     *out = list;

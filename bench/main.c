@@ -31,40 +31,79 @@ static int complain(const char *what, const char *why)
     return EXIT_FAILED;
 }
 
-/* Measure, then write the trace; the file for it was opened before, so that a bad name is told
- * at once. */
-static int run_traced(struct bench_bench *bench, struct bench_machine *machine, FILE *file)
+/* A data set's error begins with its name, as a rule. */
+static int complain_of_data(const char *spec, const stoker_error *error, int rc)
+{
+    const char *why = error->message[0] != '\0' ? error->message : stoker_strerror(rc);
+    if (spec[0] != '\0' && strncmp(why, spec, strlen(spec)) != 0)
+        return complain(spec, why);
+    fprintf(stderr, "loaderbench: %s\n", why);
+    return EXIT_FAILED;
+}
+
+/* Measure, then write the trace. */
+static int run_traced(struct bench_bench *bench, struct bench_machine *machine, FILE *file,
+                      struct bench_target *trace)
 {
     const struct bench_arguments *arguments = bench->arguments;
-    struct bench_target trace;
-    if (bench_target_open(&trace, arguments->trace) != STOKER_OK)
-        return complain(arguments->trace, strerror(errno));
     int status = bench_sweep_run(bench, machine, bench_form_of(arguments->format), file);
-    int rc = bench_trace_write(&bench->trace, trace.file);
-    int closed = bench_target_close(&trace, rc == STOKER_OK);
+    int rc = bench_trace_write(&bench->trace, trace->file);
+    int closed = bench_target_close(trace, rc == STOKER_OK);
     if (rc == STOKER_ENOMEM)
         return complain(arguments->trace, stoker_strerror(rc));
     return rc != STOKER_OK || closed != STOKER_OK ? complain(arguments->trace, strerror(errno))
                                                   : status;
 }
 
+/* Files are opened first, so that a bad name is told at once. */
 static int run_open(struct bench_bench *bench, struct bench_machine *machine,
                     const struct bench_arguments *arguments)
 {
     struct bench_target target;
+    struct bench_target trace;
+    struct bench_pinning beside;
     if (bench_target_open(&target, arguments->output) != STOKER_OK)
         return complain(arguments->output, strerror(errno));
-    int status;
+    int status = EXIT_GOOD;
+    if (arguments->trace != NULL && bench_target_open(&trace, arguments->trace) != STOKER_OK)
+        status = complain(arguments->trace, strerror(errno));
+    else if (bench_like_pytorch_beside(arguments->beside, &beside) != STOKER_OK)
+        status = EXIT_FAILED;
+    if (status != EXIT_GOOD) {
+        (void)bench_target_close(&target, false);
+        return status;
+    }
     if (arguments->action == BENCH_LIKE_PYTORCH)
-        status = bench_like_pytorch(bench, target.file);
+        status = bench_like_pytorch(bench, arguments->beside == NULL ? NULL : &beside, target.file);
     else if (arguments->trace != NULL)
-        status = run_traced(bench, machine, target.file);
+        status = run_traced(bench, machine, target.file, &trace);
     else
         status = bench_sweep_run(bench, machine, bench_form_of(arguments->format), target.file);
     if (bench_target_close(&target, true) != STOKER_OK)
         return complain(arguments->output == NULL ? "standard output" : arguments->output,
                         strerror(errno));
     return status;
+}
+
+/* How long opening takes needs no more than the name. */
+static int run_opening(const struct bench_arguments *arguments)
+{
+    struct bench_target target;
+    if (bench_target_open(&target, arguments->output) != STOKER_OK)
+        return complain(arguments->output, strerror(errno));
+    bench_opening_measure(arguments, target.file);
+    if (bench_target_close(&target, true) != STOKER_OK)
+        return complain(arguments->output == NULL ? "standard output" : arguments->output,
+                        strerror(errno));
+    return EXIT_GOOD;
+}
+
+/* What was printed reached whoever was to read it. */
+static int told(void)
+{
+    return fflush(stdout) == 0 && ferror(stdout) == 0
+               ? EXIT_GOOD
+               : complain("standard output", strerror(errno));
 }
 
 /* The GPU that batches go to, and what the consumer does there. */
@@ -110,8 +149,7 @@ static int run_dataset(struct bench_arguments *arguments, struct bench_machine *
                                                   rows_budget(machine->memory_bytes) };
     int rc = bench_material_create(&bench.material, dataset, &options, &error);
     if (rc != STOKER_OK)
-        return complain(arguments->dataset,
-                        error.message[0] != '\0' ? error.message : stoker_strerror(rc));
+        return complain_of_data(arguments->dataset, &error, rc);
     int status = begin_gpu(&bench, &step, machine);
     if (status != EXIT_GOOD)
         status = EXIT_FAILED;
@@ -143,8 +181,7 @@ static int run(struct bench_arguments *arguments, int argc, char *const *argv)
     bench_machine_describe(&machine, argc, argv);
     int rc = stoker_dataset_open(&dataset, arguments->dataset, &options);
     if (rc != STOKER_OK)
-        return complain(arguments->dataset,
-                        error.message[0] != '\0' ? error.message : stoker_strerror(rc));
+        return complain_of_data(arguments->dataset, &error, rc);
     int status = run_dataset(arguments, &machine, dataset);
     stoker_dataset_close(&dataset);
     return status;
@@ -161,16 +198,15 @@ int main(int argc, char **argv)
     switch (arguments.action) {
     case BENCH_HELP:
         bench_arguments_help(stdout);
-        return EXIT_GOOD;
+        return told();
     case BENCH_LIST:
         bench_arguments_list(stdout);
-        return EXIT_GOOD;
+        return told();
     case BENCH_VERSION:
         printf("loaderbench %s, libstoker %s\n", STOKER_VERSION_STRING, stoker_version());
-        return EXIT_GOOD;
+        return told();
     case BENCH_OPEN:
-        bench_opening_measure(&arguments, stdout);
-        return EXIT_GOOD;
+        return run_opening(&arguments);
     default:
         return run(&arguments, argc, argv);
     }

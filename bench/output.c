@@ -2,6 +2,7 @@
 #include "output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,6 +16,21 @@ const struct bench_form *bench_form_of(enum bench_format format)
     return forms[format];
 }
 
+/* A file in the folder of `path` that has no name yet, or -1. */
+static int open_nameless(const char *path)
+{
+    char folder[4096] = ".";
+    const char *slash = strrchr(path, '/');
+    const size_t length = slash == NULL ? 0 : slash == path ? 1 : (size_t)(slash - path);
+    if (length >= sizeof(folder))
+        return -1;
+    if (length > 0) {
+        memcpy(folder, path, length);
+        folder[length] = '\0';
+    }
+    return open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+}
+
 int bench_target_open(struct bench_target *out, const char *path)
 {
     *out = (struct bench_target){ .file = stdout, .path = path };
@@ -26,8 +42,24 @@ int bench_target_open(struct bench_target *out, const char *path)
         errno = ENAMETOOLONG;
         return STOKER_EINVAL;
     }
-    out->file = fopen(out->temporary, "wxe");
+    int descriptor = open_nameless(path);
+    out->nameless = descriptor >= 0;
+    if (descriptor < 0)
+        descriptor = open(out->temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+    out->file = descriptor < 0 ? NULL : fdopen(descriptor, "w");
+    if (out->file == NULL && descriptor >= 0)
+        close(descriptor);
     return out->file == NULL ? STOKER_EINVAL : STOKER_OK;
+}
+
+/* A link cannot take the place of a file that is there: the name comes by way of another. */
+static bool give_name(const struct bench_target *target)
+{
+    char link[32];
+    if (!target->nameless)
+        return true;
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fileno(target->file));
+    return linkat(AT_FDCWD, link, AT_FDCWD, target->temporary, AT_SYMLINK_FOLLOW) == 0;
 }
 
 int bench_target_close(struct bench_target *target, bool keep)
@@ -36,7 +68,7 @@ int bench_target_close(struct bench_target *target, bool keep)
     if (target->path == NULL)
         return good ? STOKER_OK : STOKER_EIO;
 
-    good = good && keep && fsync(fileno(target->file)) == 0;
+    good = good && keep && fsync(fileno(target->file)) == 0 && give_name(target);
     good = fclose(target->file) == 0 && good;
     if (good)
         good = rename(target->temporary, target->path) == 0;

@@ -34,18 +34,20 @@ extern const struct bench_form bench_form_html;
 
 const struct bench_form *bench_form_of(enum bench_format format);
 
-/* Where a sheet goes: standard output, or a temporary file beside `path` that takes
- * its name when all is written. */
+/* Where a sheet goes: standard output, or a file that takes the name `path` when all is written.
+ * Until then it has no name, where the file system knows such files, so that nothing stays behind
+ * of a sweep that was stopped; elsewhere it has a temporary one beside `path`. */
 struct bench_target {
     FILE *file;
     const char *path; /* NULL = standard output */
     char temporary[4096];
+    bool nameless;
 };
 
 /* STOKER_EINVAL and errno when the file cannot be made. */
 int bench_target_open(struct bench_target *out, const char *path);
 
-/* keep = false removes the temporary file. Fails, with errno, when not all could be
+/* keep = false leaves no file. Fails, with errno, when not all could be
  * written; then there is no file. */
 int bench_target_close(struct bench_target *target, bool keep);
 

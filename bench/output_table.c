@@ -33,8 +33,8 @@ static void start(struct bench_sheet *sheet, const struct bench_machine *machine
     fprintf(file, "# loaderbench %s, libstoker %s, schema %" PRIu32 "\n", machine->tool_version,
             machine->library_version, machine->schema);
     fprintf(file, "# args     %s\n", machine->args);
-    fprintf(file, "# machine  %s, %" PRIu32 " CPUs, %.1f GiB, %s\n", machine->cpu, machine->cpus,
-            (double)machine->memory_bytes / 0x1p30, machine->kernel);
+    fprintf(file, "# machine  %s, %" PRIu32 " CPU%s, %.1f GiB, %s\n", machine->cpu, machine->cpus,
+            machine->cpus == 1 ? "" : "s", (double)machine->memory_bytes / 0x1p30, machine->kernel);
     if (machine->gpu[0] != '\0')
         fprintf(file, "# gpu      %s\n", machine->gpu);
     if (machine->disk[0] != '\0')

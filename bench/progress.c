@@ -4,7 +4,10 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
+
+enum { WIDTH_UNKNOWN = 80 };
 
 void bench_progress_begin(struct bench_progress *progress, uint32_t total, bool quiet)
 {
@@ -19,6 +22,16 @@ static uint64_t seconds_left(const struct bench_progress *progress)
     return spent_ns / progress->done * (progress->total - progress->done) / 1000000000;
 }
 
+/* A line that reached the edge would wrap, and a carriage return takes nobody back over that. */
+static int fitting(int length)
+{
+    struct winsize size = { .ws_col = 0 };
+    const int columns = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0
+                            ? size.ws_col
+                            : WIDTH_UNKNOWN;
+    return length < columns ? length : columns - 1;
+}
+
 void bench_progress_step(struct bench_progress *progress, const char *what)
 {
     if (progress->shown) {
@@ -30,7 +43,8 @@ void bench_progress_step(struct bench_progress *progress, const char *what)
             length += snprintf(line + length, sizeof(line) - (size_t)length,
                                ", %" PRIu64 ":%02" PRIu64 " left", left / 60, left % 60);
         }
-        fprintf(stderr, "\r%-*s", progress->width, line);
+        length = fitting(length);
+        fprintf(stderr, "\r%-*.*s", fitting(progress->width), length, line);
         fflush(stderr);
         progress->width = length > progress->width ? length : progress->width;
     }
@@ -41,6 +55,6 @@ void bench_progress_wipe(struct bench_progress *progress)
 {
     if (!progress->shown)
         return;
-    fprintf(stderr, "\r%*s\r", progress->width, "");
+    fprintf(stderr, "\r%*s\r", fitting(progress->width), "");
     fflush(stderr);
 }

@@ -57,6 +57,13 @@ refuses --cache device "$data"
 refuses --device cuda --convert gpu "$data"
 refuses --device cuda --headspace "$data" # of no step
 refuses --beside x "$data"
+refuses --open --format csv "$data" # it prints JSON
+refuses --like-pytorch --format json "$data"
+refuses --trace "$scratch/same" -o "$scratch/same" "$data"
+refuses --headspace=3 "$data"
+grep -q 'no value belongs in' "$scratch/err" || fail "a value too many is called unknown: $(cat "$scratch/err")"
+refuses --workers 257 "$data"
+grep -q 'from 0 to 256' "$scratch/err" || fail "the range is not told: $(cat "$scratch/err")"
 
 for form in table csv json html; do runs "$form"; done
 
@@ -117,6 +124,38 @@ grep -q '"batch_size": 64.*"error": null' "$scratch/failed" || fail "the good ce
 [ ! -s "$scratch/out" ] || fail "-o printed something as well"
 tail -n 1 "$scratch/file.json" | grep -q '"kind": "advice"' || fail "-o: the file is not complete"
 [ "$(find "$scratch" -name 'file.json*' | wc -l)" -eq 1 ] || fail "-o left something behind"
+"$tool" --open --repeats 2 -o "$scratch/open.json" "$data" >"$scratch/out"
+[ ! -s "$scratch/out" ] && grep -q '"kind": "open"' "$scratch/open.json" || fail "--open -o: no file"
+for wrong in "--trace $scratch/nowhere/x" "--like-pytorch --beside $scratch/nowhere"; do
+    # shellcheck disable=SC2086  # words, parted at spaces
+    if "$tool" "${fast[@]}" -o "$scratch/none" $wrong "$data" 2>/dev/null; then fail "accepted: $wrong"; fi
+    [ ! -e "$scratch/none" ] || fail "-o made a file, though nothing was measured: $wrong"
+done
+
+# Stopped on the way there is no file, nor a part of one. (A file system without nameless files
+# keeps the part: Linux has them on all that one would build on.)
+"$tool" --workers 0 --pin-memory off --repeats 1000 -o "$scratch/stopped" "$data" &
+stopped=$!
+sleep 0.5
+kill -KILL $stopped
+wait $stopped 2>/dev/null || true
+[ -z "$(find "$scratch" -name 'stopped*')" ] || fail "stopped, it left something behind"
+
+# What cannot be written is a failure, also where nothing is measured.
+for words in --help --list --version "--open --repeats 1 $data"; do
+    status=0
+    # shellcheck disable=SC2086  # words, parted at spaces
+    "$tool" $words >/dev/full 2>"$scratch/err" || status=$?
+    [ "$status" -eq 1 ] || fail "to a full disk it ended with $status: $words"
+done
+
+# On a terminal of 40 columns the line that counts down is no longer than that.
+if command -v script >/dev/null; then
+    script -qc "stty cols 40; '$tool' --workers 0 --pin-memory off --batch-size 64 --repeats 2 --seconds 0.01 \
+        '$data' >/dev/null" /dev/null </dev/null | tr '\r' '\n' >"$scratch/terminal"
+    grep -q '^\[1/' "$scratch/terminal" || fail "no line on the terminal"
+    if grep -qE '.{40}' "$scratch/terminal"; then fail "a line of 40 columns or more wraps"; fi
+fi
 
 # The consumer of known speed is the limit, and headspace knows it.
 "$tool" --workers 2 --pin-memory off --batch-size 64 --repeats 1 --step-us 2000 --headspace \

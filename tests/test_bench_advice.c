@@ -57,3 +57,46 @@ Test(bench_advice, the_line_to_paste)
                      ".mean_count = 2 };");
     stk_test_check_leaks();
 }
+
+/* What the library guesses about more workers is left out where a sweep has tried them. */
+Test(bench_advice, a_sweep_knows_better_than_a_guess)
+{
+    struct bench_cell cells[] = { cell_of(0, 100, 1), cell_of(1, 50, 2) };
+    struct bench_arguments arguments = { .shuffle = true };
+    struct bench_advice advice;
+    for (size_t index = 0; index < 2; index++)
+        strcpy(cells[index].verdict, "convert-bound (100 %); more workers may help");
+    bench_advice_write(&advice, cells, 1, &arguments);
+    cr_assert(strstr(advice.verdict, "; convert-bound (100 %); more workers may help") != NULL);
+    bench_advice_write(&advice, cells, 2, &arguments);
+    cr_assert(strstr(advice.verdict, "more workers") == NULL, "%s", advice.verdict);
+    cr_assert(strstr(advice.verdict,
+                     "; convert-bound (100 %); no other number of workers was more than 3 % "
+                     "faster") != NULL,
+              "%s", advice.verdict);
+    cells[1].samples_per_s = NAN; /* what failed has shown nothing */
+    bench_advice_write(&advice, cells, 2, &arguments);
+    cr_assert(strstr(advice.verdict, "more workers may help") != NULL);
+    stk_test_check_leaks();
+}
+
+Test(bench_advice, the_line_to_paste_holds_all_that_was_measured_with)
+{
+    struct bench_cell cell = cell_of(1, 100, 3);
+    struct bench_arguments arguments = {
+        .seed = 7,
+        .reader = &stoker_reader_pread,
+        .caches = { .values = { STOKER_CACHE_NONE, STOKER_CACHE_DECODED }, .count = 2 }
+    };
+    struct bench_advice advice;
+    strcpy(cell.cache, "decoded");
+    bench_advice_write(&advice, &cell, 1, &arguments);
+    cr_assert(strstr(advice.options, ", .seed = 7,") != NULL, "%s", advice.options);
+    cr_assert(strstr(advice.options, ", .reader = &stoker_reader_pread,") != NULL);
+    cr_assert(strstr(advice.options, ", .cache = STOKER_CACHE_DECODED,") != NULL);
+    cr_assert(strstr(advice.verdict, "1 worker, ") != NULL, "%s", advice.verdict);
+    arguments.caches = (struct bench_list){ .values = { STOKER_CACHE_AUTO }, .count = 1 };
+    bench_advice_write(&advice, &cell, 1, &arguments);
+    cr_assert(strstr(advice.options, ".cache") == NULL, "auto is the default");
+    stk_test_check_leaks();
+}

@@ -33,8 +33,9 @@ static stoker_limit busiest_stage(const stoker_stats *stats)
 
 static const char *advice(const stoker_stats *stats)
 {
-    if (stats->workers < stats->cpus)
-        return "more workers help";
+    const uint32_t busy = stats->workers > 0 ? stats->workers : 1; /* the caller's thread */
+    if (busy < stats->cpus)
+        return "a CPU is left: more workers may help";
     if (stats->limit == STOKER_LIMIT_READ)
         return "more workers help only if the storage has more to give";
     return "every CPU is in use: more workers will not help";
