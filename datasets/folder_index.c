@@ -13,6 +13,7 @@
 #include "datasets/folder_list.h"
 #include "datasets/source.h"
 #include "loader/base/rng.h"
+#include "loader/base/write_all.h"
 
 #define INDEX_MAGIC UINT64_C(0x58444E49524C4F46) /* "FOLRINDX" on a little-endian machine */
 
@@ -167,28 +168,15 @@ static void distrust_fresh_folders(struct stk_folder_tree *tree)
 }
 
 /* Returns 0 or an errno. */
-static int write_all(int fd, const void *bytes, uint64_t count)
-{
-    const uint8_t *at = bytes;
-    while (count > 0) {
-        const ssize_t put = write(fd, at, count);
-        if (put < 0 && errno != EINTR)
-            return errno;
-        at += put > 0 ? put : 0;
-        count -= put > 0 ? (uint64_t)put : 0;
-    }
-    return 0;
-}
-
 static int write_file(const char *path, const struct header *header, const void *body,
                       uint64_t bytes)
 {
     const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0644);
     if (fd < 0)
         return errno;
-    int os_errno = write_all(fd, header, sizeof(*header));
-    if (os_errno == 0)
-        os_errno = write_all(fd, body, bytes);
+    const bool written =
+        stk_write_all(fd, header, sizeof(*header)) && stk_write_all(fd, body, bytes);
+    int os_errno = written ? 0 : errno;
     if (close(fd) != 0 && os_errno == 0)
         os_errno = errno;
     return os_errno;

@@ -13,8 +13,8 @@
 
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
+#include "loader/base/write_all.h"
 #include "trainer/files/crc32c.h"
-#include "trainer/files/write_all.h"
 
 #define FIRST_LINE "stoker engines 1\n"
 

@@ -12,8 +12,8 @@
 
 #include "loader/base/bytes.h"
 #include "loader/base/error.h"
+#include "loader/base/write_all.h"
 #include "trainer/files/crc32c.h"
-#include "trainer/files/write_all.h"
 
 enum {
     EVENT_BYTES_MAX = STK_EVENT_TAG_BYTES_MAX + 64,

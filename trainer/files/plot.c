@@ -11,10 +11,10 @@
 
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
+#include "loader/base/write_all.h"
 #include "trainer/files/decimal.h"
 #include "trainer/files/directory.h"
 #include "trainer/files/json.h"
-#include "trainer/files/write_all.h"
 
 enum {
     WIDTH = 860,

@@ -1,6 +1,6 @@
 /* write_all.h - write all of it, going on after EINTR and short writes. */
-#ifndef STK_TRAINER_WRITE_ALL_H
-#define STK_TRAINER_WRITE_ALL_H
+#ifndef STK_BASE_WRITE_ALL_H
+#define STK_BASE_WRITE_ALL_H
 
 #include <errno.h>
 #include <stdbool.h>
