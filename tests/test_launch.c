@@ -15,43 +15,13 @@
 enum { SAMPLES = 5, IMAGES = 7, EPOCH = 2 };
 
 static const uint64_t ids[SAMPLES] = { 3, 0, 6, 1, 3 };
-static const float means[] = { 0.485F, 0.456F, 0.406F, 0.25F };
-static const float stds[] = { 0.229F, 0.224F, 0.225F, 0.5F };
-
-struct made {
-    struct stk_convert_plan convert;
-    struct stk_transform_plan plan;
-};
-
-static void make(struct made *made, const struct transform_case *it, uint32_t channels,
-                 stoker_dtype to, stoker_layout layout)
-{
-    char why[STK_TRANSFORM_WHY_BYTES] = "";
-    struct stk_framing framing;
-    cr_assert_eq(stk_framing_init(&framing, &it->transform, 5, it->height, it->width, false, why),
-                 STOKER_OK, "%s: %s", it->name, why);
-    const struct stk_convert_options convert = {
-        .from = STOKER_UINT8,
-        .to = to,
-        .layout = layout,
-        .elements = (size_t)framing.out_height * framing.out_width * channels,
-        .channels = channels,
-        .scale = 1.0F / 255.0F,
-        .mean = to == STOKER_UINT8 ? NULL : means,
-        .std = to == STOKER_UINT8 ? NULL : stds,
-        .mean_count = to == STOKER_UINT8 ? 0 : channels,
-    };
-    cr_assert_eq(stk_convert_plan_init(&made->convert, &convert), STOKER_OK);
-    cr_assert_eq(stk_transform_plan_init(&made->plan, &framing, it->transform.fill, &made->convert,
-                                         channels, it->height, it->width),
-                 STOKER_OK);
-}
 
 struct arena {
     struct pages images, out, expected, taps, resized, scratch;
 };
 
-static void run_twins(const struct made *made, struct stk_crop_launch *launch, struct arena *arena)
+static void run_twins(const struct stk_planned *made, struct stk_crop_launch *launch,
+                      struct arena *arena)
 {
     size_t taps_bytes, resized_bytes;
     stk_launch_scratch_bytes(&launch->batch, SAMPLES, &taps_bytes, &resized_bytes);
@@ -73,8 +43,10 @@ static void run_twins(const struct made *made, struct stk_crop_launch *launch, s
 static void check_case(struct arena *arena, const struct transform_case *it, uint32_t channels,
                        stoker_dtype to, stoker_layout layout, bool gather)
 {
-    struct made made;
-    make(&made, it, channels, to, layout);
+    struct stk_planned made;
+    const uint32_t mean_count = to == STOKER_UINT8 ? 0 : channels;
+    cr_assert_eq(transform_case_plan(&made, it, 5, channels, to, layout, mean_count), STOKER_OK,
+                 "%s: %s", it->name, made.why);
     const size_t image_bytes = (size_t)it->height * it->width * channels;
     unsigned char *images = pages_take(&arena->images, IMAGES * image_bytes);
     pages_fill(images, IMAGES * image_bytes, it->width);

@@ -5,12 +5,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "kernels/transform.h"
 #include "leaks.h"
 #include "loader/base/fault.h"
 #include "loader/dataset.h"
 
 #include "image_folder.h"
+#include "planned_transform.h"
 
 enum { COUNT = STK_IMAGE_COUNT, SIDE_MAX = STK_IMAGE_SIDE_MAX };
 
@@ -63,42 +63,27 @@ static stoker_loader_options options_of(const stoker_transform *transform)
 
 /* ---- the reference -------------------------------------------------------------- */
 
-struct oracle {
-    struct stk_convert_plan convert;
-    struct stk_transform_plan plan;
-};
-
-static void make_oracle(struct oracle *oracle, const struct stk_image_folder *images,
+static void make_oracle(struct stk_planned *oracle, const struct stk_image_folder *images,
                         const stoker_loader_options *options)
 {
     const stoker_dataset_info *set = stoker_dataset_get_info(images->dataset);
-    char why[STK_TRANSFORM_WHY_BYTES];
-    struct stk_framing framing;
-    cr_assert_eq(stk_framing_init(&framing, &options->transform, options->seed,
-                                  (uint32_t)set->shape[0], (uint32_t)set->shape[1], images->mixed,
-                                  why),
-                 STOKER_OK);
-    const struct stk_convert_options convert = {
-        .from = STOKER_UINT8,
-        .to = options->dtype,
-        .layout = options->layout,
-        .elements = (size_t)framing.out_height * framing.out_width * 3,
-        .channels = 3,
-        .scale = 1.0F / 255.0F,
-        .mean = options->mean,
-        .std = options->std,
-        .mean_count = 3,
-    };
-    cr_assert_eq(stk_convert_plan_init(&oracle->convert, &convert), STOKER_OK);
-    cr_assert_eq(stk_transform_plan_init(&oracle->plan, &framing, options->transform.fill,
-                                         &oracle->convert, 3, SIDE_MAX, SIDE_MAX),
-                 STOKER_OK);
+    const struct stk_convert_options convert = { .to = options->dtype,
+                                                 .layout = options->layout,
+                                                 .channels = 3,
+                                                 .mean = options->mean,
+                                                 .std = options->std,
+                                                 .mean_count = 3 };
+    const uint32_t height = images->mixed ? SIDE_MAX : (uint32_t)set->shape[0];
+    const uint32_t width = images->mixed ? SIDE_MAX : (uint32_t)set->shape[1];
+    cr_assert_eq(stk_planned_make(oracle, &options->transform, options->seed, height, width,
+                                  images->mixed, convert),
+                 STOKER_OK, "%s", oracle->why);
 }
 
 static void check_rows(const struct stk_image_folder *images, const stoker_loader_options *options)
 {
     static uint8_t pixels[SIDE_MAX * SIDE_MAX * 3], expected[SIDE_MAX * SIDE_MAX * 3 * 4];
-    struct oracle oracle;
+    struct stk_planned oracle;
     stoker_loader *loader = NULL;
     stoker_batch batch;
     uint64_t rows = 0;

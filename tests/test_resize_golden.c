@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "golden/resize.h"
-#include "kernels/transform.h"
 #include "leaks.h"
+#include "planned_transform.h"
 
 enum { CASES = sizeof(golden_resizes) / sizeof(golden_resizes[0]) };
 
@@ -37,30 +37,22 @@ static uint64_t checksum(const uint8_t *bytes, size_t count)
 
 static void check(const struct golden_resize *it, const struct stk_transform_variant *variant)
 {
-    static struct stk_convert_plan convert;
-    char why[STK_TRANSFORM_WHY_BYTES] = "";
-    struct stk_framing framing;
-    struct stk_transform_plan plan;
+    static struct stk_planned planned;
+    struct stk_transform_plan *const plan = &planned.plan;
     const stoker_transform transform = { .resize = { it->to_height, it->to_width } };
-    cr_assert_eq(stk_framing_init(&framing, &transform, 0, it->height, it->width, false, why),
-                 STOKER_OK);
     const size_t bytes = (size_t)it->to_height * it->to_width * it->channels;
-    const struct stk_convert_options options = { .from = STOKER_UINT8,
-                                                 .to = STOKER_UINT8,
-                                                 .elements = bytes,
+    const struct stk_convert_options convert = { .to = STOKER_UINT8,
                                                  .channels = it->channels,
                                                  .scale = 1.0F };
-    cr_assert_eq(stk_convert_plan_init(&convert, &options), STOKER_OK);
-    cr_assert_eq(stk_transform_plan_init(&plan, &framing, transform.fill, &convert, it->channels,
-                                         it->height, it->width),
+    cr_assert_eq(stk_planned_make(&planned, &transform, 0, it->height, it->width, false, convert),
                  STOKER_OK);
-    stk_transform_plan_choose(&plan, variant);
+    stk_transform_plan_choose(plan, variant);
     uint8_t *pixels = golden_image(it), *out = malloc(bytes);
-    void *scratch = calloc(1, stk_transform_scratch_bytes(&plan) + 64);
+    void *scratch = calloc(1, stk_transform_scratch_bytes(plan) + 64);
     cr_assert_not_null(out);
     cr_assert_not_null(scratch);
     const struct stk_image image = { .pixels = pixels, .height = it->height, .width = it->width };
-    stk_transform_row(&plan, (void *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63), &image, 0, 0,
+    stk_transform_row(plan, (void *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63), &image, 0, 0,
                       NULL, out);
     const size_t shown = bytes < sizeof(it->first) ? bytes : sizeof(it->first);
     cr_assert_eq(memcmp(out, it->first, shown), 0, "%s: %u x %u to %u x %u", variant->name,

@@ -15,39 +15,6 @@
 
 enum { SAMPLES = 6 };
 
-static const float means[] = { 0.485F, 0.456F, 0.406F, 0.25F };
-static const float stds[] = { 0.229F, 0.224F, 0.225F, 0.5F };
-
-/* A plan, and the convert plan that it stands on. */
-struct made {
-    struct stk_convert_plan convert;
-    struct stk_transform_plan plan;
-};
-
-static void make(struct made *made, const struct transform_case *it, uint32_t channels,
-                 stoker_dtype to, stoker_layout layout, uint32_t mean_count)
-{
-    char why[STK_TRANSFORM_WHY_BYTES] = "";
-    struct stk_framing framing;
-    cr_assert_eq(stk_framing_init(&framing, &it->transform, 11, it->height, it->width, false, why),
-                 STOKER_OK, "%s: %s", it->name, why);
-    const struct stk_convert_options convert = {
-        .from = STOKER_UINT8,
-        .to = to,
-        .layout = layout,
-        .elements = (size_t)framing.out_height * framing.out_width * channels,
-        .channels = channels,
-        .scale = 1.0F / 255.0F,
-        .mean = mean_count == 0 ? NULL : means,
-        .std = mean_count == 0 ? NULL : stds,
-        .mean_count = mean_count,
-    };
-    cr_assert_eq(stk_convert_plan_init(&made->convert, &convert), STOKER_OK);
-    cr_assert_eq(stk_transform_plan_init(&made->plan, &framing, it->transform.fill, &made->convert,
-                                         channels, it->height, it->width),
-                 STOKER_OK);
-}
-
 struct arena {
     struct pages picture, out, expected, scratch;
 };
@@ -69,8 +36,8 @@ static void arena_close(struct arena *arena)
 }
 
 static void check_variant(const struct stk_transform_variant *variant, struct arena *arena,
-                          struct made *made, const struct stk_image *picture, uint64_t sample,
-                          const struct transform_case *it)
+                          struct stk_planned *made, const struct stk_image *picture,
+                          uint64_t sample, const struct transform_case *it)
 {
     const size_t bytes = made->convert.to_bytes;
     const size_t scratch_bytes = (stk_transform_scratch_bytes(&made->plan) + 63) / 64 * 64;
@@ -97,8 +64,9 @@ static void check_variant(const struct stk_transform_variant *variant, struct ar
 static void check_case(struct arena *arena, const struct transform_case *it, uint32_t channels,
                        stoker_dtype to, stoker_layout layout, uint32_t mean_count)
 {
-    struct made made;
-    make(&made, it, channels, to, layout, mean_count);
+    struct stk_planned made;
+    cr_assert_eq(transform_case_plan(&made, it, 11, channels, to, layout, mean_count), STOKER_OK,
+                 "%s: %s", it->name, made.why);
     const size_t picture_bytes = (size_t)it->height * it->width * channels;
     unsigned char *pixels = pages_take(&arena->picture, picture_bytes);
     pages_fill(pixels, picture_bytes, it->height + channels);

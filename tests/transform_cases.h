@@ -6,7 +6,7 @@
 #ifndef TESTS_TRANSFORM_CASES_H
 #define TESTS_TRANSFORM_CASES_H
 
-#include <stoker/transform.h>
+#include "planned_transform.h"
 
 struct transform_case {
     const char *name;
@@ -113,5 +113,21 @@ static const struct transform_case transform_cases[] = {
 };
 
 enum { TRANSFORM_CASES = sizeof(transform_cases) / sizeof(transform_cases[0]) };
+
+/* A case's plan, with a mean and a deviation for each channel, one for all (1), or none (0). */
+static inline int transform_case_plan(struct stk_planned *planned, const struct transform_case *it,
+                                      uint64_t seed, uint32_t channels, stoker_dtype to,
+                                      stoker_layout layout, uint32_t mean_count)
+{
+    static const float means[] = { 0.485F, 0.456F, 0.406F, 0.25F };
+    static const float stds[] = { 0.229F, 0.224F, 0.225F, 0.5F };
+    const struct stk_convert_options convert = { .to = to,
+                                                 .layout = layout,
+                                                 .channels = channels,
+                                                 .mean = mean_count == 0 ? NULL : means,
+                                                 .std = mean_count == 0 ? NULL : stds,
+                                                 .mean_count = mean_count };
+    return stk_planned_make(planned, &it->transform, seed, it->height, it->width, false, convert);
+}
 
 #endif

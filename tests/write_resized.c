@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "kernels/transform.h"
+#include "planned_transform.h"
 
 struct job {
     unsigned channels, height, width, to_height, to_width;
@@ -14,31 +14,24 @@ struct job {
 
 /* Everything that one job takes, freed with it. */
 struct work {
-    struct stk_convert_plan convert;
-    struct stk_transform_plan plan;
+    struct stk_planned planned;
     unsigned char *in, *out;
     void *scratch;
 };
 
 static bool prepare(struct work *work, const struct job *job)
 {
-    char why[STK_TRANSFORM_WHY_BYTES];
-    struct stk_framing framing;
     const stoker_transform transform = { .resize = { job->to_height, job->to_width } };
-    const size_t bytes = (size_t)job->to_height * job->to_width * job->channels;
-    const struct stk_convert_options options = { .from = STOKER_UINT8,
-                                                 .to = STOKER_UINT8,
-                                                 .elements = bytes,
+    const struct stk_convert_options convert = { .to = STOKER_UINT8,
                                                  .channels = job->channels,
                                                  .scale = 1.0F };
-    if (stk_framing_init(&framing, &transform, 0, job->height, job->width, false, why) != 0 ||
-        stk_convert_plan_init(&work->convert, &options) != 0 ||
-        stk_transform_plan_init(&work->plan, &framing, transform.fill, &work->convert,
-                                job->channels, job->height, job->width) != 0)
+    *work = (struct work){ .in = NULL };
+    if (stk_planned_make(&work->planned, &transform, 0, job->height, job->width, false, convert) !=
+        0)
         return false;
-    const size_t scratch_bytes = (stk_transform_scratch_bytes(&work->plan) + 63) / 64 * 64;
+    const size_t scratch_bytes = (stk_transform_scratch_bytes(&work->planned.plan) + 63) / 64 * 64;
     work->in = malloc((size_t)job->height * job->width * job->channels);
-    work->out = malloc(bytes);
+    work->out = malloc(work->planned.convert.to_bytes);
     work->scratch = aligned_alloc(64, scratch_bytes);
     if (work->in == NULL || work->out == NULL || work->scratch == NULL)
         return false;
@@ -55,9 +48,9 @@ static bool run(struct work *work, const struct job *job)
     const struct stk_image image = { .pixels = work->in,
                                      .height = job->height,
                                      .width = job->width };
-    stk_transform_row(&work->plan, work->scratch, &image, 0, 0, NULL, work->out);
-    return fwrite(work->out, 1, work->convert.to_bytes, stdout) == work->convert.to_bytes &&
-           fflush(stdout) == 0;
+    stk_transform_row(&work->planned.plan, work->scratch, &image, 0, 0, NULL, work->out);
+    const size_t out_bytes = work->planned.convert.to_bytes;
+    return fwrite(work->out, 1, out_bytes, stdout) == out_bytes && fflush(stdout) == 0;
 }
 
 int main(void)

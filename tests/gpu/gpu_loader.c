@@ -10,12 +10,12 @@
 #include <stoker/cuda.h>
 #include <stoker/dlpack.h>
 
-#include "loader/device/cuda_runtime.h"
 #include "loader/dlpack_layout.h"
 #include "scenario.h"
-#include "thread_check.h"
 
-enum { SKIP = 77, BATCHES_MAX = 32, LATE_BYTES = 16 << 20, LATE_COPIES = 8, ALIGN = 256 };
+#include "first_gpu.h"
+
+enum { BATCHES_MAX = 32, LATE_BYTES = 16 << 20, LATE_COPIES = 8, ALIGN = 256 };
 
 struct gpu {
     struct stk_cuda_runtime cuda;
@@ -259,21 +259,13 @@ static void check_rules(struct gpu *gpu)
     puts("slots and buffers are refilled in time, and not before");
 }
 
-static int skip(const char *why)
-{
-    printf("SKIPPED: %s\n", why);
-    return SKIP;
-}
-
 int main(void)
 {
     static struct gpu gpu;
     char why[STK_DEVICE_WHY_BYTES];
-    int count = 0;
-    if (stk_cuda_runtime_load(&gpu.cuda, why) != 0)
-        return skip(why);
-    if (gpu.cuda.cudaGetDeviceCount(&count) != cudaSuccess || count == 0)
-        return skip("no GPU");
+    const char *const missing = stk_gpu_missing(&gpu.cuda, why);
+    if (missing != NULL)
+        return stk_gpu_skip(missing);
     CHECK(gpu.cuda.cudaStreamCreateWithFlags(&gpu.stream, cudaStreamNonBlocking) == cudaSuccess);
     CHECK(gpu.cuda.cudaMalloc((void **)&gpu.late, (size_t)2 * LATE_BYTES) == cudaSuccess);
     (void)check_settings(&gpu);

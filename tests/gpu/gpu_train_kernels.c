@@ -14,10 +14,10 @@
 #include "kernels/dropout.h"
 #include "kernels/float16.h"
 #include "kernels/train.h"
-#include "loader/device/cuda_runtime.h"
-#include "thread_check.h"
 
-enum { SKIP = 77, SLOTS = 12, SLOT_BYTES = 1 << 16, BYTES = SLOTS * SLOT_BYTES };
+#include "first_gpu.h"
+
+enum { SLOTS = 12, SLOT_BYTES = 1 << 16, BYTES = SLOTS * SLOT_BYTES };
 enum { SAMPLES = 5, SIDE = 9, OUT = 4, CHANNELS = 13, COUNT = SAMPLES * SIDE * SIDE * CHANNELS };
 
 /* The same slots three times: as they were, as the twin leaves them, as the kernel does. The last slot
@@ -58,12 +58,6 @@ static void fill(struct gpu *gpu)
         }
 }
 
-static void copy(struct gpu *gpu, void *to, const void *from, enum cudaMemcpyKind kind)
-{
-    CHECK(gpu->cuda.cudaMemcpyAsync(to, from, BYTES, kind, NULL) == cudaSuccess);
-    CHECK(gpu->cuda.cudaStreamSynchronize(NULL) == cudaSuccess);
-}
-
 /* Words of the struct that point into the host's slots point to the device's afterwards. */
 static void move_pointers(const struct gpu *gpu, void *arguments, size_t bytes)
 {
@@ -82,18 +76,12 @@ static void move_pointers(const struct gpu *gpu, void *arguments, size_t bytes)
 static void run(struct gpu *gpu, const struct stk_kernel *kernel, const void *arguments)
 {
     unsigned char moved[1024];
-    cudaKernel_t function;
-    void *list[] = { moved };
-    const struct stk_launch_grid grid = kernel->grid(arguments);
     CHECK(kernel->arguments_bytes <= sizeof(moved));
     memcpy(moved, arguments, kernel->arguments_bytes);
     move_pointers(gpu, moved, kernel->arguments_bytes);
-    copy(gpu, gpu->device, gpu->host, cudaMemcpyHostToDevice);
-    CHECK(gpu->cuda.cudaLibraryGetKernel(&function, gpu->library, kernel->name) == cudaSuccess);
-    CHECK(gpu->cuda.cudaLaunchKernel((const void *)function, (dim3){ grid.x, grid.y, 1 },
-                                     (dim3){ STK_LAUNCH_THREADS, 1, 1 }, list, 0,
-                                     NULL) == cudaSuccess);
-    copy(gpu, gpu->found, gpu->device, cudaMemcpyDeviceToHost);
+    stk_gpu_copy(&gpu->cuda, gpu->device, gpu->host, BYTES, cudaMemcpyHostToDevice);
+    stk_gpu_launch(&gpu->cuda, gpu->library, kernel, moved);
+    stk_gpu_copy(&gpu->cuda, gpu->found, gpu->device, BYTES, cudaMemcpyDeviceToHost);
     kernel->twin(arguments);
     gpu->kernels++;
 }
@@ -276,28 +264,16 @@ static void check_losses(struct gpu *gpu)
     check_near(gpu, "stk_train_mse", &mse, ROWS * CLASSES);
 }
 
-static int skip(const char *why)
-{
-    printf("SKIPPED: %s\n", why);
-    return SKIP;
-}
-
 int main(void)
 {
     static const stoker_dtype types[] = { STOKER_FLOAT32, STOKER_FLOAT16, STOKER_BFLOAT16 };
     static struct gpu gpu;
     char why[STK_DEVICE_WHY_BYTES];
     size_t bytes;
-    int count = 0;
-    const void *fatbin = stk_train_fatbin(&bytes);
-    if (fatbin == NULL)
-        return skip("built without nvcc");
-    if (stk_cuda_runtime_load(&gpu.cuda, why) != 0)
-        return skip(why);
-    if (gpu.cuda.cudaGetDeviceCount(&count) != cudaSuccess || count == 0)
-        return skip("no GPU");
-    CHECK(gpu.cuda.cudaLibraryLoadData(&gpu.library, fatbin, NULL, NULL, 0, NULL, NULL, 0) ==
-          cudaSuccess);
+    const char *const missing =
+        stk_gpu_kernels_missing(&gpu.cuda, why, stk_train_fatbin(&bytes), &gpu.library);
+    if (missing != NULL)
+        return stk_gpu_skip(missing);
     gpu.host = aligned_alloc(256, BYTES);
     gpu.found = aligned_alloc(256, BYTES);
     CHECK(gpu.host != NULL && gpu.found != NULL);

@@ -12,11 +12,11 @@
 
 #include <string.h>
 
+#include "first_gpu.h"
 #include "kernels/train.h"
-#include "loader/device/cuda_runtime.h"
 #include <stoker/stoker.h>
 
-enum { SKIP = 77, FEW = 16, STEPS = 6, MIB = 1 << 20 };
+enum { FEW = 16, STEPS = 6, MIB = 1 << 20 };
 
 static struct stk_cuda_runtime cuda;
 
@@ -364,25 +364,16 @@ static void check_golden(bool large)
         }
 }
 
-static int skip(const char *why)
-{
-    printf("SKIPPED: %s\n", why);
-    return SKIP;
-}
-
 int main(int argc, char **argv)
 {
     const bool quick = argc > 1 && strcmp(argv[1], "quick") == 0;
     char why[STK_DEVICE_WHY_BYTES];
     size_t bytes;
-    int count = 0;
     setvbuf(stdout, NULL, _IOLBF, 0);
-    if (stk_train_fatbin(&bytes) == NULL)
-        return skip("built without nvcc");
-    if (stk_cuda_runtime_load(&cuda, why) != 0)
-        return skip(why);
-    if (cuda.cudaGetDeviceCount(&count) != cudaSuccess || count == 0)
-        return skip("no GPU");
+    const char *const missing =
+        stk_train_fatbin(&bytes) == NULL ? "built without nvcc" : stk_gpu_missing(&cuda, why);
+    if (missing != NULL)
+        return stk_gpu_skip(missing);
     check_small();
     if (!quick)
         check_large();

@@ -1,0 +1,65 @@
+/* first_gpu.h - what the programs for a GPU begin with: the first GPU or the reason to skip, and kernels by
+ * name, run to their end.
+ */
+#ifndef STK_TEST_FIRST_GPU_H
+#define STK_TEST_FIRST_GPU_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "kernels/launch.h"
+#include "loader/device/cuda_runtime.h"
+#include "thread_check.h"
+
+/* What the program returns then: ctest and ./run gpu read it, and show what was printed. */
+static inline int stk_gpu_skip(const char *why)
+{
+    enum { SKIP = 77 };
+    printf("SKIPPED: %s\n", why);
+    return SKIP;
+}
+
+/* NULL if there is a GPU; else why not, in a buffer of the caller. */
+static inline const char *stk_gpu_missing(struct stk_cuda_runtime *cuda,
+                                          char why[STK_DEVICE_WHY_BYTES])
+{
+    int count = 0;
+    if (stk_cuda_runtime_load(cuda, why) != 0)
+        return why;
+    return cuda->cudaGetDeviceCount(&count) != cudaSuccess || count == 0 ? "no GPU" : NULL;
+}
+
+/* The same for a program whose kernels are in `fatbin`, NULL where nvcc was missing: they are loaded. */
+static inline const char *stk_gpu_kernels_missing(struct stk_cuda_runtime *cuda,
+                                                  char why[STK_DEVICE_WHY_BYTES],
+                                                  const void *fatbin, cudaLibrary_t *library)
+{
+    if (fatbin == NULL)
+        return "built without nvcc";
+    const char *const missing = stk_gpu_missing(cuda, why);
+    if (missing == NULL)
+        CHECK(cuda->cudaLibraryLoadData(library, fatbin, NULL, NULL, 0, NULL, NULL, 0) ==
+              cudaSuccess);
+    return missing;
+}
+
+static inline void stk_gpu_copy(const struct stk_cuda_runtime *cuda, void *to, const void *from,
+                                size_t bytes, enum cudaMemcpyKind kind)
+{
+    CHECK(cuda->cudaMemcpyAsync(to, from, bytes, kind, NULL) == cudaSuccess);
+    CHECK(cuda->cudaStreamSynchronize(NULL) == cudaSuccess);
+}
+
+static inline void stk_gpu_launch(const struct stk_cuda_runtime *cuda, cudaLibrary_t library,
+                                  const struct stk_kernel *kernel, void *arguments)
+{
+    cudaKernel_t found;
+    void *list[] = { arguments };
+    const struct stk_launch_grid grid = kernel->grid(arguments);
+    CHECK(cuda->cudaLibraryGetKernel(&found, library, kernel->name) == cudaSuccess);
+    CHECK(cuda->cudaLaunchKernel((const void *)found, (dim3){ grid.x, grid.y, 1 },
+                                 (dim3){ STK_LAUNCH_THREADS, 1, 1 }, list, 0, NULL) == cudaSuccess);
+    CHECK(cuda->cudaStreamSynchronize(NULL) == cudaSuccess);
+}
+
+#endif
