@@ -7,6 +7,13 @@
 #include "kernels/launch.h"
 #include "standin_cuda/standin_cuda.h"
 
+/* Without nvcc the library has no kernels, and does not ask for any. */
+static inline bool stk_cuda_kernels_built(void)
+{
+    size_t bytes;
+    return stk_kernels_fatbin(&bytes) != NULL;
+}
+
 /* Where a kernel's pointer may be used; NULL stays NULL. */
 static inline void stk_cuda_view_at(void *pointer)
 {

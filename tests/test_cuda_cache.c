@@ -16,12 +16,6 @@ static struct stk_run expected;
 static struct stk_run found;
 static stoker_error error;
 
-static bool kernels_built(void)
-{
-    size_t bytes;
-    return stk_kernels_fatbin(&bytes) != NULL;
-}
-
 static void begin_without_kernels(void)
 {
     standin_cuda_reset(1);
@@ -32,7 +26,7 @@ static void begin_without_kernels(void)
 
 static void begin(void)
 {
-    if (!kernels_built())
+    if (!stk_cuda_kernels_built())
         cr_skip("no nvcc here: no kernels in the library");
     begin_without_kernels();
     stk_cuda_use_twins();
@@ -269,7 +263,7 @@ Test(cuda_cache, what_cannot_be_kept_is_told_or_done_without)
 Test(cuda_cache_alone, without_kernels, .init = begin_without_kernels, .fini = finish,
      .timeout = 100)
 {
-    const bool built = kernels_built();
+    const bool built = stk_cuda_kernels_built();
     const char *reason = built ? "cudaLibraryGetKernel of stk_keep" : "built without nvcc";
     stoker_loader_options options = cache_options();
     expect_refused(options, built ? STOKER_EDEVICE : STOKER_ENOTSUP, reason);

@@ -1,38 +1,15 @@
 /* test_cuda_convert.c - rows that a kernel converts behind their copy have the bits that the CPU gives them;
  * and where no kernel can do it, the CPU does, or create says why not.
  */
-#include <criterion/criterion.h>
+#include "cuda_bits.h"
 
-#include "cuda_run.h"
-#include "cuda_twins.h"
-#include "leaks.h"
-
-static struct stk_run expected;
-static struct stk_run found;
 static stoker_error error;
-static const float means[] = { 0.5F, 0.4F, 0.3F, 0.2F, 0.1F };
-static const float stds[] = { 0.2F, 0.3F, 0.4F, 0.5F, 0.6F };
-
 static void begin(void)
 {
-    standin_cuda_reset(2);
-    stk_cuda_use_twins();
+    stk_cuda_bits_begin(2);
 }
 
-static void finish(void)
-{
-    standin_cuda_reset(1);
-    cr_assert_eq(standin_cuda_live(), 0);
-    stk_test_check_leaks();
-}
-
-TestSuite(cuda_convert, .init = begin, .fini = finish, .timeout = 60);
-
-static bool kernels_built(void)
-{
-    size_t bytes;
-    return stk_kernels_fatbin(&bytes) != NULL;
-}
+TestSuite(cuda_convert, .init = begin, .fini = stk_cuda_bits_finish, .timeout = 60);
 
 static stoker_dataset *open_set(const char *spec)
 {
@@ -44,15 +21,7 @@ static stoker_dataset *open_set(const char *spec)
 static stoker_loader_options options_for(stoker_dtype dtype, stoker_layout layout,
                                          uint32_t channels)
 {
-    stoker_loader_options options = stk_small_options();
-    options.device = STOKER_DEVICE_CUDA;
-    options.dtype = dtype;
-    options.layout = layout;
-    options.mean = dtype == STOKER_UINT8 || channels == 0 ? NULL : means;
-    options.std = dtype == STOKER_UINT8 || channels == 0 ? NULL : stds;
-    options.mean_count = dtype == STOKER_UINT8 ? 0 : channels;
-    options.error = &error;
-    return options;
+    return stk_cuda_bits_options(dtype, layout, channels, &error);
 }
 
 static stoker_stats stats_with(const stoker_dataset *dataset, stoker_loader_options options,
@@ -67,23 +36,17 @@ static stoker_stats stats_with(const stoker_dataset *dataset, stoker_loader_opti
     return stats;
 }
 
+/* By one kernel a batch. */
 static void expect_bits(const stoker_dataset *dataset, stoker_loader_options options)
 {
-    const uint64_t before = standin_cuda_launches();
-    (void)stk_cuda_run(dataset, &options, 100, &found);
-    const uint64_t launched = standin_cuda_launches() - before;
-    options.device = STOKER_DEVICE_CPU;
-    (void)stk_run(dataset, &options, &expected);
-    cr_assert_eq(expected.rc, STOKER_FINISHED);
-    cr_assert(stk_runs_equal(&expected, &found), "%s %d", stoker_dtype_name(options.dtype),
-              (int)options.layout);
-    cr_assert_eq(launched, expected.batches);
+    const struct stk_cuda_bits run = stk_cuda_bits_expect(dataset, options, 100, "converted");
+    cr_assert_eq(run.launches, run.batches);
 }
 
 Test(cuda_convert, bits_are_those_of_the_cpu)
 {
     static const stoker_dtype types[] = { STOKER_FLOAT32, STOKER_FLOAT16, STOKER_BFLOAT16 };
-    if (!kernels_built())
+    if (!stk_cuda_kernels_built())
         cr_skip("no nvcc here: no kernels in the library");
     for (uint32_t channels = 1; channels <= 4; channels++) {
         char spec[80];
@@ -108,7 +71,7 @@ Test(cuda_convert, bits_are_those_of_the_cpu)
 
 Test(cuda_convert, rows_that_are_no_images)
 {
-    if (!kernels_built())
+    if (!stk_cuda_kernels_built())
         cr_skip("no nvcc here: no kernels in the library");
     stoker_dataset *dataset = open_set("synth:bytes?count=70&shape=123");
     expect_bits(dataset, options_for(STOKER_FLOAT32, STOKER_NHWC, 1));
@@ -129,8 +92,8 @@ Test(cuda_convert, only_stored_bytes_are_copied)
     cr_assert_str_eq(host.convert_reason, "");
     options.convert_on_device = STOKER_AUTO;
     const stoker_stats device = stats_with(dataset, options, STOKER_OK);
-    cr_assert_eq(device.converts_on_device, kernels_built());
-    if (kernels_built())
+    cr_assert_eq(device.converts_on_device, stk_cuda_kernels_built());
+    if (stk_cuda_kernels_built())
         cr_assert_lt(device.slot_bytes * 2, host.slot_bytes * 1);
     stoker_dataset_close(&dataset);
 }
@@ -138,7 +101,7 @@ Test(cuda_convert, only_stored_bytes_are_copied)
 /* The launch needs the loader's device as the current one, which afterwards is the caller's again. */
 Test(cuda_convert, the_current_device_may_be_another)
 {
-    if (!kernels_built())
+    if (!stk_cuda_kernels_built())
         cr_skip("no nvcc here: no kernels in the library");
     stoker_dataset *dataset = open_set("synth:bytes?count=70&shape=8x8x3");
     stoker_loader_options options = options_for(STOKER_FLOAT32, STOKER_NHWC, 3);
@@ -177,7 +140,7 @@ Test(cuda_convert, what_no_kernel_can_do_the_cpu_does)
     expect_reason(options_for(STOKER_FLOAT32, STOKER_NHWC, 5), "synth:bytes?count=70&shape=8x8x5",
                   "1 to 4 channels", STOKER_ENOTSUP);
     standin_cuda_kernels(NULL); /* as if the image held nothing for this GPU */
-    if (kernels_built())
+    if (stk_cuda_kernels_built())
         expect_reason(options_for(STOKER_FLOAT32, STOKER_NHWC, 3),
                       "synth:bytes?count=70&shape=8x8x3",
                       "cudaLibraryGetKernel of stk_crop_f32_nhwc", STOKER_EDEVICE);
@@ -185,7 +148,7 @@ Test(cuda_convert, what_no_kernel_can_do_the_cpu_does)
 
 Test(cuda_convert, an_incomplete_batch)
 {
-    if (!kernels_built())
+    if (!stk_cuda_kernels_built())
         cr_skip("no nvcc here: no kernels in the library");
     stoker_dataset *dataset = open_set("synth:bytes?count=37&shape=4x4x1");
     stoker_loader_options options = options_for(STOKER_FLOAT16, STOKER_NHWC, 1);

@@ -1,71 +1,31 @@
 /* test_cuda_transform.c - images that kernels transform behind their copy have the bits that the CPU gives
  * them; and which side of the bus does what.
  */
-#include <criterion/criterion.h>
-
-#include "cuda_run.h"
-#include "cuda_twins.h"
+#include "cuda_bits.h"
 #include "image_folder.h"
-#include "leaks.h"
 #include "transform_cases.h"
 
-static struct stk_run expected;
-static struct stk_run found;
 static stoker_error error;
-static const float means[] = { 0.5F, 0.4F, 0.3F, 0.2F };
-static const float stds[] = { 0.2F, 0.3F, 0.4F, 0.5F };
-
 static void begin(void)
 {
-    standin_cuda_reset(1);
-    stk_cuda_use_twins();
+    stk_cuda_bits_begin(1);
 }
 
-static void finish(void)
-{
-    standin_cuda_reset(1);
-    cr_assert_eq(standin_cuda_live(), 0);
-    stk_test_check_leaks();
-}
-
-TestSuite(cuda_transform, .init = begin, .fini = finish, .timeout = 100);
-
-static bool kernels_built(void)
-{
-    size_t bytes;
-    return stk_kernels_fatbin(&bytes) != NULL;
-}
+TestSuite(cuda_transform, .init = begin, .fini = stk_cuda_bits_finish, .timeout = 100);
 
 static stoker_loader_options options_for(const stoker_transform *transform, stoker_dtype dtype,
                                          stoker_layout layout, uint32_t channels)
 {
-    stoker_loader_options options = stk_small_options();
-    options.device = STOKER_DEVICE_CUDA;
+    stoker_loader_options options = stk_cuda_bits_options(dtype, layout, channels, &error);
     options.batch_size = 5;
-    options.dtype = dtype;
-    options.layout = layout;
-    options.mean = dtype == STOKER_UINT8 ? NULL : means;
-    options.std = dtype == STOKER_UINT8 ? NULL : stds;
-    options.mean_count = dtype == STOKER_UINT8 ? 0 : channels;
     options.transform = *transform;
-    options.error = &error;
     return options;
 }
 
-/* The launches of a run with the options, whose bits are those of the CPU's. */
-static uint64_t expect_bits(const stoker_dataset *dataset, stoker_loader_options options,
-                            const char *name)
+static struct stk_cuda_bits expect_bits(const stoker_dataset *dataset,
+                                        stoker_loader_options options, const char *name)
 {
-    const uint64_t before = standin_cuda_launches();
-    (void)stk_cuda_run(dataset, &options, 0, &found);
-    const uint64_t launched = standin_cuda_launches() - before;
-    options.device = STOKER_DEVICE_CPU;
-    (void)stk_run(dataset, &options, &expected);
-    cr_assert_eq(expected.rc, STOKER_FINISHED);
-    cr_assert_eq(found.rc, STOKER_FINISHED, "%s: %s", name, error.message);
-    cr_assert(stk_runs_equal(&expected, &found), "%s, %s %d", name,
-              stoker_dtype_name(options.dtype), (int)options.layout);
-    return launched;
+    return stk_cuda_bits_expect(dataset, options, 0, name);
 }
 
 static stoker_dataset *open_images(uint32_t height, uint32_t width, uint32_t channels)
@@ -78,17 +38,12 @@ static stoker_dataset *open_images(uint32_t height, uint32_t width, uint32_t cha
     return dataset;
 }
 
-static bool resizes(const stoker_transform *transform)
-{
-    return stk_transform_resizes(transform);
-}
-
 /* Every case with 1 to 4 channels, each with two of the eight types and layouts in turn. */
 Test(cuda_transform, bits_are_those_of_the_cpu)
 {
     static const stoker_dtype types[] = { STOKER_FLOAT32, STOKER_FLOAT16, STOKER_BFLOAT16,
                                           STOKER_UINT8 };
-    if (!kernels_built())
+    if (!stk_cuda_kernels_built())
         cr_skip("no nvcc here: no kernels in the library");
     standin_cuda_delay(5);
     for (int i = 0; i < TRANSFORM_CASES; i++) {
@@ -102,9 +57,9 @@ Test(cuda_transform, bits_are_those_of_the_cpu)
                 options.convert_on_device = STOKER_ON;
                 options.num_workers = turn;
                 options.epochs = 1;
-                const uint64_t launched = expect_bits(dataset, options, it->name);
-                cr_assert_eq(launched, expected.batches * (resizes(&it->transform) ? 3 : 1), "%s",
-                             it->name);
+                const struct stk_cuda_bits run = expect_bits(dataset, options, it->name);
+                const uint32_t kernels = stk_transform_resizes(&it->transform) ? 3 : 1;
+                cr_assert_eq(run.launches, run.batches * kernels, "%s", it->name);
             }
             stoker_dataset_close(&dataset);
         }
@@ -140,7 +95,7 @@ Test(cuda_transform, nothing_larger_crosses_than_the_row)
     const stoker_transform to_half = { .resize = { 32, 32 }, .flip = true };
     const stoker_transform to_fifth = { .resize = { 12, 12 }, .random_crop = { 11, 11 } };
     const stoker_transform rectangle = { .random_resized_crop = { 12, 12 } };
-    if (!kernels_built())
+    if (!stk_cuda_kernels_built())
         cr_skip("no nvcc here: no kernels in the library");
     stoker_dataset *dataset = open_images(64, 64, 3);
     stoker_loader_options options = options_for(&to_half, STOKER_FLOAT32, STOKER_NCHW, 3);
@@ -172,7 +127,7 @@ Test(cuda_transform, images_of_any_size_are_resized_by_the_host)
         { .random_resized_crop = { 12, 15 }, .flip = true },
     };
     struct stk_image_folder images;
-    if (!kernels_built())
+    if (!stk_cuda_kernels_built())
         cr_skip("no nvcc here: no kernels in the library");
     stk_image_folder_make(&images, true, "");
     for (int i = 0; i < 4; i++)
@@ -181,7 +136,8 @@ Test(cuda_transform, images_of_any_size_are_resized_by_the_host)
                 options_for(&transforms[i], STOKER_FLOAT32, STOKER_NCHW, 3);
             options.cache = (stoker_cache)cache;
             options.convert_on_device = cache == STOKER_CACHE_NONE ? STOKER_ON : STOKER_AUTO;
-            cr_assert_eq(expect_bits(images.dataset, options, "any size"), expected.batches);
+            const struct stk_cuda_bits run = expect_bits(images.dataset, options, "any size");
+            cr_assert_eq(run.launches, run.batches);
         }
     stk_image_folder_remove(&images);
 }
@@ -196,6 +152,6 @@ Test(cuda_transform, without_kernels_the_host_transforms)
     const stoker_stats stats = stats_with(dataset, options);
     cr_assert_not(stats.converts_on_device);
     cr_assert_str_neq(stats.convert_reason, "");
-    cr_assert_eq(expect_bits(dataset, options, "no kernels"), 0U);
+    cr_assert_eq(expect_bits(dataset, options, "no kernels").launches, 0U);
     stoker_dataset_close(&dataset);
 }

@@ -108,8 +108,7 @@ Test(cuda_calls, each_fails_once_and_for_good, .timeout = 110)
             options.prefetch_batches = pin == STOKER_ON ? 2 : 4;
             sweep(options, before);
         }
-    size_t bytes;
-    const bool built = stk_kernels_fatbin(&bytes) != NULL;
+    const bool built = stk_cuda_kernels_built();
     stk_cuda_use_twins(); /* and with kernels behind the copies */
     options.dtype = STOKER_FLOAT32;
     options.convert_on_device = built ? STOKER_ON : STOKER_OFF;
@@ -148,7 +147,6 @@ static void fail_each_allocation(stoker_loader_options options, int64_t before)
 /* Our own allocations, too, on the way to a GPU. */
 Test(cuda_calls, each_allocation_of_create_fails_once)
 {
-    size_t bytes;
     cr_assert(stk_file_set_make(&set, 24, 4, 5, 0));
     const int64_t before = stk_fault_live_bytes();
     stoker_loader_options options = stk_small_options();
@@ -158,7 +156,7 @@ Test(cuda_calls, each_allocation_of_create_fails_once)
     fail_each_allocation(options, before);
     stk_cuda_use_twins();
     options.cache = STOKER_CACHE_DEVICE;
-    if (stk_kernels_fatbin(&bytes) != NULL)
+    if (stk_cuda_kernels_built())
         fail_each_allocation(options, before);
     stk_file_set_remove(&set);
     stk_test_check_leaks();
