@@ -7,10 +7,12 @@
 #include "plan_models.h"
 
 #include "cuda_train_twins.h"
+#include "leaks.h"
 #include "opened_trainer.h"
 #include "trainer/view.h"
 #include "trainer_golden.h"
 
+#include <cuda_runtime_api.h>
 #include <string.h>
 
 enum { SIDE = 8, CHANNELS = 3, CLASSES = 12, BATCH = 8, SAMPLES_MAX = 16 };
@@ -20,6 +22,14 @@ static inline void begin(void)
     standin_cuda_reset(2);
     standin_cuda_delay(5);
     stk_cuda_use_train_twins();
+}
+
+/* Trainers are gone by then. */
+static inline void end(stoker_model **model)
+{
+    stoker_model_destroy(model);
+    cr_assert_eq(standin_cuda_live(), 0);
+    stk_test_check_leaks();
 }
 
 /* Every operation but convolutions and linear layers. */
@@ -77,6 +87,26 @@ static inline const stoker_batch *batch_of(uint64_t first, uint32_t count)
         .device = STOKER_DEVICE_CPU,
     };
     return &batch;
+}
+
+/* Give it back with cudaFree(). */
+static inline void *on_device(const void *from, size_t bytes)
+{
+    void *memory = NULL;
+    cr_assert_eq(cudaMalloc(&memory, bytes), cudaSuccess);
+    cr_assert_eq(cudaMemcpy(memory, from, bytes, cudaMemcpyHostToDevice), cudaSuccess);
+    return memory;
+}
+
+/* A whole batch in the GPU's memory: images and labels are the caller's, as on_device() makes them. */
+static inline stoker_batch batch_on_device(const stoker_batch *batch)
+{
+    stoker_batch there = *batch;
+    there.images.data =
+        on_device(batch->images.data, sizeof(float) * batch->count * SIDE * SIDE * CHANNELS);
+    there.labels.data = on_device(batch->labels.data, sizeof(int64_t) * batch->count);
+    there.device = STOKER_DEVICE_CUDA;
+    return there;
 }
 
 static inline stoker_step step(stoker_trainer *trainer, uint64_t number, uint32_t count)

@@ -5,11 +5,9 @@
  */
 #include "cuda_trainer_case.h"
 
-#include "leaks.h"
 #include "loader/base/fault.h"
 #include "standin_cudnn/standin_cudnn.h"
 
-#include <cuda_runtime_api.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,9 +70,7 @@ Test(trainer_cuda_step, steps_are_those_of_ref)
     check_same(cuda, ref);
     stoker_trainer_destroy(&cuda);
     stoker_trainer_destroy(&ref);
-    stoker_model_destroy(&model);
-    cr_assert_eq(standin_cuda_live(), 0);
-    stk_test_check_leaks();
+    end(&model);
 }
 
 Test(trainer_cuda_step, evaluation_and_prediction_are_those_of_ref)
@@ -99,8 +95,7 @@ Test(trainer_cuda_step, evaluation_and_prediction_are_those_of_ref)
     check_close("output", outputs[0], outputs[1], 13 * CLASSES);
     stoker_trainer_destroy(&trainers[0]);
     stoker_trainer_destroy(&trainers[1]);
-    stoker_model_destroy(&model);
-    stk_test_check_leaks();
+    end(&model);
 }
 
 Test(trainer_cuda_step, the_host_waits_only_where_something_is_told)
@@ -135,8 +130,7 @@ Test(trainer_cuda_step, the_host_waits_only_where_something_is_told)
     cr_assert_eq(rest.count, BATCH);
     stoker_trainer_destroy(&cuda);
     stoker_trainer_destroy(&ref);
-    stoker_model_destroy(&model);
-    stk_test_check_leaks();
+    end(&model);
 }
 
 /* Groups of two, dropout, batches of three sizes: each kind of step is recorded at its second time. */
@@ -167,9 +161,7 @@ Test(trainer_cuda_step, a_recorded_step_gives_the_same_bits)
     cr_assert_eq(a.correct, b.correct);
     stoker_trainer_destroy(&captured);
     stoker_trainer_destroy(&queued);
-    stoker_model_destroy(&model);
-    cr_assert_eq(standin_cuda_live(), 0);
-    stk_test_check_leaks();
+    end(&model);
 }
 
 /* An overflow halves the scale on the device, too, and the host learns of it. */
@@ -191,16 +183,7 @@ Test(trainer_cuda_step, overflow_is_skipped_on_the_device)
     cr_assert_eq(out.loss_scale, 32768.0F);
     cr_assert_eq(stoker_trainer_updates(cuda), 1);
     stoker_trainer_destroy(&cuda);
-    stoker_model_destroy(&model);
-    stk_test_check_leaks();
-}
-
-static void *on_device(const void *from, size_t bytes)
-{
-    void *memory = NULL;
-    cr_assert_eq(cudaMalloc(&memory, bytes), cudaSuccess);
-    cr_assert_eq(cudaMemcpy(memory, from, bytes, cudaMemcpyHostToDevice), cudaSuccess);
-    return memory;
+    end(&model);
 }
 
 /* Batches in the GPU's memory give the same; a label that is no class is told when something is told,
@@ -215,12 +198,8 @@ Test(trainer_cuda_step, batches_may_lie_on_the_device)
     stoker_trainer *there = trainer_of(model, options);
     stoker_step told;
     step(here, 0, BATCH);
-    stoker_batch batch = *batch_of(0, BATCH);
-    int64_t *const labels = batch.labels.data;
-    batch.images.data =
-        on_device(batch.images.data, sizeof(float) * BATCH * SIDE * SIDE * CHANNELS);
-    batch.labels.data = on_device(labels, sizeof(int64_t) * BATCH);
-    batch.device = STOKER_DEVICE_CUDA;
+    int64_t *const labels = batch_of(0, BATCH)->labels.data;
+    stoker_batch batch = batch_on_device(batch_of(0, BATCH));
     cr_assert_eq(stoker_trainer_step(there, &batch, &told), STOKER_OK);
     cr_assert_eq(step(here, 0, BATCH).count, 2 * BATCH);
     cr_assert_eq(stoker_trainer_step(there, &batch, &told), STOKER_OK);
@@ -242,9 +221,7 @@ Test(trainer_cuda_step, batches_may_lie_on_the_device)
     cr_assert_eq(cudaFree(good), cudaSuccess);
     stoker_trainer_destroy(&here);
     stoker_trainer_destroy(&there);
-    stoker_model_destroy(&model);
-    cr_assert_eq(standin_cuda_live(), 0);
-    stk_test_check_leaks();
+    end(&model);
 }
 
 static void save_and_load(const char *path, stoker_trainer *from, stoker_trainer *to)
@@ -389,8 +366,7 @@ Test(trainer_cuda_step, float32_is_rounded_only_when_asked)
         cr_assert_eq(standin_cudnn_rounded() > 0, tf32);
         stoker_trainer_destroy(&trainer);
     }
-    stoker_model_destroy(&model);
-    stk_test_check_leaks();
+    end(&model);
 }
 
 /* What was timed is written down, and a second trainer is ready without timing. */
@@ -418,9 +394,7 @@ Test(trainer_cuda_step, benchmarks_are_kept_in_a_file)
     cr_assert_lt(launches[1], launches[0]);
     cr_assert_eq(unlink(path), 0);
     cr_assert_eq(rmdir(folder), 0);
-    stoker_model_destroy(&model);
-    cr_assert_eq(standin_cuda_live(), 0);
-    stk_test_check_leaks();
+    end(&model);
 }
 
 static int whole_run(const stoker_model *model)
@@ -459,8 +433,7 @@ Test(trainer_cuda_step, every_call_of_the_runtime_may_fail)
                   (unsigned)nth, rc);
     }
     cr_assert_gt(failed, 100);
-    stoker_model_destroy(&model);
-    stk_test_check_leaks();
+    end(&model);
 }
 
 Test(trainer_cuda_step, no_gpu_is_told_and_auto_goes_on)
@@ -486,8 +459,7 @@ Test(trainer_cuda_step, no_gpu_is_told_and_auto_goes_on)
     cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_OK);
     cr_assert_str_eq(stoker_trainer_backend(trainer), "cpu");
     stoker_trainer_destroy(&trainer);
-    stoker_model_destroy(&model);
-    stk_test_check_leaks();
+    end(&model);
 }
 
 Test(trainer_cuda_step, the_memory_table_is_what_the_device_gives)
@@ -503,7 +475,7 @@ Test(trainer_cuda_step, the_memory_table_is_what_the_device_gives)
     cr_assert_eq(taken, trainer->memory.peak);
     stoker_trainer_destroy(&trainer);
     stk_backend_cuda.destroy(backend);
-    stoker_model_destroy(&model);
+    end(&model);
 }
 
 /* What is made to tell its workspace is what runs: forward, data, weights of two convolutions, and forward again for
@@ -519,6 +491,5 @@ Test(trainer_cuda_step, a_plan_is_made_once)
     stoker_trainer *trainer = trainer_of(model, options);
     cr_assert_eq(standin_cudnn_plans(), 2 + 1 + 2 + 2, "%u", (unsigned)standin_cudnn_plans());
     stoker_trainer_destroy(&trainer);
-    stoker_model_destroy(&model);
-    stk_test_check_leaks();
+    end(&model);
 }

@@ -3,11 +3,6 @@
  */
 #include "cuda_trainer_case.h"
 
-#include "leaks.h"
-#include "loader/base/fault.h"
-
-#include <cuda_runtime_api.h>
-
 enum { BATCHES = 5, LOST = 700 /* cudaErrorIllegalAddress */ };
 
 static stoker_evaluation evaluated_at_once(stoker_trainer *trainer)
@@ -46,9 +41,7 @@ Test(trainer_cuda_telling, an_evaluation_waits_once_at_its_end)
         cr_assert_eq(sum.count, wanted.count + 3);
         stoker_trainer_destroy(&trainer);
     }
-    stoker_model_destroy(&model);
-    cr_assert_eq(standin_cuda_live(), 0);
-    stk_test_check_leaks();
+    end(&model);
 }
 
 /* A step between two evaluated batches takes nothing from either. */
@@ -65,8 +58,7 @@ Test(trainer_cuda_telling, training_goes_on_between_evaluated_batches)
     cr_assert_eq(sum.count, BATCH + 5);
     cr_assert_eq(step(trainer, 1, BATCH).count, BATCH);
     stoker_trainer_destroy(&trainer);
-    stoker_model_destroy(&model);
-    stk_test_check_leaks();
+    end(&model);
 }
 
 /* Labels in host memory are refused by the call, those on the device at the end, and with them the sum. */
@@ -80,28 +72,16 @@ Test(trainer_cuda_telling, labels_that_are_no_classes_are_told_at_the_end)
     ((int64_t *)batch.labels.data)[2] = CLASSES;
     cr_assert_eq(stoker_trainer_evaluate(trainer, &batch, NULL), STOKER_EINVAL);
 
-    void *images = NULL;
-    void *labels = NULL;
-    const size_t bytes = sizeof(float) * BATCH * SIDE * SIDE * CHANNELS;
-    cr_assert_eq(cudaMalloc(&images, bytes), cudaSuccess);
-    cr_assert_eq(cudaMemcpy(images, batch.images.data, bytes, cudaMemcpyHostToDevice), cudaSuccess);
-    cr_assert_eq(cudaMalloc(&labels, BATCH * sizeof(int64_t)), cudaSuccess);
-    cr_assert_eq(
-        cudaMemcpy(labels, batch.labels.data, BATCH * sizeof(int64_t), cudaMemcpyHostToDevice),
-        cudaSuccess);
-    batch.images.data = images;
-    batch.labels.data = labels;
-    batch.device = STOKER_DEVICE_CUDA;
-    cr_assert_eq(stoker_trainer_evaluate(trainer, &batch, NULL), STOKER_OK);
+    stoker_batch there = batch_on_device(&batch);
+    cr_assert_eq(stoker_trainer_evaluate(trainer, &there, NULL), STOKER_OK);
     cr_assert_eq(stoker_trainer_evaluated(trainer, &sum), STOKER_EINVAL);
     cr_assert_not_null(strstr(stoker_trainer_error(trainer)->message, "1 labels of the batches"));
     cr_assert_eq(stoker_trainer_evaluated(trainer, &sum), STOKER_OK);
     cr_assert_eq(sum.count, 0);
-    cr_assert_eq(cudaFree(images), cudaSuccess);
-    cr_assert_eq(cudaFree(labels), cudaSuccess);
+    cr_assert_eq(cudaFree(there.images.data), cudaSuccess);
+    cr_assert_eq(cudaFree(there.labels.data), cudaSuccess);
     stoker_trainer_destroy(&trainer);
-    stoker_model_destroy(&model);
-    stk_test_check_leaks();
+    end(&model);
 }
 
 /* The second step is the one that is recorded: each of its calls fails once. Where that hits the recording,
@@ -155,9 +135,7 @@ Test(trainer_cuda_telling, a_step_that_cannot_be_recorded_says_why)
     stoker_trainer_destroy(&none);
     stoker_trainer *last = good;
     stoker_trainer_destroy(&last);
-    stoker_model_destroy(&model);
-    cr_assert_eq(standin_cuda_live(), 0);
-    stk_test_check_leaks();
+    end(&model);
 }
 
 /* For who finds out later which device there is. */
@@ -177,6 +155,5 @@ Test(trainer_cuda_telling, how_often_can_be_said_later)
     cr_assert_eq(step(trainer, 2, BATCH).count, 0);
     cr_assert_eq(step(trainer, 3, BATCH).count, 3 * BATCH);
     stoker_trainer_destroy(&trainer);
-    stoker_model_destroy(&model);
-    stk_test_check_leaks();
+    end(&model);
 }

@@ -1,18 +1,17 @@
 /* thread_trainer_cuda_split.c - two stages of which one is a GPU, or both, on the stand-in runtime, for
  * ThreadSanitizer: its streams are threads, so a copy that no event orders is a race that it sees.
  */
-#include <stoker/trainer.h>
-
 #include "cuda_train_twins.h"
+#include "rewritten_batch.h"
 #include "thread_check.h"
 
-enum { INPUTS = 12, CLASSES = 12, BATCH = 6, PASSES = 14 };
+enum { CLASSES = STK_REWRITTEN_INPUTS, PASSES = 14 };
 
 /* Nothing of cuDNN and cuBLASLt: their stand-ins have no streams. */
 static stoker_model *network(void)
 {
     stoker_model *model = NULL;
-    const uint32_t shape[1] = { INPUTS };
+    const uint32_t shape[1] = { STK_REWRITTEN_INPUTS };
     CHECK(stoker_model_create(&model, shape, 1, NULL) == 0);
     (void)stoker_model_batch_norm(model, "bn1", NULL);
     (void)stoker_model_relu(model, "relu1");
@@ -25,8 +24,7 @@ static stoker_model *network(void)
 
 static void train(const stoker_model *model, const char *backend, uint32_t accumulate)
 {
-    float samples[BATCH * INPUTS];
-    int64_t labels[BATCH];
+    struct stk_rewritten_batch memory;
     stoker_trainer *trainer = NULL;
     stoker_evaluation sum = { 0 };
     stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
@@ -36,29 +34,18 @@ static void train(const stoker_model *model, const char *backend, uint32_t accum
     options.backend = backend;
     options.split = 2;
     options.threads = 2;
-    options.batch_size = BATCH;
+    options.batch_size = STK_REWRITTEN_ROWS;
     options.accumulate = accumulate;
     options.metrics_interval = 5;
     options.clip_norm = 0.5F;
     CHECK(stoker_trainer_create(&trainer, model, &options) == 0);
     for (uint32_t pass = 0; pass < PASSES; pass++) {
-        const stoker_batch batch = {
-            .images = { .data = samples,
-                        .dtype = STOKER_FLOAT32,
-                        .rank = 2,
-                        .shape = { BATCH, INPUTS } },
-            .labels = { .data = labels, .dtype = STOKER_INT64, .rank = 1, .shape = { BATCH } },
-            .count = BATCH,
-        };
-        for (uint32_t i = 0; i < BATCH * INPUTS; i++)
-            samples[i] = (float)((pass * 31 + i * 7) % 17) / 17.0F; /* while a pass is under way */
-        for (uint32_t i = 0; i < BATCH; i++)
-            labels[i] = (pass + i) % CLASSES;
+        const stoker_batch batch = stk_rewrite_batch(&memory, pass, CLASSES);
         CHECK(stoker_trainer_step(trainer, &batch, NULL) == 0);
         if (pass == 7)
             CHECK(stoker_trainer_evaluate(trainer, &batch, &sum) == 0);
     }
-    CHECK(sum.count == BATCH);
+    CHECK(sum.count == STK_REWRITTEN_ROWS);
     CHECK(standin_cuda_violations() == 0);
     stoker_trainer_destroy(&trainer); /* a pass may be under way */
     CHECK(standin_cuda_live() == 0);

@@ -4,12 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <stoker/trainer.h>
-
+#include "rewritten_batch.h"
 #include "thread_check.h"
 #include "trainer/stage_thread.h"
 
-enum { PIECES = 500, INPUTS = 12, CLASSES = 4, BATCH = 6 };
+enum { PIECES = 500, CLASSES = 4 };
 
 /* ---- the thread ------------------------------------------------------------------ */
 
@@ -52,7 +51,7 @@ static void two_ahead(void)
 static stoker_model *network(void)
 {
     stoker_model *model = NULL;
-    const uint32_t shape[1] = { INPUTS };
+    const uint32_t shape[1] = { STK_REWRITTEN_INPUTS };
     CHECK(stoker_model_create(&model, shape, 1, NULL) == 0);
     (void)stoker_model_linear(model, "fc1", &(stoker_linear){ .features = 16 });
     (void)stoker_model_batch_norm(model, "bn1", NULL);
@@ -64,45 +63,28 @@ static stoker_model *network(void)
     return model;
 }
 
-static stoker_batch batch_of(float *samples, int64_t *labels)
-{
-    return (stoker_batch){
-        .images = { .data = samples,
-                    .dtype = STOKER_FLOAT32,
-                    .rank = 2,
-                    .shape = { BATCH, INPUTS } },
-        .labels = { .data = labels, .dtype = STOKER_INT64, .rank = 1, .shape = { BATCH } },
-        .count = BATCH,
-    };
-}
-
 static void train(const stoker_model *model, const char *backend, uint32_t accumulate)
 {
-    float samples[BATCH * INPUTS];
-    int64_t labels[BATCH];
-    float outputs[BATCH * CLASSES];
+    struct stk_rewritten_batch memory;
+    float outputs[STK_REWRITTEN_ROWS * CLASSES];
     stoker_trainer *trainer = NULL;
     stoker_evaluation sum = { 0 };
     stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
     options.backend = backend;
     options.split = 3;
     options.threads = 2;
-    options.batch_size = BATCH;
+    options.batch_size = STK_REWRITTEN_ROWS;
     options.accumulate = accumulate;
     options.metrics_interval = 7;
     options.clip_norm = 1;
     CHECK(stoker_trainer_create(&trainer, model, &options) == 0);
     for (uint32_t pass = 0; pass < 40; pass++) {
-        const stoker_batch batch = batch_of(samples, labels);
-        for (uint32_t i = 0; i < BATCH * INPUTS; i++)
-            samples[i] = (float)((pass * 31 + i * 7) % 17) / 17.0F; /* while a pass is under way */
-        for (uint32_t i = 0; i < BATCH; i++)
-            labels[i] = (pass + i) % CLASSES;
+        const stoker_batch batch = stk_rewrite_batch(&memory, pass, CLASSES);
         CHECK(stoker_trainer_step(trainer, &batch, NULL) == 0);
         if (pass % 11 == 3)
             CHECK(stoker_trainer_evaluate(trainer, &batch, &sum) == 0);
         if (pass % 13 == 5)
-            CHECK(stoker_trainer_predict(trainer, samples, BATCH, outputs) == 0);
+            CHECK(stoker_trainer_predict(trainer, memory.samples, batch.count, outputs) == 0);
         if (pass % 17 == 6)
             CHECK(stoker_trainer_trim(trainer) > 0);
     }
