@@ -42,8 +42,8 @@ static inline void stk_test_linear(stoker_model *model, const char *name, uint32
     (void)stoker_model_linear(model, name, &(stoker_linear){ .features = features });
 }
 
-/* The network of PyTorch's MNIST example. */
-static inline stoker_model *stk_test_mnist(void)
+/* The network of PyTorch's MNIST example, with its dropouts or without. */
+static inline stoker_model *stk_test_mnist_net(bool drops)
 {
     stoker_model *model = stk_test_begin(28, 28, 1);
     (void)stoker_model_conv2d(model, "conv1",
@@ -53,14 +53,21 @@ static inline stoker_model *stk_test_mnist(void)
                               &(stoker_conv2d){ .filters = 64, .kernel = { 3, 3 } });
     (void)stoker_model_relu(model, "relu2");
     (void)stoker_model_max_pool2d(model, "pool", &(stoker_pool2d){ .kernel = { 2, 2 } });
-    (void)stoker_model_dropout(model, "dropout1", 0.25F);
+    if (drops)
+        (void)stoker_model_dropout(model, "dropout1", 0.25F);
     (void)stoker_model_flatten(model, "flatten");
     stk_test_linear(model, "fc1", 128);
     (void)stoker_model_relu(model, "relu3");
-    (void)stoker_model_dropout(model, "dropout2", 0.5F);
+    if (drops)
+        (void)stoker_model_dropout(model, "dropout2", 0.5F);
     stk_test_linear(model, "fc2", 10);
     (void)stoker_model_softmax_cross_entropy(model, 0.0F);
     return stk_test_end(model);
+}
+
+static inline stoker_model *stk_test_mnist(void)
+{
+    return stk_test_mnist_net(true);
 }
 
 /* Convolution, BatchNorm, ReLU, eight times; a pool after every second. */

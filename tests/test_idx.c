@@ -11,6 +11,7 @@
 
 #include "array_files.h"
 #include "leaks.h"
+#include "refused_specs.h"
 
 /* ---- files ---------------------------------------------------------------------- */
 
@@ -432,23 +433,15 @@ Test(idx, too_many_open_files_are_told_as_such)
 
 Test(idx, the_spec_is_read_as_written)
 {
-    static const struct {
-        const char *spec;
-        const char *split;
-        int code;
-    } rows[] = {
-        { "idx:", NULL, STOKER_ESPEC },      { "idx:,", NULL, STOKER_ESPEC },
-        { "idx:a,", NULL, STOKER_ESPEC },    { "idx:,b", NULL, STOKER_ESPEC },
-        { "idx:a", "train", STOKER_EINVAL }, { "idx:missing-a,missing-b", NULL, STOKER_ENOENT },
+    static const struct stk_refused_spec rows[] = {
+        { "idx:", NULL, STOKER_ESPEC, NULL },
+        { "idx:,", NULL, STOKER_ESPEC, NULL },
+        { "idx:a,", NULL, STOKER_ESPEC, NULL },
+        { "idx:,b", NULL, STOKER_ESPEC, NULL },
+        { "idx:a", "train", STOKER_EINVAL, NULL },
+        { "idx:missing-a,missing-b", NULL, STOKER_ENOENT, NULL },
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        stoker_error error = { 0 };
-        stoker_dataset *dataset = NULL;
-        const stoker_dataset_options options = { .split = rows[i].split, .error = &error };
-        cr_assert_eq(stoker_dataset_open(&dataset, rows[i].spec, &options), rows[i].code, "%s: %s",
-                     rows[i].spec, error.message);
-        cr_assert_eq(error.code, rows[i].code);
-    }
+    stk_expect_refused(rows, sizeof(rows) / sizeof(rows[0]));
     stk_test_check_leaks();
 }
 

@@ -11,6 +11,7 @@
 #include "array_files.h"
 #include "leaks.h"
 #include "loader/base/fault.h"
+#include "refused_specs.h"
 #include "scenario.h"
 
 /* ---- files ---------------------------------------------------------------------- */
@@ -459,22 +460,15 @@ Test(npy, each_allocation_may_fail)
 
 Test(npy, the_spec_is_read_as_written)
 {
-    static const struct {
-        const char *spec, *split;
-        int code;
-    } rows[] = {
-        { "npy:", NULL, STOKER_ESPEC },      { "npy:,", NULL, STOKER_ESPEC },
-        { "npy:a,", NULL, STOKER_ESPEC },    { "npy:,b", NULL, STOKER_ESPEC },
-        { "npy:a", "train", STOKER_EINVAL }, { "npy:missing-a,missing-b", NULL, STOKER_ENOENT },
+    static const struct stk_refused_spec rows[] = {
+        { "npy:", NULL, STOKER_ESPEC, NULL },
+        { "npy:,", NULL, STOKER_ESPEC, NULL },
+        { "npy:a,", NULL, STOKER_ESPEC, NULL },
+        { "npy:,b", NULL, STOKER_ESPEC, NULL },
+        { "npy:a", "train", STOKER_EINVAL, NULL },
+        { "npy:missing-a,missing-b", NULL, STOKER_ENOENT, NULL },
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        stoker_error error = { 0 };
-        stoker_dataset *dataset = NULL;
-        const stoker_dataset_options options = { .split = rows[i].split, .error = &error };
-        cr_assert_eq(stoker_dataset_open(&dataset, rows[i].spec, &options), rows[i].code, "%s: %s",
-                     rows[i].spec, error.message);
-        cr_assert_eq(error.code, rows[i].code);
-    }
+    stk_expect_refused(rows, sizeof(rows) / sizeof(rows[0]));
     stk_test_check_leaks();
 }
 

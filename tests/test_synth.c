@@ -13,6 +13,7 @@
 #include "datasets/synth_bytes.h"
 #include "leaks.h"
 #include "loader/base/fault.h"
+#include "refused_specs.h"
 
 static stoker_dataset *open_spec(const char *spec, const char *split)
 {
@@ -89,12 +90,7 @@ Test(synth, bytes_take_the_shape_asked_for)
 
 Test(synth, what_is_wrong_in_a_spec_is_named)
 {
-    static const struct {
-        const char *spec;
-        const char *split;
-        int code;
-        const char *names; /* in the message */
-    } rows[] = {
+    static const struct stk_refused_spec rows[] = {
         { "synth:", NULL, STOKER_ESPEC, "digits, pictures and bytes" },
         { "synth:digit", NULL, STOKER_ESPEC, "digits, pictures and bytes" },
         { "synth:letters?count=1", NULL, STOKER_ESPEC, "letters" },
@@ -130,16 +126,7 @@ Test(synth, what_is_wrong_in_a_spec_is_named)
         { "synth:bytes?&count=1", NULL, STOKER_ESPEC, "key=value" },
         { "synth:bytes?=1", NULL, STOKER_ESPEC, "no such parameter" },
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        stoker_error error = { 0 };
-        stoker_dataset *dataset = NULL;
-        const stoker_dataset_options options = { .split = rows[i].split, .error = &error };
-        int rc = stoker_dataset_open(&dataset, rows[i].spec, &options);
-        cr_assert_eq(rc, rows[i].code, "%s: %s", rows[i].spec, error.message);
-        cr_assert_not_null(strstr(error.message, rows[i].names), "%s", error.message);
-        cr_assert_eq(error.code, rc);
-        cr_assert_null(dataset);
-    }
+    stk_expect_refused(rows, sizeof(rows) / sizeof(rows[0]));
     stk_test_check_leaks();
 }
 

@@ -3,6 +3,7 @@
  * Method: archives put together by hand, in memory.
  */
 #include "leaks.h"
+#include "refused_specs.h"
 #include "tar_reading.h"
 
 static struct stk_archive archive; /* of the test that runs: each is a process of its own */
@@ -302,29 +303,19 @@ Test(tar, a_plain_path_is_recognised_whatever_its_name)
 
 Test(tar, the_spec_is_read_as_written)
 {
-    static const struct {
-        const char *spec, *split;
-        int code;
-    } rows[] = {
-        { "tar:", NULL, STOKER_ESPEC },
-        { "tar:?classes=3", NULL, STOKER_ESPEC },
-        { "tar:a?split=x", NULL, STOKER_ESPEC },
-        { "tar:a?truncated=maybe", NULL, STOKER_ESPEC },
-        { "tar:a?classes=65537", NULL, STOKER_EINVAL },
-        { "tar:a?channels=5", NULL, STOKER_EINVAL },
-        { "tar:{a?channels=3", NULL, STOKER_ESPEC },
-        { "tar:a", "train", STOKER_EINVAL },
-        { "tar:missing-{0..3}", NULL, STOKER_ENOENT },
-        { "tar:/", NULL, STOKER_EISDIR },
-        { "tar:/dev/zero", NULL, STOKER_ENOTSUP },
+    static const struct stk_refused_spec rows[] = {
+        { "tar:", NULL, STOKER_ESPEC, NULL },
+        { "tar:?classes=3", NULL, STOKER_ESPEC, NULL },
+        { "tar:a?split=x", NULL, STOKER_ESPEC, NULL },
+        { "tar:a?truncated=maybe", NULL, STOKER_ESPEC, NULL },
+        { "tar:a?classes=65537", NULL, STOKER_EINVAL, NULL },
+        { "tar:a?channels=5", NULL, STOKER_EINVAL, NULL },
+        { "tar:{a?channels=3", NULL, STOKER_ESPEC, NULL },
+        { "tar:a", "train", STOKER_EINVAL, NULL },
+        { "tar:missing-{0..3}", NULL, STOKER_ENOENT, NULL },
+        { "tar:/", NULL, STOKER_EISDIR, NULL },
+        { "tar:/dev/zero", NULL, STOKER_ENOTSUP, NULL },
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        stoker_error error = { 0 };
-        stoker_dataset *dataset = NULL;
-        const stoker_dataset_options options = { .split = rows[i].split, .error = &error };
-        cr_assert_eq(stoker_dataset_open(&dataset, rows[i].spec, &options), rows[i].code, "%s: %s",
-                     rows[i].spec, error.message);
-        cr_assert_eq(error.code, rows[i].code);
-    }
+    stk_expect_refused(rows, sizeof(rows) / sizeof(rows[0]));
     stk_test_check_leaks();
 }

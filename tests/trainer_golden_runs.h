@@ -40,24 +40,6 @@ static const struct golden_run golden_runs[GOLDEN_RUNS] = {
       golden_residual_adadelta_statistics },
 };
 
-static inline stoker_model *golden_mnist(void)
-{
-    stoker_model *model = stk_test_begin(28, 28, 1);
-    (void)stoker_model_conv2d(model, "conv1",
-                              &(stoker_conv2d){ .filters = 32, .kernel = { 3, 3 } });
-    (void)stoker_model_relu(model, "relu1");
-    (void)stoker_model_conv2d(model, "conv2",
-                              &(stoker_conv2d){ .filters = 64, .kernel = { 3, 3 } });
-    (void)stoker_model_relu(model, "relu2");
-    (void)stoker_model_max_pool2d(model, "pool", &(stoker_pool2d){ .kernel = { 2, 2 } });
-    (void)stoker_model_flatten(model, "flatten");
-    stk_test_linear(model, "fc1", 128);
-    (void)stoker_model_relu(model, "relu3");
-    stk_test_linear(model, "fc2", CLASSES);
-    (void)stoker_model_softmax_cross_entropy(model, 0.0F);
-    return stk_test_end(model);
-}
-
 static inline stoker_model *golden_residual(void)
 {
     const stoker_conv2d conv = {
@@ -162,7 +144,7 @@ static void golden_check_weights(const stoker_trainer *trainer, const struct gol
 
 static void golden_train(const struct golden_run *run, const char *backend)
 {
-    stoker_model *model = run->residual ? golden_residual() : golden_mnist();
+    stoker_model *model = run->residual ? golden_residual() : stk_test_mnist_net(false);
     stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
     stoker_trainer *trainer = NULL;
     stoker_error error = { .code = 0 };
