@@ -293,14 +293,16 @@ static int queue_batch(struct stk_program *program, const struct stk_pass *pass,
                          kind_of(pass->on_device && !pass->host_labels), error);
 }
 
-static int check_pass(const struct stk_program *program, const struct stk_pass *pass,
+/* A pass that can be run here; the thread's device before is in *before, for stk_cuda_leave(). */
+static int enter_pass(const struct stk_program *program, const struct stk_pass *pass, int *before,
                       stoker_error *error)
 {
     assert(pass->count >= 1);
     assert(pass->count <= program->plan->options.batch);
-    return pass->on_device && !pass->host_labels
-               ? STOKER_OK
-               : stk_operands_check_labels(program->plan, pass, error);
+    const int rc = pass->on_device && !pass->host_labels
+                       ? STOKER_OK
+                       : stk_operands_check_labels(program->plan, pass, error);
+    return rc == STOKER_OK ? stk_cuda_enter(program->backend, before, error) : rc;
 }
 
 /* Batch and operations; what the loss finds is added to *metrics, on the device. */
@@ -343,9 +345,7 @@ int stk_cuda_program_run(struct stk_program *program, const struct stk_arenas *a
 {
     struct stk_train_metrics found = { 0 };
     int before;
-    int rc = check_pass(program, pass, error);
-    if (rc == STOKER_OK)
-        rc = stk_cuda_enter(program->backend, &before, error);
+    int rc = enter_pass(program, pass, &before, error);
     if (rc != STOKER_OK)
         return rc;
     rc = run_and_wait(program, arenas, pass, &found, error);
@@ -397,9 +397,7 @@ int stk_cuda_program_queue(struct stk_program *program, const struct stk_arenas 
                            const struct stk_pass *pass, stoker_error *error)
 {
     int before;
-    int rc = check_pass(program, pass, error);
-    if (rc == STOKER_OK)
-        rc = stk_cuda_enter(program->backend, &before, error);
+    int rc = enter_pass(program, pass, &before, error);
     if (rc != STOKER_OK)
         return rc;
     rc = queue_whole(program, arenas, pass, &program->backend->block->forward, error);
@@ -475,9 +473,7 @@ int stk_cuda_program_step(struct stk_program *program, const struct stk_arenas *
                           stoker_error *error)
 {
     int before;
-    int rc = check_pass(program, pass, error);
-    if (rc == STOKER_OK)
-        rc = stk_cuda_enter(program->backend, &before, error);
+    int rc = enter_pass(program, pass, &before, error);
     if (rc != STOKER_OK)
         return rc;
     rc = queue_pass(program, arenas, pass, group, error);
