@@ -41,7 +41,7 @@ const char *stoker_error_name(int code)
 
 const char *stoker_stage_name(stoker_stage stage)
 {
-    static const char *const names[] = { "options", "open",    "locate",   "read",
-                                         "decode",  "convert", "transfer", "wait" };
+    static const char *const names[] = { "options", "open",     "locate", "read",
+                                         "decode",  "transfer", "wait" };
     return (unsigned)stage < sizeof(names) / sizeof(names[0]) ? names[stage] : "unknown";
 }

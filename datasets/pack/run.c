@@ -24,7 +24,6 @@ struct run {
     stoker_dataset *source;
     stoker_loader *loader;
     struct pack_crew *crew;
-    uint32_t crew_count;
     const struct pack_target *target;
     void *into; /* of the target; NULL = not open */
     struct pack_start start;

@@ -19,11 +19,6 @@ static inline uint32_t stk_load_be32(const uint8_t *at)
     return ((uint32_t)stk_load_be16(at) << 16) | stk_load_be16(at + 2);
 }
 
-static inline uint64_t stk_load_be64(const uint8_t *at)
-{
-    return ((uint64_t)stk_load_be32(at) << 32) | stk_load_be32(at + 4);
-}
-
 static inline uint32_t stk_load_le32(const uint8_t *at)
 {
     return (uint32_t)at[0] | ((uint32_t)at[1] << 8) | ((uint32_t)at[2] << 16) |

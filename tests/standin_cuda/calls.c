@@ -29,7 +29,6 @@ void standin_cuda_reset(int devices)
     atomic_store(&standin.delay_us, 200U);
     atomic_store(&standin.lie, STANDIN_CUDA_HONEST);
     atomic_store(&standin.no_capture, false);
-    atomic_store(&standin.copies, 0U);
     atomic_store(&standin.launches, 0U);
     atomic_store(&standin.late_copies, 0U);
     atomic_store(&standin.staged, 0U);
@@ -94,11 +93,6 @@ uint64_t standin_cuda_calls(void)
     return atomic_load(&standin.calls);
 }
 
-uint64_t standin_cuda_copies(void)
-{
-    return atomic_load(&standin.copies);
-}
-
 uint64_t standin_cuda_copies_after_failure(void)
 {
     return atomic_load(&standin.late_copies);
@@ -120,11 +114,6 @@ int64_t standin_cuda_live(void)
 }
 
 /* ---- what every call begins and ends with ---- */
-
-bool standin_own_calls(void)
-{
-    return own_calls;
-}
 
 /* A place to count what is not to be counted, if the call is the test's own. */
 struct standin_cuda_host *standin_host(void)
@@ -295,8 +284,6 @@ static cudaError_t begin_copy(void *to, const void *from, size_t bytes, enum cud
     if (code != cudaSuccess)
         return code;
     *pinned = copy.pinned != NULL;
-    if (!standin_capturing(stream))
-        atomic_fetch_add(&standin.copies, 1U);
     return standin_enqueue(stream, &copy);
 }
 

@@ -174,8 +174,6 @@ static void begin_nodes(cudaGraph_t graph)
 {
     for (uint32_t n = 0; n < graph->count; n++) {
         const struct standin_operation *operation = &graph->nodes[n].operation;
-        if (operation->kind == STANDIN_COPY)
-            atomic_fetch_add(&standin.copies, 1U);
         if (operation->kind == STANDIN_LAUNCH)
             atomic_fetch_add(&standin.launches, 1U);
         if (operation->pinned != NULL && !standin_pin_use(operation->pinned, operation->bytes, 1))

@@ -63,9 +63,8 @@ struct standin_cuda_host {
 struct standin_cuda_host standin_cuda_host(void); /* since the reset, or the thread's beginning */
 
 uint64_t standin_cuda_calls(void);
-uint64_t standin_cuda_copies(void); /* begun; those of a graph when it is launched */
 uint64_t standin_cuda_copies_after_failure(void);
-uint64_t standin_cuda_staged(void);     /* of these, from pageable memory */
+uint64_t standin_cuda_staged(void);     /* copies begun from pageable memory */
 uint64_t standin_cuda_violations(void); /* memory given back or unlocked while a copy uses it */
 int64_t standin_cuda_live(void); /* streams, events, graphs, allocations, page-locked ranges */
 

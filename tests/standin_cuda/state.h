@@ -22,7 +22,6 @@ struct standin_state {
     _Atomic uint32_t delay_us;
     _Atomic int lie;
     _Atomic bool no_capture;
-    _Atomic uint64_t copies;
     _Atomic uint64_t late_copies;
     _Atomic uint64_t staged;
     _Atomic uint64_t violations;
@@ -42,7 +41,6 @@ enum { STANDIN_DEVICES_MAX = 8 };
 cudaError_t standin_begin(void);
 /* Keep what cudaGetLastError() tells. Returns the code. */
 cudaError_t standin_end(cudaError_t code);
-bool standin_own_calls(void);
 
 #define STANDIN_BEGIN                                                                              \
     do {                                                                                           \

@@ -215,11 +215,6 @@ void stk_cudnn_graph_relu_backward(struct stk_cudnn_graph *graph, stk_cudnn_ref 
     pointwise(graph, STANDIN_RELU_BACKWARD, x, dy, dx);
 }
 
-void stk_cudnn_graph_sum(struct stk_cudnn_graph *graph, stk_cudnn_ref x, stk_cudnn_ref y)
-{
-    append(graph, &(struct standin_cudnn_operation){ .kind = STANDIN_SUM, .a = x, .out = y });
-}
-
 /* In float32 no engine makes them. */
 void stk_cudnn_graph_statistics(struct stk_cudnn_graph *graph, stk_cudnn_ref x, stk_cudnn_ref sum,
                                 stk_cudnn_ref square_sum)

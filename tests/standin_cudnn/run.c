@@ -248,9 +248,6 @@ static void run_operation(const struct standin_cudnn_work *work,
     case STANDIN_CONVOLUTION:
         convolve(&(struct convolution){ .x = a, .w = b, .y = out, .window = &o->window }, o);
         break;
-    case STANDIN_SUM:
-        sum(&a, &out, false);
-        break;
     case STANDIN_STATISTICS:
         sum(&a, &out, false);
         sum(&a, &out2, true);

@@ -254,26 +254,6 @@ void stk_cudnn_graph_relu_backward(struct stk_cudnn_graph *graph, stk_cudnn_ref 
               "ReLU backward");
 }
 
-void stk_cudnn_graph_sum(struct stk_cudnn_graph *graph, stk_cudnn_ref x, stk_cudnn_ref y)
-{
-    if (graph->rc != STOKER_OK)
-        return;
-    const cudnnReduceTensorOp_t add = CUDNN_REDUCE_TENSOR_ADD;
-    cudnnBackendDescriptor_t kind = NULL;
-    struct stk_cudnn_writer w = stk_cudnn_begin(graph->cudnn, CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
-    stk_cudnn_set(&w, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &add);
-    compute_in_float32(&w, CUDNN_ATTR_REDUCTION_COMP_TYPE);
-    take(graph, stk_cudnn_end(&w, &kind), "sum");
-    if (kind == NULL)
-        return;
-    w = stk_cudnn_begin(graph->cudnn, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
-    operand(&w, graph, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x);
-    operand(&w, graph, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y);
-    stk_cudnn_set_descriptor(&w, CUDNN_ATTR_OPERATION_REDUCTION_DESC, kind);
-    append(graph, &w, "sum");
-    stk_cudnn_drop(graph->cudnn, &kind);
-}
-
 void stk_cudnn_graph_statistics(struct stk_cudnn_graph *graph, stk_cudnn_ref x, stk_cudnn_ref sum,
                                 stk_cudnn_ref square_sum)
 {

@@ -92,8 +92,6 @@ void stk_cudnn_graph_relu(struct stk_cudnn_graph *graph, stk_cudnn_ref x, stk_cu
 /* dx = dy where x > 0; x may be ReLU's input or its output. */
 void stk_cudnn_graph_relu_backward(struct stk_cudnn_graph *graph, stk_cudnn_ref x, stk_cudnn_ref dy,
                                    stk_cudnn_ref dx);
-/* Sums over the axes in which y has an extent of 1. */
-void stk_cudnn_graph_sum(struct stk_cudnn_graph *graph, stk_cudnn_ref x, stk_cudnn_ref y);
 /* Sums of x and of its squares, channel by channel. */
 void stk_cudnn_graph_statistics(struct stk_cudnn_graph *graph, stk_cudnn_ref x, stk_cudnn_ref sum,
                                 stk_cudnn_ref square_sum);

@@ -61,7 +61,6 @@ typedef enum stoker_stage {
     STOKER_STAGE_LOCATE,
     STOKER_STAGE_READ,
     STOKER_STAGE_DECODE,
-    STOKER_STAGE_CONVERT,
     STOKER_STAGE_TRANSFER,
     STOKER_STAGE_WAIT
 } stoker_stage;
