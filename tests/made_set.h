@@ -3,6 +3,7 @@
  *   RAW      lies in the file as its row        MEMORY   lies in memory as its row
  *   ENCODED  lies in the file, each byte + 1    DRAWN    has no bytes: made from its id
  *   SHORT    raw, but a byte too short          BROKEN   its codec always fails
+ *   STUB     the same, in memory
  *
  * Row byte `at` of sample i is stk_set_byte(i, at), whatever the kind.
  */
@@ -16,6 +17,7 @@ enum stk_made_kind {
     STK_MADE_RAW,
     STK_MADE_ENCODED,
     STK_MADE_SHORT,
+    STK_MADE_STUB,
     STK_MADE_MEMORY,
     STK_MADE_DRAWN,
     STK_MADE_BROKEN
@@ -85,11 +87,12 @@ static inline int stk_made_locate(const void *self, const uint64_t *ids, uint32_
         out[i].codec = kind == STK_MADE_ENCODED || kind == STK_MADE_DRAWN ? &stk_made_codec
                        : kind == STK_MADE_BROKEN                          ? &stk_made_breaker
                                                                           : NULL;
-        if (kind == STK_MADE_MEMORY)
+        if (kind == STK_MADE_MEMORY || kind == STK_MADE_STUB)
             out[i].extent.memory = set->rows + id * set->row_bytes;
         if (kind != STK_MADE_DRAWN) {
             out[i].extent.offset = id * set->row_bytes;
-            out[i].extent.bytes = set->row_bytes - (kind == STK_MADE_SHORT);
+            out[i].extent.bytes =
+                set->row_bytes - (kind == STK_MADE_SHORT || kind == STK_MADE_STUB);
         }
     }
     return STOKER_OK;

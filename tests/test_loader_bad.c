@@ -108,9 +108,19 @@ static enum stk_made_kind some_broken(uint64_t id)
     return id % 10 == 3 ? STK_MADE_BROKEN : every_kind(id);
 }
 
+static enum stk_made_kind most_broken(uint64_t id)
+{
+    return id % 10 < 7 ? STK_MADE_BROKEN : every_kind(id);
+}
+
 static enum stk_made_kind some_short(uint64_t id)
 {
     return id % 10 == 3 ? STK_MADE_SHORT : STK_MADE_RAW;
+}
+
+static enum stk_made_kind some_stubs(uint64_t id)
+{
+    return id % 10 == 3 ? STK_MADE_STUB : STK_MADE_MEMORY;
 }
 
 static enum stk_made_kind all_broken(uint64_t id)
@@ -137,8 +147,10 @@ static void check_rows(const struct stk_made_set *set, const stoker_loader_optio
         cr_assert_eq(rc, STOKER_OK);
         cr_assert(stk_made_set_matches(set, &batch), "cache %s epoch %d batch %d",
                   stoker_cache_name(options->cache), (int)batch.epoch, (int)batch.index);
-        for (uint32_t row = 0; row < batch.count; row++)
-            cr_assert_leq(set->kind_of(batch.ids[row]) == STK_MADE_SHORT, 0);
+        for (uint32_t row = 0; row < batch.count; row++) {
+            cr_assert_neq(set->kind_of(batch.ids[row]), STK_MADE_SHORT);
+            cr_assert_neq(set->kind_of(batch.ids[row]), STK_MADE_STUB);
+        }
         stoker_batch_release(&batch);
     }
     stoker_loader_destroy(&loader);
@@ -165,10 +177,10 @@ Test(bad, a_set_of_every_kind_of_sample_is_read_right)
 }
 
 /* A raw sample of a wrong size stays bad when it comes from the cache. */
-Test(bad, a_sample_of_wrong_size_is_bad_in_each_epoch)
+static void check_wrong_sizes(stk_made_kind_of *kind_of)
 {
     static struct outcome outcome;
-    struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = some_short };
+    struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = kind_of };
     cr_assert(stk_made_set_open(&set));
     stoker_loader_options options = stk_small_options();
     options.on_bad_sample = STOKER_BAD_SKIP;
@@ -180,6 +192,16 @@ Test(bad, a_sample_of_wrong_size_is_bad_in_each_epoch)
     cr_assert_eq(outcome.report[0].code, STOKER_EFORMAT);
     stk_made_set_close(&set);
     stk_test_check_leaks();
+}
+
+Test(bad, a_sample_of_wrong_size_is_bad_in_each_epoch)
+{
+    check_wrong_sizes(some_short);
+}
+
+Test(bad, a_sample_of_wrong_size_in_memory_is_bad_in_each_epoch)
+{
+    check_wrong_sizes(some_stubs);
 }
 
 /* ---- policies ---- */
@@ -241,6 +263,27 @@ Test(bad, substitute_keeps_the_shape_and_draws_alike)
     for (uint32_t i = 0; i < outcome.reports; i++)
         cr_assert_eq(outcome.report[i].sample % 10, 3, "told is the bad one, not its substitute");
     check_rows_all(&set, options);
+    stk_made_set_close(&set);
+    stk_test_check_leaks();
+}
+
+/* Where most samples are bad, most substitutes are, too: what is told stays the sample whose turn it was. */
+Test(bad, a_substitute_that_is_bad_is_not_told)
+{
+    static struct outcome outcome;
+    struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = most_broken };
+    cr_assert(stk_made_set_open(&set));
+    stoker_loader_options options = stk_small_options();
+    options.on_bad_sample = STOKER_BAD_SUBSTITUTE;
+    options.shuffle = false;
+    options.epochs = 1;
+    play_all(set.dataset, options, &outcome);
+    cr_assert_eq(outcome.run.rc, STOKER_FINISHED);
+    cr_assert_eq(outcome.run.samples, COUNT);
+    cr_assert_eq(outcome.bad_samples, 71);
+    cr_assert_eq(outcome.reports, 64);
+    for (uint32_t i = 0; i < outcome.reports; i++)
+        cr_assert_eq(outcome.report[i].sample, i / 7 * 10 + i % 7);
     stk_made_set_close(&set);
     stk_test_check_leaks();
 }

@@ -246,6 +246,36 @@ Test(errors, a_stalled_read_times_out_and_nothing_is_lost, .timeout = 60)
     stk_test_check_leaks();
 }
 
+/* With all slots lent but one, workers sleep, and half a ring of credits never comes together. Who sleeps in next
+ * wakes them; who only looks in must as well. */
+Test(errors, who_only_looks_in_gets_the_workers_going, .timeout = 60)
+{
+    enum { SLOTS = 8 };
+    struct stk_made_set set;
+    stoker_batch held[SLOTS];
+    open_set(&set, all_raw);
+    stoker_loader *loader = NULL;
+    stoker_loader_options options = stk_small_options();
+    options.num_workers = 2;
+    options.batch_size = 4;
+    options.prefetch_batches = SLOTS;
+    options.timeout_ms = 0;
+    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+    for (int i = 0; i < SLOTS; i++)
+        while (stoker_loader_next(loader, &held[i]) != STOKER_OK) {
+        }
+    nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL); /* likely, they sleep by then */
+    stoker_batch_release(&held[0]);
+    int rc = STOKER_ETIMEDOUT;
+    for (uint64_t since_ns = stk_now_ns();
+         rc == STOKER_ETIMEDOUT && stk_now_ns() - since_ns < UINT64_C(20000000000);)
+        rc = stoker_loader_next(loader, &held[0]);
+    cr_assert_eq(rc, STOKER_OK);
+    stoker_loader_destroy(&loader);
+    stk_made_set_close(&set);
+    stk_test_check_leaks();
+}
+
 /* What the device keeps is leaked, never freed: nothing is written to freed memory then. */
 static void destroy_stuck(int32_t workers)
 {
