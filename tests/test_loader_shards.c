@@ -11,6 +11,7 @@
 
 #include "leaks.h"
 #include "loader/dataset.h"
+#include "scripted_reader.h"
 #include "shard_files.h"
 
 enum { SHARDS = 3, COUNT = 16, SAMPLES = SHARDS * COUNT, EPOCHS = 4 };
@@ -237,6 +238,58 @@ Test(loader_shards, what_is_kept_is_verified_once)
             stoker_dataset_close(&dataset);
             stoker_dataset_close(&counting.inner);
         }
+    stk_directory_remove(&directory);
+    stk_test_check_leaks();
+}
+
+static uint64_t stored_bytes(const stoker_dataset *dataset)
+{
+    uint64_t bytes = 0;
+    for (uint64_t id = 0; id < SAMPLES; id++) {
+        stoker_sample sample;
+        cr_assert_eq(stoker_dataset_locate(dataset, id, &sample, NULL), STOKER_OK);
+        bytes += sample.extent.bytes;
+    }
+    return bytes;
+}
+
+/* A record that came damaged is not kept, and its place not lost: it comes right later, and all are kept. */
+Test(loader_shards, storage_that_flips_bits_for_a_while_fills_the_cache)
+{
+    static const struct stk_script_rule rule = {
+        .what = STK_SCRIPT_FLIP, .amount = 5, .file = STK_SCRIPT_ANY_FILE, .times = 60
+    };
+    const struct stk_directory directory = make_set(false);
+    stoker_dataset *dataset = open_good(&directory);
+    const uint64_t stored = stored_bytes(dataset);
+    for (int32_t workers = 0; workers <= 2; workers++)
+        for (int cache = STOKER_CACHE_ENCODED; cache <= STOKER_CACHE_DECODED; cache++) {
+            stoker_loader *loader = NULL;
+            stoker_batch batch;
+            stoker_stats stats = { .struct_size = sizeof(stats) };
+            stoker_loader_options options = small_options();
+            uint64_t rows = 0;
+            options.num_workers = workers;
+            options.cache = (stoker_cache)cache;
+            options.reader = &stk_scripted_reader;
+            stk_script_install(&(struct stk_script){ .rules = &rule, .rule_count = 1 });
+            cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+            for (int rc; (rc = stoker_loader_next(loader, &batch)) != STOKER_FINISHED;) {
+                cr_assert_geq(rc, 0);
+                for (uint32_t row = 0; rc == STOKER_OK && row < batch.count; row++)
+                    check_row(&batch, row);
+                rows += rc == STOKER_OK ? batch.count : 0;
+                if (rc == STOKER_OK)
+                    stoker_batch_release(&batch);
+            }
+            cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
+            cr_assert_eq(stats.bad_samples, 60);
+            cr_assert_eq(rows, EPOCHS * SAMPLES - 60);
+            cr_assert_eq(stats.cache_held_bytes,
+                         cache == STOKER_CACHE_ENCODED ? stored : SAMPLES * STK_SHARD_TEST_ROW);
+            stoker_loader_destroy(&loader);
+        }
+    stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);
     stk_test_check_leaks();
 }
