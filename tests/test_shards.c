@@ -245,10 +245,13 @@ Test(shards, disagreement_names_both)
         size_t at;
         uint8_t value;
         const char *says;
-    } cases[] = {
-        { 52, STOKER_INT8, "element types" },   { 64, 2, "shapes" },   { 56, 4, "labels" },
-        { 152, 1, "sets they were packed in" }, { 160, 7, "numbers" }, { 128, 9, "begin and end" }
-    };
+    } cases[] = { { 52, STOKER_INT8, "element types" },
+                  { 64, 2, "shapes" },
+                  { 56, 4, "labels" },
+                  { 152, 1, "sets they were packed in" },
+                  { 160, 7, "numbers" },
+                  { 128, 9, "begin and end" },
+                  { 136, 9, "begin and end" } };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct stk_directory directory = make_set(1);
         struct stk_shard_image image;
@@ -269,6 +272,48 @@ Test(shards, disagreement_names_both)
     stk_shard_image_write(&image, &directory, shard_names[1]);
     open_bad(&directory, STOKER_EMISMATCH, "names of the classes");
     stk_directory_remove(&directory);
+    stk_test_check_leaks();
+}
+
+/* A set goes on behind its last shard, or begins with a sample that is not its first. */
+Test(shards, sets_end_and_begin_where_they_say)
+{
+    struct stk_directory directory = make_set(1);
+    struct stk_shard_image image;
+    stk_shard_image_make(&image, 1, SHARDS, COUNT, 1);
+    stk_store_le32(image.at + 16, STK_SHARD_LAST);
+    stk_shard_image_seal(&image);
+    stk_shard_image_write(&image, &directory, shard_names[1]);
+    open_bad(&directory, STOKER_EMISMATCH, "numbers");
+    open_bad(&directory, STOKER_EMISMATCH, shard_names[2]);
+    stk_directory_remove(&directory);
+
+    directory = stk_directory_make();
+    stk_shard_image_make(&image, 0, 1, COUNT, 1);
+    stk_store_le64(image.at + 128, 1); /* first */
+    stk_store_le64(image.at + 136, 1); /* source_first */
+    stk_shard_image_seal(&image);
+    stk_shard_image_write(&image, &directory, shard_names[0]);
+    open_bad(&directory, STOKER_EMISMATCH, "the first one is missing");
+    stk_directory_remove(&directory);
+    stk_test_check_leaks();
+}
+
+/* Memory for records is taken by the longest of all shards, wherever it lies. */
+Test(shards, the_longest_record_is_that_of_all_shards)
+{
+    for (uint32_t number = 0; number < SHARDS; number++) {
+        const struct stk_directory directory = make_set(1);
+        struct stk_shard_image image;
+        stk_shard_image_make(&image, number, SHARDS, COUNT, 1);
+        stk_store_le32(image.at + 60, 100);
+        stk_shard_image_seal(&image);
+        stk_shard_image_write(&image, &directory, shard_names[number]);
+        stoker_dataset *dataset = open_good(&directory, "");
+        cr_assert_eq(stoker_dataset_get_info(dataset)->encoded_bytes_max, 100, "shard %u", number);
+        stoker_dataset_close(&dataset);
+        stk_directory_remove(&directory);
+    }
     stk_test_check_leaks();
 }
 
