@@ -54,6 +54,29 @@ for program in "$mnist" "$housing"; do
     refuses 2 "$program" stray
 done
 refuses 2 "$housing" --preset fast
+refuses 2 "$mnist" --ema 1
+grep -q 'from 0 to 0.9999999' err || fail "the range is told wrongly: $(cat err)"
+refuses 2 "$mnist" --nesterov # of what momentum?
+refuses 2 "$mnist" --mean 0.5
+refuses 2 "$mnist" --std 0.5
+refuses 2 "$mnist" --plot loss.png
+refuses 2 "$mnist" --quiet=yes
+grep -q 'no value belongs in' err || fail "a value too many is called unknown: $(cat err)"
+refuses 1 "$mnist" --data 'synth:bytes?count=100&shape=28x28'
+grep -q -- '--test-data' err || fail "not told how to test on a set in one piece: $(cat err)"
+
+# ---- what could not be written at the end is told before the first step
+mkdir folder
+for wrong in nowhere/x.safetensors folder; do
+    refuses 1 "$mnist" --data "$data" --save "$wrong"
+done
+refuses 1 "$mnist" --data "$data" --plot nowhere/x.svg
+refuses 1 "$housing" --data 'csv:/dev/null' --plot nowhere/x.svg
+for words in --help --version --list-devices; do
+    status=0
+    "$mnist" $words >/dev/full 2>err || status=$?
+    [ "$status" -eq 1 ] || fail "to a full disk it ended with $status: $words"
+done
 refuses 1 "$mnist" --data idx:nowhere
 refuses 1 "$mnist" --data "$data" --device abacus
 refuses 1 "$mnist" --data "$data" --device cpu --amp fp16
@@ -147,6 +170,12 @@ wide=$(sed -nE 's/.*activations +([0-9,]+).*/\1/p' shown | tr -d ,)
 narrow=$(sed -nE 's/.*activations +([0-9,]+).*/\1/p' shown | tr -d ,)
 awk -v w="$wide" -v n="$narrow" 'BEGIN { exit !(n > 0 && n < 0.52 * w) }' || fail "fp16 takes $narrow of $wide"
 grep -q '16-bit parameters' shown || fail "no 16-bit parameters in the table"
+
+# ---- a number of updates says how many epochs there are, where nothing else does
+"$mnist" --data "$data" --batch-size 64 --steps 25 --summary >shown || fail "--steps 25: $?"
+grep -qE ' epochs +3 of 10 updates, 25 in all$' shown || fail "--steps alone: $(grep epochs shown)"
+"$mnist" --data "$data" --batch-size 64 --steps 25 --epochs 2 --summary >shown || fail "--steps --epochs: $?"
+grep -qE ' epochs +2 of 10 updates, 20 in all$' shown || fail "--steps with --epochs: $(grep epochs shown)"
 
 # ---- devices
 "$mnist" --list-devices >shown || fail "--list-devices: $?"

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,7 +75,7 @@ static const struct row rows[] = {
     { "epochs", 0, BOTH, COUNT32, AT(epochs), 1, 1e9, "N", NULL,
       "(fast 1.28: 600 updates; pytorch 3; housing 300)" },
     { "steps", 0, BOTH, COUNT64, AT(steps), 1, UPDATES_MAX, "N", NULL,
-      "stop after so many updates" },
+      "stop after so many updates; without --epochs, as many\nepochs as they take" },
     { "batch-size", 0, BOTH, BATCH_SIZE, AT(batch_size), 1, STOKER_BATCH_MAX, "N", NULL,
       "samples of one pass, or max: the most that fits in\n--memory-budget or else half of the "
       "memory that is free\n(fast 128, pytorch 64, housing 128)" },
@@ -222,8 +223,8 @@ static int take_count(const struct row *row, const char *text, uint64_t *out, ch
     uint64_t value = 0;
     if (!read_count(text, &value, &end) || *end != '\0' || (double)value < row->min ||
         (double)value > row->max)
-        return complain(message, "'%.60s' is not a whole number from %.0f to %.0f", text, row->min,
-                        row->max);
+        return complain(message, "'%.60s' is not a whole number from %.0f to %" PRIu64, text,
+                        row->min, row->max < 0x1p64 ? (uint64_t)row->max : UINT64_MAX);
     *out = value;
     return STOKER_OK;
 }
@@ -260,7 +261,8 @@ static int take_real(const struct row *row, const char *text, double *out, char 
 {
     char *end = NULL;
     if (!read_real(row, text, out, &end) || *end != '\0')
-        return complain(message, "'%.60s' is not a number from %g to %g", text, row->min, row->max);
+        return complain(message, "'%.60s' is not a number from %g to %.7g", text, row->min,
+                        row->max);
     return STOKER_OK;
 }
 
@@ -401,7 +403,9 @@ static int walk(struct arguments *out, enum program program, int argc, char *con
             continue;
         if (row == NULL)
             return complain(message, "%s '%.80s'",
-                            found == ':' ? "a value is missing after" : "unknown option",
+                            found == ':'          ? "a value is missing after"
+                            : optopt >= LONG_BASE ? "no value belongs in"
+                                                  : "unknown option",
                             argv[optind - 1]);
         const bool stops = row->kind == ACTION && stands_alone((enum action)row->min);
         if (preset_only && row->at != AT(preset) && !stops)
@@ -415,6 +419,12 @@ static int walk(struct arguments *out, enum program program, int argc, char *con
     return STOKER_OK;
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t text_bytes = strlen(text), end_bytes = strlen(end);
+    return text_bytes >= end_bytes && strcmp(text + text_bytes - end_bytes, end) == 0;
+}
+
 static int check_together(const struct arguments *arguments, char *message)
 {
     if (arguments->load != NULL && arguments->weights != NULL)
@@ -426,6 +436,12 @@ static int check_together(const struct arguments *arguments, char *message)
         return complain(message, "--save-every: say where to with --save");
     if (arguments->engine_cache != NULL && !arguments->benchmark)
         return complain(message, "--engine-cache: only --benchmark finds what to keep there");
+    if ((arguments->std > 0.0) != (arguments->mean >= 0.0))
+        return complain(message, "--mean and --std go together");
+    if (arguments->nesterov && (arguments->optimizer != STOKER_SGD || arguments->momentum <= 0.0))
+        return complain(message, "--nesterov goes with --optimizer sgd and a --momentum");
+    if (arguments->plot != NULL && !ends_with(arguments->plot, ".svg"))
+        return complain(message, "--plot draws SVG: give it a name that ends in .svg");
     if (arguments->schedule == STOKER_ONE_CYCLE && arguments->warmup != 0)
         return complain(message, "--warmup: one-cycle has a rise of its own");
     return STOKER_OK;
@@ -448,6 +464,7 @@ int arguments_parse(struct arguments *out, enum program program, int argc, char 
     out->epochs = 0;
     out->steps = 0;
     rc = walk(out, program, argc, argv, false, message);
+    out->steps_alone = out->epochs == 0 && out->steps != 0;
     if (out->epochs == 0 && out->steps == 0)
         out->steps = preset.steps;
     if (out->epochs == 0)

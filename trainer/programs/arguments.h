@@ -36,12 +36,13 @@ struct arguments {
 
     const char *data;      /* NULL = look for it */
     const char *test_data; /* NULL = the split "test" of data */
-    double mean, std;      /* of the pixels; std 0 = the data set's own */
+    double mean, std;      /* of the pixels; -1 and 0 = the data set's own */
     int32_t workers;
     stoker_switch pin_memory;
 
     uint32_t epochs;
     uint64_t steps;      /* updates at most; 0 = as many as the epochs have */
+    bool steps_alone;    /* the line tells them and no epochs: there are as many as they take */
     uint32_t batch_size; /* STOKER_BATCH_SIZE_MAX = the largest that fits */
     uint32_t accumulate;
     uint64_t seed;

@@ -32,6 +32,19 @@ static bool find(const char *name, char path[DATA_SPEC_MAX])
     return access(path, R_OK) == 0;
 }
 
+/* Why there are no two parts: the set is there, but in one piece. Returns rc. */
+static int tell_undivided(const char *spec, int rc, stoker_error *error)
+{
+    stoker_dataset *whole = NULL;
+    if (stoker_dataset_open(&whole, spec, NULL) == STOKER_OK)
+        rc = fail(error, rc,
+                  "%.300s: no splits \"train\" and \"test\" in it: name with --test-data what to "
+                  "test on",
+                  spec);
+    stoker_dataset_close(&whole);
+    return rc;
+}
+
 /* Open the two sets. A format without splits is told which file to test on by --test-data. */
 static int open_both(struct data *data, const struct arguments *arguments, stoker_error *error)
 {
@@ -44,7 +57,7 @@ static int open_both(struct data *data, const struct arguments *arguments, stoke
         rc = stoker_dataset_open(&data->test, test_spec, &test);
     if (rc != STOKER_OK) {
         data_close(data);
-        return rc;
+        return splits ? tell_undivided(data->spec, rc, error) : rc;
     }
     const stoker_dataset_info *a = stoker_dataset_get_info(data->train);
     const stoker_dataset_info *b = stoker_dataset_get_info(data->test);

@@ -9,6 +9,7 @@
 static void set_base(struct arguments *arguments)
 {
     *arguments = (struct arguments){ .action = ACTION_TRAIN,
+                                     .mean = -1.0,
                                      .workers = STOKER_WORKERS_AUTO,
                                      .batch_size = 64,
                                      .accumulate = 1,

@@ -19,6 +19,7 @@
 #include "trainer/programs/networks.h"
 #include "trainer/programs/settings.h"
 #include "trainer/programs/wake.h"
+#include "trainer/programs/writable.h"
 
 struct session {
     const struct session_kind *kind;
@@ -189,14 +190,20 @@ static int test_alone(struct session *session, stoker_evaluation *test)
                     &session->error);
 }
 
-/* The end of a run that was not interrupted: test, unless that was the last thing done; save. */
-static int end_run(struct session *session, struct record *record, struct fit_result *result)
+/* The end of a run that was not interrupted: save; test, unless that was the last thing done. What
+ * cannot be saved is told, and is tested all the same: that much came of the run. */
+static int end_run(struct session *session, struct record *record, struct fit_result *result,
+                   bool *saved)
 {
     const uint64_t updates = stoker_trainer_updates(session->trainer);
     int rc = STOKER_OK;
     if (session->arguments.save != NULL) /* first: a test can be had again */
         rc = save_to(session, session->arguments.save, result);
-    if (rc == STOKER_OK && result->tested_at != updates) {
+    *saved = rc == STOKER_OK;
+    if (!*saved)
+        (void)failed(session, rc);
+    rc = STOKER_OK;
+    if (result->tested_at != updates) {
         rc = test_alone(session, &result->test);
         if (rc == STOKER_OK)
             record_test(record, updates, result->test.loss_sum / (double)result->test.count,
@@ -212,6 +219,7 @@ static int train(struct session *session)
     struct progress progress;
     struct record record;
     struct fit_result result;
+    bool saved = true;
     progress_begin(&progress, &session->voice);
     int rc = record_open(&record, &session->arguments, session->data.spec, session->kind->classes,
                          stoker_trainer_updates(session->trainer), &session->error);
@@ -221,7 +229,7 @@ static int train(struct session *session)
                              .train = session->data.train,
                              .test = session->data.test,
                              .loading = &session->settings.loading,
-                             .epochs = session->arguments.epochs,
+                             .epochs = session->settings.epochs,
                              .total_updates = session->settings.total_updates,
                              .eval_every = session->arguments.eval_every,
                              .save_every = session->arguments.save_every,
@@ -232,7 +240,7 @@ static int train(struct session *session)
     interrupt_watch();
     rc = fit_run(&fit, &result, &session->error);
     if (rc == STOKER_OK && !result.interrupted)
-        rc = end_run(session, &record, &result);
+        rc = end_run(session, &record, &result, &saved);
     stoker_error record_error = { 0 };
     int record_rc = record_close(&record, &record_error);
     if (rc < 0)
@@ -246,7 +254,7 @@ static int train(struct session *session)
     if (result.interrupted || rc == STOKER_FINISHED)
         return end_interrupted(session, &result);
     session->kind->report(&session->voice, &result.test);
-    return record_rc == STOKER_OK ? EXIT_DONE : EXIT_FAILED;
+    return record_rc == STOKER_OK && saved ? EXIT_DONE : EXIT_FAILED;
 }
 
 /* ---- the whole ------------------------------------------------------------------ */
@@ -266,6 +274,11 @@ static int act(struct session *session)
         session->kind->report(&session->voice, &test);
         return EXIT_DONE;
     default:
+        rc = writable_check(session->arguments.save, &session->error);
+        if (rc == STOKER_OK)
+            rc = writable_check(session->arguments.plot, &session->error);
+        if (rc != STOKER_OK)
+            return failed(session, rc);
         show_tables(session);
         return train(session);
     }
@@ -283,7 +296,7 @@ static int list_devices(void)
     return EXIT_DONE;
 }
 
-int session_run(const struct session_kind *kind, int argc, char *const *argv)
+static int run(const struct session_kind *kind, int argc, char *const *argv)
 {
     struct session session = { .kind = kind, .argc = argc, .argv = argv };
     char message[ARGUMENTS_MESSAGE_MAX];
@@ -310,4 +323,15 @@ int session_run(const struct session_kind *kind, int argc, char *const *argv)
     stoker_model_destroy(&session.model);
     data_close(&session.data);
     return status;
+}
+
+/* A result that reached nobody is none. */
+int session_run(const struct session_kind *kind, int argc, char *const *argv)
+{
+    const int status = run(kind, argc, argv);
+    if (fflush(stdout) == 0 && ferror(stdout) == 0)
+        return status;
+    const struct voice voice = { .program = kind->name, .mark = "" };
+    voice_complain(&voice, "standard output: not all could be written");
+    return status == EXIT_DONE ? EXIT_FAILED : status;
 }

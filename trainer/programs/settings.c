@@ -46,7 +46,7 @@ static void make_loading(struct settings *settings, const struct arguments *argu
     loading->batch_size = batch_size;
     loading->num_workers = arguments->workers;
     loading->pin_memory = arguments->pin_memory;
-    loading->epochs = arguments->epochs;
+    loading->epochs = settings->epochs;
     loading->shuffle = true;
     loading->device = STOKER_DEVICE_CPU;
     if (stoker_dataset_get_info(data->train)->is_image) {
@@ -105,7 +105,9 @@ void settings_make(struct settings *out, const struct arguments *arguments, cons
     if (batch_size > STOKER_BATCH_MAX)
         batch_size = STOKER_BATCH_MAX;
     out->updates_per_epoch = divide_up(divide_up(samples, batch_size), arguments->accumulate);
-    out->total_updates = out->updates_per_epoch * arguments->epochs;
+    out->epochs = arguments->steps_alone ? divide_up(arguments->steps, out->updates_per_epoch)
+                                         : arguments->epochs;
+    out->total_updates = out->updates_per_epoch * out->epochs;
     out->last_batch_size = (uint32_t)(samples % batch_size);
     if (arguments->steps != 0 && arguments->steps < out->total_updates)
         out->total_updates = arguments->steps;
@@ -170,8 +172,8 @@ void settings_show(const struct voice *voice, const struct settings *settings,
               data->spec, stoker_dataset_get_info(data->train)->count,
               stoker_dataset_get_info(data->test)->count);
     voice_say(voice, "%-12s %s", "preset", preset_name(arguments->preset));
-    voice_say(voice, "%-12s %" PRIu32 " of %" PRIu64 " updates, %" PRIu64 " in all", "epochs",
-              arguments->epochs, settings->updates_per_epoch, settings->total_updates);
+    voice_say(voice, "%-12s %" PRIu64 " of %" PRIu64 " updates, %" PRIu64 " in all", "epochs",
+              settings->epochs, settings->updates_per_epoch, settings->total_updates);
     voice_say(voice, "%-12s %" PRIu32 " samples, %" PRIu32 " to an update", "batch",
               settings->loading.batch_size, arguments->accumulate);
     describe_optimizer(line, sizeof(line), arguments);

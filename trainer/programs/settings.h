@@ -13,6 +13,7 @@ struct settings {
     stoker_trainer_options training;
     stoker_loader_options loading;
     float mean, std; /* loading points to them */
+    uint64_t epochs; /* the last one may be cut short */
     uint64_t updates_per_epoch;
     uint64_t total_updates;
     uint32_t last_batch_size; /* of an epoch; 0 = as the others */
