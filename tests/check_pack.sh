@@ -36,10 +36,17 @@ ends 0 --version
 for words in "" "synth:digits" "synth:digits nowhere" "synth:digits zip:x" "--codec gif synth:digits shards:x" \
     "--quality 0 synth:digits shards:x" "--workers 0 synth:digits shards:x" "--shard-bytes 1 synth:digits shards:x" \
     "--shard-bytes 1X synth:digits shards:x" "--codec raw synth:digits folder:x" "--nonsense synth:digits shards:x" \
-    "synth:digits shards:x more"; do
+    "--quality 50 synth:digits shards:x" "--quality 50 --codec png synth:digits folder:x" \
+    "--shard-bytes 1M synth:digits tar:x" "synth:digits shards:x more"; do
     # shellcheck disable=SC2086  # words, parted at spaces
     ends 2 $words
     [ "$(wc -l <"$scratch/err")" -eq 1 ] || fail "not one line about: $words"
+done
+for words in --help --version "synth:digits?count=3 shards:$scratch/lost"; do
+    status=0
+    # shellcheck disable=SC2086  # words, parted at spaces
+    "$tool" $words >/dev/full 2>"$scratch/err" || status=$?
+    [ "$status" -eq 1 ] || fail "to a full disk it ended with $status: $words"
 done
 ends 1 nosuch:x "shards:$scratch/none"
 ends 1 --codec png 'synth:bytes?count=10&shape=5&dtype=float32' "shards:$scratch/none"

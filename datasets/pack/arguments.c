@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define QUALITY_DEFAULT     90U
 #define SHARD_BYTES_DEFAULT ((uint64_t)256 << 20)
 #define SHARD_BYTES_MIN     ((uint64_t)16 << 10)
 #define SHARD_BYTES_MAX     ((uint64_t)1 << 44)
@@ -38,7 +39,7 @@ void pack_help(void)
         "                 lz4    rows packed, but those that grow; shards only\n"
         "                 png    lossless (default of folder and tar)\n"
         "                 jpeg   with loss\n"
-        "  --quality Q    of jpeg, 1..100 (default 90)\n"
+        "  --quality Q    of --codec jpeg, 1..100 (default 90)\n"
         "  --workers N    threads that read and threads that pack, 1..256 (default: one a CPU)\n"
         "  --shard-bytes N[K|M|G]\n"
         "                 most bytes of a shard, 16K at least (default 256M)\n"
@@ -118,6 +119,22 @@ static bool settle_codec(struct pack_arguments *arguments)
     return true;
 }
 
+/* What is told must be of use, or it was meant otherwise; what is not told gets its default. */
+static bool settle_numbers(struct pack_arguments *arguments)
+{
+    if (arguments->quality != 0 && arguments->codec != PACK_JPEG)
+        return misused(arguments, "--quality is of --codec jpeg, and this is",
+                       codec_names[arguments->codec]);
+    if (arguments->shard_bytes != 0 && arguments->form != PACK_SHARDS)
+        return misused(arguments, "--shard-bytes is of shards, and this is",
+                       form_names[arguments->form]);
+    if (arguments->quality == 0)
+        arguments->quality = QUALITY_DEFAULT;
+    if (arguments->shard_bytes == 0)
+        arguments->shard_bytes = SHARD_BYTES_DEFAULT;
+    return true;
+}
+
 static bool read_option(struct pack_arguments *arguments, int option, const char *word)
 {
     uint64_t number = 0;
@@ -167,9 +184,7 @@ struct pack_arguments pack_arguments_read(int count, char **words)
                                              { "help", no_argument, NULL, 'h' },
                                              { "version", no_argument, NULL, 'V' },
                                              { NULL, 0, NULL, 0 } };
-    struct pack_arguments arguments = {
-        .codec = PACK_DEFAULT, .quality = 90, .workers = -1, .shard_bytes = SHARD_BYTES_DEFAULT
-    };
+    struct pack_arguments arguments = { .codec = PACK_DEFAULT, .workers = -1 };
     int option;
     opterr = 0;
     while ((option = getopt_long(count, words, ":", options, NULL)) != -1) {
@@ -183,7 +198,7 @@ struct pack_arguments pack_arguments_read(int count, char **words)
         return arguments;
     }
     arguments.source = words[optind];
-    if (read_target(&arguments, words[optind + 1]))
-        (void)settle_codec(&arguments);
+    if (read_target(&arguments, words[optind + 1]) && settle_codec(&arguments))
+        (void)settle_numbers(&arguments);
     return arguments;
 }

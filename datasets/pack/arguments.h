@@ -19,9 +19,9 @@ struct pack_arguments {
     const char *split;  /* NULL = the format's first */
     enum pack_form form;
     enum pack_codec codec;
-    uint32_t quality;     /* of JPEG, 1..100 */
+    uint32_t quality;     /* of JPEG, 1..100; while reading 0 = not told */
     int32_t workers;      /* -1 = as many as there are CPUs */
-    uint64_t shard_bytes; /* most bytes of a shard */
+    uint64_t shard_bytes; /* most bytes of a shard; the same */
     bool verify;
     bool quiet;
 };

@@ -8,7 +8,7 @@
 #include "datasets/pack/arguments.h"
 #include "datasets/pack/run.h"
 
-int main(int count, char **words)
+static int act(int count, char **words)
 {
     const struct pack_arguments arguments = pack_arguments_read(count, words);
     switch (arguments.action) {
@@ -23,4 +23,14 @@ int main(int count, char **words)
     default:
         return pack_run(&arguments);
     }
+}
+
+/* A report that reached nobody is a failure. */
+int main(int count, char **words)
+{
+    const int status = act(count, words);
+    if (fflush(stdout) == 0 && ferror(stdout) == 0)
+        return status;
+    (void)fputs("stoker-pack: standard output: not all could be written\n", stderr);
+    return status == PACK_GOOD ? PACK_FAILED : status;
 }
