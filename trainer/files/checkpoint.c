@@ -17,7 +17,7 @@
 #define STATE_KEY      "stoker.state"
 #define OWN_KEYS       "stoker."
 
-enum { OWN_NOTES = 3, OPEN_TRIES = 16 };
+enum { OWN_NOTES = 3, OPEN_TRIES = 16, PAIR_BYTES = 24 };
 
 static int refuse(stoker_error *error, int code, const char *path, const char *what)
 {
@@ -31,7 +31,7 @@ static int refuse(stoker_error *error, int code, const char *path, const char *w
 /* What ties the two files together. */
 struct pair {
     char generation[24];
-    char number[24];
+    char number[PAIR_BYTES];
     char state_name[NAME_MAX + 1]; /* "" = no state */
 };
 
@@ -182,22 +182,30 @@ static int open_once(struct stk_checkpoint *out, const char *path, enum stk_chec
     return open_state(out, path, name, error);
 }
 
+/* What tells one save from another, cut to fit; "" = not written by us. */
+static void pair_of(char out[PAIR_BYTES], const struct stk_tensor_set *set)
+{
+    const char *text = stk_note_find(set, PAIR_KEY);
+    (void)snprintf(out, PAIR_BYTES, "%s", text != NULL ? text : "");
+}
+
 int stk_checkpoint_open(struct stk_checkpoint *out, const char *path,
                         enum stk_checkpoint_parts parts, stoker_error *error)
 {
     assert(path != NULL);
-    /* A save that commits between our two opens takes the state away: then PATH is another. */
-    uint64_t seen = 0;
+    /* A save that commits between our two opens takes the state away, or puts another in its
+     * place: then PATH is another. */
+    char seen[PAIR_BYTES] = "", pair[PAIR_BYTES];
     for (int tries = 0; tries < OPEN_TRIES; tries++) {
         memset(out, 0, sizeof(*out));
         const int rc = open_once(out, path, parts, error);
         if (rc == STOKER_OK)
             return STOKER_OK;
-        const uint64_t generation = out->generation;
+        pair_of(pair, &out->weights.set);
         stk_checkpoint_close(out);
-        if (rc != STOKER_ENOENT || generation == 0 || generation == seen)
+        if ((rc != STOKER_ENOENT && rc != STOKER_EMISMATCH) || strcmp(pair, seen) == 0)
             return rc;
-        seen = generation;
+        memcpy(seen, pair, sizeof(seen));
     }
     return refuse(error, STOKER_ECHANGED, path, "saved again and again while it was read");
 }

@@ -192,13 +192,15 @@ int stk_directory_last_generation(const struct stk_directory_files *files, uint6
     if (names == NULL)
         return system_failure(files, errno, "list its directory", error);
     *out = 0;
-    for (struct dirent *entry = readdir(names); entry != NULL; entry = readdir(names)) {
+    const struct dirent *entry;
+    while (errno = 0, (entry = readdir(names)) != NULL) {
         const uint64_t generation = generation_in(entry->d_name, files->base);
         if (generation > *out)
             *out = generation;
     }
+    const int os_errno = errno; /* 0 = that was all; a state not seen would be written over */
     closedir(names);
-    return STOKER_OK;
+    return os_errno == 0 ? STOKER_OK : system_failure(files, os_errno, "list its directory", error);
 }
 
 void stk_directory_sweep(const struct stk_directory_files *files, const char *keep)
