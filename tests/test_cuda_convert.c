@@ -2,6 +2,7 @@
  * and where no kernel can do it, the CPU does, or create says why not.
  */
 #include "cuda_bits.h"
+#include "opened_loader.h"
 
 static stoker_error error;
 static void begin(void)
@@ -10,13 +11,6 @@ static void begin(void)
 }
 
 TestSuite(cuda_convert, .init = begin, .fini = stk_cuda_bits_finish, .timeout = 60);
-
-static stoker_dataset *open_set(const char *spec)
-{
-    stoker_dataset *dataset = NULL;
-    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL), STOKER_OK);
-    return dataset;
-}
 
 static stoker_loader_options options_for(stoker_dtype dtype, stoker_layout layout,
                                          uint32_t channels)
@@ -51,7 +45,7 @@ Test(cuda_convert, bits_are_those_of_the_cpu)
     for (uint32_t channels = 1; channels <= 4; channels++) {
         char spec[80];
         (void)snprintf(spec, sizeof(spec), "synth:bytes?count=70&shape=5x7x%u", channels);
-        stoker_dataset *dataset = open_set(spec);
+        stoker_dataset *dataset = dataset_of(spec);
         for (int i = 0; i < 6; i++) {
             stoker_loader_options options =
                 options_for(types[i / 2], (stoker_layout)(i % 2), channels);
@@ -73,17 +67,17 @@ Test(cuda_convert, rows_that_are_no_images)
 {
     if (!stk_cuda_kernels_built())
         cr_skip("no nvcc here: no kernels in the library");
-    stoker_dataset *dataset = open_set("synth:bytes?count=70&shape=123");
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=70&shape=123");
     expect_bits(dataset, options_for(STOKER_FLOAT32, STOKER_NHWC, 1));
     stoker_dataset_close(&dataset);
-    dataset = open_set("synth:bytes?count=70&shape=8x8x5"); /* all columns alike: one line */
+    dataset = dataset_of("synth:bytes?count=70&shape=8x8x5"); /* all columns alike: one line */
     expect_bits(dataset, options_for(STOKER_FLOAT32, STOKER_NHWC, 0));
     stoker_dataset_close(&dataset);
 }
 
 Test(cuda_convert, only_stored_bytes_are_copied)
 {
-    stoker_dataset *dataset = open_set("synth:bytes?count=70&shape=8x8x3");
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=70&shape=8x8x3");
     stoker_loader_options options = options_for(STOKER_FLOAT32, STOKER_NHWC, 3);
     options.prefetch_batches = 2;
     options.convert_on_device = STOKER_OFF;
@@ -103,7 +97,7 @@ Test(cuda_convert, the_current_device_may_be_another)
 {
     if (!stk_cuda_kernels_built())
         cr_skip("no nvcc here: no kernels in the library");
-    stoker_dataset *dataset = open_set("synth:bytes?count=70&shape=8x8x3");
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=70&shape=8x8x3");
     stoker_loader_options options = options_for(STOKER_FLOAT32, STOKER_NHWC, 3);
     stoker_loader *loader = NULL;
     options.device_index = 1;
@@ -123,7 +117,7 @@ Test(cuda_convert, the_current_device_may_be_another)
 static void expect_reason(stoker_loader_options options, const char *spec, const char *reason,
                           int code)
 {
-    stoker_dataset *dataset = open_set(spec);
+    stoker_dataset *dataset = dataset_of(spec);
     const stoker_stats stats = stats_with(dataset, options, STOKER_OK);
     cr_assert_not(stats.converts_on_device);
     cr_assert(strstr(stats.convert_reason, reason) != NULL, "%s", stats.convert_reason);
@@ -150,7 +144,7 @@ Test(cuda_convert, an_incomplete_batch)
 {
     if (!stk_cuda_kernels_built())
         cr_skip("no nvcc here: no kernels in the library");
-    stoker_dataset *dataset = open_set("synth:bytes?count=37&shape=4x4x1");
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=37&shape=4x4x1");
     stoker_loader_options options = options_for(STOKER_FLOAT16, STOKER_NHWC, 1);
     options.batch_size = 10; /* the last one has 7 */
     expect_bits(dataset, options);

@@ -3,6 +3,7 @@
  */
 #include "cuda_bits.h"
 #include "image_folder.h"
+#include "opened_loader.h"
 #include "transform_cases.h"
 
 static stoker_error error;
@@ -30,12 +31,10 @@ static struct stk_cuda_bits expect_bits(const stoker_dataset *dataset,
 
 static stoker_dataset *open_images(uint32_t height, uint32_t width, uint32_t channels)
 {
-    stoker_dataset *dataset = NULL;
     char spec[96];
     (void)snprintf(spec, sizeof(spec), "synth:bytes?count=13&shape=%ux%ux%u", height, width,
                    channels);
-    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL), STOKER_OK);
-    return dataset;
+    return dataset_of(spec);
 }
 
 /* Every case with 1 to 4 channels, each with two of the eight types and layouts in turn. */

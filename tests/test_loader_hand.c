@@ -13,6 +13,7 @@
 #include "loader/base/clock.h"
 #include "loader/base/thread.h"
 #include "loader/loader.h"
+#include "opened_loader.h"
 #include "resident_set.h"
 
 enum { SAMPLES = 1000, ROW = 48 };
@@ -38,14 +39,6 @@ static stoker_loader_options crowded_options(void)
     options.prefetch_batches = 4 * (uint32_t)options.num_workers;
     options.epochs = 0;
     return options;
-}
-
-static stoker_loader *open_loader(const stoker_dataset *dataset,
-                                  const stoker_loader_options *options)
-{
-    stoker_loader *loader = NULL;
-    cr_assert_eq(stoker_loader_create(&loader, dataset, options), STOKER_OK);
-    return loader;
 }
 
 /* The next batch, over the ends of epochs. */
@@ -96,7 +89,7 @@ static stoker_loader *open_twin(const stoker_loader *loader, const stoker_datase
     cr_assert_eq(stoker_loader_state(loader, &state), STOKER_OK);
     options.num_workers = 0;
     options.resume = &state;
-    return open_loader(dataset, &options);
+    return loader_of(dataset, &options);
 }
 
 static void expect_workers(const stoker_loader *loader, int32_t workers)
@@ -135,7 +128,7 @@ static uint32_t expect_same(stoker_loader *loader, stoker_loader *twin,
 
 static void lend_and_take_back(struct stk_resident_set *set, const stoker_loader_options *options)
 {
-    stoker_loader *loader = open_loader(set->dataset, options);
+    stoker_loader *loader = loader_of(set->dataset, options);
     cr_assert(loader->has_hand);
     cr_assert_not(is_lent(loader));
     wait_until_lent(loader);
@@ -173,7 +166,7 @@ Test(hand, may_hold_a_span_when_the_loader_is_destroyed, .timeout = 60)
     cr_assert(stk_resident_set_open(&set));
     stoker_loader_options options = crowded_options();
     for (int times = 0; times < 5; times++) {
-        stoker_loader *loader = open_loader(set.dataset, &options);
+        stoker_loader *loader = loader_of(set.dataset, &options);
         wait_until_hand_is_full(loader);
         cr_assert(stk_worker_holds_span(&loader->hand));
         stoker_loader_destroy(&loader);
@@ -189,7 +182,7 @@ Test(hand, what_it_holds_is_done_after_it_is_taken_back, .timeout = 60)
     struct stk_resident_set set = slow_set();
     cr_assert(stk_resident_set_open(&set));
     stoker_loader_options options = crowded_options();
-    stoker_loader *loader = open_loader(set.dataset, &options);
+    stoker_loader *loader = loader_of(set.dataset, &options);
     wait_until_hand_is_full(loader);
     stoker_loader *twin = open_twin(loader, set.dataset, options);
     atomic_store(&loader->lends_hand, false);
@@ -207,7 +200,7 @@ Test(hand, helps_with_files_once_all_of_them_are_held, .timeout = 60)
     cr_assert(stk_file_set_make(&files, SAMPLES, 8, 8, 0));
     stoker_loader_options options = crowded_options();
     options.cache = STOKER_CACHE_DECODED;
-    stoker_loader *loader = open_loader(files.dataset, &options);
+    stoker_loader *loader = loader_of(files.dataset, &options);
     cr_assert(loader->has_hand);
     cr_assert_not(stk_road_is_resident(&loader->road));
     while (!stk_road_is_resident(&loader->road)) {
@@ -245,7 +238,7 @@ Test(hand, works_beside_all_workers_where_a_core_is_spare, .timeout = 60)
     cr_assert(stk_resident_set_open(&set));
     stoker_loader_options options = crowded_options();
     options.num_workers = 1;
-    stoker_loader *loader = open_loader(set.dataset, &options);
+    stoker_loader *loader = loader_of(set.dataset, &options);
     wait_until_lent(loader);
     const uint32_t spare = loader->cpus > 1 ? 1 : 0;
     cr_assert_eq(atomic_load(&loader->road.active_workers), spare);
@@ -267,16 +260,16 @@ Test(hand, is_no_use_without_workers_or_where_files_are_read)
     cr_assert(stk_file_set_make(&files, 100, 3, 3, 0));
     stoker_loader_options options = crowded_options();
     options.cache = STOKER_CACHE_NONE;
-    stoker_loader *loader = open_loader(files.dataset, &options);
+    stoker_loader *loader = loader_of(files.dataset, &options);
     cr_assert_not(loader->has_hand);
     stoker_loader_destroy(&loader);
     options.cache = STOKER_CACHE_DECODED;
     options.cache_bytes = 50 * 3 * 3; /* never all of them */
-    loader = open_loader(files.dataset, &options);
+    loader = loader_of(files.dataset, &options);
     cr_assert_not(loader->has_hand);
     stoker_loader_destroy(&loader);
     options.num_workers = 0;
-    loader = open_loader(set.dataset, &options);
+    loader = loader_of(set.dataset, &options);
     cr_assert_not(loader->has_hand);
     stoker_loader_destroy(&loader);
     stk_file_set_remove(&files);

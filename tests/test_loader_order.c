@@ -6,6 +6,7 @@
 
 #include "leaks.h"
 #include "loader/base/clock.h"
+#include "opened_loader.h"
 #include "reader_file.h"
 #include "scenario.h"
 
@@ -191,31 +192,16 @@ Test(order, ranks_share_each_epoch_out)
 
 /* ---- borrowing ---- */
 
-static stoker_dataset *open_bytes(const char *spec)
-{
-    stoker_dataset *dataset = NULL;
-    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL), STOKER_OK);
-    return dataset;
-}
-
-static stoker_loader *open_loader(const stoker_dataset *dataset,
-                                  const stoker_loader_options *options)
-{
-    stoker_loader *loader = NULL;
-    cr_assert_eq(stoker_loader_create(&loader, dataset, options), STOKER_OK);
-    return loader;
-}
-
 /* A held batch is not written to while others are made, taken and released. */
 Test(borrow, a_held_batch_stays_as_it_is)
 {
-    stoker_dataset *dataset = open_bytes("synth:bytes?count=1000&shape=40");
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=40");
     for (int32_t workers = 0; workers <= 3; workers++) {
         stoker_loader_options options = stk_small_options();
         options.num_workers = workers;
         options.prefetch_batches = 4;
         options.epochs = 0;
-        stoker_loader *loader = open_loader(dataset, &options);
+        stoker_loader *loader = loader_of(dataset, &options);
         stoker_batch held[3];
         uint64_t hashes[3];
         for (int i = 0; i < 3; i++) {
@@ -253,13 +239,13 @@ Test(borrow, a_held_batch_stays_as_it_is)
 /* The slot that comes next is lent although others are free: that is told, never waited for. */
 Test(borrow, a_batch_held_for_a_round_of_the_ring_is_busy, .timeout = 20)
 {
-    stoker_dataset *dataset = open_bytes("synth:bytes?count=1000&shape=40");
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=40");
     for (int32_t workers = 0; workers <= 2; workers++) {
         stoker_loader_options options = stk_small_options();
         options.num_workers = workers;
         options.prefetch_batches = 4;
         options.timeout_ms = -1;
-        stoker_loader *loader = open_loader(dataset, &options);
+        stoker_loader *loader = loader_of(dataset, &options);
         stoker_batch first;
         stoker_batch batch;
         cr_assert_eq(stoker_loader_next(loader, &first), STOKER_OK);
@@ -281,12 +267,12 @@ Test(borrow, a_batch_held_for_a_round_of_the_ring_is_busy, .timeout = 20)
 
 Test(borrow, all_slots_lent_is_busy_until_one_comes_back)
 {
-    stoker_dataset *dataset = open_bytes("synth:bytes?count=1000&shape=40");
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=40");
     for (uint32_t prefetch = 2; prefetch <= 5; prefetch++) {
         stoker_loader_options options = stk_small_options();
         options.prefetch_batches = prefetch;
         options.num_workers = (int32_t)prefetch - 2;
-        stoker_loader *loader = open_loader(dataset, &options);
+        stoker_loader *loader = loader_of(dataset, &options);
         stoker_batch held[5];
         stoker_batch untouched = { .count = 12345 };
         for (uint32_t i = 0; i < prefetch; i++)
@@ -304,10 +290,10 @@ Test(borrow, all_slots_lent_is_busy_until_one_comes_back)
 
 Test(borrow, releasing_twice_or_nothing_is_harmless)
 {
-    stoker_dataset *dataset = open_bytes("synth:bytes?count=1000&shape=40");
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=40");
     stoker_loader_options options = stk_small_options();
     options.prefetch_batches = 2;
-    stoker_loader *loader = open_loader(dataset, &options);
+    stoker_loader *loader = loader_of(dataset, &options);
     stoker_batch batch;
     stoker_batch copy;
     stoker_batch_release(NULL);
@@ -340,12 +326,12 @@ static void check_ends(uint64_t count, uint64_t epochs, bool drop_last, int32_t 
 {
     char spec[64];
     (void)snprintf(spec, sizeof(spec), "synth:bytes?count=%llu&shape=3", (unsigned long long)count);
-    stoker_dataset *dataset = open_bytes(spec);
+    stoker_dataset *dataset = dataset_of(spec);
     stoker_loader_options options = stk_small_options();
     options.epochs = epochs;
     options.drop_last = drop_last;
     options.num_workers = workers;
-    stoker_loader *loader = open_loader(dataset, &options);
+    stoker_loader *loader = loader_of(dataset, &options);
     const uint64_t batches = drop_last ? count / BATCH : (count + BATCH - 1) / BATCH;
     stoker_batch batch;
     for (uint64_t epoch = 0; epoch < epochs; epoch++) {
@@ -383,14 +369,14 @@ Test(ends, each_epoch_ends_once_and_the_run_for_good)
 /* 17 samples, 5 ranks of 1: in the fourth batch ranks 2 to 4 have no row, and still get it. */
 Test(ends, a_rank_without_rows_gets_an_empty_batch)
 {
-    stoker_dataset *dataset = open_bytes("synth:bytes?count=17&shape=3");
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=17&shape=3");
     for (uint32_t rank = 0; rank < 5; rank++) {
         stoker_loader_options options = stk_small_options();
         options.batch_size = 1;
         options.rank = rank;
         options.world_size = 5;
         options.epochs = 1;
-        stoker_loader *loader = open_loader(dataset, &options);
+        stoker_loader *loader = loader_of(dataset, &options);
         stoker_batch batch;
         for (uint64_t i = 0; i < 4; i++) {
             cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
@@ -407,7 +393,7 @@ Test(ends, a_rank_without_rows_gets_an_empty_batch)
 
 Test(ends, null_arguments_are_answered)
 {
-    stoker_dataset *dataset = open_bytes("synth:bytes?count=17&shape=3");
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=17&shape=3");
     stoker_loader *loader = NULL;
     stoker_batch batch;
     stoker_state state;

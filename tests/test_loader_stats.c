@@ -7,6 +7,7 @@
 #include "leaks.h"
 #include "loader/road/ledger.h"
 #include "made_set.h"
+#include "opened_loader.h"
 #include "scripted_reader.h"
 
 static stoker_stats look(const stoker_loader *loader)
@@ -14,21 +15,6 @@ static stoker_stats look(const stoker_loader *loader)
     stoker_stats stats = { .struct_size = sizeof(stats) };
     cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
     return stats;
-}
-
-static stoker_loader *open_loader(const stoker_dataset *dataset,
-                                  const stoker_loader_options *options)
-{
-    stoker_loader *loader = NULL;
-    cr_assert_eq(stoker_loader_create(&loader, dataset, options), STOKER_OK);
-    return loader;
-}
-
-static stoker_dataset *open_bytes(const char *spec)
-{
-    stoker_dataset *dataset = NULL;
-    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL), STOKER_OK);
-    return dataset;
 }
 
 static void pause_ms(long ms)
@@ -40,9 +26,9 @@ static void pause_ms(long ms)
 
 Test(stats, struct_size_is_obeyed)
 {
-    stoker_dataset *dataset = open_bytes("synth:bytes?count=100&shape=3");
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=100&shape=3");
     const stoker_loader_options options = stk_small_options();
-    stoker_loader *loader = open_loader(dataset, &options);
+    stoker_loader *loader = loader_of(dataset, &options);
     for (size_t size = 0; size <= sizeof(stoker_stats) + 8; size++) {
         union {
             stoker_stats stats;
@@ -92,7 +78,7 @@ Test(stats, counts_are_exact_and_never_go_down)
         stoker_loader_options options = stk_small_options();
         options.num_workers = workers;
         options.dtype = STOKER_FLOAT32;
-        stoker_loader *loader = open_loader(set.dataset, &options);
+        stoker_loader *loader = loader_of(set.dataset, &options);
         stoker_stats before = look(loader);
         static struct stk_run run;
         memset(&run, 0, sizeof(run));
@@ -125,11 +111,11 @@ Test(stats, counts_are_exact_and_never_go_down)
 /* Slots that are lent are not ready, those that are full and wait are. */
 Test(stats, ready_slots_are_those_that_wait)
 {
-    stoker_dataset *dataset = open_bytes("synth:bytes?count=1000&shape=3");
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=3");
     stoker_loader_options options = stk_small_options();
     options.num_workers = 1;
     options.prefetch_batches = 5;
-    stoker_loader *loader = open_loader(dataset, &options);
+    stoker_loader *loader = loader_of(dataset, &options);
     stoker_batch batch;
     for (uint32_t lent = 0; lent < 5; lent++) {
         for (int tries = 0; look(loader).slots_ready != 5 - lent; tries++) {
@@ -164,11 +150,11 @@ static void run_for(stoker_loader *loader, uint32_t batches, long consumer_ms)
 
 Test(stats, a_slow_consumer_is_the_limit)
 {
-    stoker_dataset *dataset = open_bytes("synth:bytes?count=1000&shape=30");
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=30");
     stoker_loader_options options = stk_small_options();
     options.epochs = 0;
     options.num_workers = 1;
-    stoker_loader *loader = open_loader(dataset, &options);
+    stoker_loader *loader = loader_of(dataset, &options);
     run_for(loader, 4, 0);
     cr_assert_eq(look(loader).limit, STOKER_LIMIT_UNKNOWN);
     run_for(loader, 60, 5);
@@ -202,7 +188,7 @@ Test(stats, slow_storage_is_the_limit, .timeout = 60)
         options.read_depth = 1;
         options.batch_size = 4;
         options.epochs = 0;
-        stoker_loader *loader = open_loader(set.dataset, &options);
+        stoker_loader *loader = loader_of(set.dataset, &options);
         run_for(loader, 25, 0);
         const stoker_stats stats = look(loader);
         cr_assert_eq(stats.limit, STOKER_LIMIT_READ, "%s", stats.verdict);
@@ -217,12 +203,12 @@ Test(stats, slow_storage_is_the_limit, .timeout = 60)
 /* Digits are drawn: all of the work is in the codec. */
 Test(stats, a_slow_codec_is_the_limit, .timeout = 60)
 {
-    stoker_dataset *dataset = open_bytes("synth:digits?count=1000&size=64");
+    stoker_dataset *dataset = dataset_of("synth:digits?count=1000&size=64");
     for (int32_t workers = 0; workers <= 1; workers++) {
         stoker_loader_options options = stk_small_options();
         options.num_workers = workers;
         options.epochs = 0;
-        stoker_loader *loader = open_loader(dataset, &options);
+        stoker_loader *loader = loader_of(dataset, &options);
         run_for(loader, 25, 0);
         const stoker_stats stats = look(loader);
         cr_assert_eq(stats.limit, STOKER_LIMIT_DECODE, "%s", stats.verdict);
@@ -398,11 +384,11 @@ Test(stats, between_refuses_what_is_no_window)
 /* Of a real run: the window has nothing of the batches before it. */
 Test(stats, between_two_looks_at_a_loader)
 {
-    stoker_dataset *dataset = open_bytes("synth:bytes?count=1000&shape=30");
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=30");
     stoker_loader_options options = stk_small_options();
     options.epochs = 0;
     options.num_workers = 1;
-    stoker_loader *loader = open_loader(dataset, &options);
+    stoker_loader *loader = loader_of(dataset, &options);
     run_for(loader, 20, 1);
     const stoker_stats before = look(loader);
     run_for(loader, 30, 2);

@@ -8,14 +8,8 @@
 #include <unistd.h>
 
 #include "leaks.h"
+#include "opened_loader.h"
 #include "scenario.h"
-
-static stoker_dataset *open_set(const char *spec)
-{
-    stoker_dataset *dataset = NULL;
-    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL), STOKER_OK, "%s", spec);
-    return dataset;
-}
 
 static void refuse(const stoker_dataset *dataset, stoker_loader_options options, int code,
                    const char *word)
@@ -59,7 +53,7 @@ static void accept(const stoker_dataset *dataset, stoker_loader_options options)
 
 Test(options, counts_out_of_range)
 {
-    stoker_dataset *dataset = open_set("synth:bytes?count=100&shape=4x4x3");
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=100&shape=4x4x3");
     REFUSE(batch_size, 0, STOKER_EINVAL);
     REFUSE(batch_size, STOKER_BATCH_MAX + 1, STOKER_EINVAL);
     REFUSE(batch_size, UINT32_MAX, STOKER_EINVAL);
@@ -88,7 +82,7 @@ Test(options, counts_out_of_range)
 
 Test(options, choices_out_of_range)
 {
-    stoker_dataset *dataset = open_set("synth:bytes?count=100&shape=4x4x3");
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=100&shape=4x4x3");
     REFUSE(device, (stoker_device)4, STOKER_EDEVICE);
     REFUSE(device, (stoker_device)-1, STOKER_EDEVICE);
     REFUSE(convert_on_device, (stoker_switch)3, STOKER_EINVAL);
@@ -125,7 +119,7 @@ static void check_normalisation(const stoker_dataset *dataset, float scale, floa
 
 Test(options, normalisation_out_of_range)
 {
-    stoker_dataset *dataset = open_set("synth:bytes?count=100&shape=4x4x3");
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=100&shape=4x4x3");
     const float one[3] = { 1, 1, 1 };
     check_normalisation(dataset, 1, 0.5F, 0.5F, 3, STOKER_OK, "");
     check_normalisation(dataset, 1, 0.5F, 0.5F, 1, STOKER_OK, "");
@@ -153,7 +147,7 @@ Test(options, normalisation_out_of_range)
 
 Test(options, layouts_that_do_not_fit_the_set)
 {
-    stoker_dataset *dataset = open_set("synth:bytes?count=100&shape=12x8");
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=100&shape=12x8");
     REFUSE(layout, STOKER_NCHW, STOKER_EINVAL);
     stoker_dataset_close(&dataset);
     stk_test_check_leaks();
@@ -161,7 +155,7 @@ Test(options, layouts_that_do_not_fit_the_set)
 
 Test(options, drop_last_must_leave_something)
 {
-    stoker_dataset *dataset = open_set("synth:bytes?count=100&shape=3");
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=100&shape=3");
     stoker_loader_options options = stk_small_options();
     options.drop_last = true;
     options.batch_size = 51;
@@ -175,7 +169,7 @@ Test(options, drop_last_must_leave_something)
 
 Test(options, struct_size_tells_the_version)
 {
-    stoker_dataset *dataset = open_set("synth:bytes?count=100&shape=3");
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=100&shape=3");
     static const size_t sizes[] = { 0,
                                     1,
                                     sizeof(size_t),
@@ -369,7 +363,7 @@ Test(options, pinning_follows_the_limit_of_the_process)
 #ifdef STK_TEST_ASAN
     cr_skip_test("a sanitizer's mlock does nothing");
 #endif
-    stoker_dataset *dataset = open_set("synth:bytes?count=100&shape=1000");
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=100&shape=1000");
     const pid_t child = fork();
     if (child == 0)
         _exit(try_pinning(dataset));
