@@ -131,8 +131,8 @@ typedef struct stoker_loader_options {
                                         resized or transformed by the CPU before. ON: an error if
                                         it cannot be; OFF: the CPU does all; default AUTO: where it
                                         can and copies no more bytes for it, stats say whether */
-    uint32_t device_index; /* with STOKER_DEVICE_CUDA or _CUDA_HOST: which GPU, as CUDA counts;
-                              default 0 */
+    uint32_t device_index; /* with STOKER_DEVICE_CUDA or _CUDA_HOST: which GPU, as CUDA counts,
+                              0..1023; default 0 */
     uint32_t trace_events; /* record what each thread does, for stoker_loader_trace(): room for so
                               many events of 40 bytes per thread, 1..2^24, rounded up to a power
                               of two; taken at create. Default 0 = do not record */
@@ -172,8 +172,9 @@ typedef struct stoker_batch {
 /* Check the options, take all memory, start the workers. dataset must outlive the
  * loader. On success *out belongs to the caller; on failure it is untouched,
  * nothing is left behind, and options->error tells why.
- * Errors: STOKER_EINVAL (an option; the message names it), EBATCH (batch_size is larger
- * than the data set), ELIMIT (the set has more than 2^62 samples), ETYPE, ENOMEM, EPIN, ETHREAD, EREADER, EDEVICE, ESTATE. */
+ * Errors: STOKER_EINVAL (an option; the message names it), EBATCH (batch_size, with drop_last times
+ * world_size, is larger than the data set), ELIMIT (the set has more than 2^62 samples), ETYPE, ENOTSUP (ON
+ * was asked for and cannot be here), ENOMEM, EPIN, ETHREAD, EREADER, EDEVICE, ESTATE. */
 STOKER_API int stoker_loader_create(stoker_loader **out, const stoker_dataset *dataset,
                                     const stoker_loader_options *options);
 

@@ -74,9 +74,9 @@ typedef struct stoker_stats {
     char convert_reason[192]; /* why not, where that was looked at; else "" */
     uint64_t copy_waits;      /* calls of next in which the host waited for copies */
     uint64_t trace_bytes;     /* for the events of all threads; 0 = no options.trace_events */
-    char cache_reason
-        [192]; /* where batches go to a GPU and the cache is DEVICE or could have been: what
-                                 it takes of which budget, or why it is not; else "" */
+    /* Where batches go to a GPU and the cache is DEVICE or could have been: what it takes of which
+     * budget, or why it is not; else "". */
+    char cache_reason[192];
 } stoker_stats;
 
 /* Fill *out, up to out->struct_size bytes. Any thread, any time between create and

@@ -97,14 +97,14 @@ typedef struct stoker_trainer_options {
      * own (schedule_rise). */
     uint64_t warmup_updates;
     uint64_t schedule_steps; /* STEP: updates between two drops, >= 1 */
-    float schedule_gamma;    /* STEP: default 0 = 0.1 */
+    float schedule_gamma;    /* STEP: > 0; default 0 = 0.1 */
     float schedule_rise;     /* ONE_CYCLE: share of the updates that rise, 0..<1; default 0 = 0.3 */
     float schedule_start;    /* ONE_CYCLE: start = learning_rate / it; default 0 = 25 */
     float final_fraction;    /* COSINE: 0..1; default 0. ONE_CYCLE ends at start / 1e4 */
 
     float clip_norm;  /* largest 2-norm of all gradients; default 0 = no limit */
     float ema_decay;  /* of the weights' moving average, 0..<1; default 0 = none kept */
-    float loss_scale; /* multiplies the loss against underflow; default 0 = 1; dynamic below */
+    float loss_scale; /* > 0, multiplies the loss against underflow; default 0 = 1; dynamic below */
     /* Start at loss_scale or 65536, halve it and skip the update on overflow, double it after 2000 good
      * ones, within 2^-14..2^24. Default false. */
     bool dynamic_loss_scale;
@@ -112,8 +112,9 @@ typedef struct stoker_trainer_options {
     /* Most bytes the trainer may take; default 0 = no limit (with STOKER_BATCH_SIZE_MAX: half of what is
      * available). Chooses recomputation. */
     uint64_t memory_budget;
-    uint32_t checkpoint_segments; /* keep only that many borders of activations; default 0 = all */
-    bool recompute_batch_norm;    /* keep one buffer for BatchNorm+ReLU, make the other again */
+    /* Keep only that many borders of activations, 0..8192; default 0 = all. */
+    uint32_t checkpoint_segments;
+    bool recompute_batch_norm; /* keep one buffer for BatchNorm+ReLU, make the other again */
 
     /* What activations and their gradients are stored in: STOKER_FLOAT32 (default 0), FLOAT16 or BFLOAT16,
      * which take half the memory. Parameters, sums and statistics stay float32; each convolution and linear
@@ -168,8 +169,8 @@ typedef struct stoker_trainer_memory {
     uint32_t batch_size;          /* as chosen */
     uint32_t checkpoint_segments; /* as chosen */
     bool recompute_batch_norm;    /* as chosen */
-    uint32_t
-        fused_batch_norms; /* of training: worked out, in part at least, within a GPU's graphs */
+    /* Of training: worked out, in part at least, within a GPU's graphs. */
+    uint32_t fused_batch_norms;
 } stoker_trainer_memory;
 
 /* What is told of a pass: with a metrics_interval, of all passes since the last that told something.
