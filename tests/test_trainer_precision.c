@@ -418,6 +418,29 @@ Test(trainer_precision, the_stored_weights_follow_the_average_and_what_is_loaded
     stk_test_check_leaks();
 }
 
+/* The same if it comes before the end of a group that is not whole: that moves the average on. */
+Test(trainer_precision, an_average_that_moved_on_is_stored_anew)
+{
+    static struct data data;
+    stoker_model *model = network();
+    stoker_trainer_options options = options_in(STOKER_FLOAT16);
+    options.ema_decay = 0.5F;
+    options.accumulate = 2;
+    stoker_trainer *trainer = trainer_of(model, options);
+    stoker_evaluation sum = { 0 };
+    stoker_step step;
+    cr_assert_eq(stoker_trainer_step(trainer, fill(&data), &step), STOKER_OK);
+    cr_assert_eq(stoker_trainer_evaluate(trainer, fill(&data), &sum), STOKER_OK);
+    check_stored(trainer, trainer->ema);
+    cr_assert_eq(stoker_trainer_flush(trainer, &step), STOKER_OK);
+    cr_assert(step.updated);
+    cr_assert_eq(stoker_trainer_evaluate(trainer, fill(&data), &sum), STOKER_OK);
+    check_stored(trainer, trainer->ema);
+    stoker_trainer_destroy(&trainer);
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
 Test(trainer_precision, predictions_come_out_as_floats)
 {
     static struct data data;

@@ -332,6 +332,44 @@ Test(trainer_step, the_average_of_the_weights_is_what_is_evaluated)
     stk_test_check_leaks();
 }
 
+/* Each update has the rate that the schedule gives it, and the one told is the one used: without
+ * momentum a step is as long as its rate says. */
+Test(trainer_step, each_update_has_its_rate)
+{
+    enum { DROP_EVERY = 2, UPDATES = 6 };
+    for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++) {
+        static struct data data;
+        stoker_model *model = network(false, false);
+        stoker_trainer_options options = small_options(backends[i]);
+        options.momentum = 0;
+        stoker_trainer *constant = trainer_of(model, options);
+        options.schedule = STOKER_STEP;
+        options.schedule_steps = DROP_EVERY;
+        options.schedule_gamma = 0.5F;
+        stoker_trainer *dropping = trainer_of(model, options);
+        for (int update = 0; update < UPDATES; update++) {
+            stoker_step step;
+            memcpy(constant->arenas.parameters, dropping->arenas.parameters,
+                   dropping->memory.parameters);
+            const float before = dropping->arenas.parameters[0];
+            cr_assert_eq(stoker_trainer_step(constant, batch_of(&data, 0, BATCH), NULL), STOKER_OK);
+            cr_assert_eq(stoker_trainer_step(dropping, batch_of(&data, 0, BATCH), &step),
+                         STOKER_OK);
+            const double share = ldexp(1, -(update / DROP_EVERY));
+            cr_assert_float_eq(step.learning_rate, 0.05 * share, 1e-8, "update %d", update);
+            const double whole = (double)constant->arenas.parameters[0] - (double)before;
+            const double part = (double)dropping->arenas.parameters[0] - (double)before;
+            cr_assert_gt(fabs(whole), 0);
+            cr_assert_float_eq(part / whole, share, 1e-3, "%s, update %d: %g", backends[i], update,
+                               part / whole);
+        }
+        stoker_trainer_destroy(&constant);
+        stoker_trainer_destroy(&dropping);
+        stoker_model_destroy(&model);
+    }
+    stk_test_check_leaks();
+}
+
 Test(trainer_step, batches_that_do_not_fit_change_nothing)
 {
     static struct data data;
