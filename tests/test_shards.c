@@ -11,6 +11,7 @@
 #include "datasets/shard_sum.h"
 #include "leaks.h"
 #include "loader/base/fault.h"
+#include "png_sums.h"
 #include "shard_files.h"
 
 enum { COUNT = 5, SHARDS = 3 };
@@ -317,6 +318,71 @@ Test(shards, the_longest_record_is_that_of_all_shards)
     stk_test_check_leaks();
 }
 
+/* ---- a record of an image --------------------------------------------------------- */
+
+static uint8_t *put_chunk(uint8_t *to, const char *type, const uint8_t *body, uint32_t bytes)
+{
+    stk_png_put_be32(to, bytes);
+    memcpy(to + 4, type, 4);
+    memcpy(to + 8, body, bytes);
+    stk_png_put_be32(to + 8 + bytes, stk_png_sum(to + 4, bytes + 4));
+    return to + 12 + bytes;
+}
+
+/* The row as a PNG file, its rows neither filtered nor compressed. Returns its size. */
+static uint32_t put_png(uint8_t *to, const uint8_t row[STK_SHARD_TEST_ROW])
+{
+    enum { HEIGHT = 4, WIDTH = 6, LINES = HEIGHT * (1 + WIDTH) };
+    static const uint8_t header[13] = { 0, 0, 0, WIDTH, 0, 0, 0, HEIGHT, 8 };
+    uint8_t body[7 + LINES + 4] = { 0x78, 0x01, 1, LINES, 0, (uint8_t)~LINES, 0xFF };
+    uint32_t a = 1;
+    uint32_t b = 0;
+    for (size_t y = 0; y < HEIGHT; y++)
+        memcpy(body + 7 + y * (1 + WIDTH) + 1, row + y * WIDTH, WIDTH);
+    for (size_t i = 0; i < LINES; i++) {
+        a = (a + body[7 + i]) % 65521;
+        b = (b + a) % 65521;
+    }
+    stk_png_put_be32(body + 7 + LINES, b << 16 | a);
+    memcpy(to, "\x89PNG\r\n\x1a\n", 8);
+    uint8_t *end = put_chunk(to + 8, "IHDR", header, sizeof(header));
+    end = put_chunk(end, "IDAT", body, sizeof(body));
+    return (uint32_t)(put_chunk(end, "IEND", header, 0) - to);
+}
+
+/* Only one shard of three has an image: whichever it is, there is a decoder for it. */
+Test(shards, one_shard_needs_what_the_others_do_not)
+{
+    for (uint32_t number = 0; number < SHARDS; number++) {
+        const struct stk_directory directory = make_set(1);
+        struct stk_shard_image image;
+        uint8_t row[STK_SHARD_TEST_ROW];
+        stoker_dataset *dataset = NULL;
+        stk_shard_image_make(&image, number, SHARDS, COUNT, 1);
+        uint8_t *entry = stk_shard_image_entry(&image, COUNT - 1); /* nothing lies behind it */
+        uint8_t *record = image.at + stk_load_le64(entry);
+        stk_shard_test_row((uint64_t)number * COUNT + COUNT - 1, row);
+        const uint32_t bytes = put_png(record, row);
+        stk_store_le32(entry + 8, bytes);
+        stk_store_le32(entry + 12, stk_shard_test_sum(record, bytes));
+        entry[16] = STK_SHARD_PNG;
+        stk_store_le32(image.at + 12, 1U << STK_SHARD_RAW | 1U << STK_SHARD_PNG);
+        stk_store_le32(image.at + 60, bytes);
+        stk_shard_image_seal(&image);
+        stk_shard_image_write(&image, &directory, shard_names[number]);
+        const int rc = stk_shard_test_open(&dataset, &directory, "", NULL);
+        if (rc == STOKER_ENOTSUP) {
+            open_bad(&directory, STOKER_ENOTSUP, "built without libpng");
+        } else {
+            cr_assert_eq(rc, STOKER_OK);
+            check_rows(dataset, (uint64_t)SHARDS * COUNT);
+        }
+        stoker_dataset_close(&dataset);
+        stk_directory_remove(&directory);
+    }
+    stk_test_check_leaks();
+}
+
 /* ---- records that are not what they were ---------------------------------------- */
 
 static void flip(const struct stk_directory *directory, const char *name, uint64_t at, uint8_t mask)
@@ -531,11 +597,13 @@ static const struct {
     { 144, 8, 1, STOKER_EFORMAT, "place in the set" },
     { 168, 4, UINT32_MAX, STOKER_EFORMAT, "classes" },
     { 168, 4, 8, STOKER_EFORMAT, "names" },
+    { 168, 4, 13, STOKER_EFORMAT, "names" },
     { 172, 4, 1, STOKER_EFORMAT, "fields" },
     { 3000, 1, 1, STOKER_EFORMAT, "fields" },
     { ENTRY, 8, 0, STOKER_EFORMAT, "overlaps" },
     { ENTRY, 8, 4097, STOKER_EFORMAT, "aligned" },
     { ENTRY, 8, 4096 + 8, STOKER_EFORMAT, "overlaps" },
+    { ENTRY + 64, 8, 4096 + 48 + 4, STOKER_EFORMAT, "aligned" },
     { ENTRY + 64, 8, 8192, STOKER_EFORMAT, "not among the records" },
     { ENTRY + 64, 8, UINT64_MAX - 7, STOKER_EFORMAT, "not among the records" },
     { ENTRY + 8, 4, 0, STOKER_EFORMAT, "empty" },
