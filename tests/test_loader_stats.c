@@ -200,6 +200,48 @@ Test(stats, slow_storage_is_the_limit, .timeout = 60)
     stk_test_check_leaks();
 }
 
+enum { SUBMIT_MS = 2 };
+
+static _Atomic uint64_t slow_submits;
+
+/* As io_uring does with what the page cache holds: it is all done when submit returns. */
+static int submit_slowly(void *ring, stoker_read *const *reads, uint32_t count)
+{
+    pause_ms(SUBMIT_MS);
+    atomic_fetch_add(&slow_submits, 1U);
+    return stk_scripted_submit(ring, reads, count);
+}
+
+/* Reads from the page cache are reads as well, though nobody waits for them. */
+Test(stats, reads_within_submit_are_the_limit, .timeout = 60)
+{
+    stoker_reader reader = stk_scripted_reader;
+    reader.submit = submit_slowly;
+    struct stk_made_set set = { .count = 100, .row_bytes = 40, .kind_of = all_raw };
+    cr_assert(stk_made_set_open(&set));
+    for (int32_t workers = 0; workers <= 1; workers++) {
+        stk_script_install(&(struct stk_script){ .rule_count = 0 });
+        atomic_store(&slow_submits, 0U);
+        stoker_loader_options options = stk_small_options();
+        options.reader = &reader;
+        options.num_workers = workers;
+        options.read_depth = 4;
+        options.batch_size = 4;
+        options.epochs = 0;
+        stoker_loader *loader = open_loader(set.dataset, &options);
+        run_for(loader, 25, 0);
+        const uint64_t done = atomic_load(&slow_submits);
+        const stoker_stats stats = look(loader);
+        cr_assert_gt(done, 1);
+        cr_assert_geq(stats.read_ns,
+                      (done - 1) * SUBMIT_MS * UINT64_C(1000000)); /* one may be new */
+        cr_assert_eq(stats.limit, STOKER_LIMIT_READ, "%s", stats.verdict);
+        stoker_loader_destroy(&loader);
+    }
+    stk_made_set_close(&set);
+    stk_test_check_leaks();
+}
+
 /* Digits are drawn: all of the work is in the codec. */
 Test(stats, a_slow_codec_is_the_limit, .timeout = 60)
 {

@@ -9,11 +9,12 @@
 #include <unistd.h>
 
 #include "loader/base/beneath.h"
-#include "loader/base/clock.h"
 #include "loader/base/error.h"
 #include "loader/road/row.h"
 
 enum {
+    FETCHES_AHEAD = 8,           /* of the one that is finished are prefetched, */
+    SAMPLES_AHEAD = 4,           /* and of these, which are near by then, the samples */
     QUICK_RETRIES = 8,           /* at once; later ones wait */
     RETRY_WAIT_NS = 50000,       /* 56 of them: 3 ms until the blocking read */
     RESTART_WAIT_NS = 1000000000 /* how long a broken ring may take to give its reads back */
@@ -28,7 +29,7 @@ static const stoker_extent *extent_of(const struct stk_fetch *fetch)
 
 static bool is_whole_file(const struct stk_fetch *fetch)
 {
-    return extent_of(fetch)->path != NULL;
+    return fetch->read.path != NULL;
 }
 
 static bool fits_cache(const struct stk_worker *worker, const struct stk_fetch *fetch)
@@ -88,8 +89,6 @@ static void enqueue(struct stk_worker *worker, struct stk_fetch *fetch)
     fetch->read.buffer = fetch->start + fetch->done_bytes;
     fetch->read.offset = fetch->offset + fetch->done_bytes;
     fetch->read.bytes = fetch->total_bytes - fetch->done_bytes + (is_whole_file(fetch) ? 1U : 0U);
-    fetch->read.path = extent_of(fetch)->path;
-    fetch->read.file = extent_of(fetch)->file;
     fetch->read.result = 0;
     worker->queue[worker->queued++] = &fetch->read;
 }
@@ -159,8 +158,11 @@ void stk_fetch_queue(struct stk_worker *worker, struct stk_span *span, uint32_t 
     const stoker_extent *extent = &span->samples[row].extent;
     assert(fetch != NULL);
     worker->free_fetches = fetch->next_free;
+    __builtin_prefetch(worker->free_fetches, 1); /* the next one to be taken */
     fetch->span = span;
     fetch->row = row;
+    fetch->read.path = extent->path;
+    fetch->read.file = extent->file;
     if (!is_announced(worker->road, extent)) {
         fetch->block_rows = 0;
         fetch->offset = extent->offset;
@@ -199,23 +201,31 @@ static void change_to_pread(struct stk_worker *worker)
     }
 }
 
+/* Hand the queue to the reader. False: that broke the ring. */
+static bool submit(struct stk_worker *worker)
+{
+    const uint32_t count = worker->queued;
+    const uint64_t begin_ns =
+        stk_trace_begin(worker->trace, STOKER_TRACE_SUBMIT, STOKER_TRACE_NO_BATCH);
+    const bool taken =
+        worker->ring != NULL && worker->reader->submit(worker->ring, worker->queue, count) >= 0;
+    stk_trace_end(worker->trace, STOKER_TRACE_SUBMIT, begin_ns, STOKER_TRACE_NO_BATCH, 0,
+                  taken ? count : 0);
+    /* What the page cache holds is read in here. */
+    stk_ledger_charge(&worker->ledger.read_ns, &worker->mark_ns);
+    if (!taken)
+        return false;
+    worker->queued = 0;
+    worker->in_flight += count;
+    return true;
+}
+
 void stk_fetch_submit(struct stk_worker *worker)
 {
     for (int attempt = 0; worker->queued > 0 && attempt < 2; attempt++) {
-        const uint32_t count = worker->queued;
-        const uint64_t begin_ns =
-            stk_trace_begin(worker->trace, STOKER_TRACE_SUBMIT, STOKER_TRACE_NO_BATCH);
-        const bool lost =
-            worker->ring == NULL || worker->reader->submit(worker->ring, worker->queue, count) < 0;
-        stk_trace_end(worker->trace, STOKER_TRACE_SUBMIT, begin_ns, STOKER_TRACE_NO_BATCH, 0,
-                      lost ? 0 : count);
-        if (lost) {
-            change_to_pread(worker);
-            continue;
-        }
-        worker->queued = 0;
-        worker->in_flight += count;
-        return;
+        if (submit(worker))
+            return;
+        change_to_pread(worker);
     }
 }
 
@@ -384,30 +394,43 @@ static int reap(struct stk_worker *worker, int64_t wait_ns)
     return count;
 }
 
+/* What was copied since a read was queued has driven its fetch and its sample out of the nearest
+ * cache: ask for them while others are finished. */
+static void prefetch_two(const struct stk_worker *worker, uint32_t i, uint32_t count)
+{
+    if (i + FETCHES_AHEAD < count) {
+        const struct stk_fetch *fetch = (const void *)worker->reaped[i + FETCHES_AHEAD];
+        __builtin_prefetch(fetch);
+        __builtin_prefetch((const uint8_t *)fetch + STK_CACHE_LINE);
+    }
+    if (i + SAMPLES_AHEAD < count)
+        __builtin_prefetch(extent_of((const void *)worker->reaped[i + SAMPLES_AHEAD]));
+}
+
 static void take_all(struct stk_worker *worker, uint32_t count)
 {
     const stoker_trace_kind kind =
         worker->road->decodes ? STOKER_TRACE_DECODE : STOKER_TRACE_CONVERT;
     const uint64_t begin_ns = stk_trace_begin(worker->trace, kind, STOKER_TRACE_NO_BATCH);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
+        prefetch_two(worker, i, count);
         take(worker, (struct stk_fetch *)(void *)worker->reaped[i]);
+    }
     stk_trace_end(worker->trace, kind, begin_ns, STOKER_TRACE_NO_BATCH, 0, count);
 }
 
 void stk_fetch_reap(struct stk_worker *worker, int64_t wait_ns)
 {
-    const uint64_t before_ns = stk_now_ns();
     const int count = reap(worker, wait_ns);
-    const uint64_t after_ns = stk_now_ns();
-    stk_ledger_add(&worker->ledger.read_ns, after_ns - before_ns);
+    stk_ledger_charge(&worker->ledger.read_ns, &worker->mark_ns);
     if (count < 0) {
         change_to_pread(worker);
         return;
     }
+    if (count == 0)
+        return;
     worker->in_flight -= (uint32_t)count;
-    if (count > 0)
-        take_all(worker, (uint32_t)count);
+    take_all(worker, (uint32_t)count);
     stk_ledger_add(&worker->ledger.reads, (uint64_t)count);
-    stk_ledger_add(worker->road->decodes ? &worker->ledger.decode_ns : &worker->ledger.convert_ns,
-                   stk_now_ns() - after_ns);
+    stk_ledger_charge(stk_worker_making_ns(worker), &worker->mark_ns);
 }

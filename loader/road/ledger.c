@@ -44,7 +44,7 @@ static const char *advice(const stoker_stats *stats)
 void stk_ledger_judge(stoker_stats *stats)
 {
     static const char *const stages[] = {
-        [STOKER_LIMIT_READ] = "read-bound: workers wait for storage",
+        [STOKER_LIMIT_READ] = "read-bound: workers read, or wait for storage",
         [STOKER_LIMIT_DECODE] = "decode-bound",
         [STOKER_LIMIT_CONVERT] = "convert-bound: workers gather and convert rows",
     };

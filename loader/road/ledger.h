@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stoker/stats.h>
 
+#include "loader/base/clock.h"
 #include "loader/base/memory.h"
 
 struct stk_ledger_entry {
@@ -41,6 +42,14 @@ static inline void stk_ledger_add(_Atomic uint64_t *counter, uint64_t amount)
 {
     uint64_t before = atomic_load_explicit(counter, memory_order_relaxed);
     atomic_store_explicit(counter, before + amount, memory_order_relaxed);
+}
+
+/* The time since the mark went to this stage; the mark moves on. */
+static inline void stk_ledger_charge(_Atomic uint64_t *stage_ns, uint64_t *mark_ns)
+{
+    const uint64_t now_ns = stk_now_ns();
+    stk_ledger_add(stage_ns, now_ns - *mark_ns);
+    *mark_ns = now_ns;
 }
 
 static inline uint64_t stk_ledger_read(const _Atomic uint64_t *counter)

@@ -239,15 +239,6 @@ static void locate_span(struct stk_worker *worker, struct stk_span *span, uint64
     }
 }
 
-/* Time since the mark goes to the stage that was at work; the mark moves on. */
-static void charge(struct stk_worker *worker)
-{
-    const uint64_t now_ns = stk_now_ns();
-    stk_ledger_add(worker->road->decodes ? &worker->ledger.decode_ns : &worker->ledger.convert_ns,
-                   now_ns - worker->mark_ns);
-    worker->mark_ns = now_ns;
-}
-
 /* Begin rows of a span. True: all of them are begun. */
 static bool begin_rows(struct stk_worker *worker, struct stk_span *span)
 {
@@ -314,7 +305,7 @@ static bool start_span(struct stk_worker *worker, uint64_t last_batch, bool may_
     worker->starting = NULL;
     if (span->left == 0)
         retire(worker, span);
-    charge(worker);
+    stk_ledger_charge(stk_worker_making_ns(worker), &worker->mark_ns);
     return true;
 }
 
@@ -346,8 +337,7 @@ bool stk_worker_make_batch(struct stk_worker *worker, uint64_t batch, uint64_t d
     for (;;) {
         start_spans(worker, last_batch, true, *now_ns);
         stk_fetch_submit(worker);
-        /* What the page cache holds is read within submit. */
-        *now_ns = worker->road->reads ? stk_now_ns() : worker->mark_ns;
+        *now_ns = worker->mark_ns;
         if (stk_slots_ready(&worker->road->slots))
             return true;
         if (worker->in_flight == 0)
@@ -355,7 +345,7 @@ bool stk_worker_make_batch(struct stk_worker *worker, uint64_t batch, uint64_t d
         /* Look at least once, or a time-out of 0 would never get anywhere. */
         const uint64_t left_ns = deadline_ns > *now_ns ? deadline_ns - *now_ns : 0;
         reap(worker, left_ns < (uint64_t)REAP_WAIT_NS ? (int64_t)left_ns : REAP_WAIT_NS);
-        *now_ns = stk_now_ns();
+        *now_ns = worker->mark_ns;
         if (stk_slots_ready(&worker->road->slots))
             return true;
         if (left_ns == 0)
@@ -413,15 +403,15 @@ static void rest(struct stk_worker *worker)
         stk_trace_begin(worker->trace, STOKER_TRACE_REST, STOKER_TRACE_NO_BATCH);
     stk_futex_wait(active, value, -1);
     stk_trace_end(worker->trace, STOKER_TRACE_REST, begin_ns, STOKER_TRACE_NO_BATCH, 0, 0);
+    worker->mark_ns = stk_now_ns();
 }
 
 static void wait_credit(struct stk_worker *worker)
 {
     const uint64_t begin_ns =
         stk_trace_begin(worker->trace, STOKER_TRACE_CREDIT, STOKER_TRACE_NO_BATCH);
-    const uint64_t before_ns = stk_now_ns();
     stk_slots_wait_credit(&worker->road->slots, -1);
-    stk_ledger_add(&worker->ledger.slot_wait_ns, stk_now_ns() - before_ns);
+    stk_ledger_charge(&worker->ledger.slot_wait_ns, &worker->mark_ns);
     stk_trace_end(worker->trace, STOKER_TRACE_CREDIT, begin_ns, STOKER_TRACE_NO_BATCH, 0, 0);
 }
 
@@ -429,9 +419,9 @@ static void work(struct stk_worker *worker)
 {
     struct stk_road *road = worker->road;
     struct stk_slots *slots = &road->slots;
+    worker->mark_ns = stk_now_ns();
     while (!atomic_load_explicit(&slots->stopping, memory_order_relaxed)) {
         const bool resting = worker->index >= atomic_load(&road->active_workers);
-        worker->mark_ns = stk_now_ns();
         /* At rest, what is claimed is still done. */
         while (start_span(worker, UINT64_MAX, !resting))
             stand_clear(worker);

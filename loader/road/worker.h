@@ -104,6 +104,12 @@ struct stk_worker {
     stoker_error start_error;
 };
 
+/* The counter of the time in which rows are made. */
+static inline _Atomic uint64_t *stk_worker_making_ns(struct stk_worker *worker)
+{
+    return worker->road->decodes ? &worker->ledger.decode_ns : &worker->ledger.convert_ns;
+}
+
 enum { STK_WORKER_STARTING, STK_WORKER_RUNNING, STK_WORKER_GONE };
 
 /* Take the worker's memory; no thread, no ring yet. One that never reads works only while the road

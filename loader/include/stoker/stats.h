@@ -14,7 +14,7 @@ STOKER_BEGIN_DECLS
 typedef enum stoker_limit {
     STOKER_LIMIT_UNKNOWN = 0, /* too little was seen to tell */
     STOKER_LIMIT_CONSUMER,    /* batches wait for you: the loader is fast enough */
-    STOKER_LIMIT_READ,        /* workers wait for storage */
+    STOKER_LIMIT_READ,        /* workers read, or wait for storage */
     STOKER_LIMIT_DECODE,      /* workers are busy decoding */
     STOKER_LIMIT_CONVERT,     /* workers are busy gathering and converting rows */
     STOKER_LIMIT_HANDOVER     /* the ring of slots: batches are too small or too few */
@@ -30,7 +30,7 @@ typedef struct stoker_stats {
 
     uint64_t elapsed_ns;     /* since create */
     uint64_t first_batch_ns; /* from create's return to the first batch's delivery; 0 = not yet */
-    uint64_t read_ns;        /* workers waiting for reads */
+    uint64_t read_ns;        /* workers reading, or waiting for reads */
     uint64_t decode_ns;      /* workers decoding */
     uint64_t convert_ns;     /* workers gathering and converting */
     uint64_t slot_wait_ns;   /* workers waiting for a free slot */
