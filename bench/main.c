@@ -106,6 +106,19 @@ static int told(void)
                : complain("standard output", strerror(errno));
 }
 
+/* Means and deviations are one for all channels, or one for each. */
+static bool fits_channels(uint32_t values, const stoker_dataset *dataset)
+{
+    const stoker_dataset_info *set = stoker_dataset_get_info(dataset);
+    const uint64_t channels = set->rank > 0 ? set->shape[set->rank - 1] : 1;
+    if (values <= 1 || values == channels)
+        return true;
+    fprintf(stderr,
+            "loaderbench: --mean: %" PRIu32 " values, where a row has %" PRIu64 " channel%s\n",
+            values, channels, channels == 1 ? "" : "s");
+    return false;
+}
+
 /* The GPU that batches go to, and what the consumer does there. */
 static int begin_gpu(struct bench_bench *bench, struct bench_gpu_step *step,
                      struct bench_machine *machine)
@@ -143,6 +156,8 @@ static int run_dataset(struct bench_arguments *arguments, struct bench_machine *
     struct bench_gpu_step step = { .gpu = NULL };
     struct bench_bench bench = { .arguments = arguments, .dataset = dataset, .cpus = bench_cpus() };
     bench_arguments_default_mean(arguments, stoker_dataset_name(dataset));
+    if (!fits_channels(arguments->mean_count, dataset))
+        return EXIT_USAGE;
     struct bench_material_options options = { .shuffle = arguments->shuffle,
                                               .seed = arguments->seed,
                                               .rows_bytes_max =

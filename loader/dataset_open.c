@@ -57,11 +57,14 @@ static int not_understood(const char *spec, size_t name_bytes, int os_errno, sto
     struct stk_place place = STK_NOWHERE;
     if (os_errno != 0 && spec[name_bytes] == ':')
         return stk_error_set(error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
-                             "\"%s\": \"%.*s\" is neither a format nor the begin of a path; "
-                             "formats are %s",
+                             "\"%s\": \"%.*s\" is no format, and there is no such file; formats "
+                             "are %s",
                              spec, (int)name_bytes, spec, known);
     place.path = spec;
     place.os_errno = os_errno;
+    if (spec[0] == '\0')
+        return stk_error_set(error, STOKER_ENOENT, STOKER_STAGE_OPEN, &place,
+                             "the name of a data set is empty");
     if (os_errno != 0)
         return stk_error_set(error, stk_error_from_errno(os_errno), STOKER_STAGE_OPEN, &place,
                              "no format (%s) is named, so this is taken for a path", known);

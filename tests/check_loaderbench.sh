@@ -62,6 +62,7 @@ refuses --like-pytorch --format json "$data"
 refuses --trace "$scratch/same" -o "$scratch/same" "$data"
 refuses --headspace=3 "$data"
 grep -q 'no value belongs in' "$scratch/err" || fail "a value too many is called unknown: $(cat "$scratch/err")"
+refuses --mean 0.5,0.5 --std 1,1 "$data" # there is one channel
 refuses --workers 257 "$data"
 grep -q 'from 0 to 256' "$scratch/err" || fail "the range is not told: $(cat "$scratch/err")"
 

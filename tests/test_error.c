@@ -88,6 +88,21 @@ Test(error, what_is_unknown_is_left_out)
     stk_test_check_leaks();
 }
 
+/* "no such file or directory" is what the kernel says as well: once is enough. */
+Test(error, what_two_say_alike_is_told_once)
+{
+    const struct stk_place place = { .path = "some/file",
+                                     .offset = STOKER_NO_OFFSET,
+                                     .sample = STOKER_NO_SAMPLE,
+                                     .os_errno = ENOENT };
+    stoker_error error;
+    cr_assert_eq(stk_error_set(&error, STOKER_ENOENT, STOKER_STAGE_OPEN, &place, "open"),
+                 STOKER_ENOENT);
+    cr_assert_eq(error.os_errno, ENOENT);
+    cr_assert_str_eq(error.message, "some/file: open: no such file or directory");
+    stk_test_check_leaks();
+}
+
 Test(error, a_long_path_keeps_its_end_and_a_long_message_its_begin)
 {
     char path[1024];

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* Append to a line of fixed size; what does not fit is cut. */
 __attribute__((format(printf, 3, 4))) static void append(char *line, size_t line_bytes,
@@ -62,7 +63,9 @@ int stk_error_set(stoker_error *error, int code, stoker_stage stage, const struc
     append(line, line_bytes, "%s", stoker_strerror(code));
     if (place->os_errno != 0) {
         char text[96];
-        append(line, line_bytes, ": %s", strerror_r(place->os_errno, text, sizeof(text)));
+        const char *cause = strerror_r(place->os_errno, text, sizeof(text));
+        if (strcasecmp(cause, stoker_strerror(code)) != 0) /* once is enough */
+            append(line, line_bytes, ": %s", cause);
     }
     return code;
 }
