@@ -139,6 +139,7 @@ Test(launch, every_kernel_is_found_by_its_name_and_covers_its_threads)
     }
     cr_assert_eq(count, 11);
     cr_assert_null(stk_kernel_named("stk_crop"));
+    stk_test_check_leaks();
 }
 
 Test(launch, the_fatbin_is_there_or_it_is_not)
@@ -148,4 +149,5 @@ Test(launch, the_fatbin_is_there_or_it_is_not)
     cr_assert_eq(fatbin == NULL, bytes == 0);
     if (fatbin != NULL) /* a fatbin begins with its magic number */
         cr_assert_eq(memcmp(fatbin, "\x50\xed\x55\xba", 4), 0);
+    stk_test_check_leaks();
 }

@@ -41,6 +41,7 @@ Test(lending, begins_above_a_half_and_stops_below_a_quarter)
     cr_assert(live(&life, 4 * WINDOW_NS, 30), "between the two marks it stays as it is");
     cr_assert_not(live(&life, 4 * WINDOW_NS, 20));
     cr_assert_not(live(&life, 4 * WINDOW_NS, 45));
+    stk_test_check_leaks();
 }
 
 Test(lending, takes_a_window_of_work_to_decide)
@@ -48,6 +49,7 @@ Test(lending, takes_a_window_of_work_to_decide)
     struct life life = { .now_ns = 1 };
     cr_assert_not(live(&life, WINDOW_NS / 2, 90));
     cr_assert(live(&life, WINDOW_NS, 90));
+    stk_test_check_leaks();
 }
 
 Test(lending, an_absence_and_the_full_ring_after_it_change_nothing)
@@ -59,6 +61,7 @@ Test(lending, an_absence_and_the_full_ring_after_it_change_nothing)
         cr_assert(live(&life, 2 * WINDOW_NS, 0), "turn %d: lives on the full ring", turn);
         cr_assert(live(&life, 2 * WINDOW_NS, 80), "turn %d", turn);
     }
+    stk_test_check_leaks();
 }
 
 Test(lending, who_is_away_again_without_waiting_needs_no_help)
@@ -69,6 +72,7 @@ Test(lending, who_is_away_again_without_waiting_needs_no_help)
     cr_assert(live(&life, LOOK_NS, 0));
     cr_assert_not(be_away(&life, 3 * WINDOW_NS));
     cr_assert(live(&life, 2 * WINDOW_NS, 80), "it is lent again once it is called for");
+    stk_test_check_leaks();
 }
 
 Test(lending, stops_once_what_it_returns_to_needs_no_waiting)
@@ -77,4 +81,5 @@ Test(lending, stops_once_what_it_returns_to_needs_no_waiting)
     cr_assert(live(&life, 4 * WINDOW_NS, 80));
     cr_assert(be_away(&life, 100 * WINDOW_NS));
     cr_assert_not(live(&life, 4 * WINDOW_NS, 10));
+    stk_test_check_leaks();
 }

@@ -31,6 +31,7 @@ Test(parameters, the_last_mark_ends_the_name)
         else
             cr_assert_str_eq(spec.after, cases[i].after);
     }
+    stk_test_check_leaks();
 }
 
 /* What has the whole text for its name is meant. */
@@ -47,6 +48,7 @@ Test(parameters, a_mark_in_the_name_of_a_file_that_exists_is_none)
     cr_assert_eq(spec.name_bytes, strlen("/tmp/stoker.what"));
     cr_assert_eq(spec.after, name + spec.name_bytes + 1);
     close(fd);
+    stk_test_check_leaks();
 }
 
 static int root_of(char root[16], const char *name, const char *split)

@@ -494,6 +494,7 @@ Test(reader_path, a_file_system_that_cannot_tell_is_noticed)
     chain.results[STK_CHAIN_OPEN] = 0;
     chain.results[STK_CHAIN_READ] = -ECANCELED;
     cr_assert_not(stk_chain_would_wait(&chain));
+    stk_test_check_leaks();
 }
 
 Test(reader_path, a_ring_closes_with_files_on_their_way)

@@ -52,6 +52,7 @@ Test(source, reading_leaves_no_mark_on_our_own_file)
     cr_expect_eq(read_at_s(fd), DAY_S);
     unlink(path);
     close(fd);
+    stk_test_check_leaks();
 }
 
 Test(source, a_file_of_somebody_else_is_read_like_any)
@@ -70,4 +71,5 @@ Test(source, a_file_of_somebody_else_is_read_like_any)
     cr_expect_not(unmarked, "the kernel does not allow that");
     unlink(path);
     close(fd);
+    stk_test_check_leaks();
 }

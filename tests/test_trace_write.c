@@ -119,6 +119,7 @@ Test(trace_write, of_nothing_is_an_array_still)
     cr_assert_eq(stoker_trace_write(&empty, 1, keep, &text), STOKER_OK);
     cr_assert_str_eq(text.bytes, "[\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":1000,\"tid\":"
                                  "1000,\"args\":{\"name\":\"stoker\"}}\n]\n");
+    stk_test_check_leaks();
 }
 
 /* The second run begins earlier: its begin is time 0 for both. */
@@ -133,6 +134,7 @@ Test(trace_write, runs_share_one_clock_and_no_ids)
     cr_assert_eq(stoker_trace_write(runs, 3, keep, &text), STOKER_OK);
     cr_assert_not_null(strstr(text.bytes, "\"pid\":1000,\"tid\":1001,\"ts\":3.000,\"dur\":1.000"));
     cr_assert_not_null(strstr(text.bytes, "\"pid\":3000,\"tid\":3001,\"ts\":0.000,\"dur\":1.000"));
+    stk_test_check_leaks();
 }
 
 Test(trace_write, stops_at_the_first_error_of_the_sink)
@@ -146,6 +148,7 @@ Test(trace_write, stops_at_the_first_error_of_the_sink)
         struct text text = { .fail_at = nth };
         cr_assert_eq(stoker_trace_write(&run, 1, keep, &text), STOKER_EIO);
     }
+    stk_test_check_leaks();
 }
 
 Test(trace_write, what_cannot_be_an_event_is_refused)
@@ -170,4 +173,5 @@ Test(trace_write, what_cannot_be_an_event_is_refused)
     event.kind = 0;
     cr_assert_eq(text.calls, 0, "nothing is written before all is checked");
     cr_assert_eq(stoker_trace_write(&run, 1, keep, &text), STOKER_OK);
+    stk_test_check_leaks();
 }

@@ -434,4 +434,5 @@ Test(trainer_backend, are_found_by_name)
     cr_assert_null(stk_backend_find("auto")); /* what that is, a trainer finds out */
     cr_assert_null(stk_backend_find("abacus"));
     cr_assert_null(stk_backend_find(""));
+    stk_test_check_leaks();
 }

@@ -128,6 +128,7 @@ Test(trainer_cuda_fusion, what_goes_into_whose_graph)
     check_counts(count(model, wide, STK_FUSION_ALL), (struct counts){ 0, 0, 0, 0, NORMS }, "wide");
     check_counts(count(model, apart, STK_FUSION_NONE), (struct counts){ 0, 0, 0, 0, 0 }, "none");
     stoker_model_destroy(&model);
+    stk_test_check_leaks();
 }
 
 /* What must not be: a bias, groups, a reader that is no convolution, a value of an earlier segment. */
@@ -153,6 +154,7 @@ Test(trainer_cuda_fusion, what_does_not)
     (void)stk_test_end(model);
     check_counts(count(model, kept, STK_FUSION_READY), (struct counts){ 1, 0, 0, 0, 0 }, "others");
     stoker_model_destroy(&model);
+    stk_test_check_leaks();
 }
 
 Test(trainer_cuda_fusion, segments_read_only_what_still_is)
@@ -168,6 +170,7 @@ Test(trainer_cuda_fusion, segments_read_only_what_still_is)
             cr_assert_eq(found.statistics, NORMS); /* in the first pass, each once */
         }
     stoker_model_destroy(&model);
+    stk_test_check_leaks();
 }
 
 /* ---- steps ---------------------------------------------------------------------------------------------- */

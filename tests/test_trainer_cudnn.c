@@ -82,6 +82,7 @@ Test(cudnn, a_description_that_is_none_is_refused_in_cudnns_words)
     cr_assert_null(cudnn);
     cr_assert_not_null(strstr(error.message, "device description: CUDNN_STATUS_"), "%s",
                        error.message);
+    stk_test_check_leaks();
 }
 
 /* Among the engines of a depthwise convolution are some that cuDNN compiles when they are built, and that
@@ -115,6 +116,7 @@ Test(cudnn, groups_have_engines_in_every_direction)
         stk_cudnn_graph_destroy(&graph);
     }
     stk_cudnn_close(&cudnn);
+    stk_test_check_leaks();
 }
 
 Test(cudnn, a_form_has_candidates_a_plan_and_nothing_that_runs)

@@ -78,6 +78,7 @@ Test(train_elementwise, gradients_pass_where_the_output_is_above_zero)
         run("relu_backward", narrow[half], &a16);
         check_rounded(e.x216, e.y, COUNT, half, "relu_backward");
     }
+    stk_test_check_leaks();
 }
 
 Test(train_elementwise, sums_are_those_of_ref)
@@ -98,6 +99,7 @@ Test(train_elementwise, sums_are_those_of_ref)
         run("add", narrow[half], &a16);
         check_rounded(e.x16, e.y, COUNT, half, "add");
     }
+    stk_test_check_leaks();
 }
 
 Test(train_elementwise, a_cast_rounds_once_and_a_gradient_is_added_in_float32)
@@ -124,6 +126,7 @@ Test(train_elementwise, a_cast_rounds_once_and_a_gradient_is_added_in_float32)
     run("add_gradient", "_f32", &add);
     for (int i = 0; i < COUNT; i++)
         cr_assert_eq(e.x2[i], e.y[i] + e.x[i], "element %d", i);
+    stk_test_check_leaks();
 }
 
 Test(train_elementwise, a_bias_goes_to_its_channel)
@@ -154,6 +157,7 @@ Test(train_elementwise, a_bias_goes_to_its_channel)
     run("bias_relu", "_f32", &none);
     for (int i = 0; i < COUNT; i++)
         cr_assert_eq(e.x[i], e.y[i] < 0 ? 0 : e.y[i]);
+    stk_test_check_leaks();
 }
 
 /* ---- mean squared error -------------------------------------------------------------------------- */
@@ -201,6 +205,7 @@ Test(train_elementwise, mean_squared_error_is_that_of_ref)
         run("mse", narrow[half], &a16);
         check_rounded(e.x16, e.y, COUNT, half, "mse");
     }
+    stk_test_check_leaks();
 }
 
 /* ---- BatchNorm ----------------------------------------------------------------------------------- */
@@ -411,4 +416,5 @@ Test(train_elementwise, an_output_made_again_is_rounded_before_its_sign_counts)
     cr_assert_eq(grads[1], 0.0F);
     run("batch_norm_backward_sums", "_bf16", &a);
     cr_assert_neq(grads[1], 0.0F, "bfloat16 has it");
+    stk_test_check_leaks();
 }

@@ -103,6 +103,7 @@ Test(engine_cache, keys_and_room_have_limits)
     cr_assert_eq(stk_engine_cache_keep(cache, "one more", &choice, NULL), STOKER_ELIMIT);
     cr_assert_eq(stk_engine_cache_keep(cache, "17", &choice, NULL), STOKER_OK);
     stk_engine_cache_destroy(&cache);
+    stk_test_check_leaks();
 }
 
 Test(engine_cache, a_file_gives_back_what_was_written)
@@ -149,6 +150,7 @@ Test(engine_cache, a_file_that_cannot_be_written_leaves_the_old_one)
     (void)snprintf(aside, sizeof(aside), "%s.tmp-%ld", directory, (long)getpid());
     cr_assert_eq(access(aside, F_OK), -1);
     cr_assert_eq(rmdir(directory), 0);
+    stk_test_check_leaks();
 }
 
 static size_t finish(char *text)
@@ -215,6 +217,7 @@ Test(engine_cache, lines_that_break_the_rules_are_refused)
         cr_assert_eq(stk_engine_cache_entries(cache), 0);
         stk_engine_cache_destroy(&cache);
     }
+    stk_test_check_leaks();
 }
 
 Test(engine_cache, what_is_no_cache_is_told_as_that)
@@ -226,6 +229,7 @@ Test(engine_cache, what_is_no_cache_is_told_as_that)
     cr_assert_eq(stk_engine_cache_read(cache, "/dev/zero", NULL), STOKER_ELIMIT);
     stk_engine_cache_destroy(&cache);
     stk_engine_cache_destroy(&cache); /* NULL by now */
+    stk_test_check_leaks();
 }
 
 Test(engine_cache, survives_each_allocation_failure)

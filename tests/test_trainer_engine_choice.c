@@ -72,6 +72,7 @@ Test(engine_choice, takes_the_first_that_builds_and_fits)
     cr_assert_eq(choice.timed, 0);
     cr_assert_eq(shelf.built, 3, "the fourth is not looked at");
     cr_assert_eq(shelf.timed, 0);
+    stk_test_check_leaks();
 }
 
 Test(engine_choice, deterministic_leaves_out_those_that_are_not)
@@ -88,6 +89,7 @@ Test(engine_choice, deterministic_leaves_out_those_that_are_not)
     rules.deterministic = true;
     cr_assert_eq(choose(&choice, &shelf, 2, &rules, true, NULL), STOKER_OK);
     cr_assert_eq(choice.engine, 2);
+    stk_test_check_leaks();
 }
 
 Test(engine_choice, full_float32_is_about_float32_alone)
@@ -102,6 +104,7 @@ Test(engine_choice, full_float32_is_about_float32_alone)
     }
     const struct stk_engine_notes plain = { .nondeterministic = true, .compiled_when_built = true };
     cr_assert(stk_engine_allowed(&rules, &plain, true));
+    stk_test_check_leaks();
 }
 
 Test(engine_choice, benchmark_takes_the_fastest_of_k_and_the_earlier_of_equals)
@@ -128,6 +131,7 @@ Test(engine_choice, benchmark_takes_the_fastest_of_k_and_the_earlier_of_equals)
         cr_assert_eq(choice.timed, cases[i].timed);
         cr_assert_eq(shelf.timed, cases[i].timed);
     }
+    stk_test_check_leaks();
 }
 
 Test(engine_choice, one_that_cannot_run_is_passed_by)
@@ -143,6 +147,7 @@ Test(engine_choice, one_that_cannot_run_is_passed_by)
     cr_assert_eq(choice.engine, 2);
     cr_assert_float_eq(choice.seconds, 9, 0);
     cr_assert_eq(choose(&choice, &shelf, 1, &rules, false, NULL), STOKER_ENOTSUP);
+    stk_test_check_leaks();
 }
 
 Test(engine_choice, only_three_compiled_ones_are_timed)
@@ -158,6 +163,7 @@ Test(engine_choice, only_three_compiled_ones_are_timed)
     cr_assert_eq(choose(&choice, &shelf, 8, &rules, false, NULL), STOKER_OK);
     cr_assert_eq(shelf.built, 5, "three compiled, two that were there");
     cr_assert_eq(choice.engine, 7);
+    stk_test_check_leaks();
 }
 
 Test(engine_choice, none_is_an_error_that_says_why)
@@ -179,6 +185,7 @@ Test(engine_choice, none_is_an_error_that_says_why)
                      "than 1000 bytes (4000 at the least)") != NULL,
               "%s", error.message);
     cr_assert_eq(choose(&choice, &shelf, 0, &rules, false, &error), STOKER_ENOTSUP);
+    stk_test_check_leaks();
 }
 
 Test(engine_choice, other_failures_are_not_hidden)

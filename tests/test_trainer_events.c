@@ -52,6 +52,7 @@ Test(crc32c, published_vectors)
     cr_assert_eq(stk_crc32c(0, read_command, 48), 0xD9963A56);
     cr_assert_eq(stk_crc32c(0, "123456789", 9), 0xE3069283);
     cr_assert_eq(stk_crc32c(0, NULL, 0), 0);
+    stk_test_check_leaks();
 }
 
 /* Each length and alignment, in one piece and in two. */
@@ -71,6 +72,7 @@ Test(crc32c, table_and_instruction_are_equal)
             cr_assert_eq(stk_crc32c(first, bytes + lead + count / 3, count - count / 3), expected);
         }
     }
+    stk_test_check_leaks();
 }
 
 /* ---- files ---------------------------------------------------------------------- */

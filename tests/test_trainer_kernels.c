@@ -117,6 +117,7 @@ Test(train_kernels, the_loss_scale_multiplies_gradients_and_bad_labels_make_none
     a.dx = NULL; /* evaluation: the loss alone */
     run("softmax_cross_entropy", "_f32", &a);
     cr_assert_float_eq(metrics.loss_sum, before * 1.5, 1e-6);
+    stk_test_check_leaks();
 }
 
 /* ---- pooling --------------------------------------------------------------------------------- */
@@ -300,6 +301,7 @@ Test(train_kernels, dropout_drops_what_every_back_end_drops)
         run("dropout", narrow[half], &a16);
         check_rounded(x16, y, ALL, half, "dropout");
     }
+    stk_test_check_leaks();
 }
 
 /* ---- BatchNorm and bias ---------------------------------------------------------------------- */
@@ -406,6 +408,7 @@ Test(train_kernels, batch_norm_statistics_are_those_of_ref)
         cr_assert_float_eq(scale[c] * norm.x[c] + shift[c],
                            (norm.x[c] - mean[c]) * inverse[c] * norm.gamma[c] + norm.beta[c], 1e-5);
     }
+    stk_test_check_leaks();
 }
 
 Test(train_kernels, batch_norm_is_that_of_ref)
@@ -433,6 +436,7 @@ Test(train_kernels, batch_norm_is_that_of_ref)
     a.x2 = norm.x2;
     run("batch_norm", "_f32", &a);
     cr_assert_eq(memcmp(norm.y, norm.wanted, sizeof(norm.y)), 0, "with a residual");
+    stk_test_check_leaks();
 }
 
 Test(train_kernels, batch_norm_of_16_bits_may_write_over_its_residual)
@@ -451,6 +455,7 @@ Test(train_kernels, batch_norm_of_16_bits_may_write_over_its_residual)
         run("batch_norm", narrow[half], &a16);
         check_rounded(norm.x216, norm.y, IMAGE, half, "batch_norm");
     }
+    stk_test_check_leaks();
 }
 
 Test(train_kernels, a_bias_gets_the_sum_over_all_pixels)
@@ -487,6 +492,7 @@ Test(train_kernels, a_bias_gets_the_sum_over_all_pixels)
             cr_assert_eq(memcmp(sums, sums16, sizeof(sums)), 0);
         }
     }
+    stk_test_check_leaks();
 }
 
 Test(train_kernels, the_table_names_each_kernel_once)
@@ -497,4 +503,5 @@ Test(train_kernels, the_table_names_each_kernel_once)
         cr_assert_leq(a->arguments_bytes, 4096, "what a kernel may be given");
     }
     cr_assert_null(stk_train_kernel_named("stk_train_nothing"));
+    stk_test_check_leaks();
 }

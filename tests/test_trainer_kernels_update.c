@@ -159,6 +159,7 @@ Test(train_kernels_update, narrow_gradients_update_float32_weights_and_leave_a_r
             cr_assert_eq(memcmp(&ours, &theirs, sizeof(ours)), 0, "%s", optimizers[o].name);
             check_rounded(stored, ours.weight, WEIGHTS, half, optimizers[o].name);
         }
+    stk_test_check_leaks();
 }
 
 Test(train_kernels_update, an_overflow_leaves_the_update_out_and_halves_the_scale)
@@ -198,6 +199,7 @@ Test(train_kernels_update, an_overflow_leaves_the_update_out_and_halves_the_scal
     }
     cr_assert_eq(state.step, used);
     cr_assert_eq(state.tried, used + 1);
+    stk_test_check_leaks();
 }
 
 Test(train_kernels_update, a_long_gradient_is_cut_to_the_limit)
@@ -233,6 +235,7 @@ Test(train_kernels_update, a_long_gradient_is_cut_to_the_limit)
         cr_assert_float_eq(state.factors.gradient, cases[i].factor, 1e-6, "case %zu", i);
         cr_assert_float_eq(state.gradient_norm, cases[i].norm, 1e-5 * length, "case %zu", i);
     }
+    stk_test_check_leaks();
 }
 
 /* What lies on another device counts: squares are added, and what is not finite there is left out here. */
@@ -254,4 +257,5 @@ Test(train_kernels_update, the_other_devices_norm_counts)
     cr_assert_eq(state.step, 1);
     cr_assert_eq(state.tried, 2);
     cr_assert_float_eq(state.loss_scale, 2, 0);
+    stk_test_check_leaks();
 }

@@ -486,6 +486,7 @@ Test(trainer_model, no_model_is_no_crash)
     cr_assert_eq(text[0], '\0');
     stoker_model_destroy(&none);
     stoker_model_destroy(NULL);
+    stk_test_check_leaks();
 }
 
 /* ---- summary ---- */

@@ -43,6 +43,7 @@ Test(trainer_precision, the_readme_shows_the_table)
     readme[length] = '\0';
     for (int kind = 0; kind < STK_OP_KINDS; kind++)
         check_line(readme, &stk_precisions[kind]);
+    stk_test_check_leaks();
 }
 
 /* ---- the plan ---- */
@@ -200,6 +201,7 @@ Test(trainer_precision, what_is_stored_is_rounded_once)
     cr_assert(stk_rounded(0.1F, STOKER_FLOAT32) == 0.1F);
     cr_assert(stk_rounded(1e-9F, STOKER_FLOAT16) == 0);
     cr_assert(isinf(stk_rounded(1e6F, STOKER_FLOAT16)));
+    stk_test_check_leaks();
 }
 
 /* ---- a trainer ---- */
