@@ -51,6 +51,14 @@ done
 ends 1 nosuch:x "shards:$scratch/none"
 ends 1 --codec png 'synth:bytes?count=10&shape=5&dtype=float32' "shards:$scratch/none"
 
+# ---- on a terminal of 40 columns no line reaches the edge
+if command -v script >/dev/null; then
+    script -qc "stty cols 40; '$tool' 'synth:digits?count=100000' 'shards:$scratch/narrow' >/dev/null" /dev/null \
+        </dev/null | tr '\r' '\n' >"$scratch/terminal"
+    grep -q '^packed [0-9]* of 100000' "$scratch/terminal" || fail "no line on the terminal"
+    if grep -qE '.{40}' "$scratch/terminal"; then fail "a line of 40 columns or more wraps"; fi
+fi
+
 # ---- there and back: pixels and labels stay what they were
 source='synth:digits?count=1500&seed=3'
 ends 0 --codec raw --shard-bytes 300K --verify "$source" "shards:$scratch/shards"

@@ -3,10 +3,19 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { REDRAW_NS = 100000000 };
+enum { REDRAW_NS = 100000000, WIDTH_MAX = 79 };
+
+/* Characters that a line may have: one that reached the edge would wrap, and stay. */
+static int width(void)
+{
+    struct winsize size = { .ws_col = 0 };
+    const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    return known && size.ws_col <= WIDTH_MAX ? size.ws_col - 1 : WIDTH_MAX;
+}
 
 uint64_t pack_now_ns(void)
 {
@@ -34,14 +43,17 @@ void pack_progress_show(struct pack_progress *progress, uint64_t done)
     const double seconds = (double)(now_ns - progress->begun_ns) * 1e-9;
     const double rate = (double)(done - progress->begun_at) / seconds;
     const double left = rate > 0 ? (double)(progress->count - done) / rate : 0;
-    (void)fprintf(stderr, "\r%s %" PRIu64 " of %" PRIu64 "  %.0f %%  %.0f/s  %.0f s left   ",
-                  progress->what, done, progress->count,
-                  100.0 * (double)done / (double)progress->count, rate, left);
+    char line[WIDTH_MAX + 1];
+    (void)snprintf(line, sizeof(line),
+                   "%s %" PRIu64 " of %" PRIu64 "  %.0f %%  %.0f/s  %.0f s left", progress->what,
+                   done, progress->count, 100.0 * (double)done / (double)progress->count, rate,
+                   left);
+    (void)fprintf(stderr, "\r%-*.*s", width(), width(), line);
     (void)fflush(stderr);
 }
 
 void pack_progress_end(struct pack_progress *progress)
 {
     if (progress->shown && progress->drawn_ns != 0)
-        (void)fprintf(stderr, "\r%79s\r", "");
+        (void)fprintf(stderr, "\r%*s\r", width(), "");
 }
