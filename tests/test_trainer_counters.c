@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "leaks.h"
 #include "trainer/counters.h"
 
 static uint64_t bits_of(float value)
@@ -56,6 +57,7 @@ Test(trainer_counters, what_is_written_is_read)
         cr_assert_eq(read.loss_scale.good_updates, dynamic != 0 ? 7 : 0);
         cr_assert_eq(read.loss_scale.dynamic, dynamic != 0);
     }
+    stk_test_check_leaks();
 }
 
 static void refused(const struct stk_counters *counters, bool dynamic, float scale,
@@ -107,6 +109,7 @@ Test(trainer_counters, lies_are_refused)
         counters.value[lies[i].counter] = lies[i].value;
         refused(&counters, true, 64, lies[i].says);
     }
+    stk_test_check_leaks();
 }
 
 /* Gradients of half a group are multiplied by the scale that they were summed with. */
@@ -121,4 +124,5 @@ Test(trainer_counters, a_group_goes_on_with_its_loss_scale_alone)
     struct stk_progress progress = fresh(false, 32);
     cr_assert_null(stk_counters_read(&counters, &progress));
     cr_assert(same_float(progress.loss_scale.scale, 32), "the one asked for now");
+    stk_test_check_leaks();
 }
