@@ -228,7 +228,7 @@ Test(stats, reads_within_submit_are_the_limit, .timeout = 60)
         options.read_depth = 4;
         options.batch_size = 4;
         options.epochs = 0;
-        stoker_loader *loader = open_loader(set.dataset, &options);
+        stoker_loader *loader = loader_of(set.dataset, &options);
         run_for(loader, 25, 0);
         const uint64_t done = atomic_load(&slow_submits);
         const stoker_stats stats = look(loader);
