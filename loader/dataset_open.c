@@ -64,7 +64,7 @@ static int not_understood(const char *spec, size_t name_bytes, int os_errno, sto
     place.os_errno = os_errno;
     if (spec[0] == '\0')
         return stk_error_set(error, STOKER_ENOENT, STOKER_STAGE_OPEN, &place,
-                             "the name of a data set is empty");
+                             "the name is empty, and names no format (%s)", known);
     if (os_errno != 0)
         return stk_error_set(error, stk_error_from_errno(os_errno), STOKER_STAGE_OPEN, &place,
                              "no format (%s) is named, so this is taken for a path", known);
