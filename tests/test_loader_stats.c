@@ -261,6 +261,31 @@ Test(stats, a_slow_codec_is_the_limit, .timeout = 60)
     stk_test_check_leaks();
 }
 
+/* What is kept decoded is gathered, and nobody says that it is decoded. */
+Test(stats, rows_kept_decoded_take_no_decoding, .timeout = 60)
+{
+    enum { COUNT = 1000, BATCH = 50 };
+    stoker_dataset *dataset = dataset_of("synth:digits?count=1000");
+    for (int32_t workers = 0; workers <= 1; workers++) {
+        stoker_loader_options options = stk_small_options();
+        options.num_workers = workers;
+        options.batch_size = BATCH;
+        options.epochs = 0;
+        options.cache = STOKER_CACHE_DECODED;
+        stoker_loader *loader = loader_of(dataset, &options);
+        run_for(loader, 2 * COUNT / BATCH, 0);
+        const stoker_stats before = look(loader);
+        run_for(loader, COUNT / BATCH, 0);
+        const stoker_stats after = look(loader);
+        cr_assert_gt(before.decode_ns, 0);
+        cr_assert_eq(after.decode_ns, before.decode_ns);
+        cr_assert_gt(after.convert_ns, before.convert_ns);
+        stoker_loader_destroy(&loader);
+    }
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
 static stoker_limit judge(stoker_stats stats)
 {
     stk_ledger_judge(&stats);

@@ -62,6 +62,17 @@ static const unsigned flag_groups[] = {
     0,
 };
 
+/* Whether such a ring answers its maker's thread alone (EEXIST to any other). */
+static bool binds_thread(unsigned flags)
+{
+#ifdef IORING_SETUP_DEFER_TASKRUN
+    return (flags & (IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN)) != 0;
+#else
+    (void)flags;
+    return false;
+#endif
+}
+
 static const char *setup_hint(int os_errno)
 {
     switch (os_errno) {
@@ -116,6 +127,8 @@ static int map_ring(struct stk_ring *ring, const stoker_reader_setup *setup)
         expects_paths(setup) ? power_of_two_from(depth * STK_CHAIN_STEPS) : entries;
     int rc = -EINVAL;
     for (size_t i = 0; rc == -EINVAL && i < sizeof(flag_groups) / sizeof(flag_groups[0]); i++) {
+        if (setup->any_thread && binds_thread(flag_groups[i]))
+            continue;
         struct io_uring_params params = { .flags = flag_groups[i] | IORING_SETUP_CQSIZE,
                                           .cq_entries = completions };
         rc = io_uring_queue_init_params(entries, &ring->io, &params);

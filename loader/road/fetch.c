@@ -345,7 +345,8 @@ static void try_again(struct stk_worker *worker, struct stk_fetch *fetch)
 
 static bool passes(const struct stk_fetch *fetch, int os_errno)
 {
-    if (os_errno == EINTR || os_errno == EAGAIN)
+    /* ECANCELED: the thread that asked has ended, and io_uring took back what it had asked for. */
+    if (os_errno == EINTR || os_errno == EAGAIN || os_errno == ECANCELED)
         return true;
     /* Files that others have open will be closed, and a stale name is looked up again. */
     return is_whole_file(fetch) && (os_errno == EMFILE || os_errno == ENFILE || os_errno == ESTALE);
@@ -432,5 +433,5 @@ void stk_fetch_reap(struct stk_worker *worker, int64_t wait_ns)
     worker->in_flight -= (uint32_t)count;
     take_all(worker, (uint32_t)count);
     stk_ledger_add(&worker->ledger.reads, (uint64_t)count);
-    stk_ledger_charge(stk_worker_making_ns(worker), &worker->mark_ns);
+    stk_ledger_charge(stk_worker_making_ns(worker, false), &worker->mark_ns);
 }

@@ -2,7 +2,7 @@
  *
  *   FREE ──queue──▶ QUEUED ──submit──▶ IN FLIGHT ──reap──┬─ all bytes ─▶ row finished ─▶ FREE
  *                     ▲                                  ├─ failed ────▶ row failed ───▶ FREE
- *                     └──────── short, EINTR, EAGAIN ────┘
+ *                     └──────── short, EINTR, EAGAIN ... ┘
  *
  * A read without progress is tried again STK_RETRIES_MAX times, slower and slower, then
  * once more by a blocking pread, and only then given up.

@@ -47,6 +47,7 @@ struct stk_road {
     bool decodes;                    /* samples have a codec */
     bool copies;                     /* convert is a plain copy: rows may be made in place */
     uint32_t cpus;                   /* that this process may use */
+    bool any_thread;  /* a worker without a thread is run by whichever the consumer is */
     bool looks_ahead; /* slots are plenty: a worker may hold a ticket more than it works on */
     stoker_on_bad on_bad;
     struct stk_cache cache;               /* shared: its own states */

@@ -153,6 +153,7 @@ int stk_worker_open_ring(struct stk_worker *worker, stoker_error *error)
         .scratch_bytes = fixed ? worker->scratch.bytes : 0,
         .slots = straight ? road->slots.memory.base : NULL,
         .slots_bytes = straight ? road->slots.memory.bytes : 0,
+        .any_thread = road->any_thread,
     };
     int rc = worker->reader->open(&worker->ring, &setup, error);
     if (rc < 0 && !road->reader_forced && worker->reader != &stoker_reader_pread) {
@@ -305,7 +306,7 @@ static bool start_span(struct stk_worker *worker, uint64_t last_batch, bool may_
     worker->starting = NULL;
     if (span->left == 0)
         retire(worker, span);
-    stk_ledger_charge(stk_worker_making_ns(worker), &worker->mark_ns);
+    stk_ledger_charge(stk_worker_making_ns(worker, span->resident), &worker->mark_ns);
     return true;
 }
 

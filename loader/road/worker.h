@@ -104,10 +104,11 @@ struct stk_worker {
     stoker_error start_error;
 };
 
-/* The counter of the time in which rows are made. */
-static inline _Atomic uint64_t *stk_worker_making_ns(struct stk_worker *worker)
+/* The counter of the time in which rows are made; resident ones need no decoding any more. */
+static inline _Atomic uint64_t *stk_worker_making_ns(struct stk_worker *worker, bool resident)
 {
-    return worker->road->decodes ? &worker->ledger.decode_ns : &worker->ledger.convert_ns;
+    const bool decodes = worker->road->decodes && !resident;
+    return decodes ? &worker->ledger.decode_ns : &worker->ledger.convert_ns;
 }
 
 enum { STK_WORKER_STARTING, STK_WORKER_RUNNING, STK_WORKER_GONE };

@@ -1,7 +1,7 @@
 /* stoker/loader.h - batches in order, prepared ahead by worker threads.
  *
  * Lifetime  create, then { next, release } per batch, then destroy.
- * Threads   One consumer thread per loader calls next, release and state;
+ * Threads   One consumer thread per loader, or one after the other, calls next, release and state;
  *           stoker_loader_stats() may be called from any thread at any time.
  * Order     A pure function of (seed, epoch, position): the number of workers, the
  *           reader, the cache and the prefetch depth never change a byte.

@@ -2,7 +2,8 @@
  *
  *   IDLE --submit--> SUBMITTED --reap--> IDLE
  *
- * One ring per worker thread, opened, used and closed on that thread. Between
+ * One ring per worker thread, opened, used and closed on that thread; or, with setup.any_thread, by one
+ * thread after another, each of which may have ended when the next one comes. Between
  * submit and reap the read and its buffer belong to the ring (to the kernel, with
  * io_uring): nobody may touch or free them.
  *
@@ -13,6 +14,7 @@
 #ifndef STOKER_READER_H
 #define STOKER_READER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stoker/dataset.h>
@@ -40,6 +42,8 @@ typedef struct stoker_reader_setup {
     void *slots; /* page-locked memory that reads of whole rows go to straight, shared by all rings,
                     may be registered, too; outlives the ring; NULL = none */
     size_t slots_bytes;
+    bool
+        any_thread; /* a loader without workers is used, and destroyed, by whichever thread has it */
 } stoker_reader_setup;
 
 typedef struct stoker_reader {
