@@ -1,7 +1,6 @@
 /* shard_record.c - see shard_record.h. */
 #include "datasets/shard_record.h"
 
-#include "datasets/shard_sum.h"
 #include "loader/codec/lz4.h"
 #include "loader/codec/raw.h"
 #include "loader/codec/refuse.h"
@@ -37,8 +36,8 @@ void stk_shard_decoder_tell(const struct stk_shard_decoder *decoder,
 
 static int verify(const void *self, const stoker_encoded *in, stoker_error *error)
 {
-    (void)self;
-    const uint32_t sum = stk_shard_sum(0, in->bytes, in->size);
+    const struct stk_shard_decoder *decoder = self;
+    const uint32_t sum = decoder->sum(0, in->bytes, in->size);
     const uint32_t wanted = (uint32_t)in->tag;
     return sum == wanted
                ? STOKER_OK
@@ -74,7 +73,7 @@ static const char *missing_in_build(const struct stk_shard_decoder *decoder, uin
 int stk_shard_decoder_init(struct stk_shard_decoder *decoder, const struct stk_shard_header *like,
                            uint32_t needs, const char **what)
 {
-    *decoder = (struct stk_shard_decoder){ 0 };
+    *decoder = (struct stk_shard_decoder){ .sum = stk_shard_sum_fastest() };
     *what = "the codec of the records";
     int rc = STOKER_OK;
     if (needs_any(needs, STK_SHARD_PNG) || needs_any(needs, STK_SHARD_JPEG)) {

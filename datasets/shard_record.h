@@ -13,11 +13,13 @@
 
 #include "datasets/folder_image.h"
 #include "datasets/shard_file.h"
+#include "datasets/shard_sum.h"
 
 struct stk_shard_decoder {
     stoker_codec raw;              /* of raw records */
     stoker_codec packed;           /* of all others */
     struct stk_folder_image image; /* not made: no record is an image */
+    stk_shard_sum_fn *sum;         /* the fastest here */
 };
 
 /* Its codec, and what it brings along. */

@@ -56,10 +56,15 @@ stk_shard_sum_fn *stk_shard_sum_plain(void)
     return sum_plain;
 }
 
-uint32_t stk_shard_sum(uint32_t sum, const void *bytes, size_t size)
+stk_shard_sum_fn *stk_shard_sum_fastest(void)
 {
     stk_shard_sum_fn *fast = stk_shard_sum_avx2();
     if (fast == NULL)
         fast = stk_shard_sum_sse42();
-    return fast != NULL ? fast(sum, bytes, size) : sum_plain(sum, bytes, size);
+    return fast != NULL ? fast : sum_plain;
+}
+
+uint32_t stk_shard_sum(uint32_t sum, const void *bytes, size_t size)
+{
+    return stk_shard_sum_fastest()(sum, bytes, size);
 }

@@ -20,4 +20,7 @@ stk_shard_sum_fn *stk_shard_sum_plain(void);
 stk_shard_sum_fn *stk_shard_sum_sse42(void);
 stk_shard_sum_fn *stk_shard_sum_avx2(void);
 
+/* The fastest of them, for who sums often. */
+stk_shard_sum_fn *stk_shard_sum_fastest(void);
+
 #endif

@@ -3,10 +3,10 @@
  *   the instruction          8 bytes a cycle, if three sums take turns: each step waits three cycles
  *   carry-less multiplying   8 bytes a cycle, if four registers take turns
  *
- * They stand beside each other, so long records are summed by both at once:
+ * They stand beside each other, so records are summed by both at once:
  *
- *   block: [ front: folded by multiplying      | strip 1 | strip 2 | strip 3 ]
- *            FRONT_BYTES                         STRIP_BYTES each, by the instruction
+ *   block: [ front: folded by multiplying      | strip 1 | strip 2 | strip 3 ]   next block: [ front ...
+ *            steps * 128 bytes                   steps * 40 bytes each, by the instruction
  *
  * and a sum is moved on over what stands behind its part by one multiplication, since so many zero
  * bytes mean a power of x. Powers and folding: Gopal and others, "Fast CRC Computation for Generic
@@ -62,13 +62,24 @@ SSE42_INLINE uint64_t sum_strips(uint64_t sum, const uint8_t **from, size_t *siz
     return sum;
 }
 
+/* The last `count` bytes of a word, 0..7 of them. No branch: how many are left over is as good as random. */
+SSE42_INLINE uint64_t sum_rest(uint64_t sum, uint64_t word, size_t count)
+{
+    const size_t before = 56 - 8 * count; /* and 8 more: a shift by 64 is none */
+    const uint64_t rest = (word >> before >> 8 ^ sum) << before << 8;
+    return _mm_crc32_u64(0, rest) ^ sum >> 8 * count;
+}
+
 SSE42_INLINE uint32_t sum_words(uint64_t sum, const uint8_t *at, size_t size)
 {
+    if (size < sizeof(uint64_t)) {
+        for (; size > 0; size--, at++)
+            sum = _mm_crc32_u8((uint32_t)sum, *at);
+        return (uint32_t)sum;
+    }
     for (; size >= sizeof(uint64_t); size -= sizeof(uint64_t), at += sizeof(uint64_t))
         sum = _mm_crc32_u64(sum, word_at(at));
-    for (; size > 0; size--, at++)
-        sum = _mm_crc32_u8((uint32_t)sum, *at);
-    return (uint32_t)sum;
+    return (uint32_t)sum_rest(sum, word_at(at + size - sizeof(uint64_t)), size);
 }
 
 SSE42 static uint32_t sum_sse42(uint32_t sum_before, const void *bytes, size_t size)
@@ -102,10 +113,16 @@ AVX2_INLINE struct folds folds_at(const uint8_t *at)
                            register_at(at + 96) };
 }
 
+/* The bytes that begin there, and the sum of all before them. */
+AVX2_INLINE __m256i plus_sum(__m256i first, uint32_t sum)
+{
+    return _mm256_xor_si256(first, _mm256_set_epi32(0, 0, 0, 0, 0, 0, 0, (int)sum));
+}
+
 AVX2_INLINE struct folds folds_begin(uint32_t sum, const uint8_t *at)
 {
     struct folds folds = folds_at(at);
-    folds.a = _mm256_xor_si256(folds.a, _mm256_set_epi32(0, 0, 0, 0, 0, 0, 0, (int)sum));
+    folds.a = plus_sum(folds.a, sum);
     return folds;
 }
 
@@ -118,12 +135,17 @@ AVX2_INLINE __m256i folded(__m256i sum, __m256i powers, __m256i next)
     return _mm256_xor_si256(_mm256_xor_si256(early, late), next);
 }
 
-AVX2_INLINE struct folds folds_next(struct folds folds, const uint8_t *at)
+/* To the bytes right behind. */
+AVX2_INLINE __m256i powers_128(void)
 {
-    const __m256i by_128 = _mm256_set_epi64x(0x0d3b6092, 0x6992cea2, 0x0d3b6092, 0x6992cea2);
+    return _mm256_set_epi64x(0x0d3b6092, 0x6992cea2, 0x0d3b6092, 0x6992cea2);
+}
+
+AVX2_INLINE struct folds folds_next(struct folds folds, __m256i powers, const uint8_t *at)
+{
     const struct folds next = folds_at(at);
-    return (struct folds){ folded(folds.a, by_128, next.a), folded(folds.b, by_128, next.b),
-                           folded(folds.c, by_128, next.c), folded(folds.d, by_128, next.d) };
+    return (struct folds){ folded(folds.a, powers, next.a), folded(folds.b, powers, next.b),
+                           folded(folds.c, powers, next.c), folded(folds.d, powers, next.d) };
 }
 
 /* Four registers into two, two into one, and the halves of that one: 16 bytes are left, two steps of
@@ -149,53 +171,116 @@ AVX2_INLINE uint32_t sum_folded(uint32_t sum, const uint8_t *at, size_t size)
     struct folds folds = folds_begin(sum, at);
     for (at += FOLDED_BYTES, size -= FOLDED_BYTES; size >= FOLDED_BYTES;
          at += FOLDED_BYTES, size -= FOLDED_BYTES)
-        folds = folds_next(folds, at);
+        folds = folds_next(folds, powers_128(), at);
     return sum_words(folds_sum(folds), at, size);
 }
 
 /* ---- by both -------------------------------------------------------------------- */
 
-enum {
-    STEPS = 32,
-    STEP_BYTES = 40, /* of each strip: about as many cycles as folding once takes */
-    FRONT_BYTES = STEPS * FOLDED_BYTES,
-    STRIP_BYTES = STEPS * STEP_BYTES,
-    BLOCK_BYTES = FRONT_BYTES + 3 * STRIP_BYTES
+enum { STEP_BYTES = 40 }; /* of each strip: about as many cycles as folding once takes */
+
+/* A block of so many steps. What stands behind a part of it is, to the part, a power of x: three that
+ * shifted() takes, and two that folded() takes. */
+struct block {
+    size_t steps;
+    uint32_t past_one, past_two, past_three; /* strips */
+    uint32_t early, late; /* from the end of the front to that of the next block's first step */
 };
 
-/* What one, two and three strips behind it mean to a sum. */
-static const uint32_t past_one = 0xDD66CBBBU, past_two = 0x22C3799FU, past_three = 0x23D5E7E5U;
+static const struct block block_long = { .steps = 16,
+                                         .past_one = 0x6B749FB2U,
+                                         .past_two = 0xDD66CBBBU,
+                                         .past_three = 0xF48642E9U,
+                                         .early = 0xF7506984U,
+                                         .late = 0xA51B6135U };
+static const struct block block_short = { .steps = 3,
+                                          .past_one = 0x2AD91C30U,
+                                          .past_two = 0x299847D5U,
+                                          .past_three = 0xA00457F7U,
+                                          .early = 0x064F7F26U,
+                                          .late = 0x88F25A3AU };
 
-/* The three strips' sums over the next bytes of each. */
-AVX2_INLINE void strips_step(uint64_t sums[3], const uint8_t *at)
+struct strips {
+    uint64_t a, b, c;
+};
+
+/* Compilers put all steps of one kind before those of the other; then the queue of one unit is full,
+ * and nothing gets to the other behind it. What is named here is worked out here. */
+#define HERE_VECTOR(value) __asm__ volatile("" : "+x"(value))
+#define HERE_WORD(value)   __asm__ volatile("" : "+r"(value))
+
+/* The sums over the next word of each strip. */
+AVX2_INLINE struct strips strips_next(struct strips sums, const uint8_t *at, size_t strip)
 {
-    for (size_t i = 0; i < STEP_BYTES; i += sizeof(uint64_t)) {
-        sums[0] = _mm_crc32_u64(sums[0], word_at(at + i));
-        sums[1] = _mm_crc32_u64(sums[1], word_at(at + STRIP_BYTES + i));
-        sums[2] = _mm_crc32_u64(sums[2], word_at(at + 2 * (size_t)STRIP_BYTES + i));
-    }
+    sums.a = _mm_crc32_u64(sums.a, word_at(at));
+    sums.b = _mm_crc32_u64(sums.b, word_at(at + strip));
+    sums.c = _mm_crc32_u64(sums.c, word_at(at + 2 * strip));
+    HERE_WORD(sums.a);
+    HERE_WORD(sums.b);
+    HERE_WORD(sums.c);
+    return sums;
 }
 
-AVX2_INLINE uint32_t sum_block(uint32_t sum, const uint8_t *at)
+AVX2_INLINE __m256i folded_here(__m256i sum, __m256i powers, const uint8_t *at)
 {
-    const uint8_t *strips = at + FRONT_BYTES;
-    uint64_t sums[3] = { 0 };
-    struct folds folds = folds_begin(sum, at);
-    strips_step(sums, strips);
-    for (size_t step = 1; step < STEPS; step++) {
-        folds = folds_next(folds, at + step * FOLDED_BYTES);
-        strips_step(sums, strips + step * STEP_BYTES);
+    __m256i next = folded(sum, powers, register_at(at));
+    HERE_VECTOR(next);
+    return next;
+}
+
+/* 128 bytes at the front, 40 of each strip. */
+AVX2_INLINE void step_both(struct folds *folds, __m256i powers, const uint8_t *front,
+                           struct strips *sums, const uint8_t *words, size_t strip)
+{
+    folds->a = folded_here(folds->a, powers, front);
+    *sums = strips_next(*sums, words, strip);
+    folds->b = folded_here(folds->b, powers, front + 32);
+    *sums = strips_next(*sums, words + 8, strip);
+    folds->c = folded_here(folds->c, powers, front + 64);
+    *sums = strips_next(*sums, words + 16, strip);
+    folds->d = folded_here(folds->d, powers, front + 96);
+    *sums = strips_next(*sums, words + 24, strip);
+    *sums = strips_next(*sums, words + 32, strip);
+}
+
+/* As many blocks as fit. The registers go on from front to front, and the strips' sum is put in where
+ * the next front begins, as the sum before it. */
+AVX2_INLINE uint32_t sum_blocks(uint32_t sum, const uint8_t **from, size_t *size,
+                                const struct block block)
+{
+    const size_t strip = block.steps * STEP_BYTES;
+    const size_t front_bytes = block.steps * FOLDED_BYTES;
+    const size_t block_bytes = front_bytes + 3 * strip;
+    const __m256i over = _mm256_set_epi64x(block.late, block.early, block.late, block.early);
+    if (*size < block_bytes)
+        return sum;
+    struct folds folds = folds_begin(sum, *from);
+    for (;;) {
+        const uint8_t *front = *from;
+        const uint8_t *words = front + front_bytes;
+        struct strips sums = { 0, 0, 0 };
+        for (size_t i = 0; i < STEP_BYTES; i += sizeof(uint64_t))
+            sums = strips_next(sums, words + i, strip);
+        for (size_t step = 1; step < block.steps; step++)
+            step_both(&folds, powers_128(), front + step * FOLDED_BYTES, &sums,
+                      words + step * STEP_BYTES, strip);
+        const uint64_t behind =
+            shifted(sums.a, block.past_two) ^ shifted(sums.b, block.past_one) ^ sums.c;
+        *from += block_bytes;
+        *size -= block_bytes;
+        if (*size < block_bytes)
+            return (uint32_t)(shifted(folds_sum(folds), block.past_three) ^ behind);
+        folds = folds_next(folds, over, *from);
+        folds.a = plus_sum(folds.a, (uint32_t)behind);
     }
-    return (uint32_t)(shifted(folds_sum(folds), past_three) ^ shifted(sums[0], past_two) ^
-                      shifted(sums[1], past_one) ^ sums[2]);
 }
 
 AVX2 static uint32_t sum_avx2(uint32_t sum_before, const void *bytes, size_t size)
 {
     const uint8_t *at = bytes;
     uint32_t sum = ~sum_before;
-    for (; size >= BLOCK_BYTES; size -= BLOCK_BYTES, at += BLOCK_BYTES)
-        sum = sum_block(sum, at);
+    sum = sum_blocks(sum, &at, &size, block_long);
+    sum = sum_blocks(sum, &at, &size, block_short);
     return ~(size < FOLDED_BYTES ? sum_words(sum, at, size) : sum_folded(sum, at, size));
 }
 

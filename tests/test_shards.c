@@ -57,7 +57,7 @@ static void open_bad(const struct stk_directory *directory, int code, const char
 
 Test(shards, checksum_is_crc32c)
 {
-    static uint8_t bytes[30000]; /* three of the blocks that one variant sums at once, and more */
+    static uint8_t bytes[30000]; /* seven of the longest blocks of a variant, and more */
     cr_assert_eq(stk_shard_sum(0, "123456789", 9), 0xE3069283U); /* the published check value */
     cr_assert_eq(stk_shard_sum(0, bytes, 32), 0x8A9136AAU);      /* RFC 3720, B.4 */
     for (size_t i = 0; i < sizeof(bytes); i++)
