@@ -192,8 +192,8 @@ measure_formats() {
         codec png-rgb png "folder:$scratch/rgb-png"
         for set in mnist-raw mnist-lz4 rgb-raw large-lz4; do codec "sum-$set" sum "shards:$scratch/$set"; done
         for batch in 64 512; do
-            for set in folder:mnist-png shards:mnist-raw; do
-                codec "cached-${set%%:*}-$batch" cached "${set%%:*}:$scratch/${set#*:}" "$in_memory" "$batch"
+            for set in folder:mnist-png shards:mnist-raw shards:mnist-lz4; do
+                codec "cached-${set#*:}-$batch" cached "${set%%:*}:$scratch/${set#*:}" "$in_memory" "$batch"
             done
         done
     fi

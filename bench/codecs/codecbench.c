@@ -2,18 +2,19 @@
  * against another, on the same samples.
  *
  *   codecbench png folder:DIR     the fast path against libpng; all rows are compared first
- *   codecbench sum shards:DIR     a loader that verifies checksums against one that does not, both
- *                                 with two workers, out of the page cache
+ *   codecbench sum shards:DIR     loaders that verify checksums, touch the same bytes, and do neither: two workers
+ *                                 each, out of the page cache
  *   codecbench cached DATASET RESIDENT BATCH
  *                                 a loader that has cached the rows of one data set against one
  *                                 over another that lies in memory as it is, both as float32
  *
  * The two sides take short turns, so that both see the same neighbours; the figures are medians.
- * One JSON object is printed, and on standard error what verifying one record takes at best. Exit status: 0 measured, 1 failed or rows differ, 2 bad usage, 77 this
- * build has no such codec.
+ * One JSON object is printed. Exit status: 0 measured, 1 failed or rows differ, 2 bad usage, 77 this build
+ * has no such codec.
  */
 #include "bench/clock.h"
 #include "bench/codecs/loading.h"
+#include "bench/codecs/sums.h"
 #include "bench/material.h"
 #include "bench/output_json.h"
 #include "bench/statistics.h"
@@ -23,7 +24,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { TURNS = 31, SKIPPED = 77 };
 
@@ -98,15 +98,14 @@ static bool same_rows(struct side *one, struct side *other, const struct bench_m
 }
 
 static void print(const char *what, const char *spec, uint64_t count, size_t row_bytes,
-                  double one_ns[TURNS], double other_ns[TURNS], double ratios[TURNS])
+                  double one_ns, double other_ns, struct bench_statistics ratio)
 {
-    const struct bench_statistics ratio = bench_statistics_of(ratios, TURNS);
     printf("{\"kind\": \"codec\", \"what\": \"%s\", \"dataset\": ", what);
     bench_json_string(stdout, spec);
     printf(", \"compared\": %" PRIu64 ", \"row_bytes\": %zu, \"ns\": %.3f, \"other_ns\": %.3f, "
            "\"ratio\": %.5f, \"ratio_min\": %.5f, \"ratio_max\": %.5f, \"turns\": %d}\n",
-           count, row_bytes, bench_statistics_of(one_ns, TURNS).median,
-           bench_statistics_of(other_ns, TURNS).median, ratio.median, ratio.min, ratio.max, TURNS);
+           count, row_bytes, one_ns, other_ns, ratio.median, ratio.min, ratio.max,
+           (int)ratio.count);
 }
 
 /* Take turns, and print what came out: times per sample, and the median of other / one. */
@@ -123,7 +122,9 @@ static int compare(const char *what, const char *spec, struct side *one, struct 
             return EXIT_FAILURE;
         ratios[index] = other_ns[index] / one_ns[index];
     }
-    print(what, spec, material->count, material->row_bytes, one_ns, other_ns, ratios);
+    print(what, spec, material->count, material->row_bytes,
+          bench_statistics_of(one_ns, TURNS).median, bench_statistics_of(other_ns, TURNS).median,
+          bench_statistics_of(ratios, TURNS));
     return EXIT_SUCCESS;
 }
 
@@ -165,94 +166,23 @@ static int compare_png(const char *spec, struct bench_material *material)
     return status;
 }
 
-/* One after the other, `one` first or last. */
-static int take_turn(struct bench_loading *one, struct bench_loading *other, bool one_first,
-                     double *one_ns, double *other_ns)
-{
-    int rc = STOKER_OK;
-    if (!one_first)
-        rc = bench_loading_turn(other, turn_seconds / 2, other_ns);
-    if (rc == STOKER_OK)
-        rc = bench_loading_turn(one, turn_seconds / 2, one_ns);
-    if (rc == STOKER_OK && one_first)
-        rc = bench_loading_turn(other, turn_seconds / 2, other_ns);
-    return rc;
-}
-
-/* Take turns, and print what came out, as for codecs. */
-static int compare_loaders(const char *what, const char *spec, struct bench_loading *one,
-                           struct bench_loading *other)
-{
-    double one_ns[TURNS], other_ns[TURNS], ratios[TURNS];
-    int rc = STOKER_OK;
-    for (int index = 0; rc == STOKER_OK && index < TURNS; index++) {
-        rc = take_turn(one, other, index % 2 == 0, &one_ns[index], &other_ns[index]);
-        ratios[index] = rc == STOKER_OK ? other_ns[index] / one_ns[index] : 0;
-    }
-    if (rc != STOKER_OK)
-        return failed(spec, rc);
-    const stoker_dataset_info *info = stoker_dataset_get_info(one->dataset);
-    print(what, spec, info->count, stoker_dataset_row_bytes(one->dataset), one_ns, other_ns,
-          ratios);
-    return EXIT_SUCCESS;
-}
-
-/* Nanoseconds to verify the first record while it lies in the core's own cache, at best: less no
- * loader can add. < 0 = it cannot be had. */
-static double verify_hot(const struct bench_material *material)
-{
-    enum { TIMES = 16 };
-    stoker_sample sample;
-    if (stoker_dataset_locate(material->dataset, 0, &sample, NULL) != STOKER_OK ||
-        sample.codec == NULL || sample.codec->verify == NULL)
-        return -1;
-    const uint32_t bytes = sample.extent.bytes;
-    uint8_t *record = malloc(bytes);
-    const bool read = record != NULL && pread(material->file.fd, record, bytes,
-                                              (off_t)sample.extent.offset) == (ssize_t)bytes;
-    const stoker_encoded encoded = { .bytes = record, .size = bytes, .tag = sample.tag };
-    double best_ns = -1;
-    for (int index = 0; read && index < TURNS; index++) {
-        const uint64_t begin_ns = bench_clock_ns();
-        bool right = true;
-        for (int time = 0; time < TIMES; time++)
-            right = sample.codec->verify(sample.codec->self, &encoded, NULL) == STOKER_OK && right;
-        const double ns = (double)(bench_clock_ns() - begin_ns) / TIMES;
-        if (right && (best_ns < 0 || ns < best_ns))
-            best_ns = ns;
-    }
-    free(record);
-    return best_ns;
-}
-
-/* Over the same records: without their checksums, and with them. */
-static int compare_sum(const char *spec, struct bench_material *material)
-{
-    static struct bench_loading plain, verifying;
-    int rc = bench_loading_open(&plain, material, false);
-    if (rc == STOKER_OK)
-        rc = bench_loading_open(&verifying, material, true);
-    const int status =
-        rc == STOKER_OK ? compare_loaders("sum", spec, &plain, &verifying) : failed(spec, rc);
-    if (status == EXIT_SUCCESS)
-        fprintf(stderr, "codecbench: a record in the cache is verified in %.1f ns\n",
-                verify_hot(material));
-    bench_loading_close(&verifying);
-    bench_loading_close(&plain);
-    return status;
-}
-
 static int compare_cached(const char *spec, const char *resident_spec, uint32_t batch_size)
 {
     static struct bench_loading cached, resident;
+    static struct bench_loading_times times;
+    struct bench_loading *const sides[] = { &cached, &resident };
     int rc = bench_loading_open_held(&cached, spec, batch_size);
     if (rc == STOKER_OK)
         rc = bench_loading_open_held(&resident, resident_spec, batch_size);
-    const int status =
-        rc == STOKER_OK ? compare_loaders("cached", spec, &cached, &resident) : failed(spec, rc);
+    if (rc == STOKER_OK)
+        rc = bench_loading_take_turns(sides, 2, bench_clock_ns, &times);
+    if (rc == STOKER_OK)
+        print("cached", spec, stoker_dataset_get_info(cached.dataset)->count,
+              stoker_dataset_row_bytes(cached.dataset), bench_loading_ns(&times, 0),
+              bench_loading_ns(&times, 1), bench_loading_ratio(&times, 1, 0));
     bench_loading_close(&resident);
     bench_loading_close(&cached);
-    return status;
+    return rc == STOKER_OK ? EXIT_SUCCESS : failed(spec, rc);
 }
 
 static int run(bool png, const char *spec)
@@ -271,8 +201,8 @@ static int run(bool png, const char *spec)
         status = failed(spec, rc);
     else if (png)
         status = compare_png(spec, &material);
-    else
-        status = compare_sum(spec, &material);
+    else if ((rc = bench_sums_compare(spec, &material)) != STOKER_OK)
+        status = failed(spec, rc);
     bench_material_destroy(&material);
     stoker_dataset_close(&dataset);
     return status;

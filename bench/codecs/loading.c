@@ -5,6 +5,8 @@
 #include "bench/consumer.h"
 #include "bench/gpu_step.h"
 
+#include <string.h>
+
 enum { HELD_EPOCHS = 3 }; /* the first batches of all go round the cache */
 
 static int make_loader(struct bench_loading *loading, uint32_t batch_size, stoker_cache cache,
@@ -21,11 +23,11 @@ static int make_loader(struct bench_loading *loading, uint32_t batch_size, stoke
 }
 
 int bench_loading_open(struct bench_loading *loading, const struct bench_material *material,
-                       bool verifies)
+                       enum bench_check check)
 {
     *loading = (struct bench_loading){ 0 };
-    int rc = bench_unverified_open(&loading->dataset, &loading->set, material->dataset,
-                                   &material->file, verifies);
+    int rc = bench_checking_open(&loading->dataset, &loading->set, material->dataset,
+                                 &material->file, check);
     if (rc == STOKER_OK)
         rc = make_loader(loading, 64, STOKER_CACHE_NONE, STOKER_DTYPE_NONE);
     if (rc != STOKER_OK)
@@ -61,11 +63,14 @@ void bench_loading_close(struct bench_loading *loading)
     stoker_dataset_close(&loading->dataset);
 }
 
-/* Batches for so long; *samples is their rows. */
-static int take_batches(stoker_loader *loader, double seconds, uint64_t *samples, double *ns)
+/* Batches for so long; *ns is what a row took by that clock. */
+static int take_batches(stoker_loader *loader, double seconds, bench_loading_clock *clock,
+                        double *ns)
 {
     const uint64_t begin_ns = bench_clock_ns();
-    *samples = 0;
+    const uint64_t clock_ns = clock();
+    uint64_t samples = 0;
+    double wall_ns = 0;
     do {
         stoker_batch batch;
         const int rc = stoker_loader_next(loader, &batch);
@@ -74,21 +79,46 @@ static int take_batches(stoker_loader *loader, double seconds, uint64_t *samples
         if (rc != STOKER_OK)
             return rc;
         bench_consumer_touch(batch.images.data, bench_image_bytes(&batch), batch.ids);
-        *samples += batch.count;
+        samples += batch.count;
         stoker_batch_release(&batch);
-        *ns = (double)(bench_clock_ns() - begin_ns);
-    } while (*samples == 0 || *ns < seconds * 1e9);
+        wall_ns = (double)(bench_clock_ns() - begin_ns);
+    } while (samples == 0 || wall_ns < seconds * 1e9);
+    *ns = (double)(clock() - clock_ns) / (double)samples;
     return STOKER_OK;
 }
 
-int bench_loading_turn(struct bench_loading *loading, double seconds, double *ns)
+static int take_turn(struct bench_loading *loading, bench_loading_clock *clock, double *ns)
 {
-    uint64_t samples = 0;
-    double spent_ns = 0;
-    int rc = take_batches(loading->loader, seconds, &samples, &spent_ns);
-    if (rc == STOKER_OK)
-        rc = take_batches(loading->loader, seconds, &samples, &spent_ns);
-    if (rc == STOKER_OK)
-        *ns = spent_ns / (double)samples;
-    return rc;
+    const double seconds = 0.02;
+    const int rc = take_batches(loading->loader, seconds, clock, ns);
+    return rc == STOKER_OK ? take_batches(loading->loader, seconds, clock, ns) : rc;
+}
+
+int bench_loading_take_turns(struct bench_loading *const *sides, uint32_t count,
+                             bench_loading_clock *clock, struct bench_loading_times *out)
+{
+    for (uint32_t turn = 0; turn < BENCH_LOADING_TURNS; turn++)
+        for (uint32_t place = 0; place < count; place++) {
+            const uint32_t side = (turn + place) % count;
+            const int rc = take_turn(sides[side], clock, &out->ns[side][turn]);
+            if (rc != STOKER_OK)
+                return rc;
+        }
+    return STOKER_OK;
+}
+
+double bench_loading_ns(const struct bench_loading_times *times, uint32_t side)
+{
+    double ns[BENCH_LOADING_TURNS];
+    memcpy(ns, times->ns[side], sizeof(ns));
+    return bench_statistics_of(ns, BENCH_LOADING_TURNS).median;
+}
+
+struct bench_statistics bench_loading_ratio(const struct bench_loading_times *times, uint32_t side,
+                                            uint32_t than)
+{
+    double ratios[BENCH_LOADING_TURNS];
+    for (uint32_t turn = 0; turn < BENCH_LOADING_TURNS; turn++)
+        ratios[turn] = times->ns[side][turn] / times->ns[than][turn];
+    return bench_statistics_of(ratios, BENCH_LOADING_TURNS);
 }
