@@ -272,6 +272,7 @@ Test(stats, rows_kept_decoded_take_no_decoding, .timeout = 60)
         options.batch_size = BATCH;
         options.epochs = 0;
         options.cache = STOKER_CACHE_DECODED;
+        options.prefetch_batches = 4; /* slots whose first lap goes round the cache */
         stoker_loader *loader = loader_of(dataset, &options);
         run_for(loader, 2 * COUNT / BATCH, 0);
         const stoker_stats before = look(loader);
