@@ -22,6 +22,16 @@ static const char *fixed(char out[16], double value, int digits)
     return out;
 }
 
+/* What a row has none of is 0 there. */
+static const char *count(char out[24], uint64_t value)
+{
+    if (value > 0)
+        snprintf(out, 24, "%" PRIu64, value);
+    else
+        snprintf(out, 24, "-");
+    return out;
+}
+
 static const char *or_dash(const char *text)
 {
     return text[0] != '\0' ? text : "-";
@@ -112,14 +122,15 @@ static void ceiling(struct bench_sheet *sheet, const struct bench_ceiling_row *r
         fprintf(file, "#\n# %-17s %7s %6s %-8s %9s %9s %9s %9s %7s %9s %s\n", "ceiling", "threads",
                 "batch", "dtype", "ring kB", "samples/s", "min", "max", "GB/s", "read depth",
                 "note");
-    char text[6][16];
-    fprintf(file, "  %-17s %7" PRIu32 " %6" PRIu32 " %-8s %9s %9s %9s %9s %7s %9" PRIu32 "  %s\n",
-            row->name, row->threads, row->batch_size, row->dtype,
-            fixed(text[0], (double)row->ring_bytes / 1e3, 0),
-            bench_short_number(text[1], row->samples_per_s),
-            bench_short_number(text[2], row->samples_per_s_min),
-            bench_short_number(text[3], row->samples_per_s_max),
-            fixed(text[4], row->bytes_per_s / 1e9, 2), row->read_depth, row->note);
+    char text[7][24];
+    fprintf(file, "  %-17s %7" PRIu32 " %6s %-8s %9s %9s %9s %9s %7s %9s%s%s\n", row->name,
+            row->threads, count(text[0], row->batch_size), row->dtype,
+            count(text[1], (row->ring_bytes + 500) / 1000),
+            bench_short_number(text[2], row->samples_per_s),
+            bench_short_number(text[3], row->samples_per_s_min),
+            bench_short_number(text[4], row->samples_per_s_max),
+            fixed(text[5], row->bytes_per_s / 1e9, 2), count(text[6], row->read_depth),
+            row->note[0] != '\0' ? "  " : "", row->note);
 }
 
 static void advice(struct bench_sheet *sheet, const struct bench_advice *row)

@@ -7,6 +7,7 @@
 #include "datasets/pack/run.h"
 
 #include <inttypes.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,7 +134,9 @@ static const char *unsuitable(const struct pack_recipe *recipe)
 
 static uint32_t workers_of(const struct pack_arguments *arguments)
 {
-    const int cpus = get_nprocs();
+    cpu_set_t ours; /* those that we may run on */
+    const int cpus =
+        sched_getaffinity(0, sizeof(ours), &ours) == 0 ? CPU_COUNT(&ours) : get_nprocs();
     return arguments->workers > 0 ? (uint32_t)arguments->workers : cpus > 0 ? (uint32_t)cpus : 1;
 }
 
