@@ -1,15 +1,16 @@
 /* crop_blocks.h - rows of floats by blocks of eight pixels (block_avx2.h).
  *
  *   wide     fill │ block │ block │ ... │ block, overlapping the one before │ fill
- *   narrow   the same blocks for each line and each picture, with fill mixed in
+ *   narrow   block, partly fill │ block │ ... │ block │ block, partly fill
  *
  * The blocks of a wide line begin where the picture does, and fill is written first, as wide as a block.
  * For a small picture the branches of that are too dear: they differ from picture to picture, and the processor
- * guesses them wrong. So with few blocks a line it is worked out for each which bytes it takes, and
- * where it takes fill; lines beside the picture are read from a line of fill.
+ * guesses them wrong. So a narrow line has the same blocks for each picture. Its first and last one may lie up to
+ * eight pixels beside the picture: the plan knows what each of these is made of (picks.h). Lines beside
+ * the picture are read from a line of fill.
  *
- * The picture is read forwards even where it is turned round, as the hardware expects. Where a store goes
- * is always in a register: if it were still to be loaded, the loads behind the store would wait.
+ * Where a store goes is always in a register: if it were still to be loaded, the loads behind the store would
+ * wait.
  */
 #ifndef STK_KERNELS_CROP_BLOCKS_H
 #define STK_KERNELS_CROP_BLOCKS_H
@@ -30,12 +31,6 @@ static ALWAYS_INLINE bool cut_has_blocks(const struct stk_crop *crop)
     return !is_cut(crop) || crop->cut_right - crop->cut_left >= BLOCK_PIXELS;
 }
 
-static ALWAYS_INLINE bool is_narrow(const struct stk_crop *crop, const struct target *target)
-{
-    return target->width >= BLOCK_PIXELS && target->width <= NARROW_BLOCKS * BLOCK_PIXELS &&
-           crop->width >= BLOCK_PIXELS && cut_has_blocks(crop);
-}
-
 static ALWAYS_INLINE bool has_blocks(const struct stk_crop *crop, const struct seen *seen)
 {
     return seen->y0 < seen->y1 && seen->x0 + BLOCK_PIXELS <= seen->x1 && cut_has_blocks(crop);
@@ -47,15 +42,23 @@ static ALWAYS_INLINE size_t pixel_bytes_of(const struct target *target)
     return target->pair.to_bytes * (target->planes ? 1 : target->channels);
 }
 
+/* A block that lies so many pixels beside the picture, on that side of it. */
 static ALWAYS_INLINE struct block block_for(const struct stk_transform_plan *plan,
                                             const struct stk_crop *crop,
-                                            const struct target *target)
+                                            const struct target *target, enum stk_side side,
+                                            size_t overhang)
 {
     const size_t bytes = target->pair.to_bytes;
     struct block block;
-    block_init(&block, plan, target->channels, target->planes, crop->flip, bytes,
-               target->height * target->width * bytes);
+    block_init(&block, plan, plan->picks[crop->flip][side][overhang], target->channels,
+               target->planes, bytes, target->height * target->width * bytes);
     return block;
+}
+
+static ALWAYS_INLINE struct block fill_for(const struct stk_transform_plan *plan,
+                                           const struct stk_crop *crop, const struct target *target)
+{
+    return block_for(plan, crop, target, STK_SIDE_LOW, BLOCK_PIXELS);
 }
 
 /* ---- fill ------------------------------------------------------------------------- */
@@ -71,14 +74,15 @@ static ALWAYS_INLINE void fill_blocks(const struct block *block, const struct ta
 }
 
 /* Paint the cut over. */
-static ALWAYS_INLINE void cut_blocks(const struct block *block, const struct stk_crop *crop,
-                                     const struct target *target)
+static ALWAYS_INLINE void cut_blocks(const struct stk_transform_plan *plan,
+                                     const struct stk_crop *crop, const struct target *target)
 {
     const size_t pixel_bytes = pixel_bytes_of(target);
     if (!is_cut(crop))
         return;
+    const struct block fill = fill_for(plan, crop, target);
     for (size_t y = (size_t)crop->cut_top; y < (size_t)crop->cut_bottom; y++)
-        fill_blocks(block, target,
+        fill_blocks(&fill, target,
                     target->out + (y * target->width + (size_t)crop->cut_left) * pixel_bytes,
                     (size_t)(crop->cut_right - crop->cut_left));
 }
@@ -96,9 +100,11 @@ static ALWAYS_INLINE void fill_sides(const struct block *block, const struct tar
         block_fill(block, row + (target->width - BLOCK_PIXELS - x) * pixel_bytes, target->store);
 }
 
-static ALWAYS_INLINE void put_seen(const struct block *block, const struct stk_crop *crop,
-                                   const struct target *target, const struct seen *seen)
+static ALWAYS_INLINE void put_seen(const struct stk_transform_plan *plan,
+                                   const struct stk_crop *crop, const struct target *target,
+                                   const struct seen *seen, const struct block *fill)
 {
+    const struct block block = block_for(plan, crop, target, STK_SIDE_LOW, 0);
     const size_t pixel_bytes = pixel_bytes_of(target), line_bytes = target->width * pixel_bytes;
     const size_t stride = crop->stride_bytes, lines = seen->y1 - seen->y0;
     const size_t pixels = seen->x1 - seen->x0, blocks = pixels / BLOCK_PIXELS;
@@ -109,15 +115,16 @@ static ALWAYS_INLINE void put_seen(const struct block *block, const struct stk_c
     const size_t fetches = (fetching.left / LINE_BYTES + lines) / lines;
     const unsigned char *line = seen->first;
     unsigned char *row = target->out + seen->y0 * line_bytes;
+    /* Read forwards even where the picture is turned round, as the hardware expects. */
     for (size_t y = 0; y < lines; y++, line += stride, row += line_bytes) {
         for (size_t i = 0; i < fetches; i++)
             fetch(&fetching);
-        fill_sides(block, target, seen, row);
+        fill_sides(fill, target, seen, row);
         unsigned char *out = row + first;
         for (size_t i = 0; i < blocks; i++, out = crop->flip ? out - step : out + step)
-            block_put(block, line + i * in_step, out, target->store);
+            block_put(&block, line + i * in_step, out, target->store);
         if (pixels % BLOCK_PIXELS != 0)
-            block_put(block, line + (pixels - BLOCK_PIXELS) * target->channels, row + last,
+            block_put(&block, line + (pixels - BLOCK_PIXELS) * target->channels, row + last,
                       target->store);
     }
 }
@@ -127,79 +134,128 @@ static ALWAYS_INLINE void put_wide(const struct stk_transform_plan *plan,
                                    const struct seen *seen)
 {
     const size_t line_bytes = target->width * pixel_bytes_of(target);
-    const struct block block = block_for(plan, crop, target);
+    const struct block fill = fill_for(plan, crop, target);
     if (seen->y0 > 0)
-        fill_blocks(&block, target, target->out, seen->y0 * target->width);
-    put_seen(&block, crop, target, seen);
+        fill_blocks(&fill, target, target->out, seen->y0 * target->width);
+    put_seen(plan, crop, target, seen, &fill);
     if (seen->y1 < target->height)
-        fill_blocks(&block, target, target->out + seen->y1 * line_bytes,
+        fill_blocks(&fill, target, target->out + seen->y1 * line_bytes,
                     (target->height - seen->y1) * target->width);
-    cut_blocks(&block, crop, target);
+    cut_blocks(plan, crop, target);
 }
 
 /* ---- narrow lines ------------------------------------------------------------------ */
 
-/* The vectors of a line, block by block. Their windows begin at pixel `lowest` of the picture's line. */
+/* How the blocks of a line lie: its first, its last, and those between them, of which the last may overlap the last. */
 struct narrow {
-    int32_t lowest;
-    struct placed *last; /* the last block's */
-    struct placed vectors[NARROW_BLOCKS * VECTORS_MAX];
+    int32_t first_beside, last_beside; /* pixels that these two lie beside the picture; < 0: none */
+    int32_t lowest;                    /* the picture's first pixel that is read */
+    ptrdiff_t first, between, last;    /* bytes from there, where they are read */
+    size_t count;                      /* of those between */
 };
 
-static ALWAYS_INLINE void narrow_init(struct narrow *narrow, const struct stk_transform_plan *plan,
-                                      const struct block *block, const struct stk_crop *crop,
-                                      const struct target *target)
+static ALWAYS_INLINE int32_t within(int32_t at, int32_t last)
 {
-    const int32_t last = (int32_t)target->width - BLOCK_PIXELS, room = crop->width - BLOCK_PIXELS;
-    const int32_t channels = (int32_t)target->channels, flip = crop->flip;
-    struct placed *next = narrow->vectors;
-    narrow->lowest = within(crop->x, room);
-    for (int32_t x = 0; x < last + BLOCK_PIXELS; x += BLOCK_PIXELS, next += channels) {
-        const int32_t at = x < last ? x : last;
-        const int32_t from = crop->x + at + flip * (last - 2 * at); /* turned: last - at */
-        const int32_t begin = within(from, room);
-#pragma GCC unroll 4
-        for (int32_t number = 0; number < channels; number++)
-            place_vector(&next[number], block, (uint32_t)number, plan->fill,
-                         (begin - narrow->lowest) * channels, (from - begin) * channels);
-    }
-    narrow->last = next - channels;
+    return at < 0 ? 0 : at > last ? last : at;
 }
 
-/* As many bytes of a later picture's as are fetched with each line, past its end the last one again: no
- * branch. */
-static ALWAYS_INLINE void fetch_share(const struct stk_crop *crop, size_t from, size_t lines)
+/* one, or where the picture is turned round the other; not by a branch: every other picture is. */
+static ALWAYS_INLINE int32_t turned(int32_t flip, int32_t one, int32_t other)
 {
-    for (size_t i = 0; i < lines; i++, from += LINE_BYTES)
-        __builtin_prefetch(crop->later + (from < crop->later_bytes ? from : crop->later_bytes - 1),
-                           0, 3);
+    return one + flip * (other - one);
 }
 
-static ALWAYS_INLINE void put_narrow(const struct stk_transform_plan *plan,
-                                     const struct stk_crop *crop, const struct target *target)
+static ALWAYS_INLINE struct narrow narrow_of(const struct stk_crop *crop,
+                                             const struct target *target)
 {
+    const int32_t width = (int32_t)target->width, room = crop->width - BLOCK_PIXELS;
+    const int32_t left = crop->x, right = left + width - BLOCK_PIXELS; /* the outermost blocks */
+    const int32_t channels = (int32_t)target->channels, lowest = within(left, room);
+    const int32_t high = (within(right, room) - lowest) * channels, flip = crop->flip;
+    const int32_t next = turned(flip, left + BLOCK_PIXELS, right - BLOCK_PIXELS);
+    return (struct narrow){ .first_beside = turned(flip, -left, right - room),
+                            .last_beside = turned(flip, right - room, -left),
+                            .lowest = lowest,
+                            .first = turned(flip, 0, high),
+                            .between = (within(next, room) - lowest) * channels,
+                            .last = turned(flip, high, 0),
+                            .count = (target->width - 1) / BLOCK_PIXELS - 1 };
+}
+
+/* Whether no more than the outermost blocks lies beside the picture, be it on a line of fill. */
+static ALWAYS_INLINE bool is_narrow(const struct stk_crop *crop, const struct target *target,
+                                    const struct narrow *narrow)
+{
+    const int32_t behind = (int32_t)((target->width - 1) % BLOCK_PIXELS) + 1;
+    return target->width >= 2 * BLOCK_PIXELS && target->width <= NARROW_BLOCKS * BLOCK_PIXELS &&
+           crop->width >= BLOCK_PIXELS && cut_has_blocks(crop) &&
+           narrow->first_beside <= BLOCK_PIXELS && narrow->last_beside <= behind;
+}
+
+static ALWAYS_INLINE size_t overhang_of(int32_t beside)
+{
+    return (size_t)within(beside, BLOCK_PIXELS);
+}
+
+/* Bytes of a later picture that are fetched with each line of this one. */
+static ALWAYS_INLINE size_t share_of(struct fetching fetching, size_t lines)
+{
+    return ((uint32_t)fetching.left + (uint32_t)lines - 1) / (uint32_t)lines;
+}
+
+/* All lines, with `count` blocks between first and last: a constant where that is worth it. */
+static ALWAYS_INLINE void put_lines(const struct stk_transform_plan *plan,
+                                    const struct stk_crop *crop, const struct target *target,
+                                    const struct narrow *narrow, size_t count)
+{
+    const enum stk_side begin = (enum stk_side)crop->flip, end = (enum stk_side) !crop->flip;
+    const struct block first =
+        block_for(plan, crop, target, begin, overhang_of(narrow->first_beside));
+    const struct block last = block_for(plan, crop, target, end, overhang_of(narrow->last_beside));
+    const struct block between = block_for(plan, crop, target, STK_SIDE_LOW, 0);
     const size_t pixel_bytes = pixel_bytes_of(target), line_bytes = target->width * pixel_bytes;
-    const size_t step = BLOCK_PIXELS * pixel_bytes, last = line_bytes - step;
-    const struct block block = block_for(plan, crop, target);
-    const size_t fetched = fetching_of(crop).left;
-    const size_t share = fetched == 0 ? 0 : fetched / LINE_BYTES / target->height + 1;
-    const size_t height = (size_t)crop->height, stride = crop->stride_bytes;
-    struct narrow narrow;
-    narrow_init(&narrow, plan, &block, crop, target);
-    const unsigned char *const picture = crop->pixels + (size_t)narrow.lowest * target->channels;
+    const size_t step = BLOCK_PIXELS * pixel_bytes;
+    const int32_t block_bytes = BLOCK_PIXELS * (int32_t)target->channels;
+    const ptrdiff_t in_step = turned(crop->flip, block_bytes, -block_bytes);
+    /* out may alias the crop, for all C knows */
+    const ptrdiff_t stride = (ptrdiff_t)crop->stride_bytes;
+    const uint32_t height = (uint32_t)crop->height, top = (uint32_t)crop->y;
+    const uint32_t bottom = top + (uint32_t)target->height;
+    const struct narrow at = *narrow;
+    const unsigned char *const picture = crop->pixels + (size_t)at.lowest * target->channels;
     unsigned char *row = target->out;
-    for (size_t y = 0; y < target->height; y++, row += line_bytes) {
-        const size_t source = (size_t)(crop->y + (ptrdiff_t)y); /* huge where it is negative */
-        const unsigned char *const line = source < height ? picture + source * stride : plan->fill;
-        unsigned char *out = row;
-        fetch_share(crop, y * share * LINE_BYTES, share);
-        for (const struct placed *one = narrow.vectors; one < narrow.last; out += step) {
-            placed_put(one, &block, line, out, target->store);
-            one += target->channels;
-        }
-        placed_put(narrow.last, &block, line, row + last, target->store);
+    const struct fetching fetching = fetching_of(crop);
+    const size_t share = share_of(fetching, target->height);
+    const unsigned char *later = share > 0 ? fetching.next : plan->fill; /* no NULL + 0 */
+    ptrdiff_t offset =
+        (ptrdiff_t)crop->y * stride; /* added up, so that no branch saves working it out */
+    for (uint32_t y = top; y != bottom; y++, row += line_bytes, offset += stride) {
+        const unsigned char *const from = picture + offset;
+        const unsigned char *const line = y < height ? from : plan->fill; /* huge where negative */
+        __builtin_prefetch(later, 0, 3);
+        for (size_t i = LINE_BYTES; i < share; i += LINE_BYTES)
+            __builtin_prefetch(later + i, 0, 3);
+        later += share;
+        block_put(&first, line + at.first, row, target->store);
+        const unsigned char *in = line + at.between;
+        unsigned char *out = row + step;
+#pragma GCC unroll 2
+        for (size_t i = 0; i < count; i++, in += in_step, out += step)
+            block_put(&between, in, out, target->store);
+        block_put(&last, line + at.last, row + line_bytes - step, target->store);
     }
-    cut_blocks(&block, crop, target);
+}
+
+/* Digits and CIFAR, as all that is 25 to 32 pixels wide, have two blocks between. */
+static ALWAYS_INLINE void put_narrow(const struct stk_transform_plan *plan,
+                                     const struct stk_crop *crop, const struct target *target,
+                                     const struct narrow *narrow)
+{
+    if (narrow->count == 2 && target->channels % 2 == 1) /* two or four: not worth compiling */
+        put_lines(plan, crop, target, narrow, 2);
+    else
+        put_lines(plan, crop, target, narrow, narrow->count);
+    cut_blocks(plan, crop, target);
 }
 
 #endif

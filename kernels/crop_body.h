@@ -365,8 +365,9 @@ static ALWAYS_INLINE void crop_bytes(const struct stk_transform_plan *plan,
 static ALWAYS_INLINE void crop_floats(const struct stk_transform_plan *plan,
                                       const struct stk_crop *crop, const struct target *target)
 {
-    if (is_narrow(crop, target)) {
-        put_narrow(plan, crop, target);
+    const struct narrow narrow = narrow_of(crop, target);
+    if (is_narrow(crop, target, &narrow)) {
+        put_narrow(plan, crop, target, &narrow);
         return;
     }
     const struct seen seen = seen_of(crop, target);

@@ -20,6 +20,7 @@
 
 #include "kernels/frame.h"
 #include "kernels/kernels.h"
+#include "kernels/picks.h"
 
 enum {
     STK_TRANSFORM_WHY_BYTES = 160,
@@ -101,13 +102,6 @@ enum { STK_TRANSFORM_VARIANTS_MAX = 3 };
 /* Best first; the last is the baseline. Ends with a variant whose name is NULL. */
 extern const struct stk_transform_variant stk_transform_variants[STK_TRANSFORM_VARIANTS_MAX + 1];
 
-/* One vector of eight elements that a block of eight pixels makes: the byte of the block's that each
- * comes from, and the first bytes of the 16 in which those of the elements 0..3 and 4..7 are found. */
-struct stk_pick {
-    int32_t bytes[8];
-    int32_t low, high; /* channels last: the same */
-};
-
 struct stk_transform_plan {
     struct stk_framing framing;
     const struct stk_convert_plan *convert; /* of out_height x out_width x channels */
@@ -119,7 +113,7 @@ struct stk_transform_plan {
     /* For element i of a line, channels last: a period, and a vector more. */
     uint8_t fill[STK_FILL_BYTES];
     float factor[STK_LINE_ELEMENTS], bias[STK_LINE_ELEMENTS];
-    struct stk_pick picks[2][STOKER_TRANSFORM_CHANNELS_MAX]; /* straight, and turned round */
+    stk_picks picks;
 };
 
 /* framing and fill are copied; convert, the plan for rows of the output's shape from uint8, must outlive the

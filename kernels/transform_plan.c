@@ -41,36 +41,6 @@ void stk_transform_plan_choose(struct stk_transform_plan *plan,
     plan->resize_column = variant->resize_column;
 }
 
-enum { BLOCK_PIXELS = 8, WINDOW_BYTES = 16 };
-
-/* The window of elements first..last: it stays in the block. In planes all channels have the first one's. */
-static int32_t window_of(const struct stk_pick *pick, int first, int last, int32_t channel,
-                         uint32_t channels)
-{
-    const int32_t room = (int32_t)(BLOCK_PIXELS * channels) - WINDOW_BYTES;
-    int32_t lowest = room < 0 ? 0 : room;
-    for (int i = first; i <= last; i++)
-        if (pick->bytes[i] - channel < lowest)
-            lowest = pick->bytes[i] - channel;
-    return lowest;
-}
-
-static struct stk_pick pick_of(uint32_t channels, bool planes, bool flip, uint32_t number)
-{
-    struct stk_pick pick;
-    for (uint32_t i = 0; i < BLOCK_PIXELS; i++) {
-        const uint32_t at = number * BLOCK_PIXELS + i; /* in the block, channels last */
-        const uint32_t pixel = planes ? i : at / channels;
-        const uint32_t channel = planes ? number : at % channels;
-        pick.bytes[i] = (int32_t)((flip ? BLOCK_PIXELS - 1 - pixel : pixel) * channels + channel);
-    }
-    const int32_t channel = planes ? (int32_t)number : 0;
-    const int middle = planes ? BLOCK_PIXELS / 2 : BLOCK_PIXELS;
-    pick.low = window_of(&pick, 0, middle - 1, channel, channels);
-    pick.high = planes ? window_of(&pick, middle, BLOCK_PIXELS - 1, channel, channels) : pick.low;
-    return pick;
-}
-
 int stk_transform_plan_init(struct stk_transform_plan *plan, const struct stk_framing *framing,
                             const uint8_t fill[STOKER_TRANSFORM_CHANNELS_MAX],
                             const struct stk_convert_plan *convert, uint32_t channels,
@@ -91,10 +61,8 @@ int stk_transform_plan_init(struct stk_transform_plan *plan, const struct stk_fr
         plan->factor[i] = convert->factor[channel % convert->period];
         plan->bias[i] = convert->bias[channel % convert->period];
     }
-    const bool planes = convert->layout == STOKER_NCHW && channels > 1;
-    for (uint32_t number = 0; number < channels; number++)
-        for (int flip = 0; flip < 2; flip++)
-            plan->picks[flip][number] = pick_of(channels, planes, flip != 0, number);
+    stk_picks_init(plan->picks, channels, convert->layout == STOKER_NCHW && channels > 1,
+                   plan->factor, plan->bias, plan->fill);
     const struct stk_transform_variant *variant = stk_transform_variants;
     while (!variant->runs_here())
         variant++;
