@@ -164,9 +164,24 @@ STK_RNG void stk_frame_cut(uint32_t centre, uint32_t side, uint32_t out, uint32_
     *to = centre - side / 2 + side < out ? centre - side / 2 + side : out;
 }
 
-/* What is done to sample `sample`, an image of height x width, in that epoch. */
-STK_RNG void stk_frame_draw(const struct stk_framing *framing, uint32_t height, uint32_t width,
-                            uint64_t epoch, uint64_t sample, struct stk_frame *frame)
+/* Whether anything is drawn from block 0. */
+STK_RNG int stk_frame_is_drawn(const struct stk_framing *framing)
+{
+    return framing->cropping == STK_CROP_RANDOM || framing->flip != 0 || framing->cutout != 0;
+}
+
+/* Block 0 of sample `sample` in that epoch; zeros where nothing is drawn from it. */
+STK_RNG struct stk_random stk_frame_words(const struct stk_framing *framing, uint64_t epoch,
+                                          uint64_t sample)
+{
+    const struct stk_random none = { { 0, 0, 0, 0 } };
+    return stk_frame_is_drawn(framing) ? stk_philox(framing->key, epoch, sample) : none;
+}
+
+/* What is done to sample `sample`, an image of height x width, in that epoch; draw: its block 0. */
+STK_RNG void stk_frame_take(const struct stk_framing *framing, uint32_t height, uint32_t width,
+                            uint64_t epoch, uint64_t sample, struct stk_random draw,
+                            struct stk_frame *frame)
 {
     frame->top = frame->left = 0;
     frame->height = height;
@@ -175,9 +190,6 @@ STK_RNG void stk_frame_draw(const struct stk_framing *framing, uint32_t height, 
         stk_frame_rectangle(framing, height, width, epoch, sample, frame);
     stk_frame_grid(framing, frame);
 
-    struct stk_random draw = { { 0, 0, 0, 0 } };
-    if (framing->cropping == STK_CROP_RANDOM || framing->flip != 0 || framing->cutout != 0)
-        draw = stk_philox(framing->key, epoch, sample);
     frame->y = frame->x = 0;
     if (framing->cropping != STK_CROP_NONE) {
         frame->y = stk_frame_place(framing, draw.word[0], frame->grid_height, framing->out_height);
@@ -191,6 +203,14 @@ STK_RNG void stk_frame_draw(const struct stk_framing *framing, uint32_t height, 
         stk_frame_cut(stk_frame_pick(draw.word[2] << 1, framing->out_width), framing->cutout,
                       framing->out_width, &frame->cut_left, &frame->cut_right);
     }
+}
+
+/* The same, drawn here. */
+STK_RNG void stk_frame_draw(const struct stk_framing *framing, uint32_t height, uint32_t width,
+                            uint64_t epoch, uint64_t sample, struct stk_frame *frame)
+{
+    const struct stk_random draw = stk_frame_words(framing, epoch, sample);
+    stk_frame_take(framing, height, width, epoch, sample, draw, frame);
 }
 
 #endif

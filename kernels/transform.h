@@ -137,6 +137,13 @@ void stk_transform_row(const struct stk_transform_plan *plan, void *scratch,
                        const struct stk_image *picture, uint64_t epoch, uint64_t sample,
                        const struct stk_image *later, void *out);
 
+/* Write `count` rows of plan->convert to consecutive rows of out, from pictures of one size; samples: the number
+ * of each. pictures[count .. count + ahead) are only fetched, to warm the next call. */
+void stk_transform_rows(const struct stk_transform_plan *plan, void *scratch,
+                        const void *const *pictures, uint32_t height, uint32_t width,
+                        uint32_t count, uint32_t ahead, uint64_t epoch, const uint64_t *samples,
+                        void *out);
+
 /* Resample a whole picture to grid_height x grid_width bytes of pixels at out (uint8, and
  * STK_IMAGE_SLACK_BYTES of room behind): what RESIZE_EXACT does, for who keeps the result. */
 void stk_transform_resize(const struct stk_transform_plan *plan, void *scratch,

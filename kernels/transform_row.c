@@ -1,8 +1,13 @@
-/* transform_row.c - one picture becomes one row: its frame drawn, resampled if need be, cropped. */
+/* transform_row.c - pictures become rows: their frames drawn, resampled if need be, cropped. */
 #include <assert.h>
 #include <stddef.h>
 
 #include "kernels/transform_scratch.h"
+#ifdef __SSE2__
+#include "kernels/philox_sse2.h"
+#endif
+
+enum { DRAWN_ROWS = 16 }; /* whose words are drawn at a time */
 
 static int32_t larger(int32_t a, int32_t b)
 {
@@ -44,15 +49,15 @@ static void resample(const struct stk_transform_plan *plan, struct stk_transform
         stk_resizer_run(&scratch->resizer, plan, picture, frame, &window, scratch->window);
 }
 
-void stk_transform_row(const struct stk_transform_plan *plan, void *scratch,
-                       const struct stk_image *picture, uint64_t epoch, uint64_t sample,
-                       const struct stk_image *later, void *out)
+/* One row, whose block 0 has been drawn. */
+static void put_row(const struct stk_transform_plan *plan, struct stk_transform_scratch *parts,
+                    const struct stk_image *picture, uint64_t epoch, uint64_t sample,
+                    struct stk_random draw, const struct stk_image *later, void *out)
 {
-    struct stk_transform_scratch *parts = stk_transform_scratch_at(plan, scratch);
     struct stk_frame frame;
     assert(picture->height <= plan->height_max);
     assert(picture->width <= plan->width_max);
-    stk_frame_draw(&plan->framing, picture->height, picture->width, epoch, sample, &frame);
+    stk_frame_take(&plan->framing, picture->height, picture->width, epoch, sample, draw, &frame);
 
     const size_t stride = (size_t)picture->width * plan->channels;
     struct stk_crop crop = {
@@ -73,6 +78,48 @@ void stk_transform_row(const struct stk_transform_plan *plan, void *scratch,
     if (frame.grid_height != frame.height || frame.grid_width != frame.width)
         resample(plan, parts, picture, &frame, &crop);
     plan->crop(plan, &crop, out);
+}
+
+void stk_transform_row(const struct stk_transform_plan *plan, void *scratch,
+                       const struct stk_image *picture, uint64_t epoch, uint64_t sample,
+                       const struct stk_image *later, void *out)
+{
+    put_row(plan, stk_transform_scratch_at(plan, scratch), picture, epoch, sample,
+            stk_frame_words(&plan->framing, epoch, sample), later, out);
+}
+
+/* Block 0 of many rows at once: for a small picture it costs as much as a quarter of the row. */
+static void draw_words(const struct stk_framing *framing, uint64_t epoch, const uint64_t *samples,
+                       uint32_t count, struct stk_random *words)
+{
+    uint32_t k = 0;
+#ifdef __SSE2__
+    if (stk_frame_is_drawn(framing))
+        for (; k + 2 <= count; k += 2)
+            philox_2(framing->key, epoch, samples + k, words + k);
+#endif
+    for (; k < count; k++)
+        words[k] = stk_frame_words(framing, epoch, samples[k]);
+}
+
+void stk_transform_rows(const struct stk_transform_plan *plan, void *scratch,
+                        const void *const *pictures, uint32_t height, uint32_t width,
+                        uint32_t count, uint32_t ahead, uint64_t epoch, const uint64_t *samples,
+                        void *out)
+{
+    struct stk_transform_scratch *parts = stk_transform_scratch_at(plan, scratch);
+    struct stk_random words[DRAWN_ROWS];
+    const uint32_t known = count + ahead, distance = plan->convert->prefetch_rows;
+    uint8_t *row_out = out;
+    for (uint32_t k = 0; k < count; k++, row_out += plan->convert->to_bytes) {
+        if (k % DRAWN_ROWS == 0)
+            draw_words(&plan->framing, epoch, samples + k,
+                       count - k < DRAWN_ROWS ? count - k : DRAWN_ROWS, words);
+        const uint32_t next = distance > 0 && distance < known - k ? k + distance : k;
+        const struct stk_image picture = { pictures[k], height, width, false };
+        const struct stk_image later = { pictures[next], height, width, false };
+        put_row(plan, parts, &picture, epoch, samples[k], words[k % DRAWN_ROWS], &later, row_out);
+    }
 }
 
 void stk_transform_resize(const struct stk_transform_plan *plan, void *scratch,

@@ -114,3 +114,38 @@ Test(transform, every_case_matches_the_reference_as_stored)
 {
     check_type(STOKER_UINT8);
 }
+
+/* Fewer rows, and more, than are drawn at a time; an odd one among them. */
+Test(transform, rows_at_once_are_the_rows_one_by_one)
+{
+    enum { ROWS = 39, AHEAD = 3, SIDE = 28, BYTES = SIDE * SIDE };
+    static const struct transform_case it = {
+        "digits", SIDE, SIDE, { .random_crop = { SIDE, SIDE }, .pad = 2, .flip = true, .cutout = 9 }
+    };
+    static uint8_t pictures[ROWS + AHEAD][BYTES];
+    static float at_once[ROWS][BYTES], alone[BYTES];
+    const void *sources[ROWS + AHEAD];
+    uint64_t samples[ROWS];
+    struct stk_planned made;
+    cr_assert_eq(transform_case_plan(&made, &it, 11, 1, STOKER_FLOAT32, STOKER_NHWC, 1), STOKER_OK,
+                 "%s", made.why);
+    pages_fill(pictures[0], sizeof(pictures), 5);
+    for (uint32_t k = 0; k < ROWS + AHEAD; k++)
+        sources[k] = pictures[k];
+    for (uint32_t k = 0; k < ROWS; k++)
+        samples[k] = UINT64_C(0x123456789) * k;
+    _Alignas(64) unsigned char scratch[1 << 14] = { 0 };
+    cr_assert_leq(stk_transform_scratch_bytes(&made.plan), sizeof(scratch));
+    for (uint32_t count = 1; count <= ROWS; count += 19) {
+        memset(at_once, 0, sizeof(at_once));
+        stk_transform_rows(&made.plan, scratch, sources, SIDE, SIDE, count, AHEAD, 7, samples,
+                           at_once);
+        for (uint32_t k = 0; k < count; k++) {
+            const struct stk_image picture = { pictures[k], SIDE, SIDE, false };
+            stk_transform_row(&made.plan, scratch, &picture, 7, samples[k], NULL, alone);
+            cr_assert_arr_eq(at_once[k], alone, sizeof(alone), "row %u of %u", k, count);
+        }
+        for (size_t i = 0; count < ROWS && i < BYTES; i++)
+            cr_assert_eq(at_once[count][i], 0.0F);
+    }
+}

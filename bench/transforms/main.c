@@ -22,7 +22,8 @@ enum {
     WINDOW_NS = 5000000,
     SET_BYTES = 48 << 20, /* more than any cache here */
     RING_BYTES = 2 << 20, /* as the loader's slots: it stays in the cache */
-    AHEAD = 4
+    BATCH_MAX = 64,       /* rows at a time, or all of the ring */
+    AHEAD = 8             /* as many rows as the plan may want to fetch */
 };
 
 static const float mean[] = { 0.485F, 0.456F, 0.406F };
@@ -104,6 +105,7 @@ struct bench {
     struct stk_transform_plan plan;
     uint8_t *set, *ring, *scratch;
     size_t set_rows, row_bytes, ring_rows;
+    uint32_t batch_rows;
     uint64_t turn;
 };
 
@@ -146,7 +148,9 @@ static void open_bench(struct bench *bench, const struct job *job)
     }
     bench->row_bytes = (size_t)job->height * job->width * job->channels;
     bench->set_rows = SET_BYTES / bench->row_bytes;
-    bench->ring_rows = RING_BYTES / bench->convert.to_bytes + 1;
+    const size_t fit = RING_BYTES / bench->convert.to_bytes;
+    bench->batch_rows = fit + 1 < BATCH_MAX ? (uint32_t)fit + 1 : BATCH_MAX;
+    bench->ring_rows = (fit / bench->batch_rows + 1) * bench->batch_rows;
     bench->set = need(SET_BYTES);
     bench->ring = need(bench->ring_rows * bench->convert.to_bytes);
     bench->scratch = need(stk_transform_scratch_bytes(&bench->plan));
@@ -166,30 +170,36 @@ static const uint8_t *source_of(const struct bench *bench, uint64_t turn)
     return bench->set + stk_mix64(turn) % bench->set_rows * bench->row_bytes;
 }
 
-enum { BATCH = 64 };
+/* One batch: its sources, and those of the next few rows; where its rows go. */
+struct batch {
+    const void *pictures[BATCH_MAX + AHEAD];
+    uint64_t samples[BATCH_MAX];
+    uint8_t *out;
+};
+
+static struct batch next_batch(struct bench *bench)
+{
+    struct batch batch;
+    for (uint32_t i = 0; i < bench->batch_rows + AHEAD; i++)
+        batch.pictures[i] = source_of(bench, bench->turn + i);
+    for (uint32_t i = 0; i < bench->batch_rows; i++)
+        batch.samples[i] = bench->turn + i;
+    batch.out = bench->ring + bench->turn % bench->ring_rows * bench->convert.to_bytes;
+    bench->turn += bench->batch_rows;
+    return batch;
+}
 
 static void convert_batch(struct bench *bench)
 {
-    const void *rows[BATCH + AHEAD];
-    for (uint32_t i = 0; i < BATCH + AHEAD; i++)
-        rows[i] = source_of(bench, bench->turn + i);
-    for (uint32_t i = 0; i < BATCH; i++)
-        bench->convert.rows(&bench->convert, rows + i, 1, AHEAD,
-                            bench->ring +
-                                bench->turn++ % bench->ring_rows * bench->convert.to_bytes);
+    const struct batch batch = next_batch(bench);
+    bench->convert.rows(&bench->convert, batch.pictures, bench->batch_rows, AHEAD, batch.out);
 }
 
 static void transform_batch(struct bench *bench)
 {
-    struct stk_image pictures[BATCH + AHEAD];
-    for (uint32_t i = 0; i < BATCH + AHEAD; i++)
-        pictures[i] = (struct stk_image){ source_of(bench, bench->turn + i), bench->job->height,
-                                          bench->job->width, false };
-    for (uint32_t i = 0; i < BATCH; i++) {
-        uint8_t *out = bench->ring + bench->turn % bench->ring_rows * bench->convert.to_bytes;
-        stk_transform_row(&bench->plan, bench->scratch, &pictures[i], 0, bench->turn++,
-                          &pictures[i + AHEAD], out);
-    }
+    const struct batch batch = next_batch(bench);
+    stk_transform_rows(&bench->plan, bench->scratch, batch.pictures, bench->job->height,
+                       bench->job->width, bench->batch_rows, AHEAD, 0, batch.samples, batch.out);
 }
 
 /* ns per row over one window. */
@@ -199,7 +209,7 @@ static double window_of(struct bench *bench, void (*batch)(struct bench *bench))
     uint64_t now_ns = begin_ns, rows = 0;
     for (; now_ns - begin_ns < WINDOW_NS; now_ns = bench_clock_ns()) {
         batch(bench);
-        rows += BATCH;
+        rows += bench->batch_rows;
     }
     return (double)(now_ns - begin_ns) / (double)rows;
 }

@@ -47,16 +47,10 @@ void stk_picture_put_all(struct stk_worker *worker, const struct stk_span *span,
         road->convert.rows(&road->convert, span->sources, span->rows, ahead, row_at(road, span, 0));
         return;
     }
-    const uint32_t known = span->rows + ahead, distance = road->convert.prefetch_rows;
-    const uint64_t *ids = &span->slot->ids[span->first_row];
-    for (uint32_t row = 0; row < span->rows; row++) {
-        const uint32_t next = row + distance;
-        const struct stk_image picture = stk_picture_cached(road, span->sources[row]);
-        const struct stk_image later =
-            stk_picture_cached(road, span->sources[next < known ? next : row]);
-        stk_transform_row(&road->transform, worker->transform, &picture, span->epoch, ids[row],
-                          &later, row_at(road, span, row));
-    }
+    const struct stk_image picture = stk_picture_cached(road, span->sources[0]);
+    stk_transform_rows(&road->transform, worker->transform, span->sources, picture.height,
+                       picture.width, span->rows, ahead, span->epoch,
+                       &span->slot->ids[span->first_row], row_at(road, span, 0));
 }
 
 /* Whether images of that size are what the cache holds. */
