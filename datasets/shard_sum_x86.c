@@ -5,8 +5,8 @@
  *
  * They stand beside each other, so records are summed by both at once:
  *
- *   block: [ front: folded by multiplying      | strip 1 | strip 2 | strip 3 ]   next block: [ front ...
- *            steps * 128 bytes                   steps * 40 bytes each, by the instruction
+ *   block: [ front: folded by multiplying | strip 1 | strip 2 | strip 3 ]   next: [ front ...
+ *            steps * 128 bytes              steps * 40 bytes each, by the instruction
  *
  * and a sum is moved on over what stands behind its part by one multiplication, since so many zero
  * bytes mean a power of x. Powers and folding: Gopal and others, "Fast CRC Computation for Generic
@@ -62,7 +62,7 @@ SSE42_INLINE uint64_t sum_strips(uint64_t sum, const uint8_t **from, size_t *siz
     return sum;
 }
 
-/* The last `count` bytes of a word, 0..7 of them. No branch: how many are left over is as good as random. */
+/* The last `count` bytes of a word, 0..7 of them. No branch: how many are left is nearly random. */
 SSE42_INLINE uint64_t sum_rest(uint64_t sum, uint64_t word, size_t count)
 {
     const size_t before = 56 - 8 * count; /* and 8 more: a shift by 64 is none */

@@ -1,4 +1,4 @@
-/* checking.h - a data set whose records are what another's are, but for what is done to check them. */
+/* checking.h - a data set whose records are what another's are, but for how they are checked. */
 #ifndef BENCH_CHECKING_H
 #define BENCH_CHECKING_H
 
@@ -8,9 +8,9 @@ enum { BENCH_CODECS_MAX = 4 };
 
 enum bench_check {
     BENCH_CHECK_NOTHING,
-    BENCH_CHECK_LOADS, /* one load from each line of 64 bytes, in the place of the checksum: whatever looks at
-                          the bytes brings them to the core, so no check costs less */
-    BENCH_CHECK_SUM /* what the data set does itself */
+    BENCH_CHECK_LOADS, /* one load from each line of 64 bytes, in the place of the checksum: whatever
+                          looks at the bytes brings them to the core, so no check costs less */
+    BENCH_CHECK_SUM    /* what the data set does itself */
 };
 
 /* Hands on what `of` says. Must stay where it is until the data set is closed. */

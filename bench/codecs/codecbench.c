@@ -2,15 +2,15 @@
  * against another, on the same samples.
  *
  *   codecbench png folder:DIR     the fast path against libpng; all rows are compared first
- *   codecbench sum shards:DIR     loaders that verify checksums, touch the same bytes, and do neither: two workers
- *                                 each, out of the page cache
+ *   codecbench sum shards:DIR     loaders that verify checksums, touch the same bytes, and do
+ *                                 neither: two workers each, out of the page cache
  *   codecbench cached DATASET RESIDENT BATCH
  *                                 a loader that has cached the rows of one data set against one
  *                                 over another that lies in memory as it is, both as float32
  *
- * The two sides take short turns, so that both see the same neighbours; the figures are medians.
- * One JSON object is printed. Exit status: 0 measured, 1 failed or rows differ, 2 bad usage, 77 this build
- * has no such codec.
+ * The sides take short turns, so that all see the same neighbours; the figures are medians.
+ * One JSON object is printed. Exit status: 0 measured, 1 failed or rows differ, 2 bad usage, 77 this
+ * build has no such codec.
  */
 #include "bench/clock.h"
 #include "bench/codecs/loading.h"

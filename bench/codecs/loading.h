@@ -25,7 +25,7 @@ void bench_loading_close(struct bench_loading *loading); /* all zero is allowed 
 
 enum { BENCH_LOADING_SIDES = 3, BENCH_LOADING_TURNS = 101 };
 
-/* bench_clock_ns, or bench_cpu_ns: what all threads take, which others on the machine cannot add to as much. */
+/* bench_clock_ns, or bench_cpu_ns: what all threads take, to which neighbours add less. */
 typedef uint64_t bench_loading_clock(void);
 
 /* What each side took in each turn: nanoseconds a sample. */
@@ -33,8 +33,9 @@ struct bench_loading_times {
     double ns[BENCH_LOADING_SIDES][BENCH_LOADING_TURNS];
 };
 
-/* Let up to BENCH_LOADING_SIDES loaders take turns, so that all see the same neighbours; each begins as many rounds
- * as any other. A turn is 20 ms, after as long again: its ring was full while it rested. */
+/* Let up to BENCH_LOADING_SIDES loaders take turns, so that all see the same neighbours; each begins
+ * as many rounds as any other. A turn is 20 ms, after as long again: its ring was full while it
+ * rested. */
 int bench_loading_take_turns(struct bench_loading *const *sides, uint32_t count,
                              bench_loading_clock *clock, struct bench_loading_times *out);
 
