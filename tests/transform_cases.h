@@ -54,7 +54,7 @@ static const struct transform_case transform_cases[] = {
     { "crop of a few blocks that overlap, far beside the image",
       26,
       27,
-      { .random_crop = { 26, 27 }, .pad = 8, .flip = true, .fill = { 71, 72, 73, 74 } } },
+      { .random_crop = { 26, 27 }, .pad = 8, .fill = { 71, 72, 73, 74 } } },
     { "crop of two blocks", 20, 18, { .random_crop = { 18, 16 }, .pad = 8, .flip = true } },
     { "crop of wide lines",
       20,
