@@ -251,7 +251,8 @@ static ALWAYS_INLINE void put_narrow(const struct stk_transform_plan *plan,
                                      const struct stk_crop *crop, const struct target *target,
                                      const struct narrow *narrow)
 {
-    if (narrow->count == 2 && target->channels % 2 == 1) /* two or four: not worth compiling */
+    /* Floats of one channel or three; it is not worth compiling for the rest. */
+    if (narrow->count == 2 && target->channels % 2 == 1 && target->pair.to_bytes == sizeof(float))
         put_lines(plan, crop, target, narrow, 2);
     else
         put_lines(plan, crop, target, narrow, narrow->count);
