@@ -172,6 +172,8 @@ static int make_slots(stoker_loader *loader, stoker_error *error)
         .mark_fresh = loader->road.device_cache.on,
         .keep_failures = loader->options.on_bad_sample != STOKER_BAD_FAIL,
         .batches = loader->road.schedule.batches,
+        /* The consumer's hand is one. What the kernel fills lies in whichever cache. */
+        .makers = loader->threads && !loader->road.reads ? loader->worker_count + 1 : 1,
     };
     int rc = stk_slots_init(&loader->road.slots, &slots);
     if (rc == STOKER_EPIN) {

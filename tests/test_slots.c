@@ -32,14 +32,14 @@ static struct stk_slots *make(const struct stk_slots_options *options)
 static void claim(struct stk_slots *slots, uint64_t expected)
 {
     uint64_t ticket = UINT64_MAX;
-    cr_assert_eq(stk_slots_claim(slots, UINT64_MAX, &ticket), STK_CLAIM_OK);
+    cr_assert_eq(stk_slots_claim(slots, 0, UINT64_MAX, &ticket), STK_CLAIM_OK);
     cr_assert_eq(ticket, expected);
 }
 
 static enum stk_claim try_claim(struct stk_slots *slots)
 {
     uint64_t ticket;
-    return stk_slots_claim(slots, UINT64_MAX, &ticket);
+    return stk_slots_claim(slots, 0, UINT64_MAX, &ticket);
 }
 
 /* As the loader does it. */
@@ -137,9 +137,9 @@ Test(slots, no_ticket_beyond_the_batch_asked_for)
     struct stk_slots *slots = make(&small);
     uint64_t ticket;
     for (int span = 0; span < SPANS; span++)
-        cr_assert_eq(stk_slots_claim(slots, 0, &ticket), STK_CLAIM_OK);
-    cr_assert_eq(stk_slots_claim(slots, 0, &ticket), STK_CLAIM_NO_CREDIT);
-    cr_assert_eq(stk_slots_claim(slots, 1, &ticket), STK_CLAIM_OK);
+        cr_assert_eq(stk_slots_claim(slots, 0, 0, &ticket), STK_CLAIM_OK);
+    cr_assert_eq(stk_slots_claim(slots, 0, 0, &ticket), STK_CLAIM_NO_CREDIT);
+    cr_assert_eq(stk_slots_claim(slots, 0, 1, &ticket), STK_CLAIM_OK);
     stk_slots_destroy(slots);
     stk_test_check_leaks();
 }
@@ -251,5 +251,122 @@ Test(slots, each_failed_allocation_and_pin_leaves_nothing)
         cr_assert_eq(stk_fault_live_bytes(), 0);
     }
     cr_assert_geq(failures, 5);
+    stk_test_check_leaks();
+}
+
+/* ---- places ---- */
+
+enum { PLACES = 16, LEFT = 0, RIGHT = 1 };
+
+/* Two makers, batches of one span, reach 4. */
+static const struct stk_slots_options shared = { .slot_count = PLACES,
+                                                 .batch_size = BATCH_SIZE,
+                                                 .batch_spans = 1,
+                                                 .row_bytes = 12,
+                                                 .pin_memory = STOKER_OFF,
+                                                 .batches = 3 * PLACES,
+                                                 .makers = 2 };
+
+static void claim_as(struct stk_slots *slots, uint32_t maker, uint64_t expected)
+{
+    uint64_t ticket = UINT64_MAX;
+    cr_assert_eq(stk_slots_claim(slots, maker, UINT64_MAX, &ticket), STK_CLAIM_OK);
+    cr_assert_eq(ticket, expected, "%u: %lu, not %lu", maker, (unsigned long)ticket,
+                 (unsigned long)expected);
+}
+
+/* Complete, deliver and give back what was claimed. */
+static void turn_over(struct stk_slots *slots, uint64_t first, uint64_t count)
+{
+    for (uint64_t batch = first; batch < first + count; batch++)
+        stk_slots_span_done(slots, batch);
+    for (uint64_t batch = first; batch < first + count; batch++) {
+        take_head(slots);
+        cr_assert(stk_slots_release(slots, batch));
+    }
+}
+
+/* One lap: the left one makes the even places, the right one the odd ones. */
+static struct stk_slots *make_shared(void)
+{
+    struct stk_slots *slots = make(&shared);
+    for (uint64_t ticket = 0; ticket < PLACES; ticket++)
+        claim_as(slots, ticket % 2 == 0 ? LEFT : RIGHT, ticket);
+    turn_over(slots, 0, PLACES);
+    return slots;
+}
+
+Test(slots, each_takes_the_places_that_were_his)
+{
+    struct stk_slots *slots = make_shared();
+    claim_as(slots, RIGHT, PLACES + 1);
+    claim_as(slots, RIGHT, PLACES + 3);
+    claim_as(slots, LEFT, PLACES);
+    claim_as(slots, LEFT, PLACES + 2);
+    claim_as(slots, LEFT, PLACES + 4);
+    claim_as(slots, RIGHT, PLACES + 5);
+    stk_slots_destroy(slots);
+    stk_test_check_leaks();
+}
+
+Test(slots, who_finds_none_of_his_takes_the_first_and_keeps_it)
+{
+    struct stk_slots *slots = make_shared();
+    claim_as(slots, RIGHT, PLACES + 1);
+    claim_as(slots, RIGHT, PLACES + 3);
+    claim_as(slots, RIGHT, PLACES); /* 5 is out of reach while 0 is there to be made */
+    claim_as(slots, RIGHT, PLACES + 5);
+    uint64_t ticket;
+    while (stk_slots_claim(slots, LEFT, UINT64_MAX, &ticket) == STK_CLAIM_OK) {
+    }
+    turn_over(slots, PLACES, PLACES);
+    claim_as(slots, LEFT, 2 * PLACES + 2);
+    claim_as(slots, RIGHT, 2 * PLACES);
+    claim_as(slots, RIGHT, 2 * PLACES + 1);
+    stk_slots_destroy(slots);
+    stk_test_check_leaks();
+}
+
+Test(slots, ones_own_place_is_not_taken_before_its_time)
+{
+    struct stk_slots *slots = make_shared();
+    uint64_t ticket;
+    cr_assert_eq(stk_slots_claim(slots, RIGHT, PLACES, &ticket), STK_CLAIM_OK);
+    cr_assert_eq(ticket, PLACES); /* the last batch allowed, though the left one's */
+    cr_assert_eq(stk_slots_claim(slots, RIGHT, PLACES, &ticket), STK_CLAIM_NO_CREDIT);
+    for (uint64_t i = 1; i < PLACES; i++)
+        claim_as(slots, i % 2 == 0 ? LEFT : RIGHT, PLACES + i);
+    turn_over(slots, PLACES, 1); /* one credit */
+    cr_assert_eq(stk_slots_claim(slots, LEFT, UINT64_MAX, &ticket), STK_CLAIM_OK);
+    cr_assert_eq(ticket, 2 * PLACES);
+    cr_assert_eq(stk_slots_claim(slots, LEFT, UINT64_MAX, &ticket), STK_CLAIM_NO_CREDIT);
+    stk_slots_destroy(slots);
+    stk_test_check_leaks();
+}
+
+/* Whoever asks, in whatever turns: each ticket once, and none is left behind. */
+Test(slots, every_ticket_is_taken_once)
+{
+    struct stk_slots *slots = make(&shared);
+    bool taken[3 * PLACES] = { false };
+    uint64_t ticket;
+    uint64_t count = 0;
+    for (uint64_t turn = 0; count < 3 * PLACES; turn++) {
+        const uint32_t maker = (uint32_t)(turn * turn / 3 % 2);
+        const enum stk_claim rc = stk_slots_claim(slots, maker, UINT64_MAX, &ticket);
+        if (rc == STK_CLAIM_OK) {
+            cr_assert_not(taken[ticket]);
+            cr_assert_lt(ticket, count + slots->reach);
+            taken[ticket] = true;
+            count++;
+            stk_slots_span_done(slots, ticket);
+        }
+        while (stk_slots_ready(slots) && slots->head < 3 * PLACES) {
+            take_head(slots);
+            cr_assert(stk_slots_release(slots, slots->head - 1));
+        }
+    }
+    cr_assert_eq(stk_slots_claim(slots, LEFT, UINT64_MAX, &ticket), STK_CLAIM_OVER);
+    stk_slots_destroy(slots);
     stk_test_check_leaks();
 }

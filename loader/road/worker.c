@@ -275,7 +275,8 @@ static struct stk_span *claim_span(struct stk_worker *worker, uint64_t last_batc
 {
     struct stk_span *span = free_span(worker);
     uint64_t ticket;
-    if (span == NULL || stk_slots_claim(&worker->road->slots, last_batch, &ticket) != STK_CLAIM_OK)
+    if (span == NULL ||
+        stk_slots_claim(&worker->road->slots, worker->index, last_batch, &ticket) != STK_CLAIM_OK)
         return NULL;
     const uint64_t batch = ticket / worker->road->schedule.batch_spans;
     const uint64_t begin_ns = stk_trace_begin(worker->trace, STOKER_TRACE_CLAIM, batch);
