@@ -356,7 +356,7 @@ Test(slots, every_ticket_is_taken_once)
         const enum stk_claim rc = stk_slots_claim(slots, maker, UINT64_MAX, &ticket);
         if (rc == STK_CLAIM_OK) {
             cr_assert_not(taken[ticket]);
-            cr_assert_lt(ticket, count + slots->reach);
+            cr_assert_lt(ticket, count + slots->places.reach);
             taken[ticket] = true;
             count++;
             stk_slots_span_done(slots, ticket);

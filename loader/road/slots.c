@@ -15,9 +15,7 @@ enum {
     SPIN_NS = 30000,       /* batches that come faster than this are waited for awake, if a core
                              is spare: a sleep and its wake-up cost as much */
     SPIN_TURNS = 64,       /* between two looks at the clock; about 2 us */
-    SPINS_SKIPPED = 16,    /* waits without a spin after one that was in vain */
-    REACH_TURNS = 2,       /* tickets for each maker, among which he looks for his own; */
-    REACH_PART = 2         /* at most this part of the ring: the consumer waits for the first */
+    SPINS_SKIPPED = 16     /* waits without a spin after one that was in vain */
 };
 
 static size_t align_line(size_t bytes)
@@ -81,17 +79,6 @@ static int pin(struct stk_slots *slots, stoker_switch pin_memory)
     return pin_memory == STOKER_ON ? STOKER_EPIN : 0;
 }
 
-static int make_places(struct stk_slots *slots, const struct stk_slots_options *options)
-{
-    slots->place_count = options->slot_count * options->batch_spans;
-    const uint32_t most = slots->place_count / REACH_PART;
-    slots->reach = options->makers > 1 ? REACH_TURNS * options->makers : 1;
-    if (slots->reach > most)
-        slots->reach = most > 1 ? most : 1;
-    slots->places = stk_calloc(slots->place_count, sizeof(slots->places[0]));
-    return slots->places == NULL ? STOKER_ENOMEM : 0;
-}
-
 int stk_slots_init(struct stk_slots *slots, const struct stk_slots_options *options)
 {
     assert(options->slot_count >= 2); /* one fills while the other is lent */
@@ -114,7 +101,8 @@ int stk_slots_init(struct stk_slots *slots, const struct stk_slots_options *opti
     atomic_init(&slots->wake_at, UINT64_MAX);
     atomic_init(&slots->consumer_cpu, UINT32_MAX);
 
-    int rc = make_places(slots, options);
+    int rc = stk_places_init(&slots->places, options->slot_count * options->batch_spans,
+                             options->makers);
     if (rc == 0)
         rc = map_memory(slots, options);
     if (rc == 0)
@@ -140,7 +128,7 @@ void stk_slots_destroy(struct stk_slots *slots)
     stk_region_unmap(&slots->memory);
     stk_region_unmap(&slots->flags);
     stk_region_unmap(&slots->failures);
-    stk_free((void *)slots->places);
+    stk_places_destroy(&slots->places);
     stk_free(slots->slots);
     memset(slots, 0, sizeof(*slots));
 }
@@ -153,76 +141,35 @@ static bool has_credit(const struct stk_slots *slots, uint64_t batch)
            batch;
 }
 
-static uint32_t lap_of(const struct stk_slots *slots, uint64_t ticket)
-{
-    return (uint32_t)(ticket / slots->place_count); /* may wrap: neighbours are compared alone */
-}
-
-static _Atomic uint64_t *place_of(const struct stk_slots *slots, uint64_t ticket)
-{
-    return &slots->places[ticket % slots->place_count];
-}
-
-/* The first ticket that nobody has; also told to the others. */
-static uint64_t first_unclaimed(struct stk_slots *slots)
-{
-    uint64_t before = atomic_load_explicit(&slots->ticket, memory_order_relaxed);
-    uint64_t first = before;
-    while (atomic_load_explicit(place_of(slots, first), memory_order_relaxed) >> 32 !=
-           lap_of(slots, first))
-        first++;
-    while (before < first &&
-           !atomic_compare_exchange_weak_explicit(&slots->ticket, &before, first,
-                                                  memory_order_relaxed, memory_order_relaxed)) {
-    }
-    return first;
-}
-
 /* Where the tickets end that may be claimed now. A slot partly claimed is FILLING and still shows
  * free_turn == batch: its other spans may be claimed, too. */
 static uint64_t end_of_reach(const struct stk_slots *slots, uint64_t first, uint64_t last_batch)
 {
     uint64_t batch = first / slots->batch_spans;
     uint64_t end = batch * slots->batch_spans;
-    while (end < first + slots->reach && batch < slots->batches && batch <= last_batch &&
+    const uint64_t reach = first + slots->places.reach;
+    while (end < reach && batch < slots->batches && batch <= last_batch &&
            has_credit(slots, batch)) {
         end += slots->batch_spans;
         batch++;
     }
-    return end < first + slots->reach ? end : first + slots->reach;
-}
-
-static bool take(struct stk_slots *slots, uint32_t maker, uint64_t ticket, bool anybodys)
-{
-    _Atomic uint64_t *place = place_of(slots, ticket);
-    const uint32_t lap = lap_of(slots, ticket);
-    uint64_t seen = atomic_load_explicit(place, memory_order_relaxed);
-    const uint32_t last = (uint32_t)seen;
-    if (seen >> 32 != lap || (!anybodys && last != 0 && last != maker + 1))
-        return false;
-    const uint64_t mine = (uint64_t)(lap + 1U) << 32 | (maker + 1);
-    return atomic_compare_exchange_strong_explicit(place, &seen, mine, memory_order_relaxed,
-                                                   memory_order_relaxed);
+    return end < reach ? end : reach;
 }
 
 enum stk_claim stk_slots_claim(struct stk_slots *slots, uint32_t maker, uint64_t last_batch,
                                uint64_t *ticket)
 {
     for (;;) {
-        const uint64_t first = first_unclaimed(slots);
+        const uint64_t first = stk_places_first(&slots->places);
         const uint64_t end = end_of_reach(slots, first, last_batch);
         if (end <= first)
             return first / slots->batch_spans >= slots->batches ? STK_CLAIM_OVER
                                                                 : STK_CLAIM_NO_CREDIT;
-        for (uint64_t i = 0; i < 2 * (end - first); i++) {
-            const bool anybodys = i >= end - first;
-            *ticket = first + i - (anybodys ? end - first : 0);
-            if (take(slots, maker, *ticket, anybodys)) {
-                /* A later claim looks there, and the consumer wrote it last. */
-                __builtin_prefetch(
-                    &stk_slots_of(slots, *ticket / slots->batch_spans + 1)->free_turn);
-                return STK_CLAIM_OK;
-            }
+        if (stk_places_take(&slots->places, maker, first, end, ticket)) {
+            /* A later claim looks there, and the consumer wrote it last. */
+            const uint64_t batch = *ticket / slots->batch_spans;
+            __builtin_prefetch(&stk_slots_of(slots, batch + 1)->free_turn);
+            return STK_CLAIM_OK;
         }
     }
 }
@@ -232,7 +179,7 @@ void stk_slots_wait_credit(struct stk_slots *slots, int64_t wait_ns)
     uint32_t word = atomic_load(&slots->worker_word);
     atomic_fetch_add(&slots->sleepers,
                      1U); /* seq_cst: then look again; release() does the reverse */
-    uint64_t batch = first_unclaimed(slots) / slots->batch_spans;
+    uint64_t batch = stk_places_first(&slots->places) / slots->batch_spans;
     bool idle =
         batch >= slots->batches || atomic_load(&stk_slots_of(slots, batch)->free_turn) != batch;
     if (idle && !atomic_load(&slots->stopping))

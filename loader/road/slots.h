@@ -21,16 +21,7 @@
  * it where none is; the workers are woken once half a ring of credits has come together, and
  * always before the consumer sleeps.
  *
- * A ticket is one span of a batch, and each place of the ring is filled by one ticket a lap. Who
- * filled it last has its lines in the caches of his core. To take them to another core may cost as much as
- * to fetch them from memory, where the two share no cache, so each prefers the places that were his
- * (measured on two cores of a Zen 3: 90 GB/s written where the lines stay, 25 where they change):
- *
- *     all claimed │ reach ........ │
- *   ──────────────┼────────────────┼────▶ tickets      of those in reach: the first of one's own, else
- *    B A A B A B B│ B A B A . . .  │                   the first of anybody's
- *                   ▲ ▲
- *                   B A take these
+ * A ticket is one span of a batch. Which of the next few a worker is given is the matter of places.h.
  *
  * One slot's memory:   | images ........ | labels .... | ids ...... | fresh .. |  each on a cache line
  */
@@ -48,6 +39,7 @@
 #include "loader/base/thread.h"
 #include "loader/device/device.h"
 #include "loader/road/bad.h"
+#include "loader/road/places.h"
 
 enum stk_row_state { STK_ROW_GOOD = 0, STK_ROW_SKIPPED = 1, STK_ROW_SUBSTITUTED = 2 };
 
@@ -101,13 +93,7 @@ struct stk_slots {
     struct stk_region failures;            /* notes of all slots; not mapped with FAIL */
     char pin_reason[STK_DEVICE_WHY_BYTES]; /* why not locked; "" if it is or was not asked for */
 
-    uint32_t reach;           /* tickets from the first unclaimed one that may be claimed */
-    uint32_t place_count;     /* spans in the ring */
-    _Atomic uint64_t *places; /* of each: laps claimed << 32 | its last maker + 1; relaxed, since
-                                 free_turn hands the bytes over */
-
-    /* Claiming: no ticket before it is to be had. Workers alone read it. */
-    _Alignas(STK_CACHE_LINE) _Atomic uint64_t ticket;
+    struct stk_places places; /* of spans; workers alone look at it */
 
     /* Written by workers when a batch is complete. seq_cst against wake_at. */
     _Alignas(STK_CACHE_LINE) _Atomic uint64_t published;

@@ -2,10 +2,10 @@
  *
  *   IDLE --submit--> SUBMITTED --reap--> IDLE
  *
- * One ring per worker thread, opened, used and closed on that thread; or, with setup.any_thread, by one
- * thread after another, each of which may have ended when the next one comes. Between
- * submit and reap the read and its buffer belong to the ring (to the kernel, with
- * io_uring): nobody may touch or free them.
+ * One ring per worker thread, opened, used and closed on that thread; or, with
+ * setup.any_thread, by one thread after another, each of which may have ended when the next
+ * one comes. Between submit and reap the read and its buffer belong to the ring (to the kernel,
+ * with io_uring): nobody may touch or free them.
  *
  * A reader reports what happened and hides nothing: a short read is a short
  * result, EINTR and EAGAIN are results. Retrying is the caller's job, so that
@@ -42,8 +42,8 @@ typedef struct stoker_reader_setup {
     void *slots; /* page-locked memory that reads of whole rows go to straight, shared by all rings,
                     may be registered, too; outlives the ring; NULL = none */
     size_t slots_bytes;
-    bool
-        any_thread; /* a loader without workers is used, and destroyed, by whichever thread has it */
+    /* A loader without workers is used, and destroyed, by whichever thread has it. */
+    bool any_thread;
 } stoker_reader_setup;
 
 typedef struct stoker_reader {
