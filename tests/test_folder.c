@@ -428,8 +428,8 @@ Test(folder, one_sample_read_tells_what_changed)
     cr_assert_eq(unlink(stk_path_in(path, &set.directory, "c01/f00003.raw")), 0);
     cr_assert_eq(symlink("/etc/passwd", path), 0);
     static const int codes[] = { STOKER_ECHANGED, STOKER_ECHANGED, STOKER_ENOENT, STOKER_EACCES };
-    static const char *const words[] = { "shorter than the 40", "longer than the 40", "No such",
-                                         "permission" };
+    static const char *const words[] = { "shorter than the 40", "longer than the 40",
+                                         "no such file", "permission" };
     for (uint64_t id = 0; id < 4; id++) {
         cr_assert_eq(stoker_dataset_read(set.dataset, id, row, sizeof(row), NULL, &error),
                      codes[id]);
