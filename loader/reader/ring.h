@@ -7,7 +7,8 @@
  * The table of files: first those of the data set, by their number there, then empty slots in
  * which whole files lie while they are read (chain.h).
  *
- * A ring belongs to the thread that opened it. Where liburing was not found, nothing of this exists.
+ * A ring belongs to the thread that opened it, unless setup.any_thread let it go from one to the
+ * next. Where liburing was not found, nothing of this exists.
  */
 #ifndef STK_READER_RING_H
 #define STK_READER_RING_H

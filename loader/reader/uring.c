@@ -1,4 +1,4 @@
-/* uring.c - the reader on io_uring: one ring per worker, on the worker's thread.
+/* uring.c - the reader on io_uring: one ring per worker, used by one thread at a time (ring.h).
  *
  *   submit: SQ <- one entry per read, three per whole file (chain.h), one io_uring_enter
  *   reap:   CQ -> done[]; enters the kernel only when the CQ is empty
