@@ -9,8 +9,9 @@
 #
 # STOKER_BUILD   the build folder (build/release)
 # STOKER_DATA    the folder that holds mnist/ (data)
-# STOKER_REPEATS repeats per cell (25): many short windows, cells and ceilings in turn; cold reads,
-#                which are slow, get half as many
+# STOKER_REPEATS repeats per cell (50): many short windows, cells and ceilings in turn, in five processes,
+#                since which pages of memory a process is given makes it faster or slower for all its life;
+#                cold reads, which are slow, get a quarter as many
 # STOKER_ROUNDS  rounds of peers (3)
 # STOKER_KEEP    a folder for the rows as JSON Lines (thrown away)
 # TMPDIR         where data is made, 1.5 GB: must be a disk, or "cold" means nothing
@@ -21,7 +22,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 build=${STOKER_BUILD:-build/release}
 export STOKER_DATA=${STOKER_DATA:-data}
-repeats=${STOKER_REPEATS:-25}
+repeats=${STOKER_REPEATS:-50}
 rounds=${STOKER_ROUNDS:-3}
 window=0.02
 tool=$build/bench/loaderbench
@@ -65,22 +66,26 @@ sweep() {
     [ "$status" -eq 0 ] || { echo "   some cells failed (exit $status)"; failed=1; }
 }
 
+# Every row is checked in the first turn.
+once() { [ "$1" -eq 1 ] || echo "--verify off"; }
+
 measure_points() {
     failed=0
     find_data
-    sweep resident "$repeats" --dtype float32,uint8,float16 --batch-size 64,512 --workers 0,1,2,auto \
-        --pin-memory on,off "$resident"
-    sweep warm "$repeats" --cache none --dtype as-stored --pin-memory off --batch-size 64,512 \
-        --workers 0,1,2,auto "idx:$images"
-    sweep cold $(((repeats + 1) / 2)) --cold --dtype as-stored --pin-memory off --batch-size 64,512 \
-        --workers 0,1,2,auto "idx:$images"
+    local turn each=$(((repeats + 4) / 5))
+    local numbers=(--batch-size "64,512" --workers "0,1,2,auto")
+    local reads=(--cache none --dtype as-stored --pin-memory off)
+    for turn in $(seq 5); do
+        sweep "resident-$turn" $each --dtype float32,uint8,float16 "${numbers[@]}" --pin-memory on,off \
+            $(once "$turn") "$resident"
+        sweep "warm-$turn" $each "${reads[@]}" "${numbers[@]}" $(once "$turn") "idx:$images"
+        sweep "cold-$turn" $(((each + 3) / 4)) --cold "${reads[@]}" "${numbers[@]}" "idx:$images"
+    done
     # The same work on a small and on a huge count, in turn: what differs is what the count costs.
-    local common=(--cache none --reader null --dtype as-stored --pin-memory off --batch-size 64
-        "--workers=0,2" --ceilings off)
-    local turn
+    local common=("${reads[@]}" --reader null --batch-size 64 "--workers=0,2" --ceilings off)
     for turn in $(seq 7); do
-        sweep "small-$turn" $(((repeats + 6) / 7)) "${common[@]}" 'synth:bytes?count=100000&shape=28x28'
-        sweep "huge-$turn" $(((repeats + 6) / 7)) "${common[@]}" 'synth:bytes?count=1000000000000&shape=28x28'
+        sweep "small-$turn" $(((repeats + 13) / 14)) "${common[@]}" 'synth:bytes?count=100000&shape=28x28'
+        sweep "huge-$turn" $(((repeats + 13) / 14)) "${common[@]}" 'synth:bytes?count=1000000000000&shape=28x28'
     done
     python3 bench/summary.py points "$rows"
     return "$failed"
@@ -106,9 +111,6 @@ make_formats() {
 
 # Two sides of a ratio that cannot be cells of one sweep take turns.
 turns=2
-
-# Every row is checked in the first turn.
-once() { [ "$1" -eq 1 ] || echo "--verify off"; }
 
 measure_folders() {
     local turn reader

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """summary.py - from rows as JSON Lines to "point: figure (target) holds / does not hold".
 
-usage: summary.py points FOLDER     resident, warm, cold, small*, huge*.json in FOLDER
+usage: summary.py points FOLDER     resident-*, warm-*, cold-*, small-*, huge-*.json in FOLDER
        summary.py peers FOLDER      peers.json, ours-*.json and folder-*.json in FOLDER
 """
 import glob
@@ -26,6 +26,22 @@ def load_runs(folder, name):
     paths = glob.glob(os.path.join(folder, name + "-*.json"))
     runs = sorted(int(path[:-len(".json")].rsplit("-", 1)[1]) for path in paths)
     return [cell for run in runs for cell in load(folder, f"{name}-{run}")]
+
+
+def merged(cells):
+    """One cell for those that several runs measured: all their repeats, and the medians of the rest."""
+    runs = {}
+    for cell in cells:
+        key = ("dtype", "batch_size", "pin_memory", "auto") + (() if cell["auto"] else ("workers",))
+        runs.setdefault(tuple(cell[part] for part in key), []).append(cell)
+    found = []
+    for same in runs.values():
+        cell = dict(same[0], rates=[rate for run in same for rate in run["rates"]])
+        for name in ("samples_per_s", "ceiling_share", "best_ceiling_share"):
+            values = [run[name] for run in same if run[name] is not None]
+            cell[name] = statistics.median(values) if values else None
+        found.append(cell)
+    return found
 
 
 def millions(rate):
@@ -185,25 +201,24 @@ def size_points(table, small, huge):
 
 def points(folder):
     table = Table()
-    resident = load(folder, "resident")
-    warm = load(folder, "warm")
-    cold = load(folder, "cold")
-    huge = load_runs(folder, "huge")
+    runs, reads_warm, cold, huge = (load_runs(folder, name)
+                                    for name in ("resident", "warm", "cold", "huge"))
+    resident, warm = merged(runs), merged(reads_warm)
     share_points(table, "resident", resident, {"float32": 0.90, "any": 0.85}, by_dtype=True)
     pin_point(table, resident)
     auto_point(table, "resident", resident)
     share_points(table, "random reads, warm", warm, {"any": 0.90}, by_dtype=False)
-    share_points(table, "random reads, cold", cold, {"any": 0.90}, by_dtype=False)
+    share_points(table, "random reads, cold", merged(cold), {"any": 0.90}, by_dtype=False)
     auto_point(table, "warm reads,", warm)
-    auto_point(table, "cold reads,", cold)
+    auto_point(table, "cold reads,", merged(cold))
     stayed = [c["cold_resident_share"] for c in cold if c["cold_resident_share"] is not None]
     if stayed:
         table.point("cold: still cached when a repeat began", f"{max(stayed):.1%}", "<= 1 %",
                     max(stayed) <= 0.01)
-    time_point(table, "first batch, resident, create included", resident, "first_batch_ms", 5)
-    time_point(table, "gap between epochs, resident", resident, "epoch_gap_ms", 0.5)
-    memory_point(table, resident)
-    time_point(table, "resume in mid-epoch, create included", resident, "resume_ms", 5)
+    time_point(table, "first batch, resident, create included", runs, "first_batch_ms", 5)
+    time_point(table, "gap between epochs, resident", runs, "epoch_gap_ms", 0.5)
+    memory_point(table, runs)
+    time_point(table, "resume in mid-epoch, create included", runs, "resume_ms", 5)
     time_point(table, "resume at 10^12 samples, create included", huge, "resume_ms", 5)
     size_points(table, load_runs(folder, "small"), huge)
     table.print()
