@@ -404,10 +404,28 @@ static uint64_t until(int64_t wait_ns)
     return wait_ns < 0 ? UINT64_MAX : stk_now_ns() + (uint64_t)wait_ns;
 }
 
+/* Let the kernel take all steps of chains that it can take now. A ring that defers such work does no
+ * more than 20 steps for each time it is asked, and a thread that decodes after every few files
+ * begins with cold caches each time, as the kernel does. */
+static void take_steps(struct uring *uring)
+{
+#ifdef IORING_SETUP_DEFER_TASKRUN
+    const unsigned *flags = uring->ring.io.sq.kflags;
+    for (uint32_t asked = 0; asked < uring->requests; asked++)
+        if ((IO_URING_READ_ONCE(*flags) & IORING_SQ_TASKRUN) == 0 ||
+            io_uring_get_events(&uring->ring.io) < 0)
+            return;
+#else
+    (void)uring;
+#endif
+}
+
 /* All that is finished, and whole files begun in the slots that are free now. Where nothing is
  * finished, reads are begun until one is or all are. */
 static int look(struct uring *uring, stoker_read **done, uint32_t max)
 {
+    if (uring->ring.slot_count > 0)
+        take_steps(uring);
     uint32_t count = collect(uring, done, max);
     while (count == 0 && read_waits(uring)) {
         if (start_waiting(uring) < 0)
