@@ -20,11 +20,6 @@
 
 enum { NARROW_BLOCKS = STK_FILL_BYTES / STOKER_TRANSFORM_CHANNELS_MAX / BLOCK_PIXELS };
 
-static ALWAYS_INLINE bool is_cut(const struct stk_crop *crop)
-{
-    return crop->cut_bottom > crop->cut_top && crop->cut_right > crop->cut_left;
-}
-
 /* A cut that is narrower than a block is left to tiles. */
 static ALWAYS_INLINE bool cut_has_blocks(const struct stk_crop *crop)
 {
@@ -159,12 +154,6 @@ static ALWAYS_INLINE int32_t within(int32_t at, int32_t last)
     return at < 0 ? 0 : at > last ? last : at;
 }
 
-/* one, or where the picture is turned round the other; not by a branch: every other picture is. */
-static ALWAYS_INLINE int32_t turned(int32_t flip, int32_t one, int32_t other)
-{
-    return one + flip * (other - one);
-}
-
 static ALWAYS_INLINE struct narrow narrow_of(const struct stk_crop *crop,
                                              const struct target *target)
 {
@@ -195,12 +184,6 @@ static ALWAYS_INLINE bool is_narrow(const struct stk_crop *crop, const struct ta
 static ALWAYS_INLINE size_t overhang_of(int32_t beside)
 {
     return (size_t)within(beside, BLOCK_PIXELS);
-}
-
-/* Bytes of a later picture that are fetched with each line of this one. */
-static ALWAYS_INLINE size_t share_of(struct fetching fetching, size_t lines)
-{
-    return ((uint32_t)fetching.left + (uint32_t)lines - 1) / (uint32_t)lines;
 }
 
 /* All lines, with `count` blocks between first and last: a constant where that is worth it. */

@@ -20,7 +20,8 @@
 
 enum {
     STK_BLOCK_PIXELS = 8,
-    STK_WINDOW_BYTES = 16 /* that a shuffle takes from: eight where a block has no more */
+    STK_WINDOW_BYTES = 16, /* that a shuffle takes from: eight where a block has no more */
+    STK_WINDOW_PIXELS = 16 /* of one channel */
 };
 
 enum stk_side { STK_SIDE_LOW, STK_SIDE_HIGH }; /* of the picture: its left, its right */
@@ -36,6 +37,17 @@ struct stk_pick {
 
 /* [turned round][enum stk_side][pixels beside the picture, 8 = the block is fill][number of the vector] */
 typedef struct stk_pick stk_picks[2][2][STK_BLOCK_PIXELS + 1][STOKER_TRANSFORM_CHANNELS_MAX];
+
+/* The same for a window of one channel, read at once: eight of its sixteen pixels. */
+struct stk_window_pick {
+    int32_t order[STK_BLOCK_PIXELS];
+    float bias[STK_BLOCK_PIXELS];
+};
+
+/* [turned round][enum stk_side][pixels beside the picture][from pixel 0, 4, 8 of the window on, as it goes out] */
+typedef struct stk_window_pick stk_window_picks[2][2][STK_BLOCK_PIXELS + 1][3];
+
+void stk_window_picks_init(stk_window_picks picks, float factor, float bias, uint8_t fill);
 
 /* factor, bias and fill: one for each channel, 1..STOKER_TRANSFORM_CHANNELS_MAX. planes: NCHW. */
 void stk_picks_init(stk_picks picks, uint32_t channels, bool planes, const float *factor,

@@ -114,6 +114,7 @@ struct stk_transform_plan {
     uint8_t fill[STK_FILL_BYTES];
     float factor[STK_LINE_ELEMENTS], bias[STK_LINE_ELEMENTS];
     stk_picks picks;
+    stk_window_picks window_picks; /* of one channel */
 };
 
 /* framing and fill are copied; convert, the plan for rows of the output's shape from uint8, must outlive the

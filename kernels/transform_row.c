@@ -7,7 +7,11 @@
 #include "kernels/philox_sse2.h"
 #endif
 
-enum { DRAWN_ROWS = 16 }; /* whose words are drawn at a time */
+enum {
+    DRAWN_ROWS = 16,         /* whose words are drawn at a time */
+    TOUCHED_ROWS = 8,        /* whose ends are fetched at a time */
+    TOUCHED_BYTES_MAX = 4096 /* of a row for which that is worth it */
+};
 
 static int32_t larger(int32_t a, int32_t b)
 {
@@ -49,15 +53,15 @@ static void resample(const struct stk_transform_plan *plan, struct stk_transform
         stk_resizer_run(&scratch->resizer, plan, picture, frame, &window, scratch->window);
 }
 
-/* One row, whose block 0 has been drawn. */
-static void put_row(const struct stk_transform_plan *plan, struct stk_transform_scratch *parts,
-                    const struct stk_image *picture, uint64_t epoch, uint64_t sample,
-                    struct stk_random draw, const struct stk_image *later, void *out)
+void stk_transform_row(const struct stk_transform_plan *plan, void *scratch,
+                       const struct stk_image *picture, uint64_t epoch, uint64_t sample,
+                       const struct stk_image *later, void *out)
 {
+    struct stk_transform_scratch *parts = stk_transform_scratch_at(plan, scratch);
     struct stk_frame frame;
     assert(picture->height <= plan->height_max);
     assert(picture->width <= plan->width_max);
-    stk_frame_take(&plan->framing, picture->height, picture->width, epoch, sample, draw, &frame);
+    stk_frame_draw(&plan->framing, picture->height, picture->width, epoch, sample, &frame);
 
     const size_t stride = (size_t)picture->width * plan->channels;
     struct stk_crop crop = {
@@ -80,14 +84,6 @@ static void put_row(const struct stk_transform_plan *plan, struct stk_transform_
     plan->crop(plan, &crop, out);
 }
 
-void stk_transform_row(const struct stk_transform_plan *plan, void *scratch,
-                       const struct stk_image *picture, uint64_t epoch, uint64_t sample,
-                       const struct stk_image *later, void *out)
-{
-    put_row(plan, stk_transform_scratch_at(plan, scratch), picture, epoch, sample,
-            stk_frame_words(&plan->framing, epoch, sample), later, out);
-}
-
 /* Block 0 of many rows at once: for a small picture it costs as much as a quarter of the row. */
 static void draw_words(const struct stk_framing *framing, uint64_t epoch, const uint64_t *samples,
                        uint32_t count, struct stk_random *words)
@@ -102,23 +98,75 @@ static void draw_words(const struct stk_framing *framing, uint64_t epoch, const 
         words[k] = stk_frame_words(framing, epoch, samples[k]);
 }
 
+/* Ask for the ends of rows to come, several at once: each may lie in a page whose address must be looked up first,
+ * and the processor looks up several side by side. A row's other lines are fetched while one is made. */
+static void touch_rows(const void *const *pictures, uint32_t count, size_t bytes)
+{
+    for (uint32_t k = 0; k < count; k++) {
+        const uint8_t *picture = pictures[k];
+        __builtin_prefetch(picture, 0, 3);
+        __builtin_prefetch(picture + bytes - 1, 0, 3);
+    }
+}
+
+static uint32_t at_most(uint32_t value, uint32_t most)
+{
+    return value < most ? value : most;
+}
+
+/* Rows of pictures that are cropped as they are. Each is so little work that nothing is worked out for it that
+ * holds for all, and no structure is written to be read at once: the processor would wait for it. */
+static void crop_rows(const struct stk_transform_plan *plan, const void *const *pictures,
+                      uint32_t height, uint32_t width, uint32_t count, uint32_t ahead,
+                      uint64_t epoch, const uint64_t *samples, uint8_t *out)
+{
+    const struct stk_framing *framing = &plan->framing;
+    const size_t stride = (size_t)width * plan->channels, bytes = height * stride;
+    const uint32_t known = count + ahead, distance = plan->convert->prefetch_rows;
+    const bool touches = distance > 0 && bytes <= TOUCHED_BYTES_MAX;
+    struct stk_random words[DRAWN_ROWS];
+    struct stk_crop crop = { .stride_bytes = stride,
+                             .height = (int32_t)height,
+                             .width = (int32_t)width,
+                             .later_bytes = bytes };
+    for (uint32_t k = 0; k < count; k++, out += plan->convert->to_bytes) {
+        if (k % TOUCHED_ROWS == 0 && touches && distance < known - k)
+            touch_rows(pictures + k + distance, at_most(TOUCHED_ROWS, known - k - distance), bytes);
+        if (k % DRAWN_ROWS == 0)
+            draw_words(framing, epoch, samples + k, at_most(count - k, DRAWN_ROWS), words);
+        struct stk_frame frame;
+        stk_frame_take(framing, height, width, epoch, samples[k], words[k % DRAWN_ROWS], &frame);
+        crop.pixels = pictures[k];
+        crop.later = pictures[distance < known - k ? k + distance : k];
+        crop.y = frame.y;
+        crop.x = frame.x;
+        crop.flip = frame.flip != 0;
+        crop.cut_top = (int32_t)frame.cut_top;
+        crop.cut_left = (int32_t)frame.cut_left;
+        crop.cut_bottom = (int32_t)frame.cut_bottom;
+        crop.cut_right = (int32_t)frame.cut_right;
+        plan->crop(plan, &crop, out);
+    }
+}
+
 void stk_transform_rows(const struct stk_transform_plan *plan, void *scratch,
                         const void *const *pictures, uint32_t height, uint32_t width,
                         uint32_t count, uint32_t ahead, uint64_t epoch, const uint64_t *samples,
                         void *out)
 {
-    struct stk_transform_scratch *parts = stk_transform_scratch_at(plan, scratch);
-    struct stk_random words[DRAWN_ROWS];
+    assert(height <= plan->height_max);
+    assert(width <= plan->width_max);
+    if (plan->framing.resizing == STK_RESIZE_NONE) {
+        crop_rows(plan, pictures, height, width, count, ahead, epoch, samples, out);
+        return;
+    }
     const uint32_t known = count + ahead, distance = plan->convert->prefetch_rows;
     uint8_t *row_out = out;
     for (uint32_t k = 0; k < count; k++, row_out += plan->convert->to_bytes) {
-        if (k % DRAWN_ROWS == 0)
-            draw_words(&plan->framing, epoch, samples + k,
-                       count - k < DRAWN_ROWS ? count - k : DRAWN_ROWS, words);
-        const uint32_t next = distance > 0 && distance < known - k ? k + distance : k;
+        const uint32_t next = distance < known - k ? k + distance : k;
         const struct stk_image picture = { pictures[k], height, width, false };
         const struct stk_image later = { pictures[next], height, width, false };
-        put_row(plan, parts, &picture, epoch, samples[k], words[k % DRAWN_ROWS], &later, row_out);
+        stk_transform_row(plan, scratch, &picture, epoch, samples[k], &later, row_out);
     }
 }
 

@@ -115,6 +115,103 @@ Test(transform, every_case_matches_the_reference_as_stored)
     check_type(STOKER_UINT8);
 }
 
+/* One place of the output in a picture whose last byte ends a page, on each variant but the last: that is
+ * plain C, and what the others must give. */
+static void check_place(struct arena *arena, struct stk_planned *made, const struct stk_crop *crop)
+{
+    const size_t bytes = made->convert.to_bytes;
+    unsigned char *expected = pages_take(&arena->expected, bytes);
+    const struct stk_transform_variant *plain = stk_transform_variants;
+    while (plain[1].name != NULL)
+        plain++;
+    stk_transform_plan_choose(&made->plan, plain);
+    made->plan.crop(&made->plan, crop, expected);
+    for (const struct stk_transform_variant *v = stk_transform_variants; v != plain; v++) {
+        if (!v->runs_here())
+            continue;
+        unsigned char *out = pages_take(&arena->out, bytes);
+        memset(out, 0x5a, bytes);
+        stk_transform_plan_choose(&made->plan, v);
+        made->plan.crop(&made->plan, crop, out);
+        pages_check(out);
+        cr_assert_eq(memcmp(out, expected, bytes), 0,
+                     "%s: %u x %u at %d, %d of a picture %d wide, %s, type %d, %u channels",
+                     v->name, made->plan.framing.out_height, made->plan.framing.out_width, crop->y,
+                     crop->x, crop->width, crop->flip ? "turned" : "straight",
+                     (int)made->convert.to, made->plan.channels);
+    }
+}
+
+/* An output of height x width, everywhere in a picture and up to ten pixels beside it. */
+static void check_places(struct arena *arena, uint32_t height, uint32_t width,
+                         uint32_t picture_width, uint32_t channels, stoker_dtype to)
+{
+    enum { LINES = 4, BESIDE = 10 };
+    const struct transform_case it = {
+        "places",
+        LINES,
+        picture_width,
+        { .random_crop = { height, width }, .pad = 40, .fill = { 200, 9, 30, 77 } }
+    };
+    struct stk_planned made;
+    cr_assert_eq(transform_case_plan(&made, &it, 11, channels, to, STOKER_NCHW,
+                                     to == STOKER_UINT8 ? 0 : channels),
+                 STOKER_OK, "%s", made.why);
+    const size_t stride = (size_t)picture_width * channels;
+    unsigned char *pixels = pages_take(&arena->picture, LINES * stride);
+    pages_fill(pixels, LINES * stride, width + channels);
+    struct stk_crop crop = {
+        .pixels = pixels, .stride_bytes = stride, .height = LINES, .width = (int32_t)picture_width
+    };
+    const int32_t last = (int32_t)picture_width - (int32_t)width + BESIDE;
+    for (crop.x = -BESIDE; crop.x <= last; crop.x++)
+        for (crop.y = -1; crop.y <= LINES - (int32_t)height + 1; crop.y++)
+            for (int turns = 0; turns < 2; turns++) {
+                crop.flip = turns != 0;
+                crop.cut_bottom = crop.x % 3 == 0 ? 1 : 0; /* or no cut */
+                crop.cut_right = (int32_t)width / 2;
+                check_place(arena, &made, &crop);
+            }
+}
+
+static void check_all_places(stoker_dtype to)
+{
+    static const uint32_t beside[] = { 0, 1, 7 };
+    struct arena arena;
+    arena_open(&arena);
+    for (uint32_t width = 1; width <= 40; width++)
+        for (uint32_t height = 1; height <= 4; height += width == 28 ? 1 : 3)
+            for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]); i++) {
+                check_places(&arena, height, width, width + beside[i], 1, to);
+                if (width > beside[i])
+                    check_places(&arena, height, width, width - beside[i], 1, to);
+                if (width % 4 == 0)
+                    check_places(&arena, height, width, width, 3, to);
+            }
+    check_places(&arena, 2, 28, 300, 1, to);
+    arena_close(&arena);
+}
+
+Test(transform, narrow_lines_anywhere_as_float32)
+{
+    check_all_places(STOKER_FLOAT32);
+}
+
+Test(transform, narrow_lines_anywhere_as_float16)
+{
+    check_all_places(STOKER_FLOAT16);
+}
+
+Test(transform, narrow_lines_anywhere_as_bfloat16)
+{
+    check_all_places(STOKER_BFLOAT16);
+}
+
+Test(transform, narrow_lines_anywhere_as_stored)
+{
+    check_all_places(STOKER_UINT8);
+}
+
 /* Fewer rows, and more, than are drawn at a time; an odd one among them. */
 Test(transform, rows_at_once_are_the_rows_one_by_one)
 {
