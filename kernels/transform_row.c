@@ -8,9 +8,8 @@
 #endif
 
 enum {
-    DRAWN_ROWS = 16,         /* whose words are drawn at a time */
-    TOUCHED_ROWS = 8,        /* whose ends are fetched at a time */
-    TOUCHED_BYTES_MAX = 4096 /* of a row for which that is worth it */
+    GROUP_ROWS = 16,         /* that are drawn, and looked up, at a time */
+    TOUCHED_BYTES_MAX = 4096 /* of a row that is worth looking up before its time */
 };
 
 static int32_t larger(int32_t a, int32_t b)
@@ -114,28 +113,32 @@ static uint32_t at_most(uint32_t value, uint32_t most)
     return value < most ? value : most;
 }
 
-/* Rows of pictures that are cropped as they are. Each is so little work that nothing is worked out for it that
- * holds for all, and no structure is written to be read at once: the processor would wait for it. */
-static void crop_rows(const struct stk_transform_plan *plan, const void *const *pictures,
-                      uint32_t height, uint32_t width, uint32_t count, uint32_t ahead,
-                      uint64_t epoch, const uint64_t *samples, uint8_t *out)
+/* Rows of pictures that are cropped as they are. A digit is so little work that what holds for all of them is
+ * worked out once, and that its frame stays in registers. */
+__attribute__((flatten)) static void crop_rows(const struct stk_transform_plan *plan,
+                                               const void *const *pictures, uint32_t height,
+                                               uint32_t width, uint32_t count, uint32_t ahead,
+                                               uint64_t epoch, const uint64_t *samples,
+                                               uint8_t *out)
 {
     const struct stk_framing *framing = &plan->framing;
     const size_t stride = (size_t)width * plan->channels, bytes = height * stride;
     const uint32_t known = count + ahead, distance = plan->convert->prefetch_rows;
     const bool touches = distance > 0 && bytes <= TOUCHED_BYTES_MAX;
-    struct stk_random words[DRAWN_ROWS];
+    struct stk_random words[GROUP_ROWS];
     struct stk_crop crop = { .stride_bytes = stride,
                              .height = (int32_t)height,
                              .width = (int32_t)width,
                              .later_bytes = bytes };
     for (uint32_t k = 0; k < count; k++, out += plan->convert->to_bytes) {
-        if (k % TOUCHED_ROWS == 0 && touches && distance < known - k)
-            touch_rows(pictures + k + distance, at_most(TOUCHED_ROWS, known - k - distance), bytes);
-        if (k % DRAWN_ROWS == 0)
-            draw_words(framing, epoch, samples + k, at_most(count - k, DRAWN_ROWS), words);
+        if (k % GROUP_ROWS == 0) {
+            if (touches && distance < known - k)
+                touch_rows(pictures + k + distance, at_most(known - k - distance, GROUP_ROWS),
+                           bytes);
+            draw_words(framing, epoch, samples + k, at_most(count - k, GROUP_ROWS), words);
+        }
         struct stk_frame frame;
-        stk_frame_take(framing, height, width, epoch, samples[k], words[k % DRAWN_ROWS], &frame);
+        stk_frame_take(framing, height, width, epoch, samples[k], words[k % GROUP_ROWS], &frame);
         crop.pixels = pictures[k];
         crop.later = pictures[distance < known - k ? k + distance : k];
         crop.y = frame.y;
