@@ -88,9 +88,14 @@ typedef void stk_resize_lines_fn(const struct stk_axis *axis, uint32_t channels,
 typedef void stk_resize_column_fn(const struct stk_tap_group *weights, uint32_t taps,
                                   const uint8_t *const *lines, size_t bytes, uint8_t *out);
 
+/* words[k] = stk_philox(key, epoch, samples[k]). */
+typedef void stk_draw_fn(uint64_t key, uint64_t epoch, const uint64_t *samples, uint32_t count,
+                         struct stk_random *words);
+
 struct stk_transform_variant {
     const char *name;
     bool (*runs_here)(void);
+    stk_draw_fn *draw_words;
     /* Never NULL for a valid plan. */
     stk_crop_fn *(*choose_crop)(const struct stk_convert_plan *convert, uint32_t channels);
     stk_resize_lines_fn *resize_lines;
@@ -106,6 +111,7 @@ struct stk_transform_plan {
     struct stk_framing framing;
     const struct stk_convert_plan *convert; /* of out_height x out_width x channels */
     uint32_t channels;
+    stk_draw_fn *draw_words;
     stk_crop_fn *crop;
     stk_resize_lines_fn *resize_lines;
     stk_resize_column_fn *resize_column;

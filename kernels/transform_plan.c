@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/crop_variants.h"
+#include "kernels/draw.h"
 #include "kernels/resize.h"
 #include "kernels/resize_variants.h"
 #include "kernels/transform_scratch.h"
@@ -11,13 +12,13 @@
 
 const struct stk_transform_variant stk_transform_variants[STK_TRANSFORM_VARIANTS_MAX + 1] = {
 #ifdef STK_KERNELS_X86
-    { "avx512", stk_convert_runs_on_avx512, stk_crop_choose_avx512, stk_resize_lines_avx2,
-      stk_resize_column_avx2 },
-    { "avx2", stk_convert_runs_on_avx2, stk_crop_choose_avx2, stk_resize_lines_avx2,
-      stk_resize_column_avx2 },
+    { "avx512", stk_convert_runs_on_avx512, stk_draw_words_avx2, stk_crop_choose_avx512,
+      stk_resize_lines_avx2, stk_resize_column_avx2 },
+    { "avx2", stk_convert_runs_on_avx2, stk_draw_words_avx2, stk_crop_choose_avx2,
+      stk_resize_lines_avx2, stk_resize_column_avx2 },
 #endif
-    { "baseline", stk_convert_runs_anywhere, stk_crop_choose_baseline, stk_resize_lines_baseline,
-      stk_resize_column_baseline },
+    { "baseline", stk_convert_runs_anywhere, stk_draw_words_baseline, stk_crop_choose_baseline,
+      stk_resize_lines_baseline, stk_resize_column_baseline },
     { .name = NULL },
 };
 
@@ -36,6 +37,7 @@ static int check(const struct stk_framing *framing, const struct stk_convert_pla
 void stk_transform_plan_choose(struct stk_transform_plan *plan,
                                const struct stk_transform_variant *variant)
 {
+    plan->draw_words = variant->draw_words;
     plan->crop = variant->choose_crop(plan->convert, plan->channels);
     plan->resize_lines = variant->resize_lines;
     plan->resize_column = variant->resize_column;

@@ -3,9 +3,6 @@
 #include <stddef.h>
 
 #include "kernels/transform_scratch.h"
-#ifdef __SSE2__
-#include "kernels/philox_sse2.h"
-#endif
 
 enum {
     GROUP_ROWS = 16,         /* that are drawn, and looked up, at a time */
@@ -83,20 +80,6 @@ void stk_transform_row(const struct stk_transform_plan *plan, void *scratch,
     plan->crop(plan, &crop, out);
 }
 
-/* Block 0 of many rows at once: for a small picture it costs as much as a quarter of the row. */
-static void draw_words(const struct stk_framing *framing, uint64_t epoch, const uint64_t *samples,
-                       uint32_t count, struct stk_random *words)
-{
-    uint32_t k = 0;
-#ifdef __SSE2__
-    if (stk_frame_is_drawn(framing))
-        for (; k + 2 <= count; k += 2)
-            philox_2(framing->key, epoch, samples + k, words + k);
-#endif
-    for (; k < count; k++)
-        words[k] = stk_frame_words(framing, epoch, samples[k]);
-}
-
 /* Ask for the ends of rows to come, several at once: each may lie in a page whose address must be looked up first,
  * and the processor looks up several side by side. A row's other lines are fetched while one is made. */
 static void touch_rows(const void *const *pictures, uint32_t count, size_t bytes)
@@ -125,7 +108,8 @@ __attribute__((flatten)) static void crop_rows(const struct stk_transform_plan *
     const size_t stride = (size_t)width * plan->channels, bytes = height * stride;
     const uint32_t known = count + ahead, distance = plan->convert->prefetch_rows;
     const bool touches = distance > 0 && bytes <= TOUCHED_BYTES_MAX;
-    struct stk_random words[GROUP_ROWS];
+    struct stk_random words[GROUP_ROWS] = { 0 };
+    const bool is_drawn = stk_frame_is_drawn(framing);
     struct stk_crop crop = { .stride_bytes = stride,
                              .height = (int32_t)height,
                              .width = (int32_t)width,
@@ -135,7 +119,9 @@ __attribute__((flatten)) static void crop_rows(const struct stk_transform_plan *
             if (touches && distance < known - k)
                 touch_rows(pictures + k + distance, at_most(known - k - distance, GROUP_ROWS),
                            bytes);
-            draw_words(framing, epoch, samples + k, at_most(count - k, GROUP_ROWS), words);
+            if (is_drawn)
+                plan->draw_words(framing->key, epoch, samples + k, at_most(count - k, GROUP_ROWS),
+                                 words);
         }
         struct stk_frame frame;
         stk_frame_take(framing, height, width, epoch, samples[k], words[k % GROUP_ROWS], &frame);

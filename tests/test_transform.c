@@ -233,7 +233,12 @@ Test(transform, rows_at_once_are_the_rows_one_by_one)
         samples[k] = UINT64_C(0x123456789) * k;
     _Alignas(64) unsigned char scratch[1 << 14] = { 0 };
     cr_assert_leq(stk_transform_scratch_bytes(&made.plan), sizeof(scratch));
-    for (uint32_t count = 1; count <= ROWS; count += 19) {
+    for (uint32_t turn = 0; turn < 3 * STK_TRANSFORM_VARIANTS_MAX; turn++) {
+        const struct stk_transform_variant *variant = &stk_transform_variants[turn / 3];
+        const uint32_t count = 1 + turn % 3 * 19;
+        if (variant->name == NULL || !variant->runs_here())
+            continue;
+        stk_transform_plan_choose(&made.plan, variant);
         memset(at_once, 0, sizeof(at_once));
         stk_transform_rows(&made.plan, scratch, sources, SIDE, SIDE, count, AHEAD, 7, samples,
                            at_once);
