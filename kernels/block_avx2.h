@@ -117,13 +117,4 @@ static ALWAYS_INLINE void block_put(const struct block *block, const unsigned ch
     }
 }
 
-/* All of the block beside the picture, as it was made. */
-static ALWAYS_INLINE void block_fill(const struct block *block, unsigned char *out,
-                                     store_eight_fn *store)
-{
-#pragma GCC unroll 4
-    for (uint32_t number = 0; number < block->channels; number++)
-        store(out + block->vectors[number].to, block->vectors[number].bias);
-}
-
 #endif

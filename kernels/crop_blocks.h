@@ -3,7 +3,7 @@
  *   wide     fill │ block │ block │ ... │ block, overlapping the one before │ fill
  *   narrow   block, partly fill │ block │ ... │ block │ block, partly fill
  *
- * The blocks of a wide line begin where the picture does, and fill is written first, as wide as a block.
+ * The blocks of a wide line begin where the picture does; fill is copied, as the plan has it.
  * For a small picture the branches of that are too dear: they differ from picture to picture, and the processor
  * guesses them wrong. So a narrow line has the same blocks for each picture. Its first and last one may lie up to
  * eight pixels beside the picture: the plan knows what each of these is made of (picks.h). Lines beside
@@ -20,15 +20,9 @@
 
 enum { NARROW_BLOCKS = STK_FILL_BYTES / STOKER_TRANSFORM_CHANNELS_MAX / BLOCK_PIXELS };
 
-/* A cut that is narrower than a block is left to tiles. */
-static ALWAYS_INLINE bool cut_has_blocks(const struct stk_crop *crop)
+static ALWAYS_INLINE bool has_blocks(const struct seen *seen)
 {
-    return !is_cut(crop) || crop->cut_right - crop->cut_left >= BLOCK_PIXELS;
-}
-
-static ALWAYS_INLINE bool has_blocks(const struct stk_crop *crop, const struct seen *seen)
-{
-    return seen->y0 < seen->y1 && seen->x0 + BLOCK_PIXELS <= seen->x1 && cut_has_blocks(crop);
+    return seen->y0 < seen->y1 && seen->x0 + BLOCK_PIXELS <= seen->x1;
 }
 
 /* Bytes from one pixel of the output to the next, of the same channel. */
@@ -50,54 +44,11 @@ static ALWAYS_INLINE struct block block_for(const struct stk_transform_plan *pla
     return block;
 }
 
-static ALWAYS_INLINE struct block fill_for(const struct stk_transform_plan *plan,
-                                           const struct stk_crop *crop, const struct target *target)
-{
-    return block_for(plan, crop, target, STK_SIDE_LOW, BLOCK_PIXELS);
-}
-
-/* ---- fill ------------------------------------------------------------------------- */
-
-/* `pixels` pixels of fill, at least a block of them: the last block overlaps. */
-static ALWAYS_INLINE void fill_blocks(const struct block *block, const struct target *target,
-                                      unsigned char *out, size_t pixels)
-{
-    const size_t pixel_bytes = pixel_bytes_of(target);
-    for (size_t at = 0; at + BLOCK_PIXELS < pixels; at += BLOCK_PIXELS)
-        block_fill(block, out + at * pixel_bytes, target->store);
-    block_fill(block, out + (pixels - BLOCK_PIXELS) * pixel_bytes, target->store);
-}
-
-/* Paint the cut over. */
-static ALWAYS_INLINE void cut_blocks(const struct stk_transform_plan *plan,
-                                     const struct stk_crop *crop, const struct target *target)
-{
-    const size_t pixel_bytes = pixel_bytes_of(target);
-    if (!is_cut(crop))
-        return;
-    const struct block fill = fill_for(plan, crop, target);
-    for (size_t y = (size_t)crop->cut_top; y < (size_t)crop->cut_bottom; y++)
-        fill_blocks(&fill, target,
-                    target->out + (y * target->width + (size_t)crop->cut_left) * pixel_bytes,
-                    (size_t)(crop->cut_right - crop->cut_left));
-}
-
 /* ---- wide lines ------------------------------------------------------------------- */
-
-/* Fill on both sides, as wide as blocks: what is seen comes later. */
-static ALWAYS_INLINE void fill_sides(const struct block *block, const struct target *target,
-                                     const struct seen *seen, unsigned char *row)
-{
-    const size_t pixel_bytes = pixel_bytes_of(target), right = target->width - seen->x1;
-    for (size_t x = 0; x < seen->x0; x += BLOCK_PIXELS)
-        block_fill(block, row + x * pixel_bytes, target->store);
-    for (size_t x = 0; x < right; x += BLOCK_PIXELS)
-        block_fill(block, row + (target->width - BLOCK_PIXELS - x) * pixel_bytes, target->store);
-}
 
 static ALWAYS_INLINE void put_seen(const struct stk_transform_plan *plan,
                                    const struct stk_crop *crop, const struct target *target,
-                                   const struct seen *seen, const struct block *fill)
+                                   const struct seen *seen)
 {
     const struct block block = block_for(plan, crop, target, STK_SIDE_LOW, 0);
     const size_t pixel_bytes = pixel_bytes_of(target), line_bytes = target->width * pixel_bytes;
@@ -114,7 +65,6 @@ static ALWAYS_INLINE void put_seen(const struct stk_transform_plan *plan,
     for (size_t y = 0; y < lines; y++, line += stride, row += line_bytes) {
         for (size_t i = 0; i < fetches; i++)
             fetch(&fetching);
-        fill_sides(fill, target, seen, row);
         unsigned char *out = row + first;
         for (size_t i = 0; i < blocks; i++, out = crop->flip ? out - step : out + step)
             block_put(&block, line + i * in_step, out, target->store);
@@ -124,19 +74,28 @@ static ALWAYS_INLINE void put_seen(const struct stk_transform_plan *plan,
     }
 }
 
+/* All that is beside the picture. */
+static ALWAYS_INLINE void fill_beside(const struct stk_transform_plan *plan,
+                                      const struct target *target, const struct seen *seen)
+{
+    const size_t width = target->width, whole = target->height * width;
+    fill_pixels(plan, target->out, whole, 0, seen->y0 * width);
+    fill_pixels(plan, target->out, whole, seen->y1 * width, (target->height - seen->y1) * width);
+    if (seen->x1 - seen->x0 == width)
+        return;
+    for (size_t y = seen->y0; y < seen->y1; y++) {
+        fill_pixels(plan, target->out, whole, y * width, seen->x0);
+        fill_pixels(plan, target->out, whole, y * width + seen->x1, width - seen->x1);
+    }
+}
+
 static ALWAYS_INLINE void put_wide(const struct stk_transform_plan *plan,
                                    const struct stk_crop *crop, const struct target *target,
                                    const struct seen *seen)
 {
-    const size_t line_bytes = target->width * pixel_bytes_of(target);
-    const struct block fill = fill_for(plan, crop, target);
-    if (seen->y0 > 0)
-        fill_blocks(&fill, target, target->out, seen->y0 * target->width);
-    put_seen(plan, crop, target, seen, &fill);
-    if (seen->y1 < target->height)
-        fill_blocks(&fill, target, target->out + seen->y1 * line_bytes,
-                    (target->height - seen->y1) * target->width);
-    cut_blocks(plan, crop, target);
+    fill_beside(plan, target, seen);
+    put_seen(plan, crop, target, seen);
+    cut_pixels(plan, crop, target);
 }
 
 /* ---- narrow lines ------------------------------------------------------------------ */
@@ -177,8 +136,8 @@ static ALWAYS_INLINE bool is_narrow(const struct stk_crop *crop, const struct ta
 {
     const int32_t behind = (int32_t)((target->width - 1) % BLOCK_PIXELS) + 1;
     return target->width >= 2 * BLOCK_PIXELS && target->width <= NARROW_BLOCKS * BLOCK_PIXELS &&
-           crop->width >= BLOCK_PIXELS && cut_has_blocks(crop) &&
-           narrow->first_beside <= BLOCK_PIXELS && narrow->last_beside <= behind;
+           crop->width >= BLOCK_PIXELS && narrow->first_beside <= BLOCK_PIXELS &&
+           narrow->last_beside <= behind;
 }
 
 static ALWAYS_INLINE size_t overhang_of(int32_t beside)
@@ -239,7 +198,7 @@ static ALWAYS_INLINE void put_narrow(const struct stk_transform_plan *plan,
         put_lines(plan, crop, target, narrow, 2);
     else
         put_lines(plan, crop, target, narrow, narrow->count);
-    cut_blocks(plan, crop, target);
+    cut_pixels(plan, crop, target);
 }
 
 #endif

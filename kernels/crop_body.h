@@ -20,18 +20,11 @@
 enum {
     CROP_TILE_BYTES = 8192,
     DIRECT_BYTES = 256, /* lines so long are worth converting one by one */
-    RUN_BYTES = 32,
-    HALF_RUN_BYTES = 16,
-    PLANE_PIXELS = 256 /* that are taken apart at a time */
+    PLANE_PIXELS = 256  /* that are taken apart at a time */
 };
 
 static_assert(STK_LINE_ELEMENTS >= 16 * STOKER_TRANSFORM_CHANNELS_MAX + 16,
               "a vector from any phase");
-static_assert(STK_LINE_ELEMENTS >= STOKER_TRANSFORM_CHANNELS_MAX + RUN_BYTES,
-              "a run from any phase");
-
-/* So many bytes at any address: memcpy() of them would go through half as wide registers. */
-typedef unsigned char run_bytes __attribute__((vector_size(RUN_BYTES), aligned(1), may_alias));
 
 /* ---- bytes: runs that are copied, filled, turned round -------------------------- */
 
@@ -53,27 +46,6 @@ static ALWAYS_INLINE void copy_run(const unsigned char *in, unsigned char *out, 
     *(run_bytes *)(out + last) = *(const run_bytes *)(in + last);
 }
 
-/* `bytes` bytes of fill, from a pixel's begin on. */
-static ALWAYS_INLINE void fill_run(const struct stk_transform_plan *plan, unsigned char *out,
-                                   size_t bytes, uint32_t channels)
-{
-    const unsigned char *fill = plan->fill;
-    if (bytes < HALF_RUN_BYTES) {
-        memcpy(out, fill, bytes);
-        return;
-    }
-    if (bytes < RUN_BYTES) {
-        const size_t last = bytes - HALF_RUN_BYTES;
-        memcpy(out, fill, HALF_RUN_BYTES);
-        memcpy(out + last, fill + last % channels, HALF_RUN_BYTES);
-        return;
-    }
-    const size_t last = bytes - RUN_BYTES;
-    for (size_t at = 0; at < last; at += RUN_BYTES)
-        *(run_bytes *)(out + at) = *(const run_bytes *)(fill + at % channels);
-    *(run_bytes *)(out + last) = *(const run_bytes *)(fill + last % channels);
-}
-
 /* Fill at the begin or the end of a line whose pixels come later: as wide as a vector. */
 static ALWAYS_INLINE void fill_edge(const struct stk_transform_plan *plan, unsigned char *line,
                                     size_t line_bytes, size_t from, size_t to, uint32_t channels)
@@ -81,7 +53,7 @@ static ALWAYS_INLINE void fill_edge(const struct stk_transform_plan *plan, unsig
     if (from == to)
         return;
     if (to - from > HALF_RUN_BYTES || line_bytes < HALF_RUN_BYTES) {
-        fill_run(plan, line + from, to - from, channels);
+        fill_run(plan->fill, channels, line + from, to - from);
         return;
     }
     const size_t at = from == 0 ? 0 : to - HALF_RUN_BYTES;
@@ -207,9 +179,9 @@ static ALWAYS_INLINE void fill_around(const struct stk_transform_plan *plan,
                                       uint32_t channels)
 {
     const size_t bytes = (piece->x1 - piece->x0) * channels;
-    fill_run(plan, piece->tile, (inner->y0 - piece->y0) * bytes, channels);
-    fill_run(plan, piece->tile + (inner->y1 - piece->y0) * bytes, (piece->y1 - inner->y1) * bytes,
-             channels);
+    fill_run(plan->fill, channels, piece->tile, (inner->y0 - piece->y0) * bytes);
+    fill_run(plan->fill, channels, piece->tile + (inner->y1 - piece->y0) * bytes,
+             (piece->y1 - inner->y1) * bytes);
     if (inner->x0 == piece->x0 && inner->x1 == piece->x1)
         return;
     unsigned char *line = piece->tile + (inner->y0 - piece->y0) * bytes;
@@ -228,10 +200,10 @@ static ALWAYS_INLINE void cut_piece(const struct stk_transform_plan *plan,
     const size_t x0 = clamped((size_t)crop->cut_left, piece->x0, piece->x1);
     const size_t x1 = clamped((size_t)crop->cut_right, piece->x0, piece->x1);
     for (size_t y = y0; y < y1; y++)
-        fill_run(plan,
+        fill_run(plan->fill, channels,
                  piece->tile +
                      ((y - piece->y0) * (piece->x1 - piece->x0) + x0 - piece->x0) * channels,
-                 (x1 - x0) * channels, channels);
+                 (x1 - x0) * channels);
 }
 
 static ALWAYS_INLINE void make_piece(const struct stk_transform_plan *plan,
@@ -374,7 +346,7 @@ static ALWAYS_INLINE void crop_floats(const struct stk_transform_plan *plan,
     const struct seen seen = seen_of(crop, target);
     if (is_whole(crop, target, &seen) && is_one_line(crop, target))
         put_whole(plan, crop, target, &seen);
-    else if (has_blocks(crop, &seen))
+    else if (has_blocks(&seen))
         put_wide(plan, crop, target, &seen);
     else
         put_tiles(plan, crop, target, &seen);

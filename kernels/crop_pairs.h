@@ -28,7 +28,7 @@ static ALWAYS_INLINE bool has_pairs(const struct stk_crop *crop, const struct ta
                   right = left + PAIR_PIXELS; /* the line's first pixel and its end */
     return target->channels == 1 && target->width == PAIR_PIXELS && target->height % 2 == 0 &&
            left >= -STK_BLOCK_PIXELS && left + STK_WINDOW_PIXELS <= crop->width &&
-           right >= STK_WINDOW_PIXELS && right <= crop->width + STK_BLOCK_PIXELS && !is_cut(crop);
+           right >= STK_WINDOW_PIXELS && right <= crop->width + STK_BLOCK_PIXELS;
 }
 
 static ALWAYS_INLINE struct portion portion_of(const struct stk_window_pick *pick)
@@ -103,6 +103,7 @@ static ALWAYS_INLINE void put_pairs(const struct stk_transform_plan *plan,
         portion_put(q0, next_q, factor, target, row, 5);
         portion_put(q8, next_q, factor, target, row, 6);
     }
+    cut_pixels(plan, crop, target);
 }
 
 #endif

@@ -112,4 +112,56 @@ static ALWAYS_INLINE size_t clamped(size_t value, size_t low, size_t high)
     return value < low ? low : value > high ? high : value;
 }
 
+/* ---- fill ------------------------------------------------------------------------ */
+
+enum { RUN_BYTES = 32, HALF_RUN_BYTES = 16 };
+
+/* So many bytes at any address: memcpy() of them would go through half as wide registers. */
+typedef unsigned char run_bytes __attribute__((vector_size(RUN_BYTES), aligned(1), may_alias));
+
+/* `bytes` bytes of a pattern, which repeats after `period` bytes and is so long that a run may begin at any of them. */
+static ALWAYS_INLINE void fill_run(const unsigned char *pattern, size_t period, unsigned char *out,
+                                   size_t bytes)
+{
+    if (bytes < HALF_RUN_BYTES) {
+        memcpy(out, pattern, bytes);
+        return;
+    }
+    if (bytes < RUN_BYTES) {
+        const size_t last = bytes - HALF_RUN_BYTES;
+        memcpy(out, pattern, HALF_RUN_BYTES);
+        memcpy(out + last, pattern + last % period, HALF_RUN_BYTES);
+        return;
+    }
+    const size_t last = bytes - RUN_BYTES, step = RUN_BYTES % period;
+    for (size_t at = 0, phase = 0; at < last; at += RUN_BYTES) {
+        *(run_bytes *)(out + at) = *(const run_bytes *)(pattern + phase);
+        phase = phase + step < period ? phase + step : phase + step - period;
+    }
+    *(run_bytes *)(out + last) = *(const run_bytes *)(pattern + last % period);
+}
+
+/* `pixels` pixels of fill, as the output has them, from its pixel number `place` on. The plan knows the bytes: so this is
+ * one function for all types and layouts. */
+static NOINLINE void fill_pixels(const struct stk_transform_plan *plan, unsigned char *out,
+                                 size_t whole, size_t place, size_t pixels)
+{
+    const size_t period = plan->filled_bytes;
+    for (size_t plane = 0; plane < plan->filled_planes; plane++)
+        fill_run(plan->filled[plane], period, out + (plane * whole + place) * period,
+                 pixels * period);
+}
+
+/* Paint the cut over. */
+static ALWAYS_INLINE void cut_pixels(const struct stk_transform_plan *plan,
+                                     const struct stk_crop *crop, const struct target *target)
+{
+    if (!is_cut(crop))
+        return;
+    for (size_t y = (size_t)crop->cut_top; y < (size_t)crop->cut_bottom; y++)
+        fill_pixels(plan, target->out, target->height * target->width,
+                    y * target->width + (size_t)crop->cut_left,
+                    (size_t)(crop->cut_right - crop->cut_left));
+}
+
 #endif

@@ -1,6 +1,7 @@
 /* transform_plan.c - the answers that every row would ask for again: which functions, how much
  * scratch, what fill is like. */
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "kernels/crop_variants.h"
@@ -43,6 +44,42 @@ void stk_transform_plan_choose(struct stk_transform_plan *plan,
     plan->resize_column = variant->resize_column;
 }
 
+/* One element of fill, as the output has it; returns its bytes. */
+static uint32_t fill_element(const struct stk_transform_plan *plan, uint32_t channel, uint8_t *out)
+{
+    const struct stk_convert_plan *convert = plan->convert;
+    const float value =
+        fmaf((float)plan->fill[channel], plan->factor[channel], plan->bias[channel]);
+    if (convert->copies) {
+        *out = plan->fill[channel];
+        return 1;
+    }
+    if (convert->to == STOKER_FLOAT32) {
+        memcpy(out, &value, sizeof(value));
+        return sizeof(value);
+    }
+    const uint16_t half = convert->to == STOKER_FLOAT16 ? stk_float16_from_float(value)
+                                                        : stk_bfloat16_from_float(value);
+    memcpy(out, &half, sizeof(half));
+    return sizeof(half);
+}
+
+/* A pixel, or one channel of it for each plane, over and over. */
+static void make_filled(struct stk_transform_plan *plan)
+{
+    const bool planes = plan->convert->layout == STOKER_NCHW;
+    plan->filled_planes = planes ? plan->channels : 1;
+    for (uint32_t channel = 0; channel < plan->channels; channel++) {
+        uint8_t element[sizeof(float)];
+        const uint32_t bytes = fill_element(plan, channel, element);
+        uint8_t *filled = plan->filled[planes ? channel : 0];
+        plan->filled_bytes = planes ? bytes : bytes * plan->channels;
+        for (uint32_t at = planes ? 0 : bytes * channel; at + bytes <= STK_FILLED_BYTES;
+             at += plan->filled_bytes)
+            memcpy(filled + at, element, bytes);
+    }
+}
+
 int stk_transform_plan_init(struct stk_transform_plan *plan, const struct stk_framing *framing,
                             const uint8_t fill[STOKER_TRANSFORM_CHANNELS_MAX],
                             const struct stk_convert_plan *convert, uint32_t channels,
@@ -63,6 +100,7 @@ int stk_transform_plan_init(struct stk_transform_plan *plan, const struct stk_fr
         plan->factor[i] = convert->factor[channel % convert->period];
         plan->bias[i] = convert->bias[channel % convert->period];
     }
+    make_filled(plan);
     stk_picks_init(plan->picks, channels, convert->layout == STOKER_NCHW && channels > 1,
                    plan->factor, plan->bias, plan->fill);
     stk_window_picks_init(plan->window_picks, plan->factor[0], plan->bias[0], plan->fill[0]);
