@@ -188,7 +188,7 @@ static ALWAYS_INLINE void put_lines(const struct stk_transform_plan *plan,
     }
 }
 
-/* Digits and CIFAR, as all that is 25 to 32 pixels wide, have two blocks between. */
+/* CIFAR, as all that is 25 to 32 pixels wide, has two blocks between. */
 static ALWAYS_INLINE void put_narrow(const struct stk_transform_plan *plan,
                                      const struct stk_crop *crop, const struct target *target,
                                      const struct narrow *narrow)
