@@ -53,6 +53,17 @@ for program in "$mnist" "$housing"; do
     refuses 2 "$program" --eval-only
     refuses 2 "$program" stray
 done
+# each default is the program's own
+"$mnist" --help | tr -s ' \n' ' ' >shown
+grep -qF -- '--batch-size N samples of one pass, or max: the most that fits in --memory-budget or else half of the memory that is free (fast 128; pytorch 64) --accumulate N' shown ||
+    fail "mnist --help: other defaults of --batch-size"
+grep -qF -- '--betas A,B of the Adam family (fast 0.7,0.9; pytorch 0.9,0.999) ' shown || fail "mnist --help: --betas"
+"$housing" --help | tr -s ' \n' ' ' >shown
+grep -qF -- '--epochs N passes over the training data (300) ' shown || fail "housing --help: --epochs"
+grep -qF -- '(adam) --lr X learning rate (0.01) --betas A,B of the Adam family (0.9,0.999) ' shown || fail "housing --help: Adam"
+grep -qF -- '0 = at the end only (50) ' shown || fail "housing --help: --eval-every"
+if grep -qE 'fast|mnist|pytorch|housing [0-9]' shown; then fail "housing --help tells of another program"; fi
+"$mnist" --help | awk 'length($0) > 84 { bad = 1 } END { exit bad }' || fail "mnist --help has long lines"
 refuses 2 "$housing" --preset fast
 refuses 2 "$mnist" --ema 1
 grep -q 'from 0 to 0.9999999' err || fail "the range is told wrongly: $(cat err)"
@@ -82,6 +93,10 @@ refuses 1 "$mnist" --data "$data" --device abacus
 refuses 1 "$mnist" --data "$data" --device cpu --amp fp16
 grep -q 'computes in float32 only' err || fail "no reason: $(cat err)"
 refuses 1 "$mnist" --data "$data" --device cpu --benchmark
+refuses 1 "$mnist" --data "$data" --device cpu --tf32 on
+grep -q 'rounds no factors' err || fail "no reason: $(cat err)"
+STOKER_CUDART=/nowhere/libcudart.so refuses 1 "$mnist" --data "$data" --amp fp16
+grep -q 'computes in float32 only (leave it out, .*), and no GPU can be had: ' err || fail "no way out: $(cat err)"
 refuses 2 "$mnist" --data "$data" --amp fp8
 refuses 1 "$mnist" --data "$data" --load nowhere.safetensors
 refuses 1 "$mnist" --data "$data" --memory-budget 1K

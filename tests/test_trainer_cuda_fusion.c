@@ -245,7 +245,7 @@ static void check_case(const stoker_model *model, const struct fused_case *c, un
         options.learning_rate = 0.05F;
         options.precision = t == 2 ? STOKER_FLOAT32 : c->precision;
         options.loss_scale = options.precision == STOKER_FLOAT16 ? 64 : 0;
-        options.fusion = c->fusion;
+        options.fusion = t == 0 ? c->fusion : STOKER_FUSION_NONE;
         options.recompute_batch_norm = c->recompute;
         options.checkpoint_segments = c->segments;
         trainers[t] = trainer_of(model, options);

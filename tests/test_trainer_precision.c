@@ -12,6 +12,7 @@
 #include "trainer/trainer.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -547,17 +548,29 @@ Test(trainer_precision, what_a_back_end_cannot_do_is_refused_and_told)
     static const struct {
         const char *backend;
         stoker_dtype precision;
-        bool benchmark;
+        bool benchmark, tf32;
+        stoker_fusion fusion;
         const char *message;
     } cases[] = {
-        { "cpu", STOKER_FLOAT16, false,
+        { "cpu", STOKER_FLOAT16, false, false, STOKER_FUSION_NONE,
           "precision float16: back end cpu computes in float32 only" },
-        { "cpu", STOKER_BFLOAT16, false, "back end cpu computes in float32 only" },
-        { "cpu", STOKER_FLOAT64, false, "float32, float16 and bfloat16 are allowed" },
-        { "ref", STOKER_INT64, false, "float32, float16 and bfloat16 are allowed" },
-        { "auto", (stoker_dtype)100, false, "float32, float16 and bfloat16 are allowed" },
-        { "cpu", STOKER_FLOAT32, true, "benchmark: back end cpu has no algorithms to choose from" },
-        { "ref", STOKER_FLOAT32, true, "benchmark: back end ref" },
+        { "cpu", STOKER_BFLOAT16, false, false, STOKER_FUSION_NONE,
+          "back end cpu computes in float32 only" },
+        { "cpu", STOKER_FLOAT64, false, false, STOKER_FUSION_NONE,
+          "float32, float16 and bfloat16 are allowed" },
+        { "ref", STOKER_INT64, false, false, STOKER_FUSION_NONE,
+          "float32, float16 and bfloat16 are allowed" },
+        { "auto", (stoker_dtype)100, false, false, STOKER_FUSION_NONE,
+          "float32, float16 and bfloat16 are allowed" },
+        { "cpu", STOKER_FLOAT32, true, false, STOKER_FUSION_NONE,
+          "benchmark: back end cpu has no algorithms to choose from" },
+        { "ref", STOKER_FLOAT32, true, false, STOKER_FUSION_NONE, "benchmark: back end ref" },
+        { "cpu", STOKER_FLOAT32, false, true, STOKER_FUSION_NONE,
+          "tf32: back end cpu rounds no factors" },
+        { "ref", STOKER_FLOAT32, false, true, STOKER_FUSION_NONE, "tf32: back end ref" },
+        { "cuda", STOKER_FLOAT16, false, true, STOKER_FUSION_NONE, "only with precision float32" },
+        { "ref", STOKER_BFLOAT16, false, false, STOKER_FUSION_READY,
+          "fusion: back end ref has no BatchNorm within convolutions" },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         stoker_trainer *trainer = NULL;
@@ -565,6 +578,8 @@ Test(trainer_precision, what_a_back_end_cannot_do_is_refused_and_told)
         stoker_trainer_options options = options_in(cases[i].precision);
         options.backend = cases[i].backend;
         options.benchmark = cases[i].benchmark;
+        options.tf32 = cases[i].tf32;
+        options.fusion = cases[i].fusion;
         options.error = &error;
         cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_EINVAL);
         cr_assert_not_null(strstr(error.message, cases[i].message), "%s", error.message);
@@ -573,6 +588,51 @@ Test(trainer_precision, what_a_back_end_cannot_do_is_refused_and_told)
     stoker_trainer_options options = options_in(STOKER_FLOAT32);
     options.deterministic = true; /* always so */
     stoker_trainer *trainer = trainer_of(model, options);
+    stoker_trainer_destroy(&trainer);
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
+/* Whatever machine this is: no runtime is found. What the CPU can do as well it does. */
+Test(trainer_precision, what_only_a_gpu_can_do_is_told_where_there_is_none)
+{
+    stoker_model *model = network();
+    static const struct {
+        stoker_dtype precision;
+        bool benchmark, tf32;
+        const char *message;
+    } cases[] = {
+        { STOKER_FLOAT16, false, false,
+          "precision float16: back end cpu computes in float32 only (leave it out, or choose back "
+          "end ref, which is slow), and no GPU can be had: " },
+        { STOKER_FLOAT32, true, false,
+          "benchmark: back end cpu has no algorithms to choose from (leave it out), and no GPU can "
+          "be had: " },
+        { STOKER_FLOAT32, false, true,
+          "tf32: back end cpu rounds no factors (leave it out), and no GPU can be had: " },
+    };
+    cr_assert_eq(setenv("STOKER_CUDART", "/nowhere/libcudart.so", 1), 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        stoker_trainer *trainer = NULL;
+        stoker_error error = { .code = 0 };
+        stoker_trainer_options options = options_in(cases[i].precision);
+        options.backend = "auto";
+        options.benchmark = cases[i].benchmark;
+        options.tf32 = cases[i].tf32;
+        options.error = &error;
+        cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_EDEVICE);
+        cr_assert_null(trainer);
+        cr_assert_eq(strncmp(error.message, cases[i].message, strlen(cases[i].message)), 0, "%s",
+                     error.message);
+        const char *const words = stoker_strerror(STOKER_EDEVICE);
+        const char *const once = strstr(error.message, words);
+        cr_assert_not_null(once, "%s", error.message);
+        cr_assert_null(strstr(once + 1, words), "%s", error.message);
+    }
+    stoker_trainer_options options = options_in(STOKER_FLOAT32);
+    options.backend = "auto";
+    stoker_trainer *trainer = trainer_of(model, options);
+    cr_assert_str_eq(stoker_trainer_backend(trainer), "cpu");
     stoker_trainer_destroy(&trainer);
     stoker_model_destroy(&model);
     stk_test_check_leaks();

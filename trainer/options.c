@@ -2,6 +2,7 @@
 #include "trainer/options.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -124,25 +125,54 @@ static stoker_dtype storage_of(const stoker_trainer_options *o)
 static int check_precision(const stoker_trainer_options *o, stoker_error *error)
 {
     const stoker_dtype storage = storage_of(o);
-    if (storage == STOKER_FLOAT32 || stk_is_narrow(storage))
-        return STOKER_OK;
-    return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                         "precision %d: float32, float16 and bfloat16 are allowed", (int)storage);
+    const bool narrow = stk_is_narrow(storage);
+    if (storage != STOKER_FLOAT32 && !narrow)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "precision %d: float32, float16 and bfloat16 are allowed",
+                             (int)storage);
+    return require(!(o->tf32 && narrow), error, "tf32", 1, "only with precision float32");
+}
+
+bool stk_trainer_lacks(const struct stk_backend_ops *ops, const struct stk_backend_options *asked,
+                       char text[STK_LACK_BYTES])
+{
+    const bool wrong_type = (ops->storages >> asked->storage & 1) == 0;
+    const char *const lack = wrong_type           ? "computes in float32 only"
+                             : ops->has_engines   ? NULL
+                             : asked->benchmark   ? "has no algorithms to choose from"
+                             : asked->tf32        ? "rounds no factors"
+                             : asked->fusion != 0 ? "has no BatchNorm within convolutions"
+                                                  : NULL;
+    const char *const option = wrong_type         ? "precision "
+                               : asked->benchmark ? "benchmark"
+                               : asked->tf32      ? "tf32"
+                                                  : "fusion";
+    (void)snprintf(text, STK_LACK_BYTES, "%s%s: back end %s %s", option,
+                   wrong_type ? stoker_dtype_name(asked->storage) : "", ops->name,
+                   lack == NULL ? "" : lack);
+    return lack != NULL;
 }
 
 /* What the back end can do of what is asked for. */
-static int check_backend(const struct stk_backend_ops *ops, const stoker_trainer_options *o,
+static int check_backend(const struct stk_backend_ops *ops, const struct stk_backend_options *asked,
                          stoker_error *error)
 {
-    const stoker_dtype storage = storage_of(o);
-    if ((ops->storages >> storage & 1) == 0)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "precision %s: back end %s computes in float32 only",
-                             stoker_dtype_name(storage), ops->name);
-    if (o->benchmark && !ops->can_benchmark)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "benchmark: back end %s has no algorithms to choose from", ops->name);
-    return STOKER_OK;
+    char lack[STK_LACK_BYTES];
+    if (!stk_trainer_lacks(ops, asked, lack))
+        return STOKER_OK;
+    return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere, "%s", lack);
+}
+
+/* Each must be able to do all of it; but what makes a GPU quicker need not help both. */
+static int check_two_backends(const struct stk_trainer_settings *settings, stoker_error *error)
+{
+    struct stk_backend_options asked = settings->backend;
+    if (settings->ops->has_engines || settings->second_ops->has_engines) {
+        asked.tf32 = false;
+        asked.fusion = STK_FUSION_NONE;
+    }
+    int rc = check_backend(settings->ops, &asked, error);
+    return rc == STOKER_OK ? check_backend(settings->second_ops, &asked, error) : rc;
 }
 
 /* What a person typed as 0.999 and a float holds as 0.99900001: 1 minus it matters. */
@@ -308,11 +338,10 @@ static int read_devices(struct stk_trainer_settings *out, const stoker_trainer_o
     out->split = given->split;
     int rc = out->split == 0 ? stk_trainer_read_backend(out, given->backend, error)
                              : read_two_backends(out, given->backend, given->engine_cache, error);
-    if (rc == STOKER_OK && !out->automatic)
-        rc = check_backend(out->ops, given, error);
-    if (rc == STOKER_OK && out->second_ops != NULL)
-        rc = check_backend(out->second_ops, given, error);
-    return rc;
+    if (rc != STOKER_OK || out->automatic) /* then it is seen when there turns out to be no GPU */
+        return rc;
+    return out->second_ops == NULL ? check_backend(out->ops, &out->backend, error)
+                                   : check_two_backends(out, error);
 }
 
 int stk_trainer_settings_read(struct stk_trainer_settings *out, const stoker_trainer_options *given,
@@ -328,9 +357,6 @@ int stk_trainer_settings_read(struct stk_trainer_settings *out, const stoker_tra
         rc = check_precision(given, error);
     if (rc != STOKER_OK)
         return rc;
-    rc = read_devices(out, given, error);
-    if (rc != STOKER_OK)
-        return rc;
     read_checked(out, given);
-    return STOKER_OK;
+    return read_devices(out, given, error);
 }

@@ -37,6 +37,12 @@ struct stk_trainer_settings {
 int stk_trainer_settings_read(struct stk_trainer_settings *out, const stoker_trainer_options *given,
                               stoker_error *error);
 
+/* Whether the back end cannot do all that it is asked for; text: the first option, and why, of the kind
+ * "benchmark: back end cpu has no algorithms to choose from". */
+enum { STK_LACK_BYTES = 96 };
+bool stk_trainer_lacks(const struct stk_backend_ops *ops, const struct stk_backend_options *asked,
+                       char text[STK_LACK_BYTES]);
+
 /* Of these ops, automatic and backend.device: "cuda:1" is "cuda" and device 1; "auto" is "cpu" where no GPU
  * can be had. STOKER_EDEVICE: no such name. */
 int stk_trainer_read_backend(struct stk_trainer_settings *out, const char *given,

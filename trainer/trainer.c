@@ -139,17 +139,37 @@ static void describe_needs(struct stk_backend_options *options, const stoker_mod
     }
 }
 
+/* What only a GPU could do, and there is none; the words of the code are told once. */
+static int needs_gpu(const char *lack, const struct stk_backend_options *asked, int rc,
+                     const stoker_error *cause, stoker_error *error)
+{
+    char other[STK_LACK_BYTES];
+    const char *const words = stoker_strerror(rc);
+    size_t said = strlen(cause->message);
+    if (said > strlen(words) + 2 && strcmp(cause->message + said - strlen(words), words) == 0)
+        said -= strlen(words) + 2;
+    return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere,
+                         "%s (leave it out%s), and no GPU can be had: %.*s", lack,
+                         stk_trainer_lacks(&stk_backend_ref, asked, other)
+                             ? ""
+                             : ", or choose back end ref, which is slow",
+                         (int)said, cause->message);
+}
+
 /* What was left to us is a GPU's, and the CPU's where none can be had, whatever the reason; but for what
  * the CPU cannot do. */
 static int open_backend(stoker_trainer *trainer, stoker_error *error)
 {
+    stoker_error cause = { .message = "" };
+    char lack[STK_LACK_BYTES];
     const struct stk_backend_options *const options = &trainer->settings.backend;
     trainer->ops = trainer->settings.automatic ? &stk_backend_cuda : trainer->settings.ops;
-    const bool other = trainer->settings.automatic && !options->benchmark &&
-                       (trainer->settings.ops->storages >> options->storage & 1) != 0;
-    int rc = trainer->ops->create(&trainer->backend, options, other ? NULL : error);
-    if (rc != STOKER_OK && other) {
+    int rc = trainer->ops->create(&trainer->backend, options,
+                                  trainer->settings.automatic ? &cause : error);
+    if (rc != STOKER_OK && trainer->settings.automatic) {
         trainer->ops = trainer->settings.ops;
+        if (stk_trainer_lacks(trainer->ops, options, lack))
+            return needs_gpu(lack, options, rc, &cause, error);
         rc = trainer->ops->create(&trainer->backend, options, error);
     }
     assert((trainer->ops->upload == NULL) == (trainer->ops->download == NULL));

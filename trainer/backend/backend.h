@@ -49,7 +49,7 @@ struct stk_backend_options {
                          are left to the process. `ref` has one */
     enum stk_loops loops;   /* default BEST */
     stoker_dtype storage;   /* T of the plans that it will be given; 0 = float32 */
-    bool benchmark;         /* choose engines by timing them, see can_benchmark */
+    bool benchmark;         /* choose engines by timing them, see has_engines */
     enum stk_fusion fusion; /* `cuda` */
     bool tf32;              /* `cuda`: products of float32 may be rounded to TF32 */
     bool deterministic; /* the same bits from the same input, at whatever cost. Default false, which
@@ -136,8 +136,10 @@ struct stk_program; /* a plan made ready for a back end: its primitives */
 
 struct stk_backend_ops {
     const char *name;
-    uint32_t storages;  /* 1 << stoker_dtype for each T that plans may have */
-    bool can_benchmark; /* it has something to choose from */
+    uint32_t storages; /* 1 << stoker_dtype for each T that plans may have */
+    bool
+        has_engines; /* a library's, which can be timed, round factors to TF32 and take BatchNorm in:
+                           benchmark, tf32 and fusion. False: nothing may ask for these */
     int (*create)(struct stk_backend **out, const struct stk_backend_options *options,
                   stoker_error *error);
     void (*destroy)(struct stk_backend *backend);

@@ -461,7 +461,7 @@ static void *cuda_stream(const struct stk_backend *backend)
 const struct stk_backend_ops stk_backend_cuda = {
     .name = "cuda",
     .storages = 1U << STOKER_FLOAT32 | 1U << STOKER_FLOAT16 | 1U << STOKER_BFLOAT16,
-    .can_benchmark = true,
+    .has_engines = true,
     .create = cuda_create,
     .destroy = cuda_destroy,
     .threads = cuda_threads,

@@ -17,7 +17,13 @@ static int absent_create(struct stk_backend **out, const struct stk_backend_opti
                          "back end cuda: " WHY);
 }
 
-const struct stk_backend_ops stk_backend_cuda = { .name = "cuda", .create = absent_create };
+/* What the real one could do is not what is missing. */
+const struct stk_backend_ops stk_backend_cuda = {
+    .name = "cuda",
+    .storages = 1U << STOKER_FLOAT32 | 1U << STOKER_FLOAT16 | 1U << STOKER_BFLOAT16,
+    .has_engines = true,
+    .create = absent_create,
+};
 
 size_t stk_cuda_list_devices(char *text, size_t bytes)
 {

@@ -1,4 +1,4 @@
-/* arguments.h - the command lines of mnist and housing: one table, each option with its help. */
+/* arguments.h - the command lines of mnist and housing. */
 #ifndef STK_PROGRAMS_ARGUMENTS_H
 #define STK_PROGRAMS_ARGUMENTS_H
 
@@ -62,12 +62,10 @@ struct arguments {
 
     uint64_t memory_budget; /* bytes; 0 = no limit */
     uint32_t checkpoint_segments;
-    bool recompute_batch_norm;
     const char *device; /* NULL = auto */
     uint32_t split;     /* layers on the first of two devices; 0 = one device */
     enum amp amp;
     enum tf32 tf32;
-    stoker_fusion fusion;
     bool benchmark;
     const char *engine_cache; /* file; NULL = winners are forgotten */
     bool deterministic;

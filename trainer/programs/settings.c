@@ -67,7 +67,6 @@ static void make_training(struct settings *settings, const struct arguments *arg
     training->split = arguments->split;
     training->precision = precisions[arguments->amp];
     training->tf32 = arguments->tf32 == TF32_ON;
-    training->fusion = arguments->fusion;
     training->benchmark = arguments->benchmark;
     training->engine_cache = arguments->engine_cache;
     training->deterministic = arguments->deterministic;
@@ -92,7 +91,6 @@ static void make_training(struct settings *settings, const struct arguments *arg
     training->ema_decay = (float)arguments->ema;
     training->memory_budget = arguments->memory_budget;
     training->checkpoint_segments = arguments->checkpoint_segments;
-    training->recompute_batch_norm = arguments->recompute_batch_norm;
 }
 
 void settings_make(struct settings *out, const struct arguments *arguments, const struct data *data,

@@ -119,10 +119,10 @@ typedef struct stoker_trainer_options {
     /* What activations and their gradients are stored in: STOKER_FLOAT32 (default 0), FLOAT16 or BFLOAT16,
      * which take half the memory. Parameters, sums and statistics stay float32; each convolution and linear
      * layer reads a 16-bit copy of its weights. With FLOAT16 and no loss_scale, dynamic_loss_scale is on.
-     * "cpu" has float32 only. */
+     * "cpu" has float32 only; "auto" is refused, too, where that is all there is. */
     stoker_dtype precision;
     /* Choose among a GPU's algorithms by timing them; default false = its heuristics. Others than "cuda"
-     * refuse it. */
+     * refuse it, and so does "auto" where no GPU answers. */
     bool benchmark;
     /* The same bits from the same input on a GPU, too; default false. "cpu" and "ref" always are. */
     bool deterministic;
@@ -138,11 +138,12 @@ typedef struct stoker_trainer_options {
 
     /* On a GPU, in 16 bits: a convolution makes the sums for the BatchNorm behind it, and works out
      * BatchNorm + ReLU as it reads, so that the result is never written. cuDNN wants scale and shift
-     * rounded to 16 bits for that: gradients are then within 3 % of "ref", not 1 %. Default NONE. */
+     * rounded to 16 bits for that: gradients are then within 3 % of "ref", not 1 %. Refused where
+     * benchmark is; of two devices one must be a GPU. Default NONE. */
     stoker_fusion fusion;
     /* On a GPU, in float32: factors of convolutions and linear layers may be rounded to 10 bits (TF32),
-     * which matrix units take several times as fast. Default false: float32 is float32, and gradients
-     * are those of "ref" to 1e-5. */
+     * which matrix units take several times as fast. Refused in 16 bits, and where benchmark is; of two devices
+     * one must be a GPU. Default false: float32 is float32, and gradients are those of "ref" to 1e-5. */
     bool tf32;
 
     stoker_error *error; /* filled in when create fails; NULL (default) = not wanted */
