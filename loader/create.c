@@ -175,12 +175,12 @@ static int make_slots(stoker_loader *loader, stoker_error *error)
         /* The consumer's hand is one. What the kernel fills lies in whichever cache. */
         .makers = loader->threads && !loader->road.reads ? loader->worker_count + 1 : 1,
     };
+    const struct stk_place nowhere = STK_NOWHERE;
     int rc = stk_slots_init(&loader->road.slots, &slots);
-    if (rc == STOKER_EPIN) {
-        const struct stk_place nowhere = STK_NOWHERE;
-        return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere,
-                             "pin_memory is not OFF, but %s", loader->road.slots.pin_reason);
-    }
+    if (rc == STOKER_EPIN || rc == STOKER_EDEVICE)
+        return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere, "%s%s",
+                             rc == STOKER_EPIN ? "pin_memory is not OFF, but " : "",
+                             loader->road.slots.pin_reason);
     return rc;
 }
 

@@ -145,6 +145,25 @@ static void copy_late(void *argument)
     atomic_fetch_add((_Atomic int *)&batch->turn, 1);
 }
 
+/* A GPU that nobody asked for is not woken up, and need not be free. */
+Test(cuda_dlpack, memory_is_page_locked_with_the_loaders_own_gpu)
+{
+    static const stoker_device kinds[] = { STOKER_DEVICE_CUDA_HOST, STOKER_DEVICE_CUDA };
+    for (int i = 0; i < 2; i++) {
+        stoker_loader *loader = make(kinds[i], 1);
+        int current = -1;
+        cr_assert_eq(cudaGetDevice(&current), cudaSuccess);
+        cr_assert_eq(current, 0);
+        stoker_batch batch = take(loader);
+        if (kinds[i] == STOKER_DEVICE_CUDA_HOST)
+            cr_assert_eq(standin_cuda_pinned_with(batch.images.data), 1);
+        stoker_batch_release(&batch);
+        cr_assert_eq(standin_cuda_strays(), 0);
+        stoker_loader_destroy(&loader);
+        cr_assert_eq(standin_cuda_strays(), 0);
+    }
+}
+
 Test(cuda_dlpack, release_on_waits_for_the_consumers_own_copy)
 {
     stoker_loader *loader = make(STOKER_DEVICE_CUDA_HOST, 1);

@@ -98,6 +98,43 @@ Test(trainer_cuda_step, evaluation_and_prediction_are_those_of_ref)
     end(&model);
 }
 
+/* The GPU reads pageable memory by itself, so a copy from there may come late; and the batch is another one as
+ * soon as the call returns. Recorded and not, short ones, evaluations that stay on the device. */
+Test(trainer_cuda_step, pageable_memory_is_the_callers_once_a_call_returns)
+{
+    for (int uncaptured = 0; uncaptured < 2; uncaptured++) {
+        begin();
+        standin_cuda_reads_pageable(true);
+        standin_cuda_delay(500);
+        stoker_model *model = network();
+        stoker_trainer_options options = options_of("cuda");
+        options.metrics_interval = 1000;
+        options.uncaptured = uncaptured == 1;
+        stoker_trainer *cuda = trainer_of(model, options);
+        options.backend = "ref";
+        stoker_trainer *ref = trainer_of(model, options);
+        for (uint64_t i = 0; i < 4 * STEPS; i++) {
+            step(cuda, i, i % 7 == 3 ? 5 : BATCH);
+            (void)batch_of(4711 + i, SAMPLES_MAX); /* in the same place */
+            step(ref, i, i % 7 == 3 ? 5 : BATCH);
+        }
+        stoker_evaluation sums[2] = { 0 };
+        for (uint64_t i = 0; i < 3; i++) {
+            cr_assert_eq(stoker_trainer_evaluate(cuda, batch_of(100 * i, 13), NULL), STOKER_OK);
+            (void)batch_of(4711 + i, SAMPLES_MAX);
+            cr_assert_eq(stoker_trainer_evaluate(ref, batch_of(100 * i, 13), NULL), STOKER_OK);
+        }
+        cr_assert_eq(stoker_trainer_evaluated(cuda, &sums[0]), STOKER_OK);
+        cr_assert_eq(stoker_trainer_evaluated(ref, &sums[1]), STOKER_OK);
+        cr_assert_float_eq(sums[0].loss_sum, sums[1].loss_sum, 1e-4);
+        cr_assert_eq(standin_cuda_staged(), 0);
+        check_same(cuda, ref);
+        stoker_trainer_destroy(&cuda);
+        stoker_trainer_destroy(&ref);
+        end(&model);
+    }
+}
+
 Test(trainer_cuda_step, the_host_waits_only_where_something_is_told)
 {
     begin();
@@ -415,12 +452,13 @@ static int whole_run(const stoker_model *model)
     return rc;
 }
 
-Test(trainer_cuda_step, every_call_of_the_runtime_may_fail)
+static void fail_each_call(bool reads_pageable)
 {
     stoker_model *model = network();
     uint64_t failed = 0;
     for (uint64_t nth = 1;; nth++) {
         begin();
+        standin_cuda_reads_pageable(reads_pageable);
         const int64_t live = stk_fault_live_bytes();
         standin_cuda_fail(nth, CODE, false);
         const int rc = whole_run(model);
@@ -434,6 +472,12 @@ Test(trainer_cuda_step, every_call_of_the_runtime_may_fail)
     }
     cr_assert_gt(failed, 100);
     end(&model);
+}
+
+Test(trainer_cuda_step, every_call_of_the_runtime_may_fail)
+{
+    fail_each_call(false);
+    fail_each_call(true);
 }
 
 Test(trainer_cuda_step, no_gpu_is_told_and_auto_goes_on)

@@ -18,11 +18,13 @@ static const struct stk_place nowhere = STK_NOWHERE;
 /* At most evaluation_batch_size samples. labels may be NULL. Where the device decides and found is NULL, what
  * it finds stays there, to be collected. */
 static int forward(stoker_trainer *trainer, const float *samples, const void *labels,
-                   bool on_device, uint32_t count, struct stk_loss *found)
+                   stoker_device device, uint32_t count, struct stk_loss *found)
 {
-    const struct stk_pass pass = {
-        .samples = samples, .labels = labels, .on_device = on_device, .count = count
-    };
+    const struct stk_pass pass = { .samples = samples,
+                                   .labels = labels,
+                                   .on_device = device == STOKER_DEVICE_CUDA,
+                                   .page_locked = device == STOKER_DEVICE_CUDA_HOST,
+                                   .count = count };
     struct stk_loss loss;
     if (trainer->split != NULL)
         return stk_split_forward(trainer, &pass, found == NULL ? &loss : found);
@@ -71,9 +73,8 @@ static int evaluate_parts(stoker_trainer *trainer, const stoker_batch *batch,
     for (uint32_t done = 0; done < batch->count;) {
         const uint32_t count = part_of(trainer, batch->count - done);
         struct stk_loss loss;
-        const int rc =
-            forward(trainer, samples + done * sample_floats, labels + done * label_bytes,
-                    batch->device == STOKER_DEVICE_CUDA, count, sum == NULL ? NULL : &loss);
+        const int rc = forward(trainer, samples + done * sample_floats, labels + done * label_bytes,
+                               batch->device, count, sum == NULL ? NULL : &loss);
         if (rc != STOKER_OK)
             return rc;
         if (sum != NULL)

@@ -243,6 +243,7 @@ static void describe_flight(const struct stk_pipeline *pipeline, uint32_t slot,
     flight->pass.labels = host.labels;
     flight->pass.on_device = device;
     flight->pass.host_labels = device;
+    flight->pass.page_locked = device; /* the crossing's memory is */
     flight->opens = opens;
 }
 

@@ -196,6 +196,7 @@ static int train_pass(stoker_trainer *trainer, const stoker_batch *batch)
     const struct stk_pass pass = { .samples = batch->images.data,
                                    .labels = batch->labels.data,
                                    .on_device = batch->device == STOKER_DEVICE_CUDA,
+                                   .page_locked = batch->device == STOKER_DEVICE_CUDA_HOST,
                                    .count = batch->count,
                                    .first_sample = progress->group_samples,
                                    .step = progress->groups,

@@ -139,13 +139,20 @@ static int cuda_host_open(struct stk_device **out, uint32_t index, char why[STK_
 
 /* ---- memory ---- */
 
-/* Portable: page-locked for every GPU, so that several loaders and the program may use it. */
+/* Portable: page-locked for every GPU, so that several loaders and the program may use it. But the call itself is
+ * this one's: whichever device is current is woken up by it. */
 static int cuda_pin(struct stk_device *device, struct stk_region *region,
                     char why[STK_DEVICE_WHY_BYTES])
 {
     struct cuda *cuda = cuda_of(device);
+    int before;
+    if (enter(cuda, &before) < 0) {
+        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", stk_device_failure(device));
+        return STOKER_EDEVICE;
+    }
     const cudaError_t code =
         cuda->runtime.cudaHostRegister(region->base, region->bytes, cudaHostRegisterPortable);
+    leave(cuda, before);
     if (code != cudaSuccess) {
         (void)snprintf(why, STK_DEVICE_WHY_BYTES, "cudaHostRegister of %zu bytes: %s (%d)",
                        region->bytes, words(&cuda->runtime, code), (int)code);
@@ -158,7 +165,11 @@ static int cuda_pin(struct stk_device *device, struct stk_region *region,
 static void cuda_unpin(struct stk_device *device, struct stk_region *region)
 {
     struct cuda *cuda = cuda_of(device);
+    int before;
+    const bool entered = enter(cuda, &before) == 0;
     (void)check(cuda, cuda->runtime.cudaHostUnregister(region->base), "cudaHostUnregister");
+    if (entered)
+        leave(cuda, before);
     region->locked = false;
 }
 
@@ -203,7 +214,11 @@ static int cuda_available(struct stk_device *device, uint64_t *bytes,
 static void cuda_free(struct stk_device *device, void *memory)
 {
     struct cuda *cuda = cuda_of(device);
+    int before; /* what is to be given back is, current or not */
+    const bool entered = enter(cuda, &before) == 0;
     (void)check(cuda, cuda->runtime.cudaFree(memory), "cudaFree");
+    if (entered)
+        leave(cuda, before);
 }
 
 /* ---- events and copies ---- */

@@ -57,7 +57,7 @@ struct stk_device_ops {
     void (*close)(struct stk_device *device);
 
     /* Page-lock a region so that the device reads it by itself; sets region->locked. NULL: mlock
-     * does. On failure STOKER_EPIN and the reason in `why`; the device stays usable. */
+     * does. On failure the reason in `why` and STOKER_EPIN, and then the device stays usable, or EDEVICE. */
     int (*pin)(struct stk_device *device, struct stk_region *region,
                char why[STK_DEVICE_WHY_BYTES]);
     void (*unpin)(struct stk_device *device, struct stk_region *region);

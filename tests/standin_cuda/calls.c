@@ -29,10 +29,12 @@ void standin_cuda_reset(int devices)
     atomic_store(&standin.delay_us, 200U);
     atomic_store(&standin.lie, STANDIN_CUDA_HONEST);
     atomic_store(&standin.no_capture, false);
+    atomic_store(&standin.reads_pageable, false);
     atomic_store(&standin.launches, 0U);
     atomic_store(&standin.late_copies, 0U);
     atomic_store(&standin.staged, 0U);
     atomic_store(&standin.violations, 0U);
+    atomic_store(&standin.strays, 0U);
     atomic_store(&standin.graph_launches, 0U);
     atomic_store(&standin.memory_bytes, MEMORY_BYTES);
     counted = (struct standin_cuda_host){ 0 };
@@ -43,6 +45,11 @@ void standin_cuda_reset(int devices)
 void standin_cuda_can_capture(bool can)
 {
     atomic_store(&standin.no_capture, !can);
+}
+
+void standin_cuda_reads_pageable(bool can)
+{
+    atomic_store(&standin.reads_pageable, can);
 }
 
 void standin_cuda_no_driver(int code)
@@ -101,6 +108,11 @@ uint64_t standin_cuda_copies_after_failure(void)
 uint64_t standin_cuda_staged(void)
 {
     return atomic_load(&standin.staged);
+}
+
+uint64_t standin_cuda_strays(void)
+{
+    return atomic_load(&standin.strays);
 }
 
 uint64_t standin_cuda_violations(void)
@@ -249,7 +261,8 @@ static cudaError_t place_copy(struct standin_operation *copy, enum cudaMemcpyKin
         copy->to = standin_cuda_view(copy->to);
     if (from_device)
         copy->from = standin_cuda_view(copy->from);
-    if (to_device && !from_device && copy->pinned == NULL) {
+    if (to_device && !from_device && copy->pinned == NULL &&
+        !atomic_load(&standin.reads_pageable)) {
         atomic_fetch_add(&standin.staged, 1U);
         copy->staged = malloc(copy->bytes);
         if (copy->staged == NULL)

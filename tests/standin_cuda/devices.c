@@ -72,6 +72,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device)
     out->asyncEngineCount = 2;
     out->concurrentKernels = 1;
     out->unifiedAddressing = 1;
+    out->pageableMemoryAccess = atomic_load(&standin.reads_pageable) ? 1 : 0;
     return standin_end(cudaSuccess);
 }
 

@@ -11,7 +11,7 @@ struct range {
     const char *base; /* as the program knows it */
     size_t bytes;
     char *view; /* device memory: where it can be used; NULL = a page-locked range */
-    int device; /* that holds it */
+    int device; /* that holds it, or was current when it was page-locked */
     int users;  /* copies under way */
 };
 
@@ -64,6 +64,8 @@ static bool take(const void *base, bool device, struct range *out)
     pthread_mutex_unlock(&lock);
     if (found) {
         atomic_fetch_sub(&standin.live, 1);
+        if (out->device != standin_current())
+            atomic_fetch_add(&standin.strays, 1U);
         if (out->users > 0 && atomic_load(&standin.lost) == 0)
             atomic_fetch_add(&standin.violations, 1U);
     }
@@ -109,7 +111,7 @@ cudaError_t standin_pin(void *base, size_t bytes)
     pthread_mutex_unlock(&lock);
     if (twice)
         return cudaErrorHostMemoryAlreadyRegistered;
-    add(&(struct range){ .base = base, .bytes = bytes });
+    add(&(struct range){ .base = base, .bytes = bytes, .device = standin_current() });
     return cudaSuccess;
 }
 
@@ -128,13 +130,24 @@ bool standin_on_device(const void *memory, size_t bytes, bool *inside)
     return range != NULL;
 }
 
-int standin_memory_device(const void *memory)
+/* Of the range that holds it; -1: there is none. */
+static int device_of(const void *memory, bool device)
 {
     pthread_mutex_lock(&lock);
-    const struct range *range = *find(memory, true);
-    const int device = range == NULL ? -1 : range->device;
+    const struct range *range = *find(memory, device);
+    const int found = range == NULL ? -1 : range->device;
     pthread_mutex_unlock(&lock);
-    return device;
+    return found;
+}
+
+int standin_memory_device(const void *memory)
+{
+    return device_of(memory, true);
+}
+
+int standin_cuda_pinned_with(const void *memory)
+{
+    return device_of(memory, false);
 }
 
 bool standin_pin_use(const void *memory, size_t bytes, int change)

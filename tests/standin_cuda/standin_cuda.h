@@ -5,7 +5,8 @@
  *   memory   of the device: the program's address is mapped PROT_NONE, so the host faults on it;
  *            only the stand-in's own mapping of the same pages, the view, can be read and written
  *   copies   from page-locked memory are truly late: the bytes are read when the operation runs;
- *            from pageable memory they are taken at the call. The wrong direction is an error
+ *            from pageable memory they are taken at the call, unless the GPU reads that by itself. The
+ *            wrong direction is an error
  *   capture  what a stream, and others that events tie to it, would do becomes a graph. What CUDA
  *            forbids meanwhile fails here, too, and ends the capture; where CUDA's manual leaves it
  *            open, it is forbidden. In a launched graph each captured stream is a thread again
@@ -51,6 +52,10 @@ void standin_cuda_lie(enum standin_cuda_lie lie);
 /* Whether streams can be captured; a reset says yes. */
 void standin_cuda_can_capture(bool can);
 
+/* Whether the GPUs read pageable memory by themselves, and say so: then copies from it are as late as those
+ * from page-locked memory. A reset says no. */
+void standin_cuda_reads_pageable(bool can);
+
 /* Bytes of each GPU's memory; default 2^34. More than are free cannot be allocated. */
 void standin_cuda_memory(uint64_t bytes);
 
@@ -66,6 +71,10 @@ uint64_t standin_cuda_calls(void);
 uint64_t standin_cuda_copies_after_failure(void);
 uint64_t standin_cuda_staged(void);     /* copies begun from pageable memory */
 uint64_t standin_cuda_violations(void); /* memory given back or unlocked while a copy uses it */
+int standin_cuda_pinned_with(
+    const void *memory); /* the device that was current; -1 = not page-locked */
+uint64_t standin_cuda_strays(
+    void); /* memory given back or unlocked while another device was current */
 int64_t standin_cuda_live(void); /* streams, events, graphs, allocations, page-locked ranges */
 
 /* The kernels that every library holds, by name: what runs in their place, with a copy of their one

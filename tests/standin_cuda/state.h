@@ -22,9 +22,11 @@ struct standin_state {
     _Atomic uint32_t delay_us;
     _Atomic int lie;
     _Atomic bool no_capture;
+    _Atomic bool reads_pageable;
     _Atomic uint64_t late_copies;
     _Atomic uint64_t staged;
     _Atomic uint64_t violations;
+    _Atomic uint64_t strays;
     _Atomic uint64_t launches;
     _Atomic uint64_t graph_launches;
     _Atomic uint64_t memory_bytes; /* of each device */

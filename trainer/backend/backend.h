@@ -75,6 +75,7 @@ struct stk_pass {
     bool on_device;        /* samples and labels lie in memory of the back end's device, to be read
                               there when the stream gets to it; else in host memory, to be read before the
                               call returns, or, where that is page-locked, before the stream is done */
+    bool page_locked;      /* what lies in host memory is page-locked */
     uint32_t count;        /* samples, 1..plan.options.batch */
     uint64_t first_sample; /* of this pass within the step: > 0 for later micro-batches */
     uint64_t step;         /* keys dropout */

@@ -70,10 +70,16 @@ void *stk_cuda_take(struct stk_backend *backend, uint64_t bytes, stoker_error *e
     return NULL;
 }
 
+/* Even where its device cannot be made current: freeing needs no more than the address. */
 void stk_cuda_give(struct stk_backend *backend, void *memory)
 {
-    if (memory != NULL)
-        (void)stk_cuda_check(backend, backend->runtime.cudaFree(memory), "cudaFree", NULL);
+    int before;
+    if (memory == NULL)
+        return;
+    const bool entered = stk_cuda_enter(backend, &before, NULL) == STOKER_OK;
+    (void)stk_cuda_check(backend, backend->runtime.cudaFree(memory), "cudaFree", NULL);
+    if (entered)
+        stk_cuda_leave(backend, before);
 }
 
 int stk_cuda_clear(struct stk_backend *backend, void *memory, uint64_t bytes, stoker_error *error)
@@ -89,6 +95,29 @@ int stk_cuda_copy(struct stk_backend *backend, void *to, const void *from, uint6
     return stk_cuda_check(backend,
                           backend->runtime.cudaMemcpyAsync(to, from, bytes, kind, backend->stream),
                           "cudaMemcpyAsync", error);
+}
+
+int stk_cuda_borrow(struct stk_backend *backend, stoker_error *error)
+{
+    if (!backend->reads_pageable)
+        return STOKER_OK;
+    backend->borrowing = true;
+    return stk_cuda_check(backend,
+                          backend->runtime.cudaEventRecord(backend->taken, backend->stream),
+                          "cudaEventRecord", error);
+}
+
+/* What cannot be marked is waited for with all the rest. */
+int stk_cuda_give_back(struct stk_backend *backend, stoker_error *error)
+{
+    if (!backend->borrowing)
+        return STOKER_OK;
+    backend->borrowing = false;
+    const int rc = stk_cuda_check(backend, backend->runtime.cudaEventSynchronize(backend->taken),
+                                  "cudaEventSynchronize", error);
+    if (rc != STOKER_OK)
+        stk_cuda_drain(backend);
+    return rc;
 }
 
 static void *cuda_allocate(struct stk_backend *backend, size_t bytes)
@@ -323,6 +352,8 @@ static int describe_device(struct stk_backend *backend, stoker_error *error)
         backend, backend->runtime.cudaGetDeviceProperties(&properties, backend->device),
         "cudaGetDeviceProperties", error);
     if (rc == STOKER_OK)
+        backend->reads_pageable = properties.pageableMemoryAccess != 0;
+    if (rc == STOKER_OK)
         (void)snprintf(backend->device_name, sizeof(backend->device_name), "%.255s sm_%d%d",
                        properties.name, properties.major, properties.minor);
     return rc;
@@ -356,6 +387,11 @@ static int set_up(struct stk_backend *backend, const struct stk_backend_options 
         backend,
         backend->runtime.cudaStreamCreateWithFlags(&backend->stream, cudaStreamNonBlocking),
         "cudaStreamCreate", error);
+    if (rc == STOKER_OK && backend->reads_pageable)
+        rc = stk_cuda_check(
+            backend,
+            backend->runtime.cudaEventCreateWithFlags(&backend->taken, cudaEventDisableTiming),
+            "cudaEventCreate", error);
     if (rc == STOKER_OK)
         rc = load_kernels(backend, error);
     if (rc == STOKER_OK)
@@ -404,6 +440,8 @@ static void cuda_destroy(struct stk_backend *backend)
     stk_cudnn_close(&backend->math.cudnn);
     if (backend->library != NULL)
         (void)stk_cuda_check(backend, cuda->cudaLibraryUnload(backend->library), "unload", NULL);
+    if (backend->taken != NULL)
+        (void)stk_cuda_check(backend, cuda->cudaEventDestroy(backend->taken), "destroy", NULL);
     if (backend->stream != NULL)
         (void)stk_cuda_check(backend, cuda->cudaStreamDestroy(backend->stream), "destroy", NULL);
     if (entered)

@@ -51,6 +51,9 @@ struct stk_backend {
     const char *engine_cache;            /* file, borrowed until begin; NULL = none */
     uint32_t engines_read;               /* entries that it had */
     bool uncaptured;                     /* steps are not recorded */
+    bool reads_pageable;                 /* the GPU does: copies from such memory may be late */
+    bool borrowing;                      /* the host may not have its batch back before `taken` */
+    cudaEvent_t taken;                   /* with reads_pageable: behind the copy of a batch */
     struct stk_capture captured;         /* steps so far */
     struct stk_cuda_block *block;        /* on the device */
     const struct stk_training *training; /* borrowed; NULL = begin was not called */
@@ -84,8 +87,16 @@ int stk_cuda_launch(struct stk_backend *backend, const struct stk_kernel *kernel
                     const void *arguments, stoker_error *error);
 
 int stk_cuda_clear(struct stk_backend *backend, void *memory, uint64_t bytes, stoker_error *error);
+/* Queue a copy. From pageable memory CUDA promises nothing ("might be synchronous"): where the GPU cannot read
+ * it, its bytes are staged before the call returns; where it can (HMM, ATS), `from` must stay as it is until the
+ * stream was there. So who gives pageable memory waits, or calls stk_cuda_borrow(). */
 int stk_cuda_copy(struct stk_backend *backend, void *to, const void *from, uint64_t bytes,
                   enum cudaMemcpyKind kind, stoker_error *error);
+
+/* The copies queued so far read memory that the caller wants back: mark their end, queue what follows, and wait
+ * for the mark. Both do nothing where such copies are staged. */
+int stk_cuda_borrow(struct stk_backend *backend, stoker_error *error);
+int stk_cuda_give_back(struct stk_backend *backend, stoker_error *error);
 
 /* ---- cuda_operation.c: one operation ---------------------------------------------------------- */
 

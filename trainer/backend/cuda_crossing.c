@@ -121,10 +121,14 @@ static void *crossing_allocate(struct stk_crossing *crossing, size_t bytes)
 {
     const struct stk_backend *const backend = crossing->backend;
     void *memory = NULL;
+    int before;
+    if (stk_cuda_enter(backend, &before, NULL) != STOKER_OK)
+        return NULL;
     if (stk_cuda_check(backend,
                        backend->runtime.cudaHostAlloc(&memory, bytes, cudaHostAllocPortable),
                        "cudaHostAlloc", NULL) != STOKER_OK)
-        return NULL;
+        memory = NULL;
+    stk_cuda_leave(backend, before);
     return memory;
 }
 
@@ -132,9 +136,13 @@ static void *crossing_allocate(struct stk_crossing *crossing, size_t bytes)
 static void crossing_release(struct stk_crossing *crossing, void *memory)
 {
     const struct stk_backend *const backend = crossing->backend;
+    int before;
+    const bool entered = stk_cuda_enter(backend, &before, NULL) == STOKER_OK;
     stk_cuda_drain(backend);
     drain(crossing);
     (void)stk_cuda_check(backend, backend->runtime.cudaFreeHost(memory), "cudaFreeHost", NULL);
+    if (entered)
+        stk_cuda_leave(backend, before);
 }
 
 /* ---- copies ---------------------------------------------------------------------------------------- */

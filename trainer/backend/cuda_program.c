@@ -286,11 +286,22 @@ static int queue_batch(struct stk_program *program, const struct stk_pass *pass,
     if (pass->samples != NULL)
         rc = stk_cuda_copy(program->backend, program->scratch, pass->samples,
                            pass->count * plan->sample_bytes, kind_of(pass->on_device), error);
-    if (rc != STOKER_OK || pass->labels == NULL)
-        return rc;
-    in_scratch->labels = labels;
-    return stk_cuda_copy(program->backend, labels, pass->labels, pass->count * label_bytes(plan),
-                         kind_of(pass->on_device && !pass->host_labels), error);
+    if (rc == STOKER_OK && pass->labels != NULL) {
+        in_scratch->labels = labels;
+        rc = stk_cuda_copy(program->backend, labels, pass->labels, pass->count * label_bytes(plan),
+                           kind_of(pass->on_device && !pass->host_labels), error);
+    }
+    const bool pageable = !pass->page_locked && (!pass->on_device || pass->host_labels);
+    const int borrow_rc = pageable ? stk_cuda_borrow(program->backend, error) : STOKER_OK;
+    return rc == STOKER_OK ? borrow_rc : rc;
+}
+
+/* All is queued, or could not be: the host has its batch back. */
+static int end_pass(const struct stk_program *program, int rc, int before, stoker_error *error)
+{
+    const int back_rc = stk_cuda_give_back(program->backend, rc == STOKER_OK ? error : NULL);
+    stk_cuda_leave(program->backend, before);
+    return rc == STOKER_OK ? back_rc : rc;
 }
 
 /* A pass that can be run here; the thread's device before is in *before, for stk_cuda_leave(). */
@@ -348,8 +359,7 @@ int stk_cuda_program_run(struct stk_program *program, const struct stk_arenas *a
     int rc = enter_pass(program, pass, &before, error);
     if (rc != STOKER_OK)
         return rc;
-    rc = run_and_wait(program, arenas, pass, &found, error);
-    stk_cuda_leave(program->backend, before);
+    rc = end_pass(program, run_and_wait(program, arenas, pass, &found, error), before, error);
     if (rc == STOKER_OK && found.bad_labels > 0)
         rc = stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                            "%llu labels of a batch on the device are no classes",
@@ -401,8 +411,7 @@ int stk_cuda_program_queue(struct stk_program *program, const struct stk_arenas 
     if (rc != STOKER_OK)
         return rc;
     rc = queue_whole(program, arenas, pass, &program->backend->block->forward, error);
-    stk_cuda_leave(program->backend, before);
-    return rc;
+    return end_pass(program, rc, before, error);
 }
 
 /* A step whose batch is in scratch. */
@@ -477,6 +486,5 @@ int stk_cuda_program_step(struct stk_program *program, const struct stk_arenas *
     if (rc != STOKER_OK)
         return rc;
     rc = queue_pass(program, arenas, pass, group, error);
-    stk_cuda_leave(program->backend, before);
-    return rc;
+    return end_pass(program, rc, before, error);
 }

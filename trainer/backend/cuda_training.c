@@ -179,6 +179,9 @@ int stk_cuda_training_place(struct stk_backend *backend, const struct stk_standi
         return rc;
     rc = stk_cuda_copy(backend, &backend->block->state, &state, sizeof(state),
                        cudaMemcpyHostToDevice, error);
+    if (rc == STOKER_OK) /* `state` is gone when this returns */
+        rc = stk_cuda_check(backend, backend->runtime.cudaStreamSynchronize(backend->stream),
+                            "cudaStreamSynchronize", error);
     stk_cuda_leave(backend, before);
     return rc;
 }

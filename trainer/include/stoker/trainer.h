@@ -208,7 +208,9 @@ STOKER_API void stoker_trainer_wake(const char *backend, bool convolutions);
  * told. A batch in the memory of that GPU is used there, behind its copy (stoker_batch_wait_on is called);
  * release it at once: stoker_batch_release and _release_on know when it is done with. Its labels are looked
  * at there as well: samples whose label is no class count for nothing, and the pass that next tells something
- * returns STOKER_EINVAL. From page-locked memory (STOKER_DEVICE_CUDA_HOST) the stream copies late: release with
+ * returns STOKER_EINVAL. Other host memory is the caller's again when the call returns: a GPU that reads such
+ * memory by itself (HMM, ATS) is waited for until it has, with the pass queued behind.
+ * From page-locked memory (STOKER_DEVICE_CUDA_HOST) the stream copies late: release with
  * stoker_batch_release_on(batch, stoker_trainer_stream(trainer)). STOKER_EDEVICE: the GPU failed. */
 STOKER_API int stoker_trainer_step(stoker_trainer *trainer, const stoker_batch *batch,
                                    stoker_step *out);
