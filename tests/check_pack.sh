@@ -215,12 +215,55 @@ for delay in 0.01 0.05; do
 done
 rm -rf "$scratch/again2"
 ends 0 --verify "$source" "folder:$scratch/again2"
-[ -e "$scratch/again/.stoker-pack" ] && ends 0 --verify "$source" "folder:$scratch/again"
+ends 0 --verify "$source" "folder:$scratch/again"
 diff -r --exclude='.*' "$scratch/again" "$scratch/again2" || fail "a resumed folder differs"
+
+# A machine that lost its power: files have their names and sizes, and not their bytes; one is short, one is gone.
+# The mark of a packing that is under way tells of what it is.
+for try in $(seq 50); do
+    rm -rf "$scratch/marked"
+    "$tool" --quiet "$source" "folder:$scratch/marked" 2>/dev/null &
+    pid=$!
+    while [ ! -e "$scratch/marked/.stoker-pack" ] && kill -0 "$pid" 2>/dev/null; do :; done
+    kill -9 "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+    [ ! -e "$scratch/marked/.stoker-pack" ] || break
+done
+[ -e "$scratch/marked/.stoker-pack" ] || fail "no packer was stopped on its way ($try tries)"
+cp -r "$scratch/again2" "$scratch/outage"
+cp "$scratch/marked/.stoker-pack" "$scratch/outage/"
+mapfile -t files < <(find "$scratch/outage" -name '*.png' | sort)
+truncate -s 0 "${files[3]}"
+size=$(stat -c %s "${files[700]}")
+head -c "$size" /dev/zero >"${files[700]}"
+rm "${files[1499]}"
+ends 0 "$source" "folder:$scratch/outage"
+says 'kept_samples 1497'
+diff -r "$scratch/again2" "$scratch/outage" || fail "files that were never synced were kept"
+cp "$scratch/marked/.stoker-pack" "$scratch/outage/"
+touch "$scratch/outage/0000003/stray.png"
+ends 1 "$source" "folder:$scratch/outage"
+grep -q "'stray.png' is not of this packing" "$scratch/err" || fail "a stray file was not noticed: $(cat "$scratch/err")"
+[ -e "$scratch/outage/.stoker-pack" ] || fail "a folder with a stray file counts as finished"
 
 # ---- what is there is not written over, nor mixed with
 ends 1 "$source" "tar:$scratch/set.tar"
-ends 1 "$source" "folder:$scratch/folder"
+grep -q 'not what would be packed from byte [0-9]* on; remove it, or pack elsewhere' "$scratch/err" ||
+    fail "no way out: $(cat "$scratch/err")"
+ends 1 'synth:digits?count=1500&seed=4' "folder:$scratch/folder"
+grep -q 'not this packing: .* is missing; remove it, or pack elsewhere' "$scratch/err" ||
+    fail "no way out: $(cat "$scratch/err")"
+cp -r "$scratch/folder" "$scratch/bent"
+printf 'x' | dd of="$(find "$scratch/bent" -name '0000000900.png')" bs=1 seek=60 conv=notrunc status=none
+ends 1 "$source" "folder:$scratch/bent"
+grep -q '/0000000900.png has other bytes; remove it, or pack elsewhere' "$scratch/err" ||
+    fail "no way out: $(cat "$scratch/err")"
+ends 1 'synth:digits?count=1501&seed=3' "folder:$scratch/folder"
+grep -q ' is missing; remove it' "$scratch/err" || fail "what is missing is not told: $(cat "$scratch/err")"
+ends 1 'synth:digits?count=1499&seed=3' "folder:$scratch/folder"
+grep -q '10 folders with 1500 files, of which 10 with 1499' "$scratch/err" || fail "one too many: $(cat "$scratch/err")"
+ends 1 "$source" "tar:$scratch/folder"
+ends 1 "$source" "folder:$scratch/set.tar"
 ends 1 "${pack[@]}" --codec raw "shards:$scratch/whole"
 grep -q 'another packing' "$scratch/err" || fail "another packing was not noticed"
 if command -v flock >/dev/null; then
@@ -228,6 +271,32 @@ if command -v flock >/dev/null; then
     flock "$scratch/whole" "$tool" "${pack[@]}" "shards:$scratch/whole" 2>"$scratch/err" || status=$?
     [ "$status" -eq 1 ] || fail "two packers in one folder: $status"
 fi
+
+# ---- what is there and right is found so, and not touched: shards, a folder, an archive
+ends 0 "$source" "tar:$scratch/twice.tar"
+for target in "shards:$scratch/whole" "folder:$scratch/folder" "tar:$scratch/twice.tar"; do
+    case $target in shards:*) words=(--codec png --shard-bytes 64K) ;; *) words=() ;; esac
+    before=$(find "${target#*:}" -printf '%p %T@ %i %s\n' | sort | sha256sum)
+    ends 0 "${words[@]}" "$source" "$target"
+    says 'samples 1500'
+    says 'kept_samples 1500'
+    ends 0 --verify "${words[@]}" "$source" "$target"
+    says 'verified rows and labels'
+    [ "$before" = "$(find "${target#*:}" -printf '%p %T@ %i %s\n' | sort | sha256sum)" ] || fail "$target was touched"
+done
+cp "$scratch/twice.tar" "$scratch/longer.tar"
+printf 'x' >>"$scratch/longer.tar"
+ends 1 "$source" "tar:$scratch/longer.tar"
+grep -q 'goes on behind what would be packed' "$scratch/err" || fail "more than an archive: $(cat "$scratch/err")"
+truncate -s -1 "$scratch/longer.tar"
+truncate -s -1 "$scratch/longer.tar"
+ends 1 "$source" "tar:$scratch/longer.tar"
+[ "$(stat -c %s "$scratch/longer.tar")" -eq $(($(stat -c %s "$scratch/twice.tar") - 1)) ] || fail "an archive was changed"
+mkdir "$scratch/strangers"
+echo mine >"$scratch/strangers/mine"
+ends 1 "$source" "folder:$scratch/strangers"
+[ "$(cat "$scratch/strangers/mine")" = mine ] && [ "$(ls -A "$scratch/strangers")" = mine ] ||
+    fail "a stranger's folder was changed"
 
 # ---- damage: in what is packed, and in what was
 cp -r "$scratch/whole" "$scratch/spoilt"

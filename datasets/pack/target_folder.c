@@ -2,7 +2,12 @@
  *
  * "folder:" numbers the classes by the order of their names. So the names of the source are kept
  * only if they are in order and may be file names; else classes are called by their numbers.
+ *
+ *   nothing in it   ──▶ packing: a mark tells of what ──▶ files ──▶ all on the disk, none too many ──▶ no mark
+ *   our mark in it  ──▶ packing that was stopped: files that are right stay, the others are written again
+ *   files, no mark  ──▶ whole, or somebody else's: held against what would be written, and left as it is
  */
+#include "datasets/pack/existing.h"
 #include "datasets/pack/names.h"
 #include "datasets/pack/output.h"
 
@@ -23,6 +28,7 @@ struct folder {
     const struct pack_plan *plan;
     int folder; /* locked; -1 = not */
     bool named; /* classes keep their names */
+    bool whole; /* nothing is written */
     struct pack_tally tally;
 };
 
@@ -59,11 +65,16 @@ static void class_path(const struct folder *folder, uint32_t class, char path[PA
         (void)snprintf(path, PACK_PATH_BYTES, "%s/%07" PRIu32, root, class);
 }
 
+static uint32_t class_folders(const struct folder *folder)
+{
+    const uint32_t count = folder->plan->info->class_count;
+    return count == 0 ? 1 : count;
+}
+
 /* Those without a sample as well: they count. */
 static bool make_classes(const struct folder *folder, struct pack_failure *failure)
 {
-    const uint32_t count = folder->plan->info->class_count;
-    for (uint32_t i = 0; i < (count == 0 ? 1 : count); i++) {
+    for (uint32_t i = 0; i < class_folders(folder); i++) {
         char path[PACK_PATH_BYTES];
         class_path(folder, i, path);
         if (mkdir(path, 0755) != 0 && errno != EEXIST)
@@ -87,8 +98,8 @@ static bool is_empty(const char *path)
     return empty;
 }
 
-/* A folder of somebody else's files would be mixed with ours. */
-static bool take_folder(const struct folder *folder, struct pack_failure *failure)
+/* Whether it is ours to write to, or to be compared alone: files of somebody else's are not mixed with ours. */
+static bool take_folder(struct folder *folder, struct pack_failure *failure)
 {
     const char *path = folder->plan->arguments->target;
     char due[17];
@@ -101,8 +112,9 @@ static bool take_folder(const struct folder *folder, struct pack_failure *failur
         return (got == 16 && strcmp(due, found) == 0) ||
                pack_fail(failure, path, 0, "something else was being packed there");
     }
-    if (!is_empty(path))
-        return pack_fail(failure, path, 0, "there is something in it already");
+    folder->whole = !is_empty(path);
+    if (folder->whole)
+        return true;
     struct pack_output mark = { .file = NULL };
     const bool made = pack_output_begin(&mark, path, MARK, failure) &&
                       pack_output_write(&mark, due, 16, failure) &&
@@ -124,7 +136,7 @@ static bool open_folder(void **self, const struct pack_plan *plan, struct pack_s
 {
     const char *path = plan->arguments->target;
     const stoker_dataset_info *info = plan->info;
-    (void)start; /* all samples are read again; files that are there are kept */
+    (void)start; /* all samples are read again; files that are right are kept */
     if (info->label_dtype == STOKER_FLOAT32 ||
         (info->label_dtype == STOKER_INT64 && info->class_count == 0))
         return pack_fail(failure, path, 0, "labels that are no classes do not fit in folders");
@@ -136,7 +148,8 @@ static bool open_folder(void **self, const struct pack_plan *plan, struct pack_s
     folder->plan = plan;
     folder->named = names_will_do(plan);
     folder->folder = pack_folder_lock(path, failure);
-    if (folder->folder < 0 || !take_folder(folder, failure) || !make_classes(folder, failure)) {
+    if (folder->folder < 0 || !take_folder(folder, failure) ||
+        (!folder->whole && !make_classes(folder, failure))) {
         close_folder(folder);
         return false;
     }
@@ -152,7 +165,6 @@ static bool add_sample(struct folder *folder, const struct pack_sample *sample,
     char path[PACK_PATH_BYTES];
     char whole[2 * PACK_PATH_BYTES];
     char name[64];
-    struct stat status;
     struct pack_output output = { .file = NULL };
     const uint32_t class = folder->plan->info->class_count == 0 ? 0 : (uint32_t)sample->label.index;
     class_path(folder, class, path);
@@ -161,10 +173,17 @@ static bool add_sample(struct folder *folder, const struct pack_sample *sample,
     folder->tally.samples++;
     folder->tally.files++;
     folder->tally.bytes += sample->size;
-    if (stat(whole, &status) == 0 && (uint64_t)status.st_size == sample->size) {
+    if (pack_existing_is(whole, sample->bytes, sample->size)) {
         folder->tally.kept_samples++;
         return true;
     }
+    if (folder->whole)
+        return pack_fail(
+            failure, folder->plan->arguments->target, 0,
+            "there is something in it already, which is not this packing: %.60s/%s %s; "
+            "remove it, or pack elsewhere",
+            strrchr(path, '/') + 1, name,
+            access(whole, F_OK) == 0 ? "has other bytes" : "is missing");
     const bool written = pack_output_begin(&output, path, name, failure) &&
                          pack_output_write(&output, sample->bytes, sample->size, failure) &&
                          pack_output_commit(&output, false, failure);
@@ -182,13 +201,64 @@ static bool add_batch(void *self, const struct pack_batch *batch, struct pack_fa
     return true;
 }
 
+/* ---- finish --------------------------------------------------------------------- */
+
+static bool refuse_stranger(const char *path, const char *name, struct pack_failure *failure)
+{
+    return pack_fail(failure, path, 0,
+                     "'%.200s' is not of this packing; remove it, or pack elsewhere", name);
+}
+
+/* Add what is in a folder of ours to *count; `files`: each must have a name as we give them. */
+static bool count_entries(const char *path, bool files, uint64_t *count,
+                          struct pack_failure *failure)
+{
+    DIR *stream = opendir(path);
+    bool good = stream != NULL || pack_fail(failure, path, errno, "listing");
+    const struct dirent *entry;
+    while (good && (entry = readdir(stream)) != NULL) {
+        uint64_t number;
+        if (entry->d_name[0] == '.') /* "folder:" does not see it, either */
+            continue;
+        good = !files || pack_file_number(entry->d_name, &number) ||
+               refuse_stranger(path, entry->d_name, failure);
+        (*count)++;
+    }
+    if (stream != NULL)
+        closedir(stream);
+    return good;
+}
+
+/* Nothing but ours is in it: each of our files was seen, so there must be as many, and no more. */
+static bool is_ours_alone(const struct folder *folder, struct pack_failure *failure)
+{
+    const char *root = folder->plan->arguments->target;
+    uint64_t classes = 0;
+    uint64_t files = 0;
+    bool good = count_entries(root, false, &classes, failure);
+    for (uint32_t i = 0; good && i < class_folders(folder); i++) {
+        char path[PACK_PATH_BYTES];
+        class_path(folder, i, path);
+        good = count_entries(path, true, &files, failure);
+    }
+    if (!good)
+        return false;
+    return (classes == class_folders(folder) && files == folder->tally.files) ||
+           pack_fail(failure, root, 0,
+                     "%" PRIu64 " folders with %" PRIu64 " files, of which %" PRIu32
+                     " with %" PRIu64 " are of this packing; remove the others, or pack elsewhere",
+                     classes, files, class_folders(folder), folder->tally.files);
+}
+
 /* All files are on the disk before the folder counts as finished. */
 static bool finish(void *self, struct pack_tally *tally, struct pack_failure *failure)
 {
     struct folder *folder = self;
     const char *path = folder->plan->arguments->target;
-    if (syncfs(folder->folder) != 0 || unlinkat(folder->folder, MARK, 0) != 0 ||
-        fsync(folder->folder) != 0)
+    if (!is_ours_alone(folder, failure))
+        return false;
+    if (!folder->whole && (syncfs(folder->folder) != 0 || unlinkat(folder->folder, MARK, 0) != 0 ||
+                           fsync(folder->folder) != 0))
         return pack_fail(failure, path, errno, "waiting for the disk");
     *tally = folder->tally;
     return true;

@@ -1,8 +1,10 @@
 /* target_tar.c - packing into one archive, as WebDataset has them: KEY.png and KEY.cls.
  *
  * POSIX ustar: a block of 512 bytes tells name and size of a file, its bytes follow, filled up
- * to a whole block; two blocks of zeros end it.
+ * to a whole block; two blocks of zeros end it. An archive that is there already is held against what would be
+ * written, and stays as it is.
  */
+#include "datasets/pack/existing.h"
 #include "datasets/pack/names.h"
 #include "datasets/pack/output.h"
 
@@ -17,6 +19,7 @@ enum { BLOCK_BYTES = 512, RECORD_BYTES = 20 * BLOCK_BYTES };
 struct tar {
     const struct pack_plan *plan;
     struct pack_output output;
+    struct pack_existing existing; /* open: nothing is written */
     char folder[PACK_PATH_BYTES];
     uint64_t at; /* bytes written */
     struct pack_tally tally;
@@ -26,6 +29,7 @@ static void close_tar(void *self)
 {
     struct tar *tar = self;
     pack_output_drop(&tar->output);
+    pack_existing_close(&tar->existing);
     free(tar);
 }
 
@@ -38,6 +42,19 @@ static const char *split_path(const char *path, char folder[PACK_PATH_BYTES])
     return slash == NULL ? path : slash + 1;
 }
 
+static bool open_existing(struct tar *tar, const char *path, struct pack_failure *failure)
+{
+    const int os_errno = pack_existing_open(&tar->existing, path);
+    return os_errno == 0 || pack_fail(failure, path, os_errno == EINVAL ? 0 : os_errno,
+                                      "there is something else of that name already");
+}
+
+static bool open_new(struct tar *tar, const char *path, struct pack_failure *failure)
+{
+    const char *name = split_path(path, tar->folder);
+    return pack_output_begin(&tar->output, tar->folder, name, failure);
+}
+
 static bool open_tar(void **self, const struct pack_plan *plan, struct pack_start *start,
                      struct pack_failure *failure)
 {
@@ -46,19 +63,40 @@ static bool open_tar(void **self, const struct pack_plan *plan, struct pack_star
     (void)start; /* an archive is written at one go */
     if (plan->info->label_dtype == STOKER_FLOAT32)
         return pack_fail(failure, path, 0, "labels that are no classes do not fit in .cls files");
-    if (lstat(path, &status) == 0)
-        return pack_fail(failure, path, 0, "there is such a file already");
     struct tar *tar = calloc(1, sizeof(*tar));
     if (tar == NULL)
         return pack_fail(failure, path, ENOMEM, "opening");
     tar->plan = plan;
-    const char *name = split_path(path, tar->folder);
-    if (!pack_output_begin(&tar->output, tar->folder, name, failure)) {
+    if (!(lstat(path, &status) == 0 ? open_existing(tar, path, failure)
+                                    : open_new(tar, path, failure))) {
         close_tar(tar);
         return false;
     }
     *self = tar;
     return true;
+}
+
+/* ---- bytes ---------------------------------------------------------------------- */
+
+static bool put(struct tar *tar, const void *bytes, size_t size, struct pack_failure *failure)
+{
+    if (tar->existing.file == NULL)
+        return pack_output_write(&tar->output, bytes, size, failure);
+    return pack_existing_next(&tar->existing, bytes, size) ||
+           pack_fail(failure, tar->plan->arguments->target, 0,
+                     "it is there already, and is not what would be packed from byte %" PRIu64
+                     " on; remove it, or pack elsewhere",
+                     tar->existing.at);
+}
+
+static bool put_zeros(struct tar *tar, uint64_t count, struct pack_failure *failure)
+{
+    static const uint8_t zeros[BLOCK_BYTES];
+    for (; count > sizeof(zeros); count -= sizeof(zeros)) {
+        if (!put(tar, zeros, sizeof(zeros), failure))
+            return false;
+    }
+    return put(tar, zeros, (size_t)count, failure);
 }
 
 /* Octal digits and a 0, as many as there is room for. */
@@ -96,9 +134,8 @@ static bool add_file(struct tar *tar, const char *name, const void *bytes, size_
     const size_t gap = (BLOCK_BYTES - size % BLOCK_BYTES) % BLOCK_BYTES;
     make_header(header, name, size);
     tar->at += BLOCK_BYTES + size + gap;
-    return pack_output_write(&tar->output, header, sizeof(header), failure) &&
-           pack_output_write(&tar->output, bytes, size, failure) &&
-           pack_output_zeros(&tar->output, gap, failure);
+    return put(tar, header, sizeof(header), failure) && put(tar, bytes, size, failure) &&
+           put_zeros(tar, gap, failure);
 }
 
 static bool add_sample(struct tar *tar, const struct pack_sample *sample,
@@ -127,13 +164,24 @@ static bool add_batch(void *self, const struct pack_batch *batch, struct pack_fa
     return true;
 }
 
+/* What is there has been compared up to its end; what was written is brought to the disk. */
+static bool end_archive(struct tar *tar, struct pack_failure *failure)
+{
+    if (tar->existing.file == NULL)
+        return pack_output_commit(&tar->output, true, failure);
+    tar->tally.kept_samples = tar->tally.samples;
+    return pack_existing_ends(&tar->existing) ||
+           pack_fail(failure, tar->plan->arguments->target, 0,
+                     "it is there already, and goes on behind what would be packed; remove it, or "
+                     "pack elsewhere");
+}
+
 static bool finish(void *self, struct pack_tally *tally, struct pack_failure *failure)
 {
     struct tar *tar = self;
     const uint64_t end = tar->at + 2 * (uint64_t)BLOCK_BYTES;
     const uint64_t whole = (end + RECORD_BYTES - 1) / RECORD_BYTES * RECORD_BYTES;
-    if (!pack_output_zeros(&tar->output, whole - tar->at, failure) ||
-        !pack_output_commit(&tar->output, true, failure))
+    if (!put_zeros(tar, whole - tar->at, failure) || !end_archive(tar, failure))
         return false;
     tar->tally.bytes = whole;
     tar->tally.files = 1;
