@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -390,10 +391,25 @@ Test(reader_path, without_openat2_no_link_is_followed)
     const struct tree tree = make_tree();
     cr_assert_eq(symlinkat("../b/4.bin", tree.fd, "a/inside"), 0);
     cr_assert_eq(symlinkat("/etc/passwd", tree.fd, "a/passwd"), 0);
+    cr_assert_eq(symlinkat("/etc", tree.fd, "a/etc"), 0);
+    cr_assert_eq(symlinkat("b", tree.fd, "way"), 0);
+    cr_assert_eq(symlinkat("..", tree.fd, "a/up"), 0);
+    char too_long[NAME_MAX + 6] = "a/";
+    memset(too_long + 2, 'x', NAME_MAX + 1);
+    const uint32_t before = open_descriptors();
     for (int i = 0; i < 2; i++) {
         if (stk_seccomp_refuse(SYS_openat2, errors[i]) != 0)
             cr_skip_test("no seccomp filters here");
         const stoker_reader *plain = &stoker_reader_pread;
+        cr_assert_eq(read_path(plain, tree.fd, "a/etc/passwd"), -ELOOP); /* in the middle */
+        cr_assert_eq(read_path(plain, tree.fd, "way/4.bin"), -ELOOP);
+        cr_assert_eq(read_path(plain, tree.fd, "a/up/a/3.bin"), -ELOOP);
+        cr_assert_eq(read_path(plain, tree.fd, ".//a/.//3.bin"), (int32_t)size_of(3));
+        cr_assert_eq(read_path(plain, tree.fd, "a/3.bin/"), -ENOTDIR);
+        cr_assert_eq(read_path(plain, tree.fd, "a/3.bin/x"), -ENOTDIR);
+        cr_assert_eq(read_path(plain, tree.fd, "c/3.bin"), -ENOENT);
+        cr_assert_eq(read_path(plain, tree.fd, too_long), -ENAMETOOLONG);
+        cr_assert_eq(read_path(plain, tree.fd, ""), -ENOENT);
         cr_assert_eq(read_path(plain, tree.fd, "a/3.bin"), (int32_t)size_of(3));
         cr_assert_eq(read_path(plain, tree.fd, "a/inside"), -ELOOP);
         cr_assert_eq(read_path(plain, tree.fd, "a/passwd"), -ELOOP);
@@ -403,6 +419,7 @@ Test(reader_path, without_openat2_no_link_is_followed)
         cr_assert_eq(read_path(plain, tree.fd, "a/.."), -EXDEV);
         cr_assert_eq(read_path(plain, tree.fd, "a/..b"), -ENOENT); /* a name like any other */
     }
+    cr_assert_eq(open_descriptors(), before);
     remove_tree(&tree);
     stk_test_check_leaks();
 }

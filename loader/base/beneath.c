@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -31,6 +33,59 @@ static bool leads_out(const char *path)
     return false;
 }
 
+/* The next part of a path that has one, and *path behind it. -ENAMETOOLONG. */
+static int next_part(const char **path, char part[NAME_MAX + 1])
+{
+    *path += strspn(*path, "/");
+    const size_t length = strcspn(*path, "/");
+    if (length > NAME_MAX)
+        return -ENAMETOOLONG;
+    memcpy(part, *path, length);
+    part[length] = '\0';
+    *path += length;
+    return 0;
+}
+
+/* Open a part that is no link: with O_DIRECTORY Linux calls one no directory, which would tell nothing. */
+static int open_part(int directory, const char *part, int flags)
+{
+    struct stat status;
+    const int fd = openat(directory, part, flags | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0)
+        return fd;
+    const int os_errno = errno;
+    const bool link = os_errno == ENOTDIR &&
+                      fstatat(directory, part, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+                      S_ISLNK(status.st_mode);
+    return link ? -ELOOP : -os_errno;
+}
+
+/* Without openat2: part by part, each in the folder that the one before is, whatever its name has become. */
+static int walk(int directory, const char *path, int flags)
+{
+    char part[NAME_MAX + 1];
+    int fd = -1; /* of the part before; -1 = the directory itself */
+    int rc = path[0] == '\0' ? -ENOENT : next_part(&path, part);
+    while (rc == 0) {
+        const bool last = path[0] == '\0';
+        const bool folder = path[0] != '\0' && path[strspn(path, "/")] == '\0'; /* "a/" */
+        const int way = O_PATH | O_DIRECTORY;
+        const int next = open_part(fd < 0 ? directory : fd, part,
+                                   last     ? flags
+                                   : folder ? flags | O_DIRECTORY
+                                            : way);
+        if (fd >= 0)
+            close(fd);
+        if (next < 0 || last || folder)
+            return next;
+        fd = next;
+        rc = next_part(&path, part);
+    }
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
 int stk_beneath_open(int directory, const char *path, int flags)
 {
     if (directory == AT_FDCWD) {
@@ -43,7 +98,7 @@ int stk_beneath_open(int directory, const char *path, int flags)
     if (fd < 0 && (errno == ENOSYS || errno == EPERM)) {
         if (leads_out(path))
             return -EXDEV;
-        fd = openat(directory, path, flags | O_CLOEXEC | O_NOFOLLOW);
+        return walk(directory, path, flags);
     }
     return fd < 0 ? -errno : (int)fd;
 }

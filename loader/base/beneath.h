@@ -6,7 +6,7 @@
  *   AT_FDCWD            anywhere                              a descriptor
  *
  * Linux asks the file system for that in one call, openat2, since 5.6. Where the call is missing
- * or a sandbox forbids it, the last part of a name must not be a link at all, and no part "..".
+ * or a sandbox forbids it, no part of a name may be a link at all (-ELOOP), and none "..".
  */
 #ifndef STK_BASE_BENEATH_H
 #define STK_BASE_BENEATH_H
