@@ -16,6 +16,7 @@ struct bench_sheet {
     FILE *file;
     uint64_t cells; /* rows of this kind printed so far */
     uint64_t ceilings;
+    char group[64]; /* the table's: what the cells under the last header have in common */
 };
 
 struct bench_form {

@@ -1,13 +1,22 @@
-/* output_table.c - rows for a person at a terminal. */
+/* output_table.c - rows for a person at a terminal, 120 columns at most.
+ *
+ *   # cpu, float32, cache decoded, reader none            what the cells below have in common
+ *   # workers  pin batch samples/s ...                    one header for each such group
+ *           0  off    64    8.30 M ...
+ *
+ * How batches get to a GPU takes two columns, which a host's cells have none of; the share of the best ring is a
+ * host's. What is left out here, such as the least and the most of the repeats, CSV and JSON have.
+ */
 #include "output.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 static const char *percent(char out[16], double share)
 {
     if (isfinite(share))
-        snprintf(out, 16, "%.1f %%", share * 100);
+        snprintf(out, 16, "%.1f%%", share * 100);
     else
         snprintf(out, 16, "-");
     return out;
@@ -53,14 +62,48 @@ static void start(struct bench_sheet *sheet, const struct bench_machine *machine
             machine->samples, machine->row_bytes);
 }
 
-static void print_cell_header(FILE *file)
+/* ---- groups of cells -------------------------------------------------------------- */
+
+static bool is_host(const struct bench_cell *row)
 {
-    fprintf(file,
-            "#\n# %7s %4s %-11s %4s %-6s %6s %-8s %-8s %-6s %9s %9s %9s %6s %7s %8s %8s %7s %8s "
-            "%8s %-9s %9s %9s\n",
-            "workers", "pin", "device", "nblk", "conv", "batch", "dtype", "cache", "reader",
-            "samples/s", "min", "max", "spread", "GB/s", "first ms", "CPU s/M", "stall", "RSS +MB",
-            "lock MB", "limit", "ceiling", "best ring");
+    return strcmp(row->device, "cpu") == 0;
+}
+
+static void print_cell_header(FILE *file, const struct bench_cell *row)
+{
+    fprintf(file, "# %7s %4s", "workers", "pin");
+    if (!is_host(row))
+        fprintf(file, " %4s %-6s", "nblk", "conv");
+    fprintf(file, " %5s %9s %6s %6s %8s %7s %6s %8s %8s %-8s %7s", "batch", "samples/s", "spread",
+            "GB/s", "first ms", "CPU s/M", "stall", "RSS +MB", "lock MB", "limit", "ceiling");
+    fprintf(file, "%s\n", is_host(row) ? " best ring" : "");
+}
+
+/* A cell that was not measured does not know its cache and reader: it may stand in any group of its device and
+ * type. */
+static void begin_group(struct bench_sheet *sheet, const struct bench_cell *row)
+{
+    char group[sizeof(sheet->group)];
+    const int common = snprintf(group, sizeof(group), "%s, %s, ", row->device, row->dtype);
+    const bool failed = row->error[0] != '\0';
+    snprintf(group + common, sizeof(group) - (size_t)common, "cache %s, reader %s", row->cache,
+             row->reader);
+    if (failed ? strncmp(group, sheet->group, (size_t)common) == 0
+               : strcmp(group, sheet->group) == 0)
+        return;
+    snprintf(sheet->group, sizeof(sheet->group), "%s", group);
+    fprintf(sheet->file, "#\n# %s\n", group);
+    print_cell_header(sheet->file, row);
+}
+
+/* ---- cells ------------------------------------------------------------------------ */
+
+static void print_place(FILE *file, const struct bench_cell *row, const char *workers)
+{
+    fprintf(file, "  %7s %4s", workers, row->pin_memory);
+    if (!is_host(row))
+        fprintf(file, " %4s %-6s", or_dash(row->non_blocking), or_dash(row->convert));
+    fprintf(file, " %5" PRIu32, row->batch_size);
 }
 
 static void print_failed(FILE *file, const struct bench_cell *row)
@@ -70,10 +113,8 @@ static void print_failed(FILE *file, const struct bench_cell *row)
         snprintf(workers, sizeof(workers), "auto");
     else
         snprintf(workers, sizeof(workers), "%" PRId32, row->workers);
-    fprintf(file, "  %7s %4s %-11s %4s %-6s %6" PRIu32 " %-8s %-8s %-6s %s: %s\n", workers,
-            row->pin_memory, row->device, or_dash(row->non_blocking), or_dash(row->convert),
-            row->batch_size, row->dtype, row->cache, row->reader,
-            row->skipped ? "skipped" : "FAILED", row->error);
+    print_place(file, row, workers);
+    fprintf(file, " %s: %s\n", row->skipped ? "skipped" : "FAILED", row->error);
 }
 
 static double grown_mb(const struct bench_cell *row)
@@ -86,28 +127,24 @@ static double grown_mb(const struct bench_cell *row)
 static void cell(struct bench_sheet *sheet, const struct bench_cell *row)
 {
     FILE *file = sheet->file;
-    if (sheet->cells++ == 0)
-        print_cell_header(file);
+    begin_group(sheet, row);
     if (row->error[0] != '\0') {
         print_failed(file, row);
         fflush(file);
         return;
     }
-    char workers[16], text[13][16];
+    char workers[16], text[10][16];
     snprintf(workers, sizeof(workers), row->automatic ? "auto:%" PRId32 : "%" PRId32, row->workers);
-    fprintf(file,
-            "  %7s %4s %-11s %4s %-6s %6" PRIu32
-            " %-8s %-8s %-6s %9s %9s %9s %6s %7s %8s %8s %7s %8s %8s %-9s %9s %9s\n",
-            workers, row->pin_memory, row->device, or_dash(row->non_blocking),
-            or_dash(row->convert), row->batch_size, row->dtype, row->cache, row->reader,
-            bench_short_number(text[0], row->samples_per_s),
-            bench_short_number(text[1], row->samples_per_s_min),
-            bench_short_number(text[2], row->samples_per_s_max), percent(text[3], row->spread),
-            fixed(text[4], row->bytes_per_s / 1e9, 2), fixed(text[5], row->first_batch_ms, 2),
-            fixed(text[6], row->cpu_s_per_million, 3), percent(text[7], row->stall_share),
-            fixed(text[8], grown_mb(row), 1), fixed(text[9], (double)row->locked_bytes / 1e6, 1),
-            row->limit, percent(text[10], row->ceiling_share),
-            percent(text[11], row->best_ceiling_share));
+    print_place(file, row, workers);
+    fprintf(file, " %9s %6s %6s %8s %7s %6s %8s %8s %-8s %7s",
+            bench_short_number(text[0], row->samples_per_s), percent(text[1], row->spread),
+            fixed(text[2], row->bytes_per_s / 1e9, 2), fixed(text[3], row->first_batch_ms, 2),
+            fixed(text[4], row->cpu_s_per_million, 3), percent(text[5], row->stall_share),
+            fixed(text[6], grown_mb(row), 1), fixed(text[7], (double)row->locked_bytes / 1e6, 1),
+            row->limit, percent(text[8], row->ceiling_share));
+    if (is_host(row))
+        fprintf(file, " %9s", percent(text[9], row->best_ceiling_share));
+    fprintf(file, "\n");
     if (isfinite(row->headspace_share))
         fprintf(file, "  %7s headspace %s samples/s: the loader gives %s of it\n", "",
                 bench_short_number(text[0], row->headspace_samples_per_s),
@@ -115,22 +152,22 @@ static void cell(struct bench_sheet *sheet, const struct bench_cell *row)
     fflush(file);
 }
 
+/* ---- ceilings and the end ---------------------------------------------------------- */
+
 static void ceiling(struct bench_sheet *sheet, const struct bench_ceiling_row *row)
 {
     FILE *file = sheet->file;
     if (sheet->ceilings++ == 0)
-        fprintf(file, "#\n# %-17s %7s %6s %-8s %9s %9s %9s %9s %7s %9s %s\n", "ceiling", "threads",
-                "batch", "dtype", "ring kB", "samples/s", "min", "max", "GB/s", "read depth",
-                "note");
-    char text[7][24];
-    fprintf(file, "  %-17s %7" PRIu32 " %6s %-8s %9s %9s %9s %9s %7s %9s%s%s\n", row->name,
+        fprintf(file, "#\n# %-17s %7s %5s %-8s %7s %9s %6s %6s %10s %s\n", "ceiling", "threads",
+                "batch", "dtype", "ring kB", "samples/s", "spread", "GB/s", "read depth", "note");
+    const double spread = (row->samples_per_s_max - row->samples_per_s_min) / row->samples_per_s;
+    char text[6][24];
+    fprintf(file, "  %-17s %7" PRIu32 " %5s %-8s %7s %9s %6s %6s %10s%s%s\n", row->name,
             row->threads, count(text[0], row->batch_size), row->dtype,
             count(text[1], (row->ring_bytes + 500) / 1000),
-            bench_short_number(text[2], row->samples_per_s),
-            bench_short_number(text[3], row->samples_per_s_min),
-            bench_short_number(text[4], row->samples_per_s_max),
-            fixed(text[5], row->bytes_per_s / 1e9, 2), count(text[6], row->read_depth),
-            row->note[0] != '\0' ? "  " : "", row->note);
+            bench_short_number(text[2], row->samples_per_s), percent(text[3], spread),
+            fixed(text[4], row->bytes_per_s / 1e9, 2), count(text[5], row->read_depth),
+            row->note[0] != '\0' ? " " : "", row->note);
 }
 
 static void advice(struct bench_sheet *sheet, const struct bench_advice *row)

@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 data='synth:digits?count=2000'
-fast=("--workers=0,2" "--pin-memory=off,auto" "--batch-size=64,300" --repeats 2 --seconds 0.05 --quiet)
+fast=("--workers=0,2" "--pin-memory=off,auto" "--batch-size=64,300" --repeats 3 --seconds 0.05 --quiet)
 failures=0
 
 fail() {
@@ -68,7 +68,11 @@ grep -q 'from 0 to 256' "$scratch/err" || fail "the range is not told: $(cat "$s
 
 for form in table csv json html; do runs "$form"; done
 
-[ "$(grep -cE '^ +[02] +(off|auto) +cpu ' "$scratch/table")" -eq 8 ] || fail "the table lacks rows"
+[ "$(grep -cE '^ +[02] +(off|auto) +[0-9]+ +[0-9.]+ [kMG] ' "$scratch/table")" -eq 8 ] || fail "the table lacks rows"
+grep -qE '^# cpu, float32, cache [a-z]+, reader [a-z]+$' "$scratch/table" || fail "the table does not say what of"
+if grep -vE '^# (args|machine|disk|data|verdict) |^stoker_loader_options' "$scratch/table" | grep -E '.{121}'; then
+    fail "the table is wider than 120 columns"
+fi
 grep -q '^stoker_loader_options options = {' "$scratch/table" || fail "no line to paste"
 if grep -qi 'nan\b' "$scratch/table" "$scratch/csv" "$scratch/json"; then fail "NaN was printed"; fi
 grep -q '</html>' "$scratch/html" || fail "the page is not closed"
@@ -89,7 +93,7 @@ for cell in cells:
     assert cell["verified"] == 2000, cell
     assert cell["samples_per_s_min"] <= cell["samples_per_s"] <= cell["samples_per_s_max"], cell
     assert cell["samples_per_s"] > 0 and 0 < cell["ceiling_share"] < 50, cell
-    assert cell["first_batch_ms"] > 0 and cell["whole_epochs"] and cell["repeats"] == 2, cell
+    assert cell["first_batch_ms"] > 0 and cell["whole_epochs"] and cell["repeats"] == 3, cell
 assert {row["name"] for row in rows if row["kind"] == "ceiling"} >= {
     "gather same ring", "gather best ring", "memcpy DRAM", "memcpy cache"}
 with open(sys.argv[2], newline="") as file:

@@ -303,6 +303,71 @@ Test(bench_output, table_is_the_golden_one)
     stk_test_check_leaks();
 }
 
+/* The widest that a value may be which a person would believe; times two for a host and a GPU. */
+Test(bench_output, no_row_of_the_table_is_wider_than_120_columns)
+{
+    struct bench_cell cell = fixed_cell();
+    cell.workers = 16;
+    cell.batch_size = 65536;
+    cell.samples_per_s = 123e6;
+    cell.spread = 9.999;
+    cell.bytes_per_s = 999.99e9;
+    cell.first_batch_ms = 12345.67;
+    cell.cpu_s_per_million = 999.999;
+    cell.stall_share = 1;
+    cell.rss_bytes = (uint64_t)200e9;
+    cell.locked_bytes = (uint64_t)100e9;
+    cell.ceiling_share = 9.999;
+    cell.best_ceiling_share = 9.999;
+    snprintf(cell.dtype, sizeof(cell.dtype), "bfloat16");
+    snprintf(cell.convert, sizeof(cell.convert), "device");
+    snprintf(cell.limit, sizeof(cell.limit), "consumer");
+    struct bench_ceiling_row row = fixed_ceiling();
+    snprintf(row.name, sizeof(row.name), "pageable to GPU");
+    snprintf(row.note, sizeof(row.note), "on a part of the data set");
+    row.read_depth = 1024;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    struct bench_sheet sheet = { .file = file };
+    bench_form_table.cell(&sheet, &cell);
+    snprintf(cell.device, sizeof(cell.device), "cpu");
+    bench_form_table.cell(&sheet, &cell);
+    bench_form_table.ceiling(&sheet, &row);
+    cr_assert_eq(fclose(file), 0);
+    size_t lines = 0;
+    for (char *rest = NULL, *line = strtok_r(text, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest), lines++)
+        cr_assert_leq(strlen(line), 120, "%s", line);
+    cr_assert_eq(lines,
+                 13); /* two groups of #, name, header, cell, headspace; #, header, ceiling */
+    free(text);
+    stk_test_check_leaks();
+}
+
+/* Cells under one header; what was not measured stands where its device and type do. */
+Test(bench_output, a_header_is_for_what_follows_it)
+{
+    struct bench_cell cells[4] = { fixed_cell(), failed_cell(true), fixed_cell(), fixed_cell() };
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    struct bench_sheet sheet = { .file = file };
+    snprintf(cells[1].device, sizeof(cells[1].device), "cuda:0");
+    snprintf(cells[1].dtype, sizeof(cells[1].dtype), "float32");
+    snprintf(cells[3].cache, sizeof(cells[3].cache), "none");
+    for (int i = 0; i < 4; i++)
+        bench_form_table.cell(&sheet, &cells[i]);
+    cr_assert_eq(fclose(file), 0);
+    const char *const first = strstr(text, "# cuda:0, float32, cache decoded, reader none\n");
+    const char *const second = strstr(text, "# cuda:0, float32, cache none, reader none\n");
+    cr_assert(first != NULL && second > first, "%s", text);
+    cr_assert_null(strstr(strchr(first, '\n'), "cache decoded"), "%s", text);
+    cr_assert_null(strstr(text, "cache auto"), "%s", text);
+    free(text);
+    stk_test_check_leaks();
+}
+
 Test(bench_output, every_json_line_is_an_object_with_kind_first)
 {
     static const char *const kinds[] = { "machine", "cell",    "cell",  "cell",
