@@ -308,7 +308,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     STANDIN_BEGIN;
     bool pinned = false;
     const cudaError_t code = begin_copy(to, from, bytes, kind, stream, &pinned);
-    if (code == cudaSuccess && kind == cudaMemcpyDeviceToHost && !pinned) {
+    if (code == cudaSuccess && kind == cudaMemcpyDeviceToHost && !pinned &&
+        !atomic_load(&standin.reads_pageable)) {
         standin_host()->copies++;
         standin_stream_wait_idle(stream); /* to pageable memory the call waits */
     }

@@ -52,8 +52,8 @@ void standin_cuda_lie(enum standin_cuda_lie lie);
 /* Whether streams can be captured; a reset says yes. */
 void standin_cuda_can_capture(bool can);
 
-/* Whether the GPUs read pageable memory by themselves, and say so: then copies from it are as late as those
- * from page-locked memory. A reset says no. */
+/* Whether the GPUs read pageable memory by themselves, and say so: then copies from and to it are as late as
+ * with page-locked memory. A reset says no. */
 void standin_cuda_reads_pageable(bool can);
 
 /* Bytes of each GPU's memory; default 2^34. More than are free cannot be allocated. */

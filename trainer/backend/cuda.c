@@ -56,6 +56,16 @@ void stk_cuda_drain(const struct stk_backend *backend)
                              "drain", NULL);
 }
 
+int stk_cuda_wait(const struct stk_backend *backend, int rc, stoker_error *error)
+{
+    if (rc == STOKER_OK)
+        rc = stk_cuda_check(backend, backend->runtime.cudaStreamSynchronize(backend->stream),
+                            "cudaStreamSynchronize", error);
+    if (rc != STOKER_OK)
+        stk_cuda_drain(backend);
+    return rc;
+}
+
 /* ---- memory -------------------------------------------------------------------------------------- */
 
 void *stk_cuda_take(struct stk_backend *backend, uint64_t bytes, stoker_error *error)
@@ -101,10 +111,13 @@ int stk_cuda_borrow(struct stk_backend *backend, stoker_error *error)
 {
     if (!backend->reads_pageable)
         return STOKER_OK;
-    backend->borrowing = true;
-    return stk_cuda_check(backend,
-                          backend->runtime.cudaEventRecord(backend->taken, backend->stream),
-                          "cudaEventRecord", error);
+    const int rc =
+        stk_cuda_check(backend, backend->runtime.cudaEventRecord(backend->taken, backend->stream),
+                       "cudaEventRecord", error);
+    if (rc != STOKER_OK)
+        stk_cuda_drain(backend);
+    backend->borrowing = rc == STOKER_OK;
+    return rc;
 }
 
 /* What cannot be marked is waited for with all the rest. */
@@ -146,9 +159,7 @@ static int copy_and_wait(struct stk_backend *backend, void *to, const void *from
     if (rc != STOKER_OK)
         return rc;
     rc = stk_cuda_copy(backend, to, from, bytes, kind, error);
-    if (rc == STOKER_OK)
-        rc = stk_cuda_check(backend, backend->runtime.cudaStreamSynchronize(backend->stream),
-                            "cudaStreamSynchronize", error);
+    rc = stk_cuda_wait(backend, rc, error);
     stk_cuda_leave(backend, before);
     return rc;
 }

@@ -78,6 +78,10 @@ void stk_cuda_leave(const struct stk_backend *backend, int before);
  * touches nothing any more. */
 void stk_cuda_drain(const struct stk_backend *backend);
 
+/* Wait for all that was queued, to use what was copied or to let go of what is copied from. rc: how queueing it
+ * went; what is under way is waited for if that failed, too. Returns the first failure. */
+int stk_cuda_wait(const struct stk_backend *backend, int rc, stoker_error *error);
+
 /* Device memory, aligned to 256, zeroed by the stream; NULL: error tells. The device is current. */
 void *stk_cuda_take(struct stk_backend *backend, uint64_t bytes, stoker_error *error);
 void stk_cuda_give(struct stk_backend *backend, void *memory); /* NULL-safe */

@@ -345,9 +345,7 @@ static int run_and_wait(struct stk_program *program, const struct stk_arenas *ar
         rc = queue_whole(program, arenas, pass, metrics, error);
     if (rc == STOKER_OK)
         rc = stk_cuda_copy(backend, found, metrics, sizeof(*found), cudaMemcpyDeviceToHost, error);
-    if (rc == STOKER_OK)
-        rc = stk_cuda_check(backend, backend->runtime.cudaStreamSynchronize(backend->stream),
-                            "cudaStreamSynchronize", error);
+    rc = stk_cuda_wait(backend, rc, error);
     return rc;
 }
 

@@ -117,9 +117,7 @@ static int fill_rates(struct stk_backend *backend, const struct stk_schedule *sc
     for (uint64_t i = 0; i < backend->rate_count; i++)
         rates[i] = (float)stk_schedule_rate(schedule, i);
     int rc = stk_cuda_copy(backend, backend->rates, rates, bytes, cudaMemcpyHostToDevice, error);
-    if (rc == STOKER_OK)
-        rc = stk_cuda_check(backend, backend->runtime.cudaStreamSynchronize(backend->stream),
-                            "cudaStreamSynchronize", error);
+    rc = stk_cuda_wait(backend, rc, error);
     stk_free(rates);
     return rc;
 }
@@ -179,9 +177,7 @@ int stk_cuda_training_place(struct stk_backend *backend, const struct stk_standi
         return rc;
     rc = stk_cuda_copy(backend, &backend->block->state, &state, sizeof(state),
                        cudaMemcpyHostToDevice, error);
-    if (rc == STOKER_OK) /* `state` is gone when this returns */
-        rc = stk_cuda_check(backend, backend->runtime.cudaStreamSynchronize(backend->stream),
-                            "cudaStreamSynchronize", error);
+    rc = stk_cuda_wait(backend, rc, error); /* `state` is gone when this returns */
     stk_cuda_leave(backend, before);
     return rc;
 }
@@ -194,9 +190,7 @@ static int fetch(struct stk_backend *backend, struct stk_cuda_block *out, stoker
     int rc = stk_cuda_copy(backend, out, block, bytes, cudaMemcpyDeviceToHost, error);
     if (rc == STOKER_OK)
         rc = stk_cuda_clear(backend, &block->training, sizeof(block->training), error);
-    if (rc == STOKER_OK)
-        rc = stk_cuda_check(backend, backend->runtime.cudaStreamSynchronize(backend->stream),
-                            "cudaStreamSynchronize", error);
+    rc = stk_cuda_wait(backend, rc, error);
     return rc;
 }
 
@@ -234,9 +228,7 @@ static int fetch_forward(struct stk_backend *backend, struct stk_train_metrics *
     int rc = stk_cuda_copy(backend, out, metrics, sizeof(*out), cudaMemcpyDeviceToHost, error);
     if (rc == STOKER_OK)
         rc = stk_cuda_clear(backend, metrics, sizeof(*metrics), error);
-    if (rc == STOKER_OK)
-        rc = stk_cuda_check(backend, backend->runtime.cudaStreamSynchronize(backend->stream),
-                            "cudaStreamSynchronize", error);
+    rc = stk_cuda_wait(backend, rc, error);
     return rc;
 }
 
