@@ -11,46 +11,18 @@
 #include <stoker/stoker.h>
 
 #include "loader/base/fault.h"
+#include "one_file_set.h"
 #include "thread_check.h"
 
-enum { SAMPLES = 64, ROW_BYTES = 16, BATCH_SIZE = 4 };
+enum { BATCH_SIZE = 4, ROW_BYTES = STK_ONE_FILE_ROW_BYTES };
 
 static int ends[2]; /* of the pipe */
 static stoker_loader *loader;
 
-static int describe(const void *self, stoker_dataset_info *out)
-{
-    (void)self;
-    *out = (stoker_dataset_info){ .count = SAMPLES,
-                                  .dtype = STOKER_UINT8,
-                                  .rank = 1,
-                                  .shape = { ROW_BYTES },
-                                  .file_count = 1,
-                                  .encoded_bytes_max = ROW_BYTES };
-    return STOKER_OK;
-}
-
-static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
-                  stoker_error *error)
-{
-    (void)self;
-    (void)error;
-    for (uint32_t i = 0; i < count; i++)
-        out[i] = (stoker_sample){ .extent = { .offset = ids[i] * ROW_BYTES, .bytes = ROW_BYTES } };
-    return STOKER_OK;
-}
-
-static int file(const void *self, uint32_t number, stoker_file *out)
-{
-    (void)self;
-    (void)number;
-    *out = (stoker_file){ .path = "pipe", .fd = ends[0], .size = SAMPLES * ROW_BYTES };
-    return STOKER_OK;
-}
-
-static const stoker_dataset_ops ops = {
-    .name = "pipe", .describe = describe, .locate = locate, .file = file
-};
+static const stoker_dataset_ops ops = { .name = "pipe",
+                                        .describe = stk_one_file_describe,
+                                        .locate = stk_one_file_locate,
+                                        .file = stk_one_file_file };
 
 static void *wait_in_vain(void *unused)
 {
@@ -94,11 +66,12 @@ static void check_reader(void)
 
 int main(void)
 {
-    uint8_t bytes[SAMPLES * ROW_BYTES / 2];
+    uint8_t bytes[STK_ONE_FILE_SAMPLES * ROW_BYTES / 2];
     stoker_dataset *dataset = NULL;
     memset(bytes, 0xA5, sizeof(bytes));
     CHECK(pipe(ends) == 0);
-    CHECK(stoker_dataset_create(&dataset, &ops, NULL) == STOKER_OK);
+    struct stk_one_file_set set = { .path = "pipe", .fd = ends[0] };
+    CHECK(stoker_dataset_create(&dataset, &ops, &set) == STOKER_OK);
     const int64_t live = stk_fault_live_bytes();
     stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
     options.num_workers = 0;

@@ -11,13 +11,15 @@
 
 #include <stoker/stoker.h>
 
+#include "one_file_set.h"
 #include "thread_check.h"
 
-enum { SAMPLES = 64, ROW_BYTES = 16, READS_MAX = 64 };
+enum { ROW_BYTES = STK_ONE_FILE_ROW_BYTES, READS_MAX = 64 };
 
 /* ---- a set whose codec looks at memory of the set ---- */
 
 struct set {
+    struct stk_one_file_set file; /* first: its functions take it for the set */
     stoker_codec codec;
     uint8_t mask[ROW_BYTES];
 };
@@ -40,36 +42,11 @@ static int decode(const void *self, void *scratch, const stoker_encoded *in, voi
     return STOKER_OK;
 }
 
-static int describe(const void *self, stoker_dataset_info *out)
-{
-    (void)self;
-    *out = (stoker_dataset_info){ .count = SAMPLES,
-                                  .dtype = STOKER_UINT8,
-                                  .rank = 1,
-                                  .shape = { ROW_BYTES },
-                                  .file_count = 1,
-                                  .encoded_bytes_max = ROW_BYTES };
-    return STOKER_OK;
-}
-
 static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
                   stoker_error *error)
 {
-    const struct set *set = self;
-    (void)error;
     CHECK(!closed_set);
-    for (uint32_t i = 0; i < count; i++)
-        out[i] = (stoker_sample){ .extent = { .offset = ids[i] * ROW_BYTES, .bytes = ROW_BYTES },
-                                  .codec = &set->codec };
-    return STOKER_OK;
-}
-
-static int file(const void *self, uint32_t number, stoker_file *out)
-{
-    (void)self;
-    (void)number;
-    *out = (stoker_file){ .path = "gate", .fd = -1, .size = SAMPLES * ROW_BYTES };
-    return STOKER_OK;
+    return stk_one_file_locate(self, ids, count, out, error);
 }
 
 static void free_set(void *self)
@@ -78,9 +55,11 @@ static void free_set(void *self)
     free(self);
 }
 
-static const stoker_dataset_ops ops = {
-    .name = "gated", .describe = describe, .locate = locate, .file = file, .destroy = free_set
-};
+static const stoker_dataset_ops ops = { .name = "gated",
+                                        .describe = stk_one_file_describe,
+                                        .locate = locate,
+                                        .file = stk_one_file_file,
+                                        .destroy = free_set };
 
 /* ---- a reader whose reap is stuck until the gate opens ---- */
 
@@ -151,6 +130,7 @@ int main(void)
     stoker_batch batch;
     CHECK(set != NULL);
     set->codec = (stoker_codec){ .name = "mask", .self = set, .decode = decode };
+    set->file = (struct stk_one_file_set){ .path = "gate", .fd = -1, .codec = &set->codec };
     CHECK(stoker_dataset_create(&dataset, &ops, set) == STOKER_OK);
     stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
     options.num_workers = 1;
