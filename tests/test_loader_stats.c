@@ -172,6 +172,27 @@ static enum stk_made_kind all_raw(uint64_t id)
     return STK_MADE_RAW;
 }
 
+/* A loader that has worked for long enough to know what holds it up. */
+static stoker_loader *loader_at_work(stoker_dataset *dataset, stoker_loader_options options,
+                                     int32_t workers)
+{
+    options.num_workers = workers;
+    options.epochs = 0;
+    stoker_loader *loader = loader_of(dataset, &options);
+    run_for(loader, 25, 0);
+    return loader;
+}
+
+/* What it says, once, and then it goes. */
+static stoker_stats limit_found(stoker_loader **loader, stoker_limit limit, const char *words)
+{
+    const stoker_stats stats = look(*loader);
+    cr_assert_eq(stats.limit, limit, "%s", stats.verdict);
+    cr_assert_not_null(strstr(stats.verdict, words), "%s", stats.verdict);
+    stoker_loader_destroy(loader);
+    return stats;
+}
+
 /* One read at a time, 3 ms each. */
 Test(stats, slow_storage_is_the_limit, .timeout = 60)
 {
@@ -179,22 +200,16 @@ Test(stats, slow_storage_is_the_limit, .timeout = 60)
                                                  .amount = 3,
                                                  .file = STK_SCRIPT_ANY_FILE };
     struct stk_made_set set = { .count = 100, .row_bytes = 40, .kind_of = all_raw };
+    stoker_loader_options options = stk_small_options();
+    options.reader = &stk_scripted_reader;
+    options.read_depth = 1;
+    options.batch_size = 4;
     cr_assert(stk_made_set_open(&set));
     for (int32_t workers = 0; workers <= 1; workers++) {
         stk_script_install(&(struct stk_script){ .rules = &rule, .rule_count = 1 });
-        stoker_loader_options options = stk_small_options();
-        options.reader = &stk_scripted_reader;
-        options.num_workers = workers;
-        options.read_depth = 1;
-        options.batch_size = 4;
-        options.epochs = 0;
-        stoker_loader *loader = loader_of(set.dataset, &options);
-        run_for(loader, 25, 0);
-        const stoker_stats stats = look(loader);
-        cr_assert_eq(stats.limit, STOKER_LIMIT_READ, "%s", stats.verdict);
-        cr_assert_not_null(strstr(stats.verdict, "read-bound"));
+        stoker_loader *loader = loader_at_work(set.dataset, options, workers);
+        const stoker_stats stats = limit_found(&loader, STOKER_LIMIT_READ, "read-bound");
         cr_assert_gt(stats.read_ns, stats.decode_ns + stats.convert_ns);
-        stoker_loader_destroy(&loader);
     }
     stk_made_set_close(&set);
     stk_test_check_leaks();
@@ -218,25 +233,19 @@ Test(stats, reads_within_submit_are_the_limit, .timeout = 60)
     stoker_reader reader = stk_scripted_reader;
     reader.submit = submit_slowly;
     struct stk_made_set set = { .count = 100, .row_bytes = 40, .kind_of = all_raw };
+    stoker_loader_options options = stk_small_options();
+    options.reader = &reader;
+    options.read_depth = 4;
+    options.batch_size = 4;
     cr_assert(stk_made_set_open(&set));
     for (int32_t workers = 0; workers <= 1; workers++) {
         stk_script_install(&(struct stk_script){ .rule_count = 0 });
         atomic_store(&slow_submits, 0U);
-        stoker_loader_options options = stk_small_options();
-        options.reader = &reader;
-        options.num_workers = workers;
-        options.read_depth = 4;
-        options.batch_size = 4;
-        options.epochs = 0;
-        stoker_loader *loader = loader_of(set.dataset, &options);
-        run_for(loader, 25, 0);
-        const uint64_t done = atomic_load(&slow_submits);
-        const stoker_stats stats = look(loader);
+        stoker_loader *loader = loader_at_work(set.dataset, options, workers);
+        const uint64_t done = atomic_load(&slow_submits); /* before the look: one may be new */
+        const stoker_stats stats = limit_found(&loader, STOKER_LIMIT_READ, "read-bound");
         cr_assert_gt(done, 1);
-        cr_assert_geq(stats.read_ns,
-                      (done - 1) * SUBMIT_MS * UINT64_C(1000000)); /* one may be new */
-        cr_assert_eq(stats.limit, STOKER_LIMIT_READ, "%s", stats.verdict);
-        stoker_loader_destroy(&loader);
+        cr_assert_geq(stats.read_ns, (done - 1) * SUBMIT_MS * UINT64_C(1000000));
     }
     stk_made_set_close(&set);
     stk_test_check_leaks();
@@ -247,15 +256,8 @@ Test(stats, a_slow_codec_is_the_limit, .timeout = 60)
 {
     stoker_dataset *dataset = dataset_of("synth:digits?count=1000&size=64");
     for (int32_t workers = 0; workers <= 1; workers++) {
-        stoker_loader_options options = stk_small_options();
-        options.num_workers = workers;
-        options.epochs = 0;
-        stoker_loader *loader = loader_of(dataset, &options);
-        run_for(loader, 25, 0);
-        const stoker_stats stats = look(loader);
-        cr_assert_eq(stats.limit, STOKER_LIMIT_DECODE, "%s", stats.verdict);
-        cr_assert_not_null(strstr(stats.verdict, "decode-bound"));
-        stoker_loader_destroy(&loader);
+        stoker_loader *loader = loader_at_work(dataset, stk_small_options(), workers);
+        (void)limit_found(&loader, STOKER_LIMIT_DECODE, "decode-bound");
     }
     stoker_dataset_close(&dataset);
     stk_test_check_leaks();
