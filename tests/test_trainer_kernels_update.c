@@ -2,6 +2,7 @@
  * and what they do where the gradient is narrow, too long or not finite.
  */
 #include "leaks.h"
+#include "optimizer_rows.h"
 #include "train_twin.h"
 #include "trainer/update/loss_scale.h"
 #include "trainer/update/update.h"
@@ -9,51 +10,9 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-struct optimizer_case {
-    const char *name;
-    struct stk_update_rule rule;
-    enum stk_train_loop loop;
-};
+enum { WEIGHTS = 1001, STEPS = 6 };
 
-#define BETAS .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8F
-static const struct optimizer_case optimizers[] = {
-    { "sgd", { .optimizer = STK_SGD, .weight_decay = 0.01F }, STK_TRAIN_SGD },
-    { "momentum",
-      { .optimizer = STK_SGD, .momentum = 0.9F, .dampening = 0.5F, .weight_decay = 0.01F },
-      STK_TRAIN_SGD_MOMENTUM },
-    { "nesterov",
-      { .optimizer = STK_SGD, .momentum = 0.9F, .nesterov = true },
-      STK_TRAIN_SGD_NESTEROV },
-    { "adam", { .optimizer = STK_ADAM, BETAS, .weight_decay = 0.01F }, STK_TRAIN_ADAM },
-    { "adamw", { .optimizer = STK_ADAMW, BETAS, .weight_decay = 0.1F }, STK_TRAIN_ADAM },
-    { "adamax", { .optimizer = STK_ADAMAX, BETAS, .weight_decay = 0.01F }, STK_TRAIN_ADAMAX },
-    { "adagrad",
-      { .optimizer = STK_ADAGRAD, .epsilon = 1e-10F, .lr_decay = 0.1F, .weight_decay = 0.01F },
-      STK_TRAIN_ADAGRAD },
-    { "adadelta",
-      { .optimizer = STK_ADADELTA, .beta1 = 0.9, .epsilon = 1e-6F, .weight_decay = 0.01F },
-      STK_TRAIN_ADADELTA },
-    { "rmsprop", { .optimizer = STK_RMSPROP, .beta1 = 0.99, .epsilon = 1e-8F }, STK_TRAIN_RMSPROP },
-    { "rmsprop momentum",
-      { .optimizer = STK_RMSPROP, .beta1 = 0.99, .epsilon = 1e-8F, .momentum = 0.9F },
-      STK_TRAIN_RMSPROP_MOMENTUM },
-    { "rmsprop centered",
-      { .optimizer = STK_RMSPROP, .beta1 = 0.99, .epsilon = 1e-8F, .centered = true },
-      STK_TRAIN_RMSPROP_CENTERED },
-    { "rmsprop both",
-      { .optimizer = STK_RMSPROP,
-        .beta1 = 0.99,
-        .epsilon = 1e-8F,
-        .centered = true,
-        .momentum = 0.5F },
-      STK_TRAIN_RMSPROP_CENTERED_MOMENTUM },
-    { "asgd",
-      { .optimizer = STK_ASGD, .lambd = 0.01F, .alpha = 0.75F, .t0 = 2.0F, .weight_decay = 0.01F },
-      STK_TRAIN_ASGD },
-};
-enum { OPTIMIZERS = sizeof(optimizers) / sizeof(optimizers[0]), WEIGHTS = 1001, STEPS = 6 };
-
-static struct stk_train_rule rule_of(const struct optimizer_case *c)
+static struct stk_train_rule rule_of(const struct stk_optimizer_row *c)
 {
     const struct stk_update_rule *const r = &c->rule;
     return (struct stk_train_rule){ .loop = c->loop,
@@ -119,8 +78,8 @@ static void step_twin(struct weights *w, const struct stk_train_rule *rule,
 Test(train_kernels_update, every_optimiser_steps_to_the_bit_as_the_trainers)
 {
     static struct weights ours, theirs;
-    for (int o = 0; o < OPTIMIZERS; o++) {
-        const struct stk_train_rule rule = rule_of(&optimizers[o]);
+    for (int o = 0; o < OPTIMIZER_ROWS; o++) {
+        const struct stk_train_rule rule = rule_of(&optimizer_rows[o]);
         struct stk_train_state state = { .loss_scale = 256, .finite = 1 };
         memset(&ours, 0, sizeof(ours));
         fill(ours.weight, WEIGHTS, 1);
@@ -130,9 +89,9 @@ Test(train_kernels_update, every_optimiser_steps_to_the_bit_as_the_trainers)
             float g[WEIGHTS];
             fill(g, WEIGHTS, (uint64_t)step + 2);
             step_twin(&ours, &rule, &state, "_f32", g, NULL);
-            step_trainer(&theirs, &optimizers[o].rule, g, step, 1.0F / 256);
-            cr_assert_eq(memcmp(&ours, &theirs, sizeof(ours)), 0, "%s, step %d", optimizers[o].name,
-                         step);
+            step_trainer(&theirs, &optimizer_rows[o].rule, g, step, 1.0F / 256);
+            cr_assert_eq(memcmp(&ours, &theirs, sizeof(ours)), 0, "%s, step %d",
+                         optimizer_rows[o].name, step);
         }
         cr_assert_eq(state.step, STEPS);
     }
@@ -143,8 +102,8 @@ Test(train_kernels_update, narrow_gradients_update_float32_weights_and_leave_a_r
 {
     static struct weights ours, theirs;
     for (int half = 0; half < 2; half++)
-        for (int o = 0; o < OPTIMIZERS; o++) {
-            const struct stk_train_rule rule = rule_of(&optimizers[o]);
+        for (int o = 0; o < OPTIMIZER_ROWS; o++) {
+            const struct stk_train_rule rule = rule_of(&optimizer_rows[o]);
             struct stk_train_state state = { .loss_scale = 1, .finite = 1 };
             uint16_t g16[WEIGHTS];
             uint16_t stored[WEIGHTS];
@@ -155,9 +114,9 @@ Test(train_kernels_update, narrow_gradients_update_float32_weights_and_leave_a_r
             fill(g, WEIGHTS, 2);
             round_all(g16, g, WEIGHTS, half);
             step_twin(&ours, &rule, &state, narrow[half], g16, stored);
-            step_trainer(&theirs, &optimizers[o].rule, g, 0, 1);
-            cr_assert_eq(memcmp(&ours, &theirs, sizeof(ours)), 0, "%s", optimizers[o].name);
-            check_rounded(stored, ours.weight, WEIGHTS, half, optimizers[o].name);
+            step_trainer(&theirs, &optimizer_rows[o].rule, g, 0, 1);
+            cr_assert_eq(memcmp(&ours, &theirs, sizeof(ours)), 0, "%s", optimizer_rows[o].name);
+            check_rounded(stored, ours.weight, WEIGHTS, half, optimizer_rows[o].name);
         }
     stk_test_check_leaks();
 }
@@ -165,7 +124,7 @@ Test(train_kernels_update, narrow_gradients_update_float32_weights_and_leave_a_r
 Test(train_kernels_update, an_overflow_leaves_the_update_out_and_halves_the_scale)
 {
     static struct weights w, before;
-    struct stk_train_rule rule = rule_of(&optimizers[3]);
+    struct stk_train_rule rule = rule_of(&optimizer_rows[ADAM_ROW]);
     rule.dynamic = 1;
     struct stk_train_state state = { .loss_scale = STK_LOSS_SCALE_START };
     struct stk_loss_scale scale = { .scale = STK_LOSS_SCALE_START, .dynamic = true };
@@ -216,7 +175,7 @@ Test(train_kernels_update, a_long_gradient_is_cut_to_the_limit)
     const struct stk_train_norm norm = { g, WEIGHTS, &state, sums, finite, &ticket };
     run("gradient_norm", "_f32", &norm);
     cr_assert_float_eq(state.norm_squared, squares, 1e-12 * squares);
-    struct stk_train_rule rule = rule_of(&optimizers[0]);
+    struct stk_train_rule rule = rule_of(&optimizer_rows[SGD_ROW]);
     const double length = sqrt(squares) / 8;
     const struct {
         float limit;
@@ -243,7 +202,7 @@ Test(train_kernels_update, the_other_devices_norm_counts)
 {
     struct stk_train_state state = { .loss_scale = 4, .norm_squared = 9, .finite = 1 };
     struct stk_train_other other = { .norm_squared = 16, .finite = 1 };
-    struct stk_train_rule rule = rule_of(&optimizers[0]);
+    struct stk_train_rule rule = rule_of(&optimizer_rows[SGD_ROW]);
     rule.clip_norm = 0.5F;
     rule.dynamic = 1;
     const struct stk_train_prepare prepare = { rule, &state, rates, RATES, 1, &other };

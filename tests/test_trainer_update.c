@@ -8,107 +8,45 @@
 #include <math.h>
 #include <string.h>
 
-#include "golden/trainer/optimizers.h"
+#include "optimizer_rows.h"
 #include "trainer/update/loss_scale.h"
 #include "trainer_golden.h"
-
-struct row {
-    const char *name;
-    struct stk_update_rule rule;
-    float learning_rate;
-    const float *golden;
-};
-
-#define ADAM_BETAS .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8F
-static const struct row rows[] = {
-    { "sgd", { .optimizer = STK_SGD }, 0.1F, golden_sgd },
-    { "sgd momentum",
-      { .optimizer = STK_SGD, .momentum = 0.9F, .weight_decay = 0.01F },
-      0.1F,
-      golden_sgd_momentum },
-    { "sgd dampening",
-      { .optimizer = STK_SGD, .momentum = 0.9F, .dampening = 0.5F },
-      0.1F,
-      golden_sgd_dampening },
-    { "sgd nesterov",
-      { .optimizer = STK_SGD, .momentum = 0.9F, .nesterov = true, .weight_decay = 0.01F },
-      0.1F,
-      golden_sgd_nesterov },
-    { "adam", { .optimizer = STK_ADAM, ADAM_BETAS, .weight_decay = 0.01F }, 0.01F, golden_adam },
-    { "adam betas",
-      { .optimizer = STK_ADAM, .beta1 = 0.7, .beta2 = 0.9, .epsilon = 1e-8F },
-      0.01F,
-      golden_adam_betas },
-    { "adamw", { .optimizer = STK_ADAMW, ADAM_BETAS, .weight_decay = 0.1F }, 0.01F, golden_adamw },
-    { "adagrad",
-      { .optimizer = STK_ADAGRAD, .epsilon = 1e-10F, .lr_decay = 0.1F, .weight_decay = 0.01F },
-      0.1F,
-      golden_adagrad },
-    { "rmsprop",
-      { .optimizer = STK_RMSPROP, .beta1 = 0.99, .epsilon = 1e-8F, .weight_decay = 0.01F },
-      0.01F,
-      golden_rmsprop },
-    { "rmsprop momentum",
-      { .optimizer = STK_RMSPROP, .beta1 = 0.99, .epsilon = 1e-8F, .momentum = 0.9F },
-      0.01F,
-      golden_rmsprop_momentum },
-    { "rmsprop centered",
-      { .optimizer = STK_RMSPROP, .beta1 = 0.99, .epsilon = 1e-8F, .centered = true },
-      0.01F,
-      golden_rmsprop_centered },
-    { "rmsprop both",
-      { .optimizer = STK_RMSPROP,
-        .beta1 = 0.99,
-        .epsilon = 1e-8F,
-        .centered = true,
-        .momentum = 0.5F },
-      0.01F,
-      golden_rmsprop_both },
-    { "adadelta",
-      { .optimizer = STK_ADADELTA, .beta1 = 0.9, .epsilon = 1e-6F, .weight_decay = 0.01F },
-      1.0F,
-      golden_adadelta },
-    { "adamax",
-      { .optimizer = STK_ADAMAX, ADAM_BETAS, .weight_decay = 0.01F },
-      0.01F,
-      golden_adamax },
-    { "asgd",
-      { .optimizer = STK_ASGD, .lambd = 0.01F, .alpha = 0.75F, .t0 = 4.0F, .weight_decay = 0.01F },
-      0.1F,
-      golden_asgd },
-};
-enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
 /* 32-bit arithmetic in another order; rmsprop centered divides by what almost cancels. */
 static const double tolerance = 3e-6;
 
 Test(trainer_update, optimisers_do_what_pytorch_does)
 {
-    for (int r = 0; r < ROWS; r++) {
+    int compared = 0;
+    for (int r = 0; r < OPTIMIZER_ROWS; r++) {
+        if (optimizer_rows[r].golden == NULL)
+            continue;
+        compared++;
         float weights[GOLDEN_WEIGHTS];
         float gradients[GOLDEN_WEIGHTS];
         float state[STK_STATE_ARENAS_MAX][GOLDEN_WEIGHTS] = { { 0 } };
         golden_fill(weights, GOLDEN_WEIGHTS, 1, 1.0F);
         for (int step = 0; step < GOLDEN_STEPS; step++) {
             golden_fill(gradients, GOLDEN_WEIGHTS, (uint64_t)(2 + step), 4.0F);
-            struct stk_update update = { .rule = &rows[r].rule,
+            struct stk_update update = { .rule = &optimizer_rows[r].rule,
                                          .parameters = weights,
                                          .gradients = gradients,
                                          .floats = GOLDEN_WEIGHTS,
                                          .step = (uint64_t)step + 1,
-                                         .learning_rate = rows[r].learning_rate,
+                                         .learning_rate = optimizer_rows[r].learning_rate,
                                          .gradient_factor = 0.25F };
-            for (uint32_t i = 0; i < stk_optimizer_state_arenas(&rows[r].rule); i++)
+            for (uint32_t i = 0; i < stk_optimizer_state_arenas(&optimizer_rows[r].rule); i++)
                 update.state[i] = state[i];
             stk_update_range(&update, 0, GOLDEN_WEIGHTS);
             for (int i = 0; i < GOLDEN_WEIGHTS; i++) {
-                const double golden = (double)rows[r].golden[step * GOLDEN_WEIGHTS + i];
+                const double golden = (double)optimizer_rows[r].golden[step * GOLDEN_WEIGHTS + i];
                 cr_assert_lt(fabs((double)weights[i] - golden), tolerance,
-                             "%s, step %d, weight %d: %.9g, PyTorch has %.9g", rows[r].name, step,
-                             i, (double)weights[i], golden);
+                             "%s, step %d, weight %d: %.9g, PyTorch has %.9g",
+                             optimizer_rows[r].name, step, i, (double)weights[i], golden);
             }
         }
     }
+    cr_assert_eq(compared, 15);
     stk_test_check_leaks();
 }
 
@@ -118,7 +56,7 @@ struct run {
 };
 
 /* Cut at `cut` and its multiples; 0 = whole. */
-static void run_cut(struct run *run, const struct row *row, uint64_t cut)
+static void run_cut(struct run *run, const struct stk_optimizer_row *row, uint64_t cut)
 {
     static float gradients[LONG];
     memset(run, 0, sizeof(*run));
@@ -147,12 +85,12 @@ Test(trainer_update, any_split_gives_the_same_bits)
     static struct run whole;
     static struct run parts;
     const uint64_t cuts[] = { 7, 16, 1000, 2049 };
-    for (int r = 0; r < ROWS; r++) {
-        run_cut(&whole, &rows[r], 0);
+    for (int r = 0; r < OPTIMIZER_ROWS; r++) {
+        run_cut(&whole, &optimizer_rows[r], 0);
         for (size_t c = 0; c < sizeof(cuts) / sizeof(cuts[0]); c++) {
-            run_cut(&parts, &rows[r], cuts[c]);
-            cr_assert_eq(memcmp(&whole, &parts, sizeof(whole)), 0, "%s, cut at %u", rows[r].name,
-                         (unsigned)cuts[c]);
+            run_cut(&parts, &optimizer_rows[r], cuts[c]);
+            cr_assert_eq(memcmp(&whole, &parts, sizeof(whole)), 0, "%s, cut at %u",
+                         optimizer_rows[r].name, (unsigned)cuts[c]);
         }
     }
     stk_test_check_leaks();
@@ -161,7 +99,7 @@ Test(trainer_update, any_split_gives_the_same_bits)
 Test(trainer_update, the_average_follows_the_weights)
 {
     static struct run run;
-    const struct row *row = &rows[0];
+    const struct stk_optimizer_row *row = &optimizer_rows[SGD_ROW];
     float weights[LONG];
     double ema[LONG];
     run_cut(&run, row, 0);
