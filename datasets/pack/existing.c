@@ -9,27 +9,29 @@
 
 enum { READ_BYTES = 64 << 10 };
 
-/* O_NONBLOCK: a pipe of that name is not waited for. */
-int pack_existing_open(struct pack_existing *existing, const char *path)
+/* A regular file's stream, which owns fd then; NULL: errno tells. */
+static FILE *stream_of(int fd)
 {
     struct stat status;
-    const int fd = open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0)
-        return errno;
-    int os_errno = 0;
-    FILE *file = NULL;
     if (fstat(fd, &status) != 0)
-        os_errno = errno;
-    else if (!S_ISREG(status.st_mode))
-        os_errno = EINVAL;
-    else if ((file = fdopen(fd, "rb")) == NULL)
-        os_errno = errno;
-    if (os_errno != 0) {
+        return NULL;
+    if (S_ISREG(status.st_mode))
+        return fdopen(fd, "rb");
+    errno = EINVAL;
+    return NULL;
+}
+
+/* O_NONBLOCK: a pipe of that name is not waited for. */
+bool pack_existing_open(struct pack_existing *existing, const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    *existing = (struct pack_existing){ .file = fd < 0 ? NULL : stream_of(fd) };
+    if (fd >= 0 && existing->file == NULL) {
+        const int os_errno = errno;
         close(fd);
-        return os_errno;
+        errno = os_errno;
     }
-    *existing = (struct pack_existing){ .file = file };
-    return 0;
+    return existing->file != NULL;
 }
 
 bool pack_existing_next(struct pack_existing *existing, const void *bytes, size_t size)
@@ -62,7 +64,7 @@ void pack_existing_close(struct pack_existing *existing)
 bool pack_existing_is(const char *path, const void *bytes, size_t size)
 {
     struct pack_existing existing;
-    if (pack_existing_open(&existing, path) != 0)
+    if (!pack_existing_open(&existing, path))
         return false;
     const bool same = pack_existing_next(&existing, bytes, size) && pack_existing_ends(&existing);
     pack_existing_close(&existing);

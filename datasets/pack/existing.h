@@ -18,8 +18,8 @@ struct pack_existing {
     uint64_t at; /* bytes that were as they should be */
 };
 
-/* 0 or an errno; what is no regular file is EINVAL. */
-int pack_existing_open(struct pack_existing *existing, const char *path);
+/* False: errno tells; of what is no regular file, EINVAL. */
+bool pack_existing_open(struct pack_existing *existing, const char *path);
 bool pack_existing_next(struct pack_existing *existing, const void *bytes, size_t size);
 bool pack_existing_ends(struct pack_existing *existing);
 void pack_existing_close(struct pack_existing *existing); /* nothing open is allowed */

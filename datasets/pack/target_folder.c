@@ -214,8 +214,10 @@ static bool count_entries(const char *path, bool files, uint64_t *count,
                           struct pack_failure *failure)
 {
     DIR *stream = opendir(path);
-    bool good = stream != NULL || pack_fail(failure, path, errno, "listing");
     const struct dirent *entry;
+    bool good = true;
+    if (stream == NULL)
+        return pack_fail(failure, path, errno, "listing");
     while (good && (entry = readdir(stream)) != NULL) {
         uint64_t number;
         if (entry->d_name[0] == '.') /* "folder:" does not see it, either */
@@ -224,8 +226,7 @@ static bool count_entries(const char *path, bool files, uint64_t *count,
                refuse_stranger(path, entry->d_name, failure);
         (*count)++;
     }
-    if (stream != NULL)
-        closedir(stream);
+    closedir(stream);
     return good;
 }
 

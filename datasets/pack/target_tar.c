@@ -44,9 +44,9 @@ static const char *split_path(const char *path, char folder[PACK_PATH_BYTES])
 
 static bool open_existing(struct tar *tar, const char *path, struct pack_failure *failure)
 {
-    const int os_errno = pack_existing_open(&tar->existing, path);
-    return os_errno == 0 || pack_fail(failure, path, os_errno == EINVAL ? 0 : os_errno,
-                                      "there is something else of that name already");
+    return pack_existing_open(&tar->existing, path) ||
+           pack_fail(failure, path, errno == EINVAL ? 0 : errno,
+                     "there is something else of that name already");
 }
 
 static bool open_new(struct tar *tar, const char *path, struct pack_failure *failure)
