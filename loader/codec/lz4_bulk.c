@@ -19,6 +19,8 @@ enum { LONG = 15, MATCH_MIN = 4, COPY_BYTES = 16, USUAL_MATCH_BYTES = LONG - 1 +
 static_assert((int)STK_LZ4_ROOM_IN_BYTES >= 1 + COPY_BYTES, "a token and its literals");
 static_assert((int)STK_LZ4_ROOM_BYTES >= LONG - 1 + COPY_BYTES + MATCH_MIN + COPY_BYTES,
               "usual literals, a usual match, and what is written too much");
+static_assert((int)STK_LZ4_ROOM_IN_BYTES >= 2 * COPY_BYTES,
+              "what is read too much of many literals");
 
 #define INLINE        static inline __attribute__((always_inline))
 #define SELDOM(thing) __builtin_expect(!!(thing), 0)
@@ -33,6 +35,13 @@ INLINE void copy(uint8_t *to, const uint8_t *from, size_t bytes)
 {
     for (size_t at = 0; at < bytes; at += COPY_BYTES)
         copy_16(to + at, from + at);
+}
+
+/* Literals, of which there may be many: up to 31 bytes more are read and written. */
+INLINE void copy_literals(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += 2 * COPY_BYTES)
+        memcpy(to + at, from + at, 2 * COPY_BYTES);
 }
 
 /* What follows a length of 15. False: the end is near. */
@@ -69,39 +78,44 @@ void stk_lz4_bulk(struct stk_lz4_bulk *bulk)
     const uint8_t *in = bulk->in;
     const uint8_t *const in_stop = bulk->in_end - STK_LZ4_ROOM_IN_BYTES;
     uint8_t *out = bulk->out;
-    uint8_t *const out_stop = bulk->out_end - STK_LZ4_ROOM_BYTES;
+    uint8_t *const out_end = bulk->out_end;
+    uint8_t *const out_stop = out_end - STK_LZ4_ROOM_BYTES;
+    const uint8_t *const row = bulk->row;
     while (in < in_stop && out < out_stop) {
-        const unsigned token = *in++;
+        /* Of this sequence; it counts when it is whole. */
+        const uint8_t *next = in;
+        uint8_t *to = out;
+        const unsigned token = *next++;
         size_t literals = token >> 4;
-        copy_16(out, in);
+        copy_16(to, next);
         if (SELDOM(literals == LONG)) {
-            if (!add_length(&in, in_stop, &literals) || literals > (size_t)(in_stop - in) ||
-                literals > (size_t)(out_stop - out))
+            if (!add_length(&next, in_stop, &literals) || literals > (size_t)(in_stop - next) ||
+                literals > (size_t)(out_stop - to))
                 break;
-            copy(out, in, literals);
+            copy_literals(to, next, literals);
         }
-        in += literals;
-        out += literals;
+        next += literals;
+        to += literals;
 
-        const size_t offset = (size_t)in[0] | (size_t)in[1] << 8;
+        const size_t offset = (size_t)next[0] | (size_t)next[1] << 8;
         size_t bytes = (token & LONG) + MATCH_MIN;
-        in += 2;
-        if (SELDOM(bytes == LONG + MATCH_MIN) &&
-            (!add_length(&in, in_stop, &bytes) ||
-             bytes > (size_t)(bulk->out_end - out) - COPY_BYTES))
+        next += 2;
+        if (bytes == LONG + MATCH_MIN &&
+            (!add_length(&next, in_stop, &bytes) || bytes > (size_t)(out_end - to) - COPY_BYTES))
             break;
-        if (SELDOM(offset == 0 || offset > (size_t)(out - bulk->row)))
+        if (offset == 0 || offset > (size_t)(to - row))
             break;
         if (SELDOM(offset < COPY_BYTES)) {
-            repeat(out, offset, bytes);
+            repeat(to, offset, bytes);
         } else {
-            copy_16(out, out - offset);
-            memcpy(out + COPY_BYTES, out + COPY_BYTES - offset, MATCH_MIN);
-            if (SELDOM(bytes > USUAL_MATCH_BYTES))
-                copy(out, out - offset, bytes);
+            copy_16(to, to - offset);
+            memcpy(to + COPY_BYTES, to + COPY_BYTES - offset, MATCH_MIN);
+            if (bytes > USUAL_MATCH_BYTES)
+                copy(to, to - offset, bytes);
         }
-        out += bytes;
-        bulk->in = in;
-        bulk->out = out;
+        in = next;
+        out = to + bytes;
     }
+    bulk->in = in;
+    bulk->out = out;
 }
