@@ -197,11 +197,11 @@ static int run(bool png, const char *spec)
     if (rc == STOKER_OK && png)
         rc = bench_material_need_samples(&material, NULL);
     int status = EXIT_SUCCESS;
-    if (rc != STOKER_OK)
-        status = failed(spec, rc);
-    else if (png)
+    if (rc == STOKER_OK && png)
         status = compare_png(spec, &material);
-    else if ((rc = bench_sums_compare(spec, &material)) != STOKER_OK)
+    else if (rc == STOKER_OK)
+        rc = bench_sums_compare(spec, &material);
+    if (rc != STOKER_OK)
         status = failed(spec, rc);
     bench_material_destroy(&material);
     stoker_dataset_close(&dataset);
