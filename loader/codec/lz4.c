@@ -3,17 +3,11 @@
 
 #include <assert.h>
 
-#include "loader/codec/lz4_bulk.h"
 #include "loader/codec/refuse.h"
 
 #ifdef STOKER_HAVE_LZ4
 #include <lz4.h>
 #include <lz4hc.h>
-
-enum {
-    LONG_ROW_BYTES = 4096,   /* from here on the change from the bulk to the library pays */
-    DICTIONARY_BYTES = 65536 /* more than any match reaches back */
-};
 
 bool stk_lz4_present(void)
 {
@@ -37,33 +31,10 @@ size_t stk_lz4_pack(const void *row, size_t row_bytes, int level, void *block,
     return bytes < 0 ? 0 : (size_t)bytes;
 }
 
-/* The bytes unpacked, < 0 = a damaged block. */
-static int unpack_by_library(const stoker_encoded *in, void *row, size_t row_bytes)
-{
-    return LZ4_decompress_safe((const char *)in->bytes, row, (int)in->size, (int)row_bytes);
-}
-
-/* The library goes on where the bulk ends: what is unpacked already is, to it, a dictionary. */
-static int unpack_long(const stoker_encoded *in, void *row, size_t row_bytes)
-{
-    struct stk_lz4_bulk bulk = { .in = in->bytes,
-                                 .in_end = in->bytes + in->size,
-                                 .row = row,
-                                 .out = row,
-                                 .out_end = (uint8_t *)row + row_bytes };
-    stk_lz4_bulk(&bulk);
-    const size_t done = (size_t)(bulk.out - bulk.row);
-    const size_t reach = done < DICTIONARY_BYTES ? done : DICTIONARY_BYTES;
-    const int rest = LZ4_decompress_safe_usingDict(
-        (const char *)bulk.in, (char *)bulk.out, (int)(bulk.in_end - bulk.in),
-        (int)(bulk.out_end - bulk.out), (const char *)bulk.out - reach, (int)reach);
-    return rest < 0 ? rest : (int)done + rest;
-}
-
 static int unpack(const stoker_encoded *in, void *row, size_t row_bytes, stoker_error *error)
 {
-    const int bytes = row_bytes < LONG_ROW_BYTES ? unpack_by_library(in, row, row_bytes)
-                                                 : unpack_long(in, row, row_bytes);
+    const int bytes =
+        LZ4_decompress_safe((const char *)in->bytes, row, (int)in->size, (int)row_bytes);
     if (bytes < 0)
         return stk_refuse(error, STOKER_ECORRUPT, "a damaged block of %zu bytes", in->size);
     if ((size_t)bytes != row_bytes)
