@@ -1,6 +1,7 @@
 /* view.c - see view.h. */
 #include "trainer/view.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "loader/base/error.h"
@@ -21,8 +22,10 @@ int stk_arena_read(const stoker_trainer *trainer, void *to, const void *arena, s
 {
     if (trainer->ops->download != NULL)
         return trainer->ops->download(trainer->backend, to, arena, bytes, error);
-    if (bytes > 0)
+    if (bytes > 0) {
+        assert(to != NULL); /* what there is to be read has a place */
         memcpy(to, arena, bytes);
+    }
     return STOKER_OK;
 }
 
