@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/block.h"
 #include "bench/clock.h"
 #include "bench/statistics.h"
 #include "kernels/transform.h"
@@ -103,21 +104,21 @@ struct bench {
     const struct job *job;
     struct stk_convert_plan convert;
     struct stk_transform_plan plan;
+    struct bench_block set_block, ring_block,
+        scratch_block; /* on large pages, as the loader's are */
     uint8_t *set, *ring, *scratch;
     size_t set_rows, row_bytes, ring_rows;
     uint32_t batch_rows;
     uint64_t turn;
 };
 
-static void *need(size_t bytes)
+static uint8_t *need(struct bench_block *block, size_t bytes)
 {
-    void *memory = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
-    if (memory == NULL) {
+    if (bench_block_create(block, bytes) != STOKER_OK) {
         fprintf(stderr, "transformbench: no memory\n");
         exit(1);
     }
-    memset(memory, 0, bytes);
-    return memory;
+    return block->bytes;
 }
 
 static void open_bench(struct bench *bench, const struct job *job)
@@ -151,18 +152,18 @@ static void open_bench(struct bench *bench, const struct job *job)
     const size_t fit = RING_BYTES / bench->convert.to_bytes;
     bench->batch_rows = fit + 1 < BATCH_MAX ? (uint32_t)fit + 1 : BATCH_MAX;
     bench->ring_rows = (fit / bench->batch_rows + 1) * bench->batch_rows;
-    bench->set = need(SET_BYTES);
-    bench->ring = need(bench->ring_rows * bench->convert.to_bytes);
-    bench->scratch = need(stk_transform_scratch_bytes(&bench->plan));
+    bench->set = need(&bench->set_block, SET_BYTES);
+    bench->ring = need(&bench->ring_block, bench->ring_rows * bench->convert.to_bytes);
+    bench->scratch = need(&bench->scratch_block, stk_transform_scratch_bytes(&bench->plan));
     for (size_t i = 0; i < SET_BYTES; i++)
         bench->set[i] = (uint8_t)(i * 2654435761U >> 24);
 }
 
 static void close_bench(struct bench *bench)
 {
-    free(bench->set);
-    free(bench->ring);
-    free(bench->scratch);
+    bench_block_destroy(&bench->set_block);
+    bench_block_destroy(&bench->ring_block);
+    bench_block_destroy(&bench->scratch_block);
 }
 
 static const uint8_t *source_of(const struct bench *bench, uint64_t turn)
