@@ -20,21 +20,16 @@
 
 enum { STK_SAMPLER_BLOCK = 64 }; /* positions worked on at a time */
 
+struct stk_walk;
+
 struct stk_sampler {
     uint64_t count;
     uint64_t seed;
-    bool shuffle;    /* false: id = position */
-    uint32_t width;  /* of the half L */
-    uint32_t height; /* of the half R */
-    uint32_t rounds; /* even */
-    /* All rounds over one block, then ids; returns how many of them are past the set's end.
-     * The best variants for this CPU. */
-    uint32_t (*walk)(const struct stk_sampler *sampler, const uint32_t *keys, uint32_t *left,
-                     uint32_t *right, uint64_t *ids);
-    /* The same for neighbouring positions from (left, right) on; width >= STK_SAMPLER_BLOCK, so
-     * that they wrap at most once. */
-    uint32_t (*walk_neighbours)(const struct stk_sampler *sampler, const uint32_t *keys,
-                                uint32_t left, uint32_t right, uint64_t *ids);
+    bool shuffle;                /* false: id = position */
+    uint32_t width;              /* of the half L */
+    uint32_t height;             /* of the half R */
+    uint32_t rounds;             /* even */
+    const struct stk_walk *walk; /* the variant at work: walk.h */
 };
 
 enum { STK_SAMPLER_ROUNDS_MAX = 12 };
@@ -47,9 +42,6 @@ struct stk_sampler_order {
 
 /* count is 1..STK_SAMPLER_COUNT_MAX. */
 void stk_sampler_init(struct stk_sampler *sampler, uint64_t count, uint64_t seed, bool shuffle);
-
-/* Go on with the variants that need nothing of the CPU: the same ids, later. */
-void stk_sampler_use_baseline(struct stk_sampler *sampler);
 
 void stk_sampler_begin(const struct stk_sampler *sampler, uint64_t epoch,
                        struct stk_sampler_order *order);
