@@ -22,7 +22,7 @@ enum { NARROW_BLOCKS = STK_FILL_BYTES / STOKER_TRANSFORM_CHANNELS_MAX / BLOCK_PI
 
 static ALWAYS_INLINE bool has_blocks(const struct seen *seen)
 {
-    return seen->y0 < seen->y1 && seen->x0 + BLOCK_PIXELS <= seen->x1;
+    return seen->y0 < seen->y1 && seen->x0 + WIDE_PIXELS <= seen->x1;
 }
 
 /* Bytes from one pixel of the output to the next, of the same channel. */
@@ -50,13 +50,16 @@ static ALWAYS_INLINE void put_seen(const struct stk_transform_plan *plan,
                                    const struct stk_crop *crop, const struct target *target,
                                    const struct seen *seen)
 {
-    const struct block block = block_for(plan, crop, target, STK_SIDE_LOW, 0);
+    const size_t bytes = target->pair.to_bytes;
+    struct wide block;
+    wide_init(&block, plan, crop->flip, target->channels, target->planes, bytes,
+              target->height * target->width * bytes);
     const size_t pixel_bytes = pixel_bytes_of(target), line_bytes = target->width * pixel_bytes;
     const size_t stride = crop->stride_bytes, lines = seen->y1 - seen->y0;
-    const size_t pixels = seen->x1 - seen->x0, blocks = pixels / BLOCK_PIXELS;
-    const size_t low = seen->x0 * pixel_bytes, high = (seen->x1 - BLOCK_PIXELS) * pixel_bytes;
+    const size_t pixels = seen->x1 - seen->x0, blocks = pixels / WIDE_PIXELS;
+    const size_t low = seen->x0 * pixel_bytes, high = (seen->x1 - WIDE_PIXELS) * pixel_bytes;
     const size_t first = crop->flip ? high : low, last = crop->flip ? low : high;
-    const size_t step = BLOCK_PIXELS * pixel_bytes, in_step = BLOCK_PIXELS * target->channels;
+    const size_t step = WIDE_PIXELS * pixel_bytes, in_step = WIDE_PIXELS * target->channels;
     struct fetching fetching = fetching_of(crop);
     const size_t fetches = (fetching.left / LINE_BYTES + lines) / lines;
     const unsigned char *line = seen->first;
@@ -67,10 +70,10 @@ static ALWAYS_INLINE void put_seen(const struct stk_transform_plan *plan,
             fetch(&fetching);
         unsigned char *out = row + first;
         for (size_t i = 0; i < blocks; i++, out = crop->flip ? out - step : out + step)
-            block_put(&block, line + i * in_step, out, target->store);
-        if (pixels % BLOCK_PIXELS != 0)
-            block_put(&block, line + (pixels - BLOCK_PIXELS) * target->channels, row + last,
-                      target->store);
+            wide_put(&block, line + i * in_step, out, target->store, target->pair);
+        if (pixels % WIDE_PIXELS != 0)
+            wide_put(&block, line + (pixels - WIDE_PIXELS) * target->channels, row + last,
+                     target->store, target->pair);
     }
 }
 

@@ -3,7 +3,11 @@
 
 #include <math.h>
 
-enum { HALF_BLOCK = STK_BLOCK_PIXELS / 2 };
+enum {
+    HALF_BLOCK = STK_BLOCK_PIXELS / 2,
+    GROUP_BYTES = 4,    /* that vpermd moves at a time */
+    WINDOW_ELEMENTS = 4 /* of 16 bytes, four of which become each of them */
+};
 
 /* What picks have in common. */
 struct picking {
@@ -115,4 +119,42 @@ void stk_window_picks_init(stk_window_picks picks, float factor, float bias, uin
                 picks[flip][STK_SIDE_HIGH][overhang][part] =
                     window_pick_of(flip != 0, overhang, part * HALF_BLOCK, bias, filled);
             }
+}
+
+/* Where element i of vector `number` is, in bytes from the first pixel's first. */
+static int32_t wide_byte(uint32_t channels, bool planes, bool flip, uint32_t number, uint32_t i)
+{
+    const uint32_t at = number * STK_WIDE_PIXELS + i; /* in the block, channels last */
+    const uint32_t place = planes ? i : at / channels;
+    const uint32_t pixel = flip ? STK_WIDE_PIXELS - 1 - place : place;
+    return (int32_t)(pixel * channels + (planes ? number : at % channels));
+}
+
+static struct stk_wide_pick wide_pick_of(uint32_t channels, bool planes, bool flip, uint32_t number)
+{
+    struct stk_wide_pick pick;
+    for (uint32_t first = 0; first < STK_WIDE_PIXELS; first += WINDOW_ELEMENTS) {
+        int32_t lowest = wide_byte(channels, planes, flip, number, first);
+        for (uint32_t i = 1; i < WINDOW_ELEMENTS; i++) {
+            const int32_t byte = wide_byte(channels, planes, flip, number, first + i);
+            lowest = byte < lowest ? byte : lowest;
+        }
+        if (planes) /* all channels have the first one's windows */
+            lowest -= (int32_t)number;
+        const int32_t window = lowest / GROUP_BYTES;
+        for (uint32_t i = 0; i < WINDOW_ELEMENTS; i++) {
+            const int32_t byte = wide_byte(channels, planes, flip, number, first + i);
+            pick.groups[first + i] =
+                (window + (int32_t)i) % STK_WIDE_PIXELS; /* those behind: unused */
+            pick.order[first + i] = byte - window * GROUP_BYTES - 256;
+        }
+    }
+    return pick;
+}
+
+void stk_wide_picks_init(stk_wide_picks picks, uint32_t channels, bool planes)
+{
+    for (uint32_t number = 0; number < channels; number++)
+        for (int flip = 0; flip < 2; flip++)
+            picks[flip][number] = wide_pick_of(channels, planes, flip != 0, number);
 }

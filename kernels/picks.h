@@ -47,6 +47,19 @@ struct stk_window_pick {
 /* [turned round][enum stk_side][pixels beside the picture][from pixel 0, 4, 8 of the window on, as it goes out] */
 typedef struct stk_window_pick stk_window_picks[2][2][STK_BLOCK_PIXELS + 1][3];
 
+/* A vector of sixteen elements out of sixteen pixels that all are the picture's: each four elements from a window of
+ * their own, which begins with any group of four bytes. */
+enum { STK_WIDE_PIXELS = 16 };
+struct stk_wide_pick {
+    int32_t groups[STK_WIDE_PIXELS]; /* for vpermd: which four bytes of the pixels */
+    int32_t order[STK_WIDE_PIXELS];  /* for vpshufb: which byte of the window, zeros above it */
+};
+
+/* [turned round][number of the vector] */
+typedef struct stk_wide_pick stk_wide_picks[2][STOKER_TRANSFORM_CHANNELS_MAX];
+
+void stk_wide_picks_init(stk_wide_picks picks, uint32_t channels, bool planes);
+
 void stk_window_picks_init(stk_window_picks picks, float factor, float bias, uint8_t fill);
 
 /* factor, bias and fill: one for each channel, 1..STOKER_TRANSFORM_CHANNELS_MAX. planes: NCHW. */

@@ -125,6 +125,7 @@ struct stk_transform_plan {
     float factor[STK_LINE_ELEMENTS], bias[STK_LINE_ELEMENTS];
     stk_picks picks;
     stk_window_picks window_picks; /* of one channel */
+    stk_wide_picks wide_picks;
 };
 
 /* framing and fill are copied; convert, the plan for rows of the output's shape from uint8, must outlive the

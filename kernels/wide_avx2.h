@@ -1,0 +1,28 @@
+/* wide_avx2.h - the block of a wide line: eight pixels, as everywhere else. */
+#ifndef STK_KERNELS_WIDE_AVX2_H
+#define STK_KERNELS_WIDE_AVX2_H
+
+#include "kernels/block_avx2.h"
+
+enum { WIDE_PIXELS = BLOCK_PIXELS };
+
+struct wide {
+    struct block block;
+};
+
+static ALWAYS_INLINE void wide_init(struct wide *wide, const struct stk_transform_plan *plan,
+                                    bool flip, uint32_t channels, bool planes, size_t element_bytes,
+                                    size_t plane_bytes)
+{
+    block_init(&wide->block, plan, plan->picks[flip][STK_SIDE_LOW][0], channels, planes,
+               element_bytes, plane_bytes);
+}
+
+static ALWAYS_INLINE void wide_put(const struct wide *wide, const unsigned char *in,
+                                   unsigned char *out, store_eight_fn *store, struct pair pair)
+{
+    (void)pair;
+    block_put(&wide->block, in, out, store);
+}
+
+#endif
