@@ -2,8 +2,8 @@
 #include "kernels/lanes_avx2.h"
 #include "kernels/reverse_ssse3.h"
 #include "kernels/split_ssse3.h"
-#define STK_SPLIT_BYTES 1
 #include "kernels/wide_avx2.h"
+#define STK_SPLIT_BYTES 1
 #include "kernels/crop_body.h"
 
 #include "kernels/crop_variants.h"

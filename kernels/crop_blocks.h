@@ -59,7 +59,8 @@ static ALWAYS_INLINE void put_seen(const struct stk_transform_plan *plan,
     const size_t pixels = seen->x1 - seen->x0, blocks = pixels / WIDE_PIXELS;
     const size_t low = seen->x0 * pixel_bytes, high = (seen->x1 - WIDE_PIXELS) * pixel_bytes;
     const size_t first = crop->flip ? high : low, last = crop->flip ? low : high;
-    const size_t step = WIDE_PIXELS * pixel_bytes, in_step = WIDE_PIXELS * target->channels;
+    const ptrdiff_t block_bytes = (ptrdiff_t)(WIDE_PIXELS * pixel_bytes);
+    const ptrdiff_t step = crop->flip ? -block_bytes : block_bytes;
     struct fetching fetching = fetching_of(crop);
     const size_t fetches = (fetching.left / LINE_BYTES + lines) / lines;
     const unsigned char *line = seen->first;
@@ -68,9 +69,7 @@ static ALWAYS_INLINE void put_seen(const struct stk_transform_plan *plan,
     for (size_t y = 0; y < lines; y++, line += stride, row += line_bytes) {
         for (size_t i = 0; i < fetches; i++)
             fetch(&fetching);
-        unsigned char *out = row + first;
-        for (size_t i = 0; i < blocks; i++, out = crop->flip ? out - step : out + step)
-            wide_put(&block, line + i * in_step, out, target->store, target->pair);
+        wide_put_line(&block, line, blocks, row + first, step, target->store, target->pair);
         if (pixels % WIDE_PIXELS != 0)
             wide_put(&block, line + (pixels - WIDE_PIXELS) * target->channels, row + last,
                      target->store, target->pair);

@@ -21,8 +21,18 @@ static ALWAYS_INLINE void wide_init(struct wide *wide, const struct stk_transfor
 static ALWAYS_INLINE void wide_put(const struct wide *wide, const unsigned char *in,
                                    unsigned char *out, store_eight_fn *store, struct pair pair)
 {
-    (void)pair;
+    (void)pair; /* stores sixteen */
     block_put(&wide->block, in, out, store);
+}
+
+/* `blocks` of them side by side; step: bytes from one to the next in the output. */
+static ALWAYS_INLINE void wide_put_line(const struct wide *wide, const unsigned char *in,
+                                        size_t blocks, unsigned char *out, ptrdiff_t step,
+                                        store_eight_fn *store, struct pair pair)
+{
+    const size_t in_step = WIDE_PIXELS * wide->block.channels;
+    for (size_t i = 0; i < blocks; i++, out += step)
+        wide_put(wide, in + i * in_step, out, store, pair);
 }
 
 #endif

@@ -62,22 +62,47 @@ static ALWAYS_INLINE __m512i load_pixels(const unsigned char *in, uint32_t chann
                : _mm512_inserti32x4(low, _mm_loadu_si128((const __m128i_u *)(in + 32)), 2);
 }
 
+static ALWAYS_INLINE void wide_put_vector(const struct wide_vector *vector, __m512i windows,
+                                          unsigned char *out, struct pair pair)
+{
+    const __m512i numbers = _mm512_shuffle_epi8(windows, vector->order);
+    pair.store(out + vector->to,
+               _mm512_fmadd_ps(_mm512_cvtepi32_ps(numbers), vector->factor, vector->bias), false);
+}
+
 /* The sixteen pixels that are read at in, whichever way round. */
 static ALWAYS_INLINE void wide_put(const struct wide *wide, const unsigned char *in,
                                    unsigned char *out, store_eight_fn *store, struct pair pair)
 {
-    (void)store;
+    (void)store; /* of eight */
     const __m512i pixels = load_pixels(in, wide->channels);
-    __m512i windows = pixels; /* with planes those of all vectors */
 #pragma GCC unroll 4
     for (uint32_t number = 0; number < wide->channels; number++) {
         const struct wide_vector *vector = &wide->vectors[number];
-        if (!wide->planes || number == 0)
-            windows = _mm512_permutexvar_epi32(vector->groups, pixels);
-        const __m512i numbers = _mm512_shuffle_epi8(windows, vector->order);
-        pair.store(out + vector->to,
-                   _mm512_fmadd_ps(_mm512_cvtepi32_ps(numbers), vector->factor, vector->bias),
-                   false);
+        wide_put_vector(vector, _mm512_permutexvar_epi32(vector->groups, pixels), out, pair);
+    }
+}
+
+/* `blocks` of them side by side; step: bytes from one to the next in the output. A plane's part of the line is written as a
+ * whole: three streams at once took 14.7 us for a photo, one after the other 12.8 (Zen 5). */
+static ALWAYS_INLINE void wide_put_line(const struct wide *wide, const unsigned char *in,
+                                        size_t blocks, unsigned char *out, ptrdiff_t step,
+                                        store_eight_fn *store, struct pair pair)
+{
+    const size_t in_step = WIDE_PIXELS * wide->channels;
+    if (!wide->planes) {
+        for (size_t i = 0; i < blocks; i++, out += step)
+            wide_put(wide, in + i * in_step, out, store, pair);
+        return;
+    }
+#pragma GCC unroll 4
+    for (uint32_t number = 0; number < wide->channels; number++) {
+        const struct wide_vector *vector = &wide->vectors[number];
+        unsigned char *to = out;
+        for (size_t i = 0; i < blocks; i++, to += step) {
+            const __m512i pixels = load_pixels(in + i * in_step, wide->channels);
+            wide_put_vector(vector, _mm512_permutexvar_epi32(vector->groups, pixels), to, pair);
+        }
     }
 }
 
