@@ -174,6 +174,9 @@ Test(codec_png_damage, broken_structures_are_refused)
     stk_png_rebuild(&changed, &file, 0, "PRVt", "critical", 8); /* unknown, and must be known */
     cr_assert_eq(decode_both(&both, changed.at, changed.size), STOKER_ECORRUPT);
 
+    stk_png_rebuild(&changed, &file, 0, "prvt", "of a type that PNG reserves", 8);
+    cr_assert_eq(decode_both(&both, changed.at, changed.size), STOKER_EFORMAT);
+
     stk_png_begin(&changed, HEIGHT, WIDTH, 8, PNG_COLOR_TYPE_GRAY);
     stk_png_add(&changed, "IEND", NULL, 0);
     cr_assert_eq(decode_both(&both, changed.at, changed.size), STOKER_EFORMAT);

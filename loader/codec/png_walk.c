@@ -19,6 +19,9 @@ enum {
     IEND = STK_PNG_TYPE('I', 'E', 'N', 'D'),
     TRNS = STK_PNG_TYPE('t', 'R', 'N', 'S'),
     ANCILLARY = 0x20000000, /* set in the types of chunks that a decoder may ignore */
+    RESERVED =
+        0x00002000, /* set in no type that any version of PNG knows: libpng 1.6.48 refuses it, 1.6.39
+                               does not, and what is right must not depend on that */
     IHDR_BYTES = 13
 };
 
@@ -86,7 +89,7 @@ static int read_header(const uint8_t *bytes, size_t size, const struct stk_image
         return stk_refuse(error, STOKER_ETRUNCATED, "an empty file");
     if (memcmp(bytes, signature, looked) != 0)
         return stk_refuse(error, STOKER_EMAGIC, "not a PNG file");
-    struct stk_png_chunk chunk;
+    struct stk_png_chunk chunk = { 0 };
     if (!stk_png_chunk_at(bytes, size, looked, &chunk) && size < STK_PNG_PROBE_BYTES)
         return stk_refuse(error, STOKER_ETRUNCATED, "the file ends inside IHDR");
     if (chunk.type != IHDR || chunk.bytes != IHDR_BYTES)
@@ -139,7 +142,7 @@ static int take(struct stk_png_walk *walk, const struct stk_png_chunk *chunk, si
         walk->idat_bytes += chunk->bytes;
         return STOKER_OK;
     }
-    if (strchr(name_of(chunk->type).letters, '.') != NULL)
+    if (strchr(name_of(chunk->type).letters, '.') != NULL || (chunk->type & RESERVED) != 0)
         return stk_refuse(error, STOKER_EFORMAT, "no chunk type at byte %zu", at);
     if (++*others > limits->chunks_max)
         return stk_refuse(error, STOKER_ELIMIT, "more than %u chunks", limits->chunks_max);
