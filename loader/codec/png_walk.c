@@ -19,9 +19,7 @@ enum {
     IEND = STK_PNG_TYPE('I', 'E', 'N', 'D'),
     TRNS = STK_PNG_TYPE('t', 'R', 'N', 'S'),
     ANCILLARY = 0x20000000, /* set in the types of chunks that a decoder may ignore */
-    RESERVED =
-        0x00002000, /* set in no type that any version of PNG knows: libpng 1.6.48 refuses it, 1.6.39
-                               does not, and what is right must not depend on that */
+    RESERVED = 0x00002000,  /* set in no type of any version of PNG */
     IHDR_BYTES = 13
 };
 
@@ -142,6 +140,8 @@ static int take(struct stk_png_walk *walk, const struct stk_png_chunk *chunk, si
         walk->idat_bytes += chunk->bytes;
         return STOKER_OK;
     }
+    /* Some versions of libpng refuse the reserved bit (1.6.48), others do not (1.6.39): what is right must not
+     * depend on that. */
     if (strchr(name_of(chunk->type).letters, '.') != NULL || (chunk->type & RESERVED) != 0)
         return stk_refuse(error, STOKER_EFORMAT, "no chunk type at byte %zu", at);
     if (++*others > limits->chunks_max)

@@ -89,7 +89,7 @@ static double place_on(const struct axis *axis, double value)
 /* 1, 2 or 5 times a power of ten. */
 static double nice_step(double range)
 {
-    const double rough = range / TICKS;
+    const double rough = range / (double)TICKS;
     const double power = pow(10, floor(log10(rough)));
     const double times = rough / power;
     return (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10) * power;
