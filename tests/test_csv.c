@@ -470,7 +470,7 @@ Test(csv, each_row_is_as_likely_for_testing)
     }
     double chi_square = 0;
     for (int row = 0; row < ROWS; row++)
-        chi_square += pow((double)tested[row] - SEEDS / 4.0, 2) / (SEEDS / 4.0 * 0.75);
+        chi_square += pow((double)tested[row] - (double)SEEDS / 4, 2) / ((double)SEEDS / 4 * 0.75);
     cr_assert_lt(chi_square, 160); /* 100 draws: 99 on average, over 160 once in 10^4 */
     stk_test_check_leaks();
 }

@@ -167,7 +167,7 @@ Test(train_elementwise, mean_squared_error_is_that_of_ref)
     static struct elementwise e;
     begin(&e);
     const struct stk_layer layer = { .in = { 1, 1, 1, CHANNELS } };
-    const struct stk_pass pass = { .gradient_scale = 256.0F / SAMPLES };
+    const struct stk_pass pass = { .gradient_scale = 256.0F / (float)SAMPLES };
     const struct stk_train_state state = { .loss_scale = 256 };
     double partial_loss[STK_TRAIN_PARTIALS_MAX];
     uint32_t ticket = 0;
@@ -181,7 +181,7 @@ Test(train_elementwise, mean_squared_error_is_that_of_ref)
                                .targets = e.x2,
                                .rows = SAMPLES,
                                .outputs = CHANNELS,
-                               .gradient_factor = 1.0F / SAMPLES,
+                               .gradient_factor = 1.0F / (float)SAMPLES,
                                .state = &state,
                                .metrics = &metrics,
                                .partial_loss = partial_loss,

@@ -76,7 +76,7 @@ static struct outcome run(const struct job *job, const struct stk_plan_options *
                                    .count = BATCH,
                                    .step = 11,
                                    .seed = 77,
-                                   .gradient_scale = 1.0F / BATCH };
+                                   .gradient_scale = 1.0F / (float)BATCH };
     cr_assert_not_null(arenas.activations);
     memset(arenas.activations, 0xFF, plan.activation_bytes); /* NaN: what is read was written */
     cr_assert_eq(job->ops->run(program, &arenas, &pass, &out.loss, NULL), STOKER_OK);
