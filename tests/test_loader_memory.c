@@ -15,6 +15,8 @@
 #include "scenario.h"
 
 #ifdef STK_TEST_ASAN
+#include <sanitizer/asan_interface.h>
+
 enum { HEAP_IS_LIBC = 0 }; /* mallinfo2 sees nothing of ASan's heap */
 #else
 enum { HEAP_IS_LIBC = 1 };
@@ -278,6 +280,17 @@ static long resident_kilobytes(void)
     return kilobytes;
 }
 
+/* AddressSanitizer may keep the frames of functions on a heap of its own (detect_stack_use_after_return, on by itself
+ * in newer clang): then the process grows for a while, whatever the loader does. */
+static bool frames_are_on_the_heap(void)
+{
+#ifdef STK_TEST_ASAN
+    return __asan_get_current_fake_stack() != NULL;
+#else
+    return false;
+#endif
+}
+
 Test(memory, a_trillion_samples_take_no_more_than_a_few, .timeout = 60)
 {
     static struct stk_run run;
@@ -298,7 +311,8 @@ Test(memory, a_trillion_samples_take_no_more_than_a_few, .timeout = 60)
         stk_run_on(loader, &run, 100);
         cr_assert_eq(run.batches, 100);
     }
-    cr_assert_leq(resident_kilobytes(), early + 512);
+    if (!frames_are_on_the_heap())
+        cr_assert_leq(resident_kilobytes(), early + 512);
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
     stk_test_check_leaks();
