@@ -133,12 +133,12 @@ static unsigned fill_root(uint32_t *table, const struct stk_inflate_code *code,
 static unsigned subtable_bits(const struct sorted *sorted, unsigned bits, unsigned left,
                               unsigned root_bits)
 {
-    unsigned index_bits = bits - root_bits;
-    for (unsigned taken = left; taken < 1U << index_bits;) {
+    unsigned index_bits = bits - root_bits, taken = left;
+    while (taken < 1U << index_bits && root_bits + index_bits < STK_CODEWORD_BITS_MAX) {
         index_bits++;
-        assert(root_bits + index_bits <= STK_CODEWORD_BITS_MAX); /* for the code is complete */
         taken = 2 * taken + sorted->count[root_bits + index_bits];
     }
+    assert(taken >= 1U << index_bits); /* for the code is complete */
     return index_bits;
 }
 
