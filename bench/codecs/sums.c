@@ -85,16 +85,14 @@ static void print(const char *spec, const struct bench_material *material,
     const struct bench_statistics ratio = bench_loading_ratio(times, SUM, NOTHING);
     printf("{\"kind\": \"codec\", \"what\": \"sum\", \"dataset\": ");
     bench_json_string(stdout, spec);
-    printf(
-        ", \"compared\": %" PRIu64 ", \"row_bytes\": %zu, \"ns\": %.3f, \"loads_ns\": %.3f, "
-        "\"other_ns\": %.3f, \"ratio\": %.5f, \"ratio_min\": %.5f, \"ratio_max\": %.5f, "
-        "\"loads_ratio\": %.5f, \"ratio_to_loads\": %.5f, \"hot_ns\": %.1f, \"hot_bytes\": %" PRIu64
-        ", \"turns\": %d}\n",
-        stoker_dataset_get_info(material->dataset)->count, material->row_bytes,
-        bench_loading_ns(times, NOTHING), bench_loading_ns(times, LOADS),
-        bench_loading_ns(times, SUM), ratio.median, ratio.min, ratio.max,
-        bench_loading_ratio(times, LOADS, NOTHING).median,
-        bench_loading_ratio(times, SUM, LOADS).median, hot->ns, hot->bytes, BENCH_LOADING_TURNS);
+    printf(", \"compared\": %" PRIu64 ", \"row_bytes\": %zu, \"ns\": %.3f, \"loads_ns\": %.3f, "
+           "\"other_ns\": %.3f, \"ratio\": %.5f, \"ratio_min\": %.5f, \"ratio_max\": %.5f, "
+           "\"loads_ratio\": %.5f, \"hot_ns\": %.1f, \"hot_bytes\": %" PRIu64 ", \"turns\": %d}\n",
+           stoker_dataset_get_info(material->dataset)->count, material->row_bytes,
+           bench_loading_ns(times, NOTHING), bench_loading_ns(times, LOADS),
+           bench_loading_ns(times, SUM), ratio.median, ratio.min, ratio.max,
+           bench_loading_ratio(times, LOADS, NOTHING).median, hot->ns, hot->bytes,
+           BENCH_LOADING_TURNS);
 }
 
 int bench_sums_compare(const char *spec, const struct bench_material *material)
