@@ -84,7 +84,7 @@ static ALWAYS_INLINE void wide_put(const struct wide *wide, const unsigned char 
 }
 
 /* `blocks` of them side by side; step: bytes from one to the next in the output. A plane's part of the line is written as a
- * whole: three streams at once took 14.7 us for a photo, one after the other 12.8 (Zen 5). */
+ * whole: three streams at once took 14.7 us for a photo, one after the other 12.8 (measured in turn on a Zen 5). */
 static ALWAYS_INLINE void wide_put_line(const struct wide *wide, const unsigned char *in,
                                         size_t blocks, unsigned char *out, ptrdiff_t step,
                                         store_eight_fn *store, struct pair pair)
