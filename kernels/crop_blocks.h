@@ -1,4 +1,5 @@
-/* crop_blocks.h - rows of floats by blocks of eight pixels (block_avx2.h).
+/* crop_blocks.h - rows of floats by blocks of pixels: eight in narrow lines (block_avx2.h), eight or sixteen in wide ones
+ * (wide_avx2.h, wide_avx512.h).
  *
  *   wide     fill │ block │ block │ ... │ block, overlapping the one before │ fill
  *   narrow   block, partly fill │ block │ ... │ block │ block, partly fill

@@ -1,7 +1,7 @@
 /* crop_body.h - crop, flip, cutout and conversion in one pass, written once for each variant.
  *
  *   picture ──┬─ the whole of it, as it lies: one line ────────────────────────────┐
- *             ├─ floats: blocks of eight pixels (crop_blocks.h) ───────────────────┼──▶ row
+ *             ├─ floats: blocks of pixels (crop_blocks.h) ─────────────────────────┼──▶ row
  *             └─ bytes, and what is too small for blocks: tile in L1 ──▶ converted ┘
  *                fill │ pixels, maybe turned round │ fill
  *

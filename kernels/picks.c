@@ -139,8 +139,6 @@ static struct stk_wide_pick wide_pick_of(uint32_t channels, bool planes, bool fl
             const int32_t byte = wide_byte(channels, planes, flip, number, first + i);
             lowest = byte < lowest ? byte : lowest;
         }
-        if (planes) /* all channels have the first one's windows */
-            lowest -= (int32_t)number;
         const int32_t window = lowest / GROUP_BYTES;
         for (uint32_t i = 0; i < WINDOW_ELEMENTS; i++) {
             const int32_t byte = wide_byte(channels, planes, flip, number, first + i);

@@ -1,4 +1,4 @@
-/* picks.h - which bytes of a block of eight pixels become a vector of eight elements.
+/* picks.h - which bytes of a block of eight pixels become a vector of eight elements; and of sixteen, sixteen.
  *
  *   overhang 3, on the picture's left side        straight          turned round
  *   block       │. . . 0 1 2 3 4│ 5 6 7 8 ...     . . . 0 1 2 3 4   4 3 2 1 0 . . .
