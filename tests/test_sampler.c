@@ -328,8 +328,13 @@ Test(sampler, every_variant_gives_the_defined_order)
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         struct stk_sampler sampler;
         stk_sampler_init(&sampler, counts[i], 77, true);
-        for (uint32_t number = 0; (sampler.walk = stk_walk_variant(number)) != NULL; number++)
+        check_defined_order(&sampler); /* as init left it */
+        const struct stk_walk *variant, *last = NULL;
+        for (uint32_t number = 0; (variant = stk_walk_variant(number)) != NULL; number++) {
+            sampler.walk = last = variant;
             check_defined_order(&sampler);
+        }
+        cr_assert_eq(last, &stk_walk_baseline); /* runs everywhere */
     }
     stk_test_check_leaks();
 }
