@@ -22,16 +22,17 @@ static __device__ inline void stk_store_bf16(uint16_t *at, float value)
 
 #include "kernels/launch_body.h"
 
-/* Run BODY with k, frame and i for each sample and each number below `count` of this block. */
-#define FOR_EACH(batch, count, BODY)                                                               \
+/* Run BODY for each sample k of the batch and each i below `elements`, with the frame of sample k.
+ * A parameter of the macro must not be called `count`: it would replace the member of that name. */
+#define FOR_EACH(batch, elements, BODY)                                                            \
     __shared__ struct stk_frame frame;                                                             \
     const uint32_t i = blockIdx.x * STK_LAUNCH_THREADS + threadIdx.x;                              \
     for (uint32_t k = blockIdx.y; k < (batch).count; k += gridDim.y) {                             \
-        __syncthreads(); /* nobody reads the frame of the sample before any more */                \
+        __syncthreads(); /* all threads have used the frame of the sample before */                \
         if (threadIdx.x == 0)                                                                      \
             stk_launch_draw(&(batch), k, &frame);                                                  \
         __syncthreads();                                                                           \
-        if (i < (count))                                                                           \
+        if (i < (elements))                                                                        \
             BODY;                                                                                  \
     }
 
