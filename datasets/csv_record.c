@@ -38,13 +38,9 @@ int stk_csv_fail(const struct stk_csv_text *text, int code, const struct stk_csv
 const char *stk_csv_quote(const struct stk_csv_field *field, char quoted[STK_CSV_QUOTED_BYTES])
 {
     const size_t most = STK_CSV_QUOTED_BYTES - 4; /* "..." and the final 0 */
-    size_t used = 0;
-    for (; used < field->size && used < most; used++) {
-        char byte = field->bytes[used];
-        quoted[used] = byte >= ' ' && byte <= '~' ? byte : '?';
-    }
-    (void)snprintf(quoted + used, STK_CSV_QUOTED_BYTES - used, "%s",
-                   field->size > most ? "..." : "");
+    const bool cut = field->size > most;
+    (void)snprintf(quoted, STK_CSV_QUOTED_BYTES, "%.*s%s", (int)(cut ? most : field->size),
+                   field->bytes, cut ? "..." : "");
     return quoted;
 }
 

@@ -47,7 +47,7 @@ int stk_csv_fail(const struct stk_csv_text *text, int code, const struct stk_csv
 /* Whether the field, its doubled quotes taken as one, is name[0..name_bytes). */
 bool stk_csv_equals(const struct stk_csv_field *field, const char *name, size_t name_bytes);
 
-/* The field for a message: printable, cut when long. Returns quoted. */
+/* The field for a message, cut when long; stk_csv_fail makes it printable. Returns quoted. */
 enum { STK_CSV_QUOTED_BYTES = 40 };
 const char *stk_csv_quote(const struct stk_csv_field *field, char quoted[STK_CSV_QUOTED_BYTES]);
 

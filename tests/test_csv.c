@@ -231,6 +231,7 @@ static const struct bad {
     { "1,2\n3,.\n", "", STOKER_EFORMAT, 6, "\".\" is no number" },
     { "1,2\n3,1e\n", "", STOKER_EFORMAT, 6, "\"1e\" is no number" },
     { "1,2\n3,1 2\n", "", STOKER_EFORMAT, 6, "\"1 2\" is no number" },
+    { "1,2\n3,\xc3\xa9\n", "", STOKER_EFORMAT, 6, "\"\xc3\xa9\" is no number" },
     { "1,2\n3,5\x01\n", "", STOKER_EFORMAT, 6, "\"5?\" is no number" },
     { "1,2\n3," SIXTY_FIVE "\n", "", STOKER_EFORMAT, 6, "more than 64 characters" },
     { "1,\"2\n3,4\n", "", STOKER_ETRUNCATED, 2, "line 1, column 2: this quote is never closed" },

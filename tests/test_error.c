@@ -7,6 +7,7 @@
 
 #include "leaks.h"
 #include "loader/base/error.h"
+#include "loader/base/printable.h"
 
 Test(error, every_code_has_a_name_and_a_text)
 {
@@ -121,6 +122,69 @@ Test(error, a_long_path_keeps_its_end_and_a_long_message_its_begin)
     cr_assert_str_eq(error.path + strlen(error.path) - 8, "/the.end");
     cr_assert_lt(strlen(error.message), sizeof(error.message));
     cr_assert_not_null(strstr(error.message, "/the.end: www"));
+    stk_test_check_leaks();
+}
+
+/* A name of a file or member comes from whoever made the data set. */
+Test(error, path_and_message_are_printable_whatever_is_in_the_names)
+{
+    static const struct {
+        const char *name;
+        const char *shown;
+    } names[] = {
+        { "plain/name (1).png", "plain/name (1).png" },
+        { "\x1b]0;owned\x07\x1b[2J\nsamples 60000", "?]0;owned??[2J?samples 60000" },
+        { "tab\there\rand\x7f", "tab?here?and?" },
+        { "\xc3\xa9 \xe6\x97\xa5\xe6\x9c\xac \xf0\x9f\x98\x80",
+          "\xc3\xa9 \xe6\x97\xa5\xe6\x9c\xac \xf0\x9f\x98\x80" },
+        { "c1 \xc2\x9b"
+          "2J",
+          "c1 ?2J" },
+        { "nbsp \xc2\xa0.", "nbsp \xc2\xa0." },
+        { "latin1 \xe9t\xe9", "latin1 ?t?" },
+        { "override \xe2\x80\xaegpj.exe", "override ?gpj.exe" },
+        { "isolate \xe2\x81\xa6x\xe2\x81\xa9", "isolate ?x?" },
+        { "line \xe2\x80\xa8 paragraph \xe2\x80\xa9", "line ? paragraph ?" },
+        { "dash \xe2\x80\xa7\xe2\x80\xaf", "dash \xe2\x80\xa7\xe2\x80\xaf" },
+        { "overlong \xc0\x8a \xe0\x80\x8a", "overlong ?? ???" },
+        { "surrogate \xed\xa0\x80", "surrogate ???" },
+        { "beyond \xf4\x90\x80\x80 \xf8\x88\x80\x80\x80", "beyond ???? ?????" },
+        { "cut \xf0\x9f\x98", "cut ???" },
+    };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const struct stk_place place = { .path = names[i].name,
+                                         .offset = STOKER_NO_OFFSET,
+                                         .sample = STOKER_NO_SAMPLE };
+        char expected[512];
+        stoker_error error;
+        (void)stk_error_set(&error, STOKER_EIO, STOKER_STAGE_READ, &place, "of \"%s\"",
+                            names[i].name);
+        cr_assert_str_eq(error.path, names[i].shown);
+        (void)snprintf(expected, sizeof(expected), "%s: of \"%s\": %s", names[i].shown,
+                       names[i].shown, stoker_strerror(STOKER_EIO));
+        cr_assert_str_eq(error.message, expected);
+    }
+    stk_test_check_leaks();
+}
+
+/* A path that keeps its end may lose half of a character. */
+Test(error, a_path_cut_inside_a_character_stays_utf8)
+{
+    char path[1024] = "";
+    for (size_t at = 0; at + 2 < sizeof(path); at += 2)
+        memcpy(path + at, "\xc3\xa9", 3);
+    for (size_t shift = 0; shift < 2; shift++) {
+        struct stk_place place = STK_NOWHERE;
+        place.path = path + shift;
+        stoker_error error;
+        (void)stk_error_set(&error, STOKER_EIO, STOKER_STAGE_OPEN, &place, NULL);
+        const char *at = error.path;
+        for (uint32_t code; *at != '\0';) {
+            const size_t length = stk_utf8_decode(at, &code);
+            cr_assert_neq(length, 0, "byte %zu", (size_t)(at - error.path));
+            at += length;
+        }
+    }
     stk_test_check_leaks();
 }
 

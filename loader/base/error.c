@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "loader/base/printable.h"
+
 /* Append to a line of fixed size; what does not fit is cut. */
 __attribute__((format(printf, 3, 4))) static void append(char *line, size_t line_bytes,
                                                          const char *format, ...)
@@ -67,6 +69,8 @@ int stk_error_set(stoker_error *error, int code, stoker_stage stage, const struc
         if (strcasecmp(cause, stoker_strerror(code)) != 0) /* once is enough */
             append(line, line_bytes, ": %s", cause);
     }
+    stk_printable(line);
+    stk_printable(error->path);
     return code;
 }
 

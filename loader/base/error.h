@@ -34,7 +34,8 @@ static inline void stk_error_clear(stoker_error *error)
 /* Fill *error (NULL is allowed: nothing is written) and return code, so that a
  * failure can be told and returned in one line. The message becomes
  * "PATH: offset O: sample S: WHAT: text of the code: errno text", parts that are unknown left out.
- * format may be NULL: then WHAT is left out. */
+ * format may be NULL: then WHAT is left out. Path and message are made printable (printable.h): callers
+ * insert names from outside as they are. */
 int stk_error_set(stoker_error *error, int code, stoker_stage stage, const struct stk_place *place,
                   const char *format, ...) __attribute__((format(printf, 5, 6)));
 

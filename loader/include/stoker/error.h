@@ -79,6 +79,8 @@ typedef struct stoker_error {
     uint64_t sample;   /* sample id, STOKER_NO_SAMPLE = none */
     char path[256];    /* the file; a longer path keeps its end. "" = none */
     char message[512]; /* the whole story in one line, for a person */
+    /* Both texts are safe to print on a terminal: valid UTF-8 on one line. '?' replaces each control
+     * character, each that changes the direction of text, and each byte that is not UTF-8. */
 } stoker_error;
 
 /* The text of a code, STOKER_OK and the normal stops included. Never NULL; any thread. */
