@@ -136,6 +136,15 @@ same whole.safetensors again.safetensors "the same run twice, and other weights"
 "$mnist" "${small[@]}" --seed 1 --quiet --save other.safetensors >/dev/null
 if cmp -s <(weights whole.safetensors) <(weights other.safetensors); then fail "the seed does nothing"; fi
 
+# ---- a 0 is a value, not the default
+short=(--data "$data" --steps 4 --optimizer adam --schedule constant --threads 1 --quiet)
+"$mnist" "${short[@]}" --betas 0.9,0.999 --save beta9.safetensors >/dev/null
+"$mnist" "${short[@]}" --betas 0,0.999 --save beta0.safetensors >/dev/null
+if cmp -s <(weights beta9.safetensors) <(weights beta0.safetensors); then fail "--betas 0,0.999 trains with 0.9"; fi
+"$mnist" "${short[@]}" --lr 0 --save rate0.safetensors >/dev/null
+"$mnist" "${short[@]}" --lr 0 --steps 1 --save rate0once.safetensors >/dev/null
+same rate0.safetensors rate0once.safetensors "--lr 0 changes the weights"
+
 # ---- tested alone: as at the end of training
 "$mnist" "${small[@]}" --quiet --eval-only --load again.safetensors >alone
 [ "$(tail -n 1 alone)" = "$(tail -n 1 shown)" ] || fail "--eval-only: $(tail -n 1 alone)"

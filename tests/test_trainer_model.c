@@ -71,11 +71,15 @@ Test(trainer_model, defaults_are_pytorchs)
     layer = &model->layers[3];
     cr_assert_float_eq(layer->epsilon, 1e-5F, 1e-12);
     cr_assert_float_eq(layer->momentum, 0.1F, 1e-7);
+    (void)stoker_model_batch_norm(model, "bn0", &(stoker_batch_norm){ 0 }); /* 0 is a value */
+    layer = &model->layers[4];
+    cr_assert_float_eq(layer->epsilon, 0, 0);
+    cr_assert_float_eq(layer->momentum, 0, 0);
     (void)stoker_model_global_avg_pool(model, "mean");
     (void)stoker_model_flatten(model, "flatten");
     stk_test_linear(model, "fc", 3);
     (void)stoker_model_softmax_cross_entropy(model, 0.25F);
-    cr_assert_float_eq(model->layers[7].rate, 0.25F, 1e-9);
+    cr_assert_float_eq(model->layers[8].rate, 0.25F, 1e-9);
     cr_assert(model->closed);
     (void)stk_test_end(model);
     stoker_model_destroy(&model);

@@ -180,7 +180,7 @@ Test(trainer_step_memory, one_more_than_the_largest_batch_does_not_fit)
 
 /* ---- options --------------------------------------------------------------------- */
 
-enum { WRONG_OPTIONS = 24 };
+enum { WRONG_OPTIONS = 25 };
 
 static const char *spoil(stoker_trainer_options *o, int wrong)
 {
@@ -197,13 +197,13 @@ static const char *spoil(stoker_trainer_options *o, int wrong)
         WRONG(5, "optimizer", o->optimizer = (stoker_optimizer)8)
         WRONG(6, "schedule", o->schedule = (stoker_schedule)4)
         WRONG(7, "checkpoint_segments", o->checkpoint_segments = 8193)
-        WRONG(8, "learning_rate", o->learning_rate = -1)
+        WRONG(8, "learning_rate", o->learning_rate = -2)
         WRONG(9, "learning_rate", o->learning_rate = (float)NAN)
         WRONG(10, "momentum", o->momentum = 1)
         WRONG(11, "betas[0]", o->betas[0] = 1)
         WRONG(12, "betas[1]", o->betas[1] = -0.1F)
         WRONG(13, "rho", o->rho = 1)
-        WRONG(14, "epsilon", o->epsilon = -1)
+        WRONG(14, "epsilon", o->epsilon = -0.5F)
         WRONG(15, "weight_decay", o->weight_decay = (float)INFINITY)
         WRONG(16, "nesterov", o->nesterov = true)
         WRONG(17, "total_updates", o->schedule = STOKER_ONE_CYCLE)
@@ -213,6 +213,7 @@ static const char *spoil(stoker_trainer_options *o, int wrong)
         WRONG(21, "loss_scale", o->loss_scale = -1)
         WRONG(22, "final_fraction", o->final_fraction = 1.5F)
         WRONG(23, "schedule_rise", o->schedule_rise = 1)
+        WRONG(24, "schedule_start", o->schedule_start = 0)
 #undef WRONG
     default:
         return NULL;
@@ -235,10 +236,85 @@ Test(trainer_step_memory, options_out_of_range_are_named)
     stoker_trainer_options options = chain_options("abacus");
     stoker_trainer *trainer = NULL;
     cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_EDEVICE);
-    options = chain_options("cpu");
-    options.struct_size--;
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_EINVAL);
-    cr_assert_null(trainer);
     stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
+static struct stk_trainer_settings settings_of(const stoker_trainer_options *options)
+{
+    struct stk_trainer_settings settings;
+    stoker_error error;
+    cr_assert_eq(stk_trainer_settings_read(&settings, options, &error), STOKER_OK, "%s",
+                 error.message);
+    return settings;
+}
+
+/* beta1 = 0 is common for GANs. */
+Test(trainer_step_memory, a_zero_is_a_value_and_no_default)
+{
+    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
+    options.backend = "ref";
+    options.optimizer = STOKER_ADAM;
+    struct stk_trainer_settings settings = settings_of(&options);
+    cr_assert_float_eq(settings.rule.beta1, 0.9, 0);
+    cr_assert_float_eq(settings.rule.beta2, 0.999, 0);
+    cr_assert_float_eq(settings.rule.epsilon, 1e-8F, 0);
+    cr_assert_float_eq(settings.schedule.learning_rate, 0.001F, 0);
+    cr_assert_float_eq(settings.schedule.gamma, 0.1F, 0);
+    cr_assert_float_eq(settings.schedule.rise, 0.3, 0);
+    cr_assert_float_eq(settings.schedule.start, 25, 0);
+
+    options.betas[0] = options.betas[1] = 0;
+    options.epsilon = options.learning_rate = options.rho = 0;
+    options.schedule_rise = options.schedule_gamma = 0;
+    settings = settings_of(&options);
+    cr_assert_float_eq(settings.rule.beta1, 0, 0);
+    cr_assert_float_eq(settings.rule.beta2, 0, 0);
+    cr_assert_float_eq(settings.rule.epsilon, 0, 0);
+    cr_assert_float_eq(settings.schedule.learning_rate, 0, 0);
+    cr_assert_float_eq(settings.schedule.gamma, 0, 0);
+    cr_assert_float_eq(settings.schedule.rise, 0, 0);
+    options.optimizer = STOKER_ADADELTA;
+    cr_assert_float_eq(settings_of(&options).rule.beta1, 0, 0);
+    options.rho = STOKER_OPTIMIZER_DEFAULT;
+    cr_assert_float_eq(settings_of(&options).rule.beta1, 0.9, 0);
+}
+
+/* Options as another version of the library has them. */
+struct other_version {
+    stoker_trainer_options ours;
+    uint64_t added;
+};
+
+static int create_sized(const struct other_version *options, size_t size)
+{
+    stoker_model *model = chain(2);
+    stoker_trainer *trainer = NULL;
+    struct other_version given = *options;
+    given.ours.struct_size = size;
+    const int rc = stoker_trainer_create(&trainer, model, &given.ours);
+    cr_assert_eq(trainer != NULL, rc == STOKER_OK);
+    stoker_trainer_destroy(&trainer);
+    stoker_model_destroy(&model);
+    return rc;
+}
+
+Test(trainer_step_memory, options_of_other_versions)
+{
+    const size_t ours = sizeof(stoker_trainer_options);
+    stoker_error error = { .code = 0 };
+    struct other_version options = { .ours = chain_options("cpu") };
+    options.ours.error = &error;
+    cr_assert_eq(create_sized(&options, ours + sizeof(options.added)), STOKER_OK);
+    cr_assert_eq(create_sized(&options, offsetof(stoker_trainer_options, error)), STOKER_OK);
+    cr_assert_eq(create_sized(&options, offsetof(stoker_trainer_options, optimizer)), STOKER_OK);
+    cr_assert_eq(error.code, 0, "%s", error.message);
+    options.added = 1;
+    cr_assert_eq(create_sized(&options, ours + sizeof(options.added)), STOKER_EINVAL);
+    cr_assert_eq(strncmp(error.message, "struct_size", 11), 0, "%s", error.message);
+    error.message[0] = '\0';
+    cr_assert_eq(create_sized(&options, SIZE_MAX), STOKER_EINVAL);
+    cr_assert_eq(strncmp(error.message, "struct_size", 11), 0, "%s", error.message);
+    cr_assert_eq(create_sized(&options, 0), STOKER_EINVAL);
     stk_test_check_leaks();
 }

@@ -2,6 +2,7 @@
 #include "trainer/options.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 
 static const struct stk_place nowhere = STK_NOWHERE;
 
-enum { ACCUMULATE_MAX = 1 << 20, THREADS_MAX = 256 };
+enum { ACCUMULATE_MAX = 1 << 20, THREADS_MAX = 256, OPTIONS_BYTES_MAX = 4096 };
 
 /* Whether all is well so far; else the option is told. */
 static int require(bool holds, stoker_error *error, const char *option, double value,
@@ -46,26 +47,38 @@ static int check_ranges(const struct range *ranges, size_t count, stoker_error *
     return STOKER_OK;
 }
 
+static bool is_default(float value)
+{
+    return value <= STOKER_OPTIMIZER_DEFAULT && value >= STOKER_OPTIMIZER_DEFAULT;
+}
+
+/* A number that may be left to the optimiser, whose own is in range. */
+static double given(float value)
+{
+    return is_default(value) ? 0 : (double)value;
+}
+
 static int check_numbers(const stoker_trainer_options *o, stoker_error *error)
 {
     const double huge = (double)INFINITY;
-    const char *const positive = "0 (the default) or a positive number";
+    const char *const positive = "a positive number";
+    const char *const off = "0 (the default) or a positive number";
     const char *const fraction = "0 to under 1";
     const struct range ranges[] = {
-        { "learning_rate", (double)o->learning_rate, 0, huge, true, false, positive },
+        { "learning_rate", given(o->learning_rate), 0, huge, true, false, "0 and more" },
         { "momentum", (double)o->momentum, 0, 1, true, false, fraction },
         { "betas[0]", (double)o->betas[0], 0, 1, true, false, fraction },
         { "betas[1]", (double)o->betas[1], 0, 1, true, false, fraction },
-        { "rho", (double)o->rho, 0, 1, true, false, fraction },
-        { "epsilon", (double)o->epsilon, 0, huge, true, false, positive },
+        { "rho", given(o->rho), 0, 1, true, false, fraction },
+        { "epsilon", given(o->epsilon), 0, huge, true, false, "0 and more" },
         { "weight_decay", (double)o->weight_decay, 0, huge, true, false, "0 and more" },
-        { "schedule_gamma", (double)o->schedule_gamma, 0, huge, true, false, positive },
+        { "schedule_gamma", (double)o->schedule_gamma, 0, huge, true, false, "0 and more" },
         { "schedule_rise", (double)o->schedule_rise, 0, 1, true, false, fraction },
-        { "schedule_start", (double)o->schedule_start, 0, huge, true, false, positive },
+        { "schedule_start", (double)o->schedule_start, 0, huge, false, false, positive },
         { "final_fraction", (double)o->final_fraction, 0, 1, true, true, "0 to 1" },
-        { "clip_norm", (double)o->clip_norm, 0, huge, true, false, positive },
+        { "clip_norm", (double)o->clip_norm, 0, huge, true, false, off },
         { "ema_decay", (double)o->ema_decay, 0, 1, true, false, fraction },
-        { "loss_scale", (double)o->loss_scale, 0, huge, true, false, positive },
+        { "loss_scale", (double)o->loss_scale, 0, huge, true, false, off },
     };
     return check_ranges(ranges, sizeof(ranges) / sizeof(ranges[0]), error);
 }
@@ -183,7 +196,7 @@ static double typed_decimal(float value)
 
 static float or_default(float value, double otherwise)
 {
-    return value != 0 ? value : (float)otherwise;
+    return is_default(value) ? (float)otherwise : value;
 }
 
 /* PyTorch's defaults, in the order of stk_optimizer. */
@@ -208,8 +221,8 @@ static void read_rule(struct stk_update_rule *rule, const stoker_trainer_options
     *rule = (struct stk_update_rule){
         .optimizer = (enum stk_optimizer)o->optimizer,
         .nesterov = o->nesterov,
-        .beta1 = o->betas[0] != 0 ? typed_decimal(o->betas[0]) : 0.9,
-        .beta2 = o->betas[1] != 0 ? typed_decimal(o->betas[1]) : 0.999,
+        .beta1 = typed_decimal(o->betas[0]),
+        .beta2 = typed_decimal(o->betas[1]),
         .epsilon = or_default(o->epsilon, otherwise->epsilon),
         .weight_decay = o->weight_decay,
         .lambd = 1e-4F,
@@ -219,7 +232,7 @@ static void read_rule(struct stk_update_rule *rule, const stoker_trainer_options
     if (o->optimizer == STOKER_SGD || o->optimizer == STOKER_RMSPROP)
         rule->momentum = o->momentum;
     if (o->optimizer == STOKER_RMSPROP || o->optimizer == STOKER_ADADELTA)
-        rule->beta1 = o->rho != 0 ? typed_decimal(o->rho) : otherwise->rho;
+        rule->beta1 = is_default(o->rho) ? otherwise->rho : typed_decimal(o->rho);
 }
 
 static void read_schedule(struct stk_schedule *schedule, const stoker_trainer_options *o)
@@ -230,9 +243,9 @@ static void read_schedule(struct stk_schedule *schedule, const stoker_trainer_op
         .total_updates = o->total_updates,
         .warmup_updates = o->warmup_updates,
         .schedule_steps = o->schedule_steps,
-        .gamma = (double)or_default(o->schedule_gamma, 0.1),
-        .rise = o->schedule_rise != 0 ? typed_decimal(o->schedule_rise) : 0.3,
-        .start = (double)or_default(o->schedule_start, 25),
+        .gamma = (double)o->schedule_gamma,
+        .rise = typed_decimal(o->schedule_rise),
+        .start = (double)o->schedule_start,
         .final_fraction = (double)o->final_fraction,
     };
 }
@@ -256,8 +269,9 @@ static void read_checked(struct stk_trainer_settings *out, const stoker_trainer_
     out->backend.engine_cache = o->engine_cache;
     out->loss_scale.dynamic =
         o->dynamic_loss_scale || (o->precision == STOKER_FLOAT16 && o->loss_scale == 0);
-    out->loss_scale.scale =
-        or_default(o->loss_scale, out->loss_scale.dynamic ? (double)STK_LOSS_SCALE_START : 1);
+    out->loss_scale.scale = o->loss_scale > 0         ? o->loss_scale
+                            : out->loss_scale.dynamic ? STK_LOSS_SCALE_START
+                                                      : 1;
     out->clip_norm = (double)o->clip_norm;
     out->ema_decay = typed_decimal(o->ema_decay);
     out->last_batch_size = o->last_batch_size;
@@ -342,6 +356,33 @@ static int read_devices(struct stk_trainer_settings *out, const stoker_trainer_o
         return rc;
     return out->second_ops == NULL ? check_backend(out->ops, &out->backend, error)
                                    : check_two_backends(out, error);
+}
+
+/* Bytes beyond the fields that this version knows. */
+static bool is_zero_beyond(const stoker_trainer_options *given, size_t known)
+{
+    const unsigned char *bytes = (const unsigned char *)given;
+    for (size_t i = known; i < given->struct_size; i++)
+        if (bytes[i] != 0)
+            return false;
+    return true;
+}
+
+int stk_trainer_options_copy(stoker_trainer_options *out, const stoker_trainer_options *given)
+{
+    const size_t size = given->struct_size;
+    const size_t least = offsetof(stoker_trainer_options, threads);
+    const bool has_error = size >= offsetof(stoker_trainer_options, error) + sizeof(given->error);
+    if (size < least || size > OPTIONS_BYTES_MAX || !is_zero_beyond(given, sizeof(*out)))
+        return stk_error_set(
+            has_error ? given->error : NULL, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+            "struct_size = %zu: this version knows %zu bytes, and what lies beyond "
+            "them must be 0; begin with STOKER_TRAINER_OPTIONS_INIT",
+            size, sizeof(*out));
+    *out = (stoker_trainer_options)STOKER_TRAINER_OPTIONS_INIT;
+    memcpy(out, given, size < sizeof(*out) ? size : sizeof(*out));
+    out->struct_size = sizeof(*out);
+    return STOKER_OK;
 }
 
 int stk_trainer_settings_read(struct stk_trainer_settings *out, const stoker_trainer_options *given,

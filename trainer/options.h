@@ -33,6 +33,11 @@ struct stk_trainer_settings {
     bool recompute_batch_norm;
 };
 
+/* The options of a caller compiled with this version, an older one (its struct is smaller: the fields it lacks
+ * have their defaults) or a newer one (larger, and 0 beyond ours). STOKER_EINVAL; given->error reports it where
+ * the caller's struct has one. */
+int stk_trainer_options_copy(stoker_trainer_options *out, const stoker_trainer_options *given);
+
 /* STOKER_EINVAL, or EDEVICE for a back end that is not there; then *out is half filled. */
 int stk_trainer_settings_read(struct stk_trainer_settings *out, const stoker_trainer_options *given,
                               stoker_error *error);

@@ -208,23 +208,15 @@ static int build(stoker_trainer *trainer, const stoker_trainer_options *options,
     return rc == STOKER_OK ? first_weights(trainer, error) : rc;
 }
 
-/* Options of an older version are shorter: what they lack is 0, the default. */
-static int read_struct(stoker_trainer_options *out, const stoker_trainer_options *given)
-{
-    const size_t oldest = sizeof(stoker_trainer_options);
-    if (given == NULL || given->struct_size < oldest || given->struct_size > sizeof(*out))
-        return STOKER_EINVAL;
-    memset(out, 0, sizeof(*out));
-    memcpy(out, given, given->struct_size);
-    return STOKER_OK;
-}
-
 int stoker_trainer_create(stoker_trainer **out, const stoker_model *model,
                           const stoker_trainer_options *options)
 {
     stoker_trainer_options given;
-    if (out == NULL || model == NULL || read_struct(&given, options) != STOKER_OK)
+    if (out == NULL || model == NULL || options == NULL)
         return STOKER_EINVAL;
+    int rc = stk_trainer_options_copy(&given, options);
+    if (rc != STOKER_OK)
+        return rc;
     if (stoker_model_error(model) != NULL)
         return stk_error_set(given.error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              "the model: %s", stoker_model_error(model)->message);
@@ -235,7 +227,7 @@ int stoker_trainer_create(stoker_trainer **out, const stoker_model *model,
     if (trainer == NULL)
         return stk_error_set(given.error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere, "trainer");
     trainer->model = model;
-    int rc = build(trainer, &given, given.error);
+    rc = build(trainer, &given, given.error);
     if (rc != STOKER_OK)
         stoker_trainer_destroy(&trainer);
     else

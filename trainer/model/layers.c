@@ -270,11 +270,10 @@ int stoker_model_relu(stoker_model *model, const char *name)
 static int check_batch_norm(stoker_model *model, const struct stk_draft *draft)
 {
     const struct stk_layer *layer = &draft->layer;
-    if (!(layer->epsilon > 0.0F && layer->epsilon <= 1.0F))
+    if (!(layer->epsilon >= 0.0F && layer->epsilon <= 1.0F))
         return stk_model_fail(model, draft, STOKER_EINVAL,
-                              "has an epsilon of %g: above 0, at most 1 is allowed",
-                              (double)layer->epsilon);
-    if (!(layer->momentum > 0.0F && layer->momentum <= 1.0F))
+                              "has an epsilon of %g: 0 to 1 is allowed", (double)layer->epsilon);
+    if (!(layer->momentum >= 0.0F && layer->momentum <= 1.0F))
         return stk_model_fail(model, draft, STOKER_EINVAL,
                               "has a momentum of %g: 0 to 1 is allowed", (double)layer->momentum);
     if (layer->in.rank == 2)
@@ -292,8 +291,9 @@ int stoker_model_batch_norm(stoker_model *model, const char *name, const stoker_
     if (rc != STOKER_OK)
         return rc;
     struct stk_layer *layer = &draft.layer;
-    layer->epsilon = o == NULL || o->epsilon == 0.0F ? 1e-5F : o->epsilon;
-    layer->momentum = o == NULL || o->momentum == 0.0F ? 0.1F : o->momentum;
+    const stoker_batch_norm defaults = STOKER_BATCH_NORM_INIT;
+    layer->epsilon = o == NULL ? defaults.epsilon : o->epsilon;
+    layer->momentum = o == NULL ? defaults.momentum : o->momentum;
     rc = check_batch_norm(model, &draft);
     if (rc != STOKER_OK)
         return rc;

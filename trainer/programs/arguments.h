@@ -48,7 +48,7 @@ struct arguments {
     uint64_t seed;
 
     stoker_optimizer optimizer;
-    double learning_rate; /* 0 = the optimiser's own */
+    double learning_rate; /* STOKER_OPTIMIZER_DEFAULT = the optimiser's own */
     double betas[2];
     double momentum;
     bool nesterov;

@@ -13,6 +13,9 @@ static void set_base(struct arguments *arguments)
                                      .workers = STOKER_WORKERS_AUTO,
                                      .batch_size = 64,
                                      .accumulate = 1,
+                                     .learning_rate = (double)STOKER_OPTIMIZER_DEFAULT,
+                                     .betas = { 0.9, 0.999 },
+                                     .gamma = 0.1,
                                      .eval_every = 1 };
 }
 

@@ -65,10 +65,15 @@ typedef struct stoker_pool2d {
                             zeros that count (PyTorch's count_include_pad = True) */
 } stoker_pool2d;
 
+/* Begin with STOKER_BATCH_NORM_INIT: 0 is a value. */
 typedef struct stoker_batch_norm {
-    float epsilon;  /* default 0 = 1e-5 */
-    float momentum; /* of the running statistics, 0..1; default 0 = 0.1 */
+    float epsilon;  /* 0..1; default 1e-5 */
+    float momentum; /* of the running statistics, 0..1; default 0.1; 0 keeps them as they are */
 } stoker_batch_norm;
+#define STOKER_BATCH_NORM_INIT                                                                     \
+    {                                                                                              \
+        .epsilon = 1e-5F, .momentum = 0.1F                                                         \
+    }
 
 /* Begin a network whose samples have `rank` (1..3) axes. On success *out is the caller's,
  * who gives it to stoker_model_destroy(); on failure untouched. error may be NULL. */
@@ -90,7 +95,7 @@ STOKER_API int stoker_model_avg_pool2d(stoker_model *model, const char *name,
 STOKER_API int stoker_model_global_max_pool(stoker_model *model, const char *name); /* -> 1,1,C */
 STOKER_API int stoker_model_global_avg_pool(stoker_model *model, const char *name);
 STOKER_API int stoker_model_relu(stoker_model *model, const char *name);
-/* Over the last axis. options may be NULL. */
+/* Over the last axis. o may be NULL: the defaults. */
 STOKER_API int stoker_model_batch_norm(stoker_model *model, const char *name,
                                        const stoker_batch_norm *o);
 STOKER_API int stoker_model_dropout(stoker_model *model, const char *name, float rate); /* 0..<1 */

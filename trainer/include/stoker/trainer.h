@@ -54,8 +54,17 @@ typedef enum stoker_fusion {
 
 #define STOKER_BATCH_SIZE_MAX UINT32_MAX /* in options.batch_size: the largest that fits */
 
+/* In options.learning_rate, rho and epsilon: PyTorch's default for the optimiser. */
+#define STOKER_OPTIMIZER_DEFAULT (-1.0F)
+
+/* Begin with STOKER_TRAINER_OPTIONS_INIT, which holds the defaults. A 0 that lies in a field's range is a value:
+ * betas = { 0, 0.999F } trains without momentum, learning_rate = 0 leaves the weights as they are. Only where a
+ * comment says "0 = ..." does 0 mean something else, and there it is no value of the option. */
+
 typedef struct stoker_trainer_options {
-    size_t struct_size; /* set by STOKER_TRAINER_OPTIONS_INIT; checked by create */
+    /* Set by STOKER_TRAINER_OPTIONS_INIT. A smaller struct, of an older version, has the defaults for the fields
+     * that it lacks; a larger one, of a newer version, must be 0 beyond this version's fields. */
+    size_t struct_size;
     /* "cuda" (the first GPU), "cuda:1", "cpu", "ref"; "auto" (default NULL): "cuda" where a GPU
      * answers and all that the model needs is there, else "cpu". */
     const char *backend;
@@ -81,13 +90,15 @@ typedef struct stoker_trainer_options {
     bool uncaptured;
 
     stoker_optimizer optimizer;
-    /* Default 0 = PyTorch's: 0.001 for Adam and AdamW, 0.002 for Adamax, 1 for Adadelta, else 0.01. */
+    /* >= 0. Default STOKER_OPTIMIZER_DEFAULT: 0.001 for Adam and AdamW, 0.002 for Adamax, 1 for Adadelta, else
+     * 0.01. */
     float learning_rate;
     float momentum; /* SGD, RMSprop: 0..<1; default 0 */
     bool nesterov;  /* SGD with momentum */
-    float betas[2]; /* Adam, AdamW, Adamax: 0..<1; default 0 = 0.9, 0.999 */
-    float rho;      /* Adadelta's rho, RMSprop's alpha: 0..<1; default 0 = 0.9 and 0.99 */
-    float epsilon;  /* default 0 = PyTorch's: 1e-8, Adadelta 1e-6, Adagrad 1e-10 */
+    float betas[2]; /* Adam, AdamW, Adamax: 0..<1; default 0.9, 0.999 */
+    float
+        rho; /* Adadelta's rho, RMSprop's alpha: 0..<1; default STOKER_OPTIMIZER_DEFAULT: 0.9, 0.99 */
+    float epsilon; /* >= 0; default STOKER_OPTIMIZER_DEFAULT: 1e-8, Adadelta 1e-6, Adagrad 1e-10 */
     /* Default 0. AdamW's is decoupled, and PyTorch's default for it, 0.01, is not assumed. */
     float weight_decay;
 
@@ -97,9 +108,9 @@ typedef struct stoker_trainer_options {
      * own (schedule_rise). */
     uint64_t warmup_updates;
     uint64_t schedule_steps; /* STEP: updates between two drops, >= 1 */
-    float schedule_gamma;    /* STEP: > 0; default 0 = 0.1 */
-    float schedule_rise;     /* ONE_CYCLE: share of the updates that rise, 0..<1; default 0 = 0.3 */
-    float schedule_start;    /* ONE_CYCLE: start = learning_rate / it; default 0 = 25 */
+    float schedule_gamma;    /* STEP: >= 0; default 0.1 */
+    float schedule_rise;     /* ONE_CYCLE: share of the updates that rise, 0..<1; default 0.3 */
+    float schedule_start;    /* ONE_CYCLE: start = learning_rate / it; > 0; default 25 */
     float final_fraction;    /* COSINE: 0..1; default 0. ONE_CYCLE ends at start / 1e4 */
 
     float clip_norm;  /* largest 2-norm of all gradients; default 0 = no limit */
@@ -151,7 +162,10 @@ typedef struct stoker_trainer_options {
 
 #define STOKER_TRAINER_OPTIONS_INIT                                                                \
     {                                                                                              \
-        .struct_size = sizeof(stoker_trainer_options), .batch_size = 64                            \
+        .struct_size = sizeof(stoker_trainer_options), .batch_size = 64,                           \
+        .learning_rate = STOKER_OPTIMIZER_DEFAULT, .betas = { 0.9F, 0.999F },                      \
+        .rho = STOKER_OPTIMIZER_DEFAULT, .epsilon = STOKER_OPTIMIZER_DEFAULT,                      \
+        .schedule_gamma = 0.1F, .schedule_rise = 0.3F, .schedule_start = 25.0F                     \
     }
 
 /* Bytes taken, by class. Exact: their sum is what the back end was asked for. */
