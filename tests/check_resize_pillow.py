@@ -6,25 +6,17 @@ usage: check_resize_pillow.py WRITE_RESIZED
 Holds if no byte differs by more than one level; tells how many differ at all. Without Pillow it says
 so and skips: golden/resize.h holds what Pillow once made.
 """
-import os
 import random
 import subprocess
 import sys
 
-SKIP = 77
+import find_pillow
+
 CASES = 150
 MODES = {1: "L", 3: "RGB", 4: "RGBX"}  # RGBA would be multiplied by its alpha
 
-try:
-    from PIL import Image
-except ImportError:
-    # Debian's Pillow belongs to the system's Python, which need not be the first one.
-    if os.environ.get("STOKER_PYTHON_TRIED") is None and os.path.exists("/usr/bin/python3"):
-        os.environ["STOKER_PYTHON_TRIED"] = "1"
-        os.execv("/usr/bin/python3", ["/usr/bin/python3"] + sys.argv)
-    print("SKIPPED: no Python here has Pillow (Debian: python3-pil); "
-          "resizing was compared with golden/resize.h only")
-    sys.exit(SKIP)
+find_pillow.ensure("resizing was compared with golden/resize.h only")
+from PIL import Image  # noqa: E402
 
 
 def side(generator):

@@ -21,6 +21,7 @@ struct stk_jpeg_kind {
     bool arithmetic;
     bool no_tables;
     uint32_t restart_rows; /* MCU rows between restart markers; 0 = none */
+    const uint8_t *solid;  /* one colour for all pixels, at quality 100; NULL = a pattern */
 };
 
 struct stk_jpeg_file {
@@ -49,7 +50,7 @@ static inline struct stk_jpeg_file stk_jpeg_write(const struct stk_jpeg_kind *ki
                               : kind->channels == 3 ? JCS_RGB
                                                     : JCS_CMYK;
     jpeg_set_defaults(&compress);
-    jpeg_set_quality(&compress, 85, TRUE);
+    jpeg_set_quality(&compress, kind->solid != NULL ? 100 : 85, TRUE);
     if (kind->channels == 3) {
         compress.comp_info[0].h_samp_factor = kind->h_factor;
         compress.comp_info[0].v_samp_factor = kind->v_factor;
@@ -65,7 +66,9 @@ static inline struct stk_jpeg_file stk_jpeg_write(const struct stk_jpeg_kind *ki
     cr_assert_not_null(row);
     for (uint32_t y = 0; y < kind->height; y++) {
         for (uint32_t i = 0; i < kind->width * kind->channels; i++)
-            row[i] = stk_jpeg_sample(y, i / kind->channels, i % kind->channels);
+            row[i] = kind->solid != NULL
+                         ? kind->solid[i % kind->channels]
+                         : stk_jpeg_sample(y, i / kind->channels, i % kind->channels);
         JSAMPROW rows[] = { row };
         (void)jpeg_write_scanlines(&compress, rows, 1);
     }

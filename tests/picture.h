@@ -169,7 +169,7 @@ static inline struct stk_rgba stk_picture_colour(const struct stk_picture *pictu
     }
 }
 
-/* One pixel as a row of 1, 3 or 4 channels has it; gray made from colours may be 1 off. */
+/* One pixel as a row of 1, 3 or 4 channels has it; gray from colours by Pillow's formula. */
 static inline void stk_picture_expect(const struct stk_picture *picture, uint32_t y, uint32_t x,
                                       uint32_t channels, uint8_t *out)
 {
@@ -185,7 +185,7 @@ static inline void stk_picture_expect(const struct stk_picture *picture, uint32_
     }
     *out = eight[0];
     if (eight[0] != eight[1] || eight[1] != eight[2])
-        *out = (uint8_t)(0.2126 * eight[0] + 0.7152 * eight[1] + 0.0722 * eight[2]);
+        *out = (uint8_t)((19595U * eight[0] + 38470U * eight[1] + 7471U * eight[2] + 0x8000) >> 16);
 }
 
 #endif

@@ -94,6 +94,31 @@ Test(codec_jpeg, every_kind_becomes_what_libjpeg_makes_of_it)
     stk_test_check_leaks();
 }
 
+/* The file stores the luma, rounded; Pillow 13's convert("L") gives these. */
+Test(codec_jpeg, gray_from_colour_is_the_luma_of_bt_601)
+{
+    static const struct {
+        uint8_t colour[3];
+        uint8_t gray;
+    } known[] = {
+        { { 0, 0, 255 }, 29 },    { { 255, 0, 0 }, 76 },    { { 0, 255, 0 }, 150 },
+        { { 255, 255, 0 }, 226 }, { { 255, 0, 255 }, 105 }, { { 10, 200, 30 }, 124 },
+    };
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        const struct stk_jpeg_kind kind = {
+            8, 8, .channels = 3, .h_factor = 1, .v_factor = 1, .solid = known[i].colour
+        };
+        struct stk_jpeg_file file = stk_jpeg_write(&kind);
+        struct decoder decoder = open_decoder(8, 8, 1);
+        cr_assert_eq(stk_codec_run(&decoder.run, file.at, file.size), STOKER_OK);
+        cr_assert_leq(abs(decoder.run.row[9] - known[i].gray), 1, "colour %zu: %u", i,
+                      decoder.run.row[9]);
+        close_decoder(&decoder);
+        free(file.at);
+    }
+    stk_test_check_leaks();
+}
+
 Test(codec_jpeg, a_probe_tells_the_shape)
 {
     static const struct stk_jpeg_kind kinds[] = {

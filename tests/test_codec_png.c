@@ -63,19 +63,16 @@ static void decode(struct decoder *decoder)
 
 static void check_row(const uint8_t *row, uint32_t channels)
 {
-    const bool made_gray = channels == 1 && picture.colour != PNG_COLOR_TYPE_GRAY &&
-                           picture.colour != PNG_COLOR_TYPE_GRAY_ALPHA;
     for (uint32_t y = 0; y < picture.height; y++)
         for (uint32_t x = 0; x < picture.width; x++) {
             uint8_t expected[4];
             stk_picture_expect(&picture, y, x, channels, expected);
             const uint8_t *got = row + ((size_t)y * picture.width + x) * channels;
             for (uint32_t c = 0; c < channels; c++)
-                cr_assert_leq(abs(got[c] - expected[c]), made_gray ? 1 : 0,
-                              "%ux%u, type %u, %u bits, %s, at %u %u %u: %u, not %u",
-                              picture.height, picture.width, picture.colour, picture.depth,
-                              picture.interlaced ? "interlaced" : "plain", y, x, c, got[c],
-                              expected[c]);
+                cr_assert_eq(
+                    got[c], expected[c], "%ux%u, type %u, %u bits, %s, at %u %u %u: %u, not %u",
+                    picture.height, picture.width, picture.colour, picture.depth,
+                    picture.interlaced ? "interlaced" : "plain", y, x, c, got[c], expected[c]);
         }
 }
 
@@ -134,6 +131,43 @@ Test(codec_png, every_kind_becomes_every_row)
                     for (size_t c = 0; c < 3; c++)
                         check_picture(row_channels[c]);
                 }
+    stk_test_check_leaks();
+}
+
+/* One pixel: to what gray it must come, by Pillow 13's convert("L"). */
+static void check_gray(const struct kind *kind, const uint8_t colour[3], uint8_t gray)
+{
+    paint(kind, 1, 1, false, PNG_FILTER_NONE);
+    const uint32_t factor = kind->depth == 16 ? 257 : 1;
+    for (int c = 0; c < 3; c++)
+        picture.samples[0][0][c] = (uint16_t)(colour[c] * factor);
+    if (kind->colour == PNG_COLOR_TYPE_PALETTE) {
+        picture.samples[0][0][0] = 1;
+        picture.palette[1] = (png_color){ colour[0], colour[1], colour[2] };
+    }
+    stk_picture_write(&picture, &file);
+    struct decoder decoder = open_decoder(1, 1, 1, false);
+    decode(&decoder);
+    cr_assert_eq(decoder.run.row[0], gray, "type %u, %u bits, %u %u %u: %u, not %u", kind->colour,
+                 kind->depth, colour[0], colour[1], colour[2], decoder.run.row[0], gray);
+    close_decoder(&decoder);
+}
+
+Test(codec_png, gray_from_colour_is_the_luma_of_bt_601)
+{
+    static const struct {
+        uint8_t colour[3];
+        uint8_t gray;
+    } known[] = {
+        { { 0, 0, 255 }, 29 },      { { 255, 0, 0 }, 76 },    { { 0, 255, 0 }, 150 },
+        { { 255, 255, 0 }, 226 },   { { 255, 0, 255 }, 105 }, { { 0, 255, 255 }, 179 },
+        { { 10, 200, 30 }, 124 },   { { 1, 0, 0 }, 0 },       { { 0, 1, 0 }, 1 },
+        { { 255, 255, 254 }, 255 }, { { 77, 77, 77 }, 77 },
+    };
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+        for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+            if ((kinds[k].colour & PNG_COLOR_MASK_COLOR) != 0)
+                check_gray(&kinds[k], known[i].colour, known[i].gray);
     stk_test_check_leaks();
 }
 

@@ -2,7 +2,7 @@
  *
  * Decoded exactly as libjpeg does by default (slow integer DCT, smooth upsampling). What
  * libjpeg only warns of (missing or damaged parts, which it would paint over) is an error here.
- * Colours become gray by their luma, gray becomes colour; CMYK is refused.
+ * Colours become gray as gray.h says (the luma as stored), gray becomes colour; CMYK is refused.
  */
 #ifndef STK_CODEC_JPEG_H
 #define STK_CODEC_JPEG_H

@@ -9,6 +9,7 @@
 #include "loader/codec/png_full.h"
 
 #include "loader/base/bytes.h"
+#include "loader/codec/gray.h"
 #include "loader/codec/refuse.h"
 
 #ifdef STOKER_HAVE_PNG
@@ -116,6 +117,14 @@ static void set_rules(png_structp png, const struct reading *reading)
 #endif
 }
 
+/* libpng's last step on a row. libpng has a gray conversion too, but it truncates. */
+static void make_gray(png_structp png, png_row_infop row, png_bytep samples)
+{
+    (void)png;
+    stk_gray_from_rgb(samples, row->width, samples);
+    row->color_type = PNG_COLOR_TYPE_GRAY;
+}
+
 /* Ask for the conversion of the file's samples to those of a row. */
 static void set_conversion(png_structp png, png_infop info, const struct reading *reading)
 {
@@ -137,8 +146,10 @@ static void set_conversion(png_structp png, png_infop info, const struct reading
     } else {
         png_set_strip_alpha(png);
     }
-    if (reading->shape->channels == 1 && !gray_file)
-        png_set_rgb_to_gray_fixed(png, PNG_ERROR_ACTION_NONE, -1, -1);
+    if (reading->shape->channels == 1 && !gray_file) {
+        png_set_read_user_transform_fn(png, make_gray);
+        png_set_user_transform_info(png, NULL, 8, 1);
+    }
     if (reading->shape->channels != 1 && gray_file)
         png_set_gray_to_rgb(png);
 }

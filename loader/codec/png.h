@@ -2,9 +2,9 @@
  *
  * Every legal file is decoded: all colour types and depths, interlaced or not, converted to
  * the row that the data set declares. 16 bits become 8 by rounding (v x 255 / 65535), palettes
- * become colours, colours become gray by Rec. 709 weights; gAMA and all other chunks that only
- * tell how a screen should show the pixels are ignored. Transparency is dropped, or becomes
- * alpha if the row has 4 channels.
+ * become colours, colours become gray by gray.h (BT.601, as Pillow's "L"); gAMA and all other
+ * chunks that only say how a screen should show the pixels are ignored. Transparency is dropped,
+ * or becomes alpha if the row has 4 channels.
  *
  * A file is refused if any chunk fails its CRC, the pixels their Adler-32, or the end is
  * missing: what follows IEND is not looked at.

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""check_decode_pillow.py - images of many kinds, decoded by us and by Pillow.
+
+usage: check_decode_pillow.py LIBSTOKER.SO
+
+Each kind of image is a data set folder:DIR of a few random files, read as gray, RGB and RGBA. Holds
+if no byte differs from Pillow's by more than the kind allows: see KINDS. Without Pillow it skips.
+"""
+import ctypes
+import os
+import random
+import struct
+import sys
+import tempfile
+import zlib
+
+import find_pillow
+
+find_pillow.ensure("decoding was compared with literal values only")
+from PIL import Image  # noqa: E402
+
+WIDTH, HEIGHT = 37, 29
+FILES = 6
+NOT_IN_BUILD = "STOKER_ENOTSUP"
+MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+
+
+# ---- our side --------------------------------------------------------------------
+
+def open_library(path):
+    library = ctypes.CDLL(path)
+    library.stoker_dataset_open.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    library.stoker_dataset_read.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_char_p,
+                                            ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p]
+    library.stoker_error_name.restype = ctypes.c_char_p
+    return library
+
+
+def read_all(library, folder, channels):
+    """The rows of a folder's files, or the name of the error of the first that has one."""
+    dataset = ctypes.c_void_p()
+    spec = f"folder:{folder}?height={HEIGHT}&width={WIDTH}&channels={channels}"
+    rc = library.stoker_dataset_open(ctypes.byref(dataset), spec.encode(), None)
+    rows = []
+    for i in range(FILES if rc == 0 else 0):
+        row = ctypes.create_string_buffer(WIDTH * HEIGHT * channels)
+        rc = library.stoker_dataset_read(dataset, i, row, len(row), None, None)
+        if rc != 0:
+            break
+        rows.append(row.raw)
+    if dataset:
+        library.stoker_dataset_close(ctypes.byref(dataset))
+    return rows if rc == 0 else library.stoker_error_name(rc).decode()
+
+
+# ---- images ----------------------------------------------------------------------
+
+def png_chunk(name, body):
+    return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+
+
+def png(path, generator, colour, depth):
+    """A PNG file of random samples; 16 bits are of no concern to Pillow's writer."""
+    samples = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[colour]
+    line_bytes = (WIDTH * samples * depth + 7) // 8
+    lines = b"".join(b"\0" + generator.randbytes(line_bytes) for _ in range(HEIGHT))
+    head = struct.pack(">IIBBBBB", WIDTH, HEIGHT, depth, colour, 0, 0, 0)
+    with open(path, "wb") as file:
+        file.write(b"\x89PNG\r\n\x1a\n" + png_chunk(b"IHDR", head))
+        if colour == 3:
+            file.write(png_chunk(b"PLTE", generator.randbytes(3 << depth)))
+        file.write(png_chunk(b"IDAT", zlib.compress(lines)) + png_chunk(b"IEND", b""))
+
+
+def smooth(generator, mode, low=0, high=255):
+    """A picture without hard edges, which JPEG stores without leaving the range of RGB by much."""
+    small = Image.new(mode, (5, 4))
+    bands = len(small.getbands())
+    pixels = [tuple(generator.randint(low, high) for _ in range(bands)) for _ in range(20)]
+    small.putdata(pixels if bands > 1 else [p[0] for p in pixels])
+    return small.resize((WIDTH, HEIGHT), Image.BICUBIC)
+
+
+def png_kind(colour, depth):
+    return lambda path, generator: png(path + ".png", generator, colour, depth)
+
+
+def jpeg_kind(mode, low, high, **options):
+    return lambda path, generator: smooth(generator, mode, low, high).save(
+        path + ".jpg", "JPEG", quality=95, **options)
+
+
+# name, writer, and by how much gray, RGB and RGBA may differ; None: Pillow does something else.
+# 16 bits: Pillow truncates where we round, and clips 16-bit gray. JPEG: our gray is the luma that
+# the file stores, Pillow's that of the RGB pixels: colours must lie within RGB for the two to agree.
+KINDS = [
+    ("PNG gray 8", png_kind(0, 8), (0, 0, 0)),
+    ("PNG gray 1", png_kind(0, 1), (0, 0, 0)),
+    ("PNG RGB 8", png_kind(2, 8), (0, 0, 0)),
+    ("PNG RGB 16", png_kind(2, 16), (1, 1, 1)),
+    ("PNG palette 8", png_kind(3, 8), (0, 0, 0)),
+    ("PNG palette 2", png_kind(3, 2), (0, 0, 0)),
+    ("PNG gray and alpha 8", png_kind(4, 8), (0, 0, 0)),
+    ("PNG RGBA 8", png_kind(6, 8), (0, 0, 0)),
+    ("PNG RGBA 16", png_kind(6, 16), (1, 1, 1)),
+    ("JPEG gray", jpeg_kind("L", 0, 255), (0, 0, 0)),
+    ("JPEG colour 4:4:4", jpeg_kind("RGB", 40, 215, subsampling=0), (1, 0, 0)),
+    ("JPEG colour 4:2:0", jpeg_kind("RGB", 40, 215, subsampling=2), (1, 0, 0)),
+    ("JPEG colour progressive", jpeg_kind("RGB", 40, 215, progressive=True), (1, 0, 0)),
+    ("JPEG RGB kept", jpeg_kind("RGB", 0, 255, keep_rgb=True), (0, 0, 0)),
+]
+
+
+# ---- comparing -------------------------------------------------------------------
+
+def worst_of(ours, theirs):
+    return max(abs(a - b) for a, b in zip(ours, theirs))
+
+
+def check(library, name, write, allowed):
+    """True if every file of a kind is as Pillow has it."""
+    generator = random.Random(name)
+    holds = True
+    with tempfile.TemporaryDirectory() as folder:
+        os.mkdir(os.path.join(folder, "a"))
+        for i in range(FILES):
+            write(os.path.join(folder, "a", str(i)), generator)
+        paths = sorted(os.path.join(folder, "a", f) for f in os.listdir(os.path.join(folder, "a")))
+        found = []
+        for channels, most in zip((1, 3, 4), allowed):
+            rows = read_all(library, folder, channels)
+            if rows == NOT_IN_BUILD:
+                print(f"{name}: SKIPPED, not in this build")
+                return True
+            if isinstance(rows, str):
+                print(f"{name}, {channels} channels: {rows}")
+                return False
+            differ = 0
+            for path, row in zip(paths, rows):
+                with Image.open(path) as image:
+                    differ = max(differ, worst_of(row, image.convert(MODES[channels]).tobytes()))
+            found.append(differ)
+            holds = holds and differ <= most
+    print(f"{name}: {found} of at most {list(allowed)}{'' if holds else '  DIFFERS'}")
+    return holds
+
+
+def main():
+    library = open_library(sys.argv[1])
+    wrong = sum(not check(library, *kind) for kind in KINDS)
+    print(f"{len(KINDS)} kinds, {wrong} differ")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
