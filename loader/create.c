@@ -5,12 +5,12 @@
  * A failure anywhere ends in destroy, which undoes what is there.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <stoker/stoker.h>
 
 #include "loader/base/clock.h"
+#include "loader/base/environment.h"
 #include "loader/base/error.h"
 #include "loader/base/thread.h"
 #include "loader/loader.h"
@@ -90,8 +90,8 @@ static int make_reader(stoker_loader *loader, stoker_error *error)
 {
     struct stk_road *road = &loader->road;
     const uint32_t file_count = road->dataset->info.file_count;
-    const char *named = getenv("STOKER_READER");
-    road->reader_forced = loader->options.reader != NULL || (named != NULL && named[0] != '\0');
+    road->reader_forced =
+        loader->options.reader != NULL || stk_environment("STOKER_READER") != NULL;
     if (loader->options.reader != NULL) {
         road->reader = loader->options.reader;
         (void)snprintf(loader->reader_reason, sizeof(loader->reader_reason),

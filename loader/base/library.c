@@ -2,14 +2,14 @@
 #include "loader/base/library.h"
 
 #include <dlfcn.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "loader/base/environment.h"
 
 void *stk_library_open(const char *variable, const char *soname, const char **why)
 {
-    const char *named = variable == NULL ? NULL : getenv(variable);
-    void *library = dlopen(named != NULL && named[0] != '\0' ? named : soname,
-                           RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    const char *named = variable == NULL ? NULL : stk_environment(variable);
+    void *library = dlopen(named != NULL ? named : soname, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (library == NULL)
         *why = dlerror();
     return library;

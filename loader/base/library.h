@@ -20,7 +20,7 @@ struct stk_function {
 #define STK_FUNCTION_TEXT(name)    STK_FUNCTION_TEXT_OF(name)
 #define STK_FUNCTION_TEXT_OF(name) #name
 
-/* The file that the environment variable names (NULL = none is asked), else the library of that soname. It
+/* The file that the environment variable names (NULL = none is asked; see environment.h), else the library of that soname. It
  * stays loaded until the program ends: libraries of GPUs have threads and exit handlers of their own, and what
  * was slow to load is at hand for who opens it again.
  * NULL: *why tells, until the thread's next call of this kind. */

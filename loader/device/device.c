@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loader/base/environment.h"
 #include "loader/base/error.h"
 
 /* ---- the first error ---- */
@@ -80,9 +81,9 @@ int stk_device_open(struct stk_device **out, stoker_device kind, uint32_t index,
                     char why[STK_DEVICE_WHY_BYTES], stoker_error *error)
 {
     const struct stk_place nowhere = STK_NOWHERE;
-    const char *named = kind == STOKER_DEVICE_AUTO ? getenv("STOKER_DEVICE") : NULL;
+    const char *named = kind == STOKER_DEVICE_AUTO ? stk_environment("STOKER_DEVICE") : NULL;
     const char *chosen_by = "asked for";
-    if (named != NULL && named[0] != '\0') {
+    if (named != NULL) {
         if (!parse(named, &kind, &index))
             return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                                  "STOKER_DEVICE is \"%.64s\": use cpu, cuda or cuda:N", named);

@@ -8,9 +8,9 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "loader/base/environment.h"
 #include "loader/base/error.h"
 
 static const stoker_reader *const readers[] = { &stoker_reader_uring, &stoker_reader_pread,
@@ -67,8 +67,8 @@ int stk_reader_choose(const stoker_reader **out, char *reason, size_t reason_byt
     assert(reason != NULL);
     assert(reason_bytes >= 1);
 
-    const char *name = getenv("STOKER_READER");
-    if (name != NULL && name[0] != '\0')
+    const char *name = stk_environment("STOKER_READER");
+    if (name != NULL)
         return choose_named(out, name, reason, reason_bytes, error);
 
     stoker_error refusal = { 0 };
