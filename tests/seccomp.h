@@ -38,20 +38,27 @@ static inline int stk_seccomp_refuse(long call, int os_errno)
     return stk_seccomp_install(program, sizeof(program) / sizeof(program[0]));
 }
 
-/* The same, only where the second argument is `operation`: one kind of io_uring_register. */
-static inline int stk_seccomp_refuse_operation(long call, uint32_t operation, int os_errno)
+/* The same, only for calls whose argument number `argument` (from 0) has this value in its low half. */
+static inline int stk_seccomp_refuse_argument(long call, uint32_t argument, uint32_t value,
+                                              int os_errno)
 {
-    const unsigned low_half = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 0 : 4;
+    const size_t low_half = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 0 : 4;
+    const size_t at = offsetof(struct seccomp_data, args) + argument * sizeof(uint64_t) + low_half;
     struct sock_filter program[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (unsigned)offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)call, 0, 3),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-                 (unsigned)offsetof(struct seccomp_data, args[1]) + low_half),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, operation, 0, 1),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (unsigned)at),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ((unsigned)os_errno & SECCOMP_RET_DATA)),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     return stk_seccomp_install(program, sizeof(program) / sizeof(program[0]));
+}
+
+/* One operation of io_uring_register, which is its second argument. */
+static inline int stk_seccomp_refuse_operation(long call, uint32_t operation, int os_errno)
+{
+    return stk_seccomp_refuse_argument(call, 1, operation, os_errno);
 }
 
 /* No ring can be made any more: what Docker and a sysctl answer is EPERM, what

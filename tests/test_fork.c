@@ -2,12 +2,14 @@
  * call, may destroy it, and the parent goes on with the right bytes.
  */
 #include <criterion/criterion.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "leaks.h"
 #include "reader_file.h"
 #include "scenario.h"
+#include "seccomp.h"
 
 static struct stk_run expected;
 static struct stk_run found;
@@ -91,6 +93,27 @@ Test(fork, leaves_the_parent_unhurt, .timeout = 100)
             if (stk_test_reader_works(options.reader))
                 fork_everywhere(set.dataset, &options);
         }
+    stk_file_set_remove(&set);
+    stk_test_check_leaks();
+}
+
+/* Kernels before 4.14 cannot wipe a page on fork: the loader then compares process ids. */
+Test(fork, is_noticed_where_the_kernel_cannot_wipe_a_page, .timeout = 60)
+{
+    struct stk_file_set set;
+    cr_assert(stk_file_set_make(&set, 65, 9, 7, 0));
+    stoker_loader_options options = stk_small_options();
+    cr_assert_eq(stk_run(set.dataset, &options, &expected), STOKER_FINISHED);
+    if (stk_seccomp_refuse_argument(SYS_madvise, 2, MADV_WIPEONFORK, EINVAL) != 0)
+        cr_skip_test("no seccomp filters here");
+    void *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    cr_assert_neq(page, MAP_FAILED);
+    cr_assert_eq(madvise(page, 4096, MADV_WIPEONFORK), -1);
+    cr_assert_eq(munmap(page, 4096), 0);
+    for (int32_t workers = 0; workers <= 2; workers += 2) {
+        options.num_workers = workers;
+        fork_everywhere(set.dataset, &options);
+    }
     stk_file_set_remove(&set);
     stk_test_check_leaks();
 }
