@@ -3,8 +3,8 @@
  *   spec ──▶ root ──▶ index, or scan ──▶ tree ──▶ shape of a row ──▶ codec ──▶ the callbacks here
  *
  * No file stays open, and none is read but the first, whose shape is that of all rows where the
- * spec does not say. A file of another shape, or one that is no image, is a bad sample when its
- * turn comes.
+ * spec does not say. Rows of raw files have the size that most of them have. A file of another
+ * shape or size, or one that is no image, is a bad sample when its turn comes.
  */
 #include <assert.h>
 #include <dirent.h>
@@ -28,6 +28,7 @@
 enum {
     FILE_BYTES_DEFAULT = 64 << 20,
     FILE_BYTES_MAX = 1 << 30,
+    ROW_BYTES_MAX = 1 << 30,
     PIXELS_DEFAULT = 1 << 25, /* of an image that is resized: cameras make 24 million */
     PIXELS_MAX = 1 << 28,
     SIDE_MAX = 1 << 20,
@@ -207,23 +208,60 @@ static int refuse(const struct opening *opening, int code, const char *what)
     return stk_error_set(opening->error, code, STOKER_STAGE_OPEN, &place, "folder: %s", what);
 }
 
-/* Sets longest_bytes; tells whether there is any image, and the first raw file. */
-static bool look_at_files(struct folder *folder, const struct opening *opening,
-                          const struct stk_folder_file **raw)
+/* What the sizes of the files show. */
+struct sizes {
+    uint64_t images;        /* files that are no raw rows */
+    uint64_t raw;           /* files that are */
+    uint64_t raw_allowed;   /* of them, those of 1 to max_file_bytes bytes */
+    uint32_t raw_bytes;     /* size of more than half of the allowed raw files; 0 = there is none */
+    uint32_t longest_bytes; /* of a file within max_file_bytes, at least 1 */
+};
+
+static bool is_raw(const struct stk_folder_file *file)
 {
-    bool images = false;
-    *raw = NULL;
-    folder->longest_bytes = 1;
+    return (file->kind_label & STK_FOLDER_RAW) != 0;
+}
+
+static bool is_allowed_raw(const struct stk_folder_file *file, const struct opening *opening)
+{
+    return is_raw(file) && file->bytes > 0 && file->bytes <= opening->file_bytes_max;
+}
+
+/* The vote of Boyer and Moore: a size that more than half of the files have survives it, whatever
+ * else does; a second pass counts the survivor. Needs no memory. */
+static uint32_t majority_bytes(const struct folder *folder, const struct opening *opening,
+                               uint64_t voters)
+{
+    const struct stk_folder_tree *tree = &folder->tree;
+    uint32_t candidate = 0;
+    int64_t votes = 0;
+    for (uint64_t i = 0; i < tree->file_count; i++) {
+        if (!is_allowed_raw(&tree->files[i], opening))
+            continue;
+        if (votes == 0)
+            candidate = tree->files[i].bytes;
+        votes += tree->files[i].bytes == candidate ? 1 : -1;
+    }
+    uint64_t count = 0;
+    for (uint64_t i = 0; votes > 0 && i < tree->file_count; i++)
+        count += is_allowed_raw(&tree->files[i], opening) && tree->files[i].bytes == candidate;
+    return count > voters / 2 ? candidate : 0;
+}
+
+static struct sizes look_at_sizes(const struct folder *folder, const struct opening *opening)
+{
+    struct sizes sizes = { .longest_bytes = 1 };
     for (uint64_t i = 0; i < folder->tree.file_count; i++) {
         const struct stk_folder_file *file = &folder->tree.files[i];
-        const bool is_raw = (file->kind_label & STK_FOLDER_RAW) != 0;
-        images = images || !is_raw;
-        if (*raw == NULL && is_raw)
-            *raw = file;
-        if (file->bytes > folder->longest_bytes && file->bytes <= opening->file_bytes_max)
-            folder->longest_bytes = file->bytes;
+        sizes.images += is_raw(file) ? 0 : 1;
+        sizes.raw += is_raw(file) ? 1 : 0;
+        sizes.raw_allowed += is_allowed_raw(file, opening) ? 1 : 0;
+        if (file->bytes > sizes.longest_bytes && file->bytes <= opening->file_bytes_max)
+            sizes.longest_bytes = file->bytes;
     }
-    return images;
+    if (sizes.raw_allowed > 0)
+        sizes.raw_bytes = majority_bytes(folder, opening, sizes.raw_allowed);
+    return sizes;
 }
 
 static int choose_image_shape(struct folder *folder, const struct opening *opening)
@@ -244,25 +282,37 @@ static int choose_image_shape(struct folder *folder, const struct opening *openi
     return rc == STOKER_OK ? rc : refuse(opening, rc, "no codec for rows of this shape");
 }
 
+/* Rows of raw bytes, as the spec says or as most files are. */
+static int choose_raw_row(struct folder *folder, const struct opening *opening,
+                          const struct sizes *sizes)
+{
+    const uint64_t row_bytes = opening->height * opening->width * opening->channels;
+    if (row_bytes > ROW_BYTES_MAX)
+        return refuse(opening, STOKER_ELIMIT, "height x width x channels is more than 1 GiB");
+    folder->shape = (struct stk_image_shape){ (uint32_t)opening->height, (uint32_t)opening->width,
+                                              (uint32_t)opening->channels };
+    folder->row_bytes = row_bytes > 0 ? (uint32_t)row_bytes : sizes->raw_bytes;
+    if (folder->row_bytes > 0)
+        return STOKER_OK;
+    if (sizes->raw_allowed == 0)
+        return refuse(opening, STOKER_ELIMIT,
+                      "every raw file is empty or longer than max_file_bytes");
+    return refuse(opening, STOKER_EFORMAT,
+                  "no size is that of more than half of the raw files: give height, width and "
+                  "channels of a row");
+}
+
 /* The axes and the codec of all rows. */
 static int choose_row(struct folder *folder, const struct opening *opening)
 {
-    const uint64_t given[3] = { opening->height, opening->width, opening->channels };
-    const struct stk_folder_file *raw = NULL;
-    const bool images = look_at_files(folder, opening, &raw);
-    const bool all = given[0] != 0 && given[1] != 0 && given[2] != 0;
-    if (raw != NULL && !all && (images || given[0] + given[1] + given[2] != 0))
+    const int given = (opening->height != 0) + (opening->width != 0) + (opening->channels != 0);
+    const struct sizes sizes = look_at_sizes(folder, opening);
+    folder->longest_bytes = sizes.longest_bytes;
+    if (sizes.raw > 0 && given != 3 && (sizes.images > 0 || given != 0))
         return refuse(opening, STOKER_EINVAL,
                       "raw files need height, width and channels, all or none of them");
-    if (images)
-        return choose_image_shape(folder, opening);
-    assert(raw != NULL); /* a tree has files */
-    folder->row_bytes = raw->bytes;
-    if (all)
-        folder->shape =
-            (struct stk_image_shape){ (uint32_t)given[0], (uint32_t)given[1], (uint32_t)given[2] };
-    return all || raw->bytes > 0 ? STOKER_OK
-                                 : refuse(opening, STOKER_EFORMAT, "the first raw file is empty");
+    return sizes.images > 0 ? choose_image_shape(folder, opening)
+                            : choose_raw_row(folder, opening, &sizes);
 }
 
 /* ---- the spec ------------------------------------------------------------------- */

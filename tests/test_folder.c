@@ -101,7 +101,7 @@ Test(folder, threads_change_nothing, .timeout = 60)
             for (int file = 0; file < FILES; file++) {
                 (void)snprintf(name, sizeof(name), folder == 0 ? "%d/%d.raw" : "%d/%d/%d.raw",
                                class, folder == 0 ? file : folder, file);
-                stk_folder_touch(&directory, name, (size_t)(1 + file));
+                stk_folder_touch(&directory, name, 4);
             }
         }
     uint64_t first = 0;
@@ -226,6 +226,10 @@ Test(folder, mistakes_are_told)
     stk_folder_touch(&directory, "set/a/1.raw", 8);
     stk_folder_touch(&directory, "set/a/2.raw", 8);
     stk_folder_touch(&directory, "set/a/3.png", 8);
+    stk_folder_mkdir(&directory, "uneven");
+    stk_folder_mkdir(&directory, "uneven/a");
+    stk_folder_touch(&directory, "uneven/a/1.raw", 8);
+    stk_folder_touch(&directory, "uneven/a/2.raw", 9);
     stk_folder_touch(&directory, "file", 8);
     const struct {
         const char *format;
@@ -252,6 +256,10 @@ Test(folder, mistakes_are_told)
         { "folder:%s/set?max_file_bytes=7", STOKER_ELIMIT, "max_file_bytes=7" },
         { "folder:%s/set?extensions=raw,png", STOKER_EINVAL, "raw files need" },
         { "folder:%s/set?extensions=raw&height=2", STOKER_EINVAL, "raw files need" },
+        { "folder:%s/set?extensions=raw&max_file_bytes=7", STOKER_ELIMIT, "max_file_bytes" },
+        { "folder:%s/uneven?extensions=raw", STOKER_EFORMAT, "more than half" },
+        { "folder:%s/set?extensions=raw&height=1048576&width=1025&channels=1", STOKER_ELIMIT,
+          "1 GiB" },
         { "folder:%s/set?height=2&width=2&channels=2", STOKER_EINVAL, "shape" },
         { "folder:%s/set?extensions=raw&index=%s/none/x", STOKER_ENOENT, "index" },
     };
@@ -412,6 +420,55 @@ Test(folder, longer_files_than_allowed_are_bad_alone)
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
     stk_directory_remove(&set.directory);
+    stk_test_check_leaks();
+}
+
+/* A stray file that sorts first, far longer than memory, beside empty and short ones: it takes no
+ * memory, and the rows are what most files are. */
+Test(folder, stray_raw_files_are_bad_alone)
+{
+    static const struct {
+        const char *name;
+        off_t bytes;
+        int code;
+    } strays[] = { { "c00/a.raw", 3LL << 30, STOKER_ELIMIT },
+                   { "c00/b.raw", (64 << 20) + 1, STOKER_ELIMIT },
+                   { "c00/c.raw", 0, STOKER_EFORMAT },
+                   { "c00/d.raw", 7, STOKER_EFORMAT },
+                   { "c00/e.raw", 512 << 20, STOKER_ELIMIT } };
+    enum { STRAYS = sizeof(strays) / sizeof(strays[0]), GOOD = 9 };
+    struct stk_folder_set set;
+    stoker_error error;
+    char path[512];
+    uint8_t row[STK_FOLDER_ROW];
+    stk_folder_make(&set, GOOD, GOOD, false);
+    stoker_dataset_close(&set.dataset);
+    for (size_t i = 0; i < STRAYS; i++) {
+        stk_folder_touch(&set.directory, strays[i].name, 0);
+        cr_assert_eq(truncate(stk_path_in(path, &set.directory, strays[i].name), strays[i].bytes),
+                     0);
+    }
+    cr_assert_eq(
+        open_spec(&set.dataset, &error, "folder:%s?extensions=%s", set.directory.path, "raw"),
+        STOKER_OK, "%s", error.message);
+    expect_shape(set.dataset, STK_FOLDER_ROW, 0, 0);
+    cr_assert_eq(count_of(set.dataset), STRAYS + GOOD);
+    for (uint64_t id = 0; id < STRAYS + GOOD; id++) {
+        const int rc = stoker_dataset_read(set.dataset, id, row, sizeof(row), NULL, &error);
+        cr_assert_eq(rc, id < STRAYS ? strays[id].code : STOKER_OK, "%s: %d %s",
+                     path_of(set.dataset, id), rc, error.message);
+    }
+    static struct stk_run run;
+    stoker_loader *loader = NULL;
+    stoker_loader_options options = stk_small_options();
+    options.on_bad_sample = STOKER_BAD_SKIP;
+    options.batch_size = 2;
+    memset(&run, 0, sizeof(run));
+    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+    stk_run_on(loader, &run, UINT32_MAX);
+    cr_assert_eq(run.samples, GOOD * options.epochs);
+    stoker_loader_destroy(&loader);
+    stk_folder_remove(&set);
     stk_test_check_leaks();
 }
 
