@@ -17,6 +17,9 @@ import sys
 
 STAGES = ("sampler", "reader", "codec", "device", "cache")
 PACK_HEADERS = ("datasets/shard_layout.h", "datasets/shard_sum.h")
+# Of base/, what all programs share: the rule for what is printed (inline), the way files are written, and
+# "did you mean" (they link copies, stoker_cli, since libstoker exports none of it).
+PROGRAM_BASE = ("loader/base/printable.h", "loader/base/output_file.h", "loader/base/nearest.h")
 DATASET_HEADERS = ("dataset.h", "codec.h", "tensor.h", "error.h", "export.h")
 
 # A system header that is neither here nor in OURS is a third party that has no home yet.
@@ -62,8 +65,8 @@ def part_of(path):
 def project_rule(path, name):
     """Why `path` may not include the project's file `name`; None if it may."""
     here, there = part_of(path), part_of(name)
-    if name == "loader/base/printable.h" and here in ("bench", "datasets", "trainer"):
-        return None  # one rule for what is printed; inline, so a program needs no copy
+    if name in PROGRAM_BASE and path.startswith(("bench/", "trainer/", "datasets/")):
+        return None
     if path.startswith("datasets/pack/"):
         # Of the data sets it knows the layout of shards, of which it compiles a copy.
         if name.startswith(("stoker/", "datasets/pack/")) or name in PACK_HEADERS:
@@ -194,12 +197,16 @@ ALLOWED = [
     ("bench/output.c", '#include "loader/base/printable.h"'),
     ("datasets/pack/run.c", '#include "loader/base/printable.h"'),
     ("trainer/programs/mnist/main.c", '#include "loader/base/printable.h"'),
+    ("bench/output.c", '#include "loader/base/output_file.h"'),
+    ("trainer/programs/trace.c", '#include "loader/base/output_file.h"'),
+    ("datasets/pack/arguments.c", '#include "loader/base/nearest.h"'),
     ("tests/test_x.c", '#include <criterion/criterion.h>\n#include "loader/road/slots.h"'),
 ]
 FILES = {"loader/base/queue.h", "loader/road/slots.h", "loader/cache/cache.h", "loader/format.h", "loader/codec/raw.h",
          "datasets/idx.h", "bench/list.h", "loader/reader/reader.h", "kernels/kernels.h", "kernels/transform.h",
          "kernels/launch.h", "kernels/dropout.h", "kernels/float16.h", "loader/base/rng.h",
-         "loader/base/library.h", "loader/base/printable.h"}
+         "loader/base/library.h", "loader/base/printable.h", "loader/base/output_file.h",
+         "loader/base/nearest.h"}
 
 
 def self_test():
