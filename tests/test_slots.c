@@ -254,6 +254,50 @@ Test(slots, each_failed_allocation_and_pin_leaves_nothing)
     stk_test_check_leaks();
 }
 
+/* ---- waking the workers ---- */
+
+/* Fill the ring, lend `held` batches and then turn one over again and again: the largest number of
+ * credits that come together before the workers, who sleep, are woken. */
+static uint32_t credits_until_wake(uint32_t held)
+{
+    static const struct stk_slots_options eight = { .slot_count = 8,
+                                                    .batch_size = BATCH_SIZE,
+                                                    .batch_spans = 1,
+                                                    .row_bytes = 12,
+                                                    .pin_memory = STOKER_OFF,
+                                                    .batches = 1000 };
+    struct stk_slots *slots = make(&eight);
+    uint32_t credits = 0;
+    for (uint64_t batch = 0; batch < eight.slot_count; batch++) {
+        claim(slots, batch);
+        stk_slots_span_done(slots, batch);
+    }
+    atomic_store(&slots->sleepers, 1U);
+    const uint32_t word = atomic_load(&slots->worker_word);
+    for (uint32_t i = 0; i < held; i++)
+        take_head(slots);
+    while (atomic_load(&slots->worker_word) == word && stk_slots_ready(slots)) {
+        take_head(slots);
+        cr_assert(stk_slots_release(slots, slots->head - held - 1));
+        credits++;
+    }
+    cr_assert_neq(atomic_load(&slots->worker_word), word, "%u held: the ring ran dry", held);
+    stk_slots_destroy(slots);
+    return credits;
+}
+
+Test(slots, workers_are_woken_before_a_ring_that_is_partly_held_runs_dry)
+{
+    cr_assert_eq(credits_until_wake(0), 4);
+    for (uint32_t held = 1; held < 8; held++) {
+        const uint32_t circulating = 8 - held;
+        const uint32_t credits = credits_until_wake(held);
+        cr_assert_leq(credits, circulating / 2 > 0 ? circulating / 2 : 1, "%u held: %u", held,
+                      credits);
+    }
+    stk_test_check_leaks();
+}
+
 /* ---- places ---- */
 
 enum { PLACES = 16, LEFT = 0, RIGHT = 1 };

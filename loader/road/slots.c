@@ -372,10 +372,12 @@ bool stk_slots_wait_ready(struct stk_slots *slots, uint64_t deadline_ns, uint64_
     return ready;
 }
 
-/* Wake the workers that sleep for a credit, once half a ring of credits has come together. */
+/* Wake the workers that sleep for a credit once half of the slots that the consumer does not hold
+ * have come together. Slots that it holds cannot come back, so they do not count: more than half
+ * of the ring could never come together while it holds the other half. */
 static void wake_for_credits(struct stk_slots *slots)
 {
-    if (++slots->credits < slots->slot_count / 2)
+    if (++slots->credits < (slots->slot_count - slots->lent) / 2)
         return;
     atomic_thread_fence(memory_order_seq_cst); /* free_turn before sleepers; wait_credit: reverse */
     if (atomic_load_explicit(&slots->sleepers, memory_order_relaxed) == 0)

@@ -18,8 +18,8 @@
  * Free slots flow backward as credits and are the only throttle. A wake-up costs a
  * system call and a switch, so neither side is woken for each batch: the consumer
  * sleeps while several are made, by the clock where a core is spare and until a worker wakes
- * it where none is; the workers are woken once half a ring of credits has come together, and
- * always before the consumer sleeps.
+ * it where none is; the workers are woken once half of the slots that are not lent have come
+ * back as credits, and always before the consumer sleeps.
  *
  * A ticket is one span of a batch. Which of the next few a worker is given is the matter of places.h.
  *
