@@ -140,6 +140,8 @@ struct opening {
     uint64_t pixels_max;
     char extensions[STK_PARAMETER_BYTES_MAX];
     char index[STK_PARAMETER_BYTES_MAX];
+    char on_warning[STK_PARAMETER_BYTES_MAX];
+    bool warnings_fail;
     char root[PATH_MAX];
     stoker_error *error;
 };
@@ -278,7 +280,10 @@ static int choose_image_shape(struct folder *folder, const struct opening *openi
         .channels = opening->channels != 0 ? (uint32_t)opening->channels : own.channels,
     };
     folder->pixels_max = opening->pixels_max;
-    int rc = stk_folder_image_init(&folder->image, &folder->shape, folder->pixels_max);
+    const struct stk_folder_image_options image = { .shape = folder->shape,
+                                                    .any_pixels_max = folder->pixels_max,
+                                                    .warnings_fail = opening->warnings_fail };
+    int rc = stk_folder_image_init(&folder->image, &image);
     return rc == STOKER_OK ? rc : refuse(opening, rc, "no codec for rows of this shape");
 }
 
@@ -349,6 +354,7 @@ static int read_parameters(struct opening *opening, const char *parameters)
         { .key = "channels", .number = &opening->channels, .least = 1, .most = CHANNELS_MAX },
         { .key = "extensions", .text = opening->extensions },
         { .key = "index", .text = opening->index },
+        { .key = "on_decode_warning", .text = opening->on_warning },
         { .key = "max_file_bytes",
           .number = &opening->file_bytes_max,
           .least = 1,
@@ -357,6 +363,9 @@ static int read_parameters(struct opening *opening, const char *parameters)
     };
     int rc = stk_parameters_read(parameters, table, sizeof(table) / sizeof(table[0]), "folder",
                                  opening->error);
+    if (rc == STOKER_OK &&
+        !stk_folder_image_on_warning(opening->on_warning, &opening->warnings_fail))
+        rc = refuse(opening, STOKER_ESPEC, STK_FOLDER_IMAGE_ON_WARNING);
     return rc == STOKER_OK ? take_extensions(opening) : rc;
 }
 

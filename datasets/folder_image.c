@@ -110,11 +110,20 @@ static int decode_any(const void *self, void *at, const stoker_encoded *in, void
                : rc;
 }
 
-int stk_folder_image_init(struct stk_folder_image *image, const struct stk_image_shape *shape,
-                          uint64_t any_pixels_max)
+bool stk_folder_image_on_warning(const char *value, bool *warnings_fail)
 {
-    const struct stk_png_options png = { .shape = *shape, .any_pixels_max = any_pixels_max };
-    const struct stk_jpeg_options jpeg = { .shape = *shape, .any_pixels_max = any_pixels_max };
+    *warnings_fail = strcmp(value, "fail") == 0;
+    return *warnings_fail || value[0] == '\0' || strcmp(value, "accept") == 0;
+}
+
+int stk_folder_image_init(struct stk_folder_image *image,
+                          const struct stk_folder_image_options *options)
+{
+    const struct stk_png_options png = { .shape = options->shape,
+                                         .any_pixels_max = options->any_pixels_max };
+    const struct stk_jpeg_options jpeg = { .shape = options->shape,
+                                           .any_pixels_max = options->any_pixels_max,
+                                           .warnings_fail = options->warnings_fail };
     *image = (struct stk_folder_image){ 0 };
     const int png_rc = stk_codec_png_create(&image->png, &png);
     const int jpeg_rc = stk_codec_jpeg_create(&image->jpeg, &jpeg);
@@ -130,7 +139,7 @@ int stk_folder_image_init(struct stk_folder_image *image, const struct stk_image
                                    .open = open_scratch,
                                    .close = close_scratch,
                                    .decode = decode };
-    if (any_pixels_max > 0) {
+    if (options->any_pixels_max > 0) {
         image->codec.open_any = open_any;
         image->codec.decode_any = decode_any;
     }

@@ -4,6 +4,7 @@
 #ifndef STK_DATASETS_FOLDER_IMAGE_H
 #define STK_DATASETS_FOLDER_IMAGE_H
 
+#include <stdbool.h>
 #include <stoker/codec.h>
 
 #include "loader/codec/image.h"
@@ -14,11 +15,22 @@ struct stk_folder_image {
     stoker_codec *jpeg; /* NULL = this build has none */
 };
 
-/* Make the codec of one row shape, which also decodes images of any size up to any_pixels_max
- * pixels (0: none but that shape). STOKER_EINVAL, STOKER_ELIMIT, STOKER_ENOMEM; STOKER_ENOTSUP in a
+struct stk_folder_image_options {
+    struct stk_image_shape shape; /* of a row */
+    uint64_t any_pixels_max; /* images of any size up to so many pixels are decoded, too; 0 = none
+                                     but that shape */
+    bool warnings_fail;      /* what a decoder only warns of is an error */
+};
+
+/* The value of the parameter on_decode_warning: true if it is "fail", "accept" or empty, which means
+ * accept. */
+bool stk_folder_image_on_warning(const char *value, bool *warnings_fail);
+#define STK_FOLDER_IMAGE_ON_WARNING "on_decode_warning is fail or accept"
+
+/* Make the codec of one row shape. STOKER_EINVAL, STOKER_ELIMIT, STOKER_ENOMEM; STOKER_ENOTSUP in a
  * build that has neither. On failure there is nothing to close. */
-int stk_folder_image_init(struct stk_folder_image *image, const struct stk_image_shape *shape,
-                          uint64_t any_pixels_max);
+int stk_folder_image_init(struct stk_folder_image *image,
+                          const struct stk_folder_image_options *options);
 void stk_folder_image_close(struct stk_folder_image *image); /* never made (all 0) is allowed */
 
 /* The shape of an image that begins with these bytes; only error->message is filled in. */

@@ -71,16 +71,19 @@ static const char *missing_in_build(const struct stk_shard_decoder *decoder, uin
 }
 
 int stk_shard_decoder_init(struct stk_shard_decoder *decoder, const struct stk_shard_header *like,
-                           uint32_t needs, const char **what)
+                           uint32_t needs, bool warnings_fail, const char **what)
 {
     *decoder = (struct stk_shard_decoder){ .sum = stk_shard_sum_fastest() };
     *what = "the codec of the records";
     int rc = STOKER_OK;
     if (needs_any(needs, STK_SHARD_PNG) || needs_any(needs, STK_SHARD_JPEG)) {
-        const struct stk_image_shape shape = { .height = (uint32_t)like->shape[0],
-                                               .width = (uint32_t)like->shape[1],
-                                               .channels = (uint32_t)like->shape[2] };
-        rc = stk_folder_image_init(&decoder->image, &shape, 0);
+        const struct stk_folder_image_options image = {
+            .shape = { .height = (uint32_t)like->shape[0],
+                       .width = (uint32_t)like->shape[1],
+                       .channels = (uint32_t)like->shape[2] },
+            .warnings_fail = warnings_fail,
+        };
+        rc = stk_folder_image_init(&decoder->image, &image);
     }
     const char *missing =
         rc == STOKER_OK || rc == STOKER_ENOTSUP ? missing_in_build(decoder, needs) : NULL;

@@ -27,10 +27,11 @@ void stk_shard_decoder_tell(const struct stk_shard_decoder *decoder,
                             const struct stk_shard_record *record, stoker_sample *out);
 
 /* Make the codecs of a set whose records have the codecs of the mask `needs` and rows like those of
- * `like`. Must stay where it is. STOKER_ENOTSUP and *what if this build cannot decode them;
+ * `like`; warnings_fail: what an image's decoder only warns of is an error. Must stay where it is.
+ * STOKER_ENOTSUP and *what if this build cannot decode them;
  * STOKER_ENOMEM, STOKER_ELIMIT. On failure there is nothing to close. */
 int stk_shard_decoder_init(struct stk_shard_decoder *decoder, const struct stk_shard_header *like,
-                           uint32_t needs, const char **what);
+                           uint32_t needs, bool warnings_fail, const char **what);
 void stk_shard_decoder_close(struct stk_shard_decoder *decoder); /* never made is allowed */
 
 #endif

@@ -145,6 +145,8 @@ static const stoker_dataset_ops ops = { .name = "shards",
 struct opening {
     uint64_t partial; /* 1 = shards may be missing, and come from several sets */
     uint64_t bytes_max;
+    char on_warning[STK_PARAMETER_BYTES_MAX];
+    bool warnings_fail;
     char root[PATH_MAX];
     stoker_error *error;
 };
@@ -304,8 +306,8 @@ static int read_indexes(struct shards *shards, const struct opening *opening)
 static int make_decoder(struct shards *shards, const struct opening *opening)
 {
     const char *what = NULL;
-    const int rc =
-        stk_shard_decoder_init(&shards->decoder, &shards->files[0].header, shards->needs, &what);
+    const int rc = stk_shard_decoder_init(&shards->decoder, &shards->files[0].header, shards->needs,
+                                          opening->warnings_fail, &what);
     return rc == STOKER_OK ? rc : refuse(opening, rc, what);
 }
 
@@ -361,12 +363,17 @@ static int open_shards(stoker_dataset **out, const char *rest,
     opening->error = options->error;
     opening->bytes_max = options->max_bytes;
     const struct stk_parameter table[] = {
-        { .key = "partial", .number = &opening->partial, .most = 1 }
+        { .key = "partial", .number = &opening->partial, .most = 1 },
+        { .key = "on_decode_warning", .text = opening->on_warning },
     };
     int rc = stk_spec_root(opening->root, sizeof(opening->root), rest, spec.name_bytes,
                            options->split, "shards", opening->error);
     if (rc == STOKER_OK)
-        rc = stk_parameters_read(after, table, 1, "shards", opening->error);
+        rc = stk_parameters_read(after, table, sizeof(table) / sizeof(table[0]), "shards",
+                                 opening->error);
+    if (rc == STOKER_OK &&
+        !stk_folder_image_on_warning(opening->on_warning, &opening->warnings_fail))
+        rc = refuse(opening, STOKER_ESPEC, STK_FOLDER_IMAGE_ON_WARNING);
     if (rc == STOKER_OK)
         rc = open_set(out, opening);
     stk_free(opening);

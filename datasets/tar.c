@@ -124,6 +124,8 @@ struct opening {
     uint64_t file_bytes_max;
     uint64_t pixels_max;
     char truncated[STK_PARAMETER_BYTES_MAX];
+    char on_warning[STK_PARAMETER_BYTES_MAX];
+    bool warnings_fail;
     char path[PATH_MAX];
     stoker_error *error;
 };
@@ -198,7 +200,10 @@ static int choose_row(struct tar *tar, const struct opening *opening)
         .channels = opening->channels != 0 ? (uint32_t)opening->channels : own.channels,
     };
     tar->pixels_max = opening->pixels_max;
-    int rc = stk_folder_image_init(&tar->image, &tar->shape, tar->pixels_max);
+    const struct stk_folder_image_options image = { .shape = tar->shape,
+                                                    .any_pixels_max = tar->pixels_max,
+                                                    .warnings_fail = opening->warnings_fail };
+    int rc = stk_folder_image_init(&tar->image, &image);
     return rc == STOKER_OK ? rc : refuse(opening, rc, "no codec for rows of this shape");
 }
 
@@ -246,6 +251,7 @@ static int read_parameters(struct opening *opening, const char *parameters)
           .least = 1,
           .most = ENTRIES_MAX },
         { .key = "truncated", .text = opening->truncated },
+        { .key = "on_decode_warning", .text = opening->on_warning },
     };
     int rc = stk_parameters_read(parameters, table, sizeof(table) / sizeof(table[0]), "tar",
                                  opening->error);
@@ -255,7 +261,9 @@ static int read_parameters(struct opening *opening, const char *parameters)
     if (!opening->wish.keep_truncated && opening->truncated[0] != '\0' &&
         strcmp(opening->truncated, "fail") != 0)
         return refuse(opening, STOKER_ESPEC, "truncated is fail or keep");
-    return STOKER_OK;
+    return stk_folder_image_on_warning(opening->on_warning, &opening->warnings_fail)
+               ? STOKER_OK
+               : refuse(opening, STOKER_ESPEC, STK_FOLDER_IMAGE_ON_WARNING);
 }
 
 /* Question marks and braces may be part of a file's name: a name that exists as it stands is that

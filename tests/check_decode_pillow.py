@@ -90,6 +90,27 @@ def jpeg_kind(mode, low, high, **options):
         path + ".jpg", "JPEG", quality=95, **options)
 
 
+def cmyk(path, generator, adobe=True):
+    """A CMYK file; without the segment by which Adobe says that inks are inverted Pillow still inverts."""
+    jpeg_kind("CMYK", 0, 255)(path, generator)
+    if not adobe:
+        with open(path + ".jpg", "rb+") as file:
+            bytes_ = file.read()
+            at = bytes_.index(b"\xff\xee")
+            file.seek(0)
+            file.truncate()
+            file.write(bytes_[:at] + bytes_[at + 2 + struct.unpack(">H", bytes_[at + 2:at + 4])[0]:])
+
+
+def jpeg_with_strays(path, generator):
+    """Bytes before the end marker that belong to nothing: Pillow passes over them."""
+    jpeg_kind("RGB", 40, 215)(path, generator)
+    with open(path + ".jpg", "rb+") as file:
+        bytes_ = file.read()
+        file.seek(0)
+        file.write(bytes_[:-2] + b"these bytes belong to nothing" + bytes_[-2:])
+
+
 # name, writer, and by how much gray, RGB and RGBA may differ; None: Pillow does something else.
 # 16 bits: Pillow truncates where we round, and clips 16-bit gray. JPEG: our gray is the luma that
 # the file stores, Pillow's that of the RGB pixels: colours must lie within RGB for the two to agree.
@@ -107,6 +128,9 @@ KINDS = [
     ("JPEG colour 4:4:4", jpeg_kind("RGB", 40, 215, subsampling=0), (1, 0, 0)),
     ("JPEG colour 4:2:0", jpeg_kind("RGB", 40, 215, subsampling=2), (1, 0, 0)),
     ("JPEG colour progressive", jpeg_kind("RGB", 40, 215, progressive=True), (1, 0, 0)),
+    ("JPEG with stray bytes", jpeg_with_strays, (1, 0, 0)),
+    ("JPEG CMYK", cmyk, (0, 0, 0)),
+    ("JPEG CMYK, not Adobe's", lambda path, generator: cmyk(path, generator, False), (0, 0, 0)),
     ("JPEG RGB kept", jpeg_kind("RGB", 0, 255, keep_rgb=True), (0, 0, 0)),
 ]
 

@@ -15,7 +15,8 @@
 
 struct stk_jpeg_kind {
     uint32_t height, width;
-    uint32_t channels;      /* 1 gray, 3 colour, 4 CMYK */
+    uint32_t channels;      /* 1 gray, 2 of no known colour, 3 colour, 4 inverted CMYK */
+    bool ycck;              /* CMYK stored as YCCK */
     int h_factor, v_factor; /* of luma: 2, 2 is 4:2:0 */
     bool progressive;
     bool arithmetic;
@@ -46,12 +47,14 @@ static inline struct stk_jpeg_file stk_jpeg_write(const struct stk_jpeg_kind *ki
     compress.image_width = kind->width;
     compress.image_height = kind->height;
     compress.input_components = (int)kind->channels;
-    compress.in_color_space = kind->channels == 1   ? JCS_GRAYSCALE
-                              : kind->channels == 3 ? JCS_RGB
-                                                    : JCS_CMYK;
+    static const J_COLOR_SPACE spaces[] = { JCS_UNKNOWN, JCS_GRAYSCALE, JCS_UNKNOWN, JCS_RGB,
+                                            JCS_CMYK };
+    compress.in_color_space = spaces[kind->channels];
     jpeg_set_defaults(&compress);
+    if (kind->ycck)
+        jpeg_set_colorspace(&compress, JCS_YCCK);
     jpeg_set_quality(&compress, kind->solid != NULL ? 100 : 85, TRUE);
-    if (kind->channels == 3) {
+    if (kind->h_factor != 0) {
         compress.comp_info[0].h_samp_factor = kind->h_factor;
         compress.comp_info[0].v_samp_factor = kind->v_factor;
     }
@@ -78,6 +81,49 @@ static inline struct stk_jpeg_file stk_jpeg_write(const struct stk_jpeg_kind *ki
     return file;
 }
 
+/* One pixel of inverted CMYK as RGB and its gray, in plain arithmetic. */
+static inline void stk_jpeg_expect_inks(const uint8_t inks[4], uint32_t channels, uint8_t *out)
+{
+    uint8_t rgba[4] = { 0, 0, 0, 255 };
+    for (int c = 0; c < 3; c++)
+        rgba[c] = (uint8_t)(inks[3] - ((255 - inks[c]) * inks[3] * 2 + 255) / 510);
+    if (channels == 1)
+        out[0] = (uint8_t)((19595U * rgba[0] + 38470U * rgba[1] + 7471U * rgba[2] + 0x8000) >> 16);
+    else
+        memcpy(out, rgba, channels);
+}
+
+static inline void stk_jpeg_expect_cmyk(struct jpeg_decompress_struct *decompress,
+                                        uint32_t channels, uint8_t *out)
+{
+    decompress->out_color_space = JCS_CMYK;
+    (void)jpeg_start_decompress(decompress);
+    const size_t width = decompress->image_width;
+    uint8_t *line = calloc(width, 4);
+    cr_assert_not_null(line);
+    while (decompress->output_scanline < decompress->output_height) {
+        uint8_t *to = out + decompress->output_scanline * width * channels;
+        (void)jpeg_read_scanlines(decompress, &line, 1);
+        for (size_t x = 0; x < width; x++)
+            stk_jpeg_expect_inks(line + 4 * x, channels, to + x * channels);
+    }
+    free(line);
+}
+
+static inline void stk_jpeg_expect_rows(struct jpeg_decompress_struct *decompress,
+                                        uint32_t channels, uint8_t *out)
+{
+    decompress->out_color_space = channels == 1   ? JCS_GRAYSCALE
+                                  : channels == 3 ? JCS_RGB
+                                                  : JCS_EXT_RGBA;
+    (void)jpeg_start_decompress(decompress);
+    while (decompress->output_scanline < decompress->output_height) {
+        JSAMPROW row =
+            out + (size_t)decompress->output_scanline * decompress->image_width * channels;
+        (void)jpeg_read_scanlines(decompress, &row, 1);
+    }
+}
+
 /* What libjpeg makes of it by default. */
 static inline void stk_jpeg_expect(const struct stk_jpeg_file *file, uint32_t channels,
                                    uint8_t *out)
@@ -88,14 +134,10 @@ static inline void stk_jpeg_expect(const struct stk_jpeg_file *file, uint32_t ch
     jpeg_create_decompress(&decompress);
     jpeg_mem_src(&decompress, file->at, file->size);
     (void)jpeg_read_header(&decompress, TRUE);
-    decompress.out_color_space = channels == 1   ? JCS_GRAYSCALE
-                                 : channels == 3 ? JCS_RGB
-                                                 : JCS_EXT_RGBA;
-    (void)jpeg_start_decompress(&decompress);
-    while (decompress.output_scanline < decompress.output_height) {
-        JSAMPROW row = out + (size_t)decompress.output_scanline * decompress.image_width * channels;
-        (void)jpeg_read_scanlines(&decompress, &row, 1);
-    }
+    if (decompress.num_components == 4)
+        stk_jpeg_expect_cmyk(&decompress, channels, out);
+    else
+        stk_jpeg_expect_rows(&decompress, channels, out);
     (void)jpeg_finish_decompress(&decompress);
     jpeg_destroy_decompress(&decompress);
 }

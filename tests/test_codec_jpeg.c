@@ -90,6 +90,10 @@ Test(codec_jpeg, every_kind_becomes_what_libjpeg_makes_of_it)
                 kind.h_factor = factors[(h + w + sort) % 6][0];
                 kind.v_factor = factors[(h + w + sort) % 6][1];
                 check_kind(&kind);
+                kind.channels = 4;
+                kind.v_factor = kind.h_factor == 4 ? 1 : kind.v_factor; /* ten blocks at most */
+                kind.ycck = (h + w) % 2 == 1;
+                check_kind(&kind);
             }
     stk_test_check_leaks();
 }
@@ -124,8 +128,9 @@ Test(codec_jpeg, a_probe_tells_the_shape)
     static const struct stk_jpeg_kind kinds[] = {
         { .height = 5, .width = 9, .channels = 1 },
         { .height = 9, .width = 5, .channels = 3, .h_factor = 2, .v_factor = 2 },
+        { .height = 6, .width = 5, .channels = 4 },
     };
-    for (size_t k = 0; k < 2; k++) {
+    for (size_t k = 0; k < 3; k++) {
         struct stk_jpeg_file file = stk_jpeg_write(&kinds[k]);
         cr_assert(stk_codec_jpeg_magic(file.at, file.size));
         struct stk_image_shape shape = { 0 };
@@ -138,7 +143,7 @@ Test(codec_jpeg, a_probe_tells_the_shape)
         cr_assert_gt(told, 0);
         cr_assert_eq(shape.height, kinds[k].height);
         cr_assert_eq(shape.width, kinds[k].width);
-        cr_assert_eq(shape.channels, kinds[k].channels);
+        cr_assert_eq(shape.channels, kinds[k].channels == 1 ? 1 : 3);
         file.at[0] = 0xFE;
         cr_assert_eq(stk_codec_jpeg_probe(file.at, file.size, NULL, &shape, NULL), STOKER_EMAGIC);
         cr_assert_not(stk_codec_jpeg_magic(file.at, file.size));
@@ -147,16 +152,47 @@ Test(codec_jpeg, a_probe_tells_the_shape)
     stk_test_check_leaks();
 }
 
-Test(codec_jpeg, files_of_another_size_and_cmyk_are_refused)
+/* Stored inverted, as Adobe does; Pillow 13's convert("RGB") and convert("L") give these. */
+Test(codec_jpeg, cmyk_becomes_what_pillow_makes_of_it)
+{
+    static const struct {
+        uint8_t inks[4];
+        uint8_t rgb[3];
+        uint8_t gray;
+    } known[] = {
+        { { 255, 255, 255, 255 }, { 255, 255, 255 }, 255 },
+        { { 255, 0, 0, 255 }, { 255, 0, 0 }, 76 },
+        { { 200, 100, 50, 180 }, { 141, 71, 35 }, 88 },
+        { { 17, 34, 68, 136 }, { 9, 18, 36 }, 17 },
+        { { 90, 80, 70, 0 }, { 0, 0, 0 }, 0 },
+    };
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        const struct stk_jpeg_kind kind = { 8, 8, .channels = 4, .solid = known[i].inks };
+        struct stk_jpeg_file file = stk_jpeg_write(&kind);
+        struct decoder colour = open_decoder(8, 8, 3);
+        struct decoder gray = open_decoder(8, 8, 1);
+        cr_assert_eq(stk_codec_run(&colour.run, file.at, file.size), STOKER_OK);
+        cr_assert_eq(stk_codec_run(&gray.run, file.at, file.size), STOKER_OK);
+        cr_assert_arr_eq(colour.run.row + 27, known[i].rgb, 3, "%zu: %u %u %u", i,
+                         colour.run.row[27], colour.run.row[28], colour.run.row[29]);
+        cr_assert_eq(gray.run.row[9], known[i].gray, "%zu: %u", i, gray.run.row[9]);
+        close_decoder(&colour);
+        close_decoder(&gray);
+        free(file.at);
+    }
+    stk_test_check_leaks();
+}
+
+Test(codec_jpeg, files_of_another_size_and_of_two_components_are_refused)
 {
     struct stk_jpeg_file file = stk_jpeg_write(&(struct stk_jpeg_kind){ 6, 7, .channels = 1 });
     struct decoder decoder = open_decoder(7, 6, 1);
     cr_assert_eq(stk_codec_run(&decoder.run, file.at, file.size), STOKER_EFORMAT);
     cr_assert_not_null(strstr(decoder.run.error.message, "6 x 7"));
     free(file.at);
-    file = stk_jpeg_write(&(struct stk_jpeg_kind){ 7, 6, .channels = 4 });
+    file = stk_jpeg_write(&(struct stk_jpeg_kind){ 7, 6, .channels = 2 });
     cr_assert_eq(stk_codec_run(&decoder.run, file.at, file.size), STOKER_EFORMAT);
-    cr_assert_not_null(strstr(decoder.run.error.message, "4 components"));
+    cr_assert_not_null(strstr(decoder.run.error.message, "2 components"));
     free(file.at);
     close_decoder(&decoder);
     stk_test_check_leaks();
@@ -199,6 +235,7 @@ static const struct stk_jpeg_kind damaged_kinds[] = {
     { .height = 9, .width = 10, .channels = 1 },
     { .height = 9, .width = 10, .channels = 3, .h_factor = 2, .v_factor = 2, .restart_rows = 1 },
     { .height = 17, .width = 10, .channels = 3, .h_factor = 1, .v_factor = 1, .progressive = true },
+    { .height = 9, .width = 10, .channels = 4, .ycck = true, .h_factor = 2, .v_factor = 1 },
 };
 enum { DAMAGED = sizeof(damaged_kinds) / sizeof(damaged_kinds[0]) };
 
@@ -249,6 +286,102 @@ Test(codec_jpeg, a_file_without_tables_does_not_find_those_of_another)
     close_decoder(&decoder);
     free(whole.at);
     free(part.at);
+    stk_test_check_leaks();
+}
+
+/* ---- warnings ---- */
+
+static size_t find_marker(const struct stk_jpeg_file *file, uint8_t marker)
+{
+    for (size_t at = 2; at + 1 < file->size; at++)
+        if (file->at[at] == 0xFF && file->at[at + 1] == marker)
+            return at;
+    cr_assert_fail("no marker %02x", marker);
+    return 0;
+}
+
+static void insert(struct stk_jpeg_file *file, size_t at, const char *bytes, size_t size)
+{
+    uint8_t *longer = malloc(file->size + size);
+    cr_assert_not_null(longer);
+    memcpy(longer, file->at, at);
+    memcpy(longer + at, bytes, size);
+    memcpy(longer + at + size, file->at + at, file->size - at);
+    free(file->at);
+    file->at = longer;
+    file->size += size;
+}
+
+/* Decode with and without warnings_fail: the codes that must come, and the same rows. */
+static void check_warning(struct stk_jpeg_file *file, int accepting, int failing, const char *says)
+{
+    for (int fails = 0; fails < 2; fails++) {
+        stoker_codec *codec = NULL;
+        const struct stk_jpeg_options options = { .shape = { 32, 32, 3 },
+                                                  .warnings_fail = fails == 1 };
+        cr_assert_eq(stk_codec_jpeg_create(&codec, &options), STOKER_OK);
+        struct stk_codec_run run = stk_codec_run_open(codec, (size_t)32 * 32 * 3);
+        const int rc = stk_codec_run(&run, file->at, file->size);
+        cr_assert_eq(rc, fails == 1 ? failing : accepting, "%s, fails %d: %d, %s", says, fails, rc,
+                     run.error.message);
+        if (rc != STOKER_OK)
+            cr_assert_not_null(strstr(run.error.message, says), "%s", run.error.message);
+        stk_codec_run_close(&run);
+        stk_codec_jpeg_destroy(&codec);
+    }
+    free(file->at);
+}
+
+static const struct stk_jpeg_kind warned_kind = {
+    .height = 32, .width = 32, .channels = 3, .h_factor = 1, .v_factor = 1, .restart_rows = 1
+};
+
+Test(codec_jpeg, harmless_warnings_are_accepted_unless_they_are_to_fail)
+{
+    enum { EOI = 0xD9, RST1 = 0xD1, APP0 = 0xE0, APP14 = 0xEE };
+    struct stk_jpeg_file file = stk_jpeg_write(&warned_kind);
+    /* libjpeg has taken up to eight bytes ahead, of which it does not speak. */
+    insert(&file, find_marker(&file, EOI), "these bytes belong to nothing", 29);
+    check_warning(&file, STOKER_OK, STOKER_ECORRUPT, "extraneous bytes");
+
+    file = stk_jpeg_write(&warned_kind);
+    insert(&file, find_marker(&file, RST1), "these bytes belong to nothing", 29);
+    check_warning(&file, STOKER_OK, STOKER_ECORRUPT, "extraneous bytes");
+
+    file = stk_jpeg_write(&warned_kind);
+    file.at[find_marker(&file, APP0) + 9] = 7; /* JFIF 7.1 */
+    check_warning(&file, STOKER_OK, STOKER_ECORRUPT, "JFIF revision");
+
+    file = stk_jpeg_write(&warned_kind);
+    insert(&file, 2,
+           "\xFF\xEE\x00\x0E"
+           "Adobe\x00\x64\x00\x00\x00\x00\x09",
+           16);
+    file.at[find_marker(&file, APP0) + 4] = 'X'; /* not JFIF, which would settle the colours */
+    check_warning(&file, STOKER_OK, STOKER_ECORRUPT, "Adobe color transform");
+
+    file = stk_jpeg_write(&warned_kind);
+    file.at[find_marker(&file, 0xDA) + 4 + 7 + 1] = 62; /* SOS: the end of the spectrum */
+    check_warning(&file, STOKER_OK, STOKER_ECORRUPT, "SOS parameters");
+    stk_test_check_leaks();
+}
+
+Test(codec_jpeg, warnings_of_damage_always_fail)
+{
+    struct stk_jpeg_file file = stk_jpeg_write(&warned_kind);
+    const size_t restart = find_marker(&file, 0xD1);
+    memcpy(file.at + restart - 2, "\xFF\xD1", 2); /* the data before it ends too early */
+    check_warning(&file, STOKER_ECORRUPT, STOKER_ECORRUPT, "libjpeg");
+
+    file = stk_jpeg_write(&warned_kind);
+    file.at[find_marker(&file, 0xD1) + 1] = 0xD5;
+    check_warning(&file, STOKER_ECORRUPT, STOKER_ECORRUPT, "instead of RST");
+
+    file = stk_jpeg_write(&warned_kind);
+    const size_t scan = find_marker(&file, 0xDA) + 14;
+    memmove(file.at + scan + 20, file.at + file.size - 2, 2);
+    file.size = scan + 22;
+    check_warning(&file, STOKER_ECORRUPT, STOKER_ECORRUPT, "premature end");
     stk_test_check_leaks();
 }
 

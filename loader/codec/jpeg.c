@@ -1,7 +1,7 @@
 /* jpeg.c - see jpeg.h. libjpeg-turbo, whose longjmp stays inside this file.
  *
  *   bytes ──▶ walk: limits, markers ──▶ libjpeg: header, scans, rows ──▶ row
- *                 │ refused                  │ error or warning
+ *                 │ refused                  │ error, or warning of damage
  *                 ▼                          ▼
  *               error                      error
  *
@@ -22,15 +22,17 @@
 #include <string.h>
 
 #include "loader/base/fault.h"
+#include "loader/codec/gray.h"
 #include "loader/codec/jpeg_memory.h"
 
 #include <jerror.h>
 
 enum {
     ARENA_FIXED_BYTES = 1 << 20, /* tables and small objects; pages are taken when used */
-    ARENA_ROWS = 256,            /* rows of samples between the steps: 120 of them at most */
+    ARENA_ROWS = 256,            /* rows of samples between the steps: 180 of them at most */
     PADDING = 256,               /* pixels that rows and columns are rounded up by, at most */
-    COEFFICIENT_BYTES = 6        /* of a pixel: two for each component */
+    COEFFICIENT_BYTES = 8,       /* of a pixel: two for each component */
+    CMYK_COMPONENTS = 4
 };
 
 struct jpeg {
@@ -38,6 +40,7 @@ struct jpeg {
     struct stk_image_shape shape;
     struct stk_image_limits limits;
     uint64_t any_pixels_max;
+    bool warnings_fail;
 };
 
 struct scratch {
@@ -48,6 +51,7 @@ struct scratch {
     struct stk_region memory;
     jmp_buf failed;
     stoker_error *error;
+    bool warnings_fail;
     bool created;
 };
 
@@ -67,10 +71,18 @@ static void on_error(j_common_ptr cinfo)
     longjmp(own->failed, 1);
 }
 
-/* Level -1 is a warning: data is missing or damaged. The others only tell what is going on. */
+/* Warnings about what surrounds the pixels: jpeg.h lists them. All others mean missing or damaged
+ * pixels, which libjpeg would paint over. */
+static bool is_harmless(int warning)
+{
+    return warning == JWRN_EXTRANEOUS_DATA || warning == JWRN_JFIF_MAJOR ||
+           warning == JWRN_NOT_SEQUENTIAL || warning == JWRN_ADOBE_XFORM;
+}
+
+/* Level -1 is a warning; the others are traces. */
 static void on_message(j_common_ptr cinfo, int level)
 {
-    if (level < 0)
+    if (level < 0 && (scratch_of(cinfo)->warnings_fail || !is_harmless(cinfo->err->msg_code)))
         on_error(cinfo);
 }
 
@@ -159,6 +171,7 @@ static int open_arena(const struct jpeg *jpeg, size_t arena_bytes, void **out)
     struct scratch *own = stk_calloc(1, sizeof(*own));
     if (own == NULL)
         return STOKER_ENOMEM;
+    own->warnings_fail = jpeg->warnings_fail;
     int rc = stk_region_map(&own->memory, arena_bytes);
     if (rc == STOKER_OK) {
         own->arena =
@@ -198,10 +211,58 @@ static void forget_tables(struct jpeg_decompress_struct *decompress)
 static void set_conversion(struct jpeg_decompress_struct *decompress,
                            const struct stk_image_shape *shape)
 {
-    decompress->out_color_space = shape->channels == 1   ? JCS_GRAYSCALE
-                                  : shape->channels == 3 ? JCS_RGB
-                                                         : JCS_EXT_RGBA;
+    decompress->out_color_space = decompress->num_components == CMYK_COMPONENTS ? JCS_CMYK
+                                  : shape->channels == 1                        ? JCS_GRAYSCALE
+                                  : shape->channels == 3                        ? JCS_RGB
+                                                                                : JCS_EXT_RGBA;
     decompress->dct_method = JDCT_ISLOW;
+}
+
+/* ink x light / 255, rounded. */
+static uint8_t absorbed(uint32_t ink, uint32_t light)
+{
+    const uint32_t product = ink * light + 128;
+    return (uint8_t)((product + (product >> 8)) >> 8);
+}
+
+/* The four samples are inverted, as Adobe stores them: 255 is no ink. The arithmetic is Pillow's. */
+static void convert_inks(const uint8_t *inks, size_t pixels, uint32_t channels, uint8_t *to)
+{
+    for (size_t i = 0; i < pixels; i++, inks += CMYK_COMPONENTS, to += channels) {
+        const uint8_t light = inks[3];
+        uint8_t rgb[3];
+        for (size_t c = 0; c < 3; c++)
+            rgb[c] = (uint8_t)(light - absorbed(255U - inks[c], light));
+        if (channels == 1)
+            to[0] = stk_gray(rgb[0], rgb[1], rgb[2]);
+        else
+            memcpy(to, rgb, sizeof(rgb));
+        if (channels == 4)
+            to[3] = 255;
+    }
+}
+
+static void read_inks(struct jpeg_decompress_struct *decompress,
+                      const struct stk_image_shape *shape, uint8_t *row)
+{
+    JSAMPROW line = decompress->mem->alloc_large((j_common_ptr)decompress, JPOOL_IMAGE,
+                                                 (size_t)shape->width * CMYK_COMPONENTS);
+    const size_t stride = (size_t)shape->width * shape->channels;
+    while (decompress->output_scanline < decompress->output_height) {
+        uint8_t *to = row + decompress->output_scanline * stride;
+        if (jpeg_read_scanlines(decompress, &line, 1) == 1)
+            convert_inks(line, shape->width, shape->channels, to);
+    }
+}
+
+static void read_rows(struct jpeg_decompress_struct *decompress,
+                      const struct stk_image_shape *shape, uint8_t *row)
+{
+    const size_t stride = (size_t)shape->width * shape->channels;
+    while (decompress->output_scanline < decompress->output_height) {
+        JSAMPROW to = row + decompress->output_scanline * stride;
+        (void)jpeg_read_scanlines(decompress, &to, 1);
+    }
 }
 
 static void read_image(struct jpeg_decompress_struct *decompress,
@@ -212,11 +273,10 @@ static void read_image(struct jpeg_decompress_struct *decompress,
         ERREXIT(decompress, JERR_NO_IMAGE); /* the walk has seen another frame */
     set_conversion(decompress, shape);
     (void)jpeg_start_decompress(decompress);
-    const size_t stride = (size_t)shape->width * shape->channels;
-    while (decompress->output_scanline < decompress->output_height) {
-        JSAMPROW to = row + decompress->output_scanline * stride;
-        (void)jpeg_read_scanlines(decompress, &to, 1);
-    }
+    if (decompress->out_color_space == JCS_CMYK)
+        read_inks(decompress, shape, row);
+    else
+        read_rows(decompress, shape, row);
     (void)jpeg_finish_decompress(decompress); /* reads on to the end marker */
 }
 
@@ -299,7 +359,8 @@ int stk_codec_jpeg_create(stoker_codec **out, const struct stk_jpeg_options *opt
     *jpeg = (struct jpeg){ .codec = methods,
                            .shape = *shape,
                            .limits = limits,
-                           .any_pixels_max = options->any_pixels_max };
+                           .any_pixels_max = options->any_pixels_max,
+                           .warnings_fail = options->warnings_fail };
     jpeg->codec.self = jpeg;
     if (jpeg->any_pixels_max > 0) {
         jpeg->codec.open_any = open_any;

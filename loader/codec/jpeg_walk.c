@@ -95,8 +95,8 @@ static int take_frame(struct walking *walking, int marker, uint32_t bytes)
     if (body[0] != 8)
         return stk_refuse(error, STOKER_EFORMAT, "%u bits a sample: only 8 can be decoded",
                           body[0]);
-    if (seen->components != 1 && seen->components != 3)
-        return stk_refuse(error, STOKER_EFORMAT, "%u components: neither gray nor colour",
+    if (seen->components != 1 && seen->components != 3 && seen->components != 4)
+        return stk_refuse(error, STOKER_EFORMAT, "%u components: not gray, colour or CMYK",
                           seen->components);
     if ((uint64_t)seen->height * seen->width > walking->limits->pixels_max)
         return stk_refuse(error, STOKER_ELIMIT, "%u x %u pixels, at most %llu allowed",
@@ -190,7 +190,7 @@ int stk_codec_jpeg_probe(const uint8_t *bytes, size_t size, const struct stk_ima
     *out = (struct stk_image_shape){
         .height = seen.height,
         .width = seen.width,
-        .channels = seen.components,
+        .channels = seen.components == 1 ? 1 : 3,
     };
     return STOKER_OK;
 }

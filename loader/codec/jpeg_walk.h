@@ -14,7 +14,7 @@
 
 struct stk_jpeg_walk {
     uint32_t width, height; /* pixels, 1..65535 */
-    uint32_t components;    /* 1 or 3 */
+    uint32_t components;    /* 1, 3 or 4 */
     uint32_t scans;
 };
 
