@@ -89,7 +89,8 @@ STOKER_API const char *stoker_strerror(int code);
 /* The name of a code, "STOKER_EINVAL"; "STOKER_UNKNOWN" if there is none. Any thread. */
 STOKER_API const char *stoker_error_name(int code);
 
-/* "options", "open", "locate", "read", "decode", "convert", "transfer", "wait". */
+/* "options", "open", "locate", "read", "decode", "transfer" or "wait"; "unknown" for any other value. Static;
+ * any thread. */
 STOKER_API const char *stoker_stage_name(stoker_stage stage);
 
 STOKER_END_DECLS
