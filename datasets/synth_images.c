@@ -54,7 +54,8 @@ static int describe(const void *self, stoker_dataset_info *out)
                                   .shape = { images->size, images->size, images->artist->channels },
                                   .is_image = true,
                                   .label_dtype = STOKER_INT64,
-                                  .class_count = images->artist->class_count };
+                                  .class_count = images->artist->class_count,
+                                  .fingerprint = images->key };
     return STOKER_OK;
 }
 

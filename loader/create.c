@@ -122,14 +122,9 @@ static int make_schedule(stoker_loader *loader, stoker_error *error)
 {
     const stoker_loader_options *options = &loader->options;
     const stoker_dataset *dataset = loader->road.dataset;
-    struct stk_resume resume = {
-        .seed = options->seed,
-        .count = dataset->info.count,
-        .row_bytes = dataset->row_bytes,
-        .shuffle = options->shuffle,
-    };
+    struct stk_resume resume = { .epoch = 0, .position = 0 };
     if (options->resume != NULL) {
-        const struct stk_resume expected = resume;
+        const struct stk_resume expected = stk_state_start(dataset, options);
         int rc = stk_state_unpack(&resume, options->resume, &expected, error);
         if (rc < 0)
             return rc;

@@ -14,9 +14,10 @@
 struct stoker_dataset {
     const stoker_dataset_ops *ops;
     void *self;
-    stoker_dataset_info info; /* checked: see stoker_dataset_create */
-    size_t row_bytes;         /* elements of a row x element size, >= 1 */
-    _Atomic bool kept;        /* close leaves it as it is: see stk_dataset_keep */
+    stoker_dataset_info info;     /* checked: see stoker_dataset_create */
+    size_t row_bytes;             /* elements of a row x element size, >= 1 */
+    _Atomic bool kept;            /* close leaves it as it is: see stk_dataset_keep */
+    _Atomic uint64_t fingerprint; /* 0 = not computed yet: see fingerprint.h */
 };
 
 /* A thread that is stuck in a read of it may come back at any time: from now on close gives nothing of it

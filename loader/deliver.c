@@ -101,6 +101,12 @@ struct view {
     uint64_t turn;
 };
 
+/* Batches of its epoch that were delivered before this loader was made: it may resume one. */
+static uint64_t batches_before(const struct stk_schedule *schedule, uint64_t epoch)
+{
+    return epoch == schedule->first_epoch ? schedule->epoch_batches - schedule->first_batches : 0;
+}
+
 static void describe(stoker_loader *loader, const struct view *view,
                      const struct stk_batch_place *place, uint32_t rows, stoker_batch *batch)
 {
@@ -111,7 +117,7 @@ static void describe(stoker_loader *loader, const struct view *view,
         .ids = view->ids,
         .count = rows,
         .epoch = place->epoch,
-        .index = place->index,
+        .index = place->index + batches_before(&loader->road.schedule, place->epoch),
         .device = loader->device->ops->kind,
         .device_index = loader->device->index,
         .device_ids = view->device_ids,

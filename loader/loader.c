@@ -249,14 +249,9 @@ int stoker_loader_state(const stoker_loader *loader, stoker_state *out)
         return STOKER_EINVAL;
     if (stk_fork_guard_tripped(&loader->guard))
         return STOKER_EFORKED;
-    const struct stk_resume resume = {
-        .seed = loader->options.seed,
-        .epoch = loader->state_epoch,
-        .position = loader->state_position,
-        .count = loader->road.dataset->info.count,
-        .row_bytes = loader->road.dataset->row_bytes,
-        .shuffle = loader->options.shuffle,
-    };
+    struct stk_resume resume = stk_state_start(loader->road.dataset, &loader->options);
+    resume.epoch = loader->state_epoch;
+    resume.position = loader->state_position;
     stk_state_pack(out, &resume);
     return STOKER_OK;
 }

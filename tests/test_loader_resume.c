@@ -137,6 +137,75 @@ Test(resume, with_another_world, .timeout = 60)
     stk_test_check_leaks();
 }
 
+/* The number of a batch in its epoch, for progress and schedules, is that of a run never stopped. */
+Test(resume, the_index_of_a_batch_continues)
+{
+    stoker_dataset *dataset = NULL;
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=107&shape=3", NULL), 0);
+    for (int drop = 0; drop < 2; drop++)
+        for (uint32_t stop = 0; stop <= 10; stop++) {
+            stoker_loader *loader = NULL;
+            stoker_state state;
+            stoker_batch batch;
+            stoker_loader_options options = stk_small_options();
+            uint8_t seen[107] = { 0 };
+            options.batch_size = 5;
+            options.world_size = 2;
+            options.rank = 1;
+            options.drop_last = drop == 1;
+            cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+            (void)take(loader, stop, seen);
+            cr_assert_eq(stoker_loader_state(loader, &state), STOKER_OK);
+            stoker_loader_destroy(&loader);
+            options.resume = &state;
+            cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+            const uint64_t batches = stoker_loader_batches_per_epoch(loader);
+            for (uint64_t index = stop; index < 2 * batches;) {
+                const int rc = stoker_loader_next(loader, &batch);
+                if (rc == STOKER_EPOCH_END)
+                    continue;
+                cr_assert_eq(rc, STOKER_OK);
+                cr_assert_eq(batch.epoch, index / batches);
+                cr_assert_eq(batch.index, index % batches, "stop %u: %d", stop, (int)batch.index);
+                stoker_batch_release(&batch);
+                index++;
+            }
+            stoker_loader_destroy(&loader);
+        }
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
+/* Of another batch size the last index of the epoch is the same as without a stop. */
+Test(resume, the_index_ends_where_the_epoch_does)
+{
+    stoker_dataset *dataset = NULL;
+    stoker_loader *loader = NULL;
+    stoker_state state;
+    stoker_batch batch;
+    uint8_t seen[107] = { 0 };
+    stoker_loader_options options = stk_small_options();
+    options.batch_size = 5;
+    options.epochs = 1;
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=107&shape=3", NULL), 0);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+    (void)take(loader, 3, seen);
+    cr_assert_eq(stoker_loader_state(loader, &state), STOKER_OK);
+    stoker_loader_destroy(&loader);
+    options.resume = &state;
+    options.batch_size = 16; /* 92 samples are left: 6 batches of 7 */
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+    for (uint64_t index = 1; index < 7; index++) {
+        cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+        cr_assert_eq(batch.index, index);
+        stoker_batch_release(&batch);
+    }
+    cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_EPOCH_END);
+    stoker_loader_destroy(&loader);
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
 /* After the last batch, before its EPOCH_END: the end is told, then the next epoch begins. */
 Test(resume, exactly_at_the_end_of_an_epoch)
 {
@@ -211,6 +280,10 @@ Test(resume, from_a_token_of_another_set_is_refused)
     cr_assert_eq(stoker_loader_create(&loader, other, &options), STOKER_ESTATE);
     cr_assert_null(loader);
     cr_assert_not_null(strstr(error.message, "101"));
+    stoker_dataset_close(&other);
+    cr_assert_eq(stoker_dataset_open(&other, "synth:bytes?count=100&shape=3&dtype=int8", NULL), 0);
+    cr_assert_eq(stoker_loader_create(&loader, other, &options), STOKER_ESTATE);
+    cr_assert_not_null(strstr(error.message, "element type"), "%s", error.message);
     stoker_dataset_close(&other);
     stoker_dataset_close(&dataset);
     stk_test_check_leaks();

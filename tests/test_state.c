@@ -12,18 +12,21 @@ static const struct stk_resume resume = { .seed = 0x1122334455667788,
                                           .position = 4096,
                                           .count = 60000,
                                           .row_bytes = 784,
+                                          .fingerprint = { .form = 0xA1A2A3A4,
+                                                           .content = 0xB1B2B3B4 },
                                           .shuffle = true };
 
 /* The layout as state.h gives it, written by hand. */
 Test(state, bytes_are_the_same_on_every_machine)
 {
     static const uint8_t expected[56] = {
-        'S',  'T',  'K',  'S',  1,    0,    0,    0,    /* magic, version */
+        'S',  'T',  'K',  'S',  2,    0,    0,    0,    /* magic, version */
         0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, /* seed */
         7,    0,    0,    0,    0,    0,    0,    0,    /* epoch */
         0,    0x10, 0,    0,    0,    0,    0,    0,    /* position */
         0x60, 0xEA, 0,    0,    0,    0,    0,    0,    /* samples */
         1,    0,    0,    0,    0x10, 0x03, 0,    0,    /* flags, bytes of a row */
+        0xA4, 0xA3, 0xA2, 0xA1, 0xB4, 0xB3, 0xB2, 0xB1, /* fingerprint */
     };
     stoker_state state;
     stk_state_pack(&state, &resume);
@@ -84,13 +87,34 @@ Test(state, of_another_run_is_refused_and_told)
     expect_refused(&state, &other, "59999");
     other = resume;
     other.row_bytes = 785;
-    expect_refused(&state, &other, "data set");
+    expect_refused(&state, &other, "rows of 784 bytes, this has rows of 785");
+    other = resume;
+    other.fingerprint.form++;
+    expect_refused(&state, &other, "another format, element type");
+    other = resume;
+    other.fingerprint.content++;
+    expect_refused(&state, &other, "another data set of the same shape");
     other = resume;
     other.seed = 5;
     expect_refused(&state, &other, "seed 5");
     other = resume;
     other.shuffle = false;
     expect_refused(&state, &other, "shuffle 0");
+    stk_test_check_leaks();
+}
+
+/* As Stoker 0.1 wrote it: well-formed, but nobody knows which data set it is of. */
+Test(state, of_version_1_is_refused_and_told)
+{
+    stoker_state state;
+    stk_state_pack(&state, &resume);
+    stk_store_le32(state.bytes + 4, 1);
+    stk_store_le64(state.bytes + 48, 0);
+    uint64_t check = 0;
+    for (int at = 0; at < 56; at += 8)
+        check = stk_mix64(check ^ stk_load_le64(state.bytes + at));
+    stk_store_le64(state.bytes + 56, check);
+    expect_refused(&state, &resume, "version 1, this library takes version 2");
     stk_test_check_leaks();
 }
 

@@ -69,9 +69,12 @@ typedef struct stoker_dataset_info {
                                         no path, and no link in it, may lead out of it: such a
                                         read fails with STOKER_EACCES */
     bool dense;                      /* all samples are raw rows of file 0, one after the other */
-    const void *rows; /* all samples are raw rows in memory that the data set owns, one
+    const void *rows;     /* all samples are raw rows in memory that the data set owns, one
                                    after the other: row i begins at rows + i x row bytes. Spares
                                    the loader locate(). NULL = they are not */
+    uint64_t fingerprint; /* any number that another version of the same data set does not have: a
+                             checksum, a seed, a date. A resume token is refused if it differs; see
+                             stoker_state. Default 0 = none */
 } stoker_dataset_info;
 
 /* Where the bytes of a sample are. Four kinds, tried in this order:
