@@ -6,8 +6,6 @@
 #include "advice.h"
 #include "output.h"
 
-#include "kernels/transform.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -46,55 +44,56 @@ __attribute__((format(printf, 3, 4))) static void append(char *text, size_t size
 static void append_floats(char *text, size_t size, const char *name, const float *values,
                           uint32_t count)
 {
-    append(text, size, ", .%s = (const float[]){ ", name);
+    append(text, size, "options.%s = (const float[]){ ", name);
     for (uint32_t index = 0; index < count; index++) /* "%#" keeps the point that "f" needs */
         append(text, size, "%s%#.6gf", index > 0 ? ", " : "", (double)values[index]);
-    append(text, size, " }");
+    append(text, size, " };\n");
 }
 
-static void append_upper(char *text, size_t size, const char *prefix, const char *word)
+static void append_word(char *text, size_t size, const char *name, const char *prefix,
+                        const char *word, const char *remark)
 {
-    append(text, size, "%s", prefix);
+    append(text, size, "options.%s = %s", name, prefix);
     for (; *word != '\0'; word++)
         append(text, size, "%c", *word >= 'a' && *word <= 'z' ? *word - 'a' + 'A' : *word);
+    append(text, size, ";%s\n", remark);
+}
+
+static void append_number(char *text, size_t size, const char *name, uint64_t value)
+{
+    if (value != 0)
+        append(text, size, "options.%s = %" PRIu64 ";\n", name, value);
 }
 
 static void append_size(char *text, size_t size, const char *name, stoker_size value)
 {
     if (value.height != 0)
-        append(text, size, " .%s = { %" PRIu32 ", %" PRIu32 " },", name, value.height, value.width);
-}
-
-static void append_number(char *text, size_t size, const char *name, uint32_t value)
-{
-    if (value != 0)
-        append(text, size, " .%s = %" PRIu32 ",", name, value);
+        append(text, size, "options.transform.%s = (stoker_size){ %" PRIu32 ", %" PRIu32 " };\n",
+               name, value.height, value.width);
 }
 
 static void append_transform(char *text, size_t size, const stoker_transform *transform)
 {
-    append(text, size, ", .transform = {");
     append_size(text, size, "resize", transform->resize);
-    append_number(text, size, "resize_shorter", transform->resize_shorter);
+    append_number(text, size, "transform.resize_shorter", transform->resize_shorter);
     append_size(text, size, "random_resized_crop", transform->random_resized_crop);
     append_size(text, size, "centre_crop", transform->centre_crop);
     append_size(text, size, "random_crop", transform->random_crop);
-    append_number(text, size, "pad", transform->pad);
-    append_number(text, size, "cutout", transform->cutout);
+    append_number(text, size, "transform.pad", transform->pad);
+    append_number(text, size, "transform.cutout", transform->cutout);
     if (transform->flip)
-        append(text, size, " .flip = true,");
-    append(text, size, " }");
+        append(text, size, "options.transform.flip = true;\n");
 }
 
-/* Where samples are kept, if that was chosen. */
+/* The cache in use, also if the library chose it: the figures are that cache's. */
 static void append_cache(char *text, size_t size, const struct bench_cell *cell,
                          const struct bench_arguments *arguments)
 {
     const struct bench_list *caches = &arguments->caches;
     const bool chosen = caches->count > 1 ||
                         (caches->count == 1 && caches->values[0] != (int32_t)STOKER_CACHE_AUTO);
-    if (chosen || strcmp(cell->cache, "device") == 0)
-        append_upper(text, size, ", .cache = STOKER_CACHE_", cell->cache);
+    append_word(text, size, "cache", "STOKER_CACHE_", cell->cache,
+                chosen ? "" : " /* what AUTO chose */");
 }
 
 /* Where batches go; nothing for the CPU, which is the default. */
@@ -103,89 +102,149 @@ static void append_device(char *text, size_t size, const struct bench_cell *cell
 {
     if (arguments->device != STOKER_DEVICE_CUDA && arguments->device != STOKER_DEVICE_CUDA_HOST)
         return;
-    append(text, size, ", .device = STOKER_DEVICE_%s",
+    append(text, size, "options.device = STOKER_DEVICE_%s;\n",
            arguments->device == STOKER_DEVICE_CUDA ? "CUDA" : "CUDA_HOST");
-    if (arguments->device_index != 0)
-        append(text, size, ", .device_index = %" PRIu32, arguments->device_index);
+    append_number(text, size, "device_index", arguments->device_index);
+    if (strcmp(cell->non_blocking, "off") == 0)
+        append(text, size, "options.non_blocking = false;\n");
     if (strcmp(cell->convert, "host") == 0)
-        append(text, size, ", .convert_on_device = STOKER_OFF");
+        append(text, size, "options.convert_on_device = STOKER_OFF;\n");
+}
+
+static void append_workers(char *text, size_t size, const struct bench_cell *cell)
+{
+    if (cell->automatic)
+        append(text, size,
+               "options.num_workers = STOKER_WORKERS_AUTO; /* it chose %" PRId32 " */\n",
+               cell->workers);
+    else
+        append(text, size, "options.num_workers = %" PRId32 ";\n", cell->workers);
+}
+
+static void append_mean(char *text, size_t size, const struct bench_cell *cell,
+                        const struct bench_arguments *arguments)
+{
+    const bool floats = strstr(cell->dtype, "float") != NULL;
+    if (!floats || arguments->mean_count == 0 || arguments->mean_count > 4)
+        return;
+    append_floats(text, size, "mean", arguments->mean, arguments->mean_count);
+    append_floats(text, size, "std", arguments->std, arguments->mean_count);
+    append_number(text, size, "mean_count", arguments->mean_count);
 }
 
 static void write_options(char *text, size_t size, const struct bench_cell *cell,
                           const struct bench_arguments *arguments)
 {
     text[0] = '\0';
-    append(text, size,
-           "stoker_loader_options options = { .struct_size = sizeof(stoker_loader_options), "
-           ".timeout_ms = -1, .non_blocking = %s, .batch_size = %" PRIu32,
-           strcmp(cell->non_blocking, "off") == 0 ? "false" : "true", cell->batch_size);
+    append(text, size, "stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;\n");
+    append_number(text, size, "batch_size", cell->batch_size);
+    append_workers(text, size, cell);
     append_device(text, size, cell, arguments);
-    if (cell->automatic)
-        append(text, size, ", .num_workers = STOKER_WORKERS_AUTO");
-    else
-        append(text, size, ", .num_workers = %" PRId32, cell->workers);
+    append_word(text, size, "pin_memory", "STOKER_", cell->pin_memory, "");
     append_cache(text, size, cell, arguments);
     if (arguments->reader != NULL)
-        append(text, size, ", .reader = &stoker_reader_%s", arguments->reader->name);
-    if (arguments->prefetch_batches > 0)
-        append(text, size, ", .prefetch_batches = %" PRIu32, arguments->prefetch_batches);
-    if (arguments->read_depth > 0)
-        append(text, size, ", .read_depth = %" PRIu32, arguments->read_depth);
+        append(text, size, "options.reader = &stoker_reader_%s;\n", arguments->reader->name);
+    append_number(text, size, "prefetch_batches", arguments->prefetch_batches);
+    append_number(text, size, "read_depth", arguments->read_depth);
     if (arguments->shuffle)
-        append(text, size, ", .shuffle = true");
-    if (arguments->seed != 0)
-        append(text, size, ", .seed = %" PRIu64, arguments->seed);
-    append_upper(text, size, ", .pin_memory = STOKER_", cell->pin_memory);
-    append_upper(text, size, ", .dtype = STOKER_", cell->dtype);
-    bool floats = strstr(cell->dtype, "float") != NULL;
-    if (floats && arguments->mean_count > 0 && arguments->mean_count <= 4) {
-        append_floats(text, size, "mean", arguments->mean, arguments->mean_count);
-        append_floats(text, size, "std", arguments->std, arguments->mean_count);
-        append(text, size, ", .mean_count = %" PRIu32, arguments->mean_count);
-    }
-    if (stk_transform_wanted(&arguments->transform))
-        append_transform(text, size, &arguments->transform);
-    append(text, size, " };");
+        append(text, size, "options.shuffle = true;\n");
+    append_number(text, size, "seed", arguments->seed);
+    append_word(text, size, "dtype", "STOKER_", cell->dtype, "");
+    append_mean(text, size, cell, arguments);
+    append_transform(text, size, &arguments->transform);
+    text[strlen(text) - 1] = '\0'; /* the last line's end is the printer's */
 }
 
-/* What holds the best cell back. What more workers would do the library can only guess: of that
- * nothing is said where they were tried. */
-static void append_limit(char *text, size_t size, const struct bench_cell *best,
-                         const struct bench_cell *cells, size_t count)
+/* Returns true if another number of workers was measured. */
+static bool tried_others(const struct bench_cell *best, const struct bench_cell *cells,
+                         size_t count)
 {
-    bool tried = false;
     for (size_t index = 0; index < count; index++)
-        tried = tried ||
-                (isfinite(cells[index].samples_per_s) && cells[index].workers != best->workers);
-    const size_t length = tried ? strcspn(best->verdict, ";") : strlen(best->verdict);
+        if (isfinite(cells[index].samples_per_s) && cells[index].workers != best->workers)
+            return true;
+    return false;
+}
+
+/* A verdict of the library. What more workers would do it can only guess: that is left out where they were
+ * tried. */
+static void append_limit(char *text, size_t size, const char *verdict, bool tried)
+{
+    const size_t length = tried ? strcspn(verdict, ";") : strlen(verdict);
     if (length > 0)
-        append(text, size, "; %.*s", (int)length, best->verdict);
-    if (tried)
-        append(text, size, "; no other number of workers was more than 3 %% faster");
+        append(text, size, "; %.*s", (int)length, verdict);
+}
+
+static void append_share(char *text, size_t size, double share, const char *ceiling)
+{
+    if (isfinite(share))
+        append(text, size, ", %.1f %% of the ceiling (%s)", share * 100, ceiling);
+}
+
+static void append_choice(char *text, size_t size, const struct bench_cell *best)
+{
+    append(text, size, "%s%" PRId32 " worker%s, batch %" PRIu32 ", %s, pin_memory %s",
+           best->automatic ? "auto: " : "", best->workers, best->workers == 1 ? "" : "s",
+           best->batch_size, best->dtype, best->pin_memory);
+    if (best->non_blocking[0] != '\0')
+        append(text, size, ", on %s, non_blocking %s, converted on the %s", best->device,
+               best->non_blocking, best->convert);
+}
+
+/* "first epoch 6.53 k samples/s, 93.0 % of the ceiling (parts in turn); decode-bound; ..." */
+static void append_epochs(char *text, size_t size, const struct bench_cell *best, bool tried)
+{
+    char rate[16];
+    if (best->first.separate) {
+        append(text, size, "first epoch %s samples/s",
+               bench_short_number(rate, best->first.samples_per_s));
+        append_share(text, size, best->first.ceiling_share, best->first.ceiling);
+        append_limit(text, size, best->first.verdict, tried);
+    }
+    if (best->first.separate)
+        append(text, size, ". Later epochs, from the %s cache: ", best->cache);
+    append(text, size, "%s samples/s", bench_short_number(rate, best->samples_per_s));
+    append_share(text, size, best->ceiling_share, best->ceiling);
+    append_limit(text, size, best->verdict, tried);
+}
+
+/* Fewer workers may do for rows out of a cache than for the epoch that fills it. */
+static void append_fastest_first(char *text, size_t size, const struct bench_cell *best,
+                                 const struct bench_cell *cells, size_t count)
+{
+    const struct bench_cell *fastest = best;
+    char rate[16];
+    for (size_t index = 0; index < count; index++)
+        if (cells[index].first.samples_per_s > fastest->first.samples_per_s)
+            fastest = &cells[index];
+    if (!best->first.separate ||
+        best->first.samples_per_s >= near_enough * fastest->first.samples_per_s)
+        return;
+    append(text, size, ". The first epoch is fastest with ");
+    append_choice(text, size, fastest);
+    append(text, size, ": %s samples/s", bench_short_number(rate, fastest->first.samples_per_s));
 }
 
 void bench_advice_write(struct bench_advice *out, const struct bench_cell *cells, size_t count,
                         const struct bench_arguments *arguments)
 {
     const struct bench_cell *best = bench_advice_choose(cells, count);
-    *out = (struct bench_advice){ .found = best != NULL, .samples_per_s = NAN };
+    const size_t size = sizeof(out->verdict);
+    *out = (struct bench_advice){ .found = best != NULL,
+                                  .samples_per_s = NAN,
+                                  .first_epoch_samples_per_s = NAN };
     if (best == NULL) {
-        snprintf(out->verdict, sizeof(out->verdict), "no cell could be measured");
+        snprintf(out->verdict, size, "no cell could be measured");
         return;
     }
-    char rate[16];
+    const bool tried = tried_others(best, cells, count);
     out->samples_per_s = best->samples_per_s;
-    snprintf(out->verdict, sizeof(out->verdict),
-             "%s samples/s with %s%" PRId32 " worker%s, batch %" PRIu32 ", %s, pin_memory %s",
-             bench_short_number(rate, best->samples_per_s), best->automatic ? "auto: " : "",
-             best->workers, best->workers == 1 ? "" : "s", best->batch_size, best->dtype,
-             best->pin_memory);
-    if (isfinite(best->ceiling_share))
-        append(out->verdict, sizeof(out->verdict), ": %.1f %% of the ceiling (%s)",
-               best->ceiling_share * 100, best->ceiling);
-    if (best->non_blocking[0] != '\0')
-        append(out->verdict, sizeof(out->verdict), "; on %s, non_blocking %s, converted on the %s",
-               best->device, best->non_blocking, best->convert);
-    append_limit(out->verdict, sizeof(out->verdict), best, cells, count);
+    out->first_epoch_samples_per_s = best->first.samples_per_s;
+    append(out->verdict, size, "With ");
+    append_choice(out->verdict, size, best);
+    append(out->verdict, size, ": ");
+    append_epochs(out->verdict, size, best, tried);
+    if (tried)
+        append(out->verdict, size, "; no other number of workers was more than 3 %% faster");
+    append_fastest_first(out->verdict, size, best, cells, count);
     write_options(out->options, sizeof(out->options), best, arguments);
 }

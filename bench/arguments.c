@@ -351,6 +351,14 @@ static int take_quiet(struct bench_arguments *arguments, const char *text, char 
     return STOKER_OK;
 }
 
+static int take_wide(struct bench_arguments *arguments, const char *text, char *message)
+{
+    (void)text;
+    (void)message;
+    arguments->wide = true;
+    return STOKER_OK;
+}
+
 static int take_like_pytorch(struct bench_arguments *arguments, const char *text, char *message)
 {
     (void)text;
@@ -491,6 +499,7 @@ static const struct {
     { "format", required_argument, take_format },
     { "output", required_argument, take_output },
     { "trace", required_argument, take_trace },
+    { "wide", no_argument, take_wide },
     { "quiet", no_argument, take_quiet },
     { "list", no_argument, take_list },
     { "help", no_argument, take_help },

@@ -71,6 +71,7 @@ struct bench_arguments {
     double seconds;  /* least seconds of one repeat */
     uint32_t step_us;
     bool verify, headspace, cold, quiet, ceilings;
+    bool wide; /* the table, also on a narrow terminal */
 
     enum bench_format format;
     const char *output; /* NULL = standard output */

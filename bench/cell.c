@@ -1,6 +1,7 @@
 /* cell.c - one cell: create, check, warm up, then loader and ceilings in turn.
  *
- *   begin    create -> first batch -> verified epoch -> warm-up
+ *   begin    { create + first epoch + destroy, each ceiling }  only if there is a cache
+ *            create -> first batch -> verified epoch -> warm-up
  *   repeat   { settle, timed epochs, each ceiling }            warm
  *            { evict, create + one epoch + destroy,            cold
  *              evict, each ceiling over one epoch }
@@ -125,7 +126,7 @@ static void fail(struct bench_run *run, int rc, const char *what)
     run->out->skipped = rc == STOKER_EPIN && !run->bench->arguments->pins_given;
 }
 
-static int explain(struct bench_run *run, int rc)
+int bench_run_explain(struct bench_run *run, int rc)
 {
     const stoker_error *first =
         run->consumer.loader == NULL ? NULL : stoker_loader_error(run->consumer.loader);
@@ -147,7 +148,7 @@ static int create(struct bench_run *run)
     if (rc != STOKER_OK)
         return rc;
     uint64_t created_ns = bench_clock_ns();
-    rc = explain(run, bench_consumer_next(&run->consumer));
+    rc = bench_run_explain(run, bench_consumer_next(&run->consumer));
     run->out->create_ms = (double)(created_ns - begin_ns) / 1e6;
     run->out->first_batch_ms = (double)(run->consumer.first_ns - begin_ns) / 1e6;
     return rc;
@@ -161,7 +162,7 @@ static int check_epoch(struct bench_run *run)
     while (rc == STOKER_OK && verify->checked < verify->limit)
         rc = bench_consumer_next(&run->consumer);
     if (rc != STOKER_OK && rc != STOKER_EPOCH_END)
-        return explain(run, rc);
+        return bench_run_explain(run, rc);
     if (!bench_verify_ids(verify))
         return STOKER_ECORRUPT;
     run->out->verified = verify->checked;
@@ -180,14 +181,12 @@ static int warm_up(struct bench_run *run)
         while (rc == STOKER_OK && bench_clock_ns() < until_ns)
             rc = bench_consumer_settle(&run->consumer, run->limits.seconds_max, &at_end);
     }
-    return explain(run, rc);
+    return bench_run_explain(run, rc);
 }
 
 static void record_window(struct bench_run *run, const struct bench_window *window)
 {
-    double seconds = (double)window->wall_ns / 1e9;
-    bench_series_push(&run->rates, (double)window->samples / seconds);
-    bench_series_push(&run->byte_rates, (double)window->bytes / seconds);
+    bench_figure_add(&run->later, window);
     bench_series_push(&run->stalls, (double)window->stats.stall_ns / (double)window->wall_ns);
     if (window->samples > 0)
         bench_series_push(&run->cpus,
@@ -195,9 +194,6 @@ static void record_window(struct bench_run *run, const struct bench_window *wind
     if (window->gaps > 0)
         bench_series_push(&run->gaps, (double)window->gap_ns / window->gaps / 1e6);
     run->out->whole_epochs = run->out->whole_epochs && window->whole_epochs;
-    snprintf(run->out->limit, sizeof(run->out->limit), "%s",
-             stoker_limit_name(window->stats.limit));
-    snprintf(run->out->verdict, sizeof(run->out->verdict), "%s", window->stats.verdict);
 }
 
 /* A cell that rested has to get going again: its workers to wake, its consumer to find out whether
@@ -221,14 +217,14 @@ static int repeat_warm(struct bench_run *run)
     if (rc == STOKER_OK)
         rc = bench_consumer_window(&run->consumer, &run->limits, &window);
     if (rc != STOKER_OK)
-        return explain(run, rc);
+        return bench_run_explain(run, rc);
     window.whole_epochs = window.whole_epochs && at_end;
     record_window(run, &window);
     bench_series_push(&run->crews, window.stats.workers);
     return bench_run_ceilings(run);
 }
 
-static int read_stats(struct bench_run *run)
+int bench_run_read_stats(struct bench_run *run)
 {
     run->stats = (stoker_stats){ .struct_size = sizeof(run->stats) };
     return stoker_loader_stats(run->consumer.loader, &run->stats);
@@ -241,7 +237,7 @@ static int consume_once(struct bench_run *run)
         rc = bench_consumer_next(&run->consumer);
     if (rc == STOKER_EPOCH_END || rc == STOKER_FINISHED)
         rc = bench_consumer_finish(&run->consumer);
-    return explain(run, rc);
+    return bench_run_explain(run, rc);
 }
 
 /* From before create to the end of the only epoch. */
@@ -263,7 +259,7 @@ static int repeat_cold(struct bench_run *run)
                                    .bytes = run->consumer.bytes - bytes,
                                    .whole_epochs = true };
     if (rc == STOKER_OK)
-        rc = read_stats(run);
+        rc = bench_run_read_stats(run);
     window.stats = run->stats; /* a loader of its own: from create on is this stretch */
     stoker_loader_destroy(&run->consumer.loader);
     if (rc != STOKER_OK)
@@ -307,15 +303,17 @@ static void describe_choice(struct bench_run *run)
                                 .cold = run->bench->arguments->cold,
                                 .whole_epochs = true };
     double *const unknown[] = {
-        &out->samples_per_s,   &out->samples_per_s_min,  &out->samples_per_s_max,
-        &out->spread,          &out->bytes_per_s,        &out->first_batch_ms,
-        &out->create_ms,       &out->resume_ms,          &out->cpu_s_per_million,
-        &out->stall_share,     &out->epoch_gap_ms,       &out->ceiling_samples_per_s,
-        &out->ceiling_share,   &out->best_ceiling_share, &out->headspace_samples_per_s,
-        &out->headspace_share, &out->cold_resident_share
+        &out->samples_per_s,   &out->samples_per_s_min,   &out->samples_per_s_max,
+        &out->spread,          &out->bytes_per_s,         &out->first_batch_ms,
+        &out->create_ms,       &out->resume_ms,           &out->cpu_s_per_million,
+        &out->stall_share,     &out->epoch_gap_ms,        &out->ceiling_samples_per_s,
+        &out->ceiling_share,   &out->best_ceiling_share,  &out->headspace_samples_per_s,
+        &out->headspace_share, &out->cold_resident_share, &out->cached_share
     };
     for (size_t index = 0; index < sizeof(unknown) / sizeof(unknown[0]); index++)
         *unknown[index] = NAN;
+    out->stages = bench_figure_stages(&run->later);
+    bench_run_conclude_first(run); /* nothing is known of it either */
     describe_device(run);
     stoker_dtype stored = stoker_dataset_get_info(run->bench->dataset)->dtype;
     stoker_dtype dtype = run->choice.dtype == STOKER_DTYPE_NONE ? stored : run->choice.dtype;
@@ -352,36 +350,53 @@ static void describe_stats(struct bench_run *run)
     snprintf(out->reader, sizeof(out->reader), "%s", stats->reads > 0 ? stats->reader : "none");
 }
 
-static void conclude(struct bench_run *run)
+/* The rate of later epochs, and of all if there is no cache. */
+static void conclude_rates(struct bench_run *run)
 {
+    struct bench_figure *later = &run->later;
     struct bench_cell *out = run->out;
+    stoker_stats judged;
     out->rate_count =
-        (uint32_t)(run->rates.count < BENCH_REPEATS_MAX ? run->rates.count : BENCH_REPEATS_MAX);
-    memcpy(out->rates, run->rates.values, out->rate_count * sizeof(out->rates[0])); /* unsorted */
-    struct bench_statistics rates = bench_statistics_of(run->rates.values, run->rates.count);
+        (uint32_t)(later->rates.count < BENCH_REPEATS_MAX ? later->rates.count : BENCH_REPEATS_MAX);
+    memcpy(out->rates, later->rates.values, out->rate_count * sizeof(out->rates[0])); /* unsorted */
+    struct bench_statistics rates = bench_statistics_of(later->rates.values, later->rates.count);
     out->samples_per_s = rates.median;
     out->samples_per_s_min = rates.min;
     out->samples_per_s_max = rates.max;
     out->spread = rates.spread;
     out->repeats = (uint32_t)rates.count;
-    out->bytes_per_s = bench_series_median(&run->byte_rates);
+    out->bytes_per_s = bench_series_median(&later->byte_rates);
+    out->stages = bench_figure_stages(later);
+    bench_figure_judge(later, &judged);
+    snprintf(out->limit, sizeof(out->limit), "%s", stoker_limit_name(judged.limit));
+    snprintf(out->verdict, sizeof(out->verdict), "%s", judged.verdict);
+    if (run->stats.cache == STOKER_CACHE_ENCODED || run->stats.cache == STOKER_CACHE_DECODED)
+        out->cached_share = fmin((double)later->total.cache_hits / (double)later->total.samples, 1);
+}
+
+static void conclude(struct bench_run *run)
+{
+    struct bench_figure *later = &run->later;
+    struct bench_cell *out = run->out;
+    conclude_rates(run);
     out->cpu_s_per_million = bench_series_median(&run->cpus);
     out->stall_share = bench_series_median(&run->stalls);
     out->epoch_gap_ms = bench_series_median(&run->gaps);
     out->cold_resident_share = bench_statistics_of(run->resident.values, run->resident.count).max;
-    if (run->has_fitting && run->fitting_rates.count > 0) {
+    if (later->has_fitting && later->fitting_rates.count > 0) {
         snprintf(out->ceiling, sizeof(out->ceiling), "%s",
-                 bench_ceiling_name(bench_run_lowest(run)));
-        out->ceiling_samples_per_s = bench_series_median(&run->fitting_rates);
-        out->ceiling_share = bench_series_median(&run->shares);
+                 bench_ceiling_name(bench_run_lowest(run, later)));
+        out->ceiling_samples_per_s = bench_series_median(&later->fitting_rates);
+        out->ceiling_share = bench_series_median(&later->shares);
     }
-    bench_run_conclude_shares(run);
+    out->share_count = bench_figure_shares(later, out->shares);
     if (run->best_shares.count > 0)
         out->best_ceiling_share = bench_series_median(&run->best_shares);
     out->headspace_share = out->samples_per_s / out->headspace_samples_per_s;
+    bench_run_conclude_first(run);
 }
 
-static int first_epochs(struct bench_run *run)
+static int begin_later_epochs(struct bench_run *run)
 {
     run->out->rss_base_bytes = bench_rss_bytes();
     int rc = create(run);
@@ -397,21 +412,23 @@ static int first_epochs(struct bench_run *run)
     rc = warm_up(run);
     run->out->rss_bytes = fresh ? bench_rss_peak_bytes() : bench_rss_bytes();
     if (rc == STOKER_OK)
-        rc = read_stats(run);
-    run->has_fitting = rc == STOKER_OK && bench_run_find_fitting(run, &run->fitting);
-    run->has_copying = run->bench->gpu != NULL && run->stats.cache != STOKER_CACHE_DEVICE;
-    run->copying = run->stats.pinned ? BENCH_CEILING_PINNED : BENCH_CEILING_PAGEABLE;
+        rc = bench_run_read_stats(run);
+    if (rc == STOKER_OK)
+        bench_run_find_fitting(run, run->stats.cache);
     return rc;
 }
 
 static int prepare(struct bench_run *run)
 {
     const struct bench_arguments *arguments = run->bench->arguments;
-    int rc = first_epochs(run);
+    int rc = bench_run_first_epochs(run);
+    run->figure = &run->later;
+    if (rc == STOKER_OK)
+        rc = begin_later_epochs(run);
     if (rc == STOKER_OK && arguments->headspace) {
         rc = bench_headspace_measure(&run->consumer, arguments->seconds,
                                      &run->out->headspace_samples_per_s);
-        explain(run, rc);
+        bench_run_explain(run, rc);
     }
     if (rc == STOKER_OK)
         rc = bench_resume_measure(run->bench->dataset, &run->options, run->consumer.loader,
@@ -519,7 +536,7 @@ static int record_trace(struct bench_run *run)
 void bench_cell_end(struct bench_run *run)
 {
     if (run->rc == STOKER_OK && !run->bench->arguments->cold)
-        run->rc = read_stats(run);
+        run->rc = bench_run_read_stats(run);
     if (run->rc == STOKER_OK && run->bench->arguments->trace != NULL)
         run->rc = record_trace(run);
     if (run->rc == STOKER_OK) {

@@ -41,26 +41,34 @@ static enum bench_ceiling_kind decoding_of(const struct bench_run *run)
                                                             : BENCH_CEILING_DECODE;
 }
 
-bool bench_run_find_fitting(const struct bench_run *run, enum bench_ceiling_kind *kind)
+static enum bench_ceiling_kind fitting_of(const struct bench_run *run, stoker_cache cache)
 {
     const struct bench_material *material = &run->bench->material;
     const bool encoded = is_encoded(run);
-    if (run->stats.cache == STOKER_CACHE_DEVICE) {
-        *kind = BENCH_CEILING_GATHER_GPU;
-        return true;
-    }
-    if (run->stats.cache == STOKER_CACHE_DECODED || material->origin == BENCH_FROM_MEMORY ||
-        (run->stats.cache == STOKER_CACHE_ENCODED && !encoded)) {
-        *kind = BENCH_CEILING_GATHER_SAME;
-        return true;
-    }
-    if (material->origin != BENCH_FROM_FILE || run->stats.cache == STOKER_CACHE_ENCODED) {
-        *kind = decoding_of(run);
-        return true;
-    }
-    const bool parts = encoded && !run->bench->arguments->cold;
-    *kind = parts ? BENCH_CEILING_PARTS : reading_of(run);
-    return strcmp(run->stats.reader, "null") != 0;
+    if (cache == STOKER_CACHE_DEVICE)
+        return BENCH_CEILING_GATHER_GPU;
+    if (cache == STOKER_CACHE_DECODED || material->origin == BENCH_FROM_MEMORY ||
+        (cache == STOKER_CACHE_ENCODED && !encoded))
+        return BENCH_CEILING_GATHER_SAME;
+    if (material->origin != BENCH_FROM_FILE || cache == STOKER_CACHE_ENCODED)
+        return decoding_of(run);
+    return encoded && !run->bench->arguments->cold ? BENCH_CEILING_PARTS : reading_of(run);
+}
+
+static bool reads_files(enum bench_ceiling_kind kind)
+{
+    return kind == BENCH_CEILING_PARTS || kind == BENCH_CEILING_URING ||
+           kind == BENCH_CEILING_PREAD || kind == BENCH_CEILING_FILES_URING ||
+           kind == BENCH_CEILING_FILES;
+}
+
+void bench_run_find_fitting(struct bench_run *run, stoker_cache cache)
+{
+    struct bench_figure *figure = run->figure;
+    figure->fitting = fitting_of(run, cache);
+    figure->has_fitting = !reads_files(figure->fitting) || strcmp(run->stats.reader, "null") != 0;
+    run->has_copying = run->bench->gpu != NULL && run->stats.cache != STOKER_CACHE_DEVICE;
+    run->copying = run->stats.pinned ? BENCH_CEILING_PINNED : BENCH_CEILING_PAGEABLE;
 }
 
 /* As many threads as may work at one time: the cell's workers and, where a CPU is left for it and
@@ -122,8 +130,9 @@ static void note_ceiling(const struct bench_run *run, const struct bench_work *w
  * whose speed drifts the two are only comparable in pairs. */
 static double share_of(const struct bench_run *run, double ceiling)
 {
-    assert(run->rates.count > 0);
-    return run->rates.values[run->rates.count - 1] / ceiling;
+    const struct bench_series *rates = &run->figure->rates;
+    assert(rates->count > 0);
+    return rates->values[rates->count - 1] / ceiling;
 }
 
 /* Measure one ceiling once and put it into the pool. A ceiling that does not exist here
@@ -146,7 +155,7 @@ static int measure_ceiling(struct bench_run *run, enum bench_ceiling_kind kind,
     snprintf(row.name, sizeof(row.name), "%s", bench_ceiling_name(kind));
     snprintf(row.dtype, sizeof(row.dtype), "%s", stoker_dtype_name(work->plan->to));
     note_ceiling(run, work, &row, rc == STOKER_OK);
-    bench_series_push(&run->ceiling_shares[kind], share_of(run, *rate));
+    bench_series_push(&run->figure->ceiling_shares[kind], share_of(run, *rate));
     const double row_bytes = kind == BENCH_CEILING_PINNED || kind == BENCH_CEILING_PAGEABLE
                                  ? (double)work->copy_bytes / work->batch_size
                                  : (double)work->plan->to_bytes;
@@ -207,7 +216,7 @@ static int measure_parts(struct bench_run *run, double *rate)
     snprintf(row.name, sizeof(row.name), "%s", bench_ceiling_name(BENCH_CEILING_PARTS));
     snprintf(row.dtype, sizeof(row.dtype), "%s", stoker_dtype_name(run->plan.to));
     note_ceiling(run, &work, &row, isfinite(*rate));
-    bench_series_push(&run->ceiling_shares[BENCH_CEILING_PARTS], share_of(run, *rate));
+    bench_series_push(&run->figure->ceiling_shares[BENCH_CEILING_PARTS], share_of(run, *rate));
     return bench_pool_add(&run->bench->pool, &row, (double)run->plan.to_bytes, *rate);
 }
 
@@ -227,7 +236,7 @@ static int measure_on_gpu(struct bench_run *run, enum bench_ceiling_kind kind, d
 
 static int measure_fitting(struct bench_run *run, double *rate)
 {
-    switch (run->fitting) {
+    switch (run->figure->fitting) {
     case BENCH_CEILING_GATHER_GPU:
         return measure_on_gpu(run, BENCH_CEILING_GATHER_GPU, rate);
     case BENCH_CEILING_PARTS:
@@ -236,9 +245,9 @@ static int measure_fitting(struct bench_run *run, double *rate)
     case BENCH_CEILING_PREAD:
     case BENCH_CEILING_FILES_URING:
     case BENCH_CEILING_FILES:
-        return measure_reading(run, run->fitting, rate);
+        return measure_reading(run, run->figure->fitting, rate);
     default:
-        return measure_one(run, run->fitting, rate);
+        return measure_one(run, run->figure->fitting, rate);
     }
 }
 
@@ -246,16 +255,16 @@ static int measure_fitting(struct bench_run *run, double *rate)
 static int measure_beside(struct bench_run *run)
 {
     double rate = NAN;
-    switch (run->fitting) {
+    switch (run->figure->fitting) {
     case BENCH_CEILING_URING:
         return measure_reading(run, BENCH_CEILING_PREAD, &rate);
     case BENCH_CEILING_FILES_URING:
         return measure_reading(run, BENCH_CEILING_FILES, &rate);
     case BENCH_CEILING_GATHER_SAME: {
         int rc = measure_best_ring(run, &rate);
-        bench_series_push(&run->best_shares, share_of(run, rate));
-        return rc == STOKER_OK && is_encoded(run) ? measure_one(run, BENCH_CEILING_DECODE, &rate)
-                                                  : rc;
+        if (run->figure == &run->later)
+            bench_series_push(&run->best_shares, share_of(run, rate));
+        return rc;
     }
     default:
         return STOKER_OK;
@@ -267,7 +276,7 @@ static int measure_gpu(struct bench_run *run, double *rate)
 {
     double beside = NAN;
     *rate = NAN;
-    if (run->fitting == BENCH_CEILING_GATHER_GPU)
+    if (run->figure->fitting == BENCH_CEILING_GATHER_GPU)
         return STOKER_OK; /* measured; ids and labels alone go there */
     int rc = run->has_copying ? measure_on_gpu(run, run->copying, rate) : STOKER_OK;
     return rc == STOKER_OK ? measure_on_gpu(run, BENCH_CEILING_GATHER_GPU, &beside) : rc;
@@ -276,38 +285,24 @@ static int measure_gpu(struct bench_run *run, double *rate)
 /* Where batches go to a GPU the lower one of two ceilings counts: that of the host, that of the way. */
 int bench_run_ceilings(struct bench_run *run)
 {
-    if (!run->bench->arguments->ceilings || !run->has_fitting)
+    if (!run->bench->arguments->ceilings || !run->figure->has_fitting)
         return STOKER_OK;
     double rate = NAN, copied = NAN;
     int rc = measure_fitting(run, &rate);
     if (rc == STOKER_OK && run->bench->gpu != NULL)
         rc = measure_gpu(run, &copied);
     rate = fmin(rate, copied); /* of one that is NaN, the other */
-    bench_series_push(&run->fitting_rates, rate);
-    bench_series_push(&run->shares, share_of(run, rate));
+    bench_series_push(&run->figure->fitting_rates, rate);
+    bench_series_push(&run->figure->shares, share_of(run, rate));
     return rc == STOKER_OK ? measure_beside(run) : rc;
 }
 
-enum bench_ceiling_kind bench_run_lowest(struct bench_run *run)
+enum bench_ceiling_kind bench_run_lowest(struct bench_run *run, struct bench_figure *figure)
 {
-    const bool copies = run->has_copying && run->ceiling_shares[run->copying].count > 0;
+    const bool copies = run->has_copying && figure->ceiling_shares[run->copying].count > 0;
     /* Of the lower ceiling the same rate is the larger share. */
-    return copies && bench_series_median(&run->ceiling_shares[run->copying]) >
-                         bench_series_median(&run->ceiling_shares[run->fitting])
+    return copies && bench_series_median(&figure->ceiling_shares[run->copying]) >
+                         bench_series_median(&figure->ceiling_shares[figure->fitting])
                ? run->copying
-               : run->fitting;
-}
-
-void bench_run_conclude_shares(struct bench_run *run)
-{
-    struct bench_cell *out = run->out;
-    for (int kind = 0; kind < BENCH_CEILING_COUNT; kind++) {
-        struct bench_series *shares = &run->ceiling_shares[kind];
-        if (shares->count == 0)
-            continue;
-        struct bench_share_row *row = &out->shares[out->share_count++];
-        snprintf(row->name, sizeof(row->name), "%s",
-                 bench_ceiling_name((enum bench_ceiling_kind)kind));
-        row->share = bench_series_median(shares);
-    }
+               : figure->fitting;
 }

@@ -13,6 +13,10 @@
     {                                                                                              \
 #name, kind, offsetof(struct bench_cell, name)                                             \
     }
+#define FIRST(kind, name)                                                                          \
+    {                                                                                              \
+        "first_epoch_" #name, kind, offsetof(struct bench_cell, first.name)                        \
+    }
 #define CEILING(kind, name)                                                                        \
     {                                                                                              \
 #name, kind, offsetof(struct bench_ceiling_row, name)                                      \
@@ -55,6 +59,28 @@ const struct bench_field bench_cell_fields[] = {
     CELL(BENCH_NUMBER, samples_per_s),
     CELL(BENCH_NUMBER, samples_per_s_min),
     CELL(BENCH_NUMBER, samples_per_s_max),
+    FIRST(BENCH_BOOL, separate),
+    FIRST(BENCH_NUMBER, samples_per_s),
+    FIRST(BENCH_NUMBER, samples_per_s_min),
+    FIRST(BENCH_NUMBER, samples_per_s_max),
+    FIRST(BENCH_TEXT, limit),
+    FIRST(BENCH_TEXT, verdict),
+    FIRST(BENCH_TEXT, ceiling),
+    FIRST(BENCH_NUMBER, ceiling_samples_per_s),
+    FIRST(BENCH_NUMBER, ceiling_share),
+    FIRST(BENCH_COUNT32, repeats),
+    FIRST(BENCH_BOOL, whole),
+    CELL(BENCH_NUMBER, cached_share),
+    { "read_us", BENCH_NUMBER, offsetof(struct bench_cell, stages.read_us) },
+    { "decode_us", BENCH_NUMBER, offsetof(struct bench_cell, stages.decode_us) },
+    { "convert_us", BENCH_NUMBER, offsetof(struct bench_cell, stages.convert_us) },
+    { "slot_wait_us", BENCH_NUMBER, offsetof(struct bench_cell, stages.slot_wait_us) },
+    { "first_epoch_read_us", BENCH_NUMBER, offsetof(struct bench_cell, first.stages.read_us) },
+    { "first_epoch_decode_us", BENCH_NUMBER, offsetof(struct bench_cell, first.stages.decode_us) },
+    { "first_epoch_convert_us", BENCH_NUMBER,
+      offsetof(struct bench_cell, first.stages.convert_us) },
+    { "first_epoch_slot_wait_us", BENCH_NUMBER,
+      offsetof(struct bench_cell, first.stages.slot_wait_us) },
     CELL(BENCH_NUMBER, spread),
     CELL(BENCH_NUMBER, bytes_per_s),
     CELL(BENCH_NUMBER, first_batch_ms),

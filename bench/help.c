@@ -66,6 +66,7 @@ static const char how_it_is_measured[] =
     "\n"
     "Output\n"
     "  --format NAME        table, csv, json (one object a line), html (table)\n"
+    "  --wide               the table with all columns, also on a terminal of 80\n"
     "  -o, --output FILE    write FILE, complete or not at all (standard output)\n"
     "  --trace FILE         also run two epochs of each cell untimed and write what every "
     "thread\n"

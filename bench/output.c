@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +15,16 @@ const struct bench_form *bench_form_of(enum bench_format format)
         &bench_form_table, &bench_form_csv, &bench_form_json, &bench_form_html
     };
     return forms[format];
+}
+
+uint32_t bench_output_columns(const struct bench_arguments *arguments)
+{
+    struct winsize size = { .ws_col = 0 };
+    const bool terminal = arguments->output == NULL && isatty(STDOUT_FILENO) == 1 &&
+                          ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+    return !arguments->wide && terminal && size.ws_col > 0 && size.ws_col < BENCH_COLUMNS_WIDE
+               ? BENCH_COLUMNS_NARROW
+               : BENCH_COLUMNS_WIDE;
 }
 
 /* A file in the folder of `path` that has no name yet, or -1. */

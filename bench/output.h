@@ -12,9 +12,12 @@
 
 #include <stdio.h>
 
+enum { BENCH_COLUMNS_NARROW = 80, BENCH_COLUMNS_WIDE = 120 };
+
 struct bench_sheet {
     FILE *file;
-    uint64_t cells; /* rows of this kind printed so far */
+    uint32_t columns; /* the table's width: BENCH_COLUMNS_NARROW, else wide */
+    uint64_t cells;   /* rows of this kind printed so far */
     uint64_t ceilings;
     char group[64]; /* the table's: what the cells under the last header have in common */
 };
@@ -34,6 +37,10 @@ extern const struct bench_form bench_form_json;
 extern const struct bench_form bench_form_html;
 
 const struct bench_form *bench_form_of(enum bench_format format);
+
+/* The table's width: narrow on a terminal of less than BENCH_COLUMNS_WIDE columns, unless arguments ask for the
+ * wide one or for a file. */
+uint32_t bench_output_columns(const struct bench_arguments *arguments);
 
 /* Where a sheet goes: standard output, or a file that takes the name `path` when all is written.
  * Until then it has no name, where the file system knows such files, so that nothing stays behind

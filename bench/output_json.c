@@ -82,14 +82,15 @@ static void start(struct bench_sheet *sheet, const struct bench_machine *machine
 }
 
 /* {"decode": 0.93, "files": 0.41} */
-static void print_shares(FILE *file, const struct bench_cell *row)
+static void print_shares(FILE *file, const char *key, const struct bench_share_row *shares,
+                         uint32_t count)
 {
-    fputs(", \"shares\": {", file);
-    for (uint32_t index = 0; index < row->share_count; index++) {
+    fprintf(file, ", \"%s\": {", key);
+    for (uint32_t index = 0; index < count; index++) {
         fputs(index > 0 ? ", " : "", file);
-        bench_json_string(file, row->shares[index].name);
+        bench_json_string(file, shares[index].name);
         fputs(": ", file);
-        bench_print_number(file, row->shares[index].share, "null");
+        bench_print_number(file, shares[index].share, "null");
     }
     fputc('}', file);
 }
@@ -105,7 +106,8 @@ static void cell(struct bench_sheet *sheet, const struct bench_cell *row)
         bench_print_number(sheet->file, row->rates[index], "null");
     }
     fputc(']', sheet->file);
-    print_shares(sheet->file, row);
+    print_shares(sheet->file, "shares", row->shares, row->share_count);
+    print_shares(sheet->file, "first_epoch_shares", row->first.shares, row->first.share_count);
     end_object(sheet->file);
 }
 
@@ -120,6 +122,8 @@ static void advice(struct bench_sheet *sheet, const struct bench_advice *row)
     bench_json_string(sheet->file, row->verdict);
     fputs(", \"samples_per_s\": ", sheet->file);
     bench_print_number(sheet->file, row->samples_per_s, "null");
+    fputs(", \"first_epoch_samples_per_s\": ", sheet->file);
+    bench_print_number(sheet->file, row->first_epoch_samples_per_s, "null");
     fputs(", \"options\": ", sheet->file);
     if (row->found)
         bench_json_string(sheet->file, row->options);

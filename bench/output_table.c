@@ -1,11 +1,12 @@
-/* output_table.c - rows for a person at a terminal, 120 columns at most.
+/* output_table.c - rows for a person at a terminal, 120 or 80 columns wide.
  *
- *   # cpu, float32, cache decoded, reader none            what the cells below have in common
- *   # workers  pin batch samples/s ...                    one header for each such group
- *           0  off    64    8.30 M ...
+ *   # cpu, float32, cache decoded, reader uring           what the cells below have in common
+ *   # workers  pin batch epochs samples/s ...             one header for each such group
+ *           0  off    64  first    6.53 k ...             the epoch that reads and decodes
+ *                          later    487 k ...             those that the cache serves
  *
- * How batches get to a GPU takes two columns, which a host's cells have none of; the share of the best ring is a
- * host's. What is left out here, such as the least and the most of the repeats, CSV and JSON have.
+ * A cell without a cache has one line, for all its epochs. How batches get to a GPU takes two columns, and
+ * the best ring is a host's. What a width has no room for, CSV and JSON have.
  */
 #include "output.h"
 
@@ -31,6 +32,13 @@ static const char *fixed(char out[16], double value, int digits)
     return out;
 }
 
+/* Millions of bytes; a large number needs no tenth. */
+static const char *megabytes(char out[16], uint64_t bytes)
+{
+    const double value = (double)bytes / 1e6;
+    return fixed(out, value, value < 9999 ? 1 : 0);
+}
+
 /* What a row has none of is 0 there. */
 static const char *count(char out[24], uint64_t value)
 {
@@ -46,20 +54,49 @@ static const char *or_dash(const char *text)
     return text[0] != '\0' ? text : "-";
 }
 
+static bool is_wide(const struct bench_sheet *sheet)
+{
+    return sheet->columns != BENCH_COLUMNS_NARROW;
+}
+
+/* A comment of any length: broken at spaces, its later lines under the first. */
+static void print_wrapped(const struct bench_sheet *sheet, const char *name, const char *text)
+{
+    enum { INDENT = 11 }; /* "# machine  " */
+    const size_t width = (is_wide(sheet) ? BENCH_COLUMNS_WIDE : BENCH_COLUMNS_NARROW) - INDENT;
+    for (const char *label = name; *text != '\0'; label = "") {
+        size_t length = strlen(text);
+        if (length > width) {
+            length = width;
+            while (length > 0 && text[length] != ' ')
+                length--;
+            if (length == 0) /* a word that is longer than the line */
+                length = strcspn(text, " ");
+        }
+        fprintf(sheet->file, "# %-8s %.*s\n", label, (int)length, text);
+        text += length;
+        text += strspn(text, " ");
+    }
+}
+
 static void start(struct bench_sheet *sheet, const struct bench_machine *machine)
 {
-    FILE *file = sheet->file;
-    fprintf(file, "# loaderbench %s, libstoker %s, schema %" PRIu32 "\n", machine->tool_version,
-            machine->library_version, machine->schema);
-    fprintf(file, "# args     %s\n", machine->args);
-    fprintf(file, "# machine  %s, %" PRIu32 " CPU%s, %.1f GiB, %s\n", machine->cpu, machine->cpus,
-            machine->cpus == 1 ? "" : "s", (double)machine->memory_bytes / 0x1p30, machine->kernel);
-    if (machine->gpu[0] != '\0')
-        fprintf(file, "# gpu      %s\n", machine->gpu);
-    if (machine->disk[0] != '\0')
-        fprintf(file, "# disk     %s\n", machine->disk);
-    fprintf(file, "# data     %s: %" PRIu64 " samples of %" PRIu64 " bytes\n", machine->dataset,
-            machine->samples, machine->row_bytes);
+    char line[512];
+    snprintf(line, sizeof(line), "loaderbench %s, libstoker %s, schema %" PRIu32,
+             machine->tool_version, machine->library_version, machine->schema);
+    fprintf(sheet->file, "# %s\n", line);
+    print_wrapped(sheet, "args", machine->args);
+    snprintf(line, sizeof(line), "%s, %" PRIu32 " CPU%s, %.1f GiB, %s", machine->cpu, machine->cpus,
+             machine->cpus == 1 ? "" : "s", (double)machine->memory_bytes / 0x1p30,
+             machine->kernel);
+    print_wrapped(sheet, "machine", line);
+    print_wrapped(sheet, "gpu", machine->gpu);
+    print_wrapped(sheet, "disk", machine->disk);
+    snprintf(line, sizeof(line), ": %" PRIu64 " samples of %" PRIu64 " bytes", machine->samples,
+             machine->row_bytes);
+    char data[sizeof(machine->dataset) + sizeof(line)];
+    snprintf(data, sizeof(data), "%s%s", machine->dataset, line);
+    print_wrapped(sheet, "data", data);
 }
 
 /* ---- groups of cells -------------------------------------------------------------- */
@@ -69,14 +106,20 @@ static bool is_host(const struct bench_cell *row)
     return strcmp(row->device, "cpu") == 0;
 }
 
-static void print_cell_header(FILE *file, const struct bench_cell *row)
+static void print_cell_header(const struct bench_sheet *sheet, const struct bench_cell *row)
 {
+    FILE *file = sheet->file;
     fprintf(file, "# %7s %4s", "workers", "pin");
     if (!is_host(row))
         fprintf(file, " %4s %-6s", "nblk", "conv");
-    fprintf(file, " %5s %9s %6s %6s %8s %7s %6s %8s %8s %-8s %7s", "batch", "samples/s", "spread",
-            "GB/s", "first ms", "CPU s/M", "stall", "RSS +MB", "lock MB", "limit", "ceiling");
-    fprintf(file, "%s\n", is_host(row) ? " best ring" : "");
+    fprintf(file, " %5s %-6s %9s %6s", "batch", "epochs", "samples/s", "spread");
+    if (is_wide(sheet))
+        fprintf(file, " %6s %8s %7s %6s %7s %7s", "GB/s", "first ms", "CPU s/M", "stall", "RSS +MB",
+                "lock MB");
+    else if (is_host(row))
+        fprintf(file, " %7s", "CPU s/M");
+    fprintf(file, " %-8s %7s", "limit", "ceiling");
+    fprintf(file, "%s\n", is_host(row) && is_wide(sheet) ? " best ring" : "");
 }
 
 /* A cell that was not measured does not know its cache and reader: it may stand in any group of its device and
@@ -93,7 +136,7 @@ static void begin_group(struct bench_sheet *sheet, const struct bench_cell *row)
         return;
     snprintf(sheet->group, sizeof(sheet->group), "%s", group);
     fprintf(sheet->file, "#\n# %s\n", group);
-    print_cell_header(sheet->file, row);
+    print_cell_header(sheet, row);
 }
 
 /* ---- cells ------------------------------------------------------------------------ */
@@ -117,11 +160,56 @@ static void print_failed(FILE *file, const struct bench_cell *row)
     fprintf(file, " %s: %s\n", row->skipped ? "skipped" : "FAILED", row->error);
 }
 
-static double grown_mb(const struct bench_cell *row)
+static uint64_t grown_bytes(const struct bench_cell *row)
 {
-    uint64_t grown =
-        row->rss_bytes > row->rss_base_bytes ? row->rss_bytes - row->rss_base_bytes : 0;
-    return (double)grown / 1e6;
+    return row->rss_bytes > row->rss_base_bytes ? row->rss_bytes - row->rss_base_bytes : 0;
+}
+
+/* The line of one kind of epochs. What the cell has only once stands in its last line, but the time to the
+ * first batch in its first. */
+struct line {
+    const char *epochs;
+    double samples_per_s, spread, bytes_per_s, ceiling_share;
+    const char *limit;
+    bool is_first, is_last;
+};
+
+static void print_line(const struct bench_sheet *sheet, const struct bench_cell *row,
+                       const struct line *line)
+{
+    FILE *file = sheet->file;
+    char text[8][16];
+    fprintf(file, " %-6s %9s %6s", line->epochs, bench_short_number(text[0], line->samples_per_s),
+            percent(text[1], line->spread));
+    const char *cpu = line->is_last ? fixed(text[2], row->cpu_s_per_million, 3) : "";
+    if (is_wide(sheet))
+        fprintf(file, " %6s %8s %7s %6s %7s %7s", fixed(text[3], line->bytes_per_s / 1e9, 2),
+                line->is_first ? fixed(text[4], row->first_batch_ms, 2) : "", cpu,
+                line->is_last ? percent(text[5], row->stall_share) : "",
+                line->is_last ? megabytes(text[6], grown_bytes(row)) : "",
+                line->is_last ? megabytes(text[7], row->locked_bytes) : "");
+    else if (is_host(row))
+        fprintf(file, " %7s", cpu);
+    fprintf(file, " %-8s %7s", line->limit, percent(text[0], line->ceiling_share));
+    if (is_host(row) && is_wide(sheet) && line->is_last)
+        fprintf(file, " %9s", percent(text[1], row->best_ceiling_share));
+    fprintf(file, "\n");
+}
+
+static void print_first_epoch(const struct bench_sheet *sheet, const struct bench_cell *row)
+{
+    const struct bench_first_epoch *first = &row->first;
+    const double spread =
+        (first->samples_per_s_max - first->samples_per_s_min) / first->samples_per_s;
+    const struct line line = { .epochs = "first",
+                               .samples_per_s = first->samples_per_s,
+                               .spread = spread,
+                               .bytes_per_s = first->bytes_per_s,
+                               .limit = first->limit,
+                               .ceiling_share = first->ceiling_share,
+                               .is_first = true };
+    print_line(sheet, row, &line);
+    fprintf(sheet->file, "  %*s", is_host(row) ? 18 : 30, "");
 }
 
 static void cell(struct bench_sheet *sheet, const struct bench_cell *row)
@@ -133,18 +221,23 @@ static void cell(struct bench_sheet *sheet, const struct bench_cell *row)
         fflush(file);
         return;
     }
-    char workers[16], text[10][16];
+    char workers[16], text[2][16];
+    const struct line line = { .epochs = row->first.separate ? "later" : "all",
+                               .samples_per_s = row->samples_per_s,
+                               .spread = row->spread,
+                               .bytes_per_s = row->bytes_per_s,
+                               .limit = row->limit,
+                               .ceiling_share = row->ceiling_share,
+                               .is_first = !row->first.separate,
+                               .is_last = true };
     snprintf(workers, sizeof(workers), row->automatic ? "auto:%" PRId32 : "%" PRId32, row->workers);
     print_place(file, row, workers);
-    fprintf(file, " %9s %6s %6s %8s %7s %6s %8s %8s %-8s %7s",
-            bench_short_number(text[0], row->samples_per_s), percent(text[1], row->spread),
-            fixed(text[2], row->bytes_per_s / 1e9, 2), fixed(text[3], row->first_batch_ms, 2),
-            fixed(text[4], row->cpu_s_per_million, 3), percent(text[5], row->stall_share),
-            fixed(text[6], grown_mb(row), 1), fixed(text[7], (double)row->locked_bytes / 1e6, 1),
-            row->limit, percent(text[8], row->ceiling_share));
-    if (is_host(row))
-        fprintf(file, " %9s", percent(text[9], row->best_ceiling_share));
-    fprintf(file, "\n");
+    if (row->first.separate)
+        print_first_epoch(sheet, row);
+    print_line(sheet, row, &line);
+    if (row->first.separate && row->cached_share < 0.995)
+        fprintf(file, "  %7s of the later epochs' samples %s came from the cache\n", "",
+                percent(text[0], row->cached_share));
     if (isfinite(row->headspace_share))
         fprintf(file, "  %7s headspace %s samples/s: the loader gives %s of it\n", "",
                 bench_short_number(text[0], row->headspace_samples_per_s),
@@ -154,25 +247,42 @@ static void cell(struct bench_sheet *sheet, const struct bench_cell *row)
 
 /* ---- ceilings and the end ---------------------------------------------------------- */
 
+static void print_ceiling_header(const struct bench_sheet *sheet)
+{
+    FILE *file = sheet->file;
+    fprintf(file, "#\n# %-18s %7s %5s %-8s", "ceiling", "threads", "batch", "dtype");
+    if (is_wide(sheet))
+        fprintf(file, " %7s %9s %6s %6s %10s note\n", "ring kB", "samples/s", "spread", "GB/s",
+                "read depth");
+    else
+        fprintf(file, " %9s %6s %6s\n", "samples/s", "spread", "GB/s");
+}
+
 static void ceiling(struct bench_sheet *sheet, const struct bench_ceiling_row *row)
 {
     FILE *file = sheet->file;
     if (sheet->ceilings++ == 0)
-        fprintf(file, "#\n# %-17s %7s %5s %-8s %7s %9s %6s %6s %10s %s\n", "ceiling", "threads",
-                "batch", "dtype", "ring kB", "samples/s", "spread", "GB/s", "read depth", "note");
+        print_ceiling_header(sheet);
     const double spread = (row->samples_per_s_max - row->samples_per_s_min) / row->samples_per_s;
     char text[6][24];
-    fprintf(file, "  %-17s %7" PRIu32 " %5s %-8s %7s %9s %6s %6s %10s%s%s\n", row->name,
-            row->threads, count(text[0], row->batch_size), row->dtype,
-            count(text[1], (row->ring_bytes + 500) / 1000),
-            bench_short_number(text[2], row->samples_per_s), percent(text[3], spread),
-            fixed(text[4], row->bytes_per_s / 1e9, 2), count(text[5], row->read_depth),
-            row->note[0] != '\0' ? " " : "", row->note);
+    fprintf(file, "  %-18s %7" PRIu32 " %5s %-8s", row->name, row->threads,
+            count(text[0], row->batch_size), row->dtype);
+    if (is_wide(sheet))
+        fprintf(file, " %7s", count(text[1], (row->ring_bytes + 500) / 1000));
+    fprintf(file, " %9s %6s %6s", bench_short_number(text[2], row->samples_per_s),
+            percent(text[3], spread), fixed(text[4], row->bytes_per_s / 1e9, 2));
+    if (is_wide(sheet))
+        fprintf(file, " %10s%s%s\n", count(text[5], row->read_depth),
+                row->note[0] != '\0' ? " " : "", row->note);
+    else
+        fprintf(file, "%s%s%s\n", row->note[0] != '\0' ? "\n    (" : "", row->note,
+                row->note[0] != '\0' ? ")" : "");
 }
 
 static void advice(struct bench_sheet *sheet, const struct bench_advice *row)
 {
-    fprintf(sheet->file, "#\n# verdict  %s\n", row->verdict);
+    fprintf(sheet->file, "#\n");
+    print_wrapped(sheet, "verdict", row->verdict);
     if (row->found)
         fprintf(sheet->file, "# paste this:\n%s\n", row->options);
 }

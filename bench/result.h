@@ -11,7 +11,9 @@
 
 enum { BENCH_REPEATS_MAX = 1000, BENCH_SHARES_MAX = 16 };
 
-enum { BENCH_SCHEMA = 2 }; /* 2: device, non_blocking, convert */
+/* 2: device, non_blocking, convert. 3: first epochs apart from later ones, layout, stage times, and
+ * where and when it was measured. */
+enum { BENCH_SCHEMA = 3 };
 
 /* Where all of it ran. */
 struct bench_machine {
@@ -37,6 +39,35 @@ struct bench_share_row {
     double share;
 };
 
+/* Thread time per sample, microseconds, summed over all threads of the loader. */
+struct bench_stages {
+    double read_us; /* reading, or waiting for reads */
+    double decode_us;
+    double convert_us;   /* gathering, transforming and converting */
+    double slot_wait_us; /* waiting for a free slot of the ring */
+};
+
+/* The first epoch of a loader that keeps samples: nothing is in its cache yet. */
+struct bench_first_epoch {
+    bool
+        separate; /* it was measured apart; else each epoch reads, and these are the cell's figures */
+    double
+        samples_per_s; /* median of the repeats, from the end of create to the end of the epoch */
+    double samples_per_s_min;
+    double samples_per_s_max;
+    double bytes_per_s;
+    struct bench_stages stages;
+    char limit[16];
+    char verdict[192];
+    char ceiling[32]; /* the ceiling of reading and decoding; "" = none was measured */
+    double ceiling_samples_per_s;
+    double ceiling_share;
+    struct bench_share_row shares[BENCH_SHARES_MAX];
+    uint32_t share_count;
+    uint32_t repeats;
+    bool whole; /* the epoch was not cut */
+};
+
 /* One combination of options. */
 struct bench_cell {
     int32_t workers; /* threads that ran */
@@ -54,9 +85,13 @@ struct bench_cell {
     uint32_t slots;
     bool cold;
 
-    double samples_per_s; /* median of the repeats */
+    struct bench_first_epoch first;
+    double cached_share; /* of the samples of later epochs, served by the cache; NaN = no cache */
+
+    double samples_per_s; /* of later epochs: median of the repeats */
     double samples_per_s_min;
     double samples_per_s_max;
+    struct bench_stages stages;
     double rates[BENCH_REPEATS_MAX]; /* samples/s of each repeat, as they came */
     uint32_t rate_count;
     double spread; /* (max - min) / median */
@@ -113,9 +148,10 @@ struct bench_ceiling_row {
 
 struct bench_advice {
     bool found; /* at least one cell was measured */
-    char verdict[512];
-    char options[640]; /* a C initializer */
+    char verdict[1024];
+    char options[2048]; /* lines of C */
     double samples_per_s;
+    double first_epoch_samples_per_s;
 };
 
 #endif

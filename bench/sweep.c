@@ -189,7 +189,7 @@ static void run_cells(struct bench_bench *bench, struct bench_cell *cells, uint6
 int bench_sweep_run(struct bench_bench *bench, const struct bench_machine *machine,
                     const struct bench_form *form, FILE *file)
 {
-    struct bench_sheet sheet = { .file = file };
+    struct bench_sheet sheet = { .file = file, .columns = bench_output_columns(bench->arguments) };
     uint64_t count = cell_count(bench->arguments);
     struct bench_cell *cells = count <= UINT32_MAX / 2 ? calloc(count, sizeof(*cells)) : NULL;
     struct bench_advice advice;

@@ -68,12 +68,13 @@ grep -q 'from 0 to 256' "$scratch/err" || fail "the range is not told: $(cat "$s
 
 for form in table csv json html; do runs "$form"; done
 
-[ "$(grep -cE '^ +[02] +(off|auto) +[0-9]+ +[0-9.]+ [kMG] ' "$scratch/table")" -eq 8 ] || fail "the table lacks rows"
+[ "$(grep -cE '^ +[02] +(off|auto) +[0-9]+ first +[0-9.]+ [kMG] ' "$scratch/table")" -eq 8 ] || fail "the table lacks rows"
+[ "$(grep -cE '^ +later +[0-9.]+ [kMG] ' "$scratch/table")" -eq 8 ] || fail "the table lacks later epochs"
 grep -qE '^# cpu, float32, cache [a-z]+, reader [a-z]+$' "$scratch/table" || fail "the table does not say what of"
-if grep -vE '^# (args|machine|disk|data|verdict) |^stoker_loader_options' "$scratch/table" | grep -E '.{121}'; then
+if grep -vE '^options' "$scratch/table" | grep -E '.{121}'; then
     fail "the table is wider than 120 columns"
 fi
-grep -q '^stoker_loader_options options = {' "$scratch/table" || fail "no line to paste"
+grep -q '^stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;' "$scratch/table" || fail "nothing to paste"
 if grep -qi 'nan\b' "$scratch/table" "$scratch/csv" "$scratch/json"; then fail "NaN was printed"; fi
 grep -q '</html>' "$scratch/html" || fail "the page is not closed"
 
@@ -85,7 +86,7 @@ if command -v python3 >/dev/null; then
 import csv, json, sys
 rows = [json.loads(line) for line in open(sys.argv[1])]
 cells = [row for row in rows if row["kind"] == "cell"]
-assert rows[0]["kind"] == "machine" and rows[0]["schema"] == 2, rows[0]
+assert rows[0]["kind"] == "machine" and rows[0]["schema"] == 3, rows[0]
 assert rows[-1]["kind"] == "advice" and rows[-1]["options"], rows[-1]
 assert len(cells) == 8, len(cells)
 for cell in cells:
@@ -93,6 +94,11 @@ for cell in cells:
     assert cell["verified"] == 2000, cell
     assert cell["samples_per_s_min"] <= cell["samples_per_s"] <= cell["samples_per_s_max"], cell
     assert cell["samples_per_s"] > 0 and 0 < cell["ceiling_share"] < 50, cell
+    assert cell["cache"] == "decoded" and cell["ceiling"] == "gather same ring", cell
+    assert cell["first_epoch_separate"] and cell["first_epoch_repeats"] == 3, cell
+    assert 0 < cell["first_epoch_samples_per_s"], cell
+    assert cell["first_epoch_ceiling"] == "decode" and 0 < cell["first_epoch_ceiling_share"] < 50, cell
+    assert cell["first_epoch_limit"] == "decode" and cell["cached_share"] > 0.99, cell
     assert cell["first_batch_ms"] > 0 and cell["whole_epochs"] and cell["repeats"] == 3, cell
 assert {row["name"] for row in rows if row["kind"] == "ceiling"} >= {
     "gather same ring", "gather best ring", "memcpy DRAM", "memcpy cache"}
@@ -103,16 +109,30 @@ assert all(None not in row and None not in row.values() for row in table), "ragg
 PYTHON
 fi
 
-# The line to paste compiles.
+# What is to be pasted compiles.
 if command -v "${CC:-cc}" >/dev/null; then
     {
         echo '#include <stoker/stoker.h>'
         echo 'int count(void); int count(void) {'
-        grep '^stoker_loader_options options' "$scratch/table"
+        sed '1,/^# paste this:/d' "$scratch/table"
         echo 'return (int)options.batch_size; }'
     } >"$scratch/paste.c"
     "${CC:-cc}" -std=c11 -Wall -Werror -fsyntax-only -I loader/include "$scratch/paste.c" ||
-        fail "the line to paste does not compile"
+        fail "what is to be pasted does not compile"
+fi
+
+# Without a cache all epochs are of one kind, and one line; on a narrow terminal rows have 80 columns.
+"$tool" --workers 0,2 --pin-memory off --batch-size 64 --repeats 2 --seconds 0.01 --cache none --quiet "$data" \
+    >"$scratch/uncached"
+[ "$(grep -cE '^ +[02] +off +64 all +[0-9.]+ [kMG] ' "$scratch/uncached")" -eq 2 ] || fail "--cache none: $(cat "$scratch/uncached")"
+if grep -qE '^ +later|first epoch' "$scratch/uncached"; then fail "--cache none knows two kinds of epochs"; fi
+if command -v script >/dev/null; then
+    narrow="'$tool' --workers 0,2 --pin-memory off --batch-size 64 --repeats 2 --seconds 0.01 --quiet '$data'"
+    script -qc "stty cols 80; $narrow" /dev/null </dev/null | tr -d '\r' >"$scratch/narrow"
+    grep -q '^# workers' "$scratch/narrow" || fail "no table on the terminal"
+    if grep -E '.{81}' "$scratch/narrow"; then fail "the table is wider than a terminal of 80 columns"; fi
+    script -qc "stty cols 80; $narrow --wide" /dev/null </dev/null >"$scratch/wide"
+    grep -qE '^# workers.{100}' "$scratch/wide" || fail "--wide is narrow"
 fi
 
 # A cell that fails is a row, and the exit status says so; the other cells are still measured.
