@@ -86,10 +86,30 @@ static int make_cache(stoker_loader *loader, bool in_memory)
     return rc;
 }
 
+/* The built-in readers that read files: each delivers the same bytes. */
+static bool reads_descriptors(const stoker_reader *reader)
+{
+    return reader == &stoker_reader_uring || reader == &stoker_reader_pread;
+}
+
+static int check_file(const stoker_reader *reader, uint32_t number, const stoker_file *file,
+                      stoker_error *error)
+{
+    if (file->fd >= 0 || !reads_descriptors(reader))
+        return 0;
+    struct stk_place place = STK_NOWHERE;
+    place.path = file->path;
+    return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS, &place,
+                         "file %u has no descriptor: give a reader that needs none in "
+                         "options.reader",
+                         number);
+}
+
 static int make_reader(stoker_loader *loader, stoker_error *error)
 {
     struct stk_road *road = &loader->road;
     const uint32_t file_count = road->dataset->info.file_count;
+    road->reader_own = loader->options.reader != NULL && !reads_descriptors(loader->options.reader);
     road->reader_forced =
         loader->options.reader != NULL || stk_environment("STOKER_READER") != NULL;
     if (loader->options.reader != NULL) {
@@ -107,8 +127,10 @@ static int make_reader(stoker_loader *loader, stoker_error *error)
         return STOKER_ENOMEM;
     for (uint32_t i = 0; i < file_count; i++) {
         int rc = road->dataset->ops->file(road->dataset->self, i, &loader->files[i]);
-        if (rc < 0)
-            return rc;
+        if (rc == 0)
+            rc = check_file(road->reader, i, &loader->files[i], error);
+        if (rc != 0)
+            return rc < 0 ? rc : STOKER_EINVAL; /* file() knows no normal stop */
     }
     road->files = loader->files;
 

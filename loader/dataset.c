@@ -210,6 +210,10 @@ static int bytes_from_file(const stoker_dataset *dataset, const stoker_extent *e
                              "file %u", extent->file);
     place->path = file.path;
     place->offset = extent->offset;
+    if (file.fd < 0)
+        return stk_error_set(
+            error, STOKER_ENOTSUP, STOKER_STAGE_READ, place,
+            "file %u has no descriptor: only a loader with options.reader reads it", extent->file);
     return stk_pread_all(file.fd, to, extent->bytes, *place, error);
 }
 

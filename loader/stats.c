@@ -63,7 +63,7 @@ static void sum_reader(const stoker_loader *loader, stoker_stats *stats)
                                                     : loader->road.reader->name);
     if (on_pread > 0)
         (void)snprintf(stats->reader_reason, sizeof(stats->reader_reason),
-                       "%u of %u workers got no ring and use pread", on_pread,
+                       "%u of %u workers got no ring, or lost it, and use pread", on_pread,
                        loader->worker_count);
     else
         memcpy(stats->reader_reason, loader->reader_reason, sizeof(stats->reader_reason));

@@ -318,6 +318,9 @@ Test(dataset, read_tells_where_it_failed)
     cr_assert_eq(read_told(&told, 5, row, &error), STOKER_ENOENT);
     told.file_rc = STOKER_OK;
     told.file.fd = -1;
+    cr_assert_eq(read_told(&told, 5, row, &error), STOKER_ENOTSUP);
+    cr_assert_not_null(strstr(error.message, "no descriptor"), "%s", error.message);
+    told.file.fd = 1 << 20; /* nor is that one */
     cr_assert_eq(read_told(&told, 5, row, &error), STOKER_EIO);
     cr_assert_eq(error.os_errno, EBADF);
 

@@ -19,7 +19,9 @@
 #include "loader/base/beneath.h"
 #include "loader/base/pread.h"
 #include "loader/base/write_all.h"
+#include "opened_loader.h"
 #include "reader_file.h"
+#include "scenario.h"
 
 enum { BYTES = 1000, AT = 24, ANSWERS_MAX = 8 };
 
@@ -29,7 +31,8 @@ enum { BYTES = 1000, AT = 24, ANSWERS_MAX = 8 };
 struct script {
     ssize_t answers[ANSWERS_MAX];
     uint32_t count, given;
-    uint32_t calls; /* those that the kernel answered, too */
+    uint32_t repeats; /* of the first answer, before the others */
+    uint32_t calls;   /* those that the kernel answered, too */
     bool on;
 };
 
@@ -55,7 +58,11 @@ static bool scripted(size_t *bytes, ssize_t *answer)
     script.calls++;
     if (script.given == script.count)
         return false;
-    const ssize_t next = script.answers[script.given++];
+    const ssize_t next = script.answers[script.given];
+    if (script.repeats > 0)
+        script.repeats--;
+    else
+        script.given++;
     if (next > 0 && (size_t)next < *bytes)
         *bytes = (size_t)next;
     if (next > 0)
@@ -177,6 +184,35 @@ Test(interrupted, a_whole_file_that_cannot_be_read_says_why)
     cr_assert_eq(put_away(), 3);
     cr_assert_eq(got, -EIO);
     remove_known(&known);
+}
+
+/* ---- a loader -------------------------------------------------------------------- */
+
+/* Of a built-in reader a blocking pread is the last resort, and the bytes come. */
+Test(interrupted, a_loader_reads_in_the_end_what_would_wait_for_ever)
+{
+    struct stk_file_set set;
+    stoker_loader_options options = stk_small_options();
+    stoker_batch batch;
+    stoker_stats stats = { .struct_size = sizeof(stats) };
+    cr_assert(stk_file_set_make(&set, 1, 5, 5, 0));
+    options.num_workers = 0;
+    options.epochs = 1;
+    options.batch_size = 1;
+    cr_assert_eq(setenv("STOKER_READER", "pread", 1), 0);
+    stoker_loader *loader = loader_of(set.dataset, &options);
+    FOLLOW(-EAGAIN, -EINTR, 7); /* by the reader, and then by the last resort */
+    script.repeats = 64;
+    cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+    cr_assert_geq(put_away(), 65 + 2);
+    cr_assert_eq(batch.count, 1);
+    cr_assert(stk_file_set_matches(&set, &batch));
+    cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
+    cr_assert_eq(stats.read_retries, 65); /* bounded, no spinning */
+    cr_assert_str_eq(stats.reader, "pread");
+    stoker_loader_destroy(&loader);
+    stk_file_set_remove(&set);
+    stk_test_check_leaks();
 }
 
 /* ---- writing --------------------------------------------------------------------- */

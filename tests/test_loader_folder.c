@@ -12,6 +12,7 @@
 #include "folder_files.h"
 #include "leaks.h"
 #include "loader/base/fault.h"
+#include "loader/loader.h"
 #include "scripted_reader.h"
 
 enum { COUNT = 90, PER_CLASS = 9 };
@@ -29,12 +30,15 @@ static bool works(const stoker_reader *reader)
 
 /* ---- the same whoever reads ---- */
 
-static void check_rows(const struct stk_folder_set *set, const stoker_loader_options *options)
+static void check_rows_of(const struct stk_folder_set *set, const stoker_loader_options *options,
+                          bool built_in)
 {
     stoker_loader *loader = NULL;
     stoker_batch batch;
     uint64_t rows = 0;
     cr_assert_eq(stoker_loader_create(&loader, set->dataset, options), STOKER_OK);
+    if (built_in) /* without workers nothing is read yet */
+        loader->road.reader_own = false;
     for (int rc; (rc = stoker_loader_next(loader, &batch)) != STOKER_FINISHED;) {
         if (rc == STOKER_EPOCH_END)
             continue;
@@ -45,6 +49,11 @@ static void check_rows(const struct stk_folder_set *set, const stoker_loader_opt
     }
     cr_assert_eq(rows, options->epochs * set->count);
     stoker_loader_destroy(&loader);
+}
+
+static void check_rows(const struct stk_folder_set *set, const stoker_loader_options *options)
+{
+    check_rows_of(set, options, false);
 }
 
 static void alike_by_every_road(bool png)
@@ -354,19 +363,21 @@ Test(loader_folder, reports_are_the_same_by_every_road, .timeout = 60)
 
 /* ---- reads that misbehave ---- */
 
-static void check_under_script(const struct stk_folder_set *set, const struct stk_script_rule *rule)
+/* As a reader that may be replaced by plain calls, or as one of the caller's own, with workers, too. */
+static void check_under_script(const struct stk_folder_set *set, const struct stk_script_rule *rule,
+                               bool built_in)
 {
-    for (int32_t workers = 0; workers <= 2; workers += 2) {
+    for (int32_t workers = 0; workers <= (built_in ? 0 : 2); workers += 2) {
         stoker_loader_options options = stk_small_options();
         options.reader = &stk_scripted_reader;
         options.num_workers = workers;
         stk_script_install(&(struct stk_script){ .rules = rule, .rule_count = 1 });
-        check_rows(set, &options);
+        check_rows_of(set, &options, built_in);
         cr_assert_gt(stk_script_counts().hits[rule->what], 0);
     }
 }
 
-/* A short read is no end, at whatever length: the file is read again. */
+/* A short read is no end, at whatever length: the file is read again, or on by a reader that says when it ends. */
 Test(loader_folder, short_reads_of_every_length_are_made_good, .timeout = 60)
 {
     struct stk_folder_set set;
@@ -375,7 +386,9 @@ Test(loader_folder, short_reads_of_every_length_are_made_good, .timeout = 60)
         const struct stk_script_rule rule = { .what = STK_SCRIPT_SHORT,
                                               .amount = length,
                                               .file = STK_SCRIPT_ANY_FILE };
-        check_under_script(&set, &rule);
+        check_under_script(&set, &rule, true);
+        if (length > 0)
+            check_under_script(&set, &rule, false);
     }
     stk_folder_remove(&set);
     stk_test_check_leaks();
@@ -394,7 +407,9 @@ Test(loader_folder, what_passes_is_tried_again, .timeout = 60)
                                                   .file = STK_SCRIPT_ANY_FILE,
                                                   .path = "c01/f00010.raw",
                                                   .times = times };
-            check_under_script(&set, &rule);
+            check_under_script(&set, &rule, true);
+            if (times > 0)
+                check_under_script(&set, &rule, false);
         }
     stk_folder_remove(&set);
     stk_test_check_leaks();

@@ -13,10 +13,13 @@
 #include "loader/road/row.h"
 
 enum {
-    FETCHES_AHEAD = 8,           /* of the one that is finished are prefetched, */
-    SAMPLES_AHEAD = 4,           /* and of these, which are near by then, the samples */
-    QUICK_RETRIES = 8,           /* at once; later ones wait */
-    RETRY_WAIT_NS = 50000,       /* 56 of them: 3 ms until the blocking read */
+    FETCHES_AHEAD = 8,     /* of the one that is finished are prefetched, */
+    SAMPLES_AHEAD = 4,     /* and of these, which are near by then, the samples */
+    QUICK_RETRIES = 8,     /* at once; later ones wait */
+    RETRY_WAIT_NS = 50000, /* 56 of them: 3 ms until the blocking read */
+    LATE_RETRIES_MAX = 64, /* of a caller's own reader, which has no blocking read */
+    LATE_RETRY_WAIT_NS = 2000000,
+    RING_FAILURES_MAX = 3, /* in a row, without a read between them; then the reader is given up */
     RESTART_WAIT_NS = 1000000000 /* how long a broken ring may take to give its reads back */
 };
 
@@ -120,36 +123,50 @@ static void tell_lengths(const struct stk_fetch *fetch, int code, int os_errno, 
                        fetch->total_bytes);
 }
 
-static void read_failed(struct stk_worker *worker, struct stk_fetch *fetch, int code, int os_errno)
+/* The read of a cache block failed: a neighbour's bytes may be at fault. Read this row alone. */
+static void read_alone(struct stk_worker *worker, struct stk_fetch *fetch)
+{
+    const struct stk_span *span = fetch->span;
+    const stoker_extent *extent = extent_of(fetch);
+    stk_cache_cancel(&worker->road->cache, span->slot->ids[span->first_row + fetch->row]);
+    fetch->block_rows = 0;
+    fetch->done_bytes = 0;
+    fetch->retries = 0;
+    fetch->start = fetch->scratch;
+    fetch->offset = extent->offset;
+    fetch->total_bytes = extent->bytes;
+    enqueue(worker, fetch);
+}
+
+/* The read failed for good; `what` says more than the code does, or is empty. */
+static void fail(struct stk_worker *worker, struct stk_fetch *fetch, int code, int os_errno,
+                 const char *what)
 {
     struct stk_span *span = fetch->span;
     const uint32_t row = fetch->row;
-    if (fetch->block_rows > 0) {
-        /* A neighbour's bytes may be at fault: read this row alone. */
-        stk_cache_cancel(&worker->road->cache, span->slot->ids[span->first_row + row]);
-        fetch->block_rows = 0;
-        fetch->done_bytes = 0;
-        fetch->retries = 0;
-        fetch->start = fetch->scratch;
-        fetch->offset = span->samples[row].extent.offset;
-        fetch->total_bytes = span->samples[row].extent.bytes;
-        enqueue(worker, fetch);
-        return;
-    }
     struct stk_place place = stk_row_place(worker, span, row);
     if (!is_whole_file(fetch))
         place.offset = fetch->offset + fetch->done_bytes;
     place.os_errno = os_errno;
     stoker_error error;
-    char what[STK_DETAIL_BYTES] = "";
-    tell_lengths(fetch, code, os_errno, what, sizeof(what));
     (void)stk_error_set(&error, code, STOKER_STAGE_READ, &place, what[0] != '\0' ? "%s" : NULL,
                         what);
     put_back(worker, fetch);
-    if (worker->ring == NULL) /* nothing can be read any more: no policy helps */
+    if (!worker->has_ring) /* nothing can be read any more: no policy helps */
         stk_row_lose(span, row, &error);
     else
         stk_row_fail(worker, span, row, &error, what);
+}
+
+static void read_failed(struct stk_worker *worker, struct stk_fetch *fetch, int code, int os_errno)
+{
+    char what[STK_DETAIL_BYTES] = "";
+    if (fetch->block_rows > 0) {
+        read_alone(worker, fetch);
+        return;
+    }
+    tell_lengths(fetch, code, os_errno, what, sizeof(what));
+    fail(worker, fetch, code, os_errno, what);
 }
 
 void stk_fetch_queue(struct stk_worker *worker, struct stk_span *span, uint32_t row)
@@ -176,17 +193,35 @@ void stk_fetch_queue(struct stk_worker *worker, struct stk_span *span, uint32_t 
 
 /* ---- a ring that broke ---- */
 
-/* Every read is lost to the ring: give what is in flight up and go on with plain pread. */
-static void change_to_pread(struct stk_worker *worker)
+/* Open another ring in place of the one that broke: of the caller's own reader if there is one, else of
+ * pread, which reads the same bytes. */
+static void reopen(struct stk_worker *worker)
+{
+    stoker_error why; /* the rows that are lost if this fails report the ring */
+    if (!worker->road->reader_own && worker->reader != &stoker_reader_pread) {
+        atomic_fetch_add(&worker->road->pread_workers, 1U);
+        worker->reader = &stoker_reader_pread;
+    }
+    (void)stk_worker_open_ring(worker, &why);
+}
+
+/* Without a ring no read can be made. */
+static void lose(struct stk_worker *worker, struct stk_fetch *fetch)
+{
+    const struct stk_span *span = fetch->span;
+    char what[STK_DETAIL_BYTES];
+    if (fetch->block_rows > 0)
+        stk_cache_cancel(&worker->road->cache, span->slot->ids[span->first_row + fetch->row]);
+    (void)snprintf(what, sizeof(what), "the ring of reader %.24s failed", worker->reader->name);
+    fail(worker, fetch, STOKER_EIO, 0, what);
+}
+
+/* Every read is lost to the ring: give it up, and make them with another one. */
+static void replace_ring(struct stk_worker *worker)
 {
     stk_worker_close_ring(worker, RESTART_WAIT_NS);
-    if (!worker->stuck) {
-        if (worker->reader != &stoker_reader_pread)
-            atomic_fetch_add(&worker->road->pread_workers, 1U);
-        worker->reader = &stoker_reader_pread;
-        if (stk_worker_open_ring(worker, NULL) < 0)
-            worker->ring = NULL;
-    }
+    if (!worker->stuck && worker->ring_failures++ < RING_FAILURES_MAX)
+        reopen(worker);
     /* A read may have moved on between submit and loss: start the bytes again. */
     worker->queued = 0;
     worker->in_flight = 0;
@@ -194,10 +229,10 @@ static void change_to_pread(struct stk_worker *worker)
         struct stk_fetch *fetch = &worker->fetches[i];
         if (fetch->span == NULL)
             continue;
-        if (worker->ring != NULL)
+        if (worker->has_ring)
             enqueue(worker, fetch);
         else
-            read_failed(worker, fetch, STOKER_EIO, 0);
+            lose(worker, fetch);
     }
 }
 
@@ -208,7 +243,7 @@ static bool submit(struct stk_worker *worker)
     const uint64_t begin_ns =
         stk_trace_begin(worker->trace, STOKER_TRACE_SUBMIT, STOKER_TRACE_NO_BATCH);
     const bool taken =
-        worker->ring != NULL && worker->reader->submit(worker->ring, worker->queue, count) >= 0;
+        worker->has_ring && worker->reader->submit(worker->ring, worker->queue, count) >= 0;
     stk_trace_end(worker->trace, STOKER_TRACE_SUBMIT, begin_ns, STOKER_TRACE_NO_BATCH, 0,
                   taken ? count : 0);
     /* What the page cache holds is read in here. */
@@ -220,13 +255,14 @@ static bool submit(struct stk_worker *worker)
     return true;
 }
 
-void stk_fetch_submit(struct stk_worker *worker)
+bool stk_fetch_submit(struct stk_worker *worker)
 {
-    for (int attempt = 0; worker->queued > 0 && attempt < 2; attempt++) {
+    while (worker->queued > 0) { /* a ring that always fails is given up */
         if (submit(worker))
-            return;
-        change_to_pread(worker);
+            return true;
+        replace_ring(worker);
     }
+    return worker->has_ring;
 }
 
 /* ---- what came back ---- */
@@ -295,6 +331,7 @@ static void finish_file(struct stk_worker *worker, struct stk_fetch *fetch, uint
         read_failed(worker, fetch, STOKER_ECHANGED, 0);
 }
 
+/* For files that the built-in readers can open. */
 static void read_file_blocking(struct stk_worker *worker, struct stk_fetch *fetch)
 {
     const ssize_t got =
@@ -327,20 +364,30 @@ static void read_blocking(struct stk_worker *worker, struct stk_fetch *fetch)
     finish(worker, fetch);
 }
 
-static void try_again(struct stk_worker *worker, struct stk_fetch *fetch)
+static void pause_before_retry(uint32_t retries)
 {
+    const long wait_ns = retries > STK_RETRIES_MAX ? LATE_RETRY_WAIT_NS : RETRY_WAIT_NS;
+    if (retries > QUICK_RETRIES)
+        nanosleep(&(struct timespec){ .tv_nsec = wait_ns }, NULL);
+}
+
+/* Ask for what is missing once more; os_errno says why it is, 0 = the read was short. A reader of the
+ * caller's own is asked for longer: what its bytes are nobody else knows. */
+static void try_again(struct stk_worker *worker, struct stk_fetch *fetch, int os_errno)
+{
+    const bool own = worker->road->reader_own;
     stk_ledger_add(&worker->ledger.read_retries, 1);
     fetch->retries++;
-    if (fetch->retries > STK_RETRIES_MAX) {
-        if (is_whole_file(fetch))
-            read_file_blocking(worker, fetch);
-        else
-            read_blocking(worker, fetch);
-        return;
+    if (fetch->retries <= STK_RETRIES_MAX + (own ? LATE_RETRIES_MAX : 0)) {
+        pause_before_retry(fetch->retries);
+        enqueue(worker, fetch);
+    } else if (own) {
+        read_failed(worker, fetch, stk_error_from_errno(os_errno), os_errno);
+    } else if (is_whole_file(fetch)) {
+        read_file_blocking(worker, fetch);
+    } else {
+        read_blocking(worker, fetch);
     }
-    if (fetch->retries > QUICK_RETRIES)
-        nanosleep(&(struct timespec){ .tv_nsec = RETRY_WAIT_NS }, NULL);
-    enqueue(worker, fetch);
 }
 
 static bool passes(const struct stk_fetch *fetch, int os_errno)
@@ -352,19 +399,41 @@ static bool passes(const struct stk_fetch *fetch, int os_errno)
     return is_whole_file(fetch) && (os_errno == EMFILE || os_errno == ENFILE || os_errno == ESTALE);
 }
 
+/* Short of its end a whole file has shrunk, or this was only a part of it. */
 static void take_file(struct stk_worker *worker, struct stk_fetch *fetch, uint32_t bytes)
 {
+    const uint32_t done = fetch->done_bytes + bytes;
     stk_ledger_add(&worker->ledger.read_bytes, bytes);
-    if (bytes >= fetch->total_bytes)
-        finish_file(worker, fetch, bytes);
-    else
-        read_file_blocking(worker, fetch); /* has it shrunk, or was this only a part? */
+    if (done >= fetch->total_bytes || (worker->road->reader_own && bytes == 0)) {
+        finish_file(worker, fetch, done);
+    } else if (worker->road->reader_own) {
+        fetch->done_bytes = done;
+        fetch->retries = 0;
+        try_again(worker, fetch, 0);
+    } else {
+        read_file_blocking(worker, fetch);
+    }
+}
+
+/* A reader that reports more bytes than it was asked for has written behind the buffer, or reports
+ * something else. */
+static void refuse_result(struct stk_worker *worker, struct stk_fetch *fetch)
+{
+    char what[STK_DETAIL_BYTES];
+    if (fetch->block_rows > 0)
+        stk_cache_cancel(&worker->road->cache,
+                         fetch->span->slot->ids[fetch->span->first_row + fetch->row]);
+    (void)snprintf(what, sizeof(what), "the reader reports %d bytes of %u asked for",
+                   fetch->read.result, fetch->read.bytes);
+    fail(worker, fetch, STOKER_EIO, 0, what);
 }
 
 static void take(struct stk_worker *worker, struct stk_fetch *fetch)
 {
     const int32_t result = fetch->read.result;
-    if (result >= 0 && is_whole_file(fetch)) {
+    if (result > 0 && (uint32_t)result > fetch->read.bytes) {
+        refuse_result(worker, fetch);
+    } else if (result >= 0 && is_whole_file(fetch)) {
         take_file(worker, fetch, (uint32_t)result);
     } else if (result > 0) {
         fetch->done_bytes += (uint32_t)result;
@@ -373,11 +442,11 @@ static void take(struct stk_worker *worker, struct stk_fetch *fetch)
         if (fetch->done_bytes == fetch->total_bytes)
             finish(worker, fetch);
         else
-            try_again(worker, fetch); /* short is not the end: only 0 is */
+            try_again(worker, fetch, 0); /* short is not the end: only 0 is */
     } else if (result == 0) {
         read_failed(worker, fetch, STOKER_ETRUNCATED, 0);
     } else if (passes(fetch, -result)) {
-        try_again(worker, fetch);
+        try_again(worker, fetch, -result);
     } else {
         read_failed(worker, fetch, code_of(fetch, -result), -result);
     }
@@ -424,12 +493,13 @@ void stk_fetch_reap(struct stk_worker *worker, int64_t wait_ns)
 {
     const int count = reap(worker, wait_ns);
     stk_ledger_charge(&worker->ledger.read_ns, &worker->mark_ns);
-    if (count < 0) {
-        change_to_pread(worker);
+    if (count < 0 || (uint32_t)count > worker->in_flight) {
+        replace_ring(worker);
         return;
     }
     if (count == 0)
         return;
+    worker->ring_failures = 0;
     worker->in_flight -= (uint32_t)count;
     take_all(worker, (uint32_t)count);
     stk_ledger_add(&worker->ledger.reads, (uint64_t)count);

@@ -5,7 +5,10 @@
  *                     └──────── short, EINTR, EAGAIN ... ┘
  *
  * A read without progress is tried again STK_RETRIES_MAX times, slower and slower, then
- * once more by a blocking pread, and only then given up.
+ * once more by a blocking pread, and only then given up. A ring that breaks is replaced by pread.
+ *
+ * What a reader of the caller's own delivers, nobody else can: its reads are retried and continued by it
+ * alone, its ring is replaced by another of its own, and what it does not deliver is a read error.
  *
  * A whole file is asked for with one byte more than it had when the data set was opened: one that
  * delivers more, or ends earlier, has changed. Short of its end it is read again from its start,
@@ -26,8 +29,8 @@ enum { STK_RETRIES_MAX = 64 };
 /* Queue the read for a row whose sample lies in a file. A free fetch must be there. */
 void stk_fetch_queue(struct stk_worker *worker, struct stk_span *span, uint32_t row);
 
-/* Submit what is queued. */
-void stk_fetch_submit(struct stk_worker *worker);
+/* Submit what is queued. False: there is no ring any more, and the rows that needed one are lost. */
+bool stk_fetch_submit(struct stk_worker *worker);
 
 /* Complete what has arrived; waits up to wait_ns for the first. */
 void stk_fetch_reap(struct stk_worker *worker, int64_t wait_ns);

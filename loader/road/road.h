@@ -30,7 +30,8 @@ enum { STK_SPAN_ROWS_MAX = 512, STK_AHEAD_ROWS_MAX = 16 };
 struct stk_road {
     const stoker_dataset *dataset;
     const stoker_reader *reader;
-    bool reader_forced; /* asked for by name: no quiet change to another */
+    bool reader_forced; /* asked for by name: no quiet change to another at create */
+    bool reader_own;    /* not a built-in one: no other may read in its place, ever */
     const stoker_file *files;
     uint32_t read_depth;
     size_t encoded_bytes_max; /* of one sample; 0 = nothing is ever read */

@@ -162,15 +162,17 @@ int stk_worker_open_ring(struct stk_worker *worker, stoker_error *error)
         atomic_fetch_add(&worker->road->pread_workers, 1U); /* once: pread has no other to go to */
         rc = worker->reader->open(&worker->ring, &setup, error);
     }
-    return rc;
+    worker->has_ring = rc == 0;
+    return rc > 0 ? STOKER_EREADER : rc; /* open() knows no normal stop */
 }
 
 void stk_worker_close_ring(struct stk_worker *worker, int64_t wait_ns)
 {
-    if (worker->ring == NULL)
+    if (!worker->has_ring)
         return;
-    if (worker->reader->close(worker->ring, wait_ns) < 0)
+    if (worker->reader->close(worker->ring, wait_ns) != 0)
         worker->stuck = true;
+    worker->has_ring = false;
     worker->ring = NULL;
 }
 
@@ -320,14 +322,25 @@ static void start_spans(struct stk_worker *worker, uint64_t last_batch, bool may
     }
 }
 
-static void reap(struct stk_worker *worker, int64_t wait_ns)
+static void retire_finished(struct stk_worker *worker)
 {
-    stk_fetch_reap(worker, wait_ns);
     for (uint32_t i = 0; i < worker->span_count; i++) {
         struct stk_span *span = &worker->spans[i];
         if (span->active && span->left == 0 && span != worker->starting && span != worker->ahead)
             retire(worker, span);
     }
+}
+
+static void submit(struct stk_worker *worker)
+{
+    if (!stk_fetch_submit(worker)) /* a span whose last rows are lost is over now */
+        retire_finished(worker);
+}
+
+static void reap(struct stk_worker *worker, int64_t wait_ns)
+{
+    stk_fetch_reap(worker, wait_ns);
+    retire_finished(worker);
 }
 
 /* ---- without a thread ---- */
@@ -338,7 +351,7 @@ bool stk_worker_make_batch(struct stk_worker *worker, uint64_t batch, uint64_t d
     const uint64_t last_batch = worker->road->reads ? UINT64_MAX : batch;
     for (;;) {
         start_spans(worker, last_batch, true, *now_ns);
-        stk_fetch_submit(worker);
+        submit(worker);
         *now_ns = worker->mark_ns;
         if (stk_slots_ready(&worker->road->slots))
             return true;
@@ -427,7 +440,7 @@ static void work(struct stk_worker *worker)
         /* At rest, what is claimed is still done. */
         while (start_span(worker, UINT64_MAX, !resting))
             stand_clear(worker);
-        stk_fetch_submit(worker);
+        submit(worker);
         if (worker->in_flight > 0)
             reap(worker, REAP_WAIT_NS);
         else if (worker->queued > 0)

@@ -66,7 +66,9 @@ struct stk_worker {
     struct stk_road *road;
     uint32_t index;
     const stoker_reader *reader; /* the road's, or pread after a failure */
-    void *ring;                  /* NULL = nothing to read from */
+    void *ring;                  /* the reader's own; NULL is allowed */
+    bool has_ring;               /* else there is nothing to read from */
+    uint32_t ring_failures;      /* since the last read that came back */
     struct stk_region scratch;
     uint8_t *row;               /* one decoded row or image, inside scratch or pictures */
     struct stk_region pictures; /* where images are transformed: touched as far as they are large */

@@ -105,7 +105,9 @@ typedef struct stoker_sample {
 
 typedef struct stoker_file {
     const char *path; /* for messages; owned by the data set */
-    int fd;           /* open for reading, owned by the data set */
+    int fd;           /* open for reading, owned by the data set; -1 = none: then only a loader
+                         with options.reader can read it, any other create fails with
+                         STOKER_ENOTSUP, stoker_dataset_read() as well */
     uint64_t size;    /* bytes when opened */
 } stoker_file;
 

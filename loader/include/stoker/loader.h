@@ -126,7 +126,8 @@ typedef struct stoker_loader_options {
                                       default 0 = no limit; unused with FAIL */
 
     const stoker_state *resume;  /* go on after this state; NULL (default) = from the start */
-    const stoker_reader *reader; /* a reader of your own; NULL (default) = choose: what
+    const stoker_reader *reader; /* a reader of your own, which then delivers every byte, see
+                                    stoker/reader.h; NULL (default) = choose: what
                                     STOKER_READER names (uring, pread, null), else io_uring
                                     if it works here, else pread */
     stoker_error *error;         /* filled in when create fails; NULL (default) = not wanted */
@@ -181,7 +182,7 @@ typedef struct stoker_batch {
  * nothing is left behind, and options->error tells why.
  * Errors: STOKER_EINVAL (an option; the message names it), EBATCH (batch_size, with drop_last times
  * world_size, is larger than the data set), ELIMIT (the set has more than 2^62 samples), ETYPE, ENOTSUP (ON
- * was asked for and cannot be here), ENOMEM, EPIN, ETHREAD, EREADER, EDEVICE, ESTATE. */
+ * was asked for and cannot be here, or a file has no descriptor and `reader` is not given), ENOMEM, EPIN, ETHREAD, EREADER, EDEVICE, ESTATE. */
 STOKER_API int stoker_loader_create(stoker_loader **out, const stoker_dataset *dataset,
                                     const stoker_loader_options *options);
 

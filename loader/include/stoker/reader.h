@@ -10,6 +10,19 @@
  * A reader reports what happened and hides nothing: a short read is a short
  * result, EINTR and EAGAIN are results. Retrying is the caller's job, so that
  * every reader is retried by the same tested code.
+ *
+ * A reader of your own (stoker_loader_options.reader, not one of the three below) may decrypt, unpack or fetch: every byte
+ * of a file that the loader delivers comes from it. The loader
+ *   - continues a short read with another one for the rest. A whole file (path) is continued by
+ *     its name, at the offset reached; all bytes that were expected, or a result of 0, end it;
+ *   - repeats a read that ends with -EINTR, -EAGAIN or -ECANCELED up to 128 times in a row, over
+ *     0.13 s, then reports STOKER_EIO; for a whole file also -EMFILE, -ENFILE and -ESTALE;
+ *   - after a submit or reap that failed closes the ring, opens another of the same reader and
+ *     submits all reads again. If close or open fails, or the ring breaks four times without a
+ *     read between them, next returns STOKER_EIO;
+ *   - never reads a file by itself instead. Only io_uring may be replaced by plain pread, which
+ *     delivers the same bytes.
+ * Its files may have no descriptor: stoker_file.fd = -1.
  */
 #ifndef STOKER_READER_H
 #define STOKER_READER_H
@@ -28,7 +41,7 @@ typedef struct stoker_read {
     uint64_t offset;  /* bytes from the start of the file */
     uint32_t bytes;   /* wanted, >= 1 */
     uint32_t file;    /* index into setup.files */
-    int32_t result;   /* out: bytes read, 0 = end of file, < 0 = -errno */
+    int32_t result;   /* out: bytes read, at most `bytes`; 0 = end of file, < 0 = -errno */
     uint32_t tag;     /* the caller's own */
 } stoker_read;
 
@@ -49,7 +62,8 @@ typedef struct stoker_reader_setup {
 typedef struct stoker_reader {
     const char *name; /* "uring", "pread", "null"; static */
 
-    /* Make a ring. STOKER_EREADER if this system has none (error->message says why). */
+    /* Make a ring; *ring may stay NULL. STOKER_EREADER if this system has none (error->message
+     * says why). error is never NULL. */
     int (*open)(void **ring, const stoker_reader_setup *setup, stoker_error *error);
 
     /* Take all `count` reads; the caller keeps at most setup.depth in flight.
