@@ -11,15 +11,22 @@
 enum { PARTS = 3 };
 
 struct stk_tensor {
-    DLManagedTensorVersioned managed; /* manager_ctx points to the tensor itself */
+    union { /* as the caller asked for it; manager_ctx points to the tensor itself */
+        DLManagedTensorVersioned versioned;
+        DLManagedTensor unversioned;
+    } managed;
     int64_t shape[STOKER_RANK_MAX];
     int64_t strides[STOKER_RANK_MAX];
     stoker_loader *loader;
     struct stk_loan *loan;
     uint64_t turn;    /* of its batch: the loan's own is the consumer's */
-    void *stream;     /* on which the consumer's work ends */
+    void *stream;     /* on which the consumer's work ends; STREAM_NONE = it is over */
     _Atomic bool out; /* release by the deleter pairs with acquire in to_dlpack */
 };
+
+/* Names of streams, as CUDA and the protocol of __dlpack__ have them. */
+#define STREAM_PER_THREAD ((void *)(intptr_t)2)
+#define STREAM_NONE       ((void *)(intptr_t)-1) /* the consumer synchronises by itself */
 
 /* ---- loans ---- */
 
@@ -99,19 +106,29 @@ void stk_loans_take_back(stoker_loader *loader)
 /* ---- tensors ---- */
 
 /* Any thread. */
-static void delete_tensor(DLManagedTensorVersioned *managed)
+static void take_back(struct stk_tensor *tensor)
 {
-    struct stk_tensor *tensor = managed->manager_ctx;
     stoker_loader *loader = tensor->loader;
     struct stk_loan *loan = tensor->loan;
     if (stk_fork_guard_tripped(&loader->guard))
-        return;                                           /* the parent's tensor */
-    (void)end_work(loader, tensor->turn, tensor->stream); /* next tells if that failed */
+        return; /* the parent's tensor */
+    if (tensor->stream != STREAM_NONE)
+        (void)end_work(loader, tensor->turn, tensor->stream); /* next tells if that failed */
     atomic_store_explicit(&tensor->out, false, memory_order_release);
     if (atomic_fetch_sub(&loan->state, 1U) == (STK_LOAN_RELEASED | 1U))
         atomic_store(&loader->loans.returned, true);
     if (atomic_fetch_sub(&loader->loans.out, 1U) == (STK_LOAN_RELEASED | 1U))
         stk_loader_free(loader); /* destroy was waiting for us */
+}
+
+static void delete_versioned(DLManagedTensorVersioned *managed)
+{
+    take_back(managed->manager_ctx);
+}
+
+static void delete_unversioned(DLManagedTensor *managed)
+{
+    take_back(managed->manager_ctx);
 }
 
 static DLDataType type_of(stoker_dtype dtype)
@@ -134,7 +151,7 @@ static DLDevice device_of(const stoker_batch *batch)
 }
 
 /* The part without its type: ids are no stoker_tensor. */
-static void describe(struct stk_tensor *tensor, const stoker_batch *batch, stoker_part part)
+static DLTensor describe(struct stk_tensor *tensor, const stoker_batch *batch, stoker_part part)
 {
     const stoker_tensor *view = part == STOKER_PART_IMAGES ? &batch->images : &batch->labels;
     const uint32_t rank = part == STOKER_PART_IMAGES ? view->rank : 1;
@@ -145,17 +162,13 @@ static void describe(struct stk_tensor *tensor, const stoker_batch *batch, stoke
         tensor->strides[axis] = stride;
         stride *= tensor->shape[axis];
     }
-    tensor->managed = (DLManagedTensorVersioned){
-        .version = { DLPACK_MAJOR, DLPACK_MINOR },
-        .manager_ctx = tensor,
-        .deleter = delete_tensor,
-        .dl_tensor = { .data = part == STOKER_PART_IDS ? (void *)batch->device_ids : view->data,
-                       .device = device_of(batch),
-                       .ndim = (int32_t)rank,
-                       .dtype = part == STOKER_PART_IDS ? (DLDataType){ kDLUInt, 64, 1 }
-                                                        : type_of(view->dtype),
-                       .shape = tensor->shape,
-                       .strides = tensor->strides },
+    return (DLTensor){
+        .data = part == STOKER_PART_IDS ? (void *)batch->device_ids : view->data,
+        .device = device_of(batch),
+        .ndim = (int32_t)rank,
+        .dtype = part == STOKER_PART_IDS ? (DLDataType){ kDLUInt, 64, 1 } : type_of(view->dtype),
+        .shape = tensor->shape,
+        .strides = tensor->strides,
     };
 }
 
@@ -169,10 +182,18 @@ static bool is_lent(const stoker_loader *loader, uint64_t turn)
                              : stk_slots_holds(&loader->road.slots, turn);
 }
 
-int stoker_batch_to_dlpack(const stoker_batch *batch, stoker_part part, struct CUstream_st *stream,
-                           struct DLManagedTensorVersioned **out)
+/* The stream waits for the copy of the batch. */
+static int wait_on(const stoker_batch *batch, void *stream)
 {
-    if (batch == NULL || batch->loader == NULL || out == NULL || (unsigned)part >= PARTS ||
+    if (batch->loader->on_device && stream == STREAM_PER_THREAD)
+        return STOKER_EINVAL; /* in the deleter it may be another thread's */
+    return stream == STREAM_NONE ? STOKER_OK : stoker_batch_wait_on(batch, stream);
+}
+
+/* Count a tensor of the part as out; the caller then fills in `managed`. */
+static int lend(const stoker_batch *batch, stoker_part part, void *stream, struct stk_tensor **out)
+{
+    if (batch == NULL || batch->loader == NULL || (unsigned)part >= PARTS ||
         (part == STOKER_PART_LABELS && batch->labels.data == NULL))
         return STOKER_EINVAL;
     stoker_loader *loader = batch->loader;
@@ -185,10 +206,9 @@ int stoker_batch_to_dlpack(const stoker_batch *batch, stoker_part part, struct C
         &loader->loans.tensors[PARTS * (batch->turn % loader->loans.count) + part];
     if (atomic_load_explicit(&tensor->out, memory_order_acquire))
         return STOKER_EBUSY;
-    const int rc = stoker_batch_wait_on(batch, stream);
+    const int rc = wait_on(batch, stream);
     if (rc != STOKER_OK)
         return rc;
-    describe(tensor, batch, part);
     tensor->loader = loader;
     tensor->loan = loan;
     tensor->turn = batch->turn;
@@ -199,6 +219,39 @@ int stoker_batch_to_dlpack(const stoker_batch *batch, stoker_part part, struct C
     atomic_store(&tensor->out, true);
     atomic_fetch_add(&loan->state, 1U);
     atomic_fetch_add(&loader->loans.out, 1U);
-    *out = &tensor->managed;
+    *out = tensor;
+    return STOKER_OK;
+}
+
+int stoker_batch_to_dlpack(const stoker_batch *batch, stoker_part part, struct CUstream_st *stream,
+                           struct DLManagedTensorVersioned **out)
+{
+    struct stk_tensor *tensor = NULL;
+    const int rc = out == NULL ? STOKER_EINVAL : lend(batch, part, stream, &tensor);
+    if (rc != STOKER_OK)
+        return rc;
+    tensor->managed.versioned = (DLManagedTensorVersioned){
+        .version = { DLPACK_MAJOR, DLPACK_MINOR },
+        .manager_ctx = tensor,
+        .deleter = delete_versioned,
+        .dl_tensor = describe(tensor, batch, part),
+    };
+    *out = &tensor->managed.versioned;
+    return STOKER_OK;
+}
+
+int stoker_batch_to_dlpack_unversioned(const stoker_batch *batch, stoker_part part,
+                                       struct CUstream_st *stream, struct DLManagedTensor **out)
+{
+    struct stk_tensor *tensor = NULL;
+    const int rc = out == NULL ? STOKER_EINVAL : lend(batch, part, stream, &tensor);
+    if (rc != STOKER_OK)
+        return rc;
+    tensor->managed.unversioned = (DLManagedTensor){
+        .dl_tensor = describe(tensor, batch, part),
+        .manager_ctx = tensor,
+        .deleter = delete_unversioned,
+    };
+    *out = &tensor->managed.unversioned;
     return STOKER_OK;
 }

@@ -1,4 +1,4 @@
-/* dlpack_layout.h - the structs of DLPack 1.x, written after its specification
+/* dlpack_layout.h - the structs of DLPack 1.x, and that of 0.x, written after its specification
  * (https://dmlc.github.io/dlpack/latest/c_api.html). Their layout is an ABI: it does not change within
  * major version 1.
  */
@@ -47,6 +47,14 @@ typedef struct DLManagedTensorVersioned {
     DLTensor dl_tensor;
 } DLManagedTensorVersioned;
 
+/* Of DLPack 0.x, without a version. */
+typedef struct DLManagedTensor {
+    DLTensor dl_tensor;
+    void *manager_ctx;
+    void (*deleter)(struct DLManagedTensor *self);
+} DLManagedTensor;
+
+_Static_assert(sizeof(void *) != 8 || sizeof(DLManagedTensor) == 64, "DLPack's ABI");
 _Static_assert(sizeof(void *) != 8 || sizeof(DLTensor) == 48, "DLPack's ABI");
 _Static_assert(sizeof(void *) != 8 || sizeof(DLManagedTensorVersioned) == 80, "DLPack's ABI");
 

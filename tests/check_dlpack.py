@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """check_dlpack.py - batches of the C library in Python, without a copy: through ctypes and a capsule into
-NumPy and PyTorch, on a CPU and, where PyTorch has one, on a GPU.
+NumPy, PyTorch and JAX, on a CPU and, where PyTorch has one, on a GPU.
 
 What is seen: the tensor has the batch's address, shape and values; the memory is not refilled
 while anybody has the tensor, also after the batch was released; and is refilled once nobody has it.
 
-usage: check_dlpack.py LIBSTOKER.SO        77 = neither NumPy nor PyTorch is to be had here
+usage: check_dlpack.py LIBSTOKER.SO        77 = neither NumPy nor PyTorch nor JAX is to be had here
+STOKER_PYTHON names a Python that has more of them than the one that runs this.
 """
 import ctypes
 import os
@@ -57,45 +58,28 @@ class DLPackTensor:
         return (self.batch.device, self.batch.device_index)
 
     def __dlpack__(self, stream=None, max_version=None, **_):
+        versioned = max_version is not None and max_version[0] >= 1
+        make, name = ((self.library.stoker_batch_to_dlpack, b"dltensor_versioned") if versioned else
+                      (self.library.stoker_batch_to_dlpack_unversioned, b"dltensor"))
         managed = ctypes.c_void_p()
-        rc = self.library.stoker_batch_to_dlpack(ctypes.byref(self.batch), self.part,
-                                                 ctypes.c_void_p(stream), ctypes.byref(managed))
+        rc = make(ctypes.byref(self.batch), self.part, ctypes.c_void_p(stream), ctypes.byref(managed))
         if rc != 0:
             raise BufferError(f"stoker_batch_to_dlpack: {rc}")
-        if max_version is not None and max_version[0] >= 1:
-            return self.capsule_of(managed, b"dltensor_versioned", None)
-        return self.capsule_of(old_struct(managed.value), b"dltensor", None)
+        return self.capsule_of(managed, name, None)
 
 
-class OldStruct(ctypes.Structure):
-    """What NumPy before 2.1 and PyTorch before 2.9 know: the tensor first, then owner and deleter."""
-    _fields_ = [("tensor", ctypes.c_byte * 48), ("owner", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
-
-
-Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-alive = {}  # what old structs need until their deleter is called
-
-
-def old_struct(new):
-    """The address of one made of the new struct: version, owner, deleter, flags, 8 bytes each; tensor."""
-    delete = Deleter(ctypes.c_void_p.from_address(new + 16).value)
-
-    @Deleter
-    def deleter(_):
-        delete(new)
-        alive.pop(new)
-
-    old = OldStruct(deleter=ctypes.cast(deleter, ctypes.c_void_p).value)
-    ctypes.memmove(old.tensor, new + 32, 48)
-    alive[new] = (old, deleter)
-    return ctypes.addressof(old)
+class UnversionedTensor(DLPackTensor):
+    """For a consumer that takes either: the struct of DLPack 0.x."""
+    def __dlpack__(self, stream=None, max_version=None, **_):
+        return super().__dlpack__(stream)
 
 
 def open_library(path):
     library = ctypes.CDLL(path)
     library.stoker_batch_release.restype = None
     library.stoker_loader_destroy.restype = None
-    library.stoker_batch_to_dlpack.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
+    for make in (library.stoker_batch_to_dlpack, library.stoker_batch_to_dlpack_unversioned):
+        make.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
     return library
 
 
@@ -131,12 +115,12 @@ def comes_round(library, loader, address):
     return False
 
 
-def check(library, name, device, take, address_of):
+def check(library, name, device, take, address_of, tensor=DLPackTensor):
     """take: DLPackTensor -> array; address_of: array -> where its memory is."""
     dataset, loader = open_loader(library, device)
     rc, batch = next_batch(library, loader)
     assert rc == 0, rc
-    images, labels = take(DLPackTensor(library, batch, IMAGES)), take(DLPackTensor(library, batch, LABELS))
+    images, labels = take(tensor(library, batch, IMAGES)), take(tensor(library, batch, LABELS))
     where = address_of(images)
     assert where == batch.images.data, f"{name}: the images were copied"
     assert address_of(labels) == batch.labels.data, f"{name}: the labels were copied"
@@ -153,7 +137,6 @@ def check(library, name, device, take, address_of):
     assert not comes_round(library, loader, where), f"{name}: the labels still have it"
     del labels
     assert comes_round(library, loader, where), f"{name}: the memory did not come back"
-    assert not alive
     library.stoker_loader_destroy(ctypes.byref(loader))
     library.stoker_dataset_close(ctypes.byref(dataset))
     print(f"{name}: taken without a copy, kept while in use, given back")
@@ -170,8 +153,9 @@ def check_numpy(library):
         return "no NumPy"
     if not hasattr(numpy, "from_dlpack"):
         return f"NumPy {numpy.__version__} has no from_dlpack"
-    check(library, f"NumPy {numpy.__version__}", CPU, numpy.from_dlpack,
-          lambda array: array.__array_interface__["data"][0])
+    for tensor in (DLPackTensor, UnversionedTensor):
+        check(library, f"NumPy {numpy.__version__}, {tensor.__name__}", CPU, numpy.from_dlpack,
+              lambda array: array.__array_interface__["data"][0], tensor)
     return None
 
 
@@ -184,6 +168,16 @@ def check_torch(library, device):
         return f"PyTorch {torch.__version__} without a GPU"
     check(library, f"PyTorch {torch.__version__} on {'a GPU' if device == CUDA else 'the CPU'}", device,
           torch.from_dlpack, lambda tensor: tensor.data_ptr())
+    return None
+
+
+def check_jax(library):
+    try:
+        import jax
+    except ImportError:
+        return "no JAX"
+    jax.config.update("jax_enable_x64", True)  # else int64 labels are copied to int32
+    check(library, f"JAX {jax.__version__}", CPU, jax.numpy.from_dlpack, lambda array: array.unsafe_buffer_pointer())
     return None
 
 
@@ -202,11 +196,11 @@ def main():
     except ImportError:
         elsewhere()
     library = open_library(sys.argv[1])
-    missing = [why for why in (check_numpy(library), check_torch(library, CPU), check_torch(library, CUDA))
-               if why]
+    missing = [why for why in (check_numpy(library), check_torch(library, CPU), check_torch(library, CUDA),
+                               check_jax(library)) if why]
     for why in missing:
         print(f"SKIPPED in part: {why}")
-    return SKIP if len(missing) == 3 else 0
+    return SKIP if len(missing) == 4 else 0
 
 
 if __name__ == "__main__":

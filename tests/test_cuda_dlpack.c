@@ -135,6 +135,51 @@ Test(cuda_dlpack, a_tensor_on_the_gpu_outlives_the_loader)
     }
 }
 
+/* Names of streams that are no streams of the caller's: none, and the default one of a thread. */
+Test(cuda_dlpack, without_synchronisation_no_stream_is_touched)
+{
+    struct CUstream_st *const none = (struct CUstream_st *)(intptr_t)-1;
+    stoker_loader *loader = make(STOKER_DEVICE_CUDA, 0);
+    for (int i = 0; i < 20; i++) {
+        stoker_batch batch = take(loader);
+        DLManagedTensorVersioned *images = NULL;
+        DLManagedTensor *labels = NULL;
+        cr_assert_eq(stoker_batch_to_dlpack(&batch, 0, none, &images), STOKER_OK);
+        cr_assert_eq(stoker_batch_to_dlpack_unversioned(&batch, 1, none, &labels), STOKER_OK);
+        stoker_batch_release(&batch);
+        images->deleter(images);
+        labels->deleter(labels);
+    }
+    cr_assert_null(stoker_loader_error(loader));
+    stoker_loader_destroy(&loader);
+}
+
+Test(cuda_dlpack, the_default_stream_of_a_thread_is_refused)
+{
+    struct CUstream_st *const per_thread = (struct CUstream_st *)(intptr_t)2;
+    stoker_loader *loader = make(STOKER_DEVICE_CUDA, 0);
+    stoker_batch batch = take(loader);
+    DLManagedTensorVersioned *tensor = NULL;
+    DLManagedTensor *old = NULL;
+    cr_assert_eq(stoker_batch_to_dlpack(&batch, 0, per_thread, &tensor), STOKER_EINVAL);
+    cr_assert_eq(stoker_batch_to_dlpack_unversioned(&batch, 0, per_thread, &old), STOKER_EINVAL);
+    cr_assert_null(tensor);
+    cr_assert_null(old);
+    cr_assert_eq(stoker_batch_to_dlpack(&batch, 0, NULL, &tensor), STOKER_OK); /* nothing is out */
+    tensor->deleter(tensor);
+    stoker_batch_release(&batch);
+    batch = take(loader);
+    stoker_batch_release(&batch);
+    cr_assert_null(stoker_loader_error(loader));
+    stoker_loader_destroy(&loader);
+    loader = make(STOKER_DEVICE_CPU, 0); /* where there are no streams, none is wrong */
+    batch = take(loader);
+    cr_assert_eq(stoker_batch_to_dlpack(&batch, 0, per_thread, &tensor), STOKER_OK);
+    tensor->deleter(tensor);
+    stoker_batch_release(&batch);
+    stoker_loader_destroy(&loader);
+}
+
 /* ---- memory that CUDA has page-locked ---- */
 
 static void copy_late(void *argument)

@@ -33,6 +33,9 @@ enum {
     AT_BYTE_OFFSET = 72
 };
 
+/* dlpack.h 0.8 begins with the tensor, which is the same, and has no version. */
+enum { OLD_DELETER_AT = 56 };
+
 struct DLManagedTensorVersioned;
 typedef struct DLManagedTensorVersioned managed;
 typedef void deleter(managed *self);
@@ -233,6 +236,47 @@ Test(dlpack, what_cannot_be_had)
     next.labels.data = NULL;
     cr_assert_eq(stoker_batch_to_dlpack(&next, 1, NULL, &tensor), STOKER_EINVAL);
     cr_assert_null(tensor);
+    stoker_loader_destroy(&loader);
+}
+
+/* The struct of DLPack 0.x, for who takes no other. */
+Test(dlpack, without_a_version_it_is_the_same_tensor)
+{
+    stoker_loader *loader = make(ring_of(2));
+    for (int i = 0; i < 12; i++) {
+        stoker_batch batch = take(loader);
+        for (int part = STOKER_PART_IMAGES; part <= STOKER_PART_IDS; part++) {
+            struct DLManagedTensor *old = NULL;
+            managed *versioned = NULL;
+            uint8_t tensors[2][48];
+            int64_t axes[2][4];
+            void (*call)(struct DLManagedTensor *);
+            cr_assert_eq(stoker_batch_to_dlpack(&batch, (stoker_part)part, NULL, &versioned),
+                         STOKER_OK);
+            memcpy(tensors[0], (const char *)versioned + AT_DATA, 48);
+            const size_t axis_bytes = read_at(versioned, AT_NDIM, 4) * sizeof(axes[0][0]);
+            memcpy(axes[0], axes_at(versioned, AT_SHAPE), axis_bytes);
+            cr_assert_eq(stoker_batch_to_dlpack_unversioned(&batch, (stoker_part)part, NULL, &old),
+                         STOKER_EBUSY);
+            delete_tensor(versioned);
+            cr_assert_eq(stoker_batch_to_dlpack_unversioned(&batch, (stoker_part)part, NULL, &old),
+                         STOKER_OK);
+            memcpy(tensors[1], old, 48);
+            memcpy(axes[1],
+                   axes_at((const managed *)(const void *)((const char *)old - AT_DATA), AT_SHAPE),
+                   axis_bytes);
+            cr_assert_arr_eq(tensors[0], tensors[1], 48);
+            cr_assert_arr_eq(axes[0], axes[1], axis_bytes);
+            memcpy(&call, (const char *)old + OLD_DELETER_AT, sizeof(call));
+            call(old);
+        }
+        stoker_batch_release(&batch);
+    }
+    stoker_batch batch = take(loader);
+    struct DLManagedTensor *old = NULL;
+    cr_assert_eq(stoker_batch_to_dlpack_unversioned(&batch, 0, NULL, NULL), STOKER_EINVAL);
+    cr_assert_eq(stoker_batch_to_dlpack_unversioned(NULL, 0, NULL, &old), STOKER_EINVAL);
+    cr_assert_null(old);
     stoker_loader_destroy(&loader);
 }
 

@@ -1,7 +1,10 @@
 /* stoker/dlpack.h - a batch as tensors of other libraries, without a copy.
  *
- * PyTorch, JAX, CuPy and NumPy take a DLManagedTensorVersioned (DLPack 1.x) in a capsule named
- * "dltensor_versioned". Its struct is that of dlpack.h, which you may include beside this header.
+ * DLPack 1.x has a struct with a version in it, DLManagedTensorVersioned, in a capsule named "dltensor_versioned";
+ * 0.x has DLManagedTensor in a capsule named "dltensor". NumPy 2.1 and later and PyTorch 2.9 and later take either;
+ * older ones, and JAX (0.10 at least), take the second alone. In Python, __dlpack__(max_version=...) says which:
+ * return the first if max_version is given and at least (1, 0), else the second. The structs are those of dlpack.h,
+ * which you may include beside this header.
  */
 #ifndef STOKER_DLPACK_H
 #define STOKER_DLPACK_H
@@ -13,6 +16,7 @@ STOKER_BEGIN_DECLS
 
 struct CUstream_st;
 struct DLManagedTensorVersioned;
+struct DLManagedTensor;
 
 typedef enum stoker_part {
     STOKER_PART_IMAGES = 0,
@@ -26,16 +30,28 @@ typedef enum stoker_part {
  * Sharing   The batch's memory is refilled when the batch is released and (*out)->deleter has been
  *           called for each tensor of it. The deleter may be called from any thread, also after the
  *           loader is destroyed: the memory stays until the last one.
- * Streams   On a GPU `stream`, which the consumer names in __dlpack__ (its 1 and 2 are CUDA's names
- *           for default streams, too), waits for the copy of the batch; the deleter marks on the same
- *           stream that the work with it ends there. The stream must live until then. Elsewhere unused.
+ * Streams   On a GPU, `stream` is what the consumer names in __dlpack__. It waits for the copy of the batch, and
+ *           the deleter marks on it that the work with the tensor ends there: the stream must live until then.
+ *             NULL or 1   the legacy default stream
+ *             2           the default stream of a thread: STOKER_EINVAL, because in the deleter it could be
+ *                         another thread's. Pass a stream that you created
+ *             -1          no synchronisation: the caller sees to it that the copy is done before it uses the
+ *                         tensor (stoker_batch_wait_on), and that all work with the tensor is done on the GPU
+ *                         before it calls the deleter
+ *             else        a cudaStream_t of the batch's GPU
+ *           On the CPU, `stream` is ignored.
  *
  * *out is written on STOKER_OK alone, and then belongs to the caller until its deleter is called.
- * Returns STOKER_OK, STOKER_EINVAL (the batch was released, or has no labels), STOKER_EBUSY (there is a
- * tensor of this part already), STOKER_EFORKED, STOKER_EDEVICE. Consumer thread. */
+ * Returns STOKER_OK, STOKER_EINVAL (the batch was released, or has no labels; stream 2), STOKER_EBUSY (there is a
+ * tensor of this part already, of either struct), STOKER_EFORKED, STOKER_EDEVICE. Consumer thread. */
 STOKER_API int stoker_batch_to_dlpack(const stoker_batch *batch, stoker_part part,
                                       struct CUstream_st *stream,
                                       struct DLManagedTensorVersioned **out);
+
+/* The same, as the struct of DLPack 0.x. */
+STOKER_API int stoker_batch_to_dlpack_unversioned(const stoker_batch *batch, stoker_part part,
+                                                  struct CUstream_st *stream,
+                                                  struct DLManagedTensor **out);
 
 STOKER_END_DECLS
 #endif
