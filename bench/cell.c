@@ -16,6 +16,7 @@
 #include "clock.h"
 #include "consumer.h"
 #include "headspace.h"
+#include "interrupt.h"
 #include "machine.h"
 #include "resume.h"
 #include "statistics.h"
@@ -533,11 +534,25 @@ static int record_trace(struct bench_run *run)
     return rc == STOKER_OK ? bench_trace_record(&run->bench->trace, &options, &run->error) : rc;
 }
 
+double bench_cell_rate(const struct bench_run *run)
+{
+    const struct bench_series *rates = &run->later.rates;
+    return rates->count > 0 ? rates->values[rates->count - 1] : NAN;
+}
+
+const struct bench_choice *bench_cell_choice(const struct bench_run *run)
+{
+    return &run->choice;
+}
+
 void bench_cell_end(struct bench_run *run)
 {
+    run->out->done = run->rc != BENCH_INTERRUPTED || run->later.rates.count > 0;
+    if (run->rc == BENCH_INTERRUPTED && run->out->done)
+        run->rc = STOKER_OK; /* the repeats until then are good */
     if (run->rc == STOKER_OK && !run->bench->arguments->cold)
         run->rc = bench_run_read_stats(run);
-    if (run->rc == STOKER_OK && run->bench->arguments->trace != NULL)
+    if (run->rc == STOKER_OK && run->bench->arguments->trace != NULL && !bench_interrupted())
         run->rc = record_trace(run);
     if (run->rc == STOKER_OK) {
         describe_stats(run);

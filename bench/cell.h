@@ -46,7 +46,7 @@ stoker_loader_options bench_cell_options(const struct bench_bench *bench,
 struct bench_run;
 
 /* Create its loader, check an epoch, warm up. On success *out is the caller's, who gives it to
- * bench_cell_end. On failure *cell says what, and *out is untouched. */
+ * bench_cell_end. On failure *cell says what, and *out is untouched; BENCH_INTERRUPTED is one. */
 int bench_cell_begin(struct bench_run **out, struct bench_bench *bench,
                      const struct bench_choice *choice, struct bench_cell *cell);
 
@@ -56,7 +56,11 @@ uint64_t bench_cell_bytes(const struct bench_run *run);
 /* One turn of the loader and of each ceiling that fits. After a failure it does nothing. */
 void bench_cell_repeat(struct bench_run *run);
 
-/* Fill in the cell that begin was given, and free the run. */
+/* Samples/s of the last repeat; NaN before the first. */
+double bench_cell_rate(const struct bench_run *run);
+const struct bench_choice *bench_cell_choice(const struct bench_run *run);
+
+/* Fill in the cell that begin was given, and free the run. Interrupted, it is done if a repeat is complete. */
 void bench_cell_end(struct bench_run *run);
 
 #endif

@@ -1,5 +1,6 @@
 /* cell_ceilings.c - the ceilings of one cell: which fits, and one turn of each. */
 #include "cell_run.h"
+#include "interrupt.h"
 #include "statistics.h"
 
 #include <assert.h>
@@ -141,6 +142,8 @@ static int measure_ceiling(struct bench_run *run, enum bench_ceiling_kind kind,
                            const struct bench_work *work, double *rate)
 {
     *rate = NAN;
+    if (bench_interrupted())
+        return BENCH_INTERRUPTED;
     int rc = bench_ceiling_measure(kind, work, rate, &run->error);
     if (rc != STOKER_OK && rc != STOKER_ENOTSUP)
         return rc;

@@ -1,6 +1,7 @@
 /* consumer.c - take batches, touch them, let them go; and time whole epochs of that. */
 #include "consumer.h"
 #include "clock.h"
+#include "interrupt.h"
 
 #include <assert.h>
 #include <stoker/cuda.h>
@@ -40,6 +41,8 @@ static int use_on_gpu(struct bench_consumer *consumer, const stoker_batch *batch
 int bench_consumer_next(struct bench_consumer *consumer)
 {
     stoker_batch batch;
+    if (bench_interrupted())
+        return BENCH_INTERRUPTED;
     int rc = stoker_loader_next(consumer->loader, &batch);
     if (rc != STOKER_OK)
         return rc;

@@ -24,8 +24,8 @@ struct bench_consumer {
     uint64_t bytes;              /* of images */
 };
 
-/* Take one batch. Returns what stoker_loader_next returned, or STOKER_ECORRUPT when
- * verify found something wrong. */
+/* Take one batch. Returns what stoker_loader_next returned, STOKER_ECORRUPT when verify found something
+ * wrong, or BENCH_INTERRUPTED. */
 int bench_consumer_next(struct bench_consumer *consumer);
 
 /* Wait until all that was done with batches on a GPU is over. */

@@ -76,7 +76,9 @@ static const char how_it_is_measured[] =
     "  -h, --help           this text\n"
     "  --version            the version of the tool and of the library\n"
     "\n"
-    "Exit status: 0 all cells measured and right, 1 a cell failed, 2 bad usage.\n";
+    "Exit status: 0 all cells measured and right, 1 a cell failed, 2 bad usage,\n"
+    "130 interrupted: Ctrl-C writes what was measured and stops, a second one stops at\n"
+    "once.\n";
 
 void bench_arguments_help(FILE *file)
 {

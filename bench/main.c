@@ -1,6 +1,6 @@
 /* main.c - loaderbench: measure the loader, and what it could be at best.
  *
- * Exit status: 0 all cells measured and right, 1 a cell or the run failed, 2 bad usage.
+ * Exit status: 0 all cells measured and right, 1 a cell or the run failed, 2 bad usage, 130 interrupted.
  */
 #include "arguments.h"
 #include "clock.h"
@@ -79,10 +79,10 @@ static int run_open(struct bench_bench *bench, struct bench_machine *machine,
         status = run_traced(bench, machine, target.file, &trace);
     else
         status = bench_sweep_run(bench, machine, bench_form_of(arguments->format), target.file);
-    if (bench_target_close(&target, true) != STOKER_OK)
+    if (bench_target_close(&target, status != BENCH_SWEEP_NOTHING) != STOKER_OK)
         return complain(arguments->output == NULL ? "standard output" : arguments->output,
                         strerror(errno));
-    return status;
+    return status == BENCH_SWEEP_NOTHING ? BENCH_SWEEP_INTERRUPTED : status;
 }
 
 /* How long opening takes needs no more than the name. */

@@ -32,22 +32,27 @@ static int fitting(int length)
     return length < columns ? length : columns - 1;
 }
 
-void bench_progress_step(struct bench_progress *progress, const char *what)
+void bench_progress_show(struct bench_progress *progress, const char *what)
 {
-    if (progress->shown) {
-        char line[200];
-        int length = snprintf(line, sizeof(line), "[%" PRIu32 "/%" PRIu32 "] %.120s",
-                              progress->done + 1, progress->total, what);
-        if (progress->done > 0) {
-            uint64_t left = seconds_left(progress);
-            length += snprintf(line + length, sizeof(line) - (size_t)length,
-                               ", %" PRIu64 ":%02" PRIu64 " left", left / 60, left % 60);
-        }
-        length = fitting(length);
-        fprintf(stderr, "\r%-*.*s", fitting(progress->width), length, line);
-        fflush(stderr);
-        progress->width = length > progress->width ? length : progress->width;
+    char line[200];
+    if (!progress->shown)
+        return;
+    int length = snprintf(line, sizeof(line), "[%" PRIu32 "/%" PRIu32 "] ", progress->done + 1,
+                          progress->total);
+    if (progress->done > 0) {
+        uint64_t left = seconds_left(progress);
+        length += snprintf(line + length, sizeof(line) - (size_t)length,
+                           "%" PRIu64 ":%02" PRIu64 " left, ", left / 60, left % 60);
     }
+    length += snprintf(line + length, sizeof(line) - (size_t)length, "%.120s", what);
+    length = fitting(length);
+    fprintf(stderr, "\r%-*.*s", fitting(progress->width), length, line);
+    fflush(stderr);
+    progress->width = length > progress->width ? length : progress->width;
+}
+
+void bench_progress_advance(struct bench_progress *progress)
+{
     progress->done++;
 }
 

@@ -15,8 +15,11 @@ struct bench_progress {
 
 void bench_progress_begin(struct bench_progress *progress, uint32_t total, bool quiet);
 
-/* Say what is measured now; counts as done at the next call. */
-void bench_progress_step(struct bench_progress *progress, const char *what);
+/* Show what is measured now. */
+void bench_progress_show(struct bench_progress *progress, const char *what);
+
+/* Count it as done. */
+void bench_progress_advance(struct bench_progress *progress);
 
 /* Take the line away, before rows are printed and at the end. */
 void bench_progress_wipe(struct bench_progress *progress);

@@ -128,6 +128,7 @@ struct bench_cell {
     uint64_t verified; /* samples checked */
     bool whole_epochs;
     bool skipped; /* could not be done here, and nobody asked for it by name */
+    bool done; /* measured, failed or skipped: a row; false = left out, since it was interrupted */
     char error[512];
 };
 

@@ -5,10 +5,13 @@
  * them are begun, then each gets its repeats in turn with the others', since on a
  * machine whose speed drifts only what is measured close together can be compared.
  *
- *   begin a, begin b, ...  { repeat a, repeat b, ... } x repeats   end a, end b, ...
+ *   begin a, begin b, ...  { repeat a, repeat b, ... } x repeats   end a, end b, ...   rows
+ *
+ * Ctrl-C ends the repeats: each cell that has one complete has a row.
  */
 #include "sweep.h"
 #include "advice.h"
+#include "interrupt.h"
 #include "progress.h"
 
 #include <assert.h>
@@ -57,11 +60,23 @@ static struct bench_choice choice_at(const struct bench_arguments *arguments, ui
     return choice;
 }
 
-static void tell(struct bench_progress *progress, const struct bench_choice *choice)
+/* A sweep while it runs: cells are complete in any order, rows are printed in theirs. */
+struct sweep {
+    struct bench_bench *bench;
+    struct bench_cell *cells;
+    uint64_t count;
+    uint64_t printed; /* cells before this one have their rows */
+    struct bench_sheet *sheet;
+    const struct bench_form *form;
+    struct bench_progress progress;
+};
+
+/* What is complete, up to the first cell that is not. */
+static void print_rows(struct sweep *sweep)
 {
-    char text[BENCH_CHOICE_NAME_MAX];
-    bench_choice_name(choice, text);
-    bench_progress_step(progress, text);
+    bench_progress_wipe(&sweep->progress);
+    for (; sweep->printed < sweep->count && sweep->cells[sweep->printed].done; sweep->printed++)
+        sweep->form->cell(sweep->sheet, &sweep->cells[sweep->printed]);
 }
 
 /* memcpy does not depend on the cell; one value of each is taken in each round, so that it
@@ -91,15 +106,6 @@ static int measure_memcpy(struct bench_bench *bench)
     return STOKER_OK;
 }
 
-static void print_ceilings(struct bench_sheet *sheet, const struct bench_form *form,
-                           struct bench_pool *pool)
-{
-    for (size_t index = 0; index < pool->count; index++) {
-        bench_pool_summarize(&pool->entries[index]);
-        form->ceiling(sheet, &pool->entries[index].row);
-    }
-}
-
 /* Cells that are alive together. */
 struct group {
     struct bench_run *runs[GROUP_CELLS_MAX];
@@ -115,40 +121,53 @@ static bool has_room(const struct group *group, const struct bench_choice *choic
            group->threads + threads <= GROUP_THREADS_MAX;
 }
 
-/* All repeats of a group; its cells are complete then. The progress gets one step a cell. */
-static void finish_group(struct bench_bench *bench, struct group *group,
-                         struct bench_progress *progress)
+/* "workers 2, batch 64, ...: 6.54 M samples/s" */
+static void show_repeat(struct bench_progress *progress, const struct bench_run *run)
 {
+    char name[BENCH_CHOICE_NAME_MAX], text[BENCH_CHOICE_NAME_MAX + 40], rate[16];
+    bench_choice_name(bench_cell_choice(run), name);
+    snprintf(text, sizeof(text), "%s samples/s: %s", bench_short_number(rate, bench_cell_rate(run)),
+             name);
+    bench_progress_show(progress, text);
+}
+
+/* All repeats of a group; its cells are complete then. The progress gets one step a cell. */
+static void finish_group(struct sweep *sweep, struct group *group)
+{
+    struct bench_bench *bench = sweep->bench;
     const uint32_t repeats = bench->arguments->repeats;
-    for (uint32_t repeat = 0; repeat < repeats; repeat++) {
-        for (uint32_t index = 0; index < group->count; index++)
+    for (uint32_t repeat = 0; repeat < repeats && !bench_interrupted(); repeat++) {
+        for (uint32_t index = 0; index < group->count && !bench_interrupted(); index++) {
             bench_cell_repeat(group->runs[index]);
-        if (bench->arguments->ceilings)
+            show_repeat(&sweep->progress, group->runs[index]);
+        }
+        if (bench->arguments->ceilings && !bench_interrupted())
             (void)measure_memcpy(bench); /* without it a row is missing, nothing more */
         uint64_t done = (uint64_t)(repeat + 1) * group->count / repeats;
         uint64_t before = (uint64_t)repeat * group->count / repeats;
         for (; before < done; before++)
-            bench_progress_step(progress, "in turn");
+            bench_progress_advance(&sweep->progress);
     }
     for (uint32_t index = 0; index < group->count; index++)
         bench_cell_end(group->runs[index]);
     *group = (struct group){ .count = 0 };
+    print_rows(sweep);
 }
 
 /* Begin one cell. One that fails only because others of its group hold what it needs
  * (locked memory, say) is tried again alone. */
-static void join_group(struct bench_bench *bench, struct group *group,
-                       const struct bench_choice *choice, struct bench_cell *cell,
-                       struct bench_progress *progress)
+static void join_group(struct sweep *sweep, struct group *group, const struct bench_choice *choice,
+                       struct bench_cell *cell)
 {
     struct bench_run *run = NULL;
-    int rc = bench_cell_begin(&run, bench, choice, cell);
-    if (rc != STOKER_OK && group->count > 0) {
-        finish_group(bench, group, progress);
-        rc = bench_cell_begin(&run, bench, choice, cell);
+    int rc = bench_cell_begin(&run, sweep->bench, choice, cell);
+    if (rc != STOKER_OK && rc != BENCH_INTERRUPTED && group->count > 0) {
+        finish_group(sweep, group);
+        rc = bench_cell_begin(&run, sweep->bench, choice, cell);
     }
+    cell->done = rc != STOKER_OK && rc != BENCH_INTERRUPTED; /* a row that says why */
     if (rc != STOKER_OK) {
-        bench_progress_step(progress, "failed"); /* its share of the repeats */
+        bench_progress_advance(&sweep->progress); /* its share of the repeats */
         return;
     }
     group->runs[group->count++] = run;
@@ -157,32 +176,96 @@ static void join_group(struct bench_bench *bench, struct group *group,
 }
 
 /* The cells [first, first + count) differ in workers and the way to the GPU alone. */
-static void run_group(struct bench_bench *bench, struct bench_cell *cells, uint64_t first,
-                      uint64_t count, struct bench_progress *progress)
+static void run_group(struct sweep *sweep, uint64_t first, uint64_t count)
 {
     struct group group = { .count = 0 };
-    for (uint64_t index = first; index < first + count; index++) {
-        struct bench_choice choice = choice_at(bench->arguments, index);
+    for (uint64_t index = first; index < first + count && !bench_interrupted(); index++) {
+        char name[BENCH_CHOICE_NAME_MAX];
+        struct bench_choice choice = choice_at(sweep->bench->arguments, index);
         if (!has_room(&group, &choice))
-            finish_group(bench, &group, progress);
-        tell(progress, &choice);
-        join_group(bench, &group, &choice, &cells[index], progress);
+            finish_group(sweep, &group);
+        bench_choice_name(&choice, name);
+        bench_progress_show(&sweep->progress, name);
+        join_group(sweep, &group, &choice, &sweep->cells[index]);
+        bench_progress_advance(&sweep->progress);
     }
-    finish_group(bench, &group, progress);
+    finish_group(sweep, &group);
 }
 
-static void run_cells(struct bench_bench *bench, struct bench_cell *cells, uint64_t count,
-                      struct bench_sheet *sheet, const struct bench_form *form)
+/* After an interruption a cell may be complete behind one that is not. */
+static void print_late_rows(struct sweep *sweep)
 {
-    const struct bench_arguments *arguments = bench->arguments;
+    for (uint64_t index = sweep->printed; index < sweep->count; index++)
+        if (sweep->cells[index].done)
+            sweep->form->cell(sweep->sheet, &sweep->cells[index]);
+}
+
+static void run_cells(struct sweep *sweep)
+{
+    const struct bench_arguments *arguments = sweep->bench->arguments;
     const uint64_t size = group_size(arguments);
-    struct bench_progress progress;
-    bench_progress_begin(&progress, 2 * (uint32_t)count, arguments->quiet);
-    for (uint64_t first = 0; first < count; first += size) {
-        run_group(bench, cells, first, size, &progress);
-        bench_progress_wipe(&progress);
-        for (uint64_t index = first; index < first + size; index++)
-            form->cell(sheet, &cells[index]);
+    bench_progress_begin(&sweep->progress, 2 * (uint32_t)sweep->count, arguments->quiet);
+    for (uint64_t first = 0; first < sweep->count && !bench_interrupted(); first += size)
+        run_group(sweep, first, size);
+    bench_progress_wipe(&sweep->progress);
+    print_late_rows(sweep);
+}
+
+/* "interrupted; left out 5 of 16 cells: workers 2, ...; and 4 more" */
+static void report_left_out(const struct sweep *sweep)
+{
+    enum { NAMED = 3 };
+    uint64_t left_out = 0, fewer = 0;
+    for (uint64_t index = 0; index < sweep->count; index++) {
+        const struct bench_cell *cell = &sweep->cells[index];
+        left_out += !cell->done;
+        fewer += cell->done && cell->error[0] == '\0' &&
+                 cell->repeats < sweep->bench->arguments->repeats;
+    }
+    fprintf(stderr,
+            "loaderbench: interrupted; %" PRIu64 " of %" PRIu64 " cells are left out, %" PRIu64
+            " have fewer repeats than asked for",
+            left_out, sweep->count, fewer);
+    uint32_t named = 0;
+    for (uint64_t index = 0; index < sweep->count && named < NAMED; index++) {
+        char name[BENCH_CHOICE_NAME_MAX];
+        const struct bench_choice choice = choice_at(sweep->bench->arguments, index);
+        if (sweep->cells[index].done)
+            continue;
+        bench_choice_name(&choice, name);
+        fprintf(stderr, "%s%s", named++ == 0 ? ". Left out: " : "; ", name);
+    }
+    if (left_out > named)
+        fprintf(stderr, "; and %" PRIu64 " more", left_out - named);
+    fputc('\n', stderr);
+}
+
+static int status_of(const struct sweep *sweep, uint64_t kept)
+{
+    if (bench_interrupted())
+        return kept > 0 ? BENCH_SWEEP_INTERRUPTED : BENCH_SWEEP_NOTHING;
+    for (uint64_t index = 0; index < kept; index++)
+        if (sweep->cells[index].error[0] != '\0' && !sweep->cells[index].skipped)
+            return BENCH_SWEEP_FAILED;
+    return BENCH_SWEEP_GOOD;
+}
+
+/* Cells with a row come first, in their order; returns their number. */
+static uint64_t keep_done(struct bench_cell *cells, uint64_t count)
+{
+    uint64_t kept = 0;
+    for (uint64_t index = 0; index < count; index++)
+        if (cells[index].done && index != kept++)
+            cells[kept - 1] = cells[index];
+    return kept;
+}
+
+static void print_ceilings(struct sweep *sweep)
+{
+    struct bench_pool *pool = &sweep->bench->pool;
+    for (size_t index = 0; index < pool->count; index++) {
+        bench_pool_summarize(&pool->entries[index]);
+        sweep->form->ceiling(sweep->sheet, &pool->entries[index].row);
     }
 }
 
@@ -190,24 +273,27 @@ int bench_sweep_run(struct bench_bench *bench, const struct bench_machine *machi
                     const struct bench_form *form, FILE *file)
 {
     struct bench_sheet sheet = { .file = file, .columns = bench_output_columns(bench->arguments) };
-    uint64_t count = cell_count(bench->arguments);
-    struct bench_cell *cells = count <= UINT32_MAX / 2 ? calloc(count, sizeof(*cells)) : NULL;
+    struct sweep sweep = {
+        .bench = bench, .count = cell_count(bench->arguments), .sheet = &sheet, .form = form
+    };
     struct bench_advice advice;
-    if (cells == NULL) {
-        fprintf(stderr, "loaderbench: no memory for %" PRIu64 " cells\n", count);
-        return 1;
+    if (sweep.count <= UINT32_MAX / 2)
+        sweep.cells = calloc(sweep.count, sizeof(*sweep.cells));
+    if (sweep.cells == NULL) {
+        fprintf(stderr, "loaderbench: no memory for %" PRIu64 " cells\n", sweep.count);
+        return BENCH_SWEEP_FAILED;
     }
+    bench_interrupt_watch();
     form->start(&sheet, machine);
-    run_cells(bench, cells, count, &sheet, form);
-    print_ceilings(&sheet, form, &bench->pool);
-    bench_advice_write(&advice, cells, count, bench->arguments);
+    run_cells(&sweep);
+    if (bench_interrupted())
+        report_left_out(&sweep);
+    const uint64_t kept = keep_done(sweep.cells, sweep.count);
+    print_ceilings(&sweep);
+    bench_advice_write(&advice, sweep.cells, kept, bench->arguments);
     form->advice(&sheet, &advice);
     form->finish(&sheet);
-
-    int status = 0;
-    for (uint64_t index = 0; index < count; index++)
-        if (cells[index].error[0] != '\0' && !cells[index].skipped)
-            status = 1;
-    free(cells);
+    const int status = status_of(&sweep, kept);
+    free(sweep.cells);
     return status;
 }

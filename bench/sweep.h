@@ -5,8 +5,15 @@
 #include "cell.h"
 #include "output.h"
 
-/* Measure and print all cells, the ceilings and the advice. Returns the exit status:
- * 0, or 1 if a cell failed. */
+enum {
+    BENCH_SWEEP_GOOD = 0,
+    BENCH_SWEEP_FAILED = 1,        /* a cell failed */
+    BENCH_SWEEP_INTERRUPTED = 130, /* some cells are left out, or have fewer repeats */
+    BENCH_SWEEP_NOTHING = 131      /* interrupted before the first cell had a repeat */
+};
+
+/* Measure and print all cells, the ceilings and the advice; rows of a group when its repeats are over. The first
+ * SIGINT from now on ends the measuring, and is reported. */
 int bench_sweep_run(struct bench_bench *bench, const struct bench_machine *machine,
                     const struct bench_form *form, FILE *file);
 

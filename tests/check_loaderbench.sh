@@ -166,6 +166,36 @@ kill -KILL $stopped
 wait $stopped 2>/dev/null || true
 [ -z "$(find "$scratch" -name 'stopped*')" ] || fail "stopped, it left something behind"
 
+# Ctrl-C: what was measured is written, with -o too, and one line says what was left out. A shell
+# without job control starts what runs beside it with SIGINT ignored, so Python starts it.
+if command -v python3 >/dev/null; then
+    cat >"$scratch/interrupt.py" <<'PYTHON'
+import signal, subprocess, sys, time
+out, wanted, words = sys.argv[1], sys.argv[2], sys.argv[3:]
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+with open(out, "w") as file:
+    tool = subprocess.Popen(words, stdout=file, stderr=subprocess.PIPE, text=True)
+end = time.monotonic() + 60
+while wanted and wanted not in open(out).read() and tool.poll() is None and time.monotonic() < end:
+    time.sleep(0.05)
+if not wanted:
+    time.sleep(3)
+tool.send_signal(signal.SIGINT)
+message = tool.communicate(timeout=60)[1]
+assert tool.returncode == 130, (tool.returncode, message)
+assert message.startswith("loaderbench: interrupted; ") and message.count("\n") == 1, message
+assert "cells are left out" in message, message
+PYTHON
+    stop=("$tool" --workers 0,1 --pin-memory off --batch-size 64 --ceilings off --verify off --quiet)
+    python3 "$scratch/interrupt.py" "$scratch/cut.json" '"kind": "cell"' "${stop[@]}" --dtype uint8,float32 \
+        --repeats 40 --seconds 0.03 --format json "$data" || fail "interrupted after the first rows"
+    [ "$(grep -c '"kind": "cell".*"repeats": 40' "$scratch/cut.json")" -ge 2 ] || fail "the first rows are not complete"
+    tail -n 1 "$scratch/cut.json" | grep -q '"kind": "advice"' || fail "interrupted, the rest is missing"
+    python3 "$scratch/interrupt.py" "$scratch/empty" '' "${stop[@]}" --repeats 1000 --format html -o "$scratch/cut.html" \
+        "$data" || fail "interrupted in its first group"
+    tail -n 1 "$scratch/cut.html" | grep -q '</html>' || fail "interrupted, the page is not complete"
+fi
+
 # What cannot be written is a failure, also where nothing is measured.
 for words in --help --list --version "--open --repeats 1 $data"; do
     status=0
