@@ -51,8 +51,9 @@ static int run_traced(struct bench_bench *bench, struct bench_machine *machine, 
     int closed = bench_target_close(trace, rc == STOKER_OK);
     if (rc == STOKER_ENOMEM)
         return complain(arguments->trace, stoker_strerror(rc));
-    return rc != STOKER_OK || closed != STOKER_OK ? complain(arguments->trace, strerror(errno))
-                                                  : status;
+    return rc != STOKER_OK || closed != STOKER_OK
+               ? complain(arguments->trace, stk_output_reason(errno))
+               : status;
 }
 
 /* Files are opened first, so that a bad name is told at once. */
@@ -63,10 +64,10 @@ static int run_open(struct bench_bench *bench, struct bench_machine *machine,
     struct bench_target trace;
     struct bench_pinning beside;
     if (bench_target_open(&target, arguments->output) != STOKER_OK)
-        return complain(arguments->output, strerror(errno));
+        return complain(arguments->output, stk_output_reason(errno));
     int status = EXIT_GOOD;
     if (arguments->trace != NULL && bench_target_open(&trace, arguments->trace) != STOKER_OK)
-        status = complain(arguments->trace, strerror(errno));
+        status = complain(arguments->trace, stk_output_reason(errno));
     else if (bench_like_pytorch_beside(arguments->beside, &beside) != STOKER_OK)
         status = EXIT_FAILED;
     if (status != EXIT_GOOD) {
@@ -90,7 +91,7 @@ static int run_opening(const struct bench_arguments *arguments)
 {
     struct bench_target target;
     if (bench_target_open(&target, arguments->output) != STOKER_OK)
-        return complain(arguments->output, strerror(errno));
+        return complain(arguments->output, stk_output_reason(errno));
     bench_opening_measure(arguments, target.file);
     if (bench_target_close(&target, true) != STOKER_OK)
         return complain(arguments->output == NULL ? "standard output" : arguments->output,

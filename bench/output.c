@@ -1,12 +1,9 @@
-/* output.c - which form, and the file that appears complete or not at all. */
+/* output.c - which form, and where it goes. */
 #include "output.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 const struct bench_form *bench_form_of(enum bench_format format)
@@ -27,68 +24,31 @@ uint32_t bench_output_columns(const struct bench_arguments *arguments)
                : BENCH_COLUMNS_WIDE;
 }
 
-/* A file in the folder of `path` that has no name yet, or -1. */
-static int open_nameless(const char *path)
-{
-    char folder[4096] = ".";
-    const char *slash = strrchr(path, '/');
-    const size_t length = slash == NULL ? 0 : slash == path ? 1 : (size_t)(slash - path);
-    if (length >= sizeof(folder))
-        return -1;
-    if (length > 0) {
-        memcpy(folder, path, length);
-        folder[length] = '\0';
-    }
-    return open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
-}
-
 int bench_target_open(struct bench_target *out, const char *path)
 {
-    *out = (struct bench_target){ .file = stdout, .path = path };
+    *out = (struct bench_target){ .file = stdout, .path = path, .output = STK_OUTPUT_CLOSED };
     if (path == NULL)
         return STOKER_OK;
-    int length =
-        snprintf(out->temporary, sizeof(out->temporary), "%s.%ld.part", path, (long)getpid());
-    if (length < 0 || (size_t)length >= sizeof(out->temporary)) {
-        errno = ENAMETOOLONG;
-        return STOKER_EINVAL;
-    }
-    int descriptor = open_nameless(path);
-    out->nameless = descriptor >= 0;
-    if (descriptor < 0)
-        descriptor = open(out->temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-    out->file = descriptor < 0 ? NULL : fdopen(descriptor, "w");
-    if (out->file == NULL && descriptor >= 0)
-        close(descriptor);
-    return out->file == NULL ? STOKER_EINVAL : STOKER_OK;
-}
-
-/* A link cannot take the place of a file that is there: the name comes by way of another. */
-static bool give_name(const struct bench_target *target)
-{
-    char link[32];
-    if (!target->nameless)
-        return true;
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", fileno(target->file));
-    return linkat(AT_FDCWD, link, AT_FDCWD, target->temporary, AT_SYMLINK_FOLLOW) == 0;
+    int os_errno = stk_output_open(&out->output, path);
+    out->file = os_errno == 0 ? stk_output_stream(&out->output) : NULL;
+    if (out->file != NULL)
+        return STOKER_OK;
+    os_errno = os_errno != 0 ? os_errno : errno;
+    stk_output_drop(&out->output);
+    errno = os_errno;
+    return STOKER_EINVAL;
 }
 
 int bench_target_close(struct bench_target *target, bool keep)
 {
-    bool good = fflush(target->file) == 0 && ferror(target->file) == 0;
     if (target->path == NULL)
-        return good ? STOKER_OK : STOKER_EIO;
-
-    good = good && keep && fsync(fileno(target->file)) == 0 && give_name(target);
-    good = fclose(target->file) == 0 && good;
-    if (good)
-        good = rename(target->temporary, target->path) == 0;
-    if (!good) {
-        int cause = errno;
-        unlink(target->temporary);
-        errno = cause;
+        return fflush(target->file) == 0 && ferror(target->file) == 0 ? STOKER_OK : STOKER_EIO;
+    if (!keep) {
+        stk_output_drop(&target->output);
+        return STOKER_OK;
     }
-    return good || !keep ? STOKER_OK : STOKER_EIO;
+    errno = stk_output_commit(&target->output);
+    return errno == 0 ? STOKER_OK : STOKER_EIO;
 }
 
 const char *bench_short_number(char out[16], double value)

@@ -10,6 +10,8 @@
 #include "arguments.h"
 #include "result.h"
 
+#include "loader/base/output_file.h"
+
 #include <stdio.h>
 
 enum { BENCH_COLUMNS_NARROW = 80, BENCH_COLUMNS_WIDE = 120 };
@@ -42,21 +44,19 @@ const struct bench_form *bench_form_of(enum bench_format format);
  * wide one or for a file. */
 uint32_t bench_output_columns(const struct bench_arguments *arguments);
 
-/* Where a sheet goes: standard output, or a file that takes the name `path` when all is written.
- * Until then it has no name, where the file system knows such files, so that nothing stays behind
- * of a sweep that was stopped; elsewhere it has a temporary one beside `path`. */
+/* Where a sheet goes: standard output, or what `path` names (loader/base/output_file.h): a regular file is
+ * replaced when all is written, anything else is written to. */
 struct bench_target {
     FILE *file;
     const char *path; /* NULL = standard output */
-    char temporary[4096];
-    bool nameless;
+    struct stk_output output;
 };
 
-/* STOKER_EINVAL and errno when the file cannot be made. */
+/* STOKER_EINVAL and errno when the file cannot be made; stk_output_reason() explains the errno. */
 int bench_target_open(struct bench_target *out, const char *path);
 
-/* keep = false leaves no file. Fails, with errno, when not all could be
- * written; then there is no file. */
+/* keep = false leaves no file. Fails, with errno, when not all could be written; then a regular file is
+ * unchanged. */
 int bench_target_close(struct bench_target *target, bool keep);
 
 /* A number with three digits and k, M, G or T: 3741000 -> "3.74 M". NaN -> "-". */

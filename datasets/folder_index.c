@@ -2,16 +2,11 @@
 #include "datasets/folder_index.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "datasets/folder_list.h"
 #include "datasets/source.h"
+#include "loader/base/output_file.h"
 #include "loader/base/rng.h"
 #include "loader/base/write_all.h"
 
@@ -171,34 +166,15 @@ static void distrust_fresh_folders(struct stk_folder_tree *tree)
 static int write_file(const char *path, const struct header *header, const void *body,
                       uint64_t bytes)
 {
-    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0644);
-    if (fd < 0)
-        return errno;
-    const bool written =
-        stk_write_all(fd, header, sizeof(*header)) && stk_write_all(fd, body, bytes);
-    int os_errno = written ? 0 : errno;
-    if (close(fd) != 0 && os_errno == 0)
-        os_errno = errno;
-    return os_errno;
-}
-
-/* Under a name of its own first, so that nobody ever sees a part. */
-static int write_and_rename(const char *path, const struct header *header, const void *body,
-                            uint64_t bytes)
-{
-    char fresh[PATH_MAX];
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    const int length =
-        snprintf(fresh, sizeof(fresh), "%s.%ld-%ld", path, (long)gettid(), (long)now.tv_nsec);
-    if (length < 0 || length >= PATH_MAX)
-        return ENAMETOOLONG;
-    int os_errno = write_file(fresh, header, body, bytes);
-    if (os_errno == 0 && rename(fresh, path) != 0)
-        os_errno = errno;
-    if (os_errno != 0 && os_errno != EEXIST)
-        (void)unlink(fresh);
-    return os_errno;
+    struct stk_output output;
+    const int os_errno = stk_output_open(&output, path);
+    if (os_errno != 0)
+        return os_errno;
+    if (stk_write_all(output.fd, header, sizeof(*header)) && stk_write_all(output.fd, body, bytes))
+        return stk_output_commit(&output);
+    const int write_errno = errno;
+    stk_output_drop(&output);
+    return write_errno;
 }
 
 int stk_folder_index_save(struct stk_folder_tree *tree, const struct stk_folder_wish *wish,
@@ -214,7 +190,7 @@ int stk_folder_index_save(struct stk_folder_tree *tree, const struct stk_folder_
                              .file_count = tree->file_count,
                              .name_bytes = tree->name_bytes };
     header.checksum = checksum_of(header, tree->memory.base, bytes);
-    const int os_errno = write_and_rename(path, &header, tree->memory.base, bytes);
+    const int os_errno = write_file(path, &header, tree->memory.base, bytes);
     if (os_errno == 0)
         return STOKER_OK;
     struct stk_place place = stk_at(path, STOKER_NO_OFFSET);

@@ -383,3 +383,23 @@ Test(checkpoint, savers_take_turns_and_readers_see_one, .timeout = 60)
     stk_directory_remove(&directory);
     stk_test_check_leaks();
 }
+
+Test(trainer_checkpoint, what_is_not_a_file_is_refused_and_stays)
+{
+    char path[512];
+    struct stat about;
+    stoker_error error;
+    const struct stk_directory directory = stk_directory_make();
+    const int64_t value = 1;
+    const struct stk_named_tensor tensor = {
+        .name = "w", .dtype = STK_FILE_I64, .rank = 1, .shape = { 1 }, .data = &value
+    };
+    const struct stk_tensor_set set = { .tensors = &tensor, .tensor_count = 1 };
+    (void)stk_path_in(path, &directory, "fifo");
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    cr_assert_eq(stk_checkpoint_save(path, &set, &set, &error), STOKER_EINVAL);
+    cr_assert_not_null(strstr(error.message, "not a regular file"), "%s", error.message);
+    cr_assert(stat(path, &about) == 0 && S_ISFIFO(about.st_mode));
+    stk_directory_remove(&directory);
+    stk_test_check_leaks();
+}

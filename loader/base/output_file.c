@@ -204,12 +204,14 @@ static int open_folder(const char *path)
     return fd < 0 && errno == EACCES ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : fd;
 }
 
-/* The new file looks like the one it replaces, as far as this process may arrange that. */
-static void keep_mode(int fd, const struct stat *about)
+void stk_output_keep_mode(int fd, int folder, const char *name)
 {
-    const int refused = fchown(fd, about->st_uid, about->st_gid);
-    if (refused == 0 || geteuid() == about->st_uid)
-        (void)fchmod(fd, about->st_mode & 0777);
+    struct stat about;
+    if (fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(about.st_mode))
+        return;
+    const int refused = fchown(fd, about.st_uid, about.st_gid);
+    if (refused == 0 || geteuid() == about.st_uid)
+        (void)fchmod(fd, about.st_mode & 0777);
 }
 
 static int open_replacing(struct stk_output *output, struct target *target)
@@ -222,8 +224,8 @@ static int open_replacing(struct stk_output *output, struct target *target)
     if (output->folder < 0)
         return errno;
     rc = begin(output);
-    if (rc == 0 && target->exists)
-        keep_mode(output->fd, &target->about);
+    if (rc == 0)
+        stk_output_keep_mode(output->fd, output->folder, output->name);
     return rc;
 }
 

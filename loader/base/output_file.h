@@ -64,6 +64,9 @@ const char *stk_output_reason(int os_errno);
 /* Create .STEM.tmp-PID-N in a folder, of a name nothing else has. Returns the descriptor or -errno. */
 int stk_output_temporary(int folder, const char *stem, char temporary[NAME_MAX + 1]);
 
+/* Give fd the owner and the mode of the regular file that it is to replace, as far as this process may. */
+void stk_output_keep_mode(int fd, int folder, const char *name);
+
 /* fsync of a folder; a file system that has none is no error. Returns 0 or an errno. */
 int stk_output_sync_folder(int folder);
 

@@ -13,6 +13,7 @@
 
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
+#include "loader/base/output_file.h"
 #include "loader/base/write_all.h"
 #include "trainer/files/crc32c.h"
 
@@ -287,37 +288,21 @@ static size_t format(const struct stk_engine_cache *cache, char *text)
     return at + (size_t)sprintf(text + at, "crc32c %08" PRIx32 "\n", sum);
 }
 
-static int write_aside(const char *aside, const char *path, const char *text, size_t bytes,
-                       stoker_error *error)
-{
-    const int fd = open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return system_failure(aside, errno, "open", error);
-    int rc = STOKER_OK;
-    if (!stk_write_all(fd, text, bytes))
-        rc = system_failure(aside, errno, "write", error);
-    else if (fsync(fd) != 0)
-        rc = system_failure(aside, errno, "fsync", error);
-    if (close(fd) != 0 && rc == STOKER_OK)
-        rc = system_failure(aside, errno, "close", error);
-    if (rc == STOKER_OK && rename(aside, path) != 0)
-        rc = system_failure(path, errno, "rename", error);
-    if (rc != STOKER_OK)
-        (void)unlink(aside);
-    return rc;
-}
-
 int stk_engine_cache_write(const struct stk_engine_cache *cache, const char *path,
                            stoker_error *error)
 {
     const size_t most = sizeof(FIRST_LINE) + (size_t)cache->entries * LINE_BYTES + CRC_LINE_BYTES;
-    const size_t aside_bytes = strlen(path) + 32;
-    char *const text = stk_calloc(1, most + aside_bytes);
+    struct stk_output output;
+    char *const text = stk_calloc(1, most);
     if (text == NULL)
         return refused(STOKER_ENOMEM, path, STOKER_NO_OFFSET, "cache of engines", error);
-    char *const aside = text + most;
-    (void)snprintf(aside, aside_bytes, "%s.tmp-%ld", path, (long)getpid());
-    const int rc = write_aside(aside, path, text, format(cache, text), error);
+    int os_errno = stk_output_open(&output, path);
+    if (os_errno == 0 && !stk_write_all(output.fd, text, format(cache, text))) {
+        os_errno = errno;
+        stk_output_drop(&output);
+    } else if (os_errno == 0) {
+        os_errno = stk_output_commit(&output);
+    }
     stk_free(text);
-    return rc;
+    return os_errno == 0 ? STOKER_OK : system_failure(path, os_errno, "write", error);
 }

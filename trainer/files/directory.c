@@ -13,11 +13,12 @@
 #include <unistd.h>
 
 #include "loader/base/error.h"
+#include "loader/base/output_file.h"
 
 #define SUFFIX ".safetensors"
 #define STATE  ".state"
 
-enum { DIGITS_MAX = 18, NAMES_TRIED = 10000 };
+enum { DIGITS_MAX = 18 };
 
 static int system_failure(const struct stk_directory_files *files, int os_errno, const char *call,
                           stoker_error *error)
@@ -128,6 +129,9 @@ static int split(struct stk_directory_files *files, stoker_error *error)
 {
     struct stk_place place = STK_NOWHERE;
     place.path = files->path;
+    if (stk_output_is_in_place(files->path))
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
+                             "not a regular file; a checkpoint is two files side by side");
     if (resolve(files->directory, files->path) != STOKER_OK)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place, "too long");
     char *slash = strrchr(files->directory, '/');
@@ -169,10 +173,9 @@ void stk_directory_close(struct stk_directory_files *files)
 
 int stk_directory_sync(const struct stk_directory_files *files, stoker_error *error)
 {
-    /* EINVAL: a file system that does not know how, and needs no more than it does anyway. */
-    if (fsync(files->fd) != 0 && errno != EINVAL)
-        return system_failure(files, errno, "fsync of its directory", error);
-    return STOKER_OK;
+    const int os_errno = stk_output_sync_folder(files->fd);
+    return os_errno == 0 ? STOKER_OK
+                         : system_failure(files, os_errno, "fsync of its directory", error);
 }
 
 void stk_directory_remove(const struct stk_directory_files *files, const char *name)
@@ -221,16 +224,8 @@ void stk_directory_sweep(const struct stk_directory_files *files, const char *ke
 
 int stk_directory_begin(struct stk_directory_files *files, int *fd, stoker_error *error)
 {
-    for (int n = 0; n < NAMES_TRIED; n++) {
-        const int length = snprintf(files->temporary, sizeof(files->temporary), ".%s.tmp-%ld-%d",
-                                    files->base, (long)getpid(), n);
-        if (length > NAME_MAX)
-            return system_failure(files, ENAMETOOLONG, "a temporary file", error);
-        *fd = openat(files->fd, files->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (*fd >= 0 || errno != EEXIST)
-            break;
-    }
-    return *fd >= 0 ? STOKER_OK : system_failure(files, errno, "a temporary file", error);
+    *fd = stk_output_temporary(files->fd, files->base, files->temporary);
+    return *fd >= 0 ? STOKER_OK : system_failure(files, -*fd, "a temporary file", error);
 }
 
 void stk_directory_abandon(struct stk_directory_files *files, int fd)
@@ -246,6 +241,7 @@ int stk_directory_place(struct stk_directory_files *files, int fd, const char *n
 {
     assert(fd >= 0);
     int rc = STOKER_OK;
+    stk_output_keep_mode(fd, files->fd, name);
     if (fsync(fd) != 0)
         rc = system_failure(files, errno, "fsync", error);
     if (close(fd) != 0 && rc == STOKER_OK && errno != EINTR)

@@ -28,7 +28,7 @@ struct stk_directory_files {
 };
 
 /* Open the directory of path (of what it points at, if it is a link) and wait for its lock.
- * STOKER_EINVAL: path ends as a state file or a directory does. */
+ * STOKER_EINVAL: path ends as a state file or a directory does, or is a device, FIFO or socket. */
 int stk_directory_open(struct stk_directory_files *files, const char *path, stoker_error *error);
 void stk_directory_close(struct stk_directory_files *files);
 

@@ -11,9 +11,9 @@
 
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
+#include "loader/base/output_file.h"
 #include "loader/base/write_all.h"
 #include "trainer/files/decimal.h"
-#include "trainer/files/directory.h"
 #include "trainer/files/json.h"
 
 enum {
@@ -295,20 +295,18 @@ static int failure(const char *path, int code, int os_errno, const char *what, s
 
 static int place_file(const struct text *text, const char *path, stoker_error *error)
 {
-    struct stk_directory_files files;
-    int rc = stk_directory_open(&files, path, error);
-    if (rc != STOKER_OK)
-        return rc;
-    int fd = -1;
-    rc = stk_directory_begin(&files, &fd, error);
-    if (rc == STOKER_OK && !stk_write_all(fd, text->at, text->used)) {
-        rc = failure(path, stk_error_from_errno(errno), errno, "write", error);
-        stk_directory_abandon(&files, fd);
-    } else if (rc == STOKER_OK) {
-        rc = stk_directory_place(&files, fd, files.base, error);
+    struct stk_output output;
+    int os_errno = stk_output_open(&output, path);
+    if (os_errno == 0 && !stk_write_all(output.fd, text->at, text->used)) {
+        os_errno = errno;
+        stk_output_drop(&output);
+    } else if (os_errno == 0) {
+        os_errno = stk_output_commit(&output);
     }
-    stk_directory_close(&files);
-    return rc;
+    if (os_errno == 0)
+        return STOKER_OK;
+    return failure(path, stk_error_from_errno(os_errno), os_errno,
+                   os_errno == ENXIO ? stk_output_reason(os_errno) : "write the plot", error);
 }
 
 int stk_plot_write(const struct stk_plot *plot, const char *path, stoker_error *error)

@@ -274,7 +274,7 @@ static int act(struct session *session)
         session->kind->report(&session->voice, &test);
         return EXIT_DONE;
     default:
-        rc = writable_check(session->arguments.save, &session->error);
+        rc = writable_check_checkpoint(session->arguments.save, &session->error);
         if (rc == STOKER_OK)
             rc = writable_check(session->arguments.plot, &session->error);
         if (rc != STOKER_OK)

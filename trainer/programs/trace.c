@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum {
     THREAD_EVENTS = 1 << 14, /* in each thread's ring, */
@@ -17,8 +15,8 @@ enum {
 static int fail(stoker_error *error, const char *path, int os_errno)
 {
     *error = (stoker_error){ .code = STOKER_EIO, .os_errno = os_errno };
-    (void)snprintf(error->message, sizeof(error->message), "%.160s: %.60s", path,
-                   strerror(os_errno));
+    (void)snprintf(error->message, sizeof(error->message), "%.160s: %.80s", path,
+                   stk_output_reason(os_errno));
     return STOKER_EIO;
 }
 
@@ -27,13 +25,13 @@ int trace_open(struct trace *trace, const char *path, stoker_error *error)
     *trace = (struct trace){ .path = NULL };
     if (path == NULL)
         return STOKER_OK;
-    const int length =
-        snprintf(trace->temporary, sizeof(trace->temporary), "%s.%ld.part", path, (long)getpid());
-    if (length < 0 || (size_t)length >= sizeof(trace->temporary))
-        return fail(error, path, ENAMETOOLONG);
-    trace->file = fopen(trace->temporary, "wxe");
-    if (trace->file == NULL)
-        return fail(error, path, errno);
+    int os_errno = stk_output_open(&trace->output, path);
+    if (os_errno == 0 && stk_output_stream(&trace->output) == NULL) {
+        os_errno = errno;
+        stk_output_drop(&trace->output);
+    }
+    if (os_errno != 0)
+        return fail(error, path, os_errno);
     trace->path = path;
     return STOKER_OK;
 }
@@ -91,24 +89,27 @@ static int to_file(void *self, const char *text, size_t bytes)
     return fwrite(text, 1, bytes, self) == bytes ? STOKER_OK : STOKER_EIO;
 }
 
-static bool write_file(struct trace *trace, const char *name)
+/* Returns 0 or an errno. */
+static int write_file(struct trace *trace, const char *name)
 {
     const stoker_trace_run run = {
         .name = name, .events = trace->events, .count = trace->count, .dropped = trace->dropped
     };
-    bool good = stoker_trace_write(&run, 1, to_file, trace->file) == STOKER_OK;
-    good = fclose(trace->file) == 0 && good;
-    return good && rename(trace->temporary, trace->path) == 0;
+    errno = ENOMEM; /* the other cause */
+    if (stoker_trace_write(&run, 1, to_file, trace->output.stream) == STOKER_OK)
+        return stk_output_commit(&trace->output);
+    const int os_errno = errno;
+    stk_output_drop(&trace->output);
+    return os_errno;
 }
 
 int trace_close(struct trace *trace, const char *name, stoker_error *error)
 {
-    int rc = STOKER_OK;
-    if (trace->path != NULL && !write_file(trace, name)) {
-        rc = fail(error, trace->path, errno);
-        (void)unlink(trace->temporary);
-    }
+    int os_errno = 0;
+    const char *path = trace->path;
+    if (path != NULL)
+        os_errno = write_file(trace, name);
     free(trace->events);
     *trace = (struct trace){ .path = NULL };
-    return rc;
+    return os_errno == 0 ? STOKER_OK : fail(error, path, os_errno);
 }

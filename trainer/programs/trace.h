@@ -4,24 +4,24 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stoker/error.h>
 #include <stoker/loader.h>
 #include <stoker/trace.h>
 
+#include "loader/base/output_file.h"
+
 /* All zero records nothing. */
 struct trace {
     const char *path; /* NULL = off */
-    char temporary[4096];
-    FILE *file; /* the temporary one */
+    struct stk_output output;
     stoker_trace_event *events;
     size_t count, room;
     uint64_t dropped;
     uint32_t batches; /* since events were last taken */
 };
 
-/* Make a file beside path, which takes its name at close. path NULL: nothing is recorded.
- * On failure *error tells, and *trace is all zero. */
+/* Open path for writing (loader/base/output_file.h). path NULL: nothing is recorded.
+ * On failure *error says why, and *trace is all zero. */
 int trace_open(struct trace *trace, const char *path, stoker_error *error);
 
 /* What the loader's option trace_events is to be. */
@@ -33,8 +33,8 @@ void trace_step(struct trace *trace, stoker_loader *loader);
 /* Before the loader goes: take the rest. */
 void trace_end(struct trace *trace, stoker_loader *loader);
 
-/* Write it, with `name` above its threads, and free. On failure *error tells, and there is no
- * file. */
+/* Write it, with `name` above its threads, and free. On failure *error says why, and a regular file is
+ * unchanged. */
 int trace_close(struct trace *trace, const char *name, stoker_error *error);
 
 #endif

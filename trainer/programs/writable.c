@@ -1,38 +1,31 @@
-/* writable.c - see writable.h. Files are written aside and renamed: it is the folder that counts. */
+/* writable.c - see writable.h. */
 #include "trainer/programs/writable.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-static int refuse(const char *path, int cause, stoker_error *error)
+#include "loader/base/output_file.h"
+
+static int refuse(const char *path, int code, int os_errno, const char *why, stoker_error *error)
 {
-    *error = (stoker_error){ .code = STOKER_EIO, .os_errno = cause };
+    *error = (stoker_error){ .code = code, .os_errno = os_errno };
     (void)snprintf(error->message, sizeof(error->message), "%.400s: cannot be written: %s", path,
-                   strerror(cause));
-    return STOKER_EIO;
+                   why);
+    return code;
 }
 
 int writable_check(const char *path, stoker_error *error)
 {
-    char folder[4096] = ".";
-    struct stat there;
-    if (path == NULL)
-        return STOKER_OK;
-    const char *slash = strrchr(path, '/');
-    const size_t length = slash == NULL ? 0 : slash == path ? 1 : (size_t)(slash - path);
-    if (length >= sizeof(folder))
-        return refuse(path, ENAMETOOLONG, error);
-    if (length > 0) {
-        memcpy(folder, path, length);
-        folder[length] = '\0';
-    }
-    if (stat(path, &there) == 0 && S_ISDIR(there.st_mode))
-        return refuse(path, EISDIR, error);
-    if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) != 0)
-        return refuse(path, errno, error);
-    return STOKER_OK;
+    const int os_errno = path == NULL ? 0 : stk_output_check(path);
+    return os_errno == 0 ? STOKER_OK
+                         : refuse(path, STOKER_EIO, os_errno, stk_output_reason(os_errno), error);
+}
+
+int writable_check_checkpoint(const char *path, stoker_error *error)
+{
+    if (path != NULL && stk_output_is_in_place(path))
+        return refuse(path, STOKER_EINVAL, 0,
+                      "it is not a regular file, and a checkpoint is two files side by side",
+                      error);
+    return writable_check(path, error);
 }
