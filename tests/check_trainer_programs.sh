@@ -235,5 +235,54 @@ mse=$(sed -nE "s/^test mse: ($number)\$/\1/p" shown)
 awk -v mse="${mse:-99}" 'BEGIN { exit !(mse < 15) }' || fail "housing learnt nothing over two devices: test mse $mse"
 if grep -q accuracy shown mse.csv; then fail "housing has no classes, and tells an accuracy"; fi
 
+# ---- what was trained on is not tested on: the checkpoint knows data, split and seed
+table=(--data 'csv:table.csv?label=price%2C high' --epochs 20 --batch-size 16 --threads 1 --quiet)
+"$housing" "${table[@]}" --seed 5 --save split.safetensors >trained || fail "--seed 5 ended with $?"
+"$housing" "${table[@]}" --eval-only --load split.safetensors >alone || fail "--eval-only ended with $?"
+[ "$(tail -n 1 alone)" = "$(tail -n 1 trained)" ] || fail "--eval-only without a seed: $(cat alone), $(cat trained)"
+mkdir moved && cp table.csv moved/
+"$housing" --data 'csv:moved/table.csv?label=price%2C high' --eval-only --quiet --load split.safetensors >alone ||
+    fail "the same data in another folder are refused"
+for how in --load --weights; do
+    refuses 1 "$housing" "${table[@]}" --eval-only $how split.safetensors --seed 3
+    grep -q 'seed=5' err || fail "not told which seed: $(cat err)"
+done
+refuses 1 "$housing" "${table[@]}" --weights split.safetensors --seed 3
+refuses 1 "$housing" "${table[@]}" --load split.safetensors --seed 3
+refuses 1 "$housing" --data 'csv:table.csv?label=price%2C high&test=0.5' --eval-only --load split.safetensors
+head -n 40 table.csv >short.csv && mv short.csv moved/table.csv
+refuses 1 "$housing" --data 'csv:moved/table.csv?label=price%2C high' --eval-only --load split.safetensors
+"$housing" "${table[@]}" --seed 3 --test-data 'csv:table.csv?label=price%2C high' --eval-only \
+    --weights split.safetensors >alone || fail "--test-data is refused"
+
+# ---- with --ema the averages are what is tested, said so, and saved beside the weights
+average=(--data "$data" --epochs 1 --batch-size 32 --threads 1)
+"$mnist" "${average[@]}" --ema 0.9 --save average.safetensors >shown || fail "--ema ended with $?"
+grep -qE ' \| averaged weights: test loss ' shown || fail "the epoch's line does not say what was tested"
+[ -s average.ema.safetensors ] || fail "the averages are not saved"
+"$mnist" "${average[@]}" --eval-only --load average.safetensors >alone
+grep -q 'test accuracy (averaged weights): ' alone || fail "--eval-only does not say what it tested: $(cat alone)"
+[ "$(tail -n 1 alone)" = "$(tail -n 1 shown)" ] || fail "--eval-only of averages: $(tail -n 1 alone)"
+"$mnist" "${average[@]}" --eval-only --weights average.ema.safetensors >kept
+[ "$(tail -n 1 kept | tr -dc 0-9)" = "$(tail -n 1 shown | tr -dc 0-9)" ] || fail "the file of averages: $(cat kept)"
+"$mnist" "${average[@]}" --eval-only --load average.safetensors --ema 0 >alone
+"$mnist" "${average[@]}" --eval-only --weights average.safetensors >kept
+cmp -s alone kept || fail "--ema 0 does not test the weights"
+if grep -q averaged alone; then fail "the weights are called averages"; fi
+two=(--data "$data" --batch-size 32 --threads 1 --schedule constant --quiet)
+"$mnist" "${two[@]}" --ema 0.9 --epochs 2 --save whole2.safetensors >/dev/null
+"$mnist" "${two[@]}" --ema 0.9 --epochs 1 --save half.safetensors >/dev/null
+"$mnist" "${two[@]}" --epochs 2 --load half.safetensors --save half.safetensors >/dev/null || fail "continued averages: $?"
+same whole2.safetensors half.safetensors "continuing does not end with the same weights"
+same whole2.ema.safetensors half.ema.safetensors "continuing does not keep the averages"
+
+# ---- a checkpoint names its network
+"$mnist" --data "$data" --preset pytorch --epochs 1 --batch-size 64 --save torchlike.safetensors --quiet >/dev/null
+"$mnist" --data "$data" --load torchlike.safetensors --epochs 2 --batch-size 64 --quiet >/dev/null ||
+    fail "a checkpoint of preset pytorch cannot be continued without --preset"
+refuses 1 "$mnist" --data "$data" --load torchlike.safetensors --preset fast
+grep -q 'preset pytorch' err || fail "not told which preset: $(cat err)"
+
+
 echo "$failures failures"
 [ "$failures" -eq 0 ]

@@ -92,7 +92,7 @@ def compare(what, a, b):
 
 
 def main():
-    find_torch.ensure()
+    find_torch.ensure(("torch",))
     import torch
     program = sys.argv[1]
     with tempfile.TemporaryDirectory() as folder:
@@ -101,6 +101,13 @@ def main():
         net = network()
         net.load_state_dict(read_file(path))
         good = compare("trained here, read by PyTorch", mine, theirs(net))
+
+        path = os.path.join(folder, "kept.safetensors")
+        mine = ours(program, "AVERAGE", path)
+        net.load_state_dict(read_file(os.path.join(folder, "kept.ema.safetensors")))
+        good = compare("averages made here, read by PyTorch", mine, theirs(net)) and good
+        net.load_state_dict(read_file(path))
+        assert not compare("the weights that they are averages of", mine, theirs(net))
 
         torch.manual_seed(1)
         net = network()

@@ -36,7 +36,7 @@ static int save(const char *path, int64_t value, bool with_state, stoker_error *
     const struct stk_note step = { "step", "12" };
     const struct stk_tensor_set weights = { &weight, 1, &format, 1 };
     const struct stk_tensor_set state = { &moment, 1, &step, 1 };
-    return stk_checkpoint_save(path, &weights, with_state ? &state : NULL, error);
+    return stk_checkpoint_save(path, &weights, NULL, with_state ? &state : NULL, error);
 }
 
 /* The one value of all elements of the tensor. */
@@ -126,6 +126,45 @@ Test(checkpoint, neighbours_are_left_alone)
     stk_test_check_leaks();
 }
 
+static int save_averages(const char *path, int64_t value, stoker_error *error)
+{
+    const struct stk_named_tensor weight = {
+        .name = "w", .dtype = STK_FILE_I64, .rank = 1, .shape = { 1 }, .data = &value
+    };
+    const struct stk_tensor_set set = { .tensors = &weight, .tensor_count = 1 };
+    return stk_checkpoint_save(path, &set, &set, &set, error);
+}
+
+/* Averages lie beside the weights while there are some, and replace nothing else. */
+Test(checkpoint, averages_come_and_go_with_their_weights)
+{
+    struct stk_directory directory = stk_directory_make();
+    char path[512], averages[512];
+    struct stk_safetensors file;
+    stoker_error error = { 0 };
+    stk_path_in(path, &directory, "m.safetensors");
+    stk_path_in(averages, &directory, "m.ema.safetensors");
+    for (int64_t value = 1; value <= 2; value++) {
+        cr_assert_eq(save_averages(path, value, &error), STOKER_OK, "%s", error.message);
+        cr_assert_eq(files_in(&directory), 3);
+        cr_assert_eq(stk_safetensors_open(&file, averages, &error), STOKER_OK);
+        cr_assert_eq(value_of(&file.set, "w"), value);
+        stk_safetensors_close(&file);
+    }
+    cr_assert_eq(save(path, 3, true, &error), STOKER_OK);
+    cr_assert_eq(files_in(&directory), 2);
+    cr_assert_eq(save(averages, 4, false, &error), STOKER_OK); /* a checkpoint of that name */
+    cr_assert_eq(save_averages(path, 5, &error), STOKER_EMISMATCH);
+    cr_assert_not_null(strstr(error.message, ".ema"), "%s", error.message);
+    bool has_state;
+    cr_assert_eq(load(path, &has_state), 3);
+    cr_assert_eq(load(averages, &has_state), 4);
+    cr_assert_eq(save(path, 6, true, &error), STOKER_OK);
+    cr_assert_eq(load(averages, &has_state), 4);
+    stk_directory_remove(&directory);
+    stk_test_check_leaks();
+}
+
 Test(checkpoint, a_weights_file_of_another_program_is_a_checkpoint_without_state)
 {
     static const char header[] =
@@ -208,7 +247,7 @@ Test(checkpoint, what_cannot_be_saved_is_refused)
     cr_assert_eq(save(path, 1, true, &error), STOKER_EISDIR);
     const struct stk_note ours = { "stoker.state", "x" };
     const struct stk_tensor_set set = { .notes = &ours, .note_count = 1 };
-    cr_assert_eq(stk_checkpoint_save(stk_path_in(path, &directory, "m"), &set, NULL, &error),
+    cr_assert_eq(stk_checkpoint_save(stk_path_in(path, &directory, "m"), &set, NULL, NULL, &error),
                  STOKER_EINVAL);
     cr_assert_eq(files_in(&directory), 1);
     stk_directory_remove(&directory);

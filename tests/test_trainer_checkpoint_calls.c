@@ -54,7 +54,7 @@ static int save(int64_t value, bool with_state, stoker_error *error)
     };
     const struct stk_tensor_set weights = { .tensors = &weight, .tensor_count = 1 };
     const struct stk_tensor_set state = { .tensors = &moment, .tensor_count = 1 };
-    return stk_checkpoint_save(saved_path, &weights, with_state ? &state : NULL, error);
+    return stk_checkpoint_save(saved_path, &weights, NULL, with_state ? &state : NULL, error);
 }
 
 /* ---- the calls ------------------------------------------------------------------ */

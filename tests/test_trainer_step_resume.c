@@ -10,6 +10,7 @@
 #include "trainer/layout.h"
 #include "trainer/trainer.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -227,6 +228,110 @@ Test(trainer_step_resume, the_file_has_names_and_layouts_of_pytorch)
     cr_assert_eq(passes, 3);
     stk_checkpoint_close(&file);
     stoker_trainer_destroy(&trainer);
+    folder_remove(&folder);
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
+/* The averages, as another program and as a trainer without any reads them. */
+Test(trainer_step_resume, averages_are_saved_and_loaded_as_weights)
+{
+    struct folder folder;
+    char averages[PATH_BYTES];
+    stoker_error error = { 0 };
+    stoker_model *model = network(4);
+    const size_t bytes = model->parameter_floats * sizeof(float);
+    folder_make(&folder);
+    stoker_trainer_options options = options_of(STOKER_ADAM);
+    stoker_trainer *saved = trainer_of(model, options);
+    train(saved, 0, 8);
+    cr_assert_eq(stoker_trainer_save(saved, folder.path, NULL, &error), STOKER_OK);
+    options.ema_decay = 0;
+    stoker_trainer *plain = trainer_of(model, options);
+    cr_assert_eq(stoker_trainer_load_averages(plain, folder.path, &error), STOKER_OK, "%s",
+                 error.message);
+    cr_assert_eq(memcmp(plain->arenas.parameters, saved->ema, bytes), 0);
+    cr_assert_neq(memcmp(plain->arenas.parameters, saved->arenas.parameters, bytes), 0);
+    cr_assert_eq(
+        memcmp(plain->arenas.statistics, saved->arenas.statistics, saved->memory.statistics), 0);
+    cr_assert_eq(stoker_trainer_load_weights(plain, folder.path, &error), STOKER_OK);
+    cr_assert_eq(memcmp(plain->arenas.parameters, saved->arenas.parameters, bytes), 0);
+    (void)snprintf(averages, sizeof(averages), "%s/model.ema.safetensors", folder.name);
+    cr_assert_eq(stoker_trainer_load_weights(plain, averages, &error), STOKER_OK, "%s",
+                 error.message);
+    cr_assert_eq(memcmp(plain->arenas.parameters, saved->ema, bytes), 0);
+
+    cr_assert_eq(stoker_trainer_save(plain, folder.path, NULL, &error), STOKER_OK);
+    cr_assert_eq(stoker_trainer_load_averages(plain, folder.path, &error), STOKER_EMISMATCH);
+    stoker_trainer_destroy(&saved);
+    stoker_trainer_destroy(&plain);
+    folder_remove(&folder);
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
+struct heard {
+    uint32_t count;
+    char text[64];
+};
+
+static void hear(void *user, const char *key, const char *value)
+{
+    struct heard *const heard = user;
+    heard->count++;
+    (void)snprintf(heard->text, sizeof(heard->text), "%s=%s", key, value);
+}
+
+Test(trainer_step_resume, notes_are_saved_and_read_back)
+{
+    struct folder folder;
+    struct heard heard = { .count = 0 };
+    char key[80];
+    stoker_error error = { 0 };
+    stoker_model *model = network(4);
+    folder_make(&folder);
+    stoker_trainer *trainer = trainer_of(model, options_of(STOKER_ADAM));
+    cr_assert_eq(stoker_trainer_set_note(trainer, "data", "first", &error), STOKER_OK);
+    cr_assert_eq(stoker_trainer_set_note(trainer, "data", "csv:a\"b", &error), STOKER_OK);
+    cr_assert_eq(stoker_trainer_set_note(trainer, "stoker.pair", "1", &error), STOKER_EINVAL);
+    cr_assert_eq(stoker_trainer_set_note(trainer, "", "1", &error), STOKER_EINVAL);
+    cr_assert_eq(stoker_trainer_set_note(trainer, "a", "\xFF", &error), STOKER_EINVAL);
+    memset(key, 'k', sizeof(key));
+    key[64] = '\0';
+    cr_assert_eq(stoker_trainer_set_note(trainer, key, "1", &error), STOKER_EINVAL);
+    cr_assert_eq(stoker_trainer_save(trainer, folder.path, NULL, &error), STOKER_OK);
+    cr_assert_eq(stoker_trainer_read_notes(folder.path, hear, &heard, &error), STOKER_OK);
+    cr_assert_eq(heard.count, 1);
+    cr_assert_str_eq(heard.text, "data=csv:a\"b");
+    cr_assert_eq(stoker_trainer_read_notes("nowhere", hear, &heard, &error), STOKER_ENOENT);
+    for (int i = 1; i < 32; i++) {
+        (void)snprintf(key, sizeof(key), "k%d", i);
+        cr_assert_eq(stoker_trainer_set_note(trainer, key, "", &error), STOKER_OK);
+    }
+    cr_assert_eq(stoker_trainer_set_note(trainer, "more", "", &error), STOKER_ELIMIT);
+    stoker_trainer_destroy(&trainer);
+    folder_remove(&folder);
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
+/* Weights that are no numbers replace no good ones. */
+Test(trainer_step_resume, diverged_weights_are_not_saved)
+{
+    struct folder folder;
+    stoker_error error = { 0 };
+    stoker_model *model = network(4);
+    folder_make(&folder);
+    stoker_trainer *good = trainer_of(model, options_of(STOKER_ADAM));
+    stoker_trainer *bad = trainer_of(model, options_of(STOKER_ADAM));
+    cr_assert_eq(stoker_trainer_save(good, folder.path, NULL, &error), STOKER_OK);
+    bad->arenas.parameters[model->parameters[0].offset] = (float)NAN;
+    cr_assert_eq(stoker_trainer_save(bad, folder.path, NULL, &error), STOKER_EDIVERGED);
+    cr_assert_not_null(strstr(error.message, "nan"), "%s", error.message);
+    cr_assert_eq(load(bad, folder.path, &error), STOKER_OK, "%s", error.message);
+    cr_assert(same(good, bad));
+    stoker_trainer_destroy(&good);
+    stoker_trainer_destroy(&bad);
     folder_remove(&folder);
     stoker_model_destroy(&model);
     stk_test_check_leaks();

@@ -2,6 +2,7 @@
  * check_trainer_torch.py to compare with PyTorch.
  *
  *   trainer_logits WRITE FILE   train a few steps, save the weights to FILE, print the logits
+ *   trainer_logits AVERAGE FILE the same with averaged weights (FILE.ema), which answer
  *   trainer_logits READ FILE    load the weights of FILE, print the logits
  *
  * Samples are those of a formula that the script knows, too:
@@ -77,11 +78,13 @@ int main(int count, char **arguments)
     options.error = &error;
     if (count != 3)
         return 2;
+    if (strcmp(arguments[1], "AVERAGE") == 0)
+        options.ema_decay = 0.5F;
     fill(samples, labels);
     int rc = build(&net);
     if (rc == STOKER_OK)
         rc = stoker_trainer_create(&trainer, net, &options);
-    if (rc == STOKER_OK && strcmp(arguments[1], "WRITE") == 0) {
+    if (rc == STOKER_OK && strcmp(arguments[1], "READ") != 0) {
         rc = train(trainer, samples, labels);
         if (rc == STOKER_OK)
             rc = stoker_trainer_save(trainer, arguments[2], NULL, &error);

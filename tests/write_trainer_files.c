@@ -52,7 +52,7 @@ static int write_checkpoint(const char *directory, stoker_error *error)
     const struct stk_tensor_set state = { &counter, 1, NULL, 0 };
     char path[4096];
     (void)snprintf(path, sizeof(path), "%s/model.safetensors", directory);
-    return stk_checkpoint_save(path, &model, &state, error);
+    return stk_checkpoint_save(path, &model, NULL, &state, error);
 }
 
 static int write_log(const char *directory, stoker_error *error)

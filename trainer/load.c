@@ -276,23 +276,53 @@ int stoker_trainer_load(stoker_trainer *trainer, const char *path, stoker_state 
     return rc;
 }
 
-int stoker_trainer_load_weights(stoker_trainer *trainer, const char *path, stoker_error *error)
+/* The averages of the state become the weights, which were copied before. */
+static int copy_averages(stoker_trainer *trainer, const struct stk_tensor_set *state,
+                         stoker_error *error)
 {
-    const struct stk_place nowhere = STK_NOWHERE;
+    int rc = copy_arena(trainer, state, STK_NAME_EMA, STK_ARENA_PARAMETERS, error);
+    if (rc == STOKER_OK && trainer->settings.ema_decay > 0)
+        rc = copy_arena(trainer, state, STK_NAME_EMA, STK_ARENA_EMA, error);
+    return rc;
+}
+
+static int load_weights(stoker_trainer *trainer, const char *path, bool averages,
+                        stoker_error *error)
+{
     struct stk_checkpoint checkpoint;
-    if (trainer == NULL || path == NULL)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere, "load_weights");
-    int rc = stk_checkpoint_open(&checkpoint, path, STK_CHECKPOINT_WEIGHTS_ONLY, error);
+    int rc = stk_checkpoint_open(
+        &checkpoint, path, averages ? STK_CHECKPOINT_WHOLE : STK_CHECKPOINT_WEIGHTS_ONLY, error);
     if (rc != STOKER_OK)
         return rc;
-    const struct reading reading = {
+    struct reading reading = {
         .trainer = trainer, .path = path, .set = &checkpoint.weights.set, .error = error
     };
     rc = check_weights(&reading);
+    reading.set = &checkpoint.state.set;
+    if (rc == STOKER_OK && averages)
+        rc = check_arena(&reading, STK_NAME_EMA);
     if (rc == STOKER_OK)
         rc = stk_split_drain(trainer, error);
     if (rc == STOKER_OK)
         rc = copy_weights(trainer, &checkpoint.weights.set, true, error);
+    if (rc == STOKER_OK && averages)
+        rc = copy_averages(trainer, &checkpoint.state.set, error);
     stk_checkpoint_close(&checkpoint);
     return rc;
+}
+
+int stoker_trainer_load_weights(stoker_trainer *trainer, const char *path, stoker_error *error)
+{
+    const struct stk_place nowhere = STK_NOWHERE;
+    if (trainer == NULL || path == NULL)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere, "load_weights");
+    return load_weights(trainer, path, false, error);
+}
+
+int stoker_trainer_load_averages(stoker_trainer *trainer, const char *path, stoker_error *error)
+{
+    const struct stk_place nowhere = STK_NOWHERE;
+    if (trainer == NULL || path == NULL)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere, "load_averages");
+    return load_weights(trainer, path, true, error);
 }

@@ -1,9 +1,11 @@
 /* save.c - a trainer as two sets of tensors: weights for everybody, and the rest to go on from.
  *
  *   weights   conv1.weight, conv1.bias, bn1.running_mean, bn1.num_batches_tracked, ...   PyTorch's
+ *   averages  the same, with the moving average of each parameter in its place
  *   state     counters | optimizer.0, ... | ema | gradients (of a group under way) | loader
  *
  * The arenas of the state are written as they lie in memory. */
+#include <math.h>
 #include <string.h>
 
 #include "loader/base/error.h"
@@ -68,12 +70,13 @@ static void weights_free(struct weights *weights)
 }
 
 /* The tensors of both arenas, in the file's layout. */
-static int add_arenas(struct weights *weights, const stoker_trainer *trainer, stoker_error *error)
+static int add_arenas(struct weights *weights, const stoker_trainer *trainer,
+                      enum stk_arena parameters, stoker_error *error)
 {
     const stoker_model *model = trainer->model;
     float *to = weights->floats;
     struct stk_view view;
-    int rc = stk_whole_read(&view, trainer, STK_ARENA_PARAMETERS, error);
+    int rc = stk_whole_read(&view, trainer, parameters, error);
     if (rc != STOKER_OK)
         return rc;
     add_parameters(weights, model, model->parameters, model->parameter_count, view.floats, &to);
@@ -86,9 +89,20 @@ static int add_arenas(struct weights *weights, const stoker_trainer *trainer, st
     return STOKER_OK;
 }
 
-/* weights must stay where it is: tensors point into it. */
+static int check_finite(const struct weights *weights, uint64_t floats, stoker_error *error)
+{
+    for (uint64_t i = 0; i < floats; i++)
+        if (!isfinite(weights->floats[i]))
+            return stk_error_set(error, STOKER_EDIVERGED, STOKER_STAGE_OPTIONS, &nowhere,
+                                 "training diverged: a weight is %g, so nothing was saved",
+                                 (double)weights->floats[i]);
+    return STOKER_OK;
+}
+
+/* The weights, or their averages (parameters = STK_ARENA_EMA). weights must stay where it is: tensors point
+ * into it. On failure there is nothing to be freed. */
 static int weights_gather(struct weights *weights, const stoker_trainer *trainer,
-                          stoker_error *error)
+                          enum stk_arena parameters, stoker_error *error)
 {
     const stoker_model *model = trainer->model;
     uint64_t floats = model->parameter_elements;
@@ -106,7 +120,9 @@ static int weights_gather(struct weights *weights, const stoker_trainer *trainer
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere,
                              "save: the weights once more");
     }
-    int rc = add_arenas(weights, trainer, error);
+    int rc = add_arenas(weights, trainer, parameters, error);
+    if (rc == STOKER_OK)
+        rc = check_finite(weights, floats, error);
     if (rc != STOKER_OK) {
         weights_free(weights);
         return rc;
@@ -184,27 +200,51 @@ static int state_gather(struct state *state, const stoker_trainer *trainer,
     return rc;
 }
 
+static struct stk_tensor_set set_of(const struct weights *weights, const stoker_trainer *trainer)
+{
+    return (struct stk_tensor_set){ .tensors = weights->tensors,
+                                    .tensor_count = weights->count,
+                                    .notes = trainer->notes.note,
+                                    .note_count = trainer->notes.count };
+}
+
+/* All is gathered but the state. */
+static int save_gathered(const stoker_trainer *trainer, const char *path,
+                         const stoker_state *loader, const struct weights *weights,
+                         const struct weights *averages, stoker_error *error)
+{
+    struct state state;
+    int rc = state_gather(&state, trainer, loader, error);
+    const struct stk_tensor_set weights_set = set_of(weights, trainer);
+    const struct stk_tensor_set averages_set = set_of(averages, trainer);
+    const struct stk_tensor_set state_set = {
+        .tensors = state.tensors, .tensor_count = state.count, .notes = state.notes, .note_count = 1
+    };
+    if (rc == STOKER_OK)
+        rc = stk_checkpoint_save(path, &weights_set, averages->count > 0 ? &averages_set : NULL,
+                                 &state_set, error);
+    state_close(&state);
+    return rc;
+}
+
 int stoker_trainer_save(stoker_trainer *trainer, const char *path, const stoker_state *loader,
                         stoker_error *error)
 {
     if (trainer == NULL || path == NULL)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere, "save");
     struct weights weights;
-    struct state state;
+    struct weights averages = { .count = 0 };
     int rc = stk_trainer_sync(trainer, error);
     if (rc == STOKER_OK)
-        rc = weights_gather(&weights, trainer, error);
+        rc = weights_gather(&weights, trainer, STK_ARENA_PARAMETERS, error);
     if (rc != STOKER_OK)
         return rc;
-    rc = state_gather(&state, trainer, loader, error);
-    const struct stk_tensor_set weights_set = { .tensors = weights.tensors,
-                                                .tensor_count = weights.count };
-    const struct stk_tensor_set state_set = {
-        .tensors = state.tensors, .tensor_count = state.count, .notes = state.notes, .note_count = 1
-    };
-    if (rc == STOKER_OK)
-        rc = stk_checkpoint_save(path, &weights_set, &state_set, error);
-    state_close(&state);
+    if (trainer->settings.ema_decay > 0)
+        rc = weights_gather(&averages, trainer, STK_ARENA_EMA, error);
+    if (rc == STOKER_OK) {
+        rc = save_gathered(trainer, path, loader, &weights, &averages, error);
+        weights_free(&averages);
+    }
     weights_free(&weights);
     return rc;
 }

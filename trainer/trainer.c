@@ -263,6 +263,7 @@ void stoker_trainer_destroy(stoker_trainer **trainer)
     }
     stk_plan_free(&t->evaluation_plan);
     stk_plan_free(&t->train_plan);
+    stk_notes_free(&t->notes);
     stk_free(t);
     *trainer = NULL;
 }

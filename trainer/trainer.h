@@ -2,6 +2,7 @@
 #ifndef STK_TRAINER_TRAINER_H
 #define STK_TRAINER_TRAINER_H
 
+#include "trainer/notes.h"
 #include "trainer/options.h"
 
 /* All that changes from step to step, but for the arenas. */
@@ -51,7 +52,8 @@ struct stoker_trainer {
     stoker_evaluation evaluated;  /* and not told yet; where the device decides it has more */
     struct stk_training training; /* what settings say, for a device that decides */
     stoker_trainer_memory memory;
-    stoker_error error; /* code 0 = none so far */
+    struct stk_notes notes; /* for the next save */
+    stoker_error error;     /* code 0 = none so far */
 };
 
 /* What has arenas of its own: the trainer itself, or its two stages in their order. */

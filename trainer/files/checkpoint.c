@@ -15,6 +15,7 @@
 #define GENERATION_KEY "stoker.generation"
 #define PAIR_KEY       "stoker.pair"
 #define STATE_KEY      "stoker.state"
+#define AVERAGES_KEY   "stoker.averages_of"
 #define OWN_KEYS       "stoker."
 
 enum { OWN_NOTES = 3, OPEN_TRIES = 16, PAIR_BYTES = 24 };
@@ -32,7 +33,8 @@ static int refuse(stoker_error *error, int code, const char *path, const char *w
 struct pair {
     char generation[24];
     char number[PAIR_BYTES];
-    char state_name[NAME_MAX + 1]; /* "" = no state */
+    char state_name[NAME_MAX + 1];    /* "" = no state */
+    char averages_name[NAME_MAX + 1]; /* "" = too long to be one */
 };
 
 static void draw_pair(struct pair *pair, uint64_t generation)
@@ -52,17 +54,24 @@ static int check_notes(const char *path, const struct stk_tensor_set *set, stoke
     return STOKER_OK;
 }
 
-/* Write the set with our notes before the caller's; place it under name. */
+enum part { WEIGHTS, STATE, AVERAGES };
+
+/* Write the set with our notes before the caller's; place it under the part's name. */
 static int write_set(struct stk_directory_files *files, const struct stk_tensor_set *set,
-                     const struct pair *pair, bool is_state, stoker_error *error)
+                     const struct pair *pair, enum part part, stoker_error *error)
 {
+    const char *const names[] = {
+        [WEIGHTS] = files->base, [STATE] = pair->state_name, [AVERAGES] = pair->averages_name
+    };
     struct stk_note *notes = stk_calloc((size_t)set->note_count + OWN_NOTES, sizeof(notes[0]));
     if (notes == NULL)
         return refuse(error, STOKER_ENOMEM, files->path, "the list of notes");
     uint32_t count = 0;
     notes[count++] = (struct stk_note){ GENERATION_KEY, pair->generation };
     notes[count++] = (struct stk_note){ PAIR_KEY, pair->number };
-    if (!is_state && pair->state_name[0] != '\0')
+    if (part == AVERAGES)
+        notes[count++] = (struct stk_note){ AVERAGES_KEY, files->base };
+    if (part == WEIGHTS && pair->state_name[0] != '\0')
         notes[count++] = (struct stk_note){ STATE_KEY, pair->state_name };
     for (uint32_t i = 0; i < set->note_count; i++)
         notes[count++] = set->notes[i];
@@ -75,15 +84,45 @@ static int write_set(struct stk_directory_files *files, const struct stk_tensor_
     if (rc == STOKER_OK)
         rc = stk_safetensors_write(fd, files->path, &whole, error);
     if (rc == STOKER_OK)
-        rc = stk_directory_place(files, fd, is_state ? pair->state_name : files->base, error);
+        rc = stk_directory_place(files, fd, names[part], error);
     else
         stk_directory_abandon(files, fd);
     stk_free(notes);
     return rc;
 }
 
+enum averages { NONE, OURS, ANOTHERS };
+
+/* What has the name of our averages. */
+static enum averages find_averages(const struct stk_directory_files *files, const char *name)
+{
+    char path[STK_PATH_BYTES];
+    struct stk_safetensors found;
+    if (name[0] == '\0' || stk_path_beside(path, files->path, name) != STOKER_OK)
+        return NONE;
+    const int rc = stk_safetensors_open(&found, path, NULL);
+    if (rc != STOKER_OK)
+        return rc == STOKER_ENOENT ? NONE : ANOTHERS;
+    const char *const of = stk_note_find(&found.set, AVERAGES_KEY);
+    const bool ours = of != NULL && strcmp(of, files->base) == 0;
+    stk_safetensors_close(&found);
+    return ours ? OURS : ANOTHERS;
+}
+
+static int write_averages(struct stk_directory_files *files, const struct stk_tensor_set *averages,
+                          const struct pair *pair, stoker_error *error)
+{
+    if (pair->averages_name[0] == '\0')
+        return refuse(error, STOKER_EINVAL, files->path, "a longer name than files may have");
+    if (find_averages(files, pair->averages_name) == ANOTHERS)
+        return refuse(error, STOKER_EMISMATCH, files->path,
+                      "its averages would replace a file beside it that ends in .ema");
+    return write_set(files, averages, pair, AVERAGES, error);
+}
+
 static int save_locked(struct stk_directory_files *files, const struct stk_tensor_set *weights,
-                       const struct stk_tensor_set *state, stoker_error *error)
+                       const struct stk_tensor_set *averages, const struct stk_tensor_set *state,
+                       stoker_error *error)
 {
     struct pair pair = { 0 };
     uint64_t last = 0;
@@ -93,41 +132,49 @@ static int save_locked(struct stk_directory_files *files, const struct stk_tenso
     if (last >= STK_GENERATION_MAX)
         return refuse(error, STOKER_ELIMIT, files->path, "a state file of the last generation");
     draw_pair(&pair, last + 1);
+    (void)stk_averages_name(pair.averages_name, files->base);
     if (state != NULL) {
         rc = stk_state_name(pair.state_name, files->base, last + 1);
         if (rc != STOKER_OK)
             return refuse(error, rc, files->path, "a longer name than files may have");
-        rc = write_set(files, state, &pair, true, error);
+        rc = write_set(files, state, &pair, STATE, error);
         if (rc == STOKER_OK)
             rc = stk_directory_sync(files, error);
     }
+    if (rc == STOKER_OK && averages != NULL)
+        rc = write_averages(files, averages, &pair, error);
     if (rc == STOKER_OK)
-        rc = write_set(files, weights, &pair, false, error); /* the commit */
+        rc = write_set(files, weights, &pair, WEIGHTS, error); /* the commit */
     if (rc != STOKER_OK) {
         if (pair.state_name[0] != '\0')
             stk_directory_remove(files, pair.state_name);
         return rc;
     }
     rc = stk_directory_sync(files, error);
+    if (rc == STOKER_OK && averages == NULL && find_averages(files, pair.averages_name) == OURS)
+        stk_directory_remove(files, pair.averages_name);
     if (rc == STOKER_OK)
         stk_directory_sweep(files, pair.state_name);
     return rc;
 }
 
 int stk_checkpoint_save(const char *path, const struct stk_tensor_set *weights,
-                        const struct stk_tensor_set *state, stoker_error *error)
+                        const struct stk_tensor_set *averages, const struct stk_tensor_set *state,
+                        stoker_error *error)
 {
     assert(path != NULL);
     assert(weights != NULL);
     int rc = check_notes(path, weights, error);
     if (rc == STOKER_OK && state != NULL)
         rc = check_notes(path, state, error);
+    if (rc == STOKER_OK && averages != NULL)
+        rc = check_notes(path, averages, error);
     struct stk_directory_files files;
     if (rc == STOKER_OK)
         rc = stk_directory_open(&files, path, error);
     if (rc != STOKER_OK)
         return rc;
-    rc = save_locked(&files, weights, state, error);
+    rc = save_locked(&files, weights, averages, state, error);
     stk_directory_close(&files);
     return rc;
 }

@@ -2,10 +2,12 @@
  *
  *   PATH  = DIR/model.safetensors            the weights; any program for the format reads it
  *           DIR/model.7.state.safetensors    generation 7 of everything else; PATH names it
+ *           DIR/model.ema.safetensors        averages of the weights, if there are any: for other programs
  *
  *   save    lock DIR
  *           write state    DIR/.model.safetensors.tmp-PID-N ─fsync─▶ rename ▶ model.8.state.safetensors
  *           fsync DIR
+ *           write averages, if any, in the same way
  *           write weights  DIR/.model.safetensors.tmp-PID-N ─fsync─▶ rename ▶ PATH   <- the commit
  *           fsync DIR
  *           remove model.7.state.safetensors, and what killed processes left
@@ -16,6 +18,8 @@
  *
  * So a load finds the old checkpoint or the new one, whole. Both files carry the same random
  * number: halves of different checkpoints are refused. Two processes that save to one PATH take turns.
+ * The averages are a copy of what the state holds, too, and no load reads them: after a kill before the
+ * commit they may be one save newer than PATH. A save without averages removes those of an older save.
  *
  * Nothing here knows what the tensors mean.
  */
@@ -28,14 +32,15 @@
 
 #include "trainer/files/safetensors.h"
 
-/* Save. state may be NULL: then there is only the weights file. Notes go into their own file;
+/* Save. state and averages may be NULL: then there is no such file. Notes go into their own file;
  * keys that begin with "stoker." are ours, and refused.
  * STOKER_EINVAL (a set as in stk_safetensors_write, a path that ends as a state file does),
  * ENOENT, EACCES, EISDIR, EIO with the errno (no space, too), ENOMEM, ELIMIT. If it fails, PATH still holds the
  * old checkpoint, and no new files are left; only if DIR could not be synchronised after the
  * commit, PATH may be either. */
 int stk_checkpoint_save(const char *path, const struct stk_tensor_set *weights,
-                        const struct stk_tensor_set *state, stoker_error *error);
+                        const struct stk_tensor_set *averages, const struct stk_tensor_set *state,
+                        stoker_error *error);
 
 struct stk_checkpoint {
     struct stk_safetensors weights;

@@ -15,8 +15,9 @@
 #include "loader/base/error.h"
 #include "loader/base/output_file.h"
 
-#define SUFFIX ".safetensors"
-#define STATE  ".state"
+#define SUFFIX   ".safetensors"
+#define STATE    ".state"
+#define AVERAGES ".ema"
 
 enum { DIGITS_MAX = 18 };
 
@@ -72,6 +73,17 @@ int stk_state_name(char out[NAME_MAX + 1], const char *base, uint64_t generation
     const size_t stem = stem_length(base);
     const int length = snprintf(out, NAME_MAX + 1, "%.*s.%" PRIu64 STATE "%s", (int)stem, base,
                                 generation, base + stem);
+    if (length > 0 && length <= NAME_MAX)
+        return STOKER_OK;
+    out[0] = '\0';
+    return STOKER_EINVAL;
+}
+
+int stk_averages_name(char out[NAME_MAX + 1], const char *base)
+{
+    const size_t stem = stem_length(base);
+    const int length =
+        snprintf(out, NAME_MAX + 1, "%.*s" AVERAGES "%s", (int)stem, base, base + stem);
     if (length > 0 && length <= NAME_MAX)
         return STOKER_OK;
     out[0] = '\0';

@@ -2,6 +2,7 @@
  *
  *   model.safetensors  ─ state of generation 7 ─▶  model.7.state.safetensors
  *   model              ─ state of generation 7 ─▶  model.7.state
+ *   model.safetensors  ─ averages ─▶               model.ema.safetensors
  *   either             ─ temporary ─▶              .BASE.tmp-PID-N
  *
  * No state file's name can be made from two different bases, so that a sweep removes only what
@@ -51,6 +52,7 @@ void stk_directory_sweep(const struct stk_directory_files *files, const char *ke
 
 /* 0, or STOKER_EINVAL if it is too long. */
 int stk_state_name(char out[NAME_MAX + 1], const char *base, uint64_t generation);
+int stk_averages_name(char out[NAME_MAX + 1], const char *base);
 /* NAME.DIGITS.state or NAME.DIGITS.state.safetensors, and no way out of the directory. */
 bool stk_is_state_name(const char *name);
 /* The path of a file beside path (beside what it points at, if it is a link). */

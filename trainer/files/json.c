@@ -223,3 +223,16 @@ bool stk_json_string(struct stk_json *json, const char **out)
     *out = begin;
     return true;
 }
+
+bool stk_is_utf8(const char *text)
+{
+    size_t left = strlen(text);
+    while (left > 0) {
+        const size_t length = stk_utf8_length(text, left);
+        if (length == 0)
+            return false;
+        text += length;
+        left -= length;
+    }
+    return true;
+}

@@ -24,19 +24,6 @@ enum { PIECES_AT_ONCE = 64 }; /* of one writev */
 
 /* ---- the set -------------------------------------------------------------------- */
 
-static bool is_utf8(const char *text)
-{
-    size_t left = strlen(text);
-    while (left > 0) {
-        const size_t length = stk_utf8_length(text, left);
-        if (length == 0)
-            return false;
-        text += length;
-        left -= length;
-    }
-    return true;
-}
-
 static int by_text(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -64,7 +51,7 @@ static int check_each(const char *path, const struct stk_tensor_set *set, stoker
 {
     for (uint32_t i = 0; i < set->tensor_count; i++) {
         const struct stk_named_tensor *tensor = &set->tensors[i];
-        if (!is_utf8(tensor->name) || strcmp(tensor->name, STK_METADATA_NAME) == 0)
+        if (!stk_is_utf8(tensor->name) || strcmp(tensor->name, STK_METADATA_NAME) == 0)
             return refuse(path, error, STOKER_EINVAL, "the name of a tensor,", tensor->name);
         if ((unsigned)tensor->dtype >= STK_FILE_DTYPE_COUNT || tensor->rank > STK_TENSOR_RANK_MAX ||
             stk_tensor_bytes(tensor) == UINT64_MAX)
@@ -72,7 +59,7 @@ static int check_each(const char *path, const struct stk_tensor_set *set, stoker
     }
     for (uint32_t i = 0; i < set->note_count; i++) {
         const struct stk_note *note = &set->notes[i];
-        if (!is_utf8(note->key) || !is_utf8(note->value) ||
+        if (!stk_is_utf8(note->key) || !stk_is_utf8(note->value) ||
             strcmp(note->key, STK_CHECKSUM_KEY) == 0 || strcmp(note->key, STK_FORMAT_KEY) == 0)
             return refuse(path, error, STOKER_EINVAL, "the note", note->key);
     }

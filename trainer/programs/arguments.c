@@ -241,6 +241,7 @@ static int walk(struct arguments *out, enum program program, int argc, char *con
         char wrong[ARGUMENTS_MESSAGE_MAX] = "";
         if (take(out, row, optarg, wrong) != STOKER_OK)
             return complain(message, "--%s: %.200s", row->name, wrong);
+        out->given |= UINT64_C(1) << (row - option_rows);
     }
     if (!preset_only && optind < argc)
         return complain(message, "'%.80s' is no option", argv[optind]);
@@ -275,11 +276,21 @@ static int check_together(const struct arguments *arguments, char *message)
     return STOKER_OK;
 }
 
-int arguments_parse(struct arguments *out, enum program program, int argc, char *const *argv,
-                    char message[ARGUMENTS_MESSAGE_MAX])
+bool arguments_give(const struct arguments *arguments, size_t at)
 {
-    struct arguments first = { .preset =
-                                   program == PROGRAM_HOUSING ? PRESET_HOUSING : PRESET_FAST };
+    for (size_t i = 0; i < option_row_count; i++)
+        if (option_rows[i].name != NULL && option_rows[i].at == at &&
+            (arguments->given >> i & 1) != 0)
+            return true;
+    return false;
+}
+
+int arguments_parse(struct arguments *out, enum program program, const enum preset *preset,
+                    int argc, char *const *argv, char message[ARGUMENTS_MESSAGE_MAX])
+{
+    struct arguments first = { .preset = preset != NULL               ? *preset
+                                         : program == PROGRAM_HOUSING ? PRESET_HOUSING
+                                                                      : PRESET_FAST };
     int rc = walk(&first, program, argc, argv, true, message);
     if (rc != STOKER_OK)
         return rc;
@@ -288,15 +299,15 @@ int arguments_parse(struct arguments *out, enum program program, int argc, char 
     if (stands_alone(first.action))
         return STOKER_OK;
     /* The preset's count of updates holds only if the line says nothing about the length. */
-    const struct arguments preset = *out;
+    const struct arguments own = *out;
     out->epochs = 0;
     out->steps = 0;
     rc = walk(out, program, argc, argv, false, message);
     out->steps_alone = out->epochs == 0 && out->steps != 0;
     if (out->epochs == 0 && out->steps == 0)
-        out->steps = preset.steps;
+        out->steps = own.steps;
     if (out->epochs == 0)
-        out->epochs = preset.epochs;
+        out->epochs = own.epochs;
     return rc == STOKER_OK ? check_together(out, message) : rc;
 }
 

@@ -3,6 +3,7 @@
 #define STK_PROGRAMS_ARGUMENTS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stoker/loader.h>
@@ -31,6 +32,7 @@ enum preset { PRESET_FAST, PRESET_PYTORCH, PRESET_HOUSING };
 /* What the line asks for, with the defaults of the preset where it says nothing. Strings are
  * those of argv. */
 struct arguments {
+    uint64_t given; /* bit N: the line has row N of the option table; ask with ARGUMENTS_GIVE */
     enum action action;
     enum preset preset;
 
@@ -83,10 +85,15 @@ struct arguments {
     bool quiet;
 };
 
-/* Read the line. STOKER_EINVAL: message is one line that names the option. --help, --version and
- * --list-devices win over whatever else stands on the line. */
-int arguments_parse(struct arguments *out, enum program program, int argc, char *const *argv,
-                    char message[ARGUMENTS_MESSAGE_MAX]);
+/* Read the line. preset: that of a line without --preset; NULL = the program's. STOKER_EINVAL: message is one
+ * line that names the option. --help, --version and --list-devices win over whatever else the line has. */
+int arguments_parse(struct arguments *out, enum program program, const enum preset *preset,
+                    int argc, char *const *argv, char message[ARGUMENTS_MESSAGE_MAX]);
+
+/* Returns true if the line has the option that writes the field at that offset. */
+bool arguments_give(const struct arguments *arguments, size_t at);
+#define ARGUMENTS_GIVE(arguments, field)                                                           \
+    arguments_give(arguments, offsetof(struct arguments, field))
 
 void arguments_help(FILE *file, enum program program);
 

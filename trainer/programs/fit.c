@@ -224,6 +224,8 @@ static int end_epoch(struct run *run)
     if (fit->eval_every != 0 && (run->epoch + 1) % fit->eval_every == 0)
         rc = fit_test(fit->trainer, fit->test, fit->loading, &test, run->error);
     if (rc == STOKER_OK && test.count > 0) {
+        look.tested = true;
+        look.averaged = fit->averaged;
         look.test_loss = test.loss_sum / (double)test.count;
         look.test_accuracy = fit->classes ? share(test.correct, test.count) : NAN;
         record_test(fit->record, look.step, look.test_loss, look.test_accuracy);

@@ -19,7 +19,8 @@ struct fit {
     uint64_t eval_every;    /* epochs; 0 = leave it to the caller */
     uint64_t save_every;    /* updates; 0 = never */
     const char *save;
-    bool classes; /* there is an accuracy */
+    bool classes;  /* there is an accuracy */
+    bool averaged; /* tests are of the averaged weights */
     struct progress *progress;
     struct record *record;
 };

@@ -62,7 +62,7 @@ const struct option_row option_rows[] = {
     { "clip-norm", 0, BOTH, REAL, AT(clip_norm), 0, 1e30, "X", NULL,
       "largest norm of the gradient; 0 = none", NULL },
     { "ema", 0, BOTH, REAL, AT(ema), 0, 0.9999999, "X", NULL,
-      "decay of the moving average of the weights; 0 = none", NULL },
+      "decay of the moving average of the weights, which is then what tests use; 0 = none", NULL },
     { "schedule", 0, BOTH, WORD, AT(schedule), 0, 0, "NAME", schedule_words,
       "constant, step, cosine, one-cycle", NULL },
     { "warmup", 0, BOTH, COUNT64, AT(warmup), 0, UPDATES_MAX, "N", NULL,

@@ -35,7 +35,7 @@ struct option_row {
     const char *unset; /* the default in words, where the presets have nothing, or 0 */
 };
 
-enum { OPTION_ROWS_MAX = 64 };
+enum { OPTION_ROWS_MAX = 64 }; /* the bits of arguments.given */
 
 extern const struct option_row option_rows[];
 extern const size_t option_row_count;

@@ -105,9 +105,10 @@ void progress_epoch(struct progress *progress, const struct look *look)
 {
     char line[LINE_BYTES];
     describe(line, look);
-    if (!isnan(look->test_loss))
-        append(line, " | test loss %.4f", look->test_loss);
-    if (!isnan(look->test_accuracy))
+    if (look->tested)
+        append(line, " |%s test loss %.4f", look->averaged ? " averaged weights:" : "",
+               look->test_loss);
+    if (look->tested && !isnan(look->test_accuracy))
         append(line, " | test %.2f %%", 100 * look->test_accuracy);
     progress_wipe(progress);
     voice_say(progress->voice, "%s", line);

@@ -24,7 +24,9 @@ struct look {
     double samples_per_s;   /* of the epoch so far */
     double wait_share;      /* of the time since the epoch began, 0..1 */
     double seconds_left;
-    double test_loss, test_accuracy; /* at an epoch's end; NAN = not tested */
+    bool tested;                     /* at an epoch's end */
+    bool averaged;                   /* the test was one of the averaged weights */
+    double test_loss, test_accuracy; /* of it; accuracy NAN = there are no classes */
 };
 
 void progress_begin(struct progress *progress, const struct voice *voice);

@@ -1,6 +1,6 @@
 /* session.c - see session.h.
  *
- *   arguments ──▶ data, GPU ──▶ network ──▶ trainer ──▶ (load) ──▶ tables ──▶ fit ──▶ test ──▶ report
+ *   arguments ──▶ (origin) ──▶ data, GPU ──▶ network ──▶ trainer ──▶ (load) ──▶ tables ──▶ fit ──▶ test ──▶ report
  *                                                     │                   └─ Ctrl-C: save, how to go on
  *                                                     └─ --summary and --eval-only end here
  */
@@ -17,6 +17,7 @@
 #include "trainer/programs/fit.h"
 #include "trainer/programs/interrupt.h"
 #include "trainer/programs/networks.h"
+#include "trainer/programs/origin.h"
 #include "trainer/programs/settings.h"
 #include "trainer/programs/wake.h"
 #include "trainer/programs/writable.h"
@@ -26,6 +27,7 @@ struct session {
     int argc;
     char *const *argv;
     struct arguments arguments;
+    struct origin origin;
     struct voice voice;
     struct data data;
     stoker_model *model;
@@ -79,6 +81,8 @@ static int load(struct session *session)
     const char *weights = arguments->weights;
     if (weights == NULL && arguments->action == ACTION_EVALUATE)
         weights = arguments->load;
+    if (arguments->action == ACTION_EVALUATE && origin_has_averages(&session->origin, arguments))
+        return stoker_trainer_load_averages(session->trainer, weights, &session->error);
     if (weights != NULL)
         return stoker_trainer_load_weights(session->trainer, weights, &session->error);
     if (arguments->load == NULL)
@@ -109,8 +113,18 @@ static int prepare(struct session *session)
     int rc = open_data(session);
     wake_join(&waker);
     if (rc == STOKER_OK)
+        rc = origin_check(&session->origin, &session->arguments, &session->data, &session->error);
+    if (rc == STOKER_OK)
         rc = make_trainer(session);
+    if (rc == STOKER_OK)
+        rc = origin_write(session->trainer, &session->arguments, &session->data, &session->error);
     return rc == STOKER_OK ? load(session) : rc;
+}
+
+/* Which weights the trainer tests: with --ema, and from a checkpoint that has them, the averages. */
+static const char *tested_model(const struct session *session)
+{
+    return session->arguments.ema > 0.0 ? " (averaged weights)" : "";
 }
 
 /* ---- showing -------------------------------------------------------------------- */
@@ -235,6 +249,7 @@ static int train(struct session *session)
                              .save_every = session->arguments.save_every,
                              .save = session->arguments.save,
                              .classes = session->kind->classes,
+                             .averaged = session->arguments.ema > 0.0,
                              .progress = &progress,
                              .record = &record };
     interrupt_watch();
@@ -253,7 +268,7 @@ static int train(struct session *session)
     }
     if (result.interrupted || rc == STOKER_FINISHED)
         return end_interrupted(session, &result);
-    session->kind->report(&session->voice, &result.test);
+    session->kind->report(&session->voice, tested_model(session), &result.test);
     return record_rc == STOKER_OK && saved ? EXIT_DONE : EXIT_FAILED;
 }
 
@@ -271,7 +286,7 @@ static int act(struct session *session)
         rc = test_alone(session, &test);
         if (rc < 0)
             return failed(session, rc);
-        session->kind->report(&session->voice, &test);
+        session->kind->report(&session->voice, tested_model(session), &test);
         return EXIT_DONE;
     default:
         rc = writable_check_checkpoint(session->arguments.save, &session->error);
@@ -296,16 +311,38 @@ static int list_devices(void)
     return EXIT_DONE;
 }
 
+static int parse(struct session *session, const enum preset *preset)
+{
+    char message[ARGUMENTS_MESSAGE_MAX];
+    const int rc = arguments_parse(&session->arguments, session->kind->program, preset,
+                                   session->argc, session->argv, message);
+    if (rc != STOKER_OK)
+        voice_complain(&session->voice, "%s; try --help", message);
+    return rc;
+}
+
+/* What the checkpoint knows and the line does not say. Returns an exit status. */
+static int adopt(struct session *session)
+{
+    enum preset preset = session->arguments.preset;
+    int rc = origin_read(&session->origin, &session->arguments, &session->error);
+    if (rc == STOKER_OK)
+        rc = origin_choose_preset(&session->origin, &session->arguments, &preset, &session->error);
+    if (rc != STOKER_OK)
+        return failed(session, rc);
+    if (preset != session->arguments.preset && parse(session, &preset) != STOKER_OK)
+        return EXIT_USAGE;
+    origin_adopt(&session->origin, &session->arguments);
+    return EXIT_DONE;
+}
+
 static int run(const struct session_kind *kind, int argc, char *const *argv)
 {
     struct session session = { .kind = kind, .argc = argc, .argv = argv };
-    char message[ARGUMENTS_MESSAGE_MAX];
     session.voice = (struct voice){ .program = kind->name, .mark = "" };
-    int rc = arguments_parse(&session.arguments, kind->program, argc, argv, message);
-    if (rc != STOKER_OK) {
-        voice_complain(&session.voice, "%s; try --help", message);
+    int rc = parse(&session, NULL);
+    if (rc != STOKER_OK)
         return EXIT_USAGE;
-    }
     if (session.arguments.action == ACTION_HELP) {
         arguments_help(stdout, kind->program);
         return EXIT_DONE;
@@ -317,8 +354,11 @@ static int run(const struct session_kind *kind, int argc, char *const *argv)
     if (session.arguments.action == ACTION_DEVICES)
         return list_devices();
     session.voice.quiet = session.arguments.quiet && session.arguments.action != ACTION_SUMMARY;
+    int status = adopt(&session);
+    if (status != EXIT_DONE)
+        return status;
     rc = prepare(&session);
-    int status = rc == STOKER_OK ? act(&session) : failed(&session, rc);
+    status = rc == STOKER_OK ? act(&session) : failed(&session, rc);
     stoker_trainer_destroy(&session.trainer);
     stoker_model_destroy(&session.model);
     data_close(&session.data);

@@ -13,8 +13,8 @@ struct session_kind {
     enum program program;
     bool classes; /* what is told apart; else a number is foretold */
     int (*open)(struct data *out, const struct arguments *arguments, stoker_error *error);
-    /* Say how the test went. */
-    void (*report)(const struct voice *voice, const stoker_evaluation *test);
+    /* Print how the test went; model is "" or " (averaged weights)". */
+    void (*report)(const struct voice *voice, const char *model, const stoker_evaluation *test);
 };
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };

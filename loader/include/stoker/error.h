@@ -48,10 +48,11 @@ enum {
     X(STOKER_EREADER, -26, "the reader asked for is not available here")                           \
     X(STOKER_ENOTSUP, -27, "this cannot be done here")                                             \
     X(STOKER_ENOFILE, -28, "too many open files")                                                  \
-    X(STOKER_ECHANGED, -29, "the file changed after it was opened")
+    X(STOKER_ECHANGED, -29, "the file changed after it was opened")                                \
+    X(STOKER_EDIVERGED, -30, "training diverged: a number is NaN or infinite")
 
 #define STOKER_ERROR_ENUM(name, value, text) name = (value),
-typedef enum stoker_err { STOKER_ERRORS(STOKER_ERROR_ENUM) STOKER_ERR_LAST = -29 } stoker_err;
+typedef enum stoker_err { STOKER_ERRORS(STOKER_ERROR_ENUM) STOKER_ERR_LAST = -30 } stoker_err;
 #undef STOKER_ERROR_ENUM
 
 /* The stage of the road at which something went wrong. */

@@ -287,9 +287,12 @@ STOKER_API const char *stoker_trainer_backend(const stoker_trainer *trainer);
 STOKER_API struct CUstream_st *stoker_trainer_stream(const stoker_trainer *trainer);
 STOKER_API uint32_t stoker_trainer_threads(const stoker_trainer *trainer);
 
-/* Save everything needed to go on: weights in path (safetensors, PyTorch's names and layouts),
+/* Save everything needed to continue: weights in path (safetensors, PyTorch's names and layouts),
  * optimiser state, counters and, if loader is not NULL, the loader's state in a file beside it, which the
- * weights file names. Atomic: after a crash at any moment path holds the old checkpoint or the new one. */
+ * weights file names. Atomic: after a crash at any moment path holds the old checkpoint or the new one.
+ * With ema_decay > 0 the averages of the weights lie beside it as well, in the same format with the running
+ * statistics of path: "model.safetensors" has "model.ema.safetensors". PyTorch loads either file.
+ * STOKER_EDIVERGED: a weight is NaN or infinite; nothing was written, and path holds what it held. */
 STOKER_API int stoker_trainer_save(stoker_trainer *trainer, const char *path,
                                    const stoker_state *loader, stoker_error *error);
 /* Go on from a checkpoint: the rest of the run is the same to the bit. *loader, if wanted, becomes
@@ -299,9 +302,25 @@ STOKER_API int stoker_trainer_save(stoker_trainer *trainer, const char *path,
 STOKER_API int stoker_trainer_load(stoker_trainer *trainer, const char *path, stoker_state *loader,
                                    bool *has_loader, stoker_error *error);
 /* Only the weights and running statistics, of any safetensors file with the model's names: a file saved by
- * PyTorch, too. The moving average of the weights begins again from them; the optimiser goes on as it was. */
+ * PyTorch, too. The moving average of the weights begins again from them; the optimiser continues as it was. */
 STOKER_API int stoker_trainer_load_weights(stoker_trainer *trainer, const char *path,
                                            stoker_error *error);
+/* The same, but the weights are the averages that the checkpoint at path has. STOKER_EMISMATCH: it has none. */
+STOKER_API int stoker_trainer_load_averages(stoker_trainer *trainer, const char *path,
+                                            stoker_error *error);
+
+/* Notes: strings for the run that continues, such as the name of the network or of the data. Saves write them
+ * into the header of the weights ("__metadata__"); a later call with the same key replaces the value. Both are
+ * copied. Key: 1..63 bytes, not beginning with "stoker."; value: 0..8191 bytes; both UTF-8; at most 32 notes.
+ * A load does not bring notes along. STOKER_EINVAL, ELIMIT, ENOMEM. */
+STOKER_API int stoker_trainer_set_note(stoker_trainer *trainer, const char *key, const char *value,
+                                       stoker_error *error);
+/* Calls take(user, key, value) for each note of a safetensors file, before there is a trainer. The strings are
+ * valid during the call. A file without notes is no error. Returns what reading the file returns: STOKER_ENOENT,
+ * EACCES, EISDIR, EIO, ETRUNCATED, EOVERSIZE, EFORMAT, ECORRUPT, ELIMIT, ENOMEM. */
+typedef void stoker_note_function(void *user, const char *key, const char *value);
+STOKER_API int stoker_trainer_read_notes(const char *path, stoker_note_function *take, void *user,
+                                         stoker_error *error);
 
 STOKER_END_DECLS
 #endif

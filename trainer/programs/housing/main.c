@@ -4,9 +4,9 @@
  */
 #include "trainer/programs/session.h"
 
-static void report(const struct voice *voice, const stoker_evaluation *test)
+static void report(const struct voice *voice, const char *model, const stoker_evaluation *test)
 {
-    voice_result(voice, "test mse: %.3f", test->loss_sum / (double)test->count);
+    voice_result(voice, "test mse%s: %.3f", model, test->loss_sum / (double)test->count);
 }
 
 int main(int argc, char **argv)

@@ -4,10 +4,10 @@
  */
 #include "trainer/programs/session.h"
 
-static void report(const struct voice *voice, const stoker_evaluation *test)
+static void report(const struct voice *voice, const char *model, const stoker_evaluation *test)
 {
-    voice_result(voice, "test loss: %.4f", test->loss_sum / (double)test->count);
-    voice_result(voice, "test accuracy: %.2f %%",
+    voice_result(voice, "test loss%s: %.4f", model, test->loss_sum / (double)test->count);
+    voice_result(voice, "test accuracy%s: %.2f %%", model,
                  100 * (double)test->correct / (double)test->count);
 }
 

@@ -1,0 +1,201 @@
+/* origin.c - see origin.h. */
+#include "trainer/programs/origin.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PERCENT_BYTES = 3 }; /* "%0A" */
+
+__attribute__((format(printf, 2, 3))) static int refuse(stoker_error *error, const char *format,
+                                                        ...)
+{
+    va_list list;
+    va_start(list, format);
+    *error = (stoker_error){ .code = STOKER_EMISMATCH };
+    (void)vsnprintf(error->message, sizeof(error->message), format, list);
+    va_end(list);
+    return STOKER_EMISMATCH;
+}
+
+static const char *program_word(enum preset preset)
+{
+    return preset == PRESET_HOUSING ? "housing" : "mnist";
+}
+
+/* ---- reading -------------------------------------------------------------------- */
+
+static void take_note(void *user, const char *key, const char *value)
+{
+    struct origin *const origin = user;
+    const struct {
+        const char *key;
+        char *to;
+        size_t bytes;
+    } known[] = {
+        { "program", origin->program, sizeof(origin->program) },
+        { "preset", origin->preset, sizeof(origin->preset) },
+        { "seed", origin->seed, sizeof(origin->seed) },
+        { "ema", origin->ema, sizeof(origin->ema) },
+        { "split", origin->split, sizeof(origin->split) },
+        { "data", origin->data, sizeof(origin->data) },
+        { "test_data", origin->test_data, sizeof(origin->test_data) },
+    };
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (strcmp(known[i].key, key) == 0)
+            (void)snprintf(known[i].to, known[i].bytes, "%s", value);
+}
+
+int origin_read(struct origin *out, const struct arguments *arguments, stoker_error *error)
+{
+    *out =
+        (struct origin){ .path = arguments->load != NULL ? arguments->load : arguments->weights };
+    if (out->path == NULL)
+        return STOKER_OK;
+    return stoker_trainer_read_notes(out->path, take_note, out, error);
+}
+
+/* ---- taking over ---------------------------------------------------------------- */
+
+int origin_choose_preset(const struct origin *origin, const struct arguments *arguments,
+                         enum preset *preset, stoker_error *error)
+{
+    if (origin->preset[0] == '\0' || strcmp(origin->preset, preset_name(arguments->preset)) == 0)
+        return STOKER_OK;
+    if (strcmp(origin->program, program_word(arguments->preset)) != 0)
+        return refuse(error, "%.100s: saved by %s, whose network is another one", origin->path,
+                      origin->program);
+    if (ARGUMENTS_GIVE(arguments, preset))
+        return refuse(error,
+                      "%.100s: saved by preset %s, whose network is another one: leave out "
+                      "--preset %s",
+                      origin->path, origin->preset, preset_name(arguments->preset));
+    for (enum preset known = PRESET_FAST; known <= PRESET_HOUSING; known++)
+        if (strcmp(origin->preset, preset_name(known)) == 0)
+            *preset = known;
+    return STOKER_OK;
+}
+
+void origin_adopt(const struct origin *origin, struct arguments *arguments)
+{
+    if (origin->seed[0] != '\0' && !ARGUMENTS_GIVE(arguments, seed))
+        arguments->seed = strtoull(origin->seed, NULL, 10);
+    if (origin->ema[0] != '\0' && arguments->load != NULL && !ARGUMENTS_GIVE(arguments, ema))
+        arguments->ema = strtod(origin->ema, NULL);
+}
+
+bool origin_has_averages(const struct origin *origin, const struct arguments *arguments)
+{
+    return origin->ema[0] != '\0' && arguments->load != NULL && arguments->ema > 0.0;
+}
+
+/* ---- comparing ------------------------------------------------------------------ */
+
+/* The spec in printable ASCII: other bytes as %XX. */
+static void print_spec(char out[DATA_SPEC_MAX], const char *spec)
+{
+    size_t used = 0;
+    for (; *spec != '\0' && used + PERCENT_BYTES < DATA_SPEC_MAX; spec++) {
+        const unsigned char byte = (unsigned char)*spec;
+        const bool plain = byte >= 0x20 && byte < 0x7F;
+        const int length =
+            snprintf(out + used, DATA_SPEC_MAX - used, plain ? "%c" : "%%%02X", byte);
+        used += (size_t)length;
+    }
+    out[used] = '\0';
+}
+
+/* "csv:/a/b.csv?seed=5" without its folders: "csv:b.csv?seed=5". A file may have moved. */
+static void strip_folders(char out[DATA_SPEC_MAX], const char *spec)
+{
+    const char *const parameters = spec + strcspn(spec, "?");
+    size_t used = 0;
+    for (const char *at = spec; *at != '\0'; at++) {
+        if (*at == '/' && at < parameters)
+            while (used > 0 && out[used - 1] != ':' && out[used - 1] != ',')
+                used--;
+        else
+            out[used++] = *at;
+    }
+    out[used] = '\0';
+}
+
+/* Returns true if both name the same file or files, whatever the parameters are. */
+static bool same_files(const char *a, const char *b)
+{
+    const size_t length = strcspn(a, "?");
+    return length == strcspn(b, "?") && strncmp(a, b, length) == 0;
+}
+
+static void split_text(char *text, size_t bytes, const struct data *data)
+{
+    (void)snprintf(text, bytes, "%" PRIu64 " + %" PRIu64,
+                   stoker_dataset_get_info(data->train)->count,
+                   stoker_dataset_get_info(data->test)->count);
+}
+
+int origin_check(const struct origin *origin, const struct arguments *arguments,
+                 const struct data *data, stoker_error *error)
+{
+    char spec[DATA_SPEC_MAX];
+    char now[DATA_SPEC_MAX];
+    char then[DATA_SPEC_MAX];
+    char split[sizeof(origin->split)];
+    if (origin->data[0] == '\0' || arguments->test_data != NULL)
+        return STOKER_OK;
+    if (origin->test_data[0] != '\0')
+        return refuse(error,
+                      "%.80s was tested on other data than it was trained on: say --test-data "
+                      "'%.200s' or another",
+                      origin->path, origin->test_data);
+    print_spec(spec, data->spec);
+    strip_folders(now, spec);
+    strip_folders(then, origin->data);
+    split_text(split, sizeof(split), data);
+    const bool tunes = arguments->weights != NULL && arguments->action == ACTION_TRAIN;
+    if (tunes && !same_files(now, then)) /* other data to train on are what --weights is for */
+        return STOKER_OK;
+    if (strcmp(now, then) == 0 && (origin->split[0] == '\0' || strcmp(split, origin->split) == 0))
+        return STOKER_OK;
+    return refuse(
+        error,
+        "%.80s was trained and tested on other samples: %.160s, %s. This run has %.160s, %s, "
+        "and could test on what was trained on. Say --data and --seed as then, or test on "
+        "data apart with --test-data",
+        origin->path, origin->data, origin->split, spec, split);
+}
+
+/* ---- writing -------------------------------------------------------------------- */
+
+int origin_write(stoker_trainer *trainer, const struct arguments *arguments,
+                 const struct data *data, stoker_error *error)
+{
+    char seed[ORIGIN_WORD_MAX];
+    char ema[ORIGIN_WORD_MAX];
+    char split[2 * ORIGIN_WORD_MAX];
+    char spec[DATA_SPEC_MAX];
+    char test_spec[DATA_SPEC_MAX];
+    (void)snprintf(seed, sizeof(seed), "%" PRIu64, arguments->seed);
+    (void)snprintf(ema, sizeof(ema), "%.9g", arguments->ema);
+    split_text(split, sizeof(split), data);
+    print_spec(spec, data->spec);
+    print_spec(test_spec, arguments->test_data != NULL ? arguments->test_data : "");
+    const struct {
+        const char *key, *value;
+        bool wanted;
+    } notes[] = {
+        { "program", program_word(arguments->preset), true },
+        { "preset", preset_name(arguments->preset), true },
+        { "seed", seed, true },
+        { "data", spec, true },
+        { "split", split, true },
+        { "test_data", test_spec, arguments->test_data != NULL },
+        { "ema", ema, arguments->ema > 0.0 },
+    };
+    int rc = STOKER_OK;
+    for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]) && rc == STOKER_OK; i++)
+        if (notes[i].wanted)
+            rc = stoker_trainer_set_note(trainer, notes[i].key, notes[i].value, error);
+    return rc;
+}
