@@ -30,12 +30,12 @@ static bool wait_with_hand(stoker_loader *loader, uint64_t deadline_ns, uint64_t
     const bool lends = atomic_load_explicit(&loader->lends_hand, memory_order_relaxed);
     stk_slots_note_cpu(slots);
     while (lends || stk_worker_holds_span(&loader->hand)) {
-        if (!stk_worker_help(&loader->hand, lends, now_ns))
+        if (!stk_worker_help(&loader->hand, lends, deadline_ns, now_ns))
             break;
         if (stk_slots_ready(slots))
             return true;
-        if (*now_ns >= deadline_ns && !stk_worker_holds_span(&loader->hand))
-            return false;
+        if (*now_ns >= deadline_ns)
+            return false; /* what it holds, the next call does first */
     }
     return stk_slots_wait_ready(slots, deadline_ns, now_ns);
 }

@@ -225,6 +225,7 @@ static void replace_ring(struct stk_worker *worker)
     /* A read may have moved on between submit and loss: start the bytes again. */
     worker->queued = 0;
     worker->in_flight = 0;
+    worker->reaped_next = worker->reaped_count = 0;
     for (uint32_t i = 0; i < worker->fetch_count; i++) {
         struct stk_fetch *fetch = &worker->fetches[i];
         if (fetch->span == NULL)
@@ -242,8 +243,10 @@ static bool submit(struct stk_worker *worker)
     const uint32_t count = worker->queued;
     const uint64_t begin_ns =
         stk_trace_begin(worker->trace, STOKER_TRACE_SUBMIT, STOKER_TRACE_NO_BATCH);
+    stk_worker_enter_reader(worker);
     const bool taken =
         worker->has_ring && worker->reader->submit(worker->ring, worker->queue, count) >= 0;
+    stk_worker_leave_reader(worker);
     stk_trace_end(worker->trace, STOKER_TRACE_SUBMIT, begin_ns, STOKER_TRACE_NO_BATCH, 0,
                   taken ? count : 0);
     /* What the page cache holds is read in here. */
@@ -457,8 +460,10 @@ static int reap(struct stk_worker *worker, int64_t wait_ns)
 {
     const uint64_t begin_ns =
         stk_trace_begin(worker->trace, STOKER_TRACE_READ, STOKER_TRACE_NO_BATCH);
+    stk_worker_enter_reader(worker);
     int count =
         worker->reader->reap(worker->ring, worker->reaped, worker->road->read_depth, wait_ns);
+    stk_worker_leave_reader(worker);
     stk_trace_end(worker->trace, STOKER_TRACE_READ, begin_ns, STOKER_TRACE_NO_BATCH, 0,
                   count < 0 ? 0 : (uint32_t)count);
     return count;
@@ -466,8 +471,9 @@ static int reap(struct stk_worker *worker, int64_t wait_ns)
 
 /* What was copied since a read was queued has driven its fetch and its sample out of the nearest
  * cache: ask for them while others are finished. */
-static void prefetch_two(const struct stk_worker *worker, uint32_t i, uint32_t count)
+static void prefetch_two(const struct stk_worker *worker, uint32_t i)
 {
+    const uint32_t count = worker->reaped_count;
     if (i + FETCHES_AHEAD < count) {
         const struct stk_fetch *fetch = (const void *)worker->reaped[i + FETCHES_AHEAD];
         __builtin_prefetch(fetch);
@@ -477,31 +483,47 @@ static void prefetch_two(const struct stk_worker *worker, uint32_t i, uint32_t c
         __builtin_prefetch(extent_of((const void *)worker->reaped[i + SAMPLES_AHEAD]));
 }
 
-static void take_all(struct stk_worker *worker, uint32_t count)
+/* Take what is reaped, at least one read; the rest is for a later call if this one must end. */
+static void take_reaped(struct stk_worker *worker)
 {
     const stoker_trace_kind kind =
         worker->road->decodes ? STOKER_TRACE_DECODE : STOKER_TRACE_CONVERT;
+    const uint32_t first = worker->reaped_next;
     const uint64_t begin_ns = stk_trace_begin(worker->trace, kind, STOKER_TRACE_NO_BATCH);
-    for (uint32_t i = 0; i < count; i++) {
-        prefetch_two(worker, i, count);
+    do {
+        const uint32_t i = worker->reaped_next++;
+        prefetch_two(worker, i);
+        worker->in_flight--;
         take(worker, (struct stk_fetch *)(void *)worker->reaped[i]);
-    }
-    stk_trace_end(worker->trace, kind, begin_ns, STOKER_TRACE_NO_BATCH, 0, count);
+    } while (worker->reaped_next < worker->reaped_count && !stk_worker_must_pause(worker));
+    stk_trace_end(worker->trace, kind, begin_ns, STOKER_TRACE_NO_BATCH, 0,
+                  worker->reaped_next - first);
 }
 
-void stk_fetch_reap(struct stk_worker *worker, int64_t wait_ns)
+/* Have finished reads in reaped[]. False: there are none yet, or the ring broke. */
+static bool reap_some(struct stk_worker *worker, int64_t wait_ns)
 {
+    if (worker->reaped_next < worker->reaped_count)
+        return true;
     const int count = reap(worker, wait_ns);
     stk_ledger_charge(&worker->ledger.read_ns, &worker->mark_ns);
     if (count < 0 || (uint32_t)count > worker->in_flight) {
         replace_ring(worker);
-        return;
+        return false;
     }
+    worker->reaped_next = 0;
+    worker->reaped_count = (uint32_t)count;
     if (count == 0)
-        return;
+        return false;
     worker->ring_failures = 0;
-    worker->in_flight -= (uint32_t)count;
-    take_all(worker, (uint32_t)count);
     stk_ledger_add(&worker->ledger.reads, (uint64_t)count);
+    return true;
+}
+
+void stk_fetch_reap(struct stk_worker *worker, int64_t wait_ns)
+{
+    if (!reap_some(worker, wait_ns) || atomic_load(&worker->road->slots.stopping))
+        return; /* nobody waits for the rows of a loader that is being destroyed */
+    take_reaped(worker);
     stk_ledger_charge(stk_worker_making_ns(worker, false), &worker->mark_ns);
 }

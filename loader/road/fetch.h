@@ -32,7 +32,8 @@ void stk_fetch_queue(struct stk_worker *worker, struct stk_span *span, uint32_t 
 /* Submit what is queued. False: there is no ring any more, and the rows that needed one are lost. */
 bool stk_fetch_submit(struct stk_worker *worker);
 
-/* Complete what has arrived; waits up to wait_ns for the first. */
+/* Complete what has arrived; waits up to wait_ns for the first. Ends between two rows if it must
+ * (stk_worker_must_pause); the next call takes the others. */
 void stk_fetch_reap(struct stk_worker *worker, int64_t wait_ns);
 
 #endif

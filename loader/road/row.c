@@ -411,7 +411,8 @@ static bool start_substitute(struct stk_worker *worker, struct stk_span *span, u
 {
     struct stk_road *road = worker->road;
     const uint64_t position = span->position + (uint64_t)row * road->schedule.world_size;
-    if (span->attempts[row] >= STK_SUBSTITUTES_MAX)
+    if (span->attempts[row] >= STK_SUBSTITUTES_MAX ||
+        atomic_load_explicit(&road->slots.stopping, memory_order_relaxed))
         return false;
     uint64_t id = stk_bad_substitute(road->sampler.seed, span->epoch, position,
                                      span->attempts[row]++, road->sampler.count);

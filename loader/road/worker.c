@@ -108,6 +108,7 @@ int stk_worker_init(struct stk_worker *worker, struct stk_road *road, uint32_t i
     worker->road = road;
     worker->index = index;
     worker->reader = road->reader;
+    worker->deadline_ns = UINT64_MAX;
     int rc = take_memory(worker, reads);
     if (rc < 0)
         stk_worker_destroy(worker);
@@ -170,8 +171,10 @@ void stk_worker_close_ring(struct stk_worker *worker, int64_t wait_ns)
 {
     if (!worker->has_ring)
         return;
+    stk_worker_enter_reader(worker);
     if (worker->reader->close(worker->ring, wait_ns) != 0)
         worker->stuck = true;
+    stk_worker_leave_reader(worker);
     worker->has_ring = false;
     worker->ring = NULL;
 }
@@ -242,17 +245,20 @@ static void locate_span(struct stk_worker *worker, struct stk_span *span, uint64
     }
 }
 
-/* Begin rows of a span. True: all of them are begun. */
+/* Begin rows of a span, at least one if there is room for its read. True: all of them are begun. */
 static bool begin_rows(struct stk_worker *worker, struct stk_span *span)
 {
     if (span->resident) {
         stk_row_gather(worker, span, worker->ahead);
         return true;
     }
-    while (
-        span->started < span->rows &&
-        (worker->fetch_count == 0 || worker->queued + worker->in_flight < worker->road->read_depth))
+    while (span->started < span->rows &&
+           (worker->fetch_count == 0 ||
+            worker->queued + worker->in_flight < worker->road->read_depth)) {
         stk_row_start(worker, span, span->started++);
+        if (stk_worker_must_pause(worker))
+            break;
+    }
     return span->started == span->rows;
 }
 
@@ -304,8 +310,11 @@ static bool start_span(struct stk_worker *worker, uint64_t last_batch, bool may_
         return false;
     if (span->resident && worker->road->looks_ahead && worker->ahead == NULL && may_claim)
         worker->ahead = claim_span(worker, last_batch == UINT64_MAX ? last_batch : last_batch + 1);
-    if (!start_rows(worker, span))
+    if (!start_rows(worker, span)) {
+        if (worker->deadline_ns != UINT64_MAX)
+            stk_ledger_charge(stk_worker_making_ns(worker, false), &worker->mark_ns);
         return false;
+    }
     worker->starting = NULL;
     if (span->left == 0)
         retire(worker, span);
@@ -313,13 +322,14 @@ static bool start_span(struct stk_worker *worker, uint64_t last_batch, bool may_
     return true;
 }
 
-/* Begin spans until the read window is full or there are no more. */
+/* Begin spans until the read window is full, there are no more, or the time is over. */
 static void start_spans(struct stk_worker *worker, uint64_t last_batch, bool may_claim,
                         uint64_t now_ns)
 {
     worker->mark_ns = now_ns;
-    while (start_span(worker, last_batch, may_claim)) {
-    }
+    while (start_span(worker, last_batch, may_claim))
+        if (stk_worker_must_pause(worker))
+            return;
 }
 
 static void retire_finished(struct stk_worker *worker)
@@ -349,21 +359,24 @@ bool stk_worker_make_batch(struct stk_worker *worker, uint64_t batch, uint64_t d
                            uint64_t *now_ns)
 {
     const uint64_t last_batch = worker->road->reads ? UINT64_MAX : batch;
+    worker->deadline_ns = deadline_ns;
     for (;;) {
         start_spans(worker, last_batch, true, *now_ns);
         submit(worker);
         *now_ns = worker->mark_ns;
         if (stk_slots_ready(&worker->road->slots))
             return true;
-        if (worker->in_flight == 0)
-            continue;
-        /* Look at least once, or a time-out of 0 would never get anywhere. */
-        const uint64_t left_ns = deadline_ns > *now_ns ? deadline_ns - *now_ns : 0;
-        reap(worker, left_ns < (uint64_t)REAP_WAIT_NS ? (int64_t)left_ns : REAP_WAIT_NS);
-        *now_ns = worker->mark_ns;
+        if (worker->in_flight > 0) {
+            /* Look at least once, or a time-out of 0 would never get anywhere. */
+            const uint64_t left_ns = deadline_ns > *now_ns ? deadline_ns - *now_ns : 0;
+            reap(worker, left_ns < (uint64_t)REAP_WAIT_NS ? (int64_t)left_ns : REAP_WAIT_NS);
+            *now_ns = worker->mark_ns;
+        } else {
+            *now_ns = stk_now_ns();
+        }
         if (stk_slots_ready(&worker->road->slots))
             return true;
-        if (left_ns == 0)
+        if (*now_ns >= deadline_ns)
             return false;
     }
 }
@@ -373,10 +386,12 @@ bool stk_worker_holds_span(const struct stk_worker *worker)
     return worker->starting != NULL || worker->ahead != NULL;
 }
 
-bool stk_worker_help(struct stk_worker *worker, bool may_claim, uint64_t *now_ns)
+bool stk_worker_help(struct stk_worker *worker, bool may_claim, uint64_t deadline_ns,
+                     uint64_t *now_ns)
 {
     assert(worker->fetch_count == 0); /* with reads in flight the caller could not leave */
     worker->mark_ns = *now_ns;
+    worker->deadline_ns = deadline_ns;
     const bool worked = start_span(worker, UINT64_MAX, may_claim);
     *now_ns = worker->mark_ns;
     return worked;
@@ -435,7 +450,7 @@ static void work(struct stk_worker *worker)
     struct stk_road *road = worker->road;
     struct stk_slots *slots = &road->slots;
     worker->mark_ns = stk_now_ns();
-    while (!atomic_load_explicit(&slots->stopping, memory_order_relaxed)) {
+    while (!atomic_load(&slots->stopping)) {
         const bool resting = worker->index >= atomic_load(&road->active_workers);
         /* At rest, what is claimed is still done. */
         while (start_span(worker, UINT64_MAX, !resting))
@@ -492,13 +507,14 @@ bool stk_worker_join(struct stk_worker *worker, uint64_t deadline_ns)
         return true;
     uint32_t life;
     while ((life = atomic_load(&worker->life)) != STK_WORKER_GONE) {
-        uint64_t now_ns = stk_now_ns();
-        if (now_ns >= deadline_ns) {
+        const uint64_t now_ns = stk_now_ns();
+        if (now_ns >= deadline_ns && atomic_load(&worker->in_system_call)) {
             pthread_detach(worker->thread);
             worker->stuck = true;
             return false;
         }
-        stk_futex_wait(&worker->life, life, (int64_t)(deadline_ns - now_ns));
+        stk_futex_wait(&worker->life, life,
+                       now_ns < deadline_ns ? (int64_t)(deadline_ns - now_ns) : REAP_WAIT_NS);
     }
     pthread_join(worker->thread, NULL);
     worker->started = false;

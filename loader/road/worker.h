@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "loader/base/clock.h"
 #include "loader/road/ledger.h"
 #include "loader/road/road.h"
 #include "loader/road/trace.h"
@@ -80,7 +81,8 @@ struct stk_worker {
     stoker_read **queue; /* reads to submit next */
     stoker_read **reaped;
     uint32_t queued;
-    uint32_t in_flight;
+    uint32_t in_flight; /* reads that are submitted and not yet taken: reaped ones are among them */
+    uint32_t reaped_next, reaped_count; /* of reaped[]: those between are finished, and not taken */
     struct stk_span *spans;
     uint32_t span_count;
     const void **sources;           /* of all spans */
@@ -94,7 +96,9 @@ struct stk_worker {
     uint64_t clear_ns;      /* not before then does it look again whether it stands clear, */
     uint64_t clear_wait_ns; /* and how long it waits after that */
     struct stk_codec_state codecs[STK_CODECS_MAX];
-    bool stuck; /* its ring would not close: its memory is not ours to free */
+    bool stuck;           /* its ring would not close: its memory is not ours to free */
+    uint64_t deadline_ns; /* without a thread: when next has to return; UINT64_MAX = no limit */
+    _Atomic bool in_system_call; /* of a built-in reader: nothing of the user's runs meanwhile */
 
     struct stk_ledger_entry ledger;
     struct stk_trace_ring *trace; /* of the thread that runs this worker; NULL = nobody listens */
@@ -105,6 +109,29 @@ struct stk_worker {
     int start_rc;
     stoker_error start_error;
 };
+
+/* Returns true if the worker must stop between two rows: the loader is being destroyed, or the time of a
+ * next without threads is over. What is begun stays begun, and a later call continues there. */
+static inline bool stk_worker_must_pause(const struct stk_worker *worker)
+{
+    return atomic_load_explicit(&worker->road->slots.stopping, memory_order_relaxed) ||
+           (worker->deadline_ns != UINT64_MAX && stk_now_ns() >= worker->deadline_ns);
+}
+
+/* Enter and leave a call of the reader. While a built-in one is in it, the thread may be given up: when it
+ * comes back it looks at `stopping` before it calls anything of the user's. seq_cst: its partner, stopping
+ * and then in_system_call, is in stk_slots_stop and stk_worker_join. */
+static inline void stk_worker_enter_reader(struct stk_worker *worker)
+{
+    if (!worker->road->reader_own)
+        atomic_store_explicit(&worker->in_system_call, true, memory_order_relaxed);
+}
+
+static inline void stk_worker_leave_reader(struct stk_worker *worker)
+{
+    if (!worker->road->reader_own)
+        atomic_store(&worker->in_system_call, false);
+}
 
 /* The counter of the time in which rows are made; resident ones need no decoding any more. */
 static inline _Atomic uint64_t *stk_worker_making_ns(struct stk_worker *worker, bool resident)
@@ -126,23 +153,26 @@ void stk_worker_destroy(struct stk_worker *worker);
 int stk_worker_start(struct stk_worker *worker);
 int stk_worker_wait_started(struct stk_worker *worker, stoker_error *error);
 
-/* Wait for the thread to end, until deadline_ns. False: it is stuck in a system call. */
+/* Wait for the thread to end. False: at deadline_ns it was stuck in a system call of a built-in reader, and
+ * is given up. A thread in the user's own code (codec, data set, reader) is waited for without limit. */
 bool stk_worker_join(struct stk_worker *worker, uint64_t deadline_ns);
 
 /* Without a thread: open the ring in the calling thread. */
 int stk_worker_open_ring(struct stk_worker *worker, stoker_error *error);
 
 /* Without a thread: work until the batch is ready. Where every sample is read, reads for later batches
- * are begun as well, and go on after the return. False = not by deadline_ns. *now_ns is the time
+ * are begun as well, and go on after the return. False = not by deadline_ns, which is looked at between
+ * rows; each call does at least one. *now_ns is the time
  * at the call and becomes the time at the return: a look at the clock costs as much as
  * several rows of MNIST, so nobody looks twice. */
 bool stk_worker_make_batch(struct stk_worker *worker, uint64_t batch, uint64_t deadline_ns,
                            uint64_t *now_ns);
 
 /* Without a thread, beside workers that have one, and only where nothing is read any more: do one span,
- * a further one only if it may. False: there was none. What it claimed early it still holds
+ * a further one only if it may. False: there was none, or it is not done by deadline_ns. What it claimed early it still holds
  * afterwards, and whoever waits for a batch must have it done first. now_ns as above. */
-bool stk_worker_help(struct stk_worker *worker, bool may_claim, uint64_t *now_ns);
+bool stk_worker_help(struct stk_worker *worker, bool may_claim, uint64_t deadline_ns,
+                     uint64_t *now_ns);
 bool stk_worker_holds_span(const struct stk_worker *worker);
 
 /* Close the ring, waiting for reads in flight; sets stuck if some never come back. */

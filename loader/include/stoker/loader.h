@@ -94,7 +94,9 @@ typedef struct stoker_loader_options {
     uint32_t prefetch_batches; /* slots in the ring: batches ahead and lent, 2..64;
                                   default 0 = choose */
     uint32_t read_depth;       /* reads in flight per worker, 1..1024; default 0 = choose */
-    int32_t timeout_ms;        /* longest wait in next, milliseconds; default -1 = no limit */
+    int32_t timeout_ms;        /* longest wait in next, milliseconds; default -1 = no limit. Where
+                                  next itself makes rows (num_workers = 0, or see there) the time is
+                                  looked at between rows: one call of a codec or reader may take longer */
     uint64_t epochs;           /* epochs until STOKER_FINISHED; default 0 = endless */
     bool shuffle;              /* a new order each epoch; default false: 0, 1, 2, ... */
     bool drop_last;            /* leave out an incomplete last batch; default false */
@@ -182,7 +184,8 @@ typedef struct stoker_batch {
  * nothing is left behind, and options->error tells why.
  * Errors: STOKER_EINVAL (an option; the message names it), EBATCH (batch_size, with drop_last times
  * world_size, is larger than the data set), ELIMIT (the set has more than 2^62 samples), ETYPE, ENOTSUP (ON
- * was asked for and cannot be here, or a file has no descriptor and `reader` is not given), ENOMEM, EPIN, ETHREAD, EREADER, EDEVICE, ESTATE. */
+ * was asked for and cannot be here, or a file has no descriptor and `reader` is not given), ENOMEM, EPIN,
+ * ETHREAD, EREADER, EDEVICE, ESTATE. */
 STOKER_API int stoker_loader_create(stoker_loader **out, const stoker_dataset *dataset,
                                     const stoker_loader_options *options);
 
@@ -202,7 +205,9 @@ STOKER_API int stoker_loader_next(stoker_loader *loader, stoker_batch *batch);
 STOKER_API void stoker_batch_release(stoker_batch *batch);
 
 /* Stop and join every worker, free everything, set *loader to NULL. NULL and a pointer
- * to NULL are allowed. Batches still lent are dead after it. Waits for reads in flight
+ * to NULL are allowed. Batches still lent are dead after it. When it returns, nothing of yours (codec,
+ * data set, reader) is called any more: it waits for the call that each worker is in, however long
+ * that takes, and no worker begins another row. For reads in flight it waits
  * at most 5 seconds; what a stuck device still owns then is leaked, never freed, the data set with it:
  * stoker_dataset_close() forgets it then. */
 STOKER_API void stoker_loader_destroy(stoker_loader **loader);
