@@ -95,7 +95,7 @@ void bench_arguments_list(FILE *file)
           "  synth:digits?count=N             drawn digits\n"
           "  synth:bytes?count=N&shape=28x28  noise, for any size\n"
           "  synth:pictures?count=N           made-up photographs\n"
-          "  folder:DIR, tar:FILE, shards:DIR PNG and JPEG files, and records\n"
+          "  folder:DIR, tar:FILE, shards:DIR image files, and records\n"
           "  npy:, csv:, cifar:               and what else the library opens\n"
           "ceilings\n"
           "  gather same ring   copy and convert random rows from memory, ring as large as the "

@@ -1,7 +1,7 @@
 # StokerDependencies.cmake - what is on this machine, and the table that says so.
 #
 # A dependency becomes a target (stoker::uring, stoker::deflate, stoker::png, stoker::jpeg,
-# stoker::lz4) and a variable (STOKER_HAVE_URING, ...). The installed stoker-config.cmake
+# stoker::webp, stoker::lz4) and a variable (STOKER_HAVE_URING, ...). The installed stoker-config.cmake
 # makes the same targets again for those who link libstoker.a.
 
 find_package(PkgConfig REQUIRED)
@@ -103,6 +103,9 @@ stoker_dependency(NAME png PACKAGE libpng LIBRARY png16 z SWITCH STOKER_PNG
 stoker_dependency(NAME jpeg PACKAGE libjpeg LIBRARY jpeg SWITCH STOKER_JPEG
   WITH "JPEG files"
   WITHOUT "no JPEG files")
+stoker_dependency(NAME webp PACKAGE libwebp LIBRARY webp SWITCH STOKER_WEBP
+  WITH "WebP files"
+  WITHOUT "no WebP files")
 stoker_dependency(NAME lz4 PACKAGE liblz4 LIBRARY lz4 SWITCH STOKER_LZ4
   WITH "LZ4 shards"
   WITHOUT "no LZ4 shards")

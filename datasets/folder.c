@@ -39,7 +39,7 @@ enum {
     LOOK_FILES = 64
 };
 
-#define DEFAULT_EXTENSIONS "png,jpg,jpeg"
+#define DEFAULT_EXTENSIONS "png,jpg,jpeg,webp"
 
 struct folder {
     struct stk_folder_tree tree;
@@ -452,7 +452,7 @@ static bool is_image_name(const char *name)
     const char *dot = strrchr(name, '.');
     return dot != NULL && name[0] != '.' &&
            (strcasecmp(dot, ".png") == 0 || strcasecmp(dot, ".jpg") == 0 ||
-            strcasecmp(dot, ".jpeg") == 0);
+            strcasecmp(dot, ".jpeg") == 0 || strcasecmp(dot, ".webp") == 0);
 }
 
 /* Whether an image is among the first entries of a folder in the folder. Takes no links. */

@@ -7,26 +7,68 @@
 #include "loader/base/memory.h"
 #include "loader/codec/jpeg.h"
 #include "loader/codec/png.h"
+#include "loader/codec/webp.h"
+
+enum { KINDS = STK_FOLDER_IMAGE_KINDS };
+
+#define UNKNOWN "neither PNG nor JPEG nor WebP"
 
 /* What one worker has open. */
 struct scratch {
-    void *png;
-    void *jpeg;
+    void *of[KINDS];
 };
 
-static void close_one(const stoker_codec *codec, void *scratch)
+/* ---- kinds ----------------------------------------------------------------------- */
+
+static int create_png(stoker_codec **out, const struct stk_folder_image_options *options)
 {
-    if (codec != NULL && codec->close != NULL && scratch != NULL)
-        codec->close(codec->self, scratch);
+    const struct stk_png_options png = { .shape = options->shape,
+                                         .any_pixels_max = options->any_pixels_max };
+    return stk_codec_png_create(out, &png);
 }
 
-static int open_one(const stoker_codec *codec, bool any, void **scratch)
+static int create_jpeg(stoker_codec **out, const struct stk_folder_image_options *options)
 {
-    if (codec == NULL)
-        return STOKER_OK;
-    int (*const open)(const void *self, void **scratch) = any ? codec->open_any : codec->open;
-    return open == NULL ? STOKER_OK : open(codec->self, scratch);
+    const struct stk_jpeg_options jpeg = { .shape = options->shape,
+                                           .any_pixels_max = options->any_pixels_max,
+                                           .warnings_fail = options->warnings_fail };
+    return stk_codec_jpeg_create(out, &jpeg);
 }
+
+static int create_webp(stoker_codec **out, const struct stk_folder_image_options *options)
+{
+    const struct stk_webp_options webp = { .shape = options->shape,
+                                           .any_pixels_max = options->any_pixels_max };
+    return stk_codec_webp_create(out, &webp);
+}
+
+static const struct kind {
+    bool (*magic)(const uint8_t *bytes, size_t size);
+    int (*probe)(const uint8_t *bytes, size_t size, const struct stk_image_limits *limits,
+                 struct stk_image_shape *out, stoker_error *error);
+    int (*create)(stoker_codec **out, const struct stk_folder_image_options *options);
+    void (*destroy)(stoker_codec **codec);
+    const char *missing;
+} kinds[KINDS] = {
+    [STK_FOLDER_IMAGE_PNG] = { stk_codec_png_magic, stk_codec_png_probe, create_png,
+                               stk_codec_png_destroy, "a PNG file: built without libpng" },
+    [STK_FOLDER_IMAGE_JPEG] = { stk_codec_jpeg_magic, stk_codec_jpeg_probe, create_jpeg,
+                                stk_codec_jpeg_destroy,
+                                "a JPEG file: built without libjpeg-turbo" },
+    [STK_FOLDER_IMAGE_WEBP] = { stk_codec_webp_magic, stk_codec_webp_probe, create_webp,
+                                stk_codec_webp_destroy, "a WebP file: built without libwebp" },
+};
+
+/* The kind of a file that begins with these bytes; KINDS if it is none. */
+static int kind_of(const uint8_t *bytes, size_t size)
+{
+    int kind = 0;
+    while (kind < KINDS && !kinds[kind].magic(bytes, size))
+        kind++;
+    return kind;
+}
+
+/* ---- the codec ------------------------------------------------------------------- */
 
 static void close_scratch(const void *self, void *at)
 {
@@ -34,19 +76,21 @@ static void close_scratch(const void *self, void *at)
     struct scratch *scratch = at;
     if (scratch == NULL)
         return;
-    close_one(image->png, scratch->png);
-    close_one(image->jpeg, scratch->jpeg);
+    for (int kind = 0; kind < KINDS; kind++)
+        if (scratch->of[kind] != NULL)
+            image->of[kind]->close(image->of[kind]->self, scratch->of[kind]);
     stk_free(scratch);
 }
 
-static int open_both(const struct stk_folder_image *image, bool any, void **out)
+static int open_all(const struct stk_folder_image *image, bool any, void **out)
 {
     struct scratch *scratch = stk_calloc(1, sizeof(*scratch));
-    if (scratch == NULL)
-        return STOKER_ENOMEM;
-    int rc = open_one(image->png, any, &scratch->png);
-    if (rc == STOKER_OK)
-        rc = open_one(image->jpeg, any, &scratch->jpeg);
+    int rc = scratch == NULL ? STOKER_ENOMEM : STOKER_OK;
+    for (int kind = 0; kind < KINDS && rc == STOKER_OK; kind++) {
+        const stoker_codec *codec = image->of[kind];
+        if (codec != NULL)
+            rc = (any ? codec->open_any : codec->open)(codec->self, &scratch->of[kind]);
+    }
     if (rc == STOKER_OK)
         *out = scratch;
     else
@@ -56,12 +100,12 @@ static int open_both(const struct stk_folder_image *image, bool any, void **out)
 
 static int open_scratch(const void *self, void **out)
 {
-    return open_both(self, false, out);
+    return open_all(self, false, out);
 }
 
 static int open_any(const void *self, void **out)
 {
-    return open_both(self, true, out);
+    return open_all(self, true, out);
 }
 
 static int refuse(stoker_error *error, int code, const char *what)
@@ -78,16 +122,12 @@ static int choose(const struct stk_folder_image *image, const struct scratch *sc
 {
     if (in->size == 0)
         return refuse(error, STOKER_ETRUNCATED, "the file is empty");
-    const bool is_png = stk_codec_png_magic(in->bytes, in->size);
-    const bool is_jpeg = !is_png && stk_codec_jpeg_magic(in->bytes, in->size);
-    if (!is_png && !is_jpeg)
-        return refuse(error, STOKER_EMAGIC, "neither PNG nor JPEG");
-    *codec = is_png ? image->png : image->jpeg;
-    *own = is_png ? scratch->png : scratch->jpeg;
-    if (*codec == NULL)
-        return refuse(error, STOKER_ENOTSUP,
-                      is_png ? "built without libpng" : "built without libjpeg-turbo");
-    return STOKER_OK;
+    const int kind = kind_of(in->bytes, in->size);
+    if (kind == KINDS)
+        return refuse(error, STOKER_EMAGIC, UNKNOWN);
+    *codec = image->of[kind];
+    *own = scratch->of[kind];
+    return *codec == NULL ? refuse(error, STOKER_ENOTSUP, kinds[kind].missing) : STOKER_OK;
 }
 
 static int decode(const void *self, void *at, const stoker_encoded *in, void *row, size_t row_bytes,
@@ -119,21 +159,18 @@ bool stk_folder_image_on_warning(const char *value, bool *warnings_fail)
 int stk_folder_image_init(struct stk_folder_image *image,
                           const struct stk_folder_image_options *options)
 {
-    const struct stk_png_options png = { .shape = options->shape,
-                                         .any_pixels_max = options->any_pixels_max };
-    const struct stk_jpeg_options jpeg = { .shape = options->shape,
-                                           .any_pixels_max = options->any_pixels_max,
-                                           .warnings_fail = options->warnings_fail };
+    int made = 0;
     *image = (struct stk_folder_image){ 0 };
-    const int png_rc = stk_codec_png_create(&image->png, &png);
-    const int jpeg_rc = stk_codec_jpeg_create(&image->jpeg, &jpeg);
-    int rc = png_rc == STOKER_ENOTSUP ? jpeg_rc : png_rc;
-    if (rc == STOKER_OK && jpeg_rc != STOKER_ENOTSUP)
-        rc = jpeg_rc;
-    if (rc != STOKER_OK) {
-        stk_folder_image_close(image);
-        return rc;
+    for (int kind = 0; kind < KINDS; kind++) {
+        const int rc = kinds[kind].create(&image->of[kind], options);
+        if (rc != STOKER_OK && rc != STOKER_ENOTSUP) {
+            stk_folder_image_close(image);
+            return rc;
+        }
+        made += rc == STOKER_OK;
     }
+    if (made == 0)
+        return STOKER_ENOTSUP;
     image->codec = (stoker_codec){ .name = "image",
                                    .self = image,
                                    .open = open_scratch,
@@ -148,8 +185,8 @@ int stk_folder_image_init(struct stk_folder_image *image,
 
 void stk_folder_image_close(struct stk_folder_image *image)
 {
-    stk_codec_png_destroy(&image->png);
-    stk_codec_jpeg_destroy(&image->jpeg);
+    for (int kind = 0; kind < KINDS; kind++)
+        kinds[kind].destroy(&image->of[kind]);
     *image = (struct stk_folder_image){ 0 };
 }
 
@@ -158,9 +195,7 @@ int stk_folder_image_probe(const uint8_t *bytes, size_t size, struct stk_image_s
 {
     if (size == 0)
         return refuse(error, STOKER_ETRUNCATED, "the file is empty");
-    if (stk_codec_png_magic(bytes, size))
-        return stk_codec_png_probe(bytes, size, NULL, out, error);
-    if (stk_codec_jpeg_magic(bytes, size))
-        return stk_codec_jpeg_probe(bytes, size, NULL, out, error);
-    return refuse(error, STOKER_EMAGIC, "neither PNG nor JPEG");
+    const int kind = kind_of(bytes, size);
+    return kind == KINDS ? refuse(error, STOKER_EMAGIC, UNKNOWN)
+                         : kinds[kind].probe(bytes, size, NULL, out, error);
 }

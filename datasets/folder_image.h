@@ -1,5 +1,5 @@
-/* folder_image.h - the codec of files that are PNG or JPEG: their first bytes tell which, not
- * their names.
+/* folder_image.h - the codec of files that are PNG, JPEG or WebP, recognised by their first bytes, not
+ * by their names.
  */
 #ifndef STK_DATASETS_FOLDER_IMAGE_H
 #define STK_DATASETS_FOLDER_IMAGE_H
@@ -9,10 +9,16 @@
 
 #include "loader/codec/image.h"
 
+enum stk_folder_image_kind {
+    STK_FOLDER_IMAGE_PNG,
+    STK_FOLDER_IMAGE_JPEG,
+    STK_FOLDER_IMAGE_WEBP,
+    STK_FOLDER_IMAGE_KINDS
+};
+
 struct stk_folder_image {
     stoker_codec codec;
-    stoker_codec *png;  /* NULL = this build has none */
-    stoker_codec *jpeg; /* NULL = this build has none */
+    stoker_codec *of[STK_FOLDER_IMAGE_KINDS]; /* NULL = this build has none */
 };
 
 struct stk_folder_image_options {
@@ -28,7 +34,7 @@ bool stk_folder_image_on_warning(const char *value, bool *warnings_fail);
 #define STK_FOLDER_IMAGE_ON_WARNING "on_decode_warning is fail or accept"
 
 /* Make the codec of one row shape. STOKER_EINVAL, STOKER_ELIMIT, STOKER_ENOMEM; STOKER_ENOTSUP in a
- * build that has neither. On failure there is nothing to close. */
+ * build that has no image codec. On failure there is nothing to close. */
 int stk_folder_image_init(struct stk_folder_image *image,
                           const struct stk_folder_image_options *options);
 void stk_folder_image_close(struct stk_folder_image *image); /* never made (all 0) is allowed */

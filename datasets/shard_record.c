@@ -63,9 +63,9 @@ static const char *missing_in_build(const struct stk_shard_decoder *decoder, uin
 {
     if (needs_any(needs, STK_SHARD_LZ4) && !stk_lz4_present())
         return "LZ4 records, but this library was built without liblz4";
-    if (needs_any(needs, STK_SHARD_PNG) && decoder->image.png == NULL)
+    if (needs_any(needs, STK_SHARD_PNG) && decoder->image.of[STK_FOLDER_IMAGE_PNG] == NULL)
         return "PNG records, but this library was built without libpng";
-    if (needs_any(needs, STK_SHARD_JPEG) && decoder->image.jpeg == NULL)
+    if (needs_any(needs, STK_SHARD_JPEG) && decoder->image.of[STK_FOLDER_IMAGE_JPEG] == NULL)
         return "JPEG records, but this library was built without libjpeg-turbo";
     return NULL;
 }

@@ -66,7 +66,7 @@ static const char *field_of(const char *name)
 /* The field's own spelling, or NULL: no image. */
 static const char *image_field(const char *field)
 {
-    static const char *const fields[] = { "png", "jpg", "jpeg" };
+    static const char *const fields[] = { "png", "jpg", "jpeg", "webp" };
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         if (strcasecmp(field, fields[i]) == 0)
             return fields[i];

@@ -102,6 +102,17 @@ def cmyk(path, generator, adobe=True):
             file.write(bytes_[:at] + bytes_[at + 2 + struct.unpack(">H", bytes_[at + 2:at + 4])[0]:])
 
 
+def webp_kind(mode, **options):
+    def write(path, generator):
+        if options.get("lossless"):
+            size = WIDTH * HEIGHT * len(mode)
+            image = Image.frombytes(mode, (WIDTH, HEIGHT), generator.randbytes(size))
+        else:
+            image = smooth(generator, mode)
+        image.save(path + ".webp", "WEBP", **options)
+    return write
+
+
 def jpeg_with_strays(path, generator):
     """Bytes before the end marker that belong to nothing: Pillow passes over them."""
     jpeg_kind("RGB", 40, 215)(path, generator)
@@ -131,6 +142,11 @@ KINDS = [
     ("JPEG with stray bytes", jpeg_with_strays, (1, 0, 0)),
     ("JPEG CMYK", cmyk, (0, 0, 0)),
     ("JPEG CMYK, not Adobe's", lambda path, generator: cmyk(path, generator, False), (0, 0, 0)),
+    ("WebP lossy", webp_kind("RGB"), (0, 0, 0)),
+    ("WebP lossy with alpha", webp_kind("RGBA"), (0, 0, 0)),
+    ("WebP lossless", webp_kind("RGB", lossless=True), (0, 0, 0)),
+    ("WebP lossless with alpha", webp_kind("RGBA", lossless=True, exact=True), (0, 0, 0)),
+    ("WebP with metadata", webp_kind("RGB", exif=b"Exif\0\0MM\0*"), (0, 0, 0)),
     ("JPEG RGB kept", jpeg_kind("RGB", 0, 255, keep_rgb=True), (0, 0, 0)),
 ]
 

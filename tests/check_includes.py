@@ -31,6 +31,7 @@ THIRD_PARTY = {
     # What packs lives with stoker-pack; tests make files of every kind with the libraries.
     "png.h": ("loader/codec/png.c", "datasets/pack/", "tests/"),
     "jpeglib.h": ("loader/codec/jpeg.c", "loader/codec/jpeg_memory.h", "datasets/pack/", "tests/"),
+    "webp/": ("loader/codec/webp.c", "tests/"),
     "jerror.h": ("loader/codec/jpeg.c", "loader/codec/jpeg_memory.c"),
     "cuda_runtime_api.h": ("loader/device/cuda_runtime.h", "trainer/backend/cuda_runtime.h", "bench/gpu.c", "tests/"),
     "lz4.h": ("loader/codec/lz4.c", "datasets/pack/", "bench/unpack.c"),

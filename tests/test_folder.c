@@ -241,7 +241,8 @@ Test(folder, mistakes_are_told)
         { "folder:%s/none", STOKER_ENOENT, "none" },
         { "folder:%s/file", STOKER_ENOENT, "file" },
         { "folder:%s/empty", STOKER_EEMPTY, "no folders" },
-        { "folder:%s/hollow", STOKER_EEMPTY, "no file that ends in one of png,jpg,jpeg in any" },
+        { "folder:%s/hollow", STOKER_EEMPTY,
+          "no file that ends in one of png,jpg,jpeg,webp in any" },
         { "folder:%s/set?extensions=bmp", STOKER_EEMPTY, "bmp" },
         { "folder:%s/set?extensions=", 0, NULL }, /* the default */
         { "folder:%s/set?extensions=png,", STOKER_ESPEC, "extensions" },

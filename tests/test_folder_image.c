@@ -1,14 +1,15 @@
 /* test_folder_image.c - images in folder:, tar: and shards: what a decoder only warns of is accepted
- * or an error, as the parameter on_decode_warning says.
+ * or an error, as the parameter on_decode_warning says; WebP files beside the others.
  */
 #include <criterion/criterion.h>
 
 #include "leaks.h"
 
-#ifdef STOKER_HAVE_JPEG
+#if defined(STOKER_HAVE_JPEG) && defined(STOKER_HAVE_WEBP)
 #include "jpeg_files.h"
 #include "shard_files.h"
 #include "tar_files.h"
+#include "webp_files.h"
 
 enum { HEIGHT = 4, WIDTH = 6, SHARD_JPEG = 3 };
 
@@ -107,8 +108,75 @@ Test(folder_image, a_warning_in_a_shard_fails_if_asked)
     stk_directory_remove(&directory);
     stk_test_check_leaks();
 }
+/* ---- WebP ------------------------------------------------------------------------ */
+
+static const uint8_t olive[4] = { 120, 130, 10, 255 };
+
+static struct stk_webp_file webp_file(uint32_t height, bool alpha)
+{
+    return stk_webp_write(&(struct stk_webp_kind){ height, WIDTH, true, alpha, olive });
+}
+
+/* Sample `id` is an image of that one colour. */
+static void check_olive(const stoker_dataset *dataset, uint64_t id)
+{
+    uint8_t row[HEIGHT * WIDTH * 3];
+    stoker_error error = { .message = "" };
+    cr_assert_eq(stoker_dataset_row_bytes(dataset), sizeof(row));
+    cr_assert_eq(stoker_dataset_read(dataset, id, row, sizeof(row), NULL, &error), STOKER_OK, "%s",
+                 error.message);
+    cr_assert_arr_eq(row, olive, 3);
+    cr_assert_arr_eq(row + sizeof(row) - 3, olive, 3);
+}
+
+Test(folder_image, webp_files_lie_beside_others_in_a_folder)
+{
+    struct stk_webp_file webp = webp_file(HEIGHT, false);
+    struct stk_directory directory = stk_directory_make();
+    stoker_dataset *dataset = NULL;
+    char spec[400];
+    stk_folder_mkdir(&directory, "a");
+    stk_file_write(&directory, "a/0.webp", webp.at, webp.size);
+    stk_file_write(&directory, "a/1.PNG", webp.at, webp.size); /* whatever its name says */
+    (void)snprintf(spec, sizeof(spec), "%s", directory.path);
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL), STOKER_OK); /* a plain path */
+    cr_assert_str_eq(stoker_dataset_name(dataset), "folder");
+    cr_assert_eq(stoker_dataset_get_info(dataset)->count, 2);
+    check_olive(dataset, 0);
+    check_olive(dataset, 1);
+    stoker_dataset_close(&dataset);
+    stk_directory_remove(&directory);
+    free(webp.at);
+    stk_test_check_leaks();
+}
+
+Test(folder_image, webp_members_are_images_of_an_archive)
+{
+    static struct stk_archive archive;
+    struct stk_webp_file webp = webp_file(HEIGHT, true);
+    struct stk_webp_file tall = webp_file(HEIGHT + 1, true);
+    struct stk_directory directory = stk_directory_make();
+    stoker_dataset *dataset = NULL;
+    stoker_error error = { .message = "" };
+    uint8_t row[HEIGHT * WIDTH * 3];
+    char spec[400];
+    stk_archive_add(&archive, '0', "x.webp", webp.at, webp.size);
+    stk_archive_add(&archive, '0', "y.webp", tall.at, tall.size);
+    stk_archive_end(&archive);
+    stk_file_write(&directory, "x.tar", archive.at, archive.size);
+    (void)snprintf(spec, sizeof(spec), "tar:%s/x.tar?channels=3", directory.path);
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL), STOKER_OK);
+    check_olive(dataset, 0);
+    cr_assert_eq(stoker_dataset_read(dataset, 1, row, sizeof(row), NULL, &error), STOKER_EFORMAT);
+    cr_assert_not_null(strstr(error.message, "5 x 6"), "%s", error.message);
+    stoker_dataset_close(&dataset);
+    stk_directory_remove(&directory);
+    free(webp.at);
+    free(tall.at);
+    stk_test_check_leaks();
+}
 #else
-Test(folder_image, a_build_without_libjpeg_warns_of_nothing)
+Test(folder_image, a_build_without_libjpeg_and_libwebp_warns_of_nothing)
 {
     stk_test_check_leaks();
 }

@@ -172,7 +172,7 @@ STOKER_API int stoker_dataset_read(const stoker_dataset *dataset, uint64_t id, v
                                    size_t row_bytes, stoker_label *label, stoker_error *error);
 
 /* What the bytes of a sample are as they lie in storage: "raw", "png", "jpeg", "lz4" (one block),
- * "image" (PNG or JPEG: the bytes tell), or the name of another codec; static. NULL if dataset is
+ * "image" (PNG, JPEG or WebP: the bytes tell), or the name of another codec; static. NULL if dataset is
  * NULL, id >= count or the sample cannot be located. */
 STOKER_API const char *stoker_dataset_stored_as(const stoker_dataset *dataset, uint64_t id);
 
