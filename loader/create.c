@@ -293,7 +293,7 @@ static int make_road(stoker_loader *loader, stoker_error *error)
     loader->road.slots.spare_core = loader->cpus > loader->tuner.workers;
     loader->road.any_thread = !loader->threads;
     loader->road.looks_ahead =
-        !loader->threads || loader->road.slots.slot_count > 2 * loader->worker_count + 1;
+        !loader->threads || loader->road.slots.slot_count > 2 * loader->tuner.workers + 1;
     return rc == 0 ? make_workers(loader, error) : rc;
 }
 

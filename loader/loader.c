@@ -16,7 +16,8 @@
 #include "loader/state.h"
 
 enum {
-    TUNE_EVERY = 16,     /* batches between two looks at the clock */
+    TUNE_EVERY = 16,     /* batches between two looks at the clock, and */
+    TUNE_NS = 10000000,  /* time between two looks at the workers' work */
     COPY_POLL_NS = 50000 /* how soon a finished copy's slot is given back while we wait */
 };
 
@@ -70,6 +71,7 @@ static void count_stall(stoker_loader *loader, uint64_t before_ns, uint64_t now_
 {
     stk_ledger_add(&loader->ledger.stall_ns, now_ns - before_ns);
     stk_ledger_add(&loader->ledger.stalls, 1);
+    loader->waited_ns = now_ns;
 }
 
 /* Run so many workers from now on. A hand that is lent joins them where a core is spare for it, else
@@ -84,19 +86,42 @@ static void run_workers(stoker_loader *loader, uint32_t workers, bool lends_hand
     stk_futex_wake(&loader->road.active_workers, UINT32_MAX);
 }
 
+/* The number of workers to run from now on, by what they have done so far. */
+static uint32_t tune_workers(stoker_loader *loader, struct stk_look *now)
+{
+    const struct stk_schedule *schedule = &loader->road.schedule;
+    if (now->ns < loader->tune_ns)
+        return loader->tuner.workers;
+    loader->tune_ns = now->ns + TUNE_NS;
+    for (uint32_t i = 0; i < loader->worker_count; i++) {
+        const struct stk_worker *worker = &loader->workers[i];
+        now->rows += stk_ledger_read(&worker->ledger.rows);
+        now->spans += stk_ledger_read(&worker->ledger.spans);
+        now->cpu_ns += stk_worker_cpu_ns(worker);
+    }
+    now->rows += stk_ledger_read(&loader->hand.ledger.rows);
+    now->spans += stk_ledger_read(&loader->hand.ledger.spans);
+    const uint64_t first = stk_places_first(&loader->road.slots.places);
+    return stk_tuner_step(&loader->tuner, now, first / schedule->batch_spans + 1);
+}
+
+/* Look at the clock every few batches; the tuner also does after a wait. */
 static void tune(stoker_loader *loader)
 {
     const uint64_t batches = stk_ledger_read(&loader->ledger.batches);
-    if (!loader->threads || batches % TUNE_EVERY != 0)
+    const bool waited = loader->tuned && loader->waited_ns >= loader->tune_ns;
+    if (!loader->threads || (batches % TUNE_EVERY != 0 && !waited))
         return;
-    const uint64_t now_ns = stk_now_ns();
-    const uint64_t stall_ns = stk_ledger_read(&loader->ledger.stall_ns);
+    struct stk_look now = {
+        .ns = stk_now_ns(),
+        .batches = batches,
+        .stall_ns = stk_ledger_read(&loader->ledger.stall_ns),
+    };
     const uint32_t before = loader->tuner.workers;
     const bool lent = atomic_load_explicit(&loader->lends_hand, memory_order_relaxed);
-    const uint32_t workers =
-        loader->tuned ? stk_tuner_step(&loader->tuner, now_ns, batches, stall_ns) : before;
     const bool lends = loader->has_hand && stk_road_is_resident(&loader->road) &&
-                       stk_lending_step(&loader->lending, now_ns, batches, stall_ns);
+                       stk_lending_step(&loader->lending, now.ns, now.batches, now.stall_ns);
+    const uint32_t workers = loader->tuned ? tune_workers(loader, &now) : before;
     if (workers != before || lends != lent)
         run_workers(loader, workers, lends);
 }

@@ -17,8 +17,8 @@ enum {
     BUFFERS_MIN = 4, /* on a device: one lent, one to be lent, and copies to both sides of them, */
     BUFFERS_MAX = 8, /* and this many for small batches, whose copies go many at a time */
     BUFFERS_BYTES = 32 << 20,
-    READING_WORKERS_PER_CPU = 4,
-    READING_WORKERS_MAX = 32
+    WAITING_WORKERS_PER_CPU = 4,
+    WAITING_WORKERS_MAX = 32
 };
 
 static uint32_t clamp(uint64_t value, uint32_t low, uint32_t high)
@@ -42,18 +42,18 @@ uint32_t stk_sizing_span_rows(const stoker_loader *loader)
 void stk_sizing_choose_workers(stoker_loader *loader)
 {
     const int32_t asked = loader->options.num_workers;
-    const bool reads = loader->road.encoded_bytes_max > 0;
+    const bool waits = loader->road.encoded_bytes_max > 0 || loader->road.decodes;
     loader->cpus = loader->road.cpus = stk_cpu_count();
     loader->threads = asked != 0;
     loader->tuned = asked == STOKER_WORKERS_AUTO;
     loader->worker_count = asked == 0 ? 1 : (uint32_t)asked;
-    if (loader->tuned) /* waiting for storage costs no CPU: more may help */
+    if (loader->tuned) /* waiting for storage, or in a decoder, costs no CPU: more may help */
         loader->worker_count =
-            clamp(reads ? (uint64_t)loader->cpus * READING_WORKERS_PER_CPU : loader->cpus, 1,
-                  loader->cpus > READING_WORKERS_MAX ? loader->cpus : READING_WORKERS_MAX);
+            clamp(waits ? (uint64_t)loader->cpus * WAITING_WORKERS_PER_CPU : loader->cpus, 1,
+                  loader->cpus > WAITING_WORKERS_MAX ? loader->cpus : WAITING_WORKERS_MAX);
     uint32_t first = loader->tuned ? loader->cpus : loader->worker_count;
     atomic_init(&loader->road.active_workers, first);
-    stk_tuner_init(&loader->tuner, first, loader->worker_count);
+    stk_tuner_init(&loader->tuner, first, loader->worker_count, loader->cpus);
 }
 
 /* How much memory the slots should take. What must be page-locked must stay within the limit that

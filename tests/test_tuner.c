@@ -1,8 +1,8 @@
 /* test_tuner.c - the number of workers is found, on machines made of arithmetic.
  *
- * A machine says how many batches a second n workers make; the consumer takes them as they
+ * A machine is the number of rows a second that n workers make; the consumer takes them as they
  * come (it stalls) or is slower (it does not). Time is the tuner's argument, so a minute
- * passes in a microsecond.
+ * passes in a microsecond. Further down the workers, the ring and its order are modelled, too.
  */
 #include <criterion/criterion.h>
 
@@ -11,7 +11,7 @@
 
 #define STEP_NS UINT64_C(10000000)
 
-typedef double rate_fn(uint32_t workers); /* batches per second */
+typedef double rate_fn(uint32_t workers); /* rows per second */
 
 struct world {
     struct stk_tuner tuner;
@@ -19,17 +19,29 @@ struct world {
     double stall_share;
     uint64_t drift_ns; /* the machine is three times as fast every other time, 0 = never */
     uint64_t now_ns;
-    double batches;
+    double rows;
     double stall_ns;
+    double cpu_each; /* CPUs that one worker uses */
+    double cpu_ns;
     uint32_t least, most; /* workers seen */
     uint32_t changes;
 };
 
+/* One whose workers mostly wait: CPU time limits nothing. */
 static struct world world_make(rate_fn *rate, double stall_share, uint32_t first, uint32_t max)
 {
     struct world world = { .rate = rate, .stall_share = stall_share, .now_ns = 1 };
-    stk_tuner_init(&world.tuner, first, max);
+    stk_tuner_init(&world.tuner, first, max, first);
     world.least = world.most = first;
+    return world;
+}
+
+/* One whose workers use a CPU each. */
+static struct world world_of_cpus(rate_fn *rate, uint32_t first, uint32_t max, uint32_t cpus)
+{
+    struct world world = world_make(rate, 0.5, first, max);
+    world.cpu_each = 1;
+    world.tuner.cpus = cpus;
     return world;
 }
 
@@ -43,10 +55,16 @@ static void live(struct world *world, double seconds)
     for (double t = 0; t < seconds; t += (double)STEP_NS / 1e9) {
         const uint32_t before = world->tuner.workers;
         world->now_ns += STEP_NS;
-        world->batches += world->rate(before) * speed(world) * (double)STEP_NS / 1e9;
+        world->rows += world->rate(before) * speed(world) * (double)STEP_NS / 1e9;
         world->stall_ns += world->stall_share * (double)STEP_NS;
-        const uint32_t now = stk_tuner_step(&world->tuner, world->now_ns, (uint64_t)world->batches,
-                                            (uint64_t)world->stall_ns);
+        world->cpu_ns += world->cpu_each * before * (double)STEP_NS;
+        const struct stk_look look = { .ns = world->now_ns,
+                                       .batches = (uint64_t)world->rows,
+                                       .stall_ns = (uint64_t)world->stall_ns,
+                                       .rows = (uint64_t)world->rows,
+                                       .spans = (uint64_t)world->rows,
+                                       .cpu_ns = (uint64_t)world->cpu_ns };
+        const uint32_t now = stk_tuner_step(&world->tuner, &look, look.batches);
         cr_assert_eq(now, world->tuner.workers);
         cr_assert_geq(now, 1);
         cr_assert_leq(now, world->tuner.workers_max);
@@ -87,7 +105,7 @@ Test(tuner, climbs_to_the_most_that_helps)
 
 Test(tuner, stays_near_a_peak)
 {
-    struct world world = world_make(peak_at_5, 0.5, 2, 32);
+    struct world world = world_of_cpus(peak_at_5, 2, 32, 6);
     live(&world, 5);
     cr_assert_geq(world.tuner.best, 4);
     cr_assert_leq(world.tuner.best, 6);
@@ -117,12 +135,53 @@ Test(tuner, changes_nothing_for_a_consumer_that_does_not_wait)
 /* Tries that do not help become rare: two tries, each there and back, per rest. */
 Test(tuner, rests_where_nothing_helps)
 {
-    struct world world = world_make(flat, 0.5, 4, 8);
+    struct world world = world_of_cpus(flat, 4, 8, 5);
     live(&world, 600);
     cr_assert_leq(world.changes, 4 * (5 + 600 / 32));
     cr_assert_geq(world.changes, 4);
     cr_assert_geq(world.least, 3);
     cr_assert_leq(world.most, 5);
+    stk_test_check_leaks();
+}
+
+/* The first try doubles; when that has failed, later ones are small: they cost less. */
+Test(tuner, tries_little_once_much_did_not_help)
+{
+    struct world world = world_make(flat, 0.5, 4, 32);
+    live(&world, 2);
+    cr_assert_eq(world.most, 8);
+    world.most = 0;
+    live(&world, 600);
+    cr_assert_eq(world.most, 5);
+    stk_test_check_leaks();
+}
+
+static double ten_at_once(uint32_t workers)
+{
+    return 200.0 * (workers < 10 ? workers : 10);
+}
+
+/* Storage that serves ten reads at once: the step is halved until it fits. */
+Test(tuner, finds_how_many_the_storage_serves)
+{
+    struct world world = world_make(ten_at_once, 0.9, 2, 32);
+    live(&world, 5);
+    cr_assert_geq(world.tuner.best, 9);
+    cr_assert_leq(world.tuner.best, 12);
+    cr_assert_leq(world.most, 16);
+    stk_test_check_leaks();
+}
+
+/* Workers that keep every CPU busy are not joined by more, whatever the gain. */
+Test(tuner, adds_none_where_every_cpu_is_in_use)
+{
+    struct world world = world_of_cpus(linear, 2, 16, 2);
+    live(&world, 60);
+    cr_assert_eq(world.most, 2);
+    world.cpu_each = 0.5; /* half of the time they wait */
+    live(&world, 60);
+    cr_assert_eq(world.tuner.best, 4);
+    cr_assert_eq(world.most, 4);
     stk_test_check_leaks();
 }
 

@@ -47,6 +47,15 @@ void stk_futex_wake(_Atomic uint32_t *word, uint32_t count)
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, sleepers, NULL, NULL, 0);
 }
 
+uint64_t stk_thread_cpu_ns(pthread_t thread)
+{
+    clockid_t clock;
+    struct timespec used;
+    if (pthread_getcpuclockid(thread, &clock) != 0 || clock_gettime(clock, &used) != 0)
+        return 0;
+    return (uint64_t)used.tv_sec * 1000000000U + (uint64_t)used.tv_nsec;
+}
+
 bool stk_thread_leave_cpu(uint32_t cpu)
 {
     cpu_set_t allowed;

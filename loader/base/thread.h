@@ -47,6 +47,10 @@ static inline uint32_t stk_cpu_here(void)
  * as it was. False: there is no other, or the kernel will not tell. */
 bool stk_thread_leave_cpu(uint32_t cpu);
 
+/* CPU time that a thread of this process has used, in nanoseconds; 0 if the system cannot say. A
+ * system call. */
+uint64_t stk_thread_cpu_ns(pthread_t thread);
+
 /* CPUs that affinity and the cgroup's quota leave to this process, >= 1. */
 uint32_t stk_cpu_count(void);
 

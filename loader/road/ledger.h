@@ -22,6 +22,8 @@ struct stk_ledger_entry {
     _Atomic uint64_t read_bytes;
     _Atomic uint64_t read_retries;
     _Atomic uint64_t cache_hits;
+    _Atomic uint64_t rows;  /* in complete spans */
+    _Atomic uint64_t spans; /* complete */
 };
 
 /* The consumer's side. */

@@ -16,13 +16,12 @@ static void judge(struct stk_lending *lending)
 bool stk_lending_step(struct stk_lending *lending, uint64_t now_ns, uint64_t batches,
                       uint64_t stall_ns)
 {
-    const struct stk_look now = { now_ns, batches, stall_ns };
+    const struct stk_look now = { .ns = now_ns, .batches = batches, .stall_ns = stall_ns };
     struct stk_look passed;
     switch (stk_watch_step(&lending->watch, &now, WINDOW_NS, &passed)) {
     case STK_WATCHED_WORK:
         lending->was_away = false;
-        lending->window.ns += passed.ns;
-        lending->window.stall_ns += passed.stall_ns;
+        stk_look_add(&lending->window, &passed);
         judge(lending);
         break;
     case STK_WATCHED_ABSENCE:

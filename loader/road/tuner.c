@@ -5,46 +5,114 @@
 #define REST_NS   UINT64_C(2000000000) /* after both directions failed; doubles up to 32 s */
 #define AWAY_NS   UINT64_C(20000000)   /* between two looks */
 
-enum { WINDOW_BATCHES = 16, REST_DOUBLINGS = 4 };
+enum {
+    WINDOW_SPANS = 8,   /* of each worker: fewer say little about the rate */
+    REST_DOUBLINGS = 4, /* of the rest */
+    STEP_PART = 4,      /* of the workers: a smaller step up gains less than the noise, */
+    STEP_PART_DOWN = 8  /* and so does a smaller step down */
+};
 
 static const double STALL_SHARE = 0.05; /* less waiting is not worth a change */
-static const double GAIN = 1.05;        /* less gain is noise */
+static const double GAIN = 1.05;        /* less gain from fewer workers is noise */
+static const double WORKER_GAIN = 0.25; /* what an added worker must bring, in parts of what the
+                                            others bring on average */
+static const double CLEAR_GAIN = 0.5;   /* brought by each of many workers: no check needed */
+static const double CLEAR_GROWTH = 1.5; /* many: half as many again */
+static const double OTHER_REGIME = 2.0; /* a rate this much higher or lower ends a rest */
 
-void stk_tuner_init(struct stk_tuner *tuner, uint32_t workers, uint32_t workers_max)
+void stk_tuner_init(struct stk_tuner *tuner, uint32_t workers, uint32_t workers_max, uint32_t cpus)
 {
     *tuner = (struct stk_tuner){
-        .workers = workers, .workers_max = workers_max, .best = workers, .step = 1
+        .workers = workers,
+        .workers_max = workers_max,
+        .cpus = cpus,
+        .best = workers,
+        .stride = workers,
     };
+}
+
+static double rate_of(const struct stk_look *window)
+{
+    return (double)window->rows * 1e9 / (double)window->ns;
+}
+
+static bool stalls(const struct stk_look *window)
+{
+    return (double)window->stall_ns > STALL_SHARE * (double)window->ns;
+}
+
+static void change(struct stk_tuner *tuner, uint32_t workers)
+{
+    if (workers == tuner->workers)
+        return;
+    tuner->workers = workers;
+    tuner->drain_end = tuner->claimed;
 }
 
 static void settle(struct stk_tuner *tuner, uint32_t workers)
 {
-    tuner->best = tuner->workers = workers;
+    tuner->best = workers;
     tuner->state = STK_TUNER_SETTLED;
+    change(tuner, workers);
 }
 
-static bool has_room(const struct stk_tuner *tuner)
+static uint32_t at_least_one(uint32_t count)
 {
-    return tuner->step > 0 ? tuner->best < tuner->workers_max : tuner->best > 1;
+    return count > 0 ? count : 1;
 }
 
-static void begin_trial(struct stk_tuner *tuner, double rate)
+/* How many workers the CPUs can feed if each uses as much CPU time as those in the window did. */
+static uint32_t room(const struct stk_tuner *tuner, const struct stk_look *window)
 {
-    if (!has_room(tuner))
-        tuner->step = -tuner->step;
-    if (!has_room(tuner)) {
+    const double fed = (double)tuner->workers * tuner->cpus * (double)window->ns;
+    const double used = (double)window->cpu_ns;
+    return used * tuner->workers_max <= fed ? tuner->workers_max : (uint32_t)(fed / used);
+}
+
+/* The number to try next in the direction that is due; the best one if there is none. */
+static uint32_t next_trial(const struct stk_tuner *tuner, const struct stk_look *window)
+{
+    if (tuner->down) {
+        const uint32_t step = at_least_one(tuner->best / STEP_PART_DOWN);
+        return tuner->best > step ? tuner->best - step : tuner->best;
+    }
+    const uint32_t most = room(tuner, window);
+    const uint32_t wanted = tuner->best + tuner->stride;
+    return wanted < most ? wanted : most > tuner->best ? most : tuner->best;
+}
+
+static uint32_t least_stride(const struct stk_tuner *tuner)
+{
+    return at_least_one(tuner->best / STEP_PART);
+}
+
+static void begin_trial(struct stk_tuner *tuner, const struct stk_look *window)
+{
+    tuner->best_rate = rate_of(window);
+    uint32_t trial = next_trial(tuner, window);
+    if (trial == tuner->best) {
+        tuner->down = !tuner->down;
+        trial = next_trial(tuner, window);
+    }
+    if (trial == tuner->best) {
         tuner->rest_ns = REST_NS;
         return;
     }
-    tuner->best_rate = rate;
-    tuner->trial = tuner->workers = tuner->best + (uint32_t)tuner->step;
+    tuner->trial = trial;
     tuner->state = STK_TUNER_TRYING;
+    change(tuner, trial);
 }
 
 static void fail_trial(struct stk_tuner *tuner)
 {
+    const uint32_t least = least_stride(tuner);
+    const uint32_t tried = tuner->trial > tuner->best ? tuner->trial - tuner->best : 0;
     settle(tuner, tuner->best);
-    tuner->step = -tuner->step;
+    if (tried > least) { /* fewer of these may help */
+        tuner->stride = tried / 2 > least ? tried / 2 : least;
+        return;
+    }
+    tuner->down = !tuner->down;
     tuner->failures++;
     if (tuner->failures < 2)
         return;
@@ -52,52 +120,89 @@ static void fail_trial(struct stk_tuner *tuner)
     tuner->rest_ns = REST_NS << (rests < REST_DOUBLINGS ? rests : REST_DOUBLINGS);
 }
 
-static void judge(struct stk_tuner *tuner, double rate, double stall)
+static void accept_trial(struct stk_tuner *tuner)
+{
+    settle(tuner, tuner->trial);
+    tuner->failures = 0;
+    tuner->stride = least_stride(tuner);
+}
+
+/* The rate that the trial must beat. */
+static double rate_wanted(const struct stk_tuner *tuner, double rate, double worker_gain)
+{
+    const double growth = (double)tuner->trial / tuner->best;
+    return growth < 1 ? rate * GAIN : rate * (1 + worker_gain * (growth - 1));
+}
+
+static void judge_trial(struct stk_tuner *tuner, const struct stk_look *window)
+{
+    const double rate = rate_of(window);
+    if (rate <= rate_wanted(tuner, tuner->best_rate, WORKER_GAIN)) {
+        fail_trial(tuner);
+    } else if (tuner->trial >= CLEAR_GROWTH * tuner->best &&
+               rate > rate_wanted(tuner, tuner->best_rate, CLEAR_GAIN)) {
+        accept_trial(tuner);
+        tuner->stride = tuner->best; /* this many again */
+        if (stalls(window))
+            begin_trial(tuner, window);
+    } else {
+        tuner->trial_rate = rate;
+        tuner->state = STK_TUNER_CHECKING;
+        change(tuner, tuner->best);
+    }
+}
+
+static void judge(struct stk_tuner *tuner, const struct stk_look *window)
 {
     switch (tuner->state) {
     case STK_TUNER_SETTLED:
-        if (stall > STALL_SHARE)
-            begin_trial(tuner, rate);
+        if (stalls(window))
+            begin_trial(tuner, window);
         break;
     case STK_TUNER_TRYING:
-        if (rate <= tuner->best_rate * GAIN) {
-            fail_trial(tuner);
-            break;
-        }
-        tuner->trial_rate = rate;
-        tuner->workers = tuner->best;
-        tuner->state = STK_TUNER_CHECKING;
+        judge_trial(tuner, window);
         break;
     case STK_TUNER_CHECKING:
-        if (tuner->trial_rate <= rate * GAIN) {
+        if (tuner->trial_rate <= rate_wanted(tuner, rate_of(window), WORKER_GAIN))
             fail_trial(tuner);
-            break;
-        }
-        settle(tuner, tuner->trial);
-        tuner->failures = 0;
+        else
+            accept_trial(tuner);
         break;
     }
 }
 
-uint32_t stk_tuner_step(struct stk_tuner *tuner, uint64_t now_ns, uint64_t batches,
-                        uint64_t stall_ns)
+/* A rest was chosen for the rate before it. Under another one (the page cache turned cold, the
+ * storage recovered) more workers may help again. */
+static void look_at_rest(struct stk_tuner *tuner, const struct stk_look *window)
 {
-    const struct stk_look now = { now_ns, batches, stall_ns };
+    const double rate = rate_of(window);
+    if (!stalls(window) ||
+        (rate < tuner->best_rate * OTHER_REGIME && rate > tuner->best_rate / OTHER_REGIME))
+        return;
+    tuner->rest_ns = 0;
+    tuner->failures = 0;
+    tuner->down = false;
+    tuner->stride = tuner->best;
+}
+
+uint32_t stk_tuner_step(struct stk_tuner *tuner, const struct stk_look *now, uint64_t claimed)
+{
     struct stk_look passed;
-    if (stk_watch_step(&tuner->watch, &now, AWAY_NS, &passed) != STK_WATCHED_WORK)
-        return tuner->workers;
-    if (tuner->rest_ns > 0) {
-        tuner->rest_ns -= passed.ns < tuner->rest_ns ? passed.ns : tuner->rest_ns;
-        return tuner->workers;
-    }
     struct stk_look *window = &tuner->window;
-    window->ns += passed.ns;
-    window->batches += passed.batches;
-    window->stall_ns += passed.stall_ns;
-    if (window->ns < WINDOW_NS || window->batches < WINDOW_BATCHES)
+    const bool resting = tuner->rest_ns > 0;
+    const bool working = stk_watch_step(&tuner->watch, now, AWAY_NS, &passed) == STK_WATCHED_WORK;
+    tuner->claimed = claimed;
+    if (!working || now->batches < tuner->drain_end)
         return tuner->workers;
-    judge(tuner, (double)window->batches * 1e9 / (double)window->ns,
-          (double)window->stall_ns / (double)window->ns);
+    tuner->rest_ns -= passed.ns < tuner->rest_ns ? passed.ns : tuner->rest_ns;
+    stk_look_add(window, &passed);
+    if (window->ns < WINDOW_NS || window->spans < (uint64_t)WINDOW_SPANS * tuner->workers)
+        return tuner->workers;
+    const struct stk_look complete = *window;
     *window = (struct stk_look){ 0 };
+    if (resting)
+        look_at_rest(tuner, &complete);
+    else
+        judge(tuner, &complete);
     return tuner->workers;
 }

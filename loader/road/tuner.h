@@ -2,17 +2,24 @@
  *
  *             the consumer stalls                 faster
  *   SETTLED ──────────────────────▶ TRYING ─────────────────────▶ CHECKING
- *      ▲                              │ a neighbour's number        │ the old number again
+ *      ▲                              │ another number              │ the old number again
  *      │       not faster: go back    │                             │
- *      ├──────────────────────────────┘     slower than the trial:  │
- *      └────── keep the new number, else stay with the old ─────────┘
+ *      ├──────────────────────────────┤     slower than the trial:  │
+ *      │   clearly faster: keep it    │     keep the new number     │
+ *      └──────────────────────────────┴─────────────────────────────┘
  *
- * Each state lasts one window of work. A trial counts only if it beats the windows on both sides of
- * it, so that a machine whose speed drifts is not taken for a number that helps. Only a consumer that
- * waits is worth tuning for; while it does not, nothing is changed.
+ * Workers that wait for storage leave their CPUs idle, so more of them help: the first trial doubles
+ * their number, as far as the CPU time that they use leaves room. Each failure halves the step; then
+ * fewer workers are tried; then the tuner rests. Where the workers use every CPU, none is added.
+ *
+ * Each state lasts one window of work, measured in the rows that workers complete, not in batches
+ * delivered: batches are delivered in order and come in bursts. A window begins when all that was
+ * claimed under the previous number of workers has been delivered. A small gain counts only if the
+ * trial beats the windows on both sides of it, since the machine's speed may drift. A consumer that
+ * does not wait is left alone.
  *
  * Time counts only while the consumer works (road/watch): what it does elsewhere belongs to no
- * window, and a window goes on where it stopped.
+ * window, and a window continues where it stopped.
  * Runs in the consumer's thread, inside next().
  */
 #ifndef STK_ROAD_TUNER_H
@@ -28,22 +35,27 @@ enum stk_tuner_state { STK_TUNER_SETTLED, STK_TUNER_TRYING, STK_TUNER_CHECKING }
 struct stk_tuner {
     uint32_t workers; /* running now */
     uint32_t workers_max;
+    uint32_t cpus; /* that the workers may use */
     enum stk_tuner_state state;
     uint32_t best; /* settled on */
     uint32_t trial;
-    double best_rate; /* of the window before the trial, batches per second */
+    double best_rate; /* of the window before the trial, rows per second */
     double trial_rate;
-    int32_t step;      /* the direction being tried: +1 or -1 */
-    uint32_t failures; /* tries in a row that did not help */
-    uint64_t rest_ns;  /* of work, until the next trial */
+    uint32_t stride;    /* workers that the next trial upward adds */
+    bool down;          /* the next trial is of fewer workers */
+    uint32_t failures;  /* directions in a row that did not help */
+    uint64_t rest_ns;   /* of work, until the next trial */
+    uint64_t claimed;   /* batches that workers have begun, at the last look */
+    uint64_t drain_end; /* batches begun under the previous number of workers */
     struct stk_watch watch;
     struct stk_look window;
 };
 
-void stk_tuner_init(struct stk_tuner *tuner, uint32_t workers, uint32_t workers_max);
+/* workers and workers_max: 1.., cpus: 1.. */
+void stk_tuner_init(struct stk_tuner *tuner, uint32_t workers, uint32_t workers_max, uint32_t cpus);
 
-/* Look at the totals so far; returns the number of workers to run from now on. */
-uint32_t stk_tuner_step(struct stk_tuner *tuner, uint64_t now_ns, uint64_t batches,
-                        uint64_t stall_ns);
+/* Look at the totals so far; claimed is the number of batches that workers have begun, delivered ones
+ * included. Returns the number of workers to run from now on. */
+uint32_t stk_tuner_step(struct stk_tuner *tuner, const struct stk_look *now, uint64_t claimed);
 
 #endif

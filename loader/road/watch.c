@@ -14,8 +14,14 @@ enum stk_watched stk_watch_step(struct stk_watch *watch, const struct stk_look *
     const struct stk_look last = watch->last;
     const bool returned = watch->returned;
     watch->last = *now;
-    *passed = (struct stk_look){ now->ns - last.ns, now->batches - last.batches,
-                                 now->stall_ns - last.stall_ns };
+    *passed = (struct stk_look){
+        .ns = now->ns - last.ns,
+        .batches = now->batches - last.batches,
+        .stall_ns = now->stall_ns - last.stall_ns,
+        .rows = now->rows - last.rows,
+        .spans = now->spans - last.spans,
+        .cpu_ns = now->cpu_ns - last.cpu_ns,
+    };
     if (last.ns == 0)
         return STK_WATCHED_NOTHING;
     const bool away = was_away(passed, away_ns);

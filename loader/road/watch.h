@@ -17,9 +17,22 @@
 /* Totals, or what came between two of them. */
 struct stk_look {
     uint64_t ns;
-    uint64_t batches;
+    uint64_t batches; /* delivered */
     uint64_t stall_ns;
+    uint64_t rows;   /* completed by workers; 0 if the caller does not look at them */
+    uint64_t spans;  /* the same */
+    uint64_t cpu_ns; /* used by workers; the same */
 };
+
+static inline void stk_look_add(struct stk_look *sum, const struct stk_look *passed)
+{
+    sum->ns += passed->ns;
+    sum->batches += passed->batches;
+    sum->stall_ns += passed->stall_ns;
+    sum->rows += passed->rows;
+    sum->spans += passed->spans;
+    sum->cpu_ns += passed->cpu_ns;
+}
 
 struct stk_watch {
     struct stk_look last; /* ns == 0: none yet */

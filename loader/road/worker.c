@@ -186,6 +186,8 @@ static void retire(struct stk_worker *worker, struct stk_span *span)
     span->active = false;
     if (!span->resident) /* now: a substitute brought its own label */
         stk_row_write_labels(worker, span);
+    stk_ledger_add(&worker->ledger.rows, span->rows);
+    stk_ledger_add(&worker->ledger.spans, 1);
     const uint64_t begin_ns = stk_trace_begin(worker->trace, STOKER_TRACE_PUBLISH, span->batch);
     if (stk_slots_span_done(&worker->road->slots, span->batch))
         stk_trace_end(worker->trace, STOKER_TRACE_PUBLISH, begin_ns, span->batch, 0, 0);
@@ -278,12 +280,22 @@ static bool start_rows(struct stk_worker *worker, struct stk_span *span)
     return all;
 }
 
+/* Returns true if the worker has its part of the ring's rows in reads. More would leave nothing to
+ * workers that begin later, while these rows wait for one another. */
+static bool holds_its_part(const struct stk_worker *worker)
+{
+    const struct stk_road *road = worker->road;
+    const uint64_t held = worker->queued + worker->in_flight;
+    const uint32_t active = atomic_load_explicit(&road->active_workers, memory_order_relaxed);
+    return held > 0 && held * active >= (uint64_t)road->slots.slot_count * road->slots.batch_size;
+}
+
 /* A further ticket, if one is to be had. */
 static struct stk_span *claim_span(struct stk_worker *worker, uint64_t last_batch)
 {
     struct stk_span *span = free_span(worker);
     uint64_t ticket;
-    if (span == NULL ||
+    if (span == NULL || holds_its_part(worker) ||
         stk_slots_claim(&worker->road->slots, worker->index, last_batch, &ticket) != STK_CLAIM_OK)
         return NULL;
     const uint64_t batch = ticket / worker->road->schedule.batch_spans;
@@ -490,6 +502,11 @@ int stk_worker_start(struct stk_worker *worker)
     int rc = stk_thread_start(&worker->thread, "stoker-worker", run, worker);
     worker->started = rc == 0;
     return rc;
+}
+
+uint64_t stk_worker_cpu_ns(const struct stk_worker *worker)
+{
+    return worker->started ? stk_thread_cpu_ns(worker->thread) : 0;
 }
 
 int stk_worker_wait_started(struct stk_worker *worker, stoker_error *error)

@@ -153,6 +153,10 @@ void stk_worker_destroy(struct stk_worker *worker);
 int stk_worker_start(struct stk_worker *worker);
 int stk_worker_wait_started(struct stk_worker *worker, stoker_error *error);
 
+/* CPU time that its thread has used; 0 without a thread. A system call. Any thread, while the worker
+ * is not being joined. */
+uint64_t stk_worker_cpu_ns(const struct stk_worker *worker);
+
 /* Wait for the thread to end. False: at deadline_ns it was stuck in a system call of a built-in reader, and
  * is given up. A thread in the user's own code (codec, data set, reader) is waited for without limit. */
 bool stk_worker_join(struct stk_worker *worker, uint64_t deadline_ns);

@@ -90,7 +90,10 @@ typedef struct stoker_loader_options {
     int32_t num_workers;       /* 1..256 threads; 0 = in the caller's thread. Over a set in memory
                                   a caller that mostly waits works in next as well: beside them,
                                   or in the last one's place where every CPU has a worker;
-                                  default STOKER_WORKERS_AUTO */
+                                  default STOKER_WORKERS_AUTO: begins with one per CPU and changes
+                                  their number while the consumer waits. Up to four per CPU, at
+                                  most 32 (or one per CPU, if that is more), if samples are read
+                                  or decoded and leave CPU time unused; else one per CPU */
     uint32_t prefetch_batches; /* slots in the ring: batches ahead and lent, 2..64;
                                   default 0 = choose */
     uint32_t read_depth;       /* reads in flight per worker, 1..1024; default 0 = choose */
