@@ -5,8 +5,6 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 bool pack_fail(struct pack_failure *failure, const char *path, int os_errno, const char *format,
@@ -22,14 +20,22 @@ bool pack_fail(struct pack_failure *failure, const char *path, int os_errno, con
     return false;
 }
 
-bool pack_output_begin(struct pack_output *output, const char *directory, const char *name,
-                       struct pack_failure *failure)
+bool pack_output_name(struct pack_output *output, const char *directory, const char *name,
+                      struct pack_failure *failure)
 {
     const int path = snprintf(output->path, sizeof(output->path), "%s/%s", directory, name);
     const int hidden =
         snprintf(output->hidden, sizeof(output->hidden), "%s/.%s.tmp", directory, name);
-    if (path < 0 || hidden < 0 || (size_t)hidden >= sizeof(output->hidden))
-        return pack_fail(failure, directory, 0, "the path is too long");
+    output->file = NULL;
+    return (path >= 0 && hidden >= 0 && (size_t)hidden < sizeof(output->hidden)) ||
+           pack_fail(failure, directory, 0, "the path is too long");
+}
+
+bool pack_output_begin(struct pack_output *output, const char *directory, const char *name,
+                       struct pack_failure *failure)
+{
+    if (!pack_output_name(output, directory, name, failure))
+        return false;
     const int fd =
         open(output->hidden, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
     output->file = fd < 0 ? NULL : fdopen(fd, "wb");
@@ -65,13 +71,24 @@ bool pack_output_rewind(struct pack_output *output, struct pack_failure *failure
            pack_fail(failure, output->hidden, errno, "going back to its beginning");
 }
 
-/* The new name is on the disk when its folder is. */
-static bool sync_folder(const char *path, struct pack_failure *failure)
+const char *pack_path_split(const char *path, char directory[PACK_PATH_BYTES])
+{
+    size_t end = strlen(path);
+    while (end > 1 && path[end - 1] == '/')
+        end--;
+    size_t name = end;
+    while (name > 0 && path[name - 1] != '/')
+        name--;
+    const size_t bytes = name > 1 ? name - 1 : name; /* "/" keeps its slash */
+    (void)snprintf(directory, PACK_PATH_BYTES, "%.*s", name == 0 ? 1 : (int)bytes,
+                   name == 0 ? "." : path);
+    return path + name;
+}
+
+bool pack_sync_parent(const char *path, struct pack_failure *failure)
 {
     char folder[PACK_PATH_BYTES];
-    (void)snprintf(folder, sizeof(folder), "%s", path);
-    char *slash = strrchr(folder, '/');
-    slash[slash == folder ? 1 : 0] = '\0';
+    (void)pack_path_split(path, folder);
     const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     const bool synced = fd >= 0 && fsync(fd) == 0;
     const int os_errno = errno;
@@ -91,7 +108,7 @@ bool pack_output_commit(struct pack_output *output, bool sync, struct pack_failu
         (void)unlink(output->hidden);
         return pack_fail(failure, output->path, os_errno, "giving it its name");
     }
-    return !sync || sync_folder(output->path, failure);
+    return !sync || pack_sync_parent(output->path, failure);
 }
 
 void pack_output_drop(struct pack_output *output)
@@ -101,23 +118,4 @@ void pack_output_drop(struct pack_output *output)
     (void)fclose(output->file);
     output->file = NULL;
     (void)unlink(output->hidden);
-}
-
-int pack_folder_lock(const char *path, struct pack_failure *failure)
-{
-    if (mkdir(path, 0755) != 0 && errno != EEXIST) {
-        (void)pack_fail(failure, path, errno, "it could not be made");
-        return -1;
-    }
-    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) {
-        (void)pack_fail(failure, path, errno, "opening");
-        return -1;
-    }
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-        return fd;
-    (void)pack_fail(failure, path, errno == EWOULDBLOCK ? 0 : errno,
-                    "another stoker-pack is at work there");
-    close(fd);
-    return -1;
 }

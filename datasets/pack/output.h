@@ -19,7 +19,11 @@ struct pack_output {
     char hidden[PACK_PATH_BYTES];
 };
 
-/* The file will be DIRECTORY/NAME. */
+/* The file will be DIRECTORY/NAME: sets its path and its hidden one, and opens nothing. */
+bool pack_output_name(struct pack_output *output, const char *directory, const char *name,
+                      struct pack_failure *failure);
+
+/* Name it, and open it under its hidden name. */
 bool pack_output_begin(struct pack_output *output, const char *directory, const char *name,
                        struct pack_failure *failure);
 bool pack_output_write(struct pack_output *output, const void *bytes, size_t size,
@@ -31,7 +35,10 @@ bool pack_output_rewind(struct pack_output *output, struct pack_failure *failure
 bool pack_output_commit(struct pack_output *output, bool sync, struct pack_failure *failure);
 void pack_output_drop(struct pack_output *output); /* nothing open is allowed */
 
-/* Open the folder, made if it is missing, for this process alone. -1: failed. */
-int pack_folder_lock(const char *path, struct pack_failure *failure);
+/* Wait until the name of a file or folder is on the disk: that is when the folder it lies in is. */
+bool pack_sync_parent(const char *path, struct pack_failure *failure);
+
+/* Split DIR/NAME, slashes at the end left out; a name alone is in ".". Returns the name, in `path`. */
+const char *pack_path_split(const char *path, char directory[PACK_PATH_BYTES]);
 
 #endif

@@ -8,6 +8,7 @@
  *   files, no mark  ──▶ whole, or somebody else's: held against what would be written, and left as it is
  */
 #include "datasets/pack/existing.h"
+#include "datasets/pack/lock.h"
 #include "datasets/pack/names.h"
 #include "datasets/pack/output.h"
 
@@ -147,7 +148,7 @@ static bool open_folder(void **self, const struct pack_plan *plan, struct pack_s
         return pack_fail(failure, path, ENOMEM, "opening");
     folder->plan = plan;
     folder->named = names_will_do(plan);
-    folder->folder = pack_folder_lock(path, failure);
+    folder->folder = pack_lock_folder(path, failure);
     if (folder->folder < 0 || !take_folder(folder, failure) ||
         (!folder->whole && !make_classes(folder, failure))) {
         close_folder(folder);

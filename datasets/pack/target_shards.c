@@ -4,6 +4,7 @@
  * kept in the shard's header. Whoever starts again looks at the finished shards and begins
  * behind the last.
  */
+#include "datasets/pack/lock.h"
 #include "datasets/pack/output.h"
 
 #include <assert.h>
@@ -211,7 +212,7 @@ static bool open_shards(void **self, const struct pack_plan *plan, struct pack_s
                    plan->info->class_count > STK_SHARD_CLASSES_MAX))
         opened = pack_fail(failure, path, 0, "a row of over 1 GiB, or more than 2^20 classes");
     if (opened) {
-        shards->folder = pack_folder_lock(path, failure);
+        shards->folder = pack_lock_folder(path, failure);
         opened = shards->folder >= 0 && skip_finished(shards, start, failure) &&
                  refuse_strangers(shards, path, failure);
     }

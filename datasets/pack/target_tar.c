@@ -5,6 +5,7 @@
  * written, and stays as it is.
  */
 #include "datasets/pack/existing.h"
+#include "datasets/pack/lock.h"
 #include "datasets/pack/names.h"
 #include "datasets/pack/output.h"
 
@@ -13,11 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { BLOCK_BYTES = 512, RECORD_BYTES = 20 * BLOCK_BYTES };
 
 struct tar {
     const struct pack_plan *plan;
+    int lock; /* of output.hidden; -1 = none */
     struct pack_output output;
     struct pack_existing existing; /* open: nothing is written */
     char folder[PACK_PATH_BYTES];
@@ -30,16 +33,15 @@ static void close_tar(void *self)
     struct tar *tar = self;
     pack_output_drop(&tar->output);
     pack_existing_close(&tar->existing);
+    if (tar->lock >= 0)
+        close(tar->lock);
     free(tar);
 }
 
-/* Split DIR/NAME; a name alone is in ".". */
-static const char *split_path(const char *path, char folder[PACK_PATH_BYTES])
+static bool is_there(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    const size_t bytes = slash == NULL ? 1 : slash == path ? 1 : (size_t)(slash - path);
-    (void)snprintf(folder, PACK_PATH_BYTES, "%.*s", (int)bytes, slash == NULL ? "." : path);
-    return slash == NULL ? path : slash + 1;
+    struct stat status;
+    return lstat(path, &status) == 0;
 }
 
 static bool open_existing(struct tar *tar, const char *path, struct pack_failure *failure)
@@ -49,17 +51,26 @@ static bool open_existing(struct tar *tar, const char *path, struct pack_failure
                      "there is something else of that name already");
 }
 
+/* Between the first look at the name and the lock, another packer may have finished: then there is
+ * an archive to compare with, and the file just locked is a new, empty one. */
 static bool open_new(struct tar *tar, const char *path, struct pack_failure *failure)
 {
-    const char *name = split_path(path, tar->folder);
-    return pack_output_begin(&tar->output, tar->folder, name, failure);
+    const char *name = pack_path_split(path, tar->folder);
+    if (!pack_output_name(&tar->output, tar->folder, name, failure))
+        return false;
+    tar->lock = pack_lock_file(tar->output.hidden, path, failure);
+    if (tar->lock < 0)
+        return false;
+    if (!is_there(path))
+        return pack_output_begin(&tar->output, tar->folder, name, failure);
+    (void)unlink(tar->output.hidden);
+    return open_existing(tar, path, failure);
 }
 
 static bool open_tar(void **self, const struct pack_plan *plan, struct pack_start *start,
                      struct pack_failure *failure)
 {
     const char *path = plan->arguments->target;
-    struct stat status;
     (void)start; /* an archive is written at one go */
     if (plan->info->label_dtype == STOKER_FLOAT32)
         return pack_fail(failure, path, 0, "labels that are no classes do not fit in .cls files");
@@ -67,8 +78,8 @@ static bool open_tar(void **self, const struct pack_plan *plan, struct pack_star
     if (tar == NULL)
         return pack_fail(failure, path, ENOMEM, "opening");
     tar->plan = plan;
-    if (!(lstat(path, &status) == 0 ? open_existing(tar, path, failure)
-                                    : open_new(tar, path, failure))) {
+    tar->lock = -1;
+    if (!(is_there(path) ? open_existing(tar, path, failure) : open_new(tar, path, failure))) {
         close_tar(tar);
         return false;
     }
