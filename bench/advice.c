@@ -150,6 +150,8 @@ static void write_options(char *text, size_t size, const struct bench_cell *cell
         append(text, size, "options.shuffle = true;\n");
     append_number(text, size, "seed", arguments->seed);
     append_word(text, size, "dtype", "STOKER_", cell->dtype, "");
+    if (arguments->layout == STOKER_NCHW)
+        append(text, size, "options.layout = STOKER_NCHW;\n");
     append_mean(text, size, cell, arguments);
     append_transform(text, size, &arguments->transform);
     text[strlen(text) - 1] = '\0'; /* the last line's end is the printer's */

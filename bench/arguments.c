@@ -246,6 +246,14 @@ static int take_std(struct bench_arguments *arguments, const char *text, char *m
     return take_floats(text, 1e-30f, arguments->std, &arguments->std_count, message);
 }
 
+static int take_layout(struct bench_arguments *arguments, const char *text, char *message)
+{
+    if (strcmp(text, "nhwc") != 0 && strcmp(text, "nchw") != 0)
+        return complain(message, "'%.60s' is not one of nhwc, nchw", text);
+    arguments->layout = strcmp(text, "nchw") == 0 ? STOKER_NCHW : STOKER_NHWC;
+    return STOKER_OK;
+}
+
 static int take_read_depth(struct bench_arguments *arguments, const char *text, char *message)
 {
     return take_count32(text, 1, STOKER_READ_DEPTH_MAX, &arguments->read_depth, message);
@@ -470,6 +478,7 @@ static const struct {
     { "device", required_argument, take_device },
     { "non-blocking", required_argument, take_blockings },
     { "convert", required_argument, take_converts },
+    { "layout", required_argument, take_layout },
     { "mean", required_argument, take_mean },
     { "std", required_argument, take_std },
     { "resize", required_argument, take_resize },
@@ -622,8 +631,9 @@ int bench_arguments_parse(struct bench_arguments *out, int argc, char *const *ar
         if (out->action == BENCH_HELP || out->action == BENCH_VERSION)
             return STOKER_OK; /* whatever else stands on the line */
     }
-    if (stk_transform_wanted(&out->transform))
-        out->ceilings = false; /* they are what bare loops do without */
+    if (stk_transform_wanted(&out->transform) && out->device != STOKER_DEVICE_CPU)
+        out->ceilings =
+            false; /* the GPU does its part of the transforms: no bare loop is divided so */
     if (out->cold && caches_default)
         out->caches.values[0] = STOKER_CACHE_NONE;
     if (optind < argc)

@@ -65,6 +65,7 @@ struct bench_arguments {
     uint32_t mean_count; /* 0 = not given */
     uint32_t std_count;
     stoker_transform transform; /* the same in every cell; all 0 = none */
+    stoker_layout layout;
 
     uint32_t repeats;
     uint32_t epochs; /* least epochs of one repeat; 0 = one, if that is not long */

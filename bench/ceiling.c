@@ -11,6 +11,8 @@ static const struct {
     [BENCH_CEILING_GATHER_BEST] = { "gather best ring", &bench_steps_gather },
     [BENCH_CEILING_DECODE] = { "decode", &bench_steps_decode },
     [BENCH_CEILING_UNPACK] = { "unpack", &bench_steps_unpack },
+    [BENCH_CEILING_TRANSFORM] = { "transform", &bench_steps_transform },
+    [BENCH_CEILING_DECODE_TRANSFORM] = { "decode + transform", &bench_steps_decode_transform },
     [BENCH_CEILING_URING] = { "bare io_uring", &bench_steps_uring },
     [BENCH_CEILING_PREAD] = { "bare pread", &bench_steps_pread },
     [BENCH_CEILING_FILES_URING] = { "files io_uring", &bench_steps_files_uring },
@@ -31,6 +33,11 @@ const char *bench_ceiling_name(enum bench_ceiling_kind kind)
     return ceilings[kind].name;
 }
 
+bool bench_keeps_rows(const struct stk_convert_plan *plan)
+{
+    return plan->copies && (plan->layout == STOKER_NHWC || plan->channels == 1);
+}
+
 static int prepare_material(enum bench_ceiling_kind kind, const struct bench_work *work,
                             stoker_error *error)
 {
@@ -38,10 +45,12 @@ static int prepare_material(enum bench_ceiling_kind kind, const struct bench_wor
     case BENCH_CEILING_GATHER_SAME:
     case BENCH_CEILING_GATHER_BEST:
     case BENCH_CEILING_GATHER_GPU:
+    case BENCH_CEILING_TRANSFORM:
         return bench_material_need_rows(work->material, error);
     case BENCH_CEILING_UNPACK:
         return bench_material_need_samples(work->material, error);
-    case BENCH_CEILING_DECODE: {
+    case BENCH_CEILING_DECODE:
+    case BENCH_CEILING_DECODE_TRANSFORM: {
         const int rc = bench_material_need_samples(work->material, error);
         return rc == STOKER_OK && work->material->codec == NULL ? STOKER_ENOTSUP : rc;
     }

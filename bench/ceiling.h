@@ -9,12 +9,15 @@
 #include "crew.h"
 #include "kernels/kernels.h"
 #include "material.h"
+#include "transform.h"
 
 enum bench_ceiling_kind {
     BENCH_CEILING_GATHER_SAME,
     BENCH_CEILING_GATHER_BEST,
     BENCH_CEILING_DECODE,
     BENCH_CEILING_UNPACK,
+    BENCH_CEILING_TRANSFORM, /* with crop, flip, resize */
+    BENCH_CEILING_DECODE_TRANSFORM,
     BENCH_CEILING_URING,
     BENCH_CEILING_PREAD,
     BENCH_CEILING_FILES_URING,
@@ -32,6 +35,7 @@ enum bench_ceiling_kind {
 struct bench_work {
     struct bench_material *material;     /* memcpy: may be NULL */
     const struct stk_convert_plan *plan; /* encoded reads: of bytes, as many as the longest has */
+    const struct bench_transform *transform; /* NULL = images stay as they are */
     uint32_t threads;
     uint32_t batch_size;
     uint64_t ring_rows; /* of all threads together, >= 1 */
@@ -55,6 +59,9 @@ int bench_ceiling_measure(enum bench_ceiling_kind kind, const struct bench_work 
 /* Whether "unpack" does the work of this data set: shards whose records are raw or LZ4. */
 bool bench_ceiling_unpack_fits(struct bench_material *material);
 
+/* Returns true if rows are delivered as they are stored. */
+bool bench_keeps_rows(const struct stk_convert_plan *plan);
+
 /* Rows of the piece each thread writes again and again in "gather best ring": the fastest
  * of a few, found by trying. */
 int bench_ceiling_best_piece(const struct bench_work *work, uint32_t *piece_rows,
@@ -70,6 +77,8 @@ struct bench_steps {
 extern const struct bench_steps bench_steps_gather;
 extern const struct bench_steps bench_steps_decode;
 extern const struct bench_steps bench_steps_unpack;
+extern const struct bench_steps bench_steps_transform;
+extern const struct bench_steps bench_steps_decode_transform;
 extern const struct bench_steps bench_steps_uring; /* without liburing: setup = STOKER_ENOTSUP */
 extern const struct bench_steps bench_steps_pread;
 extern const struct bench_steps bench_steps_files_uring; /* as bench_steps_uring */

@@ -1,22 +1,19 @@
 /* ceiling_decode.c - the codec over samples in memory, and the conversion behind it. */
+#include "picture.h"
 #include "share.h"
 
 #include <stdlib.h>
 
 struct decoder {
     struct bench_share share;
-    const stoker_codec *codec;
-    void *scratch;
-    void *row; /* decoded, before conversion */
+    struct bench_picture picture; /* decoded, before conversion */
 };
 
 static void teardown(void *state)
 {
     struct decoder *decoder = state;
-    if (decoder->codec != NULL && decoder->codec->close != NULL)
-        decoder->codec->close(decoder->codec->self, decoder->scratch);
+    bench_picture_destroy(&decoder->picture);
     bench_share_destroy(&decoder->share);
-    free(decoder->row);
     free(decoder);
 }
 
@@ -27,30 +24,28 @@ static int setup(const void *context, uint32_t thread, uint32_t threads, void **
     if (decoder == NULL)
         return STOKER_ENOMEM;
     int rc = bench_share_create(&decoder->share, work, thread, threads);
-    decoder->row = malloc(work->plan->from_bytes);
-    if (rc == STOKER_OK && decoder->row == NULL)
-        rc = STOKER_ENOMEM;
-    const stoker_codec *codec = work->material->codec;
-    if (rc == STOKER_OK && codec->open != NULL)
-        rc = codec->open(codec->self, &decoder->scratch);
+    if (rc == STOKER_OK)
+        rc = bench_picture_create(&decoder->picture, work);
     if (rc != STOKER_OK) {
         teardown(decoder);
         return rc;
     }
-    decoder->codec = codec;
     *state = decoder;
     return STOKER_OK;
 }
 
+/* Rows that are wanted as stored go straight to their place; pictures of several sizes have none. */
 static int decode_one(struct decoder *decoder, const stoker_encoded *sample, void *out)
 {
     const struct stk_convert_plan *plan = decoder->share.work->plan;
-    bool direct = plan->from == plan->to;
-    void *row = direct ? out : decoder->row;
-    int rc = decoder->codec->decode(decoder->codec->self, decoder->scratch, sample, row,
-                                    plan->from_bytes, NULL);
-    if (rc == STOKER_OK && !direct)
-        plan->rows(plan, (const void *const *)&decoder->row, 1, 0, out);
+    struct bench_picture *picture = &decoder->picture;
+    if (!picture->any_size && bench_keeps_rows(plan))
+        return picture->codec->decode(picture->codec->self, picture->scratch, sample, out,
+                                      plan->from_bytes, NULL);
+    int rc = bench_picture_decode(picture, sample);
+    const void *const row = picture->pixels.bytes;
+    if (rc == STOKER_OK && !picture->any_size)
+        plan->rows(plan, &row, 1, 0, out);
     return rc;
 }
 

@@ -40,7 +40,7 @@ static int read_one(struct preader *preader, uint64_t sample, void *out)
 {
     const struct bench_work *work = preader->share.work;
     const struct stk_convert_plan *plan = work->plan;
-    bool direct = plan->from == plan->to;
+    bool direct = bench_keeps_rows(plan);
     size_t wanted = work->material->bytes[sample];
     ssize_t got = 0;
     do

@@ -42,7 +42,7 @@ static int64_t step(void *state)
     struct unpacker *unpacker = state;
     const struct bench_work *work = unpacker->share.work;
     const struct stk_convert_plan *plan = work->plan;
-    const bool direct = plan->from == plan->to;
+    const bool direct = bench_keeps_rows(plan);
     uint64_t start = 0;
     uint32_t count = bench_share_take(&unpacker->share, unpacker->share.piece, &start);
     for (uint32_t index = 0; index < count; index++) {

@@ -45,7 +45,7 @@ static int open_ring(struct ringer *ringer, int fd)
 
 static int take_memory(struct ringer *ringer, const struct bench_work *work)
 {
-    bool direct = work->plan->from == work->plan->to;
+    bool direct = bench_keeps_rows(work->plan);
     ringer->free_reads = calloc(ringer->depth, sizeof(ringer->free_reads[0]));
     ringer->wanted = calloc(ringer->depth, sizeof(ringer->wanted[0]));
     ringer->out = calloc(ringer->depth, sizeof(ringer->out[0]));

@@ -50,14 +50,14 @@ void bench_choice_name(const struct bench_choice *choice, char out[BENCH_CHOICE_
 
 /* The conversion that the loader does for this choice. */
 static int plan_conversion(const struct bench_bench *bench, stoker_dtype dtype,
-                           struct stk_convert_plan *plan)
+                           stoker_layout layout, struct stk_convert_plan *plan)
 {
     const struct bench_arguments *arguments = bench->arguments;
     const stoker_dataset_info *info = stoker_dataset_get_info(bench->dataset);
     struct stk_convert_options options = {
         .from = info->dtype,
         .to = dtype == STOKER_DTYPE_NONE ? info->dtype : dtype,
-        .layout = STOKER_NHWC,
+        .layout = layout,
         .elements = stoker_dataset_row_bytes(bench->dataset) / stoker_dtype_bytes(info->dtype),
         .channels = info->is_image ? (uint32_t)info->shape[info->rank - 1] : 1,
         .scale = info->dtype == STOKER_UINT8 ? 1.0f / 255.0f : 1.0f,
@@ -80,7 +80,7 @@ static int plan_parts(struct bench_run *run)
                                              material->bytes_max > 0 ? material->bytes_max : 1,
                                          .channels = 1,
                                          .scale = 1.0f };
-    int rc = plan_conversion(run->bench, STOKER_DTYPE_NONE, &run->stored_plan);
+    int rc = plan_conversion(run->bench, STOKER_DTYPE_NONE, STOKER_NHWC, &run->stored_plan);
     return rc == STOKER_OK ? stk_convert_plan_init(&run->bytes_plan, &bytes) : rc;
 }
 
@@ -103,6 +103,7 @@ stoker_loader_options bench_cell_options(const struct bench_bench *bench,
     options.pin_memory = choice->pin_memory;
     options.cache = choice->cache;
     options.dtype = choice->dtype;
+    options.layout = arguments->layout;
     options.reader = arguments->reader;
     options.transform = arguments->transform;
     if (choice->dtype != STOKER_DTYPE_NONE && choice->dtype != stored &&
@@ -322,6 +323,9 @@ static void describe_choice(struct bench_run *run)
     snprintf(out->pin_memory, sizeof(out->pin_memory), "%s", pin_name(run->choice.pin_memory));
     snprintf(out->dtype, sizeof(out->dtype), "%s", stoker_dtype_name(dtype));
     snprintf(out->cache, sizeof(out->cache), "%s", stoker_cache_name(run->choice.cache));
+    if (stoker_dataset_get_info(run->bench->dataset)->is_image)
+        snprintf(out->layout, sizeof(out->layout), "%s",
+                 run->bench->arguments->layout == STOKER_NCHW ? "nchw" : "nhwc");
     snprintf(out->reader, sizeof(out->reader), "%s", reader == NULL ? "auto" : reader->name);
 }
 
@@ -351,6 +355,19 @@ static void describe_stats(struct bench_run *run)
     snprintf(out->reader, sizeof(out->reader), "%s", stats->reads > 0 ? stats->reader : "none");
 }
 
+/* Samples are counted when they are delivered, hits when they are taken: at the edges of a stretch the two
+ * differ. Where nothing was read or decoded all came from the cache. */
+static double cached_share(const struct bench_run *run)
+{
+    const stoker_stats *total = &run->later.total;
+    const bool decoded = run->stats.cache == STOKER_CACHE_DECODED;
+    if (!decoded && run->stats.cache != STOKER_CACHE_ENCODED)
+        return NAN;
+    if (total->reads == 0 && (!decoded || total->decode_ns == 0))
+        return 1;
+    return fmin((double)total->cache_hits / (double)total->samples, 1);
+}
+
 /* The rate of later epochs, and of all if there is no cache. */
 static void conclude_rates(struct bench_run *run)
 {
@@ -371,8 +388,7 @@ static void conclude_rates(struct bench_run *run)
     bench_figure_judge(later, &judged);
     snprintf(out->limit, sizeof(out->limit), "%s", stoker_limit_name(judged.limit));
     snprintf(out->verdict, sizeof(out->verdict), "%s", judged.verdict);
-    if (run->stats.cache == STOKER_CACHE_ENCODED || run->stats.cache == STOKER_CACHE_DECODED)
-        out->cached_share = fmin((double)later->total.cache_hits / (double)later->total.samples, 1);
+    out->cached_share = cached_share(run);
 }
 
 static void conclude(struct bench_run *run)
@@ -449,21 +465,22 @@ static bool wants_rows(const struct bench_bench *bench)
 static void release(struct bench_run *run)
 {
     stoker_loader_destroy(&run->consumer.loader);
+    bench_transform_destroy(&run->transform);
     free(run);
 }
 
-/* Rows that are transformed are checked against the reference of that. */
-static int verify_transforms(struct bench_run *run, struct bench_verify *verify,
-                             struct bench_transform *transform)
+/* What the transforms make of each image, for the ceilings and the check. */
+static int plan_transforms(struct bench_run *run)
 {
     char why[STK_TRANSFORM_WHY_BYTES] = "";
     if (!stk_transform_wanted(&run->options.transform))
         return STOKER_OK;
-    int rc = bench_transform_create(transform, run->bench->dataset, &run->options, why);
+    int rc = bench_transform_create(&run->transform, run->bench->dataset, &run->options, why);
     if (rc != STOKER_OK)
         snprintf(run->error.message, sizeof(run->error.message), "transform: %s",
                  why[0] != '\0' ? why : "these need uint8 images");
-    return rc == STOKER_OK ? bench_verify_transformed(verify, transform) : rc;
+    run->transforms = rc == STOKER_OK;
+    return rc;
 }
 
 int bench_cell_begin(struct bench_run **out, struct bench_bench *bench,
@@ -471,7 +488,6 @@ int bench_cell_begin(struct bench_run **out, struct bench_bench *bench,
 {
     struct bench_run *run = calloc(1, sizeof(*run));
     struct bench_verify verify = { 0 };
-    struct bench_transform transform = { .image = NULL };
     if (run == NULL) {
         *cell = (struct bench_cell){ .error = "out of memory" };
         return STOKER_ENOMEM;
@@ -486,13 +502,15 @@ int bench_cell_begin(struct bench_run **out, struct bench_bench *bench,
     run->limits = (struct bench_window_limits){ .epochs = bench->arguments->epochs,
                                                 .seconds = bench->arguments->seconds,
                                                 .seconds_max = bench->arguments->seconds * 10 };
-    int rc = plan_conversion(bench, choice->dtype, &run->plan);
+    int rc = plan_conversion(bench, choice->dtype, bench->arguments->layout, &run->plan);
     if (rc == STOKER_OK)
         rc = plan_parts(run);
+    if (rc == STOKER_OK)
+        rc = plan_transforms(run);
     if (rc == STOKER_OK && bench->arguments->verify)
         rc = bench_verify_create(&verify, bench->dataset, &run->plan, wants_rows(bench));
-    if (rc == STOKER_OK && bench->arguments->verify)
-        rc = verify_transforms(run, &verify, &transform);
+    if (rc == STOKER_OK && bench->arguments->verify && run->transforms)
+        rc = bench_verify_transformed(&verify, &run->transform);
     if (rc == STOKER_OK) {
         run->consumer.verify = bench->arguments->verify ? &verify : NULL;
         rc = prepare(run);
@@ -501,7 +519,6 @@ int bench_cell_begin(struct bench_run **out, struct bench_bench *bench,
         fail(run, rc, run->consumer.loader == NULL ? "create" : "run");
     run->consumer.verify = NULL;
     bench_verify_destroy(&verify);
-    bench_transform_destroy(&transform);
     if (rc == STOKER_OK)
         *out = run;
     else

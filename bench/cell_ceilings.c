@@ -42,6 +42,12 @@ static enum bench_ceiling_kind decoding_of(const struct bench_run *run)
                                                             : BENCH_CEILING_DECODE;
 }
 
+/* Which loop makes rows of what lies decoded in memory. */
+static enum bench_ceiling_kind making_of(const struct bench_run *run)
+{
+    return run->transforms ? BENCH_CEILING_TRANSFORM : BENCH_CEILING_GATHER_SAME;
+}
+
 static enum bench_ceiling_kind fitting_of(const struct bench_run *run, stoker_cache cache)
 {
     const struct bench_material *material = &run->bench->material;
@@ -50,10 +56,18 @@ static enum bench_ceiling_kind fitting_of(const struct bench_run *run, stoker_ca
         return BENCH_CEILING_GATHER_GPU;
     if (cache == STOKER_CACHE_DECODED || material->origin == BENCH_FROM_MEMORY ||
         (cache == STOKER_CACHE_ENCODED && !encoded))
-        return BENCH_CEILING_GATHER_SAME;
+        return making_of(run);
     if (material->origin != BENCH_FROM_FILE || cache == STOKER_CACHE_ENCODED)
-        return decoding_of(run);
-    return encoded && !run->bench->arguments->cold ? BENCH_CEILING_PARTS : reading_of(run);
+        return run->transforms ? BENCH_CEILING_DECODE_TRANSFORM : decoding_of(run);
+    return (encoded || run->transforms) && !run->bench->arguments->cold ? BENCH_CEILING_PARTS
+                                                                        : reading_of(run);
+}
+
+/* Returns true if the cache holds resized images: no loop starts from these. */
+static bool keeps_resized(const struct bench_run *run, stoker_cache cache)
+{
+    return run->transforms && cache == STOKER_CACHE_DECODED &&
+           run->transform.plan.framing.resizing == STK_RESIZE_EXACT;
 }
 
 static bool reads_files(enum bench_ceiling_kind kind)
@@ -67,7 +81,8 @@ void bench_run_find_fitting(struct bench_run *run, stoker_cache cache)
 {
     struct bench_figure *figure = run->figure;
     figure->fitting = fitting_of(run, cache);
-    figure->has_fitting = !reads_files(figure->fitting) || strcmp(run->stats.reader, "null") != 0;
+    figure->has_fitting = !keeps_resized(run, cache) &&
+                          (!reads_files(figure->fitting) || strcmp(run->stats.reader, "null") != 0);
     run->has_copying = run->bench->gpu != NULL && run->stats.cache != STOKER_CACHE_DEVICE;
     run->copying = run->stats.pinned ? BENCH_CEILING_PINNED : BENCH_CEILING_PAGEABLE;
 }
@@ -89,13 +104,16 @@ static uint32_t threads_of(const struct bench_run *run)
 /* What is left to the host: on a GPU rows may be converted there. */
 static const struct stk_convert_plan *host_plan_of(const struct bench_run *run)
 {
-    return run->stats.converts_on_device ? &run->stored_plan : &run->plan;
+    if (run->stats.converts_on_device)
+        return &run->stored_plan;
+    return run->transforms ? &run->transform.convert : &run->plan;
 }
 
 static struct bench_work work_of(struct bench_run *run)
 {
     struct bench_work work = { .material = &run->bench->material,
                                .plan = host_plan_of(run),
+                               .transform = run->transforms ? &run->transform : NULL,
                                .threads = threads_of(run),
                                .batch_size = run->choice.batch_size,
                                .read_depth = run->stats.read_depth < 1 ? 1 : run->stats.read_depth,
@@ -112,6 +130,8 @@ static struct bench_work work_of(struct bench_run *run)
 static struct bench_work reading_work_of(struct bench_run *run)
 {
     struct bench_work work = work_of(run);
+    if (run->transforms)
+        work.plan = &run->stored_plan; /* what is read is transformed later */
     if (is_encoded(run)) {
         work.plan = &run->bytes_plan;
         work.ring_rows = (uint64_t)work.read_depth * work.threads;
@@ -200,27 +220,57 @@ static int measure_reading(struct bench_run *run, enum bench_ceiling_kind kind, 
     return rc == STOKER_OK ? measure_ceiling(run, kind, &work, rate) : rc;
 }
 
-/* The rate of doing one part after the other: their times are added. Only rows that are not
- * wanted as stored are converted. */
+/* Decoding alone: to rows as they are stored. */
+static int measure_decoding(struct bench_run *run, enum bench_ceiling_kind kind, double *rate)
+{
+    struct bench_work work = work_of(run);
+    *rate = NAN;
+    work.plan = &run->stored_plan;
+    return measure_ceiling(run, kind, &work, rate);
+}
+
+/* From encoded bytes in memory to rows; decoding alone tells what the transforms add. */
+static int measure_decoded(struct bench_run *run, double *rate)
+{
+    double alone = NAN;
+    int rc = measure_decoding(run, BENCH_CEILING_DECODE, &alone);
+    return rc == STOKER_OK ? measure_one(run, BENCH_CEILING_DECODE_TRANSFORM, rate) : rc;
+}
+
+/* The seconds per sample of what follows reading. Only rows that are not wanted as stored are converted. */
+static int measure_making(struct bench_run *run, double *seconds)
+{
+    double making = INFINITY, converting = INFINITY;
+    int rc;
+    if (run->transforms) {
+        rc = is_encoded(run) ? measure_decoded(run, &making)
+                             : measure_one(run, BENCH_CEILING_TRANSFORM, &making);
+    } else {
+        rc = measure_decoding(run, decoding_of(run), &making);
+        if (rc == STOKER_OK && !bench_keeps_rows(host_plan_of(run)))
+            rc = measure_one(run, BENCH_CEILING_GATHER_SAME, &converting);
+    }
+    *seconds = 1 / making + 1 / converting;
+    return rc;
+}
+
+/* The rate of doing one part after the other: their times are added. */
 static int measure_parts(struct bench_run *run, double *rate)
 {
-    double reading = NAN, decoding = NAN, converting = INFINITY;
+    double reading = NAN, making_s = NAN;
     int rc = measure_reading(run, reading_of(run), &reading);
-    struct bench_work work = work_of(run);
-    work.plan = &run->stored_plan;
     if (rc == STOKER_OK)
-        rc = measure_ceiling(run, decoding_of(run), &work, &decoding);
-    if (rc == STOKER_OK && host_plan_of(run)->from != host_plan_of(run)->to)
-        rc = measure_one(run, BENCH_CEILING_GATHER_SAME, &converting);
-    *rate = 1 / (1 / reading + 1 / decoding + 1 / converting);
+        rc = measure_making(run, &making_s);
+    *rate = 1 / (1 / reading + making_s);
     if (rc != STOKER_OK)
         return rc;
+    const struct bench_work work = work_of(run);
     struct bench_ceiling_row row = { .threads = work.threads, .batch_size = work.batch_size };
     snprintf(row.name, sizeof(row.name), "%s", bench_ceiling_name(BENCH_CEILING_PARTS));
     snprintf(row.dtype, sizeof(row.dtype), "%s", stoker_dtype_name(run->plan.to));
     note_ceiling(run, &work, &row, isfinite(*rate));
     bench_series_push(&run->figure->ceiling_shares[BENCH_CEILING_PARTS], share_of(run, *rate));
-    return bench_pool_add(&run->bench->pool, &row, (double)run->plan.to_bytes, *rate);
+    return bench_pool_add(&run->bench->pool, &row, (double)work.plan->to_bytes, *rate);
 }
 
 /* Those of the GPU: one thread is enough to keep it busy. */
@@ -244,6 +294,8 @@ static int measure_fitting(struct bench_run *run, double *rate)
         return measure_on_gpu(run, BENCH_CEILING_GATHER_GPU, rate);
     case BENCH_CEILING_PARTS:
         return measure_parts(run, rate);
+    case BENCH_CEILING_DECODE_TRANSFORM:
+        return measure_decoded(run, rate);
     case BENCH_CEILING_URING:
     case BENCH_CEILING_PREAD:
     case BENCH_CEILING_FILES_URING:

@@ -31,7 +31,10 @@ struct bench_run {
     struct bench_cell *out;
     stoker_loader_options options;
     stoker_error error;
-    struct stk_convert_plan plan;
+    struct stk_convert_plan
+        plan; /* to the rows that are delivered; with transforms that of the output's shape */
+    struct bench_transform transform;
+    bool transforms;                     /* something is asked for */
     struct stk_convert_plan stored_plan; /* nothing is converted */
     struct stk_convert_plan bytes_plan;  /* of encoded samples as they are read */
     struct bench_consumer consumer;

@@ -51,6 +51,7 @@ const struct bench_field bench_cell_fields[] = {
     CELL(BENCH_TEXT, convert),
     CELL(BENCH_COUNT32, batch_size),
     CELL(BENCH_TEXT, dtype),
+    CELL(BENCH_TEXT, layout),
     CELL(BENCH_TEXT, reader),
     CELL(BENCH_TEXT, cache),
     CELL(BENCH_COUNT32, read_depth),

@@ -127,7 +127,9 @@ static void print_cell_header(const struct bench_sheet *sheet, const struct benc
 static void begin_group(struct bench_sheet *sheet, const struct bench_cell *row)
 {
     char group[sizeof(sheet->group)];
-    const int common = snprintf(group, sizeof(group), "%s, %s, ", row->device, row->dtype);
+    const bool planes = strcmp(row->layout, "nchw") == 0;
+    const int common = snprintf(group, sizeof(group), "%s, %s%s, ", row->device, row->dtype,
+                                planes ? " nchw" : "");
     const bool failed = row->error[0] != '\0';
     snprintf(group + common, sizeof(group) - (size_t)common, "cache %s, reader %s", row->cache,
              row->reader);

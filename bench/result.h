@@ -79,6 +79,7 @@ struct bench_cell {
     char convert[8];      /* host, device: where it was done; auto before that; "" without copies */
     uint32_t batch_size;
     char dtype[16];
+    char layout[8]; /* nhwc, nchw; "" if rows are no images */
     char reader[16];
     char cache[16];
     uint32_t read_depth;

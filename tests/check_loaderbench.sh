@@ -62,6 +62,7 @@ refuses --like-pytorch --format json "$data"
 refuses --trace "$scratch/same" -o "$scratch/same" "$data"
 refuses --headspace=3 "$data"
 grep -q 'no value belongs in' "$scratch/err" || fail "a value too many is called unknown: $(cat "$scratch/err")"
+refuses --layout chw "$data"
 refuses --mean 0.5,0.5 --std 1,1 "$data" # there is one channel
 refuses --workers 257 "$data"
 grep -q 'from 0 to 256' "$scratch/err" || fail "the range is not told: $(cat "$scratch/err")"
@@ -134,6 +135,16 @@ if command -v script >/dev/null; then
     script -qc "stty cols 80; $narrow --wide" /dev/null </dev/null >"$scratch/wide"
     grep -qE '^# workers.{100}' "$scratch/wide" || fail "--wide is narrow"
 fi
+
+# With transforms, in planes: decoding alone, and with them; a first epoch against the one, later ones against the other.
+"$tool" --workers 1 --pin-memory off --batch-size 64 --repeats 2 --seconds 0.02 --quiet --layout nchw --random-crop 24 \
+    --flip on --format json "$data" >"$scratch/crop" || fail "--layout nchw --random-crop: $?"
+for name in decode "decode + transform" transform; do
+    grep -q "\"kind\": \"ceiling\", \"name\": \"$name\".*\"samples_per_s\": [0-9]" "$scratch/crop" || fail "no ceiling '$name'"
+done
+grep -q '"layout": "nchw".*"first_epoch_ceiling": "decode + transform".*"ceiling": "transform"' "$scratch/crop" ||
+    fail "ceilings of the wrong kind: $(cat "$scratch/crop")"
+grep -q 'options.layout = STOKER_NCHW' "$scratch/crop" || fail "the layout is not pasted"
 
 # A cell that fails is a row, and the exit status says so; the other cells are still measured.
 status=0
