@@ -276,6 +276,26 @@ two=(--data "$data" --batch-size 32 --threads 1 --schedule constant --quiet)
 same whole2.safetensors half.safetensors "continuing does not end with the same weights"
 same whole2.ema.safetensors half.ema.safetensors "continuing does not keep the averages"
 
+# ---- a run that diverges ends with an error, and spoils nothing
+good=(--data 'csv:table.csv?label=price%2C high' --batch-size 16 --threads 1 --quiet --optimizer sgd --schedule constant)
+"$housing" "${good[@]}" --epochs 5 --lr 0.001 --save good.safetensors >/dev/null || fail "sgd ended with $?"
+cp good.safetensors before.safetensors
+status=0
+"$housing" "${good[@]}" --epochs 300 --lr 10 --load good.safetensors --save good.safetensors --save-every 200 \
+    --log bad.csv --log-dir bad --plot bad.svg >shown 2>err || status=$?
+[ "$status" -eq 1 ] || fail "a run that diverged ended with $status"
+grep -qE 'training diverged: the training loss is (nan|infinite) after [0-9]+ updates' err || fail "not told: $(cat err)"
+cmp -s good.safetensors before.safetensors || fail "a good checkpoint was overwritten"
+tail -n 1 bad.csv | grep -qE '(nan|inf)' || fail "no nan in the log: $(tail -n 1 bad.csv)"
+grep -qE 'class="mark".*train/loss is (nan|infinite) from step [0-9]+' bad.svg || fail "the plot does not show where it ended"
+mkfifo nobody
+timeout 20 "$housing" "${good[@]}" --epochs 1 --log nobody >shown 2>err && fail "a FIFO that nothing reads took the log"
+[ "$(wc -l <err)" -eq 1 ] || fail "not one line about a FIFO: $(cat err)"
+refuses 1 "$mnist" --data "$data" --epochs 1 --quiet --device ref --amp fp16 --batch-size 64 --lr 1e6 \
+    --optimizer sgd --schedule constant --save overflow.safetensors
+grep -q 'training diverged.* that were skipped' err || fail "an overflow in fp16 is not told: $(cat err)"
+[ ! -e overflow.safetensors ] || fail "what overflowed is saved"
+
 # ---- a checkpoint names its network
 "$mnist" --data "$data" --preset pytorch --epochs 1 --batch-size 64 --save torchlike.safetensors --quiet >/dev/null
 "$mnist" --data "$data" --load torchlike.safetensors --epochs 2 --batch-size 64 --quiet >/dev/null ||

@@ -201,12 +201,38 @@ Test(log_csv, rows_and_empty_fields)
     char path[512];
     stk_path_in(path, &directory, "log.csv");
     cr_assert_eq(stk_log_csv_open(&log, path, columns, 2, 0, NULL, NULL, &error), STOKER_OK);
-    cr_assert_eq(stk_log_csv_row(&log, 1, (double[]){ 0.25, NAN }, &error), STOKER_OK);
+    cr_assert_eq(stk_log_csv_row(&log, 1, (double[]){ 0.25, NAN }, 1, &error), STOKER_OK);
     check_text(path, "step,loss,accuracy\n1,0.25,\n"); /* at once */
-    cr_assert_eq(stk_log_csv_row(&log, UINT64_MAX, (double[]){ INFINITY, -1e-9 }, &error), 0);
+    cr_assert_eq(stk_log_csv_row(&log, UINT64_MAX, (double[]){ INFINITY, -1e-9 }, 3, &error), 0);
+    cr_assert_eq(stk_log_csv_row(&log, UINT64_MAX, (double[]){ -NAN, -INFINITY }, 3, &error), 0);
     cr_assert_eq(stk_log_csv_close(&log, &error), STOKER_OK);
     cr_assert_eq(stk_log_csv_close(&log, &error), STOKER_OK);
-    check_text(path, "step,loss,accuracy\n1,0.25,\n18446744073709551615,inf,-1e-09\n");
+    check_text(path, "step,loss,accuracy\n1,0.25,\n18446744073709551615,inf,-1e-09\n"
+                     "18446744073709551615,nan,-inf\n");
+    stk_directory_remove(&directory);
+    stk_test_check_leaks();
+}
+
+/* Nobody reads it: an error, not a wait. Somebody does: the rows go there. */
+Test(log_csv, a_fifo_is_never_waited_for, .timeout = 20)
+{
+    struct stk_directory directory = stk_directory_make();
+    struct stk_log_csv log;
+    stoker_error error = { .message = "" };
+    char path[512];
+    char seen[64] = "";
+    cr_assert_eq(mkfifo(stk_path_in(path, &directory, "fifo"), 0600), 0);
+    cr_assert_lt(stk_log_csv_open(&log, path, columns, 2, 0, NULL, NULL, &error), 0);
+    cr_assert_eq(error.os_errno, ENXIO, "%s", error.message);
+    const int reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    cr_assert_geq(reader, 0);
+    cr_assert_eq(stk_log_csv_open(&log, path, columns, 2, 7, NULL, NULL, &error), STOKER_OK, "%s",
+                 error.message);
+    cr_assert_eq(stk_log_csv_row(&log, 8, (double[]){ 1, 2 }, 3, &error), STOKER_OK);
+    cr_assert_eq(stk_log_csv_close(&log, &error), STOKER_OK);
+    cr_assert_gt(read(reader, seen, sizeof(seen) - 1), 0);
+    cr_assert_str_eq(seen, "step,loss,accuracy\n8,1,2\n");
+    close(reader);
     stk_directory_remove(&directory);
     stk_test_check_leaks();
 }
@@ -266,8 +292,8 @@ Test(log_csv, the_programs_locale_changes_nothing)
         cr_skip_test("no locale with a comma can be had");
     stk_path_in(path, &directory, "log.csv");
     cr_assert_eq(stk_log_csv_open(&log, path, columns, 2, 0, NULL, NULL, &error), STOKER_OK);
-    cr_assert_eq(stk_log_csv_row(&log, 1, (double[]){ 0.25, 2.5 }, &error), STOKER_OK);
-    cr_assert_eq(stk_log_csv_row(&log, 2, (double[]){ 4, 1e-3 }, &error), STOKER_OK);
+    cr_assert_eq(stk_log_csv_row(&log, 1, (double[]){ 0.25, 2.5 }, 3, &error), STOKER_OK);
+    cr_assert_eq(stk_log_csv_row(&log, 2, (double[]){ 4, 1e-3 }, 3, &error), STOKER_OK);
     cr_assert_eq(stk_log_csv_close(&log, &error), STOKER_OK);
     cr_assert_eq(stk_log_csv_open(&log, path, columns, 2, 2, count_row, &kept, &error), STOKER_OK);
     cr_assert_eq(stk_log_csv_close(&log, &error), STOKER_OK);

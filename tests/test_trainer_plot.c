@@ -100,6 +100,24 @@ Test(plot, without_points_or_with_odd_ones_it_is_still_a_picture)
     stk_test_check_leaks();
 }
 
+/* Where a run diverged: after its last point. */
+Test(plot, a_mark_stands_where_something_happened)
+{
+    static const double x[] = { 0, 5 };
+    static const double y[] = { 0, 1 };
+    const struct stk_curve curve = { .name = "c", .x = x, .y = y, .count = 2 };
+    struct stk_plot plot = plot_of(&curve, 1);
+    plot.mark = "c & d";
+    plot.mark_x = 10;
+    drawn(&plot);
+    cr_assert(shows("d=\"M790.0 64V428\""), "%s", svg);
+    cr_assert(shows("text-anchor=\"end\">c &#38; d</text>"));
+    cr_assert(shows("L430.0 64.0\"")); /* the axis reaches to the mark */
+    plot.curve_count = 0;
+    drawn(&plot);
+    stk_test_check_leaks();
+}
+
 Test(plot, words_of_the_user_are_words)
 {
     const struct stk_curve curve = { .name = "<b>&\"\xFF\n\xC3\xA9" };

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "loader/base/error.h"
+#include "loader/base/output_file.h"
 #include "loader/base/write_all.h"
 #include "trainer/files/decimal.h"
 
@@ -123,6 +124,16 @@ static int take_up(struct stk_log_csv *log, const char *header, uint64_t first_s
 
 /* ---- the file ------------------------------------------------------------------- */
 
+/* -1 and errno as open() has them. */
+static int open_in_place(const char *path)
+{
+    const int fd = stk_output_open_in_place(path);
+    if (fd >= 0)
+        return fd;
+    errno = -fd;
+    return -1;
+}
+
 int stk_log_csv_open(struct stk_log_csv *log, const char *path, const char *const *columns,
                      uint32_t column_count, uint64_t first_step, stk_log_row_function *keep,
                      void *context, stoker_error *error)
@@ -132,9 +143,15 @@ int stk_log_csv_open(struct stk_log_csv *log, const char *path, const char *cons
     make_header(header, columns, column_count);
     log->path = path;
     log->column_count = column_count;
-    log->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (first_step == 0 ? O_TRUNC : 0), 0666);
+    const bool in_place = stk_output_is_in_place(path);
+    if (in_place)
+        first_step = 0; /* nothing to be read back */
+    log->fd =
+        in_place
+            ? open_in_place(path)
+            : open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (first_step == 0 ? O_TRUNC : 0), 0666);
     if (log->fd < 0)
-        return system_failure(log, "open", error);
+        return system_failure(log, errno == ENXIO ? stk_output_reason(errno) : "open", error);
     const int rc = first_step == 0 ? write_line(log, header, error)
                                    : take_up(log, header, first_step, keep, context, error);
     if (rc != STOKER_OK)
@@ -142,7 +159,13 @@ int stk_log_csv_open(struct stk_log_csv *log, const char *path, const char *cons
     return rc;
 }
 
-int stk_log_csv_row(struct stk_log_csv *log, uint64_t step, const double *values,
+/* "nan" without the sign that printf would give it. */
+static const char *field(char number[STK_DECIMAL_BYTES], double value)
+{
+    return isnan(value) ? "nan" : stk_decimal(number, value, DIGITS);
+}
+
+int stk_log_csv_row(struct stk_log_csv *log, uint64_t step, const double *values, uint32_t given,
                     stoker_error *error)
 {
     assert(log->fd >= 0);
@@ -151,7 +174,7 @@ int stk_log_csv_row(struct stk_log_csv *log, uint64_t step, const double *values
     for (uint32_t i = 0; i < log->column_count; i++) {
         char number[STK_DECIMAL_BYTES];
         used += (size_t)snprintf(line + used, sizeof(line) - used, ",%s",
-                                 isnan(values[i]) ? "" : stk_decimal(number, values[i], DIGITS));
+                                 (given >> i & 1) != 0 ? field(number, values[i]) : "");
     }
     (void)snprintf(line + used, sizeof(line) - used, "\n");
     return write_line(log, line, error);

@@ -148,6 +148,8 @@ static struct frame measure(const struct stk_plot *plot)
             widen(&frame.y[curve->right], curve->y[i]);
         }
     }
+    if (plot->mark != NULL)
+        widen(&frame.x, plot->mark_x);
     round_ends(&frame.x, false);
     round_ends(&frame.y[0], true);
     round_ends(&frame.y[1], true);
@@ -236,6 +238,19 @@ static void draw_curve(struct text *to, const struct frame *frame, const struct 
     print(to, "\"/>\n");
 }
 
+/* A line from top to bottom, with its words on the side that has more room. */
+static void draw_mark(struct text *to, const struct frame *frame, const struct stk_plot *plot)
+{
+    const double x = place_on(&frame->x, plot->mark_x);
+    const bool left = x > (double)(LEFT + RIGHT) / 2;
+    print_place(to, "<path class=\"mark\" stroke-dasharray=\"2 2\" d=\"M", x);
+    print(to, " %dV%d\"/>", TOP, BOTTOM);
+    print_place(to, "<text class=\"mark\" x=\"", x + (left ? -6 : 6));
+    print(to, "\" y=\"%d\" text-anchor=\"%s\">", TOP + 14, left ? "end" : "start");
+    print_words(to, plot->mark);
+    print(to, "</text>\n");
+}
+
 /* From the right to the left, on the line of the title. */
 static void draw_legend(struct text *to, const struct stk_plot *plot)
 {
@@ -256,7 +271,8 @@ static void draw(struct text *to, const struct stk_plot *plot)
     print(to,
           "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
           "height=\"%d\">\n<style>text{font:12px sans-serif;fill:#333}"
-          ".title{font-size:15px;font-weight:bold}.grid{stroke:#ddd}.axis{stroke:#333}"
+          ".title{font-size:15px;font-weight:bold}path.mark{stroke:#C00}"
+          "text.mark{fill:#C00}.grid{stroke:#ddd}.axis{stroke:#333}"
           ".curve{fill:none;stroke-width:1.8;stroke-linejoin:round;stroke-linecap:round}</style>\n"
           "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
           WIDTH, HEIGHT, WIDTH, HEIGHT);
@@ -266,6 +282,8 @@ static void draw(struct text *to, const struct stk_plot *plot)
     draw_x_axis(to, &frame.x, plot->x_label);
     for (uint32_t c = 0; c < plot->curve_count; c++)
         draw_curve(to, &frame, &plot->curves[c], c);
+    if (plot->mark != NULL)
+        draw_mark(to, &frame, plot);
     if (plot->title != NULL) {
         print(to, "<text class=\"title\" x=\"%d\" y=\"30\">", LEFT);
         print_words(to, plot->title);

@@ -27,6 +27,8 @@ struct stk_plot {
     const char *title;                 /* NULL = none */
     const char *x_label;               /* "step" */
     const char *y_label, *right_label; /* "loss", "accuracy" */
+    const char *mark;                  /* a word on what happened at mark_x; NULL = nothing did */
+    double mark_x;
     const struct stk_curve *curves;
     uint32_t curve_count; /* 0..STK_PLOT_CURVES_MAX */
 };

@@ -2,8 +2,10 @@
 #include <stoker/training_log.h>
 
 #include <assert.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -19,7 +21,7 @@ static_assert((int)STOKER_TRAINING_LOG_NAMES_MAX == (int)STK_PLOT_CURVES_MAX, "s
 static_assert((int)STOKER_TRAINING_LOG_NAME_BYTES_MAX == (int)STK_LOG_NAME_BYTES_MAX, "same limit");
 static_assert((int)STOKER_TRAINING_LOG_NAME_BYTES_MAX <= (int)STK_EVENT_TAG_BYTES_MAX, "fits");
 
-enum { TITLE_BYTES = 256, PATH_BYTES = 4096 };
+enum { TITLE_BYTES = 256, PATH_BYTES = 4096, MARK_BYTES = 128 };
 
 struct names {
     uint32_t count;
@@ -28,13 +30,15 @@ struct names {
 
 struct stoker_training_log {
     bool has_events, has_csv, has_plot;
-    bool has_row; /* numbers of last_step that are not in the CSV file yet */
     uint64_t last_step;
     struct stk_events events;
     struct stk_log_csv csv;
     struct names columns, curves;
     double row[STOKER_TRAINING_LOG_NAMES_MAX];
+    uint32_t given; /* bit N: row[N] is a number of last_step that is not in the CSV file yet */
     struct stk_curve_points *points; /* one for each curve */
+    char mark[MARK_BYTES];           /* "train/loss is nan from step 12"; "" = all were finite */
+    double mark_step;
     char title[TITLE_BYTES];
     char csv_path[PATH_BYTES], plot_path[PATH_BYTES];
     stoker_error error; /* the first of scalar; code 0 = none */
@@ -90,13 +94,6 @@ static int find(const struct names *names, const char *name)
         if (strcmp(names->text[i], name) == 0)
             return (int)i;
     return -1;
-}
-
-static void clear_row(stoker_training_log *log)
-{
-    for (uint32_t i = 0; i < STOKER_TRAINING_LOG_NAMES_MAX; i++)
-        log->row[i] = (double)NAN;
-    log->has_row = false;
 }
 
 /* ---- open ----------------------------------------------------------------------- */
@@ -170,7 +167,6 @@ int stoker_training_log_open(stoker_training_log **out, const stoker_training_lo
     stoker_training_log *log = stk_calloc(1, sizeof(*log));
     if (log == NULL)
         return refuse(options->error, STOKER_ENOMEM, "the log");
-    clear_row(log);
     int rc = copy_options(log, options, options->error);
     if (rc == STOKER_OK)
         rc = open_files(log, options, options->error);
@@ -186,11 +182,23 @@ int stoker_training_log_open(stoker_training_log **out, const stoker_training_lo
 
 static int write_row(stoker_training_log *log, stoker_error *error)
 {
-    if (!log->has_csv || !log->has_row)
+    if (!log->has_csv || log->given == 0)
         return STOKER_OK;
-    const int rc = stk_log_csv_row(&log->csv, log->last_step, log->row, error);
-    clear_row(log);
+    const int rc = stk_log_csv_row(&log->csv, log->last_step, log->row, log->given, error);
+    log->given = 0;
     return rc;
+}
+
+/* A curve point, or for the first number that cannot be drawn a mark. */
+static void put_curve(stoker_training_log *log, int curve, uint64_t step, double value)
+{
+    if (isfinite(value)) {
+        stk_curve_add(&log->points[curve], (double)step, value);
+    } else if (log->mark[0] == '\0') {
+        (void)snprintf(log->mark, sizeof(log->mark), "%s is %s from step %" PRIu64,
+                       log->curves.text[curve], isnan(value) ? "nan" : "infinite", step);
+        log->mark_step = (double)step;
+    }
 }
 
 static int put(stoker_training_log *log, const char *name, uint64_t step, double value,
@@ -201,11 +209,11 @@ static int put(stoker_training_log *log, const char *name, uint64_t step, double
     const int column = find(&log->columns, name);
     if (column >= 0) {
         log->row[column] = value;
-        log->has_row = true;
+        log->given |= UINT32_C(1) << column;
     }
     const int curve = find(&log->curves, name);
     if (curve >= 0 && log->has_plot)
-        stk_curve_add(&log->points[curve], (double)step, value);
+        put_curve(log, curve, step, value);
     if (rc == STOKER_OK && log->has_events)
         rc = stk_events_scalar(&log->events, name, step, wall_time_s(), (float)value, error);
     if (rc == STOKER_OK && log->has_events)
@@ -247,6 +255,8 @@ static int draw(const stoker_training_log *log, stoker_error *error)
                                    .x_label = "step",
                                    .y_label = left ? "loss" : "accuracy",
                                    .right_label = "accuracy",
+                                   .mark = log->mark[0] != '\0' ? log->mark : NULL,
+                                   .mark_x = log->mark_step,
                                    .curves = curves,
                                    .curve_count = log->curves.count };
     return stk_plot_write(&plot, log->plot_path, error);

@@ -7,13 +7,18 @@
  */
 #include "trainer/programs/fit.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "trainer/programs/clock.h"
 #include "trainer/programs/interrupt.h"
 
-enum { RECORDED_ROWS = 400 }; /* of a run, about */
+enum {
+    RECORDED_ROWS = 400,    /* of a run, about */
+    SKIPPED_IN_A_ROW = 100, /* more than halvings of the loss scale from its most to its least */
+};
 
 /* Sums over passes, since an epoch or a row began. */
 struct tally {
@@ -33,6 +38,8 @@ struct run {
     struct tally of_epoch, of_row;
     uint64_t first_update; /* made before this run */
     uint64_t recorded;     /* updates at the last row */
+    uint64_t groups;       /* of passes that ended with an update, made or skipped */
+    uint64_t skipped_in_a_row;
     stoker_step step;
 };
 
@@ -154,13 +161,83 @@ static void count_pass(struct tally *tally, const stoker_step *step, uint64_t wa
     tally->train_ns += pass_ns;
 }
 
+/* ---- divergence ----------------------------------------------------------------- */
+
+int fit_diverged(const char *what, double value, uint64_t updates, const struct fit_result *result,
+                 const char *save, stoker_error *error)
+{
+    char kept[320] = "nothing was saved";
+    char skipped[64] = "";
+    if (result->saved_at > 0)
+        (void)snprintf(kept, sizeof(kept), "%.255s is as saved after update %" PRIu64, save,
+                       result->saved_at);
+    else if (save != NULL)
+        (void)snprintf(kept, sizeof(kept), "%.255s was not written", save);
+    if (result->skipped > 0)
+        (void)snprintf(skipped, sizeof(skipped), " and %" PRIu64 " that were skipped (overflow)",
+                       result->skipped);
+    *error = (stoker_error){ .code = STOKER_EDIVERGED };
+    (void)snprintf(error->message, sizeof(error->message),
+                   "training diverged: the %s is %s after %" PRIu64 " updates%s; %s. Try a smaller "
+                   "--lr, or --clip-norm",
+                   what, isnan(value) ? "nan" : "infinite", updates, skipped, kept);
+    return STOKER_EDIVERGED;
+}
+
+static int diverged(struct run *run, double loss)
+{
+    record_row(run, true);
+    return fit_diverged("training loss", loss, stoker_trainer_updates(run->fit->trainer),
+                        run->result, run->fit->save, run->error);
+}
+
+static int all_skipped(struct run *run, uint64_t count)
+{
+    record_row(run, true);
+    *run->error = (stoker_error){ .code = STOKER_EDIVERGED };
+    (void)snprintf(run->error->message, sizeof(run->error->message),
+                   "%s%" PRIu64
+                   " updates were skipped: gradients overflow in 16 bits at every loss "
+                   "scale. Try a smaller --lr, --clip-norm or --amp bf16",
+                   run->result->updates == 0 ? "all " : "the last ", count);
+    return STOKER_EDIVERGED;
+}
+
+/* What the last pass told. A loss that is no number may come of an update that the loss scale then leaves out. */
+static int check_step(struct run *run)
+{
+    const stoker_step *const step = &run->step;
+    if (step->updated || step->skipped)
+        run->groups++;
+    if (step->skipped)
+        run->skipped_in_a_row++;
+    else if (step->updated)
+        run->skipped_in_a_row = 0;
+    if (run->skipped_in_a_row >= SKIPPED_IN_A_ROW)
+        return all_skipped(run, run->skipped_in_a_row);
+    if (step->count > 0 && !isfinite(step->loss) && !run->fit->scales_loss)
+        return diverged(run, step->loss);
+    return STOKER_OK;
+}
+
+static void count_updates(struct run *run)
+{
+    struct fit_result *const result = run->result;
+    result->updates = stoker_trainer_updates(run->fit->trainer) - run->first_update;
+    result->skipped = run->groups > result->updates ? run->groups - result->updates : 0;
+}
+
 /* ---- the loop ------------------------------------------------------------------- */
 
 static int save(struct run *run)
 {
     if (stoker_loader_state(run->loader, &run->result->state) != STOKER_OK)
         return STOKER_OK; /* the loader has failed, and its error is told */
-    return stoker_trainer_save(run->fit->trainer, run->fit->save, &run->result->state, run->error);
+    const int rc =
+        stoker_trainer_save(run->fit->trainer, run->fit->save, &run->result->state, run->error);
+    if (rc == STOKER_OK)
+        run->result->saved_at = stoker_trainer_updates(run->fit->trainer);
+    return rc;
 }
 
 /* After an update: what is due. STOKER_FINISHED: the run ends here. */
@@ -201,6 +278,9 @@ static int pass(struct run *run, stoker_batch *batch, uint64_t begin_ns)
         const struct look look = look_at(run);
         progress_step(run->fit->progress, &look);
     }
+    rc = check_step(run);
+    if (rc != STOKER_OK)
+        return rc;
     return run->step.updated || run->step.skipped ? after_update(run) : STOKER_OK;
 }
 
@@ -216,6 +296,9 @@ static int end_epoch(struct run *run)
     count_pass(&run->of_epoch, &run->step, 0, flush_ns); /* what passes had not told yet */
     count_pass(&run->of_row, &run->step, 0, flush_ns);
     run->result->samples += run->step.count;
+    rc = check_step(run);
+    if (rc != STOKER_OK)
+        return rc;
     if (run->of_epoch.samples == 0)
         return STOKER_OK; /* gone on with from an epoch's very end: it was told then */
     record_row(run, true);
@@ -278,6 +361,9 @@ int fit_run(const struct fit *fit, struct fit_result *out, stoker_error *error)
     if (run.first_update < fit->total_updates)
         rc = train(&run);
     record_row(&run, true);
+    count_updates(&run);
+    if (rc == STOKER_OK && !out->interrupted && out->updates == 0 && out->skipped > 0)
+        rc = all_skipped(&run, out->skipped);
     (void)stoker_loader_state(run.loader, &out->state);
     progress_wipe(fit->progress);
     trace_end(&fit->record->trace, run.loader);

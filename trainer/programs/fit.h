@@ -19,8 +19,9 @@ struct fit {
     uint64_t eval_every;    /* epochs; 0 = leave it to the caller */
     uint64_t save_every;    /* updates; 0 = never */
     const char *save;
-    bool classes;  /* there is an accuracy */
-    bool averaged; /* tests are of the averaged weights */
+    bool classes;     /* there is an accuracy */
+    bool averaged;    /* tests are of the averaged weights */
+    bool scales_loss; /* updates that overflow are skipped */
     struct progress *progress;
     struct record *record;
 };
@@ -31,13 +32,21 @@ struct fit_result {
     uint64_t train_ns;      /* waiting for data included */
     uint64_t wait_ns;       /* of it, in stoker_loader_next */
     stoker_state state;     /* where the loader stands */
+    uint64_t updates;       /* made */
+    uint64_t skipped;       /* updates left out because gradients overflowed in 16 bits */
+    uint64_t saved_at;      /* updates at the last save; 0 = there was none */
     bool interrupted;       /* Ctrl-C: the run stopped after an update */
     stoker_evaluation test; /* the last one, ... */
     uint64_t tested_at;     /* ... and after how many updates it was; 0 = there was none */
 };
 
-/* Run to the end, or until Ctrl-C. On failure *error tells. */
+/* Run to the end, or until Ctrl-C. On failure *error has the cause. STOKER_EDIVERGED: the loss is no finite number, or
+ * no update could be made: what the trainer holds is not worth saving. */
 int fit_run(const struct fit *fit, struct fit_result *out, stoker_error *error);
+
+/* STOKER_EDIVERGED and its message: `what` is NaN or infinite after so many updates. save may be NULL. */
+int fit_diverged(const char *what, double value, uint64_t updates, const struct fit_result *result,
+                 const char *save, stoker_error *error);
 
 /* Forward over the whole set, once. STOKER_FINISHED: Ctrl-C came in between. */
 int fit_test(stoker_trainer *trainer, const stoker_dataset *test,

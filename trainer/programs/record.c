@@ -1,8 +1,6 @@
 /* record.c - see record.h. */
 #include "trainer/programs/record.h"
 
-#include <math.h>
-
 static const char *const columns[] = { "train/epoch",         "train/loss",
                                        "train/learning_rate", "train/samples_per_s",
                                        "train/data_wait",     "test/loss",
@@ -27,7 +25,7 @@ int record_open(struct record *record, const struct arguments *arguments, const 
     options.curve_count = sizeof(curves) / sizeof(curves[0]) - (classes ? 0 : COLUMNS_OF_CLASSES);
     options.first_step = first_step;
     options.error = error;
-    *record = (struct record){ .rc = STOKER_OK };
+    *record = (struct record){ .classes = classes };
     int rc = stoker_training_log_open(&record->log, &options);
     if (rc == STOKER_OK)
         rc = trace_open(&record->trace, arguments->trace, error);
@@ -38,7 +36,7 @@ int record_open(struct record *record, const struct arguments *arguments, const 
 
 static void write_down(struct record *record, const char *name, uint64_t step, double value)
 {
-    if (record->rc == STOKER_OK && !isnan(value))
+    if (record->rc == STOKER_OK)
         record->rc = stoker_training_log_scalar(record->log, name, step, value);
 }
 
@@ -46,7 +44,8 @@ void record_train(struct record *record, const struct record_row *row)
 {
     write_down(record, "train/epoch", row->step, row->epoch);
     write_down(record, "train/loss", row->step, row->loss);
-    write_down(record, "train/accuracy", row->step, row->accuracy);
+    if (record->classes)
+        write_down(record, "train/accuracy", row->step, row->accuracy);
     write_down(record, "train/learning_rate", row->step, row->learning_rate);
     write_down(record, "train/samples_per_s", row->step, row->samples_per_s);
     write_down(record, "train/data_wait", row->step, row->wait_share);
@@ -55,7 +54,8 @@ void record_train(struct record *record, const struct record_row *row)
 void record_test(struct record *record, uint64_t step, double loss, double accuracy)
 {
     write_down(record, "test/loss", step, loss);
-    write_down(record, "test/accuracy", step, accuracy);
+    if (record->classes)
+        write_down(record, "test/accuracy", step, accuracy);
 }
 
 int record_close(struct record *record, stoker_error *error)

@@ -12,6 +12,7 @@
 struct record {
     stoker_training_log *log;
     struct trace trace; /* the loop fills it */
+    bool classes;       /* there are accuracies */
     int rc;             /* the first failure of a write; told at close */
 };
 

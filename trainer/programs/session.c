@@ -170,6 +170,10 @@ static void show_result(const struct session *session, const struct fit_result *
     voice_result(&session->voice, "trained %.*f s, %.0f samples/s, data wait %.2f %%", decimals,
                  seconds, (double)result->samples / seconds,
                  100 * clock_seconds(result->wait_ns) / seconds);
+    if (result->skipped > 0)
+        voice_result(&session->voice,
+                     "%" PRIu64 " of %" PRIu64 " updates skipped: gradients overflowed in 16 bits",
+                     result->skipped, result->skipped + result->updates);
 }
 
 /* ---- ending --------------------------------------------------------------------- */
@@ -204,27 +208,41 @@ static int test_alone(struct session *session, stoker_evaluation *test)
                     &session->error);
 }
 
-/* The end of a run that was not interrupted: save; test, unless that was the last thing done. What
- * cannot be saved is told, and is tested all the same: that much came of the run. */
+static int save_at_end(struct session *session, struct fit_result *result)
+{
+    if (session->arguments.save == NULL)
+        return STOKER_OK;
+    return save_to(session, session->arguments.save, result);
+}
+
+static int test_at_end(struct session *session, struct record *record, struct fit_result *result)
+{
+    const uint64_t updates = stoker_trainer_updates(session->trainer);
+    if (result->tested_at == updates && updates > 0)
+        return STOKER_OK;
+    const int rc = test_alone(session, &result->test);
+    if (rc == STOKER_OK)
+        record_test(record, updates, result->test.loss_sum / (double)result->test.count,
+                    (double)result->test.correct / (double)result->test.count);
+    return rc;
+}
+
+/* The end of a run that was not interrupted: test, unless that was the last thing done, then save. What has
+ * diverged is not saved over what is good. What cannot be saved is reported, and counts as tested all the same. */
 static int end_run(struct session *session, struct record *record, struct fit_result *result,
                    bool *saved)
 {
-    const uint64_t updates = stoker_trainer_updates(session->trainer);
-    int rc = STOKER_OK;
-    if (session->arguments.save != NULL) /* first: a test can be had again */
-        rc = save_to(session, session->arguments.save, result);
-    *saved = rc == STOKER_OK;
+    int rc = test_at_end(session, record, result);
+    if (rc == STOKER_OK && !isfinite(result->test.loss_sum))
+        return fit_diverged("test loss", result->test.loss_sum,
+                            stoker_trainer_updates(session->trainer), result,
+                            session->arguments.save, &session->error);
+    const stoker_error test_error = session->error;
+    const int save_rc = save_at_end(session, result);
+    *saved = save_rc == STOKER_OK;
     if (!*saved)
-        (void)failed(session, rc);
-    rc = STOKER_OK;
-    if (result->tested_at != updates) {
-        rc = test_alone(session, &result->test);
-        if (rc == STOKER_OK)
-            record_test(record, updates, result->test.loss_sum / (double)result->test.count,
-                        session->kind->classes
-                            ? (double)result->test.correct / (double)result->test.count
-                            : NAN);
-    }
+        (void)failed(session, save_rc);
+    session->error = test_error;
     return rc;
 }
 
@@ -250,6 +268,7 @@ static int train(struct session *session)
                              .save = session->arguments.save,
                              .classes = session->kind->classes,
                              .averaged = session->arguments.ema > 0.0,
+                             .scales_loss = session->arguments.amp == AMP_FP16,
                              .progress = &progress,
                              .record = &record };
     interrupt_watch();
@@ -287,7 +306,10 @@ static int act(struct session *session)
         if (rc < 0)
             return failed(session, rc);
         session->kind->report(&session->voice, tested_model(session), &test);
-        return EXIT_DONE;
+        if (isfinite(test.loss_sum))
+            return EXIT_DONE;
+        voice_complain(&session->voice, "the test loss is nan or infinite");
+        return EXIT_FAILED;
     default:
         rc = writable_check_checkpoint(session->arguments.save, &session->error);
         if (rc == STOKER_OK)

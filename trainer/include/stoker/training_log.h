@@ -50,7 +50,8 @@ typedef struct stoker_training_log_options {
 STOKER_API int stoker_training_log_open(stoker_training_log **out,
                                         const stoker_training_log_options *options);
 
-/* Write one number. Steps never go down. */
+/* Write one number. Steps never go down. NaN and infinity are written, too: as "nan", "inf" or "-inf" into CSV; the
+ * picture has a mark at the first one. */
 STOKER_API int stoker_training_log_scalar(stoker_training_log *log, const char *name, uint64_t step,
                                           double value);
 
