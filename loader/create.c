@@ -172,6 +172,13 @@ static int make_schedule(stoker_loader *loader, stoker_error *error)
     return 0;
 }
 
+/* Page-locked memory makes a GPU's copies fast and is worth nothing else: without a GPU, AUTO takes none. */
+static stoker_switch pinning(const stoker_loader *loader)
+{
+    const stoker_switch asked = loader->options.pin_memory;
+    return asked == STOKER_AUTO && loader->device->ops->pin == NULL ? STOKER_OFF : asked;
+}
+
 static int make_slots(stoker_loader *loader, stoker_error *error)
 {
     loader->road.reads = loader->road.encoded_bytes_max > 0 &&
@@ -184,7 +191,7 @@ static int make_slots(stoker_loader *loader, stoker_error *error)
         .batch_spans = loader->road.schedule.batch_spans,
         .row_bytes = loader->road.convert.to_bytes,
         .label_bytes = stoker_dtype_bytes(set->label_dtype),
-        .pin_memory = loader->options.pin_memory,
+        .pin_memory = pinning(loader),
         .device = loader->device,
         .mark_fresh = loader->road.device_cache.on,
         .keep_failures = loader->options.on_bad_sample != STOKER_BAD_FAIL,

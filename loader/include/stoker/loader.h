@@ -105,7 +105,7 @@ typedef struct stoker_loader_options {
     bool drop_last;            /* leave out an incomplete last batch; default false */
     stoker_device device;      /* default STOKER_DEVICE_CPU: the host can read it anywhere */
     stoker_switch pin_memory;  /* page-lock the slots. ON: an error if that fails. Default AUTO:
-                                  for a GPU as ON, else lock if allowed, stats say whether */
+                                  ON for a GPU, else OFF */
     bool non_blocking;         /* batches for a GPU are copied ahead, and next returns before the
                                   copy is done: see stoker_batch_wait_on. false: next copies the
                                   batch and waits for that. No matter on the CPU; default true */
