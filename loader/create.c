@@ -9,6 +9,7 @@
 
 #include <stoker/stoker.h>
 
+#include "loader/base/budget.h"
 #include "loader/base/clock.h"
 #include "loader/base/environment.h"
 #include "loader/base/error.h"
@@ -54,8 +55,8 @@ static int make_cache(stoker_loader *loader, bool in_memory)
                                            loader->road.transform.channels
                                      : dataset->row_bytes;
     const uint64_t count = dataset->info.count;
-    const uint64_t budget =
-        loader->options.cache_bytes > 0 ? loader->options.cache_bytes : stk_memory_available() / 2;
+    const uint64_t asked = loader->options.cache_bytes;
+    const uint64_t budget = asked > 0 ? asked : stk_budget_left();
     const size_t encoded = loader->road.encoded_bytes_max;
 
     stoker_cache kind = loader->options.cache;
@@ -83,6 +84,7 @@ static int make_cache(stoker_loader *loader, bool in_memory)
         rc = 0; /* it was only a wish; what init leaves is a cache that holds nothing */
     if (rc == 0 && loader->road.cache.kind == STOKER_CACHE_AUTO)
         loader->road.cache.kind = STOKER_CACHE_NONE;
+    stk_budget_reserve(stk_cache_reserved_bytes(&loader->road.cache));
     return rc;
 }
 
@@ -394,6 +396,7 @@ void stoker_loader_destroy(stoker_loader **out)
     if (loader->has_hand)
         stk_worker_destroy(&loader->hand);
     stk_free(loader->workers);
+    stk_budget_give_back(stk_cache_reserved_bytes(&loader->road.cache));
     stk_cache_destroy(&loader->road.cache);
     if (loader->has_bad)
         stk_bad_destroy(&loader->bad);

@@ -13,6 +13,7 @@
 #include <stoker/error.h>
 
 #include "leaks.h"
+#include "loader/base/budget.h"
 #include "loader/base/bytes.h"
 #include "loader/base/clock.h"
 #include "loader/base/fault.h"

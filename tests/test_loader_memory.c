@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "leaks.h"
+#include "loader/base/budget.h"
 #include "loader/base/fault.h"
 #include "made_set.h"
 #include "reader_file.h"
@@ -111,6 +112,36 @@ Test(memory, stats_tell_where_it_is)
             stoker_loader_destroy(&loader);
         }
     stk_file_set_remove(&set);
+    stk_test_check_leaks();
+}
+
+/* Training and validation, say: what the first reserved and has not filled yet is not there for the second. */
+Test(memory, caches_of_a_process_share_one_budget)
+{
+    stoker_dataset *dataset = NULL;
+    stoker_loader *loaders[3] = { NULL };
+    const uint64_t available = stk_memory_available();
+    uint64_t reserved = 0;
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=1000000000&shape=1000", NULL), 0);
+    for (int round = 0; round < 2; round++) { /* what is destroyed gives its share back */
+        for (int i = 0; i < 3; i++) {
+            stoker_stats stats = { .struct_size = sizeof(stats) };
+            stoker_loader_options options = stk_small_options();
+            options.cache = STOKER_CACHE_DECODED;
+            options.num_workers = 0;
+            cr_assert_eq(stoker_loader_create(&loaders[i], dataset, &options), STOKER_OK);
+            cr_assert_eq(stoker_loader_stats(loaders[i], &stats), STOKER_OK);
+            if (i == 0)
+                cr_assert_gt(stats.cache_bytes, available / 4);
+            reserved += stats.cache_bytes;
+        }
+        cr_assert_lt(reserved, available * 3 / 4, "%d of %d MB", (int)(reserved >> 20),
+                     (int)(available >> 20)); /* half, and what others took or freed meanwhile */
+        for (int i = 0; i < 3; i++)
+            stoker_loader_destroy(&loaders[i]);
+        reserved = 0;
+    }
+    stoker_dataset_close(&dataset);
     stk_test_check_leaks();
 }
 

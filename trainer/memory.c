@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "loader/base/budget.h"
 #include "loader/base/memory.h"
 #include "trainer/model/digits.h"
 #include "trainer/plan/budget.h"

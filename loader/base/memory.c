@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -107,47 +106,4 @@ void stk_region_unmap(struct stk_region *region)
         stk_fault_count(-(int64_t)region->mapped_bytes);
     }
     *region = (struct stk_region){ 0 };
-}
-
-/* The number after `key` in a file of "key value" lines or a file of one number;
- * UINT64_MAX if there is none. */
-static uint64_t read_number(const char *path, const char *key)
-{
-    FILE *file = fopen(path, "re");
-    if (file == NULL)
-        return UINT64_MAX;
-    char line[256];
-    uint64_t value = UINT64_MAX;
-    size_t skip = strlen(key);
-    while (value == UINT64_MAX && fgets(line, sizeof(line), file) != NULL) {
-        if (strncmp(line, key, skip) != 0)
-            continue;
-        char *end;
-        unsigned long long number = strtoull(line + skip, &end, 10);
-        if (end != line + skip)
-            value = number;
-    }
-    fclose(file);
-    return value;
-}
-
-static uint64_t lesser(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-uint64_t stk_memory_available(void)
-{
-    uint64_t kilobytes = read_number("/proc/meminfo", "MemAvailable:");
-    uint64_t available = kilobytes == UINT64_MAX ? UINT64_MAX : kilobytes * 1024;
-
-    /* In a container, the root of the cgroup file system is the container's own. */
-    uint64_t limit = lesser(read_number("/sys/fs/cgroup/memory.max", ""),
-                            read_number("/sys/fs/cgroup/memory/memory.limit_in_bytes", ""));
-    uint64_t used = read_number("/sys/fs/cgroup/memory.current", "");
-    if (used == UINT64_MAX)
-        used = read_number("/sys/fs/cgroup/memory/memory.usage_in_bytes", "");
-    if (limit != UINT64_MAX && used != UINT64_MAX)
-        available = lesser(available, limit > used ? limit - used : 0);
-    return available == UINT64_MAX ? (uint64_t)1 << 30 : available;
 }

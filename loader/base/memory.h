@@ -38,7 +38,4 @@ int stk_region_lock(struct stk_region *region);
 /* Give it back; a region never mapped (all zero) is allowed. */
 void stk_region_unmap(struct stk_region *region);
 
-/* What the kernel, and a cgroup if there is one, leave to this process; bytes. */
-uint64_t stk_memory_available(void);
-
 #endif

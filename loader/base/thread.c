@@ -7,13 +7,13 @@
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <stoker/error.h>
 
+#include "loader/base/cgroup.h"
 #include "loader/base/fault.h"
 
 enum { TOGETHER_PER_CPU = 2 };
@@ -70,42 +70,13 @@ bool stk_thread_leave_cpu(uint32_t cpu)
     return true;
 }
 
-/* CPUs that the quota pays for, rounded up; UINT32_MAX = no quota. */
-static uint32_t quota_cpus(void)
-{
-    long long quota = -1;
-    long long period = -1;
-    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
-    if (file != NULL) { /* "max 100000" does not scan as two numbers */
-        if (fscanf(file, "%lld %lld", &quota, &period) != 2)
-            quota = -1;
-        fclose(file);
-    } else {
-        static const char *const paths[2] = { "/sys/fs/cgroup/cpu/cpu.cfs_quota_us",
-                                              "/sys/fs/cgroup/cpu/cpu.cfs_period_us" };
-        long long *const values[2] = { &quota, &period };
-        for (int i = 0; i < 2; i++) {
-            file = fopen(paths[i], "re");
-            if (file == NULL)
-                return UINT32_MAX;
-            if (fscanf(file, "%lld", values[i]) != 1)
-                *values[i] = -1;
-            fclose(file);
-        }
-    }
-    if (quota <= 0 || period <= 0)
-        return UINT32_MAX;
-    long long cpus = (quota + period - 1) / period;
-    return cpus > UINT32_MAX ? UINT32_MAX : (uint32_t)cpus;
-}
-
 uint32_t stk_cpu_count(void)
 {
     cpu_set_t set;
     long cpus = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set)
                                                              : sysconf(_SC_NPROCESSORS_ONLN);
     uint32_t count = cpus < 1 ? 1U : (uint32_t)cpus;
-    uint32_t quota = quota_cpus();
+    uint32_t quota = stk_cgroup_cpus("");
     return quota < count ? quota : count;
 }
 

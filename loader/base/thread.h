@@ -51,7 +51,7 @@ bool stk_thread_leave_cpu(uint32_t cpu);
  * system call. */
 uint64_t stk_thread_cpu_ns(pthread_t thread);
 
-/* CPUs that affinity and the cgroup's quota leave to this process, >= 1. */
+/* CPUs that affinity and the quotas of control groups leave to this process, >= 1. */
 uint32_t stk_cpu_count(void);
 
 #endif

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "loader/base/budget.h"
 #include "loader/base/bytes.h"
 #include "loader/base/error.h"
 #include "loader/base/pread.h"

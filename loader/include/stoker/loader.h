@@ -111,7 +111,11 @@ typedef struct stoker_loader_options {
                                   batch and waits for that. No matter on the CPU; default true */
     stoker_cache cache;        /* default STOKER_CACHE_AUTO */
     uint64_t cache_bytes;      /* most memory the cache may take, of the GPU's with DEVICE; default
-                                  0 = half of what is available at create */
+                                  0 = half of what the machine and control groups leave at create,
+                                  divided by the processes of the job on this node
+                                  (LOCAL_WORLD_SIZE, OMPI_COMM_WORLD_LOCAL_SIZE,
+                                  SLURM_NTASKS_PER_NODE), less what other loaders of this process
+                                  reserved. With DEVICE: half of the GPU's free memory */
 
     stoker_dtype dtype;   /* element type of images; default NONE = as stored.
                                   FLOAT32, FLOAT16, BFLOAT16 convert; see scale */

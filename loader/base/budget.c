@@ -1,0 +1,114 @@
+/* budget.c - see budget.h. */
+#include "loader/base/budget.h"
+
+#include <ctype.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "loader/base/environment.h"
+#include "loader/base/number_file.h"
+
+#define UNKNOWN_BYTES (UINT64_C(1) << 30) /* where nothing is known */
+#define SHARE         2                   /* of what is available: the program needs some, too */
+#define RANKS_MAX     65536
+
+/* ---- what there is ---- */
+
+static uint64_t machine(const char *root, const char *key)
+{
+    char name[1024];
+    (void)snprintf(name, sizeof(name), "%s/proc/meminfo", root);
+    const uint64_t kilobytes = stk_number_file_read(name, key);
+    return kilobytes == UINT64_MAX ? UINT64_MAX : kilobytes * 1024;
+}
+
+struct stk_memory_room stk_memory_look(const char *root)
+{
+    struct stk_memory_room room = { .left = UINT64_MAX, .spare = UINT64_MAX };
+    const uint64_t total = machine(root, "MemTotal:");
+    const uint64_t available = machine(root, "MemAvailable:");
+    if (total != UINT64_MAX && available <= total)
+        stk_memory_room_lower(&room, total, total - available, 0);
+    stk_cgroup_memory(root, &room);
+    return room;
+}
+
+uint64_t stk_memory_available(void)
+{
+    const struct stk_memory_room room = stk_memory_look("");
+    return room.left == UINT64_MAX ? UNKNOWN_BYTES : room.left;
+}
+
+/* ---- who shares it ---- */
+
+uint32_t stk_local_ranks(void)
+{
+    static const char *const names[] = { "LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
+                                         "SLURM_NTASKS_PER_NODE" };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *text = stk_environment(names[i]);
+        if (text == NULL || !isdigit((unsigned char)text[0]))
+            continue;
+        const unsigned long ranks = strtoul(text, NULL, 10); /* Slurm: "4(x2)" */
+        if (ranks >= 1 && ranks <= RANKS_MAX)
+            return (uint32_t)ranks;
+    }
+    return 1;
+}
+
+/* Pages of what loaders reserved, and in the upper bits the process that they belong to: what a child inherits
+ * is not its own. */
+enum { PAGE_SHIFT = 12, PAGES_BITS = 42 };
+#define PAGES_MASK ((UINT64_C(1) << PAGES_BITS) - 1)
+
+static _Atomic uint64_t reserved; /* relaxed: it is a number alone */
+
+static uint64_t owner(void)
+{
+    return (uint64_t)getpid() << PAGES_BITS;
+}
+
+static uint64_t pages_of(uint64_t word)
+{
+    return (word & ~PAGES_MASK) == owner() ? word & PAGES_MASK : 0;
+}
+
+static uint64_t to_pages(uint64_t bytes)
+{
+    const uint64_t pages = (bytes >> PAGE_SHIFT) + ((bytes & ((1U << PAGE_SHIFT) - 1)) != 0);
+    return pages < PAGES_MASK ? pages : PAGES_MASK;
+}
+
+uint64_t stk_budget_left(void)
+{
+    const uint64_t taken = pages_of(atomic_load_explicit(&reserved, memory_order_relaxed))
+                           << PAGE_SHIFT;
+    const uint64_t most = stk_memory_available() / stk_local_ranks() / SHARE;
+    return most > taken ? most - taken : 0;
+}
+
+void stk_budget_reserve(uint64_t bytes)
+{
+    uint64_t word = atomic_load_explicit(&reserved, memory_order_relaxed);
+    uint64_t next;
+    do {
+        const uint64_t pages = pages_of(word) + to_pages(bytes);
+        next = owner() | (pages < PAGES_MASK ? pages : PAGES_MASK);
+    } while (!atomic_compare_exchange_weak_explicit(&reserved, &word, next, memory_order_relaxed,
+                                                    memory_order_relaxed));
+}
+
+void stk_budget_give_back(uint64_t bytes)
+{
+    uint64_t word = atomic_load_explicit(&reserved, memory_order_relaxed);
+    uint64_t next;
+    do {
+        const uint64_t pages = pages_of(word);
+        const uint64_t back = to_pages(bytes);
+        next = owner() | (pages > back ? pages - back : 0);
+    } while (!atomic_compare_exchange_weak_explicit(&reserved, &word, next, memory_order_relaxed,
+                                                    memory_order_relaxed));
+}

@@ -1,0 +1,34 @@
+/* budget.h - how much memory this process may plan with, and how its loaders and its neighbours share that.
+ *
+ *   machine: MemAvailable ─┐
+ *   control groups: left  ─┴─▶ least ─▶ / ranks on this node ─▶ / 2 ─▶ less what other loaders reserved
+ *
+ * What a cache reserves is filled later, so what is available shows too little of it: the loaders of a
+ * process count what they reserved. That count is the library's one variable that is not a loader's.
+ */
+#ifndef STK_BASE_BUDGET_H
+#define STK_BASE_BUDGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "loader/base/cgroup.h"
+
+/* What the machine and control groups leave to this process. `root` is put before all paths: "" or a test's folder. */
+struct stk_memory_room stk_memory_look(const char *root);
+
+/* The `left` of it, bytes; 1 GiB where nothing is known. */
+uint64_t stk_memory_available(void);
+
+/* Processes of one job on this node, >= 1: by LOCAL_WORLD_SIZE (torchrun), OMPI_COMM_WORLD_LOCAL_SIZE (mpirun) or
+ * SLURM_NTASKS_PER_NODE (srun), in this order. */
+uint32_t stk_local_ranks(void);
+
+/* Bytes that one more loader of this process may reserve by default. */
+uint64_t stk_budget_left(void);
+
+/* Count bytes as reserved, until they are given back. Any thread. A child process begins at 0. */
+void stk_budget_reserve(uint64_t bytes);
+void stk_budget_give_back(uint64_t bytes);
+
+#endif
