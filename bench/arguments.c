@@ -5,7 +5,9 @@
  */
 #include "arguments.h"
 
+#include "bench/cli/option_fault.h"
 #include "kernels/transform.h"
+#include "loader/base/nearest.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -57,6 +59,24 @@ static int take_switch(const char *text, bool *out, char *message)
     return STOKER_OK;
 }
 
+/* Not one of the known words, which are listed with ", " between them: which is near? */
+static int complain_word(char *message, const char *word, size_t length, const char *known)
+{
+    char list[200];
+    char question[STK_NEAREST_BYTES];
+    char *rest = list;
+    struct stk_nearest nearest = stk_nearest_to(word, length);
+    snprintf(list, sizeof(list), "%s", known);
+    for (char *at; (at = strsep(&rest, ",")) != NULL;) {
+        at += strspn(at, " ");
+        stk_nearest_try(&nearest, at, at);
+        if (strcmp(at, "cuda") == 0)
+            stk_nearest_try(&nearest, "gpu", at);
+    }
+    return complain(message, "'%.*s' is not one of %s%s", length < 60 ? (int)length : 60, word,
+                    known, stk_nearest_question(question, &nearest, ""));
+}
+
 /* Words separated by commas, each looked up by `find`, which returns false on a stranger. */
 static int take_words(const char *text, bool (*find)(const char *word, int32_t *value),
                       struct bench_list *out, const char *known, char *message)
@@ -70,8 +90,7 @@ static int take_words(const char *text, bool (*find)(const char *word, int32_t *
         if (list.count == BENCH_LIST_MAX)
             return complain(message, "the list has more than %d values", BENCH_LIST_MAX);
         if (!find(word, &list.values[list.count]))
-            return complain(message, "'%.*s' is not one of %s", length < 60 ? (int)length : 60, at,
-                            known);
+            return complain_word(message, at, length, known);
         list.count++;
         at += length;
         if (*at == '\0')
@@ -167,7 +186,7 @@ static int take_device(struct bench_arguments *arguments, const char *text, char
             return take_count32(text + length + 1, 0, STOKER_DEVICE_INDEX_MAX,
                                 &arguments->device_index, message);
     }
-    return complain(message, "'%.60s' is not one of cpu, cuda, cuda:1, cuda-host", text);
+    return complain_word(message, text, length, "cpu, cuda, cuda:1, cuda-host");
 }
 
 static bool find_blocking(const char *word, int32_t *value)
@@ -214,7 +233,7 @@ static int take_reader(struct bench_arguments *arguments, const char *text, char
             arguments->reader = known[index];
             return STOKER_OK;
         }
-    return complain(message, "'%.60s' is not one of uring, pread, null", text);
+    return complain_word(message, text, strlen(text), "uring, pread, null");
 }
 
 static int take_floats(const char *text, float min, float *out, uint32_t *count, char *message)
@@ -316,7 +335,7 @@ static int take_format(struct bench_arguments *arguments, const char *text, char
             arguments->format = (enum bench_format)format;
             return STOKER_OK;
         }
-    return complain(message, "'%.60s' is not one of table, csv, json, html", text);
+    return complain_word(message, text, strlen(text), "table, csv, json, html");
 }
 
 static int take_output(struct bench_arguments *arguments, const char *text, char *message)
@@ -534,20 +553,13 @@ static void set_defaults(struct bench_arguments *arguments, uint32_t cpus)
     arguments->caches = (struct bench_list){ .values = { STOKER_CACHE_AUTO }, .count = 1 };
 }
 
-static int take_option(struct bench_arguments *arguments, int found, char *const *argv,
-                       char *message)
+static int take_option(struct bench_arguments *arguments, int found, char *message)
 {
     static const struct {
         char letter;
         take_fn *take;
     } letters[] = { { 'o', take_output }, { 'h', take_help }, { 'q', take_quiet } };
 
-    if (found == '?' || found == ':') {
-        const char *wrong = found == ':'          ? "a value is missing after"
-                            : optopt >= LONG_BASE ? "no value belongs in"
-                                                  : "unknown option";
-        return complain(message, "%s '%.80s'", wrong, argv[optind - 1]);
-    }
     char wrong[BENCH_MESSAGE_MAX] = "";
     if (found >= LONG_BASE) {
         int rc = options[found - LONG_BASE].take(arguments, optarg, wrong);
@@ -623,7 +635,11 @@ int bench_arguments_parse(struct bench_arguments *out, int argc, char *const *ar
     optind = 0; /* start anew: tests parse many lines */
     opterr = 0;
     for (int found; (found = getopt_long(argc, argv, ":o:hq", long_options, NULL)) != -1;) {
-        int rc = take_option(out, found, argv, message);
+        if (found == '?' || found == ':') {
+            cli_option_fault(message, BENCH_MESSAGE_MAX, found, argv, long_options);
+            return STOKER_EINVAL;
+        }
+        int rc = take_option(out, found, message);
         if (rc != STOKER_OK)
             return rc;
         if (found >= LONG_BASE && options[found - LONG_BASE].take == take_caches)

@@ -208,7 +208,7 @@ int main(int argc, char **argv)
     struct bench_arguments arguments;
     char message[BENCH_MESSAGE_MAX] = "";
     if (bench_arguments_parse(&arguments, argc, argv, bench_cpus(), message) != STOKER_OK) {
-        fprintf(stderr, "loaderbench: %s (see --help)\n", message);
+        fprintf(stderr, "loaderbench: %s; try --help\n", message);
         return EXIT_USAGE;
     }
     switch (arguments.action) {

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "loader/base/error.h"
+#include "loader/base/nearest.h"
 
 /* ---- the name ------------------------------------------------------------------- */
 
@@ -175,7 +176,12 @@ static int apply(struct reading *reading, const struct pair *pair)
     }
     char known[96];
     list_keys(reading, known, sizeof(known));
-    return refuse(reading, STOKER_ESPEC, pair->key, "no such parameter; there are %s", known);
+    struct stk_nearest nearest = stk_nearest_to(pair->key, strlen(pair->key));
+    for (size_t i = 0; i < reading->table_count; i++)
+        stk_nearest_try(&nearest, reading->table[i].key, reading->table[i].key);
+    char question[STK_NEAREST_BYTES];
+    return refuse(reading, STOKER_ESPEC, pair->key, "no such parameter%s; there are %s",
+                  stk_nearest_question(question, &nearest, ""), known);
 }
 
 /* Cut one pair out of the text. */

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "loader/base/error.h"
+#include "loader/base/nearest.h"
 #include "loader/dataset.h"
 #include "loader/format.h"
 
@@ -55,11 +56,17 @@ static int not_understood(const char *spec, size_t name_bytes, int os_errno, sto
     char known[128];
     list_formats(known, sizeof(known));
     struct stk_place place = STK_NOWHERE;
-    if (os_errno != 0 && spec[name_bytes] == ':')
+    if (os_errno != 0 && spec[name_bytes] == ':') {
+        char question[STK_NEAREST_BYTES];
+        struct stk_nearest nearest = stk_nearest_to(spec, name_bytes);
+        for (const struct stk_format *const *at = stk_formats; *at != NULL; at++)
+            stk_nearest_try(&nearest, (*at)->name, (*at)->name);
         return stk_error_set(error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
-                             "\"%s\": \"%.*s\" is no format, and there is no such file; formats "
-                             "are %s",
-                             spec, (int)name_bytes, spec, known);
+                             "\"%s\": \"%.*s\" is no format%s, and there is no such file; "
+                             "formats are %s",
+                             spec, (int)name_bytes, spec,
+                             stk_nearest_question(question, &nearest, ""), known);
+    }
     place.path = spec;
     place.os_errno = os_errno;
     if (spec[0] == '\0')

@@ -20,6 +20,7 @@ PACK_HEADERS = ("datasets/shard_layout.h", "datasets/shard_sum.h")
 # Of base/, what all programs share: the rule for what is printed (inline), the way files are written, and
 # "did you mean" (they link copies, stoker_cli, since libstoker exports none of it).
 PROGRAM_BASE = ("loader/base/printable.h", "loader/base/output_file.h", "loader/base/nearest.h")
+PROGRAM_CLI = "bench/cli/"  # what every program's command line shares; stoker_cli, too
 DATASET_HEADERS = ("dataset.h", "codec.h", "tensor.h", "error.h", "export.h")
 
 # A system header that is neither here nor in OURS is a third party that has no home yet.
@@ -67,6 +68,8 @@ def project_rule(path, name):
     """Why `path` may not include the project's file `name`; None if it may."""
     here, there = part_of(path), part_of(name)
     if name in PROGRAM_BASE and path.startswith(("bench/", "trainer/", "datasets/")):
+        return None
+    if name.startswith(PROGRAM_CLI) and path.startswith(("bench/", "trainer/programs/", "datasets/pack/")):
         return None
     if path.startswith("datasets/pack/"):
         # Of the data sets it knows the layout of shards, of which it compiles a copy.
@@ -170,6 +173,8 @@ CAUGHT = [
     ("datasets/idx.c", '#include "loader/reader/reader.h"'),
     ("bench/main.c", '#include "loader/base/queue.h"'),
     ("trainer/main.c", '#include "bench/list.h"'),
+    ("trainer/trainer.c", '#include "bench/cli/option_fault.h"'),
+    ("bench/cli/option_fault.c", '#include "loader/base/queue.h"'),
     ("trainer/programs/mnist/main.c", '#include "loader/base/queue.h"'),
     ("trainer/trainer.c", '#include "loader/road/slots.h"'),
     ("datasets/pack/run.c", '#include "datasets/idx.h"'),
@@ -201,13 +206,15 @@ ALLOWED = [
     ("bench/output.c", '#include "loader/base/output_file.h"'),
     ("trainer/programs/trace.c", '#include "loader/base/output_file.h"'),
     ("datasets/pack/arguments.c", '#include "loader/base/nearest.h"'),
+    ("datasets/pack/arguments.c", '#include "bench/cli/option_fault.h"'),
+    ("trainer/programs/arguments.c", '#include "bench/cli/option_fault.h"'),
     ("tests/test_x.c", '#include <criterion/criterion.h>\n#include "loader/road/slots.h"'),
 ]
 FILES = {"loader/base/queue.h", "loader/road/slots.h", "loader/cache/cache.h", "loader/format.h", "loader/codec/raw.h",
          "datasets/idx.h", "bench/list.h", "loader/reader/reader.h", "kernels/kernels.h", "kernels/transform.h",
          "kernels/launch.h", "kernels/dropout.h", "kernels/float16.h", "loader/base/rng.h",
          "loader/base/library.h", "loader/base/printable.h", "loader/base/output_file.h",
-         "loader/base/nearest.h"}
+         "loader/base/nearest.h", "bench/cli/option_fault.h"}
 
 
 def self_test():

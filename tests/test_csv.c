@@ -271,7 +271,8 @@ static const struct bad {
     { "1,2\n", "?label=1&classes=3&label_type=float", STOKER_EINVAL, STOKER_NO_OFFSET, "with int" },
     { "1,2\n", "?classes=0&label=1", STOKER_EINVAL, STOKER_NO_OFFSET, "outside 1..65536" },
     { "1,2\n", "?zscore=2", STOKER_EINVAL, STOKER_NO_OFFSET, "outside 0..1" },
-    { "1,2\n", "?lable=1", STOKER_ESPEC, STOKER_NO_OFFSET, "no such parameter; there are label" },
+    { "1,2\n", "?lable=1", STOKER_ESPEC, STOKER_NO_OFFSET,
+      "no such parameter (did you mean 'label'?); there are label" },
 };
 
 Test(csv, what_is_wrong_is_told_by_line_and_column)

@@ -9,6 +9,7 @@
 
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
+#include "loader/base/nearest.h"
 #include "trainer/plan/precision.h"
 
 static const struct stk_place nowhere = STK_NOWHERE;
@@ -299,10 +300,16 @@ static const struct stk_backend_ops *read_name(const char *name, uint32_t *devic
 
 static int unknown(const char *asked, stoker_error *error)
 {
+    static const char *const known[] = { "auto", "cuda", "cpu", "ref" };
+    char question[STK_NEAREST_BYTES];
+    struct stk_nearest nearest = stk_nearest_to(asked, strcspn(asked, ":"));
+    stk_nearest_try(&nearest, "gpu", "cuda");
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        stk_nearest_try(&nearest, known[i], known[i]);
     return stk_error_set(error, STOKER_EDEVICE, STOKER_STAGE_OPTIONS, &nowhere,
                          "backend \"%s\": \"auto\", \"cuda\", \"cuda:1\" and so on, \"cpu\" and "
-                         "\"ref\" are known, and two of them with split",
-                         asked);
+                         "\"ref\" are known, and two of them with split%s",
+                         asked, stk_nearest_question(question, &nearest, ""));
 }
 
 int stk_trainer_read_backend(struct stk_trainer_settings *out, const char *given,

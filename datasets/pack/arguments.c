@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/cli/option_fault.h"
+#include "loader/base/nearest.h"
+
 #define QUALITY_DEFAULT     90U
 #define SHARD_BYTES_DEFAULT ((uint64_t)256 << 20)
 #define SHARD_BYTES_MIN     ((uint64_t)16 << 10)
@@ -54,7 +57,7 @@ void pack_help(void)
 
 static bool misused(struct pack_arguments *arguments, const char *what, const char *word)
 {
-    (void)fprintf(stderr, "stoker-pack: %s: %s (--help tells more)\n", what, word);
+    (void)fprintf(stderr, "stoker-pack: %s: %s; try --help\n", what, word);
     arguments->action = PACK_MISUSED;
     return false;
 }
@@ -90,6 +93,21 @@ static bool read_codec(const char *word, enum pack_codec *out)
             return true;
         }
     }
+    return false;
+}
+
+/* Not one of the codecs: which there are, and which is near. */
+static bool misspelt_codec(struct pack_arguments *arguments, const char *word)
+{
+    char question[STK_NEAREST_BYTES];
+    struct stk_nearest nearest = stk_nearest_to(word, strlen(word));
+    for (size_t i = 0; i < sizeof(codec_names) / sizeof(codec_names[0]); i++)
+        stk_nearest_try(&nearest, codec_names[i], codec_names[i]);
+    (void)fprintf(stderr,
+                  "stoker-pack: --codec: '%.60s' is not one of keep, raw, lz4, png, jpeg%s; try "
+                  "--help\n",
+                  word, stk_nearest_question(question, &nearest, ""));
+    arguments->action = PACK_MISUSED;
     return false;
 }
 
@@ -140,7 +158,7 @@ static bool read_option(struct pack_arguments *arguments, int option, const char
     uint64_t number = 0;
     switch (option) {
     case 'c':
-        return read_codec(word, &arguments->codec) || misused(arguments, "no such codec", word);
+        return read_codec(word, &arguments->codec) || misspelt_codec(arguments, word);
     case 'q':
         if (!read_number(word, false, 1, 100, &number))
             return misused(arguments, "--quality is 1..100", word);
@@ -168,7 +186,7 @@ static bool read_option(struct pack_arguments *arguments, int option, const char
         arguments->action = option == 'h' ? PACK_HELP : PACK_VERSION;
         return true;
     default:
-        return misused(arguments, "no such option, or its value is missing", word);
+        return false;
     }
 }
 
@@ -188,8 +206,14 @@ struct pack_arguments pack_arguments_read(int count, char **words)
     int option;
     opterr = 0;
     while ((option = getopt_long(count, words, ":", options, NULL)) != -1) {
-        const char *word = option == '?' || option == ':' ? words[optind - 1] : optarg;
-        if (!read_option(&arguments, option, word) || arguments.action != PACK_RUN)
+        if (option == '?' || option == ':') {
+            char fault[256];
+            cli_option_fault(fault, sizeof(fault), option, words, options);
+            (void)fprintf(stderr, "stoker-pack: %s; try --help\n", fault);
+            arguments.action = PACK_MISUSED;
+            return arguments;
+        }
+        if (!read_option(&arguments, option, optarg) || arguments.action != PACK_RUN)
             return arguments;
     }
     if (count - optind != 2) {

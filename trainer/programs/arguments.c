@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/cli/option_fault.h"
+#include "loader/base/nearest.h"
 #include "trainer/programs/option_table.h"
 #include "trainer/programs/presets.h"
 
@@ -106,16 +108,20 @@ static int take_pair(const struct option_row *row, const char *text, double out[
 static int take_word(const struct option_row *row, const char *text, unsigned *out, char *message)
 {
     char known[120] = "";
+    char question[STK_NEAREST_BYTES];
+    struct stk_nearest nearest = stk_nearest_to(text, strlen(text));
     for (unsigned index = 0; row->words[index] != NULL; index++) {
         if (strcmp(text, row->words[index]) == 0) {
             *out = index;
             return STOKER_OK;
         }
+        stk_nearest_try(&nearest, row->words[index], row->words[index]);
         size_t used = strlen(known);
         snprintf(known + used, sizeof(known) - used, "%s%s", index == 0 ? "" : ", ",
                  row->words[index]);
     }
-    return complain(message, "'%.60s' is not one of %s", text, known);
+    return complain(message, "'%.60s' is not one of %s%s", text, known,
+                    stk_nearest_question(question, &nearest, ""));
 }
 
 /* The enums of struct arguments are as wide as int: gcc and clang both see to it. */
@@ -229,12 +235,10 @@ static int walk(struct arguments *out, enum program program, int argc, char *con
         const struct option_row *row = row_of(found, program);
         if (row == NULL && preset_only)
             continue;
-        if (row == NULL)
-            return complain(message, "%s '%.80s'",
-                            found == ':'          ? "a value is missing after"
-                            : optopt >= LONG_BASE ? "no value belongs in"
-                                                  : "unknown option",
-                            argv[optind - 1]);
+        if (row == NULL) {
+            cli_option_fault(message, ARGUMENTS_MESSAGE_MAX, found, argv, options);
+            return STOKER_EINVAL;
+        }
         const bool stops = row->kind == ACTION && stands_alone((enum action)row->min);
         if (preset_only && row->at != offsetof(struct arguments, preset) && !stops)
             continue;
