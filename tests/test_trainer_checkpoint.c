@@ -436,7 +436,7 @@ Test(trainer_checkpoint, what_is_not_a_file_is_refused_and_stays)
     const struct stk_tensor_set set = { .tensors = &tensor, .tensor_count = 1 };
     (void)stk_path_in(path, &directory, "fifo");
     cr_assert_eq(mkfifo(path, 0600), 0);
-    cr_assert_eq(stk_checkpoint_save(path, &set, &set, &error), STOKER_EINVAL);
+    cr_assert_eq(stk_checkpoint_save(path, &set, NULL, &set, &error), STOKER_EINVAL);
     cr_assert_not_null(strstr(error.message, "not a regular file"), "%s", error.message);
     cr_assert(stat(path, &about) == 0 && S_ISFIFO(about.st_mode));
     stk_directory_remove(&directory);
