@@ -22,6 +22,7 @@ enum { NEVER = -1, CALLS_MAX = 32 };
 static char calls[CALLS_MAX + 1]; /* f = fsync of a file, d = of a directory, r = renameat */
 static int call_count;
 static int failing = NEVER;  /* number of the call that fails */
+static bool late;            /* ... after it took effect, if it is a renameat */
 static int listings = NEVER; /* how often readdir still succeeds */
 static int saves_between;    /* how many more saves happen as a state is opened */
 static bool weights_too;     /* ... each after one of weights alone */
@@ -73,6 +74,8 @@ int fsync(int fd)
 int renameat(int from_fd, const char *from, int to_fd, const char *to)
 {
     if (called('r')) {
+        if (late)
+            (void)syscall(SYS_renameat2, from_fd, from, to_fd, to, 0);
         errno = EIO;
         return -1;
     }
@@ -182,6 +185,29 @@ Test(checkpoint_calls, each_call_may_fail)
     }
     cr_assert_eq(save(++value, true, NULL), STOKER_OK);
     cr_assert_eq(load(), value);
+    stk_directory_remove(&directory);
+    stk_test_check_leaks();
+}
+
+/* As a network file system may do: the rename is made, and its answer is lost. */
+Test(checkpoint_calls, a_rename_that_fails_after_it_took_effect_is_a_save)
+{
+    enum { OF_STATE = 1, OF_WEIGHTS = 4 };
+    struct stk_directory directory = make();
+    cr_assert_eq(save(1, true, NULL), STOKER_OK);
+    late = true;
+    forget_calls();
+    failing = OF_STATE;
+    cr_assert_eq(save(2, true, NULL), STOKER_EIO);
+    cr_assert_eq(load(), 1);
+    forget_calls();
+    failing = OF_WEIGHTS;
+    cr_assert_eq(save(3, true, NULL), STOKER_OK);
+    cr_assert_eq(load(), 3);
+    late = false;
+    forget_calls();
+    cr_assert_eq(save(4, true, NULL), STOKER_OK);
+    cr_assert_eq(load(), 4);
     stk_directory_remove(&directory);
     stk_test_check_leaks();
 }

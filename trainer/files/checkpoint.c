@@ -120,6 +120,22 @@ static int write_averages(struct stk_directory_files *files, const struct stk_te
     return write_set(files, averages, pair, AVERAGES, error);
 }
 
+enum commit { REPLACED, REPLACED_NOT, UNKNOWN };
+
+/* After a failure: whose is the file that PATH names? A rename may report an error after it took effect, over a
+ * network for one; then PATH needs the new state. */
+static enum commit look(const struct stk_directory_files *files, const struct pair *pair)
+{
+    struct stk_safetensors found;
+    const int rc = stk_safetensors_open(&found, files->path, NULL);
+    if (rc != STOKER_OK)
+        return rc == STOKER_ENOENT ? REPLACED_NOT : UNKNOWN;
+    const char *const number = stk_note_find(&found.set, PAIR_KEY);
+    const bool ours = number != NULL && strcmp(number, pair->number) == 0;
+    stk_safetensors_close(&found);
+    return ours ? REPLACED : REPLACED_NOT;
+}
+
 static int save_locked(struct stk_directory_files *files, const struct stk_tensor_set *weights,
                        const struct stk_tensor_set *averages, const struct stk_tensor_set *state,
                        stoker_error *error)
@@ -146,9 +162,11 @@ static int save_locked(struct stk_directory_files *files, const struct stk_tenso
     if (rc == STOKER_OK)
         rc = write_set(files, weights, &pair, WEIGHTS, error); /* the commit */
     if (rc != STOKER_OK) {
-        if (pair.state_name[0] != '\0')
+        const enum commit commit = look(files, &pair);
+        if (commit == REPLACED_NOT && pair.state_name[0] != '\0')
             stk_directory_remove(files, pair.state_name);
-        return rc;
+        if (commit != REPLACED)
+            return rc;
     }
     rc = stk_directory_sync(files, error);
     if (rc == STOKER_OK && averages == NULL && find_averages(files, pair.averages_name) == OURS)

@@ -37,7 +37,8 @@
  * STOKER_EINVAL (a set as in stk_safetensors_write, a path that ends as a state file does),
  * ENOENT, EACCES, EISDIR, EIO with the errno (no space, too), ENOMEM, ELIMIT. If it fails, PATH still holds the
  * old checkpoint, and no new files are left; only if DIR could not be synchronised after the
- * commit, PATH may be either. */
+ * commit, PATH may be either. A rename that reports an error is judged by what PATH then names; the state file
+ * is left where that cannot be seen. */
 int stk_checkpoint_save(const char *path, const struct stk_tensor_set *weights,
                         const struct stk_tensor_set *averages, const struct stk_tensor_set *state,
                         stoker_error *error);
