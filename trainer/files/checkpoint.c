@@ -128,8 +128,10 @@ static enum commit look(const struct stk_directory_files *files, const struct pa
 {
     struct stk_safetensors found;
     const int rc = stk_safetensors_open(&found, files->path, NULL);
+    if (rc == STOKER_ENOENT || rc == STOKER_EISDIR || rc == STOKER_ENOTSUP)
+        return REPLACED_NOT;
     if (rc != STOKER_OK)
-        return rc == STOKER_ENOENT ? REPLACED_NOT : UNKNOWN;
+        return UNKNOWN;
     const char *const number = stk_note_find(&found.set, PAIR_KEY);
     const bool ours = number != NULL && strcmp(number, pair->number) == 0;
     stk_safetensors_close(&found);
