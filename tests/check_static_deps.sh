@@ -32,7 +32,7 @@ if ! configure -DBUILD_SHARED_LIBS=OFF -DSTOKER_DNNL=AUTO; then
     fail "it does not configure"
 fi
 cmake --build "$build/tree" --target loaderbench mnist stoker-pack >"$build/log" 2>&1 || fail "it does not build"
-for program in bench/loaderbench trainer/mnist datasets/pack/stoker-pack; do
+for program in bench/loaderbench trainer/stoker-mnist datasets/pack/stoker-pack; do
     strangers=$(ldd "$build/tree/$program" | awk '{ print $1 }' |
         grep -vE '^(linux-vdso|linux-gate|libc|libm|libpthread|librt|libdl|/.*/ld-linux.*|ld-linux.*)(\.so.*)?$' || true)
     [ -z "$strangers" ] || fail "$program needs" $strangers

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# check_trainer_programs.sh - mnist and housing on small made-up data: the promises of the command
+# check_trainer_programs.sh - stoker-mnist and stoker-housing on small made-up data: the promises of the command
 # line, what is shown and written, and that a run which was stopped ends as one which was not.
 #
 # usage: check_trainer_programs.sh MNIST HOUSING
@@ -62,7 +62,7 @@ grep -qF -- '--betas A,B of the Adam family (fast 0.7,0.9; pytorch 0.9,0.999) ' 
 grep -qF -- '--epochs N passes over the training data (300) ' shown || fail "housing --help: --epochs"
 grep -qF -- '(adam) --lr X learning rate (0.01) --betas A,B of the Adam family (0.9,0.999) ' shown || fail "housing --help: Adam"
 grep -qF -- '0 = at the end only (50) ' shown || fail "housing --help: --eval-every"
-if grep -qE 'fast|mnist|pytorch|housing [0-9]' shown; then fail "housing --help tells of another program"; fi
+if grep -qE 'fast|stoker-mnist|pytorch|housing [0-9]' shown; then fail "housing --help tells of another program"; fi
 "$mnist" --help | awk 'length($0) > 84 { bad = 1 } END { exit bad }' || fail "mnist --help has long lines"
 refuses 2 "$housing" --preset fast
 refuses 2 "$mnist" --ema 1

@@ -18,16 +18,17 @@ static char folder[] = "/tmp/stoker_programs_XXXXXX";
 static char path[64];
 static stoker_evaluation tested;
 
-static void keep(const struct voice *voice, const stoker_evaluation *test)
+static void keep(const struct voice *voice, const char *of, const stoker_evaluation *test)
 {
     (void)voice;
+    (void)of;
     tested = *test;
 }
 
 /* mnist with these words, apart by single spaces, and --save PATH. Returns its exit status. */
 static int mnist(const char *words)
 {
-    static const struct session_kind kind = { .name = "mnist",
+    static const struct session_kind kind = { .name = "stoker-mnist",
                                               .program = PROGRAM_MNIST,
                                               .classes = true,
                                               .open = data_open_images,
@@ -166,7 +167,7 @@ static const char *complaints(char *out, size_t bytes)
 Test(trainer_cuda_programs, steps_that_cannot_be_recorded_are_complained_about)
 {
     char text[1000];
-    static const struct session_kind kind = { .name = "mnist",
+    static const struct session_kind kind = { .name = "stoker-mnist",
                                               .program = PROGRAM_MNIST,
                                               .classes = true,
                                               .open = data_open_images,
@@ -181,8 +182,9 @@ Test(trainer_cuda_programs, steps_that_cannot_be_recorded_are_complained_about)
     stk_cuda_use_every_twin();
     cr_assert_eq(session_run(&kind, 10, argv), EXIT_DONE);
     cr_assert_eq(standin_cuda_graph_launches(), 0);
-    cr_assert_not_null(strstr(complaints(text, sizeof(text)),
-                              "mnist: steps are no CUDA graph, and are queued one operation after "
-                              "the other: cuda:0: cudaStreamBeginCapture: operation not permitted"),
-                       "%s", text);
+    cr_assert_not_null(
+        strstr(complaints(text, sizeof(text)),
+               "stoker-mnist: steps are no CUDA graph, and are queued one operation after "
+               "the other: cuda:0: cudaStreamBeginCapture: operation not permitted"),
+        "%s", text);
 }

@@ -41,7 +41,7 @@ done
     { echo "gpu: no bench/loaderbench in '${build:-build}': build first, or name a folder by --build" >&2; exit 1; }
 build=$(cd "$build" && pwd)
 tool=$build/bench/loaderbench
-trainer=$build/trainer/mnist
+trainer=$build/trainer/stoker-mnist
 
 # ---- what is here ---------------------------------------------------------------
 

@@ -22,7 +22,7 @@ steps=${STOKER_STEPS:-300}
 epochs=${STOKER_EPOCHS:-3}
 batch=${STOKER_BATCH:-64}
 threads=${STOKER_THREADS:-$(nproc)}
-tool=$build/trainer/mnist
+tool=$build/trainer/stoker-mnist
 
 [ -x "$tool" ] || { echo "train.sh: no $tool; build first, or set STOKER_BUILD" >&2; exit 1; }
 command -v python3 >/dev/null || { echo "train.sh: python3 is needed for the peer" >&2; exit 77; }

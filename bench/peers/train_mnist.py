@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """train_mnist.py - PyTorch's examples/mnist network, trained as fast as PyTorch does it on a CPU:
-the twin of `mnist --preset pytorch`.
+the twin of `stoker-mnist --preset pytorch`.
 
 The whole set lies in one tensor, normalised beforehand, and is gathered by index_select: no
 DataLoader, no process, no conversion stands in the way. Same network, loss, Adadelta, rate 1

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """train_mnist_gpu.py - PyTorch's examples/mnist network on a GPU, trained as fast as PyTorch does it: the twin
-of `mnist --preset pytorch --device cuda`.
+of `stoker-mnist --preset pytorch --device cuda`.
 
 The set lies in GPU memory, normalised beforehand, and is gathered by index_select: no DataLoader stands in
 the way. Same network, loss, Adadelta, rate 1 times 0.7 an epoch, same batches. Three modes: eager; the whole

@@ -128,9 +128,9 @@ static void print_row(FILE *file, const struct option_row *row, enum program pro
 void arguments_help(FILE *file, enum program program)
 {
     fputs(program == PROGRAM_MNIST
-              ? "usage: mnist [options]\n\n"
+              ? "usage: stoker-mnist [options]\n\n"
                 "Train a network to tell images apart, and test it.\n"
-              : "usage: housing [options]\n\n"
+              : "usage: stoker-housing [options]\n\n"
                 "Fit a small network to a table of numbers (Boston housing), and test it.\n",
           file);
     for (size_t i = 0; i < option_row_count; i++) {

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 struct voice {
-    const char *program; /* "mnist": begins each complaint */
+    const char *program; /* "stoker-mnist": begins each complaint */
     const char *mark;    /* "" or "[made-up digits] ": begins each line */
     bool quiet;          /* voice_say and voice_text say nothing */
 };

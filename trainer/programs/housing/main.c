@@ -1,4 +1,4 @@
-/* main.c - housing: foretell a number from a table of numbers, with a small network.
+/* main.c - stoker-housing: foretell a number from a table of numbers, with a small network.
  *
  * Exit status: 0 done, 1 failed, 2 bad usage, 130 stopped by Ctrl-C and saved.
  */
@@ -11,7 +11,7 @@ static void report(const struct voice *voice, const char *model, const stoker_ev
 
 int main(int argc, char **argv)
 {
-    const struct session_kind kind = { .name = "housing",
+    const struct session_kind kind = { .name = "stoker-housing",
                                        .program = PROGRAM_HOUSING,
                                        .classes = false,
                                        .open = data_open_table,

@@ -1,4 +1,4 @@
-/* main.c - mnist: train a small convolutional network to tell digits apart.
+/* main.c - stoker-mnist: train a small convolutional network to tell digits apart.
  *
  * Exit status: 0 done, 1 failed, 2 bad usage, 130 stopped by Ctrl-C and saved.
  */
@@ -13,7 +13,7 @@ static void report(const struct voice *voice, const char *model, const stoker_ev
 
 int main(int argc, char **argv)
 {
-    const struct session_kind kind = { .name = "mnist",
+    const struct session_kind kind = { .name = "stoker-mnist",
                                        .program = PROGRAM_MNIST,
                                        .classes = true,
                                        .open = data_open_images,
