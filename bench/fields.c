@@ -24,6 +24,13 @@
 
 const struct bench_field bench_machine_fields[] = {
     MACHINE(BENCH_COUNT32, schema),
+    MACHINE(BENCH_TEXT, date),
+    MACHINE(BENCH_TEXT, host),
+    MACHINE(BENCH_TEXT, commit),
+    MACHINE(BENCH_TEXT, compiler),
+    MACHINE(BENCH_NUMBER, load_1m),
+    MACHINE(BENCH_NUMBER, load_5m),
+    MACHINE(BENCH_NUMBER, load_15m),
     MACHINE(BENCH_TEXT, tool_version),
     MACHINE(BENCH_TEXT, library_version),
     MACHINE(BENCH_TEXT, args),

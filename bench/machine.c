@@ -1,8 +1,10 @@
 /* machine.c - what this machine is, read from /proc. */
 #include "machine.h"
+#include "build.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 uint32_t bench_cpus(void)
@@ -79,6 +82,20 @@ static void join_args(char *out, size_t size, int argc, char *const *argv)
         snprintf(out + size - 4, 4, "...");
 }
 
+static void describe_moment(struct bench_machine *out)
+{
+    const time_t now = time(NULL);
+    double loads[3] = { NAN, NAN, NAN };
+    struct tm utc;
+    if (gmtime_r(&now, &utc) == NULL ||
+        strftime(out->date, sizeof(out->date), "%Y-%m-%dT%H:%M:%SZ", &utc) == 0)
+        out->date[0] = '\0';
+    (void)getloadavg(loads, 3);
+    out->load_1m = loads[0];
+    out->load_5m = loads[1];
+    out->load_15m = loads[2];
+}
+
 void bench_machine_describe(struct bench_machine *out, int argc, char *const *argv)
 {
     struct utsname system = { 0 };
@@ -88,9 +105,22 @@ void bench_machine_describe(struct bench_machine *out, int argc, char *const *ar
     snprintf(out->library_version, sizeof(out->library_version), "%s", stoker_version());
     snprintf(out->kernel, sizeof(out->kernel), "%.60s %.60s %.30s", system.sysname, system.release,
              system.machine);
+    snprintf(out->host, sizeof(out->host), "%s", system.nodename);
+    snprintf(out->commit, sizeof(out->commit), "%s", bench_build_commit());
+    snprintf(out->compiler, sizeof(out->compiler), "%s", bench_build_compiler());
+    describe_moment(out);
     find_line("/proc/cpuinfo", "model name", out->cpu, sizeof(out->cpu));
     join_args(out->args, sizeof(out->args), argc, argv);
     out->memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+void bench_machine_moment(const struct bench_machine *machine, char out[BENCH_MOMENT_BYTES])
+{
+    char load[32] = "-";
+    if (isfinite(machine->load_1m))
+        snprintf(load, sizeof(load), "%.2f", machine->load_1m);
+    snprintf(out, BENCH_MOMENT_BYTES, "%s on %s, load %s, commit %s, %s", machine->date,
+             machine->host, load, machine->commit, machine->compiler);
 }
 
 /* "/dev/vda ext4" for the mount that a file lies on: device number "major:minor" is the

@@ -14,6 +14,11 @@ uint32_t bench_cpus(void);
 /* Fill in everything but the data set. argv is joined into args. */
 void bench_machine_describe(struct bench_machine *out, int argc, char *const *argv);
 
+enum { BENCH_MOMENT_BYTES = 512 };
+
+/* "2026-11-22T13:00:00Z on HOST, load 0.50, commit 25c2442fd80a, gcc 12.2.0" */
+void bench_machine_moment(const struct bench_machine *machine, char out[BENCH_MOMENT_BYTES]);
+
 /* The data set's part. path: its file, or "" if there is none. */
 void bench_machine_describe_dataset(struct bench_machine *out, const stoker_dataset *dataset,
                                     const char *spec, const char *path);

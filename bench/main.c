@@ -74,9 +74,12 @@ static int run_open(struct bench_bench *bench, struct bench_machine *machine,
         (void)bench_target_close(&target, false);
         return status;
     }
-    if (arguments->action == BENCH_LIKE_PYTORCH)
+    if (arguments->action == BENCH_LIKE_PYTORCH) {
+        char moment[BENCH_MOMENT_BYTES];
+        bench_machine_moment(machine, moment);
+        fprintf(target.file, "# %s\n", moment);
         status = bench_like_pytorch(bench, arguments->beside == NULL ? NULL : &beside, target.file);
-    else if (arguments->trace != NULL)
+    } else if (arguments->trace != NULL)
         status = run_traced(bench, machine, target.file, &trace);
     else
         status = bench_sweep_run(bench, machine, bench_form_of(arguments->format), target.file);
@@ -87,12 +90,14 @@ static int run_open(struct bench_bench *bench, struct bench_machine *machine,
 }
 
 /* How long opening takes needs no more than the name. */
-static int run_opening(const struct bench_arguments *arguments)
+static int run_opening(const struct bench_arguments *arguments, int argc, char *const *argv)
 {
     struct bench_target target;
+    struct bench_machine machine;
+    bench_machine_describe(&machine, argc, argv);
     if (bench_target_open(&target, arguments->output) != STOKER_OK)
         return complain(arguments->output, stk_output_reason(errno));
-    bench_opening_measure(arguments, target.file);
+    bench_opening_measure(arguments, &machine, target.file);
     if (bench_target_close(&target, true) != STOKER_OK)
         return complain(arguments->output == NULL ? "standard output" : arguments->output,
                         strerror(errno));
@@ -222,7 +227,7 @@ int main(int argc, char **argv)
         printf("loaderbench %s, libstoker %s\n", STOKER_VERSION_STRING, stoker_version());
         return told();
     case BENCH_OPEN:
-        return run_opening(&arguments);
+        return run_opening(&arguments, argc, argv);
     default:
         return run(&arguments, argc, argv);
     }

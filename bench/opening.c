@@ -2,6 +2,7 @@
 #include "opening.h"
 #include "cell_run.h"
 #include "clock.h"
+#include "fields.h"
 #include "machine.h"
 #include "output_json.h"
 #include "statistics.h"
@@ -59,16 +60,28 @@ static void open_once(const char *spec, struct opening *out)
     stoker_dataset_close(&dataset);
 }
 
-static void print(FILE *file, const struct bench_arguments *arguments, const struct opening *first,
+static void print_text(FILE *file, const char *key, const char *text)
+{
+    fprintf(file, ", \"%s\": ", key);
+    bench_json_string(file, text);
+}
+
+static void print(FILE *file, const struct bench_arguments *arguments,
+                  const struct bench_machine *machine, const struct opening *first,
                   struct bench_series *opens, struct bench_series *times)
 {
     const struct bench_statistics all = bench_statistics_of(times->values, times->count);
     fputs("{\"kind\": \"open\", \"dataset\": ", file);
     bench_json_string(file, arguments->dataset);
-    fprintf(file, ", \"samples\": %" PRIu64 ", \"code\": ", first->samples);
-    bench_json_string(file, first->rc == STOKER_OK ? "" : stoker_error_name(first->rc));
-    fputs(", \"message\": ", file);
-    bench_json_string(file, first->rc == STOKER_OK ? "" : first->error.message);
+    print_text(file, "date", machine->date);
+    print_text(file, "host", machine->host);
+    print_text(file, "commit", machine->commit);
+    print_text(file, "compiler", machine->compiler);
+    fputs(", \"load_1m\": ", file);
+    bench_print_number(file, machine->load_1m, "null");
+    fprintf(file, ", \"samples\": %" PRIu64, first->samples);
+    print_text(file, "code", first->rc == STOKER_OK ? "" : stoker_error_name(first->rc));
+    print_text(file, "message", first->rc == STOKER_OK ? "" : first->error.message);
     fprintf(file,
             ", \"repeats\": %" PRIu32 ", \"ms\": %.6f, \"ms_min\": %.6f, \"open_ms\": %.6f, "
             "\"kept_bytes\": %" PRIu64 ", \"peak_bytes\": %" PRIu64 "}\n",
@@ -76,7 +89,8 @@ static void print(FILE *file, const struct bench_arguments *arguments, const str
             first->peak_bytes);
 }
 
-void bench_opening_measure(const struct bench_arguments *arguments, FILE *file)
+void bench_opening_measure(const struct bench_arguments *arguments,
+                           const struct bench_machine *machine, FILE *file)
 {
     struct opening first = { .rc = STOKER_OK };
     struct bench_series *series = calloc(2, sizeof(*series)); /* of opening, of both */
@@ -89,6 +103,6 @@ void bench_opening_measure(const struct bench_arguments *arguments, FILE *file)
             first = opening;
     }
     if (series != NULL)
-        print(file, arguments, &first, &series[0], &series[1]);
+        print(file, arguments, machine, &first, &series[0], &series[1]);
     free(series);
 }

@@ -2,7 +2,8 @@
  *
  *   start --> cell* --> ceiling* --> advice --> finish
  *
- * A form prints each row as it comes; a long sweep can be read while it runs.
+ * A form prints each row as it comes; a long sweep can be read while it runs. Only a page, which begins with
+ * the end, is printed at the finish.
  */
 #ifndef BENCH_OUTPUT_H
 #define BENCH_OUTPUT_H
@@ -18,8 +19,9 @@ enum { BENCH_COLUMNS_NARROW = 80, BENCH_COLUMNS_WIDE = 120 };
 
 struct bench_sheet {
     FILE *file;
-    uint32_t columns; /* the table's width: BENCH_COLUMNS_NARROW, else wide */
-    uint64_t cells;   /* rows of this kind printed so far */
+    uint32_t columns;                    /* the table's width: BENCH_COLUMNS_NARROW, else wide */
+    const struct bench_machine *machine; /* from start on */
+    uint64_t cells;                      /* rows of this kind printed so far */
     uint64_t ceilings;
     char group[64]; /* the table's: what the cells under the last header have in common */
 };
@@ -30,7 +32,7 @@ struct bench_form {
     void (*cell)(struct bench_sheet *sheet, const struct bench_cell *cell);
     void (*ceiling)(struct bench_sheet *sheet, const struct bench_ceiling_row *row);
     void (*advice)(struct bench_sheet *sheet, const struct bench_advice *advice);
-    void (*finish)(struct bench_sheet *sheet);
+    void (*finish)(struct bench_sheet *sheet, const struct bench_report *report);
 };
 
 extern const struct bench_form bench_form_table;

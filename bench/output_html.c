@@ -194,8 +194,9 @@ static void advice(struct bench_sheet *sheet, const struct bench_advice *row)
     }
 }
 
-static void finish(struct bench_sheet *sheet)
+static void finish(struct bench_sheet *sheet, const struct bench_report *report)
 {
+    (void)report;
     fputs("</body>\n</html>\n", sheet->file);
     fflush(sheet->file);
 }

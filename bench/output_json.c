@@ -132,8 +132,9 @@ static void advice(struct bench_sheet *sheet, const struct bench_advice *row)
     fputs("}\n", sheet->file);
 }
 
-static void finish(struct bench_sheet *sheet)
+static void finish(struct bench_sheet *sheet, const struct bench_report *report)
 {
+    (void)report;
     fflush(sheet->file);
 }
 

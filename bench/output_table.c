@@ -8,6 +8,7 @@
  * A cell without a cache has one line, for all its epochs. How batches get to a GPU takes two columns, and
  * the best ring is a host's. What a width has no room for, CSV and JSON have.
  */
+#include "machine.h"
 #include "output.h"
 
 #include <inttypes.h>
@@ -81,10 +82,12 @@ static void print_wrapped(const struct bench_sheet *sheet, const char *name, con
 
 static void start(struct bench_sheet *sheet, const struct bench_machine *machine)
 {
-    char line[512];
+    char line[BENCH_MOMENT_BYTES];
     snprintf(line, sizeof(line), "loaderbench %s, libstoker %s, schema %" PRIu32,
              machine->tool_version, machine->library_version, machine->schema);
     fprintf(sheet->file, "# %s\n", line);
+    bench_machine_moment(machine, line);
+    print_wrapped(sheet, "when", line);
     print_wrapped(sheet, "args", machine->args);
     snprintf(line, sizeof(line), "%s, %" PRIu32 " CPU%s, %.1f GiB, %s", machine->cpu, machine->cpus,
              machine->cpus == 1 ? "" : "s", (double)machine->memory_bytes / 0x1p30,
@@ -289,8 +292,9 @@ static void advice(struct bench_sheet *sheet, const struct bench_advice *row)
         fprintf(sheet->file, "# paste this:\n%s\n", row->options);
 }
 
-static void finish(struct bench_sheet *sheet)
+static void finish(struct bench_sheet *sheet, const struct bench_report *report)
 {
+    (void)report;
     fflush(sheet->file);
 }
 

@@ -7,6 +7,7 @@
 #define BENCH_RESULT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { BENCH_REPEATS_MAX = 1000, BENCH_SHARES_MAX = 16 };
@@ -15,9 +16,16 @@ enum { BENCH_REPEATS_MAX = 1000, BENCH_SHARES_MAX = 16 };
  * where and when it was measured. */
 enum { BENCH_SCHEMA = 3 };
 
-/* Where all of it ran. */
+/* Where and when all of it ran. */
 struct bench_machine {
     uint32_t schema;
+    char date[24]; /* when it began: ISO 8601, UTC */
+    char host[65];
+    char commit[64];   /* that the tool was built from; "unknown" outside git */
+    char compiler[32]; /* that built it */
+    double load_1m;    /* load averages when it began; NaN = the kernel does not tell */
+    double load_5m;
+    double load_15m;
     char tool_version[32];
     char library_version[32];
     char args[1024];
@@ -154,6 +162,17 @@ struct bench_advice {
     char options[2048]; /* lines of C */
     double samples_per_s;
     double first_epoch_samples_per_s;
+    const struct bench_cell *best; /* of the cells that were chosen from; NULL = none */
+};
+
+/* All of a sweep, for a form that cannot print row by row. */
+struct bench_report {
+    const struct bench_machine *machine;
+    const struct bench_cell *cells;
+    size_t cell_count;
+    const struct bench_ceiling_row *ceilings;
+    size_t ceiling_count;
+    const struct bench_advice *advice;
 };
 
 #endif

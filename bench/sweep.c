@@ -260,13 +260,36 @@ static uint64_t keep_done(struct bench_cell *cells, uint64_t count)
     return kept;
 }
 
-static void print_ceilings(struct sweep *sweep)
+/* One row of each ceiling, printed; the caller frees them. */
+static struct bench_ceiling_row *print_ceilings(struct sweep *sweep)
 {
     struct bench_pool *pool = &sweep->bench->pool;
+    struct bench_ceiling_row *rows = calloc(pool->count + 1, sizeof(*rows));
     for (size_t index = 0; index < pool->count; index++) {
         bench_pool_summarize(&pool->entries[index]);
         sweep->form->ceiling(sweep->sheet, &pool->entries[index].row);
+        if (rows != NULL)
+            rows[index] = pool->entries[index].row;
     }
+    return rows;
+}
+
+/* What follows the rows of cells. */
+static void print_rest(struct sweep *sweep, const struct bench_machine *machine, uint64_t kept)
+{
+    struct bench_advice advice;
+    struct bench_ceiling_row *ceilings = print_ceilings(sweep);
+    bench_advice_write(&advice, sweep->cells, kept, sweep->bench->arguments);
+    sweep->form->advice(sweep->sheet, &advice);
+    const struct bench_report report = { .machine = machine,
+                                         .cells = sweep->cells,
+                                         .cell_count = kept,
+                                         .ceilings = ceilings,
+                                         .ceiling_count =
+                                             ceilings == NULL ? 0 : sweep->bench->pool.count,
+                                         .advice = &advice };
+    sweep->form->finish(sweep->sheet, &report);
+    free(ceilings);
 }
 
 int bench_sweep_run(struct bench_bench *bench, const struct bench_machine *machine,
@@ -276,7 +299,6 @@ int bench_sweep_run(struct bench_bench *bench, const struct bench_machine *machi
     struct sweep sweep = {
         .bench = bench, .count = cell_count(bench->arguments), .sheet = &sheet, .form = form
     };
-    struct bench_advice advice;
     if (sweep.count <= UINT32_MAX / 2)
         sweep.cells = calloc(sweep.count, sizeof(*sweep.cells));
     if (sweep.cells == NULL) {
@@ -289,10 +311,7 @@ int bench_sweep_run(struct bench_bench *bench, const struct bench_machine *machi
     if (bench_interrupted())
         report_left_out(&sweep);
     const uint64_t kept = keep_done(sweep.cells, sweep.count);
-    print_ceilings(&sweep);
-    bench_advice_write(&advice, sweep.cells, kept, bench->arguments);
-    form->advice(&sheet, &advice);
-    form->finish(&sheet);
+    print_rest(&sweep, machine, kept);
     const int status = status_of(&sweep, kept);
     free(sweep.cells);
     return status;

@@ -20,6 +20,13 @@
 static struct bench_machine fixed_machine(void)
 {
     return (struct bench_machine){ .schema = BENCH_SCHEMA,
+                                   .date = "2026-11-22T13:00:00Z",
+                                   .host = "host",
+                                   .commit = "25c2442fd80a-dirty",
+                                   .compiler = "gcc 12.2.0",
+                                   .load_1m = 0.5,
+                                   .load_5m = NAN,
+                                   .load_15m = 1.25,
                                    .tool_version = "1.2.3",
                                    .library_version = "1.2.3",
                                    .args = "--format \"x\" a\\b",
@@ -169,7 +176,15 @@ static char *print_all(const struct bench_form *form)
     form->ceiling(&sheet, &row);
     form->ceiling(&sheet, &missing);
     form->advice(&sheet, &advice);
-    form->finish(&sheet);
+    const struct bench_ceiling_row ceilings[] = { row, missing };
+    advice.best = &cells[0];
+    const struct bench_report report = { .machine = &machine,
+                                         .cells = cells,
+                                         .cell_count = 3,
+                                         .ceilings = ceilings,
+                                         .ceiling_count = 2,
+                                         .advice = &advice };
+    form->finish(&sheet, &report);
     cr_assert_eq(fclose(file), 0);
     return text;
 }
@@ -374,9 +389,10 @@ static void check_width(uint32_t columns, size_t lines_wanted)
 
 Test(bench_output, no_row_of_the_table_is_wider_than_it_should_be)
 {
-    /* 6 of the machine; two groups of #, name, header, first, later, cached, headspace; #, header, ceiling */
-    check_width(BENCH_COLUMNS_WIDE, 6 + 14 + 3);
-    check_width(BENCH_COLUMNS_NARROW, 6 + 14 + 4); /* the ceiling's note has a line of its own */
+    /* 7 of the machine; two groups of #, name, header, first, later, cached, headspace; #, header, ceiling */
+    check_width(BENCH_COLUMNS_WIDE, 7 + 14 + 3);
+    check_width(BENCH_COLUMNS_NARROW,
+                8 + 14 + 4); /* two wrap, and the note has a line of its own */
     stk_test_check_leaks();
 }
 
@@ -477,9 +493,10 @@ Test(bench_output, json_has_every_promised_key)
                                              "error" };
     static const char *const ceiling_keys[] = { "name", "threads", "batch_size", "dtype",
                                                 "samples_per_s" };
-    static const char *const machine_keys[] = { "schema", "args",         "cpu",
-                                                "gpu",    "cpus",         "kernel",
-                                                "disk",   "memory_bytes", "library_version" };
+    static const char *const machine_keys[] = { "schema",       "args",           "date",    "host",
+                                                "commit",       "compiler",       "load_1m", "cpu",
+                                                "gpu",          "cpus",           "kernel",  "disk",
+                                                "memory_bytes", "library_version" };
     char keys[4096];
     char *text = print_all(&bench_form_json);
     char *rest = NULL;
@@ -589,7 +606,9 @@ Test(bench_output, csv_records_have_the_fields_of_the_header)
     const char *at = text;
     size_t columns = read_record(&at);
     size_t records = 0;
-    cr_assert_eq(columns, 5 + bench_cell_field_count);
+    cr_assert_eq(columns, 5 + bench_cell_field_count + 7);
+    cr_assert_not_null(
+        strstr(text, ",2026-11-22T13:00:00Z,host,25c2442fd80a-dirty,gcc 12.2.0,0.5,Fixed CPU,"));
     for (; *at != '\0'; records++)
         cr_assert_eq(read_record(&at), columns, "record %zu of\n%s", records, text);
     cr_assert_eq(records, 5); /* three cells, two ceilings */
