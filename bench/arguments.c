@@ -402,6 +402,14 @@ static int take_open(struct bench_arguments *arguments, const char *text, char *
     return STOKER_OK;
 }
 
+static int take_compare(struct bench_arguments *arguments, const char *text, char *message)
+{
+    (void)text;
+    (void)message;
+    arguments->action = BENCH_COMPARE;
+    return STOKER_OK;
+}
+
 static int take_list(struct bench_arguments *arguments, const char *text, char *message)
 {
     (void)text;
@@ -524,6 +532,7 @@ static const struct {
     { "like-pytorch", no_argument, take_like_pytorch },
     { "beside", required_argument, take_beside },
     { "open", no_argument, take_open },
+    { "compare", no_argument, take_compare },
     { "format", required_argument, take_format },
     { "output", required_argument, take_output },
     { "trace", required_argument, take_trace },
@@ -622,6 +631,16 @@ static int check_together(const struct bench_arguments *arguments, char *message
     return STOKER_OK;
 }
 
+static int take_compared(struct bench_arguments *arguments, int argc, char *const *argv,
+                         char *message)
+{
+    if (argc - optind != 2)
+        return complain(message, "--compare takes two files: loaderbench --compare OLD NEW");
+    arguments->compared[0] = argv[optind++];
+    arguments->compared[1] = argv[optind++];
+    return STOKER_OK;
+}
+
 int bench_arguments_parse(struct bench_arguments *out, int argc, char *const *argv, uint32_t cpus,
                           char message[BENCH_MESSAGE_MAX])
 {
@@ -652,6 +671,8 @@ int bench_arguments_parse(struct bench_arguments *out, int argc, char *const *ar
             false; /* the GPU does its part of the transforms: no bare loop is divided so */
     if (out->cold && caches_default)
         out->caches.values[0] = STOKER_CACHE_NONE;
+    if (out->action == BENCH_COMPARE && take_compared(out, argc, argv, message) != STOKER_OK)
+        return STOKER_EINVAL;
     if (optind < argc)
         out->dataset = argv[optind++];
     if (optind < argc)

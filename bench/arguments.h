@@ -34,6 +34,7 @@ enum bench_action {
     BENCH_SWEEP,
     BENCH_LIKE_PYTORCH,
     BENCH_OPEN,
+    BENCH_COMPARE,
     BENCH_LIST,
     BENCH_HELP,
     BENCH_VERSION
@@ -41,7 +42,8 @@ enum bench_action {
 
 struct bench_arguments {
     enum bench_action action;
-    const char *dataset; /* the spec; NULL where the action needs none */
+    const char *dataset;     /* the spec; NULL where the action needs none */
+    const char *compared[2]; /* files of --compare: old, new */
 
     struct bench_list workers; /* -1 = auto */
     struct bench_list pins;    /* a stoker_switch each */

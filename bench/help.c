@@ -60,6 +60,8 @@ static const char how_it_is_measured[] =
     "  --cold               drop the file from the page cache before each repeat\n"
     "  --open               only open it and read its first sample, --repeats times: how long\n"
     "                       that takes, or being refused, and how much memory (JSON)\n"
+    "  --compare OLD NEW    instead of measuring: two files of --format json side by side;\n"
+    "                       exit status 3 if a cell is slower beyond its spread\n"
     "  --like-pytorch       the well-known num_workers snippet instead of the sweep, and what\n"
     "                       pinning did to it\n"
     "  --beside FILE        with that: the same lines as another loader gave them, to stand\n"

@@ -62,6 +62,7 @@ refuses --like-pytorch --format json "$data"
 refuses --trace "$scratch/same" -o "$scratch/same" "$data"
 refuses --headspace=3 "$data"
 grep -q 'no value belongs in' "$scratch/err" || fail "a value too many is called unknown: $(cat "$scratch/err")"
+refuses --compare "$data"
 refuses --layout chw "$data"
 refuses --mean 0.5,0.5 --std 1,1 "$data" # there is one channel
 refuses --workers 257 "$data"
@@ -206,6 +207,18 @@ PYTHON
         "$data" || fail "interrupted in its first group"
     tail -n 1 "$scratch/cut.html" | grep -q '</html>' || fail "interrupted, the page is not complete"
 fi
+
+# A result against itself is no slower; against one that sleeps it is faster, and the other way round slower.
+"$tool" --workers 0,2 --pin-memory off,auto --batch-size 64 --repeats 3 --seconds 0.02 --quiet --ceilings off \
+    --verify off --step-us 3000 --format json -o "$scratch/slow.json" "$data"
+for pair in "0 file file" "0 slow file" "3 file slow"; do
+    status=0
+    read -r wanted old new <<<"$pair"
+    "$tool" --compare "$scratch/$old.json" "$scratch/$new.json" >"$scratch/out" 2>"$scratch/err" || status=$?
+    [ "$status" -eq "$wanted" ] || fail "--compare $old $new ended with $status: $(cat "$scratch/out" "$scratch/err")"
+    if grep -E '.{81}' "$scratch/out" | grep -v '^# args'; then fail "--compare is wider than 80 columns"; fi
+done
+grep -q 'SLOWER' "$scratch/out" && grep -q 'in the old file alone: 4' "$scratch/out" || fail "--compare: $(cat "$scratch/out")"
 
 # What cannot be written is a failure, also where nothing is measured.
 for words in --help --list --version "--open --repeats 1 $data"; do
