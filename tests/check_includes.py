@@ -42,6 +42,8 @@ THIRD_PARTY = {
     "cublasLt.h": ("trainer/backend/cublaslt.c", "tests/"),
     # A test plays the tool that listens.
     "nvtx3/": ("loader/road/nvtx.c", "tests/nvtx_tool.c"),
+    # The build writes it.
+    "bench_commit.h": ("bench/build.c",),
     "criterion/": ("tests/",),
     "sanitizer/": ("loader/reader/ring.c", "tests/"),
 }
