@@ -2,8 +2,8 @@
  *
  *   spec ──▶ root ──▶ index, or scan ──▶ tree ──▶ shape of a row ──▶ codec ──▶ the callbacks here
  *
- * No file stays open, and none is read but the first, whose shape is that of all rows where the
- * spec does not say. Rows of raw files have the size that most of them have. A file of another
+ * No file stays open. Where the spec does not give the shape of a row, the headers of the images, or
+ * of an even sample of them, are read at open (image_survey.h). Rows of raw files have the size that most of them have. A file of another
  * shape or size, or one that is no image, is a bad sample when its turn comes.
  */
 #include <assert.h>
@@ -33,9 +33,7 @@ enum {
     PIXELS_MAX = 1 << 28,
     SIDE_MAX = 1 << 20,
     CHANNELS_MAX = 4,
-    PROBE_BYTES = 64 << 10, /* of a file, before all of it */
-    PROBE_FILES = 16,       /* the first that tells its shape */
-    LOOK_FOLDERS = 256,     /* when a plain path is to be recognised */
+    LOOK_FOLDERS = 256, /* when a plain path is to be recognised */
     LOOK_FILES = 64
 };
 
@@ -44,6 +42,7 @@ enum {
 struct folder {
     struct stk_folder_tree tree;
     struct stk_folder_image image; /* not made: all files are raw */
+    struct stk_image_row row;      /* not chosen: all files are raw */
     struct stk_image_shape shape;  /* height 0: rows of raw bytes, without axes of an image */
     uint32_t row_bytes;            /* of such rows */
     uint32_t longest_bytes;        /* of a file, those over the limit left out */
@@ -74,6 +73,8 @@ static int describe(const void *self, stoker_dataset_info *out)
     out->shape[0] = folder->shape.height;
     out->shape[1] = folder->shape.width;
     out->shape[2] = folder->shape.channels;
+    out->sizes_differ = folder->row.sizes_differ;
+    out->description = folder->row.text[0] != '\0' ? folder->row.text : NULL;
     return STOKER_OK;
 }
 
@@ -133,7 +134,7 @@ static const stoker_dataset_ops ops = { .name = "folder",
 /* What is needed while opening only. */
 struct opening {
     struct stk_folder_wish wish;
-    uint64_t height; /* 0 = as the first file */
+    uint64_t height; /* 0 = as the images are */
     uint64_t width;
     uint64_t channels;
     uint64_t file_bytes_max;
@@ -146,62 +147,34 @@ struct opening {
     stoker_error *error;
 };
 
-/* Read the first `bytes` bytes of a file and look at them. */
-static int probe(const struct folder *folder, const char *path, uint32_t bytes,
-                 struct stk_image_shape *out, stoker_error *error)
+static uint64_t bytes_of(const void *self, uint64_t id)
 {
-    struct stk_place place = stk_at(path, STOKER_NO_OFFSET);
-    stoker_error said = { .message = "" };
-    uint8_t *begin = stk_calloc((size_t)bytes + 1, 1);
-    if (begin == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, NULL);
-    const ssize_t got = stk_beneath_read_all(folder->directory, path, begin, bytes);
-    int rc = STOKER_OK;
-    if (got < 0) {
-        place.os_errno = (int)-got;
-        rc = stk_error_set(error, stk_error_from_errno((int)-got), STOKER_STAGE_OPEN, &place, NULL);
-    } else {
-        rc = stk_folder_image_probe(begin, (size_t)got, out, &said);
-        if (rc != STOKER_OK)
-            (void)stk_error_set(error, rc, STOKER_STAGE_OPEN, &place,
-                                said.message[0] != '\0' ? "%s" : NULL, said.message);
-    }
-    stk_free(begin);
-    return rc;
+    const struct folder *folder = self;
+    return folder->tree.files[id].bytes;
 }
 
-/* The shape of the first image that tells one. */
-static int find_shape(const struct folder *folder, const struct opening *opening,
-                      struct stk_image_shape *out)
+static const char *path_of(const void *self, uint64_t id)
 {
-    stoker_error first = { .code = 0 };
-    uint32_t tried = 0;
-    for (uint64_t i = 0; i < folder->tree.file_count && tried < PROBE_FILES; i++) {
-        const struct stk_folder_file *file = &folder->tree.files[i];
-        const char *path = folder->tree.names + file->path;
-        if ((file->kind_label & STK_FOLDER_RAW) != 0 || file->bytes > opening->file_bytes_max)
-            continue;
-        stoker_error error = { .code = 0 };
-        const uint32_t begin = file->bytes < PROBE_BYTES ? file->bytes : (uint32_t)PROBE_BYTES;
-        int rc = probe(folder, path, begin, out, &error);
-        if (rc == STOKER_ETRUNCATED && begin < file->bytes)
-            rc = probe(folder, path, file->bytes, out, &error);
-        if (rc == STOKER_OK)
-            return STOKER_OK;
-        if (tried++ == 0 || rc == STOKER_ENOMEM)
-            first = error;
-        if (rc == STOKER_ENOMEM)
-            break; /* not this file's fault: another would hide it */
+    const struct folder *folder = self;
+    return folder->tree.names + folder->tree.files[id].path;
+}
+
+static int probe(const void *self, uint64_t id, uint8_t *room, uint32_t bytes,
+                 struct stk_image_shape *out, stoker_error *error)
+{
+    const struct folder *folder = self;
+    struct stk_place place = stk_at(path_of(self, id), STOKER_NO_OFFSET);
+    stoker_error said = { .message = "" };
+    const ssize_t got = stk_beneath_read_all(folder->directory, place.path, room, bytes);
+    if (got < 0) {
+        place.os_errno = (int)-got;
+        return stk_error_set(error, stk_error_from_errno((int)-got), STOKER_STAGE_OPEN, &place,
+                             NULL);
     }
-    if (first.code == 0) {
-        const struct stk_place place = stk_at(opening->root, STOKER_NO_OFFSET);
-        return stk_error_set(opening->error, STOKER_ELIMIT, STOKER_STAGE_OPEN, &place,
-                             "every file is longer than max_file_bytes=%llu",
-                             (unsigned long long)opening->file_bytes_max);
-    }
-    if (opening->error != NULL)
-        *opening->error = first;
-    return first.code;
+    const int rc = stk_folder_image_probe(room, (size_t)got, out, &said);
+    return rc == STOKER_OK ? rc
+                           : stk_error_set(error, rc, STOKER_STAGE_OPEN, &place,
+                                           said.message[0] != '\0' ? "%s" : NULL, said.message);
 }
 
 static int refuse(const struct opening *opening, int code, const char *what)
@@ -268,22 +241,25 @@ static struct sizes look_at_sizes(const struct folder *folder, const struct open
 
 static int choose_image_shape(struct folder *folder, const struct opening *opening)
 {
-    struct stk_image_shape own = { 0 };
-    if (opening->height == 0 || opening->width == 0 || opening->channels == 0) {
-        int rc = find_shape(folder, opening, &own);
-        if (rc != STOKER_OK)
-            return rc;
-    }
-    folder->shape = (struct stk_image_shape){
-        .height = opening->height != 0 ? (uint32_t)opening->height : own.height,
-        .width = opening->width != 0 ? (uint32_t)opening->width : own.width,
-        .channels = opening->channels != 0 ? (uint32_t)opening->channels : own.channels,
-    };
+    const struct stk_image_shape given = { (uint32_t)opening->height, (uint32_t)opening->width,
+                                           (uint32_t)opening->channels };
+    const struct stk_survey_set set = { .self = folder,
+                                        .path = opening->root,
+                                        .count = folder->tree.file_count,
+                                        .bytes_max = opening->file_bytes_max,
+                                        .bytes = bytes_of,
+                                        .probe = probe,
+                                        .name = path_of };
+    int rc = stk_image_row_choose(&folder->row, &given, &set, opening->error);
+    if (rc != STOKER_OK)
+        return rc;
+    folder->shape = folder->row.shape;
     folder->pixels_max = opening->pixels_max;
-    const struct stk_folder_image_options image = { .shape = folder->shape,
+    const struct stk_folder_image_options image = { .shape = folder->row.shape,
                                                     .any_pixels_max = folder->pixels_max,
-                                                    .warnings_fail = opening->warnings_fail };
-    int rc = stk_folder_image_init(&folder->image, &image);
+                                                    .warnings_fail = opening->warnings_fail,
+                                                    .gray_found = folder->row.gray_found };
+    rc = stk_folder_image_init(&folder->image, &image);
     return rc == STOKER_OK ? rc : refuse(opening, rc, "no codec for rows of this shape");
 }
 

@@ -130,12 +130,29 @@ static int choose(const struct stk_folder_image *image, const struct scratch *sc
     return *codec == NULL ? refuse(error, STOKER_ENOTSUP, kinds[kind].missing) : STOKER_OK;
 }
 
+/* The rows are gray because all images looked at were: a colour image must not become gray without a
+ * word. A header that cannot be read is left to the codec. */
+static int check_colour(const struct stk_folder_image *image, const stoker_encoded *in,
+                        stoker_error *error)
+{
+    struct stk_image_shape shape;
+    if (!image->gray_found ||
+        stk_folder_image_probe(in->bytes, in->size, &shape, NULL) != STOKER_OK ||
+        shape.channels == 1)
+        return STOKER_OK;
+    return refuse(error, STOKER_EFORMAT,
+                  "a colour image in a set that is opened as gray, as the images looked at are: "
+                  "channels=3 in the spec makes all rows RGB, channels=1 all gray");
+}
+
 static int decode(const void *self, void *at, const stoker_encoded *in, void *row, size_t row_bytes,
                   stoker_error *error)
 {
     const stoker_codec *codec;
     void *own;
     int rc = choose(self, at, in, &codec, &own, error);
+    if (rc == STOKER_OK)
+        rc = check_colour(self, in, error);
     return rc == STOKER_OK ? codec->decode(codec->self, own, in, row, row_bytes, error) : rc;
 }
 
@@ -145,6 +162,8 @@ static int decode_any(const void *self, void *at, const stoker_encoded *in, void
     const stoker_codec *codec;
     void *own;
     int rc = choose(self, at, in, &codec, &own, error);
+    if (rc == STOKER_OK)
+        rc = check_colour(self, in, error);
     return rc == STOKER_OK
                ? codec->decode_any(codec->self, own, in, pixels, pixels_bytes, size, error)
                : rc;
@@ -160,7 +179,7 @@ int stk_folder_image_init(struct stk_folder_image *image,
                           const struct stk_folder_image_options *options)
 {
     int made = 0;
-    *image = (struct stk_folder_image){ 0 };
+    *image = (struct stk_folder_image){ .gray_found = options->gray_found };
     for (int kind = 0; kind < KINDS; kind++) {
         const int rc = kinds[kind].create(&image->of[kind], options);
         if (rc != STOKER_OK && rc != STOKER_ENOTSUP) {
@@ -198,4 +217,27 @@ int stk_folder_image_probe(const uint8_t *bytes, size_t size, struct stk_image_s
     const int kind = kind_of(bytes, size);
     return kind == KINDS ? refuse(error, STOKER_EMAGIC, UNKNOWN)
                          : kinds[kind].probe(bytes, size, NULL, out, error);
+}
+
+int stk_image_row_choose(struct stk_image_row *out, const struct stk_image_shape *given,
+                         const struct stk_survey_set *set, stoker_error *error)
+{
+    struct stk_image_survey survey = { .text = "" };
+    const bool sized = given->height != 0 && given->width != 0;
+    *out = (struct stk_image_row){ .shape = *given };
+    if (sized && given->channels != 0)
+        return STOKER_OK;
+    const int rc = stk_image_survey(&survey, set, error);
+    if (rc != STOKER_OK)
+        return rc;
+    if (given->height == 0)
+        out->shape.height = survey.first.height;
+    if (given->width == 0)
+        out->shape.width = survey.first.width;
+    if (given->channels == 0)
+        out->shape.channels = survey.all_gray ? 1 : 3;
+    out->gray_found = given->channels == 0 && survey.all_gray;
+    out->sizes_differ = !sized && survey.sizes_differ;
+    memcpy(out->text, survey.text, sizeof(out->text));
+    return STOKER_OK;
 }

@@ -1,5 +1,5 @@
-/* folder_image.h - the codec of files that are PNG, JPEG or WebP, recognised by their first bytes, not
- * by their names.
+/* folder_image.h - the rows of files that are PNG, JPEG or WebP, recognised by their first bytes, not
+ * by their names: what shape they have, and the codec that decodes them.
  */
 #ifndef STK_DATASETS_FOLDER_IMAGE_H
 #define STK_DATASETS_FOLDER_IMAGE_H
@@ -7,7 +7,22 @@
 #include <stdbool.h>
 #include <stoker/codec.h>
 
+#include "datasets/image_survey.h"
 #include "loader/codec/image.h"
+
+/* What a row is, and how that was found. */
+struct stk_image_row {
+    struct stk_image_shape shape;
+    bool gray_found;                  /* one channel, not as asked for: a colour image is refused */
+    bool sizes_differ;                /* of the images looked at, and no size was asked for */
+    char text[STK_SURVEY_TEXT_BYTES]; /* of the survey; "" = there was none */
+};
+
+/* Choose the shape of a row: what is given (0 = not), else the size of the first image that has a
+ * sound header, and 3 channels unless each image looked at is gray. Looks at images only if something
+ * is not given. Errors as stk_image_survey. */
+int stk_image_row_choose(struct stk_image_row *out, const struct stk_image_shape *given,
+                         const struct stk_survey_set *set, stoker_error *error);
 
 enum stk_folder_image_kind {
     STK_FOLDER_IMAGE_PNG,
@@ -19,6 +34,7 @@ enum stk_folder_image_kind {
 struct stk_folder_image {
     stoker_codec codec;
     stoker_codec *of[STK_FOLDER_IMAGE_KINDS]; /* NULL = this build has none */
+    bool gray_found;                          /* of the row */
 };
 
 struct stk_folder_image_options {
@@ -26,6 +42,7 @@ struct stk_folder_image_options {
     uint64_t any_pixels_max; /* images of any size up to so many pixels are decoded, too; 0 = none
                                      but that shape */
     bool warnings_fail;      /* what a decoder only warns of is an error */
+    bool gray_found;         /* of the row */
 };
 
 /* The value of the parameter on_decode_warning: true if it is "fail", "accept" or empty, which means

@@ -28,15 +28,13 @@ enum {
     ENTRIES_MAX = 1 << 30,
     SIDE_MAX = 1 << 20,
     CHANNELS_MAX = 4,
-    CLASSES_MAX = 65536,
-    PROBE_BYTES = 64 << 10, /* of an image, before all of it */
-    PROBE_IMAGES = 16       /* the first that tells its shape */
+    CLASSES_MAX = 65536
 };
 
 struct tar {
     struct stk_tar_index index;
     struct stk_folder_image image;
-    struct stk_image_shape shape;
+    struct stk_image_row row;
     uint32_t longest_bytes; /* of an image, those over the limit left out */
     uint64_t pixels_max;    /* of an image that is resized */
     uint32_t class_count;   /* 0 = unknown */
@@ -51,13 +49,15 @@ static int describe(const void *self, stoker_dataset_info *out)
         .count = tar->index.count,
         .dtype = STOKER_UINT8,
         .rank = 3,
-        .shape = { tar->shape.height, tar->shape.width, tar->shape.channels },
+        .shape = { tar->row.shape.height, tar->row.shape.width, tar->row.shape.channels },
         .is_image = true,
         .pixels_max = tar->pixels_max,
         .label_dtype = tar->index.has_labels ? STOKER_INT64 : STOKER_DTYPE_NONE,
         .class_count = tar->class_count,
         .file_count = tar->index.file_count,
         .encoded_bytes_max = tar->longest_bytes,
+        .sizes_differ = tar->row.sizes_differ,
+        .description = tar->row.text[0] != '\0' ? tar->row.text : NULL,
     };
     return STOKER_OK;
 }
@@ -118,7 +118,7 @@ static const stoker_dataset_ops ops = { .name = "tar",
 struct opening {
     struct stk_tar_wish wish;
     struct stk_tar_pattern pattern;
-    uint64_t height; /* 0 = as the first image */
+    uint64_t height; /* 0 = as the images are */
     uint64_t width;
     uint64_t channels;
     uint64_t file_bytes_max;
@@ -136,74 +136,48 @@ static int refuse(const struct opening *opening, int code, const char *what)
     return stk_error_set(opening->error, code, STOKER_STAGE_OPEN, &place, "tar: %s", what);
 }
 
-/* Read the first `bytes` bytes of an image and look at them. */
-static int probe(const struct tar *tar, const struct stk_tar_sample *sample, uint32_t bytes,
+static uint64_t bytes_of(const void *self, uint64_t id)
+{
+    const struct tar *tar = self;
+    return tar->index.samples[id].bytes;
+}
+
+static int probe(const void *self, uint64_t id, uint8_t *room, uint32_t bytes,
                  struct stk_image_shape *out, stoker_error *error)
 {
+    const struct tar *tar = self;
+    const struct stk_tar_sample *sample = &tar->index.samples[id];
     const struct stk_source *source = &tar->index.files[sample->file].source;
     const struct stk_place place = stk_at(source->path, sample->offset);
     stoker_error said = { .message = "" };
-    uint8_t *begin = stk_calloc((size_t)bytes + 1, 1);
-    if (begin == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, NULL);
-    int rc = stk_source_read(source, begin, bytes, sample->offset, error);
-    if (rc == STOKER_OK) {
-        rc = stk_folder_image_probe(begin, bytes, out, &said);
-        if (rc != STOKER_OK)
-            (void)stk_error_set(error, rc, STOKER_STAGE_OPEN, &place,
-                                said.message[0] != '\0' ? "%s" : NULL, said.message);
-    }
-    stk_free(begin);
-    return rc;
-}
-
-/* The shape of the first image that tells one. */
-static int find_shape(const struct tar *tar, const struct opening *opening,
-                      struct stk_image_shape *out)
-{
-    stoker_error first = { .code = 0 };
-    uint32_t tried = 0;
-    for (size_t i = 0; i < tar->index.count && tried < PROBE_IMAGES; i++) {
-        const struct stk_tar_sample *sample = &tar->index.samples[i];
-        if (sample->bytes > opening->file_bytes_max)
-            continue;
-        stoker_error error = { .code = 0 };
-        const uint32_t begin = sample->bytes < PROBE_BYTES ? sample->bytes : (uint32_t)PROBE_BYTES;
-        int rc = probe(tar, sample, begin, out, &error);
-        if (rc == STOKER_ETRUNCATED && begin < sample->bytes)
-            rc = probe(tar, sample, sample->bytes, out, &error);
-        if (rc == STOKER_OK)
-            return STOKER_OK;
-        if (tried++ == 0 || rc == STOKER_ENOMEM)
-            first = error;
-        if (rc == STOKER_ENOMEM)
-            break; /* not this image's fault: another would hide it */
-    }
-    if (first.code == 0)
-        return refuse(opening, STOKER_ELIMIT, "every image is longer than max_file_bytes");
-    if (opening->error != NULL)
-        *opening->error = first;
-    return first.code;
+    int rc = stk_source_read(source, room, bytes, sample->offset, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = stk_folder_image_probe(room, bytes, out, &said);
+    return rc == STOKER_OK ? rc
+                           : stk_error_set(error, rc, STOKER_STAGE_OPEN, &place,
+                                           said.message[0] != '\0' ? "%s" : NULL, said.message);
 }
 
 static int choose_row(struct tar *tar, const struct opening *opening)
 {
-    struct stk_image_shape own = { 0 };
-    if (opening->height == 0 || opening->width == 0 || opening->channels == 0) {
-        int rc = find_shape(tar, opening, &own);
-        if (rc != STOKER_OK)
-            return rc;
-    }
-    tar->shape = (struct stk_image_shape){
-        .height = opening->height != 0 ? (uint32_t)opening->height : own.height,
-        .width = opening->width != 0 ? (uint32_t)opening->width : own.width,
-        .channels = opening->channels != 0 ? (uint32_t)opening->channels : own.channels,
-    };
+    const struct stk_image_shape given = { (uint32_t)opening->height, (uint32_t)opening->width,
+                                           (uint32_t)opening->channels };
+    const struct stk_survey_set set = { .self = tar,
+                                        .path = opening->path,
+                                        .count = tar->index.count,
+                                        .bytes_max = opening->file_bytes_max,
+                                        .bytes = bytes_of,
+                                        .probe = probe };
+    int rc = stk_image_row_choose(&tar->row, &given, &set, opening->error);
+    if (rc != STOKER_OK)
+        return rc;
     tar->pixels_max = opening->pixels_max;
-    const struct stk_folder_image_options image = { .shape = tar->shape,
+    const struct stk_folder_image_options image = { .shape = tar->row.shape,
                                                     .any_pixels_max = tar->pixels_max,
-                                                    .warnings_fail = opening->warnings_fail };
-    int rc = stk_folder_image_init(&tar->image, &image);
+                                                    .warnings_fail = opening->warnings_fail,
+                                                    .gray_found = tar->row.gray_found };
+    rc = stk_folder_image_init(&tar->image, &image);
     return rc == STOKER_OK ? rc : refuse(opening, rc, "no codec for rows of this shape");
 }
 

@@ -22,6 +22,21 @@ struct division {
 
 /* ---- what is asked for ---- */
 
+/* Rows of a batch have one size. */
+static int check_sizes(const stoker_loader *loader, stoker_error *error)
+{
+    const stoker_dataset_info *set = &loader->road.dataset->info;
+    const struct stk_place nowhere = STK_NOWHERE;
+    if (!set->sizes_differ || loader->road.any_size)
+        return 0;
+    return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                         "images of several sizes: resize them (transform.resize, resize_shorter "
+                         "or random_resized_crop), or give height= and width= in the data set's "
+                         "spec, then other sizes are bad samples%s%s",
+                         set->description != NULL ? "; " : "",
+                         set->description != NULL ? set->description : "");
+}
+
 /* The shape of a row, and what images have to go through to get it. */
 static int make_framing(stoker_loader *loader, struct stk_framing *framing, stoker_error *error)
 {
@@ -330,6 +345,8 @@ int stk_rows_plan(stoker_loader *loader, stoker_error *error)
     struct stk_road *road = &loader->road;
     struct stk_framing framing = { .key = 0 };
     int rc = make_framing(loader, &framing, error);
+    if (rc == 0)
+        rc = check_sizes(loader, error);
     if (rc < 0)
         return rc;
     const struct stk_convert_options convert = conversion(loader);

@@ -28,8 +28,9 @@ static inline void stk_put_png_chunk(struct stk_bytes *to, const char *type, con
     stk_put_be32(to, stk_crc32(checked, size + 4));
 }
 
-/* One row of `width` gray pixels. */
-static inline void stk_put_png(struct stk_bytes *to, const uint8_t *pixels, uint32_t width)
+/* One row of `width` pixels with 1 (gray) or 3 channels. */
+static inline void stk_put_png_of(struct stk_bytes *to, const uint8_t *pixels, uint32_t width,
+                                  uint32_t channels)
 {
     static const uint8_t magic[8] = { 0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n' };
     struct stk_bytes header = { 0 };
@@ -39,10 +40,11 @@ static inline void stk_put_png(struct stk_bytes *to, const uint8_t *pixels, uint
     stk_put(to, magic, sizeof(magic));
     stk_put_be32(&header, width);
     stk_put_be32(&header, 1);
-    stk_put(&header, (const uint8_t[5]){ 8, 0, 0, 0, 0 }, 5);
+    stk_put(&header, (const uint8_t[5]){ 8, channels == 3 ? 2 : 0, 0, 0, 0 }, 5);
     stk_put_png_chunk(to, "IHDR", header.at, header.size);
 
-    const uint16_t stored = (uint16_t)(width + 1);
+    const uint32_t bytes = width * channels;
+    const uint16_t stored = (uint16_t)(bytes + 1);
     const uint8_t block[8] = { 0x78,
                                0x01,
                                1,
@@ -52,14 +54,30 @@ static inline void stk_put_png(struct stk_bytes *to, const uint8_t *pixels, uint
                                (uint8_t)((uint16_t)~stored >> 8),
                                0 };
     stk_put(&data, block, sizeof(block));
-    stk_put(&data, pixels, width);
-    for (uint32_t i = 0; i < width; i++) {
+    stk_put(&data, pixels, bytes);
+    for (uint32_t i = 0; i < bytes; i++) {
         a = (a + pixels[i]) % 65521;
         b = (b + a) % 65521;
     }
     stk_put_be32(&data, b << 16 | a);
     stk_put_png_chunk(to, "IDAT", data.at, data.size);
     stk_put_png_chunk(to, "IEND", NULL, 0);
+}
+
+/* One row of `width` gray pixels. */
+static inline void stk_put_png(struct stk_bytes *to, const uint8_t *pixels, uint32_t width)
+{
+    stk_put_png_of(to, pixels, width, 1);
+}
+
+/* The same with colours: red is the gray, green one more, blue two more. */
+static inline void stk_put_png_rgb(struct stk_bytes *to, const uint8_t *pixels, uint32_t width)
+{
+    uint8_t colours[3 * 64];
+    cr_assert_leq(width, 64);
+    for (uint32_t at = 0; at < 3 * width; at++)
+        colours[at] = (uint8_t)(pixels[at / 3] + at % 3);
+    stk_put_png_of(to, colours, width, 3);
 }
 
 /* ---- folders -------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
 
 #include "folder_files.h"
 
-enum { STK_ARCHIVE_BLOCK = 512, STK_ARCHIVE_BYTES_MAX = 512 << 10 };
+enum { STK_ARCHIVE_BLOCK = 512, STK_ARCHIVE_BYTES_MAX = 2 << 20 };
 
 struct stk_archive {
     size_t size;

@@ -353,6 +353,146 @@ Test(folder, the_shape_is_the_first_files_or_what_the_spec_says)
     stk_test_check_leaks();
 }
 
+/* ---- colours and sizes of images ---- */
+
+/* Sample `id` of a set of gray images becomes one in colour. */
+static void colour_one(const struct stk_folder_set *set, uint64_t id)
+{
+    uint8_t row[STK_FOLDER_ROW];
+    struct stk_bytes bytes = { 0 };
+    char name[64];
+    stk_folder_row(id, row);
+    stk_put_png_rgb(&bytes, row, STK_FOLDER_ROW);
+    stk_file_write(&set->directory, stk_folder_name(set, id, name), bytes.at, bytes.size);
+}
+
+static void expect_description(const stoker_dataset *dataset, const char *words)
+{
+    const char *found = stoker_dataset_get_info(dataset)->description;
+    cr_assert_not_null(found);
+    cr_assert_not_null(strstr(found, words), "%s", found);
+}
+
+/* Whichever comes first, a set with a colour image has 3 channels. */
+Test(folder, rows_are_gray_only_if_every_image_is)
+{
+#ifndef STOKER_HAVE_PNG
+    cr_skip_test("built without libpng");
+#endif
+    stoker_error error;
+    uint8_t row[3 * STK_FOLDER_ROW];
+    uint8_t gray[STK_FOLDER_ROW];
+    for (uint64_t coloured = 0; coloured < 6; coloured += 5) {
+        struct stk_folder_set set;
+        stk_folder_make(&set, 6, 2, true);
+        expect_shape(set.dataset, 1, STK_FOLDER_ROW, 1);
+        expect_description(set.dataset, "6 of 6 image headers read: 1x40, gray");
+        stoker_dataset_close(&set.dataset);
+        colour_one(&set, coloured);
+        cr_assert_eq(open_spec(&set.dataset, &error, "folder:%s", set.directory.path, ""),
+                     STOKER_OK, "%s", error.message);
+        expect_shape(set.dataset, 1, STK_FOLDER_ROW, 3);
+        expect_description(set.dataset, "1x40, gray and colour");
+        for (uint64_t id = 0; id < 6; id++) {
+            cr_assert_eq(stoker_dataset_read(set.dataset, id, row, sizeof(row), NULL, &error),
+                         STOKER_OK, "%s", error.message);
+            stk_folder_row(id, gray);
+            for (size_t at = 0; at < sizeof(row); at++)
+                cr_assert_eq(row[at], (uint8_t)(gray[at / 3] + (id == coloured ? at % 3 : 0)));
+        }
+        stk_folder_remove(&set);
+    }
+    stk_test_check_leaks();
+}
+
+/* 1500 images, of which 1000 are looked at, number 2 not among them. */
+Test(folder, a_colour_image_among_gray_ones_is_an_error_unless_gray_is_asked_for, .timeout = 60)
+{
+#ifndef STOKER_HAVE_PNG
+    cr_skip_test("built without libpng");
+#endif
+    static const struct {
+        const char *format;
+        uint64_t channels;
+        int code;
+    } rows[] = { { "folder:%s", 1, STOKER_EFORMAT },
+                 { "folder:%s?channels=1", 1, STOKER_OK },
+                 { "folder:%s?channels=3", 3, STOKER_OK } };
+    struct stk_folder_set set;
+    stoker_error error;
+    uint8_t row[3 * STK_FOLDER_ROW];
+    stk_folder_make(&set, 1500, 500, true);
+    colour_one(&set, 2);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        stoker_dataset_close(&set.dataset);
+        cr_assert_eq(open_spec(&set.dataset, &error, rows[i].format, set.directory.path, ""),
+                     STOKER_OK, "%s", error.message);
+        expect_shape(set.dataset, 1, STK_FOLDER_ROW, rows[i].channels);
+        expect_description(set.dataset, "1000 of 1500 image headers read: 1x40, gray");
+        cr_assert_eq(stoker_dataset_read(set.dataset, 3, row, sizeof(row), NULL, &error), STOKER_OK,
+                     "%s", error.message);
+        const int rc = stoker_dataset_read(set.dataset, 2, row, sizeof(row), NULL, &error);
+        cr_assert_eq(rc, rows[i].code, "%s: %d %s", rows[i].format, rc, error.message);
+        if (rc == STOKER_OK)
+            continue;
+        cr_assert_str_eq(error.path, "c00/f00002.png");
+        cr_assert_not_null(strstr(error.message, "channels=3 in the spec"), "%s", error.message);
+    }
+    stk_folder_remove(&set);
+    stk_test_check_leaks();
+}
+
+static int create_loader(const stoker_dataset *dataset, bool resizes, stoker_error *error)
+{
+    stoker_loader *loader = NULL;
+    stoker_loader_options options = stk_small_options();
+    options.batch_size = 2;
+    options.on_bad_sample = STOKER_BAD_SKIP;
+    options.error = error;
+    if (resizes)
+        options.transform.resize = (stoker_size){ 1, 8 };
+    *error = (stoker_error){ .message = "" };
+    const int rc = stoker_loader_create(&loader, dataset, &options);
+    stoker_loader_destroy(&loader);
+    return rc;
+}
+
+Test(folder, several_sizes_need_a_resize_or_one_size_in_the_spec)
+{
+#ifndef STOKER_HAVE_PNG
+    cr_skip_test("built without libpng");
+#endif
+    struct stk_folder_set set;
+    stoker_error error;
+    uint8_t row[STK_FOLDER_ROW];
+    struct stk_bytes bytes = { 0 };
+    stk_folder_make(&set, 6, 2, true);
+    cr_assert_eq(create_loader(set.dataset, false, &error), STOKER_OK, "%s", error.message);
+    stoker_dataset_close(&set.dataset);
+    stk_folder_row(9, row);
+    stk_put_png(&bytes, row, 30);
+    stk_file_write(&set.directory, "c01/x.png", bytes.at, bytes.size);
+    cr_assert_eq(open_spec(&set.dataset, &error, "folder:%s", set.directory.path, ""), STOKER_OK,
+                 "%s", error.message);
+    cr_assert(stoker_dataset_get_info(set.dataset)->sizes_differ);
+    cr_assert_eq(create_loader(set.dataset, false, &error), STOKER_EINVAL);
+    cr_assert_not_null(strstr(error.message, "resize them (transform.resize,"), "%s",
+                       error.message);
+    cr_assert_not_null(strstr(error.message, "c00/f00000.png 1x40, c01/x.png 1x30"), "%s",
+                       error.message);
+    cr_assert_eq(create_loader(set.dataset, true, &error), STOKER_OK, "%s", error.message);
+    stoker_dataset_close(&set.dataset);
+    cr_assert_eq(
+        open_spec(&set.dataset, &error, "folder:%s?height=1&width=40", set.directory.path, ""),
+        STOKER_OK, "%s", error.message);
+    cr_assert_not(stoker_dataset_get_info(set.dataset)->sizes_differ);
+    cr_assert_eq(create_loader(set.dataset, false, &error), STOKER_OK, "%s", error.message);
+    cr_assert_eq(stoker_dataset_read(set.dataset, 4, row, sizeof(row), NULL, &error),
+                 STOKER_EFORMAT);
+    stk_folder_remove(&set);
+    stk_test_check_leaks();
+}
+
 /* The first bytes tell what a file is, whatever its name says; and the first file that is an
  * image tells the shape. */
 Test(folder, contents_count_and_not_names)

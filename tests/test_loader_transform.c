@@ -210,7 +210,7 @@ Test(loader_transform, without_resizing_another_size_is_a_bad_sample)
 {
     static struct stk_run run;
     struct stk_image_folder images;
-    stk_image_folder_make(&images, true, "");
+    stk_image_folder_make(&images, true, "?height=24&width=32");
     stoker_loader_options options = stk_small_options();
     cr_assert_eq(stk_run(images.dataset, &options, &run), STOKER_EFORMAT);
     stk_image_folder_remove(&images);

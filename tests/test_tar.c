@@ -248,6 +248,10 @@ Test(tar, an_image_of_another_shape_is_a_bad_sample)
     stoker_error error = { .message = "" };
     cr_assert_eq(stk_archive_open(&dataset, &archive, "", &error), STOKER_OK, "%s", error.message);
     cr_assert_eq(stoker_dataset_get_info(dataset)->count, 5);
+    cr_assert(stoker_dataset_get_info(dataset)->sizes_differ);
+    cr_assert_str_eq(
+        stoker_dataset_get_info(dataset)->description,
+        "3 of 5 image headers read: several sizes (sample 2 1x40, sample 3 1x7), gray");
     stk_archive_check_row(dataset, 2, 2, 0);
     stk_archive_check_row(dataset, 4, 4, 0);
     static const int codes[] = { STOKER_ETRUNCATED, STOKER_EMAGIC, 0, STOKER_EFORMAT };
@@ -269,6 +273,47 @@ Test(tar, an_image_of_another_shape_is_a_bad_sample)
                                   "?height=1&width=40&channels=1&max_file_bytes=80", &error),
                  STOKER_OK);
     cr_assert_eq(stoker_dataset_read(dataset, 2, row, sizeof(row), NULL, &error), STOKER_ELIMIT);
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
+/* The same rule as for folders. */
+Test(tar, rows_are_gray_only_if_every_image_is)
+{
+    stk_archive_needs_png();
+    uint8_t row[3 * STK_FOLDER_ROW];
+    struct stk_bytes colour = { 0 };
+    stoker_dataset *dataset = NULL;
+    stk_folder_row(9, row);
+    stk_put_png_rgb(&colour, row, STK_FOLDER_ROW);
+    for (int i = 0; i < 1500; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof(name), "%04d.png", i);
+        if (i == 2) /* it is not among the thousand that are looked at */
+            stk_archive_add(&archive, '0', name, colour.at, colour.size);
+        else
+            stk_archive_image(&archive, name, (uint64_t)i);
+    }
+    stk_archive_end(&archive);
+    static const struct {
+        const char *parameters;
+        size_t row_bytes;
+        int code;
+    } rows[] = { { "", STK_FOLDER_ROW, STOKER_EFORMAT },
+                 { "?channels=1", STK_FOLDER_ROW, STOKER_OK },
+                 { "?channels=3", 3 * STK_FOLDER_ROW, STOKER_OK } };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        cr_assert_eq(stk_archive_open(&dataset, &archive, rows[i].parameters, NULL), STOKER_OK);
+        cr_assert_eq(stoker_dataset_row_bytes(dataset), rows[i].row_bytes);
+        cr_assert_eq(stoker_dataset_read(dataset, 2, row, sizeof(row), NULL, NULL), rows[i].code);
+        stoker_dataset_close(&dataset);
+    }
+    archive.size = 0;
+    stk_archive_image(&archive, "a.png", 0);
+    stk_archive_add(&archive, '0', "b.png", colour.at, colour.size);
+    stk_archive_end(&archive);
+    cr_assert_eq(stk_archive_open(&dataset, &archive, "", NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_row_bytes(dataset), 3 * STK_FOLDER_ROW);
     stoker_dataset_close(&dataset);
     stk_test_check_leaks();
 }

@@ -291,6 +291,8 @@ static void report(const struct run *run)
                  run->plan.info->count - run->tally.samples, rows, run->tally.bytes,
                  run->tally.bytes == 0 ? 0.0 : (double)rows / (double)run->tally.bytes,
                  run->tally.files, seconds);
+    if (run->plan.info->description != NULL)
+        (void)printf("found %s\n", run->plan.info->description);
 }
 
 static int verify(struct run *run)

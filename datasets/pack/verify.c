@@ -52,7 +52,12 @@ static bool open_target(struct verifier *verifier, struct pack_failure *failure)
     stoker_error error = { .message = "" };
     const struct pack_arguments *arguments = verifier->plan->arguments;
     const stoker_dataset_info *source = verifier->plan->info;
-    (void)snprintf(spec, sizeof(spec), "%s:%s", pack_form_name(arguments->form), arguments->target);
+    const int bytes =
+        snprintf(spec, sizeof(spec), "%s:%s", pack_form_name(arguments->form), arguments->target);
+    if (source->is_image &&
+        arguments->form != PACK_SHARDS) /* files do not say what rows they were */
+        (void)snprintf(spec + bytes, sizeof(spec) - (size_t)bytes, "?channels=%d",
+                       (int)source->shape[2]);
     const stoker_dataset_options options = { .error = &error };
     if (stoker_dataset_open(&verifier->target, spec, &options) != STOKER_OK)
         return pack_fail(failure, "verifying", 0, "%s", error.message);
