@@ -161,7 +161,13 @@ int stoker_dataset_locate(const stoker_dataset *dataset, uint64_t id, stoker_sam
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_LOCATE, &place,
                              "the last sample is %llu",
                              (unsigned long long)dataset->info.count - 1);
-    return dataset->ops->locate(dataset->self, &id, 1, out, error);
+    stoker_error unwanted; /* locate() is always given one */
+    const int rc =
+        dataset->ops->locate(dataset->self, &id, 1, out, error != NULL ? error : &unwanted);
+    if (rc > 0)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_LOCATE, &place,
+                             "locate() returned %d, neither 0 nor an error", rc);
+    return rc;
 }
 
 /* ---- one sample, now ------------------------------------------------------------ */

@@ -29,7 +29,7 @@ static uint64_t usual_bytes(const stoker_dataset *dataset)
     uint64_t count = 0;
     for (uint64_t i = 0; i < looks; i++)
         ids[i] = info->count * i / looks; /* < count, even where the product wraps */
-    if (dataset->ops->locate(dataset->self, ids, (uint32_t)looks, samples, &error) < 0)
+    if (dataset->ops->locate(dataset->self, ids, (uint32_t)looks, samples, &error) != 0)
         return info->encoded_bytes_max; /* the run will tell */
     for (uint64_t i = 0; i < looks; i++) {
         const stoker_extent *extent = &samples[i].extent;

@@ -113,6 +113,10 @@ int stk_row_locate(struct stk_worker *worker, struct stk_span *span, stoker_erro
     const struct stk_road *road = worker->road;
     const stoker_dataset *dataset = road->dataset;
     const uint64_t *ids = row_id(span, 0);
+    if (span->rows == 0) { /* a rank may have no share of a batch: nobody is asked for nothing */
+        span->kept = span->resident = false;
+        return 0;
+    }
     const bool labelled = span->slot->labels == NULL || dataset->ops->labels != NULL;
     span->kept = find_kept(road, span, ids);
     span->resident = labelled && (span->kept || find_sources(road, span, ids));
@@ -122,8 +126,8 @@ int stk_row_locate(struct stk_worker *worker, struct stk_span *span, stoker_erro
         return 0;
     }
     int rc = dataset->ops->locate(dataset->self, ids, span->rows, span->samples, error);
-    if (rc < 0)
-        return rc;
+    if (rc != 0)
+        return rc < 0 ? rc : STOKER_EINVAL; /* it knows no normal stop */
     span->resident = span->kept || find_located_sources(road, span, ids);
     if (span->resident)
         stk_row_write_labels(worker, span);
@@ -182,23 +186,30 @@ static int open_codec(const struct stk_road *road, const stoker_codec *codec, vo
     return codec->open == NULL ? 0 : codec->open(codec->self, scratch);
 }
 
-/* This worker's scratch of a codec, opened on first use. */
-static int codec_scratch(struct stk_worker *worker, const stoker_codec *codec, void **scratch)
+/* What a call of the user's returned: it knows no normal stop, and has done nothing then. */
+static int refuse_stop(int rc, const char *call, stoker_error *said)
 {
-    for (uint32_t i = 0; i < STK_CODECS_MAX; i++) {
-        struct stk_codec_state *state = &worker->codecs[i];
-        if (state->codec == NULL) {
-            int rc = open_codec(worker->road, codec, &state->scratch);
-            if (rc < 0)
-                return rc;
-            state->codec = codec;
-        }
-        if (state->codec == codec) {
-            *scratch = state->scratch;
-            return 0;
-        }
+    if (rc <= 0)
+        return rc;
+    (void)snprintf(said->message, sizeof(said->message), "%s returned %d, neither 0 nor an error",
+                   call, rc);
+    return STOKER_EINVAL;
+}
+
+/* This worker's scratch of a codec, opened on first use. */
+static int codec_scratch(struct stk_worker *worker, const stoker_codec *codec, void **scratch,
+                         stoker_error *said)
+{
+    struct stk_codec_state *state;
+    int rc = stk_codecs_find(&worker->codecs, codec, &state);
+    if (rc == 0 && state->codec == NULL) {
+        rc = refuse_stop(open_codec(worker->road, codec, scratch), "open()", said);
+        if (rc == 0)
+            stk_codecs_keep(&worker->codecs, state, codec, *scratch);
     }
-    return STOKER_ELIMIT;
+    if (rc == 0)
+        *scratch = state->scratch;
+    return rc;
 }
 
 static stoker_encoded encoded_of(const struct stk_span *span, uint32_t row, const uint8_t *bytes,
@@ -220,6 +231,27 @@ static void decode_failed(struct stk_worker *worker, struct stk_span *span, uint
     stk_row_fail(worker, span, row, &error, said->message);
 }
 
+/* Decode an image of any size to `to`, which has room for road->picture_bytes. */
+static int decode_any(const struct stk_road *road, const stoker_codec *codec, void *scratch,
+                      const stoker_encoded *encoded, uint8_t *to, stoker_size *size,
+                      stoker_error *said)
+{
+    int rc = codec->decode_any(codec->self, scratch, encoded, to, road->picture_bytes, size, said);
+    rc = refuse_stop(rc, "decode_any()", said);
+    if (rc < 0)
+        return rc;
+    const uint64_t channels = road->dataset->info.shape[2];
+    const bool fits = size->height >= 1 && size->width >= 1 &&
+                      size->height <= STOKER_SOURCE_SIDE_MAX &&
+                      size->width <= STOKER_SOURCE_SIDE_MAX &&
+                      (uint64_t)size->height * size->width * channels <= road->picture_bytes;
+    if (fits)
+        return 0;
+    (void)snprintf(said->message, sizeof(said->message), "decode_any() says %u x %u pixels",
+                   size->height, size->width);
+    return STOKER_ELIMIT;
+}
+
 /* Decode to `to`; the image's size becomes that of *picture. */
 static int decode_to(struct stk_worker *worker, const stoker_codec *codec,
                      const stoker_encoded *encoded, uint8_t *to, struct stk_image *picture,
@@ -227,14 +259,16 @@ static int decode_to(struct stk_worker *worker, const stoker_codec *codec,
 {
     const struct stk_road *road = worker->road;
     void *scratch = NULL;
-    int rc = codec_scratch(worker, codec, &scratch);
+    int rc = codec_scratch(worker, codec, &scratch, said);
     if (rc < 0)
         return rc;
     *picture = stk_picture_stored(road, to);
-    if (!decodes_any(road, codec))
-        return codec->decode(codec->self, scratch, encoded, to, road->dataset->row_bytes, said);
+    if (!decodes_any(road, codec)) {
+        rc = codec->decode(codec->self, scratch, encoded, to, road->dataset->row_bytes, said);
+        return refuse_stop(rc, "decode()", said);
+    }
     stoker_size size = { 0, 0 };
-    rc = codec->decode_any(codec->self, scratch, encoded, to, road->picture_bytes, &size, said);
+    rc = decode_any(road, codec, scratch, encoded, to, &size, said);
     picture->height = size.height;
     picture->width = size.width;
     picture->slack = true;
@@ -309,10 +343,10 @@ bool stk_row_verify(struct stk_worker *worker, struct stk_span *span, uint32_t r
     const stoker_encoded encoded = encoded_of(span, row, bytes, size);
     stoker_error said;
     stk_error_clear(&said);
-    const int rc = codec->verify(codec->self, &encoded, &said);
+    const int rc = refuse_stop(codec->verify(codec->self, &encoded, &said), "verify()", &said);
     if (rc < 0)
         decode_failed(worker, span, row, rc, &said);
-    return rc >= 0;
+    return rc == 0;
 }
 
 void stk_row_finish(struct stk_worker *worker, struct stk_span *span, uint32_t row,
@@ -418,7 +452,7 @@ static bool start_substitute(struct stk_worker *worker, struct stk_span *span, u
                                      span->attempts[row]++, road->sampler.count);
     *row_id(span, row) = id;
     stoker_error error;
-    if (road->dataset->ops->locate(road->dataset->self, &id, 1, &span->samples[row], &error) < 0)
+    if (road->dataset->ops->locate(road->dataset->self, &id, 1, &span->samples[row], &error) != 0)
         return false;
     stk_row_start(worker, span, row);
     return true;

@@ -77,7 +77,7 @@ static int take_memory(struct stk_worker *worker, bool reads)
     worker->reaped = stk_calloc(worker->fetch_count + 1, sizeof(worker->reaped[0]));
     if (worker->spans == NULL || worker->sources == NULL || worker->samples == NULL ||
         worker->attempts == NULL || worker->fetches == NULL || worker->queue == NULL ||
-        worker->reaped == NULL)
+        worker->reaped == NULL || stk_codecs_init(&worker->codecs) < 0)
         return STOKER_ENOMEM;
     for (uint32_t i = 0; i < worker->span_count; i++) {
         worker->spans[i].sources = worker->sources + (size_t)i * source_count(road);
@@ -119,11 +119,7 @@ void stk_worker_destroy(struct stk_worker *worker)
 {
     if (worker->stuck)
         return; /* the kernel may still write to the scratch */
-    for (uint32_t i = 0; i < STK_CODECS_MAX; i++) {
-        const stoker_codec *codec = worker->codecs[i].codec;
-        if (codec != NULL && codec->close != NULL)
-            codec->close(codec->self, worker->codecs[i].scratch);
-    }
+    stk_codecs_destroy(&worker->codecs);
     stk_region_unmap(&worker->scratch);
     stk_region_unmap(&worker->pictures);
     stk_free(worker->spans);

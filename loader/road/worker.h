@@ -16,11 +16,10 @@
 #include <stdint.h>
 
 #include "loader/base/clock.h"
+#include "loader/road/codecs.h"
 #include "loader/road/ledger.h"
 #include "loader/road/road.h"
 #include "loader/road/trace.h"
-
-enum { STK_CODECS_MAX = 16 }; /* codecs that one data set may use */
 
 #define STK_CLOSE_WAIT_NS                                                                          \
     INT64_C(5000000000) /* how long a device may keep our buffers at the end */
@@ -58,11 +57,6 @@ struct stk_fetch {
     uint8_t *scratch;    /* this fetch's own, road->encoded_bytes_max bytes */
 };
 
-struct stk_codec_state {
-    const stoker_codec *codec; /* NULL = free */
-    void *scratch;
-};
-
 struct stk_worker {
     struct stk_road *road;
     uint32_t index;
@@ -95,7 +89,7 @@ struct stk_worker {
     uint64_t mark_ns;       /* when the last thing that the ledger knows of ended */
     uint64_t clear_ns;      /* not before then does it look again whether it stands clear, */
     uint64_t clear_wait_ns; /* and how long it waits after that */
-    struct stk_codec_state codecs[STK_CODECS_MAX];
+    struct stk_codecs codecs;
     bool stuck;           /* its ring would not close: its memory is not ours to free */
     uint64_t deadline_ns; /* without a thread: when next has to return; UINT64_MAX = no limit */
     _Atomic bool in_system_call; /* of a built-in reader: nothing of the user's runs meanwhile */

@@ -1,7 +1,12 @@
 /* stoker/codec.h - from the bytes of one sample to its row.
  *
- * A codec is a constant table of functions. The loader opens one state per
- * worker and codec, so decode() never shares scratch between threads.
+ * A codec is a constant table of functions. The loader opens one scratch per
+ * worker and codec object, so decode() never shares scratch between threads, and
+ * closes it when the loader is destroyed. A data set may have any number of codec
+ * objects, one per shard for example; each costs every worker a scratch.
+ *
+ * Every function returns 0, or a stoker_err below 0. Anything above 0 counts as
+ * STOKER_EINVAL: the row is not delivered.
  */
 #ifndef STOKER_CODEC_H
 #define STOKER_CODEC_H

@@ -119,20 +119,21 @@ typedef struct stoker_file {
 } stoker_file;
 
 /* The callbacks of a data set. A user's own set is these few functions. All are
- * called from many threads at once and must not change what self shows. */
+ * called from many threads at once and must not change what self shows. Those that return an int
+ * return 0, or a stoker_err below 0; anything above 0 counts as STOKER_EINVAL. */
 typedef struct stoker_dataset_ops {
     const char *name; /* "mnist"; static */
 
     /* Fill *out; called once, by stoker_dataset_create. */
     int (*describe)(const void *self, stoker_dataset_info *out);
 
-    /* Locate `count` samples; every ids[i] < info.count. Fill all of out[0..count).
+    /* Locate `count` >= 1 samples; every ids[i] < info.count. Fill all of out[0..count).
      * Must not allocate, lock or read: it stands on the hot road. A failure ends the run whatever
      * on_bad_sample says: it tells that the data set is broken, not one sample. */
     int (*locate)(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
                   stoker_error *error);
 
-    /* Fill out[0..count) with the labels of `count` samples: int64_t or float, as label_dtype
+    /* Fill out[0..count) with the labels of `count` >= 1 samples: int64_t or float, as label_dtype
      * says. Optional, a faster way to what locate() tells; the same rules. */
     void (*labels)(const void *self, const uint64_t *ids, uint32_t count, void *out);
 
