@@ -16,6 +16,23 @@ int stk_deliver_fail(stoker_loader *loader, const stoker_error *error)
     return error->code;
 }
 
+static struct stk_place place_of(const struct stk_failure *failure)
+{
+    return (struct stk_place){ .path = failure->path,
+                               .offset = failure->offset,
+                               .sample = failure->sample,
+                               .os_errno = failure->os_errno };
+}
+
+static int too_many(stoker_loader *loader, const struct stk_failure *failure)
+{
+    const struct stk_place place = place_of(failure);
+    stoker_error error;
+    (void)stk_error_set(&error, STOKER_EBADSAMPLES, (stoker_stage)failure->stage, &place,
+                        "more than %llu", (unsigned long long)loader->options.max_bad_samples);
+    return stk_deliver_fail(loader, &error);
+}
+
 /* File what the workers noted about the rows of a batch. */
 static int file_failures(stoker_loader *loader, struct stk_slot *slot, uint32_t rows)
 {
@@ -23,20 +40,17 @@ static int file_failures(stoker_loader *loader, struct stk_slot *slot, uint32_t 
         if (slot->row_bad[row] == STK_ROW_GOOD)
             continue;
         const struct stk_failure *failure = &slot->failures[row];
-        const struct stk_place place = {
-            .path = failure->path,
-            .offset = failure->offset,
-            .sample = failure->sample,
-            .os_errno = failure->os_errno,
-        };
+        const struct stk_place place = place_of(failure);
         stoker_error report;
         (void)stk_error_set(&report, failure->code, (stoker_stage)failure->stage, &place,
                             failure->detail[0] != '\0' ? "%s" : NULL, failure->detail);
         stk_ledger_add(&loader->ledger.bad_samples, 1);
-        if (stk_bad_file(&loader->bad, &report) == STOKER_EBADSAMPLES) {
-            (void)stk_error_set(&report, STOKER_EBADSAMPLES, (stoker_stage)failure->stage, &place,
-                                "more than %llu",
-                                (unsigned long long)loader->options.max_bad_samples);
+        const int rc = stk_bad_file(&loader->bad, &report);
+        if (rc == STOKER_EBADSAMPLES)
+            return too_many(loader, failure);
+        if (rc < 0) {
+            (void)stk_error_set(&report, rc, (stoker_stage)failure->stage, &place,
+                                "counting bad samples");
             return stk_deliver_fail(loader, &report);
         }
     }
@@ -74,9 +88,36 @@ static bool is_clean(const struct stk_slot *slot)
            atomic_load_explicit(&slot->bad_rows, memory_order_relaxed) == 0;
 }
 
-/* Account for the rows of the slot that failed; *rows are left. */
-static int settle(stoker_loader *loader, struct stk_slot *slot, uint32_t *rows)
+static int nothing_is_left(stoker_loader *loader, const struct stk_failure *failure)
 {
+    const struct stk_place place = place_of(failure);
+    stoker_error error;
+    (void)stk_error_set(&error, STOKER_EBADSAMPLES, (stoker_stage)failure->stage, &place,
+                        "a whole epoch without one good sample; this one: %s%s%s", failure->detail,
+                        failure->detail[0] != '\0' ? ": " : "", stoker_strerror(failure->code));
+    return stk_deliver_fail(loader, &error);
+}
+
+/* Returns true if the epoch that ends with this batch had no good sample, and so many before it that they and
+ * this one have as many samples as the set: where ranks share the epochs, one has a part of each. */
+static bool ends_barren(stoker_loader *loader, const struct stk_batch_place *place, uint32_t kept)
+{
+    const stoker_loader_options *options = &loader->options;
+    const uint64_t count = loader->road.dataset->info.count;
+    const uint64_t left_out =
+        options->drop_last ? count % ((uint64_t)options->batch_size * options->world_size) : 0;
+    loader->epoch_is_good = loader->epoch_is_good || kept > 0;
+    loader->barren_samples = loader->epoch_is_good ? 0 : loader->barren_samples + place->rows;
+    if (place->last)
+        loader->epoch_is_good = false;
+    return place->last && loader->barren_samples > 0 && loader->barren_samples + left_out >= count;
+}
+
+/* Account for the rows of the slot that failed; *rows are left. */
+static int settle(stoker_loader *loader, struct stk_slot *slot, const struct stk_batch_place *place,
+                  uint32_t *rows)
+{
+    *rows = place->rows;
     if (slot->failure_row != UINT32_MAX) {
         stk_ledger_add(&loader->ledger.bad_samples, 1);
         return stk_deliver_fail(loader, &slot->failure);
@@ -87,6 +128,10 @@ static int settle(stoker_loader *loader, struct stk_slot *slot, uint32_t *rows)
             return rc;
         *rows = close_gaps(loader, slot, *rows);
     }
+    /* An endless run over files that are all gone would skip them for ever. */
+    if (loader->options.on_bad_sample != STOKER_BAD_FAIL && ends_barren(loader, place, *rows) &&
+        place->rows > 0)
+        return nothing_is_left(loader, &slot->failures[place->rows - 1]);
     return 0;
 }
 
@@ -146,9 +191,9 @@ int stk_deliver_in_place(stoker_loader *loader, stoker_batch *batch)
     struct stk_slots *slots = &loader->road.slots;
     struct stk_slot *slot = stk_slots_of(slots, slots->head);
     const struct stk_batch_place place = stk_schedule_place(&loader->road.schedule, slots->head);
-    uint32_t rows = place.rows;
+    uint32_t rows;
     const uint64_t begin_ns = stk_trace_begin(loader->trace.rings, STOKER_TRACE_LEND, slots->head);
-    int rc = settle(loader, slot, &rows);
+    int rc = settle(loader, slot, &place, &rows);
     if (rc < 0) {
         stk_trace_cancel(loader->trace.rings);
         return rc;
@@ -170,8 +215,8 @@ int stk_deliver_send(stoker_loader *loader)
 {
     const struct stk_slots *slots = &loader->road.slots;
     const struct stk_batch_place place = stk_schedule_place(&loader->road.schedule, slots->head);
-    uint32_t rows = place.rows;
-    int rc = settle(loader, stk_slots_of(slots, slots->head), &rows);
+    uint32_t rows;
+    int rc = settle(loader, stk_slots_of(slots, slots->head), &place, &rows);
     if (rc == 0)
         rc = stk_transfer_send(&loader->transfer, rows, place.epoch);
     if (rc == 0)

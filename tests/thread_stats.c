@@ -48,7 +48,7 @@ static void *watch(void *argument)
 
 int main(void)
 {
-    struct stk_made_set set = { .count = 500, .row_bytes = 40, .kind_of = some_broken };
+    struct stk_made_set set = { .count = 21000, .row_bytes = 40, .kind_of = some_broken };
     pthread_t watchers[WATCHERS];
     stoker_batch batch;
     CHECK(stk_made_set_open(&set));

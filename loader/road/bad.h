@@ -3,6 +3,9 @@
  * Workers note a failed row in its slot; the consumer files the notes when it delivers
  * the batch. So counts, reports and the place where a run ends follow the order of the
  * batches, whatever the number of workers.
+ *
+ * A sample that is bad in each epoch is one bad sample: what is filed is counted and
+ * reported once for each sample. The ids are kept as long as there is something to count.
  */
 #ifndef STK_ROAD_BAD_H
 #define STK_ROAD_BAD_H
@@ -28,17 +31,20 @@ struct stk_failure {
 
 struct stk_bad {
     stoker_on_bad policy;
-    uint64_t max_samples; /* 0 = no limit */
-    pthread_mutex_t lock; /* guards all below: filed by the consumer, read by anyone */
-    uint64_t count;
-    stoker_error *reports; /* the first STK_BAD_REPORTS_MAX; NULL with FAIL */
+    uint64_t max_samples;   /* 0 = no limit */
+    pthread_mutex_t lock;   /* guards all below: filed by the consumer, read by anyone */
+    uint64_t count;         /* distinct samples */
+    stoker_error *reports;  /* of the first STK_BAD_REPORTS_MAX; NULL with FAIL */
+    uint64_t *seen;         /* their ids: open addressing, at most half full; NULL with FAIL */
+    uint64_t seen_capacity; /* a power of two */
 };
 
 /* 0 or STOKER_ENOMEM. */
 int stk_bad_init(struct stk_bad *bad, stoker_on_bad policy, uint64_t max_samples);
 void stk_bad_destroy(struct stk_bad *bad); /* only after a successful init */
 
-/* File one report. 0, or STOKER_EBADSAMPLES if that was one too many. */
+/* File one report, unless the sample has one. 0; STOKER_EBADSAMPLES if that was one too many;
+ * STOKER_ENOMEM. */
 int stk_bad_file(struct stk_bad *bad, const stoker_error *report);
 
 /* Copy report number `index`; false past the last. Any thread. */

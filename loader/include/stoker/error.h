@@ -41,7 +41,7 @@ enum {
     X(STOKER_ETIMEDOUT, -19, "no batch became ready within timeout_ms")                            \
     X(STOKER_EFORKED, -20, "the loader belongs to the parent process")                             \
     X(STOKER_EBUSY, -21, "the slot that comes next is still lent: release its batch first")        \
-    X(STOKER_EBADSAMPLES, -22, "more bad samples than max_bad_samples")                            \
+    X(STOKER_EBADSAMPLES, -22, "too many samples are bad")                                         \
     X(STOKER_ESTATE, -23, "the state is damaged or belongs to another data set or version")        \
     X(STOKER_ESPEC, -24, "the data set's name is not understood")                                  \
     X(STOKER_EDEVICE, -25, "the device is missing or failed")                                      \

@@ -64,8 +64,10 @@ typedef enum stoker_cache {
 } stoker_cache;
 
 typedef enum stoker_on_bad {
-    STOKER_BAD_FAIL = 0,      /* next returns the sample's error */
-    STOKER_BAD_SKIP = 1,      /* the batch comes without it: count is smaller */
+    STOKER_BAD_FAIL = 0, /* next returns the sample's error */
+    STOKER_BAD_SKIP = 1, /* the batch comes without it: count is smaller. A whole epoch without one
+                            good sample ends the run with STOKER_EBADSAMPLES instead of its last
+                            batch; where ranks share an epoch, world_size epochs of this rank */
     STOKER_BAD_SUBSTITUTE = 2 /* another sample, drawn from (seed, epoch, position), stands in */
 } stoker_on_bad;
 
@@ -131,7 +133,9 @@ typedef struct stoker_loader_options {
     uint32_t world_size; /* processes that share the epochs, 1..2^20; default 0 = 1 */
 
     stoker_on_bad on_bad_sample; /* default STOKER_BAD_FAIL */
-    uint64_t max_bad_samples;    /* more of them end the run with STOKER_EBADSAMPLES;
+    uint64_t max_bad_samples;    /* more bad samples than this end the run with
+                                      STOKER_EBADSAMPLES. A sample that is bad in several epochs
+                                      counts once; each loader counts anew, a resumed one too;
                                       default 0 = no limit; unused with FAIL */
 
     const stoker_state *resume;  /* go on after this state; NULL (default) = from the start */
@@ -230,7 +234,8 @@ STOKER_API int stoker_loader_state(const stoker_loader *loader, stoker_state *ou
 STOKER_API uint64_t stoker_loader_batches_per_epoch(const stoker_loader *loader);
 
 /* Report number `index` (0, 1, ... in the order of detection) of a bad sample that was
- * skipped or substituted. The first 1024 are kept. Returns STOKER_OK, or STOKER_EINVAL past
+ * skipped or substituted, one for each sample: what it was at the first time. Those of the first
+ * 1024 samples are kept. Returns STOKER_OK, or STOKER_EINVAL past
  * the last. Any thread. */
 STOKER_API int stoker_loader_bad_sample(const stoker_loader *loader, uint64_t index,
                                         stoker_error *out);

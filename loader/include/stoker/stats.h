@@ -22,11 +22,11 @@ typedef enum stoker_limit {
 
 /* Counts run from create on and never go down; time is summed over all workers. */
 typedef struct stoker_stats {
-    size_t struct_size; /* set by the caller to sizeof(stoker_stats) */
-    uint64_t batches;   /* delivered by next */
-    uint64_t samples;   /* delivered by next */
-    uint64_t bytes;     /* of images delivered */
-    uint64_t bad_samples;
+    size_t struct_size;   /* set by the caller to sizeof(stoker_stats) */
+    uint64_t batches;     /* delivered by next */
+    uint64_t samples;     /* delivered by next */
+    uint64_t bytes;       /* of images delivered */
+    uint64_t bad_samples; /* rows skipped, substituted or failed: a sample counts in each epoch */
 
     uint64_t elapsed_ns;     /* since create */
     uint64_t first_batch_ns; /* from create's return to the first batch's delivery; 0 = not yet */
