@@ -4,6 +4,7 @@
  *
  * A failure anywhere ends in destroy, which undoes what is there.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,45 +47,67 @@ static int look_at_samples(stoker_loader *loader, bool *in_memory, stoker_error 
     return 0;
 }
 
+/* A cache of this kind for all samples. */
+static struct stk_cache_options cache_of(const stoker_loader *loader, stoker_cache kind,
+                                         uint64_t budget_bytes)
+{
+    const struct stk_road *road = &loader->road;
+    const struct stk_framing *framing = &road->transform.framing;
+    const size_t row_bytes =
+        road->keeps_resized
+            ? (size_t)framing->resize_height * framing->resize_width * road->transform.channels
+            : road->dataset->row_bytes;
+    uint32_t block_rows = 1;
+    while (road->dataset->info.dense && block_rows * 2 * row_bytes <= BLOCK_BYTES)
+        block_rows *= 2;
+    return (struct stk_cache_options){
+        .kind = kind,
+        .budget_bytes = budget_bytes,
+        .count = road->dataset->info.count,
+        .stride_bytes = kind == STOKER_CACHE_ENCODED ? road->encoded_bytes_max : row_bytes,
+        .block_rows = block_rows,
+        .whole_places = road->dataset->info.dense,
+    };
+}
+
+static bool fits(const struct stk_cache_options *cache)
+{
+    return cache->stride_bytes > 0 && stk_cache_bytes(cache, cache->count) <= cache->budget_bytes;
+}
+
+static stoker_cache choose_cache(const stoker_loader *loader, bool in_memory, uint64_t budget)
+{
+    const struct stk_road *road = &loader->road;
+    const struct stk_cache_options decoded = cache_of(loader, STOKER_CACHE_DECODED, budget);
+    const struct stk_cache_options encoded = cache_of(loader, STOKER_CACHE_ENCODED, budget);
+    /* The GPU keeps the rows, or the data set itself is the cache. */
+    if (road->device_cache.on || (in_memory && !road->decodes))
+        return STOKER_CACHE_NONE;
+    if (loader->options.cache != STOKER_CACHE_AUTO)
+        return loader->options.cache;
+    if ((road->keeps_resized || !road->any_size) && fits(&decoded))
+        return STOKER_CACHE_DECODED;
+    return fits(&encoded) ? STOKER_CACHE_ENCODED : STOKER_CACHE_NONE;
+}
+
 static int make_cache(stoker_loader *loader, bool in_memory)
 {
-    const stoker_dataset *dataset = loader->road.dataset;
-    const struct stk_framing *framing = &loader->road.transform.framing;
-    const bool resized = loader->road.keeps_resized;
-    const size_t row_bytes = resized ? (size_t)framing->resize_height * framing->resize_width *
-                                           loader->road.transform.channels
-                                     : dataset->row_bytes;
-    const uint64_t count = dataset->info.count;
     const uint64_t asked = loader->options.cache_bytes;
     const uint64_t budget = asked > 0 ? asked : stk_budget_left();
-    const size_t encoded = loader->road.encoded_bytes_max;
-
-    stoker_cache kind = loader->options.cache;
-    /* The GPU keeps the rows, or the data set itself is the cache. */
-    if (loader->road.device_cache.on || (in_memory && !loader->road.decodes))
-        kind = STOKER_CACHE_NONE;
-    else if (kind == STOKER_CACHE_AUTO && count <= budget / row_bytes &&
-             (resized || !loader->road.any_size))
-        kind = STOKER_CACHE_DECODED;
-    else if (kind == STOKER_CACHE_AUTO)
-        kind = encoded > 0 && count <= budget / encoded ? STOKER_CACHE_ENCODED : STOKER_CACHE_NONE;
-
-    uint32_t block_rows = 1;
-    while (dataset->info.dense && block_rows * 2 * row_bytes <= BLOCK_BYTES)
-        block_rows *= 2;
-    const struct stk_cache_options cache = {
-        .kind = kind,
-        .budget_bytes = budget,
-        .count = count,
-        .stride_bytes = kind == STOKER_CACHE_ENCODED ? encoded : row_bytes,
-        .block_rows = block_rows,
-    };
+    const stoker_cache kind = choose_cache(loader, in_memory, budget);
+    const struct stk_cache_options cache = cache_of(loader, kind, budget);
     int rc = stk_cache_init(&loader->road.cache, &cache);
     if (rc == STOKER_ENOMEM && loader->options.cache == STOKER_CACHE_AUTO)
         rc = 0; /* it was only a wish; what init leaves is a cache that holds nothing */
     if (rc == 0 && loader->road.cache.kind == STOKER_CACHE_AUTO)
         loader->road.cache.kind = STOKER_CACHE_NONE;
     stk_budget_reserve(stk_cache_reserved_bytes(&loader->road.cache));
+    if (loader->options.cache == STOKER_CACHE_AUTO && kind == STOKER_CACHE_NONE &&
+        loader->cache_reason[0] == '\0' && !in_memory)
+        (void)snprintf(loader->cache_reason, sizeof(loader->cache_reason),
+                       "%" PRIu64 " samples of at most %zu bytes do not fit in the %" PRIu64
+                       " bytes that a cache may take",
+                       cache.count, cache.stride_bytes, budget);
     return rc;
 }
 

@@ -1,4 +1,5 @@
 /* stats.c - what a loader did so far, summed up for anyone who asks. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,6 +19,12 @@ static void sum_cache(const stoker_loader *loader, stoker_stats *stats)
                                   ? stk_ledger_read(&device->held_rows) * device->row_bytes
                                   : atomic_load_explicit(&cache->held_bytes, memory_order_relaxed);
     memcpy(stats->cache_reason, loader->cache_reason, sizeof(stats->cache_reason));
+    stats->cache_paused = stk_cache_is_paused(cache);
+    if (stats->cache_paused)
+        (void)snprintf(stats->cache_reason, sizeof(stats->cache_reason),
+                       "memory is short: the cache holds %" PRIu64
+                       " bytes and takes no more for now",
+                       stats->cache_held_bytes);
 }
 
 static void sum_memory(const stoker_loader *loader, stoker_stats *stats)

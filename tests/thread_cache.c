@@ -60,7 +60,7 @@ static void *visit_all(void *argument)
 static void play(uint32_t block_rows)
 {
     const struct stk_cache_options options = { .kind = STOKER_CACHE_ENCODED,
-                                               .budget_bytes = ROWS * STRIDE,
+                                               .budget_bytes = UINT64_C(1) << 30,
                                                .count = ROWS,
                                                .stride_bytes = STRIDE,
                                                .block_rows = block_rows };

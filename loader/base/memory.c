@@ -50,6 +50,18 @@ static size_t round_up(size_t bytes, size_t unit)
     return (bytes + unit - 1) / unit * unit;
 }
 
+static size_t unit_of(uint64_t bytes)
+{
+    return bytes >= STK_HUGE_PAGE_BYTES ? (size_t)STK_HUGE_PAGE_BYTES
+                                        : (size_t)sysconf(_SC_PAGESIZE);
+}
+
+uint64_t stk_region_bytes(uint64_t bytes)
+{
+    const uint64_t unit = unit_of(bytes);
+    return (bytes + unit - 1) / unit * unit;
+}
+
 int stk_region_map(struct stk_region *region, size_t bytes)
 {
     assert(bytes >= 1);
@@ -58,7 +70,7 @@ int stk_region_map(struct stk_region *region, size_t bytes)
         return STOKER_ENOMEM;
 
     bool huge = bytes >= STK_HUGE_PAGE_BYTES;
-    size_t unit = huge ? (size_t)STK_HUGE_PAGE_BYTES : (size_t)sysconf(_SC_PAGESIZE);
+    size_t unit = unit_of(bytes);
     size_t usable = round_up(bytes, unit);
     size_t mapped = huge ? usable + unit : usable; /* slack to align within */
     uint8_t *base = mmap(NULL, mapped, PROT_READ | PROT_WRITE,
@@ -78,6 +90,12 @@ int stk_region_map(struct stk_region *region, size_t bytes)
         region->huge = madvise(region->base, usable, MADV_HUGEPAGE) == 0;
     stk_fault_count((int64_t)usable);
     return 0;
+}
+
+void stk_region_take_small_pages(struct stk_region *region)
+{
+    if (region->huge && madvise(region->base, region->bytes, MADV_NOHUGEPAGE) == 0)
+        region->huge = false;
 }
 
 void stk_region_populate(struct stk_region *region)

@@ -25,9 +25,15 @@ struct stk_region {
     bool huge; /* the kernel was asked for huge pages and agreed */
 };
 
+/* Bytes that a region of so many takes, rounded up as stk_region_map() does. */
+uint64_t stk_region_bytes(uint64_t bytes);
+
 /* Map `bytes` (>= 1) of zeroed memory. Regions of 2 MiB and more are aligned to and
  * advised for huge pages. Pages are taken on first touch. Returns 0 or STOKER_ENOMEM. */
 int stk_region_map(struct stk_region *region, size_t bytes);
+
+/* Take small pages: memory is short, or most of the region may never be touched. */
+void stk_region_take_small_pages(struct stk_region *region);
 
 /* Touch every page now, so that no later access faults. */
 void stk_region_populate(struct stk_region *region);

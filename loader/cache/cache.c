@@ -2,18 +2,79 @@
 #include "loader/cache/cache.h"
 
 #include <assert.h>
+#include <stddef.h>
 
 #include <stoker/error.h>
+
+#include "loader/base/budget.h"
+
+enum {
+    STRETCH_SHIFT = 16,      /* a stretch of memory counts as taken with its first byte: 64 KiB, */
+    STRETCH_SHIFT_HUGE = 21, /* or a huge page */
+    LOOKS_PER_SPARE = 16,    /* times that it looks at the machine's memory until that is short */
+    REFUSED_PER_LOOK = 1024  /* rows turned away between two looks while it is paused */
+};
+
+#define GROWTH_MIN (UINT64_C(1) << 20) /* bytes between two looks */
+#define GROWTH_MAX (UINT64_C(64) << 20)
+
+/* ---- making and unmaking ---- */
+
+static uint64_t stretches_of(uint64_t bytes, uint32_t shift)
+{
+    return (bytes >> shift) + 1;
+}
+
+uint64_t stk_cache_bytes(const struct stk_cache_options *options, uint64_t capacity)
+{
+    uint64_t rows;
+    if (capacity == 0)
+        return 0;
+    if (__builtin_mul_overflow(capacity, (uint64_t)options->stride_bytes, &rows) ||
+        rows > UINT64_MAX / 2)
+        return UINT64_MAX;
+    const uint64_t blocks = capacity / options->block_rows + 1;
+    const uint64_t sizes =
+        options->kind == STOKER_CACHE_ENCODED ? stk_region_bytes(capacity * sizeof(uint32_t)) : 0;
+    return stk_region_bytes(rows) + stk_region_bytes(blocks) + sizes +
+           stk_region_bytes(stretches_of(rows, STRETCH_SHIFT));
+}
+
+/* The most samples whose places and all that belongs to them fit. */
+static uint64_t fitting(const struct stk_cache_options *options)
+{
+    uint64_t fits = 0;
+    uint64_t too_many = options->count + 1;
+    while (too_many - fits > 1) {
+        const uint64_t middle = fits + (too_many - fits) / 2;
+        if (stk_cache_bytes(options, middle) <= options->budget_bytes)
+            fits = middle;
+        else
+            too_many = middle;
+    }
+    return fits;
+}
 
 static int map_all(struct stk_cache *cache)
 {
     int rc = stk_region_map(&cache->rows, cache->capacity * cache->stride_bytes);
-    if (rc < 0)
-        return rc;
-    rc = stk_region_map(&cache->states, (cache->capacity >> cache->block_shift) + 1);
-    if (rc < 0 || cache->kind != STOKER_CACHE_ENCODED)
-        return rc;
-    return stk_region_map(&cache->sizes, cache->capacity * sizeof(uint32_t));
+    if (rc == 0)
+        rc = stk_region_map(&cache->states, (cache->capacity >> cache->block_shift) + 1);
+    if (rc == 0 && cache->kind == STOKER_CACHE_ENCODED)
+        rc = stk_region_map(&cache->sizes, cache->capacity * sizeof(uint32_t));
+    if (rc == 0)
+        rc = stk_region_map(&cache->taken, stretches_of(cache->rows.bytes, STRETCH_SHIFT));
+    return rc;
+}
+
+/* A huge page of which one row is used wastes what the others could have had. */
+static void begin_growth(struct stk_cache *cache)
+{
+    const struct stk_memory_room room = stk_memory_look(cache->root);
+    if (cache->rows.bytes > room.spare)
+        stk_region_take_small_pages(&cache->rows);
+    cache->stretch_shift = cache->rows.huge ? STRETCH_SHIFT_HUGE : STRETCH_SHIFT;
+    atomic_init(&cache->look_at, GROWTH_MIN);
 }
 
 int stk_cache_init(struct stk_cache *cache, const struct stk_cache_options *options)
@@ -25,8 +86,7 @@ int stk_cache_init(struct stk_cache *cache, const struct stk_cache_options *opti
     if (options->kind == STOKER_CACHE_NONE || options->stride_bytes == 0)
         return 0;
 
-    uint64_t fitting = options->budget_bytes / options->stride_bytes;
-    uint64_t capacity = fitting < options->count ? fitting : options->count;
+    uint64_t capacity = fitting(options);
     if (capacity < options->count) /* a partial cache ends with a whole block */
         capacity -= capacity % options->block_rows;
     if (capacity == 0)
@@ -37,9 +97,13 @@ int stk_cache_init(struct stk_cache *cache, const struct stk_cache_options *opti
     cache->capacity = capacity;
     cache->block_rows = options->block_rows;
     cache->block_shift = (uint32_t)__builtin_ctz(options->block_rows);
+    cache->whole_places = options->kind == STOKER_CACHE_DECODED || options->whole_places;
+    cache->root = options->root == NULL ? "" : options->root;
     int rc = map_all(cache);
     if (rc < 0)
         stk_cache_destroy(cache);
+    else
+        begin_growth(cache);
     return rc;
 }
 
@@ -48,21 +112,119 @@ void stk_cache_destroy(struct stk_cache *cache)
     stk_region_unmap(&cache->rows);
     stk_region_unmap(&cache->states);
     stk_region_unmap(&cache->sizes);
+    stk_region_unmap(&cache->taken);
     *cache = (struct stk_cache){ 0 };
+}
+
+/* ---- growth ---- */
+
+/* Pause or continue by what the machine and control groups leave. One thread at a time: others that come see
+ * look_at far away. */
+static void look(struct stk_cache *cache)
+{
+    const uint64_t coming = atomic_load_explicit(&cache->coming_bytes, memory_order_relaxed);
+    const uint64_t seen = stk_memory_look(cache->root).spare;
+    const uint64_t spare = seen > coming ? seen - coming : 0;
+    uint64_t growth = spare / LOOKS_PER_SPARE;
+    growth = growth < GROWTH_MIN ? GROWTH_MIN : growth > GROWTH_MAX ? GROWTH_MAX : growth;
+    atomic_store_explicit(&cache->paused, spare == 0, memory_order_relaxed);
+    atomic_store_explicit(&cache->look_at,
+                          atomic_load_explicit(&cache->taken_bytes, memory_order_relaxed) + growth,
+                          memory_order_relaxed);
+}
+
+/* Count the stretches that bytes from .. from + size take for the first time. */
+static void grow(struct stk_cache *cache, uint64_t from, uint64_t size)
+{
+    const uint64_t last = (from + (size > 0 ? size - 1 : 0)) >> cache->stretch_shift;
+    uint64_t fresh = 0;
+    for (uint64_t at = from >> cache->stretch_shift; at <= last; at++) {
+        _Atomic uint8_t *stretch = (_Atomic uint8_t *)cache->taken.base + at;
+        if (atomic_load_explicit(stretch, memory_order_relaxed) == 0)
+            fresh += atomic_exchange_explicit(stretch, 1U, memory_order_relaxed) == 0;
+    }
+    if (fresh == 0)
+        return;
+    const uint64_t bytes = fresh << cache->stretch_shift;
+    const uint64_t taken =
+        atomic_fetch_add_explicit(&cache->taken_bytes, bytes, memory_order_relaxed) + bytes;
+    uint64_t at = atomic_load_explicit(&cache->look_at, memory_order_relaxed);
+    if (taken >= at && at != UINT64_MAX &&
+        atomic_compare_exchange_strong_explicit(&cache->look_at, &at, UINT64_MAX,
+                                                memory_order_relaxed, memory_order_relaxed))
+        look(cache);
+}
+
+/* What a block takes as soon as it is begun: all of it, unless samples are shorter than their places. */
+static uint64_t bytes_begun(const struct stk_cache *cache, uint64_t id)
+{
+    return cache->whole_places ? stk_cache_block_rows(cache, id) * cache->stride_bytes : 0;
+}
+
+static uint64_t block_start(const struct stk_cache *cache, uint64_t id)
+{
+    return stk_cache_block_first(cache, id) * cache->stride_bytes;
+}
+
+/* Whether the block's places lie in huge pages that are in use. Of a stretch of small pages some may still be to
+ * come. */
+static bool lies_in_taken(const struct stk_cache *cache, uint64_t id)
+{
+    if (!cache->rows.huge)
+        return false;
+    const uint64_t from = block_start(cache, id);
+    const uint64_t size = stk_cache_block_rows(cache, id) * cache->stride_bytes;
+    for (uint64_t at = from >> cache->stretch_shift;
+         at <= (from + size - 1) >> cache->stretch_shift; at++)
+        if (atomic_load_explicit((_Atomic uint8_t *)cache->taken.base + at, memory_order_relaxed) ==
+            0)
+            return false;
+    return true;
+}
+
+/* While it is paused, only what takes no more memory may come in. */
+static bool may_grow(struct stk_cache *cache, uint64_t id)
+{
+    if (lies_in_taken(cache, id))
+        return true;
+    const uint64_t refused =
+        atomic_fetch_add_explicit(&cache->refused, 1U, memory_order_relaxed) + 1;
+    if (refused % REFUSED_PER_LOOK == 0)
+        look(cache);
+    return !atomic_load_explicit(&cache->paused, memory_order_relaxed);
 }
 
 bool stk_cache_begin(struct stk_cache *cache, uint64_t id)
 {
     if (id >= cache->capacity)
         return false;
+    if (atomic_load_explicit(&cache->paused, memory_order_relaxed) && !may_grow(cache, id))
+        return false;
     uint8_t empty = STK_CACHE_EMPTY;
-    return atomic_compare_exchange_strong_explicit(stk_cache_state(cache, id), &empty,
-                                                   STK_CACHE_LOADING, memory_order_acquire,
-                                                   memory_order_relaxed);
+    if (!atomic_compare_exchange_strong_explicit(stk_cache_state(cache, id), &empty,
+                                                 STK_CACHE_LOADING, memory_order_acquire,
+                                                 memory_order_relaxed))
+        return false;
+    const uint64_t bytes = bytes_begun(cache, id);
+    if (bytes > 0) {
+        atomic_fetch_add_explicit(&cache->coming_bytes, bytes, memory_order_relaxed);
+        grow(cache, block_start(cache, id), bytes);
+    }
+    return true;
+}
+
+static void end_loading(struct stk_cache *cache, uint64_t id)
+{
+    const uint64_t bytes = bytes_begun(cache, id);
+    if (bytes > 0)
+        atomic_fetch_sub_explicit(&cache->coming_bytes, bytes, memory_order_relaxed);
 }
 
 void stk_cache_commit(struct stk_cache *cache, uint64_t id, uint64_t bytes)
 {
+    end_loading(cache, id);
+    if (!cache->whole_places)
+        grow(cache, block_start(cache, id), bytes);
     atomic_fetch_add_explicit(&cache->held_bytes, bytes, memory_order_relaxed);
     atomic_store_explicit(stk_cache_state(cache, id), STK_CACHE_READY, memory_order_release);
     atomic_fetch_add_explicit(&cache->held_rows, stk_cache_block_rows(cache, id),
@@ -71,10 +233,18 @@ void stk_cache_commit(struct stk_cache *cache, uint64_t id, uint64_t bytes)
 
 void stk_cache_cancel(struct stk_cache *cache, uint64_t id)
 {
+    end_loading(cache, id);
     atomic_store_explicit(stk_cache_state(cache, id), STK_CACHE_EMPTY, memory_order_release);
 }
 
+/* ---- looking at it ---- */
+
 uint64_t stk_cache_reserved_bytes(const struct stk_cache *cache)
 {
-    return cache->rows.bytes + cache->states.bytes + cache->sizes.bytes;
+    return cache->rows.bytes + cache->states.bytes + cache->sizes.bytes + cache->taken.bytes;
+}
+
+bool stk_cache_is_paused(const struct stk_cache *cache)
+{
+    return atomic_load_explicit(&cache->paused, memory_order_relaxed);
 }

@@ -9,7 +9,9 @@
  *     └──── cancel ─────┘
  *
  * One worker owns a LOADING block; the others go round the cache meanwhile.
- * Pages are taken as rows arrive, never after a row is READY.
+ * Pages are taken as rows arrive, never after a row is READY. When the machine's memory, or that of a control
+ * group, gets short, the cache is paused: it keeps what it holds and takes no more memory. It looks each time
+ * that it has grown by a share of what is left, and now and then while it is paused.
  */
 #ifndef STK_CACHE_CACHE_H
 #define STK_CACHE_CACHE_H
@@ -32,17 +34,32 @@ struct stk_cache {
     struct stk_region rows;
     struct stk_region states; /* _Atomic uint8_t per block */
     struct stk_region sizes;  /* uint32_t per sample, ENCODED only */
+    struct stk_region taken;  /* _Atomic uint8_t per stretch of rows: 1 = some of it is in use */
+    uint32_t stretch_shift;   /* log2 of a stretch */
+    bool whole_places;        /* a sample fills its place: known before it is there */
+    const char *root;         /* where the machine's memory is looked up: see stk_memory_look */
+    _Atomic bool paused;
+    _Atomic uint64_t taken_bytes; /* of all stretches in use */
+    _Atomic uint64_t
+        coming_bytes; /* of blocks being loaded, whose pages the kernel may not have given yet */
+    _Atomic uint64_t look_at; /* taken_bytes at which to look again; UINT64_MAX = one looks now */
+    _Atomic uint64_t refused; /* rows turned away while paused */
     _Atomic uint64_t held_bytes;
     _Atomic uint64_t held_rows; /* release in commit pairs with acquire in holds_all */
 };
 
 struct stk_cache_options {
     stoker_cache kind;     /* NONE, ENCODED or DECODED */
-    uint64_t budget_bytes; /* most that rows may take */
+    uint64_t budget_bytes; /* most that all of it may take: rows, states, rounding */
     uint64_t count;        /* samples */
     size_t stride_bytes;   /* of the longest sample */
     uint32_t block_rows;   /* a power of two; 1 unless rows are dense in a file */
+    bool whole_places;     /* ENCODED: samples are all as long as the longest */
+    const char *root;      /* NULL = the real one; a test's folder. Not copied */
 };
+
+/* Bytes that a cache of so many samples takes in all; UINT64_MAX = more than there are. */
+uint64_t stk_cache_bytes(const struct stk_cache_options *options, uint64_t capacity);
 
 /* Reserve address space; pages come later. A budget too small for one block makes kind
  * NONE. 0 or STOKER_ENOMEM; on failure all zero. */
@@ -75,7 +92,7 @@ static inline bool stk_cache_holds_all(const struct stk_cache *cache, uint64_t c
            atomic_load_explicit(&cache->held_rows, memory_order_acquire) == count;
 }
 
-/* Become the loader of id's block. False: it has no place, is held, or another loads it. */
+/* Become the loader of id's block. False: it has no place, is held, another loads it, or memory is short. */
 bool stk_cache_begin(struct stk_cache *cache, uint64_t id);
 
 /* The block is filled with `bytes` bytes in all: show it to everybody. */
@@ -104,5 +121,8 @@ static inline uint32_t stk_cache_block_rows(const struct stk_cache *cache, uint6
 
 /* Bytes of address space that the cache may come to hold. */
 uint64_t stk_cache_reserved_bytes(const struct stk_cache *cache);
+
+/* Whether it takes no more memory for now. */
+bool stk_cache_is_paused(const struct stk_cache *cache);
 
 #endif

@@ -112,7 +112,8 @@ typedef struct stoker_loader_options {
                                   copy is done: see stoker_batch_wait_on. false: next copies the
                                   batch and waits for that. No matter on the CPU; default true */
     stoker_cache cache;        /* default STOKER_CACHE_AUTO */
-    uint64_t cache_bytes;      /* most memory the cache may take, of the GPU's with DEVICE; default
+    uint64_t
+        cache_bytes; /* most memory the cache may take, all told, of the GPU's with DEVICE; default
                                   0 = half of what the machine and control groups leave at create,
                                   divided by the processes of the job on this node
                                   (LOCAL_WORLD_SIZE, OMPI_COMM_WORLD_LOCAL_SIZE,

@@ -49,8 +49,9 @@ typedef struct stoker_stats {
     uint32_t slots_ready; /* full, waiting for the consumer */
     uint32_t read_depth;
 
-    uint64_t slot_bytes;       /* all slots together */
-    uint64_t cache_bytes;      /* reserved for the cache; of GPU memory where it is DEVICE */
+    uint64_t slot_bytes; /* all slots together */
+    uint64_t
+        cache_bytes; /* reserved for the cache and what manages it; of GPU memory if it is DEVICE */
     uint64_t cache_held_bytes; /* filled so far */
     uint64_t scratch_bytes;    /* of all workers together */
     uint64_t locked_bytes;     /* page-locked by this loader */
@@ -74,9 +75,12 @@ typedef struct stoker_stats {
     char convert_reason[192]; /* why not, where that was looked at; else "" */
     uint64_t copy_waits;      /* calls of next in which the host waited for copies */
     uint64_t trace_bytes;     /* for the events of all threads; 0 = no options.trace_events */
-    /* Where batches go to a GPU and the cache is DEVICE or could have been: what it takes of which
-     * budget, or why it is not; else "". */
+    /* With batches for a GPU: what a cache DEVICE takes of which budget, or why it is none. On the CPU: that
+     * AUTO took NONE because not all samples fit, or that memory is short. Else "". */
     char cache_reason[192];
+    bool
+        cache_paused; /* the machine's memory, or that of a control group, is short (an eighth of it is left, or
+                          1 GiB): the cache keeps what it holds and takes no more for now */
 } stoker_stats;
 
 /* Fill *out, up to out->struct_size bytes. Any thread, any time between create and
