@@ -244,14 +244,30 @@ static int take_groups(struct stk_tar_part *part, bool cut)
 
 /* ---- archives ------------------------------------------------------------------- */
 
-static int walk_archive(struct stk_tar_part *part, struct stk_tar_walk *walk)
+static void begin_archive(struct stk_tar_part *part)
+{
+    stk_tar_groups_clear(&part->groups);
+    part->last_group = SIZE_MAX;
+}
+
+/* At the end of an archive: take its samples. *further: another one follows, with keys of its own. */
+static int end_archive(struct stk_tar_part *part, struct stk_tar_walk *walk, bool *further)
+{
+    int rc = take_groups(part, false);
+    if (rc == STOKER_OK)
+        rc = stk_tar_walk_further(walk, further, part->error);
+    begin_archive(part);
+    return rc;
+}
+
+static int walk_archives(struct stk_tar_part *part, struct stk_tar_walk *walk)
 {
     struct stk_tar_member member = { .kind = STK_TAR_FILE };
     stoker_error cut = { .code = 0 };
+    bool further = true;
     int rc = STOKER_OK;
-    stk_tar_groups_clear(&part->groups);
-    part->last_group = SIZE_MAX;
-    while (rc == STOKER_OK) {
+    begin_archive(part);
+    while (rc == STOKER_OK && further) {
         rc = stk_tar_walk_next(walk, &member, &cut);
         if (rc == STOKER_ETRUNCATED && part->wish->keep_truncated) {
             part->counts.cut++;
@@ -259,10 +275,9 @@ static int walk_archive(struct stk_tar_part *part, struct stk_tar_walk *walk)
         }
         if (rc != STOKER_OK && part->error != NULL)
             *part->error = cut;
-        if (rc == STOKER_OK && member.kind == STK_TAR_END)
-            return take_groups(part, false);
         if (rc == STOKER_OK)
-            rc = take_member(part, walk, &member);
+            rc = member.kind == STK_TAR_END ? end_archive(part, walk, &further)
+                                            : take_member(part, walk, &member);
     }
     return rc;
 }
@@ -276,7 +291,7 @@ int stk_tar_part_add(struct stk_tar_part *part, const struct stk_source *source,
     part->error = error;
     int rc = stk_tar_walk_create(&walk, source, error);
     if (rc == STOKER_OK)
-        rc = walk_archive(part, walk);
+        rc = walk_archives(part, walk);
     stk_tar_walk_destroy(walk);
     return rc;
 }

@@ -3,6 +3,8 @@
  *   | x: path, size | L: a long name | header | bytes, to 512 | header | ... | zeros |
  *     \____________________________/      ^ what they say is about this one
  *
+ * Behind the zeros that end an archive there may be more zeros, up to any block size, or another archive.
+ *
  * Only headers are read, through a window of a page: small members and their neighbours come with
  * one read. A size is checked against the file before anything is made of it, so that each step
  * goes forward and the last one ends.
@@ -241,4 +243,56 @@ int stk_tar_walk_next(struct stk_tar_walk *walk, struct stk_tar_member *out, sto
         if (rc != STOKER_OK)
             return rc;
     }
+}
+
+/* ---- behind the end ------------------------------------------------------------- */
+
+/* The offset of the first byte that is no zero, from walk->at on; the file's size if there is none.
+ * What PAX records are read into is free between archives. */
+static int find_nonzero(struct stk_tar_walk *walk, uint64_t *out, stoker_error *error)
+{
+    const uint64_t size = walk->source->size;
+    uint64_t at = walk->at;
+    while (at < size) {
+        const size_t bytes =
+            size - at < sizeof(walk->records) ? (size_t)(size - at) : sizeof(walk->records);
+        const int rc = stk_source_read(walk->source, walk->records, bytes, at, error);
+        if (rc != STOKER_OK)
+            return rc;
+        size_t zeros = 0;
+        while (zeros < bytes && walk->records[zeros] == '\0')
+            zeros++;
+        at += zeros;
+        if (zeros < bytes)
+            break;
+    }
+    *out = at;
+    return STOKER_OK;
+}
+
+int stk_tar_walk_further(struct stk_tar_walk *walk, bool *further, stoker_error *error)
+{
+    const uint64_t size = walk->source->size;
+    const uint8_t *block = NULL;
+    uint64_t at = 0;
+    int rc = find_nonzero(walk, &at, error);
+    *further = rc == STOKER_OK && at < size;
+    if (!*further)
+        return rc;
+    const uint64_t begin = at / STK_TAR_BLOCK_BYTES * STK_TAR_BLOCK_BYTES;
+    bool is_header = false;
+    if (size - begin >= STK_TAR_BLOCK_BYTES) {
+        rc = stk_tar_walk_read(walk, begin, STK_TAR_BLOCK_BYTES, &block, error);
+        if (rc != STOKER_OK)
+            return rc;
+        is_header = stk_tar_block_is_header(block);
+    }
+    if (!is_header)
+        return FAIL(
+            walk, STOKER_EFORMAT, at,
+            "tar: the archive ends at byte %llu, and what follows is neither zeros nor another "
+            "archive: cut it off",
+            (unsigned long long)walk->at);
+    walk->at = begin;
+    return STOKER_OK;
 }

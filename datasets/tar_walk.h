@@ -36,6 +36,11 @@ void stk_tar_walk_destroy(struct stk_tar_walk *walk); /* NULL is allowed */
  * STOKER_ELIMIT (a name or a PAX header is too long), and those of reading. */
 int stk_tar_walk_next(struct stk_tar_walk *walk, struct stk_tar_member *out, stoker_error *error);
 
+/* From the end of an archive to another one that follows in the same file, as "cat" puts them together:
+ * sets *further, and the next step is to its first member. False: nothing but zeros follows.
+ * Errors: STOKER_EFORMAT (other bytes follow), and those of reading. */
+int stk_tar_walk_further(struct stk_tar_walk *walk, bool *further, stoker_error *error);
+
 /* A few bytes (at most 512) of the archive; *out is good until the next call of anything here. */
 int stk_tar_walk_read(struct stk_tar_walk *walk, uint64_t offset, size_t bytes, const uint8_t **out,
                       stoker_error *error);

@@ -144,13 +144,57 @@ Test(tar, every_dialect_is_read)
     stk_test_check_leaks();
 }
 
-Test(tar, what_follows_the_end_is_not_looked_at)
+/* Archives put together by cat, each with keys of its own; zeros up to any block size between and
+ * behind them. */
+Test(tar, archives_may_follow_each_other_in_a_file)
+{
+    stk_archive_needs_png();
+    static const size_t zeros[] = { 512, 1024, 10240, 200000 / 512 * 512 };
+    static const uint8_t nothing[512];
+    for (size_t i = 0; i < sizeof(zeros) / sizeof(zeros[0]); i++) {
+        archive.size = 0;
+        stk_archive_sample(&archive, "a", 0, 10);
+        stk_archive_sample(&archive, "b", 1, 11);
+        for (size_t at = 0; at < zeros[i]; at += 512)
+            stk_archive_put(&archive, nothing, 512);
+        stk_archive_sample(&archive, "a", 2, 12);
+        stk_archive_sample(&archive, "c", 3, 13);
+        stk_archive_put(&archive, nothing, 512);
+        stk_archive_check_samples(&archive, "", 4);
+        for (size_t at = 0; at < zeros[i]; at += 512)
+            stk_archive_put(&archive, nothing, 512);
+        stk_archive_put(&archive, nothing, 7);
+        stk_archive_check_samples(&archive, "", 4);
+    }
+    archive.size = 0;
+    stk_archive_sample(&archive, "a", 0, 10);
+    stk_archive_end(&archive);
+    stk_archive_sample(&archive, "b", 1, 11);
+    archive.size -= 512; /* within a member: the second archive is cut */
+    stk_archive_check_refused(&archive, "", STOKER_ETRUNCATED, "promises");
+    stk_archive_check_samples(&archive, "?truncated=keep", 1);
+    stk_test_check_leaks();
+}
+
+Test(tar, bytes_behind_the_end_that_are_no_archive_are_refused)
 {
     stk_archive_needs_png();
     stk_archive_sample(&archive, "a", 0, 10);
     stk_archive_put(&archive, (uint8_t[512]){ 0 }, 512); /* one block of zeros will do */
-    stk_archive_put(&archive, "garbage", 7);
     stk_archive_check_samples(&archive, "", 1);
+    const size_t end = archive.size;
+    stk_archive_put(&archive, "garbage", 7);
+    char words[64];
+    (void)snprintf(words, sizeof(words), "offset %zu: tar: the archive ends at byte %zu", end,
+                   end - 512);
+    stk_archive_check_refused(&archive, "", STOKER_EFORMAT, words);
+    stk_archive_put(&archive, (uint8_t[1024]){ 0 }, 1024);
+    stk_archive_check_refused(&archive, "", STOKER_EFORMAT, words);
+    archive.size = end + 700;
+    memset(archive.at + end, 0, 700);
+    archive.at[end + 699] = 1;
+    (void)snprintf(words, sizeof(words), "offset %zu: ", end + 699);
+    stk_archive_check_refused(&archive, "", STOKER_EFORMAT, words);
     stk_test_check_leaks();
 }
 
