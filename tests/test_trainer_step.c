@@ -104,6 +104,65 @@ static bool same_weights(const stoker_trainer *a, const stoker_trainer *b)
                    a->model->statistic_floats * sizeof(float)) == 0);
 }
 
+/* PyTorch's ASGD works out its rate at the end of a step for the next one, so a schedule is one update late. */
+Test(trainer_step, asgd_uses_the_rate_of_the_update_before)
+{
+    stoker_model *model = network(false, false);
+    const stoker_optimizer optimizers[] = { STOKER_ASGD, STOKER_SGD };
+    for (int i = 0; i < 2; i++) {
+        stoker_trainer_options options = small_options("ref");
+        options.momentum = 0;
+        options.optimizer = optimizers[i];
+        stoker_trainer *constant = trainer_of(model, options);
+        options.schedule = STOKER_STEP;
+        options.schedule_steps = 1;
+        options.schedule_gamma = 0.5F;
+        stoker_trainer *falling = trainer_of(model, options);
+        train(constant, 0, 1, BATCH);
+        train(falling, 0, 1, BATCH);
+        cr_assert(same_weights(constant, falling));
+        train(constant, 1, 1, BATCH);
+        train(falling, 1, 1, BATCH);
+        cr_assert_eq(same_weights(constant, falling), optimizers[i] == STOKER_ASGD);
+        train(constant, 2, 1, BATCH);
+        train(falling, 2, 1, BATCH);
+        cr_assert_not(same_weights(constant, falling));
+        stoker_trainer_destroy(&constant);
+        stoker_trainer_destroy(&falling);
+    }
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
+/* As in PyTorch; two samples, or one image, are enough. */
+Test(trainer_step, batch_norm_refuses_one_value_of_a_channel)
+{
+    static const float samples[2 * 3] = { 1, 2, 3, 4, 5, 6 };
+    static const float labels[2] = { 1, 2 };
+    stoker_model *model = stk_test_begin(0, 0, 3);
+    (void)stoker_model_batch_norm(model, "bn", NULL);
+    stk_test_linear(model, "fc", 1);
+    (void)stoker_model_mse(model);
+    model = stk_test_end(model);
+    stoker_trainer *trainer = trainer_of(model, small_options("cpu"));
+    stoker_trainer *untouched = trainer_of(model, small_options("cpu"));
+    stoker_batch batch = { .images = { (void *)samples, STOKER_FLOAT32, 2, { 1, 3 } },
+                           .labels = { (void *)labels, STOKER_FLOAT32, 2, { 1, 1 } },
+                           .count = 1 };
+    cr_assert_eq(stoker_trainer_step(trainer, &batch, NULL), STOKER_EINVAL);
+    cr_assert_not_null(strstr(stoker_trainer_error(trainer)->message, "BatchNorm 'bn'"));
+    cr_assert(same_weights(trainer, untouched));
+    cr_assert_eq(trainer->progress.passes, 0);
+    stoker_evaluation sum = { 0 };
+    cr_assert_eq(stoker_trainer_evaluate(trainer, &batch, &sum), STOKER_OK);
+    batch.images.shape[0] = batch.labels.shape[0] = batch.count = 2;
+    cr_assert_eq(stoker_trainer_step(trainer, &batch, NULL), STOKER_OK);
+    stoker_trainer_destroy(&trainer);
+    stoker_trainer_destroy(&untouched);
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
 /* Dropout included: a sample's mask depends on its place in the step, not in the pass. */
 Test(trainer_step, passes_sum_to_one_large_batch)
 {

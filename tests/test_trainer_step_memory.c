@@ -180,7 +180,7 @@ Test(trainer_step_memory, one_more_than_the_largest_batch_does_not_fit)
 
 /* ---- options --------------------------------------------------------------------- */
 
-enum { WRONG_OPTIONS = 25 };
+enum { WRONG_OPTIONS = 26 };
 
 static const char *spoil(stoker_trainer_options *o, int wrong)
 {
@@ -214,6 +214,7 @@ static const char *spoil(stoker_trainer_options *o, int wrong)
         WRONG(22, "final_fraction", o->final_fraction = 1.5F)
         WRONG(23, "schedule_rise", o->schedule_rise = 1)
         WRONG(24, "schedule_start", o->schedule_start = 0)
+        WRONG(25, "warmup_updates", o->total_updates = o->warmup_updates = 10)
 #undef WRONG
     default:
         return NULL;

@@ -3,6 +3,7 @@
  */
 #include "plan_models.h"
 
+#include "kernels/float16.h"
 #include "leaks.h"
 #include "loader/base/fault.h"
 #include "opened_trainer.h"
@@ -228,6 +229,145 @@ Test(trainer_step_resume, the_file_has_names_and_layouts_of_pytorch)
     cr_assert_eq(passes, 3);
     stk_checkpoint_close(&file);
     stoker_trainer_destroy(&trainer);
+    folder_remove(&folder);
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
+/* The rate of such a schedule follows the length of the run: another length is another curve. */
+Test(trainer_step_resume, a_schedule_of_another_length_is_refused)
+{
+    struct folder folder;
+    stoker_error error = { 0 };
+    stoker_model *model = network(4);
+    folder_make(&folder);
+    stoker_trainer_options options = options_of(STOKER_SGD);
+    stoker_trainer *saved = trainer_of(model, options);
+    train(saved, 0, 4);
+    cr_assert_eq(stoker_trainer_save(saved, folder.path, NULL, &error), STOKER_OK);
+    options.total_updates *= 2;
+    stoker_trainer *longer = trainer_of(model, options);
+    stoker_trainer *untouched = trainer_of(model, options);
+    cr_assert_eq(load(longer, folder.path, &error), STOKER_EMISMATCH);
+    cr_assert_not_null(strstr(error.message, "one-cycle, 9 updates"), "%s", error.message);
+    cr_assert(same(longer, untouched));
+    cr_assert_eq(stoker_trainer_load_weights(longer, folder.path, &error), STOKER_OK);
+    options.schedule = STOKER_CONSTANT; /* asked for */
+    stoker_trainer *constant = trainer_of(model, options);
+    cr_assert_eq(load(constant, folder.path, &error), STOKER_OK, "%s", error.message);
+    stoker_trainer_destroy(&saved);
+    stoker_trainer_destroy(&longer);
+    stoker_trainer_destroy(&untouched);
+    stoker_trainer_destroy(&constant);
+    folder_remove(&folder);
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
+static int64_t batches_in(const char *path)
+{
+    struct stk_checkpoint file;
+    int64_t batches = -1;
+    cr_assert_eq(stk_checkpoint_open(&file, path, STK_CHECKPOINT_WEIGHTS_ONLY, NULL), STOKER_OK);
+    const struct stk_named_tensor *tracked =
+        stk_tensor_find(&file.weights.set, "bn1.num_batches_tracked");
+    cr_assert_not_null(tracked);
+    memcpy(&batches, tracked->data, sizeof(batches));
+    stk_checkpoint_close(&file);
+    return batches;
+}
+
+/* Batches seen: by the file's statistics, and by passes here. */
+Test(trainer_step_resume, batches_tracked_continue_from_loaded_weights)
+{
+    struct folder folder;
+    stoker_model *model = network(4);
+    folder_make(&folder);
+    stoker_trainer *first = trainer_of(model, options_of(STOKER_ADAM));
+    stoker_trainer *second = trainer_of(model, options_of(STOKER_ADAM));
+    stoker_trainer *third = trainer_of(model, options_of(STOKER_ADAM));
+    train(first, 0, 5);
+    cr_assert_eq(stoker_trainer_save(first, folder.path, NULL, NULL), STOKER_OK);
+    cr_assert_eq(batches_in(folder.path), 5);
+    train(second, 0, 2);
+    cr_assert_eq(stoker_trainer_load_weights(second, folder.path, NULL), STOKER_OK);
+    train(second, 2, 4);
+    cr_assert_eq(stoker_trainer_save(second, folder.path, NULL, NULL), STOKER_OK);
+    cr_assert_eq(batches_in(folder.path), 7);
+    cr_assert_eq(load(third, folder.path, NULL), STOKER_OK);
+    train(third, 4, 5);
+    cr_assert_eq(stoker_trainer_save(third, folder.path, NULL, NULL), STOKER_OK);
+    cr_assert_eq(batches_in(folder.path), 8);
+    stoker_trainer_destroy(&first);
+    stoker_trainer_destroy(&second);
+    stoker_trainer_destroy(&third);
+    folder_remove(&folder);
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
+/* The tensor in another type, its numbers rounded to 8 bits so that each type holds them. */
+static void convert(struct stk_named_tensor *tensor, enum stk_file_dtype dtype, double *room)
+{
+    const uint64_t count = tensor->bytes / sizeof(float);
+    unsigned char *to = (unsigned char *)room;
+    for (uint64_t i = 0; i < count; i++, to += stk_file_dtype_bytes(dtype)) {
+        float value = element(tensor, i);
+        value = (float)((int)(value * 64)) / 64;
+        const double wide = (double)value;
+        const uint16_t half =
+            dtype == STK_FILE_F16 ? float16_of_float(value) : bfloat16_of_float(value);
+        if (dtype == STK_FILE_F64)
+            memcpy(to, &wide, sizeof(wide));
+        else if (dtype == STK_FILE_F32)
+            memcpy(to, &value, sizeof(value));
+        else
+            memcpy(to, &half, sizeof(half));
+    }
+    tensor->dtype = dtype;
+    tensor->data = room;
+}
+
+Test(trainer_step_resume, weights_of_other_types_are_converted)
+{
+    enum { TENSORS = 16, FLOATS = 4096 };
+    static double room[TENSORS][FLOATS];
+    static const enum stk_file_dtype dtypes[] = { STK_FILE_F32, STK_FILE_F16, STK_FILE_BF16,
+                                                  STK_FILE_F64 };
+    struct folder folder;
+    struct stk_checkpoint file;
+    stoker_error error = { 0 };
+    stoker_model *model = network(4);
+    folder_make(&folder);
+    stoker_trainer *saved = trainer_of(model, options_of(STOKER_ADAM));
+    stoker_trainer *expected = trainer_of(model, options_of(STOKER_ADAM));
+    train(saved, 0, 3);
+    for (int d = 0; d < 4; d++) {
+        struct stk_named_tensor tensors[TENSORS];
+        cr_assert_eq(stoker_trainer_save(saved, folder.path, NULL, NULL), STOKER_OK);
+        cr_assert_eq(stk_checkpoint_open(&file, folder.path, STK_CHECKPOINT_WHOLE, NULL),
+                     STOKER_OK);
+        const struct stk_tensor_set set = { .tensors = tensors,
+                                            .tensor_count = file.weights.set.tensor_count };
+        cr_assert_leq(set.tensor_count, TENSORS);
+        for (uint32_t i = 0; i < set.tensor_count; i++) {
+            tensors[i] = file.weights.set.tensors[i];
+            if (tensors[i].dtype == STK_FILE_F32)
+                convert(&tensors[i], dtypes[d], room[i]);
+        }
+        cr_assert_eq(stk_checkpoint_save(folder.path, &set, NULL, NULL, &error), STOKER_OK, "%s",
+                     error.message);
+        stk_checkpoint_close(&file);
+        stoker_trainer *other = trainer_of(model, options_of(STOKER_ADAM));
+        cr_assert_eq(stoker_trainer_load_weights(d == 0 ? expected : other, folder.path, &error),
+                     STOKER_OK, "%s", error.message);
+        cr_assert(d == 0 || memcmp(expected->arenas.parameters, other->arenas.parameters,
+                                   model->parameter_floats * sizeof(float)) == 0,
+                  "%s", stk_file_dtype_name(dtypes[d]));
+        stoker_trainer_destroy(&other);
+    }
+    stoker_trainer_destroy(&saved);
+    stoker_trainer_destroy(&expected);
     folder_remove(&folder);
     stoker_model_destroy(&model);
     stk_test_check_leaks();

@@ -1,6 +1,7 @@
 /* checkpoint_names.c - see checkpoint_names.h. */
 #include "trainer/checkpoint_names.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "trainer/update/update.h"
@@ -17,4 +18,14 @@ struct stk_tracked_name stk_tracked_name(const struct stk_layer *layer)
     struct stk_tracked_name name;
     (void)snprintf(name.text, sizeof(name.text), "%s.num_batches_tracked", layer->name);
     return name;
+}
+
+struct stk_schedule_note stk_schedule_note(const struct stk_schedule *schedule)
+{
+    struct stk_schedule_note note = { "" };
+    const bool one_cycle = schedule->kind == STK_SCHEDULE_ONE_CYCLE;
+    if (one_cycle || schedule->kind == STK_SCHEDULE_COSINE)
+        (void)snprintf(note.text, sizeof(note.text), "%s, %" PRIu64 " updates",
+                       one_cycle ? "one-cycle" : "cosine", schedule->total_updates);
+    return note;
 }

@@ -2,11 +2,14 @@
  *
  *   open ──▶ weights fit the model? ──▶ state fits the options? ──▶ copy: fails only with the device
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "loader/base/error.h"
+#include "loader/base/memory.h"
 #include "trainer/checkpoint_names.h"
 #include "trainer/counters.h"
+#include "trainer/file_floats.h"
 #include "trainer/files/checkpoint.h"
 #include "trainer/layout.h"
 #include "trainer/split.h"
@@ -47,8 +50,9 @@ static int check_parameters(const struct reading *reading, const struct stk_para
         if (tensor == NULL)
             return refuse(reading, STOKER_EMISMATCH, parameters[i].name,
                           "the file has no such tensor");
-        if (tensor->dtype != STK_FILE_F32)
-            return refuse(reading, STOKER_EMISMATCH, parameters[i].name, "not of type F32");
+        if (!stk_holds_floats(tensor->dtype))
+            return refuse(reading, STOKER_EMISMATCH, parameters[i].name,
+                          "not of type F32, F16, BF16 or F64");
         if (!shape_is(tensor, &parameters[i]))
             return refuse(reading, STOKER_EMISMATCH, parameters[i].name,
                           "not the shape that the model has");
@@ -98,12 +102,58 @@ static int check_weights(const struct reading *reading)
     return rc == STOKER_OK ? check_nothing_more(reading) : rc;
 }
 
+/* wide: room for the largest tensor that is not F32. */
 static void copy_parameters(const struct stk_tensor_set *set, const stoker_model *model,
-                            const struct stk_parameter *parameters, uint32_t count, float *arena)
+                            const struct stk_parameter *parameters, uint32_t count, float *wide,
+                            float *arena)
 {
-    for (uint32_t i = 0; i < count; i++)
-        stk_layout_from_file(model, &parameters[i], stk_tensor_find(set, parameters[i].name)->data,
-                             arena + parameters[i].offset);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct stk_named_tensor *tensor = stk_tensor_find(set, parameters[i].name);
+        const void *floats = tensor->data;
+        if (tensor->dtype != STK_FILE_F32) {
+            stk_read_floats(wide, tensor->data, tensor->dtype, parameters[i].elements);
+            floats = wide;
+        }
+        stk_layout_from_file(model, &parameters[i], floats, arena + parameters[i].offset);
+    }
+}
+
+/* Room to convert each in turn; NULL if all are F32. */
+static int take_wide(float **out, const struct stk_tensor_set *set, stoker_error *error)
+{
+    const struct stk_place nowhere = STK_NOWHERE;
+    uint64_t most = 0;
+    *out = NULL;
+    for (uint32_t i = 0; i < set->tensor_count; i++) {
+        const struct stk_named_tensor *tensor = &set->tensors[i];
+        const uint64_t elements = tensor->bytes / stk_file_dtype_bytes(tensor->dtype);
+        if (tensor->dtype != STK_FILE_F32 && stk_holds_floats(tensor->dtype) && elements > most)
+            most = elements;
+    }
+    if (most > 0)
+        *out = stk_calloc(most, sizeof(float));
+    return most == 0 || *out != NULL ? STOKER_OK
+                                     : stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
+                                                     &nowhere, "load: a tensor in float32");
+}
+
+/* What the file says of the batches that each BatchNorm has seen; nothing else in it says so. */
+static void copy_tracked(stoker_trainer *trainer, const struct stk_tensor_set *set)
+{
+    const stoker_model *model = trainer->model;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < model->layer_count; i++) {
+        if (model->layers[i].kind != STK_BATCH_NORM)
+            continue;
+        const struct stk_tracked_name name = stk_tracked_name(&model->layers[i]);
+        const struct stk_named_tensor *tensor = stk_tensor_find(set, name.text);
+        uint64_t batches;
+        if (tensor != NULL && tensor->dtype == STK_FILE_I64 && tensor->bytes == sizeof(batches)) {
+            memcpy(&batches, tensor->data, sizeof(batches));
+            trainer->batches_before[count] = batches - trainer->progress.passes;
+        }
+        count++;
+    }
 }
 
 /* averages_too: the moving average of the weights begins again from them. */
@@ -114,13 +164,18 @@ static int copy_weights(stoker_trainer *trainer, const struct stk_tensor_set *se
     struct stk_view parameters;
     struct stk_view statistics = STK_VIEW_CLOSED;
     const struct stk_stages stages = stk_stages_of(trainer);
-    int rc = stk_whole_blank(&parameters, trainer, STK_ARENA_PARAMETERS, error);
+    float *wide;
+    int rc = take_wide(&wide, set, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = stk_whole_blank(&parameters, trainer, STK_ARENA_PARAMETERS, error);
     if (rc == STOKER_OK)
         rc = stk_whole_blank(&statistics, trainer, STK_ARENA_STATISTICS, error);
     if (rc != STOKER_OK)
         goto close;
-    copy_parameters(set, model, model->parameters, model->parameter_count, parameters.floats);
-    copy_parameters(set, model, model->statistics, model->statistic_count, statistics.floats);
+    copy_parameters(set, model, model->parameters, model->parameter_count, wide, parameters.floats);
+    copy_parameters(set, model, model->statistics, model->statistic_count, wide, statistics.floats);
+    copy_tracked(trainer, set);
     for (uint32_t s = 0; s < stages.count; s++)
         stages.stage[s]->stored_from = NULL;
     rc = stk_whole_store(&parameters, trainer, STK_ARENA_PARAMETERS, error);
@@ -131,6 +186,7 @@ static int copy_weights(stoker_trainer *trainer, const struct stk_tensor_set *se
 close:
     stk_view_close(&statistics);
     stk_view_close(&parameters);
+    stk_free(wide);
     return rc;
 }
 
@@ -185,6 +241,24 @@ static int check_arenas(const struct reading *reading, const struct stk_progress
     return rc;
 }
 
+/* A rate that follows the whole length of a run has another value everywhere if the length is another. A schedule of
+ * another kind was asked for. */
+static int check_schedule(const struct reading *reading)
+{
+    const struct stk_schedule_note ours = stk_schedule_note(&reading->trainer->settings.schedule);
+    const char *const theirs = stk_note_find(reading->set, STK_NOTE_SCHEDULE);
+    if (theirs == NULL || ours.text[0] == '\0' ||
+        strncmp(theirs, ours.text, strcspn(ours.text, ",")) != 0 || strcmp(theirs, ours.text) == 0)
+        return STOKER_OK;
+    char why[256];
+    (void)snprintf(why, sizeof(why),
+                   "the schedule of the checkpoint; this run has %s, which would move the rate to "
+                   "another place of the curve: keep the length, or start a new schedule from the "
+                   "weights alone (--weights)",
+                   ours.text);
+    return refuse(reading, STOKER_EMISMATCH, theirs, why);
+}
+
 static int check_state(const struct reading *reading, struct stk_progress *progress,
                        const struct stk_named_tensor **loader)
 {
@@ -194,7 +268,9 @@ static int check_state(const struct reading *reading, struct stk_progress *progr
     if (optimizer == NULL || strcmp(optimizer, ours) != 0)
         return refuse(reading, STOKER_EMISMATCH, optimizer == NULL ? "no optimizer" : optimizer,
                       "the state of another optimizer");
-    rc = check_counters(reading, progress);
+    rc = check_schedule(reading);
+    if (rc == STOKER_OK)
+        rc = check_counters(reading, progress);
     if (rc == STOKER_OK)
         rc = check_arenas(reading, progress);
     *loader = NULL;
@@ -254,6 +330,7 @@ static int load_open(stoker_trainer *trainer, const struct stk_checkpoint *check
         rc = copy_state(trainer, &checkpoint->state.set, &progress, error);
     if (rc != STOKER_OK)
         return rc;
+    copy_tracked(trainer, &checkpoint->weights.set); /* beside the passes of the state */
     if (loader != NULL && loader_tensor != NULL)
         memcpy(loader->bytes, loader_tensor->data, sizeof(loader->bytes));
     if (has_loader != NULL)

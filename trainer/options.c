@@ -124,6 +124,10 @@ static int check_together(const stoker_trainer_options *o, stoker_error *error)
     if (rc == STOKER_OK)
         rc = require(o->warmup_updates == 0 || !one_cycle, error, "warmup_updates",
                      (double)o->warmup_updates, "only 0 with STOKER_ONE_CYCLE");
+    if (rc == STOKER_OK)
+        rc = require(
+            o->warmup_updates == 0 || o->total_updates == 0 || o->warmup_updates < o->total_updates,
+            error, "warmup_updates", (double)o->warmup_updates, "fewer than total_updates");
     if (rc == STOKER_OK && o->dynamic_loss_scale && o->loss_scale != 0)
         rc = require(o->loss_scale >= STK_LOSS_SCALE_MIN && o->loss_scale <= STK_LOSS_SCALE_MAX,
                      error, "loss_scale", (double)o->loss_scale,

@@ -24,7 +24,7 @@ struct weights {
     uint32_t count;
     float *floats; /* of all of them */
     struct stk_tracked_name *tracked;
-    int64_t passes; /* BatchNorm's num_batches_tracked */
+    int64_t *batches; /* BatchNorm's num_batches_tracked, of each */
 };
 
 static void add_parameters(struct weights *weights, const stoker_model *model,
@@ -46,18 +46,21 @@ static void add_parameters(struct weights *weights, const stoker_model *model,
     }
 }
 
-static void add_tracked(struct weights *weights, const stoker_model *model)
+static void add_tracked(struct weights *weights, const stoker_trainer *trainer)
 {
+    const stoker_model *model = trainer->model;
     uint32_t count = 0;
     for (uint32_t i = 0; i < model->layer_count; i++) {
         if (model->layers[i].kind != STK_BATCH_NORM)
             continue;
         weights->tracked[count] = stk_tracked_name(&model->layers[i]);
+        weights->batches[count] =
+            (int64_t)(trainer->batches_before[count] + trainer->progress.passes);
         weights->tensors[weights->count++] =
             (struct stk_named_tensor){ .name = weights->tracked[count].text,
                                        .dtype = STK_FILE_I64,
-                                       .data = &weights->passes,
-                                       .bytes = sizeof(weights->passes) };
+                                       .data = &weights->batches[count],
+                                       .bytes = sizeof(weights->batches[count]) };
         count++;
     }
 }
@@ -67,6 +70,7 @@ static void weights_free(struct weights *weights)
     stk_free(weights->tensors);
     stk_free(weights->floats);
     stk_free(weights->tracked);
+    stk_free(weights->batches);
 }
 
 /* The tensors of both arenas, in the file's layout. */
@@ -111,11 +115,13 @@ static int weights_gather(struct weights *weights, const stoker_trainer *trainer
     /* A BatchNorm has two statistics and one count of passes. */
     const uint32_t tracked = model->statistic_count / 2;
     const uint32_t tensors = model->parameter_count + model->statistic_count + tracked;
-    *weights = (struct weights){ .passes = (int64_t)trainer->progress.passes };
+    *weights = (struct weights){ .count = 0 };
     weights->tensors = stk_calloc(tensors, sizeof(*weights->tensors));
     weights->floats = stk_calloc(floats, sizeof(*weights->floats));
     weights->tracked = stk_calloc(tracked + 1, sizeof(*weights->tracked));
-    if (weights->tensors == NULL || weights->floats == NULL || weights->tracked == NULL) {
+    weights->batches = stk_calloc(tracked + 1, sizeof(*weights->batches));
+    if (weights->tensors == NULL || weights->floats == NULL || weights->tracked == NULL ||
+        weights->batches == NULL) {
         weights_free(weights);
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere,
                              "save: the weights once more");
@@ -127,7 +133,7 @@ static int weights_gather(struct weights *weights, const stoker_trainer *trainer
         weights_free(weights);
         return rc;
     }
-    add_tracked(weights, model);
+    add_tracked(weights, trainer);
     return STOKER_OK;
 }
 
@@ -137,7 +143,9 @@ struct state {
     struct stk_named_tensor tensors[STATE_TENSORS_MAX];
     uint32_t count;
     struct stk_counters counters;
-    struct stk_note notes[1];
+    struct stk_note notes[2];
+    uint32_t note_count;
+    struct stk_schedule_note schedule;
     struct stk_view views[STATE_ARENAS_MAX];
     uint32_t view_count;
 };
@@ -194,9 +202,13 @@ static int state_gather(struct state *state, const stoker_trainer *trainer,
     int rc = state_add_arenas(state, trainer, error);
     if (loader != NULL)
         state_add(state, STK_NAME_LOADER, STK_FILE_U8, sizeof(loader->bytes), loader->bytes);
-    state->notes[0] =
+    state->schedule = stk_schedule_note(&trainer->settings.schedule);
+    state->notes[state->note_count++] =
         (struct stk_note){ .key = STK_NOTE_OPTIMIZER,
                            .value = stk_optimizer_name(trainer->settings.rule.optimizer) };
+    if (state->schedule.text[0] != '\0')
+        state->notes[state->note_count++] =
+            (struct stk_note){ .key = STK_NOTE_SCHEDULE, .value = state->schedule.text };
     return rc;
 }
 
@@ -217,9 +229,10 @@ static int save_gathered(const stoker_trainer *trainer, const char *path,
     int rc = state_gather(&state, trainer, loader, error);
     const struct stk_tensor_set weights_set = set_of(weights, trainer);
     const struct stk_tensor_set averages_set = set_of(averages, trainer);
-    const struct stk_tensor_set state_set = {
-        .tensors = state.tensors, .tensor_count = state.count, .notes = state.notes, .note_count = 1
-    };
+    const struct stk_tensor_set state_set = { .tensors = state.tensors,
+                                              .tensor_count = state.count,
+                                              .notes = state.notes,
+                                              .note_count = state.note_count };
     if (rc == STOKER_OK)
         rc = stk_checkpoint_save(path, &weights_set, averages->count > 0 ? &averages_set : NULL,
                                  &state_set, error);

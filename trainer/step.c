@@ -90,7 +90,9 @@ static int update_stage(stoker_trainer *trainer, const stoker_trainer *stage, do
                                   &trainer->error);
     update.step = trainer->progress.updates + 1;
     update.gradient_factor = (float)factor;
-    update.learning_rate = out->learning_rate;
+    update.learning_rate = (float)stk_schedule_rate(
+        &trainer->settings.schedule,
+        stk_optimizer_rate_of(update.rule->optimizer, trainer->progress.updates));
     if (out->updated)
         stage->ops->update(stage->backend, &update);
     return STOKER_OK;
@@ -190,6 +192,22 @@ static int one_pass(stoker_trainer *trainer, const struct stk_pass *pass)
     return rc;
 }
 
+/* As in PyTorch: the variance of one number is 0, and nothing can be learnt from that. */
+static int check_batch_norm(stoker_trainer *trainer, uint32_t count)
+{
+    const stoker_model *const model = trainer->model;
+    for (uint32_t i = 0; count == 1 && i < model->layer_count; i++) {
+        const struct stk_layer *const layer = &model->layers[i];
+        if (layer->kind == STK_BATCH_NORM && layer->in.h * layer->in.w == 1)
+            return stk_error_set(
+                &trainer->error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                "BatchNorm '%s' has one value of each channel in a batch of 1 sample, "
+                "and needs 2: leave such a batch out (drop_last)",
+                layer->name);
+    }
+    return STOKER_OK;
+}
+
 static int train_pass(stoker_trainer *trainer, const stoker_batch *batch)
 {
     struct stk_progress *progress = &trainer->progress;
@@ -225,6 +243,8 @@ int stoker_trainer_step(stoker_trainer *trainer, const stoker_batch *batch, stok
                              trainer->settings.batch_size);
     if (batch->count > 0) {
         int rc = stk_trainer_check_batch(trainer, batch);
+        if (rc == STOKER_OK)
+            rc = check_batch_norm(trainer, batch->count);
         if (rc == STOKER_OK)
             rc = train_pass(trainer, batch);
         if (rc == STOKER_OK && trainer->progress.group_passes >= trainer->settings.accumulate)

@@ -227,6 +227,11 @@ int stoker_trainer_create(stoker_trainer **out, const stoker_model *model,
     if (trainer == NULL)
         return stk_error_set(given.error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere, "trainer");
     trainer->model = model;
+    trainer->batches_before = stk_calloc(model->statistic_count / 2 + 1, sizeof(uint64_t));
+    if (trainer->batches_before == NULL) {
+        stoker_trainer_destroy(&trainer);
+        return stk_error_set(given.error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere, "trainer");
+    }
     rc = build(trainer, &given, given.error);
     if (rc != STOKER_OK)
         stoker_trainer_destroy(&trainer);
@@ -264,6 +269,7 @@ void stoker_trainer_destroy(stoker_trainer **trainer)
     stk_plan_free(&t->evaluation_plan);
     stk_plan_free(&t->train_plan);
     stk_notes_free(&t->notes);
+    stk_free(t->batches_before);
     stk_free(t);
     *trainer = NULL;
 }

@@ -53,7 +53,9 @@ struct stoker_trainer {
     struct stk_training training; /* what settings say, for a device that decides */
     stoker_trainer_memory memory;
     struct stk_notes notes; /* for the next save */
-    stoker_error error;     /* code 0 = none so far */
+    /* Of each BatchNorm: batches that its statistics have seen beside progress.passes, modulo 2^64. */
+    uint64_t *batches_before;
+    stoker_error error; /* code 0 = none so far */
 };
 
 /* What has arenas of its own: the trainer itself, or its two stages in their order. */

@@ -99,6 +99,8 @@ static uint64_t rates_that_differ(const struct stk_schedule *schedule)
 static int count_rates(const struct stk_training *training, uint64_t *count, stoker_error *error)
 {
     *count = rates_that_differ(training->schedule);
+    if (*count < UINT64_MAX) /* the last of them may be used one update later */
+        *count += training->rule->optimizer == STK_ASGD ? 1 : 0;
     if (*count <= RATES_MAX)
         return STOKER_OK;
     return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_OPTIONS, &nowhere,
@@ -106,7 +108,7 @@ static int count_rates(const struct stk_training *training, uint64_t *count, sto
                          (int)RATES_MAX);
 }
 
-static int fill_rates(struct stk_backend *backend, const struct stk_schedule *schedule,
+static int fill_rates(struct stk_backend *backend, const struct stk_training *training,
                       stoker_error *error)
 {
     const uint64_t bytes = backend->rate_count * sizeof(float);
@@ -115,7 +117,8 @@ static int fill_rates(struct stk_backend *backend, const struct stk_schedule *sc
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere,
                              "learning rates");
     for (uint64_t i = 0; i < backend->rate_count; i++)
-        rates[i] = (float)stk_schedule_rate(schedule, i);
+        rates[i] = (float)stk_schedule_rate(training->schedule,
+                                            stk_optimizer_rate_of(training->rule->optimizer, i));
     int rc = stk_cuda_copy(backend, backend->rates, rates, bytes, cudaMemcpyHostToDevice, error);
     rc = stk_cuda_wait(backend, rc, error);
     stk_free(rates);
@@ -154,7 +157,7 @@ int stk_cuda_training_begin(struct stk_backend *backend, const struct stk_traini
     if (rc != STOKER_OK)
         return rc;
     backend->rates = stk_cuda_take(backend, backend->rate_count * sizeof(float), error);
-    rc = backend->rates == NULL ? STOKER_EDEVICE : fill_rates(backend, training->schedule, error);
+    rc = backend->rates == NULL ? STOKER_EDEVICE : fill_rates(backend, training, error);
     stk_cuda_leave(backend, before);
     if (rc == STOKER_OK)
         rc = keep_engines(backend, error);

@@ -18,6 +18,11 @@ const char *stk_optimizer_name(enum stk_optimizer optimizer)
     return names[optimizer];
 }
 
+uint64_t stk_optimizer_rate_of(enum stk_optimizer optimizer, uint64_t updates)
+{
+    return optimizer == STK_ASGD && updates > 0 ? updates - 1 : updates;
+}
+
 uint32_t stk_optimizer_state_arenas(const struct stk_update_rule *rule)
 {
     switch (rule->optimizer) {

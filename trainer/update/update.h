@@ -63,6 +63,10 @@ uint32_t stk_optimizer_state_arenas(const struct stk_update_rule *rule);
 /* Apply the step to floats [begin, end): plain C that vectorises; both CPU back ends call it. */
 void stk_update_range(const struct stk_update *update, uint64_t begin, uint64_t end);
 
+/* The update whose learning rate is used by the one that follows `updates` others: its own, but that of the update
+ * before with ASGD, which PyTorch has work out its rate at the end of a step for the next one. */
+uint64_t stk_optimizer_rate_of(enum stk_optimizer optimizer, uint64_t updates);
+
 /* "sgd", "adam", ... */
 const char *stk_optimizer_name(enum stk_optimizer optimizer);
 

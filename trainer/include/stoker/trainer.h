@@ -106,7 +106,7 @@ typedef struct stoker_trainer_options {
     uint64_t total_updates; /* COSINE, ONE_CYCLE: length in updates, >= 1 */
     /* So many updates rise linearly from 0 first; default 0. Not with ONE_CYCLE, which has a rise of its
      * own (schedule_rise). */
-    uint64_t warmup_updates;
+    uint64_t warmup_updates; /* fewer than total_updates, if that is given */
     uint64_t schedule_steps; /* STEP: updates between two drops, >= 1 */
     float schedule_gamma;    /* STEP: >= 0; default 0.1 */
     float schedule_rise;     /* ONE_CYCLE: share of the updates that rise, 0..<1; default 0.3 */
@@ -216,7 +216,8 @@ STOKER_API void stoker_trainer_wake(const char *backend, bool convolutions);
 
 /* One pass, with an update after every `accumulate` of them (and see stoker_trainer_flush).
  * images: float32 NHWC of the model's input, labels as the loss asks; count <= batch_size. An empty
- * batch does nothing. STOKER_EINVAL, STOKER_EMISMATCH (shape or type), and then nothing has changed.
+ * batch does nothing. STOKER_EINVAL, STOKER_EMISMATCH (shape or type), and then nothing has changed. STOKER_EINVAL,
+ * as in PyTorch, also for a batch of 1 whose BatchNorm has no more than one value of each channel.
  *
  * On a GPU the pass is queued on stoker_trainer_stream(), and the call waits for nothing unless something is
  * told. A batch in the memory of that GPU is used there, behind its copy (stoker_batch_wait_on is called);
@@ -295,14 +296,15 @@ STOKER_API uint32_t stoker_trainer_threads(const stoker_trainer *trainer);
  * STOKER_EDIVERGED: a weight is NaN or infinite; nothing was written, and path holds what it held. */
 STOKER_API int stoker_trainer_save(stoker_trainer *trainer, const char *path,
                                    const stoker_state *loader, stoker_error *error);
-/* Go on from a checkpoint: the rest of the run is the same to the bit. *loader, if wanted, becomes
+/* Continue from a checkpoint: the rest of the run is the same to the bit. With COSINE or ONE_CYCLE total_updates must
+ * be what it was (EMISMATCH): another length would move the rate to another place of the curve. *loader, if wanted, becomes
  * options.resume of the loader; *has_loader tells if there was one. On failure nothing has changed, but
  * for EDEVICE. STOKER_ENOENT, EFORMAT, ETRUNCATED, EMISMATCH (another model; the message names the tensor),
  * ELIMIT, EDEVICE (the device failed: then anything may have changed). */
 STOKER_API int stoker_trainer_load(stoker_trainer *trainer, const char *path, stoker_state *loader,
                                    bool *has_loader, stoker_error *error);
 /* Only the weights and running statistics, of any safetensors file with the model's names: a file saved by
- * PyTorch, too. The moving average of the weights begins again from them; the optimiser continues as it was. */
+ * PyTorch, too. Tensors may be F32, F16, BF16 or F64. num_batches_tracked continues from the file's. The moving average of the weights begins again from them; the optimiser continues as it was. */
 STOKER_API int stoker_trainer_load_weights(stoker_trainer *trainer, const char *path,
                                            stoker_error *error);
 /* The same, but the weights are the averages that the checkpoint at path has. STOKER_EMISMATCH: it has none. */
