@@ -60,7 +60,7 @@ grep -qF -- '--batch-size N samples of one pass, or max: the most that fits in -
 grep -qF -- '--betas A,B of the Adam family (fast 0.7,0.9; pytorch 0.9,0.999) ' shown || fail "mnist --help: --betas"
 "$housing" --help | tr -s ' \n' ' ' >shown
 grep -qF -- '--epochs N passes over the training data (300) ' shown || fail "housing --help: --epochs"
-grep -qF -- '(adam) --lr X learning rate (0.01) --betas A,B of the Adam family (0.9,0.999) ' shown || fail "housing --help: Adam"
+grep -qF -- '(adam) --lr X learning rate; another --optimizer has its own (0.01) --betas A,B of the Adam family (0.9,0.999) ' shown || fail "housing --help: Adam"
 grep -qF -- '0 = at the end only (50) ' shown || fail "housing --help: --eval-every"
 if grep -qE 'fast|stoker-mnist|pytorch|housing [0-9]' shown; then fail "housing --help tells of another program"; fi
 "$mnist" --help | awk 'length($0) > 84 { bad = 1 } END { exit bad }' || fail "mnist --help has long lines"
@@ -68,6 +68,13 @@ refuses 2 "$housing" --preset fast
 refuses 2 "$mnist" --ema 1
 grep -q 'from 0 to 0.9999999' err || fail "the range is told wrongly: $(cat err)"
 refuses 2 "$mnist" --nesterov # of what momentum?
+refuses 2 "$mnist" --preset fast --momentum 0.9
+grep -q -- '--momentum has no effect on adam' err || fail "not told what has no effect: $(cat err)"
+refuses 2 "$mnist" --gamma 0.5
+refuses 2 "$mnist" --optimizer sgd --betas 0.9,0.99
+refuses 2 "$mnist" --eval-only --load x.safetensors --save y.safetensors
+refuses 1 "$mnist" --data "$data" --epochs 1 --batch-size 64 --schedule cosine --warmup 10
+grep -q 'warmup_updates' err || fail "a warm-up as long as the run is not refused: $(cat err)"
 refuses 2 "$mnist" --mean 0.5
 refuses 2 "$mnist" --std 0.5
 refuses 2 "$mnist" --plot loss.png
@@ -148,6 +155,17 @@ same rate0.safetensors rate0once.safetensors "--lr 0 changes the weights"
 # ---- tested alone: as at the end of training
 "$mnist" "${small[@]}" --quiet --eval-only --load again.safetensors >alone
 [ "$(tail -n 1 alone)" = "$(tail -n 1 shown)" ] || fail "--eval-only: $(tail -n 1 alone)"
+
+# ---- the rate of a preset is its optimiser's
+"$mnist" --data "$data" --preset pytorch --optimizer adam --summary >shown
+grep -qE ' optimiser +adam, betas 0.9, 0.999$' shown || fail "adam with the rate of adadelta: $(grep optimiser shown)"
+"$mnist" --data "$data" --preset pytorch --summary >shown
+grep -qE ' optimiser +adadelta, rate 1$' shown || fail "preset pytorch: $(grep optimiser shown)"
+
+# ---- a schedule is not stretched
+refuses 1 "$mnist" "${small[@]}" --epochs 4 --quiet --load whole.safetensors
+grep -q 'one-cycle, 40 updates: the schedule of the checkpoint' err || fail "not told why: $(cat err)"
+"$mnist" "${small[@]}" --epochs 4 --quiet --weights whole.safetensors >/dev/null || fail "a new schedule: $?"
 
 # ---- stopped, and gone on with
 long=(--data "$data" --preset pytorch --epochs 2 --batch-size 8 --accumulate 2 --threads 1 --quiet)

@@ -258,6 +258,35 @@ static bool ends_with(const char *text, const char *end)
     return text_bytes >= end_bytes && strcmp(text + text_bytes - end_bytes, end) == 0;
 }
 
+bool optimizer_takes_betas(stoker_optimizer optimizer)
+{
+    return optimizer == STOKER_ADAM || optimizer == STOKER_ADAMW || optimizer == STOKER_ADAMAX;
+}
+
+static bool takes_momentum(stoker_optimizer optimizer)
+{
+    return optimizer == STOKER_SGD || optimizer == STOKER_RMSPROP;
+}
+
+static bool writes_files(const struct arguments *arguments)
+{
+    return arguments->save != NULL || arguments->log != NULL || arguments->log_dir != NULL ||
+           arguments->plot != NULL || arguments->trace != NULL;
+}
+
+/* Rate and betas of a preset are those of its optimiser: another one has its own. */
+static void suit_optimizer(struct arguments *arguments, stoker_optimizer of_preset)
+{
+    if (arguments->optimizer == of_preset)
+        return;
+    if (!ARGUMENTS_GIVE(arguments, learning_rate))
+        arguments->learning_rate = (double)STOKER_OPTIMIZER_DEFAULT;
+    if (!ARGUMENTS_GIVE(arguments, betas)) {
+        arguments->betas[0] = 0.9;
+        arguments->betas[1] = 0.999;
+    }
+}
+
 static int check_together(const struct arguments *arguments, char *message)
 {
     if (arguments->load != NULL && arguments->weights != NULL)
@@ -273,6 +302,19 @@ static int check_together(const struct arguments *arguments, char *message)
         return complain(message, "--mean and --std go together");
     if (arguments->nesterov && (arguments->optimizer != STOKER_SGD || arguments->momentum <= 0.0))
         return complain(message, "--nesterov goes with --optimizer sgd and a --momentum");
+    if (ARGUMENTS_GIVE(arguments, momentum) && !takes_momentum(arguments->optimizer))
+        return complain(message,
+                        "--momentum has no effect on %s: it goes with --optimizer sgd or rmsprop",
+                        optimizer_name(arguments->optimizer));
+    if (ARGUMENTS_GIVE(arguments, betas) && !optimizer_takes_betas(arguments->optimizer))
+        return complain(message, "--betas has no effect on %s: it goes with adam, adamw and adamax",
+                        optimizer_name(arguments->optimizer));
+    if (ARGUMENTS_GIVE(arguments, gamma) && arguments->schedule != STOKER_STEP)
+        return complain(message, "--gamma has no effect on %s: it goes with --schedule step",
+                        schedule_name(arguments->schedule));
+    if (arguments->action == ACTION_EVALUATE && writes_files(arguments))
+        return complain(message, "--eval-only trains nothing: leave out --save, --log, --log-dir, "
+                                 "--plot and --trace");
     if (arguments->plot != NULL && !ends_with(arguments->plot, ".svg"))
         return complain(message, "--plot draws SVG: give it a name that ends in .svg");
     if (arguments->schedule == STOKER_ONE_CYCLE && arguments->warmup != 0)
@@ -312,6 +354,7 @@ int arguments_parse(struct arguments *out, enum program program, const enum pres
         out->steps = own.steps;
     if (out->epochs == 0)
         out->epochs = own.epochs;
+    suit_optimizer(out, own.optimizer);
     return rc == STOKER_OK ? check_together(out, message) : rc;
 }
 

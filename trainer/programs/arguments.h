@@ -97,6 +97,8 @@ bool arguments_give(const struct arguments *arguments, size_t at);
 
 void arguments_help(FILE *file, enum program program);
 
+bool optimizer_takes_betas(stoker_optimizer optimizer);
+
 /* The words of the line, as the options take them. */
 const char *preset_name(enum preset preset);
 const char *optimizer_name(stoker_optimizer optimizer);

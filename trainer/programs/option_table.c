@@ -53,7 +53,8 @@ const struct option_row option_rows[] = {
     { .programs = BOTH, .help = "Optimiser" },
     { "optimizer", 0, BOTH, WORD, AT(optimizer), 0, 0, "NAME", optimizer_words,
       "sgd, adam, adamw, adagrad, rmsprop, adadelta, adamax, asgd", NULL },
-    { "lr", 0, BOTH, REAL, AT(learning_rate), 0, 1e6, "X", NULL, "learning rate", NULL },
+    { "lr", 0, BOTH, REAL, AT(learning_rate), 0, 1e6, "X", NULL,
+      "learning rate; another --optimizer has its own", NULL },
     { "betas", 0, BOTH, PAIR, AT(betas), 0, 0.9999999, "A,B", NULL, "of the Adam family", NULL },
     { "momentum", 0, BOTH, REAL, AT(momentum), 0, 0.999999, "X", NULL, "of sgd and rmsprop", NULL },
     { "nesterov", 0, BOTH, FLAG, AT(nesterov), 0, 0, NULL, NULL, "Nesterov's momentum", NULL },
@@ -66,7 +67,7 @@ const struct option_row option_rows[] = {
     { "schedule", 0, BOTH, WORD, AT(schedule), 0, 0, "NAME", schedule_words,
       "constant, step, cosine, one-cycle", NULL },
     { "warmup", 0, BOTH, COUNT64, AT(warmup), 0, UPDATES_MAX, "N", NULL,
-      "updates in which the rate rises from 0", NULL },
+      "updates in which the rate rises from 0, fewer than the run has", NULL },
     { "gamma", 0, BOTH, REAL, AT(gamma), 0, 1, "X", NULL,
       "step: factor on the rate after each epoch", NULL },
 

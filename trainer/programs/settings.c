@@ -144,18 +144,13 @@ static void describe_schedule(char *line, size_t line_bytes, const struct argume
                        arguments->warmup);
 }
 
-static bool takes_betas(stoker_optimizer optimizer)
-{
-    return optimizer == STOKER_ADAM || optimizer == STOKER_ADAMW || optimizer == STOKER_ADAMAX;
-}
-
 static void describe_optimizer(char *line, size_t line_bytes, const struct arguments *arguments)
 {
     int used = snprintf(line, line_bytes, "%s", optimizer_name(arguments->optimizer));
     if (arguments->learning_rate >= 0.0)
         used +=
             snprintf(line + used, line_bytes - (size_t)used, ", rate %g", arguments->learning_rate);
-    if (takes_betas(arguments->optimizer))
+    if (optimizer_takes_betas(arguments->optimizer))
         used += snprintf(line + used, line_bytes - (size_t)used, ", betas %g, %g",
                          arguments->betas[0], arguments->betas[1]);
     if (arguments->momentum > 0.0)
