@@ -9,15 +9,15 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 # Installed programs find libstoker beside them, wherever the tree is moved to.
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 
-if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
 endif()
 
 # The usual build is -O3 and keeps its assertions: a wrong byte must never pass silently.
-# Release drops them. Flags that a user has set himself are left alone. No -march: the
-# kernels choose their variant at run time.
+# Release drops them. Flags that differ from CMake's default are left alone. The variable is this
+# folder's: a parent project keeps its own. No -march: the kernels choose their variant at run time.
 if(CMAKE_C_FLAGS_RELWITHDEBINFO STREQUAL "-O2 -g -DNDEBUG")
-  set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O3 -g" CACHE STRING "Flags of RelWithDebInfo" FORCE)
+  set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O3 -g")
 endif()
 
 add_compile_definitions(_GNU_SOURCE)

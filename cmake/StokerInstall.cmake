@@ -1,4 +1,4 @@
-# StokerInstall.cmake - headers, library, pkg-config file, CMake package.
+# StokerInstall.cmake - headers, library, pkg-config file, CMake package, documents.
 include(CMakePackageConfigHelpers)
 
 set(stoker_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/stoker")
@@ -60,3 +60,12 @@ if(TARGET stoker_trainer)
   install(FILES "${CMAKE_CURRENT_BINARY_DIR}/stoker-trainer.pc"
           DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 endif()
+
+# The documents keep their folders, so that their links to each other hold.
+foreach(document IN ITEMS LICENSE README.md bench/README.md datasets/README.md kernels/README.md
+        loader/README.md trainer/README.md trainer/programs/README.md)
+  get_filename_component(folder "${document}" DIRECTORY)
+  install(FILES "${PROJECT_SOURCE_DIR}/${document}" DESTINATION "${CMAKE_INSTALL_DOCDIR}/${folder}")
+endforeach()
+install(PROGRAMS "${PROJECT_SOURCE_DIR}/datasets/fetch-mnist.sh"
+  DESTINATION "${CMAKE_INSTALL_DATADIR}/stoker")

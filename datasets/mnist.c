@@ -51,7 +51,8 @@ static int find_or_tell(char path[PATH_MAX], const char *directory, const struct
     struct stk_place place = stk_at(path, STOKER_NO_OFFSET);
     place.os_errno = os_errno;
     return stk_error_set(error, stk_error_from_errno(os_errno), STOKER_STAGE_OPEN, &place,
-                         "mnist: neither plain nor .gz (datasets/fetch-mnist.sh fetches it)");
+                         "mnist: neither plain nor .gz; fetch it by datasets/fetch-mnist.sh "
+                         "(installed in share/stoker)");
 }
 
 /* The begin of a split's file names, or NULL. */

@@ -74,6 +74,19 @@ consume_by_pkg_config() {
     LD_LIBRARY_PATH=$libdir "$prefix/consumer"
 }
 
+# A parent project keeps its settings, and installs what is its own.
+serve_subproject() {
+    rm -rf "$build/parent"
+    quiet cmake -S tests/install/parent -B "$build/parent" -G Ninja -DCMAKE_C_COMPILER="$cc" -DSTOKER_TREE="$PWD"
+    quiet cmake --build "$build/parent" --target parent
+    "$build/parent/parent" "synth:digits?count=1000"
+    quiet cmake --install "$build/parent" --prefix "$prefix/parent"
+    [ "$(cd "$prefix/parent" && find . -type f)" = ./bin/parent ] || {
+        echo "check_install: a parent project installs: $(cd "$prefix/parent" && find . -type f)" >&2
+        exit 1
+    }
+}
+
 version=$(sed -n 's/.*STOKER_VERSION_STRING "\(.*\)"/\1/p' loader/include/stoker/version.h)
 
 for kind in shared static; do
@@ -82,6 +95,14 @@ for kind in shared static; do
     consume_by_cmake $kind
     consume_by_pkg_config $kind
 done
+
+serve_subproject
+
+# The documents that messages and headers name are there.
+for file in share/doc/stoker/{LICENSE,README.md,datasets/README.md,trainer/programs/README.md} share/stoker/fetch-mnist.sh; do
+    [ -s "$prefix/shared/$file" ] || { echo "check_install: $file is not installed" >&2; exit 1; }
+done
+[ -x "$prefix/shared/share/stoker/fetch-mnist.sh" ]
 
 if [ -x "$prefix/shared/bin/loaderbench" ]; then
     "$prefix/shared/bin/loaderbench" --version

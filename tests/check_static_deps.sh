@@ -31,7 +31,7 @@ if ! configure -DBUILD_SHARED_LIBS=OFF -DSTOKER_DNNL=AUTO; then
     fi
     fail "it does not configure"
 fi
-cmake --build "$build/tree" --target loaderbench mnist stoker-pack >"$build/log" 2>&1 || fail "it does not build"
+cmake --build "$build/tree" --target loaderbench stoker-mnist stoker-pack >"$build/log" 2>&1 || fail "it does not build"
 for program in bench/loaderbench trainer/stoker-mnist datasets/pack/stoker-pack; do
     strangers=$(ldd "$build/tree/$program" | awk '{ print $1 }' |
         grep -vE '^(linux-vdso|linux-gate|libc|libm|libpthread|librt|libdl|/.*/ld-linux.*|ld-linux.*)(\.so.*)?$' || true)

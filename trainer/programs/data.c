@@ -125,7 +125,7 @@ int data_open_table(struct data *out, const struct arguments *arguments, stoker_
     else
         return fail(error, STOKER_ENOENT,
                     "there is no boston/BostonHousing.csv in $STOKER_DATA or data; "
-                    "trainer/programs/README.md tells where to get it");
+                    "trainer/programs/README.md says where to get it");
     if (strncmp(out->spec, "csv:", 4) == 0 && arguments->test_data == NULL) {
         add(out, "test", 0, "0.2");
         add(out, "zscore", 1, NULL);

@@ -26,7 +26,8 @@ typedef struct stoker_dataset_options {
     stoker_error *error; /* filled in when opening fails; NULL = not wanted */
 } stoker_dataset_options;
 
-/* Open the data set named by spec; datasets/README.md tells what each format promises:
+/* Open the data set named by spec; datasets/README.md (installed in share/doc/stoker) says what each format
+ * promises:
  *
  *   mnist:DIR                   the four files of MNIST, plain or gzip
  *   idx:SAMPLES[,LABELS]        any IDX array, plain or gzip

@@ -1,0 +1,5 @@
+int parent_own(void);
+int parent_own(void)
+{
+    return 0;
+}
