@@ -204,6 +204,21 @@ static stoker_switch pinning(const stoker_loader *loader)
     return asked == STOKER_AUTO && loader->device->ops->pin == NULL ? STOKER_OFF : asked;
 }
 
+/* Slots are touched when they are made: more of them than there is memory would end the process. */
+static int check_memory(const struct stk_slots_options *slots, stoker_error *error)
+{
+    const struct stk_place nowhere = STK_NOWHERE;
+    const uint64_t bytes = (uint64_t)slots->row_bytes * slots->batch_size * slots->slot_count;
+    const uint64_t available = stk_memory_available();
+    if (bytes <= available)
+        return 0;
+    return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere,
+                         "%" PRIu32 " slots for batches of %" PRIu32 " rows of %zu bytes take more "
+                         "than the %" PRIu64 " bytes that are available: choose a smaller "
+                         "batch_size, or prefetch_batches",
+                         slots->slot_count, slots->batch_size, slots->row_bytes, available);
+}
+
 static int make_slots(stoker_loader *loader, stoker_error *error)
 {
     loader->road.reads = loader->road.encoded_bytes_max > 0 &&
@@ -224,8 +239,11 @@ static int make_slots(stoker_loader *loader, stoker_error *error)
         /* The consumer's hand is one. What the kernel fills lies in whichever cache. */
         .makers = loader->threads && !loader->road.reads ? loader->worker_count + 1 : 1,
     };
+    int rc = check_memory(&slots, error);
+    if (rc < 0)
+        return rc;
     const struct stk_place nowhere = STK_NOWHERE;
-    int rc = stk_slots_init(&loader->road.slots, &slots);
+    rc = stk_slots_init(&loader->road.slots, &slots);
     if (rc == STOKER_EPIN || rc == STOKER_EDEVICE)
         return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere, "%s%s",
                              rc == STOKER_EPIN ? "pin_memory is not OFF, but " : "",
@@ -324,8 +342,9 @@ static int make_road(stoker_loader *loader, stoker_error *error)
     loader->road.slots.workers = loader->tuner.workers;
     loader->road.slots.spare_core = loader->cpus > loader->tuner.workers;
     loader->road.any_thread = !loader->threads;
-    loader->road.looks_ahead =
-        !loader->threads || loader->road.slots.slot_count > 2 * loader->tuner.workers + 1;
+    loader->road.looks_ahead = !loader->threads || (uint64_t)loader->road.slots.slot_count *
+                                                           loader->road.schedule.batch_spans >
+                                                       2 * (uint64_t)loader->tuner.workers + 1;
     return rc == 0 ? make_workers(loader, error) : rc;
 }
 

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "loader/base/budget.h"
 #include "loader/base/thread.h"
 
 enum {
@@ -14,6 +15,7 @@ enum {
     RING_SLOTS_MIN = 4,
     RING_SLOTS_ASLEEP = 6, /* where the consumer sleeps: a late timer must not run it dry */
     RING_SLOTS_MAX = 64,
+    RING_SHARE = 8,  /* of the memory that is available to a rank: the ring is touched at once */
     BUFFERS_MIN = 4, /* on a device: one lent, one to be lent, and copies to both sides of them, */
     BUFFERS_MAX = 8, /* and this many for small batches, whose copies go many at a time */
     BUFFERS_BYTES = 32 << 20,
@@ -69,6 +71,20 @@ static uint64_t ring_bytes(const stoker_loader *loader)
     return limit.rlim_cur / 2; /* half: regions are rounded up, and rings lock memory, too */
 }
 
+/* Slots that hold so many tickets. */
+static uint64_t slots_of(const struct stk_road *road, uint64_t tickets)
+{
+    const uint64_t spans = road->schedule.batch_spans;
+    return (tickets + spans - 1) / spans;
+}
+
+/* Slots that a ring without a number of its own may have; two at least. */
+static uint32_t most_slots(size_t batch_bytes)
+{
+    const uint64_t share = stk_memory_available() / stk_local_ranks() / RING_SHARE;
+    return clamp(share / batch_bytes, 2, STOKER_PREFETCH_MAX);
+}
+
 uint32_t stk_sizing_slot_count(const stoker_loader *loader)
 {
     const struct stk_road *road = &loader->road;
@@ -81,16 +97,18 @@ uint32_t stk_sizing_slot_count(const stoker_loader *loader)
     const uint32_t least =
         loader->cpus > loader->tuner.workers ? RING_SLOTS_ASLEEP : RING_SLOTS_MIN;
     uint64_t slots = clamp(ring_bytes(loader) / batch_bytes, least, RING_SLOTS_MAX);
-    /* Each worker fills one while another of its own waits for the consumer. */
-    if (slots < 2 * loader->tuner.workers + 2U)
-        slots = 2 * loader->tuner.workers + 2U;
+    /* Each worker fills a ticket while another of its own waits for the consumer. Large batches have many. */
+    const uint64_t filled = slots_of(road, 2 * (uint64_t)loader->tuner.workers + 2);
+    if (slots < filled)
+        slots = filled;
     /* Each worker's reads need slots to go to, and no worker should wait for another's. */
     uint64_t in_flight = road->reads ? (uint64_t)loader->tuner.workers * road->read_depth /
                                            loader->options.batch_size
                                      : 0;
-    if (slots < loader->tuner.workers + 2U + in_flight)
-        slots = loader->tuner.workers + 2U + in_flight;
-    return clamp(slots, 2, STOKER_PREFETCH_MAX);
+    in_flight += slots_of(road, (uint64_t)loader->tuner.workers + 2);
+    if (slots < in_flight)
+        slots = in_flight;
+    return clamp(slots, 2, most_slots(batch_bytes));
 }
 
 uint32_t stk_sizing_buffer_count(const stoker_loader *loader)

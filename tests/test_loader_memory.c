@@ -145,13 +145,55 @@ Test(memory, caches_of_a_process_share_one_budget)
     stk_test_check_leaks();
 }
 
-/* Slots that the loader chooses: two for each worker and two more, and as many as its reads go to. */
+/* Many workers share one large batch: they need no slots of their own. */
+Test(memory, the_ring_of_large_batches_does_not_grow_with_the_workers)
+{
+    stoker_dataset *dataset = NULL;
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=1000&shape=64x64x3", NULL), 0);
+    for (int32_t workers = 1; workers <= 64; workers *= 4) {
+        stoker_loader *loader = NULL;
+        stoker_stats stats = { .struct_size = sizeof(stats) };
+        stoker_loader_options options = stk_small_options();
+        options.batch_size = 256;
+        options.dtype = STOKER_FLOAT32;
+        options.cache = STOKER_CACHE_NONE;
+        options.num_workers = workers;
+        options.prefetch_batches = 0;
+        cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+        cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
+        cr_assert_geq(stats.slots, 4);
+        cr_assert_leq(stats.slots, 8, "%d workers: %d slots", (int)workers, (int)stats.slots);
+        stoker_loader_destroy(&loader);
+    }
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
+/* Slots of 65 GB: an error that names the cure, and no process that is killed. */
+Test(memory, slots_that_cannot_be_there_are_refused)
+{
+    stoker_dataset *dataset = NULL;
+    stoker_loader *loader = NULL;
+    stoker_error error = { .message = "" };
+    stoker_loader_options options = stk_small_options();
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=65536&shape=1000000", NULL), 0);
+    options.batch_size = 65536;
+    options.prefetch_batches = 64;
+    options.error = &error;
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_ENOMEM);
+    cr_assert_not_null(strstr(error.message, "choose a smaller batch_size"), "%s", error.message);
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
+/* Slots that the loader chooses: two tickets for each worker and two more, and as many as its reads go to. A
+ * batch of 4 such rows has 4 tickets. */
 Test(memory, the_ring_has_room_for_each_worker_and_its_reads)
 {
     static const struct {
         int32_t workers;
         uint32_t read_depth, prefetch_batches, slots;
-    } cases[] = { { 8, 1, 0, 18 }, { 2, 64, 0, 36 }, { 8, 64, 3, 3 } };
+    } cases[] = { { 8, 1, 0, 5 }, { 2, 64, 0, 33 }, { 8, 64, 3, 3 } };
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 8, 512, 512, 0)); /* no more of them fit in a cache */
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
