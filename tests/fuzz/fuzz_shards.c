@@ -21,34 +21,11 @@ static void write_shard(const char *path, const uint8_t *bytes, size_t size)
     close(fd);
 }
 
-/* What opens must say of each row that it is there, or why not. */
-static void read_rows(const stoker_dataset *dataset)
-{
-    const uint64_t count = stoker_dataset_get_info(dataset)->count;
-    const size_t row_bytes = stoker_dataset_row_bytes(dataset);
-    uint8_t *row = row_bytes <= STK_FUZZ_MEMORY_BYTES ? malloc(row_bytes) : NULL;
-    for (uint64_t id = 0; row != NULL && id < count && id < 64; id++) {
-        stoker_error error = { 0 };
-        const int rc = stoker_dataset_read(dataset, id, row, row_bytes, NULL, &error);
-        STK_FUZZ_CHECK(rc == STOKER_OK || (rc < 0 && error.message[0] != '\0'));
-    }
-    free(row);
-}
-
 static void open_folder(const char *folder)
 {
     char spec[128];
-    stoker_error error = { 0 };
-    stoker_dataset *dataset = NULL;
-    const stoker_dataset_options options = { .max_bytes = STK_FUZZ_MEMORY_BYTES, .error = &error };
     (void)snprintf(spec, sizeof(spec), "shards:%s?partial=1", folder);
-    const int rc = stoker_dataset_open(&dataset, spec, &options);
-    STK_FUZZ_CHECK((rc == STOKER_OK) == (dataset != NULL));
-    STK_FUZZ_CHECK(rc == STOKER_OK || (error.code == rc && error.message[0] != '\0'));
-    if (dataset != NULL)
-        read_rows(dataset);
-    stoker_dataset_close(&dataset);
-    STK_FUZZ_CHECK(stk_fault_live_bytes() == 0);
+    stk_fuzz_open(spec, stk_fuzz_rows);
 }
 
 /* The file's length, too. */
