@@ -41,6 +41,13 @@ uint32_t stk_sizing_span_rows(const stoker_loader *loader)
     return clamp(rows, 1, most);
 }
 
+uint32_t stk_sizing_part_rows(const stoker_loader *loader)
+{
+    const uint32_t span_rows = stk_sizing_span_rows(loader);
+    const bool gathers = loader->road.encoded_bytes_max == 0 && !loader->road.decodes;
+    return gathers ? span_rows : (span_rows + STK_PLACE_PARTS_MAX - 1) / STK_PLACE_PARTS_MAX;
+}
+
 void stk_sizing_choose_workers(stoker_loader *loader)
 {
     const int32_t asked = loader->options.num_workers;

@@ -7,8 +7,12 @@
 
 #include "loader/loader.h"
 
-/* Rows that make a ticket: enough work to be worth the claim, little enough to share a batch out. */
+/* Rows that make a ticket: as many as can be gathered in about 50 us. */
 uint32_t stk_sizing_span_rows(const stoker_loader *loader);
+
+/* The least rows of a ticket that a worker takes at once, before it knows how long rows take (pace):
+ * few if they are read or decoded, since that may take any time; else all of them. */
+uint32_t stk_sizing_part_rows(const stoker_loader *loader);
 
 /* The CPUs, how many workers there are and how many of them begin. */
 void stk_sizing_choose_workers(stoker_loader *loader);

@@ -16,6 +16,7 @@ enum { SLOTS = 3, SPANS = 2, BATCH_SIZE = 5, BATCHES = 10 };
 static const struct stk_slots_options small = { .slot_count = SLOTS,
                                                 .batch_size = BATCH_SIZE,
                                                 .batch_spans = SPANS,
+                                                .span_parts = 1,
                                                 .row_bytes = 12,
                                                 .label_bytes = 8,
                                                 .pin_memory = STOKER_OFF,
@@ -31,15 +32,15 @@ static struct stk_slots *make(const struct stk_slots_options *options)
 
 static void claim(struct stk_slots *slots, uint64_t expected)
 {
-    uint64_t ticket = UINT64_MAX;
-    cr_assert_eq(stk_slots_claim(slots, 0, UINT64_MAX, &ticket), STK_CLAIM_OK);
-    cr_assert_eq(ticket, expected);
+    struct stk_piece piece = { .ticket = UINT64_MAX };
+    cr_assert_eq(stk_slots_claim(slots, 0, UINT64_MAX, 1, &piece), STK_CLAIM_OK);
+    cr_assert_eq(piece.ticket, expected);
 }
 
 static enum stk_claim try_claim(struct stk_slots *slots)
 {
-    uint64_t ticket;
-    return stk_slots_claim(slots, 0, UINT64_MAX, &ticket);
+    struct stk_piece piece;
+    return stk_slots_claim(slots, 0, UINT64_MAX, 1, &piece);
 }
 
 /* As the loader does it. */
@@ -54,7 +55,7 @@ static void fill(struct stk_slots *slots, uint64_t batch)
 {
     for (uint64_t span = 0; span < SPANS; span++) {
         claim(slots, batch * SPANS + span);
-        stk_slots_span_done(slots, batch);
+        stk_slots_parts_done(slots, batch, 1);
     }
 }
 
@@ -84,7 +85,7 @@ Test(slots, credits_end_with_the_slots_and_come_back_by_release)
     cr_assert_eq(try_claim(slots), STK_CLAIM_NO_CREDIT);
     for (uint64_t batch = 0; batch < SLOTS; batch++)
         for (int span = 0; span < SPANS; span++)
-            stk_slots_span_done(slots, batch);
+            stk_slots_parts_done(slots, batch, 1);
     cr_assert_eq(try_claim(slots), STK_CLAIM_NO_CREDIT); /* full is not free */
     take_head(slots);
     cr_assert_eq(try_claim(slots), STK_CLAIM_NO_CREDIT); /* nor is lent */
@@ -104,12 +105,12 @@ Test(slots, a_batch_is_ready_with_its_last_span_and_in_order)
     struct stk_slots *slots = make(&small);
     for (uint64_t ticket = 0; ticket < 4; ticket++)
         claim(slots, ticket);
-    stk_slots_span_done(slots, 1);
-    stk_slots_span_done(slots, 1);
+    stk_slots_parts_done(slots, 1, 1);
+    stk_slots_parts_done(slots, 1, 1);
     cr_assert_not(stk_slots_ready(slots)); /* batch 1 is, batch 0 is not */
-    stk_slots_span_done(slots, 0);
+    stk_slots_parts_done(slots, 0, 1);
     cr_assert_not(stk_slots_ready(slots));
-    stk_slots_span_done(slots, 0);
+    stk_slots_parts_done(slots, 0, 1);
     take_head(slots);
     take_head(slots);
     cr_assert_not(stk_slots_ready(slots));
@@ -135,11 +136,11 @@ Test(slots, tickets_are_over_after_the_last_batch)
 Test(slots, no_ticket_beyond_the_batch_asked_for)
 {
     struct stk_slots *slots = make(&small);
-    uint64_t ticket;
+    struct stk_piece piece;
     for (int span = 0; span < SPANS; span++)
-        cr_assert_eq(stk_slots_claim(slots, 0, 0, &ticket), STK_CLAIM_OK);
-    cr_assert_eq(stk_slots_claim(slots, 0, 0, &ticket), STK_CLAIM_NO_CREDIT);
-    cr_assert_eq(stk_slots_claim(slots, 0, 1, &ticket), STK_CLAIM_OK);
+        cr_assert_eq(stk_slots_claim(slots, 0, 0, 1, &piece), STK_CLAIM_OK);
+    cr_assert_eq(stk_slots_claim(slots, 0, 0, 1, &piece), STK_CLAIM_NO_CREDIT);
+    cr_assert_eq(stk_slots_claim(slots, 0, 1, 1, &piece), STK_CLAIM_OK);
     stk_slots_destroy(slots);
     stk_test_check_leaks();
 }
@@ -193,11 +194,11 @@ Test(slots, a_second_release_disturbs_nothing)
     stk_slots_release(slots, 0);
     cr_assert_not(stk_slots_head_lent(slots));
     claim(slots, SLOTS * SPANS);
-    stk_slots_span_done(slots, SLOTS);
+    stk_slots_parts_done(slots, SLOTS, 1);
     stk_slots_release(slots, 0);
     cr_assert_eq(slots->lent, SLOTS - 1);
     claim(slots, SLOTS * SPANS + 1);
-    stk_slots_span_done(slots, SLOTS);
+    stk_slots_parts_done(slots, SLOTS, 1);
     cr_assert(stk_slots_ready(slots), "a span was forgotten");
     take_head(slots);
     cr_assert(stk_slots_head_lent(slots));
@@ -263,6 +264,7 @@ static uint32_t credits_until_wake(uint32_t held)
     static const struct stk_slots_options eight = { .slot_count = 8,
                                                     .batch_size = BATCH_SIZE,
                                                     .batch_spans = 1,
+                                                    .span_parts = 1,
                                                     .row_bytes = 12,
                                                     .pin_memory = STOKER_OFF,
                                                     .batches = 1000 };
@@ -270,7 +272,7 @@ static uint32_t credits_until_wake(uint32_t held)
     uint32_t credits = 0;
     for (uint64_t batch = 0; batch < eight.slot_count; batch++) {
         claim(slots, batch);
-        stk_slots_span_done(slots, batch);
+        stk_slots_parts_done(slots, batch, 1);
     }
     atomic_store(&slots->sleepers, 1U);
     const uint32_t word = atomic_load(&slots->worker_word);
@@ -306,6 +308,7 @@ enum { PLACES = 16, LEFT = 0, RIGHT = 1 };
 static const struct stk_slots_options shared = { .slot_count = PLACES,
                                                  .batch_size = BATCH_SIZE,
                                                  .batch_spans = 1,
+                                                 .span_parts = 1,
                                                  .row_bytes = 12,
                                                  .pin_memory = STOKER_OFF,
                                                  .batches = 3 * PLACES,
@@ -313,9 +316,9 @@ static const struct stk_slots_options shared = { .slot_count = PLACES,
 
 static void claim_as(struct stk_slots *slots, uint32_t maker, uint64_t expected)
 {
-    uint64_t ticket = UINT64_MAX;
-    cr_assert_eq(stk_slots_claim(slots, maker, UINT64_MAX, &ticket), STK_CLAIM_OK);
-    cr_assert_eq(ticket, expected, "%u: %lu, not %lu", maker, (unsigned long)ticket,
+    struct stk_piece piece = { .ticket = UINT64_MAX };
+    cr_assert_eq(stk_slots_claim(slots, maker, UINT64_MAX, 1, &piece), STK_CLAIM_OK);
+    cr_assert_eq(piece.ticket, expected, "%u: %lu, not %lu", maker, (unsigned long)piece.ticket,
                  (unsigned long)expected);
 }
 
@@ -323,7 +326,7 @@ static void claim_as(struct stk_slots *slots, uint32_t maker, uint64_t expected)
 static void turn_over(struct stk_slots *slots, uint64_t first, uint64_t count)
 {
     for (uint64_t batch = first; batch < first + count; batch++)
-        stk_slots_span_done(slots, batch);
+        stk_slots_parts_done(slots, batch, 1);
     for (uint64_t batch = first; batch < first + count; batch++) {
         take_head(slots);
         cr_assert(stk_slots_release(slots, batch));
@@ -360,8 +363,8 @@ Test(slots, who_finds_none_of_his_takes_the_first_and_keeps_it)
     claim_as(slots, RIGHT, PLACES + 3);
     claim_as(slots, RIGHT, PLACES); /* 5 is out of reach while 0 is there to be made */
     claim_as(slots, RIGHT, PLACES + 5);
-    uint64_t ticket;
-    while (stk_slots_claim(slots, LEFT, UINT64_MAX, &ticket) == STK_CLAIM_OK) {
+    struct stk_piece piece;
+    while (stk_slots_claim(slots, LEFT, UINT64_MAX, 1, &piece) == STK_CLAIM_OK) {
     }
     turn_over(slots, PLACES, PLACES);
     claim_as(slots, LEFT, 2 * PLACES + 2);
@@ -374,16 +377,16 @@ Test(slots, who_finds_none_of_his_takes_the_first_and_keeps_it)
 Test(slots, ones_own_place_is_not_taken_before_its_time)
 {
     struct stk_slots *slots = make_shared();
-    uint64_t ticket;
-    cr_assert_eq(stk_slots_claim(slots, RIGHT, PLACES, &ticket), STK_CLAIM_OK);
-    cr_assert_eq(ticket, PLACES); /* the last batch allowed, though the left one's */
-    cr_assert_eq(stk_slots_claim(slots, RIGHT, PLACES, &ticket), STK_CLAIM_NO_CREDIT);
+    struct stk_piece piece;
+    cr_assert_eq(stk_slots_claim(slots, RIGHT, PLACES, 1, &piece), STK_CLAIM_OK);
+    cr_assert_eq(piece.ticket, PLACES); /* the last batch allowed, though the left one's */
+    cr_assert_eq(stk_slots_claim(slots, RIGHT, PLACES, 1, &piece), STK_CLAIM_NO_CREDIT);
     for (uint64_t i = 1; i < PLACES; i++)
         claim_as(slots, i % 2 == 0 ? LEFT : RIGHT, PLACES + i);
     turn_over(slots, PLACES, 1); /* one credit */
-    cr_assert_eq(stk_slots_claim(slots, LEFT, UINT64_MAX, &ticket), STK_CLAIM_OK);
-    cr_assert_eq(ticket, 2 * PLACES);
-    cr_assert_eq(stk_slots_claim(slots, LEFT, UINT64_MAX, &ticket), STK_CLAIM_NO_CREDIT);
+    cr_assert_eq(stk_slots_claim(slots, LEFT, UINT64_MAX, 1, &piece), STK_CLAIM_OK);
+    cr_assert_eq(piece.ticket, 2 * PLACES);
+    cr_assert_eq(stk_slots_claim(slots, LEFT, UINT64_MAX, 1, &piece), STK_CLAIM_NO_CREDIT);
     stk_slots_destroy(slots);
     stk_test_check_leaks();
 }
@@ -393,24 +396,52 @@ Test(slots, every_ticket_is_taken_once)
 {
     struct stk_slots *slots = make(&shared);
     bool taken[3 * PLACES] = { false };
-    uint64_t ticket;
+    struct stk_piece piece;
     uint64_t count = 0;
     for (uint64_t turn = 0; count < 3 * PLACES; turn++) {
         const uint32_t maker = (uint32_t)(turn * turn / 3 % 2);
-        const enum stk_claim rc = stk_slots_claim(slots, maker, UINT64_MAX, &ticket);
+        const enum stk_claim rc = stk_slots_claim(slots, maker, UINT64_MAX, 1, &piece);
         if (rc == STK_CLAIM_OK) {
-            cr_assert_not(taken[ticket]);
-            cr_assert_lt(ticket, count + slots->places.reach);
-            taken[ticket] = true;
+            cr_assert_not(taken[piece.ticket]);
+            cr_assert_lt(piece.ticket, count + slots->places.reach);
+            taken[piece.ticket] = true;
             count++;
-            stk_slots_span_done(slots, ticket);
+            stk_slots_parts_done(slots, piece.ticket, 1);
         }
         while (stk_slots_ready(slots) && slots->head < 3 * PLACES) {
             take_head(slots);
             cr_assert(stk_slots_release(slots, slots->head - 1));
         }
     }
-    cr_assert_eq(stk_slots_claim(slots, LEFT, UINT64_MAX, &ticket), STK_CLAIM_OVER);
+    cr_assert_eq(stk_slots_claim(slots, LEFT, UINT64_MAX, 1, &piece), STK_CLAIM_OVER);
+    stk_slots_destroy(slots);
+    stk_test_check_leaks();
+}
+
+/* A batch of one ticket, whose parts several workers share. */
+Test(slots, a_batch_is_ready_with_its_last_part)
+{
+    struct stk_slots_options options = shared;
+    options.span_parts = 5;
+    struct stk_slots *slots = make(&options);
+    struct stk_piece left;
+    struct stk_piece right;
+    cr_assert_eq(stk_slots_claim(slots, LEFT, UINT64_MAX, 2, &left), STK_CLAIM_OK);
+    cr_assert_eq(stk_slots_claim(slots, RIGHT, UINT64_MAX, 4, &right), STK_CLAIM_OK);
+    cr_assert_eq(right.ticket, 0);
+    cr_assert_eq(right.part, 2);
+    cr_assert_eq(right.parts, 3, "what is left");
+    cr_assert_not(stk_slots_parts_done(slots, 0, right.parts));
+    cr_assert_not(stk_slots_ready(slots));
+    cr_assert(stk_slots_parts_done(slots, 0, left.parts));
+    take_head(slots);
+    cr_assert(stk_slots_release(slots, 0));
+
+    /* And one that takes all parts counts nothing down. */
+    cr_assert_eq(stk_slots_claim(slots, LEFT, UINT64_MAX, 5, &left), STK_CLAIM_OK);
+    cr_assert_eq(left.ticket, 1);
+    cr_assert_eq(left.parts, 5);
+    cr_assert(stk_slots_parts_done(slots, 1, 5));
     stk_slots_destroy(slots);
     stk_test_check_leaks();
 }

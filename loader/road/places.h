@@ -11,6 +11,10 @@
  *                    ▲ ▲
  *                    B A take these
  *
+ * A place has 1..32 parts, and a maker takes as many of them as it asks for. If it asks for fewer
+ * than all, its rows are slow: then caches do not matter, all makers work on the first place that has
+ * parts left, and the first batch is ready soonest.
+ *
  * All atomics are relaxed: what hands a place's bytes over is its slot's free_turn (slots.h).
  */
 #ifndef STK_ROAD_PLACES_H
@@ -22,25 +26,37 @@
 
 #include "loader/base/memory.h"
 
+enum { STK_PLACE_PARTS_MAX = 32 };
+
 struct stk_places {
     uint32_t count;          /* places in the ring */
+    uint32_t parts;          /* of each place, 1..STK_PLACE_PARTS_MAX */
     uint32_t reach;          /* tickets from the first free one that may be taken, >= 1 */
-    _Atomic uint32_t *marks; /* of each: laps taken << 8 | its last maker + 1, 0 = nobody;
-                                small, since all makers pass these lines round */
+    _Atomic uint64_t *marks; /* of each place, laps completed << 40 | its last maker + 1, 0 = nobody
+                                << 32 | a bit for each part taken in this lap; small, since all makers
+                                pass these lines round */
 
     /* No ticket before it is to be had; it may lag behind, and is written seldom. */
     _Alignas(STK_CACHE_LINE) _Atomic uint64_t first;
 };
 
+/* What a maker took: parts part..part + parts - 1 of a ticket's place. */
+struct stk_piece {
+    uint64_t ticket;
+    uint32_t part;
+    uint32_t parts;
+};
+
 /* For `makers` who take, 0..makers - 1; one takes in order. 0 or STOKER_ENOMEM. */
-int stk_places_init(struct stk_places *places, uint32_t count, uint32_t makers);
+int stk_places_init(struct stk_places *places, uint32_t count, uint32_t parts, uint32_t makers);
 void stk_places_destroy(struct stk_places *places); /* all zero is allowed */
 
-/* The first ticket that nobody has taken. */
+/* The first ticket of which a part is left. */
 uint64_t stk_places_first(struct stk_places *places);
 
-/* Take one of first <= *ticket < end. False: others have taken them all meanwhile. */
+/* Take up to `wanted` (>= 1) parts of one ticket of first <= ticket < end. False: others have taken
+ * them all meanwhile. */
 bool stk_places_take(struct stk_places *places, uint32_t maker, uint64_t first, uint64_t end,
-                     uint64_t *ticket);
+                     uint32_t wanted, struct stk_piece *piece);
 
 #endif

@@ -25,9 +25,11 @@ void stk_schedule_init(struct stk_schedule *schedule, const struct stk_schedule_
         .drop_last = options->drop_last,
         .span_rows = options->span_rows,
         .batch_spans = (options->batch_size + options->span_rows - 1) / options->span_rows,
+        .part_rows = options->part_rows > 0 ? options->part_rows : options->span_rows,
         .first_epoch = options->first_epoch,
         .first_position = options->first_position,
     };
+    schedule->span_parts = (schedule->span_rows + schedule->part_rows - 1) / schedule->part_rows;
     schedule->first_batches = batches_of(schedule, options->count - options->first_position);
     schedule->epoch_batches = batches_of(schedule, options->count);
 
@@ -66,6 +68,21 @@ struct stk_batch_place stk_schedule_place(const struct stk_schedule *schedule, u
     place.rows = rows < schedule->batch_size ? (uint32_t)rows : schedule->batch_size;
     place.position = start + before * schedule->world_size + schedule->rank;
     return place;
+}
+
+static uint32_t lesser(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+struct stk_rows stk_schedule_rows(const struct stk_schedule *schedule, uint32_t batch_rows,
+                                  uint64_t ticket, uint32_t part, uint32_t parts)
+{
+    const uint32_t span = (uint32_t)(ticket % schedule->batch_spans) * schedule->span_rows;
+    const uint32_t first = span + part * schedule->part_rows;
+    const uint32_t end = lesser(
+        span + lesser((part + parts) * schedule->part_rows, schedule->span_rows), batch_rows);
+    return (struct stk_rows){ .first = first, .count = end > first ? end - first : 0 };
 }
 
 uint64_t stk_schedule_position_after(const struct stk_schedule *schedule,

@@ -23,6 +23,8 @@ struct stk_schedule {
     bool drop_last;
     uint32_t span_rows;   /* rows of one ticket */
     uint32_t batch_spans; /* tickets of one batch, also of an incomplete one */
+    uint32_t part_rows;   /* the least rows of a ticket that a worker takes at once */
+    uint32_t span_parts;  /* parts of a ticket */
     uint64_t first_epoch;
     uint64_t first_position; /* where the first epoch starts, 0 unless resumed */
     uint64_t first_batches;  /* batches of the first epoch */
@@ -46,6 +48,7 @@ struct stk_schedule_options {
     uint32_t world_size;
     bool drop_last;
     uint32_t span_rows;
+    uint32_t part_rows;      /* 1..span_rows; 0 = span_rows */
     uint64_t epochs;         /* 0 = endless */
     uint64_t first_epoch;    /* resume */
     uint64_t first_position; /* resume, 0..count */
@@ -55,6 +58,16 @@ struct stk_schedule_options {
 void stk_schedule_init(struct stk_schedule *schedule, const struct stk_schedule_options *options);
 
 struct stk_batch_place stk_schedule_place(const struct stk_schedule *schedule, uint64_t batch);
+
+/* Rows of a batch. */
+struct stk_rows {
+    uint32_t first;
+    uint32_t count; /* 0 = beyond the last one */
+};
+
+/* The rows of parts part..part + parts - 1 of a ticket, in its batch of batch_rows rows. */
+struct stk_rows stk_schedule_rows(const struct stk_schedule *schedule, uint32_t batch_rows,
+                                  uint64_t ticket, uint32_t part, uint32_t parts);
 
 /* The position reached once the batch at `place` has been delivered: what a resume starts from. */
 uint64_t stk_schedule_position_after(const struct stk_schedule *schedule,

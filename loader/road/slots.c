@@ -90,19 +90,20 @@ int stk_slots_init(struct stk_slots *slots, const struct stk_slots_options *opti
     for (; slots->slot_count < options->slot_count; slots->slot_count++) {
         struct stk_slot *slot = &slots->slots[slots->slot_count];
         atomic_init(&slot->free_turn, slots->slot_count);
-        atomic_init(&slot->spans_left, options->batch_spans);
+        atomic_init(&slot->parts_left, options->batch_spans * options->span_parts);
         pthread_mutex_init(&slot->failure_lock, NULL);
         slot->failure_row = UINT32_MAX;
     }
     slots->batch_size = options->batch_size;
     slots->batch_spans = options->batch_spans;
+    slots->batch_parts = options->batch_spans * options->span_parts;
     slots->batches = options->batches;
     slots->device = options->device;
     atomic_init(&slots->wake_at, UINT64_MAX);
     atomic_init(&slots->consumer_cpu, UINT32_MAX);
 
     int rc = stk_places_init(&slots->places, options->slot_count * options->batch_spans,
-                             options->makers);
+                             options->span_parts, options->makers);
     if (rc == 0)
         rc = map_memory(slots, options);
     if (rc == 0)
@@ -157,7 +158,7 @@ static uint64_t end_of_reach(const struct stk_slots *slots, uint64_t first, uint
 }
 
 enum stk_claim stk_slots_claim(struct stk_slots *slots, uint32_t maker, uint64_t last_batch,
-                               uint64_t *ticket)
+                               uint32_t parts, struct stk_piece *piece)
 {
     for (;;) {
         const uint64_t first = stk_places_first(&slots->places);
@@ -165,9 +166,9 @@ enum stk_claim stk_slots_claim(struct stk_slots *slots, uint32_t maker, uint64_t
         if (end <= first)
             return first / slots->batch_spans >= slots->batches ? STK_CLAIM_OVER
                                                                 : STK_CLAIM_NO_CREDIT;
-        if (stk_places_take(&slots->places, maker, first, end, ticket)) {
+        if (stk_places_take(&slots->places, maker, first, end, parts, piece)) {
             /* A later claim looks there, and the consumer wrote it last. */
-            const uint64_t batch = *ticket / slots->batch_spans;
+            const uint64_t batch = piece->ticket / slots->batch_spans;
             __builtin_prefetch(&stk_slots_of(slots, batch + 1)->free_turn);
             return STK_CLAIM_OK;
         }
@@ -193,11 +194,11 @@ static void wake_consumer(struct stk_slots *slots)
     stk_futex_wake(&slots->consumer_word, 1);
 }
 
-bool stk_slots_span_done(struct stk_slots *slots, uint64_t batch)
+bool stk_slots_parts_done(struct stk_slots *slots, uint64_t batch, uint32_t parts)
 {
     struct stk_slot *slot = stk_slots_of(slots, batch);
-    if (slots->batch_spans > 1 &&
-        atomic_fetch_sub_explicit(&slot->spans_left, 1U, memory_order_acq_rel) != 1)
+    if (parts < slots->batch_parts && /* else nobody else counts */
+        atomic_fetch_sub_explicit(&slot->parts_left, parts, memory_order_acq_rel) != parts)
         return false;
     atomic_store_explicit(&slot->ready_turn, batch + 1, memory_order_release);
 
@@ -391,8 +392,8 @@ bool stk_slots_release(struct stk_slots *slots, uint64_t batch)
     struct stk_slot *slot = stk_slots_of(slots, batch);
     if (atomic_load_explicit(&slot->free_turn, memory_order_relaxed) != batch)
         return false; /* given back already, through a copy of the batch */
-    if (slots->batch_spans > 1)
-        atomic_store_explicit(&slot->spans_left, slots->batch_spans, memory_order_relaxed);
+    if (slots->batch_parts > 1)
+        atomic_store_explicit(&slot->parts_left, slots->batch_parts, memory_order_relaxed);
     if (atomic_load_explicit(&slot->bad_rows, memory_order_relaxed) > 0) {
         memset(slot->row_bad, STK_ROW_GOOD, slots->batch_size);
         atomic_store_explicit(&slot->bad_rows, 0U, memory_order_relaxed);

@@ -21,7 +21,8 @@
  * it where none is; the workers are woken once half of the slots that are not lent have come
  * back as credits, and always before the consumer sleeps.
  *
- * A ticket is one span of a batch. Which of the next few a worker is given is the matter of places.h.
+ * A ticket is one span of a batch, of which a worker may take a part. Which of the next few a worker is
+ * given is the matter of places.h.
  *
  * One slot's memory:   | images ........ | labels .... | ids ...... | fresh .. |  each on a cache line
  */
@@ -47,8 +48,8 @@ struct stk_slot {
     /* Three cache lines, by who touches them when: a core that waits for ready_turn must not take
      * the line away from the one that fills the slot. */
     _Alignas(STK_CACHE_LINE) _Atomic uint64_t free_turn; /* release pairs with acquire in claim */
-    _Atomic uint32_t spans_left; /* acq_rel: the last to count down sees all rows */
-    _Atomic uint32_t bad_rows;   /* rows flagged in row_bad; relaxed: spans_left orders it */
+    _Atomic uint32_t parts_left; /* acq_rel: the last to count down sees all rows */
+    _Atomic uint32_t bad_rows;   /* rows flagged in row_bad; relaxed: parts_left orders it */
 
     _Alignas(STK_CACHE_LINE) _Atomic uint64_t ready_turn; /* release (last span) pairs with
                                                              acquire (next) */
@@ -71,6 +72,7 @@ struct stk_slots_options {
     uint32_t slot_count; /* 2..STOKER_PREFETCH_MAX */
     uint32_t batch_size;
     uint32_t batch_spans;
+    uint32_t span_parts; /* parts of a ticket, 1..STK_PLACE_PARTS_MAX */
     size_t row_bytes;
     size_t label_bytes; /* of one label, 0 = none */
     stoker_switch pin_memory;
@@ -85,6 +87,7 @@ struct stk_slots {
     uint32_t slot_count;
     uint32_t batch_size;
     uint32_t batch_spans;
+    uint32_t batch_parts; /* of all its spans */
     uint64_t batches;
     size_t slot_bytes;
     struct stk_device *device;             /* that page-locked them, or NULL */
@@ -133,15 +136,16 @@ static inline struct stk_slot *stk_slots_of(const struct stk_slots *slots, uint6
 
 enum stk_claim { STK_CLAIM_OK, STK_CLAIM_NO_CREDIT, STK_CLAIM_OVER };
 
-/* Take a ticket whose slot is free and whose batch is at most last_batch. */
+/* Take up to `parts` (>= 1) parts of a ticket whose slot is free and whose batch is at most
+ * last_batch. */
 enum stk_claim stk_slots_claim(struct stk_slots *slots, uint32_t maker, uint64_t last_batch,
-                               uint64_t *ticket);
+                               uint32_t parts, struct stk_piece *piece);
 
 /* Sleep until a credit may be there, or stopping; at most wait_ns (< 0 = no limit). */
 void stk_slots_wait_credit(struct stk_slots *slots, int64_t wait_ns);
 
-/* One span of the batch is complete. The last one publishes the batch: then true. */
-bool stk_slots_span_done(struct stk_slots *slots, uint64_t batch);
+/* So many parts of the batch are complete. The last ones publish the batch: then true. */
+bool stk_slots_parts_done(struct stk_slots *slots, uint64_t batch, uint32_t parts);
 
 /* Keep the failure of a row if it is the first of its batch. */
 void stk_slot_fail(struct stk_slot *slot, uint32_t row, const stoker_error *error);

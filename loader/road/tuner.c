@@ -1,15 +1,17 @@
 /* tuner.c - see tuner.h. */
 #include "loader/road/tuner.h"
 
-#define WINDOW_NS UINT64_C(50000000)
+#define WINDOW_NS UINT64_C(80000000)
 #define REST_NS   UINT64_C(2000000000) /* after both directions failed; doubles up to 32 s */
 #define AWAY_NS   UINT64_C(20000000)   /* between two looks */
 
 enum {
-    WINDOW_SPANS = 8,   /* of each worker: fewer say little about the rate */
-    REST_DOUBLINGS = 4, /* of the rest */
-    STEP_PART = 4,      /* of the workers: a smaller step up gains less than the noise, */
-    STEP_PART_DOWN = 8  /* and so does a smaller step down */
+    WINDOW_SPANS = 12, /* of each worker: fewer say little about the rate */
+    REST_DOUBLINGS =
+        4, /* of the rest; where workers mostly wait, a trial costs little, and one that */
+    REST_DOUBLINGS_WAITING = 1, /* failed by a moment's noise costs much: */
+    STEP_PART = 4,              /* of the workers: a smaller step up gains less than the noise, */
+    STEP_PART_DOWN = 8          /* and so does a smaller step down */
 };
 
 static const double STALL_SHARE = 0.05; /* less waiting is not worth a change */
@@ -61,12 +63,14 @@ static uint32_t at_least_one(uint32_t count)
     return count > 0 ? count : 1;
 }
 
-/* How many workers the CPUs can feed if each uses as much CPU time as those in the window did. */
+/* How many workers the CPUs can feed if each uses as much CPU time as those in the window did; more
+ * than exist if they mostly wait. */
 static uint32_t room(const struct stk_tuner *tuner, const struct stk_look *window)
 {
     const double fed = (double)tuner->workers * tuner->cpus * (double)window->ns;
     const double used = (double)window->cpu_ns;
-    return used * tuner->workers_max <= fed ? tuner->workers_max : (uint32_t)(fed / used);
+    const double most = 2.0 * tuner->workers_max; /* the rest is no difference */
+    return used * most <= fed ? (uint32_t)most : (uint32_t)(fed / used);
 }
 
 /* The number to try next in the direction that is due; the best one if there is none. */
@@ -76,7 +80,8 @@ static uint32_t next_trial(const struct stk_tuner *tuner, const struct stk_look 
         const uint32_t step = at_least_one(tuner->best / STEP_PART_DOWN);
         return tuner->best > step ? tuner->best - step : tuner->best;
     }
-    const uint32_t most = room(tuner, window);
+    const uint32_t room_now = room(tuner, window);
+    const uint32_t most = room_now < tuner->workers_max ? room_now : tuner->workers_max;
     const uint32_t wanted = tuner->best + tuner->stride;
     return wanted < most ? wanted : most > tuner->best ? most : tuner->best;
 }
@@ -103,21 +108,24 @@ static void begin_trial(struct stk_tuner *tuner, const struct stk_look *window)
     change(tuner, trial);
 }
 
-static void fail_trial(struct stk_tuner *tuner)
+static void fail_trial(struct stk_tuner *tuner, const struct stk_look *window)
 {
     const uint32_t least = least_stride(tuner);
     const uint32_t tried = tuner->trial > tuner->best ? tuner->trial - tuner->best : 0;
+    const bool waits = room(tuner, window) >= 2 * tuner->workers;
     settle(tuner, tuner->best);
     if (tried > least) { /* fewer of these may help */
         tuner->stride = tried / 2 > least ? tried / 2 : least;
         return;
     }
     tuner->down = !tuner->down;
+    tuner->stride = waits ? tuner->best : least;
     tuner->failures++;
     if (tuner->failures < 2)
         return;
     const uint32_t rests = tuner->failures / 2 - 1;
-    tuner->rest_ns = REST_NS << (rests < REST_DOUBLINGS ? rests : REST_DOUBLINGS);
+    const uint32_t most = waits ? REST_DOUBLINGS_WAITING : REST_DOUBLINGS;
+    tuner->rest_ns = REST_NS << (rests < most ? rests : most);
 }
 
 static void accept_trial(struct stk_tuner *tuner)
@@ -138,7 +146,7 @@ static void judge_trial(struct stk_tuner *tuner, const struct stk_look *window)
 {
     const double rate = rate_of(window);
     if (rate <= rate_wanted(tuner, tuner->best_rate, WORKER_GAIN)) {
-        fail_trial(tuner);
+        fail_trial(tuner, window);
     } else if (tuner->trial >= CLEAR_GROWTH * tuner->best &&
                rate > rate_wanted(tuner, tuner->best_rate, CLEAR_GAIN)) {
         accept_trial(tuner);
@@ -164,7 +172,7 @@ static void judge(struct stk_tuner *tuner, const struct stk_look *window)
         break;
     case STK_TUNER_CHECKING:
         if (tuner->trial_rate <= rate_wanted(tuner, rate_of(window), WORKER_GAIN))
-            fail_trial(tuner);
+            fail_trial(tuner, window);
         else
             accept_trial(tuner);
         break;

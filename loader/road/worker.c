@@ -28,16 +28,50 @@ enum {
 
 /* ---- memory ---- */
 
+/* Spans that hold whole tickets: one is started and one claimed ahead. Where workers take tickets in
+ * parts, the reads in flight belong to more spans, and those have room for a few parts only. */
+enum { WHOLE_SPANS = 2 };
+
+/* Rows of a span that takes parts. */
+static uint32_t small_span_rows(const struct stk_road *road)
+{
+    const struct stk_schedule *schedule = &road->schedule;
+    const uint32_t parts = road->read_depth / ((SPANS_MAX - WHOLE_SPANS) * schedule->part_rows) + 1;
+    return parts < schedule->span_parts ? parts * schedule->part_rows : schedule->span_rows;
+}
+
 static uint32_t span_count(const struct stk_road *road)
 {
-    uint32_t spans = road->read_depth / road->schedule.span_rows + 2;
+    const uint32_t spans = road->read_depth / small_span_rows(road) + WHOLE_SPANS;
     return spans < SPANS_MAX ? spans : SPANS_MAX;
 }
 
-/* Room for a span's rows and for the first rows of the next. */
-static uint32_t source_count(const struct stk_road *road)
+static uint32_t span_capacity(const struct stk_road *road, uint32_t index)
 {
-    return road->schedule.span_rows + STK_AHEAD_ROWS_MAX;
+    return index < WHOLE_SPANS ? road->schedule.span_rows : small_span_rows(road);
+}
+
+static size_t count_rows(const struct stk_worker *worker)
+{
+    size_t rows = 0;
+    for (uint32_t i = 0; i < worker->span_count; i++)
+        rows += span_capacity(worker->road, i);
+    return rows;
+}
+
+/* Give each span its part of the arrays. */
+static void share_out_rows(struct stk_worker *worker)
+{
+    size_t rows = 0;
+    for (uint32_t i = 0; i < worker->span_count; i++) {
+        struct stk_span *span = &worker->spans[i];
+        span->capacity = span_capacity(worker->road, i);
+        /* Room for a span's rows and for the first rows of the next. */
+        span->sources = worker->sources + rows + (size_t)i * STK_AHEAD_ROWS_MAX;
+        span->samples = worker->samples + rows;
+        span->attempts = worker->attempts + rows;
+        rows += span->capacity;
+    }
 }
 
 /* Not in the scratch, which a ring may page-lock: what is taken for the largest image is mostly
@@ -67,8 +101,8 @@ static int take_memory(struct stk_worker *worker, bool reads)
     worker->fetch_count = encoded > 0 ? road->read_depth + 1 : 0;
     worker->span_count = span_count(road);
     worker->spans = stk_calloc(worker->span_count, sizeof(worker->spans[0]));
-    const size_t rows = (size_t)worker->span_count * road->schedule.span_rows;
-    const size_t sources = worker->span_count * (size_t)source_count(road);
+    const size_t rows = count_rows(worker);
+    const size_t sources = rows + (size_t)worker->span_count * STK_AHEAD_ROWS_MAX;
     worker->sources = stk_calloc(sources, sizeof(worker->sources[0]));
     worker->samples = stk_calloc(rows, sizeof(worker->samples[0]));
     worker->attempts = stk_calloc(rows, sizeof(worker->attempts[0]));
@@ -79,11 +113,7 @@ static int take_memory(struct stk_worker *worker, bool reads)
         worker->attempts == NULL || worker->fetches == NULL || worker->queue == NULL ||
         worker->reaped == NULL || stk_codecs_init(&worker->codecs) < 0)
         return STOKER_ENOMEM;
-    for (uint32_t i = 0; i < worker->span_count; i++) {
-        worker->spans[i].sources = worker->sources + (size_t)i * source_count(road);
-        worker->spans[i].samples = worker->samples + (size_t)i * road->schedule.span_rows;
-        worker->spans[i].attempts = worker->attempts + (size_t)i * road->schedule.span_rows;
-    }
+    share_out_rows(worker);
 
     int rc =
         stk_region_map(&worker->scratch, worker->fetch_count * encoded + road->dataset->row_bytes);
@@ -184,8 +214,9 @@ static void retire(struct stk_worker *worker, struct stk_span *span)
         stk_row_write_labels(worker, span);
     stk_ledger_add(&worker->ledger.rows, span->rows);
     stk_ledger_add(&worker->ledger.spans, 1);
+    worker->pace.gathers = span->resident;
     const uint64_t begin_ns = stk_trace_begin(worker->trace, STOKER_TRACE_PUBLISH, span->batch);
-    if (stk_slots_span_done(&worker->road->slots, span->batch))
+    if (stk_slots_parts_done(&worker->road->slots, span->batch, span->parts))
         stk_trace_end(worker->trace, STOKER_TRACE_PUBLISH, begin_ns, span->batch, 0, 0);
     else
         stk_trace_cancel(worker->trace);
@@ -209,20 +240,23 @@ static const struct stk_sampler_order *order_of(struct stk_worker *worker, uint6
 }
 
 /* Which samples the span holds, and where they lie. */
-static void locate_span(struct stk_worker *worker, struct stk_span *span, uint64_t ticket)
+static void locate_span(struct stk_worker *worker, struct stk_span *span,
+                        const struct stk_piece *piece)
 {
     struct stk_road *road = worker->road;
     const struct stk_schedule *schedule = &road->schedule;
-    span->batch = ticket / schedule->batch_spans;
-    span->first_row = (uint32_t)(ticket % schedule->batch_spans) * schedule->span_rows;
+    span->batch = piece->ticket / schedule->batch_spans;
     const struct stk_batch_place place = stk_schedule_place(schedule, span->batch);
-    const uint32_t rows = place.rows > span->first_row ? place.rows - span->first_row : 0;
+    const struct stk_rows taken =
+        stk_schedule_rows(schedule, place.rows, piece->ticket, piece->part, piece->parts);
 
     span->active = true;
+    span->parts = piece->parts;
+    span->first_row = taken.first;
     span->slot = stk_slots_of(&road->slots, span->batch);
     span->epoch = place.epoch;
     span->position = place.position + (uint64_t)span->first_row * schedule->world_size;
-    span->rows = rows < schedule->span_rows ? rows : schedule->span_rows;
+    span->rows = taken.count;
     span->started = 0;
     span->left = span->rows;
     if (road->on_bad == STOKER_BAD_SUBSTITUTE)
@@ -286,17 +320,36 @@ static bool holds_its_part(const struct stk_worker *worker)
     return held > 0 && held * active >= (uint64_t)road->slots.slot_count * road->slots.batch_size;
 }
 
-/* A further ticket, if one is to be had. */
+/* How many parts of a ticket to take, if the span has room for them. */
+static uint32_t parts_wanted(struct stk_worker *worker, const struct stk_span *span)
+{
+    const struct stk_schedule *schedule = &worker->road->schedule;
+    const struct stk_ledger_entry *ledger = &worker->ledger;
+    if (schedule->span_parts == 1)
+        return 1;
+    const uint64_t busy_ns = stk_ledger_read(&ledger->read_ns) +
+                             stk_ledger_read(&ledger->decode_ns) +
+                             stk_ledger_read(&ledger->convert_ns);
+    const uint32_t parts = stk_pace_step(&worker->pace, stk_ledger_read(&ledger->rows), busy_ns,
+                                         schedule->part_rows, schedule->span_parts);
+    if (span->capacity == schedule->span_rows)
+        return parts;
+    const uint32_t most = span->capacity / schedule->part_rows;
+    return parts < most ? parts : most;
+}
+
+/* A further ticket or a part of one, if there is one to be had. */
 static struct stk_span *claim_span(struct stk_worker *worker, uint64_t last_batch)
 {
     struct stk_span *span = free_span(worker);
-    uint64_t ticket;
+    struct stk_piece piece;
     if (span == NULL || holds_its_part(worker) ||
-        stk_slots_claim(&worker->road->slots, worker->index, last_batch, &ticket) != STK_CLAIM_OK)
+        stk_slots_claim(&worker->road->slots, worker->index, last_batch, parts_wanted(worker, span),
+                        &piece) != STK_CLAIM_OK)
         return NULL;
-    const uint64_t batch = ticket / worker->road->schedule.batch_spans;
+    const uint64_t batch = piece.ticket / worker->road->schedule.batch_spans;
     const uint64_t begin_ns = stk_trace_begin(worker->trace, STOKER_TRACE_CLAIM, batch);
-    locate_span(worker, span, ticket);
+    locate_span(worker, span, &piece);
     stk_trace_end(worker->trace, STOKER_TRACE_CLAIM, begin_ns, batch, span->first_row, span->rows);
     return span;
 }

@@ -18,6 +18,7 @@
 #include "loader/base/clock.h"
 #include "loader/road/codecs.h"
 #include "loader/road/ledger.h"
+#include "loader/road/pace.h"
 #include "loader/road/road.h"
 #include "loader/road/trace.h"
 
@@ -29,6 +30,8 @@ struct stk_span {
     bool active;
     bool resident; /* every row is in memory as stored: rows[] tells where, samples[] is unused */
     bool kept;     /* resident, and that memory is the GPU's: there is nothing to be made here */
+    uint32_t capacity; /* rows that it has room for; parts of a ticket, whole ones */
+    uint32_t parts;    /* of the ticket that it took */
     uint64_t batch;
     struct stk_slot *slot;
     uint64_t epoch;
@@ -84,6 +87,7 @@ struct stk_worker {
     uint8_t *attempts;              /* of all spans */
     struct stk_span *starting;      /* claimed, and not all of its rows are begun; or NULL */
     struct stk_span *ahead;         /* claimed after it, to fetch its first rows early; or NULL */
+    struct stk_pace pace;           /* how many parts of a ticket it takes next */
     struct stk_sampler_order order; /* of the epoch it last worked in */
     bool has_order;
     uint64_t mark_ns;       /* when the last thing that the ledger knows of ended */
