@@ -79,6 +79,7 @@ fi
 grep -q '^stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;' "$scratch/table" || fail "nothing to paste"
 if grep -qi 'nan\b' "$scratch/table" "$scratch/csv" "$scratch/json"; then fail "NaN was printed"; fi
 grep -q '</html>' "$scratch/html" || fail "the page is not closed"
+[ "$(sed -n '/All combinations<.h2>/,/<.tbody>/p' "$scratch/html" | grep -c '^<tr.*scope="row"')" -eq 8 ] || fail "the page lacks rows"
 
 if command -v python3 >/dev/null; then
     while IFS= read -r line; do

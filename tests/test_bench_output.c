@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "bench/fields.h"
+#include "bench/html_write.h"
 #include "bench/output.h"
 #include "bench/output_json.h"
 #include "leaks.h"
@@ -617,26 +618,112 @@ Test(bench_output, csv_records_have_the_fields_of_the_header)
     stk_test_check_leaks();
 }
 
+/* Behind the tag that begins here; *name is its name, *open and *close tell which it is. */
+static const char *read_tag(const char *at, char name[32], bool *open, bool *close)
+{
+    const char *end = strchr(at, '>');
+    cr_assert_not_null(end, "a tag without an end: %.40s", at);
+    *close = at[1] == '/';
+    const char *word = at + 1 + *close;
+    const size_t length = strcspn(word, " />\n");
+    snprintf(name, 32, "%.*s", (int)length, word);
+    *open = !*close && end[-1] != '/' && at[1] != '!' && strcmp(name, "meta") != 0;
+    return end + 1;
+}
+
+/* Every element is closed, in its order. */
+static void check_nesting(const char *page)
+{
+    enum { DEPTH = 32 };
+    char stack[DEPTH][32], name[32];
+    size_t depth = 0;
+    for (const char *at = page; (at = strchr(at, '<')) != NULL;) {
+        bool open = false, close = false;
+        at = read_tag(at, name, &open, &close);
+        if (open) {
+            cr_assert_lt(depth, (size_t)DEPTH);
+            memcpy(stack[depth++], name, sizeof(name));
+        } else if (close) {
+            cr_assert_gt(depth, 0, "</%s> closes nothing", name);
+            cr_assert_str_eq(stack[--depth], name, "</%s> closes <%s>", name, stack[depth]);
+        }
+    }
+    cr_assert_eq(depth, 0, "<%s> is not closed", stack[0]);
+}
+
+static size_t count_of(const char *text, const char *end, const char *what)
+{
+    size_t count = 0;
+    for (const char *at = text; (at = strstr(at, what)) != NULL && at < end; at++)
+        count++;
+    return count;
+}
+
 Test(bench_output, html_is_closed_and_escaped)
 {
     char *text = print_all(&bench_form_html);
     cr_assert_eq(strncmp(text, "<!DOCTYPE html>", 15), 0);
+    cr_assert_str_eq(text + strlen(text) - 8, "</html>\n");
     cr_assert_not_null(strstr(text, "&quot;no&quot;, said &lt;mlock&gt; &amp; left"));
     cr_assert_null(strstr(text, "<mlock>"));
-    static const char *const pairs[][2] = {
-        { "<table>", "</table>" }, { "<tr>", "</tr>" }, { "<pre>", "</pre>" }, { "<td", "</td>" }
-    };
-    for (size_t index = 0; index < 4; index++) {
-        size_t opened = 0, closed = 0;
-        for (const char *at = text; (at = strstr(at, pairs[index][0])) != NULL; at++)
-            opened++;
-        for (const char *at = text; (at = strstr(at, pairs[index][1])) != NULL; at++)
-            closed++;
-        cr_assert_gt(opened, 0);
-        cr_assert_eq(opened, closed, "%s", pairs[index][0]);
-    }
-    cr_assert_str_eq(text + strlen(text) - 8, "</html>\n");
+    cr_assert_null(strstr(text, "nan"));
+    cr_assert_null(strstr(text, "http"), "nothing is fetched");
+    check_nesting(text);
     free(text);
+    stk_test_check_leaks();
+}
+
+/* Verdict, charts, table, in this order; a row for each cell, as many fields as there are columns. */
+Test(bench_output, html_has_a_row_for_each_cell_below_the_charts)
+{
+    char *text = print_all(&bench_form_html);
+    const char *const end = text + strlen(text);
+    const char *const verdict = strstr(text, "<h2>Verdict</h2>");
+    const char *const chart = strstr(text, "<svg class=\"chart\"");
+    const char *const table = strstr(text, "<table>");
+    cr_assert(verdict != NULL && chart != NULL && table != NULL);
+    cr_assert(verdict < chart && chart < table, "verdict, charts, table");
+    cr_assert_eq(count_of(text, end, "<svg class=\"chart\""), 4,
+                 "rates and stages, of both kinds of epochs");
+    const char *const body = strstr(table, "<tbody>"), *const body_end = strstr(table, "</tbody>");
+    cr_assert_eq(count_of(body, body_end, "<tr"), 3, "one row a cell");
+    cr_assert_eq(count_of(body, body_end, "<th scope=\"row\""), 3);
+    cr_assert_eq(count_of(table, body, "<th scope=\"col\""), 18);
+    cr_assert_eq(count_of(body, strstr(body, "</tr>"), "<td"), 17,
+                 "with its header as many as columns");
+    cr_assert_eq(count_of(table, body, "<caption>"), 1);
+    cr_assert_not_null(strstr(text, "name=\"viewport\""));
+    cr_assert_not_null(strstr(text, "2026-11-22T13:00:00Z"));
+    free(text);
+    stk_test_check_leaks();
+}
+
+static char *html_of(const char *bytes)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    bench_html_text(file, bytes);
+    fclose(file);
+    return text;
+}
+
+Test(bench_output, html_text_escapes_whatever_comes)
+{
+    static const struct {
+        const char *in, *out;
+    } cases[] = { { "a<b>&\"c\"", "a&lt;b&gt;&amp;&quot;c&quot;" },
+                  { "50 % of", "50&nbsp;% of" },
+                  { "two\nlines", "two\nlines" },
+                  { "\x1b[2J\x01", "&#xFFFD;[2J&#xFFFD;" },
+                  { "\xff\xc3", "&#xFFFD;&#xFFFD;" },
+                  { "\xe2\x80\xae", "&#xFFFD;" }, /* the text behind it would run backwards */
+                  { "caf\xc3\xa9", "caf\xc3\xa9" } };
+    for (size_t index = 0; index < sizeof(cases) / sizeof(cases[0]); index++) {
+        char *text = html_of(cases[index].in);
+        cr_assert_str_eq(text, cases[index].out);
+        free(text);
+    }
     stk_test_check_leaks();
 }
 
