@@ -154,6 +154,8 @@ void bench_machine_describe_dataset(struct bench_machine *out, const stoker_data
     snprintf(out->dataset_name, sizeof(out->dataset_name), "%s", stoker_dataset_name(dataset));
     out->samples = stoker_dataset_get_info(dataset)->count;
     out->row_bytes = stoker_dataset_row_bytes(dataset);
+    const char *found = stoker_dataset_get_info(dataset)->description;
+    snprintf(out->found, sizeof(out->found), "%s", found != NULL ? found : "");
     if (path[0] != '\0')
         find_disk(path, out->disk, sizeof(out->disk));
 }

@@ -100,6 +100,7 @@ static void start(struct bench_sheet *sheet, const struct bench_machine *machine
     char data[sizeof(machine->dataset) + sizeof(line)];
     snprintf(data, sizeof(data), "%s%s", machine->dataset, line);
     print_wrapped(sheet, "data", data);
+    print_wrapped(sheet, "found", machine->found);
 }
 
 /* ---- groups of cells -------------------------------------------------------------- */

@@ -39,6 +39,7 @@ struct bench_machine {
     char dataset_name[32];
     uint64_t samples;
     uint64_t row_bytes;
+    char found[320]; /* what opening it found out; "" = nothing */
 };
 
 /* What a cell reached of one ceiling: a median of repeats, as ceiling_share. */
