@@ -32,11 +32,14 @@ static void sum_memory(const stoker_loader *loader, stoker_stats *stats)
     const struct stk_road *road = &loader->road;
     stats->slot_bytes = road->slots.memory.bytes;
     sum_cache(loader, stats);
-    for (uint32_t i = 0; i < loader->worker_count; i++)
-        stats->scratch_bytes += loader->workers[i].scratch.bytes;
-    stats->scratch_bytes += loader->hand.scratch.bytes;
-    stats->trace_bytes = loader->trace.memory.bytes;
     stats->locked_bytes = road->slots.memory.locked ? road->slots.memory.bytes : 0;
+    for (uint32_t i = 0; i < loader->worker_count; i++) {
+        const struct stk_worker *worker = &loader->workers[i];
+        stats->scratch_bytes += worker->scratch.bytes + worker->pictures.bytes;
+        stats->locked_bytes += atomic_load_explicit(&worker->locked_bytes, memory_order_relaxed);
+    }
+    stats->scratch_bytes += loader->hand.scratch.bytes + loader->hand.pictures.bytes;
+    stats->trace_bytes = loader->trace.memory.bytes;
     stats->pinned = road->slots.memory.locked;
     stats->huge_pages = road->slots.memory.huge;
     (void)snprintf(stats->pin_reason, sizeof(stats->pin_reason), "%.*s",

@@ -10,6 +10,7 @@
 #include "leaks.h"
 #include "loader/base/budget.h"
 #include "loader/base/fault.h"
+#include "loader/base/number_file.h"
 #include "made_set.h"
 #include "reader_file.h"
 #include "registered_buffers.h"
@@ -108,7 +109,8 @@ Test(memory, stats_tell_where_it_is)
             cr_assert_eq(stats.cache_bytes > 0, cache != STOKER_CACHE_NONE);
             if (cache != STOKER_CACHE_NONE)
                 cr_assert_geq(stats.cache_bytes, 2000 * 784);
-            cr_assert_eq(stats.locked_bytes, stats.pinned ? stats.slot_bytes : 0);
+            cr_assert_not(stats.pinned);
+            cr_assert_leq(stats.locked_bytes, stats.scratch_bytes); /* if io_uring has it */
             stoker_loader_destroy(&loader);
         }
     stk_file_set_remove(&set);
@@ -235,6 +237,81 @@ static int buffers_with(const stoker_dataset *dataset, stoker_switch pin_memory,
 }
 
 /* Beside the scratch, where they are page-locked and rows are read straight into them. */
+/* kB behind a key of /proc/self/status. */
+static uint64_t status_bytes(const char *key)
+{
+    return stk_number_file_read("/proc/self/status", key) * 1024;
+}
+
+/* As the kernel counts it: memory locked, and pinned by rings. */
+Test(memory, what_is_page_locked_is_told)
+{
+    struct rlimit limit;
+    if (!stk_test_reader_works(&stoker_reader_uring))
+        cr_skip_test("NOT TESTED: no io_uring here");
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur < LOCKED_BYTES)
+        cr_skip_test("NOT TESTED: we may not lock so much");
+    struct stk_file_set set;
+    cr_assert(stk_file_set_make(&set, 257, 9, 7, 0));
+    for (int32_t workers = 0; workers <= 2; workers++)
+        for (int pin = STOKER_AUTO; pin <= STOKER_OFF; pin++) {
+            stoker_loader *loader = NULL;
+            stoker_stats stats = { .struct_size = sizeof(stats) };
+            stoker_loader_options options = stk_small_options();
+            options.num_workers = workers;
+            options.cache = STOKER_CACHE_NONE;
+            options.reader = &stoker_reader_uring;
+            options.read_depth = 8;
+            options.pin_memory = (stoker_switch)pin;
+            const uint64_t before = status_bytes("VmLck:");
+            cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+            cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
+            const uint64_t pinned = status_bytes("VmPin:");
+            if (workers == 0 && pinned == 0)
+                cr_skip_test("NOT TESTED: this kernel does not tell, or a ring may lock nothing");
+            const uint64_t slots = stats.pinned ? stats.slot_bytes : 0;
+            cr_assert_gt(stats.locked_bytes, slots);
+            /* Rings whose rows go straight to locked slots may have registered these, too. */
+            const uint64_t scratch = stats.locked_bytes - slots;
+            cr_expect_geq(pinned, scratch, "%d workers, pin %d", (int)workers, pin);
+            cr_expect_eq(slots > 0 ? (pinned - scratch) % slots : pinned - scratch, 0,
+                         "%d workers, pin %d", (int)workers, pin);
+#ifndef STK_TEST_ASAN
+            cr_expect_eq(status_bytes("VmLck:") - before, slots);
+#endif
+            stoker_loader_destroy(&loader);
+        }
+    stk_file_set_remove(&set);
+    stk_test_check_leaks();
+}
+
+/* Where images are transformed counts as scratch. */
+Test(memory, room_for_pictures_is_told)
+{
+    stoker_dataset *dataset = NULL;
+    uint64_t scratch[2];
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=100&shape=256x256x3", NULL), 0);
+    for (int i = 0; i < 2; i++) {
+        stoker_loader *loader = NULL;
+        stoker_stats stats = { .struct_size = sizeof(stats) };
+        stoker_loader_options options = stk_small_options();
+        options.cache = STOKER_CACHE_NONE;
+        options.num_workers = 2;
+        if (i == 1)
+            options.transform.resize = (stoker_size){ 200, 200 };
+        const int64_t before = stk_fault_live_bytes();
+        cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+        cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
+        const uint64_t taken = (uint64_t)(stk_fault_live_bytes() - before);
+        scratch[i] = stats.scratch_bytes;
+        cr_assert_leq(taken - stats.slot_bytes - stats.scratch_bytes, 1U << 20);
+        stoker_loader_destroy(&loader);
+    }
+    cr_assert_gt(scratch[1], scratch[0] + 2U * 256 * 256);
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
 Test(memory, slots_are_registered_with_the_ring)
 {
     struct rlimit limit;

@@ -21,6 +21,7 @@
 #include <stoker/reader.h>
 
 #include "loader/base/error.h"
+#include "loader/reader/registered.h"
 #include "loader/reader/setup.h"
 
 #ifdef STOKER_HAVE_URING
@@ -485,7 +486,23 @@ static int uring_close(void *ring, int64_t wait_ns)
     return 0;
 }
 
+uint64_t stk_uring_registered_bytes(const void *ring, const void *base)
+{
+    const struct stk_ring *own = &((const struct uring *)ring)->ring;
+    for (uint32_t i = 0; i < own->buffer_count; i++)
+        if (own->buffers[i].iov_base == base)
+            return own->buffers[i].iov_len;
+    return 0;
+}
+
 #else
+
+uint64_t stk_uring_registered_bytes(const void *ring, const void *base)
+{
+    (void)ring;
+    (void)base;
+    return 0;
+}
 
 static int uring_open(void **ring, const stoker_reader_setup *setup, stoker_error *error)
 {

@@ -10,6 +10,7 @@
 #include "loader/base/clock.h"
 #include "loader/base/error.h"
 #include "loader/base/thread.h"
+#include "loader/reader/registered.h"
 #include "loader/road/fetch.h"
 #include "loader/road/row.h"
 
@@ -190,6 +191,10 @@ int stk_worker_open_ring(struct stk_worker *worker, stoker_error *error)
         rc = worker->reader->open(&worker->ring, &setup, error);
     }
     worker->has_ring = rc == 0;
+    if (rc == 0 && worker->reader == &stoker_reader_uring)
+        atomic_store_explicit(&worker->locked_bytes,
+                              stk_uring_registered_bytes(worker->ring, worker->scratch.base),
+                              memory_order_relaxed);
     return rc > 0 ? STOKER_EREADER : rc; /* open() knows no normal stop */
 }
 
@@ -203,6 +208,7 @@ void stk_worker_close_ring(struct stk_worker *worker, int64_t wait_ns)
     stk_worker_leave_reader(worker);
     worker->has_ring = false;
     worker->ring = NULL;
+    atomic_store_explicit(&worker->locked_bytes, 0U, memory_order_relaxed);
 }
 
 /* ---- spans ---- */

@@ -63,10 +63,11 @@ struct stk_fetch {
 struct stk_worker {
     struct stk_road *road;
     uint32_t index;
-    const stoker_reader *reader; /* the road's, or pread after a failure */
-    void *ring;                  /* the reader's own; NULL is allowed */
-    bool has_ring;               /* else there is nothing to read from */
-    uint32_t ring_failures;      /* since the last read that came back */
+    const stoker_reader *reader;   /* the road's, or pread after a failure */
+    void *ring;                    /* the reader's own; NULL is allowed */
+    _Atomic uint64_t locked_bytes; /* of its scratch, by its ring; read by stats */
+    bool has_ring;                 /* else there is nothing to read from */
+    uint32_t ring_failures;        /* since the last read that came back */
     struct stk_region scratch;
     uint8_t *row;               /* one decoded row or image, inside scratch or pictures */
     struct stk_region pictures; /* where images are transformed: touched as far as they are large */

@@ -53,8 +53,11 @@ typedef struct stoker_stats {
     uint64_t
         cache_bytes; /* reserved for the cache and what manages it; of GPU memory if it is DEVICE */
     uint64_t cache_held_bytes; /* filled so far */
-    uint64_t scratch_bytes;    /* of all workers together */
-    uint64_t locked_bytes;     /* page-locked by this loader */
+    uint64_t
+        scratch_bytes; /* of all workers together: what is read, and where images are decoded and
+                                  transformed, of which as much is used as images are large */
+    uint64_t
+        locked_bytes; /* page-locked by this loader: slots, and scratch that io_uring registered */
 
     stoker_cache cache;      /* in use: never AUTO */
     bool pinned;             /* the slots are page-locked */

@@ -1,0 +1,11 @@
+/* registered.h - memory that a ring has page-locked. */
+#ifndef STK_READER_REGISTERED_H
+#define STK_READER_REGISTERED_H
+
+#include <stdint.h>
+
+/* Bytes of the buffer at `base` that a ring of stoker_reader_uring has registered with the kernel, which locks
+ * them; 0 if it has not, or if the library is built without liburing. */
+uint64_t stk_uring_registered_bytes(const void *ring, const void *base);
+
+#endif
