@@ -44,8 +44,10 @@ uint32_t stk_sizing_span_rows(const stoker_loader *loader)
 uint32_t stk_sizing_part_rows(const stoker_loader *loader)
 {
     const uint32_t span_rows = stk_sizing_span_rows(loader);
+    const bool alone = loader->options.num_workers == 0 || loader->options.num_workers == 1;
     const bool gathers = loader->road.encoded_bytes_max == 0 && !loader->road.decodes;
-    return gathers ? span_rows : (span_rows + STK_PLACE_PARTS_MAX - 1) / STK_PLACE_PARTS_MAX;
+    return alone || gathers ? span_rows
+                            : (span_rows + STK_PLACE_PARTS_MAX - 1) / STK_PLACE_PARTS_MAX;
 }
 
 void stk_sizing_choose_workers(stoker_loader *loader)

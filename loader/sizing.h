@@ -11,7 +11,8 @@
 uint32_t stk_sizing_span_rows(const stoker_loader *loader);
 
 /* The least rows of a ticket that a worker takes at once, before it knows how long rows take (pace):
- * few if they are read or decoded, since that may take any time; else all of them. */
+ * few if they are read or decoded, since that may take any time; all of them if they are only
+ * gathered, or if there is no other worker to share them with. */
 uint32_t stk_sizing_part_rows(const stoker_loader *loader);
 
 /* The CPUs, how many workers there are and how many of them begin. */
