@@ -166,12 +166,28 @@ typedef struct stoker_loader_options {
                                    where sizes differ and nothing is random */
 } stoker_loader_options;
 
+#define STOKER_LOADER_OPTIONS_DEFAULTS                                                             \
+    STOKER_DEFAULT(struct_size, sizeof(stoker_loader_options))                                     \
+    STOKER_DEFAULT(batch_size, 64)                                                                 \
+    STOKER_DEFAULT(num_workers, STOKER_WORKERS_AUTO)                                               \
+    STOKER_DEFAULT(timeout_ms, -1)                                                                 \
+    STOKER_DEFAULT(device, STOKER_DEVICE_CPU)                                                      \
+    STOKER_DEFAULT(non_blocking, true)
+
+#ifdef __cplusplus
+static inline stoker_loader_options stoker_loader_options_made(void)
+{
+    stoker_loader_options made = {};
+    STOKER_LOADER_OPTIONS_DEFAULTS
+    return made;
+}
+#define STOKER_LOADER_OPTIONS_INIT stoker_loader_options_made()
+#else
 #define STOKER_LOADER_OPTIONS_INIT                                                                 \
     {                                                                                              \
-        .struct_size = sizeof(stoker_loader_options), .batch_size = 64,                            \
-        .num_workers = STOKER_WORKERS_AUTO, .timeout_ms = -1, .device = STOKER_DEVICE_CPU,         \
-        .non_blocking = true                                                                       \
+        STOKER_LOADER_OPTIONS_DEFAULTS                                                             \
     }
+#endif
 
 /* One batch, borrowed from the loader until it is released. */
 typedef struct stoker_batch {

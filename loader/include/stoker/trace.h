@@ -69,10 +69,22 @@ typedef struct stoker_trace {
     uint64_t dropped;           /* out: since create; their ring was full */
 } stoker_trace;
 
+#define STOKER_TRACE_DEFAULTS STOKER_DEFAULT(struct_size, sizeof(stoker_trace))
+
+#ifdef __cplusplus
+static inline stoker_trace stoker_trace_made(void)
+{
+    stoker_trace made = {};
+    STOKER_TRACE_DEFAULTS
+    return made;
+}
+#define STOKER_TRACE_INIT stoker_trace_made()
+#else
 #define STOKER_TRACE_INIT                                                                          \
     {                                                                                              \
-        .struct_size = sizeof(stoker_trace)                                                        \
+        STOKER_TRACE_DEFAULTS                                                                      \
     }
+#endif
 
 /* Take the events recorded since the last call, thread by thread, up to trace->capacity: if
  * count == capacity there may be more. A thread whose ring is full drops what comes until

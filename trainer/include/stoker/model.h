@@ -70,10 +70,24 @@ typedef struct stoker_batch_norm {
     float epsilon;  /* 0..1; default 1e-5 */
     float momentum; /* of the running statistics, 0..1; default 0.1; 0 keeps them as they are */
 } stoker_batch_norm;
+#define STOKER_BATCH_NORM_DEFAULTS                                                                 \
+    STOKER_DEFAULT(epsilon, 1e-5F)                                                                 \
+    STOKER_DEFAULT(momentum, 0.1F)
+
+#ifdef __cplusplus
+static inline stoker_batch_norm stoker_batch_norm_made(void)
+{
+    stoker_batch_norm made = {};
+    STOKER_BATCH_NORM_DEFAULTS
+    return made;
+}
+#define STOKER_BATCH_NORM_INIT stoker_batch_norm_made()
+#else
 #define STOKER_BATCH_NORM_INIT                                                                     \
     {                                                                                              \
-        .epsilon = 1e-5F, .momentum = 0.1F                                                         \
+        STOKER_BATCH_NORM_DEFAULTS                                                                 \
     }
+#endif
 
 /* Begin a network whose samples have `rank` (1..3) axes. On success *out is the caller's,
  * who gives it to stoker_model_destroy(); on failure untouched. error may be NULL. */

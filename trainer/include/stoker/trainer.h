@@ -160,13 +160,32 @@ typedef struct stoker_trainer_options {
     stoker_error *error; /* filled in when create fails; NULL (default) = not wanted */
 } stoker_trainer_options;
 
+#define STOKER_TRAINER_OPTIONS_DEFAULTS                                                            \
+    STOKER_DEFAULT(struct_size, sizeof(stoker_trainer_options))                                    \
+    STOKER_DEFAULT(batch_size, 64)                                                                 \
+    STOKER_DEFAULT(learning_rate, STOKER_OPTIMIZER_DEFAULT)                                        \
+    STOKER_DEFAULT(betas[0], 0.9F)                                                                 \
+    STOKER_DEFAULT(betas[1], 0.999F)                                                               \
+    STOKER_DEFAULT(rho, STOKER_OPTIMIZER_DEFAULT)                                                  \
+    STOKER_DEFAULT(epsilon, STOKER_OPTIMIZER_DEFAULT)                                              \
+    STOKER_DEFAULT(schedule_gamma, 0.1F)                                                           \
+    STOKER_DEFAULT(schedule_rise, 0.3F)                                                            \
+    STOKER_DEFAULT(schedule_start, 25.0F)
+
+#ifdef __cplusplus
+static inline stoker_trainer_options stoker_trainer_options_made(void)
+{
+    stoker_trainer_options made = {};
+    STOKER_TRAINER_OPTIONS_DEFAULTS
+    return made;
+}
+#define STOKER_TRAINER_OPTIONS_INIT stoker_trainer_options_made()
+#else
 #define STOKER_TRAINER_OPTIONS_INIT                                                                \
     {                                                                                              \
-        .struct_size = sizeof(stoker_trainer_options), .batch_size = 64,                           \
-        .learning_rate = STOKER_OPTIMIZER_DEFAULT, .betas = { 0.9F, 0.999F },                      \
-        .rho = STOKER_OPTIMIZER_DEFAULT, .epsilon = STOKER_OPTIMIZER_DEFAULT,                      \
-        .schedule_gamma = 0.1F, .schedule_rise = 0.3F, .schedule_start = 25.0F                     \
+        STOKER_TRAINER_OPTIONS_DEFAULTS                                                            \
     }
+#endif
 
 /* Bytes taken, by class. Exact: their sum is what the back end was asked for. */
 typedef struct stoker_trainer_memory {

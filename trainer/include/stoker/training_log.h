@@ -39,10 +39,23 @@ typedef struct stoker_training_log_options {
     stoker_error *error; /* filled in when open fails; NULL (default) = not wanted */
 } stoker_training_log_options;
 
+#define STOKER_TRAINING_LOG_OPTIONS_DEFAULTS                                                       \
+    STOKER_DEFAULT(struct_size, sizeof(stoker_training_log_options))
+
+#ifdef __cplusplus
+static inline stoker_training_log_options stoker_training_log_options_made(void)
+{
+    stoker_training_log_options made = {};
+    STOKER_TRAINING_LOG_OPTIONS_DEFAULTS
+    return made;
+}
+#define STOKER_TRAINING_LOG_OPTIONS_INIT stoker_training_log_options_made()
+#else
 #define STOKER_TRAINING_LOG_OPTIONS_INIT                                                           \
     {                                                                                              \
-        .struct_size = sizeof(stoker_training_log_options)                                         \
+        STOKER_TRAINING_LOG_OPTIONS_DEFAULTS                                                       \
     }
+#endif
 
 /* Open the files. With none named it is a log that takes everything and writes nothing. On success
  * *out is the caller's, who gives it to stoker_training_log_close(); on failure untouched.
