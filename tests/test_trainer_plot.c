@@ -8,6 +8,7 @@
 #include "loader/base/fault.h"
 #include "trainer/files/curve_points.h"
 #include "trainer/files/plot.h"
+#include "trainer/files/plot_words.h"
 
 enum { SVG_BYTES = 1 << 20 };
 static char svg[SVG_BYTES];
@@ -96,7 +97,9 @@ Test(plot, without_points_or_with_odd_ones_it_is_still_a_picture)
     const struct stk_curve curve = { .name = "c", .x = x, .y = gaps, .count = 5 };
     plot = plot_of(&curve, 1);
     drawn(&plot);
-    cr_assert(shows("d=\"M70.0 428.0h.1M430.0 246.0h.1M790.0 64.0h.1\"")); /* three lone points */
+    cr_assert(
+        shows("d=\"M70.0 428.0m-3 0l3-3 3 3-3 3zM430.0 246.0m-3 0l3-3 3 3-3 3zM790.0 64.0m-3 0"
+              "l3-3 3 3-3 3z\"")); /* three lone points */
     stk_test_check_leaks();
 }
 
@@ -188,5 +191,127 @@ Test(plot, a_long_run_keeps_its_shape)
         cr_assert_eq(points.x[i], i * width + (width - 1) / 2);
         cr_assert_eq(points.y[i], 2 * points.x[i]);
     }
+    stk_test_check_leaks();
+}
+
+/* ---- where words are -------------------------------------------------------------- */
+
+struct box {
+    double left, right, top, bottom;
+    bool is_line;
+    char words[64];
+};
+
+enum { BOXES_MAX = 128 };
+
+static double number_of(const char *element, const char *name)
+{
+    const char *at = strstr(element, name);
+    return at == NULL ? 0 : strtod(at + strlen(name), NULL);
+}
+
+/* The boxes of all words and of the legend's pieces of line. */
+static size_t find_boxes(struct box boxes[BOXES_MAX])
+{
+    size_t count = 0;
+    double down = 0;
+    char *rest = svg;
+    for (char *line; (line = strsep(&rest, "\n")) != NULL && count + 2 < BOXES_MAX;) {
+        down += number_of(line, "<g transform=\"translate(0 ");
+        const char *key = strstr(line, "h18\"/>");
+        if (key != NULL) {
+            const char *at = strstr(line, " d=\"M");
+            const double x = strtod(at + 5, NULL);
+            const double y = strtod(strchr(at + 5, ' '), NULL);
+            boxes[count++] = (struct box){ x, x + 18, y - 1, y + 1, true, "key" };
+        }
+        const char *text = strstr(line, "<text ");
+        if (text == NULL)
+            continue;
+        const struct stk_plot_font font = strstr(text, "class=\"title\"") != NULL
+                                              ? (struct stk_plot_font){ 15, true }
+                                              : (struct stk_plot_font){ 12, false };
+        char words[2048];
+        const char *begin = strchr(text, '>') + 1;
+        const size_t length = (size_t)(strstr(begin, "</text>") - begin);
+        (void)snprintf(words, sizeof(words), "%.*s", (int)length, begin);
+        const double x = number_of(text, " x=\"");
+        const double y = number_of(text, " y=\"") + down;
+        const double width = stk_plot_width(words, &font);
+        const double left = strstr(text, "\"end\"") != NULL      ? x - width
+                            : strstr(text, "\"middle\"") != NULL ? x - width / 2
+                                                                 : x;
+        boxes[count] =
+            (struct box){ left, left + width, y - font.pixels * 0.76, y + font.pixels * 0.24, false,
+                          "" };
+        (void)snprintf(boxes[count++].words, sizeof(boxes[0].words), "%.60s", words);
+    }
+    return count;
+}
+
+static bool overlap(const struct box *a, const struct box *b)
+{
+    return a->left < b->right && b->left < a->right && a->top < b->bottom && b->top < a->bottom;
+}
+
+static void expect_nothing_overlaps(double height)
+{
+    static struct box boxes[BOXES_MAX];
+    const size_t count = find_boxes(boxes);
+    cr_assert_geq(count, 10);
+    for (size_t i = 0; i < count; i++) {
+        cr_assert(boxes[i].left >= 0 && boxes[i].right <= 860 && boxes[i].top >= 0 &&
+                      boxes[i].bottom <= height,
+                  "%s is cut off", boxes[i].words);
+        for (size_t j = 0; j < i; j++)
+            cr_assert_not(overlap(&boxes[i], &boxes[j]), "\"%s\" and \"%s\"", boxes[i].words,
+                          boxes[j].words);
+    }
+}
+
+/* Titles of any length, and as many names as may be: nothing lies over anything else. */
+Test(plot, words_and_lines_never_overlap)
+{
+    static const double x[] = { 0, 100000 };
+    static const double y[] = { 0.0001, 0.0009 };
+    static const char *const names[] = { "train/loss", "test/loss", "train/accuracy",
+                                         "test/accuracy" };
+    struct stk_curve curves[12];
+    char title[300];
+    for (uint32_t c = 0; c < 12; c++)
+        curves[c] = (struct stk_curve){
+            .name = names[c % 4], .x = x, .y = y, .count = c % 2 + 1, .right = c % 4 > 1
+        };
+    for (uint32_t length = 0; length < sizeof(title); length += 23) {
+        memset(title, length % 2 == 0 ? 'W' : 'm', sizeof(title));
+        title[length] = '\0';
+        for (uint32_t count = 1; count <= 12; count += 3) {
+            struct stk_plot plot = plot_of(curves, count);
+            plot.title = title;
+            drawn(&plot);
+            expect_nothing_overlaps(number_of(svg, " height=\""));
+        }
+    }
+    curves[0].name = title; /* a legend longer than the picture is wide */
+    struct stk_plot plot = plot_of(curves, 3);
+    drawn(&plot);
+    expect_nothing_overlaps(number_of(svg, " height=\""));
+    stk_test_check_leaks();
+}
+
+Test(plot, a_path_that_is_too_long_keeps_its_end)
+{
+    char path[240];
+    memset(path, 'a', sizeof(path));
+    memcpy(path, "mnist fast, folder:/", 20);
+    memcpy(path + sizeof(path) - 12, "/pets/train", 12);
+    struct stk_plot plot = plot_of(NULL, 0);
+    plot.title = path;
+    drawn(&plot);
+    const char *shown = strstr(svg, "class=\"title\"");
+    cr_assert_not_null(shown);
+    cr_assert_not_null(strstr(shown, "/pets/train</text>"));
+    cr_assert_not_null(strstr(shown, ">mnist fast, folder:/a"));
+    cr_assert_not_null(strstr(shown, "\xE2\x80\xA6"));
     stk_test_check_leaks();
 }

@@ -15,6 +15,7 @@
 #include "loader/base/write_all.h"
 #include "trainer/files/decimal.h"
 #include "trainer/files/json.h"
+#include "trainer/files/plot_words.h"
 
 enum {
     WIDTH = 860,
@@ -24,12 +25,20 @@ enum {
     TOP = 64,
     BOTTOM = HEIGHT - 52,
     TICKS = 6,        /* about so many on an axis */
-    POINT_BYTES = 20, /* "M123.4 567.8" and a space */
+    POINT_BYTES = 32, /* of a lone point; others are "L123.4 567.8" */
     CURVE_BYTES = 2048,
     FRAME_BYTES = 32768,
     TEXT_MAX = 200, /* characters of a title or a name that are shown */
-    LETTER_WIDTH = 7
+    TITLE_Y = 20,
+    LEGEND_Y = 38, /* of its first line */
+    LEGEND_LINE = 18,
+    LEGEND_KEY = 24, /* the piece of line ahead of a name, */
+    LEGEND_GAP = 18, /* and what is left free behind it */
+    LABEL_MAX = (RIGHT - LEFT) / 2 - 20
 };
+
+static const struct stk_plot_font title_font = { .pixels = 15, .bold = true };
+static const struct stk_plot_font plain_font = { .pixels = 12 };
 
 /* ---- text ----------------------------------------------------------------------- */
 
@@ -64,6 +73,15 @@ static void print_words(struct text *to, const char *words)
         words += length > 0 ? length : 1;
         left -= length > 0 ? length : 1;
     }
+}
+
+/* The same, shortened to a width. */
+static void print_fitting(struct text *to, const char *words, double pixels,
+                          const struct stk_plot_font *font)
+{
+    char fitting[STK_PLOT_WORDS_BYTES];
+    stk_plot_fit(fitting, words, pixels, font);
+    print_words(to, fitting);
 }
 
 /* A coordinate in tenths, without the locale's comma. */
@@ -185,9 +203,9 @@ static void draw_y_axis(struct text *to, const struct axis *axis, bool right, co
         print(to, "\" text-anchor=\"%s\">%s</text>\n", right ? "start" : "end",
               stk_decimal(number, value, 6));
     }
-    print(to, "<text x=\"%d\" y=\"%d\" text-anchor=\"%s\">", right ? RIGHT : LEFT, TOP - 10,
+    print(to, "<text x=\"%d\" y=\"%d\" text-anchor=\"%s\">", right ? RIGHT : LEFT, TOP - 8,
           right ? "end" : "start");
-    print_words(to, label);
+    print_fitting(to, label, LABEL_MAX, &plain_font);
     print(to, "</text>\n");
 }
 
@@ -233,7 +251,7 @@ static void draw_curve(struct text *to, const struct frame *frame, const struct 
         print_place(to, " ", place_on(&frame->y[curve->right], curve->y[i]));
         const bool alone = !before && (i + 1 == curve->count || !drawable(curve, i + 1));
         if (alone)
-            print(to, "h.1"); /* a point: a line of no length is not drawn everywhere */
+            print(to, "m-3 0l3-3 3 3-3 3z"); /* a point has no length: a diamond around it */
     }
     print(to, "\"/>\n");
 }
@@ -251,23 +269,50 @@ static void draw_mark(struct text *to, const struct frame *frame, const struct s
     print(to, "</text>\n");
 }
 
-/* From the right to the left, on the line of the title. */
-static void draw_legend(struct text *to, const struct stk_plot *plot)
+/* The names of the curves under the title, from left to right, in as many lines as they take; to == NULL only
+ * counts. Returns the lines. */
+static int draw_legend(struct text *to, const struct stk_plot *plot)
 {
-    int x = RIGHT;
-    for (uint32_t c = plot->curve_count; c-- > 0 && x > LEFT;) {
-        const size_t length = strlen(plot->curves[c].name);
-        x -= (int)(length < TEXT_MAX ? length : TEXT_MAX) * LETTER_WIDTH + 36;
-        print(to, "<path class=\"curve\" stroke=\"%s\"%s d=\"M%d 26h18\"/><text x=\"%d\" y=\"30\">",
-              colour(c), plot->curves[c].right ? " stroke-dasharray=\"6 3\"" : "", x, x + 24);
-        print_words(to, plot->curves[c].name);
-        print(to, "</text>\n");
+    char name[STK_PLOT_WORDS_BYTES];
+    double x = LEFT;
+    int lines = plot->curve_count > 0 ? 1 : 0;
+    for (uint32_t c = 0; c < plot->curve_count; c++) {
+        stk_plot_fit(name, plot->curves[c].name, RIGHT - LEFT - LEGEND_KEY, &plain_font);
+        const double width = LEGEND_KEY + stk_plot_width(name, &plain_font);
+        if (x + width > RIGHT && x > LEFT) {
+            x = LEFT;
+            lines++;
+        }
+        if (to != NULL) {
+            const int y = LEGEND_Y + (lines - 1) * LEGEND_LINE;
+            print(to, "<path class=\"curve\" stroke=\"%s\"%s d=\"M", colour(c),
+                  plot->curves[c].right ? " stroke-dasharray=\"6 3\"" : "");
+            print_place(to, "", x);
+            print(to, " %dh18\"/>", y - 4);
+            print_place(to, "<text x=\"", x + LEGEND_KEY);
+            print(to, "\" y=\"%d\">", y);
+            print_words(to, name);
+            print(to, "</text>\n");
+        }
+        x += width + LEGEND_GAP;
     }
+    return lines;
+}
+
+static void draw_title(struct text *to, const char *title)
+{
+    print(to, "<title>");
+    print_words(to, title); /* all of it, for who points at the picture */
+    print(to, "</title>\n<text class=\"title\" x=\"%d\" y=\"%d\">", LEFT, TITLE_Y);
+    print_fitting(to, title, RIGHT - LEFT, &title_font);
+    print(to, "</text>\n");
 }
 
 static void draw(struct text *to, const struct stk_plot *plot)
 {
     const struct frame frame = measure(plot);
+    const int legend_lines = draw_legend(NULL, plot);
+    const int down = legend_lines > 1 ? (legend_lines - 1) * LEGEND_LINE : 0;
     print(to,
           "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
           "height=\"%d\">\n<style>text{font:12px sans-serif;fill:#333}"
@@ -275,7 +320,11 @@ static void draw(struct text *to, const struct stk_plot *plot)
           "text.mark{fill:#C00}.grid{stroke:#ddd}.axis{stroke:#333}"
           ".curve{fill:none;stroke-width:1.8;stroke-linejoin:round;stroke-linecap:round}</style>\n"
           "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
-          WIDTH, HEIGHT, WIDTH, HEIGHT);
+          WIDTH, HEIGHT + down, WIDTH, HEIGHT + down);
+    if (plot->title != NULL)
+        draw_title(to, plot->title);
+    (void)draw_legend(to, plot);
+    print(to, "<g transform=\"translate(0 %d)\">\n", down);
     draw_y_axis(to, &frame.y[0], false, plot->y_label);
     if (frame.has_right)
         draw_y_axis(to, &frame.y[1], true, plot->right_label);
@@ -284,13 +333,7 @@ static void draw(struct text *to, const struct stk_plot *plot)
         draw_curve(to, &frame, &plot->curves[c], c);
     if (plot->mark != NULL)
         draw_mark(to, &frame, plot);
-    if (plot->title != NULL) {
-        print(to, "<text class=\"title\" x=\"%d\" y=\"30\">", LEFT);
-        print_words(to, plot->title);
-        print(to, "</text>\n");
-    }
-    draw_legend(to, plot);
-    print(to, "</svg>\n");
+    print(to, "</g>\n</svg>\n");
 }
 
 /* ---- the file ------------------------------------------------------------------- */

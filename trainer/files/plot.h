@@ -1,6 +1,7 @@
 /* plot.h - curves over training steps as an SVG picture.
  *
- *        title                       ── a  ── b          legend
+ *   title                                              shortened to the width
+ *   ── a  ── b                                         legend, in as many lines as it takes
  *   loss ┌──────────────────────────┐ accuracy
  *        │ ╲                     ___│                    the right axis is there only if a
  *        │  ╲__            ___---   │                    curve asks for it
@@ -34,7 +35,7 @@ struct stk_plot {
 };
 
 /* Draw; path is replaced at once when the picture is whole. Points that are not finite are left
- * out, and the line has a gap there. */
+ * out, and the line has a gap there; a point between two gaps is a diamond. */
 int stk_plot_write(const struct stk_plot *plot, const char *path, stoker_error *error);
 
 #endif
