@@ -148,7 +148,8 @@ static int add_row(struct side *side, const char *line)
         return ENOMEM;
     side->rows = more;
     more[side->count] = read_row(line);
-    side->count += isfinite(more[side->count].later.median); /* a cell that failed has no rate */
+    if (isfinite(more[side->count].later.median)) /* a cell that failed has no rate */
+        side->count++;
     return 0;
 }
 
