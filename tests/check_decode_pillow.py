@@ -123,11 +123,12 @@ def jpeg_with_strays(path, generator):
         file.write(bytes_[:-2] + b"these bytes belong to nothing" + bytes_[-2:])
 
 
+KEEP_RGB_SINCE = (10, 2)  # an older Pillow ignores the option and stores YCC
+
 # name, writer, by how much gray, RGB and RGBA may differ (None: Pillow does something else), and the first
 # Pillow that can write the kind.
 # 16 bits: Pillow truncates where we round, and clips 16-bit gray. JPEG: our gray is the luma that
 # the file stores, Pillow's that of the RGB pixels: colours must lie within RGB for the two to agree.
-KEEP_RGB_SINCE = (10, 2)  # older ones ignore the option and store YCC
 KINDS = [
     ("PNG gray 8", png_kind(0, 8), (0, 0, 0)),
     ("PNG gray 1", png_kind(0, 1), (0, 0, 0)),
