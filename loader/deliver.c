@@ -6,12 +6,15 @@
 #include <stoker/stoker.h>
 
 #include "loader/base/error.h"
+#include "loader/base/printable.h"
 
 /* ---- rows that failed ---- */
 
 int stk_deliver_fail(stoker_loader *loader, const stoker_error *error)
 {
     loader->error = *error;
+    stk_printable(loader->error.message); /* a callback of the user's may have written them */
+    stk_printable(loader->error.path);
     atomic_store_explicit(&loader->failed, true, memory_order_release);
     return error->code;
 }

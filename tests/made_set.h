@@ -2,7 +2,7 @@
  *
  *   RAW      lies in the file as its row        MEMORY   lies in memory as its row
  *   ENCODED  lies in the file, each byte + 1    DRAWN    has no bytes: made from its id
- *   SHORT    raw, but a byte too short          BROKEN   its codec always fails
+ *   SHORT    raw, but a byte too short          BROKEN   its codec always fails, in words that clear a terminal
  *   STUB     the same, in memory
  *
  * Row byte `at` of sample i is stk_set_byte(i, at), whatever the kind.
@@ -58,7 +58,7 @@ static inline int stk_made_break(const void *self, void *scratch, const stoker_e
     (void)self;
     (void)scratch;
     memset(row, 0xEE, row_bytes);
-    (void)snprintf(error->message, sizeof(error->message), "sample %u is broken",
+    (void)snprintf(error->message, sizeof(error->message), "sample %u is broken\x1b[2J",
                    (unsigned)in->sample);
     return STOKER_ECORRUPT;
 }
@@ -77,12 +77,15 @@ static inline int stk_made_locate(const void *self, const uint64_t *ids, uint32_
                                   stoker_sample *out, stoker_error *error)
 {
     const struct stk_made_set *set = self;
-    (void)error;
     for (uint32_t i = 0; i < count; i++) {
         const uint64_t id = ids[i];
         const enum stk_made_kind kind = set->kind_of(id);
-        if (set->lost && id + 1 == set->count)
+        if (set->lost && id + 1 == set->count) {
+            *error = (stoker_error){ .code = STOKER_EFORMAT,
+                                     .stage = STOKER_STAGE_LOCATE,
+                                     .message = "it is\nlost" };
             return STOKER_EFORMAT;
+        }
         out[i] = (stoker_sample){ .label.index = stk_set_label(id) };
         out[i].codec = kind == STK_MADE_ENCODED || kind == STK_MADE_DRAWN ? &stk_made_codec
                        : kind == STK_MADE_BROKEN                          ? &stk_made_breaker

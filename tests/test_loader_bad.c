@@ -223,7 +223,8 @@ Test(bad, fail_ends_the_run_with_the_first_bad_row)
     cr_assert_eq(outcome.run.batches, 0);
     cr_assert_eq(outcome.error.sample, 3);
     cr_assert_eq(outcome.error.stage, STOKER_STAGE_DECODE);
-    cr_assert_not_null(strstr(outcome.error.message, "sample 3 is broken"));
+    cr_assert_not_null(strstr(outcome.error.message, "sample 3 is broken?[2J"), "%s",
+                       outcome.error.message);
     cr_assert_eq(outcome.reports, 0);
     options.shuffle = true;
     play_all(set.dataset, options, &outcome);
@@ -471,6 +472,7 @@ Test(bad, a_set_that_loses_a_sample_ends_the_run)
     play_all(set.dataset, stk_small_options(), &outcome);
     cr_assert_eq(outcome.run.rc, STOKER_EFORMAT);
     cr_assert_eq(outcome.error.stage, STOKER_STAGE_LOCATE);
+    cr_assert_null(strchr(outcome.error.message, '\n'), "%s", outcome.error.message);
     stk_made_set_close(&set);
     stk_test_check_leaks();
 }
@@ -574,7 +576,7 @@ Test(bad, reports_keep_the_cause_in_words)
         cr_assert_eq(outcome.reports, 10);
         for (uint32_t i = 0; i < outcome.reports; i++) {
             char words[64];
-            (void)snprintf(words, sizeof(words), "sample %u is broken",
+            (void)snprintf(words, sizeof(words), "sample %u is broken?[2J",
                            (unsigned)outcome.report[i].sample);
             cr_assert_not_null(strstr(outcome.report[i].message, words), "%s",
                                outcome.report[i].message);
