@@ -16,9 +16,10 @@
 #include "loader/state.h"
 
 enum {
-    TUNE_EVERY = 16,     /* batches between two looks at the clock, and */
-    TUNE_NS = 10000000,  /* time between two looks at the workers' work */
-    COPY_POLL_NS = 50000 /* how soon a finished copy's slot is given back while we wait */
+    TUNE_EVERY = 16,      /* batches between two looks at the clock, and */
+    TUNE_NS = 10000000,   /* time between two looks at the workers' work */
+    SAMPLE_NS = 10000000, /* between two measurements of CPU time: each is two system calls */
+    COPY_POLL_NS = 50000  /* how soon a finished copy's slot is given back while we wait */
 };
 
 /* ---- waiting for the workers ---- */
@@ -41,11 +42,27 @@ static bool wait_with_hand(stoker_loader *loader, uint64_t deadline_ns, uint64_t
     return stk_slots_wait_ready(slots, deadline_ns, now_ns);
 }
 
+/* Make the head batch in this thread. What that takes in CPU time is measured now and then. */
+static bool make_here(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
+{
+    struct stk_worker *worker = &loader->workers[0];
+    const uint64_t head = loader->road.slots.head;
+    const uint64_t before_ns = *now_ns;
+    if (before_ns < loader->sample_ns)
+        return stk_worker_make_batch(worker, head, deadline_ns, now_ns);
+    const uint64_t cpu_before_ns = stk_thread_cpu_ns_here();
+    const bool ready = stk_worker_make_batch(worker, head, deadline_ns, now_ns);
+    stk_ledger_add(&loader->ledger.sampled_cpu_ns, stk_thread_cpu_ns_here() - cpu_before_ns);
+    stk_ledger_add(&loader->ledger.sampled_ns, *now_ns - before_ns);
+    loader->sample_ns = *now_ns + SAMPLE_NS;
+    return ready;
+}
+
 static bool wait_or_work(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
 {
     struct stk_slots *slots = &loader->road.slots;
     if (!loader->threads)
-        return stk_worker_make_batch(&loader->workers[0], slots->head, deadline_ns, now_ns);
+        return make_here(loader, deadline_ns, now_ns);
     if (loader->has_hand)
         return wait_with_hand(loader, deadline_ns, now_ns);
     return stk_slots_wait_ready(slots, deadline_ns, now_ns);

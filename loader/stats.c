@@ -87,6 +87,27 @@ static uint32_t workers_running(const stoker_loader *loader)
     return atomic_load(&loader->road.active_workers) + (atomic_load(&loader->lends_hand) ? 1 : 0);
 }
 
+static uint64_t part_of(uint64_t amount, uint64_t part, uint64_t whole)
+{
+    return whole == 0 ? 0 : (uint64_t)((double)amount * ((double)part / (double)whole));
+}
+
+/* CPU time of all that workers do. Of what the consumer does for them it is estimated: from samples
+ * if there are no threads, else by what it is to the workers. */
+static uint64_t cpu_ns(const stoker_loader *loader)
+{
+    uint64_t busy_ns = 0;
+    uint64_t used_ns = 0;
+    for (uint32_t i = 0; i < loader->worker_count; i++) {
+        busy_ns += stk_ledger_busy_ns(&loader->workers[i].ledger);
+        used_ns += stk_worker_cpu_ns(&loader->workers[i]);
+    }
+    if (!loader->threads)
+        return part_of(busy_ns, stk_ledger_read(&loader->ledger.sampled_cpu_ns),
+                       stk_ledger_read(&loader->ledger.sampled_ns));
+    return used_ns + part_of(stk_ledger_busy_ns(&loader->hand.ledger), used_ns, busy_ns);
+}
+
 int stoker_loader_stats(const stoker_loader *loader, stoker_stats *out)
 {
     if (loader == NULL || out == NULL || out->struct_size < sizeof(size_t) ||
@@ -108,6 +129,7 @@ int stoker_loader_stats(const stoker_loader *loader, stoker_stats *out)
         .workers_max = loader->threads ? loader->worker_count : 0,
         .cpus = loader->cpus,
         .slots = loader->road.slots.slot_count,
+        .cpu_ns = cpu_ns(loader),
     };
     stats.slots_ready = stk_slots_ready_count(&loader->road.slots, stats.batches);
     for (uint32_t i = 0; i < loader->worker_count; i++)

@@ -324,6 +324,106 @@ Test(stats, verdicts_follow_from_the_sums)
     stk_test_check_leaks();
 }
 
+/* The words behind the limit of sums in which one stage took all of the time. */
+static bool says(stoker_stats stats, const char *words)
+{
+    stk_ledger_judge(&stats);
+    return strstr(stats.verdict, words) != NULL;
+}
+
+/* Workers are judged by the CPU time that they use, not by their number. */
+Test(stats, advice_follows_from_cpu_time)
+{
+    const uint64_t second = 1000000000;
+    stoker_stats stats = {
+        .batches = 1000,
+        .elapsed_ns = second,
+        .stall_ns = second,
+        .workers = 4,
+        .cpus = 2,
+    };
+    stats.decode_ns = 4 * second;
+    stats.cpu_ns = 2 * second;
+    cr_assert(says(stats, "every CPU is in use: more workers will not help"));
+    stats.cpu_ns = second / 10;
+    cr_assert(says(stats, "workers mostly wait, 0.1 of 2 CPUs in use: more workers will help"));
+    stats.workers = 1;
+    stats.decode_ns = second;
+    stats.cpu_ns = second;
+    cr_assert(says(stats, "1.0 of 2 CPUs in use: more workers may help"));
+    stats.decode_ns = 0;
+    stats.read_ns = second;
+    stats.cpu_ns = second / 10;
+    cr_assert(says(stats, "only if the storage has more to give"));
+    stk_test_check_leaks();
+}
+
+/* Without threads next makes the batches: the limit is what takes most of the time. */
+Test(stats, without_workers_the_larger_part_is_the_limit)
+{
+    stoker_stats stats = {
+        .batches = 1000, .elapsed_ns = 1000000000, .cpus = 2, .decode_ns = 3000000
+    };
+    stats.stall_ns = 3000000;
+    cr_assert_eq(judge(stats), STOKER_LIMIT_CONSUMER);
+    stats.stall_ns = stats.decode_ns = 400000000;
+    cr_assert_eq(judge(stats), STOKER_LIMIT_CONSUMER);
+    cr_assert(says(stats, "40 % of the time was spent making batches; a worker would"));
+    stats.stall_ns = stats.decode_ns = 900000000;
+    cr_assert_eq(judge(stats), STOKER_LIMIT_DECODE);
+    stk_test_check_leaks();
+}
+
+enum { NAP_MS = 2 };
+
+static int decode_asleep(const void *self, void *scratch, const stoker_encoded *in, void *row,
+                         size_t row_bytes, stoker_error *error)
+{
+    pause_ms(NAP_MS);
+    return stk_made_decode(self, scratch, in, row, row_bytes, error);
+}
+
+static int locate_asleep(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+                         stoker_error *error)
+{
+    static const stoker_codec asleep = { .name = "asleep", .decode = decode_asleep };
+    (void)self;
+    (void)ids;
+    (void)error;
+    for (uint32_t i = 0; i < count; i++)
+        out[i] = (stoker_sample){ .codec = &asleep };
+    return STOKER_OK;
+}
+
+static int describe_asleep(const void *self, stoker_dataset_info *out)
+{
+    (void)self;
+    *out =
+        (stoker_dataset_info){ .count = 10000, .dtype = STOKER_UINT8, .rank = 1, .shape = { 16 } };
+    return STOKER_OK;
+}
+
+/* A decoder that waits uses no CPU, however many workers wait in it. */
+Test(stats, a_decoder_that_sleeps_leaves_the_cpus_free, .timeout = 60)
+{
+    static const stoker_dataset_ops ops = { .name = "asleep",
+                                            .describe = describe_asleep,
+                                            .locate = locate_asleep };
+    stoker_loader_options options = stk_small_options();
+    stoker_dataset *dataset = NULL;
+    options.batch_size = 4;
+    options.cache = STOKER_CACHE_NONE;
+    cr_assert_eq(stoker_dataset_create(&dataset, &ops, NULL), STOKER_OK);
+    for (int32_t workers = 0; workers <= 4; workers += 4) {
+        stoker_loader *loader = loader_at_work(dataset, options, workers);
+        const stoker_stats stats = limit_found(&loader, STOKER_LIMIT_DECODE, "workers mostly wait");
+        cr_assert_gt(stats.cpu_ns, 0);
+        cr_assert_lt(stats.cpu_ns, stats.decode_ns / 2);
+    }
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
 /* ---- between two looks ---- */
 
 /* A second of reading, and what the window after it adds. */
@@ -347,7 +447,8 @@ static stoker_stats first_look(void)
                            .read_retries = 7,
                            .cache_hits = 8,
                            .workers = 2,
-                           .cpus = 4 };
+                           .cpus = 4,
+                           .cpu_ns = 900 };
 }
 
 static stoker_stats second_look(void)
@@ -368,6 +469,7 @@ static stoker_stats second_look(void)
     stats.read_bytes += 21;
     stats.read_retries += 22;
     stats.cache_hits += 23;
+    stats.cpu_ns += 24;
     stats.workers = 3;
     stats.slots_ready = 4;
     stats.cache_held_bytes = 5;
@@ -393,6 +495,7 @@ static void expect_differences(const stoker_stats *found)
     cr_assert_eq(found->read_bytes, 21);
     cr_assert_eq(found->read_retries, 22);
     cr_assert_eq(found->cache_hits, 23);
+    cr_assert_eq(found->cpu_ns, 24);
     cr_assert_eq(found->workers, 3);
     cr_assert_eq(found->slots_ready, 4);
     cr_assert_eq(found->cache_held_bytes, 5);

@@ -47,13 +47,23 @@ void stk_futex_wake(_Atomic uint32_t *word, uint32_t count)
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, sleepers, NULL, NULL, 0);
 }
 
+static uint64_t cpu_ns(clockid_t clock)
+{
+    struct timespec used;
+    if (clock_gettime(clock, &used) != 0)
+        return 0;
+    return (uint64_t)used.tv_sec * 1000000000U + (uint64_t)used.tv_nsec;
+}
+
 uint64_t stk_thread_cpu_ns(pthread_t thread)
 {
     clockid_t clock;
-    struct timespec used;
-    if (pthread_getcpuclockid(thread, &clock) != 0 || clock_gettime(clock, &used) != 0)
-        return 0;
-    return (uint64_t)used.tv_sec * 1000000000U + (uint64_t)used.tv_nsec;
+    return pthread_getcpuclockid(thread, &clock) == 0 ? cpu_ns(clock) : 0;
+}
+
+uint64_t stk_thread_cpu_ns_here(void)
+{
+    return cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 bool stk_thread_leave_cpu(uint32_t cpu)

@@ -51,6 +51,9 @@ bool stk_thread_leave_cpu(uint32_t cpu);
  * system call. */
 uint64_t stk_thread_cpu_ns(pthread_t thread);
 
+/* The same of the calling thread. */
+uint64_t stk_thread_cpu_ns_here(void);
+
 /* CPUs that affinity and the quotas of control groups leave to this process, >= 1. */
 uint32_t stk_cpu_count(void);
 

@@ -3,8 +3,13 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { ENOUGH_BATCHES = 8, ENOUGH_NS = 1000000 };
+
+static const double NO_STALL = 0.05; /* a consumer that waits less is fast enough served */
+static const double MOSTLY = 0.5;
+static const double ALL_CPUS = 0.8; /* of them: the consumer needs one, too */
 
 void stk_ledger_sum(const struct stk_ledger_entry *entry, stoker_stats *stats)
 {
@@ -31,49 +36,87 @@ static stoker_limit busiest_stage(const stoker_stats *stats)
     return stats->decode_ns >= stats->convert_ns ? STOKER_LIMIT_DECODE : STOKER_LIMIT_CONVERT;
 }
 
-static const char *advice(const stoker_stats *stats)
+static uint64_t busy_ns_of(const stoker_stats *stats)
 {
-    const uint32_t busy = stats->workers > 0 ? stats->workers : 1; /* the caller's thread */
-    if (busy < stats->cpus)
-        return "a CPU is left: more workers may help";
-    if (stats->limit == STOKER_LIMIT_READ)
-        return "more workers help only if the storage has more to give";
-    return "every CPU is in use: more workers will not help";
+    return stats->read_ns + stats->decode_ns + stats->convert_ns;
+}
+
+/* Say what would help, by the CPU time that the work took. */
+static void append_advice(stoker_stats *stats)
+{
+    const double used = share(stats->cpu_ns, stats->elapsed_ns);
+    const bool waits = share(stats->cpu_ns, busy_ns_of(stats)) < MOSTLY;
+    const size_t length = strlen(stats->verdict);
+    char *end = stats->verdict + length;
+    const size_t room = sizeof(stats->verdict) - length;
+    if (used >= ALL_CPUS * stats->cpus)
+        (void)snprintf(end, room, "; every CPU is in use: more workers will not help");
+    else if (waits && stats->limit == STOKER_LIMIT_READ)
+        (void)snprintf(end, room, "; more workers help only if the storage has more to give");
+    else
+        (void)snprintf(end, room, "; %s%.1f of %u CPUs in use: more workers %s",
+                       waits ? "workers mostly wait, " : "", used, stats->cpus,
+                       waits ? "will help" : "may help");
+}
+
+/* What keeps the loader from more, if enough was seen to say that.
+ *
+ * Without threads next makes the batches: what it takes is added to the consumer's own time, and the
+ * larger of the two is the limit. With threads both run at one time, and one of them waits. */
+static stoker_limit limit_of(const stoker_stats *stats)
+{
+    const double stall = share(stats->stall_ns, stats->elapsed_ns);
+    const double idle = share(stats->slot_wait_ns, busy_ns_of(stats) + stats->slot_wait_ns);
+    if (stats->batches < ENOUGH_BATCHES || stats->elapsed_ns < ENOUGH_NS)
+        return STOKER_LIMIT_UNKNOWN;
+    if (stall < (stats->workers > 0 ? NO_STALL : MOSTLY))
+        return STOKER_LIMIT_CONSUMER;
+    if (stats->workers > 0 && idle > MOSTLY)
+        return STOKER_LIMIT_HANDOVER;
+    return busiest_stage(stats);
+}
+
+static void describe_stage(stoker_stats *stats, const char *words, uint64_t stage_ns)
+{
+    (void)snprintf(stats->verdict, sizeof(stats->verdict), "%s (%.0f %% of the workers' busy time)",
+                   words, 100 * share(stage_ns, busy_ns_of(stats)));
+    append_advice(stats);
 }
 
 void stk_ledger_judge(stoker_stats *stats)
 {
-    static const char *const stages[] = {
-        [STOKER_LIMIT_READ] = "read-bound: workers read, or wait for storage",
-        [STOKER_LIMIT_DECODE] = "decode-bound",
-        [STOKER_LIMIT_CONVERT] = "convert-bound: workers gather and convert rows",
-    };
-    const uint64_t busy_ns = stats->read_ns + stats->decode_ns + stats->convert_ns;
-    const double stall = share(stats->stall_ns, stats->elapsed_ns);
-    /* Workers' idle share; in the caller's thread nobody waits for slots. */
-    const double idle = share(stats->slot_wait_ns, busy_ns + stats->slot_wait_ns);
-
-    if (stats->batches < ENOUGH_BATCHES || stats->elapsed_ns < ENOUGH_NS) {
-        stats->limit = STOKER_LIMIT_UNKNOWN;
-        (void)snprintf(stats->verdict, sizeof(stats->verdict),
-                       "too early to tell: %" PRIu64 " batches", stats->batches);
-    } else if (stats->workers > 0 && (stall < 0.05 || idle > 0.5)) {
-        stats->limit = stall < 0.05 ? STOKER_LIMIT_CONSUMER : STOKER_LIMIT_HANDOVER;
+    const double stall = 100 * share(stats->stall_ns, stats->elapsed_ns);
+    char *verdict = stats->verdict;
+    const size_t size = sizeof(stats->verdict);
+    stats->limit = limit_of(stats);
+    switch (stats->limit) {
+    case STOKER_LIMIT_UNKNOWN:
+        (void)snprintf(verdict, size, "too early to tell: %" PRIu64 " batches", stats->batches);
+        break;
+    case STOKER_LIMIT_CONSUMER:
         (void)snprintf(
-            stats->verdict, sizeof(stats->verdict),
-            stall < 0.05 ? "consumer-bound: %.0f %% of the time was spent waiting for data"
-                         : "handover-bound: the consumer waits %.0f %% of the time, and so do the "
-                           "workers: larger batches or more prefetch help",
-            100 * stall);
-    } else {
-        stats->limit = busiest_stage(stats);
-        (void)snprintf(stats->verdict, sizeof(stats->verdict),
-                       "%s (%.0f %% of the workers' busy time); %s", stages[stats->limit],
-                       100 * share(stats->limit == STOKER_LIMIT_READ     ? stats->read_ns
-                                   : stats->limit == STOKER_LIMIT_DECODE ? stats->decode_ns
-                                                                         : stats->convert_ns,
-                                   busy_ns),
-                       advice(stats));
+            verdict, size,
+            stats->workers > 0
+                ? "consumer-bound: %.0f %% of the time was spent waiting for data"
+                : "consumer-bound: %.0f %% of the time was spent making batches; a worker "
+                  "would make them meanwhile",
+            stall);
+        break;
+    case STOKER_LIMIT_HANDOVER:
+        (void)snprintf(verdict, size,
+                       "handover-bound: the consumer waits %.0f %% of the time, and so do the "
+                       "workers: larger batches or more prefetch help",
+                       stall);
+        break;
+    case STOKER_LIMIT_READ:
+        describe_stage(stats, "read-bound: workers read, or wait for storage", stats->read_ns);
+        break;
+    case STOKER_LIMIT_DECODE:
+        describe_stage(stats, "decode-bound", stats->decode_ns);
+        break;
+    case STOKER_LIMIT_CONVERT:
+        describe_stage(stats, "convert-bound: workers gather and convert rows", stats->convert_ns);
+        break;
     }
 }
 
@@ -102,6 +145,7 @@ int stoker_stats_between(const stoker_stats *before, const stoker_stats *after, 
     between.copies -= before->copies;
     between.copy_bytes -= before->copy_bytes;
     between.copy_waits -= before->copy_waits;
+    between.cpu_ns -= before->cpu_ns < after->cpu_ns ? before->cpu_ns : after->cpu_ns;
     stk_ledger_judge(&between);
     *out = between;
     return STOKER_OK;

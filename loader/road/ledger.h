@@ -37,6 +37,9 @@ struct stk_ledger_consumer {
     _Atomic uint64_t first_batch_ns;
     _Atomic uint64_t copies;
     _Atomic uint64_t copy_waits;
+    _Atomic uint64_t
+        sampled_ns; /* of work in the caller's thread of which the CPU time was measured, */
+    _Atomic uint64_t sampled_cpu_ns; /* and that */
 };
 
 /* Add to a counter that only this thread writes. */
@@ -57,6 +60,13 @@ static inline void stk_ledger_charge(_Atomic uint64_t *stage_ns, uint64_t *mark_
 static inline uint64_t stk_ledger_read(const _Atomic uint64_t *counter)
 {
     return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+/* Time in which a worker did not wait for slots. */
+static inline uint64_t stk_ledger_busy_ns(const struct stk_ledger_entry *entry)
+{
+    return stk_ledger_read(&entry->read_ns) + stk_ledger_read(&entry->decode_ns) +
+           stk_ledger_read(&entry->convert_ns);
 }
 
 /* Add one worker's entry to the sums in stats. */

@@ -333,11 +333,9 @@ static uint32_t parts_wanted(struct stk_worker *worker, const struct stk_span *s
     const struct stk_ledger_entry *ledger = &worker->ledger;
     if (schedule->span_parts == 1)
         return 1;
-    const uint64_t busy_ns = stk_ledger_read(&ledger->read_ns) +
-                             stk_ledger_read(&ledger->decode_ns) +
-                             stk_ledger_read(&ledger->convert_ns);
-    const uint32_t parts = stk_pace_step(&worker->pace, stk_ledger_read(&ledger->rows), busy_ns,
-                                         schedule->part_rows, schedule->span_parts);
+    const uint32_t parts =
+        stk_pace_step(&worker->pace, stk_ledger_read(&ledger->rows), stk_ledger_busy_ns(ledger),
+                      schedule->part_rows, schedule->span_parts);
     if (span->capacity == schedule->span_rows)
         return parts;
     const uint32_t most = span->capacity / schedule->part_rows;

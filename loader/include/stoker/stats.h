@@ -13,11 +13,12 @@ STOKER_BEGIN_DECLS
 /* The one stage that limits the rate. */
 typedef enum stoker_limit {
     STOKER_LIMIT_UNKNOWN = 0, /* too little was seen to tell */
-    STOKER_LIMIT_CONSUMER,    /* batches wait for you: the loader is fast enough */
-    STOKER_LIMIT_READ,        /* workers read, or wait for storage */
-    STOKER_LIMIT_DECODE,      /* workers are busy decoding */
-    STOKER_LIMIT_CONVERT,     /* workers are busy gathering and converting rows */
-    STOKER_LIMIT_HANDOVER     /* the ring of slots: batches are too small or too few */
+    STOKER_LIMIT_CONSUMER, /* batches wait for you: the loader is fast enough. Without workers: what
+                                 you do between calls of next takes more time than next */
+    STOKER_LIMIT_READ,     /* workers read, or wait for storage */
+    STOKER_LIMIT_DECODE,   /* workers are busy decoding */
+    STOKER_LIMIT_CONVERT,  /* workers are busy gathering and converting rows */
+    STOKER_LIMIT_HANDOVER  /* the ring of slots: batches are too small or too few */
 } stoker_limit;
 
 /* Counts run from create on and never go down; time is summed over all workers. */
@@ -84,6 +85,8 @@ typedef struct stoker_stats {
     bool
         cache_paused; /* the machine's memory, or that of a control group, is short (an eighth of it is left, or
                           1 GiB): the cache keeps what it holds and takes no more for now */
+    uint64_t cpu_ns; /* CPU time of the workers, what the consumer does for them included; that part
+                        is estimated, so the sum may go down a little. 0 = unknown */
 } stoker_stats;
 
 /* Fill *out, up to out->struct_size bytes. Any thread, any time between create and
