@@ -11,6 +11,8 @@
 #include "machine.h"
 #include "output.h"
 
+#include "loader/base/printable.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -61,10 +63,17 @@ static bool is_wide(const struct bench_sheet *sheet)
 }
 
 /* A comment of any length: broken at spaces, its later lines under the first. */
-static void print_wrapped(const struct bench_sheet *sheet, const char *name, const char *text)
+static void print_wrapped(const struct bench_sheet *sheet, const char *name, const char *whole)
 {
-    enum { INDENT = 11 }; /* "# machine  " */
+    enum {
+        INDENT = 11, /* "# machine  " */
+        PRINTABLE_BYTES = 2048
+    };
     const size_t width = (is_wide(sheet) ? BENCH_COLUMNS_WIDE : BENCH_COLUMNS_NARROW) - INDENT;
+    char printable[PRINTABLE_BYTES];
+    const char *text = printable;
+    snprintf(printable, sizeof(printable), "%s", whole);
+    stk_printable(printable);
     for (const char *label = name; *text != '\0'; label = "") {
         size_t length = strlen(text);
         if (length > width) {
