@@ -9,7 +9,10 @@
 #include "loader/codec/png.h"
 #include "loader/codec/webp.h"
 
-enum { KINDS = STK_FOLDER_IMAGE_KINDS };
+enum {
+    KINDS = STK_FOLDER_IMAGE_KINDS,
+    PNG_COLOUR_AT = 25 /* colour type in a PNG file, 0 = gray */
+};
 
 #define UNKNOWN "neither PNG nor JPEG nor WebP"
 
@@ -130,15 +133,23 @@ static int choose(const struct stk_folder_image *image, const struct scratch *sc
     return *codec == NULL ? refuse(error, STOKER_ENOTSUP, kinds[kind].missing) : STOKER_OK;
 }
 
+/* Returns true if the image has more than one channel. What its header says is believed: the codec
+ * checks it, and a header that cannot be read is left to it. */
+static bool has_colour(const stoker_encoded *in)
+{
+    struct stk_image_shape shape;
+    if (stk_codec_png_magic(in->bytes, in->size))
+        return in->size > PNG_COLOUR_AT && in->bytes[PNG_COLOUR_AT] != 0;
+    return stk_folder_image_probe(in->bytes, in->size, &shape, NULL) == STOKER_OK &&
+           shape.channels != 1;
+}
+
 /* The rows are gray because all images looked at were: a colour image must not become gray without a
- * word. A header that cannot be read is left to the codec. */
+ * word. */
 static int check_colour(const struct stk_folder_image *image, const stoker_encoded *in,
                         stoker_error *error)
 {
-    struct stk_image_shape shape;
-    if (!image->gray_found ||
-        stk_folder_image_probe(in->bytes, in->size, &shape, NULL) != STOKER_OK ||
-        shape.channels == 1)
+    if (!image->gray_found || !has_colour(in))
         return STOKER_OK;
     return refuse(error, STOKER_EFORMAT,
                   "a colour image in a set that is opened as gray, as the images looked at are: "
