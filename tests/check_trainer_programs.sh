@@ -313,6 +313,10 @@ refuses 1 "$mnist" --data "$data" --epochs 1 --quiet --device ref --amp fp16 --b
     --optimizer sgd --schedule constant --save overflow.safetensors
 grep -q 'training diverged.* that were skipped' err || fail "an overflow in fp16 is not told: $(cat err)"
 [ ! -e overflow.safetensors ] || fail "what overflowed is saved"
+refuses 1 "$mnist" --data "$data" --epochs 1 --quiet --device ref --amp fp16 --batch-size 160 --mean 0 --std 1e-6 \
+    --save overflow.safetensors
+grep -q 'all 4 updates were skipped' err || fail "a run without an update is not told: $(cat err)"
+[ ! -e overflow.safetensors ] || fail "a run without an update is saved"
 
 # ---- a checkpoint names its network
 "$mnist" --data "$data" --preset pytorch --epochs 1 --batch-size 64 --save torchlike.safetensors --quiet >/dev/null

@@ -119,7 +119,7 @@ const struct option_row option_rows[] = {
     { "eval-every", 0, BOTH, COUNT32, AT(eval_every), 0, 1e9, "N", NULL,
       "test after every N epochs, 0 = at the end only", NULL },
     { "eval-only", 0, BOTH, ACTION, 0, ACTION_EVALUATE, 0, NULL, NULL,
-      "test the weights of --load or --weights, and stop", NULL },
+      "test what --load (its averages, if it has any) or --weights names, and stop", NULL },
     { "summary", 0, BOTH, ACTION, 0, ACTION_SUMMARY, 0, NULL, NULL,
       "show layers and memory, and stop", NULL },
     { "list-devices", 0, BOTH, ACTION, 0, ACTION_DEVICES, 0, NULL, NULL,
