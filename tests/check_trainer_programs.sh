@@ -74,7 +74,7 @@ refuses 2 "$mnist" --gamma 0.5
 refuses 2 "$mnist" --optimizer sgd --betas 0.9,0.99
 refuses 2 "$mnist" --eval-only --load x.safetensors --save y.safetensors
 refuses 1 "$mnist" --data "$data" --epochs 1 --batch-size 64 --schedule cosine --warmup 10
-grep -q 'warmup_updates' err || fail "a warm-up as long as the run is not refused: $(cat err)"
+grep -q -- '--warmup 10: the run has 10 updates' err || fail "a warm-up as long as the run is not refused: $(cat err)"
 refuses 2 "$mnist" --mean 0.5
 refuses 2 "$mnist" --std 0.5
 refuses 2 "$mnist" --plot loss.png

@@ -48,6 +48,21 @@ static int failed(struct session *session, int rc)
 
 /* ---- making --------------------------------------------------------------------- */
 
+/* Only now is it known how many updates there are. */
+static int check_warmup(struct session *session)
+{
+    const uint64_t warmup = session->arguments.warmup, updates = session->settings.total_updates;
+    if (warmup == 0 || warmup < updates)
+        return STOKER_OK;
+    session->error = (stoker_error){ .code = STOKER_EINVAL };
+    (void)snprintf(session->error.message, sizeof(session->error.message),
+                   "--warmup %" PRIu64 ": the run has %" PRIu64
+                   " updates, so the rate would not be "
+                   "reached; give fewer",
+                   warmup, updates);
+    return STOKER_EINVAL;
+}
+
 static int make_trainer(struct session *session)
 {
     uint32_t batch_size = session->arguments.batch_size;
@@ -68,7 +83,9 @@ static int make_trainer(struct session *session)
         settings_make(&session->settings, &session->arguments, &session->data, memory.batch_size);
         session->settings.training.error = &session->error;
     }
-    int rc = stoker_trainer_create(&session->trainer, session->model, &session->settings.training);
+    int rc = check_warmup(session);
+    if (rc == STOKER_OK)
+        rc = stoker_trainer_create(&session->trainer, session->model, &session->settings.training);
     if (rc == STOKER_OK)
         settings_place(&session->settings, &session->arguments, session->trainer);
     return rc;
