@@ -18,6 +18,11 @@ static int system_failure(const char *path, int os_errno, const char *call, stok
                          call);
 }
 
+static int64_t modified_ns(const struct stat *status)
+{
+    return (int64_t)status->st_mtim.tv_sec * 1000000000 + status->st_mtim.tv_nsec;
+}
+
 /* What is open must be a regular file: anything else has no size, or no end. */
 static int check_kind(struct stk_source *source, stoker_error *error)
 {
@@ -33,6 +38,7 @@ static int check_kind(struct stk_source *source, stoker_error *error)
                              S_ISFIFO(status.st_mode) ? "pipe" : "device or socket");
     }
     source->size = (uint64_t)status.st_size;
+    source->modified_ns = modified_ns(&status);
     return STOKER_OK;
 }
 
@@ -72,4 +78,16 @@ int stk_source_read(const struct stk_source *source, void *to, size_t bytes, uin
 {
     assert(source->fd >= 0);
     return stk_pread_all(source->fd, to, bytes, stk_at(source->path, offset), error);
+}
+
+int stk_source_check(const struct stk_source *source, stoker_error *error)
+{
+    struct stat status;
+    if (fstat(source->fd, &status) != 0)
+        return system_failure(source->path, errno, "fstat", error);
+    if ((uint64_t)status.st_size == source->size && modified_ns(&status) == source->modified_ns)
+        return STOKER_OK;
+    const struct stk_place place = stk_at(source->path, STOKER_NO_OFFSET);
+    return stk_error_set(error, STOKER_ECHANGED, STOKER_STAGE_OPEN, &place,
+                         "written to while it was being opened");
 }

@@ -10,14 +10,15 @@
 #include "loader/base/error.h"
 
 struct stk_source {
-    const char *path; /* the caller's, for messages */
-    int fd;           /* -1 = closed */
-    uint64_t size;    /* bytes when opened */
+    const char *path;    /* the caller's, for messages */
+    int fd;              /* -1 = closed */
+    uint64_t size;       /* bytes when opened */
+    int64_t modified_ns; /* since 1970: when it had been written to last */
 };
 
 #define STK_SOURCE_CLOSED                                                                          \
     {                                                                                              \
-        .path = NULL, .fd = -1, .size = 0                                                          \
+        .path = NULL, .fd = -1, .size = 0, .modified_ns = 0                                        \
     }
 
 /* Open path for reading. Directories, pipes and devices are refused, never waited
@@ -28,6 +29,10 @@ void stk_source_close(struct stk_source *source); /* closed already is allowed *
 /* Read exactly `bytes` bytes from offset. */
 int stk_source_read(const struct stk_source *source, void *to, size_t bytes, uint64_t offset,
                     stoker_error *error);
+
+/* Is it as it was when it was opened, by size and time of the last write? STOKER_OK or STOKER_ECHANGED. For what
+ * takes its time to read it. */
+int stk_source_check(const struct stk_source *source, stoker_error *error);
 
 /* The place of an error in a file. */
 static inline struct stk_place stk_at(const char *path, uint64_t offset)

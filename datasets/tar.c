@@ -266,6 +266,15 @@ static int read_spec(struct opening *opening, const char *rest)
 
 /* ---- open ----------------------------------------------------------------------- */
 
+/* Reading the headers of large archives takes its time: what they said must still hold. */
+static int check_archives(const struct tar *tar, const struct opening *opening)
+{
+    int rc = STOKER_OK;
+    for (uint32_t i = 0; i < tar->index.file_count && rc == STOKER_OK; i++)
+        rc = stk_source_check(&tar->index.files[i].source, opening->error);
+    return rc;
+}
+
 static int open_archives(stoker_dataset **out, const struct opening *opening)
 {
     struct tar *tar = stk_calloc(1, sizeof(*tar));
@@ -276,6 +285,8 @@ static int open_archives(stoker_dataset **out, const struct opening *opening)
         rc = look_at_samples(tar, opening);
     if (rc == STOKER_OK)
         rc = choose_row(tar, opening);
+    if (rc == STOKER_OK)
+        rc = check_archives(tar, opening);
     if (rc == STOKER_OK) {
         rc = stoker_dataset_create(out, &ops, tar);
         if (rc != STOKER_OK)

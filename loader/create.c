@@ -30,11 +30,29 @@ enum { BLOCK_BYTES = 65536 }; /* rows that one read brings into the cache */
 
 /* ---- the parts, in the order they are made ---- */
 
+/* Files that have changed by now need not be read to find that out; see deliver.c for later. */
+static int check_stamps(const stoker_dataset *dataset, const stoker_sample *sample,
+                        stoker_error *error)
+{
+    const bool verifies = sample->codec != NULL && sample->codec->verify != NULL;
+    const uint32_t changed = verifies ? UINT32_MAX : stk_stamps_first_changed(&dataset->stamps);
+    if (changed == UINT32_MAX)
+        return 0;
+    stoker_file file = { .fd = -1 };
+    struct stk_place place = STK_NOWHERE;
+    if (dataset->ops->file(dataset->self, changed, &file) == 0)
+        place.path = file.path;
+    return stk_stamps_refuse(&dataset->stamps, changed, place, error);
+}
+
 /* What sample 0 is like tells what all are like, as far as choices of speed go. */
 static int look_at_samples(stoker_loader *loader, bool *in_memory, stoker_error *error)
 {
     stoker_sample sample;
     int rc = stoker_dataset_locate(loader->road.dataset, 0, &sample, error);
+    if (rc < 0)
+        return rc;
+    rc = check_stamps(loader->road.dataset, &sample, error);
     if (rc < 0)
         return rc;
     *in_memory = sample.extent.memory != NULL;

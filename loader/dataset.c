@@ -100,6 +100,11 @@ int stoker_dataset_create(stoker_dataset **out, const stoker_dataset_ops *ops, v
     stoker_dataset *dataset = stk_calloc(1, sizeof(*dataset));
     if (dataset == NULL)
         return STOKER_ENOMEM;
+    rc = stk_stamps_take(&dataset->stamps, ops, self, info.file_count);
+    if (rc < 0) {
+        stk_free(dataset);
+        return rc;
+    }
     dataset->ops = ops;
     dataset->self = self;
     dataset->info = info;
@@ -124,6 +129,7 @@ void stoker_dataset_close(stoker_dataset **dataset)
         return;
     if (closing->ops->destroy != NULL)
         closing->ops->destroy(closing->self);
+    stk_stamps_free(&closing->stamps);
     stk_free(closing);
 }
 
@@ -201,10 +207,12 @@ static const stoker_codec *codec_of(const stoker_sample *sample)
     return sample->codec == NULL ? &stk_codec_raw : sample->codec;
 }
 
-/* The extent's bytes from one of the data set's open files. */
-static int bytes_from_file(const stoker_dataset *dataset, const stoker_extent *extent, void *to,
+/* The sample's bytes from one of the data set's open files. What is verified needs no look at the file. */
+static int bytes_from_file(const stoker_dataset *dataset, const stoker_sample *sample, void *to,
                            struct stk_place *place, stoker_error *error)
 {
+    const stoker_extent *extent = &sample->extent;
+    const bool verifies = sample->codec != NULL && sample->codec->verify != NULL;
     if (extent->file >= dataset->info.file_count)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_LOCATE, place,
                              "the extent names file %u of %u", extent->file,
@@ -220,7 +228,10 @@ static int bytes_from_file(const stoker_dataset *dataset, const stoker_extent *e
         return stk_error_set(
             error, STOKER_ENOTSUP, STOKER_STAGE_READ, place,
             "file %u has no descriptor: only a loader with options.reader reads it", extent->file);
-    return stk_pread_all(file.fd, to, extent->bytes, *place, error);
+    rc = stk_pread_all(file.fd, to, extent->bytes, *place, error);
+    if (rc == STOKER_OK && !verifies && !stk_stamp_holds(&dataset->stamps, extent->file))
+        rc = stk_stamps_refuse(&dataset->stamps, extent->file, *place, error);
+    return rc;
 }
 
 /* The bytes of a file of the sample's own; `to` has room for one more. */
@@ -258,11 +269,11 @@ static int check_announced(const stoker_dataset *dataset, const stoker_extent *e
 }
 
 /* `to` has room for one byte more. */
-static int bytes_from_storage(const stoker_dataset *dataset, const stoker_extent *extent, void *to,
+static int bytes_from_storage(const stoker_dataset *dataset, const stoker_sample *sample, void *to,
                               struct stk_place *place, stoker_error *error)
 {
-    return extent->path != NULL ? bytes_from_path(dataset, extent, to, place, error)
-                                : bytes_from_file(dataset, extent, to, place, error);
+    return sample->extent.path != NULL ? bytes_from_path(dataset, &sample->extent, to, place, error)
+                                       : bytes_from_file(dataset, sample, to, place, error);
 }
 
 static int row_from_storage(const stoker_dataset *dataset, const stoker_sample *sample, uint64_t id,
@@ -278,7 +289,7 @@ static int row_from_storage(const stoker_dataset *dataset, const stoker_sample *
     if (encoded == NULL)
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_READ, &place, "%u bytes",
                              extent->bytes);
-    rc = bytes_from_storage(dataset, extent, encoded, &place, error);
+    rc = bytes_from_storage(dataset, sample, encoded, &place, error);
     if (rc == STOKER_OK) {
         stoker_encoded in = {
             .bytes = encoded, .size = extent->bytes, .sample = id, .tag = sample->tag
@@ -353,7 +364,7 @@ int stoker_dataset_read_stored(const stoker_dataset *dataset, uint64_t id, void 
     } else if (extent->bytes > 0) {
         rc = check_announced(dataset, extent, &place, error);
         if (rc == STOKER_OK)
-            rc = bytes_from_storage(dataset, extent, bytes, &place, error);
+            rc = bytes_from_storage(dataset, &sample, bytes, &place, error);
     }
     if (rc == STOKER_OK)
         *size = extent->bytes;

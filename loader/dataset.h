@@ -11,10 +11,13 @@
 #include <stddef.h>
 #include <stoker/dataset.h>
 
+#include "loader/stamps.h"
+
 struct stoker_dataset {
     const stoker_dataset_ops *ops;
     void *self;
     stoker_dataset_info info;     /* checked: see stoker_dataset_create */
+    struct stk_stamps stamps;     /* of its open files */
     size_t row_bytes;             /* elements of a row x element size, >= 1 */
     _Atomic bool kept;            /* close leaves it as it is: see stk_dataset_keep */
     _Atomic uint64_t fingerprint; /* 0 = not computed yet: see fingerprint.h */

@@ -5,8 +5,14 @@
 
 #include <stoker/stoker.h>
 
+#include "loader/base/clock.h"
 #include "loader/base/error.h"
 #include "loader/base/printable.h"
+
+enum {
+    FILES_LOOK_NS = 1000000, /* how often the files are looked at, */
+    FILES_LOOK_SHARE = 100   /* for one part in so many of the time at most */
+};
 
 /* ---- rows that failed ---- */
 
@@ -116,6 +122,35 @@ static bool ends_barren(stoker_loader *loader, const struct stk_batch_place *pla
     return place->last && loader->barren_samples > 0 && loader->barren_samples + left_out >= count;
 }
 
+/* ---- files that changed ---- */
+
+/* Have rows been read from a file that is not what it was? Looked at before the last batch of each epoch is
+ * delivered, and between whenever FILES_LOOK_NS have passed, or a hundred times what a look takes. A change that
+ * is found late has been found: the file stays changed, and the rows that the cache kept are delivered no more. */
+static int check_files(stoker_loader *loader, const struct stk_batch_place *place)
+{
+    struct stk_road *road = &loader->road;
+    const struct stk_stamps *stamps = &road->dataset->stamps;
+    if (stamps->count == 0 || !atomic_load_explicit(&road->reads_unchecked, memory_order_relaxed))
+        return 0;
+    const uint64_t begin_ns = stk_now_ns();
+    if (!place->last && begin_ns < loader->files_look_ns)
+        return 0;
+    (void)atomic_exchange(&road->reads_unchecked, false);
+    const uint32_t file = stk_stamps_first_changed(stamps);
+    if (file == UINT32_MAX) {
+        const uint64_t end_ns = stk_now_ns();
+        const uint64_t wait_ns = FILES_LOOK_SHARE * (end_ns - begin_ns);
+        loader->files_look_ns = end_ns + (wait_ns > FILES_LOOK_NS ? wait_ns : FILES_LOOK_NS);
+        return 0;
+    }
+    struct stk_place whole = STK_NOWHERE;
+    stoker_error error;
+    whole.path = loader->files[file].path;
+    (void)stk_stamps_refuse(stamps, file, whole, &error);
+    return stk_deliver_fail(loader, &error);
+}
+
 /* Account for the rows of the slot that failed; *rows are left. */
 static int settle(stoker_loader *loader, struct stk_slot *slot, const struct stk_batch_place *place,
                   uint32_t *rows)
@@ -135,7 +170,7 @@ static int settle(stoker_loader *loader, struct stk_slot *slot, const struct stk
     if (loader->options.on_bad_sample != STOKER_BAD_FAIL && ends_barren(loader, place, *rows) &&
         place->rows > 0)
         return nothing_is_left(loader, &slot->failures[place->rows - 1]);
-    return 0;
+    return check_files(loader, place);
 }
 
 /* ---- what the consumer sees ---- */

@@ -75,6 +75,7 @@ struct stoker_loader {
     bool end_pending;     /* the epoch's last batch is delivered, its end not yet told */
     uint64_t state_epoch; /* where a resume would go on */
     uint64_t state_position;
+    uint64_t files_look_ns;  /* when it looks again whether open files have changed */
     bool epoch_is_good;      /* a sample of the epoch that is being delivered was */
     uint64_t barren_samples; /* of whole epochs and this one, without a good one among them */
     _Atomic bool failed;     /* release pairs with acquire in stoker_loader_error */

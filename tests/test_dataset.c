@@ -325,7 +325,7 @@ Test(dataset, read_tells_where_it_failed)
     cr_assert_eq(error.os_errno, EBADF);
 
     told.file.fd = file.fd;
-    stk_fault_arm(STK_FAULT_ANY, 2); /* the first is the data set's own */
+    stk_fault_arm(STK_FAULT_ANY, 3); /* the first two are the data set's own */
     cr_assert_eq(read_told(&told, 5, row, &error), STOKER_ENOMEM);
     stk_fault_disarm();
     close(file.fd);

@@ -73,3 +73,28 @@ Test(source, a_file_of_somebody_else_is_read_like_any)
     close(fd);
     stk_test_check_leaks();
 }
+
+/* By size, or by the time alone. */
+Test(source, a_file_written_to_meanwhile_is_told)
+{
+    char path[] = "/tmp/stoker-source-XXXXXX";
+    struct stk_source source;
+    stoker_error error;
+    const int fd = mkstemp(path);
+    cr_assert_geq(fd, 0);
+    for (int grows = 0; grows < 2; grows++) {
+        cr_assert_eq(pwrite(fd, "x", 1, 0), 1);
+        grow_old(fd);
+        cr_assert_eq(stk_source_open(&source, path, &error), STOKER_OK);
+        cr_assert_eq(stk_source_check(&source, &error), STOKER_OK);
+        cr_assert_eq(pwrite(fd, "y", 1, grows), 1);
+        if (grows == 1)
+            grow_old(fd); /* with the time set back the size still tells */
+        cr_assert_eq(stk_source_check(&source, &error), STOKER_ECHANGED);
+        cr_assert_str_eq(error.path, path);
+        stk_source_close(&source);
+    }
+    unlink(path);
+    close(fd);
+    stk_test_check_leaks();
+}

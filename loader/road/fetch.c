@@ -295,6 +295,14 @@ static void commit(struct stk_worker *worker, const struct stk_fetch *fetch, uin
     stk_cache_commit(cache, id, fetch->total_bytes);
 }
 
+/* The consumer looks at the files that such bytes come from. */
+static void note_unchecked(struct stk_road *road, const stoker_codec *codec)
+{
+    const bool verifies = codec != NULL && codec->verify != NULL;
+    if (!verifies && !atomic_load_explicit(&road->reads_unchecked, memory_order_relaxed))
+        atomic_store_explicit(&road->reads_unchecked, true, memory_order_relaxed);
+}
+
 /* Only what is verified gets into the cache: nobody looks again. */
 static void finish(struct stk_worker *worker, struct stk_fetch *fetch)
 {
@@ -305,6 +313,8 @@ static void finish(struct stk_worker *worker, struct stk_fetch *fetch)
     const uint64_t id = span->slot->ids[span->first_row + row];
     const bool to_cache = fetch->block_rows > 0;
     const uint8_t *from = to_cache ? stk_cache_row(cache, id) : fetch->start;
+    if (!is_whole_file(fetch))
+        note_unchecked(worker->road, span->samples[row].codec);
     if (stk_row_verify(worker, span, row, from, bytes)) {
         if (to_cache)
             commit(worker, fetch, id);

@@ -56,7 +56,10 @@ struct stk_road {
     struct stk_slots slots;               /* shared: its own states */
 
     _Atomic uint32_t active_workers; /* workers with a higher number rest; written by the tuner */
-    _Atomic uint32_t pread_workers;  /* workers whose own ring failed */
+    /* Bytes without a checksum were read from an open file since the consumer last looked at the files. Set
+     * after the read, taken before the look: relaxed, since the batch with the row is published later. */
+    _Atomic bool reads_unchecked;
+    _Atomic uint32_t pread_workers; /* workers whose own ring failed */
 };
 
 static inline uint8_t *stk_road_row(const struct stk_road *road, const struct stk_slot *slot,

@@ -3,6 +3,17 @@
  * A data set knows how many samples there are, what one looks like, and in which
  * extent of which file sample i lies. It reads no samples itself: the loader does.
  *
+ * Changes  The files of a data set must stay as they are while it is open. The loader looks at size
+ *          and time of the last write (ns) of every open file that it reads samples without a
+ *          checksum from (a codec without verify): when it is created, before it delivers the last
+ *          batch of an epoch, and about once a millisecond in between. One that differs from what
+ *          it was when the data set was opened ends the run with STOKER_ECHANGED, whatever
+ *          on_bad_sample says: no epoch with rows of a changed file comes to its end, but batches
+ *          delivered before may hold some. Not noticed: a change that leaves size and time as they
+ *          were; and in whole files (extent.path) any that leaves the length: such a read
+ *          delivers the file that has the name then. What a format reads into memory when it
+ *          opens (labels, tables, gzip) stays as it was.
+ *
  * Threads  A data set is immutable once open: any number of loaders and threads
  *          may use it. Close it after the last loader that uses it.
  */
@@ -138,7 +149,8 @@ typedef struct stoker_dataset_ops {
      * says. Optional, a faster way to what locate() tells; the same rules. */
     void (*labels)(const void *self, const uint64_t *ids, uint32_t count, void *out);
 
-    /* File number `file` < info.file_count. Optional when file_count is 0. */
+    /* File number `file` < info.file_count. Optional when file_count is 0. Called when the data set
+     * is made, and for each loader. */
     int (*file)(const void *self, uint32_t file, stoker_file *out);
 
     /* Free self. Optional. Not called where a loader's read never came back. */

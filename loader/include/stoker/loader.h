@@ -213,7 +213,7 @@ typedef struct stoker_batch {
  * Errors: STOKER_EINVAL (an option; the message names it), EBATCH (batch_size, with drop_last times
  * world_size, is larger than the data set), ELIMIT (the set has more than 2^62 samples), ETYPE, ENOTSUP (ON
  * was asked for and cannot be here, or a file has no descriptor and `reader` is not given), ENOMEM, EPIN,
- * ETHREAD, EREADER, EDEVICE, ESTATE. */
+ * ETHREAD, EREADER, EDEVICE, ESTATE, ECHANGED (see stoker/dataset.h). */
 STOKER_API int stoker_loader_create(stoker_loader **out, const stoker_dataset *dataset,
                                     const stoker_loader_options *options);
 
