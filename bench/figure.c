@@ -26,6 +26,7 @@ static void add_stats(stoker_stats *total, const stoker_stats *more)
     total->copies += before.copies;
     total->copy_bytes += before.copy_bytes;
     total->copy_waits += before.copy_waits;
+    total->cpu_ns += before.cpu_ns;
 }
 
 void bench_figure_add(struct bench_figure *figure, const struct bench_window *window)
