@@ -158,6 +158,23 @@ Test(tuner, keeps_trying_where_workers_wait)
     stk_test_check_leaks();
 }
 
+static double one_is_a_little_better(uint32_t workers)
+{
+    return workers == 1 ? 10800.0 : 10000.0;
+}
+
+/* 8 % more with one worker less: worth a change if the two share the CPUs, noise if they only wait. */
+Test(tuner, gives_waiting_workers_back_for_a_clear_gain_only)
+{
+    struct world waiting = world_make(one_is_a_little_better, 0.5, 2, 2);
+    live(&waiting, 20);
+    cr_assert_eq(waiting.tuner.best, 2);
+    struct world busy = world_of_cpus(one_is_a_little_better, 2, 2, 2);
+    live(&busy, 20);
+    cr_assert_eq(busy.tuner.best, 1);
+    stk_test_check_leaks();
+}
+
 static double ten_at_once(uint32_t workers)
 {
     return 200.0 * (workers < 10 ? workers : 10);

@@ -15,7 +15,8 @@ enum {
 };
 
 static const double STALL_SHARE = 0.05; /* less waiting is not worth a change */
-static const double GAIN = 1.05;        /* less gain from fewer workers is noise */
+static const double GAIN = 1.05;        /* less gain from fewer workers is noise; */
+static const double GAIN_WAITING = 1.1; /* and this, if they wait: fewer spare no CPU */
 static const double WORKER_GAIN = 0.25; /* what an added worker must bring, in parts of what the
                                             others bring on average */
 static const double CLEAR_GAIN = 0.5;   /* brought by each of many workers: no check needed */
@@ -73,6 +74,13 @@ static uint32_t room(const struct stk_tuner *tuner, const struct stk_look *windo
     return used * most <= fed ? (uint32_t)most : (uint32_t)(fed / used);
 }
 
+/* Returns true if the workers use less than half of their time and of the CPUs. */
+static bool mostly_wait(const struct stk_tuner *tuner, const struct stk_look *window)
+{
+    return 2 * window->cpu_ns < tuner->workers * window->ns &&
+           room(tuner, window) >= 2 * tuner->workers;
+}
+
 /* The number to try next in the direction that is due; the best one if there is none. */
 static uint32_t next_trial(const struct stk_tuner *tuner, const struct stk_look *window)
 {
@@ -112,7 +120,7 @@ static void fail_trial(struct stk_tuner *tuner, const struct stk_look *window)
 {
     const uint32_t least = least_stride(tuner);
     const uint32_t tried = tuner->trial > tuner->best ? tuner->trial - tuner->best : 0;
-    const bool waits = room(tuner, window) >= 2 * tuner->workers;
+    const bool waits = mostly_wait(tuner, window);
     settle(tuner, tuner->best);
     if (tried > least) { /* fewer of these may help */
         tuner->stride = tried / 2 > least ? tried / 2 : least;
@@ -135,20 +143,24 @@ static void accept_trial(struct stk_tuner *tuner)
     tuner->stride = least_stride(tuner);
 }
 
-/* The rate that the trial must beat. */
-static double rate_wanted(const struct stk_tuner *tuner, double rate, double worker_gain)
+/* What the rate of the trial must be, in parts of that of the best number; worker_gain is what an
+ * added worker must bring, in parts of what the others bring on average. */
+static double gain_wanted(const struct stk_tuner *tuner, const struct stk_look *window,
+                          double worker_gain)
 {
     const double growth = (double)tuner->trial / tuner->best;
-    return growth < 1 ? rate * GAIN : rate * (1 + worker_gain * (growth - 1));
+    if (growth < 1)
+        return mostly_wait(tuner, window) ? GAIN_WAITING : GAIN;
+    return 1 + worker_gain * (growth - 1);
 }
 
 static void judge_trial(struct stk_tuner *tuner, const struct stk_look *window)
 {
     const double rate = rate_of(window);
-    if (rate <= rate_wanted(tuner, tuner->best_rate, WORKER_GAIN)) {
+    if (rate <= tuner->best_rate * gain_wanted(tuner, window, WORKER_GAIN)) {
         fail_trial(tuner, window);
     } else if (tuner->trial >= CLEAR_GROWTH * tuner->best &&
-               rate > rate_wanted(tuner, tuner->best_rate, CLEAR_GAIN)) {
+               rate > tuner->best_rate * gain_wanted(tuner, window, CLEAR_GAIN)) {
         accept_trial(tuner);
         tuner->stride = tuner->best; /* this many again */
         if (stalls(window))
@@ -171,7 +183,7 @@ static void judge(struct stk_tuner *tuner, const struct stk_look *window)
         judge_trial(tuner, window);
         break;
     case STK_TUNER_CHECKING:
-        if (tuner->trial_rate <= rate_wanted(tuner, rate_of(window), WORKER_GAIN))
+        if (tuner->trial_rate <= rate_of(window) * gain_wanted(tuner, window, WORKER_GAIN))
             fail_trial(tuner, window);
         else
             accept_trial(tuner);
