@@ -305,6 +305,7 @@ status=0
 grep -qE 'training diverged: the training loss is (nan|infinite) after [0-9]+ updates' err || fail "not told: $(cat err)"
 cmp -s good.safetensors before.safetensors || fail "a good checkpoint was overwritten"
 tail -n 1 bad.csv | grep -qE '(nan|inf)' || fail "no nan in the log: $(tail -n 1 bad.csv)"
+LC_ALL=C grep -qaP 'train/loss\x15\x00\x00[\xc0\x80][\x7f\xff]' bad/* || fail "no nan in the events"
 grep -qE 'class="mark".*train/loss is (nan|infinite) from step [0-9]+' bad.svg || fail "the plot does not show where it ended"
 mkfifo nobody
 timeout 20 "$housing" "${good[@]}" --epochs 1 --log nobody >shown 2>err && fail "a FIFO that nothing reads took the log"
