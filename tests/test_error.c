@@ -69,8 +69,8 @@ Test(error, a_message_names_file_offset_sample_and_cause)
     cr_assert_eq(error.sample, 17);
     cr_assert_str_eq(error.path, "some/file");
     char expected[512];
-    (void)snprintf(expected, sizeof(expected), "some/file: offset 4096: sample 17: 3 of 8: %s: %s",
-                   stoker_strerror(STOKER_EIO), strerror(EIO));
+    (void)snprintf(expected, sizeof(expected), "some/file: offset 4096: sample 17: 3 of 8: %s",
+                   strerror(EIO));
     cr_assert_str_eq(error.message, expected);
     stk_test_check_leaks();
 }
@@ -202,5 +202,28 @@ Test(error, an_errno_becomes_the_code_that_says_the_same)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         cr_assert_eq(stk_error_from_errno(rows[i].os_errno), rows[i].code, "errno %d",
                      rows[i].os_errno);
+    stk_test_check_leaks();
+}
+
+Test(error, a_specific_message_is_not_followed_by_the_general_sentence)
+{
+    static const int general[] = { STOKER_EINVAL,  STOKER_EMISMATCH, STOKER_ESTATE, STOKER_ESPEC,
+                                   STOKER_EDEVICE, STOKER_EREADER,   STOKER_ENOTSUP };
+    stoker_error error;
+    struct stk_place place = STK_NOWHERE;
+    for (size_t i = 0; i < sizeof(general) / sizeof(general[0]); i++) {
+        (void)stk_error_set(&error, general[i], STOKER_STAGE_OPEN, &place, "seed 0, not %d", 5);
+        cr_assert_str_eq(error.message, "seed 0, not 5");
+        (void)stk_error_set(&error, general[i], STOKER_STAGE_OPEN, &place, NULL);
+        cr_assert_str_eq(error.message, stoker_strerror(general[i]));
+    }
+    place.path = "log.csv";
+    place.os_errno = ENOSPC;
+    (void)stk_error_set(&error, STOKER_EIO, STOKER_STAGE_OPEN, &place, "write");
+    cr_assert_str_eq(error.message, "log.csv: write: No space left on device");
+    place.os_errno = 0;
+    (void)stk_error_set(&error, STOKER_ETRUNCATED, STOKER_STAGE_OPEN, &place, "its header");
+    cr_assert_str_eq(error.message,
+                     "log.csv: its header: the file ends before the bytes it promises");
     stk_test_check_leaks();
 }

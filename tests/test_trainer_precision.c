@@ -624,10 +624,7 @@ Test(trainer_precision, what_only_a_gpu_can_do_is_told_where_there_is_none)
         cr_assert_null(trainer);
         cr_assert_eq(strncmp(error.message, cases[i].message, strlen(cases[i].message)), 0, "%s",
                      error.message);
-        const char *const words = stoker_strerror(STOKER_EDEVICE);
-        const char *const once = strstr(error.message, words);
-        cr_assert_not_null(once, "%s", error.message);
-        cr_assert_null(strstr(once + 1, words), "%s", error.message);
+        cr_assert_null(strstr(error.message, stoker_strerror(STOKER_EDEVICE)), "%s", error.message);
     }
     stoker_trainer_options options = options_in(STOKER_FLOAT32);
     options.backend = "auto";

@@ -344,7 +344,8 @@ int stoker_trainer_load(stoker_trainer *trainer, const char *path, stoker_state 
     const struct stk_place nowhere = STK_NOWHERE;
     struct stk_checkpoint checkpoint;
     if (trainer == NULL || path == NULL)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere, "load");
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "load: trainer or path is NULL");
     int rc = stk_checkpoint_open(&checkpoint, path, STK_CHECKPOINT_WHOLE, error);
     if (rc != STOKER_OK)
         return rc;
@@ -392,7 +393,8 @@ int stoker_trainer_load_weights(stoker_trainer *trainer, const char *path, stoke
 {
     const struct stk_place nowhere = STK_NOWHERE;
     if (trainer == NULL || path == NULL)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere, "load_weights");
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "load_weights: trainer or path is NULL");
     return load_weights(trainer, path, false, error);
 }
 
@@ -400,6 +402,7 @@ int stoker_trainer_load_averages(stoker_trainer *trainer, const char *path, stok
 {
     const struct stk_place nowhere = STK_NOWHERE;
     if (trainer == NULL || path == NULL)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere, "load_averages");
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "load_averages: trainer or path is NULL");
     return load_weights(trainer, path, true, error);
 }

@@ -84,7 +84,8 @@ int stoker_trainer_read_notes(const char *path, stoker_note_function *take, void
 {
     struct stk_checkpoint checkpoint;
     if (path == NULL || take == NULL)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere, "read_notes");
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "read_notes: an argument is NULL");
     const int rc = stk_checkpoint_open(&checkpoint, path, STK_CHECKPOINT_WEIGHTS_ONLY, error);
     if (rc != STOKER_OK)
         return rc;

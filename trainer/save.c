@@ -244,7 +244,8 @@ int stoker_trainer_save(stoker_trainer *trainer, const char *path, const stoker_
                         stoker_error *error)
 {
     if (trainer == NULL || path == NULL)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere, "save");
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "save: trainer or path is NULL");
     struct weights weights;
     struct weights averages = { .count = 0 };
     int rc = stk_trainer_sync(trainer, error);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -30,6 +31,26 @@ static void copy_path(char *to, size_t to_bytes, const char *path)
         (void)snprintf(to, to_bytes, "%s", path == NULL ? "" : path);
     else
         (void)snprintf(to, to_bytes, "...%s", path + length - (to_bytes - 4));
+}
+
+/* Returns true if a message of its own says all that these codes mean: their general sentence would only
+ * repeat or contradict it. The other codes say what is wrong with the bytes that the message names. */
+static bool is_general(int code, int os_errno)
+{
+    switch (code) {
+    case STOKER_EINVAL:
+    case STOKER_EMISMATCH:
+    case STOKER_ESTATE:
+    case STOKER_ESPEC:
+    case STOKER_EDEVICE:
+    case STOKER_EREADER:
+    case STOKER_ENOTSUP:
+        return true;
+    case STOKER_EIO:
+        return os_errno != 0;
+    default:
+        return false;
+    }
 }
 
 int stk_error_set(stoker_error *error, int code, stoker_stage stage, const struct stk_place *place,
@@ -60,9 +81,11 @@ int stk_error_set(stoker_error *error, int code, stoker_stage stage, const struc
         va_start(arguments, format);
         (void)vsnprintf(what, sizeof(what), format, arguments);
         va_end(arguments);
-        append(line, line_bytes, "%s: ", what);
+        append(line, line_bytes, "%s", what);
     }
-    append(line, line_bytes, "%s", stoker_strerror(code));
+    const bool alone = format != NULL && is_general(code, place->os_errno);
+    if (!alone)
+        append(line, line_bytes, "%s%s", format == NULL ? "" : ": ", stoker_strerror(code));
     if (place->os_errno != 0) {
         char text[96];
         const char *cause = strerror_r(place->os_errno, text, sizeof(text));

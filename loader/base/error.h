@@ -33,7 +33,9 @@ static inline void stk_error_clear(stoker_error *error)
 
 /* Fill *error (NULL is allowed: nothing is written) and return code, so that a
  * failure can be told and returned in one line. The message becomes
- * "PATH: offset O: sample S: WHAT: text of the code: errno text", parts that are unknown left out.
+ * "PATH: offset O: sample S: WHAT: text of the code: errno text", parts that are unknown left out; after a
+ * WHAT, also the text of codes that say no more than that (EINVAL, EMISMATCH, ESTATE, ESPEC, EDEVICE, EREADER,
+ * ENOTSUP, and EIO with an errno).
  * format may be NULL: then WHAT is left out. Path and message are made printable (printable.h): callers
  * insert names from outside as they are. */
 int stk_error_set(stoker_error *error, int code, stoker_stage stage, const struct stk_place *place,

@@ -276,7 +276,8 @@ static void locate_span(struct stk_worker *worker, struct stk_span *span,
     if (rc < 0) {
         const struct stk_place nowhere = STK_NOWHERE;
         if (error.code != rc)
-            (void)stk_error_set(&error, rc, STOKER_STAGE_LOCATE, &nowhere, "locating samples");
+            (void)stk_error_set(&error, rc, STOKER_STAGE_LOCATE, &nowhere,
+                                "locate() of the data set failed");
         for (uint32_t row = 0; row < span->rows; row++)
             stk_row_lose(span, row, &error);
         span->started = span->rows;
