@@ -47,6 +47,9 @@ says 1 "(did you mean 'cuda'?)" "$mnist" --device gpu --data 'synth:digits?count
 says 2 "(did you mean 'float32'?)" "$loaderbench" --dtype flaot32 synth:digits
 says 2 "(did you mean 'html'?)" "$loaderbench" --format htm synth:digits
 
+# The right cure.
+says 1 'csv:table.csv?label=COLUMN&test=0.2 keeps' "$housing" --data table.csv
+
 # Data sets and their parameters.
 says 1 "\"mnst\" is no format (did you mean 'mnist'?)" "$loaderbench" mnst:foo
 says 1 "lable: no such parameter (did you mean 'label'?)" "$loaderbench" 'csv:table.csv?lable=y'

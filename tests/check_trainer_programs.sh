@@ -63,7 +63,9 @@ grep -qF -- '--epochs N passes over the training data (300) ' shown || fail "hou
 grep -qF -- '(adam) --lr X learning rate; another --optimizer has its own (0.01) --betas A,B of the Adam family (0.9,0.999) ' shown || fail "housing --help: Adam"
 grep -qF -- '0 = at the end only (50) ' shown || fail "housing --help: --eval-every"
 if grep -qE 'fast|stoker-mnist|pytorch|housing [0-9]' shown; then fail "housing --help tells of another program"; fi
-"$mnist" --help | awk 'length($0) > 84 { bad = 1 } END { exit bad }' || fail "mnist --help has long lines"
+"$mnist" --help | awk 'length($0) > 80 { bad = 1 } END { exit bad }' || fail "mnist --help has long lines"
+"$mnist" --data "$data" --summary | sed 's/^\[made-up digits\] //' | awk 'length($0) > 80 { bad = 1 } END { exit bad }' ||
+    fail "mnist --summary has long lines"
 refuses 2 "$housing" --preset fast
 refuses 2 "$mnist" --ema 1
 grep -q 'from 0 to 0.9999999' err || fail "the range is told wrongly: $(cat err)"

@@ -47,7 +47,7 @@ static void print_layer(struct page *page, const stoker_model *model, const stru
     if (has_window(layer))
         (void)snprintf(kind + used, sizeof(kind) - (size_t)used, " %" PRIu32 "x%" PRIu32,
                        layer->kernel[0], layer->kernel[1]);
-    print(page, "%-20s %-16s %15s %14s %18s\n", layer->name, kind, stk_shape_text(layer->out).text,
+    print(page, "%-20s %-16s %12s %12s %15s\n", layer->name, kind, stk_shape_text(layer->out).text,
           stk_digits(parameters_of(model, layer)).text, stk_digits(layer->flops).text);
 }
 
@@ -69,13 +69,13 @@ size_t stoker_model_summary(const stoker_model *model, char *text, size_t bytes)
         text[0] = '\0';
     if (model == NULL)
         return 0;
-    print(&page, "%-20s %-16s %15s %14s %18s\n", "layer", "kind", "output", "parameters",
+    print(&page, "%-20s %-16s %12s %12s %15s\n", "layer", "kind", "output", "parameters",
           "FLOPs a sample");
     for (uint32_t i = 0; i < model->layer_count; i++)
         print_layer(&page, model, &model->layers[i]);
     stoker_model_size size;
     stoker_model_get_size(model, &size);
-    print(&page, "%-20s %-16s %15s %14s %18s\n", "total", "", "", stk_digits(size.parameters).text,
+    print(&page, "%-20s %-16s %12s %12s %15s\n", "total", "", "", stk_digits(size.parameters).text,
           stk_digits(size.flops_per_sample).text);
     print(&page, "parameters %s bytes, outputs of all layers %s bytes a sample\n",
           stk_digits(size.parameters * sizeof(float)).text, stk_digits(output_bytes(model)).text);

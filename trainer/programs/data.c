@@ -32,13 +32,29 @@ static bool find(const char *name, char path[DATA_SPEC_MAX])
     return access(path, R_OK) == 0;
 }
 
-/* Why there are no two parts: the set is there, but in one piece. Returns rc. */
+/* Why there are no two parts: the set is there, but in one piece; and what makes two of it. Returns rc. */
 static int tell_undivided(const char *spec, int rc, stoker_error *error)
 {
     stoker_dataset *whole = NULL;
-    if (stoker_dataset_open(&whole, spec, NULL) == STOKER_OK)
+    if (stoker_dataset_open(&whole, spec, NULL) != STOKER_OK)
+        return rc;
+    const char *format = stoker_dataset_name(whole);
+    const char *path = strncmp(spec, format, strlen(format)) == 0 && spec[strlen(format)] == ':'
+                           ? spec + strlen(format) + 1
+                           : spec;
+    if (strcmp(format, "csv") == 0)
         rc = fail(error, rc,
-                  "%.300s: no splits \"train\" and \"test\" in it: name with --test-data what to "
+                  "%.300s: it has no part to test on: csv:%.300s%clabel=COLUMN&test=0.2 keeps a "
+                  "fifth of its rows for that, and --test-data names another file",
+                  spec, path, strchr(path, '?') == NULL ? '?' : '&');
+    else if (strcmp(format, "folder") == 0)
+        rc = fail(error, rc,
+                  "%.300s: it has no folders \"train\" and \"test\" with a folder for each class "
+                  "in them; move the images there, or name another folder with --test-data",
+                  spec);
+    else
+        rc = fail(error, rc,
+                  "%.300s: it has no splits \"train\" and \"test\"; name with --test-data what to "
                   "test on",
                   spec);
     stoker_dataset_close(&whole);

@@ -12,7 +12,7 @@
 
 #include "trainer/programs/presets.h"
 
-enum { LEFT_COLUMNS = 26, COLUMNS = 84, TEXT_BYTES = 400 };
+enum { LEFT_COLUMNS = 26, COLUMNS = 80, TEXT_BYTES = 400 };
 
 /* ---- defaults --------------------------------------------------------------------- */
 
