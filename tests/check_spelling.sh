@@ -55,5 +55,15 @@ says 1 "\"mnst\" is no format (did you mean 'mnist'?)" "$loaderbench" mnst:foo
 says 1 "lable: no such parameter (did you mean 'label'?)" "$loaderbench" 'csv:table.csv?lable=y'
 says 1 "cuont: no such parameter (did you mean 'count'?)" "$pack" 'synth:digits?cuont=9' tar:x
 
+# Names from outside are printed without what moves a terminal.
+mkdir hostile
+printf 'a,y\n1,2\n2,3\n3,4\n4,5\n' >$'hostile/t\033[2J\rble.csv'
+"$housing" --data "csv:$(echo hostile/*)?label=y&test=0.2" --epochs 1 >shown 2>&1 || { cat shown; failures=$((failures + 1)); }
+"$pack" --quiet 'synth:digits?count=9' $'tar:no\033[2J/where' >>shown 2>&1 || true
+if ! grep -qF 't?[2J?ble.csv' shown || ! grep -qF 'no?[2J/.where' shown || LC_ALL=C grep -q $'[\033\r]' shown; then
+    echo "check_spelling: an escape reached the terminal: $(cat -v shown)" >&2
+    failures=$((failures + 1))
+fi
+
 echo "$failures failures"
 [ "$failures" -eq 0 ]

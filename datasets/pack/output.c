@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "loader/base/printable.h"
+
 bool pack_fail(struct pack_failure *failure, const char *path, int os_errno, const char *format,
                ...)
 {
@@ -17,6 +19,7 @@ bool pack_fail(struct pack_failure *failure, const char *path, int os_errno, con
     va_end(arguments);
     (void)snprintf(failure->text, sizeof(failure->text), "%.400s: %.450s%s%.100s", path, what,
                    os_errno == 0 ? "" : ": ", os_errno == 0 ? "" : strerror(os_errno));
+    stk_printable(failure->text);
     return false;
 }
 

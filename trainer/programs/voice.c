@@ -5,11 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "loader/base/printable.h"
+
 static void say(const struct voice *voice, FILE *file, const char *begin, const char *format,
                 va_list list)
 {
     char line[2048];
     (void)vsnprintf(line, sizeof(line), format, list);
+    stk_printable(line); /* names of files and data sets come from outside */
     fprintf(file, "%s%s%s\n", begin, voice->mark, line);
     fflush(file);
 }
