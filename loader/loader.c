@@ -111,10 +111,12 @@ static uint32_t tune_workers(stoker_loader *loader, struct stk_look *now)
         return loader->tuner.workers;
     loader->tune_ns = now->ns + TUNE_NS;
     for (uint32_t i = 0; i < loader->worker_count; i++) {
-        const struct stk_worker *worker = &loader->workers[i];
+        struct stk_worker *worker = &loader->workers[i];
+        if (i < loader->tuner.workers) /* the others rest */
+            worker->demand_ns = stk_worker_demand_ns(worker);
         now->rows += stk_ledger_read(&worker->ledger.rows);
         now->spans += stk_ledger_read(&worker->ledger.spans);
-        now->cpu_ns += stk_worker_cpu_ns(worker);
+        now->cpu_ns += worker->demand_ns;
     }
     now->rows += stk_ledger_read(&loader->hand.ledger.rows);
     now->spans += stk_ledger_read(&loader->hand.ledger.spans);

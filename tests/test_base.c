@@ -161,6 +161,36 @@ Test(thread, cpus_follow_the_affinity)
     stk_test_check_leaks();
 }
 
+static void *spin_until(void *argument)
+{
+    const uint64_t end_ns = *(const uint64_t *)argument;
+    while (stk_now_ns() < end_ns)
+        stk_spin_pause();
+    return NULL;
+}
+
+/* Two threads that share a CPU, at work for a tenth of a second: each waits for the other. */
+Test(thread, knows_what_a_thread_waited_for_a_cpu)
+{
+    cpu_set_t one;
+    const uint64_t begin_ns = stk_now_ns();
+    const uint64_t end_ns = begin_ns + 100000000;
+    pthread_t thread;
+    CPU_ZERO(&one);
+    CPU_SET(stk_cpu_here(), &one);
+    if (access("/proc/self/schedstat", R_OK) != 0 || sched_setaffinity(0, sizeof(one), &one) != 0)
+        cr_skip_test("this system does not say");
+    cr_assert_eq(stk_thread_start(&thread, "test", spin_until, (void *)(uintptr_t)&end_ns), 0);
+    (void)spin_until((void *)(uintptr_t)&end_ns);
+    const uint64_t queue_ns = stk_thread_queue_ns(gettid());
+    const uint64_t cpu_ns = stk_thread_cpu_ns(pthread_self());
+    pthread_join(thread, NULL);
+    cr_assert_gt(queue_ns, 10000000);
+    cr_assert_gt(cpu_ns, 0);
+    cr_assert_eq(stk_thread_queue_ns(-1), 0);
+    stk_test_check_leaks();
+}
+
 Test(thread, leaving_a_cpu_moves_and_keeps_the_affinity)
 {
     cpu_set_t before;

@@ -2,11 +2,15 @@
 #include "loader/base/thread.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -64,6 +68,20 @@ uint64_t stk_thread_cpu_ns(pthread_t thread)
 uint64_t stk_thread_cpu_ns_here(void)
 {
     return cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+uint64_t stk_thread_queue_ns(pid_t thread)
+{
+    char text[96]; /* "CPU time, time in the queue, number of turns" */
+    (void)snprintf(text, sizeof(text), "/proc/self/task/%d/schedstat", (int)thread);
+    const int fd = open(text, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    const ssize_t got = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    text[got > 0 ? got : 0] = '\0';
+    const char *second = strchr(text, ' ');
+    return second == NULL ? 0 : strtoull(second, NULL, 10);
 }
 
 bool stk_thread_leave_cpu(uint32_t cpu)

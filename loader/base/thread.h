@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* Start a thread with every signal blocked, so that the program's handlers run on
  * its own threads. Returns 0 or STOKER_ETHREAD. */
@@ -53,6 +54,10 @@ uint64_t stk_thread_cpu_ns(pthread_t thread);
 
 /* The same of the calling thread. */
 uint64_t stk_thread_cpu_ns_here(void);
+
+/* Time in which a thread of this process, by its kernel id, was ready to run and no CPU was free for
+ * it, in nanoseconds; 0 if the system does not say. Three system calls. */
+uint64_t stk_thread_queue_ns(pid_t thread);
 
 /* CPUs that affinity and the quotas of control groups leave to this process, >= 1. */
 uint32_t stk_cpu_count(void);

@@ -9,7 +9,7 @@
  *      └──────────────────────────────┴─────────────────────────────┘
  *
  * Workers that wait for storage leave their CPUs idle, so more of them help: the first trial doubles
- * their number, as far as the CPU time that they use leaves room. Each failure halves the step; then
+ * their number, as far as the CPU time that they use, or wait for beside other programs, leaves room. Each failure halves the step; then
  * fewer workers are tried; then the tuner rests. Where the workers use every CPU, none is added.
  *
  * Each state lasts one window of work, measured in the rows that workers complete, not in batches

@@ -21,7 +21,7 @@ struct stk_look {
     uint64_t stall_ns;
     uint64_t rows;   /* completed by workers; 0 if the caller does not look at them */
     uint64_t spans;  /* the same */
-    uint64_t cpu_ns; /* used by workers; the same */
+    uint64_t cpu_ns; /* that workers used, or were ready to use; the same */
 };
 
 static inline void stk_look_add(struct stk_look *sum, const struct stk_look *passed)

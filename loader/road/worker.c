@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "loader/base/clock.h"
 #include "loader/base/error.h"
@@ -23,6 +24,7 @@
 
 enum {
     SPANS_MAX = 64,
+    DEMAND_QUEUE = 4,
     FIXED_SCRATCH_BYTES = 16 << 20 /* a ring that is given more may keep all of it in memory, where
                                       else only the places in use are */
 };
@@ -542,6 +544,7 @@ static void set_life(struct stk_worker *worker, uint32_t life)
 static void *run(void *argument)
 {
     struct stk_worker *worker = argument;
+    worker->kernel_thread = gettid();
     worker->start_rc = stk_worker_open_ring(worker, &worker->start_error);
     set_life(worker, STK_WORKER_RUNNING);
     if (worker->start_rc == 0)
@@ -556,6 +559,13 @@ int stk_worker_start(struct stk_worker *worker)
     int rc = stk_thread_start(&worker->thread, "stoker-worker", run, worker);
     worker->started = rc == 0;
     return rc;
+}
+
+uint64_t stk_worker_demand_ns(const struct stk_worker *worker)
+{
+    const uint64_t cpu_ns = stk_worker_cpu_ns(worker);
+    const uint64_t queue_ns = cpu_ns > 0 ? stk_thread_queue_ns(worker->kernel_thread) : 0;
+    return cpu_ns + (queue_ns < DEMAND_QUEUE * cpu_ns ? queue_ns : DEMAND_QUEUE * cpu_ns);
 }
 
 uint64_t stk_worker_cpu_ns(const struct stk_worker *worker)

@@ -103,6 +103,8 @@ struct stk_worker {
     struct stk_trace_ring *trace; /* of the thread that runs this worker; NULL = nobody listens */
 
     pthread_t thread;
+    pid_t kernel_thread; /* known once its life is RUNNING */
+    uint64_t demand_ns;  /* of CPU time, at the consumer's last look; the consumer's own */
     bool started;
     _Atomic uint32_t life; /* futex: STK_WORKER_* */
     int start_rc;
@@ -155,6 +157,11 @@ int stk_worker_wait_started(struct stk_worker *worker, stoker_error *error);
 /* CPU time that its thread has used; 0 without a thread. A system call. Any thread, while the worker
  * is not being joined. */
 uint64_t stk_worker_cpu_ns(const struct stk_worker *worker);
+
+/* CPU time that its thread has used or was ready to use while others had the CPUs. Of the latter at
+ * most four times the former counts: a thread that sleeps and wakes often waits for a CPU each
+ * time, and needs little of it. */
+uint64_t stk_worker_demand_ns(const struct stk_worker *worker);
 
 /* Wait for the thread to end. False: at deadline_ns it was stuck in a system call of a built-in reader, and
  * is given up. A thread in the user's own code (codec, data set, reader) is waited for without limit. */
