@@ -58,8 +58,8 @@ struct bench_stages {
 
 /* The first epoch of a loader that keeps samples: nothing is in its cache yet. */
 struct bench_first_epoch {
-    bool
-        separate; /* it was measured apart; else each epoch reads, and these are the cell's figures */
+    /* It was measured apart; else each epoch reads, and these are the cell's figures. */
+    bool separate;
     double
         samples_per_s; /* median of the repeats, from the end of create to the end of the epoch */
     double samples_per_s_min;

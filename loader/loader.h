@@ -64,8 +64,8 @@ struct stoker_loader {
     bool tuned;
     struct stk_tuner tuner;
     uint64_t tune_ns; /* not before then does the tuner look again */
-    uint64_t
-        sample_ns; /* not before then is the CPU time of work in the caller's thread measured */
+    /* Not before then is the CPU time of work in the caller's thread measured. */
+    uint64_t sample_ns;
     uint64_t waited_ns; /* when the last wait for a batch ended */
     uint32_t cpus;
 

@@ -17,9 +17,9 @@
 /* What is left of the machine's memory, or of a limit, to this process. */
 struct stk_memory_room {
     uint64_t left; /* bytes until the limit; page cache that can be dropped counts as left */
-    uint64_t
-        spare; /* bytes until memory counts as short: until an eighth of the limit is left, or 1 GiB if that
-                       is less */
+    /* Bytes until memory counts as short: until an eighth of the limit is left, or 1 GiB if that
+     * is less. */
+    uint64_t spare;
 };
 
 /* Lower *room to what a limit leaves of which so much is used, `reclaimable` bytes of that as page cache. */

@@ -87,9 +87,9 @@ typedef struct stoker_dataset_info {
     uint64_t fingerprint; /* any number that another version of the same data set does not have: a
                              checksum, a seed, a date. A resume token is refused if it differs; see
                              stoker_state. Default 0 = none */
-    bool
-        sizes_differ; /* opening found images of several sizes, and the spec names none: a loader that
-                                does not resize refuses the set. Default false */
+    /* Opening found images of several sizes, and the spec names none: a loader that does not
+     * resize refuses the set. Default false. */
+    bool sizes_differ;
     const char
         *description; /* what opening found out about the samples, in one line of printable text:
                                 "1000 of 60000 image headers read: 28x28, gray". Owned by the data set; NULL =

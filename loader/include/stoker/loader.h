@@ -112,13 +112,11 @@ typedef struct stoker_loader_options {
                                   copy is done: see stoker_batch_wait_on. false: next copies the
                                   batch and waits for that. No matter on the CPU; default true */
     stoker_cache cache;        /* default STOKER_CACHE_AUTO */
-    uint64_t
-        cache_bytes; /* most memory the cache may take, all told, of the GPU's with DEVICE; default
-                                  0 = half of what the machine and control groups leave at create,
-                                  divided by the processes of the job on this node
-                                  (LOCAL_WORLD_SIZE, OMPI_COMM_WORLD_LOCAL_SIZE,
-                                  SLURM_NTASKS_PER_NODE), less what other loaders of this process
-                                  reserved. With DEVICE: half of the GPU's free memory */
+    /* Most memory the cache may take, for rows and what manages them; GPU memory with DEVICE. Default 0 = half of
+     * what the machine and control groups leave at create, divided by the processes of the job
+     * on this node (LOCAL_WORLD_SIZE, OMPI_COMM_WORLD_LOCAL_SIZE, SLURM_NTASKS_PER_NODE), less
+     * what other loaders of this process reserved. With DEVICE: half of the GPU's free memory. */
+    uint64_t cache_bytes;
 
     stoker_dtype dtype;   /* element type of images; default NONE = as stored.
                                   FLOAT32, FLOAT16, BFLOAT16 convert; see scale */
@@ -198,8 +196,9 @@ typedef struct stoker_batch {
     uint32_t count;       /* samples; batch_size but in an epoch's last batch, or after skips.
                                May be 0 there: every rank gets the same number of batches */
     uint64_t epoch;       /* 0, 1, ... */
-    uint64_t index; /* of the batch in its epoch, 0 .. batches_per_epoch - 1. Continues after a
-                                   resume; with another batch or world size so that it ends there */
+    /* Of the batch in its epoch, 0 .. batches_per_epoch - 1. It continues after a resume. If batch or world size
+     * differ from before, it is counted so that the epoch's last batch has the last index. */
+    uint64_t index;
     stoker_device device;       /* where images and labels lie: never AUTO */
     uint32_t device_index;      /* on which GPU; 0 on the CPU */
     const uint64_t *device_ids; /* [count] the ids once more, where images lie */

@@ -51,14 +51,14 @@ typedef struct stoker_stats {
     uint32_t read_depth;
 
     uint64_t slot_bytes; /* all slots together */
-    uint64_t
-        cache_bytes; /* reserved for the cache and what manages it; of GPU memory if it is DEVICE */
+    /* Reserved for the cache and what manages it; of GPU memory if it is DEVICE. */
+    uint64_t cache_bytes;
     uint64_t cache_held_bytes; /* filled so far */
-    uint64_t
-        scratch_bytes; /* of all workers together: what is read, and where images are decoded and
-                                  transformed, of which as much is used as images are large */
-    uint64_t
-        locked_bytes; /* page-locked by this loader: slots, and scratch that io_uring registered */
+    /* Of all workers together: what is read, and where images are decoded and transformed, of
+     * which as much is used as images are large. */
+    uint64_t scratch_bytes;
+    /* Page-locked by this loader: slots, and scratch that io_uring registered. */
+    uint64_t locked_bytes;
 
     stoker_cache cache;      /* in use: never AUTO */
     bool pinned;             /* the slots are page-locked */
@@ -82,9 +82,9 @@ typedef struct stoker_stats {
     /* With batches for a GPU: what a cache DEVICE takes of which budget, or why it is none. On the CPU: that
      * AUTO took NONE because not all samples fit, or that memory is short. Else "". */
     char cache_reason[192];
-    bool
-        cache_paused; /* the machine's memory, or that of a control group, is short (an eighth of it is left, or
-                          1 GiB): the cache keeps what it holds and takes no more for now */
+    /* The machine's memory, or that of a control group, is short (an eighth of it is left, or 1
+     * GiB): the cache keeps what it holds and takes no more for now. */
+    bool cache_paused;
     uint64_t cpu_ns; /* CPU time of the workers, what the consumer does for them included; that part
                         is estimated, so the sum may go down a little. 0 = unknown */
 } stoker_stats;

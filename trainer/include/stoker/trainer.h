@@ -96,8 +96,8 @@ typedef struct stoker_trainer_options {
     float momentum; /* SGD, RMSprop: 0..<1; default 0 */
     bool nesterov;  /* SGD with momentum */
     float betas[2]; /* Adam, AdamW, Adamax: 0..<1; default 0.9, 0.999 */
-    float
-        rho; /* Adadelta's rho, RMSprop's alpha: 0..<1; default STOKER_OPTIMIZER_DEFAULT: 0.9, 0.99 */
+    /* Adadelta's rho, RMSprop's alpha: 0..<1; default STOKER_OPTIMIZER_DEFAULT: 0.9, 0.99. */
+    float rho;
     float epsilon; /* >= 0; default STOKER_OPTIMIZER_DEFAULT: 1e-8, Adadelta 1e-6, Adagrad 1e-10 */
     /* Default 0. AdamW's is decoupled, and PyTorch's default for it, 0.01, is not assumed. */
     float weight_decay;
