@@ -127,8 +127,8 @@ KEEP_RGB_SINCE = (10, 2)  # an older Pillow ignores the option and stores YCC
 
 # name, writer, by how much gray, RGB and RGBA may differ (None: Pillow does something else), and the first
 # Pillow that can write the kind.
-# 16 bits: Pillow truncates where we round, and clips 16-bit gray. JPEG: our gray is the luma that
-# the file stores, Pillow's that of the RGB pixels: colours must lie within RGB for the two to agree.
+# 16 bits: Pillow truncates where we round, and clips 16-bit gray. JPEG files of all colours store some that lie
+# outside of RGB: their luma as stored would be up to 3 levels off.
 KINDS = [
     ("PNG gray 8", png_kind(0, 8), (0, 0, 0)),
     ("PNG gray 1", png_kind(0, 1), (0, 0, 0)),
@@ -140,10 +140,10 @@ KINDS = [
     ("PNG RGBA 8", png_kind(6, 8), (0, 0, 0)),
     ("PNG RGBA 16", png_kind(6, 16), (1, 1, 1)),
     ("JPEG gray", jpeg_kind("L", 0, 255), (0, 0, 0)),
-    ("JPEG colour 4:4:4", jpeg_kind("RGB", 40, 215, subsampling=0), (1, 0, 0)),
-    ("JPEG colour 4:2:0", jpeg_kind("RGB", 40, 215, subsampling=2), (1, 0, 0)),
-    ("JPEG colour progressive", jpeg_kind("RGB", 40, 215, progressive=True), (1, 0, 0)),
-    ("JPEG with stray bytes", jpeg_with_strays, (1, 0, 0)),
+    ("JPEG colour 4:4:4", jpeg_kind("RGB", 0, 255, subsampling=0), (0, 0, 0)),
+    ("JPEG colour 4:2:0", jpeg_kind("RGB", 0, 255, subsampling=2), (0, 0, 0)),
+    ("JPEG colour progressive", jpeg_kind("RGB", 0, 255, progressive=True), (0, 0, 0)),
+    ("JPEG with stray bytes", jpeg_with_strays, (0, 0, 0)),
     ("JPEG CMYK", cmyk, (0, 0, 0)),
     ("JPEG CMYK, not Adobe's", lambda path, generator: cmyk(path, generator, False), (0, 0, 0)),
     ("WebP lossy", webp_kind("RGB"), (0, 0, 0)),

@@ -81,6 +81,11 @@ static inline struct stk_jpeg_file stk_jpeg_write(const struct stk_jpeg_kind *ki
     return file;
 }
 
+static inline uint8_t stk_jpeg_expect_gray(const uint8_t rgb[3])
+{
+    return (uint8_t)((19595U * rgb[0] + 38470U * rgb[1] + 7471U * rgb[2] + 0x8000) >> 16);
+}
+
 /* One pixel of inverted CMYK as RGB and its gray, in plain arithmetic. */
 static inline void stk_jpeg_expect_inks(const uint8_t inks[4], uint32_t channels, uint8_t *out)
 {
@@ -88,15 +93,17 @@ static inline void stk_jpeg_expect_inks(const uint8_t inks[4], uint32_t channels
     for (int c = 0; c < 3; c++)
         rgba[c] = (uint8_t)(inks[3] - ((255 - inks[c]) * inks[3] * 2 + 255) / 510);
     if (channels == 1)
-        out[0] = (uint8_t)((19595U * rgba[0] + 38470U * rgba[1] + 7471U * rgba[2] + 0x8000) >> 16);
+        out[0] = stk_jpeg_expect_gray(rgba);
     else
         memcpy(out, rgba, channels);
 }
 
-static inline void stk_jpeg_expect_cmyk(struct jpeg_decompress_struct *decompress,
-                                        uint32_t channels, uint8_t *out)
+/* By way of CMYK, or of RGB for gray from colour. */
+static inline void stk_jpeg_expect_converted(struct jpeg_decompress_struct *decompress,
+                                             uint32_t channels, uint8_t *out)
 {
-    decompress->out_color_space = JCS_CMYK;
+    const bool inks = decompress->num_components == 4;
+    decompress->out_color_space = inks ? JCS_CMYK : JCS_RGB;
     (void)jpeg_start_decompress(decompress);
     const size_t width = decompress->image_width;
     uint8_t *line = calloc(width, 4);
@@ -105,7 +112,10 @@ static inline void stk_jpeg_expect_cmyk(struct jpeg_decompress_struct *decompres
         uint8_t *to = out + decompress->output_scanline * width * channels;
         (void)jpeg_read_scanlines(decompress, &line, 1);
         for (size_t x = 0; x < width; x++)
-            stk_jpeg_expect_inks(line + 4 * x, channels, to + x * channels);
+            if (inks)
+                stk_jpeg_expect_inks(line + 4 * x, channels, to + x * channels);
+            else
+                to[x] = stk_jpeg_expect_gray(line + 3 * x);
     }
     free(line);
 }
@@ -134,8 +144,8 @@ static inline void stk_jpeg_expect(const struct stk_jpeg_file *file, uint32_t ch
     jpeg_create_decompress(&decompress);
     jpeg_mem_src(&decompress, file->at, file->size);
     (void)jpeg_read_header(&decompress, TRUE);
-    if (decompress.num_components == 4)
-        stk_jpeg_expect_cmyk(&decompress, channels, out);
+    if (decompress.num_components == 4 || (decompress.num_components == 3 && channels == 1))
+        stk_jpeg_expect_converted(&decompress, channels, out);
     else
         stk_jpeg_expect_rows(&decompress, channels, out);
     (void)jpeg_finish_decompress(&decompress);

@@ -98,7 +98,7 @@ Test(codec_jpeg, every_kind_becomes_what_libjpeg_makes_of_it)
     stk_test_check_leaks();
 }
 
-/* The file stores the luma, rounded; Pillow 13's convert("L") gives these. */
+/* Pillow 13's convert("L") gives these; the file's own rounding may be 1 off. */
 Test(codec_jpeg, gray_from_colour_is_the_luma_of_bt_601)
 {
     static const struct {

@@ -1,7 +1,8 @@
 /* gray.h - gray from colour: the one rule of all image codecs.
  *
  * ITU-R BT.601 luma in fixed point, on 8-bit samples: exactly the bytes of Pillow's
- * convert("L") of an RGB image. JPEG files store this luma; libjpeg returns it as stored.
+ * convert("L") of an RGB image. JPEG files store such a luma, but not that of the RGB samples
+ * they decode to: it is not used.
  */
 #ifndef STK_CODEC_GRAY_H
 #define STK_CODEC_GRAY_H

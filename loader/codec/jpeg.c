@@ -32,6 +32,7 @@ enum {
     ARENA_ROWS = 256,            /* rows of samples between the steps: 180 of them at most */
     PADDING = 256,               /* pixels that rows and columns are rounded up by, at most */
     COEFFICIENT_BYTES = 8,       /* of a pixel: two for each component */
+    RGB_COMPONENTS = 3,
     CMYK_COMPONENTS = 4
 };
 
@@ -208,13 +209,21 @@ static void forget_tables(struct jpeg_decompress_struct *decompress)
     memset(decompress->ac_huff_tbl_ptrs, 0, sizeof(decompress->ac_huff_tbl_ptrs));
 }
 
+/* Gray from colour is made of the RGB samples, as for any other format. The luma that the file stores
+ * would be up to 3 levels off where its colours lie outside of RGB. */
+static bool makes_gray(const struct jpeg_decompress_struct *decompress,
+                       const struct stk_image_shape *shape)
+{
+    return shape->channels == 1 && decompress->num_components == RGB_COMPONENTS;
+}
+
 static void set_conversion(struct jpeg_decompress_struct *decompress,
                            const struct stk_image_shape *shape)
 {
-    decompress->out_color_space = decompress->num_components == CMYK_COMPONENTS ? JCS_CMYK
-                                  : shape->channels == 1                        ? JCS_GRAYSCALE
-                                  : shape->channels == 3                        ? JCS_RGB
-                                                                                : JCS_EXT_RGBA;
+    decompress->out_color_space = decompress->num_components == CMYK_COMPONENTS           ? JCS_CMYK
+                                  : shape->channels == 3 || makes_gray(decompress, shape) ? JCS_RGB
+                                  : shape->channels == 1 ? JCS_GRAYSCALE
+                                                         : JCS_EXT_RGBA;
     decompress->dct_method = JDCT_ISLOW;
 }
 
@@ -242,16 +251,23 @@ static void convert_inks(const uint8_t *inks, size_t pixels, uint32_t channels, 
     }
 }
 
-static void read_inks(struct jpeg_decompress_struct *decompress,
-                      const struct stk_image_shape *shape, uint8_t *row)
+/* Rows whose samples are not those of the file's colour space, by way of a line of these. */
+static void read_converted(struct jpeg_decompress_struct *decompress,
+                           const struct stk_image_shape *shape, uint8_t *row)
 {
+    const bool inks = decompress->out_color_space == JCS_CMYK;
+    const size_t components = inks ? CMYK_COMPONENTS : RGB_COMPONENTS;
     JSAMPROW line = decompress->mem->alloc_large((j_common_ptr)decompress, JPOOL_IMAGE,
-                                                 (size_t)shape->width * CMYK_COMPONENTS);
+                                                 (size_t)shape->width * components);
     const size_t stride = (size_t)shape->width * shape->channels;
     while (decompress->output_scanline < decompress->output_height) {
         uint8_t *to = row + decompress->output_scanline * stride;
-        if (jpeg_read_scanlines(decompress, &line, 1) == 1)
+        if (jpeg_read_scanlines(decompress, &line, 1) != 1)
+            continue;
+        if (inks)
             convert_inks(line, shape->width, shape->channels, to);
+        else
+            stk_gray_from_rgb(line, shape->width, to);
     }
 }
 
@@ -273,8 +289,8 @@ static void read_image(struct jpeg_decompress_struct *decompress,
         ERREXIT(decompress, JERR_NO_IMAGE); /* the walk has seen another frame */
     set_conversion(decompress, shape);
     (void)jpeg_start_decompress(decompress);
-    if (decompress->out_color_space == JCS_CMYK)
-        read_inks(decompress, shape, row);
+    if (decompress->out_color_space == JCS_CMYK || makes_gray(decompress, shape))
+        read_converted(decompress, shape, row);
     else
         read_rows(decompress, shape, row);
     (void)jpeg_finish_decompress(decompress); /* reads on to the end marker */

@@ -1,7 +1,7 @@
 /* jpeg.h - the codec of JPEG files: baseline and progressive, 8 bits, gray, colour or CMYK.
  *
  * Decoded exactly as libjpeg does by default (slow integer DCT, smooth upsampling). Colours become
- * gray as gray.h says (the luma as stored), gray becomes colour. CMYK and YCCK become RGB as in
+ * gray as gray.h says, gray becomes colour. CMYK and YCCK become RGB as in
  * Pillow's convert("RGB"), and gray from that: the inks are taken as inverted, as Adobe stores
  * them; no colour profile is applied.
  *
