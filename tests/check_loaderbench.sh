@@ -40,7 +40,7 @@ for words in --help --list; do
     if "$tool" $words | grep -E '.{81}'; then fail "$words is wider than 80 columns"; fi
 done
 "$tool" --version | grep -qE '^loaderbench [0-9.]+, libstoker [0-9.]+$' || fail "--version"
-"$tool" --list | grep -q 'gather same ring' || fail "--list"
+grep -q 'gather same ring' <<<"$("$tool" --list)" || fail "--list"
 
 refuses
 refuses --workers 1-0 "$data"

@@ -193,15 +193,19 @@ run_sweeps() {
     sweep sweep-large 900 --cache decoded --workers "$(nproc)" --batch-size 128,512,2048 --dtype as-stored --non-blocking on --convert auto "$pictures"
     sweep sweep-step 300 --cache decoded,device --workers 1,auto --batch-size 512 --step-us 200 --headspace --convert auto "$digits"
     sweep sweep-host 300 --device cuda-host --workers $workers --batch-size 64,512 "$digits"
-    if "$tool" --help | grep -qE -- '--cache LIST.*device'; then
+    if knows "$tool" '--cache LIST.*device'; then
         sweep sweep-resident 300 --workers 0,auto --batch-size $batches --cache device --pin-memory auto --non-blocking on --convert auto "$digits"
     elif wanted sweep-resident; then
         note sweep-resident skipped 0 77
     fi
 }
 
+# knows PROGRAM PATTERN: does its help say so? Not by a pipe: grep -q ends at the first match, and a program
+# that still writes would fail.
+knows() { grep -qE -- "$2" <<<"$("$1" --help 2>&1)"; }
+
 # Whether the trainer was built with a back end for it.
-trainer_knows_cuda() { [ -x "$trainer" ] && "$trainer" --help 2>&1 | grep -qE 'cuda'; }
+trainer_knows_cuda() { [ -x "$trainer" ] && knows "$trainer" cuda; }
 
 run_training() {
     if ! trainer_knows_cuda; then
