@@ -116,6 +116,17 @@ Test(tuner, stays_near_a_peak)
     stk_test_check_leaks();
 }
 
+/* Two workers use both CPUs: one fewer makes half of the rows, which is clear long before the window ends. */
+Test(tuner, a_trial_of_too_few_workers_is_short)
+{
+    struct world world = world_of_cpus(linear, 2, 8, 2);
+    live(&world, 1);
+    cr_assert_eq(world.least, 1, "one worker was never tried");
+    cr_assert_eq(world.tuner.best, 2);
+    cr_assert_geq(world.rows, 0.97 * linear(2), "%.0f rows of %.0f", world.rows, linear(2));
+    stk_test_check_leaks();
+}
+
 Test(tuner, gives_workers_back_where_fewer_are_faster)
 {
     struct world world = world_make(fewer_is_better, 0.5, 8, 8);

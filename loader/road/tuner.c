@@ -1,9 +1,10 @@
 /* tuner.c - see tuner.h. */
 #include "loader/road/tuner.h"
 
-#define WINDOW_NS UINT64_C(80000000)
-#define REST_NS   UINT64_C(2000000000) /* after both directions failed; doubles up to 32 s */
-#define AWAY_NS   UINT64_C(20000000)   /* between two looks */
+#define WINDOW_NS   UINT64_C(80000000)
+#define REST_NS     UINT64_C(2000000000) /* after both directions failed; doubles up to 32 s */
+#define AWAY_NS     UINT64_C(20000000)   /* between two looks */
+#define HOPELESS_NS UINT64_C(10000000)   /* of a trial of fewer workers that are clearly too few */
 
 enum {
     WINDOW_SPANS = 12, /* of each worker: fewer say little about the rate */
@@ -21,6 +22,7 @@ static const double WORKER_GAIN = 0.25; /* what an added worker must bring, in p
                                             others bring on average */
 static const double CLEAR_GAIN = 0.5;   /* brought by each of many workers: no check needed */
 static const double CLEAR_GROWTH = 1.5; /* many: half as many again */
+static const double HOPELESS = 0.8;     /* of the best rate: such a trial need not be finished */
 static const double OTHER_REGIME = 2.0; /* a rate this much higher or lower ends a rest */
 
 void stk_tuner_init(struct stk_tuner *tuner, uint32_t workers, uint32_t workers_max, uint32_t cpus)
@@ -205,6 +207,20 @@ static void look_at_rest(struct stk_tuner *tuner, const struct stk_look *window)
     tuner->stride = tuner->best;
 }
 
+/* A trial of fewer workers that keep their CPUs busy costs what they do not make: it ends as soon as that
+ * is clear. */
+static bool is_hopeless(const struct stk_tuner *tuner, const struct stk_look *window)
+{
+    return tuner->state == STK_TUNER_TRYING && tuner->trial < tuner->best &&
+           window->ns >= HOPELESS_NS && rate_of(window) < HOPELESS * tuner->best_rate;
+}
+
+static bool is_complete(const struct stk_tuner *tuner, const struct stk_look *window)
+{
+    return window->spans >= (uint64_t)WINDOW_SPANS * tuner->workers &&
+           (window->ns >= WINDOW_NS || is_hopeless(tuner, window));
+}
+
 uint32_t stk_tuner_step(struct stk_tuner *tuner, const struct stk_look *now, uint64_t claimed)
 {
     struct stk_look passed;
@@ -216,7 +232,7 @@ uint32_t stk_tuner_step(struct stk_tuner *tuner, const struct stk_look *now, uin
         return tuner->workers;
     tuner->rest_ns -= passed.ns < tuner->rest_ns ? passed.ns : tuner->rest_ns;
     stk_look_add(window, &passed);
-    if (window->ns < WINDOW_NS || window->spans < (uint64_t)WINDOW_SPANS * tuner->workers)
+    if (!is_complete(tuner, window))
         return tuner->workers;
     const struct stk_look complete = *window;
     *window = (struct stk_look){ 0 };
