@@ -92,7 +92,8 @@ static void print_tick(FILE *file, double value)
 
 static void draw_axes(FILE *file, const struct places *places)
 {
-    for (double value = 0; value <= places->top * 1.001; value += places->step) {
+    for (int tick = 0; tick * places->step <= places->top * 1.001; tick++) {
+        const double value = tick * places->step;
         const double y = y_of(places, value);
         fprintf(file,
                 "<line class=\"%s\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>"

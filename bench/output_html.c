@@ -8,6 +8,7 @@
 #include "machine.h"
 #include "output.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -243,6 +244,7 @@ static void print_type(FILE *file, const struct bench_cell *row)
 
 static void print_cell_row(FILE *file, const struct bench_cell *row, bool best)
 {
+    assert(row != NULL);
     fprintf(file, "<tr%s><th scope=\"row\">", best ? " class=\"best\"" : "");
     if (row->automatic && row->error[0] != '\0')
         fputs("auto", file);

@@ -80,7 +80,7 @@ static void close_scratch(const void *self, void *at)
     if (scratch == NULL)
         return;
     for (int kind = 0; kind < KINDS; kind++)
-        if (scratch->of[kind] != NULL)
+        if (image->of[kind] != NULL && scratch->of[kind] != NULL)
             image->of[kind]->close(image->of[kind]->self, scratch->of[kind]);
     stk_free(scratch);
 }

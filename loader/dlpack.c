@@ -25,8 +25,8 @@ struct stk_tensor {
 };
 
 /* Names of streams, as CUDA and the protocol of __dlpack__ have them. */
-#define STREAM_PER_THREAD ((void *)(intptr_t)2)
-#define STREAM_NONE       ((void *)(intptr_t)-1) /* the consumer synchronises by itself */
+#define STREAM_PER_THREAD ((uintptr_t)2)
+#define STREAM_NONE       UINTPTR_MAX /* the consumer synchronises by itself */
 
 /* ---- loans ---- */
 
@@ -112,7 +112,7 @@ static void take_back(struct stk_tensor *tensor)
     struct stk_loan *loan = tensor->loan;
     if (stk_fork_guard_tripped(&loader->guard))
         return; /* the parent's tensor */
-    if (tensor->stream != STREAM_NONE)
+    if ((uintptr_t)tensor->stream != STREAM_NONE)
         (void)end_work(loader, tensor->turn, tensor->stream); /* next tells if that failed */
     atomic_store_explicit(&tensor->out, false, memory_order_release);
     if (atomic_fetch_sub(&loan->state, 1U) == (STK_LOAN_RELEASED | 1U))
@@ -185,9 +185,9 @@ static bool is_lent(const stoker_loader *loader, uint64_t turn)
 /* The stream waits for the copy of the batch. */
 static int wait_on(const stoker_batch *batch, void *stream)
 {
-    if (batch->loader->on_device && stream == STREAM_PER_THREAD)
+    if (batch->loader->on_device && (uintptr_t)stream == STREAM_PER_THREAD)
         return STOKER_EINVAL; /* in the deleter it may be another thread's */
-    return stream == STREAM_NONE ? STOKER_OK : stoker_batch_wait_on(batch, stream);
+    return (uintptr_t)stream == STREAM_NONE ? STOKER_OK : stoker_batch_wait_on(batch, stream);
 }
 
 /* Count a tensor of the part as out; the caller then fills in `managed`. */

@@ -65,7 +65,7 @@ static int begin(struct walking *walking)
     static const char magic[] = "RIFF\0\0\0\0WEBP";
     const size_t looked = walking->size < RIFF_BYTES ? walking->size : RIFF_BYTES;
     for (size_t i = 0; i < looked; i++)
-        if (walking->bytes[i] != (uint8_t)magic[i] && (i < 4 || i >= 8))
+        if ((i < 4 || i >= 8) && walking->bytes[i] != (uint8_t)magic[i])
             return stk_refuse(walking->error, STOKER_EMAGIC, "not a WebP file");
     if (looked < RIFF_BYTES)
         return stk_refuse(walking->error, STOKER_ETRUNCATED, "the file ends after %zu bytes",

@@ -19,12 +19,10 @@ static size_t step(const char *words)
 static double em(const char *at, bool bold)
 {
     double width = 0.65;
-    if ((unsigned char)*at >= 0x80)
+    if ((unsigned char)*at >= 0x80 || strchr("mwMW@%<>&\"+=#~", *at) != NULL)
         width = 1.0;
     else if (strchr("iljtfI.,:;'|!()[]/ -", *at) != NULL)
         width = 0.42;
-    else if (strchr("mwMW@%<>&\"+=#~", *at) != NULL)
-        width = 1.0;
     else if (*at >= 'A' && *at <= 'Z')
         width = 0.79;
     return bold ? width * 1.13 : width;
