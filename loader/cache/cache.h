@@ -122,7 +122,7 @@ static inline uint32_t stk_cache_block_rows(const struct stk_cache *cache, uint6
 /* Bytes of address space that the cache may come to hold. */
 uint64_t stk_cache_reserved_bytes(const struct stk_cache *cache);
 
-/* Whether it takes no more memory for now. */
+/* Returns true while it takes no more memory, because that is short. */
 bool stk_cache_is_paused(const struct stk_cache *cache);
 
 #endif
