@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """check_includes.py - who may include whom, as DESIGN decided it.
 
-    base/  <-  stages (sampler reader codec device cache)  <-  road, loader/*.c
+    base/  <-  stages (sampler reader codec device cache)  <-  pipeline  <-  api
     public headers, base/, codec/  <-  datasets
     public headers, base/, kernels.h  <-  trainer; its programs see public headers only
     public headers  <-  bench
@@ -16,6 +16,8 @@ import subprocess
 import sys
 
 STAGES = ("sampler", "reader", "codec", "device", "cache")
+JOINING = ("pipeline", "api")  # they put the stages together
+PIPELINE_API = "loader/api/dataset.h"  # the data set's callbacks, which the workers call
 PACK_HEADERS = ("datasets/shard_layout.h", "datasets/shard_sum.h")
 # Of base/, what all programs share: the rule for what is printed (inline), the way files are written, and
 # "did you mean" (they link copies, stoker_cli, since libstoker exports none of it).
@@ -41,7 +43,7 @@ THIRD_PARTY = {
     "cudnn_graph.h": ("trainer/backend/cudnn_library.h",),
     "cublasLt.h": ("trainer/backend/cublaslt.c", "tests/"),
     # A test plays the tool that listens.
-    "nvtx3/": ("loader/road/nvtx.c", "tests/nvtx_tool.c"),
+    "nvtx3/": ("loader/pipeline/nvtx.c", "tests/nvtx_tool.c"),
     # The build writes it.
     "bench_commit.h": ("bench/build.c",),
     "criterion/": ("tests/",),
@@ -57,12 +59,10 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTIL
 
 
 def part_of(path):
-    """The part of the house a file is in: base, sampler, ..., road, public, datasets, ..."""
+    """The part of the house a file is in: base, sampler, ..., pipeline, api, public, datasets, ..."""
     pieces = path.split("/")
     if pieces[0] != "loader":
         return pieces[0]
-    if len(pieces) == 2:
-        return "road"
     return "public" if pieces[1] == "include" else pieces[1]
 
 
@@ -88,7 +88,7 @@ def project_rule(path, name):
         return "a program sees public headers only"
     if name.startswith("trainer/include/stoker/"):
         return "public headers are included with <>"
-    if here == "tests" or here == there and here != "road":
+    if here == "tests" or here == there:
         return None
     if name.startswith("stoker/"):
         header = name[len("stoker/"):]
@@ -100,26 +100,28 @@ def project_rule(path, name):
             return "datasets/ sees " + ", ".join(DATASET_HEADERS) + " only"
         return None
     if name == "kernels/kernels.h":
-        if here in ("device", "road", "bench", "trainer"):
+        if here in ("device", "bench", "trainer") + JOINING:
             return None
-        return "kernels.h is for device/, road/, bench/ and trainer/"
+        return "kernels.h is for device/, pipeline/, api/, bench/ and trainer/"
     if name in ("kernels/transform.h", "kernels/launch.h"):
-        if here in ("device", "road", "bench"):
+        if here in ("device", "bench") + JOINING:
             return None
-        return "transform.h and launch.h are for device/, road/ and bench/"
+        return "transform.h and launch.h are for device/, pipeline/, api/ and bench/"
     if here == "trainer" and (name in ("kernels/dropout.h", "kernels/float16.h") or name.startswith("kernels/train")):
         return None  # the mask of every back end, its 16-bit types, and the kernels of a training step
     if here == "kernels" and name == "loader/base/rng.h":
         return None  # integers only; host and device draw the same from it
-    if here == "datasets" and name == "loader/format.h":
+    if here == "datasets" and name == "loader/api/format.h":
         return None  # the table through which formats reach the loader
     if here == "datasets" and there == "codec":
         return None  # a data set names the codec of its samples
     if here == "public":
         return "a public header sees public headers only"
-    if there == "base" and here in STAGES + ("road", "datasets", "trainer"):
+    if there == "base" and here in STAGES + JOINING + ("datasets", "trainer"):
         return None  # the trainer has a copy of its own: libstoker exports none of it
-    if here == "road" and there in STAGES + ("road",):
+    if here in JOINING and there in STAGES:
+        return None
+    if here == "api" and there == "pipeline" or here == "pipeline" and name == PIPELINE_API:
         return None
     if here in STAGES:
         return "a stage sees itself, base/ and the public headers"
@@ -158,18 +160,18 @@ def violations(path, text, exists):
 
 CAUGHT = [
     ("loader/base/queue.c", "#include <stoker/loader.h>"),
-    ("loader/base/queue.c", '#include "loader/road/slots.h"'),
-    ("loader/base/queue.c", '#include "../road/slots.h"'),
+    ("loader/base/queue.c", '#include "loader/pipeline/slots.h"'),
+    ("loader/base/queue.c", '#include "../pipeline/slots.h"'),
     ("loader/reader/pread.c", '#include "loader/cache/cache.h"'),
-    ("loader/reader/pread.c", '#include "loader/road/slots.h"'),
+    ("loader/reader/pread.c", '#include "loader/pipeline/slots.h"'),
     ("loader/reader/pread.c", '#include "kernels/kernels.h"'),
     ("loader/reader/pread.c", "#include <liburing.h>"),
     ("loader/reader/uring.c", "#include <liburing.h>"),
-    ("loader/road/road.c", '#include "datasets/idx.h"'),
-    ("loader/loader.c", '  #  include "bench/list.h"'),
-    ("loader/loader.c", "#include <png.h>"),
-    ("loader/loader.c", "#include <tiff.h>"),
-    ("loader/loader.c", '#include "stoker/error.h"'),
+    ("loader/pipeline/worker.c", '#include "datasets/idx.h"'),
+    ("loader/api/loader.c", '  #  include "bench/list.h"'),
+    ("loader/api/loader.c", "#include <png.h>"),
+    ("loader/api/loader.c", "#include <tiff.h>"),
+    ("loader/api/loader.c", '#include "stoker/error.h"'),
     ("loader/include/stoker/x.h", '#include "loader/base/queue.h"'),
     ("datasets/idx.c", "#include <stoker/loader.h>"),
     ("datasets/idx.c", '#include "loader/reader/reader.h"'),
@@ -178,23 +180,26 @@ CAUGHT = [
     ("trainer/trainer.c", '#include "bench/cli/option_fault.h"'),
     ("bench/cli/option_fault.c", '#include "loader/base/queue.h"'),
     ("trainer/programs/mnist/main.c", '#include "loader/base/queue.h"'),
-    ("trainer/trainer.c", '#include "loader/road/slots.h"'),
+    ("trainer/trainer.c", '#include "loader/pipeline/slots.h"'),
     ("datasets/pack/run.c", '#include "datasets/idx.h"'),
     ("datasets/pack/run.c", '#include "loader/base/queue.h"'),
     ("kernels/a.c", '#include "loader/base/queue.h"'),
     ("trainer/trainer.c", '#include "kernels/transform.h"'),
     ("datasets/idx.c", '#include "kernels/launch.h"'),
-    ("loader/loader.c", '#include "loader/nowhere.h"'),
+    ("loader/api/loader.c", '#include "loader/nowhere.h"'),
+    ("loader/pipeline/worker.c", '#include "loader/api/loader.h"'),
+    ("loader/reader/pread.c", '#include "loader/api/dataset.h"'),
 ]
 ALLOWED = [
     ("loader/base/queue.c", '#include <stoker/error.h>\n#include "loader/base/queue.h"'),
     ("loader/reader/ring.h", '#include <liburing.h>\n#include "loader/base/queue.h"'),
     ("loader/reader/pread.c", "#include <stoker/reader.h>\n#include <sys/uio.h>"),
-    ("loader/road/road.c", '#include "loader/cache/cache.h"\n#include "kernels/kernels.h"'),
-    ("loader/loader.c", '#include "loader/road/slots.h"'),
+    ("loader/pipeline/worker.c", '#include "loader/cache/cache.h"\n#include "kernels/kernels.h"'),
+    ("loader/api/loader.c", '#include "loader/pipeline/slots.h"\n#include "loader/cache/cache.h"'),
+    ("loader/pipeline/worker.c", '#include "loader/api/dataset.h"'),
     ("datasets/idx.c", '#include <stoker/dataset.h>\n#include "loader/base/queue.h"'),
     ("datasets/gzip.c", "#include <libdeflate.h>"),
-    ("datasets/formats.c", '#include "loader/format.h"'),
+    ("datasets/formats.c", '#include "loader/api/format.h"'),
     ("datasets/idx.c", '#include "loader/codec/raw.h"'),
     ("bench/main.c", '#include <stoker/stoker.h>\n#include "list.h"\n#include "kernels/kernels.h"'),
     ("trainer/trainer.c", '#include <stoker/loader.h>\n#include "loader/base/queue.h"'),
@@ -210,9 +215,10 @@ ALLOWED = [
     ("datasets/pack/arguments.c", '#include "loader/base/nearest.h"'),
     ("datasets/pack/arguments.c", '#include "bench/cli/option_fault.h"'),
     ("trainer/programs/arguments.c", '#include "bench/cli/option_fault.h"'),
-    ("tests/test_x.c", '#include <criterion/criterion.h>\n#include "loader/road/slots.h"'),
+    ("tests/test_x.c", '#include <criterion/criterion.h>\n#include "loader/pipeline/slots.h"'),
 ]
-FILES = {"loader/base/queue.h", "loader/road/slots.h", "loader/cache/cache.h", "loader/format.h", "loader/codec/raw.h",
+FILES = {"loader/base/queue.h", "loader/pipeline/slots.h", "loader/cache/cache.h", "loader/api/format.h", "loader/api/dataset.h",
+         "loader/api/loader.h", "loader/codec/raw.h",
          "datasets/idx.h", "bench/list.h", "loader/reader/reader.h", "kernels/kernels.h", "kernels/transform.h",
          "kernels/launch.h", "kernels/dropout.h", "kernels/float16.h", "loader/base/rng.h",
          "loader/base/library.h", "loader/base/printable.h", "loader/base/output_file.h",

@@ -6,7 +6,7 @@
 
 #include "cuda_run.h"
 #include "leaks.h"
-#include "loader/dlpack_layout.h"
+#include "loader/api/dlpack_layout.h"
 
 static struct stk_file_set set;
 static struct stk_cuda_consumer consumers[2];

@@ -11,10 +11,10 @@
 
 #include "dataset_files.h"
 #include "leaks.h"
+#include "loader/api/format.h"
 #include "loader/base/fault.h"
 #include "loader/codec/big_endian.h"
 #include "loader/codec/raw.h"
-#include "loader/format.h"
 
 /* ---- a data set that says what it is told to ------------------------------------ */
 

@@ -8,7 +8,7 @@
 
 #include "folder_files.h"
 #include "leaks.h"
-#include "loader/fingerprint.h"
+#include "loader/api/fingerprint.h"
 #include "shard_files.h"
 
 static struct stk_fingerprint of_spec(const char *spec, const char *split)

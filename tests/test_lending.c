@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "leaks.h"
-#include "loader/road/lending.h"
+#include "loader/pipeline/lending.h"
 
 #define LOOK_NS   UINT64_C(100000)
 #define WINDOW_NS UINT64_C(5000000)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "leaks.h"
-#include "loader/road/bad.h"
+#include "loader/pipeline/bad.h"
 #include "made_set.h"
 #include "scripted_reader.h"
 

@@ -10,9 +10,9 @@
 #include <time.h>
 
 #include "leaks.h"
+#include "loader/api/loader.h"
 #include "loader/base/clock.h"
 #include "loader/base/fault.h"
-#include "loader/loader.h"
 #include "made_set.h"
 #include "scripted_reader.h"
 #include "seccomp.h"

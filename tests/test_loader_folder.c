@@ -11,8 +11,8 @@
 
 #include "folder_files.h"
 #include "leaks.h"
+#include "loader/api/loader.h"
 #include "loader/base/fault.h"
-#include "loader/loader.h"
 #include "scripted_reader.h"
 
 enum { COUNT = 90, PER_CLASS = 9 };

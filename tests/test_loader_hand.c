@@ -10,9 +10,9 @@
 #include <time.h>
 
 #include "leaks.h"
+#include "loader/api/loader.h"
 #include "loader/base/clock.h"
 #include "loader/base/thread.h"
-#include "loader/loader.h"
 #include "opened_loader.h"
 #include "resident_set.h"
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "leaks.h"
-#include "loader/dataset.h"
+#include "loader/api/dataset.h"
 #include "scripted_reader.h"
 #include "shard_files.h"
 

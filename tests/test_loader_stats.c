@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "leaks.h"
-#include "loader/road/ledger.h"
+#include "loader/pipeline/ledger.h"
 #include "made_set.h"
 #include "opened_loader.h"
 #include "scripted_reader.h"

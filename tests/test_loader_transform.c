@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 
 #include "leaks.h"
+#include "loader/api/dataset.h"
 #include "loader/base/fault.h"
-#include "loader/dataset.h"
 
 #include "image_folder.h"
 #include "planned_transform.h"

@@ -8,7 +8,7 @@
 
 #include "leaks.h"
 #include "loader/base/fault.h"
-#include "loader/road/trace.h"
+#include "loader/pipeline/trace.h"
 #include "nvtx_tool.h"
 #include "trace_events.h"
 

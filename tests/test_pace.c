@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "leaks.h"
-#include "loader/road/pace.h"
+#include "loader/pipeline/pace.h"
 
 enum { PART_ROWS = 8, PARTS = 32 };
 

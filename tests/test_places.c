@@ -6,7 +6,7 @@
 
 #include "leaks.h"
 #include "loader/base/fault.h"
-#include "loader/road/places.h"
+#include "loader/pipeline/places.h"
 
 enum { LAP_BITS = 24, LAPS = 1 << LAP_BITS };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "leaks.h"
-#include "loader/road/schedule.h"
+#include "loader/pipeline/schedule.h"
 
 enum { COUNT_MAX = 50, RANKS_MAX = 5 };
 

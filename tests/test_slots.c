@@ -9,7 +9,7 @@
 #include "loader/base/clock.h"
 #include "loader/base/error.h"
 #include "loader/base/fault.h"
-#include "loader/road/slots.h"
+#include "loader/pipeline/slots.h"
 
 enum { SLOTS = 3, SPANS = 2, BATCH_SIZE = 5, BATCHES = 10 };
 

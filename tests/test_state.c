@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "leaks.h"
+#include "loader/api/state.h"
 #include "loader/base/bytes.h"
 #include "loader/base/rng.h"
-#include "loader/state.h"
 
 static const struct stk_resume resume = { .seed = 0x1122334455667788,
                                           .epoch = 7,

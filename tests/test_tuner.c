@@ -7,7 +7,7 @@
 #include <criterion/criterion.h>
 
 #include "leaks.h"
-#include "loader/road/tuner.h"
+#include "loader/pipeline/tuner.h"
 
 #define STEP_NS UINT64_C(10000000)
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "leaks.h"
-#include "loader/road/tuner.h"
+#include "loader/pipeline/tuner.h"
 
 enum {
     WORKERS_MAX = 16,

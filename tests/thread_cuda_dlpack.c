@@ -4,8 +4,8 @@
 #include <pthread.h>
 
 #include "cuda_run.h"
+#include "loader/api/dlpack_layout.h"
 #include "loader/base/fault.h"
-#include "loader/dlpack_layout.h"
 #include "thread_check.h"
 
 enum { SAMPLES = 64, QUEUE = 8, BATCHES = 200 };

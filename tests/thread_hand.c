@@ -3,9 +3,9 @@
  */
 #include <time.h>
 
+#include "loader/api/loader.h"
 #include "loader/base/fault.h"
 #include "loader/base/thread.h"
-#include "loader/loader.h"
 #include "resident_set.h"
 #include "thread_check.h"
 

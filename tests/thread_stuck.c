@@ -13,7 +13,7 @@
 
 #include <stoker/stoker.h>
 
-#include "loader/loader.h"
+#include "loader/api/loader.h"
 #include "one_file_set.h"
 #include "thread_check.h"
 

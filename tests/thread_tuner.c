@@ -5,9 +5,9 @@
  */
 #include <stdatomic.h>
 
+#include "loader/api/loader.h"
 #include "loader/base/fault.h"
 #include "loader/base/thread.h"
-#include "loader/loader.h"
 #include "scenario.h"
 #include "scripted_reader.h"
 #include "thread_check.h"

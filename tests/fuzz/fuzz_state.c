@@ -7,9 +7,9 @@
  *                   4 form, 5 content
  */
 #include "dataset_input.h"
+#include "loader/api/state.h"
 #include "loader/base/bytes.h"
 #include "loader/base/rng.h"
-#include "loader/state.h"
 
 #include <string.h>
 

@@ -10,7 +10,7 @@
 #include <stoker/cuda.h>
 #include <stoker/dlpack.h>
 
-#include "loader/dlpack_layout.h"
+#include "loader/api/dlpack_layout.h"
 #include "scenario.h"
 
 #include "first_gpu.h"

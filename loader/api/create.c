@@ -1,0 +1,468 @@
+/* create.c - builds the road that the options ask for, and takes it down again.
+ *
+ *   options ─▶ device ─▶ rows ─▶ samples ─▶ cache ─▶ reader ─▶ schedule ─▶ slots ─▶ workers
+ *
+ * A failure anywhere ends in destroy, which undoes what is there.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <stoker/stoker.h>
+
+#include "loader/api/loader.h"
+#include "loader/api/options.h"
+#include "loader/api/read_depth.h"
+#include "loader/api/rows.h"
+#include "loader/api/sizing.h"
+#include "loader/api/state.h"
+#include "loader/base/budget.h"
+#include "loader/base/clock.h"
+#include "loader/base/environment.h"
+#include "loader/base/error.h"
+#include "loader/base/thread.h"
+#include "loader/reader/choose.h"
+
+enum { BLOCK_BYTES = 65536 }; /* rows that one read brings into the cache */
+
+#define DESTROY_WAIT_NS UINT64_C(6000000000) /* a second more than a ring's own limit */
+#define DEVICE_WAIT_NS  UINT64_C(5000000000)
+
+/* ---- the parts, in the order they are made ---- */
+
+/* Files that have changed by now need not be read to find that out; see deliver.c for later. */
+static int check_stamps(const stoker_dataset *dataset, const stoker_sample *sample,
+                        stoker_error *error)
+{
+    const bool verifies = sample->codec != NULL && sample->codec->verify != NULL;
+    const uint32_t changed = verifies ? UINT32_MAX : stk_stamps_first_changed(&dataset->stamps);
+    if (changed == UINT32_MAX)
+        return 0;
+    stoker_file file = { .fd = -1 };
+    struct stk_place place = STK_NOWHERE;
+    if (dataset->ops->file(dataset->self, changed, &file) == 0)
+        place.path = file.path;
+    return stk_stamps_refuse(&dataset->stamps, changed, place, error);
+}
+
+/* What sample 0 is like tells what all are like, as far as choices of speed go. */
+static int look_at_samples(stoker_loader *loader, bool *in_memory, stoker_error *error)
+{
+    stoker_sample sample;
+    int rc = stoker_dataset_locate(loader->road.dataset, 0, &sample, error);
+    if (rc < 0)
+        return rc;
+    rc = check_stamps(loader->road.dataset, &sample, error);
+    if (rc < 0)
+        return rc;
+    *in_memory = sample.extent.memory != NULL;
+    loader->road.decodes = sample.codec != NULL;
+    loader->road.keeps_resized = loader->road.decodes && loader->road.transforms &&
+                                 loader->road.transform.framing.resizing == STK_RESIZE_EXACT;
+    const stoker_dataset_info *info = &loader->road.dataset->info;
+    loader->road.encoded_bytes_max =
+        info->file_count > 0 || info->has_paths ? info->encoded_bytes_max : 0;
+    return 0;
+}
+
+/* A cache of this kind for all samples. */
+static struct stk_cache_options cache_of(const stoker_loader *loader, stoker_cache kind,
+                                         uint64_t budget_bytes)
+{
+    const struct stk_road *road = &loader->road;
+    const struct stk_framing *framing = &road->transform.framing;
+    const size_t row_bytes =
+        road->keeps_resized
+            ? (size_t)framing->resize_height * framing->resize_width * road->transform.channels
+            : road->dataset->row_bytes;
+    uint32_t block_rows = 1;
+    while (road->dataset->info.dense && block_rows * 2 * row_bytes <= BLOCK_BYTES)
+        block_rows *= 2;
+    return (struct stk_cache_options){
+        .kind = kind,
+        .budget_bytes = budget_bytes,
+        .count = road->dataset->info.count,
+        .stride_bytes = kind == STOKER_CACHE_ENCODED ? road->encoded_bytes_max : row_bytes,
+        .block_rows = block_rows,
+        .whole_places = road->dataset->info.dense,
+    };
+}
+
+static bool fits(const struct stk_cache_options *cache)
+{
+    return cache->stride_bytes > 0 && stk_cache_bytes(cache, cache->count) <= cache->budget_bytes;
+}
+
+static stoker_cache choose_cache(const stoker_loader *loader, bool in_memory, uint64_t budget)
+{
+    const struct stk_road *road = &loader->road;
+    const struct stk_cache_options decoded = cache_of(loader, STOKER_CACHE_DECODED, budget);
+    const struct stk_cache_options encoded = cache_of(loader, STOKER_CACHE_ENCODED, budget);
+    /* The GPU keeps the rows, or the data set itself is the cache. */
+    if (road->device_cache.on || (in_memory && !road->decodes))
+        return STOKER_CACHE_NONE;
+    if (loader->options.cache != STOKER_CACHE_AUTO)
+        return loader->options.cache;
+    if ((road->keeps_resized || !road->any_size) && fits(&decoded))
+        return STOKER_CACHE_DECODED;
+    return fits(&encoded) ? STOKER_CACHE_ENCODED : STOKER_CACHE_NONE;
+}
+
+static int make_cache(stoker_loader *loader, bool in_memory)
+{
+    const uint64_t asked = loader->options.cache_bytes;
+    const uint64_t budget = asked > 0 ? asked : stk_budget_left();
+    const stoker_cache kind = choose_cache(loader, in_memory, budget);
+    const struct stk_cache_options cache = cache_of(loader, kind, budget);
+    int rc = stk_cache_init(&loader->road.cache, &cache);
+    if (rc == STOKER_ENOMEM && loader->options.cache == STOKER_CACHE_AUTO)
+        rc = 0; /* it was only a wish; what init leaves is a cache that holds nothing */
+    if (rc == 0 && loader->road.cache.kind == STOKER_CACHE_AUTO)
+        loader->road.cache.kind = STOKER_CACHE_NONE;
+    stk_budget_reserve(stk_cache_reserved_bytes(&loader->road.cache));
+    if (loader->options.cache == STOKER_CACHE_AUTO && kind == STOKER_CACHE_NONE &&
+        loader->cache_reason[0] == '\0' && !in_memory)
+        (void)snprintf(loader->cache_reason, sizeof(loader->cache_reason),
+                       "%" PRIu64 " samples of at most %zu bytes do not fit in the %" PRIu64
+                       " bytes that a cache may take",
+                       cache.count, cache.stride_bytes, budget);
+    return rc;
+}
+
+/* The built-in readers that read files: each delivers the same bytes. */
+static bool reads_descriptors(const stoker_reader *reader)
+{
+    return reader == &stoker_reader_uring || reader == &stoker_reader_pread;
+}
+
+static int check_file(const stoker_reader *reader, uint32_t number, const stoker_file *file,
+                      stoker_error *error)
+{
+    if (file->fd >= 0 || !reads_descriptors(reader))
+        return 0;
+    struct stk_place place = STK_NOWHERE;
+    place.path = file->path;
+    return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS, &place,
+                         "file %u has no descriptor: give a reader that needs none in "
+                         "options.reader",
+                         number);
+}
+
+static int make_reader(stoker_loader *loader, stoker_error *error)
+{
+    struct stk_road *road = &loader->road;
+    const uint32_t file_count = road->dataset->info.file_count;
+    road->reader_own = loader->options.reader != NULL && !reads_descriptors(loader->options.reader);
+    road->reader_forced =
+        loader->options.reader != NULL || stk_environment("STOKER_READER") != NULL;
+    if (loader->options.reader != NULL) {
+        road->reader = loader->options.reader;
+        (void)snprintf(loader->reader_reason, sizeof(loader->reader_reason),
+                       "given in the options");
+    } else {
+        int rc = stk_reader_choose(&road->reader, loader->reader_reason,
+                                   sizeof(loader->reader_reason), error);
+        if (rc < 0)
+            return rc;
+    }
+    loader->files = stk_calloc((size_t)file_count + 1, sizeof(loader->files[0]));
+    if (loader->files == NULL)
+        return STOKER_ENOMEM;
+    for (uint32_t i = 0; i < file_count; i++) {
+        int rc = road->dataset->ops->file(road->dataset->self, i, &loader->files[i]);
+        if (rc == 0)
+            rc = check_file(road->reader, i, &loader->files[i], error);
+        if (rc != 0)
+            return rc < 0 ? rc : STOKER_EINVAL; /* file() knows no normal stop */
+    }
+    road->files = loader->files;
+
+    road->read_depth = loader->options.read_depth;
+    if (road->read_depth == 0)
+        road->read_depth = stk_read_depth(road->dataset);
+    return 0;
+}
+
+static int make_schedule(stoker_loader *loader, stoker_error *error)
+{
+    const stoker_loader_options *options = &loader->options;
+    const stoker_dataset *dataset = loader->road.dataset;
+    struct stk_resume resume = { .epoch = 0, .position = 0 };
+    if (options->resume != NULL) {
+        const struct stk_resume expected = stk_state_start(dataset, options);
+        int rc = stk_state_unpack(&resume, options->resume, &expected, error);
+        if (rc < 0)
+            return rc;
+    }
+    const struct stk_schedule_options schedule = {
+        .count = dataset->info.count,
+        .batch_size = options->batch_size,
+        .rank = options->rank,
+        .world_size = options->world_size,
+        .drop_last = options->drop_last,
+        .span_rows = stk_sizing_span_rows(loader),
+        .part_rows = stk_sizing_part_rows(loader),
+        .epochs = options->epochs,
+        .first_epoch = resume.epoch,
+        .first_position = resume.position,
+    };
+    stk_schedule_init(&loader->road.schedule, &schedule);
+    stk_sampler_init(&loader->road.sampler, dataset->info.count, options->seed, options->shuffle);
+    loader->state_epoch = resume.epoch;
+    loader->state_position = resume.position;
+    /* Resumed after an epoch's last batch: its end is still to be told. */
+    loader->end_pending = loader->road.schedule.first_batches == 0 &&
+                          (options->epochs == 0 || resume.epoch < options->epochs);
+    return 0;
+}
+
+/* Page-locked memory makes a GPU's copies fast and is worth nothing else: without a GPU, AUTO takes none. */
+static stoker_switch pinning(const stoker_loader *loader)
+{
+    const stoker_switch asked = loader->options.pin_memory;
+    return asked == STOKER_AUTO && loader->device->ops->pin == NULL ? STOKER_OFF : asked;
+}
+
+/* Slots are touched when they are made: more of them than there is memory would end the process. */
+static int check_memory(const struct stk_slots_options *slots, stoker_error *error)
+{
+    const struct stk_place nowhere = STK_NOWHERE;
+    const uint64_t bytes = (uint64_t)slots->row_bytes * slots->batch_size * slots->slot_count;
+    const uint64_t available = stk_memory_available();
+    if (bytes <= available)
+        return 0;
+    return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere,
+                         "%" PRIu32 " slots for batches of %" PRIu32 " rows of %zu bytes take more "
+                         "than the %" PRIu64 " bytes that are available: choose a smaller "
+                         "batch_size, or prefetch_batches",
+                         slots->slot_count, slots->batch_size, slots->row_bytes, available);
+}
+
+static int make_slots(stoker_loader *loader, stoker_error *error)
+{
+    loader->road.reads = loader->road.encoded_bytes_max > 0 &&
+                         loader->road.cache.kind == STOKER_CACHE_NONE &&
+                         !loader->road.device_cache.on;
+    const stoker_dataset_info *set = &loader->road.dataset->info;
+    const struct stk_slots_options slots = {
+        .slot_count = stk_sizing_slot_count(loader),
+        .batch_size = loader->options.batch_size,
+        .batch_spans = loader->road.schedule.batch_spans,
+        .span_parts = loader->road.schedule.span_parts,
+        .row_bytes = loader->road.convert.to_bytes,
+        .label_bytes = stoker_dtype_bytes(set->label_dtype),
+        .pin_memory = pinning(loader),
+        .device = loader->device,
+        .mark_fresh = loader->road.device_cache.on,
+        .keep_failures = loader->options.on_bad_sample != STOKER_BAD_FAIL,
+        .batches = loader->road.schedule.batches,
+        /* The consumer's hand is one. What the kernel fills lies in whichever cache. */
+        .makers = loader->threads && !loader->road.reads ? loader->worker_count + 1 : 1,
+    };
+    int rc = check_memory(&slots, error);
+    if (rc < 0)
+        return rc;
+    const struct stk_place nowhere = STK_NOWHERE;
+    rc = stk_slots_init(&loader->road.slots, &slots);
+    if (rc == STOKER_EPIN || rc == STOKER_EDEVICE)
+        return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere, "%s%s",
+                             rc == STOKER_EPIN ? "pin_memory is not OFF, but " : "",
+                             loader->road.slots.pin_reason);
+    return rc;
+}
+
+static int make_transfer(stoker_loader *loader, stoker_error *error)
+{
+    if (!loader->on_device)
+        return 0;
+    int rc = stk_transfer_init(&loader->transfer, loader->device, &loader->road.slots,
+                               &loader->device_convert, &loader->road.device_cache,
+                               stk_sizing_buffer_count(loader));
+    const char *failure = stk_device_failure(loader->device);
+    const struct stk_place nowhere = STK_NOWHERE;
+    if (rc == STOKER_EDEVICE && failure != NULL)
+        return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere, "%s", failure);
+    return rc;
+}
+
+static int make_workers(stoker_loader *loader, stoker_error *error)
+{
+    int rc = stk_trace_init(&loader->trace, loader->threads ? loader->worker_count : 0,
+                            loader->options.trace_events);
+    if (rc < 0)
+        return rc;
+    loader->transfer.trace = stk_trace_ring_of(&loader->trace, 0);
+    loader->workers = stk_calloc(loader->worker_count, sizeof(loader->workers[0]));
+    if (loader->workers == NULL)
+        return STOKER_ENOMEM;
+    for (; loader->workers_made < loader->worker_count; loader->workers_made++) {
+        struct stk_worker *worker = &loader->workers[loader->workers_made];
+        rc = stk_worker_init(worker, &loader->road, loader->workers_made, true);
+        if (rc < 0)
+            return rc;
+        worker->trace =
+            stk_trace_ring_of(&loader->trace, loader->threads ? loader->workers_made + 1 : 0);
+    }
+    if (!loader->threads)
+        return stk_worker_open_ring(&loader->workers[0], error);
+    const bool may_help =
+        loader->road.encoded_bytes_max == 0 || stk_road_may_become_resident(&loader->road);
+    if (may_help) {
+        rc = stk_worker_init(&loader->hand, &loader->road, loader->worker_count, false);
+        if (rc < 0)
+            return rc;
+        loader->has_hand = true;
+        loader->hand.trace = stk_trace_ring_of(&loader->trace, 0);
+    }
+    for (uint32_t i = 0; i < loader->worker_count; i++) {
+        rc = stk_worker_start(&loader->workers[i]);
+        if (rc < 0)
+            return rc;
+    }
+    for (uint32_t i = 0; i < loader->worker_count; i++) {
+        rc = stk_worker_wait_started(&loader->workers[i], error);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int make_road(stoker_loader *loader, stoker_error *error)
+{
+    bool in_memory = false;
+    int rc = stk_fork_guard_init(&loader->guard);
+    if (rc == 0)
+        rc = stk_bad_init(&loader->bad, loader->options.on_bad_sample,
+                          loader->options.max_bad_samples);
+    loader->has_bad = rc == 0;
+    loader->road.on_bad = loader->options.on_bad_sample;
+    if (rc == 0)
+        rc = stk_device_open(&loader->device, loader->options.device, loader->options.device_index,
+                             loader->device_reason, error);
+    loader->on_device = rc == 0 && stk_device_copies(loader->device);
+    if (rc == 0)
+        rc = stk_rows_plan(loader, error);
+    if (rc == 0)
+        rc = look_at_samples(loader, &in_memory, error);
+    if (rc == 0)
+        rc = make_cache(loader, in_memory);
+    if (rc == 0)
+        rc = make_reader(loader, error);
+    if (rc == 0)
+        rc = make_schedule(loader, error);
+    if (rc != 0)
+        return rc;
+    stk_sizing_choose_workers(loader);
+    rc = make_slots(loader, error);
+    if (rc == 0)
+        rc = make_transfer(loader, error);
+    if (rc == 0)
+        rc = stk_loans_init(&loader->loans, loader->on_device ? loader->transfer.buffer_count
+                                                              : loader->road.slots.slot_count);
+    loader->road.slots.workers = loader->tuner.workers;
+    loader->road.slots.spare_core = loader->cpus > loader->tuner.workers;
+    loader->road.any_thread = !loader->threads;
+    loader->road.looks_ahead = !loader->threads || (uint64_t)loader->road.slots.slot_count *
+                                                           loader->road.schedule.batch_spans >
+                                                       2 * (uint64_t)loader->tuner.workers + 1;
+    return rc == 0 ? make_workers(loader, error) : rc;
+}
+
+int stoker_loader_create(stoker_loader **out, const stoker_dataset *dataset,
+                         const stoker_loader_options *given)
+{
+    if (out == NULL)
+        return STOKER_EINVAL;
+    const struct stk_place nowhere = STK_NOWHERE;
+    stoker_error error = { .code = 0 };
+    stoker_loader_options options;
+    stoker_loader *loader = NULL;
+    int rc = dataset == NULL ? stk_error_set(&error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                                             "loader create: no data set")
+                             : stk_options_resolve(&options, given, dataset, &error);
+    if (rc == 0) {
+        loader = stk_calloc(1, sizeof(*loader));
+        rc = loader == NULL ? STOKER_ENOMEM : 0;
+    }
+    if (rc == 0) {
+        loader->options = options;
+        loader->road.dataset = dataset;
+        rc = make_road(loader, &error);
+    }
+    if (rc == 0) {
+        loader->created_ns = stk_now_ns();
+        *out = loader;
+        return STOKER_OK;
+    }
+    if (error.code != rc) /* nobody told more than the code */
+        (void)stk_error_set(&error, rc, STOKER_STAGE_OPTIONS, &nowhere, "loader create");
+    stoker_error *const wanted = stk_options_error(given);
+    if (wanted != NULL)
+        *wanted = error;
+    stoker_loader_destroy(&loader);
+    return rc;
+}
+
+/* ---- destroy ---- */
+
+/* Whether every worker has gone; those that have not keep their memory. */
+static bool stop_workers(stoker_loader *loader)
+{
+    if (loader->workers == NULL)
+        return true;
+    stk_slots_stop(&loader->road.slots);
+    atomic_store(&loader->road.active_workers, UINT32_MAX); /* those at rest wake, too */
+    stk_futex_wake(&loader->road.active_workers, UINT32_MAX);
+
+    const uint64_t deadline_ns = stk_now_ns() + DESTROY_WAIT_NS;
+    bool all_gone = true;
+    for (uint32_t i = 0; i < loader->workers_made; i++) {
+        struct stk_worker *worker = &loader->workers[i];
+        if (!loader->threads)
+            stk_worker_close_ring(worker, STK_CLOSE_WAIT_NS);
+        (void)stk_worker_join(worker, deadline_ns);
+        all_gone = all_gone && !worker->stuck;
+    }
+    return all_gone;
+}
+
+void stk_loader_free(stoker_loader *loader)
+{
+    stk_loans_collect(&loader->loans, loader);
+    if (!stk_transfer_destroy(&loader->transfer, stk_now_ns() + DEVICE_WAIT_NS))
+        return; /* the GPU still reads our slots, or the consumer's work still runs there */
+    stk_trace_destroy(&loader->trace);
+    stk_loans_destroy(&loader->loans);
+    stk_slots_destroy(&loader->road.slots);
+    stk_device_convert_destroy(&loader->device_convert);
+    stk_device_cache_destroy(&loader->road.device_cache);
+    stk_device_close(loader->device);
+    stk_fork_guard_destroy(&loader->guard);
+    stk_free(loader);
+}
+
+void stoker_loader_destroy(stoker_loader **out)
+{
+    if (out == NULL || *out == NULL)
+        return;
+    stoker_loader *loader = *out;
+    *out = NULL;
+    if (loader->guard.page.base != NULL && stk_fork_guard_tripped(&loader->guard))
+        return; /* the parent's: its threads and rings are not here */
+    if (!stop_workers(loader)) {
+        stk_dataset_keep(loader->road.dataset); /* files and codecs are in use, too */
+        return; /* a device still writes to our memory: leak it, never free it */
+    }
+    for (uint32_t i = 0; i < loader->workers_made; i++)
+        stk_worker_destroy(&loader->workers[i]);
+    if (loader->has_hand)
+        stk_worker_destroy(&loader->hand);
+    stk_free(loader->workers);
+    stk_budget_give_back(stk_cache_reserved_bytes(&loader->road.cache));
+    stk_cache_destroy(&loader->road.cache);
+    if (loader->has_bad)
+        stk_bad_destroy(&loader->bad);
+    stk_free(loader->files);
+    if (stk_loans_end(&loader->loans)) /* else the deleter of the last tensor does it */
+        stk_loader_free(loader);
+}

@@ -1,0 +1,110 @@
+/* dataset_open.c - from a spec a person can type to the format that opens it.
+ *
+ *   "word:rest"  word is a format  -> that format opens rest
+ *   "path"       it exists         -> the first format that recognises it
+ *   else                           -> STOKER_ENOENT or STOKER_ESPEC, and what would be understood
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "loader/api/dataset.h"
+#include "loader/api/format.h"
+#include "loader/base/error.h"
+#include "loader/base/nearest.h"
+
+#define UNPACKED_BYTES_DEFAULT ((uint64_t)16 << 30)
+#define UNPACKED_BYTES_MAX     ((uint64_t)1 << 46) /* what one address space can map */
+
+/* The format whose name ends at the first colon of spec, or NULL. */
+static const struct stk_format *format_named(const char *spec, size_t name_bytes)
+{
+    for (const struct stk_format *const *at = stk_formats; *at != NULL; at++) {
+        if (strlen((*at)->name) == name_bytes && memcmp((*at)->name, spec, name_bytes) == 0)
+            return *at;
+    }
+    return NULL;
+}
+
+static const struct stk_format *format_of_path(const char *path)
+{
+    for (const struct stk_format *const *at = stk_formats; *at != NULL; at++) {
+        if ((*at)->recognise != NULL && (*at)->recognise(path))
+            return *at;
+    }
+    return NULL;
+}
+
+/* "mnist, idx, synth" */
+static void list_formats(char *line, size_t line_bytes)
+{
+    size_t used = 0;
+    line[0] = '\0';
+    for (const struct stk_format *const *at = stk_formats; *at != NULL; at++) {
+        int added =
+            snprintf(line + used, line_bytes - used, "%s%s", used == 0 ? "" : ", ", (*at)->name);
+        if (added < 0 || (size_t)added >= line_bytes - used)
+            return;
+        used += (size_t)added;
+    }
+}
+
+/* Nothing fits: say whether there is such a file, and what would have been understood. */
+static int not_understood(const char *spec, size_t name_bytes, int os_errno, stoker_error *error)
+{
+    char known[128];
+    list_formats(known, sizeof(known));
+    struct stk_place place = STK_NOWHERE;
+    if (os_errno != 0 && spec[name_bytes] == ':') {
+        char question[STK_NEAREST_BYTES];
+        struct stk_nearest nearest = stk_nearest_to(spec, name_bytes);
+        for (const struct stk_format *const *at = stk_formats; *at != NULL; at++)
+            stk_nearest_try(&nearest, (*at)->name, (*at)->name);
+        return stk_error_set(error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
+                             "\"%s\": \"%.*s\" is no format%s, and there is no such file; "
+                             "formats are %s",
+                             spec, (int)name_bytes, spec,
+                             stk_nearest_question(question, &nearest, ""), known);
+    }
+    place.path = spec;
+    place.os_errno = os_errno;
+    if (spec[0] == '\0')
+        return stk_error_set(error, STOKER_ENOENT, STOKER_STAGE_OPEN, &place,
+                             "the name is empty, and names no format (%s)", known);
+    if (os_errno != 0)
+        return stk_error_set(error, stk_error_from_errno(os_errno), STOKER_STAGE_OPEN, &place,
+                             "no format (%s) is named, so this is taken for a path", known);
+    return stk_error_set(error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
+                         "no format recognises this path; say which one it is: %s", known);
+}
+
+int stoker_dataset_open(stoker_dataset **out, const char *spec,
+                        const stoker_dataset_options *options)
+{
+    stoker_dataset_options asked = { 0 };
+    if (options != NULL)
+        asked = *options;
+    if (asked.max_bytes == 0)
+        asked.max_bytes = UNPACKED_BYTES_DEFAULT;
+    if (asked.max_bytes > UNPACKED_BYTES_MAX)
+        asked.max_bytes = UNPACKED_BYTES_MAX;
+
+    struct stk_place place = STK_NOWHERE;
+    if (out == NULL || spec == NULL)
+        return stk_error_set(asked.error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
+                             "out or spec is NULL");
+    size_t name_bytes = strcspn(spec, ":");
+    if (spec[name_bytes] == ':') {
+        const struct stk_format *format = format_named(spec, name_bytes);
+        if (format != NULL)
+            return format->open(out, spec + name_bytes + 1, &asked);
+    }
+    struct stat status;
+    if (stat(spec, &status) != 0)
+        return not_understood(spec, name_bytes, errno, asked.error);
+    const struct stk_format *format = format_of_path(spec);
+    if (format == NULL)
+        return not_understood(spec, name_bytes, 0, asked.error);
+    return format->open(out, spec, &asked);
+}

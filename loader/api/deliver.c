@@ -1,0 +1,293 @@
+/* deliver.c - see deliver.h. */
+#include "loader/api/deliver.h"
+
+#include <string.h>
+
+#include <stoker/stoker.h>
+
+#include "loader/base/clock.h"
+#include "loader/base/error.h"
+#include "loader/base/printable.h"
+
+enum {
+    FILES_LOOK_NS = 1000000, /* how often the files are looked at, */
+    FILES_LOOK_SHARE = 100   /* for one part in so many of the time at most */
+};
+
+/* ---- rows that failed ---- */
+
+int stk_deliver_fail(stoker_loader *loader, const stoker_error *error)
+{
+    loader->error = *error;
+    stk_printable(loader->error.message); /* a callback of the user's may have written them */
+    stk_printable(loader->error.path);
+    atomic_store_explicit(&loader->failed, true, memory_order_release);
+    return error->code;
+}
+
+static struct stk_place place_of(const struct stk_failure *failure)
+{
+    return (struct stk_place){ .path = failure->path,
+                               .offset = failure->offset,
+                               .sample = failure->sample,
+                               .os_errno = failure->os_errno };
+}
+
+static int too_many(stoker_loader *loader, const struct stk_failure *failure)
+{
+    const struct stk_place place = place_of(failure);
+    stoker_error error;
+    (void)stk_error_set(&error, STOKER_EBADSAMPLES, (stoker_stage)failure->stage, &place,
+                        "more than %llu", (unsigned long long)loader->options.max_bad_samples);
+    return stk_deliver_fail(loader, &error);
+}
+
+/* File what the workers noted about the rows of a batch. */
+static int file_failures(stoker_loader *loader, struct stk_slot *slot, uint32_t rows)
+{
+    for (uint32_t row = 0; row < rows; row++) {
+        if (slot->row_bad[row] == STK_ROW_GOOD)
+            continue;
+        const struct stk_failure *failure = &slot->failures[row];
+        const struct stk_place place = place_of(failure);
+        stoker_error report;
+        (void)stk_error_set(&report, failure->code, (stoker_stage)failure->stage, &place,
+                            failure->detail[0] != '\0' ? "%s" : NULL, failure->detail);
+        stk_ledger_add(&loader->ledger.bad_samples, 1);
+        const int rc = stk_bad_file(&loader->bad, &report);
+        if (rc == STOKER_EBADSAMPLES)
+            return too_many(loader, failure);
+        if (rc < 0) {
+            (void)stk_error_set(&report, rc, (stoker_stage)failure->stage, &place,
+                                "counting bad samples");
+            return stk_deliver_fail(loader, &report);
+        }
+    }
+    return 0;
+}
+
+/* Close the gaps that skipped rows leave; returns how many rows remain. */
+static uint32_t close_gaps(stoker_loader *loader, struct stk_slot *slot, uint32_t rows)
+{
+    const struct stk_road *road = &loader->road;
+    const size_t row_bytes = road->convert.to_bytes;
+    const size_t label_bytes = stoker_dtype_bytes(road->dataset->info.label_dtype);
+    uint32_t kept = 0;
+    for (uint32_t row = 0; row < rows; row++) {
+        if (slot->row_bad[row] == STK_ROW_SKIPPED)
+            continue;
+        if (kept != row) {
+            memcpy(stk_road_row(road, slot, kept), stk_road_row(road, slot, row), row_bytes);
+            slot->ids[kept] = slot->ids[row];
+            if (slot->fresh != NULL)
+                slot->fresh[kept] = slot->fresh[row];
+            if (slot->labels != NULL)
+                memcpy((uint8_t *)slot->labels + kept * label_bytes,
+                       (uint8_t *)slot->labels + row * label_bytes, label_bytes);
+        }
+        kept++;
+    }
+    return kept;
+}
+
+/* Whether every row of a full slot is good. */
+static bool is_clean(const struct stk_slot *slot)
+{
+    return slot->failure_row == UINT32_MAX &&
+           atomic_load_explicit(&slot->bad_rows, memory_order_relaxed) == 0;
+}
+
+static int nothing_is_left(stoker_loader *loader, const struct stk_failure *failure)
+{
+    const struct stk_place place = place_of(failure);
+    stoker_error error;
+    (void)stk_error_set(&error, STOKER_EBADSAMPLES, (stoker_stage)failure->stage, &place,
+                        "a whole epoch without one good sample; this one: %s%s%s", failure->detail,
+                        failure->detail[0] != '\0' ? ": " : "", stoker_strerror(failure->code));
+    return stk_deliver_fail(loader, &error);
+}
+
+/* Returns true if the epoch that ends with this batch had no good sample, and so many before it that they and
+ * this one have as many samples as the set: where ranks share the epochs, one has a part of each. */
+static bool ends_barren(stoker_loader *loader, const struct stk_batch_place *place, uint32_t kept)
+{
+    const stoker_loader_options *options = &loader->options;
+    const uint64_t count = loader->road.dataset->info.count;
+    const uint64_t left_out =
+        options->drop_last ? count % ((uint64_t)options->batch_size * options->world_size) : 0;
+    loader->epoch_is_good = loader->epoch_is_good || kept > 0;
+    loader->barren_samples = loader->epoch_is_good ? 0 : loader->barren_samples + place->rows;
+    if (place->last)
+        loader->epoch_is_good = false;
+    return place->last && loader->barren_samples > 0 && loader->barren_samples + left_out >= count;
+}
+
+/* ---- files that changed ---- */
+
+/* Have rows been read from a file that is not what it was? Looked at before the last batch of each epoch is
+ * delivered, and between whenever FILES_LOOK_NS have passed, or a hundred times what a look takes. A change that
+ * is found late has been found: the file stays changed, and the rows that the cache kept are delivered no more. */
+static int check_files(stoker_loader *loader, const struct stk_batch_place *place)
+{
+    struct stk_road *road = &loader->road;
+    const struct stk_stamps *stamps = &road->dataset->stamps;
+    if (stamps->count == 0 || !atomic_load_explicit(&road->reads_unchecked, memory_order_relaxed))
+        return 0;
+    const uint64_t begin_ns = stk_now_ns();
+    if (!place->last && begin_ns < loader->files_look_ns)
+        return 0;
+    (void)atomic_exchange(&road->reads_unchecked, false);
+    const uint32_t file = stk_stamps_first_changed(stamps);
+    if (file == UINT32_MAX) {
+        const uint64_t end_ns = stk_now_ns();
+        const uint64_t wait_ns = FILES_LOOK_SHARE * (end_ns - begin_ns);
+        loader->files_look_ns = end_ns + (wait_ns > FILES_LOOK_NS ? wait_ns : FILES_LOOK_NS);
+        return 0;
+    }
+    struct stk_place whole = STK_NOWHERE;
+    stoker_error error;
+    whole.path = loader->files[file].path;
+    (void)stk_stamps_refuse(stamps, file, whole, &error);
+    return stk_deliver_fail(loader, &error);
+}
+
+/* Account for the rows of the slot that failed; *rows are left. */
+static int settle(stoker_loader *loader, struct stk_slot *slot, const struct stk_batch_place *place,
+                  uint32_t *rows)
+{
+    *rows = place->rows;
+    if (slot->failure_row != UINT32_MAX) {
+        stk_ledger_add(&loader->ledger.bad_samples, 1);
+        return stk_deliver_fail(loader, &slot->failure);
+    }
+    if (atomic_load_explicit(&slot->bad_rows, memory_order_relaxed) > 0) {
+        int rc = file_failures(loader, slot, *rows);
+        if (rc < 0)
+            return rc;
+        *rows = close_gaps(loader, slot, *rows);
+    }
+    /* An endless run over files that are all gone would skip them for ever. */
+    if (loader->options.on_bad_sample != STOKER_BAD_FAIL && ends_barren(loader, place, *rows) &&
+        place->rows > 0)
+        return nothing_is_left(loader, &slot->failures[place->rows - 1]);
+    return check_files(loader, place);
+}
+
+/* ---- what the consumer sees ---- */
+
+/* Where a batch lies. */
+struct view {
+    uint8_t *images;
+    void *labels;
+    const uint64_t *ids; /* in host memory */
+    const uint64_t *device_ids;
+    uint64_t turn;
+};
+
+/* Batches of its epoch that were delivered before this loader was made: it may resume one. */
+static uint64_t batches_before(const struct stk_schedule *schedule, uint64_t epoch)
+{
+    return epoch == schedule->first_epoch ? schedule->epoch_batches - schedule->first_batches : 0;
+}
+
+static void describe(stoker_loader *loader, const struct view *view,
+                     const struct stk_batch_place *place, uint32_t rows, stoker_batch *batch)
+{
+    const stoker_dataset_info *set = &loader->road.dataset->info;
+    *batch = (stoker_batch){
+        .images = { .data = view->images, .dtype = loader->options.dtype, .rank = set->rank + 1 },
+        .labels = { .data = view->labels, .dtype = set->label_dtype, .rank = 1 },
+        .ids = view->ids,
+        .count = rows,
+        .epoch = place->epoch,
+        .index = place->index + batches_before(&loader->road.schedule, place->epoch),
+        .device = loader->device->ops->kind,
+        .device_index = loader->device->index,
+        .device_ids = view->device_ids,
+        .loader = loader,
+        .turn = view->turn,
+    };
+    batch->images.shape[0] = rows;
+    batch->labels.shape[0] = rows;
+    const uint64_t *shape = loader->road.shape;
+    memcpy(&batch->images.shape[1], shape, set->rank * sizeof(shape[0]));
+    if (loader->options.layout == STOKER_NCHW) { /* checked at create: height, width, channels */
+        batch->images.shape[1] = shape[2];
+        batch->images.shape[2] = shape[0];
+        batch->images.shape[3] = shape[1];
+    }
+    loader->state_epoch = place->epoch;
+    loader->state_position = stk_schedule_position_after(&loader->road.schedule, place);
+    loader->end_pending = place->last;
+    stk_ledger_add(&loader->ledger.batches, 1);
+    stk_ledger_add(&loader->ledger.samples, rows);
+    stk_ledger_add(&loader->ledger.bytes, rows * loader->row_bytes);
+}
+
+int stk_deliver_in_place(stoker_loader *loader, stoker_batch *batch)
+{
+    struct stk_slots *slots = &loader->road.slots;
+    struct stk_slot *slot = stk_slots_of(slots, slots->head);
+    const struct stk_batch_place place = stk_schedule_place(&loader->road.schedule, slots->head);
+    uint32_t rows;
+    const uint64_t begin_ns = stk_trace_begin(loader->trace.rings, STOKER_TRACE_LEND, slots->head);
+    int rc = settle(loader, slot, &place, &rows);
+    if (rc < 0) {
+        stk_trace_cancel(loader->trace.rings);
+        return rc;
+    }
+    const struct view view = {
+        .images = slot->images,
+        .labels = slot->labels,
+        .ids = slot->ids,
+        .device_ids = slot->ids,
+        .turn = slots->head,
+    };
+    describe(loader, &view, &place, rows, batch);
+    stk_slots_take(slots);
+    stk_trace_end(loader->trace.rings, STOKER_TRACE_LEND, begin_ns, view.turn, 0, rows);
+    return STOKER_OK;
+}
+
+int stk_deliver_send(stoker_loader *loader)
+{
+    const struct stk_slots *slots = &loader->road.slots;
+    const struct stk_batch_place place = stk_schedule_place(&loader->road.schedule, slots->head);
+    uint32_t rows;
+    int rc = settle(loader, stk_slots_of(slots, slots->head), &place, &rows);
+    if (rc == 0)
+        rc = stk_transfer_send(&loader->transfer, rows, place.epoch);
+    if (rc == 0)
+        stk_ledger_add(&loader->ledger.copies, 1);
+    return rc;
+}
+
+int stk_deliver_send_ahead(stoker_loader *loader)
+{
+    const struct stk_slots *slots = &loader->road.slots;
+    int rc = 0;
+    while (rc == 0 && slots->head < slots->batches && stk_slots_ready(slots) &&
+           stk_transfer_has_room(&loader->transfer) && is_clean(stk_slots_of(slots, slots->head)))
+        rc = stk_deliver_send(loader);
+    return rc;
+}
+
+void stk_deliver_sent(stoker_loader *loader, stoker_batch *batch)
+{
+    struct stk_transfer *transfer = &loader->transfer;
+    const struct stk_slot *slot = &loader->road.slots.slots[0]; /* laid out as all are */
+    const uint64_t turn = transfer->delivered;
+    const uint64_t begin_ns = stk_trace_begin(loader->trace.rings, STOKER_TRACE_LEND, turn);
+    const struct stk_batch_place place = stk_schedule_place(&loader->road.schedule, turn);
+    const struct stk_buffer *buffer = stk_transfer_lend(transfer);
+    uint8_t *memory = buffer->memory;
+    const struct view view = {
+        .images = buffer->images,
+        .labels = slot->labels == NULL ? NULL : memory + ((uint8_t *)slot->labels - slot->images),
+        .ids = buffer->ids,
+        .device_ids = (void *)(memory + ((uint8_t *)slot->ids - slot->images)),
+        .turn = turn,
+    };
+    describe(loader, &view, &place, buffer->rows, batch);
+    stk_trace_end(loader->trace.rings, STOKER_TRACE_LEND, begin_ns, turn, 0, buffer->rows);
+}

@@ -1,0 +1,316 @@
+/* loader.c - the consumer's side: batches in order, one at a time.
+ *
+ *   { next ─▶ release }*          in one thread
+ *
+ * What next waits for is here; what it then hands out, in deliver.c; what becomes of that, in batch.c.
+ */
+#include <string.h>
+
+#include <stoker/stoker.h>
+
+#include "loader/api/deliver.h"
+#include "loader/api/loader.h"
+#include "loader/api/state.h"
+#include "loader/base/clock.h"
+#include "loader/base/error.h"
+#include "loader/base/thread.h"
+
+enum {
+    TUNE_EVERY = 16,      /* batches between two looks at the clock, and */
+    TUNE_NS = 10000000,   /* time between two looks at the workers' work */
+    SAMPLE_NS = 10000000, /* between two measurements of CPU time: each is two system calls */
+    COPY_POLL_NS = 50000  /* how soon a finished copy's slot is given back while we wait */
+};
+
+/* ---- waiting for the workers ---- */
+
+/* Wait for the head batch, working instead of sleeping where that is called for. What the hand
+ * claimed in an earlier call may be the head itself: it is done in any case. */
+static bool wait_with_hand(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
+{
+    struct stk_slots *slots = &loader->road.slots;
+    const bool lends = atomic_load_explicit(&loader->lends_hand, memory_order_relaxed);
+    stk_slots_note_cpu(slots);
+    while (lends || stk_worker_holds_span(&loader->hand)) {
+        if (!stk_worker_help(&loader->hand, lends, deadline_ns, now_ns))
+            break;
+        if (stk_slots_ready(slots))
+            return true;
+        if (*now_ns >= deadline_ns)
+            return false; /* what it holds, the next call does first */
+    }
+    return stk_slots_wait_ready(slots, deadline_ns, now_ns);
+}
+
+/* Make the head batch in this thread. What that takes in CPU time is measured now and then. */
+static bool make_here(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
+{
+    struct stk_worker *worker = &loader->workers[0];
+    const uint64_t head = loader->road.slots.head;
+    const uint64_t before_ns = *now_ns;
+    if (before_ns < loader->sample_ns)
+        return stk_worker_make_batch(worker, head, deadline_ns, now_ns);
+    const uint64_t cpu_before_ns = stk_thread_cpu_ns_here();
+    const bool ready = stk_worker_make_batch(worker, head, deadline_ns, now_ns);
+    stk_ledger_add(&loader->ledger.sampled_cpu_ns, stk_thread_cpu_ns_here() - cpu_before_ns);
+    stk_ledger_add(&loader->ledger.sampled_ns, *now_ns - before_ns);
+    loader->sample_ns = *now_ns + SAMPLE_NS;
+    return ready;
+}
+
+static bool wait_or_work(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
+{
+    struct stk_slots *slots = &loader->road.slots;
+    if (!loader->threads)
+        return make_here(loader, deadline_ns, now_ns);
+    if (loader->has_hand)
+        return wait_with_hand(loader, deadline_ns, now_ns);
+    return stk_slots_wait_ready(slots, deadline_ns, now_ns);
+}
+
+static bool wait_for_batch(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
+{
+    const uint64_t batch = loader->road.slots.head;
+    const uint64_t begin_ns = stk_trace_begin(loader->trace.rings, STOKER_TRACE_WAIT, batch);
+    const bool ready = wait_or_work(loader, deadline_ns, now_ns);
+    stk_trace_end(loader->trace.rings, STOKER_TRACE_WAIT, begin_ns, batch, 0, 0);
+    return ready;
+}
+
+static uint64_t deadline_of(const stoker_loader *loader, uint64_t now_ns)
+{
+    return loader->options.timeout_ms < 0
+               ? UINT64_MAX
+               : now_ns + (uint64_t)loader->options.timeout_ms * UINT64_C(1000000);
+}
+
+static void count_stall(stoker_loader *loader, uint64_t before_ns, uint64_t now_ns)
+{
+    stk_ledger_add(&loader->ledger.stall_ns, now_ns - before_ns);
+    stk_ledger_add(&loader->ledger.stalls, 1);
+    loader->waited_ns = now_ns;
+}
+
+/* Run so many workers from now on. A hand that is lent joins them where a core is spare for it, else
+ * it takes the last one's place. */
+static void run_workers(stoker_loader *loader, uint32_t workers, bool lends_hand)
+{
+    const bool spare_core = loader->cpus > workers;
+    loader->road.slots.workers = workers;
+    loader->road.slots.spare_core = spare_core;
+    atomic_store(&loader->lends_hand, lends_hand);
+    atomic_store(&loader->road.active_workers, workers - (lends_hand && !spare_core ? 1 : 0));
+    stk_futex_wake(&loader->road.active_workers, UINT32_MAX);
+}
+
+/* The number of workers to run from now on, by what they have done so far. */
+static uint32_t tune_workers(stoker_loader *loader, struct stk_look *now)
+{
+    const struct stk_schedule *schedule = &loader->road.schedule;
+    if (now->ns < loader->tune_ns)
+        return loader->tuner.workers;
+    loader->tune_ns = now->ns + TUNE_NS;
+    for (uint32_t i = 0; i < loader->worker_count; i++) {
+        struct stk_worker *worker = &loader->workers[i];
+        if (i < loader->tuner.workers) /* the others rest */
+            worker->demand_ns = stk_worker_demand_ns(worker);
+        now->rows += stk_ledger_read(&worker->ledger.rows);
+        now->spans += stk_ledger_read(&worker->ledger.spans);
+        now->cpu_ns += worker->demand_ns;
+    }
+    now->rows += stk_ledger_read(&loader->hand.ledger.rows);
+    now->spans += stk_ledger_read(&loader->hand.ledger.spans);
+    const uint64_t first = stk_places_first(&loader->road.slots.places);
+    return stk_tuner_step(&loader->tuner, now, first / schedule->batch_spans + 1);
+}
+
+/* Look at the clock every few batches; the tuner also does after a wait. */
+static void tune(stoker_loader *loader)
+{
+    const uint64_t batches = stk_ledger_read(&loader->ledger.batches);
+    const bool waited = loader->tuned && loader->waited_ns >= loader->tune_ns;
+    if (!loader->threads || (batches % TUNE_EVERY != 0 && !waited))
+        return;
+    struct stk_look now = {
+        .ns = stk_now_ns(),
+        .batches = batches,
+        .stall_ns = stk_ledger_read(&loader->ledger.stall_ns),
+    };
+    const uint32_t before = loader->tuner.workers;
+    const bool lent = atomic_load_explicit(&loader->lends_hand, memory_order_relaxed);
+    const bool lends = loader->has_hand && stk_road_is_resident(&loader->road) &&
+                       stk_lending_step(&loader->lending, now.ns, now.batches, now.stall_ns);
+    const uint32_t workers = loader->tuned ? tune_workers(loader, &now) : before;
+    if (workers != before || lends != lent)
+        run_workers(loader, workers, lends);
+}
+
+static void note_first_batch(stoker_loader *loader)
+{
+    if (stk_ledger_read(&loader->ledger.first_batch_ns) == 0)
+        stk_ledger_add(&loader->ledger.first_batch_ns, stk_now_ns() - loader->created_ns);
+}
+
+/* ---- next ---- */
+
+static int next_in_place(stoker_loader *loader, stoker_batch *batch)
+{
+    const struct stk_slots *slots = &loader->road.slots;
+    const bool keeps_reading = !loader->threads && loader->road.reads; /* in this call, too */
+    if (stk_slots_head_lent(slots)) /* of the others some may be free: batches come in order */
+        return STOKER_EBUSY;
+    if (!stk_slots_ready(slots) || keeps_reading) {
+        const uint64_t before_ns = stk_now_ns();
+        uint64_t now_ns = before_ns;
+        const bool ready = wait_for_batch(loader, deadline_of(loader, before_ns), &now_ns);
+        count_stall(loader, before_ns, now_ns);
+        if (!ready)
+            return STOKER_ETIMEDOUT;
+    }
+    return stk_deliver_in_place(loader, batch);
+}
+
+/* Wait for the head slot to be ready. The slots whose copies are under way are credits which only this
+ * thread gives back, so it must not sleep through their end. */
+static int wait_beside_copies(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
+{
+    struct stk_slots *slots = &loader->road.slots;
+    int rc;
+    while ((rc = stk_transfer_retire(&loader->transfer)) == 0 &&
+           stk_transfer_copying(&loader->transfer)) {
+        const bool in_vain = stk_slots_head_lent(slots); /* before that copy is done */
+        if (!loader->threads && !in_vain)
+            break; /* makes it himself */
+        if (!in_vain && stk_slots_ready(slots))
+            return 0;
+        *now_ns = stk_now_ns();
+        if (*now_ns >= deadline_ns)
+            return STOKER_ETIMEDOUT;
+        if (in_vain)
+            stk_spin_pause();
+        else if (deadline_ns - *now_ns > COPY_POLL_NS)
+            (void)wait_for_batch(loader, *now_ns + COPY_POLL_NS, now_ns);
+        else
+            (void)wait_for_batch(loader, deadline_ns, now_ns);
+    }
+    if (rc == 0 && !wait_for_batch(loader, deadline_ns, now_ns))
+        rc = STOKER_ETIMEDOUT;
+    return rc;
+}
+
+/* The host waits for the copy of the batch that comes next. */
+static int wait_for_copy(stoker_loader *loader, uint64_t deadline_ns)
+{
+    struct stk_transfer *transfer = &loader->transfer;
+    stk_ledger_add(&loader->ledger.copy_waits, 1);
+    const int done = transfer->device->ops->wait(
+        transfer->device, stk_transfer_copied(transfer, transfer->delivered), deadline_ns);
+    return done == 0 ? STOKER_ETIMEDOUT : done < 0 ? done : 0;
+}
+
+static int send_next(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
+{
+    struct stk_transfer *transfer = &loader->transfer;
+    if (stk_device_failure(transfer->device) != NULL)
+        return STOKER_EDEVICE; /* wait_on, release_on or a deleter found that out */
+    int rc = stk_transfer_retire(transfer);
+    if (rc == 0 && !stk_transfer_sent(transfer)) {
+        if (!stk_transfer_has_room(transfer))
+            return STOKER_EBUSY;
+        rc = wait_beside_copies(loader, deadline_ns, now_ns);
+        if (rc == 0)
+            rc = stk_deliver_send(loader);
+    }
+    if (rc != 0)
+        return rc;
+    return loader->options.non_blocking ? stk_deliver_send_ahead(loader)
+                                        : wait_for_copy(loader, deadline_ns);
+}
+
+static int fail_device(stoker_loader *loader)
+{
+    const struct stk_place nowhere = STK_NOWHERE;
+    const char *failure = stk_device_failure(loader->device);
+    stoker_error error;
+    (void)stk_error_set(&error, STOKER_EDEVICE, STOKER_STAGE_TRANSFER, &nowhere, "%s",
+                        failure == NULL ? loader->device->ops->name : failure);
+    return stk_deliver_fail(loader, &error);
+}
+
+static int next_on_device(stoker_loader *loader, stoker_batch *batch)
+{
+    const uint64_t before_ns = stk_now_ns();
+    uint64_t now_ns = before_ns;
+    const bool waits = !stk_transfer_sent(&loader->transfer) || !loader->options.non_blocking;
+    const int rc = send_next(loader, deadline_of(loader, before_ns), &now_ns);
+    if (waits && rc != STOKER_EBUSY)
+        count_stall(loader, before_ns, stk_now_ns());
+    if (rc == STOKER_EDEVICE && !atomic_load_explicit(&loader->failed, memory_order_relaxed))
+        return fail_device(loader);
+    if (rc == 0)
+        stk_deliver_sent(loader, batch);
+    return rc;
+}
+
+int stoker_loader_next(stoker_loader *loader, stoker_batch *batch)
+{
+    if (loader == NULL || batch == NULL)
+        return STOKER_EINVAL;
+    if (stk_fork_guard_tripped(&loader->guard))
+        return STOKER_EFORKED;
+    if (atomic_load_explicit(&loader->failed, memory_order_relaxed))
+        return loader->error.code;
+    if (loader->end_pending) {
+        loader->end_pending = false;
+        loader->state_epoch++;
+        loader->state_position = 0;
+        return STOKER_EPOCH_END;
+    }
+    stk_loans_collect(&loader->loans, loader);
+    if ((loader->on_device ? loader->transfer.delivered : loader->road.slots.head) >=
+        loader->road.slots.batches)
+        return STOKER_FINISHED;
+    int rc = loader->on_device ? next_on_device(loader, batch) : next_in_place(loader, batch);
+    if (rc == STOKER_OK) {
+        note_first_batch(loader);
+        tune(loader);
+    }
+    return rc;
+}
+
+/* ---- looking at a loader ---- */
+
+const stoker_error *stoker_loader_error(const stoker_loader *loader)
+{
+    if (loader == NULL || !atomic_load_explicit(&loader->failed, memory_order_acquire))
+        return NULL;
+    return &loader->error;
+}
+
+int stoker_loader_state(const stoker_loader *loader, stoker_state *out)
+{
+    if (loader == NULL || out == NULL)
+        return STOKER_EINVAL;
+    if (stk_fork_guard_tripped(&loader->guard))
+        return STOKER_EFORKED;
+    struct stk_resume resume = stk_state_start(loader->road.dataset, &loader->options);
+    resume.epoch = loader->state_epoch;
+    resume.position = loader->state_position;
+    stk_state_pack(out, &resume);
+    return STOKER_OK;
+}
+
+uint64_t stoker_loader_batches_per_epoch(const stoker_loader *loader)
+{
+    return loader == NULL ? 0 : loader->road.schedule.epoch_batches;
+}
+
+int stoker_loader_bad_sample(const stoker_loader *loader, uint64_t index, stoker_error *out)
+{
+    if (loader == NULL || out == NULL)
+        return STOKER_EINVAL;
+    if (stk_fork_guard_tripped(&loader->guard))
+        return STOKER_EFORKED;
+    /* The lock inside is not part of what the caller sees as const. */
+    return stk_bad_report((struct stk_bad *)&loader->bad, index, out) ? STOKER_OK : STOKER_EINVAL;
+}

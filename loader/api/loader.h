@@ -1,0 +1,88 @@
+/* loader.h - what stands behind a stoker_loader.
+ *
+ *   create.c   options in, road built, workers started; and the way back
+ *   loader.c   the consumer's side: next and what it waits for, state
+ *   deliver.c  from a full slot to what the consumer sees, in place or on a device
+ *   batch.c    what becomes of a batch: streams, release
+ *   dlpack.c   or tensors of other libraries, which may outlive the loader
+ *   stats.c    looking at it from any thread
+ *   trace.c    what each thread did, for any thread
+ *
+ * What a batch holds is decided by pipeline/schedule and sampler/ alone; who makes it, and when, by
+ * pipeline/slots and pipeline/worker. These files know both sides and add nothing to either.
+ */
+#ifndef STK_LOADER_H
+#define STK_LOADER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stoker/loader.h>
+
+#include "loader/api/loans.h"
+#include "loader/base/fork.h"
+#include "loader/device/device.h"
+#include "loader/pipeline/bad.h"
+#include "loader/pipeline/ledger.h"
+#include "loader/pipeline/lending.h"
+#include "loader/pipeline/pipeline.h"
+#include "loader/pipeline/trace.h"
+#include "loader/pipeline/transfer.h"
+#include "loader/pipeline/tuner.h"
+#include "loader/pipeline/worker.h"
+
+struct stoker_loader {
+    struct stk_fork_guard guard;
+    struct stk_device *device;
+    bool on_device;                           /* batches are copied there */
+    struct stk_device_convert device_convert; /* all zero on the CPU */
+    size_t row_bytes;                         /* of a row as delivered */
+    char convert_reason[STK_DEVICE_WHY_BYTES];
+    char cache_reason[STK_DEVICE_WHY_BYTES];
+    char device_reason[STK_DEVICE_WHY_BYTES];
+    struct stk_road road;
+    struct stk_transfer transfer; /* all zero on the CPU */
+    struct stk_loans loans;
+    bool has_bad; /* bad is made */
+    struct stk_bad bad;
+    stoker_file *files;
+    stoker_loader_options options;
+    char reader_reason[128];
+
+    struct stk_worker *workers; /* worker_count threads; or one without a thread */
+    uint32_t worker_count;
+    uint32_t workers_made;
+    bool threads; /* false: num_workers = 0 */
+
+    /* Where every core works, a consumer that mostly waits does the last worker's share itself:
+     * nobody has to be put to sleep and woken for a batch. */
+    struct stk_worker hand; /* has no thread: the consumer's own */
+    bool has_hand;
+    _Atomic bool lends_hand; /* written by the consumer */
+    struct stk_lending lending;
+    struct stk_trace trace; /* shared: its own rules */
+    bool tuned;
+    struct stk_tuner tuner;
+    uint64_t tune_ns; /* not before then does the tuner look again */
+    /* Not before then is the CPU time of work in the caller's thread measured. */
+    uint64_t sample_ns;
+    uint64_t waited_ns; /* when the last wait for a batch ended */
+    uint32_t cpus;
+
+    /* The consumer's side. */
+    struct stk_ledger_consumer ledger;
+    uint64_t created_ns;
+    bool end_pending;     /* the epoch's last batch is delivered, its end not yet told */
+    uint64_t state_epoch; /* where a resume would go on */
+    uint64_t state_position;
+    uint64_t files_look_ns;  /* when it looks again whether open files have changed */
+    bool epoch_is_good;      /* a sample of the epoch that is being delivered was */
+    uint64_t barren_samples; /* of whole epochs and this one, without a good one among them */
+    _Atomic bool failed;     /* release pairs with acquire in stoker_loader_error */
+    stoker_error error;
+};
+
+/* What destroy leaves for the last one who has a batch: slots, device, and the loader itself. */
+void stk_loader_free(stoker_loader *loader);
+
+#endif

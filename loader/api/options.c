@@ -1,0 +1,265 @@
+/* options.c - see options.h. */
+#include "loader/api/options.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <stoker/trace.h>
+
+#include "loader/base/error.h"
+#include "loader/sampler/sampler.h"
+
+#define WORLD_SIZE_MAX (1U << 20)
+
+/* No address space holds more; a ring of such batches, converted, still has a size. */
+#define BATCH_BYTES_MAX (SIZE_MAX >> 12)
+
+/* One rule: when it is broken, `code` and a line that names the option. */
+__attribute__((format(printf, 4, 5))) static int require(bool holds, stoker_error *error, int code,
+                                                         const char *format, ...)
+{
+    if (holds)
+        return 0;
+    char line[256];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    const struct stk_place nowhere = STK_NOWHERE;
+    return stk_error_set(error, code, STOKER_STAGE_OPTIONS, &nowhere, "%s", line);
+}
+
+static int check_counts(const stoker_loader_options *options, stoker_error *error)
+{
+    int rc = require(options->batch_size >= 1 && options->batch_size <= STOKER_BATCH_MAX, error,
+                     STOKER_EINVAL, "batch_size %" PRIu32 " is not in 1..%d", options->batch_size,
+                     STOKER_BATCH_MAX);
+    if (rc == 0)
+        rc = require(options->num_workers >= STOKER_WORKERS_AUTO &&
+                         options->num_workers <= STOKER_WORKERS_MAX,
+                     error, STOKER_EINVAL, "num_workers %" PRId32 " is not in 0..%d or -1 (auto)",
+                     options->num_workers, STOKER_WORKERS_MAX);
+    if (rc == 0)
+        rc = require(
+            options->prefetch_batches == 0 || (options->prefetch_batches >= 2 &&
+                                               options->prefetch_batches <= STOKER_PREFETCH_MAX),
+            error, STOKER_EINVAL, "prefetch_batches %" PRIu32 " is not in 2..%d or 0 (choose)",
+            options->prefetch_batches, STOKER_PREFETCH_MAX);
+    if (rc == 0)
+        rc = require(options->read_depth <= STOKER_READ_DEPTH_MAX, error, STOKER_EINVAL,
+                     "read_depth %" PRIu32 " is not in 1..%d or 0 (choose)", options->read_depth,
+                     STOKER_READ_DEPTH_MAX);
+    if (rc == 0)
+        rc = require(options->timeout_ms >= -1, error, STOKER_EINVAL,
+                     "timeout_ms %" PRId32 " is neither -1 (no limit) nor positive",
+                     options->timeout_ms);
+    if (rc == 0)
+        rc = require(options->trace_events <= STOKER_TRACE_EVENTS_MAX, error, STOKER_EINVAL,
+                     "trace_events %" PRIu32 " is not in 1..%d or 0 (off)", options->trace_events,
+                     STOKER_TRACE_EVENTS_MAX);
+    return rc;
+}
+
+static int check_choices(const stoker_loader_options *options, stoker_error *error)
+{
+    int rc = require((unsigned)options->device <= STOKER_DEVICE_CUDA_HOST, error, STOKER_EDEVICE,
+                     "device %d is not AUTO, CPU, CUDA or CUDA_HOST", (int)options->device);
+    if (rc == 0)
+        rc = require(options->device_index < STOKER_DEVICE_INDEX_MAX, error, STOKER_EINVAL,
+                     "device_index %" PRIu32 " is not below %d", options->device_index,
+                     STOKER_DEVICE_INDEX_MAX);
+    if (rc == 0)
+        rc = require((unsigned)options->pin_memory <= STOKER_OFF, error, STOKER_EINVAL,
+                     "pin_memory %d is not AUTO, ON or OFF", (int)options->pin_memory);
+    if (rc == 0)
+        rc =
+            require((unsigned)options->convert_on_device <= STOKER_OFF, error, STOKER_EINVAL,
+                    "convert_on_device %d is not AUTO, ON or OFF", (int)options->convert_on_device);
+    if (rc == 0)
+        rc = require((unsigned)options->cache <= STOKER_CACHE_DEVICE, error, STOKER_EINVAL,
+                     "cache %d is not AUTO, NONE, ENCODED, DECODED or DEVICE", (int)options->cache);
+    if (rc == 0)
+        rc = require((unsigned)options->layout <= STOKER_NCHW, error, STOKER_EINVAL,
+                     "layout %d is not NHWC or NCHW", (int)options->layout);
+    if (rc == 0)
+        rc = require((unsigned)options->on_bad_sample <= STOKER_BAD_SUBSTITUTE, error,
+                     STOKER_EINVAL, "on_bad_sample %d is not FAIL, SKIP or SUBSTITUTE",
+                     (int)options->on_bad_sample);
+    return rc;
+}
+
+static int check_share(const stoker_loader_options *options, const stoker_dataset *dataset,
+                       stoker_error *error)
+{
+    const uint64_t count = dataset->info.count;
+    int rc = require(options->world_size <= WORLD_SIZE_MAX, error, STOKER_EINVAL,
+                     "world_size %" PRIu32 " is not in 1..%u", options->world_size, WORLD_SIZE_MAX);
+    if (rc == 0)
+        rc = require(options->rank < options->world_size, error, STOKER_EINVAL,
+                     "rank %" PRIu32 " is not below world_size %" PRIu32, options->rank,
+                     options->world_size);
+    if (rc == 0)
+        rc = require(count <= STK_SAMPLER_COUNT_MAX, error, STOKER_ELIMIT,
+                     "%" PRIu64 " samples, at most 2^62 have an order", count);
+    if (rc == 0)
+        rc = require(options->batch_size <= count, error, STOKER_EBATCH,
+                     "batch_size %" PRIu32 ", samples %" PRIu64, options->batch_size, count);
+    if (rc == 0)
+        rc = require(dataset->row_bytes <= BATCH_BYTES_MAX / options->batch_size, error,
+                     STOKER_ENOMEM, "batch_size %" PRIu32 " of rows of %zu bytes",
+                     options->batch_size, dataset->row_bytes);
+    if (rc == 0)
+        rc = require(
+            !options->drop_last || (uint64_t)options->batch_size * options->world_size <= count,
+            error, STOKER_EBATCH,
+            "batch_size %" PRIu32 " x world_size %" PRIu32 " with drop_last, samples %" PRIu64,
+            options->batch_size, options->world_size, count);
+    return rc;
+}
+
+static int check_normalisation(const stoker_loader_options *options, const stoker_dataset *dataset,
+                               stoker_error *error)
+{
+    const stoker_dataset_info *set = &dataset->info;
+    const uint64_t channels = set->rank > 0 ? set->shape[set->rank - 1] : 1;
+    const uint32_t given = options->mean_count;
+    int rc = require(isfinite(options->scale), error, STOKER_EINVAL, "scale is not finite");
+    if (rc == 0)
+        rc = require((options->mean == NULL && options->std == NULL) == (given == 0), error,
+                     STOKER_EINVAL, "mean_count %" PRIu32 " does not fit mean and std", given);
+    if (rc == 0)
+        rc = require(
+            given <= 1 || (given == channels && given <= STOKER_CHANNELS_MAX), error, STOKER_EINVAL,
+            "mean_count %" PRIu32 " is neither 1 nor the %" PRIu64 " channels", given, channels);
+    for (uint32_t i = 0; rc == 0 && i < given; i++) {
+        rc = require(options->mean == NULL || isfinite(options->mean[i]), error, STOKER_EINVAL,
+                     "mean[%" PRIu32 "] is not finite", i);
+        if (rc == 0)
+            rc = require(options->std == NULL ||
+                             (isfinite(options->std[i]) && options->std[i] > 0.0F),
+                         error, STOKER_EINVAL, "std[%" PRIu32 "] is not positive", i);
+    }
+    return rc;
+}
+
+static int check_types(const stoker_loader_options *options, const stoker_dataset *dataset,
+                       stoker_error *error)
+{
+    const stoker_dtype to = options->dtype;
+    int rc = require(to == dataset->info.dtype || to == STOKER_FLOAT32 || to == STOKER_FLOAT16 ||
+                         to == STOKER_BFLOAT16,
+                     error, STOKER_ETYPE, "dtype: from %s to %s",
+                     stoker_dtype_name(dataset->info.dtype), stoker_dtype_name(to));
+    if (rc == 0)
+        rc = require(to == STOKER_FLOAT32 || to == STOKER_FLOAT16 || to == STOKER_BFLOAT16 ||
+                         options->mean_count == 0,
+                     error, STOKER_EINVAL, "mean and std need a dtype of float32 or less");
+    if (rc == 0)
+        rc = require(options->layout == STOKER_NHWC || dataset->info.is_image, error, STOKER_EINVAL,
+                     "layout NCHW needs images");
+    if (rc == 0)
+        rc = require(
+            options->layout == STOKER_NHWC || dataset->info.shape[2] <= STOKER_CHANNELS_MAX, error,
+            STOKER_EINVAL, "layout NCHW takes at most %d channels", STOKER_CHANNELS_MAX);
+    return rc;
+}
+
+int stk_options_framing(struct stk_framing *framing, const stoker_loader_options *options,
+                        const stoker_dataset *dataset, stoker_error *error)
+{
+    const stoker_dataset_info *set = &dataset->info;
+    const stoker_transform *transform = &options->transform;
+    char why[STK_TRANSFORM_WHY_BYTES] = "";
+    int rc = require(set->is_image && set->dtype == STOKER_UINT8 &&
+                         set->shape[2] <= STOKER_TRANSFORM_CHANNELS_MAX,
+                     error, STOKER_ETYPE, "transform needs uint8 images of 1..%d channels",
+                     STOKER_TRANSFORM_CHANNELS_MAX);
+    if (rc == 0)
+        rc = require(set->shape[0] <= STOKER_SOURCE_SIDE_MAX &&
+                         set->shape[1] <= STOKER_SOURCE_SIDE_MAX,
+                     error, STOKER_EINVAL, "transform needs images of at most %d pixels a side",
+                     STOKER_SOURCE_SIDE_MAX);
+    if (rc < 0)
+        return rc;
+    const bool any_size = set->pixels_max > 0 && stk_transform_resizes(transform);
+    rc = stk_framing_init(framing, transform, options->seed, (uint32_t)set->shape[0],
+                          (uint32_t)set->shape[1], any_size, why);
+    return require(rc == 0, error, rc, "transform.%s", why);
+}
+
+/* Numbers that take effect only beside others count, too: pad alone is a mistake. */
+static bool transform_given(const stoker_transform *transform)
+{
+    return stk_transform_wanted(transform) || transform->pad != 0 || transform->area_min != 0.0F ||
+           transform->area_max != 0.0F || transform->ratio_min != 0.0F ||
+           transform->ratio_max != 0.0F;
+}
+
+static int check_transform(const stoker_loader_options *options, const stoker_dataset *dataset,
+                           stoker_error *error)
+{
+    struct stk_framing framing;
+    return transform_given(&options->transform)
+               ? stk_options_framing(&framing, options, dataset, error)
+               : 0;
+}
+
+/* A caller compiled with another version has a shorter struct: the first one ended with error. */
+static bool version_is_known(const stoker_loader_options *given)
+{
+    const size_t oldest = offsetof(stoker_loader_options, error) + sizeof(given->error);
+    return given->struct_size >= oldest && given->struct_size <= sizeof(*given);
+}
+
+stoker_error *stk_options_error(const stoker_loader_options *given)
+{
+    return given != NULL && version_is_known(given) ? given->error : NULL;
+}
+
+/* What a shorter struct lacks keeps its default. */
+static int copy_given(stoker_loader_options *options, const stoker_loader_options *given,
+                      stoker_error *error)
+{
+    *options = (stoker_loader_options)STOKER_LOADER_OPTIONS_INIT;
+    if (given == NULL)
+        return 0;
+    int rc = require(version_is_known(given), error, STOKER_EINVAL,
+                     "struct_size %zu: begin with STOKER_LOADER_OPTIONS_INIT of this version",
+                     given->struct_size);
+    if (rc == 0)
+        memcpy(options, given, given->struct_size);
+    return rc;
+}
+
+int stk_options_resolve(stoker_loader_options *options, const stoker_loader_options *given,
+                        const stoker_dataset *dataset, stoker_error *error)
+{
+    int rc = copy_given(options, given, error);
+    if (rc < 0)
+        return rc;
+    options->struct_size = sizeof(*options);
+    if (options->world_size == 0)
+        options->world_size = 1;
+    if (options->dtype == STOKER_DTYPE_NONE)
+        options->dtype = dataset->info.dtype;
+    if (options->scale == 0.0F)
+        options->scale = dataset->info.dtype == STOKER_UINT8 ? 1.0F / 255.0F : 1.0F;
+
+    rc = check_counts(options, error);
+    if (rc == 0)
+        rc = check_choices(options, error);
+    if (rc == 0)
+        rc = check_share(options, dataset, error);
+    if (rc == 0)
+        rc = check_types(options, dataset, error);
+    if (rc == 0)
+        rc = check_normalisation(options, dataset, error);
+    if (rc == 0)
+        rc = check_transform(options, dataset, error);
+    return rc;
+}

@@ -1,0 +1,130 @@
+/* sizing.c - see sizing.h. */
+#include "loader/api/sizing.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "loader/base/budget.h"
+#include "loader/base/thread.h"
+
+enum {
+    SPAN_BYTES_RAW = 401408,      /* rows that make a ticket: about 50 us of gathering, */
+    SPAN_BYTES_DECODED = 65536,   /* or of decoding */
+    RING_BYTES = 6 << 20,         /* slots that still lie in the last-level cache, */
+    RING_BYTES_CROWDED = 3 << 20, /* and where the consumer works, too, and nobody sleeps */
+    RING_SLOTS_MIN = 4,
+    RING_SLOTS_ASLEEP = 6, /* where the consumer sleeps: a late timer must not run it dry */
+    RING_SLOTS_MAX = 64,
+    RING_SHARE = 8,  /* of the memory that is available to a rank: the ring is touched at once */
+    BUFFERS_MIN = 4, /* on a device: one lent, one to be lent, and copies to both sides of them, */
+    BUFFERS_MAX = 8, /* and this many for small batches, whose copies go many at a time */
+    BUFFERS_BYTES = 32 << 20,
+    WAITING_WORKERS_PER_CPU = 4,
+    WAITING_WORKERS_MAX = 32
+};
+
+static uint32_t clamp(uint64_t value, uint32_t low, uint32_t high)
+{
+    return value < low ? low : value > high ? high : (uint32_t)value;
+}
+
+uint32_t stk_sizing_span_rows(const stoker_loader *loader)
+{
+    const struct stk_road *road = &loader->road;
+    /* What is decoded once and gathered ever after is ticketed for the gathering. */
+    const bool decodes = road->decodes && !stk_road_may_become_resident(road);
+    const uint64_t rows =
+        (decodes ? SPAN_BYTES_DECODED : SPAN_BYTES_RAW) / road->dataset->row_bytes;
+    const uint32_t most = loader->options.batch_size < STK_SPAN_ROWS_MAX
+                              ? loader->options.batch_size
+                              : STK_SPAN_ROWS_MAX;
+    return clamp(rows, 1, most);
+}
+
+uint32_t stk_sizing_part_rows(const stoker_loader *loader)
+{
+    const uint32_t span_rows = stk_sizing_span_rows(loader);
+    const bool alone = loader->options.num_workers == 0 || loader->options.num_workers == 1;
+    const bool gathers = loader->road.encoded_bytes_max == 0 && !loader->road.decodes;
+    return alone || gathers ? span_rows
+                            : (span_rows + STK_PLACE_PARTS_MAX - 1) / STK_PLACE_PARTS_MAX;
+}
+
+void stk_sizing_choose_workers(stoker_loader *loader)
+{
+    const int32_t asked = loader->options.num_workers;
+    const bool waits = loader->road.encoded_bytes_max > 0 || loader->road.decodes;
+    loader->cpus = loader->road.cpus = stk_cpu_count();
+    loader->threads = asked != 0;
+    loader->tuned = asked == STOKER_WORKERS_AUTO;
+    loader->worker_count = asked == 0 ? 1 : (uint32_t)asked;
+    if (loader->tuned) /* waiting for storage, or in a decoder, costs no CPU: more may help */
+        loader->worker_count =
+            clamp(waits ? (uint64_t)loader->cpus * WAITING_WORKERS_PER_CPU : loader->cpus, 1,
+                  loader->cpus > WAITING_WORKERS_MAX ? loader->cpus : WAITING_WORKERS_MAX);
+    uint32_t first = loader->tuned ? loader->cpus : loader->worker_count;
+    atomic_init(&loader->road.active_workers, first);
+    stk_tuner_init(&loader->tuner, first, loader->worker_count, loader->cpus);
+}
+
+/* How much memory the slots should take. What must be page-locked must stay within the limit that
+ * holds for users without privileges. */
+static uint64_t ring_bytes(const stoker_loader *loader)
+{
+    const uint64_t wanted = loader->cpus > loader->tuner.workers ? RING_BYTES : RING_BYTES_CROWDED;
+    struct rlimit limit;
+    if (loader->options.pin_memory != STOKER_ON || geteuid() == 0 ||
+        loader->device->ops->pin != NULL || /* CUDA pins without counting */
+        getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur / 2 >= wanted)
+        return wanted;
+    return limit.rlim_cur / 2; /* half: regions are rounded up, and rings lock memory, too */
+}
+
+/* Slots that hold so many tickets. */
+static uint64_t slots_of(const struct stk_road *road, uint64_t tickets)
+{
+    const uint64_t spans = road->schedule.batch_spans;
+    return (tickets + spans - 1) / spans;
+}
+
+/* Slots that a ring without a number of its own may have; two at least. */
+static uint32_t most_slots(size_t batch_bytes)
+{
+    const uint64_t share = stk_memory_available() / stk_local_ranks() / RING_SHARE;
+    return clamp(share / batch_bytes, 2, STOKER_PREFETCH_MAX);
+}
+
+uint32_t stk_sizing_slot_count(const stoker_loader *loader)
+{
+    const struct stk_road *road = &loader->road;
+    if (loader->options.prefetch_batches > 0)
+        return loader->options.prefetch_batches;
+    if (!loader->threads) /* one is lent, one is made, and the others keep the reads in flight */
+        return clamp(2 + (road->reads ? road->read_depth / loader->options.batch_size + 1 : 0), 2,
+                     STOKER_PREFETCH_MAX);
+    const size_t batch_bytes = road->convert.to_bytes * loader->options.batch_size;
+    const uint32_t least =
+        loader->cpus > loader->tuner.workers ? RING_SLOTS_ASLEEP : RING_SLOTS_MIN;
+    uint64_t slots = clamp(ring_bytes(loader) / batch_bytes, least, RING_SLOTS_MAX);
+    /* Each worker fills a ticket while another of its own waits for the consumer. Large batches have many. */
+    const uint64_t filled = slots_of(road, 2 * (uint64_t)loader->tuner.workers + 2);
+    if (slots < filled)
+        slots = filled;
+    /* Each worker's reads need slots to go to, and no worker should wait for another's. */
+    uint64_t in_flight = road->reads ? (uint64_t)loader->tuner.workers * road->read_depth /
+                                           loader->options.batch_size
+                                     : 0;
+    in_flight += slots_of(road, (uint64_t)loader->tuner.workers + 2);
+    if (slots < in_flight)
+        slots = in_flight;
+    return clamp(slots, 2, most_slots(batch_bytes));
+}
+
+uint32_t stk_sizing_buffer_count(const stoker_loader *loader)
+{
+    const struct stk_slots *slots = &loader->road.slots;
+    if (loader->options.prefetch_batches > 0)
+        return loader->options.prefetch_batches;
+    const uint32_t wanted = clamp(BUFFERS_BYTES / slots->slot_bytes, BUFFERS_MIN, BUFFERS_MAX);
+    return wanted < slots->slot_count ? wanted : slots->slot_count;
+}

@@ -1,0 +1,75 @@
+/* stamps.c - see stamps.h. */
+#include "loader/api/stamps.h"
+
+#include <sys/stat.h>
+
+#include "loader/base/memory.h"
+
+static int64_t modified_ns(const struct stat *status)
+{
+    return (int64_t)status->st_mtim.tv_sec * 1000000000 + status->st_mtim.tv_nsec;
+}
+
+static struct stk_stamp stamp_of(int fd)
+{
+    struct stat status;
+    if (fd < 0 || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))
+        return (struct stk_stamp){ .fd = -1 };
+    return (struct stk_stamp){ .fd = fd,
+                               .size = (uint64_t)status.st_size,
+                               .modified_ns = modified_ns(&status) };
+}
+
+int stk_stamps_take(struct stk_stamps *stamps, const stoker_dataset_ops *ops, const void *self,
+                    uint32_t file_count)
+{
+    *stamps = (struct stk_stamps){ 0 };
+    if (file_count == 0)
+        return 0;
+    stamps->each = stk_calloc(file_count, sizeof(stamps->each[0]));
+    if (stamps->each == NULL)
+        return STOKER_ENOMEM;
+    stamps->count = file_count;
+    for (uint32_t i = 0; i < file_count; i++) {
+        stoker_file file = { .fd = -1 };
+        /* A file that cannot be had now is reported by whoever wants to read it. */
+        stamps->each[i] = stamp_of(ops->file(self, i, &file) == 0 ? file.fd : -1);
+    }
+    return 0;
+}
+
+void stk_stamps_free(struct stk_stamps *stamps)
+{
+    stk_free(stamps->each);
+    *stamps = (struct stk_stamps){ 0 };
+}
+
+bool stk_stamp_holds(const struct stk_stamps *stamps, uint32_t file)
+{
+    const struct stk_stamp *stamp = &stamps->each[file];
+    struct stat status;
+    if (stamp->fd < 0 || fstat(stamp->fd, &status) != 0) /* closed: its reads report that */
+        return true;
+    return (uint64_t)status.st_size == stamp->size && modified_ns(&status) == stamp->modified_ns;
+}
+
+uint32_t stk_stamps_first_changed(const struct stk_stamps *stamps)
+{
+    for (uint32_t i = 0; i < stamps->count; i++)
+        if (!stk_stamp_holds(stamps, i))
+            return i;
+    return UINT32_MAX;
+}
+
+int stk_stamps_refuse(const struct stk_stamps *stamps, uint32_t file, struct stk_place place,
+                      stoker_error *error)
+{
+    struct stat status;
+    const struct stk_stamp *stamp = &stamps->each[file];
+    if (fstat(stamp->fd, &status) == 0 && (uint64_t)status.st_size != stamp->size)
+        return stk_error_set(error, STOKER_ECHANGED, STOKER_STAGE_READ, &place,
+                             "%llu bytes, %llu when the data set was opened",
+                             (unsigned long long)status.st_size, (unsigned long long)stamp->size);
+    return stk_error_set(error, STOKER_ECHANGED, STOKER_STAGE_READ, &place,
+                         "written to after the data set was opened");
+}

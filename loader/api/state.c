@@ -1,0 +1,122 @@
+/* state.c - see state.h. */
+#include "loader/api/state.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "loader/base/bytes.h"
+#include "loader/base/error.h"
+#include "loader/base/rng.h"
+
+enum { VERSION = 2, CHECKED_BYTES = 56 };
+
+static const uint8_t MAGIC[4] = { 'S', 'T', 'K', 'S' };
+
+static uint64_t check_word(const stoker_state *state)
+{
+    uint64_t check = 0;
+    for (int at = 0; at < CHECKED_BYTES; at += 8)
+        check = stk_mix64(check ^ stk_load_le64(state->bytes + at));
+    return check;
+}
+
+void stk_state_pack(stoker_state *state, const struct stk_resume *resume)
+{
+    memset(state, 0, sizeof(*state));
+    memcpy(state->bytes, MAGIC, sizeof(MAGIC));
+    stk_store_le32(state->bytes + 4, VERSION);
+    stk_store_le64(state->bytes + 8, resume->seed);
+    stk_store_le64(state->bytes + 16, resume->epoch);
+    stk_store_le64(state->bytes + 24, resume->position);
+    stk_store_le64(state->bytes + 32, resume->count);
+    stk_store_le32(state->bytes + 40, resume->shuffle ? 1 : 0);
+    stk_store_le32(state->bytes + 44, (uint32_t)resume->row_bytes);
+    stk_store_le32(state->bytes + 48, resume->fingerprint.form);
+    stk_store_le32(state->bytes + 52, resume->fingerprint.content);
+    stk_store_le64(state->bytes + CHECKED_BYTES, check_word(state));
+}
+
+struct stk_resume stk_state_start(const stoker_dataset *dataset,
+                                  const stoker_loader_options *options)
+{
+    return (struct stk_resume){
+        .seed = options->seed,
+        .count = dataset->info.count,
+        .row_bytes = dataset->row_bytes,
+        .fingerprint = stk_fingerprint_of(dataset),
+        .shuffle = options->shuffle,
+    };
+}
+
+__attribute__((format(printf, 2, 3))) static int refuse(stoker_error *error, const char *format,
+                                                        ...)
+{
+    const struct stk_place nowhere = STK_NOWHERE;
+    char why[256];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(why, sizeof(why), format, arguments);
+    va_end(arguments);
+    return stk_error_set(error, STOKER_ESTATE, STOKER_STAGE_OPTIONS, &nowhere, "resume: %s", why);
+}
+
+/* What tells two data sets apart, the plainest first. */
+static int check_dataset(const struct stk_resume *found, const struct stk_resume *expected,
+                         stoker_error *error)
+{
+    if (found->count != expected->count)
+        return refuse(error, "the token is of a data set of %" PRIu64 " samples, this has %" PRIu64,
+                      found->count, expected->count);
+    if (found->row_bytes != (uint32_t)expected->row_bytes)
+        return refuse(error,
+                      "the token is of a data set with rows of %" PRIu64 " bytes, this has rows of "
+                      "%" PRIu64 " bytes",
+                      found->row_bytes, expected->row_bytes);
+    if (found->fingerprint.form != expected->fingerprint.form)
+        return refuse(error, "the token is of a data set of another format, element type, shape or "
+                             "number of classes");
+    if (found->fingerprint.content != expected->fingerprint.content)
+        return refuse(error, "the token is of another data set of the same shape: names, sizes, "
+                             "labels or checksums differ");
+    return 0;
+}
+
+int stk_state_unpack(struct stk_resume *resume, const stoker_state *state,
+                     const struct stk_resume *expected, stoker_error *error)
+{
+    const uint8_t *bytes = state->bytes;
+    const uint32_t version = stk_load_le32(bytes + 4);
+    if (memcmp(bytes, MAGIC, sizeof(MAGIC)) != 0 ||
+        stk_load_le64(bytes + CHECKED_BYTES) != check_word(state))
+        return refuse(error, "not a token of stoker_loader_state(), or damaged");
+    if (version != VERSION)
+        return refuse(error,
+                      "the token has version %" PRIu32
+                      ", this library takes version %d: resume with the "
+                      "library that made it, or start without it",
+                      version, VERSION);
+
+    const struct stk_resume found = {
+        .seed = stk_load_le64(bytes + 8),
+        .epoch = stk_load_le64(bytes + 16),
+        .position = stk_load_le64(bytes + 24),
+        .count = stk_load_le64(bytes + 32),
+        .shuffle = stk_load_le32(bytes + 40) != 0,
+        .row_bytes = stk_load_le32(bytes + 44),
+        .fingerprint = { stk_load_le32(bytes + 48), stk_load_le32(bytes + 52) },
+    };
+    int rc = check_dataset(&found, expected, error);
+    if (rc < 0)
+        return rc;
+    if (found.position > found.count)
+        return refuse(error, "position %" PRIu64 " of %" PRIu64 " samples is impossible",
+                      found.position, found.count);
+    if (found.seed != expected->seed || found.shuffle != expected->shuffle)
+        return refuse(
+            error, "made with seed %" PRIu64 ", shuffle %d; asked for seed %" PRIu64 ", shuffle %d",
+            found.seed, found.shuffle, expected->seed, expected->shuffle);
+    *resume = found;
+    return 0;
+}

@@ -1,0 +1,144 @@
+/* stats.c - what a loader did so far, summed up for anyone who asks. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <stoker/stoker.h>
+
+#include "loader/api/loader.h"
+#include "loader/base/clock.h"
+
+static void sum_cache(const stoker_loader *loader, stoker_stats *stats)
+{
+    const struct stk_cache *cache = &loader->road.cache;
+    const struct stk_device_cache *device = &loader->road.device_cache;
+    stats->cache = device->on ? STOKER_CACHE_DEVICE : cache->kind;
+    stats->cache_bytes =
+        device->on ? device->count * device->row_bytes : stk_cache_reserved_bytes(cache);
+    stats->cache_held_bytes = device->on
+                                  ? stk_ledger_read(&device->held_rows) * device->row_bytes
+                                  : atomic_load_explicit(&cache->held_bytes, memory_order_relaxed);
+    memcpy(stats->cache_reason, loader->cache_reason, sizeof(stats->cache_reason));
+    stats->cache_paused = stk_cache_is_paused(cache);
+    if (stats->cache_paused)
+        (void)snprintf(stats->cache_reason, sizeof(stats->cache_reason),
+                       "memory is short: the cache holds %" PRIu64
+                       " bytes and takes no more for now",
+                       stats->cache_held_bytes);
+}
+
+static void sum_memory(const stoker_loader *loader, stoker_stats *stats)
+{
+    const struct stk_road *road = &loader->road;
+    stats->slot_bytes = road->slots.memory.bytes;
+    sum_cache(loader, stats);
+    stats->locked_bytes = road->slots.memory.locked ? road->slots.memory.bytes : 0;
+    for (uint32_t i = 0; i < loader->worker_count; i++) {
+        const struct stk_worker *worker = &loader->workers[i];
+        stats->scratch_bytes += worker->scratch.bytes + worker->pictures.bytes;
+        stats->locked_bytes += atomic_load_explicit(&worker->locked_bytes, memory_order_relaxed);
+    }
+    stats->scratch_bytes += loader->hand.scratch.bytes + loader->hand.pictures.bytes;
+    stats->trace_bytes = loader->trace.memory.bytes;
+    stats->pinned = road->slots.memory.locked;
+    stats->huge_pages = road->slots.memory.huge;
+    (void)snprintf(stats->pin_reason, sizeof(stats->pin_reason), "%.*s",
+                   (int)sizeof(stats->pin_reason) - 1, road->slots.pin_reason);
+}
+
+static void sum_device(const stoker_loader *loader, stoker_stats *stats)
+{
+    const struct stk_device *device = loader->device;
+    const struct stk_transfer *transfer = &loader->transfer;
+    const bool numbered = device->ops->kind != STOKER_DEVICE_CPU;
+    (void)snprintf(stats->device, sizeof(stats->device), numbered ? "%s:%u" : "%s",
+                   device->ops->name, (unsigned)device->index);
+    memcpy(stats->device_reason, loader->device_reason, sizeof(stats->device_reason));
+    stats->device_bytes = transfer->buffer_bytes * transfer->buffer_count +
+                          loader->device_convert.scratch_bytes +
+                          loader->road.device_cache.count * loader->road.device_cache.row_bytes;
+    stats->copies = stk_ledger_read(&loader->ledger.copies);
+    stats->copy_bytes = stk_ledger_read(&transfer->copy_bytes);
+    stats->converts_on_device = loader->device_convert.on;
+    memcpy(stats->convert_reason, loader->convert_reason, sizeof(stats->convert_reason));
+    stats->copy_waits = stk_ledger_read(&loader->ledger.copy_waits);
+}
+
+static void sum_reader(const stoker_loader *loader, stoker_stats *stats)
+{
+    const uint32_t on_pread = atomic_load(&loader->road.pread_workers);
+    stats->read_depth = loader->road.read_depth;
+    (void)snprintf(stats->reader, sizeof(stats->reader), "%s",
+                   on_pread == loader->worker_count ? stoker_reader_pread.name
+                                                    : loader->road.reader->name);
+    if (on_pread > 0)
+        (void)snprintf(stats->reader_reason, sizeof(stats->reader_reason),
+                       "%u of %u workers got no ring, or lost it, and use pread", on_pread,
+                       loader->worker_count);
+    else
+        memcpy(stats->reader_reason, loader->reader_reason, sizeof(stats->reader_reason));
+}
+
+/* The consumer's hand counts as a worker, be it beside them all or in the place of one. */
+static uint32_t workers_running(const stoker_loader *loader)
+{
+    if (!loader->threads)
+        return 0;
+    return atomic_load(&loader->road.active_workers) + (atomic_load(&loader->lends_hand) ? 1 : 0);
+}
+
+static uint64_t part_of(uint64_t amount, uint64_t part, uint64_t whole)
+{
+    return whole == 0 ? 0 : (uint64_t)((double)amount * ((double)part / (double)whole));
+}
+
+/* CPU time of all that workers do. Of what the consumer does for them it is estimated: from samples
+ * if there are no threads, else by what it is to the workers. */
+static uint64_t cpu_ns(const stoker_loader *loader)
+{
+    uint64_t busy_ns = 0;
+    uint64_t used_ns = 0;
+    for (uint32_t i = 0; i < loader->worker_count; i++) {
+        busy_ns += stk_ledger_busy_ns(&loader->workers[i].ledger);
+        used_ns += stk_worker_cpu_ns(&loader->workers[i]);
+    }
+    if (!loader->threads)
+        return part_of(busy_ns, stk_ledger_read(&loader->ledger.sampled_cpu_ns),
+                       stk_ledger_read(&loader->ledger.sampled_ns));
+    return used_ns + part_of(stk_ledger_busy_ns(&loader->hand.ledger), used_ns, busy_ns);
+}
+
+int stoker_loader_stats(const stoker_loader *loader, stoker_stats *out)
+{
+    if (loader == NULL || out == NULL || out->struct_size < sizeof(size_t) ||
+        out->struct_size > sizeof(*out))
+        return STOKER_EINVAL;
+    if (stk_fork_guard_tripped(&loader->guard))
+        return STOKER_EFORKED;
+    stoker_stats stats = {
+        .struct_size = out->struct_size,
+        .batches = stk_ledger_read(&loader->ledger.batches),
+        .samples = stk_ledger_read(&loader->ledger.samples),
+        .bytes = stk_ledger_read(&loader->ledger.bytes),
+        .bad_samples = stk_ledger_read(&loader->ledger.bad_samples),
+        .elapsed_ns = stk_now_ns() - loader->created_ns,
+        .first_batch_ns = stk_ledger_read(&loader->ledger.first_batch_ns),
+        .stall_ns = stk_ledger_read(&loader->ledger.stall_ns),
+        .stalls = stk_ledger_read(&loader->ledger.stalls),
+        .workers = workers_running(loader),
+        .workers_max = loader->threads ? loader->worker_count : 0,
+        .cpus = loader->cpus,
+        .slots = loader->road.slots.slot_count,
+        .cpu_ns = cpu_ns(loader),
+    };
+    stats.slots_ready = stk_slots_ready_count(&loader->road.slots, stats.batches);
+    for (uint32_t i = 0; i < loader->worker_count; i++)
+        stk_ledger_sum(&loader->workers[i].ledger, &stats);
+    stk_ledger_sum(&loader->hand.ledger, &stats);
+    sum_memory(loader, &stats);
+    sum_reader(loader, &stats);
+    sum_device(loader, &stats);
+    stk_ledger_judge(&stats);
+    memcpy(out, &stats, out->struct_size);
+    return STOKER_OK;
+}

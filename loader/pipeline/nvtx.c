@@ -1,0 +1,89 @@
+/* nvtx.c - see nvtx.h. The one file that knows NVIDIA's header. */
+#include "loader/pipeline/nvtx.h"
+
+#include <stddef.h>
+
+#ifdef STOKER_HAVE_NVTX
+
+#include <pthread.h>
+
+#define NVTX_AS_SYSTEM_HEADER /* its warnings are not ours */
+#include <nvtx3/nvToolsExt.h>
+
+static void look_for_a_tool(void)
+{
+    nvtxInitialize(NULL);
+}
+
+bool stk_nvtx_init(struct stk_nvtx *nvtx)
+{
+    /* NVTX looks for its tool at the first call, and writes the table through which all calls go
+     * while other threads' first calls read it: loaders made at the same time would race. */
+    static pthread_once_t looked = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&looked, look_for_a_tool);
+    nvtxDomainHandle_t domain = nvtxDomainCreateA("stoker");
+    *nvtx = (struct stk_nvtx){ .domain = domain };
+    if (domain == NULL)
+        return false;
+    for (int kind = 0; kind < STOKER_TRACE_KIND_COUNT; kind++)
+        nvtx->names[kind] =
+            nvtxDomainRegisterStringA(domain, stoker_trace_name((stoker_trace_kind)kind));
+    return true;
+}
+
+void stk_nvtx_destroy(struct stk_nvtx *nvtx)
+{
+    if (nvtx->domain != NULL)
+        nvtxDomainDestroy(nvtx->domain);
+    nvtx->domain = NULL;
+}
+
+void stk_nvtx_push(const struct stk_nvtx *nvtx, stoker_trace_kind kind, uint64_t batch)
+{
+    if (nvtx == NULL)
+        return;
+    nvtxEventAttributes_t range = {
+        .version = NVTX_VERSION,
+        .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
+        .messageType = NVTX_MESSAGE_TYPE_REGISTERED,
+        .message.registered = nvtx->names[kind],
+    };
+    if (batch != STOKER_TRACE_NO_BATCH) {
+        range.payloadType = NVTX_PAYLOAD_TYPE_UNSIGNED_INT64;
+        range.payload.ullValue = batch;
+    }
+    (void)nvtxDomainRangePushEx(nvtx->domain, &range);
+}
+
+void stk_nvtx_pop(const struct stk_nvtx *nvtx)
+{
+    if (nvtx != NULL)
+        (void)nvtxDomainRangePop(nvtx->domain);
+}
+
+#else
+
+bool stk_nvtx_init(struct stk_nvtx *nvtx)
+{
+    *nvtx = (struct stk_nvtx){ .domain = NULL };
+    return false;
+}
+
+void stk_nvtx_destroy(struct stk_nvtx *nvtx)
+{
+    (void)nvtx;
+}
+
+void stk_nvtx_push(const struct stk_nvtx *nvtx, stoker_trace_kind kind, uint64_t batch)
+{
+    (void)nvtx;
+    (void)kind;
+    (void)batch;
+}
+
+void stk_nvtx_pop(const struct stk_nvtx *nvtx)
+{
+    (void)nvtx;
+}
+
+#endif

@@ -1,0 +1,25 @@
+/* pace.c - see pace.h. */
+#include "loader/pipeline/pace.h"
+
+#define TAKEN_NS UINT64_C(100000) /* what to take at once */
+#define TIMED_NS UINT64_C(50000)  /* of work that says how long rows take */
+
+uint32_t stk_pace_step(struct stk_pace *pace, uint64_t rows, uint64_t busy_ns, uint32_t part_rows,
+                       uint32_t parts_max)
+{
+    const uint64_t made = rows - pace->rows;
+    const uint64_t took_ns = busy_ns - pace->busy_ns;
+    uint64_t wanted = pace->parts > 0 ? pace->parts : 1;
+    if (pace->gathers)
+        wanted = 2 * wanted;
+    else if (made > 0 && took_ns >= TIMED_NS)
+        wanted = TAKEN_NS * made / took_ns / part_rows;
+    else
+        return pace->parts = (uint32_t)wanted;
+    pace->rows = rows;
+    pace->busy_ns = busy_ns;
+    const uint64_t most = 2 * (uint64_t)(pace->parts > 0 ? pace->parts : 1);
+    wanted = wanted < most ? wanted : most;
+    wanted = wanted < parts_max ? wanted : parts_max;
+    return pace->parts = wanted > 0 ? (uint32_t)wanted : 1;
+}

@@ -1,0 +1,101 @@
+/* road.h - what all workers of one loader share, and the road of one row through it.
+ *
+ *   ticket ─▶ span ─▶ sample ids ─▶ located ─┬─ resident ──────────────────┐
+ *                                            ├─ made from its id ─▶ decode ─┼─▶ convert ─▶ row of the slot
+ *                                            └─ read ─▶ decode ─────────────┘
+ *
+ * Immutable once the workers run, except for the parts that say otherwise
+ * (slots, cache: their own files tell how).
+ */
+#ifndef STK_ROAD_ROAD_H
+#define STK_ROAD_ROAD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stoker/reader.h>
+
+#include "kernels/kernels.h"
+#include "kernels/transform.h"
+#include "loader/api/dataset.h"
+#include "loader/cache/cache.h"
+#include "loader/pipeline/bad.h"
+#include "loader/pipeline/device_cache.h"
+#include "loader/pipeline/schedule.h"
+#include "loader/pipeline/slots.h"
+#include "loader/sampler/sampler.h"
+
+enum { STK_SPAN_ROWS_MAX = 512, STK_AHEAD_ROWS_MAX = 16 };
+
+struct stk_road {
+    const stoker_dataset *dataset;
+    const stoker_reader *reader;
+    bool reader_forced; /* asked for by name: no quiet change to another at create */
+    bool reader_own;    /* not a built-in one: no other may read in its place, ever */
+    const stoker_file *files;
+    uint32_t read_depth;
+    size_t encoded_bytes_max; /* of one sample; 0 = nothing is ever read */
+    struct stk_sampler sampler;
+    struct stk_schedule schedule;
+    struct stk_convert_plan convert; /* of rows as they are delivered */
+    bool transforms;                 /* images go through the plan below, which ends in convert */
+    struct stk_transform_plan transform;
+    bool any_size;                   /* images are decoded in their own size, by codecs that can */
+    bool keeps_resized;              /* rows in the cache are images as resized */
+    size_t picture_bytes;            /* of the largest decoded image */
+    uint64_t shape[STOKER_RANK_MAX]; /* of a row as delivered, but channels last */
+    bool reads;                      /* every sample from its file, every time */
+    bool decodes;                    /* samples have a codec */
+    bool copies;                     /* convert is a plain copy: rows may be made in place */
+    uint32_t cpus;                   /* that this process may use */
+    bool any_thread;  /* a worker without a thread is run by whichever the consumer is */
+    bool looks_ahead; /* slots are plenty: a worker may hold a ticket more than it works on */
+    stoker_on_bad on_bad;
+    struct stk_cache cache;               /* shared: its own states */
+    struct stk_device_cache device_cache; /* shared: its own states */
+    struct stk_slots slots;               /* shared: its own states */
+
+    _Atomic uint32_t active_workers; /* workers with a higher number rest; written by the tuner */
+    /* Bytes without a checksum were read from an open file since the consumer last looked at the files. Set
+     * after the read, taken before the look: relaxed, since the batch with the row is published later. */
+    _Atomic bool reads_unchecked;
+    _Atomic uint32_t pread_workers; /* workers whose own ring failed */
+};
+
+static inline uint8_t *stk_road_row(const struct stk_road *road, const struct stk_slot *slot,
+                                    uint32_t row)
+{
+    return slot->images + (size_t)row * road->convert.to_bytes;
+}
+
+/* Whether all that the cache holds are rows. What sample 0 is like does not tell: a set may
+ * mix raw and encoded samples, and a raw one may have a wrong size. */
+static inline bool stk_road_caches_rows(const struct stk_road *road)
+{
+    return road->cache.kind == STOKER_CACHE_DECODED ||
+           (road->cache.kind == STOKER_CACHE_ENCODED && road->dataset->info.dense);
+}
+
+/* Whether every sample may come to be held as a row: then the road needs no reader any more. */
+static inline bool stk_road_may_become_resident(const struct stk_road *road)
+{
+    return road->device_cache.on ||
+           (stk_road_caches_rows(road) && road->cache.capacity == road->dataset->info.count);
+}
+
+/* Whether nothing is read, now and later. */
+static inline bool stk_road_is_resident(const struct stk_road *road)
+{
+    return road->encoded_bytes_max == 0 || stk_device_cache_holds_all(&road->device_cache) ||
+           (stk_road_caches_rows(road) &&
+            stk_cache_holds_all(&road->cache, road->dataset->info.count));
+}
+
+/* The first lap of the ring goes round the cache: a random row's place is on a fresh page, and
+ * the first batch should not wait until the kernel has cleared one for each of its rows. */
+static inline bool stk_road_may_cache(const struct stk_road *road, uint64_t batch)
+{
+    return batch >= road->slots.slot_count;
+}
+
+#endif

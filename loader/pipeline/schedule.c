@@ -1,0 +1,94 @@
+/* schedule.c - see schedule.h. */
+#include "loader/pipeline/schedule.h"
+
+#include <assert.h>
+
+/* Batches of an epoch of which `left` positions remain. */
+static uint64_t batches_of(const struct stk_schedule *schedule, uint64_t left)
+{
+    uint64_t global_batch = (uint64_t)schedule->batch_size * schedule->world_size;
+    return schedule->drop_last ? left / global_batch
+                               : left / global_batch + (left % global_batch != 0);
+}
+
+void stk_schedule_init(struct stk_schedule *schedule, const struct stk_schedule_options *options)
+{
+    assert(options->batch_size >= 1);
+    assert(options->span_rows >= 1);
+    assert(options->rank < options->world_size);
+    assert(options->first_position <= options->count);
+    *schedule = (struct stk_schedule){
+        .count = options->count,
+        .batch_size = options->batch_size,
+        .rank = options->rank,
+        .world_size = options->world_size,
+        .drop_last = options->drop_last,
+        .span_rows = options->span_rows,
+        .batch_spans = (options->batch_size + options->span_rows - 1) / options->span_rows,
+        .part_rows = options->part_rows > 0 ? options->part_rows : options->span_rows,
+        .first_epoch = options->first_epoch,
+        .first_position = options->first_position,
+    };
+    schedule->span_parts = (schedule->span_rows + schedule->part_rows - 1) / schedule->part_rows;
+    schedule->first_batches = batches_of(schedule, options->count - options->first_position);
+    schedule->epoch_batches = batches_of(schedule, options->count);
+
+    schedule->batches = UINT64_MAX;
+    if (options->epochs > 0 && options->first_epoch >= options->epochs)
+        schedule->batches = schedule->first_batches = 0;
+    else if (options->epochs > 0 &&
+             __builtin_mul_overflow(options->epochs - options->first_epoch - 1,
+                                    schedule->epoch_batches, &schedule->batches))
+        schedule->batches = UINT64_MAX; /* more than anyone can wait for */
+    else if (options->epochs > 0)
+        schedule->batches += schedule->first_batches;
+}
+
+struct stk_batch_place stk_schedule_place(const struct stk_schedule *schedule, uint64_t batch)
+{
+    struct stk_batch_place place = { .epoch = schedule->first_epoch, .index = batch };
+    uint64_t start = schedule->first_position;
+    uint64_t batches = schedule->first_batches;
+    if (batch >= schedule->first_batches) {
+        uint64_t later = batch - schedule->first_batches;
+        batches = schedule->epoch_batches;
+        place.epoch += 1 + later / batches;
+        place.index = later % batches;
+        start = 0;
+    }
+    place.last = place.index + 1 == batches;
+
+    /* This rank's rows: positions start + rank, start + rank + world_size, ... */
+    uint64_t left = schedule->count - start;
+    uint64_t mine = left > schedule->rank
+                        ? (left - schedule->rank + schedule->world_size - 1) / schedule->world_size
+                        : 0;
+    uint64_t before = place.index * schedule->batch_size;
+    uint64_t rows = mine > before ? mine - before : 0;
+    place.rows = rows < schedule->batch_size ? (uint32_t)rows : schedule->batch_size;
+    place.position = start + before * schedule->world_size + schedule->rank;
+    return place;
+}
+
+static uint32_t lesser(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+struct stk_rows stk_schedule_rows(const struct stk_schedule *schedule, uint32_t batch_rows,
+                                  uint64_t ticket, uint32_t part, uint32_t parts)
+{
+    const uint32_t span = (uint32_t)(ticket % schedule->batch_spans) * schedule->span_rows;
+    const uint32_t first = span + part * schedule->part_rows;
+    const uint32_t end = lesser(
+        span + lesser((part + parts) * schedule->part_rows, schedule->span_rows), batch_rows);
+    return (struct stk_rows){ .first = first, .count = end > first ? end - first : 0 };
+}
+
+uint64_t stk_schedule_position_after(const struct stk_schedule *schedule,
+                                     const struct stk_batch_place *place)
+{
+    uint64_t global_batch = (uint64_t)schedule->batch_size * schedule->world_size;
+    uint64_t after = place->position - schedule->rank + global_batch;
+    return after < schedule->count ? after : schedule->count;
+}

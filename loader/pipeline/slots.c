@@ -1,0 +1,422 @@
+/* slots.c - see slots.h. */
+#include "loader/pipeline/slots.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "loader/base/clock.h"
+#include "loader/base/thread.h"
+
+enum {
+    SEVERAL_NS = 500000,   /* how much work one sleep of the consumer should be worth */
+    WAKING_NS = 30000,     /* until a consumer that was woken has given slots back */
+    TIMER_LATE_NS = 60000, /* what a timer and a waking core add to a short sleep */
+    SPIN_NS = 30000,       /* batches that come faster than this are waited for awake, if a core
+                             is spare: a sleep and its wake-up cost as much */
+    SPIN_TURNS = 64,       /* between two looks at the clock; about 2 us */
+    SPINS_SKIPPED = 16     /* waits without a spin after one that was in vain */
+};
+
+static size_t align_line(size_t bytes)
+{
+    return (bytes + STK_CACHE_LINE - 1) / STK_CACHE_LINE * STK_CACHE_LINE;
+}
+
+/* ---- making and unmaking ---- */
+
+static int map_memory(struct stk_slots *slots, const struct stk_slots_options *options)
+{
+    size_t image_bytes = align_line(options->row_bytes * options->batch_size);
+    size_t label_bytes = align_line(options->label_bytes * options->batch_size);
+    size_t id_bytes = align_line(sizeof(uint64_t) * options->batch_size);
+    size_t fresh_bytes = options->mark_fresh ? align_line(options->batch_size) : 0;
+    slots->slot_bytes = image_bytes + label_bytes + id_bytes + fresh_bytes;
+
+    int rc = stk_region_map(&slots->memory, slots->slot_bytes * options->slot_count);
+    if (rc < 0)
+        return rc;
+    const size_t rows = (size_t)options->batch_size * options->slot_count;
+    rc = stk_region_map(&slots->flags, rows);
+    if (rc == 0 && options->keep_failures)
+        rc = stk_region_map(&slots->failures, rows * sizeof(struct stk_failure));
+    if (rc < 0)
+        return rc;
+
+    for (uint32_t i = 0; i < options->slot_count; i++) {
+        struct stk_slot *slot = &slots->slots[i];
+        uint8_t *base = (uint8_t *)slots->memory.base + i * slots->slot_bytes;
+        slot->images = base;
+        slot->labels = options->label_bytes > 0 ? base + image_bytes : NULL;
+        slot->ids = (uint64_t *)(void *)(base + image_bytes + label_bytes);
+        slot->fresh = options->mark_fresh ? base + slots->slot_bytes - fresh_bytes : NULL;
+        slot->row_bad = (uint8_t *)slots->flags.base + (size_t)i * options->batch_size;
+        if (options->keep_failures)
+            slot->failures =
+                (struct stk_failure *)slots->failures.base + (size_t)i * options->batch_size;
+    }
+    return 0;
+}
+
+static bool pins_for_device(const struct stk_slots *slots)
+{
+    return slots->device != NULL && slots->device->ops->pin != NULL;
+}
+
+/* For a GPU a failure is always told: page-locked slots are what makes its copies fast. */
+static int pin(struct stk_slots *slots, stoker_switch pin_memory)
+{
+    if (pin_memory == STOKER_OFF)
+        return 0;
+    if (pins_for_device(slots))
+        return slots->device->ops->pin(slots->device, &slots->memory, slots->pin_reason);
+    int rc = stk_region_lock(&slots->memory);
+    if (rc == 0)
+        return 0;
+    char text[64];
+    (void)snprintf(slots->pin_reason, sizeof(slots->pin_reason), "mlock of %zu bytes: %s",
+                   slots->memory.bytes, strerror_r(-rc, text, sizeof(text)));
+    return pin_memory == STOKER_ON ? STOKER_EPIN : 0;
+}
+
+int stk_slots_init(struct stk_slots *slots, const struct stk_slots_options *options)
+{
+    assert(options->slot_count >= 2); /* one fills while the other is lent */
+    assert(options->batch_spans >= 1);
+    memset(slots, 0, sizeof(*slots));
+    slots->slots = stk_calloc(options->slot_count, sizeof(slots->slots[0]));
+    if (slots->slots == NULL)
+        return STOKER_ENOMEM;
+    for (; slots->slot_count < options->slot_count; slots->slot_count++) {
+        struct stk_slot *slot = &slots->slots[slots->slot_count];
+        atomic_init(&slot->free_turn, slots->slot_count);
+        atomic_init(&slot->parts_left, options->batch_spans * options->span_parts);
+        pthread_mutex_init(&slot->failure_lock, NULL);
+        slot->failure_row = UINT32_MAX;
+    }
+    slots->batch_size = options->batch_size;
+    slots->batch_spans = options->batch_spans;
+    slots->batch_parts = options->batch_spans * options->span_parts;
+    slots->batches = options->batches;
+    slots->device = options->device;
+    atomic_init(&slots->wake_at, UINT64_MAX);
+    atomic_init(&slots->consumer_cpu, UINT32_MAX);
+
+    int rc = stk_places_init(&slots->places, options->slot_count * options->batch_spans,
+                             options->span_parts, options->makers);
+    if (rc == 0)
+        rc = map_memory(slots, options);
+    if (rc == 0)
+        rc = pin(slots, options->pin_memory);
+    if (rc < 0) {
+        char reason[sizeof(slots->pin_reason)];
+        memcpy(reason, slots->pin_reason, sizeof(reason));
+        stk_slots_destroy(slots);
+        memcpy(slots->pin_reason, reason, sizeof(reason));
+        return rc;
+    }
+    stk_region_populate(&slots->memory);
+    stk_region_populate(&slots->flags);
+    return 0;
+}
+
+void stk_slots_destroy(struct stk_slots *slots)
+{
+    for (uint32_t i = 0; i < slots->slot_count; i++)
+        pthread_mutex_destroy(&slots->slots[i].failure_lock);
+    if (slots->memory.locked && pins_for_device(slots))
+        slots->device->ops->unpin(slots->device, &slots->memory);
+    stk_region_unmap(&slots->memory);
+    stk_region_unmap(&slots->flags);
+    stk_region_unmap(&slots->failures);
+    stk_places_destroy(&slots->places);
+    stk_free(slots->slots);
+    memset(slots, 0, sizeof(*slots));
+}
+
+/* ---- workers ---- */
+
+static bool has_credit(const struct stk_slots *slots, uint64_t batch)
+{
+    return atomic_load_explicit(&stk_slots_of(slots, batch)->free_turn, memory_order_acquire) ==
+           batch;
+}
+
+/* Where the tickets end that may be claimed now. A slot partly claimed is FILLING and still shows
+ * free_turn == batch: its other spans may be claimed, too. */
+static uint64_t end_of_reach(const struct stk_slots *slots, uint64_t first, uint64_t last_batch)
+{
+    uint64_t batch = first / slots->batch_spans;
+    uint64_t end = batch * slots->batch_spans;
+    const uint64_t reach = first + slots->places.reach;
+    while (end < reach && batch < slots->batches && batch <= last_batch &&
+           has_credit(slots, batch)) {
+        end += slots->batch_spans;
+        batch++;
+    }
+    return end < reach ? end : reach;
+}
+
+enum stk_claim stk_slots_claim(struct stk_slots *slots, uint32_t maker, uint64_t last_batch,
+                               uint32_t parts, struct stk_piece *piece)
+{
+    for (;;) {
+        const uint64_t first = stk_places_first(&slots->places);
+        const uint64_t end = end_of_reach(slots, first, last_batch);
+        if (end <= first)
+            return first / slots->batch_spans >= slots->batches ? STK_CLAIM_OVER
+                                                                : STK_CLAIM_NO_CREDIT;
+        if (stk_places_take(&slots->places, maker, first, end, parts, piece)) {
+            /* A later claim looks there, and the consumer wrote it last. */
+            const uint64_t batch = piece->ticket / slots->batch_spans;
+            __builtin_prefetch(&stk_slots_of(slots, batch + 1)->free_turn);
+            return STK_CLAIM_OK;
+        }
+    }
+}
+
+void stk_slots_wait_credit(struct stk_slots *slots, int64_t wait_ns)
+{
+    uint32_t word = atomic_load(&slots->worker_word);
+    atomic_fetch_add(&slots->sleepers,
+                     1U); /* seq_cst: then look again; release() does the reverse */
+    uint64_t batch = stk_places_first(&slots->places) / slots->batch_spans;
+    bool idle =
+        batch >= slots->batches || atomic_load(&stk_slots_of(slots, batch)->free_turn) != batch;
+    if (idle && !atomic_load(&slots->stopping))
+        stk_futex_wait(&slots->worker_word, word, wait_ns);
+    atomic_fetch_sub(&slots->sleepers, 1U);
+}
+
+static void wake_consumer(struct stk_slots *slots)
+{
+    atomic_fetch_add(&slots->consumer_word, 1U);
+    stk_futex_wake(&slots->consumer_word, 1);
+}
+
+bool stk_slots_parts_done(struct stk_slots *slots, uint64_t batch, uint32_t parts)
+{
+    struct stk_slot *slot = stk_slots_of(slots, batch);
+    if (parts < slots->batch_parts && /* else nobody else counts */
+        atomic_fetch_sub_explicit(&slot->parts_left, parts, memory_order_acq_rel) != parts)
+        return false;
+    atomic_store_explicit(&slot->ready_turn, batch + 1, memory_order_release);
+
+    uint64_t published = atomic_fetch_add(&slots->published, 1U) + 1;
+    uint64_t wake_at = atomic_load(&slots->wake_at);
+    /* Whoever takes wake_at away does the one wake-up. */
+    if (published >= wake_at &&
+        atomic_compare_exchange_strong(&slots->wake_at, &wake_at, UINT64_MAX))
+        wake_consumer(slots);
+    return true;
+}
+
+void stk_slot_fail(struct stk_slot *slot, uint32_t row, const stoker_error *error)
+{
+    pthread_mutex_lock(&slot->failure_lock);
+    if (row < slot->failure_row) {
+        slot->failure_row = row;
+        slot->failure = *error;
+    }
+    pthread_mutex_unlock(&slot->failure_lock);
+}
+
+/* ---- the consumer ---- */
+
+bool stk_slots_ready(const struct stk_slots *slots)
+{
+    const struct stk_slot *slot = stk_slots_of(slots, slots->head);
+    return atomic_load_explicit(&slot->ready_turn, memory_order_acquire) == slots->head + 1;
+}
+
+/* Learn how fast batches are made, from what was published during one wait. */
+static void learn_pace(struct stk_slots *slots, uint64_t waited_ns, uint64_t published_before)
+{
+    const uint64_t made =
+        atomic_load_explicit(&slots->published, memory_order_relaxed) - published_before;
+    if (made == 0)
+        return;
+    const uint64_t batch_ns = waited_ns / made;
+    slots->batch_ns = slots->batch_ns == 0 ? batch_ns : (3 * slots->batch_ns + batch_ns) / 4;
+}
+
+/* How many batches the consumer should sleep through; 1 = each is worth waking for. What is left
+ * of the ring must keep the workers busy until the consumer is awake: one slot in the hands of
+ * each, and what they fill meanwhile. */
+static uint64_t several_batches(const struct stk_slots *slots)
+{
+    if (slots->batch_ns == 0)
+        return 1;
+    const uint64_t wanted = SEVERAL_NS / (slots->batch_ns + 1) + 1;
+    const uint64_t room = slots->slot_count - slots->lent;
+    const uint64_t slack = slots->workers + WAKING_NS / (slots->batch_ns + 1) + 1;
+    const uint64_t most = slack + room / 3 < room ? room - slack : (room + 2) / 3;
+    return wanted < most ? wanted : most;
+}
+
+static void wake_workers(struct stk_slots *slots)
+{
+    atomic_fetch_add(&slots->worker_word, 1U);
+    stk_futex_wake(&slots->worker_word, UINT32_MAX);
+}
+
+static int64_t lesser_wait(int64_t a, int64_t b)
+{
+    if (a < 0 || b < 0)
+        return a < 0 ? b : a;
+    return a < b ? a : b;
+}
+
+/* One sleep, until so many batches are published in all, or for a limited time. */
+static void sleep_until(struct stk_slots *slots, uint64_t wake_at, int64_t wait_ns)
+{
+    uint32_t word = atomic_load(&slots->consumer_word);
+    atomic_store(&slots->wake_at, wake_at); /* seq_cst: then look again */
+    if (atomic_load(&slots->published) < wake_at && !stk_slots_ready(slots) &&
+        !atomic_load(&slots->stopping)) {
+        if (atomic_load(&slots->sleepers) > 0)
+            wake_workers(slots); /* never sleep while those who could help sleep */
+        stk_futex_wait(&slots->consumer_word, word, wait_ns);
+    }
+    atomic_store(&slots->wake_at, UINT64_MAX);
+}
+
+/* Sleep while several batches are made. With a core to spare by the clock: a timer costs the
+ * workers nothing, where waking an idle core costs the one who does it 10 us; they do it only if
+ * the ring fills up first. Without, the timer would be late, since every core is at work: then a
+ * worker wakes the consumer, which takes over the core that is awake anyway. */
+static void sleep_for_several(struct stk_slots *slots, int64_t wait_ns)
+{
+    const uint64_t wanted = several_batches(slots);
+    if (wanted <= 1)
+        return;
+    const uint64_t made_ns = wanted * slots->batch_ns;
+    if (slots->spare_core)
+        sleep_until(slots, slots->head + slots->slot_count - slots->lent,
+                    lesser_wait(wait_ns, made_ns > 2 * TIMER_LATE_NS
+                                             ? (int64_t)(made_ns - TIMER_LATE_NS)
+                                             : TIMER_LATE_NS));
+    else
+        sleep_until(slots, slots->head + wanted, lesser_wait(wait_ns, 2 * SEVERAL_NS));
+}
+
+/* Sleep until the next batch, whichever it is, is published. */
+static void sleep_for_batch(struct stk_slots *slots, int64_t wait_ns)
+{
+    uint64_t published = atomic_load(&slots->published);
+    /* Later batches may be ready while the head is not. */
+    sleep_until(slots, (published > slots->head ? published : slots->head) + 1, wait_ns);
+}
+
+static bool spin(const struct stk_slots *slots)
+{
+    for (int turn = 0; turn < SPIN_TURNS; turn++) {
+        if (stk_slots_ready(slots))
+            return true;
+        stk_spin_pause();
+    }
+    return false;
+}
+
+/* Wait awake for a batch that is about to come, if a core is spare for that. One that does not
+ * come tells that the core was not spare after all: then no more of this for a while. */
+static bool spin_long(struct stk_slots *slots, uint64_t start_ns)
+{
+    if (!slots->spare_core || slots->batch_ns >= SPIN_NS)
+        return false;
+    if (slots->spins_to_skip > 0) {
+        slots->spins_to_skip--;
+        return false;
+    }
+    while (stk_now_ns() - start_ns < SPIN_NS)
+        if (spin(slots))
+            return true;
+    slots->spins_to_skip = SPINS_SKIPPED;
+    return false;
+}
+
+/* What is left until the deadline; -1 = no limit. */
+static int64_t wait_left(uint64_t deadline_ns, uint64_t now_ns)
+{
+    if (deadline_ns == UINT64_MAX)
+        return -1;
+    return deadline_ns > now_ns ? (int64_t)(deadline_ns - now_ns) : 0;
+}
+
+bool stk_slots_wait_ready(struct stk_slots *slots, uint64_t deadline_ns, uint64_t *now_ns)
+{
+    const uint64_t start_ns = *now_ns;
+    const uint64_t published = atomic_load_explicit(&slots->published, memory_order_relaxed);
+    if (spin(slots)) { /* too short to learn from */
+        *now_ns = stk_now_ns();
+        return true;
+    }
+    bool ready = spin_long(slots, start_ns);
+    if (!ready) {
+        sleep_for_several(slots, wait_left(deadline_ns, start_ns));
+        ready = stk_slots_ready(slots);
+    }
+    while (!ready && !atomic_load(&slots->stopping)) {
+        *now_ns = stk_now_ns();
+        if (*now_ns >= deadline_ns) {
+            /* A caller that only looks in from time to time must get the workers going, too. */
+            if (atomic_load(&slots->sleepers) > 0)
+                wake_workers(slots);
+            return false;
+        }
+        sleep_for_batch(slots, wait_left(deadline_ns, *now_ns));
+        ready = stk_slots_ready(slots);
+    }
+    *now_ns = stk_now_ns();
+    stk_slots_note_cpu(slots);
+    learn_pace(slots, *now_ns - start_ns, published);
+    return ready;
+}
+
+/* Wake the workers that sleep for a credit once half of the slots that the consumer does not hold
+ * have come together. Slots that it holds cannot come back, so they do not count: more than half
+ * of the ring could never come together while it holds the other half. */
+static void wake_for_credits(struct stk_slots *slots)
+{
+    if (++slots->credits < (slots->slot_count - slots->lent) / 2)
+        return;
+    atomic_thread_fence(memory_order_seq_cst); /* free_turn before sleepers; wait_credit: reverse */
+    if (atomic_load_explicit(&slots->sleepers, memory_order_relaxed) == 0)
+        return;
+    slots->credits = 0;
+    wake_workers(slots);
+}
+
+bool stk_slots_release(struct stk_slots *slots, uint64_t batch)
+{
+    struct stk_slot *slot = stk_slots_of(slots, batch);
+    if (atomic_load_explicit(&slot->free_turn, memory_order_relaxed) != batch)
+        return false; /* given back already, through a copy of the batch */
+    if (slots->batch_parts > 1)
+        atomic_store_explicit(&slot->parts_left, slots->batch_parts, memory_order_relaxed);
+    if (atomic_load_explicit(&slot->bad_rows, memory_order_relaxed) > 0) {
+        memset(slot->row_bad, STK_ROW_GOOD, slots->batch_size);
+        atomic_store_explicit(&slot->bad_rows, 0U, memory_order_relaxed);
+    }
+    slot->failure_row = UINT32_MAX;
+    slots->lent--;
+    atomic_store_explicit(&slot->free_turn, batch + slots->slot_count, memory_order_release);
+    wake_for_credits(slots);
+    return true;
+}
+
+void stk_slots_stop(struct stk_slots *slots)
+{
+    atomic_store(&slots->stopping, true);
+    wake_workers(slots);
+    wake_consumer(slots);
+}
+
+uint32_t stk_slots_ready_count(const struct stk_slots *slots, uint64_t delivered)
+{
+    uint64_t published = atomic_load_explicit(&slots->published, memory_order_relaxed);
+    if (published <= delivered)
+        return 0;
+    uint64_t ready = published - delivered; /* `delivered` may be older: then it is too large */
+    return ready < slots->slot_count ? (uint32_t)ready : slots->slot_count;
+}

@@ -1,0 +1,260 @@
+/* transfer.c - see transfer.h. */
+#include "loader/pipeline/transfer.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "loader/base/error.h"
+#include "loader/pipeline/ledger.h"
+
+enum {
+    BUFFER_ALIGN = 256, /* what cudaMalloc promises for the first one */
+    LAUNCHES_MAX = 1 + STK_DEVICE_LAUNCHES_MAX
+};
+
+static size_t align(size_t bytes)
+{
+    return (bytes + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN;
+}
+
+/* ---- making and unmaking ---- */
+
+static int make_events(struct stk_transfer *transfer)
+{
+    struct stk_device *device = transfer->device;
+    for (uint32_t i = 0; i < transfer->event_count; i++)
+        if ((transfer->copied[i] = device->ops->event_create(device)) == NULL)
+            return STOKER_EDEVICE;
+    for (uint32_t i = 0; i < transfer->buffer_count; i++)
+        if ((transfer->buffers[i].released = device->ops->event_create(device)) == NULL)
+            return STOKER_EDEVICE;
+    return 0;
+}
+
+static int make_buffers(struct stk_transfer *transfer)
+{
+    const size_t ids = transfer->slots->batch_size;
+    struct stk_device *device = transfer->device;
+    int rc = stk_region_map(&transfer->ids, transfer->buffer_count * ids * sizeof(uint64_t));
+    if (rc < 0)
+        return rc;
+    char why[STK_DEVICE_WHY_BYTES];
+    transfer->memory =
+        device->ops->alloc(device, transfer->buffer_bytes * transfer->buffer_count, why);
+    if (transfer->memory == NULL)
+        return stk_device_fail(device, "cuda:%u: %s", (unsigned)device->index, why);
+    for (uint32_t i = 0; i < transfer->buffer_count; i++) {
+        uint8_t *memory = transfer->memory + i * transfer->buffer_bytes;
+        transfer->buffers[i].memory = memory;
+        transfer->buffers[i].images =
+            transfer->convert->on ? memory + align(transfer->slots->slot_bytes) : memory;
+        transfer->buffers[i].ids = (uint64_t *)transfer->ids.base + i * ids;
+        transfer->buffers[i].turn = i;
+    }
+    return 0;
+}
+
+int stk_transfer_init(struct stk_transfer *transfer, struct stk_device *device,
+                      struct stk_slots *slots, struct stk_device_convert *convert,
+                      struct stk_device_cache *cache, uint32_t buffer_count)
+{
+    assert(buffer_count >= 2); /* one is copied to while the other is lent */
+    memset(transfer, 0, sizeof(*transfer));
+    transfer->device = device;
+    transfer->slots = slots;
+    transfer->convert = convert;
+    transfer->cache = cache;
+    transfer->buffer_bytes = align(slots->slot_bytes);
+    if (convert->on)
+        transfer->buffer_bytes += align(convert->convert.to_bytes * slots->batch_size);
+    transfer->buffer_count = buffer_count;
+    transfer->event_count =
+        (buffer_count > slots->slot_count ? buffer_count : slots->slot_count) + 1;
+    transfer->buffers = stk_calloc(buffer_count, sizeof(transfer->buffers[0]));
+    transfer->copied = stk_calloc(transfer->event_count, sizeof(transfer->copied[0]));
+    int rc = transfer->buffers == NULL || transfer->copied == NULL ? STOKER_ENOMEM : 0;
+    if (rc == 0)
+        rc = make_events(transfer);
+    if (rc == 0)
+        rc = make_buffers(transfer);
+    if (rc < 0)
+        (void)stk_transfer_destroy(transfer, 0);
+    return rc;
+}
+
+/* Whether the consumer's work with every buffer is over; a failure counts as that. */
+static bool wait_for_consumer(struct stk_transfer *transfer, uint64_t deadline_ns)
+{
+    struct stk_device *device = transfer->device;
+    for (uint32_t i = 0; i < transfer->buffer_count; i++)
+        if (device->ops->wait(device, transfer->buffers[i].released, deadline_ns) == 0)
+            return false;
+    return true;
+}
+
+bool stk_transfer_destroy(struct stk_transfer *transfer, uint64_t deadline_ns)
+{
+    struct stk_device *device = transfer->device;
+    if (device == NULL)
+        return true;
+    const bool sent = transfer->slots->head > 0;
+    if (sent &&
+        (!device->ops->drain(device, deadline_ns) || !wait_for_consumer(transfer, deadline_ns)))
+        return false;
+    for (uint32_t i = 0; transfer->copied != NULL && i < transfer->event_count; i++)
+        if (transfer->copied[i] != NULL)
+            device->ops->event_destroy(device, transfer->copied[i]);
+    for (uint32_t i = 0; transfer->buffers != NULL && i < transfer->buffer_count; i++)
+        if (transfer->buffers[i].released != NULL)
+            device->ops->event_destroy(device, transfer->buffers[i].released);
+    if (transfer->memory != NULL)
+        device->ops->free(device, transfer->memory);
+    stk_region_unmap(&transfer->ids);
+    stk_free(transfer->buffers);
+    stk_free(transfer->copied);
+    memset(transfer, 0, sizeof(*transfer));
+    return true;
+}
+
+/* ---- slots ---- */
+
+int stk_transfer_retire(struct stk_transfer *transfer)
+{
+    struct stk_device *device = transfer->device;
+    while (stk_transfer_copying(transfer)) {
+        const int done =
+            device->ops->done(device, stk_transfer_copied(transfer, transfer->retired));
+        if (done <= 0)
+            return done;
+        const uint64_t batch = transfer->retired++;
+        const uint64_t begin_ns = stk_trace_begin(transfer->trace, STOKER_TRACE_RETIRE, batch);
+        (void)stk_slots_release(transfer->slots, batch);
+        stk_trace_end(transfer->trace, STOKER_TRACE_RETIRE, begin_ns, batch, 0, 0);
+    }
+    return 0;
+}
+
+/* Bytes of the slot that need not be copied: its rows, where the GPU holds them all. */
+static size_t bytes_held(const struct stk_transfer *transfer, const struct stk_slot *slot,
+                         uint32_t rows)
+{
+    if (!transfer->cache->on || memchr(slot->fresh, 1, rows) != NULL)
+        return 0;
+    const uint8_t *behind = slot->labels != NULL ? slot->labels : (const uint8_t *)slot->ids;
+    return (size_t)(behind - slot->images);
+}
+
+/* The kernels behind a copy, in order: how many. */
+static uint32_t kernels_behind(const struct stk_transfer *transfer, const struct stk_slot *slot,
+                               const struct stk_buffer *buffer, uint64_t epoch, bool fresh,
+                               struct stk_device_launch launches[LAUNCHES_MAX])
+{
+    struct stk_device_convert *convert = transfer->convert;
+    struct stk_device_cache *cache = transfer->cache;
+    uint8_t *memory = buffer->memory;
+    const uint8_t *ids = memory + ((uint8_t *)slot->ids - slot->images);
+    uint32_t count = 0;
+    if (buffer->rows == 0 || !convert->on)
+        return 0;
+    if (cache->on && fresh)
+        launches[count++] = *stk_device_cache_keep(
+            cache, memory, ids, memory + (slot->fresh - slot->images), buffer->rows);
+    const struct stk_device_rows stored = {
+        .images = cache->on ? cache->rows : memory,
+        .gather = cache->on,
+        .ids = ids,
+        .out = buffer->images,
+        .count = buffer->rows,
+        .epoch = epoch,
+    };
+    stk_device_convert_rows(convert, &stored);
+    memcpy(launches + count, convert->launches, convert->launch_count * sizeof(launches[0]));
+    return count + convert->launch_count;
+}
+
+int stk_transfer_send(struct stk_transfer *transfer, uint32_t rows, uint64_t epoch)
+{
+    struct stk_slots *slots = transfer->slots;
+    struct stk_device *device = transfer->device;
+    const uint64_t batch = slots->head;
+    const struct stk_slot *slot = stk_slots_of(slots, batch);
+    struct stk_buffer *buffer = stk_transfer_buffer(transfer, batch);
+    struct stk_device_launch launches[LAUNCHES_MAX];
+    assert(buffer->turn == batch);
+    memcpy(buffer->ids, slot->ids, rows * sizeof(buffer->ids[0]));
+    buffer->rows = rows;
+    buffer->stream = NULL;
+    const size_t held = bytes_held(transfer, slot, rows);
+    const struct stk_send send = {
+        .to = buffer->memory + held,
+        .from = slot->images + held,
+        .bytes = slots->slot_bytes - held,
+        .after = buffer->used ? buffer->released : NULL,
+        .launches = launches,
+        .launch_count = kernels_behind(transfer, slot, buffer, epoch, held == 0, launches),
+        .done = stk_transfer_copied(transfer, batch),
+    };
+    const uint64_t begin_ns = stk_trace_begin(transfer->trace, STOKER_TRACE_SEND, batch);
+    stk_slots_take(slots); /* also if it fails: the device may have begun */
+    const int rc = device->ops->send(device, &send);
+    if (rc == 0 && transfer->cache->on)
+        stk_device_cache_commit(transfer->cache, slot->ids, slot->fresh, rows);
+    stk_ledger_add(&transfer->copy_bytes, send.bytes);
+    stk_trace_end(transfer->trace, STOKER_TRACE_SEND, begin_ns, batch, 0, rows);
+    return rc;
+}
+
+/* ---- buffers ---- */
+
+struct stk_buffer *stk_transfer_lend(struct stk_transfer *transfer)
+{
+    assert(stk_transfer_sent(transfer));
+    struct stk_buffer *buffer = stk_transfer_buffer(transfer, transfer->delivered++);
+    buffer->lent = true;
+    buffer->shared = false;
+    return buffer;
+}
+
+int stk_transfer_wait_on(struct stk_transfer *transfer, uint64_t batch, void *stream)
+{
+    struct stk_device *device = transfer->device;
+    struct stk_buffer *buffer = stk_transfer_buffer(transfer, batch);
+    if (!stk_transfer_holds(transfer, batch))
+        return STOKER_EINVAL;
+    buffer->stream = stream;
+    return device->ops->wait_on(device, stk_transfer_copied(transfer, batch), stream);
+}
+
+int stk_transfer_release_on(struct stk_transfer *transfer, uint64_t batch, void *stream)
+{
+    struct stk_device *device = transfer->device;
+    struct stk_buffer *buffer = stk_transfer_buffer(transfer, batch);
+    if (!stk_transfer_holds(transfer, batch))
+        return 0;
+    stk_transfer_free(transfer, batch);
+    return buffer->shared ? stk_transfer_end_work(transfer, batch, stream)
+                          : device->ops->mark_on(device, buffer->released, stream);
+}
+
+void stk_transfer_share(struct stk_transfer *transfer, uint64_t batch)
+{
+    assert(stk_transfer_holds(transfer, batch));
+    stk_transfer_buffer(transfer, batch)->shared = true;
+}
+
+int stk_transfer_end_work(struct stk_transfer *transfer, uint64_t batch, void *stream)
+{
+    struct stk_device *device = transfer->device;
+    void *released = stk_transfer_buffer(transfer, batch)->released;
+    const int rc = device->ops->wait_on(device, released, stream);
+    return rc < 0 ? rc : device->ops->mark_on(device, released, stream);
+}
+
+void stk_transfer_free(struct stk_transfer *transfer, uint64_t batch)
+{
+    struct stk_buffer *buffer = stk_transfer_buffer(transfer, batch);
+    assert(stk_transfer_holds(transfer, batch));
+    buffer->lent = false;
+    buffer->turn = batch + transfer->buffer_count;
+    buffer->used = true;
+}
