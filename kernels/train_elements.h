@@ -306,7 +306,7 @@ STK_ELEMENT float stk_train_move(float running, float now, float momentum)
     return (float)((1 - (double)momentum) * (double)running + (double)momentum * (double)now);
 }
 
-/* As trainer/backend/batch_norm.h. */
+/* As trainer/backend/common/batch_norm.h. */
 STK_ELEMENT float stk_train_normalise(float x, float mean, float inverse, float gamma, float beta)
 {
     return (x - mean) * (inverse * gamma) + beta;

@@ -6,7 +6,7 @@
 #include "leaks.h"
 #include "loader/base/fault.h"
 #include "opened_trainer.h"
-#include "trainer/backend/cuda_fusion.h"
+#include "trainer/backend/cuda/program/fusion.h"
 #include "trainer/view.h"
 
 #include <cuda_runtime_api.h>

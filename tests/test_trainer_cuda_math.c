@@ -17,11 +17,11 @@
 #include "standin_cublaslt/standin_cublaslt.h"
 #include "standin_cuda/standin_cuda.h"
 #include "standin_cudnn/standin_cudnn.h"
-#include "trainer/backend/cublaslt.h"
-#include "trainer/backend/cuda_conv.h"
-#include "trainer/backend/cuda_linear.h"
-#include "trainer/backend/cudnn_graph.h"
-#include "trainer/backend/ref.h"
+#include "trainer/backend/cuda/cublaslt/product.h"
+#include "trainer/backend/cuda/cudnn/graph.h"
+#include "trainer/backend/cuda/program/conv.h"
+#include "trainer/backend/cuda/program/linear.h"
+#include "trainer/backend/ref/operations.h"
 
 enum { FLOATS = 1 << 14, WORKSPACE = 1 << 20, TICKETS = 64 };
 

@@ -2,8 +2,8 @@
  * runs; where the library is missing, all but its absence is skipped, aloud. */
 #include "leaks.h"
 #include "loader/base/fault.h"
-#include "trainer/backend/cudnn_choice.h"
-#include "trainer/backend/cudnn_forms.h"
+#include "trainer/backend/cuda/cudnn/choice.h"
+#include "trainer/backend/cuda/cudnn/forms.h"
 
 #include <criterion/criterion.h>
 #include <dlfcn.h>

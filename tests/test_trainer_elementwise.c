@@ -8,7 +8,7 @@
 
 #include "leaks.h"
 #include "train_twin.h"
-#include "trainer/backend/ref.h"
+#include "trainer/backend/ref/operations.h"
 
 enum { COUNT = 1003, CHANNELS = 17, SAMPLES = 59 };
 static_assert(COUNT == CHANNELS * SAMPLES, "each sample has one place");

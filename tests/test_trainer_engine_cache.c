@@ -1,7 +1,7 @@
 /* test_trainer_engine_cache.c - winners kept, found, written and read; damage of any kind refused. */
 #include "leaks.h"
 #include "loader/base/fault.h"
-#include "trainer/backend/engine_cache.h"
+#include "trainer/backend/common/engine_cache.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>

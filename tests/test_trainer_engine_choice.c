@@ -1,6 +1,6 @@
 /* test_trainer_engine_choice.c - which engine is taken, from made-up ones that keep count. */
 #include "leaks.h"
-#include "trainer/backend/engine_choice.h"
+#include "trainer/backend/common/engine_choice.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

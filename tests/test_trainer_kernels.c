@@ -6,7 +6,7 @@
 #include "kernels/float16.h"
 #include "leaks.h"
 #include "train_twin.h"
-#include "trainer/backend/ref.h"
+#include "trainer/backend/ref/operations.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -7,7 +7,7 @@
 #include "leaks.h"
 #include "loader/base/fault.h"
 #include "opened_trainer.h"
-#include "trainer/backend/narrow.h"
+#include "trainer/backend/ref/narrow.h"
 #include "trainer/plan/precision.h"
 #include "trainer/trainer.h"
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "thread_check.h"
-#include "trainer/backend/crew.h"
+#include "trainer/backend/cpu/crew.h"
 
 enum { THREADS_MAX = 5, ROUNDS = 8, PASSES = 200 };
 

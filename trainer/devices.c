@@ -5,7 +5,7 @@
 #include <stoker/trainer.h>
 
 #include "loader/base/thread.h"
-#include "trainer/backend/cuda_devices.h"
+#include "trainer/backend/cuda/device/list.h"
 #include "trainer/options.h"
 
 enum { TEXT_BYTES = 8192 };

@@ -19,7 +19,7 @@
 
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
-#include "trainer/backend/operands.h"
+#include "trainer/backend/common/operands.h"
 #include "trainer/stage_thread.h"
 #include "trainer/view.h"
 

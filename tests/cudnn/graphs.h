@@ -7,7 +7,7 @@
 #ifndef STK_TEST_CUDNN_GRAPHS_H
 #define STK_TEST_CUDNN_GRAPHS_H
 
-#include "trainer/backend/cudnn_forms.h"
+#include "trainer/backend/cuda/cudnn/forms.h"
 
 /* Types that a graph is for. */
 enum { FLOAT16_ONLY = 1, BFLOAT16_ONLY = 2, FLOAT32_ONLY = 4 };

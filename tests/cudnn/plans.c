@@ -23,7 +23,7 @@
 #include <string.h>
 
 #include "cudnn/graphs.h"
-#include "trainer/backend/cudnn_choice.h"
+#include "trainer/backend/cuda/cudnn/choice.h"
 
 enum { LINE_BYTES = 512, DEVICE_BYTES = 8192, PASSED = 0, FAILED = 1, SKIPPED = 77 };
 

@@ -1,6 +1,6 @@
 /* fuzz_trainer_engine_cache.c - any bytes as a cache of engines: read whole, or refused and empty. */
 #include "dataset_input.h"
-#include "trainer/backend/engine_cache.h"
+#include "trainer/backend/common/engine_cache.h"
 #include "trainer/files/crc32c.h"
 
 #include <inttypes.h>

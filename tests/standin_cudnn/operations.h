@@ -2,7 +2,7 @@
 #ifndef STK_TESTS_STANDIN_CUDNN_OPERATIONS_H
 #define STK_TESTS_STANDIN_CUDNN_OPERATIONS_H
 
-#include "trainer/backend/cudnn_graph.h"
+#include "trainer/backend/cuda/cudnn/graph.h"
 
 enum standin_cudnn_kind {
     STANDIN_CONVOLUTION,

@@ -1,7 +1,7 @@
 /* standin_cudnn.h - cudnn_graph.h without cuDNN, for tests: a graph is a list of operations, a plan runs
  * them by plain loops on a stream of standin_cuda.
  *
- * A program that links this has no use for trainer/backend/cudnn_{graph,library,plan}.c. What is stored, or
+ * A program that links this has no use for trainer/backend/cuda/cudnn/{graph,library,plan}.c. What is stored, or
  * passes between operations, is rounded to its tensor's type. It refuses what cuDNN
  * would, or would do wrong with: shapes that do not fit together, operands that are not bound, host
  * memory, too little of it, bad alignment. Of BatchNorm it has what a step asks for: not the graphs that make

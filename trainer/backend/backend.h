@@ -11,10 +11,10 @@
  *                        a step only queues; loss scale, count of updates, learning rates, loss and
  *                        norm live on the device, and are read when somebody wants to know;
  *                        the same with queue ─▶ queue ─▶ collect for forward plans */
-#ifndef STK_TRAINER_BACKEND_H
-#define STK_TRAINER_BACKEND_H
+#ifndef STK_TRAINER_BACKEND_BACKEND_H
+#define STK_TRAINER_BACKEND_BACKEND_H
 
-#include "trainer/backend/crossing.h"
+#include "trainer/backend/common/crossing.h"
 #include "trainer/plan/plan.h"
 #include "trainer/update/loss_scale.h"
 #include "trainer/update/schedule.h"

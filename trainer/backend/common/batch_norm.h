@@ -1,0 +1,25 @@
+/* batch_norm.h - the one formula by which every back end here normalises an element.
+ *
+ * Written once because recomputation must give the same bits as the first time, and the sign of
+ * the result decides which gradients ReLU lets through. */
+#ifndef STK_TRAINER_BACKEND_COMMON_BATCH_NORM_H
+#define STK_TRAINER_BACKEND_COMMON_BATCH_NORM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* `count` channels of one pixel: y = (x - mean) * inverse * gamma + beta, then max(., 0) if relu.
+ * y may be x. */
+static inline void stk_batch_norm_row(float *y, const float *x, const float *mean,
+                                      const float *inverse, const float *gamma, const float *beta,
+                                      uint32_t count, bool relu)
+{
+    for (uint32_t c = 0; c < count; c++) {
+        const float centred = x[c] - mean[c];
+        const float scaled = centred * (inverse[c] * gamma[c]);
+        const float value = scaled + beta[c];
+        y[c] = relu && value < 0 ? 0 : value;
+    }
+}
+
+#endif

@@ -1,0 +1,124 @@
+/* engine_choice.c - see engine_choice.h. */
+#include "trainer/backend/common/engine_choice.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stddef.h>
+
+#include "loader/base/error.h"
+
+enum { COMPILED_TIMED_MAX = 3 };
+
+bool stk_engine_allowed(const struct stk_engine_rules *rules, const struct stk_engine_notes *notes,
+                        bool float32)
+{
+    if ((rules->deterministic && notes->nondeterministic) ||
+        (rules->precompiled && notes->compiled_when_built))
+        return false;
+    const bool less_than_float32 = notes->tensor_cores || notes->reduced || notes->transformed;
+    return !(rules->full_float32 && float32 && less_than_float32);
+}
+
+/* A walk over the engines, and why some were passed by. */
+struct walk {
+    const struct stk_engine_source *source;
+    const struct stk_engine_rules *rules;
+    bool float32;
+    uint32_t next;
+    uint32_t disallowed, refused, too_large;
+    uint32_t compiled; /* built so far */
+    uint64_t least_bytes;
+};
+
+/* The next engine that is allowed, builds and fits: true, or false at the end or on an error. */
+static bool step(struct walk *walk, struct stk_engine_choice *out, int *rc, stoker_error *error)
+{
+    const struct stk_engine_source *const s = walk->source;
+    while (walk->next < s->count) {
+        const uint32_t index = walk->next++;
+        struct stk_engine_notes notes;
+        s->notes(s->context, index, &notes);
+        if (!stk_engine_allowed(walk->rules, &notes, walk->float32)) {
+            walk->disallowed++;
+            continue;
+        }
+        if (notes.compiled_when_built && out->timed > 0 && walk->compiled >= COMPILED_TIMED_MAX)
+            continue;
+        uint64_t bytes = 0;
+        *rc = s->build(s->context, index, &bytes, error);
+        if (*rc == STOKER_ENOTSUP) {
+            walk->refused++;
+            *rc = STOKER_OK;
+            continue;
+        }
+        if (*rc != STOKER_OK)
+            return false;
+        walk->compiled += notes.compiled_when_built;
+        if (bytes > walk->rules->workspace_bytes_max) {
+            walk->least_bytes = bytes < walk->least_bytes ? bytes : walk->least_bytes;
+            walk->too_large++;
+            continue;
+        }
+        out->index = index;
+        out->engine = notes.engine;
+        out->workspace_bytes = bytes;
+        return true;
+    }
+    return false;
+}
+
+static int none(const struct walk *walk, stoker_error *error)
+{
+    return stk_error_set(
+        error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
+        "of %" PRIu32 " engines %" PRIu32 " are not allowed, %" PRIu32 " do not run here, %" PRIu32
+        " need more than %" PRIu64 " bytes (%" PRIu64 " at the least)",
+        walk->source->count, walk->disallowed, walk->refused, walk->too_large,
+        walk->rules->workspace_bytes_max, walk->too_large > 0 ? walk->least_bytes : 0);
+}
+
+static int time_them(struct walk *walk, struct stk_engine_choice *best, stoker_error *error)
+{
+    const struct stk_engine_source *const s = walk->source;
+    struct stk_engine_choice now = *best; /* the first, built already */
+    int rc = STOKER_OK;
+    uint32_t timed = 0;
+    do {
+        double seconds = 0;
+        rc = s->time(s->context, &seconds, error);
+        if (rc == STOKER_ENOTSUP) {
+            walk->refused++;
+            rc = STOKER_OK;
+            continue;
+        }
+        if (rc != STOKER_OK)
+            return rc;
+        if (timed == 0 || seconds < best->seconds) {
+            *best = now;
+            best->seconds = seconds;
+        }
+        best->timed = now.timed = ++timed;
+    } while (timed < walk->rules->benchmark && step(walk, &now, &rc, error));
+    if (rc != STOKER_OK)
+        return rc;
+    return timed > 0 ? STOKER_OK : none(walk, error);
+}
+
+int stk_engine_choose(struct stk_engine_choice *out, const struct stk_engine_source *source,
+                      const struct stk_engine_rules *rules, bool float32, stoker_error *error)
+{
+    assert(rules->benchmark <= STK_BENCHMARK_MAX);
+    assert(rules->benchmark == 0 || source->time != NULL);
+    struct walk walk = {
+        .source = source, .rules = rules, .float32 = float32, .least_bytes = UINT64_MAX
+    };
+    struct stk_engine_choice choice = { .engine = -1 };
+    int rc = STOKER_OK;
+    if (!step(&walk, &choice, &rc, error))
+        return rc != STOKER_OK ? rc : none(&walk, error);
+    if (rules->benchmark > 0)
+        rc = time_them(&walk, &choice, error);
+    if (rc == STOKER_OK)
+        *out = choice;
+    return rc;
+}

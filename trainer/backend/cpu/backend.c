@@ -1,0 +1,475 @@
+/* backend.c - the `cpu` back end: a crew of threads, each walking through the plan with its samples.
+ *
+ *   prepare ─▶ barrier ─▶ steps, with the barriers they need ─▶ barrier ─▶ partial gradients added
+ *
+ * The program's block:  scratch of thread 0, 1, ... | what steps share | partial gradients */
+#include "trainer/backend/cpu/step.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "loader/base/error.h"
+#include "loader/base/memory.h"
+#include "loader/base/thread.h"
+#include "trainer/backend/cpu/onednn/onednn.h"
+
+enum { CHUNK_SAMPLES = 4 };
+
+struct stk_backend {
+    struct stk_crew *crew;
+    uint32_t threads;
+    enum stk_loops loops;
+};
+
+struct stk_program {
+    struct stk_backend *backend;
+    const struct stk_plan *plan;
+    uint8_t *block;
+    uint64_t block_bytes;
+    uint64_t scratch_bytes; /* of one thread */
+    struct stk_cpu_step steps[];
+};
+
+static int cpu_create(struct stk_backend **out, const struct stk_backend_options *options,
+                      stoker_error *error)
+{
+    uint32_t threads = options->threads == 0 ? stk_cpu_count() : options->threads;
+    if (threads > STK_CREW_THREADS_MAX)
+        threads = STK_CREW_THREADS_MAX;
+    struct stk_backend *backend = stk_calloc(1, sizeof(*backend));
+    if (backend == NULL)
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
+                             &(struct stk_place)STK_NOWHERE, "back end cpu");
+    backend->threads = threads;
+    backend->loops = options->loops;
+    const int rc = stk_crew_create(&backend->crew, threads);
+    if (rc != STOKER_OK) {
+        stk_free(backend);
+        return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
+                             "back end cpu, %u threads", threads);
+    }
+    *out = backend;
+    return STOKER_OK;
+}
+
+static void cpu_destroy(struct stk_backend *backend)
+{
+    if (backend == NULL)
+        return;
+    stk_crew_destroy(backend->crew);
+    stk_free(backend);
+}
+
+static uint32_t cpu_threads(const struct stk_backend *backend)
+{
+    return backend->threads;
+}
+
+static void *cpu_allocate(struct stk_backend *backend, size_t bytes)
+{
+    (void)backend;
+    return stk_calloc(1, bytes);
+}
+
+static void cpu_release(struct stk_backend *backend, void *memory)
+{
+    (void)backend;
+    stk_free(memory);
+}
+
+static void cpu_unload(struct stk_program *program)
+{
+    if (program == NULL)
+        return;
+#ifdef STOKER_HAVE_DNNL
+    for (uint32_t i = 0; i < program->plan->op_count; i++)
+        stk_onednn_conv_destroy(program->steps[i].conv);
+#endif
+    stk_free(program->block);
+    stk_free(program);
+}
+
+static void lay_out_block(struct stk_program *program)
+{
+    const uint32_t steps = program->plan->op_count;
+    const uint32_t threads = program->backend->threads;
+    for (uint32_t i = 0; i < steps; i++)
+        if (program->steps[i].scratch_bytes > program->scratch_bytes)
+            program->scratch_bytes = program->steps[i].scratch_bytes;
+    program->scratch_bytes = stk_round_to_line(program->scratch_bytes);
+    uint64_t end = program->scratch_bytes * threads;
+    for (uint32_t i = 0; i < steps; i++) {
+        struct stk_cpu_step *step = &program->steps[i];
+        step->shared_at = end;
+        step->partial_at = end + stk_round_to_line(step->shared_bytes);
+        end = step->partial_at + step->partial_bytes * (threads - 1);
+    }
+    program->block_bytes = end;
+}
+
+static uint64_t program_bytes(const struct stk_plan *plan)
+{
+    return sizeof(struct stk_program) + plan->op_count * sizeof(struct stk_cpu_step);
+}
+
+/* All but the block. */
+static int make_program(struct stk_program **out, struct stk_backend *backend,
+                        const struct stk_plan *plan, stoker_error *error)
+{
+    int rc = stk_operands_check_plan(plan, error);
+    if (rc != STOKER_OK)
+        return rc;
+    struct stk_program *program = stk_calloc(1, program_bytes(plan));
+    if (program == NULL)
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
+                             &(struct stk_place)STK_NOWHERE, "back end cpu");
+    program->backend = backend;
+    program->plan = plan;
+    for (uint32_t i = 0; i < plan->op_count; i++) {
+        rc = stk_cpu_choose(&program->steps[i], plan, &plan->ops[i], backend->threads,
+                            backend->loops);
+        if (rc != STOKER_OK) {
+            cpu_unload(program);
+            return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
+                                 "back end cpu, layer %s",
+                                 plan->model->layers[plan->ops[i].layer].name);
+        }
+    }
+    stk_cpu_place_barriers(program->steps, plan);
+    lay_out_block(program);
+    *out = program;
+    return STOKER_OK;
+}
+
+static uint64_t bytes_of(const struct stk_program *program)
+{
+    uint64_t bytes = program_bytes(program->plan) + program->block_bytes;
+#ifdef STOKER_HAVE_DNNL
+    for (uint32_t i = 0; i < program->plan->op_count; i++)
+        if (program->steps[i].conv != NULL)
+            bytes += stk_onednn_conv_own_bytes(program->steps[i].conv);
+#endif
+    return bytes;
+}
+
+static int cpu_workspace_bytes(struct stk_backend *backend, const struct stk_plan *plan,
+                               uint64_t *out, stoker_error *error)
+{
+    struct stk_program *program = NULL;
+    const int rc = make_program(&program, backend, plan, error);
+    if (rc != STOKER_OK)
+        return rc;
+    assert(program != NULL);
+    *out = bytes_of(program);
+    cpu_unload(program);
+    return STOKER_OK;
+}
+
+static int cpu_load(struct stk_program **out, struct stk_backend *backend,
+                    const struct stk_plan *plan, stoker_error *error)
+{
+    struct stk_program *program = NULL;
+    const int rc = make_program(&program, backend, plan, error);
+    if (rc != STOKER_OK)
+        return rc;
+    assert(program != NULL);
+    if (program->block_bytes > 0) {
+        program->block = stk_calloc(1, program->block_bytes);
+        if (program->block == NULL) {
+            cpu_unload(program);
+            return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
+                                 &(struct stk_place)STK_NOWHERE, "back end cpu, scratch");
+        }
+    }
+    *out = program;
+    return STOKER_OK;
+}
+
+/* One pass, shared by the threads; each writes its own loss. */
+struct walk {
+    const struct stk_program *program;
+    const struct stk_arenas *arenas;
+    const struct stk_pass *pass;
+    struct stk_loss losses[STK_CREW_THREADS_MAX];
+    int rcs[STK_CREW_THREADS_MAX];
+};
+
+/* One thread on its way. */
+struct walker {
+    struct walk *walk;
+    const struct stk_program *program;
+    uint32_t thread, threads;
+    struct stk_loss loss; /* of its own, so that threads do not share a cache line */
+    int rc;
+};
+
+static float *partial_of(const struct stk_program *program, const struct stk_cpu_step *step,
+                         uint32_t thread)
+{
+    assert(thread >= 1);
+    return (float *)(void *)(program->block + step->partial_at +
+                             (thread - 1) * step->partial_bytes);
+}
+
+static struct stk_cpu_turn turn_of(struct walker *walker, uint32_t index, uint32_t first,
+                                   uint32_t count)
+{
+    const struct stk_program *program = walker->program;
+    const struct stk_cpu_step *step = &program->steps[index];
+    struct stk_cpu_turn turn = { .step = step,
+                                 .crew = program->backend->crew,
+                                 .thread = walker->thread,
+                                 .threads = walker->threads,
+                                 .loss = &walker->loss,
+                                 .rc = &walker->rc };
+    if (program->block != NULL) {
+        turn.scratch = program->block + program->scratch_bytes * walker->thread;
+        turn.shared = program->block + step->shared_at;
+    }
+    stk_operands_find(&turn.o, program->plan, &program->plan->ops[index], walker->walk->arenas,
+                      walker->walk->pass, first, count);
+    if (step->partial_bytes > 0 && walker->thread > 0) {
+        turn.o.weight_grad = partial_of(program, step, walker->thread);
+        turn.o.bias_grad = step->biases > 0 ? turn.o.weight_grad + step->weights : NULL;
+    }
+    return turn;
+}
+
+static void run_step(struct walker *walker, uint32_t index, uint32_t first, uint32_t count)
+{
+    const struct stk_cpu_turn turn = turn_of(walker, index, first, count);
+    turn.step->run(&turn);
+}
+
+static void prepare(struct walker *walker)
+{
+    const struct stk_program *program = walker->program;
+    for (uint32_t i = 0; i < program->plan->op_count; i++) {
+        const struct stk_cpu_step *step = &program->steps[i];
+        if (step->prepare != NULL) {
+            const struct stk_cpu_turn turn = turn_of(walker, i, 0, 0);
+            step->prepare(&turn);
+        }
+        if (step->partial_bytes > 0 && walker->thread > 0)
+            memset(partial_of(program, step, walker->thread), 0, step->partial_bytes);
+    }
+    stk_crew_barrier(program->backend->crew);
+}
+
+/* Steps [begin, end) on this thread's samples, `most` of them at a time. */
+static void run_own(struct walker *walker, uint32_t begin, uint32_t end, uint32_t most)
+{
+    const struct stk_share share =
+        stk_share_of(walker->walk->pass->count, walker->thread, walker->threads);
+    for (uint64_t first = share.begin; first < share.end; first += most) {
+        const uint64_t left = share.end - first;
+        for (uint32_t i = begin; i < end; i++)
+            run_step(walker, i, (uint32_t)first, (uint32_t)(left < most ? left : most));
+    }
+}
+
+/* The end of the steps that follow `begin` in the same manner, without a barrier. */
+static uint32_t end_of_row(const struct stk_program *program, uint32_t begin)
+{
+    uint32_t end = begin + 1;
+    while (end < program->plan->op_count && !program->steps[end].barrier_before &&
+           program->steps[end].manner == program->steps[begin].manner)
+        end++;
+    return end;
+}
+
+static void run_steps(struct walker *walker)
+{
+    const struct stk_program *program = walker->program;
+    for (uint32_t i = 0; i < program->plan->op_count;) {
+        const struct stk_cpu_step *step = &program->steps[i];
+        if (step->barrier_before)
+            stk_crew_barrier(program->backend->crew);
+        if (step->manner == STK_CPU_TOGETHER) {
+            run_step(walker, i++, 0, walker->walk->pass->count);
+            continue;
+        }
+        const uint32_t end = end_of_row(program, i);
+        run_own(walker, i, end, step->manner == STK_CPU_CHUNKED ? CHUNK_SAMPLES : UINT32_MAX);
+        i = end;
+    }
+}
+
+/* sum += part, this thread's share of it. */
+static void add_share(const struct walker *walker, float *sum, const float *part, uint64_t count)
+{
+    const struct stk_share share = stk_share_of(count, walker->thread, walker->threads);
+    for (uint64_t i = share.begin; i < share.end; i++)
+        sum[i] += part[i];
+}
+
+static void add_partials(struct walker *walker)
+{
+    const struct stk_program *program = walker->program;
+    for (uint32_t i = 0; i < program->plan->op_count; i++) {
+        const struct stk_cpu_step *step = &program->steps[i];
+        if (step->partial_bytes == 0)
+            continue;
+        struct stk_operands o; /* the arena's gradients, not this thread's */
+        stk_operands_find(&o, program->plan, &program->plan->ops[i], walker->walk->arenas,
+                          walker->walk->pass, 0, 0);
+        for (uint32_t thread = 1; thread < walker->threads; thread++) {
+            const float *partial = partial_of(program, step, thread);
+            add_share(walker, o.weight_grad, partial, step->weights);
+            if (o.bias_grad != NULL)
+                add_share(walker, o.bias_grad, partial + step->weights, step->biases);
+        }
+    }
+}
+
+static void walk_through(void *argument, uint32_t thread)
+{
+    struct walk *walk = argument;
+    struct walker walker = { .walk = walk,
+                             .program = walk->program,
+                             .thread = thread,
+                             .threads = walk->program->backend->threads };
+#ifdef STOKER_HAVE_DNNL
+    const int before = stk_onednn_enter_thread();
+#endif
+    prepare(&walker);
+    run_steps(&walker);
+    stk_crew_barrier(walk->program->backend->crew);
+    add_partials(&walker);
+#ifdef STOKER_HAVE_DNNL
+    stk_onednn_leave_thread(before);
+#endif
+    walk->losses[thread] = walker.loss;
+    walk->rcs[thread] = walker.rc;
+}
+
+static int cpu_run(struct stk_program *program, const struct stk_arenas *arenas,
+                   const struct stk_pass *pass, struct stk_loss *loss, stoker_error *error)
+{
+    assert(pass->count >= 1);
+    assert(pass->count <= program->plan->options.batch);
+    const int rc = stk_operands_check_labels(program->plan, pass, error);
+    if (rc != STOKER_OK)
+        return rc;
+    struct walk walk = { .program = program, .arenas = arenas, .pass = pass };
+    stk_crew_run(program->backend->crew, walk_through, &walk);
+    struct stk_loss sum = { 0 };
+    for (uint32_t thread = 0; thread < program->backend->threads; thread++) {
+        if (walk.rcs[thread] != STOKER_OK)
+            return stk_error_set(error, walk.rcs[thread], STOKER_STAGE_OPTIONS,
+                                 &(struct stk_place)STK_NOWHERE, "back end cpu: oneDNN failed");
+        sum.loss_sum += walk.losses[thread].loss_sum;
+        sum.correct += walk.losses[thread].correct;
+        sum.count += walk.losses[thread].count;
+    }
+    *loss = sum;
+    return STOKER_OK;
+}
+
+/* A share of an arena that begins and ends at cache lines. */
+static struct stk_share floats_of(uint64_t count, uint32_t thread, uint32_t threads)
+{
+    const uint64_t line = STK_CACHE_LINE / sizeof(float);
+    const struct stk_share lines = stk_share_of((count + line - 1) / line, thread, threads);
+    return (struct stk_share){ .begin = lines.begin * line,
+                               .end = lines.end * line < count ? lines.end * line : count };
+}
+
+struct clearing {
+    float *floats;
+    uint64_t count;
+    uint32_t threads;
+};
+
+static void clear_share(void *argument, uint32_t thread)
+{
+    const struct clearing *clearing = argument;
+    const struct stk_share share = floats_of(clearing->count, thread, clearing->threads);
+    if (share.begin < share.end)
+        memset(clearing->floats + share.begin, 0, (share.end - share.begin) * sizeof(float));
+}
+
+static void cpu_clear(struct stk_backend *backend, float *floats, uint64_t count)
+{
+    struct clearing clearing = { floats, count, backend->threads };
+    stk_crew_run(backend->crew, clear_share, &clearing);
+}
+
+enum { NORM_LANES = 8 };
+
+struct norm {
+    const float *floats;
+    uint64_t count;
+    uint32_t threads;
+    double sums[STK_CREW_THREADS_MAX];
+};
+
+/* Eight sums side by side, added in their order: the same bits on every run. */
+static void norm_share(void *argument, uint32_t thread)
+{
+    struct norm *norm = argument;
+    const struct stk_share share = floats_of(norm->count, thread, norm->threads);
+    double sums[NORM_LANES] = { 0 };
+    uint64_t i = share.begin;
+    for (; i + NORM_LANES <= share.end; i += NORM_LANES)
+        for (int lane = 0; lane < NORM_LANES; lane++) {
+            const double value = (double)norm->floats[i + (uint64_t)lane];
+            sums[lane] += value * value;
+        }
+    for (; i < share.end; i++)
+        sums[0] += (double)norm->floats[i] * (double)norm->floats[i];
+    double sum = 0;
+    for (int lane = 0; lane < NORM_LANES; lane++)
+        sum += sums[lane];
+    norm->sums[thread] = sum;
+}
+
+static double cpu_norm_squared(struct stk_backend *backend, const float *floats, uint64_t count,
+                               bool *finite)
+{
+    struct norm norm = { .floats = floats, .count = count, .threads = backend->threads };
+    stk_crew_run(backend->crew, norm_share, &norm);
+    double sum = 0;
+    for (uint32_t thread = 0; thread < backend->threads; thread++)
+        sum += norm.sums[thread];
+    /* Squares of floats do not overflow a double: only what is not finite makes the sum so. */
+    *finite = isfinite(sum) != 0;
+    return sum;
+}
+
+struct updating {
+    const struct stk_update *update;
+    uint32_t threads;
+};
+
+static void update_share(void *argument, uint32_t thread)
+{
+    const struct updating *updating = argument;
+    const struct stk_share share = floats_of(updating->update->floats, thread, updating->threads);
+    if (share.begin < share.end)
+        stk_update_range(updating->update, share.begin, share.end);
+}
+
+static void cpu_update(struct stk_backend *backend, const struct stk_update *update)
+{
+    struct updating updating = { update, backend->threads };
+    stk_crew_run(backend->crew, update_share, &updating);
+}
+
+const struct stk_backend_ops stk_backend_cpu = {
+    .name = "cpu",
+    .storages = 1U << STOKER_FLOAT32,
+    .create = cpu_create,
+    .destroy = cpu_destroy,
+    .threads = cpu_threads,
+    .allocate = cpu_allocate,
+    .release = cpu_release,
+    .workspace_bytes = cpu_workspace_bytes,
+    .load = cpu_load,
+    .unload = cpu_unload,
+    .run = cpu_run,
+    .clear = cpu_clear,
+    .norm_squared = cpu_norm_squared,
+    .update = cpu_update,
+};

@@ -1,0 +1,41 @@
+/* onednn.h - what the cpu back end asks of oneDNN, without its types.
+ *
+ * Single-threaded: the back end has threads of its own, and each of them calls. */
+#ifndef STK_TRAINER_BACKEND_CPU_ONEDNN_ONEDNN_H
+#define STK_TRAINER_BACKEND_CPU_ONEDNN_ONEDNN_H
+
+#include "trainer/backend/common/operands.h"
+
+#ifdef STOKER_HAVE_DNNL
+
+struct stk_onednn_conv;
+
+/* A convolution's forward pass or one of its gradients, for up to `samples` samples at a time on
+ * each of `threads` threads. STOKER_ENOMEM; STOKER_ENOTSUP: oneDNN cannot do it. */
+int stk_onednn_conv_create(struct stk_onednn_conv **out, const struct stk_layer *layer,
+                           enum stk_op_kind kind, bool relu, uint32_t samples, uint32_t threads);
+void stk_onednn_conv_destroy(struct stk_onednn_conv *conv);                 /* NULL-safe */
+uint64_t stk_onednn_conv_scratch_bytes(const struct stk_onednn_conv *conv); /* of one thread */
+uint64_t stk_onednn_conv_own_bytes(const struct stk_onednn_conv *conv);     /* through stk_calloc */
+/* Do it for the samples of the operands. STOKER_EDEVICE. */
+int stk_onednn_conv_run(const struct stk_onednn_conv *conv, const struct stk_operands *o,
+                        uint32_t thread, void *scratch);
+
+/* Row-major c = a b + beta c; a transposed in memory ([k][m]) or b ([n][k]) if told so. */
+struct stk_onednn_product {
+    int64_t m, n, k;
+    const float *a, *b;
+    float *c;
+    bool a_transposed, b_transposed;
+    int64_t a_row, b_row, c_row; /* floats from one row in memory to the next */
+    float beta;
+};
+void stk_onednn_multiply(const struct stk_onednn_product *product);
+
+/* Make OpenMP, if oneDNN was built with it, use one thread when called from this one; returns
+ * what it was, to be given to _back. */
+int stk_onednn_enter_thread(void);
+void stk_onednn_leave_thread(int before);
+
+#endif
+#endif

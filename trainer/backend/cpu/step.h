@@ -1,0 +1,69 @@
+/* step.h - how the `cpu` back end goes through a plan.
+ *
+ *   step = operation + how its work is divided:
+ *
+ *   CHUNKED   each thread does its own samples, a few at a time through several steps in a row,
+ *             so that what one step writes is still in the cache when the next reads it
+ *   SHARD     each thread does its own samples, all at once (long weights are read once)
+ *   TOGETHER  samples meet: the step divides its work itself, between two barriers
+ *
+ * Apart from that, barriers stand only where a step writes over bytes that another thread may still
+ * need: buffers of the plan share bytes, and thread 1's half of one may be thread 0's of another. */
+#ifndef STK_TRAINER_BACKEND_CPU_STEP_H
+#define STK_TRAINER_BACKEND_CPU_STEP_H
+
+#include "trainer/backend/common/operands.h"
+#include "trainer/backend/cpu/crew.h"
+#include "trainer/backend/ref/operations.h"
+
+enum stk_cpu_manner { STK_CPU_CHUNKED, STK_CPU_SHARD, STK_CPU_TOGETHER };
+
+/* One step, seen by one thread. */
+struct stk_cpu_turn {
+    struct stk_operands o; /* its samples; all samples of the pass if TOGETHER */
+    const struct stk_cpu_step *step;
+    struct stk_crew *crew;
+    uint32_t thread, threads;
+    void *scratch; /* of this thread, until the step ends */
+    void *shared;  /* of this step, for all threads */
+    struct stk_loss *loss;
+    int *rc; /* the first error of this thread */
+};
+typedef void stk_cpu_op(const struct stk_cpu_turn *turn);
+
+struct stk_onednn_conv;
+
+struct stk_cpu_step {
+    stk_cpu_op *run;
+    stk_cpu_op *prepare; /* before the pass; NULL = nothing to do */
+    stk_ref_op *plain;   /* what run_plain calls */
+    enum stk_cpu_manner manner;
+    bool barrier_before;
+    uint64_t scratch_bytes;   /* for each thread */
+    uint64_t shared_bytes;    /* for the step */
+    uint64_t shared_at;       /* in the program's block */
+    uint64_t partial_bytes;   /* for each thread but the first: its gradients of weight and bias */
+    uint64_t partial_at;      /* of thread 1 */
+    uint64_t weights, biases; /* floats of a partial */
+    struct stk_onednn_conv *conv; /* NULL = not by oneDNN */
+};
+
+/* Choose how a step is run, and what memory it needs. STOKER_ENOMEM. */
+int stk_cpu_choose(struct stk_cpu_step *step, const struct stk_plan *plan, const struct stk_op *op,
+                   uint32_t threads, enum stk_loops loops);
+
+/* Where barriers must stand. */
+void stk_cpu_place_barriers(struct stk_cpu_step *steps, const struct stk_plan *plan);
+
+/* BatchNorm: channel sums of all threads meet. */
+uint64_t stk_cpu_batch_norm_scratch_bytes(const struct stk_layer *layer);
+uint64_t stk_cpu_batch_norm_shared_bytes(const struct stk_layer *layer, uint32_t threads);
+stk_cpu_op stk_cpu_batch_norm_forward;
+stk_cpu_op stk_cpu_batch_norm_backward;
+
+static inline uint64_t stk_round_to_line(uint64_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+#endif

@@ -1,0 +1,32 @@
+/* backend.c - the `cuda` back end of a build without it: it says so. */
+#include <stdio.h>
+
+#include "loader/base/error.h"
+#include "trainer/backend/backend.h"
+
+#include "trainer/backend/cuda/device/list.h"
+
+#define WHY "built without the headers of CUDA, cuDNN and cuBLASLt"
+
+static int absent_create(struct stk_backend **out, const struct stk_backend_options *options,
+                         stoker_error *error)
+{
+    (void)out;
+    (void)options;
+    return stk_error_set(error, STOKER_EDEVICE, STOKER_STAGE_OPEN, &(struct stk_place)STK_NOWHERE,
+                         "back end cuda: " WHY);
+}
+
+/* What the real one could do is not what is missing. */
+const struct stk_backend_ops stk_backend_cuda = {
+    .name = "cuda",
+    .storages = 1U << STOKER_FLOAT32 | 1U << STOKER_FLOAT16 | 1U << STOKER_BFLOAT16,
+    .has_engines = true,
+    .create = absent_create,
+};
+
+size_t stk_cuda_list_devices(char *text, size_t bytes)
+{
+    const int length = snprintf(text, bytes, "%-8s none: %s\n", "cuda", WHY);
+    return (size_t)length < bytes ? (size_t)length : bytes - 1;
+}

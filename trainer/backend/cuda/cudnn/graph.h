@@ -1,0 +1,147 @@
+/* graph.h - cuDNN's graph API, as much of it as training convolutional networks takes.
+ *
+ *   open ──▶ graph: tensors, operations ──▶ close ──▶ candidates (engine configurations, best
+ *   a device                                          first, each with its notes)
+ *                                                          │ plan
+ *                                                          ▼
+ *                                              workspace bytes, run on a stream
+ *
+ * The library is loaded at run time, so a program that has this file runs where cuDNN is missing.
+ * The device is the current CUDA device, or a description of one: then plans are made and looked at
+ * on a machine without a GPU, and only `run` fails.
+ *
+ * Tensors are NHWC (filters: n = filters, h and w of the kernel, c = channels a group), aligned to
+ * 16 bytes; convolutions and everything after them are computed in float32. All operations of a
+ * graph take effect together: tensors that only pass between them are `passing` and never stored.
+ *
+ * Errors   STOKER_EDEVICE with cuDNN's own words; STOKER_ENOTSUP where no engine can do a graph.
+ *          While a graph is built its first error is kept and close() tells it.
+ * Threads  One thread at a time for one device. */
+#ifndef STK_TRAINER_BACKEND_CUDA_CUDNN_GRAPH_H
+#define STK_TRAINER_BACKEND_CUDA_CUDNN_GRAPH_H
+
+#include "trainer/backend/common/engine_choice.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stoker/error.h>
+#include <stoker/tensor.h>
+
+struct stk_cudnn;
+struct stk_cudnn_graph;
+struct stk_cudnn_plan;
+
+struct stk_cudnn_options {
+    const char *library; /* file or path to load; default NULL = libcudnn_graph.so.9 */
+    const char *device;  /* JSON text of a device description; default NULL = current CUDA device */
+};
+
+/* Load the library and make ready for one device. On success *out is the caller's. */
+int stk_cudnn_open(struct stk_cudnn **out, const struct stk_cudnn_options *options,
+                   stoker_error *error);
+void stk_cudnn_close(struct stk_cudnn **cudnn); /* NULL-safe; graphs and plans go first */
+
+/* 91900 is 9.19.0. */
+uint64_t stk_cudnn_version(const struct stk_cudnn *cudnn);
+
+/* ---- graphs ---------------------------------------------------------------------------------- */
+
+enum { STK_CUDNN_TENSORS_MAX = 24, STK_CUDNN_OPERATIONS_MAX = 8 };
+
+struct stk_cudnn_tensor {
+    stoker_dtype dtype;  /* FLOAT32, FLOAT16 or BFLOAT16 */
+    int64_t n, h, w, c;  /* >= 1 */
+    bool passing;        /* between operations of the graph only */
+    bool scalar_on_host; /* one float, given by value when the plan runs */
+};
+
+/* A tensor's number within its graph; 0 = none. */
+typedef uint32_t stk_cudnn_ref;
+
+int stk_cudnn_graph_create(struct stk_cudnn_graph **out, struct stk_cudnn *cudnn,
+                           stoker_error *error);
+void stk_cudnn_graph_destroy(struct stk_cudnn_graph **graph); /* NULL-safe; plans may outlive it */
+
+stk_cudnn_ref stk_cudnn_graph_tensor(struct stk_cudnn_graph *graph,
+                                     const struct stk_cudnn_tensor *tensor);
+/* Tensors are numbered from 1 on. */
+uint32_t stk_cudnn_graph_tensors(const struct stk_cudnn_graph *graph);
+const struct stk_cudnn_tensor *stk_cudnn_graph_described(const struct stk_cudnn_graph *graph,
+                                                         stk_cudnn_ref tensor);
+
+enum stk_cudnn_direction {
+    STK_CUDNN_FORWARD,         /* x, w -> y */
+    STK_CUDNN_BACKWARD_DATA,   /* y, w -> x */
+    STK_CUDNN_BACKWARD_WEIGHTS /* x, y -> w */
+};
+
+struct stk_cudnn_window {
+    int64_t stride[2], padding[2]; /* height, width */
+    bool add;                      /* to what is there already, in the type of the result */
+};
+
+void stk_cudnn_graph_convolution(struct stk_cudnn_graph *graph, enum stk_cudnn_direction direction,
+                                 const struct stk_cudnn_window *window, stk_cudnn_ref x,
+                                 stk_cudnn_ref w, stk_cudnn_ref y);
+
+void stk_cudnn_graph_add(struct stk_cudnn_graph *graph, stk_cudnn_ref a, stk_cudnn_ref b,
+                         stk_cudnn_ref sum); /* b may have extents of 1 */
+void stk_cudnn_graph_multiply(struct stk_cudnn_graph *graph, stk_cudnn_ref a, stk_cudnn_ref b,
+                              stk_cudnn_ref product);
+void stk_cudnn_graph_relu(struct stk_cudnn_graph *graph, stk_cudnn_ref x, stk_cudnn_ref y);
+/* dx = dy where x > 0; x may be ReLU's input or its output. */
+void stk_cudnn_graph_relu_backward(struct stk_cudnn_graph *graph, stk_cudnn_ref x, stk_cudnn_ref dy,
+                                   stk_cudnn_ref dx);
+/* Sums of x and of its squares, channel by channel. */
+void stk_cudnn_graph_statistics(struct stk_cudnn_graph *graph, stk_cudnn_ref x, stk_cudnn_ref sum,
+                                stk_cudnn_ref square_sum);
+
+/* BatchNorm. Per-channel tensors are float32, 1 x 1 x 1 x C. */
+struct stk_cudnn_norm {
+    stk_cudnn_ref x, y;
+    stk_cudnn_ref mean, inverse; /* 1 / sqrt(variance + epsilon): written by training, else read */
+    stk_cudnn_ref gamma, beta;
+    stk_cudnn_ref epsilon, momentum;                         /* scalars; training */
+    stk_cudnn_ref running_mean, running_var;                 /* training */
+    stk_cudnn_ref updated_running_mean, updated_running_var; /* training */
+};
+void stk_cudnn_graph_norm(struct stk_cudnn_graph *graph, bool training,
+                          const struct stk_cudnn_norm *norm);
+
+struct stk_cudnn_norm_backward {
+    stk_cudnn_ref x, dy, dx, mean, inverse, gamma, gamma_grad, beta_grad;
+};
+void stk_cudnn_graph_norm_backward(struct stk_cudnn_graph *graph,
+                                   const struct stk_cudnn_norm_backward *norm);
+
+/* No more operations: ask which engines can do it. The graph's first error, or STOKER_ENOTSUP. */
+int stk_cudnn_graph_close(struct stk_cudnn_graph *graph, stoker_error *error);
+
+/* ---- candidates and plans -------------------------------------------------------------------- */
+
+enum { STK_CUDNN_CANDIDATES_MAX = 64 };
+
+/* The version of the library that made it, as stk_cudnn_version(). */
+uint64_t stk_cudnn_graph_version(const struct stk_cudnn_graph *graph);
+uint32_t stk_cudnn_graph_candidates(const struct stk_cudnn_graph *graph);
+void stk_cudnn_graph_candidate(const struct stk_cudnn_graph *graph, uint32_t index,
+                               struct stk_engine_notes *out);
+
+/* Make a candidate ready. An engine may still refuse (STOKER_ENOTSUP): try the next. */
+int stk_cudnn_plan_create(struct stk_cudnn_plan **out, struct stk_cudnn_graph *graph,
+                          uint32_t candidate, stoker_error *error);
+void stk_cudnn_plan_destroy(struct stk_cudnn_plan **plan); /* NULL-safe */
+uint64_t stk_cudnn_plan_workspace_bytes(const struct stk_cudnn_plan *plan);
+
+/* Where one tensor lies: device memory, or host memory for scalar_on_host. */
+struct stk_cudnn_binding {
+    stk_cudnn_ref tensor;
+    void *data;
+};
+
+/* Enqueue on a stream (a cudaStream_t; NULL = the default one); allocates no device memory.
+ * workspace: as many bytes as the plan asks for, 16-byte aligned, in device memory. */
+int stk_cudnn_plan_run(struct stk_cudnn_plan *plan, const struct stk_cudnn_binding *bindings,
+                       uint32_t count, void *workspace, void *stream, stoker_error *error);
+
+#endif

@@ -1,0 +1,93 @@
+/* list.c - see list.h. */
+#include "trainer/backend/cuda/device/list.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "trainer/backend/cuda/device/runtime.h"
+
+static const double GIB = 1024.0 * 1024.0 * 1024.0;
+
+/* Text that grows, and is cut off at its end. */
+struct lines {
+    char *text;
+    size_t bytes, length;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct lines *lines, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const int length =
+        vsnprintf(lines->text + lines->length, lines->bytes - lines->length, format, arguments);
+    va_end(arguments);
+    if (length < 0)
+        return;
+    lines->length += (size_t)length;
+    if (lines->length >= lines->bytes)
+        lines->length = lines->bytes - 1;
+}
+
+/* Memory that is free; 0: not known. Asking makes the device the current one. */
+static double free_gib(const struct stk_trainer_cuda *cuda, int device)
+{
+    size_t free_bytes = 0;
+    size_t total_bytes = 0;
+    if (cuda->cudaSetDevice(device) != cudaSuccess ||
+        cuda->cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess)
+        return 0;
+    return (double)free_bytes / GIB;
+}
+
+static void add_device(struct lines *lines, const struct stk_trainer_cuda *cuda, int device)
+{
+    struct cudaDeviceProp properties;
+    const cudaError_t code = cuda->cudaGetDeviceProperties(&properties, device);
+    if (code != cudaSuccess) {
+        add(lines, "cuda:%-3d %s\n", device, cuda->cudaGetErrorString(code));
+        return;
+    }
+    add(lines, "cuda:%-3d %s, compute capability %d.%d, %.1f GiB of memory, %.1f GiB free\n",
+        device, properties.name, properties.major, properties.minor,
+        (double)properties.totalGlobalMem / GIB, free_gib(cuda, device));
+}
+
+/* 13020 as "13.2"; a driver that is not there has version 0. */
+static void add_versions(struct lines *lines, const struct stk_trainer_cuda *cuda)
+{
+    int driver = 0;
+    int runtime = 0;
+    if (cuda->cudaRuntimeGetVersion(&runtime) == cudaSuccess)
+        add(lines, "%-8s CUDA runtime %d.%d, ", "", runtime / 1000, runtime % 1000 / 10);
+    if (cuda->cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0)
+        add(lines, "driver for CUDA %d.%d\n", driver / 1000, driver % 1000 / 10);
+    else
+        add(lines, "no driver\n");
+}
+
+size_t stk_cuda_list_devices(char *text, size_t bytes)
+{
+    struct lines lines = { .text = text, .bytes = bytes };
+    struct stk_trainer_cuda cuda;
+    stoker_error error = { .code = 0 };
+    int before = 0;
+    int count = 0;
+    text[0] = '\0';
+    if (stk_trainer_cuda_load(&cuda, &error) != STOKER_OK) {
+        add(&lines, "%-8s none: %s\n", "cuda", error.message);
+        return lines.length;
+    }
+    const cudaError_t code = cuda.cudaGetDeviceCount(&count);
+    if (code != cudaSuccess) {
+        add(&lines, "%-8s none: %s\n", "cuda", cuda.cudaGetErrorString(code));
+        count = 0;
+    }
+    (void)cuda.cudaGetDevice(&before);
+    for (int device = 0; device < count; device++)
+        add_device(&lines, &cuda, device);
+    if (count > 0)
+        (void)cuda.cudaSetDevice(before);
+    add_versions(&lines, &cuda);
+    (void)cuda.cudaGetLastError(); /* what failed here is told, and nobody else's */
+    return lines.length;
+}

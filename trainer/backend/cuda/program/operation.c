@@ -1,0 +1,378 @@
+/* operation.c - one operation of a plan as kernels of ours: its operands in their structs.
+ *
+ *   kind ──▶ function ──▶ struct ──▶ launch, once or twice
+ *
+ * Convolutions and linear layers are made ready in program.c. */
+#include <assert.h>
+
+#include "kernels/dropout.h"
+#include "trainer/backend/cuda/backend.h"
+
+/* What one operation is queued with. */
+struct queueing {
+    struct stk_backend *backend;
+    const struct stk_operands *o;
+    const struct stk_cuda_scratch *scratch;
+    const struct stk_cuda_pass *pass;
+    stoker_error *error;
+};
+
+static int launch(const struct queueing *q, const char *kernel, const void *arguments)
+{
+    return stk_cuda_launch(q->backend, stk_train_kernel_in(kernel, q->backend->math.dtype),
+                           arguments, q->error);
+}
+
+static uint64_t elements_of(const struct stk_operands *o)
+{
+    return o->elements * o->count;
+}
+
+/* ---- elementwise --------------------------------------------------------------------------------- */
+
+static int relu_forward(const struct queueing *q)
+{
+    const struct stk_train_relu a = { q->o->x, q->o->y, elements_of(q->o) };
+    return launch(q, "stk_train_relu", &a);
+}
+
+static int relu_backward(const struct queueing *q)
+{
+    const struct stk_train_relu_backward a = { q->o->y, q->o->dy, q->o->dx, elements_of(q->o) };
+    return launch(q, "stk_train_relu_backward", &a);
+}
+
+static int add_forward(const struct queueing *q)
+{
+    const struct stk_train_add a = { q->o->x, q->o->x2, q->o->y, elements_of(q->o) };
+    return launch(q, "stk_train_add", &a);
+}
+
+static int accumulate(const struct queueing *q)
+{
+    const struct stk_train_add a = { q->o->dx, q->o->dy, q->o->dx, elements_of(q->o) };
+    return launch(q, "stk_train_add", &a);
+}
+
+/* Samples are float32. */
+static int cast(const struct queueing *q)
+{
+    const struct stk_train_cast a = { q->o->x, q->o->y, elements_of(q->o) };
+    return launch(q, "stk_train_cast", &a);
+}
+
+static int copy(const struct queueing *q)
+{
+    return stk_cuda_copy(q->backend, q->o->dx, q->o->dy,
+                         elements_of(q->o) * stoker_dtype_bytes(q->backend->math.dtype),
+                         cudaMemcpyDeviceToDevice, q->error);
+}
+
+static int drop(const struct queueing *q, const void *from, void *to)
+{
+    const struct stk_operands *const o = q->o;
+    const struct stk_train_dropout a = {
+        .x = from,
+        .y = to,
+        .seed = o->pass->seed,
+        .first_sample = o->pass->first_sample,
+        .elements = o->elements,
+        .samples = o->count,
+        .layer = o->number,
+        .dropped_below = stk_dropout_dropped_below(o->layer->rate),
+        .scale = stk_dropout_scale(o->layer->rate),
+        .state = q->pass->state,
+        .step = q->pass->step,
+    };
+    return launch(q, "stk_train_dropout", &a);
+}
+
+static int dropout_forward(const struct queueing *q)
+{
+    return drop(q, q->o->x, q->o->y);
+}
+
+static int dropout_backward(const struct queueing *q)
+{
+    return drop(q, q->o->dy, q->o->dx);
+}
+
+/* ---- pooling ------------------------------------------------------------------------------------- */
+
+static struct stk_train_window window_of(const struct stk_operands *o)
+{
+    const struct stk_layer *const layer = o->layer;
+    return (struct stk_train_window){ .n = o->count,
+                                      .in_h = layer->in.h,
+                                      .in_w = layer->in.w,
+                                      .c = layer->in.c,
+                                      .out_h = layer->out.h,
+                                      .out_w = layer->out.w,
+                                      .kernel = { layer->kernel[0], layer->kernel[1] },
+                                      .stride = { layer->stride[0], layer->stride[1] },
+                                      .padding = { layer->padding[0], layer->padding[1] } };
+}
+
+static int max_pool_forward(const struct queueing *q)
+{
+    const struct stk_train_max_pool a = { window_of(q->o), q->o->x, q->o->y, q->o->aux,
+                                          q->o->op->relu };
+    return launch(q, "stk_train_max_pool_forward", &a);
+}
+
+static int max_pool_backward(const struct queueing *q)
+{
+    const struct stk_train_max_pool_backward a = { window_of(q->o), q->o->dy, q->o->dx, q->o->aux,
+                                                   NULL };
+    return launch(q, "stk_train_max_pool_backward", &a);
+}
+
+static int avg_pool_forward(const struct queueing *q)
+{
+    const struct stk_train_avg_pool a = { window_of(q->o), q->o->x, q->o->y };
+    return launch(q, "stk_train_avg_pool_forward", &a);
+}
+
+static int avg_pool_backward(const struct queueing *q)
+{
+    const struct stk_train_avg_pool a = { window_of(q->o), q->o->dy, q->o->dx };
+    return launch(q, "stk_train_avg_pool_backward", &a);
+}
+
+/* ---- BatchNorm ----------------------------------------------------------------------------------- */
+
+static uint64_t pixels_of(const struct stk_layer *layer, uint32_t count)
+{
+    return stk_plane(layer->in) * count;
+}
+
+/* Blocks that share a channel's sum: a few hundred pixels each, which keeps a GPU of any size busy. */
+static uint32_t chunks_of(uint64_t pixels)
+{
+    enum { PIXELS = 256, CHUNKS_MAX = 256 };
+    const uint64_t chunks = (pixels + PIXELS - 1) / PIXELS;
+    return chunks < CHUNKS_MAX ? (uint32_t)chunks : CHUNKS_MAX;
+}
+
+static int normalise(const struct queueing *q)
+{
+    const struct stk_operands *const o = q->o;
+    const float *const mean = o->aux;
+    const struct stk_train_batch_norm a = { .x = o->x,
+                                            .y = o->y,
+                                            .count = (uint32_t)elements_of(o),
+                                            .c = o->layer->in.c,
+                                            .relu = o->op->relu,
+                                            .mean = mean,
+                                            .inverse = mean + o->layer->in.c,
+                                            .gamma = o->weight,
+                                            .beta = o->bias };
+    return launch(q, "stk_train_batch_norm", &a);
+}
+
+/* Statistics from the images themselves. */
+static int find_moments(const struct queueing *q)
+{
+    const struct stk_operands *const o = q->o;
+    float *const mean = o->aux;
+    const uint64_t pixels = pixels_of(o->layer, o->count);
+    const struct stk_train_batch_norm_moments a = {
+        .x = o->x,
+        .pixels = pixels,
+        .c = o->layer->in.c,
+        .chunks = chunks_of(pixels),
+        .epsilon = o->layer->epsilon,
+        .momentum = o->layer->momentum,
+        .mean = mean,
+        .inverse = mean + o->layer->in.c,
+        .running_mean = o->op->again ? NULL : o->running_mean,
+        .running_var = o->op->again ? NULL : o->running_var,
+        .partial_sums = q->scratch->workspace,
+        .tickets = q->scratch->tickets,
+    };
+    return launch(q, "stk_train_batch_norm_moments", &a);
+}
+
+/* From the sums that the convolution before made. */
+static int finish_moments(const struct queueing *q)
+{
+    const struct stk_operands *const o = q->o;
+    float *const mean = o->aux;
+    const uint32_t c = o->layer->in.c;
+    const struct stk_train_batch_norm_statistics a = { .sum = q->scratch->sums,
+                                                       .square_sum = q->scratch->sums + c,
+                                                       .c = c,
+                                                       .pixels = pixels_of(o->layer, o->count),
+                                                       .epsilon = o->layer->epsilon,
+                                                       .momentum = o->layer->momentum,
+                                                       .mean = mean,
+                                                       .inverse = mean + c,
+                                                       .running_mean = o->running_mean,
+                                                       .running_var = o->running_var };
+    return launch(q, "stk_train_batch_norm_statistics", &a);
+}
+
+static int batch_norm_forward(const struct queueing *q)
+{
+    const int rc = q->scratch->sums != NULL ? finish_moments(q) : find_moments(q);
+    return rc == STOKER_OK && q->o->y != NULL ? normalise(q) : rc;
+}
+
+static int batch_norm_infer(const struct queueing *q)
+{
+    const struct stk_operands *const o = q->o;
+    const struct stk_train_batch_norm a = { .x = o->x,
+                                            .y = o->y,
+                                            .count = (uint32_t)elements_of(o),
+                                            .c = o->layer->in.c,
+                                            .relu = o->op->relu,
+                                            .mean = o->running_mean,
+                                            .variance = o->running_var,
+                                            .gamma = o->weight,
+                                            .beta = o->bias,
+                                            .epsilon = o->layer->epsilon };
+    return launch(q, "stk_train_batch_norm", &a);
+}
+
+static int batch_norm_backward(const struct queueing *q)
+{
+    const struct stk_operands *const o = q->o;
+    const uint32_t c = o->layer->in.c;
+    const float *const mean = o->aux;
+    float *const sums = q->scratch->workspace;
+    const uint64_t pixels = pixels_of(o->layer, o->count);
+    const struct stk_train_batch_norm_backward a = {
+        .x = o->x,
+        .dy = o->dy,
+        .y = o->y,
+        .dx = o->dx,
+        .pixels = pixels,
+        .c = c,
+        .chunks = chunks_of(pixels),
+        .relu = o->op->relu,
+        .mean = mean,
+        .inverse = mean + c,
+        .gamma = o->weight,
+        .beta = o->bias,
+        .gamma_grad = o->weight_grad,
+        .beta_grad = o->bias_grad,
+        .sums = sums,
+        .partial_sums = sums + (size_t)2 * c,
+        .tickets = q->scratch->tickets,
+    };
+    const int rc = launch(q, "stk_train_batch_norm_backward_sums", &a);
+    if (rc != STOKER_OK || o->dx == NULL)
+        return rc;
+    return launch(q, "stk_train_batch_norm_backward", &a);
+}
+
+/* ---- losses -------------------------------------------------------------------------------------- */
+
+/* The workspace of a loss, a place for each block. The mean squared error counts nothing. */
+struct partial_losses {
+    double loss[STK_TRAIN_PARTIALS_MAX];
+    uint32_t counts[STK_TRAIN_PARTIALS_MAX][2]; /* correct, bad labels */
+};
+
+static int cross_entropy(const struct queueing *q)
+{
+    const struct stk_operands *const o = q->o;
+    struct partial_losses *const partials = q->scratch->workspace; /* the device's */
+    const struct stk_train_cross_entropy a = {
+        .x = o->x,
+        .dx = o->dx,
+        .labels = o->labels,
+        .rows = o->count,
+        .classes = (uint32_t)stk_shape_elements(o->layer->in),
+        .smoothing = o->layer->rate,
+        .gradient_factor = q->pass->gradient_factor,
+        .state = q->pass->state,
+        .metrics = q->pass->metrics,
+        .partial_loss = partials->loss,
+        .partial_counts = partials->counts[0],
+        .ticket = q->scratch->tickets,
+    };
+    return o->labels == NULL ? STOKER_OK : launch(q, "stk_train_softmax_cross_entropy", &a);
+}
+
+static int mean_squared_error(const struct queueing *q)
+{
+    const struct stk_operands *const o = q->o;
+    const struct stk_train_mse a = {
+        .x = o->x,
+        .dx = o->dx,
+        .targets = o->labels,
+        .rows = o->count,
+        .outputs = (uint32_t)stk_shape_elements(o->layer->in),
+        .gradient_factor = q->pass->gradient_factor,
+        .state = q->pass->state,
+        .metrics = q->pass->metrics,
+        .partial_loss = q->scratch->workspace,
+        .ticket = q->scratch->tickets,
+    };
+    return o->labels == NULL ? STOKER_OK : launch(q, "stk_train_mse", &a);
+}
+
+/* ---- the table ----------------------------------------------------------------------------------- */
+
+static int (*const functions[STK_OP_KINDS])(const struct queueing *) = {
+    [STK_OP_MAX_POOL_FORWARD] = max_pool_forward,
+    [STK_OP_MAX_POOL_BACKWARD] = max_pool_backward,
+    [STK_OP_AVG_POOL_FORWARD] = avg_pool_forward,
+    [STK_OP_AVG_POOL_BACKWARD] = avg_pool_backward,
+    [STK_OP_RELU_FORWARD] = relu_forward,
+    [STK_OP_RELU_BACKWARD] = relu_backward,
+    [STK_OP_BATCH_NORM_FORWARD] = batch_norm_forward,
+    [STK_OP_BATCH_NORM_APPLY] = normalise,
+    [STK_OP_BATCH_NORM_INFER] = batch_norm_infer,
+    [STK_OP_BATCH_NORM_BACKWARD] = batch_norm_backward,
+    [STK_OP_DROPOUT_FORWARD] = dropout_forward,
+    [STK_OP_DROPOUT_BACKWARD] = dropout_backward,
+    [STK_OP_ADD_FORWARD] = add_forward,
+    [STK_OP_ACCUMULATE] = accumulate,
+    [STK_OP_COPY] = copy,
+    [STK_OP_CAST] = cast,
+    [STK_OP_SOFTMAX_CROSS_ENTROPY] = cross_entropy,
+    [STK_OP_MSE] = mean_squared_error,
+};
+
+int stk_cuda_operation(struct stk_backend *backend, const struct stk_operands *operands,
+                       const struct stk_cuda_scratch *scratch, const struct stk_cuda_pass *pass,
+                       stoker_error *error)
+{
+    const struct queueing q = { backend, operands, scratch, pass, error };
+    assert(functions[operands->op->kind] != NULL);
+    return functions[operands->op->kind](&q);
+}
+
+uint64_t stk_cuda_operation_workspace(const struct stk_plan *plan, const struct stk_op *op,
+                                      uint32_t count)
+{
+    const struct stk_layer *const layer = &plan->model->layers[op->layer];
+    const uint64_t chunks = chunks_of(pixels_of(layer, count));
+    switch (op->kind) {
+    case STK_OP_BATCH_NORM_FORWARD:
+        return chunks * 2 * layer->in.c * sizeof(float);
+    case STK_OP_BATCH_NORM_BACKWARD:
+        return (chunks + 1) * 2 * layer->in.c * sizeof(float);
+    case STK_OP_SOFTMAX_CROSS_ENTROPY:
+    case STK_OP_MSE:
+        return sizeof(struct partial_losses);
+    default:
+        return 0;
+    }
+}
+
+uint32_t stk_cuda_operation_tickets(const struct stk_plan *plan, const struct stk_op *op)
+{
+    switch (op->kind) {
+    case STK_OP_BATCH_NORM_FORWARD:
+    case STK_OP_BATCH_NORM_BACKWARD:
+        return (uint32_t)stk_cuda_tickets(plan->model->layers[op->layer].in.c);
+    case STK_OP_SOFTMAX_CROSS_ENTROPY:
+    case STK_OP_MSE:
+        return 1;
+    default:
+        return 0;
+    }
+}

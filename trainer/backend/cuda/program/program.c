@@ -1,0 +1,488 @@
+/* program.c - a plan made ready for a GPU, and run.
+ *
+ *   count of samples ──▶ set: each convolution and linear layer of the plan, made for that count
+ *                        full: plan.batch         made by load
+ *                        part: a smaller batch    made when it first comes, the last such is kept
+ *
+ *   asked about ──▶ made, and kept by the back end: the last few ──▶ loaded
+ *
+ *   scratch, one allocation:   samples │ labels │ tickets │ workspace: the most that one operation takes
+ *
+ * A batch is copied to scratch first: the loader has its memory back as soon as the stream is past
+ * that, and what runs afterwards finds it at the same addresses each time. */
+#include <assert.h>
+#include <string.h>
+
+#include "loader/base/error.h"
+#include "loader/base/memory.h"
+#include "trainer/backend/cuda/backend.h"
+#include "trainer/backend/cuda/program/set.h"
+
+static const struct stk_place nowhere = STK_NOWHERE;
+
+/* Offsets into scratch, bytes. */
+struct layout {
+    uint64_t labels, tickets, workspace, end;
+    uint64_t workspace_bytes;
+};
+
+struct stk_program {
+    struct stk_backend *backend;
+    const struct stk_plan *plan;     /* NULL = it was only asked about */
+    const stoker_model *model;       /* what the plan was made of */
+    struct stk_plan_options options; /* the same */
+    enum stk_op_kind first_kind;     /* of its operations */
+    struct stk_cuda_set full, part;
+    struct stk_cuda_math
+        part_math; /* what a part is made with, and borrows: the back end's, but for
+                                       the workspace, which is there already */
+    struct layout layout;
+    uint8_t *scratch;
+    bool drops; /* there is dropout in it */
+    struct stk_cuda_recordings recordings;
+};
+
+/* ---- operations made for a count ------------------------------------------------------------------ */
+
+/* The set for so many samples; a smaller batch keeps to the workspace that there is. */
+static int find_set(struct stk_program *program, uint32_t count, struct stk_cuda_set **out,
+                    stoker_error *error)
+{
+    *out = count == program->full.count ? &program->full : &program->part;
+    if ((*out)->count == count)
+        return STOKER_OK;
+    if (program->part.count > 0)
+        stk_cuda_recordings_drop(program->backend, &program->recordings, program->part.count);
+    stk_cuda_set_drop(&program->part);
+    return stk_cuda_set_make(&program->part, &program->part_math, program->plan, count, error);
+}
+
+/* ---- scratch --------------------------------------------------------------------------------------- */
+
+static uint64_t label_bytes(const struct stk_plan *plan)
+{
+    const struct stk_layer *const loss = &plan->model->layers[plan->model->layer_count - 1];
+    return loss->kind == STK_MSE ? stk_shape_elements(loss->in) * sizeof(float) : sizeof(int64_t);
+}
+
+static void lay_out(struct stk_program *program)
+{
+    const struct stk_plan *const plan = program->plan;
+    const uint64_t batch = plan->options.batch;
+    struct layout *const layout = &program->layout;
+    const uint64_t tickets = stk_cuda_set_tickets(plan);
+    for (uint32_t i = 0; i < plan->op_count; i++)
+        program->drops = program->drops || plan->ops[i].kind == STK_OP_DROPOUT_FORWARD ||
+                         plan->ops[i].kind == STK_OP_DROPOUT_BACKWARD;
+    layout->workspace_bytes = stk_cuda_set_workspace_bytes(&program->full, plan);
+    layout->labels = stk_cuda_aligned(batch * plan->sample_bytes);
+    layout->tickets = layout->labels + stk_cuda_aligned(batch * label_bytes(plan));
+    layout->workspace = layout->tickets + stk_cuda_aligned(tickets * sizeof(uint32_t));
+    layout->end = layout->workspace + stk_cuda_aligned(layout->workspace_bytes);
+}
+
+/* Kernels count elements in 32 bits. */
+static int check_sizes(const struct stk_plan *plan, stoker_error *error)
+{
+    const uint64_t batch = plan->options.batch;
+    for (uint32_t i = 0; i < plan->model->layer_count; i++) {
+        const struct stk_layer *const layer = &plan->model->layers[i];
+        if (stk_shape_elements(layer->out) > INT32_MAX / batch)
+            return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_OPTIONS, &nowhere,
+                                 "back end cuda: layer %s: a batch of %u has 2^31 numbers and more",
+                                 layer->name, plan->options.batch);
+    }
+    return STOKER_OK;
+}
+
+/* ---- load ------------------------------------------------------------------------------------------ */
+
+/* Everything but the scratch's memory. The device is current. */
+static int make(struct stk_program **out, struct stk_backend *backend, const struct stk_plan *plan,
+                stoker_error *error)
+{
+    int rc = stk_operands_check_plan(plan, error);
+    if (rc == STOKER_OK)
+        rc = check_sizes(plan, error);
+    if (rc != STOKER_OK)
+        return rc;
+    struct stk_program *program = stk_calloc(1, sizeof(*program));
+    if (program == NULL) {
+        (void)stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere,
+                            "a plan for cuda");
+        return STOKER_ENOMEM;
+    }
+    program->backend = backend;
+    program->plan = plan;
+    program->model = plan->model;
+    program->first_kind = plan->op_count > 0 ? plan->ops[0].kind : STK_OP_KINDS;
+    memcpy(&program->options, &plan->options, sizeof(plan->options));
+    rc = stk_cuda_set_make(&program->full, &backend->math, plan, plan->options.batch, error);
+    if (rc != STOKER_OK) {
+        stk_free(program);
+        return rc;
+    }
+    lay_out(program);
+    program->part_math = backend->math;
+    program->part_math.rules.workspace_bytes_max = program->layout.workspace_bytes;
+    *out = program;
+    return STOKER_OK;
+}
+
+/* Taken by load, and after a trim by what runs next. The device is current. */
+static int take_scratch(struct stk_program *program, stoker_error *error)
+{
+    if (program->scratch == NULL)
+        program->scratch = stk_cuda_take(program->backend, program->layout.end, error);
+    return program->scratch == NULL ? STOKER_EDEVICE : STOKER_OK;
+}
+
+uint64_t stk_cuda_program_trim(struct stk_program *program)
+{
+    struct stk_backend *const backend = program->backend;
+    const uint64_t bytes = program->scratch == NULL ? 0 : program->layout.end;
+    int before;
+    if (stk_cuda_enter(backend, &before, NULL) != STOKER_OK)
+        return 0;
+    stk_cuda_drain(backend);
+    stk_cuda_recordings_drop(backend, &program->recordings, 0);
+    stk_cuda_give(backend, program->scratch);
+    program->scratch = NULL;
+    stk_cuda_leave(backend, before);
+    return bytes;
+}
+
+void stk_cuda_program_unload(struct stk_program *program)
+{
+    if (program == NULL)
+        return;
+    struct stk_backend *const backend = program->backend;
+    int before;
+    const bool entered = stk_cuda_enter(backend, &before, NULL) == STOKER_OK;
+    stk_cuda_drain(backend);
+    stk_cuda_recordings_drop(backend, &program->recordings, 0);
+    stk_cuda_set_drop(&program->part);
+    stk_cuda_set_drop(&program->full);
+    stk_cuda_give(backend, program->scratch);
+    if (entered)
+        stk_cuda_leave(backend, before);
+    stk_free(program);
+}
+
+uint32_t stk_cuda_program_fused(const struct stk_program *program)
+{
+    return stk_cuda_set_fused(&program->full, program->plan);
+}
+
+/* A plan is a function of its model and options, and its halves differ in how they begin. */
+static bool is_for(const struct stk_program *program, const struct stk_plan *plan)
+{
+    return program != NULL && program->model == plan->model &&
+           program->full.operations == plan->op_count && plan->op_count > 0 &&
+           program->first_kind == plan->ops[0].kind &&
+           stk_plan_options_equal(&program->options, &plan->options);
+}
+
+/* The program of a plan that was asked about, or a new one; it is the caller's. */
+static int prepare(struct stk_program **out, struct stk_backend *backend,
+                   const struct stk_plan *plan, stoker_error *error)
+{
+    int before;
+    for (int i = 0; i < STK_CUDA_PREPARED; i++) {
+        struct stk_program *const prepared = backend->prepared[i];
+        if (!is_for(prepared, plan))
+            continue;
+        backend->prepared[i] = NULL;
+        prepared->plan = plan;
+        *out = prepared;
+        return STOKER_OK;
+    }
+    int rc = stk_cuda_enter(backend, &before, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = make(out, backend, plan, error);
+    stk_cuda_leave(backend, before);
+    return rc;
+}
+
+/* Engines take their time to be chosen: what was made to tell its workspace is what load hands out. The plan may
+ * go before that. */
+static void keep(struct stk_backend *backend, struct stk_program *program)
+{
+    struct stk_program **const place = &backend->prepared[backend->kept++ % STK_CUDA_PREPARED];
+    stk_cuda_program_unload(*place);
+    program->plan = NULL;
+    *place = program;
+}
+
+int stk_cuda_workspace_bytes(struct stk_backend *backend, const struct stk_plan *plan,
+                             uint64_t *out, stoker_error *error)
+{
+    struct stk_program *program = NULL;
+    const int rc = prepare(&program, backend, plan, error);
+    if (rc != STOKER_OK)
+        return rc;
+    *out = program->layout.end;
+    keep(backend, program);
+    return STOKER_OK;
+}
+
+int stk_cuda_program_load(struct stk_program **out, struct stk_backend *backend,
+                          const struct stk_plan *plan, stoker_error *error)
+{
+    struct stk_program *program = NULL;
+    int before;
+    int rc = prepare(&program, backend, plan, error);
+    if (rc == STOKER_OK)
+        rc = stk_cuda_enter(backend, &before, error);
+    if (rc == STOKER_OK) {
+        rc = take_scratch(program, error);
+        stk_cuda_leave(backend, before);
+    }
+    if (rc == STOKER_OK)
+        *out = program;
+    else
+        stk_cuda_program_unload(program);
+    return rc;
+}
+
+/* ---- run ------------------------------------------------------------------------------------------- */
+
+/* pass: samples and labels in scratch. */
+static int queue_operations(struct stk_program *program, const struct stk_cuda_set *set,
+                            const struct stk_arenas *arenas, const struct stk_pass *pass,
+                            const struct stk_cuda_pass *beside, stoker_error *error)
+{
+    const struct stk_plan *const plan = program->plan;
+    const struct stk_cuda_scratch scratch = {
+        .workspace = program->scratch + program->layout.workspace,
+        .tickets = (void *)(program->scratch + program->layout.tickets)
+    };
+    return stk_cuda_set_queue(set, program->backend, plan, arenas, pass, &scratch, beside, error);
+}
+
+/* All there is to be before a pass of so many samples is queued; nothing of it may come in a recording. */
+static int make_ready(struct stk_program *program, uint32_t count, struct stk_cuda_set **out,
+                      stoker_error *error)
+{
+    const int rc = take_scratch(program, error);
+    return rc == STOKER_OK ? find_set(program, count, out, error) : rc;
+}
+
+static enum cudaMemcpyKind kind_of(bool on_device)
+{
+    return on_device ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice;
+}
+
+/* The batch into scratch, as far as there is one; *in_scratch is the pass that finds it there. */
+static int queue_batch(struct stk_program *program, const struct stk_pass *pass,
+                       struct stk_pass *in_scratch, stoker_error *error)
+{
+    const struct stk_plan *const plan = program->plan;
+    uint8_t *const labels = program->scratch + program->layout.labels;
+    int rc = STOKER_OK;
+    *in_scratch = *pass;
+    in_scratch->samples = (const float *)(void *)program->scratch;
+    if (pass->samples != NULL)
+        rc = stk_cuda_copy(program->backend, program->scratch, pass->samples,
+                           pass->count * plan->sample_bytes, kind_of(pass->on_device), error);
+    if (rc == STOKER_OK && pass->labels != NULL) {
+        in_scratch->labels = labels;
+        rc = stk_cuda_copy(program->backend, labels, pass->labels, pass->count * label_bytes(plan),
+                           kind_of(pass->on_device && !pass->host_labels), error);
+    }
+    const bool pageable = !pass->page_locked && (!pass->on_device || pass->host_labels);
+    const int borrow_rc = pageable ? stk_cuda_borrow(program->backend, error) : STOKER_OK;
+    return rc == STOKER_OK ? borrow_rc : rc;
+}
+
+/* All is queued, or could not be: the host has its batch back. */
+static int end_pass(const struct stk_program *program, int rc, int before, stoker_error *error)
+{
+    const int back_rc = stk_cuda_give_back(program->backend, rc == STOKER_OK ? error : NULL);
+    stk_cuda_leave(program->backend, before);
+    return rc == STOKER_OK ? back_rc : rc;
+}
+
+/* A pass that can be run here; the thread's device before is in *before, for stk_cuda_leave(). */
+static int enter_pass(const struct stk_program *program, const struct stk_pass *pass, int *before,
+                      stoker_error *error)
+{
+    assert(pass->count >= 1);
+    assert(pass->count <= program->plan->options.batch);
+    const int rc = pass->on_device && !pass->host_labels
+                       ? STOKER_OK
+                       : stk_operands_check_labels(program->plan, pass, error);
+    return rc == STOKER_OK ? stk_cuda_enter(program->backend, before, error) : rc;
+}
+
+/* Batch and operations; what the loss finds is added to *metrics, on the device. */
+static int queue_whole(struct stk_program *program, const struct stk_arenas *arenas,
+                       const struct stk_pass *pass, struct stk_train_metrics *metrics,
+                       stoker_error *error)
+{
+    const struct stk_cuda_pass beside = { .metrics = metrics,
+                                          .gradient_factor = pass->gradient_scale,
+                                          .step = pass->step };
+    struct stk_pass in_scratch;
+    struct stk_cuda_set *set = NULL;
+    int rc = make_ready(program, pass->count, &set, error);
+    if (rc == STOKER_OK)
+        rc = queue_batch(program, pass, &in_scratch, error);
+    if (rc == STOKER_OK)
+        rc = queue_operations(program, set, arenas, &in_scratch, &beside, error);
+    return rc;
+}
+
+static int run_and_wait(struct stk_program *program, const struct stk_arenas *arenas,
+                        const struct stk_pass *pass, struct stk_train_metrics *found,
+                        stoker_error *error)
+{
+    struct stk_backend *const backend = program->backend;
+    struct stk_train_metrics *const metrics = &backend->block->run;
+    int rc = stk_cuda_clear(backend, metrics, sizeof(*metrics), error);
+    if (rc == STOKER_OK)
+        rc = queue_whole(program, arenas, pass, metrics, error);
+    if (rc == STOKER_OK)
+        rc = stk_cuda_copy(backend, found, metrics, sizeof(*found), cudaMemcpyDeviceToHost, error);
+    rc = stk_cuda_wait(backend, rc, error);
+    return rc;
+}
+
+int stk_cuda_program_run(struct stk_program *program, const struct stk_arenas *arenas,
+                         const struct stk_pass *pass, struct stk_loss *loss, stoker_error *error)
+{
+    struct stk_train_metrics found = { 0 };
+    int before;
+    int rc = enter_pass(program, pass, &before, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = end_pass(program, run_and_wait(program, arenas, pass, &found, error), before, error);
+    if (rc == STOKER_OK && found.bad_labels > 0)
+        rc = stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                           "%llu labels of a batch on the device are no classes",
+                           (unsigned long long)found.bad_labels);
+    if (rc == STOKER_OK)
+        *loss = (struct stk_loss){ .loss_sum = found.loss_sum,
+                                   .correct = found.correct,
+                                   .count = found.count };
+    return rc;
+}
+
+/* What the losses find goes where run() clears first. */
+static int queue_zeros(struct stk_program *program, const struct stk_arenas *arenas, uint32_t count,
+                       stoker_error *error)
+{
+    const struct stk_cuda_pass beside = { .metrics = &program->backend->block->run,
+                                          .gradient_factor = 1 };
+    struct stk_cuda_set *set = NULL;
+    int rc = make_ready(program, count, &set, error);
+    if (rc == STOKER_OK)
+        rc = stk_cuda_clear(program->backend, program->scratch, program->layout.tickets, error);
+    if (rc != STOKER_OK)
+        return rc;
+    const struct stk_pass pass = { .samples = (const float *)(void *)program->scratch,
+                                   .labels = program->scratch + program->layout.labels,
+                                   .on_device = true,
+                                   .count = count,
+                                   .gradient_scale = 1 };
+    return queue_operations(program, set, arenas, &pass, &beside, error);
+}
+
+int stk_cuda_program_warm(struct stk_program *program, const struct stk_arenas *arenas,
+                          uint32_t count, stoker_error *error)
+{
+    int before;
+    int rc = stk_cuda_enter(program->backend, &before, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = queue_zeros(program, arenas, count, error);
+    stk_cuda_leave(program->backend, before);
+    return rc;
+}
+
+int stk_cuda_program_queue(struct stk_program *program, const struct stk_arenas *arenas,
+                           const struct stk_pass *pass, stoker_error *error)
+{
+    int before;
+    int rc = enter_pass(program, pass, &before, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = queue_whole(program, arenas, pass, &program->backend->block->forward, error);
+    return end_pass(program, rc, before, error);
+}
+
+/* A step whose batch is in scratch. */
+struct queued_step {
+    struct stk_program *program;
+    const struct stk_cuda_set *set;
+    const struct stk_arenas *arenas;
+    const struct stk_pass *pass;
+    const struct stk_group_pass *group;
+};
+
+/* A stk_cuda_queue. */
+static int queue_step(void *context, stoker_error *error)
+{
+    const struct queued_step *const step = context;
+    struct stk_backend *const backend = step->program->backend;
+    const struct stk_group_pass *const group = step->group;
+    const struct stk_cuda_pass beside = { .metrics = &backend->block->training,
+                                          .state = &backend->block->state,
+                                          .gradient_factor = 1 };
+    int rc = STOKER_OK;
+    if (group->first)
+        rc = stk_cuda_clear(backend, step->arenas->gradients, group->update->floats * sizeof(float),
+                            error);
+    if (rc == STOKER_OK)
+        rc = queue_operations(step->program, step->set, step->arenas, step->pass, &beside, error);
+    if (rc == STOKER_OK && group->last)
+        rc = stk_cuda_training_update(backend, group->update, group->samples, error);
+    return rc;
+}
+
+static struct stk_cuda_key key_of(const struct stk_program *program,
+                                  const struct stk_arenas *arenas, const struct stk_pass *pass,
+                                  const struct stk_group_pass *group)
+{
+    return (struct stk_cuda_key){ .activations = arenas->activations,
+                                  .count = pass->count,
+                                  .first = group->first,
+                                  .last = group->last,
+                                  .samples = group->last ? group->samples : 0,
+                                  .first_sample = program->drops ? pass->first_sample : 0,
+                                  .seed = program->drops ? pass->seed : 0 };
+}
+
+static int queue_pass(struct stk_program *program, const struct stk_arenas *arenas,
+                      const struct stk_pass *pass, const struct stk_group_pass *group,
+                      stoker_error *error)
+{
+    struct stk_pass in_scratch;
+    struct stk_cuda_set *set = NULL;
+    const struct stk_cuda_key key = key_of(program, arenas, pass, group);
+    int rc = make_ready(program, pass->count, &set, error);
+    if (rc == STOKER_OK)
+        rc = queue_batch(program, pass, &in_scratch, error);
+    if (rc != STOKER_OK)
+        return rc;
+    struct queued_step step = { program, set, arenas, &in_scratch, group };
+    if (program->backend->uncaptured) {
+        program->backend->captured.queued++;
+        return queue_step(&step, error);
+    }
+    return stk_cuda_recordings_run(program->backend, &program->recordings, &key, queue_step, &step,
+                                   error);
+}
+
+int stk_cuda_program_step(struct stk_program *program, const struct stk_arenas *arenas,
+                          const struct stk_pass *pass, const struct stk_group_pass *group,
+                          stoker_error *error)
+{
+    int before;
+    int rc = enter_pass(program, pass, &before, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = queue_pass(program, arenas, pass, group, error);
+    return end_pass(program, rc, before, error);
+}

@@ -1,0 +1,205 @@
+/* backend.c - the `ref` back end: one thread, plain loops. The oracle of the tests, and what trains where
+ * oneDNN is missing. Values in 16 bits are made floats for each operation, and need scratch. */
+#include "trainer/backend/ref/narrow.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "loader/base/error.h"
+#include "loader/base/memory.h"
+
+struct stk_backend {
+    uint32_t threads;
+};
+
+struct stk_program {
+    const struct stk_plan *plan;
+    void *scratch; /* NULL where values are floats */
+};
+
+stk_ref_op *const stk_ref_ops[STK_OP_KINDS] = {
+    [STK_OP_CONV_FORWARD] = stk_ref_conv_forward,
+    [STK_OP_CONV_BACKWARD_DATA] = stk_ref_conv_backward_data,
+    [STK_OP_CONV_BACKWARD_WEIGHTS] = stk_ref_conv_backward_weights,
+    [STK_OP_LINEAR_FORWARD] = stk_ref_linear_forward,
+    [STK_OP_LINEAR_BACKWARD_DATA] = stk_ref_linear_backward_data,
+    [STK_OP_LINEAR_BACKWARD_WEIGHTS] = stk_ref_linear_backward_weights,
+    [STK_OP_MAX_POOL_FORWARD] = stk_ref_max_pool_forward,
+    [STK_OP_MAX_POOL_BACKWARD] = stk_ref_max_pool_backward,
+    [STK_OP_AVG_POOL_FORWARD] = stk_ref_avg_pool_forward,
+    [STK_OP_AVG_POOL_BACKWARD] = stk_ref_avg_pool_backward,
+    [STK_OP_RELU_FORWARD] = stk_ref_relu_forward,
+    [STK_OP_RELU_BACKWARD] = stk_ref_relu_backward,
+    [STK_OP_BATCH_NORM_FORWARD] = stk_ref_batch_norm_forward,
+    [STK_OP_BATCH_NORM_APPLY] = stk_ref_batch_norm_apply,
+    [STK_OP_BATCH_NORM_INFER] = stk_ref_batch_norm_infer,
+    [STK_OP_BATCH_NORM_BACKWARD] = stk_ref_batch_norm_backward,
+    [STK_OP_DROPOUT_FORWARD] = stk_ref_dropout_forward,
+    [STK_OP_DROPOUT_BACKWARD] = stk_ref_dropout_backward,
+    [STK_OP_ADD_FORWARD] = stk_ref_add_forward,
+    [STK_OP_ACCUMULATE] = stk_ref_accumulate,
+    [STK_OP_COPY] = stk_ref_copy,
+    [STK_OP_CAST] = stk_ref_cast,
+    [STK_OP_SOFTMAX_CROSS_ENTROPY] = stk_ref_softmax_cross_entropy,
+    [STK_OP_MSE] = stk_ref_mse,
+};
+
+static int ref_create(struct stk_backend **out, const struct stk_backend_options *options,
+                      stoker_error *error)
+{
+    (void)options;
+    struct stk_backend *backend = stk_calloc(1, sizeof(*backend));
+    if (backend == NULL)
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
+                             &(struct stk_place)STK_NOWHERE, "back end ref");
+    backend->threads = 1;
+    *out = backend;
+    return STOKER_OK;
+}
+
+static void ref_destroy(struct stk_backend *backend)
+{
+    stk_free(backend);
+}
+
+static uint32_t ref_threads(const struct stk_backend *backend)
+{
+    return backend->threads;
+}
+
+static void *ref_allocate(struct stk_backend *backend, size_t bytes)
+{
+    (void)backend;
+    return stk_calloc(1, bytes);
+}
+
+static void ref_release(struct stk_backend *backend, void *memory)
+{
+    (void)backend;
+    stk_free(memory);
+}
+
+static int ref_workspace_bytes(struct stk_backend *backend, const struct stk_plan *plan,
+                               uint64_t *out, stoker_error *error)
+{
+    (void)backend;
+    const int rc = stk_operands_check_plan(plan, error);
+    if (rc == STOKER_OK)
+        *out = sizeof(struct stk_program) + stk_narrow_scratch_bytes(plan);
+    return rc;
+}
+
+static int ref_load(struct stk_program **out, struct stk_backend *backend,
+                    const struct stk_plan *plan, stoker_error *error)
+{
+    (void)backend;
+    const int rc = stk_operands_check_plan(plan, error);
+    if (rc != STOKER_OK)
+        return rc;
+    const uint64_t scratch_bytes = stk_narrow_scratch_bytes(plan);
+    struct stk_program *program = stk_calloc(1, sizeof(*program));
+    if (program != NULL)
+        program->plan = plan;
+    if (program != NULL && scratch_bytes > 0)
+        program->scratch = stk_calloc(1, scratch_bytes);
+    if (program == NULL || (scratch_bytes > 0 && program->scratch == NULL)) {
+        stk_free(program);
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
+                             &(struct stk_place)STK_NOWHERE, "back end ref");
+    }
+    *out = program;
+    return STOKER_OK;
+}
+
+static void ref_unload(struct stk_program *program)
+{
+    if (program == NULL)
+        return;
+    stk_free(program->scratch);
+    stk_free(program);
+}
+
+static void run_op(const struct stk_program *program, const struct stk_op *op,
+                   const struct stk_arenas *arenas, const struct stk_pass *pass,
+                   struct stk_loss *loss)
+{
+    struct stk_operands operands;
+    if (program->scratch != NULL) {
+        stk_narrow_run(program->plan, op, arenas, pass, program->scratch, loss);
+        return;
+    }
+    stk_operands_find(&operands, program->plan, op, arenas, pass, 0, pass->count);
+    stk_ref_ops[op->kind](&operands, loss);
+}
+
+static int ref_run(struct stk_program *program, const struct stk_arenas *arenas,
+                   const struct stk_pass *pass, struct stk_loss *loss, stoker_error *error)
+{
+    const struct stk_plan *plan = program->plan;
+    assert(pass->count >= 1);
+    assert(pass->count <= plan->options.batch);
+    const int rc = stk_operands_check_labels(plan, pass, error);
+    if (rc != STOKER_OK)
+        return rc;
+    struct stk_loss found = { 0 };
+    for (uint32_t i = 0; i < plan->op_count; i++)
+        run_op(program, &plan->ops[i], arenas, pass, &found);
+    *loss = found;
+    return STOKER_OK;
+}
+
+static void ref_clear(struct stk_backend *backend, float *floats, uint64_t count)
+{
+    (void)backend;
+    memset(floats, 0, count * sizeof(float));
+}
+
+static double ref_norm_squared(struct stk_backend *backend, const float *floats, uint64_t count,
+                               bool *finite)
+{
+    (void)backend;
+    double sum = 0;
+    *finite = true;
+    for (uint64_t i = 0; i < count; i++) {
+        sum += (double)floats[i] * (double)floats[i];
+        if (!isfinite(floats[i]))
+            *finite = false;
+    }
+    return sum;
+}
+
+static void ref_update(struct stk_backend *backend, const struct stk_update *update)
+{
+    (void)backend;
+    stk_update_range(update, 0, update->floats);
+    if (update->stored != NULL)
+        stk_narrow(update->stored, update->parameters, update->floats, update->storage);
+}
+
+static int ref_narrow(struct stk_backend *backend, void *stored, const float *parameters,
+                      uint64_t count, stoker_dtype storage, stoker_error *error)
+{
+    (void)backend;
+    (void)error;
+    stk_narrow(stored, parameters, count, storage);
+    return STOKER_OK;
+}
+
+const struct stk_backend_ops stk_backend_ref = {
+    .name = "ref",
+    .storages = 1U << STOKER_FLOAT32 | 1U << STOKER_FLOAT16 | 1U << STOKER_BFLOAT16,
+    .create = ref_create,
+    .destroy = ref_destroy,
+    .threads = ref_threads,
+    .allocate = ref_allocate,
+    .release = ref_release,
+    .workspace_bytes = ref_workspace_bytes,
+    .load = ref_load,
+    .unload = ref_unload,
+    .run = ref_run,
+    .clear = ref_clear,
+    .norm_squared = ref_norm_squared,
+    .update = ref_update,
+    .narrow = ref_narrow,
+};

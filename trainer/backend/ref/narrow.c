@@ -1,0 +1,158 @@
+/* narrow.c - see narrow.h. */
+#include "trainer/backend/ref/narrow.h"
+
+#include <assert.h>
+
+#include "kernels/float16.h"
+#include "trainer/plan/precision.h"
+
+/* ---- the types ------------------------------------------------------------------- */
+
+static uint16_t bits_of(float value, stoker_dtype storage)
+{
+    assert(stk_is_narrow(storage));
+    return storage == STOKER_FLOAT16 ? float16_of_float(value) : bfloat16_of_float(value);
+}
+
+static float value_of(uint16_t bits, stoker_dtype storage)
+{
+    return storage == STOKER_FLOAT16 ? float_of_float16(bits) : float_of_bfloat16(bits);
+}
+
+float stk_rounded(float value, stoker_dtype storage)
+{
+    return stk_is_narrow(storage) ? value_of(bits_of(value, storage), storage) : value;
+}
+
+void stk_narrow(void *to, const float *from, uint64_t count, stoker_dtype storage)
+{
+    uint16_t *const bits = to;
+    for (uint64_t i = 0; i < count; i++)
+        bits[i] = bits_of(from[i], storage);
+}
+
+void stk_widen(float *to, const void *from, uint64_t count, stoker_dtype storage)
+{
+    const uint16_t *const bits = from;
+    for (uint64_t i = 0; i < count; i++)
+        to[i] = value_of(bits[i], storage);
+}
+
+/* ---- one operation --------------------------------------------------------------- */
+
+enum { OPERANDS = 5 };
+
+static uint64_t parameter_elements(const stoker_model *model, int32_t index)
+{
+    return index < 0 ? 0 : model->parameters[index].elements;
+}
+
+static uint64_t scratch_floats(const struct stk_plan *plan, const struct stk_op *op)
+{
+    const int32_t buffers[OPERANDS] = { op->x, op->x2, op->y, op->dy, op->dx };
+    const struct stk_layer *layer = &plan->model->layers[op->layer];
+    uint64_t floats = 0;
+    for (int i = 0; i < OPERANDS; i++)
+        floats += stk_operands_elements(plan, buffers[i]) * plan->options.batch;
+    if (stk_reads_rounded(op->kind))
+        floats += parameter_elements(plan->model, layer->weight) +
+                  parameter_elements(plan->model, layer->bias);
+    return floats;
+}
+
+uint64_t stk_narrow_scratch_bytes(const struct stk_plan *plan)
+{
+    uint64_t most = 0;
+    if (!stk_is_narrow(plan->storage))
+        return 0;
+    for (uint32_t i = 0; i < plan->op_count; i++) {
+        const uint64_t floats = scratch_floats(plan, &plan->ops[i]);
+        most = floats > most ? floats : most;
+    }
+    return most * sizeof(float);
+}
+
+/* A buffer as floats; two operands that are one buffer are one here as well. */
+struct wide {
+    int32_t buffer;
+    void *stored;
+    float *floats;
+    uint64_t count;
+};
+
+struct widening {
+    const struct stk_plan *plan;
+    const struct stk_pass *pass;
+    struct wide operands[OPERANDS];
+    int operand_count;
+    float *next; /* free scratch */
+};
+
+/* What another stage has written, in T. */
+static void *stored_at(const struct widening *w, const struct stk_arenas *arenas, int32_t buffer)
+{
+    if (buffer == STK_SAMPLES)
+        return (void *)w->pass->samples;
+    return (unsigned char *)arenas->activations + w->plan->buffers[buffer].offset;
+}
+
+/* NULL: there is no such operand. */
+static float *widen_buffer(struct widening *w, const struct stk_arenas *arenas, int32_t buffer)
+{
+    if (buffer == STK_NO_BUFFER)
+        return NULL;
+    for (int i = 0; i < w->operand_count; i++)
+        if (w->operands[i].buffer == buffer)
+            return w->operands[i].floats;
+    struct wide *wide = &w->operands[w->operand_count++];
+    *wide = (struct wide){ .buffer = buffer,
+                           .stored = stored_at(w, arenas, buffer),
+                           .floats = w->next,
+                           .count = stk_operands_elements(w->plan, buffer) * w->pass->count };
+    stk_widen(wide->floats, wide->stored, wide->count, w->plan->storage);
+    w->next += wide->count;
+    return wide->floats;
+}
+
+static const float *widen_parameter(struct widening *w, const struct stk_arenas *arenas,
+                                    int32_t index)
+{
+    if (index < 0)
+        return NULL;
+    const struct stk_parameter *parameter = &w->plan->model->parameters[index];
+    float *floats = w->next;
+    stk_widen(floats, (const uint16_t *)arenas->stored + parameter->offset, parameter->elements,
+              w->plan->storage);
+    w->next += parameter->elements;
+    return floats;
+}
+
+/* Store what the operation has written: y, unless it is a backward one. */
+static void store(const struct widening *w, int32_t buffer)
+{
+    for (int i = 0; i < w->operand_count; i++)
+        if (w->operands[i].buffer == buffer)
+            stk_narrow(w->operands[i].stored, w->operands[i].floats, w->operands[i].count,
+                       w->plan->storage);
+}
+
+void stk_narrow_run(const struct stk_plan *plan, const struct stk_op *op,
+                    const struct stk_arenas *arenas, const struct stk_pass *pass, void *scratch,
+                    struct stk_loss *loss)
+{
+    struct widening w = { .plan = plan, .pass = pass, .next = scratch };
+    struct stk_operands o;
+    stk_operands_find(&o, plan, op, arenas, pass, 0, pass->count);
+    if (op->kind != STK_OP_CAST) /* which reads samples, and those are floats */
+        o.x = widen_buffer(&w, arenas, op->x);
+    o.x2 = widen_buffer(&w, arenas, op->x2);
+    o.y = widen_buffer(&w, arenas, op->y);
+    o.dy = widen_buffer(&w, arenas, op->dy);
+    o.dx = widen_buffer(&w, arenas, op->dx);
+    if (stk_reads_rounded(op->kind)) {
+        o.weight = widen_parameter(&w, arenas, o.layer->weight);
+        o.bias = widen_parameter(&w, arenas, o.layer->bias);
+    }
+    stk_ref_ops[op->kind](&o, loss);
+    store(&w, op->dx != STK_NO_BUFFER ? op->dx : op->y);
+}
