@@ -55,7 +55,7 @@ struct bench_window_limits {
 int bench_consumer_window(struct bench_consumer *consumer, const struct bench_window_limits *limits,
                           struct bench_window *out);
 
-/* Consume to the end of the epoch, or for `seconds`, whichever comes first, so that the road
+/* Consume to the end of the epoch, or for `seconds`, whichever comes first, so that the pipeline
  * is as full as it will be. *epoch_end says which it was. */
 int bench_consumer_settle(struct bench_consumer *consumer, double seconds, bool *epoch_end);
 

@@ -70,28 +70,28 @@ static void expect_same(const struct outcome *a, const struct outcome *b)
     expect_same_report(&a->error, &b->error);
 }
 
-enum { ROADS = 9 };
+enum { ROUTES = 9 };
 
-/* The same by road number `road`: 1, 3 or 8 workers, with any cache. */
-static void play_by_road(const stoker_dataset *dataset, stoker_loader_options options, size_t road,
-                         const struct outcome *expected)
+/* The same by route number `route`: 1, 3 or 8 workers, with any cache. */
+static void play_by_route(const stoker_dataset *dataset, stoker_loader_options options,
+                          size_t route, const struct outcome *expected)
 {
     static struct outcome other;
     static const int32_t workers[] = { 1, 3, 8 };
-    options.num_workers = workers[road / 3];
-    options.cache = (stoker_cache)(STOKER_CACHE_NONE + (int)(road % 3));
+    options.num_workers = workers[route / 3];
+    options.cache = (stoker_cache)(STOKER_CACHE_NONE + (int)(route % 3));
     play(dataset, &options, &other);
     expect_same(expected, &other);
 }
 
-/* Without workers, and the same by every road; the first is left in *outcome. */
+/* Without workers, and the same by every route; the first is left in *outcome. */
 static void play_all(const stoker_dataset *dataset, stoker_loader_options options,
                      struct outcome *outcome)
 {
     options.num_workers = 0;
     play(dataset, &options, outcome);
-    for (size_t road = 0; road < ROADS; road++)
-        play_by_road(dataset, options, road, outcome);
+    for (size_t route = 0; route < ROUTES; route++)
+        play_by_route(dataset, options, route, outcome);
 }
 
 /* ---- kinds of samples ---- */
@@ -414,7 +414,7 @@ Test(bad, many_bad_samples_are_told_apart)
     stk_test_check_leaks();
 }
 
-/* Each limit by one or two of the roads, the first and the last that ends the run by all of them: a
+/* Each limit by one or two of the routes, the first and the last that ends the run by all of them: a
  * run with threads costs ten times one without. */
 Test(bad, one_more_than_max_ends_the_run)
 {
@@ -428,9 +428,9 @@ Test(bad, one_more_than_max_ends_the_run)
             options.max_bad_samples = most;
             options.num_workers = 0;
             play(set.dataset, &options, &outcome);
-            for (size_t road = 0; road < ROADS; road++)
-                if (most == 1 || most == 9 || road % 5 == (most + (uint64_t)policy) % 5)
-                    play_by_road(set.dataset, options, road, &outcome);
+            for (size_t route = 0; route < ROUTES; route++)
+                if (most == 1 || most == 9 || route % 5 == (most + (uint64_t)policy) % 5)
+                    play_by_route(set.dataset, options, route, &outcome);
             cr_assert_eq(outcome.run.rc, most < 10 ? STOKER_EBADSAMPLES : STOKER_FINISHED);
             cr_assert_eq(outcome.bad_samples, most < 10 ? most + 1 : 20);
         }

@@ -83,7 +83,7 @@ static void check_loader(const stoker_dataset *dataset, const stoker_loader_opti
     oracle_close(&oracle);
 }
 
-static void check_roads(const stoker_dataset *dataset, stoker_loader_options options)
+static void check_routes(const stoker_dataset *dataset, stoker_loader_options options)
 {
     for (int32_t workers = 0; workers <= 2; workers += 2)
         for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_DECODED; cache++) {
@@ -99,7 +99,7 @@ static void check_types(const stoker_dataset *dataset, stoker_loader_options opt
                                           STOKER_BFLOAT16 };
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         options.dtype = types[i];
-        check_roads(dataset, options);
+        check_routes(dataset, options);
     }
 }
 
@@ -145,12 +145,12 @@ Test(convert, images_in_both_layouts_normalised_and_not, .timeout = 60)
         options.std = std;
         options.dtype = STOKER_FLOAT32;
         for (options.mean_count = 1; options.mean_count <= 3; options.mean_count += 2)
-            check_roads(set.dataset, options);
+            check_routes(set.dataset, options);
         options.mean_count = 3;
         options.std = NULL;
         options.scale = 2;
         options.dtype = STOKER_FLOAT16;
-        check_roads(set.dataset, options);
+        check_routes(set.dataset, options);
     }
     stk_file_set_remove(&set);
     stk_test_check_leaks();

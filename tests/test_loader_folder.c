@@ -38,7 +38,7 @@ static void check_rows_of(const struct stk_folder_set *set, const stoker_loader_
     uint64_t rows = 0;
     cr_assert_eq(stoker_loader_create(&loader, set->dataset, options), STOKER_OK);
     if (built_in) /* without workers nothing is read yet */
-        loader->road.reader_own = false;
+        loader->pipeline.reader_own = false;
     for (int rc; (rc = stoker_loader_next(loader, &batch)) != STOKER_FINISHED;) {
         if (rc == STOKER_EPOCH_END)
             continue;
@@ -56,7 +56,7 @@ static void check_rows(const struct stk_folder_set *set, const stoker_loader_opt
     check_rows_of(set, options, false);
 }
 
-static void alike_by_every_road(bool png)
+static void alike_by_every_route(bool png)
 {
     static struct stk_run first;
     static struct stk_run other;
@@ -86,14 +86,14 @@ static void alike_by_every_road(bool png)
     stk_test_check_leaks();
 }
 
-Test(loader_folder, raw_files_come_alike_by_every_road, .timeout = 60)
+Test(loader_folder, raw_files_come_alike_by_every_route, .timeout = 60)
 {
-    alike_by_every_road(false);
+    alike_by_every_route(false);
 }
 
-Test(loader_folder, png_files_come_alike_by_every_road, .timeout = 60)
+Test(loader_folder, png_files_come_alike_by_every_route, .timeout = 60)
 {
-    alike_by_every_road(true);
+    alike_by_every_route(true);
 }
 
 Test(loader_folder, the_cache_holds_whole_files)
@@ -326,7 +326,7 @@ Test(loader_folder, files_damaged_during_an_epoch_are_replaced, .timeout = 60)
 }
 
 /* What is told does not depend on who reads, nor on how many. */
-Test(loader_folder, reports_are_the_same_by_every_road, .timeout = 60)
+Test(loader_folder, reports_are_the_same_by_every_route, .timeout = 60)
 {
     struct stk_folder_set set;
     static stoker_error first[COUNT];

@@ -202,8 +202,8 @@ Test(hand, helps_with_files_once_all_of_them_are_held, .timeout = 60)
     options.cache = STOKER_CACHE_DECODED;
     stoker_loader *loader = loader_of(files.dataset, &options);
     cr_assert(loader->has_hand);
-    cr_assert_not(stk_road_is_resident(&loader->road));
-    while (!stk_road_is_resident(&loader->road)) {
+    cr_assert_not(stk_pipeline_is_resident(&loader->pipeline));
+    while (!stk_pipeline_is_resident(&loader->pipeline)) {
         cr_assert_not(is_lent(loader));
         take_and_release(loader);
     }
@@ -241,7 +241,7 @@ Test(hand, works_beside_all_workers_where_a_core_is_spare, .timeout = 60)
     stoker_loader *loader = loader_of(set.dataset, &options);
     wait_until_lent(loader);
     const uint32_t spare = loader->cpus > 1 ? 1 : 0;
-    cr_assert_eq(atomic_load(&loader->road.active_workers), spare);
+    cr_assert_eq(atomic_load(&loader->pipeline.active_workers), spare);
     stoker_stats stats = { .struct_size = sizeof(stats) };
     cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
     cr_assert_eq(stats.workers, spare + 1);

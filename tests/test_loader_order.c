@@ -69,17 +69,17 @@ static void check_file_set(stoker_dtype dtype)
     stk_test_check_leaks();
 }
 
-Test(order, uint8_files_come_alike_by_every_road, .timeout = 60)
+Test(order, uint8_files_come_alike_by_every_route, .timeout = 60)
 {
     check_file_set(STOKER_UINT8);
 }
 
-Test(order, float32_files_come_alike_by_every_road, .timeout = 60)
+Test(order, float32_files_come_alike_by_every_route, .timeout = 60)
 {
     check_file_set(STOKER_FLOAT32);
 }
 
-Test(order, decoded_samples_come_alike_by_every_road, .timeout = 60)
+Test(order, decoded_samples_come_alike_by_every_route, .timeout = 60)
 {
     stoker_dataset *dataset = NULL;
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=257&shape=9x7", NULL), 0);

@@ -1,4 +1,4 @@
-/* test_loader_shards.c - records of shards on every road of the loader: none is delivered that is not
+/* test_loader_shards.c - records of shards on every route through the loader: none is delivered that is not
  * as it was stored, and one that is kept is verified once.
  *
  * Method: raw and LZ4 records, one bit of some of them flipped, by each reader, cache and type; and
@@ -106,7 +106,7 @@ static stoker_loader_options small_options(void)
     return options;
 }
 
-/* Every road of a set: readers x caches x workers x types. */
+/* Every route through a set: readers x caches x workers x types. */
 static void play_all(const stoker_dataset *dataset, uint32_t expected)
 {
     static const stoker_reader *const readers[] = { NULL, &stoker_reader_pread };
@@ -124,7 +124,7 @@ static void play_all(const stoker_dataset *dataset, uint32_t expected)
             }
 }
 
-Test(loader_shards, rows_are_right_on_every_road)
+Test(loader_shards, rows_are_right_on_every_route)
 {
     const struct stk_directory directory = make_set(false);
     stoker_dataset *dataset = open_good(&directory);
@@ -135,7 +135,7 @@ Test(loader_shards, rows_are_right_on_every_road)
 }
 
 /* In the later epochs, too: what is damaged is not kept. */
-Test(loader_shards, a_flipped_bit_is_noticed_on_every_road)
+Test(loader_shards, a_flipped_bit_is_noticed_on_every_route)
 {
     const struct stk_directory directory = make_set(true);
     stoker_dataset *dataset = open_good(&directory);

@@ -1,5 +1,5 @@
 /* test_loader_transform.c - transforms in a loader: each row is what the reference makes of its image,
- * by every road; images of differing size make batches where they are resized, and only there.
+ * by every route; images of differing size make batches where they are resized, and only there.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -112,7 +112,7 @@ static void check_rows(const struct stk_image_folder *images, const stoker_loade
 }
 
 /* The same bytes whoever works, and whatever is kept. */
-static void check_roads(const struct stk_image_folder *images, stoker_loader_options options)
+static void check_routes(const struct stk_image_folder *images, stoker_loader_options options)
 {
     static struct stk_run first, other;
     static const int32_t workers[] = { 0, 1, 3 };
@@ -130,24 +130,24 @@ static void check_roads(const struct stk_image_folder *images, stoker_loader_opt
         }
 }
 
-Test(loader_transform, images_of_differing_size_are_resized_by_every_road, .timeout = 100)
+Test(loader_transform, images_of_differing_size_are_resized_by_every_route, .timeout = 100)
 {
     struct stk_image_folder images;
     stk_image_folder_make(&images, true, "");
     for (size_t i = 0; i < sizeof(resizing) / sizeof(resizing[0]); i++)
-        check_roads(&images, options_of(&resizing[i]));
+        check_routes(&images, options_of(&resizing[i]));
     stk_image_folder_remove(&images);
     stk_test_check_leaks();
 }
 
-Test(loader_transform, images_of_one_size_are_cropped_by_every_road, .timeout = 100)
+Test(loader_transform, images_of_one_size_are_cropped_by_every_route, .timeout = 100)
 {
     struct stk_image_folder images;
     stk_image_folder_make(&images, false, "");
     for (size_t i = 0; i < sizeof(cropping) / sizeof(cropping[0]); i++)
-        check_roads(&images, options_of(&cropping[i]));
+        check_routes(&images, options_of(&cropping[i]));
     for (size_t i = 0; i < sizeof(resizing) / sizeof(resizing[0]); i++)
-        check_roads(&images, options_of(&resizing[i]));
+        check_routes(&images, options_of(&resizing[i]));
     stk_image_folder_remove(&images);
     stk_test_check_leaks();
 }

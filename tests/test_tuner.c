@@ -217,7 +217,7 @@ Test(tuner, adds_none_where_every_cpu_is_in_use)
 
 /* A window with a pause in it shows a low rate. Taken for the rate of the number in use, it would
  * make any other number look faster. */
-Test(tuner, a_consumer_that_was_away_is_not_a_slow_road)
+Test(tuner, a_consumer_that_was_away_is_not_a_slow_pipeline)
 {
     struct world world = world_make(linear, 0.9, 4, 4);
     for (int turn = 0; turn < 200; turn++) {

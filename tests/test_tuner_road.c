@@ -38,7 +38,7 @@ struct model_worker {
     int64_t cpu_ns;
 };
 
-struct road {
+struct pipeline {
     struct model model;
     struct stk_tuner tuner;
     bool tuned;
@@ -55,50 +55,50 @@ struct road {
     uint64_t unit_rows;
 };
 
-static struct road *road_make(const struct model *model, uint32_t workers, bool tuned)
+static struct pipeline *pipeline_make(const struct model *model, uint32_t workers, bool tuned)
 {
-    struct road *road = calloc(1, sizeof(*road));
-    cr_assert_not_null(road);
+    struct pipeline *pipeline = calloc(1, sizeof(*pipeline));
+    cr_assert_not_null(pipeline);
     cr_assert_leq(model->slots * model->batch, RING_ROWS_MAX);
-    road->model = *model;
-    road->tuned = tuned;
-    road->active = road->most = workers;
-    road->look.ns = 1;
-    road->unit_rows = model->batch / 32 + 1;
-    stk_tuner_init(&road->tuner, workers, model->workers_max, model->cpus);
-    return road;
+    pipeline->model = *model;
+    pipeline->tuned = tuned;
+    pipeline->active = pipeline->most = workers;
+    pipeline->look.ns = 1;
+    pipeline->unit_rows = model->batch / 32 + 1;
+    stk_tuner_init(&pipeline->tuner, workers, model->workers_max, model->cpus);
+    return pipeline;
 }
 
-static void claim(struct road *road, uint32_t index)
+static void claim(struct pipeline *pipeline, uint32_t index)
 {
-    const struct model *model = &road->model;
-    struct model_worker *worker = &road->workers[index];
+    const struct model *model = &pipeline->model;
+    struct model_worker *worker = &pipeline->workers[index];
     const uint64_t ring_rows = (uint64_t)model->slots * model->batch;
-    while (index < road->active && worker->count < model->depth &&
-           road->next_row < road->head * model->batch + ring_rows &&
-           (worker->count == 0 || (uint64_t)worker->count * road->active < ring_rows))
-        worker->rows[worker->count++] = road->next_row++;
+    while (index < pipeline->active && worker->count < model->depth &&
+           pipeline->next_row < pipeline->head * model->batch + ring_rows &&
+           (worker->count == 0 || (uint64_t)worker->count * pipeline->active < ring_rows))
+        worker->rows[worker->count++] = pipeline->next_row++;
 }
 
-static void begin_row(struct road *road, struct model_worker *worker)
+static void begin_row(struct pipeline *pipeline, struct model_worker *worker)
 {
-    worker->wait_ns = (int64_t)road->model.wait_ns;
-    worker->cpu_ns = (int64_t)road->model.cpu_ns;
+    worker->wait_ns = (int64_t)pipeline->model.wait_ns;
+    worker->cpu_ns = (int64_t)pipeline->model.cpu_ns;
 }
 
-static void end_row(struct road *road, struct model_worker *worker)
+static void end_row(struct pipeline *pipeline, struct model_worker *worker)
 {
-    const uint64_t ring_rows = (uint64_t)road->model.slots * road->model.batch;
-    road->done[worker->rows[0] % ring_rows] = true;
+    const uint64_t ring_rows = (uint64_t)pipeline->model.slots * pipeline->model.batch;
+    pipeline->done[worker->rows[0] % ring_rows] = true;
     worker->count--;
     memmove(worker->rows, worker->rows + 1, worker->count * sizeof(worker->rows[0]));
-    road->look.rows++;
-    road->look.spans += road->look.rows % road->unit_rows == 0;
-    begin_row(road, worker);
+    pipeline->look.rows++;
+    pipeline->look.spans += pipeline->look.rows % pipeline->unit_rows == 0;
+    begin_row(pipeline, worker);
 }
 
 /* A tick of one worker, which has this part of a CPU when it computes. */
-static void work(struct road *road, struct model_worker *worker, double part)
+static void work(struct pipeline *pipeline, struct model_worker *worker, double part)
 {
     int64_t left_ns = TICK_NS;
     while (worker->count > 0 && left_ns > 0) {
@@ -110,102 +110,103 @@ static void work(struct road *road, struct model_worker *worker, double part)
             const int64_t able_ns = (int64_t)((double)left_ns * part);
             const int64_t used_ns = worker->cpu_ns < able_ns ? worker->cpu_ns : able_ns;
             worker->cpu_ns -= used_ns;
-            road->look.cpu_ns += (uint64_t)used_ns;
+            pipeline->look.cpu_ns += (uint64_t)used_ns;
             left_ns -= used_ns == able_ns ? left_ns : (int64_t)((double)used_ns / part);
         }
         if (worker->wait_ns <= 0 && worker->cpu_ns <= 0)
-            end_row(road, worker);
+            end_row(pipeline, worker);
     }
 }
 
-static bool head_is_done(const struct road *road)
+static bool head_is_done(const struct pipeline *pipeline)
 {
-    const uint64_t ring_rows = (uint64_t)road->model.slots * road->model.batch;
-    for (uint32_t row = 0; row < road->model.batch; row++)
-        if (!road->done[(road->head * road->model.batch + row) % ring_rows])
+    const uint64_t ring_rows = (uint64_t)pipeline->model.slots * pipeline->model.batch;
+    for (uint32_t row = 0; row < pipeline->model.batch; row++)
+        if (!pipeline->done[(pipeline->head * pipeline->model.batch + row) % ring_rows])
             return false;
     return true;
 }
 
-static void tune(struct road *road)
+static void tune(struct pipeline *pipeline)
 {
-    if (!road->tuned || road->look.ns < road->look_at_ns)
+    if (!pipeline->tuned || pipeline->look.ns < pipeline->look_at_ns)
         return;
-    road->look_at_ns = road->look.ns + LOOK_NS;
-    road->look.batches = road->head;
-    const uint32_t active =
-        stk_tuner_step(&road->tuner, &road->look, road->next_row / road->model.batch + 1);
-    road->changes += active != road->active;
-    road->active = active;
-    road->most = active > road->most ? active : road->most;
+    pipeline->look_at_ns = pipeline->look.ns + LOOK_NS;
+    pipeline->look.batches = pipeline->head;
+    const uint32_t active = stk_tuner_step(&pipeline->tuner, &pipeline->look,
+                                           pipeline->next_row / pipeline->model.batch + 1);
+    pipeline->changes += active != pipeline->active;
+    pipeline->active = active;
+    pipeline->most = active > pipeline->most ? active : pipeline->most;
 }
 
-static void consume(struct road *road)
+static void consume(struct pipeline *pipeline)
 {
-    const uint64_t ring_rows = (uint64_t)road->model.slots * road->model.batch;
-    while (road->busy_until_ns <= road->look.ns) {
-        if (!head_is_done(road)) {
-            road->look.stall_ns += TICK_NS;
+    const uint64_t ring_rows = (uint64_t)pipeline->model.slots * pipeline->model.batch;
+    while (pipeline->busy_until_ns <= pipeline->look.ns) {
+        if (!head_is_done(pipeline)) {
+            pipeline->look.stall_ns += TICK_NS;
             return;
         }
-        for (uint32_t row = 0; row < road->model.batch; row++)
-            road->done[(road->head * road->model.batch + row) % ring_rows] = false;
-        road->head++;
-        road->busy_until_ns = road->look.ns + road->model.step_ns;
-        tune(road);
-        if (road->model.step_ns == 0)
+        for (uint32_t row = 0; row < pipeline->model.batch; row++)
+            pipeline->done[(pipeline->head * pipeline->model.batch + row) % ring_rows] = false;
+        pipeline->head++;
+        pipeline->busy_until_ns = pipeline->look.ns + pipeline->model.step_ns;
+        tune(pipeline);
+        if (pipeline->model.step_ns == 0)
             return; /* at most one batch a tick is enough */
     }
 }
 
-static void live(struct road *road, double seconds)
+static void live(struct pipeline *pipeline, double seconds)
 {
-    const uint64_t end_ns = road->look.ns + (uint64_t)(seconds * 1e9);
-    for (; road->look.ns < end_ns; road->look.ns += TICK_NS) {
+    const uint64_t end_ns = pipeline->look.ns + (uint64_t)(seconds * 1e9);
+    for (; pipeline->look.ns < end_ns; pipeline->look.ns += TICK_NS) {
         uint32_t computing = 0;
-        for (uint32_t i = 0; i < road->model.workers_max; i++) {
-            const uint32_t before = road->workers[i].count;
-            claim(road, i);
+        for (uint32_t i = 0; i < pipeline->model.workers_max; i++) {
+            const uint32_t before = pipeline->workers[i].count;
+            claim(pipeline, i);
             if (before == 0)
-                begin_row(road, &road->workers[i]);
-            computing += road->workers[i].count > 0 && road->workers[i].wait_ns <= 0;
+                begin_row(pipeline, &pipeline->workers[i]);
+            computing += pipeline->workers[i].count > 0 && pipeline->workers[i].wait_ns <= 0;
         }
-        const double part = computing > road->model.cpus ? (double)road->model.cpus / computing : 1;
-        for (uint32_t i = 0; i < road->model.workers_max; i++)
-            work(road, &road->workers[i], part);
-        consume(road);
+        const double part =
+            computing > pipeline->model.cpus ? (double)pipeline->model.cpus / computing : 1;
+        for (uint32_t i = 0; i < pipeline->model.workers_max; i++)
+            work(pipeline, &pipeline->workers[i], part);
+        consume(pipeline);
     }
 }
 
 /* Batches a second over the next few seconds. */
-static double rate(struct road *road, double seconds)
+static double rate(struct pipeline *pipeline, double seconds)
 {
-    const uint64_t before = road->head;
-    live(road, seconds);
-    return (double)(road->head - before) / seconds;
+    const uint64_t before = pipeline->head;
+    live(pipeline, seconds);
+    return (double)(pipeline->head - before) / seconds;
 }
 
 static double best_fixed_rate(const struct model *model)
 {
     double best = 0;
     for (uint32_t workers = 1; workers <= model->workers_max; workers++) {
-        struct road *road = road_make(model, workers, false);
-        live(road, 1);
-        const double found = rate(road, 2);
+        struct pipeline *pipeline = pipeline_make(model, workers, false);
+        live(pipeline, 1);
+        const double found = rate(pipeline, 2);
         best = found > best ? found : best;
-        free(road);
+        free(pipeline);
     }
     return best;
 }
 
-static void expect_best_after(struct road *road, double seconds)
+static void expect_best_after(struct pipeline *pipeline, double seconds)
 {
-    const struct model *model = &road->model;
+    const struct model *model = &pipeline->model;
     const double best = best_fixed_rate(model);
-    live(road, seconds);
-    const double found = rate(road, 2);
+    live(pipeline, seconds);
+    const double found = rate(pipeline, 2);
     cr_assert_geq(found, 0.9 * best, "%.0f of %.0f batches/s, %u workers: wait %llu us, batch %u",
-                  found, best, road->active, (unsigned long long)model->wait_ns / 1000,
+                  found, best, pipeline->active, (unsigned long long)model->wait_ns / 1000,
                   model->batch);
 }
 
@@ -226,9 +227,9 @@ Test(tuner_road, climbs_on_slow_reads_within_5_s, .timeout = 120)
                                          .depth = shapes[j].depth,
                                          .cpus = 2,
                                          .workers_max = 8 };
-            struct road *road = road_make(&model, 2, true);
-            expect_best_after(road, 5);
-            free(road);
+            struct pipeline *pipeline = pipeline_make(&model, 2, true);
+            expect_best_after(pipeline, 5);
+            free(pipeline);
         }
     stk_test_check_leaks();
 }
@@ -238,10 +239,10 @@ Test(tuner_road, stays_within_the_cpus_where_workers_compute, .timeout = 60)
     const struct model model = {
         .cpu_ns = 200000, .batch = 16, .slots = 20, .depth = 1, .cpus = 2, .workers_max = 8
     };
-    struct road *road = road_make(&model, 2, true);
-    live(road, 30);
-    cr_assert_eq(road->most, 2);
-    free(road);
+    struct pipeline *pipeline = pipeline_make(&model, 2, true);
+    live(pipeline, 30);
+    cr_assert_eq(pipeline->most, 2);
+    free(pipeline);
     stk_test_check_leaks();
 }
 
@@ -254,10 +255,10 @@ Test(tuner_road, leaves_a_slow_consumer_alone, .timeout = 60)
                                  .depth = 16,
                                  .cpus = 2,
                                  .workers_max = 8 };
-    struct road *road = road_make(&model, 2, true);
-    live(road, 30);
-    cr_assert_eq(road->changes, 0);
-    free(road);
+    struct pipeline *pipeline = pipeline_make(&model, 2, true);
+    live(pipeline, 30);
+    cr_assert_eq(pipeline->changes, 0);
+    free(pipeline);
     stk_test_check_leaks();
 }
 
@@ -269,12 +270,12 @@ Test(tuner_road, climbs_when_warm_storage_turns_cold, .timeout = 60)
     };
     static const double warm_seconds[] = { 3, 63 };
     for (int i = 0; i < 2; i++) {
-        struct road *road = road_make(&warm, 2, true);
-        live(road, warm_seconds[i]);
-        cr_assert_eq(road->most, 2);
-        road->model.wait_ns = 2000000;
-        expect_best_after(road, 5);
-        free(road);
+        struct pipeline *pipeline = pipeline_make(&warm, 2, true);
+        live(pipeline, warm_seconds[i]);
+        cr_assert_eq(pipeline->most, 2);
+        pipeline->model.wait_ns = 2000000;
+        expect_best_after(pipeline, 5);
+        free(pipeline);
     }
     stk_test_check_leaks();
 }

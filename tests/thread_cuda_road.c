@@ -1,4 +1,4 @@
-/* thread_cuda_road.c - the road to a GPU with tiny batches and few slots, under ThreadSanitizer: late
+/* thread_cuda_road.c - the pipeline to a GPU with tiny batches and few slots, under ThreadSanitizer: late
  * copies, late kernels, and no slot or buffer that is written while they read it.
  */
 #include "cuda_walk.h"

@@ -18,8 +18,8 @@ static struct stk_file_set set;
 
 static void set_active(stoker_loader *loader, uint32_t workers)
 {
-    atomic_store(&loader->road.active_workers, workers);
-    stk_futex_wake(&loader->road.active_workers, UINT32_MAX);
+    atomic_store(&loader->pipeline.active_workers, workers);
+    stk_futex_wake(&loader->pipeline.active_workers, UINT32_MAX);
 }
 
 static void play(const stoker_reader *reader, stoker_cache cache, uint64_t seed)

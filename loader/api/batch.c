@@ -20,7 +20,7 @@ static void send_more(stoker_loader *loader)
 static bool give_back(stoker_loader *loader, uint64_t turn, struct CUstream_st *stream, int *rc)
 {
     if (!loader->on_device)
-        return stk_slots_release(&loader->road.slots, turn);
+        return stk_slots_release(&loader->pipeline.slots, turn);
     const bool held = stk_transfer_holds(&loader->transfer, turn);
     *rc = stk_transfer_release_on(&loader->transfer, turn, stream);
     return held;

@@ -1,4 +1,4 @@
-/* create.c - builds the road that the options ask for, and takes it down again.
+/* create.c - builds the pipeline that the options ask for, and takes it down again.
  *
  *   options ─▶ device ─▶ rows ─▶ samples ─▶ cache ─▶ reader ─▶ schedule ─▶ slots ─▶ workers
  *
@@ -49,18 +49,19 @@ static int check_stamps(const stoker_dataset *dataset, const stoker_sample *samp
 static int look_at_samples(stoker_loader *loader, bool *in_memory, stoker_error *error)
 {
     stoker_sample sample;
-    int rc = stoker_dataset_locate(loader->road.dataset, 0, &sample, error);
+    int rc = stoker_dataset_locate(loader->pipeline.dataset, 0, &sample, error);
     if (rc < 0)
         return rc;
-    rc = check_stamps(loader->road.dataset, &sample, error);
+    rc = check_stamps(loader->pipeline.dataset, &sample, error);
     if (rc < 0)
         return rc;
     *in_memory = sample.extent.memory != NULL;
-    loader->road.decodes = sample.codec != NULL;
-    loader->road.keeps_resized = loader->road.decodes && loader->road.transforms &&
-                                 loader->road.transform.framing.resizing == STK_RESIZE_EXACT;
-    const stoker_dataset_info *info = &loader->road.dataset->info;
-    loader->road.encoded_bytes_max =
+    loader->pipeline.decodes = sample.codec != NULL;
+    loader->pipeline.keeps_resized =
+        loader->pipeline.decodes && loader->pipeline.transforms &&
+        loader->pipeline.transform.framing.resizing == STK_RESIZE_EXACT;
+    const stoker_dataset_info *info = &loader->pipeline.dataset->info;
+    loader->pipeline.encoded_bytes_max =
         info->file_count > 0 || info->has_paths ? info->encoded_bytes_max : 0;
     return 0;
 }
@@ -69,22 +70,22 @@ static int look_at_samples(stoker_loader *loader, bool *in_memory, stoker_error 
 static struct stk_cache_options cache_of(const stoker_loader *loader, stoker_cache kind,
                                          uint64_t budget_bytes)
 {
-    const struct stk_road *road = &loader->road;
-    const struct stk_framing *framing = &road->transform.framing;
+    const struct stk_pipeline *pipeline = &loader->pipeline;
+    const struct stk_framing *framing = &pipeline->transform.framing;
     const size_t row_bytes =
-        road->keeps_resized
-            ? (size_t)framing->resize_height * framing->resize_width * road->transform.channels
-            : road->dataset->row_bytes;
+        pipeline->keeps_resized
+            ? (size_t)framing->resize_height * framing->resize_width * pipeline->transform.channels
+            : pipeline->dataset->row_bytes;
     uint32_t block_rows = 1;
-    while (road->dataset->info.dense && block_rows * 2 * row_bytes <= BLOCK_BYTES)
+    while (pipeline->dataset->info.dense && block_rows * 2 * row_bytes <= BLOCK_BYTES)
         block_rows *= 2;
     return (struct stk_cache_options){
         .kind = kind,
         .budget_bytes = budget_bytes,
-        .count = road->dataset->info.count,
-        .stride_bytes = kind == STOKER_CACHE_ENCODED ? road->encoded_bytes_max : row_bytes,
+        .count = pipeline->dataset->info.count,
+        .stride_bytes = kind == STOKER_CACHE_ENCODED ? pipeline->encoded_bytes_max : row_bytes,
         .block_rows = block_rows,
-        .whole_places = road->dataset->info.dense,
+        .whole_places = pipeline->dataset->info.dense,
     };
 }
 
@@ -95,15 +96,15 @@ static bool fits(const struct stk_cache_options *cache)
 
 static stoker_cache choose_cache(const stoker_loader *loader, bool in_memory, uint64_t budget)
 {
-    const struct stk_road *road = &loader->road;
+    const struct stk_pipeline *pipeline = &loader->pipeline;
     const struct stk_cache_options decoded = cache_of(loader, STOKER_CACHE_DECODED, budget);
     const struct stk_cache_options encoded = cache_of(loader, STOKER_CACHE_ENCODED, budget);
     /* The GPU keeps the rows, or the data set itself is the cache. */
-    if (road->device_cache.on || (in_memory && !road->decodes))
+    if (pipeline->device_cache.on || (in_memory && !pipeline->decodes))
         return STOKER_CACHE_NONE;
     if (loader->options.cache != STOKER_CACHE_AUTO)
         return loader->options.cache;
-    if ((road->keeps_resized || !road->any_size) && fits(&decoded))
+    if ((pipeline->keeps_resized || !pipeline->any_size) && fits(&decoded))
         return STOKER_CACHE_DECODED;
     return fits(&encoded) ? STOKER_CACHE_ENCODED : STOKER_CACHE_NONE;
 }
@@ -114,12 +115,12 @@ static int make_cache(stoker_loader *loader, bool in_memory)
     const uint64_t budget = asked > 0 ? asked : stk_budget_left();
     const stoker_cache kind = choose_cache(loader, in_memory, budget);
     const struct stk_cache_options cache = cache_of(loader, kind, budget);
-    int rc = stk_cache_init(&loader->road.cache, &cache);
+    int rc = stk_cache_init(&loader->pipeline.cache, &cache);
     if (rc == STOKER_ENOMEM && loader->options.cache == STOKER_CACHE_AUTO)
         rc = 0; /* it was only a wish; what init leaves is a cache that holds nothing */
-    if (rc == 0 && loader->road.cache.kind == STOKER_CACHE_AUTO)
-        loader->road.cache.kind = STOKER_CACHE_NONE;
-    stk_budget_reserve(stk_cache_reserved_bytes(&loader->road.cache));
+    if (rc == 0 && loader->pipeline.cache.kind == STOKER_CACHE_AUTO)
+        loader->pipeline.cache.kind = STOKER_CACHE_NONE;
+    stk_budget_reserve(stk_cache_reserved_bytes(&loader->pipeline.cache));
     if (loader->options.cache == STOKER_CACHE_AUTO && kind == STOKER_CACHE_NONE &&
         loader->cache_reason[0] == '\0' && !in_memory)
         (void)snprintf(loader->cache_reason, sizeof(loader->cache_reason),
@@ -150,17 +151,18 @@ static int check_file(const stoker_reader *reader, uint32_t number, const stoker
 
 static int make_reader(stoker_loader *loader, stoker_error *error)
 {
-    struct stk_road *road = &loader->road;
-    const uint32_t file_count = road->dataset->info.file_count;
-    road->reader_own = loader->options.reader != NULL && !reads_descriptors(loader->options.reader);
-    road->reader_forced =
+    struct stk_pipeline *pipeline = &loader->pipeline;
+    const uint32_t file_count = pipeline->dataset->info.file_count;
+    pipeline->reader_own =
+        loader->options.reader != NULL && !reads_descriptors(loader->options.reader);
+    pipeline->reader_forced =
         loader->options.reader != NULL || stk_environment("STOKER_READER") != NULL;
     if (loader->options.reader != NULL) {
-        road->reader = loader->options.reader;
+        pipeline->reader = loader->options.reader;
         (void)snprintf(loader->reader_reason, sizeof(loader->reader_reason),
                        "given in the options");
     } else {
-        int rc = stk_reader_choose(&road->reader, loader->reader_reason,
+        int rc = stk_reader_choose(&pipeline->reader, loader->reader_reason,
                                    sizeof(loader->reader_reason), error);
         if (rc < 0)
             return rc;
@@ -169,24 +171,24 @@ static int make_reader(stoker_loader *loader, stoker_error *error)
     if (loader->files == NULL)
         return STOKER_ENOMEM;
     for (uint32_t i = 0; i < file_count; i++) {
-        int rc = road->dataset->ops->file(road->dataset->self, i, &loader->files[i]);
+        int rc = pipeline->dataset->ops->file(pipeline->dataset->self, i, &loader->files[i]);
         if (rc == 0)
-            rc = check_file(road->reader, i, &loader->files[i], error);
+            rc = check_file(pipeline->reader, i, &loader->files[i], error);
         if (rc != 0)
             return rc < 0 ? rc : STOKER_EINVAL; /* file() knows no normal stop */
     }
-    road->files = loader->files;
+    pipeline->files = loader->files;
 
-    road->read_depth = loader->options.read_depth;
-    if (road->read_depth == 0)
-        road->read_depth = stk_read_depth(road->dataset);
+    pipeline->read_depth = loader->options.read_depth;
+    if (pipeline->read_depth == 0)
+        pipeline->read_depth = stk_read_depth(pipeline->dataset);
     return 0;
 }
 
 static int make_schedule(stoker_loader *loader, stoker_error *error)
 {
     const stoker_loader_options *options = &loader->options;
-    const stoker_dataset *dataset = loader->road.dataset;
+    const stoker_dataset *dataset = loader->pipeline.dataset;
     struct stk_resume resume = { .epoch = 0, .position = 0 };
     if (options->resume != NULL) {
         const struct stk_resume expected = stk_state_start(dataset, options);
@@ -206,12 +208,13 @@ static int make_schedule(stoker_loader *loader, stoker_error *error)
         .first_epoch = resume.epoch,
         .first_position = resume.position,
     };
-    stk_schedule_init(&loader->road.schedule, &schedule);
-    stk_sampler_init(&loader->road.sampler, dataset->info.count, options->seed, options->shuffle);
+    stk_schedule_init(&loader->pipeline.schedule, &schedule);
+    stk_sampler_init(&loader->pipeline.sampler, dataset->info.count, options->seed,
+                     options->shuffle);
     loader->state_epoch = resume.epoch;
     loader->state_position = resume.position;
     /* Resumed after an epoch's last batch: its end is still to be told. */
-    loader->end_pending = loader->road.schedule.first_batches == 0 &&
+    loader->end_pending = loader->pipeline.schedule.first_batches == 0 &&
                           (options->epochs == 0 || resume.epoch < options->epochs);
     return 0;
 }
@@ -240,34 +243,34 @@ static int check_memory(const struct stk_slots_options *slots, stoker_error *err
 
 static int make_slots(stoker_loader *loader, stoker_error *error)
 {
-    loader->road.reads = loader->road.encoded_bytes_max > 0 &&
-                         loader->road.cache.kind == STOKER_CACHE_NONE &&
-                         !loader->road.device_cache.on;
-    const stoker_dataset_info *set = &loader->road.dataset->info;
+    loader->pipeline.reads = loader->pipeline.encoded_bytes_max > 0 &&
+                             loader->pipeline.cache.kind == STOKER_CACHE_NONE &&
+                             !loader->pipeline.device_cache.on;
+    const stoker_dataset_info *set = &loader->pipeline.dataset->info;
     const struct stk_slots_options slots = {
         .slot_count = stk_sizing_slot_count(loader),
         .batch_size = loader->options.batch_size,
-        .batch_spans = loader->road.schedule.batch_spans,
-        .span_parts = loader->road.schedule.span_parts,
-        .row_bytes = loader->road.convert.to_bytes,
+        .batch_spans = loader->pipeline.schedule.batch_spans,
+        .span_parts = loader->pipeline.schedule.span_parts,
+        .row_bytes = loader->pipeline.convert.to_bytes,
         .label_bytes = stoker_dtype_bytes(set->label_dtype),
         .pin_memory = pinning(loader),
         .device = loader->device,
-        .mark_fresh = loader->road.device_cache.on,
+        .mark_fresh = loader->pipeline.device_cache.on,
         .keep_failures = loader->options.on_bad_sample != STOKER_BAD_FAIL,
-        .batches = loader->road.schedule.batches,
+        .batches = loader->pipeline.schedule.batches,
         /* The consumer's hand is one. What the kernel fills lies in whichever cache. */
-        .makers = loader->threads && !loader->road.reads ? loader->worker_count + 1 : 1,
+        .makers = loader->threads && !loader->pipeline.reads ? loader->worker_count + 1 : 1,
     };
     int rc = check_memory(&slots, error);
     if (rc < 0)
         return rc;
     const struct stk_place nowhere = STK_NOWHERE;
-    rc = stk_slots_init(&loader->road.slots, &slots);
+    rc = stk_slots_init(&loader->pipeline.slots, &slots);
     if (rc == STOKER_EPIN || rc == STOKER_EDEVICE)
         return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere, "%s%s",
                              rc == STOKER_EPIN ? "pin_memory is not OFF, but " : "",
-                             loader->road.slots.pin_reason);
+                             loader->pipeline.slots.pin_reason);
     return rc;
 }
 
@@ -275,8 +278,8 @@ static int make_transfer(stoker_loader *loader, stoker_error *error)
 {
     if (!loader->on_device)
         return 0;
-    int rc = stk_transfer_init(&loader->transfer, loader->device, &loader->road.slots,
-                               &loader->device_convert, &loader->road.device_cache,
+    int rc = stk_transfer_init(&loader->transfer, loader->device, &loader->pipeline.slots,
+                               &loader->device_convert, &loader->pipeline.device_cache,
                                stk_sizing_buffer_count(loader));
     const char *failure = stk_device_failure(loader->device);
     const struct stk_place nowhere = STK_NOWHERE;
@@ -297,7 +300,7 @@ static int make_workers(stoker_loader *loader, stoker_error *error)
         return STOKER_ENOMEM;
     for (; loader->workers_made < loader->worker_count; loader->workers_made++) {
         struct stk_worker *worker = &loader->workers[loader->workers_made];
-        rc = stk_worker_init(worker, &loader->road, loader->workers_made, true);
+        rc = stk_worker_init(worker, &loader->pipeline, loader->workers_made, true);
         if (rc < 0)
             return rc;
         worker->trace =
@@ -305,10 +308,10 @@ static int make_workers(stoker_loader *loader, stoker_error *error)
     }
     if (!loader->threads)
         return stk_worker_open_ring(&loader->workers[0], error);
-    const bool may_help =
-        loader->road.encoded_bytes_max == 0 || stk_road_may_become_resident(&loader->road);
+    const bool may_help = loader->pipeline.encoded_bytes_max == 0 ||
+                          stk_pipeline_may_become_resident(&loader->pipeline);
     if (may_help) {
-        rc = stk_worker_init(&loader->hand, &loader->road, loader->worker_count, false);
+        rc = stk_worker_init(&loader->hand, &loader->pipeline, loader->worker_count, false);
         if (rc < 0)
             return rc;
         loader->has_hand = true;
@@ -327,7 +330,7 @@ static int make_workers(stoker_loader *loader, stoker_error *error)
     return 0;
 }
 
-static int make_road(stoker_loader *loader, stoker_error *error)
+static int make_pipeline(stoker_loader *loader, stoker_error *error)
 {
     bool in_memory = false;
     int rc = stk_fork_guard_init(&loader->guard);
@@ -335,7 +338,7 @@ static int make_road(stoker_loader *loader, stoker_error *error)
         rc = stk_bad_init(&loader->bad, loader->options.on_bad_sample,
                           loader->options.max_bad_samples);
     loader->has_bad = rc == 0;
-    loader->road.on_bad = loader->options.on_bad_sample;
+    loader->pipeline.on_bad = loader->options.on_bad_sample;
     if (rc == 0)
         rc = stk_device_open(&loader->device, loader->options.device, loader->options.device_index,
                              loader->device_reason, error);
@@ -358,13 +361,14 @@ static int make_road(stoker_loader *loader, stoker_error *error)
         rc = make_transfer(loader, error);
     if (rc == 0)
         rc = stk_loans_init(&loader->loans, loader->on_device ? loader->transfer.buffer_count
-                                                              : loader->road.slots.slot_count);
-    loader->road.slots.workers = loader->tuner.workers;
-    loader->road.slots.spare_core = loader->cpus > loader->tuner.workers;
-    loader->road.any_thread = !loader->threads;
-    loader->road.looks_ahead = !loader->threads || (uint64_t)loader->road.slots.slot_count *
-                                                           loader->road.schedule.batch_spans >
-                                                       2 * (uint64_t)loader->tuner.workers + 1;
+                                                              : loader->pipeline.slots.slot_count);
+    loader->pipeline.slots.workers = loader->tuner.workers;
+    loader->pipeline.slots.spare_core = loader->cpus > loader->tuner.workers;
+    loader->pipeline.any_thread = !loader->threads;
+    loader->pipeline.looks_ahead =
+        !loader->threads ||
+        (uint64_t)loader->pipeline.slots.slot_count * loader->pipeline.schedule.batch_spans >
+            2 * (uint64_t)loader->tuner.workers + 1;
     return rc == 0 ? make_workers(loader, error) : rc;
 }
 
@@ -386,8 +390,8 @@ int stoker_loader_create(stoker_loader **out, const stoker_dataset *dataset,
     }
     if (rc == 0) {
         loader->options = options;
-        loader->road.dataset = dataset;
-        rc = make_road(loader, &error);
+        loader->pipeline.dataset = dataset;
+        rc = make_pipeline(loader, &error);
     }
     if (rc == 0) {
         loader->created_ns = stk_now_ns();
@@ -410,9 +414,9 @@ static bool stop_workers(stoker_loader *loader)
 {
     if (loader->workers == NULL)
         return true;
-    stk_slots_stop(&loader->road.slots);
-    atomic_store(&loader->road.active_workers, UINT32_MAX); /* those at rest wake, too */
-    stk_futex_wake(&loader->road.active_workers, UINT32_MAX);
+    stk_slots_stop(&loader->pipeline.slots);
+    atomic_store(&loader->pipeline.active_workers, UINT32_MAX); /* those at rest wake, too */
+    stk_futex_wake(&loader->pipeline.active_workers, UINT32_MAX);
 
     const uint64_t deadline_ns = stk_now_ns() + DESTROY_WAIT_NS;
     bool all_gone = true;
@@ -433,9 +437,9 @@ void stk_loader_free(stoker_loader *loader)
         return; /* the GPU still reads our slots, or the consumer's work still runs there */
     stk_trace_destroy(&loader->trace);
     stk_loans_destroy(&loader->loans);
-    stk_slots_destroy(&loader->road.slots);
+    stk_slots_destroy(&loader->pipeline.slots);
     stk_device_convert_destroy(&loader->device_convert);
-    stk_device_cache_destroy(&loader->road.device_cache);
+    stk_device_cache_destroy(&loader->pipeline.device_cache);
     stk_device_close(loader->device);
     stk_fork_guard_destroy(&loader->guard);
     stk_free(loader);
@@ -450,7 +454,7 @@ void stoker_loader_destroy(stoker_loader **out)
     if (loader->guard.page.base != NULL && stk_fork_guard_tripped(&loader->guard))
         return; /* the parent's: its threads and rings are not here */
     if (!stop_workers(loader)) {
-        stk_dataset_keep(loader->road.dataset); /* files and codecs are in use, too */
+        stk_dataset_keep(loader->pipeline.dataset); /* files and codecs are in use, too */
         return; /* a device still writes to our memory: leak it, never free it */
     }
     for (uint32_t i = 0; i < loader->workers_made; i++)
@@ -458,8 +462,8 @@ void stoker_loader_destroy(stoker_loader **out)
     if (loader->has_hand)
         stk_worker_destroy(&loader->hand);
     stk_free(loader->workers);
-    stk_budget_give_back(stk_cache_reserved_bytes(&loader->road.cache));
-    stk_cache_destroy(&loader->road.cache);
+    stk_budget_give_back(stk_cache_reserved_bytes(&loader->pipeline.cache));
+    stk_cache_destroy(&loader->pipeline.cache);
     if (loader->has_bad)
         stk_bad_destroy(&loader->bad);
     stk_free(loader->files);

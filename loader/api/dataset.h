@@ -1,6 +1,6 @@
 /* dataset.h - what stands behind a stoker_dataset: its callbacks, and what they said.
  *
- * The road calls dataset->ops->locate(dataset->self, ...) itself: one call per span,
+ * The pipeline calls dataset->ops->locate(dataset->self, ...) itself: one call per span,
  * with nothing between.
  */
 #ifndef STK_DATASET_H

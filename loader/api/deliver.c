@@ -69,15 +69,16 @@ static int file_failures(stoker_loader *loader, struct stk_slot *slot, uint32_t 
 /* Close the gaps that skipped rows leave; returns how many rows remain. */
 static uint32_t close_gaps(stoker_loader *loader, struct stk_slot *slot, uint32_t rows)
 {
-    const struct stk_road *road = &loader->road;
-    const size_t row_bytes = road->convert.to_bytes;
-    const size_t label_bytes = stoker_dtype_bytes(road->dataset->info.label_dtype);
+    const struct stk_pipeline *pipeline = &loader->pipeline;
+    const size_t row_bytes = pipeline->convert.to_bytes;
+    const size_t label_bytes = stoker_dtype_bytes(pipeline->dataset->info.label_dtype);
     uint32_t kept = 0;
     for (uint32_t row = 0; row < rows; row++) {
         if (slot->row_bad[row] == STK_ROW_SKIPPED)
             continue;
         if (kept != row) {
-            memcpy(stk_road_row(road, slot, kept), stk_road_row(road, slot, row), row_bytes);
+            memcpy(stk_pipeline_row(pipeline, slot, kept), stk_pipeline_row(pipeline, slot, row),
+                   row_bytes);
             slot->ids[kept] = slot->ids[row];
             if (slot->fresh != NULL)
                 slot->fresh[kept] = slot->fresh[row];
@@ -112,7 +113,7 @@ static int nothing_is_left(stoker_loader *loader, const struct stk_failure *fail
 static bool ends_barren(stoker_loader *loader, const struct stk_batch_place *place, uint32_t kept)
 {
     const stoker_loader_options *options = &loader->options;
-    const uint64_t count = loader->road.dataset->info.count;
+    const uint64_t count = loader->pipeline.dataset->info.count;
     const uint64_t left_out =
         options->drop_last ? count % ((uint64_t)options->batch_size * options->world_size) : 0;
     loader->epoch_is_good = loader->epoch_is_good || kept > 0;
@@ -129,14 +130,15 @@ static bool ends_barren(stoker_loader *loader, const struct stk_batch_place *pla
  * is found late has been found: the file stays changed, and the rows that the cache kept are delivered no more. */
 static int check_files(stoker_loader *loader, const struct stk_batch_place *place)
 {
-    struct stk_road *road = &loader->road;
-    const struct stk_stamps *stamps = &road->dataset->stamps;
-    if (stamps->count == 0 || !atomic_load_explicit(&road->reads_unchecked, memory_order_relaxed))
+    struct stk_pipeline *pipeline = &loader->pipeline;
+    const struct stk_stamps *stamps = &pipeline->dataset->stamps;
+    if (stamps->count == 0 ||
+        !atomic_load_explicit(&pipeline->reads_unchecked, memory_order_relaxed))
         return 0;
     const uint64_t begin_ns = stk_now_ns();
     if (!place->last && begin_ns < loader->files_look_ns)
         return 0;
-    (void)atomic_exchange(&road->reads_unchecked, false);
+    (void)atomic_exchange(&pipeline->reads_unchecked, false);
     const uint32_t file = stk_stamps_first_changed(stamps);
     if (file == UINT32_MAX) {
         const uint64_t end_ns = stk_now_ns();
@@ -193,14 +195,14 @@ static uint64_t batches_before(const struct stk_schedule *schedule, uint64_t epo
 static void describe(stoker_loader *loader, const struct view *view,
                      const struct stk_batch_place *place, uint32_t rows, stoker_batch *batch)
 {
-    const stoker_dataset_info *set = &loader->road.dataset->info;
+    const stoker_dataset_info *set = &loader->pipeline.dataset->info;
     *batch = (stoker_batch){
         .images = { .data = view->images, .dtype = loader->options.dtype, .rank = set->rank + 1 },
         .labels = { .data = view->labels, .dtype = set->label_dtype, .rank = 1 },
         .ids = view->ids,
         .count = rows,
         .epoch = place->epoch,
-        .index = place->index + batches_before(&loader->road.schedule, place->epoch),
+        .index = place->index + batches_before(&loader->pipeline.schedule, place->epoch),
         .device = loader->device->ops->kind,
         .device_index = loader->device->index,
         .device_ids = view->device_ids,
@@ -209,7 +211,7 @@ static void describe(stoker_loader *loader, const struct view *view,
     };
     batch->images.shape[0] = rows;
     batch->labels.shape[0] = rows;
-    const uint64_t *shape = loader->road.shape;
+    const uint64_t *shape = loader->pipeline.shape;
     memcpy(&batch->images.shape[1], shape, set->rank * sizeof(shape[0]));
     if (loader->options.layout == STOKER_NCHW) { /* checked at create: height, width, channels */
         batch->images.shape[1] = shape[2];
@@ -217,7 +219,7 @@ static void describe(stoker_loader *loader, const struct view *view,
         batch->images.shape[3] = shape[1];
     }
     loader->state_epoch = place->epoch;
-    loader->state_position = stk_schedule_position_after(&loader->road.schedule, place);
+    loader->state_position = stk_schedule_position_after(&loader->pipeline.schedule, place);
     loader->end_pending = place->last;
     stk_ledger_add(&loader->ledger.batches, 1);
     stk_ledger_add(&loader->ledger.samples, rows);
@@ -226,9 +228,10 @@ static void describe(stoker_loader *loader, const struct view *view,
 
 int stk_deliver_in_place(stoker_loader *loader, stoker_batch *batch)
 {
-    struct stk_slots *slots = &loader->road.slots;
+    struct stk_slots *slots = &loader->pipeline.slots;
     struct stk_slot *slot = stk_slots_of(slots, slots->head);
-    const struct stk_batch_place place = stk_schedule_place(&loader->road.schedule, slots->head);
+    const struct stk_batch_place place =
+        stk_schedule_place(&loader->pipeline.schedule, slots->head);
     uint32_t rows;
     const uint64_t begin_ns = stk_trace_begin(loader->trace.rings, STOKER_TRACE_LEND, slots->head);
     int rc = settle(loader, slot, &place, &rows);
@@ -251,8 +254,9 @@ int stk_deliver_in_place(stoker_loader *loader, stoker_batch *batch)
 
 int stk_deliver_send(stoker_loader *loader)
 {
-    const struct stk_slots *slots = &loader->road.slots;
-    const struct stk_batch_place place = stk_schedule_place(&loader->road.schedule, slots->head);
+    const struct stk_slots *slots = &loader->pipeline.slots;
+    const struct stk_batch_place place =
+        stk_schedule_place(&loader->pipeline.schedule, slots->head);
     uint32_t rows;
     int rc = settle(loader, stk_slots_of(slots, slots->head), &place, &rows);
     if (rc == 0)
@@ -264,7 +268,7 @@ int stk_deliver_send(stoker_loader *loader)
 
 int stk_deliver_send_ahead(stoker_loader *loader)
 {
-    const struct stk_slots *slots = &loader->road.slots;
+    const struct stk_slots *slots = &loader->pipeline.slots;
     int rc = 0;
     while (rc == 0 && slots->head < slots->batches && stk_slots_ready(slots) &&
            stk_transfer_has_room(&loader->transfer) && is_clean(stk_slots_of(slots, slots->head)))
@@ -275,10 +279,10 @@ int stk_deliver_send_ahead(stoker_loader *loader)
 void stk_deliver_sent(stoker_loader *loader, stoker_batch *batch)
 {
     struct stk_transfer *transfer = &loader->transfer;
-    const struct stk_slot *slot = &loader->road.slots.slots[0]; /* laid out as all are */
+    const struct stk_slot *slot = &loader->pipeline.slots.slots[0]; /* laid out as all are */
     const uint64_t turn = transfer->delivered;
     const uint64_t begin_ns = stk_trace_begin(loader->trace.rings, STOKER_TRACE_LEND, turn);
-    const struct stk_batch_place place = stk_schedule_place(&loader->road.schedule, turn);
+    const struct stk_batch_place place = stk_schedule_place(&loader->pipeline.schedule, turn);
     const struct stk_buffer *buffer = stk_transfer_lend(transfer);
     uint8_t *memory = buffer->memory;
     const struct view view = {

@@ -86,7 +86,7 @@ static void give_back(stoker_loader *loader, uint64_t turn)
     if (loader->on_device)
         stk_transfer_free(&loader->transfer, turn);
     else
-        (void)stk_slots_release(&loader->road.slots, turn);
+        (void)stk_slots_release(&loader->pipeline.slots, turn);
     stk_trace_end(loader->trace.rings, STOKER_TRACE_RELEASE, begin_ns, turn, 0, 0);
 }
 
@@ -179,7 +179,7 @@ static bool is_lent(const stoker_loader *loader, uint64_t turn)
     if ((atomic_load(&loan->state) & STK_LOAN_RELEASED) != 0)
         return false;
     return loader->on_device ? stk_transfer_holds(&loader->transfer, turn)
-                             : stk_slots_holds(&loader->road.slots, turn);
+                             : stk_slots_holds(&loader->pipeline.slots, turn);
 }
 
 /* The stream waits for the copy of the batch. */

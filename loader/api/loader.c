@@ -28,7 +28,7 @@ enum {
  * claimed in an earlier call may be the head itself: it is done in any case. */
 static bool wait_with_hand(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
 {
-    struct stk_slots *slots = &loader->road.slots;
+    struct stk_slots *slots = &loader->pipeline.slots;
     const bool lends = atomic_load_explicit(&loader->lends_hand, memory_order_relaxed);
     stk_slots_note_cpu(slots);
     while (lends || stk_worker_holds_span(&loader->hand)) {
@@ -46,7 +46,7 @@ static bool wait_with_hand(stoker_loader *loader, uint64_t deadline_ns, uint64_t
 static bool make_here(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
 {
     struct stk_worker *worker = &loader->workers[0];
-    const uint64_t head = loader->road.slots.head;
+    const uint64_t head = loader->pipeline.slots.head;
     const uint64_t before_ns = *now_ns;
     if (before_ns < loader->sample_ns)
         return stk_worker_make_batch(worker, head, deadline_ns, now_ns);
@@ -60,7 +60,7 @@ static bool make_here(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now
 
 static bool wait_or_work(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
 {
-    struct stk_slots *slots = &loader->road.slots;
+    struct stk_slots *slots = &loader->pipeline.slots;
     if (!loader->threads)
         return make_here(loader, deadline_ns, now_ns);
     if (loader->has_hand)
@@ -70,7 +70,7 @@ static bool wait_or_work(stoker_loader *loader, uint64_t deadline_ns, uint64_t *
 
 static bool wait_for_batch(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
 {
-    const uint64_t batch = loader->road.slots.head;
+    const uint64_t batch = loader->pipeline.slots.head;
     const uint64_t begin_ns = stk_trace_begin(loader->trace.rings, STOKER_TRACE_WAIT, batch);
     const bool ready = wait_or_work(loader, deadline_ns, now_ns);
     stk_trace_end(loader->trace.rings, STOKER_TRACE_WAIT, begin_ns, batch, 0, 0);
@@ -96,17 +96,17 @@ static void count_stall(stoker_loader *loader, uint64_t before_ns, uint64_t now_
 static void run_workers(stoker_loader *loader, uint32_t workers, bool lends_hand)
 {
     const bool spare_core = loader->cpus > workers;
-    loader->road.slots.workers = workers;
-    loader->road.slots.spare_core = spare_core;
+    loader->pipeline.slots.workers = workers;
+    loader->pipeline.slots.spare_core = spare_core;
     atomic_store(&loader->lends_hand, lends_hand);
-    atomic_store(&loader->road.active_workers, workers - (lends_hand && !spare_core ? 1 : 0));
-    stk_futex_wake(&loader->road.active_workers, UINT32_MAX);
+    atomic_store(&loader->pipeline.active_workers, workers - (lends_hand && !spare_core ? 1 : 0));
+    stk_futex_wake(&loader->pipeline.active_workers, UINT32_MAX);
 }
 
 /* The number of workers to run from now on, by what they have done so far. */
 static uint32_t tune_workers(stoker_loader *loader, struct stk_look *now)
 {
-    const struct stk_schedule *schedule = &loader->road.schedule;
+    const struct stk_schedule *schedule = &loader->pipeline.schedule;
     if (now->ns < loader->tune_ns)
         return loader->tuner.workers;
     loader->tune_ns = now->ns + TUNE_NS;
@@ -120,7 +120,7 @@ static uint32_t tune_workers(stoker_loader *loader, struct stk_look *now)
     }
     now->rows += stk_ledger_read(&loader->hand.ledger.rows);
     now->spans += stk_ledger_read(&loader->hand.ledger.spans);
-    const uint64_t first = stk_places_first(&loader->road.slots.places);
+    const uint64_t first = stk_places_first(&loader->pipeline.slots.places);
     return stk_tuner_step(&loader->tuner, now, first / schedule->batch_spans + 1);
 }
 
@@ -138,7 +138,7 @@ static void tune(stoker_loader *loader)
     };
     const uint32_t before = loader->tuner.workers;
     const bool lent = atomic_load_explicit(&loader->lends_hand, memory_order_relaxed);
-    const bool lends = loader->has_hand && stk_road_is_resident(&loader->road) &&
+    const bool lends = loader->has_hand && stk_pipeline_is_resident(&loader->pipeline) &&
                        stk_lending_step(&loader->lending, now.ns, now.batches, now.stall_ns);
     const uint32_t workers = loader->tuned ? tune_workers(loader, &now) : before;
     if (workers != before || lends != lent)
@@ -155,8 +155,8 @@ static void note_first_batch(stoker_loader *loader)
 
 static int next_in_place(stoker_loader *loader, stoker_batch *batch)
 {
-    const struct stk_slots *slots = &loader->road.slots;
-    const bool keeps_reading = !loader->threads && loader->road.reads; /* in this call, too */
+    const struct stk_slots *slots = &loader->pipeline.slots;
+    const bool keeps_reading = !loader->threads && loader->pipeline.reads; /* in this call, too */
     if (stk_slots_head_lent(slots)) /* of the others some may be free: batches come in order */
         return STOKER_EBUSY;
     if (!stk_slots_ready(slots) || keeps_reading) {
@@ -174,7 +174,7 @@ static int next_in_place(stoker_loader *loader, stoker_batch *batch)
  * thread gives back, so it must not sleep through their end. */
 static int wait_beside_copies(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
 {
-    struct stk_slots *slots = &loader->road.slots;
+    struct stk_slots *slots = &loader->pipeline.slots;
     int rc;
     while ((rc = stk_transfer_retire(&loader->transfer)) == 0 &&
            stk_transfer_copying(&loader->transfer)) {
@@ -267,8 +267,8 @@ int stoker_loader_next(stoker_loader *loader, stoker_batch *batch)
         return STOKER_EPOCH_END;
     }
     stk_loans_collect(&loader->loans, loader);
-    if ((loader->on_device ? loader->transfer.delivered : loader->road.slots.head) >=
-        loader->road.slots.batches)
+    if ((loader->on_device ? loader->transfer.delivered : loader->pipeline.slots.head) >=
+        loader->pipeline.slots.batches)
         return STOKER_FINISHED;
     int rc = loader->on_device ? next_on_device(loader, batch) : next_in_place(loader, batch);
     if (rc == STOKER_OK) {
@@ -293,7 +293,7 @@ int stoker_loader_state(const stoker_loader *loader, stoker_state *out)
         return STOKER_EINVAL;
     if (stk_fork_guard_tripped(&loader->guard))
         return STOKER_EFORKED;
-    struct stk_resume resume = stk_state_start(loader->road.dataset, &loader->options);
+    struct stk_resume resume = stk_state_start(loader->pipeline.dataset, &loader->options);
     resume.epoch = loader->state_epoch;
     resume.position = loader->state_position;
     stk_state_pack(out, &resume);
@@ -302,7 +302,7 @@ int stoker_loader_state(const stoker_loader *loader, stoker_state *out)
 
 uint64_t stoker_loader_batches_per_epoch(const stoker_loader *loader)
 {
-    return loader == NULL ? 0 : loader->road.schedule.epoch_batches;
+    return loader == NULL ? 0 : loader->pipeline.schedule.epoch_batches;
 }
 
 int stoker_loader_bad_sample(const stoker_loader *loader, uint64_t index, stoker_error *out)

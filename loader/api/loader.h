@@ -1,6 +1,6 @@
 /* loader.h - what stands behind a stoker_loader.
  *
- *   create.c   options in, road built, workers started; and the way back
+ *   create.c   options in, pipeline built, workers started; and the way back
  *   loader.c   the consumer's side: next and what it waits for, state
  *   deliver.c  from a full slot to what the consumer sees, in place or on a device
  *   batch.c    what becomes of a batch: streams, release
@@ -40,7 +40,7 @@ struct stoker_loader {
     char convert_reason[STK_DEVICE_WHY_BYTES];
     char cache_reason[STK_DEVICE_WHY_BYTES];
     char device_reason[STK_DEVICE_WHY_BYTES];
-    struct stk_road road;
+    struct stk_pipeline pipeline;
     struct stk_transfer transfer; /* all zero on the CPU */
     struct stk_loans loans;
     bool has_bad; /* bad is made */

@@ -25,9 +25,9 @@ struct division {
 /* Rows of a batch have one size. */
 static int check_sizes(const stoker_loader *loader, stoker_error *error)
 {
-    const stoker_dataset_info *set = &loader->road.dataset->info;
+    const stoker_dataset_info *set = &loader->pipeline.dataset->info;
     const struct stk_place nowhere = STK_NOWHERE;
-    if (!set->sizes_differ || loader->road.any_size)
+    if (!set->sizes_differ || loader->pipeline.any_size)
         return 0;
     return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                          "images of several sizes: resize them (transform.resize, resize_shorter "
@@ -40,36 +40,36 @@ static int check_sizes(const stoker_loader *loader, stoker_error *error)
 /* The shape of a row, and what images have to go through to get it. */
 static int make_framing(stoker_loader *loader, struct stk_framing *framing, stoker_error *error)
 {
-    struct stk_road *road = &loader->road;
-    const stoker_dataset_info *set = &road->dataset->info;
-    memcpy(road->shape, set->shape, sizeof(road->shape));
-    road->transforms = stk_transform_wanted(&loader->options.transform);
-    road->picture_bytes = road->dataset->row_bytes;
-    if (!road->transforms)
+    struct stk_pipeline *pipeline = &loader->pipeline;
+    const stoker_dataset_info *set = &pipeline->dataset->info;
+    memcpy(pipeline->shape, set->shape, sizeof(pipeline->shape));
+    pipeline->transforms = stk_transform_wanted(&loader->options.transform);
+    pipeline->picture_bytes = pipeline->dataset->row_bytes;
+    if (!pipeline->transforms)
         return 0;
-    int rc = stk_options_framing(framing, &loader->options, road->dataset, error);
+    int rc = stk_options_framing(framing, &loader->options, pipeline->dataset, error);
     if (rc < 0)
         return rc;
-    road->shape[0] = framing->out_height;
-    road->shape[1] = framing->out_width;
-    road->any_size = set->pixels_max > 0 && framing->resizing != STK_RESIZE_NONE;
-    if (road->any_size && set->pixels_max * set->shape[2] > road->picture_bytes)
-        road->picture_bytes = set->pixels_max * set->shape[2];
+    pipeline->shape[0] = framing->out_height;
+    pipeline->shape[1] = framing->out_width;
+    pipeline->any_size = set->pixels_max > 0 && framing->resizing != STK_RESIZE_NONE;
+    if (pipeline->any_size && set->pixels_max * set->shape[2] > pipeline->picture_bytes)
+        pipeline->picture_bytes = set->pixels_max * set->shape[2];
     return 0;
 }
 
-static size_t row_elements(const struct stk_road *road)
+static size_t row_elements(const struct stk_pipeline *pipeline)
 {
     size_t elements = 1;
-    for (uint32_t axis = 0; axis < road->dataset->info.rank; axis++)
-        elements *= (size_t)road->shape[axis];
+    for (uint32_t axis = 0; axis < pipeline->dataset->info.rank; axis++)
+        elements *= (size_t)pipeline->shape[axis];
     return elements;
 }
 
 /* What is no image, and not normalised by column, is one line of pixels. */
 static uint32_t channels_of(const stoker_loader *loader)
 {
-    const stoker_dataset_info *set = &loader->road.dataset->info;
+    const stoker_dataset_info *set = &loader->pipeline.dataset->info;
     const uint64_t last = set->rank > 0 ? set->shape[set->rank - 1] : 1;
     const bool apart = set->is_image || loader->options.mean_count > 1;
     return apart && last <= STK_CHANNELS_MAX ? (uint32_t)last : 1;
@@ -77,12 +77,12 @@ static uint32_t channels_of(const stoker_loader *loader)
 
 static struct stk_convert_options conversion(const stoker_loader *loader)
 {
-    const stoker_dataset_info *set = &loader->road.dataset->info;
+    const stoker_dataset_info *set = &loader->pipeline.dataset->info;
     return (struct stk_convert_options){
         .from = set->dtype,
         .to = loader->options.dtype,
         .layout = loader->options.layout,
-        .elements = row_elements(&loader->road),
+        .elements = row_elements(&loader->pipeline),
         .channels = channels_of(loader),
         .scale = loader->options.scale,
         .mean = loader->options.mean,
@@ -106,15 +106,15 @@ static bool hand_on(struct stk_framing *framing, uint64_t height, uint64_t width
 /* Images as stored; those of a row that is no image lie side by side. */
 static bool divide_stored(const stoker_loader *loader, struct division *out)
 {
-    const struct stk_road *road = &loader->road;
-    const stoker_dataset_info *set = &road->dataset->info;
-    const struct stk_convert_plan *plan = &road->convert;
+    const struct stk_pipeline *pipeline = &loader->pipeline;
+    const stoker_dataset_info *set = &pipeline->dataset->info;
+    const struct stk_convert_plan *plan = &pipeline->convert;
     const uint64_t height = set->is_image ? set->shape[0] : 1;
     const uint64_t width = set->is_image ? set->shape[1] : plan->elements / plan->channels;
-    if (road->any_size || (!road->transforms && !hand_on(&out->device, height, width)))
+    if (pipeline->any_size || (!pipeline->transforms && !hand_on(&out->device, height, width)))
         return false;
     out->host_transforms = false;
-    out->device_transforms = road->transforms;
+    out->device_transforms = pipeline->transforms;
     out->height = (uint32_t)height;
     out->width = (uint32_t)width;
     return true;
@@ -150,7 +150,7 @@ static bool divide(const stoker_loader *loader, const struct stk_framing *framin
                    struct division *out)
 {
     *out = (struct division){ .host = *framing,
-                              .host_transforms = loader->road.transforms,
+                              .host_transforms = loader->pipeline.transforms,
                               .device = *framing };
     return sent == SENT_STORED    ? divide_stored(loader, out)
            : sent == SENT_RESIZED ? divide_resized(out)
@@ -159,7 +159,7 @@ static bool divide(const stoker_loader *loader, const struct stk_framing *framin
 
 static size_t sent_bytes(const stoker_loader *loader, const struct division *division)
 {
-    return (size_t)division->height * division->width * loader->road.convert.channels;
+    return (size_t)division->height * division->width * loader->pipeline.convert.channels;
 }
 
 /* ---- the GPU's part ---- */
@@ -167,12 +167,12 @@ static size_t sent_bytes(const stoker_loader *loader, const struct division *div
 /* Have the GPU do its part of a division; the host then only makes bytes. 0, or a reason is told. */
 static int take_division(stoker_loader *loader, const struct division *division)
 {
-    struct stk_road *road = &loader->road;
+    struct stk_pipeline *pipeline = &loader->pipeline;
     const struct stk_device_convert_options options = {
         .device = loader->device,
         .framing = &division->device,
         .fill = loader->options.transform.fill,
-        .convert = &road->convert,
+        .convert = &pipeline->convert,
         .height = division->height,
         .width = division->width,
         .batch_size = loader->options.batch_size,
@@ -185,11 +185,11 @@ static int take_division(stoker_loader *loader, const struct division *division)
         .to = STOKER_UINT8,
         .layout = STOKER_NHWC,
         .elements = sent_bytes(loader, division),
-        .channels = road->convert.channels,
+        .channels = pipeline->convert.channels,
         .scale = loader->options.scale,
     };
-    road->transforms = division->host_transforms;
-    return stk_convert_plan_init(&road->convert, &bytes);
+    pipeline->transforms = division->host_transforms;
+    return stk_convert_plan_init(&pipeline->convert, &bytes);
 }
 
 /* The first division that the GPU can do and that sends no more than the host would. Where it was asked
@@ -201,7 +201,7 @@ static int share_with_device(stoker_loader *loader, struct stk_framing *framing)
     for (enum sent sent = SENT_STORED; sent <= SENT_MADE && rc < 0; sent++) {
         struct division division;
         if (!divide(loader, framing, sent, &division) ||
-            !stk_device_convert_fits(&loader->road.convert, division.device_transforms) ||
+            !stk_device_convert_fits(&loader->pipeline.convert, division.device_transforms) ||
             (!forced && sent_bytes(loader, &division) > loader->row_bytes))
             continue;
         rc = take_division(loader, &division);
@@ -243,10 +243,10 @@ static bool is_random(const struct stk_framing *framing)
 static bool divide_kept(const stoker_loader *loader, const struct stk_framing *framing,
                         struct division *out)
 {
-    const struct stk_road *road = &loader->road;
-    if (road->transforms && framing->resizing == STK_RESIZE_EXACT)
+    const struct stk_pipeline *pipeline = &loader->pipeline;
+    if (pipeline->transforms && framing->resizing == STK_RESIZE_EXACT)
         return divide(loader, framing, SENT_RESIZED, out);
-    if (!road->any_size)
+    if (!pipeline->any_size)
         return divide(loader, framing, SENT_STORED, out);
     return !is_random(framing) && divide(loader, framing, SENT_MADE, out);
 }
@@ -254,8 +254,8 @@ static bool divide_kept(const stoker_loader *loader, const struct stk_framing *f
 /* Where all of the set's rows fit. 0, or the reason is told. */
 static int keep_division(stoker_loader *loader, const struct division *division)
 {
-    struct stk_road *road = &loader->road;
-    const uint64_t count = road->dataset->info.count;
+    struct stk_pipeline *pipeline = &loader->pipeline;
+    const uint64_t count = pipeline->dataset->info.count;
     const uint64_t asked = loader->options.cache_bytes;
     uint64_t available = 0;
     int rc = loader->device->ops->available(loader->device, &available, loader->cache_reason);
@@ -263,7 +263,7 @@ static int keep_division(stoker_loader *loader, const struct division *division)
         return rc;
     const uint64_t most = asked > 0 ? asked : available / 2;
     const uint64_t budget = most < available ? most : available;
-    const uint32_t shape[3] = { division->height, division->width, road->convert.channels };
+    const uint32_t shape[3] = { division->height, division->width, pipeline->convert.channels };
     if (count > budget / sent_bytes(loader, division)) {
         (void)snprintf(loader->cache_reason, sizeof(loader->cache_reason),
                        "%" PRIu64 " rows of %zu bytes are more than the %" PRIu64
@@ -271,20 +271,20 @@ static int keep_division(stoker_loader *loader, const struct division *division)
                        count, sent_bytes(loader, division), budget, available);
         return STOKER_ENOMEM;
     }
-    rc = stk_device_cache_init(&road->device_cache, loader->device, count, shape,
+    rc = stk_device_cache_init(&pipeline->device_cache, loader->device, count, shape,
                                loader->cache_reason);
     if (rc < 0)
         return rc;
     rc = take_division(loader, division);
     if (rc < 0) {
         memcpy(loader->cache_reason, loader->convert_reason, sizeof(loader->cache_reason));
-        stk_device_cache_destroy(&road->device_cache);
+        stk_device_cache_destroy(&pipeline->device_cache);
         return rc;
     }
     (void)snprintf(loader->cache_reason, sizeof(loader->cache_reason),
                    "%" PRIu64 " rows of %zu bytes, of %" PRIu64
                    " bytes of GPU memory that are free",
-                   count, road->device_cache.row_bytes, available);
+                   count, pipeline->device_cache.row_bytes, available);
     return 0;
 }
 
@@ -298,7 +298,7 @@ static int keep_on_device(stoker_loader *loader, struct stk_framing *framing)
         why = "it converts on the GPU, and convert_on_device is OFF";
     else if (!divide_kept(loader, framing, &division))
         why = "it takes rows of one size, at most 16384 pixels a side";
-    else if (!stk_device_convert_fits(&loader->road.convert, true))
+    else if (!stk_device_convert_fits(&loader->pipeline.convert, true))
         why = "it takes rows of uint8 with 1 to 4 channels";
     if (why != NULL) {
         (void)snprintf(loader->cache_reason, sizeof(loader->cache_reason), "%s", why);
@@ -329,20 +329,20 @@ static int plan_device_cache(stoker_loader *loader, struct stk_framing *framing,
 
 static int plan_transform(stoker_loader *loader, const struct stk_framing *framing)
 {
-    struct stk_road *road = &loader->road;
-    const uint64_t *shape = road->dataset->info.shape;
-    const uint32_t height = road->any_size ? STOKER_SOURCE_SIDE_MAX : (uint32_t)shape[0];
-    const uint32_t width = road->any_size ? STOKER_SOURCE_SIDE_MAX : (uint32_t)shape[1];
-    if (!road->transforms)
+    struct stk_pipeline *pipeline = &loader->pipeline;
+    const uint64_t *shape = pipeline->dataset->info.shape;
+    const uint32_t height = pipeline->any_size ? STOKER_SOURCE_SIDE_MAX : (uint32_t)shape[0];
+    const uint32_t width = pipeline->any_size ? STOKER_SOURCE_SIDE_MAX : (uint32_t)shape[1];
+    if (!pipeline->transforms)
         return 0;
-    road->copies = false;
-    return stk_transform_plan_init(&road->transform, framing, loader->options.transform.fill,
-                                   &road->convert, (uint32_t)shape[2], height, width);
+    pipeline->copies = false;
+    return stk_transform_plan_init(&pipeline->transform, framing, loader->options.transform.fill,
+                                   &pipeline->convert, (uint32_t)shape[2], height, width);
 }
 
 int stk_rows_plan(stoker_loader *loader, stoker_error *error)
 {
-    struct stk_road *road = &loader->road;
+    struct stk_pipeline *pipeline = &loader->pipeline;
     struct stk_framing framing = { .key = 0 };
     int rc = make_framing(loader, &framing, error);
     if (rc == 0)
@@ -350,15 +350,15 @@ int stk_rows_plan(stoker_loader *loader, stoker_error *error)
     if (rc < 0)
         return rc;
     const struct stk_convert_options convert = conversion(loader);
-    rc = stk_convert_plan_init(&road->convert, &convert);
-    loader->row_bytes = road->convert.to_bytes;
+    rc = stk_convert_plan_init(&pipeline->convert, &convert);
+    loader->row_bytes = pipeline->convert.to_bytes;
     if (rc == 0)
         rc = plan_device_cache(loader, &framing, error);
     if (rc == 0)
         rc = plan_device(loader, &framing, error);
     if (rc < 0)
         return rc;
-    road->copies = road->convert.copies &&
-                   (road->convert.layout == STOKER_NHWC || road->convert.channels == 1);
+    pipeline->copies = pipeline->convert.copies &&
+                       (pipeline->convert.layout == STOKER_NHWC || pipeline->convert.channels == 1);
     return plan_transform(loader, &framing);
 }

@@ -30,11 +30,11 @@ static uint32_t clamp(uint64_t value, uint32_t low, uint32_t high)
 
 uint32_t stk_sizing_span_rows(const stoker_loader *loader)
 {
-    const struct stk_road *road = &loader->road;
+    const struct stk_pipeline *pipeline = &loader->pipeline;
     /* What is decoded once and gathered ever after is ticketed for the gathering. */
-    const bool decodes = road->decodes && !stk_road_may_become_resident(road);
+    const bool decodes = pipeline->decodes && !stk_pipeline_may_become_resident(pipeline);
     const uint64_t rows =
-        (decodes ? SPAN_BYTES_DECODED : SPAN_BYTES_RAW) / road->dataset->row_bytes;
+        (decodes ? SPAN_BYTES_DECODED : SPAN_BYTES_RAW) / pipeline->dataset->row_bytes;
     const uint32_t most = loader->options.batch_size < STK_SPAN_ROWS_MAX
                               ? loader->options.batch_size
                               : STK_SPAN_ROWS_MAX;
@@ -45,7 +45,7 @@ uint32_t stk_sizing_part_rows(const stoker_loader *loader)
 {
     const uint32_t span_rows = stk_sizing_span_rows(loader);
     const bool alone = loader->options.num_workers == 0 || loader->options.num_workers == 1;
-    const bool gathers = loader->road.encoded_bytes_max == 0 && !loader->road.decodes;
+    const bool gathers = loader->pipeline.encoded_bytes_max == 0 && !loader->pipeline.decodes;
     return alone || gathers ? span_rows
                             : (span_rows + STK_PLACE_PARTS_MAX - 1) / STK_PLACE_PARTS_MAX;
 }
@@ -53,8 +53,8 @@ uint32_t stk_sizing_part_rows(const stoker_loader *loader)
 void stk_sizing_choose_workers(stoker_loader *loader)
 {
     const int32_t asked = loader->options.num_workers;
-    const bool waits = loader->road.encoded_bytes_max > 0 || loader->road.decodes;
-    loader->cpus = loader->road.cpus = stk_cpu_count();
+    const bool waits = loader->pipeline.encoded_bytes_max > 0 || loader->pipeline.decodes;
+    loader->cpus = loader->pipeline.cpus = stk_cpu_count();
     loader->threads = asked != 0;
     loader->tuned = asked == STOKER_WORKERS_AUTO;
     loader->worker_count = asked == 0 ? 1 : (uint32_t)asked;
@@ -63,7 +63,7 @@ void stk_sizing_choose_workers(stoker_loader *loader)
             clamp(waits ? (uint64_t)loader->cpus * WAITING_WORKERS_PER_CPU : loader->cpus, 1,
                   loader->cpus > WAITING_WORKERS_MAX ? loader->cpus : WAITING_WORKERS_MAX);
     uint32_t first = loader->tuned ? loader->cpus : loader->worker_count;
-    atomic_init(&loader->road.active_workers, first);
+    atomic_init(&loader->pipeline.active_workers, first);
     stk_tuner_init(&loader->tuner, first, loader->worker_count, loader->cpus);
 }
 
@@ -81,9 +81,9 @@ static uint64_t ring_bytes(const stoker_loader *loader)
 }
 
 /* Slots that hold so many tickets. */
-static uint64_t slots_of(const struct stk_road *road, uint64_t tickets)
+static uint64_t slots_of(const struct stk_pipeline *pipeline, uint64_t tickets)
 {
-    const uint64_t spans = road->schedule.batch_spans;
+    const uint64_t spans = pipeline->schedule.batch_spans;
     return (tickets + spans - 1) / spans;
 }
 
@@ -96,25 +96,26 @@ static uint32_t most_slots(size_t batch_bytes)
 
 uint32_t stk_sizing_slot_count(const stoker_loader *loader)
 {
-    const struct stk_road *road = &loader->road;
+    const struct stk_pipeline *pipeline = &loader->pipeline;
     if (loader->options.prefetch_batches > 0)
         return loader->options.prefetch_batches;
     if (!loader->threads) /* one is lent, one is made, and the others keep the reads in flight */
-        return clamp(2 + (road->reads ? road->read_depth / loader->options.batch_size + 1 : 0), 2,
-                     STOKER_PREFETCH_MAX);
-    const size_t batch_bytes = road->convert.to_bytes * loader->options.batch_size;
+        return clamp(
+            2 + (pipeline->reads ? pipeline->read_depth / loader->options.batch_size + 1 : 0), 2,
+            STOKER_PREFETCH_MAX);
+    const size_t batch_bytes = pipeline->convert.to_bytes * loader->options.batch_size;
     const uint32_t least =
         loader->cpus > loader->tuner.workers ? RING_SLOTS_ASLEEP : RING_SLOTS_MIN;
     uint64_t slots = clamp(ring_bytes(loader) / batch_bytes, least, RING_SLOTS_MAX);
     /* Each worker fills a ticket while another of its own waits for the consumer. Large batches have many. */
-    const uint64_t filled = slots_of(road, 2 * (uint64_t)loader->tuner.workers + 2);
+    const uint64_t filled = slots_of(pipeline, 2 * (uint64_t)loader->tuner.workers + 2);
     if (slots < filled)
         slots = filled;
     /* Each worker's reads need slots to go to, and no worker should wait for another's. */
-    uint64_t in_flight = road->reads ? (uint64_t)loader->tuner.workers * road->read_depth /
-                                           loader->options.batch_size
-                                     : 0;
-    in_flight += slots_of(road, (uint64_t)loader->tuner.workers + 2);
+    uint64_t in_flight = pipeline->reads ? (uint64_t)loader->tuner.workers * pipeline->read_depth /
+                                               loader->options.batch_size
+                                         : 0;
+    in_flight += slots_of(pipeline, (uint64_t)loader->tuner.workers + 2);
     if (slots < in_flight)
         slots = in_flight;
     return clamp(slots, 2, most_slots(batch_bytes));
@@ -122,7 +123,7 @@ uint32_t stk_sizing_slot_count(const stoker_loader *loader)
 
 uint32_t stk_sizing_buffer_count(const stoker_loader *loader)
 {
-    const struct stk_slots *slots = &loader->road.slots;
+    const struct stk_slots *slots = &loader->pipeline.slots;
     if (loader->options.prefetch_batches > 0)
         return loader->options.prefetch_batches;
     const uint32_t wanted = clamp(BUFFERS_BYTES / slots->slot_bytes, BUFFERS_MIN, BUFFERS_MAX);

@@ -10,8 +10,8 @@
 
 static void sum_cache(const stoker_loader *loader, stoker_stats *stats)
 {
-    const struct stk_cache *cache = &loader->road.cache;
-    const struct stk_device_cache *device = &loader->road.device_cache;
+    const struct stk_cache *cache = &loader->pipeline.cache;
+    const struct stk_device_cache *device = &loader->pipeline.device_cache;
     stats->cache = device->on ? STOKER_CACHE_DEVICE : cache->kind;
     stats->cache_bytes =
         device->on ? device->count * device->row_bytes : stk_cache_reserved_bytes(cache);
@@ -29,10 +29,10 @@ static void sum_cache(const stoker_loader *loader, stoker_stats *stats)
 
 static void sum_memory(const stoker_loader *loader, stoker_stats *stats)
 {
-    const struct stk_road *road = &loader->road;
-    stats->slot_bytes = road->slots.memory.bytes;
+    const struct stk_pipeline *pipeline = &loader->pipeline;
+    stats->slot_bytes = pipeline->slots.memory.bytes;
     sum_cache(loader, stats);
-    stats->locked_bytes = road->slots.memory.locked ? road->slots.memory.bytes : 0;
+    stats->locked_bytes = pipeline->slots.memory.locked ? pipeline->slots.memory.bytes : 0;
     for (uint32_t i = 0; i < loader->worker_count; i++) {
         const struct stk_worker *worker = &loader->workers[i];
         stats->scratch_bytes += worker->scratch.bytes + worker->pictures.bytes;
@@ -40,10 +40,10 @@ static void sum_memory(const stoker_loader *loader, stoker_stats *stats)
     }
     stats->scratch_bytes += loader->hand.scratch.bytes + loader->hand.pictures.bytes;
     stats->trace_bytes = loader->trace.memory.bytes;
-    stats->pinned = road->slots.memory.locked;
-    stats->huge_pages = road->slots.memory.huge;
+    stats->pinned = pipeline->slots.memory.locked;
+    stats->huge_pages = pipeline->slots.memory.huge;
     (void)snprintf(stats->pin_reason, sizeof(stats->pin_reason), "%.*s",
-                   (int)sizeof(stats->pin_reason) - 1, road->slots.pin_reason);
+                   (int)sizeof(stats->pin_reason) - 1, pipeline->slots.pin_reason);
 }
 
 static void sum_device(const stoker_loader *loader, stoker_stats *stats)
@@ -54,9 +54,9 @@ static void sum_device(const stoker_loader *loader, stoker_stats *stats)
     (void)snprintf(stats->device, sizeof(stats->device), numbered ? "%s:%u" : "%s",
                    device->ops->name, (unsigned)device->index);
     memcpy(stats->device_reason, loader->device_reason, sizeof(stats->device_reason));
-    stats->device_bytes = transfer->buffer_bytes * transfer->buffer_count +
-                          loader->device_convert.scratch_bytes +
-                          loader->road.device_cache.count * loader->road.device_cache.row_bytes;
+    stats->device_bytes =
+        transfer->buffer_bytes * transfer->buffer_count + loader->device_convert.scratch_bytes +
+        loader->pipeline.device_cache.count * loader->pipeline.device_cache.row_bytes;
     stats->copies = stk_ledger_read(&loader->ledger.copies);
     stats->copy_bytes = stk_ledger_read(&transfer->copy_bytes);
     stats->converts_on_device = loader->device_convert.on;
@@ -66,11 +66,11 @@ static void sum_device(const stoker_loader *loader, stoker_stats *stats)
 
 static void sum_reader(const stoker_loader *loader, stoker_stats *stats)
 {
-    const uint32_t on_pread = atomic_load(&loader->road.pread_workers);
-    stats->read_depth = loader->road.read_depth;
+    const uint32_t on_pread = atomic_load(&loader->pipeline.pread_workers);
+    stats->read_depth = loader->pipeline.read_depth;
     (void)snprintf(stats->reader, sizeof(stats->reader), "%s",
                    on_pread == loader->worker_count ? stoker_reader_pread.name
-                                                    : loader->road.reader->name);
+                                                    : loader->pipeline.reader->name);
     if (on_pread > 0)
         (void)snprintf(stats->reader_reason, sizeof(stats->reader_reason),
                        "%u of %u workers got no ring, or lost it, and use pread", on_pread,
@@ -84,7 +84,8 @@ static uint32_t workers_running(const stoker_loader *loader)
 {
     if (!loader->threads)
         return 0;
-    return atomic_load(&loader->road.active_workers) + (atomic_load(&loader->lends_hand) ? 1 : 0);
+    return atomic_load(&loader->pipeline.active_workers) +
+           (atomic_load(&loader->lends_hand) ? 1 : 0);
 }
 
 static uint64_t part_of(uint64_t amount, uint64_t part, uint64_t whole)
@@ -128,10 +129,10 @@ int stoker_loader_stats(const stoker_loader *loader, stoker_stats *out)
         .workers = workers_running(loader),
         .workers_max = loader->threads ? loader->worker_count : 0,
         .cpus = loader->cpus,
-        .slots = loader->road.slots.slot_count,
+        .slots = loader->pipeline.slots.slot_count,
         .cpu_ns = cpu_ns(loader),
     };
-    stats.slots_ready = stk_slots_ready_count(&loader->road.slots, stats.batches);
+    stats.slots_ready = stk_slots_ready_count(&loader->pipeline.slots, stats.batches);
     for (uint32_t i = 0; i < loader->worker_count; i++)
         stk_ledger_sum(&loader->workers[i].ledger, &stats);
     stk_ledger_sum(&loader->hand.ledger, &stats);

@@ -7,8 +7,8 @@
  * A sample that is bad in each epoch is one bad sample: what is filed is counted and
  * reported once for each sample. The ids are kept as long as there is something to count.
  */
-#ifndef STK_ROAD_BAD_H
-#define STK_ROAD_BAD_H
+#ifndef STK_PIPELINE_BAD_H
+#define STK_PIPELINE_BAD_H
 
 #include <pthread.h>
 #include <stdbool.h>

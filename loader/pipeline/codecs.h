@@ -3,8 +3,8 @@
  * A data set may have any number of codec objects, one per shard for example: a table with open addressing,
  * by their addresses, at most half full. Kept until the worker is destroyed. Not shared.
  */
-#ifndef STK_ROAD_CODECS_H
-#define STK_ROAD_CODECS_H
+#ifndef STK_PIPELINE_CODECS_H
+#define STK_PIPELINE_CODECS_H
 
 #include <stdint.h>
 #include <stoker/codec.h>

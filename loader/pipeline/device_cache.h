@@ -12,8 +12,8 @@
  *
  *   EMPTY ──commit, by the consumer──▶ HELD (for good)
  */
-#ifndef STK_ROAD_DEVICE_CACHE_H
-#define STK_ROAD_DEVICE_CACHE_H
+#ifndef STK_PIPELINE_DEVICE_CACHE_H
+#define STK_PIPELINE_DEVICE_CACHE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

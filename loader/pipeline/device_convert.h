@@ -9,8 +9,8 @@
  * bits that the CPU would (kernels/launch.h). The scratch is one for all batches: they go through it in
  * the order of the copy stream.
  */
-#ifndef STK_ROAD_DEVICE_CONVERT_H
-#define STK_ROAD_DEVICE_CONVERT_H
+#ifndef STK_PIPELINE_DEVICE_CONVERT_H
+#define STK_PIPELINE_DEVICE_CONVERT_H
 
 #include <stdbool.h>
 #include <stdint.h>

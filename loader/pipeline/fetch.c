@@ -37,25 +37,25 @@ static bool is_whole_file(const struct stk_fetch *fetch)
 
 static bool fits_cache(const struct stk_worker *worker, const struct stk_fetch *fetch)
 {
-    const struct stk_cache *cache = &worker->road->cache;
+    const struct stk_cache *cache = &worker->pipeline->cache;
     const stoker_sample *sample = &fetch->span->samples[fetch->row];
     if (sample->codec != NULL && sample->codec->verify != NULL && cache->block_rows > 1)
         return false; /* its neighbours would not be verified */
     if (cache->kind == STOKER_CACHE_ENCODED)
         return sample->extent.bytes <= cache->stride_bytes;
     return cache->kind == STOKER_CACHE_DECODED && stk_row_is_stored(sample) &&
-           !worker->road->keeps_resized && sample->extent.bytes == cache->stride_bytes;
+           !worker->pipeline->keeps_resized && sample->extent.bytes == cache->stride_bytes;
 }
 
 /* Let the fetch fill the cache block of its sample; all rows of the block in one read
  * where they lie side by side. */
 static bool aim_at_cache(struct stk_worker *worker, struct stk_fetch *fetch)
 {
-    struct stk_road *road = worker->road;
-    struct stk_cache *cache = &road->cache;
+    struct stk_pipeline *pipeline = worker->pipeline;
+    struct stk_cache *cache = &pipeline->cache;
     const stoker_sample *sample = &fetch->span->samples[fetch->row];
     const uint64_t id = fetch->span->slot->ids[fetch->span->first_row + fetch->row];
-    if (!fits_cache(worker, fetch) || !stk_road_may_cache(road, fetch->span->batch) ||
+    if (!fits_cache(worker, fetch) || !stk_pipeline_may_cache(pipeline, fetch->span->batch) ||
         !stk_cache_begin(cache, id))
         return false;
 
@@ -69,7 +69,7 @@ static bool aim_at_cache(struct stk_worker *worker, struct stk_fetch *fetch)
 
 static void aim(struct stk_worker *worker, struct stk_fetch *fetch)
 {
-    const struct stk_road *road = worker->road;
+    const struct stk_pipeline *pipeline = worker->pipeline;
     const struct stk_span *span = fetch->span;
     const stoker_sample *sample = &span->samples[fetch->row];
     fetch->block_rows = 0;
@@ -78,10 +78,10 @@ static void aim(struct stk_worker *worker, struct stk_fetch *fetch)
     const bool whole = is_whole_file(fetch); /* its byte too many has no place but the scratch */
     if (!whole && aim_at_cache(worker, fetch))
         return;
-    const bool in_place = road->copies && !whole && stk_row_is_stored(sample) &&
-                          sample->extent.bytes == road->dataset->row_bytes;
-    fetch->start =
-        in_place ? stk_road_row(road, span->slot, span->first_row + fetch->row) : fetch->scratch;
+    const bool in_place = pipeline->copies && !whole && stk_row_is_stored(sample) &&
+                          sample->extent.bytes == pipeline->dataset->row_bytes;
+    fetch->start = in_place ? stk_pipeline_row(pipeline, span->slot, span->first_row + fetch->row)
+                            : fetch->scratch;
     fetch->offset = sample->extent.offset;
     fetch->total_bytes = sample->extent.bytes;
 }
@@ -103,10 +103,10 @@ static void put_back(struct stk_worker *worker, struct stk_fetch *fetch)
     worker->free_fetches = fetch;
 }
 
-static bool is_announced(const struct stk_road *road, const stoker_extent *extent)
+static bool is_announced(const struct stk_pipeline *pipeline, const stoker_extent *extent)
 {
-    const stoker_dataset_info *info = &road->dataset->info;
-    return extent->bytes <= road->encoded_bytes_max &&
+    const stoker_dataset_info *info = &pipeline->dataset->info;
+    return extent->bytes <= pipeline->encoded_bytes_max &&
            (extent->path != NULL ? info->has_paths : extent->file < info->file_count);
 }
 
@@ -128,7 +128,7 @@ static void read_alone(struct stk_worker *worker, struct stk_fetch *fetch)
 {
     const struct stk_span *span = fetch->span;
     const stoker_extent *extent = extent_of(fetch);
-    stk_cache_cancel(&worker->road->cache, span->slot->ids[span->first_row + fetch->row]);
+    stk_cache_cancel(&worker->pipeline->cache, span->slot->ids[span->first_row + fetch->row]);
     fetch->block_rows = 0;
     fetch->done_bytes = 0;
     fetch->retries = 0;
@@ -180,7 +180,7 @@ void stk_fetch_queue(struct stk_worker *worker, struct stk_span *span, uint32_t 
     fetch->row = row;
     fetch->read.path = extent->path;
     fetch->read.file = extent->file;
-    if (!is_announced(worker->road, extent)) {
+    if (!is_announced(worker->pipeline, extent)) {
         fetch->block_rows = 0;
         fetch->offset = extent->offset;
         fetch->done_bytes = 0;
@@ -198,8 +198,8 @@ void stk_fetch_queue(struct stk_worker *worker, struct stk_span *span, uint32_t 
 static void reopen(struct stk_worker *worker)
 {
     stoker_error why; /* the rows that are lost if this fails report the ring */
-    if (!worker->road->reader_own && worker->reader != &stoker_reader_pread) {
-        atomic_fetch_add(&worker->road->pread_workers, 1U);
+    if (!worker->pipeline->reader_own && worker->reader != &stoker_reader_pread) {
+        atomic_fetch_add(&worker->pipeline->pread_workers, 1U);
         worker->reader = &stoker_reader_pread;
     }
     (void)stk_worker_open_ring(worker, &why);
@@ -211,7 +211,7 @@ static void lose(struct stk_worker *worker, struct stk_fetch *fetch)
     const struct stk_span *span = fetch->span;
     char what[STK_DETAIL_BYTES];
     if (fetch->block_rows > 0)
-        stk_cache_cancel(&worker->road->cache, span->slot->ids[span->first_row + fetch->row]);
+        stk_cache_cancel(&worker->pipeline->cache, span->slot->ids[span->first_row + fetch->row]);
     (void)snprintf(what, sizeof(what), "the ring of reader %.24s failed", worker->reader->name);
     fail(worker, fetch, STOKER_EIO, 0, what);
 }
@@ -273,9 +273,10 @@ bool stk_fetch_submit(struct stk_worker *worker)
 /* Whole files come to the scratch: what fits the cache is copied there. */
 static void keep(struct stk_worker *worker, const struct stk_fetch *fetch)
 {
-    struct stk_cache *cache = &worker->road->cache;
+    struct stk_cache *cache = &worker->pipeline->cache;
     const uint64_t id = fetch->span->slot->ids[fetch->span->first_row + fetch->row];
-    if (!fits_cache(worker, fetch) || !stk_road_may_cache(worker->road, fetch->span->batch) ||
+    if (!fits_cache(worker, fetch) ||
+        !stk_pipeline_may_cache(worker->pipeline, fetch->span->batch) ||
         !stk_cache_begin(cache, id))
         return;
     memcpy(stk_cache_row(cache, id), fetch->start, fetch->total_bytes);
@@ -287,7 +288,7 @@ static void keep(struct stk_worker *worker, const struct stk_fetch *fetch)
 /* Show the block that was read into the cache to everybody. */
 static void commit(struct stk_worker *worker, const struct stk_fetch *fetch, uint64_t id)
 {
-    struct stk_cache *cache = &worker->road->cache;
+    struct stk_cache *cache = &worker->pipeline->cache;
     const uint64_t first = stk_cache_block_first(cache, id);
     if (cache->kind == STOKER_CACHE_ENCODED)
         for (uint32_t i = 0; i < fetch->block_rows; i++)
@@ -296,17 +297,17 @@ static void commit(struct stk_worker *worker, const struct stk_fetch *fetch, uin
 }
 
 /* The consumer looks at the files that such bytes come from. */
-static void note_unchecked(struct stk_road *road, const stoker_codec *codec)
+static void note_unchecked(struct stk_pipeline *pipeline, const stoker_codec *codec)
 {
     const bool verifies = codec != NULL && codec->verify != NULL;
-    if (!verifies && !atomic_load_explicit(&road->reads_unchecked, memory_order_relaxed))
-        atomic_store_explicit(&road->reads_unchecked, true, memory_order_relaxed);
+    if (!verifies && !atomic_load_explicit(&pipeline->reads_unchecked, memory_order_relaxed))
+        atomic_store_explicit(&pipeline->reads_unchecked, true, memory_order_relaxed);
 }
 
 /* Only what is verified gets into the cache: nobody looks again. */
 static void finish(struct stk_worker *worker, struct stk_fetch *fetch)
 {
-    struct stk_cache *cache = &worker->road->cache;
+    struct stk_cache *cache = &worker->pipeline->cache;
     struct stk_span *span = fetch->span;
     const uint32_t row = fetch->row;
     const uint32_t bytes = extent_of(fetch)->bytes;
@@ -314,7 +315,7 @@ static void finish(struct stk_worker *worker, struct stk_fetch *fetch)
     const bool to_cache = fetch->block_rows > 0;
     const uint8_t *from = to_cache ? stk_cache_row(cache, id) : fetch->start;
     if (!is_whole_file(fetch))
-        note_unchecked(worker->road, span->samples[row].codec);
+        note_unchecked(worker->pipeline, span->samples[row].codec);
     if (stk_row_verify(worker, span, row, from, bytes)) {
         if (to_cache)
             commit(worker, fetch, id);
@@ -348,7 +349,7 @@ static void finish_file(struct stk_worker *worker, struct stk_fetch *fetch, uint
 static void read_file_blocking(struct stk_worker *worker, struct stk_fetch *fetch)
 {
     const ssize_t got =
-        stk_beneath_read_all(worker->road->dataset->info.directory, extent_of(fetch)->path,
+        stk_beneath_read_all(worker->pipeline->dataset->info.directory, extent_of(fetch)->path,
                              fetch->start, (size_t)fetch->total_bytes + 1);
     if (got < 0)
         read_failed(worker, fetch, code_of(fetch, (int)-got), (int)-got);
@@ -359,7 +360,7 @@ static void read_file_blocking(struct stk_worker *worker, struct stk_fetch *fetc
 /* The last resort: block in pread until the bytes are there or the storage says no. */
 static void read_blocking(struct stk_worker *worker, struct stk_fetch *fetch)
 {
-    const int fd = worker->road->files[fetch->read.file].fd;
+    const int fd = worker->pipeline->files[fetch->read.file].fd;
     while (fetch->done_bytes < fetch->total_bytes) {
         ssize_t got =
             pread(fd, fetch->start + fetch->done_bytes, fetch->total_bytes - fetch->done_bytes,
@@ -388,7 +389,7 @@ static void pause_before_retry(uint32_t retries)
  * caller's own is asked for longer: what its bytes are nobody else knows. */
 static void try_again(struct stk_worker *worker, struct stk_fetch *fetch, int os_errno)
 {
-    const bool own = worker->road->reader_own;
+    const bool own = worker->pipeline->reader_own;
     stk_ledger_add(&worker->ledger.read_retries, 1);
     fetch->retries++;
     if (fetch->retries <= STK_RETRIES_MAX + (own ? LATE_RETRIES_MAX : 0)) {
@@ -417,9 +418,9 @@ static void take_file(struct stk_worker *worker, struct stk_fetch *fetch, uint32
 {
     const uint32_t done = fetch->done_bytes + bytes;
     stk_ledger_add(&worker->ledger.read_bytes, bytes);
-    if (done >= fetch->total_bytes || (worker->road->reader_own && bytes == 0)) {
+    if (done >= fetch->total_bytes || (worker->pipeline->reader_own && bytes == 0)) {
         finish_file(worker, fetch, done);
-    } else if (worker->road->reader_own) {
+    } else if (worker->pipeline->reader_own) {
         fetch->done_bytes = done;
         fetch->retries = 0;
         try_again(worker, fetch, 0);
@@ -434,7 +435,7 @@ static void refuse_result(struct stk_worker *worker, struct stk_fetch *fetch)
 {
     char what[STK_DETAIL_BYTES];
     if (fetch->block_rows > 0)
-        stk_cache_cancel(&worker->road->cache,
+        stk_cache_cancel(&worker->pipeline->cache,
                          fetch->span->slot->ids[fetch->span->first_row + fetch->row]);
     (void)snprintf(what, sizeof(what), "the reader reports %d bytes of %u asked for",
                    fetch->read.result, fetch->read.bytes);
@@ -472,7 +473,7 @@ static int reap(struct stk_worker *worker, int64_t wait_ns)
         stk_trace_begin(worker->trace, STOKER_TRACE_READ, STOKER_TRACE_NO_BATCH);
     stk_worker_enter_reader(worker);
     int count =
-        worker->reader->reap(worker->ring, worker->reaped, worker->road->read_depth, wait_ns);
+        worker->reader->reap(worker->ring, worker->reaped, worker->pipeline->read_depth, wait_ns);
     stk_worker_leave_reader(worker);
     stk_trace_end(worker->trace, STOKER_TRACE_READ, begin_ns, STOKER_TRACE_NO_BATCH, 0,
                   count < 0 ? 0 : (uint32_t)count);
@@ -497,7 +498,7 @@ static void prefetch_two(const struct stk_worker *worker, uint32_t i)
 static void take_reaped(struct stk_worker *worker)
 {
     const stoker_trace_kind kind =
-        worker->road->decodes ? STOKER_TRACE_DECODE : STOKER_TRACE_CONVERT;
+        worker->pipeline->decodes ? STOKER_TRACE_DECODE : STOKER_TRACE_CONVERT;
     const uint32_t first = worker->reaped_next;
     const uint64_t begin_ns = stk_trace_begin(worker->trace, kind, STOKER_TRACE_NO_BATCH);
     do {
@@ -532,7 +533,7 @@ static bool reap_some(struct stk_worker *worker, int64_t wait_ns)
 
 void stk_fetch_reap(struct stk_worker *worker, int64_t wait_ns)
 {
-    if (!reap_some(worker, wait_ns) || atomic_load(&worker->road->slots.stopping))
+    if (!reap_some(worker, wait_ns) || atomic_load(&worker->pipeline->slots.stopping))
         return; /* nobody waits for the rows of a loader that is being destroyed */
     take_reaped(worker);
     stk_ledger_charge(stk_worker_making_ns(worker, false), &worker->mark_ns);

@@ -16,8 +16,8 @@
  * name in turn are never mixed. A name at which another file of the same length stands by now
  * delivers that one: whole, or not at all.
  */
-#ifndef STK_ROAD_FETCH_H
-#define STK_ROAD_FETCH_H
+#ifndef STK_PIPELINE_FETCH_H
+#define STK_PIPELINE_FETCH_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * Each worker has an entry of its own, so counting is a plain add without a lock prefix;
  * stats sums the entries up. All relaxed: a sum is a snapshot, never a signal.
  */
-#ifndef STK_ROAD_LEDGER_H
-#define STK_ROAD_LEDGER_H
+#ifndef STK_PIPELINE_LEDGER_H
+#define STK_PIPELINE_LEDGER_H
 
 #include <stdatomic.h>
 #include <stdint.h>

@@ -9,8 +9,8 @@
  * Judged over windows of work (pipeline/watch): one absence says nothing, but two without a wait between
  * them tell of a consumer that needs no help. Runs in the consumer's thread, inside next().
  */
-#ifndef STK_ROAD_LENDING_H
-#define STK_ROAD_LENDING_H
+#ifndef STK_PIPELINE_LENDING_H
+#define STK_PIPELINE_LENDING_H
 
 #include <stdbool.h>
 #include <stdint.h>

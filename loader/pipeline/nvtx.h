@@ -3,8 +3,8 @@
  * A tool that wants them is loaded when a loader is created, by what NVTX_INJECTION64_PATH
  * names; without one, or built without NVTX, stk_nvtx_init says so and nothing more happens.
  */
-#ifndef STK_ROAD_NVTX_H
-#define STK_ROAD_NVTX_H
+#ifndef STK_PIPELINE_NVTX_H
+#define STK_PIPELINE_NVTX_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,8 +5,8 @@
  * at most doubles that each time. Rows that are gathered need no clock: a whole ticket of them is
  * sized to take no longer (sizing).
  */
-#ifndef STK_ROAD_PACE_H
-#define STK_ROAD_PACE_H
+#ifndef STK_PIPELINE_PACE_H
+#define STK_PIPELINE_PACE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,77 +3,79 @@
 
 #include <string.h>
 
-static uint8_t *row_at(const struct stk_road *road, const struct stk_span *span, uint32_t row)
+static uint8_t *row_at(const struct stk_pipeline *pipeline, const struct stk_span *span,
+                       uint32_t row)
 {
-    return stk_road_row(road, span->slot, span->first_row + row);
+    return stk_pipeline_row(pipeline, span->slot, span->first_row + row);
 }
 
-struct stk_image stk_picture_stored(const struct stk_road *road, const void *pixels)
+struct stk_image stk_picture_stored(const struct stk_pipeline *pipeline, const void *pixels)
 {
-    const stoker_dataset_info *set = &road->dataset->info;
-    if (!road->transforms)
+    const stoker_dataset_info *set = &pipeline->dataset->info;
+    if (!pipeline->transforms)
         return (struct stk_image){ .pixels = pixels };
     return (struct stk_image){ .pixels = pixels,
                                .height = (uint32_t)set->shape[0],
                                .width = (uint32_t)set->shape[1] };
 }
 
-struct stk_image stk_picture_cached(const struct stk_road *road, const void *pixels)
+struct stk_image stk_picture_cached(const struct stk_pipeline *pipeline, const void *pixels)
 {
-    if (!road->keeps_resized)
-        return stk_picture_stored(road, pixels);
+    if (!pipeline->keeps_resized)
+        return stk_picture_stored(pipeline, pixels);
     return (struct stk_image){ .pixels = pixels,
-                               .height = road->transform.framing.resize_height,
-                               .width = road->transform.framing.resize_width };
+                               .height = pipeline->transform.framing.resize_height,
+                               .width = pipeline->transform.framing.resize_width };
 }
 
 void stk_picture_put(struct stk_worker *worker, const struct stk_span *span, uint32_t row,
                      const struct stk_image *picture)
 {
-    const struct stk_road *road = worker->road;
+    const struct stk_pipeline *pipeline = worker->pipeline;
     const void *pixels = picture->pixels;
-    uint8_t *to = row_at(road, span, row);
-    if (road->transforms)
-        stk_transform_row(&road->transform, worker->transform, picture, span->epoch,
+    uint8_t *to = row_at(pipeline, span, row);
+    if (pipeline->transforms)
+        stk_transform_row(&pipeline->transform, worker->transform, picture, span->epoch,
                           span->slot->ids[span->first_row + row], NULL, to);
     else
-        road->convert.rows(&road->convert, &pixels, 1, 0, to);
+        pipeline->convert.rows(&pipeline->convert, &pixels, 1, 0, to);
 }
 
 void stk_picture_put_all(struct stk_worker *worker, const struct stk_span *span, uint32_t ahead)
 {
-    const struct stk_road *road = worker->road;
-    if (!road->transforms) {
-        road->convert.rows(&road->convert, span->sources, span->rows, ahead, row_at(road, span, 0));
+    const struct stk_pipeline *pipeline = worker->pipeline;
+    if (!pipeline->transforms) {
+        pipeline->convert.rows(&pipeline->convert, span->sources, span->rows, ahead,
+                               row_at(pipeline, span, 0));
         return;
     }
-    const struct stk_image picture = stk_picture_cached(road, span->sources[0]);
-    stk_transform_rows(&road->transform, worker->transform, span->sources, picture.height,
+    const struct stk_image picture = stk_picture_cached(pipeline, span->sources[0]);
+    stk_transform_rows(&pipeline->transform, worker->transform, span->sources, picture.height,
                        picture.width, span->rows, ahead, span->epoch,
-                       &span->slot->ids[span->first_row], row_at(road, span, 0));
+                       &span->slot->ids[span->first_row], row_at(pipeline, span, 0));
 }
 
 /* Whether images of that size are what the cache holds. */
-static bool fits(const struct stk_road *road, const struct stk_image *picture)
+static bool fits(const struct stk_pipeline *pipeline, const struct stk_image *picture)
 {
-    const stoker_dataset_info *set = &road->dataset->info;
-    return road->keeps_resized ||
+    const stoker_dataset_info *set = &pipeline->dataset->info;
+    return pipeline->keeps_resized ||
            (picture->height == set->shape[0] && picture->width == set->shape[1]);
 }
 
 void stk_picture_keep(struct stk_worker *worker, const struct stk_span *span, uint64_t id,
                       struct stk_image *picture)
 {
-    struct stk_road *road = worker->road;
-    struct stk_cache *cache = &road->cache;
-    if (cache->kind != STOKER_CACHE_DECODED || cache->block_rows != 1 || !fits(road, picture) ||
-        !stk_road_may_cache(road, span->batch) || !stk_cache_begin(cache, id))
+    struct stk_pipeline *pipeline = worker->pipeline;
+    struct stk_cache *cache = &pipeline->cache;
+    if (cache->kind != STOKER_CACHE_DECODED || cache->block_rows != 1 || !fits(pipeline, picture) ||
+        !stk_pipeline_may_cache(pipeline, span->batch) || !stk_cache_begin(cache, id))
         return;
     uint8_t *to = stk_cache_row(cache, id);
-    if (road->keeps_resized)
-        stk_transform_resize(&road->transform, worker->transform, picture, to);
+    if (pipeline->keeps_resized)
+        stk_transform_resize(&pipeline->transform, worker->transform, picture, to);
     else
         memcpy(to, picture->pixels, cache->stride_bytes);
     stk_cache_commit(cache, id, cache->stride_bytes);
-    *picture = stk_picture_cached(road, to);
+    *picture = stk_picture_cached(pipeline, to);
 }

@@ -5,14 +5,14 @@
  *
  * A set that is resized to one size for good is cached as resized: what is random comes after it.
  */
-#ifndef STK_ROAD_PICTURE_H
-#define STK_ROAD_PICTURE_H
+#ifndef STK_PIPELINE_PICTURE_H
+#define STK_PIPELINE_PICTURE_H
 
 #include "loader/pipeline/worker.h"
 
 /* An image in the data set's shape, and one as rows in the cache are. */
-struct stk_image stk_picture_stored(const struct stk_road *road, const void *pixels);
-struct stk_image stk_picture_cached(const struct stk_road *road, const void *pixels);
+struct stk_image stk_picture_stored(const struct stk_pipeline *pipeline, const void *pixels);
+struct stk_image stk_picture_cached(const struct stk_pipeline *pipeline, const void *pixels);
 
 /* Write row `row` of a span from its image. */
 void stk_picture_put(struct stk_worker *worker, const struct stk_span *span, uint32_t row,

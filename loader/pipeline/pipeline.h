@@ -1,4 +1,4 @@
-/* road.h - what all workers of one loader share, and the road of one row through it.
+/* pipeline.h - what all workers of one loader share, and the path of one row through it.
  *
  *   ticket ─▶ span ─▶ sample ids ─▶ located ─┬─ resident ──────────────────┐
  *                                            ├─ made from its id ─▶ decode ─┼─▶ convert ─▶ row of the slot
@@ -7,8 +7,8 @@
  * Immutable once the workers run, except for the parts that say otherwise
  * (slots, cache: their own files tell how).
  */
-#ifndef STK_ROAD_ROAD_H
-#define STK_ROAD_ROAD_H
+#ifndef STK_PIPELINE_H
+#define STK_PIPELINE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -27,7 +27,7 @@
 
 enum { STK_SPAN_ROWS_MAX = 512, STK_AHEAD_ROWS_MAX = 16 };
 
-struct stk_road {
+struct stk_pipeline {
     const stoker_dataset *dataset;
     const stoker_reader *reader;
     bool reader_forced; /* asked for by name: no quiet change to another at create */
@@ -62,40 +62,41 @@ struct stk_road {
     _Atomic uint32_t pread_workers; /* workers whose own ring failed */
 };
 
-static inline uint8_t *stk_road_row(const struct stk_road *road, const struct stk_slot *slot,
-                                    uint32_t row)
+static inline uint8_t *stk_pipeline_row(const struct stk_pipeline *pipeline,
+                                        const struct stk_slot *slot, uint32_t row)
 {
-    return slot->images + (size_t)row * road->convert.to_bytes;
+    return slot->images + (size_t)row * pipeline->convert.to_bytes;
 }
 
 /* Whether all that the cache holds are rows. What sample 0 is like does not tell: a set may
  * mix raw and encoded samples, and a raw one may have a wrong size. */
-static inline bool stk_road_caches_rows(const struct stk_road *road)
+static inline bool stk_pipeline_caches_rows(const struct stk_pipeline *pipeline)
 {
-    return road->cache.kind == STOKER_CACHE_DECODED ||
-           (road->cache.kind == STOKER_CACHE_ENCODED && road->dataset->info.dense);
+    return pipeline->cache.kind == STOKER_CACHE_DECODED ||
+           (pipeline->cache.kind == STOKER_CACHE_ENCODED && pipeline->dataset->info.dense);
 }
 
-/* Whether every sample may come to be held as a row: then the road needs no reader any more. */
-static inline bool stk_road_may_become_resident(const struct stk_road *road)
+/* Whether every sample may come to be held as a row: then the pipeline needs no reader any more. */
+static inline bool stk_pipeline_may_become_resident(const struct stk_pipeline *pipeline)
 {
-    return road->device_cache.on ||
-           (stk_road_caches_rows(road) && road->cache.capacity == road->dataset->info.count);
+    return pipeline->device_cache.on || (stk_pipeline_caches_rows(pipeline) &&
+                                         pipeline->cache.capacity == pipeline->dataset->info.count);
 }
 
 /* Whether nothing is read, now and later. */
-static inline bool stk_road_is_resident(const struct stk_road *road)
+static inline bool stk_pipeline_is_resident(const struct stk_pipeline *pipeline)
 {
-    return road->encoded_bytes_max == 0 || stk_device_cache_holds_all(&road->device_cache) ||
-           (stk_road_caches_rows(road) &&
-            stk_cache_holds_all(&road->cache, road->dataset->info.count));
+    return pipeline->encoded_bytes_max == 0 ||
+           stk_device_cache_holds_all(&pipeline->device_cache) ||
+           (stk_pipeline_caches_rows(pipeline) &&
+            stk_cache_holds_all(&pipeline->cache, pipeline->dataset->info.count));
 }
 
 /* The first lap of the ring goes round the cache: a random row's place is on a fresh page, and
  * the first batch should not wait until the kernel has cleared one for each of its rows. */
-static inline bool stk_road_may_cache(const struct stk_road *road, uint64_t batch)
+static inline bool stk_pipeline_may_cache(const struct stk_pipeline *pipeline, uint64_t batch)
 {
-    return batch >= road->slots.slot_count;
+    return batch >= pipeline->slots.slot_count;
 }
 
 #endif

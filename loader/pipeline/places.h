@@ -17,8 +17,8 @@
  *
  * All atomics are relaxed: what hands a place's bytes over is its slot's free_turn (slots.h).
  */
-#ifndef STK_ROAD_PLACES_H
-#define STK_ROAD_PLACES_H
+#ifndef STK_PIPELINE_PLACES_H
+#define STK_PIPELINE_PLACES_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -18,7 +18,7 @@ static uint64_t *row_id(const struct stk_span *span, uint32_t row)
 static uint8_t *row_images(const struct stk_worker *worker, const struct stk_span *span,
                            uint32_t row)
 {
-    return stk_road_row(worker->road, span->slot, span->first_row + row);
+    return stk_pipeline_row(worker->pipeline, span->slot, span->first_row + row);
 }
 
 struct stk_place stk_row_place(const struct stk_worker *worker, const struct stk_span *span,
@@ -30,8 +30,8 @@ struct stk_place stk_row_place(const struct stk_worker *worker, const struct stk
     if (sample->extent.memory == NULL && sample->extent.path != NULL)
         place.path = sample->extent.path;
     else if (sample->extent.memory == NULL && sample->extent.bytes > 0 &&
-             sample->extent.file < worker->road->dataset->info.file_count) {
-        place.path = worker->road->files[sample->extent.file].path;
+             sample->extent.file < worker->pipeline->dataset->info.file_count) {
+        place.path = worker->pipeline->files[sample->extent.file].path;
         place.offset = sample->extent.offset;
     }
     return place;
@@ -41,26 +41,27 @@ struct stk_place stk_row_place(const struct stk_worker *worker, const struct stk
 
 /* The decoded row if it is in memory, else NULL. With a cache of resized images, only such a one:
  * the rows of a span are all of one size. */
-static const uint8_t *resident(const struct stk_road *road, const stoker_sample *sample,
+static const uint8_t *resident(const struct stk_pipeline *pipeline, const stoker_sample *sample,
                                uint64_t id)
 {
     if (sample->codec == NULL && sample->extent.memory != NULL)
-        return sample->extent.bytes == road->dataset->row_bytes && !road->keeps_resized
+        return sample->extent.bytes == pipeline->dataset->row_bytes && !pipeline->keeps_resized
                    ? sample->extent.memory
                    : NULL;
-    return stk_road_caches_rows(road) ? stk_cache_find(&road->cache, id) : NULL;
+    return stk_pipeline_caches_rows(pipeline) ? stk_cache_find(&pipeline->cache, id) : NULL;
 }
 
 /* Rows that can be told from the ids alone, without asking where each sample lies. */
-static bool find_sources(const struct stk_road *road, struct stk_span *span, const uint64_t *ids)
+static bool find_sources(const struct stk_pipeline *pipeline, struct stk_span *span,
+                         const uint64_t *ids)
 {
-    const uint8_t *rows = road->keeps_resized ? NULL : road->dataset->info.rows;
-    size_t stride_bytes = road->dataset->row_bytes;
-    if (!stk_road_caches_rows(road) && rows == NULL)
+    const uint8_t *rows = pipeline->keeps_resized ? NULL : pipeline->dataset->info.rows;
+    size_t stride_bytes = pipeline->dataset->row_bytes;
+    if (!stk_pipeline_caches_rows(pipeline) && rows == NULL)
         return false;
-    if (rows == NULL && stk_cache_holds_all(&road->cache, road->dataset->info.count)) {
-        rows = stk_cache_row(&road->cache, 0);
-        stride_bytes = road->cache.stride_bytes;
+    if (rows == NULL && stk_cache_holds_all(&pipeline->cache, pipeline->dataset->info.count)) {
+        rows = stk_cache_row(&pipeline->cache, 0);
+        stride_bytes = pipeline->cache.stride_bytes;
     }
     if (rows != NULL) {
         const uint32_t count =
@@ -71,7 +72,7 @@ static bool find_sources(const struct stk_road *road, struct stk_span *span, con
         return true;
     }
     for (uint32_t row = 0; row < span->rows; row++) {
-        span->sources[row] = stk_cache_find(&road->cache, ids[row]);
+        span->sources[row] = stk_cache_find(&pipeline->cache, ids[row]);
         if (span->sources[row] == NULL)
             return false;
     }
@@ -80,55 +81,56 @@ static bool find_sources(const struct stk_road *road, struct stk_span *span, con
 
 /* Whether the GPU holds all rows of a span. Those that it does not are fresh, until it is seen to hold
  * them after all. */
-static bool find_kept(const struct stk_road *road, const struct stk_span *span, const uint64_t *ids)
+static bool find_kept(const struct stk_pipeline *pipeline, const struct stk_span *span,
+                      const uint64_t *ids)
 {
-    if (!road->device_cache.on)
+    if (!pipeline->device_cache.on)
         return false;
     bool all = true;
     for (uint32_t row = 0; row < span->rows && all; row++)
-        all = stk_device_cache_holds(&road->device_cache, ids[row]);
+        all = stk_device_cache_holds(&pipeline->device_cache, ids[row]);
     memset(&span->slot->fresh[span->first_row], all ? 0 : 1, span->rows);
     return all;
 }
 
-static bool find_located_sources(const struct stk_road *road, struct stk_span *span,
+static bool find_located_sources(const struct stk_pipeline *pipeline, struct stk_span *span,
                                  const uint64_t *ids)
 {
     for (uint32_t row = 0; row < span->rows; row++) {
-        span->sources[row] = resident(road, &span->samples[row], ids[row]);
+        span->sources[row] = resident(pipeline, &span->samples[row], ids[row]);
         if (span->sources[row] == NULL)
             return false;
     }
     return true;
 }
 
-static void *span_labels(const struct stk_road *road, const struct stk_span *span)
+static void *span_labels(const struct stk_pipeline *pipeline, const struct stk_span *span)
 {
     return (uint8_t *)span->slot->labels +
-           span->first_row * stoker_dtype_bytes(road->dataset->info.label_dtype);
+           span->first_row * stoker_dtype_bytes(pipeline->dataset->info.label_dtype);
 }
 
 int stk_row_locate(struct stk_worker *worker, struct stk_span *span, stoker_error *error)
 {
-    const struct stk_road *road = worker->road;
-    const stoker_dataset *dataset = road->dataset;
+    const struct stk_pipeline *pipeline = worker->pipeline;
+    const stoker_dataset *dataset = pipeline->dataset;
     const uint64_t *ids = row_id(span, 0);
     if (span->rows == 0) { /* a rank may have no share of a batch: nobody is asked for nothing */
         span->kept = span->resident = false;
         return 0;
     }
     const bool labelled = span->slot->labels == NULL || dataset->ops->labels != NULL;
-    span->kept = find_kept(road, span, ids);
-    span->resident = labelled && (span->kept || find_sources(road, span, ids));
+    span->kept = find_kept(pipeline, span, ids);
+    span->resident = labelled && (span->kept || find_sources(pipeline, span, ids));
     if (span->resident) {
         if (span->slot->labels != NULL)
-            dataset->ops->labels(dataset->self, ids, span->rows, span_labels(road, span));
+            dataset->ops->labels(dataset->self, ids, span->rows, span_labels(pipeline, span));
         return 0;
     }
     int rc = dataset->ops->locate(dataset->self, ids, span->rows, span->samples, error);
     if (rc != 0)
         return rc < 0 ? rc : STOKER_EINVAL; /* it knows no normal stop */
-    span->resident = span->kept || find_located_sources(road, span, ids);
+    span->resident = span->kept || find_located_sources(pipeline, span, ids);
     if (span->resident)
         stk_row_write_labels(worker, span);
     return 0;
@@ -138,8 +140,8 @@ void stk_row_write_labels(const struct stk_worker *worker, const struct stk_span
 {
     if (span->slot->labels == NULL)
         return;
-    void *to = span_labels(worker->road, span);
-    if (worker->road->dataset->info.label_dtype == STOKER_INT64) {
+    void *to = span_labels(worker->pipeline, span);
+    if (worker->pipeline->dataset->info.label_dtype == STOKER_INT64) {
         int64_t *labels = to;
         for (uint32_t row = 0; row < span->rows; row++)
             labels[row] = span->samples[row].label.index;
@@ -174,14 +176,15 @@ static void complete(struct stk_span *span)
 
 /* ---- a row that has to be decoded ---- */
 
-static bool decodes_any(const struct stk_road *road, const stoker_codec *codec)
+static bool decodes_any(const struct stk_pipeline *pipeline, const stoker_codec *codec)
 {
-    return road->any_size && codec->decode_any != NULL;
+    return pipeline->any_size && codec->decode_any != NULL;
 }
 
-static int open_codec(const struct stk_road *road, const stoker_codec *codec, void **scratch)
+static int open_codec(const struct stk_pipeline *pipeline, const stoker_codec *codec,
+                      void **scratch)
 {
-    if (decodes_any(road, codec))
+    if (decodes_any(pipeline, codec))
         return codec->open_any == NULL ? 0 : codec->open_any(codec->self, scratch);
     return codec->open == NULL ? 0 : codec->open(codec->self, scratch);
 }
@@ -203,7 +206,7 @@ static int codec_scratch(struct stk_worker *worker, const stoker_codec *codec, v
     struct stk_codec_state *state;
     int rc = stk_codecs_find(&worker->codecs, codec, &state);
     if (rc == 0 && state->codec == NULL) {
-        rc = refuse_stop(open_codec(worker->road, codec, scratch), "open()", said);
+        rc = refuse_stop(open_codec(worker->pipeline, codec, scratch), "open()", said);
         if (rc == 0)
             stk_codecs_keep(&worker->codecs, state, codec, *scratch);
     }
@@ -231,20 +234,21 @@ static void decode_failed(struct stk_worker *worker, struct stk_span *span, uint
     stk_row_fail(worker, span, row, &error, said->message);
 }
 
-/* Decode an image of any size to `to`, which has room for road->picture_bytes. */
-static int decode_any(const struct stk_road *road, const stoker_codec *codec, void *scratch,
+/* Decode an image of any size to `to`, which has room for pipeline->picture_bytes. */
+static int decode_any(const struct stk_pipeline *pipeline, const stoker_codec *codec, void *scratch,
                       const stoker_encoded *encoded, uint8_t *to, stoker_size *size,
                       stoker_error *said)
 {
-    int rc = codec->decode_any(codec->self, scratch, encoded, to, road->picture_bytes, size, said);
+    int rc =
+        codec->decode_any(codec->self, scratch, encoded, to, pipeline->picture_bytes, size, said);
     rc = refuse_stop(rc, "decode_any()", said);
     if (rc < 0)
         return rc;
-    const uint64_t channels = road->dataset->info.shape[2];
+    const uint64_t channels = pipeline->dataset->info.shape[2];
     const bool fits = size->height >= 1 && size->width >= 1 &&
                       size->height <= STOKER_SOURCE_SIDE_MAX &&
                       size->width <= STOKER_SOURCE_SIDE_MAX &&
-                      (uint64_t)size->height * size->width * channels <= road->picture_bytes;
+                      (uint64_t)size->height * size->width * channels <= pipeline->picture_bytes;
     if (fits)
         return 0;
     (void)snprintf(said->message, sizeof(said->message), "decode_any() says %u x %u pixels",
@@ -257,18 +261,18 @@ static int decode_to(struct stk_worker *worker, const stoker_codec *codec,
                      const stoker_encoded *encoded, uint8_t *to, struct stk_image *picture,
                      stoker_error *said)
 {
-    const struct stk_road *road = worker->road;
+    const struct stk_pipeline *pipeline = worker->pipeline;
     void *scratch = NULL;
     int rc = codec_scratch(worker, codec, &scratch, said);
     if (rc < 0)
         return rc;
-    *picture = stk_picture_stored(road, to);
-    if (!decodes_any(road, codec)) {
-        rc = codec->decode(codec->self, scratch, encoded, to, road->dataset->row_bytes, said);
+    *picture = stk_picture_stored(pipeline, to);
+    if (!decodes_any(pipeline, codec)) {
+        rc = codec->decode(codec->self, scratch, encoded, to, pipeline->dataset->row_bytes, said);
         return refuse_stop(rc, "decode()", said);
     }
     stoker_size size = { 0, 0 };
-    rc = decode_any(road, codec, scratch, encoded, to, &size, said);
+    rc = decode_any(pipeline, codec, scratch, encoded, to, &size, said);
     picture->height = size.height;
     picture->width = size.width;
     picture->slack = true;
@@ -292,23 +296,24 @@ static int decode_apart(struct stk_worker *worker, struct stk_span *span, uint32
 static int decode_in_place(struct stk_worker *worker, struct stk_span *span, uint32_t row,
                            const stoker_encoded *encoded, stoker_error *said)
 {
-    struct stk_road *road = worker->road;
+    struct stk_pipeline *pipeline = worker->pipeline;
     const uint64_t id = encoded->sample;
-    const bool keep = road->cache.kind == STOKER_CACHE_DECODED && road->cache.block_rows == 1 &&
-                      stk_road_may_cache(road, span->batch) && stk_cache_begin(&road->cache, id);
-    uint8_t *to = keep           ? stk_cache_row(&road->cache, id)
-                  : road->copies ? row_images(worker, span, row)
-                                 : worker->row;
+    const bool keep =
+        pipeline->cache.kind == STOKER_CACHE_DECODED && pipeline->cache.block_rows == 1 &&
+        stk_pipeline_may_cache(pipeline, span->batch) && stk_cache_begin(&pipeline->cache, id);
+    uint8_t *to = keep               ? stk_cache_row(&pipeline->cache, id)
+                  : pipeline->copies ? row_images(worker, span, row)
+                                     : worker->row;
     struct stk_image picture;
     int rc = decode_to(worker, span->samples[row].codec, encoded, to, &picture, said);
     if (rc < 0) {
         if (keep)
-            stk_cache_cancel(&road->cache, id);
+            stk_cache_cancel(&pipeline->cache, id);
         return rc;
     }
     if (keep)
-        stk_cache_commit(&road->cache, id, road->dataset->row_bytes);
-    if (keep || !road->copies)
+        stk_cache_commit(&pipeline->cache, id, pipeline->dataset->row_bytes);
+    if (keep || !pipeline->copies)
         stk_picture_put(worker, span, row, &picture);
     return 0;
 }
@@ -316,11 +321,11 @@ static int decode_in_place(struct stk_worker *worker, struct stk_span *span, uin
 static void decode_row(struct stk_worker *worker, struct stk_span *span, uint32_t row,
                        const uint8_t *bytes, size_t size)
 {
-    const struct stk_road *road = worker->road;
+    const struct stk_pipeline *pipeline = worker->pipeline;
     const stoker_encoded encoded = encoded_of(span, row, bytes, size);
     stoker_error said;
     stk_error_clear(&said);
-    int rc = road->any_size || road->keeps_resized
+    int rc = pipeline->any_size || pipeline->keeps_resized
                  ? decode_apart(worker, span, row, &encoded, &said)
                  : decode_in_place(worker, span, row, &encoded, &said);
     if (rc < 0)
@@ -356,19 +361,19 @@ void stk_row_finish(struct stk_worker *worker, struct stk_span *span, uint32_t r
         decode_row(worker, span, row, bytes, size);
         return;
     }
-    if (size != worker->road->dataset->row_bytes) {
+    if (size != worker->pipeline->dataset->row_bytes) {
         struct stk_place place = stk_row_place(worker, span, row);
         stoker_error error;
         char what[STK_DETAIL_BYTES];
         (void)snprintf(what, sizeof(what), "%zu bytes where a row has %zu", size,
-                       worker->road->dataset->row_bytes);
+                       worker->pipeline->dataset->row_bytes);
         (void)stk_error_set(&error, STOKER_EFORMAT, STOKER_STAGE_DECODE, &place, "%s", what);
         stk_row_fail(worker, span, row, &error, what);
         return;
     }
     if (bytes != row_images(worker, span, row)) { /* else the read went straight there */
-        struct stk_image picture = stk_picture_stored(worker->road, bytes);
-        if (worker->road->keeps_resized)
+        struct stk_image picture = stk_picture_stored(worker->pipeline, bytes);
+        if (worker->pipeline->keeps_resized)
             stk_picture_keep(worker, span, *row_id(span, row), &picture);
         stk_picture_put(worker, span, row, &picture);
     }
@@ -377,19 +382,19 @@ void stk_row_finish(struct stk_worker *worker, struct stk_span *span, uint32_t r
 
 void stk_row_start(struct stk_worker *worker, struct stk_span *span, uint32_t row)
 {
-    const struct stk_road *road = worker->road;
+    const struct stk_pipeline *pipeline = worker->pipeline;
     const stoker_sample *sample = &span->samples[row];
     const uint64_t id = *row_id(span, row);
-    if (stk_device_cache_holds(&road->device_cache, id)) {
+    if (stk_device_cache_holds(&pipeline->device_cache, id)) {
         span->slot->fresh[span->first_row + row] = 0;
         stk_ledger_add(&worker->ledger.cache_hits, 1);
         complete(span);
         return;
     }
-    const uint8_t *decoded = resident(road, sample, id);
+    const uint8_t *decoded = resident(pipeline, sample, id);
     if (decoded != NULL) {
         stk_ledger_add(&worker->ledger.cache_hits, 1);
-        const struct stk_image picture = stk_picture_cached(road, decoded);
+        const struct stk_image picture = stk_picture_cached(pipeline, decoded);
         stk_picture_put(worker, span, row, &picture);
         complete(span);
         return;
@@ -399,11 +404,11 @@ void stk_row_start(struct stk_worker *worker, struct stk_span *span, uint32_t ro
             stk_row_finish(worker, span, row, sample->extent.memory, sample->extent.bytes);
         return;
     }
-    if (road->cache.kind == STOKER_CACHE_ENCODED) {
-        const uint8_t *held = stk_cache_find(&road->cache, id);
+    if (pipeline->cache.kind == STOKER_CACHE_ENCODED) {
+        const uint8_t *held = stk_cache_find(&pipeline->cache, id);
         if (held != NULL) {
             stk_ledger_add(&worker->ledger.cache_hits, 1);
-            stk_row_finish(worker, span, row, held, *stk_cache_size(&road->cache, id));
+            stk_row_finish(worker, span, row, held, *stk_cache_size(&pipeline->cache, id));
             return;
         }
     }
@@ -443,16 +448,17 @@ static void note_failure(const struct stk_worker *worker, struct stk_span *span,
 
 static bool start_substitute(struct stk_worker *worker, struct stk_span *span, uint32_t row)
 {
-    struct stk_road *road = worker->road;
-    const uint64_t position = span->position + (uint64_t)row * road->schedule.world_size;
+    struct stk_pipeline *pipeline = worker->pipeline;
+    const uint64_t position = span->position + (uint64_t)row * pipeline->schedule.world_size;
     if (span->attempts[row] >= STK_SUBSTITUTES_MAX ||
-        atomic_load_explicit(&road->slots.stopping, memory_order_relaxed))
+        atomic_load_explicit(&pipeline->slots.stopping, memory_order_relaxed))
         return false;
-    uint64_t id = stk_bad_substitute(road->sampler.seed, span->epoch, position,
-                                     span->attempts[row]++, road->sampler.count);
+    uint64_t id = stk_bad_substitute(pipeline->sampler.seed, span->epoch, position,
+                                     span->attempts[row]++, pipeline->sampler.count);
     *row_id(span, row) = id;
     stoker_error error;
-    if (road->dataset->ops->locate(road->dataset->self, &id, 1, &span->samples[row], &error) != 0)
+    if (pipeline->dataset->ops->locate(pipeline->dataset->self, &id, 1, &span->samples[row],
+                                       &error) != 0)
         return false;
     stk_row_start(worker, span, row);
     return true;
@@ -461,7 +467,7 @@ static bool start_substitute(struct stk_worker *worker, struct stk_span *span, u
 void stk_row_fail(struct stk_worker *worker, struct stk_span *span, uint32_t row,
                   const stoker_error *error, const char *what)
 {
-    const stoker_on_bad policy = worker->road->on_bad;
+    const stoker_on_bad policy = worker->pipeline->on_bad;
     if (policy == STOKER_BAD_SUBSTITUTE) {
         note_failure(worker, span, row, STK_ROW_SUBSTITUTED, error, what);
         if (start_substitute(worker, span, row))

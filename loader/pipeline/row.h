@@ -1,6 +1,6 @@
 /* row.h - one row: find its bytes, decode, convert, or give it up. */
-#ifndef STK_ROAD_ROW_H
-#define STK_ROAD_ROW_H
+#ifndef STK_PIPELINE_ROW_H
+#define STK_PIPELINE_ROW_H
 
 #include <stdbool.h>
 #include <stdint.h>

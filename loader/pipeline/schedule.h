@@ -9,8 +9,8 @@
  * position s is position s + (b * batch_size + i) * w + r. So the union over ranks is each
  * position once, and a global batch holds the same samples for any w that divides it.
  */
-#ifndef STK_ROAD_SCHEDULE_H
-#define STK_ROAD_SCHEDULE_H
+#ifndef STK_PIPELINE_SCHEDULE_H
+#define STK_PIPELINE_SCHEDULE_H
 
 #include <stdbool.h>
 #include <stdint.h>

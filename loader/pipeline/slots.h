@@ -26,8 +26,8 @@
  *
  * One slot's memory:   | images ........ | labels .... | ids ...... | fresh .. |  each on a cache line
  */
-#ifndef STK_ROAD_SLOTS_H
-#define STK_ROAD_SLOTS_H
+#ifndef STK_PIPELINE_SLOTS_H
+#define STK_PIPELINE_SLOTS_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -7,8 +7,8 @@
  * that is full drops what comes and counts it. Without tracing and without an NVTX tool there
  * are no rings: a thread's pointer is NULL, and that is all that its spans look at.
  */
-#ifndef STK_ROAD_TRACE_H
-#define STK_ROAD_TRACE_H
+#ifndef STK_PIPELINE_TRACE_H
+#define STK_PIPELINE_TRACE_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -18,8 +18,8 @@
  *
  * All of it belongs to the consumer's thread. The workers see a slot that somebody else has.
  */
-#ifndef STK_ROAD_TRANSFER_H
-#define STK_ROAD_TRANSFER_H
+#ifndef STK_PIPELINE_TRANSFER_H
+#define STK_PIPELINE_TRANSFER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -22,8 +22,8 @@
  * window, and a window continues where it stopped.
  * Runs in the consumer's thread, inside next().
  */
-#ifndef STK_ROAD_TUNER_H
-#define STK_ROAD_TUNER_H
+#ifndef STK_PIPELINE_TUNER_H
+#define STK_PIPELINE_TUNER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@
  *      ▲                                        │
  *      └────────────────────────────────────────┘ waits again
  */
-#ifndef STK_ROAD_WATCH_H
-#define STK_ROAD_WATCH_H
+#ifndef STK_PIPELINE_WATCH_H
+#define STK_PIPELINE_WATCH_H
 
 #include <stdbool.h>
 #include <stdint.h>

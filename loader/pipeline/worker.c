@@ -36,29 +36,30 @@ enum {
 enum { WHOLE_SPANS = 2 };
 
 /* Rows of a span that takes parts. */
-static uint32_t small_span_rows(const struct stk_road *road)
+static uint32_t small_span_rows(const struct stk_pipeline *pipeline)
 {
-    const struct stk_schedule *schedule = &road->schedule;
-    const uint32_t parts = road->read_depth / ((SPANS_MAX - WHOLE_SPANS) * schedule->part_rows) + 1;
+    const struct stk_schedule *schedule = &pipeline->schedule;
+    const uint32_t parts =
+        pipeline->read_depth / ((SPANS_MAX - WHOLE_SPANS) * schedule->part_rows) + 1;
     return parts < schedule->span_parts ? parts * schedule->part_rows : schedule->span_rows;
 }
 
-static uint32_t span_count(const struct stk_road *road)
+static uint32_t span_count(const struct stk_pipeline *pipeline)
 {
-    const uint32_t spans = road->read_depth / small_span_rows(road) + WHOLE_SPANS;
+    const uint32_t spans = pipeline->read_depth / small_span_rows(pipeline) + WHOLE_SPANS;
     return spans < SPANS_MAX ? spans : SPANS_MAX;
 }
 
-static uint32_t span_capacity(const struct stk_road *road, uint32_t index)
+static uint32_t span_capacity(const struct stk_pipeline *pipeline, uint32_t index)
 {
-    return index < WHOLE_SPANS ? road->schedule.span_rows : small_span_rows(road);
+    return index < WHOLE_SPANS ? pipeline->schedule.span_rows : small_span_rows(pipeline);
 }
 
 static size_t count_rows(const struct stk_worker *worker)
 {
     size_t rows = 0;
     for (uint32_t i = 0; i < worker->span_count; i++)
-        rows += span_capacity(worker->road, i);
+        rows += span_capacity(worker->pipeline, i);
     return rows;
 }
 
@@ -68,7 +69,7 @@ static void share_out_rows(struct stk_worker *worker)
     size_t rows = 0;
     for (uint32_t i = 0; i < worker->span_count; i++) {
         struct stk_span *span = &worker->spans[i];
-        span->capacity = span_capacity(worker->road, i);
+        span->capacity = span_capacity(worker->pipeline, i);
         /* Room for a span's rows and for the first rows of the next. */
         span->sources = worker->sources + rows + (size_t)i * STK_AHEAD_ROWS_MAX;
         span->samples = worker->samples + rows;
@@ -81,28 +82,29 @@ static void share_out_rows(struct stk_worker *worker)
  * never touched. */
 static int take_pictures(struct stk_worker *worker)
 {
-    const struct stk_road *road = worker->road;
-    if (!road->transforms)
+    const struct stk_pipeline *pipeline = worker->pipeline;
+    if (!pipeline->transforms)
         return 0;
-    const size_t plan_bytes = (stk_transform_scratch_bytes(&road->transform) + 63) / 64 * 64;
-    const size_t image_bytes = road->any_size ? road->picture_bytes + STK_IMAGE_SLACK_BYTES : 0;
+    const size_t plan_bytes = (stk_transform_scratch_bytes(&pipeline->transform) + 63) / 64 * 64;
+    const size_t image_bytes =
+        pipeline->any_size ? pipeline->picture_bytes + STK_IMAGE_SLACK_BYTES : 0;
     int rc = stk_region_map(&worker->pictures, plan_bytes + image_bytes);
     if (rc < 0)
         return rc;
     worker->transform = worker->pictures.base;
-    if (road->any_size)
+    if (pipeline->any_size)
         worker->row = (uint8_t *)worker->pictures.base + plan_bytes;
     return 0;
 }
 
 static int take_memory(struct stk_worker *worker, bool reads)
 {
-    const struct stk_road *road = worker->road;
+    const struct stk_pipeline *pipeline = worker->pipeline;
     /* A whole file is read with one byte more, to see whether it has grown. */
-    const size_t longest = road->encoded_bytes_max + road->dataset->info.has_paths;
+    const size_t longest = pipeline->encoded_bytes_max + pipeline->dataset->info.has_paths;
     const size_t encoded = reads ? (longest + 63) / 64 * 64 : 0;
-    worker->fetch_count = encoded > 0 ? road->read_depth + 1 : 0;
-    worker->span_count = span_count(road);
+    worker->fetch_count = encoded > 0 ? pipeline->read_depth + 1 : 0;
+    worker->span_count = span_count(pipeline);
     worker->spans = stk_calloc(worker->span_count, sizeof(worker->spans[0]));
     const size_t rows = count_rows(worker);
     const size_t sources = rows + (size_t)worker->span_count * STK_AHEAD_ROWS_MAX;
@@ -118,8 +120,8 @@ static int take_memory(struct stk_worker *worker, bool reads)
         return STOKER_ENOMEM;
     share_out_rows(worker);
 
-    int rc =
-        stk_region_map(&worker->scratch, worker->fetch_count * encoded + road->dataset->row_bytes);
+    int rc = stk_region_map(&worker->scratch,
+                            worker->fetch_count * encoded + pipeline->dataset->row_bytes);
     if (rc == 0)
         rc = take_pictures(worker);
     if (rc < 0)
@@ -135,12 +137,13 @@ static int take_memory(struct stk_worker *worker, bool reads)
     return 0;
 }
 
-int stk_worker_init(struct stk_worker *worker, struct stk_road *road, uint32_t index, bool reads)
+int stk_worker_init(struct stk_worker *worker, struct stk_pipeline *pipeline, uint32_t index,
+                    bool reads)
 {
     memset(worker, 0, sizeof(*worker));
-    worker->road = road;
+    worker->pipeline = pipeline;
     worker->index = index;
-    worker->reader = road->reader;
+    worker->reader = pipeline->reader;
     worker->deadline_ns = UINT64_MAX;
     int rc = take_memory(worker, reads);
     if (rc < 0)
@@ -169,27 +172,29 @@ void stk_worker_destroy(struct stk_worker *worker)
 
 int stk_worker_open_ring(struct stk_worker *worker, stoker_error *error)
 {
-    const struct stk_road *road = worker->road;
-    if (road->encoded_bytes_max == 0)
+    const struct stk_pipeline *pipeline = worker->pipeline;
+    if (pipeline->encoded_bytes_max == 0)
         return 0; /* nothing will ever be read */
     const bool fixed = worker->scratch.bytes <= FIXED_SCRATCH_BYTES;
-    const bool straight = road->copies && road->slots.memory.locked; /* pinned anyhow */
+    const bool straight = pipeline->copies && pipeline->slots.memory.locked; /* pinned anyhow */
     const stoker_reader_setup setup = {
-        .files = road->files,
-        .file_count = road->dataset->info.file_count,
-        .directory = road->dataset->info.has_paths ? road->dataset->info.directory : AT_FDCWD,
-        .depth = road->read_depth,
+        .files = pipeline->files,
+        .file_count = pipeline->dataset->info.file_count,
+        .directory =
+            pipeline->dataset->info.has_paths ? pipeline->dataset->info.directory : AT_FDCWD,
+        .depth = pipeline->read_depth,
         .scratch = fixed ? worker->scratch.base : NULL,
         .scratch_bytes = fixed ? worker->scratch.bytes : 0,
-        .slots = straight ? road->slots.memory.base : NULL,
-        .slots_bytes = straight ? road->slots.memory.bytes : 0,
-        .any_thread = road->any_thread,
+        .slots = straight ? pipeline->slots.memory.base : NULL,
+        .slots_bytes = straight ? pipeline->slots.memory.bytes : 0,
+        .any_thread = pipeline->any_thread,
     };
     int rc = worker->reader->open(&worker->ring, &setup, error);
-    if (rc < 0 && !road->reader_forced && worker->reader != &stoker_reader_pread) {
+    if (rc < 0 && !pipeline->reader_forced && worker->reader != &stoker_reader_pread) {
         /* A ring can fail on one thread although others have theirs. */
         worker->reader = &stoker_reader_pread;
-        atomic_fetch_add(&worker->road->pread_workers, 1U); /* once: pread has no other to go to */
+        atomic_fetch_add(&worker->pipeline->pread_workers,
+                         1U); /* once: pread has no other to go to */
         rc = worker->reader->open(&worker->ring, &setup, error);
     }
     worker->has_ring = rc == 0;
@@ -224,7 +229,7 @@ static void retire(struct stk_worker *worker, struct stk_span *span)
     stk_ledger_add(&worker->ledger.spans, 1);
     worker->pace.gathers = span->resident;
     const uint64_t begin_ns = stk_trace_begin(worker->trace, STOKER_TRACE_PUBLISH, span->batch);
-    if (stk_slots_parts_done(&worker->road->slots, span->batch, span->parts))
+    if (stk_slots_parts_done(&worker->pipeline->slots, span->batch, span->parts))
         stk_trace_end(worker->trace, STOKER_TRACE_PUBLISH, begin_ns, span->batch, 0, 0);
     else
         stk_trace_cancel(worker->trace);
@@ -241,7 +246,7 @@ static struct stk_span *free_span(struct stk_worker *worker)
 static const struct stk_sampler_order *order_of(struct stk_worker *worker, uint64_t epoch)
 {
     if (!worker->has_order || worker->order.epoch != epoch) {
-        stk_sampler_begin(&worker->road->sampler, epoch, &worker->order);
+        stk_sampler_begin(&worker->pipeline->sampler, epoch, &worker->order);
         worker->has_order = true;
     }
     return &worker->order;
@@ -251,8 +256,8 @@ static const struct stk_sampler_order *order_of(struct stk_worker *worker, uint6
 static void locate_span(struct stk_worker *worker, struct stk_span *span,
                         const struct stk_piece *piece)
 {
-    struct stk_road *road = worker->road;
-    const struct stk_schedule *schedule = &road->schedule;
+    struct stk_pipeline *pipeline = worker->pipeline;
+    const struct stk_schedule *schedule = &pipeline->schedule;
     span->batch = piece->ticket / schedule->batch_spans;
     const struct stk_batch_place place = stk_schedule_place(schedule, span->batch);
     const struct stk_rows taken =
@@ -261,16 +266,16 @@ static void locate_span(struct stk_worker *worker, struct stk_span *span,
     span->active = true;
     span->parts = piece->parts;
     span->first_row = taken.first;
-    span->slot = stk_slots_of(&road->slots, span->batch);
+    span->slot = stk_slots_of(&pipeline->slots, span->batch);
     span->epoch = place.epoch;
     span->position = place.position + (uint64_t)span->first_row * schedule->world_size;
     span->rows = taken.count;
     span->started = 0;
     span->left = span->rows;
-    if (road->on_bad == STOKER_BAD_SUBSTITUTE)
+    if (pipeline->on_bad == STOKER_BAD_SUBSTITUTE)
         memset(span->attempts, 0, span->rows);
 
-    stk_sampler_ids(&road->sampler, order_of(worker, span->epoch), span->position,
+    stk_sampler_ids(&pipeline->sampler, order_of(worker, span->epoch), span->position,
                     schedule->world_size, span->rows, &span->slot->ids[span->first_row]);
     stoker_error error;
     stk_error_clear(&error);
@@ -295,7 +300,7 @@ static bool begin_rows(struct stk_worker *worker, struct stk_span *span)
     }
     while (span->started < span->rows &&
            (worker->fetch_count == 0 ||
-            worker->queued + worker->in_flight < worker->road->read_depth)) {
+            worker->queued + worker->in_flight < worker->pipeline->read_depth)) {
         stk_row_start(worker, span, span->started++);
         if (stk_worker_must_pause(worker))
             break;
@@ -307,7 +312,7 @@ static bool begin_rows(struct stk_worker *worker, struct stk_span *span)
 static bool start_rows(struct stk_worker *worker, struct stk_span *span)
 {
     const stoker_trace_kind kind =
-        worker->road->decodes && !span->resident ? STOKER_TRACE_DECODE : STOKER_TRACE_CONVERT;
+        worker->pipeline->decodes && !span->resident ? STOKER_TRACE_DECODE : STOKER_TRACE_CONVERT;
     const uint32_t first = span->first_row + span->started;
     const uint32_t left = span->left;
     const uint64_t begin_ns = stk_trace_begin(worker->trace, kind, span->batch);
@@ -323,16 +328,17 @@ static bool start_rows(struct stk_worker *worker, struct stk_span *span)
  * workers that begin later, while these rows wait for one another. */
 static bool holds_its_part(const struct stk_worker *worker)
 {
-    const struct stk_road *road = worker->road;
+    const struct stk_pipeline *pipeline = worker->pipeline;
     const uint64_t held = worker->queued + worker->in_flight;
-    const uint32_t active = atomic_load_explicit(&road->active_workers, memory_order_relaxed);
-    return held > 0 && held * active >= (uint64_t)road->slots.slot_count * road->slots.batch_size;
+    const uint32_t active = atomic_load_explicit(&pipeline->active_workers, memory_order_relaxed);
+    return held > 0 &&
+           held * active >= (uint64_t)pipeline->slots.slot_count * pipeline->slots.batch_size;
 }
 
 /* How many parts of a ticket to take, if the span has room for them. */
 static uint32_t parts_wanted(struct stk_worker *worker, const struct stk_span *span)
 {
-    const struct stk_schedule *schedule = &worker->road->schedule;
+    const struct stk_schedule *schedule = &worker->pipeline->schedule;
     const struct stk_ledger_entry *ledger = &worker->ledger;
     if (schedule->span_parts == 1)
         return 1;
@@ -351,10 +357,10 @@ static struct stk_span *claim_span(struct stk_worker *worker, uint64_t last_batc
     struct stk_span *span = free_span(worker);
     struct stk_piece piece;
     if (span == NULL || holds_its_part(worker) ||
-        stk_slots_claim(&worker->road->slots, worker->index, last_batch, parts_wanted(worker, span),
-                        &piece) != STK_CLAIM_OK)
+        stk_slots_claim(&worker->pipeline->slots, worker->index, last_batch,
+                        parts_wanted(worker, span), &piece) != STK_CLAIM_OK)
         return NULL;
-    const uint64_t batch = piece.ticket / worker->road->schedule.batch_spans;
+    const uint64_t batch = piece.ticket / worker->pipeline->schedule.batch_spans;
     const uint64_t begin_ns = stk_trace_begin(worker->trace, STOKER_TRACE_CLAIM, batch);
     locate_span(worker, span, &piece);
     stk_trace_end(worker->trace, STOKER_TRACE_CLAIM, begin_ns, batch, span->first_row, span->rows);
@@ -365,7 +371,7 @@ static struct stk_span *claim_span(struct stk_worker *worker, uint64_t last_batc
  * or the read window is full. */
 static bool start_span(struct stk_worker *worker, uint64_t last_batch, bool may_claim)
 {
-    if (atomic_load_explicit(&worker->road->slots.stopping, memory_order_relaxed))
+    if (atomic_load_explicit(&worker->pipeline->slots.stopping, memory_order_relaxed))
         return false;
     if (worker->starting == NULL) {
         worker->starting = worker->ahead;
@@ -376,7 +382,7 @@ static bool start_span(struct stk_worker *worker, uint64_t last_batch, bool may_
     struct stk_span *span = worker->starting;
     if (span == NULL || span->batch > last_batch)
         return false;
-    if (span->resident && worker->road->looks_ahead && worker->ahead == NULL && may_claim)
+    if (span->resident && worker->pipeline->looks_ahead && worker->ahead == NULL && may_claim)
         worker->ahead = claim_span(worker, last_batch == UINT64_MAX ? last_batch : last_batch + 1);
     if (!start_rows(worker, span)) {
         if (worker->deadline_ns != UINT64_MAX)
@@ -426,13 +432,13 @@ static void reap(struct stk_worker *worker, int64_t wait_ns)
 bool stk_worker_make_batch(struct stk_worker *worker, uint64_t batch, uint64_t deadline_ns,
                            uint64_t *now_ns)
 {
-    const uint64_t last_batch = worker->road->reads ? UINT64_MAX : batch;
+    const uint64_t last_batch = worker->pipeline->reads ? UINT64_MAX : batch;
     worker->deadline_ns = deadline_ns;
     for (;;) {
         start_spans(worker, last_batch, true, *now_ns);
         submit(worker);
         *now_ns = worker->mark_ns;
-        if (stk_slots_ready(&worker->road->slots))
+        if (stk_slots_ready(&worker->pipeline->slots))
             return true;
         if (worker->in_flight > 0) {
             /* Look at least once, or a time-out of 0 would never get anywhere. */
@@ -442,7 +448,7 @@ bool stk_worker_make_batch(struct stk_worker *worker, uint64_t batch, uint64_t d
         } else {
             *now_ns = stk_now_ns();
         }
-        if (stk_slots_ready(&worker->road->slots))
+        if (stk_slots_ready(&worker->pipeline->slots))
             return true;
         if (*now_ns >= deadline_ns)
             return false;
@@ -473,10 +479,10 @@ bool stk_worker_help(struct stk_worker *worker, bool may_claim, uint64_t deadlin
  * next look is later and later. */
 static void stand_clear(struct stk_worker *worker)
 {
-    struct stk_slots *slots = &worker->road->slots;
+    struct stk_slots *slots = &worker->pipeline->slots;
     if (worker->mark_ns < worker->clear_ns ||
-        atomic_load_explicit(&worker->road->active_workers, memory_order_relaxed) >=
-            worker->road->cpus)
+        atomic_load_explicit(&worker->pipeline->active_workers, memory_order_relaxed) >=
+            worker->pipeline->cpus)
         return;
     const uint32_t cpu = atomic_load_explicit(&slots->consumer_cpu, memory_order_relaxed);
     if (cpu != stk_cpu_here()) {
@@ -493,7 +499,7 @@ static void stand_clear(struct stk_worker *worker)
 
 static void rest(struct stk_worker *worker)
 {
-    _Atomic uint32_t *active = &worker->road->active_workers;
+    _Atomic uint32_t *active = &worker->pipeline->active_workers;
     uint32_t value = atomic_load(active);
     if (worker->index < value)
         return;
@@ -508,18 +514,18 @@ static void wait_credit(struct stk_worker *worker)
 {
     const uint64_t begin_ns =
         stk_trace_begin(worker->trace, STOKER_TRACE_CREDIT, STOKER_TRACE_NO_BATCH);
-    stk_slots_wait_credit(&worker->road->slots, -1);
+    stk_slots_wait_credit(&worker->pipeline->slots, -1);
     stk_ledger_charge(&worker->ledger.slot_wait_ns, &worker->mark_ns);
     stk_trace_end(worker->trace, STOKER_TRACE_CREDIT, begin_ns, STOKER_TRACE_NO_BATCH, 0, 0);
 }
 
 static void work(struct stk_worker *worker)
 {
-    struct stk_road *road = worker->road;
-    struct stk_slots *slots = &road->slots;
+    struct stk_pipeline *pipeline = worker->pipeline;
+    struct stk_slots *slots = &pipeline->slots;
     worker->mark_ns = stk_now_ns();
     while (!atomic_load(&slots->stopping)) {
-        const bool resting = worker->index >= atomic_load(&road->active_workers);
+        const bool resting = worker->index >= atomic_load(&pipeline->active_workers);
         /* At rest, what is claimed is still done. */
         while (start_span(worker, UINT64_MAX, !resting))
             stand_clear(worker);

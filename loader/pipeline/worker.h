@@ -4,11 +4,11 @@
  *        ▲                                            │
  *        └── rows done, span counted down ◀── reap in any order
  *
- * A worker shares nothing with the others but the road. `workers = 0` is one worker
+ * A worker shares nothing with the others but the pipeline. `workers = 0` is one worker
  * without a thread: the consumer runs it inside next().
  */
-#ifndef STK_ROAD_WORKER_H
-#define STK_ROAD_WORKER_H
+#ifndef STK_PIPELINE_WORKER_H
+#define STK_PIPELINE_WORKER_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -57,13 +57,13 @@ struct stk_fetch {
     uint32_t done_bytes;
     uint32_t retries;    /* since the last progress */
     uint32_t block_rows; /* > 0: fills a cache block of that many samples */
-    uint8_t *scratch;    /* this fetch's own, road->encoded_bytes_max bytes */
+    uint8_t *scratch;    /* this fetch's own, pipeline->encoded_bytes_max bytes */
 };
 
 struct stk_worker {
-    struct stk_road *road;
+    struct stk_pipeline *pipeline;
     uint32_t index;
-    const stoker_reader *reader;   /* the road's, or pread after a failure */
+    const stoker_reader *reader;   /* the pipeline's, or pread after a failure */
     void *ring;                    /* the reader's own; NULL is allowed */
     _Atomic uint64_t locked_bytes; /* of its scratch, by its ring; read by stats */
     bool has_ring;                 /* else there is nothing to read from */
@@ -115,7 +115,7 @@ struct stk_worker {
  * next without threads is over. What is begun stays begun, and a later call continues there. */
 static inline bool stk_worker_must_pause(const struct stk_worker *worker)
 {
-    return atomic_load_explicit(&worker->road->slots.stopping, memory_order_relaxed) ||
+    return atomic_load_explicit(&worker->pipeline->slots.stopping, memory_order_relaxed) ||
            (worker->deadline_ns != UINT64_MAX && stk_now_ns() >= worker->deadline_ns);
 }
 
@@ -124,28 +124,29 @@ static inline bool stk_worker_must_pause(const struct stk_worker *worker)
  * and then in_system_call, is in stk_slots_stop and stk_worker_join. */
 static inline void stk_worker_enter_reader(struct stk_worker *worker)
 {
-    if (!worker->road->reader_own)
+    if (!worker->pipeline->reader_own)
         atomic_store_explicit(&worker->in_system_call, true, memory_order_relaxed);
 }
 
 static inline void stk_worker_leave_reader(struct stk_worker *worker)
 {
-    if (!worker->road->reader_own)
+    if (!worker->pipeline->reader_own)
         atomic_store(&worker->in_system_call, false);
 }
 
 /* The counter of the time in which rows are made; resident ones need no decoding any more. */
 static inline _Atomic uint64_t *stk_worker_making_ns(struct stk_worker *worker, bool resident)
 {
-    const bool decodes = worker->road->decodes && !resident;
+    const bool decodes = worker->pipeline->decodes && !resident;
     return decodes ? &worker->ledger.decode_ns : &worker->ledger.convert_ns;
 }
 
 enum { STK_WORKER_STARTING, STK_WORKER_RUNNING, STK_WORKER_GONE };
 
-/* Take the worker's memory; no thread, no ring yet. One that never reads works only while the road
+/* Take the worker's memory; no thread, no ring yet. One that never reads works only while the pipeline
  * is resident. 0 or STOKER_ENOMEM; on failure all is given back. */
-int stk_worker_init(struct stk_worker *worker, struct stk_road *road, uint32_t index, bool reads);
+int stk_worker_init(struct stk_worker *worker, struct stk_pipeline *pipeline, uint32_t index,
+                    bool reads);
 
 /* Free it. The thread must be gone; a stuck worker keeps its memory for good. */
 void stk_worker_destroy(struct stk_worker *worker);

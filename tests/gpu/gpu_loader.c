@@ -1,4 +1,4 @@
-/* gpu_loader.c - the loader onto a GPU: the CPU's bytes for every setting, both rules of the road, and
+/* gpu_loader.c - the loader onto a GPU: the CPU's bytes for every setting, both rules of the buffers, and
  * tensors for others.
  *
  *   consumer's stream   wait for batch ─▶ [ late ] ─▶ copy it to the archive ─▶ released

@@ -140,7 +140,7 @@ typedef struct stoker_dataset_ops {
     int (*describe)(const void *self, stoker_dataset_info *out);
 
     /* Locate `count` >= 1 samples; every ids[i] < info.count. Fill all of out[0..count).
-     * Must not allocate, lock or read: it stands on the hot road. A failure ends the run whatever
+     * Must not allocate, lock or read: it is called for every sample. A failure ends the run whatever
      * on_bad_sample says: it tells that the data set is broken, not one sample. */
     int (*locate)(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
                   stoker_error *error);

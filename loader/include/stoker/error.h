@@ -55,7 +55,7 @@ enum {
 typedef enum stoker_err { STOKER_ERRORS(STOKER_ERROR_ENUM) STOKER_ERR_LAST = -30 } stoker_err;
 #undef STOKER_ERROR_ENUM
 
-/* The stage of the road at which something went wrong. */
+/* The stage of the pipeline at which something went wrong. */
 typedef enum stoker_stage {
     STOKER_STAGE_OPTIONS,
     STOKER_STAGE_OPEN,
