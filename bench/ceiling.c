@@ -94,14 +94,14 @@ int bench_ceiling_measure(enum bench_ceiling_kind kind, const struct bench_work 
     if (rc != STOKER_OK)
         return rc;
     const struct bench_steps *steps = ceilings[kind].steps;
-    struct bench_crew crew = { .context = work,
-                               .threads = work->threads,
-                               .warm_steps = warm_steps(work),
-                               .seconds = work->one_pass ? 0 : work->seconds,
-                               .setup = steps->setup,
-                               .step = steps->step,
-                               .teardown = steps->teardown };
-    return bench_crew_run(&crew, per_second);
+    const struct bench_timed_steps timed = { .context = work,
+                                             .threads = work->threads,
+                                             .warm_steps = warm_steps(work),
+                                             .seconds = work->one_pass ? 0 : work->seconds,
+                                             .setup = steps->setup,
+                                             .step = steps->step,
+                                             .teardown = steps->teardown };
+    return bench_timed_steps_run(&timed, per_second);
 }
 
 int bench_ceiling_best_piece(const struct bench_work *work, uint32_t *piece_rows,

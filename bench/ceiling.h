@@ -6,9 +6,9 @@
 #ifndef BENCH_CEILING_H
 #define BENCH_CEILING_H
 
-#include "crew.h"
 #include "kernels/kernels.h"
 #include "material.h"
+#include "timed_steps.h"
 #include "transform.h"
 
 enum bench_ceiling_kind {
@@ -67,7 +67,7 @@ bool bench_keeps_rows(const struct stk_convert_plan *plan);
 int bench_ceiling_best_piece(const struct bench_work *work, uint32_t *piece_rows,
                              stoker_error *error);
 
-/* The steps of each kind; see crew.h. context is a struct bench_work. */
+/* The steps of each kind; see timed_steps.h. context is a struct bench_work. */
 struct bench_steps {
     int (*setup)(const void *context, uint32_t thread, uint32_t threads, void **state);
     int64_t (*step)(void *state);

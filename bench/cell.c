@@ -222,7 +222,7 @@ static int repeat_warm(struct bench_run *run)
         return bench_run_explain(run, rc);
     window.whole_epochs = window.whole_epochs && at_end;
     record_window(run, &window);
-    bench_series_push(&run->crews, window.stats.workers);
+    bench_series_push(&run->workers, window.stats.workers);
     return bench_run_ceilings(run);
 }
 
@@ -334,8 +334,8 @@ static void describe_stats(struct bench_run *run)
     const stoker_stats *stats = &run->stats;
     struct bench_cell *out = run->out;
     /* While it tunes it tries others for a moment: the usual number counts. */
-    out->workers = (int32_t)(run->crews.count > 0 ? (uint32_t)bench_series_median(&run->crews)
-                                                  : stats->workers);
+    out->workers = (int32_t)(run->workers.count > 0 ? (uint32_t)bench_series_median(&run->workers)
+                                                    : stats->workers);
     if (run->choice.workers != STOKER_WORKERS_AUTO)
         out->workers = run->choice.workers;
     out->pinned = stats->pinned;

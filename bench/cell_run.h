@@ -47,7 +47,7 @@ struct bench_run {
     struct bench_figure *figure;     /* of these the one that is being measured */
     enum bench_ceiling_kind copying; /* on a GPU, where batches are copied: how fast that can go */
     bool has_copying;
-    struct bench_series cpus, stalls, gaps, best_shares, resident, crews;
+    struct bench_series cpus, stalls, gaps, best_shares, resident, workers;
 };
 
 /* Add a value; NaN and infinity are left out. */

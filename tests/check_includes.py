@@ -20,8 +20,9 @@ JOINING = ("pipeline", "api")  # they put the stages together
 PIPELINE_API = "loader/api/dataset.h"  # the data set's callbacks, which the workers call
 PACK_HEADERS = ("datasets/shard_layout.h", "datasets/shard_sum.h")
 # Of base/, what all programs share: the rule for what is printed (inline), the way files are written, and
-# "did you mean" (they link copies, stoker_cli, since libstoker exports none of it).
-PROGRAM_BASE = ("loader/base/printable.h", "loader/base/output_file.h", "loader/base/nearest.h")
+# "did you mean", and the team of threads (they link copies, stoker_cli, since libstoker exports none of it).
+PROGRAM_BASE = ("loader/base/printable.h", "loader/base/output_file.h", "loader/base/nearest.h",
+                "loader/base/thread_team.h")
 PROGRAM_CLI = "bench/cli/"  # what every program's command line shares; stoker_cli, too
 DATASET_HEADERS = ("dataset.h", "codec.h", "tensor.h", "error.h", "export.h")
 

@@ -1,6 +1,6 @@
 /* run.c - see run.h.
  *
- *   loader ──▶ batch of rows ──▶ crew ──▶ the same samples, packed ──▶ target
+ *   loader ──▶ batch of rows ──▶ encoder ──▶ the same samples, packed ──▶ target
  *
  * The loader reads ahead while a batch is packed and written.
  */
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/sysinfo.h>
 
-#include "datasets/pack/crew.h"
+#include "datasets/pack/encoder.h"
 #include "datasets/pack/progress.h"
 #include "datasets/pack/target.h"
 #include "datasets/pack/verify.h"
@@ -24,7 +24,7 @@ struct run {
     struct pack_plan plan;
     stoker_dataset *source;
     stoker_loader *loader;
-    struct pack_crew *crew;
+    struct pack_encoder *encoder;
     const struct pack_target *target;
     void *into; /* of the target; NULL = not open */
     struct pack_start start;
@@ -174,7 +174,7 @@ static bool open_loader(struct run *run, const stoker_state *resume)
            pack_fail(&run->failure, run->plan.arguments->source, 0, "%s", error.message);
 }
 
-static bool open_crew(struct run *run)
+static bool open_encoder(struct run *run)
 {
     const struct pack_recipe recipe = choose_recipe(run);
     const char *why = unsuitable(&recipe);
@@ -182,7 +182,7 @@ static bool open_crew(struct run *run)
     if (why == NULL && run->samples == NULL)
         why = "out of memory";
     if (why == NULL)
-        why = pack_crew_start(&run->crew, &recipe, workers_of(run->plan.arguments));
+        why = pack_encoder_create(&run->encoder, &recipe, workers_of(run->plan.arguments));
     return why == NULL || pack_fail(&run->failure, run->plan.arguments->source, 0, "%s", why);
 }
 
@@ -191,7 +191,7 @@ static void close_all(struct run *run)
     if (run->into != NULL)
         run->target->close(run->into);
     stoker_loader_destroy(&run->loader);
-    pack_crew_stop(&run->crew);
+    pack_encoder_destroy(&run->encoder);
     for (uint32_t i = 0; run->samples != NULL && i < run->batch_size; i++)
         pack_room_free(&run->samples[i].room);
     free(run->samples);
@@ -223,7 +223,7 @@ static bool pack_batch(struct run *run, const stoker_batch *batch, const stoker_
         run->samples[i].row = (const uint8_t *)batch->images.data + i * row_bytes;
         run->samples[i].label = label_at(run, batch, i);
     }
-    pack_crew_run(run->crew, run->samples, batch->count);
+    pack_encoder_run(run->encoder, run->samples, batch->count);
     for (uint32_t i = 0; i < batch->count; i++) {
         if (run->samples[i].failed != NULL)
             return pack_fail(&run->failure, run->plan.arguments->source, 0,
@@ -258,7 +258,7 @@ static bool pack_batches(struct run *run)
 
 static bool pack_all(struct run *run)
 {
-    if (!open_source(run) || !open_crew(run) ||
+    if (!open_source(run) || !open_encoder(run) ||
         !run->target->open(&run->into, &run->plan, &run->start, &run->failure))
         return false;
     run->source_done = run->start.source_done;

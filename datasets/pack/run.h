@@ -1,4 +1,4 @@
-/* run.h - from the source through the loader and the crew to the target. */
+/* run.h - from the source through the loader and the encoder to the target. */
 #ifndef PACK_RUN_H
 #define PACK_RUN_H
 

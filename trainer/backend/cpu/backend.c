@@ -1,4 +1,4 @@
-/* backend.c - the `cpu` back end: a crew of threads, each walking through the plan with its samples.
+/* backend.c - the `cpu` back end: a thread team, each thread walking through the plan with its samples.
  *
  *   prepare ─▶ barrier ─▶ steps, with the barriers they need ─▶ barrier ─▶ partial gradients added
  *
@@ -16,8 +16,10 @@
 
 enum { CHUNK_SAMPLES = 4 };
 
+enum { THREADS_MAX = 256 };
+
 struct stk_backend {
-    struct stk_crew *crew;
+    struct stk_thread_team *team;
     uint32_t threads;
     enum stk_loops loops;
 };
@@ -35,15 +37,15 @@ static int cpu_create(struct stk_backend **out, const struct stk_backend_options
                       stoker_error *error)
 {
     uint32_t threads = options->threads == 0 ? stk_cpu_count() : options->threads;
-    if (threads > STK_CREW_THREADS_MAX)
-        threads = STK_CREW_THREADS_MAX;
+    if (threads > THREADS_MAX)
+        threads = THREADS_MAX;
     struct stk_backend *backend = stk_calloc(1, sizeof(*backend));
     if (backend == NULL)
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
                              &(struct stk_place)STK_NOWHERE, "back end cpu");
     backend->threads = threads;
     backend->loops = options->loops;
-    const int rc = stk_crew_create(&backend->crew, threads);
+    const int rc = stk_thread_team_create(&backend->team, "stoker-train", threads);
     if (rc != STOKER_OK) {
         stk_free(backend);
         return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
@@ -57,7 +59,7 @@ static void cpu_destroy(struct stk_backend *backend)
 {
     if (backend == NULL)
         return;
-    stk_crew_destroy(backend->crew);
+    stk_thread_team_destroy(backend->team);
     stk_free(backend);
 }
 
@@ -191,8 +193,8 @@ struct walk {
     const struct stk_program *program;
     const struct stk_arenas *arenas;
     const struct stk_pass *pass;
-    struct stk_loss losses[STK_CREW_THREADS_MAX];
-    int rcs[STK_CREW_THREADS_MAX];
+    struct stk_loss losses[THREADS_MAX];
+    int rcs[THREADS_MAX];
 };
 
 /* One thread on its way. */
@@ -218,7 +220,7 @@ static struct stk_cpu_turn turn_of(struct walker *walker, uint32_t index, uint32
     const struct stk_program *program = walker->program;
     const struct stk_cpu_step *step = &program->steps[index];
     struct stk_cpu_turn turn = { .step = step,
-                                 .crew = program->backend->crew,
+                                 .team = program->backend->team,
                                  .thread = walker->thread,
                                  .threads = walker->threads,
                                  .loss = &walker->loss,
@@ -254,7 +256,7 @@ static void prepare(struct walker *walker)
         if (step->partial_bytes > 0 && walker->thread > 0)
             memset(partial_of(program, step, walker->thread), 0, step->partial_bytes);
     }
-    stk_crew_barrier(program->backend->crew);
+    stk_thread_team_barrier(program->backend->team);
 }
 
 /* Steps [begin, end) on this thread's samples, `most` of them at a time. */
@@ -285,7 +287,7 @@ static void run_steps(struct walker *walker)
     for (uint32_t i = 0; i < program->plan->op_count;) {
         const struct stk_cpu_step *step = &program->steps[i];
         if (step->barrier_before)
-            stk_crew_barrier(program->backend->crew);
+            stk_thread_team_barrier(program->backend->team);
         if (step->manner == STK_CPU_TOGETHER) {
             run_step(walker, i++, 0, walker->walk->pass->count);
             continue;
@@ -335,7 +337,7 @@ static void walk_through(void *argument, uint32_t thread)
 #endif
     prepare(&walker);
     run_steps(&walker);
-    stk_crew_barrier(walk->program->backend->crew);
+    stk_thread_team_barrier(walk->program->backend->team);
     add_partials(&walker);
 #ifdef STOKER_HAVE_DNNL
     stk_onednn_leave_thread(before);
@@ -353,7 +355,7 @@ static int cpu_run(struct stk_program *program, const struct stk_arenas *arenas,
     if (rc != STOKER_OK)
         return rc;
     struct walk walk = { .program = program, .arenas = arenas, .pass = pass };
-    stk_crew_run(program->backend->crew, walk_through, &walk);
+    stk_thread_team_run(program->backend->team, walk_through, &walk);
     struct stk_loss sum = { 0 };
     for (uint32_t thread = 0; thread < program->backend->threads; thread++) {
         if (walk.rcs[thread] != STOKER_OK)
@@ -393,7 +395,7 @@ static void clear_share(void *argument, uint32_t thread)
 static void cpu_clear(struct stk_backend *backend, float *floats, uint64_t count)
 {
     struct clearing clearing = { floats, count, backend->threads };
-    stk_crew_run(backend->crew, clear_share, &clearing);
+    stk_thread_team_run(backend->team, clear_share, &clearing);
 }
 
 enum { NORM_LANES = 8 };
@@ -402,7 +404,7 @@ struct norm {
     const float *floats;
     uint64_t count;
     uint32_t threads;
-    double sums[STK_CREW_THREADS_MAX];
+    double sums[THREADS_MAX];
 };
 
 /* Eight sums side by side, added in their order: the same bits on every run. */
@@ -429,7 +431,7 @@ static double cpu_norm_squared(struct stk_backend *backend, const float *floats,
                                bool *finite)
 {
     struct norm norm = { .floats = floats, .count = count, .threads = backend->threads };
-    stk_crew_run(backend->crew, norm_share, &norm);
+    stk_thread_team_run(backend->team, norm_share, &norm);
     double sum = 0;
     for (uint32_t thread = 0; thread < backend->threads; thread++)
         sum += norm.sums[thread];
@@ -454,7 +456,7 @@ static void update_share(void *argument, uint32_t thread)
 static void cpu_update(struct stk_backend *backend, const struct stk_update *update)
 {
     struct updating updating = { update, backend->threads };
-    stk_crew_run(backend->crew, update_share, &updating);
+    stk_thread_team_run(backend->team, update_share, &updating);
 }
 
 const struct stk_backend_ops stk_backend_cpu = {

@@ -97,18 +97,18 @@ void stk_cpu_batch_norm_forward(const struct stk_cpu_turn *turn)
     double *variance = mean + channels;
 
     sum_values(turn, sums_of(turn, 0, turn->thread));
-    stk_crew_barrier(turn->crew);
+    stk_thread_team_barrier(turn->team);
     add_up(turn, 0, mean);
     for (uint32_t c = 0; c < channels; c++)
         mean[c] /= pixels;
     sum_squares(turn, mean, sums_of(turn, 1, turn->thread));
-    stk_crew_barrier(turn->crew);
+    stk_thread_team_barrier(turn->team);
     add_up(turn, 1, variance);
     for (uint32_t c = 0; c < channels; c++)
         variance[c] /= pixels;
     if (turn->thread == 0)
         keep_statistics(turn, mean, variance);
-    stk_crew_barrier(turn->crew);
+    stk_thread_team_barrier(turn->team);
 
     const float *aux = o->aux;
     const struct stk_share own = pixels_of(turn);
@@ -185,7 +185,7 @@ void stk_cpu_batch_norm_backward(const struct stk_cpu_turn *turn)
     double *beta = gamma + channels;
     float *row = (float *)(void *)(beta + channels);
     sum_gradients(turn, row);
-    stk_crew_barrier(turn->crew);
+    stk_thread_team_barrier(turn->team);
     add_up(turn, 0, gamma);
     add_up(turn, 1, beta);
     if (turn->thread == 0)

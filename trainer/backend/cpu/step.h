@@ -12,8 +12,8 @@
 #ifndef STK_TRAINER_BACKEND_CPU_STEP_H
 #define STK_TRAINER_BACKEND_CPU_STEP_H
 
+#include "loader/base/thread_team.h"
 #include "trainer/backend/common/operands.h"
-#include "trainer/backend/cpu/crew.h"
 #include "trainer/backend/ref/operations.h"
 
 enum stk_cpu_manner { STK_CPU_CHUNKED, STK_CPU_SHARD, STK_CPU_TOGETHER };
@@ -22,7 +22,7 @@ enum stk_cpu_manner { STK_CPU_CHUNKED, STK_CPU_SHARD, STK_CPU_TOGETHER };
 struct stk_cpu_turn {
     struct stk_operands o; /* its samples; all samples of the pass if TOGETHER */
     const struct stk_cpu_step *step;
-    struct stk_crew *crew;
+    struct stk_thread_team *team;
     uint32_t thread, threads;
     void *scratch; /* of this thread, until the step ends */
     void *shared;  /* of this step, for all threads */

@@ -9,8 +9,8 @@
 #include "trainer/backend/cpu/avx2/kernels.h"
 
 #ifdef STK_HAVE_AVX2
+#include "loader/base/thread_team.h"
 #include "trainer/backend/cpu/avx2/lanes.h"
-#include "trainer/backend/cpu/crew.h"
 
 #include <string.h>
 

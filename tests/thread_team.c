@@ -1,16 +1,16 @@
-/* thread_trainer_crew.c - a crew of threads: each pass is run once by every thread, and what was
- * written before a barrier is read after it, by others, without a lock.
+/* thread_team.c - a thread team: every thread runs each pass once, and reads after a barrier what
+ * the others wrote before it, without a lock.
  */
 #include <string.h>
 #include <unistd.h>
 
+#include "loader/base/thread_team.h"
 #include "thread_check.h"
-#include "trainer/backend/cpu/crew.h"
 
 enum { THREADS_MAX = 5, ROUNDS = 8, PASSES = 200 };
 
 struct game {
-    struct stk_crew *crew;
+    struct stk_thread_team *team;
     uint32_t threads;
     uint64_t pass;
     uint64_t written[ROUNDS][THREADS_MAX]; /* by its thread, read by all: plain memory */
@@ -29,7 +29,7 @@ static void play(void *argument, uint32_t thread)
         if (game->pass % 50 == 49 && round == thread)
             usleep(300); /* longer than the others spin: they sleep */
         game->written[round][thread] = expected(game->pass, round, thread);
-        stk_crew_barrier(game->crew);
+        stk_thread_team_barrier(game->team);
         for (uint32_t other = 0; other < game->threads; other++)
             CHECK(game->written[round][other] == expected(game->pass, round, other));
     }
@@ -40,16 +40,16 @@ static void play_with(uint32_t threads)
 {
     static struct game game;
     game = (struct game){ .threads = threads };
-    CHECK(stk_crew_create(&game.crew, threads) == 0);
-    CHECK(stk_crew_threads(game.crew) == threads);
+    CHECK(stk_thread_team_create(&game.team, "test-team", threads) == 0);
+    CHECK(stk_thread_team_threads(game.team) == threads);
     for (game.pass = 0; game.pass < PASSES; game.pass++) {
-        stk_crew_run(game.crew, play, &game);
+        stk_thread_team_run(game.team, play, &game);
         for (uint32_t thread = 0; thread < threads; thread++)
             CHECK(game.passes[thread] == game.pass + 1);
         if (game.pass % 64 == 63)
-            usleep(500); /* the crew falls asleep between passes */
+            usleep(500); /* the team falls asleep between passes */
     }
-    stk_crew_destroy(game.crew);
+    stk_thread_team_destroy(game.team);
 }
 
 /* Shares are a partition, in order, and as even as can be. */
@@ -71,13 +71,14 @@ static void check_shares(void)
 
 int main(void)
 {
-    struct stk_crew *unused = NULL;
+    struct stk_thread_team *unused = NULL;
     check_shares();
     for (uint32_t threads = 1; threads <= THREADS_MAX; threads++) {
         play_with(threads);
-        CHECK(stk_crew_create(&unused, threads) == 0); /* destroyed without a pass */
-        stk_crew_destroy(unused);
+        CHECK(stk_thread_team_create(&unused, "test-team", threads) ==
+              0); /* destroyed without a pass */
+        stk_thread_team_destroy(unused);
     }
-    stk_crew_destroy(NULL);
+    stk_thread_team_destroy(NULL);
     return 0;
 }
