@@ -9,7 +9,7 @@
 #include "cuda_train_twins.h"
 #include "leaks.h"
 #include "opened_trainer.h"
-#include "trainer/view.h"
+#include "trainer/stage/view.h"
 #include "trainer_golden.h"
 
 #include <cuda_runtime_api.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "leaks.h"
-#include "trainer/counters.h"
+#include "trainer/api/counters.h"
 
 static uint64_t bits_of(float value)
 {

@@ -7,7 +7,7 @@
 #include "loader/base/fault.h"
 #include "opened_trainer.h"
 #include "trainer/backend/cuda/program/fusion.h"
-#include "trainer/view.h"
+#include "trainer/stage/view.h"
 
 #include <cuda_runtime_api.h>
 #include <math.h>

@@ -9,7 +9,7 @@
 #include "cuda_every_twin.h"
 #include "leaks.h"
 #include "loader/base/fault.h"
-#include "trainer/view.h"
+#include "trainer/stage/view.h"
 #include <stoker/cuda.h>
 #include <stoker/stoker.h>
 

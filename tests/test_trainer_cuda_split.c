@@ -5,7 +5,7 @@
 
 #include "leaks.h"
 #include "loader/base/fault.h"
-#include "trainer/whole.h"
+#include "trainer/api/gather_arena.h"
 
 #include <math.h>
 #include <stdlib.h>

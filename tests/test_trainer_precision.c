@@ -7,9 +7,9 @@
 #include "leaks.h"
 #include "loader/base/fault.h"
 #include "opened_trainer.h"
+#include "trainer/api/trainer.h"
 #include "trainer/backend/ref/narrow.h"
 #include "trainer/plan/precision.h"
-#include "trainer/trainer.h"
 
 #include <math.h>
 #include <stdlib.h>

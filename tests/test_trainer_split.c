@@ -8,7 +8,7 @@
 #include "leaks.h"
 #include "loader/base/fault.h"
 #include "opened_trainer.h"
-#include "trainer/whole.h"
+#include "trainer/api/gather_arena.h"
 
 #include <math.h>
 #include <string.h>

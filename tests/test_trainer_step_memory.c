@@ -5,7 +5,7 @@
 
 #include "leaks.h"
 #include "loader/base/fault.h"
-#include "trainer/trainer.h"
+#include "trainer/api/trainer.h"
 
 #include <math.h>
 #include <string.h>

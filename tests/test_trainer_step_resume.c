@@ -7,9 +7,9 @@
 #include "leaks.h"
 #include "loader/base/fault.h"
 #include "opened_trainer.h"
+#include "trainer/api/trainer.h"
 #include "trainer/files/checkpoint.h"
-#include "trainer/layout.h"
-#include "trainer/trainer.h"
+#include "trainer/model/torch_layout.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 
 #include "rewritten_batch.h"
 #include "thread_check.h"
-#include "trainer/stage_thread.h"
+#include "trainer/split/stage_thread.h"
 
 enum { PIECES = 500, CLASSES = 4 };
 

@@ -7,8 +7,8 @@
 
 #include "plan_models.h"
 
-#include "trainer/layout.h"
-#include "trainer/view.h"
+#include "trainer/model/torch_layout.h"
+#include "trainer/stage/view.h"
 
 #include <math.h>
 

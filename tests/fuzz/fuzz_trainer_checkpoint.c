@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "dataset_input.h"
-#include "trainer/trainer.h"
+#include "trainer/api/trainer.h"
 
 enum { FEATURES = 3, OUTPUTS = 2, BATCH = 2, PATH_BYTES = 64 };
 

@@ -1,0 +1,108 @@
+/* batch.c - whether a batch is what the model asks for, and lies where the back end can read it. */
+#include "loader/base/error.h"
+#include "trainer/api/trainer.h"
+#include <stoker/cuda.h>
+
+static const struct stk_place nowhere = STK_NOWHERE;
+
+/* As stk_shape counts: what is missing is 1. False: more axes than an image has. */
+static bool shape_of(const stoker_tensor *tensor, uint64_t *h, uint64_t *w, uint64_t *c)
+{
+    const uint64_t *shape = tensor->shape;
+    *h = *w = *c = 1;
+    switch (tensor->rank) {
+    case 1:
+        return true;
+    case 2:
+        *c = shape[1];
+        return true;
+    case 3:
+        *h = shape[1];
+        *w = shape[2];
+        return true;
+    case 4:
+        *h = shape[1];
+        *w = shape[2];
+        *c = shape[3];
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int mismatch(stoker_trainer *trainer, const char *what, const stoker_tensor *found,
+                    const char *wanted_type, struct stk_shape wanted)
+{
+    uint64_t h = 0;
+    uint64_t w = 0;
+    uint64_t c = 0;
+    (void)shape_of(found, &h, &w, &c);
+    return stk_error_set(&trainer->error, STOKER_EMISMATCH, STOKER_STAGE_OPTIONS, &nowhere,
+                         "%s: %s %llux%llux%llu in %u axes, the model asks for %s %s", what,
+                         stoker_dtype_name(found->dtype), (unsigned long long)h,
+                         (unsigned long long)w, (unsigned long long)c, found->rank, wanted_type,
+                         stk_shape_text(wanted).text);
+}
+
+static int check_images(stoker_trainer *trainer, const stoker_batch *batch)
+{
+    const struct stk_shape wanted = trainer->model->layers[0].out;
+    const stoker_tensor *images = &batch->images;
+    uint64_t h;
+    uint64_t w;
+    uint64_t c;
+    if (images->dtype != STOKER_FLOAT32 || !shape_of(images, &h, &w, &c) || h != wanted.h ||
+        w != wanted.w || c != wanted.c || images->shape[0] != batch->count)
+        return mismatch(trainer, "images", images, "float32", wanted);
+    return STOKER_OK;
+}
+
+static int check_labels(stoker_trainer *trainer, const stoker_batch *batch)
+{
+    const struct stk_layer *loss = &trainer->model->layers[trainer->model->layer_count - 1];
+    const bool classes = loss->kind == STK_SOFTMAX_CROSS_ENTROPY;
+    const struct stk_shape wanted =
+        classes ? (struct stk_shape){ .rank = 1, .h = 1, .w = 1, .c = 1 } : loss->in;
+    const stoker_dtype dtype = classes ? STOKER_INT64 : STOKER_FLOAT32;
+    const stoker_tensor *labels = &batch->labels;
+    uint64_t h;
+    uint64_t w;
+    uint64_t c;
+    if (labels->dtype != dtype || labels->data == NULL || !shape_of(labels, &h, &w, &c) ||
+        h != wanted.h || w != wanted.w || c != wanted.c || labels->shape[0] != batch->count)
+        return mismatch(trainer, "labels", labels, stoker_dtype_name(dtype), wanted);
+    return STOKER_OK;
+}
+
+/* A batch in a GPU's memory is for the trainer on that GPU, whose stream then waits for its copy. */
+static int check_place(stoker_trainer *trainer, const stoker_batch *batch)
+{
+    if (batch->device != STOKER_DEVICE_CUDA)
+        return STOKER_OK;
+    if (trainer->split != NULL)
+        return stk_error_set(&trainer->error, STOKER_EMISMATCH, STOKER_STAGE_OPTIONS, &nowhere,
+                             "a batch on cuda:%u: over two devices batches lie in host memory",
+                             batch->device_index);
+    if (trainer->ops->stream == NULL || batch->device_index != trainer->settings.backend.device)
+        return stk_error_set(&trainer->error, STOKER_EMISMATCH, STOKER_STAGE_OPTIONS, &nowhere,
+                             "a batch on cuda:%u, the back end is %s", batch->device_index,
+                             trainer->ops->stream == NULL ? trainer->ops->name : "another GPU");
+    if (batch->loader == NULL)
+        return STOKER_OK; /* not a loader's: the caller has seen to it */
+    int rc = stoker_batch_wait_on(batch, stoker_trainer_stream(trainer));
+    if (rc != STOKER_OK)
+        (void)stk_error_set(&trainer->error, rc, STOKER_STAGE_OPTIONS, &nowhere,
+                            "waiting for a batch on cuda:%u", batch->device_index);
+    return rc;
+}
+
+int stk_trainer_check_batch(stoker_trainer *trainer, const stoker_batch *batch)
+{
+    if (batch->images.data == NULL)
+        return stk_error_set(&trainer->error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "a batch without images");
+    int rc = check_images(trainer, batch);
+    if (rc == STOKER_OK)
+        rc = check_labels(trainer, batch);
+    return rc == STOKER_OK ? check_place(trainer, batch) : rc;
+}

@@ -1,0 +1,180 @@
+/* evaluate.c - forward only: the loss of batches, and outputs.
+ *
+ *   the host decides     run ─▶ loss ──────────────────────────────┐
+ *   the device decides   queue ─▶ queue ─▶ ... sums on the device  ├─▶ evaluated: stoker_evaluation
+ *                                          └─ collect: wait, read ─┘
+ *
+ * A batch larger than the plan is taken in parts. */
+#include <string.h>
+
+#include "kernels/float16.h"
+#include "loader/base/error.h"
+#include "trainer/plan/precision.h"
+#include "trainer/split/split.h"
+#include "trainer/stage/view.h"
+
+static const struct stk_place nowhere = STK_NOWHERE;
+
+/* At most evaluation_batch_size samples. labels may be NULL. Where the device decides and found is NULL, what
+ * it finds stays there, to be collected. */
+static int forward(stoker_trainer *trainer, const float *samples, const void *labels,
+                   stoker_device device, uint32_t count, struct stk_loss *found)
+{
+    const struct stk_pass pass = { .samples = samples,
+                                   .labels = labels,
+                                   .on_device = device == STOKER_DEVICE_CUDA,
+                                   .page_locked = device == STOKER_DEVICE_CUDA_HOST,
+                                   .count = count };
+    struct stk_loss loss;
+    if (trainer->split != NULL)
+        return stk_split_forward(trainer, &pass, found == NULL ? &loss : found);
+    int rc = stk_trainer_refill(trainer, &trainer->error);
+    struct stk_arenas arenas = trainer->arenas;
+    arenas.gradients = NULL;
+    if (trainer->ema != NULL)
+        arenas.parameters = trainer->ema;
+    if (rc == STOKER_OK)
+        rc = stk_trainer_store(trainer, arenas.parameters);
+    if (rc != STOKER_OK)
+        return rc;
+    if (found == NULL && trainer->ops->queue != NULL)
+        return trainer->ops->queue(trainer->evaluation, &arenas, &pass, &trainer->error);
+    rc = trainer->ops->run(trainer->evaluation, &arenas, &pass, &loss, &trainer->error);
+    if (rc == STOKER_OK && found != NULL)
+        *found = loss;
+    return rc;
+}
+
+static uint32_t part_of(const stoker_trainer *trainer, uint32_t left)
+{
+    const uint32_t most = trainer->settings.evaluation_batch_size;
+    return left < most ? left : most;
+}
+
+static void add(stoker_evaluation *sum, const struct stk_loss *loss)
+{
+    sum->loss_sum += loss->loss_sum;
+    sum->correct += loss->correct;
+    sum->count += loss->count;
+}
+
+/* All parts of a batch; what they find is added to *sum, or with NULL left on the device. */
+static int evaluate_parts(stoker_trainer *trainer, const stoker_batch *batch,
+                          stoker_evaluation *sum)
+{
+    const uint64_t sample_floats = stk_shape_elements(trainer->model->layers[0].out);
+    const uint64_t label_bytes =
+        stoker_dtype_bytes(batch->labels.dtype) *
+        (batch->labels.dtype == STOKER_INT64
+             ? 1
+             : stk_shape_elements(stk_trainer_output_shape(trainer->model)));
+    const float *samples = batch->images.data;
+    const unsigned char *labels = batch->labels.data;
+    for (uint32_t done = 0; done < batch->count;) {
+        const uint32_t count = part_of(trainer, batch->count - done);
+        struct stk_loss loss;
+        const int rc = forward(trainer, samples + done * sample_floats, labels + done * label_bytes,
+                               batch->device, count, sum == NULL ? NULL : &loss);
+        if (rc != STOKER_OK)
+            return rc;
+        if (sum != NULL)
+            add(sum, &loss);
+        done += count;
+    }
+    return STOKER_OK;
+}
+
+int stoker_trainer_evaluate(stoker_trainer *trainer, const stoker_batch *batch,
+                            stoker_evaluation *sum)
+{
+    if (trainer == NULL || batch == NULL)
+        return STOKER_EINVAL;
+    if (batch->count == 0)
+        return STOKER_OK;
+    int rc = stk_trainer_check_batch(trainer, batch);
+    if (rc != STOKER_OK)
+        return rc;
+    if (sum == NULL && trainer->split == NULL && trainer->ops->queue != NULL)
+        return evaluate_parts(trainer, batch, NULL);
+    stoker_evaluation *const wanted = sum == NULL ? &trainer->evaluated : sum;
+    stoker_evaluation found = *wanted;
+    rc = evaluate_parts(trainer, batch, &found);
+    if (rc == STOKER_OK)
+        *wanted = found;
+    return rc;
+}
+
+/* Bring in what lies on the device. */
+static int collect(stoker_trainer *trainer)
+{
+    struct stk_loss loss;
+    uint64_t bad_labels = 0;
+    int rc = trainer->ops->collect(trainer->backend, &loss, &bad_labels, &trainer->error);
+    if (rc != STOKER_OK)
+        return rc;
+    if (bad_labels > 0)
+        return stk_error_set(&trainer->error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "%llu labels of the batches evaluated are no classes",
+                             (unsigned long long)bad_labels);
+    add(&trainer->evaluated, &loss);
+    return STOKER_OK;
+}
+
+int stoker_trainer_evaluated(stoker_trainer *trainer, stoker_evaluation *sum)
+{
+    if (trainer == NULL || sum == NULL)
+        return STOKER_EINVAL;
+    const bool queues = trainer->split == NULL && trainer->ops->collect != NULL;
+    const int rc = queues ? collect(trainer) : STOKER_OK;
+    if (rc == STOKER_OK) {
+        sum->loss_sum += trainer->evaluated.loss_sum;
+        sum->correct += trainer->evaluated.correct;
+        sum->count += trainer->evaluated.count;
+    }
+    trainer->evaluated = (stoker_evaluation){ 0 };
+    return rc;
+}
+
+/* `count` outputs of the plan, as floats. 16-bit ones are read into the upper half of where they go,
+ * and widened from there, first to last: each before its place is written over. */
+static int read_outputs(stoker_trainer *trainer, float *outputs, uint64_t count)
+{
+    const struct stk_stages stages = stk_stages_of(trainer);
+    const stoker_trainer *last = stages.stage[stages.count - 1];
+    const struct stk_plan *plan = &last->evaluation_plan;
+    const size_t element_bytes = stoker_dtype_bytes(plan->storage);
+    unsigned char *const end = (unsigned char *)(outputs + count);
+    unsigned char *const from = end - count * element_bytes;
+    const unsigned char *const arena = last->arenas.activations;
+    const int rc = stk_arena_read(last, from, arena + plan->buffers[plan->output].offset,
+                                  count * element_bytes, &trainer->error);
+    if (rc != STOKER_OK || !stk_is_narrow(plan->storage))
+        return rc;
+    for (uint64_t i = 0; i < count; i++) {
+        uint16_t bits;
+        memcpy(&bits, from + i * sizeof(bits), sizeof(bits));
+        outputs[i] =
+            plan->storage == STOKER_FLOAT16 ? float_of_float16(bits) : float_of_bfloat16(bits);
+    }
+    return STOKER_OK;
+}
+
+int stoker_trainer_predict(stoker_trainer *trainer, const float *samples, uint32_t count,
+                           float *outputs)
+{
+    if (trainer == NULL || ((samples == NULL || outputs == NULL) && count > 0))
+        return STOKER_EINVAL;
+    const uint64_t sample_floats = stk_shape_elements(trainer->model->layers[0].out);
+    const uint64_t output_floats = stk_shape_elements(stk_trainer_output_shape(trainer->model));
+    for (uint32_t done = 0; done < count;) {
+        const uint32_t part = part_of(trainer, count - done);
+        int rc = forward(trainer, samples + done * sample_floats, NULL, false, part, NULL);
+        if (rc != STOKER_OK)
+            return rc;
+        rc = read_outputs(trainer, outputs + done * output_floats, part * output_floats);
+        if (rc != STOKER_OK)
+            return rc;
+        done += part;
+    }
+    return STOKER_OK;
+}

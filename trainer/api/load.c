@@ -1,0 +1,408 @@
+/* load.c - a trainer goes on from files: everything in them is looked at before anything changes.
+ *
+ *   open ──▶ weights fit the model? ──▶ state fits the options? ──▶ copy: fails only with the device
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "loader/base/error.h"
+#include "loader/base/memory.h"
+#include "trainer/api/checkpoint_names.h"
+#include "trainer/api/counters.h"
+#include "trainer/api/gather_arena.h"
+#include "trainer/files/checkpoint.h"
+#include "trainer/files/file_floats.h"
+#include "trainer/model/torch_layout.h"
+#include "trainer/split/split.h"
+
+/* A file, and where to tell what is wrong with it. */
+struct reading {
+    const stoker_trainer *trainer;
+    const char *path;
+    const struct stk_tensor_set *set;
+    stoker_error *error;
+};
+
+static int refuse(const struct reading *reading, int code, const char *name, const char *why)
+{
+    struct stk_place place = STK_NOWHERE;
+    place.path = reading->path;
+    return stk_error_set(reading->error, code, STOKER_STAGE_OPEN, &place, "%s: %s", name, why);
+}
+
+/* ---- weights --------------------------------------------------------------------- */
+
+static bool shape_is(const struct stk_named_tensor *tensor, const struct stk_parameter *parameter)
+{
+    if (tensor->rank != parameter->rank)
+        return false;
+    for (uint32_t axis = 0; axis < tensor->rank; axis++)
+        if (tensor->shape[axis] != parameter->torch_shape[axis])
+            return false;
+    return true;
+}
+
+static int check_parameters(const struct reading *reading, const struct stk_parameter *parameters,
+                            uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct stk_named_tensor *tensor = stk_tensor_find(reading->set, parameters[i].name);
+        if (tensor == NULL)
+            return refuse(reading, STOKER_EMISMATCH, parameters[i].name,
+                          "the file has no such tensor");
+        if (!stk_holds_floats(tensor->dtype))
+            return refuse(reading, STOKER_EMISMATCH, parameters[i].name,
+                          "not of type F32, F16, BF16 or F64");
+        if (!shape_is(tensor, &parameters[i]))
+            return refuse(reading, STOKER_EMISMATCH, parameters[i].name,
+                          "not the shape that the model has");
+    }
+    return STOKER_OK;
+}
+
+static bool names_one(const struct stk_parameter *parameters, uint32_t count, const char *name)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(parameters[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool is_tracked(const char *name)
+{
+    static const char suffix[] = ".num_batches_tracked";
+    const size_t length = strlen(name);
+    return length >= sizeof(suffix) && strcmp(name + length - (sizeof(suffix) - 1), suffix) == 0;
+}
+
+/* All of the model's are there already: is there one that the model has not? */
+static int check_nothing_more(const struct reading *reading)
+{
+    const stoker_model *model = reading->trainer->model;
+    uint32_t others = 0;
+    for (uint32_t i = 0; i < reading->set->tensor_count; i++)
+        others += is_tracked(reading->set->tensors[i].name) ? 0 : 1;
+    if (others == model->parameter_count + model->statistic_count)
+        return STOKER_OK;
+    for (uint32_t i = 0; i < reading->set->tensor_count; i++) {
+        const char *name = reading->set->tensors[i].name;
+        if (!is_tracked(name) && !names_one(model->parameters, model->parameter_count, name) &&
+            !names_one(model->statistics, model->statistic_count, name))
+            return refuse(reading, STOKER_EMISMATCH, name, "the model has no such tensor");
+    }
+    return refuse(reading, STOKER_EMISMATCH, "tensors", "not as many as the model has");
+}
+
+static int check_weights(const struct reading *reading)
+{
+    const stoker_model *model = reading->trainer->model;
+    int rc = check_parameters(reading, model->parameters, model->parameter_count);
+    if (rc == STOKER_OK)
+        rc = check_parameters(reading, model->statistics, model->statistic_count);
+    return rc == STOKER_OK ? check_nothing_more(reading) : rc;
+}
+
+/* wide: room for the largest tensor that is not F32. */
+static void copy_parameters(const struct stk_tensor_set *set, const stoker_model *model,
+                            const struct stk_parameter *parameters, uint32_t count, float *wide,
+                            float *arena)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct stk_named_tensor *tensor = stk_tensor_find(set, parameters[i].name);
+        const void *floats = tensor->data;
+        if (tensor->dtype != STK_FILE_F32) {
+            stk_read_floats(wide, tensor->data, tensor->dtype, parameters[i].elements);
+            floats = wide;
+        }
+        stk_layout_from_file(model, &parameters[i], floats, arena + parameters[i].offset);
+    }
+}
+
+/* Room to convert each in turn; NULL if all are F32. */
+static int take_wide(float **out, const struct stk_tensor_set *set, stoker_error *error)
+{
+    const struct stk_place nowhere = STK_NOWHERE;
+    uint64_t most = 0;
+    *out = NULL;
+    for (uint32_t i = 0; i < set->tensor_count; i++) {
+        const struct stk_named_tensor *tensor = &set->tensors[i];
+        const uint64_t elements = tensor->bytes / stk_file_dtype_bytes(tensor->dtype);
+        if (tensor->dtype != STK_FILE_F32 && stk_holds_floats(tensor->dtype) && elements > most)
+            most = elements;
+    }
+    if (most > 0)
+        *out = stk_calloc(most, sizeof(float));
+    return most == 0 || *out != NULL ? STOKER_OK
+                                     : stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
+                                                     &nowhere, "load: a tensor in float32");
+}
+
+/* What the file says of the batches that each BatchNorm has seen; nothing else in it says so. */
+static void copy_tracked(stoker_trainer *trainer, const struct stk_tensor_set *set)
+{
+    const stoker_model *model = trainer->model;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < model->layer_count; i++) {
+        if (model->layers[i].kind != STK_BATCH_NORM)
+            continue;
+        const struct stk_tracked_name name = stk_tracked_name(&model->layers[i]);
+        const struct stk_named_tensor *tensor = stk_tensor_find(set, name.text);
+        uint64_t batches;
+        if (tensor != NULL && tensor->dtype == STK_FILE_I64 && tensor->bytes == sizeof(batches)) {
+            memcpy(&batches, tensor->data, sizeof(batches));
+            trainer->batches_before[count] = batches - trainer->progress.passes;
+        }
+        count++;
+    }
+}
+
+/* averages_too: the moving average of the weights begins again from them. */
+static int copy_weights(stoker_trainer *trainer, const struct stk_tensor_set *set,
+                        bool averages_too, stoker_error *error)
+{
+    const stoker_model *model = trainer->model;
+    struct stk_view parameters;
+    struct stk_view statistics = STK_VIEW_CLOSED;
+    const struct stk_stages stages = stk_stages_of(trainer);
+    float *wide;
+    int rc = take_wide(&wide, set, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = stk_whole_blank(&parameters, trainer, STK_ARENA_PARAMETERS, error);
+    if (rc == STOKER_OK)
+        rc = stk_whole_blank(&statistics, trainer, STK_ARENA_STATISTICS, error);
+    if (rc != STOKER_OK)
+        goto close;
+    copy_parameters(set, model, model->parameters, model->parameter_count, wide, parameters.floats);
+    copy_parameters(set, model, model->statistics, model->statistic_count, wide, statistics.floats);
+    copy_tracked(trainer, set);
+    for (uint32_t s = 0; s < stages.count; s++)
+        stages.stage[s]->stored_from = NULL;
+    rc = stk_whole_store(&parameters, trainer, STK_ARENA_PARAMETERS, error);
+    if (rc == STOKER_OK)
+        rc = stk_whole_store(&statistics, trainer, STK_ARENA_STATISTICS, error);
+    if (rc == STOKER_OK && averages_too && trainer->settings.ema_decay > 0)
+        rc = stk_whole_write(trainer, STK_ARENA_EMA, parameters.floats, error);
+close:
+    stk_view_close(&statistics);
+    stk_view_close(&parameters);
+    stk_free(wide);
+    return rc;
+}
+
+/* ---- state ----------------------------------------------------------------------- */
+
+/* The tensor of that name, type and length; NULL: *rc tells. */
+static const struct stk_named_tensor *find_row(const struct reading *reading, const char *name,
+                                               enum stk_file_dtype dtype, uint64_t length, int *rc)
+{
+    const struct stk_named_tensor *tensor = stk_tensor_find(reading->set, name);
+    if (tensor == NULL)
+        *rc = refuse(reading, STOKER_EMISMATCH, name, "the state has no such tensor");
+    else if (tensor->dtype != dtype || tensor->rank != 1 || tensor->shape[0] != length)
+        *rc = refuse(reading, STOKER_EMISMATCH, name, "not of the type and length asked for");
+    else
+        return tensor;
+    return NULL;
+}
+
+static int check_arena(const struct reading *reading, const char *name)
+{
+    int rc = STOKER_OK;
+    (void)find_row(reading, name, STK_FILE_F32, reading->trainer->model->parameter_floats, &rc);
+    return rc;
+}
+
+static int check_counters(const struct reading *reading, struct stk_progress *progress)
+{
+    struct stk_counters counters;
+    int rc = STOKER_OK;
+    const struct stk_named_tensor *tensor =
+        find_row(reading, STK_NAME_COUNTERS, STK_FILE_U64, STK_COUNTERS, &rc);
+    if (tensor == NULL)
+        return rc;
+    memcpy(&counters, tensor->data, sizeof(counters));
+    *progress = reading->trainer->progress;
+    progress->loss_scale = reading->trainer->settings.loss_scale;
+    const char *why = stk_counters_read(&counters, progress);
+    return why == NULL ? STOKER_OK : refuse(reading, STOKER_EFORMAT, STK_NAME_COUNTERS, why);
+}
+
+static int check_arenas(const struct reading *reading, const struct stk_progress *progress)
+{
+    const stoker_trainer *trainer = reading->trainer;
+    int rc = STOKER_OK;
+    for (uint32_t i = 0; i < trainer->state_count && rc == STOKER_OK; i++)
+        rc = check_arena(reading, stk_state_arena_name(i));
+    if (rc == STOKER_OK && trainer->settings.ema_decay > 0)
+        rc = check_arena(reading, STK_NAME_EMA);
+    if (rc == STOKER_OK && progress->group_passes > 0)
+        rc = check_arena(reading, STK_NAME_GRADIENTS);
+    return rc;
+}
+
+/* A rate that follows the whole length of a run has another value everywhere if the length is another. A schedule of
+ * another kind was asked for. */
+static int check_schedule(const struct reading *reading)
+{
+    const struct stk_schedule_note ours = stk_schedule_note(&reading->trainer->settings.schedule);
+    const char *const theirs = stk_note_find(reading->set, STK_NOTE_SCHEDULE);
+    if (theirs == NULL || ours.text[0] == '\0' ||
+        strncmp(theirs, ours.text, strcspn(ours.text, ",")) != 0 || strcmp(theirs, ours.text) == 0)
+        return STOKER_OK;
+    char why[256];
+    (void)snprintf(why, sizeof(why),
+                   "the schedule of the checkpoint; this run has %s, which would move the rate to "
+                   "another place of the curve: keep the length, or start a new schedule from the "
+                   "weights alone (--weights)",
+                   ours.text);
+    return refuse(reading, STOKER_EMISMATCH, theirs, why);
+}
+
+static int check_state(const struct reading *reading, struct stk_progress *progress,
+                       const struct stk_named_tensor **loader)
+{
+    const char *ours = stk_optimizer_name(reading->trainer->settings.rule.optimizer);
+    const char *optimizer = stk_note_find(reading->set, STK_NOTE_OPTIMIZER);
+    int rc = STOKER_OK;
+    if (optimizer == NULL || strcmp(optimizer, ours) != 0)
+        return refuse(reading, STOKER_EMISMATCH, optimizer == NULL ? "no optimizer" : optimizer,
+                      "the state of another optimizer");
+    rc = check_schedule(reading);
+    if (rc == STOKER_OK)
+        rc = check_counters(reading, progress);
+    if (rc == STOKER_OK)
+        rc = check_arenas(reading, progress);
+    *loader = NULL;
+    if (rc == STOKER_OK && stk_tensor_find(reading->set, STK_NAME_LOADER) != NULL)
+        *loader = find_row(reading, STK_NAME_LOADER, STK_FILE_U8, sizeof(stoker_state), &rc);
+    return rc;
+}
+
+static int copy_arena(stoker_trainer *trainer, const struct stk_tensor_set *set, const char *name,
+                      enum stk_arena which, stoker_error *error)
+{
+    return stk_whole_write(trainer, which, stk_tensor_find(set, name)->data, error);
+}
+
+static int copy_state(stoker_trainer *trainer, const struct stk_tensor_set *set,
+                      const struct stk_progress *progress, stoker_error *error)
+{
+    int rc = STOKER_OK;
+    for (uint32_t i = 0; i < trainer->state_count && rc == STOKER_OK; i++)
+        rc = copy_arena(trainer, set, stk_state_arena_name(i), STK_ARENA_STATE + i, error);
+    if (rc == STOKER_OK && trainer->settings.ema_decay > 0)
+        rc = copy_arena(trainer, set, STK_NAME_EMA, STK_ARENA_EMA, error);
+    if (rc == STOKER_OK && progress->group_passes > 0)
+        rc = copy_arena(trainer, set, STK_NAME_GRADIENTS, STK_ARENA_GRADIENTS, error);
+    if (rc != STOKER_OK)
+        return rc;
+    trainer->progress = *progress;
+    return stk_trainer_place(trainer, error);
+}
+
+/* ---- the two ways ---------------------------------------------------------------- */
+
+static int load_open(stoker_trainer *trainer, const struct stk_checkpoint *checkpoint,
+                     const char *path, stoker_state *loader, bool *has_loader, stoker_error *error)
+{
+    struct reading reading = {
+        .trainer = trainer, .path = path, .set = &checkpoint->weights.set, .error = error
+    };
+    struct stk_progress progress = trainer->progress;
+    const struct stk_named_tensor *loader_tensor = NULL;
+    if (!checkpoint->has_state)
+        return refuse(&reading, STOKER_EMISMATCH, "checkpoint",
+                      "weights alone, without a state to go on from");
+    int rc = check_weights(&reading);
+    if (rc != STOKER_OK)
+        return rc;
+    reading.set = &checkpoint->state.set;
+    rc = check_state(&reading, &progress, &loader_tensor);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = stk_split_drain(trainer, error);
+    if (rc == STOKER_OK)
+        rc = stk_trainer_refill(trainer, error); /* gradients may come, too */
+    if (rc == STOKER_OK)
+        rc = copy_weights(trainer, &checkpoint->weights.set, false, error);
+    if (rc == STOKER_OK)
+        rc = copy_state(trainer, &checkpoint->state.set, &progress, error);
+    if (rc != STOKER_OK)
+        return rc;
+    copy_tracked(trainer, &checkpoint->weights.set); /* beside the passes of the state */
+    if (loader != NULL && loader_tensor != NULL)
+        memcpy(loader->bytes, loader_tensor->data, sizeof(loader->bytes));
+    if (has_loader != NULL)
+        *has_loader = loader_tensor != NULL;
+    return STOKER_OK;
+}
+
+int stoker_trainer_load(stoker_trainer *trainer, const char *path, stoker_state *loader,
+                        bool *has_loader, stoker_error *error)
+{
+    const struct stk_place nowhere = STK_NOWHERE;
+    struct stk_checkpoint checkpoint;
+    if (trainer == NULL || path == NULL)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "load: trainer or path is NULL");
+    int rc = stk_checkpoint_open(&checkpoint, path, STK_CHECKPOINT_WHOLE, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = load_open(trainer, &checkpoint, path, loader, has_loader, error);
+    stk_checkpoint_close(&checkpoint);
+    return rc;
+}
+
+/* The averages of the state become the weights, which were copied before. */
+static int copy_averages(stoker_trainer *trainer, const struct stk_tensor_set *state,
+                         stoker_error *error)
+{
+    int rc = copy_arena(trainer, state, STK_NAME_EMA, STK_ARENA_PARAMETERS, error);
+    if (rc == STOKER_OK && trainer->settings.ema_decay > 0)
+        rc = copy_arena(trainer, state, STK_NAME_EMA, STK_ARENA_EMA, error);
+    return rc;
+}
+
+static int load_weights(stoker_trainer *trainer, const char *path, bool averages,
+                        stoker_error *error)
+{
+    struct stk_checkpoint checkpoint;
+    int rc = stk_checkpoint_open(
+        &checkpoint, path, averages ? STK_CHECKPOINT_WHOLE : STK_CHECKPOINT_WEIGHTS_ONLY, error);
+    if (rc != STOKER_OK)
+        return rc;
+    struct reading reading = {
+        .trainer = trainer, .path = path, .set = &checkpoint.weights.set, .error = error
+    };
+    rc = check_weights(&reading);
+    reading.set = &checkpoint.state.set;
+    if (rc == STOKER_OK && averages)
+        rc = check_arena(&reading, STK_NAME_EMA);
+    if (rc == STOKER_OK)
+        rc = stk_split_drain(trainer, error);
+    if (rc == STOKER_OK)
+        rc = copy_weights(trainer, &checkpoint.weights.set, true, error);
+    if (rc == STOKER_OK && averages)
+        rc = copy_averages(trainer, &checkpoint.state.set, error);
+    stk_checkpoint_close(&checkpoint);
+    return rc;
+}
+
+int stoker_trainer_load_weights(stoker_trainer *trainer, const char *path, stoker_error *error)
+{
+    const struct stk_place nowhere = STK_NOWHERE;
+    if (trainer == NULL || path == NULL)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "load_weights: trainer or path is NULL");
+    return load_weights(trainer, path, false, error);
+}
+
+int stoker_trainer_load_averages(stoker_trainer *trainer, const char *path, stoker_error *error)
+{
+    const struct stk_place nowhere = STK_NOWHERE;
+    if (trainer == NULL || path == NULL)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "load_averages: trainer or path is NULL");
+    return load_weights(trainer, path, true, error);
+}

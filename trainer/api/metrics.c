@@ -1,0 +1,124 @@
+/* metrics.c - what is told of the passes: every pass, or every few.
+ *
+ *   the host decides     run ─▶ loss ─▶ unread ──────────────┐
+ *   the device decides   step ─▶ metrics on the device       ├─▶ tell: stoker_step
+ *                                  └─ sync: read ─▶ unread ──┘
+ *
+ * Reading is the one place where the host waits for a device. */
+#include "loader/base/error.h"
+#include "trainer/split/split.h"
+
+static void take(stoker_trainer *trainer, const struct stk_standing *standing,
+                 const struct stk_findings *findings)
+{
+    struct stk_progress *const progress = &trainer->progress;
+    struct stk_unread *const unread = &trainer->unread;
+    if (stk_trainer_device_decides(trainer)) {
+        progress->updates = standing->updates;
+        progress->loss_scale = standing->loss_scale;
+    }
+    unread->loss.loss_sum += findings->loss.loss_sum;
+    unread->loss.correct += findings->loss.correct;
+    unread->loss.count += findings->loss.count;
+    unread->bad_labels += findings->bad_labels;
+}
+
+static int read_device(stoker_trainer *trainer, struct stk_findings *findings, stoker_error *error)
+{
+    struct stk_standing standing = { .loss_scale = trainer->progress.loss_scale };
+    const struct stk_stages stages = stk_stages_of(trainer);
+    const stoker_trainer *last = stages.stage[stages.count - 1]; /* which has the loss */
+    const int rc = last->ops->read(last->backend, &standing, findings, error);
+    if (rc == STOKER_OK)
+        take(trainer, &standing, findings);
+    return rc;
+}
+
+static bool has_loss_on_device(const stoker_trainer *trainer)
+{
+    const struct stk_stages stages = stk_stages_of(trainer);
+    return stages.stage[stages.count - 1]->ops->read != NULL;
+}
+
+int stk_trainer_sync(stoker_trainer *trainer, stoker_error *error)
+{
+    struct stk_findings findings;
+    const int rc = stk_split_drain(trainer, error);
+    if (rc != STOKER_OK || !has_loss_on_device(trainer))
+        return rc;
+    return read_device(trainer, &findings, error);
+}
+
+static int complain(const struct stk_unread *unread, stoker_error *error)
+{
+    return stk_error_set(
+        error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
+        "%llu labels of the last %llu passes are no classes: these samples counted "
+        "for nothing",
+        (unsigned long long)unread->bad_labels, (unsigned long long)unread->passes);
+}
+
+int stk_trainer_tell(stoker_trainer *trainer, stoker_step *out, stoker_error *error)
+{
+    struct stk_unread *const unread = &trainer->unread;
+    int rc = stk_split_drain(trainer, error);
+    if (rc == STOKER_OK && has_loss_on_device(trainer)) {
+        struct stk_findings findings;
+        const bool decides = stk_trainer_device_decides(trainer);
+        rc = read_device(trainer, &findings, error);
+        out->loss_scale = trainer->progress.loss_scale.scale;
+        if (rc == STOKER_OK && decides && unread->groups > 0) {
+            out->gradient_norm = findings.gradient_norm;
+            out->skipped = out->updated && !findings.used;
+            out->updated = out->updated && findings.used;
+        }
+    }
+    out->loss = unread->loss.count == 0 ? 0 : unread->loss.loss_sum / (double)unread->loss.count;
+    out->correct = unread->loss.correct;
+    out->count = unread->loss.count;
+    if (rc == STOKER_OK && unread->bad_labels > 0)
+        rc = complain(unread, error);
+    *unread = (struct stk_unread){ 0 };
+    return rc;
+}
+
+int stoker_trainer_set_metrics_interval(stoker_trainer *trainer, uint32_t passes)
+{
+    if (trainer == NULL || passes == 0 || passes > STK_METRICS_INTERVAL_MAX)
+        return STOKER_EINVAL;
+    trainer->settings.metrics_interval = passes;
+    return STOKER_OK;
+}
+
+/* Of two devices the sums, and the first reason. */
+void stoker_trainer_get_capture(const stoker_trainer *trainer, stoker_trainer_capture *out)
+{
+    const struct stk_stages stages = stk_stages_of(trainer);
+    *out = (stoker_trainer_capture){ .reason = NULL };
+    for (uint32_t s = 0; s < stages.count; s++) {
+        const stoker_trainer *stage = stages.stage[s];
+        if (stage->ops->capture == NULL)
+            continue;
+        const struct stk_capture *const found = stage->ops->capture(stage->backend);
+        out->launched += found->launched;
+        out->queued += found->queued;
+        out->refused += found->refused;
+        if (out->reason == NULL && found->refused > 0)
+            out->reason = found->reason.message;
+    }
+}
+
+int stk_trainer_place(stoker_trainer *trainer, stoker_error *error)
+{
+    const struct stk_progress *const progress = &trainer->progress;
+    const struct stk_standing standing = { .updates = progress->updates,
+                                           .groups = progress->groups,
+                                           .loss_scale = progress->loss_scale };
+    const struct stk_stages stages = stk_stages_of(trainer);
+    int rc = STOKER_OK;
+    trainer->unread = (struct stk_unread){ 0 };
+    for (uint32_t s = 0; s < stages.count && rc == STOKER_OK; s++)
+        if (stages.stage[s]->ops->place != NULL)
+            rc = stages.stage[s]->ops->place(stages.stage[s]->backend, &standing, error);
+    return rc;
+}

@@ -1,0 +1,98 @@
+/* notes.c - see notes.h: set for later saves, read back from a file before there is a trainer. */
+#include "trainer/api/notes.h"
+
+#include <string.h>
+
+#include "loader/base/error.h"
+#include "loader/base/memory.h"
+#include "trainer/api/trainer.h"
+#include "trainer/files/checkpoint.h"
+#include "trainer/files/json.h"
+
+static const struct stk_place nowhere = STK_NOWHERE;
+static const char own_keys[] = "stoker.";
+
+static char *copy_text(const char *text)
+{
+    const size_t bytes = strlen(text) + 1;
+    char *const copy = stk_calloc(bytes, 1);
+    if (copy != NULL)
+        memcpy(copy, text, bytes);
+    return copy;
+}
+
+static bool is_own(const char *key)
+{
+    return strncmp(key, own_keys, sizeof(own_keys) - 1) == 0;
+}
+
+static bool is_good(const char *key, const char *value)
+{
+    return key[0] != '\0' && strlen(key) <= STK_NOTE_KEY_MAX && !is_own(key) && stk_is_utf8(key) &&
+           strlen(value) <= STK_NOTE_VALUE_MAX && stk_is_utf8(value);
+}
+
+/* The note of that key, or the place of a new one. */
+static struct stk_note *place_of(struct stk_notes *notes, const char *key)
+{
+    for (uint32_t i = 0; i < notes->count; i++)
+        if (strcmp(notes->note[i].key, key) == 0)
+            return &notes->note[i];
+    return notes->count < STK_TRAINER_NOTES_MAX ? &notes->note[notes->count] : NULL;
+}
+
+int stoker_trainer_set_note(stoker_trainer *trainer, const char *key, const char *value,
+                            stoker_error *error)
+{
+    if (trainer == NULL || key == NULL || value == NULL || !is_good(key, value))
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "a note: UTF-8, a key of 1 to %d bytes that does not begin with "
+                             "\"stoker.\", and a value of at most %d bytes are allowed",
+                             STK_NOTE_KEY_MAX, STK_NOTE_VALUE_MAX);
+    struct stk_note *const place = place_of(&trainer->notes, key);
+    if (place == NULL)
+        return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_OPTIONS, &nowhere,
+                             "more than %d notes", STK_TRAINER_NOTES_MAX);
+    const bool is_new = place->key == NULL;
+    char *const own_key = is_new ? copy_text(key) : NULL;
+    char *const own_value = copy_text(value);
+    if (own_value == NULL || (is_new && own_key == NULL)) {
+        stk_free(own_key);
+        stk_free(own_value);
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere, "a note");
+    }
+    stk_free((char *)place->value);
+    place->value = own_value;
+    if (is_new) {
+        place->key = own_key;
+        trainer->notes.count++;
+    }
+    return STOKER_OK;
+}
+
+void stk_notes_free(struct stk_notes *notes)
+{
+    for (uint32_t i = 0; i < notes->count; i++) {
+        stk_free((char *)notes->note[i].key);
+        stk_free((char *)notes->note[i].value);
+    }
+    memset(notes, 0, sizeof(*notes));
+}
+
+int stoker_trainer_read_notes(const char *path, stoker_note_function *take, void *user,
+                              stoker_error *error)
+{
+    struct stk_checkpoint checkpoint;
+    if (path == NULL || take == NULL)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "read_notes: an argument is NULL");
+    const int rc = stk_checkpoint_open(&checkpoint, path, STK_CHECKPOINT_WEIGHTS_ONLY, error);
+    if (rc != STOKER_OK)
+        return rc;
+    const struct stk_tensor_set *const set = &checkpoint.weights.set;
+    for (uint32_t i = 0; i < set->note_count; i++)
+        if (!is_own(set->notes[i].key))
+            take(user, set->notes[i].key, set->notes[i].value);
+    stk_checkpoint_close(&checkpoint);
+    return STOKER_OK;
+}

@@ -1,0 +1,414 @@
+/* options.c - see options.h. */
+#include "trainer/api/options.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loader/base/error.h"
+#include "loader/base/memory.h"
+#include "loader/base/nearest.h"
+#include "trainer/plan/precision.h"
+
+static const struct stk_place nowhere = STK_NOWHERE;
+
+enum { ACCUMULATE_MAX = 1 << 20, THREADS_MAX = 256, OPTIONS_BYTES_MAX = 4096 };
+
+/* Whether all is well so far; else the option is told. */
+static int require(bool holds, stoker_error *error, const char *option, double value,
+                   const char *range)
+{
+    if (holds)
+        return STOKER_OK;
+    return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                         "%s = %g: %s is allowed", option, value, range);
+}
+
+/* A number of an option, and where it must lie. NaN lies nowhere. */
+struct range {
+    const char *option;
+    double value;
+    double least, most;
+    bool least_too, most_too;
+    const char *text;
+};
+
+static int check_ranges(const struct range *ranges, size_t count, stoker_error *error)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct range *r = &ranges[i];
+        const bool above = r->least_too ? r->value >= r->least : r->value > r->least;
+        const bool below = r->most_too ? r->value <= r->most : r->value < r->most;
+        int rc = require(above && below, error, r->option, r->value, r->text);
+        if (rc != STOKER_OK)
+            return rc;
+    }
+    return STOKER_OK;
+}
+
+static bool is_default(float value)
+{
+    return value <= STOKER_OPTIMIZER_DEFAULT && value >= STOKER_OPTIMIZER_DEFAULT;
+}
+
+/* A number that may be left to the optimiser, whose own is in range. */
+static double given(float value)
+{
+    return is_default(value) ? 0 : (double)value;
+}
+
+static int check_numbers(const stoker_trainer_options *o, stoker_error *error)
+{
+    const double huge = (double)INFINITY;
+    const char *const positive = "a positive number";
+    const char *const off = "0 (the default) or a positive number";
+    const char *const fraction = "0 to under 1";
+    const struct range ranges[] = {
+        { "learning_rate", given(o->learning_rate), 0, huge, true, false, "0 and more" },
+        { "momentum", (double)o->momentum, 0, 1, true, false, fraction },
+        { "betas[0]", (double)o->betas[0], 0, 1, true, false, fraction },
+        { "betas[1]", (double)o->betas[1], 0, 1, true, false, fraction },
+        { "rho", given(o->rho), 0, 1, true, false, fraction },
+        { "epsilon", given(o->epsilon), 0, huge, true, false, "0 and more" },
+        { "weight_decay", (double)o->weight_decay, 0, huge, true, false, "0 and more" },
+        { "schedule_gamma", (double)o->schedule_gamma, 0, huge, true, false, "0 and more" },
+        { "schedule_rise", (double)o->schedule_rise, 0, 1, true, false, fraction },
+        { "schedule_start", (double)o->schedule_start, 0, huge, false, false, positive },
+        { "final_fraction", (double)o->final_fraction, 0, 1, true, true, "0 to 1" },
+        { "clip_norm", (double)o->clip_norm, 0, huge, true, false, off },
+        { "ema_decay", (double)o->ema_decay, 0, 1, true, false, fraction },
+        { "loss_scale", (double)o->loss_scale, 0, huge, true, false, off },
+    };
+    return check_ranges(ranges, sizeof(ranges) / sizeof(ranges[0]), error);
+}
+
+static int check_counts(const stoker_trainer_options *o, stoker_error *error)
+{
+    const bool largest = o->batch_size == STOKER_BATCH_SIZE_MAX;
+    const struct range ranges[] = {
+        { "threads", o->threads, 0, THREADS_MAX, true, true, "0 (the default) to 256" },
+        { "batch_size", largest ? 1 : (double)o->batch_size, 1, STK_BATCH_MAX, true, true,
+          "1 to 65536 or STOKER_BATCH_SIZE_MAX" },
+        { "evaluation_batch_size", o->evaluation_batch_size, 0, STK_BATCH_MAX, true, true,
+          "0 (the default) to 65536" },
+        { "last_batch_size", o->last_batch_size, 0, STK_BATCH_MAX, true, true,
+          "0 (the default) to 65536" },
+        { "accumulate", o->accumulate, 0, ACCUMULATE_MAX, true, true, "0 (the default) to 2^20" },
+        { "metrics_interval", o->metrics_interval, 0, STK_METRICS_INTERVAL_MAX, true, true,
+          "0 (the default) to 2^20" },
+        { "optimizer", (double)(int)o->optimizer, 0, STK_OPTIMIZERS - 1, true, true,
+          "a stoker_optimizer" },
+        { "schedule", (double)(int)o->schedule, 0, STK_SCHEDULE_ONE_CYCLE, true, true,
+          "a stoker_schedule" },
+        { "fusion", (double)(int)o->fusion, 0, STK_FUSIONS - 1, true, true, "a stoker_fusion" },
+        { "checkpoint_segments", o->checkpoint_segments, 0, STOKER_MODEL_LAYERS_MAX, true, true,
+          "0 (the default) to 8192" },
+    };
+    return check_ranges(ranges, sizeof(ranges) / sizeof(ranges[0]), error);
+}
+
+/* Options that ask for one another. */
+static int check_together(const stoker_trainer_options *o, stoker_error *error)
+{
+    const bool one_cycle = o->schedule == STOKER_ONE_CYCLE;
+    int rc = require(!o->nesterov || (o->optimizer == STOKER_SGD && o->momentum > 0), error,
+                     "nesterov", 1, "only STOKER_SGD with a momentum");
+    if (rc == STOKER_OK)
+        rc = require(o->total_updates >= 1 || !(one_cycle || o->schedule == STOKER_COSINE), error,
+                     "total_updates", 0, "1 and more with STOKER_COSINE and STOKER_ONE_CYCLE");
+    if (rc == STOKER_OK)
+        rc = require(o->schedule_steps >= 1 || o->schedule != STOKER_STEP, error, "schedule_steps",
+                     0, "1 and more with STOKER_STEP");
+    if (rc == STOKER_OK)
+        rc = require(o->warmup_updates == 0 || !one_cycle, error, "warmup_updates",
+                     (double)o->warmup_updates, "only 0 with STOKER_ONE_CYCLE");
+    if (rc == STOKER_OK)
+        rc = require(
+            o->warmup_updates == 0 || o->total_updates == 0 || o->warmup_updates < o->total_updates,
+            error, "warmup_updates", (double)o->warmup_updates, "fewer than total_updates");
+    if (rc == STOKER_OK && o->dynamic_loss_scale && o->loss_scale != 0)
+        rc = require(o->loss_scale >= STK_LOSS_SCALE_MIN && o->loss_scale <= STK_LOSS_SCALE_MAX,
+                     error, "loss_scale", (double)o->loss_scale,
+                     "2^-14 to 2^24 with dynamic_loss_scale");
+    return rc;
+}
+
+static stoker_dtype storage_of(const stoker_trainer_options *o)
+{
+    return o->precision == STOKER_DTYPE_NONE ? STOKER_FLOAT32 : o->precision;
+}
+
+static int check_precision(const stoker_trainer_options *o, stoker_error *error)
+{
+    const stoker_dtype storage = storage_of(o);
+    const bool narrow = stk_is_narrow(storage);
+    if (storage != STOKER_FLOAT32 && !narrow)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "precision %d: float32, float16 and bfloat16 are allowed",
+                             (int)storage);
+    return require(!(o->tf32 && narrow), error, "tf32", 1, "only with precision float32");
+}
+
+bool stk_trainer_lacks(const struct stk_backend_ops *ops, const struct stk_backend_options *asked,
+                       char text[STK_LACK_BYTES])
+{
+    const bool wrong_type = (ops->storages >> asked->storage & 1) == 0;
+    const char *const lack = wrong_type           ? "computes in float32 only"
+                             : ops->has_engines   ? NULL
+                             : asked->benchmark   ? "has no algorithms to choose from"
+                             : asked->tf32        ? "rounds no factors"
+                             : asked->fusion != 0 ? "has no BatchNorm within convolutions"
+                                                  : NULL;
+    const char *const option = wrong_type         ? "precision "
+                               : asked->benchmark ? "benchmark"
+                               : asked->tf32      ? "tf32"
+                                                  : "fusion";
+    (void)snprintf(text, STK_LACK_BYTES, "%s%s: back end %s %s", option,
+                   wrong_type ? stoker_dtype_name(asked->storage) : "", ops->name,
+                   lack == NULL ? "" : lack);
+    return lack != NULL;
+}
+
+/* What the back end can do of what is asked for. */
+static int check_backend(const struct stk_backend_ops *ops, const struct stk_backend_options *asked,
+                         stoker_error *error)
+{
+    char lack[STK_LACK_BYTES];
+    if (!stk_trainer_lacks(ops, asked, lack))
+        return STOKER_OK;
+    return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere, "%s", lack);
+}
+
+/* Each must be able to do all of it; but what makes a GPU quicker need not help both. */
+static int check_two_backends(const struct stk_trainer_settings *settings, stoker_error *error)
+{
+    struct stk_backend_options asked = settings->backend;
+    if (settings->ops->has_engines || settings->second_ops->has_engines) {
+        asked.tf32 = false;
+        asked.fusion = STK_FUSION_NONE;
+    }
+    int rc = check_backend(settings->ops, &asked, error);
+    return rc == STOKER_OK ? check_backend(settings->second_ops, &asked, error) : rc;
+}
+
+/* What a person typed as 0.999 and a float holds as 0.99900001: 1 minus it matters. */
+static double typed_decimal(float value)
+{
+    return round((double)value * 1e7) / 1e7;
+}
+
+static float or_default(float value, double otherwise)
+{
+    return is_default(value) ? (float)otherwise : value;
+}
+
+/* PyTorch's defaults, in the order of stk_optimizer. */
+static const struct defaults {
+    double learning_rate, epsilon, rho;
+} defaults[STK_OPTIMIZERS] = {
+    [STK_SGD] = { 0.01, 0, 0 },           [STK_ADAM] = { 0.001, 1e-8, 0 },
+    [STK_ADAMW] = { 0.001, 1e-8, 0 },     [STK_ADAGRAD] = { 0.01, 1e-10, 0 },
+    [STK_RMSPROP] = { 0.01, 1e-8, 0.99 }, [STK_ADADELTA] = { 1, 1e-6, 0.9 },
+    [STK_ADAMAX] = { 0.002, 1e-8, 0 },    [STK_ASGD] = { 0.01, 0, 0 },
+};
+
+_Static_assert((int)STOKER_SGD == (int)STK_SGD, "one order");
+_Static_assert((int)STOKER_RMSPROP == (int)STK_RMSPROP, "one order");
+_Static_assert((int)STOKER_ASGD == (int)STK_ASGD, "one order");
+_Static_assert((int)STOKER_FUSION_ALL == (int)STK_FUSION_ALL, "one order");
+_Static_assert((int)STOKER_ONE_CYCLE == (int)STK_SCHEDULE_ONE_CYCLE, "one order");
+
+static void read_rule(struct stk_update_rule *rule, const stoker_trainer_options *o)
+{
+    const struct defaults *otherwise = &defaults[o->optimizer];
+    *rule = (struct stk_update_rule){
+        .optimizer = (enum stk_optimizer)o->optimizer,
+        .nesterov = o->nesterov,
+        .beta1 = typed_decimal(o->betas[0]),
+        .beta2 = typed_decimal(o->betas[1]),
+        .epsilon = or_default(o->epsilon, otherwise->epsilon),
+        .weight_decay = o->weight_decay,
+        .lambd = 1e-4F,
+        .alpha = 0.75F,
+        .t0 = 1e6F,
+    };
+    if (o->optimizer == STOKER_SGD || o->optimizer == STOKER_RMSPROP)
+        rule->momentum = o->momentum;
+    if (o->optimizer == STOKER_RMSPROP || o->optimizer == STOKER_ADADELTA)
+        rule->beta1 = is_default(o->rho) ? otherwise->rho : typed_decimal(o->rho);
+}
+
+static void read_schedule(struct stk_schedule *schedule, const stoker_trainer_options *o)
+{
+    *schedule = (struct stk_schedule){
+        .kind = (enum stk_schedule_kind)o->schedule,
+        .learning_rate = (double)or_default(o->learning_rate, defaults[o->optimizer].learning_rate),
+        .total_updates = o->total_updates,
+        .warmup_updates = o->warmup_updates,
+        .schedule_steps = o->schedule_steps,
+        .gamma = (double)o->schedule_gamma,
+        .rise = typed_decimal(o->schedule_rise),
+        .start = (double)o->schedule_start,
+        .final_fraction = (double)o->final_fraction,
+    };
+}
+
+static void read_checked(struct stk_trainer_settings *out, const stoker_trainer_options *o)
+{
+    out->backend.threads = o->threads;
+    out->seed = o->seed;
+    out->batch_size = o->batch_size;
+    out->evaluation_batch_size = o->evaluation_batch_size;
+    out->accumulate = o->accumulate == 0 ? 1 : o->accumulate;
+    out->metrics_interval = o->metrics_interval == 0 ? 1 : o->metrics_interval;
+    read_rule(&out->rule, o);
+    read_schedule(&out->schedule, o);
+    out->backend.storage = storage_of(o);
+    out->backend.benchmark = o->benchmark;
+    out->backend.deterministic = o->deterministic;
+    out->backend.fusion = (enum stk_fusion)o->fusion;
+    out->backend.tf32 = o->tf32;
+    out->backend.uncaptured = o->uncaptured;
+    out->backend.engine_cache = o->engine_cache;
+    out->loss_scale.dynamic =
+        o->dynamic_loss_scale || (o->precision == STOKER_FLOAT16 && o->loss_scale == 0);
+    out->loss_scale.scale = o->loss_scale > 0         ? o->loss_scale
+                            : out->loss_scale.dynamic ? STK_LOSS_SCALE_START
+                                                      : 1;
+    out->clip_norm = (double)o->clip_norm;
+    out->ema_decay = typed_decimal(o->ema_decay);
+    out->last_batch_size = o->last_batch_size;
+    out->memory_budget = o->memory_budget;
+    out->checkpoint_segments = o->checkpoint_segments;
+    out->recompute_batch_norm = o->recompute_batch_norm;
+}
+
+/* "cuda:1" is "cuda" and device 1. NULL: no such back end. */
+static const struct stk_backend_ops *read_name(const char *name, uint32_t *device)
+{
+    enum { DEVICES_MAX = 1024 };
+    static const char cuda[] = "cuda:";
+    *device = 0;
+    if (strncmp(name, cuda, sizeof(cuda) - 1) != 0)
+        return stk_backend_find(name);
+    const char *const digits = name + sizeof(cuda) - 1;
+    char *end = NULL;
+    const unsigned long number = strtoul(digits, &end, 10);
+    if (digits[0] < '0' || digits[0] > '9' || *end != '\0' || number >= DEVICES_MAX)
+        return NULL;
+    *device = (uint32_t)number;
+    return stk_backend_find("cuda");
+}
+
+static int unknown(const char *asked, stoker_error *error)
+{
+    static const char *const known[] = { "auto", "cuda", "cpu", "ref" };
+    char question[STK_NEAREST_BYTES];
+    struct stk_nearest nearest = stk_nearest_to(asked, strcspn(asked, ":"));
+    stk_nearest_try(&nearest, "gpu", "cuda");
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        stk_nearest_try(&nearest, known[i], known[i]);
+    return stk_error_set(error, STOKER_EDEVICE, STOKER_STAGE_OPTIONS, &nowhere,
+                         "backend \"%s\": \"auto\", \"cuda\", \"cuda:1\" and so on, \"cpu\" and "
+                         "\"ref\" are known, and two of them with split%s",
+                         asked, stk_nearest_question(question, &nearest, ""));
+}
+
+int stk_trainer_read_backend(struct stk_trainer_settings *out, const char *given,
+                             stoker_error *error)
+{
+    const char *const name = given == NULL ? "auto" : given;
+    out->automatic = strcmp(name, "auto") == 0;
+    out->ops = read_name(out->automatic ? "cpu" : name, &out->backend.device);
+    return out->ops == NULL ? unknown(name, error) : STOKER_OK;
+}
+
+/* "cpu,cuda:1": what is before the seam, and what is behind it. */
+static int read_two_backends(struct stk_trainer_settings *out, const char *given,
+                             const char *engine_cache, stoker_error *error)
+{
+    char first[32];
+    const char *const comma = given == NULL ? NULL : strchr(given, ',');
+    if (comma == NULL)
+        return stk_error_set(
+            error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+            "split = %u: a second device is missing in backend \"%s\"; \"cpu,cuda\" "
+            "names two",
+            out->split, given == NULL ? "auto" : given);
+    const size_t length = (size_t)(comma - given);
+    if (length >= sizeof(first))
+        return unknown(given, error);
+    memcpy(first, given, length);
+    first[length] = '\0';
+    if (engine_cache != NULL)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "engine_cache: only without split");
+    out->ops = read_name(first, &out->backend.device);
+    out->second_ops = read_name(comma + 1, &out->second_device);
+    if (out->ops == NULL || out->second_ops == NULL)
+        return unknown(given, error);
+    if (out->ops == out->second_ops && out->backend.device == out->second_device &&
+        out->ops != &stk_backend_ref)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "backend \"%s\": one device is named twice", given);
+    return STOKER_OK;
+}
+
+/* Back ends by name, and whether they can do what is asked for. */
+static int read_devices(struct stk_trainer_settings *out, const stoker_trainer_options *given,
+                        stoker_error *error)
+{
+    out->split = given->split;
+    int rc = out->split == 0 ? stk_trainer_read_backend(out, given->backend, error)
+                             : read_two_backends(out, given->backend, given->engine_cache, error);
+    if (rc != STOKER_OK || out->automatic) /* then it is seen when there turns out to be no GPU */
+        return rc;
+    return out->second_ops == NULL ? check_backend(out->ops, &out->backend, error)
+                                   : check_two_backends(out, error);
+}
+
+/* Bytes beyond the fields that this version knows. */
+static bool is_zero_beyond(const stoker_trainer_options *given, size_t known)
+{
+    const unsigned char *bytes = (const unsigned char *)given;
+    for (size_t i = known; i < given->struct_size; i++)
+        if (bytes[i] != 0)
+            return false;
+    return true;
+}
+
+int stk_trainer_options_copy(stoker_trainer_options *out, const stoker_trainer_options *given)
+{
+    const size_t size = given->struct_size;
+    const size_t least = offsetof(stoker_trainer_options, threads);
+    const bool has_error = size >= offsetof(stoker_trainer_options, error) + sizeof(given->error);
+    if (size < least || size > OPTIONS_BYTES_MAX || !is_zero_beyond(given, sizeof(*out)))
+        return stk_error_set(
+            has_error ? given->error : NULL, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+            "struct_size = %zu: this version knows %zu bytes, and what lies beyond "
+            "them must be 0; begin with STOKER_TRAINER_OPTIONS_INIT",
+            size, sizeof(*out));
+    *out = (stoker_trainer_options)STOKER_TRAINER_OPTIONS_INIT;
+    memcpy(out, given, size < sizeof(*out) ? size : sizeof(*out));
+    out->struct_size = sizeof(*out);
+    return STOKER_OK;
+}
+
+int stk_trainer_settings_read(struct stk_trainer_settings *out, const stoker_trainer_options *given,
+                              stoker_error *error)
+{
+    memset(out, 0, sizeof(*out));
+    int rc = check_counts(given, error);
+    if (rc == STOKER_OK)
+        rc = check_numbers(given, error);
+    if (rc == STOKER_OK)
+        rc = check_together(given, error);
+    if (rc == STOKER_OK)
+        rc = check_precision(given, error);
+    if (rc != STOKER_OK)
+        return rc;
+    read_checked(out, given);
+    return read_devices(out, given, error);
+}

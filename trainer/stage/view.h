@@ -1,0 +1,46 @@
+/* view.h - an arena as the host sees it: the arena itself, or a copy of what lies on a device.
+ *
+ *   back end in host memory    view.floats = the arena             store: nothing to do
+ *   on a device                view.floats = memory of the view    read: download, store: upload
+ */
+#ifndef STK_TRAINER_VIEW_H
+#define STK_TRAINER_VIEW_H
+
+#include "trainer/api/trainer.h"
+
+struct stk_view {
+    float *floats; /* NULL: the arena is empty */
+    float *arena;
+    size_t bytes;
+    bool copied;
+};
+
+/* All zero is closed. */
+#define STK_VIEW_CLOSED                                                                            \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+/* Open a view of an arena: with what it holds, or, to be stored, with anything that is there in places
+ * of no tensor, else zeros. STOKER_ENOMEM, EDEVICE; then the view is closed. */
+int stk_view_read(struct stk_view *out, const stoker_trainer *trainer, float *arena, size_t bytes,
+                  stoker_error *error);
+int stk_view_blank(struct stk_view *out, const stoker_trainer *trainer, float *arena, size_t bytes,
+                   stoker_error *error);
+
+/* Memory of the view's own for its bytes, zeros. STOKER_ENOMEM. */
+int stk_view_take(struct stk_view *view, stoker_error *error);
+
+/* What the view holds is what the arena holds from now on. STOKER_EDEVICE. */
+int stk_view_store(const struct stk_view *view, const stoker_trainer *trainer, stoker_error *error);
+
+void stk_view_close(struct stk_view *view); /* closed is allowed */
+
+/* From host memory to an arena. STOKER_EDEVICE. */
+int stk_arena_write(const stoker_trainer *trainer, void *arena, const void *from, size_t bytes,
+                    stoker_error *error);
+/* From a place in an arena to host memory. STOKER_EDEVICE. */
+int stk_arena_read(const stoker_trainer *trainer, void *to, const void *arena, size_t bytes,
+                   stoker_error *error);
+
+#endif
