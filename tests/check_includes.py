@@ -18,7 +18,7 @@ import sys
 STAGES = ("sampler", "reader", "codec", "device", "cache")
 JOINING = ("pipeline", "api")  # they put the stages together
 PIPELINE_API = "loader/api/dataset.h"  # the data set's callbacks, which the workers call
-PACK_HEADERS = ("datasets/shard_layout.h", "datasets/shard_sum.h")
+PACK_HEADERS = ("datasets/shards/layout.h", "datasets/shard_sum.h")
 # Of base/, what all programs share: the rule for what is printed (inline), the way files are written, and
 # "did you mean", and the team of threads (they link copies, stoker_cli, since libstoker exports none of it).
 PROGRAM_BASE = ("loader/base/printable.h", "loader/base/output_file.h", "loader/base/nearest.h",
@@ -30,13 +30,13 @@ DATASET_HEADERS = ("dataset.h", "codec.h", "tensor.h", "error.h", "export.h")
 THIRD_PARTY = {
     # The bench's ceiling is measured on the bare ring, so it cannot go through our reader.
     "liburing.h": ("loader/reader/ring.h", "bench/ring.h"),
-    "libdeflate.h": ("datasets/gzip.c", "loader/codec/png_fast.c", "tests/"),
+    "libdeflate.h": ("datasets/gzip.c", "loader/codec/png/fast.c", "tests/"),
     "zlib.h": ("tests/",),
     # What packs lives with stoker-pack; tests make files of every kind with the libraries.
-    "png.h": ("loader/codec/png.c", "datasets/pack/", "tests/"),
-    "jpeglib.h": ("loader/codec/jpeg.c", "loader/codec/jpeg_memory.h", "datasets/pack/", "tests/"),
-    "webp/": ("loader/codec/webp.c", "tests/"),
-    "jerror.h": ("loader/codec/jpeg.c", "loader/codec/jpeg_memory.c"),
+    "png.h": ("loader/codec/png/full.c", "datasets/pack/", "tests/"),
+    "jpeglib.h": ("loader/codec/jpeg/jpeg.c", "loader/codec/jpeg/memory.h", "datasets/pack/", "tests/"),
+    "webp/": ("loader/codec/webp/webp.c", "tests/"),
+    "jerror.h": ("loader/codec/jpeg/jpeg.c", "loader/codec/jpeg/memory.c"),
     "cuda_runtime_api.h": ("loader/device/cuda_runtime.h", "trainer/backend/cuda/device/runtime.h", "bench/gpu.c",
                            "tests/"),
     "lz4.h": ("loader/codec/lz4.c", "datasets/pack/", "bench/unpack.c"),
@@ -80,7 +80,7 @@ def project_rule(path, name):
         if name.startswith(("stoker/", "datasets/pack/")) or name in PACK_HEADERS:
             return None
         return "a program sees public headers only"
-    if path.startswith("bench/codecs/") and name == "loader/codec/png.h":
+    if path.startswith("bench/codecs/") and name == "loader/codec/png/png.h":
         return None  # it asks for the slow way
     if here == "bench" and name == "loader/base/library.h":
         return None  # it has a copy of its own: libstoker exports none of it
@@ -169,25 +169,25 @@ CAUGHT = [
     ("loader/reader/pread.c", '#include "kernels/kernels.h"'),
     ("loader/reader/pread.c", "#include <liburing.h>"),
     ("loader/reader/uring.c", "#include <liburing.h>"),
-    ("loader/pipeline/worker.c", '#include "datasets/idx.h"'),
+    ("loader/pipeline/worker.c", '#include "datasets/idx/idx.h"'),
     ("loader/api/loader.c", '  #  include "bench/list.h"'),
     ("loader/api/loader.c", "#include <png.h>"),
     ("loader/api/loader.c", "#include <tiff.h>"),
     ("loader/api/loader.c", '#include "stoker/error.h"'),
     ("loader/include/stoker/x.h", '#include "loader/base/queue.h"'),
-    ("datasets/idx.c", "#include <stoker/loader.h>"),
-    ("datasets/idx.c", '#include "loader/reader/reader.h"'),
+    ("datasets/idx/idx.c", "#include <stoker/loader.h>"),
+    ("datasets/idx/idx.c", '#include "loader/reader/reader.h"'),
     ("bench/main.c", '#include "loader/base/queue.h"'),
     ("trainer/main.c", '#include "bench/list.h"'),
     ("trainer/api/create.c", '#include "bench/cli/option_fault.h"'),
     ("bench/cli/option_fault.c", '#include "loader/base/queue.h"'),
     ("trainer/programs/mnist/main.c", '#include "loader/base/queue.h"'),
     ("trainer/api/create.c", '#include "loader/pipeline/slots.h"'),
-    ("datasets/pack/run.c", '#include "datasets/idx.h"'),
+    ("datasets/pack/run.c", '#include "datasets/idx/idx.h"'),
     ("datasets/pack/run.c", '#include "loader/base/queue.h"'),
     ("kernels/a.c", '#include "loader/base/queue.h"'),
     ("trainer/api/create.c", '#include "kernels/transform.h"'),
-    ("datasets/idx.c", '#include "kernels/launch.h"'),
+    ("datasets/idx/idx.c", '#include "kernels/launch.h"'),
     ("loader/api/loader.c", '#include "loader/nowhere.h"'),
     ("loader/pipeline/worker.c", '#include "loader/api/loader.h"'),
     ("loader/reader/pread.c", '#include "loader/api/dataset.h"'),
@@ -199,10 +199,10 @@ ALLOWED = [
     ("loader/pipeline/worker.c", '#include "loader/cache/cache.h"\n#include "kernels/kernels.h"'),
     ("loader/api/loader.c", '#include "loader/pipeline/slots.h"\n#include "loader/cache/cache.h"'),
     ("loader/pipeline/worker.c", '#include "loader/api/dataset.h"'),
-    ("datasets/idx.c", '#include <stoker/dataset.h>\n#include "loader/base/queue.h"'),
+    ("datasets/idx/idx.c", '#include <stoker/dataset.h>\n#include "loader/base/queue.h"'),
     ("datasets/gzip.c", "#include <libdeflate.h>"),
     ("datasets/formats.c", '#include "loader/api/format.h"'),
-    ("datasets/idx.c", '#include "loader/codec/raw.h"'),
+    ("datasets/idx/idx.c", '#include "loader/codec/raw.h"'),
     ("bench/main.c", '#include <stoker/stoker.h>\n#include "list.h"\n#include "kernels/kernels.h"'),
     ("trainer/api/create.c", '#include <stoker/loader.h>\n#include "loader/base/queue.h"'),
     ("kernels/a.h", '#include "loader/base/rng.h"'),
@@ -221,7 +221,7 @@ ALLOWED = [
 ]
 FILES = {"loader/base/queue.h", "loader/pipeline/slots.h", "loader/cache/cache.h", "loader/api/format.h", "loader/api/dataset.h",
          "loader/api/loader.h", "loader/codec/raw.h",
-         "datasets/idx.h", "bench/list.h", "loader/reader/reader.h", "kernels/kernels.h", "kernels/transform.h",
+         "datasets/idx/idx.h", "bench/list.h", "loader/reader/reader.h", "kernels/kernels.h", "kernels/transform.h",
          "kernels/launch.h", "kernels/dropout.h", "kernels/float16.h", "loader/base/rng.h",
          "loader/base/library.h", "loader/base/printable.h", "loader/base/output_file.h",
          "loader/base/nearest.h", "bench/cli/option_fault.h"}

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/codec/inflate.h"
+#include "loader/codec/png/inflate.h"
 #ifdef STOKER_HAVE_DEFLATE
 #include <libdeflate.h>
 #endif

@@ -7,7 +7,7 @@
 #include <stoker/stoker.h>
 #include <string.h>
 
-#include "datasets/tar_index.h"
+#include "datasets/tar/index.h"
 #include "tar_files.h"
 
 #define STK_ARCHIVE_MEMORY_BYTES ((uint64_t)1 << 20) /* that an index may take */

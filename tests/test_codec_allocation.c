@@ -11,8 +11,8 @@
 #include "leaks.h"
 
 #include "loader/base/fault.h"
-#include "loader/codec/jpeg.h"
-#include "loader/codec/png.h"
+#include "loader/codec/jpeg/jpeg.h"
+#include "loader/codec/png/png.h"
 
 #if defined(STOKER_HAVE_PNG) && defined(STOKER_HAVE_JPEG)
 #include "codec_run.h"

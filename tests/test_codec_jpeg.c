@@ -4,7 +4,7 @@
  * codec must agree to the byte. Damaged files (each prefix, each flipped bit) must do the same to
  * a worker that has seen everything as to one that has seen nothing.
  */
-#include "loader/codec/jpeg.h"
+#include "loader/codec/jpeg/jpeg.h"
 
 #include <criterion/criterion.h>
 

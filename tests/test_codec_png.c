@@ -3,7 +3,7 @@
  * Method: libpng writes small pictures of every colour type, depth, size and filter; what they
  * must become is computed from the samples. The fast path must give the full path's bytes.
  */
-#include "loader/codec/png.h"
+#include "loader/codec/png/png.h"
 
 #include <criterion/criterion.h>
 
@@ -24,7 +24,7 @@ Test(codec_png, a_build_without_libpng_says_so)
 #else
 
 #include "codec_run.h"
-#include "loader/codec/png_unfilter.h"
+#include "loader/codec/png/unfilter.h"
 #include "picture.h"
 
 static struct stk_picture picture;

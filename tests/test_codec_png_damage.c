@@ -3,7 +3,7 @@
  * Method: every prefix and every flipped bit of a small corpus goes to both paths. All of a PNG
  * file is under some checksum, so whatever is accepted must be the picture that was written.
  */
-#include "loader/codec/png.h"
+#include "loader/codec/png/png.h"
 
 #include <criterion/criterion.h>
 

@@ -3,7 +3,7 @@
  * Method: streams are written bit by bit, each with the bytes that it must become, and go to our
  * decoder, with and without what only some processors have, and to zlib and libdeflate.
  */
-#include "loader/codec/inflate.h"
+#include "loader/codec/png/inflate.h"
 
 #include <criterion/criterion.h>
 

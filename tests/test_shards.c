@@ -7,8 +7,8 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 
-#include "datasets/shard_layout.h"
 #include "datasets/shard_sum.h"
+#include "datasets/shards/layout.h"
 #include "leaks.h"
 #include "loader/base/fault.h"
 #include "png_sums.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "dataset_files.h"
-#include "datasets/synth_bytes.h"
+#include "datasets/synth/bytes.h"
 #include "leaks.h"
 #include "loader/base/fault.h"
 #include "refused_specs.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "datasets/tar_index.h"
+#include "datasets/tar/index.h"
 #include "thread_check.h"
 
 enum { ARCHIVES = 40, EACH = 25, BLOCK = 512, ROUNDS = 8, DAMAGED = 7 };

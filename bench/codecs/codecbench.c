@@ -18,7 +18,7 @@
 #include "bench/material.h"
 #include "bench/output_json.h"
 #include "bench/statistics.h"
-#include "loader/codec/png.h"
+#include "loader/codec/png/png.h"
 
 #include <inttypes.h>
 #include <stdio.h>

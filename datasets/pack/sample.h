@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stoker/dataset.h>
 
-#include "datasets/shard_layout.h"
+#include "datasets/shards/layout.h"
 
 /* Memory that grows and is used again. */
 struct pack_room {

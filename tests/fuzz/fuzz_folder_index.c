@@ -8,8 +8,8 @@
  */
 #include <string.h>
 
-#include "datasets/folder_index.h"
-#include "datasets/folder_list.h"
+#include "datasets/folder/index.h"
+#include "datasets/folder/list.h"
 #include "edits.h"
 #include "loader/base/bytes.h"
 #include "loader/base/rng.h"

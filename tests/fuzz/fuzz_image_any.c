@@ -5,7 +5,7 @@
  *   input  [how:1] image     how: channels of a row
  */
 #include "codec_input.h"
-#include "datasets/folder_image.h"
+#include "datasets/image_codec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

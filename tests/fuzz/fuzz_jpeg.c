@@ -2,7 +2,7 @@
  * gives what a fresh one gives.
  */
 #include "codec_input.h"
-#include "loader/codec/jpeg.h"
+#include "loader/codec/jpeg/jpeg.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

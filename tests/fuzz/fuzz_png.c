@@ -3,7 +3,7 @@
  * Once as they come, and once with all checksums put right, or nothing behind them is reached.
  */
 #include "codec_input.h"
-#include "loader/codec/png.h"
+#include "loader/codec/png/png.h"
 #include "png_sums.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

@@ -5,8 +5,8 @@
  */
 #include <string.h>
 
-#include "datasets/shard_layout.h"
 #include "datasets/shard_sum.h"
+#include "datasets/shards/layout.h"
 #include "edits.h"
 #include "loader/base/bytes.h"
 #include "scratch.h"

@@ -2,7 +2,7 @@
  * gives what a fresh one gives.
  */
 #include "codec_input.h"
-#include "loader/codec/webp.h"
+#include "loader/codec/webp/webp.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

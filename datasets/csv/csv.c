@@ -1,0 +1,271 @@
+/* csv.c - "csv:FILE?label=medv&test=0.2&split=train&zscore=1": rows of numbers, read once.
+ *
+ *   spec ──▶ wish ──▶ table.c ──▶ rows and labels in memory ──▶ the callbacks here
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "datasets/csv/columns.h"
+#include "datasets/csv/table.h"
+#include "datasets/formats.h"
+#include "datasets/source.h"
+
+/* ---- callbacks ------------------------------------------------------------------ */
+
+static int describe(const void *self, stoker_dataset_info *out)
+{
+    const struct stk_csv_table *table = self;
+    *out = (stoker_dataset_info){ .count = table->count,
+                                  .dtype = STOKER_FLOAT32,
+                                  .rank = 1,
+                                  .shape = { table->columns },
+                                  .label_dtype = table->label_dtype,
+                                  .class_count = table->class_count,
+                                  .rows = table->rows.base };
+    return STOKER_OK;
+}
+
+static stoker_label label_of(const struct stk_csv_table *table, uint64_t id)
+{
+    if (table->label_dtype == STOKER_INT64)
+        return (stoker_label){ .index = ((const int64_t *)table->labels.base)[id] };
+    if (table->label_dtype == STOKER_FLOAT32)
+        return (stoker_label){ .value = ((const float *)table->labels.base)[id] };
+    return (stoker_label){ .index = 0 };
+}
+
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+                  stoker_error *error)
+{
+    (void)error;
+    const struct stk_csv_table *table = self;
+    const float *rows = table->rows.base;
+    for (uint32_t i = 0; i < count; i++) {
+        assert(ids[i] < table->count);
+        out[i] = (stoker_sample){
+            .extent = { .memory = rows + ids[i] * table->columns,
+                        .bytes = (uint32_t)(table->columns * sizeof(float)) },
+            .label = label_of(table, ids[i]),
+        };
+    }
+    return STOKER_OK;
+}
+
+static void labels(const void *self, const uint64_t *ids, uint32_t count, void *out)
+{
+    const struct stk_csv_table *table = self;
+    for (uint32_t i = 0; i < count; i++) {
+        stoker_label label = label_of(table, ids[i]);
+        if (table->label_dtype == STOKER_INT64)
+            ((int64_t *)out)[i] = label.index;
+        else if (table->label_dtype == STOKER_FLOAT32)
+            ((float *)out)[i] = label.value;
+    }
+}
+
+static void destroy(void *self)
+{
+    stk_csv_unload(self);
+    stk_free(self);
+}
+
+static const stoker_dataset_ops ops = {
+    .name = "csv", .describe = describe, .locate = locate, .labels = labels, .destroy = destroy
+};
+
+/* ---- parameters ----------------------------------------------------------------- */
+
+struct texts {
+    char header[STK_PARAMETER_BYTES_MAX];
+    char delimiter[STK_PARAMETER_BYTES_MAX];
+    char label_type[STK_PARAMETER_BYTES_MAX];
+    char split[STK_PARAMETER_BYTES_MAX];
+    char test[STK_PARAMETER_BYTES_MAX];
+};
+
+static int refuse(const stoker_dataset_options *options, int code, const char *what,
+                  const char *value)
+{
+    struct stk_place place = STK_NOWHERE;
+    return stk_error_set(options->error, code, STOKER_STAGE_OPEN, &place, "csv: \"%.64s\": %s",
+                         value, what);
+}
+
+static int take_header(struct stk_csv_wish *wish, const char *value,
+                       const stoker_dataset_options *options)
+{
+    static const char *const words[] = {
+        [STK_CSV_HEADER_AUTO] = "auto", [STK_CSV_HEADER_YES] = "1", [STK_CSV_HEADER_NO] = "0"
+    };
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(value, words[i]) == 0) {
+            wish->header = (enum stk_csv_header)i;
+            return STOKER_OK;
+        }
+    }
+    return refuse(options, STOKER_ESPEC, "header is 0, 1 or auto", value);
+}
+
+/* Printable, and nothing that may be part of a number. */
+static int take_delimiter(struct stk_csv_wish *wish, const char *value,
+                          const stoker_dataset_options *options)
+{
+    char decoded[STK_PARAMETER_BYTES_MAX];
+    const bool tab = strcmp(value, "tab") == 0;
+    int size = tab ? 1 : stk_csv_decode(value, strlen(value), decoded);
+    char byte = tab ? '\t' : decoded[0];
+    if (size != 1 || (byte != '\t' && (byte <= ' ' || byte > '~')) ||
+        strchr("+-.\"", byte) != NULL || (byte >= '0' && byte <= '9') ||
+        (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z'))
+        return refuse(options, STOKER_ESPEC,
+                      "the delimiter is tab, or one character like ; (or %3B)", value);
+    wish->delimiter = byte;
+    return STOKER_OK;
+}
+
+static int take_label_type(struct stk_csv_wish *wish, const char *value,
+                           const stoker_dataset_options *options)
+{
+    const bool is_int = strcmp(value, "int") == 0;
+    if (!is_int && strcmp(value, "float") != 0)
+        return refuse(options, STOKER_ESPEC, "label_type is float or int", value);
+    if (!is_int && wish->class_count != 0)
+        return refuse(options, STOKER_EINVAL, "label_type: classes are numbered with int", value);
+    wish->label_is_class = is_int;
+    return STOKER_OK;
+}
+
+static int take_test(struct stk_csv_wish *wish, const char *value,
+                     const stoker_dataset_options *options)
+{
+    const struct stk_csv_field field = { .bytes = value, .size = strlen(value) };
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (plain == (locale_t)0)
+        return refuse(options, STOKER_ENOMEM, "test", value);
+    enum stk_csv_kind kind = stk_csv_number(&field, plain, &wish->test);
+    freelocale(plain);
+    if (kind != STK_CSV_NUMBER)
+        return refuse(options, STOKER_ESPEC, "test is a share of the rows, like 0.2", value);
+    if (wish->test < 0.0 || wish->test >= 1.0)
+        return refuse(options, STOKER_EINVAL, "test is from 0 to less than 1", value);
+    return STOKER_OK;
+}
+
+/* The spec's split, or the options'; both may say the same. */
+static int take_split(struct stk_csv_wish *wish, const char *value,
+                      const stoker_dataset_options *options)
+{
+    const char *asked = options->split;
+    if (asked != NULL && value[0] != '\0' && strcmp(asked, value) != 0)
+        return refuse(options, STOKER_EINVAL, "the spec asks for another split", asked);
+    if (asked == NULL)
+        asked = value;
+    const bool test = strcmp(asked, "test") == 0;
+    if (asked[0] != '\0' && !test && strcmp(asked, "train") != 0)
+        return refuse(options, STOKER_EINVAL, "csv has the splits train and test", asked);
+    if (test && wish->test == 0.0)
+        return refuse(options, STOKER_EINVAL,
+                      "no row is for testing unless the spec says how many: test=0.2", asked);
+    if (wish->test != 0.0)
+        wish->split = test ? STK_CSV_TEST : STK_CSV_TRAIN;
+    return STOKER_OK;
+}
+
+static int read_parameters(struct stk_csv_wish *wish, struct texts *texts, const char *parameters,
+                           const stoker_dataset_options *options)
+{
+    uint64_t zscore = 0;
+    const struct stk_parameter table[] = {
+        { .key = "label", .text = wish->label },
+        { .key = "columns", .text = wish->columns },
+        { .key = "header", .text = texts->header },
+        { .key = "delimiter", .text = texts->delimiter },
+        { .key = "label_type", .text = texts->label_type },
+        { .key = "classes", .number = &wish->class_count, .least = 1, .most = 65536 },
+        { .key = "split", .text = texts->split },
+        { .key = "test", .text = texts->test },
+        { .key = "seed", .number = &wish->seed, .least = 0, .most = UINT64_MAX },
+        { .key = "zscore", .number = &zscore, .least = 0, .most = 1 },
+    };
+    int rc = stk_parameters_read(parameters, table, sizeof(table) / sizeof(table[0]), "csv",
+                                 options->error);
+    wish->zscore = zscore == 1;
+    wish->delimiter = ',';
+    wish->label_is_class = wish->class_count != 0;
+    if (rc == STOKER_OK && texts->header[0] != '\0')
+        rc = take_header(wish, texts->header, options);
+    if (rc == STOKER_OK && texts->delimiter[0] != '\0')
+        rc = take_delimiter(wish, texts->delimiter, options);
+    if (rc == STOKER_OK && texts->label_type[0] != '\0')
+        rc = take_label_type(wish, texts->label_type, options);
+    if (rc == STOKER_OK && texts->test[0] != '\0')
+        rc = take_test(wish, texts->test, options);
+    if (rc == STOKER_OK)
+        rc = take_split(wish, texts->split, options);
+    if (rc == STOKER_OK && wish->label[0] == '\0' && wish->label_is_class)
+        rc = refuse(options, STOKER_EINVAL, "say which column: label=NAME", parameters);
+    return rc;
+}
+
+/* ---- open ----------------------------------------------------------------------- */
+
+/* What is needed while opening only. */
+struct opening {
+    struct stk_csv_wish wish;
+    struct texts texts;
+    char path[];
+};
+
+static int open_table(stoker_dataset **out, struct opening *opening, const char *parameters,
+                      const stoker_dataset_options *options)
+{
+    struct stk_place place = STK_NOWHERE;
+    if (opening->path[0] == '\0')
+        return stk_error_set(options->error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
+                             "the file name is empty; write csv:FILE?label=COLUMN");
+    int rc = read_parameters(&opening->wish, &opening->texts, parameters, options);
+    if (rc != STOKER_OK)
+        return rc;
+    struct stk_csv_table *table = stk_calloc(1, sizeof(*table));
+    if (table == NULL)
+        return stk_error_set(options->error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, NULL);
+    rc = stk_csv_load(table, opening->path, &opening->wish, options->max_bytes, options->error);
+    if (rc != STOKER_OK) {
+        stk_free(table);
+        return rc;
+    }
+    rc = stoker_dataset_create(out, &ops, table);
+    if (rc != STOKER_OK) {
+        (void)stk_error_set(options->error, rc, STOKER_STAGE_OPEN, &place, "csv");
+        destroy(table);
+    }
+    return rc;
+}
+
+static int open_csv(stoker_dataset **out, const char *rest, const stoker_dataset_options *options)
+{
+    const struct stk_spec spec = stk_spec_split(rest, '?');
+    struct opening *opening = stk_calloc(1, sizeof(*opening) + spec.name_bytes + 1);
+    struct stk_place place = STK_NOWHERE;
+    if (opening == NULL)
+        return stk_error_set(options->error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "the spec");
+    memcpy(opening->path, rest, spec.name_bytes);
+    int rc = open_table(out, opening, spec.after == NULL ? "" : spec.after, options);
+    stk_free(opening);
+    return rc;
+}
+
+/* A regular file whose name ends like one. */
+static bool recognise_csv(const char *path)
+{
+    struct stat status;
+    const char *dot = strrchr(path, '.');
+    return dot != NULL && strcmp(dot, ".csv") == 0 && stat(path, &status) == 0 &&
+           S_ISREG(status.st_mode);
+}
+
+const struct stk_format stk_format_csv = { .name = "csv",
+                                           .open = open_csv,
+                                           .recognise = recognise_csv };

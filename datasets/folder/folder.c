@@ -1,0 +1,471 @@
+/* folder.c - "folder:DIR?channels=3": image files, a folder a class.
+ *
+ *   spec ──▶ root ──▶ index, or scan ──▶ tree ──▶ shape of a row ──▶ codec ──▶ the callbacks here
+ *
+ * No file stays open. Where the spec does not give the shape of a row, the headers of the images, or
+ * of an even sample of them, are read at open (image_survey.h). Rows of raw files have the size that most of them have. A file of another
+ * shape or size, or one that is no image, is a bad sample when its turn comes.
+ */
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "datasets/folder/index.h"
+#include "datasets/folder/tree.h"
+#include "datasets/formats.h"
+#include "datasets/image_codec.h"
+#include "datasets/label_column.h"
+#include "datasets/parameters.h"
+#include "datasets/source.h"
+#include "loader/base/beneath.h"
+
+enum {
+    FILE_BYTES_DEFAULT = 64 << 20,
+    FILE_BYTES_MAX = 1 << 30,
+    ROW_BYTES_MAX = 1 << 30,
+    PIXELS_DEFAULT = 1 << 25, /* of an image that is resized: cameras make 24 million */
+    PIXELS_MAX = 1 << 28,
+    SIDE_MAX = 1 << 20,
+    CHANNELS_MAX = 4,
+    LOOK_FOLDERS = 256, /* when a plain path is to be recognised */
+    LOOK_FILES = 64
+};
+
+#define DEFAULT_EXTENSIONS "png,jpg,jpeg,webp"
+
+struct folder {
+    struct stk_folder_tree tree;
+    struct stk_folder_image image; /* not made: all files are raw */
+    struct stk_image_row row;      /* not chosen: all files are raw */
+    struct stk_image_shape shape;  /* height 0: rows of raw bytes, without axes of an image */
+    uint32_t row_bytes;            /* of such rows */
+    uint32_t longest_bytes;        /* of a file, those over the limit left out */
+    uint64_t pixels_max;           /* of an image that is resized */
+    int directory;                 /* the root */
+    struct stk_label_column column;
+};
+
+/* ---- callbacks ------------------------------------------------------------------ */
+
+static int describe(const void *self, stoker_dataset_info *out)
+{
+    const struct folder *folder = self;
+    *out = (stoker_dataset_info){ .count = folder->tree.file_count,
+                                  .dtype = STOKER_UINT8,
+                                  .rank = 1,
+                                  .shape = { folder->row_bytes },
+                                  .label_dtype = STOKER_INT64,
+                                  .class_count = (uint32_t)folder->tree.class_count,
+                                  .encoded_bytes_max = folder->longest_bytes,
+                                  .has_paths = true,
+                                  .directory = folder->directory };
+    if (folder->shape.height == 0)
+        return STOKER_OK;
+    out->rank = 3;
+    out->is_image = true;
+    out->pixels_max = folder->image.codec.decode_any != NULL ? folder->pixels_max : 0;
+    out->shape[0] = folder->shape.height;
+    out->shape[1] = folder->shape.width;
+    out->shape[2] = folder->shape.channels;
+    out->sizes_differ = folder->row.sizes_differ;
+    out->description = folder->row.text[0] != '\0' ? folder->row.text : NULL;
+    return STOKER_OK;
+}
+
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+                  stoker_error *error)
+{
+    (void)error;
+    const struct folder *folder = self;
+    for (uint32_t i = 0; i < count; i++) {
+        assert(ids[i] < folder->tree.file_count);
+        const struct stk_folder_file *file = &folder->tree.files[ids[i]];
+        const bool raw = (file->kind_label & STK_FOLDER_RAW) != 0;
+        out[i] = (stoker_sample){
+            .extent = { .path = folder->tree.names + file->path, .bytes = file->bytes },
+            .codec = raw ? NULL : &folder->image.codec,
+            .label = { .index = stk_folder_label(file) },
+        };
+    }
+    return STOKER_OK;
+}
+
+static void labels(const void *self, const uint64_t *ids, uint32_t count, void *out)
+{
+    const struct folder *folder = self;
+    if (stk_label_column_take(&folder->column, ids, count, out))
+        return;
+    for (uint32_t i = 0; i < count; i++)
+        ((int64_t *)out)[i] = stk_folder_label(&folder->tree.files[ids[i]]);
+}
+
+static const char *class_name(const void *self, uint32_t index)
+{
+    const struct folder *folder = self;
+    return folder->tree.names + folder->tree.classes[index];
+}
+
+static void destroy(void *self)
+{
+    struct folder *folder = self;
+    stk_folder_image_close(&folder->image);
+    stk_folder_tree_free(&folder->tree);
+    stk_label_column_free(&folder->column);
+    if (folder->directory >= 0)
+        close(folder->directory);
+    stk_free(folder);
+}
+
+static const stoker_dataset_ops ops = { .name = "folder",
+                                        .describe = describe,
+                                        .locate = locate,
+                                        .labels = labels,
+                                        .destroy = destroy,
+                                        .class_name = class_name };
+
+/* ---- what a row is -------------------------------------------------------------- */
+
+/* What is needed while opening only. */
+struct opening {
+    struct stk_folder_wish wish;
+    uint64_t height; /* 0 = as the images are */
+    uint64_t width;
+    uint64_t channels;
+    uint64_t file_bytes_max;
+    uint64_t pixels_max;
+    char extensions[STK_PARAMETER_BYTES_MAX];
+    char index[STK_PARAMETER_BYTES_MAX];
+    char on_warning[STK_PARAMETER_BYTES_MAX];
+    bool warnings_fail;
+    char root[PATH_MAX];
+    stoker_error *error;
+};
+
+static uint64_t bytes_of(const void *self, uint64_t id)
+{
+    const struct folder *folder = self;
+    return folder->tree.files[id].bytes;
+}
+
+static const char *path_of(const void *self, uint64_t id)
+{
+    const struct folder *folder = self;
+    return folder->tree.names + folder->tree.files[id].path;
+}
+
+static int probe(const void *self, uint64_t id, uint8_t *room, uint32_t bytes,
+                 struct stk_image_shape *out, stoker_error *error)
+{
+    const struct folder *folder = self;
+    struct stk_place place = stk_at(path_of(self, id), STOKER_NO_OFFSET);
+    stoker_error said = { .message = "" };
+    const ssize_t got = stk_beneath_read_all(folder->directory, place.path, room, bytes);
+    if (got < 0) {
+        place.os_errno = (int)-got;
+        return stk_error_set(error, stk_error_from_errno((int)-got), STOKER_STAGE_OPEN, &place,
+                             NULL);
+    }
+    const int rc = stk_folder_image_probe(room, (size_t)got, out, &said);
+    return rc == STOKER_OK ? rc
+                           : stk_error_set(error, rc, STOKER_STAGE_OPEN, &place,
+                                           said.message[0] != '\0' ? "%s" : NULL, said.message);
+}
+
+static int refuse(const struct opening *opening, int code, const char *what)
+{
+    const struct stk_place place = stk_at(opening->root, STOKER_NO_OFFSET);
+    return stk_error_set(opening->error, code, STOKER_STAGE_OPEN, &place, "folder: %s", what);
+}
+
+/* What the sizes of the files show. */
+struct sizes {
+    uint64_t images;        /* files that are no raw rows */
+    uint64_t raw;           /* files that are */
+    uint64_t raw_allowed;   /* of them, those of 1 to max_file_bytes bytes */
+    uint32_t raw_bytes;     /* size of more than half of the allowed raw files; 0 = there is none */
+    uint32_t longest_bytes; /* of a file within max_file_bytes, at least 1 */
+};
+
+static bool is_raw(const struct stk_folder_file *file)
+{
+    return (file->kind_label & STK_FOLDER_RAW) != 0;
+}
+
+static bool is_allowed_raw(const struct stk_folder_file *file, const struct opening *opening)
+{
+    return is_raw(file) && file->bytes > 0 && file->bytes <= opening->file_bytes_max;
+}
+
+/* The vote of Boyer and Moore: a size that more than half of the files have survives it, whatever
+ * else does; a second pass counts the survivor. Needs no memory. */
+static uint32_t majority_bytes(const struct folder *folder, const struct opening *opening,
+                               uint64_t voters)
+{
+    const struct stk_folder_tree *tree = &folder->tree;
+    uint32_t candidate = 0;
+    int64_t votes = 0;
+    for (uint64_t i = 0; i < tree->file_count; i++) {
+        if (!is_allowed_raw(&tree->files[i], opening))
+            continue;
+        if (votes == 0)
+            candidate = tree->files[i].bytes;
+        votes += tree->files[i].bytes == candidate ? 1 : -1;
+    }
+    uint64_t count = 0;
+    for (uint64_t i = 0; votes > 0 && i < tree->file_count; i++)
+        count += is_allowed_raw(&tree->files[i], opening) && tree->files[i].bytes == candidate;
+    return count > voters / 2 ? candidate : 0;
+}
+
+static struct sizes look_at_sizes(const struct folder *folder, const struct opening *opening)
+{
+    struct sizes sizes = { .longest_bytes = 1 };
+    for (uint64_t i = 0; i < folder->tree.file_count; i++) {
+        const struct stk_folder_file *file = &folder->tree.files[i];
+        sizes.images += is_raw(file) ? 0 : 1;
+        sizes.raw += is_raw(file) ? 1 : 0;
+        sizes.raw_allowed += is_allowed_raw(file, opening) ? 1 : 0;
+        if (file->bytes > sizes.longest_bytes && file->bytes <= opening->file_bytes_max)
+            sizes.longest_bytes = file->bytes;
+    }
+    if (sizes.raw_allowed > 0)
+        sizes.raw_bytes = majority_bytes(folder, opening, sizes.raw_allowed);
+    return sizes;
+}
+
+static int choose_image_shape(struct folder *folder, const struct opening *opening)
+{
+    const struct stk_image_shape given = { (uint32_t)opening->height, (uint32_t)opening->width,
+                                           (uint32_t)opening->channels };
+    const struct stk_survey_set set = { .self = folder,
+                                        .path = opening->root,
+                                        .count = folder->tree.file_count,
+                                        .bytes_max = opening->file_bytes_max,
+                                        .bytes = bytes_of,
+                                        .probe = probe,
+                                        .name = path_of };
+    int rc = stk_image_row_choose(&folder->row, &given, &set, opening->error);
+    if (rc != STOKER_OK)
+        return rc;
+    folder->shape = folder->row.shape;
+    folder->pixels_max = opening->pixels_max;
+    const struct stk_folder_image_options image = { .shape = folder->row.shape,
+                                                    .any_pixels_max = folder->pixels_max,
+                                                    .warnings_fail = opening->warnings_fail,
+                                                    .gray_found = folder->row.gray_found };
+    rc = stk_folder_image_init(&folder->image, &image);
+    return rc == STOKER_OK ? rc : refuse(opening, rc, "no codec for rows of this shape");
+}
+
+/* Rows of raw bytes, as the spec says or as most files are. */
+static int choose_raw_row(struct folder *folder, const struct opening *opening,
+                          const struct sizes *sizes)
+{
+    const uint64_t row_bytes = opening->height * opening->width * opening->channels;
+    if (row_bytes > ROW_BYTES_MAX)
+        return refuse(opening, STOKER_ELIMIT, "height x width x channels is more than 1 GiB");
+    folder->shape = (struct stk_image_shape){ (uint32_t)opening->height, (uint32_t)opening->width,
+                                              (uint32_t)opening->channels };
+    folder->row_bytes = row_bytes > 0 ? (uint32_t)row_bytes : sizes->raw_bytes;
+    if (folder->row_bytes > 0)
+        return STOKER_OK;
+    if (sizes->raw_allowed == 0)
+        return refuse(opening, STOKER_ELIMIT,
+                      "every raw file is empty or longer than max_file_bytes");
+    return refuse(opening, STOKER_EFORMAT,
+                  "no size is that of more than half of the raw files: give height, width and "
+                  "channels of a row");
+}
+
+/* The axes and the codec of all rows. */
+static int choose_row(struct folder *folder, const struct opening *opening)
+{
+    const int given = (opening->height != 0) + (opening->width != 0) + (opening->channels != 0);
+    const struct sizes sizes = look_at_sizes(folder, opening);
+    folder->longest_bytes = sizes.longest_bytes;
+    if (sizes.raw > 0 && given != 3 && (sizes.images > 0 || given != 0))
+        return refuse(opening, STOKER_EINVAL,
+                      "raw files need height, width and channels, all or none of them");
+    return sizes.images > 0 ? choose_image_shape(folder, opening)
+                            : choose_raw_row(folder, opening, &sizes);
+}
+
+/* ---- the spec ------------------------------------------------------------------- */
+
+/* ".PNG,jpg" becomes "png,jpg". */
+static int take_extensions(struct opening *opening)
+{
+    const char *from = opening->extensions[0] != '\0' ? opening->extensions : DEFAULT_EXTENSIONS;
+    char *to = opening->wish.extensions;
+    size_t used = 0;
+    for (bool begins = true; *from != '\0'; from++) {
+        const bool dot = *from == '.';
+        if (dot && begins)
+            continue;
+        if (used + 1 == STK_FOLDER_EXTENSIONS_BYTES || dot || *from == '/' ||
+            (begins && *from == ','))
+            return refuse(opening, STOKER_ESPEC, "extensions are of the form png,jpg");
+        begins = *from == ',';
+        to[used++] = *from >= 'A' && *from <= 'Z' ? (char)(*from - 'A' + 'a') : *from;
+    }
+    if (used == 0 || to[used - 1] == ',')
+        return refuse(opening, STOKER_ESPEC, "extensions are of the form png,jpg");
+    to[used] = '\0';
+    return STOKER_OK;
+}
+
+static int read_parameters(struct opening *opening, const char *parameters)
+{
+    opening->file_bytes_max = FILE_BYTES_DEFAULT;
+    opening->pixels_max = PIXELS_DEFAULT;
+    const struct stk_parameter table[] = {
+        { .key = "height", .number = &opening->height, .least = 1, .most = SIDE_MAX },
+        { .key = "width", .number = &opening->width, .least = 1, .most = SIDE_MAX },
+        { .key = "channels", .number = &opening->channels, .least = 1, .most = CHANNELS_MAX },
+        { .key = "extensions", .text = opening->extensions },
+        { .key = "index", .text = opening->index },
+        { .key = "on_decode_warning", .text = opening->on_warning },
+        { .key = "max_file_bytes",
+          .number = &opening->file_bytes_max,
+          .least = 1,
+          .most = FILE_BYTES_MAX },
+        { .key = "max_pixels", .number = &opening->pixels_max, .least = 1, .most = PIXELS_MAX },
+    };
+    int rc = stk_parameters_read(parameters, table, sizeof(table) / sizeof(table[0]), "folder",
+                                 opening->error);
+    if (rc == STOKER_OK &&
+        !stk_folder_image_on_warning(opening->on_warning, &opening->warnings_fail))
+        rc = refuse(opening, STOKER_ESPEC, STK_FOLDER_IMAGE_ON_WARNING);
+    return rc == STOKER_OK ? take_extensions(opening) : rc;
+}
+
+/* ---- open ----------------------------------------------------------------------- */
+
+static int open_root(struct folder *folder, struct opening *opening)
+{
+    folder->directory = open(opening->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    opening->wish.directory = folder->directory;
+    opening->wish.path = opening->root;
+    if (folder->directory >= 0)
+        return STOKER_OK;
+    struct stk_place place = stk_at(opening->root, STOKER_NO_OFFSET);
+    place.os_errno = errno;
+    return stk_error_set(opening->error, stk_error_from_errno(errno), STOKER_STAGE_OPEN, &place,
+                         "folder");
+}
+
+static int64_t label_of(const void *self, uint64_t id)
+{
+    const struct folder *folder = self;
+    return stk_folder_label(&folder->tree.files[id]);
+}
+
+static int find_files(struct folder *folder, const struct opening *opening)
+{
+    const bool keeps = opening->index[0] != '\0';
+    if (keeps && stk_folder_index_load(&folder->tree, &opening->wish, opening->index))
+        return STOKER_OK;
+    int rc = stk_folder_scan(&folder->tree, &opening->wish, opening->error);
+    if (rc == STOKER_OK && keeps)
+        rc = stk_folder_index_save(&folder->tree, &opening->wish, opening->index, opening->error);
+    return rc;
+}
+
+static int open_tree(stoker_dataset **out, struct opening *opening)
+{
+    struct folder *folder = stk_calloc(1, sizeof(*folder));
+    if (folder == NULL)
+        return refuse(opening, STOKER_ENOMEM, "opening");
+    int rc = open_root(folder, opening);
+    if (rc == STOKER_OK)
+        rc = find_files(folder, opening);
+    if (rc == STOKER_OK)
+        rc = choose_row(folder, opening);
+    if (rc == STOKER_OK &&
+        stk_label_column_make(&folder->column, folder->tree.file_count, label_of, folder) < 0)
+        rc = refuse(opening, STOKER_ENOMEM, "the labels");
+    if (rc == STOKER_OK) {
+        rc = stoker_dataset_create(out, &ops, folder);
+        if (rc != STOKER_OK)
+            (void)refuse(opening, rc, "opening");
+    }
+    if (rc != STOKER_OK)
+        destroy(folder);
+    return rc;
+}
+
+static int open_folder(stoker_dataset **out, const char *rest,
+                       const stoker_dataset_options *options)
+{
+    const struct stk_spec spec = stk_spec_split(rest, '?');
+    const char *after = spec.after == NULL ? "" : spec.after;
+    const struct stk_place place = STK_NOWHERE;
+    struct opening *opening = stk_calloc(1, sizeof(*opening));
+    if (opening == NULL)
+        return stk_error_set(options->error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "the spec");
+    opening->error = options->error;
+    opening->wish.bytes_max = options->max_bytes;
+    int rc = stk_spec_root(opening->root, sizeof(opening->root), rest, spec.name_bytes,
+                           options->split, "folder", opening->error);
+    if (rc == STOKER_OK)
+        rc = read_parameters(opening, after);
+    if (rc == STOKER_OK)
+        rc = open_tree(out, opening);
+    stk_free(opening);
+    return rc;
+}
+
+/* ---- a plain path --------------------------------------------------------------- */
+
+static bool is_image_name(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    return dot != NULL && name[0] != '.' &&
+           (strcasecmp(dot, ".png") == 0 || strcasecmp(dot, ".jpg") == 0 ||
+            strcasecmp(dot, ".jpeg") == 0 || strcasecmp(dot, ".webp") == 0);
+}
+
+/* Whether an image is among the first entries of a folder in the folder. Takes no links. */
+static bool holds_images(int parent, const char *name)
+{
+    const int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+    bool found = false;
+    if (stream == NULL) {
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    const struct dirent *entry;
+    for (int looks = 0; !found && looks < LOOK_FILES && (entry = readdir(stream)) != NULL; looks++)
+        found = is_image_name(entry->d_name);
+    closedir(stream);
+    return found;
+}
+
+/* A folder with images in one of the first folders in it. */
+static bool recognise_folder(const char *path)
+{
+    DIR *stream = opendir(path);
+    bool found = false;
+    if (stream == NULL)
+        return false;
+    const struct dirent *entry;
+    for (int looks = 0; !found && looks < LOOK_FOLDERS && (entry = readdir(stream)) != NULL;
+         looks++)
+        found = entry->d_name[0] != '.' &&
+                (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
+                holds_images(dirfd(stream), entry->d_name);
+    closedir(stream);
+    return found;
+}
+
+const struct stk_format stk_format_folder = { .name = "folder",
+                                              .open = open_folder,
+                                              .recognise = recognise_folder };

@@ -1,0 +1,39 @@
+/* file.h - one IDX file: its header, and where its elements are. */
+#ifndef STK_DATASETS_IDX_FILE_H
+#define STK_DATASETS_IDX_FILE_H
+
+#include <stdint.h>
+#include <stoker/dataset.h>
+
+#include "datasets/source.h"
+#include "loader/base/memory.h"
+
+enum {
+    STK_IDX_RANK_MAX = STOKER_RANK_MAX - 1,
+    STK_IDX_HEADER_BYTES_MAX = 4 + 4 * STK_IDX_RANK_MAX
+};
+
+/* What the header says, checked. */
+struct stk_idx_header {
+    stoker_dtype dtype;
+    uint32_t rank;                      /* axes, the samples' own included, 1..7 */
+    uint32_t lengths[STK_IDX_RANK_MAX]; /* of each axis, >= 1 */
+    uint32_t header_bytes;              /* 4 + 4 x rank */
+    uint32_t row_bytes;                 /* one sample, 1 byte..1 GiB */
+};
+
+/* Plain, the source stays open and unpacked.base is NULL; gzip, it is closed. */
+struct stk_idx_file {
+    char *path;
+    struct stk_source source;
+    struct stk_region unpacked;
+    struct stk_idx_header header;
+};
+
+/* Open a plain or gzip file, unpacked to at most max_bytes. On failure *out is all
+ * closed. */
+int stk_idx_file_open(struct stk_idx_file *out, const char *path, uint64_t max_bytes,
+                      stoker_error *error);
+void stk_idx_file_close(struct stk_idx_file *file);
+
+#endif

@@ -1,0 +1,262 @@
+/* idx.c - "idx:SAMPLES[,LABELS]": any IDX tensor, plain or gzip, with labels or without.
+ *
+ *   plain   sample i = row_bytes at header_bytes + i x row_bytes of file 0
+ *   gzip    the same place in memory, where the file was unpacked at open
+ *
+ * Labels are small: they lie in memory, one byte each if the file has one byte each.
+ */
+#include "datasets/idx/idx.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "datasets/axes.h"
+#include "datasets/idx/file.h"
+#include "loader/base/bytes.h"
+#include "loader/base/memory.h"
+#include "loader/codec/big_endian.h"
+
+enum { CLASSES_MAX = 65536 };
+
+struct idx {
+    struct stk_idx_file images;
+    const stoker_codec *codec; /* NULL = raw */
+
+    struct stk_region label_memory; /* not mapped: no labels */
+    const uint8_t *labels_small;    /* uint8 labels, or NULL */
+    const int64_t *labels_wide;     /* all other integers, or NULL */
+    uint32_t class_count;           /* 0 = unknown */
+};
+
+/* ---- labels --------------------------------------------------------------------- */
+
+static bool is_integer(stoker_dtype dtype)
+{
+    return dtype == STOKER_UINT8 || dtype == STOKER_INT8 || dtype == STOKER_INT16 ||
+           dtype == STOKER_INT32;
+}
+
+static int64_t load_label(const uint8_t *at, stoker_dtype dtype)
+{
+    switch (dtype) {
+    case STOKER_INT8:
+        return (int8_t)at[0];
+    case STOKER_INT16:
+        return (int16_t)stk_load_be16(at);
+    default:
+        assert(dtype == STOKER_INT32);
+        return (int32_t)stk_load_be32(at);
+    }
+}
+
+/* Labels 0..n-1 make n classes; a negative or a huge one is no class number. */
+static uint32_t classes_of(const struct idx *idx, uint64_t count)
+{
+    int64_t largest = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        int64_t label = idx->labels_small != NULL ? idx->labels_small[i] : idx->labels_wide[i];
+        if (label < 0)
+            return 0;
+        if (label > largest)
+            largest = label;
+    }
+    return largest < CLASSES_MAX ? (uint32_t)largest + 1 : 0;
+}
+
+/* Put the stored labels of an open file into idx->label_memory. */
+static int take_labels(struct idx *idx, struct stk_idx_file *file, uint64_t max_bytes,
+                       stoker_error *error)
+{
+    const struct stk_idx_header *header = &file->header;
+    const uint64_t count = header->lengths[0];
+    const size_t step = stoker_dtype_bytes(header->dtype);
+    const size_t kept_bytes = (size_t)count * (step == 1 && header->dtype == STOKER_UINT8 ? 1 : 8);
+    const size_t stored_bytes = (size_t)count * step;
+    struct stk_place place = stk_at(file->path, STOKER_NO_OFFSET);
+    if (kept_bytes > max_bytes)
+        return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_OPEN, &place,
+                             "labels take %zu bytes, at most %llu are allowed", kept_bytes,
+                             (unsigned long long)max_bytes);
+    if (stk_region_map(&idx->label_memory, kept_bytes) != STOKER_OK)
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "labels, %zu bytes",
+                             kept_bytes);
+
+    /* Stored labels go to the end of the memory, so that widening front to back never
+     * overwrites one that is still to be read. */
+    uint8_t *stored = (uint8_t *)idx->label_memory.base + (kept_bytes - stored_bytes);
+    if (file->unpacked.base != NULL) {
+        memcpy(stored, (uint8_t *)file->unpacked.base + header->header_bytes, stored_bytes);
+    } else {
+        int rc = stk_source_read(&file->source, stored, stored_bytes, header->header_bytes, error);
+        if (rc != STOKER_OK)
+            return rc;
+    }
+    if (kept_bytes == count) {
+        idx->labels_small = idx->label_memory.base;
+        return STOKER_OK;
+    }
+    int64_t *wide = idx->label_memory.base;
+    for (uint64_t i = 0; i < count; i++)
+        wide[i] = load_label(stored + i * step, header->dtype);
+    idx->labels_wide = wide;
+    return STOKER_OK;
+}
+
+static int check_labels(const struct idx *idx, const struct stk_idx_file *file, stoker_error *error)
+{
+    struct stk_place place = stk_at(file->path, 2);
+    if (file->header.rank != 1 || !is_integer(file->header.dtype))
+        return stk_error_set(error, STOKER_EFORMAT, STOKER_STAGE_OPEN, &place,
+                             "labels must be integers on one axis, these are %s on %u",
+                             stoker_dtype_name(file->header.dtype), file->header.rank);
+    place.offset = 4;
+    if (file->header.lengths[0] != idx->images.header.lengths[0])
+        return stk_error_set(error, STOKER_EMISMATCH, STOKER_STAGE_OPEN, &place,
+                             "%u labels for the %u samples of %s", file->header.lengths[0],
+                             idx->images.header.lengths[0], idx->images.path);
+    return STOKER_OK;
+}
+
+static int open_labels(struct idx *idx, const char *path, uint64_t max_bytes, stoker_error *error)
+{
+    struct stk_idx_file file;
+    int rc = stk_idx_file_open(&file, path, max_bytes, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = check_labels(idx, &file, error);
+    if (rc == STOKER_OK)
+        rc = take_labels(idx, &file, max_bytes, error);
+    if (rc == STOKER_OK)
+        idx->class_count = classes_of(idx, file.header.lengths[0]);
+    stk_idx_file_close(&file);
+    return rc;
+}
+
+/* ---- callbacks ------------------------------------------------------------------ */
+
+static int describe(const void *self, stoker_dataset_info *out)
+{
+    const struct idx *idx = self;
+    const struct stk_idx_header *header = &idx->images.header;
+    const bool in_file = idx->images.unpacked.base == NULL;
+    *out = (stoker_dataset_info){
+        .count = header->lengths[0],
+        .dtype = header->dtype,
+        .rank = header->rank - 1,
+        .label_dtype = idx->label_memory.base != NULL ? STOKER_INT64 : STOKER_DTYPE_NONE,
+        .class_count = idx->class_count,
+        .file_count = in_file ? 1 : 0,
+        .encoded_bytes_max = in_file ? header->row_bytes : 0,
+        .dense = in_file && idx->codec == NULL,
+    };
+    if (!in_file && idx->codec == NULL)
+        out->rows = (const uint8_t *)idx->images.unpacked.base + header->header_bytes;
+    for (uint32_t axis = 0; axis < out->rank; axis++)
+        out->shape[axis] = header->lengths[axis + 1];
+    stk_axes_find_image(out);
+    return STOKER_OK;
+}
+
+static stoker_label label_of(const struct idx *idx, uint64_t id)
+{
+    if (idx->labels_small != NULL)
+        return (stoker_label){ .index = idx->labels_small[id] };
+    if (idx->labels_wide != NULL)
+        return (stoker_label){ .index = idx->labels_wide[id] };
+    return (stoker_label){ .index = 0 };
+}
+
+static void labels(const void *self, const uint64_t *ids, uint32_t count, void *out)
+{
+    const struct idx *idx = self;
+    int64_t *to = out;
+    if (idx->labels_small != NULL)
+        for (uint32_t i = 0; i < count; i++)
+            to[i] = idx->labels_small[ids[i]];
+    else if (idx->labels_wide != NULL)
+        for (uint32_t i = 0; i < count; i++)
+            to[i] = idx->labels_wide[ids[i]];
+}
+
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+                  stoker_error *error)
+{
+    (void)error;
+    const struct idx *idx = self;
+    const uint8_t *memory = idx->images.unpacked.base;
+    const uint64_t row_bytes = idx->images.header.row_bytes;
+    for (uint32_t i = 0; i < count; i++) {
+        assert(ids[i] < idx->images.header.lengths[0]);
+        uint64_t offset = idx->images.header.header_bytes + ids[i] * row_bytes;
+        out[i] = (stoker_sample){
+            .extent = { .memory = memory == NULL ? NULL : memory + offset,
+                        .offset = offset,
+                        .bytes = (uint32_t)row_bytes,
+                        .file = 0 },
+            .codec = idx->codec,
+            .label = label_of(idx, ids[i]),
+        };
+    }
+    return STOKER_OK;
+}
+
+static int file_of(const void *self, uint32_t file, stoker_file *out)
+{
+    const struct idx *idx = self;
+    if (file != 0 || idx->images.source.fd < 0)
+        return STOKER_EINVAL;
+    *out = (stoker_file){ .path = idx->images.path,
+                          .fd = idx->images.source.fd,
+                          .size = idx->images.source.size };
+    return STOKER_OK;
+}
+
+static void destroy(void *self)
+{
+    struct idx *idx = self;
+    stk_idx_file_close(&idx->images);
+    stk_region_unmap(&idx->label_memory);
+    stk_free(idx);
+}
+
+#define IDX_OPS(word)                                                                              \
+    {                                                                                              \
+        .name = (word), .describe = describe, .locate = locate, .labels = labels, .file = file_of, \
+        .destroy = destroy                                                                         \
+    }
+
+const stoker_dataset_ops stk_idx_ops = IDX_OPS("idx");
+const stoker_dataset_ops stk_mnist_ops = IDX_OPS("mnist");
+
+/* ---- open ----------------------------------------------------------------------- */
+
+static int open_both(struct idx *idx, const char *images_path, const char *labels_path,
+                     const stoker_dataset_options *options)
+{
+    int rc = stk_idx_file_open(&idx->images, images_path, options->max_bytes, options->error);
+    if (rc != STOKER_OK)
+        return rc;
+    idx->codec = stk_codec_big_endian(stoker_dtype_bytes(idx->images.header.dtype));
+    if (labels_path == NULL)
+        return STOKER_OK;
+    return open_labels(idx, labels_path, options->max_bytes, options->error);
+}
+
+int stk_idx_open(stoker_dataset **out, const stoker_dataset_ops *ops, const char *images_path,
+                 const char *labels_path, const stoker_dataset_options *options)
+{
+    struct stk_place place = stk_at(images_path, STOKER_NO_OFFSET);
+    struct idx *idx = stk_calloc(1, sizeof(*idx));
+    if (idx == NULL)
+        return stk_error_set(options->error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, NULL);
+    idx->images.source.fd = -1;
+    int rc = open_both(idx, images_path, labels_path, options);
+    if (rc == STOKER_OK) {
+        rc = stoker_dataset_create(out, ops, idx);
+        if (rc != STOKER_OK)
+            (void)stk_error_set(options->error, rc, STOKER_STAGE_OPEN, &place, NULL);
+    }
+    if (rc != STOKER_OK)
+        destroy(idx);
+    return rc;
+}

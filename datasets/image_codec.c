@@ -1,0 +1,254 @@
+/* image_codec.c - see image_codec.h. */
+#include "datasets/image_codec.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "loader/base/memory.h"
+#include "loader/codec/jpeg/jpeg.h"
+#include "loader/codec/png/png.h"
+#include "loader/codec/webp/webp.h"
+
+enum {
+    KINDS = STK_FOLDER_IMAGE_KINDS,
+    PNG_COLOUR_AT = 25 /* colour type in a PNG file, 0 = gray */
+};
+
+#define UNKNOWN "neither PNG nor JPEG nor WebP"
+
+/* What one worker has open. */
+struct scratch {
+    void *of[KINDS];
+};
+
+/* ---- kinds ----------------------------------------------------------------------- */
+
+static int create_png(stoker_codec **out, const struct stk_folder_image_options *options)
+{
+    const struct stk_png_options png = { .shape = options->shape,
+                                         .any_pixels_max = options->any_pixels_max };
+    return stk_codec_png_create(out, &png);
+}
+
+static int create_jpeg(stoker_codec **out, const struct stk_folder_image_options *options)
+{
+    const struct stk_jpeg_options jpeg = { .shape = options->shape,
+                                           .any_pixels_max = options->any_pixels_max,
+                                           .warnings_fail = options->warnings_fail };
+    return stk_codec_jpeg_create(out, &jpeg);
+}
+
+static int create_webp(stoker_codec **out, const struct stk_folder_image_options *options)
+{
+    const struct stk_webp_options webp = { .shape = options->shape,
+                                           .any_pixels_max = options->any_pixels_max };
+    return stk_codec_webp_create(out, &webp);
+}
+
+static const struct kind {
+    bool (*magic)(const uint8_t *bytes, size_t size);
+    int (*probe)(const uint8_t *bytes, size_t size, const struct stk_image_limits *limits,
+                 struct stk_image_shape *out, stoker_error *error);
+    int (*create)(stoker_codec **out, const struct stk_folder_image_options *options);
+    void (*destroy)(stoker_codec **codec);
+    const char *missing;
+} kinds[KINDS] = {
+    [STK_FOLDER_IMAGE_PNG] = { stk_codec_png_magic, stk_codec_png_probe, create_png,
+                               stk_codec_png_destroy, "a PNG file: built without libpng" },
+    [STK_FOLDER_IMAGE_JPEG] = { stk_codec_jpeg_magic, stk_codec_jpeg_probe, create_jpeg,
+                                stk_codec_jpeg_destroy,
+                                "a JPEG file: built without libjpeg-turbo" },
+    [STK_FOLDER_IMAGE_WEBP] = { stk_codec_webp_magic, stk_codec_webp_probe, create_webp,
+                                stk_codec_webp_destroy, "a WebP file: built without libwebp" },
+};
+
+/* The kind of a file that begins with these bytes; KINDS if it is none. */
+static int kind_of(const uint8_t *bytes, size_t size)
+{
+    int kind = 0;
+    while (kind < KINDS && !kinds[kind].magic(bytes, size))
+        kind++;
+    return kind;
+}
+
+/* ---- the codec ------------------------------------------------------------------- */
+
+static void close_scratch(const void *self, void *at)
+{
+    const struct stk_folder_image *image = self;
+    struct scratch *scratch = at;
+    if (scratch == NULL)
+        return;
+    for (int kind = 0; kind < KINDS; kind++)
+        if (image->of[kind] != NULL && scratch->of[kind] != NULL)
+            image->of[kind]->close(image->of[kind]->self, scratch->of[kind]);
+    stk_free(scratch);
+}
+
+static int open_all(const struct stk_folder_image *image, bool any, void **out)
+{
+    struct scratch *scratch = stk_calloc(1, sizeof(*scratch));
+    int rc = scratch == NULL ? STOKER_ENOMEM : STOKER_OK;
+    for (int kind = 0; kind < KINDS && rc == STOKER_OK; kind++) {
+        const stoker_codec *codec = image->of[kind];
+        if (codec != NULL)
+            rc = (any ? codec->open_any : codec->open)(codec->self, &scratch->of[kind]);
+    }
+    if (rc == STOKER_OK)
+        *out = scratch;
+    else
+        close_scratch(image, scratch);
+    return rc;
+}
+
+static int open_scratch(const void *self, void **out)
+{
+    return open_all(self, false, out);
+}
+
+static int open_any(const void *self, void **out)
+{
+    return open_all(self, true, out);
+}
+
+static int refuse(stoker_error *error, int code, const char *what)
+{
+    if (error != NULL)
+        (void)snprintf(error->message, sizeof(error->message), "%s", what);
+    return code;
+}
+
+/* The codec of a file that begins with these bytes, and this worker's scratch of it. */
+static int choose(const struct stk_folder_image *image, const struct scratch *scratch,
+                  const stoker_encoded *in, const stoker_codec **codec, void **own,
+                  stoker_error *error)
+{
+    if (in->size == 0)
+        return refuse(error, STOKER_ETRUNCATED, "the file is empty");
+    const int kind = kind_of(in->bytes, in->size);
+    if (kind == KINDS)
+        return refuse(error, STOKER_EMAGIC, UNKNOWN);
+    *codec = image->of[kind];
+    *own = scratch->of[kind];
+    return *codec == NULL ? refuse(error, STOKER_ENOTSUP, kinds[kind].missing) : STOKER_OK;
+}
+
+/* Returns true if the image has more than one channel. What its header says is believed: the codec
+ * checks it, and a header that cannot be read is left to it. */
+static bool has_colour(const stoker_encoded *in)
+{
+    struct stk_image_shape shape;
+    if (stk_codec_png_magic(in->bytes, in->size))
+        return in->size > PNG_COLOUR_AT && in->bytes[PNG_COLOUR_AT] != 0;
+    return stk_folder_image_probe(in->bytes, in->size, &shape, NULL) == STOKER_OK &&
+           shape.channels != 1;
+}
+
+/* The rows are gray because all images looked at were: a colour image must not become gray without a
+ * word. */
+static int check_colour(const struct stk_folder_image *image, const stoker_encoded *in,
+                        stoker_error *error)
+{
+    if (!image->gray_found || !has_colour(in))
+        return STOKER_OK;
+    return refuse(error, STOKER_EFORMAT,
+                  "a colour image in a set that is opened as gray, as the images looked at are: "
+                  "channels=3 in the spec makes all rows RGB, channels=1 all gray");
+}
+
+static int decode(const void *self, void *at, const stoker_encoded *in, void *row, size_t row_bytes,
+                  stoker_error *error)
+{
+    const stoker_codec *codec;
+    void *own;
+    int rc = choose(self, at, in, &codec, &own, error);
+    if (rc == STOKER_OK)
+        rc = check_colour(self, in, error);
+    return rc == STOKER_OK ? codec->decode(codec->self, own, in, row, row_bytes, error) : rc;
+}
+
+static int decode_any(const void *self, void *at, const stoker_encoded *in, void *pixels,
+                      size_t pixels_bytes, stoker_size *size, stoker_error *error)
+{
+    const stoker_codec *codec;
+    void *own;
+    int rc = choose(self, at, in, &codec, &own, error);
+    if (rc == STOKER_OK)
+        rc = check_colour(self, in, error);
+    return rc == STOKER_OK
+               ? codec->decode_any(codec->self, own, in, pixels, pixels_bytes, size, error)
+               : rc;
+}
+
+bool stk_folder_image_on_warning(const char *value, bool *warnings_fail)
+{
+    *warnings_fail = strcmp(value, "fail") == 0;
+    return *warnings_fail || value[0] == '\0' || strcmp(value, "accept") == 0;
+}
+
+int stk_folder_image_init(struct stk_folder_image *image,
+                          const struct stk_folder_image_options *options)
+{
+    int made = 0;
+    *image = (struct stk_folder_image){ .gray_found = options->gray_found };
+    for (int kind = 0; kind < KINDS; kind++) {
+        const int rc = kinds[kind].create(&image->of[kind], options);
+        if (rc != STOKER_OK && rc != STOKER_ENOTSUP) {
+            stk_folder_image_close(image);
+            return rc;
+        }
+        made += rc == STOKER_OK;
+    }
+    if (made == 0)
+        return STOKER_ENOTSUP;
+    image->codec = (stoker_codec){ .name = "image",
+                                   .self = image,
+                                   .open = open_scratch,
+                                   .close = close_scratch,
+                                   .decode = decode };
+    if (options->any_pixels_max > 0) {
+        image->codec.open_any = open_any;
+        image->codec.decode_any = decode_any;
+    }
+    return STOKER_OK;
+}
+
+void stk_folder_image_close(struct stk_folder_image *image)
+{
+    for (int kind = 0; kind < KINDS; kind++)
+        kinds[kind].destroy(&image->of[kind]);
+    *image = (struct stk_folder_image){ 0 };
+}
+
+int stk_folder_image_probe(const uint8_t *bytes, size_t size, struct stk_image_shape *out,
+                           stoker_error *error)
+{
+    if (size == 0)
+        return refuse(error, STOKER_ETRUNCATED, "the file is empty");
+    const int kind = kind_of(bytes, size);
+    return kind == KINDS ? refuse(error, STOKER_EMAGIC, UNKNOWN)
+                         : kinds[kind].probe(bytes, size, NULL, out, error);
+}
+
+int stk_image_row_choose(struct stk_image_row *out, const struct stk_image_shape *given,
+                         const struct stk_survey_set *set, stoker_error *error)
+{
+    struct stk_image_survey survey = { .text = "" };
+    const bool sized = given->height != 0 && given->width != 0;
+    *out = (struct stk_image_row){ .shape = *given };
+    if (sized && given->channels != 0)
+        return STOKER_OK;
+    const int rc = stk_image_survey(&survey, set, error);
+    if (rc != STOKER_OK)
+        return rc;
+    if (given->height == 0)
+        out->shape.height = survey.first.height;
+    if (given->width == 0)
+        out->shape.width = survey.first.width;
+    if (given->channels == 0)
+        out->shape.channels = survey.all_gray ? 1 : 3;
+    out->gray_found = given->channels == 0 && survey.all_gray;
+    out->sizes_differ = !sized && survey.sizes_differ;
+    memcpy(out->text, survey.text, sizeof(out->text));
+    return STOKER_OK;
+}

@@ -1,0 +1,116 @@
+/* record.c - see record.h. */
+#include "datasets/shards/record.h"
+
+#include "loader/codec/lz4.h"
+#include "loader/codec/raw.h"
+#include "loader/codec/refuse.h"
+
+static const stoker_codec *image_codec(const struct stk_shard_decoder *decoder)
+{
+    return decoder->image.codec.decode == NULL ? NULL : &decoder->image.codec;
+}
+
+static int open_scratch(const void *self, void **scratch)
+{
+    const stoker_codec *image = image_codec(self);
+    return image == NULL ? STOKER_OK : image->open(image->self, scratch);
+}
+
+static void close_scratch(const void *self, void *scratch)
+{
+    const stoker_codec *image = image_codec(self);
+    if (image != NULL)
+        image->close(image->self, scratch);
+}
+
+/* ---- the tag: a checksum below, a codec above --------------------------------- */
+
+enum { TAG_CODEC_SHIFT = 32 };
+
+void stk_shard_decoder_tell(const struct stk_shard_decoder *decoder,
+                            const struct stk_shard_record *record, stoker_sample *out)
+{
+    out->codec = record->codec == STK_SHARD_RAW ? &decoder->raw : &decoder->packed;
+    out->tag = record->sum | (uint64_t)record->codec << TAG_CODEC_SHIFT;
+}
+
+static int verify(const void *self, const stoker_encoded *in, stoker_error *error)
+{
+    const struct stk_shard_decoder *decoder = self;
+    const uint32_t sum = decoder->sum(0, in->bytes, in->size);
+    const uint32_t wanted = (uint32_t)in->tag;
+    return sum == wanted
+               ? STOKER_OK
+               : stk_refuse(error, STOKER_ECORRUPT, "checksum %08x, not %08x", sum, wanted);
+}
+
+static int decode_packed(const void *self, void *scratch, const stoker_encoded *in, void *row,
+                         size_t row_bytes, stoker_error *error)
+{
+    const stoker_codec *codec =
+        in->tag >> TAG_CODEC_SHIFT == STK_SHARD_LZ4 ? &stk_codec_lz4 : image_codec(self);
+    return codec->decode(codec->self, scratch, in, row, row_bytes, error);
+}
+
+/* ---- making them --------------------------------------------------------------- */
+
+static bool needs_any(uint32_t needs, enum stk_shard_codec codec)
+{
+    return (needs >> codec & 1) != 0;
+}
+
+static const char *missing_in_build(const struct stk_shard_decoder *decoder, uint32_t needs)
+{
+    if (needs_any(needs, STK_SHARD_LZ4) && !stk_lz4_present())
+        return "LZ4 records, but this library was built without liblz4";
+    if (needs_any(needs, STK_SHARD_PNG) && decoder->image.of[STK_FOLDER_IMAGE_PNG] == NULL)
+        return "PNG records, but this library was built without libpng";
+    if (needs_any(needs, STK_SHARD_JPEG) && decoder->image.of[STK_FOLDER_IMAGE_JPEG] == NULL)
+        return "JPEG records, but this library was built without libjpeg-turbo";
+    return NULL;
+}
+
+int stk_shard_decoder_init(struct stk_shard_decoder *decoder, const struct stk_shard_header *like,
+                           uint32_t needs, bool warnings_fail, const char **what)
+{
+    *decoder = (struct stk_shard_decoder){ .sum = stk_shard_sum_fastest() };
+    *what = "the codec of the records";
+    int rc = STOKER_OK;
+    if (needs_any(needs, STK_SHARD_PNG) || needs_any(needs, STK_SHARD_JPEG)) {
+        const struct stk_folder_image_options image = {
+            .shape = { .height = (uint32_t)like->shape[0],
+                       .width = (uint32_t)like->shape[1],
+                       .channels = (uint32_t)like->shape[2] },
+            .warnings_fail = warnings_fail,
+        };
+        rc = stk_folder_image_init(&decoder->image, &image);
+    }
+    const char *missing =
+        rc == STOKER_OK || rc == STOKER_ENOTSUP ? missing_in_build(decoder, needs) : NULL;
+    if (missing != NULL) {
+        *what = missing;
+        rc = STOKER_ENOTSUP;
+    }
+    if (rc != STOKER_OK) {
+        stk_shard_decoder_close(decoder);
+        return rc;
+    }
+    decoder->raw = (stoker_codec){ .name = "shard record",
+                                   .self = decoder,
+                                   .decode = stk_codec_raw.decode,
+                                   .verify = verify,
+                                   .bytes_are_row = true };
+    decoder->packed = (stoker_codec){ .name = "shard record",
+                                      .self = decoder,
+                                      .open = open_scratch,
+                                      .close = close_scratch,
+                                      .decode = decode_packed,
+                                      .verify = verify };
+    return STOKER_OK;
+}
+
+void stk_shard_decoder_close(struct stk_shard_decoder *decoder)
+{
+    stk_folder_image_close(&decoder->image);
+    *decoder = (struct stk_shard_decoder){ 0 };
+}

@@ -1,0 +1,399 @@
+/* shards.c - "shards:DIR": samples packed into a few large files by stoker-pack.
+ *
+ *   spec ──▶ names ──▶ headers ──▶ do they belong together? ──▶ indexes ──▶ the callbacks here
+ *
+ * All indexes lie in memory, 32 bytes a sample, verified: a sample is found by one look. The
+ * records are verified when they are read, each by the codec (record.h).
+ */
+#include <assert.h>
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "datasets/formats.h"
+#include "datasets/label_column.h"
+#include "datasets/parameters.h"
+#include "datasets/shards/file.h"
+#include "datasets/shards/list.h"
+#include "datasets/shards/record.h"
+#include "loader/base/memory.h"
+
+enum {
+    LOOK_FILES = 64,  /* when a plain path is to be recognised */
+    RECORDS_AHEAD = 8 /* are asked of memory while others are told of: an index fits no cache */
+};
+
+struct shards {
+    struct stk_shard_list list;
+    struct stk_shard_file *files; /* list.count of them */
+    struct stk_region region;     /* the records */
+    struct stk_shard_record *records;
+    uint64_t count;
+    uint32_t longest_bytes;
+    uint32_t needs; /* codecs of the records, of all shards together */
+    char *names;    /* of the classes, one after the other; NULL = none */
+    uint32_t *name_at;
+    struct stk_shard_decoder decoder;
+    struct stk_label_column column; /* if labels are integers */
+};
+
+/* ---- callbacks ------------------------------------------------------------------ */
+
+static int describe(const void *self, stoker_dataset_info *out)
+{
+    const struct shards *shards = self;
+    const struct stk_shard_header *like = &shards->files[0].header;
+    *out = (stoker_dataset_info){ .count = shards->count,
+                                  .dtype = like->dtype,
+                                  .rank = like->rank,
+                                  .is_image = like->is_image,
+                                  .label_dtype = like->label_dtype,
+                                  .class_count = like->class_count,
+                                  .file_count = shards->list.count,
+                                  .encoded_bytes_max = shards->longest_bytes };
+    memcpy(out->shape, like->shape, sizeof(out->shape));
+    return STOKER_OK;
+}
+
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+                  stoker_error *error)
+{
+    (void)error;
+    const struct shards *shards = self;
+    for (uint32_t i = 0; i < count; i++) {
+        assert(ids[i] < shards->count);
+        __builtin_prefetch(
+            &shards->records[ids[i + RECORDS_AHEAD < count ? i + RECORDS_AHEAD : i]]);
+        const struct stk_shard_record *record = &shards->records[ids[i]];
+        out[i] = (stoker_sample){
+            .extent = { .offset = record->offset, .bytes = record->bytes, .file = record->file },
+            .label = record->label,
+        };
+        stk_shard_decoder_tell(&shards->decoder, record, &out[i]);
+    }
+    return STOKER_OK;
+}
+
+static void labels(const void *self, const uint64_t *ids, uint32_t count, void *out)
+{
+    const struct shards *shards = self;
+    const bool values = shards->files[0].header.label_dtype == STOKER_FLOAT32;
+    if (!values && stk_label_column_take(&shards->column, ids, count, out))
+        return;
+    for (uint32_t i = 0; i < count; i++) {
+        const stoker_label label = shards->records[ids[i]].label;
+        if (values)
+            ((float *)out)[i] = label.value;
+        else
+            ((int64_t *)out)[i] = label.index;
+    }
+}
+
+static int file(const void *self, uint32_t number, stoker_file *out)
+{
+    const struct shards *shards = self;
+    const struct stk_source *source = &shards->files[number].source;
+    *out = (stoker_file){ .path = source->path, .fd = source->fd, .size = source->size };
+    return STOKER_OK;
+}
+
+static const char *class_name(const void *self, uint32_t index)
+{
+    const struct shards *shards = self;
+    return shards->names == NULL ? NULL : shards->names + shards->name_at[index];
+}
+
+static const char *stored_as(const void *self, uint64_t id)
+{
+    static const char *const names[STK_SHARD_CODECS] = { [STK_SHARD_RAW] = "raw",
+                                                         [STK_SHARD_LZ4] = "lz4",
+                                                         [STK_SHARD_PNG] = "png",
+                                                         [STK_SHARD_JPEG] = "jpeg" };
+    const struct shards *shards = self;
+    assert(shards->records[id].codec < STK_SHARD_CODECS);
+    return names[shards->records[id].codec];
+}
+
+static void destroy(void *self)
+{
+    struct shards *shards = self;
+    stk_shard_decoder_close(&shards->decoder);
+    for (uint32_t i = 0; shards->files != NULL && i < shards->list.count; i++)
+        stk_shard_file_close(&shards->files[i]);
+    stk_region_unmap(&shards->region);
+    stk_free(shards->files);
+    stk_label_column_free(&shards->column);
+    stk_free(shards->names);
+    stk_free(shards->name_at);
+    stk_shard_list_free(&shards->list);
+    stk_free(shards);
+}
+
+static const stoker_dataset_ops ops = { .name = "shards",
+                                        .describe = describe,
+                                        .locate = locate,
+                                        .labels = labels,
+                                        .file = file,
+                                        .destroy = destroy,
+                                        .class_name = class_name,
+                                        .stored_as = stored_as };
+
+/* ---- do the shards belong together? --------------------------------------------- */
+
+/* What is needed while opening only. */
+struct opening {
+    uint64_t partial; /* 1 = shards may be missing, and come from several sets */
+    uint64_t bytes_max;
+    char on_warning[STK_PARAMETER_BYTES_MAX];
+    bool warnings_fail;
+    char root[PATH_MAX];
+    stoker_error *error;
+};
+
+static int refuse(const struct opening *opening, int code, const char *what)
+{
+    const struct stk_place place = stk_at(opening->root, STOKER_NO_OFFSET);
+    return stk_error_set(opening->error, code, STOKER_STAGE_OPEN, &place, "shards: %s", what);
+}
+
+/* What differs between two shards whose rows are to be one data set. */
+static const char *difference(const struct stk_shard_header *a, const struct stk_shard_header *b)
+{
+    if (a->dtype != b->dtype)
+        return "element types";
+    if (a->rank != b->rank || a->is_image != b->is_image ||
+        memcmp(a->shape, b->shape, sizeof(a->shape)) != 0)
+        return "shapes";
+    if (a->label_dtype != b->label_dtype || a->class_count != b->class_count ||
+        a->names_bytes != b->names_bytes)
+        return "labels";
+    return NULL;
+}
+
+/* What is wrong about b coming right after a in a whole set. */
+static const char *gap(const struct stk_shard_header *a, const struct stk_shard_header *b)
+{
+    if (a->set_id != b->set_id)
+        return "the sets they were packed in";
+    if ((a->flags & STK_SHARD_LAST) != 0 || b->number != a->number + 1)
+        return "the numbers: shards are missing, or named out of order";
+    if (b->first != a->first + a->count || b->source_first != a->source_first + a->source_count)
+        return "the samples they begin and end with";
+    return NULL;
+}
+
+static int mismatch(const struct opening *opening, const struct stk_shard_file *a,
+                    const struct stk_shard_file *b, const char *what)
+{
+    const struct stk_place place = stk_at(b->source.path, STOKER_NO_OFFSET);
+    return stk_error_set(opening->error, STOKER_EMISMATCH, STOKER_STAGE_OPEN, &place,
+                         "it and %s disagree about %s", a->source.path, what);
+}
+
+static int check_ends(const struct shards *shards, const struct opening *opening)
+{
+    const struct stk_shard_header *first = &shards->files[0].header;
+    const struct stk_shard_header *last = &shards->files[shards->list.count - 1].header;
+    if (first->number != 0 || first->first != 0)
+        return refuse(opening, STOKER_EMISMATCH, "the first one is missing; partial=1 allows it");
+    if ((last->flags & STK_SHARD_LAST) == 0)
+        return refuse(opening, STOKER_EMISMATCH,
+                      "the last one is missing (packing did not end?); partial=1 allows it");
+    return STOKER_OK;
+}
+
+static int check_together(const struct shards *shards, const struct opening *opening)
+{
+    for (uint32_t i = 1; i < shards->list.count; i++) {
+        const struct stk_shard_file *a = &shards->files[i - 1];
+        const struct stk_shard_file *b = &shards->files[i];
+        const char *what = difference(&a->header, &b->header);
+        if (what == NULL && opening->partial == 0)
+            what = gap(&a->header, &b->header);
+        if (what != NULL)
+            return mismatch(opening, a, b, what);
+    }
+    return opening->partial == 0 ? check_ends(shards, opening) : STOKER_OK;
+}
+
+/* ---- indexes -------------------------------------------------------------------- */
+
+static int open_files(struct shards *shards, const struct opening *opening)
+{
+    int rc = stk_shard_list_make(&shards->list, opening->root, opening->error);
+    if (rc != STOKER_OK)
+        return rc;
+    shards->files = stk_calloc(shards->list.count, sizeof(*shards->files));
+    if (shards->files == NULL)
+        return refuse(opening, STOKER_ENOMEM, "opening");
+    for (uint32_t i = 0; i < shards->list.count; i++) {
+        struct stk_shard_file *shard = &shards->files[i];
+        rc = stk_shard_file_open(shard, shards->list.paths[i], opening->error);
+        if (rc != STOKER_OK)
+            return rc;
+        if (__builtin_add_overflow(shards->count, shard->header.count, &shards->count))
+            return refuse(opening, STOKER_ELIMIT, "too many samples");
+        shards->needs |= shard->header.needs;
+        if (shard->header.longest_bytes > shards->longest_bytes)
+            shards->longest_bytes = shard->header.longest_bytes;
+    }
+    return check_together(shards, opening);
+}
+
+/* Before memory is taken: what the headers promise must be allowed. */
+static int take_memory(struct shards *shards, const struct opening *opening)
+{
+    const struct stk_shard_header *like = &shards->files[0].header;
+    uint64_t bytes = 0;
+    if (__builtin_mul_overflow(shards->count, (uint64_t)STK_SHARD_ENTRY_BYTES, &bytes) ||
+        bytes > opening->bytes_max || 3 * (uint64_t)like->names_bytes > opening->bytes_max - bytes)
+        return refuse(opening, STOKER_ELIMIT, "their indexes take more than max_bytes");
+    if (stk_region_map(&shards->region, (size_t)bytes) != STOKER_OK)
+        return refuse(opening, STOKER_ENOMEM, "the indexes");
+    shards->records = shards->region.base;
+    if (like->names_bytes == 0)
+        return STOKER_OK;
+    shards->names = stk_calloc(like->names_bytes, 1);
+    shards->name_at = stk_calloc((size_t)like->class_count + 1, sizeof(*shards->name_at));
+    return shards->names != NULL && shards->name_at != NULL
+               ? STOKER_OK
+               : refuse(opening, STOKER_ENOMEM, "the names of the classes");
+}
+
+/* One name for each class, each ended by a 0. */
+static int find_names(struct shards *shards, const struct opening *opening)
+{
+    const struct stk_shard_header *like = &shards->files[0].header;
+    uint32_t at = 0;
+    uint32_t found = 0;
+    for (; found < like->class_count && at < like->names_bytes; found++) {
+        const size_t left = like->names_bytes - at;
+        const size_t length = strnlen(shards->names + at, left);
+        if (length == 0 || length == left)
+            break;
+        shards->name_at[found] = at;
+        at += (uint32_t)length + 1;
+    }
+    return found == like->class_count && at == like->names_bytes
+               ? STOKER_OK
+               : refuse(opening, STOKER_EFORMAT, "the names of the classes");
+}
+
+static int read_indexes(struct shards *shards, const struct opening *opening)
+{
+    const uint32_t names_bytes = shards->files[0].header.names_bytes;
+    uint64_t first = 0;
+    char *names = stk_calloc((size_t)names_bytes + 1, 1);
+    if (names == NULL)
+        return refuse(opening, STOKER_ENOMEM, "the names of the classes");
+    int rc = STOKER_OK;
+    for (uint32_t i = 0; rc == STOKER_OK && i < shards->list.count; i++) {
+        const struct stk_shard_file *shard = &shards->files[i];
+        rc = stk_shard_file_index(shard, i, shards->records + first, names, opening->error);
+        first += shard->header.count;
+        if (rc != STOKER_OK || names_bytes == 0)
+            continue;
+        if (i == 0)
+            memcpy(shards->names, names, names_bytes);
+        else if (memcmp(shards->names, names, names_bytes) != 0)
+            rc = mismatch(opening, &shards->files[0], shard, "the names of the classes");
+    }
+    stk_free(names);
+    return rc == STOKER_OK && names_bytes > 0 ? find_names(shards, opening) : rc;
+}
+
+static int make_decoder(struct shards *shards, const struct opening *opening)
+{
+    const char *what = NULL;
+    const int rc = stk_shard_decoder_init(&shards->decoder, &shards->files[0].header, shards->needs,
+                                          opening->warnings_fail, &what);
+    return rc == STOKER_OK ? rc : refuse(opening, rc, what);
+}
+
+static int64_t label_of(const void *self, uint64_t id)
+{
+    const struct shards *shards = self;
+    return shards->records[id].label.index;
+}
+
+static int copy_labels(struct shards *shards, const struct opening *opening)
+{
+    if (shards->files[0].header.label_dtype != STOKER_INT64)
+        return STOKER_OK;
+    const int rc = stk_label_column_make(&shards->column, shards->count, label_of, shards);
+    return rc == STOKER_OK ? rc : refuse(opening, rc, "the labels");
+}
+
+/* ---- open ----------------------------------------------------------------------- */
+
+static int open_set(stoker_dataset **out, const struct opening *opening)
+{
+    struct shards *shards = stk_calloc(1, sizeof(*shards));
+    if (shards == NULL)
+        return refuse(opening, STOKER_ENOMEM, "opening");
+    int rc = open_files(shards, opening);
+    if (rc == STOKER_OK)
+        rc = take_memory(shards, opening);
+    if (rc == STOKER_OK)
+        rc = read_indexes(shards, opening);
+    if (rc == STOKER_OK)
+        rc = make_decoder(shards, opening);
+    if (rc == STOKER_OK)
+        rc = copy_labels(shards, opening);
+    if (rc == STOKER_OK) {
+        rc = stoker_dataset_create(out, &ops, shards);
+        if (rc != STOKER_OK)
+            (void)refuse(opening, rc, "opening");
+    }
+    if (rc != STOKER_OK)
+        destroy(shards);
+    return rc;
+}
+
+static int open_shards(stoker_dataset **out, const char *rest,
+                       const stoker_dataset_options *options)
+{
+    const struct stk_spec spec = stk_spec_split(rest, '?');
+    const char *after = spec.after == NULL ? "" : spec.after;
+    const struct stk_place place = STK_NOWHERE;
+    struct opening *opening = stk_calloc(1, sizeof(*opening));
+    if (opening == NULL)
+        return stk_error_set(options->error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "the spec");
+    opening->error = options->error;
+    opening->bytes_max = options->max_bytes;
+    const struct stk_parameter table[] = {
+        { .key = "partial", .number = &opening->partial, .most = 1 },
+        { .key = "on_decode_warning", .text = opening->on_warning },
+    };
+    int rc = stk_spec_root(opening->root, sizeof(opening->root), rest, spec.name_bytes,
+                           options->split, "shards", opening->error);
+    if (rc == STOKER_OK)
+        rc = stk_parameters_read(after, table, sizeof(table) / sizeof(table[0]), "shards",
+                                 opening->error);
+    if (rc == STOKER_OK &&
+        !stk_folder_image_on_warning(opening->on_warning, &opening->warnings_fail))
+        rc = refuse(opening, STOKER_ESPEC, STK_FOLDER_IMAGE_ON_WARNING);
+    if (rc == STOKER_OK)
+        rc = open_set(out, opening);
+    stk_free(opening);
+    return rc;
+}
+
+/* A folder with a shard among its first files. */
+static bool recognise_shards(const char *path)
+{
+    DIR *stream = opendir(path);
+    bool found = false;
+    if (stream == NULL)
+        return false;
+    const struct dirent *entry;
+    for (int looks = 0; !found && looks < LOOK_FILES && (entry = readdir(stream)) != NULL; looks++)
+        found = stk_shard_list_takes(entry->d_name);
+    closedir(stream);
+    return found;
+}
+
+const struct stk_format stk_format_shards = { .name = "shards",
+                                              .open = open_shards,
+                                              .recognise = recognise_shards };

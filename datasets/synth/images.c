@@ -1,0 +1,144 @@
+/* images.c - the data set around an artist: parameters, splits, shapes and labels.
+ *
+ * The split "test" draws from another key, so none of its images is one of "train".
+ */
+#include "datasets/synth/images.h"
+
+#include <string.h>
+
+#include "datasets/parameters.h"
+#include "datasets/synth/synth.h"
+#include "loader/base/error.h"
+#include "loader/base/memory.h"
+#include "loader/base/rng.h"
+
+uint32_t stk_synth_images_label(const struct stk_synth_images *images, uint64_t id)
+{
+    const uint64_t high = stk_mix64(images->key ^ stk_mix64(id)) >> 32;
+    return (uint32_t)((high * images->artist->class_count) >> 32);
+}
+
+/* ---- the codec: it decodes nothing, it draws ------------------------------------- */
+
+static int open_scratch(const void *self, void **scratch)
+{
+    const struct stk_synth_images *images = self;
+    *scratch = stk_calloc(1, images->artist->scratch_bytes);
+    return *scratch == NULL ? STOKER_ENOMEM : STOKER_OK;
+}
+
+static void close_scratch(const void *self, void *scratch)
+{
+    (void)self;
+    stk_free(scratch);
+}
+
+static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
+                  size_t row_bytes, stoker_error *error)
+{
+    (void)row_bytes;
+    (void)error;
+    const struct stk_synth_images *images = self;
+    images->artist->draw(images, in->sample, scratch, row);
+    return STOKER_OK;
+}
+
+/* ---- data set ------------------------------------------------------------------- */
+
+static int describe(const void *self, stoker_dataset_info *out)
+{
+    const struct stk_synth_images *images = self;
+    *out = (stoker_dataset_info){ .count = images->count,
+                                  .dtype = STOKER_UINT8,
+                                  .rank = 3,
+                                  .shape = { images->size, images->size, images->artist->channels },
+                                  .is_image = true,
+                                  .label_dtype = STOKER_INT64,
+                                  .class_count = images->artist->class_count,
+                                  .fingerprint = images->key };
+    return STOKER_OK;
+}
+
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+                  stoker_error *error)
+{
+    (void)error;
+    const struct stk_synth_images *images = self;
+    for (uint32_t i = 0; i < count; i++)
+        out[i] = (stoker_sample){ .codec = &images->codec,
+                                  .label.index = stk_synth_images_label(images, ids[i]) };
+    return STOKER_OK;
+}
+
+/* ---- parameters ------------------------------------------------------------------ */
+
+static int read_split(struct stk_synth_images *images, const stoker_dataset_options *options)
+{
+    const bool test = options->split != NULL && strcmp(options->split, "test") == 0;
+    struct stk_place place = STK_NOWHERE;
+    if (options->split != NULL && !test && strcmp(options->split, "train") != 0)
+        return stk_error_set(options->error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
+                             "split \"%s\": %s has \"train\" and \"test\"", options->split,
+                             images->artist->name);
+    images->key = stk_mix64(images->seed) ^ (test ? 0x7465737400000000U : 0);
+    return STOKER_OK;
+}
+
+static int read_parameters(struct stk_synth_images *images, const char *text,
+                           const stoker_dataset_options *options)
+{
+    const struct stk_synth_artist *artist = images->artist;
+    const struct stk_parameter table[] = {
+        { .key = "count",
+          .number = &images->count,
+          .least = 1,
+          .most = STK_SYNTH_COUNT_MAX,
+          .is_size = true },
+        { .key = "seed", .number = &images->seed, .least = 0, .most = UINT64_MAX },
+        { .key = "size",
+          .number = &images->size,
+          .least = artist->size_min,
+          .most = artist->size_max,
+          .is_size = true },
+    };
+    return stk_parameters_read(text, table, sizeof(table) / sizeof(table[0]), artist->name,
+                               options->error);
+}
+
+/* ---- life ----------------------------------------------------------------------- */
+
+static void set_calls(struct stk_synth_images *images)
+{
+    const struct stk_synth_artist *artist = images->artist;
+    images->codec = (stoker_codec){ .name = artist->name, .self = images, .decode = decode };
+    if (artist->scratch_bytes > 0) {
+        images->codec.open = open_scratch;
+        images->codec.close = close_scratch;
+    }
+    images->ops = (stoker_dataset_ops){
+        .name = artist->name, .describe = describe, .locate = locate, .destroy = stk_free
+    };
+}
+
+int stk_synth_images_open(stoker_dataset **out, const struct stk_synth_artist *artist,
+                          const char *parameters, const stoker_dataset_options *options)
+{
+    struct stk_place place = STK_NOWHERE;
+    struct stk_synth_images *images = stk_calloc(1, sizeof(*images));
+    if (images == NULL)
+        return stk_error_set(options->error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, NULL);
+    *images =
+        (struct stk_synth_images){ .count = artist->count, .size = artist->size, .artist = artist };
+    set_calls(images);
+    int rc = read_parameters(images, parameters, options);
+    if (rc == STOKER_OK)
+        rc = read_split(images, options);
+    if (rc == STOKER_OK) {
+        rc = stoker_dataset_create(out, &images->ops, images);
+        if (rc != STOKER_OK)
+            (void)stk_error_set(options->error, rc, STOKER_STAGE_OPEN, &place, "%s", artist->name);
+    }
+    if (rc != STOKER_OK)
+        stk_free(images);
+    return rc;
+}

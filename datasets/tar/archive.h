@@ -1,0 +1,37 @@
+/* archive.h - one archive after the other becomes samples. */
+#ifndef STK_DATASETS_TAR_ARCHIVE_H
+#define STK_DATASETS_TAR_ARCHIVE_H
+
+#include "datasets/tar/groups.h"
+#include "datasets/tar/index.h"
+
+enum { STK_TAR_SHOWN_BYTES = 120 }; /* of a name, in messages */
+
+/* What the archives added so far hold. */
+struct stk_tar_part {
+    const struct stk_tar_wish *wish;
+    struct stk_tar_sample *samples;
+    size_t count, capacity;
+    uint64_t bytes; /* taken by samples */
+    struct stk_tar_counts counts;
+    uint64_t labelled; /* samples with a label, and without */
+    uint64_t unlabelled;
+    char first_unlabelled[STK_TAR_SHOWN_BYTES + 1];
+
+    const struct stk_source *source; /* the archive at work */
+    uint32_t number;
+    struct stk_tar_groups groups;
+    size_t last_group; /* the one touched last */
+    stoker_error *error;
+};
+
+/* wish must outlive the part. */
+void stk_tar_part_init(struct stk_tar_part *part, const struct stk_tar_wish *wish);
+void stk_tar_part_free(struct stk_tar_part *part); /* all 0 is allowed */
+
+/* Add the samples of archive number `number`. Errors as stk_tar_index_build; after one the part may
+ * only be freed. */
+int stk_tar_part_add(struct stk_tar_part *part, const struct stk_source *source, uint32_t number,
+                     stoker_error *error);
+
+#endif

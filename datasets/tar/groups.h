@@ -1,0 +1,56 @@
+/* groups.h - the members of one archive, put together by key.
+ *
+ *   train/0017.png, train/0017.cls  ->  one group, key "train/0017"
+ *
+ * The members of a key need not stand side by side. Memory is kept from one archive to the next.
+ */
+#ifndef STK_DATASETS_TAR_GROUPS_H
+#define STK_DATASETS_TAR_GROUPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stoker/error.h>
+
+#define STK_TAR_NONE UINT64_MAX /* a field that was not there */
+
+struct stk_tar_group {
+    uint64_t hash;
+    size_t key; /* where it begins in groups.keys */
+    uint32_t key_bytes;
+    uint32_t image_bytes; /* UINT32_MAX: as many or more */
+    uint64_t image_at;    /* where its bytes are, or STK_TAR_NONE */
+    uint64_t label_at;    /* or STK_TAR_NONE */
+    int64_t label;
+    const char *image_field; /* "png", ...; with image_at */
+};
+
+struct stk_tar_groups {
+    struct stk_tar_group *at; /* in the order of their first members */
+    size_t count, capacity;
+    uint32_t *slots; /* by hash: a group's index + 1, or 0 */
+    size_t slot_count;
+    char *keys;
+    size_t keys_bytes, keys_capacity;
+    uint64_t seed;      /* of the hashes */
+    uint64_t bytes;     /* taken by all three */
+    uint64_t bytes_max; /* STOKER_ELIMIT beyond */
+};
+
+void stk_tar_groups_init(struct stk_tar_groups *groups, uint64_t bytes_max);
+void stk_tar_groups_free(struct stk_tar_groups *groups); /* all 0 is allowed */
+
+/* Forget all groups, keep the memory. */
+void stk_tar_groups_clear(struct stk_tar_groups *groups);
+
+/* The group of a key, made if there is none. Good until the next call. STOKER_ENOMEM,
+ * STOKER_ELIMIT. */
+int stk_tar_groups_find(struct stk_tar_groups *groups, const char *key, size_t key_bytes,
+                        struct stk_tar_group **out);
+
+/* Make an array of `count` elements longer; *bytes counts what it takes. STOKER_ENOMEM,
+ * STOKER_ELIMIT. */
+int stk_tar_grow(void **array, size_t element_bytes, size_t count, size_t *capacity,
+                 uint64_t *bytes, uint64_t bytes_max);
+
+#endif

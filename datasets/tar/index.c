@@ -1,0 +1,284 @@
+/* index.c - see index.h.
+ *
+ *   names ─▶ ┌ next ┐ ─▶ each thread: open, walk ─▶ its part ─┐ all went well
+ *            └──────┘                                         ├─▶ pieces in the order of names
+ *                                                             │
+ *              one after the other, by this thread ◀──────────┘ anything else
+ *
+ * Several threads are a gain, not a need: each has its share of the memory, and counts what it saw
+ * alone. Whatever does not hold then, an archive that is damaged or more members than allowed, is
+ * told by going through all archives again in their order, as one thread would have told it.
+ */
+#include "datasets/tar/index.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "datasets/tar/archive.h"
+#include "loader/base/memory.h"
+#include "loader/base/thread.h"
+
+/* ---- files ---------------------------------------------------------------------- */
+
+static int make_files(struct stk_tar_index *index, uint32_t count, stoker_error *error)
+{
+    const struct stk_place place = STK_NOWHERE;
+    index->files = stk_calloc(count, sizeof(index->files[0]));
+    if (index->files == NULL)
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place,
+                             "tar: the list of archives");
+    index->file_count = count;
+    for (uint32_t i = 0; i < count; i++)
+        index->files[i].source = (struct stk_source)STK_SOURCE_CLOSED;
+    return STOKER_OK;
+}
+
+static int open_file(struct stk_tar_file *file, const struct stk_tar_pattern *pattern,
+                     uint32_t number, stoker_error *error)
+{
+    char name[PATH_MAX];
+    const size_t bytes = stk_tar_pattern_name(pattern, number, name, sizeof(name));
+    const struct stk_place nowhere = STK_NOWHERE;
+    if (bytes == 0)
+        return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_OPEN, &nowhere,
+                             "tar: the name of an archive is too long, or empty");
+    const struct stk_place place = stk_at(name, STOKER_NO_OFFSET);
+    file->path = stk_calloc(bytes + 1, 1);
+    if (file->path == NULL)
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "tar: the path");
+    memcpy(file->path, name, bytes);
+    return stk_source_open(&file->source, file->path, error);
+}
+
+static void close_files(struct stk_tar_index *index)
+{
+    for (uint32_t i = 0; i < index->file_count; i++) {
+        stk_source_close(&index->files[i].source);
+        stk_free(index->files[i].path);
+        index->files[i].path = NULL;
+    }
+}
+
+/* ---- by several threads --------------------------------------------------------- */
+
+/* The samples of one archive. */
+struct piece {
+    const struct stk_tar_part *part;
+    size_t first, count;
+};
+
+struct crew {
+    struct stk_tar_index *index;
+    const struct stk_tar_pattern *pattern;
+    struct stk_tar_wish wish; /* of each part */
+    struct piece *pieces;     /* of each archive: written by who has taken it */
+    pthread_mutex_t lock;     /* guards all below */
+    struct stk_tar_part parts[STK_THREADS_TOGETHER_MAX];
+    uint32_t part_count;
+    uint32_t next; /* the first archive that nobody has taken */
+    bool failed;
+    stoker_error error; /* code 0, or that memory ran out */
+};
+
+static struct stk_tar_part *begin_part(struct crew *crew)
+{
+    pthread_mutex_lock(&crew->lock);
+    assert(crew->part_count < STK_THREADS_TOGETHER_MAX);
+    struct stk_tar_part *part = &crew->parts[crew->part_count++];
+    pthread_mutex_unlock(&crew->lock);
+    stk_tar_part_init(part, &crew->wish);
+    return part;
+}
+
+/* UINT32_MAX: there is nothing left to do. */
+static uint32_t take_archive(struct crew *crew)
+{
+    pthread_mutex_lock(&crew->lock);
+    const bool over = crew->failed || crew->next == crew->pattern->name_count;
+    const uint32_t number = over ? UINT32_MAX : crew->next++;
+    pthread_mutex_unlock(&crew->lock);
+    return number;
+}
+
+static void note_failure(struct crew *crew, const stoker_error *error)
+{
+    pthread_mutex_lock(&crew->lock);
+    crew->failed = true;
+    if (error->code == STOKER_ENOMEM)
+        crew->error = *error;
+    pthread_mutex_unlock(&crew->lock);
+}
+
+static void *work(void *argument)
+{
+    struct crew *crew = argument;
+    struct stk_tar_part *part = begin_part(crew);
+    for (uint32_t number; (number = take_archive(crew)) != UINT32_MAX;) {
+        struct stk_tar_file *file = &crew->index->files[number];
+        stoker_error error = { .code = 0 };
+        const size_t first = part->count;
+        int rc = open_file(file, crew->pattern, number, &error);
+        if (rc == STOKER_OK)
+            rc = stk_tar_part_add(part, &file->source, number, &error);
+        if (rc != STOKER_OK)
+            note_failure(crew, &error);
+        crew->pieces[number] = (struct piece){ part, first, part->count - first };
+    }
+    stk_tar_groups_free(&part->groups);
+    return NULL;
+}
+
+static void add_counts(struct stk_tar_counts *to, const struct stk_tar_counts *more)
+{
+    to->members += more->members;
+    to->directories += more->directories;
+    to->links += more->links;
+    to->devices += more->devices;
+    to->strays += more->strays;
+    to->unknown += more->unknown;
+    to->keyless += more->keyless;
+    to->other_files += more->other_files;
+    to->imageless += more->imageless;
+    to->cut += more->cut;
+    to->cut_samples += more->cut_samples;
+}
+
+/* What each part kept to, all of them together may not: then false. */
+static bool add_up(struct stk_tar_index *index, const struct crew *crew,
+                   const struct stk_tar_wish *wish)
+{
+    uint64_t labelled = 0;
+    uint64_t unlabelled = 0;
+    for (uint32_t i = 0; i < crew->part_count; i++) {
+        const struct stk_tar_part *part = &crew->parts[i];
+        index->count += part->count;
+        labelled += part->labelled;
+        unlabelled += part->unlabelled;
+        add_counts(&index->counts, &part->counts);
+    }
+    index->has_labels = labelled > 0;
+    return index->count > 0 && index->counts.members <= wish->entries_max &&
+           (labelled == 0 || unlabelled == 0) &&
+           index->count <= wish->bytes_max / sizeof(index->samples[0]);
+}
+
+/* STOKER_ENOMEM is told; any other error is to be found out in order. */
+static int put_together(struct stk_tar_index *index, struct crew *crew,
+                        const struct stk_tar_wish *wish, stoker_error *error)
+{
+    const struct stk_place place = STK_NOWHERE;
+    if (crew->error.code == STOKER_ENOMEM) {
+        if (error != NULL)
+            *error = crew->error;
+        return STOKER_ENOMEM;
+    }
+    if (crew->failed || !add_up(index, crew, wish))
+        return STOKER_EFORMAT;
+    index->samples = stk_calloc(index->count, sizeof(index->samples[0]));
+    if (index->samples == NULL)
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "tar: the index");
+    size_t at = 0;
+    for (uint32_t i = 0; i < crew->pattern->name_count; i++) {
+        const struct piece *piece = &crew->pieces[i];
+        if (piece->count > 0)
+            memcpy(&index->samples[at], &piece->part->samples[piece->first],
+                   piece->count * sizeof(index->samples[0]));
+        at += piece->count;
+    }
+    assert(at == index->count);
+    return STOKER_OK;
+}
+
+static int index_together(struct stk_tar_index *index, const struct stk_tar_pattern *pattern,
+                          const struct stk_tar_wish *wish, stoker_error *error)
+{
+    const struct stk_place place = STK_NOWHERE;
+    const uint32_t threads = stk_threads_together(pattern->name_count);
+    struct crew *crew = stk_calloc(1, sizeof(*crew));
+    struct piece *pieces = stk_calloc(pattern->name_count, sizeof(pieces[0]));
+    int rc = STOKER_ENOMEM;
+    if (crew == NULL || pieces == NULL) {
+        (void)stk_error_set(error, rc, STOKER_STAGE_OPEN, &place, "tar: the list of archives");
+    } else {
+        *crew =
+            (struct crew){ .index = index, .pattern = pattern, .wish = *wish, .pieces = pieces };
+        crew->wish.bytes_max /= threads;
+        pthread_mutex_init(&crew->lock, NULL);
+        stk_threads_run(threads, "stoker-index", work, crew);
+        pthread_mutex_destroy(&crew->lock);
+        rc = put_together(index, crew, wish, error);
+        for (uint32_t i = 0; i < crew->part_count; i++)
+            stk_tar_part_free(&crew->parts[i]);
+    }
+    stk_free(pieces);
+    stk_free(crew);
+    return rc;
+}
+
+/* ---- in order ------------------------------------------------------------------- */
+
+static int check_count(const struct stk_tar_index *index, stoker_error *error)
+{
+    const struct stk_tar_counts *counts = &index->counts;
+    const uint64_t others = counts->unknown + counts->keyless + counts->other_files;
+    const struct stk_place place =
+        stk_at(index->files[index->file_count - 1].path, STOKER_NO_OFFSET);
+    if (index->count > 0)
+        return STOKER_OK;
+    return stk_error_set(
+        error, STOKER_EEMPTY, STOKER_STAGE_OPEN, &place,
+        "tar: no KEY.png, KEY.jpg or KEY.jpeg among %llu members; stepped over: %llu "
+        "links, %llu devices, %llu stray names, %llu others",
+        (unsigned long long)counts->members, (unsigned long long)counts->links,
+        (unsigned long long)counts->devices, (unsigned long long)counts->strays,
+        (unsigned long long)others);
+}
+
+static int index_in_order(struct stk_tar_index *index, const struct stk_tar_pattern *pattern,
+                          const struct stk_tar_wish *wish, stoker_error *error)
+{
+    struct stk_tar_part part;
+    int rc = STOKER_OK;
+    stk_tar_part_init(&part, wish);
+    for (uint32_t i = 0; rc == STOKER_OK && i < pattern->name_count; i++) {
+        rc = open_file(&index->files[i], pattern, i, error);
+        if (rc == STOKER_OK)
+            rc = stk_tar_part_add(&part, &index->files[i].source, i, error);
+    }
+    index->samples = part.samples;
+    index->count = part.count;
+    index->counts = part.counts;
+    index->has_labels = part.labelled > 0;
+    part.samples = NULL; /* they are the index's now */
+    stk_tar_part_free(&part);
+    return rc == STOKER_OK ? check_count(index, error) : rc;
+}
+
+/* ---- all of it ------------------------------------------------------------------ */
+
+int stk_tar_index_build(struct stk_tar_index *out, const struct stk_tar_pattern *pattern,
+                        const struct stk_tar_wish *wish, stoker_error *error)
+{
+    *out = (struct stk_tar_index){ 0 };
+    int rc = make_files(out, pattern->name_count, error);
+    if (rc == STOKER_OK) {
+        rc = pattern->name_count > 1 ? index_together(out, pattern, wish, error) : STOKER_EFORMAT;
+        if (rc != STOKER_OK && rc != STOKER_ENOMEM) {
+            close_files(out);
+            rc = index_in_order(out, pattern, wish, error);
+        }
+    }
+    if (rc != STOKER_OK)
+        stk_tar_index_free(out);
+    return rc;
+}
+
+void stk_tar_index_free(struct stk_tar_index *index)
+{
+    close_files(index);
+    stk_free(index->files);
+    stk_free(index->samples);
+    *index = (struct stk_tar_index){ 0 };
+}
