@@ -1,8 +1,8 @@
-# StokerDependencies.cmake - what is on this machine, and the table that says so.
+# StokerDependencies.cmake - find the dependencies and print a table of them.
 #
 # A dependency becomes a target (stoker::uring, stoker::deflate, stoker::png, stoker::jpeg,
 # stoker::webp, stoker::lz4) and a variable (STOKER_HAVE_URING, ...). The installed stoker-config.cmake
-# makes the same targets again for those who link libstoker.a.
+# creates the same targets for projects that link libstoker.a.
 
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
@@ -27,7 +27,7 @@ function(stoker_print_features)
 endfunction()
 
 # stoker_dependency(NAME uring PACKAGE liburing LIBRARY uring [MORE...] SWITCH STOKER_URING
-#                   WITH "what it gives" WITHOUT "what happens without it")
+#                   WITH "what it provides" WITHOUT "what happens without it")
 macro(stoker_dependency)
   cmake_parse_arguments(dep "" "NAME;PACKAGE;SWITCH;WITH;WITHOUT" "LIBRARY" ${ARGN})
   string(TOUPPER "${dep_NAME}" dep_upper)
@@ -42,14 +42,14 @@ macro(stoker_dependency)
       stoker_dependency_target(${dep_NAME} ${dep_upper} ${dep_PACKAGE} ${dep_LIBRARY})
       stoker_feature(${dep_PACKAGE} found "${STOKER_PKG_${dep_upper}_VERSION}: ${dep_WITH}")
     elseif(${dep_SWITCH} STREQUAL "ON")
-      message(FATAL_ERROR "${dep_SWITCH}=ON, but pkg-config does not know ${dep_PACKAGE}")
+      message(FATAL_ERROR "${dep_SWITCH}=ON, but pkg-config does not find ${dep_PACKAGE}")
     else()
       stoker_feature(${dep_PACKAGE} missing "${dep_WITHOUT}")
     endif()
   endif()
 endmacro()
 
-# Distributions build some archives for programs alone: their code cannot go into libstoker.so.
+# Some distributions build archives without -fPIC; those cannot be linked into libstoker.so.
 function(stoker_check_archive archive package)
   execute_process(
     COMMAND "${CMAKE_C_COMPILER}" -shared -Wl,--whole-archive "${archive}" -Wl,--no-whole-archive
@@ -79,7 +79,7 @@ function(stoker_dependency_target name upper package)
                  HINTS ${STOKER_PKG_${upper}_LIBRARY_DIRS} ${STOKER_PKG_${upper}_LIBDIR})
     mark_as_advanced(STOKER_ARCHIVE_${library})
     if(NOT STOKER_ARCHIVE_${library})
-      message(FATAL_ERROR "STOKER_STATIC_DEPS=ON, but lib${library}.a of ${package} is not there")
+      message(FATAL_ERROR "STOKER_STATIC_DEPS=ON, but lib${library}.a of ${package} was not found")
     endif()
     if(BUILD_SHARED_LIBS)
       stoker_check_archive("${STOKER_ARCHIVE_${library}}" ${package})
@@ -93,9 +93,9 @@ endfunction()
 
 stoker_dependency(NAME uring PACKAGE liburing LIBRARY uring SWITCH STOKER_URING
   WITH "the io_uring reader"
-  WITHOUT "no io_uring reader; pread serves the same bytes")
+  WITHOUT "no io_uring reader, the pread reader is used instead")
 stoker_dependency(NAME deflate PACKAGE libdeflate LIBRARY deflate SWITCH STOKER_DEFLATE
-  WITH "gzip files, and PNG files fast"
+  WITH "gzip files, and the fast path for PNG files"
   WITHOUT "no gzip files (unpack them first), PNG files at the speed of libpng")
 stoker_dependency(NAME png PACKAGE libpng LIBRARY png16 z SWITCH STOKER_PNG
   WITH "PNG files"
@@ -110,15 +110,15 @@ stoker_dependency(NAME lz4 PACKAGE liblz4 LIBRARY lz4 SWITCH STOKER_LZ4
   WITH "LZ4 shards"
   WITHOUT "no LZ4 shards")
 
-# oneDNN has no pkg-config file, and its CMake package asks for OpenCL, which we do not use.
+# oneDNN has no pkg-config file, and its CMake package requires OpenCL, which we do not use.
 set(STOKER_HAVE_DNNL FALSE)
 stoker_check_switch(STOKER_DNNL)
 if(STOKER_DNNL STREQUAL "OFF" OR NOT STOKER_BUILD_TRAINER)
   stoker_feature(oneDNN off "the trainer's own loops only")
 elseif(STOKER_STATIC_DEPS AND STOKER_DNNL STREQUAL "ON")
-  message(FATAL_ERROR "STOKER_DNNL=ON, but with STOKER_STATIC_DEPS=ON: oneDNN is shared only")
+  message(FATAL_ERROR "STOKER_DNNL=ON, but STOKER_STATIC_DEPS=ON: oneDNN is only a shared library")
 elseif(STOKER_STATIC_DEPS)
-  stoker_feature(oneDNN off "STOKER_STATIC_DEPS=ON, and it is shared only: the trainer's own loops")
+  stoker_feature(oneDNN off "STOKER_STATIC_DEPS=ON, and it is only a shared library; the trainer's own loops")
 else()
   find_path(STOKER_DNNL_INCLUDE oneapi/dnnl/dnnl.h)
   find_library(STOKER_DNNL_LIBRARY dnnl)
@@ -134,7 +134,7 @@ else()
     list(JOIN stoker_dnnl_version "." stoker_dnnl_version)
     stoker_feature(oneDNN found "${stoker_dnnl_version}: the trainer's cpu back end")
   elseif(STOKER_DNNL STREQUAL "ON")
-    message(FATAL_ERROR "STOKER_DNNL=ON, but oneDNN is not there")
+    message(FATAL_ERROR "STOKER_DNNL=ON, but oneDNN was not found")
   else()
     stoker_feature(oneDNN missing "the trainer's own loops only")
   endif()
@@ -151,7 +151,7 @@ else()
   stoker_feature(criterion off "STOKER_BUILD_TESTS=OFF")
 endif()
 
-# Of CUDA the headers are needed alone: the runtime is loaded when a program asks for a GPU.
+# Only the CUDA headers are needed to build: the runtime is loaded when a program requests a GPU.
 set(STOKER_HAVE_CUDA FALSE)
 stoker_check_switch(STOKER_CUDA)
 find_package(CUDAToolkit QUIET)
@@ -161,19 +161,19 @@ if(STOKER_CUDA STREQUAL "OFF")
   stoker_feature(CUDA off "batches in host memory only")
 elseif(STOKER_CUDA_INCLUDE)
   set(STOKER_HAVE_CUDA TRUE)
-  # The runtime's own version, which names its library; the toolkit's may be unknown.
+  # The version of the runtime, which is part of its library's name; the toolkit's may be unknown.
   file(STRINGS "${STOKER_CUDA_INCLUDE}/cuda_runtime_api.h" STOKER_CUDA_VERSION
        REGEX "^#define CUDART_VERSION +[0-9]+")
   string(REGEX REPLACE ".* ([0-9]+)([0-9][0-9])[0-9]$" "\\1.\\2" STOKER_CUDA_VERSION
          "${STOKER_CUDA_VERSION}")
-  stoker_feature(CUDA found "${STOKER_CUDA_VERSION}: batches on GPUs, where a program finds one")
+  stoker_feature(CUDA found "${STOKER_CUDA_VERSION}: batches in GPU memory, if there is a GPU at run time")
 elseif(STOKER_CUDA STREQUAL "ON")
-  message(FATAL_ERROR "STOKER_CUDA=ON, but cuda_runtime_api.h is not there")
+  message(FATAL_ERROR "STOKER_CUDA=ON, but cuda_runtime_api.h was not found")
 else()
   stoker_feature(CUDA missing "batches in host memory only")
 endif()
 
-# NVTX comes with the CUDA toolkit: a header, nothing to link. It looks for its tool at run time.
+# NVTX is a header of the CUDA toolkit, with nothing to link. It looks for its tool at run time.
 set(STOKER_HAVE_NVTX FALSE)
 stoker_check_switch(STOKER_NVTX)
 if(STOKER_NVTX STREQUAL "OFF")
@@ -184,15 +184,15 @@ else()
   mark_as_advanced(STOKER_NVTX_INCLUDE)
   if(STOKER_NVTX_INCLUDE)
     set(STOKER_HAVE_NVTX TRUE)
-    stoker_feature(NVTX found "ranges for Nsight Systems, where it is attached")
+    stoker_feature(NVTX found "ranges for Nsight Systems, if it is attached")
   elseif(STOKER_NVTX STREQUAL "ON")
-    message(FATAL_ERROR "STOKER_NVTX=ON, but nvtx3/nvToolsExt.h is not there")
+    message(FATAL_ERROR "STOKER_NVTX=ON, but nvtx3/nvToolsExt.h was not found")
   else()
     stoker_feature(NVTX missing "no ranges for Nsight Systems")
   endif()
 endif()
 
-# nvcc alone decides whether the library carries kernels: a machine with a GPU need not have it.
+# Only nvcc decides whether the library contains GPU kernels; the build machine needs no GPU.
 set(STOKER_HAVE_NVCC FALSE)
 stoker_check_switch(STOKER_NVCC_KERNELS)
 if(STOKER_NVCC_KERNELS STREQUAL "OFF")
@@ -204,13 +204,13 @@ else()
     set(STOKER_HAVE_NVCC TRUE)
     stoker_feature(nvcc found "kernels for sm_80 and sm_90, and PTX")
   elseif(STOKER_NVCC_KERNELS STREQUAL "ON")
-    message(FATAL_ERROR "STOKER_NVCC_KERNELS=ON, but there is no nvcc")
+    message(FATAL_ERROR "STOKER_NVCC_KERNELS=ON, but nvcc was not found")
   else()
     stoker_feature(nvcc missing "no kernels: images are transformed on the CPU")
   endif()
 endif()
 
-# cuDNN: headers to build with; the library itself is loaded when a GPU is to be used.
+# Only the cuDNN headers are needed to build: the library is loaded when a GPU is used.
 set(STOKER_HAVE_CUDNN FALSE)
 stoker_check_switch(STOKER_CUDNN)
 if(STOKER_CUDNN STREQUAL "OFF" OR NOT STOKER_BUILD_TRAINER)
@@ -225,20 +225,20 @@ else()
     string(REGEX MATCHALL "[0-9]+" stoker_cudnn_version "${stoker_cudnn_lines}")
     list(JOIN stoker_cudnn_version "." stoker_cudnn_version)
   endif()
-  # Plans for devices that are only described came with 9.8.
+  # cuDNN 9.8 added plans for described (absent) devices, which the tests use.
   if(stoker_cudnn_version VERSION_GREATER_EQUAL 9.8 AND stoker_cudnn_version VERSION_LESS 10)
     set(STOKER_HAVE_CUDNN TRUE)
     stoker_feature(cuDNN found "${stoker_cudnn_version}: convolutions on a GPU")
   elseif(STOKER_CUDNN STREQUAL "ON")
-    message(FATAL_ERROR "STOKER_CUDNN=ON, but there are no headers of cuDNN 9.8 and later 9.x "
+    message(FATAL_ERROR "STOKER_CUDNN=ON, but the headers of cuDNN 9.8 or a later 9.x were not found "
                         "beside CUDA's (found: ${stoker_cudnn_version})")
   else()
     stoker_feature(cuDNN missing "no convolutions on a GPU")
   endif()
 endif()
 
-# cuBLASLt comes with the CUDA toolkit: a header, and a library that is loaded when it is wanted. With
-# it and cuDNN the trainer has its back end for GPUs.
+# cuBLASLt is part of the CUDA toolkit; its library is loaded when a GPU is used. The trainer's CUDA back end
+# needs it and cuDNN.
 set(STOKER_HAVE_CUDA_TRAINER FALSE)
 find_path(STOKER_CUBLASLT_INCLUDE cublasLt.h HINTS ${STOKER_CUDA_INCLUDE} ${CUDAToolkit_INCLUDE_DIRS})
 mark_as_advanced(STOKER_CUBLASLT_INCLUDE)
@@ -246,7 +246,7 @@ if(NOT STOKER_HAVE_CUDNN)
   stoker_feature(cuBLASLt off "no training on a GPU without cuDNN")
 elseif(STOKER_CUBLASLT_INCLUDE)
   set(STOKER_HAVE_CUDA_TRAINER TRUE)
-  stoker_feature(cuBLASLt found "training on GPUs, where a program finds one")
+  stoker_feature(cuBLASLt found "training on GPUs, if there is one at run time")
 else()
   stoker_feature(cuBLASLt missing "no training on a GPU")
 endif()

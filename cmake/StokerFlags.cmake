@@ -1,4 +1,4 @@
-# StokerFlags.cmake - how everything here is compiled.
+# StokerFlags.cmake - compiler and linker flags of every target.
 
 set(CMAKE_C_STANDARD 17)
 set(CMAKE_C_STANDARD_REQUIRED ON)
@@ -6,16 +6,16 @@ set(CMAKE_C_EXTENSIONS OFF)
 set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
-# Installed programs find libstoker beside them, wherever the tree is moved to.
+# Relative, so that an installed tree can be moved.
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
 endif()
 
-# The usual build is -O3 and keeps its assertions: a wrong byte must never pass silently.
-# Release drops them. Flags that differ from CMake's default are left alone. The variable is this
-# folder's: a parent project keeps its own. No -march: the kernels choose their variant at run time.
+# The default build is -O3 with assertions, so that a wrong byte never passes silently; Release has none.
+# Flags that the user changed from CMake's default stay, and a parent project's are not affected.
+# No -march: the kernels choose their variant at run time.
 if(CMAKE_C_FLAGS_RELWITHDEBINFO STREQUAL "-O2 -g -DNDEBUG")
   set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O3 -g")
 endif()
@@ -34,7 +34,7 @@ if(STOKER_SANITIZE)
                       -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${STOKER_SANITIZE})
 else()
-  # A sanitizer's symbols come from the program, so only plain builds can insist on this.
+  # Not with a sanitizer: the program provides its symbols.
   add_link_options("$<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>:-Wl,-z,defs>")
 endif()
 

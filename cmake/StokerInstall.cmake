@@ -1,4 +1,4 @@
-# StokerInstall.cmake - headers, library, pkg-config file, CMake package, documents.
+# StokerInstall.cmake - install the headers, the libraries, the pkg-config files, the CMake package and the documents.
 include(CMakePackageConfigHelpers)
 
 set(stoker_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/stoker")
@@ -10,7 +10,7 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/loader/include/stoker"
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
 install(EXPORT stoker-targets NAMESPACE stoker:: DESTINATION "${stoker_package_dir}")
 
-# libstoker.so carries its dependencies itself; whoever links libstoker.a needs them too.
+# libstoker.so brings its dependencies along; a program that links libstoker.a must link them itself.
 set(stoker_requires_private "")
 set(stoker_config_dependencies "")
 if(NOT BUILD_SHARED_LIBS)
@@ -33,14 +33,14 @@ endif()
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/stoker-config.cmake.in"
   "${CMAKE_CURRENT_BINARY_DIR}/stoker-config.cmake"
   INSTALL_DESTINATION "${stoker_package_dir}")
-# Before 1.0 a minor version may break what the one before it promised.
+# Before 1.0 a minor version may break compatibility.
 write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/stoker-config-version.cmake"
   COMPATIBILITY SameMinorVersion)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/stoker-config.cmake"
               "${CMAKE_CURRENT_BINARY_DIR}/stoker-config-version.cmake"
         DESTINATION "${stoker_package_dir}")
 
-# The prefix is given relative to the .pc file, so that the installed tree can be moved.
+# The prefix is relative to the .pc file, so that the installed tree can be moved.
 set(stoker_pc_prefix "${CMAKE_INSTALL_PREFIX}")
 if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
   file(RELATIVE_PATH stoker_pc_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
@@ -61,7 +61,7 @@ if(TARGET stoker_trainer)
           DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 endif()
 
-# The documents keep their folders, so that their links to each other hold.
+# The documents keep their folders, so that their relative links work.
 foreach(document IN ITEMS LICENSE README.md bench/README.md datasets/README.md kernels/README.md
         loader/README.md trainer/README.md trainer/programs/README.md)
   get_filename_component(folder "${document}" DIRECTORY)

@@ -1,10 +1,10 @@
-# StokerLibrary.cmake - the same sources built twice.
+# StokerLibrary.cmake - two libraries from the same sources.
 #
-#   stoker           what is installed: hidden visibility, no fault injection
-#   stoker_testing   what tests link: a static library with STOKER_FAULT_INJECTION=1,
-#                    so that a test can open anything and fail any allocation
+#   stoker           installed: hidden visibility, no fault injection
+#   stoker_testing   linked by tests: a static library with STOKER_FAULT_INJECTION=1, so that a test can call
+#                    internal functions and fail any allocation
 
-# stoker_sources(FILE...): add files to libstoker and to its testing twin.
+# stoker_sources(FILE...): add files to both libraries.
 function(stoker_sources)
   target_sources(stoker PRIVATE ${ARGN})
   if(TARGET stoker_testing)
@@ -12,8 +12,8 @@ function(stoker_sources)
   endif()
 endfunction()
 
-# stoker_third_party(file dependency): the one file that may include a third-party header.
-# Only this file gets the include path, and the libraries get the dependency to link.
+# stoker_third_party(file dependency): give one file the include path of a dependency, and link both libraries
+# to it.
 function(stoker_third_party file dependency)
   string(TOUPPER "${dependency}" upper)
   if(NOT STOKER_HAVE_${upper})
@@ -28,7 +28,7 @@ function(stoker_third_party file dependency)
   endforeach()
 endfunction()
 
-# stoker_add_library(name STATIC|"" ): what both twins have in common.
+# stoker_add_library(name STATIC|""): settings common to both libraries.
 function(stoker_add_library name kind)
   add_library(${name} ${kind})
   target_include_directories(${name}

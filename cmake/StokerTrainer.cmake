@@ -1,6 +1,6 @@
-# StokerTrainer.cmake - libstoker_trainer built twice, as libstoker is (StokerLibrary.cmake).
+# StokerTrainer.cmake - two trainer libraries from the same sources, as in StokerLibrary.cmake.
 
-# stoker_add_trainer(name kind library): `library` is the twin of libstoker it stands on.
+# stoker_add_trainer(name kind library): `library` is stoker or stoker_testing.
 function(stoker_add_trainer name kind library)
   add_library(${name} ${kind})
   target_include_directories(${name}

@@ -25,8 +25,8 @@ fail() {
 
 # ---- programs
 if ! configure -DBUILD_SHARED_LIBS=OFF -DSTOKER_DNNL=AUTO; then
-    if grep -q 'is not there' "$build/log"; then
-        grep 'is not there' "$build/log"
+    if grep -q 'was not found' "$build/log"; then
+        grep 'was not found' "$build/log"
         exit 77
     fi
     fail "it does not configure"

@@ -29,7 +29,7 @@ made() {
     shift
     if ! cmake -S . -B "build/$name" -G Ninja -DCMAKE_C_COMPILER="${CC:-cc}" -DCMAKE_BUILD_TYPE=Release \
         "$@" >"build/$name.log" 2>&1; then
-        grep -qE 'is not there' "build/$name.log" && { grep -E 'is not there' "build/$name.log"; exit 77; }
+        grep -qE 'was not found' "build/$name.log" && { grep -E 'was not found' "build/$name.log"; exit 77; }
         tail -n 20 "build/$name.log" >&2
         exit 1
     fi
