@@ -2,47 +2,16 @@
 #include "gpu.h"
 
 #include <assert.h>
-#include <cuda_runtime_api.h>
-#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <stoker/error.h>
 #include <string.h>
 
-#include "loader/base/library.h"
-
-#define FUNCTIONS(X)                                                                               \
-    X(cudaGetDeviceCount)                                                                          \
-    X(cudaSetDevice)                                                                               \
-    X(cudaGetLastError)                                                                            \
-    X(cudaGetErrorString)                                                                          \
-    X(cudaMalloc)                                                                                  \
-    X(cudaFree)                                                                                    \
-    X(cudaHostRegister)                                                                            \
-    X(cudaHostUnregister)                                                                          \
-    X(cudaStreamCreateWithFlags)                                                                   \
-    X(cudaStreamDestroy)                                                                           \
-    X(cudaStreamSynchronize)                                                                       \
-    X(cudaEventCreateWithFlags)                                                                    \
-    X(cudaEventDestroy)                                                                            \
-    X(cudaEventRecord)                                                                             \
-    X(cudaEventSynchronize)                                                                        \
-    X(cudaMemcpyAsync)                                                                             \
-    X(cudaLibraryLoadData)                                                                         \
-    X(cudaLibraryUnload)                                                                           \
-    X(cudaLibraryGetKernel)                                                                        \
-    X(cudaLaunchKernel)
-
-#define FIELD(name) __typeof__(name) *name;
-struct runtime {
-    FUNCTIONS(FIELD)
-    __typeof__(cudaGetDeviceProperties) *properties; /* NULL = not there */
-};
-#undef FIELD
+#include "loader/base/cuda_runtime.h"
 
 struct bench_gpu {
-    struct runtime cuda;
+    struct stk_cuda_runtime cuda;
     int index;
     cudaStream_t stream;
     cudaEvent_t events[BENCH_GPU_EVENTS];
@@ -74,22 +43,11 @@ const char *bench_gpu_failure(const struct bench_gpu *gpu)
 
 static int load_runtime(struct bench_gpu *gpu)
 {
-#define FUNCTION(name) STK_FUNCTION(struct runtime, name)
-    static const struct stk_function functions[] = { FUNCTIONS(FUNCTION) };
-#undef FUNCTION
-    char soname[32];
-    snprintf(soname, sizeof(soname), "libcudart.so.%d", CUDART_VERSION / 1000);
     const char *why = "";
-    void *library = stk_library_open("STOKER_CUDART", soname, &why);
-    if (library == NULL ||
-        !stk_library_fill(library, functions, sizeof(functions) / sizeof(functions[0]), &gpu->cuda,
-                          &why)) {
+    const int rc = stk_cuda_runtime_load(&gpu->cuda, &why);
+    if (rc != STOKER_OK)
         snprintf(gpu->failure, sizeof(gpu->failure), "%.190s", why);
-        return STOKER_EDEVICE;
-    }
-    void *address = dlsym(library, STK_FUNCTION_TEXT(cudaGetDeviceProperties));
-    memcpy(&gpu->cuda.properties, &address, sizeof(address));
-    return STOKER_OK;
+    return rc;
 }
 
 static int make(struct bench_gpu *gpu)
@@ -157,8 +115,7 @@ void bench_gpu_name(struct bench_gpu *gpu, char out[BENCH_GPU_NAME_BYTES])
 {
     struct cudaDeviceProp properties;
     memset(&properties, 0, sizeof(properties));
-    const bool known = gpu->cuda.properties != NULL &&
-                       gpu->cuda.properties(&properties, gpu->index) == cudaSuccess;
+    const bool known = gpu->cuda.cudaGetDeviceProperties(&properties, gpu->index) == cudaSuccess;
     snprintf(out, BENCH_GPU_NAME_BYTES, "%.*s", BENCH_GPU_NAME_BYTES - 1,
              known ? properties.name : "a GPU");
 }

@@ -19,10 +19,10 @@ STAGES = ("sampler", "reader", "codec", "device", "cache")
 JOINING = ("pipeline", "api")  # they put the stages together
 PIPELINE_API = "loader/api/dataset.h"  # the data set's callbacks, which the workers call
 PACK_HEADERS = ("datasets/shards/layout.h", "datasets/shard_sum.h")
-# Of base/, what all programs share: the rule for what is printed (inline), the way files are written, and
-# "did you mean", and the team of threads (they link copies, stoker_cli, since libstoker exports none of it).
+# Of base/, what the programs may use. printable.h and clock.h are inline; of the others they link copies
+# (stoker_cli), since libstoker exports none of it.
 PROGRAM_BASE = ("loader/base/printable.h", "loader/base/output_file.h", "loader/base/nearest.h",
-                "loader/base/thread_team.h")
+                "loader/base/thread_team.h", "loader/base/cuda_runtime.h", "loader/base/clock.h")
 PROGRAM_CLI = "bench/cli/"  # what every program's command line shares; stoker_cli, too
 DATASET_HEADERS = ("dataset.h", "codec.h", "tensor.h", "error.h", "export.h")
 
@@ -37,8 +37,7 @@ THIRD_PARTY = {
     "jpeglib.h": ("loader/codec/jpeg/jpeg.c", "loader/codec/jpeg/memory.h", "datasets/pack/", "tests/"),
     "webp/": ("loader/codec/webp/webp.c", "tests/"),
     "jerror.h": ("loader/codec/jpeg/jpeg.c", "loader/codec/jpeg/memory.c"),
-    "cuda_runtime_api.h": ("loader/device/cuda_runtime.h", "trainer/backend/cuda/device/runtime.h", "bench/gpu.c",
-                           "tests/"),
+    "cuda_runtime_api.h": ("loader/base/cuda_runtime.h", "tests/"),
     "lz4.h": ("loader/codec/lz4.c", "datasets/pack/", "bench/unpack.c"),
     "lz4hc.h": ("loader/codec/lz4.c", "datasets/pack/"),
     "oneapi/dnnl/": ("trainer/backend/cpu/onednn/",),
@@ -82,8 +81,6 @@ def project_rule(path, name):
         return "a program sees public headers only"
     if path.startswith("bench/codecs/") and name == "loader/codec/png/png.h":
         return None  # it asks for the slow way
-    if here == "bench" and name == "loader/base/library.h":
-        return None  # it has a copy of its own: libstoker exports none of it
     if path.startswith("trainer/programs/"):
         if name.startswith(("stoker/", "trainer/programs/")):
             return None
@@ -208,7 +205,7 @@ ALLOWED = [
     ("kernels/a.h", '#include "loader/base/rng.h"'),
     ("loader/device/cuda.c", '#include "kernels/launch.h"'),
     ("trainer/backend/ref/backend.c", '#include "kernels/dropout.h"\n#include "kernels/float16.h"'),
-    ("bench/gpu.c", '#include "loader/base/library.h"'),
+    ("bench/gpu.c", '#include "loader/base/cuda_runtime.h"'),
     ("bench/output.c", '#include "loader/base/printable.h"'),
     ("datasets/pack/run.c", '#include "loader/base/printable.h"'),
     ("trainer/programs/mnist/main.c", '#include "loader/base/printable.h"'),
@@ -223,7 +220,7 @@ FILES = {"loader/base/queue.h", "loader/pipeline/slots.h", "loader/cache/cache.h
          "loader/api/loader.h", "loader/codec/raw.h",
          "datasets/idx/idx.h", "bench/list.h", "loader/reader/reader.h", "kernels/kernels.h", "kernels/transform.h",
          "kernels/launch.h", "kernels/dropout.h", "kernels/float16.h", "loader/base/rng.h",
-         "loader/base/library.h", "loader/base/printable.h", "loader/base/output_file.h",
+         "loader/base/cuda_runtime.h", "loader/base/printable.h", "loader/base/output_file.h",
          "loader/base/nearest.h", "bench/cli/option_fault.h"}
 
 

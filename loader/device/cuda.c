@@ -15,8 +15,8 @@
 
 #ifdef STOKER_HAVE_CUDA
 #include "loader/base/clock.h"
+#include "loader/base/cuda_runtime.h"
 #include "loader/base/thread.h"
-#include "loader/device/cuda_runtime.h"
 
 enum { DRAIN_POLL_NS = 50000 };
 
@@ -115,8 +115,11 @@ static int open_as(const struct stk_device_ops *ops, struct stk_device **out, ui
         return STOKER_ENOMEM;
     cuda->device.ops = ops;
     cuda->device.index = index;
-    int rc = stk_cuda_runtime_load(&cuda->runtime, why);
-    if (rc == 0)
+    const char *reason = NULL;
+    int rc = stk_cuda_runtime_load(&cuda->runtime, &reason);
+    if (rc != 0)
+        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", reason);
+    else
         rc = find_device(cuda, index, why);
     if (rc == 0 && ops->send != NULL)
         rc = make_stream(cuda, why);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "kernels/launch.h"
-#include "loader/device/cuda_runtime.h"
+#include "loader/base/cuda_runtime.h"
 #include "thread_check.h"
 
 /* What the program returns then: ctest and ./run gpu read it, and show what was printed. */
@@ -19,24 +19,23 @@ static inline int stk_gpu_skip(const char *why)
     return SKIP;
 }
 
-/* NULL if there is a GPU; else why not, in a buffer of the caller. */
-static inline const char *stk_gpu_missing(struct stk_cuda_runtime *cuda,
-                                          char why[STK_DEVICE_WHY_BYTES])
+/* NULL if there is a GPU, else why not. */
+static inline const char *stk_gpu_missing(struct stk_cuda_runtime *cuda)
 {
+    const char *why = NULL;
     int count = 0;
-    if (stk_cuda_runtime_load(cuda, why) != 0)
+    if (stk_cuda_runtime_load(cuda, &why) != 0)
         return why;
     return cuda->cudaGetDeviceCount(&count) != cudaSuccess || count == 0 ? "no GPU" : NULL;
 }
 
 /* The same for a program whose kernels are in `fatbin`, NULL where nvcc was missing: they are loaded. */
-static inline const char *stk_gpu_kernels_missing(struct stk_cuda_runtime *cuda,
-                                                  char why[STK_DEVICE_WHY_BYTES],
-                                                  const void *fatbin, cudaLibrary_t *library)
+static inline const char *stk_gpu_kernels_missing(struct stk_cuda_runtime *cuda, const void *fatbin,
+                                                  cudaLibrary_t *library)
 {
     if (fatbin == NULL)
         return "built without nvcc";
-    const char *const missing = stk_gpu_missing(cuda, why);
+    const char *const missing = stk_gpu_missing(cuda);
     if (missing == NULL)
         CHECK(cuda->cudaLibraryLoadData(library, fatbin, NULL, NULL, 0, NULL, NULL, 0) ==
               cudaSuccess);

@@ -262,8 +262,7 @@ static void check_rules(struct gpu *gpu)
 int main(void)
 {
     static struct gpu gpu;
-    char why[STK_DEVICE_WHY_BYTES];
-    const char *const missing = stk_gpu_missing(&gpu.cuda, why);
+    const char *const missing = stk_gpu_missing(&gpu.cuda);
     if (missing != NULL)
         return stk_gpu_skip(missing);
     CHECK(gpu.cuda.cudaStreamCreateWithFlags(&gpu.stream, cudaStreamNonBlocking) == cudaSuccess);

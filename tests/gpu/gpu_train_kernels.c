@@ -268,10 +268,9 @@ int main(void)
 {
     static const stoker_dtype types[] = { STOKER_FLOAT32, STOKER_FLOAT16, STOKER_BFLOAT16 };
     static struct gpu gpu;
-    char why[STK_DEVICE_WHY_BYTES];
     size_t bytes;
     const char *const missing =
-        stk_gpu_kernels_missing(&gpu.cuda, why, stk_train_fatbin(&bytes), &gpu.library);
+        stk_gpu_kernels_missing(&gpu.cuda, stk_train_fatbin(&bytes), &gpu.library);
     if (missing != NULL)
         return stk_gpu_skip(missing);
     gpu.host = aligned_alloc(256, BYTES);

@@ -367,11 +367,10 @@ static void check_golden(bool large)
 int main(int argc, char **argv)
 {
     const bool quick = argc > 1 && strcmp(argv[1], "quick") == 0;
-    char why[STK_DEVICE_WHY_BYTES];
     size_t bytes;
     setvbuf(stdout, NULL, _IOLBF, 0);
     const char *const missing =
-        stk_train_fatbin(&bytes) == NULL ? "built without nvcc" : stk_gpu_missing(&cuda, why);
+        stk_train_fatbin(&bytes) == NULL ? "built without nvcc" : stk_gpu_missing(&cuda);
     if (missing != NULL)
         return stk_gpu_skip(missing);
     check_small();

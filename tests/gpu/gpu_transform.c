@@ -141,10 +141,9 @@ int main(void)
     static const stoker_dtype types[] = { STOKER_FLOAT32, STOKER_FLOAT16, STOKER_BFLOAT16,
                                           STOKER_UINT8 };
     static struct gpu gpu;
-    char why[STK_DEVICE_WHY_BYTES];
     size_t bytes;
     const char *const missing =
-        stk_gpu_kernels_missing(&gpu.cuda, why, stk_kernels_fatbin(&bytes), &gpu.library);
+        stk_gpu_kernels_missing(&gpu.cuda, stk_kernels_fatbin(&bytes), &gpu.library);
     if (missing != NULL)
         return stk_gpu_skip(missing);
     take_memory(&gpu);

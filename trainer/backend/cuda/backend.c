@@ -32,7 +32,7 @@ int stk_cuda_check(const struct stk_backend *backend, cudaError_t code, const ch
 
 int stk_cuda_enter(const struct stk_backend *backend, int *before, stoker_error *error)
 {
-    const struct stk_trainer_cuda *runtime = &backend->runtime;
+    const struct stk_cuda_runtime *runtime = &backend->runtime;
     int rc = stk_cuda_check(backend, runtime->cudaGetDevice(before), "cudaGetDevice", error);
     if (rc == STOKER_OK && *before != backend->device)
         rc = stk_cuda_check(backend, runtime->cudaSetDevice(backend->device), "cudaSetDevice",
@@ -241,7 +241,7 @@ struct stopwatch {
 static int time_once(struct stk_backend *backend, const struct stopwatch *watch,
                      stk_cuda_enqueue *enqueue, void *work, double *seconds, stoker_error *error)
 {
-    const struct stk_trainer_cuda *cuda = &backend->runtime;
+    const struct stk_cuda_runtime *cuda = &backend->runtime;
     float milliseconds = 0;
     int rc = stk_cuda_check(backend, cuda->cudaEventRecord(watch->begin, backend->stream),
                             "cudaEventRecord", error);
@@ -284,7 +284,7 @@ static int math_time(void *context, stk_cuda_enqueue *enqueue, void *work, doubl
                      stoker_error *error)
 {
     struct stk_backend *const backend = context;
-    const struct stk_trainer_cuda *cuda = &backend->runtime;
+    const struct stk_cuda_runtime *cuda = &backend->runtime;
     struct stopwatch watch = { NULL, NULL };
     int rc = stk_cuda_check(backend, cuda->cudaEventCreateWithFlags(&watch.begin, cudaEventDefault),
                             "cudaEventCreate", error);
@@ -421,9 +421,12 @@ static int open_device(struct stk_backend *backend, const struct stk_backend_opt
     int before;
     backend->device = (int)options->device;
     backend->uncaptured = options->uncaptured;
-    int rc = stk_trainer_cuda_load(&backend->runtime, error);
-    if (rc == STOKER_OK)
-        rc = find_device(backend, error);
+    const char *why = NULL;
+    int rc = stk_cuda_runtime_load(&backend->runtime, &why);
+    if (rc != STOKER_OK)
+        return stk_error_set(error, rc, STOKER_STAGE_OPEN, &(struct stk_place)STK_NOWHERE,
+                             "back end cuda: %s", why);
+    rc = find_device(backend, error);
     if (rc == STOKER_OK)
         rc = describe_device(backend, error);
     if (rc == STOKER_OK)
@@ -437,7 +440,7 @@ static int open_device(struct stk_backend *backend, const struct stk_backend_opt
 
 static void cuda_destroy(struct stk_backend *backend)
 {
-    const struct stk_trainer_cuda *cuda = &backend->runtime;
+    const struct stk_cuda_runtime *cuda = &backend->runtime;
     int before = backend->device;
     const bool entered = backend->stream != NULL && stk_cuda_enter(backend, &before, NULL) == 0;
     if (backend->stream != NULL)

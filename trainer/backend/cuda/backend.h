@@ -13,9 +13,9 @@
 #ifndef STK_TRAINER_BACKEND_CUDA_BACKEND_H
 #define STK_TRAINER_BACKEND_CUDA_BACKEND_H
 
+#include "loader/base/cuda_runtime.h"
 #include "trainer/backend/backend.h"
 #include "trainer/backend/common/operands.h"
-#include "trainer/backend/cuda/device/runtime.h"
 #include "trainer/backend/cuda/program/math.h"
 
 enum { STK_CUDA_ALIGNMENT = 256 };
@@ -41,7 +41,7 @@ struct stk_cuda_block {
 enum { STK_CUDA_PREPARED = 3 };
 
 struct stk_backend {
-    struct stk_trainer_cuda runtime;
+    struct stk_cuda_runtime runtime;
     int device;
     char device_name[288]; /* "NVIDIA H200 sm_90" */
     cudaStream_t stream;   /* NULL = not made */

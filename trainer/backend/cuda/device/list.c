@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "trainer/backend/cuda/device/runtime.h"
+#include "loader/base/cuda_runtime.h"
 
 static const double GIB = 1024.0 * 1024.0 * 1024.0;
 
@@ -29,7 +29,7 @@ __attribute__((format(printf, 2, 3))) static void add(struct lines *lines, const
 }
 
 /* Memory that is free; 0: not known. Asking makes the device the current one. */
-static double free_gib(const struct stk_trainer_cuda *cuda, int device)
+static double free_gib(const struct stk_cuda_runtime *cuda, int device)
 {
     size_t free_bytes = 0;
     size_t total_bytes = 0;
@@ -39,7 +39,7 @@ static double free_gib(const struct stk_trainer_cuda *cuda, int device)
     return (double)free_bytes / GIB;
 }
 
-static void add_device(struct lines *lines, const struct stk_trainer_cuda *cuda, int device)
+static void add_device(struct lines *lines, const struct stk_cuda_runtime *cuda, int device)
 {
     struct cudaDeviceProp properties;
     const cudaError_t code = cuda->cudaGetDeviceProperties(&properties, device);
@@ -53,7 +53,7 @@ static void add_device(struct lines *lines, const struct stk_trainer_cuda *cuda,
 }
 
 /* 13020 as "13.2"; a driver that is not there has version 0. */
-static void add_versions(struct lines *lines, const struct stk_trainer_cuda *cuda)
+static void add_versions(struct lines *lines, const struct stk_cuda_runtime *cuda)
 {
     int driver = 0;
     int runtime = 0;
@@ -68,13 +68,13 @@ static void add_versions(struct lines *lines, const struct stk_trainer_cuda *cud
 size_t stk_cuda_list_devices(char *text, size_t bytes)
 {
     struct lines lines = { .text = text, .bytes = bytes };
-    struct stk_trainer_cuda cuda;
-    stoker_error error = { .code = 0 };
+    struct stk_cuda_runtime cuda;
+    const char *why = NULL;
     int before = 0;
     int count = 0;
     text[0] = '\0';
-    if (stk_trainer_cuda_load(&cuda, &error) != STOKER_OK) {
-        add(&lines, "%-8s none: %s\n", "cuda", error.message);
+    if (stk_cuda_runtime_load(&cuda, &why) != 0) {
+        add(&lines, "%-8s none: %s\n", "cuda", why);
         return lines.length;
     }
     const cudaError_t code = cuda.cudaGetDeviceCount(&count);

@@ -47,7 +47,7 @@ static struct stk_cuda_recording *find(struct stk_backend *backend,
 static int end_capture(struct stk_backend *backend, struct stk_cuda_recording *recording,
                        stoker_error *error)
 {
-    const struct stk_trainer_cuda *const cuda = &backend->runtime;
+    const struct stk_cuda_runtime *const cuda = &backend->runtime;
     cudaGraph_t graph = NULL;
     int rc = stk_cuda_check(backend, cuda->cudaStreamEndCapture(backend->stream, &graph),
                             "cudaStreamEndCapture", error);

@@ -1,39 +1,50 @@
-/* cuda_runtime.h - the functions of the CUDA runtime that the device uses, as a table.
+/* cuda_runtime.h - a table of the CUDA runtime's functions, for the loader, the trainer and loaderbench.
  *
- * The library is not linked but loaded when the first loader asks for a GPU: libstoker then runs
- * where CUDA is not installed, can say what is missing, and shares the runtime of a program that
- * has one already. STOKER_CUDART names another file than the system's, such as that of a Python
- * wheel; a stand-in takes its place in tests.
+ * The library is not linked but loaded when a GPU is first asked for: programs run where CUDA is not
+ * installed, can say what is missing, and share a runtime that is already loaded. STOKER_CUDART names
+ * another file than the system's, such as that of a Python wheel or a test's stand-in.
  */
-#ifndef STK_DEVICE_CUDA_RUNTIME_H
-#define STK_DEVICE_CUDA_RUNTIME_H
+#ifndef STK_BASE_CUDA_RUNTIME_H
+#define STK_BASE_CUDA_RUNTIME_H
 
 #include <cuda_runtime_api.h>
-
-#include "loader/device/device.h"
 
 #define STK_CUDA_FUNCTIONS(X)                                                                      \
     X(cudaGetDeviceCount)                                                                          \
     X(cudaGetDevice)                                                                               \
     X(cudaSetDevice)                                                                               \
+    X(cudaGetDeviceProperties)                                                                     \
+    X(cudaDriverGetVersion)                                                                        \
+    X(cudaRuntimeGetVersion)                                                                       \
     X(cudaGetLastError)                                                                            \
     X(cudaGetErrorString)                                                                          \
     X(cudaMemGetInfo)                                                                              \
     X(cudaMalloc)                                                                                  \
     X(cudaFree)                                                                                    \
+    X(cudaHostAlloc)                                                                               \
+    X(cudaFreeHost)                                                                                \
     X(cudaHostRegister)                                                                            \
     X(cudaHostUnregister)                                                                          \
+    X(cudaMemsetAsync)                                                                             \
+    X(cudaMemcpyAsync)                                                                             \
+    X(cudaMemcpyPeerAsync)                                                                         \
     X(cudaStreamCreateWithFlags)                                                                   \
     X(cudaStreamDestroy)                                                                           \
     X(cudaStreamQuery)                                                                             \
     X(cudaStreamSynchronize)                                                                       \
     X(cudaStreamWaitEvent)                                                                         \
+    X(cudaStreamBeginCapture)                                                                      \
+    X(cudaStreamEndCapture)                                                                        \
+    X(cudaGraphInstantiate)                                                                        \
+    X(cudaGraphLaunch)                                                                             \
+    X(cudaGraphDestroy)                                                                            \
+    X(cudaGraphExecDestroy)                                                                        \
     X(cudaEventCreateWithFlags)                                                                    \
     X(cudaEventDestroy)                                                                            \
     X(cudaEventRecord)                                                                             \
     X(cudaEventQuery)                                                                              \
     X(cudaEventSynchronize)                                                                        \
-    X(cudaMemcpyAsync)                                                                             \
+    X(cudaEventElapsedTime)                                                                        \
     X(cudaLibraryLoadData)                                                                         \
     X(cudaLibraryUnload)                                                                           \
     X(cudaLibraryGetKernel)                                                                        \
@@ -45,8 +56,8 @@ struct stk_cuda_runtime {
 };
 #undef STK_CUDA_FIELD
 
-/* Fill the table. 0, or STOKER_EDEVICE with the reason in `why`. The library stays loaded until
- * the program ends: CUDA does not bear being unloaded. */
-int stk_cuda_runtime_load(struct stk_cuda_runtime *runtime, char why[STK_DEVICE_WHY_BYTES]);
+/* Fills the table. Returns 0, or STOKER_EDEVICE with the reason in *why, which is valid until this
+ * thread's next call. The library stays loaded until the program ends: CUDA cannot be unloaded. */
+int stk_cuda_runtime_load(struct stk_cuda_runtime *runtime, const char **why);
 
 #endif
