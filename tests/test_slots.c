@@ -304,7 +304,7 @@ Test(slots, workers_are_woken_before_a_ring_that_is_partly_held_runs_dry)
 
 enum { PLACES = 16, LEFT = 0, RIGHT = 1 };
 
-/* Two makers, batches of one span, reach 4. */
+/* Two workers, batches of one span, reach 4. */
 static const struct stk_slots_options shared = { .slot_count = PLACES,
                                                  .batch_size = BATCH_SIZE,
                                                  .batch_spans = 1,
@@ -312,13 +312,13 @@ static const struct stk_slots_options shared = { .slot_count = PLACES,
                                                  .row_bytes = 12,
                                                  .pin_memory = STOKER_OFF,
                                                  .batches = 3 * PLACES,
-                                                 .makers = 2 };
+                                                 .workers = 2 };
 
-static void claim_as(struct stk_slots *slots, uint32_t maker, uint64_t expected)
+static void claim_as(struct stk_slots *slots, uint32_t worker, uint64_t expected)
 {
     struct stk_piece piece = { .ticket = UINT64_MAX };
-    cr_assert_eq(stk_slots_claim(slots, maker, UINT64_MAX, 1, &piece), STK_CLAIM_OK);
-    cr_assert_eq(piece.ticket, expected, "%u: %lu, not %lu", maker, (unsigned long)piece.ticket,
+    cr_assert_eq(stk_slots_claim(slots, worker, UINT64_MAX, 1, &piece), STK_CLAIM_OK);
+    cr_assert_eq(piece.ticket, expected, "%u: %lu, not %lu", worker, (unsigned long)piece.ticket,
                  (unsigned long)expected);
 }
 
@@ -399,11 +399,11 @@ Test(slots, every_ticket_is_taken_once)
     struct stk_piece piece;
     uint64_t count = 0;
     for (uint64_t turn = 0; count < 3 * PLACES; turn++) {
-        const uint32_t maker = (uint32_t)(turn * turn / 3 % 2);
-        const enum stk_claim rc = stk_slots_claim(slots, maker, UINT64_MAX, 1, &piece);
+        const uint32_t worker = (uint32_t)(turn * turn / 3 % 2);
+        const enum stk_claim rc = stk_slots_claim(slots, worker, UINT64_MAX, 1, &piece);
         if (rc == STK_CLAIM_OK) {
             cr_assert_not(taken[piece.ticket]);
-            cr_assert_lt(piece.ticket, count + slots->places.reach);
+            cr_assert_lt(piece.ticket, count + slots->affinity.reach);
             taken[piece.ticket] = true;
             count++;
             stk_slots_parts_done(slots, piece.ticket, 1);

@@ -260,7 +260,7 @@ static int make_slots(stoker_loader *loader, stoker_error *error)
         .keep_failures = loader->options.on_bad_sample != STOKER_BAD_FAIL,
         .batches = loader->pipeline.schedule.batches,
         /* The consumer's hand is one. What the kernel fills lies in whichever cache. */
-        .makers = loader->threads && !loader->pipeline.reads ? loader->worker_count + 1 : 1,
+        .workers = loader->threads && !loader->pipeline.reads ? loader->worker_count + 1 : 1,
     };
     int rc = check_memory(&slots, error);
     if (rc < 0)

@@ -120,7 +120,7 @@ static uint32_t tune_workers(stoker_loader *loader, struct stk_look *now)
     }
     now->rows += stk_ledger_read(&loader->hand.ledger.rows);
     now->spans += stk_ledger_read(&loader->hand.ledger.spans);
-    const uint64_t first = stk_places_first(&loader->pipeline.slots.places);
+    const uint64_t first = stk_claim_affinity_first(&loader->pipeline.slots.affinity);
     return stk_tuner_step(&loader->tuner, now, first / schedule->batch_spans + 1);
 }
 

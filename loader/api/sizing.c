@@ -47,7 +47,7 @@ uint32_t stk_sizing_part_rows(const stoker_loader *loader)
     const bool alone = loader->options.num_workers == 0 || loader->options.num_workers == 1;
     const bool gathers = loader->pipeline.encoded_bytes_max == 0 && !loader->pipeline.decodes;
     return alone || gathers ? span_rows
-                            : (span_rows + STK_PLACE_PARTS_MAX - 1) / STK_PLACE_PARTS_MAX;
+                            : (span_rows + STK_TICKET_PARTS_MAX - 1) / STK_TICKET_PARTS_MAX;
 }
 
 void stk_sizing_choose_workers(stoker_loader *loader)

@@ -102,8 +102,8 @@ int stk_slots_init(struct stk_slots *slots, const struct stk_slots_options *opti
     atomic_init(&slots->wake_at, UINT64_MAX);
     atomic_init(&slots->consumer_cpu, UINT32_MAX);
 
-    int rc = stk_places_init(&slots->places, options->slot_count * options->batch_spans,
-                             options->span_parts, options->makers);
+    int rc = stk_claim_affinity_init(&slots->affinity, options->slot_count * options->batch_spans,
+                                     options->span_parts, options->workers);
     if (rc == 0)
         rc = map_memory(slots, options);
     if (rc == 0)
@@ -129,7 +129,7 @@ void stk_slots_destroy(struct stk_slots *slots)
     stk_region_unmap(&slots->memory);
     stk_region_unmap(&slots->flags);
     stk_region_unmap(&slots->failures);
-    stk_places_destroy(&slots->places);
+    stk_claim_affinity_destroy(&slots->affinity);
     stk_free(slots->slots);
     memset(slots, 0, sizeof(*slots));
 }
@@ -148,7 +148,7 @@ static uint64_t end_of_reach(const struct stk_slots *slots, uint64_t first, uint
 {
     uint64_t batch = first / slots->batch_spans;
     uint64_t end = batch * slots->batch_spans;
-    const uint64_t reach = first + slots->places.reach;
+    const uint64_t reach = first + slots->affinity.reach;
     while (end < reach && batch < slots->batches && batch <= last_batch &&
            has_credit(slots, batch)) {
         end += slots->batch_spans;
@@ -157,16 +157,16 @@ static uint64_t end_of_reach(const struct stk_slots *slots, uint64_t first, uint
     return end < reach ? end : reach;
 }
 
-enum stk_claim stk_slots_claim(struct stk_slots *slots, uint32_t maker, uint64_t last_batch,
+enum stk_claim stk_slots_claim(struct stk_slots *slots, uint32_t worker, uint64_t last_batch,
                                uint32_t parts, struct stk_piece *piece)
 {
     for (;;) {
-        const uint64_t first = stk_places_first(&slots->places);
+        const uint64_t first = stk_claim_affinity_first(&slots->affinity);
         const uint64_t end = end_of_reach(slots, first, last_batch);
         if (end <= first)
             return first / slots->batch_spans >= slots->batches ? STK_CLAIM_OVER
                                                                 : STK_CLAIM_NO_CREDIT;
-        if (stk_places_take(&slots->places, maker, first, end, parts, piece)) {
+        if (stk_claim_affinity_take(&slots->affinity, worker, first, end, parts, piece)) {
             /* A later claim looks there, and the consumer wrote it last. */
             const uint64_t batch = piece->ticket / slots->batch_spans;
             __builtin_prefetch(&stk_slots_of(slots, batch + 1)->free_turn);
@@ -180,7 +180,7 @@ void stk_slots_wait_credit(struct stk_slots *slots, int64_t wait_ns)
     uint32_t word = atomic_load(&slots->worker_word);
     atomic_fetch_add(&slots->sleepers,
                      1U); /* seq_cst: then look again; release() does the reverse */
-    uint64_t batch = stk_places_first(&slots->places) / slots->batch_spans;
+    uint64_t batch = stk_claim_affinity_first(&slots->affinity) / slots->batch_spans;
     bool idle =
         batch >= slots->batches || atomic_load(&stk_slots_of(slots, batch)->free_turn) != batch;
     if (idle && !atomic_load(&slots->stopping))

@@ -22,7 +22,7 @@
  * back as credits, and always before the consumer sleeps.
  *
  * A ticket is one span of a batch, of which a worker may take a part. Which of the next few a worker is
- * given is the matter of places.h.
+ * given is decided in claim_affinity.h.
  *
  * One slot's memory:   | images ........ | labels .... | ids ...... | fresh .. |  each on a cache line
  */
@@ -40,7 +40,7 @@
 #include "loader/base/thread.h"
 #include "loader/device/device.h"
 #include "loader/pipeline/bad.h"
-#include "loader/pipeline/places.h"
+#include "loader/pipeline/claim_affinity.h"
 
 enum stk_row_state { STK_ROW_GOOD = 0, STK_ROW_SKIPPED = 1, STK_ROW_SUBSTITUTED = 2 };
 
@@ -72,7 +72,7 @@ struct stk_slots_options {
     uint32_t slot_count; /* 2..STOKER_PREFETCH_MAX */
     uint32_t batch_size;
     uint32_t batch_spans;
-    uint32_t span_parts; /* parts of a ticket, 1..STK_PLACE_PARTS_MAX */
+    uint32_t span_parts; /* parts of a ticket, 1..STK_TICKET_PARTS_MAX */
     size_t row_bytes;
     size_t label_bytes; /* of one label, 0 = none */
     stoker_switch pin_memory;
@@ -80,7 +80,7 @@ struct stk_slots_options {
     bool mark_fresh;           /* room for a flag on every row, to be copied with it */
     bool keep_failures;        /* room for a note on every row */
     uint64_t batches;          /* how many will ever be made */
-    uint32_t makers;           /* who claim: 0..makers - 1; 1 = in order */
+    uint32_t workers;          /* that claim; 1: tickets are taken in order */
 };
 
 struct stk_slots {
@@ -96,7 +96,7 @@ struct stk_slots {
     struct stk_region failures;            /* notes of all slots; not mapped with FAIL */
     char pin_reason[STK_DEVICE_WHY_BYTES]; /* why not locked; "" if it is or was not asked for */
 
-    struct stk_places places; /* of spans; workers alone look at it */
+    struct stk_claim_affinity affinity; /* of spans; workers alone look at it */
 
     /* Written by workers when a batch is complete. seq_cst against wake_at. */
     _Alignas(STK_CACHE_LINE) _Atomic uint64_t published;
@@ -138,7 +138,7 @@ enum stk_claim { STK_CLAIM_OK, STK_CLAIM_NO_CREDIT, STK_CLAIM_OVER };
 
 /* Take up to `parts` (>= 1) parts of a ticket whose slot is free and whose batch is at most
  * last_batch. */
-enum stk_claim stk_slots_claim(struct stk_slots *slots, uint32_t maker, uint64_t last_batch,
+enum stk_claim stk_slots_claim(struct stk_slots *slots, uint32_t worker, uint64_t last_batch,
                                uint32_t parts, struct stk_piece *piece);
 
 /* Sleep until a credit may be there, or stopping; at most wait_ns (< 0 = no limit). */
