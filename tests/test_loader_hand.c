@@ -1,10 +1,10 @@
-/* test_loader_hand.c - the consumer's own hand: lent where it waits, taken back where it does not,
- * and nobody sees it in what is delivered.
+/* test_loader_hand.c - the caller does a worker's share if it waits and stops if it does not, and the
+ * batches are the same either way.
  *
- *   quick consumer ─▶ lent ─▶ slow consumer ─▶ taken back
+ *   fast consumer ─▶ assists ─▶ slow consumer ─▶ stops
  *
- * Method: a set in memory whose labels take long, so that a quick consumer mostly waits; a
- * loader without workers, resumed at the same place, tells what must come.
+ * Method: a set in memory whose labels take long, so that a fast consumer mostly waits; a
+ * loader without workers, resumed at the same place, delivers what must come.
  */
 #include <criterion/criterion.h>
 #include <time.h>
@@ -18,7 +18,7 @@
 
 enum { SAMPLES = 1000, ROW = 48 };
 
-static const uint64_t lent_within_ns = UINT64_C(5000000000);
+static const uint64_t assists_within_ns = UINT64_C(5000000000);
 
 static struct stk_resident_set slow_set(void)
 {
@@ -57,31 +57,31 @@ static void take_and_release(stoker_loader *loader)
     stoker_batch_release(&batch);
 }
 
-static bool is_lent(const stoker_loader *loader)
+static bool assists(const stoker_loader *loader)
 {
-    return atomic_load(&loader->lends_hand);
+    return atomic_load(&loader->caller_assists);
 }
 
-static void wait_until_lent(stoker_loader *loader)
+static void wait_until_caller_assists(stoker_loader *loader)
 {
     const uint64_t start_ns = stk_now_ns();
-    while (!is_lent(loader)) {
-        cr_assert_lt(stk_now_ns() - start_ns, lent_within_ns, "the hand is never lent");
+    while (!assists(loader)) {
+        cr_assert_lt(stk_now_ns() - start_ns, assists_within_ns, "the caller never assists");
         take_and_release(loader);
     }
 }
 
-static void wait_until_hand_is_full(stoker_loader *loader)
+static void wait_until_caller_holds_a_span(stoker_loader *loader)
 {
     const uint64_t start_ns = stk_now_ns();
     do {
-        cr_assert_lt(stk_now_ns() - start_ns, lent_within_ns, "the hand never holds a span");
-        wait_until_lent(loader);
+        cr_assert_lt(stk_now_ns() - start_ns, assists_within_ns, "the caller never holds a span");
+        wait_until_caller_assists(loader);
         take_and_release(loader);
     } while (!stk_worker_holds_span(&loader->hand));
 }
 
-/* A loader that goes on where this one is, without workers. */
+/* A loader that continues where this one is, without workers. */
 static stoker_loader *open_twin(const stoker_loader *loader, const stoker_dataset *dataset,
                                 stoker_loader_options options)
 {
@@ -100,18 +100,18 @@ static void expect_workers(const stoker_loader *loader, int32_t workers)
     cr_assert_eq(stats.workers_max, (uint32_t)workers);
 }
 
-/* The next batches of both are the same, and are right. Tells in how many of them the hand was
- * lent. */
+/* The next batches of both are the same, and are right. Returns during how many of them the caller
+ * assisted. */
 static uint32_t expect_same(stoker_loader *loader, stoker_loader *twin,
                             const struct stk_resident_set *set, uint32_t batches, long pause_ns)
 {
     static uint64_t hashes[1024];
-    uint32_t lent = 0;
+    uint32_t assisted = 0;
     stoker_batch batch;
     cr_assert_leq(batches, 1024);
     for (uint32_t i = 0; i < batches; i++) {
         take(loader, &batch);
-        lent += is_lent(loader);
+        assisted += assists(loader);
         hashes[i] = stk_batch_hash(&batch);
         if (pause_ns > 0)
             nanosleep(&(struct timespec){ .tv_nsec = pause_ns }, NULL);
@@ -120,54 +120,55 @@ static uint32_t expect_same(stoker_loader *loader, stoker_loader *twin,
     for (uint32_t i = 0; i < batches; i++) {
         take(twin, &batch);
         cr_assert(stk_resident_set_matches(set, &batch));
-        cr_assert_eq(hashes[i], stk_batch_hash(&batch), "batch %u after the hand was lent", i);
+        cr_assert_eq(hashes[i], stk_batch_hash(&batch), "batch %u after the caller began to assist",
+                     i);
         stoker_batch_release(&batch);
     }
-    return lent;
+    return assisted;
 }
 
-static void lend_and_take_back(struct stk_resident_set *set, const stoker_loader_options *options)
+static void assist_and_stop(struct stk_resident_set *set, const stoker_loader_options *options)
 {
     stoker_loader *loader = loader_of(set->dataset, options);
     cr_assert(loader->has_hand);
-    cr_assert_not(is_lent(loader));
-    wait_until_lent(loader);
+    cr_assert_not(assists(loader));
+    wait_until_caller_assists(loader);
     expect_workers(loader, options->num_workers);
 
     stoker_loader *twin = open_twin(loader, set->dataset, *options);
     cr_assert_gt(expect_same(loader, twin, set, 1000, 0), 0);
-    wait_until_lent(loader);
+    wait_until_caller_assists(loader);
     stoker_loader_destroy(&twin);
 
     twin = open_twin(loader, set->dataset, *options);
-    const uint32_t lent = expect_same(loader, twin, set, 160, 2000000);
-    cr_assert_lt(lent, 160, "the hand is never taken back");
-    cr_assert_not(is_lent(loader));
+    const uint32_t assisted = expect_same(loader, twin, set, 160, 2000000);
+    cr_assert_lt(assisted, 160, "the caller never stops");
+    cr_assert_not(assists(loader));
     expect_workers(loader, options->num_workers);
     stoker_loader_destroy(&twin);
     stoker_loader_destroy(&loader);
 }
 
-Test(hand, is_lent_and_taken_back_unseen, .timeout = 60)
+Test(caller_worker, assists_and_stops_without_changing_a_byte, .timeout = 60)
 {
     struct stk_resident_set set = slow_set();
     cr_assert(stk_resident_set_open(&set));
     stoker_loader_options options = crowded_options();
     for (options.timeout_ms = -1; options.timeout_ms <= 20000; options.timeout_ms += 20001)
-        lend_and_take_back(&set, &options);
+        assist_and_stop(&set, &options);
     stk_resident_set_close(&set);
     stk_test_check_leaks();
 }
 
-/* What it claimed ahead goes with the loader. */
-Test(hand, may_hold_a_span_when_the_loader_is_destroyed, .timeout = 60)
+/* A span that it claimed ahead goes with the loader. */
+Test(caller_worker, may_hold_a_span_when_the_loader_is_destroyed, .timeout = 60)
 {
     struct stk_resident_set set = slow_set();
     cr_assert(stk_resident_set_open(&set));
     stoker_loader_options options = crowded_options();
     for (int times = 0; times < 5; times++) {
         stoker_loader *loader = loader_of(set.dataset, &options);
-        wait_until_hand_is_full(loader);
+        wait_until_caller_holds_a_span(loader);
         cr_assert(stk_worker_holds_span(&loader->hand));
         stoker_loader_destroy(&loader);
         cr_assert_null(loader);
@@ -176,16 +177,16 @@ Test(hand, may_hold_a_span_when_the_loader_is_destroyed, .timeout = 60)
     stk_test_check_leaks();
 }
 
-/* A span that the hand holds is done before the batch is waited for, even once nothing is lent. */
-Test(hand, what_it_holds_is_done_after_it_is_taken_back, .timeout = 60)
+/* A span that it holds is finished before the batch is waited for, even after it stopped. */
+Test(caller_worker, what_it_holds_is_finished_after_it_stops, .timeout = 60)
 {
     struct stk_resident_set set = slow_set();
     cr_assert(stk_resident_set_open(&set));
     stoker_loader_options options = crowded_options();
     stoker_loader *loader = loader_of(set.dataset, &options);
-    wait_until_hand_is_full(loader);
+    wait_until_caller_holds_a_span(loader);
     stoker_loader *twin = open_twin(loader, set.dataset, options);
-    atomic_store(&loader->lends_hand, false);
+    atomic_store(&loader->caller_assists, false);
     (void)expect_same(loader, twin, &set, 2 * options.prefetch_batches, 0);
     stoker_loader_destroy(&twin);
     stoker_loader_destroy(&loader);
@@ -193,8 +194,8 @@ Test(hand, what_it_holds_is_done_after_it_is_taken_back, .timeout = 60)
     stk_test_check_leaks();
 }
 
-/* Once the cache holds every row nothing is read any more, and the hand is as good as the workers. */
-Test(hand, helps_with_files_once_all_of_them_are_held, .timeout = 60)
+/* Once the cache holds every row nothing is read any more, and the caller can work, too. */
+Test(caller_worker, helps_with_files_once_all_of_them_are_held, .timeout = 60)
 {
     struct stk_file_set files;
     cr_assert(stk_file_set_make(&files, SAMPLES, 8, 8, 0));
@@ -204,7 +205,7 @@ Test(hand, helps_with_files_once_all_of_them_are_held, .timeout = 60)
     cr_assert(loader->has_hand);
     cr_assert_not(stk_pipeline_is_resident(&loader->pipeline));
     while (!stk_pipeline_is_resident(&loader->pipeline)) {
-        cr_assert_not(is_lent(loader));
+        cr_assert_not(assists(loader));
         take_and_release(loader);
     }
     stoker_loader *twin = open_twin(loader, files.dataset, options);
@@ -213,7 +214,7 @@ Test(hand, helps_with_files_once_all_of_them_are_held, .timeout = 60)
     const uint32_t count = sizeof(hashes) / sizeof(hashes[0]);
     stoker_batch batch;
     for (uint32_t i = 0; i < count; i++) {
-        atomic_store(&loader->lends_hand, true); /* whatever was judged */
+        atomic_store(&loader->caller_assists, true); /* overrule the judgement */
         take(loader, &batch);
         hashes[i] = stk_batch_hash(&batch);
         stoker_batch_release(&batch);
@@ -224,22 +225,23 @@ Test(hand, helps_with_files_once_all_of_them_are_held, .timeout = 60)
         stoker_batch_release(&batch);
     }
     cr_assert_eq(stk_ledger_read(&loader->workers[0].ledger.read_bytes), read_bytes);
-    cr_assert_gt(stk_ledger_read(&loader->hand.ledger.cache_hits), 0, "the hand did nothing");
+    cr_assert_gt(stk_ledger_read(&loader->hand.ledger.cache_hits), 0,
+                 "the caller worker did nothing");
     stoker_loader_destroy(&twin);
     stoker_loader_destroy(&loader);
     stk_file_set_remove(&files);
     stk_test_check_leaks();
 }
 
-/* With a core to spare nobody rests for it. */
-Test(hand, works_beside_all_workers_where_a_core_is_spare, .timeout = 60)
+/* With a spare core no worker rests for it. */
+Test(caller_worker, works_beside_all_workers_if_a_core_is_spare, .timeout = 60)
 {
     struct stk_resident_set set = slow_set();
     cr_assert(stk_resident_set_open(&set));
     stoker_loader_options options = crowded_options();
     options.num_workers = 1;
     stoker_loader *loader = loader_of(set.dataset, &options);
-    wait_until_lent(loader);
+    wait_until_caller_assists(loader);
     const uint32_t spare = loader->cpus > 1 ? 1 : 0;
     cr_assert_eq(atomic_load(&loader->pipeline.active_workers), spare);
     stoker_stats stats = { .struct_size = sizeof(stats) };
@@ -251,8 +253,8 @@ Test(hand, works_beside_all_workers_where_a_core_is_spare, .timeout = 60)
     stk_test_check_leaks();
 }
 
-/* Without workers there is nobody to help, and reads in flight would keep the consumer. */
-Test(hand, is_no_use_without_workers_or_where_files_are_read)
+/* Without workers there is no one to assist, and reads in flight would delay the caller. */
+Test(caller_worker, is_off_without_workers_or_if_files_are_read)
 {
     struct stk_resident_set set = slow_set();
     struct stk_file_set files;

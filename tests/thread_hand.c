@@ -1,5 +1,5 @@
-/* thread_hand.c - the hand lent, taken back and lent again, over and over, while batches are
- * held and given back in any order: what it claimed in one call it does in a later one.
+/* thread_hand.c - the caller assists, stops and assists again while batches are held and released in
+ * any order: a span that it claimed in one call is finished in a later one.
  */
 #include <time.h>
 
@@ -24,9 +24,9 @@ struct walk {
     stoker_batch held[HELD_MAX];
     uint32_t count;
     uint32_t taken;
-    uint64_t id_sum; /* of the epoch so far */
-    uint32_t lent;   /* batches delivered while the hand was lent */
-    uint32_t turns;  /* how often it was lent or taken back */
+    uint64_t id_sum;   /* of the epoch so far */
+    uint32_t assisted; /* batches delivered while the caller assisted */
+    uint32_t turns;    /* changes between assisting and not */
 };
 
 static uint32_t draw(struct walk *walk, uint32_t below)
@@ -43,33 +43,33 @@ static void release_any(struct walk *walk)
     walk->held[out] = walk->held[--walk->count];
 }
 
-/* Hundreds of batches in a row without a pause, then some with one, so that the hand goes to and
- * fro. */
+/* Hundreds of batches in a row without a pause, then some with one, so that
+ * the caller starts and stops assisting. */
 static void pause_at_times(struct walk *walk)
 {
     if (walk->taken / 200 % 2 == 1 && draw(walk, 4) == 0)
         nanosleep(&(struct timespec){ .tv_nsec = 1 + (long)draw(walk, 3000000) }, NULL);
 }
 
-static void take(struct walk *walk, bool lent)
+static void take(struct walk *walk, bool assisted)
 {
     const stoker_batch *batch = &walk->held[walk->count++];
     for (uint32_t row = 0; row < batch->count; row++)
         walk->id_sum += batch->ids[row];
     walk->taken++;
-    const bool lends = atomic_load(&walk->loader->lends_hand);
-    walk->lent += lends;
-    walk->turns += lends != lent;
+    const bool assists = atomic_load(&walk->loader->caller_assists);
+    walk->assisted += assists;
+    walk->turns += assists != assisted;
 }
 
 static void step(struct walk *walk)
 {
     while (walk->count == HELD_MAX || (walk->count > 0 && draw(walk, 3) != 0))
         release_any(walk);
-    const bool lent = atomic_load(&walk->loader->lends_hand);
+    const bool assisted = atomic_load(&walk->loader->caller_assists);
     const int rc = stoker_loader_next(walk->loader, &walk->held[walk->count]);
     if (rc == STOKER_OK) {
-        take(walk, lent);
+        take(walk, assisted);
         pause_at_times(walk);
     } else if (rc == STOKER_EPOCH_END) {
         CHECK(walk->id_sum == (uint64_t)SAMPLES * (SAMPLES - 1) / 2); /* each sample once */
@@ -82,7 +82,7 @@ static void step(struct walk *walk)
     }
 }
 
-/* One loader's life; what is held at the end, by us and by the hand, goes with it. */
+/* One loader's life; what is held at the end, here and by the caller worker, goes with it. */
 static struct walk walk_with(uint64_t seed)
 {
     const uint32_t cpus = stk_cpu_count();
@@ -107,17 +107,17 @@ int main(void)
 {
     const uint64_t start_ns = stk_now_ns();
     uint64_t rounds = 0;
-    uint64_t lent = 0;
+    uint64_t assisted = 0;
     uint64_t turns = 0;
     CHECK(stk_resident_set_open(&set));
     for (uint64_t seed = 1; seed <= 8 && stk_time_left(start_ns); seed++, rounds++) {
         const struct walk walk = walk_with(seed);
-        lent += walk.lent;
+        assisted += walk.assisted;
         turns += walk.turns;
     }
     stk_resident_set_close(&set);
     CHECK(stk_fault_live_bytes() == 0);
-    printf("%llu loaders, hand lent in %llu batches, %llu times lent or taken back\n",
-           (unsigned long long)rounds, (unsigned long long)lent, (unsigned long long)turns);
-    return rounds >= 2 && lent > 0 && turns > 1 ? 0 : 1;
+    printf("%llu loaders, the caller assisted in %llu batches, %llu changes\n",
+           (unsigned long long)rounds, (unsigned long long)assisted, (unsigned long long)turns);
+    return rounds >= 2 && assisted > 0 && turns > 1 ? 0 : 1;
 }

@@ -52,7 +52,7 @@ static void play(const stoker_reader *reader, stoker_cache cache, uint64_t seed)
     stoker_loader_destroy(&loader); /* with some at rest */
 }
 
-/* And with the tuner's own hand: it must at least do no harm. */
+/* And with the tuner at work: it must at least do no harm. */
 static void play_auto(void)
 {
     stoker_loader_options options = stk_small_options();

@@ -29,10 +29,10 @@ enum {
 static bool wait_with_hand(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
 {
     struct stk_slots *slots = &loader->pipeline.slots;
-    const bool lends = atomic_load_explicit(&loader->lends_hand, memory_order_relaxed);
+    const bool assists = atomic_load_explicit(&loader->caller_assists, memory_order_relaxed);
     stk_slots_note_cpu(slots);
-    while (lends || stk_worker_holds_span(&loader->hand)) {
-        if (!stk_worker_help(&loader->hand, lends, deadline_ns, now_ns))
+    while (assists || stk_worker_holds_span(&loader->hand)) {
+        if (!stk_worker_help(&loader->hand, assists, deadline_ns, now_ns))
             break;
         if (stk_slots_ready(slots))
             return true;
@@ -93,13 +93,13 @@ static void count_stall(stoker_loader *loader, uint64_t before_ns, uint64_t now_
 
 /* Run so many workers from now on. A hand that is lent joins them where a core is spare for it, else
  * it takes the last one's place. */
-static void run_workers(stoker_loader *loader, uint32_t workers, bool lends_hand)
+static void run_workers(stoker_loader *loader, uint32_t workers, bool assists)
 {
     const bool spare_core = loader->cpus > workers;
     loader->pipeline.slots.workers = workers;
     loader->pipeline.slots.spare_core = spare_core;
-    atomic_store(&loader->lends_hand, lends_hand);
-    atomic_store(&loader->pipeline.active_workers, workers - (lends_hand && !spare_core ? 1 : 0));
+    atomic_store(&loader->caller_assists, assists);
+    atomic_store(&loader->pipeline.active_workers, workers - (assists && !spare_core ? 1 : 0));
     stk_futex_wake(&loader->pipeline.active_workers, UINT32_MAX);
 }
 
@@ -137,12 +137,12 @@ static void tune(stoker_loader *loader)
         .stall_ns = stk_ledger_read(&loader->ledger.stall_ns),
     };
     const uint32_t before = loader->tuner.workers;
-    const bool lent = atomic_load_explicit(&loader->lends_hand, memory_order_relaxed);
-    const bool lends = loader->has_hand && stk_pipeline_is_resident(&loader->pipeline) &&
-                       stk_lending_step(&loader->lending, now.ns, now.batches, now.stall_ns);
+    const bool assisted = atomic_load_explicit(&loader->caller_assists, memory_order_relaxed);
+    const bool assists = loader->has_hand && stk_pipeline_is_resident(&loader->pipeline) &&
+                         stk_caller_assist_step(&loader->assist, now.ns, now.batches, now.stall_ns);
     const uint32_t workers = loader->tuned ? tune_workers(loader, &now) : before;
-    if (workers != before || lends != lent)
-        run_workers(loader, workers, lends);
+    if (workers != before || assists != assisted)
+        run_workers(loader, workers, assists);
 }
 
 static void note_first_batch(stoker_loader *loader)

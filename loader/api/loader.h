@@ -23,8 +23,8 @@
 #include "loader/base/fork.h"
 #include "loader/device/device.h"
 #include "loader/pipeline/bad.h"
+#include "loader/pipeline/caller_assist.h"
 #include "loader/pipeline/ledger.h"
-#include "loader/pipeline/lending.h"
 #include "loader/pipeline/pipeline.h"
 #include "loader/pipeline/trace.h"
 #include "loader/pipeline/transfer.h"
@@ -58,8 +58,8 @@ struct stoker_loader {
      * nobody has to be put to sleep and woken for a batch. */
     struct stk_worker hand; /* has no thread: the consumer's own */
     bool has_hand;
-    _Atomic bool lends_hand; /* written by the consumer */
-    struct stk_lending lending;
+    _Atomic bool caller_assists; /* written by the consumer */
+    struct stk_caller_assist assist;
     struct stk_trace trace; /* shared: its own rules */
     bool tuned;
     struct stk_tuner tuner;

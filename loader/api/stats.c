@@ -85,7 +85,7 @@ static uint32_t workers_running(const stoker_loader *loader)
     if (!loader->threads)
         return 0;
     return atomic_load(&loader->pipeline.active_workers) +
-           (atomic_load(&loader->lends_hand) ? 1 : 0);
+           (atomic_load(&loader->caller_assists) ? 1 : 0);
 }
 
 static uint64_t part_of(uint64_t amount, uint64_t part, uint64_t whole)
