@@ -78,7 +78,7 @@ static void wait_until_caller_holds_a_span(stoker_loader *loader)
         cr_assert_lt(stk_now_ns() - start_ns, assists_within_ns, "the caller never holds a span");
         wait_until_caller_assists(loader);
         take_and_release(loader);
-    } while (!stk_worker_holds_span(&loader->hand));
+    } while (!stk_worker_holds_span(&loader->caller_worker));
 }
 
 /* A loader that continues where this one is, without workers. */
@@ -130,7 +130,7 @@ static uint32_t expect_same(stoker_loader *loader, stoker_loader *twin,
 static void assist_and_stop(struct stk_resident_set *set, const stoker_loader_options *options)
 {
     stoker_loader *loader = loader_of(set->dataset, options);
-    cr_assert(loader->has_hand);
+    cr_assert(loader->has_caller_worker);
     cr_assert_not(assists(loader));
     wait_until_caller_assists(loader);
     expect_workers(loader, options->num_workers);
@@ -169,7 +169,7 @@ Test(caller_worker, may_hold_a_span_when_the_loader_is_destroyed, .timeout = 60)
     for (int times = 0; times < 5; times++) {
         stoker_loader *loader = loader_of(set.dataset, &options);
         wait_until_caller_holds_a_span(loader);
-        cr_assert(stk_worker_holds_span(&loader->hand));
+        cr_assert(stk_worker_holds_span(&loader->caller_worker));
         stoker_loader_destroy(&loader);
         cr_assert_null(loader);
     }
@@ -202,7 +202,7 @@ Test(caller_worker, helps_with_files_once_all_of_them_are_held, .timeout = 60)
     stoker_loader_options options = crowded_options();
     options.cache = STOKER_CACHE_DECODED;
     stoker_loader *loader = loader_of(files.dataset, &options);
-    cr_assert(loader->has_hand);
+    cr_assert(loader->has_caller_worker);
     cr_assert_not(stk_pipeline_is_resident(&loader->pipeline));
     while (!stk_pipeline_is_resident(&loader->pipeline)) {
         cr_assert_not(assists(loader));
@@ -225,7 +225,7 @@ Test(caller_worker, helps_with_files_once_all_of_them_are_held, .timeout = 60)
         stoker_batch_release(&batch);
     }
     cr_assert_eq(stk_ledger_read(&loader->workers[0].ledger.read_bytes), read_bytes);
-    cr_assert_gt(stk_ledger_read(&loader->hand.ledger.cache_hits), 0,
+    cr_assert_gt(stk_ledger_read(&loader->caller_worker.ledger.cache_hits), 0,
                  "the caller worker did nothing");
     stoker_loader_destroy(&twin);
     stoker_loader_destroy(&loader);
@@ -263,16 +263,16 @@ Test(caller_worker, is_off_without_workers_or_if_files_are_read)
     stoker_loader_options options = crowded_options();
     options.cache = STOKER_CACHE_NONE;
     stoker_loader *loader = loader_of(files.dataset, &options);
-    cr_assert_not(loader->has_hand);
+    cr_assert_not(loader->has_caller_worker);
     stoker_loader_destroy(&loader);
     options.cache = STOKER_CACHE_DECODED;
     options.cache_bytes = 50 * 3 * 3; /* never all of them */
     loader = loader_of(files.dataset, &options);
-    cr_assert_not(loader->has_hand);
+    cr_assert_not(loader->has_caller_worker);
     stoker_loader_destroy(&loader);
     options.num_workers = 0;
     loader = loader_of(set.dataset, &options);
-    cr_assert_not(loader->has_hand);
+    cr_assert_not(loader->has_caller_worker);
     stoker_loader_destroy(&loader);
     stk_file_set_remove(&files);
     stk_resident_set_close(&set);

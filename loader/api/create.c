@@ -259,7 +259,7 @@ static int make_slots(stoker_loader *loader, stoker_error *error)
         .mark_fresh = loader->pipeline.device_cache.on,
         .keep_failures = loader->options.on_bad_sample != STOKER_BAD_FAIL,
         .batches = loader->pipeline.schedule.batches,
-        /* The consumer's hand is one. What the kernel fills lies in whichever cache. */
+        /* The caller's worker counts. With reads the kernel fills the slots, in any core's cache. */
         .workers = loader->threads && !loader->pipeline.reads ? loader->worker_count + 1 : 1,
     };
     int rc = check_memory(&slots, error);
@@ -311,11 +311,12 @@ static int make_workers(stoker_loader *loader, stoker_error *error)
     const bool may_help = loader->pipeline.encoded_bytes_max == 0 ||
                           stk_pipeline_may_become_resident(&loader->pipeline);
     if (may_help) {
-        rc = stk_worker_init(&loader->hand, &loader->pipeline, loader->worker_count, false);
+        rc =
+            stk_worker_init(&loader->caller_worker, &loader->pipeline, loader->worker_count, false);
         if (rc < 0)
             return rc;
-        loader->has_hand = true;
-        loader->hand.trace = stk_trace_ring_of(&loader->trace, 0);
+        loader->has_caller_worker = true;
+        loader->caller_worker.trace = stk_trace_ring_of(&loader->trace, 0);
     }
     for (uint32_t i = 0; i < loader->worker_count; i++) {
         rc = stk_worker_start(&loader->workers[i]);
@@ -459,8 +460,8 @@ void stoker_loader_destroy(stoker_loader **out)
     }
     for (uint32_t i = 0; i < loader->workers_made; i++)
         stk_worker_destroy(&loader->workers[i]);
-    if (loader->has_hand)
-        stk_worker_destroy(&loader->hand);
+    if (loader->has_caller_worker)
+        stk_worker_destroy(&loader->caller_worker);
     stk_free(loader->workers);
     stk_budget_give_back(stk_cache_reserved_bytes(&loader->pipeline.cache));
     stk_cache_destroy(&loader->pipeline.cache);

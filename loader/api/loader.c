@@ -24,20 +24,20 @@ enum {
 
 /* ---- waiting for the workers ---- */
 
-/* Wait for the head batch, working instead of sleeping where that is called for. What the hand
- * claimed in an earlier call may be the head itself: it is done in any case. */
-static bool wait_with_hand(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
+/* Wait for the head batch; while the caller assists, work instead of sleeping. A span that it claimed in an
+ * earlier call is always finished, since it may belong to the head batch. */
+static bool wait_and_assist(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
 {
     struct stk_slots *slots = &loader->pipeline.slots;
     const bool assists = atomic_load_explicit(&loader->caller_assists, memory_order_relaxed);
     stk_slots_note_cpu(slots);
-    while (assists || stk_worker_holds_span(&loader->hand)) {
-        if (!stk_worker_help(&loader->hand, assists, deadline_ns, now_ns))
+    while (assists || stk_worker_holds_span(&loader->caller_worker)) {
+        if (!stk_worker_help(&loader->caller_worker, assists, deadline_ns, now_ns))
             break;
         if (stk_slots_ready(slots))
             return true;
         if (*now_ns >= deadline_ns)
-            return false; /* what it holds, the next call does first */
+            return false; /* the next call finishes what it holds */
     }
     return stk_slots_wait_ready(slots, deadline_ns, now_ns);
 }
@@ -63,8 +63,8 @@ static bool wait_or_work(stoker_loader *loader, uint64_t deadline_ns, uint64_t *
     struct stk_slots *slots = &loader->pipeline.slots;
     if (!loader->threads)
         return make_here(loader, deadline_ns, now_ns);
-    if (loader->has_hand)
-        return wait_with_hand(loader, deadline_ns, now_ns);
+    if (loader->has_caller_worker)
+        return wait_and_assist(loader, deadline_ns, now_ns);
     return stk_slots_wait_ready(slots, deadline_ns, now_ns);
 }
 
@@ -91,8 +91,8 @@ static void count_stall(stoker_loader *loader, uint64_t before_ns, uint64_t now_
     loader->waited_ns = now_ns;
 }
 
-/* Run so many workers from now on. A hand that is lent joins them where a core is spare for it, else
- * it takes the last one's place. */
+/* Run `workers` workers from now on. A caller that assists is an extra one if a core is free, else it
+ * replaces the last one. */
 static void run_workers(stoker_loader *loader, uint32_t workers, bool assists)
 {
     const bool spare_core = loader->cpus > workers;
@@ -118,8 +118,8 @@ static uint32_t tune_workers(stoker_loader *loader, struct stk_look *now)
         now->spans += stk_ledger_read(&worker->ledger.spans);
         now->cpu_ns += worker->demand_ns;
     }
-    now->rows += stk_ledger_read(&loader->hand.ledger.rows);
-    now->spans += stk_ledger_read(&loader->hand.ledger.spans);
+    now->rows += stk_ledger_read(&loader->caller_worker.ledger.rows);
+    now->spans += stk_ledger_read(&loader->caller_worker.ledger.spans);
     const uint64_t first = stk_claim_affinity_first(&loader->pipeline.slots.affinity);
     return stk_tuner_step(&loader->tuner, now, first / schedule->batch_spans + 1);
 }
@@ -138,7 +138,7 @@ static void tune(stoker_loader *loader)
     };
     const uint32_t before = loader->tuner.workers;
     const bool assisted = atomic_load_explicit(&loader->caller_assists, memory_order_relaxed);
-    const bool assists = loader->has_hand && stk_pipeline_is_resident(&loader->pipeline) &&
+    const bool assists = loader->has_caller_worker && stk_pipeline_is_resident(&loader->pipeline) &&
                          stk_caller_assist_step(&loader->assist, now.ns, now.batches, now.stall_ns);
     const uint32_t workers = loader->tuned ? tune_workers(loader, &now) : before;
     if (workers != before || assists != assisted)

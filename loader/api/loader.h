@@ -54,10 +54,9 @@ struct stoker_loader {
     uint32_t workers_made;
     bool threads; /* false: num_workers = 0 */
 
-    /* Where every core works, a consumer that mostly waits does the last worker's share itself:
-     * nobody has to be put to sleep and woken for a batch. */
-    struct stk_worker hand; /* has no thread: the consumer's own */
-    bool has_hand;
+    /* A caller that mostly waits does a worker's share in next(): see pipeline/caller_assist.h. */
+    struct stk_worker caller_worker; /* without a thread: runs inside next() */
+    bool has_caller_worker;
     _Atomic bool caller_assists; /* written by the consumer */
     struct stk_caller_assist assist;
     struct stk_trace trace; /* shared: its own rules */

@@ -93,8 +93,8 @@ static struct stk_convert_options conversion(const stoker_loader *loader)
 
 /* ---- who does it ---- */
 
-/* Nothing but to hand on images of height x width. */
-static bool hand_on(struct stk_framing *framing, uint64_t height, uint64_t width)
+/* Pass images of height x width through unchanged. */
+static bool pass_through(struct stk_framing *framing, uint64_t height, uint64_t width)
 {
     const stoker_transform nothing = { .flip = false };
     char why[STK_TRANSFORM_WHY_BYTES];
@@ -111,7 +111,7 @@ static bool divide_stored(const stoker_loader *loader, struct division *out)
     const struct stk_convert_plan *plan = &pipeline->convert;
     const uint64_t height = set->is_image ? set->shape[0] : 1;
     const uint64_t width = set->is_image ? set->shape[1] : plan->elements / plan->channels;
-    if (pipeline->any_size || (!pipeline->transforms && !hand_on(&out->device, height, width)))
+    if (pipeline->any_size || (!pipeline->transforms && !pass_through(&out->device, height, width)))
         return false;
     out->host_transforms = false;
     out->device_transforms = pipeline->transforms;
@@ -138,7 +138,7 @@ static bool divide_resized(struct division *out)
 static bool divide_made(struct division *out)
 {
     const uint32_t height = out->host.out_height, width = out->host.out_width;
-    if (!out->host_transforms || !hand_on(&out->device, height, width))
+    if (!out->host_transforms || !pass_through(&out->device, height, width))
         return false;
     out->device_transforms = false;
     out->height = height;

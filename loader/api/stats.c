@@ -38,7 +38,8 @@ static void sum_memory(const stoker_loader *loader, stoker_stats *stats)
         stats->scratch_bytes += worker->scratch.bytes + worker->pictures.bytes;
         stats->locked_bytes += atomic_load_explicit(&worker->locked_bytes, memory_order_relaxed);
     }
-    stats->scratch_bytes += loader->hand.scratch.bytes + loader->hand.pictures.bytes;
+    stats->scratch_bytes +=
+        loader->caller_worker.scratch.bytes + loader->caller_worker.pictures.bytes;
     stats->trace_bytes = loader->trace.memory.bytes;
     stats->pinned = pipeline->slots.memory.locked;
     stats->huge_pages = pipeline->slots.memory.huge;
@@ -79,7 +80,7 @@ static void sum_reader(const stoker_loader *loader, stoker_stats *stats)
         memcpy(stats->reader_reason, loader->reader_reason, sizeof(stats->reader_reason));
 }
 
-/* The consumer's hand counts as a worker, be it beside them all or in the place of one. */
+/* A caller that assists counts as a worker, whether it is an extra one or replaces one. */
 static uint32_t workers_running(const stoker_loader *loader)
 {
     if (!loader->threads)
@@ -106,7 +107,7 @@ static uint64_t cpu_ns(const stoker_loader *loader)
     if (!loader->threads)
         return part_of(busy_ns, stk_ledger_read(&loader->ledger.sampled_cpu_ns),
                        stk_ledger_read(&loader->ledger.sampled_ns));
-    return used_ns + part_of(stk_ledger_busy_ns(&loader->hand.ledger), used_ns, busy_ns);
+    return used_ns + part_of(stk_ledger_busy_ns(&loader->caller_worker.ledger), used_ns, busy_ns);
 }
 
 int stoker_loader_stats(const stoker_loader *loader, stoker_stats *out)
@@ -135,7 +136,7 @@ int stoker_loader_stats(const stoker_loader *loader, stoker_stats *out)
     stats.slots_ready = stk_slots_ready_count(&loader->pipeline.slots, stats.batches);
     for (uint32_t i = 0; i < loader->worker_count; i++)
         stk_ledger_sum(&loader->workers[i].ledger, &stats);
-    stk_ledger_sum(&loader->hand.ledger, &stats);
+    stk_ledger_sum(&loader->caller_worker.ledger, &stats);
     sum_memory(loader, &stats);
     sum_reader(loader, &stats);
     sum_device(loader, &stats);
