@@ -59,7 +59,6 @@ if [ "$(id -u)" -eq 0 ] && mknod probe c 1 3 2>/dev/null && : 2>/dev/null >probe
 for kind in "${kinds[@]}"; do
     keeps 0 "$kind" "${measure[@]}" -o victim
     keeps 0 "$kind" "${measure[@]}" --trace victim.svg
-    keeps 0 "$kind" "${fit[@]}" --plot victim.svg
     keeps 0 "$kind" "${fit[@]}" --trace victim
     keeps 1 "$kind" "${fit[@]}" --save victim
     keeps 1 "$kind" "$pack" --quiet 'synth:digits?count=20' tar:victim
@@ -67,7 +66,7 @@ for kind in "${kinds[@]}"; do
 done
 
 # Without a reader, a FIFO is refused at once.
-for command in "${measure[*]} -o victim" "${fit[*]} --plot victim.svg" "${fit[*]} --trace victim"; do
+for command in "${measure[*]} -o victim" "${fit[*]} --trace victim"; do
     # shellcheck disable=SC2086  # words, none of which has blanks
     keeps 1 fifo $command
     grep -q 'nothing reads this FIFO' err || fail "not said that the FIFO has no reader: $(cat err)"

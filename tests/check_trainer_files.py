@@ -14,7 +14,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import xml.etree.ElementTree as xml
 
 WEIGHT = [[r + c / 8 for c in range(6)] for r in range(4)]
 HALVES = [1.0, -2.0, 65504.0]
@@ -137,10 +136,6 @@ def check_text(directory):
         if abs(float(row["train/loss"]) - value) > 1e-8:
             sys.exit(f"loss {row}")
     same("fields", [int(r["step"]) for r in rows if r["test/accuracy"]], [s for s, _ in ACCURACY])
-    texts = [t.text for t in xml.parse(f"{directory}/loss.svg").iter("{http://www.w3.org/2000/svg}text")]
-    for expected in ("a <title> & more", "train/loss", "test/accuracy", "step", "loss", "accuracy"):
-        if expected not in texts:
-            sys.exit(f"loss.svg: no text {expected!r}")
 
 
 # ---- by modules ------------------------------------------------------------------
@@ -204,7 +199,7 @@ def main():
         check_safetensors(directory)
         check_events(directory)
         check_text(directory)
-        print("ok    safetensors, events, CSV and SVG by our own lines")
+        print("ok    safetensors, events and CSV by our own lines")
         for check in (check_module_safetensors, check_module_torch, check_module_tensorboard):
             name = check.__name__[len("check_module_"):]
             try:

@@ -79,7 +79,6 @@ refuses 1 "$mnist" --data "$data" --epochs 1 --batch-size 64 --schedule cosine -
 grep -q -- '--warmup 10: the run has 10 updates' err || fail "a warm-up as long as the run is not refused: $(cat err)"
 refuses 2 "$mnist" --mean 0.5
 refuses 2 "$mnist" --std 0.5
-refuses 2 "$mnist" --plot loss.png
 refuses 2 "$mnist" --quiet=yes
 grep -q 'no value belongs in' err || fail "a value too many is called unknown: $(cat err)"
 refuses 1 "$mnist" --data 'synth:bytes?count=100&shape=28x28'
@@ -90,8 +89,6 @@ mkdir folder
 for wrong in nowhere/x.safetensors folder; do
     refuses 1 "$mnist" --data "$data" --save "$wrong"
 done
-refuses 1 "$mnist" --data "$data" --plot nowhere/x.svg
-refuses 1 "$housing" --data 'csv:/dev/null' --plot nowhere/x.svg
 for words in --help --version --list-devices; do
     status=0
     "$mnist" $words >/dev/full 2>err || status=$?
@@ -114,7 +111,7 @@ refuses 2 "$mnist" --lerning-rate 1
 grep -q -- '--lerning-rate' err || fail "the bad option is not named"
 
 # ---- a whole run, not on a terminal
-"$mnist" "${small[@]}" --save whole.safetensors --log-dir events --log log.csv --plot curve.svg \
+"$mnist" "${small[@]}" --save whole.safetensors --log-dir events --log log.csv \
     --save-every 7 --trace trace.json >shown 2>err || fail "a run ended with $?: $(cat err)"
 [ ! -s err ] || fail "standard error, which is no terminal, was written to: $(cat err)"
 if grep -v '^\[made-up digits\] ' shown; then fail "a line does not say that the digits are made up"; fi
@@ -126,14 +123,13 @@ epoch="$epoch \| data wait $number % \| test loss $number \| test $number %"
 grep -qE "trained $number s, $number samples/s, data wait $number %\$" shown || fail "no seconds"
 tail -n 1 shown | grep -qE "test accuracy: [0-9]{1,3}\.[0-9]{2} %\$" || fail "no accuracy at the end"
 grep -q 'fc2' shown || fail "no table of layers"
-for file in whole.safetensors curve.svg log.csv; do [ -s "$file" ] || fail "$file is not there"; done
+for file in whole.safetensors log.csv; do [ -s "$file" ] || fail "$file is not there"; done
 if command -v python3 >/dev/null; then # 2 epochs of 20 batches
     python3 "$here/check_trace.py" trace.json 1 40 >out || fail "the trace is not as promised"
 fi
 [ "$(find . -name 'trace.json*' | wc -l)" -eq 1 ] || fail "--trace left something behind"
 refuses 1 "$mnist" --quiet --data "$data" --trace nowhere/trace.json
 [ -n "$(find events -type f -size +0 -name '*tfevents*')" ] || fail "no event file"
-head -c 200 curve.svg | grep -q '<svg' || fail "the curve is no SVG"
 [ "$(wc -l <log.csv)" -ge 40 ] || fail "the log has $(wc -l <log.csv) lines"
 head -n 1 log.csv | grep -q 'loss' || fail "the log has no header"
 
@@ -241,7 +237,7 @@ grep -q ' ref, layers 5 to 10$' shown || fail "no table of the second device"
     for i in $(seq 60); do echo "$((i % 7)),$((i * i % 11)),$((2 * (i % 7) + i * i % 11))"; done
 } >table.csv
 "$housing" --data 'csv:table.csv?label=price%2C high' --epochs 60 --batch-size 16 --eval-every 20 \
-    --threads 1 --plot mse.svg --log mse.csv >shown || fail "housing ended with $?"
+    --threads 1 --log mse.csv >shown || fail "housing ended with $?"
 [ "$(grep -cE "^epoch [246]0/60 \| .* \| test loss $number\$" shown)" -eq 3 ] || fail "housing: no epochs"
 mse=$(sed -nE "s/^test mse: ($number)\$/\1/p" shown)
 awk -v mse="${mse:-99}" 'BEGIN { exit !(mse < 9) }' || fail "housing learnt nothing: test mse $mse"
@@ -302,13 +298,12 @@ good=(--data 'csv:table.csv?label=price%2C high' --batch-size 16 --threads 1 --q
 cp good.safetensors before.safetensors
 status=0
 "$housing" "${good[@]}" --epochs 300 --lr 10 --load good.safetensors --save good.safetensors --save-every 200 \
-    --log bad.csv --log-dir bad --plot bad.svg >shown 2>err || status=$?
+    --log bad.csv --log-dir bad >shown 2>err || status=$?
 [ "$status" -eq 1 ] || fail "a run that diverged ended with $status"
 grep -qE 'training diverged: the training loss is (nan|infinite) after [0-9]+ updates' err || fail "not told: $(cat err)"
 cmp -s good.safetensors before.safetensors || fail "a good checkpoint was overwritten"
 tail -n 1 bad.csv | grep -qE '(nan|inf)' || fail "no nan in the log: $(tail -n 1 bad.csv)"
 LC_ALL=C grep -qaP 'train/loss\x15\x00\x00[\xc0\x80][\x7f\xff]' bad/* || fail "no nan in the events"
-grep -qE 'class="mark".*train/loss is (nan|infinite) from step [0-9]+' bad.svg || fail "the plot does not show where it ended"
 mkfifo nobody
 timeout 20 "$housing" "${good[@]}" --epochs 1 --log nobody >shown 2>err && fail "a FIFO that nothing reads took the log"
 [ "$(wc -l <err)" -eq 1 ] || fail "not one line about a FIFO: $(cat err)"

@@ -58,17 +58,14 @@ static int write_checkpoint(const char *directory, stoker_error *error)
 static int write_log(const char *directory, stoker_error *error)
 {
     static const char *const names[] = { "train/loss", "test/accuracy" };
-    char events[4096], csv[4096], plot[4096];
+    char events[4096], csv[4096];
     (void)snprintf(events, sizeof(events), "%s/runs", directory);
     (void)snprintf(csv, sizeof(csv), "%s/log.csv", directory);
-    (void)snprintf(plot, sizeof(plot), "%s/loss.svg", directory);
     stoker_training_log_options options = STOKER_TRAINING_LOG_OPTIONS_INIT;
     options.events = events;
     options.csv = csv;
-    options.plot = plot;
-    options.title = "a <title> & more";
-    options.columns = options.curves = names;
-    options.column_count = options.curve_count = 2;
+    options.columns = names;
+    options.column_count = 2;
     options.error = error;
     stoker_training_log *log = NULL;
     int rc = stoker_training_log_open(&log, &options);

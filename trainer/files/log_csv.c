@@ -16,9 +16,12 @@
 #include "loader/base/error.h"
 #include "loader/base/output_file.h"
 #include "loader/base/write_all.h"
-#include "trainer/files/decimal.h"
 
-enum { LINE_BYTES = (STK_LOG_COLUMNS_MAX + 1) * (STK_LOG_NAME_BYTES_MAX + 1) + 8, DIGITS = 9 };
+enum {
+    LINE_BYTES = (STK_LOG_COLUMNS_MAX + 1) * (STK_LOG_NAME_BYTES_MAX + 1) + 8,
+    DIGITS = 9,
+    NUMBER_BYTES = 32
+};
 
 static int failure(const struct stk_log_csv *log, int code, int os_errno, const char *what,
                    stoker_error *error)
@@ -56,7 +59,7 @@ static void make_header(char line[LINE_BYTES], const char *const *columns, uint3
 /* ---- going on ------------------------------------------------------------------- */
 
 /* A row as we write it, end of line included; false = it is none. */
-static bool parse_row(const char *line, uint32_t count, uint64_t *step, double *values)
+static bool parse_row(const char *line, uint32_t count, uint64_t *step)
 {
     char *end;
     if (line[0] < '0' || line[0] > '9')
@@ -69,17 +72,15 @@ static bool parse_row(const char *line, uint32_t count, uint64_t *step, double *
         if (*end != ',')
             return false;
         const char *field = end + 1;
-        values[i] = (double)NAN;
         end = (char *)field;
         if (*field != ',' && *field != '\n')
-            values[i] = strtod(field, &end);
+            (void)strtod(field, &end);
     }
     return strcmp(end, "\n") == 0;
 }
 
 /* Where the rows to be kept end; 0 = not even a header; -1 = another header. */
-static long find_end(FILE *file, const char *header, uint32_t count, uint64_t first_step,
-                     stk_log_row_function *keep, void *context)
+static long find_end(FILE *file, const char *header, uint32_t count, uint64_t first_step)
 {
     char line[LINE_BYTES];
     if (fgets(line, sizeof(line), file) == NULL)
@@ -89,18 +90,15 @@ static long find_end(FILE *file, const char *header, uint32_t count, uint64_t fi
     long end = ftell(file);
     while (fgets(line, sizeof(line), file) != NULL) {
         uint64_t step;
-        double values[STK_LOG_COLUMNS_MAX];
-        if (!parse_row(line, count, &step, values) || step > first_step)
+        if (!parse_row(line, count, &step) || step > first_step)
             break;
-        if (keep != NULL)
-            keep(context, step, values);
         end = ftell(file);
     }
     return end;
 }
 
 static int take_up(struct stk_log_csv *log, const char *header, uint64_t first_step,
-                   stk_log_row_function *keep, void *context, stoker_error *error)
+                   stoker_error *error)
 {
     const locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
     if (plain == (locale_t)0)
@@ -111,7 +109,7 @@ static int take_up(struct stk_log_csv *log, const char *header, uint64_t first_s
         return system_failure(log, "open", error);
     }
     const locale_t before = uselocale(plain); /* this thread's: strtod looks for a point */
-    const long end = find_end(file, header, log->column_count, first_step, keep, context);
+    const long end = find_end(file, header, log->column_count, first_step);
     (void)uselocale(before);
     freelocale(plain);
     fclose(file);
@@ -135,8 +133,7 @@ static int open_in_place(const char *path)
 }
 
 int stk_log_csv_open(struct stk_log_csv *log, const char *path, const char *const *columns,
-                     uint32_t column_count, uint64_t first_step, stk_log_row_function *keep,
-                     void *context, stoker_error *error)
+                     uint32_t column_count, uint64_t first_step, stoker_error *error)
 {
     assert(column_count <= STK_LOG_COLUMNS_MAX);
     char header[LINE_BYTES];
@@ -152,17 +149,21 @@ int stk_log_csv_open(struct stk_log_csv *log, const char *path, const char *cons
             : open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (first_step == 0 ? O_TRUNC : 0), 0666);
     if (log->fd < 0)
         return system_failure(log, errno == ENXIO ? stk_output_reason(errno) : "open", error);
-    const int rc = first_step == 0 ? write_line(log, header, error)
-                                   : take_up(log, header, first_step, keep, context, error);
+    const int rc =
+        first_step == 0 ? write_line(log, header, error) : take_up(log, header, first_step, error);
     if (rc != STOKER_OK)
         (void)stk_log_csv_close(log, NULL);
     return rc;
 }
 
-/* "nan" without the sign that printf would give it. */
-static const char *field(char number[STK_DECIMAL_BYTES], double value)
+/* With a point whatever the locale says, and "nan" without the sign that printf would print. */
+static const char *field(char number[NUMBER_BYTES], double value)
 {
-    return isnan(value) ? "nan" : stk_decimal(number, value, DIGITS);
+    (void)snprintf(number, NUMBER_BYTES, "%.*g", DIGITS, value);
+    char *const comma = strchr(number, ',');
+    if (comma != NULL)
+        *comma = '.';
+    return isnan(value) ? "nan" : number;
 }
 
 int stk_log_csv_row(struct stk_log_csv *log, uint64_t step, const double *values, uint32_t given,
@@ -172,7 +173,7 @@ int stk_log_csv_row(struct stk_log_csv *log, uint64_t step, const double *values
     char line[LINE_BYTES];
     size_t used = (size_t)snprintf(line, sizeof(line), "%" PRIu64, step);
     for (uint32_t i = 0; i < log->column_count; i++) {
-        char number[STK_DECIMAL_BYTES];
+        char number[NUMBER_BYTES];
         used += (size_t)snprintf(line + used, sizeof(line) - used, ",%s",
                                  (given >> i & 1) != 0 ? field(number, values[i]) : "");
     }

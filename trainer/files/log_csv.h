@@ -17,16 +17,11 @@ struct stk_log_csv {
     int fd;
 };
 
-/* Called for each row that is kept; NAN = an empty field, or "nan". */
-typedef void stk_log_row_function(void *context, uint64_t step, const double *values);
-
 /* first_step 0: a new file. Else go on with the file (or begin it): rows after first_step are
- * dropped, as is a last row that was cut, and keep (may be NULL) is told the others. STOKER_EMISMATCH:
- * the file has other columns. A device or FIFO always begins anew; a FIFO that nothing reads is an error
+ * dropped, as is a last row that was cut. STOKER_EMISMATCH: the file has other columns. A device or FIFO always begins anew; a FIFO that nothing reads is an error
  * (ENXIO), not a wait. Names without comma, quote or end of line. */
 int stk_log_csv_open(struct stk_log_csv *log, const char *path, const char *const *columns,
-                     uint32_t column_count, uint64_t first_step, stk_log_row_function *keep,
-                     void *context, stoker_error *error);
+                     uint32_t column_count, uint64_t first_step, stoker_error *error);
 
 /* One row; it is in the file when this returns. Bit N of given: values[N] is a number, NaN and infinity
  * included ("nan", "inf"); else the field is empty. */

@@ -2,8 +2,6 @@
 #include <stoker/training_log.h>
 
 #include <assert.h>
-#include <inttypes.h>
-#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,17 +9,14 @@
 
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
-#include "trainer/files/curve_points.h"
 #include "trainer/files/events.h"
 #include "trainer/files/log_csv.h"
-#include "trainer/files/plot.h"
 
 static_assert((int)STOKER_TRAINING_LOG_NAMES_MAX == (int)STK_LOG_COLUMNS_MAX, "same limit");
-static_assert((int)STOKER_TRAINING_LOG_NAMES_MAX == (int)STK_PLOT_CURVES_MAX, "same limit");
 static_assert((int)STOKER_TRAINING_LOG_NAME_BYTES_MAX == (int)STK_LOG_NAME_BYTES_MAX, "same limit");
 static_assert((int)STOKER_TRAINING_LOG_NAME_BYTES_MAX <= (int)STK_EVENT_TAG_BYTES_MAX, "fits");
 
-enum { TITLE_BYTES = 256, PATH_BYTES = 4096, MARK_BYTES = 128 };
+enum { PATH_BYTES = 4096 };
 
 struct names {
     uint32_t count;
@@ -29,18 +24,14 @@ struct names {
 };
 
 struct stoker_training_log {
-    bool has_events, has_csv, has_plot;
+    bool has_events, has_csv;
     uint64_t last_step;
     struct stk_events events;
     struct stk_log_csv csv;
-    struct names columns, curves;
+    struct names columns;
     double row[STOKER_TRAINING_LOG_NAMES_MAX];
     uint32_t given; /* bit N: row[N] is a number of last_step that is not in the CSV file yet */
-    struct stk_curve_points *points; /* one for each curve */
-    char mark[MARK_BYTES];           /* "train/loss is nan from step 12"; "" = all were finite */
-    double mark_step;
-    char title[TITLE_BYTES];
-    char csv_path[PATH_BYTES], plot_path[PATH_BYTES];
+    char csv_path[PATH_BYTES];
     stoker_error error; /* the first of scalar; code 0 = none */
 };
 
@@ -68,10 +59,10 @@ static int copy_names(struct names *to, const char *const *names, uint32_t count
                       stoker_error *error)
 {
     if (count > STOKER_TRAINING_LOG_NAMES_MAX || (count > 0 && names == NULL))
-        return refuse(error, STOKER_EINVAL, "columns or curves");
+        return refuse(error, STOKER_EINVAL, "columns");
     for (uint32_t i = 0; i < count; i++) {
         if (!name_fits(names[i]))
-            return refuse(error, STOKER_EINVAL, "the name of a column or curve");
+            return refuse(error, STOKER_EINVAL, "the name of a column");
         memcpy(to->text[i], names[i], strlen(names[i]) + 1);
     }
     to->count = count;
@@ -103,43 +94,20 @@ static int copy_options(stoker_training_log *log, const stoker_training_log_opti
 {
     int rc = copy_names(&log->columns, options->columns, options->column_count, error);
     if (rc == STOKER_OK)
-        rc = copy_names(&log->curves, options->curves, options->curve_count, error);
-    if (rc == STOKER_OK)
         rc = copy_path(log->csv_path, options->csv, error);
-    if (rc == STOKER_OK)
-        rc = copy_path(log->plot_path, options->plot, error);
-    if (options->title != NULL)
-        strncat(log->title, options->title, sizeof(log->title) - 1);
     return rc;
-}
-
-/* A row of the run that is gone on with: its numbers belong to the picture. */
-static void keep_row(void *context, uint64_t step, const double *values)
-{
-    stoker_training_log *log = context;
-    for (uint32_t i = 0; i < log->columns.count; i++) {
-        const int curve = find(&log->curves, log->columns.text[i]);
-        if (log->has_plot && curve >= 0 && !isnan(values[i]))
-            stk_curve_add(&log->points[curve], (double)step, values[i]);
-    }
 }
 
 static int open_files(stoker_training_log *log, const stoker_training_log_options *options,
                       stoker_error *error)
 {
     int rc = STOKER_OK;
-    if (options->plot != NULL) {
-        log->points = stk_calloc(log->curves.count, sizeof(log->points[0]));
-        if (log->points == NULL)
-            return refuse(error, STOKER_ENOMEM, "the curves");
-        log->has_plot = true;
-    }
     if (options->csv != NULL) {
         const char *columns[STOKER_TRAINING_LOG_NAMES_MAX];
         for (uint32_t i = 0; i < log->columns.count; i++)
             columns[i] = log->columns.text[i];
         rc = stk_log_csv_open(&log->csv, log->csv_path, columns, log->columns.count,
-                              options->first_step, keep_row, log, error);
+                              options->first_step, error);
         log->has_csv = rc == STOKER_OK;
     }
     if (rc == STOKER_OK && options->events != NULL) {
@@ -156,7 +124,6 @@ static void discard(stoker_training_log *log)
         (void)stk_log_csv_close(&log->csv, NULL);
     if (log->has_events)
         (void)stk_events_close(&log->events, NULL);
-    stk_free(log->points);
     stk_free(log);
 }
 
@@ -189,18 +156,6 @@ static int write_row(stoker_training_log *log, stoker_error *error)
     return rc;
 }
 
-/* A curve point, or for the first number that cannot be drawn a mark. */
-static void put_curve(stoker_training_log *log, int curve, uint64_t step, double value)
-{
-    if (isfinite(value)) {
-        stk_curve_add(&log->points[curve], (double)step, value);
-    } else if (log->mark[0] == '\0') {
-        (void)snprintf(log->mark, sizeof(log->mark), "%s is %s from step %" PRIu64,
-                       log->curves.text[curve], isnan(value) ? "nan" : "infinite", step);
-        log->mark_step = (double)step;
-    }
-}
-
 static int put(stoker_training_log *log, const char *name, uint64_t step, double value,
                stoker_error *error)
 {
@@ -211,9 +166,6 @@ static int put(stoker_training_log *log, const char *name, uint64_t step, double
         log->row[column] = value;
         log->given |= UINT32_C(1) << column;
     }
-    const int curve = find(&log->curves, name);
-    if (curve >= 0 && log->has_plot)
-        put_curve(log, curve, step, value);
     if (rc == STOKER_OK && log->has_events)
         rc = stk_events_scalar(&log->events, name, step, wall_time_s(), (float)value, error);
     if (rc == STOKER_OK && log->has_events)
@@ -235,33 +187,6 @@ int stoker_training_log_scalar(stoker_training_log *log, const char *name, uint6
 
 /* ---- close ---------------------------------------------------------------------- */
 
-static int draw(const stoker_training_log *log, stoker_error *error)
-{
-    struct stk_curve curves[STOKER_TRAINING_LOG_NAMES_MAX];
-    bool left = false;
-    for (uint32_t i = 0; i < log->curves.count; i++) {
-        const bool accuracy = strstr(log->curves.text[i], "accuracy") != NULL;
-        left |= !accuracy;
-        curves[i] = (struct stk_curve){ .name = log->curves.text[i],
-                                        .x = log->points[i].x,
-                                        .y = log->points[i].y,
-                                        .count = log->points[i].count,
-                                        .right = accuracy };
-    }
-    /* With nothing on it, the left axis would show an empty scale. */
-    for (uint32_t i = 0; i < log->curves.count && !left; i++)
-        curves[i].right = false;
-    const struct stk_plot plot = { .title = log->title[0] != '\0' ? log->title : NULL,
-                                   .x_label = "step",
-                                   .y_label = left ? "loss" : "accuracy",
-                                   .right_label = "accuracy",
-                                   .mark = log->mark[0] != '\0' ? log->mark : NULL,
-                                   .mark_x = log->mark_step,
-                                   .curves = curves,
-                                   .curve_count = log->curves.count };
-    return stk_plot_write(&plot, log->plot_path, error);
-}
-
 int stoker_training_log_close(stoker_training_log **log, stoker_error *error)
 {
     if (log == NULL || *log == NULL)
@@ -276,8 +201,6 @@ int stoker_training_log_close(stoker_training_log **log, stoker_error *error)
         (void)stk_log_csv_close(&closing->csv, first->code == 0 ? first : &later);
     if (closing->has_events)
         (void)stk_events_close(&closing->events, first->code == 0 ? first : &later);
-    if (closing->has_plot)
-        (void)draw(closing, first->code == 0 ? first : &later);
     const int rc = first->code;
     if (rc != STOKER_OK && error != NULL)
         *error = *first;

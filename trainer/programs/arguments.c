@@ -252,12 +252,6 @@ static int walk(struct arguments *out, enum program program, int argc, char *con
     return STOKER_OK;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    const size_t text_bytes = strlen(text), end_bytes = strlen(end);
-    return text_bytes >= end_bytes && strcmp(text + text_bytes - end_bytes, end) == 0;
-}
-
 bool optimizer_takes_betas(stoker_optimizer optimizer)
 {
     return optimizer == STOKER_ADAM || optimizer == STOKER_ADAMW || optimizer == STOKER_ADAMAX;
@@ -271,7 +265,7 @@ static bool takes_momentum(stoker_optimizer optimizer)
 static bool writes_files(const struct arguments *arguments)
 {
     return arguments->save != NULL || arguments->log != NULL || arguments->log_dir != NULL ||
-           arguments->plot != NULL || arguments->trace != NULL;
+           arguments->trace != NULL;
 }
 
 /* Rate and betas of a preset are those of its optimiser: another one has its own. */
@@ -313,10 +307,8 @@ static int check_together(const struct arguments *arguments, char *message)
         return complain(message, "--gamma has no effect on %s: it goes with --schedule step",
                         schedule_name(arguments->schedule));
     if (arguments->action == ACTION_EVALUATE && writes_files(arguments))
-        return complain(message, "--eval-only trains nothing: leave out --save, --log, --log-dir, "
-                                 "--plot and --trace");
-    if (arguments->plot != NULL && !ends_with(arguments->plot, ".svg"))
-        return complain(message, "--plot draws SVG: give it a name that ends in .svg");
+        return complain(message, "--eval-only trains nothing: leave out --save, --log, --log-dir "
+                                 "and --trace");
     if (arguments->schedule == STOKER_ONE_CYCLE && arguments->warmup != 0)
         return complain(message, "--warmup: one-cycle has a rise of its own");
     return STOKER_OK;

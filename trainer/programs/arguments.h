@@ -79,7 +79,6 @@ struct arguments {
     const char *weights;
     const char *log_dir;
     const char *log;
-    const char *plot;
     const char *trace;
     uint32_t eval_every; /* epochs; 0 = at the end only */
     bool quiet;

@@ -111,7 +111,6 @@ const struct option_row option_rows[] = {
       "start from these weights: PyTorch's names and layouts", NULL },
     { "log-dir", 0, BOTH, TEXT, AT(log_dir), 0, 0, "DIR", NULL, "write TensorBoard events", NULL },
     { "log", 0, BOTH, TEXT, AT(log), 0, 0, "FILE", NULL, "write the same numbers as CSV", NULL },
-    { "plot", 0, BOTH, TEXT, AT(plot), 0, 0, "FILE", NULL, "draw the loss curve (.svg)", NULL },
     { "trace", 0, BOTH, TEXT, AT(trace), 0, 0, "FILE", NULL,
       "write what each loading thread did, when: JSON for ui.perfetto.dev", NULL },
 

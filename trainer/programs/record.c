@@ -5,24 +5,17 @@ static const char *const columns[] = { "train/epoch",         "train/loss",
                                        "train/learning_rate", "train/samples_per_s",
                                        "train/data_wait",     "test/loss",
                                        "train/accuracy",      "test/accuracy" };
-enum { COLUMNS_OF_CLASSES = 2 }; /* the last ones, of curves, too */
+enum { COLUMNS_OF_CLASSES = 2 }; /* the last ones */
 
-static const char *const curves[] = { "train/loss", "test/loss", "train/accuracy",
-                                      "test/accuracy" };
-
-int record_open(struct record *record, const struct arguments *arguments, const char *title,
-                bool classes, uint64_t first_step, stoker_error *error)
+int record_open(struct record *record, const struct arguments *arguments, bool classes,
+                uint64_t first_step, stoker_error *error)
 {
     stoker_training_log_options options = STOKER_TRAINING_LOG_OPTIONS_INIT;
     options.events = arguments->log_dir;
     options.csv = arguments->log;
-    options.plot = arguments->plot;
-    options.title = title;
     options.columns = columns;
     options.column_count =
         sizeof(columns) / sizeof(columns[0]) - (classes ? 0 : COLUMNS_OF_CLASSES);
-    options.curves = curves;
-    options.curve_count = sizeof(curves) / sizeof(curves[0]) - (classes ? 0 : COLUMNS_OF_CLASSES);
     options.first_step = first_step;
     options.error = error;
     *record = (struct record){ .classes = classes };

@@ -1,4 +1,4 @@
-/* record.h - what is written down of a run: --log-dir, --log, --plot and --trace. */
+/* record.h - what is written down of a run: --log-dir, --log and --trace. */
 #ifndef STK_PROGRAMS_RECORD_H
 #define STK_PROGRAMS_RECORD_H
 
@@ -17,8 +17,8 @@ struct record {
 };
 
 /* first_step: updates made before, by the run that is gone on with. */
-int record_open(struct record *record, const struct arguments *arguments, const char *title,
-                bool classes, uint64_t first_step, stoker_error *error);
+int record_open(struct record *record, const struct arguments *arguments, bool classes,
+                uint64_t first_step, stoker_error *error);
 
 /* Means over the passes since the last row; accuracy NAN = there are no classes. */
 struct record_row {

@@ -270,7 +270,7 @@ static int train(struct session *session)
     struct fit_result result;
     bool saved = true;
     progress_begin(&progress, &session->voice);
-    int rc = record_open(&record, &session->arguments, session->data.spec, session->kind->classes,
+    int rc = record_open(&record, &session->arguments, session->kind->classes,
                          stoker_trainer_updates(session->trainer), &session->error);
     if (rc != STOKER_OK)
         return failed(session, rc);
@@ -329,8 +329,6 @@ static int act(struct session *session)
         return EXIT_FAILED;
     default:
         rc = writable_check_checkpoint(session->arguments.save, &session->error);
-        if (rc == STOKER_OK)
-            rc = writable_check(session->arguments.plot, &session->error);
         if (rc != STOKER_OK)
             return failed(session, rc);
         show_tables(session);

@@ -14,18 +14,13 @@ static int refuse(const char *path, int code, int os_errno, const char *why, sto
     return code;
 }
 
-int writable_check(const char *path, stoker_error *error)
-{
-    const int os_errno = path == NULL ? 0 : stk_output_check(path);
-    return os_errno == 0 ? STOKER_OK
-                         : refuse(path, STOKER_EIO, os_errno, stk_output_reason(os_errno), error);
-}
-
 int writable_check_checkpoint(const char *path, stoker_error *error)
 {
     if (path != NULL && stk_output_is_in_place(path))
         return refuse(path, STOKER_EINVAL, 0,
                       "it is not a regular file, and a checkpoint is two files side by side",
                       error);
-    return writable_check(path, error);
+    const int os_errno = path == NULL ? 0 : stk_output_check(path);
+    return os_errno == 0 ? STOKER_OK
+                         : refuse(path, STOKER_EIO, os_errno, stk_output_reason(os_errno), error);
 }

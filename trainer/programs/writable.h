@@ -4,11 +4,8 @@
 
 #include <stoker/error.h>
 
-/* STOKER_OK if an output can be written at `path` (loader/base/output_file.h); NULL: there is none to be
- * written. Else *error says why not. It may still fail later: a disk can fill up. */
-int writable_check(const char *path, stoker_error *error);
-
-/* The same for a checkpoint, which must be a regular file or a new one: STOKER_EINVAL for others. */
+/* STOKER_OK if a checkpoint can be written at `path`, or path is NULL. Else *error says why not; STOKER_EINVAL: it
+ * is neither a regular file nor a new one. Writing may still fail later: a disk can fill up. */
 int writable_check_checkpoint(const char *path, stoker_error *error);
 
 #endif

@@ -2,7 +2,6 @@
  *
  *   scalar(name, step, value) ──▶ TensorBoard events   each number at once
  *                             ──▶ CSV                  a row a step, a column a name
- *                             ──▶ picture              the curves, drawn at close
  *
  * Names    "train/loss": what stands before the slash groups, as in TensorBoard.
  * Threads  One thread calls a log.
@@ -27,13 +26,9 @@ typedef struct stoker_training_log_options {
     size_t struct_size;         /* set by STOKER_TRAINING_LOG_OPTIONS_INIT; checked by open */
     const char *events;         /* folder for TensorBoard, made if need be; default NULL = none */
     const char *csv;            /* file; default NULL = none */
-    const char *plot;           /* file, .svg; default NULL = none */
-    const char *title;          /* of the picture; default NULL = none */
     const char *const *columns; /* of the CSV file and in this order; other names are left out of
                                    it. Needed with csv */
     uint32_t column_count;      /* 0..STOKER_TRAINING_LOG_NAMES_MAX */
-    const char *const *curves;  /* names that are drawn. Needed with plot */
-    uint32_t curve_count;       /* 0..STOKER_TRAINING_LOG_NAMES_MAX */
     uint64_t first_step; /* go on with the files of a run that is taken up again after so many
                                    steps; default 0 = new files */
     stoker_error *error; /* filled in when open fails; NULL (default) = not wanted */
@@ -63,12 +58,11 @@ static inline stoker_training_log_options stoker_training_log_options_made(void)
 STOKER_API int stoker_training_log_open(stoker_training_log **out,
                                         const stoker_training_log_options *options);
 
-/* Write one number. Steps never go down. NaN and infinity are written, too: as "nan", "inf" or "-inf" into CSV; the
- * picture has a mark at the first one. */
+/* Write one number. Steps never go down. NaN and infinity are written, too: as "nan", "inf" or "-inf" into CSV. */
 STOKER_API int stoker_training_log_scalar(stoker_training_log *log, const char *name, uint64_t step,
                                           double value);
 
-/* Write what is left, draw the picture, close; sets *log to NULL, whatever is returned. NULL and a
+/* Write what is left and close; sets *log to NULL, whatever is returned. NULL and a
  * pointer to NULL are allowed. error may be NULL. */
 STOKER_API int stoker_training_log_close(stoker_training_log **log, stoker_error *error);
 
