@@ -6,7 +6,7 @@
 #include "arguments.h"
 
 #include "bench/cli/option_fault.h"
-#include "kernels/transform.h"
+#include "kernels/transform/transform.h"
 #include "loader/base/nearest.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 #ifndef BENCH_CEILING_H
 #define BENCH_CEILING_H
 
-#include "kernels/kernels.h"
+#include "kernels/convert/convert.h"
 #include "material.h"
 #include "timed_steps.h"
 #include "transform.h"

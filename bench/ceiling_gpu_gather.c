@@ -3,7 +3,7 @@
  */
 #include "ceiling.h"
 #include "gpu.h"
-#include "kernels/launch.h"
+#include "kernels/transform/launch.h"
 
 #include <stdlib.h>
 #include <string.h>

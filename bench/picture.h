@@ -5,7 +5,7 @@
 
 #include "ceiling.h"
 
-#include "kernels/transform.h"
+#include "kernels/transform/transform.h"
 
 struct bench_picture {
     const stoker_codec *codec;

@@ -6,7 +6,7 @@
 #ifndef BENCH_TRANSFORM_H
 #define BENCH_TRANSFORM_H
 
-#include "kernels/transform.h"
+#include "kernels/transform/transform.h"
 
 #include <stdbool.h>
 #include <stddef.h>

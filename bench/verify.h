@@ -6,7 +6,7 @@
 #ifndef BENCH_VERIFY_H
 #define BENCH_VERIFY_H
 
-#include "kernels/kernels.h"
+#include "kernels/convert/convert.h"
 #include "transform.h"
 
 #include <stdbool.h>

@@ -3,7 +3,7 @@
 
     base/  <-  stages (sampler reader codec device cache)  <-  pipeline  <-  api
     public headers, base/, codec/  <-  datasets
-    public headers, base/, kernels.h  <-  trainer; its programs see public headers only
+    public headers, base/, kernels/train/  <-  trainer; its programs see public headers only
     public headers  <-  bench
     each third-party header has one home
 
@@ -67,6 +67,12 @@ def part_of(path):
     return "public" if pieces[1] == "include" else pieces[1]
 
 
+def kernel_family_rule(path, name):
+    """True if the file `path` of kernels/ may include the file `name` of kernels/."""
+    family, other = os.path.dirname(path), os.path.dirname(name)
+    return other in ("kernels", family) or (family, other) == ("kernels/transform", "kernels/convert")
+
+
 def project_rule(path, name):
     """Why `path` may not include the project's file `name`; None if it may."""
     here, there = part_of(path), part_of(name)
@@ -87,6 +93,8 @@ def project_rule(path, name):
         return "a program sees public headers only"
     if name.startswith("trainer/include/stoker/"):
         return "public headers are included with <>"
+    if here == there == "kernels" and not kernel_family_rule(path, name):
+        return "convert/ and train/ see themselves and kernels/*.h, transform/ sees convert/ as well"
     if here == "tests" or here == there:
         return None
     if name.startswith("stoker/"):
@@ -98,16 +106,12 @@ def project_rule(path, name):
         if here == "datasets" and header not in DATASET_HEADERS:
             return "datasets/ sees " + ", ".join(DATASET_HEADERS) + " only"
         return None
-    if name == "kernels/kernels.h":
-        if here in ("device", "bench", "trainer") + JOINING:
-            return None
-        return "kernels.h is for device/, pipeline/, api/, bench/ and trainer/"
-    if name in ("kernels/transform.h", "kernels/launch.h"):
+    if name in ("kernels/convert/convert.h", "kernels/transform/transform.h", "kernels/transform/launch.h"):
         if here in ("device", "bench") + JOINING:
             return None
-        return "transform.h and launch.h are for device/, pipeline/, api/ and bench/"
-    if here == "trainer" and (name in ("kernels/dropout.h", "kernels/float16.h") or name.startswith("kernels/train")):
-        return None  # the mask of every back end, its 16-bit types, and the kernels of a training step
+        return "convert.h, transform.h and launch.h are for device/, pipeline/, api/ and bench/"
+    if here == "trainer" and (name == "kernels/float16.h" or name.startswith("kernels/train/")):
+        return None  # its 16-bit types, and the kernels of a training step
     if here == "kernels" and name == "loader/base/rng.h":
         return None  # integers only; host and device draw the same from it
     if here == "datasets" and name == "loader/api/format.h":
@@ -163,7 +167,7 @@ CAUGHT = [
     ("loader/base/queue.c", '#include "../pipeline/slots.h"'),
     ("loader/reader/pread.c", '#include "loader/cache/cache.h"'),
     ("loader/reader/pread.c", '#include "loader/pipeline/slots.h"'),
-    ("loader/reader/pread.c", '#include "kernels/kernels.h"'),
+    ("loader/reader/pread.c", '#include "kernels/convert/convert.h"'),
     ("loader/reader/pread.c", "#include <liburing.h>"),
     ("loader/reader/uring.c", "#include <liburing.h>"),
     ("loader/pipeline/worker.c", '#include "datasets/idx/idx.h"'),
@@ -182,9 +186,12 @@ CAUGHT = [
     ("trainer/api/create.c", '#include "loader/pipeline/slots.h"'),
     ("datasets/pack/run.c", '#include "datasets/idx/idx.h"'),
     ("datasets/pack/run.c", '#include "loader/base/queue.h"'),
-    ("kernels/a.c", '#include "loader/base/queue.h"'),
-    ("trainer/api/create.c", '#include "kernels/transform.h"'),
-    ("datasets/idx/idx.c", '#include "kernels/launch.h"'),
+    ("kernels/train/a.c", '#include "loader/base/queue.h"'),
+    ("kernels/train/a.c", '#include "kernels/convert/convert.h"'),
+    ("kernels/convert/a.c", '#include "kernels/transform/launch.h"'),
+    ("trainer/api/create.c", '#include "kernels/convert/convert.h"'),
+    ("trainer/api/create.c", '#include "kernels/transform/transform.h"'),
+    ("datasets/idx/idx.c", '#include "kernels/transform/launch.h"'),
     ("loader/api/loader.c", '#include "loader/nowhere.h"'),
     ("loader/pipeline/worker.c", '#include "loader/api/loader.h"'),
     ("loader/reader/pread.c", '#include "loader/api/dataset.h"'),
@@ -193,18 +200,19 @@ ALLOWED = [
     ("loader/base/queue.c", '#include <stoker/error.h>\n#include "loader/base/queue.h"'),
     ("loader/reader/ring.h", '#include <liburing.h>\n#include "loader/base/queue.h"'),
     ("loader/reader/pread.c", "#include <stoker/reader.h>\n#include <sys/uio.h>"),
-    ("loader/pipeline/worker.c", '#include "loader/cache/cache.h"\n#include "kernels/kernels.h"'),
+    ("loader/pipeline/worker.c", '#include "loader/cache/cache.h"\n#include "kernels/convert/convert.h"'),
     ("loader/api/loader.c", '#include "loader/pipeline/slots.h"\n#include "loader/cache/cache.h"'),
     ("loader/pipeline/worker.c", '#include "loader/api/dataset.h"'),
     ("datasets/idx/idx.c", '#include <stoker/dataset.h>\n#include "loader/base/queue.h"'),
     ("datasets/gzip.c", "#include <libdeflate.h>"),
     ("datasets/formats.c", '#include "loader/api/format.h"'),
     ("datasets/idx/idx.c", '#include "loader/codec/raw.h"'),
-    ("bench/main.c", '#include <stoker/stoker.h>\n#include "list.h"\n#include "kernels/kernels.h"'),
+    ("bench/main.c", '#include <stoker/stoker.h>\n#include "list.h"\n#include "kernels/convert/convert.h"'),
     ("trainer/api/create.c", '#include <stoker/loader.h>\n#include "loader/base/queue.h"'),
-    ("kernels/a.h", '#include "loader/base/rng.h"'),
-    ("loader/device/cuda.c", '#include "kernels/launch.h"'),
-    ("trainer/backend/ref/backend.c", '#include "kernels/dropout.h"\n#include "kernels/float16.h"'),
+    ("kernels/train/a.h", '#include "loader/base/rng.h"\n#include "kernels/float16.h"'),
+    ("kernels/transform/a.h", '#include "kernels/convert/convert.h"'),
+    ("loader/device/cuda.c", '#include "kernels/transform/launch.h"'),
+    ("trainer/backend/ref/backend.c", '#include "kernels/train/dropout.h"\n#include "kernels/float16.h"'),
     ("bench/gpu.c", '#include "loader/base/cuda_runtime.h"'),
     ("bench/output.c", '#include "loader/base/printable.h"'),
     ("datasets/pack/run.c", '#include "loader/base/printable.h"'),
@@ -218,8 +226,8 @@ ALLOWED = [
 ]
 FILES = {"loader/base/queue.h", "loader/pipeline/slots.h", "loader/cache/cache.h", "loader/api/format.h", "loader/api/dataset.h",
          "loader/api/loader.h", "loader/codec/raw.h",
-         "datasets/idx/idx.h", "bench/list.h", "loader/reader/reader.h", "kernels/kernels.h", "kernels/transform.h",
-         "kernels/launch.h", "kernels/dropout.h", "kernels/float16.h", "loader/base/rng.h",
+         "datasets/idx/idx.h", "bench/list.h", "loader/reader/reader.h", "kernels/convert/convert.h", "kernels/transform/transform.h",
+         "kernels/transform/launch.h", "kernels/train/dropout.h", "kernels/float16.h", "loader/base/rng.h",
          "loader/base/cuda_runtime.h", "loader/base/printable.h", "loader/base/output_file.h",
          "loader/base/nearest.h", "bench/cli/option_fault.h"}
 

@@ -10,7 +10,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 "$nvcc" -std=c++17 -O3 -fmad=false -I. -Iloader/include -gencode arch=compute_80,code=sm_80 \
     -gencode arch=compute_90,code=sm_90 -Xptxas -v -fatbin -o "$scratch/kernels.fatbin" \
-    kernels/transform.cu 2>"$scratch/report"
+    kernels/transform/transform.cu 2>"$scratch/report"
 kernels=$(grep -c 'Compiling entry function' "$scratch/report" || true)
 clean=$(grep -c ' 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads' "$scratch/report" || true)
 echo "$kernels kernels, $clean without spills and local memory"
@@ -21,7 +21,7 @@ fi
 
 # The loops after macro expansion: a macro parameter once replaced the member `count`, and the kernels
 # ran far out of bounds. 8 crops, stk_taps, stk_resize and stk_keep.
-"$nvcc" -std=c++17 -E -I. -Iloader/include kernels/transform.cu >"$scratch/expanded"
+"$nvcc" -std=c++17 -E -I. -Iloader/include kernels/transform/transform.cu >"$scratch/expanded"
 loops=$(grep -oE 'for \(uint32_t k = [^;]*; k < [^;]*;' "$scratch/expanded" | sed 's/.*; k < //' | sort | uniq -c)
 right=$(grep -oE 'k < \(?launch\.batch\)?\.count;' "$scratch/expanded" | wc -l)
 echo "$right loops over the samples of a batch"

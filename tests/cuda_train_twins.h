@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "kernels/train.h"
+#include "kernels/train/train.h"
 #include "standin_cuda/standin_cuda.h"
 
 static inline void stk_cuda_run_train_twin(const struct standin_cuda_kernel *kernel, void *argument)

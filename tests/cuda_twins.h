@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "kernels/launch.h"
+#include "kernels/transform/launch.h"
 #include "standin_cuda/standin_cuda.h"
 
 /* Without nvcc the library has no kernels, and does not ask for any. */

@@ -5,7 +5,7 @@
 #define STK_TEST_OPTIMIZER_ROWS_H
 
 #include "golden/trainer/optimizers.h"
-#include "kernels/train_arguments.h"
+#include "kernels/train/arguments.h"
 #include "trainer/update/update.h"
 
 struct stk_optimizer_row {

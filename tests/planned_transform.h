@@ -2,7 +2,7 @@
 #ifndef STK_TEST_PLANNED_TRANSFORM_H
 #define STK_TEST_PLANNED_TRANSFORM_H
 
-#include "kernels/transform.h"
+#include "kernels/transform/transform.h"
 
 /* The plan points into itself: it must not move. */
 struct stk_planned {

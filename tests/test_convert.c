@@ -5,8 +5,8 @@
  * read or written too far is a fault; a pattern stands guard before them. What
  * a variant and the reference could share by mistake, the formula, is checked apart.
  */
-#include "kernels/kernels.h"
-#include "kernels/variants.h"
+#include "kernels/convert/convert.h"
+#include "kernels/convert/variants.h"
 #include "leaks.h"
 #include <criterion/criterion.h>
 #include <math.h>

@@ -4,7 +4,7 @@
  * neighbouring halves lie the points that decide the rounding: the tie, and the
  * floats just below and above it. That covers subnormals, overflow and each carry.
  */
-#include "kernels/kernels.h"
+#include "kernels/convert/convert.h"
 #include "leaks.h"
 #include <criterion/criterion.h>
 #include <math.h>

@@ -3,7 +3,7 @@
  * Method: the list of transform_cases.h, in batches whose images are gathered or lie in order, with
  * scratch of just the size that is asked for.
  */
-#include "kernels/launch.h"
+#include "kernels/transform/launch.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

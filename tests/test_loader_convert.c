@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "kernels/kernels.h"
+#include "kernels/convert/convert.h"
 #include "leaks.h"
 #include "loader/base/memory.h"
 #include "scenario.h"

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/dropout.h"
+#include "kernels/train/dropout.h"
 
 enum { MANY = 1 << 14 };
 

@@ -4,7 +4,7 @@
  * and epochs, on each variant that this CPU can run. Picture, row and scratch end right before a page
  * that nobody may touch.
  */
-#include "kernels/transform.h"
+#include "kernels/transform/transform.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "kernels/float16.h"
-#include "kernels/train.h"
+#include "kernels/train/train.h"
 #include "loader/base/rng.h"
 
 /* Values in -1..1 that look random and are the same everywhere. */

@@ -16,7 +16,7 @@
 #include "bench/block.h"
 #include "bench/clock.h"
 #include "bench/statistics.h"
-#include "kernels/transform.h"
+#include "kernels/transform/transform.h"
 
 enum {
     WINDOWS = 41,

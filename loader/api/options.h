@@ -4,7 +4,7 @@
 
 #include <stoker/loader.h>
 
-#include "kernels/transform.h"
+#include "kernels/transform/transform.h"
 #include "loader/api/dataset.h"
 
 /* The transforms of options that were resolved, checked against the data set, and the size that images

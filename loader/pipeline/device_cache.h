@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "kernels/launch.h"
+#include "kernels/transform/launch.h"
 #include "loader/base/memory.h"
 #include "loader/device/device.h"
 

@@ -6,7 +6,7 @@
  *                            └─ stk_taps, stk_resize ─▶ scratch, where images are resized
  *
  * The bytes that cross the bus are those that are stored: a quarter of float32's. The kernels give the
- * bits that the CPU would (kernels/launch.h). The scratch is one for all batches: they go through it in
+ * bits that the CPU would (kernels/transform/launch.h). The scratch is one for all batches: they go through it in
  * the order of the copy stream.
  */
 #ifndef STK_PIPELINE_DEVICE_CONVERT_H
@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "kernels/launch.h"
+#include "kernels/transform/launch.h"
 #include "loader/device/device.h"
 
 enum { STK_DEVICE_LAUNCHES_MAX = 3 };

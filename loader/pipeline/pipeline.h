@@ -15,8 +15,8 @@
 #include <stdint.h>
 #include <stoker/reader.h>
 
-#include "kernels/kernels.h"
-#include "kernels/transform.h"
+#include "kernels/convert/convert.h"
+#include "kernels/transform/transform.h"
 #include "loader/api/dataset.h"
 #include "loader/cache/cache.h"
 #include "loader/pipeline/bad.h"

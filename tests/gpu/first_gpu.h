@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "kernels/launch.h"
+#include "kernels/transform/launch.h"
 #include "loader/base/cuda_runtime.h"
 #include "thread_check.h"
 

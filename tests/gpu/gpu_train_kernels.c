@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/dropout.h"
 #include "kernels/float16.h"
-#include "kernels/train.h"
+#include "kernels/train/dropout.h"
+#include "kernels/train/train.h"
 
 #include "first_gpu.h"
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "first_gpu.h"
-#include "kernels/train.h"
+#include "kernels/train/train.h"
 #include <stoker/stoker.h>
 
 enum { FEW = 16, STEPS = 6, MIB = 1 << 20 };

@@ -1,5 +1,5 @@
 /* elementwise.c - operations that treat every element alike: ReLU, sums, copies, dropout. */
-#include "kernels/dropout.h"
+#include "kernels/train/dropout.h"
 #include "trainer/backend/ref/operations.h"
 
 #include <string.h>

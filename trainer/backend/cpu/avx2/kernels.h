@@ -5,7 +5,7 @@
 #ifndef STK_TRAINER_BACKEND_CPU_AVX2_KERNELS_H
 #define STK_TRAINER_BACKEND_CPU_AVX2_KERNELS_H
 
-#include "kernels/dropout.h"
+#include "kernels/train/dropout.h"
 #include "trainer/backend/common/operands.h"
 #include <stdbool.h>
 #include <stdint.h>

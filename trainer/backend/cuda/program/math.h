@@ -20,7 +20,7 @@
 #ifndef STK_TRAINER_BACKEND_CUDA_PROGRAM_MATH_H
 #define STK_TRAINER_BACKEND_CUDA_PROGRAM_MATH_H
 
-#include "kernels/train.h"
+#include "kernels/train/train.h"
 #include "trainer/backend/backend.h"
 #include "trainer/backend/common/engine_cache.h"
 #include "trainer/backend/common/engine_choice.h"

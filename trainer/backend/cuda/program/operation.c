@@ -5,7 +5,7 @@
  * Convolutions and linear layers are made ready in program.c. */
 #include <assert.h>
 
-#include "kernels/dropout.h"
+#include "kernels/train/dropout.h"
 #include "trainer/backend/cuda/backend.h"
 
 /* What one operation is queued with. */

@@ -1,0 +1,91 @@
+/* reference.c - the conversion as its definition reads: the oracle.
+ *
+ * One element at a time, nothing hoisted, nothing shared with the fast
+ * variants but the definition of the half precision types.
+ */
+#include "kernels/convert/convert.h"
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#define LOAD_AS(type, at) ((const type *)memcpy(&(type){ 0 }, (at), sizeof(type)))[0]
+
+static size_t element_bytes(stoker_dtype dtype)
+{
+    switch (dtype) {
+    case STOKER_UINT8:
+    case STOKER_INT8:
+        return 1;
+    case STOKER_INT16:
+    case STOKER_FLOAT16:
+    case STOKER_BFLOAT16:
+        return 2;
+    case STOKER_INT32:
+    case STOKER_FLOAT32:
+        return 4;
+    default:
+        return 8;
+    }
+}
+
+static float load_element(stoker_dtype dtype, const unsigned char *at)
+{
+    switch (dtype) {
+    case STOKER_UINT8:
+        return (float)LOAD_AS(uint8_t, at);
+    case STOKER_INT8:
+        return (float)LOAD_AS(int8_t, at);
+    case STOKER_INT16:
+        return (float)LOAD_AS(int16_t, at);
+    case STOKER_INT32:
+        return (float)LOAD_AS(int32_t, at);
+    case STOKER_INT64:
+        return (float)LOAD_AS(int64_t, at);
+    case STOKER_FLOAT16:
+        return stk_float_from_float16(LOAD_AS(uint16_t, at));
+    case STOKER_BFLOAT16:
+        return stk_float_from_bfloat16(LOAD_AS(uint16_t, at));
+    case STOKER_FLOAT32:
+        return LOAD_AS(float, at);
+    default:
+        return (float)LOAD_AS(double, at);
+    }
+}
+
+static void store_element(stoker_dtype dtype, unsigned char *at, float value)
+{
+    if (dtype == STOKER_FLOAT32) {
+        memcpy(at, &value, sizeof(value));
+        return;
+    }
+    uint16_t half =
+        dtype == STOKER_FLOAT16 ? stk_float16_from_float(value) : stk_bfloat16_from_float(value);
+    memcpy(at, &half, sizeof(half));
+}
+
+void stk_convert_rows_reference(const struct stk_convert_plan *plan, const void *const *rows,
+                                uint32_t count, uint32_t ahead, void *out)
+{
+    assert(plan != NULL);
+    assert(plan->period > 0);
+    (void)ahead;
+
+    bool nchw = plan->layout == STOKER_NCHW;
+    size_t from_bytes = element_bytes(plan->from), to_bytes = element_bytes(plan->to);
+    for (uint32_t row = 0; row < count; row++) {
+        const unsigned char *in = rows[row];
+        unsigned char *row_out = (unsigned char *)out + row * plan->to_bytes;
+        for (size_t i = 0; i < plan->elements; i++) {
+            size_t pixels = nchw ? plan->elements / plan->channels : plan->elements;
+            size_t channel = nchw ? i % plan->channels : i % plan->period;
+            size_t place = nchw ? channel * pixels + i / plan->channels : i;
+            if (plan->copies) {
+                memcpy(row_out + place * to_bytes, in + i * from_bytes, to_bytes);
+                continue;
+            }
+            float value = load_element(plan->from, in + i * from_bytes);
+            value = fmaf(value, plan->factor[channel], plan->bias[channel]);
+            store_element(plan->to, row_out + place * to_bytes, value);
+        }
+    }
+}

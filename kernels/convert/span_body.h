@@ -1,0 +1,104 @@
+/* span_body.h - elements that lie side by side, converted; and what else rows are made of.
+ *
+ * Part of the bodies that each variant compiles (body.h, transform/crop_body.h). The including file has
+ * defined the lanes (LANES floats at a time) and, where it has them, the byte shuffles of
+ * split_ssse3.h (STK_SPLIT_BYTES).
+ */
+#ifndef STK_KERNELS_CONVERT_SPAN_BODY_H
+#define STK_KERNELS_CONVERT_SPAN_BODY_H
+
+#include "kernels/convert/convert.h"
+#include <assert.h>
+#include <string.h>
+
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+#define NOINLINE      __attribute__((noinline))
+
+enum {
+    ELEMENT_BYTES_MAX = 8,
+    LINE_BYTES = 64,
+    PREFETCH_BYTES_MAX = 4096, /* what comes behind it, the hardware prefetcher finds */
+};
+
+typedef lanes load_lanes_fn(const unsigned char *at);
+typedef void store_lanes_fn(unsigned char *at, lanes v, bool may_be_nan);
+
+/* How one pair of types is read, converted and written. Always a constant. */
+struct pair {
+    load_lanes_fn *load;
+    store_lanes_fn *store;
+    size_t from_bytes, to_bytes; /* per element */
+    bool may_be_nan;             /* no integer can become one */
+};
+
+/* Ask for the first line of every 64 bytes from `at` on. */
+static ALWAYS_INLINE void prefetch_lines(const unsigned char *at, size_t bytes)
+{
+    for (size_t line = 0; line < bytes; line += LINE_BYTES)
+        __builtin_prefetch(at + line, 0, 3);
+}
+
+/* All of what is fetched of a row: it may begin in mid-line and so end one line later. */
+static ALWAYS_INLINE void prefetch_row(const unsigned char *row, size_t row_bytes)
+{
+    size_t bytes = row_bytes < PREFETCH_BYTES_MAX ? row_bytes : PREFETCH_BYTES_MAX;
+    prefetch_lines(row, bytes);
+    __builtin_prefetch(row + bytes - 1, 0, 3);
+}
+
+/* The last count < LANES elements, by way of full-width copies: no byte beside
+ * the row is touched. */
+static ALWAYS_INLINE void convert_tail(const unsigned char *in, unsigned char *out, size_t count,
+                                       lanes factor, lanes bias, struct pair pair)
+{
+    unsigned char tail_in[LANES * ELEMENT_BYTES_MAX] = { 0 };
+    unsigned char tail_out[LANES * ELEMENT_BYTES_MAX];
+    memcpy(tail_in, in, count * pair.from_bytes);
+    pair.store(tail_out, lanes_fma(pair.load(tail_in), factor, bias), pair.may_be_nan);
+    memcpy(out, tail_out, count * pair.to_bytes);
+}
+
+/* count elements with one factor and bias. */
+static ALWAYS_INLINE void convert_span(const unsigned char *in, unsigned char *out, size_t count,
+                                       lanes factor, lanes bias, struct pair pair)
+{
+    size_t i = 0;
+    for (; i + LANES <= count; i += LANES) {
+        lanes x = pair.load(in + i * pair.from_bytes);
+        pair.store(out + i * pair.to_bytes, lanes_fma(x, factor, bias), pair.may_be_nan);
+    }
+    if (i < count)
+        convert_tail(in + i * pair.from_bytes, out + i * pair.to_bytes, count - i, factor, bias,
+                     pair);
+}
+
+/* Take `pixels` pixels apart: channel c goes to planes + c * plane_bytes. */
+static ALWAYS_INLINE void split(unsigned char *planes, size_t plane_bytes, const unsigned char *in,
+                                size_t pixels, size_t channels, size_t element_bytes)
+{
+    size_t done = 0;
+#ifdef STK_SPLIT_BYTES
+    if (element_bytes == 1 && channels == 3)
+        for (; done + SPLIT_PIXELS <= pixels; done += SPLIT_PIXELS)
+            split_3_bytes(planes + done, plane_bytes, in + done * 3);
+    if (element_bytes == 1 && channels == 4)
+        for (; done + SPLIT_PIXELS <= pixels; done += SPLIT_PIXELS)
+            split_4_bytes(planes + done, plane_bytes, in + done * 4);
+#endif
+    for (size_t channel = 0; channel < channels; channel++) {
+        const unsigned char *from = in + channel * element_bytes;
+        unsigned char *to = planes + channel * plane_bytes;
+        for (size_t pixel = done; pixel < pixels; pixel++)
+            memcpy(to + pixel * element_bytes, from + pixel * channels * element_bytes,
+                   element_bytes);
+    }
+}
+
+/* The index of a float type in the tables of functions. */
+static size_t to_index(stoker_dtype to)
+{
+    assert(to == STOKER_FLOAT32 || to == STOKER_FLOAT16 || to == STOKER_BFLOAT16);
+    return to == STOKER_FLOAT32 ? 0 : to == STOKER_FLOAT16 ? 1 : 2;
+}
+
+#endif

@@ -1,0 +1,153 @@
+/* channel_sums.c - twin of channel_sums.cu: the same additions in the same order, so the same
+ * bits. */
+#include "kernels/train/elements.h"
+#include "kernels/train/twins.h"
+
+enum { ROWS = STK_LAUNCH_THREADS / 32 };
+
+/* One value of element `at` of channel c. */
+typedef float value_fn(const void *arguments, enum stk_train_storage storage, uint64_t at,
+                       uint32_t c);
+
+struct summed {
+    value_fn *value;
+    const void *arguments;
+    enum stk_train_storage storage;
+    uint64_t pixels;
+    uint32_t c, chunks;
+};
+
+/* One channel's sum over a chunk: eight threads' sums, then the sum of those. */
+static float chunk_sum(const struct summed *s, uint32_t c, uint32_t index)
+{
+    const uint64_t chunk = (s->pixels + s->chunks - 1) / s->chunks;
+    const uint64_t first = index * chunk;
+    const uint64_t end = first + chunk < s->pixels ? first + chunk : s->pixels;
+    float sum = 0;
+    for (uint32_t row = 0; row < ROWS; row++) {
+        float rows_sum = 0;
+        for (uint64_t pixel = first + row; pixel < end; pixel += ROWS)
+            rows_sum += s->value(s->arguments, s->storage, pixel * s->c + c, c);
+        sum = row == 0 ? rows_sum : sum + rows_sum;
+    }
+    return sum;
+}
+
+/* Of all chunks. */
+static double whole_sum(const struct summed *s, uint32_t c)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < s->chunks; i++)
+        sum += (double)chunk_sum(s, c, i);
+    return sum;
+}
+
+/* ---- bias --------------------------------------------------------------------------------------- */
+
+static float bias_value(const void *arguments, enum stk_train_storage storage, uint64_t at,
+                        uint32_t c)
+{
+    (void)c;
+    return stk_train_load(((const struct stk_train_bias_gradient *)arguments)->dy, at, storage);
+}
+
+static void bias_gradient(const struct stk_train_bias_gradient *a, enum stk_train_storage storage)
+{
+    const struct summed s = { bias_value, a, storage, a->pixels, a->c, a->chunks };
+    for (uint32_t c = 0; c < a->c; c++) {
+        float sum = 0;
+        for (uint32_t i = 0; i < a->chunks; i++)
+            sum += chunk_sum(&s, c, i);
+        a->bias_grad[c] += sum;
+    }
+}
+
+/* ---- BatchNorm ---------------------------------------------------------------------------------- */
+
+/* From the channel's first pixel. */
+static float offset(const void *arguments, enum stk_train_storage storage, uint64_t at, uint32_t c)
+{
+    const struct stk_train_batch_norm_moments *const a = arguments;
+    return stk_train_load(a->x, at, storage) - stk_train_load(a->x, c, storage);
+}
+
+static float offset_squared(const void *arguments, enum stk_train_storage storage, uint64_t at,
+                            uint32_t c)
+{
+    const float off = offset(arguments, storage, at, c);
+    return off * off;
+}
+
+static void moments(const struct stk_train_batch_norm_moments *a, enum stk_train_storage storage)
+{
+    const struct summed first = { offset, a, storage, a->pixels, a->c, a->chunks };
+    const struct summed second = { offset_squared, a, storage, a->pixels, a->c, a->chunks };
+    for (uint32_t c = 0; c < a->c; c++) {
+        const struct stk_train_moments_of_channel m =
+            stk_train_shifted_moments(whole_sum(&first, c), whole_sum(&second, c),
+                                      stk_train_load(a->x, c, storage), a->pixels, a->epsilon);
+        a->mean[c] = m.mean;
+        a->inverse[c] = m.inverse;
+        if (a->running_mean == NULL)
+            continue;
+        a->running_mean[c] = stk_train_move(a->running_mean[c], m.mean, a->momentum);
+        a->running_var[c] = stk_train_move(a->running_var[c], m.unbiased, a->momentum);
+    }
+}
+
+/* The gradient that reaches element `at` of channel c: none where ReLU cut it off. */
+static float passed(const void *arguments, enum stk_train_storage storage, uint64_t at, uint32_t c)
+{
+    const struct stk_train_batch_norm_backward *const a = arguments;
+    const float dy = stk_train_load(a->dy, at, storage);
+    if (a->relu == 0)
+        return dy;
+    const float y =
+        a->y != NULL
+            ? stk_train_load(a->y, at, storage)
+            : stk_train_rounded(stk_train_normalise(stk_train_load(a->x, at, storage), a->mean[c],
+                                                    a->inverse[c], a->gamma[c], a->beta[c]),
+                                storage);
+    return y > 0 ? dy : 0;
+}
+
+static float normalised(const struct stk_train_batch_norm_backward *a,
+                        enum stk_train_storage storage, uint64_t at, uint32_t c)
+{
+    return (stk_train_load(a->x, at, storage) - a->mean[c]) * a->inverse[c];
+}
+
+static float gamma_value(const void *arguments, enum stk_train_storage storage, uint64_t at,
+                         uint32_t c)
+{
+    return passed(arguments, storage, at, c) * normalised(arguments, storage, at, c);
+}
+
+static void backward_sums(const struct stk_train_batch_norm_backward *a,
+                          enum stk_train_storage storage)
+{
+    const struct summed gammas = { gamma_value, a, storage, a->pixels, a->c, a->chunks };
+    const struct summed betas = { passed, a, storage, a->pixels, a->c, a->chunks };
+    for (uint32_t c = 0; c < a->c; c++) {
+        a->sums[c] = (float)whole_sum(&gammas, c);
+        a->sums[a->c + c] = (float)whole_sum(&betas, c);
+        a->gamma_grad[c] += a->sums[c];
+        a->beta_grad[c] += a->sums[a->c + c];
+    }
+}
+
+static void backward(const struct stk_train_batch_norm_backward *a, enum stk_train_storage storage)
+{
+    for (uint64_t i = 0; i < a->pixels * a->c; i++) {
+        const uint32_t c = (uint32_t)(i % a->c);
+        const float dx = stk_train_norm_gradient(
+            passed(a, storage, i, c), normalised(a, storage, i, c), a->gamma[c] * a->inverse[c],
+            a->sums[a->c + c], a->sums[c], (float)a->pixels);
+        stk_train_store(a->dx, i, dx, storage);
+    }
+}
+
+STK_TRAIN_TWIN(stk_train_bias_gradient, stk_train_bias_gradient, bias_gradient)
+STK_TRAIN_TWIN(stk_train_batch_norm_moments, stk_train_batch_norm_moments, moments)
+STK_TRAIN_TWIN(stk_train_batch_norm_backward_sums, stk_train_batch_norm_backward, backward_sums)
+STK_TRAIN_TWIN(stk_train_batch_norm_backward, stk_train_batch_norm_backward, backward)

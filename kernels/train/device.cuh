@@ -1,0 +1,210 @@
+/* device.cuh - what the kernels of *.cu share: storage types, sums of a block, and the block
+ * that comes last. */
+#ifndef STK_KERNELS_TRAIN_DEVICE_CUH
+#define STK_KERNELS_TRAIN_DEVICE_CUH
+
+#include "kernels/train/elements.h"
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+/* ---- storage: T in memory, float in registers -------------------------------------------------- */
+
+static __device__ __forceinline__ float load(const float *p, uint64_t i)
+{
+    return p[i];
+}
+static __device__ __forceinline__ float load(const __half *p, uint64_t i)
+{
+    return __half2float(p[i]);
+}
+static __device__ __forceinline__ float load(const __nv_bfloat16 *p, uint64_t i)
+{
+    return __bfloat162float(p[i]);
+}
+static __device__ __forceinline__ void store(float *p, uint64_t i, float v)
+{
+    p[i] = v;
+}
+static __device__ __forceinline__ void store(__half *p, uint64_t i, float v)
+{
+    p[i] = __float2half_rn(v);
+}
+static __device__ __forceinline__ void store(__nv_bfloat16 *p, uint64_t i, float v)
+{
+    p[i] = __float2bfloat16_rn(v);
+}
+
+/* ---- eight elements side by side, at a multiple of 16 bytes ------------------------------------ */
+
+static __device__ __forceinline__ void load_pack(const float *p, float *v)
+{
+    const float4 low = ((const float4 *)p)[0];
+    const float4 high = ((const float4 *)p)[1];
+    v[0] = low.x, v[1] = low.y, v[2] = low.z, v[3] = low.w;
+    v[4] = high.x, v[5] = high.y, v[6] = high.z, v[7] = high.w;
+}
+static __device__ __forceinline__ void store_pack(float *p, const float *v)
+{
+    ((float4 *)p)[0] = make_float4(v[0], v[1], v[2], v[3]);
+    ((float4 *)p)[1] = make_float4(v[4], v[5], v[6], v[7]);
+}
+union pack16 {
+    uint4 whole;
+    uint16_t part[STK_TRAIN_PACK];
+};
+static __device__ __forceinline__ void load_pack(const __half *p, float *v)
+{
+    pack16 pack;
+    pack.whole = *(const uint4 *)p;
+#pragma unroll
+    for (int i = 0; i < STK_TRAIN_PACK; i++)
+        v[i] = __half2float(__ushort_as_half(pack.part[i]));
+}
+static __device__ __forceinline__ void store_pack(__half *p, const float *v)
+{
+    pack16 pack;
+#pragma unroll
+    for (int i = 0; i < STK_TRAIN_PACK; i++)
+        pack.part[i] = __half_as_ushort(__float2half_rn(v[i]));
+    *(uint4 *)p = pack.whole;
+}
+static __device__ __forceinline__ void load_pack(const __nv_bfloat16 *p, float *v)
+{
+    pack16 pack;
+    pack.whole = *(const uint4 *)p;
+#pragma unroll
+    for (int i = 0; i < STK_TRAIN_PACK; i++)
+        v[i] = __bfloat162float(__ushort_as_bfloat16(pack.part[i]));
+}
+static __device__ __forceinline__ void store_pack(__nv_bfloat16 *p, const float *v)
+{
+    pack16 pack;
+#pragma unroll
+    for (int i = 0; i < STK_TRAIN_PACK; i++)
+        pack.part[i] = __bfloat16_as_ushort(__float2bfloat16_rn(v[i]));
+    *(uint4 *)p = pack.whole;
+}
+
+/* Elements [first, first + PACK), as far as there are; what is beyond `count` is 0. */
+template <class T>
+static __device__ __forceinline__ void load_some(const T *p, uint64_t first, uint64_t count,
+                                                 float *v)
+{
+    if (first + STK_TRAIN_PACK <= count) {
+        load_pack(p + first, v);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < STK_TRAIN_PACK; i++)
+        v[i] = first + i < count ? load(p, first + i) : 0;
+}
+template <class T>
+static __device__ __forceinline__ void store_some(T *p, uint64_t first, uint64_t count,
+                                                  const float *v)
+{
+    if (first + STK_TRAIN_PACK <= count) {
+        store_pack(p + first, v);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < STK_TRAIN_PACK; i++)
+        if (first + i < count)
+            store(p, first + i, v[i]);
+}
+
+/* What is left of a value once it has been stored. */
+static __device__ __forceinline__ float rounded(float value, const float *)
+{
+    return value;
+}
+static __device__ __forceinline__ float rounded(float value, const __half *)
+{
+    return __half2float(__float2half_rn(value));
+}
+static __device__ __forceinline__ float rounded(float value, const __nv_bfloat16 *)
+{
+    return __bfloat162float(__float2bfloat16_rn(value));
+}
+
+/* One kernel for each storage type: NAME_f32, NAME_f16, NAME_bf16, from a template `body<T>`. */
+#define STK_KERNEL(name, arguments, body)                                                          \
+    extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)                               \
+        name##_f32(const struct arguments a)                                                       \
+    {                                                                                              \
+        body<float>(a);                                                                            \
+    }                                                                                              \
+    extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)                               \
+        name##_f16(const struct arguments a)                                                       \
+    {                                                                                              \
+        body<__half>(a);                                                                           \
+    }                                                                                              \
+    extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)                               \
+        name##_bf16(const struct arguments a)                                                      \
+    {                                                                                              \
+        body<__nv_bfloat16>(a);                                                                    \
+    }
+
+/* The first element of this thread, and how far it is to its next. */
+static __device__ __forceinline__ uint64_t first_element(void)
+{
+    return (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+}
+static __device__ __forceinline__ uint64_t element_stride(void)
+{
+    return (uint64_t)gridDim.x * blockDim.x;
+}
+
+/* The same where elements are fewer than 2^31: dividing is then a third of the instructions. */
+static __device__ __forceinline__ uint32_t first_element_32(void)
+{
+    return blockIdx.x * blockDim.x + threadIdx.x;
+}
+static __device__ __forceinline__ uint32_t element_stride_32(void)
+{
+    return gridDim.x * blockDim.x;
+}
+
+/* ---- sums in a fixed order --------------------------------------------------------------------- */
+
+template <class V> static __device__ __forceinline__ V warp_sum(V value)
+{
+    for (int lanes = 16; lanes > 0; lanes /= 2)
+        value += __shfl_down_sync(0xFFFFFFFFU, value, lanes);
+    return value; /* right in lane 0 */
+}
+
+/* The block's sum, right in thread 0. `shared` holds a value a warp. */
+template <class V> static __device__ __forceinline__ V block_sum(V value, V *shared)
+{
+    const unsigned lane = threadIdx.x % 32;
+    const unsigned warp = threadIdx.x / 32;
+    value = warp_sum(value);
+    if (lane == 0)
+        shared[warp] = value;
+    __syncthreads();
+    if (warp == 0) {
+        value = lane < blockDim.x / 32 ? shared[lane] : V(0);
+        value = warp_sum(value);
+    }
+    __syncthreads(); /* shared may be used again */
+    return value;
+}
+
+/* Whether this block is the last of `blocks` to come here; its threads then see what all of them
+ * wrote before. `flag` is shared by the block. */
+static __device__ __forceinline__ bool is_last_block(uint32_t *ticket, uint32_t blocks,
+                                                     uint32_t *flag)
+{
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0 && threadIdx.y == 0) {
+        *flag = atomicAdd(ticket, 1U) == blocks - 1 ? 1 : 0;
+        if (*flag != 0)
+            *ticket = 0; /* ready for the next launch */
+    }
+    __syncthreads();
+    __threadfence();
+    return *flag != 0;
+}
+
+#endif

@@ -1,0 +1,72 @@
+/* dropout.h - which elements dropout keeps: a pure function of (seed, step, layer, sample, element).
+ *
+ * Sixteen random bits an element. 64 elements take eight Philox counters, and their bits are
+ * dealt so that eight lanes, one a counter, deliver them in order without a shuffle:
+ *
+ *   element 64 g + 8 h + lane   has half h (0..7) of counter 8 g + lane
+ *   half 2 w is the low and half 2 w + 1 the high 16 bits of word w */
+#ifndef STK_KERNELS_TRAIN_DROPOUT_H
+#define STK_KERNELS_TRAIN_DROPOUT_H
+
+#include "loader/base/rng.h"
+#include <stdint.h>
+
+enum { STK_DROPOUT_GROUP = 64, STK_DROPOUT_LANES = 8 };
+
+/* All that the elements of one sample have in common. */
+struct stk_dropout {
+    uint64_t key;
+    uint64_t counter_high;
+    uint32_t dropped_below; /* bits under it are dropped: rate x 65536 */
+    float scale;            /* of what is kept */
+};
+
+/* The key of one step. */
+STK_RNG uint64_t stk_dropout_key(uint64_t seed, uint64_t step)
+{
+    return stk_mix64(stk_mix64(seed) + step);
+}
+
+STK_RNG uint64_t stk_dropout_counter_high(uint32_t layer, uint64_t sample)
+{
+    return ((uint64_t)layer << 40) | (sample & ((UINT64_C(1) << 40) - 1));
+}
+
+static inline uint32_t stk_dropout_dropped_below(float rate)
+{
+    return (uint32_t)((double)rate * 65536 + 0.5);
+}
+
+static inline float stk_dropout_scale(float rate)
+{
+    return (float)(1 / (1 - (double)rate));
+}
+
+static inline struct stk_dropout stk_dropout_of(uint64_t seed, uint64_t step, uint32_t layer,
+                                                uint64_t sample, float rate)
+{
+    return (struct stk_dropout){
+        .key = stk_dropout_key(seed, step),
+        .counter_high = stk_dropout_counter_high(layer, sample),
+        .dropped_below = stk_dropout_dropped_below(rate),
+        .scale = stk_dropout_scale(rate),
+    };
+}
+
+/* The 16 bits that a counter's words have for its half h, 0..7. */
+STK_RNG uint32_t stk_dropout_bits(const struct stk_random *random, uint32_t half)
+{
+    return (random->word[half / 2] >> (half % 2 * 16)) & 0xFFFF;
+}
+
+/* The factor of one element: 0 or scale. */
+static inline float stk_dropout_factor(const struct stk_dropout *dropout, uint64_t element)
+{
+    const uint64_t group = element / STK_DROPOUT_GROUP;
+    const uint32_t half = (uint32_t)(element % STK_DROPOUT_GROUP) / STK_DROPOUT_LANES;
+    const uint64_t counter = group * STK_DROPOUT_LANES + element % STK_DROPOUT_LANES;
+    const struct stk_random random = stk_philox(dropout->key, dropout->counter_high, counter);
+    return stk_dropout_bits(&random, half) < dropout->dropped_below ? 0.0F : dropout->scale;
+}
+
+#endif

@@ -1,0 +1,167 @@
+/* crop_view.h - where a row's pixels go, which of them the picture has, and the fetching of a later one:
+ * what all ways to make a row share. Part of the bodies that each variant compiles. */
+#ifndef STK_KERNELS_TRANSFORM_CROP_VIEW_H
+#define STK_KERNELS_TRANSFORM_CROP_VIEW_H
+
+#include "kernels/convert/span_body.h"
+#include "kernels/transform/block_avx2.h"
+#include "kernels/transform/transform.h"
+
+struct fetching;
+
+/* Convert `pixels` pixels that lie side by side, to the output from its pixel number `place` on; the
+ * output has `whole` pixels. It takes no target: whose address is handed on is no constant any more. */
+typedef void put_fn(const struct stk_transform_plan *plan, unsigned char *out, size_t whole,
+                    const unsigned char *in, size_t place, size_t pixels,
+                    struct fetching *fetching);
+
+/* Where the row's pixels go. All but out, height and width is constant. */
+struct target {
+    put_fn *put; /* made once for each target, and called: a body so long is not repeated */
+    struct pair pair;
+    store_eight_fn *store;
+    uint32_t channels;
+    bool copies; /* uint8 stays uint8 */
+    bool planes; /* NCHW */
+    unsigned char *out;
+    size_t height, width;
+};
+
+/* ---- fetching: a later picture, line by line while this one is converted --------- */
+
+struct fetching {
+    const unsigned char *next;
+    size_t left; /* bytes */
+};
+
+static ALWAYS_INLINE void fetch(struct fetching *fetching)
+{
+    if (fetching->left == 0)
+        return;
+    const size_t bytes = fetching->left < LINE_BYTES ? fetching->left : LINE_BYTES;
+    __builtin_prefetch(fetching->next, 0, 3);
+    fetching->next += bytes;
+    fetching->left -= bytes;
+}
+
+static ALWAYS_INLINE struct fetching fetching_of(const struct stk_crop *crop)
+{
+    return (struct fetching){ crop->later, crop->later_bytes < PREFETCH_BYTES_MAX
+                                               ? crop->later_bytes
+                                               : PREFETCH_BYTES_MAX };
+}
+
+/* Bytes of a later picture that are fetched with each line of this one. */
+static ALWAYS_INLINE size_t share_of(struct fetching fetching, size_t lines)
+{
+    return ((uint32_t)fetching.left + (uint32_t)lines - 1) / (uint32_t)lines;
+}
+
+/* ---- what is seen ---------------------------------------------------------------- */
+
+/* The pixels of the output that are the picture's: x0..x1 of lines y0..y1. */
+struct seen {
+    size_t y0, y1, x0, x1;
+    const unsigned char *first; /* the picture's first pixel among them */
+};
+
+/* How many of `out` pixels lie before, and how many behind, the picture's `in`. */
+static ALWAYS_INLINE void outside(int32_t at, int32_t in, int32_t out, int32_t *before,
+                                  int32_t *behind)
+{
+    const int32_t beyond = at + out - in;
+    *before = at < 0 ? -at : 0;
+    *behind = beyond > 0 ? beyond : 0;
+    if (*before + *behind < out)
+        return;
+    *before = out; /* not one of them is seen */
+    *behind = 0;
+}
+
+static ALWAYS_INLINE struct seen seen_of(const struct stk_crop *crop, const struct target *target)
+{
+    const int32_t height = (int32_t)target->height, width = (int32_t)target->width;
+    int32_t above, below, left, right;
+    outside(crop->y, crop->height, height, &above, &below);
+    outside(crop->x, crop->width, width, &left, &right);
+    if (above == height || left == width)
+        return (struct seen){ target->height, target->height, target->width, target->width, NULL };
+    return (struct seen){
+        .y0 = (size_t)above,
+        .y1 = (size_t)(height - below),
+        .x0 = (size_t)(crop->flip ? right : left),
+        .x1 = (size_t)(width - (crop->flip ? left : right)),
+        .first = crop->pixels + (size_t)(crop->y + above) * crop->stride_bytes +
+                 (size_t)(crop->x + left) * target->channels,
+    };
+}
+
+static ALWAYS_INLINE bool is_cut(const struct stk_crop *crop)
+{
+    return crop->cut_bottom > crop->cut_top && crop->cut_right > crop->cut_left;
+}
+
+/* one, or where the picture is turned round the other; not by a branch: every other picture is. */
+static ALWAYS_INLINE int32_t turned(int32_t flip, int32_t one, int32_t other)
+{
+    return one + flip * (other - one);
+}
+
+static ALWAYS_INLINE size_t clamped(size_t value, size_t low, size_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+/* ---- fill ------------------------------------------------------------------------ */
+
+enum { RUN_BYTES = 32, HALF_RUN_BYTES = 16 };
+
+/* So many bytes at any address: memcpy() of them would go through half as wide registers. */
+typedef unsigned char run_bytes __attribute__((vector_size(RUN_BYTES), aligned(1), may_alias));
+
+/* `bytes` bytes of a pattern, which repeats after `period` bytes and is so long that a run may begin at any of them. */
+static ALWAYS_INLINE void fill_run(const unsigned char *pattern, size_t period, unsigned char *out,
+                                   size_t bytes)
+{
+    if (bytes < HALF_RUN_BYTES) {
+        memcpy(out, pattern, bytes);
+        return;
+    }
+    if (bytes < RUN_BYTES) {
+        const size_t last = bytes - HALF_RUN_BYTES;
+        memcpy(out, pattern, HALF_RUN_BYTES);
+        memcpy(out + last, pattern + last % period, HALF_RUN_BYTES);
+        return;
+    }
+    const size_t last = bytes - RUN_BYTES, step = RUN_BYTES % period;
+    for (size_t at = 0, phase = 0; at < last; at += RUN_BYTES) {
+        *(run_bytes *)(out + at) = *(const run_bytes *)(pattern + phase);
+        phase = phase + step < period ? phase + step : phase + step - period;
+    }
+    *(run_bytes *)(out + last) = *(const run_bytes *)(pattern + last % period);
+}
+
+/* `pixels` pixels of fill, as the output has them, from its pixel number `place` on. The plan knows the bytes: so this is
+ * one function for all types and layouts. */
+static NOINLINE void fill_pixels(const struct stk_transform_plan *plan, unsigned char *out,
+                                 size_t whole, size_t place, size_t pixels)
+{
+    const size_t period = plan->filled_bytes;
+    for (size_t plane = 0; plane < plan->filled_planes; plane++)
+        fill_run(plan->filled[plane], period, out + (plane * whole + place) * period,
+                 pixels * period);
+}
+
+/* Paint the cut over. */
+static ALWAYS_INLINE void cut_pixels(const struct stk_transform_plan *plan,
+                                     const struct stk_crop *crop, const struct target *target)
+{
+    if (!is_cut(crop))
+        return;
+    for (size_t y = (size_t)crop->cut_top; y < (size_t)crop->cut_bottom; y++)
+        fill_pixels(plan, target->out, target->height * target->width,
+                    y * target->width + (size_t)crop->cut_left,
+                    (size_t)(crop->cut_right - crop->cut_left));
+}
+
+#endif

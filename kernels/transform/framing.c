@@ -1,0 +1,213 @@
+/* framing.c - what a caller asks for, checked, and the size of what comes out. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "kernels/transform/transform.h"
+
+#define RATIO_MAX 64.0F
+
+static const float area_default[2] = { 0.08F, 1.0F };
+static const float ratio_default[2] = { 3.0F / 4.0F, 4.0F / 3.0F };
+
+/* The rule that is broken, in words. */
+__attribute__((format(printf, 2, 3))) static int refuse(char *why, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(why, STK_TRANSFORM_WHY_BYTES, format, arguments);
+    va_end(arguments);
+    return STOKER_EINVAL;
+}
+
+static bool is_set(stoker_size size)
+{
+    return size.height != 0 || size.width != 0;
+}
+
+bool stk_transform_resizes(const stoker_transform *transform)
+{
+    return is_set(transform->resize) || transform->resize_shorter != 0 ||
+           is_set(transform->random_resized_crop);
+}
+
+static bool crops(const stoker_transform *transform)
+{
+    return is_set(transform->centre_crop) || is_set(transform->random_crop);
+}
+
+bool stk_transform_wanted(const stoker_transform *transform)
+{
+    return stk_transform_resizes(transform) || crops(transform) || transform->flip ||
+           transform->cutout != 0;
+}
+
+static int check_size(const char *name, stoker_size size, char *why)
+{
+    const bool fits = size.height >= 1 && size.height <= STOKER_TRANSFORM_SIDE_MAX &&
+                      size.width >= 1 && size.width <= STOKER_TRANSFORM_SIDE_MAX;
+    if (fits || !is_set(size))
+        return STOKER_OK;
+    return refuse(why, "%s %" PRIu32 " x %" PRIu32 ": each side is 1..%d", name, size.height,
+                  size.width, STOKER_TRANSFORM_SIDE_MAX);
+}
+
+static int check_number(const char *name, uint32_t number, char *why)
+{
+    if (number <= STOKER_TRANSFORM_SIDE_MAX)
+        return STOKER_OK;
+    return refuse(why, "%s %" PRIu32 " is not in 0..%d", name, number, STOKER_TRANSFORM_SIDE_MAX);
+}
+
+static int check_values(const stoker_transform *transform, char *why)
+{
+    int rc = check_size("resize", transform->resize, why);
+    if (rc == STOKER_OK)
+        rc = check_size("random_resized_crop", transform->random_resized_crop, why);
+    if (rc == STOKER_OK)
+        rc = check_size("centre_crop", transform->centre_crop, why);
+    if (rc == STOKER_OK)
+        rc = check_size("random_crop", transform->random_crop, why);
+    if (rc == STOKER_OK)
+        rc = check_number("resize_shorter", transform->resize_shorter, why);
+    if (rc == STOKER_OK)
+        rc = check_number("pad", transform->pad, why);
+    if (rc == STOKER_OK)
+        rc = check_number("cutout", transform->cutout, why);
+    return rc;
+}
+
+/* What goes with what. */
+static int check_together(const stoker_transform *transform, char *why)
+{
+    const int resizings = is_set(transform->resize) + (transform->resize_shorter != 0) +
+                          is_set(transform->random_resized_crop);
+    if (resizings > 1)
+        return refuse(why, "resize, resize_shorter and random_resized_crop: at most one of them");
+    if (is_set(transform->centre_crop) && is_set(transform->random_crop))
+        return refuse(why, "centre_crop and random_crop: at most one of them");
+    if (transform->resize_shorter != 0 && !crops(transform))
+        return refuse(why, "resize_shorter leaves images of differing size: a crop must follow");
+    if (transform->pad != 0 && !is_set(transform->random_crop))
+        return refuse(why, "pad is for random_crop");
+    const bool has_range = transform->area_min != 0.0F || transform->area_max != 0.0F ||
+                           transform->ratio_min != 0.0F || transform->ratio_max != 0.0F;
+    if (has_range && !is_set(transform->random_resized_crop))
+        return refuse(why, "area and ratio are for random_resized_crop");
+    return STOKER_OK;
+}
+
+/* A pair, or its default where both are 0. */
+static void range_of(float low, float high, const float defaults[2], double out[2])
+{
+    const bool given = low != 0.0F || high != 0.0F;
+    out[0] = (double)(given ? low : defaults[0]);
+    out[1] = (double)(given ? high : defaults[1]);
+}
+
+static int take_ranges(struct stk_framing *framing, const stoker_transform *transform, char *why)
+{
+    double area[2], ratio[2];
+    range_of(transform->area_min, transform->area_max, area_default, area);
+    range_of(transform->ratio_min, transform->ratio_max, ratio_default, ratio);
+    if (!(area[0] > 0.0 && area[0] <= area[1] && area[1] <= 1.0))
+        return refuse(why, "area_min %g, area_max %g: not 0 < min <= max <= 1", area[0], area[1]);
+    if (!(ratio[0] >= 1.0 / (double)RATIO_MAX && ratio[0] <= ratio[1] &&
+          ratio[1] <= (double)RATIO_MAX))
+        return refuse(why, "ratio_min %g, ratio_max %g: not 1/64 <= min <= max <= 64", ratio[0],
+                      ratio[1]);
+    framing->area_min = area[0];
+    framing->area_max = area[1];
+    /* As floats: where two libraries differ in the last bit of a double, these do not. */
+    framing->ratio_log_min = (double)(float)log(ratio[0]);
+    framing->ratio_log_max = (double)(float)log(ratio[1]);
+    return STOKER_OK;
+}
+
+static void take_resizing(struct stk_framing *framing, const stoker_transform *transform)
+{
+    framing->resizing = STK_RESIZE_NONE;
+    stoker_size size = { 0, 0 };
+    if (is_set(transform->resize)) {
+        framing->resizing = STK_RESIZE_EXACT;
+        size = transform->resize;
+    } else if (transform->resize_shorter != 0) {
+        framing->resizing = STK_RESIZE_SHORTER;
+        size = (stoker_size){ transform->resize_shorter, transform->resize_shorter };
+    } else if (is_set(transform->random_resized_crop)) {
+        framing->resizing = STK_RESIZE_RANDOM;
+        size = transform->random_resized_crop;
+    }
+    framing->resize_height = size.height;
+    framing->resize_width = size.width;
+}
+
+/* The least size that the grid of any image has; `grid` where it is the same for all. */
+static stoker_size least_grid(const struct stk_framing *framing, uint32_t height, uint32_t width,
+                              bool any_size)
+{
+    const stoker_size side = { framing->resize_height, framing->resize_width };
+    if (framing->resizing == STK_RESIZE_EXACT || framing->resizing == STK_RESIZE_RANDOM)
+        return side;
+    if (framing->resizing == STK_RESIZE_SHORTER && any_size)
+        return side;
+    struct stk_frame frame = { .height = height, .width = width };
+    stk_frame_grid(framing, &frame);
+    return (stoker_size){ frame.grid_height, frame.grid_width };
+}
+
+static int take_cropping(struct stk_framing *framing, const stoker_transform *transform,
+                         stoker_size grid, char *why)
+{
+    const bool random = is_set(transform->random_crop);
+    framing->cropping = random                           ? STK_CROP_RANDOM
+                        : is_set(transform->centre_crop) ? STK_CROP_CENTRE
+                                                         : STK_CROP_NONE;
+    framing->pad = transform->pad;
+    if (framing->cropping == STK_CROP_NONE) {
+        framing->out_height = grid.height;
+        framing->out_width = grid.width;
+        return STOKER_OK;
+    }
+    const stoker_size out = random ? transform->random_crop : transform->centre_crop;
+    framing->out_height = out.height;
+    framing->out_width = out.width;
+    if (out.height > grid.height + 2 * framing->pad || out.width > grid.width + 2 * framing->pad)
+        return refuse(why,
+                      "%s %" PRIu32 " x %" PRIu32 " of images of %" PRIu32 " x %" PRIu32
+                      " with a pad of %" PRIu32,
+                      random ? "random_crop" : "centre_crop", out.height, out.width, grid.height,
+                      grid.width, framing->pad);
+    return STOKER_OK;
+}
+
+int stk_framing_init(struct stk_framing *framing, const stoker_transform *transform, uint64_t seed,
+                     uint32_t height, uint32_t width, bool any_size,
+                     char why[STK_TRANSFORM_WHY_BYTES])
+{
+    struct stk_framing made = { .key = stk_frame_key(seed) };
+    int rc = check_values(transform, why);
+    if (rc == STOKER_OK)
+        rc = check_together(transform, why);
+    if (rc == STOKER_OK)
+        rc = take_ranges(&made, transform, why);
+    if (rc != STOKER_OK)
+        return rc;
+    take_resizing(&made, transform);
+    if (height < 1 || width < 1 || height > STOKER_SOURCE_SIDE_MAX ||
+        width > STOKER_SOURCE_SIDE_MAX)
+        return refuse(why,
+                      "images of %" PRIu32 " x %" PRIu32 " cannot be transformed: a side is 1..%d",
+                      height, width, STOKER_SOURCE_SIDE_MAX);
+    rc = take_cropping(&made, transform, least_grid(&made, height, width, any_size), why);
+    if (rc != STOKER_OK)
+        return rc;
+    if (made.out_height > STOKER_TRANSFORM_SIDE_MAX || made.out_width > STOKER_TRANSFORM_SIDE_MAX)
+        return refuse(why, "flip and cutout take images of 1..%d pixels a side",
+                      STOKER_TRANSFORM_SIDE_MAX);
+    made.flip = transform->flip ? 1 : 0;
+    made.cutout = transform->cutout;
+    *framing = made;
+    return STOKER_OK;
+}

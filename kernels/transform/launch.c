@@ -1,0 +1,191 @@
+/* launch.c - the kernels' table, their twins in plain C, and how they are launched. */
+#include "kernels/transform/launch.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "kernels/float16.h"
+
+static inline void stk_store_f16(uint16_t *at, float value)
+{
+    *at = float16_of_float(value);
+}
+
+static inline void stk_store_bf16(uint16_t *at, float value)
+{
+    *at = bfloat16_of_float(value);
+}
+
+#include "kernels/transform/launch_body.h"
+
+/* ---- twins: a block after the other --------------------------------------------- */
+
+static uint32_t pixels_of(const struct stk_launch_batch *batch)
+{
+    return batch->framing.out_height * batch->framing.out_width;
+}
+
+static uint32_t stored_pixels_of(const struct stk_launch_batch *batch)
+{
+    return batch->height * batch->width;
+}
+
+static uint32_t coordinates_of(const struct stk_launch_batch *batch)
+{
+    return batch->framing.out_height + batch->framing.out_width;
+}
+
+static void keep_twin(const void *arguments)
+{
+    const struct stk_keep_launch *launch = arguments;
+    for (uint32_t k = 0; k < launch->batch.count; k++)
+        for (uint32_t i = 0; i < stored_pixels_of(&launch->batch); i++)
+            stk_keep_thread(launch, k, i);
+}
+
+static void taps_twin(const void *arguments)
+{
+    const struct stk_launch_batch *batch = &((const struct stk_taps_launch *)arguments)->batch;
+    for (uint32_t k = 0; k < batch->count; k++) {
+        struct stk_frame frame;
+        stk_launch_draw(batch, k, &frame);
+        for (uint32_t i = 0; i < coordinates_of(batch); i++)
+            stk_taps_thread(batch, &frame, k, i);
+    }
+}
+
+static void resize_twin(const void *arguments)
+{
+    const struct stk_launch_batch *batch = &((const struct stk_resize_launch *)arguments)->batch;
+    for (uint32_t k = 0; k < batch->count; k++) {
+        struct stk_frame frame;
+        stk_launch_draw(batch, k, &frame);
+        for (uint32_t i = 0; i < pixels_of(batch); i++)
+            stk_resize_thread(batch, &frame, k, i);
+    }
+}
+
+static inline void crop_twin(const struct stk_crop_launch *launch, int type, int planes)
+{
+    for (uint32_t k = 0; k < launch->batch.count; k++) {
+        struct stk_frame frame;
+        stk_launch_draw(&launch->batch, k, &frame);
+        for (uint32_t i = 0; i < pixels_of(&launch->batch); i++)
+            stk_crop_thread(launch, &frame, k, i, type, planes);
+    }
+}
+
+/* X(name, type, planes): every crop kernel there is, in the order of stk_kernel_crop(). */
+#define CROP_KERNELS(X)                                                                            \
+    X(stk_crop_f32_nhwc, STK_STORE_F32, 0)                                                         \
+    X(stk_crop_f32_nchw, STK_STORE_F32, 1)                                                         \
+    X(stk_crop_f16_nhwc, STK_STORE_F16, 0)                                                         \
+    X(stk_crop_f16_nchw, STK_STORE_F16, 1)                                                         \
+    X(stk_crop_bf16_nhwc, STK_STORE_BF16, 0)                                                       \
+    X(stk_crop_bf16_nchw, STK_STORE_BF16, 1)                                                       \
+    X(stk_crop_u8_nhwc, STK_STORE_U8, 0)                                                           \
+    X(stk_crop_u8_nchw, STK_STORE_U8, 1)
+
+#define DEFINE_TWIN(name, type, planes)                                                            \
+    static void name##_twin(const void *arguments)                                                 \
+    {                                                                                              \
+        crop_twin(arguments, type, planes);                                                        \
+    }
+CROP_KERNELS(DEFINE_TWIN)
+
+/* ---- launching ------------------------------------------------------------------ */
+
+static struct stk_launch_grid grid_for(const struct stk_launch_batch *batch, uint32_t threads)
+{
+    return (struct stk_launch_grid){
+        .x = (threads + STK_LAUNCH_THREADS - 1) / STK_LAUNCH_THREADS,
+        .y = batch->count < STK_LAUNCH_SAMPLES_MAX ? batch->count : STK_LAUNCH_SAMPLES_MAX,
+    };
+}
+
+/* Every struct begins with the batch. */
+static struct stk_launch_grid grid_of_coordinates(const void *arguments)
+{
+    return grid_for(arguments, coordinates_of(arguments));
+}
+
+static struct stk_launch_grid grid_of_pixels(const void *arguments)
+{
+    return grid_for(arguments, pixels_of(arguments));
+}
+
+static struct stk_launch_grid grid_of_stored_pixels(const void *arguments)
+{
+    return grid_for(arguments, stored_pixels_of(arguments));
+}
+
+static_assert(offsetof(struct stk_keep_launch, batch) == 0, "the batch comes first");
+static_assert(offsetof(struct stk_taps_launch, batch) == 0, "the batch comes first");
+static_assert(offsetof(struct stk_resize_launch, batch) == 0, "the batch comes first");
+static_assert(offsetof(struct stk_crop_launch, batch) == 0, "the batch comes first");
+
+const struct stk_kernel stk_kernels[] = {
+#define ROW_OF_TABLE(name, type, planes)                                                           \
+    { #name, sizeof(struct stk_crop_launch), name##_twin, grid_of_pixels },
+    CROP_KERNELS(ROW_OF_TABLE)
+#undef ROW_OF_TABLE
+        { "stk_taps", sizeof(struct stk_taps_launch), taps_twin, grid_of_coordinates },
+    { "stk_resize", sizeof(struct stk_resize_launch), resize_twin, grid_of_pixels },
+    { "stk_keep", sizeof(struct stk_keep_launch), keep_twin, grid_of_stored_pixels },
+    { .name = NULL },
+};
+
+const struct stk_kernel *stk_kernel_named(const char *name)
+{
+    for (const struct stk_kernel *kernel = stk_kernels; kernel->name != NULL; kernel++)
+        if (strcmp(kernel->name, name) == 0)
+            return kernel;
+    return NULL;
+}
+
+const struct stk_kernel *stk_kernel_crop(const struct stk_transform_plan *plan)
+{
+    const struct stk_convert_plan *convert = plan->convert;
+    const enum stk_store_type type = convert->copies                 ? STK_STORE_U8
+                                     : convert->to == STOKER_FLOAT32 ? STK_STORE_F32
+                                     : convert->to == STOKER_FLOAT16 ? STK_STORE_F16
+                                                                     : STK_STORE_BF16;
+    return &stk_kernels[2 * (unsigned)type + (convert->layout == STOKER_NCHW)];
+}
+
+void stk_launch_of(struct stk_crop_launch *launch, const struct stk_transform_plan *plan,
+                   uint32_t height, uint32_t width)
+{
+    const struct stk_framing *framing = &plan->framing;
+    *launch = (struct stk_crop_launch){ .batch = { .framing = *framing,
+                                                   .height = height,
+                                                   .width = width,
+                                                   .channels = plan->channels } };
+    if (framing->resizing != STK_RESIZE_NONE) {
+        const uint32_t down = stk_taps_max(height, framing->resize_height);
+        const uint32_t across = stk_taps_max(width, framing->resize_width);
+        launch->batch.taps_max = down > across ? down : across;
+    }
+    for (uint32_t channel = 0; channel < plan->channels; channel++) {
+        launch->factor[channel] = plan->factor[channel];
+        launch->bias[channel] = plan->bias[channel];
+        launch->fill[channel] = plan->fill[channel];
+    }
+}
+
+bool stk_launch_resizes(const struct stk_launch_batch *batch)
+{
+    return batch->framing.resizing != STK_RESIZE_NONE;
+}
+
+void stk_launch_scratch_bytes(const struct stk_launch_batch *batch, uint32_t count,
+                              size_t *taps_bytes, size_t *resized_bytes)
+{
+    *taps_bytes = *resized_bytes = 0;
+    if (!stk_launch_resizes(batch))
+        return;
+    *taps_bytes =
+        (size_t)count * coordinates_of(batch) * (2 + (size_t)batch->taps_max) * sizeof(uint32_t);
+    *resized_bytes = (size_t)count * pixels_of(batch) * batch->channels;
+}

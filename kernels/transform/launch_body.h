@@ -1,0 +1,219 @@
+/* launch_body.h - what one thread of each kernel does: written once, for nvcc and for the twins.
+ *
+ * The including file has defined how a float is stored as a half: stk_store_f16(), stk_store_bf16().
+ *
+ * Scratch of sample k, 32-bit words:
+ *   x: out_width coordinates, then y: out_height coordinates
+ *   each [first, count, weight 0 .. weight taps_max - 1]
+ */
+#ifndef STK_KERNELS_TRANSFORM_LAUNCH_BODY_H
+#define STK_KERNELS_TRANSFORM_LAUNCH_BODY_H
+
+#include "kernels/transform/launch.h"
+#include "kernels/transform/taps.h"
+
+#ifdef __CUDACC__
+#define STK_UNROLL _Pragma("unroll")
+#else
+#define STK_UNROLL
+#endif
+
+/* The part of the grid that the output sees: where it lies, and its size, which may be 0. */
+struct stk_view {
+    int32_t top, left, height, width;
+};
+
+STK_RNG int32_t stk_view_side(int32_t at, uint32_t out, uint32_t grid, int32_t *first)
+{
+    const int32_t end = at + (int32_t)out;
+    *first = at < 0 ? 0 : at;
+    const int32_t last = end < (int32_t)grid ? end : (int32_t)grid;
+    return last > *first ? last - *first : 0;
+}
+
+STK_RNG struct stk_view stk_view_of(const struct stk_framing *framing,
+                                    const struct stk_frame *frame)
+{
+    struct stk_view view;
+    view.height = stk_view_side(frame->y, framing->out_height, frame->grid_height, &view.top);
+    view.width = stk_view_side(frame->x, framing->out_width, frame->grid_width, &view.left);
+    return view;
+}
+
+STK_RNG void stk_launch_draw(const struct stk_launch_batch *batch, uint32_t k,
+                             struct stk_frame *frame)
+{
+    stk_frame_draw(&batch->framing, batch->height, batch->width, batch->epoch, batch->ids[k],
+                   frame);
+}
+
+STK_RNG const uint8_t *stk_launch_image(const struct stk_launch_batch *batch, uint32_t k)
+{
+    const uint64_t number = batch->gather != 0 ? batch->ids[k] : k;
+    return batch->images + number * batch->height * batch->width * batch->channels;
+}
+
+STK_RNG uint32_t *stk_launch_taps(const struct stk_launch_batch *batch, uint32_t k,
+                                  uint32_t coordinate)
+{
+    const uint64_t sides = batch->framing.out_height + batch->framing.out_width;
+    return batch->taps + (k * sides + coordinate) * (2 + (uint64_t)batch->taps_max);
+}
+
+STK_RNG uint8_t *stk_launch_resized(const struct stk_launch_batch *batch, uint32_t k)
+{
+    return batch->resized +
+           (uint64_t)k * batch->framing.out_height * batch->framing.out_width * batch->channels;
+}
+
+/* ---- stk_keep: one thread a pixel ----------------------------------------------- */
+
+STK_RNG void stk_keep_thread(const struct stk_keep_launch *launch, uint32_t k, uint32_t pixel)
+{
+    const struct stk_launch_batch *batch = &launch->batch;
+    const uint64_t pixels = (uint64_t)batch->height * batch->width;
+    const uint8_t *from = batch->images + (k * pixels + pixel) * batch->channels;
+    uint8_t *to = launch->kept + (batch->ids[k] * pixels + pixel) * batch->channels;
+    if (launch->fresh[k] == 0)
+        return;
+    for (uint32_t channel = 0; channel < batch->channels; channel++)
+        to[channel] = from[channel];
+}
+
+/* ---- stk_taps: one thread a coordinate ------------------------------------------ */
+
+STK_RNG void stk_taps_thread(const struct stk_launch_batch *batch, const struct stk_frame *frame,
+                             uint32_t k, uint32_t coordinate)
+{
+    const struct stk_view view = stk_view_of(&batch->framing, frame);
+    const uint32_t width = batch->framing.out_width;
+    const bool along = coordinate < width;
+    const uint32_t place = along ? coordinate : coordinate - width;
+    if ((int32_t)place >= (along ? view.width : view.height))
+        return;
+    const struct stk_taps taps =
+        along ? stk_taps_at(frame->width, frame->grid_width, (uint32_t)view.left + place)
+              : stk_taps_at(frame->height, frame->grid_height, (uint32_t)view.top + place);
+    uint32_t *out = stk_launch_taps(batch, k, coordinate);
+    out[0] = taps.first;
+    out[1] = taps.count;
+    for (uint32_t tap = 0; tap < taps.count; tap++)
+        out[2 + tap] = (uint32_t)stk_tap_weight(&taps, tap);
+}
+
+/* ---- stk_resize: one thread a pixel --------------------------------------------- */
+
+STK_RNG int32_t stk_settle(int32_t sum)
+{
+    const int32_t value = sum >> STK_TAP_BITS;
+    return value > 255 ? 255 : value;
+}
+
+/* With a constant number of channels, so that the sums stay in registers. */
+STK_RNG void stk_resize_pixel(const struct stk_launch_batch *batch, const struct stk_frame *frame,
+                              uint32_t k, uint32_t y, uint32_t x, const uint32_t channels)
+{
+    const uint32_t *along = stk_launch_taps(batch, k, x);
+    const uint32_t *across = stk_launch_taps(batch, k, batch->framing.out_width + y);
+    const uint64_t stride = (uint64_t)batch->width * channels;
+    const uint8_t *line = stk_launch_image(batch, k) + (frame->top + across[0]) * stride +
+                          (uint64_t)(frame->left + along[0]) * channels;
+    int32_t sums[STK_LAUNCH_CHANNELS_MAX];
+    STK_UNROLL
+    for (uint32_t channel = 0; channel < channels; channel++)
+        sums[channel] = STK_TAP_HALF;
+    for (uint32_t row = 0; row < across[1]; row++, line += stride) {
+        int32_t inner[STK_LAUNCH_CHANNELS_MAX];
+        STK_UNROLL
+        for (uint32_t channel = 0; channel < channels; channel++)
+            inner[channel] = STK_TAP_HALF;
+        for (uint32_t tap = 0; tap < along[1]; tap++) {
+            const int32_t weight = (int32_t)along[2 + tap];
+            STK_UNROLL
+            for (uint32_t channel = 0; channel < channels; channel++)
+                inner[channel] += weight * line[tap * channels + channel];
+        }
+        const int32_t weight = (int32_t)across[2 + row];
+        STK_UNROLL
+        for (uint32_t channel = 0; channel < channels; channel++)
+            sums[channel] += weight * stk_settle(inner[channel]);
+    }
+    uint8_t *out =
+        stk_launch_resized(batch, k) + ((uint64_t)y * batch->framing.out_width + x) * channels;
+    STK_UNROLL
+    for (uint32_t channel = 0; channel < channels; channel++)
+        out[channel] = (uint8_t)stk_settle(sums[channel]);
+}
+
+STK_RNG void stk_resize_thread(const struct stk_launch_batch *batch, const struct stk_frame *frame,
+                               uint32_t k, uint32_t pixel)
+{
+    const struct stk_view view = stk_view_of(&batch->framing, frame);
+    const uint32_t y = pixel / batch->framing.out_width, x = pixel % batch->framing.out_width;
+    if ((int32_t)y >= view.height || (int32_t)x >= view.width)
+        return;
+    if (batch->channels == 3)
+        stk_resize_pixel(batch, frame, k, y, x, 3);
+    else if (batch->channels == 1)
+        stk_resize_pixel(batch, frame, k, y, x, 1);
+    else if (batch->channels == 4)
+        stk_resize_pixel(batch, frame, k, y, x, 4);
+    else
+        stk_resize_pixel(batch, frame, k, y, x, 2);
+}
+
+/* ---- stk_crop_*: one thread a pixel --------------------------------------------- */
+
+/* The source of pixel y, x of the output; NULL: fill. */
+STK_RNG const uint8_t *stk_crop_source(const struct stk_launch_batch *batch,
+                                       const struct stk_frame *frame, uint32_t k, uint32_t y,
+                                       uint32_t x)
+{
+    if (y >= frame->cut_top && y < frame->cut_bottom && x >= frame->cut_left &&
+        x < frame->cut_right)
+        return 0;
+    const uint32_t turned = frame->flip != 0 ? batch->framing.out_width - 1 - x : x;
+    const int32_t grid_y = frame->y + (int32_t)y, grid_x = frame->x + (int32_t)turned;
+    if (grid_y < 0 || grid_x < 0 || grid_y >= (int32_t)frame->grid_height ||
+        grid_x >= (int32_t)frame->grid_width)
+        return 0;
+    if (batch->taps == 0) {
+        const uint64_t pixel = (uint64_t)(frame->top + (uint32_t)grid_y) * batch->width +
+                               frame->left + (uint32_t)grid_x;
+        return stk_launch_image(batch, k) + pixel * batch->channels;
+    }
+    const struct stk_view view = stk_view_of(&batch->framing, frame);
+    const uint64_t pixel =
+        (uint64_t)(grid_y - view.top) * batch->framing.out_width + (uint32_t)(grid_x - view.left);
+    return stk_launch_resized(batch, k) + pixel * batch->channels;
+}
+
+enum stk_store_type { STK_STORE_F32, STK_STORE_F16, STK_STORE_BF16, STK_STORE_U8 };
+
+STK_RNG void stk_crop_thread(const struct stk_crop_launch *launch, const struct stk_frame *frame,
+                             uint32_t k, uint32_t pixel, const int type, const int planes)
+{
+    const struct stk_launch_batch *batch = &launch->batch;
+    const uint32_t width = batch->framing.out_width, height = batch->framing.out_height;
+    const uint32_t channels = batch->channels;
+    const uint8_t *source = stk_crop_source(batch, frame, k, pixel / width, pixel % width);
+    const uint64_t pixels = (uint64_t)height * width, row = k * pixels * channels;
+    for (uint32_t channel = 0; channel < channels; channel++) {
+        const uint8_t byte = source != 0 ? source[channel] : launch->fill[channel];
+        const uint64_t at =
+            row + (planes ? channel * pixels + pixel : (uint64_t)pixel * channels + channel);
+        if (type == STK_STORE_U8) {
+            ((uint8_t *)launch->out)[at] = byte;
+            continue;
+        }
+        const float value = fmaf((float)byte, launch->factor[channel], launch->bias[channel]);
+        if (type == STK_STORE_F32)
+            ((float *)launch->out)[at] = value;
+        else if (type == STK_STORE_F16)
+            stk_store_f16((uint16_t *)launch->out + at, value);
+        else
+            stk_store_bf16((uint16_t *)launch->out + at, value);
+    }
+}
+
+#endif

@@ -1,0 +1,142 @@
+/* plan.c - the answers that every row would ask for again: which functions, how much
+ * scratch, what fill is like. */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "kernels/convert/variants.h"
+#include "kernels/transform/crop_variants.h"
+#include "kernels/transform/draw.h"
+#include "kernels/transform/resize.h"
+#include "kernels/transform/resize_variants.h"
+#include "kernels/transform/scratch.h"
+
+const struct stk_transform_variant stk_transform_variants[STK_TRANSFORM_VARIANTS_MAX + 1] = {
+#ifdef STK_KERNELS_X86
+    { "avx512", stk_convert_runs_on_avx512, stk_draw_words_avx2, stk_crop_choose_avx512,
+      stk_resize_lines_avx2, stk_resize_column_avx2 },
+    { "avx2", stk_convert_runs_on_avx2, stk_draw_words_avx2, stk_crop_choose_avx2,
+      stk_resize_lines_avx2, stk_resize_column_avx2 },
+#endif
+    { "baseline", stk_convert_runs_anywhere, stk_draw_words_baseline, stk_crop_choose_baseline,
+      stk_resize_lines_baseline, stk_resize_column_baseline },
+    { .name = NULL },
+};
+
+static int check(const struct stk_framing *framing, const struct stk_convert_plan *convert,
+                 uint32_t channels)
+{
+    if (convert->from != STOKER_UINT8 || channels < 1 || channels > STOKER_TRANSFORM_CHANNELS_MAX)
+        return STOKER_ETYPE;
+    const size_t elements = (size_t)framing->out_height * framing->out_width * channels;
+    const bool shaped = convert->elements == elements &&
+                        (convert->layout == STOKER_NHWC || convert->channels == channels) &&
+                        (convert->table_channels <= 1 || convert->table_channels == channels);
+    return shaped ? STOKER_OK : STOKER_EINVAL;
+}
+
+void stk_transform_plan_choose(struct stk_transform_plan *plan,
+                               const struct stk_transform_variant *variant)
+{
+    plan->draw_words = variant->draw_words;
+    plan->crop = variant->choose_crop(plan->convert, plan->channels);
+    plan->resize_lines = variant->resize_lines;
+    plan->resize_column = variant->resize_column;
+}
+
+/* One element of fill, as the output has it; returns its bytes. */
+static uint32_t fill_element(const struct stk_transform_plan *plan, uint32_t channel, uint8_t *out)
+{
+    const struct stk_convert_plan *convert = plan->convert;
+    const float value =
+        fmaf((float)plan->fill[channel], plan->factor[channel], plan->bias[channel]);
+    if (convert->copies) {
+        *out = plan->fill[channel];
+        return 1;
+    }
+    if (convert->to == STOKER_FLOAT32) {
+        memcpy(out, &value, sizeof(value));
+        return sizeof(value);
+    }
+    const uint16_t half = convert->to == STOKER_FLOAT16 ? stk_float16_from_float(value)
+                                                        : stk_bfloat16_from_float(value);
+    memcpy(out, &half, sizeof(half));
+    return sizeof(half);
+}
+
+/* A pixel, or one channel of it for each plane, over and over. */
+static void make_filled(struct stk_transform_plan *plan)
+{
+    const bool planes = plan->convert->layout == STOKER_NCHW;
+    plan->filled_planes = planes ? plan->channels : 1;
+    for (uint32_t channel = 0; channel < plan->channels; channel++) {
+        uint8_t element[sizeof(float)];
+        const uint32_t bytes = fill_element(plan, channel, element);
+        uint8_t *filled = plan->filled[planes ? channel : 0];
+        plan->filled_bytes = planes ? bytes : bytes * plan->channels;
+        for (uint32_t at = planes ? 0 : bytes * channel; at + bytes <= STK_FILLED_BYTES;
+             at += plan->filled_bytes)
+            memcpy(filled + at, element, bytes);
+    }
+}
+
+int stk_transform_plan_init(struct stk_transform_plan *plan, const struct stk_framing *framing,
+                            const uint8_t fill[STOKER_TRANSFORM_CHANNELS_MAX],
+                            const struct stk_convert_plan *convert, uint32_t channels,
+                            uint32_t height_max, uint32_t width_max)
+{
+    int rc = check(framing, convert, channels);
+    if (rc != STOKER_OK)
+        return rc;
+    *plan = (struct stk_transform_plan){ .framing = *framing,
+                                         .convert = convert,
+                                         .channels = channels,
+                                         .height_max = height_max,
+                                         .width_max = width_max };
+    for (uint32_t i = 0; i < STK_FILL_BYTES; i++)
+        plan->fill[i] = fill[i % channels];
+    for (uint32_t i = 0; i < STK_LINE_ELEMENTS; i++) {
+        const uint32_t channel = i % channels;
+        plan->factor[i] = convert->factor[channel % convert->period];
+        plan->bias[i] = convert->bias[channel % convert->period];
+    }
+    make_filled(plan);
+    stk_picks_init(plan->picks, channels, convert->layout == STOKER_NCHW && channels > 1,
+                   plan->factor, plan->bias, plan->fill);
+    stk_window_picks_init(plan->window_picks, plan->factor[0], plan->bias[0], plan->fill[0]);
+    stk_wide_picks_init(plan->wide_picks, channels, convert->layout == STOKER_NCHW && channels > 1);
+    const struct stk_transform_variant *variant = stk_transform_variants;
+    while (!variant->runs_here())
+        variant++;
+    assert(variant->name != NULL);
+    stk_transform_plan_choose(plan, variant);
+    return STOKER_OK;
+}
+
+static size_t window_bytes(const struct stk_transform_plan *plan)
+{
+    const size_t pixels = (size_t)plan->framing.out_height * plan->framing.out_width;
+    return plan->framing.resizing == STK_RESIZE_NONE
+               ? 0
+               : (pixels * plan->channels + STK_IMAGE_SLACK_BYTES + 63) / 64 * 64;
+}
+
+static const size_t header_bytes = (sizeof(struct stk_transform_scratch) + 63) / 64 * 64;
+
+size_t stk_transform_scratch_bytes(const struct stk_transform_plan *plan)
+{
+    return header_bytes + window_bytes(plan) + stk_resizer_bytes(plan);
+}
+
+struct stk_transform_scratch *stk_transform_scratch_at(const struct stk_transform_plan *plan,
+                                                       void *memory)
+{
+    struct stk_transform_scratch *scratch = memory;
+    if (scratch->made)
+        return scratch;
+    scratch->made = true;
+    scratch->window = (uint8_t *)memory + header_bytes;
+    if (plan->framing.resizing != STK_RESIZE_NONE)
+        stk_resizer_init(&scratch->resizer, plan, scratch->window + window_bytes(plan));
+    return scratch;
+}

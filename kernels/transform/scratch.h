@@ -1,0 +1,19 @@
+/* scratch.h - what one thread needs to run a transform plan, laid out in one block.
+ *
+ *   [this header | window: the resampled part of a picture | the resizer's memory]
+ */
+#ifndef STK_KERNELS_TRANSFORM_SCRATCH_H
+#define STK_KERNELS_TRANSFORM_SCRATCH_H
+
+#include "kernels/transform/resize.h"
+
+struct stk_transform_scratch {
+    bool made; /* false in the zeroed block: it is laid out on first use */
+    uint8_t *window;
+    struct stk_resizer resizer;
+};
+
+struct stk_transform_scratch *stk_transform_scratch_at(const struct stk_transform_plan *plan,
+                                                       void *memory);
+
+#endif

@@ -1,0 +1,79 @@
+/* transform.cu - the transforms on a GPU: launch_body.h, a block for some pixels of one sample.
+ *
+ *   grid.x  pixels (or coordinates) of a sample     grid.y  samples, in steps if there are more
+ *
+ * The first thread of a block draws the sample's frame for all of them. -fmad=false: a
+ * multiplication and an addition are one operation only where fmaf() says so.
+ */
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "kernels/transform/launch.h"
+
+static __device__ inline void stk_store_f16(uint16_t *at, float value)
+{
+    *at = __half_as_ushort(__float2half_rn(value));
+}
+
+static __device__ inline void stk_store_bf16(uint16_t *at, float value)
+{
+    *at = __bfloat16_as_ushort(__float2bfloat16_rn(value));
+}
+
+#include "kernels/transform/launch_body.h"
+
+/* Run BODY for each sample k of the batch and each i below `elements`, with the frame of sample k.
+ * A parameter of the macro must not be called `count`: it would replace the member of that name. */
+#define FOR_EACH(batch, elements, BODY)                                                            \
+    __shared__ struct stk_frame frame;                                                             \
+    const uint32_t i = blockIdx.x * STK_LAUNCH_THREADS + threadIdx.x;                              \
+    for (uint32_t k = blockIdx.y; k < (batch).count; k += gridDim.y) {                             \
+        __syncthreads(); /* all threads have used the frame of the sample before */                \
+        if (threadIdx.x == 0)                                                                      \
+            stk_launch_draw(&(batch), k, &frame);                                                  \
+        __syncthreads();                                                                           \
+        if (i < (elements))                                                                        \
+            BODY;                                                                                  \
+    }
+
+extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)
+    stk_taps(const __grid_constant__ struct stk_taps_launch launch)
+{
+    const struct stk_framing &framing = launch.batch.framing;
+    FOR_EACH(launch.batch, framing.out_height + framing.out_width,
+             stk_taps_thread(&launch.batch, &frame, k, i))
+}
+
+extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)
+    stk_resize(const __grid_constant__ struct stk_resize_launch launch)
+{
+    const struct stk_framing &framing = launch.batch.framing;
+    FOR_EACH(launch.batch, framing.out_height * framing.out_width,
+             stk_resize_thread(&launch.batch, &frame, k, i))
+}
+
+extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)
+    stk_keep(const __grid_constant__ struct stk_keep_launch launch)
+{
+    const uint32_t i = blockIdx.x * STK_LAUNCH_THREADS + threadIdx.x;
+    for (uint32_t k = blockIdx.y; k < launch.batch.count; k += gridDim.y)
+        if (i < launch.batch.height * launch.batch.width)
+            stk_keep_thread(&launch, k, i);
+}
+
+#define DEFINE_CROP(name, type, planes)                                                            \
+    extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)                               \
+        name(const __grid_constant__ struct stk_crop_launch launch)                                \
+    {                                                                                              \
+        const struct stk_framing &framing = launch.batch.framing;                                  \
+        FOR_EACH(launch.batch, framing.out_height *framing.out_width,                              \
+                 stk_crop_thread(&launch, &frame, k, i, type, planes))                             \
+    }
+DEFINE_CROP(stk_crop_f32_nhwc, STK_STORE_F32, 0)
+DEFINE_CROP(stk_crop_f32_nchw, STK_STORE_F32, 1)
+DEFINE_CROP(stk_crop_f16_nhwc, STK_STORE_F16, 0)
+DEFINE_CROP(stk_crop_f16_nchw, STK_STORE_F16, 1)
+DEFINE_CROP(stk_crop_bf16_nhwc, STK_STORE_BF16, 0)
+DEFINE_CROP(stk_crop_bf16_nchw, STK_STORE_BF16, 1)
+DEFINE_CROP(stk_crop_u8_nhwc, STK_STORE_U8, 0)
+DEFINE_CROP(stk_crop_u8_nchw, STK_STORE_U8, 1)

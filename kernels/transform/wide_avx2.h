@@ -1,0 +1,38 @@
+/* wide_avx2.h - the block of a wide line: eight pixels, as everywhere else. */
+#ifndef STK_KERNELS_TRANSFORM_WIDE_AVX2_H
+#define STK_KERNELS_TRANSFORM_WIDE_AVX2_H
+
+#include "kernels/transform/block_avx2.h"
+
+enum { WIDE_PIXELS = BLOCK_PIXELS };
+
+struct wide {
+    struct block block;
+};
+
+static ALWAYS_INLINE void wide_init(struct wide *wide, const struct stk_transform_plan *plan,
+                                    bool flip, uint32_t channels, bool planes, size_t element_bytes,
+                                    size_t plane_bytes)
+{
+    block_init(&wide->block, plan, plan->picks[flip][STK_SIDE_LOW][0], channels, planes,
+               element_bytes, plane_bytes);
+}
+
+static ALWAYS_INLINE void wide_put(const struct wide *wide, const unsigned char *in,
+                                   unsigned char *out, store_eight_fn *store, struct pair pair)
+{
+    (void)pair; /* stores sixteen */
+    block_put(&wide->block, in, out, store);
+}
+
+/* `blocks` of them side by side; step: bytes from one to the next in the output. */
+static ALWAYS_INLINE void wide_put_line(const struct wide *wide, const unsigned char *in,
+                                        size_t blocks, unsigned char *out, ptrdiff_t step,
+                                        store_eight_fn *store, struct pair pair)
+{
+    const size_t in_step = WIDE_PIXELS * wide->block.channels;
+    for (size_t i = 0; i < blocks; i++, out += step)
+        wide_put(wide, in + i * in_step, out, store, pair);
+}
+
+#endif
