@@ -41,8 +41,8 @@ programs=(bench/loaderbench trainer/stoker-mnist trainer/stoker-housing datasets
 options=(-DSTOKER_STATIC_DEPS=ON -DBUILD_SHARED_LIBS=OFF -DSTOKER_CUDA=ON -DSTOKER_BUILD_TESTS=ON)
 made pack help -- "${options[@]}"
 tests=() # those that can be built here: the trainer's asks for more than the loader's
-for source in tests/gpu/*.c; do
-    name=$(basename "$source" .c)
+for source in tests/gpu/test_*.c; do
+    name=gpu_$(basename "${source##*/test_}" .c)
     if grep -q "^$name:" build/pack.log; then tests+=("$name"); fi
 done
 made pack loaderbench stoker-mnist stoker-housing stoker-pack "${tests[@]}" -- "${options[@]}"
@@ -57,7 +57,7 @@ install -D "$(realpath build/pack-shared/loader/libstoker.so)" "$to/build/loader
 strip --strip-unneeded "$to/build/loader/libstoker.so"
 mkdir -p "$to/bench"
 cp -r bench/gpu bench/peers "$to/bench/"
-install -D tests/check_dlpack.py "$to/tests/check_dlpack.py"
+install -D tests/checks/check_dlpack.py "$to/tests/checks/check_dlpack.py"
 rm -rf "$to"/bench/*/__pycache__
 for data in "${STOKER_DATA:-}" data; do
     if [ -n "$data" ] && compgen -G "$data/mnist/train-images*" >/dev/null; then

@@ -242,7 +242,7 @@ run_peers() {
     local library
     library=$(find "$build" -maxdepth 2 -name 'libstoker.so' | head -n 1)
     if [ -n "$library" ]; then
-        step peers-dlpack 300 "$python" "$top/tests/check_dlpack.py" "$library"
+        step peers-dlpack 300 "$python" "$top/tests/checks/check_dlpack.py" "$library"
     elif wanted peers-dlpack; then
         note peers-dlpack skipped 0 77
     fi

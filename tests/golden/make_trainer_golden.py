@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Make the values that test_trainer_update.c, test_trainer_schedule.c and test_trainer_golden.c expect.
+"""Make the values that tests/unit/trainer/test_{update,schedule,golden}.c expect.
 
     make_trainer_golden.py FOLDER        needs PyTorch 1.13 or later (CPU); made with 1.13
 

@@ -9,7 +9,7 @@
 
 #include "kernels/transform/launch.h"
 #include "loader/base/cuda_runtime.h"
-#include "thread_check.h"
+#include "support/thread_check.h"
 
 /* What the program returns then: ctest and ./run gpu read it, and show what was printed. */
 static inline int stk_gpu_skip(const char *why)

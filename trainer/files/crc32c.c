@@ -10,7 +10,7 @@
 #endif
 
 /* entry[b] = the remainder of b times x^32. Made by the definition: eight times
- * b = (b >> 1) ^ (b & 1 ? 0x82F63B78 : 0); test_trainer_events.c makes it again. */
+ * b = (b >> 1) ^ (b & 1 ? 0x82F63B78 : 0); test_events.c makes it again. */
 static const uint32_t entry[256] = {
     0x00000000, 0xF26B8303, 0xE13B70F7, 0x1350F3F4, 0xC79A971F, 0x35F1141C, 0x26A1E7E8, 0xD4CA64EB,
     0x8AD958CF, 0x78B2DBCC, 0x6BE22838, 0x9989AB3B, 0x4D43CFD0, 0xBF284CD3, 0xAC78BF27, 0x5E133C24,

@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# check_install.sh - an installed Stoker serves a project that knows nothing of this tree.
+#
+# usage: check_install.sh CC BUILD_DIR
+# The shared library is the one in BUILD_DIR; the static one is built here, as Release, so
+# without assertions: a variable used only in one would warn. Both are installed to a scratch
+# prefix and used through find_package and through pkg-config.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+cc=$1
+tree=$(cd "$2" && pwd)
+build=$tree/check-install
+mkdir -p "$build"
+prefix=$(mktemp -d)
+trap 'rm -rf "$prefix"' EXIT
+
+# quiet COMMAND...: show where it went wrong, if it does.
+quiet() {
+    "$@" >"$build/log" 2>&1 || { grep -A 20 -m 1 -E '^FAILED|rror' "$build/log" >&2; return 1; }
+}
+
+install_shared() {
+    quiet cmake --install "$tree" --prefix "$prefix/shared"
+}
+
+install_static() {
+    quiet cmake -S . -B "$build/static" -G Ninja -DCMAKE_C_COMPILER="$cc" \
+        -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DSTOKER_WERROR=ON \
+        -DSTOKER_BUILD_TESTS=OFF -DSTOKER_BUILD_BENCH=OFF
+    quiet cmake --build "$build/static"
+    quiet cmake --install "$build/static" --prefix "$prefix/static"
+}
+
+# pack_sets KIND: a data set for each codec that the library was built with, by the installed packer.
+pack_sets() {
+    local codec
+    mkdir -p "$prefix/sets-$1"
+    sets=("synth:digits?count=1000")
+    for codec in raw lz4 png jpeg; do
+        if "$prefix/$1/bin/stoker-pack" --quiet --codec $codec "${sets[0]}" "shards:$prefix/sets-$1/$codec" \
+            2>"$build/log"; then
+            sets+=("shards:$prefix/sets-$1/$codec")
+        else
+            grep -q 'was built without' "$build/log" || { cat "$build/log" >&2; return 1; }
+        fi
+    done
+}
+
+consume_by_cmake() {
+    local kind=$1
+    rm -rf "$build/consumer-$kind"
+    quiet cmake -S tests/install -B "$build/consumer-$kind" -G Ninja -DCMAKE_C_COMPILER="$cc" \
+        -DCMAKE_PREFIX_PATH="$prefix/$kind" -DSTOKER_WANTED="$version"
+    quiet cmake --build "$build/consumer-$kind"
+    "$build/consumer-$kind/consumer" "${sets[@]}"
+    "$build/consumer-$kind/trainer_consumer"
+}
+
+consume_by_pkg_config() {
+    local kind=$1 static=() libdir
+    [ "$kind" = shared ] || static=(--static)
+    PKG_CONFIG_PATH=$(dirname "$(find "$prefix/$kind" -name stoker.pc)")
+    export PKG_CONFIG_PATH
+    [ "$(pkg-config --modversion stoker)" = "$version" ]
+    libdir=$(pkg-config --variable=libdir stoker)
+    # shellcheck disable=SC2046  # flags are words
+    "$cc" -std=c11 tests/install/main.c -o "$prefix/consumer" \
+        $(pkg-config "${static[@]}" --cflags --libs stoker)
+    LD_LIBRARY_PATH=$libdir "$prefix/consumer" "${sets[@]}"
+    # shellcheck disable=SC2046
+    "$cc" -std=c11 tests/install/trainer.c -o "$prefix/consumer" \
+        $(pkg-config "${static[@]}" --cflags --libs stoker-trainer)
+    LD_LIBRARY_PATH=$libdir "$prefix/consumer"
+}
+
+# A parent project keeps its settings, and installs what is its own.
+serve_subproject() {
+    rm -rf "$build/parent"
+    quiet cmake -S tests/install/parent -B "$build/parent" -G Ninja -DCMAKE_C_COMPILER="$cc" -DSTOKER_TREE="$PWD"
+    quiet cmake --build "$build/parent" --target parent
+    "$build/parent/parent" "synth:digits?count=1000"
+    quiet cmake --install "$build/parent" --prefix "$prefix/parent"
+    [ "$(cd "$prefix/parent" && find . -type f)" = ./bin/parent ] || {
+        echo "check_install: a parent project installs: $(cd "$prefix/parent" && find . -type f)" >&2
+        exit 1
+    }
+}
+
+version=$(sed -n 's/.*STOKER_VERSION_STRING "\(.*\)"/\1/p' loader/include/stoker/version.h)
+
+for kind in shared static; do
+    install_$kind
+    pack_sets $kind
+    consume_by_cmake $kind
+    consume_by_pkg_config $kind
+done
+
+serve_subproject
+
+# The documents that messages and headers name are there.
+for file in share/doc/stoker/{LICENSE,README.md,datasets/README.md,trainer/programs/README.md} share/stoker/fetch-mnist.sh; do
+    [ -s "$prefix/shared/$file" ] || { echo "check_install: $file is not installed" >&2; exit 1; }
+done
+[ -x "$prefix/shared/share/stoker/fetch-mnist.sh" ]
+
+if [ -x "$prefix/shared/bin/loaderbench" ]; then
+    "$prefix/shared/bin/loaderbench" --version
+fi
+
+# Nothing installed may lead back to where it was built.
+if grep -rlF --include='*.cmake' --include='*.pc' --include='*.h' -e "$PWD" -e "$tree" \
+    "$prefix/shared" "$prefix/static"; then
+    echo "check_install: these files name the tree they were built from" >&2
+    exit 1
+fi

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# check_kernels.sh - what nvcc and ptxas report about the transform kernels: each loops over the samples
+# of its batch, and none spills registers or uses local memory on any architecture it is compiled for.
+#
+# usage: check_kernels.sh NVCC
+set -euo pipefail
+nvcc=$1
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+"$nvcc" -std=c++17 -O3 -fmad=false -I. -Iloader/include -gencode arch=compute_80,code=sm_80 \
+    -gencode arch=compute_90,code=sm_90 -Xptxas -v -fatbin -o "$scratch/kernels.fatbin" \
+    kernels/transform/transform.cu 2>"$scratch/report"
+kernels=$(grep -c 'Compiling entry function' "$scratch/report" || true)
+clean=$(grep -c ' 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads' "$scratch/report" || true)
+echo "$kernels kernels, $clean without spills and local memory"
+if [ "$kernels" -ne 22 ] || [ "$clean" -ne "$kernels" ]; then # 11 on each of two architectures
+    cat "$scratch/report"
+    exit 1
+fi
+
+# The loops after macro expansion: a macro parameter once replaced the member `count`, and the kernels
+# ran far out of bounds. 8 crops, stk_taps, stk_resize and stk_keep.
+"$nvcc" -std=c++17 -E -I. -Iloader/include kernels/transform/transform.cu >"$scratch/expanded"
+loops=$(grep -oE 'for \(uint32_t k = [^;]*; k < [^;]*;' "$scratch/expanded" | sed 's/.*; k < //' | sort | uniq -c)
+right=$(grep -oE 'k < \(?launch\.batch\)?\.count;' "$scratch/expanded" | wc -l)
+echo "$right loops over the samples of a batch"
+if [ "$right" -ne 11 ]; then
+    echo "limits of the loops over samples (want 11 over launch.batch.count):" "$loops"
+    exit 1
+fi

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# check_links.sh - each relative link in a Markdown file leads to a file or folder that is there.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+# dead FILE: print each target that is not there, seen from the folder of FILE.
+dead() {
+    local target
+    { grep -oE '\]\([^)# ]+' "$1" || true; } | cut -c 3- | while read -r target; do
+        case $target in
+        *://* | mailto:*) ;;
+        *) [ -e "$(dirname "$1")/$target" ] || echo "$1: $target is not there" ;;
+        esac
+    done
+}
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+printf 'see [a](page.md) and [b](https://example.org/x)\n' >"$scratch/page.md"
+[ -z "$(dead "$scratch/page.md")" ]
+printf 'see [a](gone.md#part)\n' >"$scratch/page.md"
+[ -n "$(dead "$scratch/page.md")" ]
+
+mapfile -t pages < <(tests/checks/sources.sh '*.md')
+found=$(for page in "${pages[@]}"; do dead "$page"; done)
+[ -z "$found" ] || printf '%s\n' "$found" >&2
+echo "${#pages[@]} pages"
+[ -z "$found" ] && [ ${#pages[@]} -gt 0 ]

@@ -1,0 +1,301 @@
+#!/usr/bin/env bash
+# check_loaderbench.sh - the real tool on a small made-up data set: all forms, all promises of the
+# command line, and bad usage.
+#
+# usage: check_loaderbench.sh LOADERBENCH
+set -euo pipefail
+tool=$(realpath "$1")
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+data='synth:digits?count=2000'
+fast=("--workers=0,2" "--pin-memory=off,auto" "--batch-size=64,300" --repeats 3 --seconds 0.05 --quiet)
+failures=0
+
+fail() {
+    echo "check_loaderbench: $*" >&2
+    failures=$((failures + 1))
+}
+
+# refuses WORD... : exit status 2, one line on standard error that names the tool, nothing printed.
+refuses() {
+    local status=0
+    "$tool" "$@" >"$scratch/out" 2>"$scratch/err" || status=$?
+    [ "$status" -eq 2 ] || fail "exit status $status, not 2: $*"
+    [ "$(wc -l <"$scratch/err")" -eq 1 ] || fail "not one line about: $*"
+    grep -q '^loaderbench: ' "$scratch/err" || fail "the line does not say who complains: $*"
+    [ ! -s "$scratch/out" ] || fail "something was printed for: $*"
+}
+
+# runs FORMAT: measure the small sweep in that form.
+runs() {
+    "$tool" "${fast[@]}" --format "$1" "$data" >"$scratch/$1" 2>"$scratch/err" ||
+        fail "--format $1 ended with $?: $(cat "$scratch/err")"
+    [ ! -s "$scratch/err" ] || fail "--format $1 wrote to standard error, which is no terminal"
+}
+
+"$tool" --help | diff - tests/golden/loaderbench-help.txt || fail "--help changed"
+for words in --help --list; do
+    if "$tool" $words | grep -E '.{81}'; then fail "$words is wider than 80 columns"; fi
+done
+"$tool" --version | grep -qE '^loaderbench [0-9.]+, libstoker [0-9.]+$' || fail "--version"
+grep -q 'gather same ring' <<<"$("$tool" --list)" || fail "--list"
+
+refuses
+refuses --workers 1-0 "$data"
+refuses --workers 0,,1 "$data"
+refuses --batch-size 0 "$data"
+refuses --dtype float31 "$data"
+refuses --format yaml "$data"
+refuses --nonsense "$data"
+refuses "$data" "$data"
+refuses --cold "$data" # it lies in no file
+refuses --device tpu "$data"
+refuses --device cuda:x "$data"
+refuses --device cpu:1 "$data"
+refuses --non-blocking on "$data" # there is no copy
+refuses --convert device "$data"
+refuses --cache device "$data"
+refuses --device cuda --convert gpu "$data"
+refuses --device cuda --headspace "$data" # of no step
+refuses --beside x "$data"
+refuses --open --format csv "$data" # it prints JSON
+refuses --like-pytorch --format json "$data"
+refuses --trace "$scratch/same" -o "$scratch/same" "$data"
+refuses --headspace=3 "$data"
+grep -q 'no value belongs in' "$scratch/err" || fail "a value too many is called unknown: $(cat "$scratch/err")"
+refuses --compare "$data"
+refuses --layout chw "$data"
+refuses --mean 0.5,0.5 --std 1,1 "$data" # there is one channel
+refuses --workers 257 "$data"
+grep -q 'from 0 to 256' "$scratch/err" || fail "the range is not told: $(cat "$scratch/err")"
+
+for form in table csv json html; do runs "$form"; done
+
+[ "$(grep -cE '^ +[02] +(off|auto) +[0-9]+ first +[0-9.]+ [kMG] ' "$scratch/table")" -eq 8 ] || fail "the table lacks rows"
+[ "$(grep -cE '^ +later +[0-9.]+ [kMG] ' "$scratch/table")" -eq 8 ] || fail "the table lacks later epochs"
+grep -qE '^# cpu, float32, cache [a-z]+, reader [a-z]+$' "$scratch/table" || fail "the table does not say what of"
+if grep -vE '^options' "$scratch/table" | grep -E '.{121}'; then
+    fail "the table is wider than 120 columns"
+fi
+grep -q '^stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;' "$scratch/table" || fail "nothing to paste"
+if grep -qi 'nan\b' "$scratch/table" "$scratch/csv" "$scratch/json"; then fail "NaN was printed"; fi
+grep -q '</html>' "$scratch/html" || fail "the page is not closed"
+[ "$(sed -n '/All combinations<.h2>/,/<.tbody>/p' "$scratch/html" | grep -c '^<tr.*scope="row"')" -eq 8 ] || fail "the page lacks rows"
+
+if command -v python3 >/dev/null; then
+    while IFS= read -r line; do
+        printf '%s\n' "$line" | python3 -m json.tool >/dev/null || fail "no JSON: $line"
+    done <"$scratch/json"
+    python3 - "$scratch/json" "$scratch/csv" <<'PYTHON' || fail "the rows are not as promised"
+import csv, json, sys
+rows = [json.loads(line) for line in open(sys.argv[1])]
+cells = [row for row in rows if row["kind"] == "cell"]
+assert rows[0]["kind"] == "machine" and rows[0]["schema"] == 3, rows[0]
+assert rows[-1]["kind"] == "advice" and rows[-1]["options"], rows[-1]
+assert len(cells) == 8, len(cells)
+for cell in cells:
+    assert cell["error"] is None, cell
+    assert cell["verified"] == 2000, cell
+    assert cell["samples_per_s_min"] <= cell["samples_per_s"] <= cell["samples_per_s_max"], cell
+    assert cell["samples_per_s"] > 0 and 0 < cell["ceiling_share"] < 50, cell
+    assert cell["cache"] == "decoded" and cell["ceiling"] == "gather same ring", cell
+    assert cell["first_epoch_separate"] and cell["first_epoch_repeats"] == 3, cell
+    assert 0 < cell["first_epoch_samples_per_s"], cell
+    assert cell["first_epoch_ceiling"] == "decode" and 0 < cell["first_epoch_ceiling_share"] < 50, cell
+    assert cell["first_epoch_limit"] == "decode" and cell["cached_share"] > 0.99, cell
+    assert cell["first_batch_ms"] > 0 and cell["whole_epochs"] and cell["repeats"] == 3, cell
+assert {row["name"] for row in rows if row["kind"] == "ceiling"} >= {
+    "gather same ring", "gather best ring", "memcpy DRAM", "memcpy cache"}
+with open(sys.argv[2], newline="") as file:
+    table = list(csv.DictReader(file))
+assert sum(row["kind"] == "cell" for row in table) == 8
+assert all(None not in row and None not in row.values() for row in table), "ragged rows"
+PYTHON
+fi
+
+# What is to be pasted compiles.
+if command -v "${CC:-cc}" >/dev/null; then
+    {
+        echo '#include <stoker/stoker.h>'
+        echo 'int count(void); int count(void) {'
+        sed '1,/^# paste this:/d' "$scratch/table"
+        echo 'return (int)options.batch_size; }'
+    } >"$scratch/paste.c"
+    "${CC:-cc}" -std=c11 -Wall -Werror -fsyntax-only -I loader/include "$scratch/paste.c" ||
+        fail "what is to be pasted does not compile"
+fi
+
+# Without a cache all epochs are of one kind, and one line; on a narrow terminal rows have 80 columns.
+"$tool" --workers 0,2 --pin-memory off --batch-size 64 --repeats 2 --seconds 0.01 --cache none --quiet "$data" \
+    >"$scratch/uncached"
+[ "$(grep -cE '^ +[02] +off +64 all +[0-9.]+ [kMG] ' "$scratch/uncached")" -eq 2 ] || fail "--cache none: $(cat "$scratch/uncached")"
+if grep -qE '^ +later|first epoch' "$scratch/uncached"; then fail "--cache none knows two kinds of epochs"; fi
+if command -v script >/dev/null; then
+    narrow="'$tool' --workers 0,2 --pin-memory off --batch-size 64 --repeats 2 --seconds 0.01 --quiet '$data'"
+    script -qc "stty cols 80; $narrow" /dev/null </dev/null | tr -d '\r' >"$scratch/narrow"
+    grep -q '^# workers' "$scratch/narrow" || fail "no table on the terminal"
+    if grep -E '.{81}' "$scratch/narrow"; then fail "the table is wider than a terminal of 80 columns"; fi
+    script -qc "stty cols 80; $narrow --wide" /dev/null </dev/null >"$scratch/wide"
+    grep -qE '^# workers.{100}' "$scratch/wide" || fail "--wide is narrow"
+fi
+
+# With transforms, in planes: decoding alone, and with them; a first epoch against the one, later ones against the other.
+"$tool" --workers 1 --pin-memory off --batch-size 64 --repeats 2 --seconds 0.02 --quiet --layout nchw --random-crop 24 \
+    --flip on --format json "$data" >"$scratch/crop" || fail "--layout nchw --random-crop: $?"
+for name in decode "decode + transform" transform; do
+    grep -q "\"kind\": \"ceiling\", \"name\": \"$name\".*\"samples_per_s\": [0-9]" "$scratch/crop" || fail "no ceiling '$name'"
+done
+grep -q '"layout": "nchw".*"first_epoch_ceiling": "decode + transform".*"ceiling": "transform"' "$scratch/crop" ||
+    fail "ceilings of the wrong kind: $(cat "$scratch/crop")"
+grep -q 'options.layout = STOKER_NCHW' "$scratch/crop" || fail "the layout is not pasted"
+
+# A cell that fails is a row, and the exit status says so; the other cells are still measured.
+status=0
+"$tool" --workers 0 --pin-memory off --batch-size 64,3000 --repeats 1 --seconds 0.01 --format json \
+    "$data" >"$scratch/failed" || status=$?
+[ "$status" -eq 1 ] || fail "a failing cell ended with $status"
+[ "$(grep -c '"kind": "cell"' "$scratch/failed")" -eq 2 ] || fail "a cell is missing"
+grep -q '"batch_size": 3000.*"error": "create: ' "$scratch/failed" || fail "the row tells no error"
+grep -q '"batch_size": 64.*"error": null' "$scratch/failed" || fail "the good cell failed too"
+
+# A file is complete or not there.
+"$tool" "${fast[@]}" --format json -o "$scratch/file.json" "$data" >"$scratch/out"
+[ ! -s "$scratch/out" ] || fail "-o printed something as well"
+tail -n 1 "$scratch/file.json" | grep -q '"kind": "advice"' || fail "-o: the file is not complete"
+[ "$(find "$scratch" -name 'file.json*' | wc -l)" -eq 1 ] || fail "-o left something behind"
+"$tool" --open --repeats 2 -o "$scratch/open.json" "$data" >"$scratch/out"
+[ ! -s "$scratch/out" ] && grep -q '"kind": "open"' "$scratch/open.json" || fail "--open -o: no file"
+for wrong in "--trace $scratch/nowhere/x" "--like-pytorch --beside $scratch/nowhere"; do
+    # shellcheck disable=SC2086  # words, parted at spaces
+    if "$tool" "${fast[@]}" -o "$scratch/none" $wrong "$data" 2>/dev/null; then fail "accepted: $wrong"; fi
+    [ ! -e "$scratch/none" ] || fail "-o made a file, though nothing was measured: $wrong"
+done
+
+# Stopped on the way there is no file, nor a part of one. (A file system without nameless files
+# keeps the part: Linux has them on all that one would build on.)
+"$tool" --workers 0 --pin-memory off --repeats 1000 -o "$scratch/stopped" "$data" &
+stopped=$!
+sleep 0.5
+kill -KILL $stopped
+wait $stopped 2>/dev/null || true
+[ -z "$(find "$scratch" -name 'stopped*')" ] || fail "stopped, it left something behind"
+
+# Ctrl-C: what was measured is written, with -o too, and one line says what was left out. A shell
+# without job control starts what runs beside it with SIGINT ignored, so Python starts it.
+if command -v python3 >/dev/null; then
+    cat >"$scratch/interrupt.py" <<'PYTHON'
+import signal, subprocess, sys, time
+out, wanted, words = sys.argv[1], sys.argv[2], sys.argv[3:]
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+with open(out, "w") as file:
+    tool = subprocess.Popen(words, stdout=file, stderr=subprocess.PIPE, text=True)
+end = time.monotonic() + 60
+while wanted and wanted not in open(out).read() and tool.poll() is None and time.monotonic() < end:
+    time.sleep(0.05)
+if not wanted:
+    time.sleep(3)
+tool.send_signal(signal.SIGINT)
+message = tool.communicate(timeout=60)[1]
+assert tool.returncode == 130, (tool.returncode, message)
+assert message.startswith("loaderbench: interrupted; ") and message.count("\n") == 1, message
+assert "cells are left out" in message, message
+PYTHON
+    stop=("$tool" --workers 0,1 --pin-memory off --batch-size 64 --ceilings off --verify off --quiet)
+    python3 "$scratch/interrupt.py" "$scratch/cut.json" '"kind": "cell"' "${stop[@]}" --dtype uint8,float32 \
+        --repeats 40 --seconds 0.03 --format json "$data" || fail "interrupted after the first rows"
+    [ "$(grep -c '"kind": "cell".*"repeats": 40' "$scratch/cut.json")" -ge 2 ] || fail "the first rows are not complete"
+    tail -n 1 "$scratch/cut.json" | grep -q '"kind": "advice"' || fail "interrupted, the rest is missing"
+    python3 "$scratch/interrupt.py" "$scratch/empty" '' "${stop[@]}" --repeats 1000 --format html -o "$scratch/cut.html" \
+        "$data" || fail "interrupted in its first group"
+    tail -n 1 "$scratch/cut.html" | grep -q '</html>' || fail "interrupted, the page is not complete"
+fi
+
+# A result against itself is no slower; against one that sleeps it is faster, and the other way round slower.
+"$tool" --workers 0,2 --pin-memory off,auto --batch-size 64 --repeats 3 --seconds 0.02 --quiet --ceilings off \
+    --verify off --step-us 3000 --format json -o "$scratch/slow.json" "$data"
+for pair in "0 file file" "0 slow file" "3 file slow"; do
+    status=0
+    read -r wanted old new <<<"$pair"
+    "$tool" --compare "$scratch/$old.json" "$scratch/$new.json" >"$scratch/out" 2>"$scratch/err" || status=$?
+    [ "$status" -eq "$wanted" ] || fail "--compare $old $new ended with $status: $(cat "$scratch/out" "$scratch/err")"
+    if grep -E '.{81}' "$scratch/out" | grep -v '^# args'; then fail "--compare is wider than 80 columns"; fi
+done
+grep -q 'SLOWER' "$scratch/out" && grep -q 'in the old file alone: 4' "$scratch/out" || fail "--compare: $(cat "$scratch/out")"
+
+# What cannot be written is a failure, also where nothing is measured.
+for words in --help --list --version "--open --repeats 1 $data"; do
+    status=0
+    # shellcheck disable=SC2086  # words, parted at spaces
+    "$tool" $words >/dev/full 2>"$scratch/err" || status=$?
+    [ "$status" -eq 1 ] || fail "to a full disk it ended with $status: $words"
+done
+
+# On a terminal of 40 columns the line that counts down is no longer than that.
+if command -v script >/dev/null; then
+    script -qc "stty cols 40; '$tool' --workers 0 --pin-memory off --batch-size 64 --repeats 2 --seconds 0.01 \
+        '$data' >/dev/null" /dev/null </dev/null | tr '\r' '\n' >"$scratch/terminal"
+    grep -q '^\[1/' "$scratch/terminal" || fail "no line on the terminal"
+    if grep -qE '.{40}' "$scratch/terminal"; then fail "a line of 40 columns or more wraps"; fi
+fi
+
+# The consumer of known speed is the limit, and headspace knows it.
+"$tool" --workers 2 --pin-memory off --batch-size 64 --repeats 1 --step-us 2000 --headspace \
+    --ceilings off --format json "$data" >"$scratch/step"
+if command -v python3 >/dev/null; then
+    python3 - "$scratch/step" <<'PYTHON' || fail "--step-us and --headspace do not agree"
+import json, sys
+cell = next(row for row in map(json.loads, open(sys.argv[1])) if row["kind"] == "cell")
+assert cell["samples_per_s"] <= 64 / 0.002 * 1.05, cell
+assert 0 < cell["headspace_samples_per_s"] <= 64 / 0.002 * 1.05, cell
+assert cell["ceiling_share"] is None, cell
+PYTHON
+fi
+
+# A trace of each cell, in one file; what is measured is told as without it.
+for batch in 64 300; do # 2 epochs of 2000 samples
+    "$tool" --workers 0,3 --pin-memory off --batch-size $batch --repeats 1 --seconds 0.2 \
+        --ceilings off --format json --trace "$scratch/$batch.json" "$data" >"$scratch/traced" ||
+        fail "--trace ended with $?"
+    [ "$(grep -c '"error": null' "$scratch/traced")" -eq 2 ] || fail "--trace: a cell is missing"
+    [ "$(find "$scratch" -name "$batch.json*" | wc -l)" -eq 1 ] || fail "--trace left something behind"
+    if command -v python3 >/dev/null; then
+        python3 tests/checks/check_trace.py "$scratch/$batch.json" 2 $((2 * ((2000 + batch - 1) / batch))) ||
+            fail "--trace: batches of $batch"
+    fi
+done
+refuses --trace "$scratch/x.json" --like-pytorch "$data"
+refuses --trace '' "$data"
+status=0
+"$tool" --workers 0 --trace "$scratch/nowhere/x.json" "$data" >"$scratch/out" 2>"$scratch/err" || status=$?
+[ "$status" -eq 1 ] || fail "a trace that cannot be written ended with $status"
+[ "$(wc -l <"$scratch/err")" -eq 1 ] || fail "not one line about a trace that cannot be written"
+[ ! -s "$scratch/out" ] || fail "measured, although the trace cannot be written"
+
+# A data set that is not there is a failure, not bad usage.
+status=0
+"$tool" "idx:$scratch/nothing" 2>"$scratch/err" || status=$?
+[ "$status" -eq 1 ] || fail "a missing file ended with $status"
+[ "$(wc -l <"$scratch/err")" -eq 1 ] || fail "not one line about a missing file"
+
+"$tool" --like-pytorch "$data" >"$scratch/pytorch"
+[ "$(grep -cE '^Finish with: [0-9.]+ second, num_workers=[0-9]+$' "$scratch/pytorch")" -eq 20 ] ||
+    fail "--like-pytorch: $(cat "$scratch/pytorch")"
+grep -qE '^this loader: with pin_memory [0-9.]+ times as fast' "$scratch/pytorch" || fail "no verdict on pinning"
+printf 'pin_memory=%s\nFinish with: %s second, num_workers=5\n' True 3 False 2 >"$scratch/other"
+"$tool" --like-pytorch --beside "$scratch/other" "$data" >"$scratch/pytorch"
+grep -qF 'the other: with pin_memory 0.67 times as fast' "$scratch/pytorch" || fail "--beside: no verdict"
+grep -qE '^ +5 .* \| +3.0000 +2.0000 +0.67$' "$scratch/pytorch" || fail "--beside: not beside"
+status=0
+"$tool" --like-pytorch --beside "$0" "$data" >/dev/null 2>"$scratch/err" || status=$?
+[ "$status" -eq 1 ] || fail "--beside with no times in the file ended with $status"
+
+# A GPU that is not there is told, and nothing is measured.
+status=0
+STOKER_CUDART="$scratch/no-such-library.so" "$tool" --device cuda "$data" >"$scratch/out" 2>"$scratch/err" || status=$?
+[ "$status" -eq 1 ] || fail "--device cuda without a runtime ended with $status"
+grep -q '^loaderbench: --device: ' "$scratch/err" || fail "not told why there is no GPU: $(cat "$scratch/err")"
+
+echo "$failures failures"
+[ "$failures" -eq 0 ]

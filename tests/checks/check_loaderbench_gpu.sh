@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# check_loaderbench_gpu.sh - loaderbench on a GPU, which is a stand-in: every way there, checked bytes,
+# ceilings, the step on a stream, the pinning experiment.
+#
+# usage: check_loaderbench_gpu.sh LOADERBENCH STANDIN_LIBCUDART
+set -euo pipefail
+tool=$(realpath "$1")
+STOKER_CUDART=$(realpath "$2")
+export STOKER_CUDART
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+command -v python3 >/dev/null || { echo "SKIPPED: no python3 to look at the rows with"; exit 77; }
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+data='synth:digits?count=2000'
+fast=(--workers 1 --batch-size 300 --repeats 1 --seconds 0.02)
+failures=0
+
+fail() {
+    echo "check_loaderbench_gpu: $*" >&2
+    failures=$((failures + 1))
+}
+
+# measures NAME OPTION...: one run, as JSON in $scratch/NAME.
+measures() {
+    local name=$1
+    shift
+    "$tool" "${fast[@]}" --format json "$@" "$data" >"$scratch/$name" 2>"$scratch/err" ||
+        fail "$name ended with $?: $(cat "$scratch/err")"
+}
+
+# Every combination on the GPU, and those that have fewer.
+measures all --device cuda --cache decoded --dtype float32,as-stored
+measures host --device cuda-host
+measures cold --device cuda:0 --cache none --non-blocking on,off --convert host --ceilings off
+measures step --device cuda --convert auto --non-blocking on --pin-memory on --batch-size 100 \
+    --step-us 3000 --headspace --ceilings off
+measures resident --device cuda --cache device --pin-memory auto --non-blocking on --convert auto
+
+python3 - "$scratch" <<'PYTHON' || fail "the rows are not as promised"
+import json, sys
+def rows(name, kind):
+    return [r for r in map(json.loads, open(f"{sys.argv[1]}/{name}")) if r["kind"] == kind]
+cells = rows("all", "cell")
+assert len(cells) == 16, len(cells)
+ways = {(c["dtype"], c["pin_memory"], c["non_blocking"], c["convert"]) for c in cells}
+assert len({w for w in ways if w[0] == "float32"}) == 8, ways
+assert {w[3] for w in ways if w[0] == "uint8"} == {"host"}, "as stored there is nothing to convert"
+for c in cells:
+    assert c["error"] is None and c["verified"] == 2000 and c["device"] == "cuda:0", c
+    assert c["pinned"] == (c["pin_memory"] == "on"), c
+    assert c["ceiling_share"] > 0 and c["copy_bytes"] > 0 and c["device_bytes"] > 0, c
+    way = "pinned to GPU" if c["pinned"] else "pageable to GPU"
+    assert way in c["shares"] and "gather on GPU" in c["shares"], c
+    if c["non_blocking"] == "off":
+        assert c["copy_waits"] > 0, c
+sizes = {(c["dtype"], c["convert"]): c["copy_bytes"] for c in cells}
+assert sizes["float32", "host"] > 3.5 * sizes["float32", "device"], sizes
+names = {r["name"]: r for r in rows("all", "ceiling")}
+for name in ("pinned to GPU", "pageable to GPU", "gather on GPU"):
+    assert names[name]["samples_per_s"] > 0, names
+assert rows("all", "machine")[0]["gpu"], "the GPU has no name"
+assert ".device = STOKER_DEVICE_CUDA" in rows("all", "advice")[0]["options"]
+for c in rows("host", "cell"):
+    assert c["error"] is None and c["device"] == "cuda-host:0" and c["verified"] == 2000, c
+    assert c["non_blocking"] is None and c["copy_bytes"] == 0, c
+for c in rows("cold", "cell"):
+    assert c["error"] is None and c["cache"] == "none" and c["convert"] == "host", c
+for c in rows("resident", "cell"):
+    assert c["error"] is None and c["cache"] == "device" and c["verified"] == 2000, c
+    assert c["ceiling"] == "gather on GPU" and c["ceiling_share"] > 0, c
+step = rows("step", "cell")[0]
+assert step["samples_per_s"] <= 100 / 0.003 * 1.05, step
+assert 0 < step["headspace_samples_per_s"] <= 100 / 0.003 * 1.05, step
+PYTHON
+
+"$tool" "${fast[@]}" --device cuda --trace "$scratch/trace.json" --ceilings off "$data" >"$scratch/table"
+grep -qE '^ +1 +on +off +device +300 ' "$scratch/table" || fail "the table tells no way"
+grep -qE '^# cuda:0, [a-z0-9]+, cache [a-z]+, reader [a-z]+$' "$scratch/table" || fail "the table tells no device"
+if grep -v '^options' "$scratch/table" | grep -E '.{121}'; then
+    fail "the table is wider than 120 columns"
+fi
+grep -q '^# gpu ' "$scratch/table" || fail "the table names no GPU"
+grep -q 'non_blocking, converted' "$scratch/trace.json" || fail "the trace tells no way"
+for form in csv html; do
+    "$tool" "${fast[@]}" --device cuda --non-blocking on --format $form "$data" >"$scratch/$form"
+    grep -q 'cuda:0' "$scratch/$form" || fail "$form tells no device"
+done
+"$tool" --device cuda --like-pytorch 'synth:digits?count=200' >"$scratch/pytorch" || fail "--like-pytorch ended with $?"
+grep -q '^this loader: with pin_memory' "$scratch/pytorch" || fail "no verdict on pinning"
+
+# The only GPU is number 0.
+status=0
+"$tool" --device cuda:7 "$data" >/dev/null 2>"$scratch/err" || status=$?
+[ "$status" -eq 1 ] || fail "cuda:7 ended with $status"
+grep -q 'there are 1 GPUs' "$scratch/err" || fail "not told how many GPUs there are"
+
+echo "$failures failures"
+[ "$failures" -eq 0 ]

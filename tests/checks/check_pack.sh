@@ -1,0 +1,317 @@
+#!/usr/bin/env bash
+# check_pack.sh - the real stoker-pack: there and back through every form, killed on the way,
+# started again, on damaged sources and with bad usage.
+#
+# usage: check_pack.sh STOKER_PACK
+set -euo pipefail
+tool=$(realpath "$1")
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failures=0
+
+fail() {
+    echo "check_pack: $*" >&2
+    failures=$((failures + 1))
+}
+
+# ends STATUS WORD...: the tool ends so. Its output is in out and err.
+ends() {
+    local due=$1 status=0
+    shift
+    "$tool" "$@" >"$scratch/out" 2>"$scratch/err" || status=$?
+    [ "$status" -eq "$due" ] || fail "exit status $status, not $due: $* ($(head -c 300 "$scratch/err"))"
+}
+
+# says WORDS: the last run's report has this line.
+says() {
+    grep -qx -- "$1" "$scratch/out" || fail "no line \"$1\" in: $(tr '\n' ';' <"$scratch/out")"
+}
+
+# ---- usage
+ends 0 --help
+grep -q '^usage: stoker-pack' "$scratch/out" || fail "--help"
+ends 0 --version
+for words in "" "synth:digits" "synth:digits nowhere" "synth:digits zip:x" "--codec gif synth:digits shards:x" \
+    "--quality 0 synth:digits shards:x" "--workers 0 synth:digits shards:x" "--shard-bytes 1 synth:digits shards:x" \
+    "--shard-bytes 1X synth:digits shards:x" "--codec raw synth:digits folder:x" "--nonsense synth:digits shards:x" \
+    "--quality 50 synth:digits shards:x" "--quality 50 --codec png synth:digits folder:x" \
+    "--shard-bytes 1M synth:digits tar:x" "synth:digits shards:x more"; do
+    # shellcheck disable=SC2086  # words, parted at spaces
+    ends 2 $words
+    [ "$(wc -l <"$scratch/err")" -eq 1 ] || fail "not one line about: $words"
+done
+for words in --help --version "synth:digits?count=3 shards:$scratch/lost"; do
+    status=0
+    # shellcheck disable=SC2086  # words, parted at spaces
+    "$tool" $words >/dev/full 2>"$scratch/err" || status=$?
+    [ "$status" -eq 1 ] || fail "to a full disk it ended with $status: $words"
+done
+ends 1 nosuch:x "shards:$scratch/none"
+ends 1 --codec png 'synth:bytes?count=10&shape=5&dtype=float32' "shards:$scratch/none"
+
+# ---- on a terminal of 40 columns no line reaches the edge
+if command -v script >/dev/null; then
+    script -qc "stty cols 40; '$tool' 'synth:digits?count=100000' 'shards:$scratch/narrow' >/dev/null" /dev/null \
+        </dev/null | tr '\r' '\n' >"$scratch/terminal"
+    grep -q '^packed [0-9]* of 100000' "$scratch/terminal" || fail "no line on the terminal"
+    if grep -qE '.{40}' "$scratch/terminal"; then fail "a line of 40 columns or more wraps"; fi
+fi
+
+# ---- there and back: pixels and labels stay what they were
+source='synth:digits?count=1500&seed=3'
+ends 0 --codec raw --shard-bytes 300K --verify "$source" "shards:$scratch/shards"
+says 'samples 1500'
+says 'bad_samples 0'
+says 'verified rows and labels'
+[ ! -s "$scratch/err" ] || fail "something on standard error, which is no terminal"
+for shard in "$scratch"/shards/*.stk; do
+    [ "$(stat -c %s "$shard")" -le $((300 * 1024)) ] || fail "$shard is over the limit"
+    [ $(($(stat -c %s "$shard") % 4096)) -eq 0 ] || fail "$shard does not end with a block"
+done
+[ "$(find "$scratch/shards" -name '*.stk' | wc -l)" -ge 5 ] || fail "not several shards"
+ends 0 --verify "shards:$scratch/shards" "folder:$scratch/folder"
+says 'verified rows and labels'
+ends 0 --verify --codec keep "folder:$scratch/folder" "tar:$scratch/set.tar"
+says 'verified rows and labels'
+says 'found 1000 of 1500 image headers read: 28x28, gray'
+ends 0 --verify --codec raw "tar:$scratch/set.tar" "shards:$scratch/back"
+says 'verified rows and labels'
+ends 0 --verify --codec lz4 "shards:$scratch/back" "shards:$scratch/lz4"
+ends 0 --verify --codec png "shards:$scratch/lz4" "shards:$scratch/png"
+ends 0 --verify "folder:$scratch/folder" "shards:$scratch/kept"
+ends 0 --verify --codec jpeg "$source" "shards:$scratch/jpeg"
+says 'verified labels'
+ends 0 --verify 'synth:bytes?count=700&shape=9&dtype=float32' "shards:$scratch/floats"
+
+# What is a PNG or JPEG file stays that file, byte for byte, whichever way it goes.
+ends 0 --codec keep "folder:$scratch/folder" "shards:$scratch/keep-shards"
+ends 0 --codec keep "shards:$scratch/keep-shards" "tar:$scratch/keep.tar"
+cmp "$scratch/keep.tar" "$scratch/set.tar" || fail "kept through shards, an archive has other bytes"
+ends 0 --codec keep "tar:$scratch/keep.tar" "folder:$scratch/keep-folder"
+ends 0 --codec keep "shards:$scratch/jpeg" "tar:$scratch/jpeg.tar"
+ends 0 --codec keep --verify "tar:$scratch/jpeg.tar" "folder:$scratch/jpeg-folder"
+ends 0 --codec keep --verify "folder:$scratch/jpeg-folder" "tar:$scratch/jpeg-again.tar"
+if command -v python3 >/dev/null; then
+    python3 - "$scratch" <<'PYTHON' || fail "kept files have other bytes"
+import glob, sys, tarfile
+scratch = sys.argv[1]
+
+def files(name):
+    return sorted(open(path, "rb").read() for path in glob.glob(f"{scratch}/{name}/*/*"))
+
+def members(name):
+    with tarfile.open(f"{scratch}/{name}") as tar:
+        return sorted(tar.extractfile(m).read() for m in tar if not m.name.endswith(".cls"))
+
+pngs, jpegs = files("folder"), members("jpeg.tar")
+assert len(pngs) == 1500 and pngs == files("keep-folder") == members("keep.tar")
+assert len(jpegs) == 1500 and all(j[:3] == b"\xff\xd8\xff" for j in jpegs)
+assert jpegs == files("jpeg-folder") == members("jpeg-again.tar")
+stored = b"".join(open(path, "rb").read() for path in glob.glob(f"{scratch}/jpeg/*.stk"))
+assert all(j in stored for j in jpegs[::50])
+PYTHON
+fi
+
+# Rows that begin as a file does are rows.
+mkdir -p "$scratch/rows/a"
+printf '\377\330\377\340' >"$scratch/rows/a/0.raw"
+ends 0 --codec raw "folder:$scratch/rows?extensions=raw&height=2&width=2&channels=1" "shards:$scratch/rows-raw"
+ends 0 --codec keep --verify "shards:$scratch/rows-raw" "shards:$scratch/rows-kept"
+says 'verified rows and labels'
+ends 0 --codec lz4 "shards:$scratch/rows-raw" "shards:$scratch/rows-lz4"
+ends 0 --codec keep --verify "shards:$scratch/rows-lz4" "tar:$scratch/rows.tar"
+
+# Classes keep their names on the way.
+cp -r "$scratch/folder" "$scratch/named"
+mv "$scratch/named/0000008" "$scratch/named/ape"
+mv "$scratch/named/0000009" "$scratch/named/bee"
+ends 0 --verify "folder:$scratch/named" "shards:$scratch/named-shards"
+ends 0 --verify "shards:$scratch/named-shards" "folder:$scratch/named-again"
+[ "$(ls "$scratch/named")" = "$(ls "$scratch/named-again")" ] || fail "the classes have other names"
+
+# The same by a reader that is not ours. A folder's order is by class, so rows are compared as sets.
+if command -v python3 >/dev/null; then
+    python3 - "$scratch" <<'PYTHON' || fail "another reader sees other rows"
+import glob, os, struct, sys, tarfile
+scratch = sys.argv[1]
+
+def rows(name):
+    found = []
+    for path in sorted(glob.glob(f"{scratch}/{name}/*.stk")):
+        b = open(path, "rb").read()
+        assert b[:8] == b"\x89STK\r\n\x1a\n" and struct.unpack_from("<Q", b, 32)[0] == len(b)
+        count, index_at = struct.unpack_from("<Q", b, 24)[0], struct.unpack_from("<Q", b, 40)[0]
+        for i in range(count):
+            at, size, _, codec, label = struct.unpack_from("<QIIB7xq", b, index_at + 32 * i)
+            assert codec == 0
+            found.append((b[at:at + size], label))
+    return found
+
+there, back = rows("shards"), rows("back")
+assert len(there) == 1500 and all(len(row) == 784 for row, _ in there)
+assert sorted(there) == sorted(back), "there and back"
+files = {}
+with tarfile.open(f"{scratch}/set.tar") as tar:
+    for member in tar:
+        key, ending = member.name.split(".")
+        files.setdefault(key, {})[ending] = tar.extractfile(member).read()
+assert len(files) == 1500
+pngs = sorted(glob.glob(f"{scratch}/folder/*/*.png"))
+classes = sorted(os.listdir(f"{scratch}/folder"))
+assert len(classes) == 10
+by_bytes = sorted((open(p, "rb").read(), classes.index(p.split("/")[-2])) for p in pngs)
+assert by_bytes == sorted((f["png"], int(f["cls"])) for f in files.values()), "folder and archive"
+PYTHON
+fi
+
+# ---- the same bytes with any number of workers
+for workers in 1 5; do
+    ends 0 --quiet --workers $workers --codec png --shard-bytes 100K "$source" "shards:$scratch/w$workers"
+done
+diff -r "$scratch/w1" "$scratch/w5" || fail "the number of workers changes bytes"
+
+# ---- killed at any moment, started again: never a shard that opens wrongly, the same in the end
+pack=(--quiet --workers 2 --codec png --shard-bytes 64K "$source")
+ends 0 "${pack[@]}" "shards:$scratch/whole"
+whole_count=$(find "$scratch/whole" -name '*.stk' | wc -l)
+stopped=0 # short of the end
+for delay in 0.002 0.005 0.008 0.012 0.016 0.02 0.025 0.03 0.04 0.05 0.06 0.08; do
+    "$tool" "${pack[@]}" "shards:$scratch/killed" 2>/dev/null &
+    pid=$!
+    sleep "$delay"
+    kill -9 "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+    for shard in "$scratch"/killed/*.stk; do
+        [ -e "$shard" ] || continue
+        cmp "$shard" "$scratch/whole/$(basename "$shard")" || fail "a killed packer left $shard"
+    done
+    if [ "$(find "$scratch/killed" -name '*.stk' 2>/dev/null | wc -l)" -lt "$whole_count" ]; then
+        stopped=$((stopped + 1))
+    fi
+done
+[ "$stopped" -gt 0 ] || fail "the packer always came to its end before it was killed"
+ends 0 "${pack[@]}" "shards:$scratch/killed"
+diff -r --exclude='.*' "$scratch/whole" "$scratch/killed" || fail "a resumed packing differs"
+
+# Stopped where it can be told: the last shards are missing, the others are kept.
+rm "$scratch"/killed/shard-00000[4-9].stk "$scratch"/killed/shard-0000[1-9]*.stk 2>/dev/null || true
+before=$(stat -c %Y.%i "$scratch/killed/shard-000000.stk")
+ends 1 "shards:$scratch/killed" "shards:$scratch/never"
+grep -q 'last one is missing' "$scratch/err" || fail "unfinished shards opened"
+ends 0 --workers 2 --codec png --shard-bytes 64K --verify "$source" "shards:$scratch/killed"
+grep -q '^kept_samples [1-9]' "$scratch/out" || fail "nothing was kept"
+says 'samples 1500'
+[ "$before" = "$(stat -c %Y.%i "$scratch/killed/shard-000000.stk")" ] || fail "a finished shard was written again"
+diff -r --exclude='.*' "$scratch/whole" "$scratch/killed" || fail "a resumed packing differs"
+
+# A folder, too.
+for delay in 0.01 0.05; do
+    "$tool" --quiet "$source" "folder:$scratch/again" 2>/dev/null &
+    pid=$!
+    sleep "$delay"
+    kill -9 "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+done
+rm -rf "$scratch/again2"
+ends 0 --verify "$source" "folder:$scratch/again2"
+ends 0 --verify "$source" "folder:$scratch/again"
+diff -r --exclude='.*' "$scratch/again" "$scratch/again2" || fail "a resumed folder differs"
+
+# A machine that lost its power: files have their names and sizes, and not their bytes; one is short, one is gone.
+# The mark of a packing that is under way tells of what it is.
+for try in $(seq 50); do
+    rm -rf "$scratch/marked"
+    "$tool" --quiet "$source" "folder:$scratch/marked" 2>/dev/null &
+    pid=$!
+    while [ ! -e "$scratch/marked/.stoker-pack" ] && kill -0 "$pid" 2>/dev/null; do :; done
+    kill -9 "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+    [ ! -e "$scratch/marked/.stoker-pack" ] || break
+done
+[ -e "$scratch/marked/.stoker-pack" ] || fail "no packer was stopped on its way ($try tries)"
+cp -r "$scratch/again2" "$scratch/outage"
+cp "$scratch/marked/.stoker-pack" "$scratch/outage/"
+mapfile -t files < <(find "$scratch/outage" -name '*.png' | sort)
+truncate -s 0 "${files[3]}"
+size=$(stat -c %s "${files[700]}")
+head -c "$size" /dev/zero >"${files[700]}"
+rm "${files[1499]}"
+ends 0 "$source" "folder:$scratch/outage"
+says 'kept_samples 1497'
+diff -r "$scratch/again2" "$scratch/outage" || fail "files that were never synced were kept"
+cp "$scratch/marked/.stoker-pack" "$scratch/outage/"
+touch "$scratch/outage/0000003/stray.png"
+ends 1 "$source" "folder:$scratch/outage"
+grep -q "'stray.png' is not of this packing" "$scratch/err" || fail "a stray file was not noticed: $(cat "$scratch/err")"
+[ -e "$scratch/outage/.stoker-pack" ] || fail "a folder with a stray file counts as finished"
+
+# ---- what is there is not written over, nor mixed with
+ends 1 "$source" "tar:$scratch/set.tar"
+grep -q 'not what would be packed from byte [0-9]* on; remove it, or pack elsewhere' "$scratch/err" ||
+    fail "no way out: $(cat "$scratch/err")"
+ends 1 'synth:digits?count=1500&seed=4' "folder:$scratch/folder"
+grep -q 'not this packing: .* is missing; remove it, or pack elsewhere' "$scratch/err" ||
+    fail "no way out: $(cat "$scratch/err")"
+cp -r "$scratch/folder" "$scratch/bent"
+printf 'x' | dd of="$(find "$scratch/bent" -name '0000000900.png')" bs=1 seek=60 conv=notrunc status=none
+ends 1 "$source" "folder:$scratch/bent"
+grep -q '/0000000900.png has other bytes; remove it, or pack elsewhere' "$scratch/err" ||
+    fail "no way out: $(cat "$scratch/err")"
+ends 1 'synth:digits?count=1501&seed=3' "folder:$scratch/folder"
+grep -q ' is missing; remove it' "$scratch/err" || fail "what is missing is not told: $(cat "$scratch/err")"
+ends 1 'synth:digits?count=1499&seed=3' "folder:$scratch/folder"
+grep -q '10 folders with 1500 files, of which 10 with 1499' "$scratch/err" || fail "one too many: $(cat "$scratch/err")"
+ends 1 "$source" "tar:$scratch/folder"
+ends 1 "$source" "folder:$scratch/set.tar"
+ends 1 "${pack[@]}" --codec raw "shards:$scratch/whole"
+grep -q 'another packing' "$scratch/err" || fail "another packing was not noticed"
+if command -v flock >/dev/null; then
+    status=0
+    flock "$scratch/whole" "$tool" "${pack[@]}" "shards:$scratch/whole" 2>"$scratch/err" || status=$?
+    [ "$status" -eq 1 ] || fail "two packers in one folder: $status"
+fi
+
+# ---- what is there and right is found so, and not touched: shards, a folder, an archive
+ends 0 "$source" "tar:$scratch/twice.tar"
+for target in "shards:$scratch/whole" "folder:$scratch/folder" "tar:$scratch/twice.tar"; do
+    case $target in shards:*) words=(--codec png --shard-bytes 64K) ;; *) words=() ;; esac
+    before=$(find "${target#*:}" -printf '%p %T@ %i %s\n' | sort | sha256sum)
+    ends 0 "${words[@]}" "$source" "$target"
+    says 'samples 1500'
+    says 'kept_samples 1500'
+    ends 0 --verify "${words[@]}" "$source" "$target"
+    says 'verified rows and labels'
+    [ "$before" = "$(find "${target#*:}" -printf '%p %T@ %i %s\n' | sort | sha256sum)" ] || fail "$target was touched"
+done
+cp "$scratch/twice.tar" "$scratch/longer.tar"
+printf 'x' >>"$scratch/longer.tar"
+ends 1 "$source" "tar:$scratch/longer.tar"
+grep -q 'goes on behind what would be packed' "$scratch/err" || fail "more than an archive: $(cat "$scratch/err")"
+truncate -s -1 "$scratch/longer.tar"
+truncate -s -1 "$scratch/longer.tar"
+ends 1 "$source" "tar:$scratch/longer.tar"
+[ "$(stat -c %s "$scratch/longer.tar")" -eq $(($(stat -c %s "$scratch/twice.tar") - 1)) ] || fail "an archive was changed"
+mkdir "$scratch/strangers"
+echo mine >"$scratch/strangers/mine"
+ends 1 "$source" "folder:$scratch/strangers"
+[ "$(cat "$scratch/strangers/mine")" = mine ] && [ "$(ls -A "$scratch/strangers")" = mine ] ||
+    fail "a stranger's folder was changed"
+
+# ---- damage: in what is packed, and in what was
+cp -r "$scratch/whole" "$scratch/spoilt"
+printf 'x' | dd of="$scratch/spoilt/shard-000001.stk" bs=1 seek=4110 conv=notrunc status=none
+ends 4 --verify "${pack[@]}" "shards:$scratch/spoilt"
+grep -q 'shard-000001.stk: offset 4096' "$scratch/err" || fail "the damaged record is not named: $(cat "$scratch/err")"
+printf 'x' | dd of="$scratch/spoilt/shard-000001.stk" bs=1 seek=130 conv=notrunc status=none
+ends 1 "${pack[@]}" "shards:$scratch/spoilt"
+victim=$(find "$scratch/folder" -name '*.png' | sort | sed -n 7p)
+printf 'xxxx' | dd of="$victim" bs=1 seek=60 conv=notrunc status=none
+ends 3 --verify "folder:$scratch/folder" "shards:$scratch/without"
+says 'samples 1499'
+says 'bad_samples 1'
+grep -q "$(basename "$victim")" "$scratch/err" || fail "the bad sample is not named"
+
+[ "$failures" -eq 0 ] && echo "check_pack: $stopped packers killed short of the end, all is well"
+exit $((failures > 0))

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# check_static_deps.sh - with -DSTOKER_STATIC_DEPS=ON a program needs the C library and no other, and
+# what cannot be linked so is refused when configuring.
+#
+# usage: check_static_deps.sh CC BUILD_DIR
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+cc=$1
+build=$(cd "$2" && pwd)/check-static-deps
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+mkdir -p "$build"
+
+configure() {
+    cmake -S . -B "$build/tree" -G Ninja -DCMAKE_C_COMPILER="$cc" -DSTOKER_STATIC_DEPS=ON \
+        -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O0 -DSTOKER_BUILD_TESTS=OFF "$@" >"$build/log" 2>&1
+}
+
+fail() {
+    echo "check_static_deps: $*" >&2
+    grep -A 20 -m 1 -E '^FAILED|Error' "$build/log" >&2 || true
+    exit 1
+}
+
+# ---- programs
+if ! configure -DBUILD_SHARED_LIBS=OFF -DSTOKER_DNNL=AUTO; then
+    if grep -q 'was not found' "$build/log"; then
+        grep 'was not found' "$build/log"
+        exit 77
+    fi
+    fail "it does not configure"
+fi
+cmake --build "$build/tree" --target loaderbench stoker-mnist stoker-pack >"$build/log" 2>&1 || fail "it does not build"
+for program in bench/loaderbench trainer/stoker-mnist datasets/pack/stoker-pack; do
+    strangers=$(ldd "$build/tree/$program" | awk '{ print $1 }' |
+        grep -vE '^(linux-vdso|linux-gate|libc|libm|libpthread|librt|libdl|/.*/ld-linux.*|ld-linux.*)(\.so.*)?$' || true)
+    [ -z "$strangers" ] || fail "$program needs" $strangers
+done
+
+# Each codec is really in there.
+cd "$scratch"
+for codec in raw lz4 png jpeg; do
+    "$build/tree/datasets/pack/stoker-pack" --verify --codec $codec 'synth:digits?count=200' "shards:$codec" >out ||
+        fail "no $codec: $(cat out)"
+done
+cd - >/dev/null
+
+# ---- refused
+if configure -DBUILD_SHARED_LIBS=OFF -DSTOKER_DNNL=ON; then fail "a shared oneDNN was taken"; fi
+grep -q 'oneDNN is shared only' "$build/log" || fail "what is wrong with oneDNN is not told"
+if ! configure -DBUILD_SHARED_LIBS=ON -DSTOKER_DNNL=AUTO; then
+    tr -s '\n ' ' ' <"$build/log" | grep -q 'add -DBUILD_SHARED_LIBS=OFF' || fail "no way out is told"
+fi
+rm -rf "$build/tree/CMakeCache.txt"

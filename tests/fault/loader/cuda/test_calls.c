@@ -1,0 +1,163 @@
+/* test_calls.c - each call of the CUDA runtime fails in its turn, once alone and once for good,
+ * as a lost GPU does: an error that says which call, no copy after it, a clean destroy, nothing left.
+ */
+#include <criterion/criterion.h>
+
+#include "loader/base/fault.h"
+#include "support/cuda_run.h"
+#include "support/cuda_twins.h"
+#include "support/leaks.h"
+
+enum { CALLS_MAX = 5000 };
+
+static struct stk_file_set set;
+static struct stk_run run;
+static struct stk_cuda_consumer consumer;
+static uint32_t told; /* failures that were errors, over all sweeps */
+
+static int create(stoker_loader **loader, stoker_loader_options options, stoker_error *error)
+{
+    options.error = error;
+    return stoker_loader_create(loader, set.dataset, &options);
+}
+
+/* What next says it goes on saying. */
+static void expect_sticky(stoker_loader *loader)
+{
+    stoker_batch batch;
+    cr_assert_not_null(stoker_loader_error(loader));
+    cr_assert_eq(stoker_loader_error(loader)->code, STOKER_EDEVICE);
+    cr_assert_eq(stoker_loader_error(loader)->stage, STOKER_STAGE_TRANSFER);
+    cr_assert(strstr(stoker_loader_error(loader)->message, "cuda:0: cuda") != NULL, "%s",
+              stoker_loader_error(loader)->message);
+    for (int i = 0; i < 3; i++)
+        cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_EDEVICE);
+}
+
+static void use(stoker_loader *loader)
+{
+    stoker_batch batch;
+    stk_cuda_run_on(loader, &consumer, &run, UINT32_MAX);
+    if (run.rc == STOKER_FINISHED) { /* the last batch went out before anything failed */
+        cr_assert(!standin_cuda_failed() || stoker_loader_error(loader) == NULL);
+        return;
+    }
+    told++;
+    cr_assert_eq(run.rc, STOKER_EDEVICE, "%s", stoker_error_name(run.rc));
+    /* wait_on and release_on said it first: next says it then. */
+    int rc;
+    while ((rc = stoker_loader_next(loader, &batch)) == STOKER_EPOCH_END || rc == STOKER_OK)
+        cr_assert_neq(rc, STOKER_OK);
+    if (rc == STOKER_EDEVICE)
+        expect_sticky(loader);
+}
+
+/* One life with the nth call failing. False: there was no nth. */
+static bool fail_nth(const stoker_loader_options *options, uint64_t nth, bool lost)
+{
+    stoker_loader *loader = NULL;
+    stoker_error error = { .code = 0 };
+    standin_cuda_reset(1);
+    standin_cuda_delay(20);
+    cr_assert(stk_cuda_consumer_init(&consumer, 20));
+    standin_cuda_fail(nth, lost ? cudaErrorIllegalAddress : cudaErrorMemoryAllocation, lost);
+    run = (struct stk_run){ 0 };
+    const int rc = create(&loader, *options, &error);
+    if (rc == STOKER_OK) {
+        use(loader);
+    } else {
+        told++;
+        cr_assert(rc == STOKER_EDEVICE || rc == STOKER_EPIN, "%s", stoker_error_name(rc));
+        cr_assert_eq(error.code, rc);
+        cr_assert_null(loader);
+    }
+    stoker_loader_destroy(&loader);
+    stk_cuda_consumer_destroy(&consumer);
+    cr_assert_eq(standin_cuda_copies_after_failure(), 0U, "nth %llu", (unsigned long long)nth);
+    cr_assert_eq(standin_cuda_violations(), 0U, "nth %llu", (unsigned long long)nth);
+    cr_assert_eq(standin_cuda_live(), 0, "nth %llu leaks on the device", (unsigned long long)nth);
+    return standin_cuda_failed();
+}
+
+static void sweep(stoker_loader_options options, int64_t before)
+{
+    for (int lost = 0; lost <= 1; lost++) {
+        uint64_t nth = 1;
+        while (fail_nth(&options, nth, lost == 1)) {
+            cr_assert_eq(stk_fault_live_bytes(), before, "nth %llu leaks", (unsigned long long)nth);
+            cr_assert_lt(nth, CALLS_MAX);
+            nth++;
+        }
+        cr_assert_gt(nth, 30);
+    }
+}
+
+Test(cuda_calls, each_fails_once_and_for_good, .timeout = 110)
+{
+    cr_assert(stk_file_set_make(&set, 24, 4, 5, 0));
+    stoker_loader_options options = stk_small_options();
+    options.device = STOKER_DEVICE_CUDA;
+    options.batch_size = 6;
+    options.epochs = 1;
+    const int64_t before = stk_fault_live_bytes(); /* of the data set */
+    for (int pin = STOKER_ON; pin <= STOKER_OFF; pin++)
+        for (int blocks = 0; blocks <= (pin == STOKER_ON); blocks++) {
+            options.pin_memory = (stoker_switch)pin;
+            options.non_blocking = blocks == 0;
+            options.num_workers = pin == STOKER_ON ? 2 : 0;
+            options.prefetch_batches = pin == STOKER_ON ? 2 : 4;
+            sweep(options, before);
+        }
+    const bool built = stk_cuda_kernels_built();
+    stk_cuda_use_twins(); /* and with kernels behind the copies */
+    options.dtype = STOKER_FLOAT32;
+    options.convert_on_device = built ? STOKER_ON : STOKER_OFF;
+    sweep(options, before);
+    options.transform =
+        (stoker_transform){ .resize = { 3, 3 } }; /* and that transform, with a scratch */
+    sweep(options, before);
+    options.cache = built ? STOKER_CACHE_DEVICE : STOKER_CACHE_NONE; /* and kept there */
+    options.epochs = 2;
+    sweep(options, before);
+    cr_assert_gt(told, 100);
+    stk_file_set_remove(&set);
+    stk_test_check_leaks();
+}
+
+static void fail_each_allocation(stoker_loader_options options, int64_t before)
+{
+    for (uint64_t nth = 1;; nth++) {
+        stoker_loader *loader = NULL;
+        stoker_error error = { .code = 0 };
+        standin_cuda_reset(1);
+        stk_fault_arm(STK_FAULT_MEMORY | STK_FAULT_THREAD, nth);
+        const int rc = create(&loader, options, &error);
+        const bool reached = stk_fault_disarm();
+        cr_assert_eq(rc == STOKER_OK, !reached, "nth %llu", (unsigned long long)nth);
+        cr_assert(rc == STOKER_OK || rc == STOKER_ENOMEM || rc == STOKER_ETHREAD);
+        stoker_loader_destroy(&loader);
+        cr_assert_eq(standin_cuda_live(), 0, "nth %llu", (unsigned long long)nth);
+        cr_assert_eq(stk_fault_live_bytes(), before, "nth %llu", (unsigned long long)nth);
+        if (!reached)
+            break;
+        cr_assert_lt(nth, 1000);
+    }
+}
+
+/* Our own allocations, too, on the way to a GPU. */
+Test(cuda_calls, each_allocation_of_create_fails_once)
+{
+    cr_assert(stk_file_set_make(&set, 24, 4, 5, 0));
+    const int64_t before = stk_fault_live_bytes();
+    stoker_loader_options options = stk_small_options();
+    options.device = STOKER_DEVICE_CUDA;
+    options.num_workers = 2;
+    options.reader = &stoker_reader_pread; /* which has no other to go to */
+    fail_each_allocation(options, before);
+    stk_cuda_use_twins();
+    options.cache = STOKER_CACHE_DEVICE;
+    if (stk_cuda_kernels_built())
+        fail_each_allocation(options, before);
+    stk_file_set_remove(&set);
+    stk_test_check_leaks();
+}

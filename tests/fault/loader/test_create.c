@@ -1,0 +1,144 @@
+/* test_create.c - each allocation, mapping, thread start and pin of create fails in its
+ * turn: create comes up, or says so and leaves nothing; and a second try comes up.
+ */
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "loader/base/fault.h"
+#include "support/leaks.h"
+#include "support/scenario.h"
+
+static struct stk_run expected;
+static struct stk_run found;
+static uint32_t faults; /* that were reached, over all sweeps */
+
+static bool is_documented(unsigned kind, int rc, stoker_switch pin)
+{
+    if (rc == STOKER_OK)
+        return kind == STK_FAULT_LOCK && pin == STOKER_AUTO;
+    return (kind == STK_FAULT_MEMORY && rc == STOKER_ENOMEM) ||
+           (kind == STK_FAULT_THREAD && rc == STOKER_ETHREAD) ||
+           (kind == STK_FAULT_LOCK && pin == STOKER_ON && rc == STOKER_EPIN);
+}
+
+/* Create with the nth hit failing. False: there was no nth any more. */
+static bool fail_nth(const stoker_dataset *dataset, stoker_loader_options options, unsigned kind,
+                     uint64_t nth)
+{
+    stoker_loader *loader = NULL;
+    stoker_error error = { .code = 0 };
+    const int64_t live = stk_fault_live_bytes();
+    options.error = &error;
+    stk_fault_arm(kind, nth);
+    const int rc = stoker_loader_create(&loader, dataset, &options);
+    const bool reached = stk_fault_disarm();
+    if (!reached) {
+        cr_assert_eq(rc, STOKER_OK);
+        stoker_loader_destroy(&loader);
+        return false;
+    }
+    faults++;
+    cr_assert(is_documented(kind, rc, options.pin_memory), "kind %u nth %llu: %s", kind,
+              (unsigned long long)nth, stoker_error_name(rc));
+    cr_assert_eq(error.code, rc);
+    if (rc != STOKER_OK) {
+        cr_assert_null(loader);
+        cr_assert_gt(error.message[0], 0);
+    } else {
+        found = (struct stk_run){ 0 };
+        stk_run_on(loader, &found, UINT32_MAX);
+        cr_assert(stk_runs_equal(&expected, &found));
+        stoker_loader_destroy(&loader);
+    }
+    cr_assert_eq(stk_fault_live_bytes(), live, "kind %u nth %llu leaks", kind,
+                 (unsigned long long)nth);
+    return true;
+}
+
+static void sweep(const stoker_dataset *dataset, const stoker_loader_options *options)
+{
+    static const unsigned kinds[] = { STK_FAULT_MEMORY, STK_FAULT_THREAD, STK_FAULT_LOCK };
+    cr_assert_eq(stk_run(dataset, options, &expected), STOKER_FINISHED);
+    for (int i = 0; i < 3; i++) {
+        uint64_t nth = 1;
+        while (fail_nth(dataset, *options, kinds[i], nth)) {
+            cr_assert_lt(nth, 10000);
+            nth++;
+        }
+    }
+    (void)stk_run(dataset, options, &found); /* the retry */
+    cr_assert(stk_runs_equal(&expected, &found));
+}
+
+static void sweep_all(const stoker_dataset *dataset, stoker_loader_options options)
+{
+    for (int32_t workers = STOKER_WORKERS_AUTO; workers <= 4; workers++)
+        for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_DECODED; cache++)
+            for (int policy = STOKER_BAD_FAIL; policy <= STOKER_BAD_SKIP; policy++) {
+                options.num_workers = workers;
+                options.cache = (stoker_cache)cache;
+                options.on_bad_sample = (stoker_on_bad)policy;
+                sweep(dataset, &options);
+            }
+}
+
+Test(fault_create, of_files_by_pread, .timeout = 100)
+{
+    struct stk_file_set set;
+    cr_assert(stk_file_set_make(&set, 40, 3, 3, 0));
+    stoker_loader_options options = stk_small_options();
+    options.reader = &stoker_reader_pread;
+    options.prefetch_batches = 3;
+    sweep_all(set.dataset, options);
+    stk_file_set_remove(&set);
+    cr_assert_eq(stk_fault_live_bytes(), 0);
+    cr_assert_gt(faults, 300);
+    stk_test_check_leaks();
+}
+
+/* Whatever reader is best here: its own memory is swept as well. */
+Test(fault_create, of_files_by_the_chosen_reader, .timeout = 100)
+{
+    struct stk_file_set set;
+    cr_assert(stk_file_set_make(&set, 40, 3, 3, 0));
+    stoker_loader_options options = stk_small_options();
+    options.pin_memory = STOKER_ON;
+    options.num_workers = 2;
+    options.cache = STOKER_CACHE_NONE;
+    cr_assert_eq(stk_run(set.dataset, &options, &expected), STOKER_FINISHED);
+    for (uint64_t nth = 1;; nth++) {
+        stoker_loader *loader = NULL;
+        stk_fault_arm(STK_FAULT_ANY, nth);
+        const int rc = stoker_loader_create(&loader, set.dataset, &options);
+        const bool reached = stk_fault_disarm();
+        if (rc == STOKER_OK) { /* a worker without memory for a ring reads without one */
+            found = (struct stk_run){ 0 };
+            stk_run_on(loader, &found, UINT32_MAX);
+            cr_assert(stk_runs_equal(&expected, &found), "nth %d", (int)nth);
+        } else {
+            cr_assert(rc == STOKER_ENOMEM || rc == STOKER_ETHREAD || rc == STOKER_EPIN, "%s",
+                      stoker_error_name(rc));
+            cr_assert_null(loader);
+        }
+        stoker_loader_destroy(&loader);
+        if (!reached)
+            break;
+    }
+    stk_file_set_remove(&set);
+    stk_test_check_leaks();
+}
+
+Test(fault_create, of_drawn_samples, .timeout = 100)
+{
+    stoker_dataset *dataset = NULL;
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=40&shape=9", NULL), STOKER_OK);
+    stoker_loader_options options = stk_small_options();
+    for (int pin = STOKER_AUTO; pin <= STOKER_OFF; pin++) {
+        options.pin_memory = (stoker_switch)pin;
+        sweep_all(dataset, options);
+    }
+    options.trace_events = 100;
+    sweep_all(dataset, options);
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}

@@ -1,0 +1,16 @@
+/* fuzz_npy.c - any bytes as an NPY file, as rows and as labels. */
+#include "fuzz/dataset_input.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    struct stk_fuzz_file file = stk_fuzz_file(bytes, size);
+    char spec[128];
+    (void)snprintf(spec, sizeof(spec), "npy:%s", file.path);
+    stk_fuzz_dataset(spec);
+    (void)snprintf(spec, sizeof(spec), "npy:%s,%s", file.path, file.path);
+    stk_fuzz_dataset(spec);
+    close(file.fd);
+    return 0;
+}

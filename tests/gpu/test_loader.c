@@ -1,0 +1,275 @@
+/* test_loader.c - the loader onto a GPU: the CPU's bytes for every setting, both rules of the buffers, and
+ * tensors for others.
+ *
+ *   consumer's stream   wait for batch ─▶ [ late ] ─▶ copy it to the archive ─▶ released
+ *
+ * The archive keeps each batch as the stream found it, and is looked at when all is over. With `late`
+ * the stream is far behind the host: a slot that were refilled before its copy is done, or a buffer before
+ * it is released, would be seen as other bytes. Exit 77 where there is no GPU, and it says why.
+ */
+#include <stoker/cuda.h>
+#include <stoker/dlpack.h>
+
+#include "loader/api/dlpack_layout.h"
+#include "support/scenario.h"
+
+#include "first_gpu.h"
+
+enum { BATCHES_MAX = 32, LATE_BYTES = 16 << 20, LATE_COPIES = 8, ALIGN = 256 };
+
+struct gpu {
+    struct stk_cuda_runtime cuda;
+    cudaStream_t stream;
+    char *late; /* two blocks of LATE_BYTES, copied to and fro */
+};
+
+struct archive {
+    char *memory; /* of the GPU */
+    char *here;   /* of the host */
+    size_t slot_bytes, label_at, id_at;
+    stoker_batch batches[BATCHES_MAX]; /* their shapes; pointers are nobody's */
+    uint32_t count;
+};
+
+static size_t align(size_t bytes)
+{
+    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static size_t image_bytes(const stoker_batch *batch)
+{
+    size_t bytes = stoker_dtype_bytes(batch->images.dtype);
+    for (uint32_t axis = 0; axis < batch->images.rank; axis++)
+        bytes *= (size_t)batch->images.shape[axis];
+    return bytes;
+}
+
+/* ---- the archive ---- */
+
+static void archive_make(struct gpu *gpu, struct archive *archive, const stoker_batch *first)
+{
+    archive->label_at = align(image_bytes(first));
+    archive->id_at = archive->label_at + align(first->count * sizeof(int64_t));
+    archive->slot_bytes = archive->id_at + align(first->count * sizeof(uint64_t));
+    CHECK(gpu->cuda.cudaMalloc((void **)&archive->memory, BATCHES_MAX * archive->slot_bytes) ==
+          cudaSuccess);
+    archive->here = malloc(BATCHES_MAX * archive->slot_bytes);
+    CHECK(archive->here != NULL);
+}
+
+static void archive_free(struct gpu *gpu, struct archive *archive)
+{
+    CHECK(archive->memory == NULL || gpu->cuda.cudaFree(archive->memory) == cudaSuccess);
+    free(archive->here);
+}
+
+static void put(struct gpu *gpu, void *to, const void *from, size_t bytes)
+{
+    CHECK(gpu->cuda.cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, gpu->stream) ==
+          cudaSuccess);
+}
+
+static void archive_add(struct gpu *gpu, struct archive *archive, const stoker_batch *batch)
+{
+    if (archive->memory == NULL)
+        archive_make(gpu, archive, batch);
+    CHECK(archive->count < BATCHES_MAX);
+    char *slot = archive->memory + archive->count * archive->slot_bytes;
+    const uint64_t *ids = batch->device == STOKER_DEVICE_CUDA ? batch->device_ids : batch->ids;
+    put(gpu, slot, batch->images.data, image_bytes(batch));
+    put(gpu, slot + archive->label_at, batch->labels.data, batch->count * sizeof(int64_t));
+    put(gpu, slot + archive->id_at, ids, batch->count * sizeof(uint64_t));
+    archive->batches[archive->count++] = *batch;
+}
+
+/* What the stream found, as hashes. */
+static void archive_read(struct gpu *gpu, struct archive *archive, struct stk_run *run)
+{
+    CHECK(gpu->cuda.cudaStreamSynchronize(gpu->stream) == cudaSuccess);
+    if (archive->count > 0)
+        put(gpu, archive->here, archive->memory, archive->count * archive->slot_bytes);
+    CHECK(gpu->cuda.cudaStreamSynchronize(gpu->stream) == cudaSuccess);
+    for (uint32_t i = 0; i < archive->count; i++) {
+        stoker_batch batch = archive->batches[i];
+        char *slot = archive->here + i * archive->slot_bytes;
+        batch.images.data = slot;
+        batch.labels.data = slot + archive->label_at;
+        batch.ids = (const uint64_t *)(const void *)(slot + archive->id_at);
+        run->hashes[run->batches++] = stk_batch_hash(&batch);
+        run->samples += batch.count;
+    }
+}
+
+/* ---- the consumer ---- */
+
+static void be_late(struct gpu *gpu)
+{
+    for (int i = 0; i < LATE_COPIES; i++)
+        put(gpu, gpu->late + (i % 2) * LATE_BYTES, gpu->late + (1 - i % 2) * LATE_BYTES,
+            LATE_BYTES);
+}
+
+/* The batch is taken as a tensor; the loader may forget it at once. */
+static void use_tensor(struct gpu *gpu, struct archive *archive, stoker_batch *batch, bool late)
+{
+    DLManagedTensorVersioned *images = NULL;
+    const stoker_batch seen = *batch;
+    CHECK(stoker_batch_to_dlpack(batch, STOKER_PART_IMAGES, gpu->stream, &images) == STOKER_OK);
+    CHECK(images->dl_tensor.data == batch->images.data);
+    CHECK(images->dl_tensor.device.device_type == kDLCUDA);
+    stoker_batch_release(batch);
+    if (late)
+        be_late(gpu);
+    archive_add(gpu, archive, &seen);
+    images->deleter(images);
+}
+
+static void use_batch(struct gpu *gpu, struct archive *archive, stoker_batch *batch, bool late)
+{
+    CHECK(stoker_batch_wait_on(batch, gpu->stream) == STOKER_OK);
+    if (late)
+        be_late(gpu);
+    archive_add(gpu, archive, batch);
+    CHECK(stoker_batch_release_on(batch, gpu->stream) == STOKER_OK);
+}
+
+static void run_on_gpu(struct gpu *gpu, const stoker_dataset *dataset,
+                       const stoker_loader_options *options, bool late, bool tensors,
+                       struct stk_run *run, stoker_stats *stats)
+{
+    struct archive archive = { .memory = NULL };
+    stoker_loader *loader = NULL;
+    stoker_error error = { 0 };
+    stoker_loader_options wanted = *options;
+    wanted.error = &error;
+    *run = (struct stk_run){ 0 };
+    if (stoker_loader_create(&loader, dataset, &wanted) != STOKER_OK) {
+        fprintf(stderr, "create: %s\n", error.message);
+        exit(1);
+    }
+    for (;;) {
+        stoker_batch batch;
+        run->rc = stoker_loader_next(loader, &batch);
+        if (run->rc == STOKER_EPOCH_END) {
+            run->epoch_ends++;
+            continue;
+        }
+        if (run->rc != STOKER_OK)
+            break;
+        if (tensors)
+            use_tensor(gpu, &archive, &batch, late);
+        else
+            use_batch(gpu, &archive, &batch, late);
+    }
+    CHECK(run->rc == STOKER_FINISHED);
+    archive_read(gpu, &archive, run);
+    *stats = (stoker_stats){ .struct_size = sizeof(*stats) };
+    CHECK(stoker_loader_stats(loader, stats) == STOKER_OK);
+    stoker_loader_destroy(&loader);
+    archive_free(gpu, &archive);
+}
+
+/* ---- what is to be seen ---- */
+
+static void same(const struct stk_run *found, const struct stk_run *wanted, const char *what)
+{
+    if (stk_runs_equal(found, wanted))
+        return;
+    fprintf(stderr, "%s: not the CPU's bytes (%u of %u batches)\n", what, found->batches,
+            wanted->batches);
+    exit(1);
+}
+
+static stoker_loader_options settings_of(uint32_t number)
+{
+    static const stoker_dtype types[] = { STOKER_DTYPE_NONE, STOKER_FLOAT32, STOKER_FLOAT16,
+                                          STOKER_BFLOAT16 };
+    static const float mean[] = { 0.5F, 0.25F, 0.125F }, std[] = { 0.25F, 0.5F, 0.75F };
+    stoker_loader_options options = stk_small_options();
+    options.dtype = types[number % 4];
+    options.layout = number / 4 % 2 == 0 ? STOKER_NHWC : STOKER_NCHW;
+    options.pin_memory = number / 8 % 2 == 0 ? STOKER_ON : STOKER_OFF;
+    options.non_blocking = number / 16 % 2 == 0;
+    options.convert_on_device = number / 32 % 2 == 0 ? STOKER_AUTO : STOKER_OFF;
+    options.num_workers = (int32_t)(number % 3);
+    if (options.dtype != STOKER_DTYPE_NONE) {
+        options.mean = mean;
+        options.std = std;
+        options.mean_count = 3;
+    }
+    return options;
+}
+
+static uint32_t check_settings(struct gpu *gpu)
+{
+    enum { SETTINGS = 64 };
+    struct stk_file_set set;
+    static struct stk_run found, wanted;
+    stoker_stats stats;
+    uint32_t converted = 0;
+    CHECK(stk_file_set_make(&set, 103, 7, 5, 3));
+    for (uint32_t number = 0; number < SETTINGS; number++) {
+        char what[64];
+        stoker_loader_options options = settings_of(number);
+        CHECK(stk_run(set.dataset, &options, &wanted) == STOKER_FINISHED);
+        (void)snprintf(what, sizeof(what), "setting %u", number);
+        options.device = STOKER_DEVICE_CUDA;
+        run_on_gpu(gpu, set.dataset, &options, false, number % 5 == 4, &found, &stats);
+        same(&found, &wanted, what);
+        CHECK(stats.copies == wanted.batches);
+        CHECK(stats.pinned == (options.pin_memory == STOKER_ON));
+        converted += stats.converts_on_device;
+        options.device = STOKER_DEVICE_CUDA_HOST;
+        options.convert_on_device = STOKER_AUTO;
+        if (number % 8 == 1) {
+            run_on_gpu(gpu, set.dataset, &options, false, false, &found, &stats);
+            same(&found, &wanted, "cuda-host");
+        }
+    }
+    stk_file_set_remove(&set);
+    printf("%d settings: the CPU's bytes; %u of them converted on the GPU\n", (int)SETTINGS,
+           converted);
+    return converted;
+}
+
+/* Batches of megabytes, a stream that is far behind, as few slots and buffers as there may be. */
+static void check_rules(struct gpu *gpu)
+{
+    static struct stk_run found, wanted;
+    stoker_dataset *dataset = NULL;
+    stoker_stats stats;
+    CHECK(stoker_dataset_open(&dataset, "synth:pictures?count=128&size=64", NULL) == STOKER_OK ||
+          stoker_dataset_open(&dataset, "synth:bytes?count=128&shape=64x64x3", NULL) == STOKER_OK);
+    for (int round = 0; round < 8; round++) {
+        stoker_loader_options options = stk_small_options();
+        options.batch_size = 32;
+        options.epochs = 4;
+        options.prefetch_batches = 2;
+        options.num_workers = 2;
+        options.cache = STOKER_CACHE_DECODED;
+        options.dtype = STOKER_FLOAT32;
+        CHECK(stk_run(dataset, &options, &wanted) == STOKER_FINISHED);
+        options.device = STOKER_DEVICE_CUDA;
+        options.pin_memory = round / 2 % 2 == 0 ? STOKER_ON : STOKER_OFF;
+        options.convert_on_device = round / 4 == 0 ? STOKER_AUTO : STOKER_OFF;
+        run_on_gpu(gpu, dataset, &options, true, round % 2 == 1, &found, &stats);
+        same(&found, &wanted, round % 2 == 1 ? "late, as tensors" : "late");
+    }
+    stoker_dataset_close(&dataset);
+    puts("slots and buffers are refilled in time, and not before");
+}
+
+int main(void)
+{
+    static struct gpu gpu;
+    const char *const missing = stk_gpu_missing(&gpu.cuda);
+    if (missing != NULL)
+        return stk_gpu_skip(missing);
+    CHECK(gpu.cuda.cudaStreamCreateWithFlags(&gpu.stream, cudaStreamNonBlocking) == cudaSuccess);
+    CHECK(gpu.cuda.cudaMalloc((void **)&gpu.late, (size_t)2 * LATE_BYTES) == cudaSuccess);
+    (void)check_settings(&gpu);
+    check_rules(&gpu);
+    CHECK(gpu.cuda.cudaFree(gpu.late) == cudaSuccess);
+    CHECK(gpu.cuda.cudaStreamDestroy(gpu.stream) == cudaSuccess);
+    return 0;
+}

@@ -1,0 +1,293 @@
+/* test_train_kernels.c - the kernels of a training step on a GPU against their twins, in each storage type.
+ *
+ *   slots of random numbers ──▶ twin: in host memory ────────────────┐
+ *            └─ copied ───────▶ kernel: the same struct, its pointers ┴─▶ the same bits
+ *                               moved to the device's copy
+ *
+ * All kernels promise the twin's bits but the losses, which use exp and log and add up in another order.
+ * Exit 77 where there is no GPU, no runtime or no fatbin, and it says which. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/float16.h"
+#include "kernels/train/dropout.h"
+#include "kernels/train/train.h"
+
+#include "first_gpu.h"
+
+enum { SLOTS = 12, SLOT_BYTES = 1 << 16, BYTES = SLOTS * SLOT_BYTES };
+enum { SAMPLES = 5, SIDE = 9, OUT = 4, CHANNELS = 13, COUNT = SAMPLES * SIDE * SIDE * CHANNELS };
+
+/* The same slots three times: as they were, as the twin leaves them, as the kernel does. The last slot
+ * is scratch: partial sums and tickets, of which twins have no need. */
+struct gpu {
+    struct stk_cuda_runtime cuda;
+    cudaLibrary_t library;
+    unsigned char *host, *found;
+    char *device;
+    stoker_dtype dtype;
+    uint32_t kernels;
+};
+
+static void *slot(const struct gpu *gpu, int index)
+{
+    return gpu->host + (size_t)index * SLOT_BYTES;
+}
+
+static void *tickets(const struct gpu *gpu)
+{
+    return (char *)slot(gpu, SLOTS - 1) + SLOT_BYTES / 2;
+}
+
+/* Slots 0..3 hold T, the others float32; scratch is 0. */
+static void fill(struct gpu *gpu)
+{
+    memset(gpu->host, 0, BYTES);
+    for (int s = 0; s < SLOTS - 1; s++)
+        for (size_t i = 0; i < SLOT_BYTES / sizeof(float); i++) {
+            const uint64_t random = stk_mix64((uint64_t)s * SLOT_BYTES + i);
+            const float value = (float)(int32_t)(uint32_t)random * 0x1p-31F;
+            if (s > 3 || gpu->dtype == STOKER_FLOAT32)
+                ((float *)slot(gpu, s))[i] = value;
+            else
+                ((uint16_t *)slot(gpu, s))[i] = gpu->dtype == STOKER_FLOAT16
+                                                    ? float16_of_float(value)
+                                                    : bfloat16_of_float(value);
+        }
+}
+
+/* Words of the struct that point into the host's slots point to the device's afterwards. */
+static void move_pointers(const struct gpu *gpu, void *arguments, size_t bytes)
+{
+    for (size_t at = 0; at + sizeof(uintptr_t) <= bytes; at += sizeof(uintptr_t)) {
+        uintptr_t word;
+        memcpy(&word, (char *)arguments + at, sizeof(word));
+        const uintptr_t offset = word - (uintptr_t)gpu->host;
+        if (offset >= BYTES)
+            continue;
+        word = (uintptr_t)gpu->device + offset;
+        memcpy((char *)arguments + at, &word, sizeof(word));
+    }
+}
+
+/* Run a kernel and its twin; what both leave behind lies in host and found. */
+static void run(struct gpu *gpu, const struct stk_kernel *kernel, const void *arguments)
+{
+    unsigned char moved[1024];
+    CHECK(kernel->arguments_bytes <= sizeof(moved));
+    memcpy(moved, arguments, kernel->arguments_bytes);
+    move_pointers(gpu, moved, kernel->arguments_bytes);
+    stk_gpu_copy(&gpu->cuda, gpu->device, gpu->host, BYTES, cudaMemcpyHostToDevice);
+    stk_gpu_launch(&gpu->cuda, gpu->library, kernel, moved);
+    stk_gpu_copy(&gpu->cuda, gpu->found, gpu->device, BYTES, cudaMemcpyDeviceToHost);
+    kernel->twin(arguments);
+    gpu->kernels++;
+}
+
+static void check_bits(struct gpu *gpu, const char *name, const void *arguments)
+{
+    const struct stk_kernel *const kernel = stk_train_kernel_in(name, gpu->dtype);
+    run(gpu, kernel, arguments);
+    for (size_t i = 0; i < BYTES - SLOT_BYTES; i++)
+        if (gpu->found[i] != gpu->host[i]) {
+            fprintf(stderr, "%s: slot %zu, byte %zu differs\n", kernel->name, i / SLOT_BYTES,
+                    i % SLOT_BYTES);
+            exit(1);
+        }
+    fill(gpu);
+}
+
+static void check_elementwise(struct gpu *gpu)
+{
+    void *const x = slot(gpu, 0);
+    void *const x2 = slot(gpu, 1);
+    void *const y = slot(gpu, 2);
+    enum { ODD = COUNT - 3 };
+    check_bits(gpu, "stk_train_relu", &(struct stk_train_relu){ x, y, ODD });
+    check_bits(gpu, "stk_train_relu", &(struct stk_train_relu){ x, x, ODD });
+    check_bits(gpu, "stk_train_relu_backward", &(struct stk_train_relu_backward){ x, x2, x2, ODD });
+    check_bits(gpu, "stk_train_add", &(struct stk_train_add){ x, x2, y, ODD });
+    check_bits(gpu, "stk_train_cast", &(struct stk_train_cast){ slot(gpu, 4), y, ODD });
+    check_bits(gpu, "stk_train_add_gradient",
+               &(struct stk_train_add_gradient){ x, slot(gpu, 4), ODD });
+    check_bits(gpu, "stk_train_bias_relu",
+               &(struct stk_train_bias_relu){ y, x2, COUNT, CHANNELS, 1 });
+    check_bits(gpu, "stk_train_dropout",
+               &(struct stk_train_dropout){ .x = x,
+                                            .y = y,
+                                            .seed = 5,
+                                            .elements = COUNT / SAMPLES,
+                                            .samples = SAMPLES,
+                                            .dropped_below = stk_dropout_dropped_below(0.25F),
+                                            .scale = stk_dropout_scale(0.25F) });
+}
+
+static void check_pools(struct gpu *gpu)
+{
+    const struct stk_train_window w = { SAMPLES, SIDE,     SIDE,     CHANNELS, OUT,
+                                        OUT,     { 3, 3 }, { 2, 2 }, { 0, 0 } };
+    void *const x = slot(gpu, 0);
+    void *const y = slot(gpu, 1);
+    void *const places = slot(gpu, 5);
+    memset(places, 1, SLOT_BYTES); /* the second of each window */
+    check_bits(gpu, "stk_train_max_pool_backward",
+               &(struct stk_train_max_pool_backward){ w, y, x, places, slot(gpu, 2) });
+    check_bits(gpu, "stk_train_max_pool_forward",
+               &(struct stk_train_max_pool){ w, x, y, places, 1 });
+    check_bits(gpu, "stk_train_avg_pool_forward", &(struct stk_train_avg_pool){ w, x, y });
+    check_bits(gpu, "stk_train_avg_pool_backward", &(struct stk_train_avg_pool){ w, y, x });
+}
+
+static void check_channels(struct gpu *gpu)
+{
+    enum { PIXELS = COUNT / CHANNELS, CHUNKS = 7 };
+    float *const f = slot(gpu, 4);
+    void *const sums = slot(gpu, SLOTS - 1);
+    const struct stk_train_batch_norm_moments moments = {
+        slot(gpu, 0), PIXELS,       CHANNELS,     CHUNKS, 1e-5F,       0.1F, f,
+        f + CHANNELS, slot(gpu, 5), slot(gpu, 6), sums,   tickets(gpu)
+    };
+    const struct stk_train_batch_norm_backward backward = { .x = slot(gpu, 0),
+                                                            .dy = slot(gpu, 1),
+                                                            .dx = slot(gpu, 2),
+                                                            .pixels = PIXELS,
+                                                            .c = CHANNELS,
+                                                            .chunks = CHUNKS,
+                                                            .relu = 1,
+                                                            .mean = f,
+                                                            .inverse = slot(gpu, 5),
+                                                            .gamma = slot(gpu, 6),
+                                                            .beta = slot(gpu, 7),
+                                                            .gamma_grad = slot(gpu, 8),
+                                                            .beta_grad = slot(gpu, 9),
+                                                            .sums = slot(gpu, 10),
+                                                            .partial_sums = sums,
+                                                            .tickets = tickets(gpu) };
+    check_bits(gpu, "stk_train_batch_norm_moments", &moments);
+    check_bits(gpu, "stk_train_batch_norm_backward_sums", &backward);
+    check_bits(gpu, "stk_train_batch_norm_backward", &backward);
+    check_bits(gpu, "stk_train_batch_norm",
+               &(struct stk_train_batch_norm){ .x = slot(gpu, 0),
+                                               .x2 = slot(gpu, 1),
+                                               .y = slot(gpu, 2),
+                                               .count = COUNT,
+                                               .c = CHANNELS,
+                                               .relu = 1,
+                                               .mean = f,
+                                               .inverse = slot(gpu, 5),
+                                               .gamma = slot(gpu, 6),
+                                               .beta = slot(gpu, 7) });
+    check_bits(gpu, "stk_train_bias_gradient",
+               &(struct stk_train_bias_gradient){ slot(gpu, 0), PIXELS, CHANNELS, CHUNKS, f, sums,
+                                                  tickets(gpu) });
+}
+
+static void check_updates(struct gpu *gpu)
+{
+    for (uint32_t loop = 0; loop < STK_TRAIN_LOOPS; loop++) {
+        struct stk_train_state *const state = slot(gpu, 10);
+        *state = (struct stk_train_state){ .use = 1,
+                                           .factors = { 0.5F, 0.01F, 0.1F, 0.9F, 0.1F, 0.99F, 0.01F,
+                                                        0.5F, 1e-3F, 0.9F, 0.8F, 0.1F } };
+        for (int s = 5; s < 8; s++) /* what roots are taken of is not negative */
+            for (size_t i = 0; i < SLOT_BYTES / sizeof(float); i++)
+                ((float *)slot(gpu, s))[i] = fabsf(((float *)slot(gpu, s))[i]) + 1;
+        check_bits(
+            gpu, "stk_train_update",
+            &(struct stk_train_update){ .loop = loop,
+                                        .state = state,
+                                        .parameters = slot(gpu, 4),
+                                        .stored = slot(gpu, 1),
+                                        .gradients = slot(gpu, 0),
+                                        .moments = { slot(gpu, 5), slot(gpu, 6), slot(gpu, 7) },
+                                        .ema = slot(gpu, 8),
+                                        .count = COUNT });
+    }
+}
+
+static float value_of(const struct gpu *gpu, const unsigned char *slots, size_t i)
+{
+    if (gpu->dtype == STOKER_FLOAT32)
+        return ((const float *)slots)[i];
+    const uint16_t bits = ((const uint16_t *)slots)[i];
+    return gpu->dtype == STOKER_FLOAT16 ? float_of_float16(bits) : float_of_bfloat16(bits);
+}
+
+/* Gradients lie in slot 1, the metrics at the start of slot 10. */
+static void check_near(struct gpu *gpu, const char *name, const void *arguments, size_t count)
+{
+    const struct stk_train_metrics *const wanted = slot(gpu, 10);
+    const double precision = gpu->dtype == STOKER_FLOAT32   ? 1e-6
+                             : gpu->dtype == STOKER_FLOAT16 ? 1.0 / 1024
+                                                            : 1.0 / 128;
+    struct stk_train_metrics found;
+    memset(slot(gpu, 10), 0, sizeof(found));
+    run(gpu, stk_train_kernel_in(name, gpu->dtype), arguments);
+    memcpy(&found, gpu->found + (size_t)10 * SLOT_BYTES, sizeof(found));
+    CHECK(fabs(found.loss_sum - wanted->loss_sum) <= 1e-5 * fabs(wanted->loss_sum));
+    CHECK(found.correct == wanted->correct && found.count == wanted->count);
+    for (size_t i = 0; i < count; i++)
+        CHECK(fabs((double)(value_of(gpu, gpu->found + SLOT_BYTES, i) -
+                            value_of(gpu, slot(gpu, 1), i))) <= precision);
+    fill(gpu);
+}
+
+static void check_losses(struct gpu *gpu)
+{
+    enum { ROWS = 301, CLASSES = 10 };
+    int64_t *const labels = slot(gpu, 5);
+    for (int i = 0; i < ROWS; i++)
+        labels[i] = i * 7 % CLASSES;
+    const struct stk_train_cross_entropy entropy = { .x = slot(gpu, 0),
+                                                     .dx = slot(gpu, 1),
+                                                     .labels = labels,
+                                                     .rows = ROWS,
+                                                     .classes = CLASSES,
+                                                     .smoothing = 0.1F,
+                                                     .gradient_factor = 1,
+                                                     .metrics = slot(gpu, 10),
+                                                     .partial_loss = slot(gpu, SLOTS - 1),
+                                                     .partial_counts = slot(gpu, 9),
+                                                     .ticket = tickets(gpu) };
+    check_near(gpu, "stk_train_softmax_cross_entropy", &entropy, ROWS * CLASSES);
+    const struct stk_train_mse mse = { .x = slot(gpu, 0),
+                                       .dx = slot(gpu, 1),
+                                       .targets = slot(gpu, 5),
+                                       .rows = ROWS,
+                                       .outputs = CLASSES,
+                                       .gradient_factor = 1,
+                                       .metrics = slot(gpu, 10),
+                                       .partial_loss = slot(gpu, SLOTS - 1),
+                                       .ticket = tickets(gpu) };
+    check_near(gpu, "stk_train_mse", &mse, ROWS * CLASSES);
+}
+
+int main(void)
+{
+    static const stoker_dtype types[] = { STOKER_FLOAT32, STOKER_FLOAT16, STOKER_BFLOAT16 };
+    static struct gpu gpu;
+    size_t bytes;
+    const char *const missing =
+        stk_gpu_kernels_missing(&gpu.cuda, stk_train_fatbin(&bytes), &gpu.library);
+    if (missing != NULL)
+        return stk_gpu_skip(missing);
+    gpu.host = aligned_alloc(256, BYTES);
+    gpu.found = aligned_alloc(256, BYTES);
+    CHECK(gpu.host != NULL && gpu.found != NULL);
+    CHECK(gpu.cuda.cudaMalloc((void **)&gpu.device, BYTES) == cudaSuccess);
+    for (int i = 0; i < 3; i++) {
+        gpu.dtype = types[i];
+        fill(&gpu);
+        check_elementwise(&gpu);
+        check_pools(&gpu);
+        check_channels(&gpu);
+        check_updates(&gpu);
+        check_losses(&gpu);
+    }
+    printf("%u launches in 3 types: as their twins\n", gpu.kernels);
+    free(gpu.host);
+    free(gpu.found);
+    return 0;
+}

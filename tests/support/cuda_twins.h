@@ -1,0 +1,57 @@
+/* cuda_twins.h - the kernels' twins in plain C, for the stand-in to run where a GPU runs kernels. */
+#ifndef STK_TEST_CUDA_TWINS_H
+#define STK_TEST_CUDA_TWINS_H
+
+#include <string.h>
+
+#include "kernels/transform/launch.h"
+#include "support/standin_cuda/standin_cuda.h"
+
+/* Without nvcc the library has no kernels, and does not ask for any. */
+static inline bool stk_cuda_kernels_built(void)
+{
+    size_t bytes;
+    return stk_kernels_fatbin(&bytes) != NULL;
+}
+
+/* Where a kernel's pointer may be used; NULL stays NULL. */
+static inline void stk_cuda_view_at(void *pointer)
+{
+    void *at;
+    memcpy(&at, pointer, sizeof(at));
+    if (at != NULL)
+        at = standin_cuda_view(at);
+    memcpy(pointer, &at, sizeof(at));
+}
+
+/* Pointers in the struct are the device's; its twin wants those that can be used. */
+static inline void stk_cuda_run_twin(const struct standin_cuda_kernel *kernel, void *argument)
+{
+    struct stk_launch_batch *batch = argument; /* every struct begins with it */
+    stk_cuda_view_at(&batch->ids);
+    stk_cuda_view_at(&batch->images);
+    stk_cuda_view_at(&batch->taps);
+    stk_cuda_view_at(&batch->resized);
+    if (strncmp(kernel->name, "stk_crop_", strlen("stk_crop_")) == 0)
+        stk_cuda_view_at(&((struct stk_crop_launch *)argument)->out);
+    if (strcmp(kernel->name, "stk_keep") == 0) {
+        struct stk_keep_launch *keep = argument;
+        stk_cuda_view_at(&keep->fresh);
+        stk_cuda_view_at(&keep->kept);
+    }
+    stk_kernel_named(kernel->name)->twin(argument);
+}
+
+/* All that the library has. */
+static inline void stk_cuda_use_twins(void)
+{
+    enum { KERNELS_MAX = 16 };
+    static struct standin_cuda_kernel kernels[KERNELS_MAX + 1];
+    for (int i = 0; stk_kernels[i].name != NULL && i < KERNELS_MAX; i++)
+        kernels[i] =
+            (struct standin_cuda_kernel){ stk_kernels[i].name, stk_kernels[i].arguments_bytes,
+                                          stk_cuda_run_twin };
+    standin_cuda_kernels(kernels);
+}
+
+#endif

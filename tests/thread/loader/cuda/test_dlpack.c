@@ -1,0 +1,127 @@
+/* test_dlpack.c - deleters that come from another thread than the consumer's, in any order with
+ * releases, the next batches and destroy; on the CPU and on a GPU.
+ */
+#include <pthread.h>
+
+#include "loader/api/dlpack_layout.h"
+#include "loader/base/fault.h"
+#include "support/cuda_run.h"
+#include "support/thread_check.h"
+
+enum { SAMPLES = 64, QUEUE = 8, BATCHES = 200 };
+
+/* Tensors on their way to the thread that deletes them. */
+struct queue {
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    DLManagedTensorVersioned *tensors[QUEUE];
+    uint32_t put, taken;
+    bool ended;
+};
+
+static struct stk_file_set set;
+static struct stk_cuda_consumer consumer;
+
+static void *delete_all(void *argument)
+{
+    struct queue *queue = argument;
+    pthread_mutex_lock(&queue->lock);
+    for (;;) {
+        while (queue->put == queue->taken && !queue->ended)
+            pthread_cond_wait(&queue->moved, &queue->lock);
+        if (queue->put == queue->taken)
+            break;
+        DLManagedTensorVersioned *tensor = queue->tensors[queue->taken++ % QUEUE];
+        pthread_cond_broadcast(&queue->moved);
+        pthread_mutex_unlock(&queue->lock);
+        tensor->deleter(tensor);
+        pthread_mutex_lock(&queue->lock);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return NULL;
+}
+
+static void put(struct queue *queue, DLManagedTensorVersioned *tensor)
+{
+    pthread_mutex_lock(&queue->lock);
+    while (queue->put - queue->taken == QUEUE)
+        pthread_cond_wait(&queue->moved, &queue->lock);
+    queue->tensors[queue->put++ % QUEUE] = tensor;
+    pthread_cond_broadcast(&queue->moved);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+static void end(struct queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->ended = true;
+    pthread_cond_broadcast(&queue->moved);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+static void share(stoker_loader *loader, struct queue *queue, uint64_t seed)
+{
+    static uint64_t hashes[BATCHES];
+    for (uint32_t done = 0; done < BATCHES;) {
+        stoker_batch batch;
+        const int rc = stoker_loader_next(loader, &batch);
+        if (rc == STOKER_EPOCH_END || rc == STOKER_EBUSY)
+            continue;
+        CHECK(rc == STOKER_OK);
+        if (batch.device == STOKER_DEVICE_CPU)
+            CHECK(stk_file_set_matches(&set, &batch));
+        for (unsigned part = 0; part < 3; part++) {
+            DLManagedTensorVersioned *tensor;
+            if (stk_mix64(seed + 3 * done + part) % 3 == 0)
+                continue;
+            CHECK(stoker_batch_to_dlpack(&batch, (stoker_part)part, consumer.stream, &tensor) ==
+                  STOKER_OK);
+            if (part == 0 && batch.device == STOKER_DEVICE_CUDA)
+                stk_cuda_launch(&consumer, &batch, &hashes[done]);
+            put(queue, tensor);
+        }
+        stoker_batch_release(&batch);
+        done++;
+    }
+}
+
+static void live(uint64_t seed)
+{
+    stoker_loader *loader = NULL;
+    stoker_loader_options options = stk_small_options();
+    struct queue queue = { .lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER };
+    pthread_t thread;
+    options.device = seed % 2 == 0 ? STOKER_DEVICE_CPU : STOKER_DEVICE_CUDA;
+    options.batch_size = 4;
+    options.epochs = 0;
+    options.num_workers = 2;
+    options.prefetch_batches = 2 + (uint32_t)(seed % 3);
+    standin_cuda_reset(1);
+    standin_cuda_delay(30);
+    CHECK(stk_cuda_consumer_init(&consumer, 50));
+    CHECK(stoker_loader_create(&loader, set.dataset, &options) == STOKER_OK);
+    CHECK(pthread_create(&thread, NULL, delete_all, &queue) == 0);
+    share(loader, &queue, seed);
+    if (seed % 4 < 2)
+        end(&queue);
+    stoker_loader_destroy(&loader); /* while tensors are out, perhaps */
+    end(&queue);
+    CHECK(pthread_join(thread, NULL) == 0);
+    stk_cuda_consumer_wait(&consumer);
+    stk_cuda_consumer_destroy(&consumer);
+    CHECK(standin_cuda_live() == 0);
+}
+
+int main(void)
+{
+    const uint64_t start_ns = stk_now_ns();
+    uint64_t seed = 0;
+    CHECK(stk_file_set_make(&set, SAMPLES, 3, 5, 0));
+    while (seed < 60 && stk_time_left(start_ns))
+        live(seed++);
+    stk_file_set_remove(&set);
+    standin_cuda_reset(1);
+    CHECK(stk_fault_live_bytes() == 0);
+    printf("%llu lives\n", (unsigned long long)seed);
+    return seed >= 4 ? 0 : 1;
+}

@@ -1,0 +1,598 @@
+/* test_csv.c - CSV files: what is right is read right, and what is wrong is told by line and
+ * column.
+ *
+ * Method: small files in memory. Every prefix and every flipped bit of one must give an error or
+ * a data set of finite numbers; every error is checked for code, offset and words.
+ */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stoker/stoker.h>
+#include <string.h>
+
+#include "loader/base/fault.h"
+#include "support/comma_locale.h"
+#include "support/dataset_files.h"
+#include "support/leaks.h"
+
+static int open_bytes(stoker_dataset **out, const void *bytes, size_t size, const char *parameters,
+                      const char *split, stoker_error *error)
+{
+    const stoker_dataset_options options = { .max_bytes = 1 << 20, .split = split, .error = error };
+    struct stk_memory_file file = stk_memory_file(bytes, size);
+    char spec[600];
+    (void)snprintf(spec, sizeof(spec), "csv:%s%s", file.path, parameters);
+    int rc = stoker_dataset_open(out, spec, &options);
+    close(file.fd);
+    return rc;
+}
+
+static int open_text(stoker_dataset **out, const char *text, const char *parameters,
+                     stoker_error *error)
+{
+    return open_bytes(out, text, strlen(text), parameters, NULL, error);
+}
+
+static void read_row(const stoker_dataset *dataset, uint64_t id, float *row, stoker_label *label)
+{
+    stoker_error error = { 0 };
+    int rc =
+        stoker_dataset_read(dataset, id, row, stoker_dataset_row_bytes(dataset), label, &error);
+    cr_assert_eq(rc, STOKER_OK, "%s", error.message);
+}
+
+/* ---- what is right -------------------------------------------------------------- */
+
+/* Each of these is the same 2 rows of 2 features, with or without a label. */
+static const struct good {
+    const char *text;
+    const char *parameters;
+    bool labelled;
+} good[] = {
+    { "1,2\n-3.5,4e1\n", "", false },
+    { "1,2\n-3.5,4e1", "", false },
+    { "1,2\r\n-3.5,4e1\r\n", "", false },
+    { "1,2\r-3.5,4e1\r", "", false },
+    { "\n \n1,2\n\n-3.5,4e1\n\t\n", "", false },
+    { "\xEF\xBB\xBF"
+      "1,2\n-3.5,4e1\n",
+      "", false },
+    { "\xEF\xBB\xBF\"a\",b\n1,2\n-3.5,4e1\n", "", false },
+    { " 1 ,\t2 \n-3.5 , +4.e1 \n", "", false },
+    { "\"1\",\"2\"\n \"-3.5\" , \"40\" \n", "", false },
+    { "a,b\n1,2\n-3.5,40\n", "", false },
+    { "a,b\n1,2\n-3.5,40\n", "?", false },
+    { "a,b\n1,2\n-3.5,40\n", "?header=1", false },
+    { "1;2\n-3.5;40\n", "?delimiter=;", false },
+    { "1;2\n-3.5;40\n", "?delimiter=%3b", false },
+    { "1|2\n-3.5|40\n", "?delimiter=|", false },
+    { "1\t2\n-3.5\t40\n", "?delimiter=tab", false },
+    { "1\t 2\n-3.5\t40\n", "?delimiter=%09", false },
+    { "1,x,2\n-3.5,y,40\n", "", false },
+    { "1,\"x,\n\"\"x\",2\n-3.5,\"\",40\n", "", false },
+    { "a,b,c\n9,2,1\n9,40,-3.5\n", "?columns=c,b", false },
+    { "a,b,c\n9,2,1\n9,40,-3.5\n", "?columns=3,2", false },
+    { "9,2,1\n9,40,-3.5\n", "?columns=3,2&header=0", false },
+    { "2,1,0\n7,1,2\n7,-3.5,40\n", "?columns=1,0&header=1", false }, /* names before numbers */
+    { "a,\"b\"\"c,&\",\"d\ne\"\n9,1,2\n9,-3.5,40\n", "?columns=b%22c%2C%26,d%0Ae", false },
+    { "a,b,y\n1,2,7\n-3.5,40,8\n", "?label=y", true },
+    { "y,a,b\n7,1,2\n8,-3.5,40\n", "?label=1", true },
+    { "7,1,2\n8,-3.5,40\n", "?label=1", true },
+    { "y,a,z,b\n7,1,5,2\n8,-3.5,6,40\n", "?label=y&columns=a,b", true },
+    { "a,b,y\n1,2,7\n-3.5,40,8\n", "?label=y&test=0", true },
+    { "a,b\n1,2\n-3.5,0000000000000000000000000000000000000000000000000000000000000040\n", "",
+      false },
+};
+
+Test(csv, what_is_right_is_read_right)
+{
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        stoker_error error = { 0 };
+        stoker_dataset *dataset = NULL;
+        int rc = open_text(&dataset, good[i].text, good[i].parameters, &error);
+        cr_assert_eq(rc, STOKER_OK, "file %zu: %s", i, error.message);
+        const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
+        cr_assert_eq(info->count, 2);
+        cr_assert_eq(info->rank, 1);
+        cr_assert_eq(info->shape[0], 2, "file %zu", i);
+        cr_assert_eq(info->dtype, STOKER_FLOAT32);
+        cr_assert_not(info->is_image);
+        cr_assert_eq(info->label_dtype, good[i].labelled ? STOKER_FLOAT32 : STOKER_DTYPE_NONE);
+        cr_assert_eq(info->class_count, 0);
+        cr_assert_str_eq(stoker_dataset_name(dataset), "csv");
+        static const float want[2][2] = { { 1, 2 }, { -3.5F, 40 } };
+        cr_assert_arr_eq(info->rows, want, sizeof(want), "file %zu", i);
+        for (uint64_t id = 0; id < 2; id++) {
+            float row[2];
+            stoker_label label;
+            read_row(dataset, id, row, &label);
+            cr_assert_arr_eq(row, want[id], sizeof(row));
+            cr_assert(!good[i].labelled || label.value == (float)(7 + id), "file %zu", i);
+        }
+        stoker_dataset_close(&dataset);
+    }
+    stk_test_check_leaks();
+}
+
+Test(csv, labels_may_be_classes)
+{
+    static const struct {
+        const char *parameters;
+        uint32_t classes;
+    } rows[] = { { "?label=y&label_type=int", 4 },
+                 { "?label=y&classes=10", 10 },
+                 { "?label=y&classes=4&label_type=int", 4 } };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        stoker_error error = { 0 };
+        stoker_dataset *dataset = NULL;
+        int rc = open_text(&dataset, "a,y\n1,0\n2,3\n3,1.0\n", rows[i].parameters, &error);
+        cr_assert_eq(rc, STOKER_OK, "%s", error.message);
+        cr_assert_eq(stoker_dataset_get_info(dataset)->label_dtype, STOKER_INT64);
+        cr_assert_eq(stoker_dataset_get_info(dataset)->class_count, rows[i].classes);
+        static const int64_t want[] = { 0, 3, 1 };
+        for (uint64_t id = 0; id < 3; id++) {
+            float row;
+            stoker_label label;
+            read_row(dataset, id, &row, &label);
+            cr_assert_eq(label.index, want[id]);
+        }
+        stoker_dataset_close(&dataset);
+    }
+    stoker_dataset *dataset = NULL;
+    cr_assert_eq(open_text(&dataset, "a,y\n1,-1\n2,3\n", "?label=y&label_type=int", NULL),
+                 STOKER_OK);
+    cr_assert_eq(stoker_dataset_get_info(dataset)->class_count, 0, "-1 is no class");
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
+Test(csv, a_gzip_is_known_by_its_bytes)
+{
+#ifndef STOKER_HAVE_DEFLATE
+    cr_skip_test("built without libdeflate");
+#endif
+    struct stk_bytes packed = { 0 };
+    stk_put_gzip(&packed, (const uint8_t *)"a\n5\n6\n", 6);
+    stoker_dataset *dataset = NULL;
+    cr_assert_eq(open_bytes(&dataset, packed.at, packed.size, "", NULL, NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_get_info(dataset)->count, 2);
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
+Test(csv, the_programs_locale_changes_nothing)
+{
+    stoker_dataset *dataset = NULL;
+    float row;
+    if (!stk_comma_locale())
+        cr_skip_test("no locale with a comma can be had");
+    cr_assert_eq(open_text(&dataset, "1.5\n2.5\n", "", NULL), STOKER_OK);
+    read_row(dataset, 1, &row, NULL);
+    cr_assert_eq(row, 2.5F);
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
+Test(csv, a_path_ending_in_csv_is_recognised_and_may_hold_a_question_mark)
+{
+    const struct stk_directory directory = stk_directory_make();
+    char path[512];
+    char spec[600];
+    stk_file_write(&directory, "what?.csv", "1,2\n", 4);
+    stoker_dataset *dataset = NULL;
+    (void)stk_path_in(path, &directory, "what?.csv");
+    cr_assert_eq(stoker_dataset_open(&dataset, path, NULL), STOKER_OK);
+    stoker_dataset_close(&dataset);
+    (void)snprintf(spec, sizeof(spec), "csv:%s", path);
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL), STOKER_OK);
+    stoker_dataset_close(&dataset);
+    (void)snprintf(spec, sizeof(spec), "csv:%s?label=2", path);
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL), STOKER_OK);
+    stoker_dataset_close(&dataset);
+    stk_directory_remove(&directory);
+    stk_test_check_leaks();
+}
+
+/* ---- what is wrong -------------------------------------------------------------- */
+
+#define SIXTY_FIVE "10000000000000000000000000000000000000000000000000000000000000000"
+
+static const struct bad {
+    const char *text;
+    const char *parameters;
+    int code;
+    uint64_t offset;
+    const char *words;
+} bad[] = {
+    { "", "", STOKER_EEMPTY, STOKER_NO_OFFSET, "an empty file" },
+    { " \n\r\n\t", "", STOKER_EEMPTY, STOKER_NO_OFFSET, "no line" },
+    { "\xEF\xBB\xBF", "", STOKER_EEMPTY, STOKER_NO_OFFSET, "no line" },
+    { "a,b\n", "", STOKER_EEMPTY, STOKER_NO_OFFSET, "a header, and no row" },
+    { "1,2\n", "?header=1", STOKER_EEMPTY, STOKER_NO_OFFSET, "a header, and no row" },
+    { "\xFF\xFE"
+      "1",
+      "", STOKER_EFORMAT, 0, "UTF-16" },
+    { "a,b\nx,y\n", "", STOKER_EFORMAT, 4, "line 2: no column holds numbers" },
+    { "a,b\nx,2\n", "?label=b", STOKER_EFORMAT, 4, "no column but the label's holds numbers" },
+    { "1,2\n3,4,5\n", "", STOKER_EFORMAT, 4, "line 2: 3 fields, but the first record has 2" },
+    { "1,2\n\n3\n", "", STOKER_EFORMAT, 5, "line 3: 1 fields, but the first record has 2" },
+    { "1,2\n3,4,\n", "", STOKER_EFORMAT, 4, "line 2: 3 fields" },
+    { "a,b\n1,2\n3,x\n", "", STOKER_EFORMAT, 10, "line 3, column 2: b: \"x\" is no number" },
+    { "1,2\r\n3,x\r\n", "", STOKER_EFORMAT, 7, "line 2, column 2: \"x\" is no number" },
+    { "1,2\n3,\n", "", STOKER_EFORMAT, 6, "line 2, column 2: \"\" is a missing value" },
+    { "1,2\n3, NA \n", "", STOKER_EFORMAT, 7, "\"NA\" is a missing value" },
+    { "1,NA\n3,4\n", "", STOKER_EFORMAT, 2, "line 1, column 2: \"NA\" is a missing value" },
+    { "1,2\n3,\"\"\n", "", STOKER_EFORMAT, 7, "\"\" is a missing value" },
+    { "1,2\nnan,4\n", "", STOKER_EFORMAT, 4, "\"nan\" is no finite number" },
+    { "1,2\n3,-Inf\n", "", STOKER_EFORMAT, 6, "\"-Inf\" is no finite number" },
+    { "1,2\n3,1e39\n", "", STOKER_EFORMAT, 6, "\"1e39\" is too large" },
+    { "1,2\n3,0x10\n", "", STOKER_EFORMAT, 6, "\"0x10\" is no number" },
+    { "1,2\n3,1,\n", "", STOKER_EFORMAT, 4, "3 fields" },
+    { "1,2\n3,.\n", "", STOKER_EFORMAT, 6, "\".\" is no number" },
+    { "1,2\n3,1e\n", "", STOKER_EFORMAT, 6, "\"1e\" is no number" },
+    { "1,2\n3,1 2\n", "", STOKER_EFORMAT, 6, "\"1 2\" is no number" },
+    { "1,2\n3,\xc3\xa9\n", "", STOKER_EFORMAT, 6, "\"\xc3\xa9\" is no number" },
+    { "1,2\n3,5\x01\n", "", STOKER_EFORMAT, 6, "\"5?\" is no number" },
+    { "1,2\n3," SIXTY_FIVE "\n", "", STOKER_EFORMAT, 6, "more than 64 characters" },
+    { "1,\"2\n3,4\n", "", STOKER_ETRUNCATED, 2, "line 1, column 2: this quote is never closed" },
+    { "1,\"2\"x\n", "", STOKER_EFORMAT, 5, "line 1, column 2: text goes on after the closing" },
+    { "1,\"2\"\"\n", "", STOKER_ETRUNCATED, 2, "never closed" },
+    { "a,\"b\nc\"\n1,2\n3,x\n", "", STOKER_EFORMAT, 14, "line 4, column 2: b?c: \"x\"" },
+    { "a,b\n1,2\n", "?label=c", STOKER_EINVAL, STOKER_NO_OFFSET, "column \"c\" is not in the hea" },
+    { "a,b\n1,2\n", "?label=3", STOKER_EINVAL, STOKER_NO_OFFSET, "column \"3\" is not in the hea" },
+    { "a,b\n1,2\n", "?label=0", STOKER_EINVAL, STOKER_NO_OFFSET, "column \"0\"" },
+    { "1,2\n", "?label=c", STOKER_EINVAL, STOKER_NO_OFFSET, "there is no header" },
+    { "a,b\n1,2\n", "?columns=a,c", STOKER_EINVAL, STOKER_NO_OFFSET, "column \"c\"" },
+    { "a,b\n1,2\n", "?columns=a,", STOKER_EINVAL, STOKER_NO_OFFSET, "column \"\"" },
+    { "a,b\n1,2\n", "?columns=a,1", STOKER_EINVAL, STOKER_NO_OFFSET, "\"1\" is named twice" },
+    { "a,b\n1,2\n", "?columns=a&label=a", STOKER_EINVAL, STOKER_NO_OFFSET, "named twice" },
+    { "a,a\n1,2\n", "?label=a", STOKER_EINVAL, STOKER_NO_OFFSET, "\"a\" is there twice" },
+    { "a,b\n1,2\n", "?label=%4", STOKER_EINVAL, STOKER_NO_OFFSET, "two hexadecimal digits" },
+    { "a,b\n1,2\n", "?label=99999999999", STOKER_EINVAL, STOKER_NO_OFFSET, "not in the header" },
+    { "1,2\n3,4.5\n", "?label=2&classes=9", STOKER_EFORMAT, 6, "\"4.5\" is no whole number" },
+    { "1,2\n3,1e16\n", "?label=2&label_type=int", STOKER_EFORMAT, 6, "no whole number below" },
+    { "1,2\n3,4\n", "?label=2&classes=4", STOKER_EFORMAT, 6, "column 2: the label \"4\" is out" },
+    { "1,2\n3,-1\n", "?label=2&classes=4", STOKER_EFORMAT, 6, "outside 0..3" },
+    { "1,2\n3,x\n", "?label=2", STOKER_EFORMAT, 6, "line 2, column 2: \"x\" is no number" },
+    { "1,2\n", "?test=0.5", STOKER_EEMPTY, STOKER_NO_OFFSET, "one row cannot be parted" },
+    { "1,2\n", "?test=1", STOKER_EINVAL, STOKER_NO_OFFSET, "\"1\": test is from 0" },
+    { "1,2\n", "?test=-0.1", STOKER_EINVAL, STOKER_NO_OFFSET, "test is from 0" },
+    { "1,2\n", "?test=half", STOKER_ESPEC, STOKER_NO_OFFSET, "\"half\": test is a share" },
+    { "1,2\n", "?split=test", STOKER_EINVAL, STOKER_NO_OFFSET, "no row is for testing" },
+    { "1,2\n", "?split=dev", STOKER_EINVAL, STOKER_NO_OFFSET, "splits train and test" },
+    { "1,2\n", "?header=yes", STOKER_ESPEC, STOKER_NO_OFFSET, "header is 0, 1 or auto" },
+    { "1,2\n", "?delimiter=1", STOKER_ESPEC, STOKER_NO_OFFSET, "the delimiter is" },
+    { "1,2\n", "?delimiter=%0A", STOKER_ESPEC, STOKER_NO_OFFSET, "the delimiter is" },
+    { "1,2\n", "?delimiter=%", STOKER_ESPEC, STOKER_NO_OFFSET, "the delimiter is" },
+    { "1,2\n", "?delimiter=;;", STOKER_ESPEC, STOKER_NO_OFFSET, "the delimiter is" },
+    { "1,2\n", "?label_type=word", STOKER_ESPEC, STOKER_NO_OFFSET, "label_type is" },
+    { "1,2\n", "?label_type=int", STOKER_EINVAL, STOKER_NO_OFFSET, "label=NAME" },
+    { "1,2\n", "?classes=3", STOKER_EINVAL, STOKER_NO_OFFSET, "label=NAME" },
+    { "1,2\n", "?label=1&classes=3&label_type=float", STOKER_EINVAL, STOKER_NO_OFFSET, "with int" },
+    { "1,2\n", "?classes=0&label=1", STOKER_EINVAL, STOKER_NO_OFFSET, "outside 1..65536" },
+    { "1,2\n", "?zscore=2", STOKER_EINVAL, STOKER_NO_OFFSET, "outside 0..1" },
+    { "1,2\n", "?lable=1", STOKER_ESPEC, STOKER_NO_OFFSET,
+      "no such parameter (did you mean 'label'?); there are label" },
+};
+
+Test(csv, what_is_wrong_is_told_by_line_and_column)
+{
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        stoker_error error = { 0 };
+        stoker_dataset *dataset = NULL;
+        int rc = open_text(&dataset, bad[i].text, bad[i].parameters, &error);
+        cr_assert_eq(rc, bad[i].code, "file %zu: %d, %s", i, rc, error.message);
+        cr_assert_eq(error.code, rc);
+        cr_assert_null(dataset);
+        cr_assert_eq(error.offset, bad[i].offset, "file %zu: %s", i, error.message);
+        cr_assert_not_null(strstr(error.message, bad[i].words), "file %zu: %s", i, error.message);
+    }
+    stk_test_check_leaks();
+}
+
+Test(csv, a_nul_byte_is_told_in_and_out_of_quotes)
+{
+    stoker_error error = { 0 };
+    stoker_dataset *dataset = NULL;
+    cr_assert_eq(open_bytes(&dataset, "1,\0002", 4, "", NULL, &error), STOKER_EFORMAT);
+    cr_assert_eq(error.offset, 2);
+    cr_assert_eq(open_bytes(&dataset, "1,\"\0\"", 5, "", NULL, &error), STOKER_EFORMAT);
+    cr_assert_eq(error.offset, 3);
+    stk_test_check_leaks();
+}
+
+Test(csv, limits_come_before_memory)
+{
+    enum { COLUMNS = 65536 };
+    static char wide[2 * COLUMNS + 2];
+    for (size_t i = 0; i < COLUMNS; i++)
+        memcpy(wide + 2 * i, "1,", 2);
+    stoker_error error = { 0 };
+    stoker_dataset *dataset = NULL;
+    cr_assert_eq(open_bytes(&dataset, wide, 2 * COLUMNS - 3, "", NULL, &error), STOKER_OK, "%s",
+                 error.message);
+    cr_assert_eq(stoker_dataset_get_info(dataset)->shape[0], COLUMNS - 1);
+    stoker_dataset_close(&dataset);
+    cr_assert_eq(open_bytes(&dataset, wide, 2 * COLUMNS - 1, "", NULL, &error), STOKER_ELIMIT);
+    cr_assert_not_null(strstr(error.message, "65536 columns"));
+
+    struct stk_memory_file file = stk_memory_file("1,2\n3,4\n", 8);
+    char spec[100];
+    (void)snprintf(spec, sizeof(spec), "csv:%s", file.path);
+    for (uint64_t most = 1; most <= 16; most++) {
+        const stoker_dataset_options options = { .max_bytes = most, .error = &error };
+        int rc = stoker_dataset_open(&dataset, spec, &options);
+        cr_assert_eq(rc, most < 16 ? STOKER_ELIMIT : STOKER_OK, "%d bytes", (int)most);
+        stoker_dataset_close(&dataset);
+    }
+    close(file.fd);
+    stk_test_check_leaks();
+}
+
+static const char small[] = "\xEF\xBB\xBFname,a,\"b \"\"q\"\"\",y\r\n\"x\ny\",1.5,-2e1,0\r\n"
+                            "\"\", 3,\"4\" ,2\r\n\nz,5,6,1\r\n";
+static const char small_parameters[] = "?label=y&label_type=int&zscore=1&test=0.3";
+
+/* Whatever opens holds finite numbers only. */
+static void check_finite(const stoker_dataset *dataset)
+{
+    const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
+    const float *values = info->rows;
+    for (uint64_t i = 0; i < info->count * info->shape[0]; i++)
+        cr_assert(isfinite(values[i]));
+}
+
+Test(csv, every_prefix_and_every_flipped_bit_is_an_error_or_fits)
+{
+    const size_t size = sizeof(small) - 1;
+    uint32_t opened = 0;
+    for (size_t at = 0; at < size * 9; at++) {
+        char bytes[sizeof(small)];
+        memcpy(bytes, small, size);
+        size_t here = at < size ? at : size; /* first the prefixes */
+        if (at >= size)
+            bytes[(at - size) / 8] = (char)(bytes[(at - size) / 8] ^ (1 << (at - size) % 8));
+        for (int split = 0; split < 2; split++) {
+            stoker_error error = { 0 };
+            stoker_dataset *dataset = NULL;
+            int rc = open_bytes(&dataset, bytes, here, small_parameters,
+                                split == 0 ? "train" : "test", &error);
+            cr_assert_eq(rc == STOKER_OK, dataset != NULL);
+            cr_assert_eq(error.code, rc);
+            if (dataset == NULL)
+                continue;
+            opened++;
+            check_finite(dataset);
+            stoker_dataset_close(&dataset);
+        }
+    }
+    cr_assert_gt(opened, 100); /* digits into digits, names into names */
+    stk_test_check_leaks();
+}
+
+Test(csv, each_allocation_may_fail)
+{
+    stoker_dataset *dataset = NULL;
+    uint64_t nth = 1;
+    for (; dataset == NULL; nth++) {
+        cr_assert_lt(nth, 100);
+        stoker_error error = { 0 };
+        stk_fault_arm(STK_FAULT_ANY, nth);
+        int rc = open_text(&dataset, small, small_parameters, &error);
+        cr_assert_eq(stk_fault_disarm(), dataset == NULL);
+        if (dataset == NULL) {
+            cr_assert_eq(rc, STOKER_ENOMEM);
+            cr_assert_eq(error.code, STOKER_ENOMEM, "allocation %d is not told", (int)nth);
+            cr_assert_eq(stk_fault_live_bytes(), 0);
+        }
+    }
+    cr_assert_gt(nth, 10);
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
+/* ---- splits --------------------------------------------------------------------- */
+
+enum { ROWS = 100 };
+
+/* Row i is (i, 7, i x i), its label i. */
+static size_t numbered_rows(char *text, size_t bytes)
+{
+    size_t used = 0;
+    for (int i = 0; i < ROWS; i++)
+        used += (size_t)snprintf(text + used, bytes - used, "%d,7,%d,%d\n", i, i * i, i);
+    return used;
+}
+
+static stoker_dataset *open_split(const char *parameters, const char *split)
+{
+    static char text[4096];
+    stoker_dataset *dataset = NULL;
+    stoker_error error = { 0 };
+    size_t size = numbered_rows(text, sizeof(text));
+    cr_assert_eq(open_bytes(&dataset, text, size, parameters, split, &error), STOKER_OK, "%s",
+                 error.message);
+    return dataset;
+}
+
+/* Mark the labels of a data set, each of which must be new. Returns how many. */
+static uint64_t mark(const stoker_dataset *dataset, bool seen[ROWS])
+{
+    const uint64_t count = stoker_dataset_get_info(dataset)->count;
+    float before = -1;
+    for (uint64_t id = 0; id < count; id++) {
+        float row[3];
+        stoker_label label;
+        read_row(dataset, id, row, &label);
+        cr_assert_gt(label.value, before, "rows keep the order of the file");
+        before = label.value;
+        cr_assert_not(seen[(int)label.value]);
+        seen[(int)label.value] = true;
+    }
+    return count;
+}
+
+Test(csv, a_split_parts_the_rows)
+{
+    bool of_seed[2][ROWS] = { { false } };
+    for (int seed = 0; seed < 2; seed++) {
+        char parameters[64];
+        (void)snprintf(parameters, sizeof(parameters), "?label=4&test=0.2&seed=%d", seed);
+        stoker_dataset *test = open_split(parameters, "test");
+        stoker_dataset *train = open_split(parameters, "train");
+        stoker_dataset *first = open_split(parameters, NULL);
+        cr_assert_eq(mark(test, of_seed[seed]), 20);
+        bool all[ROWS];
+        memcpy(all, of_seed[seed], sizeof(all));
+        cr_assert_eq(mark(train, all), 80);
+        cr_assert_arr_eq(stoker_dataset_get_info(first)->rows, stoker_dataset_get_info(train)->rows,
+                         80 * 3 * sizeof(float), "the first split is train");
+        stoker_dataset_close(&test);
+        stoker_dataset_close(&train);
+        stoker_dataset_close(&first);
+    }
+    cr_assert_arr_neq(of_seed[0], of_seed[1], sizeof(of_seed[0]));
+    stk_test_check_leaks();
+}
+
+Test(csv, each_row_is_as_likely_for_testing)
+{
+    uint32_t tested[ROWS] = { 0 };
+    enum { SEEDS = 400 };
+    for (int seed = 0; seed < SEEDS; seed++) {
+        char parameters[64];
+        bool seen[ROWS] = { false };
+        (void)snprintf(parameters, sizeof(parameters), "?label=4&test=0.25&split=test&seed=%d",
+                       seed);
+        stoker_dataset *test = open_split(parameters, NULL);
+        cr_assert_eq(mark(test, seen), 25);
+        stoker_dataset_close(&test);
+        for (int row = 0; row < ROWS; row++)
+            tested[row] += seen[row] ? 1 : 0;
+    }
+    double chi_square = 0;
+    for (int row = 0; row < ROWS; row++)
+        chi_square += pow((double)tested[row] - (double)SEEDS / 4, 2) / ((double)SEEDS / 4 * 0.75);
+    cr_assert_lt(chi_square, 160); /* 100 draws: 99 on average, over 160 once in 10^4 */
+    stk_test_check_leaks();
+}
+
+Test(csv, two_rows_or_a_tiny_share_leave_one_on_either_side)
+{
+    static const char *const shares[] = { "?test=0.01", "?test=0.99" };
+    for (int i = 0; i < 2; i++) {
+        for (int split = 0; split < 2; split++) {
+            stoker_dataset *dataset = NULL;
+            cr_assert_eq(
+                open_bytes(&dataset, "1\n2\n", 4, shares[i], split == 0 ? "train" : "test", NULL),
+                STOKER_OK);
+            cr_assert_eq(stoker_dataset_get_info(dataset)->count, 1);
+            stoker_dataset_close(&dataset);
+        }
+    }
+    stk_test_check_leaks();
+}
+
+Test(csv, the_specs_split_and_the_options_may_not_differ)
+{
+    stoker_dataset *dataset = NULL;
+    stoker_error error = { 0 };
+    cr_assert_eq(open_bytes(&dataset, "1\n2\n", 4, "?test=0.5&split=train", "test", &error),
+                 STOKER_EINVAL);
+    cr_assert_not_null(strstr(error.message, "\"test\": the spec asks for another"));
+    cr_assert_eq(open_bytes(&dataset, "1\n2\n", 4, "?test=0.5&split=test", "test", &error),
+                 STOKER_OK);
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
+Test(csv, zscore_is_that_of_the_training_rows)
+{
+    stoker_dataset *plain = open_split("?label=4&test=0.3", "train");
+    double mean = 0, square = 0;
+    for (uint64_t id = 0; id < 70; id++) {
+        float row[3];
+        read_row(plain, id, row, NULL);
+        mean += (double)row[0] / 70;
+        square += (double)row[0] * (double)row[0] / 70;
+    }
+    const double deviation = sqrt(square - mean * mean);
+    static const char *const splits[] = { "train", "test" };
+    for (int split = 0; split < 2; split++) {
+        stoker_dataset *scored = open_split("?label=4&test=0.3&zscore=1", splits[split]);
+        for (uint64_t id = 0; id < stoker_dataset_get_info(scored)->count; id++) {
+            float row[3];
+            stoker_label label;
+            read_row(scored, id, row, &label);
+            cr_assert_float_eq(row[0], ((double)label.value - mean) / deviation, 1e-5);
+            cr_assert_eq(row[1], 0.0F, "a column that never changes");
+        }
+        stoker_dataset_close(&scored);
+    }
+    stoker_dataset_close(&plain);
+    stk_test_check_leaks();
+}
+
+/* ---- the loader and a real file ------------------------------------------------- */
+
+Test(csv, a_loader_delivers_rows_and_labels)
+{
+    stoker_dataset *dataset = open_split("?label=4", NULL);
+    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
+    stoker_loader *loader = NULL;
+    options.batch_size = 30;
+    options.num_workers = 1;
+    options.shuffle = true;
+    options.epochs = 1;
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+    stoker_batch batch;
+    uint32_t count = 0;
+    while (stoker_loader_next(loader, &batch) == STOKER_OK) {
+        cr_assert_eq(batch.images.rank, 2);
+        cr_assert_eq(batch.labels.dtype, STOKER_FLOAT32);
+        for (uint32_t i = 0; i < batch.count; i++) {
+            const float *row = (const float *)batch.images.data + (size_t)i * 3;
+            float label = ((const float *)batch.labels.data)[i];
+            cr_assert_eq(row[0], label);
+            cr_assert_eq(row[2], label * label);
+            cr_assert_eq((float)batch.ids[i], label);
+        }
+        count += batch.count;
+        stoker_batch_release(&batch);
+    }
+    cr_assert_eq(count, ROWS);
+    stoker_loader_destroy(&loader);
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
+Test(csv, the_boston_housing_file_reads)
+{
+    char path[512];
+    char spec[600];
+    const char *data = getenv("STOKER_DATA");
+    (void)snprintf(path, sizeof(path), "%s/boston/BostonHousing.csv", data == NULL ? "data" : data);
+    if (access(path, R_OK) != 0)
+        cr_skip_test("NOT TESTED: there is no $STOKER_DATA/boston/BostonHousing.csv");
+    stoker_dataset *dataset = NULL;
+    stoker_error error = { 0 };
+    (void)snprintf(spec, sizeof(spec), "csv:%s?label=medv", path);
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, &(stoker_dataset_options){ .error = &error }),
+                 STOKER_OK, "%s", error.message);
+    cr_assert_eq(stoker_dataset_get_info(dataset)->count, 506);
+    cr_assert_eq(stoker_dataset_get_info(dataset)->shape[0], 13);
+    float row[13];
+    stoker_label label;
+    double sum = 0;
+    for (uint64_t id = 0; id < 506; id++) {
+        read_row(dataset, id, row, &label);
+        sum += (double)label.value;
+    }
+    cr_assert_float_eq(sum / 506, 22.5328, 1e-3); /* the published mean of medv */
+    read_row(dataset, 505, row, &label);
+    cr_assert_eq(row[0], 0.04741F);
+    cr_assert_eq(row[12], 7.88F);
+    cr_assert_eq(label.value, 11.9F);
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}

@@ -1,0 +1,182 @@
+/* test_tar_several.c - many archives are one data set: their names in braces, their samples in one order,
+ * and what holds for all of them together.
+ */
+#include "support/leaks.h"
+#include "support/tar_reading.h"
+
+static struct stk_archive archive; /* of the test that runs: each is a process of its own */
+
+Test(tar_several, braces_stand_for_names)
+{
+    static const struct {
+        const char *text, *first, *last;
+        uint32_t count;
+        int code;
+    } rows[] = {
+        { "a.tar", "a.tar", "a.tar", 1, 0 },
+        { "x-{000..099}.tar", "x-000.tar", "x-099.tar", 100, 0 },
+        { "x-{8..11}.tar", "x-8.tar", "x-11.tar", 4, 0 },
+        { "{08..11}", "08", "11", 4, 0 },
+        { "{8..0011}", "0008", "0011", 4, 0 },
+        { "{0..0}", "0", "0", 1, 0 },
+        { "{a,bc,d}/{1..2}.tar", "a/1.tar", "d/2.tar", 6, 0 },
+        { "{a}", "a", "a", 1, 0 },
+        { "{0..65535}", "0", "65535", 65536, 0 },
+        { "{0..9}{0..9}{0..9}{0..9}", "0000", "9999", 10000, 0 },
+        { "{0..65536}", NULL, NULL, 0, STOKER_ELIMIT },
+        { "{0..999999999999999999}", NULL, NULL, 0, STOKER_ELIMIT },
+        { "{0..255}{0..256}", NULL, NULL, 0, STOKER_ELIMIT },
+        { "{a}{a}{a}{a}{a}", NULL, NULL, 0, STOKER_ELIMIT },
+        { "{0..9999999999999999999}", NULL, NULL, 0, STOKER_ESPEC },
+        { "{9..0}", NULL, NULL, 0, STOKER_ESPEC },
+        { "{..9}", NULL, NULL, 0, STOKER_ESPEC },
+        { "{0..}", NULL, NULL, 0, STOKER_ESPEC },
+        { "{a..z}", NULL, NULL, 0, STOKER_ESPEC },
+        { "{0...9}", NULL, NULL, 0, STOKER_ESPEC },
+        { "{}", NULL, NULL, 0, STOKER_ESPEC },
+        { "{a,}", NULL, NULL, 0, STOKER_ESPEC },
+        { "{,a}", NULL, NULL, 0, STOKER_ESPEC },
+        { "{a", NULL, NULL, 0, STOKER_ESPEC },
+        { "a}", NULL, NULL, 0, STOKER_ESPEC },
+        { "{a{b}}", NULL, NULL, 0, STOKER_ESPEC },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct stk_tar_pattern pattern;
+        stoker_error error = { .message = "" };
+        char name[32];
+        const int rc = stk_tar_pattern_parse(&pattern, rows[i].text, strlen(rows[i].text), &error);
+        cr_assert_eq(rc, rows[i].code, "%s: %s", rows[i].text, error.message);
+        if (rc != STOKER_OK)
+            continue;
+        cr_assert_eq(pattern.name_count, rows[i].count, "%s", rows[i].text);
+        cr_assert_gt(stk_tar_pattern_name(&pattern, 0, name, sizeof(name)), 0);
+        cr_assert_str_eq(name, rows[i].first);
+        const size_t bytes = stk_tar_pattern_name(&pattern, rows[i].count - 1, name, sizeof(name));
+        cr_assert_str_eq(name, rows[i].last);
+        cr_assert_eq(bytes, strlen(name));
+        cr_assert_eq(stk_tar_pattern_name(&pattern, rows[i].count - 1, name, bytes + 1), bytes);
+        for (size_t few = 0; few <= bytes; few++)
+            cr_assert_eq(stk_tar_pattern_name(&pattern, rows[i].count - 1, name, few), 0);
+    }
+    stk_test_check_leaks();
+}
+
+enum { ARCHIVES = 3, EACH = 20 };
+
+/* ARCHIVES of EACH samples: ids one after the other, labels id % 7, the same keys in each. */
+static void write_archives(const struct stk_directory *directory)
+{
+    for (int file = 0; file < ARCHIVES; file++) {
+        char name[32];
+        archive.size = 0;
+        for (int i = 0; i < EACH; i++) {
+            const int id = file * EACH + i;
+            (void)snprintf(name, sizeof(name), "%05d", i);
+            stk_archive_sample(&archive, name, (uint64_t)id, id % 7);
+        }
+        stk_archive_end(&archive);
+        (void)snprintf(name, sizeof(name), "t-%02d.tar", file);
+        stk_file_write(directory, name, archive.at, archive.size);
+    }
+}
+
+/* EACH samples, labelled with the number of their archive if there are so many classes. */
+static void write_labelled(const struct stk_directory *directory, int file, int classes)
+{
+    char name[32];
+    archive.size = 0;
+    for (int id = 0; id < EACH; id++) {
+        (void)snprintf(name, sizeof(name), "%d.png", id);
+        stk_archive_image(&archive, name, (uint64_t)id);
+        (void)snprintf(name, sizeof(name), file < classes ? "%d.cls" : "%d.txt", id);
+        char text[8];
+        (void)snprintf(text, sizeof(text), "%d", file);
+        stk_archive_text(&archive, name, text);
+    }
+    stk_archive_end(&archive);
+    (void)snprintf(name, sizeof(name), "t-%02d.tar", file);
+    stk_file_write(directory, name, archive.at, archive.size);
+}
+
+Test(tar_several, several_archives_are_one_set_by_every_reader, .timeout = 60)
+{
+    stk_archive_needs_png();
+    static const stoker_reader *const readers[] = { &stoker_reader_pread, NULL };
+    static struct stk_run runs[2];
+    const struct stk_directory directory = stk_directory_make();
+    stoker_error error = { .message = "" };
+    stoker_dataset *dataset = NULL;
+    char spec[600];
+    write_archives(&directory);
+    (void)snprintf(spec, sizeof(spec), "tar:%s/t-{00..02}.tar", directory.path);
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, &(stoker_dataset_options){ .error = &error }),
+                 STOKER_OK, "%s", error.message);
+    cr_assert_eq(stoker_dataset_get_info(dataset)->count, ARCHIVES * EACH);
+    cr_assert_eq(stoker_dataset_get_info(dataset)->file_count, ARCHIVES);
+    for (uint64_t id = 0; id < ARCHIVES * EACH; id++)
+        stk_archive_check_row(dataset, id, id, (int64_t)id % 7);
+    stoker_loader_options options = stk_small_options();
+    for (int i = 0; i < 2; i++) {
+        options.reader = readers[i];
+        options.num_workers = i * 3;
+        cr_assert_eq(stk_run(dataset, &options, &runs[i]), STOKER_FINISHED);
+    }
+    cr_assert_eq(runs[0].samples, 2 * ARCHIVES * EACH);
+    cr_assert(stk_runs_equal(&runs[0], &runs[1]));
+    stoker_dataset_close(&dataset);
+
+    (void)snprintf(spec, sizeof(spec), "tar:%s/t-{00..03}.tar", directory.path);
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, &(stoker_dataset_options){ .error = &error }),
+                 STOKER_ENOENT);
+    cr_assert_not_null(strstr(error.message, "t-03.tar"));
+    stk_directory_remove(&directory);
+    stk_test_check_leaks();
+}
+
+/* Archives are indexed side by side. What holds for all of them together is counted in their
+ * order all the same: which archive has a member too many, or the first label that others lack. */
+Test(tar_several, what_holds_for_all_archives_is_told_as_if_one_came_after_the_other)
+{
+    const struct stk_directory directory = stk_directory_make();
+    const struct stk_tar_wish wishes[] = {
+        { .bytes_max = STK_ARCHIVE_MEMORY_BYTES, .entries_max = 2 * 20 * EACH },
+        { .bytes_max = STK_ARCHIVE_MEMORY_BYTES, .entries_max = 2 * 13 * EACH + 5 },
+        { .bytes_max = 4000, .entries_max = 1000 },
+        { .bytes_max = STK_ARCHIVE_MEMORY_BYTES, .entries_max = 1000, .class_count = 15 },
+    };
+    static const int codes[] = { STOKER_OK, STOKER_ELIMIT, STOKER_ELIMIT, STOKER_EFORMAT };
+    struct stk_tar_pattern pattern;
+    struct stk_tar_index index;
+    char text[600];
+    for (int file = 0; file < 20; file++)
+        write_labelled(&directory, file, 20);
+    (void)snprintf(text, sizeof(text), "%s/t-{00..19}.tar", directory.path);
+    stoker_error error = { .message = "" };
+    cr_assert_eq(stk_tar_pattern_parse(&pattern, text, strlen(text), &error), STOKER_OK);
+    for (size_t i = 0; i < sizeof(wishes) / sizeof(wishes[0]); i++) {
+        char first[sizeof(error.message)] = "";
+        for (int round = 0; round < 20; round++) {
+            cr_assert_eq(stk_tar_index_build(&index, &pattern, &wishes[i], &error), codes[i],
+                         "case %d: %s", (int)i, error.message);
+            if (round == 0)
+                memcpy(first, error.message, sizeof(first));
+            cr_assert(codes[i] == STOKER_OK || strcmp(first, error.message) == 0, "%s or %s", first,
+                      error.message);
+            if (codes[i] == STOKER_OK)
+                cr_assert_eq(index.count, 20 * EACH);
+            stk_tar_index_free(&index);
+        }
+        if (i == 1)
+            cr_assert_not_null(strstr(first, "t-13.tar"), "%s", first);
+        if (i == 3) /* labels are the archives' numbers */
+            cr_assert_not_null(strstr(first, "t-15.tar"), "%s", first);
+    }
+    write_labelled(&directory, 6, 0);
+    write_labelled(&directory, 11, 0);
+    for (int round = 0; round < 20; round++) {
+        cr_assert_eq(stk_tar_index_build(&index, &pattern, &wishes[0], &error), STOKER_EMISMATCH);
+        cr_assert_not_null(strstr(error.message, "t-06.tar"), "%s", error.message);
+    }
+    stk_directory_remove(&directory);
+    stk_test_check_leaks();
+}

@@ -1,0 +1,153 @@
+/* test_launch.c - the kernels' twins give the bits of stk_transform_row(), and the table is whole.
+ *
+ * Method: the list of transform_cases.h, in batches whose images are gathered or lie in order, with
+ * scratch of just the size that is asked for.
+ */
+#include "kernels/transform/launch.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "support/leaks.h"
+#include "support/pages.h"
+#include "support/transform_cases.h"
+
+enum { SAMPLES = 5, IMAGES = 7, EPOCH = 2 };
+
+static const uint64_t ids[SAMPLES] = { 3, 0, 6, 1, 3 };
+
+struct arena {
+    struct pages images, out, expected, taps, resized, scratch;
+};
+
+static void run_twins(const struct stk_planned *made, struct stk_crop_launch *launch,
+                      struct arena *arena)
+{
+    size_t taps_bytes, resized_bytes;
+    stk_launch_scratch_bytes(&launch->batch, SAMPLES, &taps_bytes, &resized_bytes);
+    if (stk_launch_resizes(&launch->batch)) {
+        launch->batch.taps = (uint32_t *)(void *)pages_take(&arena->taps, taps_bytes);
+        launch->batch.resized = pages_take(&arena->resized, resized_bytes);
+        const struct stk_taps_launch taps = { launch->batch };
+        const struct stk_resize_launch resize = { launch->batch };
+        stk_kernel_named("stk_taps")->twin(&taps);
+        stk_kernel_named("stk_resize")->twin(&resize);
+        pages_check(launch->batch.resized);
+        pages_check((unsigned char *)launch->batch.taps);
+    }
+    launch->out = pages_take(&arena->out, SAMPLES * made->convert.to_bytes);
+    stk_kernel_crop(&made->plan)->twin(launch);
+    pages_check(launch->out);
+}
+
+static void check_case(struct arena *arena, const struct transform_case *it, uint32_t channels,
+                       stoker_dtype to, stoker_layout layout, bool gather)
+{
+    struct stk_planned made;
+    const uint32_t mean_count = to == STOKER_UINT8 ? 0 : channels;
+    cr_assert_eq(transform_case_plan(&made, it, 5, channels, to, layout, mean_count), STOKER_OK,
+                 "%s: %s", it->name, made.why);
+    const size_t image_bytes = (size_t)it->height * it->width * channels;
+    unsigned char *images = pages_take(&arena->images, IMAGES * image_bytes);
+    pages_fill(images, IMAGES * image_bytes, it->width);
+    struct stk_crop_launch launch;
+    stk_launch_of(&launch, &made.plan, it->height, it->width);
+    launch.batch.epoch = EPOCH;
+    launch.batch.ids = ids;
+    launch.batch.images = images;
+    launch.batch.count = SAMPLES;
+    launch.batch.gather = gather;
+    run_twins(&made, &launch, arena);
+
+    const size_t row_bytes = made.convert.to_bytes;
+    unsigned char *expected = pages_take(&arena->expected, row_bytes);
+    const size_t scratch_bytes = (stk_transform_scratch_bytes(&made.plan) + 63) / 64 * 64;
+    unsigned char *scratch = pages_take(&arena->scratch, scratch_bytes);
+    memset(scratch, 0, scratch_bytes);
+    for (size_t k = 0; k < SAMPLES; k++) {
+        const struct stk_image picture = { .pixels = images + (gather ? ids[k] : k) * image_bytes,
+                                           .height = it->height,
+                                           .width = it->width };
+        stk_transform_row(&made.plan, scratch, &picture, EPOCH, ids[k], NULL, expected);
+        cr_assert_eq(memcmp((const char *)launch.out + k * row_bytes, expected, row_bytes), 0,
+                     "%s: %u channels, type %d, layout %d, row %zu", it->name, channels, (int)to,
+                     (int)layout, k);
+    }
+}
+
+Test(launch, twins_give_the_bits_of_the_rows)
+{
+    static const stoker_dtype types[] = { STOKER_FLOAT32, STOKER_FLOAT16, STOKER_BFLOAT16,
+                                          STOKER_UINT8 };
+    struct arena arena;
+    struct pages *all[] = { &arena.images, &arena.out,     &arena.expected,
+                            &arena.taps,   &arena.resized, &arena.scratch };
+    for (size_t i = 0; i < 6; i++)
+        *all[i] = pages_open(1 << 20);
+    for (size_t i = 0; i < TRANSFORM_CASES; i++)
+        for (uint32_t channels = 1; channels <= 4; channels++)
+            for (size_t type = 0; type < 4; type++) {
+                check_case(&arena, &transform_cases[i], channels, types[type], STOKER_NHWC, true);
+                check_case(&arena, &transform_cases[i], channels, types[type], STOKER_NCHW, false);
+            }
+    for (size_t i = 0; i < 6; i++)
+        pages_close(all[i]);
+    stk_test_check_leaks();
+}
+
+Test(launch, fresh_rows_are_kept_at_the_places_of_their_ids)
+{
+    enum { PIXELS = 6, CHANNELS = 3, ROW = PIXELS * CHANNELS };
+    static const uint8_t fresh[SAMPLES] = { 1, 0, 1, 1, 0 };
+    uint8_t images[SAMPLES * ROW], kept[IMAGES * ROW], expected[IMAGES * ROW];
+    pages_fill(images, sizeof(images), 1);
+    memset(kept, 0xA5, sizeof(kept));
+    memset(expected, 0xA5, sizeof(expected));
+    const struct stk_keep_launch launch = { .batch = { .ids = ids,
+                                                       .images = images,
+                                                       .count = SAMPLES,
+                                                       .height = 2,
+                                                       .width = 3,
+                                                       .channels = CHANNELS },
+                                            .fresh = fresh,
+                                            .kept = kept };
+    stk_kernel_named("stk_keep")->twin(&launch);
+    for (size_t k = 0; k < SAMPLES; k++)
+        if (fresh[k] != 0)
+            memcpy(expected + ids[k] * ROW, images + k * ROW, ROW);
+    cr_assert_eq(memcmp(kept, expected, sizeof(kept)), 0);
+    stk_test_check_leaks();
+}
+
+Test(launch, every_kernel_is_found_by_its_name_and_covers_its_threads)
+{
+    const uint64_t id = 0;
+    const struct stk_crop_launch launch = { .batch = {
+                                                .framing = { .out_height = 17, .out_width = 16 },
+                                                .height = 17,
+                                                .width = 16,
+                                                .channels = 1,
+                                                .ids = &id,
+                                                .count = 70000 } };
+    size_t count = 0;
+    for (const struct stk_kernel *kernel = stk_kernels; kernel->name != NULL; kernel++, count++) {
+        cr_assert_eq(stk_kernel_named(kernel->name), kernel);
+        const struct stk_launch_grid grid = kernel->grid(&launch);
+        const bool of_pixels = strcmp(kernel->name, "stk_taps") != 0;
+        cr_assert_eq(grid.x, of_pixels ? 2 : 1); /* 272 pixels, 33 coordinates, 256 threads */
+        cr_assert_eq(grid.y, 65535);
+    }
+    cr_assert_eq(count, 11);
+    cr_assert_null(stk_kernel_named("stk_crop"));
+    stk_test_check_leaks();
+}
+
+Test(launch, the_fatbin_is_there_or_it_is_not)
+{
+    size_t bytes = 1;
+    const void *fatbin = stk_kernels_fatbin(&bytes);
+    cr_assert_eq(fatbin == NULL, bytes == 0);
+    if (fatbin != NULL) /* a fatbin begins with its magic number */
+        cr_assert_eq(memcmp(fatbin, "\x50\xed\x55\xba", 4), 0);
+    stk_test_check_leaks();
+}

@@ -1,0 +1,370 @@
+/* test_png.c - every kind of PNG file becomes the row that was declared, on either path.
+ *
+ * Method: libpng writes small pictures of every colour type, depth, size and filter; what they
+ * must become is computed from the samples. The fast path must give the full path's bytes.
+ */
+#include "loader/codec/png/png.h"
+
+#include <criterion/criterion.h>
+
+#include "loader/base/fault.h"
+#include "support/leaks.h"
+
+#ifndef STOKER_HAVE_PNG
+
+Test(codec_png, a_build_without_libpng_says_so)
+{
+    stoker_codec *codec = NULL;
+    const struct stk_png_options options = { .shape = { 1, 1, 1 } };
+    cr_assert_eq(stk_codec_png_create(&codec, &options), STOKER_ENOTSUP);
+    cr_assert_null(codec);
+    stk_test_check_leaks();
+}
+
+#else
+
+#include "loader/codec/png/unfilter.h"
+#include "support/codec_run.h"
+#include "support/picture.h"
+
+static struct stk_picture picture;
+static struct stk_file_bytes file;
+
+struct decoder {
+    stoker_codec *codec;
+    struct stk_codec_run run;
+};
+
+static struct decoder open_decoder(uint32_t height, uint32_t width, uint32_t channels,
+                                   bool full_only)
+{
+    struct decoder decoder = { 0 };
+    const struct stk_png_options options = { .shape = { height, width, channels },
+                                             .full_only = full_only };
+    cr_assert_eq(stk_codec_png_create(&decoder.codec, &options), STOKER_OK);
+    decoder.run = stk_codec_run_open(decoder.codec, (size_t)height * width * channels);
+    return decoder;
+}
+
+static void close_decoder(struct decoder *decoder)
+{
+    stk_codec_run_close(&decoder->run);
+    stk_codec_png_destroy(&decoder->codec);
+    cr_assert_null(decoder->codec);
+}
+
+static void decode(struct decoder *decoder)
+{
+    memset(decoder->run.row, 0xA5, decoder->run.row_bytes);
+    const int rc = stk_codec_run(&decoder->run, file.at, file.size);
+    cr_assert_eq(rc, STOKER_OK, "%s: %ux%u, type %u, %u bits", decoder->run.error.message,
+                 picture.height, picture.width, picture.colour, picture.depth);
+}
+
+static void check_row(const uint8_t *row, uint32_t channels)
+{
+    for (uint32_t y = 0; y < picture.height; y++)
+        for (uint32_t x = 0; x < picture.width; x++) {
+            uint8_t expected[4];
+            stk_picture_expect(&picture, y, x, channels, expected);
+            const uint8_t *got = row + ((size_t)y * picture.width + x) * channels;
+            for (uint32_t c = 0; c < channels; c++)
+                cr_assert_eq(
+                    got[c], expected[c], "%ux%u, type %u, %u bits, %s, at %u %u %u: %u, not %u",
+                    picture.height, picture.width, picture.colour, picture.depth,
+                    picture.interlaced ? "interlaced" : "plain", y, x, c, got[c], expected[c]);
+        }
+}
+
+static void check_picture(uint32_t channels)
+{
+    struct decoder decoder = open_decoder(picture.height, picture.width, channels, false);
+    decode(&decoder);
+    check_row(decoder.run.row, channels);
+    close_decoder(&decoder);
+}
+
+struct kind {
+    uint8_t colour;
+    uint8_t depth;
+    bool transparent;
+};
+
+static const struct kind kinds[] = {
+    { PNG_COLOR_TYPE_GRAY, 1, false },       { PNG_COLOR_TYPE_GRAY, 2, false },
+    { PNG_COLOR_TYPE_GRAY, 4, false },       { PNG_COLOR_TYPE_GRAY, 8, false },
+    { PNG_COLOR_TYPE_GRAY, 16, false },      { PNG_COLOR_TYPE_GRAY, 1, true },
+    { PNG_COLOR_TYPE_GRAY, 4, true },        { PNG_COLOR_TYPE_GRAY, 8, true },
+    { PNG_COLOR_TYPE_GRAY, 16, true },       { PNG_COLOR_TYPE_RGB, 8, false },
+    { PNG_COLOR_TYPE_RGB, 16, false },       { PNG_COLOR_TYPE_RGB, 8, true },
+    { PNG_COLOR_TYPE_RGB, 16, true },        { PNG_COLOR_TYPE_PALETTE, 1, false },
+    { PNG_COLOR_TYPE_PALETTE, 2, true },     { PNG_COLOR_TYPE_PALETTE, 4, false },
+    { PNG_COLOR_TYPE_PALETTE, 8, false },    { PNG_COLOR_TYPE_PALETTE, 8, true },
+    { PNG_COLOR_TYPE_GRAY_ALPHA, 8, false }, { PNG_COLOR_TYPE_GRAY_ALPHA, 16, false },
+    { PNG_COLOR_TYPE_RGB_ALPHA, 8, false },  { PNG_COLOR_TYPE_RGB_ALPHA, 16, false },
+};
+static const uint32_t row_channels[] = { 1, 3, 4 };
+
+static void paint(const struct kind *kind, uint32_t height, uint32_t width, bool interlaced,
+                  int filters)
+{
+    picture.width = width;
+    picture.height = height;
+    picture.colour = kind->colour;
+    picture.depth = kind->depth;
+    picture.transparent = kind->transparent;
+    picture.interlaced = interlaced;
+    picture.filters = filters;
+    stk_picture_paint(&picture, width * 131 + height * 17 + kind->colour * 5 + kind->depth);
+    stk_picture_write(&picture, &file);
+}
+
+Test(codec_png, every_kind_becomes_every_row)
+{
+    static const uint32_t heights[] = { 1, 2, 5, 9, 17 };
+    static const uint32_t widths[] = { 1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33 };
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+        for (size_t h = 0; h < sizeof(heights) / sizeof(heights[0]); h++)
+            for (size_t w = 0; w < sizeof(widths) / sizeof(widths[0]); w++)
+                for (int interlaced = 0; interlaced < 2; interlaced++) {
+                    paint(&kinds[k], heights[h], widths[w], interlaced == 1, PNG_ALL_FILTERS);
+                    for (size_t c = 0; c < 3; c++)
+                        check_picture(row_channels[c]);
+                }
+    stk_test_check_leaks();
+}
+
+/* One pixel: to what gray it must come, by Pillow 13's convert("L"). */
+static void check_gray(const struct kind *kind, const uint8_t colour[3], uint8_t gray)
+{
+    paint(kind, 1, 1, false, PNG_FILTER_NONE);
+    const uint32_t factor = kind->depth == 16 ? 257 : 1;
+    for (int c = 0; c < 3; c++)
+        picture.samples[0][0][c] = (uint16_t)(colour[c] * factor);
+    if (kind->colour == PNG_COLOR_TYPE_PALETTE) {
+        picture.samples[0][0][0] = 1;
+        picture.palette[1] = (png_color){ colour[0], colour[1], colour[2] };
+    }
+    stk_picture_write(&picture, &file);
+    struct decoder decoder = open_decoder(1, 1, 1, false);
+    decode(&decoder);
+    cr_assert_eq(decoder.run.row[0], gray, "type %u, %u bits, %u %u %u: %u, not %u", kind->colour,
+                 kind->depth, colour[0], colour[1], colour[2], decoder.run.row[0], gray);
+    close_decoder(&decoder);
+}
+
+Test(codec_png, gray_from_colour_is_the_luma_of_bt_601)
+{
+    static const struct {
+        uint8_t colour[3];
+        uint8_t gray;
+    } known[] = {
+        { { 0, 0, 255 }, 29 },      { { 255, 0, 0 }, 76 },    { { 0, 255, 0 }, 150 },
+        { { 255, 255, 0 }, 226 },   { { 255, 0, 255 }, 105 }, { { 0, 255, 255 }, 179 },
+        { { 10, 200, 30 }, 124 },   { { 1, 0, 0 }, 0 },       { { 0, 1, 0 }, 1 },
+        { { 255, 255, 254 }, 255 }, { { 77, 77, 77 }, 77 },
+    };
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+        for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+            if ((kinds[k].colour & PNG_COLOR_MASK_COLOR) != 0)
+                check_gray(&kinds[k], known[i].colour, known[i].gray);
+    stk_test_check_leaks();
+}
+
+Test(codec_png, the_fast_path_gives_the_bytes_of_the_full_one)
+{
+    static const struct kind fast_kinds[] = { { PNG_COLOR_TYPE_GRAY, 8, false },
+                                              { PNG_COLOR_TYPE_RGB, 8, false },
+                                              { PNG_COLOR_TYPE_RGB_ALPHA, 8, false } };
+    static const int filters[] = { PNG_FILTER_NONE, PNG_FILTER_SUB,   PNG_FILTER_UP,
+                                   PNG_FILTER_AVG,  PNG_FILTER_PAETH, PNG_ALL_FILTERS };
+    for (uint32_t k = 0; k < 3; k++)
+        for (uint32_t height = 1; height <= 17; height++)
+            for (uint32_t width = 1; width <= 17; width++) {
+                struct decoder fast = open_decoder(height, width, row_channels[k], false);
+                struct decoder full = open_decoder(height, width, row_channels[k], true);
+                for (size_t f = 0; f < sizeof(filters) / sizeof(filters[0]); f++) {
+                    paint(&fast_kinds[k], height, width, false, filters[f]);
+                    decode(&fast);
+                    decode(&full);
+                    cr_assert_arr_eq(fast.run.row, full.run.row, full.run.row_bytes,
+                                     "%ux%ux%u, filters %d", height, width, row_channels[k],
+                                     filters[f]);
+                }
+                check_row(full.run.row, row_channels[k]);
+                close_decoder(&fast);
+                close_decoder(&full);
+            }
+    stk_test_check_leaks();
+}
+
+/* Each variant against a filter written down as the standard has it, on rows of noise. */
+static uint8_t paeth_of_the_standard(int a, int b, int c)
+{
+    const int p = a + b - c;
+    const int pa = abs(p - a);
+    const int pb = abs(p - b);
+    const int pc = abs(p - c);
+    return (uint8_t)(pa <= pb && pa <= pc ? a : pb <= pc ? b : c);
+}
+
+static void undo_slowly(const struct stk_png_filtered *image, uint8_t *out)
+{
+    const size_t stride = image->stride;
+    const uint32_t step = image->pixel_bytes;
+    for (size_t y = 0; y < image->height; y++)
+        for (size_t i = 0; i < stride; i++) {
+            const uint8_t *from = image->bytes + y * (stride + 1);
+            const int a = i < step ? 0 : out[y * stride + i - step];
+            const int b = y == 0 ? 0 : out[(y - 1) * stride + i];
+            const int c = i < step || y == 0 ? 0 : out[(y - 1) * stride + i - step];
+            const int predictions[] = { 0, a, b, (a + b) / 2, paeth_of_the_standard(a, b, c) };
+            out[y * stride + i] = (uint8_t)(from[1 + i] + predictions[from[0]]);
+        }
+}
+
+static void check_unfilter(stk_png_unfilter_fn *unfilter, const struct stk_png_filtered *image,
+                           const uint8_t *expected)
+{
+    const size_t bytes = image->stride * image->height;
+    uint8_t *out = malloc(bytes + 8);
+    cr_assert_not_null(out);
+    memset(out, 0xA5, bytes + 8);
+    cr_assert(unfilter(image, out));
+    cr_assert_arr_eq(out, expected, bytes, "%u rows of %zu bytes, %u a pixel", image->height,
+                     image->stride, image->pixel_bytes);
+    for (size_t i = bytes; i < bytes + 8; i++)
+        cr_assert_eq(out[i], 0xA5, "a byte behind the row was written");
+    free(out);
+}
+
+Test(codec_png, unfilters_agree_with_the_standard)
+{
+    static uint8_t filtered[12 * (1 + 4 * 40) + STK_PNG_SLACK_BYTES];
+    static uint8_t zeros[4 * 40 + STK_PNG_SLACK_BYTES];
+    static uint8_t expected[12 * 4 * 40];
+    stk_png_unfilter_fn *variants[] = { stk_png_unfilter_plain(), stk_png_unfilter_sse41(),
+                                        stk_png_unfilter_best() };
+    uint64_t draw = 1;
+    for (int round = 0; round < 3000; round++) {
+        for (size_t i = 0; i < sizeof(filtered); i++)
+            filtered[i] = (uint8_t)stk_mix64(draw++);
+        struct stk_png_filtered image = { .bytes = filtered, .zeros = zeros };
+        image.pixel_bytes = row_channels[round % 3];
+        image.height = 1 + (uint32_t)(stk_mix64(draw++) % 12);
+        image.stride = image.pixel_bytes * (1 + stk_mix64(draw++) % 40);
+        for (uint32_t y = 0; y < image.height; y++) /* Paeth more often: it comes in pairs */
+            filtered[y * (image.stride + 1)] = (uint8_t)(stk_mix64(draw++) % 8 % 5);
+        if (round % 2 == 0)
+            for (uint32_t y = 0; y < image.height; y++)
+                filtered[y * (image.stride + 1)] = 4;
+        undo_slowly(&image, expected);
+        for (size_t v = 0; v < sizeof(variants) / sizeof(variants[0]); v++)
+            if (variants[v] != NULL)
+                check_unfilter(variants[v], &image, expected);
+    }
+    stk_test_check_leaks();
+}
+
+Test(codec_png, an_unknown_filter_type_is_refused)
+{
+    static uint8_t zeros[4 + STK_PNG_SLACK_BYTES];
+    static uint8_t filtered[2 * 5 + STK_PNG_SLACK_BYTES];
+    uint8_t out[8];
+    const struct stk_png_filtered image = { filtered, zeros, 4, 2, 1 };
+    filtered[5] = 5;
+    cr_assert_not(stk_png_unfilter_plain()(&image, out));
+    cr_assert_not(stk_png_unfilter_best()(&image, out));
+    stk_test_check_leaks();
+}
+
+Test(codec_png, a_probe_tells_the_shape)
+{
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+        paint(&kinds[k], 5, 9, false, PNG_FILTER_NONE);
+        struct stk_image_shape shape = { 0 };
+        stoker_error error = { 0 };
+        cr_assert_eq(stk_codec_png_probe(file.at, STK_PNG_PROBE_BYTES, NULL, &shape, &error),
+                     STOKER_OK);
+        cr_assert_eq(shape.height, 5);
+        cr_assert_eq(shape.width, 9);
+        const uint32_t own = stk_picture_channels(&picture);
+        cr_assert_eq(shape.channels, kinds[k].colour == PNG_COLOR_TYPE_PALETTE ? 3
+                                     : own == 2                                ? 4
+                                                                               : own);
+        for (size_t size = 0; size < STK_PNG_PROBE_BYTES; size++)
+            cr_assert_eq(stk_codec_png_probe(file.at, size, NULL, &shape, NULL), STOKER_ETRUNCATED);
+        cr_assert(stk_codec_png_magic(file.at, file.size));
+        cr_assert_not(stk_codec_png_magic(file.at, 7));
+    }
+    file.at[1] = 'p';
+    struct stk_image_shape shape = { 0 };
+    cr_assert_eq(stk_codec_png_probe(file.at, file.size, NULL, &shape, NULL), STOKER_EMAGIC);
+    cr_assert_not(stk_codec_png_magic(file.at, file.size));
+    stk_test_check_leaks();
+}
+
+Test(codec_png, a_probe_believes_no_header_with_a_flipped_bit)
+{
+    paint(&kinds[3], 5, 9, false, PNG_FILTER_NONE);
+    struct stk_image_shape shape = { 1, 2, 3 };
+    stoker_error error;
+    unsigned corrupt = 0;
+    for (size_t bit = 0; bit < 8 * STK_PNG_PROBE_BYTES; bit++) {
+        file.at[bit / 8] ^= (uint8_t)(1U << bit % 8);
+        error.message[0] = '\0';
+        const int rc = stk_codec_png_probe(file.at, file.size, NULL, &shape, &error);
+        cr_assert_lt(rc, STOKER_OK, "bit %zu", bit);
+        cr_assert_neq(error.message[0], '\0');
+        corrupt += rc == STOKER_ECORRUPT;
+        file.at[bit / 8] ^= (uint8_t)(1U << bit % 8);
+    }
+    cr_assert_geq(corrupt, 8 * 4); /* the sum's own bits, and sizes as good as the right one */
+    cr_assert_eq(shape.height, 1);
+    stk_test_check_leaks();
+}
+
+Test(codec_png, a_file_of_another_size_is_refused)
+{
+    paint(&kinds[3], 6, 7, false, PNG_FILTER_NONE);
+    struct decoder decoder = open_decoder(7, 6, 1, false);
+    cr_assert_eq(stk_codec_run(&decoder.run, file.at, file.size), STOKER_EFORMAT);
+    cr_assert_not_null(strstr(decoder.run.error.message, "6 x 7"));
+    close_decoder(&decoder);
+    stk_test_check_leaks();
+}
+
+Test(codec_png, shapes_out_of_range_are_refused)
+{
+    static const struct stk_image_shape wrong[] = {
+        { 0, 1, 1 }, { 1, 0, 1 }, { 1, 1, 0 }, { 1, 1, 2 }, { 1, 1, 5 }, { 1U << 31, 1, 1 },
+    };
+    stoker_codec *codec = NULL;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        const struct stk_png_options options = { .shape = wrong[i] };
+        cr_assert_eq(stk_codec_png_create(&codec, &options), STOKER_EINVAL);
+    }
+    const struct stk_png_options large = { .shape = { 1U << 30, 1U << 30, 4 },
+                                           .limits = { .pixels_max = UINT64_MAX } };
+    cr_assert_eq(stk_codec_png_create(&codec, &large), STOKER_ELIMIT);
+    const struct stk_png_options over = { .shape = { 10, 11, 1 }, .limits = { .pixels_max = 109 } };
+    cr_assert_eq(stk_codec_png_create(&codec, &over), STOKER_ELIMIT);
+    cr_assert_null(codec);
+    stk_codec_png_destroy(&codec);
+    stk_codec_png_destroy(NULL);
+    stk_test_check_leaks();
+}
+
+static int make_small(stoker_codec **out)
+{
+    const struct stk_png_options options = { .shape = { 8, 8, 3 } };
+    return stk_codec_png_create(out, &options);
+}
+
+Test(codec_png, each_allocation_may_fail)
+{
+    cr_assert_geq(stk_codec_fail_allocations(make_small, stk_codec_png_destroy), 4);
+    stk_test_check_leaks();
+}
+
+#endif

@@ -1,0 +1,67 @@
+/* test_pace.c - how much a worker takes at once, by how long its rows took. */
+#include <criterion/criterion.h>
+
+#include "loader/pipeline/pace.h"
+#include "support/leaks.h"
+
+enum { PART_ROWS = 8, PARTS = 32 };
+
+/* A worker that makes what it takes, each row in row_ns; returns the parts that it takes in the end. */
+static uint32_t parts_after(struct stk_pace *pace, uint64_t row_ns, int turns)
+{
+    uint64_t rows = pace->rows;
+    uint64_t busy_ns = pace->busy_ns;
+    uint32_t parts = 0;
+    for (int i = 0; i < turns; i++) {
+        const uint32_t before = pace->parts;
+        parts = stk_pace_step(pace, rows, busy_ns, PART_ROWS, PARTS);
+        cr_assert_geq(parts, 1);
+        cr_assert_leq(parts, PARTS);
+        cr_assert_leq(parts, before == 0 ? 2 : 2 * before);
+        rows += (uint64_t)parts * PART_ROWS;
+        busy_ns += parts * PART_ROWS * row_ns;
+    }
+    return parts;
+}
+
+Test(pace, begins_with_one_part)
+{
+    struct stk_pace pace = { 0 };
+    cr_assert_eq(stk_pace_step(&pace, 0, 0, PART_ROWS, PARTS), 1);
+    cr_assert_eq(stk_pace_step(&pace, 0, 0, PART_ROWS, PARTS), 1, "nothing was made meanwhile");
+    stk_test_check_leaks();
+}
+
+Test(pace, takes_about_100_us_of_work)
+{
+    static const struct {
+        uint64_t row_ns;
+        uint32_t parts;
+    } cases[] = { { 5000000, 1 }, { 12500, 1 }, { 6250, 2 }, { 1000, 12 }, { 100, PARTS } };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stk_pace pace = { 0 };
+        cr_assert_eq(parts_after(&pace, cases[i].row_ns, 200), cases[i].parts, "%lu ns",
+                     (unsigned long)cases[i].row_ns);
+    }
+    stk_test_check_leaks();
+}
+
+/* The page cache served the first rows, a network the later ones. */
+Test(pace, takes_less_as_soon_as_rows_are_slow)
+{
+    struct stk_pace pace = { 0 };
+    cr_assert_eq(parts_after(&pace, 100, 200), PARTS);
+    cr_assert_eq(parts_after(&pace, 5000000, 3), 1);
+    stk_test_check_leaks();
+}
+
+Test(pace, whole_tickets_are_gathered)
+{
+    struct stk_pace pace = { 0 };
+    (void)parts_after(&pace, 5000000, 10);
+    pace.gathers = true;
+    for (int turn = 0; turn < 5; turn++)
+        (void)stk_pace_step(&pace, pace.rows + 1, pace.busy_ns + 1, PART_ROWS, PARTS);
+    cr_assert_eq(pace.parts, PARTS);
+    stk_test_check_leaks();
+}

@@ -1,0 +1,284 @@
+/* test_callbacks.c - what the caller's own functions may do to a loader: return what they should not, bring
+ * many codec objects, and never be asked for nothing.
+ */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "support/leaks.h"
+#include "support/opened_loader.h"
+#include "support/scenario.h"
+
+enum { COUNT = 120, SIDE = 4, CHANNELS = 3, ROW = SIDE * SIDE * CHANNELS, CODECS = 100 };
+
+/* ---- a set of images that are made from their ids -------------------------------- */
+
+enum word { KEPT, OPEN, DECODE, VERIFY, LOCATE, FILE_OF, WORDS };
+
+static struct made {
+    enum word breaks; /* the function that returns 1, and has done nothing */
+    uint32_t codecs;
+    stoker_size size; /* that decode_any() reports; 0 = SIDE x SIDE */
+    stoker_codec codec[CODECS];
+    bool file;                 /* a file that no sample lies in */
+    uint8_t rows[COUNT][ROW];  /* for verify(): bytes there are */
+    _Atomic uint32_t nothings; /* calls with a count of 0 */
+    _Atomic int32_t open;      /* scratches */
+    bool labelled;
+} made;
+
+static int open_codec(const void *self, void **scratch)
+{
+    (void)self;
+    (void)scratch;
+    if (made.breaks == OPEN)
+        return 1;
+    made.open++;
+    return STOKER_OK;
+}
+
+static void close_codec(const void *self, void *scratch)
+{
+    (void)self;
+    (void)scratch;
+    made.open--;
+}
+
+static void draw(uint64_t id, uint8_t *row)
+{
+    for (uint32_t at = 0; at < ROW; at++)
+        row[at] = stk_set_byte(id, at);
+}
+
+static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
+                  size_t row_bytes, stoker_error *error)
+{
+    (void)scratch;
+    (void)row_bytes;
+    (void)error;
+    cr_assert_eq(*(const uint32_t *)self, in->sample % made.codecs);
+    if (made.breaks == DECODE && in->sample % 3 == 0)
+        return 1;
+    draw(in->sample, row);
+    return STOKER_OK;
+}
+
+static int decode_any(const void *self, void *scratch, const stoker_encoded *in, void *pixels,
+                      size_t pixels_bytes, stoker_size *size, stoker_error *error)
+{
+    (void)pixels_bytes;
+    *size = (stoker_size){ .height = SIDE, .width = SIDE };
+    if (in->sample % 3 == 0 && made.breaks == KEPT)
+        *size = made.size;
+    return decode(self, scratch, in, pixels, ROW, error);
+}
+
+static int verify(const void *self, const stoker_encoded *in, stoker_error *error)
+{
+    (void)self;
+    (void)error;
+    return made.breaks == VERIFY && in->sample % 3 == 0;
+}
+
+static int describe(const void *self, stoker_dataset_info *out)
+{
+    (void)self;
+    *out = (stoker_dataset_info){ .count = COUNT,
+                                  .dtype = STOKER_UINT8,
+                                  .rank = 3,
+                                  .shape = { SIDE, SIDE, CHANNELS },
+                                  .is_image = true,
+                                  .pixels_max = SIDE * SIDE,
+                                  .file_count = made.file ? 1 : 0,
+                                  .encoded_bytes_max = made.file ? ROW : 0,
+                                  .label_dtype = made.labelled ? STOKER_INT64 : STOKER_DTYPE_NONE };
+    return STOKER_OK;
+}
+
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+                  stoker_error *error)
+{
+    (void)self;
+    cr_assert_not_null(error);
+    made.nothings += count == 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (made.breaks == LOCATE && ids[i] == COUNT - 1)
+            return 1;
+        out[i] = (stoker_sample){ .codec = &made.codec[ids[i] % made.codecs] };
+        if (made.breaks == VERIFY)
+            out[i].extent = (stoker_extent){ .memory = made.rows[ids[i]], .bytes = ROW };
+    }
+    return STOKER_OK;
+}
+
+static void labels_of(const void *self, const uint64_t *ids, uint32_t count, void *out)
+{
+    (void)self;
+    made.nothings += count == 0;
+    for (uint32_t i = 0; i < count; i++)
+        ((int64_t *)out)[i] = (int64_t)ids[i];
+}
+
+static int file_of(const void *self, uint32_t file, stoker_file *out)
+{
+    (void)self;
+    (void)file;
+    *out = (stoker_file){ .path = "none", .fd = 0 };
+    return made.breaks == FILE_OF;
+}
+
+static const stoker_dataset_ops ops = { .name = "callbacks",
+                                        .describe = describe,
+                                        .locate = locate,
+                                        .labels = labels_of,
+                                        .file = file_of };
+
+static uint32_t numbers[CODECS];
+
+static stoker_dataset *make_set(enum word breaks, uint32_t codecs)
+{
+    stoker_dataset *dataset = NULL;
+    made.breaks = breaks;
+    made.codecs = codecs;
+    made.file = breaks == FILE_OF;
+    for (uint32_t i = 0; i < codecs; i++) {
+        numbers[i] = i;
+        made.codec[i] = (stoker_codec){ .name = "drawn",
+                                        .self = &numbers[i],
+                                        .open = open_codec,
+                                        .close = close_codec,
+                                        .decode = decode,
+                                        .open_any = open_codec,
+                                        .decode_any = decode_any,
+                                        .verify = breaks == VERIFY ? verify : NULL };
+    }
+    cr_assert_eq(stoker_dataset_create(&dataset, &ops, NULL), STOKER_OK);
+    return dataset;
+}
+
+/* Rows delivered, all of them right; *rc = how the run ended. */
+static uint64_t play(const stoker_dataset *dataset, const stoker_loader_options *options, int *rc)
+{
+    uint64_t rows = 0;
+    uint8_t expected[ROW];
+    stoker_batch batch;
+    stoker_loader *loader = loader_of(dataset, options);
+    while ((*rc = stoker_loader_next(loader, &batch)) >= 0 && *rc != STOKER_FINISHED) {
+        if (*rc != STOKER_OK)
+            continue;
+        for (uint32_t row = 0; row < batch.count; row++) {
+            draw(batch.ids[row], expected);
+            cr_assert_arr_eq((uint8_t *)batch.images.data + (size_t)row * ROW, expected, ROW);
+        }
+        rows += batch.count;
+        stoker_batch_release(&batch);
+    }
+    stoker_loader_destroy(&loader);
+    cr_assert_eq(made.open, 0);
+    return rows;
+}
+
+/* ---- more than 0 is neither done nor an error ------------------------------------ */
+
+/* A third of the samples: by decode(), verify(), and by images of a size that cannot be. */
+static void expect_third_is_bad(enum word breaks, bool any_size, int code)
+{
+    stoker_dataset *dataset = make_set(breaks, 1);
+    for (int32_t workers = 0; workers <= 2; workers++)
+        for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_DECODED; cache++) {
+            int rc;
+            stoker_loader_options options = stk_small_options();
+            options.num_workers = workers;
+            options.cache = (stoker_cache)cache;
+            if (any_size)
+                options.transform.resize = (stoker_size){ .height = SIDE, .width = SIDE };
+            (void)play(dataset, &options, &rc);
+            cr_assert_eq(rc, code, "workers %d cache %d: rc %d", workers, cache, rc);
+            options.on_bad_sample = STOKER_BAD_SKIP;
+            cr_assert_eq(play(dataset, &options, &rc), 2 * (COUNT - COUNT / 3));
+            cr_assert_eq(rc, STOKER_FINISHED);
+        }
+    stoker_dataset_close(&dataset);
+}
+
+Test(callbacks, rows_that_were_never_written_are_not_delivered, .timeout = 60)
+{
+    expect_third_is_bad(DECODE, false, STOKER_EINVAL);
+    expect_third_is_bad(VERIFY, false, STOKER_EINVAL);
+    expect_third_is_bad(DECODE, true, STOKER_EINVAL);
+    static const stoker_size wrong[] = {
+        { 0, 0 }, { SIDE, 0 }, { SIDE + 1, SIDE }, { 1 << 16, 1 }, { UINT32_MAX, UINT32_MAX }
+    };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        made.size = wrong[i];
+        expect_third_is_bad(KEPT, true, STOKER_ELIMIT);
+    }
+    stk_test_check_leaks();
+}
+
+Test(callbacks, a_set_or_codec_that_stops_ends_the_run, .timeout = 60)
+{
+    static const enum word words[] = { LOCATE, OPEN };
+    for (size_t i = 0; i < 2; i++) {
+        stoker_dataset *dataset = make_set(words[i], 1);
+        for (int32_t workers = 0; workers <= 1; workers++) {
+            int rc;
+            stoker_loader_options options = stk_small_options();
+            options.num_workers = workers;
+            (void)play(dataset, &options, &rc);
+            cr_assert_eq(rc, STOKER_EINVAL);
+        }
+        stoker_sample sample;
+        if (words[i] == LOCATE)
+            cr_assert_eq(stoker_dataset_locate(dataset, COUNT - 1, &sample, NULL), STOKER_EINVAL);
+        stoker_dataset_close(&dataset);
+    }
+    stoker_dataset *dataset = make_set(FILE_OF, 1);
+    stoker_loader *loader = NULL;
+    const stoker_loader_options options = stk_small_options();
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_EINVAL);
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
+/* ---- numbers --------------------------------------------------------------------- */
+
+Test(callbacks, a_set_may_have_many_codec_objects, .timeout = 60)
+{
+    for (uint32_t codecs = 1; codecs <= CODECS; codecs += 11) {
+        stoker_dataset *dataset = make_set(KEPT, codecs);
+        for (int32_t workers = 0; workers <= 2; workers++) {
+            int rc;
+            stoker_loader_options options = stk_small_options();
+            options.num_workers = workers;
+            cr_assert_eq(play(dataset, &options, &rc), 2 * COUNT);
+            cr_assert_eq(rc, STOKER_FINISHED, "%u codecs: rc %d", codecs, rc);
+        }
+        stoker_dataset_close(&dataset);
+    }
+    stk_test_check_leaks();
+}
+
+/* More ranks than samples in the last batches: some have no rows there. */
+Test(callbacks, nobody_is_asked_for_no_samples, .timeout = 60)
+{
+    for (int labelled = 0; labelled < 2; labelled++) {
+        made.labelled = labelled == 1;
+        stoker_dataset *dataset = make_set(KEPT, 1);
+        for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_DECODED; cache += 2)
+            for (uint32_t rank = 0; rank < 256; rank += 17) {
+                int rc;
+                stoker_loader_options options = stk_small_options();
+                options.num_workers = (int32_t)rank % 2;
+                options.world_size = 256;
+                options.rank = rank;
+                options.batch_size = 3;
+                options.epochs = 3;
+                options.cache = (stoker_cache)cache;
+                cr_assert_eq(play(dataset, &options, &rc), rank < COUNT ? 3 : 0);
+                cr_assert_eq(rc, STOKER_FINISHED);
+            }
+        cr_assert_eq(made.nothings, 0);
+        stoker_dataset_close(&dataset);
+    }
+    stk_test_check_leaks();
+}

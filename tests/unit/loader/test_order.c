@@ -1,0 +1,420 @@
+/* test_order.c - the same bytes in the same order, whoever makes them and however;
+ * and the rules of borrowing: next, release, the end of an epoch, the end of it all.
+ */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "loader/base/clock.h"
+#include "support/leaks.h"
+#include "support/opened_loader.h"
+#include "support/reader_file.h"
+#include "support/scenario.h"
+
+/* ---- the same bytes ---- */
+
+enum { SAMPLES = 257, BATCH = 16 };
+
+static struct stk_run expected;
+static struct stk_run found;
+
+static void compare(const stoker_dataset *dataset, const stoker_loader_options *options)
+{
+    (void)stk_run(dataset, options, &found);
+    cr_assert(stk_runs_equal(&expected, &found),
+              "workers %d reader %s cache %s prefetch %u dtype %s: rc %d, %u batches",
+              options->num_workers, options->reader ? options->reader->name : "any",
+              stoker_cache_name(options->cache), options->prefetch_batches,
+              stoker_dtype_name(options->dtype), found.rc, found.batches);
+}
+
+static void compare_all(const stoker_dataset *dataset, stoker_loader_options options)
+{
+    static const int32_t workers[] = { 0, 1, 2, 3, 8, STOKER_WORKERS_AUTO };
+    static const uint32_t prefetch[] = { 0, 2, 3, 5, 16 };
+    for (size_t w = 0; w < sizeof(workers) / sizeof(workers[0]); w++)
+        for (size_t p = 0; p < sizeof(prefetch) / sizeof(prefetch[0]); p++)
+            for (int cache = STOKER_CACHE_AUTO; cache <= STOKER_CACHE_DECODED; cache++) {
+                options.num_workers = workers[w];
+                options.prefetch_batches = prefetch[p];
+                options.cache = (stoker_cache)cache;
+                compare(dataset, &options);
+            }
+}
+
+/* The plainest of all is the oracle: the caller's thread, pread, no cache. */
+static void expect_plainest(const stoker_dataset *dataset, stoker_loader_options options)
+{
+    options.num_workers = 0;
+    options.reader = &stoker_reader_pread;
+    cr_assert_eq(stk_run(dataset, &options, &expected), STOKER_FINISHED);
+    cr_assert_eq(expected.epoch_ends, 2);
+    cr_assert_eq(expected.samples, 2 * SAMPLES);
+    cr_assert_neq(memcmp(expected.hashes, expected.hashes + expected.batches / 2, 8), 0,
+                  "both epochs begin alike");
+}
+
+static void check_file_set(stoker_dtype dtype)
+{
+    struct stk_file_set set;
+    cr_assert(stk_file_set_make(&set, SAMPLES, 9, 7, 0));
+    stoker_loader_options options = stk_small_options();
+    options.dtype = dtype;
+    expect_plainest(set.dataset, options);
+    options.reader = &stoker_reader_pread;
+    compare_all(set.dataset, options);
+    options.reader = &stoker_reader_uring;
+    if (stk_test_reader_works(&stoker_reader_uring))
+        compare_all(set.dataset, options);
+    stk_file_set_remove(&set);
+    stk_test_check_leaks();
+}
+
+Test(order, uint8_files_come_alike_by_every_route, .timeout = 60)
+{
+    check_file_set(STOKER_UINT8);
+}
+
+Test(order, float32_files_come_alike_by_every_route, .timeout = 60)
+{
+    check_file_set(STOKER_FLOAT32);
+}
+
+Test(order, decoded_samples_come_alike_by_every_route, .timeout = 60)
+{
+    stoker_dataset *dataset = NULL;
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=257&shape=9x7", NULL), 0);
+    stoker_loader_options options = stk_small_options();
+    expect_plainest(dataset, options);
+    compare_all(dataset, options);
+    options.dtype = STOKER_FLOAT32;
+    expect_plainest(dataset, options);
+    compare_all(dataset, options);
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
+/* Not only the same: right. And each sample once in each epoch. */
+Test(order, every_byte_is_the_files)
+{
+    struct stk_file_set set;
+    stoker_loader *loader = NULL;
+    stoker_batch batch;
+    uint8_t seen[2][SAMPLES] = { 0 };
+    cr_assert(stk_file_set_make(&set, SAMPLES, 9, 7, 0));
+    const stoker_loader_options options = stk_small_options();
+    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+    for (int rc; (rc = stoker_loader_next(loader, &batch)) != STOKER_FINISHED;) {
+        if (rc == STOKER_EPOCH_END)
+            continue;
+        cr_assert_eq(rc, STOKER_OK);
+        cr_assert(stk_file_set_matches(&set, &batch));
+        for (uint32_t i = 0; i < batch.count; i++)
+            cr_assert_eq(seen[batch.epoch][batch.ids[i]]++, 0);
+        stoker_batch_release(&batch);
+    }
+    stoker_loader_destroy(&loader);
+    stk_file_set_remove(&set);
+    stk_test_check_leaks();
+}
+
+/* Small caches hold some samples, and their last block is cut. */
+Test(order, a_cache_too_small_for_all_changes_nothing, .timeout = 60)
+{
+    struct stk_file_set set;
+    cr_assert(stk_file_set_make(&set, SAMPLES, 9, 7, 0));
+    stoker_loader_options options = stk_small_options();
+    expect_plainest(set.dataset, options);
+    for (uint64_t held = 1; held <= SAMPLES; held += 15)
+        for (int cache = STOKER_CACHE_ENCODED; cache <= STOKER_CACHE_DECODED; cache++) {
+            options.cache = (stoker_cache)cache;
+            options.cache_bytes = held * 63;
+            options.num_workers = (int32_t)(held % 4);
+            compare(set.dataset, &options);
+        }
+    stk_file_set_remove(&set);
+    stk_test_check_leaks();
+}
+
+/* A row larger than a cache block, and reads one at a time. */
+Test(order, depth_of_reading_changes_nothing, .timeout = 60)
+{
+    struct stk_file_set set;
+    cr_assert(stk_file_set_make(&set, SAMPLES, 9, 7, 0));
+    stoker_loader_options options = stk_small_options();
+    expect_plainest(set.dataset, options);
+    for (uint32_t depth = 1; depth <= 1024; depth = depth * 3 + 1)
+        for (int32_t workers = 0; workers <= 3; workers += 3) {
+            options.read_depth = depth;
+            options.num_workers = workers;
+            compare(set.dataset, &options);
+        }
+    stk_file_set_remove(&set);
+    stk_test_check_leaks();
+}
+
+Test(order, ranks_share_each_epoch_out)
+{
+    struct stk_file_set set;
+    cr_assert(stk_file_set_make(&set, SAMPLES, 9, 7, 0));
+    for (uint32_t world = 1; world <= 5; world++)
+        for (int drop = 0; drop < 2; drop++) {
+            uint8_t seen[SAMPLES] = { 0 };
+            uint64_t dealt = 0;
+            for (uint32_t rank = 0; rank < world; rank++) {
+                stoker_loader_options options = stk_small_options();
+                stoker_loader *loader = NULL;
+                stoker_batch batch;
+                uint64_t batches = 0;
+                options.rank = rank;
+                options.world_size = world;
+                options.drop_last = drop == 1;
+                options.num_workers = (int32_t)rank;
+                options.epochs = 1;
+                cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+                while (stoker_loader_next(loader, &batch) == STOKER_OK) {
+                    cr_assert(stk_file_set_matches(&set, &batch));
+                    for (uint32_t i = 0; i < batch.count; i++)
+                        cr_assert_eq(seen[batch.ids[i]]++, 0);
+                    cr_assert_eq(batch.index, batches++);
+                    dealt += batch.count;
+                    stoker_batch_release(&batch);
+                }
+                cr_assert_eq(batches, stoker_loader_batches_per_epoch(loader));
+                cr_assert_eq(batches, drop ? SAMPLES / (BATCH * world)
+                                           : (SAMPLES + BATCH * world - 1) / (BATCH * world));
+                stoker_loader_destroy(&loader);
+            }
+            cr_assert_eq(dealt, drop ? SAMPLES / (BATCH * world) * BATCH * world : SAMPLES);
+        }
+    stk_file_set_remove(&set);
+    stk_test_check_leaks();
+}
+
+/* ---- borrowing ---- */
+
+/* A held batch is not written to while others are made, taken and released. */
+Test(borrow, a_held_batch_stays_as_it_is)
+{
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=40");
+    for (int32_t workers = 0; workers <= 3; workers++) {
+        stoker_loader_options options = stk_small_options();
+        options.num_workers = workers;
+        options.prefetch_batches = 4;
+        options.epochs = 0;
+        stoker_loader *loader = loader_of(dataset, &options);
+        stoker_batch held[3];
+        uint64_t hashes[3];
+        for (int i = 0; i < 3; i++) {
+            cr_assert_eq(stoker_loader_next(loader, &held[i]), STOKER_OK);
+            hashes[i] = stk_batch_hash(&held[i]);
+        }
+        for (uint32_t round = 0; round < 120; round++) {
+            const uint32_t out = round * 7 % 3; /* not always the oldest */
+            for (int i = 0; i < 3; i++)
+                cr_assert_eq(stk_batch_hash(&held[i]), hashes[i]);
+            stoker_batch_release(&held[out]);
+            int rc = stoker_loader_next(loader, &held[out]);
+            if (rc == STOKER_EPOCH_END)
+                rc = stoker_loader_next(loader, &held[out]);
+            if (rc == STOKER_EBUSY) { /* the next slot of the ring is among the held ones */
+                for (uint32_t i = 0; i < 3; i++)
+                    stoker_batch_release(&held[i]);
+                for (uint32_t i = 0; i < 3; i++) {
+                    while ((rc = stoker_loader_next(loader, &held[i])) == STOKER_EPOCH_END)
+                        ;
+                    cr_assert_eq(rc, STOKER_OK);
+                    hashes[i] = stk_batch_hash(&held[i]);
+                }
+                continue;
+            }
+            cr_assert_eq(rc, STOKER_OK);
+            hashes[out] = stk_batch_hash(&held[out]);
+        }
+        stoker_loader_destroy(&loader);
+    }
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
+/* The slot that comes next is lent although others are free: that is told, never waited for. */
+Test(borrow, a_batch_held_for_a_round_of_the_ring_is_busy, .timeout = 20)
+{
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=40");
+    for (int32_t workers = 0; workers <= 2; workers++) {
+        stoker_loader_options options = stk_small_options();
+        options.num_workers = workers;
+        options.prefetch_batches = 4;
+        options.timeout_ms = -1;
+        stoker_loader *loader = loader_of(dataset, &options);
+        stoker_batch first;
+        stoker_batch batch;
+        cr_assert_eq(stoker_loader_next(loader, &first), STOKER_OK);
+        for (int i = 1; i < 4; i++) {
+            cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+            stoker_batch_release(&batch);
+        }
+        for (int i = 0; i < 3; i++)
+            cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_EBUSY);
+        stoker_batch_release(&first);
+        cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+        cr_assert_eq(batch.index, 4);
+        stoker_batch_release(&batch);
+        stoker_loader_destroy(&loader);
+    }
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
+Test(borrow, all_slots_lent_is_busy_until_one_comes_back)
+{
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=40");
+    for (uint32_t prefetch = 2; prefetch <= 5; prefetch++) {
+        stoker_loader_options options = stk_small_options();
+        options.prefetch_batches = prefetch;
+        options.num_workers = (int32_t)prefetch - 2;
+        stoker_loader *loader = loader_of(dataset, &options);
+        stoker_batch held[5];
+        stoker_batch untouched = { .count = 12345 };
+        for (uint32_t i = 0; i < prefetch; i++)
+            cr_assert_eq(stoker_loader_next(loader, &held[i]), STOKER_OK);
+        cr_assert_eq(stoker_loader_next(loader, &untouched), STOKER_EBUSY);
+        cr_assert_eq(untouched.count, 12345); /* written on success only */
+        stoker_batch_release(&held[0]);
+        cr_assert_eq(stoker_loader_next(loader, &held[0]), STOKER_OK);
+        cr_assert_eq(held[0].index, prefetch);
+        stoker_loader_destroy(&loader); /* with all of them lent */
+    }
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
+Test(borrow, releasing_twice_or_nothing_is_harmless)
+{
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=40");
+    stoker_loader_options options = stk_small_options();
+    options.prefetch_batches = 2;
+    stoker_loader *loader = loader_of(dataset, &options);
+    stoker_batch batch;
+    stoker_batch copy;
+    stoker_batch_release(NULL);
+    stoker_batch_release(&(stoker_batch){ .count = 0 });
+    for (uint64_t i = 0; i < 40; i++) {
+        cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+        cr_assert_eq(batch.index, i);
+        const uint64_t hash = stk_batch_hash(&batch);
+        cr_assert_neq(hash, 0);
+        copy = batch;
+        stoker_batch_release(&batch);
+        cr_assert_null(batch.loader);
+        cr_assert_null(batch.images.data);
+        cr_assert_eq(batch.count, 0);
+        stoker_batch_release(&batch);
+        stoker_batch_release(&copy); /* a copy of what is given back already */
+    }
+    /* Had the second release counted, more than two could now be held. */
+    cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+    cr_assert_eq(stoker_loader_next(loader, &copy), STOKER_OK);
+    cr_assert_eq(stoker_loader_next(loader, &copy), STOKER_EBUSY);
+    stoker_loader_destroy(&loader);
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
+/* ---- ends ---- */
+
+static void check_ends(uint64_t count, uint64_t epochs, bool drop_last, int32_t workers)
+{
+    char spec[64];
+    (void)snprintf(spec, sizeof(spec), "synth:bytes?count=%llu&shape=3", (unsigned long long)count);
+    stoker_dataset *dataset = dataset_of(spec);
+    stoker_loader_options options = stk_small_options();
+    options.epochs = epochs;
+    options.drop_last = drop_last;
+    options.num_workers = workers;
+    stoker_loader *loader = loader_of(dataset, &options);
+    const uint64_t batches = drop_last ? count / BATCH : (count + BATCH - 1) / BATCH;
+    stoker_batch batch;
+    for (uint64_t epoch = 0; epoch < epochs; epoch++) {
+        for (uint64_t i = 0; i < batches; i++) {
+            cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+            const uint64_t left = count - i * BATCH;
+            cr_assert_eq(batch.count, left < BATCH ? left : BATCH);
+            cr_assert_eq(batch.images.shape[0], batch.count);
+            cr_assert_eq(batch.labels.shape[0], batch.count);
+            cr_assert_eq(batch.epoch, epoch);
+            cr_assert_eq(batch.index, i);
+            stoker_batch_release(&batch);
+        }
+        cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_EPOCH_END);
+    }
+    for (int again = 0; again < 5; again++)
+        cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_FINISHED);
+    cr_assert_null(stoker_loader_error(loader));
+    stoker_loader_destroy(&loader);
+    stoker_dataset_close(&dataset);
+}
+
+Test(ends, each_epoch_ends_once_and_the_run_for_good)
+{
+    static const uint64_t counts[] = { 16, 17, 31, 32, 33, 100 };
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        for (uint64_t epochs = 1; epochs <= 3; epochs++)
+            for (int32_t workers = 0; workers <= 2; workers++) {
+                check_ends(counts[i], epochs, false, workers);
+                check_ends(counts[i], epochs, true, workers);
+            }
+    stk_test_check_leaks();
+}
+
+/* 17 samples, 5 ranks of 1: in the fourth batch ranks 2 to 4 have no row, and still get it. */
+Test(ends, a_rank_without_rows_gets_an_empty_batch)
+{
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=17&shape=3");
+    for (uint32_t rank = 0; rank < 5; rank++) {
+        stoker_loader_options options = stk_small_options();
+        options.batch_size = 1;
+        options.rank = rank;
+        options.world_size = 5;
+        options.epochs = 1;
+        stoker_loader *loader = loader_of(dataset, &options);
+        stoker_batch batch;
+        for (uint64_t i = 0; i < 4; i++) {
+            cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+            cr_assert_eq(batch.count, i < 3 || rank < 2 ? 1 : 0);
+            stoker_batch_release(&batch);
+        }
+        cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_EPOCH_END);
+        cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_FINISHED);
+        stoker_loader_destroy(&loader);
+    }
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
+Test(ends, null_arguments_are_answered)
+{
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=17&shape=3");
+    stoker_loader *loader = NULL;
+    stoker_batch batch;
+    stoker_state state;
+    stoker_error error;
+    cr_assert_eq(stoker_loader_create(NULL, dataset, NULL), STOKER_EINVAL);
+    cr_assert_eq(stoker_loader_create(&loader, NULL, NULL), STOKER_EINVAL);
+    cr_assert_null(loader);
+    cr_assert_eq(stoker_loader_next(NULL, &batch), STOKER_EINVAL);
+    cr_assert_eq(stoker_loader_state(NULL, &state), STOKER_EINVAL);
+    cr_assert_eq(stoker_loader_bad_sample(NULL, 0, &error), STOKER_EINVAL);
+    cr_assert_eq(stoker_loader_batches_per_epoch(NULL), 0);
+    cr_assert_null(stoker_loader_error(NULL));
+    stoker_loader_destroy(NULL);
+    stoker_loader_destroy(&loader);
+    const stoker_loader_options options = stk_small_options();
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_next(loader, NULL), STOKER_EINVAL);
+    cr_assert_eq(stoker_loader_state(loader, NULL), STOKER_EINVAL);
+    cr_assert_eq(stoker_loader_bad_sample(loader, 0, &error), STOKER_EINVAL);
+    stoker_loader_destroy(&loader);
+    cr_assert_null(loader);
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}

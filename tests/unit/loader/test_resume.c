@@ -1,0 +1,290 @@
+/* test_resume.c - stop after any batch, go on from the token: as if never stopped. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "support/leaks.h"
+#include "support/scenario.h"
+
+enum { SAMPLES = 257 };
+
+static struct stk_run whole;
+static struct stk_run part;
+
+/* Run `stop` batches, take the token, destroy, go on; everything must equal the whole run. */
+static void stop_and_go_on(const stoker_dataset *dataset, const stoker_loader_options *options,
+                           uint32_t stop, bool after_end)
+{
+    stoker_loader_options rest = *options;
+    stoker_loader *loader = NULL;
+    stoker_state state;
+    stoker_batch batch;
+    part = (struct stk_run){ 0 };
+    cr_assert_eq(stoker_loader_create(&loader, dataset, options), STOKER_OK);
+    stk_run_on(loader, &part, stop);
+    if (after_end) { /* between EPOCH_END and the first batch of the next */
+        cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_EPOCH_END);
+        part.epoch_ends++;
+    }
+    cr_assert_eq(stoker_loader_state(loader, &state), STOKER_OK);
+    stoker_loader_destroy(&loader);
+
+    rest.resume = &state;
+    rest.num_workers = (options->num_workers + 1) % 4;
+    rest.prefetch_batches = 2 + stop % 5;
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &rest), STOKER_OK);
+    stk_run_on(loader, &part, UINT32_MAX);
+    stoker_loader_destroy(&loader);
+    cr_assert(stk_runs_equal(&whole, &part), "stop %u: %u batches, %u ends, rc %d", stop,
+              part.batches, part.epoch_ends, part.rc);
+}
+
+static void stop_everywhere(const stoker_dataset *dataset, const stoker_loader_options *options)
+{
+    cr_assert_eq(stk_run(dataset, options, &whole), STOKER_FINISHED);
+    const uint32_t epoch = whole.batches / 2;
+    for (uint32_t stop = 0; stop <= whole.batches; stop++)
+        stop_and_go_on(dataset, options, stop, false);
+    stop_and_go_on(dataset, options, epoch, true);
+    stop_and_go_on(dataset, options, 2 * epoch, true);
+}
+
+Test(resume, at_every_batch_of_files, .timeout = 60)
+{
+    struct stk_file_set set;
+    cr_assert(stk_file_set_make(&set, SAMPLES, 9, 7, 0));
+    stoker_loader_options options = stk_small_options();
+    for (int drop = 0; drop < 2; drop++) {
+        options.drop_last = drop == 1;
+        options.num_workers = 1 + drop;
+        stop_everywhere(set.dataset, &options);
+    }
+    stk_file_set_remove(&set);
+    stk_test_check_leaks();
+}
+
+Test(resume, at_every_batch_of_decoded_samples_and_each_rank, .timeout = 60)
+{
+    stoker_dataset *dataset = NULL;
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=257&shape=9x7", NULL), 0);
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        stoker_loader_options options = stk_small_options();
+        options.rank = rank;
+        options.world_size = 3;
+        options.num_workers = (int32_t)rank;
+        stop_everywhere(dataset, &options);
+    }
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
+static uint64_t take(stoker_loader *loader, uint32_t batches, uint8_t *seen)
+{
+    stoker_batch batch;
+    uint64_t taken = 0;
+    for (uint32_t i = 0; i < batches && stoker_loader_next(loader, &batch) == STOKER_OK; i++) {
+        for (uint32_t row = 0; row < batch.count; row++)
+            seen[batch.ids[row]]++;
+        taken += batch.count;
+        stoker_batch_release(&batch);
+    }
+    return taken;
+}
+
+/* `batches` batches on each rank; the state of rank 0, equal to every other's. */
+static void run_world(const stoker_dataset *dataset, stoker_loader_options options,
+                      uint32_t batches, uint8_t *seen, stoker_state *state)
+{
+    const stoker_state from = options.resume != NULL ? *options.resume : (stoker_state){ { 0 } };
+    if (options.resume != NULL)
+        options.resume = &from; /* `state` may be what it points to */
+    for (options.rank = 0; options.rank < options.world_size; options.rank++) {
+        stoker_loader *loader = NULL;
+        stoker_state mine;
+        cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+        (void)take(loader, batches, seen);
+        cr_assert_eq(stoker_loader_state(loader, &mine), STOKER_OK);
+        if (options.rank > 0)
+            cr_assert_arr_eq(mine.bytes, state->bytes, sizeof(mine.bytes));
+        *state = mine;
+        stoker_loader_destroy(&loader);
+    }
+}
+
+/* 4 ranks of 8 become 2 of 16, then 1 of 5: every sample of the epoch once. */
+Test(resume, with_another_world, .timeout = 60)
+{
+    stoker_dataset *dataset = NULL;
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=413&shape=3", NULL), 0);
+    for (uint32_t stop = 0; stop < 13; stop++) {
+        uint8_t seen[413] = { 0 };
+        stoker_state state;
+        stoker_loader_options options = stk_small_options();
+        options.epochs = 1;
+        options.batch_size = 8;
+        options.world_size = 4;
+        run_world(dataset, options, stop, seen, &state);
+        options.resume = &state;
+        options.batch_size = 16;
+        options.world_size = 2;
+        run_world(dataset, options, 3, seen, &state);
+        options.batch_size = 5;
+        options.world_size = 1;
+        run_world(dataset, options, UINT32_MAX, seen, &state);
+        for (uint32_t i = 0; i < 413; i++)
+            cr_assert_eq(seen[i], 1, "stop %u sample %u", stop, i);
+    }
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
+/* The number of a batch in its epoch, for progress and schedules, is that of a run never stopped. */
+Test(resume, the_index_of_a_batch_continues)
+{
+    stoker_dataset *dataset = NULL;
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=107&shape=3", NULL), 0);
+    for (int drop = 0; drop < 2; drop++)
+        for (uint32_t stop = 0; stop <= 10; stop++) {
+            stoker_loader *loader = NULL;
+            stoker_state state;
+            stoker_batch batch;
+            stoker_loader_options options = stk_small_options();
+            uint8_t seen[107] = { 0 };
+            options.batch_size = 5;
+            options.world_size = 2;
+            options.rank = 1;
+            options.drop_last = drop == 1;
+            cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+            (void)take(loader, stop, seen);
+            cr_assert_eq(stoker_loader_state(loader, &state), STOKER_OK);
+            stoker_loader_destroy(&loader);
+            options.resume = &state;
+            cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+            const uint64_t batches = stoker_loader_batches_per_epoch(loader);
+            for (uint64_t index = stop; index < 2 * batches;) {
+                const int rc = stoker_loader_next(loader, &batch);
+                if (rc == STOKER_EPOCH_END)
+                    continue;
+                cr_assert_eq(rc, STOKER_OK);
+                cr_assert_eq(batch.epoch, index / batches);
+                cr_assert_eq(batch.index, index % batches, "stop %u: %d", stop, (int)batch.index);
+                stoker_batch_release(&batch);
+                index++;
+            }
+            stoker_loader_destroy(&loader);
+        }
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
+/* Of another batch size the last index of the epoch is the same as without a stop. */
+Test(resume, the_index_ends_where_the_epoch_does)
+{
+    stoker_dataset *dataset = NULL;
+    stoker_loader *loader = NULL;
+    stoker_state state;
+    stoker_batch batch;
+    uint8_t seen[107] = { 0 };
+    stoker_loader_options options = stk_small_options();
+    options.batch_size = 5;
+    options.epochs = 1;
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=107&shape=3", NULL), 0);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+    (void)take(loader, 3, seen);
+    cr_assert_eq(stoker_loader_state(loader, &state), STOKER_OK);
+    stoker_loader_destroy(&loader);
+    options.resume = &state;
+    options.batch_size = 16; /* 92 samples are left: 6 batches of 7 */
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+    for (uint64_t index = 1; index < 7; index++) {
+        cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+        cr_assert_eq(batch.index, index);
+        stoker_batch_release(&batch);
+    }
+    cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_EPOCH_END);
+    stoker_loader_destroy(&loader);
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
+/* After the last batch, before its EPOCH_END: the end is told, then the next epoch begins. */
+Test(resume, exactly_at_the_end_of_an_epoch)
+{
+    stoker_dataset *dataset = NULL;
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=40&shape=3", NULL), 0);
+    for (int drop = 0; drop < 2; drop++)
+        for (uint64_t epochs = 0; epochs <= 2; epochs++) {
+            uint8_t seen[40] = { 0 };
+            stoker_loader *loader = NULL;
+            stoker_state state;
+            stoker_batch batch;
+            stoker_loader_options options = stk_small_options();
+            options.drop_last = drop == 1;
+            options.epochs = epochs;
+            cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+            (void)take(loader, drop ? 2 : 3, seen);
+            cr_assert_eq(stoker_loader_state(loader, &state), STOKER_OK);
+            stoker_loader_destroy(&loader);
+            options.resume = &state;
+            cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+            cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_EPOCH_END);
+            if (epochs == 1) {
+                cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_FINISHED);
+            } else {
+                cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+                cr_assert_eq(batch.epoch, 1);
+                cr_assert_eq(batch.index, 0);
+            }
+            stoker_loader_destroy(&loader);
+        }
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
+/* What was made ahead is not in the token: taken late or early, it is the same. */
+Test(resume, token_counts_what_was_delivered_only)
+{
+    stoker_dataset *dataset = NULL;
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=1000&shape=3", NULL), 0);
+    stoker_state states[2];
+    for (int i = 0; i < 2; i++) {
+        uint8_t seen[1000] = { 0 };
+        stoker_loader *loader = NULL;
+        stoker_loader_options options = stk_small_options();
+        options.num_workers = i * 3;
+        options.prefetch_batches = i == 0 ? 2 : 32;
+        cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+        cr_assert_eq(take(loader, 7, seen), 112);
+        cr_assert_eq(stoker_loader_state(loader, &states[i]), STOKER_OK);
+        stoker_loader_destroy(&loader);
+    }
+    cr_assert_arr_eq(states[0].bytes, states[1].bytes, sizeof(states[0].bytes));
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}
+
+Test(resume, from_a_token_of_another_set_is_refused)
+{
+    stoker_dataset *dataset = NULL;
+    stoker_dataset *other = NULL;
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=100&shape=3", NULL), 0);
+    cr_assert_eq(stoker_dataset_open(&other, "synth:bytes?count=101&shape=3", NULL), 0);
+    stoker_loader *loader = NULL;
+    stoker_state state;
+    stoker_error error = { 0 };
+    stoker_loader_options options = stk_small_options();
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_state(loader, &state), STOKER_OK);
+    stoker_loader_destroy(&loader);
+    options.resume = &state;
+    options.error = &error;
+    cr_assert_eq(stoker_loader_create(&loader, other, &options), STOKER_ESTATE);
+    cr_assert_null(loader);
+    cr_assert_not_null(strstr(error.message, "101"));
+    stoker_dataset_close(&other);
+    cr_assert_eq(stoker_dataset_open(&other, "synth:bytes?count=100&shape=3&dtype=int8", NULL), 0);
+    cr_assert_eq(stoker_loader_create(&loader, other, &options), STOKER_ESTATE);
+    cr_assert_not_null(strstr(error.message, "element type"), "%s", error.message);
+    stoker_dataset_close(&other);
+    stoker_dataset_close(&dataset);
+    stk_test_check_leaks();
+}

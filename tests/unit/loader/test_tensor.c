@@ -1,0 +1,53 @@
+/* test_tensor.c - element types: sizes, names, and the way back from a name. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stoker/stoker.h>
+#include <string.h>
+
+#include "support/leaks.h"
+
+Test(tensor, each_type_has_its_size_and_name)
+{
+    static const struct {
+        stoker_dtype dtype;
+        size_t bytes;
+        const char *name;
+    } rows[] = {
+        { STOKER_UINT8, 1, "uint8" },       { STOKER_INT8, 1, "int8" },
+        { STOKER_INT16, 2, "int16" },       { STOKER_INT32, 4, "int32" },
+        { STOKER_INT64, 8, "int64" },       { STOKER_FLOAT16, 2, "float16" },
+        { STOKER_BFLOAT16, 2, "bfloat16" }, { STOKER_FLOAT32, 4, "float32" },
+        { STOKER_FLOAT64, 8, "float64" },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        cr_assert_eq(stoker_dtype_bytes(rows[i].dtype), rows[i].bytes, "%s", rows[i].name);
+        cr_assert_str_eq(stoker_dtype_name(rows[i].dtype), rows[i].name);
+        cr_assert_eq(stoker_dtype_from_name(rows[i].name), rows[i].dtype, "%s", rows[i].name);
+    }
+    stk_test_check_leaks();
+}
+
+Test(tensor, what_is_no_type_is_none)
+{
+    static const stoker_dtype strange[] = { STOKER_DTYPE_NONE, (stoker_dtype)10, (stoker_dtype)1000,
+                                            (stoker_dtype)0x7FFFFFFF };
+    for (size_t i = 0; i < sizeof(strange) / sizeof(strange[0]); i++) {
+        cr_assert_eq(stoker_dtype_bytes(strange[i]), 0);
+        cr_assert_str_eq(stoker_dtype_name(strange[i]), "none");
+    }
+    static const char *const names[] = { "", "none", "uint", "uint88", "UINT8", "float" };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        cr_assert_eq(stoker_dtype_from_name(names[i]), STOKER_DTYPE_NONE, "%s", names[i]);
+    cr_assert_eq(stoker_dtype_from_name(NULL), STOKER_DTYPE_NONE);
+    stk_test_check_leaks();
+}
+
+Test(tensor, the_library_is_of_the_version_of_its_headers)
+{
+    char expected[32];
+    (void)snprintf(expected, sizeof(expected), "%d.%d.%d", STOKER_VERSION_MAJOR,
+                   STOKER_VERSION_MINOR, STOKER_VERSION_PATCH);
+    cr_assert_str_eq(stoker_version(), expected);
+    cr_assert_str_eq(STOKER_VERSION_STRING, expected);
+    stk_test_check_leaks();
+}

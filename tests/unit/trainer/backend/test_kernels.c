@@ -1,0 +1,507 @@
+/* test_kernels.c - the twins of the training kernels against the trainer's own oracle; those of the update
+ * are in test_kernels_update.c.
+ *
+ * In float32 a twin is held against `ref`; in the 16-bit types against itself: what it writes must be what its
+ * float32 form makes of the same inputs, rounded once. */
+#include "kernels/float16.h"
+#include "support/leaks.h"
+#include "support/train_twin.h"
+#include "trainer/backend/ref/operations.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/train/dropout.h"
+
+enum { MANY = 1 << 14 };
+
+/* ---- loss ------------------------------------------------------------------------------------ */
+
+static void check_loss(uint32_t rows, uint32_t classes, float smoothing)
+{
+    static float x[MANY], dx[MANY], wanted[MANY];
+    static uint16_t x16[MANY];
+    int64_t labels[64];
+    const size_t count = (size_t)rows * classes;
+    const struct stk_layer layer = { .in = { 1, 1, 1, classes }, .rate = smoothing };
+    const struct stk_pass pass = { .gradient_scale = 1.0F / 64 };
+    double partial_loss[STK_TRAIN_PARTIALS_MAX];
+    uint32_t partial_counts[2 * STK_TRAIN_PARTIALS_MAX];
+    uint32_t ticket = 0;
+    struct stk_train_metrics metrics = { 0 };
+    struct stk_loss loss = { 0 };
+    fill(x, count, classes);
+    for (size_t i = 0; i < count; i++)
+        x[i] *= 20;
+    for (uint32_t i = 0; i < rows; i++)
+        labels[i] = i * 7 % classes;
+    const struct stk_operands o = {
+        .layer = &layer, .pass = &pass, .count = rows, .x = x, .dx = wanted, .labels = labels
+    };
+    struct stk_train_cross_entropy a = { .x = x,
+                                         .dx = dx,
+                                         .labels = labels,
+                                         .rows = rows,
+                                         .classes = classes,
+                                         .smoothing = smoothing,
+                                         .gradient_factor = 1.0F / 64,
+                                         .metrics = &metrics,
+                                         .partial_loss = partial_loss,
+                                         .partial_counts = partial_counts,
+                                         .ticket = &ticket };
+    stk_ref_softmax_cross_entropy(&o, &loss);
+    run("softmax_cross_entropy", "_f32", &a);
+    cr_assert_float_eq(metrics.loss_sum, loss.loss_sum, 2e-6 * loss.loss_sum, "%u classes",
+                       classes);
+    cr_assert_eq(metrics.correct, loss.correct);
+    cr_assert_eq(metrics.count, rows);
+    cr_assert_eq(metrics.bad_labels, 0);
+    for (size_t i = 0; i < count; i++)
+        cr_assert_float_eq(dx[i], wanted[i], 1e-7, "%u classes, %zu", classes, i);
+
+    for (int half = 0; half < 2; half++) { /* in place */
+        round_all(x16, x, count, half);
+        a.x = x;
+        a.dx = dx;
+        run("softmax_cross_entropy", "_f32", &a);
+        a.x = a.dx = x16;
+        run("softmax_cross_entropy", narrow[half], &a);
+        check_rounded(x16, dx, count, half, "softmax_cross_entropy");
+    }
+}
+
+Test(train_kernels, cross_entropy_is_that_of_ref)
+{
+    check_loss(64, 10, 0);
+    check_loss(33, 10, 0.1F);
+    check_loss(7, 1000, 0.1F);
+    check_loss(3, 1, 0);
+    check_loss(5, 33, 0);
+    stk_test_check_leaks();
+}
+
+Test(train_kernels, the_loss_scale_multiplies_gradients_and_bad_labels_make_none)
+{
+    float x[3 * 4] = { 1, 2, 3, 4, 4, 3, 2, 1, 0, 0, 0, 5 };
+    float plain[12];
+    float scaled[12];
+    const int64_t labels[3] = { -1, 4, 3 };
+    double partial_loss[4];
+    uint32_t partial_counts[8];
+    uint32_t ticket = 0;
+    const struct stk_train_state state = { .loss_scale = 1024 };
+    struct stk_train_metrics metrics = { 0 };
+    struct stk_train_cross_entropy a = { .x = x,
+                                         .dx = plain,
+                                         .labels = labels,
+                                         .rows = 3,
+                                         .classes = 4,
+                                         .gradient_factor = 0.5F,
+                                         .metrics = &metrics,
+                                         .partial_loss = partial_loss,
+                                         .partial_counts = partial_counts,
+                                         .ticket = &ticket };
+    run("softmax_cross_entropy", "_f32", &a);
+    cr_assert_eq(metrics.bad_labels, 2);
+    cr_assert_eq(metrics.correct, 1);
+    a.dx = scaled;
+    a.state = &state;
+    run("softmax_cross_entropy", "_f32", &a);
+    for (int i = 0; i < 12; i++) {
+        cr_assert_float_eq(scaled[i], plain[i] * 1024, 1e-4);
+        cr_assert(i >= 8 || plain[i] == 0);
+    }
+    const double before = metrics.loss_sum;
+    a.dx = NULL; /* evaluation: the loss alone */
+    run("softmax_cross_entropy", "_f32", &a);
+    cr_assert_float_eq(metrics.loss_sum, before * 1.5, 1e-6);
+    stk_test_check_leaks();
+}
+
+/* ---- pooling --------------------------------------------------------------------------------- */
+
+struct pool_case {
+    struct stk_shape in;
+    uint32_t kernel[2], stride[2], padding[2];
+};
+
+static const struct pool_case pools[] = {
+    { { 3, 8, 8, 5 }, { 2, 2 }, { 2, 2 }, { 0, 0 } },
+    { { 3, 7, 9, 3 }, { 3, 3 }, { 2, 2 }, { 1, 1 } },
+    { { 3, 9, 7, 2 }, { 3, 2 }, { 1, 3 }, { 1, 0 } },
+    { { 3, 6, 6, 4 }, { 6, 6 }, { 6, 6 }, { 0, 0 } },
+    { { 3, 20, 20, 1 }, { 17, 16 }, { 2, 1 }, { 3, 2 } }, /* over 256 places */
+    { { 3, 5, 5, 2 }, { 2, 2 }, { 4, 4 }, { 0, 0 } },     /* inputs that no window sees */
+};
+enum { POOLS = sizeof(pools) / sizeof(pools[0]), SAMPLES = 3 };
+
+static struct stk_layer pool_layer(const struct pool_case *c)
+{
+    struct stk_layer layer = { .in = c->in, .out = c->in };
+    memcpy(layer.kernel, c->kernel, sizeof(layer.kernel));
+    memcpy(layer.stride, c->stride, sizeof(layer.stride));
+    memcpy(layer.padding, c->padding, sizeof(layer.padding));
+    layer.out.h = (c->in.h + 2 * c->padding[0] - c->kernel[0]) / c->stride[0] + 1;
+    layer.out.w = (c->in.w + 2 * c->padding[1] - c->kernel[1]) / c->stride[1] + 1;
+    return layer;
+}
+
+static struct stk_train_window window_of(const struct stk_layer *l)
+{
+    return (struct stk_train_window){ .n = SAMPLES,
+                                      .in_h = l->in.h,
+                                      .in_w = l->in.w,
+                                      .c = l->in.c,
+                                      .out_h = l->out.h,
+                                      .out_w = l->out.w,
+                                      .kernel = { l->kernel[0], l->kernel[1] },
+                                      .stride = { l->stride[0], l->stride[1] },
+                                      .padding = { l->padding[0], l->padding[1] } };
+}
+
+static void check_max_pool(const struct pool_case *c)
+{
+    static float x[MANY], y[MANY], wanted[MANY], dy[MANY], dx[MANY];
+    static uint16_t places[MANY], wanted_places[MANY], x16[MANY], y16[MANY], dy16[MANY], dx16[MANY];
+    const struct stk_layer layer = pool_layer(c);
+    const size_t inputs = SAMPLES * stk_shape_elements(layer.in);
+    const size_t outputs = SAMPLES * stk_shape_elements(layer.out);
+    const struct stk_train_window window = window_of(&layer);
+    struct stk_operands o = { .layer = &layer,
+                              .count = SAMPLES,
+                              .elements = stk_shape_elements(layer.out),
+                              .x = x,
+                              .y = wanted,
+                              .aux = wanted_places,
+                              .dy = dy,
+                              .dx = wanted };
+    fill(x, inputs, 5);
+    fill(dy, outputs, 6);
+    x[3] = NAN;
+    struct stk_train_max_pool forward = { window, x, y, places, 0 };
+    stk_ref_max_pool_forward(&o, NULL);
+    run("max_pool_forward", "_f32", &forward);
+    cr_assert_eq(memcmp(y, wanted, outputs * sizeof(float)), 0);
+    cr_assert_eq(memcmp(places, wanted_places, outputs * (stk_pool_is_wide(&layer) ? 2 : 1)), 0);
+    struct stk_train_max_pool_backward backward = { window, dy, dx, places, NULL };
+    stk_ref_max_pool_backward(&o, NULL);
+    run("max_pool_backward", "_f32", &backward);
+    cr_assert_eq(memcmp(dx, wanted, inputs * sizeof(float)), 0);
+
+    x[3] = 0.5F;
+    for (int half = 0; half < 2; half++) { /* with ReLU */
+        round_all(x16, x, inputs, half);
+        round_all(dy16, dy, outputs, half);
+        forward.relu = 1;
+        run("max_pool_forward", "_f32", &forward);
+        backward.y = y;
+        run("max_pool_backward", "_f32", &backward);
+        struct stk_train_max_pool forward16 = { window, x16, y16, places, 1 };
+        run("max_pool_forward", narrow[half], &forward16);
+        check_rounded(y16, y, outputs, half, "max_pool_forward");
+        struct stk_train_max_pool_backward backward16 = { window, dy16, dx16, places, y16 };
+        run("max_pool_backward", narrow[half], &backward16);
+        check_rounded(dx16, dx, inputs, half, "max_pool_backward");
+        for (size_t i = 0; i < outputs; i++) /* what ReLU does behind the pool */
+            dy[i] = y[i] > 0 ? dy[i] : 0;
+        o.aux = places;
+        stk_ref_max_pool_backward(&o, NULL);
+        cr_assert_eq(memcmp(dx, wanted, inputs * sizeof(float)), 0);
+        o.aux = wanted_places;
+        fill(dy, outputs, 6);
+    }
+}
+
+static void check_avg_pool(const struct pool_case *c)
+{
+    static float x[MANY], y[MANY], wanted[MANY];
+    static uint16_t x16[MANY], y16[MANY];
+    const struct stk_layer layer = pool_layer(c);
+    const size_t inputs = SAMPLES * stk_shape_elements(layer.in);
+    const size_t outputs = SAMPLES * stk_shape_elements(layer.out);
+    const struct stk_operands o = {
+        .layer = &layer, .count = SAMPLES, .x = x, .y = wanted, .dy = x, .dx = wanted
+    };
+    struct stk_train_avg_pool a = { window_of(&layer), x, y };
+    struct stk_train_avg_pool a16 = { window_of(&layer), x16, y16 };
+    fill(x, inputs > outputs ? inputs : outputs, 8);
+    stk_ref_avg_pool_forward(&o, NULL);
+    run("avg_pool_forward", "_f32", &a);
+    for (size_t i = 0; i < outputs; i++)
+        cr_assert_float_eq(y[i], wanted[i], 1e-6);
+    stk_ref_avg_pool_backward(&o, NULL);
+    run("avg_pool_backward", "_f32", &a);
+    for (size_t i = 0; i < inputs; i++)
+        cr_assert_float_eq(y[i], wanted[i], 1e-6);
+    for (int half = 0; half < 2; half++) {
+        round_all(x16, x, inputs > outputs ? inputs : outputs, half);
+        run("avg_pool_backward", "_f32", &a);
+        run("avg_pool_backward", narrow[half], &a16);
+        check_rounded(y16, y, inputs, half, "avg_pool_backward");
+        run("avg_pool_forward", "_f32", &a);
+        run("avg_pool_forward", narrow[half], &a16);
+        check_rounded(y16, y, outputs, half, "avg_pool_forward");
+    }
+}
+
+Test(train_kernels, pools_are_those_of_ref)
+{
+    for (int i = 0; i < POOLS; i++) {
+        check_max_pool(&pools[i]);
+        check_avg_pool(&pools[i]);
+    }
+    stk_test_check_leaks();
+}
+
+/* ---- dropout --------------------------------------------------------------------------------- */
+
+Test(train_kernels, dropout_drops_what_every_back_end_drops)
+{
+    enum { ELEMENTS = 333, ALL = SAMPLES * ELEMENTS };
+    float x[ALL];
+    float y[ALL];
+    float wanted[ALL];
+    uint16_t x16[ALL];
+    const struct stk_layer layer = { .rate = 0.25F };
+    const struct stk_pass pass = { .first_sample = 11, .step = 5, .seed = 9 };
+    const struct stk_operands o = { .layer = &layer,
+                                    .pass = &pass,
+                                    .number = 6,
+                                    .count = SAMPLES,
+                                    .elements = ELEMENTS,
+                                    .x = x,
+                                    .y = wanted };
+    const struct stk_train_state state = { .tried = 3 };
+    fill(x, ALL, 1);
+    struct stk_train_dropout a = { .x = x,
+                                   .y = y,
+                                   .seed = 9,
+                                   .first_sample = 11,
+                                   .elements = ELEMENTS,
+                                   .samples = SAMPLES,
+                                   .layer = 6,
+                                   .dropped_below = stk_dropout_dropped_below(0.25F),
+                                   .scale = stk_dropout_scale(0.25F),
+                                   .state = &state,
+                                   .step = 2 };
+    stk_ref_dropout_forward(&o, NULL);
+    run("dropout", "_f32", &a);
+    cr_assert_eq(memcmp(y, wanted, sizeof(y)), 0);
+    int zeros = 0;
+    for (int i = 0; i < ALL; i++)
+        zeros += y[i] == 0;
+    cr_assert(zeros > ALL / 8 && zeros < ALL / 2);
+    for (int half = 0; half < 2; half++) { /* in place */
+        round_all(x16, x, ALL, half);
+        run("dropout", "_f32", &a);
+        struct stk_train_dropout a16 = a;
+        a16.x = a16.y = x16;
+        run("dropout", narrow[half], &a16);
+        check_rounded(x16, y, ALL, half, "dropout");
+    }
+    stk_test_check_leaks();
+}
+
+/* ---- BatchNorm and bias ---------------------------------------------------------------------- */
+
+enum { CHANNELS = 37, PIXELS = 200, IMAGE = PIXELS * CHANNELS };
+
+static void sums_of(const float *x, float *sum, float *square_sum)
+{
+    for (int c = 0; c < CHANNELS; c++) {
+        double s = 0;
+        double q = 0;
+        for (int i = 0; i < PIXELS; i++) {
+            s += (double)x[i * CHANNELS + c];
+            q += (double)x[i * CHANNELS + c] * (double)x[i * CHANNELS + c];
+        }
+        sum[c] = (float)s;
+        square_sum[c] = (float)q;
+    }
+}
+
+/* A layer's operands, and what `ref` makes of them. */
+static struct {
+    float x[IMAGE], x2[IMAGE], y[IMAGE], wanted[IMAGE];
+    uint16_t x16[IMAGE], x216[IMAGE];
+    float gamma[CHANNELS], beta[CHANNELS], running_mean[CHANNELS], running_var[CHANNELS];
+    float aux[2 * CHANNELS]; /* mean, 1 / deviation */
+} norm;
+
+static void norm_by_ref(stk_ref_op *pass)
+{
+    static const struct stk_layer layer = { .in = { 3, 20, 10, CHANNELS },
+                                            .epsilon = 1e-5F,
+                                            .momentum = 0.1F };
+    static const struct stk_op op = { .relu = true };
+    const struct stk_operands o = { .op = &op,
+                                    .layer = &layer,
+                                    .count = 1,
+                                    .x = norm.x,
+                                    .y = norm.wanted,
+                                    .aux = norm.aux,
+                                    .weight = norm.gamma,
+                                    .bias = norm.beta,
+                                    .running_mean = norm.running_mean,
+                                    .running_var = norm.running_var };
+    pass(&o, NULL);
+}
+
+static void fill_norm(void)
+{
+    fill(norm.x, IMAGE, 1);
+    fill(norm.x2, IMAGE, 2);
+    fill(norm.gamma, CHANNELS, 3);
+    fill(norm.beta, CHANNELS, 4);
+    for (int c = 0; c < CHANNELS; c++) {
+        norm.running_mean[c] = 0.5F;
+        norm.running_var[c] = 2;
+    }
+}
+
+static struct stk_train_batch_norm norm_arguments(void)
+{
+    return (struct stk_train_batch_norm){ .x = norm.x,
+                                          .y = norm.y,
+                                          .count = IMAGE,
+                                          .c = CHANNELS,
+                                          .relu = 1,
+                                          .mean = norm.aux,
+                                          .inverse = norm.aux + CHANNELS,
+                                          .gamma = norm.gamma,
+                                          .beta = norm.beta };
+}
+
+Test(train_kernels, batch_norm_statistics_are_those_of_ref)
+{
+    float mean[CHANNELS], inverse[CHANNELS], running_mean[CHANNELS], running_var[CHANNELS];
+    float sum[CHANNELS], square_sum[CHANNELS], scale[CHANNELS], shift[CHANNELS];
+    fill_norm();
+    memcpy(running_mean, norm.running_mean, sizeof(running_mean));
+    memcpy(running_var, norm.running_var, sizeof(running_var));
+    norm_by_ref(stk_ref_batch_norm_forward);
+    sums_of(norm.x, sum, square_sum);
+    const struct stk_train_batch_norm_statistics statistics = {
+        .sum = sum,
+        .square_sum = square_sum,
+        .c = CHANNELS,
+        .pixels = PIXELS,
+        .epsilon = 1e-5F,
+        .momentum = 0.1F,
+        .gamma = norm.gamma,
+        .beta = norm.beta,
+        .mean = mean,
+        .inverse = inverse,
+        .running_mean = running_mean,
+        .running_var = running_var,
+        .scale = scale,
+        .shift = shift,
+    };
+    run("batch_norm_statistics", "_f32", &statistics);
+    for (int c = 0; c < CHANNELS; c++) {
+        cr_assert_float_eq(mean[c], norm.aux[c], 1e-6);
+        cr_assert_float_eq(inverse[c], norm.aux[CHANNELS + c], 2e-5);
+        cr_assert_float_eq(running_mean[c], norm.running_mean[c], 1e-6);
+        cr_assert_float_eq(running_var[c], norm.running_var[c], 1e-6);
+        cr_assert_float_eq(scale[c] * norm.x[c] + shift[c],
+                           (norm.x[c] - mean[c]) * inverse[c] * norm.gamma[c] + norm.beta[c], 1e-5);
+    }
+    stk_test_check_leaks();
+}
+
+Test(train_kernels, batch_norm_is_that_of_ref)
+{
+    struct stk_train_batch_norm a = norm_arguments();
+    fill_norm();
+    norm_by_ref(stk_ref_batch_norm_forward);
+    run("batch_norm", "_f32", &a);
+    cr_assert_eq(memcmp(norm.y, norm.wanted, sizeof(norm.y)), 0, "with the statistics of ref");
+
+    norm_by_ref(stk_ref_batch_norm_infer);
+    struct stk_train_batch_norm infer = a;
+    infer.mean = norm.running_mean;
+    infer.inverse = NULL;
+    infer.variance = norm.running_var;
+    infer.epsilon = 1e-5F;
+    run("batch_norm", "_f32", &infer);
+    cr_assert_eq(memcmp(norm.y, norm.wanted, sizeof(norm.y)), 0, "with running statistics");
+
+    a.relu = 0;
+    run("batch_norm", "_f32", &a);
+    for (int i = 0; i < IMAGE; i++)
+        norm.wanted[i] = norm.y[i] + norm.x2[i] < 0 ? 0 : norm.y[i] + norm.x2[i];
+    a.relu = 1;
+    a.x2 = norm.x2;
+    run("batch_norm", "_f32", &a);
+    cr_assert_eq(memcmp(norm.y, norm.wanted, sizeof(norm.y)), 0, "with a residual");
+    stk_test_check_leaks();
+}
+
+Test(train_kernels, batch_norm_of_16_bits_may_write_over_its_residual)
+{
+    struct stk_train_batch_norm a = norm_arguments();
+    fill_norm();
+    norm_by_ref(stk_ref_batch_norm_forward);
+    a.x2 = norm.x2;
+    for (int half = 0; half < 2; half++) {
+        round_all(norm.x16, norm.x, IMAGE, half);
+        round_all(norm.x216, norm.x2, IMAGE, half);
+        run("batch_norm", "_f32", &a);
+        struct stk_train_batch_norm a16 = a;
+        a16.x = norm.x16;
+        a16.x2 = a16.y = norm.x216;
+        run("batch_norm", narrow[half], &a16);
+        check_rounded(norm.x216, norm.y, IMAGE, half, "batch_norm");
+    }
+    stk_test_check_leaks();
+}
+
+Test(train_kernels, a_bias_gets_the_sum_over_all_pixels)
+{
+    static float dy[2 * IMAGE]; /* the second half must not be read */
+    static uint16_t dy16[2 * IMAGE];
+    static float partial_sums[STK_TRAIN_PARTIALS_MAX * CHANNELS];
+    uint32_t tickets[2] = { 0 };
+    fill(dy, 2 * IMAGE, 4);
+    const uint32_t chunks[] = { 1, 7, PIXELS, STK_TRAIN_PARTIALS_MAX };
+    for (int i = 0; i < 4; i++) {
+        float sums[CHANNELS];
+        float sums16[CHANNELS];
+        for (int c = 0; c < CHANNELS; c++)
+            sums[c] = sums16[c] = 100;
+        struct stk_train_bias_gradient a = { dy,   PIXELS,       CHANNELS, chunks[i],
+                                             sums, partial_sums, tickets };
+        run("bias_gradient", "_f32", &a);
+        for (int c = 0; c < CHANNELS; c++) {
+            double wanted = 100;
+            for (int pixel = 0; pixel < PIXELS; pixel++)
+                wanted += (double)dy[pixel * CHANNELS + c];
+            cr_assert_float_eq(sums[c], wanted, 2e-5, "channel %d", c);
+        }
+        for (int half = 0; half < 2; half++) {
+            for (int c = 0; c < CHANNELS; c++)
+                sums[c] = sums16[c] = 0;
+            round_all(dy16, dy, 2 * IMAGE, half);
+            run("bias_gradient", "_f32", &a);
+            struct stk_train_bias_gradient a16 = a;
+            a16.dy = dy16;
+            a16.bias_grad = sums16;
+            run("bias_gradient", narrow[half], &a16);
+            cr_assert_eq(memcmp(sums, sums16, sizeof(sums)), 0);
+        }
+    }
+    stk_test_check_leaks();
+}
+
+Test(train_kernels, the_table_names_each_kernel_once)
+{
+    for (const struct stk_kernel *a = stk_train_kernels; a->name != NULL; a++) {
+        cr_assert_eq(stk_train_kernel_named(a->name), a, "%s", a->name);
+        cr_assert(a->twin != NULL && a->grid != NULL && a->arguments_bytes > 0);
+        cr_assert_leq(a->arguments_bytes, 4096, "what a kernel may be given");
+    }
+    cr_assert_null(stk_train_kernel_named("stk_train_nothing"));
+    stk_test_check_leaks();
+}

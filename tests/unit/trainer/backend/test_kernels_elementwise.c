@@ -1,0 +1,420 @@
+/* test_kernels_elementwise.c - twins of the kernels that treat elements or channels alike, against `ref`.
+ *
+ * In float32 a twin is held against `ref`; in the 16-bit types against itself: what it writes must be
+ * what its float32 form makes of the same inputs, rounded once. Counts are no multiples of the
+ * eight elements that a thread takes. */
+#include <assert.h>
+#include <math.h>
+
+#include "support/leaks.h"
+#include "support/train_twin.h"
+#include "trainer/backend/ref/operations.h"
+
+enum { COUNT = 1003, CHANNELS = 17, SAMPLES = 59 };
+static_assert(COUNT == CHANNELS * SAMPLES, "each sample has one place");
+
+/* ---- elementwise ------------------------------------------------------------------------------- */
+
+struct elementwise {
+    float x[COUNT], x2[COUNT], y[COUNT], wanted[COUNT];
+    uint16_t x16[COUNT], x216[COUNT];
+};
+
+static void begin(struct elementwise *e)
+{
+    fill(e->x, COUNT, 1);
+    fill(e->x2, COUNT, 2);
+    e->x[3] = 0;
+}
+
+static void round_both(struct elementwise *e, bool half)
+{
+    begin(e);
+    round_all(e->x16, e->x, COUNT, half);
+    round_all(e->x216, e->x2, COUNT, half);
+}
+
+static void check_equal(const struct elementwise *e, const char *what)
+{
+    cr_assert_eq(memcmp(e->y, e->wanted, sizeof(e->y)), 0, "%s", what);
+}
+
+Test(train_elementwise, relu_is_that_of_ref)
+{
+    static struct elementwise e;
+    begin(&e);
+    e.x[7] = NAN;
+    const struct stk_operands o = { .count = 1, .elements = COUNT, .x = e.x, .y = e.wanted };
+    const struct stk_train_relu a = { e.x, e.y, COUNT };
+    stk_ref_relu_forward(&o, NULL);
+    run("relu", "_f32", &a);
+    check_equal(&e, "relu");
+    cr_assert(isnan(e.y[7]));
+    for (int half = 0; half < 2; half++) { /* in place */
+        round_both(&e, half);
+        const struct stk_train_relu a16 = { e.x16, e.x16, COUNT };
+        run("relu", "_f32", &a);
+        run("relu", narrow[half], &a16);
+        check_rounded(e.x16, e.y, COUNT, half, "relu");
+    }
+    stk_test_check_leaks();
+}
+
+Test(train_elementwise, gradients_pass_where_the_output_is_above_zero)
+{
+    static struct elementwise e;
+    begin(&e);
+    const struct stk_operands o = {
+        .count = 1, .elements = COUNT, .y = e.x, .dy = e.x2, .dx = e.wanted
+    };
+    const struct stk_train_relu_backward a = { e.x, e.x2, e.y, COUNT };
+    stk_ref_relu_backward(&o, NULL);
+    run("relu_backward", "_f32", &a);
+    check_equal(&e, "relu_backward");
+    for (int half = 0; half < 2; half++) { /* in place */
+        round_both(&e, half);
+        const struct stk_train_relu_backward a16 = { e.x16, e.x216, e.x216, COUNT };
+        run("relu_backward", "_f32", &a);
+        run("relu_backward", narrow[half], &a16);
+        check_rounded(e.x216, e.y, COUNT, half, "relu_backward");
+    }
+    stk_test_check_leaks();
+}
+
+Test(train_elementwise, sums_are_those_of_ref)
+{
+    static struct elementwise e;
+    begin(&e);
+    const struct stk_operands o = {
+        .count = 1, .elements = COUNT, .x = e.x, .x2 = e.x2, .y = e.wanted
+    };
+    const struct stk_train_add a = { e.x, e.x2, e.y, COUNT };
+    stk_ref_add_forward(&o, NULL);
+    run("add", "_f32", &a);
+    check_equal(&e, "add");
+    for (int half = 0; half < 2; half++) { /* as gradients are added up */
+        round_both(&e, half);
+        const struct stk_train_add a16 = { e.x16, e.x216, e.x16, COUNT };
+        run("add", "_f32", &a);
+        run("add", narrow[half], &a16);
+        check_rounded(e.x16, e.y, COUNT, half, "add");
+    }
+    stk_test_check_leaks();
+}
+
+Test(train_elementwise, a_cast_rounds_once_and_a_gradient_is_added_in_float32)
+{
+    static struct elementwise e;
+    begin(&e);
+    e.x[5] = INFINITY;
+    const struct stk_train_cast a = { e.x, e.y, COUNT };
+    run("cast", "_f32", &a);
+    cr_assert_eq(memcmp(e.x, e.y, sizeof(e.x)), 0);
+    for (int half = 0; half < 2; half++) {
+        begin(&e);
+        const struct stk_train_cast a16 = { e.x, e.x16, COUNT };
+        run("cast", narrow[half], &a16);
+        check_rounded(e.x16, e.x, COUNT, half, "cast");
+        memcpy(e.y, e.x2, sizeof(e.y));
+        const struct stk_train_add_gradient add = { e.x16, e.y, COUNT };
+        run("add_gradient", narrow[half], &add);
+        for (int i = 0; i < COUNT; i++)
+            cr_assert_eq(e.y[i], e.x2[i] + widened(e.x16[i], half), "element %d", i);
+    }
+    const struct stk_train_add_gradient add = { e.x, e.x2, COUNT };
+    memcpy(e.y, e.x2, sizeof(e.y));
+    run("add_gradient", "_f32", &add);
+    for (int i = 0; i < COUNT; i++)
+        cr_assert_eq(e.x2[i], e.y[i] + e.x[i], "element %d", i);
+    stk_test_check_leaks();
+}
+
+Test(train_elementwise, a_bias_goes_to_its_channel)
+{
+    static struct elementwise e;
+    for (int relu = 0; relu < 2; relu++) {
+        begin(&e);
+        for (int i = 0; i < COUNT; i++) {
+            const float sum = e.x[i] + e.x2[i % CHANNELS];
+            e.wanted[i] = relu && sum < 0 ? 0 : sum;
+        }
+        memcpy(e.y, e.x, sizeof(e.y));
+        const struct stk_train_bias_relu a = { e.y, e.x2, COUNT, CHANNELS, relu != 0 };
+        run("bias_relu", "_f32", &a);
+        check_equal(&e, "bias_relu");
+        for (int half = 0; half < 2; half++) {
+            round_both(&e, half);
+            memcpy(e.y, e.x, sizeof(e.y));
+            const struct stk_train_bias_relu a16 = { e.x16, e.x216, COUNT, CHANNELS, relu != 0 };
+            run("bias_relu", "_f32", &a);
+            run("bias_relu", narrow[half], &a16);
+            check_rounded(e.x16, e.y, COUNT, half, "bias_relu");
+        }
+    }
+    begin(&e);
+    const struct stk_train_bias_relu none = { e.x, NULL, COUNT, CHANNELS, 1 };
+    memcpy(e.y, e.x, sizeof(e.y));
+    run("bias_relu", "_f32", &none);
+    for (int i = 0; i < COUNT; i++)
+        cr_assert_eq(e.x[i], e.y[i] < 0 ? 0 : e.y[i]);
+    stk_test_check_leaks();
+}
+
+/* ---- mean squared error -------------------------------------------------------------------------- */
+
+Test(train_elementwise, mean_squared_error_is_that_of_ref)
+{
+    static struct elementwise e;
+    begin(&e);
+    const struct stk_layer layer = { .in = { 1, 1, 1, CHANNELS } };
+    const struct stk_pass pass = { .gradient_scale = 256.0F / (float)SAMPLES };
+    const struct stk_train_state state = { .loss_scale = 256 };
+    double partial_loss[STK_TRAIN_PARTIALS_MAX];
+    uint32_t ticket = 0;
+    struct stk_train_metrics metrics = { 0 };
+    struct stk_loss loss = { 0 };
+    const struct stk_operands o = {
+        .layer = &layer, .pass = &pass, .count = SAMPLES, .x = e.x, .dx = e.wanted, .labels = e.x2
+    };
+    struct stk_train_mse a = { .x = e.x,
+                               .dx = e.y,
+                               .targets = e.x2,
+                               .rows = SAMPLES,
+                               .outputs = CHANNELS,
+                               .gradient_factor = 1.0F / (float)SAMPLES,
+                               .state = &state,
+                               .metrics = &metrics,
+                               .partial_loss = partial_loss,
+                               .ticket = &ticket };
+    stk_ref_mse(&o, &loss);
+    run("mse", "_f32", &a);
+    cr_assert_float_eq(metrics.loss_sum, loss.loss_sum, 1e-6 * loss.loss_sum);
+    cr_assert_eq(metrics.count, SAMPLES);
+    for (int i = 0; i < COUNT; i++)
+        cr_assert_float_eq(e.y[i], e.wanted[i], 1e-6F, "element %d", i);
+    a.dx = NULL; /* evaluation: the loss alone */
+    run("mse", "_f32", &a);
+    cr_assert_float_eq(metrics.loss_sum, 2 * loss.loss_sum, 1e-5 * loss.loss_sum);
+    for (int half = 0; half < 2; half++) { /* in place */
+        begin(&e);
+        round_all(e.x16, e.x, COUNT, half);
+        a.dx = e.y;
+        run("mse", "_f32", &a);
+        struct stk_train_mse a16 = a;
+        a16.x = a16.dx = e.x16;
+        run("mse", narrow[half], &a16);
+        check_rounded(e.x16, e.y, COUNT, half, "mse");
+    }
+    stk_test_check_leaks();
+}
+
+/* ---- BatchNorm ----------------------------------------------------------------------------------- */
+
+/* One layer of BatchNorm over SAMPLES x 1 x 1 pixels. `wanted` is what ref makes of the same. */
+struct norm {
+    struct elementwise e;
+    float dy[COUNT], dx[COUNT], wanted_dx[COUNT];
+    uint16_t dy16[COUNT];
+    float gamma[CHANNELS], beta[CHANNELS], aux[2 * CHANNELS], wanted_aux[2 * CHANNELS];
+    float running[4][CHANNELS], grads[4][CHANNELS], sums[2 * CHANNELS];
+    float partial_sums[STK_TRAIN_PARTIALS_MAX * 2 * CHANNELS];
+    uint32_t tickets[1];
+};
+
+static void begin_norm(struct norm *n, float offset)
+{
+    memset(n, 0, sizeof(*n));
+    begin(&n->e);
+    for (int i = 0; i < COUNT; i++) /* far from zero, and close together */
+        n->e.x[i] += offset;
+    fill(n->dy, COUNT, 3);
+    fill(n->gamma, CHANNELS, 4);
+    fill(n->beta, CHANNELS, 5);
+    for (int c = 0; c < CHANNELS; c++)
+        n->running[1][c] = n->running[3][c] = 1;
+}
+
+static const struct stk_layer norm_layer = { .in = { 3, 1, 1, CHANNELS },
+                                             .epsilon = 1e-5F,
+                                             .momentum = 0.1F };
+
+static struct stk_operands ref_norm(struct norm *n, const struct stk_op *op)
+{
+    return (struct stk_operands){ .op = op,
+                                  .layer = &norm_layer,
+                                  .count = SAMPLES,
+                                  .x = n->e.x,
+                                  .y = n->e.wanted,
+                                  .dy = n->dy,
+                                  .dx = n->wanted_dx,
+                                  .aux = n->wanted_aux,
+                                  .weight = n->gamma,
+                                  .bias = n->beta,
+                                  .weight_grad = n->grads[0],
+                                  .bias_grad = n->grads[1],
+                                  .running_mean = n->running[0],
+                                  .running_var = n->running[1] };
+}
+
+static struct stk_train_batch_norm_moments moments_of(struct norm *n, uint32_t chunks)
+{
+    return (struct stk_train_batch_norm_moments){ .x = n->e.x,
+                                                  .pixels = SAMPLES,
+                                                  .c = CHANNELS,
+                                                  .chunks = chunks,
+                                                  .epsilon = 1e-5F,
+                                                  .momentum = 0.1F,
+                                                  .mean = n->aux,
+                                                  .inverse = n->aux + CHANNELS,
+                                                  .running_mean = n->running[2],
+                                                  .running_var = n->running[3],
+                                                  .partial_sums = n->partial_sums,
+                                                  .tickets = n->tickets };
+}
+
+Test(train_elementwise, moments_of_images_are_those_of_ref)
+{
+    static struct norm n;
+    const struct stk_op op = { .relu = false };
+    const struct {
+        float offset;
+        uint32_t chunks;
+    } cases[] = { { 0, 1 }, { 0, 7 }, { 1000, 4 }, { 3, STK_TRAIN_PARTIALS_MAX } };
+    for (int i = 0; i < 4; i++) {
+        begin_norm(&n, cases[i].offset);
+        const struct stk_operands o = ref_norm(&n, &op);
+        const struct stk_train_batch_norm_moments a = moments_of(&n, cases[i].chunks);
+        stk_ref_batch_norm_forward(&o, NULL);
+        run("batch_norm_moments", "_f32", &a);
+        for (int c = 0; c < CHANNELS; c++) {
+            cr_assert_float_eq(n.aux[c], n.wanted_aux[c], 1e-6 * (1 + (double)cases[i].offset));
+            cr_assert_float_eq(n.aux[CHANNELS + c], n.wanted_aux[CHANNELS + c], 1e-5, "case %d", i);
+            cr_assert_float_eq(n.running[2][c], n.running[0][c],
+                               1e-6 * (1 + (double)cases[i].offset));
+            cr_assert_float_eq(n.running[3][c], n.running[1][c], 1e-5);
+        }
+    }
+    for (int half = 0; half < 2; half++) {
+        begin_norm(&n, 0);
+        round_all(n.e.x16, n.e.x, COUNT, half);
+        struct stk_train_batch_norm_moments a = moments_of(&n, 5);
+        a.running_mean = a.running_var = NULL;
+        run("batch_norm_moments", "_f32", &a);
+        a.x = n.e.x16;
+        a.mean = n.wanted_aux;
+        a.inverse = n.wanted_aux + CHANNELS;
+        run("batch_norm_moments", narrow[half], &a);
+        cr_assert_eq(memcmp(n.aux, n.wanted_aux, sizeof(n.aux)), 0);
+    }
+    stk_test_check_leaks();
+}
+
+static struct stk_train_batch_norm_backward backward_of(struct norm *n, bool relu, bool keeps_y)
+{
+    return (struct stk_train_batch_norm_backward){ .x = n->e.x,
+                                                   .dy = n->dy,
+                                                   .y = keeps_y ? n->e.wanted : NULL,
+                                                   .dx = n->dx,
+                                                   .pixels = SAMPLES,
+                                                   .c = CHANNELS,
+                                                   .chunks = 3,
+                                                   .relu = relu,
+                                                   .mean = n->wanted_aux,
+                                                   .inverse = n->wanted_aux + CHANNELS,
+                                                   .gamma = n->gamma,
+                                                   .beta = n->beta,
+                                                   .gamma_grad = n->grads[2],
+                                                   .beta_grad = n->grads[3],
+                                                   .sums = n->sums,
+                                                   .partial_sums = n->partial_sums,
+                                                   .tickets = n->tickets };
+}
+
+static void check_backward(struct norm *n, bool relu, bool keeps_y)
+{
+    const struct stk_op op = { .relu = relu };
+    begin_norm(n, 0);
+    for (int c = 0; c < CHANNELS; c++)
+        for (int i = 0; i < 4; i++)
+            n->grads[i][c] = 5; /* added to */
+    const struct stk_operands o = ref_norm(n, &op);
+    stk_ref_batch_norm_forward(&o, NULL);
+    stk_ref_batch_norm_backward(&o, NULL);
+    const struct stk_train_batch_norm_backward a = backward_of(n, relu, keeps_y);
+    run("batch_norm_backward_sums", "_f32", &a);
+    run("batch_norm_backward", "_f32", &a);
+    for (int c = 0; c < CHANNELS; c++) {
+        cr_assert_float_eq(n->grads[2][c], n->grads[0][c], 1e-5);
+        cr_assert_float_eq(n->grads[3][c], n->grads[1][c], 1e-5);
+    }
+    for (int i = 0; i < COUNT; i++)
+        cr_assert_float_eq(n->dx[i], n->wanted_dx[i], 1e-5, "relu %d, element %d", relu, i);
+}
+
+static void check_backward_rounded(struct norm *n, bool half)
+{
+    begin_norm(n, 0);
+    fill(n->wanted_aux, CHANNELS, 6);
+    fill(n->wanted_aux + CHANNELS, CHANNELS, 7);
+    round_all(n->e.x16, n->e.x, COUNT, half);
+    round_all(n->dy16, n->dy, COUNT, half);
+    fill(n->e.wanted, COUNT, 8);
+    round_all(n->e.x216, n->e.wanted, COUNT, half);
+    const struct stk_train_batch_norm_backward a = backward_of(n, true, true);
+    run("batch_norm_backward_sums", "_f32", &a);
+    run("batch_norm_backward", "_f32", &a);
+    struct stk_train_batch_norm_backward a16 = a; /* in place */
+    a16.x = n->e.x16;
+    a16.y = n->e.x216;
+    a16.dy = a16.dx = n->dy16;
+    run("batch_norm_backward_sums", narrow[half], &a16);
+    run("batch_norm_backward", narrow[half], &a16);
+    check_rounded(n->dy16, n->dx, COUNT, half, "batch_norm_backward");
+}
+
+Test(train_elementwise, batch_norm_backward_is_that_of_ref)
+{
+    static struct norm n;
+    check_backward(&n, false, false);
+    check_backward(&n, true, true);
+    check_backward(&n, true, false);
+    check_backward_rounded(&n, false);
+    check_backward_rounded(&n, true);
+    stk_test_check_leaks();
+}
+
+/* An output that is too small for its type was stored as 0, so it let no gradient through: made again, it
+ * must not either. */
+Test(train_elementwise, an_output_made_again_is_rounded_before_its_sign_counts)
+{
+    const float zero = 0;
+    const float one = 1;
+    const float tiny = 0x1p-30F;
+    const uint16_t x16 = 0;
+    uint16_t dy16 = float16_of_float(1);
+    float grads[2] = { 0, 0 };
+    float sums[2];
+    float partial_sums[2];
+    uint32_t ticket = 0;
+    const struct stk_train_batch_norm_backward a = { .x = &x16,
+                                                     .dy = &dy16,
+                                                     .dx = &dy16,
+                                                     .pixels = 1,
+                                                     .c = 1,
+                                                     .chunks = 1,
+                                                     .relu = 1,
+                                                     .mean = &zero,
+                                                     .inverse = &one,
+                                                     .gamma = &one,
+                                                     .beta = &tiny,
+                                                     .gamma_grad = &grads[0],
+                                                     .beta_grad = &grads[1],
+                                                     .sums = sums,
+                                                     .partial_sums = partial_sums,
+                                                     .tickets = &ticket };
+    run("batch_norm_backward_sums", "_f16", &a);
+    cr_assert_eq(grads[1], 0.0F);
+    run("batch_norm_backward_sums", "_bf16", &a);
+    cr_assert_neq(grads[1], 0.0F, "bfloat16 has it");
+    stk_test_check_leaks();
+}

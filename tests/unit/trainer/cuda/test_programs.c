@@ -1,0 +1,190 @@
+/* test_programs.c - mnist from its command line to its exit, on a GPU: both presets end where
+ * `ref` ends, --device auto is as good as naming it, and what does not go well is said. On the stand-ins.
+ */
+#include <criterion/criterion.h>
+#include <criterion/redirect.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/cuda_every_twin.h"
+#include "trainer/programs/session.h"
+
+enum { ARGUMENTS_MAX = 32, WEIGHTS_MAX = 2000000 };
+
+static char folder[] = "/tmp/stoker_programs_XXXXXX";
+static char path[64];
+static stoker_evaluation tested;
+
+static void keep(const struct voice *voice, const char *of, const stoker_evaluation *test)
+{
+    (void)voice;
+    (void)of;
+    tested = *test;
+}
+
+/* mnist with these words, apart by single spaces, and --save PATH. Returns its exit status. */
+static int mnist(const char *words)
+{
+    static const struct session_kind kind = { .name = "stoker-mnist",
+                                              .program = PROGRAM_MNIST,
+                                              .classes = true,
+                                              .open = data_open_images,
+                                              .report = keep };
+    static char line[1000];
+    char *argv[ARGUMENTS_MAX] = { NULL };
+    int argc = 0;
+    char *rest = NULL;
+    (void)snprintf(line, sizeof(line), "mnist --quiet --save %s %s", path, words);
+    for (char *word = strtok_r(line, " ", &rest); word != NULL && argc + 1 < ARGUMENTS_MAX;
+         word = strtok_r(NULL, " ", &rest))
+        argv[argc++] = word;
+    standin_cuda_reset(1);
+    standin_cuda_delay(0);
+    stk_cuda_use_every_twin();
+    return session_run(&kind, argc, argv);
+}
+
+/* The weights of the file, as many as there are: behind the header, whose length comes first. */
+static uint64_t read_weights(float *weights)
+{
+    uint64_t header = 0;
+    FILE *file = fopen(path, "rb");
+    cr_assert_not_null(file);
+    cr_assert_eq(fread(&header, sizeof(header), 1, file), 1);
+    cr_assert_eq(fseek(file, (long)header, SEEK_CUR), 0);
+    const uint64_t count = fread(weights, sizeof(*weights), WEIGHTS_MAX, file);
+    (void)fclose(file);
+    cr_assert_gt(count, 1000);
+    cr_assert_lt(count, WEIGHTS_MAX);
+    return count;
+}
+
+static void begin(void)
+{
+    cr_assert_not_null(mkdtemp(folder));
+    (void)snprintf(path, sizeof(path), "%s/weights.safetensors", folder);
+    cr_redirect_stdout();
+    cr_redirect_stderr();
+}
+
+static void finish(void)
+{
+    char command[64];
+    (void)snprintf(command, sizeof(command), "rm -r %s", folder);
+    cr_assert_eq(system(command), 0);
+    standin_cuda_reset(1);
+    cr_assert_eq(standin_cuda_live(), 0);
+}
+
+TestSuite(trainer_cuda_programs, .init = begin, .fini = finish, .timeout = 110);
+
+static float ours[WEIGHTS_MAX];
+static float refs[WEIGHTS_MAX];
+
+/* The same line on the GPU and on ref; two types of arithmetic apart. */
+static void check_as_ref(const char *words, double most)
+{
+    char line[400];
+    (void)snprintf(line, sizeof(line), "--device ref %s", words);
+    cr_assert_eq(mnist(line), EXIT_DONE);
+    const stoker_evaluation wanted = tested;
+    const uint64_t count = read_weights(refs);
+    (void)snprintf(line, sizeof(line), "--device cuda %s", words);
+    cr_assert_eq(mnist(line), EXIT_DONE);
+    cr_assert_eq(read_weights(ours), count);
+    cr_assert_gt(standin_cuda_graph_launches(), 1);
+    for (uint64_t i = 0; i < count; i++)
+        cr_assert_lt(fabs((double)ours[i] - (double)refs[i]), most, "%s: weight %u: %g, not %g",
+                     words, (unsigned)i, (double)ours[i], (double)refs[i]);
+    cr_assert_eq(tested.count, wanted.count);
+    cr_assert_float_eq(tested.loss_sum, wanted.loss_sum, most * wanted.loss_sum);
+}
+
+/* 40 digits: two batches of 16 and one of 8, then again. */
+Test(trainer_cuda_programs, the_fast_preset_ends_where_ref_ends)
+{
+    check_as_ref("--preset fast --data synth:digits?count=40 --batch-size 16 --steps 5", 2e-4);
+}
+
+Test(trainer_cuda_programs, the_pytorch_preset_ends_where_ref_ends)
+{
+    check_as_ref(
+        "--preset pytorch --data synth:digits?count=10 --batch-size 4 --epochs 2 --eval-every 0",
+        2e-3);
+}
+
+Test(trainer_cuda_programs, in_16_bits_it_ends_near_it)
+{
+    check_as_ref("--preset fast --data synth:digits?count=40 --batch-size 16 --steps 4 --amp fp16",
+                 3e-2);
+}
+
+/* A device that was found is as good as one that was named: the host waits as seldom. */
+Test(trainer_cuda_programs, auto_reads_losses_as_seldom_as_cuda)
+{
+    static const char common[] =
+        "--preset fast --data synth:digits?count=64 --batch-size 2 --epochs 1 --eval-every 0";
+    char line[400];
+    uint64_t waits[2];
+    for (int i = 0; i < 2; i++) {
+        (void)snprintf(line, sizeof(line), "--device %s %s", i == 0 ? "cuda" : "auto", common);
+        cr_assert_eq(mnist(line), EXIT_DONE);
+        waits[i] = standin_cuda_host().waits;
+        cr_assert_gt(standin_cuda_graph_launches(), 30);
+    }
+    cr_assert_eq(waits[0], waits[1], "%u with cuda, %u with auto", (unsigned)waits[0],
+                 (unsigned)waits[1]);
+}
+
+/* Stopped after 3 of 6 updates and gone on with: the bits of one run. Dropout, a short last batch. */
+Test(trainer_cuda_programs, a_run_that_was_stopped_goes_on_to_the_same_bits)
+{
+    static const char common[] = "--device cuda --preset pytorch --data synth:digits?count=10 "
+                                 "--batch-size 4 --epochs 2 --eval-every 0";
+    char line[400];
+    cr_assert_eq(mnist(common), EXIT_DONE);
+    const uint64_t count = read_weights(refs);
+    (void)snprintf(line, sizeof(line), "%s --steps 4", common);
+    cr_assert_eq(mnist(line), EXIT_DONE);
+    (void)snprintf(line, sizeof(line), "%s --load %s", common, path);
+    cr_assert_eq(mnist(line), EXIT_DONE);
+    cr_assert_eq(read_weights(ours), count);
+    cr_assert_eq(memcmp(ours, refs, count * sizeof(*ours)), 0);
+}
+
+static const char *complaints(char *out, size_t bytes)
+{
+    FILE *const file = cr_get_redirected_stderr();
+    (void)fflush(stderr);
+    const size_t length = fread(out, 1, bytes - 1, file);
+    out[length] = '\0';
+    return out;
+}
+
+Test(trainer_cuda_programs, steps_that_cannot_be_recorded_are_complained_about)
+{
+    char text[1000];
+    static const struct session_kind kind = { .name = "stoker-mnist",
+                                              .program = PROGRAM_MNIST,
+                                              .classes = true,
+                                              .open = data_open_images,
+                                              .report = keep };
+    char *argv[] = {
+        "mnist",        "--quiet", "--device", "cuda", "--data", "synth:digits?count=40",
+        "--batch-size", "16",      "--steps",  "4",    NULL
+    };
+    standin_cuda_reset(1);
+    standin_cuda_delay(0);
+    standin_cuda_can_capture(false);
+    stk_cuda_use_every_twin();
+    cr_assert_eq(session_run(&kind, 10, argv), EXIT_DONE);
+    cr_assert_eq(standin_cuda_graph_launches(), 0);
+    cr_assert_not_null(
+        strstr(complaints(text, sizeof(text)),
+               "stoker-mnist: steps are no CUDA graph, and are queued one operation after "
+               "the other: cuda:0: cudaStreamBeginCapture: operation not permitted"),
+        "%s", text);
+}

@@ -1,0 +1,433 @@
+/* test_split.c - a network over two GPUs, or one and a CPU, on the stand-in runtime: the numbers of
+ * one device, no host waits between two GPUs, checkpoints that move, and no failure that leaves anything behind.
+ */
+#include "support/cuda_trainer_case.h"
+
+#include "loader/base/fault.h"
+#include "support/leaks.h"
+#include "trainer/api/gather_arena.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { STEPS = 9, CODE = 700 /* cudaErrorIllegalAddress */ };
+
+/* Behind relu1, which the sum reads, too; relu2; the pools. */
+static const uint32_t splits[] = { 2, 6, 7, 8 };
+
+static stoker_trainer_options split_of(const char *backend, uint32_t split)
+{
+    stoker_trainer_options options = options_of(backend);
+    options.split = split;
+    options.accumulate = 3;
+    options.threads = 2;
+    return options;
+}
+
+static double difference(const stoker_trainer *a, const stoker_trainer *b, enum stk_arena which)
+{
+    struct stk_view va;
+    struct stk_view vb;
+    double largest = 0;
+    cr_assert_eq(stk_whole_read(&va, a, which, NULL), STOKER_OK);
+    cr_assert_eq(stk_whole_read(&vb, b, which, NULL), STOKER_OK);
+    for (size_t i = 0; i < va.bytes / sizeof(float); i++) {
+        const double d = fabs((double)va.floats[i] - (double)vb.floats[i]);
+        largest = d > largest || isnan(d) ? d : largest;
+    }
+    stk_view_close(&va);
+    stk_view_close(&vb);
+    return largest;
+}
+
+static void check_within(const stoker_trainer *a, const stoker_trainer *b, double tolerance,
+                         const char *what)
+{
+    static const enum stk_arena arenas[] = { STK_ARENA_PARAMETERS, STK_ARENA_STATISTICS,
+                                             STK_ARENA_EMA, STK_ARENA_STATE };
+    for (size_t i = 0; i < sizeof(arenas) / sizeof(arenas[0]); i++)
+        cr_assert_leq(difference(a, b, arenas[i]), tolerance, "%s: arena %u", what, (unsigned)i);
+}
+
+/* Steps of both, compared as they are told; one is short, and the last group, too. */
+static void compare(stoker_trainer *ours, stoker_trainer *theirs, double tolerance,
+                    const char *what)
+{
+    for (uint64_t i = 0; i < STEPS + 1; i++) {
+        const uint32_t count = i == 4 ? 5 : BATCH;
+        const stoker_step a = step(ours, i, count);
+        const stoker_step b = step(theirs, i, count);
+        cr_assert_leq(fabs(a.loss - b.loss), tolerance, "%s: step %u", what, (unsigned)i);
+        if (a.gradient_norm > 0 && b.gradient_norm > 0) /* `ref` tells it with each update */
+            cr_assert_float_eq(a.gradient_norm, b.gradient_norm, 1e-5F,
+                               "%s: step %u: %.7g, not %.7g", what, (unsigned)i,
+                               (double)a.gradient_norm, (double)b.gradient_norm);
+        cr_assert_eq(a.count, b.count);
+        cr_assert_eq(a.updated, b.updated);
+        cr_assert_eq(a.skipped, b.skipped);
+        cr_assert(a.loss_scale >= b.loss_scale && a.loss_scale <= b.loss_scale);
+    }
+    cr_assert_eq(stoker_trainer_flush(ours, NULL), STOKER_OK);
+    cr_assert_eq(stoker_trainer_flush(theirs, NULL), STOKER_OK);
+    cr_assert_eq(stoker_trainer_updates(ours), stoker_trainer_updates(theirs));
+    check_within(ours, theirs, tolerance, what);
+}
+
+Test(trainer_cuda_split, two_gpus_give_the_bits_of_one)
+{
+    stoker_model *model = network();
+    for (size_t s = 0; s < sizeof(splits) / sizeof(splits[0]); s++) {
+        begin();
+        stoker_trainer_options options = split_of("cuda:0,cuda:1", splits[s]);
+        options.clip_norm = 0; /* with it, a sum of two sums is rounded once more */
+        options.metrics_interval = s % 2 == 0 ? 1 : 4;
+        stoker_trainer *two = trainer_of(model, options);
+        options.backend = "cuda";
+        options.split = 0;
+        stoker_trainer *one = trainer_of(model, options);
+        cr_assert_str_eq(stoker_trainer_backend(two), "cuda:0,cuda:1");
+        compare(two, one, 0, "two GPUs");
+        stoker_trainer_destroy(&two);
+        stoker_trainer_destroy(&one);
+        cr_assert_eq(standin_cuda_live(), 0);
+        cr_assert_eq(standin_cuda_violations(), 0);
+    }
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
+Test(trainer_cuda_split, each_pair_agrees_with_ref)
+{
+    static const char *const pairs[] = { "cuda:0,cuda:1", "cuda:1,ref", "ref,cuda:1", "cpu,cuda",
+                                         "cuda,cpu" };
+    stoker_model *model = network();
+    for (size_t p = 0; p < sizeof(pairs) / sizeof(pairs[0]); p++)
+        for (uint32_t accumulate = 1; accumulate < 5; accumulate += 3) {
+            begin();
+            stoker_trainer_options options = split_of(pairs[p], splits[p % 4]);
+            options.accumulate = accumulate;
+            options.metrics_interval = 3;
+            stoker_trainer *pair = trainer_of(model, options);
+            options.backend = "ref";
+            options.split = 0;
+            stoker_trainer *ref = trainer_of(model, options);
+            compare(pair, ref, 1e-4, pairs[p]);
+            stoker_trainer_destroy(&pair);
+            stoker_trainer_destroy(&ref);
+            cr_assert_eq(standin_cuda_live(), 0);
+            cr_assert_eq(standin_cuda_violations(), 0);
+        }
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
+/* Convolutions and linear layers, each half with those that it has. */
+Test(trainer_cuda_split, convolutions_and_linear_layers_on_either_side)
+{
+    stoker_model *model = stk_test_begin(SIDE, SIDE, CHANNELS);
+    stk_test_conv(model, "conv1", 8, 1);
+    (void)stoker_model_relu(model, "relu1");
+    (void)stoker_model_max_pool2d(model, "pool", &(stoker_pool2d){ .kernel = { 2, 2 } });
+    stk_test_conv(model, "conv2", 8, 1);
+    (void)stoker_model_relu(model, "relu2");
+    (void)stoker_model_flatten(model, "flatten");
+    stk_test_linear(model, "fc1", 16);
+    (void)stoker_model_relu(model, "relu3");
+    stk_test_linear(model, "fc2", CLASSES);
+    (void)stoker_model_softmax_cross_entropy(model, 0);
+    model = stk_test_end(model);
+    for (uint32_t split = 2; split < 8; split += 2) {
+        begin();
+        stoker_trainer_options options = split_of("cuda:0,cuda:1", split);
+        options.optimizer = STOKER_SGD;
+        options.momentum = 0.9F;
+        options.metrics_interval = 3;
+        stoker_trainer *pair = trainer_of(model, options);
+        options.backend = "ref";
+        options.split = 0;
+        stoker_trainer *ref = trainer_of(model, options);
+        compare(pair, ref, 1e-4, "convolutions");
+        stoker_trainer_destroy(&pair);
+        stoker_trainer_destroy(&ref);
+        cr_assert_eq(standin_cuda_live(), 0);
+    }
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
+/* An overflow on either device leaves the update out on both. */
+Test(trainer_cuda_split, sixteen_bits_and_their_loss_scale)
+{
+    static const char *const pairs[] = { "cuda:0,cuda:1", "ref,cuda:0", "cuda:0,ref" };
+    stoker_model *model = network();
+    for (size_t p = 0; p < sizeof(pairs) / sizeof(pairs[0]); p++) {
+        begin();
+        stoker_trainer_options options = split_of(pairs[p], 6);
+        options.precision = STOKER_FLOAT16;
+        options.loss_scale = 16777216.0F;
+        options.dynamic_loss_scale = true;
+        options.accumulate = 1;
+        stoker_trainer *pair = trainer_of(model, options);
+        uint32_t skipped = 0;
+        float scale = options.loss_scale;
+        for (uint64_t i = 0; i < 14; i++) {
+            const stoker_step told = step(pair, i, BATCH);
+            skipped += told.skipped ? 1 : 0;
+            cr_assert_neq(told.skipped, told.updated, "%s: step %u", pairs[p], (unsigned)i);
+            scale = told.skipped ? scale / 2 : scale;
+        }
+        cr_assert_gt(skipped, 2);
+        cr_assert_lt(skipped, 14);
+        const struct stk_stages stages = stk_stages_of(pair);
+        for (uint32_t s = 0; s < 2; s++) {
+            struct stk_standing standing = { .updates = 0 };
+            struct stk_findings findings;
+            const stoker_trainer *stage = stages.stage[s];
+            if (stage->ops->read == NULL)
+                continue;
+            cr_assert_eq(stage->ops->read(stage->backend, &standing, &findings, NULL), STOKER_OK);
+            cr_assert_eq(standing.updates, 14 - skipped, "%s: %u: %u, not %u", pairs[p], s,
+                         (unsigned)standing.updates, 14 - skipped);
+            cr_assert_eq(standing.loss_scale.scale, scale);
+        }
+        cr_assert_eq(stoker_trainer_updates(pair), 14 - skipped);
+        stoker_trainer_destroy(&pair);
+        cr_assert_eq(standin_cuda_live(), 0);
+    }
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
+Test(trainer_cuda_split, between_two_gpus_the_host_waits_for_nothing)
+{
+    stoker_model *model = network();
+    begin();
+    stoker_trainer_options options = split_of("cuda:0,cuda:1", 6);
+    options.metrics_interval = 100;
+    stoker_trainer *trainer = trainer_of(model, options);
+    for (uint64_t i = 0; i < 12;
+         i++) /* two slots, three passes: six kinds, recorded the second time */
+        step(trainer, i, BATCH);
+    for (uint64_t i = 12; i < 24; i++) {
+        const struct standin_cuda_host before = standin_cuda_host();
+        step(trainer, i, BATCH);
+        const struct standin_cuda_host after = standin_cuda_host();
+        cr_assert_eq(after.waits, before.waits, "step %u", (unsigned)i);
+        cr_assert_eq(after.copies, before.copies, "step %u: %u", (unsigned)i,
+                     (unsigned)(after.copies - before.copies));
+        cr_assert_eq(after.allocations, before.allocations, "step %u: %u", (unsigned)i,
+                     (unsigned)(after.allocations - before.allocations));
+    }
+    stoker_trainer_capture capture;
+    stoker_trainer_get_capture(trainer, &capture);
+    cr_assert_gt(capture.launched, 20); /* halves of passes as graphs */
+    cr_assert_eq(capture.refused, 0);
+    stoker_trainer_destroy(&trainer);
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
+Test(trainer_cuda_split, evaluations_and_predictions_are_those_of_ref)
+{
+    static const char *const backends[] = { "ref", "cuda:0,cuda:1", "ref,cuda:1", "cuda:1,ref" };
+    stoker_model *model = network();
+    float outputs[4][13 * CLASSES];
+    stoker_evaluation sums[4] = { { 0 } };
+    for (int b = 0; b < 4; b++) {
+        begin();
+        stoker_trainer_options options = split_of(backends[b], b == 0 ? 0 : 7);
+        options.metrics_interval = 100;
+        stoker_trainer *trainer = trainer_of(model, options);
+        for (uint64_t i = 0; i < 4; i++) /* one of a group is under way */
+            step(trainer, i, BATCH);
+        const stoker_batch *batch = batch_of(999, 13);
+        cr_assert_eq(stoker_trainer_evaluate(trainer, batch, &sums[b]), STOKER_OK);
+        cr_assert_eq(stoker_trainer_predict(trainer, batch->images.data, 13, outputs[b]),
+                     STOKER_OK);
+        cr_assert_eq(sums[b].count, 13);
+        cr_assert_float_eq(sums[b].loss_sum, sums[0].loss_sum, 1e-3, "%s", backends[b]);
+        for (int i = 0; i < 13 * CLASSES; i++)
+            cr_assert_float_eq(outputs[b][i], outputs[0][i], 1e-4F, "%s", backends[b]);
+        stoker_trainer_destroy(&trainer);
+    }
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
+/* Saved in the middle of a group by two, gone on by one, and the other way round. */
+Test(trainer_cuda_split, checkpoints_move)
+{
+    static const char *const backends[] = { "cuda:1", "cuda:0,cuda:1", "ref,cuda:0" };
+    stoker_model *model = network();
+    char path[] = "/tmp/stoker_cuda_split_XXXXXX";
+    const int file = mkstemp(path);
+    cr_assert_geq(file, 0);
+    for (int from = 0; from < 3; from++) {
+        const int to = (from + 1) % 3;
+        begin();
+        stoker_trainer *a = trainer_of(model, split_of(backends[from], from == 0 ? 0 : 6));
+        stoker_trainer *b = trainer_of(model, split_of(backends[to], to == 0 ? 0 : 2));
+        stoker_error error = { .code = 0 };
+        for (uint64_t i = 0; i < 5; i++)
+            step(a, i, BATCH);
+        cr_assert_eq(stoker_trainer_save(a, path, NULL, NULL), STOKER_OK);
+        cr_assert_eq(stoker_trainer_load(b, path, NULL, NULL, &error), STOKER_OK, "%s",
+                     error.message);
+        for (uint64_t i = 5; i < 9; i++) {
+            step(a, i, BATCH);
+            step(b, i, BATCH);
+        }
+        check_within(a, b, 1e-4, backends[from]);
+        stoker_trainer_destroy(&a);
+        stoker_trainer_destroy(&b);
+    }
+    char line[120];
+    (void)close(file);
+    (void)snprintf(line, sizeof(line), "rm -f %s*", path);
+    cr_assert_eq(system(line), 0);
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
+Test(trainer_cuda_split, what_cannot_be_is_told)
+{
+    stoker_model *model = network();
+    static const struct {
+        const char *backend, *words;
+        int code;
+    } cases[] = {
+        { "cuda:0,cuda:0", "one device is named twice", STOKER_EINVAL },
+        { "cuda,cuda:0", "one device is named twice", STOKER_EINVAL },
+        { "cuda:0,cuda:2", "there are 2 GPUs", STOKER_EDEVICE },
+        { "cuda:0", "a second device is missing", STOKER_EINVAL },
+        { "cuda:0,cuda:x", "\"cuda:0,cuda:x\"", STOKER_EDEVICE },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        begin();
+        stoker_trainer *trainer = NULL;
+        stoker_error error = { .code = 0 };
+        stoker_trainer_options options = split_of(cases[i].backend, 6);
+        options.error = &error;
+        cr_expect_eq(stoker_trainer_create(&trainer, model, &options), cases[i].code);
+        cr_expect_not_null(strstr(error.message, cases[i].words), "%s", error.message);
+        cr_expect_eq(standin_cuda_live(), 0);
+    }
+    begin();
+    stoker_trainer *trainer = trainer_of(model, split_of("cuda:0,ref", 6));
+    stoker_batch batch = *batch_of(0, BATCH);
+    batch.device = STOKER_DEVICE_CUDA;
+    cr_expect_eq(stoker_trainer_step(trainer, &batch, NULL), STOKER_EMISMATCH);
+    cr_expect_not_null(strstr(stoker_trainer_error(trainer)->message, "host memory"));
+    stoker_trainer_destroy(&trainer);
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
+/* Each device gives what its part of the table says. */
+Test(trainer_cuda_split, the_table_is_what_the_devices_give)
+{
+    stoker_model *model = network();
+    struct stk_backend *devices[2] = { NULL };
+    uint64_t before[2];
+    char table[4096];
+    begin();
+    for (uint32_t d = 0; d < 2; d++) {
+        cr_assert_eq(stk_backend_cuda.create(&devices[d],
+                                             &(struct stk_backend_options){ .device = d }, NULL),
+                     STOKER_OK);
+        before[d] = stk_backend_cuda.free_bytes(devices[d]);
+    }
+    stoker_trainer *trainer = trainer_of(model, split_of("cuda:0,cuda:1", 6));
+    const struct stk_stages stages = stk_stages_of(trainer);
+    for (uint32_t d = 0; d < 2; d++)
+        cr_assert_eq(before[d] - stk_backend_cuda.free_bytes(devices[d]),
+                     stages.stage[d]->memory.peak, "cuda:%u", d);
+    (void)stoker_trainer_memory_table(trainer, table, sizeof(table));
+    cr_assert_not_null(strstr(table, "cuda:0, layers 1 to 6\n"));
+    cr_assert_not_null(strstr(table, "cuda:1, layers 7 to 10\n"));
+    stoker_trainer_destroy(&trainer);
+    for (uint32_t d = 0; d < 2; d++)
+        stk_backend_cuda.destroy(devices[d]);
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
+/* ---- failures -------------------------------------------------------------------- */
+
+static int whole_run(const stoker_model *model, const char *backend)
+{
+    stoker_trainer *trainer = NULL;
+    stoker_error error = { .code = 0 };
+    stoker_trainer_options options = split_of(backend, 6);
+    stoker_evaluation sum = { 0 };
+    options.error = &error;
+    options.accumulate = 2;
+    options.metrics_interval = 3;
+    int rc = stoker_trainer_create(&trainer, model, &options);
+    for (uint64_t i = 0; i < 3 && rc == STOKER_OK; i++)
+        rc = stoker_trainer_step(trainer, batch_of(i * BATCH, BATCH), NULL);
+    if (rc == STOKER_OK)
+        rc = stoker_trainer_flush(trainer, NULL);
+    if (rc == STOKER_OK)
+        rc = stoker_trainer_evaluate(trainer, batch_of(0, BATCH), &sum);
+    if (rc != STOKER_OK)
+        cr_assert_neq(trainer == NULL ? error.code : stoker_trainer_error(trainer)->code, 0);
+    stoker_trainer_destroy(&trainer);
+    return rc;
+}
+
+static void fail_each_call(const char *backend)
+{
+    stoker_model *model = network();
+    uint64_t failed = 0;
+    for (uint64_t nth = 1;; nth++) {
+        begin();
+        const int64_t live = stk_fault_live_bytes();
+        standin_cuda_fail(nth, CODE, false);
+        const int rc = whole_run(model, backend);
+        cr_assert_eq(standin_cuda_live(), 0, "%s: call %u", backend, (unsigned)nth);
+        cr_assert_eq(stk_fault_live_bytes(), live, "%s: call %u", backend, (unsigned)nth);
+        cr_assert_eq(standin_cuda_violations(), 0, "%s: call %u", backend, (unsigned)nth);
+        if (!standin_cuda_failed())
+            break;
+        failed += rc != STOKER_OK ? 1 : 0; /* but for calls that give something back */
+        cr_assert(rc == STOKER_OK || rc == STOKER_EDEVICE || rc == STOKER_ENOMEM, "call %u: %d",
+                  (unsigned)nth, rc);
+    }
+    cr_assert_gt(failed, 100);
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}
+
+Test(trainer_cuda_split, every_call_of_two_gpus_may_fail)
+{
+    fail_each_call("cuda:0,cuda:1");
+}
+
+Test(trainer_cuda_split, every_call_beside_a_host_may_fail)
+{
+    fail_each_call("ref,cuda:0");
+    fail_each_call("cuda:1,ref");
+}
+
+Test(trainer_cuda_split, every_allocation_may_fail)
+{
+    stoker_model *model = network();
+    for (uint64_t nth = 1;; nth++) {
+        begin();
+        const int64_t live = stk_fault_live_bytes();
+        stk_fault_arm(STK_FAULT_ANY, nth);
+        const int rc = whole_run(model, nth % 2 == 0 ? "cuda:0,ref" : "ref,cuda:0");
+        const bool reached = stk_fault_disarm();
+        cr_assert_eq(stk_fault_live_bytes(), live, "allocation %u", (unsigned)nth);
+        cr_assert_eq(standin_cuda_live(), 0, "allocation %u", (unsigned)nth);
+        if (!reached)
+            break;
+        cr_assert(rc == STOKER_ENOMEM || rc == STOKER_ETHREAD || rc == STOKER_EDEVICE, "%u: %d",
+                  (unsigned)nth, rc);
+    }
+    stoker_model_destroy(&model);
+    stk_test_check_leaks();
+}

@@ -1,0 +1,539 @@
+/* test_step.c - the `cuda` back end through the stand-in runtime: its steps are those of
+ * `ref`, the host waits for none of them, checkpoints move, and no failure leaves anything behind.
+ *
+ * Kernels are replaced by their twins in plain C.
+ */
+#include "support/cuda_trainer_case.h"
+
+#include "loader/base/fault.h"
+#include "support/standin_cudnn/standin_cudnn.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { STEPS = 6, CODE = 700 /* cudaErrorIllegalAddress */ };
+
+static void check_close(const char *what, const float *a, const float *b, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        cr_assert_float_eq(a[i], b[i], 2e-5 * (1 + fabs((double)b[i])), "%s %u: %g, ref has %g",
+                           what, (unsigned)i, (double)a[i], (double)b[i]);
+}
+
+static void check_arena(const char *what, const stoker_trainer *a, const stoker_trainer *b,
+                        float *in_a, float *in_b, size_t bytes)
+{
+    struct stk_view va;
+    struct stk_view vb;
+    cr_assert_eq(stk_view_read(&va, a, in_a, bytes, NULL), STOKER_OK);
+    cr_assert_eq(stk_view_read(&vb, b, in_b, bytes, NULL), STOKER_OK);
+    check_close(what, va.floats, vb.floats, bytes / sizeof(float));
+    stk_view_close(&va);
+    stk_view_close(&vb);
+}
+
+static void check_same(const stoker_trainer *a, const stoker_trainer *b)
+{
+    check_arena("weight", a, b, a->arenas.parameters, b->arenas.parameters, a->memory.parameters);
+    check_arena("statistic", a, b, a->arenas.statistics, b->arenas.statistics,
+                a->memory.statistics);
+    check_arena("average", a, b, a->ema, b->ema, a->memory.parameters);
+}
+
+Test(trainer_cuda_step, steps_are_those_of_ref)
+{
+    begin();
+    stoker_model *model = network();
+    stoker_trainer *cuda = trainer_of(model, options_of("cuda"));
+    stoker_trainer *ref = trainer_of(model, options_of("ref"));
+    cr_assert_str_eq(stoker_trainer_backend(cuda), "cuda");
+    cr_assert_not_null(stoker_trainer_stream(cuda));
+    cr_assert_null(stoker_trainer_stream(ref));
+    for (uint64_t i = 0; i < STEPS; i++) {
+        const uint32_t count = i == 3 ? 5 : BATCH; /* a short one */
+        const stoker_step a = step(cuda, i, count);
+        const stoker_step b = step(ref, i, count);
+        cr_assert_float_eq(a.loss, b.loss, 1e-5 * b.loss, "step %u", (unsigned)i);
+        cr_assert_float_eq(a.gradient_norm, b.gradient_norm, 1e-5F);
+        cr_assert_eq(a.correct, b.correct);
+        cr_assert_eq(a.count, count);
+        cr_assert_eq(a.updated, b.updated);
+        cr_assert_eq(a.learning_rate, b.learning_rate);
+    }
+    step(cuda, STEPS, 3);
+    step(ref, STEPS, 3);
+    cr_assert_eq(stoker_trainer_flush(cuda, NULL), STOKER_OK);
+    cr_assert_eq(stoker_trainer_flush(ref, NULL), STOKER_OK);
+    cr_assert_eq(stoker_trainer_updates(cuda), stoker_trainer_updates(ref));
+    check_same(cuda, ref);
+    stoker_trainer_destroy(&cuda);
+    stoker_trainer_destroy(&ref);
+    end(&model);
+}
+
+Test(trainer_cuda_step, evaluation_and_prediction_are_those_of_ref)
+{
+    begin();
+    stoker_model *model = network();
+    stoker_trainer *trainers[] = { trainer_of(model, options_of("cuda")),
+                                   trainer_of(model, options_of("ref")) };
+    static float outputs[2][SAMPLES_MAX * CLASSES];
+    stoker_evaluation sums[2] = { 0 };
+    for (int t = 0; t < 2; t++) {
+        for (uint64_t i = 0; i < 4; i++)
+            step(trainers[t], i, BATCH);
+        const stoker_batch *batch = batch_of(999, 13); /* in two parts */
+        cr_assert_eq(stoker_trainer_evaluate(trainers[t], batch, &sums[t]), STOKER_OK);
+        cr_assert_eq(stoker_trainer_predict(trainers[t], batch->images.data, 13, outputs[t]),
+                     STOKER_OK);
+    }
+    cr_assert_eq(sums[0].count, 13);
+    cr_assert_eq(sums[0].correct, sums[1].correct);
+    cr_assert_float_eq(sums[0].loss_sum, sums[1].loss_sum, 1e-4);
+    check_close("output", outputs[0], outputs[1], 13 * CLASSES);
+    stoker_trainer_destroy(&trainers[0]);
+    stoker_trainer_destroy(&trainers[1]);
+    end(&model);
+}
+
+/* The GPU reads pageable memory by itself, so a copy from there may come late; and the batch is another one as
+ * soon as the call returns. Recorded and not, short ones, evaluations that stay on the device. */
+Test(trainer_cuda_step, pageable_memory_is_the_callers_once_a_call_returns)
+{
+    for (int uncaptured = 0; uncaptured < 2; uncaptured++) {
+        begin();
+        standin_cuda_reads_pageable(true);
+        standin_cuda_delay(500);
+        stoker_model *model = network();
+        stoker_trainer_options options = options_of("cuda");
+        options.metrics_interval = 1000;
+        options.uncaptured = uncaptured == 1;
+        stoker_trainer *cuda = trainer_of(model, options);
+        options.backend = "ref";
+        stoker_trainer *ref = trainer_of(model, options);
+        for (uint64_t i = 0; i < 4 * STEPS; i++) {
+            step(cuda, i, i % 7 == 3 ? 5 : BATCH);
+            (void)batch_of(4711 + i, SAMPLES_MAX); /* in the same place */
+            step(ref, i, i % 7 == 3 ? 5 : BATCH);
+        }
+        stoker_evaluation sums[2] = { 0 };
+        for (uint64_t i = 0; i < 3; i++) {
+            cr_assert_eq(stoker_trainer_evaluate(cuda, batch_of(100 * i, 13), NULL), STOKER_OK);
+            (void)batch_of(4711 + i, SAMPLES_MAX);
+            cr_assert_eq(stoker_trainer_evaluate(ref, batch_of(100 * i, 13), NULL), STOKER_OK);
+        }
+        cr_assert_eq(stoker_trainer_evaluated(cuda, &sums[0]), STOKER_OK);
+        cr_assert_eq(stoker_trainer_evaluated(ref, &sums[1]), STOKER_OK);
+        cr_assert_float_eq(sums[0].loss_sum, sums[1].loss_sum, 1e-4);
+        cr_assert_eq(standin_cuda_staged(), 0);
+        check_same(cuda, ref);
+        stoker_trainer_destroy(&cuda);
+        stoker_trainer_destroy(&ref);
+        end(&model);
+    }
+}
+
+Test(trainer_cuda_step, the_host_waits_only_where_something_is_told)
+{
+    begin();
+    stoker_model *model = network();
+    stoker_trainer_options options = options_of("cuda");
+    options.metrics_interval = 5;
+    stoker_trainer *cuda = trainer_of(model, options);
+    options.backend = "ref";
+    stoker_trainer *ref = trainer_of(model, options);
+    step(cuda, 0, BATCH);
+    step(ref, 0, BATCH);
+    for (uint64_t i = 1; i < 10; i++) {
+        const struct standin_cuda_host before = standin_cuda_host();
+        const stoker_step a = step(cuda, i, BATCH);
+        const struct standin_cuda_host after = standin_cuda_host();
+        const stoker_step b = step(ref, i, BATCH);
+        cr_assert_eq(a.count, i % 5 == 4 ? 5 * BATCH : 0);
+        cr_assert_eq(a.count, b.count);
+        cr_assert_float_eq(a.loss, b.loss, 1e-5 * (1 + b.loss));
+        if (a.count > 0)
+            continue;
+        cr_assert_eq(after.waits, before.waits, "step %u", (unsigned)i);
+        cr_assert_eq(after.copies, before.copies);
+        if (i >= 4) /* steps 2 and 3 are recorded */
+            cr_assert_eq(after.allocations, before.allocations);
+    }
+    step(cuda, 10, BATCH);
+    stoker_step rest;
+    cr_assert_eq(stoker_trainer_flush(cuda, &rest), STOKER_OK);
+    cr_assert_eq(rest.count, BATCH);
+    stoker_trainer_destroy(&cuda);
+    stoker_trainer_destroy(&ref);
+    end(&model);
+}
+
+/* Groups of two, dropout, batches of three sizes: each kind of step is recorded at its second time. */
+Test(trainer_cuda_step, a_recorded_step_gives_the_same_bits)
+{
+    begin();
+    stoker_model *model = network();
+    stoker_trainer_options options = options_of("cuda");
+    options.metrics_interval = 100;
+    stoker_trainer *captured = trainer_of(model, options);
+    options.uncaptured = true;
+    stoker_trainer *queued = trainer_of(model, options);
+    for (uint64_t i = 0; i < 20; i++) {
+        const uint32_t count = i % 9 == 8 ? 3 : i % 9 == 7 ? 5 : BATCH;
+        const uint64_t launches = standin_cuda_graph_launches();
+        step(queued, i, count);
+        cr_assert_eq(standin_cuda_graph_launches(), launches);
+        step(captured, i, count);
+        if (i >= 2 && i < 7)
+            cr_assert_eq(standin_cuda_graph_launches(), launches + 1, "step %u", (unsigned)i);
+    }
+    check_same_bits(captured, queued);
+    stoker_step a;
+    stoker_step b;
+    cr_assert_eq(stoker_trainer_flush(captured, &a), STOKER_OK);
+    cr_assert_eq(stoker_trainer_flush(queued, &b), STOKER_OK);
+    cr_assert_eq(a.loss, b.loss);
+    cr_assert_eq(a.correct, b.correct);
+    stoker_trainer_destroy(&captured);
+    stoker_trainer_destroy(&queued);
+    end(&model);
+}
+
+/* An overflow halves the scale on the device, too, and the host learns of it. */
+Test(trainer_cuda_step, overflow_is_skipped_on_the_device)
+{
+    begin();
+    stoker_model *model = network();
+    stoker_trainer_options options = options_of("cuda");
+    options.accumulate = 1;
+    options.dynamic_loss_scale = true;
+    stoker_trainer *cuda = trainer_of(model, options);
+    cr_assert_eq(step(cuda, 0, BATCH).updated, true);
+    const stoker_batch *batch = batch_of(0, BATCH);
+    ((float *)batch->images.data)[5] = INFINITY;
+    stoker_step out;
+    cr_assert_eq(stoker_trainer_step(cuda, batch, &out), STOKER_OK);
+    cr_assert(out.skipped);
+    cr_assert_not(out.updated);
+    cr_assert_eq(out.loss_scale, 32768.0F);
+    cr_assert_eq(stoker_trainer_updates(cuda), 1);
+    stoker_trainer_destroy(&cuda);
+    end(&model);
+}
+
+/* Batches in the GPU's memory give the same; a label that is no class is told when something is told,
+ * and counts for nothing. */
+Test(trainer_cuda_step, batches_may_lie_on_the_device)
+{
+    begin();
+    stoker_model *model = network();
+    stoker_trainer_options options = options_of("cuda");
+    options.metrics_interval = 2;
+    stoker_trainer *here = trainer_of(model, options);
+    stoker_trainer *there = trainer_of(model, options);
+    stoker_step told;
+    step(here, 0, BATCH);
+    int64_t *const labels = batch_of(0, BATCH)->labels.data;
+    stoker_batch batch = batch_on_device(batch_of(0, BATCH));
+    cr_assert_eq(stoker_trainer_step(there, &batch, &told), STOKER_OK);
+    cr_assert_eq(step(here, 0, BATCH).count, 2 * BATCH);
+    cr_assert_eq(stoker_trainer_step(there, &batch, &told), STOKER_OK);
+    cr_assert_eq(told.count, 2 * BATCH);
+    check_bits(here, there, here->arenas.parameters, there->arenas.parameters,
+               here->memory.parameters);
+
+    void *const good = batch.labels.data;
+    labels[3] = CLASSES;
+    batch.labels.data = on_device(labels, sizeof(int64_t) * BATCH);
+    cr_assert_eq(stoker_trainer_step(there, &batch, &told), STOKER_OK);
+    cr_assert_eq(stoker_trainer_step(there, &batch, &told), STOKER_EINVAL);
+    cr_assert_not_null(
+        strstr(stoker_trainer_error(there)->message, "2 labels of the last 2 passes"));
+    batch.device_index = 1;
+    cr_assert_eq(stoker_trainer_step(there, &batch, &told), STOKER_EMISMATCH);
+    cr_assert_eq(cudaFree(batch.labels.data), cudaSuccess);
+    cr_assert_eq(cudaFree(batch.images.data), cudaSuccess);
+    cr_assert_eq(cudaFree(good), cudaSuccess);
+    stoker_trainer_destroy(&here);
+    stoker_trainer_destroy(&there);
+    end(&model);
+}
+
+static void save_and_load(const char *path, stoker_trainer *from, stoker_trainer *to)
+{
+    stoker_error error = { .code = 0 };
+    cr_assert_eq(stoker_trainer_save(from, path, NULL, &error), STOKER_OK, "%s", error.message);
+    cr_assert_eq(stoker_trainer_load(to, path, NULL, NULL, &error), STOKER_OK, "%s", error.message);
+}
+
+/* In the middle of a group. cuda -> ref -> cuda: the same as if nothing had been saved. */
+Test(trainer_cuda_step, checkpoints_move_between_cpu_and_gpu)
+{
+    begin();
+    char folder[] = "/tmp/stoker_cuda_XXXXXX";
+    char path[64];
+    cr_assert_not_null(mkdtemp(folder));
+    (void)snprintf(path, sizeof(path), "%s/model.safetensors", folder);
+    stoker_model *model = network();
+    stoker_trainer *straight = trainer_of(model, options_of("ref"));
+    stoker_trainer *cuda = trainer_of(model, options_of("cuda"));
+    stoker_trainer *ref = trainer_of(model, options_of("ref"));
+    stoker_trainer *again = trainer_of(model, options_of("cuda:1"));
+    for (uint64_t i = 0; i < 9; i++)
+        step(straight, i, BATCH);
+    for (uint64_t i = 0; i < 3; i++)
+        step(cuda, i, BATCH);
+    save_and_load(path, cuda, ref);
+    for (uint64_t i = 3; i < 6; i++)
+        step(ref, i, BATCH);
+    save_and_load(path, ref, again);
+    for (uint64_t i = 6; i < 9; i++)
+        step(again, i, BATCH);
+    check_same(again, straight);
+    cr_assert_eq(stoker_trainer_updates(again), stoker_trainer_updates(straight));
+    stoker_trainer_destroy(&again);
+    stoker_trainer_destroy(&ref);
+    stoker_trainer_destroy(&cuda);
+    stoker_trainer_destroy(&straight);
+    stoker_model_destroy(&model);
+    char command[96];
+    (void)snprintf(command, sizeof(command), "rm -r %s", folder);
+    cr_assert_eq(system(command), 0);
+    stk_test_check_leaks();
+}
+
+static stoker_model *blocks(void)
+{
+    stoker_model *model = stk_test_begin(8, 8, 3);
+    stk_test_conv(model, "conv1", 8, 1);
+    (void)stoker_model_batch_norm(model, "bn1", NULL);
+    (void)stoker_model_relu(model, "relu1");
+    stk_test_conv(model, "conv2", 8, 1);
+    (void)stoker_model_batch_norm(model, "bn2", NULL);
+    (void)stoker_model_add(model, "sum", "relu1");
+    (void)stoker_model_relu(model, "relu2");
+    (void)stoker_model_global_avg_pool(model, "mean");
+    (void)stoker_model_flatten(model, "flatten");
+    stk_test_linear(model, "fc", 10);
+    (void)stoker_model_softmax_cross_entropy(model, 0.0F);
+    return stk_test_end(model);
+}
+
+/* Convolutions, BatchNorm, residual sums, linear layers: all of them, recorded, against ref. */
+static void check_network(stoker_model *model, unsigned precision, float tolerance)
+{
+    enum { FEW = 2, LABELS = 3 };
+    static float images[FEW * 32 * 32 * 3];
+    static int64_t labels[FEW];
+    const struct stk_shape in = model->layers[0].out;
+    const uint64_t floats = FEW * stk_shape_elements(in);
+    stoker_trainer *trainers[2];
+    const char *const names[] = { "cuda", "ref" };
+    begin();
+    for (int t = 0; t < 2; t++) {
+        stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
+        options.backend = names[t];
+        options.batch_size = FEW;
+        options.learning_rate = 0.1F;
+        options.momentum = 0.9F;
+        options.precision = (stoker_dtype)precision;
+        options.loss_scale = precision == STOKER_FLOAT16 ? 8 : 0;
+        trainers[t] = trainer_of(model, options);
+    }
+    for (uint64_t i = 0; i < 3; i++) {
+        stoker_step told[2];
+        golden_fill(images, floats, 40 + i, 1.0F);
+        for (int n = 0; n < FEW; n++)
+            labels[n] = (int64_t)((i + (uint64_t)n) % LABELS);
+        const stoker_batch batch = {
+            .images = { .data = images,
+                        .dtype = STOKER_FLOAT32,
+                        .rank = 4,
+                        .shape = { FEW, in.h, in.w, in.c } },
+            .labels = { .data = labels, .dtype = STOKER_INT64, .rank = 1, .shape = { FEW } },
+            .count = FEW,
+        };
+        for (int t = 0; t < 2; t++)
+            cr_assert_eq(stoker_trainer_step(trainers[t], &batch, &told[t]), STOKER_OK);
+        cr_assert_float_eq(told[0].loss, told[1].loss, (double)tolerance * told[1].loss);
+    }
+    struct stk_view ours;
+    cr_assert_eq(stk_view_read(&ours, trainers[0], trainers[0]->arenas.parameters,
+                               trainers[0]->memory.parameters, NULL),
+                 STOKER_OK);
+    for (uint64_t i = 0; i < model->parameter_floats; i++)
+        cr_assert_float_eq(ours.floats[i], trainers[1]->arenas.parameters[i], tolerance,
+                           "weight %u", (unsigned)i);
+    stk_view_close(&ours);
+    stoker_trainer_destroy(&trainers[0]);
+    stoker_trainer_destroy(&trainers[1]);
+    stoker_model_destroy(&model);
+    cr_assert_eq(standin_cuda_live(), 0);
+}
+
+Test(trainer_cuda_step, whole_networks_train_as_on_ref)
+{
+    check_network(stk_test_mnist(), STOKER_FLOAT32, 1e-4F);
+    check_network(blocks(), STOKER_FLOAT32, 1e-4F);
+    stk_test_check_leaks();
+}
+
+Test(trainer_cuda_step, and_in_16_bits)
+{
+    check_network(blocks(), STOKER_FLOAT16, 1e-2F);
+    check_network(blocks(), STOKER_BFLOAT16, 4e-2F);
+    stk_test_check_leaks();
+}
+
+/* With TF32 other engines are allowed, which the stand-in has only for those that differ in nothing else. */
+Test(trainer_cuda_step, float32_is_rounded_only_when_asked)
+{
+    begin();
+    stoker_model *model = blocks();
+    for (int tf32 = 0; tf32 < 2; tf32++) {
+        standin_cudnn_reset(true);
+        stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
+        options.backend = "cuda";
+        options.batch_size = 1;
+        options.deterministic = true;
+        options.tf32 = tf32;
+        stoker_trainer *trainer = trainer_of(model, options);
+        cr_assert_eq(standin_cudnn_rounded() > 0, tf32);
+        stoker_trainer_destroy(&trainer);
+    }
+    end(&model);
+}
+
+/* What was timed is written down, and a second trainer is ready without timing. */
+Test(trainer_cuda_step, benchmarks_are_kept_in_a_file)
+{
+    begin();
+    char folder[] = "/tmp/stoker_cuda_XXXXXX";
+    char path[64];
+    cr_assert_not_null(mkdtemp(folder));
+    (void)snprintf(path, sizeof(path), "%s/engines", folder);
+    stoker_model *model = blocks();
+    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
+    options.backend = "cuda";
+    options.batch_size = 2;
+    options.benchmark = true;
+    options.engine_cache = path;
+    uint64_t launches[2];
+    for (int i = 0; i < 2; i++) {
+        const uint64_t before = standin_cuda_launches();
+        stoker_trainer *trainer = trainer_of(model, options);
+        launches[i] = standin_cuda_launches() - before;
+        stoker_trainer_destroy(&trainer);
+    }
+    cr_assert_gt(launches[0], 20);
+    cr_assert_lt(launches[1], launches[0]);
+    cr_assert_eq(unlink(path), 0);
+    cr_assert_eq(rmdir(folder), 0);
+    end(&model);
+}
+
+static int whole_run(const stoker_model *model)
+{
+    stoker_trainer *trainer = NULL;
+    stoker_trainer_options options = options_of("cuda");
+    stoker_error error = { .code = 0 };
+    options.error = &error;
+    int rc = stoker_trainer_create(&trainer, model, &options);
+    for (uint64_t i = 0; i < 5 && rc == STOKER_OK; i++)
+        rc = stoker_trainer_step(trainer, batch_of(i * BATCH, i == 4 ? 3 : BATCH), NULL);
+    stoker_evaluation sum = { 0 };
+    if (rc == STOKER_OK)
+        rc = stoker_trainer_evaluate(trainer, batch_of(0, 3), &sum);
+    if (rc != STOKER_OK)
+        cr_assert_neq(trainer == NULL ? error.code : stoker_trainer_error(trainer)->code, 0);
+    stoker_trainer_destroy(&trainer);
+    return rc;
+}
+
+static void fail_each_call(bool reads_pageable)
+{
+    stoker_model *model = network();
+    uint64_t failed = 0;
+    for (uint64_t nth = 1;; nth++) {
+        begin();
+        standin_cuda_reads_pageable(reads_pageable);
+        const int64_t live = stk_fault_live_bytes();
+        standin_cuda_fail(nth, CODE, false);
+        const int rc = whole_run(model);
+        cr_assert_eq(standin_cuda_live(), 0, "call %u", (unsigned)nth);
+        cr_assert_eq(stk_fault_live_bytes(), live, "call %u", (unsigned)nth);
+        if (!standin_cuda_failed())
+            break;
+        failed += rc != STOKER_OK; /* but for calls that give something back */
+        cr_assert(rc == STOKER_OK || rc == STOKER_EDEVICE || rc == STOKER_ENOMEM, "call %u: %d",
+                  (unsigned)nth, rc);
+    }
+    cr_assert_gt(failed, 100);
+    end(&model);
+}
+
+Test(trainer_cuda_step, every_call_of_the_runtime_may_fail)
+{
+    fail_each_call(false);
+    fail_each_call(true);
+}
+
+Test(trainer_cuda_step, no_gpu_is_told_and_auto_goes_on)
+{
+    begin();
+    standin_cuda_reset(0);
+    stoker_model *model = network();
+    stoker_trainer *trainer = NULL;
+    stoker_error error = { .code = 0 };
+    stoker_trainer_options options = options_of("cuda");
+    options.error = &error;
+    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_EDEVICE);
+    cr_assert_not_null(strstr(error.message, "no CUDA-capable device"), "%s", error.message);
+    options.backend = "cuda:7";
+    standin_cuda_reset(1);
+    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_EDEVICE);
+    cr_assert_not_null(strstr(error.message, "there are 1 GPUs"), "%s", error.message);
+    options.backend = "auto";
+    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_OK);
+    cr_assert_str_eq(stoker_trainer_backend(trainer), "cuda");
+    stoker_trainer_destroy(&trainer);
+    standin_cuda_reset(0);
+    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_OK);
+    cr_assert_str_eq(stoker_trainer_backend(trainer), "cpu");
+    stoker_trainer_destroy(&trainer);
+    end(&model);
+}
+
+Test(trainer_cuda_step, the_memory_table_is_what_the_device_gives)
+{
+    begin();
+    stoker_model *model = network();
+    struct stk_backend *backend = NULL;
+    cr_assert_eq(stk_backend_cuda.create(&backend, &(struct stk_backend_options){ 0 }, NULL),
+                 STOKER_OK);
+    const uint64_t before = stk_backend_cuda.free_bytes(backend);
+    stoker_trainer *trainer = trainer_of(model, options_of("cuda"));
+    const uint64_t taken = before - stk_backend_cuda.free_bytes(backend);
+    cr_assert_eq(taken, trainer->memory.peak);
+    stoker_trainer_destroy(&trainer);
+    stk_backend_cuda.destroy(backend);
+    end(&model);
+}
+
+/* What is made to tell its workspace is what runs: forward, data, weights of two convolutions, and forward again for
+ * evaluation. */
+Test(trainer_cuda_step, a_plan_is_made_once)
+{
+    begin();
+    standin_cudnn_reset(true);
+    stoker_model *model = blocks();
+    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
+    options.backend = "cuda";
+    options.batch_size = 2;
+    stoker_trainer *trainer = trainer_of(model, options);
+    cr_assert_eq(standin_cudnn_plans(), 2 + 1 + 2 + 2, "%u", (unsigned)standin_cudnn_plans());
+    stoker_trainer_destroy(&trainer);
+    end(&model);
+}
