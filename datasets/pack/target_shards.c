@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "datasets/shard_sum.h"
+#include "loader/base/crc32c.h"
 
 enum { NAME_BYTES = 32, COPY_BYTES = 64 << 10 };
 
@@ -66,7 +66,7 @@ static bool index_is_whole(int fd, const struct stk_shard_header *header)
         const size_t size = left < sizeof(bytes) ? (size_t)left : sizeof(bytes);
         if (!read_at(fd, bytes, size, at))
             return false;
-        sum = stk_shard_sum(sum, bytes, size);
+        sum = stk_crc32c(sum, bytes, size);
         at += size;
     }
     return sum == header->index_sum;
@@ -261,9 +261,9 @@ static bool end_shard(struct shards *shards, bool last, struct pack_failure *fai
     header->flags = last ? STK_SHARD_LAST : 0;
     const size_t used = shards->entries.used + shards->names.used;
     const uint64_t rest = header->file_bytes - header->index_at - used;
-    uint32_t sum = stk_shard_sum(0, shards->entries.at, shards->entries.used);
-    sum = stk_shard_sum(sum, shards->names.at, shards->names.used);
-    header->index_sum = stk_shard_sum(sum, block, (size_t)rest);
+    uint32_t sum = stk_crc32c(0, shards->entries.at, shards->entries.used);
+    sum = stk_crc32c(sum, shards->names.at, shards->names.used);
+    header->index_sum = stk_crc32c(sum, block, (size_t)rest);
     memcpy(header->resume, &shards->state, sizeof(shards->state));
     stk_shard_header_store(block, header);
     if (!pack_output_zeros(output, header->index_at - shards->at, failure) ||
@@ -288,7 +288,7 @@ static bool add_record(struct shards *shards, const struct pack_sample *sample,
     const uint64_t offset = stk_shard_align(shards->at, header->alignment);
     const struct stk_shard_entry entry = { .offset = offset,
                                            .bytes = (uint32_t)sample->size,
-                                           .sum = stk_shard_sum(0, sample->bytes, sample->size),
+                                           .sum = stk_crc32c(0, sample->bytes, sample->size),
                                            .codec = sample->codec,
                                            .label = sample->label };
     if (!pack_room_for(&shards->entries, STK_SHARD_ENTRY_BYTES))

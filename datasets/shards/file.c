@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "datasets/shard_sum.h"
+#include "loader/base/crc32c.h"
 #include "loader/base/memory.h"
 
 static_assert(sizeof(struct stk_shard_record) == STK_SHARD_ENTRY_BYTES,
@@ -85,7 +85,7 @@ int stk_shard_file_index(const struct stk_shard_file *file, uint32_t number,
     if (rc == STOKER_OK)
         rc = stk_source_read(&file->source, rest, rest_bytes, header->index_at + bytes, error);
     if (rc == STOKER_OK) {
-        const uint32_t sum = stk_shard_sum(stk_shard_sum(0, records, bytes), rest, rest_bytes);
+        const uint32_t sum = stk_crc32c(stk_crc32c(0, records, bytes), rest, rest_bytes);
         if (sum != header->index_sum)
             rc = refuse(file, STOKER_ECORRUPT, header->index_at, "the index's checksum", error);
     }

@@ -4,8 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "datasets/shard_sum.h"
 #include "loader/base/bytes.h"
+#include "loader/base/crc32c.h"
 
 static const uint8_t magic[8] = { 0x89, 'S', 'T', 'K', '\r', '\n', 0x1A, '\n' };
 
@@ -107,7 +107,7 @@ void stk_shard_header_store(uint8_t *to, const struct stk_shard_header *header)
     stk_store_le32(to + AT_INDEX_SUM, header->index_sum);
     stk_store_le32(to + AT_NAMES_BYTES, header->names_bytes);
     memcpy(to + AT_RESUME, header->resume, STK_SHARD_RESUME_BYTES);
-    stk_store_le32(to + AT_SUM, stk_shard_sum(0, to, AT_SUM));
+    stk_store_le32(to + AT_SUM, stk_crc32c(0, to, AT_SUM));
 }
 
 static void load_fields(struct stk_shard_header *out, const uint8_t *from)
@@ -204,7 +204,7 @@ int stk_shard_header_load(struct stk_shard_header *out, const uint8_t *from, uin
         return refused(STOKER_EMAGIC, what, "not a shard");
     if (stk_load_le32(from + AT_VERSION) != STK_SHARD_VERSION)
         return refused(STOKER_ENOTSUP, what, "a version of the format that is not known here");
-    if (stk_load_le32(from + AT_SUM) != stk_shard_sum(0, from, AT_SUM))
+    if (stk_load_le32(from + AT_SUM) != stk_crc32c(0, from, AT_SUM))
         return refused(STOKER_ECORRUPT, what, "the header's checksum");
     load_fields(out, from);
     if ((out->needs & ~STK_SHARD_NEEDS_KNOWN) != 0)

@@ -73,7 +73,7 @@ static const char *missing_in_build(const struct stk_shard_decoder *decoder, uin
 int stk_shard_decoder_init(struct stk_shard_decoder *decoder, const struct stk_shard_header *like,
                            uint32_t needs, bool warnings_fail, const char **what)
 {
-    *decoder = (struct stk_shard_decoder){ .sum = stk_shard_sum_fastest() };
+    *decoder = (struct stk_shard_decoder){ .sum = stk_crc32c_fastest() };
     *what = "the codec of the records";
     int rc = STOKER_OK;
     if (needs_any(needs, STK_SHARD_PNG) || needs_any(needs, STK_SHARD_JPEG)) {

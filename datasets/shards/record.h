@@ -12,14 +12,14 @@
 #include <stoker/dataset.h>
 
 #include "datasets/image_codec.h"
-#include "datasets/shard_sum.h"
 #include "datasets/shards/file.h"
+#include "loader/base/crc32c.h"
 
 struct stk_shard_decoder {
     stoker_codec raw;              /* of raw records */
     stoker_codec packed;           /* of all others */
     struct stk_folder_image image; /* not made: no record is an image */
-    stk_shard_sum_fn *sum;         /* the fastest here */
+    stk_crc32c_fn *sum;            /* the fastest here */
 };
 
 /* Its codec, and what it brings along. */

@@ -18,7 +18,7 @@ import sys
 STAGES = ("sampler", "reader", "codec", "device", "cache")
 JOINING = ("pipeline", "api")  # they put the stages together
 PIPELINE_API = "loader/api/dataset.h"  # the data set's callbacks, which the workers call
-PACK_HEADERS = ("datasets/shards/layout.h", "datasets/shard_sum.h")
+PACK_HEADERS = ("datasets/shards/layout.h", "loader/base/crc32c.h")
 # Of base/, what the programs may use. printable.h and clock.h are inline; of the others they link copies
 # (stoker_cli), since libstoker exports none of it.
 PROGRAM_BASE = ("loader/base/printable.h", "loader/base/output_file.h", "loader/base/nearest.h",

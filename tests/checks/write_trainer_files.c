@@ -10,8 +10,8 @@
 #include <stoker/training_log.h>
 #include <string.h>
 
+#include "loader/base/crc32c.h"
 #include "trainer/files/checkpoint.h"
-#include "trainer/files/crc32c.h"
 
 enum { ROWS = 4, COLUMNS = 6, STEPS = 40 };
 

@@ -9,6 +9,7 @@
 
 #include <stoker/stoker.h>
 
+#include "crc32c_by_bits.h"
 #include "dataset_files.h"
 #include "loader/base/bytes.h"
 #include "loader/base/rng.h"
@@ -19,18 +20,6 @@ enum {
     STK_SHARD_TEST_BYTES_MAX = 4 * 4096,
     STK_SHARD_TEST_INDEX_AT = 2 * 4096
 };
-
-/* CRC-32C, a bit at a time. */
-static inline uint32_t stk_shard_test_sum(const uint8_t *bytes, size_t size)
-{
-    uint32_t sum = UINT32_MAX;
-    for (size_t i = 0; i < size; i++) {
-        sum ^= bytes[i];
-        for (int bit = 0; bit < 8; bit++)
-            sum = (sum >> 1) ^ ((sum & 1) != 0 ? 0x82F63B78U : 0);
-    }
-    return ~sum;
-}
 
 /* Half of each row is the same byte, so that LZ4 has something to find. */
 static inline uint8_t stk_shard_test_byte(uint64_t sample, uint32_t at)
@@ -57,8 +46,8 @@ static inline void stk_shard_image_seal(struct stk_shard_image *image)
     const uint64_t index_at = stk_load_le64(image->at + 40);
     if (index_at < image->size)
         stk_store_le32(image->at + 164,
-                       stk_shard_test_sum(image->at + index_at, image->size - index_at));
-    stk_store_le32(image->at + 4092, stk_shard_test_sum(image->at, 4092));
+                       stk_crc32c_by_bits(image->at + index_at, image->size - index_at));
+    stk_store_le32(image->at + 4092, stk_crc32c_by_bits(image->at, 4092));
 }
 
 static inline uint8_t *stk_shard_image_entry(struct stk_shard_image *image, uint32_t i)
@@ -113,7 +102,7 @@ static inline void stk_shard_image_make(struct stk_shard_image *image, uint32_t 
             bytes = (uint32_t)stk_lz4_pack(row, sizeof(row), 0, at + used, 64);
         stk_store_le64(entry, used);
         stk_store_le32(entry + 8, bytes);
-        stk_store_le32(entry + 12, stk_shard_test_sum(at + used, bytes));
+        stk_store_le32(entry + 12, stk_crc32c_by_bits(at + used, bytes));
         entry[16] = (uint8_t)(i % codecs);
         stk_store_le64(entry + 24, sample % 3);
         used += (bytes + 7) / 8 * 8;

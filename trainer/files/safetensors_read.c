@@ -19,9 +19,9 @@
 
 #include "loader/base/budget.h"
 #include "loader/base/bytes.h"
+#include "loader/base/crc32c.h"
 #include "loader/base/error.h"
 #include "loader/base/pread.h"
-#include "trainer/files/crc32c.h"
 #include "trainer/files/json.h"
 #include "trainer/files/safetensors_format.h"
 

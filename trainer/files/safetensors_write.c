@@ -13,8 +13,8 @@
 #include <sys/uio.h>
 
 #include "loader/base/bytes.h"
+#include "loader/base/crc32c.h"
 #include "loader/base/error.h"
-#include "trainer/files/crc32c.h"
 #include "trainer/files/json.h"
 #include "trainer/files/safetensors_format.h"
 

@@ -5,11 +5,11 @@
  */
 #include <string.h>
 
-#include "datasets/shard_sum.h"
 #include "datasets/shards/layout.h"
 #include "fuzz/edits.h"
 #include "fuzz/scratch.h"
 #include "loader/base/bytes.h"
+#include "loader/base/crc32c.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -24,8 +24,8 @@ static void seal(uint8_t *shard)
 {
     const uint64_t index_at = stk_load_le64(shard + 40);
     if (index_at < SHARD_BYTES)
-        stk_store_le32(shard + 164, stk_shard_sum(0, shard + index_at, SHARD_BYTES - index_at));
-    stk_store_le32(shard + 4092, stk_shard_sum(0, shard, 4092));
+        stk_store_le32(shard + 164, stk_crc32c(0, shard + index_at, SHARD_BYTES - index_at));
+    stk_store_le32(shard + 4092, stk_crc32c(0, shard, 4092));
 }
 
 static void make_shard(uint8_t *shard, uint32_t number)
@@ -53,7 +53,7 @@ static void make_shard(uint8_t *shard, uint32_t number)
         memset(shard + at, row_byte(header.first + i), ROW);
         const struct stk_shard_entry entry = { .offset = at,
                                                .bytes = ROW,
-                                               .sum = stk_shard_sum(0, shard + at, ROW),
+                                               .sum = stk_crc32c(0, shard + at, ROW),
                                                .codec = STK_SHARD_RAW,
                                                .label = { .index = i } };
         stk_shard_entry_store(shard + INDEX_AT + (size_t)i * STK_SHARD_ENTRY_BYTES, &entry,

@@ -1,7 +1,7 @@
 /* fuzz_trainer_engine_cache.c - any bytes as a cache of engines: read whole, or refused and empty. */
 #include "fuzz/dataset_input.h"
+#include "loader/base/crc32c.h"
 #include "trainer/backend/common/engine_cache.h"
-#include "trainer/files/crc32c.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -90,7 +90,7 @@ static void make_shard(struct stk_shard_image *image, const struct stk_bytes *jp
     stk_store_le32(image->at + 12, 1U << SHARD_JPEG);
     stk_store_le32(image->at + 60, (uint32_t)jpeg->size);
     stk_store_le32(entry + 8, (uint32_t)jpeg->size);
-    stk_store_le32(entry + 12, stk_shard_test_sum(jpeg->at, jpeg->size));
+    stk_store_le32(entry + 12, stk_crc32c_by_bits(jpeg->at, jpeg->size));
     entry[16] = SHARD_JPEG;
     stk_shard_image_seal(image);
 }

@@ -7,7 +7,6 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 
-#include "datasets/shard_sum.h"
 #include "datasets/shards/layout.h"
 #include "loader/base/fault.h"
 #include "support/leaks.h"
@@ -51,31 +50,6 @@ static void open_bad(const struct stk_directory *directory, int code, const char
     cr_assert_null(dataset);
     cr_assert_not_null(strstr(error.message, says), "\"%s\" is not in: %s", says, error.message);
     cr_assert_eq(stk_fault_live_bytes(), live);
-}
-
-/* ---- the checksum --------------------------------------------------------------- */
-
-Test(shards, checksum_is_crc32c)
-{
-    static uint8_t bytes[30000]; /* seven of the longest blocks of a variant, and more */
-    cr_assert_eq(stk_shard_sum(0, "123456789", 9), 0xE3069283U); /* the published check value */
-    cr_assert_eq(stk_shard_sum(0, bytes, 32), 0x8A9136AAU);      /* RFC 3720, B.4 */
-    for (size_t i = 0; i < sizeof(bytes); i++)
-        bytes[i] = (uint8_t)(stk_mix64(i) >> 56);
-    stk_shard_sum_fn *const variants[] = { stk_shard_sum_plain(), stk_shard_sum_sse42(),
-                                           stk_shard_sum_avx2() };
-    for (size_t size = 0; size < 29900; size += size < 1000 ? 1 : 97) {
-        const size_t from = size % 61;
-        const uint32_t expected = stk_shard_test_sum(bytes + from, size);
-        for (int v = 0; v < 3; v++) {
-            if (variants[v] == NULL)
-                continue;
-            cr_assert_eq(variants[v](0, bytes + from, size), expected, "%zu bytes", size);
-            const uint32_t half = variants[v](0, bytes + from, size / 3);
-            cr_assert_eq(variants[v](half, bytes + from + size / 3, size - size / 3), expected);
-        }
-    }
-    stk_test_check_leaks();
 }
 
 /* ---- reading -------------------------------------------------------------------- */
@@ -364,7 +338,7 @@ Test(shards, one_shard_needs_what_the_others_do_not)
         stk_shard_test_row((uint64_t)number * COUNT + COUNT - 1, row);
         const uint32_t bytes = put_png(record, row);
         stk_store_le32(entry + 8, bytes);
-        stk_store_le32(entry + 12, stk_shard_test_sum(record, bytes));
+        stk_store_le32(entry + 12, stk_crc32c_by_bits(record, bytes));
         entry[16] = STK_SHARD_PNG;
         stk_store_le32(image.at + 12, 1U << STK_SHARD_RAW | 1U << STK_SHARD_PNG);
         stk_store_le32(image.at + 60, bytes);
@@ -646,7 +620,7 @@ Test(shards, bombs_are_refused_before_memory_is_taken)
     stk_store_le64(image.at + 24, count);
     stk_store_le64(image.at + 144, count);
     stk_store_le64(image.at + 32, STK_SHARD_TEST_INDEX_AT + index_bytes);
-    stk_store_le32(image.at + 4092, stk_shard_test_sum(image.at, 4092));
+    stk_store_le32(image.at + 4092, stk_crc32c_by_bits(image.at, 4092));
     stk_shard_image_write(&image, &directory, "a.stk");
     cr_assert_eq(truncate(stk_path_in(path, &directory, "a.stk"),
                           (off_t)(STK_SHARD_TEST_INDEX_AT + index_bytes)),

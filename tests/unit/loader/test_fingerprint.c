@@ -123,7 +123,7 @@ Test(fingerprint, shards_are_known_by_their_checksums)
             uint8_t *entry = stk_shard_image_entry(&image, 17);
             uint8_t *record = image.at + stk_load_le64(entry);
             record[5] ^= 1;
-            stk_store_le32(entry + 12, stk_shard_test_sum(record, STK_SHARD_TEST_ROW));
+            stk_store_le32(entry + 12, stk_crc32c_by_bits(record, STK_SHARD_TEST_ROW));
             stk_shard_image_seal(&image);
         }
         stk_shard_image_write(&image, &directory, "shard-000000.stk");

@@ -11,11 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "loader/base/crc32c.h"
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 #include "loader/base/output_file.h"
 #include "loader/base/write_all.h"
-#include "trainer/files/crc32c.h"
 
 #define FIRST_LINE "stoker engines 1\n"
 

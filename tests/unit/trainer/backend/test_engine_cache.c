@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "trainer/files/crc32c.h"
+#include "loader/base/crc32c.h"
 
 enum { TEXT_BYTES = 4096 };
 

@@ -1,5 +1,5 @@
-/* test_events.c - the numbers of a run in files: checksum, event file, CSV, and the log
- * that feeds them.
+/* test_events.c - the numbers of a run in files: event file, CSV, and the log that feeds
+ * them.
  *
  * The golden bytes of the event file were made by a program of its own, in another language, and
  * read back as protobuf by TensorBoard's classes.
@@ -12,68 +12,12 @@
 #include <sys/resource.h>
 
 #include "loader/base/fault.h"
-#include "loader/base/rng.h"
 #include "support/comma_locale.h"
+#include "support/crc32c_by_bits.h"
 #include "support/dataset_files.h"
 #include "support/leaks.h"
-#include "trainer/files/crc32c.h"
 #include "trainer/files/events.h"
 #include "trainer/files/log_csv.h"
-
-/* ---- checksum ------------------------------------------------------------------- */
-
-static uint32_t by_definition(const uint8_t *bytes, size_t count)
-{
-    uint32_t crc = UINT32_MAX;
-    for (size_t i = 0; i < count; i++) {
-        crc ^= bytes[i];
-        for (int bit = 0; bit < 8; bit++)
-            crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82F63B78U : 0);
-    }
-    return ~crc;
-}
-
-/* RFC 3720, appendix B.4; and the check value of the catalogue of CRCs. */
-Test(crc32c, published_vectors)
-{
-    uint8_t zeros[32] = { 0 }, ones[32], up[32], down[32];
-    for (uint8_t i = 0; i < 32; i++) {
-        ones[i] = 0xFF;
-        up[i] = i;
-        down[i] = (uint8_t)(31 - i);
-    }
-    static const uint8_t read_command[48] = {
-        0x01, 0xC0, [16] = 0x14, [22] = 0x04, [27] = 0x14, [31] = 0x18, 0x28, [40] = 0x02
-    };
-    cr_assert_eq(stk_crc32c(0, zeros, 32), 0x8A9136AA);
-    cr_assert_eq(stk_crc32c(0, ones, 32), 0x62A8AB43);
-    cr_assert_eq(stk_crc32c(0, up, 32), 0x46DD794E);
-    cr_assert_eq(stk_crc32c(0, down, 32), 0x113FDB5C);
-    cr_assert_eq(stk_crc32c(0, read_command, 48), 0xD9963A56);
-    cr_assert_eq(stk_crc32c(0, "123456789", 9), 0xE3069283);
-    cr_assert_eq(stk_crc32c(0, NULL, 0), 0);
-    stk_test_check_leaks();
-}
-
-/* Each length and alignment, in one piece and in two. */
-Test(crc32c, table_and_instruction_are_equal)
-{
-    enum { BYTES = 80 };
-    uint8_t bytes[BYTES + 8];
-    for (size_t i = 0; i < sizeof(bytes); i++)
-        bytes[i] = (uint8_t)stk_mix64(i);
-    for (size_t lead = 0; lead < 8; lead++) {
-        for (size_t count = 0; count <= BYTES; count++) {
-            const uint32_t expected = by_definition(bytes + lead, count);
-            cr_assert_eq(stk_crc32c_table(0, bytes + lead, count), expected);
-            if (stk_crc32c_has_instruction())
-                cr_assert_eq(stk_crc32c_instruction(0, bytes + lead, count), expected);
-            const uint32_t first = stk_crc32c(0, bytes + lead, count / 3);
-            cr_assert_eq(stk_crc32c(first, bytes + lead + count / 3, count - count / 3), expected);
-        }
-    }
-    stk_test_check_leaks();
-}
 
 /* ---- files ---------------------------------------------------------------------- */
 
@@ -163,7 +107,7 @@ Test(events, many_scalars)
         const size_t bytes = (size_t)stk_load_le64(head);
         cr_assert_leq(bytes + 4, sizeof(event));
         cr_assert_eq(fread(event, 1, bytes + 4, file), bytes + 4);
-        const uint32_t crc = by_definition(event, bytes);
+        const uint32_t crc = stk_crc32c_by_bits(event, bytes);
         cr_assert_eq(stk_load_le32(event + bytes), ((crc >> 15) | (crc << 17)) + 0xA282EAD8U);
         float value;
         memcpy(&value, event + bytes - 4, sizeof(value));

@@ -1,7 +1,7 @@
-/* shard_sum.c - see shard_sum.h. */
-#include "datasets/shard_sum.h"
+/* crc32c.c - see crc32c.h. */
+#include "loader/base/crc32c.h"
 
-/* The remainder of each byte, polynomial 0x1EDC6F41 reflected. */
+/* The remainder of each byte times x^32, polynomial 0x1EDC6F41 reflected. */
 static const uint32_t remainders[256] = {
     0x00000000U, 0xF26B8303U, 0xE13B70F7U, 0x1350F3F4U, 0xC79A971FU, 0x35F1141CU, 0x26A1E7E8U,
     0xD4CA64EBU, 0x8AD958CFU, 0x78B2DBCCU, 0x6BE22838U, 0x9989AB3BU, 0x4D43CFD0U, 0xBF284CD3U,
@@ -42,29 +42,29 @@ static const uint32_t remainders[256] = {
     0xBE2DA0A5U, 0x4C4623A6U, 0x5F16D052U, 0xAD7D5351U
 };
 
-static uint32_t sum_plain(uint32_t sum, const void *bytes, size_t size)
+static uint32_t crc_plain(uint32_t crc, const void *bytes, size_t size)
 {
     const uint8_t *at = bytes;
-    sum = ~sum;
+    crc = ~crc;
     for (size_t i = 0; i < size; i++)
-        sum = remainders[(sum ^ at[i]) & 0xFF] ^ (sum >> 8);
-    return ~sum;
+        crc = remainders[(crc ^ at[i]) & 0xFF] ^ (crc >> 8);
+    return ~crc;
 }
 
-stk_shard_sum_fn *stk_shard_sum_plain(void)
+stk_crc32c_fn *stk_crc32c_plain(void)
 {
-    return sum_plain;
+    return crc_plain;
 }
 
-stk_shard_sum_fn *stk_shard_sum_fastest(void)
+stk_crc32c_fn *stk_crc32c_fastest(void)
 {
-    stk_shard_sum_fn *fast = stk_shard_sum_avx2();
+    stk_crc32c_fn *fast = stk_crc32c_avx2();
     if (fast == NULL)
-        fast = stk_shard_sum_sse42();
-    return fast != NULL ? fast : sum_plain;
+        fast = stk_crc32c_sse42();
+    return fast != NULL ? fast : crc_plain;
 }
 
-uint32_t stk_shard_sum(uint32_t sum, const void *bytes, size_t size)
+uint32_t stk_crc32c(uint32_t crc, const void *bytes, size_t size)
 {
-    return stk_shard_sum_fastest()(sum, bytes, size);
+    return stk_crc32c_fastest()(crc, bytes, size);
 }

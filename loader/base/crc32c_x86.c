@@ -1,20 +1,20 @@
-/* shard_sum_x86.c - CRC-32C by the two units of an x86-64 that can work it out.
+/* crc32c_x86.c - CRC-32C on the two execution units of an x86-64 that can compute it.
  *
- *   the instruction          8 bytes a cycle, if three sums take turns: each step waits three cycles
- *   carry-less multiplying   8 bytes a cycle, if four registers take turns
+ *   CRC32 instruction          8 bytes a cycle with three interleaved sums (latency three cycles)
+ *   carry-less multiplication  8 bytes a cycle with four interleaved registers
  *
- * They stand beside each other, so records are summed by both at once:
+ * The units work in parallel, so long inputs are split between them:
  *
  *   block: [ front: folded by multiplying | strip 1 | strip 2 | strip 3 ]   next: [ front ...
  *            steps * 128 bytes              steps * 40 bytes each, by the instruction
  *
- * and a sum is moved on over what stands behind its part by one multiplication, since so many zero
- * bytes mean a power of x. Powers and folding: Gopal and others, "Fast CRC Computation for Generic
- * Polynomials Using PCLMULQDQ", Intel, 2009.
+ * One multiplication carries a sum past the bytes behind its part, since N zero bytes multiply it by
+ * a power of x. Powers and folding: Gopal and others, "Fast CRC Computation for Generic Polynomials
+ * Using PCLMULQDQ", Intel, 2009.
  *
- * In here a sum is what the instruction works on: that of the interface, inverted.
+ * In this file a sum is the instruction's state: the interface's checksum, inverted.
  */
-#include "datasets/shard_sum.h"
+#include "loader/base/crc32c.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -26,7 +26,7 @@
 #define AVX2         __attribute__((target("avx2,pclmul,vpclmulqdq,sse4.2")))
 #define AVX2_INLINE  AVX2 static inline __attribute__((always_inline))
 
-/* ---- by the instruction --------------------------------------------------------- */
+/* ---- the instruction ------------------------------------------------------------ */
 
 SSE42_INLINE uint64_t word_at(const uint8_t *at)
 {
@@ -35,7 +35,7 @@ SSE42_INLINE uint64_t word_at(const uint8_t *at)
     return word;
 }
 
-/* The sum as it is after so many zero bytes: `power` is x^(8 bytes - 33) mod the polynomial. */
+/* The sum after `bytes` zero bytes: `power` is x^(8 bytes - 33) mod the polynomial. */
 SSE42_INLINE uint64_t shifted(uint64_t sum, uint32_t power)
 {
     const __m128i product =
@@ -43,7 +43,7 @@ SSE42_INLINE uint64_t shifted(uint64_t sum, uint32_t power)
     return _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(product));
 }
 
-/* Three strips of that many bytes side by side, as often as they fit. */
+/* Sums three strips of `strip` bytes in parallel, as often as they fit. */
 SSE42_INLINE uint64_t sum_strips(uint64_t sum, const uint8_t **from, size_t *size, size_t strip,
                                  uint32_t power_one, uint32_t power_two)
 {
@@ -62,10 +62,10 @@ SSE42_INLINE uint64_t sum_strips(uint64_t sum, const uint8_t **from, size_t *siz
     return sum;
 }
 
-/* The last `count` bytes of a word, 0..7 of them. No branch: how many are left is nearly random. */
+/* Adds the last `count` bytes of a word, 0..7. No branch: the count is nearly random. */
 SSE42_INLINE uint64_t sum_rest(uint64_t sum, uint64_t word, size_t count)
 {
-    const size_t before = 56 - 8 * count; /* and 8 more: a shift by 64 is none */
+    const size_t before = 56 - 8 * count; /* in two steps: shifting by 64 is undefined */
     const uint64_t rest = (word >> before >> 8 ^ sum) << before << 8;
     return _mm_crc32_u64(0, rest) ^ sum >> 8 * count;
 }
@@ -92,12 +92,12 @@ SSE42 static uint32_t sum_sse42(uint32_t sum_before, const void *bytes, size_t s
     return ~sum_words(sum, at, size);
 }
 
-/* ---- by multiplying ------------------------------------------------------------- */
+/* ---- carry-less multiplication --------------------------------------------------- */
 
-enum { FOLDED_BYTES = 128 }; /* four registers side by side */
+enum { FOLDED_BYTES = 128 }; /* four registers */
 
-/* The same remainder as all that has been folded into them. Four names, not an array: gcc 12 would
- * keep an array in memory. */
+/* Registers with the same remainder as all bytes folded into them. Four members, not an array: gcc 12
+ * would keep an array in memory. */
 struct folds {
     __m256i a, b, c, d;
 };
@@ -113,7 +113,7 @@ AVX2_INLINE struct folds folds_at(const uint8_t *at)
                            register_at(at + 96) };
 }
 
-/* The bytes that begin there, and the sum of all before them. */
+/* Adds the sum of all bytes before `first`. */
 AVX2_INLINE __m256i plus_sum(__m256i first, uint32_t sum)
 {
     return _mm256_xor_si256(first, _mm256_set_epi32(0, 0, 0, 0, 0, 0, 0, (int)sum));
@@ -126,8 +126,8 @@ AVX2_INLINE struct folds folds_begin(uint32_t sum, const uint8_t *at)
     return folds;
 }
 
-/* `sum` moved on, plus what stands there. Each half of a register is multiplied by what the bytes
- * between mean to it: x^(8 bytes + 32) and x^(8 bytes - 32) mod the polynomial, reflected. */
+/* Carries `sum` forward to `next` and adds it. Each half of a register is multiplied by the power of
+ * x for the bytes between: x^(8 bytes + 32) and x^(8 bytes - 32) mod the polynomial, reflected. */
 AVX2_INLINE __m256i folded(__m256i sum, __m256i powers, __m256i next)
 {
     const __m256i early = _mm256_clmulepi64_epi128(sum, powers, 0x00);
@@ -135,7 +135,7 @@ AVX2_INLINE __m256i folded(__m256i sum, __m256i powers, __m256i next)
     return _mm256_xor_si256(_mm256_xor_si256(early, late), next);
 }
 
-/* To the bytes right behind. */
+/* For the next FOLDED_BYTES. */
 AVX2_INLINE __m256i powers_128(void)
 {
     return _mm256_set_epi64x(0x0d3b6092, 0x6992cea2, 0x0d3b6092, 0x6992cea2);
@@ -148,8 +148,8 @@ AVX2_INLINE struct folds folds_next(struct folds folds, __m256i powers, const ui
                            folded(folds.c, powers, next.c), folded(folds.d, powers, next.d) };
 }
 
-/* Four registers into two, two into one, and the halves of that one: 16 bytes are left, two steps of
- * the instruction instead of sixteen that wait for each other. */
+/* Folds four registers into two, two into one, and its halves together: the last 16 bytes take two
+ * steps of the instruction instead of sixteen dependent ones. */
 AVX2_INLINE uint32_t folds_sum(struct folds folds)
 {
     const __m256i by_64 = _mm256_set_epi64x(0x9e4addf8, 0x740eef02, 0x9e4addf8, 0x740eef02);
@@ -165,7 +165,7 @@ AVX2_INLINE uint32_t folds_sum(struct folds folds)
     return (uint32_t)_mm_crc32_u64(sum, (uint64_t)_mm_extract_epi64(half, 1));
 }
 
-/* Of at least FOLDED_BYTES. */
+/* size: at least FOLDED_BYTES. */
 AVX2_INLINE uint32_t sum_folded(uint32_t sum, const uint8_t *at, size_t size)
 {
     struct folds folds = folds_begin(sum, at);
@@ -175,12 +175,12 @@ AVX2_INLINE uint32_t sum_folded(uint32_t sum, const uint8_t *at, size_t size)
     return sum_words(folds_sum(folds), at, size);
 }
 
-/* ---- by both -------------------------------------------------------------------- */
+/* ---- both ----------------------------------------------------------------------- */
 
-enum { STEP_BYTES = 40 }; /* of each strip: about as many cycles as folding once takes */
+enum { STEP_BYTES = 40 }; /* of each strip: takes about as long as folding once */
 
-/* A block of so many steps. What stands behind a part of it is, to the part, a power of x: three that
- * shifted() takes, and two that folded() takes. */
+/* A block of `steps` steps, with the powers of x that carry its parts to its end: three for
+ * shifted(), two for folded(). */
 struct block {
     size_t steps;
     uint32_t past_one, past_two, past_three; /* strips */
@@ -204,12 +204,12 @@ struct strips {
     uint64_t a, b, c;
 };
 
-/* Compilers put all steps of one kind before those of the other; then the queue of one unit is full,
- * and nothing gets to the other behind it. What is named here is worked out here. */
+/* Force a value to be computed at this place. Compilers would otherwise group the steps of each kind;
+ * then the queue of one unit fills up and blocks the other. */
 #define HERE_VECTOR(value) __asm__ volatile("" : "+x"(value))
 #define HERE_WORD(value)   __asm__ volatile("" : "+r"(value))
 
-/* The sums over the next word of each strip. */
+/* Adds the next word of each strip. */
 AVX2_INLINE struct strips strips_next(struct strips sums, const uint8_t *at, size_t strip)
 {
     sums.a = _mm_crc32_u64(sums.a, word_at(at));
@@ -228,7 +228,7 @@ AVX2_INLINE __m256i folded_here(__m256i sum, __m256i powers, const uint8_t *at)
     return next;
 }
 
-/* 128 bytes at the front, 40 of each strip. */
+/* One step: 128 bytes of the front, 40 of each strip. */
 AVX2_INLINE void step_both(struct folds *folds, __m256i powers, const uint8_t *front,
                            struct strips *sums, const uint8_t *words, size_t strip)
 {
@@ -243,8 +243,8 @@ AVX2_INLINE void step_both(struct folds *folds, __m256i powers, const uint8_t *f
     *sums = strips_next(*sums, words + 32, strip);
 }
 
-/* As many blocks as fit. The registers go on from front to front, and the strips' sum is put in where
- * the next front begins, as the sum before it. */
+/* Sums as many blocks as fit. The registers continue from front to front; the strips' sum is added
+ * at the start of the next front. */
 AVX2_INLINE uint32_t sum_blocks(uint32_t sum, const uint8_t **from, size_t *size,
                                 const struct block block)
 {
@@ -284,7 +284,7 @@ AVX2 static uint32_t sum_avx2(uint32_t sum_before, const void *bytes, size_t siz
     return ~(size < FOLDED_BYTES ? sum_words(sum, at, size) : sum_folded(sum, at, size));
 }
 
-/* ---- which of them this machine has --------------------------------------------- */
+/* ---- selection ------------------------------------------------------------------- */
 
 static bool has_sse42(void)
 {
@@ -296,22 +296,22 @@ static bool has_avx2(void)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("vpclmulqdq") && has_sse42();
 }
 
-stk_shard_sum_fn *stk_shard_sum_sse42(void)
+stk_crc32c_fn *stk_crc32c_sse42(void)
 {
     return has_sse42() ? sum_sse42 : NULL;
 }
 
-stk_shard_sum_fn *stk_shard_sum_avx2(void)
+stk_crc32c_fn *stk_crc32c_avx2(void)
 {
     return has_avx2() ? sum_avx2 : NULL;
 }
 #else
-stk_shard_sum_fn *stk_shard_sum_sse42(void)
+stk_crc32c_fn *stk_crc32c_sse42(void)
 {
     return NULL;
 }
 
-stk_shard_sum_fn *stk_shard_sum_avx2(void)
+stk_crc32c_fn *stk_crc32c_avx2(void)
 {
     return NULL;
 }
