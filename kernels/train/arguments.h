@@ -235,20 +235,6 @@ struct stk_train_dropout {
     uint64_t step;
 };
 
-/* batch_norm_statistics: sums of a convolution's output -> what normalises it; one thread a channel.
- * sum NULL: known_mean and known_inverse are given, and only scale and shift are written. */
-struct stk_train_batch_norm_statistics {
-    const float *sum, *square_sum; /* [c] */
-    uint32_t c;
-    uint64_t pixels; /* of all samples */
-    float epsilon, momentum;
-    const float *gamma, *beta;
-    const float *known_mean, *known_inverse; /* [c]: with sum NULL */
-    float *mean, *inverse;                   /* [c]; 1 / sqrt(variance + epsilon) */
-    float *running_mean, *running_var;       /* moved, the variance unbiased; NULL = left */
-    void *scale, *shift;                     /* T [c]: y = scale x + shift; NULL = not wanted */
-};
-
 /* batch_norm: y = (x - mean) inverse gamma + beta, then + x2, then max(., 0). y may be x or x2. One
  * thread an element. inverse NULL: variance is given instead, of the running statistics. */
 struct stk_train_batch_norm {

@@ -1,37 +1,5 @@
-/* batch_norm.cu - what is left of BatchNorm beside the convolutions: statistics from sums, and the
- * normalisation itself. Twin: batch_norm.c. */
+/* batch_norm.cu - BatchNorm with known statistics. Twin: batch_norm.c. */
 #include "kernels/train/device.cuh"
-
-/* y = scale x + shift. */
-template <class T>
-static __device__ __forceinline__ void store_scale(const stk_train_batch_norm_statistics &a,
-                                                   uint32_t c, float mean, float inverse)
-{
-    const float scale = a.gamma[c] * inverse;
-    store((T *)a.scale, c, scale);
-    store((T *)a.shift, c, a.beta[c] - mean * scale);
-}
-
-template <class T>
-static __device__ __forceinline__ void statistics(const stk_train_batch_norm_statistics &a)
-{
-    for (uint32_t c = first_element_32(); c < a.c; c += element_stride_32()) {
-        if (a.sum == nullptr) {
-            store_scale<T>(a, c, a.known_mean[c], a.known_inverse[c]);
-            continue;
-        }
-        const stk_train_moments_of_channel m =
-            stk_train_channel_moments(a.sum[c], a.square_sum[c], a.pixels, a.epsilon);
-        a.mean[c] = m.mean;
-        a.inverse[c] = m.inverse;
-        if (a.running_mean != nullptr) {
-            a.running_mean[c] = stk_train_move(a.running_mean[c], m.mean, a.momentum);
-            a.running_var[c] = stk_train_move(a.running_var[c], m.unbiased, a.momentum);
-        }
-        if (a.scale != nullptr)
-            store_scale<T>(a, c, m.mean, m.inverse);
-    }
-}
 
 template <class T> static __device__ __forceinline__ void batch_norm(const stk_train_batch_norm &a)
 {
@@ -47,5 +15,4 @@ template <class T> static __device__ __forceinline__ void batch_norm(const stk_t
     }
 }
 
-STK_KERNEL(stk_train_batch_norm_statistics, stk_train_batch_norm_statistics, statistics)
 STK_KERNEL(stk_train_batch_norm, stk_train_batch_norm, batch_norm)

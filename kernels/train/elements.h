@@ -269,23 +269,7 @@ struct stk_train_moments_of_channel {
     float mean, inverse, unbiased; /* unbiased variance */
 };
 
-STK_ELEMENT struct stk_train_moments_of_channel stk_train_channel_moments(float sum,
-                                                                          float square_sum,
-                                                                          uint64_t pixels,
-                                                                          float epsilon)
-{
-    struct stk_train_moments_of_channel m;
-    const double count = (double)pixels;
-    const double mean = (double)sum / count;
-    const double spread = (double)square_sum / count - mean * mean;
-    const double variance = spread > 0 ? spread : 0; /* the sums were rounded */
-    m.mean = (float)mean;
-    m.inverse = (float)(1 / sqrt(variance + (double)epsilon));
-    m.unbiased = (float)(pixels > 1 ? variance * count / (count - 1) : variance);
-    return m;
-}
-
-/* The same from sums of x - shift: the closer shift is to the mean, the less is lost by rounding. */
+/* From sums of x - shift: the closer shift is to the mean, the less is lost by rounding. */
 STK_ELEMENT struct stk_train_moments_of_channel stk_train_shifted_moments(
     double sum, double square_sum, float shift, uint64_t pixels, float epsilon)
 {

@@ -127,11 +127,6 @@ static struct stk_launch_grid dropout_grid(const void *arguments)
     return blocks_for(groups * STK_DROPOUT_LANES * a->samples, BLOCKS_MAX);
 }
 
-static struct stk_launch_grid statistics_grid(const void *arguments)
-{
-    return blocks_for(((const struct stk_train_batch_norm_statistics *)arguments)->c, BLOCKS_MAX);
-}
-
 static struct stk_launch_grid batch_norm_grid(const void *arguments)
 {
     return blocks_for(((const struct stk_train_batch_norm *)arguments)->count, BLOCKS_MAX);
@@ -191,7 +186,6 @@ const struct stk_kernel stk_train_kernels[] = {
     IN_EACH_TYPE(stk_train_avg_pool_forward, stk_train_avg_pool, avg_pool_grid),
     IN_EACH_TYPE(stk_train_avg_pool_backward, stk_train_avg_pool, avg_pool_backward_grid),
     IN_EACH_TYPE(stk_train_dropout, stk_train_dropout, dropout_grid),
-    IN_EACH_TYPE(stk_train_batch_norm_statistics, stk_train_batch_norm_statistics, statistics_grid),
     IN_EACH_TYPE(stk_train_batch_norm, stk_train_batch_norm, batch_norm_grid),
     IN_EACH_TYPE(stk_train_batch_norm_moments, stk_train_batch_norm_moments, moments_grid),
     IN_EACH_TYPE(stk_train_batch_norm_backward_sums, stk_train_batch_norm_backward,

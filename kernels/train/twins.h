@@ -87,7 +87,6 @@ STK_TRAIN_DECLARE(stk_train_max_pool_backward);
 STK_TRAIN_DECLARE(stk_train_avg_pool_forward);
 STK_TRAIN_DECLARE(stk_train_avg_pool_backward);
 STK_TRAIN_DECLARE(stk_train_dropout);
-STK_TRAIN_DECLARE(stk_train_batch_norm_statistics);
 STK_TRAIN_DECLARE(stk_train_batch_norm);
 STK_TRAIN_DECLARE(stk_train_batch_norm_moments);
 STK_TRAIN_DECLARE(stk_train_batch_norm_backward_sums);

@@ -90,8 +90,6 @@ static int load_programs(stoker_trainer *trainer, stoker_error *error)
     if (rc == STOKER_OK)
         rc = ops->load(&trainer->evaluation, trainer->backend, &trainer->evaluation_halves[0],
                        error);
-    if (rc == STOKER_OK && ops->fused != NULL)
-        trainer->memory.fused_batch_norms = ops->fused(trainer->train);
     return rc;
 }
 

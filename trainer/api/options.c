@@ -102,7 +102,6 @@ static int check_counts(const stoker_trainer_options *o, stoker_error *error)
           "a stoker_optimizer" },
         { "schedule", (double)(int)o->schedule, 0, STK_SCHEDULE_ONE_CYCLE, true, true,
           "a stoker_schedule" },
-        { "fusion", (double)(int)o->fusion, 0, STK_FUSIONS - 1, true, true, "a stoker_fusion" },
         { "checkpoint_segments", o->checkpoint_segments, 0, STOKER_MODEL_LAYERS_MAX, true, true,
           "0 (the default) to 8192" },
     };
@@ -155,16 +154,12 @@ bool stk_trainer_lacks(const struct stk_backend_ops *ops, const struct stk_backe
                        char text[STK_LACK_BYTES])
 {
     const bool wrong_type = (ops->storages >> asked->storage & 1) == 0;
-    const char *const lack = wrong_type           ? "computes in float32 only"
-                             : ops->has_engines   ? NULL
-                             : asked->benchmark   ? "has no algorithms to choose from"
-                             : asked->tf32        ? "rounds no factors"
-                             : asked->fusion != 0 ? "has no BatchNorm within convolutions"
-                                                  : NULL;
-    const char *const option = wrong_type         ? "precision "
-                               : asked->benchmark ? "benchmark"
-                               : asked->tf32      ? "tf32"
-                                                  : "fusion";
+    const char *const lack = wrong_type         ? "computes in float32 only"
+                             : ops->has_engines ? NULL
+                             : asked->benchmark ? "has no algorithms to choose from"
+                             : asked->tf32      ? "rounds no factors"
+                                                : NULL;
+    const char *const option = wrong_type ? "precision " : asked->benchmark ? "benchmark" : "tf32";
     (void)snprintf(text, STK_LACK_BYTES, "%s%s: back end %s %s", option,
                    wrong_type ? stoker_dtype_name(asked->storage) : "", ops->name,
                    lack == NULL ? "" : lack);
@@ -185,10 +180,8 @@ static int check_backend(const struct stk_backend_ops *ops, const struct stk_bac
 static int check_two_backends(const struct stk_trainer_settings *settings, stoker_error *error)
 {
     struct stk_backend_options asked = settings->backend;
-    if (settings->ops->has_engines || settings->second_ops->has_engines) {
+    if (settings->ops->has_engines || settings->second_ops->has_engines)
         asked.tf32 = false;
-        asked.fusion = STK_FUSION_NONE;
-    }
     int rc = check_backend(settings->ops, &asked, error);
     return rc == STOKER_OK ? check_backend(settings->second_ops, &asked, error) : rc;
 }
@@ -217,7 +210,6 @@ static const struct defaults {
 _Static_assert((int)STOKER_SGD == (int)STK_SGD, "one order");
 _Static_assert((int)STOKER_RMSPROP == (int)STK_RMSPROP, "one order");
 _Static_assert((int)STOKER_ASGD == (int)STK_ASGD, "one order");
-_Static_assert((int)STOKER_FUSION_ALL == (int)STK_FUSION_ALL, "one order");
 _Static_assert((int)STOKER_ONE_CYCLE == (int)STK_SCHEDULE_ONE_CYCLE, "one order");
 
 static void read_rule(struct stk_update_rule *rule, const stoker_trainer_options *o)
@@ -268,7 +260,6 @@ static void read_checked(struct stk_trainer_settings *out, const stoker_trainer_
     out->backend.storage = storage_of(o);
     out->backend.benchmark = o->benchmark;
     out->backend.deterministic = o->deterministic;
-    out->backend.fusion = (enum stk_fusion)o->fusion;
     out->backend.tf32 = o->tf32;
     out->backend.uncaptured = o->uncaptured;
     out->backend.engine_cache = o->engine_cache;

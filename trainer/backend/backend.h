@@ -31,14 +31,6 @@ enum stk_loops {
     STK_LOOPS_PLAIN
 };
 
-/* BatchNorm within a library's graphs; of stoker/trainer.h, in its order. */
-enum stk_fusion {
-    STK_FUSION_NONE,
-    STK_FUSION_READY, /* where an engine is ready */
-    STK_FUSION_ALL,   /* and where one must be compiled first */
-    STK_FUSIONS
-};
-
 struct stk_backend_options {
     uint32_t device; /* `cuda`: which GPU, as CUDA counts */
     bool uncaptured; /* `cuda`: steps are queued operation by operation, never as one graph */
@@ -47,11 +39,10 @@ struct stk_backend_options {
                                               opened with the back end */
     uint32_t threads; /* compute threads, the caller's included, at most 256; 0 = as many as CPUs
                          are left to the process. `ref` has one */
-    enum stk_loops loops;   /* default BEST */
-    stoker_dtype storage;   /* T of the plans that it will be given; 0 = float32 */
-    bool benchmark;         /* choose engines by timing them, see has_engines */
-    enum stk_fusion fusion; /* `cuda` */
-    bool tf32;              /* `cuda`: products of float32 may be rounded to TF32 */
+    enum stk_loops loops; /* default BEST */
+    stoker_dtype storage; /* T of the plans that it will be given; 0 = float32 */
+    bool benchmark;       /* choose engines by timing them, see has_engines */
+    bool tf32;            /* `cuda`: products of float32 may be rounded to TF32 */
     bool deterministic; /* the same bits from the same input, at whatever cost. Default false, which
                              `ref` and `cpu` take for true */
 };
@@ -138,9 +129,8 @@ struct stk_program; /* a plan made ready for a back end: its primitives */
 struct stk_backend_ops {
     const char *name;
     uint32_t storages; /* 1 << stoker_dtype for each T that plans may have */
-    bool
-        has_engines; /* a library's, which can be timed, round factors to TF32 and take BatchNorm in:
-                           benchmark, tf32 and fusion. False: nothing may ask for these */
+    bool has_engines;  /* a library's, which can be timed and round factors to TF32:
+                           benchmark and tf32. False: nothing may ask for these */
     int (*create)(struct stk_backend **out, const struct stk_backend_options *options,
                   stoker_error *error);
     void (*destroy)(struct stk_backend *backend);
@@ -179,9 +169,6 @@ struct stk_backend_ops {
     /* Wait for what was queued, and give back what nothing in outlives a run; the next run takes it again.
      * Returns bytes. NULL: it keeps all. */
     uint64_t (*trim)(struct stk_program *program);
-    /* BatchNorms of the plan that are worked out within other operations. NULL: none ever is. */
-    uint32_t (*fused)(const struct stk_program *program);
-
     /* Run all operations and wait; *loss is written on success. Gradients are ADDED to: clear them first.
      * STOKER_EINVAL: a label out of range (the message names the place in the batch); then nothing
      * has changed. STOKER_EDEVICE: the back end's library failed; then anything may have. */

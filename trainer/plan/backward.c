@@ -64,17 +64,13 @@ static int32_t fetch(struct stk_writer *writer, uint32_t node)
     return op->y;
 }
 
-/* Where an operation that may not overwrite dy puts its result. */
-static int32_t apart(struct stk_writer *writer, int32_t dy, uint32_t node)
-{
-    writer->holders[dy]--;
-    return gradient_buffer(writer, node);
-}
-
-/* Where one that may puts it. */
+/* The buffer for the result of an operation that may overwrite dy: dy if nothing else reads it. */
 static int32_t over(struct stk_writer *writer, int32_t dy, uint32_t node)
 {
-    return writer->holders[dy] == 1 ? dy : apart(writer, dy, node);
+    if (writer->holders[dy] == 1)
+        return dy;
+    writer->holders[dy]--;
+    return gradient_buffer(writer, node);
 }
 
 static int32_t write_relu(struct stk_writer *writer, uint32_t n, int32_t dy)
@@ -114,8 +110,7 @@ static void write_batch_norm(struct stk_writer *writer, uint32_t n, int32_t dy)
     struct stk_op *op = stk_writer_op(writer, STK_OP_BATCH_NORM_BACKWARD, node->layer);
     op->x = x;
     op->dy = dy;
-    op->dx = writer->plan->options.norms_apart ? apart(writer, dy, node->in)
-                                               : over(writer, dy, node->in);
+    op->dx = over(writer, dy, node->in);
     op->aux = writer->aux[n];
     op->relu = node->relu;
     if (node->relu && node->kept && !writer->recompute->remade[n])

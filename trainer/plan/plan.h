@@ -113,9 +113,8 @@ struct stk_plan_options {
     bool recompute_batch_norm;    /* BatchNorm(+ReLU) outputs are not kept but made again from x */
     uint32_t checkpoint_segments; /* 0 or 1 = keep all; n = cut the layers into n segments, or
                                      fewer where that takes less, and keep what crosses borders */
-    bool norms_apart;    /* BATCH_NORM_BACKWARD never writes over dy, at the price of a buffer */
-    bool exact_segments; /* not fewer: for tests */
-    bool no_reuse;       /* each buffer has bytes of its own: for tests */
+    bool exact_segments;          /* not fewer: for tests */
+    bool no_reuse;                /* each buffer has bytes of its own: for tests */
 };
 
 /* Whether both ask for the same plan of a model. */
@@ -124,7 +123,7 @@ static inline bool stk_plan_options_equal(const struct stk_plan_options *a,
 {
     return a->batch == b->batch && a->train == b->train && a->storage == b->storage &&
            a->recompute_batch_norm == b->recompute_batch_norm &&
-           a->checkpoint_segments == b->checkpoint_segments && a->norms_apart == b->norms_apart &&
+           a->checkpoint_segments == b->checkpoint_segments &&
            a->exact_segments == b->exact_segments && a->no_reuse == b->no_reuse;
 }
 

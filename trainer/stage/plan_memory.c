@@ -116,12 +116,6 @@ static uint64_t limit_bytes(const stoker_trainer *trainer)
     return on_device && free_bytes < asked ? free_bytes : asked;
 }
 
-/* A library's graph of BatchNorm's backward pass may not write over what it reads. */
-static bool fuses_backward(const stoker_trainer *trainer)
-{
-    return trainer->ops->fused != NULL && trainer->settings.backend.fusion == STK_FUSION_ALL;
-}
-
 static int choose(stoker_trainer *trainer, struct stk_plan_options *options, stoker_error *error)
 {
     struct stk_trainer_settings *settings = &trainer->settings;
@@ -133,7 +127,6 @@ static int choose(stoker_trainer *trainer, struct stk_plan_options *options, sto
                                           .train = true,
                                           .storage = settings->backend.storage,
                                           .recompute_batch_norm = settings->recompute_batch_norm,
-                                          .norms_apart = fuses_backward(trainer),
                                           .checkpoint_segments = settings->checkpoint_segments };
     if (settings->batch_size == STOKER_BATCH_SIZE_MAX)
         return stk_budget_largest_batch(options, trainer->model, &budget, STK_BATCH_MAX, NULL,
@@ -168,8 +161,7 @@ static int count_others(stoker_trainer *trainer, stoker_error *error)
     stoker_trainer_memory *memory = &trainer->memory;
     struct stk_plan_options options = { .batch = trainer->settings.batch_size,
                                         .train = true,
-                                        .storage = trainer->settings.backend.storage,
-                                        .norms_apart = fuses_backward(trainer) };
+                                        .storage = trainer->settings.backend.storage };
     int rc = count_activations(trainer, options, &memory->activations_plain, error);
     if (rc != STOKER_OK)
         return rc;
@@ -256,17 +248,13 @@ static void describe_savings(char *remark, size_t bytes, const stoker_trainer_me
 static void add_choice(char *table, const stoker_trainer_memory *memory)
 {
     char segments[48] = "";
-    char fused[32] = "";
     if (memory->checkpoint_segments > 1)
         (void)snprintf(segments, sizeof(segments), ", %" PRIu32 " checkpoint segments",
                        memory->checkpoint_segments);
-    if (memory->fused_batch_norms > 0)
-        (void)snprintf(fused, sizeof(fused), ", %" PRIu32 " BatchNorms fused",
-                       memory->fused_batch_norms);
     const size_t length = strlen(table);
-    (void)snprintf(table + length, TABLE_BYTES - length, "batch size %" PRIu32 "%s%s%s%s%s\n",
+    (void)snprintf(table + length, TABLE_BYTES - length, "batch size %" PRIu32 "%s%s%s%s\n",
                    memory->batch_size, segments,
-                   memory->recompute_batch_norm ? ", BatchNorm recomputed" : "", fused,
+                   memory->recompute_batch_norm ? ", BatchNorm recomputed" : "",
                    memory->precision != STOKER_FLOAT32 ? ", activations in " : "",
                    memory->precision != STOKER_FLOAT32 ? stoker_dtype_name(memory->precision) : "");
 }

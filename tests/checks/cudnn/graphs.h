@@ -1,17 +1,13 @@
 /* graphs.h - every graph of a training step of three networks: `fast` and `pytorch` (the presets of
  * the program mnist) and ResNet-18 on 224x224 images (He, Zhang, Ren, Sun, CVPR 2016, table 1).
- *
- * Which graphs stand for a layer depends on the type. BatchNorm and ReLU are folded into the
- * convolutions where cuDNN has precompiled engines for that, which is float16; in bfloat16 and float32
- * they are graphs of their own. */
+ * BatchNorm runs in kernels of this project and has no graph. */
 #ifndef STK_TEST_CUDNN_GRAPHS_H
 #define STK_TEST_CUDNN_GRAPHS_H
 
 #include "trainer/backend/cuda/cudnn/forms.h"
 
 /* Types that a graph is for. */
-enum { FLOAT16_ONLY = 1, BFLOAT16_ONLY = 2, FLOAT32_ONLY = 4 };
-enum { NARROW = 3, OTHERS_ONLY = 6, ALL_TYPES = 7 };
+enum { FLOAT16_ONLY = 1, BFLOAT16_ONLY = 2, FLOAT32_ONLY = 4, NARROW = 3, ALL_TYPES = 7 };
 
 struct listed_graph {
     const char *network;
@@ -38,7 +34,6 @@ struct listed_graph {
 #define HALF(side, c)     64, side, side, c, 2 * (c), { 3, 3 }, { 2, 2 }, { 1, 1 }, 1
 #define SHORTCUT(side, c) 64, side, side, c, 2 * (c), { 1, 1 }, { 2, 2 }, { 0, 0 }, 1
 #define STEM              64, 224, 224, 3, 64, { 7, 7 }, { 2, 2 }, { 3, 3 }, 1
-#define PLANE(side, c)    64, side, side, c, 0, { 0, 0 }, { 0, 0 }, { 0, 0 }, 1
 
 #define RESNET(form, types, ...)                                                                   \
     {                                                                                              \
@@ -61,28 +56,9 @@ struct listed_graph {
     RESNET(STK_FORM_BACKWARD_WEIGHTS, NARROW, __VA_ARGS__),                                        \
         RESNET(STK_FORM_ADD_BACKWARD_WEIGHTS, FLOAT32_ONLY, __VA_ARGS__)
 
-/* What reads a block's input; in float16 also with the sums that BatchNorm wants. */
-#define FIRST_CONVOLUTION(...)                                                                     \
-    RESNET(STK_FORM_CONV_STATISTICS, FLOAT16_ONLY, __VA_ARGS__),                                   \
-        RESNET(STK_FORM_CONV, ALL_TYPES, __VA_ARGS__),                                             \
+#define CONVOLUTION(...)                                                                           \
+    RESNET(STK_FORM_CONV, ALL_TYPES, __VA_ARGS__),                                                 \
         RESNET(STK_FORM_BACKWARD_DATA, ALL_TYPES, __VA_ARGS__), RESNET_WEIGHTS(__VA_ARGS__)
-
-/* What reads the first convolution's output through BatchNorm and ReLU. In the other types its
- * graphs are those of a first one of the same shape, for which SAME stands below as well. */
-#define SECOND_CONVOLUTION(...)                                                                    \
-    RESNET(STK_FORM_APPLY_CONV_STATISTICS, FLOAT16_ONLY, __VA_ARGS__),                             \
-        RESNET(STK_FORM_APPLY_BACKWARD_WEIGHTS, FLOAT16_ONLY, __VA_ARGS__)
-
-/* BatchNorms of one stage: behind the first convolution, behind the second, behind a shortcut. */
-#define NORMS(side, c)                                                                             \
-    RESNET(STK_FORM_NORM_RELU, OTHERS_ONLY, PLANE(side, c)),                                       \
-        RESNET(STK_FORM_NORM_ADD_RELU, OTHERS_ONLY, PLANE(side, c)),                               \
-        RESNET(STK_FORM_NORM, OTHERS_ONLY, PLANE(side, c)),                                        \
-        RESNET(STK_FORM_NORM_RELU_BACKWARD, ALL_TYPES, PLANE(side, c)),                            \
-        RESNET(STK_FORM_NORM_BACKWARD, ALL_TYPES, PLANE(side, c))
-
-#define STAGE(side, c)                                                                             \
-    FIRST_CONVOLUTION(SAME(side, c)), SECOND_CONVOLUTION(SAME(side, c)), NORMS(side, c)
 
 static const struct listed_graph listed_graphs[] = {
     MNIST("fast", STK_FORM_CONV_BIAS, FAST_1),
@@ -97,21 +73,18 @@ static const struct listed_graph listed_graphs[] = {
     MNIST("pytorch", STK_FORM_BACKWARD_DATA, TORCH_2),
     MNIST_WEIGHTS("pytorch", TORCH_2),
 
-    RESNET(STK_FORM_CONV_STATISTICS, FLOAT16_ONLY, STEM),
     RESNET(STK_FORM_CONV, ALL_TYPES, STEM),
     RESNET_WEIGHTS(STEM),
-    RESNET(STK_FORM_NORM_RELU, OTHERS_ONLY, PLANE(112, 64)),
-    RESNET(STK_FORM_NORM_RELU_BACKWARD, ALL_TYPES, PLANE(112, 64)),
-    STAGE(56, 64),
-    FIRST_CONVOLUTION(HALF(56, 64)),
-    FIRST_CONVOLUTION(SHORTCUT(56, 64)),
-    STAGE(28, 128),
-    FIRST_CONVOLUTION(HALF(28, 128)),
-    FIRST_CONVOLUTION(SHORTCUT(28, 128)),
-    STAGE(14, 256),
-    FIRST_CONVOLUTION(HALF(14, 256)),
-    FIRST_CONVOLUTION(SHORTCUT(14, 256)),
-    STAGE(7, 512),
+    CONVOLUTION(SAME(56, 64)),
+    CONVOLUTION(HALF(56, 64)),
+    CONVOLUTION(SHORTCUT(56, 64)),
+    CONVOLUTION(SAME(28, 128)),
+    CONVOLUTION(HALF(28, 128)),
+    CONVOLUTION(SHORTCUT(28, 128)),
+    CONVOLUTION(SAME(14, 256)),
+    CONVOLUTION(HALF(14, 256)),
+    CONVOLUTION(SHORTCUT(14, 256)),
+    CONVOLUTION(SAME(7, 512)),
 };
 enum { LISTED_GRAPHS = sizeof(listed_graphs) / sizeof(listed_graphs[0]) };
 

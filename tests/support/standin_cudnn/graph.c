@@ -167,8 +167,6 @@ void stk_cudnn_graph_convolution(struct stk_cudnn_graph *graph, enum stk_cudnn_d
         fail(graph, STOKER_EDEVICE, "extents that do not fit together");
     if (x->dtype != w->dtype || (x->dtype != y->dtype && !y->passing))
         fail(graph, STOKER_ENOTSUP, "types that no engine takes together");
-    if (x->passing && x->dtype == STOKER_BFLOAT16 && direction == STK_CUDNN_BACKWARD_WEIGHTS)
-        fail(graph, STOKER_ENOTSUP, "no engine makes x in bfloat16");
     append(graph, &(struct standin_cudnn_operation){ .kind = STANDIN_CONVOLUTION,
                                                      .a = x_ref,
                                                      .b = w_ref,
@@ -198,62 +196,9 @@ void stk_cudnn_graph_add(struct stk_cudnn_graph *graph, stk_cudnn_ref a, stk_cud
     pointwise(graph, STANDIN_ADD, a, b, sum);
 }
 
-void stk_cudnn_graph_multiply(struct stk_cudnn_graph *graph, stk_cudnn_ref a, stk_cudnn_ref b,
-                              stk_cudnn_ref product)
-{
-    pointwise(graph, STANDIN_MULTIPLY, a, b, product);
-}
-
 void stk_cudnn_graph_relu(struct stk_cudnn_graph *graph, stk_cudnn_ref x, stk_cudnn_ref y)
 {
     pointwise(graph, STANDIN_RELU, x, 0, y);
-}
-
-void stk_cudnn_graph_relu_backward(struct stk_cudnn_graph *graph, stk_cudnn_ref x, stk_cudnn_ref dy,
-                                   stk_cudnn_ref dx)
-{
-    pointwise(graph, STANDIN_RELU_BACKWARD, x, dy, dx);
-}
-
-/* In float32 no engine makes them. */
-void stk_cudnn_graph_statistics(struct stk_cudnn_graph *graph, stk_cudnn_ref x, stk_cudnn_ref sum,
-                                stk_cudnn_ref square_sum)
-{
-    if (tensor(graph, x)->dtype == STOKER_FLOAT32)
-        fail(graph, STOKER_ENOTSUP, "no engine for sums in float32");
-    append(graph, &(struct standin_cudnn_operation){
-                      .kind = STANDIN_STATISTICS, .a = x, .out = sum, .out2 = square_sum });
-}
-
-static bool is_channels(const struct stk_cudnn_graph *graph, stk_cudnn_ref ref, int64_t c)
-{
-    const struct stk_cudnn_tensor *const t = tensor(graph, ref);
-    return t->dtype == STOKER_FLOAT32 && t->n == 1 && t->h == 1 && t->w == 1 && t->c == c;
-}
-
-/* Training makes its own statistics, which no step asks for. */
-void stk_cudnn_graph_norm(struct stk_cudnn_graph *graph, bool training,
-                          const struct stk_cudnn_norm *n)
-{
-    const int64_t c = tensor(graph, n->x)->c;
-    if (training)
-        fail(graph, STOKER_ENOTSUP, "no BatchNorm that makes statistics");
-    if (!is_channels(graph, n->mean, c) || !is_channels(graph, n->inverse, c) ||
-        !is_channels(graph, n->gamma, c) || !is_channels(graph, n->beta, c))
-        fail(graph, STOKER_EDEVICE, "BatchNorm: not float32, one a channel");
-    append(graph, &(struct standin_cudnn_operation){ .kind = STANDIN_NORM, .norm = *n });
-}
-
-void stk_cudnn_graph_norm_backward(struct stk_cudnn_graph *graph,
-                                   const struct stk_cudnn_norm_backward *n)
-{
-    const int64_t c = tensor(graph, n->x)->c;
-    if (!is_channels(graph, n->mean, c) || !is_channels(graph, n->inverse, c) ||
-        !is_channels(graph, n->gamma, c) || !is_channels(graph, n->gamma_grad, c) ||
-        !is_channels(graph, n->beta_grad, c))
-        fail(graph, STOKER_EDEVICE, "BatchNorm: not float32, one a channel");
-    append(graph,
-           &(struct standin_cudnn_operation){ .kind = STANDIN_NORM_BACKWARD, .norm_backward = *n });
 }
 
 int stk_cudnn_graph_close(struct stk_cudnn_graph *graph, stoker_error *error)
@@ -277,25 +222,13 @@ uint32_t stk_cudnn_graph_candidates(const struct stk_cudnn_graph *graph)
     return STANDIN_CUDNN_CANDIDATES;
 }
 
-/* As it is with cuDNN: what is fused with sums is ready in float16 only, BatchNorm's graphs never. */
-static bool is_compiled(const struct standin_cudnn_work *work)
-{
-    bool compiled = false;
-    for (uint32_t i = 0; i < work->operations; i++) {
-        const struct standin_cudnn_operation *const o = &work->operation[i];
-        compiled |= o->kind == STANDIN_NORM_BACKWARD;
-        compiled |= o->kind == STANDIN_STATISTICS && work->tensor[o->a - 1].dtype != STOKER_FLOAT16;
-    }
-    return compiled;
-}
-
 void stk_cudnn_graph_candidate(const struct stk_cudnn_graph *graph, uint32_t index,
                                struct stk_engine_notes *out)
 {
+    (void)graph;
     *out = (struct stk_engine_notes){ .engine = 10 + (int64_t)index,
                                       .nondeterministic = index == 0,
-                                      .tensor_cores = index == 1,
-                                      .compiled_when_built = is_compiled(&graph->work) };
+                                      .tensor_cores = index == 1 };
 }
 
 int stk_cudnn_plan_create(struct stk_cudnn_plan **out, struct stk_cudnn_graph *graph,

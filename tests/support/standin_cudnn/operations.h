@@ -4,24 +4,13 @@
 
 #include "trainer/backend/cuda/cudnn/graph.h"
 
-enum standin_cudnn_kind {
-    STANDIN_CONVOLUTION,
-    STANDIN_ADD,
-    STANDIN_MULTIPLY,
-    STANDIN_RELU,
-    STANDIN_RELU_BACKWARD,
-    STANDIN_STATISTICS,
-    STANDIN_NORM,
-    STANDIN_NORM_BACKWARD
-};
+enum standin_cudnn_kind { STANDIN_CONVOLUTION, STANDIN_ADD, STANDIN_RELU };
 
 struct standin_cudnn_operation {
     enum standin_cudnn_kind kind;
-    stk_cudnn_ref a, b, out, out2; /* convolution: x, w, y */
+    stk_cudnn_ref a, b, out; /* convolution: x, w, y */
     enum stk_cudnn_direction direction;
     struct stk_cudnn_window window;
-    struct stk_cudnn_norm norm; /* with statistics given */
-    struct stk_cudnn_norm_backward norm_backward;
 };
 
 /* One tensor while a graph runs. */
@@ -51,11 +40,6 @@ static inline uint64_t standin_cudnn_elements(const struct stk_cudnn_tensor *t)
 
 struct standin_cudnn_array standin_cudnn_array_of(const struct standin_cudnn_work *work,
                                                   stk_cudnn_ref ref);
-
-/* norm.c: BatchNorm. */
-void standin_cudnn_norm(const struct standin_cudnn_work *work, const struct stk_cudnn_norm *norm);
-void standin_cudnn_norm_backward(const struct standin_cudnn_work *work,
-                                 const struct stk_cudnn_norm_backward *norm);
 
 /* Run all of it, now. */
 void standin_cudnn_work_run(struct standin_cudnn_work *work);

@@ -189,44 +189,9 @@ static void pointwise(enum standin_cudnn_kind kind, const struct standin_cudnn_a
     for (int64_t i = 0; i < (int64_t)standin_cudnn_elements(out->t); i++) {
         const float x = standin_cudnn_load(a, i);
         const float y = b->data == NULL ? 0 : load_spread(b, out, i);
-        float value = 0;
-        switch (kind) {
-        case STANDIN_ADD:
-            value = x + y;
-            break;
-        case STANDIN_MULTIPLY:
-            value = x * y;
-            break;
-        case STANDIN_RELU:
-            value = x < 0 ? 0 : x;
-            break;
-        case STANDIN_RELU_BACKWARD:
-        default:
-            value = x > 0 ? y : 0;
-            break;
-        }
+        const float value = kind == STANDIN_ADD ? x + y : x < 0 ? 0 : x;
         standin_cudnn_store(out, i, (double)value);
     }
-}
-
-/* Sums over the axes in which the output has an extent of 1; the squares' if out2 is one. */
-static void sum(const struct standin_cudnn_array *x, const struct standin_cudnn_array *out,
-                bool squares)
-{
-    const uint64_t elements = standin_cudnn_elements(out->t);
-    double *const sums = zeros(elements);
-    for (int64_t n = 0; n < x->t->n; n++)
-        for (int64_t h = 0; h < x->t->h; h++)
-            for (int64_t w = 0; w < x->t->w; w++)
-                for (int64_t c = 0; c < x->t->c; c++) {
-                    const double value = (double)standin_cudnn_load(x, at(x, n, h, w, c));
-                    sums[at(out, out->t->n == 1 ? 0 : n, out->t->h == 1 ? 0 : h,
-                            out->t->w == 1 ? 0 : w, out->t->c == 1 ? 0 : c)] +=
-                        squares ? value * value : value;
-                }
-    for (uint64_t i = 0; i < elements; i++)
-        standin_cudnn_store(out, (int64_t)i, sums[i]);
-    free(sums);
 }
 
 struct standin_cudnn_array standin_cudnn_array_of(const struct standin_cudnn_work *work,
@@ -243,29 +208,10 @@ static void run_operation(const struct standin_cudnn_work *work,
     const struct standin_cudnn_array a = standin_cudnn_array_of(work, o->a);
     const struct standin_cudnn_array b = standin_cudnn_array_of(work, o->b);
     const struct standin_cudnn_array out = standin_cudnn_array_of(work, o->out);
-    const struct standin_cudnn_array out2 = standin_cudnn_array_of(work, o->out2);
-    switch (o->kind) {
-    case STANDIN_CONVOLUTION:
+    if (o->kind == STANDIN_CONVOLUTION)
         convolve(&(struct convolution){ .x = a, .w = b, .y = out, .window = &o->window }, o);
-        break;
-    case STANDIN_STATISTICS:
-        sum(&a, &out, false);
-        sum(&a, &out2, true);
-        break;
-    case STANDIN_NORM:
-        standin_cudnn_norm(work, &o->norm);
-        break;
-    case STANDIN_NORM_BACKWARD:
-        standin_cudnn_norm_backward(work, &o->norm_backward);
-        break;
-    case STANDIN_ADD:
-    case STANDIN_MULTIPLY:
-    case STANDIN_RELU:
-    case STANDIN_RELU_BACKWARD:
-    default:
+    else
         pointwise(o->kind, &a, &b, &out);
-        break;
-    }
 }
 
 void standin_cudnn_work_run(struct standin_cudnn_work *work)

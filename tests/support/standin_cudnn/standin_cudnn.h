@@ -4,9 +4,7 @@
  * A program that links this has no use for trainer/backend/cuda/cudnn/{graph,library,plan}.c. What is stored, or
  * passes between operations, is rounded to its tensor's type. It refuses what cuDNN
  * would, or would do wrong with: shapes that do not fit together, operands that are not bound, host
- * memory, too little of it, bad alignment. Of BatchNorm it has what a step asks for: not the graphs that make
- * its statistics by themselves. As with cuDNN, sums come with a convolution in 16 bits only, engines for
- * that are there in float16 and compiled in bfloat16, and those of BatchNorm are compiled always.
+ * memory, too little of it, bad alignment.
  *
  * Each graph has three candidates:
  *

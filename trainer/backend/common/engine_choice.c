@@ -12,8 +12,7 @@ enum { COMPILED_TIMED_MAX = 3 };
 bool stk_engine_allowed(const struct stk_engine_rules *rules, const struct stk_engine_notes *notes,
                         bool float32)
 {
-    if ((rules->deterministic && notes->nondeterministic) ||
-        (rules->precompiled && notes->compiled_when_built))
+    if (rules->deterministic && notes->nondeterministic)
         return false;
     const bool less_than_float32 = notes->tensor_cores || notes->reduced || notes->transformed;
     return !(rules->full_float32 && float32 && less_than_float32);

@@ -30,7 +30,6 @@ struct stk_engine_rules {
     uint64_t workspace_bytes_max; /* default STK_ENGINE_WORKSPACE_BYTES */
     bool deterministic;           /* only engines whose runs agree in every bit */
     bool full_float32;            /* float32 operands: neither TF32, nor reduced, nor transformed */
-    bool precompiled;             /* none that is compiled when built: half a second each */
     uint32_t benchmark; /* time so many and take the fastest, 0..STK_BENCHMARK_MAX; 0 = take
                                      the first. Of those compiled when built no more than 3 */
 };

@@ -315,7 +315,6 @@ static int open_libraries(struct stk_backend *backend, const struct stk_backend_
                    .deterministic = options->deterministic,
                    .full_float32 = !options->tf32,
                    .benchmark = options->benchmark ? BENCHMARKED : 0 },
-        .fusion = options->fusion,
         .device_name = backend->device_name,
     };
     int rc = STOKER_OK;
@@ -527,7 +526,6 @@ const struct stk_backend_ops stk_backend_cuda = {
     .unload = stk_cuda_program_unload,
     .warm = stk_cuda_program_warm,
     .trim = stk_cuda_program_trim,
-    .fused = stk_cuda_program_fused,
     .run = stk_cuda_program_run,
     .narrow = stk_cuda_training_narrow,
     .training_bytes = stk_cuda_training_bytes,

@@ -109,7 +109,6 @@ int stk_cuda_give_back(struct stk_backend *backend, stoker_error *error);
 struct stk_cuda_scratch {
     void *workspace; /* as many bytes as the largest operation asks for */
     uint32_t *tickets;
-    const float *sums; /* BATCH_NORM_FORWARD: of x and of its squares, [2][c]; NULL = to be made */
 };
 
 /* What the losses and dropout are given beside their operands. */
@@ -126,8 +125,7 @@ uint64_t stk_cuda_operation_workspace(const struct stk_plan *plan, const struct 
                                       uint32_t count);
 uint32_t stk_cuda_operation_tickets(const struct stk_plan *plan, const struct stk_op *op);
 
-/* Queue an operation that is neither a convolution nor a linear layer. BATCH_NORM_FORWARD without y
- * finds the statistics only. */
+/* Queue an operation that is neither a convolution nor a linear layer. */
 int stk_cuda_operation(struct stk_backend *backend, const struct stk_operands *operands,
                        const struct stk_cuda_scratch *scratch, const struct stk_cuda_pass *pass,
                        stoker_error *error);
@@ -179,7 +177,6 @@ void stk_cuda_program_unload(struct stk_program *program);
 int stk_cuda_program_warm(struct stk_program *program, const struct stk_arenas *arenas,
                           uint32_t count, stoker_error *error);
 uint64_t stk_cuda_program_trim(struct stk_program *program);
-uint32_t stk_cuda_program_fused(const struct stk_program *program);
 int stk_cuda_program_run(struct stk_program *program, const struct stk_arenas *arenas,
                          const struct stk_pass *pass, struct stk_loss *loss, stoker_error *error);
 int stk_cuda_program_queue(struct stk_program *program, const struct stk_arenas *arenas,

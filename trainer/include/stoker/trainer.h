@@ -44,14 +44,6 @@ typedef enum stoker_schedule {
     STOKER_ONE_CYCLE /* PyTorch's OneCycleLR, cosine annealing: learning_rate is the peak */
 } stoker_schedule;
 
-/* BatchNorm worked out within cuDNN's graphs; see stoker_trainer_options.fusion. */
-typedef enum stoker_fusion {
-    STOKER_FUSION_NONE = 0, /* kernels of our own */
-    STOKER_FUSION_READY,    /* where cuDNN has an engine ready: float16 */
-    STOKER_FUSION_ALL /* and where it compiles one in create, half a second each: bfloat16, and BatchNorm's
-                         backward pass, which then takes a gradient more of memory */
-} stoker_fusion;
-
 #define STOKER_BATCH_SIZE_MAX UINT32_MAX /* in options.batch_size: the largest that fits */
 
 /* In options.learning_rate, rho and epsilon: PyTorch's default for the optimiser. */
@@ -147,11 +139,6 @@ typedef struct stoker_trainer_options {
      * Batches lie in host memory. No device is named twice but "ref"; not with engine_cache. */
     uint32_t split;
 
-    /* On a GPU, in 16 bits: a convolution makes the sums for the BatchNorm behind it, and works out
-     * BatchNorm + ReLU as it reads, so that the result is never written. cuDNN wants scale and shift
-     * rounded to 16 bits for that: gradients are then within 3 % of "ref", not 1 %. Refused where
-     * benchmark is; of two devices one must be a GPU. Default NONE. */
-    stoker_fusion fusion;
     /* On a GPU, in float32: factors of convolutions and linear layers may be rounded to 10 bits (TF32),
      * which matrix units take several times as fast. Refused in 16 bits, and where benchmark is; of two devices
      * one must be a GPU. Default false: float32 is float32, and gradients are those of "ref" to 1e-5. */
@@ -203,8 +190,6 @@ typedef struct stoker_trainer_memory {
     uint32_t batch_size;          /* as chosen */
     uint32_t checkpoint_segments; /* as chosen */
     bool recompute_batch_norm;    /* as chosen */
-    /* Of training: worked out, in part at least, within a GPU's graphs. */
-    uint32_t fused_batch_norms;
 } stoker_trainer_memory;
 
 /* What is told of a pass: with a metrics_interval, of all passes since the last that told something.

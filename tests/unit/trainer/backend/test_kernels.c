@@ -308,20 +308,6 @@ Test(train_kernels, dropout_drops_what_every_back_end_drops)
 
 enum { CHANNELS = 37, PIXELS = 200, IMAGE = PIXELS * CHANNELS };
 
-static void sums_of(const float *x, float *sum, float *square_sum)
-{
-    for (int c = 0; c < CHANNELS; c++) {
-        double s = 0;
-        double q = 0;
-        for (int i = 0; i < PIXELS; i++) {
-            s += (double)x[i * CHANNELS + c];
-            q += (double)x[i * CHANNELS + c] * (double)x[i * CHANNELS + c];
-        }
-        sum[c] = (float)s;
-        square_sum[c] = (float)q;
-    }
-}
-
 /* A layer's operands, and what `ref` makes of them. */
 static struct {
     float x[IMAGE], x2[IMAGE], y[IMAGE], wanted[IMAGE];
@@ -372,43 +358,6 @@ static struct stk_train_batch_norm norm_arguments(void)
                                           .inverse = norm.aux + CHANNELS,
                                           .gamma = norm.gamma,
                                           .beta = norm.beta };
-}
-
-Test(train_kernels, batch_norm_statistics_are_those_of_ref)
-{
-    float mean[CHANNELS], inverse[CHANNELS], running_mean[CHANNELS], running_var[CHANNELS];
-    float sum[CHANNELS], square_sum[CHANNELS], scale[CHANNELS], shift[CHANNELS];
-    fill_norm();
-    memcpy(running_mean, norm.running_mean, sizeof(running_mean));
-    memcpy(running_var, norm.running_var, sizeof(running_var));
-    norm_by_ref(stk_ref_batch_norm_forward);
-    sums_of(norm.x, sum, square_sum);
-    const struct stk_train_batch_norm_statistics statistics = {
-        .sum = sum,
-        .square_sum = square_sum,
-        .c = CHANNELS,
-        .pixels = PIXELS,
-        .epsilon = 1e-5F,
-        .momentum = 0.1F,
-        .gamma = norm.gamma,
-        .beta = norm.beta,
-        .mean = mean,
-        .inverse = inverse,
-        .running_mean = running_mean,
-        .running_var = running_var,
-        .scale = scale,
-        .shift = shift,
-    };
-    run("batch_norm_statistics", "_f32", &statistics);
-    for (int c = 0; c < CHANNELS; c++) {
-        cr_assert_float_eq(mean[c], norm.aux[c], 1e-6);
-        cr_assert_float_eq(inverse[c], norm.aux[CHANNELS + c], 2e-5);
-        cr_assert_float_eq(running_mean[c], norm.running_mean[c], 1e-6);
-        cr_assert_float_eq(running_var[c], norm.running_var[c], 1e-6);
-        cr_assert_float_eq(scale[c] * norm.x[c] + shift[c],
-                           (norm.x[c] - mean[c]) * inverse[c] * norm.gamma[c] + norm.beta[c], 1e-5);
-    }
-    stk_test_check_leaks();
 }
 
 Test(train_kernels, batch_norm_is_that_of_ref)

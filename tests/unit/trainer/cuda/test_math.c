@@ -35,8 +35,6 @@ static void fill(float *values, size_t count, uint64_t seed)
         values[i] = (float)(int32_t)(uint32_t)stk_mix64(seed * 1000003 + i) * 0x1p-31F;
 }
 
-static const struct stk_cuda_conv_fused plain;
-
 /* ---- the device ------------------------------------------------------------------------------------ */
 
 static cudaStream_t stream;
@@ -298,10 +296,9 @@ static void run_cuda(const struct stk_cuda_math *math, const struct bench *b,
     stoker_error error = { 0 };
     if (b->layer.kind == STK_CONV2D) {
         struct stk_cuda_conv *conv = NULL;
-        cr_assert_eq(stk_cuda_conv_create(&conv, math, &b->layer, direction,
-                                          (struct stk_cuda_conv_fused){ .relu = relu }, b->count,
-                                          &error),
-                     STOKER_OK, "%s", error.message);
+        cr_assert_eq(
+            stk_cuda_conv_create(&conv, math, &b->layer, direction, relu, b->count, &error),
+            STOKER_OK, "%s", error.message);
         cr_assert_leq(stk_cuda_conv_workspace_bytes(conv), WORKSPACE);
         cr_assert_eq(stk_cuda_conv_run(conv, &o, stream, &error), STOKER_OK, "%s", error.message);
         stk_cuda_conv_destroy(&conv);
@@ -461,7 +458,7 @@ static uint64_t workspace_of(const struct stk_cuda_math *math, int kind,
     uint64_t bytes;
     if (kind == STK_CONV2D) {
         struct stk_cuda_conv *made = NULL;
-        cr_assert_eq(stk_cuda_conv_create(&made, math, &conv, direction, plain, 2, NULL),
+        cr_assert_eq(stk_cuda_conv_create(&made, math, &conv, direction, false, 2, NULL),
                      STOKER_OK);
         bytes = stk_cuda_conv_workspace_bytes(made);
         stk_cuda_conv_destroy(&made);
@@ -495,7 +492,7 @@ Test(trainer_cuda_math, rules_choose_the_engine)
     const struct stk_layer conv = conv_layer(&convs[0]);
     struct stk_cuda_conv *none = NULL;
     stoker_error error = { 0 };
-    cr_assert_eq(stk_cuda_conv_create(&none, &math, &conv, STK_CUDA_FORWARD, plain, 2, &error),
+    cr_assert_eq(stk_cuda_conv_create(&none, &math, &conv, STK_CUDA_FORWARD, false, 2, &error),
                  STOKER_ENOTSUP);
     cr_assert(error.message[0] != '\0');
     cr_assert_null(none);
@@ -534,7 +531,7 @@ Test(trainer_cuda_math, operands_that_are_no_device_memory_are_refused)
     struct bench b = { .layer = conv_layer(&convs[0]), .count = 4, .depth = 1 };
     set_up(&b, STOKER_FLOAT32, 8 * 9 * 3);
     struct stk_cuda_conv *conv = NULL;
-    cr_assert_eq(stk_cuda_conv_create(&conv, &math, &b.layer, STK_CUDA_FORWARD, plain, 4, NULL),
+    cr_assert_eq(stk_cuda_conv_create(&conv, &math, &b.layer, STK_CUDA_FORWARD, false, 4, NULL),
                  STOKER_OK);
     struct stk_cuda_operands o = cuda_operands(&b, STK_CUDA_FORWARD);
     o.x = b.x.host;
@@ -559,7 +556,7 @@ Test(trainer_cuda_math, a_failed_launch_is_told)
     set_up(&b, STOKER_FLOAT16, 8 * 9 * 3);
     struct stk_cuda_conv *conv = NULL;
     cr_assert_eq(
-        stk_cuda_conv_create(&conv, &math, &b.layer, STK_CUDA_BACKWARD_WEIGHTS, plain, 4, NULL),
+        stk_cuda_conv_create(&conv, &math, &b.layer, STK_CUDA_BACKWARD_WEIGHTS, false, 4, NULL),
         STOKER_OK);
     const struct stk_cuda_operands o = cuda_operands(&b, STK_CUDA_BACKWARD_WEIGHTS);
     for (uint64_t nth = 1; nth <= 3; nth++) { /* the engine, the sum, the bias */
@@ -585,7 +582,7 @@ static void sweep(const struct stk_cuda_math *math, const struct stk_layer *laye
         stk_fault_arm(STK_FAULT_MEMORY, nth);
         const int rc =
             layer->kind == STK_CONV2D
-                ? stk_cuda_conv_create(&conv, math, layer, STK_CUDA_FORWARD, plain, 2, NULL)
+                ? stk_cuda_conv_create(&conv, math, layer, STK_CUDA_FORWARD, false, 2, NULL)
                 : stk_cuda_linear_create(&linear, math, layer, STK_CUDA_FORWARD, false, 2, NULL);
         const bool fired = stk_fault_disarm();
         cr_assert_eq(rc, fired ? STOKER_ENOMEM : STOKER_OK, "allocation %d", (int)nth);

@@ -147,9 +147,9 @@ Test(cudnn, the_first_error_of_a_graph_is_kept)
     stoker_error error = { 0 };
     cr_assert_eq(stk_cudnn_graph_create(&graph, cudnn, NULL), STOKER_OK);
     const stk_cudnn_ref x = stk_cudnn_graph_tensor(
-        graph, &(struct stk_cudnn_tensor){ STOKER_FLOAT32, 1, 8, 8, 4, false, false });
+        graph, &(struct stk_cudnn_tensor){ STOKER_FLOAT32, 1, 8, 8, 4, false });
     const stk_cudnn_ref none = stk_cudnn_graph_tensor(
-        graph, &(struct stk_cudnn_tensor){ STOKER_FLOAT32, 1, -1, 8, 4, false, false });
+        graph, &(struct stk_cudnn_tensor){ STOKER_FLOAT32, 1, -1, 8, 4, false });
     cr_assert_neq(x, 0);
     cr_assert_eq(none, 0, "an extent of -1");
     const struct stk_cudnn_window window = { { 1, 1 }, { 0, 0 }, false };

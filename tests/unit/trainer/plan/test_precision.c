@@ -549,28 +549,20 @@ Test(trainer_precision, what_a_back_end_cannot_do_is_refused_and_told)
         const char *backend;
         stoker_dtype precision;
         bool benchmark, tf32;
-        stoker_fusion fusion;
         const char *message;
     } cases[] = {
-        { "cpu", STOKER_FLOAT16, false, false, STOKER_FUSION_NONE,
+        { "cpu", STOKER_FLOAT16, false, false,
           "precision float16: back end cpu computes in float32 only" },
-        { "cpu", STOKER_BFLOAT16, false, false, STOKER_FUSION_NONE,
-          "back end cpu computes in float32 only" },
-        { "cpu", STOKER_FLOAT64, false, false, STOKER_FUSION_NONE,
-          "float32, float16 and bfloat16 are allowed" },
-        { "ref", STOKER_INT64, false, false, STOKER_FUSION_NONE,
-          "float32, float16 and bfloat16 are allowed" },
-        { "auto", (stoker_dtype)100, false, false, STOKER_FUSION_NONE,
-          "float32, float16 and bfloat16 are allowed" },
-        { "cpu", STOKER_FLOAT32, true, false, STOKER_FUSION_NONE,
+        { "cpu", STOKER_BFLOAT16, false, false, "back end cpu computes in float32 only" },
+        { "cpu", STOKER_FLOAT64, false, false, "float32, float16 and bfloat16 are allowed" },
+        { "ref", STOKER_INT64, false, false, "float32, float16 and bfloat16 are allowed" },
+        { "auto", (stoker_dtype)100, false, false, "float32, float16 and bfloat16 are allowed" },
+        { "cpu", STOKER_FLOAT32, true, false,
           "benchmark: back end cpu has no algorithms to choose from" },
-        { "ref", STOKER_FLOAT32, true, false, STOKER_FUSION_NONE, "benchmark: back end ref" },
-        { "cpu", STOKER_FLOAT32, false, true, STOKER_FUSION_NONE,
-          "tf32: back end cpu rounds no factors" },
-        { "ref", STOKER_FLOAT32, false, true, STOKER_FUSION_NONE, "tf32: back end ref" },
-        { "cuda", STOKER_FLOAT16, false, true, STOKER_FUSION_NONE, "only with precision float32" },
-        { "ref", STOKER_BFLOAT16, false, false, STOKER_FUSION_READY,
-          "fusion: back end ref has no BatchNorm within convolutions" },
+        { "ref", STOKER_FLOAT32, true, false, "benchmark: back end ref" },
+        { "cpu", STOKER_FLOAT32, false, true, "tf32: back end cpu rounds no factors" },
+        { "ref", STOKER_FLOAT32, false, true, "tf32: back end ref" },
+        { "cuda", STOKER_FLOAT16, false, true, "only with precision float32" },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         stoker_trainer *trainer = NULL;
@@ -579,7 +571,6 @@ Test(trainer_precision, what_a_back_end_cannot_do_is_refused_and_told)
         options.backend = cases[i].backend;
         options.benchmark = cases[i].benchmark;
         options.tf32 = cases[i].tf32;
-        options.fusion = cases[i].fusion;
         options.error = &error;
         cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_EINVAL);
         cr_assert_not_null(strstr(error.message, cases[i].message), "%s", error.message);

@@ -39,10 +39,9 @@ static bool key_of(char key[STK_ENGINE_KEY_BYTES], const struct candidates *c, u
     const struct stk_engine_rules *const r = &c->how->rules;
     const int length =
         snprintf(key, STK_ENGINE_KEY_BYTES,
-                 "cudnn %" PRIu64 "; %s; %s; first %" PRIu32 " within %" PRIu64 "%s%s%s", version,
+                 "cudnn %" PRIu64 "; %s; %s; first %" PRIu32 " within %" PRIu64 "%s%s", version,
                  c->how->device, c->how->graph, r->benchmark, r->workspace_bytes_max,
-                 r->deterministic ? ", deterministic" : "", r->full_float32 ? ", float32" : "",
-                 r->precompiled ? ", precompiled" : "");
+                 r->deterministic ? ", deterministic" : "", r->full_float32 ? ", float32" : "");
     return length > 0 && length < STK_ENGINE_KEY_BYTES;
 }
 

@@ -9,17 +9,9 @@ static const char *const names[STK_FORMS] = {
     [STK_FORM_CONV] = "conv",
     [STK_FORM_CONV_BIAS] = "conv_bias",
     [STK_FORM_CONV_BIAS_RELU] = "conv_bias_relu",
-    [STK_FORM_CONV_STATISTICS] = "conv_statistics",
-    [STK_FORM_APPLY_CONV_STATISTICS] = "apply_conv_statistics",
     [STK_FORM_BACKWARD_DATA] = "backward_data",
     [STK_FORM_BACKWARD_WEIGHTS] = "backward_weights",
     [STK_FORM_ADD_BACKWARD_WEIGHTS] = "add_backward_weights",
-    [STK_FORM_APPLY_BACKWARD_WEIGHTS] = "apply_backward_weights",
-    [STK_FORM_NORM] = "norm",
-    [STK_FORM_NORM_RELU] = "norm_relu",
-    [STK_FORM_NORM_ADD_RELU] = "norm_add_relu",
-    [STK_FORM_NORM_BACKWARD] = "norm_backward",
-    [STK_FORM_NORM_RELU_BACKWARD] = "norm_relu_backward",
 };
 
 const char *stk_form_name(enum stk_form form)
@@ -30,9 +22,6 @@ const char *stk_form_name(enum stk_form form)
 int stk_form_text(char *out, size_t bytes, enum stk_form form, const struct stk_form_shape *s,
                   stoker_dtype dtype)
 {
-    if (s->filters == 0) /* a norm */
-        return snprintf(out, bytes, "%s %s %" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64,
-                        names[form], stoker_dtype_name(dtype), s->n, s->h, s->w, s->c);
     char groups[32] = "";
     if (s->groups > 1)
         (void)snprintf(groups, sizeof(groups), " groups %" PRId64, s->groups);
@@ -61,46 +50,32 @@ static stk_cudnn_ref input(const struct builder *b)
 {
     const struct stk_form_shape *const s = b->shape;
     return stk_cudnn_graph_tensor(
-        b->graph, &(struct stk_cudnn_tensor){ b->dtype, s->n, s->h, s->w, s->c, false, false });
-}
-
-/* Between operations, as large as the input. */
-static stk_cudnn_ref passing_input(const struct builder *b, stoker_dtype dtype)
-{
-    const struct stk_form_shape *const s = b->shape;
-    return stk_cudnn_graph_tensor(
-        b->graph, &(struct stk_cudnn_tensor){ dtype, s->n, s->h, s->w, s->c, true, false });
+        b->graph, &(struct stk_cudnn_tensor){ b->dtype, s->n, s->h, s->w, s->c, false });
 }
 
 static stk_cudnn_ref output(const struct builder *b, stoker_dtype dtype, bool passing)
 {
     const struct stk_form_shape *const s = b->shape;
     return stk_cudnn_graph_tensor(
-        b->graph, &(struct stk_cudnn_tensor){
-                      dtype, s->n, extent_out(s->h, s->kernel[0], s->stride[0], s->padding[0]),
-                      extent_out(s->w, s->kernel[1], s->stride[1], s->padding[1]), s->filters,
-                      passing, false });
+        b->graph,
+        &(struct stk_cudnn_tensor){
+            dtype, s->n, extent_out(s->h, s->kernel[0], s->stride[0], s->padding[0]),
+            extent_out(s->w, s->kernel[1], s->stride[1], s->padding[1]), s->filters, passing });
 }
 
 static stk_cudnn_ref filters(const struct builder *b)
 {
     const struct stk_form_shape *const s = b->shape;
     const int64_t channels_read = s->c / (s->groups > 1 ? s->groups : 1);
-    return stk_cudnn_graph_tensor(
-        b->graph, &(struct stk_cudnn_tensor){ b->dtype, s->filters, s->kernel[0], s->kernel[1],
-                                              channels_read, false, false });
+    return stk_cudnn_graph_tensor(b->graph,
+                                  &(struct stk_cudnn_tensor){ b->dtype, s->filters, s->kernel[0],
+                                                              s->kernel[1], channels_read, false });
 }
 
 static stk_cudnn_ref channels(const struct builder *b, stoker_dtype dtype, int64_t count)
 {
-    return stk_cudnn_graph_tensor(
-        b->graph, &(struct stk_cudnn_tensor){ dtype, 1, 1, 1, count, false, false });
-}
-
-static stk_cudnn_ref scalar(const struct builder *b)
-{
-    return stk_cudnn_graph_tensor(
-        b->graph, &(struct stk_cudnn_tensor){ STOKER_FLOAT32, 1, 1, 1, 1, false, true });
+    return stk_cudnn_graph_tensor(b->graph,
+                                  &(struct stk_cudnn_tensor){ dtype, 1, 1, 1, count, false });
 }
 
 static void convolve_to(const struct builder *b, enum stk_cudnn_direction direction, bool add,
@@ -144,115 +119,6 @@ static void biased(const struct builder *b, bool relu)
         stk_cudnn_graph_relu(b->graph, sum, o->y);
 }
 
-/* max(scale x + shift, 0), in the storage type, as a convolution reads it. */
-static stk_cudnn_ref applied(const struct builder *b)
-{
-    const struct stk_form_shape *const s = b->shape;
-    struct stk_form_operands *const o = b->operands;
-    o->x = input(b);
-    o->scale = channels(b, b->dtype, s->c);
-    o->shift = channels(b, b->dtype, s->c);
-    const stk_cudnn_ref scaled = passing_input(b, STOKER_FLOAT32);
-    const stk_cudnn_ref shifted = passing_input(b, STOKER_FLOAT32);
-    const stk_cudnn_ref rectified = passing_input(b, b->dtype);
-    stk_cudnn_graph_multiply(b->graph, o->x, o->scale, scaled);
-    stk_cudnn_graph_add(b->graph, scaled, o->shift, shifted);
-    stk_cudnn_graph_relu(b->graph, shifted, rectified);
-    return rectified;
-}
-
-static void with_statistics(const struct builder *b, bool apply)
-{
-    struct stk_form_operands *const o = b->operands;
-    stk_cudnn_ref x;
-    if (apply)
-        x = applied(b);
-    else
-        x = o->x = input(b);
-    o->w = filters(b);
-    o->y = output(b, b->dtype, false);
-    o->sum = channels(b, STOKER_FLOAT32, b->shape->filters);
-    o->square_sum = channels(b, STOKER_FLOAT32, b->shape->filters);
-    convolve(b, STK_CUDNN_FORWARD, x, o->w, o->y);
-    stk_cudnn_graph_statistics(b->graph, o->y, o->sum, o->square_sum);
-}
-
-static void apply_backward_weights(const struct builder *b)
-{
-    struct stk_form_operands *const o = b->operands;
-    const stk_cudnn_ref x = applied(b);
-    o->w = filters(b);
-    o->y = output(b, b->dtype, false);
-    convolve(b, STK_CUDNN_BACKWARD_WEIGHTS, x, o->w, o->y);
-}
-
-static stk_cudnn_ref per_channel(const struct builder *b)
-{
-    return channels(b, STOKER_FLOAT32, b->shape->c);
-}
-
-static void norm(const struct builder *b, bool add, bool relu)
-{
-    struct stk_form_operands *const o = b->operands;
-    o->x = input(b);
-    o->y = input(b);
-    if (add)
-        o->x2 = input(b);
-    o->mean = per_channel(b);
-    o->inverse = per_channel(b);
-    o->gamma = per_channel(b);
-    o->beta = per_channel(b);
-    o->running_mean = per_channel(b);
-    o->running_var = per_channel(b);
-    o->updated_running_mean = per_channel(b);
-    o->updated_running_var = per_channel(b);
-    o->epsilon = scalar(b);
-    o->momentum = scalar(b);
-    const stk_cudnn_ref normed = relu ? passing_input(b, STOKER_FLOAT32) : o->y;
-    stk_cudnn_graph_norm(
-        b->graph, true,
-        &(struct stk_cudnn_norm){ o->x, normed, o->mean, o->inverse, o->gamma, o->beta, o->epsilon,
-                                  o->momentum, o->running_mean, o->running_var,
-                                  o->updated_running_mean, o->updated_running_var });
-    stk_cudnn_ref summed = normed;
-    if (add) {
-        summed = passing_input(b, STOKER_FLOAT32);
-        stk_cudnn_graph_add(b->graph, normed, o->x2, summed);
-    }
-    if (relu)
-        stk_cudnn_graph_relu(b->graph, summed, o->y);
-}
-
-static void norm_backward(const struct builder *b, bool relu)
-{
-    struct stk_form_operands *const o = b->operands;
-    o->x = input(b);
-    o->dy = input(b);
-    o->dx = input(b);
-    o->mean = per_channel(b);
-    o->inverse = per_channel(b);
-    o->gamma = per_channel(b);
-    o->gamma_grad = per_channel(b);
-    o->beta_grad = per_channel(b);
-    stk_cudnn_ref dy = o->dy;
-    if (relu) {
-        o->beta = per_channel(b);
-        const stk_cudnn_ref again = passing_input(b, b->dtype); /* no engine takes it in float32 */
-        dy = passing_input(b, b->dtype);
-        stk_cudnn_graph_norm(b->graph, false,
-                             &(struct stk_cudnn_norm){ .x = o->x,
-                                                       .y = again,
-                                                       .mean = o->mean,
-                                                       .inverse = o->inverse,
-                                                       .gamma = o->gamma,
-                                                       .beta = o->beta });
-        stk_cudnn_graph_relu_backward(b->graph, again, o->dy, dy);
-    }
-    stk_cudnn_graph_norm_backward(
-        b->graph, &(struct stk_cudnn_norm_backward){ o->x, dy, o->dx, o->mean, o->inverse, o->gamma,
-                                                     o->gamma_grad, o->beta_grad });
-}
-
 static void write(const struct builder *b, enum stk_form form)
 {
     switch (form) {
@@ -263,28 +129,12 @@ static void write(const struct builder *b, enum stk_form form)
     case STK_FORM_CONV_BIAS_RELU:
         biased(b, form == STK_FORM_CONV_BIAS_RELU);
         break;
-    case STK_FORM_CONV_STATISTICS:
-    case STK_FORM_APPLY_CONV_STATISTICS:
-        with_statistics(b, form == STK_FORM_APPLY_CONV_STATISTICS);
-        break;
     case STK_FORM_BACKWARD_DATA:
         convolution(b, STK_CUDNN_BACKWARD_DATA, false);
         break;
     case STK_FORM_BACKWARD_WEIGHTS:
     case STK_FORM_ADD_BACKWARD_WEIGHTS:
         convolution(b, STK_CUDNN_BACKWARD_WEIGHTS, form == STK_FORM_ADD_BACKWARD_WEIGHTS);
-        break;
-    case STK_FORM_APPLY_BACKWARD_WEIGHTS:
-        apply_backward_weights(b);
-        break;
-    case STK_FORM_NORM:
-    case STK_FORM_NORM_RELU:
-    case STK_FORM_NORM_ADD_RELU:
-        norm(b, form == STK_FORM_NORM_ADD_RELU, form != STK_FORM_NORM);
-        break;
-    case STK_FORM_NORM_BACKWARD:
-    case STK_FORM_NORM_RELU_BACKWARD:
-        norm_backward(b, form == STK_FORM_NORM_RELU_BACKWARD);
         break;
     case STK_FORMS:
     default:

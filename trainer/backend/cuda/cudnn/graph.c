@@ -74,7 +74,6 @@ stk_cudnn_ref stk_cudnn_graph_tensor(struct stk_cudnn_graph *graph,
     stk_cudnn_set(&w, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, strides);
     stk_cudnn_set(&w, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment_bytes);
     stk_cudnn_set(&w, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &t->passing);
-    stk_cudnn_set(&w, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, &t->scalar_on_host);
     const cudnnStatus_t status = stk_cudnn_end(&w, &graph->tensor[graph->tensors]);
     take(graph, status, "tensor");
     if (status != CUDNN_STATUS_SUCCESS)
@@ -203,7 +202,7 @@ void stk_cudnn_graph_convolution(struct stk_cudnn_graph *graph, enum stk_cudnn_d
 
 /* Operands of one elementwise operation; 0 = it has none of that kind. */
 struct pointwise {
-    stk_cudnn_ref x, b, y, dy, dx;
+    stk_cudnn_ref x, b, y;
 };
 
 static void pointwise(struct stk_cudnn_graph *graph, cudnnPointwiseMode_t mode,
@@ -223,8 +222,6 @@ static void pointwise(struct stk_cudnn_graph *graph, cudnnPointwiseMode_t mode,
     operand(&w, graph, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, p->x);
     operand(&w, graph, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, p->b);
     operand(&w, graph, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, p->y);
-    operand(&w, graph, CUDNN_ATTR_OPERATION_POINTWISE_DYDESC, p->dy);
-    operand(&w, graph, CUDNN_ATTR_OPERATION_POINTWISE_DXDESC, p->dx);
     append(graph, &w, what);
     stk_cudnn_drop(graph->cudnn, &kind);
 }
@@ -235,86 +232,7 @@ void stk_cudnn_graph_add(struct stk_cudnn_graph *graph, stk_cudnn_ref a, stk_cud
     pointwise(graph, CUDNN_POINTWISE_ADD, &(struct pointwise){ .x = a, .b = b, .y = sum }, "add");
 }
 
-void stk_cudnn_graph_multiply(struct stk_cudnn_graph *graph, stk_cudnn_ref a, stk_cudnn_ref b,
-                              stk_cudnn_ref product)
-{
-    pointwise(graph, CUDNN_POINTWISE_MUL, &(struct pointwise){ .x = a, .b = b, .y = product },
-              "multiply");
-}
-
 void stk_cudnn_graph_relu(struct stk_cudnn_graph *graph, stk_cudnn_ref x, stk_cudnn_ref y)
 {
     pointwise(graph, CUDNN_POINTWISE_RELU_FWD, &(struct pointwise){ .x = x, .y = y }, "ReLU");
-}
-
-void stk_cudnn_graph_relu_backward(struct stk_cudnn_graph *graph, stk_cudnn_ref x, stk_cudnn_ref dy,
-                                   stk_cudnn_ref dx)
-{
-    pointwise(graph, CUDNN_POINTWISE_RELU_BWD, &(struct pointwise){ .x = x, .dy = dy, .dx = dx },
-              "ReLU backward");
-}
-
-void stk_cudnn_graph_statistics(struct stk_cudnn_graph *graph, stk_cudnn_ref x, stk_cudnn_ref sum,
-                                stk_cudnn_ref square_sum)
-{
-    if (graph->rc != STOKER_OK)
-        return;
-    const cudnnGenStatsMode_t mode = CUDNN_GENSTATS_SUM_SQSUM;
-    struct stk_cudnn_writer w =
-        stk_cudnn_begin(graph->cudnn, CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR);
-    stk_cudnn_set(&w, CUDNN_ATTR_OPERATION_GENSTATS_MODE, CUDNN_TYPE_GENSTATS_MODE, 1, &mode);
-    compute_in_float32(&w, CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC);
-    operand(&w, graph, CUDNN_ATTR_OPERATION_GENSTATS_XDESC, x);
-    operand(&w, graph, CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, sum);
-    operand(&w, graph, CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, square_sum);
-    append(graph, &w, "statistics");
-}
-
-void stk_cudnn_graph_norm(struct stk_cudnn_graph *graph, bool training,
-                          const struct stk_cudnn_norm *n)
-{
-    if (graph->rc != STOKER_OK)
-        return;
-    const cudnnBackendNormMode_t mode = CUDNN_BATCH_NORM;
-    const cudnnBackendNormFwdPhase_t phase =
-        training ? CUDNN_NORM_FWD_TRAINING : CUDNN_NORM_FWD_INFERENCE;
-    struct stk_cudnn_writer w =
-        stk_cudnn_begin(graph->cudnn, CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR);
-    stk_cudnn_set(&w, CUDNN_ATTR_OPERATION_NORM_FWD_MODE, CUDNN_TYPE_NORM_MODE, 1, &mode);
-    stk_cudnn_set(&w, CUDNN_ATTR_OPERATION_NORM_FWD_PHASE, CUDNN_TYPE_NORM_FWD_PHASE, 1, &phase);
-    operand(&w, graph, CUDNN_ATTR_OPERATION_NORM_FWD_XDESC, n->x);
-    operand(&w, graph, CUDNN_ATTR_OPERATION_NORM_FWD_MEAN_DESC, n->mean);
-    operand(&w, graph, CUDNN_ATTR_OPERATION_NORM_FWD_INV_VARIANCE_DESC, n->inverse);
-    operand(&w, graph, CUDNN_ATTR_OPERATION_NORM_FWD_SCALE_DESC, n->gamma);
-    operand(&w, graph, CUDNN_ATTR_OPERATION_NORM_FWD_BIAS_DESC, n->beta);
-    operand(&w, graph, CUDNN_ATTR_OPERATION_NORM_FWD_EPSILON_DESC, n->epsilon);
-    operand(&w, graph, CUDNN_ATTR_OPERATION_NORM_FWD_EXP_AVG_FACTOR_DESC, n->momentum);
-    operand(&w, graph, CUDNN_ATTR_OPERATION_NORM_FWD_INPUT_RUNNING_MEAN_DESC, n->running_mean);
-    operand(&w, graph, CUDNN_ATTR_OPERATION_NORM_FWD_INPUT_RUNNING_VAR_DESC, n->running_var);
-    operand(&w, graph, CUDNN_ATTR_OPERATION_NORM_FWD_OUTPUT_RUNNING_MEAN_DESC,
-            n->updated_running_mean);
-    operand(&w, graph, CUDNN_ATTR_OPERATION_NORM_FWD_OUTPUT_RUNNING_VAR_DESC,
-            n->updated_running_var);
-    operand(&w, graph, CUDNN_ATTR_OPERATION_NORM_FWD_YDESC, n->y);
-    append(graph, &w, training ? "BatchNorm" : "BatchNorm, with statistics given");
-}
-
-void stk_cudnn_graph_norm_backward(struct stk_cudnn_graph *graph,
-                                   const struct stk_cudnn_norm_backward *n)
-{
-    if (graph->rc != STOKER_OK)
-        return;
-    const cudnnBackendNormMode_t mode = CUDNN_BATCH_NORM;
-    struct stk_cudnn_writer w =
-        stk_cudnn_begin(graph->cudnn, CUDNN_BACKEND_OPERATION_NORM_BACKWARD_DESCRIPTOR);
-    stk_cudnn_set(&w, CUDNN_ATTR_OPERATION_NORM_BWD_MODE, CUDNN_TYPE_NORM_MODE, 1, &mode);
-    operand(&w, graph, CUDNN_ATTR_OPERATION_NORM_BWD_XDESC, n->x);
-    operand(&w, graph, CUDNN_ATTR_OPERATION_NORM_BWD_MEAN_DESC, n->mean);
-    operand(&w, graph, CUDNN_ATTR_OPERATION_NORM_BWD_INV_VARIANCE_DESC, n->inverse);
-    operand(&w, graph, CUDNN_ATTR_OPERATION_NORM_BWD_DYDESC, n->dy);
-    operand(&w, graph, CUDNN_ATTR_OPERATION_NORM_BWD_SCALE_DESC, n->gamma);
-    operand(&w, graph, CUDNN_ATTR_OPERATION_NORM_BWD_DSCALE_DESC, n->gamma_grad);
-    operand(&w, graph, CUDNN_ATTR_OPERATION_NORM_BWD_DBIAS_DESC, n->beta_grad);
-    operand(&w, graph, CUDNN_ATTR_OPERATION_NORM_BWD_DXDESC, n->dx);
-    append(graph, &w, "BatchNorm backward");
 }

@@ -46,13 +46,12 @@ uint64_t stk_cudnn_version(const struct stk_cudnn *cudnn);
 
 /* ---- graphs ---------------------------------------------------------------------------------- */
 
-enum { STK_CUDNN_TENSORS_MAX = 24, STK_CUDNN_OPERATIONS_MAX = 8 };
+enum { STK_CUDNN_TENSORS_MAX = 8, STK_CUDNN_OPERATIONS_MAX = 4 };
 
 struct stk_cudnn_tensor {
-    stoker_dtype dtype;  /* FLOAT32, FLOAT16 or BFLOAT16 */
-    int64_t n, h, w, c;  /* >= 1 */
-    bool passing;        /* between operations of the graph only */
-    bool scalar_on_host; /* one float, given by value when the plan runs */
+    stoker_dtype dtype; /* FLOAT32, FLOAT16 or BFLOAT16 */
+    int64_t n, h, w, c; /* >= 1 */
+    bool passing;       /* between operations of the graph only */
 };
 
 /* A tensor's number within its graph; 0 = none. */
@@ -86,34 +85,7 @@ void stk_cudnn_graph_convolution(struct stk_cudnn_graph *graph, enum stk_cudnn_d
 
 void stk_cudnn_graph_add(struct stk_cudnn_graph *graph, stk_cudnn_ref a, stk_cudnn_ref b,
                          stk_cudnn_ref sum); /* b may have extents of 1 */
-void stk_cudnn_graph_multiply(struct stk_cudnn_graph *graph, stk_cudnn_ref a, stk_cudnn_ref b,
-                              stk_cudnn_ref product);
 void stk_cudnn_graph_relu(struct stk_cudnn_graph *graph, stk_cudnn_ref x, stk_cudnn_ref y);
-/* dx = dy where x > 0; x may be ReLU's input or its output. */
-void stk_cudnn_graph_relu_backward(struct stk_cudnn_graph *graph, stk_cudnn_ref x, stk_cudnn_ref dy,
-                                   stk_cudnn_ref dx);
-/* Sums of x and of its squares, channel by channel. */
-void stk_cudnn_graph_statistics(struct stk_cudnn_graph *graph, stk_cudnn_ref x, stk_cudnn_ref sum,
-                                stk_cudnn_ref square_sum);
-
-/* BatchNorm. Per-channel tensors are float32, 1 x 1 x 1 x C. */
-struct stk_cudnn_norm {
-    stk_cudnn_ref x, y;
-    stk_cudnn_ref mean, inverse; /* 1 / sqrt(variance + epsilon): written by training, else read */
-    stk_cudnn_ref gamma, beta;
-    stk_cudnn_ref epsilon, momentum;                         /* scalars; training */
-    stk_cudnn_ref running_mean, running_var;                 /* training */
-    stk_cudnn_ref updated_running_mean, updated_running_var; /* training */
-};
-void stk_cudnn_graph_norm(struct stk_cudnn_graph *graph, bool training,
-                          const struct stk_cudnn_norm *norm);
-
-struct stk_cudnn_norm_backward {
-    stk_cudnn_ref x, dy, dx, mean, inverse, gamma, gamma_grad, beta_grad;
-};
-void stk_cudnn_graph_norm_backward(struct stk_cudnn_graph *graph,
-                                   const struct stk_cudnn_norm_backward *norm);
-
 /* No more operations: ask which engines can do it. The graph's first error, or STOKER_ENOTSUP. */
 int stk_cudnn_graph_close(struct stk_cudnn_graph *graph, stoker_error *error);
 
@@ -133,7 +105,7 @@ int stk_cudnn_plan_create(struct stk_cudnn_plan **out, struct stk_cudnn_graph *g
 void stk_cudnn_plan_destroy(struct stk_cudnn_plan **plan); /* NULL-safe */
 uint64_t stk_cudnn_plan_workspace_bytes(const struct stk_cudnn_plan *plan);
 
-/* Where one tensor lies: device memory, or host memory for scalar_on_host. */
+/* Where one tensor lies in device memory. */
 struct stk_cudnn_binding {
     stk_cudnn_ref tensor;
     void *data;

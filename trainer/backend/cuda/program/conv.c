@@ -1,9 +1,7 @@
 /* conv.c - see conv.h.
  *
  *   workspace   ┌────────────────────────┬───────────────┐
- *               │ T: weight gradient     │ cuDNN's plan  │ 16-bit storage only
- *               │ T: scale, shift        │               │ applied
- *               │ float32: sums          │               │ statistics
+ *               │ T: weight gradient     │ cuDNN's plan  │ the gradient where `add`
  *               ├───────────────────┬────┴───────────────┘
  *               │ the bias's sums   │ which come last
  *               └───────────────────┘
@@ -21,85 +19,56 @@
 
 enum { PART_BYTES = 256 };
 
-/* Parts of the workspace, bytes from its start. */
-struct parts {
-    uint64_t gradient, scale, shift, sums, plan, end;
-};
-
 struct stk_cuda_conv {
     const struct stk_cuda_math *math;
     enum stk_cuda_direction direction;
     struct stk_form_shape shape;
-    struct stk_cuda_conv_fused fused;
-    bool has_bias;
+    bool relu, has_bias;
     bool finish; /* FORWARD: a kernel adds the bias and applies ReLU, the graph does not */
     bool add;    /* BACKWARD_WEIGHTS: a kernel adds the gradient, the graph does not */
     struct stk_cuda_form form;
     struct stk_cuda_bias bias_gradient;
     uint64_t weights, outputs; /* elements */
-    struct parts parts;
+    uint64_t plan_at, end;     /* bytes from the start of the workspace */
 };
 
 /* ---- making ------------------------------------------------------------------------------------- */
 
-/* A part of so many bytes behind the others: where it begins. */
-static uint64_t append(struct parts *parts, uint64_t bytes)
+/* Bytes in front of the plan's workspace: the gradient that the graph writes and a kernel adds. */
+static uint64_t gradient_bytes(const struct stk_cuda_conv *conv)
 {
-    const uint64_t begin = parts->plan;
-    parts->plan += (bytes + PART_BYTES - 1) / PART_BYTES * PART_BYTES;
-    return begin;
-}
-
-/* All but the plan's. */
-static void lay_out_parts(struct stk_cuda_conv *conv)
-{
-    struct parts *const parts = &conv->parts;
-    const uint64_t element = stoker_dtype_bytes(conv->math->dtype);
-    const uint64_t channels = conv->fused.applied ? (uint64_t)conv->shape.c : 0;
-    const uint64_t filters = conv->fused.statistics ? (uint64_t)conv->shape.filters : 0;
-    *parts = (struct parts){ .plan = 0 };
-    parts->gradient = append(parts, conv->add ? conv->weights * element : 0);
-    parts->scale = append(parts, channels * element);
-    parts->shift = append(parts, channels * element);
-    parts->sums = append(parts, 2 * filters * sizeof(float));
+    const uint64_t bytes = conv->add ? conv->weights * stoker_dtype_bytes(conv->math->dtype) : 0;
+    return (bytes + PART_BYTES - 1) / PART_BYTES * PART_BYTES;
 }
 
 static void lay_out_end(struct stk_cuda_conv *conv)
 {
-    struct parts *const parts = &conv->parts;
     const bool sums = conv->direction == STK_CUDA_BACKWARD_WEIGHTS && conv->has_bias;
     const uint64_t sum_bytes = sums ? stk_cuda_bias_workspace_bytes(&conv->bias_gradient) : 0;
-    const uint64_t end = parts->plan + stk_cudnn_plan_workspace_bytes(conv->form.plan);
-    parts->end = end > sum_bytes ? end : sum_bytes;
+    const uint64_t end = conv->plan_at + stk_cudnn_plan_workspace_bytes(conv->form.plan);
+    conv->end = end > sum_bytes ? end : sum_bytes;
 }
 
-/* The limit is kept by the plan and the other parts together. */
+/* The limit is kept by the plan and the gradient together. */
 static int make_form(struct stk_cuda_conv *conv, enum stk_form kind, stoker_error *error)
 {
-    const struct stk_cuda_math *const math = conv->math;
-    struct stk_engine_rules rules = math->rules;
-    lay_out_parts(conv);
+    struct stk_engine_rules rules = conv->math->rules;
+    conv->plan_at = gradient_bytes(conv);
     rules.workspace_bytes_max -=
-        rules.workspace_bytes_max < conv->parts.plan ? rules.workspace_bytes_max : conv->parts.plan;
-    if (conv->fused.statistics || conv->fused.applied)
-        rules.precompiled = math->fusion != STK_FUSION_ALL;
-    return stk_cuda_form_make(&conv->form, math, &rules, kind, &conv->shape, error);
+        rules.workspace_bytes_max < conv->plan_at ? rules.workspace_bytes_max : conv->plan_at;
+    return stk_cuda_form_make(&conv->form, conv->math, &rules, kind, &conv->shape, error);
 }
 
 /* Bias and ReLU inside the graph if an engine does that, else behind it. */
 static int make_forward(struct stk_cuda_conv *conv, stoker_error *error)
 {
-    if (conv->fused.statistics)
-        return make_form(
-            conv, conv->fused.applied ? STK_FORM_APPLY_CONV_STATISTICS : STK_FORM_CONV_STATISTICS,
-            error);
     if (conv->has_bias) {
         const int rc =
-            make_form(conv, conv->fused.relu ? STK_FORM_CONV_BIAS_RELU : STK_FORM_CONV_BIAS, error);
+            make_form(conv, conv->relu ? STK_FORM_CONV_BIAS_RELU : STK_FORM_CONV_BIAS, error);
         if (rc != STOKER_ENOTSUP)
             return rc;
     }
-    conv->finish = conv->has_bias || conv->fused.relu;
+    conv->finish = conv->has_bias || conv->relu;
     return make_form(conv, STK_FORM_CONV, error);
 }
 
@@ -111,9 +80,7 @@ static int make_backward_weights(struct stk_cuda_conv *conv, stoker_error *error
             return rc;
     }
     conv->add = true;
-    return make_form(
-        conv, conv->fused.applied ? STK_FORM_APPLY_BACKWARD_WEIGHTS : STK_FORM_BACKWARD_WEIGHTS,
-        error);
+    return make_form(conv, STK_FORM_BACKWARD_WEIGHTS, error);
 }
 
 static int make(struct stk_cuda_conv *conv, stoker_error *error)
@@ -144,11 +111,9 @@ static struct stk_form_shape shape_of(const struct stk_layer *l, uint32_t count)
 
 int stk_cuda_conv_create(struct stk_cuda_conv **out, const struct stk_cuda_math *math,
                          const struct stk_layer *layer, enum stk_cuda_direction direction,
-                         struct stk_cuda_conv_fused fused, uint32_t count, stoker_error *error)
+                         bool relu, uint32_t count, stoker_error *error)
 {
     assert(layer->kind == STK_CONV2D);
-    assert(!(fused.statistics || fused.applied) || (layer->bias < 0 && !fused.relu));
-    assert(!fused.applied || math->dtype != STOKER_FLOAT32);
     assert(count >= 1);
     assert(math->cudnn != NULL);
     struct stk_cuda_conv *conv = stk_calloc(1, sizeof(*conv));
@@ -160,7 +125,7 @@ int stk_cuda_conv_create(struct stk_cuda_conv **out, const struct stk_cuda_math 
     conv->direction = direction;
     conv->shape = shape_of(layer, count);
     conv->has_bias = layer->bias >= 0;
-    conv->fused = fused;
+    conv->relu = relu;
     conv->bias_gradient = stk_cuda_bias_plan(math->dtype, pixels, layer->out.c);
     conv->weights = (uint64_t)layer->out.c * layer->kernel[0] * layer->kernel[1] *
                     (layer->in.c / layer->groups);
@@ -186,13 +151,7 @@ void stk_cuda_conv_destroy(struct stk_cuda_conv **conv)
 
 uint64_t stk_cuda_conv_workspace_bytes(const struct stk_cuda_conv *conv)
 {
-    return conv->parts.end;
-}
-
-const float *stk_cuda_conv_sums(const struct stk_cuda_conv *conv, const void *workspace)
-{
-    assert(conv->fused.statistics);
-    return (const float *)(const void *)((const char *)workspace + conv->parts.sums);
+    return conv->end;
 }
 
 /* ---- running ------------------------------------------------------------------------------------ */
@@ -205,21 +164,10 @@ static int finish_forward(const struct stk_cuda_conv *conv, const struct stk_cud
                                                    .bias = conv->has_bias ? o->bias : NULL,
                                                    .count = conv->outputs,
                                                    .c = (uint32_t)conv->shape.filters,
-                                                   .relu = conv->fused.relu };
+                                                   .relu = conv->relu };
     return device->launch(device->context,
                           stk_train_kernel_in("stk_train_bias_relu", conv->math->dtype), &arguments,
                           stream, error);
-}
-
-static void *part(const struct stk_cuda_operands *o, uint64_t offset)
-{
-    return (char *)o->workspace + offset;
-}
-
-/* Where the graph writes a gradient that is added afterwards. */
-static void *written_gradient(const struct stk_cuda_conv *conv, const struct stk_cuda_operands *o)
-{
-    return part(o, conv->parts.gradient);
 }
 
 static int finish_backward_weights(const struct stk_cuda_conv *conv,
@@ -229,7 +177,7 @@ static int finish_backward_weights(const struct stk_cuda_conv *conv,
     const struct stk_cuda_device *const device = &conv->math->device;
     int rc = STOKER_OK;
     if (conv->add) {
-        const struct stk_train_add_gradient arguments = { .gradient = written_gradient(conv, o),
+        const struct stk_train_add_gradient arguments = { .gradient = o->workspace,
                                                           .sum = o->weight_grad,
                                                           .count = conv->weights };
         rc = device->launch(device->context,
@@ -239,36 +187,6 @@ static int finish_backward_weights(const struct stk_cuda_conv *conv,
     if (rc == STOKER_OK && conv->has_bias)
         rc = stk_cuda_bias_run(&conv->bias_gradient, device, o, stream, error);
     return rc;
-}
-
-/* What BatchNorm does to x, in T as the graph reads it. */
-static int make_scale(const struct stk_cuda_conv *conv, const struct stk_cuda_operands *o,
-                      void *stream, stoker_error *error)
-{
-    const struct stk_cuda_device *const device = &conv->math->device;
-    const struct stk_train_batch_norm_statistics arguments = {
-        .c = (uint32_t)conv->shape.c,
-        .gamma = o->applied.gamma,
-        .beta = o->applied.beta,
-        .known_mean = o->applied.mean,
-        .known_inverse = o->applied.inverse,
-        .scale = part(o, conv->parts.scale),
-        .shift = part(o, conv->parts.shift),
-    };
-    return device->launch(device->context,
-                          stk_train_kernel_in("stk_train_batch_norm_statistics", conv->math->dtype),
-                          &arguments, stream, error);
-}
-
-static void bind_fused(struct stk_cuda_bound *bound, const struct stk_cuda_conv *conv,
-                       const struct stk_cuda_operands *o)
-{
-    const struct stk_form_operands *const f = &conv->form.operands;
-    float *const sums = part(o, conv->parts.sums);
-    stk_cuda_bind(bound, f->scale, part(o, conv->parts.scale));
-    stk_cuda_bind(bound, f->shift, part(o, conv->parts.shift));
-    stk_cuda_bind(bound, f->sum, sums);
-    stk_cuda_bind(bound, f->square_sum, sums + conv->shape.filters);
 }
 
 /* What each tensor of the graph is in this direction. */
@@ -292,25 +210,20 @@ static struct stk_cuda_bound operands_of(const struct stk_cuda_conv *conv,
     case STK_CUDA_BACKWARD_WEIGHTS:
     default:
         stk_cuda_bind(&bound, f->x, o->x);
-        stk_cuda_bind(&bound, f->w, conv->add ? written_gradient(conv, o) : o->weight_grad);
+        stk_cuda_bind(&bound, f->w, conv->add ? o->workspace : o->weight_grad);
         stk_cuda_bind(&bound, f->y, o->dy);
         break;
     }
-    bind_fused(&bound, conv, o);
     return bound;
 }
 
 int stk_cuda_conv_run(struct stk_cuda_conv *conv, const struct stk_cuda_operands *operands,
                       void *stream, stoker_error *error)
 {
-    assert(operands->workspace != NULL || conv->parts.end == 0);
+    assert(operands->workspace != NULL || conv->end == 0);
     const struct stk_cuda_bound bound = operands_of(conv, operands);
-    int rc = STOKER_OK;
-    if (conv->fused.applied)
-        rc = make_scale(conv, operands, stream, error);
-    if (rc == STOKER_OK)
-        rc =
-            stk_cuda_form_run(&conv->form, &bound, part(operands, conv->parts.plan), stream, error);
+    int rc = stk_cuda_form_run(&conv->form, &bound, (char *)operands->workspace + conv->plan_at,
+                               stream, error);
     if (rc == STOKER_OK && conv->finish)
         rc = finish_forward(conv, operands, stream, error);
     if (rc == STOKER_OK && conv->direction == STK_CUDA_BACKWARD_WEIGHTS)

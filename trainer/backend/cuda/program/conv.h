@@ -4,15 +4,7 @@
  *                     bias and then a kernel
  *   BACKWARD_DATA     one graph
  *   BACKWARD_WEIGHTS  a graph that adds to the gradient where an engine does that in float32; else one
- *                     that writes to workspace, and a kernel that adds. Then the bias's kernel
- *
- * In a network with BatchNorm, what lies around a convolution can be part of its graph (16-bit storage):
- *
- *   statistics   FORWARD: sums of y and of its squares, for the BatchNorm that reads y. They are left in
- *                the workspace: the next on the stream finds them there
- *   applied      x is what a BatchNorm + ReLU reads: FORWARD (with statistics) and BACKWARD_WEIGHTS work
- *                out max(scale x + shift, 0) as they read it. scale and shift are rounded to T; a small
- *                kernel makes them from the statistics each time, so that nothing is kept for them */
+ *                     that writes to workspace, and a kernel that adds. Then the bias's kernel */
 #ifndef STK_TRAINER_BACKEND_CUDA_PROGRAM_CONV_H
 #define STK_TRAINER_BACKEND_CUDA_PROGRAM_CONV_H
 
@@ -20,24 +12,15 @@
 
 struct stk_cuda_conv;
 
-/* What is done besides, by the graph. applied without statistics: BACKWARD_WEIGHTS alone. */
-struct stk_cuda_conv_fused {
-    bool relu; /* FORWARD */
-    bool statistics, applied;
-};
-
-/* Choose engines and make them ready. layer: STK_CONV2D, borrowed; with statistics or applied, one without
- * bias; count >= 1 samples. On success *out is the caller's. STOKER_ENOTSUP: no engine within the rules;
+/* Choose engines and make them ready. layer: STK_CONV2D, borrowed; relu: FORWARD;
+ * count >= 1 samples. On success *out is the caller's. STOKER_ENOTSUP: no engine within the rules;
  * STOKER_ENOMEM; STOKER_EDEVICE: cuDNN failed, in its words. */
 int stk_cuda_conv_create(struct stk_cuda_conv **out, const struct stk_cuda_math *math,
                          const struct stk_layer *layer, enum stk_cuda_direction direction,
-                         struct stk_cuda_conv_fused fused, uint32_t count, stoker_error *error);
+                         bool relu, uint32_t count, stoker_error *error);
 void stk_cuda_conv_destroy(struct stk_cuda_conv **conv); /* NULL-safe */
 
 uint64_t stk_cuda_conv_workspace_bytes(const struct stk_cuda_conv *conv);
-
-/* Where in the workspace a run leaves its statistics: sums [filters], then those of the squares. */
-const float *stk_cuda_conv_sums(const struct stk_cuda_conv *conv, const void *workspace);
 
 /* Enqueue on a stream (a cudaStream_t; NULL = the default one). */
 int stk_cuda_conv_run(struct stk_cuda_conv *conv, const struct stk_cuda_operands *operands,

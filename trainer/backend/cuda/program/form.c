@@ -12,7 +12,6 @@ struct timed {
     struct stk_cudnn_plan *plan;
     struct stk_cuda_bound bound;
     void *workspace;
-    float scalar; /* all that are given by value */
 };
 
 static int enqueue_plan(void *work, void *stream, stoker_error *error)
@@ -50,12 +49,11 @@ static int allocate_operands(struct timed *t, const struct stk_cudnn_graph *grap
 {
     for (stk_cudnn_ref ref = 1; ref <= stk_cudnn_graph_tensors(graph); ref++) {
         const struct stk_cudnn_tensor *const d = stk_cudnn_graph_described(graph, ref);
-        void *memory = &t->scalar;
         if (d->passing)
             continue;
-        if (!d->scalar_on_host)
-            memory = t->device->allocate(t->device->context, (uint64_t)(d->n * d->h * d->w * d->c) *
-                                                                 stoker_dtype_bytes(d->dtype));
+        void *const memory =
+            t->device->allocate(t->device->context, (uint64_t)(d->n * d->h * d->w * d->c) *
+                                                        stoker_dtype_bytes(d->dtype));
         if (memory == NULL)
             return no_memory(error);
         stk_cuda_bind(&t->bound, ref, memory);
@@ -66,8 +64,7 @@ static int allocate_operands(struct timed *t, const struct stk_cudnn_graph *grap
 static void release_operands(struct timed *t)
 {
     for (uint32_t i = 0; i < t->bound.count; i++)
-        if (t->bound.binding[i].data != &t->scalar)
-            t->device->release(t->device->context, t->bound.binding[i].data);
+        t->device->release(t->device->context, t->bound.binding[i].data);
 }
 
 int stk_cuda_form_make(struct stk_cuda_form *form, const struct stk_cuda_math *math,
@@ -76,7 +73,7 @@ int stk_cuda_form_make(struct stk_cuda_form *form, const struct stk_cuda_math *m
 {
     struct stk_cuda_form made = { NULL, { 0 } };
     struct stk_cudnn_graph *graph = NULL;
-    struct timed timed = { .device = &math->device, .scalar = 0.5F };
+    struct timed timed = { .device = &math->device };
     char text[GRAPH_TEXT_BYTES];
     (void)stk_form_text(text, sizeof(text), kind, shape, math->dtype);
     const struct stk_cudnn_choosing how = { .rules = *rules,

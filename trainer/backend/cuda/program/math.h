@@ -55,31 +55,24 @@ struct stk_cuda_math {
     struct stk_cublaslt *cublaslt; /* NULL = no linear layers */
     stoker_dtype dtype;            /* T */
     struct stk_engine_rules rules; /* workspace, deterministic, full_float32 (no TF32), benchmark */
-    enum stk_fusion fusion;        /* BatchNorm inside cuDNN's graphs */
     struct stk_engine_cache *cache; /* winners of benchmarks; NULL = none */
     const char *device_name; /* "NVIDIA H200 sm_90": keys the cache. With a cache: not NULL */
 };
 
 enum stk_cuda_direction { STK_CUDA_FORWARD, STK_CUDA_BACKWARD_DATA, STK_CUDA_BACKWARD_WEIGHTS };
 
-/* A BatchNorm's statistics and parameters: float32, one a channel. */
-struct stk_cuda_norm_values {
-    const float *mean, *inverse, *gamma, *beta;
-};
-
 /* Where one run's operands lie: device memory, each at a multiple of 16 bytes. What a direction does
  * not use may be NULL. Images are [count][h][w][c]; weights as model.h has them. */
 struct stk_cuda_operands {
-    const void *x;                       /* T: FORWARD, BACKWARD_WEIGHTS */
-    const void *weight;                  /* T: FORWARD, BACKWARD_DATA */
-    const void *bias;                    /* T: FORWARD; NULL if the layer has none */
-    void *y;                             /* T: FORWARD; then max(., 0) if the object was made so */
-    const void *dy;                      /* T: BACKWARD_* */
-    void *dx;                            /* T: BACKWARD_DATA; may not be dy */
-    float *weight_grad;                  /* BACKWARD_WEIGHTS */
-    float *bias_grad;                    /* BACKWARD_WEIGHTS; NULL if the layer has none */
-    struct stk_cuda_norm_values applied; /* to x, where the object was made so */
-    void *workspace;   /* as many bytes as the object asks for, at a multiple of 256; NULL if 0 */
+    const void *x;      /* T: FORWARD, BACKWARD_WEIGHTS */
+    const void *weight; /* T: FORWARD, BACKWARD_DATA */
+    const void *bias;   /* T: FORWARD; NULL if the layer has none */
+    void *y;            /* T: FORWARD; then max(., 0) if the object was made so */
+    const void *dy;     /* T: BACKWARD_* */
+    void *dx;           /* T: BACKWARD_DATA; may not be dy */
+    float *weight_grad; /* BACKWARD_WEIGHTS */
+    float *bias_grad;   /* BACKWARD_WEIGHTS; NULL if the layer has none */
+    void *workspace;    /* as many bytes as the object asks for, at a multiple of 256; NULL if 0 */
     uint32_t *tickets; /* BACKWARD_WEIGHTS with bias: stk_cuda_tickets() words that are 0, and are 0
                            again after the run: all runs of one stream may share them */
 };

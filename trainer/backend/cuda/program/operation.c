@@ -170,7 +170,6 @@ static int normalise(const struct queueing *q)
     return launch(q, "stk_train_batch_norm", &a);
 }
 
-/* Statistics from the images themselves. */
 static int find_moments(const struct queueing *q)
 {
     const struct stk_operands *const o = q->o;
@@ -193,29 +192,10 @@ static int find_moments(const struct queueing *q)
     return launch(q, "stk_train_batch_norm_moments", &a);
 }
 
-/* From the sums that the convolution before made. */
-static int finish_moments(const struct queueing *q)
-{
-    const struct stk_operands *const o = q->o;
-    float *const mean = o->aux;
-    const uint32_t c = o->layer->in.c;
-    const struct stk_train_batch_norm_statistics a = { .sum = q->scratch->sums,
-                                                       .square_sum = q->scratch->sums + c,
-                                                       .c = c,
-                                                       .pixels = pixels_of(o->layer, o->count),
-                                                       .epsilon = o->layer->epsilon,
-                                                       .momentum = o->layer->momentum,
-                                                       .mean = mean,
-                                                       .inverse = mean + c,
-                                                       .running_mean = o->running_mean,
-                                                       .running_var = o->running_var };
-    return launch(q, "stk_train_batch_norm_statistics", &a);
-}
-
 static int batch_norm_forward(const struct queueing *q)
 {
-    const int rc = q->scratch->sums != NULL ? finish_moments(q) : find_moments(q);
-    return rc == STOKER_OK && q->o->y != NULL ? normalise(q) : rc;
+    const int rc = find_moments(q);
+    return rc == STOKER_OK ? normalise(q) : rc;
 }
 
 static int batch_norm_infer(const struct queueing *q)

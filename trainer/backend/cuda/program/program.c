@@ -169,11 +169,6 @@ void stk_cuda_program_unload(struct stk_program *program)
     stk_free(program);
 }
 
-uint32_t stk_cuda_program_fused(const struct stk_program *program)
-{
-    return stk_cuda_set_fused(&program->full, program->plan);
-}
-
 /* A plan is a function of its model and options, and its halves differ in how they begin. */
 static bool is_for(const struct stk_program *program, const struct stk_plan *plan)
 {

@@ -1,21 +1,18 @@
 /* set.h - the operations of a plan made for one count of samples, and queued.
  *
- *   plan, count ──▶ each convolution, linear layer and BatchNorm that takes an object of its own
- *                   what goes into whose graph (fusion.h), as far as there are engines for it */
+ *   plan, count ──▶ an object for each convolution and linear layer */
 #ifndef STK_TRAINER_BACKEND_CUDA_PROGRAM_SET_H
 #define STK_TRAINER_BACKEND_CUDA_PROGRAM_SET_H
 
 #include "trainer/backend/cuda/backend.h"
 
 struct stk_cuda_made;
-struct stk_cuda_fusion;
 
 /* All zero is none. */
 struct stk_cuda_set {
-    uint32_t count;                  /* samples; 0 = not made */
-    uint32_t operations;             /* of the plan */
-    struct stk_cuda_made *made;      /* one for each operation */
-    struct stk_cuda_fusion *fusions; /* the same */
+    uint32_t count;             /* samples; 0 = not made */
+    uint32_t operations;        /* of the plan */
+    struct stk_cuda_made *made; /* one for each operation */
 };
 
 /* Make all of it. STOKER_ENOMEM, or what an operation's create returned; then *set is as before. */
@@ -26,9 +23,6 @@ void stk_cuda_set_drop(struct stk_cuda_set *set); /* knows no plan, which may be
 /* The most that one of the operations takes. */
 uint64_t stk_cuda_set_workspace_bytes(const struct stk_cuda_set *set, const struct stk_plan *plan);
 uint64_t stk_cuda_set_tickets(const struct stk_plan *plan);
-
-/* BatchNorms that are worked out, in part at least, by cuDNN. */
-uint32_t stk_cuda_set_fused(const struct stk_cuda_set *set, const struct stk_plan *plan);
 
 /* Queue all operations, in order; each finds the workspace as the one before left it. */
 int stk_cuda_set_queue(const struct stk_cuda_set *set, struct stk_backend *backend,
