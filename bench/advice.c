@@ -3,8 +3,8 @@
  * Batch size and type are part of the choice when several were swept; sweep one of
  * each to ask about the workers alone.
  */
-#include "advice.h"
-#include "output.h"
+#include "bench/advice.h"
+#include "bench/output/output.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -2,8 +2,8 @@
 #ifndef BENCH_ADVICE_H
 #define BENCH_ADVICE_H
 
-#include "arguments.h"
-#include "result.h"
+#include "bench/arguments.h"
+#include "bench/result.h"
 
 /* The cell to recommend: the fastest, or one at most 3 % slower that needs less processor
  * time. NULL if no cell was measured. */

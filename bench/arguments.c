@@ -3,7 +3,7 @@
  * getopt_long splits the line; each option has one small function, found through
  * one table, so that an option, its letter and its reader stand on one line.
  */
-#include "arguments.h"
+#include "bench/arguments.h"
 
 #include "bench/cli/option_fault.h"
 #include "kernels/transform/transform.h"

@@ -2,7 +2,7 @@
 #ifndef BENCH_ARGUMENTS_H
 #define BENCH_ARGUMENTS_H
 
-#include "result.h"
+#include "bench/result.h"
 
 #include <stdbool.h>
 #include <stddef.h>

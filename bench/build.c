@@ -1,5 +1,5 @@
 /* build.c - see build.h. The one file that is compiled again for a new commit. */
-#include "build.h"
+#include "bench/build.h"
 
 #include <bench_commit.h> /* commit.cmake writes it */
 

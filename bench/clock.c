@@ -1,5 +1,5 @@
 /* clock.c - time on the wall and on the processor. */
-#include "clock.h"
+#include "bench/clock.h"
 
 #include <errno.h>
 #include <sys/prctl.h>

@@ -1,5 +1,5 @@
 /* help.c - what loaderbench says about itself. */
-#include "arguments.h"
+#include "bench/arguments.h"
 
 static const char what_is_measured[] =
     "usage: loaderbench [options] DATASET\n"

@@ -12,10 +12,10 @@
  * On a GPU every batch is delivered there as well. What pinning did stands below the lines, beside
  * what it did to another loader (--beside).
  */
-#include "like_pytorch.h"
-#include "clock.h"
-#include "consumer.h"
-#include "pinning.h"
+#include "bench/like_pytorch.h"
+#include "bench/cell/consumer.h"
+#include "bench/clock.h"
+#include "bench/pinning.h"
 
 #include <errno.h>
 #include <inttypes.h>

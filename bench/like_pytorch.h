@@ -2,8 +2,8 @@
 #ifndef BENCH_LIKE_PYTORCH_H
 #define BENCH_LIKE_PYTORCH_H
 
-#include "cell.h"
-#include "pinning.h"
+#include "bench/cell/cell.h"
+#include "bench/pinning.h"
 
 #include <stdio.h>
 

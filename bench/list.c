@@ -1,5 +1,5 @@
 /* list.c - "0,1,4-8,auto": the values of one swept option. */
-#include "arguments.h"
+#include "bench/arguments.h"
 
 #include <errno.h>
 #include <inttypes.h>

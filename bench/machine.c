@@ -1,6 +1,6 @@
 /* machine.c - what this machine is, read from /proc. */
-#include "machine.h"
-#include "build.h"
+#include "bench/machine.h"
+#include "bench/build.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

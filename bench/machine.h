@@ -2,7 +2,7 @@
 #ifndef BENCH_MACHINE_H
 #define BENCH_MACHINE_H
 
-#include "result.h"
+#include "bench/result.h"
 
 #include <stdbool.h>
 #include <stdint.h>

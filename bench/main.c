@@ -3,14 +3,14 @@
  * Exit status: 0 all cells measured and right, 1 a cell or the run failed, 2 bad usage, 3 --compare found a cell
  * slower, 130 interrupted.
  */
-#include "arguments.h"
-#include "clock.h"
-#include "compare.h"
-#include "like_pytorch.h"
-#include "machine.h"
-#include "opening.h"
-#include "output.h"
-#include "sweep.h"
+#include "bench/arguments.h"
+#include "bench/clock.h"
+#include "bench/compare/compare.h"
+#include "bench/like_pytorch.h"
+#include "bench/machine.h"
+#include "bench/opening.h"
+#include "bench/output/output.h"
+#include "bench/sweep.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,11 +1,11 @@
 /* opening.c - open, read the first sample, close; timed. */
-#include "opening.h"
-#include "cell_run.h"
-#include "clock.h"
-#include "fields.h"
-#include "machine.h"
-#include "output_json.h"
-#include "statistics.h"
+#include "bench/opening.h"
+#include "bench/cell/run.h"
+#include "bench/clock.h"
+#include "bench/machine.h"
+#include "bench/output/fields.h"
+#include "bench/output/json.h"
+#include "bench/statistics.h"
 
 #include <inttypes.h>
 #include <malloc.h>

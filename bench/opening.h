@@ -2,7 +2,7 @@
 #ifndef BENCH_OPENING_H
 #define BENCH_OPENING_H
 
-#include "arguments.h"
+#include "bench/arguments.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* pinning.c - see pinning.h. */
-#include "pinning.h"
-#include "statistics.h"
+#include "bench/pinning.h"
+#include "bench/statistics.h"
 
 #include <inttypes.h>
 #include <math.h>

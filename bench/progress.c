@@ -1,6 +1,6 @@
 /* progress.c - one line on the terminal: which cell, and how long it will still take. */
-#include "progress.h"
-#include "clock.h"
+#include "bench/progress.h"
+#include "bench/clock.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* statistics.c - median, extremes and spread of a few repeats. */
-#include "statistics.h"
+#include "bench/statistics.h"
 
 #include <assert.h>
 #include <math.h>

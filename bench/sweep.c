@@ -9,10 +9,10 @@
  *
  * Ctrl-C ends the repeats: each cell that has one complete has a row.
  */
-#include "sweep.h"
-#include "advice.h"
-#include "interrupt.h"
-#include "progress.h"
+#include "bench/sweep.h"
+#include "bench/advice.h"
+#include "bench/interrupt.h"
+#include "bench/progress.h"
 
 #include <assert.h>
 #include <inttypes.h>

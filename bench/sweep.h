@@ -2,8 +2,8 @@
 #ifndef BENCH_SWEEP_H
 #define BENCH_SWEEP_H
 
-#include "cell.h"
-#include "output.h"
+#include "bench/cell/cell.h"
+#include "bench/output/output.h"
 
 enum {
     BENCH_SWEEP_GOOD = 0,

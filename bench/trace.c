@@ -1,7 +1,7 @@
 /* trace.c - see trace.h. */
-#include "trace.h"
-#include "clock.h"
-#include "consumer.h"
+#include "bench/trace.h"
+#include "bench/cell/consumer.h"
+#include "bench/clock.h"
 
 #include <stdlib.h>
 #include <string.h>

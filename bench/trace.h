@@ -6,7 +6,7 @@
 #ifndef BENCH_TRACE_H
 #define BENCH_TRACE_H
 
-#include "gpu_step.h"
+#include "bench/device/step.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* transform.c - see transform.h. */
-#include "transform.h"
+#include "bench/transform.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* checking.c - see checking.h. */
-#include "checking.h"
+#include "bench/codecs/checking.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #ifndef BENCH_CHECKING_H
 #define BENCH_CHECKING_H
 
-#include "bench/source_file.h"
+#include "bench/material/source_file.h"
 
 enum { BENCH_CODECS_MAX = 4 };
 

@@ -15,8 +15,8 @@
 #include "bench/clock.h"
 #include "bench/codecs/loading.h"
 #include "bench/codecs/sums.h"
-#include "bench/material.h"
-#include "bench/output_json.h"
+#include "bench/material/material.h"
+#include "bench/output/json.h"
 #include "bench/statistics.h"
 #include "loader/codec/png/png.h"
 

@@ -1,9 +1,9 @@
 /* loading.c - see loading.h. */
-#include "loading.h"
+#include "bench/codecs/loading.h"
 
+#include "bench/cell/consumer.h"
 #include "bench/clock.h"
-#include "bench/consumer.h"
-#include "bench/gpu_step.h"
+#include "bench/device/step.h"
 
 #include <string.h>
 

@@ -2,9 +2,9 @@
 #ifndef BENCH_LOADING_H
 #define BENCH_LOADING_H
 
-#include "bench/material.h"
+#include "bench/codecs/checking.h"
+#include "bench/material/material.h"
 #include "bench/statistics.h"
-#include "checking.h"
 
 struct bench_loading {
     struct bench_checking set;

@@ -1,9 +1,9 @@
 /* sums.c - see sums.h. */
-#include "sums.h"
+#include "bench/codecs/sums.h"
 
 #include "bench/clock.h"
-#include "bench/output_json.h"
-#include "loading.h"
+#include "bench/codecs/loading.h"
+#include "bench/output/json.h"
 
 #include <inttypes.h>
 #include <stdio.h>

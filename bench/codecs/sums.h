@@ -8,7 +8,7 @@
 #ifndef BENCH_SUMS_H
 #define BENCH_SUMS_H
 
-#include "bench/material.h"
+#include "bench/material/material.h"
 
 /* Measure and print one JSON object. STOKER_ENOTSUP unless all records lie in one file. */
 int bench_sums_compare(const char *spec, const struct bench_material *material);

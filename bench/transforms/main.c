@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/block.h"
 #include "bench/clock.h"
+#include "bench/material/block.h"
 #include "bench/statistics.h"
 #include "kernels/transform/transform.h"
 

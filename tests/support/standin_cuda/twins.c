@@ -2,7 +2,7 @@
  * run a kernel it runs the kernel's twin in plain C. loaderbench, `./run gpu` and the programs of
  * tests/gpu go through their paces with it where there is no GPU.
  */
-#include "bench/spin.h"
+#include "bench/device/spin.h"
 #include "support/cuda_every_twin.h"
 
 static void run_spin(const struct standin_cuda_kernel *kernel, void *argument)

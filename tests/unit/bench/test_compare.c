@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/compare.h"
-#include "bench/json_read.h"
+#include "bench/compare/compare.h"
+#include "bench/compare/json_read.h"
 #include "support/leaks.h"
 
 Test(bench_compare, values_of_the_outermost_object_are_found)

@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/fields.h"
-#include "bench/html_write.h"
-#include "bench/output.h"
-#include "bench/output_json.h"
+#include "bench/output/fields.h"
+#include "bench/output/html_write.h"
+#include "bench/output/json.h"
+#include "bench/output/output.h"
 #include "support/leaks.h"
 
 /* ---- fixed results ---------------------------------------------------------------- */

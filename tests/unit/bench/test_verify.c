@@ -6,7 +6,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "bench/verify.h"
+#include "bench/cell/verify.h"
 #include "support/leaks.h"
 
 enum { SAMPLES = 100, BYTES = 6, BATCH = 10 };

@@ -1,0 +1,93 @@
+/* ceiling.h - what this machine could do at best at the loader's work.
+ *
+ * Each ceiling is the bare inner loop of one stage, with warm and reused buffers, on
+ * as many threads as the cell has workers: no slots, no hand-over, no consumer.
+ */
+#ifndef BENCH_CEILING_H
+#define BENCH_CEILING_H
+
+#include "bench/ceiling/timed_steps.h"
+#include "bench/material/material.h"
+#include "bench/transform.h"
+#include "kernels/convert/convert.h"
+
+enum bench_ceiling_kind {
+    BENCH_CEILING_GATHER_SAME,
+    BENCH_CEILING_GATHER_BEST,
+    BENCH_CEILING_DECODE,
+    BENCH_CEILING_UNPACK,
+    BENCH_CEILING_TRANSFORM, /* with crop, flip, resize */
+    BENCH_CEILING_DECODE_TRANSFORM,
+    BENCH_CEILING_URING,
+    BENCH_CEILING_PREAD,
+    BENCH_CEILING_FILES_URING,
+    BENCH_CEILING_FILES,
+    BENCH_CEILING_PARTS,    /* worked out from others: read, then decode, then convert */
+    BENCH_CEILING_PINNED,   /* to a GPU */
+    BENCH_CEILING_PAGEABLE, /* to a GPU */
+    BENCH_CEILING_GATHER_GPU,
+    BENCH_CEILING_MEMCPY_DRAM,
+    BENCH_CEILING_MEMCPY_CACHE,
+    BENCH_CEILING_COUNT
+};
+
+/* The work of one ceiling. Threads get equal shares of the ring. */
+struct bench_work {
+    struct bench_material *material;     /* memcpy: may be NULL */
+    const struct stk_convert_plan *plan; /* encoded reads: of bytes, as many as the longest has */
+    const struct bench_transform *transform; /* NULL = images stay as they are */
+    uint32_t threads;
+    uint32_t batch_size;
+    uint64_t ring_rows; /* of all threads together, >= 1 */
+    uint32_t read_depth;
+    uint32_t wait_reads; /* completions to wait for at once; 0 = choose */
+    bool one_pass;       /* each sample once, nothing warmed: for cold files */
+    double seconds;      /* without one_pass */
+    bool on_gpu;         /* the three of a GPU: one thread, and */
+    uint32_t gpu_index;
+    uint64_t copy_bytes; /* of a batch */
+};
+
+/* "gather same ring", ... */
+const char *bench_ceiling_name(enum bench_ceiling_kind kind);
+
+/* Measure once; not for BENCH_CEILING_PARTS. For memcpy the result is bytes per second, else samples. Errors:
+ * STOKER_ENOTSUP when this ceiling cannot be measured on this data set or machine. */
+int bench_ceiling_measure(enum bench_ceiling_kind kind, const struct bench_work *work,
+                          double *per_second, stoker_error *error);
+
+/* Whether "unpack" does the work of this data set: shards whose records are raw or LZ4. */
+bool bench_ceiling_unpack_fits(struct bench_material *material);
+
+/* Returns true if rows are delivered as they are stored. */
+bool bench_keeps_rows(const struct stk_convert_plan *plan);
+
+/* Rows of the piece each thread writes again and again in "gather best ring": the fastest
+ * of a few, found by trying. */
+int bench_ceiling_best_piece(const struct bench_work *work, uint32_t *piece_rows,
+                             stoker_error *error);
+
+/* The steps of each kind; see timed_steps.h. context is a struct bench_work. */
+struct bench_steps {
+    int (*setup)(const void *context, uint32_t thread, uint32_t threads, void **state);
+    int64_t (*step)(void *state);
+    void (*teardown)(void *state);
+};
+
+extern const struct bench_steps bench_steps_gather;
+extern const struct bench_steps bench_steps_decode;
+extern const struct bench_steps bench_steps_unpack;
+extern const struct bench_steps bench_steps_transform;
+extern const struct bench_steps bench_steps_decode_transform;
+extern const struct bench_steps bench_steps_uring; /* without liburing: setup = STOKER_ENOTSUP */
+extern const struct bench_steps bench_steps_pread;
+extern const struct bench_steps bench_steps_files_uring; /* as bench_steps_uring */
+extern const struct bench_steps bench_steps_files;
+extern const struct bench_steps bench_steps_pinned;
+extern const struct bench_steps bench_steps_pageable;
+/* Without nvcc, or for rows that the kernels do not make: setup = STOKER_ENOTSUP. */
+extern const struct bench_steps bench_steps_gather_gpu;
+extern const struct bench_steps bench_steps_memcpy_dram;
+extern const struct bench_steps bench_steps_memcpy_cache;
+
+#endif

@@ -1,0 +1,131 @@
+/* uring.c - the same random reads through a bare ring per thread.
+ *
+ *   free reads --prep--> submission queue --one system call--> reap all that is done --> free
+ *
+ * No retry, no check of the bytes: a read that is short or fails ends the measurement
+ * with an error.
+ */
+#include "bench/ceiling/ceiling.h"
+#include "bench/ceiling/ring.h"
+#include "bench/ceiling/share.h"
+
+#include <stdlib.h>
+
+struct ringer {
+    struct bench_share share;
+    struct bench_ring ring;
+    uint32_t depth;
+    uint32_t wait_reads;
+    uint32_t free_count;
+    uint32_t *free_reads; /* [depth] numbers of reads that are not in flight */
+    uint32_t *wanted;     /* [depth] bytes of each read in flight */
+    void **out;           /* [depth] the row of each read in flight */
+    char *scratch;        /* [depth] rows as read; NULL = read straight into the ring */
+};
+
+static void teardown(void *state)
+{
+    struct ringer *ringer = state;
+    bench_ring_close(&ringer->ring);
+    bench_share_destroy(&ringer->share);
+    free(ringer->free_reads);
+    free(ringer->wanted);
+    free((void *)ringer->out);
+    free(ringer->scratch);
+    free(ringer);
+}
+
+static int open_ring(struct ringer *ringer, int fd)
+{
+    int rc = bench_ring_open(&ringer->ring, ringer->depth);
+    if (rc == STOKER_OK && io_uring_register_files(&ringer->ring.uring, &fd, 1) < 0)
+        rc = STOKER_ENOTSUP;
+    return rc;
+}
+
+static int take_memory(struct ringer *ringer, const struct bench_work *work)
+{
+    bool direct = bench_keeps_rows(work->plan);
+    ringer->free_reads = calloc(ringer->depth, sizeof(ringer->free_reads[0]));
+    ringer->wanted = calloc(ringer->depth, sizeof(ringer->wanted[0]));
+    ringer->out = calloc(ringer->depth, sizeof(ringer->out[0]));
+    if (!direct)
+        ringer->scratch = calloc(ringer->depth, work->plan->from_bytes);
+    bool missing = ringer->free_reads == NULL || ringer->wanted == NULL || ringer->out == NULL ||
+                   (!direct && ringer->scratch == NULL);
+    if (missing)
+        return STOKER_ENOMEM;
+    for (uint32_t read = 0; read < ringer->depth; read++)
+        ringer->free_reads[ringer->free_count++] = read;
+    return STOKER_OK;
+}
+
+static int setup(const void *context, uint32_t thread, uint32_t threads, void **state)
+{
+    const struct bench_work *work = context;
+    struct ringer *ringer = calloc(1, sizeof(*ringer));
+    if (ringer == NULL)
+        return STOKER_ENOMEM;
+    ringer->depth = work->read_depth;
+    ringer->wait_reads = work->wait_reads > 0 ? work->wait_reads : (work->read_depth + 3) / 4;
+    int rc = bench_share_create(&ringer->share, work, thread, threads);
+    /* As many rows as reads, or reads in flight would write over each other. */
+    if (rc == STOKER_OK && ringer->share.ring_rows < ringer->depth)
+        ringer->depth = (uint32_t)ringer->share.ring_rows;
+    if (rc == STOKER_OK)
+        rc = take_memory(ringer, work);
+    if (rc == STOKER_OK)
+        rc = open_ring(ringer, work->material->file.fd);
+    if (rc != STOKER_OK) {
+        teardown(ringer);
+        return rc;
+    }
+    *state = ringer;
+    return STOKER_OK;
+}
+
+static void prepare(struct ringer *ringer, uint64_t sample)
+{
+    const struct bench_work *work = ringer->share.work;
+    uint32_t read = ringer->free_reads[--ringer->free_count];
+    struct io_uring_sqe *sqe = bench_ring_request(&ringer->ring);
+    ringer->out[read] = bench_share_room(&ringer->share, 1);
+    ringer->wanted[read] = work->material->bytes[sample];
+    char *to = ringer->scratch == NULL ? ringer->out[read]
+                                       : ringer->scratch + (size_t)read * work->plan->from_bytes;
+    io_uring_prep_read(sqe, 0, to, ringer->wanted[read], work->material->offsets[sample]);
+    sqe->flags |= IOSQE_FIXED_FILE;
+    io_uring_sqe_set_data64(sqe, read);
+}
+
+static int finish(void *state, const struct io_uring_cqe *cqe)
+{
+    struct ringer *ringer = state;
+    const struct stk_convert_plan *plan = ringer->share.work->plan;
+    uint32_t read = (uint32_t)io_uring_cqe_get_data64(cqe);
+    ringer->free_reads[ringer->free_count++] = read;
+    if (cqe->res < 0 || (uint32_t)cqe->res != ringer->wanted[read])
+        return STOKER_EIO;
+    if (ringer->scratch != NULL) {
+        const void *row = ringer->scratch + (size_t)read * plan->from_bytes;
+        plan->rows(plan, &row, 1, 0, ringer->out[read]);
+    }
+    return 1;
+}
+
+/* Fill the queue, one system call, empty the queue. */
+static int64_t step(void *state)
+{
+    struct ringer *ringer = state;
+    uint64_t start = 0;
+    uint32_t count = bench_share_take(&ringer->share, ringer->free_count, &start);
+    for (uint32_t index = 0; index < count; index++)
+        prepare(ringer, start + index);
+    const uint32_t in_flight = ringer->ring.requests;
+    if (in_flight == 0)
+        return 0;
+    const uint32_t wait = ringer->wait_reads < in_flight ? ringer->wait_reads : in_flight;
+    return bench_ring_turn(&ringer->ring, wait, finish, ringer);
+}
+
+const struct bench_steps bench_steps_uring = { setup, step, teardown };

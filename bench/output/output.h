@@ -1,0 +1,67 @@
+/* output.h - one result, many forms.
+ *
+ *   start --> cell* --> ceiling* --> advice --> finish
+ *
+ * A form prints each row as it comes; a long sweep can be read while it runs. Only a page, which begins with
+ * the end, is printed at the finish.
+ */
+#ifndef BENCH_OUTPUT_H
+#define BENCH_OUTPUT_H
+
+#include "bench/arguments.h"
+#include "bench/result.h"
+
+#include "loader/base/output_file.h"
+
+#include <stdio.h>
+
+enum { BENCH_COLUMNS_NARROW = 80, BENCH_COLUMNS_WIDE = 120 };
+
+struct bench_sheet {
+    FILE *file;
+    uint32_t columns;                    /* the table's width: BENCH_COLUMNS_NARROW, else wide */
+    const struct bench_machine *machine; /* from start on */
+    uint64_t cells;                      /* rows of this kind printed so far */
+    uint64_t ceilings;
+    char group[64]; /* the table's: what the cells under the last header have in common */
+};
+
+struct bench_form {
+    const char *name;
+    void (*start)(struct bench_sheet *sheet, const struct bench_machine *machine);
+    void (*cell)(struct bench_sheet *sheet, const struct bench_cell *cell);
+    void (*ceiling)(struct bench_sheet *sheet, const struct bench_ceiling_row *row);
+    void (*advice)(struct bench_sheet *sheet, const struct bench_advice *advice);
+    void (*finish)(struct bench_sheet *sheet, const struct bench_report *report);
+};
+
+extern const struct bench_form bench_form_table;
+extern const struct bench_form bench_form_csv;
+extern const struct bench_form bench_form_json;
+extern const struct bench_form bench_form_html;
+
+const struct bench_form *bench_form_of(enum bench_format format);
+
+/* The table's width: narrow on a terminal of less than BENCH_COLUMNS_WIDE columns, unless arguments ask for the
+ * wide one or for a file. */
+uint32_t bench_output_columns(const struct bench_arguments *arguments);
+
+/* Where a sheet goes: standard output, or what `path` names (loader/base/output_file.h): a regular file is
+ * replaced when all is written, anything else is written to. */
+struct bench_target {
+    FILE *file;
+    const char *path; /* NULL = standard output */
+    struct stk_output output;
+};
+
+/* STOKER_EINVAL and errno when the file cannot be made; stk_output_reason() explains the errno. */
+int bench_target_open(struct bench_target *out, const char *path);
+
+/* keep = false leaves no file. Fails, with errno, when not all could be written; then a regular file is
+ * unchanged. */
+int bench_target_close(struct bench_target *target, bool keep);
+
+/* A number with three digits and k, M, G or T: 3741000 -> "3.74 M". NaN -> "-". */
+const char *bench_short_number(char out[16], double value);
+
+#endif
