@@ -14,8 +14,8 @@
  */
 #include "bench/like_pytorch.h"
 #include "bench/cell/consumer.h"
-#include "bench/clock.h"
 #include "bench/pinning.h"
+#include "loader/base/clock.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -31,13 +31,13 @@ static int time_epochs(const struct bench_bench *bench, const struct bench_choic
     stoker_loader_options options = bench_cell_options(bench, choice);
     options.epochs = EPOCHS;
     options.error = error;
-    uint64_t begin_ns = bench_clock_ns();
+    uint64_t begin_ns = stk_now_ns();
     int rc = stoker_loader_create(&consumer.loader, bench->dataset, &options);
     while (rc == STOKER_OK || rc == STOKER_EPOCH_END)
         rc = bench_consumer_next(&consumer);
     if (rc == STOKER_FINISHED && bench_consumer_finish(&consumer) != STOKER_OK)
         rc = STOKER_EDEVICE;
-    *seconds = (double)(bench_clock_ns() - begin_ns) / 1e9;
+    *seconds = (double)(stk_now_ns() - begin_ns) / 1e9;
 
     const stoker_error *first =
         consumer.loader == NULL ? NULL : stoker_loader_error(consumer.loader);

@@ -4,13 +4,13 @@
  * slower, 130 interrupted.
  */
 #include "bench/arguments.h"
-#include "bench/clock.h"
 #include "bench/compare/compare.h"
 #include "bench/like_pytorch.h"
 #include "bench/machine.h"
 #include "bench/opening.h"
 #include "bench/output/output.h"
 #include "bench/sweep.h"
+#include "bench/timing.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,11 +1,11 @@
 /* opening.c - open, read the first sample, close; timed. */
 #include "bench/opening.h"
 #include "bench/cell/run.h"
-#include "bench/clock.h"
 #include "bench/machine.h"
 #include "bench/output/fields.h"
 #include "bench/output/json.h"
 #include "bench/statistics.h"
+#include "loader/base/clock.h"
 
 #include <inttypes.h>
 #include <malloc.h>
@@ -42,17 +42,17 @@ static void open_once(const char *spec, struct opening *out)
     malloc_trim(0);
     const uint64_t base = bench_rss_bytes();
     const bool fresh = bench_rss_peak_reset();
-    const uint64_t begin_ns = bench_clock_ns();
+    const uint64_t begin_ns = stk_now_ns();
     out->rc =
         stoker_dataset_open(&dataset, spec, &(stoker_dataset_options){ .error = &out->error });
-    const uint64_t opened_ns = bench_clock_ns();
+    const uint64_t opened_ns = stk_now_ns();
     out->open_ms = (double)(opened_ns - begin_ns) / 1e6;
     if (out->rc == STOKER_OK) {
         out->kept_bytes = above(bench_rss_bytes(), base);
         out->samples = stoker_dataset_get_info(dataset)->count;
-        const uint64_t reading_ns = bench_clock_ns();
+        const uint64_t reading_ns = stk_now_ns();
         out->rc = read_first(dataset, &out->error);
-        out->ms = out->open_ms + (double)(bench_clock_ns() - reading_ns) / 1e6;
+        out->ms = out->open_ms + (double)(stk_now_ns() - reading_ns) / 1e6;
     } else {
         out->ms = out->open_ms;
     }

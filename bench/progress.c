@@ -1,6 +1,6 @@
 /* progress.c - one line on the terminal: which cell, and how long it will still take. */
 #include "bench/progress.h"
-#include "bench/clock.h"
+#include "loader/base/clock.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,13 +12,13 @@ enum { WIDTH_UNKNOWN = 80 };
 void bench_progress_begin(struct bench_progress *progress, uint32_t total, bool quiet)
 {
     *progress = (struct bench_progress){ .shown = !quiet && isatty(STDERR_FILENO) == 1,
-                                         .begin_ns = bench_clock_ns(),
+                                         .begin_ns = stk_now_ns(),
                                          .total = total };
 }
 
 static uint64_t seconds_left(const struct bench_progress *progress)
 {
-    uint64_t spent_ns = bench_clock_ns() - progress->begin_ns;
+    uint64_t spent_ns = stk_now_ns() - progress->begin_ns;
     return spent_ns / progress->done * (progress->total - progress->done) / 1000000000;
 }
 

@@ -1,7 +1,8 @@
 /* trace.c - see trace.h. */
 #include "bench/trace.h"
 #include "bench/cell/consumer.h"
-#include "bench/clock.h"
+#include "bench/timing.h"
+#include "loader/base/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +83,7 @@ static int consume(struct bench_trace_run *run, const struct bench_trace_options
     struct bench_consumer consumer = { .loader = loader,
                                        .gpu = options->gpu,
                                        .step_ns = options->step_ns };
-    uint64_t end_ns = bench_clock_ns() + (uint64_t)(options->seconds_max * 1e9);
+    uint64_t end_ns = stk_now_ns() + (uint64_t)(options->seconds_max * 1e9);
     int rc = STOKER_OK;
     for (uint32_t batches = 1; rc >= 0 && rc != STOKER_FINISHED; batches++) {
         rc = bench_consumer_next(&consumer);
@@ -91,7 +92,7 @@ static int consume(struct bench_trace_run *run, const struct bench_trace_options
         int taken = take(run, loader, most);
         if (taken != STOKER_OK)
             return taken;
-        if (bench_clock_ns() >= end_ns)
+        if (stk_now_ns() >= end_ns)
             break;
     }
     return rc < 0 ? rc : take_last(run, loader, most);

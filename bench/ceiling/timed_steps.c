@@ -5,7 +5,8 @@
  * (a fixed amount of work) the time is that of all threads together.
  */
 #include "bench/ceiling/timed_steps.h"
-#include "bench/clock.h"
+#include "bench/timing.h"
+#include "loader/base/clock.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -57,7 +58,7 @@ static void repeat(struct run *run, uint32_t thread)
 
     stk_thread_team_barrier(run->team);
     uint64_t samples = 0; /* not in the tally: its neighbours share the cache line */
-    tally->begin_ns = bench_clock_ns();
+    tally->begin_ns = stk_now_ns();
     while (tally->rc == STOKER_OK && !atomic_load_explicit(&run->stop, memory_order_relaxed)) {
         int64_t done = steps->step(state);
         if (done < 0)
@@ -66,7 +67,7 @@ static void repeat(struct run *run, uint32_t thread)
             break;
         samples += (uint64_t)done;
     }
-    tally->end_ns = bench_clock_ns();
+    tally->end_ns = stk_now_ns();
     tally->samples = samples;
     if (state != NULL)
         steps->teardown(state);

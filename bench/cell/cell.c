@@ -16,10 +16,11 @@
 #include "bench/cell/headspace.h"
 #include "bench/cell/resume.h"
 #include "bench/cell/run.h"
-#include "bench/clock.h"
 #include "bench/interrupt.h"
 #include "bench/machine.h"
 #include "bench/statistics.h"
+#include "bench/timing.h"
+#include "loader/base/clock.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -144,12 +145,12 @@ int bench_run_explain(struct bench_run *run, int rc)
 
 static int create(struct bench_run *run)
 {
-    uint64_t begin_ns = bench_clock_ns();
+    uint64_t begin_ns = stk_now_ns();
     run->options.error = &run->error;
     int rc = stoker_loader_create(&run->consumer.loader, run->bench->dataset, &run->options);
     if (rc != STOKER_OK)
         return rc;
-    uint64_t created_ns = bench_clock_ns();
+    uint64_t created_ns = stk_now_ns();
     rc = bench_run_explain(run, bench_consumer_next(&run->consumer));
     run->out->create_ms = (double)(created_ns - begin_ns) / 1e6;
     run->out->first_batch_ms = (double)(run->consumer.first_ns - begin_ns) / 1e6;
@@ -179,8 +180,8 @@ static int warm_up(struct bench_run *run)
     run->cut = !at_end && run->limits.epochs == 0;
     if (rc == STOKER_OK && run->choice.workers == STOKER_WORKERS_AUTO && !run->cut) {
         /* tuning takes a few decisions, each over some batches */
-        uint64_t until_ns = bench_clock_ns() + (uint64_t)(run->limits.seconds * 2e9);
-        while (rc == STOKER_OK && bench_clock_ns() < until_ns)
+        uint64_t until_ns = stk_now_ns() + (uint64_t)(run->limits.seconds * 2e9);
+        while (rc == STOKER_OK && stk_now_ns() < until_ns)
             rc = bench_consumer_settle(&run->consumer, run->limits.seconds_max, &at_end);
     }
     return bench_run_explain(run, rc);
@@ -202,12 +203,12 @@ static void record_window(struct bench_run *run, const struct bench_window *wind
  * it should work or sleep. */
 static int settle(struct bench_run *run, bool *at_end)
 {
-    const uint64_t until_ns = bench_clock_ns() + SETTLE_NS;
+    const uint64_t until_ns = stk_now_ns() + SETTLE_NS;
     const double most = run->cut ? run->limits.seconds : run->limits.seconds_max;
     int rc;
     do
         rc = bench_consumer_settle(&run->consumer, most, at_end);
-    while (rc == STOKER_OK && bench_clock_ns() < until_ns);
+    while (rc == STOKER_OK && stk_now_ns() < until_ns);
     return rc;
 }
 
@@ -251,11 +252,11 @@ static int repeat_cold(struct bench_run *run)
     if (rc != STOKER_OK)
         return rc;
     uint64_t samples = run->consumer.samples, bytes = run->consumer.bytes;
-    uint64_t cpu_ns = bench_cpu_ns(), begin_ns = bench_clock_ns();
+    uint64_t cpu_ns = bench_cpu_ns(), begin_ns = stk_now_ns();
     rc = stoker_loader_create(&run->consumer.loader, run->bench->dataset, &options);
     if (rc == STOKER_OK)
         rc = consume_once(run);
-    struct bench_window window = { .wall_ns = bench_clock_ns() - begin_ns,
+    struct bench_window window = { .wall_ns = stk_now_ns() - begin_ns,
                                    .cpu_ns = bench_cpu_ns() - cpu_ns,
                                    .samples = run->consumer.samples - samples,
                                    .bytes = run->consumer.bytes - bytes,

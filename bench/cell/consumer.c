@@ -1,7 +1,8 @@
 /* consumer.c - take batches, touch them, let them go; and time whole epochs of that. */
 #include "bench/cell/consumer.h"
-#include "bench/clock.h"
 #include "bench/interrupt.h"
+#include "bench/timing.h"
+#include "loader/base/clock.h"
 
 #include <assert.h>
 #include <stoker/cuda.h>
@@ -48,7 +49,7 @@ int bench_consumer_next(struct bench_consumer *consumer)
         return rc;
     rc = consumer->gpu != NULL ? use_on_gpu(consumer, &batch) : STOKER_OK;
     if (consumer->first_ns == 0)
-        consumer->first_ns = bench_clock_ns();
+        consumer->first_ns = stk_now_ns();
     const size_t image_bytes = bench_image_bytes(&batch);
     consumer->samples += batch.count;
     consumer->bytes += image_bytes;
@@ -68,9 +69,9 @@ int bench_consumer_finish(struct bench_consumer *consumer)
 
 int bench_consumer_settle(struct bench_consumer *consumer, double seconds, bool *epoch_end)
 {
-    uint64_t end_ns = bench_clock_ns() + (uint64_t)(seconds * 1e9);
+    uint64_t end_ns = stk_now_ns() + (uint64_t)(seconds * 1e9);
     int rc = STOKER_OK;
-    while (rc == STOKER_OK && bench_clock_ns() < end_ns)
+    while (rc == STOKER_OK && stk_now_ns() < end_ns)
         rc = bench_consumer_next(consumer);
     *epoch_end = rc == STOKER_EPOCH_END;
     return rc == STOKER_EPOCH_END ? STOKER_OK : rc;
@@ -94,7 +95,7 @@ static int consume(struct bench_consumer *consumer, const struct bench_window_li
         epochs += *at_end;
         if (!*at_end && !after_end && batches % LOOK_EVERY != 0)
             continue;
-        uint64_t now_ns = bench_clock_ns();
+        uint64_t now_ns = stk_now_ns();
         if (after_end) { /* from the end of an epoch until the first batch of the next is there */
             out->gap_ns += now_ns - ended_ns;
             out->gaps++;
@@ -120,13 +121,13 @@ int bench_consumer_window(struct bench_consumer *consumer, const struct bench_wi
     if (rc != STOKER_OK)
         return rc;
     uint64_t cpu_ns = bench_cpu_ns();
-    uint64_t begin_ns = bench_clock_ns();
+    uint64_t begin_ns = stk_now_ns();
     bool at_end = false;
     *out = (struct bench_window){ .samples = 0 };
     rc = consume(consumer, limits, begin_ns, out, &at_end);
     if (rc != STOKER_OK)
         return rc;
-    out->wall_ns = bench_clock_ns() - begin_ns;
+    out->wall_ns = stk_now_ns() - begin_ns;
     out->cpu_ns = bench_cpu_ns() - cpu_ns;
     out->samples = consumer->samples - samples;
     out->bytes = consumer->bytes - bytes;

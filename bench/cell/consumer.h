@@ -19,7 +19,7 @@ struct bench_consumer {
     struct bench_verify *verify; /* NULL = do not check */
     struct bench_gpu_step *gpu;  /* NULL = batches stay in host memory */
     uint64_t step_ns;            /* without gpu */
-    uint64_t first_ns;           /* bench_clock_ns() when the first batch came */
+    uint64_t first_ns;           /* stk_now_ns() when the first batch came */
     uint64_t samples;            /* consumed so far */
     uint64_t bytes;              /* of images */
 };

@@ -1,6 +1,7 @@
 /* headspace.c - replay cached batches: the most that a better loader could give. */
 #include "bench/cell/headspace.h"
-#include "bench/clock.h"
+#include "bench/timing.h"
+#include "loader/base/clock.h"
 
 #include <stdlib.h>
 #include <stoker/cuda.h>
@@ -54,7 +55,7 @@ static int collect(stoker_loader *loader, struct kept_batch *kept, uint32_t *cou
 static double replay(const struct kept_batch *kept, uint32_t count, uint64_t step_ns,
                      double seconds)
 {
-    uint64_t begin_ns = bench_clock_ns();
+    uint64_t begin_ns = stk_now_ns();
     uint64_t samples = 0;
     uint64_t spent_ns = 0;
     for (uint64_t turn = 0; (double)spent_ns < seconds * 1e9; turn++) {
@@ -64,7 +65,7 @@ static double replay(const struct kept_batch *kept, uint32_t count, uint64_t ste
         if (step_ns > 0)
             bench_sleep_ns(step_ns);
         samples += batch->count;
-        spent_ns = bench_clock_ns() - begin_ns;
+        spent_ns = stk_now_ns() - begin_ns;
     }
     return (double)samples * 1e9 / (double)spent_ns;
 }

@@ -1,6 +1,6 @@
 /* resume.c - how long it takes to go on where another loader stands. */
 #include "bench/cell/resume.h"
-#include "bench/clock.h"
+#include "loader/base/clock.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -58,11 +58,11 @@ int bench_resume_measure(const stoker_dataset *dataset, const stoker_loader_opti
     again.resume = &state;
     if (again.pin_memory == STOKER_ON)
         again.pin_memory = STOKER_AUTO; /* both together may be more than may be locked */
-    uint64_t begin_ns = bench_clock_ns();
+    uint64_t begin_ns = stk_now_ns();
     rc = stoker_loader_create(&resumed, dataset, &again);
     if (rc == STOKER_OK)
         rc = next_batch(resumed, &batch);
-    *resume_ms = (double)(bench_clock_ns() - begin_ns) / 1e6;
+    *resume_ms = (double)(stk_now_ns() - begin_ns) / 1e6;
     if (rc == STOKER_OK) {
         rc = compare_next(loader, &batch, error);
         stoker_batch_release(&batch);

@@ -12,12 +12,12 @@
  * One JSON object is printed. Exit status: 0 measured, 1 failed or rows differ, 2 bad usage, 77 this
  * build has no such codec.
  */
-#include "bench/clock.h"
 #include "bench/codecs/loading.h"
 #include "bench/codecs/sums.h"
 #include "bench/material/material.h"
 #include "bench/output/json.h"
 #include "bench/statistics.h"
+#include "loader/base/clock.h"
 #include "loader/codec/png/png.h"
 
 #include <inttypes.h>
@@ -66,7 +66,7 @@ static void side_close(struct side *side)
 /* Nanoseconds a sample, over at least `seconds`; < 0 = it failed. */
 static double turn(struct side *side, const struct bench_material *material, double seconds)
 {
-    const uint64_t begin_ns = bench_clock_ns();
+    const uint64_t begin_ns = stk_now_ns();
     uint64_t spent_ns = 0;
     uint64_t done = 0;
     while ((double)spent_ns < seconds * 1e9) {
@@ -75,7 +75,7 @@ static double turn(struct side *side, const struct bench_material *material, dou
                 return -1;
             side->next = (side->next + 1) % material->count;
         }
-        spent_ns = bench_clock_ns() - begin_ns;
+        spent_ns = stk_now_ns() - begin_ns;
     }
     return (double)spent_ns / (double)done;
 }
@@ -175,7 +175,7 @@ static int compare_cached(const char *spec, const char *resident_spec, uint32_t 
     if (rc == STOKER_OK)
         rc = bench_loading_open_held(&resident, resident_spec, batch_size);
     if (rc == STOKER_OK)
-        rc = bench_loading_take_turns(sides, 2, bench_clock_ns, &times);
+        rc = bench_loading_take_turns(sides, 2, stk_now_ns, &times);
     if (rc == STOKER_OK)
         print("cached", spec, stoker_dataset_get_info(cached.dataset)->count,
               stoker_dataset_row_bytes(cached.dataset), bench_loading_ns(&times, 0),

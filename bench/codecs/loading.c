@@ -2,8 +2,8 @@
 #include "bench/codecs/loading.h"
 
 #include "bench/cell/consumer.h"
-#include "bench/clock.h"
 #include "bench/device/step.h"
+#include "loader/base/clock.h"
 
 #include <string.h>
 
@@ -67,7 +67,7 @@ void bench_loading_close(struct bench_loading *loading)
 static int take_batches(stoker_loader *loader, double seconds, bench_loading_clock *clock,
                         double *ns)
 {
-    const uint64_t begin_ns = bench_clock_ns();
+    const uint64_t begin_ns = stk_now_ns();
     const uint64_t clock_ns = clock();
     uint64_t samples = 0;
     double wall_ns = 0;
@@ -81,7 +81,7 @@ static int take_batches(stoker_loader *loader, double seconds, bench_loading_clo
         bench_consumer_touch(batch.images.data, bench_image_bytes(&batch), batch.ids);
         samples += batch.count;
         stoker_batch_release(&batch);
-        wall_ns = (double)(bench_clock_ns() - begin_ns);
+        wall_ns = (double)(stk_now_ns() - begin_ns);
     } while (samples == 0 || wall_ns < seconds * 1e9);
     *ns = (double)(clock() - clock_ns) / (double)samples;
     return STOKER_OK;

@@ -25,7 +25,7 @@ void bench_loading_close(struct bench_loading *loading); /* all zero is allowed 
 
 enum { BENCH_LOADING_SIDES = 3, BENCH_LOADING_TURNS = 101 };
 
-/* bench_clock_ns, or bench_cpu_ns: what all threads take, to which neighbours add less. */
+/* stk_now_ns, or bench_cpu_ns: what all threads take, to which neighbours add less. */
 typedef uint64_t bench_loading_clock(void);
 
 /* What each side took in each turn: nanoseconds a sample. */

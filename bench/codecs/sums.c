@@ -1,9 +1,10 @@
 /* sums.c - see sums.h. */
 #include "bench/codecs/sums.h"
 
-#include "bench/clock.h"
 #include "bench/codecs/loading.h"
 #include "bench/output/json.h"
+#include "bench/timing.h"
+#include "loader/base/clock.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,11 +29,11 @@ static double verify_hot(const stoker_sample *sample, const uint8_t *record)
                                      .tag = sample->tag };
     double best_ns = -1;
     for (int try = 0; try < TRIES; try++) {
-        const uint64_t begin_ns = bench_clock_ns();
+        const uint64_t begin_ns = stk_now_ns();
         for (int time = 0; time < TIMES; time++)
             if (sample->codec->verify(sample->codec->self, &encoded, NULL) != STOKER_OK)
                 return -1;
-        const double ns = (double)(bench_clock_ns() - begin_ns) / TIMES;
+        const double ns = (double)(stk_now_ns() - begin_ns) / TIMES;
         if (best_ns < 0 || ns < best_ns)
             best_ns = ns;
     }

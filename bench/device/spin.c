@@ -1,13 +1,13 @@
 /* spin.c - see spin.h. */
 #include "bench/device/spin.h"
-#include "bench/clock.h"
+#include "loader/base/clock.h"
 
 void bench_spin_twin(const struct bench_spin *spin)
 {
-    const uint64_t begin_ns = bench_clock_ns();
+    const uint64_t begin_ns = stk_now_ns();
     *spin->sum += (uint64_t)(spin->images[0] + spin->images[spin->image_bytes / 2] +
                              spin->images[spin->image_bytes - 1]);
-    while (bench_clock_ns() - begin_ns < spin->spin_ns)
+    while (stk_now_ns() - begin_ns < spin->spin_ns)
         continue;
 }
 

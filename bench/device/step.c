@@ -1,7 +1,7 @@
 /* step.c - see step.h. */
 #include "bench/device/step.h"
-#include "bench/clock.h"
 #include "bench/device/spin.h"
+#include "loader/base/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -173,7 +173,7 @@ int bench_gpu_step_alone(struct bench_gpu_step *step, const stoker_batch *batch,
 {
     enum { GROUP = 16 };
     int rc = bench_gpu_finish(step->gpu);
-    const uint64_t begin_ns = bench_clock_ns();
+    const uint64_t begin_ns = stk_now_ns();
     uint64_t spent_ns = 0, steps = 0;
     for (uint32_t turn = 0; rc == STOKER_OK && (double)spent_ns < seconds * 1e9; turn++) {
         for (int i = 0; rc == STOKER_OK && i < GROUP; i++)
@@ -183,10 +183,10 @@ int bench_gpu_step_alone(struct bench_gpu_step *step, const stoker_batch *batch,
         if (rc == STOKER_OK) /* the group before: the queue is never empty and never long */
             rc = bench_gpu_wait(step->gpu, (turn + 1) % BENCH_GPU_EVENTS);
         steps += GROUP;
-        spent_ns = bench_clock_ns() - begin_ns;
+        spent_ns = stk_now_ns() - begin_ns;
     }
     if (rc == STOKER_OK)
         rc = bench_gpu_finish(step->gpu);
-    *steps_per_s = (double)steps * 1e9 / (double)(bench_clock_ns() - begin_ns);
+    *steps_per_s = (double)steps * 1e9 / (double)(stk_now_ns() - begin_ns);
     return rc;
 }

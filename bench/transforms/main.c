@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/clock.h"
 #include "bench/material/block.h"
 #include "bench/statistics.h"
 #include "kernels/transform/transform.h"
+#include "loader/base/clock.h"
 
 enum {
     WINDOWS = 41,
@@ -206,9 +206,9 @@ static void transform_batch(struct bench *bench)
 /* ns per row over one window. */
 static double window_of(struct bench *bench, void (*batch)(struct bench *bench))
 {
-    const uint64_t begin_ns = bench_clock_ns();
+    const uint64_t begin_ns = stk_now_ns();
     uint64_t now_ns = begin_ns, rows = 0;
-    for (; now_ns - begin_ns < WINDOW_NS; now_ns = bench_clock_ns()) {
+    for (; now_ns - begin_ns < WINDOW_NS; now_ns = stk_now_ns()) {
         batch(bench);
         rows += bench->batch_rows;
     }

@@ -12,4 +12,9 @@ static inline uint64_t stk_now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
 }
 
+static inline double stk_seconds(uint64_t ns)
+{
+    return (double)ns / 1e9;
+}
+
 #endif

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "trainer/programs/clock.h"
+#include "loader/base/clock.h"
 #include "trainer/programs/interrupt.h"
 
 enum {
@@ -122,9 +122,9 @@ static struct look look_at(const struct run *run)
         .loss = tally->samples == 0 ? NAN : tally->loss_sum / (double)tally->samples,
         .accuracy = run->fit->classes ? share(tally->correct, tally->samples) : NAN,
         .samples_per_s =
-            tally->train_ns == 0 ? 0.0 : (double)tally->samples / clock_seconds(tally->train_ns),
+            tally->train_ns == 0 ? 0.0 : (double)tally->samples / stk_seconds(tally->train_ns),
         .wait_share = share(tally->wait_ns, tally->train_ns),
-        .seconds_left = clock_seconds(run->result->train_ns) * share(left, made),
+        .seconds_left = stk_seconds(run->result->train_ns) * share(left, made),
         .test_loss = NAN,
         .test_accuracy = NAN,
     };
@@ -143,7 +143,7 @@ static void record_row(struct run *run, bool now)
         .loss = tally->loss_sum / (double)tally->samples,
         .accuracy = run->fit->classes ? share(tally->correct, tally->samples) : NAN,
         .learning_rate = (double)run->step.learning_rate,
-        .samples_per_s = (double)tally->samples / clock_seconds(tally->train_ns),
+        .samples_per_s = (double)tally->samples / stk_seconds(tally->train_ns),
         .wait_share = share(tally->wait_ns, tally->train_ns),
     };
     record_train(run->fit->record, &row);
@@ -260,7 +260,7 @@ static int after_update(struct run *run)
 /* One pass with the batch; the wait for it is over. */
 static int pass(struct run *run, stoker_batch *batch, uint64_t begin_ns)
 {
-    const uint64_t wait_ns = clock_now_ns() - begin_ns;
+    const uint64_t wait_ns = stk_now_ns() - begin_ns;
     run->epoch = batch->epoch;
     run->index = batch->index;
     int rc = stoker_trainer_step(run->fit->trainer, batch, &run->step);
@@ -268,7 +268,7 @@ static int pass(struct run *run, stoker_batch *batch, uint64_t begin_ns)
     trace_step(&run->fit->record->trace, run->loader);
     if (rc != STOKER_OK)
         return tell(run->error, rc, stoker_trainer_error(run->fit->trainer));
-    const uint64_t pass_ns = clock_now_ns() - begin_ns;
+    const uint64_t pass_ns = stk_now_ns() - begin_ns;
     count_pass(&run->of_epoch, &run->step, wait_ns, pass_ns);
     count_pass(&run->of_row, &run->step, wait_ns, pass_ns);
     run->result->samples += run->step.count;
@@ -287,9 +287,9 @@ static int pass(struct run *run, stoker_batch *batch, uint64_t begin_ns)
 static int end_epoch(struct run *run)
 {
     const struct fit *fit = run->fit;
-    const uint64_t begin_ns = clock_now_ns();
+    const uint64_t begin_ns = stk_now_ns();
     int rc = stoker_trainer_flush(fit->trainer, &run->step);
-    const uint64_t flush_ns = clock_now_ns() - begin_ns;
+    const uint64_t flush_ns = stk_now_ns() - begin_ns;
     run->result->train_ns += flush_ns;
     if (rc != STOKER_OK)
         return tell(run->error, rc, stoker_trainer_error(fit->trainer));
@@ -328,7 +328,7 @@ static int train(struct run *run)
     stoker_batch batch = { 0 };
     int rc = STOKER_OK;
     while (rc == STOKER_OK) {
-        const uint64_t begin_ns = clock_now_ns();
+        const uint64_t begin_ns = stk_now_ns();
         rc = stoker_loader_next(run->loader, &batch);
         if (rc == STOKER_OK) {
             rc = pass(run, &batch, begin_ns);

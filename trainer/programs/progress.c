@@ -9,7 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "trainer/programs/clock.h"
+#include "loader/base/clock.h"
 
 static const uint64_t LIVE_NS = 100000000U;
 static const uint64_t PLAIN_NS = 10000000000U;
@@ -29,13 +29,13 @@ void progress_begin(struct progress *progress, const struct voice *voice)
 {
     *progress = (struct progress){ .voice = voice,
                                    .live = isatty(STDERR_FILENO) == 1,
-                                   .shown_ns = clock_now_ns() };
+                                   .shown_ns = stk_now_ns() };
 }
 
 bool progress_due(const struct progress *progress)
 {
     return !progress->voice->quiet &&
-           clock_now_ns() - progress->shown_ns >= (progress->live ? LIVE_NS : PLAIN_NS);
+           stk_now_ns() - progress->shown_ns >= (progress->live ? LIVE_NS : PLAIN_NS);
 }
 
 static void describe(char line[LINE_BYTES], const struct look *look)
@@ -98,7 +98,7 @@ void progress_step(struct progress *progress, const struct look *look)
         describe(line, look);
         voice_say(progress->voice, "%s", line);
     }
-    progress->shown_ns = clock_now_ns();
+    progress->shown_ns = stk_now_ns();
 }
 
 void progress_epoch(struct progress *progress, const struct look *look)
@@ -112,7 +112,7 @@ void progress_epoch(struct progress *progress, const struct look *look)
         append(line, " | test %.2f %%", 100 * look->test_accuracy);
     progress_wipe(progress);
     voice_say(progress->voice, "%s", line);
-    progress->shown_ns = clock_now_ns();
+    progress->shown_ns = stk_now_ns();
 }
 
 void progress_wipe(struct progress *progress)

@@ -13,7 +13,7 @@
 
 #include <stoker/version.h>
 
-#include "trainer/programs/clock.h"
+#include "loader/base/clock.h"
 #include "trainer/programs/fit.h"
 #include "trainer/programs/interrupt.h"
 #include "trainer/programs/networks.h"
@@ -180,13 +180,13 @@ static void show_capture(const struct session *session)
 
 static void show_result(const struct session *session, const struct fit_result *result)
 {
-    const double seconds = clock_seconds(result->train_ns);
+    const double seconds = stk_seconds(result->train_ns);
     if (result->samples == 0)
         return;
     const int decimals = seconds < 1 ? 3 : 2; /* a GPU is done in a moment */
     voice_result(&session->voice, "trained %.*f s, %.0f samples/s, data wait %.2f %%", decimals,
                  seconds, (double)result->samples / seconds,
-                 100 * clock_seconds(result->wait_ns) / seconds);
+                 100 * stk_seconds(result->wait_ns) / seconds);
     if (result->skipped > 0)
         voice_result(&session->voice,
                      "%" PRIu64 " of %" PRIu64 " updates skipped: gradients overflowed in 16 bits",

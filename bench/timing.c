@@ -1,19 +1,14 @@
-/* clock.c - time on the wall and on the processor. */
-#include "bench/clock.h"
+/* timing.c - see timing.h. */
+#include "bench/timing.h"
 
 #include <errno.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <time.h>
 
-static const uint64_t second_ns = 1000000000;
+#include "loader/base/clock.h"
 
-uint64_t bench_clock_ns(void)
-{
-    struct timespec now = { 0 };
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * second_ns + (uint64_t)now.tv_nsec;
-}
+static const uint64_t second_ns = 1000000000;
 
 static uint64_t from_timeval(struct timeval value)
 {
@@ -29,7 +24,7 @@ uint64_t bench_cpu_ns(void)
 
 void bench_sleep_ns(uint64_t duration_ns)
 {
-    uint64_t end_ns = bench_clock_ns() + duration_ns;
+    uint64_t end_ns = stk_now_ns() + duration_ns;
     struct timespec end = { .tv_sec = (time_t)(end_ns / second_ns),
                             .tv_nsec = (long)(end_ns % second_ns) };
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) == EINTR)

@@ -1,0 +1,16 @@
+/* timing.h - processor time, and sleeps that end on time. */
+#ifndef BENCH_TIMING_H
+#define BENCH_TIMING_H
+
+#include <stdint.h>
+
+/* Processor time of all threads of this process, user and system, in nanoseconds. */
+uint64_t bench_cpu_ns(void);
+
+/* Sleeps for duration_ns; a signal does not end it. */
+void bench_sleep_ns(uint64_t duration_ns);
+
+/* Makes sleeps of this thread end on time: by default the kernel may add 50 us. */
+void bench_sleep_sharply(void);
+
+#endif
