@@ -5,7 +5,7 @@ NumPy, PyTorch and JAX, on a CPU and, where PyTorch has one, on a GPU.
 What is seen: the tensor has the batch's address, shape and values; the memory is not refilled
 while anybody has the tensor, also after the batch was released; and is refilled once nobody has it.
 
-usage: check_dlpack.py LIBSTOKER.SO        77 = neither NumPy nor PyTorch nor JAX is to be had here
+usage: check_dlpack.py LIBSTOKER.SO        77 = neither NumPy nor PyTorch nor JAX is installed
 STOKER_PYTHON names a Python that has more of them than the one that runs this.
 """
 import ctypes
@@ -103,7 +103,7 @@ def next_batch(library, loader):
 
 
 def comes_round(library, loader, address):
-    """Whether the memory at `address` is handed out by and by. The loader may say that it is lent."""
+    """Returns True if the memory at `address` is handed out again; False after 200 batches, or if next() fails."""
     for _ in range(200):
         rc, batch = next_batch(library, loader)
         if rc != 0:

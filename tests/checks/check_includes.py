@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_includes.py - who may include whom, as DESIGN decided it.
+"""check_includes.py - which part may include which.
 
     base/  <-  stages (sampler reader codec device cache)  <-  pipeline  <-  api
     public headers, base/, codec/  <-  datasets

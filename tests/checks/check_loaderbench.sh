@@ -24,7 +24,7 @@ refuses() {
     "$tool" "$@" >"$scratch/out" 2>"$scratch/err" || status=$?
     [ "$status" -eq 2 ] || fail "exit status $status, not 2: $*"
     [ "$(wc -l <"$scratch/err")" -eq 1 ] || fail "not one line about: $*"
-    grep -q '^loaderbench: ' "$scratch/err" || fail "the line does not say who complains: $*"
+    grep -q '^loaderbench: ' "$scratch/err" || fail "the line does not name the program: $*"
     [ ! -s "$scratch/out" ] || fail "something was printed for: $*"
 }
 

@@ -4,7 +4,7 @@
 #
 # usage: check_run_install.sh
 # A copy of ./run is started in a scratch folder with stand-ins for cmake and sudo that write down how they
-# were called; as a user who may not write to the prefix.
+# were called; as a user without write permission for the prefix.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 scratch=$(mktemp -d)

@@ -25,7 +25,7 @@ says() {
     fi
 }
 
-# Options, and what stands for them where nothing is near.
+# Options, and the message if no option is similar.
 says 2 "unknown option '--optimiser' (did you mean '--optimizer'?); try --help" "$mnist" --optimiser sgd
 says 2 "unknown option '--epoch5=3' (did you mean '--epochs'?); try --help" "$housing" --epoch5=3
 says 2 "unknown option '--wrokers' (did you mean '--workers'?); try --help" "$loaderbench" --wrokers 1 synth:digits

@@ -31,7 +31,7 @@ refuses() {
     [ ! -s out ] || fail "something was printed for: $*"
 }
 
-# weights FILE: the numbers of a safetensors file; what stands before them names a checkpoint.
+# weights FILE: the numbers of a safetensors file; the header before them names a checkpoint.
 weights() { tail -c "+$((9 + $(od -An -t u8 -N 8 "$1")))" "$1"; }
 
 # same A B WHAT: two files hold the same weights, bit for bit.

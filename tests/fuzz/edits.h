@@ -1,6 +1,6 @@
 /* edits.h - an input that says where to change a good file, so that most of it stays good.
  *
- *   a change is   2 bytes offset, 1 byte count 1..8 (modulo), so many bytes
+ *   a change is   2 bytes offset, 1 byte count N = 1..8 (modulo), N bytes
  */
 #ifndef STK_FUZZ_EDITS_H
 #define STK_FUZZ_EDITS_H

@@ -2,7 +2,7 @@
  *
  *   fuzz_idx FILE|DIR...     exit 0: every input was survived, and there was one
  *
- * A directory stands for the files in it, not for the directories below.
+ * A directory means the files in it, not the directories below.
  */
 #include <dirent.h>
 #include <errno.h>

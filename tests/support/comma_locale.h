@@ -12,7 +12,7 @@
 
 #include "dataset_files.h"
 
-/* From now on the process has it. False: it cannot be had here, skip the test. */
+/* Sets the locale for the process. False: not available here, skip the test. */
 static inline bool stk_comma_locale(void)
 {
     static const char source[] = "LC_NUMERIC\ndecimal_point \",\"\nthousands_sep \"\"\n"

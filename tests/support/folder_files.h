@@ -163,7 +163,7 @@ static inline void stk_folder_remove(struct stk_folder_set *set)
     stk_directory_remove(&set->directory);
 }
 
-/* Whether every row of a batch as stored, and its label, are those of its id. */
+/* Returns true if every row of a batch as stored, and its label, match its id. */
 static inline bool stk_folder_matches(const struct stk_folder_set *set, const stoker_batch *batch)
 {
     const uint8_t *images = batch->images.data;

@@ -91,7 +91,7 @@ static inline const char *stk_inflate_differs(const struct stk_inflate_try *ours
     return wrong;
 }
 
-/* Try a stream in every way there is. Returns NULL, or who contradicts us; *out, to be freed,
+/* Inflate a stream with every decoder. Returns NULL, or the name of one that disagrees; *out, to be freed,
  * holds the bytes if *accepted. */
 static inline const char *stk_inflate_judge(const uint8_t *in, size_t in_bytes, size_t out_bytes,
                                             bool *accepted, uint8_t **out)

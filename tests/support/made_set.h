@@ -154,7 +154,7 @@ static inline void stk_made_set_close(struct stk_made_set *set)
     free(set->rows);
 }
 
-/* Whether every row is that of its id. */
+/* Returns true if every row matches its id. */
 static inline bool stk_made_set_matches(const struct stk_made_set *set, const stoker_batch *batch)
 {
     const uint8_t *images = batch->images.data;

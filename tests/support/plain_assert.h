@@ -32,7 +32,7 @@ __attribute__((format(printf, 3, 4))) static inline void stk_plain_unexpected(co
 #define EXPECT(holds, ...)                                                                         \
     ((holds) ? (void)0 : stk_plain_unexpected(__FILE__, __LINE__, __VA_ARGS__))
 
-/* A message that may be left out: "" stands behind it. */
+/* The message may be left out: "" follows it. */
 #define STK_PLAIN_EQ(a, b, ...) CHECK((a) == (b))
 #define STK_PLAIN_NULL(a, ...)  CHECK((a) == NULL)
 #define cr_assert_eq(...)       STK_PLAIN_EQ(__VA_ARGS__, "")

@@ -1,4 +1,4 @@
-/* planned_transform.h - a transform planned for bytes, together with the conversion that its plan stands on. */
+/* planned_transform.h - a transform planned for bytes, together with the conversion that its plan needs. */
 #ifndef STK_TEST_PLANNED_TRANSFORM_H
 #define STK_TEST_PLANNED_TRANSFORM_H
 

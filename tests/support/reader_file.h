@@ -44,7 +44,7 @@ static inline int32_t stk_test_expected(uint64_t file_bytes, uint64_t offset, ui
     return (int32_t)(left < bytes ? left : bytes);
 }
 
-/* Whether the first `count` bytes at `buffer` are those of the file at `offset`. */
+/* Returns true if the first `count` bytes at `buffer` equal the file's at `offset`. */
 static inline bool stk_test_bytes_match(const void *buffer, uint64_t offset, int32_t count)
 {
     const uint8_t *bytes = buffer;
@@ -54,7 +54,7 @@ static inline bool stk_test_bytes_match(const void *buffer, uint64_t offset, int
     return true;
 }
 
-/* Whether this system has the reader at all (io_uring may be switched off). */
+/* Returns true if this system has the reader at all (io_uring may be disabled). */
 static inline bool stk_test_reader_works(const stoker_reader *reader)
 {
     const stoker_reader_setup setup = { .depth = 1 };

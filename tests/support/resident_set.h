@@ -94,7 +94,7 @@ static inline void stk_resident_set_close(struct stk_resident_set *set)
     free(set->rows);
 }
 
-/* Whether a batch as stored, with labels of int64, holds what its ids say. */
+/* Returns true if a batch as stored, with labels of int64, matches its ids. */
 static inline bool stk_resident_set_matches(const struct stk_resident_set *set,
                                             const stoker_batch *batch)
 {

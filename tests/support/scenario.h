@@ -101,7 +101,7 @@ static inline void stk_file_set_remove(struct stk_file_set *set)
     (void)rmdir(set->directory);
 }
 
-/* Whether a batch as stored holds what its ids say; samples of ids below `count`. */
+/* Returns true if a batch as stored matches its ids, all below `count`. */
 static inline bool stk_file_set_matches(const struct stk_file_set *set, const stoker_batch *batch)
 {
     const uint8_t *images = batch->images.data;

@@ -75,7 +75,7 @@ struct stk_script {
     const struct stk_script_rule *rules; /* must outlive the script */
     uint32_t rule_count;
     uint64_t shuffle_seed; /* deliver in an order drawn from it; 0 = oldest first */
-    uint32_t reap_max;     /* deliver at most so many per reap; 0 = no limit */
+    uint32_t reap_max;     /* most completions per reap; 0 = no limit */
     uint64_t fail_open;    /* the k-th open (1, 2, ...) answers STOKER_EREADER; 0 = none */
     uint64_t fail_submit;  /* the k-th submit answers STOKER_EIO and takes nothing */
     uint64_t fail_reap;    /* the k-th reap answers STOKER_EIO */
@@ -152,7 +152,7 @@ struct stk_scripted_ring {
     struct stk_scripted_held held[];
 };
 
-/* Whether the call that now counts `calls` (1, 2, ...) is the one to fail. */
+/* Returns true if call number `calls` (from 1) is the one to fail. */
 static inline bool stk_scripted_fails(uint64_t calls, uint64_t nth)
 {
     return nth != 0 && (calls == nth || (stk_scripted.script.fail_on && calls > nth));

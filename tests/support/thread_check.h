@@ -17,7 +17,7 @@ static inline void stk_check_failed(const char *file, int line, const char *what
 
 #define CHECK(holds) ((holds) ? (void)0 : stk_check_failed(__FILE__, __LINE__, #holds))
 
-/* Whether a program that began at start_ns may begin another round: 4 seconds in all. */
+/* Returns true if a program started at start_ns may begin another round (4 seconds in all). */
 static inline int stk_time_left(uint64_t start_ns)
 {
     return stk_now_ns() - start_ns < UINT64_C(4000000000);

@@ -64,7 +64,7 @@ static bool read_text(char *out, size_t bytes, const char *path)
     return got > 0 && got < bytes - 1;
 }
 
-/* Whether an engine that is compiled when built is allowed, and none that is there already. */
+/* *allowed: an engine compiled at build time is allowed, and no precompiled one. */
 static bool needs_compiler(struct stk_cudnn_graph *graph, const struct stk_engine_rules *rules,
                            bool float32, bool *allowed)
 {
@@ -142,7 +142,7 @@ static bool in_type(const struct listed_graph *listed, stoker_dtype dtype)
     return (listed->types & bit) != 0;
 }
 
-/* Whether a line of the golden table begins with these bytes and a tab. */
+/* Returns true if a line of the golden table begins with these bytes and a tab. */
 static bool is_promised(const char *golden, const char *line, size_t length)
 {
     for (const char *at = golden; (at = strstr(at, line)) != NULL; at++)

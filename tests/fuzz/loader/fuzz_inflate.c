@@ -19,7 +19,7 @@ static void judge(const uint8_t *in, size_t in_bytes, size_t out_bytes)
     uint8_t *out = NULL;
     const char *who = stk_inflate_judge(in, in_bytes, out_bytes, &accepted, &out);
     if (who != NULL)
-        fprintf(stderr, "%s contradicts us, who %s it\n", who, accepted ? "take" : "refuse");
+        fprintf(stderr, "%s disagrees: we %s it\n", who, accepted ? "take" : "refuse");
     STK_FUZZ_MUST(who == NULL);
     free(out);
 }

@@ -386,7 +386,7 @@ static uint64_t type_bytes(cudaDataType_t type)
     return type == CUDA_R_32F ? 4 : 2;
 }
 
-/* The stand-in's own view of so many bytes of device memory; NULL = they are not, or badly aligned. */
+/* Host pointer to `bytes` of device memory; NULL = not device memory, or badly aligned. */
 static void *view(const void *memory, uint64_t bytes, uint32_t alignment_bytes)
 {
     char *const first = standin_cuda_view(memory);

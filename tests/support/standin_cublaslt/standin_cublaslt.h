@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether there are epilogues; counts at zero. For the test's main thread. */
+/* Enables or disables epilogues and resets the counts. For the test's main thread. */
 void standin_cublaslt_reset(bool epilogues);
 
 uint64_t standin_cublaslt_runs(void); /* enqueued */

@@ -549,7 +549,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     return standin_end(code);
 }
 
-/* Whether the host may ask the event at all. */
+/* Returns true if the host may query the event at all. */
 static cudaError_t check_asking(cudaEvent_t event)
 {
     const cudaError_t captured = standin_captured_event(event);

@@ -120,7 +120,7 @@ static void end_capture(struct capture *capture)
     free(capture);
 }
 
-/* Whether every stream's work comes before what the first one would do next. */
+/* Returns true if every stream's work is ordered before the next work of the first one. */
 static bool all_joined(const struct capture *capture)
 {
     const uint32_t nodes = standin_graph_nodes(capture->graph);
@@ -138,7 +138,7 @@ static bool all_joined(const struct capture *capture)
     return joined;
 }
 
-/* Whether the capture forbids this thread what may block. */
+/* Returns true if the capture forbids this thread calls that may block. */
 static bool forbids(const struct capture *capture)
 {
     const bool own = pthread_equal(capture->thread, pthread_self()) != 0;

@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* No faults, no lies, counts at zero, and so many GPUs (0 = cudaErrorNoDevice). */
+/* No faults, no lies, counts at zero, and `devices` GPUs (0 = cudaErrorNoDevice). */
 void standin_cuda_reset(int devices);
 
 /* The driver itself is missing or of that error: what cudaGetDeviceCount answers; 0 = fine. */
@@ -49,10 +49,10 @@ enum standin_cuda_lie {
 };
 void standin_cuda_lie(enum standin_cuda_lie lie);
 
-/* Whether streams can be captured; a reset says yes. */
+/* Allows or forbids stream capture; a reset allows it. */
 void standin_cuda_can_capture(bool can);
 
-/* Whether the GPUs read pageable memory by themselves, and say so: then copies from and to it are as late as
+/* True if the GPUs read pageable memory directly, and report it: then copies from and to it are as late as
  * with page-locked memory. A reset says no. */
 void standin_cuda_reads_pageable(bool can);
 

@@ -137,14 +137,14 @@ bool standin_event_done(cudaEvent_t event);
 void standin_event_wait(cudaEvent_t event);
 /* Time from one's latest mark to the other's: cudaErrorNotReady, cudaErrorInvalidResourceHandle. */
 cudaError_t standin_event_elapsed(float *ms, cudaEvent_t from, cudaEvent_t to);
-/* What it stands for in a capture; NULL = it was not recorded in one. Guarded by capture.c's lock. */
+/* Its meaning in a capture; NULL = it was not recorded in one. Guarded by capture.c's lock. */
 struct standin_fork **standin_event_fork(cudaEvent_t event);
 
 /* ---- capture.c ---- */
 
 /* An operation for a stream: recorded if it is capturing, else put on it. On failure it is ended. */
 cudaError_t standin_enqueue(cudaStream_t stream, const struct standin_operation *operation);
-/* Whether it is capturing. */
+/* Returns true if it is capturing. */
 bool standin_capturing(cudaStream_t stream);
 /* A call that may block, or wait for the whole device: while a stream is captured where that forbids
  * it, it fails and ends the capture. */

@@ -7,7 +7,7 @@
 
 #include "state.h"
 
-/* One recording of an event. Who waits for it waits for this one, whatever is recorded later. */
+/* One recording of an event. A waiter waits for this one, whatever is recorded later. */
 struct standin_mark {
     bool done;
     struct timespec at; /* done */

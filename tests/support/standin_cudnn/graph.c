@@ -259,7 +259,7 @@ uint64_t stk_cudnn_plan_workspace_bytes(const struct stk_cudnn_plan *plan)
     return plan->work.workspace_bytes;
 }
 
-/* The stand-in's own view of so many bytes of device memory; NULL = they are not. */
+/* Host pointer to `bytes` of device memory; NULL = not device memory. */
 static void *view(const void *memory, uint64_t bytes)
 {
     char *const first = standin_cuda_view(memory);

@@ -12,7 +12,7 @@
  *   1   float32 as TF32            3000, but does not build for graphs that add to their result
  *   2   neither                    1000
  *
- * A run fills its workspace with bytes of 255, first and last, so that who shares it meets NaN. */
+ * A run fills its workspace with bytes of 255, first and last, so that anything that shares it reads NaN. */
 #ifndef STK_TESTS_STANDIN_CUDNN_H
 #define STK_TESTS_STANDIN_CUDNN_H
 

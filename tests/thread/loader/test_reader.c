@@ -85,7 +85,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* Whether every read of every thread was right. */
+/* Returns true if every read of every thread was correct. */
 static bool run(const stoker_reader *reader, const stoker_file *file)
 {
     struct worker *workers = stk_calloc(THREADS, sizeof(*workers));
@@ -125,7 +125,7 @@ struct opener {
     bool opened;
 };
 
-/* In turns that order nothing, so that only the kernel stands between one thread's ring and the
+/* In turns that order nothing, so that only the kernel orders one thread's ring and the
  * next one's, which most likely is given the same memory. */
 static void *open_and_close(void *argument)
 {

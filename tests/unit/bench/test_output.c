@@ -397,7 +397,7 @@ Test(bench_output, no_row_of_the_table_is_wider_than_it_should_be)
     stk_test_check_leaks();
 }
 
-/* Cells under one header; what was not measured stands where its device and type do. */
+/* Cells under one header; a cell that was not measured appears with its device and type. */
 Test(bench_output, a_header_is_for_what_follows_it)
 {
     struct bench_cell cells[4] = { fixed_cell(), failed_cell(true), fixed_cell(), fixed_cell() };

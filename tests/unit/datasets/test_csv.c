@@ -165,7 +165,7 @@ Test(csv, the_programs_locale_changes_nothing)
     stoker_dataset *dataset = NULL;
     float row;
     if (!stk_comma_locale())
-        cr_skip_test("no locale with a comma can be had");
+        cr_skip_test("no locale with a comma is available");
     cr_assert_eq(open_text(&dataset, "1.5\n2.5\n", "", NULL), STOKER_OK);
     read_row(dataset, 1, &row, NULL);
     cr_assert_eq(row, 2.5F);

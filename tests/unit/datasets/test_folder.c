@@ -203,7 +203,7 @@ Test(folder, deep_folders_are_walked_to_a_limit, .timeout = 60)
     cr_assert_null(dataset);
     cr_assert_eq(unlinkat(at[DEPTH], name, AT_REMOVEDIR), 0);
     cr_assert_eq(unlinkat(at[DEPTH], "1.raw", 0), 0);
-    for (int depth = DEPTH; depth > 0; depth--) { /* too deep for those who go by paths */
+    for (int depth = DEPTH; depth > 0; depth--) { /* too deep for code that opens by path */
         close(at[depth]);
         cr_assert_eq(unlinkat(at[depth - 1], name, AT_REMOVEDIR), 0);
     }

@@ -93,7 +93,7 @@ Test(tar, every_dialect_is_read)
     stk_archive_pad(&archive);
     stk_archive_text(&archive, "some/prefix/a.cls", "10");
 
-    /* 1: GNU, with a long name; whatever stands where POSIX has a prefix is none. */
+    /* 1: GNU, with a long name; the bytes in place of the POSIX prefix are not one. */
     memset(name, 'n', 300);
     memcpy(name + 300, "/b.png", 7);
     add_long(&archive, name, 1);

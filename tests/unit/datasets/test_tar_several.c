@@ -80,7 +80,7 @@ static void write_archives(const struct stk_directory *directory)
     }
 }
 
-/* EACH samples, labelled with the number of their archive if there are so many classes. */
+/* EACH samples, labelled with the number of their archive if there are enough classes. */
 static void write_labelled(const struct stk_directory *directory, int file, int classes)
 {
     char name[32];

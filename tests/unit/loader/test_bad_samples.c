@@ -1,5 +1,5 @@
-/* test_bad_samples.c - samples that cannot be had: fail, skip or substitute, always told,
- * never a wrong byte, and the same whoever works.
+/* test_bad_samples.c - samples that cannot be delivered: fail, skip or substitute, always reported,
+ * never a wrong byte, and the same whichever thread works.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -297,7 +297,7 @@ Test(bad, a_substitute_that_is_bad_is_not_told)
     stk_test_check_leaks();
 }
 
-/* Over positions, epochs, attempts and seeds: every sample stands in about equally often. */
+/* Over positions, epochs, attempts and seeds: every sample is the substitute about equally often. */
 Test(bad, substitutes_are_drawn_from_all_samples)
 {
     enum { KINDS = 4, DRAWS = 10000, SAMPLES = 100 };
@@ -526,7 +526,7 @@ static stoker_loader_options scripted_options(void)
     return options;
 }
 
-/* Reads of sample 20 fail whoever asks; its neighbours in the same block do not. */
+/* Reads of sample 20 always fail; its neighbours in the same block do not. */
 Test(bad, report_tells_path_offset_sample_stage_and_errno)
 {
     static struct outcome outcome;

@@ -1,4 +1,4 @@
-/* test_dlpack.c - tensors of a batch: their layout, and who is the last to have the memory.
+/* test_dlpack.c - tensors of a batch: their layout, and the last reference to the memory.
  *
  * The structs are written down once more, after the specification, so that a slip in ours shows.
  */
@@ -239,7 +239,7 @@ Test(dlpack, what_cannot_be_had)
     stoker_loader_destroy(&loader);
 }
 
-/* The struct of DLPack 0.x, for who takes no other. */
+/* The struct of DLPack 0.x, for consumers that accept no other. */
 Test(dlpack, without_a_version_it_is_the_same_tensor)
 {
     stoker_loader *loader = make(ring_of(2));

@@ -241,8 +241,8 @@ Test(errors, a_stalled_read_times_out_and_nothing_is_lost, .timeout = 60)
     stk_test_check_leaks();
 }
 
-/* With all slots lent but one, workers sleep, and half a ring of credits never comes together. Who sleeps in next
- * wakes them; who only looks in must as well. */
+/* With all slots lent but one, workers sleep, and half a ring of credits never comes together. A caller that sleeps in next
+ * wakes them; one that only polls must as well. */
 Test(errors, who_only_looks_in_gets_the_workers_going, .timeout = 60)
 {
     enum { SLOTS = 8 };

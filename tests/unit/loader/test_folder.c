@@ -1,5 +1,5 @@
 /* test_folder.c - a loader over a folder of files that change under its hands: each row is
- * right, or told bad with the file's name, whoever reads.
+ * right, or reported bad with the file's name, with every reader.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -28,7 +28,7 @@ static bool works(const stoker_reader *reader)
     return reader->open(&ring, &setup, NULL) == 0 && reader->close(ring, 0) == 0;
 }
 
-/* ---- the same whoever reads ---- */
+/* ---- the same with every reader ---- */
 
 static void check_rows_of(const struct stk_folder_set *set, const stoker_loader_options *options,
                           bool built_in)
@@ -325,7 +325,7 @@ Test(loader_folder, files_damaged_during_an_epoch_are_replaced, .timeout = 60)
     damage_mid_epoch(STOKER_BAD_SUBSTITUTE);
 }
 
-/* What is told does not depend on who reads, nor on how many. */
+/* The report depends neither on the reader nor on the number of workers. */
 Test(loader_folder, reports_are_the_same_by_every_route, .timeout = 60)
 {
     struct stk_folder_set set;

@@ -368,7 +368,7 @@ static enum stk_made_kind in_memory(uint64_t id)
     return STK_MADE_MEMORY;
 }
 
-/* What is read comes last: who looks at the beginning alone sees none of it. */
+/* The samples that are read come last: looking only at the beginning shows none of them. */
 static enum stk_made_kind in_memory_at_first(uint64_t id)
 {
     return id < 64 ? STK_MADE_MEMORY : STK_MADE_RAW;

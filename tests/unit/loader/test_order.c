@@ -1,4 +1,4 @@
-/* test_order.c - the same bytes in the same order, whoever makes them and however;
+/* test_order.c - the same bytes in the same order, with any workers, reader and cache;
  * and the rules of borrowing: next, release, the end of an epoch, the end of it all.
  */
 #include <criterion/criterion.h>

@@ -111,7 +111,7 @@ static void check_rows(const struct stk_image_folder *images, const stoker_loade
     stoker_loader_destroy(&loader);
 }
 
-/* The same bytes whoever works, and whatever is kept. */
+/* The same bytes with any number of workers and any cache. */
 static void check_routes(const struct stk_image_folder *images, stoker_loader_options options)
 {
     static struct stk_run first, other;

@@ -1,5 +1,5 @@
 /* test_cache.c - rows kept in GPU memory while several workers make batches, under ThreadSanitizer:
- * who says that a row is held, and who leaves it out for that. Bad samples included.
+ * one marks a row as held, another skips it for that reason. Bad samples included.
  */
 #include "support/cuda_twins.h"
 #include "support/cuda_walk.h"

@@ -1,4 +1,4 @@
-/* test_base.c - what everything stands on: memory, threads, random numbers, bytes, the fork
+/* test_base.c - the base of everything: memory, threads, random numbers, bytes, the fork
  * guard, and the hooks with which tests make them fail.
  */
 #include <criterion/criterion.h>

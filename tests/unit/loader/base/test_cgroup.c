@@ -198,7 +198,7 @@ Test(cgroup, machine_and_groups_together)
     cr_assert_eq(room.spare, 0);
 }
 
-/* ---- who shares it ---- */
+/* ---- shared by processes ---- */
 
 Test(cgroup, ranks_of_this_node)
 {

@@ -125,7 +125,7 @@ Test(error, a_long_path_keeps_its_end_and_a_long_message_its_begin)
     stk_test_check_leaks();
 }
 
-/* A name of a file or member comes from whoever made the data set. */
+/* The name of a file or member comes from the data set, so it is not trusted. */
 Test(error, path_and_message_are_printable_whatever_is_in_the_names)
 {
     static const struct {

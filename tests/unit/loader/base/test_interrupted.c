@@ -27,7 +27,7 @@ enum { BYTES = 1000, AT = 24, ANSWERS_MAX = 8 };
 
 /* ---- the script ------------------------------------------------------------------ */
 
-/* Above 0: so many bytes at most; 0: the end; below 0: -errno. Behind the last one the kernel answers. */
+/* Above 0: at most that number of bytes; 0: the end; below 0: -errno. After the last one the kernel answers. */
 struct script {
     ssize_t answers[ANSWERS_MAX];
     uint32_t count, given;
@@ -50,7 +50,7 @@ static uint32_t put_away(void)
     return script.calls;
 }
 
-/* Whether the call is answered by *answer: 0, or -1 with errno. If not, up to *bytes are for the kernel. */
+/* Returns true if the call is answered by *answer: 0, or -1 with errno. If not, up to *bytes are for the kernel. */
 static bool scripted(size_t *bytes, ssize_t *answer)
 {
     if (!script.on)

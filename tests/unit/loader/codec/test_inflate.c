@@ -20,7 +20,7 @@ static bool judge(const uint8_t *bytes, size_t size, size_t out_bytes, uint8_t *
 {
     bool accepted = false;
     const char *who = stk_inflate_judge(bytes, size, out_bytes, &accepted, out);
-    cr_assert_null(who, "%s contradicts us, who %s %zu bytes, to be %zu", who,
+    cr_assert_null(who, "%s disagrees: we %s %zu bytes, to be %zu", who,
                    accepted ? "take" : "refuse", size, out_bytes);
     return accepted;
 }
@@ -33,7 +33,7 @@ static bool accepts(const uint8_t *bytes, size_t size, size_t out_bytes)
     return accepted;
 }
 
-/* The stream as it stands, its sum put behind it. */
+/* The stream unchanged, its checksum appended. */
 static bool is_taken(void)
 {
     stk_deflate_finish(&stream);
@@ -149,7 +149,7 @@ Test(inflate, the_longest_codewords_are_found_through_subtables)
     for (unsigned i = 0; i < 8; i++)
         for (unsigned j = 0; j < 8; j++) {
             stk_deflate_match(&stream, lengths[i], distances[j]);
-            for (unsigned k = 0; k < (i + j) % 6; k++) /* 284 behind so many of 15 bits */
+            for (unsigned k = 0; k < (i + j) % 6; k++) /* 284 behind 0 to 5 codes of 15 bits */
                 stk_deflate_literal(&stream, 'q');
         }
     stk_deflate_end(&stream);

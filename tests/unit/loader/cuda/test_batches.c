@@ -99,7 +99,7 @@ Test(cuda_loader, same_bytes_converted)
     expect_same(set.dataset, options);
 }
 
-/* ---- what is page-locked, and who waits ---- */
+/* ---- page-locking and waits ---- */
 
 static stoker_loader *make(stoker_loader_options options)
 {
@@ -280,7 +280,7 @@ Test(cuda_loader, a_held_batch_makes_next_busy)
     stoker_loader_destroy(&loader);
 }
 
-/* ---- a consumer that stands still ---- */
+/* ---- a consumer that pauses ---- */
 
 static _Atomic bool gate_open;
 

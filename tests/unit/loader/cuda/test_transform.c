@@ -65,7 +65,7 @@ Test(cuda_transform, bits_are_those_of_the_cpu)
     }
 }
 
-/* ---- who does what --------------------------------------------------------------- */
+/* ---- the work of the host and of the GPU ----------------------------------------- */
 
 static stoker_stats stats_with(const stoker_dataset *dataset, stoker_loader_options options)
 {
@@ -78,7 +78,7 @@ static stoker_stats stats_with(const stoker_dataset *dataset, stoker_loader_opti
     return stats;
 }
 
-/* Both slots: so many bytes an image, at least, and less than so many and half of it. */
+/* Both slots together: at least image_bytes per image, and less than 1.5 times that. */
 static void expect_sent(const stoker_dataset *dataset, stoker_loader_options options,
                         size_t image_bytes)
 {

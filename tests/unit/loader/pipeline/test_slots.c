@@ -1,4 +1,4 @@
-/* test_slots.c - the ring of slots, driven by one thread: who may have a slot, and when.
+/* test_slots.c - the ring of slots, driven by one thread: when a slot is free, and for which side.
  *
  * With one thread every state is reached on purpose; tests/thread/loader/test_road.c has the races.
  */
@@ -258,7 +258,7 @@ Test(slots, each_failed_allocation_and_pin_leaves_nothing)
 /* ---- waking the workers ---- */
 
 /* Fill the ring, lend `held` batches and then turn one over again and again: the largest number of
- * credits that come together before the workers, who sleep, are woken. */
+ * credits that come together before the sleeping workers are woken. */
 static uint32_t credits_until_wake(uint32_t held)
 {
     static const struct stk_slots_options eight = { .slot_count = 8,
@@ -391,7 +391,7 @@ Test(slots, ones_own_place_is_not_taken_before_its_time)
     stk_test_check_leaks();
 }
 
-/* Whoever asks, in whatever turns: each ticket once, and none is left behind. */
+/* Whichever worker claims, in any order: each ticket once, and none is left over. */
 Test(slots, every_ticket_is_taken_once)
 {
     struct stk_slots *slots = make(&shared);

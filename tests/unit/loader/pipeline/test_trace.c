@@ -1,4 +1,4 @@
-/* test_trace.c - a trace tells of each span, each batch and each read once, whoever did it; what
+/* test_trace.c - a trace has each span, each batch and each read once, whichever thread did it; what
  * does not fit is counted; and what nobody asked for costs nothing.
  */
 #include <criterion/criterion.h>
@@ -209,7 +209,7 @@ static void consume(stoker_loader *loader, int batches)
         }
 }
 
-/* Without threads, what happens is the same each time: a small ring keeps its begin. */
+/* Without threads, what happens is the same each time: a small ring keeps the first events. */
 Test(trace, a_full_ring_drops_what_comes_and_counts_it)
 {
     static struct stk_events whole;

@@ -1,5 +1,5 @@
 /* test_trace_write.c - events in, the Chrome trace event format out: to the letter, in the order
- * of time, and stopped by the first error of whoever takes the text.
+ * of time, and stopped by the first error of the callback that takes the text.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -122,7 +122,7 @@ Test(trace_write, of_nothing_is_an_array_still)
     stk_test_check_leaks();
 }
 
-/* The second run begins earlier: its begin is time 0 for both. */
+/* The second run begins earlier: its start is time 0 for both. */
 Test(trace_write, runs_share_one_clock_and_no_ids)
 {
     stoker_trace_event late = { .begin_ns = 5000, .end_ns = 6000, .thread = 1 };

@@ -30,7 +30,7 @@ enum {
 _Static_assert(PIPE_READS *READ_BYTES == STK_READ_GROUP_BYTES, "the first group");
 _Static_assert(READS *READ_BYTES > 4 * STK_READ_GROUP_BYTES, "several groups");
 
-/* Whether the page cache holds the read's first byte. */
+/* Returns true if the page cache holds the read's first byte. */
 static bool is_cached(uint8_t *map, uint32_t read)
 {
     unsigned char resident = 0;

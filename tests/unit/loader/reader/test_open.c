@@ -1,4 +1,4 @@
-/* test_open.c - rings that cannot be had, or not in full, fail cleanly or do without.
+/* test_open.c - rings that cannot be created, or only in part, fail cleanly or do without.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -101,7 +101,7 @@ static bool reads_right(const stoker_reader *reader, const stoker_reader_setup *
     return reads_into(reader, setup, setup->scratch);
 }
 
-/* In a child that may lock `locked_bytes` and is a user of whom there is no other
+/* In a child that may lock `locked_bytes` and is the only process of its user
  * process, since the kernel counts per user. 0 = right, 1 = wrong, 2 = refused for
  * lack of memory, 3 = cannot be tried. */
 static int read_unprivileged(const stoker_reader_setup *setup, rlim_t locked_bytes)

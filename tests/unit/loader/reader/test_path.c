@@ -464,7 +464,7 @@ Test(reader_path, files_opened_ahead_are_few_and_closed)
     stk_test_check_leaks();
 }
 
-/* A pipe that nobody writes to stands where a file was, by a name that the kernel knows already or
+/* A pipe that nobody writes to replaces a file, by a name that the kernel knows already or
  * not: nobody waits for it, and it gives no bytes. */
 Test(reader_path, a_pipe_is_not_waited_for, .timeout = 20)
 {

@@ -1,4 +1,4 @@
-/* test_wait.c - a read that never ends holds nobody longer than he allowed.
+/* test_wait.c - a read that never ends blocks its caller no longer than the timeout.
  *
  * An empty pipe is the file that never delivers: the kernel holds the read until a
  * byte is written. Needs io_uring; without it there is nothing that could wait.

@@ -44,7 +44,7 @@ Test(trainer_cuda_devices, each_gpu_has_a_line)
     check_has(text, versions);
     int device = -1;
     cr_assert_eq(cudaGetDevice(&device), cudaSuccess);
-    cr_assert_eq(device, 0); /* the caller's is his again */
+    cr_assert_eq(device, 0); /* the caller's device is restored */
     cr_assert_eq(cudaFree(memory), cudaSuccess);
     stk_test_check_leaks();
 }

@@ -138,7 +138,7 @@ Test(trainer_cuda_telling, a_step_that_cannot_be_recorded_says_why)
     end(&model);
 }
 
-/* For who finds out later which device there is. */
+/* For a caller that learns later which device there is. */
 Test(trainer_cuda_telling, how_often_can_be_said_later)
 {
     begin();

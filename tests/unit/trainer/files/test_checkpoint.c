@@ -254,7 +254,7 @@ Test(checkpoint, what_cannot_be_saved_is_refused)
     stk_test_check_leaks();
 }
 
-/* The file size limit stands in for a full disk: the write of either file fails in its middle. */
+/* The file size limit simulates a full disk: the write of either file fails half-way. */
 Test(checkpoint, a_failed_write_leaves_the_old_one)
 {
     static const rlim_t limits[] = { 0, 1, 100, 4096, 8 * STATE, 8 * STATE + 2000, 8 * WEIGHTS };

@@ -1,5 +1,5 @@
 /* test_checkpoint_calls.c - what a checkpoint asks of the system, and when: bytes lie on
- * the disk before a name leads to them, and who reads while another saves gets one of the two.
+ * the disk before a name leads to them, and a reader during a save gets one of the two.
  *
  * Method: fsync(), renameat(), open() and readdir() of this program note the call, fail where they
  * are told to, or let another save happen first. No power is cut: the order is all that is seen. */

@@ -223,7 +223,7 @@ Test(log_csv, the_programs_locale_changes_nothing)
     stoker_error error = { 0 };
     char path[512];
     if (!stk_comma_locale())
-        cr_skip_test("no locale with a comma can be had");
+        cr_skip_test("no locale with a comma is available");
     stk_path_in(path, &directory, "log.csv");
     cr_assert_eq(stk_log_csv_open(&log, path, columns, 2, 0, &error), STOKER_OK);
     cr_assert_eq(stk_log_csv_row(&log, 1, (double[]){ 0.25, 2.5 }, 3, &error), STOKER_OK);

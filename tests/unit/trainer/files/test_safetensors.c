@@ -1,6 +1,6 @@
 /* test_safetensors.c - what is written is read back; anything else is refused with its place.
  *
- * Hostile files are made in memory: a header as text, and so many bytes of data behind it.
+ * Hostile files are made in memory: a header as text, and N bytes of data behind it.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
