@@ -49,7 +49,6 @@ for program in "$mnist" "$housing"; do
     refuses 2 "$program" --optimizer newton
     refuses 2 "$program" --memory-budget 1Q
     refuses 2 "$program" --save-every 3
-    refuses 2 "$program" --engine-cache winners
     refuses 2 "$program" --eval-only
     refuses 2 "$program" stray
 done

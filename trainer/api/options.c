@@ -262,7 +262,6 @@ static void read_checked(struct stk_trainer_settings *out, const stoker_trainer_
     out->backend.deterministic = o->deterministic;
     out->backend.tf32 = o->tf32;
     out->backend.uncaptured = o->uncaptured;
-    out->backend.engine_cache = o->engine_cache;
     out->loss_scale.dynamic =
         o->dynamic_loss_scale || (o->precision == STOKER_FLOAT16 && o->loss_scale == 0);
     out->loss_scale.scale = o->loss_scale > 0         ? o->loss_scale
@@ -318,7 +317,7 @@ int stk_trainer_read_backend(struct stk_trainer_settings *out, const char *given
 
 /* "cpu,cuda:1": what is before the seam, and what is behind it. */
 static int read_two_backends(struct stk_trainer_settings *out, const char *given,
-                             const char *engine_cache, stoker_error *error)
+                             stoker_error *error)
 {
     char first[32];
     const char *const comma = given == NULL ? NULL : strchr(given, ',');
@@ -333,9 +332,6 @@ static int read_two_backends(struct stk_trainer_settings *out, const char *given
         return unknown(given, error);
     memcpy(first, given, length);
     first[length] = '\0';
-    if (engine_cache != NULL)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "engine_cache: only without split");
     out->ops = read_name(first, &out->backend.device);
     out->second_ops = read_name(comma + 1, &out->second_device);
     if (out->ops == NULL || out->second_ops == NULL)
@@ -353,7 +349,7 @@ static int read_devices(struct stk_trainer_settings *out, const stoker_trainer_o
 {
     out->split = given->split;
     int rc = out->split == 0 ? stk_trainer_read_backend(out, given->backend, error)
-                             : read_two_backends(out, given->backend, given->engine_cache, error);
+                             : read_two_backends(out, given->backend, error);
     if (rc != STOKER_OK || out->automatic) /* then it is seen when there turns out to be no GPU */
         return rc;
     return out->second_ops == NULL ? check_backend(out->ops, &out->backend, error)

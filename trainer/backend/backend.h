@@ -34,7 +34,6 @@ enum stk_loops {
 struct stk_backend_options {
     uint32_t device; /* `cuda`: which GPU, as CUDA counts */
     bool uncaptured; /* `cuda`: steps are queued operation by operation, never as one graph */
-    const char *engine_cache;              /* `cuda` with benchmark: file of winners; NULL = none */
     bool needs_convolutions, needs_linear; /* `cuda`: whether the model has any: their libraries are
                                               opened with the back end */
     uint32_t threads; /* compute threads, the caller's included, at most 256; 0 = as many as CPUs

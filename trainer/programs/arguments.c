@@ -290,8 +290,6 @@ static int check_together(const struct arguments *arguments, char *message)
         return complain(message, "--eval-only: say what to test with --load or --weights");
     if (arguments->save_every != 0 && arguments->save == NULL)
         return complain(message, "--save-every: say where to with --save");
-    if (arguments->engine_cache != NULL && !arguments->benchmark)
-        return complain(message, "--engine-cache: only --benchmark finds what to keep there");
     if ((arguments->std > 0.0) != (arguments->mean >= 0.0))
         return complain(message, "--mean and --std go together");
     if (arguments->nesterov && (arguments->optimizer != STOKER_SGD || arguments->momentum <= 0.0))

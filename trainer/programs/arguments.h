@@ -69,7 +69,6 @@ struct arguments {
     enum amp amp;
     enum tf32 tf32;
     bool benchmark;
-    const char *engine_cache; /* file; NULL = winners are forgotten */
     bool deterministic;
     uint32_t threads;
 

@@ -68,7 +68,6 @@ static void make_training(struct settings *settings, const struct arguments *arg
     training->precision = precisions[arguments->amp];
     training->tf32 = arguments->tf32 == TF32_ON;
     training->benchmark = arguments->benchmark;
-    training->engine_cache = arguments->engine_cache;
     training->deterministic = arguments->deterministic;
     training->threads = arguments->threads;
     training->seed = arguments->seed;

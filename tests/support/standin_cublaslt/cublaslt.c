@@ -78,11 +78,6 @@ static cublasStatus_t destroy(void *made)
     return CUBLAS_STATUS_SUCCESS;
 }
 
-size_t cublasLtGetVersion(void)
-{
-    return 130000;
-}
-
 const char *cublasLtGetStatusString(cublasStatus_t status)
 {
     switch (status) {

@@ -210,12 +210,6 @@ int stk_cudnn_graph_close(struct stk_cudnn_graph *graph, stoker_error *error)
 
 /* ---- candidates and plans ----------------------------------------------------------------------- */
 
-uint64_t stk_cudnn_graph_version(const struct stk_cudnn_graph *graph)
-{
-    (void)graph;
-    return 91900;
-}
-
 uint32_t stk_cudnn_graph_candidates(const struct stk_cudnn_graph *graph)
 {
     (void)graph;

@@ -335,13 +335,6 @@ Test(trainer_split, what_cannot_be_split_is_told)
     check_refused(model, "ref,ref", 99, STOKER_EINVAL, "split = 99");
     check_refused(model, "ref,ref", 8, STOKER_EINVAL, "reads 'relu1' before it");
     check_refused(model, "ref,ref", 9, STOKER_EINVAL, "residual block");
-    stoker_trainer *trainer = NULL;
-    stoker_error error = { .code = 0 };
-    stoker_trainer_options options = options_of("ref,ref", 3);
-    options.engine_cache = "/tmp/none";
-    options.error = &error;
-    cr_expect_eq(stoker_trainer_create(&trainer, model, &options), STOKER_EINVAL);
-    cr_expect_not_null(strstr(error.message, "engine_cache"));
     check_refused(model, "ref", 3, STOKER_EINVAL, "a second device is missing");
     check_refused(model, NULL, 3, STOKER_EINVAL, "a second device is missing");
     check_refused(model, "ref,ref", 0, STOKER_EDEVICE, "\"ref,ref\"");

@@ -315,30 +315,12 @@ static int open_libraries(struct stk_backend *backend, const struct stk_backend_
                    .deterministic = options->deterministic,
                    .full_float32 = !options->tf32,
                    .benchmark = options->benchmark ? BENCHMARKED : 0 },
-        .device_name = backend->device_name,
     };
     int rc = STOKER_OK;
     if (options->needs_convolutions)
         rc = stk_cudnn_open(&math->cudnn, &(struct stk_cudnn_options){ 0 }, error);
     if (rc == STOKER_OK && options->needs_linear)
         rc = stk_cublaslt_open(&math->cublaslt, NULL, error);
-    return rc;
-}
-
-/* What was timed once is not timed again: by this back end, or with a file by any. So the workspace that was
- * told of a plan is what it takes. */
-static int open_cache(struct stk_backend *backend, const struct stk_backend_options *options,
-                      stoker_error *error)
-{
-    if (!options->benchmark)
-        return STOKER_OK;
-    backend->engine_cache = options->engine_cache;
-    int rc = stk_engine_cache_create(&backend->math.cache, error);
-    if (rc == STOKER_OK && backend->engine_cache != NULL) {
-        rc = stk_engine_cache_read(backend->math.cache, backend->engine_cache, error);
-        rc = rc == STOKER_ENOENT ? STOKER_OK : rc;
-        backend->engines_read = stk_engine_cache_entries(backend->math.cache);
-    }
     return rc;
 }
 
@@ -355,7 +337,7 @@ static int find_device(struct stk_backend *backend, stoker_error *error)
                          "cuda:%d: there are %d GPUs", backend->device, count);
 }
 
-static int describe_device(struct stk_backend *backend, stoker_error *error)
+static int read_properties(struct stk_backend *backend, stoker_error *error)
 {
     struct cudaDeviceProp properties;
     const int rc = stk_cuda_check(
@@ -363,9 +345,6 @@ static int describe_device(struct stk_backend *backend, stoker_error *error)
         "cudaGetDeviceProperties", error);
     if (rc == STOKER_OK)
         backend->reads_pageable = properties.pageableMemoryAccess != 0;
-    if (rc == STOKER_OK)
-        (void)snprintf(backend->device_name, sizeof(backend->device_name), "%.255s sm_%d%d",
-                       properties.name, properties.major, properties.minor);
     return rc;
 }
 
@@ -406,8 +385,8 @@ static int set_up(struct stk_backend *backend, const struct stk_backend_options 
         rc = load_kernels(backend, error);
     if (rc == STOKER_OK)
         rc = open_libraries(backend, options, error);
-    if (rc == STOKER_OK)
-        rc = open_cache(backend, options, error);
+    if (rc == STOKER_OK && options->benchmark)
+        rc = stk_engine_cache_create(&backend->math.cache, error);
     if (rc != STOKER_OK)
         return rc;
     backend->block = stk_cuda_take(backend, sizeof(*backend->block), error);
@@ -427,7 +406,7 @@ static int open_device(struct stk_backend *backend, const struct stk_backend_opt
                              "back end cuda: %s", why);
     rc = find_device(backend, error);
     if (rc == STOKER_OK)
-        rc = describe_device(backend, error);
+        rc = read_properties(backend, error);
     if (rc == STOKER_OK)
         rc = stk_cuda_enter(backend, &before, error);
     if (rc != STOKER_OK)

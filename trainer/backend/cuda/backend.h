@@ -43,13 +43,10 @@ enum { STK_CUDA_PREPARED = 3 };
 struct stk_backend {
     struct stk_cuda_runtime runtime;
     int device;
-    char device_name[288]; /* "NVIDIA H200 sm_90" */
     cudaStream_t stream;   /* NULL = not made */
     cudaLibrary_t library; /* NULL = not loaded */
     cudaKernel_t *kernels; /* one for each of stk_train_kernels; NULL = not asked for yet */
     struct stk_cuda_math math;
-    const char *engine_cache;            /* file, borrowed until begin; NULL = none */
-    uint32_t engines_read;               /* entries that it had */
     bool uncaptured;                     /* steps are not recorded */
     bool reads_pageable;                 /* the GPU does: copies from such memory may be late */
     bool borrowing;                      /* the host may not have its batch back before `taken` */

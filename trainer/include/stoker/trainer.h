@@ -74,9 +74,6 @@ typedef struct stoker_trainer_options {
     /* Passes from one telling of loss to the next, 0..2^20; default 0 = 1. On a GPU telling means to
      * wait for it. */
     uint32_t metrics_interval;
-    /* With benchmark: a file that keeps what was found fastest, read and written by create; default
-     * NULL = found again for each trainer. */
-    const char *engine_cache;
     /* On a GPU: queue each operation of a step by itself. Default false: from its second time on a step
      * is one CUDA graph. The numbers are the same. */
     bool uncaptured;
@@ -136,7 +133,7 @@ typedef struct stoker_trainer_options {
      * something to train. The passes of an update (accumulate) overlap: the second device works on one while the
      * first is at the next; for that metrics_interval must be more than 1, since telling waits. The numbers are
      * those of one device with the same accumulate, and so are checkpoints. memory_budget is that of each device.
-     * Batches lie in host memory. No device is named twice but "ref"; not with engine_cache. */
+     * Batches lie in host memory. No device is named twice but "ref". */
     uint32_t split;
 
     /* On a GPU, in float32: factors of convolutions and linear layers may be rounded to 10 bits (TF32),

@@ -1,6 +1,6 @@
 /* test_engine_choice.c - which engine is taken, from made-up ones that keep count. */
 #include "support/leaks.h"
-#include "trainer/backend/common/engine_choice.h"
+#include "trainer/backend/cuda/engine/choice.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -88,8 +88,7 @@ static struct stk_cuda_math math_of(stoker_dtype dtype)
 {
     struct stk_cuda_math math = { .device = { NULL, launch, allocate, release, time_run },
                                   .dtype = dtype,
-                                  .rules = { .workspace_bytes_max = WORKSPACE },
-                                  .device_name = "stand-in" };
+                                  .rules = { .workspace_bytes_max = WORKSPACE } };
     cr_assert_eq(stk_cudnn_open(&math.cudnn, &(struct stk_cudnn_options){ 0 }, NULL), STOKER_OK);
     stoker_error error = { 0 };
     cr_assert_eq(stk_cublaslt_open(&math.cublaslt, NULL, &error), STOKER_OK, "%s", error.message);

@@ -191,7 +191,6 @@ Test(cudnn, a_benchmark_is_run_once_and_then_remembered)
                                                  .benchmark = 4 },
                                       .cache = cache,
                                       .graph = text,
-                                      .device = "H200",
                                       .time = pretend,
                                       .context = &calls };
     struct stk_engine_choice first;
@@ -205,7 +204,7 @@ Test(cudnn, a_benchmark_is_run_once_and_then_remembered)
     stk_cudnn_plan_destroy(&plan);
     cr_assert_eq(calls, 4, "not timed again");
     cr_assert_eq(second.index, first.index);
-    how.device = "L4"; /* another device has winners of its own */
+    how.rules.workspace_bytes_max -= 1; /* another limit has winners of its own */
     cr_assert_eq(stk_cudnn_choose(&plan, &second, graph, &how, NULL), STOKER_OK);
     stk_cudnn_plan_destroy(&plan);
     cr_assert_eq(calls, 8);

@@ -14,7 +14,6 @@
 
 /* X(function): what is looked up. */
 #define FUNCTIONS(X)                                                                               \
-    X(cublasLtGetVersion)                                                                          \
     X(cublasLtGetStatusString)                                                                     \
     X(cublasLtCreate)                                                                              \
     X(cublasLtDestroy)                                                                             \
@@ -124,11 +123,6 @@ void stk_cublaslt_close(struct stk_cublaslt **cublaslt)
         (void)dlclose(c->library);
     stk_free(c);
     *cublaslt = NULL;
-}
-
-uint64_t stk_cublaslt_version(const struct stk_cublaslt *cublaslt)
-{
-    return cublaslt->call.cublasLtGetVersion();
 }
 
 /* ---- products ---------------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 #ifndef STK_TRAINER_BACKEND_CUDA_CUBLASLT_PRODUCT_H
 #define STK_TRAINER_BACKEND_CUDA_CUBLASLT_PRODUCT_H
 
-#include "trainer/backend/common/engine_choice.h"
+#include "trainer/backend/cuda/engine/choice.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <stoker/error.h>
@@ -23,9 +23,6 @@ struct stk_product;
  * $STOKER_CUBLASLT, else libcublasLt.so.13, else .12. On success *out is the caller's. */
 int stk_cublaslt_open(struct stk_cublaslt **out, const char *library, stoker_error *error);
 void stk_cublaslt_close(struct stk_cublaslt **cublaslt); /* NULL-safe; products go first */
-
-/* 130002 is 13.0.2. */
-uint64_t stk_cublaslt_version(const struct stk_cublaslt *cublaslt);
 
 /* d = a b, then + d's old values, or + bias, or + bias and max(., 0). Sums are float32. */
 enum stk_product_end {

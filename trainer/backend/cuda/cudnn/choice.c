@@ -34,29 +34,11 @@ static int time_plan(void *context, double *seconds, stoker_error *error)
     return c->how->time(c->how->context, c->plan, seconds, error);
 }
 
-static bool key_of(char key[STK_ENGINE_KEY_BYTES], const struct candidates *c, uint64_t version)
+/* All that a winner depends on, within one back end. */
+static void name_key(char key[STK_ENGINE_KEY_BYTES], const struct stk_cudnn_choosing *how)
 {
-    const struct stk_engine_rules *const r = &c->how->rules;
-    const int length =
-        snprintf(key, STK_ENGINE_KEY_BYTES,
-                 "cudnn %" PRIu64 "; %s; %s; first %" PRIu32 " within %" PRIu64 "%s%s", version,
-                 c->how->device, c->how->graph, r->benchmark, r->workspace_bytes_max,
-                 r->deterministic ? ", deterministic" : "", r->full_float32 ? ", float32" : "");
-    return length > 0 && length < STK_ENGINE_KEY_BYTES;
-}
-
-/* Whether an earlier winner still is one to take; then it is built. */
-static bool still_holds(struct candidates *c, struct stk_engine_choice *choice)
-{
-    if (choice->index >= stk_cudnn_graph_candidates(c->graph))
-        return false;
-    struct stk_engine_notes notes;
-    stk_cudnn_graph_candidate(c->graph, choice->index, &notes);
-    if (notes.engine != choice->engine ||
-        !stk_engine_allowed(&c->how->rules, &notes, c->how->float32))
-        return false;
-    return build(c, choice->index, &choice->workspace_bytes, NULL) == STOKER_OK &&
-           choice->workspace_bytes <= c->how->rules.workspace_bytes_max;
+    (void)snprintf(key, STK_ENGINE_KEY_BYTES, "%s within %" PRIu64, how->graph,
+                   how->rules.workspace_bytes_max);
 }
 
 static int choose(struct candidates *c, struct stk_engine_choice *choice, stoker_error *error)
@@ -80,13 +62,16 @@ int stk_cudnn_choose(struct stk_cudnn_plan **out, struct stk_engine_choice *choi
     struct candidates c = { .graph = graph, .how = how };
     struct stk_engine_choice found = { .engine = -1 };
     char key[STK_ENGINE_KEY_BYTES];
-    const bool cached = how->cache != NULL && how->rules.benchmark > 0 &&
-                        key_of(key, &c, stk_cudnn_graph_version(graph));
-    int rc = STOKER_OK;
-    if (!cached || !stk_engine_cache_find(how->cache, key, &found) || !still_holds(&c, &found)) {
+    const bool cached = how->cache != NULL && how->rules.benchmark > 0;
+    int rc;
+    if (cached)
+        name_key(key, how);
+    if (cached && stk_engine_cache_find(how->cache, key, &found)) {
+        rc = build(&c, found.index, &found.workspace_bytes, error);
+    } else {
         rc = choose(&c, &found, error);
-        if (rc == STOKER_OK && cached) /* a full cache is no reason to fail */
-            (void)stk_engine_cache_keep(how->cache, key, &found, NULL);
+        if (rc == STOKER_OK && cached)
+            stk_engine_cache_add(how->cache, key, &found);
     }
     if (rc != STOKER_OK) {
         stk_cudnn_plan_destroy(&c.plan);

@@ -20,7 +20,7 @@
 #ifndef STK_TRAINER_BACKEND_CUDA_CUDNN_GRAPH_H
 #define STK_TRAINER_BACKEND_CUDA_CUDNN_GRAPH_H
 
-#include "trainer/backend/common/engine_choice.h"
+#include "trainer/backend/cuda/engine/choice.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -93,8 +93,6 @@ int stk_cudnn_graph_close(struct stk_cudnn_graph *graph, stoker_error *error);
 
 enum { STK_CUDNN_CANDIDATES_MAX = 64 };
 
-/* The version of the library that made it, as stk_cudnn_version(). */
-uint64_t stk_cudnn_graph_version(const struct stk_cudnn_graph *graph);
 uint32_t stk_cudnn_graph_candidates(const struct stk_cudnn_graph *graph);
 void stk_cudnn_graph_candidate(const struct stk_cudnn_graph *graph, uint32_t index,
                                struct stk_engine_notes *out);

@@ -95,11 +95,6 @@ int stk_cudnn_graph_close(struct stk_cudnn_graph *graph, stoker_error *error)
     return STOKER_OK;
 }
 
-uint64_t stk_cudnn_graph_version(const struct stk_cudnn_graph *graph)
-{
-    return stk_cudnn_version(graph->cudnn);
-}
-
 uint32_t stk_cudnn_graph_candidates(const struct stk_cudnn_graph *graph)
 {
     return graph->candidates;

@@ -80,7 +80,6 @@ int stk_cuda_form_make(struct stk_cuda_form *form, const struct stk_cuda_math *m
                                             .float32 = math->dtype == STOKER_FLOAT32,
                                             .cache = math->cache,
                                             .graph = text,
-                                            .device = math->device_name,
                                             .time = time_plan,
                                             .context = &timed };
     struct stk_engine_choice choice;

@@ -111,22 +111,18 @@ static int time_algorithms(struct timed *t, uint32_t count, struct stk_engine_ch
     return STOKER_OK;
 }
 
-static bool key_of(char key[STK_ENGINE_KEY_BYTES], const struct stk_cuda_linear *l,
-                   const struct stk_product_shape *s)
+/* All that a winner depends on, within one back end. */
+static void name_key(char key[STK_ENGINE_KEY_BYTES], const struct stk_cuda_linear *l,
+                     const struct stk_product_shape *s)
 {
-    const struct stk_engine_rules *const r = &l->math->rules;
-    const int length =
-        snprintf(key, STK_ENGINE_KEY_BYTES,
-                 "cublaslt %" PRIu64 "; %s; product %s %s %" PRIu64 "x%" PRIu64 "x%" PRIu64
-                 " turned %d %d end %d; first %" PRIu32 " within %" PRIu64 "%s%s",
-                 stk_cublaslt_version(l->math->cublaslt), l->math->device_name,
-                 stoker_dtype_name(s->in), stoker_dtype_name(s->out), s->rows, s->columns, s->depth,
-                 s->a_turned, s->b_turned, (int)s->end, r->benchmark, r->workspace_bytes_max,
-                 r->deterministic ? ", deterministic" : "", r->full_float32 ? ", float32" : "");
-    return length > 0 && length < STK_ENGINE_KEY_BYTES;
+    (void)snprintf(
+        key, STK_ENGINE_KEY_BYTES,
+        "product %s %s %" PRIu64 "x%" PRIu64 "x%" PRIu64 " turned %d %d end %d within %" PRIu64,
+        stoker_dtype_name(s->in), stoker_dtype_name(s->out), s->rows, s->columns, s->depth,
+        s->a_turned, s->b_turned, (int)s->end, l->math->rules.workspace_bytes_max);
 }
 
-/* The fastest of the first few; an earlier winner is believed if it still is one of them. */
+/* Choose the fastest of the first few, or what was the fastest before. */
 static int benchmark(struct stk_cuda_linear *l, const struct stk_product_shape *s,
                      stoker_error *error)
 {
@@ -135,11 +131,10 @@ static int benchmark(struct stk_cuda_linear *l, const struct stk_product_shape *
     const uint32_t count = there < l->math->rules.benchmark ? there : l->math->rules.benchmark;
     char key[STK_ENGINE_KEY_BYTES];
     struct stk_engine_choice best;
-    const bool cached = cache != NULL && key_of(key, l, s);
-    if (cached && stk_engine_cache_find(cache, key, &best) && best.index < count) {
+    name_key(key, l, s);
+    if (cache != NULL && stk_engine_cache_find(cache, key, &best)) {
         stk_product_choose(l->product, best.index);
-        if (stk_product_workspace_bytes(l->product) == best.workspace_bytes)
-            return STOKER_OK;
+        return STOKER_OK;
     }
     struct timed timed = { .linear = l };
     int rc = allocate_operands(&timed, s, error);
@@ -151,8 +146,8 @@ static int benchmark(struct stk_cuda_linear *l, const struct stk_product_shape *
     if (rc != STOKER_OK)
         return rc;
     stk_product_choose(l->product, best.index);
-    if (cached) /* a full cache is no reason to fail */
-        (void)stk_engine_cache_keep(cache, key, &best, NULL);
+    if (cache != NULL)
+        stk_engine_cache_add(cache, key, &best);
     return STOKER_OK;
 }
 

@@ -22,8 +22,8 @@
 
 #include "kernels/train/train.h"
 #include "trainer/backend/backend.h"
-#include "trainer/backend/common/engine_cache.h"
-#include "trainer/backend/common/engine_choice.h"
+#include "trainer/backend/cuda/engine/cache.h"
+#include "trainer/backend/cuda/engine/choice.h"
 #include "trainer/model/model.h"
 #include <stoker/tensor.h>
 
@@ -55,8 +55,7 @@ struct stk_cuda_math {
     struct stk_cublaslt *cublaslt; /* NULL = no linear layers */
     stoker_dtype dtype;            /* T */
     struct stk_engine_rules rules; /* workspace, deterministic, full_float32 (no TF32), benchmark */
-    struct stk_engine_cache *cache; /* winners of benchmarks; NULL = none */
-    const char *device_name; /* "NVIDIA H200 sm_90": keys the cache. With a cache: not NULL */
+    struct stk_engine_cache *cache; /* of this back end, with benchmark > 0; NULL = none */
 };
 
 enum stk_cuda_direction { STK_CUDA_FORWARD, STK_CUDA_BACKWARD_DATA, STK_CUDA_BACKWARD_WEIGHTS };

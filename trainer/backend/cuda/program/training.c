@@ -138,15 +138,6 @@ int stk_cuda_training_bytes(struct stk_backend *backend, const struct stk_traini
     return rc;
 }
 
-/* Both plans are ready by now: what was timed for them is written down. */
-static int keep_engines(const struct stk_backend *backend, stoker_error *error)
-{
-    const struct stk_engine_cache *const cache = backend->math.cache;
-    if (backend->engine_cache == NULL || stk_engine_cache_entries(cache) == backend->engines_read)
-        return STOKER_OK;
-    return stk_engine_cache_write(cache, backend->engine_cache, error);
-}
-
 int stk_cuda_training_begin(struct stk_backend *backend, const struct stk_training *training,
                             stoker_error *error)
 {
@@ -159,8 +150,6 @@ int stk_cuda_training_begin(struct stk_backend *backend, const struct stk_traini
     backend->rates = stk_cuda_take(backend, backend->rate_count * sizeof(float), error);
     rc = backend->rates == NULL ? STOKER_EDEVICE : fill_rates(backend, training, error);
     stk_cuda_leave(backend, before);
-    if (rc == STOKER_OK)
-        rc = keep_engines(backend, error);
     backend->rule = rule_of(training);
     backend->training = training;
     return rc;

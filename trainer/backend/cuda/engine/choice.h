@@ -1,4 +1,4 @@
-/* engine_choice.h - which of several engines that do the same is taken.
+/* choice.h - which of several engines that do the same is taken.
  *
  *   engines, best guess first ──▶ allowed by its notes? ──▶ builds? ──▶ fits? ─┬─▶ the first
  *                                  deterministic, full      refused            │
@@ -6,8 +6,8 @@
  *                                                                                  fastest of k
  *
  * A pure function of what the source answers: it knows no library and has no clock. */
-#ifndef STK_TRAINER_BACKEND_COMMON_ENGINE_CHOICE_H
-#define STK_TRAINER_BACKEND_COMMON_ENGINE_CHOICE_H
+#ifndef STK_TRAINER_BACKEND_CUDA_ENGINE_CHOICE_H
+#define STK_TRAINER_BACKEND_CUDA_ENGINE_CHOICE_H
 
 #include <stdbool.h>
 #include <stdint.h>

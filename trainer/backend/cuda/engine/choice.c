@@ -1,5 +1,5 @@
-/* engine_choice.c - see engine_choice.h. */
-#include "trainer/backend/common/engine_choice.h"
+/* choice.c - see choice.h. */
+#include "trainer/backend/cuda/engine/choice.h"
 
 #include <assert.h>
 #include <inttypes.h>
