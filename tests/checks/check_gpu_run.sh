@@ -52,11 +52,11 @@ assert "QUICK" in table and "sanitize-racecheck-transform" in table, table
 assert "GPU-resident MNIST at 0.9 of the bare gather kernel: batch 64:" in table, table
 PYTHON
 
-# No GPU: told, and 77.
+# No GPU: reported, and 77.
 status=0
 STOKER_CUDART=$scratch/nothing.so bench/gpu/run.sh --build "$scratch/build" --out "$scratch/none" >"$scratch/shown" 2>&1 || status=$?
 [ "$status" -eq 77 ] || fail "without a GPU the status is $status"
-grep -q '^gpu: no GPU that can be used: .*nothing.so' "$scratch/shown" || fail "not told why: $(cat "$scratch/shown")"
+grep -q '^gpu: no GPU that can be used: .*nothing.so' "$scratch/shown" || fail "does not say why: $(cat "$scratch/shown")"
 [ ! -e "$scratch/none" ] || fail "a report was begun without a GPU"
 status=0
 bench/gpu/run.sh --build "$scratch/nowhere" >"$scratch/shown" 2>&1 || status=$?
@@ -68,7 +68,7 @@ status=0
 STOKER_GPU_LIMIT=1 STOKER_CUDART=$standin bench/gpu/run.sh --build "$scratch/build" --out "$scratch/hung" --quick \
     tests-gpu_broken >"$scratch/shown" 2>&1 || status=$?
 [ "$status" -eq 1 ] || fail "a step that hangs gives $status"
-grep -q '"name": "tests-gpu_broken", "status": "timeout"' "$scratch/hung/report.jsonl" || fail "not told that it hung"
+grep -q '"name": "tests-gpu_broken", "status": "timeout"' "$scratch/hung/report.jsonl" || fail "does not say that it hung"
 
 echo "$failures failures"
 [ "$failures" -eq 0 ]

@@ -69,7 +69,7 @@ refuses --compare "$data"
 refuses --layout chw "$data"
 refuses --mean 0.5,0.5 --std 1,1 "$data" # there is one channel
 refuses --workers 257 "$data"
-grep -q 'from 0 to 256' "$scratch/err" || fail "the range is not told: $(cat "$scratch/err")"
+grep -q 'from 0 to 256' "$scratch/err" || fail "the range is not reported: $(cat "$scratch/err")"
 
 for form in table csv json html; do runs "$form"; done
 
@@ -157,7 +157,7 @@ status=0
     "$data" >"$scratch/failed" || status=$?
 [ "$status" -eq 1 ] || fail "a failing cell ended with $status"
 [ "$(grep -c '"kind": "cell"' "$scratch/failed")" -eq 2 ] || fail "a cell is missing"
-grep -q '"batch_size": 3000.*"error": "create: ' "$scratch/failed" || fail "the row tells no error"
+grep -q '"batch_size": 3000.*"error": "create: ' "$scratch/failed" || fail "the row shows no error"
 grep -q '"batch_size": 64.*"error": null' "$scratch/failed" || fail "the good cell failed too"
 
 # A file is complete or not there.
@@ -253,7 +253,7 @@ assert cell["ceiling_share"] is None, cell
 PYTHON
 fi
 
-# A trace of each cell, in one file; what is measured is told as without it.
+# A trace of each cell, in one file; the figures are printed as without it.
 for batch in 64 300; do # 2 epochs of 2000 samples
     "$tool" --workers 0,3 --pin-memory off --batch-size $batch --repeats 1 --seconds 0.2 \
         --ceilings off --format json --trace "$scratch/$batch.json" "$data" >"$scratch/traced" ||
@@ -291,11 +291,11 @@ status=0
 "$tool" --like-pytorch --beside "$0" "$data" >/dev/null 2>"$scratch/err" || status=$?
 [ "$status" -eq 1 ] || fail "--beside with no times in the file ended with $status"
 
-# A GPU that is not there is told, and nothing is measured.
+# A missing GPU is reported, and nothing is measured.
 status=0
 STOKER_CUDART="$scratch/no-such-library.so" "$tool" --device cuda "$data" >"$scratch/out" 2>"$scratch/err" || status=$?
 [ "$status" -eq 1 ] || fail "--device cuda without a runtime ended with $status"
-grep -q '^loaderbench: --device: ' "$scratch/err" || fail "not told why there is no GPU: $(cat "$scratch/err")"
+grep -q '^loaderbench: --device: ' "$scratch/err" || fail "does not say why there is no GPU: $(cat "$scratch/err")"
 
 echo "$failures failures"
 [ "$failures" -eq 0 ]

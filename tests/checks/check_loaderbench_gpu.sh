@@ -75,16 +75,16 @@ assert 0 < step["headspace_samples_per_s"] <= 100 / 0.003 * 1.05, step
 PYTHON
 
 "$tool" "${fast[@]}" --device cuda --trace "$scratch/trace.json" --ceilings off "$data" >"$scratch/table"
-grep -qE '^ +1 +on +off +device +300 ' "$scratch/table" || fail "the table tells no way"
-grep -qE '^# cuda:0, [a-z0-9]+, cache [a-z]+, reader [a-z]+$' "$scratch/table" || fail "the table tells no device"
+grep -qE '^ +1 +on +off +device +300 ' "$scratch/table" || fail "the table shows no way"
+grep -qE '^# cuda:0, [a-z0-9]+, cache [a-z]+, reader [a-z]+$' "$scratch/table" || fail "the table shows no device"
 if grep -v '^options' "$scratch/table" | grep -E '.{121}'; then
     fail "the table is wider than 120 columns"
 fi
 grep -q '^# gpu ' "$scratch/table" || fail "the table names no GPU"
-grep -q 'non_blocking, converted' "$scratch/trace.json" || fail "the trace tells no way"
+grep -q 'non_blocking, converted' "$scratch/trace.json" || fail "the trace shows no way"
 for form in csv html; do
     "$tool" "${fast[@]}" --device cuda --non-blocking on --format $form "$data" >"$scratch/$form"
-    grep -q 'cuda:0' "$scratch/$form" || fail "$form tells no device"
+    grep -q 'cuda:0' "$scratch/$form" || fail "$form shows no device"
 done
 "$tool" --device cuda --like-pytorch 'synth:digits?count=200' >"$scratch/pytorch" || fail "--like-pytorch ended with $?"
 grep -q '^this loader: with pin_memory' "$scratch/pytorch" || fail "no verdict on pinning"
@@ -93,7 +93,7 @@ grep -q '^this loader: with pin_memory' "$scratch/pytorch" || fail "no verdict o
 status=0
 "$tool" --device cuda:7 "$data" >/dev/null 2>"$scratch/err" || status=$?
 [ "$status" -eq 1 ] || fail "cuda:7 ended with $status"
-grep -q 'there are 1 GPUs' "$scratch/err" || fail "not told how many GPUs there are"
+grep -q 'there are 1 GPUs' "$scratch/err" || fail "does not say how many GPUs there are"
 
 echo "$failures failures"
 [ "$failures" -eq 0 ]

@@ -260,7 +260,7 @@ ends 1 "$source" "folder:$scratch/bent"
 grep -q '/0000000900.png has other bytes; remove it, or pack elsewhere' "$scratch/err" ||
     fail "no way out: $(cat "$scratch/err")"
 ends 1 'synth:digits?count=1501&seed=3' "folder:$scratch/folder"
-grep -q ' is missing; remove it' "$scratch/err" || fail "what is missing is not told: $(cat "$scratch/err")"
+grep -q ' is missing; remove it' "$scratch/err" || fail "what is missing is not reported: $(cat "$scratch/err")"
 ends 1 'synth:digits?count=1499&seed=3' "folder:$scratch/folder"
 grep -q '10 folders with 1500 files, of which 10 with 1499' "$scratch/err" || fail "one too many: $(cat "$scratch/err")"
 ends 1 "$source" "tar:$scratch/folder"

@@ -48,8 +48,8 @@ cd - >/dev/null
 
 # ---- refused
 if configure -DBUILD_SHARED_LIBS=OFF -DSTOKER_DNNL=ON; then fail "a shared oneDNN was taken"; fi
-grep -q 'oneDNN is shared only' "$build/log" || fail "what is wrong with oneDNN is not told"
+grep -q 'oneDNN is only a shared library' "$build/log" || fail "what is wrong with oneDNN is not reported"
 if ! configure -DBUILD_SHARED_LIBS=ON -DSTOKER_DNNL=AUTO; then
-    tr -s '\n ' ' ' <"$build/log" | grep -q 'add -DBUILD_SHARED_LIBS=OFF' || fail "no way out is told"
+    tr -s '\n ' ' ' <"$build/log" | grep -q 'add -DBUILD_SHARED_LIBS=OFF' || fail "no remedy is named"
 fi
 rm -rf "$build/tree/CMakeCache.txt"

@@ -4,7 +4,7 @@
     check_trainer_files.py WRITE_TRAINER_FILES
 
 Both formats are parsed here by a few lines of their own. Where the modules safetensors, torch and
-tensorboard are there, they read the same files, too; one that is missing is told as SKIP. Since the
+tensorboard are there, they read the same files, too; one that is missing is reported as SKIP. Since the
 first part always runs, the check as a whole is never skipped.
 """
 import csv

@@ -61,16 +61,16 @@ grep -qF -- '--betas A,B of the Adam family (fast 0.7,0.9; pytorch 0.9,0.999) ' 
 grep -qF -- '--epochs N passes over the training data (300) ' shown || fail "housing --help: --epochs"
 grep -qF -- '(adam) --lr X learning rate; another --optimizer has its own (0.01) --betas A,B of the Adam family (0.9,0.999) ' shown || fail "housing --help: Adam"
 grep -qF -- '0 = at the end only (50) ' shown || fail "housing --help: --eval-every"
-if grep -qE 'fast|stoker-mnist|pytorch|housing [0-9]' shown; then fail "housing --help tells of another program"; fi
+if grep -qE 'fast|stoker-mnist|pytorch|housing [0-9]' shown; then fail "housing --help mentions another program"; fi
 "$mnist" --help | awk 'length($0) > 80 { bad = 1 } END { exit bad }' || fail "mnist --help has long lines"
 "$mnist" --data "$data" --summary | sed 's/^\[made-up digits\] //' | awk 'length($0) > 80 { bad = 1 } END { exit bad }' ||
     fail "mnist --summary has long lines"
 refuses 2 "$housing" --preset fast
 refuses 2 "$mnist" --ema 1
-grep -q 'from 0 to 0.9999999' err || fail "the range is told wrongly: $(cat err)"
+grep -q 'from 0 to 0.9999999' err || fail "the range is reported wrongly: $(cat err)"
 refuses 2 "$mnist" --nesterov # of what momentum?
 refuses 2 "$mnist" --preset fast --momentum 0.9
-grep -q -- '--momentum has no effect on adam' err || fail "not told what has no effect: $(cat err)"
+grep -q -- '--momentum has no effect on adam' err || fail "does not say what has no effect: $(cat err)"
 refuses 2 "$mnist" --gamma 0.5
 refuses 2 "$mnist" --optimizer sgd --betas 0.9,0.99
 refuses 2 "$mnist" --eval-only --load x.safetensors --save y.safetensors
@@ -81,9 +81,9 @@ refuses 2 "$mnist" --std 0.5
 refuses 2 "$mnist" --quiet=yes
 grep -q 'no value belongs in' err || fail "a value too many is called unknown: $(cat err)"
 refuses 1 "$mnist" --data 'synth:bytes?count=100&shape=28x28'
-grep -q -- '--test-data' err || fail "not told how to test on a set in one piece: $(cat err)"
+grep -q -- '--test-data' err || fail "does not say how to test on a set in one piece: $(cat err)"
 
-# ---- what could not be written at the end is told before the first step
+# ---- what could not be written at the end is reported before the first step
 mkdir folder
 for wrong in nowhere/x.safetensors folder; do
     refuses 1 "$mnist" --data "$data" --save "$wrong"
@@ -161,10 +161,10 @@ grep -qE ' optimiser +adadelta, rate 1$' shown || fail "preset pytorch: $(grep o
 
 # ---- a schedule is not stretched
 refuses 1 "$mnist" "${small[@]}" --epochs 4 --quiet --load whole.safetensors
-grep -q 'one-cycle, 40 updates: the schedule of the checkpoint' err || fail "not told why: $(cat err)"
+grep -q 'one-cycle, 40 updates: the schedule of the checkpoint' err || fail "does not say why: $(cat err)"
 "$mnist" "${small[@]}" --epochs 4 --quiet --weights whole.safetensors >/dev/null || fail "a new schedule: $?"
 
-# ---- stopped, and gone on with
+# ---- stopped, and resumed
 long=(--data "$data" --preset pytorch --epochs 2 --batch-size 8 --accumulate 2 --threads 1 --quiet)
 "$mnist" "${long[@]}" --save long.safetensors >/dev/null || fail "the long run ended with $?"
 
@@ -179,7 +179,7 @@ stopped() {
         while [ ! -e part.safetensors ] && kill -0 "$process" 2>/dev/null; do sleep 0.01; done
         kill "-$1" "$process" 2>/dev/null || true
         status=0
-        wait "$process" 2>/dev/null || status=$? # bash would tell of the kill
+        wait "$process" 2>/dev/null || status=$? # bash would report the kill
         [ "$status" -eq 0 ] || return 0
     done
     fail "the run was always over before SIG$1 came"
@@ -191,16 +191,16 @@ grep -qE 'stopped after [0-9]+ of 80 updates; saved to part\.safetensors$' shown
 again=$(sed -n 's/^.*go on with: //p' shown)
 [ -n "$again" ] || fail "no way to go on is shown"
 bash -c "$again" >/dev/null || fail "'$again' ended with $?"
-same long.safetensors part.safetensors "stopped by Ctrl-C and gone on with: other weights"
+same long.safetensors part.safetensors "stopped by Ctrl-C and resumed: other weights"
 
 stopped KILL
 [ "$status" -eq 137 ] || fail "SIGKILL ended with $status"
 "$mnist" "${long[@]}" --load part.safetensors --save part.safetensors >/dev/null || fail "going on: $?"
-same long.safetensors part.safetensors "killed and gone on with: other weights"
+same long.safetensors part.safetensors "killed and resumed: other weights"
 
 # ---- the largest batch within a budget
 "$mnist" --data "$data" --summary --batch-size max --memory-budget 40M >shown || fail "max: $?"
-grep -qE 'batch +[0-9]+ samples' shown || fail "the batch that was chosen is not told"
+grep -qE 'batch +[0-9]+ samples' shown || fail "the batch that was chosen is not reported"
 
 # ---- 16 bits: half the activations, on the back end that has them everywhere; and it learns
 "$mnist" --data "$data" --summary --preset pytorch --device ref >shown || fail "--device ref: $?"
@@ -248,7 +248,7 @@ awk -v mse="${mse:-99}" 'BEGIN { exit !(mse < 15) }' || fail "housing learnt not
     --device cpu,ref --split 2 --threads 1 >shown || fail "housing over two devices ended with $?"
 mse=$(sed -nE "s/^test mse: ($number)\$/\1/p" shown)
 awk -v mse="${mse:-99}" 'BEGIN { exit !(mse < 15) }' || fail "housing learnt nothing over two devices: test mse $mse"
-if grep -q accuracy shown mse.csv; then fail "housing has no classes, and tells an accuracy"; fi
+if grep -q accuracy shown mse.csv; then fail "housing has no classes, and reports an accuracy"; fi
 
 # ---- what was trained on is not tested on: the checkpoint knows data, split and seed
 table=(--data 'csv:table.csv?label=price%2C high' --epochs 20 --batch-size 16 --threads 1 --quiet)
@@ -260,7 +260,7 @@ mkdir moved && cp table.csv moved/
     fail "the same data in another folder are refused"
 for how in --load --weights; do
     refuses 1 "$housing" "${table[@]}" --eval-only $how split.safetensors --seed 3
-    grep -q 'seed=5' err || fail "not told which seed: $(cat err)"
+    grep -q 'seed=5' err || fail "does not say which seed: $(cat err)"
 done
 refuses 1 "$housing" "${table[@]}" --weights split.safetensors --seed 3
 refuses 1 "$housing" "${table[@]}" --load split.safetensors --seed 3
@@ -299,7 +299,7 @@ status=0
 "$housing" "${good[@]}" --epochs 300 --lr 10 --load good.safetensors --save good.safetensors --save-every 200 \
     --log bad.csv --log-dir bad >shown 2>err || status=$?
 [ "$status" -eq 1 ] || fail "a run that diverged ended with $status"
-grep -qE 'training diverged: the training loss is (nan|infinite) after [0-9]+ updates' err || fail "not told: $(cat err)"
+grep -qE 'training diverged: the training loss is (nan|infinite) after [0-9]+ updates' err || fail "not reported: $(cat err)"
 cmp -s good.safetensors before.safetensors || fail "a good checkpoint was overwritten"
 tail -n 1 bad.csv | grep -qE '(nan|inf)' || fail "no nan in the log: $(tail -n 1 bad.csv)"
 LC_ALL=C grep -qaP 'train/loss\x15\x00\x00[\xc0\x80][\x7f\xff]' bad/* || fail "no nan in the events"
@@ -308,11 +308,11 @@ timeout 20 "$housing" "${good[@]}" --epochs 1 --log nobody >shown 2>err && fail 
 [ "$(wc -l <err)" -eq 1 ] || fail "not one line about a FIFO: $(cat err)"
 refuses 1 "$mnist" --data "$data" --epochs 1 --quiet --device ref --amp fp16 --batch-size 64 --lr 1e6 \
     --optimizer sgd --schedule constant --save overflow.safetensors
-grep -q 'training diverged.* that were skipped' err || fail "an overflow in fp16 is not told: $(cat err)"
+grep -q 'training diverged.* that were skipped' err || fail "an overflow in fp16 is not reported: $(cat err)"
 [ ! -e overflow.safetensors ] || fail "what overflowed is saved"
 refuses 1 "$mnist" --data "$data" --epochs 1 --quiet --device ref --amp fp16 --batch-size 160 --mean 0 --std 1e-6 \
     --save overflow.safetensors
-grep -q 'all 4 updates were skipped' err || fail "a run without an update is not told: $(cat err)"
+grep -q 'all 4 updates were skipped' err || fail "a run without an update is not reported: $(cat err)"
 [ ! -e overflow.safetensors ] || fail "a run without an update is saved"
 
 # ---- a checkpoint names its network
@@ -320,7 +320,7 @@ grep -q 'all 4 updates were skipped' err || fail "a run without an update is not
 "$mnist" --data "$data" --load torchlike.safetensors --epochs 2 --batch-size 64 --quiet >/dev/null ||
     fail "a checkpoint of preset pytorch cannot be continued without --preset"
 refuses 1 "$mnist" --data "$data" --load torchlike.safetensors --preset fast
-grep -q 'preset pytorch' err || fail "not told which preset: $(cat err)"
+grep -q 'preset pytorch' err || fail "does not say which preset: $(cat err)"
 
 
 echo "$failures failures"

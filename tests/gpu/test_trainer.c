@@ -1,8 +1,8 @@
 /* test_trainer.c - the trainer on a GPU: gradients against `ref`, twenty steps against PyTorch's, recorded steps
  * against queued ones, a run against itself, its memory against the driver's count, batches that lie on the
- * GPU against the host's, a checkpoint against going on.
+ * GPU against the host's, a checkpoint against an uninterrupted run.
  *
- * Every check is made, whatever the others found; each prints what it saw. Exit 77 where there is no GPU or no
+ * Every check is made, whatever the others found; each prints what it saw. Exit 77 if there is no GPU or no
  * kernels, and it says which; 1 if a check failed.
  *
  * usage: gpu_trainer [quick]    quick: the small network alone, for a GPU that is played or watched
@@ -175,7 +175,7 @@ static void check_recorded(const stoker_model *model, stoker_dtype precision)
     stoker_trainer_destroy(&queued);
 }
 
-/* Stopped in the middle of a group, and gone on with by another trainer. */
+/* Stopped in the middle of a group, and resumed by another trainer. */
 static void check_resume(const stoker_model *model)
 {
     char folder[] = "/tmp/stoker_gpu_trainer_XXXXXX";
@@ -198,13 +198,13 @@ static void check_resume(const stoker_model *model)
         EXPECT(stoker_trainer_load(resumed, path, NULL, NULL, &error) == STOKER_OK, "%s",
                error.message);
         train(resumed, 5, 4);
-        compare_bits(resumed, straight, "stopped and gone on with");
+        compare_bits(resumed, straight, "stopped and resumed");
     }
     stoker_trainer_destroy(&straight);
     stoker_trainer_destroy(&stopped);
     stoker_trainer_destroy(&resumed);
     CHECK(system(command) == 0);
-    printf("a checkpoint goes on\n");
+    printf("a checkpoint resumes\n");
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------ */

@@ -99,7 +99,7 @@ static inline uint64_t stk_arrays_fail_allocations(const char *format, const str
         cr_assert_eq(reached, dataset == NULL);
         if (dataset == NULL) {
             cr_assert_eq(rc, STOKER_ENOMEM);
-            cr_assert_eq(error.code, STOKER_ENOMEM, "allocation %d is not told", (int)nth);
+            cr_assert_eq(error.code, STOKER_ENOMEM, "allocation %d is not reported", (int)nth);
             cr_assert_eq(stk_fault_live_bytes(), 0);
         }
     }

@@ -1,4 +1,4 @@
-/* rewritten_batch.h - a batch in memory that is written anew for each pass, also while the pass before is still
+/* rewritten_batch.h - a batch in memory that is rewritten for each pass, also while the pass before is still
  * under way: a trainer that reads on after its step() races with it.
  */
 #ifndef STK_TEST_REWRITTEN_BATCH_H

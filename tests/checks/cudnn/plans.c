@@ -1,4 +1,4 @@
-/* plans.c - the table of what cuDNN can do on a device, made anew and held against the golden one.
+/* plans.c - the table of what cuDNN can do on a device, made again and held against the golden one.
  *
  *   plans DEVICE.json                   print the table of one device
  *   plans DEVICE.json GOLDEN.tsv        compare: 0 = what was promised holds, 1 = not

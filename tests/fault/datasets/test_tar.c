@@ -48,7 +48,7 @@ Test(fault_tar, each_allocation_may_fail, .timeout = 60)
         cr_assert_eq(reached, dataset == NULL, "allocation %d: %s", (int)nth, error.message);
         if (dataset == NULL) {
             cr_assert_eq(rc, STOKER_ENOMEM, "allocation %d: %s", (int)nth, error.message);
-            cr_assert_eq(error.code, STOKER_ENOMEM, "allocation %d is not told", (int)nth);
+            cr_assert_eq(error.code, STOKER_ENOMEM, "allocation %d is not reported", (int)nth);
             cr_assert_eq(stk_fault_live_bytes(), 0, "allocation %d leaks", (int)nth);
         }
     }

@@ -1,5 +1,5 @@
 /* test_create.c - each allocation and each thread start of a trainer's create fails in
- * its turn: the error is told and nothing stays behind.
+ * its turn: the error is reported and nothing stays behind.
  */
 #include "support/plan_models.h"
 

@@ -1,5 +1,5 @@
 /* test_plan.c - each allocation of a model, a plan and a budget's search fails in
- * its turn: STOKER_ENOMEM is told and nothing stays behind.
+ * its turn: STOKER_ENOMEM is reported and nothing stays behind.
  */
 #include "support/plan_models.h"
 

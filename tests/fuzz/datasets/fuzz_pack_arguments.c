@@ -19,7 +19,7 @@ static struct pack_arguments read_quietly(struct stk_fuzz_words *words)
         nowhere = fopen("/dev/null", "w");
     if (nowhere != NULL)
         stderr = nowhere;
-    optind = 0; /* start anew */
+    optind = 0; /* start again */
     const struct pack_arguments arguments = pack_arguments_read(words->count, words->at);
     stderr = usual;
     return arguments;

@@ -21,7 +21,7 @@ static void check_same(const struct stk_tensor_set *a, const struct stk_tensor_s
     }
 }
 
-/* Notes of ours are made anew by the writer, so a set with such is not written. */
+/* Notes of ours are made again by the writer, so a set with such is not written. */
 static void write_again(const struct stk_tensor_set *set)
 {
     for (uint32_t i = 0; i < set->note_count; i++)

@@ -286,7 +286,7 @@ Test(cifar, each_allocation_may_fail)
         cr_assert_eq(stk_fault_disarm(), dataset == NULL);
         if (dataset == NULL) {
             cr_assert_eq(rc, STOKER_ENOMEM);
-            cr_assert_eq(error.code, STOKER_ENOMEM, "allocation %d is not told", (int)nth);
+            cr_assert_eq(error.code, STOKER_ENOMEM, "allocation %d is not reported", (int)nth);
             cr_assert_eq(stk_fault_live_bytes(), 0);
         }
     }

@@ -1,4 +1,4 @@
-/* test_csv.c - CSV files: what is right is read right, and what is wrong is told by line and
+/* test_csv.c - CSV files: what is right is read right, and what is wrong is reported by line and
  * column.
  *
  * Method: small files in memory. Every prefix and every flipped bit of one must give an error or
@@ -382,7 +382,7 @@ Test(csv, each_allocation_may_fail)
         cr_assert_eq(stk_fault_disarm(), dataset == NULL);
         if (dataset == NULL) {
             cr_assert_eq(rc, STOKER_ENOMEM);
-            cr_assert_eq(error.code, STOKER_ENOMEM, "allocation %d is not told", (int)nth);
+            cr_assert_eq(error.code, STOKER_ENOMEM, "allocation %d is not reported", (int)nth);
             cr_assert_eq(stk_fault_live_bytes(), 0);
         }
     }

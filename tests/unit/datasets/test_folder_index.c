@@ -84,7 +84,7 @@ Test(folder_index, a_good_index_is_used_and_a_damaged_one_is_not, .timeout = 60)
     const uint64_t hash = open_and_hash(&indexed, &count);
     const size_t bytes = read_index(&indexed, good, sizeof(good));
 
-    /* A file that is written to changes no folder: the index goes on saying what it knew. */
+    /* A file that is written to changes no folder: the index keeps its content. */
     stk_path_in(path, &indexed.set.directory, "c01/f00002.raw");
     cr_assert_eq(truncate(path, 7), 0);
     cr_assert_eq(open_and_hash(&indexed, &count), hash);
@@ -97,7 +97,7 @@ Test(folder_index, a_good_index_is_used_and_a_damaged_one_is_not, .timeout = 60)
             write_index(&indexed, other, bytes);
             cr_assert_eq(open_and_hash(&indexed, &count), hash, "byte %zu bit %d", at, bit);
             cr_assert_eq(read_index(&indexed, after, sizeof(after)), bytes);
-            cr_assert_eq(memcmp(after, good, bytes), 0, "it was made anew");
+            cr_assert_eq(memcmp(after, good, bytes), 0, "it was made again");
         }
     for (size_t length = 0; length < bytes + 9; length++) { /* cut, and with more behind */
         if (length == bytes)

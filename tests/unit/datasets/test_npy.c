@@ -1,4 +1,4 @@
-/* test_npy.c - NPY files: what NumPy writes is read right, and what is wrong is told.
+/* test_npy.c - NPY files: what NumPy writes is read right, and what is wrong is reported.
  *
  * Method: small files in memory. Every prefix and every flipped bit of them must give an error or a
  * data set that fits the file; every error is checked for code and place.

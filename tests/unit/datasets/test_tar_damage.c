@@ -1,4 +1,4 @@
-/* test_tar_damage.c - tar archives that lie, mean harm or are broken are told as such.
+/* test_tar_damage.c - tar archives that lie, mean harm or are broken are reported as such.
  *
  * Every prefix and every flipped bit of a small archive must give an error or samples that are right
  * or bad; no flipped header goes unseen.

@@ -672,7 +672,7 @@ Test(bad, storage_that_recovers_fills_the_cache)
     stk_test_check_leaks();
 }
 
-/* The file loses its second half while an epoch runs: the rest is right or told bad, and since the file is not
+/* The file loses its second half while an epoch runs: the rest is right or reported bad, and since the file is not
  * what it was, that epoch is the last. */
 Test(bad, a_file_truncated_during_an_epoch_gives_no_wrong_byte)
 {

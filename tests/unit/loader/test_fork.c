@@ -1,5 +1,5 @@
-/* test_fork.c - a loader stays with the process that made it: the child is told so by every
- * call, may destroy it, and the parent goes on with the right bytes.
+/* test_fork.c - a loader stays with the process that made it: the child learns it from every
+ * call, may destroy it, and the parent continues with the right bytes.
  */
 #include <criterion/criterion.h>
 #include <sys/mman.h>

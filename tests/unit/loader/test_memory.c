@@ -268,7 +268,8 @@ Test(memory, what_is_page_locked_is_told)
             cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
             const uint64_t pinned = status_bytes("VmPin:");
             if (workers == 0 && pinned == 0)
-                cr_skip_test("NOT TESTED: this kernel does not tell, or a ring may lock nothing");
+                cr_skip_test(
+                    "NOT TESTED: this kernel does not report it, or a ring may lock nothing");
             const uint64_t slots = stats.pinned ? stats.slot_bytes : 0;
             cr_assert_gt(stats.locked_bytes, slots);
             /* Rings whose rows go straight to locked slots may have registered these, too. */
@@ -321,7 +322,7 @@ Test(memory, slots_are_registered_with_the_ring)
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 257, 9, 7, 0));
     if (buffers_with(set.dataset, STOKER_OFF, STOKER_UINT8) < 0)
-        cr_skip_test("NOT TESTED: this kernel does not tell");
+        cr_skip_test("NOT TESTED: this kernel does not report it");
     cr_expect_eq(buffers_with(set.dataset, STOKER_ON, STOKER_UINT8), 2);
     cr_expect_eq(buffers_with(set.dataset, STOKER_OFF, STOKER_UINT8), 1, "not page-locked");
     cr_expect_eq(buffers_with(set.dataset, STOKER_ON, STOKER_FLOAT32), 1, "rows are converted");

@@ -1,5 +1,5 @@
 /* test_open_files.c - data sets whose files stay open: cut, rewritten, replaced or removed while an epoch
- * runs. What is still there is right, what is not is told with its file and place, and a file that has changed
+ * runs. What is still there is right, what is not is reported with its file and place, and a file that has changed
  * ends the run, at the latest with the epoch in which it was read.
  *
  * Method: all rows are remembered before; whatever a loader delivers afterwards must be one of them, or the epoch

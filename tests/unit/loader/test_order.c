@@ -236,7 +236,7 @@ Test(borrow, a_held_batch_stays_as_it_is)
     stk_test_check_leaks();
 }
 
-/* The slot that comes next is lent although others are free: that is told, never waited for. */
+/* The slot that comes next is lent although others are free: that is reported, never waited for. */
 Test(borrow, a_batch_held_for_a_round_of_the_ring_is_busy, .timeout = 20)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=40");

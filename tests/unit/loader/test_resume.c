@@ -1,4 +1,4 @@
-/* test_resume.c - stop after any batch, go on from the token: as if never stopped. */
+/* test_resume.c - stop after any batch, resume from the token: as if never stopped. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ enum { SAMPLES = 257 };
 static struct stk_run whole;
 static struct stk_run part;
 
-/* Run `stop` batches, take the token, destroy, go on; everything must equal the whole run. */
+/* Run `stop` batches, take the token, destroy, resume; everything must equal the whole run. */
 static void stop_and_go_on(const stoker_dataset *dataset, const stoker_loader_options *options,
                            uint32_t stop, bool after_end)
 {
@@ -206,7 +206,7 @@ Test(resume, the_index_ends_where_the_epoch_does)
     stk_test_check_leaks();
 }
 
-/* After the last batch, before its EPOCH_END: the end is told, then the next epoch begins. */
+/* After the last batch, before its EPOCH_END: the end is reported, then the next epoch begins. */
 Test(resume, exactly_at_the_end_of_an_epoch)
 {
     stoker_dataset *dataset = NULL;

@@ -1,4 +1,4 @@
-/* test_resume.c - a trainer that was saved and loaded anywhere goes on to the same bits;
+/* test_resume.c - a trainer that was saved and loaded anywhere ends with the same bits;
  * what does not fit is refused and changes nothing.
  */
 #include "support/plan_models.h"

@@ -183,7 +183,7 @@ Test(slots, release_clears_what_a_batch_noted)
     stk_test_check_leaks();
 }
 
-/* A copy of a batch given back again, while the slot is being filled anew. */
+/* A copy of a batch given back again, while the slot is being filled again. */
 Test(slots, a_second_release_disturbs_nothing)
 {
     struct stk_slots *slots = make(&small);

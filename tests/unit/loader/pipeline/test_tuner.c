@@ -251,7 +251,7 @@ Test(tuner, being_away_is_not_rest)
     stk_test_check_leaks();
 }
 
-/* What is better in short stretches is found, too: a trial goes on where it was cut. */
+/* What is better in short stretches is found, too: a trial resumes where it was cut. */
 Test(tuner, finds_more_in_short_stretches)
 {
     struct world world = world_make(linear, 0.5, 2, 4);

@@ -193,7 +193,7 @@ Test(reader_open, registers_scratch_and_slots)
                                   .slots = slots,
                                   .slots_bytes = sizeof(slots) };
     if (buffers_of(&setup) < 0)
-        cr_skip_test("NOT TESTED: this kernel does not tell");
+        cr_skip_test("NOT TESTED: this kernel does not report it");
     cr_expect_eq(buffers_of(&setup), 1);
     cr_expect(reads_into(&stoker_reader_uring, &setup, slots));
     setup.scratch = scratch;

@@ -85,7 +85,7 @@ Test(trainer_cuda_telling, labels_that_are_no_classes_are_told_at_the_end)
 }
 
 /* The second step is the one that is recorded: each of its calls fails once. Where that hits the recording,
- * the step is queued as it is, gives what it should, and the reason is told. */
+ * the step is queued as it is, gives what it should, and the reason is reported. */
 Test(trainer_cuda_telling, a_step_that_cannot_be_recorded_says_why)
 {
     stoker_model *model = network();

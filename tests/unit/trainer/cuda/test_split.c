@@ -256,7 +256,7 @@ Test(trainer_cuda_split, evaluations_and_predictions_are_those_of_ref)
     stk_test_check_leaks();
 }
 
-/* Saved in the middle of a group by two, gone on by one, and the other way round. */
+/* Saved in the middle of a group by two, resumed by one, and the other way round. */
 Test(trainer_cuda_split, checkpoints_move)
 {
     static const char *const backends[] = { "cuda:1", "cuda:0,cuda:1", "ref,cuda:0" };
