@@ -2,7 +2,7 @@
 #include "bench/device/spin.h"
 #include "loader/base/clock.h"
 
-void bench_spin_twin(const struct bench_spin *spin)
+void bench_spin_on_host(const struct bench_spin *spin)
 {
     const uint64_t begin_ns = stk_now_ns();
     *spin->sum += (uint64_t)(spin->images[0] + spin->images[spin->image_bytes / 2] +

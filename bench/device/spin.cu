@@ -1,4 +1,4 @@
-/* spin.cu - see spin.h. The twin is in spin.c. */
+/* spin.cu - see spin.h. The host version is in spin.c. */
 #include "bench/device/spin.h"
 
 static __device__ uint64_t now_ns()

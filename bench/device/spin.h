@@ -23,8 +23,8 @@ struct bench_spin {
 #ifndef __CUDACC__
 /* The kernel as a fat binary; NULL in a build without nvcc. */
 const void *bench_spin_fatbin(void);
-/* Its twin in plain C, with pointers of the host: what tests run in its place. */
-void bench_spin_twin(const struct bench_spin *spin);
+/* Its host version in plain C, with pointers of the host: what tests run in its place. */
+void bench_spin_on_host(const struct bench_spin *spin);
 #endif
 
 #endif

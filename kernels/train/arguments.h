@@ -1,6 +1,6 @@
 /* arguments.h - what each kernel of a training step is given: one struct, by value.
  *
- * The same lines are compiled by nvcc for the kernel and by the C compiler for its twin. A kernel is
+ * The same lines are compiled by nvcc for the kernel and by the C compiler for its host version. A kernel is
  * found by its name, NAME_f32, NAME_f16 or NAME_bf16 by the type T that its images and gradients are
  * stored in (train.h lists them); sums are float32 or wider. Pointers are device memory. Images are NHWC.
  *

@@ -1,6 +1,6 @@
-/* batch_norm.c - twin of batch_norm.cu. */
+/* batch_norm.c - the host version of batch_norm.cu. */
 #include "kernels/train/elements.h"
-#include "kernels/train/twins.h"
+#include "kernels/train/host_kernels.h"
 
 static void batch_norm(const struct stk_train_batch_norm *a, enum stk_train_storage storage)
 {
@@ -16,4 +16,4 @@ static void batch_norm(const struct stk_train_batch_norm *a, enum stk_train_stor
     }
 }
 
-STK_TRAIN_TWIN(stk_train_batch_norm, stk_train_batch_norm, batch_norm)
+STK_TRAIN_HOST_KERNEL(stk_train_batch_norm, stk_train_batch_norm, batch_norm)

@@ -1,4 +1,4 @@
-/* batch_norm.cu - BatchNorm with known statistics. Twin: batch_norm.c. */
+/* batch_norm.cu - BatchNorm with known statistics. Host version: batch_norm.c. */
 #include "kernels/train/device.cuh"
 
 template <class T> static __device__ __forceinline__ void batch_norm(const stk_train_batch_norm &a)

@@ -1,7 +1,7 @@
-/* channel_sums.c - twin of channel_sums.cu: the same additions in the same order, so the same
+/* channel_sums.c - the host version of channel_sums.cu: the same additions in the same order, so the same
  * bits. */
 #include "kernels/train/elements.h"
-#include "kernels/train/twins.h"
+#include "kernels/train/host_kernels.h"
 
 enum { ROWS = STK_LAUNCH_THREADS / 32 };
 
@@ -147,7 +147,8 @@ static void backward(const struct stk_train_batch_norm_backward *a, enum stk_tra
     }
 }
 
-STK_TRAIN_TWIN(stk_train_bias_gradient, stk_train_bias_gradient, bias_gradient)
-STK_TRAIN_TWIN(stk_train_batch_norm_moments, stk_train_batch_norm_moments, moments)
-STK_TRAIN_TWIN(stk_train_batch_norm_backward_sums, stk_train_batch_norm_backward, backward_sums)
-STK_TRAIN_TWIN(stk_train_batch_norm_backward, stk_train_batch_norm_backward, backward)
+STK_TRAIN_HOST_KERNEL(stk_train_bias_gradient, stk_train_bias_gradient, bias_gradient)
+STK_TRAIN_HOST_KERNEL(stk_train_batch_norm_moments, stk_train_batch_norm_moments, moments)
+STK_TRAIN_HOST_KERNEL(stk_train_batch_norm_backward_sums, stk_train_batch_norm_backward,
+                      backward_sums)
+STK_TRAIN_HOST_KERNEL(stk_train_batch_norm_backward, stk_train_batch_norm_backward, backward)

@@ -1,5 +1,5 @@
 /* channel_sums.cu - sums over all pixels, channel by channel: the gradient of a bias, BatchNorm's
- * moments, and the gradients of its gamma and beta. Twin: channel_sums.c.
+ * moments, and the gradients of its gamma and beta. Host version: channel_sums.c.
  *
  *            32 channels
  *          ┌────────────┐

@@ -1,6 +1,6 @@
-/* dropout.c - twin of dropout.cu: element by element. */
+/* dropout.c - the host version of dropout.cu: element by element. */
 #include "kernels/train/dropout.h"
-#include "kernels/train/twins.h"
+#include "kernels/train/host_kernels.h"
 
 static void dropout(const struct stk_train_dropout *a, enum stk_train_storage storage)
 {
@@ -20,4 +20,4 @@ static void dropout(const struct stk_train_dropout *a, enum stk_train_storage st
     }
 }
 
-STK_TRAIN_TWIN(stk_train_dropout, stk_train_dropout, dropout)
+STK_TRAIN_HOST_KERNEL(stk_train_dropout, stk_train_dropout, dropout)

@@ -1,4 +1,4 @@
-/* dropout.cu - dropout with the mask that every back end draws. Twin: dropout.c.
+/* dropout.cu - dropout with the mask that every back end draws. Host version: dropout.c.
  *
  * A thread draws one counter, which decides on eight elements that lie eight apart (dropout.h): at each
  * of them, eight neighbouring threads touch eight neighbouring elements. */

@@ -1,4 +1,4 @@
-/* elements.h - the arithmetic of one element, once for kernels and once for their twins.
+/* elements.h - the arithmetic of one element, once for kernels and once for their host versions.
  *
  * Only additions, products, quotients and square roots, each rounded to float; neither compiler may fuse
  * two of them. So an optimiser's step has the same bits on every device. The formulas are those of

@@ -1,6 +1,6 @@
-/* elementwise.c - twin of elementwise.cu. */
+/* elementwise.c - the host version of elementwise.cu. */
 #include "kernels/train/elements.h"
-#include "kernels/train/twins.h"
+#include "kernels/train/host_kernels.h"
 
 static void cast(const struct stk_train_cast *a, enum stk_train_storage storage)
 {
@@ -45,9 +45,9 @@ static void bias_relu(const struct stk_train_bias_relu *a, enum stk_train_storag
     }
 }
 
-STK_TRAIN_TWIN(stk_train_cast, stk_train_cast, cast)
-STK_TRAIN_TWIN(stk_train_add_gradient, stk_train_add_gradient, add_gradient)
-STK_TRAIN_TWIN(stk_train_relu, stk_train_relu, relu)
-STK_TRAIN_TWIN(stk_train_relu_backward, stk_train_relu_backward, relu_backward)
-STK_TRAIN_TWIN(stk_train_add, stk_train_add, add)
-STK_TRAIN_TWIN(stk_train_bias_relu, stk_train_bias_relu, bias_relu)
+STK_TRAIN_HOST_KERNEL(stk_train_cast, stk_train_cast, cast)
+STK_TRAIN_HOST_KERNEL(stk_train_add_gradient, stk_train_add_gradient, add_gradient)
+STK_TRAIN_HOST_KERNEL(stk_train_relu, stk_train_relu, relu)
+STK_TRAIN_HOST_KERNEL(stk_train_relu_backward, stk_train_relu_backward, relu_backward)
+STK_TRAIN_HOST_KERNEL(stk_train_add, stk_train_add, add)
+STK_TRAIN_HOST_KERNEL(stk_train_bias_relu, stk_train_bias_relu, bias_relu)

@@ -1,4 +1,4 @@
-/* elementwise.cu - kernels that treat every element alike, eight of them a thread. Twin:
+/* elementwise.cu - kernels that treat every element alike, eight of them a thread. Host version:
  * elementwise.c. */
 #include "kernels/train/device.cuh"
 

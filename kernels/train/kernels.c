@@ -5,7 +5,7 @@
 
 #include "kernels/train/dropout.h"
 #include "kernels/train/elements.h"
-#include "kernels/train/twins.h"
+#include "kernels/train/host_kernels.h"
 
 enum {
     THREADS = STK_LAUNCH_THREADS,

@@ -1,5 +1,5 @@
-/* loss.c - twin of loss.cu: the same row by row, with the online maximum and sum. */
-#include "kernels/train/twins.h"
+/* loss.c - the host version of loss.cu: the same row by row, with the online maximum and sum. */
+#include "kernels/train/host_kernels.h"
 
 struct running {
     float largest, sum;
@@ -54,7 +54,7 @@ static void cross_entropy(const struct stk_train_cross_entropy *a, enum stk_trai
     a->metrics->count += a->rows;
 }
 
-STK_TRAIN_TWIN(stk_train_softmax_cross_entropy, stk_train_cross_entropy, cross_entropy)
+STK_TRAIN_HOST_KERNEL(stk_train_softmax_cross_entropy, stk_train_cross_entropy, cross_entropy)
 
 static void mse(const struct stk_train_mse *a, enum stk_train_storage storage)
 {
@@ -71,4 +71,4 @@ static void mse(const struct stk_train_mse *a, enum stk_train_storage storage)
     a->metrics->count += a->rows;
 }
 
-STK_TRAIN_TWIN(stk_train_mse, stk_train_mse, mse)
+STK_TRAIN_HOST_KERNEL(stk_train_mse, stk_train_mse, mse)

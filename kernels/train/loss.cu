@@ -1,4 +1,4 @@
-/* loss.cu - softmax cross-entropy and mean squared error: loss and gradient in one pass. Twin:
+/* loss.cu - softmax cross-entropy and mean squared error: loss and gradient in one pass. Host version:
  * loss.c. */
 #include "kernels/train/device.cuh"
 

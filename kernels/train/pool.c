@@ -1,6 +1,6 @@
-/* pool.c - twin of pool.cu: one image position after the other. */
+/* pool.c - the host version of pool.cu: one image position after the other. */
 #include "kernels/train/elements.h"
-#include "kernels/train/twins.h"
+#include "kernels/train/host_kernels.h"
 
 struct position {
     uint32_t n, h, w, c;
@@ -145,7 +145,7 @@ static void avg_pool_backward(const struct stk_train_avg_pool *a, enum stk_train
     }
 }
 
-STK_TRAIN_TWIN(stk_train_max_pool_forward, stk_train_max_pool, max_pool_forward)
-STK_TRAIN_TWIN(stk_train_max_pool_backward, stk_train_max_pool_backward, max_pool_backward)
-STK_TRAIN_TWIN(stk_train_avg_pool_forward, stk_train_avg_pool, avg_pool_forward)
-STK_TRAIN_TWIN(stk_train_avg_pool_backward, stk_train_avg_pool, avg_pool_backward)
+STK_TRAIN_HOST_KERNEL(stk_train_max_pool_forward, stk_train_max_pool, max_pool_forward)
+STK_TRAIN_HOST_KERNEL(stk_train_max_pool_backward, stk_train_max_pool_backward, max_pool_backward)
+STK_TRAIN_HOST_KERNEL(stk_train_avg_pool_forward, stk_train_avg_pool, avg_pool_forward)
+STK_TRAIN_HOST_KERNEL(stk_train_avg_pool_backward, stk_train_avg_pool, avg_pool_backward)

@@ -1,4 +1,4 @@
-/* pool.cu - maximum and average over windows, forward and backward. Twin: pool.c.
+/* pool.cu - maximum and average over windows, forward and backward. Host version: pool.c.
  *
  * Channels are next to each other, so neighbouring threads read neighbouring bytes. Backward, each
  * input gathers from the windows that cover it: no atomics, and a fixed order of additions. */

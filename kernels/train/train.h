@@ -1,10 +1,10 @@
-/* train.h - the kernels of a training step: their names, how they are launched, and their twins.
+/* train.h - the kernels of a training step: their names, how they are launched, and their host versions.
  *
  *   arguments.h   what each is given
  *   *.cu          the kernels; nvcc makes one fat binary of them, which is loaded by name
- *   *.c           the twins: the same in plain C, whatever the grid
+ *   *.c           the host kernels: the same in plain C, whatever the grid
  *
- * A twin runs its kernel's whole launch at once, on memory that the host can read. So a step can be run
+ * A host kernel runs its kernel's whole launch at once, on memory that the host can read. So a step can be run
  * and checked where there is no GPU, and a stand-in for the CUDA runtime finds by name what to do. */
 #ifndef STK_KERNELS_TRAIN_H
 #define STK_KERNELS_TRAIN_H

@@ -1,6 +1,6 @@
-/* update.c - twin of update.cu. */
+/* update.c - the host version of update.cu. */
 #include "kernels/train/elements.h"
-#include "kernels/train/twins.h"
+#include "kernels/train/host_kernels.h"
 
 static void gradient_norm(const struct stk_train_norm *a, enum stk_train_storage storage)
 {
@@ -15,7 +15,7 @@ static void gradient_norm(const struct stk_train_norm *a, enum stk_train_storage
     a->state->finite = finite;
 }
 
-STK_TRAIN_TWIN(stk_train_gradient_norm, stk_train_norm, gradient_norm)
+STK_TRAIN_HOST_KERNEL(stk_train_gradient_norm, stk_train_norm, gradient_norm)
 
 void stk_train_prepare(const void *arguments)
 {
@@ -42,4 +42,4 @@ static void update(const struct stk_train_update *a, enum stk_train_storage stor
     }
 }
 
-STK_TRAIN_TWIN(stk_train_update, stk_train_update, update)
+STK_TRAIN_HOST_KERNEL(stk_train_update, stk_train_update, update)

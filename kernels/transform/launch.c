@@ -1,4 +1,4 @@
-/* launch.c - the kernels' table, their twins in plain C, and how they are launched. */
+/* launch.c - the kernels' table, their host versions in plain C, and how they are launched. */
 #include "kernels/transform/launch.h"
 
 #include <assert.h>
@@ -19,7 +19,7 @@ static inline void stk_store_bf16(uint16_t *at, float value)
 
 #include "kernels/transform/launch_body.h"
 
-/* ---- twins: a block after the other --------------------------------------------- */
+/* ---- host kernels: a block after the other --------------------------------------------- */
 
 static uint32_t pixels_of(const struct stk_launch_batch *batch)
 {
@@ -36,7 +36,7 @@ static uint32_t coordinates_of(const struct stk_launch_batch *batch)
     return batch->framing.out_height + batch->framing.out_width;
 }
 
-static void keep_twin(const void *arguments)
+static void keep_on_host(const void *arguments)
 {
     const struct stk_keep_launch *launch = arguments;
     for (uint32_t k = 0; k < launch->batch.count; k++)
@@ -44,7 +44,7 @@ static void keep_twin(const void *arguments)
             stk_keep_thread(launch, k, i);
 }
 
-static void taps_twin(const void *arguments)
+static void taps_on_host(const void *arguments)
 {
     const struct stk_launch_batch *batch = &((const struct stk_taps_launch *)arguments)->batch;
     for (uint32_t k = 0; k < batch->count; k++) {
@@ -55,7 +55,7 @@ static void taps_twin(const void *arguments)
     }
 }
 
-static void resize_twin(const void *arguments)
+static void resize_on_host(const void *arguments)
 {
     const struct stk_launch_batch *batch = &((const struct stk_resize_launch *)arguments)->batch;
     for (uint32_t k = 0; k < batch->count; k++) {
@@ -66,7 +66,7 @@ static void resize_twin(const void *arguments)
     }
 }
 
-static inline void crop_twin(const struct stk_crop_launch *launch, int type, int planes)
+static inline void crop_on_host(const struct stk_crop_launch *launch, int type, int planes)
 {
     for (uint32_t k = 0; k < launch->batch.count; k++) {
         struct stk_frame frame;
@@ -87,12 +87,12 @@ static inline void crop_twin(const struct stk_crop_launch *launch, int type, int
     X(stk_crop_u8_nhwc, STK_STORE_U8, 0)                                                           \
     X(stk_crop_u8_nchw, STK_STORE_U8, 1)
 
-#define DEFINE_TWIN(name, type, planes)                                                            \
-    static void name##_twin(const void *arguments)                                                 \
+#define DEFINE_HOST_KERNEL(name, type, planes)                                                     \
+    static void name##_on_host(const void *arguments)                                              \
     {                                                                                              \
-        crop_twin(arguments, type, planes);                                                        \
+        crop_on_host(arguments, type, planes);                                                     \
     }
-CROP_KERNELS(DEFINE_TWIN)
+CROP_KERNELS(DEFINE_HOST_KERNEL)
 
 /* ---- launching ------------------------------------------------------------------ */
 
@@ -127,12 +127,12 @@ static_assert(offsetof(struct stk_crop_launch, batch) == 0, "the batch comes fir
 
 const struct stk_kernel stk_kernels[] = {
 #define ROW_OF_TABLE(name, type, planes)                                                           \
-    { #name, sizeof(struct stk_crop_launch), name##_twin, grid_of_pixels },
+    { #name, sizeof(struct stk_crop_launch), name##_on_host, grid_of_pixels },
     CROP_KERNELS(ROW_OF_TABLE)
 #undef ROW_OF_TABLE
-        { "stk_taps", sizeof(struct stk_taps_launch), taps_twin, grid_of_coordinates },
-    { "stk_resize", sizeof(struct stk_resize_launch), resize_twin, grid_of_pixels },
-    { "stk_keep", sizeof(struct stk_keep_launch), keep_twin, grid_of_stored_pixels },
+        { "stk_taps", sizeof(struct stk_taps_launch), taps_on_host, grid_of_coordinates },
+    { "stk_resize", sizeof(struct stk_resize_launch), resize_on_host, grid_of_pixels },
+    { "stk_keep", sizeof(struct stk_keep_launch), keep_on_host, grid_of_stored_pixels },
     { .name = NULL },
 };
 

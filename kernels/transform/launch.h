@@ -5,9 +5,9 @@
  *         └──────────────────────────────────────────────┴─▶ stk_crop_TYPE_LAYOUT ──▶ rows
  *
  * Each kernel takes one struct of plain data by value, this one and no other; pointers in it are
- * the device's. Draws are made on the device, from the sample ids. Each kernel has a twin in plain C
+ * the device's. Draws are made on the device, from the sample ids. Each kernel has a host version in plain C
  * that takes the same struct with pointers of the host, so that all that leads up to a launch can
- * be tested without a GPU. Kernels, twins and stk_transform_row() give the same bits.
+ * be tested without a GPU. Kernels, host kernels and stk_transform_row() give the same bits.
  *
  * Compiled by the C compiler and by nvcc alike.
  */

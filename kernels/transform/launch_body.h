@@ -1,4 +1,4 @@
-/* launch_body.h - what one thread of each kernel does: written once, for nvcc and for the twins.
+/* launch_body.h - what one thread of each kernel does: written once, for nvcc and for the host kernels.
  *
  * The including file has defined how a float is stored as a half: stk_store_f16(), stk_store_bf16().
  *

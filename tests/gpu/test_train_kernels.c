@@ -1,10 +1,10 @@
-/* test_train_kernels.c - the kernels of a training step on a GPU against their twins, in each storage type.
+/* test_train_kernels.c - the kernels of a training step on a GPU against their host versions, in each storage type.
  *
- *   slots of random numbers ──▶ twin: in host memory ────────────────┐
+ *   slots of random numbers ──▶ host kernel: in host memory ──────────┐
  *            └─ copied ───────▶ kernel: the same struct, its pointers ┴─▶ the same bits
  *                               moved to the device's copy
  *
- * All kernels promise the twin's bits but the losses, which use exp and log and add up in another order.
+ * All kernels promise the host kernel's bits but the losses, which use exp and log and add up in another order.
  * Exit 77 where there is no GPU, no runtime or no fatbin, and it says which. */
 #include <math.h>
 #include <stdio.h>
@@ -20,8 +20,8 @@
 enum { SLOTS = 12, SLOT_BYTES = 1 << 16, BYTES = SLOTS * SLOT_BYTES };
 enum { SAMPLES = 5, SIDE = 9, OUT = 4, CHANNELS = 13, COUNT = SAMPLES * SIDE * SIDE * CHANNELS };
 
-/* The same slots three times: as they were, as the twin leaves them, as the kernel does. The last slot
- * is scratch: partial sums and tickets, of which twins have no need. */
+/* The same slots three times: as they were, as the host kernel leaves them, as the kernel does. The last slot
+ * is scratch: partial sums and tickets, of which host kernels have no need. */
 struct gpu {
     struct stk_cuda_runtime cuda;
     cudaLibrary_t library;
@@ -72,7 +72,7 @@ static void move_pointers(const struct gpu *gpu, void *arguments, size_t bytes)
     }
 }
 
-/* Run a kernel and its twin; what both leave behind lies in host and found. */
+/* Run a kernel and its host version; what both leave behind lies in host and found. */
 static void run(struct gpu *gpu, const struct stk_kernel *kernel, const void *arguments)
 {
     unsigned char moved[1024];
@@ -82,7 +82,7 @@ static void run(struct gpu *gpu, const struct stk_kernel *kernel, const void *ar
     stk_gpu_copy(&gpu->cuda, gpu->device, gpu->host, BYTES, cudaMemcpyHostToDevice);
     stk_gpu_launch(&gpu->cuda, gpu->library, kernel, moved);
     stk_gpu_copy(&gpu->cuda, gpu->found, gpu->device, BYTES, cudaMemcpyDeviceToHost);
-    kernel->twin(arguments);
+    kernel->run_on_host(arguments);
     gpu->kernels++;
 }
 
@@ -286,7 +286,7 @@ int main(void)
         check_updates(&gpu);
         check_losses(&gpu);
     }
-    printf("%u launches in 3 types: as their twins\n", gpu.kernels);
+    printf("%u launches in 3 types: as their host versions\n", gpu.kernels);
     free(gpu.host);
     free(gpu.found);
     return 0;

@@ -1,4 +1,4 @@
-/* test_transform.c - the kernels on a GPU give the bits of their twins, case by case.
+/* test_transform.c - the kernels on a GPU give the bits of their host versions, case by case.
  *
  * The list of transform_cases.h with 1 to 4 channels, each type and layout; images gathered by id or in
  * order, and kept by id for later batches. Exit 77 where there is no GPU, no runtime or no fatbin, and it says which.
@@ -46,7 +46,7 @@ static void run_on_gpu(struct gpu *gpu, const struct stk_planned *made,
     stk_gpu_launch(&gpu->cuda, gpu->library, stk_kernel_crop(&made->plan), &launch);
 }
 
-static void run_twins(const struct stk_planned *made, struct stk_crop_launch launch, void *out)
+static void run_on_host(const struct stk_planned *made, struct stk_crop_launch launch, void *out)
 {
     size_t taps_bytes, resized_bytes;
     stk_launch_scratch_bytes(&launch.batch, SAMPLES, &taps_bytes, &resized_bytes);
@@ -56,10 +56,10 @@ static void run_twins(const struct stk_planned *made, struct stk_crop_launch lau
         launch.batch.taps = malloc(taps_bytes);
         launch.batch.resized = malloc(resized_bytes);
         CHECK(launch.batch.taps != NULL && launch.batch.resized != NULL);
-        stk_kernel_named("stk_taps")->twin(&launch);
-        stk_kernel_named("stk_resize")->twin(&launch);
+        stk_kernel_named("stk_taps")->run_on_host(&launch);
+        stk_kernel_named("stk_resize")->run_on_host(&launch);
     }
-    stk_kernel_crop(&made->plan)->twin(&launch);
+    stk_kernel_crop(&made->plan)->run_on_host(&launch);
     free(launch.batch.taps);
     free(launch.batch.resized);
 }
@@ -83,7 +83,7 @@ static void check_case(struct gpu *gpu, const struct transform_case *it, uint32_
     launch.batch.images = images;
     launch.batch.count = SAMPLES;
     launch.batch.gather = gather;
-    run_twins(&made, launch, expected);
+    run_on_host(&made, launch, expected);
     copy(gpu, gpu->images, images, image_bytes, cudaMemcpyHostToDevice);
     run_on_gpu(gpu, &made, launch);
     copy(gpu, found, gpu->out, row_bytes, cudaMemcpyDeviceToHost);
@@ -112,7 +112,7 @@ static void check_keep(struct gpu *gpu, const struct transform_case *it, uint32_
         images[i] = (unsigned char)(stk_mix64(i) >> 32);
     memset(expected, 0xA5, kept_bytes);
     copy(gpu, gpu->out, expected, kept_bytes, cudaMemcpyHostToDevice);
-    stk_kernel_named("stk_keep")->twin(&launch);
+    stk_kernel_named("stk_keep")->run_on_host(&launch);
 
     copy(gpu, gpu->images, images, kept_bytes, cudaMemcpyHostToDevice);
     copy(gpu, gpu->ids, ids, sizeof(ids), cudaMemcpyHostToDevice);
@@ -155,7 +155,7 @@ int main(void)
             }
             check_keep(&gpu, &transform_cases[i], channels);
         }
-    printf("%d cases, 4 types, 2 layouts, 1 to 4 channels: the bits of the twins\n",
+    printf("%d cases, 4 types, 2 layouts, 1 to 4 channels: the bits of the host kernels\n",
            (int)TRANSFORM_CASES);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* test_launch.c - the kernels' twins give the bits of stk_transform_row(), and the table is whole.
+/* test_launch.c - host kernels give the bits of stk_transform_row(), and the table is whole.
  *
  * Method: the list of transform_cases.h, in batches whose images are gathered or lie in order, with
  * scratch of just the size that is asked for.
@@ -20,8 +20,8 @@ struct arena {
     struct pages images, out, expected, taps, resized, scratch;
 };
 
-static void run_twins(const struct stk_planned *made, struct stk_crop_launch *launch,
-                      struct arena *arena)
+static void run_on_host(const struct stk_planned *made, struct stk_crop_launch *launch,
+                        struct arena *arena)
 {
     size_t taps_bytes, resized_bytes;
     stk_launch_scratch_bytes(&launch->batch, SAMPLES, &taps_bytes, &resized_bytes);
@@ -30,13 +30,13 @@ static void run_twins(const struct stk_planned *made, struct stk_crop_launch *la
         launch->batch.resized = pages_take(&arena->resized, resized_bytes);
         const struct stk_taps_launch taps = { launch->batch };
         const struct stk_resize_launch resize = { launch->batch };
-        stk_kernel_named("stk_taps")->twin(&taps);
-        stk_kernel_named("stk_resize")->twin(&resize);
+        stk_kernel_named("stk_taps")->run_on_host(&taps);
+        stk_kernel_named("stk_resize")->run_on_host(&resize);
         pages_check(launch->batch.resized);
         pages_check((unsigned char *)launch->batch.taps);
     }
     launch->out = pages_take(&arena->out, SAMPLES * made->convert.to_bytes);
-    stk_kernel_crop(&made->plan)->twin(launch);
+    stk_kernel_crop(&made->plan)->run_on_host(launch);
     pages_check(launch->out);
 }
 
@@ -57,7 +57,7 @@ static void check_case(struct arena *arena, const struct transform_case *it, uin
     launch.batch.images = images;
     launch.batch.count = SAMPLES;
     launch.batch.gather = gather;
-    run_twins(&made, &launch, arena);
+    run_on_host(&made, &launch, arena);
 
     const size_t row_bytes = made.convert.to_bytes;
     unsigned char *expected = pages_take(&arena->expected, row_bytes);
@@ -75,7 +75,7 @@ static void check_case(struct arena *arena, const struct transform_case *it, uin
     }
 }
 
-Test(launch, twins_give_the_bits_of_the_rows)
+Test(launch, host_kernels_give_the_bits_of_the_rows)
 {
     static const stoker_dtype types[] = { STOKER_FLOAT32, STOKER_FLOAT16, STOKER_BFLOAT16,
                                           STOKER_UINT8 };
@@ -111,7 +111,7 @@ Test(launch, fresh_rows_are_kept_at_the_places_of_their_ids)
                                                        .channels = CHANNELS },
                                             .fresh = fresh,
                                             .kept = kept };
-    stk_kernel_named("stk_keep")->twin(&launch);
+    stk_kernel_named("stk_keep")->run_on_host(&launch);
     for (size_t k = 0; k < SAMPLES; k++)
         if (fresh[k] != 0)
             memcpy(expected + ids[k] * ROW, images + k * ROW, ROW);

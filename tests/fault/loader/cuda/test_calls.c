@@ -4,8 +4,8 @@
 #include <criterion/criterion.h>
 
 #include "loader/base/fault.h"
+#include "support/cuda_host_kernels.h"
 #include "support/cuda_run.h"
-#include "support/cuda_twins.h"
 #include "support/leaks.h"
 
 enum { CALLS_MAX = 5000 };
@@ -109,7 +109,7 @@ Test(cuda_calls, each_fails_once_and_for_good, .timeout = 110)
             sweep(options, before);
         }
     const bool built = stk_cuda_kernels_built();
-    stk_cuda_use_twins(); /* and with kernels behind the copies */
+    stk_cuda_use_host_kernels(); /* and with kernels behind the copies */
     options.dtype = STOKER_FLOAT32;
     options.convert_on_device = built ? STOKER_ON : STOKER_OFF;
     sweep(options, before);
@@ -154,7 +154,7 @@ Test(cuda_calls, each_allocation_of_create_fails_once)
     options.num_workers = 2;
     options.reader = &stoker_reader_pread; /* which has no other to go to */
     fail_each_allocation(options, before);
-    stk_cuda_use_twins();
+    stk_cuda_use_host_kernels();
     options.cache = STOKER_CACHE_DEVICE;
     if (stk_cuda_kernels_built())
         fail_each_allocation(options, before);

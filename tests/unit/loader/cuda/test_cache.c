@@ -3,8 +3,8 @@
  */
 #include <criterion/criterion.h>
 
+#include "support/cuda_host_kernels.h"
 #include "support/cuda_run.h"
-#include "support/cuda_twins.h"
 #include "support/image_folder.h"
 #include "support/leaks.h"
 #include "support/made_set.h"
@@ -29,7 +29,7 @@ static void begin(void)
     if (!stk_cuda_kernels_built())
         cr_skip("no nvcc here: no kernels in the library");
     begin_without_kernels();
-    stk_cuda_use_twins();
+    stk_cuda_use_host_kernels();
 }
 
 static void finish(void)

@@ -1,11 +1,11 @@
-/* test_kernels.c - the twins of the training kernels against the trainer's own oracle; those of the update
+/* test_kernels.c - the host versions of the training kernels against the trainer's own oracle; those of the update
  * are in test_kernels_update.c.
  *
- * In float32 a twin is held against `ref`; in the 16-bit types against itself: what it writes must be what its
+ * In float32 a host kernel is held against `ref`; in the 16-bit types against itself: what it writes must be what its
  * float32 form makes of the same inputs, rounded once. */
 #include "kernels/float16.h"
 #include "support/leaks.h"
-#include "support/train_twin.h"
+#include "support/train_host_kernel.h"
 #include "trainer/backend/ref/operations.h"
 
 #include <criterion/criterion.h>
@@ -448,7 +448,7 @@ Test(train_kernels, the_table_names_each_kernel_once)
 {
     for (const struct stk_kernel *a = stk_train_kernels; a->name != NULL; a++) {
         cr_assert_eq(stk_train_kernel_named(a->name), a, "%s", a->name);
-        cr_assert(a->twin != NULL && a->grid != NULL && a->arguments_bytes > 0);
+        cr_assert(a->run_on_host != NULL && a->grid != NULL && a->arguments_bytes > 0);
         cr_assert_leq(a->arguments_bytes, 4096, "what a kernel may be given");
     }
     cr_assert_null(stk_train_kernel_named("stk_train_nothing"));

@@ -1,13 +1,13 @@
-/* test_kernels_elementwise.c - twins of the kernels that treat elements or channels alike, against `ref`.
+/* test_kernels_elementwise.c - host versions of the kernels that treat elements or channels alike, against `ref`.
  *
- * In float32 a twin is held against `ref`; in the 16-bit types against itself: what it writes must be
+ * In float32 a host kernel is held against `ref`; in the 16-bit types against itself: what it writes must be
  * what its float32 form makes of the same inputs, rounded once. Counts are no multiples of the
  * eight elements that a thread takes. */
 #include <assert.h>
 #include <math.h>
 
 #include "support/leaks.h"
-#include "support/train_twin.h"
+#include "support/train_host_kernel.h"
 #include "trainer/backend/ref/operations.h"
 
 enum { COUNT = 1003, CHANNELS = 17, SAMPLES = 59 };

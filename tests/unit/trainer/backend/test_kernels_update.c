@@ -1,9 +1,9 @@
-/* test_kernels_update.c - the twins of the update's kernels step as the trainer's optimisers do, to the bit;
+/* test_kernels_update.c - the host versions of the update's kernels step as the trainer's optimisers do, to the bit;
  * and what they do where the gradient is narrow, too long or not finite.
  */
 #include "support/leaks.h"
 #include "support/optimizer_rows.h"
-#include "support/train_twin.h"
+#include "support/train_host_kernel.h"
 #include "trainer/update/loss_scale.h"
 #include "trainer/update/update.h"
 
@@ -55,8 +55,9 @@ static void step_trainer(struct weights *w, const struct stk_update_rule *rule, 
     stk_update_range(&update, 0, WEIGHTS);
 }
 
-static void step_twin(struct weights *w, const struct stk_train_rule *rule,
-                      struct stk_train_state *state, const char *type, const void *g, void *stored)
+static void step_on_host(struct weights *w, const struct stk_train_rule *rule,
+                         struct stk_train_state *state, const char *type, const void *g,
+                         void *stored)
 {
     const struct stk_train_prepare prepare = {
         .rule = *rule, .state = state, .learning_rates = rates, .rate_count = RATES
@@ -88,7 +89,7 @@ Test(train_kernels_update, every_optimiser_steps_to_the_bit_as_the_trainers)
         for (int step = 0; step < STEPS; step++) {
             float g[WEIGHTS];
             fill(g, WEIGHTS, (uint64_t)step + 2);
-            step_twin(&ours, &rule, &state, "_f32", g, NULL);
+            step_on_host(&ours, &rule, &state, "_f32", g, NULL);
             step_trainer(&theirs, &optimizer_rows[o].rule, g, step, 1.0F / 256);
             cr_assert_eq(memcmp(&ours, &theirs, sizeof(ours)), 0, "%s, step %d",
                          optimizer_rows[o].name, step);
@@ -113,7 +114,7 @@ Test(train_kernels_update, narrow_gradients_update_float32_weights_and_leave_a_r
             theirs = ours;
             fill(g, WEIGHTS, 2);
             round_all(g16, g, WEIGHTS, half);
-            step_twin(&ours, &rule, &state, narrow[half], g16, stored);
+            step_on_host(&ours, &rule, &state, narrow[half], g16, stored);
             step_trainer(&theirs, &optimizer_rows[o].rule, g, 0, 1);
             cr_assert_eq(memcmp(&ours, &theirs, sizeof(ours)), 0, "%s", optimizer_rows[o].name);
             check_rounded(stored, ours.weight, WEIGHTS, half, optimizer_rows[o].name);
@@ -148,7 +149,7 @@ Test(train_kernels_update, an_overflow_leaves_the_update_out_and_halves_the_scal
         run("gradient_norm", "_f32", &norm);
         cr_assert_eq(state.finite != 0, good);
         before = w;
-        step_twin(&w, &rule, &state, "_f32", g, NULL);
+        step_on_host(&w, &rule, &state, "_f32", g, NULL);
         const bool take = stk_loss_scale_take(&scale, good);
         used += take;
         cr_assert_eq(state.use != 0, take);

@@ -7,7 +7,7 @@
 #include "support/plan_models.h"
 
 #include "loader/base/fault.h"
-#include "support/cuda_every_twin.h"
+#include "support/cuda_all_host_kernels.h"
 #include "support/leaks.h"
 #include "trainer/stage/view.h"
 #include <stoker/cuda.h>
@@ -26,7 +26,7 @@ static void begin(void)
 {
     standin_cuda_reset(1);
     standin_cuda_delay(5);
-    stk_cuda_use_every_twin();
+    stk_cuda_use_all_host_kernels();
 }
 
 static stoker_model *network(void)

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/cuda_every_twin.h"
+#include "support/cuda_all_host_kernels.h"
 #include "trainer/programs/session.h"
 
 enum { ARGUMENTS_MAX = 32, WEIGHTS_MAX = 2000000 };
@@ -43,7 +43,7 @@ static int mnist(const char *words)
         argv[argc++] = word;
     standin_cuda_reset(1);
     standin_cuda_delay(0);
-    stk_cuda_use_every_twin();
+    stk_cuda_use_all_host_kernels();
     return session_run(&kind, argc, argv);
 }
 
@@ -179,7 +179,7 @@ Test(trainer_cuda_programs, steps_that_cannot_be_recorded_are_complained_about)
     standin_cuda_reset(1);
     standin_cuda_delay(0);
     standin_cuda_can_capture(false);
-    stk_cuda_use_every_twin();
+    stk_cuda_use_all_host_kernels();
     cr_assert_eq(session_run(&kind, 10, argv), EXIT_DONE);
     cr_assert_eq(standin_cuda_graph_launches(), 0);
     cr_assert_not_null(

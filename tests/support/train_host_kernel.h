@@ -1,7 +1,7 @@
-/* train_twin.h - running the twin of a training kernel on made-up numbers, for the tests that hold twins
- * against `ref`. */
-#ifndef STK_TEST_TRAIN_TWIN_H
-#define STK_TEST_TRAIN_TWIN_H
+/* train_host_kernel.h - runs the host version of a training kernel on made-up numbers, for tests that
+ * compare it with `ref`. */
+#ifndef STK_TEST_TRAIN_HOST_KERNEL_H
+#define STK_TEST_TRAIN_HOST_KERNEL_H
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static inline void run(const char *name, const char *type, const void *arguments
     cr_assert_not_null(kernel, "%s", whole);
     const struct stk_launch_grid grid = kernel->grid(arguments);
     cr_assert(grid.x >= 1 && grid.y >= 1, "%s", whole);
-    kernel->twin(arguments);
+    kernel->run_on_host(arguments);
 }
 
 /* ---- 16-bit storage -------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
-/* cuda_twins.h - the kernels' twins in plain C, for the stand-in to run where a GPU runs kernels. */
-#ifndef STK_TEST_CUDA_TWINS_H
-#define STK_TEST_CUDA_TWINS_H
+/* cuda_host_kernels.h - the kernels' host versions in plain C, for the stand-in to run where a GPU runs kernels. */
+#ifndef STK_TEST_CUDA_HOST_KERNELS_H
+#define STK_TEST_CUDA_HOST_KERNELS_H
 
 #include <string.h>
 
@@ -24,8 +24,9 @@ static inline void stk_cuda_view_at(void *pointer)
     memcpy(pointer, &at, sizeof(at));
 }
 
-/* Pointers in the struct are the device's; its twin wants those that can be used. */
-static inline void stk_cuda_run_twin(const struct standin_cuda_kernel *kernel, void *argument)
+/* Pointers in the struct are the device's; its host version wants those that can be used. */
+static inline void stk_cuda_run_host_kernel(const struct standin_cuda_kernel *kernel,
+                                            void *argument)
 {
     struct stk_launch_batch *batch = argument; /* every struct begins with it */
     stk_cuda_view_at(&batch->ids);
@@ -39,18 +40,18 @@ static inline void stk_cuda_run_twin(const struct standin_cuda_kernel *kernel, v
         stk_cuda_view_at(&keep->fresh);
         stk_cuda_view_at(&keep->kept);
     }
-    stk_kernel_named(kernel->name)->twin(argument);
+    stk_kernel_named(kernel->name)->run_on_host(argument);
 }
 
 /* All that the library has. */
-static inline void stk_cuda_use_twins(void)
+static inline void stk_cuda_use_host_kernels(void)
 {
     enum { KERNELS_MAX = 16 };
     static struct standin_cuda_kernel kernels[KERNELS_MAX + 1];
     for (int i = 0; stk_kernels[i].name != NULL && i < KERNELS_MAX; i++)
         kernels[i] =
             (struct standin_cuda_kernel){ stk_kernels[i].name, stk_kernels[i].arguments_bytes,
-                                          stk_cuda_run_twin };
+                                          stk_cuda_run_host_kernel };
     standin_cuda_kernels(kernels);
 }
 

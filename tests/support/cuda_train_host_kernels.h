@@ -1,17 +1,18 @@
-/* cuda_train_twins.h - the twins of a training step's kernels, for the stand-in to run where a GPU runs
+/* cuda_train_host_kernels.h - the host versions of a training step's kernels, for the stand-in to run where a GPU runs
  * kernels.
  *
- * A twin wants pointers that the host can use. So each word of its struct that is an address in device
+ * A host kernel wants pointers that the host can use. So each word of its struct that is an address in device
  * memory becomes that of the same byte in the view: counts and seeds are none. */
-#ifndef STK_TEST_CUDA_TRAIN_TWINS_H
-#define STK_TEST_CUDA_TRAIN_TWINS_H
+#ifndef STK_TEST_CUDA_TRAIN_HOST_KERNELS_H
+#define STK_TEST_CUDA_TRAIN_HOST_KERNELS_H
 
 #include <string.h>
 
 #include "kernels/train/train.h"
 #include "support/standin_cuda/standin_cuda.h"
 
-static inline void stk_cuda_run_train_twin(const struct standin_cuda_kernel *kernel, void *argument)
+static inline void stk_cuda_run_train_host_kernel(const struct standin_cuda_kernel *kernel,
+                                                  void *argument)
 {
     unsigned char *const bytes = argument;
     for (size_t at = 0; at + sizeof(void *) <= kernel->argument_bytes; at += sizeof(void *)) {
@@ -21,17 +22,17 @@ static inline void stk_cuda_run_train_twin(const struct standin_cuda_kernel *ker
         if (view != NULL)
             memcpy(bytes + at, &view, sizeof(view));
     }
-    stk_train_kernel_named(kernel->name)->twin(argument);
+    stk_train_kernel_named(kernel->name)->run_on_host(argument);
 }
 
-static inline void stk_cuda_use_train_twins(void)
+static inline void stk_cuda_use_train_host_kernels(void)
 {
     enum { KERNELS_MAX = 128 };
     static struct standin_cuda_kernel kernels[KERNELS_MAX + 1];
     for (int i = 0; i < KERNELS_MAX && stk_train_kernels[i].name != NULL; i++)
         kernels[i] = (struct standin_cuda_kernel){ stk_train_kernels[i].name,
                                                    stk_train_kernels[i].arguments_bytes,
-                                                   stk_cuda_run_train_twin };
+                                                   stk_cuda_run_train_host_kernel };
     standin_cuda_kernels(kernels);
 }
 

@@ -1,9 +1,9 @@
-/* twins.c - a stand-in that whole programs can be given: STOKER_CUDART names it, and where a GPU would
- * run a kernel it runs the kernel's twin in plain C. loaderbench, `./run gpu` and the programs of
+/* host_kernels.c - a stand-in that whole programs can be given: STOKER_CUDART names it, and where a GPU would
+ * run a kernel it runs its host version in plain C. loaderbench, `./run gpu` and the programs of
  * tests/gpu go through their paces with it where there is no GPU.
  */
 #include "bench/device/spin.h"
-#include "support/cuda_every_twin.h"
+#include "support/cuda_all_host_kernels.h"
 
 static void run_spin(const struct standin_cuda_kernel *kernel, void *argument)
 {
@@ -11,14 +11,14 @@ static void run_spin(const struct standin_cuda_kernel *kernel, void *argument)
     (void)kernel;
     spin->images = standin_cuda_view(spin->images);
     spin->sum = standin_cuda_view(spin->sum);
-    bench_spin_twin(spin);
+    bench_spin_on_host(spin);
 }
 
 /* Before main(), or when the library is loaded. */
-__attribute__((constructor)) static void bring_twins(void)
+__attribute__((constructor)) static void install_host_kernels(void)
 {
-    static struct standin_cuda_kernel kernels[STK_CUDA_EVERY_TWIN_MAX + 2];
-    const uint32_t count = stk_cuda_every_twin(kernels);
+    static struct standin_cuda_kernel kernels[STK_CUDA_HOST_KERNELS_MAX + 2];
+    const uint32_t count = stk_cuda_all_host_kernels(kernels);
     kernels[count] =
         (struct standin_cuda_kernel){ BENCH_SPIN_NAME, sizeof(struct bench_spin), run_spin };
     standin_cuda_kernels(kernels);

@@ -1,6 +1,6 @@
-/* twins.h - what the twins in *.c share: storage types and their names. */
-#ifndef STK_KERNELS_TRAIN_TWINS_H
-#define STK_KERNELS_TRAIN_TWINS_H
+/* host_kernels.h - what the host kernels in *.c share: storage types and their names. */
+#ifndef STK_KERNELS_TRAIN_HOST_KERNELS_H
+#define STK_KERNELS_TRAIN_HOST_KERNELS_H
 
 #include "kernels/float16.h"
 #include "kernels/train/train.h"
@@ -54,7 +54,7 @@ static inline float stk_train_rounded(float value, enum stk_train_storage storag
 }
 
 /* NAME_f32, NAME_f16 and NAME_bf16 from body(const struct arguments *, storage). */
-#define STK_TRAIN_TWIN(name, arguments, body)                                                      \
+#define STK_TRAIN_HOST_KERNEL(name, arguments, body)                                               \
     void name##_f32(const void *a)                                                                 \
     {                                                                                              \
         body((const struct arguments *)a, STK_TRAIN_F32);                                          \
@@ -68,9 +68,9 @@ static inline float stk_train_rounded(float value, enum stk_train_storage storag
         body((const struct arguments *)a, STK_TRAIN_BF16);                                         \
     }
 
-typedef void stk_train_twin(const void *arguments);
+typedef void stk_train_host_kernel(const void *arguments);
 
-#define STK_TRAIN_DECLARE(name) stk_train_twin name##_f32, name##_f16, name##_bf16
+#define STK_TRAIN_DECLARE(name) stk_train_host_kernel name##_f32, name##_f16, name##_bf16
 
 STK_TRAIN_DECLARE(stk_train_softmax_cross_entropy);
 STK_TRAIN_DECLARE(stk_train_mse);
@@ -92,6 +92,6 @@ STK_TRAIN_DECLARE(stk_train_batch_norm_moments);
 STK_TRAIN_DECLARE(stk_train_batch_norm_backward_sums);
 STK_TRAIN_DECLARE(stk_train_batch_norm_backward);
 STK_TRAIN_DECLARE(stk_train_bias_gradient);
-stk_train_twin stk_train_prepare;
+stk_train_host_kernel stk_train_prepare;
 
 #endif
