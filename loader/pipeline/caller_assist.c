@@ -18,18 +18,18 @@ bool stk_caller_assist_step(struct stk_caller_assist *assist, uint64_t now_ns, u
 {
     const struct stk_look now = { .ns = now_ns, .batches = batches, .stall_ns = stall_ns };
     struct stk_look passed;
-    switch (stk_watch_step(&assist->watch, &now, WINDOW_NS, &passed)) {
-    case STK_WATCHED_WORK:
+    switch (stk_activity_step(&assist->activity, &now, WINDOW_NS, &passed)) {
+    case STK_ACTIVITY_WORK:
         assist->was_away = false;
         stk_look_add(&assist->window, &passed);
         judge(assist);
         break;
-    case STK_WATCHED_ABSENCE:
+    case STK_ACTIVITY_ABSENCE:
         assist->on = assist->on && !assist->was_away;
         assist->was_away = true;
         break;
-    case STK_WATCHED_RETURN:
-    case STK_WATCHED_NOTHING:
+    case STK_ACTIVITY_RETURN:
+    case STK_ACTIVITY_UNKNOWN:
         break;
     }
     return assist->on;

@@ -6,7 +6,7 @@
  *    └────────────────────────────────────────────────┘
  *            for less than 1/4, its own work inside next() counted as waiting
  *
- * Judged over windows of work (pipeline/watch). One absence of the consumer changes nothing; two without a
+ * Judged over windows of work (pipeline/activity). One absence of the consumer changes nothing; two without a
  * wait between them switch it off. Runs in the consumer's thread, inside next().
  */
 #ifndef STK_PIPELINE_CALLER_ASSIST_H
@@ -15,12 +15,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "loader/pipeline/watch.h"
+#include "loader/pipeline/activity.h"
 
 struct stk_caller_assist {
     bool on;
     bool was_away; /* and has not waited since */
-    struct stk_watch watch;
+    struct stk_activity activity;
     struct stk_look window;
 };
 

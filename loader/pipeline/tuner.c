@@ -226,7 +226,8 @@ uint32_t stk_tuner_step(struct stk_tuner *tuner, const struct stk_look *now, uin
     struct stk_look passed;
     struct stk_look *window = &tuner->window;
     const bool resting = tuner->rest_ns > 0;
-    const bool working = stk_watch_step(&tuner->watch, now, AWAY_NS, &passed) == STK_WATCHED_WORK;
+    const bool working =
+        stk_activity_step(&tuner->activity, now, AWAY_NS, &passed) == STK_ACTIVITY_WORK;
     tuner->claimed = claimed;
     if (!working || now->batches < tuner->drain_end)
         return tuner->workers;

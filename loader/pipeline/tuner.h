@@ -18,7 +18,7 @@
  * trial beats the windows on both sides of it, since the machine's speed may drift. A consumer that
  * does not wait is left alone.
  *
- * Time counts only while the consumer works (pipeline/watch): what it does elsewhere belongs to no
+ * Time counts only while the consumer works (pipeline/activity): what it does elsewhere belongs to no
  * window, and a window continues where it stopped.
  * Runs in the consumer's thread, inside next().
  */
@@ -28,7 +28,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "loader/pipeline/watch.h"
+#include "loader/pipeline/activity.h"
 
 enum stk_tuner_state { STK_TUNER_SETTLED, STK_TUNER_TRYING, STK_TUNER_CHECKING };
 
@@ -47,7 +47,7 @@ struct stk_tuner {
     uint64_t rest_ns;   /* of work, until the next trial */
     uint64_t claimed;   /* batches that workers have begun, at the last look */
     uint64_t drain_end; /* batches begun under the previous number of workers */
-    struct stk_watch watch;
+    struct stk_activity activity;
     struct stk_look window;
 };
 
