@@ -44,7 +44,7 @@ static int make_framing(stoker_loader *loader, struct stk_framing *framing, stok
     const stoker_dataset_info *set = &pipeline->dataset->info;
     memcpy(pipeline->shape, set->shape, sizeof(pipeline->shape));
     pipeline->transforms = stk_transform_wanted(&loader->options.transform);
-    pipeline->picture_bytes = pipeline->dataset->row_bytes;
+    pipeline->image_bytes_max = pipeline->dataset->row_bytes;
     if (!pipeline->transforms)
         return 0;
     int rc = stk_options_framing(framing, &loader->options, pipeline->dataset, error);
@@ -53,8 +53,8 @@ static int make_framing(stoker_loader *loader, struct stk_framing *framing, stok
     pipeline->shape[0] = framing->out_height;
     pipeline->shape[1] = framing->out_width;
     pipeline->any_size = set->pixels_max > 0 && framing->resizing != STK_RESIZE_NONE;
-    if (pipeline->any_size && set->pixels_max * set->shape[2] > pipeline->picture_bytes)
-        pipeline->picture_bytes = set->pixels_max * set->shape[2];
+    if (pipeline->any_size && set->pixels_max * set->shape[2] > pipeline->image_bytes_max)
+        pipeline->image_bytes_max = set->pixels_max * set->shape[2];
     return 0;
 }
 

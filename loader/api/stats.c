@@ -35,11 +35,11 @@ static void sum_memory(const stoker_loader *loader, stoker_stats *stats)
     stats->locked_bytes = pipeline->slots.memory.locked ? pipeline->slots.memory.bytes : 0;
     for (uint32_t i = 0; i < loader->worker_count; i++) {
         const struct stk_worker *worker = &loader->workers[i];
-        stats->scratch_bytes += worker->scratch.bytes + worker->pictures.bytes;
+        stats->scratch_bytes += worker->scratch.bytes + worker->image_scratch.bytes;
         stats->locked_bytes += atomic_load_explicit(&worker->locked_bytes, memory_order_relaxed);
     }
     stats->scratch_bytes +=
-        loader->caller_worker.scratch.bytes + loader->caller_worker.pictures.bytes;
+        loader->caller_worker.scratch.bytes + loader->caller_worker.image_scratch.bytes;
     stats->trace_bytes = loader->trace.memory.bytes;
     stats->pinned = pipeline->slots.memory.locked;
     stats->huge_pages = pipeline->slots.memory.huge;

@@ -42,7 +42,7 @@ struct stk_pipeline {
     struct stk_transform_plan transform;
     bool any_size;                   /* images are decoded in their own size, by codecs that can */
     bool keeps_resized;              /* rows in the cache are images as resized */
-    size_t picture_bytes;            /* of the largest decoded image */
+    size_t image_bytes_max;          /* of the largest decoded image */
     uint64_t shape[STOKER_RANK_MAX]; /* of a row as delivered, but channels last */
     bool reads;                      /* every sample from its file, every time */
     bool decodes;                    /* samples have a codec */

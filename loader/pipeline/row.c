@@ -8,7 +8,7 @@
 #include "loader/base/clock.h"
 #include "loader/base/error.h"
 #include "loader/pipeline/fetch.h"
-#include "loader/pipeline/picture.h"
+#include "loader/pipeline/image_row.h"
 
 static uint64_t *row_id(const struct stk_span *span, uint32_t row)
 {
@@ -162,7 +162,7 @@ void stk_row_gather(struct stk_worker *worker, struct stk_span *span, const stru
                STK_AHEAD_ROWS_MAX * sizeof(next->sources[0]));
     }
     if (!span->kept)
-        stk_picture_put_all(worker, span, ahead);
+        stk_image_rows_write(worker, span, ahead);
     stk_ledger_add(&worker->ledger.cache_hits, span->rows);
     span->started = span->rows;
     span->left = 0;
@@ -234,13 +234,13 @@ static void decode_failed(struct stk_worker *worker, struct stk_span *span, uint
     stk_row_fail(worker, span, row, &error, said->message);
 }
 
-/* Decode an image of any size to `to`, which has room for pipeline->picture_bytes. */
+/* Decode an image of any size to `to`, which has room for pipeline->image_bytes_max. */
 static int decode_any(const struct stk_pipeline *pipeline, const stoker_codec *codec, void *scratch,
                       const stoker_encoded *encoded, uint8_t *to, stoker_size *size,
                       stoker_error *said)
 {
     int rc =
-        codec->decode_any(codec->self, scratch, encoded, to, pipeline->picture_bytes, size, said);
+        codec->decode_any(codec->self, scratch, encoded, to, pipeline->image_bytes_max, size, said);
     rc = refuse_stop(rc, "decode_any()", said);
     if (rc < 0)
         return rc;
@@ -248,7 +248,7 @@ static int decode_any(const struct stk_pipeline *pipeline, const stoker_codec *c
     const bool fits = size->height >= 1 && size->width >= 1 &&
                       size->height <= STOKER_SOURCE_SIDE_MAX &&
                       size->width <= STOKER_SOURCE_SIDE_MAX &&
-                      (uint64_t)size->height * size->width * channels <= pipeline->picture_bytes;
+                      (uint64_t)size->height * size->width * channels <= pipeline->image_bytes_max;
     if (fits)
         return 0;
     (void)snprintf(said->message, sizeof(said->message), "decode_any() says %u x %u pixels",
@@ -256,9 +256,9 @@ static int decode_any(const struct stk_pipeline *pipeline, const stoker_codec *c
     return STOKER_ELIMIT;
 }
 
-/* Decode to `to`; the image's size becomes that of *picture. */
+/* Decode to `to` and describe the result in *image. */
 static int decode_to(struct stk_worker *worker, const stoker_codec *codec,
-                     const stoker_encoded *encoded, uint8_t *to, struct stk_image *picture,
+                     const stoker_encoded *encoded, uint8_t *to, struct stk_image *image,
                      stoker_error *said)
 {
     const struct stk_pipeline *pipeline = worker->pipeline;
@@ -266,16 +266,16 @@ static int decode_to(struct stk_worker *worker, const stoker_codec *codec,
     int rc = codec_scratch(worker, codec, &scratch, said);
     if (rc < 0)
         return rc;
-    *picture = stk_picture_stored(pipeline, to);
+    *image = stk_image_row_stored(pipeline, to);
     if (!decodes_any(pipeline, codec)) {
         rc = codec->decode(codec->self, scratch, encoded, to, pipeline->dataset->row_bytes, said);
         return refuse_stop(rc, "decode()", said);
     }
     stoker_size size = { 0, 0 };
     rc = decode_any(pipeline, codec, scratch, encoded, to, &size, said);
-    picture->height = size.height;
-    picture->width = size.width;
-    picture->slack = true;
+    image->height = size.height;
+    image->width = size.width;
+    image->slack = true;
     return rc;
 }
 
@@ -283,12 +283,12 @@ static int decode_to(struct stk_worker *worker, const stoker_codec *codec,
 static int decode_apart(struct stk_worker *worker, struct stk_span *span, uint32_t row,
                         const stoker_encoded *encoded, stoker_error *said)
 {
-    struct stk_image picture;
-    int rc = decode_to(worker, span->samples[row].codec, encoded, worker->row, &picture, said);
+    struct stk_image image;
+    int rc = decode_to(worker, span->samples[row].codec, encoded, worker->row, &image, said);
     if (rc < 0)
         return rc;
-    stk_picture_keep(worker, span, encoded->sample, &picture);
-    stk_picture_put(worker, span, row, &picture);
+    stk_image_row_cache(worker, span, encoded->sample, &image);
+    stk_image_row_write(worker, span, row, &image);
     return 0;
 }
 
@@ -304,8 +304,8 @@ static int decode_in_place(struct stk_worker *worker, struct stk_span *span, uin
     uint8_t *to = keep               ? stk_cache_row(&pipeline->cache, id)
                   : pipeline->copies ? row_images(worker, span, row)
                                      : worker->row;
-    struct stk_image picture;
-    int rc = decode_to(worker, span->samples[row].codec, encoded, to, &picture, said);
+    struct stk_image image;
+    int rc = decode_to(worker, span->samples[row].codec, encoded, to, &image, said);
     if (rc < 0) {
         if (keep)
             stk_cache_cancel(&pipeline->cache, id);
@@ -314,7 +314,7 @@ static int decode_in_place(struct stk_worker *worker, struct stk_span *span, uin
     if (keep)
         stk_cache_commit(&pipeline->cache, id, pipeline->dataset->row_bytes);
     if (keep || !pipeline->copies)
-        stk_picture_put(worker, span, row, &picture);
+        stk_image_row_write(worker, span, row, &image);
     return 0;
 }
 
@@ -372,10 +372,10 @@ void stk_row_finish(struct stk_worker *worker, struct stk_span *span, uint32_t r
         return;
     }
     if (bytes != row_images(worker, span, row)) { /* else the read went straight there */
-        struct stk_image picture = stk_picture_stored(worker->pipeline, bytes);
+        struct stk_image image = stk_image_row_stored(worker->pipeline, bytes);
         if (worker->pipeline->keeps_resized)
-            stk_picture_keep(worker, span, *row_id(span, row), &picture);
-        stk_picture_put(worker, span, row, &picture);
+            stk_image_row_cache(worker, span, *row_id(span, row), &image);
+        stk_image_row_write(worker, span, row, &image);
     }
     complete(span);
 }
@@ -394,8 +394,8 @@ void stk_row_start(struct stk_worker *worker, struct stk_span *span, uint32_t ro
     const uint8_t *decoded = resident(pipeline, sample, id);
     if (decoded != NULL) {
         stk_ledger_add(&worker->ledger.cache_hits, 1);
-        const struct stk_image picture = stk_picture_cached(pipeline, decoded);
-        stk_picture_put(worker, span, row, &picture);
+        const struct stk_image image = stk_image_row_cached(pipeline, decoded);
+        stk_image_row_write(worker, span, row, &image);
         complete(span);
         return;
     }

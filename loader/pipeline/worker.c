@@ -80,20 +80,20 @@ static void share_out_rows(struct stk_worker *worker)
 
 /* Not in the scratch, which a ring may page-lock: what is taken for the largest image is mostly
  * never touched. */
-static int take_pictures(struct stk_worker *worker)
+static int map_image_scratch(struct stk_worker *worker)
 {
     const struct stk_pipeline *pipeline = worker->pipeline;
     if (!pipeline->transforms)
         return 0;
     const size_t plan_bytes = (stk_transform_scratch_bytes(&pipeline->transform) + 63) / 64 * 64;
     const size_t image_bytes =
-        pipeline->any_size ? pipeline->picture_bytes + STK_IMAGE_SLACK_BYTES : 0;
-    int rc = stk_region_map(&worker->pictures, plan_bytes + image_bytes);
+        pipeline->any_size ? pipeline->image_bytes_max + STK_IMAGE_SLACK_BYTES : 0;
+    int rc = stk_region_map(&worker->image_scratch, plan_bytes + image_bytes);
     if (rc < 0)
         return rc;
-    worker->transform = worker->pictures.base;
+    worker->transform = worker->image_scratch.base;
     if (pipeline->any_size)
-        worker->row = (uint8_t *)worker->pictures.base + plan_bytes;
+        worker->row = (uint8_t *)worker->image_scratch.base + plan_bytes;
     return 0;
 }
 
@@ -123,7 +123,7 @@ static int take_memory(struct stk_worker *worker, bool reads)
     int rc = stk_region_map(&worker->scratch,
                             worker->fetch_count * encoded + pipeline->dataset->row_bytes);
     if (rc == 0)
-        rc = take_pictures(worker);
+        rc = map_image_scratch(worker);
     if (rc < 0)
         return rc;
     uint8_t *base = worker->scratch.base;
@@ -157,7 +157,7 @@ void stk_worker_destroy(struct stk_worker *worker)
         return; /* the kernel may still write to the scratch */
     stk_codecs_destroy(&worker->codecs);
     stk_region_unmap(&worker->scratch);
-    stk_region_unmap(&worker->pictures);
+    stk_region_unmap(&worker->image_scratch);
     stk_free(worker->spans);
     stk_free(worker->sources);
     stk_free(worker->samples);

@@ -69,10 +69,11 @@ struct stk_worker {
     bool has_ring;                 /* else there is nothing to read from */
     uint32_t ring_failures;        /* since the last read that came back */
     struct stk_region scratch;
-    uint8_t *row;               /* one decoded row or image, inside scratch or pictures */
-    struct stk_region pictures; /* where images are transformed: touched as far as they are large */
-    void *transform;            /* scratch of the transform plan, inside pictures */
-    struct stk_fetch *fetches;  /* one more than read_depth: a row that fails while its own
+    uint8_t *row; /* one decoded row or image, inside scratch or image_scratch */
+    struct stk_region
+        image_scratch;         /* where images are transformed: touched as far as they are large */
+    void *transform;           /* scratch of the transform plan, inside image_scratch */
+    struct stk_fetch *fetches; /* one more than read_depth: a row that fails while its own
                                      fetch is still held needs another for its substitute */
     uint32_t fetch_count;
     struct stk_fetch *free_fetches;
