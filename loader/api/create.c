@@ -336,9 +336,9 @@ static int make_pipeline(stoker_loader *loader, stoker_error *error)
     bool in_memory = false;
     int rc = stk_fork_guard_init(&loader->guard);
     if (rc == 0)
-        rc = stk_bad_init(&loader->bad, loader->options.on_bad_sample,
-                          loader->options.max_bad_samples);
-    loader->has_bad = rc == 0;
+        rc = stk_bad_samples_init(&loader->bad_samples, loader->options.on_bad_sample,
+                                  loader->options.max_bad_samples);
+    loader->has_bad_samples = rc == 0;
     loader->pipeline.on_bad = loader->options.on_bad_sample;
     if (rc == 0)
         rc = stk_device_open(&loader->device, loader->options.device, loader->options.device_index,
@@ -465,8 +465,8 @@ void stoker_loader_destroy(stoker_loader **out)
     stk_free(loader->workers);
     stk_budget_give_back(stk_cache_reserved_bytes(&loader->pipeline.cache));
     stk_cache_destroy(&loader->pipeline.cache);
-    if (loader->has_bad)
-        stk_bad_destroy(&loader->bad);
+    if (loader->has_bad_samples)
+        stk_bad_samples_destroy(&loader->bad_samples);
     stk_free(loader->files);
     if (stk_loans_end(&loader->loans)) /* else the deleter of the last tensor does it */
         stk_loader_free(loader);

@@ -312,5 +312,7 @@ int stoker_loader_bad_sample(const stoker_loader *loader, uint64_t index, stoker
     if (stk_fork_guard_tripped(&loader->guard))
         return STOKER_EFORKED;
     /* The lock inside is not part of what the caller sees as const. */
-    return stk_bad_report((struct stk_bad *)&loader->bad, index, out) ? STOKER_OK : STOKER_EINVAL;
+    return stk_bad_samples_report((struct stk_bad_samples *)&loader->bad_samples, index, out)
+               ? STOKER_OK
+               : STOKER_EINVAL;
 }

@@ -22,7 +22,7 @@
 #include "loader/api/loans.h"
 #include "loader/base/fork.h"
 #include "loader/device/device.h"
-#include "loader/pipeline/bad.h"
+#include "loader/pipeline/bad_samples.h"
 #include "loader/pipeline/caller_assist.h"
 #include "loader/pipeline/ledger.h"
 #include "loader/pipeline/pipeline.h"
@@ -43,8 +43,8 @@ struct stoker_loader {
     struct stk_pipeline pipeline;
     struct stk_transfer transfer; /* all zero on the CPU */
     struct stk_loans loans;
-    bool has_bad; /* bad is made */
-    struct stk_bad bad;
+    bool has_bad_samples; /* bad_samples is initialised */
+    struct stk_bad_samples bad_samples;
     stoker_file *files;
     stoker_loader_options options;
     char reader_reason[128];

@@ -19,7 +19,7 @@
 #include "kernels/transform/transform.h"
 #include "loader/api/dataset.h"
 #include "loader/cache/cache.h"
-#include "loader/pipeline/bad.h"
+#include "loader/pipeline/bad_samples.h"
 #include "loader/pipeline/device_cache.h"
 #include "loader/pipeline/schedule.h"
 #include "loader/pipeline/slots.h"

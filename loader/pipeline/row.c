@@ -453,8 +453,8 @@ static bool start_substitute(struct stk_worker *worker, struct stk_span *span, u
     if (span->attempts[row] >= STK_SUBSTITUTES_MAX ||
         atomic_load_explicit(&pipeline->slots.stopping, memory_order_relaxed))
         return false;
-    uint64_t id = stk_bad_substitute(pipeline->sampler.seed, span->epoch, position,
-                                     span->attempts[row]++, pipeline->sampler.count);
+    uint64_t id = stk_bad_samples_substitute(pipeline->sampler.seed, span->epoch, position,
+                                             span->attempts[row]++, pipeline->sampler.count);
     *row_id(span, row) = id;
     stoker_error error;
     if (pipeline->dataset->ops->locate(pipeline->dataset->self, &id, 1, &span->samples[row],

@@ -39,7 +39,7 @@
 #include "loader/base/memory.h"
 #include "loader/base/thread.h"
 #include "loader/device/device.h"
-#include "loader/pipeline/bad.h"
+#include "loader/pipeline/bad_samples.h"
 #include "loader/pipeline/claim_affinity.h"
 
 enum stk_row_state { STK_ROW_GOOD = 0, STK_ROW_SKIPPED = 1, STK_ROW_SUBSTITUTED = 2 };

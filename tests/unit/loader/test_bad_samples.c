@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "loader/pipeline/bad.h"
+#include "loader/pipeline/bad_samples.h"
 #include "support/leaks.h"
 #include "support/made_set.h"
 #include "support/scripted_reader.h"
@@ -306,8 +306,8 @@ Test(bad, substitutes_are_drawn_from_all_samples)
         double chi = 0;
         for (uint64_t i = 0; i < DRAWS; i++) {
             const uint64_t id =
-                stk_bad_substitute(kind == 0 ? i : 1, kind == 1 ? i : 1, kind == 2 ? i : 1,
-                                   kind == 3 ? (uint32_t)i : 1, SAMPLES);
+                stk_bad_samples_substitute(kind == 0 ? i : 1, kind == 1 ? i : 1, kind == 2 ? i : 1,
+                                           kind == 3 ? (uint32_t)i : 1, SAMPLES);
             cr_assert_lt(id, SAMPLES);
             drawn[id]++;
         }
@@ -315,8 +315,8 @@ Test(bad, substitutes_are_drawn_from_all_samples)
             chi += (drawn[i] - 100.0) * (drawn[i] - 100.0) / 100.0;
         cr_assert_lt(chi, 161.3, "chi-square %.1f of draws that differ in %d", chi, kind);
     }
-    cr_assert_lt(stk_bad_substitute(1, 2, 3, 4, UINT64_MAX), UINT64_MAX);
-    cr_assert_eq(stk_bad_substitute(1, 2, 3, 4, 1), 0);
+    cr_assert_lt(stk_bad_samples_substitute(1, 2, 3, 4, UINT64_MAX), UINT64_MAX);
+    cr_assert_eq(stk_bad_samples_substitute(1, 2, 3, 4, 1), 0);
     stk_test_check_leaks();
 }
 
@@ -399,18 +399,18 @@ Test(bad, a_sample_that_is_bad_in_every_epoch_counts_once)
 /* More than a table of a fixed size would know, with a limit far above. */
 Test(bad, many_bad_samples_are_told_apart)
 {
-    struct stk_bad bad;
+    struct stk_bad_samples bad;
     stoker_error report = { .code = STOKER_EIO };
-    cr_assert_eq(stk_bad_init(&bad, STOKER_BAD_SKIP, 10000), 0);
+    cr_assert_eq(stk_bad_samples_init(&bad, STOKER_BAD_SKIP, 10000), 0);
     for (uint64_t turn = 0; turn < 3; turn++)
         for (uint64_t i = 0; i < 10000; i++) {
             report.sample = i * i * 7919;
-            cr_assert_eq(stk_bad_file(&bad, &report), 0);
+            cr_assert_eq(stk_bad_samples_file(&bad, &report), 0);
             cr_assert_eq(bad.count, turn == 0 ? i + 1 : 10000);
         }
     report.sample = 1;
-    cr_assert_eq(stk_bad_file(&bad, &report), STOKER_EBADSAMPLES);
-    stk_bad_destroy(&bad);
+    cr_assert_eq(stk_bad_samples_file(&bad, &report), STOKER_EBADSAMPLES);
+    stk_bad_samples_destroy(&bad);
     stk_test_check_leaks();
 }
 

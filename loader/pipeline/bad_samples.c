@@ -1,18 +1,18 @@
-/* bad.c - see bad.h. */
-#include "loader/pipeline/bad.h"
+/* bad_samples.c - see bad_samples.h. */
+#include "loader/pipeline/bad_samples.h"
 
 #include "loader/base/memory.h"
 #include "loader/base/rng.h"
 
-#define NO_ID UINT64_MAX /* no sample has it: a free place */
+#define NO_ID UINT64_MAX /* no sample has this id: an empty cell */
 
 enum { SEEN_FIRST = 2 * STK_BAD_REPORTS_MAX };
 
 #define SUBSTITUTE_STREAM UINT64_C(0x7375627374) /* "subst": keeps these draws apart from others */
 
-/* ---- which samples are known ---- */
+/* ---- the set of known ids ---- */
 
-/* A table of `capacity` free places, or NULL. */
+/* A table of `capacity` empty cells, or NULL. */
 static uint64_t *make_seen(uint64_t capacity)
 {
     uint64_t *seen = stk_calloc(capacity, sizeof(seen[0]));
@@ -21,8 +21,8 @@ static uint64_t *make_seen(uint64_t capacity)
     return seen;
 }
 
-/* The place of an id, or the free one where it belongs. */
-static uint64_t *place_of(uint64_t *seen, uint64_t capacity, uint64_t id)
+/* The cell of an id, or the empty cell where it belongs. */
+static uint64_t *cell_of(uint64_t *seen, uint64_t capacity, uint64_t id)
 {
     uint64_t at = stk_mix64(id) & (capacity - 1);
     while (seen[at] != NO_ID && seen[at] != id)
@@ -30,7 +30,7 @@ static uint64_t *place_of(uint64_t *seen, uint64_t capacity, uint64_t id)
     return &seen[at];
 }
 
-static int grow(struct stk_bad *bad)
+static int grow(struct stk_bad_samples *bad)
 {
     const uint64_t capacity = 2 * bad->seen_capacity;
     uint64_t *larger = make_seen(capacity);
@@ -38,24 +38,24 @@ static int grow(struct stk_bad *bad)
         return STOKER_ENOMEM;
     for (uint64_t i = 0; i < bad->seen_capacity; i++)
         if (bad->seen[i] != NO_ID)
-            *place_of(larger, capacity, bad->seen[i]) = bad->seen[i];
+            *cell_of(larger, capacity, bad->seen[i]) = bad->seen[i];
     stk_free(bad->seen);
     bad->seen = larger;
     bad->seen_capacity = capacity;
     return 0;
 }
 
-/* Whether one more sample changes anything: it is reported, or brings the end nearer. */
-static bool counts(const struct stk_bad *bad)
+/* Returns true if one more sample matters: there is room for its report, or a limit. */
+static bool counts(const struct stk_bad_samples *bad)
 {
     return bad->count < STK_BAD_REPORTS_MAX || bad->max_samples > 0;
 }
 
 /* ---- filing ---- */
 
-int stk_bad_init(struct stk_bad *bad, stoker_on_bad policy, uint64_t max_samples)
+int stk_bad_samples_init(struct stk_bad_samples *bad, stoker_on_bad policy, uint64_t max_samples)
 {
-    *bad = (struct stk_bad){ .policy = policy, .max_samples = max_samples };
+    *bad = (struct stk_bad_samples){ .policy = policy, .max_samples = max_samples };
     if (policy != STOKER_BAD_FAIL) {
         bad->seen_capacity = SEEN_FIRST;
         bad->seen = make_seen(SEEN_FIRST);
@@ -70,7 +70,7 @@ int stk_bad_init(struct stk_bad *bad, stoker_on_bad policy, uint64_t max_samples
     return 0;
 }
 
-void stk_bad_destroy(struct stk_bad *bad)
+void stk_bad_samples_destroy(struct stk_bad_samples *bad)
 {
     pthread_mutex_destroy(&bad->lock);
     stk_free(bad->reports);
@@ -80,20 +80,20 @@ void stk_bad_destroy(struct stk_bad *bad)
 }
 
 /* The lock is held, and the sample counts. */
-static int file_new(struct stk_bad *bad, const stoker_error *report)
+static int file_new(struct stk_bad_samples *bad, const stoker_error *report)
 {
-    if (*place_of(bad->seen, bad->seen_capacity, report->sample) == report->sample)
+    if (*cell_of(bad->seen, bad->seen_capacity, report->sample) == report->sample)
         return 0;
     if (bad->count >= bad->seen_capacity / 2 && grow(bad) < 0)
         return STOKER_ENOMEM;
-    *place_of(bad->seen, bad->seen_capacity, report->sample) = report->sample;
+    *cell_of(bad->seen, bad->seen_capacity, report->sample) = report->sample;
     if (bad->count < STK_BAD_REPORTS_MAX)
         bad->reports[bad->count] = *report;
     bad->count++;
     return bad->max_samples > 0 && bad->count > bad->max_samples ? STOKER_EBADSAMPLES : 0;
 }
 
-int stk_bad_file(struct stk_bad *bad, const stoker_error *report)
+int stk_bad_samples_file(struct stk_bad_samples *bad, const stoker_error *report)
 {
     pthread_mutex_lock(&bad->lock);
     const int rc = bad->seen != NULL && counts(bad) ? file_new(bad, report) : 0;
@@ -101,7 +101,7 @@ int stk_bad_file(struct stk_bad *bad, const stoker_error *report)
     return rc;
 }
 
-bool stk_bad_report(struct stk_bad *bad, uint64_t index, stoker_error *out)
+bool stk_bad_samples_report(struct stk_bad_samples *bad, uint64_t index, stoker_error *out)
 {
     pthread_mutex_lock(&bad->lock);
     bool known = bad->reports != NULL && index < bad->count && index < STK_BAD_REPORTS_MAX;
@@ -111,8 +111,8 @@ bool stk_bad_report(struct stk_bad *bad, uint64_t index, stoker_error *out)
     return known;
 }
 
-uint64_t stk_bad_substitute(uint64_t seed, uint64_t epoch, uint64_t position, uint32_t attempt,
-                            uint64_t count)
+uint64_t stk_bad_samples_substitute(uint64_t seed, uint64_t epoch, uint64_t position,
+                                    uint32_t attempt, uint64_t count)
 {
     struct stk_random draw =
         stk_philox(seed ^ SUBSTITUTE_STREAM ^ stk_mix64(attempt), epoch, position);
