@@ -13,7 +13,7 @@
 #include "loader/api/loader.h"
 #include "loader/api/options.h"
 #include "loader/api/read_depth.h"
-#include "loader/api/rows.h"
+#include "loader/api/row_plan.h"
 #include "loader/api/sizing.h"
 #include "loader/api/state.h"
 #include "loader/base/budget.h"
@@ -345,7 +345,7 @@ static int make_pipeline(stoker_loader *loader, stoker_error *error)
                              loader->device_reason, error);
     loader->on_device = rc == 0 && stk_device_copies(loader->device);
     if (rc == 0)
-        rc = stk_rows_plan(loader, error);
+        rc = stk_row_plan(loader, error);
     if (rc == 0)
         rc = look_at_samples(loader, &in_memory, error);
     if (rc == 0)

@@ -144,7 +144,7 @@ Test(cuda_cache, images_of_any_size_are_kept_as_they_are_made)
     options.transform = (stoker_transform){ .random_resized_crop = { 12, 15 } };
     stoker_loader *loader = NULL;
     cr_assert_eq(stoker_loader_create(&loader, images.dataset, &options), STOKER_ENOTSUP);
-    cr_assert(strstr(error.message, "cache DEVICE: it takes rows of one size") != NULL, "%s",
+    cr_assert(strstr(error.message, "cache DEVICE: all rows must have the same size") != NULL, "%s",
               error.message);
     options.cache = STOKER_CACHE_AUTO;
     expect_same(images.dataset, options);
@@ -243,9 +243,9 @@ Test(cuda_cache, what_cannot_be_kept_is_told_or_done_without)
     stoker_loader_options options = cache_options();
     options.cache_bytes = SAMPLES * ROW_BYTES - 1;
     expect_refused(options, STOKER_ENOMEM,
-                   "cache DEVICE: 150 rows of 60 bytes are more than the 8999 bytes");
+                   "cache DEVICE: 150 rows of 60 bytes need more than the limit of 8999 bytes");
     options.cache = STOKER_CACHE_AUTO;
-    expect_kind(options, STOKER_CACHE_NONE, "are more than the 8999 bytes");
+    expect_kind(options, STOKER_CACHE_NONE, "need more than the limit of 8999 bytes");
     options.cache_bytes++;
     expect_kind(options, STOKER_CACHE_DEVICE, "150 rows of 60 bytes, of ");
     options.cache_bytes = 0;
@@ -256,7 +256,7 @@ Test(cuda_cache, what_cannot_be_kept_is_told_or_done_without)
     expect_refused(options, STOKER_ENOTSUP, "convert_on_device is OFF");
     options.convert_on_device = STOKER_AUTO;
     options.device = STOKER_DEVICE_CPU;
-    expect_refused(options, STOKER_EDEVICE, "batches are delivered on the CPU");
+    expect_refused(options, STOKER_EDEVICE, "batches stay on the CPU");
 }
 
 /* The library has none, or none that this GPU could run. */

@@ -130,7 +130,7 @@ static void expect_reason(stoker_loader_options options, const char *spec, const
 Test(cuda_convert, what_no_kernel_can_do_the_cpu_does)
 {
     expect_reason(options_for(STOKER_UINT8, STOKER_NHWC, 3), "synth:bytes?count=70&shape=8x8x3",
-                  "it takes rows of uint8", STOKER_ENOTSUP); /* nothing to do */
+                  "the GPU converts only uint8 rows", STOKER_ENOTSUP); /* nothing to do */
     expect_reason(options_for(STOKER_FLOAT32, STOKER_NHWC, 5), "synth:bytes?count=70&shape=8x8x5",
                   "1 to 4 channels", STOKER_ENOTSUP);
     standin_cuda_kernels(NULL); /* as if the image held nothing for this GPU */

@@ -1,5 +1,5 @@
-/* rows.c - see rows.h. */
-#include "loader/api/rows.h"
+/* row_plan.c - see row_plan.h. */
+#include "loader/api/row_plan.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,10 +8,10 @@
 #include "loader/api/options.h"
 #include "loader/base/error.h"
 
-/* Which form images have when they cross the bus. */
+/* The form in which images cross the bus: see row_plan.h. */
 enum sent { SENT_STORED, SENT_RESIZED, SENT_MADE };
 
-/* Who does what then. */
+/* How the work is divided between host and device. */
 struct division {
     struct stk_framing host; /* if host_transforms */
     bool host_transforms;
@@ -20,9 +20,9 @@ struct division {
     uint32_t height, width; /* of an image as it crosses */
 };
 
-/* ---- what is asked for ---- */
+/* ---- what the options ask for ---- */
 
-/* Rows of a batch have one size. */
+/* All rows of a batch have the same size. */
 static int check_sizes(const stoker_loader *loader, stoker_error *error)
 {
     const stoker_dataset_info *set = &loader->pipeline.dataset->info;
@@ -30,14 +30,14 @@ static int check_sizes(const stoker_loader *loader, stoker_error *error)
     if (!set->sizes_differ || loader->pipeline.any_size)
         return 0;
     return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                         "images of several sizes: resize them (transform.resize, resize_shorter "
-                         "or random_resized_crop), or give height= and width= in the data set's "
-                         "spec, then other sizes are bad samples%s%s",
+                         "images differ in size: set transform.resize, resize_shorter or "
+                         "random_resized_crop, or height= and width= in the data set's spec "
+                         "(other sizes are then bad samples)%s%s",
                          set->description != NULL ? "; " : "",
                          set->description != NULL ? set->description : "");
 }
 
-/* The shape of a row, and what images have to go through to get it. */
+/* The shape of a row, and the transforms that lead to it. */
 static int make_framing(stoker_loader *loader, struct stk_framing *framing, stoker_error *error)
 {
     struct stk_pipeline *pipeline = &loader->pipeline;
@@ -66,7 +66,7 @@ static size_t row_elements(const struct stk_pipeline *pipeline)
     return elements;
 }
 
-/* What is no image, and not normalised by column, is one line of pixels. */
+/* A row that is neither an image nor normalised by column counts as one line of pixels. */
 static uint32_t channels_of(const stoker_loader *loader)
 {
     const stoker_dataset_info *set = &loader->pipeline.dataset->info;
@@ -91,7 +91,7 @@ static struct stk_convert_options conversion(const stoker_loader *loader)
     };
 }
 
-/* ---- who does it ---- */
+/* ---- divisions ---- */
 
 /* Pass images of height x width through unchanged. */
 static bool pass_through(struct stk_framing *framing, uint64_t height, uint64_t width)
@@ -103,7 +103,7 @@ static bool pass_through(struct stk_framing *framing, uint64_t height, uint64_t 
                0;
 }
 
-/* Images as stored; those of a row that is no image lie side by side. */
+/* Send images as stored. A row that is no image is sent as one line of pixels. */
 static bool divide_stored(const stoker_loader *loader, struct division *out)
 {
     const struct stk_pipeline *pipeline = &loader->pipeline;
@@ -120,7 +120,7 @@ static bool divide_stored(const stoker_loader *loader, struct division *out)
     return true;
 }
 
-/* Draws are of the place in the resized image: they are the same whoever makes them. */
+/* Random draws are positions in the resized image, so host and device draw the same. */
 static bool divide_resized(struct division *out)
 {
     if (!out->host_transforms || out->host.resizing != STK_RESIZE_EXACT)
@@ -162,9 +162,9 @@ static size_t sent_bytes(const stoker_loader *loader, const struct division *div
     return (size_t)division->height * division->width * loader->pipeline.convert.channels;
 }
 
-/* ---- the GPU's part ---- */
+/* ---- the device's part ---- */
 
-/* Have the GPU do its part of a division; the host then only makes bytes. 0, or a reason is told. */
+/* Set up the device's part; the host then only makes bytes. On failure convert_reason is set. */
 static int take_division(stoker_loader *loader, const struct division *division)
 {
     struct stk_pipeline *pipeline = &loader->pipeline;
@@ -192,8 +192,8 @@ static int take_division(stoker_loader *loader, const struct division *division)
     return stk_convert_plan_init(&pipeline->convert, &bytes);
 }
 
-/* The first division that the GPU can do and that sends no more than the host would. Where it was asked
- * for, a call that fails is told, and not gone round. */
+/* Take the first division that the device can do and that sends no more bytes than without its help. With
+ * convert_on_device = ON the size does not matter, and an error of the device is reported at once. */
 static int share_with_device(stoker_loader *loader, struct stk_framing *framing)
 {
     const bool forced = loader->options.convert_on_device == STOKER_ON;
@@ -213,14 +213,15 @@ static int share_with_device(stoker_loader *loader, struct stk_framing *framing)
     return rc;
 }
 
-/* The GPU converts and transforms where it can. */
+/* Let the device convert and transform, if it can. */
 static int plan_device(stoker_loader *loader, struct stk_framing *framing, stoker_error *error)
 {
     const stoker_switch wanted = loader->options.convert_on_device;
     if (!loader->on_device || wanted == STOKER_OFF || loader->device_convert.on)
         return 0;
-    (void)snprintf(loader->convert_reason, sizeof(loader->convert_reason),
-                   "it takes rows of uint8 with 1 to 4 channels that are to be changed");
+    (void)snprintf(
+        loader->convert_reason, sizeof(loader->convert_reason),
+        "the GPU converts only uint8 rows with 1 to 4 channels, and only if that changes them");
     const int rc = share_with_device(loader, framing);
     if (rc == 0)
         loader->convert_reason[0] = '\0';
@@ -231,7 +232,7 @@ static int plan_device(stoker_loader *loader, struct stk_framing *framing, stoke
                          loader->convert_reason);
 }
 
-/* ---- rows kept by the GPU ---- */
+/* ---- the cache in GPU memory ---- */
 
 static bool is_random(const struct stk_framing *framing)
 {
@@ -239,9 +240,9 @@ static bool is_random(const struct stk_framing *framing)
            framing->flip != 0 || framing->cutout != 0;
 }
 
-/* What is kept precedes all that is random, and has one size. */
-static bool divide_kept(const stoker_loader *loader, const struct stk_framing *framing,
-                        struct division *out)
+/* Cached rows have one size and precede everything random. */
+static bool divide_cached(const stoker_loader *loader, const struct stk_framing *framing,
+                          struct division *out)
 {
     const struct stk_pipeline *pipeline = &loader->pipeline;
     if (pipeline->transforms && framing->resizing == STK_RESIZE_EXACT)
@@ -251,8 +252,8 @@ static bool divide_kept(const stoker_loader *loader, const struct stk_framing *f
     return !is_random(framing) && divide(loader, framing, SENT_MADE, out);
 }
 
-/* Where all of the set's rows fit. 0, or the reason is told. */
-static int keep_division(stoker_loader *loader, const struct division *division)
+/* Cache the rows if all of them fit. On failure cache_reason is set. */
+static int cache_division(stoker_loader *loader, const struct division *division)
 {
     struct stk_pipeline *pipeline = &loader->pipeline;
     const uint64_t count = pipeline->dataset->info.count;
@@ -266,8 +267,8 @@ static int keep_division(stoker_loader *loader, const struct division *division)
     const uint32_t shape[3] = { division->height, division->width, pipeline->convert.channels };
     if (count > budget / sent_bytes(loader, division)) {
         (void)snprintf(loader->cache_reason, sizeof(loader->cache_reason),
-                       "%" PRIu64 " rows of %zu bytes are more than the %" PRIu64
-                       " bytes of GPU memory that they may take, of %" PRIu64 " free ones",
+                       "%" PRIu64 " rows of %zu bytes need more than the limit of %" PRIu64
+                       " bytes of GPU memory (%" PRIu64 " are free)",
                        count, sent_bytes(loader, division), budget, available);
         return STOKER_ENOMEM;
     }
@@ -282,42 +283,41 @@ static int keep_division(stoker_loader *loader, const struct division *division)
         return rc;
     }
     (void)snprintf(loader->cache_reason, sizeof(loader->cache_reason),
-                   "%" PRIu64 " rows of %zu bytes, of %" PRIu64
-                   " bytes of GPU memory that are free",
-                   count, pipeline->device_cache.row_bytes, available);
+                   "%" PRIu64 " rows of %zu bytes, of %" PRIu64 " bytes of free GPU memory", count,
+                   pipeline->device_cache.row_bytes, available);
     return 0;
 }
 
-static int keep_on_device(stoker_loader *loader, struct stk_framing *framing)
+static int cache_on_device(stoker_loader *loader, struct stk_framing *framing)
 {
     struct division division;
     const char *why = NULL;
     if (!loader->on_device)
-        why = "batches are delivered on the CPU";
+        why = "batches stay on the CPU";
     else if (loader->options.convert_on_device == STOKER_OFF)
-        why = "it converts on the GPU, and convert_on_device is OFF";
-    else if (!divide_kept(loader, framing, &division))
-        why = "it takes rows of one size, at most 16384 pixels a side";
+        why = "rows are then converted on the GPU, but convert_on_device is OFF";
+    else if (!divide_cached(loader, framing, &division))
+        why = "all rows must have the same size, at most 16384 pixels a side";
     else if (!stk_device_convert_fits(&loader->pipeline.convert, true))
-        why = "it takes rows of uint8 with 1 to 4 channels";
+        why = "rows must be uint8 with 1 to 4 channels";
     if (why != NULL) {
         (void)snprintf(loader->cache_reason, sizeof(loader->cache_reason), "%s", why);
         return loader->on_device ? STOKER_ENOTSUP : STOKER_EDEVICE;
     }
-    int rc = keep_division(loader, &division);
+    int rc = cache_division(loader, &division);
     if (rc == 0)
         *framing = division.host;
     return rc;
 }
 
-/* AUTO takes it where it fits; a reason is told where there is a GPU. */
+/* With AUTO the device cache is used if it fits. */
 static int plan_device_cache(stoker_loader *loader, struct stk_framing *framing,
                              stoker_error *error)
 {
     const stoker_cache wanted = loader->options.cache;
     if (wanted != STOKER_CACHE_DEVICE && (wanted != STOKER_CACHE_AUTO || !loader->on_device))
         return 0;
-    const int rc = keep_on_device(loader, framing);
+    const int rc = cache_on_device(loader, framing);
     if (rc == 0 || wanted == STOKER_CACHE_AUTO)
         return 0;
     const struct stk_place nowhere = STK_NOWHERE;
@@ -340,7 +340,7 @@ static int plan_transform(stoker_loader *loader, const struct stk_framing *frami
                                    &pipeline->convert, (uint32_t)shape[2], height, width);
 }
 
-int stk_rows_plan(stoker_loader *loader, stoker_error *error)
+int stk_row_plan(stoker_loader *loader, stoker_error *error)
 {
     struct stk_pipeline *pipeline = &loader->pipeline;
     struct stk_framing framing = { .key = 0 };
