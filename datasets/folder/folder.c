@@ -23,7 +23,7 @@
 #include "datasets/label_column.h"
 #include "datasets/parameters.h"
 #include "datasets/source.h"
-#include "loader/base/beneath.h"
+#include "loader/base/open_beneath.h"
 
 enum {
     FILE_BYTES_DEFAULT = 64 << 20,
@@ -165,7 +165,7 @@ static int probe(const void *self, uint64_t id, uint8_t *room, uint32_t bytes,
     const struct folder *folder = self;
     struct stk_place place = stk_at(path_of(self, id), STOKER_NO_OFFSET);
     stoker_error said = { .message = "" };
-    const ssize_t got = stk_beneath_read_all(folder->directory, place.path, room, bytes);
+    const ssize_t got = stk_read_all_beneath(folder->directory, place.path, room, bytes);
     if (got < 0) {
         place.os_errno = (int)-got;
         return stk_error_set(error, stk_error_from_errno((int)-got), STOKER_STAGE_OPEN, &place,

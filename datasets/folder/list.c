@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "datasets/source.h"
-#include "loader/base/beneath.h"
+#include "loader/base/open_beneath.h"
 
 /* ---- bytes that grow ------------------------------------------------------------ */
 
@@ -116,7 +116,7 @@ static int follow(const struct stk_folder_wish *wish, const char *folder, const 
     const int length = snprintf(path, sizeof(path), "%s/%s", folder, name);
     if (length < 0 || length >= PATH_MAX)
         return ENAMETOOLONG;
-    const int fd = stk_beneath_open(wish->directory, path, O_PATH);
+    const int fd = stk_open_beneath(wish->directory, path, O_PATH);
     if (fd < 0)
         return -fd;
     const int os_errno = fstat(fd, out) != 0 ? errno : 0;
@@ -211,7 +211,7 @@ int stk_folder_list(struct stk_folder_listing *listing, const struct stk_folder_
                     stoker_error *error)
 {
     struct stat status;
-    const int fd = stk_beneath_open(wish->directory, listing->path,
+    const int fd = stk_open_beneath(wish->directory, listing->path,
                                     O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return fail(wish, listing->path, -fd, error);

@@ -10,9 +10,9 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "loader/base/beneath.h"
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
+#include "loader/base/open_beneath.h"
 #include "loader/base/pread.h"
 #include "loader/codec/raw.h"
 
@@ -243,7 +243,7 @@ static int bytes_from_path(const stoker_dataset *dataset, const stoker_extent *e
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_LOCATE, place,
                              "the data set said that it has no paths");
     const ssize_t got =
-        stk_beneath_read_all(dataset->info.directory, extent->path, to, (size_t)extent->bytes + 1);
+        stk_read_all_beneath(dataset->info.directory, extent->path, to, (size_t)extent->bytes + 1);
     if (got < 0) {
         const bool stray = got == -EXDEV || got == -ELOOP;
         place->os_errno = (int)-got;

@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "loader/base/beneath.h"
 #include "loader/base/error.h"
+#include "loader/base/open_beneath.h"
 #include "loader/pipeline/row.h"
 
 enum {
@@ -349,7 +349,7 @@ static void finish_file(struct stk_worker *worker, struct stk_fetch *fetch, uint
 static void read_file_blocking(struct stk_worker *worker, struct stk_fetch *fetch)
 {
     const ssize_t got =
-        stk_beneath_read_all(worker->pipeline->dataset->info.directory, extent_of(fetch)->path,
+        stk_read_all_beneath(worker->pipeline->dataset->info.directory, extent_of(fetch)->path,
                              fetch->start, (size_t)fetch->total_bytes + 1);
     if (got < 0)
         read_failed(worker, fetch, code_of(fetch, (int)-got), (int)-got);

@@ -34,9 +34,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "loader/base/beneath.h"
 #include "loader/base/clock.h"
 #include "loader/base/memory.h"
+#include "loader/base/open_beneath.h"
 #include "loader/reader/chain.h"
 #include "loader/reader/fifo.h"
 #include "loader/reader/ring.h"
@@ -83,7 +83,7 @@ static void set_paths(struct uring *uring, int directory)
 {
     uring->directory = directory;
     uring->how = (struct open_how){ .flags = O_RDONLY | O_NOCTTY | O_NONBLOCK,
-                                    .resolve = stk_beneath_resolve(directory) };
+                                    .resolve = stk_open_beneath_resolve(directory) };
     uring->unlinked = uring->how;
     uring->unlinked.resolve = RESOLVE_NO_SYMLINKS;
     uring->has_links = directory == AT_FDCWD;
@@ -181,7 +181,7 @@ static void prepare_chain(struct uring *uring, stoker_read *read)
     uring->free_chains = chain->next_free;
     stk_chain_begin(chain, read);
 
-    const bool unlinked = !uring->has_links && stk_beneath_leaves_by_link_alone(read->path);
+    const bool unlinked = !uring->has_links && stk_only_links_lead_out(read->path);
     struct io_uring_sqe *sqe = next_sqe(uring);
     io_uring_prep_openat2_direct(sqe, uring->directory, read->path,
                                  unlinked ? &uring->unlinked : &uring->how, chain->slot);
@@ -302,7 +302,7 @@ static void free_chain(struct uring *uring, struct stk_chain *chain)
 
 static void read_by_calls(const struct uring *uring, stoker_read *read)
 {
-    read->result = (int32_t)stk_beneath_read(uring->directory, read->path, read->buffer,
+    read->result = (int32_t)stk_read_beneath(uring->directory, read->path, read->buffer,
                                              stk_read_bytes(read), read->offset);
 }
 

@@ -37,9 +37,9 @@
 
 #include <stoker/reader.h>
 
-#include "loader/base/beneath.h"
 #include "loader/base/clock.h"
 #include "loader/base/error.h"
+#include "loader/base/open_beneath.h"
 #include "loader/base/rng.h"
 
 enum stk_script_what {
@@ -239,7 +239,7 @@ static inline int32_t stk_scripted_pread(const struct stk_scripted_ring *scripte
                                          const stoker_read *read, uint64_t bytes)
 {
     if (read->path != NULL)
-        return (int32_t)stk_beneath_read(scripted->directory, read->path, read->buffer, bytes,
+        return (int32_t)stk_read_beneath(scripted->directory, read->path, read->buffer, bytes,
                                          read->offset);
     const ssize_t got =
         pread(scripted->files[read->file].fd, read->buffer, bytes, (off_t)read->offset);

@@ -1,5 +1,5 @@
-/* beneath.c - see beneath.h. */
-#include "loader/base/beneath.h"
+/* open_beneath.c - see open_beneath.h. */
+#include "loader/base/open_beneath.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,17 +10,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-uint64_t stk_beneath_resolve(int directory)
+uint64_t stk_open_beneath_resolve(int directory)
 {
     return directory == AT_FDCWD ? 0 : RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
 }
 
-bool stk_beneath_leaves_by_link_alone(const char *path)
+bool stk_only_links_lead_out(const char *path)
 {
     return path[0] != '/' && strstr(path, "..") == NULL;
 }
 
-/* What openat2 looks for on its way, as far as the name tells. */
+/* What openat2 refuses, as far as the name alone shows it. */
 static bool leads_out(const char *path)
 {
     if (path[0] == '/')
@@ -33,7 +33,7 @@ static bool leads_out(const char *path)
     return false;
 }
 
-/* The next part of a path that has one, and *path behind it. -ENAMETOOLONG. */
+/* Copy the next part of a non-empty path and advance *path past it. Returns 0 or -ENAMETOOLONG. */
 static int next_part(const char **path, char part[NAME_MAX + 1])
 {
     *path += strspn(*path, "/");
@@ -46,7 +46,7 @@ static int next_part(const char **path, char part[NAME_MAX + 1])
     return 0;
 }
 
-/* Open a part that is no link: with O_DIRECTORY Linux calls one no directory, which would tell nothing. */
+/* Open a part that is not a link (-ELOOP). With O_DIRECTORY Linux says ENOTDIR for a link, too: look again. */
 static int open_part(int directory, const char *part, int flags)
 {
     struct stat status;
@@ -60,11 +60,11 @@ static int open_part(int directory, const char *part, int flags)
     return link ? -ELOOP : -os_errno;
 }
 
-/* Without openat2: part by part, each in the folder that the one before is, whatever its name has become. */
+/* Without openat2: open part by part, each relative to the previous descriptor, even if that was renamed. */
 static int walk(int directory, const char *path, int flags)
 {
     char part[NAME_MAX + 1];
-    int fd = -1; /* of the part before; -1 = the directory itself */
+    int fd = -1; /* of the previous part; -1 = `directory` */
     int rc = path[0] == '\0' ? -ENOENT : next_part(&path, part);
     while (rc == 0) {
         const bool last = path[0] == '\0';
@@ -86,14 +86,14 @@ static int walk(int directory, const char *path, int flags)
     return rc;
 }
 
-int stk_beneath_open(int directory, const char *path, int flags)
+int stk_open_beneath(int directory, const char *path, int flags)
 {
     if (directory == AT_FDCWD) {
         const int fd = openat(AT_FDCWD, path, flags | O_CLOEXEC);
         return fd < 0 ? -errno : fd;
     }
     const struct open_how how = { .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
-                                  .resolve = stk_beneath_resolve(directory) };
+                                  .resolve = stk_open_beneath_resolve(directory) };
     long fd = syscall(SYS_openat2, directory, path, &how, sizeof(how));
     if (fd < 0 && (errno == ENOSYS || errno == EPERM)) {
         if (leads_out(path))
@@ -103,15 +103,15 @@ int stk_beneath_open(int directory, const char *path, int flags)
     return fd < 0 ? -errno : (int)fd;
 }
 
-/* O_NONBLOCK: where a file was, a pipe that nobody writes to may be by now. */
-int stk_beneath_open_to_read(int directory, const char *path)
+/* O_NONBLOCK: the file may have been replaced by a pipe without a writer. */
+int stk_open_beneath_to_read(int directory, const char *path)
 {
-    return stk_beneath_open(directory, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+    return stk_open_beneath(directory, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
 }
 
-ssize_t stk_beneath_read(int directory, const char *path, void *to, size_t bytes, uint64_t offset)
+ssize_t stk_read_beneath(int directory, const char *path, void *to, size_t bytes, uint64_t offset)
 {
-    const int fd = stk_beneath_open_to_read(directory, path);
+    const int fd = stk_open_beneath_to_read(directory, path);
     if (fd < 0)
         return fd;
     const ssize_t got = pread(fd, to, bytes, (off_t)offset);
@@ -120,11 +120,11 @@ ssize_t stk_beneath_read(int directory, const char *path, void *to, size_t bytes
     return result;
 }
 
-ssize_t stk_beneath_read_all(int directory, const char *path, void *to, size_t bytes)
+ssize_t stk_read_all_beneath(int directory, const char *path, void *to, size_t bytes)
 {
     int fd;
     do
-        fd = stk_beneath_open_to_read(directory, path);
+        fd = stk_open_beneath_to_read(directory, path);
     while (fd == -EINTR);
     if (fd < 0)
         return fd;
