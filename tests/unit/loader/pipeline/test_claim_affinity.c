@@ -1,6 +1,6 @@
 /* test_claim_affinity.c - which ring position a worker gets, and counters at their limits.
  *
- * What workers are given in ordinary laps is in test_slots.c, with the credits; races in tests/thread/loader/test_road.c.
+ * What workers are given in ordinary laps is in test_slots.c, with the credits; races in tests/thread/loader/test_pipeline.c.
  */
 #include <criterion/criterion.h>
 

@@ -1,6 +1,6 @@
 /* test_slots.c - the ring of slots, driven by one thread: when a slot is free, and for which side.
  *
- * With one thread every state is reached on purpose; tests/thread/loader/test_road.c has the races.
+ * With one thread every state is reached on purpose; tests/thread/loader/test_pipeline.c has the races.
  */
 #include <criterion/criterion.h>
 #include <stdatomic.h>

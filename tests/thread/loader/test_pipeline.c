@@ -1,4 +1,4 @@
-/* test_road.c - many workers, tiny batches, hardly any slots: each hand-over between the
+/* test_pipeline.c - many workers, tiny batches, hardly any slots: each hand-over between the
  * workers and the consumer happens as often as possible, in every order of release.
  */
 #include "loader/base/fault.h"
