@@ -3,7 +3,7 @@
  *   prepare ─▶ barrier ─▶ steps, with the barriers they need ─▶ barrier ─▶ partial gradients added
  *
  * The program's block:  scratch of thread 0, 1, ... | what steps share | partial gradients */
-#include "trainer/backend/cpu/step.h"
+#include "trainer/backend/cpu/choose.h"
 
 #include <assert.h>
 #include <math.h>

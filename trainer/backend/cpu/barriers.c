@@ -2,7 +2,7 @@
  *
  * Two buffers that share bytes are no danger if they begin at the same place and have samples of
  * the same size: then each thread's samples lie in the same bytes of both. */
-#include "trainer/backend/cpu/step.h"
+#include "trainer/backend/cpu/choose.h"
 
 static bool touches(const struct stk_op *op, int32_t buffer)
 {

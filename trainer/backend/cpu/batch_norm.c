@@ -4,7 +4,7 @@
  *
  * shared: [sum 0 or 1][thread][channel] doubles. scratch: what each thread worked out of them. */
 #include "trainer/backend/common/batch_norm.h"
-#include "trainer/backend/cpu/step.h"
+#include "trainer/backend/cpu/operations.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,354 +2,25 @@
  *
  *   convolution   AVX2 loops without groups, else oneDNN, else plain
  *   linear        AVX2 loops, else oneDNN's product, else plain
- *   the rest      AVX2 loops where there are some, else plain ones on each thread's samples */
-#include "trainer/backend/cpu/avx2/kernels.h"
-#include "trainer/backend/cpu/onednn/onednn.h"
-#include "trainer/backend/cpu/step.h"
+ *   the rest      AVX2 loops if there are any, else plain ones on each thread's samples */
+#include "trainer/backend/cpu/choose.h"
 
 #include <assert.h>
 #include <stoker/error.h>
-#include <string.h>
+
+#include "trainer/backend/cpu/operations.h"
 
 static void run_plain(const struct stk_cpu_turn *turn)
 {
     turn->step->plain(&turn->o, turn->loss);
 }
 
-/* Sums over all samples that nobody has divided: one thread does them. */
+/* Sums over all samples, which are not divided: thread 0 computes them. */
 static void run_plain_alone(const struct stk_cpu_turn *turn)
 {
     if (turn->thread == 0)
         turn->step->plain(&turn->o, turn->loss);
 }
-
-#ifdef STOKER_HAVE_DNNL
-static void run_onednn(const struct stk_cpu_turn *turn)
-{
-    const int rc = stk_onednn_conv_run(turn->step->conv, &turn->o, turn->thread, turn->scratch);
-    if (*turn->rc == STOKER_OK)
-        *turn->rc = rc;
-}
-
-static void linear_forward_onednn(const struct stk_cpu_turn *turn)
-{
-    const struct stk_operands *o = &turn->o;
-    const uint64_t in = stk_shape_elements(o->layer->in);
-    const uint64_t out = stk_shape_elements(o->layer->out);
-    stk_onednn_multiply(&(struct stk_onednn_product){ .m = o->count,
-                                                      .n = (int64_t)out,
-                                                      .k = (int64_t)in,
-                                                      .a = o->x,
-                                                      .b = o->weight,
-                                                      .b_transposed = true,
-                                                      .c = o->y,
-                                                      .a_row = (int64_t)in,
-                                                      .b_row = (int64_t)in,
-                                                      .c_row = (int64_t)out });
-    for (uint64_t i = 0; i < o->count * out; i++) {
-        const float y = o->y[i] + (o->bias != NULL ? o->bias[i % out] : 0);
-        o->y[i] = o->op->relu && y < 0 ? 0 : y;
-    }
-}
-
-static void linear_data_onednn(const struct stk_cpu_turn *turn)
-{
-    const struct stk_operands *o = &turn->o;
-    const int64_t in = (int64_t)stk_shape_elements(o->layer->in);
-    const int64_t out = (int64_t)stk_shape_elements(o->layer->out);
-    stk_onednn_multiply(&(struct stk_onednn_product){ .m = o->count,
-                                                      .n = in,
-                                                      .k = out,
-                                                      .a = o->dy,
-                                                      .b = o->weight,
-                                                      .c = o->dx,
-                                                      .a_row = out,
-                                                      .b_row = in,
-                                                      .c_row = in });
-}
-#endif
-
-/* Gradients of the biases [begin, end) of a linear layer. */
-static void sum_biases(const struct stk_operands *o, struct stk_share share)
-{
-    const uint64_t out = stk_shape_elements(o->layer->out);
-    for (uint64_t to = share.begin; o->bias_grad != NULL && to < share.end; to++) {
-        float sum = 0;
-        for (uint32_t n = 0; n < o->count; n++)
-            sum += o->dy[n * out + to];
-        o->bias_grad[to] += sum;
-    }
-}
-
-#ifdef STOKER_HAVE_DNNL
-static void linear_weights_onednn(const struct stk_cpu_turn *turn)
-{
-    const struct stk_operands *o = &turn->o;
-    const uint64_t in = stk_shape_elements(o->layer->in);
-    const uint64_t out = stk_shape_elements(o->layer->out);
-    const struct stk_share share = stk_share_of(out, turn->thread, turn->threads);
-    if (share.begin == share.end)
-        return;
-    stk_onednn_multiply(&(struct stk_onednn_product){ .m = (int64_t)(share.end - share.begin),
-                                                      .n = (int64_t)in,
-                                                      .k = o->count,
-                                                      .a = o->dy + share.begin,
-                                                      .a_transposed = true,
-                                                      .b = o->x,
-                                                      .c = o->weight_grad + share.begin * in,
-                                                      .a_row = (int64_t)out,
-                                                      .b_row = (int64_t)in,
-                                                      .c_row = (int64_t)in,
-                                                      .beta = 1 });
-    sum_biases(o, share);
-}
-#endif
-
-#ifdef STK_HAVE_AVX2
-static struct stk_conv_sizes sizes_of(const struct stk_layer *layer)
-{
-    return (struct stk_conv_sizes){ .h = layer->in.h + 2 * layer->padding[0],
-                                    .w = layer->in.w + 2 * layer->padding[1],
-                                    .c = layer->in.c,
-                                    .out_h = layer->out.h,
-                                    .out_w = layer->out.w,
-                                    .filters = layer->out.c,
-                                    .kernel_h = layer->kernel[0],
-                                    .kernel_w = layer->kernel[1],
-                                    .stride_h = layer->stride[0],
-                                    .stride_w = layer->stride[1],
-                                    .run = layer->kernel[1] * layer->in.c };
-}
-
-static bool is_padded(const struct stk_layer *layer)
-{
-    return layer->padding[0] + layer->padding[1] > 0;
-}
-
-static uint64_t bordered_floats(const struct stk_layer *layer)
-{
-    const struct stk_conv_sizes size = sizes_of(layer);
-    return (uint64_t)size.h * size.w * size.c;
-}
-
-/* Scratch of a padded layer begins with a sample that has its border. */
-static uint64_t bordered_bytes(const struct stk_layer *layer)
-{
-    return is_padded(layer) ? stk_round_to_line(bordered_floats(layer) * sizeof(float)) : 0;
-}
-
-/* Where row h of a sample lies in its bordered copy. */
-static float *inside(const struct stk_layer *layer, float *bordered, uint32_t h)
-{
-    const uint64_t width = (uint64_t)layer->in.w + 2 * layer->padding[1];
-    return bordered + ((h + layer->padding[0]) * width + layer->padding[1]) * layer->in.c;
-}
-
-/* The sample as the loops want it: itself, or a copy with a border of zeros. */
-static const float *with_border(const struct stk_cpu_turn *turn, const float *x)
-{
-    const struct stk_layer *layer = turn->o.layer;
-    if (!is_padded(layer))
-        return x;
-    float *copy = turn->scratch;
-    const uint64_t row = (uint64_t)layer->in.w * layer->in.c;
-    memset(copy, 0, bordered_floats(layer) * sizeof(float));
-    for (uint32_t h = 0; h < layer->in.h; h++)
-        memcpy(inside(layer, copy, h), x + h * row, row * sizeof(float));
-    return copy;
-}
-
-static void pack_weights(const struct stk_cpu_turn *turn)
-{
-    const struct stk_conv_sizes size = sizes_of(turn->o.layer);
-    stk_avx2_conv_pack(&size, turn->o.weight, turn->shared, turn->thread, turn->threads);
-}
-
-static void conv_forward_avx2(const struct stk_cpu_turn *turn)
-{
-    const struct stk_operands *o = &turn->o;
-    const struct stk_conv_sizes size = sizes_of(o->layer);
-    for (uint32_t n = 0; n < o->count; n++)
-        stk_avx2_conv_forward(&size, with_border(turn, o->x + n * stk_shape_elements(o->layer->in)),
-                              turn->shared, o->bias, o->op->relu,
-                              o->y + n * stk_shape_elements(o->layer->out));
-}
-
-static void conv_data_avx2(const struct stk_cpu_turn *turn)
-{
-    const struct stk_operands *o = &turn->o;
-    const struct stk_layer *layer = o->layer;
-    const struct stk_conv_sizes size = sizes_of(layer);
-    const uint64_t row = (uint64_t)layer->in.w * layer->in.c;
-    float *bordered = turn->scratch;
-    void *scratch = (uint8_t *)turn->scratch + bordered_bytes(layer);
-    for (uint32_t n = 0; n < o->count; n++) {
-        const float *dy = o->dy + n * stk_shape_elements(layer->out);
-        float *dx = o->dx + n * stk_shape_elements(layer->in);
-        stk_avx2_conv_backward_data(&size, dy, o->weight, is_padded(layer) ? bordered : dx,
-                                    scratch);
-        for (uint32_t h = 0; is_padded(layer) && h < layer->in.h; h++)
-            memcpy(dx + h * row, inside(layer, bordered, h), row * sizeof(float));
-    }
-}
-
-static void conv_weights_avx2(const struct stk_cpu_turn *turn)
-{
-    const struct stk_operands *o = &turn->o;
-    const struct stk_conv_sizes size = sizes_of(o->layer);
-    void *scratch = (uint8_t *)turn->scratch + bordered_bytes(o->layer);
-    for (uint32_t n = 0; n < o->count; n++)
-        stk_avx2_conv_backward_weights(
-            &size, with_border(turn, o->x + n * stk_shape_elements(o->layer->in)),
-            o->dy + n * stk_shape_elements(o->layer->out), o->weight_grad, o->bias_grad, scratch);
-}
-
-static void linear_forward_avx2(const struct stk_cpu_turn *turn)
-{
-    const struct stk_operands *o = &turn->o;
-    stk_avx2_linear_forward(o->x, o->weight, o->bias, o->op->relu, o->y, o->count,
-                            stk_shape_elements(o->layer->in), stk_shape_elements(o->layer->out));
-}
-
-static void linear_data_avx2(const struct stk_cpu_turn *turn)
-{
-    const struct stk_operands *o = &turn->o;
-    const uint64_t out = stk_shape_elements(o->layer->out);
-    stk_avx2_outer(&(struct stk_outer){ .a = o->dy,
-                                        .a_row = out,
-                                        .a_step = 1,
-                                        .b = o->weight,
-                                        .c = o->dx,
-                                        .rows = o->count,
-                                        .depth = out,
-                                        .columns = stk_shape_elements(o->layer->in) });
-}
-
-static void linear_weights_avx2(const struct stk_cpu_turn *turn)
-{
-    const struct stk_operands *o = &turn->o;
-    const uint64_t in = stk_shape_elements(o->layer->in);
-    const uint64_t out = stk_shape_elements(o->layer->out);
-    const struct stk_share share = stk_share_of(out, turn->thread, turn->threads);
-    if (share.begin == share.end)
-        return;
-    stk_avx2_outer(&(struct stk_outer){ .a = o->dy + share.begin,
-                                        .a_row = 1,
-                                        .a_step = out,
-                                        .b = o->x,
-                                        .c = o->weight_grad + share.begin * in,
-                                        .rows = share.end - share.begin,
-                                        .depth = o->count,
-                                        .columns = in,
-                                        .add = true });
-    sum_biases(o, share);
-}
-
-static void max_pool_forward_avx2(const struct stk_cpu_turn *turn)
-{
-    stk_avx2_max_pool_forward(&turn->o);
-}
-
-static void max_pool_backward_avx2(const struct stk_cpu_turn *turn)
-{
-    stk_avx2_max_pool_backward(&turn->o);
-}
-
-static void drop_avx2(const struct stk_cpu_turn *turn, float *to, const float *from)
-{
-    const struct stk_operands *o = &turn->o;
-    for (uint32_t n = 0; n < o->count; n++) {
-        const struct stk_dropout dropout =
-            stk_dropout_of(o->pass->seed, o->pass->step, o->number,
-                           o->pass->first_sample + o->first + n, o->layer->rate);
-        stk_avx2_drop(&dropout, to + n * o->elements, from + n * o->elements, o->elements);
-    }
-}
-
-static void dropout_forward_avx2(const struct stk_cpu_turn *turn)
-{
-    drop_avx2(turn, turn->o.y, turn->o.x);
-}
-
-static void dropout_backward_avx2(const struct stk_cpu_turn *turn)
-{
-    drop_avx2(turn, turn->o.dx, turn->o.dy);
-}
-
-static void relu_forward_avx2(const struct stk_cpu_turn *turn)
-{
-    stk_avx2_relu_forward(turn->o.y, turn->o.x, turn->o.elements * turn->o.count);
-}
-
-static void relu_backward_avx2(const struct stk_cpu_turn *turn)
-{
-    stk_avx2_relu_backward(turn->o.dx, turn->o.y, turn->o.dy, turn->o.elements * turn->o.count);
-}
-
-static void add_forward_avx2(const struct stk_cpu_turn *turn)
-{
-    stk_avx2_add(turn->o.y, turn->o.x, turn->o.x2, turn->o.elements * turn->o.count);
-}
-
-static void accumulate_avx2(const struct stk_cpu_turn *turn)
-{
-    stk_avx2_add(turn->o.dx, turn->o.dx, turn->o.dy, turn->o.elements * turn->o.count);
-}
-
-/* The lists of the gradients count floats in 32 bits. */
-static bool conv_fits_avx2(const struct stk_layer *layer)
-{
-    const uint64_t filter = (uint64_t)layer->kernel[0] * layer->kernel[1] * layer->in.c;
-    return layer->groups == 1 && bordered_floats(layer) <= UINT32_MAX &&
-           filter * layer->out.c <= UINT32_MAX;
-}
-
-static void choose_conv_avx2(struct stk_cpu_step *step, const struct stk_layer *layer,
-                             enum stk_op_kind kind)
-{
-    const struct stk_conv_sizes size = sizes_of(layer);
-    step->scratch_bytes = bordered_bytes(layer);
-    if (kind == STK_OP_CONV_FORWARD) {
-        step->run = conv_forward_avx2;
-        step->prepare = pack_weights;
-        step->shared_bytes = stk_avx2_conv_packed_floats(&size) * sizeof(float);
-    } else {
-        step->run = kind == STK_OP_CONV_BACKWARD_DATA ? conv_data_avx2 : conv_weights_avx2;
-        step->scratch_bytes += stk_avx2_conv_scratch_bytes(&size);
-    }
-}
-
-/* Whether there are AVX2 loops for it; the step is then complete. */
-static bool choose_avx2(struct stk_cpu_step *step, const struct stk_layer *layer,
-                        enum stk_op_kind kind)
-{
-    static stk_cpu_op *const ops[STK_OP_KINDS] = {
-        [STK_OP_LINEAR_FORWARD] = linear_forward_avx2,
-        [STK_OP_LINEAR_BACKWARD_DATA] = linear_data_avx2,
-        [STK_OP_LINEAR_BACKWARD_WEIGHTS] = linear_weights_avx2,
-        [STK_OP_MAX_POOL_FORWARD] = max_pool_forward_avx2,
-        [STK_OP_MAX_POOL_BACKWARD] = max_pool_backward_avx2,
-        [STK_OP_RELU_FORWARD] = relu_forward_avx2,
-        [STK_OP_RELU_BACKWARD] = relu_backward_avx2,
-        [STK_OP_ADD_FORWARD] = add_forward_avx2,
-        [STK_OP_ACCUMULATE] = accumulate_avx2,
-        [STK_OP_DROPOUT_FORWARD] = dropout_forward_avx2,
-        [STK_OP_DROPOUT_BACKWARD] = dropout_backward_avx2,
-    };
-    if (!stk_avx2_runs_here())
-        return false;
-    if (kind <= STK_OP_CONV_BACKWARD_WEIGHTS) {
-        if (conv_fits_avx2(layer))
-            choose_conv_avx2(step, layer, kind);
-        return conv_fits_avx2(layer);
-    }
-    const bool pools = kind == STK_OP_MAX_POOL_FORWARD || kind == STK_OP_MAX_POOL_BACKWARD;
-    if (ops[kind] == NULL || (pools && !stk_avx2_pools(layer)))
-        return false;
-    step->run = ops[kind];
-    return true;
-}
-#endif
 
 static enum stk_cpu_manner manner_of(enum stk_op_kind kind)
 {
@@ -384,32 +55,6 @@ static void add_partials(struct stk_cpu_step *step, const struct stk_plan *plan,
     step->partial_bytes = stk_round_to_line((step->weights + step->biases) * sizeof(float));
 }
 
-#ifdef STOKER_HAVE_DNNL
-static int choose_onednn(struct stk_cpu_step *step, const struct stk_plan *plan,
-                         const struct stk_op *op, uint32_t threads)
-{
-    const struct stk_layer *layer = &plan->model->layers[op->layer];
-    if (op->kind == STK_OP_LINEAR_FORWARD)
-        step->run = linear_forward_onednn;
-    else if (op->kind == STK_OP_LINEAR_BACKWARD_DATA)
-        step->run = linear_data_onednn;
-    else if (op->kind == STK_OP_LINEAR_BACKWARD_WEIGHTS)
-        step->run = linear_weights_onednn;
-    if (op->kind > STK_OP_CONV_BACKWARD_WEIGHTS)
-        return STOKER_OK;
-    const uint32_t shard = (plan->options.batch + threads - 1) / threads;
-    const int rc = stk_onednn_conv_create(&step->conv, layer, op->kind, op->relu, shard, threads);
-    if (rc == STOKER_ENOTSUP)
-        return STOKER_OK;
-    if (rc != STOKER_OK)
-        return rc;
-    step->run = run_onednn;
-    step->manner = STK_CPU_SHARD;
-    step->scratch_bytes = stk_onednn_conv_scratch_bytes(step->conv);
-    return STOKER_OK;
-}
-#endif
-
 int stk_cpu_choose(struct stk_cpu_step *step, const struct stk_plan *plan, const struct stk_op *op,
                    uint32_t threads, enum stk_loops loops)
 {
@@ -423,13 +68,11 @@ int stk_cpu_choose(struct stk_cpu_step *step, const struct stk_plan *plan, const
     step->run = step->manner == STK_CPU_TOGETHER ? run_plain_alone : run_plain;
     if (op->kind == STK_OP_CONV_BACKWARD_WEIGHTS)
         add_partials(step, plan, layer);
-#ifdef STK_HAVE_AVX2
-    if (loops == STK_LOOPS_BEST && choose_avx2(step, layer, op->kind))
+    if (loops == STK_LOOPS_BEST && stk_cpu_choose_avx2(step, layer, op->kind))
         return STOKER_OK;
-#endif
 #ifdef STOKER_HAVE_DNNL
     if (loops != STK_LOOPS_PLAIN)
-        return choose_onednn(step, plan, op, threads);
+        return stk_cpu_choose_onednn(step, plan, op, threads);
 #endif
     return STOKER_OK;
 }

@@ -48,19 +48,6 @@ struct stk_cpu_step {
     struct stk_onednn_conv *conv; /* NULL = not by oneDNN */
 };
 
-/* Choose how a step is run, and what memory it needs. STOKER_ENOMEM. */
-int stk_cpu_choose(struct stk_cpu_step *step, const struct stk_plan *plan, const struct stk_op *op,
-                   uint32_t threads, enum stk_loops loops);
-
-/* Where barriers must stand. */
-void stk_cpu_place_barriers(struct stk_cpu_step *steps, const struct stk_plan *plan);
-
-/* BatchNorm: channel sums of all threads meet. */
-uint64_t stk_cpu_batch_norm_scratch_bytes(const struct stk_layer *layer);
-uint64_t stk_cpu_batch_norm_shared_bytes(const struct stk_layer *layer, uint32_t threads);
-stk_cpu_op stk_cpu_batch_norm_forward;
-stk_cpu_op stk_cpu_batch_norm_backward;
-
 static inline uint64_t stk_round_to_line(uint64_t bytes)
 {
     return (bytes + 63) / 64 * 64;

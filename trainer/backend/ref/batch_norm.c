@@ -1,10 +1,12 @@
 /* batch_norm.c - BatchNorm over all pixels of all samples, channel by channel.
  *
  *   aux   mean of each channel, then 1 / sqrt(variance + epsilon) of each */
-#include "trainer/backend/common/batch_norm.h"
-#include "trainer/backend/ref/narrow.h"
+#include "trainer/backend/ref/operations.h"
 
 #include <math.h>
+
+#include "trainer/backend/common/batch_norm.h"
+#include "trainer/backend/ref/rounding.h"
 
 static uint64_t pixels_of(const struct stk_operands *o)
 {

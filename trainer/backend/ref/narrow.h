@@ -17,11 +17,4 @@ void stk_narrow_run(const struct stk_plan *plan, const struct stk_op *op,
                     const struct stk_arenas *arenas, const struct stk_pass *pass, void *scratch,
                     struct stk_loss *loss);
 
-/* To and from T; `to` and `from` lie apart. */
-void stk_narrow(void *to, const float *from, uint64_t count, stoker_dtype storage);
-void stk_widen(float *to, const void *from, uint64_t count, stoker_dtype storage);
-
-/* What a value is once it was stored. */
-float stk_rounded(float value, stoker_dtype storage);
-
 #endif

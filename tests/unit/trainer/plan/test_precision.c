@@ -8,7 +8,7 @@
 #include "support/leaks.h"
 #include "support/opened_trainer.h"
 #include "trainer/api/trainer.h"
-#include "trainer/backend/ref/narrow.h"
+#include "trainer/backend/ref/rounding.h"
 #include "trainer/plan/precision.h"
 
 #include <math.h>

@@ -1,0 +1,260 @@
+/* operations.c - steps of the cpu back end on AVX2 loops. */
+#include "trainer/backend/cpu/operations.h"
+
+#include "trainer/backend/cpu/avx2/kernels.h"
+
+#ifdef STK_HAVE_AVX2
+#include <string.h>
+
+static struct stk_conv_sizes sizes_of(const struct stk_layer *layer)
+{
+    return (struct stk_conv_sizes){ .h = layer->in.h + 2 * layer->padding[0],
+                                    .w = layer->in.w + 2 * layer->padding[1],
+                                    .c = layer->in.c,
+                                    .out_h = layer->out.h,
+                                    .out_w = layer->out.w,
+                                    .filters = layer->out.c,
+                                    .kernel_h = layer->kernel[0],
+                                    .kernel_w = layer->kernel[1],
+                                    .stride_h = layer->stride[0],
+                                    .stride_w = layer->stride[1],
+                                    .run = layer->kernel[1] * layer->in.c };
+}
+
+static bool is_padded(const struct stk_layer *layer)
+{
+    return layer->padding[0] + layer->padding[1] > 0;
+}
+
+static uint64_t bordered_floats(const struct stk_layer *layer)
+{
+    const struct stk_conv_sizes size = sizes_of(layer);
+    return (uint64_t)size.h * size.w * size.c;
+}
+
+/* Scratch of a padded layer begins with a sample that has its border. */
+static uint64_t bordered_bytes(const struct stk_layer *layer)
+{
+    return is_padded(layer) ? stk_round_to_line(bordered_floats(layer) * sizeof(float)) : 0;
+}
+
+/* Where row h of a sample lies in its bordered copy. */
+static float *inside(const struct stk_layer *layer, float *bordered, uint32_t h)
+{
+    const uint64_t width = (uint64_t)layer->in.w + 2 * layer->padding[1];
+    return bordered + ((h + layer->padding[0]) * width + layer->padding[1]) * layer->in.c;
+}
+
+/* The sample as the loops want it: itself, or a copy with a border of zeros. */
+static const float *with_border(const struct stk_cpu_turn *turn, const float *x)
+{
+    const struct stk_layer *layer = turn->o.layer;
+    if (!is_padded(layer))
+        return x;
+    float *copy = turn->scratch;
+    const uint64_t row = (uint64_t)layer->in.w * layer->in.c;
+    memset(copy, 0, bordered_floats(layer) * sizeof(float));
+    for (uint32_t h = 0; h < layer->in.h; h++)
+        memcpy(inside(layer, copy, h), x + h * row, row * sizeof(float));
+    return copy;
+}
+
+static void pack_weights(const struct stk_cpu_turn *turn)
+{
+    const struct stk_conv_sizes size = sizes_of(turn->o.layer);
+    stk_avx2_conv_pack(&size, turn->o.weight, turn->shared, turn->thread, turn->threads);
+}
+
+static void conv_forward_avx2(const struct stk_cpu_turn *turn)
+{
+    const struct stk_operands *o = &turn->o;
+    const struct stk_conv_sizes size = sizes_of(o->layer);
+    for (uint32_t n = 0; n < o->count; n++)
+        stk_avx2_conv_forward(&size, with_border(turn, o->x + n * stk_shape_elements(o->layer->in)),
+                              turn->shared, o->bias, o->op->relu,
+                              o->y + n * stk_shape_elements(o->layer->out));
+}
+
+static void conv_data_avx2(const struct stk_cpu_turn *turn)
+{
+    const struct stk_operands *o = &turn->o;
+    const struct stk_layer *layer = o->layer;
+    const struct stk_conv_sizes size = sizes_of(layer);
+    const uint64_t row = (uint64_t)layer->in.w * layer->in.c;
+    float *bordered = turn->scratch;
+    void *scratch = (uint8_t *)turn->scratch + bordered_bytes(layer);
+    for (uint32_t n = 0; n < o->count; n++) {
+        const float *dy = o->dy + n * stk_shape_elements(layer->out);
+        float *dx = o->dx + n * stk_shape_elements(layer->in);
+        stk_avx2_conv_backward_data(&size, dy, o->weight, is_padded(layer) ? bordered : dx,
+                                    scratch);
+        for (uint32_t h = 0; is_padded(layer) && h < layer->in.h; h++)
+            memcpy(dx + h * row, inside(layer, bordered, h), row * sizeof(float));
+    }
+}
+
+static void conv_weights_avx2(const struct stk_cpu_turn *turn)
+{
+    const struct stk_operands *o = &turn->o;
+    const struct stk_conv_sizes size = sizes_of(o->layer);
+    void *scratch = (uint8_t *)turn->scratch + bordered_bytes(o->layer);
+    for (uint32_t n = 0; n < o->count; n++)
+        stk_avx2_conv_backward_weights(
+            &size, with_border(turn, o->x + n * stk_shape_elements(o->layer->in)),
+            o->dy + n * stk_shape_elements(o->layer->out), o->weight_grad, o->bias_grad, scratch);
+}
+
+static void linear_forward_avx2(const struct stk_cpu_turn *turn)
+{
+    const struct stk_operands *o = &turn->o;
+    stk_avx2_linear_forward(o->x, o->weight, o->bias, o->op->relu, o->y, o->count,
+                            stk_shape_elements(o->layer->in), stk_shape_elements(o->layer->out));
+}
+
+static void linear_data_avx2(const struct stk_cpu_turn *turn)
+{
+    const struct stk_operands *o = &turn->o;
+    const uint64_t out = stk_shape_elements(o->layer->out);
+    stk_avx2_outer(&(struct stk_outer){ .a = o->dy,
+                                        .a_row = out,
+                                        .a_step = 1,
+                                        .b = o->weight,
+                                        .c = o->dx,
+                                        .rows = o->count,
+                                        .depth = out,
+                                        .columns = stk_shape_elements(o->layer->in) });
+}
+
+static void linear_weights_avx2(const struct stk_cpu_turn *turn)
+{
+    const struct stk_operands *o = &turn->o;
+    const uint64_t in = stk_shape_elements(o->layer->in);
+    const uint64_t out = stk_shape_elements(o->layer->out);
+    const struct stk_share share = stk_share_of(out, turn->thread, turn->threads);
+    if (share.begin == share.end)
+        return;
+    stk_avx2_outer(&(struct stk_outer){ .a = o->dy + share.begin,
+                                        .a_row = 1,
+                                        .a_step = out,
+                                        .b = o->x,
+                                        .c = o->weight_grad + share.begin * in,
+                                        .rows = share.end - share.begin,
+                                        .depth = o->count,
+                                        .columns = in,
+                                        .add = true });
+    stk_cpu_add_bias_gradients(o, share);
+}
+
+static void max_pool_forward_avx2(const struct stk_cpu_turn *turn)
+{
+    stk_avx2_max_pool_forward(&turn->o);
+}
+
+static void max_pool_backward_avx2(const struct stk_cpu_turn *turn)
+{
+    stk_avx2_max_pool_backward(&turn->o);
+}
+
+static void drop_avx2(const struct stk_cpu_turn *turn, float *to, const float *from)
+{
+    const struct stk_operands *o = &turn->o;
+    for (uint32_t n = 0; n < o->count; n++) {
+        const struct stk_dropout dropout =
+            stk_dropout_of(o->pass->seed, o->pass->step, o->number,
+                           o->pass->first_sample + o->first + n, o->layer->rate);
+        stk_avx2_drop(&dropout, to + n * o->elements, from + n * o->elements, o->elements);
+    }
+}
+
+static void dropout_forward_avx2(const struct stk_cpu_turn *turn)
+{
+    drop_avx2(turn, turn->o.y, turn->o.x);
+}
+
+static void dropout_backward_avx2(const struct stk_cpu_turn *turn)
+{
+    drop_avx2(turn, turn->o.dx, turn->o.dy);
+}
+
+static void relu_forward_avx2(const struct stk_cpu_turn *turn)
+{
+    stk_avx2_relu_forward(turn->o.y, turn->o.x, turn->o.elements * turn->o.count);
+}
+
+static void relu_backward_avx2(const struct stk_cpu_turn *turn)
+{
+    stk_avx2_relu_backward(turn->o.dx, turn->o.y, turn->o.dy, turn->o.elements * turn->o.count);
+}
+
+static void add_forward_avx2(const struct stk_cpu_turn *turn)
+{
+    stk_avx2_add(turn->o.y, turn->o.x, turn->o.x2, turn->o.elements * turn->o.count);
+}
+
+static void accumulate_avx2(const struct stk_cpu_turn *turn)
+{
+    stk_avx2_add(turn->o.dx, turn->o.dx, turn->o.dy, turn->o.elements * turn->o.count);
+}
+
+/* The lists of the gradients count floats in 32 bits. */
+static bool conv_fits_avx2(const struct stk_layer *layer)
+{
+    const uint64_t filter = (uint64_t)layer->kernel[0] * layer->kernel[1] * layer->in.c;
+    return layer->groups == 1 && bordered_floats(layer) <= UINT32_MAX &&
+           filter * layer->out.c <= UINT32_MAX;
+}
+
+static void choose_conv_avx2(struct stk_cpu_step *step, const struct stk_layer *layer,
+                             enum stk_op_kind kind)
+{
+    const struct stk_conv_sizes size = sizes_of(layer);
+    step->scratch_bytes = bordered_bytes(layer);
+    if (kind == STK_OP_CONV_FORWARD) {
+        step->run = conv_forward_avx2;
+        step->prepare = pack_weights;
+        step->shared_bytes = stk_avx2_conv_packed_floats(&size) * sizeof(float);
+    } else {
+        step->run = kind == STK_OP_CONV_BACKWARD_DATA ? conv_data_avx2 : conv_weights_avx2;
+        step->scratch_bytes += stk_avx2_conv_scratch_bytes(&size);
+    }
+}
+
+bool stk_cpu_choose_avx2(struct stk_cpu_step *step, const struct stk_layer *layer,
+                         enum stk_op_kind kind)
+{
+    static stk_cpu_op *const ops[STK_OP_KINDS] = {
+        [STK_OP_LINEAR_FORWARD] = linear_forward_avx2,
+        [STK_OP_LINEAR_BACKWARD_DATA] = linear_data_avx2,
+        [STK_OP_LINEAR_BACKWARD_WEIGHTS] = linear_weights_avx2,
+        [STK_OP_MAX_POOL_FORWARD] = max_pool_forward_avx2,
+        [STK_OP_MAX_POOL_BACKWARD] = max_pool_backward_avx2,
+        [STK_OP_RELU_FORWARD] = relu_forward_avx2,
+        [STK_OP_RELU_BACKWARD] = relu_backward_avx2,
+        [STK_OP_ADD_FORWARD] = add_forward_avx2,
+        [STK_OP_ACCUMULATE] = accumulate_avx2,
+        [STK_OP_DROPOUT_FORWARD] = dropout_forward_avx2,
+        [STK_OP_DROPOUT_BACKWARD] = dropout_backward_avx2,
+    };
+    if (!stk_avx2_runs_here())
+        return false;
+    if (kind <= STK_OP_CONV_BACKWARD_WEIGHTS) {
+        if (conv_fits_avx2(layer))
+            choose_conv_avx2(step, layer, kind);
+        return conv_fits_avx2(layer);
+    }
+    const bool pools = kind == STK_OP_MAX_POOL_FORWARD || kind == STK_OP_MAX_POOL_BACKWARD;
+    if (ops[kind] == NULL || (pools && !stk_avx2_pools(layer)))
+        return false;
+    step->run = ops[kind];
+    return true;
+}
+#else
+bool stk_cpu_choose_avx2(struct stk_cpu_step *step, const struct stk_layer *layer,
+                         enum stk_op_kind kind)
+{
+    (void)step;
+    (void)layer;
+    (void)kind;
+    return false;
+}
+#endif

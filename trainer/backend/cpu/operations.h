@@ -1,0 +1,33 @@
+/* operations.h - what choose.c has to choose from, beside the plain loops of `ref`. */
+#ifndef STK_TRAINER_BACKEND_CPU_OPERATIONS_H
+#define STK_TRAINER_BACKEND_CPU_OPERATIONS_H
+
+#include "trainer/backend/cpu/step.h"
+
+/* avx2/operations.c: fill in a step; false if there are no such loops for it, or for this CPU. */
+bool stk_cpu_choose_avx2(struct stk_cpu_step *step, const struct stk_layer *layer,
+                         enum stk_op_kind kind);
+
+/* onednn/operations.c: fill in a step if oneDNN has the operation, else leave it. STOKER_ENOMEM. */
+int stk_cpu_choose_onednn(struct stk_cpu_step *step, const struct stk_plan *plan,
+                          const struct stk_op *op, uint32_t threads);
+
+/* batch_norm.c */
+uint64_t stk_cpu_batch_norm_scratch_bytes(const struct stk_layer *layer);
+uint64_t stk_cpu_batch_norm_shared_bytes(const struct stk_layer *layer, uint32_t threads);
+stk_cpu_op stk_cpu_batch_norm_forward;
+stk_cpu_op stk_cpu_batch_norm_backward;
+
+/* Add the gradients of the biases in `share` of a linear layer. */
+static inline void stk_cpu_add_bias_gradients(const struct stk_operands *o, struct stk_share share)
+{
+    const uint64_t out = stk_shape_elements(o->layer->out);
+    for (uint64_t to = share.begin; o->bias_grad != NULL && to < share.end; to++) {
+        float sum = 0;
+        for (uint32_t n = 0; n < o->count; n++)
+            sum += o->dy[n * out + to];
+        o->bias_grad[to] += sum;
+    }
+}
+
+#endif
