@@ -1,27 +1,25 @@
-/* progress.h - one line on the terminal: which cell, and how long it will still take. */
+/* progress.h - how far the sweep is: which cell, and how long the rest will take. */
 #ifndef BENCH_PROGRESS_H
 #define BENCH_PROGRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "bench/cli/progress_line.h"
+
 struct bench_progress {
-    bool shown; /* standard error is a terminal, and --quiet was not given */
+    struct cli_progress_line line;
     uint64_t begin_ns;
     uint32_t total;
     uint32_t done;
-    int width; /* of the longest line so far, to wipe it */
 };
 
 void bench_progress_begin(struct bench_progress *progress, uint32_t total, bool quiet);
 
-/* Show what is measured now. */
+/* Shows what is measured now. */
 void bench_progress_show(struct bench_progress *progress, const char *what);
 
-/* Count it as done. */
+/* Counts one step of `total` as done. */
 void bench_progress_advance(struct bench_progress *progress);
-
-/* Take the line away, before rows are printed and at the end. */
-void bench_progress_wipe(struct bench_progress *progress);
 
 #endif

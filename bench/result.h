@@ -10,6 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Beside the codes of the library: Ctrl-C ended what was measured. */
+enum { BENCH_INTERRUPTED = 100 };
+
 enum { BENCH_REPEATS_MAX = 1000, BENCH_SHARES_MAX = 16 };
 
 /* 2: device, non_blocking, convert. 3: first epochs apart from later ones, layout, stage times, and

@@ -11,12 +11,13 @@
  */
 #include "bench/sweep.h"
 #include "bench/advice.h"
-#include "bench/interrupt.h"
+#include "bench/cli/interrupt.h"
 #include "bench/progress.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 
 enum {
@@ -74,7 +75,7 @@ struct sweep {
 /* What is complete, up to the first cell that is not. */
 static void print_rows(struct sweep *sweep)
 {
-    bench_progress_wipe(&sweep->progress);
+    cli_progress_line_wipe(&sweep->progress.line);
     for (; sweep->printed < sweep->count && sweep->cells[sweep->printed].done; sweep->printed++)
         sweep->form->cell(sweep->sheet, &sweep->cells[sweep->printed]);
 }
@@ -136,12 +137,12 @@ static void finish_group(struct sweep *sweep, struct group *group)
 {
     struct bench_bench *bench = sweep->bench;
     const uint32_t repeats = bench->arguments->repeats;
-    for (uint32_t repeat = 0; repeat < repeats && !bench_interrupted(); repeat++) {
-        for (uint32_t index = 0; index < group->count && !bench_interrupted(); index++) {
+    for (uint32_t repeat = 0; repeat < repeats && !cli_interrupted(); repeat++) {
+        for (uint32_t index = 0; index < group->count && !cli_interrupted(); index++) {
             bench_cell_repeat(group->runs[index]);
             show_repeat(&sweep->progress, group->runs[index]);
         }
-        if (bench->arguments->ceilings && !bench_interrupted())
+        if (bench->arguments->ceilings && !cli_interrupted())
             (void)measure_memcpy(bench); /* without it a row is missing, nothing more */
         uint64_t done = (uint64_t)(repeat + 1) * group->count / repeats;
         uint64_t before = (uint64_t)repeat * group->count / repeats;
@@ -179,7 +180,7 @@ static void join_group(struct sweep *sweep, struct group *group, const struct be
 static void run_group(struct sweep *sweep, uint64_t first, uint64_t count)
 {
     struct group group = { .count = 0 };
-    for (uint64_t index = first; index < first + count && !bench_interrupted(); index++) {
+    for (uint64_t index = first; index < first + count && !cli_interrupted(); index++) {
         char name[BENCH_CHOICE_NAME_MAX];
         struct bench_choice choice = choice_at(sweep->bench->arguments, index);
         if (!has_room(&group, &choice))
@@ -205,9 +206,9 @@ static void run_cells(struct sweep *sweep)
     const struct bench_arguments *arguments = sweep->bench->arguments;
     const uint64_t size = group_size(arguments);
     bench_progress_begin(&sweep->progress, 2 * (uint32_t)sweep->count, arguments->quiet);
-    for (uint64_t first = 0; first < sweep->count && !bench_interrupted(); first += size)
+    for (uint64_t first = 0; first < sweep->count && !cli_interrupted(); first += size)
         run_group(sweep, first, size);
-    bench_progress_wipe(&sweep->progress);
+    cli_progress_line_wipe(&sweep->progress.line);
     print_late_rows(sweep);
 }
 
@@ -242,7 +243,7 @@ static void report_left_out(const struct sweep *sweep)
 
 static int status_of(const struct sweep *sweep, uint64_t kept)
 {
-    if (bench_interrupted())
+    if (cli_interrupted())
         return kept > 0 ? BENCH_SWEEP_INTERRUPTED : BENCH_SWEEP_NOTHING;
     for (uint64_t index = 0; index < kept; index++)
         if (sweep->cells[index].error[0] != '\0' && !sweep->cells[index].skipped)
@@ -305,10 +306,10 @@ int bench_sweep_run(struct bench_bench *bench, const struct bench_machine *machi
         fprintf(stderr, "loaderbench: no memory for %" PRIu64 " cells\n", sweep.count);
         return BENCH_SWEEP_FAILED;
     }
-    bench_interrupt_watch();
+    cli_interrupt_watch(SIGINT);
     form->start(&sheet, machine);
     run_cells(&sweep);
-    if (bench_interrupted())
+    if (cli_interrupted())
         report_left_out(&sweep);
     const uint64_t kept = keep_done(sweep.cells, sweep.count);
     print_rest(&sweep, machine, kept);

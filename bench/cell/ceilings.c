@@ -1,6 +1,6 @@
 /* ceilings.c - the ceilings of one cell: which fits, and one turn of each. */
 #include "bench/cell/run.h"
-#include "bench/interrupt.h"
+#include "bench/cli/interrupt.h"
 #include "bench/statistics.h"
 
 #include <assert.h>
@@ -162,7 +162,7 @@ static int measure_ceiling(struct bench_run *run, enum bench_ceiling_kind kind,
                            const struct bench_work *work, double *rate)
 {
     *rate = NAN;
-    if (bench_interrupted())
+    if (cli_interrupted())
         return BENCH_INTERRUPTED;
     int rc = bench_ceiling_measure(kind, work, rate, &run->error);
     if (rc != STOKER_OK && rc != STOKER_ENOTSUP)

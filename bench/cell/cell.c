@@ -16,7 +16,7 @@
 #include "bench/cell/headspace.h"
 #include "bench/cell/resume.h"
 #include "bench/cell/run.h"
-#include "bench/interrupt.h"
+#include "bench/cli/interrupt.h"
 #include "bench/machine.h"
 #include "bench/statistics.h"
 #include "bench/timing.h"
@@ -570,7 +570,7 @@ void bench_cell_end(struct bench_run *run)
         run->rc = STOKER_OK; /* the repeats until then are good */
     if (run->rc == STOKER_OK && !run->bench->arguments->cold)
         run->rc = bench_run_read_stats(run);
-    if (run->rc == STOKER_OK && run->bench->arguments->trace != NULL && !bench_interrupted())
+    if (run->rc == STOKER_OK && run->bench->arguments->trace != NULL && !cli_interrupted())
         run->rc = record_trace(run);
     if (run->rc == STOKER_OK) {
         describe_stats(run);

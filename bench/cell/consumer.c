@@ -1,6 +1,7 @@
 /* consumer.c - take batches, touch them, let them go; and time whole epochs of that. */
 #include "bench/cell/consumer.h"
-#include "bench/interrupt.h"
+#include "bench/cli/interrupt.h"
+#include "bench/result.h"
 #include "bench/timing.h"
 #include "loader/base/clock.h"
 
@@ -42,7 +43,7 @@ static int use_on_gpu(struct bench_consumer *consumer, const stoker_batch *batch
 int bench_consumer_next(struct bench_consumer *consumer)
 {
     stoker_batch batch;
-    if (bench_interrupted())
+    if (cli_interrupted())
         return BENCH_INTERRUPTED;
     int rc = stoker_loader_next(consumer->loader, &batch);
     if (rc != STOKER_OK)

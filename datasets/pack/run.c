@@ -17,6 +17,7 @@
 #include "datasets/pack/progress.h"
 #include "datasets/pack/target.h"
 #include "datasets/pack/verify.h"
+#include "loader/base/clock.h"
 
 enum { BATCH_MAX = 256, BATCH_BYTES = 32 << 20, SHARD_BATCHES = 16 };
 
@@ -249,7 +250,7 @@ static bool pack_batches(struct run *run)
         stoker_batch_release(&batch);
         pack_progress_show(&progress, run->source_done);
     }
-    pack_progress_end(&progress);
+    cli_progress_line_wipe(&progress.line);
     if (good && rc < 0)
         return pack_fail(&run->failure, run->plan.arguments->source, 0, "%s",
                          stoker_loader_error(run->loader)->message);
@@ -283,7 +284,7 @@ static void report_bad(const struct run *run)
 static void report(const struct run *run)
 {
     const uint64_t rows = run->tally.samples * (uint64_t)stoker_dataset_row_bytes(run->source);
-    const double seconds = (double)(pack_now_ns() - run->begun_ns) * 1e-9;
+    const double seconds = stk_seconds(stk_now_ns() - run->begun_ns);
     (void)printf("samples %" PRIu64 "\nkept_samples %" PRIu64 "\nbad_samples %" PRIu64
                  "\nrow_bytes %" PRIu64 "\nstored_bytes %" PRIu64 "\nratio %.3f\nfiles %" PRIu64
                  "\nseconds %.2f\n",
@@ -313,7 +314,7 @@ int pack_run(const struct pack_arguments *arguments)
 {
     struct run run = { .plan = { .arguments = arguments },
                        .target = target_of(arguments->form),
-                       .begun_ns = pack_now_ns() };
+                       .begun_ns = stk_now_ns() };
     int status = pack_all(&run) ? PACK_GOOD : PACK_FAILED;
     if (status == PACK_GOOD) {
         report_bad(&run);

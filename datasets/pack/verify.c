@@ -124,7 +124,7 @@ static enum pack_verdict compare_all(struct verifier *verifier, stoker_loader *s
         stoker_batch_release(&batch);
         pack_progress_show(&progress, verifier->compared);
     }
-    pack_progress_end(&progress);
+    cli_progress_line_wipe(&progress.line);
     if (!same)
         return PACK_DIFFERENT;
     if (rc < 0) {

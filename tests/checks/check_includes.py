@@ -22,7 +22,7 @@ PACK_HEADERS = ("datasets/shards/layout.h", "loader/base/crc32c.h")
 # Of base/, what the programs may use. printable.h and clock.h are inline; of the others they link copies
 # (stoker_cli), since libstoker exports none of it.
 PROGRAM_BASE = ("loader/base/printable.h", "loader/base/output_file.h", "loader/base/nearest.h",
-                "loader/base/thread_team.h", "loader/base/cuda_runtime.h", "loader/base/clock.h")
+                "loader/base/thread_team.h", "loader/base/cuda_runtime.h", "loader/base/clock.h", "loader/base/thread.h")
 PROGRAM_CLI = "bench/cli/"  # what every program's command line shares; stoker_cli, too
 DATASET_HEADERS = ("dataset.h", "codec.h", "tensor.h", "error.h", "export.h")
 

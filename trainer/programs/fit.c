@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "bench/cli/interrupt.h"
 #include "loader/base/clock.h"
-#include "trainer/programs/interrupt.h"
 
 enum {
     RECORDED_ROWS = 400,    /* of a run, about */
@@ -61,7 +61,7 @@ static int test_batches(stoker_trainer *trainer, stoker_loader *loader)
         stoker_batch_release(&batch);
         if (rc != STOKER_OK)
             return rc;
-        if (interrupt_wished())
+        if (cli_interrupted())
             return STOKER_FINISHED;
     }
     return rc == STOKER_EPOCH_END ? STOKER_OK : rc;
@@ -246,7 +246,7 @@ static int after_update(struct run *run)
     const struct fit *fit = run->fit;
     const uint64_t updates = stoker_trainer_updates(fit->trainer);
     record_row(run, false);
-    if (interrupt_wished()) {
+    if (cli_interrupted()) {
         run->result->interrupted = true;
         return STOKER_FINISHED;
     }
@@ -365,7 +365,7 @@ int fit_run(const struct fit *fit, struct fit_result *out, stoker_error *error)
     if (rc == STOKER_OK && !out->interrupted && out->updates == 0 && out->skipped > 0)
         rc = all_skipped(&run, out->skipped);
     (void)stoker_loader_state(run.loader, &out->state);
-    progress_wipe(fit->progress);
+    cli_progress_line_wipe(&fit->progress->line);
     trace_end(&fit->record->trace, run.loader);
     stoker_loader_destroy(&run.loader);
     return rc;

@@ -6,12 +6,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "loader/base/clock.h"
 
-static const uint64_t LIVE_NS = 100000000U;
 static const uint64_t PLAIN_NS = 10000000000U;
 enum { LINE_BYTES = 256 };
 
@@ -28,14 +25,16 @@ __attribute__((format(printf, 2, 3))) static void append(char line[LINE_BYTES], 
 void progress_begin(struct progress *progress, const struct voice *voice)
 {
     *progress = (struct progress){ .voice = voice,
-                                   .live = isatty(STDERR_FILENO) == 1,
-                                   .shown_ns = stk_now_ns() };
+                                   .line = cli_progress_line(voice->quiet),
+                                   .said_ns = stk_now_ns() };
+    progress->line.shown_ns = progress->said_ns;
 }
 
 bool progress_due(const struct progress *progress)
 {
-    return !progress->voice->quiet &&
-           stk_now_ns() - progress->shown_ns >= (progress->live ? LIVE_NS : PLAIN_NS);
+    if (progress->line.live)
+        return cli_progress_line_due(&progress->line);
+    return !progress->voice->quiet && stk_now_ns() - progress->said_ns >= PLAIN_NS;
 }
 
 static void describe(char line[LINE_BYTES], const struct look *look)
@@ -49,28 +48,11 @@ static void describe(char line[LINE_BYTES], const struct look *look)
            100 * look->wait_share);
 }
 
-/* A line that wraps could not be written over. */
-static int columns_of_terminal(void)
+static void show_live(struct progress *progress, const char *text)
 {
-    struct winsize size = { .ws_col = 0 };
-    bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-    return known ? size.ws_col - 1 : 79;
-}
-
-static void show_live(struct progress *progress, const char *line)
-{
-    char whole[LINE_BYTES + 64];
-    int length = snprintf(whole, sizeof(whole), "%s%s", progress->voice->mark, line);
-    int columns = columns_of_terminal();
-    if (length > columns && columns < (int)sizeof(whole)) {
-        whole[columns] = '\0';
-        length = columns;
-    }
-    if (progress->width > columns)
-        progress->width = columns; /* the window was made smaller */
-    fprintf(stderr, "\r%-*s", progress->width, whole);
-    fflush(stderr);
-    progress->width = length > progress->width ? length : progress->width;
+    char marked[LINE_BYTES + 64];
+    (void)snprintf(marked, sizeof(marked), "%s%s", progress->voice->mark, text);
+    cli_progress_line_show(&progress->line, marked);
 }
 
 /* Short: what is cut at the window's edge is lost. */
@@ -91,14 +73,14 @@ void progress_step(struct progress *progress, const struct look *look)
     if (!progress_due(progress))
         return;
     char line[LINE_BYTES];
-    if (progress->live) {
+    if (progress->line.live) {
         describe_live(line, look);
         show_live(progress, line);
     } else {
         describe(line, look);
         voice_say(progress->voice, "%s", line);
+        progress->said_ns = stk_now_ns();
     }
-    progress->shown_ns = stk_now_ns();
 }
 
 void progress_epoch(struct progress *progress, const struct look *look)
@@ -110,16 +92,7 @@ void progress_epoch(struct progress *progress, const struct look *look)
                look->test_loss);
     if (look->tested && !isnan(look->test_accuracy))
         append(line, " | test %.2f %%", 100 * look->test_accuracy);
-    progress_wipe(progress);
+    cli_progress_line_wipe(&progress->line);
     voice_say(progress->voice, "%s", line);
-    progress->shown_ns = stk_now_ns();
-}
-
-void progress_wipe(struct progress *progress)
-{
-    if (!progress->live || progress->width == 0)
-        return;
-    fprintf(stderr, "\r%*s\r", progress->width, "");
-    fflush(stderr);
-    progress->width = 0;
+    progress->said_ns = stk_now_ns();
 }

@@ -7,13 +7,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "bench/cli/progress_line.h"
 #include "trainer/programs/voice.h"
 
 struct progress {
     const struct voice *voice;
-    bool live;         /* standard error is a terminal */
-    int width;         /* of the longest line so far */
-    uint64_t shown_ns; /* when the last line was written; 0 = none was */
+    struct cli_progress_line line;
+    uint64_t said_ns; /* when the last plain line was written */
 };
 
 /* What there is to tell. A share or a rate that is not known is NAN. */
@@ -36,9 +36,6 @@ void progress_step(struct progress *progress, const struct look *look);
 
 /* An epoch's end: a line that stays. */
 void progress_epoch(struct progress *progress, const struct look *look);
-
-/* Take the live line away, so that other lines may follow. */
-void progress_wipe(struct progress *progress);
 
 /* Whether a look would be shown now: working it out may be left aside if not. */
 bool progress_due(const struct progress *progress);

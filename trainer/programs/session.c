@@ -8,14 +8,15 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <stoker/version.h>
 
+#include "bench/cli/interrupt.h"
 #include "loader/base/clock.h"
 #include "trainer/programs/fit.h"
-#include "trainer/programs/interrupt.h"
 #include "trainer/programs/networks.h"
 #include "trainer/programs/origin.h"
 #include "trainer/programs/settings.h"
@@ -288,7 +289,8 @@ static int train(struct session *session)
                              .scales_loss = session->arguments.amp == AMP_FP16,
                              .progress = &progress,
                              .record = &record };
-    interrupt_watch();
+    cli_interrupt_watch(SIGINT);
+    cli_interrupt_watch(SIGTERM);
     rc = fit_run(&fit, &result, &session->error);
     if (rc == STOKER_OK && !result.interrupted)
         rc = end_run(session, &record, &result, &saved);

@@ -1,9 +1,10 @@
 /* wake.c - see wake.h. */
 #include "trainer/programs/wake.h"
 
-#include <signal.h>
 #include <stddef.h>
 #include <stoker/trainer.h>
+
+#include "loader/base/thread.h"
 
 static void *wake(void *argument)
 {
@@ -12,17 +13,11 @@ static void *wake(void *argument)
     return NULL;
 }
 
-/* Signals are the main thread's. */
 void wake_begin(struct waker *waker, const char *backend, bool convolutions)
 {
-    sigset_t all;
-    sigset_t before;
     waker->backend = backend;
     waker->convolutions = convolutions;
-    sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    waker->running = pthread_create(&waker->thread, NULL, wake, waker) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    waker->running = stk_thread_start(&waker->thread, "stoker-wake", wake, waker) == 0;
 }
 
 void wake_join(struct waker *waker)

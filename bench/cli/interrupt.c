@@ -1,5 +1,5 @@
 /* interrupt.c - see interrupt.h. A handler can reach nothing but a variable of the file. */
-#include "bench/interrupt.h"
+#include "bench/cli/interrupt.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -10,18 +10,18 @@ static atomic_bool came;
 static void remember(int signal_number)
 {
     (void)signal_number;
-    atomic_store_explicit(&came, true, memory_order_relaxed); /* nothing is handed over with it */
+    atomic_store_explicit(&came, true, memory_order_relaxed); /* no other data goes with it */
 }
 
-void bench_interrupt_watch(void)
+void cli_interrupt_watch(int signal_number)
 {
     struct sigaction action = { .sa_handler = remember,
                                 .sa_flags = SA_RESTART | (int)SA_RESETHAND };
     sigemptyset(&action.sa_mask);
-    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(signal_number, &action, NULL);
 }
 
-bool bench_interrupted(void)
+bool cli_interrupted(void)
 {
     return atomic_load_explicit(&came, memory_order_relaxed);
 }
