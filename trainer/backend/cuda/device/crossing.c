@@ -5,7 +5,7 @@
  */
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
-#include "trainer/backend/cuda/backend.h"
+#include "trainer/backend/cuda/device/device.h"
 
 struct stk_crossing {
     struct stk_backend *backend;

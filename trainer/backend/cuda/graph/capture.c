@@ -9,7 +9,7 @@
  * ago makes room; so a group of more passes than there is room for is never recorded. */
 #include <string.h>
 
-#include "trainer/backend/cuda/backend.h"
+#include "trainer/backend/cuda/graph/capture.h"
 
 static bool same_key(const struct stk_cuda_key *a, const struct stk_cuda_key *b)
 {

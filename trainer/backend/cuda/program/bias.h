@@ -2,7 +2,7 @@
 #ifndef STK_TRAINER_BACKEND_CUDA_PROGRAM_BIAS_H
 #define STK_TRAINER_BACKEND_CUDA_PROGRAM_BIAS_H
 
-#include "trainer/backend/cuda/program/math.h"
+#include "trainer/backend/cuda/device/math.h"
 
 struct stk_cuda_bias {
     const struct stk_kernel *kernel;

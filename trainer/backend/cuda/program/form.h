@@ -7,7 +7,7 @@
 #define STK_TRAINER_BACKEND_CUDA_PROGRAM_FORM_H
 
 #include "trainer/backend/cuda/cudnn/forms.h"
-#include "trainer/backend/cuda/program/math.h"
+#include "trainer/backend/cuda/device/math.h"
 
 /* All zero is none. */
 struct stk_cuda_form {

@@ -9,7 +9,7 @@
 #ifndef STK_TRAINER_BACKEND_CUDA_PROGRAM_LINEAR_H
 #define STK_TRAINER_BACKEND_CUDA_PROGRAM_LINEAR_H
 
-#include "trainer/backend/cuda/program/math.h"
+#include "trainer/backend/cuda/device/math.h"
 
 struct stk_cuda_linear;
 

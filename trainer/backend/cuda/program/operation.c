@@ -6,7 +6,7 @@
 #include <assert.h>
 
 #include "kernels/train/dropout.h"
-#include "trainer/backend/cuda/backend.h"
+#include "trainer/backend/cuda/program/operation.h"
 
 /* What one operation is queued with. */
 struct queueing {

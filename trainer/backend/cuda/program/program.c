@@ -15,8 +15,10 @@
 
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
-#include "trainer/backend/cuda/backend.h"
+#include "trainer/backend/cuda/graph/capture.h"
+#include "trainer/backend/cuda/program/program.h"
 #include "trainer/backend/cuda/program/set.h"
+#include "trainer/backend/cuda/program/training.h"
 
 static const struct stk_place nowhere = STK_NOWHERE;
 

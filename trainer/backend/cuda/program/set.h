@@ -4,7 +4,7 @@
 #ifndef STK_TRAINER_BACKEND_CUDA_PROGRAM_SET_H
 #define STK_TRAINER_BACKEND_CUDA_PROGRAM_SET_H
 
-#include "trainer/backend/cuda/backend.h"
+#include "trainer/backend/cuda/program/operation.h"
 
 struct stk_cuda_made;
 

@@ -11,7 +11,8 @@
 
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
-#include "trainer/backend/cuda/backend.h"
+#include "trainer/backend/cuda/device/device.h"
+#include "trainer/backend/cuda/program/training.h"
 
 static const struct stk_place nowhere = STK_NOWHERE;
 

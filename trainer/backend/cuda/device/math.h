@@ -17,8 +17,8 @@
  * float32 whatever T is, and are ADDED to; all else is written.
  *
  * This knows no CUDA header: the back end hands in what it has of the runtime. */
-#ifndef STK_TRAINER_BACKEND_CUDA_PROGRAM_MATH_H
-#define STK_TRAINER_BACKEND_CUDA_PROGRAM_MATH_H
+#ifndef STK_TRAINER_BACKEND_CUDA_DEVICE_MATH_H
+#define STK_TRAINER_BACKEND_CUDA_DEVICE_MATH_H
 
 #include "kernels/train/train.h"
 #include "trainer/backend/backend.h"

@@ -1,0 +1,187 @@
+/* device.c - a GPU is opened, made current, waited for; its kernels are found by name.
+ *
+ * The caller's current device is the same after each call. */
+#include "trainer/backend/cuda/device/device.h"
+
+#include <stddef.h>
+
+#include "loader/base/error.h"
+#include "loader/base/memory.h"
+
+static const struct stk_place nowhere = STK_NOWHERE;
+
+int stk_cuda_check(const struct stk_backend *backend, cudaError_t code, const char *what,
+                   stoker_error *error)
+{
+    if (code == cudaSuccess)
+        return STOKER_OK;
+    (void)backend->runtime.cudaGetLastError();
+    return stk_error_set(error, STOKER_EDEVICE, STOKER_STAGE_OPTIONS, &nowhere,
+                         "cuda:%d: %s: %s (%d)", backend->device, what,
+                         backend->runtime.cudaGetErrorString(code), (int)code);
+}
+
+/* ---- the current device, which is the caller's -------------------------------------------------- */
+
+int stk_cuda_enter(const struct stk_backend *backend, int *before, stoker_error *error)
+{
+    const struct stk_cuda_runtime *runtime = &backend->runtime;
+    int rc = stk_cuda_check(backend, runtime->cudaGetDevice(before), "cudaGetDevice", error);
+    if (rc == STOKER_OK && *before != backend->device)
+        rc = stk_cuda_check(backend, runtime->cudaSetDevice(backend->device), "cudaSetDevice",
+                            error);
+    return rc;
+}
+
+/* What was done is done: that the caller's device does not come back is told by his next call. */
+void stk_cuda_leave(const struct stk_backend *backend, int before)
+{
+    if (before != backend->device)
+        (void)stk_cuda_check(backend, backend->runtime.cudaSetDevice(before), "cudaSetDevice back",
+                             NULL);
+}
+
+void stk_cuda_drain(const struct stk_backend *backend)
+{
+    if (stk_cuda_check(backend, backend->runtime.cudaStreamSynchronize(backend->stream), "drain",
+                       NULL) != STOKER_OK)
+        (void)stk_cuda_check(backend, backend->runtime.cudaStreamSynchronize(backend->stream),
+                             "drain", NULL);
+}
+
+int stk_cuda_wait(const struct stk_backend *backend, int rc, stoker_error *error)
+{
+    if (rc == STOKER_OK)
+        rc = stk_cuda_check(backend, backend->runtime.cudaStreamSynchronize(backend->stream),
+                            "cudaStreamSynchronize", error);
+    if (rc != STOKER_OK)
+        stk_cuda_drain(backend);
+    return rc;
+}
+
+/* ---- kernels ------------------------------------------------------------------------------------- */
+
+static int find_kernel(struct stk_backend *backend, const struct stk_kernel *kernel,
+                       cudaKernel_t *out, stoker_error *error)
+{
+    cudaKernel_t *const place = &backend->kernels[kernel - stk_train_kernels];
+    int rc = STOKER_OK;
+    if (*place == NULL)
+        rc = stk_cuda_check(
+            backend, backend->runtime.cudaLibraryGetKernel(place, backend->library, kernel->name),
+            kernel->name, error);
+    *out = *place;
+    return rc;
+}
+
+int stk_cuda_launch(struct stk_backend *backend, const struct stk_kernel *kernel,
+                    const void *arguments, stoker_error *error)
+{
+    cudaKernel_t found = NULL;
+    int rc = find_kernel(backend, kernel, &found, error);
+    if (rc != STOKER_OK)
+        return rc;
+    const struct stk_launch_grid grid = kernel->grid(arguments);
+    void *parameters[] = { (void *)arguments }; /* CUDA only reads them */
+    return stk_cuda_check(backend,
+                          backend->runtime.cudaLaunchKernel(
+                              (const void *)found, (dim3){ grid.x, grid.y, 1 },
+                              (dim3){ STK_LAUNCH_THREADS, 1, 1 }, parameters, 0, backend->stream),
+                          kernel->name, error);
+}
+
+/* ---- open and close ------------------------------------------------------------------------------ */
+
+static int find_device(struct stk_backend *backend, stoker_error *error)
+{
+    int count = 0;
+    const int rc = stk_cuda_check(backend, backend->runtime.cudaGetDeviceCount(&count),
+                                  "cudaGetDeviceCount", error);
+    if (rc != STOKER_OK || backend->device < count)
+        return rc;
+    return stk_error_set(error, STOKER_EDEVICE, STOKER_STAGE_OPEN, &nowhere,
+                         "cuda:%d: there are %d GPUs", backend->device, count);
+}
+
+static int read_properties(struct stk_backend *backend, stoker_error *error)
+{
+    struct cudaDeviceProp properties;
+    const int rc = stk_cuda_check(
+        backend, backend->runtime.cudaGetDeviceProperties(&properties, backend->device),
+        "cudaGetDeviceProperties", error);
+    if (rc == STOKER_OK)
+        backend->reads_pageable = properties.pageableMemoryAccess != 0;
+    return rc;
+}
+
+static int load_kernels(struct stk_backend *backend, stoker_error *error)
+{
+    size_t bytes = 0;
+    const void *const image = stk_train_fatbin(&bytes);
+    if (image == NULL)
+        return stk_error_set(error, STOKER_EDEVICE, STOKER_STAGE_OPEN, &nowhere,
+                             "back end cuda: built without nvcc, so that there are no kernels");
+    size_t count = 0;
+    while (stk_train_kernels[count].name != NULL)
+        count++;
+    backend->kernels = stk_calloc(count, sizeof(*backend->kernels));
+    if (backend->kernels == NULL)
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &nowhere, "back end cuda");
+    return stk_cuda_check(backend,
+                          backend->runtime.cudaLibraryLoadData(&backend->library, image, NULL, NULL,
+                                                               0, NULL, NULL, 0),
+                          "cudaLibraryLoadData", error);
+}
+
+/* All that needs the device to be current. */
+static int set_up(struct stk_backend *backend, stoker_error *error)
+{
+    /* Non-blocking: the legacy default stream does not hold it up. */
+    int rc = stk_cuda_check(
+        backend,
+        backend->runtime.cudaStreamCreateWithFlags(&backend->stream, cudaStreamNonBlocking),
+        "cudaStreamCreate", error);
+    if (rc == STOKER_OK && backend->reads_pageable)
+        rc = stk_cuda_check(
+            backend,
+            backend->runtime.cudaEventCreateWithFlags(&backend->taken, cudaEventDisableTiming),
+            "cudaEventCreate", error);
+    if (rc == STOKER_OK)
+        rc = load_kernels(backend, error);
+    return rc;
+}
+
+int stk_cuda_device_open(struct stk_backend *backend, const struct stk_backend_options *options,
+                         int *before, stoker_error *error)
+{
+    backend->device = (int)options->device;
+    backend->uncaptured = options->uncaptured;
+    const char *why = NULL;
+    int rc = stk_cuda_runtime_load(&backend->runtime, &why);
+    if (rc != STOKER_OK)
+        return stk_error_set(error, rc, STOKER_STAGE_OPEN, &(struct stk_place)STK_NOWHERE,
+                             "back end cuda: %s", why);
+    rc = find_device(backend, error);
+    if (rc == STOKER_OK)
+        rc = read_properties(backend, error);
+    if (rc == STOKER_OK)
+        rc = stk_cuda_enter(backend, before, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = set_up(backend, error);
+    if (rc != STOKER_OK)
+        stk_cuda_leave(backend, *before);
+    return rc;
+}
+
+void stk_cuda_device_close(struct stk_backend *backend)
+{
+    const struct stk_cuda_runtime *cuda = &backend->runtime;
+    if (backend->library != NULL)
+        (void)stk_cuda_check(backend, cuda->cudaLibraryUnload(backend->library), "unload", NULL);
+    if (backend->taken != NULL)
+        (void)stk_cuda_check(backend, cuda->cudaEventDestroy(backend->taken), "destroy", NULL);
+    if (backend->stream != NULL)
+        (void)stk_cuda_check(backend, cuda->cudaStreamDestroy(backend->stream), "destroy", NULL);
+    stk_free(backend->kernels);
+}

@@ -1,0 +1,101 @@
+/* math.c - the device as convolutions and linear layers see it (math.h). */
+#include "trainer/backend/cuda/device/device.h"
+
+#include <assert.h>
+
+static int math_launch(void *context, const struct stk_kernel *kernel, const void *arguments,
+                       void *stream, stoker_error *error)
+{
+    struct stk_backend *const backend = context;
+    assert(stream == (void *)backend->stream);
+    (void)stream;
+    return stk_cuda_launch(backend, kernel, arguments, error);
+}
+
+static void *math_allocate(void *context, uint64_t bytes)
+{
+    return stk_cuda_take(context, bytes, NULL);
+}
+
+static void math_release(void *context, void *memory)
+{
+    stk_cuda_drain(context);
+    stk_cuda_give(context, memory);
+}
+
+enum { TIMED_RUNS = 5 };
+
+struct stopwatch {
+    cudaEvent_t begin, end;
+};
+
+static int time_once(struct stk_backend *backend, const struct stopwatch *watch,
+                     stk_cuda_enqueue *enqueue, void *work, double *seconds, stoker_error *error)
+{
+    const struct stk_cuda_runtime *cuda = &backend->runtime;
+    float milliseconds = 0;
+    int rc = stk_cuda_check(backend, cuda->cudaEventRecord(watch->begin, backend->stream),
+                            "cudaEventRecord", error);
+    if (rc == STOKER_OK)
+        rc = enqueue(work, backend->stream, error);
+    if (rc == STOKER_OK)
+        rc = stk_cuda_check(backend, cuda->cudaEventRecord(watch->end, backend->stream),
+                            "cudaEventRecord", error);
+    if (rc == STOKER_OK)
+        rc = stk_cuda_check(backend, cuda->cudaEventSynchronize(watch->end), "cudaEventSynchronize",
+                            error);
+    if (rc == STOKER_OK)
+        rc = stk_cuda_check(backend,
+                            cuda->cudaEventElapsedTime(&milliseconds, watch->begin, watch->end),
+                            "cudaEventElapsedTime", error);
+    *seconds = (double)milliseconds / 1e3;
+    return rc;
+}
+
+/* A warm-up, then the median. */
+static int time_runs(struct stk_backend *backend, const struct stopwatch *watch,
+                     stk_cuda_enqueue *enqueue, void *work, double *seconds, stoker_error *error)
+{
+    double sorted[TIMED_RUNS];
+    int rc = time_once(backend, watch, enqueue, work, &sorted[0], error);
+    for (int i = 0; i < TIMED_RUNS && rc == STOKER_OK; i++) {
+        double found = 0;
+        rc = time_once(backend, watch, enqueue, work, &found, error);
+        int at = i;
+        for (; at > 0 && sorted[at - 1] > found; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = found;
+    }
+    if (rc == STOKER_OK)
+        *seconds = sorted[TIMED_RUNS / 2];
+    return rc;
+}
+
+static int math_time(void *context, stk_cuda_enqueue *enqueue, void *work, double *seconds,
+                     stoker_error *error)
+{
+    struct stk_backend *const backend = context;
+    const struct stk_cuda_runtime *cuda = &backend->runtime;
+    struct stopwatch watch = { NULL, NULL };
+    int rc = stk_cuda_check(backend, cuda->cudaEventCreateWithFlags(&watch.begin, cudaEventDefault),
+                            "cudaEventCreate", error);
+    if (rc == STOKER_OK)
+        rc = stk_cuda_check(backend, cuda->cudaEventCreateWithFlags(&watch.end, cudaEventDefault),
+                            "cudaEventCreate", error);
+    if (rc == STOKER_OK)
+        rc = time_runs(backend, &watch, enqueue, work, seconds, error);
+    if (watch.begin != NULL)
+        (void)stk_cuda_check(backend, cuda->cudaEventDestroy(watch.begin), "destroy", NULL);
+    if (watch.end != NULL)
+        (void)stk_cuda_check(backend, cuda->cudaEventDestroy(watch.end), "destroy", NULL);
+    return rc;
+}
+
+struct stk_cuda_device stk_cuda_math_device(struct stk_backend *backend)
+{
+    return (struct stk_cuda_device){ .context = backend,
+                                     .launch = math_launch,
+                                     .allocate = math_allocate,
+                                     .release = math_release,
+                                     .time = math_time };
+}

@@ -1,0 +1,124 @@
+/* memory.c - memory of the device, and copies to and from the host. */
+#include "trainer/backend/cuda/device/device.h"
+
+void *stk_cuda_take(struct stk_backend *backend, uint64_t bytes, stoker_error *error)
+{
+    void *memory = NULL;
+    if (bytes > SIZE_MAX || stk_cuda_check(backend, backend->runtime.cudaMalloc(&memory, bytes),
+                                           "cudaMalloc", error) != STOKER_OK)
+        return NULL;
+    if (stk_cuda_clear(backend, memory, bytes, error) == STOKER_OK)
+        return memory;
+    stk_cuda_give(backend, memory);
+    return NULL;
+}
+
+/* Even where its device cannot be made current: freeing needs no more than the address. */
+void stk_cuda_give(struct stk_backend *backend, void *memory)
+{
+    int before;
+    if (memory == NULL)
+        return;
+    const bool entered = stk_cuda_enter(backend, &before, NULL) == STOKER_OK;
+    (void)stk_cuda_check(backend, backend->runtime.cudaFree(memory), "cudaFree", NULL);
+    if (entered)
+        stk_cuda_leave(backend, before);
+}
+
+int stk_cuda_clear(struct stk_backend *backend, void *memory, uint64_t bytes, stoker_error *error)
+{
+    return stk_cuda_check(backend,
+                          backend->runtime.cudaMemsetAsync(memory, 0, bytes, backend->stream),
+                          "cudaMemsetAsync", error);
+}
+
+int stk_cuda_copy(struct stk_backend *backend, void *to, const void *from, uint64_t bytes,
+                  enum cudaMemcpyKind kind, stoker_error *error)
+{
+    return stk_cuda_check(backend,
+                          backend->runtime.cudaMemcpyAsync(to, from, bytes, kind, backend->stream),
+                          "cudaMemcpyAsync", error);
+}
+
+int stk_cuda_borrow(struct stk_backend *backend, stoker_error *error)
+{
+    if (!backend->reads_pageable)
+        return STOKER_OK;
+    const int rc =
+        stk_cuda_check(backend, backend->runtime.cudaEventRecord(backend->taken, backend->stream),
+                       "cudaEventRecord", error);
+    if (rc != STOKER_OK)
+        stk_cuda_drain(backend);
+    backend->borrowing = rc == STOKER_OK;
+    return rc;
+}
+
+/* What cannot be marked is waited for with all the rest. */
+int stk_cuda_give_back(struct stk_backend *backend, stoker_error *error)
+{
+    if (!backend->borrowing)
+        return STOKER_OK;
+    backend->borrowing = false;
+    const int rc = stk_cuda_check(backend, backend->runtime.cudaEventSynchronize(backend->taken),
+                                  "cudaEventSynchronize", error);
+    if (rc != STOKER_OK)
+        stk_cuda_drain(backend);
+    return rc;
+}
+
+void *stk_cuda_allocate(struct stk_backend *backend, size_t bytes)
+{
+    int before;
+    if (stk_cuda_enter(backend, &before, NULL) != STOKER_OK)
+        return NULL;
+    void *const memory = stk_cuda_take(backend, bytes, NULL);
+    stk_cuda_leave(backend, before);
+    return memory;
+}
+
+void stk_cuda_release(struct stk_backend *backend, void *memory)
+{
+    stk_cuda_drain(backend);
+    stk_cuda_give(backend, memory);
+}
+
+static int copy_and_wait(struct stk_backend *backend, void *to, const void *from, size_t bytes,
+                         enum cudaMemcpyKind kind, stoker_error *error)
+{
+    int before;
+    if (bytes == 0)
+        return STOKER_OK;
+    int rc = stk_cuda_enter(backend, &before, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = stk_cuda_copy(backend, to, from, bytes, kind, error);
+    rc = stk_cuda_wait(backend, rc, error);
+    stk_cuda_leave(backend, before);
+    return rc;
+}
+
+int stk_cuda_upload(struct stk_backend *backend, void *to, const void *from, size_t bytes,
+                    stoker_error *error)
+{
+    return copy_and_wait(backend, to, from, bytes, cudaMemcpyHostToDevice, error);
+}
+
+int stk_cuda_download(struct stk_backend *backend, void *to, const void *from, size_t bytes,
+                      stoker_error *error)
+{
+    return copy_and_wait(backend, to, from, bytes, cudaMemcpyDeviceToHost, error);
+}
+
+uint64_t stk_cuda_free_bytes(struct stk_backend *backend)
+{
+    size_t free_bytes = 0;
+    size_t all = 0;
+    int before;
+    if (stk_cuda_enter(backend, &before, NULL) != STOKER_OK)
+        return 0;
+    if (stk_cuda_check(backend, backend->runtime.cudaMemGetInfo(&free_bytes, &all),
+                       "cudaMemGetInfo", NULL) != STOKER_OK)
+        free_bytes = 0;
+    stk_cuda_leave(backend, before);
+    return free_bytes;
+}
