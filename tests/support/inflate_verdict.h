@@ -10,9 +10,7 @@
 #include <string.h>
 
 #include "loader/codec/png/inflate.h"
-#ifdef STOKER_HAVE_DEFLATE
 #include <libdeflate.h>
-#endif
 #ifdef STOKER_TEST_ZLIB
 #include <zlib.h>
 #endif
@@ -42,7 +40,6 @@ static inline struct stk_inflate_try stk_inflate_try_ours(const uint8_t *in, siz
     return ours;
 }
 
-#ifdef STOKER_HAVE_DEFLATE
 static inline struct stk_inflate_try stk_inflate_try_libdeflate(const uint8_t *in, size_t in_bytes,
                                                                 size_t out_bytes)
 {
@@ -57,7 +54,6 @@ static inline struct stk_inflate_try stk_inflate_try_libdeflate(const uint8_t *i
     libdeflate_free_decompressor(engine);
     return theirs;
 }
-#endif
 
 #ifdef STOKER_TEST_ZLIB
 static inline struct stk_inflate_try stk_inflate_try_zlib(const uint8_t *in, size_t in_bytes,
@@ -99,11 +95,9 @@ static inline const char *stk_inflate_judge(const uint8_t *in, size_t in_bytes, 
     const struct stk_inflate_try ours = stk_inflate_try_ours(in, in_bytes, out_bytes, false, 0xFF);
     struct stk_inflate_try plain = stk_inflate_try_ours(in, in_bytes, out_bytes, true, 0);
     const char *who = stk_inflate_differs(&ours, &plain, out_bytes, false, "plain C");
-#ifdef STOKER_HAVE_DEFLATE
     struct stk_inflate_try deflate = stk_inflate_try_libdeflate(in, in_bytes, out_bytes);
     const char *by_deflate = stk_inflate_differs(&ours, &deflate, out_bytes, true, "libdeflate");
     who = who != NULL ? who : by_deflate;
-#endif
 #ifdef STOKER_TEST_ZLIB
     struct stk_inflate_try zlib = stk_inflate_try_zlib(in, in_bytes, out_bytes);
     const char *by_zlib = stk_inflate_differs(&ours, &zlib, out_bytes, false, "zlib");

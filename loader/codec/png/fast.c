@@ -1,5 +1,4 @@
-/* fast.c - see fast.h. With datasets/gzip.c the only file that knows libdeflate, of which
- * it wants the CRC-32 alone.
+/* fast.c - see fast.h. Of libdeflate it uses only CRC-32.
  *
  *   file       [IHDR]...[IDAT][IDAT]...[IEND]     every CRC is checked
  *                           |  bodies joined, if there is more than one

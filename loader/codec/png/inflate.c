@@ -16,10 +16,10 @@
 #include "loader/codec/png/inflate.h"
 
 #include <assert.h>
+#include <libdeflate.h>
 #include <string.h>
 
 #include "loader/base/bytes.h"
-#include "loader/codec/adler32.h"
 #include "loader/codec/png/inflate_table.h"
 
 enum {
@@ -498,5 +498,5 @@ bool stk_inflate(struct stk_inflate *tables, const uint8_t *in, size_t in_bytes,
             return false;
     }
     return r.out == r.out_end && position(&r) == r.end &&
-           stk_adler32(out, out_bytes) == stk_load_be32(r.end);
+           libdeflate_adler32(1, out, out_bytes) == stk_load_be32(r.end);
 }

@@ -8,7 +8,6 @@
 #include <criterion/criterion.h>
 
 #include "loader/base/rng.h"
-#include "loader/codec/adler32.h"
 #include "support/deflate_writer.h"
 #include "support/inflate_verdict.h"
 #include "support/leaks.h"
@@ -621,17 +620,3 @@ Test(inflate, every_flipped_bit_and_prefix_of_what_zlib_writes)
     stk_test_check_leaks();
 }
 #endif
-
-Test(inflate, the_sum_of_any_number_of_bytes)
-{
-    static uint8_t bytes[40000];
-    for (unsigned kind = 0; kind < 2; kind++) {
-        for (size_t i = 0; i < sizeof(bytes); i++)
-            bytes[i] = kind == 0 ? 0xFF : (uint8_t)stk_mix64(i);
-        for (size_t size = 0; size < sizeof(bytes); size += size < 200 ? 1 : 611)
-            for (size_t at = 0; at < 3; at++)
-                cr_assert_eq(stk_adler32(bytes + at, size - (size > at ? at : size)),
-                             stk_deflate_sum(bytes + at, size - (size > at ? at : size)));
-    }
-    stk_test_check_leaks();
-}
