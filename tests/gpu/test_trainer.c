@@ -90,16 +90,16 @@ static void compare_gradients(const stoker_trainer *gpu, const stoker_trainer *r
 {
     struct stk_view view;
     double worst = 0;
-    if (stk_view_read(&view, gpu, gpu->arenas.gradients, gpu->memory.gradients, NULL) !=
-        STOKER_OK) {
+    if (stk_view_read(&view, gpu->stage[0], gpu->stage[0]->arenas.gradients, gpu->memory.gradients,
+                      NULL) != STOKER_OK) {
         stk_plain_unexpected(__FILE__, __LINE__, "%s: gradients cannot be read", name);
         return;
     }
     for (uint32_t p = 0; p < gpu->model->parameter_count; p++) {
         const struct stk_parameter *const parameter = &gpu->model->parameters[p];
         const double apart =
-            distance(view.floats + parameter->offset, ref->arenas.gradients + parameter->offset,
-                     parameter->elements);
+            distance(view.floats + parameter->offset,
+                     ref->stage[0]->arenas.gradients + parameter->offset, parameter->elements);
         EXPECT(apart <= most, "%s: gradient of %s is %.3g off ref's", name, parameter->name, apart);
         worst = apart > worst ? apart : worst;
     }
@@ -130,8 +130,10 @@ static void compare_bits(const stoker_trainer *a, const stoker_trainer *b, const
     struct stk_view va;
     struct stk_view vb;
     const size_t bytes = a->memory.parameters;
-    CHECK(stk_view_read(&va, a, a->arenas.parameters, bytes, NULL) == STOKER_OK);
-    CHECK(stk_view_read(&vb, b, b->arenas.parameters, bytes, NULL) == STOKER_OK);
+    CHECK(stk_view_read(&va, a->stage[0], a->stage[0]->arenas.parameters, bytes, NULL) ==
+          STOKER_OK);
+    CHECK(stk_view_read(&vb, b->stage[0], b->stage[0]->arenas.parameters, bytes, NULL) ==
+          STOKER_OK);
     EXPECT(memcmp(va.floats, vb.floats, bytes) == 0, "%s: %.3g apart", what,
            distance(va.floats, vb.floats, bytes / sizeof(float)));
     stk_view_close(&va);

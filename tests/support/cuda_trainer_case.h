@@ -9,6 +9,7 @@
 #include "cuda_train_host_kernels.h"
 #include "leaks.h"
 #include "opened_trainer.h"
+#include "trainer/api/trainer.h"
 #include "trainer/stage/view.h"
 #include "trainer_golden.h"
 
@@ -123,8 +124,8 @@ static inline void check_bits(const stoker_trainer *a, const stoker_trainer *b, 
 {
     struct stk_view va;
     struct stk_view vb;
-    cr_assert_eq(stk_view_read(&va, a, in_a, bytes, NULL), STOKER_OK);
-    cr_assert_eq(stk_view_read(&vb, b, in_b, bytes, NULL), STOKER_OK);
+    cr_assert_eq(stk_view_read(&va, a->stage[0], in_a, bytes, NULL), STOKER_OK);
+    cr_assert_eq(stk_view_read(&vb, b->stage[0], in_b, bytes, NULL), STOKER_OK);
     cr_assert_eq(memcmp(va.floats, vb.floats, bytes), 0);
     stk_view_close(&va);
     stk_view_close(&vb);
@@ -133,10 +134,12 @@ static inline void check_bits(const stoker_trainer *a, const stoker_trainer *b, 
 /* All that a run moves. */
 static inline void check_same_bits(const stoker_trainer *a, const stoker_trainer *b)
 {
-    check_bits(a, b, a->arenas.parameters, b->arenas.parameters, b->memory.parameters);
-    check_bits(a, b, a->arenas.statistics, b->arenas.statistics, b->memory.statistics);
-    if (b->ema != NULL)
-        check_bits(a, b, a->ema, b->ema, b->memory.parameters);
+    check_bits(a, b, a->stage[0]->arenas.parameters, b->stage[0]->arenas.parameters,
+               b->memory.parameters);
+    check_bits(a, b, a->stage[0]->arenas.statistics, b->stage[0]->arenas.statistics,
+               b->memory.statistics);
+    if (b->stage[0]->ema != NULL)
+        check_bits(a, b, a->stage[0]->ema, b->stage[0]->ema, b->memory.parameters);
 }
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "plan_models.h"
 
+#include "trainer/api/trainer.h"
 #include "trainer/model/torch_layout.h"
 #include "trainer/stage/view.h"
 
@@ -66,9 +67,9 @@ static void golden_set_weights(stoker_trainer *trainer)
 {
     const stoker_model *model = trainer->model;
     struct stk_view view;
-    cr_assert_eq(
-        stk_view_read(&view, trainer, trainer->arenas.parameters, trainer->memory.parameters, NULL),
-        STOKER_OK);
+    cr_assert_eq(stk_view_read(&view, trainer->stage[0], trainer->stage[0]->arenas.parameters,
+                               trainer->memory.parameters, NULL),
+                 STOKER_OK);
     for (uint32_t p = 0; p < model->parameter_count; p++) {
         const struct stk_parameter *parameter = &model->parameters[p];
         if (model->layers[parameter->layer].kind == STK_BATCH_NORM)
@@ -78,7 +79,7 @@ static void golden_set_weights(stoker_trainer *trainer)
         golden_fill(file_order, parameter->elements, 100 + p, (float)(1.0 / sqrt((double)fan)));
         stk_layout_from_file(model, parameter, file_order, view.floats + parameter->offset);
     }
-    cr_assert_eq(stk_view_store(&view, trainer, NULL), STOKER_OK);
+    cr_assert_eq(stk_view_store(&view, trainer->stage[0], NULL), STOKER_OK);
     stk_view_close(&view);
 }
 
@@ -110,10 +111,10 @@ static void golden_check_weights(const stoker_trainer *trainer, const struct gol
     const stoker_model *model = trainer->model;
     struct stk_view weights;
     struct stk_view statistics;
-    cr_assert_eq(stk_view_read(&weights, trainer, trainer->arenas.parameters,
+    cr_assert_eq(stk_view_read(&weights, trainer->stage[0], trainer->stage[0]->arenas.parameters,
                                trainer->memory.parameters, NULL),
                  STOKER_OK);
-    cr_assert_eq(stk_view_read(&statistics, trainer, trainer->arenas.statistics,
+    cr_assert_eq(stk_view_read(&statistics, trainer->stage[0], trainer->stage[0]->arenas.statistics,
                                trainer->memory.statistics, NULL),
                  STOKER_OK);
     for (uint32_t p = 0; p < model->parameter_count; p++) {

@@ -79,14 +79,14 @@ static int check_place(stoker_trainer *trainer, const stoker_batch *batch)
 {
     if (batch->device != STOKER_DEVICE_CUDA)
         return STOKER_OK;
-    if (trainer->split != NULL)
+    if (!trainer->runner->takes_device_batches)
         return stk_error_set(&trainer->error, STOKER_EMISMATCH, STOKER_STAGE_OPTIONS, &nowhere,
-                             "a batch on cuda:%u: over two devices batches lie in host memory",
+                             "a batch on cuda:%u: back end %s reads batches from host memory",
+                             batch->device_index, trainer->backend_name);
+    if (batch->device_index != trainer->settings.backend.device)
+        return stk_error_set(&trainer->error, STOKER_EMISMATCH, STOKER_STAGE_OPTIONS, &nowhere,
+                             "a batch on cuda:%u: the back end is on another GPU",
                              batch->device_index);
-    if (trainer->ops->stream == NULL || batch->device_index != trainer->settings.backend.device)
-        return stk_error_set(&trainer->error, STOKER_EMISMATCH, STOKER_STAGE_OPTIONS, &nowhere,
-                             "a batch on cuda:%u, the back end is %s", batch->device_index,
-                             trainer->ops->stream == NULL ? trainer->ops->name : "another GPU");
     if (batch->loader == NULL)
         return STOKER_OK; /* not a loader's: the caller has seen to it */
     int rc = stoker_batch_wait_on(batch, stoker_trainer_stream(trainer));

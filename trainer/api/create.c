@@ -1,59 +1,21 @@
-/* create.c - a trainer comes to be, and goes.
+/* create.c - creates and destroys a trainer.
  *
- *   options ──▶ settings ──▶ back end ──▶ plans ──▶ arenas, programs ──▶ first weights
- *   options.c   plan_memory.c: batch size and recomputation
+ *   options ──▶ settings ──▶ one stage, or two on halves of the model ──▶ memory ──▶ runner ──▶ first weights
+ *   options.c                open                          plan, allocate
  *
- * step.c runs it, save.c and load.c write it down and go on. */
-#include "trainer/api/trainer.h"
-
-#include <assert.h>
+ * step.c trains, save.c and load.c write and read checkpoints. */
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 #include "trainer/api/gather_arena.h"
+#include "trainer/api/options.h"
+#include "trainer/model/cut.h"
 #include "trainer/split/split.h"
 
 static const struct stk_place nowhere = STK_NOWHERE;
-
-int stk_trainer_take(stoker_trainer *trainer, void *out, uint64_t bytes, const char *what,
-                     stoker_error *error)
-{
-    void *memory = NULL;
-    if (bytes > 0) {
-        memory = bytes > SIZE_MAX ? NULL : trainer->ops->allocate(trainer->backend, (size_t)bytes);
-        if (memory == NULL)
-            return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere,
-                                 "%llu bytes of %s", (unsigned long long)bytes, what);
-    }
-    memcpy(out, &memory, sizeof(memory));
-    return STOKER_OK;
-}
-
-static int take_arenas(stoker_trainer *trainer, stoker_error *error)
-{
-    const uint64_t bytes = trainer->memory.parameters;
-    struct stk_arenas *arenas = &trainer->arenas;
-    int rc = stk_trainer_take(trainer, &arenas->parameters, bytes, "parameters", error);
-    if (rc == STOKER_OK)
-        rc = stk_trainer_take(trainer, &arenas->gradients, bytes, "gradients", error);
-    if (rc == STOKER_OK)
-        rc = stk_trainer_take(trainer, &arenas->statistics, trainer->memory.statistics,
-                              "statistics", error);
-    if (rc == STOKER_OK)
-        rc = stk_trainer_take(trainer, &arenas->activations, trainer->memory.activations,
-                              "activations", error);
-    if (rc == STOKER_OK)
-        rc = stk_trainer_take(trainer, &arenas->stored, trainer->memory.stored_parameters,
-                              "16-bit parameters", error);
-    trainer->state_count = stk_optimizer_state_arenas(&trainer->settings.rule);
-    for (uint32_t i = 0; i < trainer->state_count && rc == STOKER_OK; i++)
-        rc = stk_trainer_take(trainer, &trainer->state[i], bytes, "optimizer state", error);
-    if (rc == STOKER_OK && trainer->settings.ema_decay > 0)
-        rc = stk_trainer_take(trainer, &trainer->ema, bytes, "averaged weights", error);
-    return rc;
-}
 
 static int first_weights(stoker_trainer *trainer, stoker_error *error)
 {
@@ -78,116 +40,112 @@ close:
     return rc;
 }
 
-/* The second half of a plan has operations in a first stage only. */
-static int load_programs(stoker_trainer *trainer, stoker_error *error)
+/* ---- stages ------------------------------------------------------------------------ */
+
+static int open_stage(stoker_trainer *trainer, const stoker_model *model,
+                      const struct stk_trainer_settings *settings, uint32_t slots,
+                      stoker_error *error)
 {
-    const struct stk_backend_ops *ops = trainer->ops;
-    stk_plan_cut(&trainer->train_plan, trainer->train_halves);
-    stk_plan_cut(&trainer->evaluation_plan, trainer->evaluation_halves);
-    int rc = ops->load(&trainer->train, trainer->backend, &trainer->train_halves[0], error);
-    if (rc == STOKER_OK && trainer->train_halves[1].op_count > 0)
-        rc = ops->load(&trainer->backward, trainer->backend, &trainer->train_halves[1], error);
+    struct stk_stage *const stage = stk_calloc(1, sizeof(*stage));
+    if (stage == NULL)
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere, "a stage");
+    trainer->stage[trainer->stage_count++] = stage;
+    return stk_stage_open(stage, model, settings, slots, error);
+}
+
+static int open_two_stages(stoker_trainer *trainer, stoker_error *error)
+{
+    const struct stk_trainer_settings *const settings = &trainer->settings;
+    struct stk_trainer_settings second = *settings;
+    second.ops = settings->second_ops;
+    second.backend.device = settings->second_device;
+    int rc = stk_model_cut(trainer->half, trainer->model, settings->split, error);
     if (rc == STOKER_OK)
-        rc = ops->load(&trainer->evaluation, trainer->backend, &trainer->evaluation_halves[0],
-                       error);
+        rc = open_stage(trainer, trainer->half[0], settings, settings->accumulate > 1 ? 2 : 1,
+                        error);
+    return rc == STOKER_OK ? open_stage(trainer, trainer->half[1], &second, 1, error) : rc;
+}
+
+/* The largest batch is that of the stage that can bear less. */
+static int plan_memory(stoker_trainer *trainer, stoker_error *error)
+{
+    struct stk_trainer_settings asked = trainer->settings;
+    int rc = STOKER_OK;
+    for (uint32_t s = 0; s < trainer->stage_count && rc == STOKER_OK; s++) {
+        rc = stk_stage_plan_memory(trainer->stage[s], &trainer->settings, error);
+        if (rc == STOKER_OK && trainer->stage[s]->settings.batch_size < asked.batch_size)
+            asked.batch_size = trainer->stage[s]->settings.batch_size;
+    }
+    for (uint32_t s = 0; s < trainer->stage_count && rc == STOKER_OK; s++)
+        if (trainer->stage[s]->settings.batch_size > asked.batch_size)
+            rc = stk_stage_plan_memory(trainer->stage[s], &asked, error);
     return rc;
 }
 
-/* Before there is anything in the arenas. */
-static int warm_up(const stoker_trainer *trainer, struct stk_program *program, stoker_error *error)
+static int build_stages(stoker_trainer *trainer, stoker_error *error)
 {
-    const uint32_t count = trainer->settings.batch_size;
-    const uint32_t last = trainer->settings.last_batch_size;
-    if (trainer->ops->warm == NULL || program == NULL)
-        return STOKER_OK;
-    int rc = trainer->ops->warm(program, &trainer->arenas, count, error);
-    if (rc == STOKER_OK && last > 0 && last < count)
-        rc = trainer->ops->warm(program, &trainer->arenas, last, error);
-    return rc;
-}
-
-int stk_trainer_furnish(stoker_trainer *trainer, stoker_error *error)
-{
-    int rc = take_arenas(trainer, error);
+    struct stk_stage *const *const stage = trainer->stage;
+    int rc = trainer->settings.split == 0
+                 ? open_stage(trainer, trainer->model, &trainer->settings, 1, error)
+                 : open_two_stages(trainer, error);
     if (rc == STOKER_OK)
-        rc = load_programs(trainer, error);
-    if (rc == STOKER_OK && trainer->ops->begin != NULL)
-        rc = trainer->ops->begin(trainer->backend, &trainer->training, error);
-    if (rc == STOKER_OK)
-        rc = warm_up(trainer, trainer->train, error);
-    return rc == STOKER_OK ? warm_up(trainer, trainer->backward, error) : rc;
+        rc = plan_memory(trainer, error);
+    for (uint32_t s = 0; s < trainer->stage_count && rc == STOKER_OK; s++)
+        rc = stk_stage_allocate(stage[s], error);
+    if (rc != STOKER_OK)
+        return rc;
+    return trainer->settings.split == 0
+               ? stk_one_stage_create(&trainer->runner, stage[0], error)
+               : stk_split_create(&trainer->runner, stage[0], stage[1], error);
 }
 
-static void describe_training(stoker_trainer *trainer)
+/* ---- what the stages come to ------------------------------------------------------- */
+
+static uint64_t sum(const stoker_trainer *trainer, size_t field)
 {
-    const struct stk_trainer_settings *settings = &trainer->settings;
-    trainer->training = (struct stk_training){ .rule = &settings->rule,
-                                               .schedule = &settings->schedule,
-                                               .clip_norm = settings->clip_norm,
-                                               .ema_decay = settings->ema_decay,
-                                               .dynamic = settings->loss_scale.dynamic,
-                                               .split = settings->split > 0 };
+    uint64_t bytes = 0;
+    for (uint32_t s = 0; s < trainer->stage_count; s++) {
+        uint64_t value;
+        memcpy(&value, (const char *)&trainer->stage[s]->memory + field, sizeof(value));
+        bytes += value;
+    }
+    return bytes;
 }
 
-static void describe_needs(struct stk_backend_options *options, const stoker_model *model)
+static void add_up_memory(stoker_trainer *trainer)
 {
-    for (uint32_t i = 0; i < model->layer_count; i++) {
-        options->needs_convolutions |= model->layers[i].kind == STK_CONV2D;
-        options->needs_linear |= model->layers[i].kind == STK_LINEAR;
+#define SUM(field) memory->field = sum(trainer, offsetof(stoker_trainer_memory, field))
+    stoker_trainer_memory *const memory = &trainer->memory;
+    *memory = trainer->stage[0]->memory;
+    SUM(parameters);
+    SUM(gradients);
+    SUM(optimizer_state);
+    SUM(statistics);
+    SUM(activations);
+    SUM(workspace);
+    SUM(stored_parameters);
+    SUM(peak);
+    SUM(activations_plain);
+    SUM(activations_float32);
+#undef SUM
+    for (uint32_t s = 1; s < trainer->stage_count; s++) {
+        const stoker_trainer_memory *const other = &trainer->stage[s]->memory;
+        if (other->checkpoint_segments > memory->checkpoint_segments)
+            memory->checkpoint_segments = other->checkpoint_segments;
+        memory->recompute_batch_norm |= other->recompute_batch_norm;
     }
 }
 
-/* What only a GPU could do, and there is none; the words of the code are told once. */
-static int needs_gpu(const char *lack, const struct stk_backend_options *asked, int rc,
-                     const stoker_error *cause, stoker_error *error)
+static void name_backend(stoker_trainer *trainer)
 {
-    char other[STK_LACK_BYTES];
-    const char *const words = stoker_strerror(rc);
-    size_t said = strlen(cause->message);
-    if (said > strlen(words) + 2 && strcmp(cause->message + said - strlen(words), words) == 0)
-        said -= strlen(words) + 2;
-    return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere,
-                         "%s (leave it out%s), and no GPU can be had: %.*s", lack,
-                         stk_trainer_lacks(&stk_backend_ref, asked, other)
-                             ? ""
-                             : ", or choose back end ref, which is slow",
-                         (int)said, cause->message);
-}
-
-/* What was left to us is a GPU's, and the CPU's where none can be had, whatever the reason; but for what
- * the CPU cannot do. */
-static int open_backend(stoker_trainer *trainer, stoker_error *error)
-{
-    stoker_error cause = { .message = "" };
-    char lack[STK_LACK_BYTES];
-    const struct stk_backend_options *const options = &trainer->settings.backend;
-    trainer->ops = trainer->settings.automatic ? &stk_backend_cuda : trainer->settings.ops;
-    int rc = trainer->ops->create(&trainer->backend, options,
-                                  trainer->settings.automatic ? &cause : error);
-    if (rc != STOKER_OK && trainer->settings.automatic) {
-        trainer->ops = trainer->settings.ops;
-        if (stk_trainer_lacks(trainer->ops, options, lack))
-            return needs_gpu(lack, options, rc, &cause, error);
-        rc = trainer->ops->create(&trainer->backend, options, error);
+    size_t length = 0;
+    for (uint32_t s = 0; s < trainer->stage_count; s++) {
+        char device[STK_STAGE_NAME_BYTES];
+        stk_stage_name(trainer->stage[s], device);
+        length += (size_t)snprintf(
+            trainer->backend_name + length, sizeof(trainer->backend_name) - length, "%s%s",
+            s == 0 ? "" : ",", trainer->stage_count == 1 ? trainer->stage[s]->ops->name : device);
     }
-    assert((trainer->ops->upload == NULL) == (trainer->ops->download == NULL));
-    return rc;
-}
-
-int stk_trainer_open(stoker_trainer *trainer, stoker_error *error)
-{
-    describe_training(trainer);
-    describe_needs(&trainer->settings.backend, trainer->model);
-    return open_backend(trainer, error);
-}
-
-static int build_on_one(stoker_trainer *trainer, stoker_error *error)
-{
-    trainer->slots = 1;
-    int rc = stk_trainer_open(trainer, error);
-    if (rc == STOKER_OK)
-        rc = stk_trainer_settle(trainer, error);
-    return rc == STOKER_OK ? stk_trainer_furnish(trainer, error) : rc;
 }
 
 static int build(stoker_trainer *trainer, const stoker_trainer_options *options,
@@ -195,14 +153,17 @@ static int build(stoker_trainer *trainer, const stoker_trainer_options *options,
 {
     int rc = stk_trainer_settings_read(&trainer->settings, options, error);
     if (rc == STOKER_OK)
-        rc = trainer->settings.split == 0 ? build_on_one(trainer, error)
-                                          : stk_split_create(trainer, error);
+        rc = build_stages(trainer, error);
     if (rc != STOKER_OK)
         return rc;
+    add_up_memory(trainer);
+    name_backend(trainer);
+    trainer->settings.batch_size = trainer->stage[0]->settings.batch_size;
+    trainer->settings.evaluation_batch_size = trainer->stage[0]->settings.evaluation_batch_size;
     trainer->state_count = stk_optimizer_state_arenas(&trainer->settings.rule);
     trainer->progress.seed = trainer->settings.seed;
     trainer->progress.loss_scale = trainer->settings.loss_scale;
-    rc = stk_trainer_place(trainer, error);
+    rc = stk_trainer_upload_state(trainer, error);
     return rc == STOKER_OK ? first_weights(trainer, error) : rc;
 }
 
@@ -238,88 +199,21 @@ int stoker_trainer_create(stoker_trainer **out, const stoker_model *model,
     return rc;
 }
 
-static void release_arenas(stoker_trainer *trainer)
-{
-    void *const arenas[] = {
-        trainer->arenas.parameters,  trainer->arenas.gradients, trainer->arenas.statistics,
-        trainer->arenas.activations, trainer->arenas.stored,    trainer->state[0],
-        trainer->state[1],           trainer->state[2],         trainer->ema
-    };
-    _Static_assert(STK_STATE_ARENAS_MAX == 3, "each one is given back");
-    for (size_t i = 0; i < sizeof(arenas) / sizeof(arenas[0]); i++)
-        if (arenas[i] != NULL)
-            trainer->ops->release(trainer->backend, arenas[i]);
-}
-
 void stoker_trainer_destroy(stoker_trainer **trainer)
 {
     if (trainer == NULL || *trainer == NULL)
         return;
     stoker_trainer *const t = *trainer;
-    stk_split_destroy(&t->split);
-    if (t->backend != NULL) {
-        t->ops->unload(t->evaluation);
-        t->ops->unload(t->backward);
-        t->ops->unload(t->train);
-        release_arenas(t);
-        t->ops->destroy(t->backend);
+    if (t->runner != NULL)
+        t->runner->ops->destroy(t->runner);
+    for (uint32_t s = t->stage_count; s-- > 0;) {
+        stk_stage_close(t->stage[s]);
+        stk_free(t->stage[s]);
     }
-    stk_plan_free(&t->evaluation_plan);
-    stk_plan_free(&t->train_plan);
+    for (int h = 0; h < 2; h++)
+        stoker_model_destroy(&t->half[h]);
     stk_notes_free(&t->notes);
     stk_free(t->batches_before);
     stk_free(t);
     *trainer = NULL;
-}
-
-struct stk_shape stk_trainer_output_shape(const stoker_model *model)
-{
-    return model->layers[model->layer_count - 1].in;
-}
-
-const stoker_error *stoker_trainer_error(const stoker_trainer *trainer)
-{
-    return trainer->error.code == STOKER_OK ? NULL : &trainer->error;
-}
-
-uint64_t stoker_trainer_updates(const stoker_trainer *trainer)
-{
-    return trainer->progress.updates;
-}
-
-struct stk_stages stk_stages_of(const stoker_trainer *trainer)
-{
-    struct stk_stages stages = { .count = 1, .stage = { (stoker_trainer *)trainer } };
-    if (trainer->split != NULL)
-        stk_split_stages(trainer->split, &stages);
-    return stages;
-}
-
-bool stk_trainer_device_decides(const stoker_trainer *trainer)
-{
-    const struct stk_stages stages = stk_stages_of(trainer);
-    bool decides = true;
-    for (uint32_t s = 0; s < stages.count; s++)
-        decides = decides && stages.stage[s]->ops->step != NULL;
-    return decides;
-}
-
-const char *stoker_trainer_backend(const stoker_trainer *trainer)
-{
-    return trainer->split != NULL ? stk_split_name(trainer->split) : trainer->ops->name;
-}
-
-uint32_t stoker_trainer_threads(const stoker_trainer *trainer)
-{
-    const struct stk_stages stages = stk_stages_of(trainer);
-    uint32_t threads = 0;
-    for (uint32_t s = 0; s < stages.count; s++)
-        threads += stages.stage[s]->ops->threads(stages.stage[s]->backend);
-    return threads;
-}
-
-struct CUstream_st *stoker_trainer_stream(const stoker_trainer *trainer)
-{
-    const stoker_trainer *first = stk_stages_of(trainer).stage[0];
-    return first->ops->stream == NULL ? NULL : first->ops->stream(first->backend);
 }

@@ -9,8 +9,8 @@
 
 #include "kernels/float16.h"
 #include "loader/base/error.h"
+#include "trainer/api/trainer.h"
 #include "trainer/plan/precision.h"
-#include "trainer/split/split.h"
 #include "trainer/stage/view.h"
 
 static const struct stk_place nowhere = STK_NOWHERE;
@@ -25,24 +25,10 @@ static int forward(stoker_trainer *trainer, const float *samples, const void *la
                                    .on_device = device == STOKER_DEVICE_CUDA,
                                    .page_locked = device == STOKER_DEVICE_CUDA_HOST,
                                    .count = count };
-    struct stk_loss loss;
-    if (trainer->split != NULL)
-        return stk_split_forward(trainer, &pass, found == NULL ? &loss : found);
-    int rc = stk_trainer_refill(trainer, &trainer->error);
-    struct stk_arenas arenas = trainer->arenas;
-    arenas.gradients = NULL;
-    if (trainer->ema != NULL)
-        arenas.parameters = trainer->ema;
-    if (rc == STOKER_OK)
-        rc = stk_trainer_store(trainer, arenas.parameters);
-    if (rc != STOKER_OK)
-        return rc;
-    if (found == NULL && trainer->ops->queue != NULL)
-        return trainer->ops->queue(trainer->evaluation, &arenas, &pass, &trainer->error);
-    rc = trainer->ops->run(trainer->evaluation, &arenas, &pass, &loss, &trainer->error);
-    if (rc == STOKER_OK && found != NULL)
-        *found = loss;
-    return rc;
+    const int rc = stk_trainer_drain(trainer, &trainer->error);
+    return rc == STOKER_OK
+               ? trainer->runner->ops->forward(trainer->runner, &pass, found, &trainer->error)
+               : rc;
 }
 
 static uint32_t part_of(const stoker_trainer *trainer, uint32_t left)
@@ -94,7 +80,7 @@ int stoker_trainer_evaluate(stoker_trainer *trainer, const stoker_batch *batch,
     int rc = stk_trainer_check_batch(trainer, batch);
     if (rc != STOKER_OK)
         return rc;
-    if (sum == NULL && trainer->split == NULL && trainer->ops->queue != NULL)
+    if (sum == NULL && trainer->runner->queues_forward)
         return evaluate_parts(trainer, batch, NULL);
     stoker_evaluation *const wanted = sum == NULL ? &trainer->evaluated : sum;
     stoker_evaluation found = *wanted;
@@ -109,7 +95,8 @@ static int collect(stoker_trainer *trainer)
 {
     struct stk_loss loss;
     uint64_t bad_labels = 0;
-    int rc = trainer->ops->collect(trainer->backend, &loss, &bad_labels, &trainer->error);
+    const struct stk_stage *const stage = trainer->stage[0];
+    int rc = stage->ops->collect(stage->backend, &loss, &bad_labels, &trainer->error);
     if (rc != STOKER_OK)
         return rc;
     if (bad_labels > 0)
@@ -124,8 +111,7 @@ int stoker_trainer_evaluated(stoker_trainer *trainer, stoker_evaluation *sum)
 {
     if (trainer == NULL || sum == NULL)
         return STOKER_EINVAL;
-    const bool queues = trainer->split == NULL && trainer->ops->collect != NULL;
-    const int rc = queues ? collect(trainer) : STOKER_OK;
+    const int rc = trainer->runner->queues_forward ? collect(trainer) : STOKER_OK;
     if (rc == STOKER_OK) {
         sum->loss_sum += trainer->evaluated.loss_sum;
         sum->correct += trainer->evaluated.correct;
@@ -139,8 +125,7 @@ int stoker_trainer_evaluated(stoker_trainer *trainer, stoker_evaluation *sum)
  * and widened from there, first to last: each before its place is written over. */
 static int read_outputs(stoker_trainer *trainer, float *outputs, uint64_t count)
 {
-    const struct stk_stages stages = stk_stages_of(trainer);
-    const stoker_trainer *last = stages.stage[stages.count - 1];
+    const struct stk_stage *const last = trainer->stage[trainer->stage_count - 1];
     const struct stk_plan *plan = &last->evaluation_plan;
     const size_t element_bytes = stoker_dtype_bytes(plan->storage);
     unsigned char *const end = (unsigned char *)(outputs + count);

@@ -1,7 +1,7 @@
 /* gather_arena.c - see gather_arena.h. */
 #include "trainer/api/gather_arena.h"
 
-static float *arena_of(const stoker_trainer *stage, enum stk_arena which)
+static float *arena_of(const struct stk_stage *stage, enum stk_arena which)
 {
     switch (which) {
     case STK_ARENA_PARAMETERS:
@@ -27,8 +27,9 @@ int stk_whole_blank(struct stk_view *out, const stoker_trainer *trainer, enum st
                     stoker_error *error)
 {
     const size_t bytes = bytes_of(trainer->model, which);
-    if (trainer->split == NULL)
-        return stk_view_blank(out, trainer, arena_of(trainer, which), bytes, error);
+    const struct stk_stage *const first = trainer->stage[0];
+    if (trainer->stage_count == 1)
+        return stk_view_blank(out, first, arena_of(first, which), bytes, error);
     *out = (struct stk_view){ .bytes = bytes };
     return stk_view_take(out, error);
 }
@@ -36,14 +37,14 @@ int stk_whole_blank(struct stk_view *out, const stoker_trainer *trainer, enum st
 int stk_whole_read(struct stk_view *out, const stoker_trainer *trainer, enum stk_arena which,
                    stoker_error *error)
 {
-    if (trainer->split == NULL)
-        return stk_view_read(out, trainer, arena_of(trainer, which),
-                             bytes_of(trainer->model, which), error);
-    const struct stk_stages stages = stk_stages_of(trainer);
+    const struct stk_stage *const first = trainer->stage[0];
+    if (trainer->stage_count == 1)
+        return stk_view_read(out, first, arena_of(first, which), bytes_of(first->model, which),
+                             error);
     size_t done = 0;
     int rc = stk_whole_blank(out, trainer, which, error);
-    for (uint32_t s = 0; s < stages.count && rc == STOKER_OK; s++) {
-        const stoker_trainer *stage = stages.stage[s];
+    for (uint32_t s = 0; s < trainer->stage_count && rc == STOKER_OK; s++) {
+        const struct stk_stage *stage = trainer->stage[s];
         const size_t bytes = bytes_of(stage->model, which);
         if (bytes > 0)
             rc = stk_arena_read(stage, (char *)out->floats + done, arena_of(stage, which), bytes,
@@ -58,11 +59,10 @@ int stk_whole_read(struct stk_view *out, const stoker_trainer *trainer, enum stk
 int stk_whole_write(stoker_trainer *trainer, enum stk_arena which, const void *from,
                     stoker_error *error)
 {
-    const struct stk_stages stages = stk_stages_of(trainer);
     size_t done = 0;
     int rc = STOKER_OK;
-    for (uint32_t s = 0; s < stages.count && rc == STOKER_OK; s++) {
-        stoker_trainer *stage = stages.stage[s];
+    for (uint32_t s = 0; s < trainer->stage_count && rc == STOKER_OK; s++) {
+        struct stk_stage *stage = trainer->stage[s];
         const size_t bytes = bytes_of(stage->model, which);
         if (bytes > 0)
             rc = stk_arena_write(stage, arena_of(stage, which), (const char *)from + done, bytes,

@@ -6,6 +6,7 @@
 #ifndef STK_TRAINER_GATHER_ARENA_H
 #define STK_TRAINER_GATHER_ARENA_H
 
+#include "trainer/api/trainer.h"
 #include "trainer/stage/view.h"
 
 enum stk_arena {

@@ -13,7 +13,6 @@
 #include "trainer/files/checkpoint.h"
 #include "trainer/files/file_floats.h"
 #include "trainer/model/torch_layout.h"
-#include "trainer/split/split.h"
 
 /* A file, and where to tell what is wrong with it. */
 struct reading {
@@ -163,7 +162,6 @@ static int copy_weights(stoker_trainer *trainer, const struct stk_tensor_set *se
     const stoker_model *model = trainer->model;
     struct stk_view parameters;
     struct stk_view statistics = STK_VIEW_CLOSED;
-    const struct stk_stages stages = stk_stages_of(trainer);
     float *wide;
     int rc = take_wide(&wide, set, error);
     if (rc != STOKER_OK)
@@ -176,8 +174,8 @@ static int copy_weights(stoker_trainer *trainer, const struct stk_tensor_set *se
     copy_parameters(set, model, model->parameters, model->parameter_count, wide, parameters.floats);
     copy_parameters(set, model, model->statistics, model->statistic_count, wide, statistics.floats);
     copy_tracked(trainer, set);
-    for (uint32_t s = 0; s < stages.count; s++)
-        stages.stage[s]->stored_from = NULL;
+    for (uint32_t s = 0; s < trainer->stage_count; s++)
+        trainer->stage[s]->stored_from = NULL;
     rc = stk_whole_store(&parameters, trainer, STK_ARENA_PARAMETERS, error);
     if (rc == STOKER_OK)
         rc = stk_whole_store(&statistics, trainer, STK_ARENA_STATISTICS, error);
@@ -298,7 +296,7 @@ static int copy_state(stoker_trainer *trainer, const struct stk_tensor_set *set,
     if (rc != STOKER_OK)
         return rc;
     trainer->progress = *progress;
-    return stk_trainer_place(trainer, error);
+    return stk_trainer_upload_state(trainer, error);
 }
 
 /* ---- the two ways ---------------------------------------------------------------- */
@@ -321,9 +319,9 @@ static int load_open(stoker_trainer *trainer, const struct stk_checkpoint *check
     rc = check_state(&reading, &progress, &loader_tensor);
     if (rc != STOKER_OK)
         return rc;
-    rc = stk_split_drain(trainer, error);
-    if (rc == STOKER_OK)
-        rc = stk_trainer_refill(trainer, error); /* gradients may come, too */
+    rc = stk_trainer_drain(trainer, error);
+    for (uint32_t s = 0; s < trainer->stage_count && rc == STOKER_OK; s++)
+        rc = stk_stage_refill(trainer->stage[s], error); /* the file may have gradients */
     if (rc == STOKER_OK)
         rc = copy_weights(trainer, &checkpoint->weights.set, false, error);
     if (rc == STOKER_OK)
@@ -380,7 +378,7 @@ static int load_weights(stoker_trainer *trainer, const char *path, bool averages
     if (rc == STOKER_OK && averages)
         rc = check_arena(&reading, STK_NAME_EMA);
     if (rc == STOKER_OK)
-        rc = stk_split_drain(trainer, error);
+        rc = stk_trainer_drain(trainer, error);
     if (rc == STOKER_OK)
         rc = copy_weights(trainer, &checkpoint.weights.set, true, error);
     if (rc == STOKER_OK && averages)

@@ -6,7 +6,8 @@
  *
  * Reading is the one place where the host waits for a device. */
 #include "loader/base/error.h"
-#include "trainer/split/split.h"
+#include "trainer/api/options.h"
+#include "trainer/api/trainer.h"
 
 static void take(stoker_trainer *trainer, const struct stk_standing *standing,
                  const struct stk_findings *findings)
@@ -17,17 +18,15 @@ static void take(stoker_trainer *trainer, const struct stk_standing *standing,
         progress->updates = standing->updates;
         progress->loss_scale = standing->loss_scale;
     }
-    unread->loss.loss_sum += findings->loss.loss_sum;
-    unread->loss.correct += findings->loss.correct;
-    unread->loss.count += findings->loss.count;
+    stk_loss_add(&unread->loss, &findings->loss);
     unread->bad_labels += findings->bad_labels;
 }
 
 static int read_device(stoker_trainer *trainer, struct stk_findings *findings, stoker_error *error)
 {
     struct stk_standing standing = { .loss_scale = trainer->progress.loss_scale };
-    const struct stk_stages stages = stk_stages_of(trainer);
-    const stoker_trainer *last = stages.stage[stages.count - 1]; /* which has the loss */
+    const struct stk_stage *const last =
+        trainer->stage[trainer->stage_count - 1]; /* has the loss */
     const int rc = last->ops->read(last->backend, &standing, findings, error);
     if (rc == STOKER_OK)
         take(trainer, &standing, findings);
@@ -36,14 +35,18 @@ static int read_device(stoker_trainer *trainer, struct stk_findings *findings, s
 
 static bool has_loss_on_device(const stoker_trainer *trainer)
 {
-    const struct stk_stages stages = stk_stages_of(trainer);
-    return stages.stage[stages.count - 1]->ops->read != NULL;
+    return trainer->stage[trainer->stage_count - 1]->ops->read != NULL;
+}
+
+int stk_trainer_drain(stoker_trainer *trainer, stoker_error *error)
+{
+    return trainer->runner->ops->drain(trainer->runner, &trainer->unread.loss, error);
 }
 
 int stk_trainer_sync(stoker_trainer *trainer, stoker_error *error)
 {
     struct stk_findings findings;
-    const int rc = stk_split_drain(trainer, error);
+    const int rc = stk_trainer_drain(trainer, error);
     if (rc != STOKER_OK || !has_loss_on_device(trainer))
         return rc;
     return read_device(trainer, &findings, error);
@@ -58,10 +61,10 @@ static int complain(const struct stk_unread *unread, stoker_error *error)
         (unsigned long long)unread->bad_labels, (unsigned long long)unread->passes);
 }
 
-int stk_trainer_tell(stoker_trainer *trainer, stoker_step *out, stoker_error *error)
+int stk_trainer_report(stoker_trainer *trainer, stoker_step *out, stoker_error *error)
 {
     struct stk_unread *const unread = &trainer->unread;
-    int rc = stk_split_drain(trainer, error);
+    int rc = stk_trainer_drain(trainer, error);
     if (rc == STOKER_OK && has_loss_on_device(trainer)) {
         struct stk_findings findings;
         const bool decides = stk_trainer_device_decides(trainer);
@@ -93,10 +96,9 @@ int stoker_trainer_set_metrics_interval(stoker_trainer *trainer, uint32_t passes
 /* Of two devices the sums, and the first reason. */
 void stoker_trainer_get_capture(const stoker_trainer *trainer, stoker_trainer_capture *out)
 {
-    const struct stk_stages stages = stk_stages_of(trainer);
     *out = (stoker_trainer_capture){ .reason = NULL };
-    for (uint32_t s = 0; s < stages.count; s++) {
-        const stoker_trainer *stage = stages.stage[s];
+    for (uint32_t s = 0; s < trainer->stage_count; s++) {
+        const struct stk_stage *const stage = trainer->stage[s];
         if (stage->ops->capture == NULL)
             continue;
         const struct stk_capture *const found = stage->ops->capture(stage->backend);
@@ -108,17 +110,16 @@ void stoker_trainer_get_capture(const stoker_trainer *trainer, stoker_trainer_ca
     }
 }
 
-int stk_trainer_place(stoker_trainer *trainer, stoker_error *error)
+int stk_trainer_upload_state(stoker_trainer *trainer, stoker_error *error)
 {
     const struct stk_progress *const progress = &trainer->progress;
     const struct stk_standing standing = { .updates = progress->updates,
                                            .groups = progress->groups,
                                            .loss_scale = progress->loss_scale };
-    const struct stk_stages stages = stk_stages_of(trainer);
     int rc = STOKER_OK;
     trainer->unread = (struct stk_unread){ 0 };
-    for (uint32_t s = 0; s < stages.count && rc == STOKER_OK; s++)
-        if (stages.stage[s]->ops->place != NULL)
-            rc = stages.stage[s]->ops->place(stages.stage[s]->backend, &standing, error);
+    for (uint32_t s = 0; s < trainer->stage_count && rc == STOKER_OK; s++)
+        if (trainer->stage[s]->ops->place != NULL)
+            rc = trainer->stage[s]->ops->place(trainer->stage[s]->backend, &standing, error);
     return rc;
 }

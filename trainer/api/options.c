@@ -11,6 +11,7 @@
 #include "loader/base/memory.h"
 #include "loader/base/nearest.h"
 #include "trainer/plan/precision.h"
+#include "trainer/stage/choose_backend.h"
 
 static const struct stk_place nowhere = STK_NOWHERE;
 
@@ -150,28 +151,12 @@ static int check_precision(const stoker_trainer_options *o, stoker_error *error)
     return require(!(o->tf32 && narrow), error, "tf32", 1, "only with precision float32");
 }
 
-bool stk_trainer_lacks(const struct stk_backend_ops *ops, const struct stk_backend_options *asked,
-                       char text[STK_LACK_BYTES])
-{
-    const bool wrong_type = (ops->storages >> asked->storage & 1) == 0;
-    const char *const lack = wrong_type         ? "computes in float32 only"
-                             : ops->has_engines ? NULL
-                             : asked->benchmark ? "has no algorithms to choose from"
-                             : asked->tf32      ? "rounds no factors"
-                                                : NULL;
-    const char *const option = wrong_type ? "precision " : asked->benchmark ? "benchmark" : "tf32";
-    (void)snprintf(text, STK_LACK_BYTES, "%s%s: back end %s %s", option,
-                   wrong_type ? stoker_dtype_name(asked->storage) : "", ops->name,
-                   lack == NULL ? "" : lack);
-    return lack != NULL;
-}
-
 /* What the back end can do of what is asked for. */
 static int check_backend(const struct stk_backend_ops *ops, const struct stk_backend_options *asked,
                          stoker_error *error)
 {
     char lack[STK_LACK_BYTES];
-    if (!stk_trainer_lacks(ops, asked, lack))
+    if (!stk_backend_lacks(ops, asked, lack))
         return STOKER_OK;
     return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere, "%s", lack);
 }

@@ -5,8 +5,8 @@
  *                         └─▶ finish: norm, finite? ──▶ clip, divide, update; group_passes = 0
  *   flush  the same finish, earlier
  *
- * Where a device decides (backend.h) all this is queued on it, and told when it is read (metrics.c). Over two
- * devices a pass runs through two stages (split.h), of which the last may still be under way when step returns.
+ * Where a device decides (backend.h) all this is queued on it, and reported when it is read (metrics.c). Over two
+ * devices (split.h) a pass may still be under way when step returns.
  *
  * The loss is summed with the loss scale alone; what divides it is known at the end, when all samples
  * of the group are counted. So a short last group has the right mean as well. */
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "loader/base/error.h"
-#include "trainer/split/split.h"
+#include "trainer/api/trainer.h"
 
 static const struct stk_place nowhere = STK_NOWHERE;
 
@@ -34,15 +34,6 @@ static bool wants_norm(const stoker_trainer *trainer)
     return trainer->settings.clip_norm > 0 || trainer->progress.loss_scale.dynamic;
 }
 
-static int norm_squared(stoker_trainer *trainer, double *squared, bool *finite)
-{
-    if (trainer->split != NULL)
-        return stk_split_norm(trainer, squared, finite);
-    *squared = trainer->ops->norm_squared(trainer->backend, trainer->arenas.gradients,
-                                          trainer->model->parameter_floats, finite);
-    return STOKER_OK;
-}
-
 /* What gradients are multiplied by: the mean over the samples, without the loss scale, and at most
  * clip_norm long. A norm that is not finite makes the factor so: nothing is hidden. */
 static int find_factor(stoker_trainer *trainer, stoker_step *out, double *factor, bool *finite)
@@ -54,7 +45,7 @@ static int find_factor(stoker_trainer *trainer, stoker_step *out, double *factor
     *finite = true;
     if (!wants_norm(trainer))
         return STOKER_OK;
-    const int rc = norm_squared(trainer, &squared, finite);
+    const int rc = trainer->runner->ops->norm(trainer->runner, &squared, finite, &trainer->error);
     const double norm = sqrt(squared) * *factor;
     out->gradient_norm = (float)norm;
     const double kept = limit / (norm + clip_epsilon);
@@ -63,28 +54,11 @@ static int find_factor(stoker_trainer *trainer, stoker_step *out, double *factor
     return rc;
 }
 
-struct stk_update stk_trainer_update_of(const stoker_trainer *trainer)
-{
-    struct stk_update update = {
-        .rule = &trainer->settings.rule,
-        .parameters = trainer->arenas.parameters,
-        .gradients = trainer->arenas.gradients,
-        .ema = trainer->ema,
-        .ema_decay = trainer->settings.ema_decay,
-        .stored = trainer->arenas.stored,
-        .storage = trainer->settings.backend.storage,
-        .floats = trainer->model->parameter_floats,
-        .step = trainer->progress.updates + 1,
-    };
-    memcpy(update.state, trainer->state, sizeof(update.state));
-    return update;
-}
-
-/* A device beside the host decides the same, from the same norm. */
-static int update_stage(stoker_trainer *trainer, const stoker_trainer *stage, double factor,
+/* The host's update of a stage. A device beside the host decides the same, from the same norm. */
+static int update_stage(stoker_trainer *trainer, const struct stk_stage *stage, double factor,
                         const stoker_step *out)
 {
-    struct stk_update update = stk_trainer_update_of(stage);
+    struct stk_update update = stk_stage_update_of(stage);
     if (stage->ops->update == NULL)
         return stage->ops->finish(stage->backend, &update, trainer->progress.group_samples,
                                   &trainer->error);
@@ -98,10 +72,9 @@ static int update_stage(stoker_trainer *trainer, const stoker_trainer *stage, do
     return STOKER_OK;
 }
 
-/* The host decides whether this update is made, and makes it. */
+/* The host decides if there is an update, and makes it. */
 static int decide(stoker_trainer *trainer, stoker_step *out)
 {
-    const struct stk_stages stages = stk_stages_of(trainer);
     bool finite;
     double factor;
     int rc = find_factor(trainer, out, &factor, &finite);
@@ -109,87 +82,34 @@ static int decide(stoker_trainer *trainer, stoker_step *out)
         return rc;
     out->updated = stk_loss_scale_take(&trainer->progress.loss_scale, finite);
     out->skipped = !out->updated;
-    for (uint32_t s = 0; s < stages.count && rc == STOKER_OK; s++)
-        rc = update_stage(trainer, stages.stage[s], factor, out);
+    for (uint32_t s = 0; s < trainer->stage_count && rc == STOKER_OK; s++)
+        rc = update_stage(trainer, trainer->stage[s], factor, out);
     return rc;
 }
 
-/* Both devices of two decide the same. */
-static int queue_update(stoker_trainer *trainer, stoker_step *out)
-{
-    const struct stk_stages stages = stk_stages_of(trainer);
-    double unused;
-    bool finite;
-    int rc = STOKER_OK;
-    out->updated = true;
-    if (trainer->split == NULL) /* it is behind the group's last pass */
-        return rc;
-    if (wants_norm(trainer))
-        rc = norm_squared(trainer, &unused, &finite);
-    for (uint32_t s = 0; s < stages.count && rc == STOKER_OK; s++)
-        rc = update_stage(trainer, stages.stage[s], 1, out);
-    return rc;
-}
-
-static int end_group(stoker_trainer *trainer, stoker_step *out)
+/* early: the group has fewer passes than settings.accumulate. */
+static int end_group(stoker_trainer *trainer, stoker_step *out, bool early)
 {
     struct stk_progress *progress = &trainer->progress;
-    const struct stk_stages stages = stk_stages_of(trainer);
-    int rc = stk_split_drain(trainer, &trainer->error);
-    if (rc == STOKER_OK)
-        rc =
-            stk_trainer_device_decides(trainer) ? queue_update(trainer, out) : decide(trainer, out);
+    struct stk_runner *const runner = trainer->runner;
+    int rc = stk_trainer_drain(trainer, &trainer->error);
+    if (rc == STOKER_OK && stk_trainer_device_decides(trainer)) {
+        out->updated = true;
+        rc = runner->ops->queue_update(runner, progress->group_samples, early, &trainer->error);
+    } else if (rc == STOKER_OK) {
+        rc = decide(trainer, out);
+    }
     if (rc != STOKER_OK)
         return rc;
-    for (uint32_t s = 0; s < stages.count; s++)
-        if (stages.stage[s]->stored_from != stages.stage[s]->arenas.parameters)
-            stages.stage[s]->stored_from = NULL; /* those of an evaluation, overwritten or not */
+    for (uint32_t s = 0; s < trainer->stage_count; s++)
+        if (trainer->stage[s]->stored_from != trainer->stage[s]->arenas.parameters)
+            trainer->stage[s]->stored_from = NULL; /* those of an evaluation, overwritten or not */
     progress->updates += out->updated ? 1 : 0;
     progress->groups++;
     trainer->unread.groups++;
     progress->group_passes = 0;
     progress->group_samples = 0;
     return STOKER_OK;
-}
-
-static int run_pass(stoker_trainer *trainer, const struct stk_pass *pass)
-{
-    struct stk_loss *const sum = &trainer->unread.loss;
-    struct stk_loss loss;
-    if (trainer->progress.group_passes == 0)
-        trainer->ops->clear(trainer->backend, trainer->arenas.gradients,
-                            trainer->model->parameter_floats);
-    int rc = trainer->ops->run(trainer->train, &trainer->arenas, pass, &loss, &trainer->error);
-    if (rc != STOKER_OK)
-        return rc;
-    sum->loss_sum += loss.loss_sum;
-    sum->correct += loss.correct;
-    sum->count += loss.count;
-    return STOKER_OK;
-}
-
-/* With the update behind it, if it is the last of its group. */
-static int queue_pass(stoker_trainer *trainer, const struct stk_pass *pass)
-{
-    const struct stk_progress *const progress = &trainer->progress;
-    const struct stk_update update = stk_trainer_update_of(trainer);
-    const struct stk_group_pass group = {
-        .first = progress->group_passes == 0,
-        .last = progress->group_passes + 1 >= trainer->settings.accumulate,
-        .samples = progress->group_samples + pass->count,
-        .update = &update,
-    };
-    return trainer->ops->step(trainer->train, &trainer->arenas, pass, &group, &trainer->error);
-}
-
-static int one_pass(stoker_trainer *trainer, const struct stk_pass *pass)
-{
-    int rc = stk_trainer_refill(trainer, &trainer->error);
-    if (rc == STOKER_OK)
-        rc = stk_trainer_store(trainer, trainer->arenas.parameters);
-    if (rc == STOKER_OK)
-        rc = trainer->ops->step == NULL ? run_pass(trainer, pass) : queue_pass(trainer, pass);
-    return rc;
 }
 
 /* As in PyTorch: the variance of one number is 0, and nothing can be learnt from that. */
@@ -220,8 +140,13 @@ static int train_pass(stoker_trainer *trainer, const stoker_batch *batch)
                                    .step = progress->groups,
                                    .seed = progress->seed,
                                    .gradient_scale = progress->loss_scale.scale };
-    const int rc =
-        trainer->split == NULL ? one_pass(trainer, &pass) : stk_split_pass(trainer, &pass);
+    const struct stk_group_pass group = {
+        .first = progress->group_passes == 0,
+        .last = progress->group_passes + 1 >= trainer->settings.accumulate,
+        .samples = progress->group_samples + batch->count,
+    };
+    const int rc = trainer->runner->ops->train(trainer->runner, &pass, &group,
+                                               &trainer->unread.loss, &trainer->error);
     if (rc != STOKER_OK)
         return rc;
     progress->passes++;
@@ -248,27 +173,15 @@ int stoker_trainer_step(stoker_trainer *trainer, const stoker_batch *batch, stok
         if (rc == STOKER_OK)
             rc = train_pass(trainer, batch);
         if (rc == STOKER_OK && trainer->progress.group_passes >= trainer->settings.accumulate)
-            rc = end_group(trainer, &step);
+            rc = end_group(trainer, &step, false);
         if (rc == STOKER_OK && trainer->unread.passes >= trainer->settings.metrics_interval)
-            rc = stk_trainer_tell(trainer, &step, &trainer->error);
+            rc = stk_trainer_report(trainer, &step, &trainer->error);
         if (rc != STOKER_OK)
             return rc;
     }
     if (out != NULL)
         *out = step;
     return STOKER_OK;
-}
-
-static int flush_group(stoker_trainer *trainer, stoker_step *out)
-{
-    const struct stk_update update = stk_trainer_update_of(trainer);
-    if (trainer->split == NULL && trainer->ops->finish != NULL) {
-        int rc = trainer->ops->finish(trainer->backend, &update, trainer->progress.group_samples,
-                                      &trainer->error);
-        if (rc != STOKER_OK)
-            return rc;
-    }
-    return end_group(trainer, out);
 }
 
 int stoker_trainer_flush(stoker_trainer *trainer, stoker_step *out)
@@ -279,9 +192,9 @@ int stoker_trainer_flush(stoker_trainer *trainer, stoker_step *out)
     int rc = STOKER_OK;
     describe(trainer, &step);
     if (trainer->progress.group_passes > 0)
-        rc = flush_group(trainer, &step);
+        rc = end_group(trainer, &step, true);
     if (rc == STOKER_OK && trainer->unread.passes + trainer->unread.groups > 0)
-        rc = stk_trainer_tell(trainer, &step, &trainer->error);
+        rc = stk_trainer_report(trainer, &step, &trainer->error);
     if (rc != STOKER_OK)
         return rc;
     if (out != NULL)

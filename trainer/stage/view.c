@@ -7,21 +7,21 @@
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 
-int stk_arena_write(const stoker_trainer *trainer, void *arena, const void *from, size_t bytes,
+int stk_arena_write(const struct stk_stage *stage, void *arena, const void *from, size_t bytes,
                     stoker_error *error)
 {
-    if (trainer->ops->upload != NULL)
-        return trainer->ops->upload(trainer->backend, arena, from, bytes, error);
+    if (stage->ops->upload != NULL)
+        return stage->ops->upload(stage->backend, arena, from, bytes, error);
     if (bytes > 0)
         memcpy(arena, from, bytes);
     return STOKER_OK;
 }
 
-int stk_arena_read(const stoker_trainer *trainer, void *to, const void *arena, size_t bytes,
+int stk_arena_read(const struct stk_stage *stage, void *to, const void *arena, size_t bytes,
                    stoker_error *error)
 {
-    if (trainer->ops->download != NULL)
-        return trainer->ops->download(trainer->backend, to, arena, bytes, error);
+    if (stage->ops->download != NULL)
+        return stage->ops->download(stage->backend, to, arena, bytes, error);
     if (bytes > 0) {
         assert(to != NULL); /* what there is to be read has a place */
         memcpy(to, arena, bytes);
@@ -42,29 +42,29 @@ int stk_view_take(struct stk_view *view, stoker_error *error)
                          "%zu bytes to copy an arena", view->bytes);
 }
 
-int stk_view_blank(struct stk_view *out, const stoker_trainer *trainer, float *arena, size_t bytes,
+int stk_view_blank(struct stk_view *out, const struct stk_stage *stage, float *arena, size_t bytes,
                    stoker_error *error)
 {
     *out = (struct stk_view){ .floats = arena, .arena = arena, .bytes = bytes };
-    return trainer->ops->upload == NULL ? STOKER_OK : stk_view_take(out, error);
+    return stage->ops->upload == NULL ? STOKER_OK : stk_view_take(out, error);
 }
 
-int stk_view_read(struct stk_view *out, const stoker_trainer *trainer, float *arena, size_t bytes,
+int stk_view_read(struct stk_view *out, const struct stk_stage *stage, float *arena, size_t bytes,
                   stoker_error *error)
 {
-    int rc = stk_view_blank(out, trainer, arena, bytes, error);
+    int rc = stk_view_blank(out, stage, arena, bytes, error);
     if (rc == STOKER_OK && out->copied)
-        rc = stk_arena_read(trainer, out->floats, arena, bytes, error);
+        rc = stk_arena_read(stage, out->floats, arena, bytes, error);
     if (rc != STOKER_OK)
         stk_view_close(out);
     return rc;
 }
 
-int stk_view_store(const struct stk_view *view, const stoker_trainer *trainer, stoker_error *error)
+int stk_view_store(const struct stk_view *view, const struct stk_stage *stage, stoker_error *error)
 {
     if (!view->copied)
         return STOKER_OK;
-    return stk_arena_write(trainer, view->arena, view->floats, view->bytes, error);
+    return stk_arena_write(stage, view->arena, view->floats, view->bytes, error);
 }
 
 void stk_view_close(struct stk_view *view)

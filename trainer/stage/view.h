@@ -6,7 +6,7 @@
 #ifndef STK_TRAINER_VIEW_H
 #define STK_TRAINER_VIEW_H
 
-#include "trainer/api/trainer.h"
+#include "trainer/stage/stage.h"
 
 struct stk_view {
     float *floats; /* NULL: the arena is empty */
@@ -23,24 +23,24 @@ struct stk_view {
 
 /* Open a view of an arena: with what it holds, or, to be stored, with anything that is there in places
  * of no tensor, else zeros. STOKER_ENOMEM, EDEVICE; then the view is closed. */
-int stk_view_read(struct stk_view *out, const stoker_trainer *trainer, float *arena, size_t bytes,
+int stk_view_read(struct stk_view *out, const struct stk_stage *stage, float *arena, size_t bytes,
                   stoker_error *error);
-int stk_view_blank(struct stk_view *out, const stoker_trainer *trainer, float *arena, size_t bytes,
+int stk_view_blank(struct stk_view *out, const struct stk_stage *stage, float *arena, size_t bytes,
                    stoker_error *error);
 
 /* Memory of the view's own for its bytes, zeros. STOKER_ENOMEM. */
 int stk_view_take(struct stk_view *view, stoker_error *error);
 
 /* What the view holds is what the arena holds from now on. STOKER_EDEVICE. */
-int stk_view_store(const struct stk_view *view, const stoker_trainer *trainer, stoker_error *error);
+int stk_view_store(const struct stk_view *view, const struct stk_stage *stage, stoker_error *error);
 
 void stk_view_close(struct stk_view *view); /* closed is allowed */
 
 /* From host memory to an arena. STOKER_EDEVICE. */
-int stk_arena_write(const stoker_trainer *trainer, void *arena, const void *from, size_t bytes,
+int stk_arena_write(const struct stk_stage *stage, void *arena, const void *from, size_t bytes,
                     stoker_error *error);
 /* From a place in an arena to host memory. STOKER_EDEVICE. */
-int stk_arena_read(const stoker_trainer *trainer, void *to, const void *arena, size_t bytes,
+int stk_arena_read(const struct stk_stage *stage, void *to, const void *arena, size_t bytes,
                    stoker_error *error);
 
 #endif

@@ -82,11 +82,14 @@ static stoker_trainer *trainer_of(const stoker_model *model)
 static bool same(const stoker_trainer *a, const stoker_trainer *b)
 {
     const size_t bytes = a->model->parameter_floats * sizeof(float);
-    bool equal = memcmp(a->arenas.parameters, b->arenas.parameters, bytes) == 0 &&
-                 memcmp(a->arenas.statistics, b->arenas.statistics, a->memory.statistics) == 0 &&
-                 memcmp(a->ema, b->ema, bytes) == 0 && a->progress.updates == b->progress.updates;
+    bool equal =
+        memcmp(a->stage[0]->arenas.parameters, b->stage[0]->arenas.parameters, bytes) == 0 &&
+        memcmp(a->stage[0]->arenas.statistics, b->stage[0]->arenas.statistics,
+               a->memory.statistics) == 0 &&
+        memcmp(a->stage[0]->ema, b->stage[0]->ema, bytes) == 0 &&
+        a->progress.updates == b->progress.updates;
     for (uint32_t i = 0; i < a->state_count; i++)
-        equal = equal && memcmp(a->state[i], b->state[i], bytes) == 0;
+        equal = equal && memcmp(a->stage[0]->state[i], b->stage[0]->state[i], bytes) == 0;
     return equal;
 }
 

@@ -5,6 +5,7 @@
 
 #include "loader/base/fault.h"
 #include "support/leaks.h"
+#include "trainer/api/options.h"
 #include "trainer/api/trainer.h"
 
 #include <math.h>
@@ -74,7 +75,7 @@ Test(trainer_step_memory, a_thousand_layers_in_a_tenth_of_the_activations)
     cr_assert_leq(less.activations * 10, all.activations);
     train(plain, 2);
     train(segments, 2);
-    cr_assert_eq(memcmp(plain->arenas.parameters, segments->arenas.parameters,
+    cr_assert_eq(memcmp(plain->stage[0]->arenas.parameters, segments->stage[0]->arenas.parameters,
                         model->parameter_floats * sizeof(float)),
                  0);
     stoker_trainer_destroy(&plain);

@@ -68,12 +68,14 @@ static void train(stoker_trainer *trainer, uint64_t begin, uint64_t end)
 static bool same(const stoker_trainer *a, const stoker_trainer *b)
 {
     const size_t bytes = a->model->parameter_floats * sizeof(float);
-    bool equal = memcmp(a->arenas.parameters, b->arenas.parameters, bytes) == 0 &&
-                 memcmp(a->arenas.statistics, b->arenas.statistics, a->memory.statistics) == 0 &&
-                 memcmp(a->ema, b->ema, bytes) == 0 && a->progress.updates == b->progress.updates &&
-                 a->progress.passes == b->progress.passes;
+    bool equal =
+        memcmp(a->stage[0]->arenas.parameters, b->stage[0]->arenas.parameters, bytes) == 0 &&
+        memcmp(a->stage[0]->arenas.statistics, b->stage[0]->arenas.statistics,
+               a->memory.statistics) == 0 &&
+        memcmp(a->stage[0]->ema, b->stage[0]->ema, bytes) == 0 &&
+        a->progress.updates == b->progress.updates && a->progress.passes == b->progress.passes;
     for (uint32_t i = 0; i < a->state_count; i++)
-        equal = equal && memcmp(a->state[i], b->state[i], bytes) == 0;
+        equal = equal && memcmp(a->stage[0]->state[i], b->stage[0]->state[i], bytes) == 0;
     return equal;
 }
 
@@ -168,7 +170,7 @@ Test(trainer_step_resume, what_does_not_fit_is_refused_and_changes_nothing)
     cr_assert_not_null(strstr(error.message, "optimizer"), "%s", error.message);
     cr_assert(same(sgd, sgd_untouched));
     cr_assert_eq(stoker_trainer_load_weights(sgd, folder.path, &error), STOKER_OK);
-    cr_assert_eq(memcmp(sgd->arenas.parameters, saved->arenas.parameters,
+    cr_assert_eq(memcmp(sgd->stage[0]->arenas.parameters, saved->stage[0]->arenas.parameters,
                         model->parameter_floats * sizeof(float)),
                  0);
     cr_assert_eq(stoker_trainer_updates(sgd), 0);
@@ -211,13 +213,13 @@ Test(trainer_step_resume, the_file_has_names_and_layouts_of_pytorch)
     cr_assert_not_null(conv);
     cr_assert_not_null(fc);
     cr_assert_not_null(tracked);
-    const float *here = trainer->arenas.parameters + model->parameters[0].offset;
+    const float *here = trainer->stage[0]->arenas.parameters + model->parameters[0].offset;
     for (uint64_t f = 0; f < FILTERS; f++)
         for (uint64_t c = 0; c < CHANNELS; c++)
             for (uint64_t k = 0; k < 9; k++)
                 cr_assert_float_eq(element(conv, (f * CHANNELS + c) * 9 + k),
                                    here[(f * 9 + k) * CHANNELS + c], 0);
-    here = trainer->arenas.parameters + model->parameters[4].offset;
+    here = trainer->stage[0]->arenas.parameters + model->parameters[4].offset;
     cr_assert_str_eq(model->parameters[4].name, "fc.weight");
     for (uint64_t o = 0; o < CLASSES; o++)
         for (uint64_t c = 0; c < FILTERS; c++)
@@ -361,7 +363,8 @@ Test(trainer_step_resume, weights_of_other_types_are_converted)
         stoker_trainer *other = trainer_of(model, options_of(STOKER_ADAM));
         cr_assert_eq(stoker_trainer_load_weights(d == 0 ? expected : other, folder.path, &error),
                      STOKER_OK, "%s", error.message);
-        cr_assert(d == 0 || memcmp(expected->arenas.parameters, other->arenas.parameters,
+        cr_assert(d == 0 || memcmp(expected->stage[0]->arenas.parameters,
+                                   other->stage[0]->arenas.parameters,
                                    model->parameter_floats * sizeof(float)) == 0,
                   "%s", stk_file_dtype_name(dtypes[d]));
         stoker_trainer_destroy(&other);
@@ -390,16 +393,19 @@ Test(trainer_step_resume, averages_are_saved_and_loaded_as_weights)
     stoker_trainer *plain = trainer_of(model, options);
     cr_assert_eq(stoker_trainer_load_averages(plain, folder.path, &error), STOKER_OK, "%s",
                  error.message);
-    cr_assert_eq(memcmp(plain->arenas.parameters, saved->ema, bytes), 0);
-    cr_assert_neq(memcmp(plain->arenas.parameters, saved->arenas.parameters, bytes), 0);
-    cr_assert_eq(
-        memcmp(plain->arenas.statistics, saved->arenas.statistics, saved->memory.statistics), 0);
+    cr_assert_eq(memcmp(plain->stage[0]->arenas.parameters, saved->stage[0]->ema, bytes), 0);
+    cr_assert_neq(
+        memcmp(plain->stage[0]->arenas.parameters, saved->stage[0]->arenas.parameters, bytes), 0);
+    cr_assert_eq(memcmp(plain->stage[0]->arenas.statistics, saved->stage[0]->arenas.statistics,
+                        saved->memory.statistics),
+                 0);
     cr_assert_eq(stoker_trainer_load_weights(plain, folder.path, &error), STOKER_OK);
-    cr_assert_eq(memcmp(plain->arenas.parameters, saved->arenas.parameters, bytes), 0);
+    cr_assert_eq(
+        memcmp(plain->stage[0]->arenas.parameters, saved->stage[0]->arenas.parameters, bytes), 0);
     (void)snprintf(averages, sizeof(averages), "%s/model.ema.safetensors", folder.name);
     cr_assert_eq(stoker_trainer_load_weights(plain, averages, &error), STOKER_OK, "%s",
                  error.message);
-    cr_assert_eq(memcmp(plain->arenas.parameters, saved->ema, bytes), 0);
+    cr_assert_eq(memcmp(plain->stage[0]->arenas.parameters, saved->stage[0]->ema, bytes), 0);
 
     cr_assert_eq(stoker_trainer_save(plain, folder.path, NULL, &error), STOKER_OK);
     cr_assert_eq(stoker_trainer_load_averages(plain, folder.path, &error), STOKER_EMISMATCH);
@@ -465,7 +471,7 @@ Test(trainer_step_resume, diverged_weights_are_not_saved)
     stoker_trainer *good = trainer_of(model, options_of(STOKER_ADAM));
     stoker_trainer *bad = trainer_of(model, options_of(STOKER_ADAM));
     cr_assert_eq(stoker_trainer_save(good, folder.path, NULL, &error), STOKER_OK);
-    bad->arenas.parameters[model->parameters[0].offset] = (float)NAN;
+    bad->stage[0]->arenas.parameters[model->parameters[0].offset] = (float)NAN;
     cr_assert_eq(stoker_trainer_save(bad, folder.path, NULL, &error), STOKER_EDIVERGED);
     cr_assert_not_null(strstr(error.message, "nan"), "%s", error.message);
     cr_assert_eq(load(bad, folder.path, &error), STOKER_OK, "%s", error.message);

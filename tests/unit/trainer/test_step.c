@@ -90,17 +90,17 @@ static double largest_difference(const stoker_trainer *a, const stoker_trainer *
 {
     double largest = 0;
     for (uint64_t i = 0; i < a->model->parameter_floats; i++)
-        largest =
-            fmax(largest, fabs((double)a->arenas.parameters[i] - (double)b->arenas.parameters[i]));
+        largest = fmax(largest, fabs((double)a->stage[0]->arenas.parameters[i] -
+                                     (double)b->stage[0]->arenas.parameters[i]));
     return largest;
 }
 
 static bool same_weights(const stoker_trainer *a, const stoker_trainer *b)
 {
-    return memcmp(a->arenas.parameters, b->arenas.parameters,
+    return memcmp(a->stage[0]->arenas.parameters, b->stage[0]->arenas.parameters,
                   a->model->parameter_floats * sizeof(float)) == 0 &&
-           (a->arenas.statistics == NULL ||
-            memcmp(a->arenas.statistics, b->arenas.statistics,
+           (a->stage[0]->arenas.statistics == NULL ||
+            memcmp(a->stage[0]->arenas.statistics, b->stage[0]->arenas.statistics,
                    a->model->statistic_floats * sizeof(float)) == 0);
 }
 
@@ -268,8 +268,9 @@ Test(trainer_step, clipping_bounds_the_update)
     cr_assert_eq(stoker_trainer_step(clipped, batch_of(&data, 0, BATCH), &step), STOKER_OK);
     double squares = 0;
     for (uint64_t i = 0; i < model->parameter_floats; i++)
-        squares +=
-            pow((double)start->arenas.parameters[i] - (double)clipped->arenas.parameters[i], 2);
+        squares += pow((double)start->stage[0]->arenas.parameters[i] -
+                           (double)clipped->stage[0]->arenas.parameters[i],
+                       2);
     cr_assert_gt(step.gradient_norm, options.clip_norm);
     cr_assert_float_eq(sqrt(squares), 0.01, 1e-5);
     stoker_trainer_destroy(&start);
@@ -381,7 +382,7 @@ Test(trainer_step, the_average_of_the_weights_is_what_is_evaluated)
     float from_average[CLASSES];
     (void)batch_of(&data, 1000, 1);
     cr_assert_eq(stoker_trainer_predict(averaged, data.images, 1, from_average), STOKER_OK);
-    memcpy(plain->arenas.parameters, averaged->ema, plain->memory.parameters);
+    memcpy(plain->stage[0]->arenas.parameters, averaged->stage[0]->ema, plain->memory.parameters);
     cr_assert_eq(stoker_trainer_predict(plain, data.images, 1, from_plain), STOKER_OK);
     cr_assert_eq(memcmp(from_plain, from_average, sizeof(from_plain)), 0);
     cr_assert(!same_weights(plain, averaged));
@@ -408,16 +409,16 @@ Test(trainer_step, each_update_has_its_rate)
         stoker_trainer *dropping = trainer_of(model, options);
         for (int update = 0; update < UPDATES; update++) {
             stoker_step step;
-            memcpy(constant->arenas.parameters, dropping->arenas.parameters,
+            memcpy(constant->stage[0]->arenas.parameters, dropping->stage[0]->arenas.parameters,
                    dropping->memory.parameters);
-            const float before = dropping->arenas.parameters[0];
+            const float before = dropping->stage[0]->arenas.parameters[0];
             cr_assert_eq(stoker_trainer_step(constant, batch_of(&data, 0, BATCH), NULL), STOKER_OK);
             cr_assert_eq(stoker_trainer_step(dropping, batch_of(&data, 0, BATCH), &step),
                          STOKER_OK);
             const double share = ldexp(1, -(update / DROP_EVERY));
             cr_assert_float_eq(step.learning_rate, 0.05 * share, 1e-8, "update %d", update);
-            const double whole = (double)constant->arenas.parameters[0] - (double)before;
-            const double part = (double)dropping->arenas.parameters[0] - (double)before;
+            const double whole = (double)constant->stage[0]->arenas.parameters[0] - (double)before;
+            const double part = (double)dropping->stage[0]->arenas.parameters[0] - (double)before;
             cr_assert_gt(fabs(whole), 0);
             cr_assert_float_eq(part / whole, share, 1e-3, "%s, update %d: %g", backends[i], update,
                                part / whole);

@@ -9,6 +9,7 @@
 #include "loader/base/fault.h"
 #include "support/cuda_all_host_kernels.h"
 #include "support/leaks.h"
+#include "trainer/api/trainer.h"
 #include "trainer/stage/view.h"
 #include <stoker/cuda.h>
 #include <stoker/stoker.h>
@@ -140,7 +141,8 @@ static int keep_weights(const stoker_trainer *trainer, struct outcome *out)
     struct stk_view view;
     const size_t bytes = trainer->memory.parameters;
     cr_assert_leq(bytes, sizeof(out->weights));
-    const int rc = stk_view_read(&view, trainer, trainer->arenas.parameters, bytes, NULL);
+    const int rc =
+        stk_view_read(&view, trainer->stage[0], trainer->stage[0]->arenas.parameters, bytes, NULL);
     if (rc != STOKER_OK)
         return rc;
     memcpy(out->weights, view.floats, bytes);

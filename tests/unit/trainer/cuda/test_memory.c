@@ -7,6 +7,7 @@
 #include "support/cuda_train_host_kernels.h"
 #include "support/leaks.h"
 #include "support/opened_trainer.h"
+#include "trainer/api/trainer.h"
 #include "trainer/stage/view.h"
 
 #include <cuda_runtime_api.h>
@@ -181,8 +182,10 @@ static void check_same_weights(const stoker_trainer *a, const stoker_trainer *b)
     struct stk_view va;
     struct stk_view vb;
     const size_t bytes = a->memory.parameters;
-    cr_assert_eq(stk_view_read(&va, a, a->arenas.parameters, bytes, NULL), STOKER_OK);
-    cr_assert_eq(stk_view_read(&vb, b, b->arenas.parameters, bytes, NULL), STOKER_OK);
+    cr_assert_eq(stk_view_read(&va, a->stage[0], a->stage[0]->arenas.parameters, bytes, NULL),
+                 STOKER_OK);
+    cr_assert_eq(stk_view_read(&vb, b->stage[0], b->stage[0]->arenas.parameters, bytes, NULL),
+                 STOKER_OK);
     cr_assert_eq(memcmp(va.floats, vb.floats, bytes), 0);
     stk_view_close(&va);
     stk_view_close(&vb);

@@ -180,11 +180,10 @@ Test(trainer_cuda_split, sixteen_bits_and_their_loss_scale)
         }
         cr_assert_gt(skipped, 2);
         cr_assert_lt(skipped, 14);
-        const struct stk_stages stages = stk_stages_of(pair);
         for (uint32_t s = 0; s < 2; s++) {
             struct stk_standing standing = { .updates = 0 };
             struct stk_findings findings;
-            const stoker_trainer *stage = stages.stage[s];
+            const struct stk_stage *const stage = pair->stage[s];
             if (stage->ops->read == NULL)
                 continue;
             cr_assert_eq(stage->ops->read(stage->backend, &standing, &findings, NULL), STOKER_OK);
@@ -340,10 +339,9 @@ Test(trainer_cuda_split, the_table_is_what_the_devices_give)
         before[d] = stk_backend_cuda.free_bytes(devices[d]);
     }
     stoker_trainer *trainer = trainer_of(model, split_of("cuda:0,cuda:1", 6));
-    const struct stk_stages stages = stk_stages_of(trainer);
     for (uint32_t d = 0; d < 2; d++)
         cr_assert_eq(before[d] - stk_backend_cuda.free_bytes(devices[d]),
-                     stages.stage[d]->memory.peak, "cuda:%u", d);
+                     trainer->stage[d]->memory.peak, "cuda:%u", d);
     (void)stoker_trainer_memory_table(trainer, table, sizeof(table));
     cr_assert_not_null(strstr(table, "cuda:0, layers 1 to 6\n"));
     cr_assert_not_null(strstr(table, "cuda:1, layers 7 to 10\n"));

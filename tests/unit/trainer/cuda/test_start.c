@@ -58,16 +58,17 @@ Test(trainer_cuda_start, no_step_builds_an_engine)
     epochs(ref);
     struct stk_view weights;
     struct stk_view statistics;
-    cr_assert_eq(stk_view_read(&weights, prepared, prepared->arenas.parameters,
+    cr_assert_eq(stk_view_read(&weights, prepared->stage[0], prepared->stage[0]->arenas.parameters,
                                prepared->memory.parameters, NULL),
                  STOKER_OK);
-    cr_assert_eq(stk_view_read(&statistics, prepared, prepared->arenas.statistics,
-                               prepared->memory.statistics, NULL),
+    cr_assert_eq(stk_view_read(&statistics, prepared->stage[0],
+                               prepared->stage[0]->arenas.statistics, prepared->memory.statistics,
+                               NULL),
                  STOKER_OK);
     for (uint64_t i = 0; i < model->parameter_floats; i++)
-        cr_assert_float_eq(weights.floats[i], ref->arenas.parameters[i], 1e-4F);
+        cr_assert_float_eq(weights.floats[i], ref->stage[0]->arenas.parameters[i], 1e-4F);
     for (uint64_t i = 0; i < model->statistic_floats; i++)
-        cr_assert_float_eq(statistics.floats[i], ref->arenas.statistics[i], 1e-5F);
+        cr_assert_float_eq(statistics.floats[i], ref->stage[0]->arenas.statistics[i], 1e-5F);
     stk_view_close(&weights);
     stk_view_close(&statistics);
     stoker_trainer_destroy(&ref);

@@ -27,8 +27,8 @@ static void check_arena(const char *what, const stoker_trainer *a, const stoker_
 {
     struct stk_view va;
     struct stk_view vb;
-    cr_assert_eq(stk_view_read(&va, a, in_a, bytes, NULL), STOKER_OK);
-    cr_assert_eq(stk_view_read(&vb, b, in_b, bytes, NULL), STOKER_OK);
+    cr_assert_eq(stk_view_read(&va, a->stage[0], in_a, bytes, NULL), STOKER_OK);
+    cr_assert_eq(stk_view_read(&vb, b->stage[0], in_b, bytes, NULL), STOKER_OK);
     check_close(what, va.floats, vb.floats, bytes / sizeof(float));
     stk_view_close(&va);
     stk_view_close(&vb);
@@ -36,10 +36,11 @@ static void check_arena(const char *what, const stoker_trainer *a, const stoker_
 
 static void check_same(const stoker_trainer *a, const stoker_trainer *b)
 {
-    check_arena("weight", a, b, a->arenas.parameters, b->arenas.parameters, a->memory.parameters);
-    check_arena("statistic", a, b, a->arenas.statistics, b->arenas.statistics,
+    check_arena("weight", a, b, a->stage[0]->arenas.parameters, b->stage[0]->arenas.parameters,
+                a->memory.parameters);
+    check_arena("statistic", a, b, a->stage[0]->arenas.statistics, b->stage[0]->arenas.statistics,
                 a->memory.statistics);
-    check_arena("average", a, b, a->ema, b->ema, a->memory.parameters);
+    check_arena("average", a, b, a->stage[0]->ema, b->stage[0]->ema, a->memory.parameters);
 }
 
 Test(trainer_cuda_step, steps_are_those_of_ref)
@@ -241,7 +242,7 @@ Test(trainer_cuda_step, batches_may_lie_on_the_device)
     cr_assert_eq(step(here, 0, BATCH).count, 2 * BATCH);
     cr_assert_eq(stoker_trainer_step(there, &batch, &told), STOKER_OK);
     cr_assert_eq(told.count, 2 * BATCH);
-    check_bits(here, there, here->arenas.parameters, there->arenas.parameters,
+    check_bits(here, there, here->stage[0]->arenas.parameters, there->stage[0]->arenas.parameters,
                here->memory.parameters);
 
     void *const good = batch.labels.data;
@@ -360,11 +361,12 @@ static void check_network(stoker_model *model, unsigned precision, float toleran
         cr_assert_float_eq(told[0].loss, told[1].loss, (double)tolerance * told[1].loss);
     }
     struct stk_view ours;
-    cr_assert_eq(stk_view_read(&ours, trainers[0], trainers[0]->arenas.parameters,
+    cr_assert_eq(stk_view_read(&ours, trainers[0]->stage[0],
+                               trainers[0]->stage[0]->arenas.parameters,
                                trainers[0]->memory.parameters, NULL),
                  STOKER_OK);
     for (uint64_t i = 0; i < model->parameter_floats; i++)
-        cr_assert_float_eq(ours.floats[i], trainers[1]->arenas.parameters[i], tolerance,
+        cr_assert_float_eq(ours.floats[i], trainers[1]->stage[0]->arenas.parameters[i], tolerance,
                            "weight %u", (unsigned)i);
     stk_view_close(&ours);
     stoker_trainer_destroy(&trainers[0]);

@@ -262,7 +262,7 @@ static const stoker_batch *fill(struct data *data)
 static void check_stored(const stoker_trainer *trainer, const float *weights)
 {
     const uint64_t count = trainer->model->parameter_floats;
-    const uint16_t *stored = trainer->arenas.stored;
+    const uint16_t *stored = trainer->stage[0]->arenas.stored;
     for (uint64_t i = 0; i < count; i++) {
         const uint16_t want = trainer->settings.backend.storage == STOKER_FLOAT16
                                   ? float16_of_float(weights[i])
@@ -300,7 +300,7 @@ Test(trainer_precision, gradients_are_those_of_float32_within_a_hundredth)
         cr_assert_eq(stoker_trainer_step(narrow, fill(&data), &step), STOKER_OK);
         cr_assert(step.loss_scale == (t == 0 ? 65536.0F : 1.0F)); /* only fp16 has such a scale */
         const double apart =
-            relative_distance(narrow->arenas.gradients, wide->arenas.gradients,
+            relative_distance(narrow->stage[0]->arenas.gradients, wide->stage[0]->arenas.gradients,
                               model->parameter_floats, 1 / (double)step.loss_scale);
         cr_log_info("%s: gradients are %.5f apart", stoker_dtype_name(narrow_types[t]), apart);
         cr_assert_gt(apart, 1e-6, "something was rounded");
@@ -321,11 +321,11 @@ Test(trainer_precision, a_network_learns_in_16_bits)
         stoker_step first = { 0 };
         stoker_step last = { 0 };
         cr_assert_eq(stoker_trainer_step(trainer, fill(&data), &first), STOKER_OK);
-        check_stored(trainer, trainer->arenas.parameters);
+        check_stored(trainer, trainer->stage[0]->arenas.parameters);
         for (int i = 0; i < 25; i++)
             cr_assert_eq(stoker_trainer_step(trainer, fill(&data), &last), STOKER_OK);
         cr_assert_lt(last.loss, first.loss * 0.7);
-        check_stored(trainer, trainer->arenas.parameters);
+        check_stored(trainer, trainer->stage[0]->arenas.parameters);
         stoker_trainer_destroy(&trainer);
     }
     stoker_model_destroy(&model);
@@ -339,8 +339,8 @@ static void make_small(stoker_trainer *trainer)
     cr_assert_eq(layer->kind, STK_BATCH_NORM);
     const struct stk_parameter *gamma = &trainer->model->parameters[layer->weight];
     for (uint64_t i = 0; i < gamma->elements; i++)
-        trainer->arenas.parameters[gamma->offset + i] = 2e-8F;
-    trainer->stored_from = NULL;
+        trainer->stage[0]->arenas.parameters[gamma->offset + i] = 2e-8F;
+    trainer->stage[0]->stored_from = NULL;
 }
 
 /* What is made again is made with the same bits: of values in 16 bits, too, whose zeros may be values
@@ -368,8 +368,12 @@ Test(trainer_precision, recomputation_changes_no_bit)
             cr_assert_eq(stoker_trainer_step(segments, fill(&data), NULL), STOKER_OK);
         }
         const size_t bytes = model->parameter_floats * sizeof(float);
-        cr_assert_eq(memcmp(plain->arenas.parameters, again->arenas.parameters, bytes), 0);
-        cr_assert_eq(memcmp(plain->arenas.parameters, segments->arenas.parameters, bytes), 0);
+        cr_assert_eq(
+            memcmp(plain->stage[0]->arenas.parameters, again->stage[0]->arenas.parameters, bytes),
+            0);
+        cr_assert_eq(memcmp(plain->stage[0]->arenas.parameters,
+                            segments->stage[0]->arenas.parameters, bytes),
+                     0);
         stoker_trainer_destroy(&plain);
         stoker_trainer_destroy(&again);
         stoker_trainer_destroy(&segments);
@@ -395,23 +399,23 @@ Test(trainer_precision, the_stored_weights_follow_the_average_and_what_is_loaded
     close(file);
     cr_assert_eq(stoker_trainer_step(trainer, fill(&data), NULL), STOKER_OK);
     cr_assert_eq(stoker_trainer_evaluate(trainer, fill(&data), &sum), STOKER_OK);
-    check_stored(trainer, trainer->ema);
+    check_stored(trainer, trainer->stage[0]->ema);
     cr_assert_eq(stoker_trainer_step(trainer, fill(&data), NULL), STOKER_OK);
     cr_assert_eq(stoker_trainer_step(other, fill(&data), NULL), STOKER_OK);
     cr_assert_eq(stoker_trainer_step(other, fill(&data), NULL), STOKER_OK);
-    cr_assert_eq(
-        memcmp(trainer->arenas.parameters, other->arenas.parameters, trainer->memory.parameters), 0,
-        "an evaluation between two steps changes nothing");
-    check_stored(trainer, trainer->arenas.parameters);
+    cr_assert_eq(memcmp(trainer->stage[0]->arenas.parameters, other->stage[0]->arenas.parameters,
+                        trainer->memory.parameters),
+                 0, "an evaluation between two steps changes nothing");
+    check_stored(trainer, trainer->stage[0]->arenas.parameters);
 
     cr_assert_eq(stoker_trainer_step(other, fill(&data), NULL), STOKER_OK);
     cr_assert_eq(stoker_trainer_save(trainer, path, NULL, NULL), STOKER_OK);
     cr_assert_eq(stoker_trainer_load(other, path, NULL, NULL, NULL), STOKER_OK);
     cr_assert_eq(stoker_trainer_step(other, fill(&data), NULL), STOKER_OK);
     cr_assert_eq(stoker_trainer_step(trainer, fill(&data), NULL), STOKER_OK);
-    cr_assert_eq(
-        memcmp(trainer->arenas.parameters, other->arenas.parameters, trainer->memory.parameters), 0,
-        "what was loaded is what is computed with");
+    cr_assert_eq(memcmp(trainer->stage[0]->arenas.parameters, other->stage[0]->arenas.parameters,
+                        trainer->memory.parameters),
+                 0, "what was loaded is what is computed with");
     stoker_trainer_destroy(&trainer);
     stoker_trainer_destroy(&other);
     stoker_model_destroy(&model);
@@ -434,11 +438,11 @@ Test(trainer_precision, an_average_that_moved_on_is_stored_anew)
     stoker_step step;
     cr_assert_eq(stoker_trainer_step(trainer, fill(&data), &step), STOKER_OK);
     cr_assert_eq(stoker_trainer_evaluate(trainer, fill(&data), &sum), STOKER_OK);
-    check_stored(trainer, trainer->ema);
+    check_stored(trainer, trainer->stage[0]->ema);
     cr_assert_eq(stoker_trainer_flush(trainer, &step), STOKER_OK);
     cr_assert(step.updated);
     cr_assert_eq(stoker_trainer_evaluate(trainer, fill(&data), &sum), STOKER_OK);
-    check_stored(trainer, trainer->ema);
+    check_stored(trainer, trainer->stage[0]->ema);
     stoker_trainer_destroy(&trainer);
     stoker_model_destroy(&model);
     stk_test_check_leaks();

@@ -1,0 +1,60 @@
+/* norm.c - the norm of the gradients of both stages: see seam.h. */
+#include "trainer/split/seam.h"
+
+/* Reads a device's norm into *norm, and writes the host's to where the device looks for it; the host waits. */
+static int exchange_with_host(const struct stk_stage *stage, const struct stk_norm *host,
+                              struct stk_norm *norm, stoker_error *error)
+{
+    const struct stk_crossing_ops *const ops = stage->ops->crossing;
+    int rc = stage->ops->download(stage->backend, norm, ops->own_norm(stage->backend),
+                                  STK_NORM_BYTES, error);
+    if (rc == STOKER_OK)
+        rc = stage->ops->upload(stage->backend, ops->other_norm(stage->backend), host,
+                                STK_NORM_BYTES, error);
+    return rc;
+}
+
+/* Each of two devices gets the other's. */
+static int exchange_over(const struct stk_seam *seam, stoker_error *error)
+{
+    const struct stk_crossing_ops *const ops = seam->first->ops->crossing;
+    struct stk_backend *const backends[2] = { seam->first->backend, seam->second->backend };
+    int rc = STOKER_OK;
+    for (int s = 0; s < 2 && rc == STOKER_OK; s++)
+        rc = ops->over(seam->crossing[s], seam->crossing[1 - s], 0, ops->other_norm(backends[s]),
+                       ops->own_norm(backends[1 - s]), NULL, STK_NORM_BYTES, error);
+    for (int s = 0; s < 2 && rc == STOKER_OK; s++)
+        rc = ops->follow(seam->crossing[s], 0, error);
+    return rc;
+}
+
+static int queue_norm(const struct stk_stage *stage, stoker_error *error)
+{
+    const struct stk_update update = stk_stage_update_of(stage);
+    return stk_on_device(stage) ? stage->ops->norm(stage->backend, &update, error) : STOKER_OK;
+}
+
+int stk_seam_norm(const struct stk_seam *seam, double *squared, bool *finite, stoker_error *error)
+{
+    const struct stk_stage *const stages[2] = { seam->first, seam->second };
+    struct stk_norm norms[2] = { { .finite = 1 }, { .finite = 1 } };
+    int rc = STOKER_OK;
+    for (int s = 0; s < 2 && rc == STOKER_OK; s++)
+        rc = queue_norm(stages[s], error);
+    if (rc == STOKER_OK && stk_on_device(stages[0]) && stk_on_device(stages[1]))
+        return exchange_over(seam, error);
+    for (int s = 0; s < 2; s++)
+        if (!stk_on_device(stages[s])) {
+            bool all = true;
+            norms[s].squared =
+                stages[s]->ops->norm_squared(stages[s]->backend, stages[s]->arenas.gradients,
+                                             stages[s]->model->parameter_floats, &all);
+            norms[s].finite = all ? 1 : 0;
+        }
+    for (int s = 0; s < 2 && rc == STOKER_OK; s++)
+        if (stk_on_device(stages[s]))
+            rc = exchange_with_host(stages[s], &norms[1 - s], &norms[s], error);
+    *squared = norms[0].squared + norms[1].squared;
+    *finite = norms[0].finite != 0 && norms[1].finite != 0;
+    return rc;
+}

@@ -1,0 +1,234 @@
+/* seam.c - see seam.h. */
+#include "trainer/split/seam.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "loader/base/error.h"
+#include "loader/base/memory.h"
+
+/* ---- where things lie ------------------------------------------------------------- */
+
+static uint64_t most_samples(const struct stk_stage *second)
+{
+    const uint32_t train = second->train_plan.options.batch;
+    const uint32_t evaluation = second->evaluation_plan.options.batch;
+    return train > evaluation ? train : evaluation;
+}
+
+static uint64_t aligned(uint64_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+uint64_t stk_seam_label_bytes(const struct stk_stage *second)
+{
+    const struct stk_layer *loss = &second->model->layers[second->model->layer_count - 1];
+    return loss->kind == STK_MSE ? stk_shape_elements(loss->in) * sizeof(float) : sizeof(int64_t);
+}
+
+static uint64_t value_bytes(const struct stk_stage *second)
+{
+    return aligned(most_samples(second) * second->train_plan.sample_bytes);
+}
+
+static uint64_t slot_bytes(const struct stk_stage *second)
+{
+    return 2 * value_bytes(second) + aligned(most_samples(second) * stk_seam_label_bytes(second));
+}
+
+/* Bytes of staging beside each stage. */
+static void staging_bytes(const struct stk_stage *first, const struct stk_stage *second,
+                          uint64_t bytes[2])
+{
+    const uint64_t all = first->slots * slot_bytes(second);
+    bytes[0] = !stk_on_device(first) && stk_on_device(second) ? all : 0;
+    bytes[1] = all;
+}
+
+struct stk_staging stk_seam_staging(const struct stk_seam *seam, uint8_t *base, uint32_t slot)
+{
+    const struct stk_stage *const second = seam->second;
+    assert(base != NULL);
+    struct stk_staging staging = { .value = base + slot * slot_bytes(second) };
+    staging.gradient = staging.value + value_bytes(second);
+    staging.labels = staging.gradient + value_bytes(second);
+    return staging;
+}
+
+static void *buffer_at(const struct stk_plan *plan, void *activations, int32_t buffer)
+{
+    assert(buffer >= 0);
+    return (uint8_t *)activations + plan->buffers[buffer].offset;
+}
+
+void *stk_seam_output(const struct stk_plan *plan, const struct stk_arenas *arenas)
+{
+    return buffer_at(plan, arenas->activations, plan->output);
+}
+
+struct stk_arenas stk_seam_arenas(const struct stk_stage *first, uint32_t slot)
+{
+    struct stk_arenas arenas = first->arenas;
+    arenas.activations = (uint8_t *)arenas.activations + slot * first->slot_bytes;
+    return arenas;
+}
+
+/* The gradient of the value, in the second stage and, as its destination, in the first. */
+static void *gradient_from(const struct stk_seam *seam)
+{
+    const struct stk_plan *plan = &seam->second->train_plan;
+    return buffer_at(plan, seam->second->arenas.activations, plan->seam_gradient);
+}
+
+static void *gradient_to(const struct stk_seam *seam, uint32_t slot)
+{
+    const struct stk_plan *plan = &seam->first->train_plan;
+    return buffer_at(plan, stk_seam_arenas(seam->first, slot).activations, plan->seam_gradient);
+}
+
+size_t stk_seam_bytes_of(const struct stk_seam *seam, uint32_t count)
+{
+    return count * seam->second->train_plan.sample_bytes;
+}
+
+/* ---- copies ------------------------------------------------------------------------ */
+
+int stk_seam_cross_value(const struct stk_seam *seam, uint32_t slot, const void *from,
+                         uint32_t count, stoker_error *error)
+{
+    const struct stk_crossing_ops *const first = seam->first->ops->crossing;
+    const struct stk_crossing_ops *const second = seam->second->ops->crossing;
+    struct stk_crossing *const *const crossing = seam->crossing;
+    const size_t bytes = stk_seam_bytes_of(seam, count);
+    void *const host = stk_seam_staging(seam, seam->host, slot).value;
+    void *const device = second == NULL ? NULL : stk_seam_staging(seam, seam->device, slot).value;
+    int rc = STOKER_OK;
+    if (first == NULL)
+        memcpy(host, from, bytes);
+    else if (second == NULL)
+        rc = first->out(crossing[0], slot, host, from, NULL, bytes, error);
+    else
+        rc = second->over(crossing[1], crossing[0], slot, device, from, NULL, bytes, error);
+    if (rc == STOKER_OK && first != NULL && second == NULL)
+        rc = first->await(crossing[0], slot, error);
+    if (rc == STOKER_OK && first == NULL && second != NULL)
+        rc = second->in(crossing[1], slot, device, host, bytes, error);
+    if (rc == STOKER_OK && second != NULL)
+        rc = second->follow(crossing[1], slot, error);
+    return rc;
+}
+
+int stk_seam_send_gradient(const struct stk_seam *seam, uint32_t slot, uint32_t count,
+                           stoker_error *error)
+{
+    const struct stk_crossing_ops *const second = seam->second->ops->crossing;
+    const size_t bytes = stk_seam_bytes_of(seam, count);
+    void *const from = gradient_from(seam);
+    if (second == NULL) {
+        memcpy(stk_on_device(seam->first) ? stk_seam_staging(seam, seam->host, slot).gradient
+                                          : gradient_to(seam, slot),
+               from, bytes);
+        return STOKER_OK;
+    }
+    void *const via = stk_seam_staging(seam, seam->device, slot).gradient;
+    if (stk_on_device(seam->first))
+        return second->over(seam->crossing[0], seam->crossing[1], slot, gradient_to(seam, slot),
+                            from, via, bytes, error);
+    return second->out(seam->crossing[1], slot, stk_seam_staging(seam, seam->host, slot).gradient,
+                       from, via, bytes, error);
+}
+
+int stk_seam_await_gradient(const struct stk_seam *seam, uint32_t slot, uint32_t count,
+                            stoker_error *error)
+{
+    const struct stk_crossing_ops *const first = seam->first->ops->crossing;
+    const struct stk_crossing_ops *const second = seam->second->ops->crossing;
+    const size_t bytes = stk_seam_bytes_of(seam, count);
+    void *const host = stk_seam_staging(seam, seam->host, slot).gradient;
+    void *const to = gradient_to(seam, slot);
+    int rc = STOKER_OK;
+    if (first != NULL && second == NULL)
+        rc = first->in(seam->crossing[0], slot, to, host, bytes, error);
+    if (rc == STOKER_OK && first != NULL)
+        return first->follow(seam->crossing[0], slot, error);
+    if (second == NULL)
+        return rc;
+    rc = second->await(seam->crossing[1], slot, error);
+    if (rc == STOKER_OK)
+        memcpy(to, host, bytes);
+    return rc;
+}
+
+/* ---- open and close ----------------------------------------------------------------- */
+
+/* Memory is page-locked if exactly one stage is on a device; between two it is for evaluations only. */
+static struct stk_crossing *locks(const struct stk_seam *seam, const struct stk_crossing_ops **ops)
+{
+    const int s = seam->crossing[0] != NULL ? 0 : 1;
+    *ops = (s == 0 ? seam->first : seam->second)->ops->crossing;
+    return seam->crossing[1 - s] == NULL ? seam->crossing[s] : NULL;
+}
+
+static int take_staging(struct stk_seam *seam)
+{
+    const struct stk_stage *const second = seam->second;
+    const struct stk_crossing_ops *ops = NULL;
+    struct stk_crossing *const locking = locks(seam, &ops);
+    uint64_t bytes[2];
+    staging_bytes(seam->first, second, bytes);
+    seam->host = locking == NULL ? stk_calloc(1, (size_t)bytes[1])
+                                 : ops->allocate(locking, (size_t)bytes[1]);
+    if (stk_on_device(second))
+        seam->device = second->ops->allocate(second->backend, (size_t)bytes[1]);
+    return seam->host == NULL || (stk_on_device(second) && seam->device == NULL) ? STOKER_ENOMEM
+                                                                                 : STOKER_OK;
+}
+
+static int make_crossings(struct stk_seam *seam, stoker_error *error)
+{
+    struct stk_stage *const stages[2] = { seam->first, seam->second };
+    int rc = STOKER_OK;
+    for (int s = 0; s < 2 && rc == STOKER_OK; s++)
+        if (stk_on_device(stages[s]))
+            rc = stages[s]->ops->crossing->create(&seam->crossing[s], stages[s]->backend, error);
+    return rc;
+}
+
+int stk_seam_open(struct stk_seam *seam, struct stk_stage *first, struct stk_stage *second,
+                  stoker_error *error)
+{
+    uint64_t bytes[2];
+    struct stk_stage *const stages[2] = { first, second };
+    staging_bytes(first, second, bytes);
+    for (int s = 0; s < 2; s++) {
+        stages[s]->memory.workspace += bytes[s];
+        stages[s]->memory.peak += bytes[s];
+    }
+    seam->first = first;
+    seam->second = second;
+    int rc = make_crossings(seam, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = take_staging(seam);
+    return rc == STOKER_OK ? rc
+                           : stk_error_set(error, rc, STOKER_STAGE_OPTIONS,
+                                           &(struct stk_place)STK_NOWHERE, "two stages: memory");
+}
+
+void stk_seam_close(struct stk_seam *seam)
+{
+    const struct stk_crossing_ops *ops = NULL;
+    if (seam->first == NULL)
+        return;
+    struct stk_crossing *const locking = locks(seam, &ops);
+    if (seam->host != NULL && locking != NULL)
+        ops->release(locking, seam->host);
+    else
+        stk_free(seam->host);
+    for (int s = 0; s < 2; s++)
+        if (seam->crossing[s] != NULL)
+            (s == 0 ? seam->first : seam->second)->ops->crossing->destroy(seam->crossing[s]);
+    if (seam->device != NULL)
+        seam->second->ops->release(seam->second->backend, seam->device);
+}

@@ -1,0 +1,63 @@
+/* seam.h - what crosses between two stages: the value at the seam, its gradient, and norms.
+ *
+ *   first    second    value                                      gradient
+ *   host     host      copied                                     copied
+ *   device   host      out to staging, the host waits             copied to staging, in
+ *   host     device    copied to staging, in                      out to staging; the host waits when it needs it
+ *   device   device    over                                       over; nothing waits
+ *
+ * Copies from and to a device are those of backend/common/crossing.h. */
+#ifndef STK_TRAINER_SEAM_H
+#define STK_TRAINER_SEAM_H
+
+#include "trainer/stage/stage.h"
+
+struct stk_seam {
+    struct stk_stage *first, *second;
+    struct stk_crossing *crossing[2]; /* of first and second; NULL: its memory is the host's */
+    uint8_t *host; /* [slot] { value, gradient, labels }; page-locked if one stage is on a device */
+    uint8_t *device; /* the same in the memory of the second stage's device; else NULL */
+};
+
+/* The staging memory of one slot. */
+struct stk_staging {
+    uint8_t *value, *gradient, *labels;
+};
+
+static inline bool stk_on_device(const struct stk_stage *stage)
+{
+    return stage->ops->crossing != NULL;
+}
+
+/* Adds the bytes it takes to the memory of both stages, which are allocated. On failure stk_seam_close() frees what
+ * there is. STOKER_ENOMEM, EDEVICE. */
+int stk_seam_open(struct stk_seam *seam, struct stk_stage *first, struct stk_stage *second,
+                  stoker_error *error);
+void stk_seam_close(struct stk_seam *seam);
+
+/* Bytes of `count` values, and of a label. */
+size_t stk_seam_bytes_of(const struct stk_seam *seam, uint32_t count);
+uint64_t stk_seam_label_bytes(const struct stk_stage *second);
+
+/* base: seam->host or seam->device. */
+struct stk_staging stk_seam_staging(const struct stk_seam *seam, uint8_t *base, uint32_t slot);
+/* Arenas of the first stage with the activations of that slot. */
+struct stk_arenas stk_seam_arenas(const struct stk_stage *first, uint32_t slot);
+/* Where a plan of the first stage writes the value. */
+void *stk_seam_output(const struct stk_plan *plan, const struct stk_arenas *arenas);
+
+/* Brings the value at `from` to where the second stage reads it. */
+int stk_seam_cross_value(const struct stk_seam *seam, uint32_t slot, const void *from,
+                         uint32_t count, stoker_error *error);
+/* Sends the gradient on its way: by the second stage's thread if it is in host memory, else by the caller's. */
+int stk_seam_send_gradient(const struct stk_seam *seam, uint32_t slot, uint32_t count,
+                           stoker_error *error);
+/* Then the gradient is in the first stage's arena, or that stage's stream waits for it. */
+int stk_seam_await_gradient(const struct stk_seam *seam, uint32_t slot, uint32_t count,
+                            stoker_error *error);
+
+/* norm.c: the norm of the gradients of both stages, drained; each device gets the other half's. *squared and *finite
+ * are written if a stage is in host memory, and then the host waits. STOKER_EDEVICE. */
+int stk_seam_norm(const struct stk_seam *seam, double *squared, bool *finite, stoker_error *error);
+
+#endif

@@ -1,0 +1,59 @@
+/* choose_backend.c - see choose_backend.h. */
+#include "trainer/stage/choose_backend.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "loader/base/error.h"
+
+bool stk_backend_lacks(const struct stk_backend_ops *ops, const struct stk_backend_options *asked,
+                       char text[STK_LACK_BYTES])
+{
+    const bool wrong_type = (ops->storages >> asked->storage & 1) == 0;
+    const char *const lack = wrong_type         ? "computes in float32 only"
+                             : ops->has_engines ? NULL
+                             : asked->benchmark ? "has no algorithms to choose from"
+                             : asked->tf32      ? "rounds no factors"
+                                                : NULL;
+    const char *const option = wrong_type ? "precision " : asked->benchmark ? "benchmark" : "tf32";
+    (void)snprintf(text, STK_LACK_BYTES, "%s%s: back end %s %s", option,
+                   wrong_type ? stoker_dtype_name(asked->storage) : "", ops->name,
+                   lack == NULL ? "" : lack);
+    return lack != NULL;
+}
+
+/* Only a GPU could do this, and there is none. The generic text of the code is not repeated. */
+static int needs_gpu(const char *lack, const struct stk_backend_options *asked, int rc,
+                     const stoker_error *cause, stoker_error *error)
+{
+    char other[STK_LACK_BYTES];
+    const char *const words = stoker_strerror(rc);
+    size_t said = strlen(cause->message);
+    if (said > strlen(words) + 2 && strcmp(cause->message + said - strlen(words), words) == 0)
+        said -= strlen(words) + 2;
+    return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
+                         "%s (leave it out%s), and no GPU can be had: %.*s", lack,
+                         stk_backend_lacks(&stk_backend_ref, asked, other)
+                             ? ""
+                             : ", or choose back end ref, which is slow",
+                         (int)said, cause->message);
+}
+
+int stk_backend_open(struct stk_backend **out, const struct stk_backend_ops **ops,
+                     const struct stk_trainer_settings *settings, stoker_error *error)
+{
+    stoker_error cause = { .message = "" };
+    char lack[STK_LACK_BYTES];
+    const struct stk_backend_options *const options = &settings->backend;
+    *ops = settings->automatic ? &stk_backend_cuda : settings->ops;
+    int rc = (*ops)->create(out, options, settings->automatic ? &cause : error);
+    if (rc != STOKER_OK && settings->automatic) {
+        *ops = settings->ops;
+        if (stk_backend_lacks(*ops, options, lack))
+            return needs_gpu(lack, options, rc, &cause, error);
+        rc = (*ops)->create(out, options, error);
+    }
+    assert(((*ops)->upload == NULL) == ((*ops)->download == NULL));
+    return rc;
+}

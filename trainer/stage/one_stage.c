@@ -1,0 +1,121 @@
+/* one_stage.c - the runner of a trainer on one device: each pass is run, or queued, by itself. */
+#include "loader/base/error.h"
+#include "loader/base/memory.h"
+#include "trainer/stage/runner.h"
+
+struct one_stage {
+    struct stk_runner runner; /* first */
+    struct stk_stage *stage;
+};
+
+static struct stk_stage *stage_of(struct stk_runner *runner)
+{
+    return ((struct one_stage *)runner)->stage;
+}
+
+static int run(const struct stk_stage *stage, const struct stk_pass *pass, bool opens,
+               struct stk_loss *found, stoker_error *error)
+{
+    struct stk_loss loss;
+    if (opens)
+        stage->ops->clear(stage->backend, stage->arenas.gradients, stage->model->parameter_floats);
+    const int rc = stage->ops->run(stage->train, &stage->arenas, pass, &loss, error);
+    if (rc == STOKER_OK)
+        stk_loss_add(found, &loss);
+    return rc;
+}
+
+/* With the update behind it, if it is the last of its group. */
+static int queue(const struct stk_stage *stage, const struct stk_pass *pass,
+                 const struct stk_group_pass *group, stoker_error *error)
+{
+    const struct stk_update update = stk_stage_update_of(stage);
+    struct stk_group_pass queued = *group;
+    queued.update = &update;
+    return stage->ops->step(stage->train, &stage->arenas, pass, &queued, error);
+}
+
+static int train(struct stk_runner *runner, const struct stk_pass *pass,
+                 const struct stk_group_pass *group, struct stk_loss *found, stoker_error *error)
+{
+    struct stk_stage *const stage = stage_of(runner);
+    int rc = stk_stage_refill(stage, error);
+    if (rc == STOKER_OK)
+        rc = stk_stage_round_weights(stage, stage->arenas.parameters, error);
+    if (rc != STOKER_OK)
+        return rc;
+    return stage->ops->step == NULL ? run(stage, pass, group->first, found, error)
+                                    : queue(stage, pass, group, error);
+}
+
+/* Nothing is under way between two calls, or the device's stream keeps the order. */
+static int drain(struct stk_runner *runner, struct stk_loss *found, stoker_error *error)
+{
+    (void)runner;
+    (void)found;
+    (void)error;
+    return STOKER_OK;
+}
+
+static int norm(struct stk_runner *runner, double *squared, bool *finite, stoker_error *error)
+{
+    const struct stk_stage *const stage = stage_of(runner);
+    (void)error;
+    *squared = stage->ops->norm_squared(stage->backend, stage->arenas.gradients,
+                                        stage->model->parameter_floats, finite);
+    return STOKER_OK;
+}
+
+/* The group's last pass has queued it, if there was one. */
+static int queue_update(struct stk_runner *runner, uint64_t samples, bool early,
+                        stoker_error *error)
+{
+    const struct stk_stage *const stage = stage_of(runner);
+    const struct stk_update update = stk_stage_update_of(stage);
+    return early ? stage->ops->finish(stage->backend, &update, samples, error) : STOKER_OK;
+}
+
+static int forward(struct stk_runner *runner, const struct stk_pass *pass, struct stk_loss *found,
+                   stoker_error *error)
+{
+    struct stk_stage *const stage = stage_of(runner);
+    struct stk_loss loss;
+    int rc = stk_stage_refill(stage, error);
+    const struct stk_arenas arenas = stk_stage_evaluation_arenas(stage);
+    if (rc == STOKER_OK)
+        rc = stk_stage_round_weights(stage, arenas.parameters, error);
+    if (rc != STOKER_OK)
+        return rc;
+    if (found == NULL && runner->queues_forward)
+        return stage->ops->queue(stage->evaluation, &arenas, pass, error);
+    rc = stage->ops->run(stage->evaluation, &arenas, pass, &loss, error);
+    if (rc == STOKER_OK && found != NULL)
+        *found = loss;
+    return rc;
+}
+
+static void destroy(struct stk_runner *runner)
+{
+    stk_free(runner);
+}
+
+static const struct stk_runner_ops ops = { .train = train,
+                                           .drain = drain,
+                                           .norm = norm,
+                                           .queue_update = queue_update,
+                                           .forward = forward,
+                                           .destroy = destroy };
+
+int stk_one_stage_create(struct stk_runner **out, struct stk_stage *stage, stoker_error *error)
+{
+    struct one_stage *const one = stk_calloc(1, sizeof(*one));
+    if (one == NULL)
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
+                             &(struct stk_place)STK_NOWHERE, "a runner");
+    one->stage = stage;
+    one->runner = (struct stk_runner){ .ops = &ops,
+                                       .takes_device_batches = stage->ops->stream != NULL,
+                                       .queues_forward = stage->ops->queue != NULL };
+    *out = &one->runner;
+    return STOKER_OK;
+}
