@@ -21,6 +21,7 @@
 #include "loader/base/environment.h"
 #include "loader/base/error.h"
 #include "loader/base/thread.h"
+#include "loader/device/choose.h"
 #include "loader/reader/choose.h"
 
 enum { BLOCK_BYTES = 65536 }; /* rows that one read brings into the cache */
@@ -341,8 +342,8 @@ static int make_pipeline(stoker_loader *loader, stoker_error *error)
     loader->has_bad_samples = rc == 0;
     loader->pipeline.on_bad = loader->options.on_bad_sample;
     if (rc == 0)
-        rc = stk_device_open(&loader->device, loader->options.device, loader->options.device_index,
-                             loader->device_reason, error);
+        rc = stk_device_choose(&loader->device, loader->options.device,
+                               loader->options.device_index, loader->device_reason, error);
     loader->on_device = rc == 0 && stk_device_copies(loader->device);
     if (rc == 0)
         rc = stk_row_plan(loader, error);

@@ -1,4 +1,4 @@
-/* trace.c - what each thread of a loader did, handed to anyone who asks. */
+/* trace.c - stoker_loader_trace: hands out the recorded events. */
 #include <stoker/stoker.h>
 
 #include "loader/api/loader.h"
@@ -14,12 +14,4 @@ int stoker_loader_trace(stoker_loader *loader, stoker_trace *trace)
         return STOKER_EINVAL;
     stk_trace_take(&loader->trace, trace);
     return STOKER_OK;
-}
-
-const char *stoker_trace_name(stoker_trace_kind kind)
-{
-#define NAME(name, text, what) text,
-    static const char *const names[] = { STOKER_TRACE_KINDS(NAME) };
-#undef NAME
-    return (unsigned)kind < STOKER_TRACE_KIND_COUNT ? names[kind] : "unknown";
 }

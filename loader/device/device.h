@@ -108,12 +108,6 @@ extern const struct stk_device_ops stk_device_cpu;
 extern const struct stk_device_ops stk_device_cuda_host;
 extern const struct stk_device_ops stk_device_cuda; /* fails to open in a build without CUDA */
 
-/* Open what the option asks for; AUTO is what the environment variable STOKER_DEVICE names ("cpu",
- * "cuda", "cuda:1"), else the first GPU, else the CPU. `why` tells what made the choice. 0,
- * STOKER_ENOMEM, STOKER_EINVAL (STOKER_DEVICE is not understood), STOKER_EDEVICE. */
-int stk_device_open(struct stk_device **out, stoker_device kind, uint32_t index,
-                    char why[STK_DEVICE_WHY_BYTES], stoker_error *error);
-
 /* NULL is allowed. */
 void stk_device_close(struct stk_device *device);
 

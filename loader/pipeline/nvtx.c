@@ -1,4 +1,4 @@
-/* nvtx.c - see nvtx.h. The one file that knows NVIDIA's header. */
+/* nvtx.c - see nvtx.h. The only file that includes NVIDIA's header. */
 #include "loader/pipeline/nvtx.h"
 
 #include <stddef.h>
@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-#define NVTX_AS_SYSTEM_HEADER /* its warnings are not ours */
+#define NVTX_AS_SYSTEM_HEADER /* silences its warnings */
 #include <nvtx3/nvToolsExt.h>
 
 static void look_for_a_tool(void)
@@ -15,10 +15,10 @@ static void look_for_a_tool(void)
     nvtxInitialize(NULL);
 }
 
-bool stk_nvtx_init(struct stk_nvtx *nvtx)
+bool stk_nvtx_init(struct stk_nvtx *nvtx, const char *(*name)(stoker_trace_kind))
 {
-    /* NVTX looks for its tool at the first call, and writes the table through which all calls go
-     * while other threads' first calls read it: loaders made at the same time would race. */
+    /* NVTX looks for a tool at the first call and then writes the table that all calls go through, unguarded:
+     * loaders that are created at the same time would race. */
     static pthread_once_t looked = PTHREAD_ONCE_INIT;
     (void)pthread_once(&looked, look_for_a_tool);
     nvtxDomainHandle_t domain = nvtxDomainCreateA("stoker");
@@ -26,8 +26,7 @@ bool stk_nvtx_init(struct stk_nvtx *nvtx)
     if (domain == NULL)
         return false;
     for (int kind = 0; kind < STOKER_TRACE_KIND_COUNT; kind++)
-        nvtx->names[kind] =
-            nvtxDomainRegisterStringA(domain, stoker_trace_name((stoker_trace_kind)kind));
+        nvtx->names[kind] = nvtxDomainRegisterStringA(domain, name((stoker_trace_kind)kind));
     return true;
 }
 
@@ -63,8 +62,9 @@ void stk_nvtx_pop(const struct stk_nvtx *nvtx)
 
 #else
 
-bool stk_nvtx_init(struct stk_nvtx *nvtx)
+bool stk_nvtx_init(struct stk_nvtx *nvtx, const char *(*name)(stoker_trace_kind))
 {
+    (void)name;
     *nvtx = (struct stk_nvtx){ .domain = NULL };
     return false;
 }

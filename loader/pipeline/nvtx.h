@@ -1,7 +1,7 @@
-/* nvtx.h - the stages as NVTX ranges, for Nsight Systems and its like.
+/* nvtx.h - emits the stages as NVTX ranges, for Nsight Systems and similar tools.
  *
- * A tool that wants them is loaded when a loader is created, by what NVTX_INJECTION64_PATH
- * names; without one, or built without NVTX, stk_nvtx_init says so and nothing more happens.
+ * NVTX loads the tool that NVTX_INJECTION64_PATH names when a loader is created. Without a tool, or in a build
+ * without NVTX, stk_nvtx_init returns false and nothing is emitted.
  */
 #ifndef STK_PIPELINE_NVTX_H
 #define STK_PIPELINE_NVTX_H
@@ -11,15 +11,15 @@
 #include <stoker/trace.h>
 
 struct stk_nvtx {
-    void *domain; /* NULL = nobody listens */
+    void *domain; /* NULL = no tool listens */
     void *names[STOKER_TRACE_KIND_COUNT];
 };
 
-/* Whether a tool listens. */
-bool stk_nvtx_init(struct stk_nvtx *nvtx);
+/* Returns true if a tool listens. name: gives the text of each kind. */
+bool stk_nvtx_init(struct stk_nvtx *nvtx, const char *(*name)(stoker_trace_kind));
 void stk_nvtx_destroy(struct stk_nvtx *nvtx);
 
-/* A range of the calling thread; its payload is the batch, if there is one. NULL: nothing. */
+/* Open and close a range of the calling thread, with the batch as payload if there is one. NULL is allowed. */
 void stk_nvtx_push(const struct stk_nvtx *nvtx, stoker_trace_kind kind, uint64_t batch);
 void stk_nvtx_pop(const struct stk_nvtx *nvtx);
 

@@ -8,7 +8,15 @@
 
 _Static_assert(sizeof(stoker_trace_event) == 40, "callers of older versions pass arrays of it");
 
-/* ---- making and unmaking ---- */
+const char *stoker_trace_name(stoker_trace_kind kind)
+{
+#define NAME(name, text, what) text,
+    static const char *const names[] = { STOKER_TRACE_KINDS(NAME) };
+#undef NAME
+    return (unsigned)kind < STOKER_TRACE_KIND_COUNT ? names[kind] : "unknown";
+}
+
+/* ---- create and destroy ---- */
 
 static uint64_t power_of_two(uint64_t least)
 {
@@ -18,7 +26,7 @@ static uint64_t power_of_two(uint64_t least)
     return power;
 }
 
-static int take_memory(struct stk_trace *trace, uint32_t rings, uint64_t capacity)
+static int map_rings(struct stk_trace *trace, uint32_t rings, uint64_t capacity)
 {
     trace->rings = stk_calloc(rings, sizeof(trace->rings[0]));
     if (trace->rings == NULL)
@@ -38,10 +46,10 @@ int stk_trace_init(struct stk_trace *trace, uint32_t workers, uint32_t events)
     const uint32_t rings = workers + 1;
     const uint64_t capacity = events == 0 ? 0 : power_of_two(events);
     memset(trace, 0, sizeof(*trace));
-    const bool heard = stk_nvtx_init(&trace->nvtx);
+    const bool heard = stk_nvtx_init(&trace->nvtx, stoker_trace_name);
     if (!heard && events == 0)
         return 0;
-    int rc = take_memory(trace, rings, capacity);
+    int rc = map_rings(trace, rings, capacity);
     if (rc < 0) {
         stk_nvtx_destroy(&trace->nvtx);
         return rc;

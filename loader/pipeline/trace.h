@@ -1,11 +1,11 @@
-/* trace.h - what each thread did, kept in a ring of its own until somebody takes it.
+/* trace.h - records what each thread did, in one ring per thread.
  *
- *   its thread ──record──▶ | . . e e e e . . | ──take──▶ whoever asks, one at a time
+ *   its thread ──record──▶ | . . e e e e . . | ──take──▶ any thread, one at a time
  *                          taken ▲     ▲ recorded
  *
- * A ring has one writer and, under the lock, one reader, so neither waits for the other. One
- * that is full drops what comes and counts it. Without tracing and without an NVTX tool there
- * are no rings: a thread's pointer is NULL, and that is all that its spans look at.
+ * A ring has one writer and, under the lock, one reader; neither waits for the other. A full ring drops new
+ * events and counts them. Without tracing and without an NVTX tool there are no rings: recording is then one
+ * test of a NULL pointer.
  */
 #ifndef STK_PIPELINE_TRACE_H
 #define STK_PIPELINE_TRACE_H
@@ -20,50 +20,50 @@
 
 struct stk_trace_ring {
     _Alignas(STK_CACHE_LINE) _Atomic uint64_t recorded; /* release pairs with acquire in take */
-    _Atomic uint64_t dropped;                           /* relaxed: a sum, never a signal */
-    stoker_trace_event *events;                         /* capacity of them; from here on fixed */
-    uint64_t capacity;                                  /* a power of two; 0 = NVTX alone */
+    _Atomic uint64_t dropped;                           /* relaxed: a count that orders nothing */
+    stoker_trace_event *events; /* [capacity]; this and all below never change */
+    uint64_t capacity;          /* a power of two; 0 = NVTX only */
     const struct stk_nvtx *nvtx;
     uint16_t thread;
     _Alignas(STK_CACHE_LINE) _Atomic uint64_t taken; /* release pairs with acquire in record */
 };
 
 struct stk_trace {
-    struct stk_trace_ring *rings; /* NULL = nobody listens; [0] is the consumer's */
+    struct stk_trace_ring *rings; /* [0] is the consumer's; NULL = no tracing */
     uint32_t ring_count;
-    struct stk_region memory; /* the events of all rings */
+    struct stk_region memory; /* holds the events of all rings */
     struct stk_nvtx nvtx;
-    pthread_mutex_t lock; /* held by who takes; made if there are rings */
+    pthread_mutex_t lock; /* held while taking; initialised if there are rings */
 };
 
-/* One ring for the consumer and one for each of `workers` threads, of at least `events` each;
- * 0 = none, unless an NVTX tool listens. 0 or STOKER_ENOMEM. */
+/* Make one ring for the consumer and one per worker, each for at least `events` events; 0 = none, unless an
+ * NVTX tool listens. Returns 0 or STOKER_ENOMEM. */
 int stk_trace_init(struct stk_trace *trace, uint32_t workers, uint32_t events);
 void stk_trace_destroy(struct stk_trace *trace); /* all zero is allowed */
 
-/* The ring of a thread, or NULL: 0 = the consumer's, n = worker n, from 1. */
+/* The ring of thread 0 (the consumer) or n (worker n - 1); NULL without rings. */
 static inline struct stk_trace_ring *stk_trace_ring_of(const struct stk_trace *trace,
                                                        uint32_t thread)
 {
     return trace->rings == NULL ? NULL : &trace->rings[thread];
 }
 
-/* stoker_loader_trace() once it knows that there is something to take. */
+/* Move events to *out, as stoker_loader_trace() documents. */
 void stk_trace_take(struct stk_trace *trace, stoker_trace *out);
 
-/* ---- the thread that the ring belongs to ---- */
+/* ---- the ring's own thread ---- */
 
 uint64_t stk_trace_open(const struct stk_trace_ring *ring, stoker_trace_kind kind, uint64_t batch);
 void stk_trace_close(struct stk_trace_ring *ring, const stoker_trace_event *event);
 
-/* Something begins; returns when, for stk_trace_end. Pairs nest. */
+/* Start an event; pass the returned time to stk_trace_end. Pairs nest. */
 static inline uint64_t stk_trace_begin(const struct stk_trace_ring *ring, stoker_trace_kind kind,
                                        uint64_t batch)
 {
     return ring == NULL ? 0 : stk_trace_open(ring, kind, batch);
 }
 
-/* What began last ends. */
+/* End the event that was started last. */
 static inline void stk_trace_end(struct stk_trace_ring *ring, stoker_trace_kind kind,
                                  uint64_t begin_ns, uint64_t batch, uint32_t first_row,
                                  uint32_t rows)
@@ -76,7 +76,7 @@ static inline void stk_trace_end(struct stk_trace_ring *ring, stoker_trace_kind 
                                                      .kind = (uint16_t)kind });
 }
 
-/* What began last came to nothing: it is not told. */
+/* Drop the event that was started last. */
 static inline void stk_trace_cancel(const struct stk_trace_ring *ring)
 {
     if (ring != NULL)

@@ -18,7 +18,7 @@ Test(nvtx, without_a_tool_there_are_no_rings)
 {
     struct stk_nvtx nvtx;
     unsetenv("NVTX_INJECTION64_PATH");
-    cr_assert_not(stk_nvtx_init(&nvtx));
+    cr_assert_not(stk_nvtx_init(&nvtx, stoker_trace_name));
     cr_assert_null(nvtx.domain);
     stk_nvtx_destroy(&nvtx);
     stk_nvtx_push(NULL, STOKER_TRACE_CLAIM, 0);
