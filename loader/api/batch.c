@@ -1,4 +1,4 @@
-/* batch.c - what becomes of a batch that next handed out. */
+/* batch.c - releases a batch, and orders its use on CUDA streams. */
 #include <string.h>
 
 #include <stoker/cuda.h>
@@ -7,7 +7,7 @@
 #include "loader/api/deliver.h"
 #include "loader/api/loader.h"
 
-/* A buffer became free: what waits for it may go. An error is kept and told by next. */
+/* A buffer became free: send what waits for it. next() reports an error. */
 static void send_more(stoker_loader *loader)
 {
     if (loader->options.non_blocking &&
@@ -16,14 +16,38 @@ static void send_more(stoker_loader *loader)
         (void)stk_deliver_send_ahead(loader);
 }
 
-/* Whether the batch was lent still: a copy of it may be released, too, and nothing happens then. */
-static bool give_back(stoker_loader *loader, uint64_t turn, struct CUstream_st *stream, int *rc)
+/* Returns false if the batch was released before, through a copy of it: then nothing happens. */
+static bool release_lent(stoker_loader *loader, uint64_t turn, struct CUstream_st *stream, int *rc)
 {
     if (!loader->on_device)
         return stk_slots_release(&loader->pipeline.slots, turn);
     const bool held = stk_transfer_holds(&loader->transfer, turn);
     *rc = stk_transfer_release_on(&loader->transfer, turn, stream);
     return held;
+}
+
+static int end_work(void *self, uint64_t turn, void *stream)
+{
+    stoker_loader *loader = self;
+    return loader->on_device ? stk_transfer_end_work(&loader->transfer, turn, stream) : 0;
+}
+
+static void give_back(void *self, uint64_t turn)
+{
+    stoker_loader *loader = self;
+    const uint64_t begin_ns = stk_trace_begin(loader->trace.rings, STOKER_TRACE_RELEASE, turn);
+    if (loader->on_device)
+        stk_transfer_free(&loader->transfer, turn);
+    else
+        (void)stk_slots_release(&loader->pipeline.slots, turn);
+    stk_trace_end(loader->trace.rings, STOKER_TRACE_RELEASE, begin_ns, turn, 0, 0);
+}
+
+struct stk_dlpack_owner stk_batch_owner(stoker_loader *loader, void (*last_out)(void *))
+{
+    return (struct stk_dlpack_owner){
+        .self = loader, .end_work = end_work, .give_back = give_back, .last_out = last_out
+    };
 }
 
 static int release_on(stoker_batch *batch, struct CUstream_st *stream)
@@ -34,11 +58,12 @@ static int release_on(stoker_batch *batch, struct CUstream_st *stream)
     if (stk_fork_guard_tripped(&loader->guard))
         return STOKER_EFORKED;
     int rc = STOKER_OK;
-    if (stk_loans_any(&loader->loans) && !stk_loan_release(loader, turn, stream, &rc))
+    if (stk_dlpack_refs_any(&loader->refs) &&
+        !stk_dlpack_refs_release(&loader->refs, turn, stream, &rc))
         return rc;
-    stk_loans_collect(&loader->loans, loader);
+    stk_dlpack_refs_collect(&loader->refs);
     const uint64_t begin_ns = stk_trace_begin(loader->trace.rings, STOKER_TRACE_RELEASE, turn);
-    if (give_back(loader, turn, stream, &rc))
+    if (release_lent(loader, turn, stream, &rc))
         stk_trace_end(loader->trace.rings, STOKER_TRACE_RELEASE, begin_ns, turn, 0, 0);
     else
         stk_trace_cancel(loader->trace.rings);

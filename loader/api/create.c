@@ -289,6 +289,18 @@ static int make_transfer(stoker_loader *loader, stoker_error *error)
     return rc;
 }
 
+static void free_loader(void *self);
+
+static int make_refs(stoker_loader *loader)
+{
+    const uint32_t count =
+        loader->on_device ? loader->transfer.buffer_count : loader->pipeline.slots.slot_count;
+    const struct stk_dlpack_owner owner = stk_batch_owner(loader, free_loader);
+    loader->tensors = stk_tensors_make(count);
+    const int rc = stk_dlpack_refs_init(&loader->refs, count, &owner);
+    return loader->tensors == NULL ? STOKER_ENOMEM : rc;
+}
+
 static int make_workers(stoker_loader *loader, stoker_error *error)
 {
     int rc = stk_trace_init(&loader->trace, loader->threads ? loader->worker_count : 0,
@@ -362,8 +374,7 @@ static int make_pipeline(stoker_loader *loader, stoker_error *error)
     if (rc == 0)
         rc = make_transfer(loader, error);
     if (rc == 0)
-        rc = stk_loans_init(&loader->loans, loader->on_device ? loader->transfer.buffer_count
-                                                              : loader->pipeline.slots.slot_count);
+        rc = make_refs(loader);
     loader->pipeline.slots.workers = loader->tuner.workers;
     loader->pipeline.slots.spare_core = loader->cpus > loader->tuner.workers;
     loader->pipeline.any_thread = !loader->threads;
@@ -432,13 +443,16 @@ static bool stop_workers(stoker_loader *loader)
     return all_gone;
 }
 
-void stk_loader_free(stoker_loader *loader)
+/* The last use of batches is over: free slots, device and the loader itself. */
+static void free_loader(void *self)
 {
-    stk_loans_collect(&loader->loans, loader);
+    stoker_loader *loader = self;
+    stk_dlpack_refs_collect(&loader->refs);
     if (!stk_transfer_destroy(&loader->transfer, stk_now_ns() + DEVICE_WAIT_NS))
         return; /* the GPU still reads our slots, or the consumer's work still runs there */
     stk_trace_destroy(&loader->trace);
-    stk_loans_destroy(&loader->loans);
+    stk_dlpack_refs_destroy(&loader->refs);
+    stk_free(loader->tensors);
     stk_slots_destroy(&loader->pipeline.slots);
     stk_device_convert_destroy(&loader->device_convert);
     stk_device_cache_destroy(&loader->pipeline.device_cache);
@@ -469,6 +483,6 @@ void stoker_loader_destroy(stoker_loader **out)
     if (loader->has_bad_samples)
         stk_bad_samples_destroy(&loader->bad_samples);
     stk_free(loader->files);
-    if (stk_loans_end(&loader->loans)) /* else the deleter of the last tensor does it */
-        stk_loader_free(loader);
+    if (stk_dlpack_refs_end(&loader->refs)) /* else the last tensor's deleter does it */
+        free_loader(loader);
 }

@@ -1,4 +1,4 @@
-/* dlpack.c - a batch as DLPack tensors, and who is the last to have it: see loans.h. */
+/* dlpack.c - makes DLPack tensors of a batch, without a copy: see dlpack_refs.h for its lifetime. */
 #include <assert.h>
 #include <string.h>
 
@@ -11,124 +11,48 @@
 enum { PARTS = 3 };
 
 struct stk_tensor {
-    union { /* as the caller asked for it; manager_ctx points to the tensor itself */
+    union { /* the kind that the caller asked for; manager_ctx points to the tensor */
         DLManagedTensorVersioned versioned;
         DLManagedTensor unversioned;
     } managed;
     int64_t shape[STOKER_RANK_MAX];
     int64_t strides[STOKER_RANK_MAX];
     stoker_loader *loader;
-    struct stk_loan *loan;
-    uint64_t turn;    /* of its batch: the loan's own is the consumer's */
-    void *stream;     /* on which the consumer's work ends; STREAM_NONE = it is over */
+    uint64_t turn;    /* of its batch */
+    void *stream;     /* where the consumer's work ends; STREAM_NONE: already ended */
     _Atomic bool out; /* release by the deleter pairs with acquire in to_dlpack */
 };
 
-/* Names of streams, as CUDA and the protocol of __dlpack__ have them. */
+/* Special stream values of CUDA and of the __dlpack__ protocol. */
 #define STREAM_PER_THREAD ((uintptr_t)2)
-#define STREAM_NONE       UINTPTR_MAX /* the consumer synchronises by itself */
+#define STREAM_NONE       UINTPTR_MAX /* the consumer synchronises itself */
 
-/* ---- loans ---- */
-
-int stk_loans_init(struct stk_loans *loans, uint32_t count)
+struct stk_tensor *stk_tensors_make(uint32_t batches)
 {
-    loans->count = count;
-    pthread_mutex_init(&loans->lock, NULL);
-    loans->loans = stk_calloc(count, sizeof(loans->loans[0]));
-    loans->tensors = stk_calloc((size_t)count * PARTS, sizeof(loans->tensors[0]));
-    return loans->loans == NULL || loans->tensors == NULL ? STOKER_ENOMEM : 0;
+    return stk_calloc((size_t)batches * PARTS, sizeof(struct stk_tensor));
 }
-
-void stk_loans_destroy(struct stk_loans *loans)
-{
-    if (loans->count > 0)
-        pthread_mutex_destroy(&loans->lock);
-    stk_free(loans->loans);
-    stk_free(loans->tensors);
-    memset(loans, 0, sizeof(*loans));
-}
-
-bool stk_loans_end(struct stk_loans *loans)
-{
-    return atomic_fetch_or(&loans->out, STK_LOAN_RELEASED) == 0;
-}
-
-/* The work of one more stream with a batch ends: behind that of those before it. */
-static int end_work(stoker_loader *loader, uint64_t turn, void *stream)
-{
-    if (!loader->on_device)
-        return 0;
-    pthread_mutex_lock(&loader->loans.lock);
-    const int rc = stk_transfer_end_work(&loader->transfer, turn, stream);
-    pthread_mutex_unlock(&loader->loans.lock);
-    return rc;
-}
-
-bool stk_loan_release(stoker_loader *loader, uint64_t turn, void *stream, int *rc)
-{
-    struct stk_loan *loan = stk_loan_of(&loader->loans, turn);
-    const uint32_t state = atomic_load_explicit(&loan->state, memory_order_acquire);
-    *rc = 0;
-    if (state == 0)
-        return true;
-    if (loan->turn != turn || (state & STK_LOAN_RELEASED) != 0)
-        return false; /* released before, through a copy of the batch */
-    *rc = end_work(loader, turn, stream);
-    if (atomic_fetch_or(&loan->state, STK_LOAN_RELEASED) != 0)
-        return false;
-    atomic_store(&loan->state, 0U); /* the last deleter came just now */
-    return true;
-}
-
-static void give_back(stoker_loader *loader, uint64_t turn)
-{
-    const uint64_t begin_ns = stk_trace_begin(loader->trace.rings, STOKER_TRACE_RELEASE, turn);
-    if (loader->on_device)
-        stk_transfer_free(&loader->transfer, turn);
-    else
-        (void)stk_slots_release(&loader->pipeline.slots, turn);
-    stk_trace_end(loader->trace.rings, STOKER_TRACE_RELEASE, begin_ns, turn, 0, 0);
-}
-
-void stk_loans_take_back(stoker_loader *loader)
-{
-    struct stk_loans *loans = &loader->loans;
-    atomic_store(&loans->returned, false); /* before looking: who returns later sets it again */
-    for (uint32_t i = 0; i < loans->count; i++) {
-        struct stk_loan *loan = &loans->loans[i];
-        if (atomic_load_explicit(&loan->state, memory_order_acquire) != STK_LOAN_RELEASED)
-            continue;
-        atomic_store(&loan->state, 0U);
-        give_back(loader, loan->turn);
-    }
-}
-
-/* ---- tensors ---- */
 
 /* Any thread. */
-static void take_back(struct stk_tensor *tensor)
+static void delete_tensor(struct stk_tensor *tensor)
 {
     stoker_loader *loader = tensor->loader;
-    struct stk_loan *loan = tensor->loan;
+    const uint64_t turn = tensor->turn;
     if (stk_fork_guard_tripped(&loader->guard))
-        return; /* the parent's tensor */
-    if ((uintptr_t)tensor->stream != STREAM_NONE)
-        (void)end_work(loader, tensor->turn, tensor->stream); /* next tells if that failed */
+        return;                                   /* the parent's tensor */
+    if ((uintptr_t)tensor->stream != STREAM_NONE) /* next() reports it if that fails */
+        (void)stk_dlpack_refs_end_work(&loader->refs, turn, tensor->stream);
     atomic_store_explicit(&tensor->out, false, memory_order_release);
-    if (atomic_fetch_sub(&loan->state, 1U) == (STK_LOAN_RELEASED | 1U))
-        atomic_store(&loader->loans.returned, true);
-    if (atomic_fetch_sub(&loader->loans.out, 1U) == (STK_LOAN_RELEASED | 1U))
-        stk_loader_free(loader); /* destroy was waiting for us */
+    stk_dlpack_refs_drop(&loader->refs, turn);
 }
 
 static void delete_versioned(DLManagedTensorVersioned *managed)
 {
-    take_back(managed->manager_ctx);
+    delete_tensor(managed->manager_ctx);
 }
 
 static void delete_unversioned(DLManagedTensor *managed)
 {
-    take_back(managed->manager_ctx);
+    delete_tensor(managed->manager_ctx);
 }
 
 static DLDataType type_of(stoker_dtype dtype)
@@ -150,7 +74,7 @@ static DLDevice device_of(const stoker_batch *batch)
     return (DLDevice){ batch->device == STOKER_DEVICE_CUDA_HOST ? kDLCUDAHost : kDLCPU, 0 };
 }
 
-/* The part without its type: ids are no stoker_tensor. */
+/* ids are not a stoker_tensor, so the part decides. */
 static DLTensor describe(struct stk_tensor *tensor, const stoker_batch *batch, stoker_part part)
 {
     const stoker_tensor *view = part == STOKER_PART_IMAGES ? &batch->images : &batch->labels;
@@ -172,26 +96,27 @@ static DLTensor describe(struct stk_tensor *tensor, const stoker_batch *batch, s
     };
 }
 
-/* Whether the batch is lent still. */
+/* Returns true if the consumer still has the batch. */
 static bool is_lent(const stoker_loader *loader, uint64_t turn)
 {
-    const struct stk_loan *loan = stk_loan_of(&loader->loans, turn);
-    if ((atomic_load(&loan->state) & STK_LOAN_RELEASED) != 0)
+    const struct stk_dlpack_ref *ref = stk_dlpack_ref_of(&loader->refs, turn);
+    if ((atomic_load(&ref->state) & STK_DLPACK_RELEASED) != 0)
         return false;
     return loader->on_device ? stk_transfer_holds(&loader->transfer, turn)
                              : stk_slots_holds(&loader->pipeline.slots, turn);
 }
 
-/* The stream waits for the copy of the batch. */
+/* Make the stream wait for the copy of the batch. */
 static int wait_on(const stoker_batch *batch, void *stream)
 {
     if (batch->loader->on_device && (uintptr_t)stream == STREAM_PER_THREAD)
-        return STOKER_EINVAL; /* in the deleter it may be another thread's */
+        return STOKER_EINVAL; /* the deleter may run in another thread */
     return (uintptr_t)stream == STREAM_NONE ? STOKER_OK : stoker_batch_wait_on(batch, stream);
 }
 
-/* Count a tensor of the part as out; the caller then fills in `managed`. */
-static int lend(const stoker_batch *batch, stoker_part part, void *stream, struct stk_tensor **out)
+/* Take the tensor of a part; the caller then fills in `managed`. */
+static int take_tensor(const stoker_batch *batch, stoker_part part, void *stream,
+                       struct stk_tensor **out)
 {
     if (batch == NULL || batch->loader == NULL || (unsigned)part >= PARTS ||
         (part == STOKER_PART_LABELS && batch->labels.data == NULL))
@@ -201,24 +126,19 @@ static int lend(const stoker_batch *batch, stoker_part part, void *stream, struc
         return STOKER_EFORKED;
     if (!is_lent(loader, batch->turn))
         return STOKER_EINVAL;
-    struct stk_loan *loan = stk_loan_of(&loader->loans, batch->turn);
-    struct stk_tensor *tensor =
-        &loader->loans.tensors[PARTS * (batch->turn % loader->loans.count) + part];
+    struct stk_tensor *tensor = &loader->tensors[PARTS * (batch->turn % loader->refs.count) + part];
     if (atomic_load_explicit(&tensor->out, memory_order_acquire))
         return STOKER_EBUSY;
     const int rc = wait_on(batch, stream);
     if (rc != STOKER_OK)
         return rc;
     tensor->loader = loader;
-    tensor->loan = loan;
     tensor->turn = batch->turn;
     tensor->stream = stream;
-    loan->turn = batch->turn;
     if (loader->on_device)
         stk_transfer_share(&loader->transfer, batch->turn);
     atomic_store(&tensor->out, true);
-    atomic_fetch_add(&loan->state, 1U);
-    atomic_fetch_add(&loader->loans.out, 1U);
+    stk_dlpack_refs_add(&loader->refs, batch->turn);
     *out = tensor;
     return STOKER_OK;
 }
@@ -227,7 +147,7 @@ int stoker_batch_to_dlpack(const stoker_batch *batch, stoker_part part, struct C
                            struct DLManagedTensorVersioned **out)
 {
     struct stk_tensor *tensor = NULL;
-    const int rc = out == NULL ? STOKER_EINVAL : lend(batch, part, stream, &tensor);
+    const int rc = out == NULL ? STOKER_EINVAL : take_tensor(batch, part, stream, &tensor);
     if (rc != STOKER_OK)
         return rc;
     tensor->managed.versioned = (DLManagedTensorVersioned){
@@ -244,7 +164,7 @@ int stoker_batch_to_dlpack_unversioned(const stoker_batch *batch, stoker_part pa
                                        struct CUstream_st *stream, struct DLManagedTensor **out)
 {
     struct stk_tensor *tensor = NULL;
-    const int rc = out == NULL ? STOKER_EINVAL : lend(batch, part, stream, &tensor);
+    const int rc = out == NULL ? STOKER_EINVAL : take_tensor(batch, part, stream, &tensor);
     if (rc != STOKER_OK)
         return rc;
     tensor->managed.unversioned = (DLManagedTensor){

@@ -266,7 +266,7 @@ int stoker_loader_next(stoker_loader *loader, stoker_batch *batch)
         loader->state_position = 0;
         return STOKER_EPOCH_END;
     }
-    stk_loans_collect(&loader->loans, loader);
+    stk_dlpack_refs_collect(&loader->refs);
     if ((loader->on_device ? loader->transfer.delivered : loader->pipeline.slots.head) >=
         loader->pipeline.slots.batches)
         return STOKER_FINISHED;

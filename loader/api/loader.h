@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <stoker/loader.h>
 
-#include "loader/api/loans.h"
+#include "loader/api/dlpack_refs.h"
 #include "loader/base/fork.h"
 #include "loader/device/device.h"
 #include "loader/pipeline/bad_samples.h"
@@ -42,8 +42,9 @@ struct stoker_loader {
     char device_reason[STK_DEVICE_WHY_BYTES];
     struct stk_pipeline pipeline;
     struct stk_transfer transfer; /* all zero on the CPU */
-    struct stk_loans loans;
-    bool has_bad_samples; /* bad_samples is initialised */
+    struct stk_dlpack_refs refs;
+    struct stk_tensor *tensors; /* three per ref: dlpack.c */
+    bool has_bad_samples;       /* bad_samples is initialised */
     struct stk_bad_samples bad_samples;
     stoker_file *files;
     stoker_loader_options options;
@@ -81,7 +82,10 @@ struct stoker_loader {
     stoker_error error;
 };
 
-/* What destroy leaves for the last one who has a batch: slots, device, and the loader itself. */
-void stk_loader_free(stoker_loader *loader);
+/* What the refs of the loader's batches need; last_out frees the loader. */
+struct stk_dlpack_owner stk_batch_owner(stoker_loader *loader, void (*last_out)(void *));
+
+/* The tensors of that many batches, or NULL. */
+struct stk_tensor *stk_tensors_make(uint32_t batches);
 
 #endif
