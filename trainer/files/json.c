@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "loader/base/printable.h"
+
 bool stk_json_refuse(struct stk_json *json, size_t at, const char *why)
 {
     if (json->why == NULL) {
@@ -87,38 +89,13 @@ bool stk_json_number(struct stk_json *json, uint64_t *out)
 
 /* ---- strings -------------------------------------------------------------------- */
 
-/* The bytes allowed second (RFC 3629, table of section 4): that keeps out overlong forms,
- * surrogates and what lies beyond U+10FFFF. */
-static bool second_fits(uint8_t first, uint8_t second)
+/* Bytes of the UTF-8 character at text, 1..4, or 0 if there is none. Reads at most size (>= 1) bytes. */
+static size_t utf8_length(const char *text, size_t size)
 {
-    switch (first) {
-    case 0xE0:
-        return second >= 0xA0 && second <= 0xBF;
-    case 0xED:
-        return second >= 0x80 && second <= 0x9F;
-    case 0xF0:
-        return second >= 0x90 && second <= 0xBF;
-    case 0xF4:
-        return second >= 0x80 && second <= 0x8F;
-    default:
-        return (second & 0xC0) == 0x80;
-    }
-}
-
-size_t stk_utf8_length(const char *text, size_t size)
-{
-    const uint8_t *at = (const uint8_t *)text;
-    if (at[0] < 0x80)
-        return 1;
-    if (at[0] < 0xC2 || at[0] > 0xF4)
-        return 0;
-    const size_t length = at[0] < 0xE0 ? 2 : at[0] < 0xF0 ? 3 : 4;
-    if (size < length || !second_fits(at[0], at[1]))
-        return 0;
-    for (size_t i = 2; i < length; i++)
-        if ((at[i] & 0xC0) != 0x80)
-            return 0;
-    return length;
+    char character[5] = "";
+    uint32_t code;
+    memcpy(character, text, size < 4 ? size : 4);
+    return stk_utf8_decode(character, &code);
 }
 
 /* Four hexadecimal digits at json->at; UINT32_MAX if they are not there. */
@@ -208,7 +185,7 @@ bool stk_json_string(struct stk_json *json, const char **out)
         if (*from == '\\') {
             length = escape(json, to);
         } else {
-            length = stk_utf8_length(from, json->size - start);
+            length = utf8_length(from, json->size - start);
             memmove(to, from, length);
             json->at += length;
         }
@@ -226,13 +203,11 @@ bool stk_json_string(struct stk_json *json, const char **out)
 
 bool stk_is_utf8(const char *text)
 {
-    size_t left = strlen(text);
-    while (left > 0) {
-        const size_t length = stk_utf8_length(text, left);
+    uint32_t code;
+    for (size_t length; *text != '\0'; text += length) {
+        length = stk_utf8_decode(text, &code);
         if (length == 0)
             return false;
-        text += length;
-        left -= length;
     }
     return true;
 }

@@ -35,9 +35,6 @@ bool stk_json_end(struct stk_json *json);
 /* Refuse what stands at `at`; returns false. The first refusal is kept. */
 bool stk_json_refuse(struct stk_json *json, size_t at, const char *why);
 
-/* Bytes of the UTF-8 character that begins at text (1..4), or 0 if it is not one. Never looks
- * beyond size (>= 1). */
-size_t stk_utf8_length(const char *text, size_t size);
 bool stk_is_utf8(const char *text);
 
 #endif
