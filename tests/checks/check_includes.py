@@ -180,8 +180,8 @@ CAUGHT = [
     ("datasets/idx/idx.c", '#include "loader/reader/reader.h"'),
     ("bench/main.c", '#include "loader/base/queue.h"'),
     ("trainer/main.c", '#include "bench/list.h"'),
-    ("trainer/api/create.c", '#include "bench/cli/option_fault.h"'),
-    ("bench/cli/option_fault.c", '#include "loader/base/queue.h"'),
+    ("trainer/api/create.c", '#include "bench/cli/options.h"'),
+    ("bench/cli/options.c", '#include "loader/base/queue.h"'),
     ("trainer/programs/mnist/main.c", '#include "loader/base/queue.h"'),
     ("trainer/api/create.c", '#include "loader/pipeline/slots.h"'),
     ("datasets/pack/run.c", '#include "datasets/idx/idx.h"'),
@@ -220,8 +220,8 @@ ALLOWED = [
     ("bench/output/output.c", '#include "loader/base/output_file.h"'),
     ("trainer/programs/trace.c", '#include "loader/base/output_file.h"'),
     ("datasets/pack/arguments.c", '#include "loader/base/nearest.h"'),
-    ("datasets/pack/arguments.c", '#include "bench/cli/option_fault.h"'),
-    ("trainer/programs/arguments.c", '#include "bench/cli/option_fault.h"'),
+    ("datasets/pack/arguments.c", '#include "bench/cli/options.h"'),
+    ("trainer/programs/arguments.c", '#include "bench/cli/options.h"'),
     ("tests/unit/loader/test_x.c", '#include <criterion/criterion.h>\n#include "loader/pipeline/slots.h"'),
 ]
 FILES = {"loader/base/queue.h", "loader/pipeline/slots.h", "loader/cache/cache.h", "loader/api/format.h", "loader/api/dataset.h",
@@ -229,7 +229,7 @@ FILES = {"loader/base/queue.h", "loader/pipeline/slots.h", "loader/cache/cache.h
          "datasets/idx/idx.h", "bench/list.h", "loader/reader/reader.h", "kernels/convert/convert.h", "kernels/transform/transform.h",
          "kernels/transform/launch.h", "kernels/train/dropout.h", "kernels/float16.h", "loader/base/rng.h",
          "loader/base/cuda_runtime.h", "loader/base/printable.h", "loader/base/output_file.h",
-         "loader/base/nearest.h", "bench/cli/option_fault.h"}
+         "loader/base/nearest.h", "bench/cli/options.h"}
 
 
 def self_test():

@@ -9,7 +9,7 @@
 #include <stoker/loader.h>
 #include <stoker/trainer.h>
 
-enum { ARGUMENTS_MESSAGE_MAX = 256 };
+#include "bench/cli/options.h"
 
 enum program { PROGRAM_MNIST = 1, PROGRAM_HOUSING = 2 };
 
@@ -32,7 +32,8 @@ enum preset { PRESET_FAST, PRESET_PYTORCH, PRESET_HOUSING };
 /* What the line asks for, with the defaults of the preset where it says nothing. Strings are
  * those of argv. */
 struct arguments {
-    uint64_t given; /* bit N: the line has row N of the option table; ask with ARGUMENTS_GIVE */
+    enum program program;
+    uint64_t given; /* bit N: the line has row N of the option table; ask arguments_give() */
     enum action action;
     enum preset preset;
 
@@ -86,12 +87,10 @@ struct arguments {
 /* Read the line. preset: that of a line without --preset; NULL = the program's. STOKER_EINVAL: message is one
  * line that names the option. --help, --version and --list-devices win over whatever else the line has. */
 int arguments_parse(struct arguments *out, enum program program, const enum preset *preset,
-                    int argc, char *const *argv, char message[ARGUMENTS_MESSAGE_MAX]);
+                    int argc, char *const *argv, char message[CLI_MESSAGE_BYTES]);
 
-/* Returns true if the line has the option that writes the field at that offset. */
-bool arguments_give(const struct arguments *arguments, size_t at);
-#define ARGUMENTS_GIVE(arguments, field)                                                           \
-    arguments_give(arguments, offsetof(struct arguments, field))
+/* Returns true if the line has that option. */
+bool arguments_give(const struct arguments *arguments, const char *name);
 
 void arguments_help(FILE *file, enum program program);
 

@@ -66,7 +66,7 @@ int origin_choose_preset(const struct origin *origin, const struct arguments *ar
     if (strcmp(origin->program, program_word(arguments->preset)) != 0)
         return refuse(error, "%.100s: saved by %s, whose network is another one", origin->path,
                       origin->program);
-    if (ARGUMENTS_GIVE(arguments, preset))
+    if (arguments_give(arguments, "preset"))
         return refuse(error,
                       "%.100s: saved by preset %s, whose network is another one: leave out "
                       "--preset %s",
@@ -79,9 +79,9 @@ int origin_choose_preset(const struct origin *origin, const struct arguments *ar
 
 void origin_adopt(const struct origin *origin, struct arguments *arguments)
 {
-    if (origin->seed[0] != '\0' && !ARGUMENTS_GIVE(arguments, seed))
+    if (origin->seed[0] != '\0' && !arguments_give(arguments, "seed"))
         arguments->seed = strtoull(origin->seed, NULL, 10);
-    if (origin->ema[0] != '\0' && arguments->load != NULL && !ARGUMENTS_GIVE(arguments, ema))
+    if (origin->ema[0] != '\0' && arguments->load != NULL && !arguments_give(arguments, "ema"))
         arguments->ema = strtod(origin->ema, NULL);
 }
 

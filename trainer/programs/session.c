@@ -352,7 +352,7 @@ static int list_devices(void)
 
 static int parse(struct session *session, const enum preset *preset)
 {
-    char message[ARGUMENTS_MESSAGE_MAX];
+    char message[CLI_MESSAGE_BYTES];
     const int rc = arguments_parse(&session->arguments, session->kind->program, preset,
                                    session->argc, session->argv, message);
     if (rc != STOKER_OK)

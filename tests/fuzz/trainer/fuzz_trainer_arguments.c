@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     const enum program program = (bytes[0] & 1) != 0 ? PROGRAM_MNIST : PROGRAM_HOUSING;
     struct stk_fuzz_words words = stk_fuzz_words(bytes + 1, size - 1);
     struct arguments arguments;
-    char message[ARGUMENTS_MESSAGE_MAX] = "";
+    char message[CLI_MESSAGE_BYTES] = "";
     const int rc = arguments_parse(&arguments, program, NULL, words.count, words.at, message);
     STK_FUZZ_MUST_HOLD(rc == STOKER_OK || rc == STOKER_EINVAL);
     STK_FUZZ_MUST_HOLD(memchr(message, '\0', sizeof(message)) != NULL);

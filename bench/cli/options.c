@@ -1,0 +1,157 @@
+/* options.c - see options.h. getopt_long splits the line; the table says what each word may be. */
+#include "bench/cli/options.h"
+
+#include <assert.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <stoker/error.h>
+
+#include "bench/cli/values.h"
+#include "loader/base/nearest.h"
+
+enum { LONG_BASE = 256 };
+
+int cli_complain(char message[CLI_MESSAGE_BYTES], const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    (void)vsnprintf(message, CLI_MESSAGE_BYTES, format, list);
+    va_end(list);
+    return STOKER_EINVAL;
+}
+
+static bool takes_value(const struct cli_option *row)
+{
+    return row->kind != CLI_FLAG && row->kind != CLI_ACTION && row->kind != CLI_STOP;
+}
+
+static bool is_here(const struct cli_table *table, const struct cli_option *row)
+{
+    return row->name != NULL && (row->programs == 0 || (row->programs & table->programs) != 0);
+}
+
+/* What getopt_long needs: the options that this program has. */
+struct words {
+    struct option options[CLI_OPTIONS_MAX + 1];
+    char letters[2 * CLI_OPTIONS_MAX + 2];
+};
+
+static void set_words(struct words *words, const struct cli_table *table)
+{
+    size_t count = 0;
+    size_t letters = 0;
+    memset(words, 0, sizeof(*words));
+    words->letters[letters++] = ':';
+    for (size_t i = 0; i < table->count; i++) {
+        const struct cli_option *row = &table->rows[i];
+        if (!is_here(table, row))
+            continue;
+        const int argument = takes_value(row) ? required_argument : no_argument;
+        words->options[count++] = (struct option){ row->name, argument, NULL, LONG_BASE + (int)i };
+        if (row->letter == 0)
+            continue;
+        words->letters[letters++] = row->letter;
+        if (takes_value(row))
+            words->letters[letters++] = ':';
+    }
+}
+
+static const struct cli_option *row_of(const struct cli_table *table, int found)
+{
+    if (found >= LONG_BASE)
+        return &table->rows[found - LONG_BASE];
+    for (size_t i = 0; i < table->count; i++)
+        if (is_here(table, &table->rows[i]) && table->rows[i].letter == found && found != 0)
+            return &table->rows[i];
+    return NULL;
+}
+
+/* Returns true if the word names one of the options, or begins one. */
+static bool is_known(const char *name, size_t bytes, const struct option *options)
+{
+    for (; options->name != NULL; options++)
+        if (strncmp(options->name, name, bytes) == 0)
+            return true;
+    return false;
+}
+
+static int unknown(char message[CLI_MESSAGE_BYTES], const char *word, const struct option *options)
+{
+    char question[STK_NEAREST_BYTES];
+    const char *const name = word + 2;
+    struct stk_nearest nearest = stk_nearest_to(name, strcspn(name, "="));
+    for (; options->name != NULL; options++)
+        stk_nearest_try(&nearest, options->name, options->name);
+    return cli_complain(message, "unknown option '%.80s'%s", word,
+                        stk_nearest_question(question, &nearest, "--"));
+}
+
+/* What is wrong with an option that getopt_long() refused: found is '?', or ':' for a missing value. */
+static int refuse(char message[CLI_MESSAGE_BYTES], int found, char *const *argv,
+                  const struct option *options)
+{
+    const char *const word = argv[optind - 1];
+    if (found == ':')
+        return cli_complain(message, "a value is missing after '%.80s'", word);
+    if (strncmp(word, "--", 2) != 0) /* of -xyz, word may be another: optopt has the letter */
+        return cli_complain(message, "unknown option '-%c'", optopt);
+    if (!is_known(word + 2, strcspn(word + 2, "="), options))
+        return unknown(message, word, options);
+    if (optopt != 0)
+        return cli_complain(message, "no value belongs in '%.80s'", word);
+    return cli_complain(message, "'%.80s' may mean several options", word);
+}
+
+static void start_anew(void)
+{
+    optind = 0;
+    opterr = 0;
+}
+
+bool cli_read_early(const struct cli_table *table, void *out, int argc, char *const *argv)
+{
+    struct words words;
+    char ignored[CLI_MESSAGE_BYTES];
+    bool stop = false;
+    set_words(&words, table);
+    start_anew();
+    for (int found; (found = getopt_long(argc, argv, words.letters, words.options, NULL)) != -1;) {
+        const struct cli_option *row = row_of(table, found);
+        if (row == NULL || (!row->early && (row->kind != CLI_STOP || stop)))
+            continue;
+        (void)cli_read_value(row, optarg, (char *)out + row->at, ignored);
+        stop = stop || row->kind == CLI_STOP;
+    }
+    return stop;
+}
+
+int cli_read(const struct cli_table *table, void *out, uint64_t *given, int argc, char *const *argv,
+             char message[CLI_MESSAGE_BYTES])
+{
+    struct words words;
+    assert(table->count <= CLI_OPTIONS_MAX);
+    set_words(&words, table);
+    start_anew();
+    for (int found; (found = getopt_long(argc, argv, words.letters, words.options, NULL)) != -1;) {
+        const struct cli_option *row = row_of(table, found);
+        if (row == NULL)
+            return refuse(message, found, argv, words.options);
+        char wrong[CLI_MESSAGE_BYTES] = "";
+        if (cli_read_value(row, optarg, (char *)out + row->at, wrong) != STOKER_OK)
+            return cli_complain(message, "--%s: %.200s", row->name, wrong);
+        *given |= UINT64_C(1) << (row - table->rows);
+    }
+    return STOKER_OK;
+}
+
+bool cli_given(const struct cli_table *table, uint64_t given, const char *name)
+{
+    for (size_t i = 0; i < table->count; i++)
+        if (is_here(table, &table->rows[i]) && strcmp(table->rows[i].name, name) == 0)
+            return (given >> i & 1) != 0;
+    assert(false); /* no such row */
+    return false;
+}

@@ -1,0 +1,112 @@
+/* options.h - the options of a command line as one table: what each is called, what kind of value it takes,
+ * where the value goes, and what --help says about it.
+ *
+ *   argv ──▶ cli_read_early   --help and its like, presets; nothing else, no complaints
+ *        ──▶ cli_read         every option; the first mistake is one line of text
+ */
+#ifndef STK_CLI_OPTIONS_H
+#define STK_CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum {
+    CLI_MESSAGE_BYTES = 256,
+    CLI_LIST_MAX = 512,   /* values of one list */
+    CLI_OPTIONS_MAX = 64, /* rows of a table */
+    CLI_DEFAULT_BYTES = 100
+};
+
+/* What a row reads, and what it writes at row.at. A count's row.words are accepted beside numbers. */
+enum cli_kind {
+    CLI_FLAG,    /* no value; bool */
+    CLI_ACTION,  /* no value; unsigned (an enum): row.min */
+    CLI_STOP,    /* the same for an action that needs no more of the line, such as --help */
+    CLI_SWITCH,  /* on, off; bool */
+    CLI_COUNT32, /* uint32_t or int32_t */
+    CLI_COUNT64, /* uint64_t */
+    CLI_BYTES,   /* a count, perhaps with K, M, G or T behind it; uint64_t */
+    CLI_REAL,    /* double */
+    CLI_PAIR,    /* two reals with a comma; double[2] */
+    CLI_TEXT,    /* not empty; const char * */
+    CLI_WORD,    /* one of row.words; its value, unsigned (an enum) */
+    CLI_WORDS,   /* some of row.words, with commas; struct cli_list */
+    CLI_RANGES,  /* "0,1,4-8"; struct cli_list */
+    CLI_OTHER    /* what row.read makes of it */
+};
+
+struct cli_list {
+    int32_t values[CLI_LIST_MAX];
+    uint32_t count;
+};
+
+/* One word of several; the last one has text NULL. */
+struct cli_word {
+    const char *text;
+    int64_t value;
+};
+
+struct cli_option {
+    const char *name; /* NULL: help is the title of the rows that follow */
+    char letter;      /* 0 = none */
+    enum cli_kind kind;
+    size_t at;                    /* offset in the struct that is filled */
+    double min, max;              /* of numbers */
+    const char *value;            /* what --help calls it */
+    const struct cli_word *words; /* NULL = none */
+    const char *help;
+    const char *unset; /* the default in words; NULL = the value that the struct has */
+    unsigned programs; /* bits of those that have the option; 0 = all */
+    bool early;        /* cli_read_early reads it */
+    /* Reads text into `to`, the place at row.at. 0, or STOKER_EINVAL and a message. */
+    int (*read)(const struct cli_option *row, const char *text, void *to,
+                char message[CLI_MESSAGE_BYTES]);
+};
+
+struct cli_table {
+    const struct cli_option *rows;
+    size_t count;      /* at most CLI_OPTIONS_MAX */
+    unsigned programs; /* bits of the program that reads */
+};
+
+/* Reads the rows of kind CLI_STOP and those marked early into `out`, and ignores all else, mistakes too.
+ * Returns true if there was a CLI_STOP. */
+bool cli_read_early(const struct cli_table *table, void *out, int argc, char *const *argv);
+
+/* Reads every option into `out`; bit N of *given is set if the line has row N. optind is the first word
+ * that is no option then. On STOKER_EINVAL message is one line that names the option. */
+int cli_read(const struct cli_table *table, void *out, uint64_t *given, int argc, char *const *argv,
+             char message[CLI_MESSAGE_BYTES]);
+
+/* Returns true if `given` has the row with that name. */
+bool cli_given(const struct cli_table *table, uint64_t given, const char *name);
+
+/* "0,1,4-8,auto" with numbers in min..max; words (NULL = none) are accepted as values, too. On
+ * STOKER_EINVAL *out is untouched. */
+int cli_ranges(struct cli_list *out, const char *text, int32_t min, int32_t max,
+               const struct cli_word *words, char message[CLI_MESSAGE_BYTES]);
+
+/* For row.read: a whole number in min..max. */
+int cli_count(const char *text, uint64_t min, uint64_t max, uint64_t *out,
+              char message[CLI_MESSAGE_BYTES]);
+
+/* For row.read: writes "'word' is not one of a, b (did you mean 'a'?)"; `known` has ", " between its words.
+ * `alias` (NULL = none) is a word that means the known word `meant`. Returns STOKER_EINVAL. */
+int cli_not_one_of(const char *word, size_t length, const char *known, const char *alias,
+                   const char *meant, char message[CLI_MESSAGE_BYTES]);
+
+__attribute__((format(printf, 2, 3))) int cli_complain(char message[CLI_MESSAGE_BYTES],
+                                                       const char *format, ...);
+
+/* Writes the default of a row as --help has it, "" if it has none. `values`: a struct with the defaults. */
+void cli_default(char text[CLI_DEFAULT_BYTES], const struct cli_option *row, const void *values);
+
+/* Prints the rows, 80 columns wide; describe_default writes what goes into the brackets behind a row's
+ * help, "" for nothing. */
+void cli_print_options(FILE *file, const struct cli_table *table,
+                       void (*describe_default)(char text[2 * CLI_DEFAULT_BYTES + 40],
+                                                const struct cli_option *row));
+
+#endif
