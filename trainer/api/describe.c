@@ -10,7 +10,7 @@ bool stk_trainer_device_decides(const stoker_trainer *trainer)
 {
     bool decides = true;
     for (uint32_t s = 0; s < trainer->stage_count; s++)
-        decides = decides && trainer->stage[s]->ops->step != NULL;
+        decides = decides && trainer->stage[s]->ops->device != NULL;
     return decides;
 }
 
@@ -40,5 +40,5 @@ uint32_t stoker_trainer_threads(const stoker_trainer *trainer)
 struct CUstream_st *stoker_trainer_stream(const stoker_trainer *trainer)
 {
     const struct stk_stage *const first = trainer->stage[0];
-    return first->ops->stream == NULL ? NULL : first->ops->stream(first->backend);
+    return first->ops->device == NULL ? NULL : first->ops->device->stream(first->backend);
 }

@@ -96,7 +96,7 @@ static int collect(stoker_trainer *trainer)
     struct stk_loss loss;
     uint64_t bad_labels = 0;
     const struct stk_stage *const stage = trainer->stage[0];
-    int rc = stage->ops->collect(stage->backend, &loss, &bad_labels, &trainer->error);
+    int rc = stage->ops->device->collect_loss(stage->backend, &loss, &bad_labels, &trainer->error);
     if (rc != STOKER_OK)
         return rc;
     if (bad_labels > 0)

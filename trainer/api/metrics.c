@@ -9,33 +9,34 @@
 #include "trainer/api/options.h"
 #include "trainer/api/trainer.h"
 
-static void take(stoker_trainer *trainer, const struct stk_standing *standing,
-                 const struct stk_findings *findings)
+static void take(stoker_trainer *trainer, const struct stk_update_state *state,
+                 const struct stk_step_metrics *metrics)
 {
     struct stk_progress *const progress = &trainer->progress;
     struct stk_unread *const unread = &trainer->unread;
     if (stk_trainer_device_decides(trainer)) {
-        progress->updates = standing->updates;
-        progress->loss_scale = standing->loss_scale;
+        progress->updates = state->updates;
+        progress->loss_scale = state->loss_scale;
     }
-    stk_loss_add(&unread->loss, &findings->loss);
-    unread->bad_labels += findings->bad_labels;
+    stk_loss_add(&unread->loss, &metrics->loss);
+    unread->bad_labels += metrics->bad_labels;
 }
 
-static int read_device(stoker_trainer *trainer, struct stk_findings *findings, stoker_error *error)
+static int read_device(stoker_trainer *trainer, struct stk_step_metrics *metrics,
+                       stoker_error *error)
 {
-    struct stk_standing standing = { .loss_scale = trainer->progress.loss_scale };
+    struct stk_update_state state = { .loss_scale = trainer->progress.loss_scale };
     const struct stk_stage *const last =
         trainer->stage[trainer->stage_count - 1]; /* has the loss */
-    const int rc = last->ops->read(last->backend, &standing, findings, error);
+    const int rc = last->ops->device->read_state(last->backend, &state, metrics, error);
     if (rc == STOKER_OK)
-        take(trainer, &standing, findings);
+        take(trainer, &state, metrics);
     return rc;
 }
 
 static bool has_loss_on_device(const stoker_trainer *trainer)
 {
-    return trainer->stage[trainer->stage_count - 1]->ops->read != NULL;
+    return trainer->stage[trainer->stage_count - 1]->ops->device != NULL;
 }
 
 int stk_trainer_drain(stoker_trainer *trainer, stoker_error *error)
@@ -45,11 +46,11 @@ int stk_trainer_drain(stoker_trainer *trainer, stoker_error *error)
 
 int stk_trainer_sync(stoker_trainer *trainer, stoker_error *error)
 {
-    struct stk_findings findings;
+    struct stk_step_metrics metrics;
     const int rc = stk_trainer_drain(trainer, error);
     if (rc != STOKER_OK || !has_loss_on_device(trainer))
         return rc;
-    return read_device(trainer, &findings, error);
+    return read_device(trainer, &metrics, error);
 }
 
 static int complain(const struct stk_unread *unread, stoker_error *error)
@@ -66,14 +67,14 @@ int stk_trainer_report(stoker_trainer *trainer, stoker_step *out, stoker_error *
     struct stk_unread *const unread = &trainer->unread;
     int rc = stk_trainer_drain(trainer, error);
     if (rc == STOKER_OK && has_loss_on_device(trainer)) {
-        struct stk_findings findings;
+        struct stk_step_metrics metrics;
         const bool decides = stk_trainer_device_decides(trainer);
-        rc = read_device(trainer, &findings, error);
+        rc = read_device(trainer, &metrics, error);
         out->loss_scale = trainer->progress.loss_scale.scale;
         if (rc == STOKER_OK && decides && unread->groups > 0) {
-            out->gradient_norm = findings.gradient_norm;
-            out->skipped = out->updated && !findings.used;
-            out->updated = out->updated && findings.used;
+            out->gradient_norm = metrics.gradient_norm;
+            out->skipped = out->updated && !metrics.used;
+            out->updated = out->updated && metrics.used;
         }
     }
     out->loss = unread->loss.count == 0 ? 0 : unread->loss.loss_sum / (double)unread->loss.count;
@@ -99,9 +100,9 @@ void stoker_trainer_get_capture(const stoker_trainer *trainer, stoker_trainer_ca
     *out = (stoker_trainer_capture){ .reason = NULL };
     for (uint32_t s = 0; s < trainer->stage_count; s++) {
         const struct stk_stage *const stage = trainer->stage[s];
-        if (stage->ops->capture == NULL)
+        if (stage->ops->device == NULL)
             continue;
-        const struct stk_capture *const found = stage->ops->capture(stage->backend);
+        const struct stk_capture *const found = stage->ops->device->capture(stage->backend);
         out->launched += found->launched;
         out->queued += found->queued;
         out->refused += found->refused;
@@ -113,13 +114,14 @@ void stoker_trainer_get_capture(const stoker_trainer *trainer, stoker_trainer_ca
 int stk_trainer_upload_state(stoker_trainer *trainer, stoker_error *error)
 {
     const struct stk_progress *const progress = &trainer->progress;
-    const struct stk_standing standing = { .updates = progress->updates,
-                                           .groups = progress->groups,
-                                           .loss_scale = progress->loss_scale };
+    const struct stk_update_state state = { .updates = progress->updates,
+                                            .groups = progress->groups,
+                                            .loss_scale = progress->loss_scale };
     int rc = STOKER_OK;
     trainer->unread = (struct stk_unread){ 0 };
     for (uint32_t s = 0; s < trainer->stage_count && rc == STOKER_OK; s++)
-        if (trainer->stage[s]->ops->place != NULL)
-            rc = trainer->stage[s]->ops->place(trainer->stage[s]->backend, &standing, error);
+        if (trainer->stage[s]->ops->device != NULL)
+            rc = trainer->stage[s]->ops->device->upload_state(trainer->stage[s]->backend, &state,
+                                                              error);
     return rc;
 }

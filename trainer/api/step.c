@@ -60,8 +60,8 @@ static int update_stage(stoker_trainer *trainer, const struct stk_stage *stage, 
 {
     struct stk_update update = stk_stage_update_of(stage);
     if (stage->ops->update == NULL)
-        return stage->ops->finish(stage->backend, &update, trainer->progress.group_samples,
-                                  &trainer->error);
+        return stage->ops->device->queue_update(stage->backend, &update,
+                                                trainer->progress.group_samples, &trainer->error);
     update.step = trainer->progress.updates + 1;
     update.gradient_factor = (float)factor;
     update.learning_rate = (float)stk_schedule_rate(

@@ -1,20 +1,20 @@
-/* backend.h - what runs a plan: `ref` (plain loops), `cpu` (vector loops, oneDNN), `cuda` (a GPU).
+/* backend.h - the interface of the back ends: `ref` (plain loops), `cpu` (vector loops, oneDNN), `cuda` (a GPU).
  *
- * A back end owns the memory that plans run in, and nothing else: it knows operations,
- * not layers' history. One thread calls it; it may have threads of its own.
- * Reproducible: the same plan, seed and thread count give the same bits.
+ * A back end owns the memory that plans run in, and runs their operations. It knows neither layers nor training
+ * history. One thread calls it; it may have threads of its own. `ref` and `cpu` give the same bits for the same
+ * plan, seed and thread count.
  *
- * Two ways to train:
+ * There are two ways to train:
  *
- *   the host decides     clear ─▶ run ─▶ ... ─▶ norm_squared ─▶ (step.c) ─▶ update
- *   the device decides   begin, place ─▶ step ─▶ step ─▶ ... ─▶ read
- *                        a step only queues; loss scale, count of updates, learning rates, loss and
- *                        norm live on the device, and are read when somebody wants to know;
- *                        the same with queue ─▶ queue ─▶ collect for forward plans */
+ *   the host decides     clear ─▶ run ─▶ ... ─▶ norm_squared ─▶ (api/step.c) ─▶ update
+ *   the device decides   start_training, upload_state ─▶ queue_step ─▶ queue_step ─▶ ... ─▶ read_state
+ *
+ * If the device decides, a step only queues: loss scale, update count, learning rates, loss and norm live on the
+ * device and are read on request. queue_forward and collect_loss do the same for forward plans. */
 #ifndef STK_TRAINER_BACKEND_BACKEND_H
 #define STK_TRAINER_BACKEND_BACKEND_H
 
-#include "trainer/backend/common/crossing.h"
+#include "trainer/backend/common/transfer.h"
 #include "trainer/plan/plan.h"
 #include "trainer/update/loss_scale.h"
 #include "trainer/update/schedule.h"
@@ -24,213 +24,230 @@
 #include <stdint.h>
 #include <stoker/error.h>
 
-/* What `cpu` may use: for tests, which hold each against `ref`. */
+/* What `cpu` may use. Tests compare each with `ref`. */
 enum stk_loops {
-    STK_LOOPS_BEST,    /* its own vector loops, oneDNN where there are none, else plain ones */
-    STK_LOOPS_LIBRARY, /* oneDNN, else plain ones */
+    STK_LOOPS_BEST,    /* own vector loops, else oneDNN, else plain loops */
+    STK_LOOPS_LIBRARY, /* oneDNN, else plain loops */
     STK_LOOPS_PLAIN
 };
 
 struct stk_backend_options {
-    uint32_t device; /* `cuda`: which GPU, as CUDA counts */
-    bool uncaptured; /* `cuda`: steps are queued operation by operation, never as one graph */
-    bool needs_convolutions, needs_linear; /* `cuda`: whether the model has any: their libraries are
-                                              opened with the back end */
-    uint32_t threads; /* compute threads, the caller's included, at most 256; 0 = as many as CPUs
-                         are left to the process. `ref` has one */
+    /* `cuda`: index of the GPU, in CUDA's order */
+    uint32_t device;
+    /* `cuda`: queue the operations of a step one by one, never as a graph */
+    bool uncaptured;
+    /* `cuda`: the model has such layers, so that their library is opened by create */
+    bool needs_convolutions, needs_linear;
+    /* compute threads, the caller's included, 1..256; 0 = the number of CPUs of this process. `ref` has one */
+    uint32_t threads;
     enum stk_loops loops; /* default BEST */
-    stoker_dtype storage; /* T of the plans that it will be given; 0 = float32 */
-    bool benchmark;       /* choose engines by timing them, see has_engines */
-    bool tf32;            /* `cuda`: products of float32 may be rounded to TF32 */
-    bool deterministic; /* the same bits from the same input, at whatever cost. Default false, which
-                             `ref` and `cpu` take for true */
+    stoker_dtype storage; /* T of the plans to run; 0 = float32 */
+    bool benchmark;       /* choose engines by timing them; needs has_engines */
+    bool tf32;            /* `cuda`: products of float32 may round their factors to TF32 */
+    /* the same bits from the same input, even if slower; default false. `ref` and `cpu` always are */
+    bool deterministic;
 };
 
-/* Where one plan's data lies: device memory of this back end. */
+/* The arenas that a plan works on: memory of this back end. */
 struct stk_arenas {
     float *parameters; /* model.parameter_floats */
     float *gradients;  /* the same layout; NULL for a forward plan */
     float *statistics; /* model.statistic_floats; may be NULL if that is 0 */
     void *activations; /* plan.activation_bytes */
-    void *stored; /* T [model.parameter_floats]: the parameters rounded, for the operations that
-                          stk_reads_rounded(); NULL where T is float32 */
+    /* T [model.parameter_floats]: rounded parameters, for the operations that stk_reads_rounded(); NULL if T is
+     * float32 */
+    void *stored;
 };
 
 /* One pass over the operations. */
 struct stk_pass {
-    const float *samples;  /* [count][h][w][c] */
-    const void *labels;    /* int64_t [count], or float [count][outputs]; NULL (forward plans only):
-                              the loss operation is left out and *loss is all 0 */
-    bool host_labels;      /* labels lie in host memory although samples are on the device */
-    bool on_device;        /* samples and labels lie in memory of the back end's device, to be read
-                              there when the stream gets to it; else in host memory, to be read before the
-                              call returns, or, where that is page-locked, before the stream is done */
-    bool page_locked;      /* what lies in host memory is page-locked */
+    const float *samples; /* [count][h][w][c] */
+    /* int64_t [count], or float [count][outputs]. NULL, in forward plans only: skip the loss; *loss is all 0 */
+    const void *labels;
+    /* The memory of samples and labels. On the device: read when the stream gets there. In host memory: read before
+     * the call returns, or, if page-locked, before the stream is done. */
+    bool on_device;
+    bool host_labels;      /* labels are in host memory although on_device */
+    bool page_locked;      /* host memory is page-locked */
     uint32_t count;        /* samples, 1..plan.options.batch */
-    uint64_t first_sample; /* of this pass within the step: > 0 for later micro-batches */
-    uint64_t step;         /* keys dropout */
-    uint64_t seed;         /* keys dropout */
-    float gradient_scale;  /* the loss gradient of each sample is multiplied by it: 1 / samples of
-                             the whole step, times the loss scale */
+    uint64_t first_sample; /* position of this pass within the step; > 0 for later micro-batches */
+    uint64_t step, seed;   /* key dropout */
+    /* Factor of each sample's loss gradient: loss scale / samples of the whole step. */
+    float gradient_scale;
 };
 
-/* What the loss operation found. */
+/* Results of the loss operation. */
 struct stk_loss {
-    double loss_sum;  /* over the samples, label smoothing included; mse: mean over outputs, summed
-                        over samples */
-    uint64_t correct; /* largest logit is the label; 0 for mse */
-    uint64_t count;
+    /* Sum over the samples, label smoothing included; mse: of the mean over the outputs. */
+    double loss_sum;
+    uint64_t correct; /* samples whose largest logit is the label; 0 for mse */
+    uint64_t count;   /* samples */
 };
 
-/* What does not change while a trainer lives: for back ends whose device decides. */
+/* What stays the same during training, if the device decides. */
 struct stk_training {
     const struct stk_update_rule *rule;
     const struct stk_schedule *schedule;
     double clip_norm; /* 0 = no limit */
-    double ema_decay; /* 0 = none */
+    double ema_decay; /* 0 = no moving average */
     bool dynamic;     /* loss scale */
-    bool
-        split; /* the gradients are those of half a network: `norm` comes apart from `finish`, which adds
-                         the other half's */
+    bool split; /* gradients of half a network: queue_norm first, the update adds the peer's norm */
 };
 
-/* Where such a run stands. */
-struct stk_standing {
+/* The state that a training step changes. */
+struct stk_update_state {
     uint64_t updates, groups;         /* made; tried */
-    struct stk_loss_scale loss_scale; /* read: dynamic is left as it was */
+    struct stk_loss_scale loss_scale; /* read_state leaves `dynamic` as it is */
 };
 
-/* What it found since it was last read. */
-struct stk_findings {
+/* Metrics since they were last read. */
+struct stk_step_metrics {
     struct stk_loss loss;
-    uint64_t bad_labels; /* samples that added no loss and no gradient */
-    float gradient_norm; /* of the last group, before clipping; 0 where none was worked out */
+    uint64_t bad_labels; /* samples out of range, which added neither loss nor gradient */
+    float gradient_norm; /* of the last group, before clipping; 0 if not computed */
     bool used;           /* the last group's update was made */
 };
 
-/* Steps that were recorded and launched, and why not. */
+/* Steps that were captured as a CUDA graph, and why not. */
 struct stk_capture {
-    uint64_t launched, queued; /* steps: as one graph; operation by operation */
-    uint64_t refused;          /* kinds of steps that could not be recorded */
-    stoker_error reason;       /* of the first of these; code 0 = none */
+    uint64_t launched, queued; /* steps, as one graph; operation by operation */
+    uint64_t refused;          /* kinds of steps that could not be captured */
+    stoker_error reason;       /* of the first refusal; code 0 = none */
 };
 
 /* One pass within its group. */
 struct stk_group_pass {
     bool first, last;                /* of the group */
     uint64_t samples;                /* of the group, this pass included */
-    const struct stk_update *update; /* rule, arenas and floats; the rest of it is ignored */
+    const struct stk_update *update; /* rule, arenas and floats; the rest is ignored */
 };
 
 struct stk_backend;
-struct stk_program; /* a plan made ready for a back end: its primitives */
+struct stk_program; /* a plan prepared for a back end */
 
-struct stk_backend_ops {
-    const char *name;
-    uint32_t storages; /* 1 << stoker_dtype for each T that plans may have */
-    bool has_engines;  /* a library's, which can be timed and round factors to TF32:
-                           benchmark and tf32. False: nothing may ask for these */
-    int (*create)(struct stk_backend **out, const struct stk_backend_options *options,
-                  stoker_error *error);
-    void (*destroy)(struct stk_backend *backend);
-    /* Compute threads in use. */
-    uint32_t (*threads)(const struct stk_backend *backend);
+/* The operations of a back end whose memory is a device's own and that decides on updates itself. All are
+ * required. Those that queue do not wait for the device. Errors are STOKER_EDEVICE unless stated. */
+struct stk_device_ops {
+    /* ---- memory ---- */
 
-    /* 64-byte aligned, zeroed device memory; NULL = none left. */
-    void *(*allocate)(struct stk_backend *backend, size_t bytes);
-    void (*release)(struct stk_backend *backend, void *memory);
-
-    /* Copies from and to host memory, over when they return, after all that was queued before.
-     * NULL, both: arenas lie in host memory and are read and written in place. STOKER_EDEVICE. */
+    /* Copy from and to host memory, after all that was queued; return when done. */
     int (*upload)(struct stk_backend *backend, void *to, const void *from, size_t bytes,
                   stoker_error *error);
     int (*download)(struct stk_backend *backend, void *to, const void *from, size_t bytes,
                     stoker_error *error);
-
-    /* Bytes of memory that are not taken yet, of those that allocate() gives out. NULL: it is host
-     * memory. */
+    /* Bytes that allocate() can still give. */
     uint64_t (*free_bytes)(struct stk_backend *backend);
+    /* Copies between this device and the host or a peer, beside the computation. */
+    const struct stk_transfer_ops *transfer;
 
-    /* Bytes that `load` will take for this plan, exactly (scratch, and its own tables; what a
-     * library keeps for itself, such as generated code, is not known and not in it).
-     * STOKER_ELIMIT: the plan has an operation that is too large for this back end. */
+    /* ---- programs ---- */
+
+    /* Prepare passes of `count` samples and run the operations once on zeros, so that the first step loads no code.
+     * Leaves activations, gradients and statistics undefined. STOKER_ENOMEM. */
+    int (*warm)(struct stk_program *program, const struct stk_arenas *arenas, uint32_t count,
+                stoker_error *error);
+    /* Wait for what was queued and free memory that carries no state between runs; the next run allocates it
+     * again. Returns the bytes freed. */
+    uint64_t (*trim)(struct stk_program *program);
+    /* Queue a forward plan. Its loss is summed on the device until collect_loss; not if pass->labels is NULL.
+     * STOKER_EINVAL: as run(). */
+    int (*queue_forward)(struct stk_program *program, const struct stk_arenas *arenas,
+                         const struct stk_pass *pass, stoker_error *error);
+    /* Wait for all that was queued; return and reset the sums of the forward plans. */
+    int (*collect_loss)(struct stk_backend *backend, struct stk_loss *loss, uint64_t *bad_labels,
+                        stoker_error *error);
+
+    /* ---- training ---- */
+
+    /* Bytes that start_training allocates. STOKER_ELIMIT: the schedule is too long. */
+    int (*training_bytes)(struct stk_backend *backend, const struct stk_training *training,
+                          uint64_t *out, stoker_error *error);
+    /* Call once, before the first step. What `training` points to must outlive the back end. */
+    int (*start_training)(struct stk_backend *backend, const struct stk_training *training,
+                          stoker_error *error);
+    /* Continue from this state: after start_training, and after a checkpoint was loaded. */
+    int (*upload_state)(struct stk_backend *backend, const struct stk_update_state *state,
+                        stoker_error *error);
+    /* Wait for all that was queued; return the state, and the metrics since the last call. */
+    int (*read_state)(struct stk_backend *backend, struct stk_update_state *state,
+                      struct stk_step_metrics *metrics, stoker_error *error);
+    /* Queue a pass, followed by the update if it is the last of its group. The device has its own pass.step and
+     * gradient_scale. Arenas and what `update` points to must be the same each time. */
+    int (*queue_step)(struct stk_program *program, const struct stk_arenas *arenas,
+                      const struct stk_pass *pass, const struct stk_group_pass *group,
+                      stoker_error *error);
+    /* Queue the update of a group that ends early. */
+    int (*queue_update)(struct stk_backend *backend, const struct stk_update *update,
+                        uint64_t samples, stoker_error *error);
+    /* Queue the norm of the gradients if clipping or the loss scale needs it. Only with training->split. */
+    int (*queue_norm)(struct stk_backend *backend, const struct stk_update *update,
+                      stoker_error *error);
+
+    /* Counts of captured steps; owned by the back end. */
+    const struct stk_capture *(*capture)(const struct stk_backend *backend);
+    /* The cudaStream_t that everything is queued on. */
+    void *(*stream)(const struct stk_backend *backend);
+};
+
+struct stk_backend_ops {
+    const char *name;
+    uint32_t storages; /* 1 << stoker_dtype for each T that it supports */
+    bool
+        has_engines; /* has engines of a library to time and to run in TF32; false: refuse benchmark, tf32 */
+    const struct stk_device_ops *device; /* NULL: arenas are in host memory, and the host decides */
+
+    int (*create)(struct stk_backend **out, const struct stk_backend_options *options,
+                  stoker_error *error);
+    void (*destroy)(struct stk_backend *backend);
+    /* Number of compute threads. */
+    uint32_t (*threads)(const struct stk_backend *backend);
+
+    /* 64-byte aligned, zeroed memory of the back end; NULL: out of memory. */
+    void *(*allocate)(struct stk_backend *backend, size_t bytes);
+    void (*release)(struct stk_backend *backend, void *memory);
+
+    /* Exact number of bytes that load() allocates for this plan, apart from what a library allocates for itself.
+     * STOKER_ELIMIT: an operation is too large for this back end. */
     int (*workspace_bytes)(struct stk_backend *backend, const struct stk_plan *plan, uint64_t *out,
                            stoker_error *error);
-    /* Make a plan ready. plan must outlive the program. On failure nothing is left behind. */
+    /* Prepare a plan, which must outlive the program. Leaves nothing behind on failure. */
     int (*load)(struct stk_program **out, struct stk_backend *backend, const struct stk_plan *plan,
                 stoker_error *error);
     void (*unload)(struct stk_program *program); /* NULL-safe */
-    /* Make ready for passes of so many samples, and run the operations once on zeros, so that the first step
-     * loads no code. Activations, gradients and statistics are anything afterwards. The host waits for nothing
-     * on the device. NULL: there is nothing to be gained. STOKER_EDEVICE, STOKER_ENOMEM. */
-    int (*warm)(struct stk_program *program, const struct stk_arenas *arenas, uint32_t count,
-                stoker_error *error);
-    /* Wait for what was queued, and give back what nothing in outlives a run; the next run takes it again.
-     * Returns bytes. NULL: it keeps all. */
-    uint64_t (*trim)(struct stk_program *program);
-    /* Run all operations and wait; *loss is written on success. Gradients are ADDED to: clear them first.
-     * STOKER_EINVAL: a label out of range (the message names the place in the batch); then nothing
-     * has changed. STOKER_EDEVICE: the back end's library failed; then anything may have. */
+
+    /* Run all operations and wait. Gradients are ADDED to: clear them first. *loss is written on success.
+     * STOKER_EINVAL: label out of range, nothing has changed. STOKER_EDEVICE: a library or the device failed;
+     * the arenas are undefined. */
     int (*run)(struct stk_program *program, const struct stk_arenas *arenas,
                const struct stk_pass *pass, struct stk_loss *loss, stoker_error *error);
 
-    /* ---- the host decides; NULL: the device does ---- */
+    /* stored = parameters, rounded to T, after they were written from outside; an update writes both. NULL if T is
+     * always float32. STOKER_EDEVICE. */
+    int (*narrow)(struct stk_backend *backend, void *stored, const float *parameters,
+                  uint64_t count, stoker_dtype storage, stoker_error *error);
 
-    /* gradients = 0 */
+    /* ---- NULL if the device decides ---- */
+
+    /* Set gradients to 0. */
     void (*clear)(struct stk_backend *backend, float *floats, uint64_t count);
-    /* Sum of squares of the gradients in a fixed order, and whether all are finite. */
+    /* Return the sum of squares, added in a fixed order; *finite: all values are. */
     double (*norm_squared)(struct stk_backend *backend, const float *floats, uint64_t count,
                            bool *finite);
     /* One optimiser step over the whole arena; see update.h. */
     void (*update)(struct stk_backend *backend, const struct stk_update *update);
-    /* stored = parameters, rounded to T: after they were written from outside; `update` keeps
-     * update->stored by itself. NULL: T is always float32. STOKER_EDEVICE. */
-    int (*narrow)(struct stk_backend *backend, void *stored, const float *parameters,
-                  uint64_t count, stoker_dtype storage, stoker_error *error);
-
-    /* ---- the device decides; NULL: the host does ---- */
-
-    /* Bytes that begin will take. STOKER_ELIMIT: the schedule is too long. */
-    int (*training_bytes)(struct stk_backend *backend, const struct stk_training *training,
-                          uint64_t *out, stoker_error *error);
-    /* Once, before the first step. What training points to must outlive the back end. */
-    int (*begin)(struct stk_backend *backend, const struct stk_training *training,
-                 stoker_error *error);
-    /* Go on from here: after begin, and after a checkpoint was loaded. */
-    int (*place)(struct stk_backend *backend, const struct stk_standing *standing,
-                 stoker_error *error);
-    /* Queue a pass, and behind a group's last one the update. pass.step and gradient_scale are the
-     * device's own; arenas and what update points to are the same each time. The host waits for nothing. STOKER_EDEVICE. */
-    int (*step)(struct stk_program *program, const struct stk_arenas *arenas,
-                const struct stk_pass *pass, const struct stk_group_pass *group,
-                stoker_error *error);
-    /* Queue the update of a group that ends early. */
-    int (*finish)(struct stk_backend *backend, const struct stk_update *update, uint64_t samples,
-                  stoker_error *error);
-    /* Queue the norm of the gradients, where clipping or the loss scale ask for it: with training->split. */
-    int (*norm)(struct stk_backend *backend, const struct stk_update *update, stoker_error *error);
-    const struct stk_crossing_ops *crossing;
-    /* Wait for all that was queued and tell; what was found is told once. */
-    int (*read)(struct stk_backend *backend, struct stk_standing *standing,
-                struct stk_findings *findings, stoker_error *error);
-    /* Queue a forward plan. What its loss finds is added up on the device until it is collected; nothing is
-     * found where pass->labels is NULL. The host waits for nothing. STOKER_EINVAL: as run(). STOKER_EDEVICE. */
-    int (*queue)(struct stk_program *program, const struct stk_arenas *arenas,
-                 const struct stk_pass *pass, stoker_error *error);
-    /* Wait for all that was queued and tell what forward plans found, once. */
-    int (*collect)(struct stk_backend *backend, struct stk_loss *loss, uint64_t *bad_labels,
-                   stoker_error *error);
-    /* How steps were queued so far: the back end's own. */
-    const struct stk_capture *(*capture)(const struct stk_backend *backend);
-    /* The stream all is queued on: a cudaStream_t. */
-    void *(*stream)(const struct stk_backend *backend);
 };
 
 extern const struct stk_backend_ops stk_backend_ref;
 extern const struct stk_backend_ops stk_backend_cpu;
-extern const struct stk_backend_ops stk_backend_cuda; /* create fails where it was not built in */
+extern const struct stk_backend_ops stk_backend_cuda; /* create fails if it was not built in */
 
-/* "ref", "cpu", "cuda"; NULL if unknown. */
+/* Find "ref", "cpu" or "cuda"; NULL if unknown. */
 const struct stk_backend_ops *stk_backend_find(const char *name);
+
+/* The copies of a device-resident back end; NULL for others. */
+static inline const struct stk_transfer_ops *stk_transfer_of(const struct stk_backend_ops *ops)
+{
+    return ops->device == NULL ? NULL : ops->device->transfer;
+}
 
 #endif

@@ -5,33 +5,35 @@
 static int exchange_with_host(const struct stk_stage *stage, const struct stk_norm *host,
                               struct stk_norm *norm, stoker_error *error)
 {
-    const struct stk_crossing_ops *const ops = stage->ops->crossing;
-    int rc = stage->ops->download(stage->backend, norm, ops->own_norm(stage->backend),
-                                  STK_NORM_BYTES, error);
+    const struct stk_transfer_ops *const ops = stk_transfer_of(stage->ops);
+    int rc = stage->ops->device->download(stage->backend, norm, ops->local_norm(stage->backend),
+                                          STK_NORM_BYTES, error);
     if (rc == STOKER_OK)
-        rc = stage->ops->upload(stage->backend, ops->other_norm(stage->backend), host,
-                                STK_NORM_BYTES, error);
+        rc = stage->ops->device->upload(stage->backend, ops->peer_norm(stage->backend), host,
+                                        STK_NORM_BYTES, error);
     return rc;
 }
 
 /* Each of two devices gets the other's. */
 static int exchange_over(const struct stk_seam *seam, stoker_error *error)
 {
-    const struct stk_crossing_ops *const ops = seam->first->ops->crossing;
+    const struct stk_transfer_ops *const ops = stk_transfer_of(seam->first->ops);
     struct stk_backend *const backends[2] = { seam->first->backend, seam->second->backend };
     int rc = STOKER_OK;
     for (int s = 0; s < 2 && rc == STOKER_OK; s++)
-        rc = ops->over(seam->crossing[s], seam->crossing[1 - s], 0, ops->other_norm(backends[s]),
-                       ops->own_norm(backends[1 - s]), NULL, STK_NORM_BYTES, error);
+        rc =
+            ops->from_peer(seam->transfer[s], seam->transfer[1 - s], 0, ops->peer_norm(backends[s]),
+                           ops->local_norm(backends[1 - s]), NULL, STK_NORM_BYTES, error);
     for (int s = 0; s < 2 && rc == STOKER_OK; s++)
-        rc = ops->follow(seam->crossing[s], 0, error);
+        rc = ops->stream_wait(seam->transfer[s], 0, error);
     return rc;
 }
 
 static int queue_norm(const struct stk_stage *stage, stoker_error *error)
 {
     const struct stk_update update = stk_stage_update_of(stage);
-    return stk_on_device(stage) ? stage->ops->norm(stage->backend, &update, error) : STOKER_OK;
+    return stk_on_device(stage) ? stage->ops->device->queue_norm(stage->backend, &update, error)
+                                : STOKER_OK;
 }
 
 int stk_seam_norm(const struct stk_seam *seam, double *squared, bool *finite, stoker_error *error)

@@ -16,7 +16,7 @@
 #include "trainer/split/stage_thread.h"
 #include "trainer/stage/runner.h"
 
-enum { SLOTS_MAX = STK_CROSSING_SLOTS };
+enum { SLOTS_MAX = STK_TRANSFER_SLOTS };
 
 /* A pass, as the second stage sees it. */
 struct flight {
@@ -64,7 +64,7 @@ static int queue_half(const struct stk_stage *stage, struct stk_program *program
 {
     const struct stk_update update = stk_stage_update_of(stage);
     const struct stk_group_pass group = { .first = opens, .update = &update };
-    return stage->ops->step(program, arenas, pass, &group, error);
+    return stage->ops->device->queue_step(program, arenas, pass, &group, error);
 }
 
 static int queue_second(struct stk_split_schedule *schedule, uint32_t slot, stoker_error *error)
@@ -101,7 +101,7 @@ static void describe_flight(const struct stk_split_schedule *schedule, uint32_t 
     flight->pass.labels = host.labels;
     flight->pass.on_device = device;
     flight->pass.host_labels = device;
-    flight->pass.page_locked = device; /* the crossing's memory is */
+    flight->pass.page_locked = device; /* the transfer's memory is */
     flight->opens = opens;
 }
 

@@ -97,9 +97,9 @@ size_t stk_seam_bytes_of(const struct stk_seam *seam, uint32_t count)
 int stk_seam_cross_value(const struct stk_seam *seam, uint32_t slot, const void *from,
                          uint32_t count, stoker_error *error)
 {
-    const struct stk_crossing_ops *const first = seam->first->ops->crossing;
-    const struct stk_crossing_ops *const second = seam->second->ops->crossing;
-    struct stk_crossing *const *const crossing = seam->crossing;
+    const struct stk_transfer_ops *const first = stk_transfer_of(seam->first->ops);
+    const struct stk_transfer_ops *const second = stk_transfer_of(seam->second->ops);
+    struct stk_transfer *const *const transfer = seam->transfer;
     const size_t bytes = stk_seam_bytes_of(seam, count);
     void *const host = stk_seam_staging(seam, seam->host, slot).value;
     void *const device = second == NULL ? NULL : stk_seam_staging(seam, seam->device, slot).value;
@@ -107,22 +107,22 @@ int stk_seam_cross_value(const struct stk_seam *seam, uint32_t slot, const void 
     if (first == NULL)
         memcpy(host, from, bytes);
     else if (second == NULL)
-        rc = first->out(crossing[0], slot, host, from, NULL, bytes, error);
+        rc = first->to_host(transfer[0], slot, host, from, NULL, bytes, error);
     else
-        rc = second->over(crossing[1], crossing[0], slot, device, from, NULL, bytes, error);
+        rc = second->from_peer(transfer[1], transfer[0], slot, device, from, NULL, bytes, error);
     if (rc == STOKER_OK && first != NULL && second == NULL)
-        rc = first->await(crossing[0], slot, error);
+        rc = first->wait(transfer[0], slot, error);
     if (rc == STOKER_OK && first == NULL && second != NULL)
-        rc = second->in(crossing[1], slot, device, host, bytes, error);
+        rc = second->from_host(transfer[1], slot, device, host, bytes, error);
     if (rc == STOKER_OK && second != NULL)
-        rc = second->follow(crossing[1], slot, error);
+        rc = second->stream_wait(transfer[1], slot, error);
     return rc;
 }
 
 int stk_seam_send_gradient(const struct stk_seam *seam, uint32_t slot, uint32_t count,
                            stoker_error *error)
 {
-    const struct stk_crossing_ops *const second = seam->second->ops->crossing;
+    const struct stk_transfer_ops *const second = stk_transfer_of(seam->second->ops);
     const size_t bytes = stk_seam_bytes_of(seam, count);
     void *const from = gradient_from(seam);
     if (second == NULL) {
@@ -133,28 +133,29 @@ int stk_seam_send_gradient(const struct stk_seam *seam, uint32_t slot, uint32_t 
     }
     void *const via = stk_seam_staging(seam, seam->device, slot).gradient;
     if (stk_on_device(seam->first))
-        return second->over(seam->crossing[0], seam->crossing[1], slot, gradient_to(seam, slot),
-                            from, via, bytes, error);
-    return second->out(seam->crossing[1], slot, stk_seam_staging(seam, seam->host, slot).gradient,
-                       from, via, bytes, error);
+        return second->from_peer(seam->transfer[0], seam->transfer[1], slot,
+                                 gradient_to(seam, slot), from, via, bytes, error);
+    return second->to_host(seam->transfer[1], slot,
+                           stk_seam_staging(seam, seam->host, slot).gradient, from, via, bytes,
+                           error);
 }
 
 int stk_seam_await_gradient(const struct stk_seam *seam, uint32_t slot, uint32_t count,
                             stoker_error *error)
 {
-    const struct stk_crossing_ops *const first = seam->first->ops->crossing;
-    const struct stk_crossing_ops *const second = seam->second->ops->crossing;
+    const struct stk_transfer_ops *const first = stk_transfer_of(seam->first->ops);
+    const struct stk_transfer_ops *const second = stk_transfer_of(seam->second->ops);
     const size_t bytes = stk_seam_bytes_of(seam, count);
     void *const host = stk_seam_staging(seam, seam->host, slot).gradient;
     void *const to = gradient_to(seam, slot);
     int rc = STOKER_OK;
     if (first != NULL && second == NULL)
-        rc = first->in(seam->crossing[0], slot, to, host, bytes, error);
+        rc = first->from_host(seam->transfer[0], slot, to, host, bytes, error);
     if (rc == STOKER_OK && first != NULL)
-        return first->follow(seam->crossing[0], slot, error);
+        return first->stream_wait(seam->transfer[0], slot, error);
     if (second == NULL)
         return rc;
-    rc = second->await(seam->crossing[1], slot, error);
+    rc = second->wait(seam->transfer[1], slot, error);
     if (rc == STOKER_OK)
         memcpy(to, host, bytes);
     return rc;
@@ -163,18 +164,18 @@ int stk_seam_await_gradient(const struct stk_seam *seam, uint32_t slot, uint32_t
 /* ---- open and close ----------------------------------------------------------------- */
 
 /* Memory is page-locked if exactly one stage is on a device; between two it is for evaluations only. */
-static struct stk_crossing *locks(const struct stk_seam *seam, const struct stk_crossing_ops **ops)
+static struct stk_transfer *locks(const struct stk_seam *seam, const struct stk_transfer_ops **ops)
 {
-    const int s = seam->crossing[0] != NULL ? 0 : 1;
-    *ops = (s == 0 ? seam->first : seam->second)->ops->crossing;
-    return seam->crossing[1 - s] == NULL ? seam->crossing[s] : NULL;
+    const int s = seam->transfer[0] != NULL ? 0 : 1;
+    *ops = stk_transfer_of((s == 0 ? seam->first : seam->second)->ops);
+    return seam->transfer[1 - s] == NULL ? seam->transfer[s] : NULL;
 }
 
 static int take_staging(struct stk_seam *seam)
 {
     const struct stk_stage *const second = seam->second;
-    const struct stk_crossing_ops *ops = NULL;
-    struct stk_crossing *const locking = locks(seam, &ops);
+    const struct stk_transfer_ops *ops = NULL;
+    struct stk_transfer *const locking = locks(seam, &ops);
     uint64_t bytes[2];
     staging_bytes(seam->first, second, bytes);
     seam->host = locking == NULL ? stk_calloc(1, (size_t)bytes[1])
@@ -185,13 +186,14 @@ static int take_staging(struct stk_seam *seam)
                                                                                  : STOKER_OK;
 }
 
-static int make_crossings(struct stk_seam *seam, stoker_error *error)
+static int make_transfers(struct stk_seam *seam, stoker_error *error)
 {
     struct stk_stage *const stages[2] = { seam->first, seam->second };
     int rc = STOKER_OK;
     for (int s = 0; s < 2 && rc == STOKER_OK; s++)
         if (stk_on_device(stages[s]))
-            rc = stages[s]->ops->crossing->create(&seam->crossing[s], stages[s]->backend, error);
+            rc = stages[s]->ops->device->transfer->create(&seam->transfer[s], stages[s]->backend,
+                                                          error);
     return rc;
 }
 
@@ -207,7 +209,7 @@ int stk_seam_open(struct stk_seam *seam, struct stk_stage *first, struct stk_sta
     }
     seam->first = first;
     seam->second = second;
-    int rc = make_crossings(seam, error);
+    int rc = make_transfers(seam, error);
     if (rc != STOKER_OK)
         return rc;
     rc = take_staging(seam);
@@ -218,17 +220,18 @@ int stk_seam_open(struct stk_seam *seam, struct stk_stage *first, struct stk_sta
 
 void stk_seam_close(struct stk_seam *seam)
 {
-    const struct stk_crossing_ops *ops = NULL;
+    const struct stk_transfer_ops *ops = NULL;
     if (seam->first == NULL)
         return;
-    struct stk_crossing *const locking = locks(seam, &ops);
+    struct stk_transfer *const locking = locks(seam, &ops);
     if (seam->host != NULL && locking != NULL)
         ops->release(locking, seam->host);
     else
         stk_free(seam->host);
     for (int s = 0; s < 2; s++)
-        if (seam->crossing[s] != NULL)
-            (s == 0 ? seam->first : seam->second)->ops->crossing->destroy(seam->crossing[s]);
+        if (seam->transfer[s] != NULL)
+            (s == 0 ? seam->first : seam->second)
+                ->ops->device->transfer->destroy(seam->transfer[s]);
     if (seam->device != NULL)
         seam->second->ops->release(seam->second->backend, seam->device);
 }

@@ -6,7 +6,7 @@
  *   host     device    copied to staging, in                      out to staging; the host waits when it needs it
  *   device   device    over                                       over; nothing waits
  *
- * Copies from and to a device are those of backend/common/crossing.h. */
+ * Copies from and to a device are those of backend/common/transfer.h. */
 #ifndef STK_TRAINER_SEAM_H
 #define STK_TRAINER_SEAM_H
 
@@ -14,7 +14,7 @@
 
 struct stk_seam {
     struct stk_stage *first, *second;
-    struct stk_crossing *crossing[2]; /* of first and second; NULL: its memory is the host's */
+    struct stk_transfer *transfer[2]; /* of first and second; NULL: its memory is the host's */
     uint8_t *host; /* [slot] { value, gradient, labels }; page-locked if one stage is on a device */
     uint8_t *device; /* the same in the memory of the second stage's device; else NULL */
 };
@@ -26,7 +26,7 @@ struct stk_staging {
 
 static inline bool stk_on_device(const struct stk_stage *stage)
 {
-    return stage->ops->crossing != NULL;
+    return stage->ops->device != NULL;
 }
 
 /* Adds the bytes it takes to the memory of both stages, which are allocated. On failure stk_seam_close() frees what

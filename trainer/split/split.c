@@ -63,7 +63,7 @@ static int queue_update(struct stk_runner *runner, uint64_t samples, bool early,
     for (int s = 0; s < 2 && rc == STOKER_OK; s++) {
         const struct stk_stage *const stage = split->stages[s];
         const struct stk_update update = stk_stage_update_of(stage);
-        rc = stage->ops->finish(stage->backend, &update, samples, error);
+        rc = stage->ops->device->queue_update(stage->backend, &update, samples, error);
     }
     return rc;
 }

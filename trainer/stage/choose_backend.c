@@ -1,7 +1,6 @@
 /* choose_backend.c - see choose_backend.h. */
 #include "trainer/stage/choose_backend.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,6 +53,5 @@ int stk_backend_open(struct stk_backend **out, const struct stk_backend_ops **op
             return needs_gpu(lack, options, rc, &cause, error);
         rc = (*ops)->create(out, options, error);
     }
-    assert(((*ops)->upload == NULL) == ((*ops)->download == NULL));
     return rc;
 }

@@ -32,7 +32,7 @@ static int queue(const struct stk_stage *stage, const struct stk_pass *pass,
     const struct stk_update update = stk_stage_update_of(stage);
     struct stk_group_pass queued = *group;
     queued.update = &update;
-    return stage->ops->step(stage->train, &stage->arenas, pass, &queued, error);
+    return stage->ops->device->queue_step(stage->train, &stage->arenas, pass, &queued, error);
 }
 
 static int train(struct stk_runner *runner, const struct stk_pass *pass,
@@ -44,8 +44,8 @@ static int train(struct stk_runner *runner, const struct stk_pass *pass,
         rc = stk_stage_round_weights(stage, stage->arenas.parameters, error);
     if (rc != STOKER_OK)
         return rc;
-    return stage->ops->step == NULL ? run(stage, pass, group->first, found, error)
-                                    : queue(stage, pass, group, error);
+    return stage->ops->device == NULL ? run(stage, pass, group->first, found, error)
+                                      : queue(stage, pass, group, error);
 }
 
 /* Nothing is under way between two calls, or the device's stream keeps the order. */
@@ -72,7 +72,8 @@ static int queue_update(struct stk_runner *runner, uint64_t samples, bool early,
 {
     const struct stk_stage *const stage = stage_of(runner);
     const struct stk_update update = stk_stage_update_of(stage);
-    return early ? stage->ops->finish(stage->backend, &update, samples, error) : STOKER_OK;
+    return early ? stage->ops->device->queue_update(stage->backend, &update, samples, error)
+                 : STOKER_OK;
 }
 
 static int forward(struct stk_runner *runner, const struct stk_pass *pass, struct stk_loss *found,
@@ -87,7 +88,7 @@ static int forward(struct stk_runner *runner, const struct stk_pass *pass, struc
     if (rc != STOKER_OK)
         return rc;
     if (found == NULL && runner->queues_forward)
-        return stage->ops->queue(stage->evaluation, &arenas, pass, error);
+        return stage->ops->device->queue_forward(stage->evaluation, &arenas, pass, error);
     rc = stage->ops->run(stage->evaluation, &arenas, pass, &loss, error);
     if (rc == STOKER_OK && found != NULL)
         *found = loss;
@@ -114,8 +115,8 @@ int stk_one_stage_create(struct stk_runner **out, struct stk_stage *stage, stoke
                              &(struct stk_place)STK_NOWHERE, "a runner");
     one->stage = stage;
     one->runner = (struct stk_runner){ .ops = &ops,
-                                       .takes_device_batches = stage->ops->stream != NULL,
-                                       .queues_forward = stage->ops->queue != NULL };
+                                       .takes_device_batches = stage->ops->device != NULL,
+                                       .queues_forward = stage->ops->device != NULL };
     *out = &one->runner;
     return STOKER_OK;
 }

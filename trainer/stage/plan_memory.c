@@ -64,8 +64,9 @@ static int count_plans(const struct stk_stage *stage, const struct stk_plan *tra
     int rc = count_workspace(stage, train, &train_bytes, error);
     if (rc == STOKER_OK)
         rc = count_workspace(stage, evaluation, &evaluation_bytes, error);
-    if (rc == STOKER_OK && stage->ops->training_bytes != NULL)
-        rc = stage->ops->training_bytes(stage->backend, &stage->training, &training_bytes, error);
+    if (rc == STOKER_OK && stage->ops->device != NULL)
+        rc = stage->ops->device->training_bytes(stage->backend, &stage->training, &training_bytes,
+                                                error);
     if (rc != STOKER_OK)
         return rc;
     count_fixed(stage, memory);
@@ -99,13 +100,13 @@ static int bytes_of(void *context, const struct stk_plan *plan, uint64_t *bytes,
  * largest batch is asked for. 0 = none. */
 static uint64_t limit_bytes(const struct stk_stage *stage)
 {
-    const bool on_device = stage->ops->free_bytes != NULL;
+    const bool on_device = stage->ops->device != NULL;
     const uint64_t asked = stage->settings.memory_budget;
     const bool largest_batch = stage->settings.batch_size == STOKER_BATCH_SIZE_MAX;
     if (asked == 0 && !largest_batch)
         return 0;
     const uint64_t free_bytes =
-        on_device ? stage->ops->free_bytes(stage->backend) : stk_memory_available();
+        on_device ? stage->ops->device->free_bytes(stage->backend) : stk_memory_available();
     if (asked == 0)
         return free_bytes / 2;
     return on_device && free_bytes < asked ? free_bytes : asked;

@@ -101,11 +101,11 @@ static int warm_up(const struct stk_stage *stage, struct stk_program *program, s
 {
     const uint32_t count = stage->settings.batch_size;
     const uint32_t last = stage->settings.last_batch_size;
-    if (stage->ops->warm == NULL || program == NULL)
+    if (stage->ops->device == NULL || program == NULL)
         return STOKER_OK;
-    int rc = stage->ops->warm(program, &stage->arenas, count, error);
+    int rc = stage->ops->device->warm(program, &stage->arenas, count, error);
     if (rc == STOKER_OK && last > 0 && last < count)
-        rc = stage->ops->warm(program, &stage->arenas, last, error);
+        rc = stage->ops->device->warm(program, &stage->arenas, last, error);
     return rc;
 }
 
@@ -114,8 +114,8 @@ int stk_stage_allocate(struct stk_stage *stage, stoker_error *error)
     int rc = take_arenas(stage, error);
     if (rc == STOKER_OK)
         rc = load_programs(stage, error);
-    if (rc == STOKER_OK && stage->ops->begin != NULL)
-        rc = stage->ops->begin(stage->backend, &stage->training, error);
+    if (rc == STOKER_OK && stage->ops->device != NULL)
+        rc = stage->ops->device->start_training(stage->backend, &stage->training, error);
     if (rc == STOKER_OK)
         rc = warm_up(stage, stage->train, error);
     return rc == STOKER_OK ? warm_up(stage, stage->backward, error) : rc;
@@ -160,7 +160,7 @@ void stk_stage_name(const struct stk_stage *stage, char text[STK_STAGE_NAME_BYTE
 
 static uint64_t trim_program(const struct stk_stage *stage, struct stk_program *program)
 {
-    return stage->ops->trim == NULL || program == NULL ? 0 : stage->ops->trim(program);
+    return stage->ops->device == NULL || program == NULL ? 0 : stage->ops->device->trim(program);
 }
 
 /* Releases the arena at `memory`, and returns its bytes. */

@@ -10,8 +10,8 @@
 int stk_arena_write(const struct stk_stage *stage, void *arena, const void *from, size_t bytes,
                     stoker_error *error)
 {
-    if (stage->ops->upload != NULL)
-        return stage->ops->upload(stage->backend, arena, from, bytes, error);
+    if (stage->ops->device != NULL)
+        return stage->ops->device->upload(stage->backend, arena, from, bytes, error);
     if (bytes > 0)
         memcpy(arena, from, bytes);
     return STOKER_OK;
@@ -20,8 +20,8 @@ int stk_arena_write(const struct stk_stage *stage, void *arena, const void *from
 int stk_arena_read(const struct stk_stage *stage, void *to, const void *arena, size_t bytes,
                    stoker_error *error)
 {
-    if (stage->ops->download != NULL)
-        return stage->ops->download(stage->backend, to, arena, bytes, error);
+    if (stage->ops->device != NULL)
+        return stage->ops->device->download(stage->backend, to, arena, bytes, error);
     if (bytes > 0) {
         assert(to != NULL); /* what there is to be read has a place */
         memcpy(to, arena, bytes);
@@ -46,7 +46,7 @@ int stk_view_blank(struct stk_view *out, const struct stk_stage *stage, float *a
                    stoker_error *error)
 {
     *out = (struct stk_view){ .floats = arena, .arena = arena, .bytes = bytes };
-    return stage->ops->upload == NULL ? STOKER_OK : stk_view_take(out, error);
+    return stage->ops->device == NULL ? STOKER_OK : stk_view_take(out, error);
 }
 
 int stk_view_read(struct stk_view *out, const struct stk_stage *stage, float *arena, size_t bytes,

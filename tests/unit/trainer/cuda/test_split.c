@@ -181,15 +181,16 @@ Test(trainer_cuda_split, sixteen_bits_and_their_loss_scale)
         cr_assert_gt(skipped, 2);
         cr_assert_lt(skipped, 14);
         for (uint32_t s = 0; s < 2; s++) {
-            struct stk_standing standing = { .updates = 0 };
-            struct stk_findings findings;
+            struct stk_update_state state = { .updates = 0 };
+            struct stk_step_metrics metrics;
             const struct stk_stage *const stage = pair->stage[s];
-            if (stage->ops->read == NULL)
+            if (stage->ops->device == NULL)
                 continue;
-            cr_assert_eq(stage->ops->read(stage->backend, &standing, &findings, NULL), STOKER_OK);
-            cr_assert_eq(standing.updates, 14 - skipped, "%s: %u: %u, not %u", pairs[p], s,
-                         (unsigned)standing.updates, 14 - skipped);
-            cr_assert_eq(standing.loss_scale.scale, scale);
+            cr_assert_eq(stage->ops->device->read_state(stage->backend, &state, &metrics, NULL),
+                         STOKER_OK);
+            cr_assert_eq(state.updates, 14 - skipped, "%s: %u: %u, not %u", pairs[p], s,
+                         (unsigned)state.updates, 14 - skipped);
+            cr_assert_eq(state.loss_scale.scale, scale);
         }
         cr_assert_eq(stoker_trainer_updates(pair), 14 - skipped);
         stoker_trainer_destroy(&pair);
@@ -336,11 +337,11 @@ Test(trainer_cuda_split, the_table_is_what_the_devices_give)
         cr_assert_eq(stk_backend_cuda.create(&devices[d],
                                              &(struct stk_backend_options){ .device = d }, NULL),
                      STOKER_OK);
-        before[d] = stk_backend_cuda.free_bytes(devices[d]);
+        before[d] = stk_backend_cuda.device->free_bytes(devices[d]);
     }
     stoker_trainer *trainer = trainer_of(model, split_of("cuda:0,cuda:1", 6));
     for (uint32_t d = 0; d < 2; d++)
-        cr_assert_eq(before[d] - stk_backend_cuda.free_bytes(devices[d]),
+        cr_assert_eq(before[d] - stk_backend_cuda.device->free_bytes(devices[d]),
                      trainer->stage[d]->memory.peak, "cuda:%u", d);
     (void)stoker_trainer_memory_table(trainer, table, sizeof(table));
     cr_assert_not_null(strstr(table, "cuda:0, layers 1 to 6\n"));

@@ -506,9 +506,9 @@ Test(trainer_cuda_step, the_memory_table_is_what_the_device_gives)
     struct stk_backend *backend = NULL;
     cr_assert_eq(stk_backend_cuda.create(&backend, &(struct stk_backend_options){ 0 }, NULL),
                  STOKER_OK);
-    const uint64_t before = stk_backend_cuda.free_bytes(backend);
+    const uint64_t before = stk_backend_cuda.device->free_bytes(backend);
     stoker_trainer *trainer = trainer_of(model, options_of("cuda"));
-    const uint64_t taken = before - stk_backend_cuda.free_bytes(backend);
+    const uint64_t taken = before - stk_backend_cuda.device->free_bytes(backend);
     cr_assert_eq(taken, trainer->memory.peak);
     stoker_trainer_destroy(&trainer);
     stk_backend_cuda.destroy(backend);

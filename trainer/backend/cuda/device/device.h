@@ -108,6 +108,6 @@ int stk_cuda_download(struct stk_backend *backend, void *to, const void *from, s
                       stoker_error *error);
 uint64_t stk_cuda_free_bytes(struct stk_backend *backend);
 
-extern const struct stk_crossing_ops stk_cuda_crossing;
+extern const struct stk_transfer_ops stk_cuda_transfer;
 
 #endif

@@ -398,8 +398,8 @@ int stk_cuda_program_warm(struct stk_program *program, const struct stk_arenas *
     return rc;
 }
 
-int stk_cuda_program_queue(struct stk_program *program, const struct stk_arenas *arenas,
-                           const struct stk_pass *pass, stoker_error *error)
+int stk_cuda_program_queue_forward(struct stk_program *program, const struct stk_arenas *arenas,
+                                   const struct stk_pass *pass, stoker_error *error)
 {
     int before;
     int rc = enter_pass(program, pass, &before, error);
@@ -472,9 +472,9 @@ static int queue_pass(struct stk_program *program, const struct stk_arenas *aren
                                    error);
 }
 
-int stk_cuda_program_step(struct stk_program *program, const struct stk_arenas *arenas,
-                          const struct stk_pass *pass, const struct stk_group_pass *group,
-                          stoker_error *error)
+int stk_cuda_program_queue_step(struct stk_program *program, const struct stk_arenas *arenas,
+                                const struct stk_pass *pass, const struct stk_group_pass *group,
+                                stoker_error *error)
 {
     int before;
     int rc = enter_pass(program, pass, &before, error);

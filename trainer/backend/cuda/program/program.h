@@ -14,10 +14,10 @@ int stk_cuda_program_warm(struct stk_program *program, const struct stk_arenas *
 uint64_t stk_cuda_program_trim(struct stk_program *program);
 int stk_cuda_program_run(struct stk_program *program, const struct stk_arenas *arenas,
                          const struct stk_pass *pass, struct stk_loss *loss, stoker_error *error);
-int stk_cuda_program_queue(struct stk_program *program, const struct stk_arenas *arenas,
-                           const struct stk_pass *pass, stoker_error *error);
-int stk_cuda_program_step(struct stk_program *program, const struct stk_arenas *arenas,
-                          const struct stk_pass *pass, const struct stk_group_pass *group,
-                          stoker_error *error);
+int stk_cuda_program_queue_forward(struct stk_program *program, const struct stk_arenas *arenas,
+                                   const struct stk_pass *pass, stoker_error *error);
+int stk_cuda_program_queue_step(struct stk_program *program, const struct stk_arenas *arenas,
+                                const struct stk_pass *pass, const struct stk_group_pass *group,
+                                stoker_error *error);
 
 #endif

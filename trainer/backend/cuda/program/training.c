@@ -6,7 +6,7 @@
  *   gradients ─▶ norm ─▶ prepare: finite? clip, loss scale, step, factors ─▶ update of the whole arena
  *                                                                        ─▶ weights rounded to 16 bits
  *
- * The host learns of it by read() and, of forward plans, by collect() alone. */
+ * The host sees it in read_state() and, for forward plans, in collect_loss() alone. */
 #include <string.h>
 
 #include "loader/base/error.h"
@@ -126,7 +126,7 @@ static int fill_rates(struct stk_backend *backend, const struct stk_training *tr
     return rc;
 }
 
-/* ---- begin, place, read -------------------------------------------------------------------------- */
+/* ---- start, state, loss --------------------------------------------------------------------------- */
 
 int stk_cuda_training_bytes(struct stk_backend *backend, const struct stk_training *training,
                             uint64_t *out, stoker_error *error)
@@ -139,7 +139,7 @@ int stk_cuda_training_bytes(struct stk_backend *backend, const struct stk_traini
     return rc;
 }
 
-int stk_cuda_training_begin(struct stk_backend *backend, const struct stk_training *training,
+int stk_cuda_training_start(struct stk_backend *backend, const struct stk_training *training,
                             stoker_error *error)
 {
     int before;
@@ -156,21 +156,21 @@ int stk_cuda_training_begin(struct stk_backend *backend, const struct stk_traini
     return rc;
 }
 
-int stk_cuda_training_place(struct stk_backend *backend, const struct stk_standing *standing,
-                            stoker_error *error)
+int stk_cuda_training_upload_state(struct stk_backend *backend,
+                                   const struct stk_update_state *state, stoker_error *error)
 {
-    const struct stk_train_state state = { .step = standing->updates,
-                                           .tried = standing->groups,
-                                           .loss_scale = standing->loss_scale.scale,
-                                           .good_updates = standing->loss_scale.good_updates,
-                                           .finite = 1 };
+    const struct stk_train_state copied = { .step = state->updates,
+                                            .tried = state->groups,
+                                            .loss_scale = state->loss_scale.scale,
+                                            .good_updates = state->loss_scale.good_updates,
+                                            .finite = 1 };
     int before;
     int rc = stk_cuda_enter(backend, &before, error);
     if (rc != STOKER_OK)
         return rc;
-    rc = stk_cuda_copy(backend, &backend->block->state, &state, sizeof(state),
+    rc = stk_cuda_copy(backend, &backend->block->state, &copied, sizeof(copied),
                        cudaMemcpyHostToDevice, error);
-    rc = stk_cuda_wait(backend, rc, error); /* `state` is gone when this returns */
+    rc = stk_cuda_wait(backend, rc, error); /* `copied` ends with this function */
     stk_cuda_leave(backend, before);
     return rc;
 }
@@ -187,8 +187,8 @@ static int fetch(struct stk_backend *backend, struct stk_cuda_block *out, stoker
     return rc;
 }
 
-int stk_cuda_training_read(struct stk_backend *backend, struct stk_standing *standing,
-                           struct stk_findings *findings, stoker_error *error)
+int stk_cuda_training_read_state(struct stk_backend *backend, struct stk_update_state *state,
+                                 struct stk_step_metrics *metrics, stoker_error *error)
 {
     struct stk_cuda_block block;
     int before;
@@ -199,11 +199,11 @@ int stk_cuda_training_read(struct stk_backend *backend, struct stk_standing *sta
     stk_cuda_leave(backend, before);
     if (rc != STOKER_OK)
         return rc;
-    standing->updates = block.state.step;
-    standing->groups = block.state.tried;
-    standing->loss_scale.scale = block.state.loss_scale;
-    standing->loss_scale.good_updates = block.state.good_updates;
-    *findings = (struct stk_findings){
+    state->updates = block.state.step;
+    state->groups = block.state.tried;
+    state->loss_scale.scale = block.state.loss_scale;
+    state->loss_scale.good_updates = block.state.good_updates;
+    *metrics = (struct stk_step_metrics){
         .loss = { .loss_sum = block.training.loss_sum,
                   .correct = block.training.correct,
                   .count = block.training.count },
@@ -225,8 +225,8 @@ static int fetch_forward(struct stk_backend *backend, struct stk_train_metrics *
     return rc;
 }
 
-int stk_cuda_training_collect(struct stk_backend *backend, struct stk_loss *loss,
-                              uint64_t *bad_labels, stoker_error *error)
+int stk_cuda_training_collect_loss(struct stk_backend *backend, struct stk_loss *loss,
+                                   uint64_t *bad_labels, stoker_error *error)
 {
     struct stk_train_metrics found;
     int before;
@@ -307,8 +307,8 @@ int stk_cuda_training_update(struct stk_backend *backend, const struct stk_updat
     return rc;
 }
 
-int stk_cuda_training_norm(struct stk_backend *backend, const struct stk_update *update,
-                           stoker_error *error)
+int stk_cuda_training_queue_norm(struct stk_backend *backend, const struct stk_update *update,
+                                 stoker_error *error)
 {
     int before;
     int rc = stk_cuda_enter(backend, &before, error);
@@ -331,8 +331,8 @@ int stk_cuda_training_narrow(struct stk_backend *backend, void *stored, const fl
     return rc;
 }
 
-int stk_cuda_training_finish(struct stk_backend *backend, const struct stk_update *update,
-                             uint64_t samples, stoker_error *error)
+int stk_cuda_training_queue_update(struct stk_backend *backend, const struct stk_update *update,
+                                   uint64_t samples, stoker_error *error)
 {
     int before;
     int rc = stk_cuda_enter(backend, &before, error);

@@ -6,24 +6,24 @@
 
 int stk_cuda_training_bytes(struct stk_backend *backend, const struct stk_training *training,
                             uint64_t *out, stoker_error *error);
-int stk_cuda_training_begin(struct stk_backend *backend, const struct stk_training *training,
+int stk_cuda_training_start(struct stk_backend *backend, const struct stk_training *training,
                             stoker_error *error);
-int stk_cuda_training_place(struct stk_backend *backend, const struct stk_standing *standing,
-                            stoker_error *error);
-int stk_cuda_training_read(struct stk_backend *backend, struct stk_standing *standing,
-                           struct stk_findings *findings, stoker_error *error);
-int stk_cuda_training_collect(struct stk_backend *backend, struct stk_loss *loss,
-                              uint64_t *bad_labels, stoker_error *error);
+int stk_cuda_training_upload_state(struct stk_backend *backend,
+                                   const struct stk_update_state *state, stoker_error *error);
+int stk_cuda_training_read_state(struct stk_backend *backend, struct stk_update_state *state,
+                                 struct stk_step_metrics *metrics, stoker_error *error);
+int stk_cuda_training_collect_loss(struct stk_backend *backend, struct stk_loss *loss,
+                                   uint64_t *bad_labels, stoker_error *error);
 /* Queue the norm alone: with training->split, before an update. */
-int stk_cuda_training_norm(struct stk_backend *backend, const struct stk_update *update,
-                           stoker_error *error);
+int stk_cuda_training_queue_norm(struct stk_backend *backend, const struct stk_update *update,
+                                 stoker_error *error);
 /* Queue norm, factors and update. The device is current. */
 int stk_cuda_training_update(struct stk_backend *backend, const struct stk_update *update,
                              uint64_t samples, stoker_error *error);
 /* Queue stored = parameters, rounded. */
 int stk_cuda_training_narrow(struct stk_backend *backend, void *stored, const float *parameters,
                              uint64_t count, stoker_dtype storage, stoker_error *error);
-int stk_cuda_training_finish(struct stk_backend *backend, const struct stk_update *update,
-                             uint64_t samples, stoker_error *error);
+int stk_cuda_training_queue_update(struct stk_backend *backend, const struct stk_update *update,
+                                   uint64_t samples, stoker_error *error);
 
 #endif

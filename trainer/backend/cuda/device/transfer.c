@@ -1,18 +1,19 @@
-/* crossing.c - see crossing.h: events order two streams, and the host waits for none but in await.
+/* transfer.c - see transfer.h: events order the two streams, and the host waits only in wait().
  *
- *   back end's stream   ... │ from ─▶ via │ ready          follow: wait for arrived │ ...
+ *   back end's stream   ... │ from ─▶ via │ ready          stream_wait: wait for arrived │ ...
  *   copy stream                    wait for ready │ copy │ left or arrived
  */
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 #include "trainer/backend/cuda/device/device.h"
 
-struct stk_crossing {
+struct stk_transfer {
     struct stk_backend *backend;
     cudaStream_t stream;
-    cudaEvent_t ready[STK_CROSSING_SLOTS];   /* on the back end's stream */
-    cudaEvent_t left[STK_CROSSING_SLOTS];    /* on the copy stream: out is over */
-    cudaEvent_t arrived[STK_CROSSING_SLOTS]; /* on the copy stream: in and over are */
+    cudaEvent_t ready[STK_TRANSFER_SLOTS]; /* on the back end's stream */
+    cudaEvent_t left[STK_TRANSFER_SLOTS];  /* on the copy stream: to_host is done */
+    cudaEvent_t
+        arrived[STK_TRANSFER_SLOTS]; /* on the copy stream: from_host or from_peer is done */
 };
 
 static int record(const struct stk_backend *backend, cudaEvent_t event, cudaStream_t stream,
@@ -34,7 +35,7 @@ static int wait_for(const struct stk_backend *backend, cudaStream_t stream, cuda
 static int make_events(const struct stk_backend *backend, cudaEvent_t *events, stoker_error *error)
 {
     int rc = STOKER_OK;
-    for (int slot = 0; slot < STK_CROSSING_SLOTS && rc == STOKER_OK; slot++)
+    for (int slot = 0; slot < STK_TRANSFER_SLOTS && rc == STOKER_OK; slot++)
         rc = stk_cuda_check(
             backend,
             backend->runtime.cudaEventCreateWithFlags(&events[slot], cudaEventDisableTiming),
@@ -42,84 +43,84 @@ static int make_events(const struct stk_backend *backend, cudaEvent_t *events, s
     return rc;
 }
 
-static int make(struct stk_crossing *crossing, stoker_error *error)
+static int make(struct stk_transfer *transfer, stoker_error *error)
 {
-    const struct stk_backend *const backend = crossing->backend;
+    const struct stk_backend *const backend = transfer->backend;
     int rc = stk_cuda_check(
         backend,
-        backend->runtime.cudaStreamCreateWithFlags(&crossing->stream, cudaStreamNonBlocking),
+        backend->runtime.cudaStreamCreateWithFlags(&transfer->stream, cudaStreamNonBlocking),
         "cudaStreamCreate", error);
     if (rc == STOKER_OK)
-        rc = make_events(backend, crossing->ready, error);
+        rc = make_events(backend, transfer->ready, error);
     if (rc == STOKER_OK)
-        rc = make_events(backend, crossing->left, error);
+        rc = make_events(backend, transfer->left, error);
     if (rc == STOKER_OK)
-        rc = make_events(backend, crossing->arrived, error);
+        rc = make_events(backend, transfer->arrived, error);
     return rc;
 }
 
 static void drop_events(const struct stk_backend *backend, const cudaEvent_t *events)
 {
-    for (int slot = 0; slot < STK_CROSSING_SLOTS; slot++)
+    for (int slot = 0; slot < STK_TRANSFER_SLOTS; slot++)
         if (events[slot] != NULL)
             (void)stk_cuda_check(backend, backend->runtime.cudaEventDestroy(events[slot]),
                                  "cudaEventDestroy", NULL);
 }
 
 /* Before memory is given back that copies use: as stk_cuda_drain. */
-static void drain(const struct stk_crossing *crossing)
+static void drain(const struct stk_transfer *transfer)
 {
-    const struct stk_backend *const backend = crossing->backend;
+    const struct stk_backend *const backend = transfer->backend;
     for (int attempt = 0; attempt < 2; attempt++)
-        if (stk_cuda_check(backend, backend->runtime.cudaStreamSynchronize(crossing->stream),
+        if (stk_cuda_check(backend, backend->runtime.cudaStreamSynchronize(transfer->stream),
                            "drain", NULL) == STOKER_OK)
             return;
 }
 
-static void crossing_destroy(struct stk_crossing *crossing)
+static void transfer_destroy(struct stk_transfer *transfer)
 {
-    if (crossing == NULL)
+    if (transfer == NULL)
         return;
-    const struct stk_backend *const backend = crossing->backend;
+    const struct stk_backend *const backend = transfer->backend;
     int before = backend->device;
     const bool entered = stk_cuda_enter(backend, &before, NULL) == STOKER_OK;
-    if (crossing->stream != NULL) {
-        drain(crossing);
-        (void)stk_cuda_check(backend, backend->runtime.cudaStreamDestroy(crossing->stream),
+    if (transfer->stream != NULL) {
+        drain(transfer);
+        (void)stk_cuda_check(backend, backend->runtime.cudaStreamDestroy(transfer->stream),
                              "cudaStreamDestroy", NULL);
     }
-    drop_events(backend, crossing->ready);
-    drop_events(backend, crossing->left);
-    drop_events(backend, crossing->arrived);
+    drop_events(backend, transfer->ready);
+    drop_events(backend, transfer->left);
+    drop_events(backend, transfer->arrived);
     if (entered)
         stk_cuda_leave(backend, before);
-    stk_free(crossing);
+    stk_free(transfer);
 }
 
-static int crossing_create(struct stk_crossing **out, struct stk_backend *backend,
+static int transfer_create(struct stk_transfer **out, struct stk_backend *backend,
                            stoker_error *error)
 {
     int before;
-    struct stk_crossing *crossing = stk_calloc(1, sizeof(*crossing));
-    if (crossing == NULL)
+    struct stk_transfer *transfer = stk_calloc(1, sizeof(*transfer));
+    if (transfer == NULL)
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
                              &(struct stk_place)STK_NOWHERE, "copies between two devices");
-    crossing->backend = backend;
+    transfer->backend = backend;
     int rc = stk_cuda_enter(backend, &before, error);
     if (rc == STOKER_OK) {
-        rc = make(crossing, error);
+        rc = make(transfer, error);
         stk_cuda_leave(backend, before);
     }
     if (rc == STOKER_OK)
-        *out = crossing;
+        *out = transfer;
     else
-        crossing_destroy(crossing);
+        transfer_destroy(transfer);
     return rc;
 }
 
-static void *crossing_allocate(struct stk_crossing *crossing, size_t bytes)
+static void *transfer_allocate(struct stk_transfer *transfer, size_t bytes)
 {
-    const struct stk_backend *const backend = crossing->backend;
+    const struct stk_backend *const backend = transfer->backend;
     void *memory = NULL;
     int before;
     if (stk_cuda_enter(backend, &before, NULL) != STOKER_OK)
@@ -133,13 +134,13 @@ static void *crossing_allocate(struct stk_crossing *crossing, size_t bytes)
 }
 
 /* Copies read and write it until they are over. */
-static void crossing_release(struct stk_crossing *crossing, void *memory)
+static void transfer_release(struct stk_transfer *transfer, void *memory)
 {
-    const struct stk_backend *const backend = crossing->backend;
+    const struct stk_backend *const backend = transfer->backend;
     int before;
     const bool entered = stk_cuda_enter(backend, &before, NULL) == STOKER_OK;
     stk_cuda_drain(backend);
-    drain(crossing);
+    drain(transfer);
     (void)stk_cuda_check(backend, backend->runtime.cudaFreeHost(memory), "cudaFreeHost", NULL);
     if (entered)
         stk_cuda_leave(backend, before);
@@ -148,66 +149,66 @@ static void crossing_release(struct stk_crossing *crossing, void *memory)
 /* ---- copies ---------------------------------------------------------------------------------------- */
 
 /* Let `from` lie ready, and say so. Its device is current. */
-static int make_ready(struct stk_crossing *crossing, uint32_t slot, const void **from, void *via,
+static int make_ready(struct stk_transfer *transfer, uint32_t slot, const void **from, void *via,
                       size_t bytes, stoker_error *error)
 {
-    struct stk_backend *const backend = crossing->backend;
+    struct stk_backend *const backend = transfer->backend;
     int rc = STOKER_OK;
     if (via != NULL) {
         rc = stk_cuda_copy(backend, via, *from, bytes, cudaMemcpyDeviceToDevice, error);
         *from = via;
     }
-    return rc == STOKER_OK ? record(backend, crossing->ready[slot], backend->stream, error) : rc;
+    return rc == STOKER_OK ? record(backend, transfer->ready[slot], backend->stream, error) : rc;
 }
 
-static int crossing_out(struct stk_crossing *crossing, uint32_t slot, void *to, const void *from,
-                        void *via, size_t bytes, stoker_error *error)
+static int transfer_to_host(struct stk_transfer *transfer, uint32_t slot, void *to,
+                            const void *from, void *via, size_t bytes, stoker_error *error)
 {
-    struct stk_backend *const backend = crossing->backend;
+    struct stk_backend *const backend = transfer->backend;
     int before;
     int rc = stk_cuda_enter(backend, &before, error);
     if (rc != STOKER_OK)
         return rc;
-    rc = make_ready(crossing, slot, &from, via, bytes, error);
+    rc = make_ready(transfer, slot, &from, via, bytes, error);
     if (rc == STOKER_OK)
-        rc = wait_for(backend, crossing->stream, crossing->ready[slot], error);
+        rc = wait_for(backend, transfer->stream, transfer->ready[slot], error);
     if (rc == STOKER_OK)
         rc = stk_cuda_check(backend,
                             backend->runtime.cudaMemcpyAsync(
-                                to, from, bytes, cudaMemcpyDeviceToHost, crossing->stream),
+                                to, from, bytes, cudaMemcpyDeviceToHost, transfer->stream),
                             "cudaMemcpyAsync", error);
     if (rc == STOKER_OK)
-        rc = record(backend, crossing->left[slot], crossing->stream, error);
+        rc = record(backend, transfer->left[slot], transfer->stream, error);
     stk_cuda_leave(backend, before);
     return rc;
 }
 
-static int crossing_await(struct stk_crossing *crossing, uint32_t slot, stoker_error *error)
+static int transfer_wait(struct stk_transfer *transfer, uint32_t slot, stoker_error *error)
 {
-    const struct stk_backend *const backend = crossing->backend;
-    return stk_cuda_check(backend, backend->runtime.cudaEventSynchronize(crossing->left[slot]),
+    const struct stk_backend *const backend = transfer->backend;
+    return stk_cuda_check(backend, backend->runtime.cudaEventSynchronize(transfer->left[slot]),
                           "cudaEventSynchronize", error);
 }
 
-static int crossing_in(struct stk_crossing *crossing, uint32_t slot, void *to, const void *from,
-                       size_t bytes, stoker_error *error)
+static int transfer_from_host(struct stk_transfer *transfer, uint32_t slot, void *to,
+                              const void *from, size_t bytes, stoker_error *error)
 {
-    const struct stk_backend *const backend = crossing->backend;
+    const struct stk_backend *const backend = transfer->backend;
     int before;
     int rc = stk_cuda_enter(backend, &before, error);
     if (rc != STOKER_OK)
         return rc;
     rc = stk_cuda_check(
         backend,
-        backend->runtime.cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, crossing->stream),
+        backend->runtime.cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, transfer->stream),
         "cudaMemcpyAsync", error);
     if (rc == STOKER_OK)
-        rc = record(backend, crossing->arrived[slot], crossing->stream, error);
+        rc = record(backend, transfer->arrived[slot], transfer->stream, error);
     stk_cuda_leave(backend, before);
     return rc;
 }
 
-static int ready_at(struct stk_crossing *source, uint32_t slot, const void **from, void *via,
+static int ready_at(struct stk_transfer *source, uint32_t slot, const void **from, void *via,
                     size_t bytes, stoker_error *error)
 {
     int before;
@@ -219,44 +220,45 @@ static int ready_at(struct stk_crossing *source, uint32_t slot, const void **fro
     return rc;
 }
 
-static int crossing_over(struct stk_crossing *crossing, struct stk_crossing *source, uint32_t slot,
-                         void *to, const void *from, void *via, size_t bytes, stoker_error *error)
+static int transfer_from_peer(struct stk_transfer *transfer, struct stk_transfer *peer,
+                              uint32_t slot, void *to, const void *from, void *via, size_t bytes,
+                              stoker_error *error)
 {
-    const struct stk_backend *const backend = crossing->backend;
+    const struct stk_backend *const backend = transfer->backend;
     int before;
-    int rc = ready_at(source, slot, &from, via, bytes, error);
+    int rc = ready_at(peer, slot, &from, via, bytes, error);
     if (rc == STOKER_OK)
         rc = stk_cuda_enter(backend, &before, error);
     if (rc != STOKER_OK)
         return rc;
-    rc = wait_for(backend, crossing->stream, source->ready[slot], error);
+    rc = wait_for(backend, transfer->stream, peer->ready[slot], error);
     if (rc == STOKER_OK)
         rc = stk_cuda_check(backend,
                             backend->runtime.cudaMemcpyPeerAsync(to, backend->device, from,
-                                                                 source->backend->device, bytes,
-                                                                 crossing->stream),
+                                                                 peer->backend->device, bytes,
+                                                                 transfer->stream),
                             "cudaMemcpyPeerAsync", error);
     if (rc == STOKER_OK)
-        rc = record(backend, crossing->arrived[slot], crossing->stream, error);
+        rc = record(backend, transfer->arrived[slot], transfer->stream, error);
     stk_cuda_leave(backend, before);
     return rc;
 }
 
-static int crossing_follow(struct stk_crossing *crossing, uint32_t slot, stoker_error *error)
+static int transfer_stream_wait(struct stk_transfer *transfer, uint32_t slot, stoker_error *error)
 {
-    const struct stk_backend *const backend = crossing->backend;
+    const struct stk_backend *const backend = transfer->backend;
     int before;
     int rc = stk_cuda_enter(backend, &before, error);
     if (rc != STOKER_OK)
         return rc;
-    rc = wait_for(backend, backend->stream, crossing->arrived[slot], error);
+    rc = wait_for(backend, backend->stream, transfer->arrived[slot], error);
     stk_cuda_leave(backend, before);
     return rc;
 }
 
 /* ---- norms ----------------------------------------------------------------------------------------- */
 
-static struct stk_norm *own_norm(struct stk_backend *backend)
+static struct stk_norm *local_norm(struct stk_backend *backend)
 {
     _Static_assert(offsetof(struct stk_train_state, finite) -
                            offsetof(struct stk_train_state, norm_squared) ==
@@ -265,22 +267,22 @@ static struct stk_norm *own_norm(struct stk_backend *backend)
     return (struct stk_norm *)(void *)&backend->block->state.norm_squared;
 }
 
-static struct stk_norm *other_norm(struct stk_backend *backend)
+static struct stk_norm *peer_norm(struct stk_backend *backend)
 {
     _Static_assert(sizeof(struct stk_train_other) == sizeof(struct stk_norm), "one and the same");
     return (struct stk_norm *)(void *)&backend->block->other;
 }
 
-const struct stk_crossing_ops stk_cuda_crossing = {
-    .create = crossing_create,
-    .destroy = crossing_destroy,
-    .allocate = crossing_allocate,
-    .release = crossing_release,
-    .out = crossing_out,
-    .await = crossing_await,
-    .in = crossing_in,
-    .over = crossing_over,
-    .follow = crossing_follow,
-    .own_norm = own_norm,
-    .other_norm = other_norm,
+const struct stk_transfer_ops stk_cuda_transfer = {
+    .create = transfer_create,
+    .destroy = transfer_destroy,
+    .allocate = transfer_allocate,
+    .release = transfer_release,
+    .to_host = transfer_to_host,
+    .wait = transfer_wait,
+    .from_host = transfer_from_host,
+    .from_peer = transfer_from_peer,
+    .stream_wait = transfer_stream_wait,
+    .local_norm = local_norm,
+    .peer_norm = peer_norm,
 };
