@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "loader/base/clock.h"
 #include "loader/base/pread.h"
 
 static int system_failure(const char *path, int os_errno, const char *call, stoker_error *error)
@@ -16,11 +17,6 @@ static int system_failure(const char *path, int os_errno, const char *call, stok
     place.os_errno = os_errno;
     return stk_error_set(error, stk_error_from_errno(os_errno), STOKER_STAGE_OPEN, &place, "%s",
                          call);
-}
-
-static int64_t modified_ns(const struct stat *status)
-{
-    return (int64_t)status->st_mtim.tv_sec * 1000000000 + status->st_mtim.tv_nsec;
 }
 
 /* What is open must be a regular file: anything else has no size, or no end. */
@@ -38,7 +34,7 @@ static int check_kind(struct stk_source *source, stoker_error *error)
                              S_ISFIFO(status.st_mode) ? "pipe" : "device or socket");
     }
     source->size = (uint64_t)status.st_size;
-    source->modified_ns = modified_ns(&status);
+    source->modified_ns = stk_timespec_ns(status.st_mtim);
     return STOKER_OK;
 }
 
@@ -85,7 +81,8 @@ int stk_source_check(const struct stk_source *source, stoker_error *error)
     struct stat status;
     if (fstat(source->fd, &status) != 0)
         return system_failure(source->path, errno, "fstat", error);
-    if ((uint64_t)status.st_size == source->size && modified_ns(&status) == source->modified_ns)
+    if ((uint64_t)status.st_size == source->size &&
+        stk_timespec_ns(status.st_mtim) == source->modified_ns)
         return STOKER_OK;
     const struct stk_place place = stk_at(source->path, STOKER_NO_OFFSET);
     return stk_error_set(error, STOKER_ECHANGED, STOKER_STAGE_OPEN, &place,

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "datasets/source.h"
+#include "loader/base/clock.h"
 #include "loader/base/open_beneath.h"
 
 /* ---- bytes that grow ------------------------------------------------------------ */
@@ -85,16 +86,11 @@ static const char *sample_extension(const struct stk_folder_wish *wish, const ch
     return NULL;
 }
 
-static int64_t nanoseconds(struct timespec time)
-{
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
-
 static void stamp_of(const struct stat *status, struct stk_folder_directory *out)
 {
     out->inode = status->st_ino;
-    out->modified_ns = nanoseconds(status->st_mtim);
-    out->changed_ns = nanoseconds(status->st_ctim);
+    out->modified_ns = stk_timespec_ns(status->st_mtim);
+    out->changed_ns = stk_timespec_ns(status->st_ctim);
 }
 
 int stk_folder_stamp(int root, const char *path, struct stk_folder_directory *out)

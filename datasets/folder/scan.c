@@ -21,6 +21,7 @@
 
 #include "datasets/folder/list.h"
 #include "datasets/source.h"
+#include "loader/base/clock.h"
 #include "loader/base/thread.h"
 
 struct scan {
@@ -286,7 +287,7 @@ static int64_t wall_clock_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    return stk_timespec_ns(now);
 }
 
 static int check_counts(const struct stk_folder_tree *tree, const struct stk_folder_wish *wish,

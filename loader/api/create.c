@@ -12,7 +12,6 @@
 
 #include "loader/api/loader.h"
 #include "loader/api/options.h"
-#include "loader/api/read_depth.h"
 #include "loader/api/row_plan.h"
 #include "loader/api/sizing.h"
 #include "loader/api/state.h"
@@ -182,7 +181,7 @@ static int make_reader(stoker_loader *loader, stoker_error *error)
 
     pipeline->read_depth = loader->options.read_depth;
     if (pipeline->read_depth == 0)
-        pipeline->read_depth = stk_read_depth(pipeline->dataset);
+        pipeline->read_depth = stk_sizing_read_depth(pipeline->dataset);
     return 0;
 }
 

@@ -1,23 +1,22 @@
-/* read_depth.c - see read_depth.h.
+/* read_depth.c - how many reads a worker keeps in flight, if the options leave it open.
  *
  *   usual length ─▶ window / usual ─┐
- *                                   ├─ the least of them, at least DEPTH_MIN ─▶ depth
+ *                                   ├─ the smaller, at least DEPTH_MIN ─▶ depth
  *   longest ─────▶ scratch / longest┘
  *
- * A set whose samples are of one length has its window and no more: both agree there.
+ * Samples of one length get the whole window: then both agree.
  */
-#include "loader/api/read_depth.h"
+#include "loader/api/sizing.h"
 
 enum {
     DEPTH_MIN = 2,
-    DEPTH_MAX = 128, /* where hot and cold small reads stop gaining */
+    DEPTH_MAX = 128, /* small reads, cached or not, gain nothing beyond this */
     WINDOW_BYTES = 8 << 20,
-    SCRATCH_BYTES = 64 << 20, /* of a worker; address space, and memory as far as it is used */
-    LOOKS = 64                /* samples that tell what is usual */
+    SCRATCH_BYTES = 64 << 20, /* per worker: address space, of which used pages take memory */
+    LOOKS = 64                /* samples from which the usual length is estimated */
 };
 
-/* The mean length of samples that lie in files, of some spread over the set; the longest where
- * none tells. */
+/* The mean length of LOOKS samples in files, spread evenly over the data set; the longest if there are none. */
 static uint64_t usual_bytes(const stoker_dataset *dataset)
 {
     const stoker_dataset_info *info = &dataset->info;
@@ -28,13 +27,13 @@ static uint64_t usual_bytes(const stoker_dataset *dataset)
     uint64_t bytes = 0;
     uint64_t count = 0;
     for (uint64_t i = 0; i < looks; i++)
-        ids[i] = info->count * i / looks; /* < count, even where the product wraps */
+        ids[i] = info->count * i / looks; /* < count, even if the product wraps */
     if (dataset->ops->locate(dataset->self, ids, (uint32_t)looks, samples, &error) != 0)
-        return info->encoded_bytes_max; /* the run will tell */
+        return info->encoded_bytes_max; /* the run will report the error */
     for (uint64_t i = 0; i < looks; i++) {
         const stoker_extent *extent = &samples[i].extent;
         if (extent->memory != NULL || extent->bytes == 0 ||
-            extent->bytes > info->encoded_bytes_max) /* not to be read, or refused */
+            extent->bytes > info->encoded_bytes_max) /* not read, or refused later */
             continue;
         bytes += extent->bytes;
         count++;
@@ -42,9 +41,9 @@ static uint64_t usual_bytes(const stoker_dataset *dataset)
     return count == 0 ? info->encoded_bytes_max : bytes / count;
 }
 
-uint32_t stk_read_depth(const stoker_dataset *dataset)
+uint32_t stk_sizing_read_depth(const stoker_dataset *dataset)
 {
-    if (dataset->info.encoded_bytes_max == 0) /* nothing is read: nobody need be asked */
+    if (dataset->info.encoded_bytes_max == 0) /* nothing is read */
         return DEPTH_MAX;
     const uint64_t longest = (uint64_t)dataset->info.encoded_bytes_max + 1;
     uint64_t depth = WINDOW_BYTES / (usual_bytes(dataset) + 1);

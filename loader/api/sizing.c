@@ -8,16 +8,16 @@
 #include "loader/base/thread.h"
 
 enum {
-    SPAN_BYTES_RAW = 401408,      /* rows that make a ticket: about 50 us of gathering, */
+    SPAN_BYTES_RAW = 401408,      /* a ticket: about 50 us of gathering, */
     SPAN_BYTES_DECODED = 65536,   /* or of decoding */
-    RING_BYTES = 6 << 20,         /* slots that still lie in the last-level cache, */
-    RING_BYTES_CROWDED = 3 << 20, /* and where the consumer works, too, and nobody sleeps */
+    RING_BYTES = 6 << 20,         /* slots that fit in the last-level cache, */
+    RING_BYTES_CROWDED = 3 << 20, /* fewer if the consumer works, too, and no thread sleeps */
     RING_SLOTS_MIN = 4,
-    RING_SLOTS_ASLEEP = 6, /* where the consumer sleeps: a late timer must not run it dry */
+    RING_SLOTS_ASLEEP = 6, /* if the consumer sleeps: a late timer must not run it dry */
     RING_SLOTS_MAX = 64,
-    RING_SHARE = 8,  /* of the memory that is available to a rank: the ring is touched at once */
-    BUFFERS_MIN = 4, /* on a device: one lent, one to be lent, and copies to both sides of them, */
-    BUFFERS_MAX = 8, /* and this many for small batches, whose copies go many at a time */
+    RING_SHARE = 8,  /* at most 1/8 of the memory available to a rank: it is touched at once */
+    BUFFERS_MIN = 4, /* on a device: one lent, one next, and copies before and after, */
+    BUFFERS_MAX = 8, /* this many for small batches, which are copied several at a time */
     BUFFERS_BYTES = 32 << 20,
     WAITING_WORKERS_PER_CPU = 4,
     WAITING_WORKERS_MAX = 32
@@ -31,7 +31,7 @@ static uint32_t clamp(uint64_t value, uint32_t low, uint32_t high)
 uint32_t stk_sizing_span_rows(const stoker_loader *loader)
 {
     const struct stk_pipeline *pipeline = &loader->pipeline;
-    /* What is decoded once and gathered ever after is ticketed for the gathering. */
+    /* Rows that are decoded once and gathered from then on count as gathered. */
     const bool decodes = pipeline->decodes && !stk_pipeline_may_become_resident(pipeline);
     const uint64_t rows =
         (decodes ? SPAN_BYTES_DECODED : SPAN_BYTES_RAW) / pipeline->dataset->row_bytes;
@@ -58,7 +58,7 @@ void stk_sizing_choose_workers(stoker_loader *loader)
     loader->threads = asked != 0;
     loader->tuned = asked == STOKER_WORKERS_AUTO;
     loader->worker_count = asked == 0 ? 1 : (uint32_t)asked;
-    if (loader->tuned) /* waiting for storage, or in a decoder, costs no CPU: more may help */
+    if (loader->tuned) /* waiting for storage costs no CPU: more workers may help */
         loader->worker_count =
             clamp(waits ? (uint64_t)loader->cpus * WAITING_WORKERS_PER_CPU : loader->cpus, 1,
                   loader->cpus > WAITING_WORKERS_MAX ? loader->cpus : WAITING_WORKERS_MAX);
@@ -67,8 +67,7 @@ void stk_sizing_choose_workers(stoker_loader *loader)
     stk_tuner_init(&loader->tuner, first, loader->worker_count, loader->cpus);
 }
 
-/* How much memory the slots should take. What must be page-locked must stay within the limit that
- * holds for users without privileges. */
+/* Bytes for the slots. Page-locked memory must stay within the limit for unprivileged users. */
 static uint64_t ring_bytes(const stoker_loader *loader)
 {
     const uint64_t wanted = loader->cpus > loader->tuner.workers ? RING_BYTES : RING_BYTES_CROWDED;
@@ -77,17 +76,17 @@ static uint64_t ring_bytes(const stoker_loader *loader)
         loader->device->ops->pin != NULL || /* CUDA pins without counting */
         getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur / 2 >= wanted)
         return wanted;
-    return limit.rlim_cur / 2; /* half: regions are rounded up, and rings lock memory, too */
+    return limit.rlim_cur / 2; /* half: regions are rounded up, and io_uring locks memory, too */
 }
 
-/* Slots that hold so many tickets. */
+/* Slots that hold `tickets` tickets. */
 static uint64_t slots_of(const struct stk_pipeline *pipeline, uint64_t tickets)
 {
     const uint64_t spans = pipeline->schedule.batch_spans;
     return (tickets + spans - 1) / spans;
 }
 
-/* Slots that a ring without a number of its own may have; two at least. */
+/* The most slots of a ring whose size the options leave open; at least 2. */
 static uint32_t most_slots(size_t batch_bytes)
 {
     const uint64_t share = stk_memory_available() / stk_local_ranks() / RING_SHARE;
@@ -99,7 +98,7 @@ uint32_t stk_sizing_slot_count(const stoker_loader *loader)
     const struct stk_pipeline *pipeline = &loader->pipeline;
     if (loader->options.prefetch_batches > 0)
         return loader->options.prefetch_batches;
-    if (!loader->threads) /* one is lent, one is made, and the others keep the reads in flight */
+    if (!loader->threads) /* one lent, one in the making, the others for reads in flight */
         return clamp(
             2 + (pipeline->reads ? pipeline->read_depth / loader->options.batch_size + 1 : 0), 2,
             STOKER_PREFETCH_MAX);
@@ -107,11 +106,11 @@ uint32_t stk_sizing_slot_count(const stoker_loader *loader)
     const uint32_t least =
         loader->cpus > loader->tuner.workers ? RING_SLOTS_ASLEEP : RING_SLOTS_MIN;
     uint64_t slots = clamp(ring_bytes(loader) / batch_bytes, least, RING_SLOTS_MAX);
-    /* Each worker fills a ticket while another of its own waits for the consumer. Large batches have many. */
+    /* Each worker fills a ticket while another of its tickets waits for the consumer. */
     const uint64_t filled = slots_of(pipeline, 2 * (uint64_t)loader->tuner.workers + 2);
     if (slots < filled)
         slots = filled;
-    /* Each worker's reads need slots to go to, and no worker should wait for another's. */
+    /* Each worker's reads need slots, and no worker should wait for another's reads. */
     uint64_t in_flight = pipeline->reads ? (uint64_t)loader->tuner.workers * pipeline->read_depth /
                                                loader->options.batch_size
                                          : 0;

@@ -1,5 +1,4 @@
-/* sizing.h - how many there should be of what the options leave open: by the machine, and by what
- * samples are like. */
+/* sizing.h - chooses the numbers that the options leave open, by the machine and the samples. */
 #ifndef STK_SIZING_H
 #define STK_SIZING_H
 
@@ -7,22 +6,24 @@
 
 #include "loader/api/loader.h"
 
-/* Rows that make a ticket: as many as can be gathered in about 50 us. */
+/* Rows per ticket: as many as are gathered in about 50 us. */
 uint32_t stk_sizing_span_rows(const stoker_loader *loader);
 
-/* The least rows of a ticket that a worker takes at once, before it knows how long rows take (pace):
- * few if they are read or decoded, since that may take any time; all of them if they are only
- * gathered, or if there is no other worker to share them with. */
+/* Rows that a worker takes at once before it has measured how long rows take (pace.h): few if they are read or
+ * decoded, which may take any time; a whole ticket if they are only gathered or there is a single worker. */
 uint32_t stk_sizing_part_rows(const stoker_loader *loader);
 
-/* The CPUs, how many workers there are and how many of them begin. */
+/* Set the number of CPUs, of workers, and of workers that run at first. */
 void stk_sizing_choose_workers(stoker_loader *loader);
 
-/* Slots of the ring; the workers are chosen. */
+/* Slots of the ring. Call after choose_workers. */
 uint32_t stk_sizing_slot_count(const stoker_loader *loader);
 
-/* Buffers on a device: as much as may be held of the ring, where that was said; otherwise enough to
- * copy ahead. The slots are made. */
+/* Buffers on a device: prefetch_batches if given, else enough to copy ahead. Call after the slots are made. */
 uint32_t stk_sizing_buffer_count(const stoker_loader *loader);
+
+/* Reads that a worker keeps in flight: a window of bytes by the usual length of a sample, so that one long sample
+ * does not slow the others down. Bounded by the scratch, each place of which has room for the longest. */
+uint32_t stk_sizing_read_depth(const stoker_dataset *dataset);
 
 #endif

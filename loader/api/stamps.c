@@ -3,12 +3,8 @@
 
 #include <sys/stat.h>
 
+#include "loader/base/clock.h"
 #include "loader/base/memory.h"
-
-static int64_t modified_ns(const struct stat *status)
-{
-    return (int64_t)status->st_mtim.tv_sec * 1000000000 + status->st_mtim.tv_nsec;
-}
 
 static struct stk_stamp stamp_of(int fd)
 {
@@ -17,7 +13,7 @@ static struct stk_stamp stamp_of(int fd)
         return (struct stk_stamp){ .fd = -1 };
     return (struct stk_stamp){ .fd = fd,
                                .size = (uint64_t)status.st_size,
-                               .modified_ns = modified_ns(&status) };
+                               .modified_ns = stk_timespec_ns(status.st_mtim) };
 }
 
 int stk_stamps_take(struct stk_stamps *stamps, const stoker_dataset_ops *ops, const void *self,
@@ -32,7 +28,7 @@ int stk_stamps_take(struct stk_stamps *stamps, const stoker_dataset_ops *ops, co
     stamps->count = file_count;
     for (uint32_t i = 0; i < file_count; i++) {
         stoker_file file = { .fd = -1 };
-        /* A file that cannot be had now is reported by whoever wants to read it. */
+        /* A file that file() cannot give now is reported when it is read. */
         stamps->each[i] = stamp_of(ops->file(self, i, &file) == 0 ? file.fd : -1);
     }
     return 0;
@@ -48,9 +44,10 @@ bool stk_stamp_holds(const struct stk_stamps *stamps, uint32_t file)
 {
     const struct stk_stamp *stamp = &stamps->each[file];
     struct stat status;
-    if (stamp->fd < 0 || fstat(stamp->fd, &status) != 0) /* closed: its reads report that */
+    if (stamp->fd < 0 || fstat(stamp->fd, &status) != 0) /* closed: its reads report it */
         return true;
-    return (uint64_t)status.st_size == stamp->size && modified_ns(&status) == stamp->modified_ns;
+    return (uint64_t)status.st_size == stamp->size &&
+           stk_timespec_ns(status.st_mtim) == stamp->modified_ns;
 }
 
 uint32_t stk_stamps_first_changed(const struct stk_stamps *stamps)
@@ -68,7 +65,7 @@ int stk_stamps_refuse(const struct stk_stamps *stamps, uint32_t file, struct stk
     const struct stk_stamp *stamp = &stamps->each[file];
     if (fstat(stamp->fd, &status) == 0 && (uint64_t)status.st_size != stamp->size)
         return stk_error_set(error, STOKER_ECHANGED, STOKER_STAGE_READ, &place,
-                             "%llu bytes, %llu when the data set was opened",
+                             "size is %llu bytes, was %llu when the data set was opened",
                              (unsigned long long)status.st_size, (unsigned long long)stamp->size);
     return stk_error_set(error, STOKER_ECHANGED, STOKER_STAGE_READ, &place,
                          "written to after the data set was opened");

@@ -18,6 +18,7 @@
 #include <stoker/error.h>
 
 #include "loader/base/cgroup.h"
+#include "loader/base/clock.h"
 #include "loader/base/fault.h"
 
 enum { TOGETHER_PER_CPU = 2 };
@@ -56,7 +57,7 @@ static uint64_t cpu_ns(clockid_t clock)
     struct timespec used;
     if (clock_gettime(clock, &used) != 0)
         return 0;
-    return (uint64_t)used.tv_sec * 1000000000U + (uint64_t)used.tv_nsec;
+    return (uint64_t)stk_timespec_ns(used);
 }
 
 uint64_t stk_thread_cpu_ns(pthread_t thread)
