@@ -180,12 +180,6 @@ static int decode_any(const void *self, void *at, const stoker_encoded *in, void
                : rc;
 }
 
-bool stk_folder_image_on_warning(const char *value, bool *warnings_fail)
-{
-    *warnings_fail = strcmp(value, "fail") == 0;
-    return *warnings_fail || value[0] == '\0' || strcmp(value, "accept") == 0;
-}
-
 int stk_folder_image_init(struct stk_folder_image *image,
                           const struct stk_folder_image_options *options)
 {
@@ -228,6 +222,16 @@ int stk_folder_image_probe(const uint8_t *bytes, size_t size, struct stk_image_s
     const int kind = kind_of(bytes, size);
     return kind == KINDS ? refuse(error, STOKER_EMAGIC, UNKNOWN)
                          : kinds[kind].probe(bytes, size, NULL, out, error);
+}
+
+int stk_folder_image_probe_at(const struct stk_place *place, const uint8_t *bytes, size_t size,
+                              struct stk_image_shape *out, stoker_error *error)
+{
+    stoker_error said = { .message = "" };
+    const int rc = stk_folder_image_probe(bytes, size, out, &said);
+    return rc == STOKER_OK ? rc
+                           : stk_error_set(error, rc, STOKER_STAGE_OPEN, place,
+                                           said.message[0] != '\0' ? "%s" : NULL, said.message);
 }
 
 int stk_image_row_choose(struct stk_image_row *out, const struct stk_image_shape *given,

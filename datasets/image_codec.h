@@ -8,6 +8,7 @@
 #include <stoker/codec.h>
 
 #include "datasets/image_survey.h"
+#include "loader/base/error.h"
 #include "loader/codec/image.h"
 
 /* What a row is, and how that was found. */
@@ -45,11 +46,6 @@ struct stk_folder_image_options {
     bool gray_found;         /* of the row */
 };
 
-/* The value of the parameter on_decode_warning: true if it is "fail", "accept" or empty, which means
- * accept. */
-bool stk_folder_image_on_warning(const char *value, bool *warnings_fail);
-#define STK_FOLDER_IMAGE_ON_WARNING "on_decode_warning is fail or accept"
-
 /* Make the codec of one row shape. STOKER_EINVAL, STOKER_ELIMIT, STOKER_ENOMEM; STOKER_ENOTSUP in a
  * build that has no image codec. On failure there is nothing to close. */
 int stk_folder_image_init(struct stk_folder_image *image,
@@ -59,5 +55,9 @@ void stk_folder_image_close(struct stk_folder_image *image); /* never made (all 
 /* The shape of an image that begins with these bytes; only error->message is filled in. */
 int stk_folder_image_probe(const uint8_t *bytes, size_t size, struct stk_image_shape *out,
                            stoker_error *error);
+
+/* The same while a set is opened: the error names `place`. */
+int stk_folder_image_probe_at(const struct stk_place *place, const uint8_t *bytes, size_t size,
+                              struct stk_image_shape *out, stoker_error *error);
 
 #endif

@@ -10,7 +10,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -19,20 +18,13 @@
 #include "datasets/folder/index.h"
 #include "datasets/folder/tree.h"
 #include "datasets/formats.h"
-#include "datasets/image_codec.h"
 #include "datasets/label_column.h"
-#include "datasets/parameters.h"
+#include "datasets/opening.h"
 #include "datasets/source.h"
 #include "loader/base/open_beneath.h"
 
 enum {
-    FILE_BYTES_DEFAULT = 64 << 20,
-    FILE_BYTES_MAX = 1 << 30,
     ROW_BYTES_MAX = 1 << 30,
-    PIXELS_DEFAULT = 1 << 25, /* of an image that is resized: cameras make 24 million */
-    PIXELS_MAX = 1 << 28,
-    SIDE_MAX = 1 << 20,
-    CHANNELS_MAX = 4,
     LOOK_FOLDERS = 256, /* when a plain path is to be recognised */
     LOOK_FILES = 64
 };
@@ -133,18 +125,10 @@ static const stoker_dataset_ops ops = { .name = "folder",
 
 /* What is needed while opening only. */
 struct opening {
+    struct stk_opening base;
     struct stk_folder_wish wish;
-    uint64_t height; /* 0 = as the images are */
-    uint64_t width;
-    uint64_t channels;
-    uint64_t file_bytes_max;
-    uint64_t pixels_max;
     char extensions[STK_PARAMETER_BYTES_MAX];
     char index[STK_PARAMETER_BYTES_MAX];
-    char on_warning[STK_PARAMETER_BYTES_MAX];
-    bool warnings_fail;
-    char root[PATH_MAX];
-    stoker_error *error;
 };
 
 static uint64_t bytes_of(const void *self, uint64_t id)
@@ -164,23 +148,13 @@ static int probe(const void *self, uint64_t id, uint8_t *room, uint32_t bytes,
 {
     const struct folder *folder = self;
     struct stk_place place = stk_at(path_of(self, id), STOKER_NO_OFFSET);
-    stoker_error said = { .message = "" };
     const ssize_t got = stk_read_all_beneath(folder->directory, place.path, room, bytes);
     if (got < 0) {
         place.os_errno = (int)-got;
         return stk_error_set(error, stk_error_from_errno((int)-got), STOKER_STAGE_OPEN, &place,
                              NULL);
     }
-    const int rc = stk_folder_image_probe(room, (size_t)got, out, &said);
-    return rc == STOKER_OK ? rc
-                           : stk_error_set(error, rc, STOKER_STAGE_OPEN, &place,
-                                           said.message[0] != '\0' ? "%s" : NULL, said.message);
-}
-
-static int refuse(const struct opening *opening, int code, const char *what)
-{
-    const struct stk_place place = stk_at(opening->root, STOKER_NO_OFFSET);
-    return stk_error_set(opening->error, code, STOKER_STAGE_OPEN, &place, "folder: %s", what);
+    return stk_folder_image_probe_at(&place, room, (size_t)got, out, error);
 }
 
 /* What the sizes of the files show. */
@@ -199,7 +173,7 @@ static bool is_raw(const struct stk_folder_file *file)
 
 static bool is_allowed_raw(const struct stk_folder_file *file, const struct opening *opening)
 {
-    return is_raw(file) && file->bytes > 0 && file->bytes <= opening->file_bytes_max;
+    return is_raw(file) && file->bytes > 0 && file->bytes <= opening->base.file_bytes_max;
 }
 
 /* The vote of Boyer and Moore: a size that more than half of the files have survives it, whatever
@@ -231,7 +205,7 @@ static struct sizes look_at_sizes(const struct folder *folder, const struct open
         sizes.images += is_raw(file) ? 0 : 1;
         sizes.raw += is_raw(file) ? 1 : 0;
         sizes.raw_allowed += is_allowed_raw(file, opening) ? 1 : 0;
-        if (file->bytes > sizes.longest_bytes && file->bytes <= opening->file_bytes_max)
+        if (file->bytes > sizes.longest_bytes && file->bytes <= opening->base.file_bytes_max)
             sizes.longest_bytes = file->bytes;
     }
     if (sizes.raw_allowed > 0)
@@ -241,57 +215,52 @@ static struct sizes look_at_sizes(const struct folder *folder, const struct open
 
 static int choose_image_shape(struct folder *folder, const struct opening *opening)
 {
-    const struct stk_image_shape given = { (uint32_t)opening->height, (uint32_t)opening->width,
-                                           (uint32_t)opening->channels };
     const struct stk_survey_set set = { .self = folder,
-                                        .path = opening->root,
+                                        .path = opening->base.path,
                                         .count = folder->tree.file_count,
-                                        .bytes_max = opening->file_bytes_max,
+                                        .bytes_max = opening->base.file_bytes_max,
                                         .bytes = bytes_of,
                                         .probe = probe,
                                         .name = path_of };
-    int rc = stk_image_row_choose(&folder->row, &given, &set, opening->error);
-    if (rc != STOKER_OK)
-        return rc;
+    const int rc = stk_opening_choose_row(&opening->base, &set, &folder->row, &folder->image);
     folder->shape = folder->row.shape;
-    folder->pixels_max = opening->pixels_max;
-    const struct stk_folder_image_options image = { .shape = folder->row.shape,
-                                                    .any_pixels_max = folder->pixels_max,
-                                                    .warnings_fail = opening->warnings_fail,
-                                                    .gray_found = folder->row.gray_found };
-    rc = stk_folder_image_init(&folder->image, &image);
-    return rc == STOKER_OK ? rc : refuse(opening, rc, "no codec for rows of this shape");
+    folder->pixels_max = opening->base.pixels_max;
+    return rc;
 }
 
 /* Rows of raw bytes, as the spec says or as most files are. */
 static int choose_raw_row(struct folder *folder, const struct opening *opening,
                           const struct sizes *sizes)
 {
-    const uint64_t row_bytes = opening->height * opening->width * opening->channels;
+    const uint64_t row_bytes = opening->base.height * opening->base.width * opening->base.channels;
     if (row_bytes > ROW_BYTES_MAX)
-        return refuse(opening, STOKER_ELIMIT, "height x width x channels is more than 1 GiB");
-    folder->shape = (struct stk_image_shape){ (uint32_t)opening->height, (uint32_t)opening->width,
-                                              (uint32_t)opening->channels };
+        return stk_opening_refuse(&opening->base, STOKER_ELIMIT,
+                                  "height x width x channels is more than 1 GiB");
+    folder->shape =
+        (struct stk_image_shape){ (uint32_t)opening->base.height, (uint32_t)opening->base.width,
+                                  (uint32_t)opening->base.channels };
     folder->row_bytes = row_bytes > 0 ? (uint32_t)row_bytes : sizes->raw_bytes;
     if (folder->row_bytes > 0)
         return STOKER_OK;
     if (sizes->raw_allowed == 0)
-        return refuse(opening, STOKER_ELIMIT,
-                      "every raw file is empty or longer than max_file_bytes");
-    return refuse(opening, STOKER_EFORMAT,
-                  "no size is that of more than half of the raw files: give height, width and "
-                  "channels of a row");
+        return stk_opening_refuse(&opening->base, STOKER_ELIMIT,
+                                  "every raw file is empty or longer than max_file_bytes");
+    return stk_opening_refuse(
+        &opening->base, STOKER_EFORMAT,
+        "no size is that of more than half of the raw files: give height, width and "
+        "channels of a row");
 }
 
 /* The axes and the codec of all rows. */
 static int choose_row(struct folder *folder, const struct opening *opening)
 {
-    const int given = (opening->height != 0) + (opening->width != 0) + (opening->channels != 0);
+    const int given =
+        (opening->base.height != 0) + (opening->base.width != 0) + (opening->base.channels != 0);
     const struct sizes sizes = look_at_sizes(folder, opening);
     folder->longest_bytes = sizes.longest_bytes;
     if (sizes.raw > 0 && given != 3 && (sizes.images > 0 || given != 0))
-        return refuse(opening, STOKER_EINVAL,
-                      "raw files need height, width and channels, all or none of them");
+        return stk_opening_refuse(&opening->base, STOKER_EINVAL,
+                                  "raw files need height, width and channels, all or none of them");
     return sizes.images > 0 ? choose_image_shape(folder, opening)
                             : choose_raw_row(folder, opening, &sizes);
 }
@@ -310,38 +279,23 @@ static int take_extensions(struct opening *opening)
             continue;
         if (used + 1 == STK_FOLDER_EXTENSIONS_BYTES || dot || *from == '/' ||
             (begins && *from == ','))
-            return refuse(opening, STOKER_ESPEC, "extensions are of the form png,jpg");
+            return stk_opening_refuse(&opening->base, STOKER_ESPEC,
+                                      "extensions are of the form png,jpg");
         begins = *from == ',';
         to[used++] = *from >= 'A' && *from <= 'Z' ? (char)(*from - 'A' + 'a') : *from;
     }
     if (used == 0 || to[used - 1] == ',')
-        return refuse(opening, STOKER_ESPEC, "extensions are of the form png,jpg");
+        return stk_opening_refuse(&opening->base, STOKER_ESPEC,
+                                  "extensions are of the form png,jpg");
     to[used] = '\0';
     return STOKER_OK;
 }
 
-static int read_parameters(struct opening *opening, const char *parameters)
+static int read_parameters(struct opening *opening)
 {
-    opening->file_bytes_max = FILE_BYTES_DEFAULT;
-    opening->pixels_max = PIXELS_DEFAULT;
-    const struct stk_parameter table[] = {
-        { .key = "height", .number = &opening->height, .least = 1, .most = SIDE_MAX },
-        { .key = "width", .number = &opening->width, .least = 1, .most = SIDE_MAX },
-        { .key = "channels", .number = &opening->channels, .least = 1, .most = CHANNELS_MAX },
-        { .key = "extensions", .text = opening->extensions },
-        { .key = "index", .text = opening->index },
-        { .key = "on_decode_warning", .text = opening->on_warning },
-        { .key = "max_file_bytes",
-          .number = &opening->file_bytes_max,
-          .least = 1,
-          .most = FILE_BYTES_MAX },
-        { .key = "max_pixels", .number = &opening->pixels_max, .least = 1, .most = PIXELS_MAX },
-    };
-    int rc = stk_parameters_read(parameters, table, sizeof(table) / sizeof(table[0]), "folder",
-                                 opening->error);
-    if (rc == STOKER_OK &&
-        !stk_folder_image_on_warning(opening->on_warning, &opening->warnings_fail))
-        rc = refuse(opening, STOKER_ESPEC, STK_FOLDER_IMAGE_ON_WARNING);
+    const struct stk_parameter own[] = { { .key = "extensions", .text = opening->extensions },
+                                         { .key = "index", .text = opening->index } };
+    const int rc = stk_opening_parameters(&opening->base, true, own, sizeof(own) / sizeof(own[0]));
     return rc == STOKER_OK ? take_extensions(opening) : rc;
 }
 
@@ -349,15 +303,15 @@ static int read_parameters(struct opening *opening, const char *parameters)
 
 static int open_root(struct folder *folder, struct opening *opening)
 {
-    folder->directory = open(opening->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    folder->directory = open(opening->base.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     opening->wish.directory = folder->directory;
-    opening->wish.path = opening->root;
+    opening->wish.path = opening->base.path;
     if (folder->directory >= 0)
         return STOKER_OK;
-    struct stk_place place = stk_at(opening->root, STOKER_NO_OFFSET);
+    struct stk_place place = stk_at(opening->base.path, STOKER_NO_OFFSET);
     place.os_errno = errno;
-    return stk_error_set(opening->error, stk_error_from_errno(errno), STOKER_STAGE_OPEN, &place,
-                         "folder");
+    return stk_error_set(opening->base.error, stk_error_from_errno(errno), STOKER_STAGE_OPEN,
+                         &place, "folder");
 }
 
 static int64_t label_of(const void *self, uint64_t id)
@@ -371,9 +325,10 @@ static int find_files(struct folder *folder, const struct opening *opening)
     const bool keeps = opening->index[0] != '\0';
     if (keeps && stk_folder_index_load(&folder->tree, &opening->wish, opening->index))
         return STOKER_OK;
-    int rc = stk_folder_scan(&folder->tree, &opening->wish, opening->error);
+    int rc = stk_folder_scan(&folder->tree, &opening->wish, opening->base.error);
     if (rc == STOKER_OK && keeps)
-        rc = stk_folder_index_save(&folder->tree, &opening->wish, opening->index, opening->error);
+        rc = stk_folder_index_save(&folder->tree, &opening->wish, opening->index,
+                                   opening->base.error);
     return rc;
 }
 
@@ -381,7 +336,7 @@ static int open_tree(stoker_dataset **out, struct opening *opening)
 {
     struct folder *folder = stk_calloc(1, sizeof(*folder));
     if (folder == NULL)
-        return refuse(opening, STOKER_ENOMEM, "opening");
+        return stk_opening_refuse(&opening->base, STOKER_ENOMEM, "opening");
     int rc = open_root(folder, opening);
     if (rc == STOKER_OK)
         rc = find_files(folder, opening);
@@ -389,36 +344,19 @@ static int open_tree(stoker_dataset **out, struct opening *opening)
         rc = choose_row(folder, opening);
     if (rc == STOKER_OK &&
         stk_label_column_make(&folder->column, folder->tree.file_count, label_of, folder) < 0)
-        rc = refuse(opening, STOKER_ENOMEM, "the labels");
-    if (rc == STOKER_OK) {
-        rc = stoker_dataset_create(out, &ops, folder);
-        if (rc != STOKER_OK)
-            (void)refuse(opening, rc, "opening");
-    }
-    if (rc != STOKER_OK)
-        destroy(folder);
-    return rc;
+        rc = stk_opening_refuse(&opening->base, STOKER_ENOMEM, "the labels");
+    return stk_opening_finish(&opening->base, rc, out, &ops, folder);
 }
 
 static int open_folder(stoker_dataset **out, const char *rest,
                        const stoker_dataset_options *options)
 {
-    const struct stk_spec spec = stk_spec_split(rest, '?');
-    const char *after = spec.after == NULL ? "" : spec.after;
-    const struct stk_place place = STK_NOWHERE;
-    struct opening *opening = stk_calloc(1, sizeof(*opening));
-    if (opening == NULL)
-        return stk_error_set(options->error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "the spec");
-    opening->error = options->error;
-    opening->wish.bytes_max = options->max_bytes;
-    int rc = stk_spec_root(opening->root, sizeof(opening->root), rest, spec.name_bytes,
-                           options->split, "folder", opening->error);
+    struct opening opening = { .base = STK_OPENING_INIT("folder", options),
+                               .wish.bytes_max = options->max_bytes };
+    int rc = stk_opening_folder(&opening.base, rest, options->split);
     if (rc == STOKER_OK)
-        rc = read_parameters(opening, after);
-    if (rc == STOKER_OK)
-        rc = open_tree(out, opening);
-    stk_free(opening);
-    return rc;
+        rc = read_parameters(&opening);
+    return rc == STOKER_OK ? open_tree(out, &opening) : rc;
 }
 
 /* ---- a plain path --------------------------------------------------------------- */

@@ -7,13 +7,12 @@
  */
 #include <assert.h>
 #include <dirent.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "datasets/formats.h"
 #include "datasets/label_column.h"
-#include "datasets/parameters.h"
+#include "datasets/opening.h"
 #include "datasets/shards/file.h"
 #include "datasets/shards/list.h"
 #include "datasets/shards/record.h"
@@ -143,19 +142,10 @@ static const stoker_dataset_ops ops = { .name = "shards",
 
 /* What is needed while opening only. */
 struct opening {
+    struct stk_opening base;
     uint64_t partial; /* 1 = shards may be missing, and come from several sets */
     uint64_t bytes_max;
-    char on_warning[STK_PARAMETER_BYTES_MAX];
-    bool warnings_fail;
-    char root[PATH_MAX];
-    stoker_error *error;
 };
-
-static int refuse(const struct opening *opening, int code, const char *what)
-{
-    const struct stk_place place = stk_at(opening->root, STOKER_NO_OFFSET);
-    return stk_error_set(opening->error, code, STOKER_STAGE_OPEN, &place, "shards: %s", what);
-}
 
 /* What differs between two shards whose rows are to be one data set. */
 static const char *difference(const struct stk_shard_header *a, const struct stk_shard_header *b)
@@ -187,7 +177,7 @@ static int mismatch(const struct opening *opening, const struct stk_shard_file *
                     const struct stk_shard_file *b, const char *what)
 {
     const struct stk_place place = stk_at(b->source.path, STOKER_NO_OFFSET);
-    return stk_error_set(opening->error, STOKER_EMISMATCH, STOKER_STAGE_OPEN, &place,
+    return stk_error_set(opening->base.error, STOKER_EMISMATCH, STOKER_STAGE_OPEN, &place,
                          "it and %s disagree about %s", a->source.path, what);
 }
 
@@ -196,10 +186,12 @@ static int check_ends(const struct shards *shards, const struct opening *opening
     const struct stk_shard_header *first = &shards->files[0].header;
     const struct stk_shard_header *last = &shards->files[shards->list.count - 1].header;
     if (first->number != 0 || first->first != 0)
-        return refuse(opening, STOKER_EMISMATCH, "the first one is missing; partial=1 allows it");
+        return stk_opening_refuse(&opening->base, STOKER_EMISMATCH,
+                                  "the first one is missing; partial=1 allows it");
     if ((last->flags & STK_SHARD_LAST) == 0)
-        return refuse(opening, STOKER_EMISMATCH,
-                      "the last one is missing (packing did not end?); partial=1 allows it");
+        return stk_opening_refuse(
+            &opening->base, STOKER_EMISMATCH,
+            "the last one is missing (packing did not end?); partial=1 allows it");
     return STOKER_OK;
 }
 
@@ -221,19 +213,19 @@ static int check_together(const struct shards *shards, const struct opening *ope
 
 static int open_files(struct shards *shards, const struct opening *opening)
 {
-    int rc = stk_shard_list_make(&shards->list, opening->root, opening->error);
+    int rc = stk_shard_list_make(&shards->list, opening->base.path, opening->base.error);
     if (rc != STOKER_OK)
         return rc;
     shards->files = stk_calloc(shards->list.count, sizeof(*shards->files));
     if (shards->files == NULL)
-        return refuse(opening, STOKER_ENOMEM, "opening");
+        return stk_opening_refuse(&opening->base, STOKER_ENOMEM, "opening");
     for (uint32_t i = 0; i < shards->list.count; i++) {
         struct stk_shard_file *shard = &shards->files[i];
-        rc = stk_shard_file_open(shard, shards->list.paths[i], opening->error);
+        rc = stk_shard_file_open(shard, shards->list.paths[i], opening->base.error);
         if (rc != STOKER_OK)
             return rc;
         if (__builtin_add_overflow(shards->count, shard->header.count, &shards->count))
-            return refuse(opening, STOKER_ELIMIT, "too many samples");
+            return stk_opening_refuse(&opening->base, STOKER_ELIMIT, "too many samples");
         shards->needs |= shard->header.needs;
         if (shard->header.longest_bytes > shards->longest_bytes)
             shards->longest_bytes = shard->header.longest_bytes;
@@ -248,9 +240,10 @@ static int take_memory(struct shards *shards, const struct opening *opening)
     uint64_t bytes = 0;
     if (__builtin_mul_overflow(shards->count, (uint64_t)STK_SHARD_ENTRY_BYTES, &bytes) ||
         bytes > opening->bytes_max || 3 * (uint64_t)like->names_bytes > opening->bytes_max - bytes)
-        return refuse(opening, STOKER_ELIMIT, "their indexes take more than max_bytes");
+        return stk_opening_refuse(&opening->base, STOKER_ELIMIT,
+                                  "their indexes take more than max_bytes");
     if (stk_region_map(&shards->region, (size_t)bytes) != STOKER_OK)
-        return refuse(opening, STOKER_ENOMEM, "the indexes");
+        return stk_opening_refuse(&opening->base, STOKER_ENOMEM, "the indexes");
     shards->records = shards->region.base;
     if (like->names_bytes == 0)
         return STOKER_OK;
@@ -258,7 +251,7 @@ static int take_memory(struct shards *shards, const struct opening *opening)
     shards->name_at = stk_calloc((size_t)like->class_count + 1, sizeof(*shards->name_at));
     return shards->names != NULL && shards->name_at != NULL
                ? STOKER_OK
-               : refuse(opening, STOKER_ENOMEM, "the names of the classes");
+               : stk_opening_refuse(&opening->base, STOKER_ENOMEM, "the names of the classes");
 }
 
 /* One name for each class, each ended by a 0. */
@@ -277,7 +270,7 @@ static int find_names(struct shards *shards, const struct opening *opening)
     }
     return found == like->class_count && at == like->names_bytes
                ? STOKER_OK
-               : refuse(opening, STOKER_EFORMAT, "the names of the classes");
+               : stk_opening_refuse(&opening->base, STOKER_EFORMAT, "the names of the classes");
 }
 
 static int read_indexes(struct shards *shards, const struct opening *opening)
@@ -286,11 +279,11 @@ static int read_indexes(struct shards *shards, const struct opening *opening)
     uint64_t first = 0;
     char *names = stk_calloc((size_t)names_bytes + 1, 1);
     if (names == NULL)
-        return refuse(opening, STOKER_ENOMEM, "the names of the classes");
+        return stk_opening_refuse(&opening->base, STOKER_ENOMEM, "the names of the classes");
     int rc = STOKER_OK;
     for (uint32_t i = 0; rc == STOKER_OK && i < shards->list.count; i++) {
         const struct stk_shard_file *shard = &shards->files[i];
-        rc = stk_shard_file_index(shard, i, shards->records + first, names, opening->error);
+        rc = stk_shard_file_index(shard, i, shards->records + first, names, opening->base.error);
         first += shard->header.count;
         if (rc != STOKER_OK || names_bytes == 0)
             continue;
@@ -307,8 +300,8 @@ static int make_decoder(struct shards *shards, const struct opening *opening)
 {
     const char *what = NULL;
     const int rc = stk_shard_decoder_init(&shards->decoder, &shards->files[0].header, shards->needs,
-                                          opening->warnings_fail, &what);
-    return rc == STOKER_OK ? rc : refuse(opening, rc, what);
+                                          opening->base.warnings_fail, &what);
+    return rc == STOKER_OK ? rc : stk_opening_refuse(&opening->base, rc, what);
 }
 
 static int64_t label_of(const void *self, uint64_t id)
@@ -322,7 +315,7 @@ static int copy_labels(struct shards *shards, const struct opening *opening)
     if (shards->files[0].header.label_dtype != STOKER_INT64)
         return STOKER_OK;
     const int rc = stk_label_column_make(&shards->column, shards->count, label_of, shards);
-    return rc == STOKER_OK ? rc : refuse(opening, rc, "the labels");
+    return rc == STOKER_OK ? rc : stk_opening_refuse(&opening->base, rc, "the labels");
 }
 
 /* ---- open ----------------------------------------------------------------------- */
@@ -331,7 +324,7 @@ static int open_set(stoker_dataset **out, const struct opening *opening)
 {
     struct shards *shards = stk_calloc(1, sizeof(*shards));
     if (shards == NULL)
-        return refuse(opening, STOKER_ENOMEM, "opening");
+        return stk_opening_refuse(&opening->base, STOKER_ENOMEM, "opening");
     int rc = open_files(shards, opening);
     if (rc == STOKER_OK)
         rc = take_memory(shards, opening);
@@ -341,43 +334,21 @@ static int open_set(stoker_dataset **out, const struct opening *opening)
         rc = make_decoder(shards, opening);
     if (rc == STOKER_OK)
         rc = copy_labels(shards, opening);
-    if (rc == STOKER_OK) {
-        rc = stoker_dataset_create(out, &ops, shards);
-        if (rc != STOKER_OK)
-            (void)refuse(opening, rc, "opening");
-    }
-    if (rc != STOKER_OK)
-        destroy(shards);
-    return rc;
+    return stk_opening_finish(&opening->base, rc, out, &ops, shards);
 }
 
 static int open_shards(stoker_dataset **out, const char *rest,
                        const stoker_dataset_options *options)
 {
-    const struct stk_spec spec = stk_spec_split(rest, '?');
-    const char *after = spec.after == NULL ? "" : spec.after;
-    const struct stk_place place = STK_NOWHERE;
-    struct opening *opening = stk_calloc(1, sizeof(*opening));
-    if (opening == NULL)
-        return stk_error_set(options->error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "the spec");
-    opening->error = options->error;
-    opening->bytes_max = options->max_bytes;
-    const struct stk_parameter table[] = {
-        { .key = "partial", .number = &opening->partial, .most = 1 },
-        { .key = "on_decode_warning", .text = opening->on_warning },
+    struct opening opening = { .base = STK_OPENING_INIT("shards", options),
+                               .bytes_max = options->max_bytes };
+    const struct stk_parameter own[] = {
+        { .key = "partial", .number = &opening.partial, .most = 1 },
     };
-    int rc = stk_spec_root(opening->root, sizeof(opening->root), rest, spec.name_bytes,
-                           options->split, "shards", opening->error);
+    int rc = stk_opening_folder(&opening.base, rest, options->split);
     if (rc == STOKER_OK)
-        rc = stk_parameters_read(after, table, sizeof(table) / sizeof(table[0]), "shards",
-                                 opening->error);
-    if (rc == STOKER_OK &&
-        !stk_folder_image_on_warning(opening->on_warning, &opening->warnings_fail))
-        rc = refuse(opening, STOKER_ESPEC, STK_FOLDER_IMAGE_ON_WARNING);
-    if (rc == STOKER_OK)
-        rc = open_set(out, opening);
-    stk_free(opening);
-    return rc;
+        rc = stk_opening_parameters(&opening.base, false, own, sizeof(own) / sizeof(own[0]));
+    return rc == STOKER_OK ? open_set(out, &opening) : rc;
 }
 
 /* A folder with a shard among its first files. */

@@ -7,29 +7,17 @@
  * one read. An image of another shape is a bad sample when its turn comes.
  */
 #include <assert.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "datasets/formats.h"
-#include "datasets/image_codec.h"
-#include "datasets/parameters.h"
+#include "datasets/opening.h"
 #include "datasets/tar/header.h"
 #include "datasets/tar/index.h"
 #include "loader/base/memory.h"
 
-enum {
-    FILE_BYTES_DEFAULT = 64 << 20,
-    FILE_BYTES_MAX = 1 << 30,
-    PIXELS_DEFAULT = 1 << 25, /* of an image that is resized: cameras make 24 million */
-    PIXELS_MAX = 1 << 28,
-    ENTRIES_DEFAULT = 1 << 26,
-    ENTRIES_MAX = 1 << 30,
-    SIDE_MAX = 1 << 20,
-    CHANNELS_MAX = 4,
-    CLASSES_MAX = 65536
-};
+enum { ENTRIES_DEFAULT = 1 << 26, ENTRIES_MAX = 1 << 30, CLASSES_MAX = 65536 };
 
 struct tar {
     struct stk_tar_index index;
@@ -116,25 +104,11 @@ static const stoker_dataset_ops ops = { .name = "tar",
 
 /* What is needed while opening only. */
 struct opening {
+    struct stk_opening base;
     struct stk_tar_wish wish;
     struct stk_tar_pattern pattern;
-    uint64_t height; /* 0 = as the images are */
-    uint64_t width;
-    uint64_t channels;
-    uint64_t file_bytes_max;
-    uint64_t pixels_max;
     char truncated[STK_PARAMETER_BYTES_MAX];
-    char on_warning[STK_PARAMETER_BYTES_MAX];
-    bool warnings_fail;
-    char path[PATH_MAX];
-    stoker_error *error;
 };
-
-static int refuse(const struct opening *opening, int code, const char *what)
-{
-    const struct stk_place place = stk_at(opening->path, STOKER_NO_OFFSET);
-    return stk_error_set(opening->error, code, STOKER_STAGE_OPEN, &place, "tar: %s", what);
-}
 
 static uint64_t bytes_of(const void *self, uint64_t id)
 {
@@ -149,36 +123,20 @@ static int probe(const void *self, uint64_t id, uint8_t *room, uint32_t bytes,
     const struct stk_tar_sample *sample = &tar->index.samples[id];
     const struct stk_source *source = &tar->index.files[sample->file].source;
     const struct stk_place place = stk_at(source->path, sample->offset);
-    stoker_error said = { .message = "" };
-    int rc = stk_source_read(source, room, bytes, sample->offset, error);
-    if (rc != STOKER_OK)
-        return rc;
-    rc = stk_folder_image_probe(room, bytes, out, &said);
-    return rc == STOKER_OK ? rc
-                           : stk_error_set(error, rc, STOKER_STAGE_OPEN, &place,
-                                           said.message[0] != '\0' ? "%s" : NULL, said.message);
+    const int rc = stk_source_read(source, room, bytes, sample->offset, error);
+    return rc == STOKER_OK ? stk_folder_image_probe_at(&place, room, bytes, out, error) : rc;
 }
 
 static int choose_row(struct tar *tar, const struct opening *opening)
 {
-    const struct stk_image_shape given = { (uint32_t)opening->height, (uint32_t)opening->width,
-                                           (uint32_t)opening->channels };
     const struct stk_survey_set set = { .self = tar,
-                                        .path = opening->path,
+                                        .path = opening->base.path,
                                         .count = tar->index.count,
-                                        .bytes_max = opening->file_bytes_max,
+                                        .bytes_max = opening->base.file_bytes_max,
                                         .bytes = bytes_of,
                                         .probe = probe };
-    int rc = stk_image_row_choose(&tar->row, &given, &set, opening->error);
-    if (rc != STOKER_OK)
-        return rc;
-    tar->pixels_max = opening->pixels_max;
-    const struct stk_folder_image_options image = { .shape = tar->row.shape,
-                                                    .any_pixels_max = tar->pixels_max,
-                                                    .warnings_fail = opening->warnings_fail,
-                                                    .gray_found = tar->row.gray_found };
-    rc = stk_folder_image_init(&tar->image, &image);
-    return rc == STOKER_OK ? rc : refuse(opening, rc, "no codec for rows of this shape");
+    tar->pixels_max = opening->base.pixels_max;
+    return stk_opening_choose_row(&opening->base, &set, &tar->row, &tar->image);
 }
 
 /* Sets longest_bytes and, unless the spec says how many, the classes: labels 0..n-1 make n, a
@@ -190,13 +148,14 @@ static int look_at_samples(struct tar *tar, const struct opening *opening)
     tar->longest_bytes = 1;
     for (size_t i = 0; i < tar->index.count; i++) {
         const struct stk_tar_sample *sample = &tar->index.samples[i];
-        if (sample->bytes > tar->longest_bytes && sample->bytes <= opening->file_bytes_max)
+        if (sample->bytes > tar->longest_bytes && sample->bytes <= opening->base.file_bytes_max)
             tar->longest_bytes = sample->bytes;
         numbered = numbered && sample->label >= 0 && sample->label < CLASSES_MAX;
         largest = sample->label > largest ? sample->label : largest;
     }
     if (opening->wish.class_count != 0 && !tar->index.has_labels)
-        return refuse(opening, STOKER_EINVAL, "classes: there is no .cls in these archives");
+        return stk_opening_refuse(&opening->base, STOKER_EINVAL,
+                                  "classes: there is no .cls in these archives");
     tar->class_count = (uint32_t)opening->wish.class_count;
     if (opening->wish.class_count == 0 && numbered)
         tar->class_count = (uint32_t)largest + 1;
@@ -205,39 +164,25 @@ static int look_at_samples(struct tar *tar, const struct opening *opening)
 
 /* ---- the spec ------------------------------------------------------------------- */
 
-static int read_parameters(struct opening *opening, const char *parameters)
+static int read_parameters(struct opening *opening)
 {
-    opening->file_bytes_max = FILE_BYTES_DEFAULT;
-    opening->pixels_max = PIXELS_DEFAULT;
     opening->wish.entries_max = ENTRIES_DEFAULT;
-    const struct stk_parameter table[] = {
-        { .key = "height", .number = &opening->height, .least = 1, .most = SIDE_MAX },
-        { .key = "width", .number = &opening->width, .least = 1, .most = SIDE_MAX },
-        { .key = "channels", .number = &opening->channels, .least = 1, .most = CHANNELS_MAX },
+    const struct stk_parameter own[] = {
         { .key = "classes", .number = &opening->wish.class_count, .least = 1, .most = CLASSES_MAX },
-        { .key = "max_file_bytes",
-          .number = &opening->file_bytes_max,
-          .least = 1,
-          .most = FILE_BYTES_MAX },
-        { .key = "max_pixels", .number = &opening->pixels_max, .least = 1, .most = PIXELS_MAX },
         { .key = "max_entries",
           .number = &opening->wish.entries_max,
           .least = 1,
           .most = ENTRIES_MAX },
         { .key = "truncated", .text = opening->truncated },
-        { .key = "on_decode_warning", .text = opening->on_warning },
     };
-    int rc = stk_parameters_read(parameters, table, sizeof(table) / sizeof(table[0]), "tar",
-                                 opening->error);
+    const int rc = stk_opening_parameters(&opening->base, true, own, sizeof(own) / sizeof(own[0]));
     if (rc != STOKER_OK)
         return rc;
     opening->wish.keep_truncated = strcmp(opening->truncated, "keep") == 0;
-    if (!opening->wish.keep_truncated && opening->truncated[0] != '\0' &&
-        strcmp(opening->truncated, "fail") != 0)
-        return refuse(opening, STOKER_ESPEC, "truncated is fail or keep");
-    return stk_folder_image_on_warning(opening->on_warning, &opening->warnings_fail)
+    return opening->wish.keep_truncated || opening->truncated[0] == '\0' ||
+                   strcmp(opening->truncated, "fail") == 0
                ? STOKER_OK
-               : refuse(opening, STOKER_ESPEC, STK_FOLDER_IMAGE_ON_WARNING);
+               : stk_opening_refuse(&opening->base, STOKER_ESPEC, "truncated is fail or keep");
 }
 
 /* Question marks and braces may be part of a file's name: a name that exists as it stands is that
@@ -249,18 +194,20 @@ static int read_spec(struct opening *opening, const char *rest)
     const struct stk_spec spec = stk_spec_split(rest, '?');
     const size_t bytes = spec.name_bytes;
     if (bytes == 0)
-        return stk_error_set(opening->error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
+        return stk_error_set(opening->base.error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
                              "\"tar:\" names no archive");
-    if (bytes >= sizeof(opening->path))
-        return stk_error_set(opening->error, STOKER_ELIMIT, STOKER_STAGE_OPEN, &place,
+    if (bytes >= sizeof(opening->base.path))
+        return stk_error_set(opening->base.error, STOKER_ELIMIT, STOKER_STAGE_OPEN, &place,
                              "tar: the name is too long");
-    memcpy(opening->path, rest, bytes);
-    int rc = read_parameters(opening, spec.after == NULL ? "" : spec.after);
+    memcpy(opening->base.path, rest, bytes);
+    opening->base.parameters = spec.after == NULL ? "" : spec.after;
+    const int rc = read_parameters(opening);
     if (rc != STOKER_OK)
         return rc;
-    if (stat(opening->path, &status) != 0)
-        return stk_tar_pattern_parse(&opening->pattern, opening->path, bytes, opening->error);
-    stk_tar_pattern_plain(&opening->pattern, opening->path, bytes);
+    if (stat(opening->base.path, &status) != 0)
+        return stk_tar_pattern_parse(&opening->pattern, opening->base.path, bytes,
+                                     opening->base.error);
+    stk_tar_pattern_plain(&opening->pattern, opening->base.path, bytes);
     return STOKER_OK;
 }
 
@@ -271,7 +218,7 @@ static int check_archives(const struct tar *tar, const struct opening *opening)
 {
     int rc = STOKER_OK;
     for (uint32_t i = 0; i < tar->index.file_count && rc == STOKER_OK; i++)
-        rc = stk_source_check(&tar->index.files[i].source, opening->error);
+        rc = stk_source_check(&tar->index.files[i].source, opening->base.error);
     return rc;
 }
 
@@ -279,22 +226,16 @@ static int open_archives(stoker_dataset **out, const struct opening *opening)
 {
     struct tar *tar = stk_calloc(1, sizeof(*tar));
     if (tar == NULL)
-        return refuse(opening, STOKER_ENOMEM, "opening");
-    int rc = stk_tar_index_build(&tar->index, &opening->pattern, &opening->wish, opening->error);
+        return stk_opening_refuse(&opening->base, STOKER_ENOMEM, "opening");
+    int rc =
+        stk_tar_index_build(&tar->index, &opening->pattern, &opening->wish, opening->base.error);
     if (rc == STOKER_OK)
         rc = look_at_samples(tar, opening);
     if (rc == STOKER_OK)
         rc = choose_row(tar, opening);
     if (rc == STOKER_OK)
         rc = check_archives(tar, opening);
-    if (rc == STOKER_OK) {
-        rc = stoker_dataset_create(out, &ops, tar);
-        if (rc != STOKER_OK)
-            (void)refuse(opening, rc, "opening");
-    }
-    if (rc != STOKER_OK)
-        destroy(tar);
-    return rc;
+    return stk_opening_finish(&opening->base, rc, out, &ops, tar);
 }
 
 static int open_tar(stoker_dataset **out, const char *rest, const stoker_dataset_options *options)
@@ -304,16 +245,10 @@ static int open_tar(stoker_dataset **out, const char *rest, const stoker_dataset
         return stk_error_set(options->error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
                              "split \"%s\": tar names its archives and has no splits",
                              options->split);
-    struct opening *opening = stk_calloc(1, sizeof(*opening));
-    if (opening == NULL)
-        return stk_error_set(options->error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "the spec");
-    opening->error = options->error;
-    opening->wish.bytes_max = options->max_bytes;
-    int rc = read_spec(opening, rest);
-    if (rc == STOKER_OK)
-        rc = open_archives(out, opening);
-    stk_free(opening);
-    return rc;
+    struct opening opening = { .base = STK_OPENING_INIT("tar", options),
+                               .wish.bytes_max = options->max_bytes };
+    const int rc = read_spec(&opening, rest);
+    return rc == STOKER_OK ? open_archives(out, &opening) : rc;
 }
 
 /* A file that begins with the header of a tar archive. */
