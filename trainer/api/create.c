@@ -21,19 +21,19 @@ static int first_weights(stoker_trainer *trainer, stoker_error *error)
 {
     struct stk_view parameters;
     struct stk_view statistics;
-    int rc = stk_whole_blank(&parameters, trainer, STK_ARENA_PARAMETERS, error);
+    int rc = stk_gather_blank(&parameters, trainer, STK_ARENA_PARAMETERS, error);
     if (rc != STOKER_OK)
         return rc;
-    rc = stk_whole_blank(&statistics, trainer, STK_ARENA_STATISTICS, error);
+    rc = stk_gather_blank(&statistics, trainer, STK_ARENA_STATISTICS, error);
     if (rc != STOKER_OK)
         goto close;
     stk_model_initialize(trainer->model, trainer->settings.seed, parameters.floats,
                          statistics.floats);
-    rc = stk_whole_store(&parameters, trainer, STK_ARENA_PARAMETERS, error);
+    rc = stk_gather_store(&parameters, trainer, STK_ARENA_PARAMETERS, error);
     if (rc == STOKER_OK)
-        rc = stk_whole_store(&statistics, trainer, STK_ARENA_STATISTICS, error);
+        rc = stk_gather_store(&statistics, trainer, STK_ARENA_STATISTICS, error);
     if (rc == STOKER_OK && trainer->settings.ema_decay > 0)
-        rc = stk_whole_write(trainer, STK_ARENA_EMA, parameters.floats, error);
+        rc = stk_gather_write(trainer, STK_ARENA_EMA, parameters.floats, error);
     stk_view_close(&statistics);
 close:
     stk_view_close(&parameters);

@@ -23,8 +23,8 @@ static size_t bytes_of(const stoker_model *model, enum stk_arena which)
            (which == STK_ARENA_STATISTICS ? model->statistic_floats : model->parameter_floats);
 }
 
-int stk_whole_blank(struct stk_view *out, const stoker_trainer *trainer, enum stk_arena which,
-                    stoker_error *error)
+int stk_gather_blank(struct stk_view *out, const stoker_trainer *trainer, enum stk_arena which,
+                     stoker_error *error)
 {
     const size_t bytes = bytes_of(trainer->model, which);
     const struct stk_stage *const first = trainer->stage[0];
@@ -34,15 +34,15 @@ int stk_whole_blank(struct stk_view *out, const stoker_trainer *trainer, enum st
     return stk_view_take(out, error);
 }
 
-int stk_whole_read(struct stk_view *out, const stoker_trainer *trainer, enum stk_arena which,
-                   stoker_error *error)
+int stk_gather_read(struct stk_view *out, const stoker_trainer *trainer, enum stk_arena which,
+                    stoker_error *error)
 {
     const struct stk_stage *const first = trainer->stage[0];
     if (trainer->stage_count == 1)
         return stk_view_read(out, first, arena_of(first, which), bytes_of(first->model, which),
                              error);
     size_t done = 0;
-    int rc = stk_whole_blank(out, trainer, which, error);
+    int rc = stk_gather_blank(out, trainer, which, error);
     for (uint32_t s = 0; s < trainer->stage_count && rc == STOKER_OK; s++) {
         const struct stk_stage *stage = trainer->stage[s];
         const size_t bytes = bytes_of(stage->model, which);
@@ -56,8 +56,8 @@ int stk_whole_read(struct stk_view *out, const stoker_trainer *trainer, enum stk
     return rc;
 }
 
-int stk_whole_write(stoker_trainer *trainer, enum stk_arena which, const void *from,
-                    stoker_error *error)
+int stk_gather_write(stoker_trainer *trainer, enum stk_arena which, const void *from,
+                     stoker_error *error)
 {
     size_t done = 0;
     int rc = STOKER_OK;
@@ -72,8 +72,8 @@ int stk_whole_write(stoker_trainer *trainer, enum stk_arena which, const void *f
     return rc;
 }
 
-int stk_whole_store(const struct stk_view *view, stoker_trainer *trainer, enum stk_arena which,
-                    stoker_error *error)
+int stk_gather_store(const struct stk_view *view, stoker_trainer *trainer, enum stk_arena which,
+                     stoker_error *error)
 {
-    return view->copied ? stk_whole_write(trainer, which, view->floats, error) : STOKER_OK;
+    return view->copied ? stk_gather_write(trainer, which, view->floats, error) : STOKER_OK;
 }

@@ -18,16 +18,16 @@ enum stk_arena {
 };
 
 /* As stk_view_read() and stk_view_blank(); the caller closes it. STOKER_ENOMEM, EDEVICE. */
-int stk_whole_read(struct stk_view *out, const stoker_trainer *trainer, enum stk_arena which,
-                   stoker_error *error);
-int stk_whole_blank(struct stk_view *out, const stoker_trainer *trainer, enum stk_arena which,
+int stk_gather_read(struct stk_view *out, const stoker_trainer *trainer, enum stk_arena which,
                     stoker_error *error);
+int stk_gather_blank(struct stk_view *out, const stoker_trainer *trainer, enum stk_arena which,
+                     stoker_error *error);
 
 /* What the view holds is what the arena holds from now on. STOKER_EDEVICE. */
-int stk_whole_store(const struct stk_view *view, stoker_trainer *trainer, enum stk_arena which,
-                    stoker_error *error);
+int stk_gather_store(const struct stk_view *view, stoker_trainer *trainer, enum stk_arena which,
+                     stoker_error *error);
 /* The same from any host memory that holds as much. */
-int stk_whole_write(stoker_trainer *trainer, enum stk_arena which, const void *from,
-                    stoker_error *error);
+int stk_gather_write(stoker_trainer *trainer, enum stk_arena which, const void *from,
+                     stoker_error *error);
 
 #endif

@@ -166,9 +166,9 @@ static int copy_weights(stoker_trainer *trainer, const struct stk_tensor_set *se
     int rc = take_wide(&wide, set, error);
     if (rc != STOKER_OK)
         return rc;
-    rc = stk_whole_blank(&parameters, trainer, STK_ARENA_PARAMETERS, error);
+    rc = stk_gather_blank(&parameters, trainer, STK_ARENA_PARAMETERS, error);
     if (rc == STOKER_OK)
-        rc = stk_whole_blank(&statistics, trainer, STK_ARENA_STATISTICS, error);
+        rc = stk_gather_blank(&statistics, trainer, STK_ARENA_STATISTICS, error);
     if (rc != STOKER_OK)
         goto close;
     copy_parameters(set, model, model->parameters, model->parameter_count, wide, parameters.floats);
@@ -176,11 +176,11 @@ static int copy_weights(stoker_trainer *trainer, const struct stk_tensor_set *se
     copy_tracked(trainer, set);
     for (uint32_t s = 0; s < trainer->stage_count; s++)
         trainer->stage[s]->stored_from = NULL;
-    rc = stk_whole_store(&parameters, trainer, STK_ARENA_PARAMETERS, error);
+    rc = stk_gather_store(&parameters, trainer, STK_ARENA_PARAMETERS, error);
     if (rc == STOKER_OK)
-        rc = stk_whole_store(&statistics, trainer, STK_ARENA_STATISTICS, error);
+        rc = stk_gather_store(&statistics, trainer, STK_ARENA_STATISTICS, error);
     if (rc == STOKER_OK && averages_too && trainer->settings.ema_decay > 0)
-        rc = stk_whole_write(trainer, STK_ARENA_EMA, parameters.floats, error);
+        rc = stk_gather_write(trainer, STK_ARENA_EMA, parameters.floats, error);
 close:
     stk_view_close(&statistics);
     stk_view_close(&parameters);
@@ -280,7 +280,7 @@ static int check_state(const struct reading *reading, struct stk_progress *progr
 static int copy_arena(stoker_trainer *trainer, const struct stk_tensor_set *set, const char *name,
                       enum stk_arena which, stoker_error *error)
 {
-    return stk_whole_write(trainer, which, stk_tensor_find(set, name)->data, error);
+    return stk_gather_write(trainer, which, stk_tensor_find(set, name)->data, error);
 }
 
 static int copy_state(stoker_trainer *trainer, const struct stk_tensor_set *set,

@@ -80,12 +80,12 @@ static int add_arenas(struct weights *weights, const stoker_trainer *trainer,
     const stoker_model *model = trainer->model;
     float *to = weights->floats;
     struct stk_view view;
-    int rc = stk_whole_read(&view, trainer, parameters, error);
+    int rc = stk_gather_read(&view, trainer, parameters, error);
     if (rc != STOKER_OK)
         return rc;
     add_parameters(weights, model, model->parameters, model->parameter_count, view.floats, &to);
     stk_view_close(&view);
-    rc = stk_whole_read(&view, trainer, STK_ARENA_STATISTICS, error);
+    rc = stk_gather_read(&view, trainer, STK_ARENA_STATISTICS, error);
     if (rc != STOKER_OK)
         return rc;
     add_parameters(weights, model, model->statistics, model->statistic_count, view.floats, &to);
@@ -172,7 +172,7 @@ static int state_add_arena(struct state *state, const stoker_trainer *trainer, c
                            enum stk_arena which, stoker_error *error)
 {
     struct stk_view *view = &state->views[state->view_count];
-    int rc = stk_whole_read(view, trainer, which, error);
+    int rc = stk_gather_read(view, trainer, which, error);
     if (rc != STOKER_OK)
         return rc;
     state->view_count++;

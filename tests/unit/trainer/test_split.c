@@ -107,8 +107,8 @@ static double largest_difference(stoker_trainer *a, stoker_trainer *b, enum stk_
     struct stk_view va;
     struct stk_view vb;
     double largest = 0;
-    cr_assert_eq(stk_whole_read(&va, a, which, NULL), STOKER_OK);
-    cr_assert_eq(stk_whole_read(&vb, b, which, NULL), STOKER_OK);
+    cr_assert_eq(stk_gather_read(&va, a, which, NULL), STOKER_OK);
+    cr_assert_eq(stk_gather_read(&vb, b, which, NULL), STOKER_OK);
     cr_assert_eq(va.bytes, vb.bytes);
     for (size_t i = 0; i < va.bytes / sizeof(float); i++)
         largest = fmax(largest, fabs((double)va.floats[i] - (double)vb.floats[i]));

@@ -31,8 +31,8 @@ static double difference(const stoker_trainer *a, const stoker_trainer *b, enum 
     struct stk_view va;
     struct stk_view vb;
     double largest = 0;
-    cr_assert_eq(stk_whole_read(&va, a, which, NULL), STOKER_OK);
-    cr_assert_eq(stk_whole_read(&vb, b, which, NULL), STOKER_OK);
+    cr_assert_eq(stk_gather_read(&va, a, which, NULL), STOKER_OK);
+    cr_assert_eq(stk_gather_read(&vb, b, which, NULL), STOKER_OK);
     for (size_t i = 0; i < va.bytes / sizeof(float); i++) {
         const double d = fabs((double)va.floats[i] - (double)vb.floats[i]);
         largest = d > largest || isnan(d) ? d : largest;
