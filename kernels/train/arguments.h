@@ -138,7 +138,7 @@ struct stk_train_update {
     uint32_t loop; /* enum stk_train_loop */
     const struct stk_train_state *state;
     float *parameters;
-    void *stored;          /* T [count]: the weights rounded, for the convolutions; NULL = none */
+    void *half_weights;    /* T [count]: the weights rounded, for the convolutions; NULL = none */
     const void *gradients; /* T [count] */
     float *moments[STK_TRAIN_STATE_MAX];
     float *ema; /* NULL = none */

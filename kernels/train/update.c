@@ -35,8 +35,8 @@ static void update(const struct stk_train_update *a, enum stk_train_storage stor
         a->parameters[i] = w.weight;
         for (uint32_t m = 0; m < stk_train_moments(a->loop); m++)
             a->moments[m][i] = w.moment[m];
-        if (a->stored != NULL)
-            stk_train_store(a->stored, i, w.weight, storage);
+        if (a->half_weights != NULL)
+            stk_train_store(a->half_weights, i, w.weight, storage);
         if (a->ema != NULL)
             a->ema[i] += (w.weight - a->ema[i]) * f.average;
     }

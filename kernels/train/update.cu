@@ -62,8 +62,8 @@ static __device__ __forceinline__ void update_loop(const stk_train_update &a)
 #pragma unroll
         for (uint32_t m = 0; m < moments; m++)
             a.moments[m][i] = w.moment[m];
-        if (a.stored != nullptr)
-            store((T *)a.stored, i, w.weight);
+        if (a.half_weights != nullptr)
+            store((T *)a.half_weights, i, w.weight);
         if (a.ema != nullptr)
             a.ema[i] += (w.weight - a.ema[i]) * f.average;
     }

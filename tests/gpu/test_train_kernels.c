@@ -199,7 +199,7 @@ static void check_updates(struct gpu *gpu)
             &(struct stk_train_update){ .loop = loop,
                                         .state = state,
                                         .parameters = slot(gpu, 4),
-                                        .stored = slot(gpu, 1),
+                                        .half_weights = slot(gpu, 1),
                                         .gradients = slot(gpu, 0),
                                         .moments = { slot(gpu, 5), slot(gpu, 6), slot(gpu, 7) },
                                         .ema = slot(gpu, 8),

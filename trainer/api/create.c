@@ -59,11 +59,11 @@ static int open_two_stages(stoker_trainer *trainer, stoker_error *error)
     struct stk_trainer_settings second = *settings;
     second.ops = settings->second_ops;
     second.backend.device = settings->second_device;
-    int rc = stk_model_cut(trainer->half, trainer->model, settings->split, error);
+    int rc = stk_model_cut(trainer->stage_model, trainer->model, settings->split, error);
     if (rc == STOKER_OK)
-        rc = open_stage(trainer, trainer->half[0], settings, settings->accumulate > 1 ? 2 : 1,
-                        error);
-    return rc == STOKER_OK ? open_stage(trainer, trainer->half[1], &second, 1, error) : rc;
+        rc = open_stage(trainer, trainer->stage_model[0], settings,
+                        settings->accumulate > 1 ? 2 : 1, error);
+    return rc == STOKER_OK ? open_stage(trainer, trainer->stage_model[1], &second, 1, error) : rc;
 }
 
 /* The largest batch is that of the stage that can bear less. */
@@ -211,7 +211,7 @@ void stoker_trainer_destroy(stoker_trainer **trainer)
         stk_free(t->stage[s]);
     }
     for (int h = 0; h < 2; h++)
-        stoker_model_destroy(&t->half[h]);
+        stoker_model_destroy(&t->stage_model[h]);
     stk_notes_free(&t->notes);
     stk_free(t->batches_before);
     stk_free(t);

@@ -175,7 +175,7 @@ static int copy_weights(stoker_trainer *trainer, const struct stk_tensor_set *se
     copy_parameters(set, model, model->statistics, model->statistic_count, wide, statistics.floats);
     copy_tracked(trainer, set);
     for (uint32_t s = 0; s < trainer->stage_count; s++)
-        trainer->stage[s]->stored_from = NULL;
+        trainer->stage[s]->half_weights_from = NULL;
     rc = stk_gather_store(&parameters, trainer, STK_ARENA_PARAMETERS, error);
     if (rc == STOKER_OK)
         rc = stk_gather_store(&statistics, trainer, STK_ARENA_STATISTICS, error);

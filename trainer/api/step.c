@@ -102,8 +102,9 @@ static int end_group(stoker_trainer *trainer, stoker_step *out, bool early)
     if (rc != STOKER_OK)
         return rc;
     for (uint32_t s = 0; s < trainer->stage_count; s++)
-        if (trainer->stage[s]->stored_from != trainer->stage[s]->arenas.parameters)
-            trainer->stage[s]->stored_from = NULL; /* those of an evaluation, overwritten or not */
+        if (trainer->stage[s]->half_weights_from != trainer->stage[s]->arenas.parameters)
+            trainer->stage[s]->half_weights_from =
+                NULL; /* those of an evaluation, overwritten or not */
     progress->updates += out->updated ? 1 : 0;
     progress->groups++;
     trainer->unread.groups++;

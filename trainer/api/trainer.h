@@ -27,10 +27,10 @@ struct stk_unread {
 struct stoker_trainer {
     const stoker_model *model;            /* borrowed */
     struct stk_trainer_settings settings; /* all chosen */
-    /* One stage runs the model; of two, each runs one of the halves. */
+    /* One stage runs the model; of two, each runs one of stage_model. */
     struct stk_stage *stage[2];
     uint32_t stage_count;
-    stoker_model *half[2]; /* NULL with one stage */
+    stoker_model *stage_model[2]; /* NULL with one stage */
     struct stk_runner *runner;
     char backend_name[64]; /* "cuda"; "cpu,cuda:1" */
     uint32_t state_count;  /* arenas of optimiser state */

@@ -56,7 +56,7 @@ struct stk_arenas {
     void *activations; /* plan.activation_bytes */
     /* T [model.parameter_floats]: rounded parameters, for the operations that stk_reads_rounded(); NULL if T is
      * float32 */
-    void *stored;
+    void *half_weights;
 };
 
 /* One pass over the operations. */
@@ -221,9 +221,9 @@ struct stk_backend_ops {
     int (*run)(struct stk_program *program, const struct stk_arenas *arenas,
                const struct stk_pass *pass, struct stk_loss *loss, stoker_error *error);
 
-    /* stored = parameters, rounded to T, after they were written from outside; an update writes both. NULL if T is
+    /* half_weights = parameters, rounded to T, after they were written from outside; an update writes both. NULL if T is
      * always float32. STOKER_EDEVICE. */
-    int (*narrow)(struct stk_backend *backend, void *stored, const float *parameters,
+    int (*narrow)(struct stk_backend *backend, void *half_weights, const float *parameters,
                   uint64_t count, stoker_dtype storage, stoker_error *error);
 
     /* ---- NULL if the device decides ---- */

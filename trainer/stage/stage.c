@@ -2,9 +2,9 @@
  *
  * With 16-bit values the weights are kept a second time, rounded, for the operations that multiply them:
  *
- *   parameters ──update──▶ stored        an update writes both
- *   parameters ──narrow──▶ stored        after they were written from outside, and after an evaluation
- *   average    ──narrow──▶ stored        for an evaluation with the moving average
+ *   parameters ──update──▶ half_weights        an update writes both
+ *   parameters ──narrow──▶ half_weights        after they were written from outside, and after an evaluation
+ *   average    ──narrow──▶ half_weights        for an evaluation with the moving average
  */
 #include "trainer/stage/stage.h"
 
@@ -72,8 +72,8 @@ static int take_arenas(struct stk_stage *stage, stoker_error *error)
     if (rc == STOKER_OK)
         rc = take(stage, &arenas->activations, stage->memory.activations, "activations", error);
     if (rc == STOKER_OK)
-        rc = take(stage, &arenas->stored, stage->memory.stored_parameters, "16-bit parameters",
-                  error);
+        rc = take(stage, &arenas->half_weights, stage->memory.stored_parameters,
+                  "16-bit parameters", error);
     const uint32_t states = stk_optimizer_state_arenas(&stage->settings.rule);
     for (uint32_t i = 0; i < states && rc == STOKER_OK; i++)
         rc = take(stage, &stage->state[i], bytes, "optimizer state", error);
@@ -123,11 +123,15 @@ int stk_stage_allocate(struct stk_stage *stage, stoker_error *error)
 
 static void release_arenas(struct stk_stage *stage)
 {
-    void *const arenas[] = {
-        stage->arenas.parameters,  stage->arenas.gradients, stage->arenas.statistics,
-        stage->arenas.activations, stage->arenas.stored,    stage->state[0],
-        stage->state[1],           stage->state[2],         stage->ema
-    };
+    void *const arenas[] = { stage->arenas.parameters,
+                             stage->arenas.gradients,
+                             stage->arenas.statistics,
+                             stage->arenas.activations,
+                             stage->arenas.half_weights,
+                             stage->state[0],
+                             stage->state[1],
+                             stage->state[2],
+                             stage->ema };
     _Static_assert(STK_STATE_ARENAS_MAX == 3, "each one is released");
     for (size_t i = 0; i < sizeof(arenas) / sizeof(arenas[0]); i++)
         if (arenas[i] != NULL)
@@ -201,14 +205,14 @@ int stk_stage_refill(struct stk_stage *stage, stoker_error *error)
 
 int stk_stage_round_weights(struct stk_stage *stage, const float *weights, stoker_error *error)
 {
-    if (stage->arenas.stored == NULL || stage->stored_from == weights)
+    if (stage->arenas.half_weights == NULL || stage->half_weights_from == weights)
         return STOKER_OK;
-    stage->stored_from = NULL;
+    stage->half_weights_from = NULL;
     const int rc =
-        stage->ops->narrow(stage->backend, stage->arenas.stored, weights,
+        stage->ops->narrow(stage->backend, stage->arenas.half_weights, weights,
                            stage->model->parameter_floats, stage->settings.backend.storage, error);
     if (rc == STOKER_OK)
-        stage->stored_from = weights;
+        stage->half_weights_from = weights;
     return rc;
 }
 
@@ -220,7 +224,7 @@ struct stk_update stk_stage_update_of(const struct stk_stage *stage)
         .gradients = stage->arenas.gradients,
         .ema = stage->ema,
         .ema_decay = stage->settings.ema_decay,
-        .stored = stage->arenas.stored,
+        .half_weights = stage->arenas.half_weights,
         .storage = stage->settings.backend.storage,
         .floats = stage->model->parameter_floats,
     };

@@ -25,8 +25,8 @@ struct stk_stage {
     uint64_t slot_bytes;
     float *state[STK_STATE_ARENAS_MAX];
     float *ema; /* NULL = none */
-    /* What arenas.stored was rounded from; NULL = it no longer matches anything. */
-    const float *stored_from;
+    /* What arenas.half_weights was rounded from; NULL = it no longer matches anything. */
+    const float *half_weights_from;
     struct stk_training training; /* from settings, for a device that decides */
     stoker_trainer_memory memory;
 };
@@ -50,7 +50,7 @@ void stk_stage_close(struct stk_stage *stage);
 uint64_t stk_stage_trim(struct stk_stage *stage, bool between_groups);
 int stk_stage_refill(struct stk_stage *stage, stoker_error *error);
 
-/* Makes arenas.stored these weights, rounded, unless it is so already. Nothing to do if T is float32.
+/* Makes arenas.half_weights these weights, rounded, unless it is so already. Nothing to do if T is float32.
  * STOKER_EDEVICE. */
 int stk_stage_round_weights(struct stk_stage *stage, const float *weights, stoker_error *error);
 

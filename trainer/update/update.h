@@ -48,7 +48,7 @@ struct stk_update {
                                            the first step */
     float *ema;                         /* exponential moving average of the weights; NULL = none */
     double ema_decay;
-    void *stored; /* parameters in a narrower type, written by back ends that have one; NULL =
+    void *half_weights; /* parameters in a narrower type, written by back ends that have one; NULL =
                             none. stk_update_range() leaves it alone */
     stoker_dtype storage; /* its type */
     uint64_t floats;      /* length of each of them */

@@ -147,16 +147,16 @@ static void ref_update(struct stk_backend *backend, const struct stk_update *upd
 {
     (void)backend;
     stk_update_range(update, 0, update->floats);
-    if (update->stored != NULL)
-        stk_narrow(update->stored, update->parameters, update->floats, update->storage);
+    if (update->half_weights != NULL)
+        stk_narrow(update->half_weights, update->parameters, update->floats, update->storage);
 }
 
-static int ref_narrow(struct stk_backend *backend, void *stored, const float *parameters,
+static int ref_narrow(struct stk_backend *backend, void *half_weights, const float *parameters,
                       uint64_t count, stoker_dtype storage, stoker_error *error)
 {
     (void)backend;
     (void)error;
-    stk_narrow(stored, parameters, count, storage);
+    stk_narrow(half_weights, parameters, count, storage);
     return STOKER_OK;
 }
 

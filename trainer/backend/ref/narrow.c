@@ -85,8 +85,8 @@ static const float *widen_parameter(struct widening *w, const struct stk_arenas 
         return NULL;
     const struct stk_parameter *parameter = &w->plan->model->parameters[index];
     float *floats = w->next;
-    stk_widen(floats, (const uint16_t *)arenas->stored + parameter->offset, parameter->elements,
-              w->plan->storage);
+    stk_widen(floats, (const uint16_t *)arenas->half_weights + parameter->offset,
+              parameter->elements, w->plan->storage);
     w->next += parameter->elements;
     return floats;
 }

@@ -57,7 +57,7 @@ static void step_trainer(struct weights *w, const struct stk_update_rule *rule, 
 
 static void step_on_host(struct weights *w, const struct stk_train_rule *rule,
                          struct stk_train_state *state, const char *type, const void *g,
-                         void *stored)
+                         void *half_weights)
 {
     const struct stk_train_prepare prepare = {
         .rule = *rule, .state = state, .learning_rates = rates, .rate_count = RATES
@@ -66,7 +66,7 @@ static void step_on_host(struct weights *w, const struct stk_train_rule *rule,
         .loop = rule->loop,
         .state = state,
         .parameters = w->weight,
-        .stored = stored,
+        .half_weights = half_weights,
         .gradients = g,
         .moments = { w->moment[0], w->moment[1], w->moment[2] },
         .ema = w->ema,
@@ -107,17 +107,17 @@ Test(train_kernels_update, narrow_gradients_update_float32_weights_and_leave_a_r
             const struct stk_train_rule rule = rule_of(&optimizer_rows[o]);
             struct stk_train_state state = { .loss_scale = 1, .finite = 1 };
             uint16_t g16[WEIGHTS];
-            uint16_t stored[WEIGHTS];
+            uint16_t half_weights[WEIGHTS];
             float g[WEIGHTS];
             memset(&ours, 0, sizeof(ours));
             fill(ours.weight, WEIGHTS, 1);
             theirs = ours;
             fill(g, WEIGHTS, 2);
             round_all(g16, g, WEIGHTS, half);
-            step_on_host(&ours, &rule, &state, narrow[half], g16, stored);
+            step_on_host(&ours, &rule, &state, narrow[half], g16, half_weights);
             step_trainer(&theirs, &optimizer_rows[o].rule, g, 0, 1);
             cr_assert_eq(memcmp(&ours, &theirs, sizeof(ours)), 0, "%s", optimizer_rows[o].name);
-            check_rounded(stored, ours.weight, WEIGHTS, half, optimizer_rows[o].name);
+            check_rounded(half_weights, ours.weight, WEIGHTS, half, optimizer_rows[o].name);
         }
     stk_test_check_leaks();
 }

@@ -258,16 +258,16 @@ static const stoker_batch *fill(struct data *data)
     return &data->batch;
 }
 
-/* The stored weights are the parameters, rounded. */
-static void check_stored(const stoker_trainer *trainer, const float *weights)
+/* The 16-bit weights are the parameters, rounded. */
+static void check_half_weights(const stoker_trainer *trainer, const float *weights)
 {
     const uint64_t count = trainer->model->parameter_floats;
-    const uint16_t *stored = trainer->stage[0]->arenas.stored;
+    const uint16_t *half_weights = trainer->stage[0]->arenas.half_weights;
     for (uint64_t i = 0; i < count; i++) {
         const uint16_t want = trainer->settings.backend.storage == STOKER_FLOAT16
                                   ? float16_of_float(weights[i])
                                   : bfloat16_of_float(weights[i]);
-        cr_assert_eq(stored[i], want);
+        cr_assert_eq(half_weights[i], want);
     }
 }
 
@@ -321,11 +321,11 @@ Test(trainer_precision, a_network_learns_in_16_bits)
         stoker_step first = { 0 };
         stoker_step last = { 0 };
         cr_assert_eq(stoker_trainer_step(trainer, fill(&data), &first), STOKER_OK);
-        check_stored(trainer, trainer->stage[0]->arenas.parameters);
+        check_half_weights(trainer, trainer->stage[0]->arenas.parameters);
         for (int i = 0; i < 25; i++)
             cr_assert_eq(stoker_trainer_step(trainer, fill(&data), &last), STOKER_OK);
         cr_assert_lt(last.loss, first.loss * 0.7);
-        check_stored(trainer, trainer->stage[0]->arenas.parameters);
+        check_half_weights(trainer, trainer->stage[0]->arenas.parameters);
         stoker_trainer_destroy(&trainer);
     }
     stoker_model_destroy(&model);
@@ -340,7 +340,7 @@ static void make_small(stoker_trainer *trainer)
     const struct stk_parameter *gamma = &trainer->model->parameters[layer->weight];
     for (uint64_t i = 0; i < gamma->elements; i++)
         trainer->stage[0]->arenas.parameters[gamma->offset + i] = 2e-8F;
-    trainer->stage[0]->stored_from = NULL;
+    trainer->stage[0]->half_weights_from = NULL;
 }
 
 /* What is made again is made with the same bits: of values in 16 bits, too, whose zeros may be values
@@ -382,7 +382,7 @@ Test(trainer_precision, recomputation_changes_no_bit)
     stk_test_check_leaks();
 }
 
-/* An evaluation with the moving average borrows the stored weights; the next pass has its own again.
+/* An evaluation with the moving average borrows the 16-bit weights; the next pass has its own again.
  * Saved weights are the float32 ones, whatever they are stored in besides. */
 Test(trainer_precision, the_stored_weights_follow_the_average_and_what_is_loaded)
 {
@@ -399,14 +399,14 @@ Test(trainer_precision, the_stored_weights_follow_the_average_and_what_is_loaded
     close(file);
     cr_assert_eq(stoker_trainer_step(trainer, fill(&data), NULL), STOKER_OK);
     cr_assert_eq(stoker_trainer_evaluate(trainer, fill(&data), &sum), STOKER_OK);
-    check_stored(trainer, trainer->stage[0]->ema);
+    check_half_weights(trainer, trainer->stage[0]->ema);
     cr_assert_eq(stoker_trainer_step(trainer, fill(&data), NULL), STOKER_OK);
     cr_assert_eq(stoker_trainer_step(other, fill(&data), NULL), STOKER_OK);
     cr_assert_eq(stoker_trainer_step(other, fill(&data), NULL), STOKER_OK);
     cr_assert_eq(memcmp(trainer->stage[0]->arenas.parameters, other->stage[0]->arenas.parameters,
                         trainer->memory.parameters),
                  0, "an evaluation between two steps changes nothing");
-    check_stored(trainer, trainer->stage[0]->arenas.parameters);
+    check_half_weights(trainer, trainer->stage[0]->arenas.parameters);
 
     cr_assert_eq(stoker_trainer_step(other, fill(&data), NULL), STOKER_OK);
     cr_assert_eq(stoker_trainer_save(trainer, path, NULL, NULL), STOKER_OK);
@@ -438,11 +438,11 @@ Test(trainer_precision, an_average_that_moved_on_is_stored_anew)
     stoker_step step;
     cr_assert_eq(stoker_trainer_step(trainer, fill(&data), &step), STOKER_OK);
     cr_assert_eq(stoker_trainer_evaluate(trainer, fill(&data), &sum), STOKER_OK);
-    check_stored(trainer, trainer->stage[0]->ema);
+    check_half_weights(trainer, trainer->stage[0]->ema);
     cr_assert_eq(stoker_trainer_flush(trainer, &step), STOKER_OK);
     cr_assert(step.updated);
     cr_assert_eq(stoker_trainer_evaluate(trainer, fill(&data), &sum), STOKER_OK);
-    check_stored(trainer, trainer->stage[0]->ema);
+    check_half_weights(trainer, trainer->stage[0]->ema);
     stoker_trainer_destroy(&trainer);
     stoker_model_destroy(&model);
     stk_test_check_leaks();

@@ -144,7 +144,7 @@ static const void *weight_of(const struct stk_plan *plan, const struct stk_arena
     const uint64_t offset = plan->model->parameters[index].offset;
     if (!stk_is_narrow(plan->storage))
         return arenas->parameters + offset;
-    return (const uint8_t *)arenas->stored + offset * stoker_dtype_bytes(plan->storage);
+    return (const uint8_t *)arenas->half_weights + offset * stoker_dtype_bytes(plan->storage);
 }
 
 /* All that is queued on one stream in one go. */

@@ -268,10 +268,10 @@ static int queue_norm(struct stk_backend *backend, const struct stk_update *upda
 }
 
 /* Gradients are float32 whatever the weights are rounded to, so this is a launch of its own. */
-static int queue_cast(struct stk_backend *backend, void *stored, const float *parameters,
+static int queue_cast(struct stk_backend *backend, void *half_weights, const float *parameters,
                       uint64_t count, stoker_dtype storage, stoker_error *error)
 {
-    const struct stk_train_cast cast = { parameters, stored, count };
+    const struct stk_train_cast cast = { parameters, half_weights, count };
     return stk_cuda_launch(backend, stk_train_kernel_in("stk_train_cast", storage), &cast, error);
 }
 
@@ -301,8 +301,8 @@ int stk_cuda_training_update(struct stk_backend *backend, const struct stk_updat
     if (rc == STOKER_OK)
         rc = stk_cuda_launch(backend, stk_train_kernel_in("stk_train_update", STOKER_FLOAT32),
                              &moved, error);
-    if (rc == STOKER_OK && update->stored != NULL)
-        rc = queue_cast(backend, update->stored, update->parameters, update->floats,
+    if (rc == STOKER_OK && update->half_weights != NULL)
+        rc = queue_cast(backend, update->half_weights, update->parameters, update->floats,
                         update->storage, error);
     return rc;
 }
@@ -319,14 +319,15 @@ int stk_cuda_training_queue_norm(struct stk_backend *backend, const struct stk_u
     return rc;
 }
 
-int stk_cuda_training_narrow(struct stk_backend *backend, void *stored, const float *parameters,
-                             uint64_t count, stoker_dtype storage, stoker_error *error)
+int stk_cuda_training_narrow(struct stk_backend *backend, void *half_weights,
+                             const float *parameters, uint64_t count, stoker_dtype storage,
+                             stoker_error *error)
 {
     int before;
     int rc = stk_cuda_enter(backend, &before, error);
     if (rc != STOKER_OK)
         return rc;
-    rc = queue_cast(backend, stored, parameters, count, storage, error);
+    rc = queue_cast(backend, half_weights, parameters, count, storage, error);
     stk_cuda_leave(backend, before);
     return rc;
 }

@@ -20,9 +20,10 @@ int stk_cuda_training_queue_norm(struct stk_backend *backend, const struct stk_u
 /* Queue norm, factors and update. The device is current. */
 int stk_cuda_training_update(struct stk_backend *backend, const struct stk_update *update,
                              uint64_t samples, stoker_error *error);
-/* Queue stored = parameters, rounded. */
-int stk_cuda_training_narrow(struct stk_backend *backend, void *stored, const float *parameters,
-                             uint64_t count, stoker_dtype storage, stoker_error *error);
+/* Queue half_weights = parameters, rounded. */
+int stk_cuda_training_narrow(struct stk_backend *backend, void *half_weights,
+                             const float *parameters, uint64_t count, stoker_dtype storage,
+                             stoker_error *error);
 int stk_cuda_training_queue_update(struct stk_backend *backend, const struct stk_update *update,
                                    uint64_t samples, stoker_error *error);
 
