@@ -1,4 +1,4 @@
-/* formats.c - the table of formats. Plain paths are shown to them in this order. */
+/* formats.c - the table of formats, in the order in which they are asked to recognise a path. */
 #include "datasets/formats.h"
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* formats.h - the formats, each defined in the folder of its name (mnist in idx/). */
+/* formats.h - the formats, each defined in the folder of its name; mnist in idx/. */
 #ifndef STK_DATASETS_FORMATS_H
 #define STK_DATASETS_FORMATS_H
 

@@ -19,7 +19,7 @@ enum {
     SMALL_BYTES = 4096,     /* hold the header of any PNG, and of most JPEG files */
     LARGE_BYTES = 64 << 10, /* hold what cameras write in front of it */
     LOOKS_PER_THREAD = 32,
-    NAME_BYTES = 48 /* of a name, in the text */
+    NAME_BYTES = 48 /* longest name in the text */
 };
 
 struct look {
@@ -155,7 +155,7 @@ static void describe(char text[STK_SURVEY_TEXT_BYTES], const struct crew *crew,
     stk_printable(text);
 }
 
-/* No image tells its shape: why the first one does not, or that memory ran out. */
+/* No image has a sound header: report why the first one has none, or ENOMEM. */
 static int fail(const struct crew *crew, stoker_error *error)
 {
     const struct stk_place place = place_of(crew->set);

@@ -11,14 +11,14 @@
 
 struct stk_opening {
     const char *format;     /* "folder": for messages */
-    const char *parameters; /* of the spec; "" = none */
+    const char *parameters; /* after the '?' of the spec; "" = none */
     stoker_error *error;    /* may be NULL */
     char path[PATH_MAX];    /* the folder, or the name of the archives */
 
     /* Of images: the row's shape, 0 = as the images are; limits; on_decode_warning. */
     uint64_t height, width, channels;
     uint64_t file_bytes_max;
-    uint64_t pixels_max; /* of an image that is resized */
+    uint64_t pixels_max; /* largest image that is decoded to be resized */
     char on_warning[STK_PARAMETER_BYTES_MAX];
     bool warnings_fail;
 };

@@ -1,10 +1,9 @@
 /* parameters.c - see parameters.h.
  *
  *   DIR?count=60000&shape=28x28  the last '?' ends the name
- *   count=60000&shape=28x28      pairs part at '&', key and value at the first '='
+ *   count=60000&shape=28x28      '&' separates pairs, the first '=' key and value
  *
- * A value is bounded to STK_PARAMETER_BYTES_MAX, so that pieces are copied to a small
- * buffer and messages can quote them.
+ * A value has at most STK_PARAMETER_BYTES_MAX bytes, so that it fits a buffer.
  */
 #include "datasets/parameters.h"
 
@@ -37,7 +36,7 @@ int stk_spec_root(char *root, size_t root_bytes, const char *name, size_t name_b
                              "\"%s:\" names no folder", whose);
     if (split != NULL && (split[0] == '\0' || strchr(split, '/') != NULL || split[0] == '.'))
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
-                             "%s: split \"%s\": a folder in the folder is a split", whose, split);
+                             "%s: split \"%s\": a split is a subfolder", whose, split);
     const int length = snprintf(root, root_bytes, "%.*s%s%s", (int)name_bytes, name,
                                 split == NULL ? "" : "/", split == NULL ? "" : split);
     return length >= 0 && (size_t)length < root_bytes

@@ -19,7 +19,7 @@ static int system_failure(const char *path, int os_errno, const char *call, stok
                          call);
 }
 
-/* What is open must be a regular file: anything else has no size, or no end. */
+/* Only a regular file has a size and an end. */
 static int check_kind(struct stk_source *source, stoker_error *error)
 {
     struct stat status;
@@ -38,9 +38,8 @@ static int check_kind(struct stk_source *source, stoker_error *error)
     return STOKER_OK;
 }
 
-/* Later reads may wait: with O_NONBLOCK left on, io_uring would answer EAGAIN. And they leave no
- * mark on the file where we may say so (to its owner alone the kernel allows it): to look at the
- * clock for each read is a twentieth of the cost of a small one. */
+/* Clear O_NONBLOCK, or io_uring would return EAGAIN instead of waiting. Set O_NOATIME if allowed,
+ * which the kernel permits only to the owner: updating the time costs a twentieth of a small read. */
 static bool set_read_flags(int fd)
 {
     return fcntl(fd, F_SETFL, O_NOATIME) == 0 || fcntl(fd, F_SETFL, 0) == 0;
@@ -50,7 +49,7 @@ int stk_source_open(struct stk_source *source, const char *path, stoker_error *e
 {
     *source = (struct stk_source)STK_SOURCE_CLOSED;
     source->path = path;
-    /* O_NONBLOCK: opening a pipe that nobody writes to must not wait. */
+    /* O_NONBLOCK: do not wait for a writer of a pipe. */
     source->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (source->fd < 0)
         return system_failure(path, errno, "open", error);

@@ -300,7 +300,7 @@ static int load_labels(struct cifar *cifar, const struct opening *opening)
 
 /* ---- names ---------------------------------------------------------------------- */
 
-/* A name on each line. Whether there are as many as classes. */
+/* One name per line. Returns true if there is one for each class. */
 static bool take_names(struct cifar *cifar, const char *text, size_t bytes)
 {
     uint32_t count = 0;
@@ -319,7 +319,7 @@ static bool take_names(struct cifar *cifar, const char *text, size_t bytes)
     return count == cifar->kind->class_count;
 }
 
-/* The classes have names if a file of the right length tells them; without it they have none. */
+/* Class names are optional: they come from a file with the right number of names. */
 static void load_names(struct cifar *cifar, const struct opening *opening)
 {
     char text[NAMES_TEXT_BYTES];

@@ -1,4 +1,4 @@
-/* number.h - the text of a field as a number, or what it is instead. */
+/* number.h - parse a field as a number, or classify it. */
 #ifndef STK_DATASETS_CSV_NUMBER_H
 #define STK_DATASETS_CSV_NUMBER_H
 
@@ -17,8 +17,8 @@ enum stk_csv_kind {
 
 enum { STK_CSV_NUMBER_BYTES_MAX = 64 };
 
-/* [+-]digits[.digits][e[+-]digits], a dot for the decimals whatever the program's locale is:
- * `plain` is the locale "C". *out is written for STK_CSV_NUMBER only. */
+/* Parse [+-]digits[.digits][e[+-]digits]. `plain` is the locale "C", so that the decimal point is
+ * a dot in every locale. *out is written for STK_CSV_NUMBER only. */
 enum stk_csv_kind stk_csv_number(const struct stk_csv_field *field, locale_t plain, double *out);
 
 #endif

@@ -147,7 +147,7 @@ static int read_quoted(struct stk_csv_reader *reader, uint32_t column, struct st
     reader->at++;
     skip_spaces(reader);
     if (!at_end(reader) && peek(reader) != reader->text->delimiter && !is_line_end(peek(reader)))
-        return fail_here(reader, STOKER_EFORMAT, column, "text goes on after the closing quote");
+        return fail_here(reader, STOKER_EFORMAT, column, "text after the closing quote");
     return STOKER_OK;
 }
 

@@ -1,4 +1,4 @@
-/* record.h - from the bytes of a CSV file to records and fields, each with its place. */
+/* record.h - split a CSV file into records and fields, and report errors by line and column. */
 #ifndef STK_DATASETS_CSV_RECORD_H
 #define STK_DATASETS_CSV_RECORD_H
 
@@ -16,38 +16,38 @@ struct stk_csv_text {
     stoker_error *error;
 };
 
-/* Without the spaces around it and without its quotes; a quote inside is still doubled. */
+/* Without surrounding spaces and quotes; a quote inside is still doubled. */
 struct stk_csv_field {
     const char *bytes;
     size_t size;
-    uint64_t line; /* where it begins, 1.. */
+    uint64_t line; /* of its first byte, from 1 */
     bool quoted;
 };
 
 struct stk_csv_reader {
     const struct stk_csv_text *text;
     size_t at;     /* the next byte */
-    uint64_t line; /* which it is on, 1.. */
+    uint64_t line; /* of that byte, from 1 */
 };
 
-/* Start at the first record: a byte order mark is stepped over. STOKER_EFORMAT: UTF-16. */
+/* Start at the first record, after a byte order mark. STOKER_EFORMAT: UTF-16. */
 int stk_csv_begin(struct stk_csv_reader *reader, const struct stk_csv_text *text);
 
-/* Read the next record; blank lines are none. At most `capacity` fields are kept, *count are
- * there. STOKER_FINISHED: no record is left. STOKER_EFORMAT: a NUL byte, text after a closing
- * quote; STOKER_ETRUNCATED: the file ends within quotes. */
+/* Read the next record; blank lines are skipped. Keeps at most `capacity` fields; *count is the
+ * number of fields in the record. STOKER_FINISHED: no record is left. STOKER_EFORMAT: a NUL byte or
+ * text after a closing quote; STOKER_ETRUNCATED: the file ends within quotes. */
 int stk_csv_next(struct stk_csv_reader *reader, struct stk_csv_field *fields, uint32_t capacity,
                  uint32_t *count);
 
-/* Tell an error about a field: "PATH: offset O: line L, column C: ..."; column counts from 1, 0 =
- * it has none. Returns code. */
+/* Set the error "PATH: offset O: line L, column C: ..." and return code. Columns count from 1; 0 =
+ * no column. */
 int stk_csv_fail(const struct stk_csv_text *text, int code, const struct stk_csv_field *field,
                  uint32_t column, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* Whether the field, its doubled quotes taken as one, is name[0..name_bytes). */
+/* Returns true if the field, with doubled quotes undone, equals name[0..name_bytes). */
 bool stk_csv_equals(const struct stk_csv_field *field, const char *name, size_t name_bytes);
 
-/* The field for a message, cut when long; stk_csv_fail makes it printable. Returns quoted. */
+/* Copy the field for a message, truncated if long; stk_csv_fail makes it printable. Returns quoted. */
 enum { STK_CSV_QUOTED_BYTES = 40 };
 const char *stk_csv_quote(const struct stk_csv_field *field, char quoted[STK_CSV_QUOTED_BYTES]);
 

@@ -32,8 +32,8 @@ struct load {
     uint32_t *features;           /* [feature_count] */
     uint32_t feature_count;
     uint32_t label;
-    uint64_t row_count;  /* of the file */
-    uint64_t test_count; /* of them */
+    uint64_t row_count;  /* in the file */
+    uint64_t test_count; /* rows for testing */
     double *mean;        /* [feature_count], running */
     double *squares;     /* [feature_count], sums of squared deviations, running */
     uint64_t train_seen;
@@ -227,7 +227,7 @@ static int take_label(struct load *load, uint64_t slot)
 
 /* ---- load ----------------------------------------------------------------------- */
 
-/* Whether the row is for testing, where `wanted` of the `left` rows from it on still are. */
+/* Returns true if the row is for testing: `wanted` of the `left` remaining rows are. */
 static bool draw_test(const struct load *load, uint64_t row, uint64_t left, uint64_t wanted)
 {
     uint64_t key = load->wish->seed ^ SPLIT_KEY;

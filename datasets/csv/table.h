@@ -10,14 +10,14 @@
 enum stk_csv_header { STK_CSV_HEADER_AUTO, STK_CSV_HEADER_YES, STK_CSV_HEADER_NO };
 enum stk_csv_split { STK_CSV_ALL, STK_CSV_TRAIN, STK_CSV_TEST };
 
-/* What the spec asks for. */
+/* The parameters of the spec. */
 struct stk_csv_wish {
     char label[STK_PARAMETER_BYTES_MAX];   /* "" = none */
     char columns[STK_PARAMETER_BYTES_MAX]; /* "" = all that hold numbers */
     enum stk_csv_header header;
     char delimiter;
     bool label_is_class;  /* int64 labels, else float32 */
-    uint64_t class_count; /* 0 = as many as the labels show */
+    uint64_t class_count; /* 0 = largest label + 1 */
     enum stk_csv_split split;
     double test; /* share of the rows, 0..<1; not 0 with TRAIN and TEST */
     uint64_t seed;
@@ -33,7 +33,7 @@ struct stk_csv_table {
     uint32_t class_count;
 };
 
-/* Read the file, plain or gzip; it and the table may take max_bytes each. On failure *out is
+/* Load a plain or gzip file. The file and the table may take max_bytes each. On failure *out is
  * untouched. */
 int stk_csv_load(struct stk_csv_table *out, const char *path, const struct stk_csv_wish *wish,
                  uint64_t max_bytes, stoker_error *error);

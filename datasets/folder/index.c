@@ -23,7 +23,7 @@ struct header {
     uint64_t class_count;
     uint64_t file_count;
     uint64_t name_bytes;
-    uint64_t checksum; /* of the whole file, with 0 here */
+    uint64_t checksum; /* the whole file's, with 0 here */
 };
 
 _Static_assert(sizeof(struct header) == 64, "an index has no gaps");

@@ -181,7 +181,7 @@ static int fail(const struct stk_folder_wish *wish, const char *path, int os_err
     return stk_error_set(error, code, STOKER_STAGE_OPEN, &place, "folder");
 }
 
-/* Takes `fd`. Returns 0 or STOKER_ENOMEM; *os_errno tells what else went wrong. */
+/* Takes ownership of `fd`. Returns 0 or STOKER_ENOMEM; other failures set *os_errno. */
 static int read_entries(const struct visit *visit, int *os_errno)
 {
     DIR *stream = fdopendir(visit->fd);

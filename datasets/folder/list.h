@@ -1,20 +1,20 @@
-/* list.h - one folder: the files of it that are samples, and the folders in it.
+/* list.h - list one folder: its samples and its subfolders.
  *
- *   an entry                              becomes
+ *   an entry                              result
  *   .anything                             nothing
  *   a folder                              a folder to list in turn
- *   a file with one of the extensions     a sample
- *   a link with one of the extensions     a sample, if it leads to a file in the tree
+ *   a file with a listed extension        a sample
+ *   a link with a listed extension        a sample, if it leads to a file in the tree
  *   anything else                         nothing
  *
- * Links to folders are not followed: no sample comes twice, and no loop is walked.
+ * Links to folders are not followed, so no sample is found twice and there are no loops.
  */
 #ifndef STK_DATASETS_FOLDER_LIST_H
 #define STK_DATASETS_FOLDER_LIST_H
 
 #include "datasets/folder/tree.h"
 
-/* Bytes that grow; zeroed memory all the same. */
+/* A growing buffer; new memory is zeroed. */
 struct stk_folder_buffer {
     uint8_t *base;
     size_t used;
@@ -30,22 +30,22 @@ struct stk_folder_entry {
 };
 
 struct stk_folder_listing {
-    char *path; /* of the folder, beneath the root; owned */
+    char *path; /* the folder, relative to the root; owned */
     uint32_t label;
-    struct stk_folder_directory stamp; /* but for its path */
-    struct stk_folder_buffer names;    /* of samples */
+    struct stk_folder_directory stamp; /* without its path */
+    struct stk_folder_buffer names;    /* the samples' */
     struct stk_folder_buffer entries;  /* struct stk_folder_entry, sorted by name */
-    struct stk_folder_buffer folders;  /* names, one after the other */
+    struct stk_folder_buffer folders;  /* names, each ended by a 0 */
     uint64_t passed_over;
 };
 
-/* List the folder at listing->path, which the caller has set. */
+/* List the folder at listing->path, which the caller sets. */
 int stk_folder_list(struct stk_folder_listing *listing, const struct stk_folder_wish *wish,
                     stoker_error *error);
 
 void stk_folder_listing_free(struct stk_folder_listing *listing); /* path included */
 
-/* Inode and times of a folder beneath the root. 0 or an errno. */
+/* Get inode and times of a folder relative to the root. Returns 0 or an errno. */
 int stk_folder_stamp(int root, const char *path, struct stk_folder_directory *out);
 
 #endif

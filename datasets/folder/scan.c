@@ -35,12 +35,12 @@ struct scan {
     uint64_t listed; /* those that are done */
     uint64_t bytes;  /* taken by all of them */
     int rc;
-    stoker_error error; /* of the first path that has one */
+    stoker_error error; /* the first failing path's */
 };
 
 /* ---- folders to list ------------------------------------------------------------ */
 
-/* Under the lock. An error is kept by its path, so that each run tells the same. */
+/* Under the lock. Keeps the error of the first path in order, so that every run reports the same. */
 static void note_error(struct scan *scan, const stoker_error *error)
 {
     if (scan->rc == STOKER_OK || strcmp(error->path, scan->error.path) < 0) {

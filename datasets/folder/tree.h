@@ -1,14 +1,14 @@
-/* tree.h - what lies in a folder of classes: names, sizes and labels, all in memory.
+/* tree.h - the files of a folder of classes: names, sizes and labels, in memory.
  *
  *   DIR/cat/1.png     class 0 "cat"     files[0]   names ──▶ "cat\0cat/1.png\0cat/more/0.png\0..."
  *   DIR/cat/more/0.png                  files[1]
  *   DIR/dog/1.png     class 1 "dog"     files[2]
  *
- * Order: classes by name, then folders by path, then files by name, each byte by byte (strcmp):
- * torchvision's ImageFolder has the same. It depends on nothing but the tree.
+ * Order: classes by name, then folders by path, then files by name, each by strcmp, as in
+ * torchvision's ImageFolder.
  *
- * Memory: 16 bytes a file and its path with the final 0; 32 bytes a folder and its path. While
- * scanning up to twice that.
+ * Memory: 16 bytes per file, 32 per folder, and their paths with the final 0; up to twice that while
+ * scanning.
  */
 #ifndef STK_DATASETS_FOLDER_TREE_H
 #define STK_DATASETS_FOLDER_TREE_H
@@ -30,16 +30,16 @@ struct stk_folder_file {
     uint32_t kind_label;
 };
 
-/* A folder as it was when it was scanned: any file that comes or goes changes it. */
+/* A folder when it was scanned; creating or deleting a file in it changes the times. */
 struct stk_folder_directory {
     uint64_t path; /* offset in names */
     uint64_t inode;
-    int64_t modified_ns; /* its names */
-    int64_t changed_ns;  /* all else of it */
+    int64_t modified_ns; /* mtime: its entries */
+    int64_t changed_ns;  /* ctime: also its attributes */
 };
 
 struct stk_folder_tree {
-    struct stk_region memory; /* holds all that follows */
+    struct stk_region memory; /* holds the arrays below */
     const struct stk_folder_file *files;
     const struct stk_folder_directory *directories;
     const uint64_t *classes; /* offsets in names */
@@ -48,16 +48,16 @@ struct stk_folder_tree {
     uint64_t directory_count;
     uint64_t class_count;
     uint64_t name_bytes;
-    int64_t scan_ns;      /* on the wall clock: when the scan began */
-    uint64_t passed_over; /* scanned: links that lead out, pipes, devices */
+    int64_t scan_ns;      /* wall clock at the start of the scan */
+    uint64_t passed_over; /* entries skipped: links that lead out, pipes, devices */
 };
 
 /* What to look for. */
 struct stk_folder_wish {
     int directory;                                /* the root, open */
-    const char *path;                             /* of the root, for messages */
+    const char *path;                             /* the root's, for messages */
     char extensions[STK_FOLDER_EXTENSIONS_BYTES]; /* "png,jpg": lower case, commas between */
-    uint64_t bytes_max;                           /* of memory */
+    uint64_t bytes_max;                           /* memory for the tree */
 };
 
 static inline uint32_t stk_folder_label(const struct stk_folder_file *file)
@@ -65,21 +65,21 @@ static inline uint32_t stk_folder_label(const struct stk_folder_file *file)
     return file->kind_label & ~STK_FOLDER_RAW;
 }
 
-/* Scan the folder with a few threads. On failure *tree is empty and *error told.
- * STOKER_EEMPTY: there are no classes, or no files in them. */
+/* Scan the folder with a few threads. On failure *tree is empty.
+ * STOKER_EEMPTY: no classes, or no files in them. */
 int stk_folder_scan(struct stk_folder_tree *tree, const struct stk_folder_wish *wish,
                     stoker_error *error);
 
-/* Names of the classes, sorted, one after the other with their final 0s. Free *names. */
+/* Get the sorted names of the classes, each ended by a 0. The caller frees *names. */
 int stk_folder_classes(const struct stk_folder_wish *wish, char **names, uint64_t *name_bytes,
                        uint64_t *count, stoker_error *error);
 
-void stk_folder_tree_free(struct stk_folder_tree *tree); /* empty already is allowed */
+void stk_folder_tree_free(struct stk_folder_tree *tree); /* an empty tree is allowed */
 
-/* Map the memory for a tree whose counts are set, and point its parts into it. */
+/* Map memory for a tree whose counts are set, and point its arrays into it. */
 int stk_folder_tree_map(struct stk_folder_tree *tree);
 
-/* Bytes of the parts, in the order directories, classes, files, names; UINT64_MAX = too many. */
+/* Bytes of directories, classes, files and names, in this order; UINT64_MAX = overflow. */
 uint64_t stk_folder_tree_bytes(const struct stk_folder_tree *tree);
 
 #endif

@@ -1,4 +1,4 @@
-/* file.h - one IDX file: its header, and where its elements are. */
+/* file.h - open an IDX file and check its header. */
 #ifndef STK_DATASETS_IDX_FILE_H
 #define STK_DATASETS_IDX_FILE_H
 
@@ -13,16 +13,16 @@ enum {
     STK_IDX_HEADER_BYTES_MAX = 4 + 4 * STK_IDX_RANK_MAX
 };
 
-/* What the header says, checked. */
+/* The checked header. */
 struct stk_idx_header {
     stoker_dtype dtype;
-    uint32_t rank;                      /* axes, the samples' own included, 1..7 */
-    uint32_t lengths[STK_IDX_RANK_MAX]; /* of each axis, >= 1 */
+    uint32_t rank;                      /* 1..7, with the axis of samples */
+    uint32_t lengths[STK_IDX_RANK_MAX]; /* per axis, >= 1 */
     uint32_t header_bytes;              /* 4 + 4 x rank */
     uint32_t row_bytes;                 /* one sample, 1 byte..1 GiB */
 };
 
-/* Plain, the source stays open and unpacked.base is NULL; gzip, it is closed. */
+/* Plain file: source stays open, unpacked.base is NULL. Gzip: source is closed. */
 struct stk_idx_file {
     char *path;
     struct stk_source source;
@@ -30,8 +30,7 @@ struct stk_idx_file {
     struct stk_idx_header header;
 };
 
-/* Open a plain or gzip file, unpacked to at most max_bytes. On failure *out is all
- * closed. */
+/* Open a plain or gzip file of at most max_bytes unpacked. On failure everything is closed. */
 int stk_idx_file_open(struct stk_idx_file *out, const char *path, uint64_t max_bytes,
                       stoker_error *error);
 void stk_idx_file_close(struct stk_idx_file *file);

@@ -22,7 +22,7 @@ struct part {
 };
 
 /* Write the path of the first spelling that exists. Returns 0, or the errno of looking
- * for the last one; path then holds the spelling to tell a person. */
+ * for the last one; path then holds the spelling for the message. */
 static int find(char path[PATH_MAX], const char *directory, const struct part *part)
 {
     static const char *const suffixes[] = { "", ".gz" };
@@ -55,7 +55,7 @@ static int find_or_tell(char path[PATH_MAX], const char *directory, const struct
                          "(installed in share/stoker)");
 }
 
-/* The begin of a split's file names, or NULL. */
+/* The prefix of a split's file names, or NULL. */
 static const char *half_of_split(const char *split)
 {
     if (split == NULL || strcmp(split, "train") == 0)

@@ -42,7 +42,7 @@ enum {
 /* Where each field of an entry lies. */
 enum { IN_OFFSET = 0, IN_BYTES = 8, IN_SUM = 12, IN_CODEC = 16, IN_ZEROS = 17, IN_LABEL = 24 };
 
-enum { LZ4_RATIO_MAX = 255 }; /* no block unpacks to more than so many times its bytes */
+enum { LZ4_RATIO_MAX = 255 }; /* no block unpacks to more than this times its bytes */
 
 /* ---- sizes ---------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* layout.h - a shard, byte by byte: what README.md describes, for who reads and who writes.
+/* layout.h - encode and decode the shard format, which README.md describes.
  *
  *   0            header, 4096 bytes, the last four of which are its checksum
  *   4096         records, each aligned; zero bytes between them
@@ -35,7 +35,7 @@ enum stk_shard_codec {
     STK_SHARD_CODECS = 4
 };
 
-/* Flags that a reader must know, or refuse: bit c tells that there are records of codec c. */
+/* Flags that a reader must know or refuse: bit c = the shard has records of codec c. */
 #define STK_SHARD_NEEDS_KNOWN 0xFU
 /* Flags that a reader may ignore. */
 #define STK_SHARD_LAST        1U /* no shard of this set comes after it */
@@ -44,24 +44,24 @@ struct stk_shard_header {
     uint32_t needs;
     uint32_t flags;
     uint64_t count;      /* records, >= 1 */
-    uint64_t file_bytes; /* of the shard */
+    uint64_t file_bytes; /* the whole shard */
     uint64_t index_at;
     uint32_t index_sum; /* CRC-32C of index_at..file_bytes */
     uint32_t names_bytes;
-    uint32_t alignment; /* of records: 1..4096, a power of two */
+    uint32_t alignment; /* each record's: 1..4096, a power of two */
     uint32_t longest_bytes;
     stoker_dtype dtype;
     stoker_dtype label_dtype;
     uint32_t rank;
     bool is_image;
     uint32_t class_count; /* 0 = unknown */
-    uint32_t number;      /* of this shard in its set: 0, 1, ... */
+    uint32_t number;      /* this shard's in its set: 0, 1, ... */
     uint64_t shape[STOKER_RANK_MAX];
     uint64_t first;        /* the set's number of the first record */
     uint64_t source_first; /* samples of what was packed that lie before this shard, ... */
     uint64_t source_count; /* ... and in it, those left out as bad included */
     uint64_t set_id;       /* the same in all shards of a set */
-    uint8_t resume[STK_SHARD_RESUME_BYTES]; /* the packer's: how to go on behind this shard */
+    uint8_t resume[STK_SHARD_RESUME_BYTES]; /* the packer's: where to resume after this shard */
 };
 
 struct stk_shard_entry {
@@ -91,7 +91,7 @@ static inline uint64_t stk_shard_align(uint64_t at, uint64_t alignment)
 void stk_shard_header_store(uint8_t *to, const struct stk_shard_header *header);
 
 /* Take a header apart and check all that can be checked without the file's other bytes.
- * *what (never NULL) tells a person what is wrong. STOKER_EMAGIC, STOKER_ENOTSUP (version, flags),
+ * *what (never NULL) describes the error. STOKER_EMAGIC, STOKER_ENOTSUP (version, flags),
  * STOKER_ECORRUPT (checksum), STOKER_EFORMAT, STOKER_ELIMIT, STOKER_ETRUNCATED, STOKER_EOVERSIZE. */
 int stk_shard_header_load(struct stk_shard_header *out, const uint8_t *from, uint64_t file_bytes,
                           const char **what);
@@ -99,7 +99,7 @@ int stk_shard_header_load(struct stk_shard_header *out, const uint8_t *from, uin
 void stk_shard_entry_store(uint8_t *to, const struct stk_shard_entry *entry,
                            stoker_dtype label_dtype);
 
-/* Take an entry apart. `free_at` is where the record before it ended; moved behind this one.
+/* Decode an entry. `free_at` is the end of the previous record, and is moved to the end of this one.
  * STOKER_EFORMAT and *what if it breaks a rule: outside the records, overlapping, ... */
 int stk_shard_entry_load(struct stk_shard_entry *out, const uint8_t *from,
                          const struct stk_shard_header *header, uint64_t row_bytes,

@@ -27,8 +27,8 @@ static void close_scratch(const void *self, void *scratch)
 
 enum { TAG_CODEC_SHIFT = 32 };
 
-void stk_shard_decoder_tell(const struct stk_shard_decoder *decoder,
-                            const struct stk_shard_record *record, stoker_sample *out)
+void stk_shard_decoder_describe(const struct stk_shard_decoder *decoder,
+                                const struct stk_shard_record *record, stoker_sample *out)
 {
     out->codec = record->codec == STK_SHARD_RAW ? &decoder->raw : &decoder->packed;
     out->tag = record->sum | (uint64_t)record->codec << TAG_CODEC_SHIFT;
@@ -52,7 +52,7 @@ static int decode_packed(const void *self, void *scratch, const stoker_encoded *
     return codec->decode(codec->self, scratch, in, row, row_bytes, error);
 }
 
-/* ---- making them --------------------------------------------------------------- */
+/* ---- create --------------------------------------------------------------------- */
 
 static bool needs_any(uint32_t needs, enum stk_shard_codec codec)
 {

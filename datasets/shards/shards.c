@@ -1,9 +1,9 @@
 /* shards.c - "shards:DIR": samples packed into a few large files by stoker-pack.
  *
- *   spec ──▶ names ──▶ headers ──▶ do they belong together? ──▶ indexes ──▶ the callbacks here
+ *   spec ──▶ names ──▶ headers ──▶ consistent? ──▶ indexes ──▶ callbacks
  *
- * All indexes lie in memory, 32 bytes a sample, verified: a sample is found by one look. The
- * records are verified when they are read, each by the codec (record.h).
+ * Verified indexes lie in memory, 32 bytes a sample, so that a lookup is one access. Records are
+ * verified by their codec when they are read (record.h).
  */
 #include <assert.h>
 #include <dirent.h>
@@ -19,8 +19,8 @@
 #include "loader/base/memory.h"
 
 enum {
-    LOOK_FILES = 64,  /* when a plain path is to be recognised */
-    RECORDS_AHEAD = 8 /* are asked of memory while others are told of: an index fits no cache */
+    LOOK_FILES = 64,  /* entries read to recognise a plain path */
+    RECORDS_AHEAD = 8 /* index entries prefetched: an index fits no cache */
 };
 
 struct shards {
@@ -30,8 +30,8 @@ struct shards {
     struct stk_shard_record *records;
     uint64_t count;
     uint32_t longest_bytes;
-    uint32_t needs; /* codecs of the records, of all shards together */
-    char *names;    /* of the classes, one after the other; NULL = none */
+    uint32_t needs; /* mask of codecs in all shards */
+    char *names;    /* classes, each ended by a 0; NULL = none */
     uint32_t *name_at;
     struct stk_shard_decoder decoder;
     struct stk_label_column column; /* if labels are integers */
@@ -69,7 +69,7 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
             .extent = { .offset = record->offset, .bytes = record->bytes, .file = record->file },
             .label = record->label,
         };
-        stk_shard_decoder_tell(&shards->decoder, record, &out[i]);
+        stk_shard_decoder_describe(&shards->decoder, record, &out[i]);
     }
     return STOKER_OK;
 }
@@ -138,16 +138,16 @@ static const stoker_dataset_ops ops = { .name = "shards",
                                         .class_name = class_name,
                                         .stored_as = stored_as };
 
-/* ---- do the shards belong together? --------------------------------------------- */
+/* ---- consistency ---------------------------------------------------------------- */
 
-/* What is needed while opening only. */
+/* Needed only while opening. */
 struct opening {
     struct stk_opening base;
     uint64_t partial; /* 1 = shards may be missing, and come from several sets */
     uint64_t bytes_max;
 };
 
-/* What differs between two shards whose rows are to be one data set. */
+/* What differs between two shards that must match; NULL = nothing. */
 static const char *difference(const struct stk_shard_header *a, const struct stk_shard_header *b)
 {
     if (a->dtype != b->dtype)
@@ -161,7 +161,7 @@ static const char *difference(const struct stk_shard_header *a, const struct stk
     return NULL;
 }
 
-/* What is wrong about b coming right after a in a whole set. */
+/* Why b cannot follow a in a complete set; NULL = it can. */
 static const char *gap(const struct stk_shard_header *a, const struct stk_shard_header *b)
 {
     if (a->set_id != b->set_id)
@@ -233,7 +233,7 @@ static int open_files(struct shards *shards, const struct opening *opening)
     return check_together(shards, opening);
 }
 
-/* Before memory is taken: what the headers promise must be allowed. */
+/* Check the sizes in the headers against max_bytes before allocating. */
 static int take_memory(struct shards *shards, const struct opening *opening)
 {
     const struct stk_shard_header *like = &shards->files[0].header;
@@ -254,7 +254,7 @@ static int take_memory(struct shards *shards, const struct opening *opening)
                : stk_opening_refuse(&opening->base, STOKER_ENOMEM, "the names of the classes");
 }
 
-/* One name for each class, each ended by a 0. */
+/* One name per class, each ended by a 0. */
 static int find_names(struct shards *shards, const struct opening *opening)
 {
     const struct stk_shard_header *like = &shards->files[0].header;
@@ -351,7 +351,7 @@ static int open_shards(stoker_dataset **out, const char *rest,
     return rc == STOKER_OK ? open_set(out, &opening) : rc;
 }
 
-/* A folder with a shard among its first files. */
+/* Returns true for a folder with a shard among its first entries. */
 static bool recognise_shards(const char *path)
 {
     DIR *stream = opendir(path);

@@ -1,5 +1,5 @@
 /* bytes.c - "synth:bytes?count=N&shape=28x28&dtype=uint8&classes=10": rows that
- * tell which sample they are, at the speed of a store. See bytes.h for the bytes.
+ * identify their sample, at the speed of a store. See bytes.h for the bytes.
  */
 #include "datasets/synth/bytes.h"
 

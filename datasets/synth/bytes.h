@@ -1,9 +1,9 @@
-/* bytes.h - what the rows of synth:bytes hold, so that a test can tell any byte.
+/* bytes.h - the contents of synth:bytes rows, so that a test can compute any byte.
  *
  *   row of sample id, as little-endian 64-bit words:
  *     word 0   id
  *     word k   mix64(id) + k x 0x9E3779B97F4A7C15      k = 1, 2, ...
- *   the last word is cut where the row ends; the label is id % classes
+ *   the last word is truncated at the end of the row; the label is id % classes
  */
 #ifndef STK_DATASETS_SYNTH_BYTES_H
 #define STK_DATASETS_SYNTH_BYTES_H

@@ -33,7 +33,7 @@ struct point {
 struct canvas {
     uint8_t *row;
     int32_t size;   /* pixels */
-    int32_t radius; /* of the pen, 1/64 pixel */
+    int32_t radius; /* the pen's, 1/64 pixel */
     int32_t ink;    /* 0..255 */
 };
 

@@ -1,7 +1,4 @@
-/* draws.h - the random numbers of one generated sample, one after the other.
- *
- * Those of a sample are a function of key and sample alone: who draws, and when, changes nothing.
- */
+/* draws.h - the random numbers of one generated sample, a function of key and sample alone. */
 #ifndef STK_DATASETS_SYNTH_DRAWS_H
 #define STK_DATASETS_SYNTH_DRAWS_H
 
@@ -11,10 +8,10 @@
 #include "loader/base/rng.h"
 
 struct stk_draws {
-    uint64_t key; /* of the generator: seed and split */
+    uint64_t key; /* from seed and split */
     uint64_t sample;
     uint64_t block;
-    uint32_t used; /* of words; begin with 4 */
+    uint32_t used; /* words drawn of the block; 4 at first */
     struct stk_random words;
 };
 
@@ -27,7 +24,7 @@ static inline uint32_t stk_draw(struct stk_draws *draws)
     return draws->words.word[draws->used++];
 }
 
-/* least..most, each about as often. */
+/* Uniform in least..most. */
 static inline int32_t stk_draw_between(struct stk_draws *draws, int32_t least, int32_t most)
 {
     assert(least <= most);

@@ -25,7 +25,7 @@ enum {
 
 /* ---- waves ---------------------------------------------------------------------- */
 
-/* What stands at a crossing of an octave's grid, -128..127. */
+/* The value at a grid point of an octave, -128..127. */
 static int32_t crossing(uint64_t wave, int32_t x, int32_t y)
 {
     const uint64_t at = (uint64_t)(uint32_t)y << 32 | (uint32_t)x;
@@ -80,7 +80,7 @@ static void draw_wave_row(uint64_t wave, int32_t y, int32_t size, int32_t *level
 /* ---- shapes --------------------------------------------------------------------- */
 
 struct shape {
-    int32_t x, y;         /* of the middle, pixels */
+    int32_t x, y;         /* centre, pixels */
     int32_t across, down; /* half of them */
     bool round;
     int32_t slope;            /* levels it changes by from pixel to pixel, downwards */
@@ -144,7 +144,7 @@ static void finish_row(const int32_t *levels, uint64_t *state, uint8_t *row, siz
 /* ---- pictures ------------------------------------------------------------------- */
 
 struct scratch {
-    int32_t levels[SIDE_MAX * CHANNELS]; /* of one row */
+    int32_t levels[SIDE_MAX * CHANNELS]; /* one row */
 };
 
 static void draw(const struct stk_synth_images *images, uint64_t id, void *state, uint8_t *row)

@@ -54,7 +54,7 @@ static bool is_stray(const char *name)
     return false;
 }
 
-/* What stands behind the first dot of the last part; NULL if there is no key in front of it. */
+/* The text after the first dot of the last component; NULL if there is no key before it. */
 static const char *field_of(const char *name)
 {
     const char *slash = strrchr(name, '/');

@@ -1,27 +1,27 @@
-/* archive.h - one archive after the other becomes samples. */
+/* archive.h - turn the members of archives into samples. */
 #ifndef STK_DATASETS_TAR_ARCHIVE_H
 #define STK_DATASETS_TAR_ARCHIVE_H
 
 #include "datasets/tar/groups.h"
 #include "datasets/tar/index.h"
 
-enum { STK_TAR_SHOWN_BYTES = 120 }; /* of a name, in messages */
+enum { STK_TAR_SHOWN_BYTES = 120 }; /* longest name in messages */
 
-/* What the archives added so far hold. */
+/* The samples of the archives added so far. */
 struct stk_tar_part {
     const struct stk_tar_wish *wish;
     struct stk_tar_sample *samples;
     size_t count, capacity;
     uint64_t bytes; /* taken by samples */
     struct stk_tar_counts counts;
-    uint64_t labelled; /* samples with a label, and without */
+    uint64_t labelled; /* samples with and without a label */
     uint64_t unlabelled;
     char first_unlabelled[STK_TAR_SHOWN_BYTES + 1];
 
-    const struct stk_source *source; /* the archive at work */
+    const struct stk_source *source; /* the current archive */
     uint32_t number;
     struct stk_tar_groups groups;
-    size_t last_group; /* the one touched last */
+    size_t last_group; /* the one used last */
     stoker_error *error;
 };
 
@@ -29,7 +29,7 @@ struct stk_tar_part {
 void stk_tar_part_init(struct stk_tar_part *part, const struct stk_tar_wish *wish);
 void stk_tar_part_free(struct stk_tar_part *part); /* all 0 is allowed */
 
-/* Add the samples of archive number `number`. Errors as stk_tar_index_build; after one the part may
+/* Add the samples of archive `number`. Errors as stk_tar_index_build; after an error the part can
  * only be freed. */
 int stk_tar_part_add(struct stk_tar_part *part, const struct stk_source *source, uint32_t number,
                      stoker_error *error);

@@ -53,7 +53,7 @@ int stk_tar_grow(void **array, size_t element_bytes, size_t count, size_t *capac
     return STOKER_OK;
 }
 
-/* Who makes an archive does not know the seed, so cannot make all its keys meet in one slot. */
+/* The seed is random, so that no archive can be made whose keys all collide. */
 static uint64_t hash_of(const struct stk_tar_groups *groups, const char *key, size_t bytes)
 {
     uint64_t hash = groups->seed ^ bytes;
@@ -106,7 +106,7 @@ static int make_slots(struct stk_tar_groups *groups)
     return STOKER_OK;
 }
 
-/* Room for one more group with a key of so many bytes. */
+/* Make room for one more group with a key of key_bytes bytes. */
 static int make_room(struct stk_tar_groups *groups, size_t key_bytes)
 {
     int rc = STOKER_OK;

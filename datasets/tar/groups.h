@@ -1,8 +1,8 @@
-/* groups.h - the members of one archive, put together by key.
+/* groups.h - group the members of one archive by key.
  *
  *   train/0017.png, train/0017.cls  ->  one group, key "train/0017"
  *
- * The members of a key need not stand side by side. Memory is kept from one archive to the next.
+ * The members of a key need not be adjacent. Memory is reused for the next archive.
  */
 #ifndef STK_DATASETS_TAR_GROUPS_H
 #define STK_DATASETS_TAR_GROUPS_H
@@ -12,17 +12,17 @@
 #include <stdint.h>
 #include <stoker/error.h>
 
-#define STK_TAR_NONE UINT64_MAX /* a field that was not there */
+#define STK_TAR_NONE UINT64_MAX /* no such field */
 
 struct stk_tar_group {
     uint64_t hash;
-    size_t key; /* where it begins in groups.keys */
+    size_t key; /* offset in groups.keys */
     uint32_t key_bytes;
-    uint32_t image_bytes; /* UINT32_MAX: as many or more */
-    uint64_t image_at;    /* where its bytes are, or STK_TAR_NONE */
-    uint64_t label_at;    /* or STK_TAR_NONE */
+    uint32_t image_bytes; /* UINT32_MAX: that or more */
+    uint64_t image_at;    /* offset in the archive, or STK_TAR_NONE */
+    uint64_t label_at;    /* likewise */
     int64_t label;
-    const char *image_field; /* "png", ...; with image_at */
+    const char *image_field; /* "png", ...; if there is an image */
 };
 
 struct stk_tar_groups {
@@ -32,24 +32,22 @@ struct stk_tar_groups {
     size_t slot_count;
     char *keys;
     size_t keys_bytes, keys_capacity;
-    uint64_t seed;      /* of the hashes */
-    uint64_t bytes;     /* taken by all three */
-    uint64_t bytes_max; /* STOKER_ELIMIT beyond */
+    uint64_t seed;      /* for the hash */
+    uint64_t bytes;     /* allocated, all three */
+    uint64_t bytes_max; /* else STOKER_ELIMIT */
 };
 
 void stk_tar_groups_init(struct stk_tar_groups *groups, uint64_t bytes_max);
 void stk_tar_groups_free(struct stk_tar_groups *groups); /* all 0 is allowed */
 
-/* Forget all groups, keep the memory. */
+/* Remove all groups, keep the memory. */
 void stk_tar_groups_clear(struct stk_tar_groups *groups);
 
-/* The group of a key, made if there is none. Good until the next call. STOKER_ENOMEM,
- * STOKER_ELIMIT. */
+/* Find or add the group of a key; *out is valid until the next call. STOKER_ENOMEM, STOKER_ELIMIT. */
 int stk_tar_groups_find(struct stk_tar_groups *groups, const char *key, size_t key_bytes,
                         struct stk_tar_group **out);
 
-/* Make an array of `count` elements longer; *bytes counts what it takes. STOKER_ENOMEM,
- * STOKER_ELIMIT. */
+/* Grow an array of `count` elements; *bytes counts its memory. STOKER_ENOMEM, STOKER_ELIMIT. */
 int stk_tar_grow(void **array, size_t element_bytes, size_t count, size_t *capacity,
                  uint64_t *bytes, uint64_t bytes_max);
 

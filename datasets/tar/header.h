@@ -1,4 +1,4 @@
-/* header.h - one 512-byte header of a tar archive, and the records of a PAX header. */
+/* header.h - parse 512-byte tar headers and the records of PAX headers. */
 #ifndef STK_DATASETS_TAR_HEADER_H
 #define STK_DATASETS_TAR_HEADER_H
 
@@ -15,34 +15,34 @@ enum {
 
 struct stk_tar_header {
     char name[256 + 1]; /* prefix, slash, name */
-    uint64_t bytes;     /* of what follows */
+    uint64_t bytes;     /* the member's size */
     char type;          /* '0' a file, '1' and '2' links, ... */
 };
 
-/* A block of zeros ends an archive. */
+/* Returns true for a block of zeros, which ends an archive. */
 bool stk_tar_block_is_end(const uint8_t block[STK_TAR_BLOCK_BYTES]);
 
-/* Whether block is a header whose checksum is right. */
+/* Returns true for a header with the right checksum. */
 bool stk_tar_block_is_header(const uint8_t block[STK_TAR_BLOCK_BYTES]);
 
-/* Whether it claims to be one: "ustar" stands where it should. */
+/* Returns true if the block has the magic "ustar". */
 bool stk_tar_block_claims(const uint8_t block[STK_TAR_BLOCK_BYTES]);
 
-/* Take a header apart whose checksum is right. STOKER_EFORMAT, with error->message only: its size
- * is no number, negative, or over 2^63. */
+/* Parse a header with the right checksum. STOKER_EFORMAT, with error->message only: the size is not
+ * a number, negative, or over 2^63. */
 int stk_tar_header_parse(struct stk_tar_header *out, const uint8_t block[STK_TAR_BLOCK_BYTES],
                          stoker_error *error);
 
-/* What PAX records say of the member that follows. */
+/* What PAX records say about the next member. */
 struct stk_tar_records {
-    const char *path; /* in the text, not terminated; NULL = not said */
+    const char *path; /* in the text, not terminated; NULL = none */
     size_t path_bytes;
     uint64_t bytes;
     bool has_bytes;
-    bool is_sparse; /* the member is packed in a way of GNU tar's */
+    bool is_sparse; /* a sparse member of GNU tar */
 };
 
-/* Take "17 size=12345678\n..." apart. STOKER_EFORMAT, with error->message only: broken. */
+/* Parse "17 size=12345678\n...". STOKER_EFORMAT, with error->message only: malformed. */
 int stk_tar_records_parse(struct stk_tar_records *out, const char *text, size_t bytes,
                           stoker_error *error);
 

@@ -72,8 +72,8 @@ struct piece {
 struct crew {
     struct stk_tar_index *index;
     const struct stk_tar_pattern *pattern;
-    struct stk_tar_wish wish; /* of each part */
-    struct piece *pieces;     /* of each archive: written by who has taken it */
+    struct stk_tar_wish wish; /* for each part */
+    struct piece *pieces;     /* one per archive, written by the thread that claimed it */
     pthread_mutex_t lock;     /* guards all below */
     struct stk_tar_part parts[STK_THREADS_TOGETHER_MAX];
     uint32_t part_count;
@@ -164,7 +164,7 @@ static bool add_up(struct stk_tar_index *index, const struct crew *crew,
            index->count <= wish->bytes_max / sizeof(index->samples[0]);
 }
 
-/* STOKER_ENOMEM is told; any other error is to be found out in order. */
+/* Report STOKER_ENOMEM; any other error is found again in order. */
 static int put_together(struct stk_tar_index *index, struct crew *crew,
                         const struct stk_tar_wish *wish, stoker_error *error)
 {

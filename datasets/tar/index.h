@@ -1,4 +1,4 @@
-/* index.h - where the samples of a row of tar archives are: made once, by reading headers. */
+/* index.h - index the samples of tar archives by reading their headers. */
 #ifndef STK_DATASETS_TAR_INDEX_H
 #define STK_DATASETS_TAR_INDEX_H
 
@@ -10,37 +10,37 @@
 #include "datasets/tar/pattern.h"
 
 struct stk_tar_sample {
-    uint64_t offset; /* of the image's bytes in its archive */
-    int64_t label;   /* with index.has_labels */
-    uint32_t bytes;  /* UINT32_MAX: as many or more */
+    uint64_t offset; /* the image's in its archive */
+    int64_t label;   /* if index.has_labels */
+    uint32_t bytes;  /* UINT32_MAX: that or more */
     uint32_t file;
 };
 
 struct stk_tar_file {
     char *path;
-    struct stk_source source; /* open as long as the index */
+    struct stk_source source; /* open while the index exists */
 };
 
-/* What was met, samples aside. */
+/* Members other than samples. */
 struct stk_tar_counts {
     uint64_t members; /* all of them */
     uint64_t directories;
     uint64_t links;       /* never followed */
-    uint64_t devices;     /* and pipes */
+    uint64_t devices;     /* or pipes */
     uint64_t strays;      /* names that are absolute or hold ".." */
     uint64_t unknown;     /* sparse files, volume names, unknown types */
-    uint64_t keyless;     /* names without a dot in the middle of their last part */
+    uint64_t keyless;     /* names without a dot inside their last component */
     uint64_t other_files; /* fields that are neither image nor label */
     uint64_t imageless;   /* keys with a label and no image */
-    uint64_t cut;         /* archives that end too early, with keep_truncated */
-    uint64_t cut_samples; /* keys dropped as such an archive may have ended within them */
+    uint64_t cut;         /* truncated archives, with keep_truncated */
+    uint64_t cut_samples; /* incomplete keys dropped from truncated archives */
 };
 
 struct stk_tar_wish {
-    uint64_t bytes_max;   /* of the index */
-    uint64_t entries_max; /* members of all archives */
-    uint64_t class_count; /* 0 = as the labels say */
-    bool keep_truncated;  /* take what an archive holds that ends too early */
+    uint64_t bytes_max;   /* memory for the index */
+    uint64_t entries_max; /* members in all archives */
+    uint64_t class_count; /* 0 = from the labels */
+    bool keep_truncated;  /* keep the samples of a truncated archive */
 };
 
 struct stk_tar_index {
@@ -52,11 +52,10 @@ struct stk_tar_index {
     struct stk_tar_counts counts;
 };
 
-/* Open and index the archives of a pattern, several at a time: samples come in the order of their
- * archives all the same, and an error is that of the first archive with one. On failure nothing
- * is left.
- * Errors: those of walk.h and of opening; STOKER_EFORMAT (a field is there twice, a label is
- * no number or no class), STOKER_EMISMATCH (some samples have a label, some not), STOKER_EEMPTY,
+/* Open and index the archives of a pattern, several at a time. Samples have the order of their
+ * archives, and the error is the first archive's that has one. On failure nothing is left open.
+ * Errors: those of walk.h and of opening; STOKER_EFORMAT (a field occurs twice, a label is not a
+ * number or not a class), STOKER_EMISMATCH (some samples have a label, some not), STOKER_EEMPTY,
  * STOKER_ELIMIT, STOKER_ENOMEM. */
 int stk_tar_index_build(struct stk_tar_index *out, const struct stk_tar_pattern *pattern,
                         const struct stk_tar_wish *wish, stoker_error *error);

@@ -125,7 +125,7 @@ int stk_tar_pattern_parse(struct stk_tar_pattern *out, const char *text, size_t 
     return STOKER_OK;
 }
 
-/* What stands for the braces as their `index`-th. */
+/* The `index`-th replacement of the braces. */
 static int write_choice(const struct stk_tar_pattern *pattern, const struct stk_tar_braces *braces,
                         uint32_t index, char *to, size_t to_bytes)
 {

@@ -9,13 +9,13 @@
 
 enum { STK_TAR_BRACES_MAX = 4, STK_TAR_FILES_MAX = 65536 };
 
-/* One pair of braces: numbers, or words. */
+/* One pair of braces: a range of numbers, or words. */
 struct stk_tar_braces {
-    size_t begin;   /* of '{' in the text */
-    size_t end;     /* behind '}' */
-    uint32_t count; /* of what may stand for it, >= 1 */
-    uint32_t width; /* digits at least, zeros in front; 0 = words */
-    uint64_t first; /* number */
+    size_t begin;   /* offset of '{' */
+    size_t end;     /* offset after '}' */
+    uint32_t count; /* replacements, >= 1 */
+    uint32_t width; /* minimum digits, zero-padded; 0 = words */
+    uint64_t first; /* number of the range */
 };
 
 /* A pattern without braces is one name. */
@@ -27,16 +27,16 @@ struct stk_tar_pattern {
     uint32_t name_count; /* 1..STK_TAR_FILES_MAX */
 };
 
-/* Understand the `bytes` first bytes of text, which must outlive the pattern. STOKER_ESPEC: the
- * braces are broken; STOKER_ELIMIT: too many, of pairs or of names. */
+/* Parse the first `bytes` bytes of text, which must outlive the pattern. STOKER_ESPEC: malformed
+ * braces; STOKER_ELIMIT: too many pairs or names. */
 int stk_tar_pattern_parse(struct stk_tar_pattern *out, const char *text, size_t bytes,
                           stoker_error *error);
 
-/* Take the text as it is, braces included. */
+/* Use the text literally, braces included. */
 void stk_tar_pattern_plain(struct stk_tar_pattern *out, const char *text, size_t bytes);
 
-/* Write name `index` < name_count, the last braces changing fastest; returns its bytes, or 0 if
- * name_bytes (the final 0 included) are too few. */
+/* Write name `index` < name_count; the last braces change fastest. Returns its length, or 0 if it and
+ * the final 0 need more than name_bytes. */
 size_t stk_tar_pattern_name(const struct stk_tar_pattern *pattern, uint32_t index, char *name,
                             size_t name_bytes);
 

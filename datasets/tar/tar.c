@@ -1,10 +1,10 @@
 /* tar.c - "tar:DIR/train-{000..099}.tar?channels=3": the images in tar archives, as WebDataset
  * writes them.
  *
- *   spec ──▶ names of archives ──▶ index ──▶ shape of a row ──▶ codec ──▶ the callbacks here
+ *   spec ──▶ names of archives ──▶ index ──▶ shape of a row ──▶ codec ──▶ callbacks
  *
- * The archives stay open. A sample is a piece of one of them, so that any is read at random with
- * one read. An image of another shape is a bad sample when its turn comes.
+ * The archives stay open; a sample is one read at an offset. An image of another shape is a bad
+ * sample when it is read.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -23,8 +23,8 @@ struct tar {
     struct stk_tar_index index;
     struct stk_folder_image image;
     struct stk_image_row row;
-    uint32_t longest_bytes; /* of an image, those over the limit left out */
-    uint64_t pixels_max;    /* of an image that is resized */
+    uint32_t longest_bytes; /* largest image within max_file_bytes */
+    uint64_t pixels_max;    /* largest image that is resized */
     uint32_t class_count;   /* 0 = unknown */
 };
 
@@ -102,7 +102,7 @@ static const stoker_dataset_ops ops = { .name = "tar",
 
 /* ---- what a row is -------------------------------------------------------------- */
 
-/* What is needed while opening only. */
+/* Needed only while opening. */
 struct opening {
     struct stk_opening base;
     struct stk_tar_wish wish;
@@ -139,8 +139,8 @@ static int choose_row(struct tar *tar, const struct opening *opening)
     return stk_opening_choose_row(&opening->base, &set, &tar->row, &tar->image);
 }
 
-/* Sets longest_bytes and, unless the spec says how many, the classes: labels 0..n-1 make n, a
- * negative or a huge one is no class number. */
+/* Set longest_bytes and, unless given, class_count: the largest label + 1, or 0 if a label is
+ * negative or over CLASSES_MAX. */
 static int look_at_samples(struct tar *tar, const struct opening *opening)
 {
     int64_t largest = -1;
@@ -185,8 +185,7 @@ static int read_parameters(struct opening *opening)
                : stk_opening_refuse(&opening->base, STOKER_ESPEC, "truncated is fail or keep");
 }
 
-/* Question marks and braces may be part of a file's name: a name that exists as it stands is that
- * file. */
+/* A file name may contain question marks and braces: a name that exists literally is that file. */
 static int read_spec(struct opening *opening, const char *rest)
 {
     struct stat status;
@@ -213,7 +212,7 @@ static int read_spec(struct opening *opening, const char *rest)
 
 /* ---- open ----------------------------------------------------------------------- */
 
-/* Reading the headers of large archives takes its time: what they said must still hold. */
+/* Reading the headers of large archives takes long: check that they did not change meanwhile. */
 static int check_archives(const struct tar *tar, const struct opening *opening)
 {
     int rc = STOKER_OK;
@@ -251,7 +250,7 @@ static int open_tar(stoker_dataset **out, const char *rest, const stoker_dataset
     return rc == STOKER_OK ? open_archives(out, &opening) : rc;
 }
 
-/* A file that begins with the header of a tar archive. */
+/* Returns true for a file that starts with a tar header. */
 static bool recognise_tar(const char *path)
 {
     struct stk_source source;

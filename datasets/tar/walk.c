@@ -136,7 +136,7 @@ static int take_records(struct stk_tar_walk *walk, const struct stk_tar_header *
 static enum stk_tar_kind kind_of(const struct stk_tar_walk *walk, char type)
 {
     switch (type) {
-    case '\0': /* the oldest archives tell a directory by its name */
+    case '\0': /* in the oldest archives the name marks a directory */
     case '0':
     case '7':
         if (walk->name[0] != '\0' && walk->name[strlen(walk->name) - 1] == '/')
@@ -211,7 +211,7 @@ static int finish(struct stk_tar_walk *walk, const struct stk_tar_header *header
     out->kind = kind_of(walk, header->type);
     out->name = walk->name;
     out->offset = at + STK_TAR_BLOCK_BYTES;
-    /* A link or a directory may tell a size, but has no bytes; what nobody knows has. */
+    /* Links and directories may have a size but no bytes; unknown types have bytes. */
     const bool has_bytes = out->kind == STK_TAR_FILE || out->kind == STK_TAR_OTHER;
     const uint64_t bytes = walk->has_bytes ? walk->bytes : header->bytes;
     int rc = step_over(walk, has_bytes ? bytes : 0, error);

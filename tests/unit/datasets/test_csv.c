@@ -235,7 +235,7 @@ static const struct bad {
     { "1,2\n3,5\x01\n", "", STOKER_EFORMAT, 6, "\"5?\" is no number" },
     { "1,2\n3," SIXTY_FIVE "\n", "", STOKER_EFORMAT, 6, "more than 64 characters" },
     { "1,\"2\n3,4\n", "", STOKER_ETRUNCATED, 2, "line 1, column 2: this quote is never closed" },
-    { "1,\"2\"x\n", "", STOKER_EFORMAT, 5, "line 1, column 2: text goes on after the closing" },
+    { "1,\"2\"x\n", "", STOKER_EFORMAT, 5, "line 1, column 2: text after the closing" },
     { "1,\"2\"\"\n", "", STOKER_ETRUNCATED, 2, "never closed" },
     { "a,\"b\nc\"\n1,2\n3,x\n", "", STOKER_EFORMAT, 14, "line 4, column 2: b?c: \"x\"" },
     { "a,b\n1,2\n", "?label=c", STOKER_EINVAL, STOKER_NO_OFFSET, "column \"c\" is not in the hea" },
