@@ -1,17 +1,16 @@
-/* chain.h - whole files on their way through io_uring: three requests and a slot each.
+/* chain.h - reads a whole file through io_uring: a chain of three requests, and a slot.
  *
  *            ┌─────── open failed: the read and the close are cancelled ──────┐
  *            │                                                                ▼
- *   FREE ──▶ open ──LINK──▶ read ──HARDLINK──▶ close ──▶ all three told ──▶ FREE
+ *   FREE ──▶ open ──LINK──▶ read ──HARDLINK──▶ close ──▶ all three done ──▶ FREE
  *
- * Between open and close a file lies in a slot of the ring's own table: it takes no descriptor
- * of the process. The slots' numbers are ours, and a file has its slot to itself until all three
- * requests have been told of.
+ * Between open and close a file occupies a slot of the ring's own table, not a descriptor of the
+ * process. We number the slots; a file keeps its slot until all three requests have completed.
  *
- * What decides about a read is the open's answer first. A link that broke in another way (the
- * kernel may run out of requests between two of them) makes a read without a file, which is to be
- * tried again. A slot whose close failed may still hold a file, and must be emptied before it is
- * used again: else a later open that fails could leave its read with another file's bytes.
+ * The open's result counts first. If the chain breaks for another reason (the kernel may run out of
+ * requests between two of them), the read finds no file and must be tried again. A slot whose close
+ * failed may still hold a file, and must be emptied before it is used again: otherwise a read after a
+ * failed open could deliver another file's bytes.
  */
 #ifndef STK_READER_CHAIN_H
 #define STK_READER_CHAIN_H
@@ -23,7 +22,7 @@
 #include <stoker/reader.h>
 
 enum stk_chain_step {
-    STK_CHAIN_OPEN = 1, /* from 1: the low bits of a request's data, where 0 is a plain read */
+    STK_CHAIN_OPEN = 1, /* the low bits of a request's data; 0 there is a plain read */
     STK_CHAIN_READ,
     STK_CHAIN_CLOSE,
     STK_CHAIN_STEPS = 3
@@ -34,7 +33,7 @@ struct stk_chain {
     struct stk_chain *next_free;
     uint32_t slot;
     uint32_t steps_left;
-    int32_t results[STK_CHAIN_STEPS + 1]; /* of each step */
+    int32_t results[STK_CHAIN_STEPS + 1]; /* by step */
 };
 
 _Static_assert(_Alignof(struct stk_chain) > STK_CHAIN_STEPS, "a step must fit its address");
@@ -46,7 +45,7 @@ static inline void stk_chain_begin(struct stk_chain *chain, stoker_read *read)
     chain->steps_left = STK_CHAIN_STEPS;
 }
 
-/* Note one step's result. True: it was the last. */
+/* Record one step's result. Returns true if it was the last. */
 static inline bool stk_chain_note(struct stk_chain *chain, enum stk_chain_step step, int32_t result)
 {
     assert(chain->steps_left > 0);
@@ -63,21 +62,21 @@ static inline int32_t stk_chain_result(const struct stk_chain *chain)
     return got == -ECANCELED || got == -EBADF ? -EAGAIN : got;
 }
 
-/* Whether this kernel has no such open: then others will fail alike. */
+/* Returns true if this kernel does not support such an open, so every other would fail, too. */
 static inline bool stk_chain_unknown(const struct stk_chain *chain)
 {
     const int32_t opened = chain->results[STK_CHAIN_OPEN];
     return opened == -EINVAL || opened == -EOPNOTSUPP || opened == -ENOSYS;
 }
 
-/* Whether the read would have waited, though it was a file's: some file systems cannot tell, and
- * kernels then take a file that was opened not to wait at its word. */
+/* Returns true if the read failed with EAGAIN although a regular file never blocks: some file systems
+ * cannot check for that, and the kernel then obeys O_NONBLOCK. */
 static inline bool stk_chain_would_wait(const struct stk_chain *chain)
 {
     return chain->results[STK_CHAIN_OPEN] >= 0 && chain->results[STK_CHAIN_READ] == -EAGAIN;
 }
 
-/* Whether the slot may still hold a file. */
+/* Returns true if the slot may still hold a file. */
 static inline bool stk_chain_dirty(const struct stk_chain *chain)
 {
     return chain->results[STK_CHAIN_OPEN] >= 0 && chain->results[STK_CHAIN_CLOSE] < 0;

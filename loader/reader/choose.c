@@ -2,7 +2,7 @@
  *
  *   STOKER_READER set ----> that reader, or an error
  *   not set --> a ring opens, runs and closes? --yes--> uring
- *                                              --no---> pread, and the ring's complaint
+ *                                              --no---> pread, and the ring's error as the reason
  */
 #include "loader/reader/choose.h"
 
@@ -50,8 +50,8 @@ static int choose_named(const stoker_reader **out, const char *name, char *reaso
     return 0;
 }
 
-/* The ring's own words, without the text of the code that ends them. */
-static void tell_fallback(char *reason, size_t reason_bytes, const stoker_error *refusal)
+/* The ring's own message, without the text of the error code at its end. */
+static void describe_fallback(char *reason, size_t reason_bytes, const stoker_error *refusal)
 {
     const char *end = strstr(refusal->message, stoker_strerror(refusal->code));
     size_t length = strlen(refusal->message);
@@ -81,7 +81,7 @@ int stk_reader_choose(const stoker_reader **out, char *reason, size_t reason_byt
     if (rc == 0)
         (void)snprintf(reason, reason_bytes, "io_uring works here");
     else
-        tell_fallback(reason, reason_bytes, &refusal);
+        describe_fallback(reason, reason_bytes, &refusal);
     *out = rc == 0 ? &stoker_reader_uring : &stoker_reader_pread;
     return 0;
 }

@@ -1,4 +1,4 @@
-/* fifo.h - the reads a reader without a kernel queue still holds, oldest first.
+/* fifo.h - the reads that a reader has not started yet, oldest first.
  *
  *   reads: [ . . h r r r r . . ]     head = oldest, count in use, wraps at capacity
  */
@@ -23,7 +23,7 @@ static inline void stk_fifo_push(struct stk_fifo *fifo, stoker_read *read)
     fifo->reads[at < fifo->capacity ? at : at - fifo->capacity] = read;
 }
 
-/* The read that `nth` pops more would give; nth < count. */
+/* Returns the read at position nth from the oldest; nth < count. */
 static inline stoker_read *stk_fifo_at(const struct stk_fifo *fifo, uint32_t nth)
 {
     assert(nth < fifo->count);

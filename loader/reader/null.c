@@ -1,7 +1,7 @@
 /* null.c - the reader that reads nothing: every read is complete at once.
  *
- * It writes no byte: what a run with it costs is what all other stages cost. A whole file is
- * asked for with one byte more than it should have: it is said to have just what it should.
+ * It writes no byte, so a run with it measures all other stages. A read of a whole file requests one byte
+ * more than the file should have; the result is one less, as if the file had the expected length.
  */
 #include <stoker/reader.h>
 
@@ -51,7 +51,7 @@ static int null_submit(void *ring, stoker_read *const *reads, uint32_t count)
 static int null_reap(void *ring, stoker_read **done, uint32_t max, int64_t wait_ns)
 {
     struct null_ring *null = ring;
-    (void)wait_ns; /* nothing is ever under way */
+    (void)wait_ns; /* nothing is ever in flight */
     uint32_t count = max < null->done.count ? max : null->done.count;
     for (uint32_t i = 0; i < count; i++)
         done[i] = stk_fifo_pop(&null->done);

@@ -1,21 +1,20 @@
-/* pread.c - the reader of plain system calls: it works wherever files can be read.
+/* pread.c - the reader that uses plain system calls; it works on every system.
  *
- *   submit: is the first in the page cache? --no--> ask the kernel to fetch them all
- *           all into the fifo
- *   reap:   read the oldest, a group at a time, and hand them out
+ *   submit: is the first in the page cache? --no--> advise the kernel to fetch them all
+ *           push all to the fifo
+ *   reap:   read the oldest, a group at a time, and return them
  *
- * Reads happen in reap, one after the other in the order submitted. Without help a
- * disk would see one request at a time: on random reads of cold files the advice to
- * fetch is worth a factor of five, the same as io_uring's queue. It costs a system
- * call per read, so it is given only when a read has just missed the page cache.
+ * Reads happen in reap, one after the other in the order submitted. Without advice a disk would see
+ * one request at a time: on random reads of cold files the advice makes reading five times as fast,
+ * the same as io_uring's queue. It costs a system call per read, so it is given only after a read has
+ * missed the page cache.
  *
- * A whole file is opened, read and closed in reap, so that at most one at a time is open. Once one
- * has missed the page cache, the next few are open ahead, so that there is a file to give the
- * advice for: on cold files that is worth a factor of five, too (16 of them; a factor of four
- * with 8).
+ * A whole file is opened, read and closed in reap, so that at most one is open at a time. After a miss
+ * of the page cache the next 16 files are opened ahead, because advice needs an open file: on cold
+ * files that is five times as fast, too (four times with 8 files).
  *
- *   waiting: [ r r r r | r r r r r r ]     examined of them are looked at: those that are whole
- *             examined                     files are open, in the same order, in ahead
+ *   waiting: [ r r r r | r r r r r r ]     the first `examined` reads were looked at; the whole
+ *             examined                     files among them are open, in the same order, in ahead
  */
 #include <assert.h>
 #include <errno.h>
@@ -33,8 +32,8 @@
 #include "loader/reader/fifo.h"
 #include "loader/reader/setup.h"
 
-/* One miss in a batch tells of more to come, in files that are cached in part too:
- * so many submits give advice after it. */
+/* A miss predicts more misses, also in files that are partly cached: the next ADVICE_SUBMITS submits
+ * give advice. */
 enum { ADVICE_SUBMITS = 32, AHEAD_FILES = 16 };
 
 struct pread_ring {
@@ -42,9 +41,9 @@ struct pread_ring {
     uint32_t file_count;
     int directory;
     uint32_t advice_left; /* submits that still give advice */
-    bool cannot_tell;     /* what is cached: this system reads only for good */
-    uint32_t examined;    /* of the reads waiting, from the oldest on */
-    uint32_t ahead_first; /* the file of the oldest of them that is a whole file */
+    bool cannot_probe;    /* this system cannot report what is cached */
+    uint32_t examined;    /* waiting reads that were looked at, from the oldest */
+    uint32_t ahead_first; /* index in `ahead` of the oldest open file */
     uint32_t ahead_count;
     int ahead[AHEAD_FILES]; /* < 0: it could not be opened */
     struct stk_fifo waiting;
@@ -71,8 +70,8 @@ static int pread_open(void **ring, const stoker_reader_setup *setup, stoker_erro
     return 0;
 }
 
-/* Whether what the read wants is in the page cache, as far as one byte tells: of a record its last,
- * since the kernel reads ahead from the one before. True where this system cannot tell. */
+/* Returns true if the page cache holds the read's bytes, judged by one byte: of a record the last, because
+ * the kernel reads ahead from the record before. Also true if this system cannot report it. */
 static bool is_cached(struct pread_ring *plain, const stoker_read *read)
 {
     uint8_t byte;
@@ -83,13 +82,13 @@ static bool is_cached(struct pread_ring *plain, const stoker_read *read)
                          : plain->files[read->file].fd;
     const bool missed = fd >= 0 && preadv2(fd, &one, 1, (off_t)at, RWF_NOWAIT) < 0;
     if (missed)
-        plain->cannot_tell = errno == EOPNOTSUPP || errno == ENOSYS || errno == EPERM;
+        plain->cannot_probe = errno == EOPNOTSUPP || errno == ENOSYS || errno == EPERM;
     if (whole && fd >= 0)
         close(fd);
-    return !missed || plain->cannot_tell;
+    return !missed || plain->cannot_probe;
 }
 
-/* Open the whole files that come next and ask the kernel to fetch them. */
+/* Open the next whole files and advise the kernel to fetch them. */
 static void open_ahead(struct pread_ring *plain)
 {
     while (plain->advice_left > 0 && plain->ahead_count < AHEAD_FILES &&
@@ -105,7 +104,7 @@ static void open_ahead(struct pread_ring *plain)
     }
 }
 
-/* The file of the oldest read, if it is open already; else < 0. */
+/* Returns the file of the oldest read if it is open already, else < 0. */
 static int take_ahead(struct pread_ring *plain, const stoker_read *oldest)
 {
     if (plain->examined == 0)
@@ -122,7 +121,7 @@ static int take_ahead(struct pread_ring *plain, const stoker_read *oldest)
 
 static void advise(const struct pread_ring *plain, const stoker_read *read)
 {
-    /* An answer would change nothing: the read tells what is wrong. */
+    /* An error here does not matter: the read will report it. */
     (void)posix_fadvise(plain->files[read->file].fd, (off_t)read->offset,
                         (off_t)stk_read_bytes(read), POSIX_FADV_WILLNEED);
 }
@@ -137,7 +136,7 @@ static int pread_submit(void *ring, stoker_read *const *reads, uint32_t count)
         assert(reads[i]->bytes >= 1);
         stk_fifo_push(&plain->waiting, reads[i]);
     }
-    if (count > 0 && !plain->cannot_tell && !is_cached(plain, reads[0]))
+    if (count > 0 && !plain->cannot_probe && !is_cached(plain, reads[0]))
         plain->advice_left = ADVICE_SUBMITS;
     if (plain->advice_left == 0)
         return 0;
@@ -154,7 +153,7 @@ static int32_t read_from(int fd, const stoker_read *read)
     return got < 0 ? (int32_t)-errno : (int32_t)got;
 }
 
-/* `ahead`: the whole file, open already, or < 0. */
+/* `ahead`: the whole file if it is open already, else < 0. */
 static int32_t read_now(const struct pread_ring *plain, const stoker_read *read, int ahead)
 {
     if (read->path == NULL)
@@ -170,7 +169,7 @@ static int32_t read_now(const struct pread_ring *plain, const stoker_read *read,
 static int pread_reap(void *ring, stoker_read **done, uint32_t max, int64_t wait_ns)
 {
     struct pread_ring *plain = ring;
-    (void)wait_ns; /* a plain read cannot be waited for, only done */
+    (void)wait_ns; /* a plain read happens here, whatever time it takes */
     uint32_t count = 0;
     uint64_t bytes = 0;
     while (count < max && plain->waiting.count > 0 && bytes < STK_READ_GROUP_BYTES) {
@@ -187,7 +186,7 @@ static int pread_reap(void *ring, stoker_read **done, uint32_t max, int64_t wait
 static int pread_close(void *ring, int64_t wait_ns)
 {
     struct pread_ring *plain = ring;
-    (void)wait_ns; /* nothing is ever under way */
+    (void)wait_ns; /* nothing is ever in flight */
     for (; plain->ahead_count > 0; plain->ahead_count--) {
         const int fd = plain->ahead[plain->ahead_first];
         plain->ahead_first = (plain->ahead_first + 1) % AHEAD_FILES;

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* Bytes of the buffer at `base` that a ring of stoker_reader_uring has registered with the kernel, which locks
- * them; 0 if it has not, or if the library is built without liburing. */
+/* Returns the bytes of the buffer at `base` if a ring of stoker_reader_uring has registered it with the kernel,
+ * which locks them; 0 if not, or if the library is built without liburing. */
 uint64_t stk_uring_registered_bytes(const void *ring, const void *base);
 
 #endif

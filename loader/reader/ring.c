@@ -17,12 +17,12 @@
 
 enum {
     IOWQ_WORKERS_MAX = 32, /* kernel threads a ring may start for reads that would block */
-    RINGS_PER_USER = 128   /* that should find memory to lock */
+    RINGS_PER_USER = 128   /* rings for which the user's limit on locked memory should suffice */
 };
 
-/* liburing maps and unmaps a ring by bare system calls, which ThreadSanitizer does not see. Memory
- * that one thread's ring gave back and another's was given then looks as if both wrote to it at
- * once, though the kernel orders the two. Here it is told of that order. */
+/* liburing maps and unmaps a ring by bare system calls, which ThreadSanitizer does not see. If one
+ * thread unmaps a ring and another maps one at the same address, ThreadSanitizer reports a race, although
+ * the kernel orders the two. These functions declare that order. */
 #if defined(__SANITIZE_THREAD__)
 #define STK_UNDER_TSAN 1
 #elif defined(__has_feature)
@@ -32,7 +32,7 @@ enum {
 #endif
 #ifdef STK_UNDER_TSAN
 #include <sanitizer/tsan_interface.h>
-static char address_space; /* what the order is of: its address alone is used */
+static char address_space; /* only its address is used: the object that the order is declared on */
 
 static void mapping_begins(void)
 {
@@ -52,9 +52,9 @@ static void mapping_ends(void)
 }
 #endif
 
-/* Newest kernel first; a flag it does not know makes setup answer EINVAL. */
+/* Newest kernel first; an unknown flag makes setup return EINVAL. */
 static const unsigned flag_groups[] = {
-#ifdef IORING_SETUP_DEFER_TASKRUN /* liburing 2.3, which knows how to look at such a ring */
+#ifdef IORING_SETUP_DEFER_TASKRUN /* liburing 2.3 and later can poll such a ring */
     IORING_SETUP_SUBMIT_ALL | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG |
         IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,                     /* 6.1 */
     IORING_SETUP_SUBMIT_ALL | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG, /* 5.19 */
@@ -62,7 +62,7 @@ static const unsigned flag_groups[] = {
     0,
 };
 
-/* Whether such a ring answers its maker's thread alone (EEXIST to any other). */
+/* Returns true if only the thread that made the ring may use it (others get EEXIST). */
 static bool binds_thread(unsigned flags)
 {
 #ifdef IORING_SETUP_DEFER_TASKRUN
@@ -90,7 +90,7 @@ static const char *setup_hint(int os_errno)
     }
 }
 
-/* "io_uring: WHAT: errno text (hint)"; stoker_error.os_errno tells it as well. */
+/* Report "io_uring: WHAT: errno text (hint)", and os_errno in the error. */
 static int refuse(stoker_error *error, int os_errno, const char *what)
 {
     const struct stk_place place = STK_NOWHERE;
@@ -112,7 +112,7 @@ static uint32_t power_of_two_from(uint32_t value)
     return power;
 }
 
-/* Whether whole files are to be expected: a set of them has a directory, and no files. */
+/* Returns true if whole files may be read: their data set has a directory, and no files. */
 static bool expects_paths(const stoker_reader_setup *setup)
 {
     return setup->directory != AT_FDCWD || setup->file_count == 0;
@@ -140,7 +140,7 @@ static int map_ring(struct stk_ring *ring, const stoker_reader_setup *setup)
     return rc;
 }
 
-/* Waits with a time limit, and completions that are never dropped. */
+/* Returns true if waits can have a time limit and completions are never dropped. */
 static bool has_features(const struct stk_ring *ring)
 {
     const unsigned needed = IORING_FEAT_EXT_ARG | IORING_FEAT_NODROP;
@@ -158,8 +158,7 @@ static bool knows_reads(struct stk_ring *ring)
     return known;
 }
 
-/* A chain needs the kernel to look for the read's file when the open has put it there, not when
- * the read is submitted. */
+/* A chain needs a kernel that looks up the read's file after the open, not when the read is submitted. */
 static bool knows_chains(const struct stk_ring *ring)
 {
 #ifdef IORING_FEAT_LINKED_FILE /* 5.18, with opens into slots since 5.15 */
@@ -170,7 +169,7 @@ static bool knows_chains(const struct stk_ring *ring)
 #endif
 }
 
-/* One operation from end to end: a sandbox may let setup pass and refuse the rest. */
+/* Run one operation from end to end: a sandbox may allow setup and refuse the rest. */
 static int run_nop(struct stk_ring *ring)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(&ring->io);
@@ -191,8 +190,8 @@ static int run_nop(struct stk_ring *ring)
     return rc;
 }
 
-/* The table: files, then empty slots. The bare system call is used because liburing's
- * function raises RLIMIT_NOFILE for the whole process. */
+/* Register the table: files, then empty slots. Not through liburing, whose function raises
+ * RLIMIT_NOFILE for the whole process. */
 static int register_table(struct stk_ring *ring, const int *fds, uint32_t files, uint32_t slots)
 {
     const long rc =
@@ -205,9 +204,9 @@ static int register_table(struct stk_ring *ring, const int *fds, uint32_t files,
     return 0;
 }
 
-/* Files by index spare the kernel a shared reference count: 5 % of a hot read. A gain, not a
- * need: with a descriptor that is closed, or more files than the limit on descriptors, the ring
- * works with plain descriptors. The same limit leaves fewer slots, or none. */
+/* Files by index save the kernel a shared reference count: 5 % of a hot read. Optional: with a closed
+ * descriptor, or more files than the limit on descriptors, the ring uses plain descriptors. That
+ * limit may also leave fewer slots, or none. */
 static int fix_files(struct stk_ring *ring, const stoker_reader_setup *setup)
 {
     const uint32_t files = setup->file_count;
@@ -230,9 +229,9 @@ static int fix_files(struct stk_ring *ring, const stoker_reader_setup *setup)
     return 0;
 }
 
-/* Whether so many bytes are a small part of what a user may lock: the kernel counts
- * over all rings of all his processes, the rings' own memory included, and a ring that
- * finds nothing left cannot be made. */
+/* Returns true if `bytes` is a small part of the memory that the user may lock. The kernel counts over all
+ * rings of all the user's processes, including the rings' own memory; when nothing is left, no ring can
+ * be made. */
 static bool may_lock(size_t bytes)
 {
     struct rlimit limit;
@@ -253,9 +252,9 @@ static bool register_buffers(struct stk_ring *ring, const struct iovec *buffers,
     return true;
 }
 
-/* A registered buffer spares the kernel to look up its pages for each read: 4 % of a
- * read from the page cache, more of a direct one. A gain, not a need: without it reads
- * are plain. If not all may be had, then what is this ring's own. */
+/* A registered buffer saves the kernel looking up its pages for each read: 4 % of a read from the page
+ * cache, more of a direct one. Optional: without it reads are plain. If both buffers do not fit the
+ * limit, register only the ring's own scratch. */
 static void fix_buffers(struct stk_ring *ring, const stoker_reader_setup *setup)
 {
     struct iovec buffers[STK_RING_BUFFERS_MAX];
@@ -272,11 +271,11 @@ static void fix_buffers(struct stk_ring *ring, const stoker_reader_setup *setup)
 static void limit_kernel_threads(struct stk_ring *ring, uint32_t depth)
 {
     unsigned most = depth < IOWQ_WORKERS_MAX ? depth : IOWQ_WORKERS_MAX;
-    unsigned workers[2] = { most, most };                         /* for disk reads, for the rest */
+    unsigned workers[2] = { most, most };                         /* disk reads, everything else */
     (void)io_uring_register_iowq_max_workers(&ring->io, workers); /* 5.15; older: the default */
 }
 
-static int prove_ring(struct stk_ring *ring, stoker_error *error)
+static int verify_ring(struct stk_ring *ring, stoker_error *error)
 {
     if (!has_features(ring))
         return refuse(error, 0, "this kernel is older than 5.11");
@@ -295,7 +294,7 @@ int stk_ring_open(struct stk_ring *ring, const stoker_reader_setup *setup, stoke
     int rc = map_ring(ring, setup);
     if (rc < 0)
         return refuse(error, -rc, "");
-    rc = prove_ring(ring, error);
+    rc = verify_ring(ring, error);
     if (rc == 0 && (rc = fix_files(ring, setup)) < 0)
         stk_error_set(error, rc, STOKER_STAGE_READ, &place, "io_uring: table of files");
     if (rc < 0) {
@@ -309,7 +308,7 @@ int stk_ring_open(struct stk_ring *ring, const stoker_reader_setup *setup, stoke
 
 void stk_ring_close(struct stk_ring *ring)
 {
-    /* Explicitly: the memory account of an exited ring is settled late. */
+    /* Explicitly: the kernel releases the locked memory of an exited ring late. */
     if (ring->buffer_count > 0)
         (void)io_uring_unregister_buffers(&ring->io);
     mapping_ends();

@@ -1,4 +1,4 @@
-/* setup.h - what every reader asks of its setup, and the limits they share. */
+/* setup.h - checks a reader's setup; limits that all readers share. */
 #ifndef STK_READER_SETUP_H
 #define STK_READER_SETUP_H
 
@@ -10,10 +10,10 @@
 
 enum {
     STK_READ_DEPTH_MAX = 1024,
-    /* A longer read is a short one, so that a result always fits its int32. */
+    /* A longer read ends short, so that a result always fits its int32. */
     STK_READ_BYTES_MAX = 1 << 30,
-    /* What the page cache holds is copied so much at a time, then handed out: it still lies in the
-     * core's own cache when it is summed, decoded or converted. */
+    /* Bytes copied from the page cache before they are handed out: few enough to be still in the core's
+     * own cache when they are summed, decoded or converted. */
     STK_READ_GROUP_BYTES = 128 << 10
 };
 

@@ -3,20 +3,19 @@
  *   submit: SQ <- one entry per read, three per whole file (chain.h), one io_uring_enter
  *   reap:   CQ -> done[]; enters the kernel only when the CQ is empty
  *
- *   a read ──▶ waiting ──a group is begun──▶ SQ ──▶ done
+ *   a read ──▶ waiting ──a group starts──▶ SQ ──▶ done
  *   a whole file ──▶ waiting ──a slot is free──▶ chain ──▶ done
  *                       └──── no slots: open, read, close by system calls, in reap ──▶ done
  *
  * A read that hits the page cache is copied while it is submitted, and its completion is in the CQ
- * at once, so hot reads cost one system call per group (STK_READ_GROUP_BYTES). The next group is
- * begun when the CQ is empty: hot reads are handed out before more are copied over them. Where a
- * group is not complete at once, some of it lies on storage: then all others are begun as well.
+ * at once, so hot reads cost one system call per group (STK_READ_GROUP_BYTES). The next group starts
+ * when the CQ is empty, so that hot reads are handed out before others evict them from the core's cache.
+ * If a group is not complete at once, some of it is on storage: then all waiting reads start.
  *
- * The CQ is at least as long as the most requests in flight, so it cannot overflow.
- * A read whose submission failed half-way, or that is in flight when the ring
- * fails, belongs to the kernel until close() has returned 0. Reads already issued
- * to a disk cannot be cancelled: a close that runs out of time leaves the ring and
- * its memory to the kernel for good.
+ * The CQ holds the largest possible number of requests in flight, so it cannot overflow. A read whose
+ * submission failed half-way, or that is in flight when the ring fails, belongs to the kernel until
+ * close() has returned 0. Reads already issued to a disk cannot be cancelled: a close that times out
+ * leaves the ring and its memory to the kernel for good.
  */
 #include <stoker/reader.h>
 
@@ -47,22 +46,22 @@ struct uring {
     uint32_t file_count;
     uint32_t depth;
     uint32_t in_flight; /* reads taken by submit and not yet handed out by reap */
-    uint32_t requests;  /* of these and of chains, with the kernel */
-    bool failed;        /* a system call failed for good: only close is left */
+    uint32_t requests;  /* requests in the kernel, those of chains included */
+    bool failed;        /* a system call failed for good: only close may follow */
 
     int directory;                 /* where paths start */
-    struct open_how how;           /* of every whole file */
-    struct open_how unlinked;      /* of one in whose name there is no link */
-    bool has_links;                /* there are some, as one has shown, or nobody cares */
-    struct stk_chain *chains;      /* one a slot */
-    struct stk_chain *free_chains; /* those whose slot holds no file */
+    struct open_how how;           /* for any whole file */
+    struct open_how unlinked;      /* for a whole file whose name contains no link */
+    bool has_links;                /* a name contained a link, or links need no check */
+    struct stk_chain *chains;      /* one per slot */
+    struct stk_chain *free_chains; /* chains whose slot holds no file */
     struct stk_fifo waiting;       /* whole files without a slot, reads of later groups */
-    stoker_read *waiting_reads[];  /* depth of them */
+    stoker_read *waiting_reads[];  /* `depth` elements */
 };
 
 enum { RETRIES_MAX = 64, RETRY_PAUSE_NS = 100000 };
 
-/* One chain a slot. */
+/* One chain per slot. */
 static int make_chains(struct uring *uring)
 {
     if (uring->ring.slot_count == 0)
@@ -78,7 +77,7 @@ static int make_chains(struct uring *uring)
     return 0;
 }
 
-/* Where whole files are opened, and what may be a link in their names. */
+/* Set the directory of whole files, and how links in their names are treated. */
 static void set_paths(struct uring *uring, int directory)
 {
     uring->directory = directory;
@@ -126,7 +125,7 @@ static int uring_open(void **ring, const stoker_reader_setup *setup, stoker_erro
     return 0;
 }
 
-/* The registered buffer in which a read ends; < 0 = none. */
+/* Returns the index of the registered buffer that contains the read's buffer, else < 0. */
 static int buffer_of(const struct uring *uring, const stoker_read *read, uint32_t bytes)
 {
     for (uint32_t i = 0; i < uring->ring.buffer_count; i++) {
@@ -172,9 +171,9 @@ static void set_step(struct io_uring_sqe *sqe, struct stk_chain *chain, enum stk
     io_uring_sqe_set_data(sqe, (uint8_t *)chain + step);
 }
 
-/* The flags of each request are set after its preparation, which clears them. No O_CLOEXEC: a
- * slot is no descriptor, and the kernel refuses the flag. O_NONBLOCK: where a file was, a pipe
- * that nobody writes to may be by now. */
+/* The flags of each request are set after its preparation, which clears them. No O_CLOEXEC: a slot is not
+ * a descriptor, and the kernel refuses the flag. O_NONBLOCK: the file may have been replaced by a pipe
+ * without a writer. */
 static void prepare_chain(struct uring *uring, stoker_read *read)
 {
     struct stk_chain *chain = uring->free_chains;
@@ -190,7 +189,7 @@ static void prepare_chain(struct uring *uring, stoker_read *read)
 
     sqe = next_sqe(uring);
     prepare_read(uring, sqe, read, (int)chain->slot, true);
-    sqe->flags |= IOSQE_IO_HARDLINK; /* a file shorter than asked for must be closed as well */
+    sqe->flags |= IOSQE_IO_HARDLINK; /* close the file after a short read, too */
     set_step(sqe, chain, STK_CHAIN_READ);
 
     sqe = next_sqe(uring);
@@ -204,8 +203,8 @@ static void pause_before_retry(uint32_t attempt)
     nanosleep(&pause, NULL);
 }
 
-/* Hand the SQ to the kernel. EAGAIN (no memory for requests) and EBUSY pass; what
- * does not pass in about 0.2 s ends the ring. */
+/* Submit the SQ to the kernel. EAGAIN (no memory for requests) and EBUSY are retried for about 0.2 s;
+ * after that the ring has failed. */
 static int enter_submit(struct uring *uring)
 {
     uint32_t left = io_uring_sq_ready(&uring->ring.io);
@@ -227,7 +226,7 @@ static int enter_submit(struct uring *uring)
     return 0;
 }
 
-/* A chain must be handed over as a whole, so there must be room for all of it. */
+/* A chain must be submitted as a whole, so there must be room for all of it. */
 static int make_room(struct uring *uring, uint32_t entries)
 {
     return io_uring_sq_space_left(&uring->ring.io) >= entries ? 0 : enter_submit(uring);
@@ -243,7 +242,7 @@ static bool read_waits(const struct uring *uring)
     return uring->waiting.count > 0 && !file_waits(uring);
 }
 
-/* Start whole files as long as there are slots for them, and a group of reads. */
+/* Start whole files while slots are free, and one group of reads. */
 static int start_waiting(struct uring *uring)
 {
     uint64_t bytes = 0;
@@ -262,8 +261,8 @@ static int start_waiting(struct uring *uring)
     return enter_submit(uring);
 }
 
-/* Whether something that was begun has no completion yet: then the page cache does not hold all, and
- * storage should work at the rest while the caller does something else. */
+/* Returns true if a started read has no completion yet: then the page cache does not hold everything, and
+ * storage should work on the rest while the caller does something else. */
 static bool waits_for_storage(const struct uring *uring)
 {
     return uring->in_flight - uring->waiting.count > io_uring_cq_ready(&uring->ring.io);
@@ -285,12 +284,12 @@ static int uring_submit(void *ring, stoker_read *const *reads, uint32_t count)
     return rc;
 }
 
-/* Take a slot back, after having emptied it where its own close did not. */
+/* Free a chain and its slot; empty the slot first if its close failed. */
 static void free_chain(struct uring *uring, struct stk_chain *chain)
 {
     const int none = -1;
     if (uring->ring.slot_count == 0)
-        return; /* no chain is begun any more */
+        return; /* no more chains are started */
     if (stk_chain_dirty(chain) &&
         io_uring_register_files_update(&uring->ring.io, chain->slot, &none, 1) < 0) {
         uring->ring.slot_count--;
@@ -306,14 +305,14 @@ static void read_by_calls(const struct uring *uring, stoker_read *read)
                                              stk_read_bytes(read), read->offset);
 }
 
-/* A chain is over. Returns its read, or NULL if it must be read in another way. */
+/* A chain has ended. Returns its read, or NULL if it must be read in another way. */
 static stoker_read *finish_chain(struct uring *uring, struct stk_chain *chain)
 {
     stoker_read *read = chain->read;
     read->result = stk_chain_result(chain);
     if (stk_chain_would_wait(chain)) {
         read_by_calls(uring, read);
-        if (read->result >= 0) /* it was no pipe: this file system needs files that wait */
+        if (read->result >= 0) /* not a pipe: this file system does not work with O_NONBLOCK */
             uring->how.flags = uring->unlinked.flags &= ~(uint64_t)O_NONBLOCK;
     } else if (read->result == -ELOOP) { /* a link that stays in the directory may be followed */
         read_by_calls(uring, read);
@@ -328,7 +327,7 @@ static stoker_read *finish_chain(struct uring *uring, struct stk_chain *chain)
     return NULL;
 }
 
-/* The read that this completion finishes, or NULL. */
+/* Returns the read that this completion finishes, or NULL. */
 static stoker_read *complete(struct uring *uring, const struct io_uring_cqe *cqe)
 {
     uint8_t *data = io_uring_cqe_get_data(cqe);
@@ -342,8 +341,8 @@ static stoker_read *complete(struct uring *uring, const struct io_uring_cqe *cqe
     return read;
 }
 
-/* What lies in the CQ. No system call unless the kernel has flagged work that only
- * this thread can finish. */
+/* Take the completions in the CQ. No system call unless the kernel has flagged work that only this
+ * thread can finish. */
 static uint32_t collect(struct uring *uring, stoker_read **done, uint32_t max)
 {
     struct io_uring_cqe *cqes[64];
@@ -365,7 +364,7 @@ static uint32_t collect(struct uring *uring, stoker_read **done, uint32_t max)
     return count;
 }
 
-/* Where there are no slots: whole files, one after the other. */
+/* Without slots: read whole files by system calls, one after the other. */
 static uint32_t read_waiting(struct uring *uring, stoker_read **done, uint32_t max)
 {
     uint32_t count = 0;
@@ -377,8 +376,8 @@ static uint32_t read_waiting(struct uring *uring, stoker_read **done, uint32_t m
     return count;
 }
 
-/* Sleep until a completion is there or `until_ns` on the clock (UINT64_MAX = no
- * limit). Returns 0, -ETIME or -errno. */
+/* Sleep until a completion arrives or the clock shows `until_ns` (UINT64_MAX = no limit).
+ * Returns 0, -ETIME or -errno. */
 static int wait_for_one(struct uring *uring, uint64_t until_ns)
 {
     for (;;) {
@@ -395,7 +394,7 @@ static int wait_for_one(struct uring *uring, uint64_t until_ns)
                          : io_uring_wait_cqe(&uring->ring.io, &cqe);
         if (rc != -EINTR)
             return rc;
-        if (limited && stk_now_ns() >= until_ns) /* a storm of signals prolongs nothing */
+        if (limited && stk_now_ns() >= until_ns) /* signals do not prolong the wait */
             return -ETIME;
     }
 }
@@ -405,9 +404,9 @@ static uint64_t until(int64_t wait_ns)
     return wait_ns < 0 ? UINT64_MAX : stk_now_ns() + (uint64_t)wait_ns;
 }
 
-/* Let the kernel take all steps of chains that it can take now. A ring that defers such work does no
- * more than 20 steps for each time it is asked, and a thread that decodes after every few files
- * begins with cold caches each time, as the kernel does. */
+/* Let the kernel take all possible steps of chains now. A ring that defers such work does at most 20
+ * steps per call, and if the thread decoded after every few files, thread and kernel would start with
+ * cold caches each time. */
 static void take_steps(struct uring *uring)
 {
 #ifdef IORING_SETUP_DEFER_TASKRUN
@@ -421,8 +420,8 @@ static void take_steps(struct uring *uring)
 #endif
 }
 
-/* All that is finished, and whole files begun in the slots that are free now. Where nothing is
- * finished, reads are begun until one is or all are. */
+/* Collect finished reads, and start whole files in the free slots. If nothing is finished, start reads until
+ * one is, or all are started. */
 static int look(struct uring *uring, stoker_read **done, uint32_t max)
 {
     if (uring->ring.slot_count > 0)
@@ -455,7 +454,7 @@ static int uring_reap(void *ring, stoker_read **done, uint32_t max, int64_t wait
         return count;
 
     const uint64_t until_ns = until(wait_ns);
-    while (count == 0) { /* two of a chain's three completions finish nothing */
+    while (count == 0) { /* only the last of a chain's three completions finishes a read */
         assert(uring->requests > 0);
         int rc = wait_for_one(uring, until_ns);
         if (rc == -ETIME)
@@ -515,7 +514,7 @@ static int uring_open(void **ring, const stoker_reader_setup *setup, stoker_erro
                          "io_uring: built without liburing");
 }
 
-/* open never made a ring, so nothing reaches these. */
+/* Never called: open made no ring. */
 static int uring_submit(void *ring, stoker_read *const *reads, uint32_t count)
 {
     (void)ring;
