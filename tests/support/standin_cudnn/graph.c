@@ -165,7 +165,7 @@ void stk_cudnn_graph_convolution(struct stk_cudnn_graph *graph, enum stk_cudnn_d
         !fits(y->h, x->h, w->h, window->stride[0], window->padding[0]) ||
         !fits(y->w, x->w, w->w, window->stride[1], window->padding[1]))
         fail(graph, STOKER_EDEVICE, "extents that do not fit together");
-    if (x->dtype != w->dtype || (x->dtype != y->dtype && !y->passing))
+    if (x->dtype != w->dtype || (x->dtype != y->dtype && !y->is_virtual))
         fail(graph, STOKER_ENOTSUP, "types that no engine takes together");
     append(graph, &(struct standin_cudnn_operation){ .kind = STANDIN_CONVOLUTION,
                                                      .a = x_ref,
@@ -272,7 +272,7 @@ static const char *bind(struct standin_cudnn_work *work, const struct stk_cudnn_
 {
     for (uint32_t i = 0; i < count; i++) {
         const stk_cudnn_ref ref = bindings[i].tensor;
-        if (ref < 1 || ref > work->tensors || work->tensor[ref - 1].passing ||
+        if (ref < 1 || ref > work->tensors || work->tensor[ref - 1].is_virtual ||
             work->data[ref - 1] != NULL)
             return "bound to nothing, or twice";
         if ((uintptr_t)bindings[i].data % 16 != 0)
@@ -282,7 +282,7 @@ static const char *bind(struct standin_cudnn_work *work, const struct stk_cudnn_
             return "an operand that is not in device memory, or too short";
     }
     for (uint32_t i = 0; i < work->tensors; i++)
-        if (!work->tensor[i].passing && work->data[i] == NULL)
+        if (!work->tensor[i].is_virtual && work->data[i] == NULL)
             return "an operand is not bound";
     work->workspace = view(workspace, work->workspace_bytes);
     return work->workspace == NULL ? "too little workspace" : NULL;

@@ -218,7 +218,7 @@ void standin_cudnn_work_run(struct standin_cudnn_work *work)
 {
     void *passing[STK_CUDNN_TENSORS_MAX] = { NULL };
     for (uint32_t i = 0; i < work->tensors; i++)
-        if (work->tensor[i].passing) {
+        if (work->tensor[i].is_virtual) {
             passing[i] = calloc(standin_cudnn_elements(&work->tensor[i]), sizeof(float));
             if (passing[i] == NULL)
                 abort();

@@ -189,7 +189,7 @@ static int cpu_load(struct stk_program **out, struct stk_backend *backend,
 }
 
 /* One pass, shared by the threads; each writes its own loss. */
-struct walk {
+struct shared_pass {
     const struct stk_program *program;
     const struct stk_arenas *arenas;
     const struct stk_pass *pass;
@@ -198,8 +198,8 @@ struct walk {
 };
 
 /* One thread on its way. */
-struct walker {
-    struct walk *walk;
+struct worker {
+    struct shared_pass *shared;
     const struct stk_program *program;
     uint32_t thread, threads;
     struct stk_loss loss; /* of its own, so that threads do not share a cache line */
@@ -214,136 +214,136 @@ static float *partial_of(const struct stk_program *program, const struct stk_cpu
                              (thread - 1) * step->partial_bytes);
 }
 
-static struct stk_cpu_turn turn_of(struct walker *walker, uint32_t index, uint32_t first,
+static struct stk_cpu_task task_of(struct worker *worker, uint32_t index, uint32_t first,
                                    uint32_t count)
 {
-    const struct stk_program *program = walker->program;
+    const struct stk_program *program = worker->program;
     const struct stk_cpu_step *step = &program->steps[index];
-    struct stk_cpu_turn turn = { .step = step,
+    struct stk_cpu_task task = { .step = step,
                                  .team = program->backend->team,
-                                 .thread = walker->thread,
-                                 .threads = walker->threads,
-                                 .loss = &walker->loss,
-                                 .rc = &walker->rc };
+                                 .thread = worker->thread,
+                                 .threads = worker->threads,
+                                 .loss = &worker->loss,
+                                 .rc = &worker->rc };
     if (program->block != NULL) {
-        turn.scratch = program->block + program->scratch_bytes * walker->thread;
-        turn.shared = program->block + step->shared_at;
+        task.scratch = program->block + program->scratch_bytes * worker->thread;
+        task.shared = program->block + step->shared_at;
     }
-    stk_operands_find(&turn.o, program->plan, &program->plan->ops[index], walker->walk->arenas,
-                      walker->walk->pass, first, count);
-    if (step->partial_bytes > 0 && walker->thread > 0) {
-        turn.o.weight_grad = partial_of(program, step, walker->thread);
-        turn.o.bias_grad = step->biases > 0 ? turn.o.weight_grad + step->weights : NULL;
+    stk_operands_find(&task.o, program->plan, &program->plan->ops[index], worker->shared->arenas,
+                      worker->shared->pass, first, count);
+    if (step->partial_bytes > 0 && worker->thread > 0) {
+        task.o.weight_grad = partial_of(program, step, worker->thread);
+        task.o.bias_grad = step->biases > 0 ? task.o.weight_grad + step->weights : NULL;
     }
-    return turn;
+    return task;
 }
 
-static void run_step(struct walker *walker, uint32_t index, uint32_t first, uint32_t count)
+static void run_step(struct worker *worker, uint32_t index, uint32_t first, uint32_t count)
 {
-    const struct stk_cpu_turn turn = turn_of(walker, index, first, count);
-    turn.step->run(&turn);
+    const struct stk_cpu_task task = task_of(worker, index, first, count);
+    task.step->run(&task);
 }
 
-static void prepare(struct walker *walker)
+static void prepare(struct worker *worker)
 {
-    const struct stk_program *program = walker->program;
+    const struct stk_program *program = worker->program;
     for (uint32_t i = 0; i < program->plan->op_count; i++) {
         const struct stk_cpu_step *step = &program->steps[i];
         if (step->prepare != NULL) {
-            const struct stk_cpu_turn turn = turn_of(walker, i, 0, 0);
-            step->prepare(&turn);
+            const struct stk_cpu_task task = task_of(worker, i, 0, 0);
+            step->prepare(&task);
         }
-        if (step->partial_bytes > 0 && walker->thread > 0)
-            memset(partial_of(program, step, walker->thread), 0, step->partial_bytes);
+        if (step->partial_bytes > 0 && worker->thread > 0)
+            memset(partial_of(program, step, worker->thread), 0, step->partial_bytes);
     }
     stk_thread_team_barrier(program->backend->team);
 }
 
 /* Steps [begin, end) on this thread's samples, `most` of them at a time. */
-static void run_own(struct walker *walker, uint32_t begin, uint32_t end, uint32_t most)
+static void run_own(struct worker *worker, uint32_t begin, uint32_t end, uint32_t most)
 {
     const struct stk_share share =
-        stk_share_of(walker->walk->pass->count, walker->thread, walker->threads);
+        stk_share_of(worker->shared->pass->count, worker->thread, worker->threads);
     for (uint64_t first = share.begin; first < share.end; first += most) {
         const uint64_t left = share.end - first;
         for (uint32_t i = begin; i < end; i++)
-            run_step(walker, i, (uint32_t)first, (uint32_t)(left < most ? left : most));
+            run_step(worker, i, (uint32_t)first, (uint32_t)(left < most ? left : most));
     }
 }
 
-/* The end of the steps that follow `begin` in the same manner, without a barrier. */
-static uint32_t end_of_row(const struct stk_program *program, uint32_t begin)
+/* The end of the steps that follow `begin` in the same mode, without a barrier. */
+static uint32_t end_of_run(const struct stk_program *program, uint32_t begin)
 {
     uint32_t end = begin + 1;
     while (end < program->plan->op_count && !program->steps[end].barrier_before &&
-           program->steps[end].manner == program->steps[begin].manner)
+           program->steps[end].mode == program->steps[begin].mode)
         end++;
     return end;
 }
 
-static void run_steps(struct walker *walker)
+static void run_steps(struct worker *worker)
 {
-    const struct stk_program *program = walker->program;
+    const struct stk_program *program = worker->program;
     for (uint32_t i = 0; i < program->plan->op_count;) {
         const struct stk_cpu_step *step = &program->steps[i];
         if (step->barrier_before)
             stk_thread_team_barrier(program->backend->team);
-        if (step->manner == STK_CPU_TOGETHER) {
-            run_step(walker, i++, 0, walker->walk->pass->count);
+        if (step->mode == STK_CPU_TOGETHER) {
+            run_step(worker, i++, 0, worker->shared->pass->count);
             continue;
         }
-        const uint32_t end = end_of_row(program, i);
-        run_own(walker, i, end, step->manner == STK_CPU_CHUNKED ? CHUNK_SAMPLES : UINT32_MAX);
+        const uint32_t end = end_of_run(program, i);
+        run_own(worker, i, end, step->mode == STK_CPU_CHUNKED ? CHUNK_SAMPLES : UINT32_MAX);
         i = end;
     }
 }
 
 /* sum += part, this thread's share of it. */
-static void add_share(const struct walker *walker, float *sum, const float *part, uint64_t count)
+static void add_share(const struct worker *worker, float *sum, const float *part, uint64_t count)
 {
-    const struct stk_share share = stk_share_of(count, walker->thread, walker->threads);
+    const struct stk_share share = stk_share_of(count, worker->thread, worker->threads);
     for (uint64_t i = share.begin; i < share.end; i++)
         sum[i] += part[i];
 }
 
-static void add_partials(struct walker *walker)
+static void add_partials(struct worker *worker)
 {
-    const struct stk_program *program = walker->program;
+    const struct stk_program *program = worker->program;
     for (uint32_t i = 0; i < program->plan->op_count; i++) {
         const struct stk_cpu_step *step = &program->steps[i];
         if (step->partial_bytes == 0)
             continue;
         struct stk_operands o; /* the arena's gradients, not this thread's */
-        stk_operands_find(&o, program->plan, &program->plan->ops[i], walker->walk->arenas,
-                          walker->walk->pass, 0, 0);
-        for (uint32_t thread = 1; thread < walker->threads; thread++) {
+        stk_operands_find(&o, program->plan, &program->plan->ops[i], worker->shared->arenas,
+                          worker->shared->pass, 0, 0);
+        for (uint32_t thread = 1; thread < worker->threads; thread++) {
             const float *partial = partial_of(program, step, thread);
-            add_share(walker, o.weight_grad, partial, step->weights);
+            add_share(worker, o.weight_grad, partial, step->weights);
             if (o.bias_grad != NULL)
-                add_share(walker, o.bias_grad, partial + step->weights, step->biases);
+                add_share(worker, o.bias_grad, partial + step->weights, step->biases);
         }
     }
 }
 
-static void walk_through(void *argument, uint32_t thread)
+static void run_thread(void *argument, uint32_t thread)
 {
-    struct walk *walk = argument;
-    struct walker walker = { .walk = walk,
-                             .program = walk->program,
+    struct shared_pass *shared = argument;
+    struct worker worker = { .shared = shared,
+                             .program = shared->program,
                              .thread = thread,
-                             .threads = walk->program->backend->threads };
+                             .threads = shared->program->backend->threads };
 #ifdef STOKER_HAVE_DNNL
     const int before = stk_onednn_enter_thread();
 #endif
-    prepare(&walker);
-    run_steps(&walker);
-    stk_thread_team_barrier(walk->program->backend->team);
-    add_partials(&walker);
+    prepare(&worker);
+    run_steps(&worker);
+    stk_thread_team_barrier(shared->program->backend->team);
+    add_partials(&worker);
 #ifdef STOKER_HAVE_DNNL
     stk_onednn_leave_thread(before);
 #endif
-    walk->losses[thread] = walker.loss;
-    walk->rcs[thread] = walker.rc;
+    shared->losses[thread] = worker.loss;
+    shared->rcs[thread] = worker.rc;
 }
 
 static int cpu_run(struct stk_program *program, const struct stk_arenas *arenas,
@@ -354,16 +354,16 @@ static int cpu_run(struct stk_program *program, const struct stk_arenas *arenas,
     const int rc = stk_operands_check_labels(program->plan, pass, error);
     if (rc != STOKER_OK)
         return rc;
-    struct walk walk = { .program = program, .arenas = arenas, .pass = pass };
-    stk_thread_team_run(program->backend->team, walk_through, &walk);
+    struct shared_pass shared = { .program = program, .arenas = arenas, .pass = pass };
+    stk_thread_team_run(program->backend->team, run_thread, &shared);
     struct stk_loss sum = { 0 };
     for (uint32_t thread = 0; thread < program->backend->threads; thread++) {
-        if (walk.rcs[thread] != STOKER_OK)
-            return stk_error_set(error, walk.rcs[thread], STOKER_STAGE_OPTIONS,
+        if (shared.rcs[thread] != STOKER_OK)
+            return stk_error_set(error, shared.rcs[thread], STOKER_STAGE_OPTIONS,
                                  &(struct stk_place)STK_NOWHERE, "back end cpu: oneDNN failed");
-        sum.loss_sum += walk.losses[thread].loss_sum;
-        sum.correct += walk.losses[thread].correct;
-        sum.count += walk.losses[thread].count;
+        sum.loss_sum += shared.losses[thread].loss_sum;
+        sum.correct += shared.losses[thread].correct;
+        sum.count += shared.losses[thread].count;
     }
     *loss = sum;
     return STOKER_OK;

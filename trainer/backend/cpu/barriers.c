@@ -38,8 +38,8 @@ void stk_cpu_place_barriers(struct stk_cpu_step *steps, const struct stk_plan *p
     uint32_t since = 0; /* first operation behind the last barrier */
     for (uint32_t i = 0; i < plan->op_count; i++) {
         const struct stk_op *op = &plan->ops[i];
-        const bool meets = steps[i].manner == STK_CPU_TOGETHER ||
-                           (i > 0 && steps[i - 1].manner == STK_CPU_TOGETHER);
+        const bool meets =
+            steps[i].mode == STK_CPU_TOGETHER || (i > 0 && steps[i - 1].mode == STK_CPU_TOGETHER);
         /* A buffer that is not written here does no harm in the list: it is alive. */
         steps[i].barrier_before =
             i > 0 && (meets || disturbs(plan, since, i, op->y) ||

@@ -20,98 +20,98 @@ uint64_t stk_cpu_batch_norm_shared_bytes(const struct stk_layer *layer, uint32_t
     return 2 * (uint64_t)threads * layer->in.c * sizeof(double);
 }
 
-static double *sums_of(const struct stk_cpu_turn *turn, uint32_t which, uint32_t thread)
+static double *sums_of(const struct stk_cpu_task *task, uint32_t which, uint32_t thread)
 {
-    return (double *)turn->shared +
-           ((uint64_t)which * turn->threads + thread) * turn->o.layer->in.c;
+    return (double *)task->shared +
+           ((uint64_t)which * task->threads + thread) * task->o.layer->in.c;
 }
 
-static struct stk_share pixels_of(const struct stk_cpu_turn *turn)
+static struct stk_share pixels_of(const struct stk_cpu_task *task)
 {
-    const uint64_t plane = stk_plane(turn->o.layer->in);
-    const struct stk_share share = stk_share_of(turn->o.count, turn->thread, turn->threads);
+    const uint64_t plane = stk_plane(task->o.layer->in);
+    const struct stk_share share = stk_share_of(task->o.count, task->thread, task->threads);
     return (struct stk_share){ share.begin * plane, share.end * plane };
 }
 
 /* All threads' sums of each channel, in the order of the threads. */
-static void add_up(const struct stk_cpu_turn *turn, uint32_t which, double *total)
+static void add_up(const struct stk_cpu_task *task, uint32_t which, double *total)
 {
-    const uint32_t channels = turn->o.layer->in.c;
+    const uint32_t channels = task->o.layer->in.c;
     memset(total, 0, channels * sizeof(*total));
-    for (uint32_t thread = 0; thread < turn->threads; thread++) {
-        const double *sums = sums_of(turn, which, thread);
+    for (uint32_t thread = 0; thread < task->threads; thread++) {
+        const double *sums = sums_of(task, which, thread);
         for (uint32_t c = 0; c < channels; c++)
             total[c] += sums[c];
     }
 }
 
-static void sum_values(const struct stk_cpu_turn *turn, double *sums)
+static void sum_values(const struct stk_cpu_task *task, double *sums)
 {
-    const uint32_t channels = turn->o.layer->in.c;
-    const struct stk_share pixels = pixels_of(turn);
+    const uint32_t channels = task->o.layer->in.c;
+    const struct stk_share pixels = pixels_of(task);
     memset(sums, 0, channels * sizeof(*sums));
     for (uint64_t i = pixels.begin; i < pixels.end; i++)
         for (uint32_t c = 0; c < channels; c++)
-            sums[c] += (double)turn->o.x[i * channels + c];
+            sums[c] += (double)task->o.x[i * channels + c];
 }
 
-static void sum_squares(const struct stk_cpu_turn *turn, const double *mean, double *sums)
+static void sum_squares(const struct stk_cpu_task *task, const double *mean, double *sums)
 {
-    const uint32_t channels = turn->o.layer->in.c;
-    const struct stk_share pixels = pixels_of(turn);
+    const uint32_t channels = task->o.layer->in.c;
+    const struct stk_share pixels = pixels_of(task);
     memset(sums, 0, channels * sizeof(*sums));
     for (uint64_t i = pixels.begin; i < pixels.end; i++)
         for (uint32_t c = 0; c < channels; c++) {
-            const double centred = (double)turn->o.x[i * channels + c] - mean[c];
+            const double centred = (double)task->o.x[i * channels + c] - mean[c];
             sums[c] += centred * centred;
         }
 }
 
 /* Thread 0 alone: aux and the running statistics. */
-static void keep_statistics(const struct stk_cpu_turn *turn, const double *mean,
+static void keep_statistics(const struct stk_cpu_task *task, const double *mean,
                             const double *variance)
 {
-    const struct stk_layer *layer = turn->o.layer;
-    const double pixels = (double)(turn->o.count * stk_plane(layer->in));
+    const struct stk_layer *layer = task->o.layer;
+    const double pixels = (double)(task->o.count * stk_plane(layer->in));
     const double momentum = (double)layer->momentum;
-    float *aux = turn->o.aux;
+    float *aux = task->o.aux;
     for (uint32_t c = 0; c < layer->in.c; c++) {
         aux[c] = (float)mean[c];
         aux[layer->in.c + c] = (float)(1 / sqrt(variance[c] + (double)layer->epsilon));
-        if (turn->o.op->again || turn->o.running_mean == NULL)
+        if (task->o.op->again || task->o.running_mean == NULL)
             continue;
-        float *running_mean = &turn->o.running_mean[c];
-        float *running_var = &turn->o.running_var[c];
+        float *running_mean = &task->o.running_mean[c];
+        float *running_var = &task->o.running_var[c];
         const double unbiased = pixels > 1 ? variance[c] * pixels / (pixels - 1) : variance[c];
         *running_mean = (float)((1 - momentum) * (double)*running_mean + momentum * mean[c]);
         *running_var = (float)((1 - momentum) * (double)*running_var + momentum * unbiased);
     }
 }
 
-void stk_cpu_batch_norm_forward(const struct stk_cpu_turn *turn)
+void stk_cpu_batch_norm_forward(const struct stk_cpu_task *task)
 {
-    const struct stk_operands *o = &turn->o;
+    const struct stk_operands *o = &task->o;
     const uint32_t channels = o->layer->in.c;
     const double pixels = (double)(o->count * stk_plane(o->layer->in));
-    double *mean = turn->scratch;
+    double *mean = task->scratch;
     double *variance = mean + channels;
 
-    sum_values(turn, sums_of(turn, 0, turn->thread));
-    stk_thread_team_barrier(turn->team);
-    add_up(turn, 0, mean);
+    sum_values(task, sums_of(task, 0, task->thread));
+    stk_thread_team_barrier(task->team);
+    add_up(task, 0, mean);
     for (uint32_t c = 0; c < channels; c++)
         mean[c] /= pixels;
-    sum_squares(turn, mean, sums_of(turn, 1, turn->thread));
-    stk_thread_team_barrier(turn->team);
-    add_up(turn, 1, variance);
+    sum_squares(task, mean, sums_of(task, 1, task->thread));
+    stk_thread_team_barrier(task->team);
+    add_up(task, 1, variance);
     for (uint32_t c = 0; c < channels; c++)
         variance[c] /= pixels;
-    if (turn->thread == 0)
-        keep_statistics(turn, mean, variance);
-    stk_thread_team_barrier(turn->team);
+    if (task->thread == 0)
+        keep_statistics(task, mean, variance);
+    stk_thread_team_barrier(task->team);
 
     const float *aux = o->aux;
-    const struct stk_share own = pixels_of(turn);
+    const struct stk_share own = pixels_of(task);
     for (uint64_t i = own.begin; i < own.end; i++)
         stk_batch_norm_row(o->y + i * channels, o->x + i * channels, aux, aux + channels, o->weight,
                            o->bias, channels, o->op->relu);
@@ -135,15 +135,15 @@ static const float *passed(const struct stk_operands *o, uint64_t pixel, float *
     return row;
 }
 
-static void sum_gradients(const struct stk_cpu_turn *turn, float *row)
+static void sum_gradients(const struct stk_cpu_task *task, float *row)
 {
-    const struct stk_operands *o = &turn->o;
+    const struct stk_operands *o = &task->o;
     const uint32_t channels = o->layer->in.c;
     const float *mean = o->aux;
     const float *inverse = mean + channels;
-    double *gamma = sums_of(turn, 0, turn->thread);
-    double *beta = sums_of(turn, 1, turn->thread);
-    const struct stk_share own = pixels_of(turn);
+    double *gamma = sums_of(task, 0, task->thread);
+    double *beta = sums_of(task, 1, task->thread);
+    const struct stk_share own = pixels_of(task);
     memset(gamma, 0, channels * sizeof(*gamma));
     memset(beta, 0, channels * sizeof(*beta));
     for (uint64_t i = own.begin; i < own.end; i++) {
@@ -156,15 +156,15 @@ static void sum_gradients(const struct stk_cpu_turn *turn, float *row)
     }
 }
 
-static void write_gradient(const struct stk_cpu_turn *turn, const double *gamma, const double *beta,
+static void write_gradient(const struct stk_cpu_task *task, const double *gamma, const double *beta,
                            float *row)
 {
-    const struct stk_operands *o = &turn->o;
+    const struct stk_operands *o = &task->o;
     const uint32_t channels = o->layer->in.c;
     const double pixels = (double)(o->count * stk_plane(o->layer->in));
     const float *mean = o->aux;
     const float *inverse = mean + channels;
-    const struct stk_share own = pixels_of(turn);
+    const struct stk_share own = pixels_of(task);
     for (uint64_t i = own.begin; i < own.end; i++) {
         const float *dy = passed(o, i, row);
         const float *x = o->x + i * channels;
@@ -177,22 +177,22 @@ static void write_gradient(const struct stk_cpu_turn *turn, const double *gamma,
     }
 }
 
-void stk_cpu_batch_norm_backward(const struct stk_cpu_turn *turn)
+void stk_cpu_batch_norm_backward(const struct stk_cpu_task *task)
 {
-    const struct stk_operands *o = &turn->o;
+    const struct stk_operands *o = &task->o;
     const uint32_t channels = o->layer->in.c;
-    double *gamma = turn->scratch;
+    double *gamma = task->scratch;
     double *beta = gamma + channels;
     float *row = (float *)(void *)(beta + channels);
-    sum_gradients(turn, row);
-    stk_thread_team_barrier(turn->team);
-    add_up(turn, 0, gamma);
-    add_up(turn, 1, beta);
-    if (turn->thread == 0)
+    sum_gradients(task, row);
+    stk_thread_team_barrier(task->team);
+    add_up(task, 0, gamma);
+    add_up(task, 1, beta);
+    if (task->thread == 0)
         for (uint32_t c = 0; c < channels; c++) {
             o->weight_grad[c] += (float)gamma[c];
             o->bias_grad[c] += (float)beta[c];
         }
     if (o->dx != NULL)
-        write_gradient(turn, gamma, beta, row);
+        write_gradient(task, gamma, beta, row);
 }

@@ -10,19 +10,19 @@
 
 #include "trainer/backend/cpu/operations.h"
 
-static void run_plain(const struct stk_cpu_turn *turn)
+static void run_plain(const struct stk_cpu_task *task)
 {
-    turn->step->plain(&turn->o, turn->loss);
+    task->step->plain(&task->o, task->loss);
 }
 
 /* Sums over all samples, which are not divided: thread 0 computes them. */
-static void run_plain_alone(const struct stk_cpu_turn *turn)
+static void run_plain_alone(const struct stk_cpu_task *task)
 {
-    if (turn->thread == 0)
-        turn->step->plain(&turn->o, turn->loss);
+    if (task->thread == 0)
+        task->step->plain(&task->o, task->loss);
 }
 
-static enum stk_cpu_manner manner_of(enum stk_op_kind kind)
+static enum stk_cpu_mode mode_of(enum stk_op_kind kind)
 {
     switch (kind) {
     case STK_OP_LINEAR_FORWARD:
@@ -59,13 +59,13 @@ int stk_cpu_choose(struct stk_cpu_step *step, const struct stk_plan *plan, const
                    uint32_t threads, enum stk_loops loops)
 {
     const struct stk_layer *layer = &plan->model->layers[op->layer];
-    *step = (struct stk_cpu_step){ .manner = manner_of(op->kind), .plain = stk_ref_ops[op->kind] };
+    *step = (struct stk_cpu_step){ .mode = mode_of(op->kind), .plain = stk_ref_ops[op->kind] };
     if (op->kind == STK_OP_BATCH_NORM_FORWARD || op->kind == STK_OP_BATCH_NORM_BACKWARD) {
         choose_batch_norm(step, layer, op->kind, threads);
         return STOKER_OK;
     }
     assert(step->plain != NULL);
-    step->run = step->manner == STK_CPU_TOGETHER ? run_plain_alone : run_plain;
+    step->run = step->mode == STK_CPU_TOGETHER ? run_plain_alone : run_plain;
     if (op->kind == STK_OP_CONV_BACKWARD_WEIGHTS)
         add_partials(step, plan, layer);
     if (loops == STK_LOOPS_BEST && stk_cpu_choose_avx2(step, layer, op->kind))

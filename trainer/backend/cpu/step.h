@@ -16,10 +16,10 @@
 #include "trainer/backend/common/operands.h"
 #include "trainer/backend/ref/operations.h"
 
-enum stk_cpu_manner { STK_CPU_CHUNKED, STK_CPU_SHARD, STK_CPU_TOGETHER };
+enum stk_cpu_mode { STK_CPU_CHUNKED, STK_CPU_SHARD, STK_CPU_TOGETHER };
 
 /* One step, seen by one thread. */
-struct stk_cpu_turn {
+struct stk_cpu_task {
     struct stk_operands o; /* its samples; all samples of the pass if TOGETHER */
     const struct stk_cpu_step *step;
     struct stk_thread_team *team;
@@ -29,7 +29,7 @@ struct stk_cpu_turn {
     struct stk_loss *loss;
     int *rc; /* the first error of this thread */
 };
-typedef void stk_cpu_op(const struct stk_cpu_turn *turn);
+typedef void stk_cpu_op(const struct stk_cpu_task *task);
 
 struct stk_onednn_conv;
 
@@ -37,7 +37,7 @@ struct stk_cpu_step {
     stk_cpu_op *run;
     stk_cpu_op *prepare; /* before the pass; NULL = nothing to do */
     stk_ref_op *plain;   /* what run_plain calls */
-    enum stk_cpu_manner manner;
+    enum stk_cpu_mode mode;
     bool barrier_before;
     uint64_t scratch_bytes;   /* for each thread */
     uint64_t shared_bytes;    /* for the step */

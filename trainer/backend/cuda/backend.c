@@ -44,7 +44,7 @@ static int open_all(struct stk_backend *backend, const struct stk_backend_option
     if (rc == STOKER_OK && options->benchmark)
         rc = stk_engine_cache_create(&backend->math.cache, error);
     if (rc == STOKER_OK) {
-        backend->block = stk_cuda_take(backend, sizeof(*backend->block), error);
+        backend->block = stk_cuda_alloc(backend, sizeof(*backend->block), error);
         rc = backend->block == NULL ? STOKER_EDEVICE : STOKER_OK;
     }
     stk_cuda_leave(backend, before);
@@ -59,8 +59,8 @@ static void cuda_destroy(struct stk_backend *backend)
         stk_cuda_drain(backend);
     for (int i = 0; i < STK_CUDA_PREPARED; i++)
         stk_cuda_program_unload(backend->prepared[i]);
-    stk_cuda_give(backend, backend->rates);
-    stk_cuda_give(backend, backend->block);
+    stk_cuda_free(backend, backend->rates);
+    stk_cuda_free(backend, backend->block);
     stk_engine_cache_destroy(&backend->math.cache);
     stk_cublaslt_close(&backend->math.cublaslt);
     stk_cudnn_close(&backend->math.cudnn);

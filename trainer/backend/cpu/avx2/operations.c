@@ -46,12 +46,12 @@ static float *inside(const struct stk_layer *layer, float *bordered, uint32_t h)
 }
 
 /* The sample as the loops want it: itself, or a copy with a border of zeros. */
-static const float *with_border(const struct stk_cpu_turn *turn, const float *x)
+static const float *with_border(const struct stk_cpu_task *task, const float *x)
 {
-    const struct stk_layer *layer = turn->o.layer;
+    const struct stk_layer *layer = task->o.layer;
     if (!is_padded(layer))
         return x;
-    float *copy = turn->scratch;
+    float *copy = task->scratch;
     const uint64_t row = (uint64_t)layer->in.w * layer->in.c;
     memset(copy, 0, bordered_floats(layer) * sizeof(float));
     for (uint32_t h = 0; h < layer->in.h; h++)
@@ -59,30 +59,30 @@ static const float *with_border(const struct stk_cpu_turn *turn, const float *x)
     return copy;
 }
 
-static void pack_weights(const struct stk_cpu_turn *turn)
+static void pack_weights(const struct stk_cpu_task *task)
 {
-    const struct stk_conv_sizes size = sizes_of(turn->o.layer);
-    stk_avx2_conv_pack(&size, turn->o.weight, turn->shared, turn->thread, turn->threads);
+    const struct stk_conv_sizes size = sizes_of(task->o.layer);
+    stk_avx2_conv_pack(&size, task->o.weight, task->shared, task->thread, task->threads);
 }
 
-static void conv_forward_avx2(const struct stk_cpu_turn *turn)
+static void conv_forward_avx2(const struct stk_cpu_task *task)
 {
-    const struct stk_operands *o = &turn->o;
+    const struct stk_operands *o = &task->o;
     const struct stk_conv_sizes size = sizes_of(o->layer);
     for (uint32_t n = 0; n < o->count; n++)
-        stk_avx2_conv_forward(&size, with_border(turn, o->x + n * stk_shape_elements(o->layer->in)),
-                              turn->shared, o->bias, o->op->relu,
+        stk_avx2_conv_forward(&size, with_border(task, o->x + n * stk_shape_elements(o->layer->in)),
+                              task->shared, o->bias, o->op->relu,
                               o->y + n * stk_shape_elements(o->layer->out));
 }
 
-static void conv_data_avx2(const struct stk_cpu_turn *turn)
+static void conv_data_avx2(const struct stk_cpu_task *task)
 {
-    const struct stk_operands *o = &turn->o;
+    const struct stk_operands *o = &task->o;
     const struct stk_layer *layer = o->layer;
     const struct stk_conv_sizes size = sizes_of(layer);
     const uint64_t row = (uint64_t)layer->in.w * layer->in.c;
-    float *bordered = turn->scratch;
-    void *scratch = (uint8_t *)turn->scratch + bordered_bytes(layer);
+    float *bordered = task->scratch;
+    void *scratch = (uint8_t *)task->scratch + bordered_bytes(layer);
     for (uint32_t n = 0; n < o->count; n++) {
         const float *dy = o->dy + n * stk_shape_elements(layer->out);
         float *dx = o->dx + n * stk_shape_elements(layer->in);
@@ -93,27 +93,27 @@ static void conv_data_avx2(const struct stk_cpu_turn *turn)
     }
 }
 
-static void conv_weights_avx2(const struct stk_cpu_turn *turn)
+static void conv_weights_avx2(const struct stk_cpu_task *task)
 {
-    const struct stk_operands *o = &turn->o;
+    const struct stk_operands *o = &task->o;
     const struct stk_conv_sizes size = sizes_of(o->layer);
-    void *scratch = (uint8_t *)turn->scratch + bordered_bytes(o->layer);
+    void *scratch = (uint8_t *)task->scratch + bordered_bytes(o->layer);
     for (uint32_t n = 0; n < o->count; n++)
         stk_avx2_conv_backward_weights(
-            &size, with_border(turn, o->x + n * stk_shape_elements(o->layer->in)),
+            &size, with_border(task, o->x + n * stk_shape_elements(o->layer->in)),
             o->dy + n * stk_shape_elements(o->layer->out), o->weight_grad, o->bias_grad, scratch);
 }
 
-static void linear_forward_avx2(const struct stk_cpu_turn *turn)
+static void linear_forward_avx2(const struct stk_cpu_task *task)
 {
-    const struct stk_operands *o = &turn->o;
+    const struct stk_operands *o = &task->o;
     stk_avx2_linear_forward(o->x, o->weight, o->bias, o->op->relu, o->y, o->count,
                             stk_shape_elements(o->layer->in), stk_shape_elements(o->layer->out));
 }
 
-static void linear_data_avx2(const struct stk_cpu_turn *turn)
+static void linear_data_avx2(const struct stk_cpu_task *task)
 {
-    const struct stk_operands *o = &turn->o;
+    const struct stk_operands *o = &task->o;
     const uint64_t out = stk_shape_elements(o->layer->out);
     stk_avx2_outer(&(struct stk_outer){ .a = o->dy,
                                         .a_row = out,
@@ -125,12 +125,12 @@ static void linear_data_avx2(const struct stk_cpu_turn *turn)
                                         .columns = stk_shape_elements(o->layer->in) });
 }
 
-static void linear_weights_avx2(const struct stk_cpu_turn *turn)
+static void linear_weights_avx2(const struct stk_cpu_task *task)
 {
-    const struct stk_operands *o = &turn->o;
+    const struct stk_operands *o = &task->o;
     const uint64_t in = stk_shape_elements(o->layer->in);
     const uint64_t out = stk_shape_elements(o->layer->out);
-    const struct stk_share share = stk_share_of(out, turn->thread, turn->threads);
+    const struct stk_share share = stk_share_of(out, task->thread, task->threads);
     if (share.begin == share.end)
         return;
     stk_avx2_outer(&(struct stk_outer){ .a = o->dy + share.begin,
@@ -145,19 +145,19 @@ static void linear_weights_avx2(const struct stk_cpu_turn *turn)
     stk_cpu_add_bias_gradients(o, share);
 }
 
-static void max_pool_forward_avx2(const struct stk_cpu_turn *turn)
+static void max_pool_forward_avx2(const struct stk_cpu_task *task)
 {
-    stk_avx2_max_pool_forward(&turn->o);
+    stk_avx2_max_pool_forward(&task->o);
 }
 
-static void max_pool_backward_avx2(const struct stk_cpu_turn *turn)
+static void max_pool_backward_avx2(const struct stk_cpu_task *task)
 {
-    stk_avx2_max_pool_backward(&turn->o);
+    stk_avx2_max_pool_backward(&task->o);
 }
 
-static void drop_avx2(const struct stk_cpu_turn *turn, float *to, const float *from)
+static void drop_avx2(const struct stk_cpu_task *task, float *to, const float *from)
 {
-    const struct stk_operands *o = &turn->o;
+    const struct stk_operands *o = &task->o;
     for (uint32_t n = 0; n < o->count; n++) {
         const struct stk_dropout dropout =
             stk_dropout_of(o->pass->seed, o->pass->step, o->number,
@@ -166,34 +166,34 @@ static void drop_avx2(const struct stk_cpu_turn *turn, float *to, const float *f
     }
 }
 
-static void dropout_forward_avx2(const struct stk_cpu_turn *turn)
+static void dropout_forward_avx2(const struct stk_cpu_task *task)
 {
-    drop_avx2(turn, turn->o.y, turn->o.x);
+    drop_avx2(task, task->o.y, task->o.x);
 }
 
-static void dropout_backward_avx2(const struct stk_cpu_turn *turn)
+static void dropout_backward_avx2(const struct stk_cpu_task *task)
 {
-    drop_avx2(turn, turn->o.dx, turn->o.dy);
+    drop_avx2(task, task->o.dx, task->o.dy);
 }
 
-static void relu_forward_avx2(const struct stk_cpu_turn *turn)
+static void relu_forward_avx2(const struct stk_cpu_task *task)
 {
-    stk_avx2_relu_forward(turn->o.y, turn->o.x, turn->o.elements * turn->o.count);
+    stk_avx2_relu_forward(task->o.y, task->o.x, task->o.elements * task->o.count);
 }
 
-static void relu_backward_avx2(const struct stk_cpu_turn *turn)
+static void relu_backward_avx2(const struct stk_cpu_task *task)
 {
-    stk_avx2_relu_backward(turn->o.dx, turn->o.y, turn->o.dy, turn->o.elements * turn->o.count);
+    stk_avx2_relu_backward(task->o.dx, task->o.y, task->o.dy, task->o.elements * task->o.count);
 }
 
-static void add_forward_avx2(const struct stk_cpu_turn *turn)
+static void add_forward_avx2(const struct stk_cpu_task *task)
 {
-    stk_avx2_add(turn->o.y, turn->o.x, turn->o.x2, turn->o.elements * turn->o.count);
+    stk_avx2_add(task->o.y, task->o.x, task->o.x2, task->o.elements * task->o.count);
 }
 
-static void accumulate_avx2(const struct stk_cpu_turn *turn)
+static void accumulate_avx2(const struct stk_cpu_task *task)
 {
-    stk_avx2_add(turn->o.dx, turn->o.dx, turn->o.dy, turn->o.elements * turn->o.count);
+    stk_avx2_add(task->o.dx, task->o.dx, task->o.dy, task->o.elements * task->o.count);
 }
 
 /* The lists of the gradients count floats in 32 bits. */

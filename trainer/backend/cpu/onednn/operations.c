@@ -5,16 +5,16 @@
 
 #include "trainer/backend/cpu/onednn/onednn.h"
 
-static void run_onednn(const struct stk_cpu_turn *turn)
+static void run_onednn(const struct stk_cpu_task *task)
 {
-    const int rc = stk_onednn_conv_run(turn->step->conv, &turn->o, turn->thread, turn->scratch);
-    if (*turn->rc == STOKER_OK)
-        *turn->rc = rc;
+    const int rc = stk_onednn_conv_run(task->step->conv, &task->o, task->thread, task->scratch);
+    if (*task->rc == STOKER_OK)
+        *task->rc = rc;
 }
 
-static void linear_forward_onednn(const struct stk_cpu_turn *turn)
+static void linear_forward_onednn(const struct stk_cpu_task *task)
 {
-    const struct stk_operands *o = &turn->o;
+    const struct stk_operands *o = &task->o;
     const uint64_t in = stk_shape_elements(o->layer->in);
     const uint64_t out = stk_shape_elements(o->layer->out);
     stk_onednn_multiply(&(struct stk_onednn_product){ .m = o->count,
@@ -33,9 +33,9 @@ static void linear_forward_onednn(const struct stk_cpu_turn *turn)
     }
 }
 
-static void linear_data_onednn(const struct stk_cpu_turn *turn)
+static void linear_data_onednn(const struct stk_cpu_task *task)
 {
-    const struct stk_operands *o = &turn->o;
+    const struct stk_operands *o = &task->o;
     const int64_t in = (int64_t)stk_shape_elements(o->layer->in);
     const int64_t out = (int64_t)stk_shape_elements(o->layer->out);
     stk_onednn_multiply(&(struct stk_onednn_product){ .m = o->count,
@@ -49,12 +49,12 @@ static void linear_data_onednn(const struct stk_cpu_turn *turn)
                                                       .c_row = in });
 }
 
-static void linear_weights_onednn(const struct stk_cpu_turn *turn)
+static void linear_weights_onednn(const struct stk_cpu_task *task)
 {
-    const struct stk_operands *o = &turn->o;
+    const struct stk_operands *o = &task->o;
     const uint64_t in = stk_shape_elements(o->layer->in);
     const uint64_t out = stk_shape_elements(o->layer->out);
-    const struct stk_share share = stk_share_of(out, turn->thread, turn->threads);
+    const struct stk_share share = stk_share_of(out, task->thread, task->threads);
     if (share.begin == share.end)
         return;
     stk_onednn_multiply(&(struct stk_onednn_product){ .m = (int64_t)(share.end - share.begin),
@@ -90,7 +90,7 @@ int stk_cpu_choose_onednn(struct stk_cpu_step *step, const struct stk_plan *plan
     if (rc != STOKER_OK)
         return rc;
     step->run = run_onednn;
-    step->manner = STK_CPU_SHARD;
+    step->mode = STK_CPU_SHARD;
     step->scratch_bytes = stk_onednn_conv_scratch_bytes(step->conv);
     return STOKER_OK;
 }

@@ -140,9 +140,9 @@ static cudaDataType_t data_type(stoker_dtype dtype)
     }
 }
 
-static cublasLtEpilogue_t epilogue(enum stk_product_end end)
+static cublasLtEpilogue_t epilogue_of(enum stk_product_epilogue epilogue)
 {
-    switch (end) {
+    switch (epilogue) {
     case STK_PRODUCT_RELU:
         return CUBLASLT_EPILOGUE_RELU;
     case STK_PRODUCT_BIAS:
@@ -156,9 +156,9 @@ static cublasLtEpilogue_t epilogue(enum stk_product_end end)
     }
 }
 
-static bool has_bias(enum stk_product_end end)
+static bool has_bias(enum stk_product_epilogue epilogue)
 {
-    return end == STK_PRODUCT_BIAS || end == STK_PRODUCT_BIAS_RELU;
+    return epilogue == STK_PRODUCT_BIAS || epilogue == STK_PRODUCT_BIAS_RELU;
 }
 
 static cublasStatus_t point_to_bias(struct stk_product *p, const void *bias)
@@ -176,9 +176,9 @@ static cublasStatus_t describe(struct stk_product *p, const struct stk_product_s
 {
     const struct stk_cublaslt *const lt = p->cublaslt;
     const bool tf32 = s->in == STOKER_FLOAT32 && !rules->full_float32;
-    const cublasOperation_t left = s->b_turned ? CUBLAS_OP_T : CUBLAS_OP_N;
-    const cublasOperation_t right = s->a_turned ? CUBLAS_OP_T : CUBLAS_OP_N;
-    const cublasLtEpilogue_t end = epilogue(s->end);
+    const cublasOperation_t left = s->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t right = s->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasLtEpilogue_t end = epilogue_of(s->epilogue);
     cublasStatus_t status = lt->call.cublasLtMatmulDescCreate(
         &p->matmul, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F);
     if (status == CUBLAS_STATUS_SUCCESS)
@@ -190,7 +190,7 @@ static cublasStatus_t describe(struct stk_product *p, const struct stk_product_s
     if (status == CUBLAS_STATUS_SUCCESS)
         status = lt->call.cublasLtMatmulDescSetAttribute(p->matmul, CUBLASLT_MATMUL_DESC_EPILOGUE,
                                                          &end, sizeof(end));
-    if (status == CUBLAS_STATUS_SUCCESS && has_bias(s->end))
+    if (status == CUBLAS_STATUS_SUCCESS && has_bias(s->epilogue))
         status = point_to_bias(p, some_place);
     return status;
 }
@@ -205,11 +205,11 @@ static cublasStatus_t lay_out(const struct stk_product *p, cublasLtMatrixLayout_
 
 static cublasStatus_t lay_out_all(struct stk_product *p, const struct stk_product_shape *s)
 {
-    cublasStatus_t status = lay_out(p, &p->left, s->in, s->b_turned ? s->columns : s->depth,
-                                    s->b_turned ? s->depth : s->columns);
+    cublasStatus_t status = lay_out(p, &p->left, s->in, s->b_transposed ? s->columns : s->depth,
+                                    s->b_transposed ? s->depth : s->columns);
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = lay_out(p, &p->right, s->in, s->a_turned ? s->depth : s->rows,
-                         s->a_turned ? s->rows : s->depth);
+        status = lay_out(p, &p->right, s->in, s->a_transposed ? s->depth : s->rows,
+                         s->a_transposed ? s->rows : s->depth);
     if (status == CUBLAS_STATUS_SUCCESS)
         status = lay_out(p, &p->result, s->out, s->rows, s->columns);
     return status;
@@ -277,7 +277,7 @@ int stk_product_create(struct stk_product **out, struct stk_cublaslt *cublaslt,
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
                              &(struct stk_place)STK_NOWHERE, "cuBLASLt: a product");
     product->cublaslt = cublaslt;
-    product->beta = shape->end == STK_PRODUCT_ADD ? 1 : 0;
+    product->beta = shape->epilogue == STK_PRODUCT_ADD ? 1 : 0;
     cublasStatus_t status = describe(product, shape, rules);
     if (status == CUBLAS_STATUS_SUCCESS)
         status = lay_out_all(product, shape);

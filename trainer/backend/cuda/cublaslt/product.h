@@ -25,7 +25,7 @@ int stk_cublaslt_open(struct stk_cublaslt **out, const char *library, stoker_err
 void stk_cublaslt_close(struct stk_cublaslt **cublaslt); /* NULL-safe; products go first */
 
 /* d = a b, then + d's old values, or + bias, or + bias and max(., 0). Sums are float32. */
-enum stk_product_end {
+enum stk_product_epilogue {
     STK_PRODUCT_WRITE,
     STK_PRODUCT_ADD, /* d += a b */
     STK_PRODUCT_RELU,
@@ -35,10 +35,10 @@ enum stk_product_end {
 
 struct stk_product_shape {
     uint64_t rows, columns, depth; /* d: [rows][columns]; each 1..2^31 - 1 */
-    bool a_turned;                 /* a is [depth][rows], else [rows][depth] */
-    bool b_turned;                 /* b is [columns][depth], else [depth][columns] */
+    bool a_transposed;             /* a is [depth][rows], else [rows][depth] */
+    bool b_transposed;             /* b is [columns][depth], else [depth][columns] */
     stoker_dtype in, out;          /* a and b; d: in, or float32 */
-    enum stk_product_end end;
+    enum stk_product_epilogue epilogue;
 };
 
 /* Descriptors, and the algorithms that the library thinks best within the rules, best first. */

@@ -53,14 +53,14 @@ static stk_cudnn_ref input(const struct builder *b)
         b->graph, &(struct stk_cudnn_tensor){ b->dtype, s->n, s->h, s->w, s->c, false });
 }
 
-static stk_cudnn_ref output(const struct builder *b, stoker_dtype dtype, bool passing)
+static stk_cudnn_ref output(const struct builder *b, stoker_dtype dtype, bool is_virtual)
 {
     const struct stk_form_shape *const s = b->shape;
     return stk_cudnn_graph_tensor(
         b->graph,
         &(struct stk_cudnn_tensor){
             dtype, s->n, extent_out(s->h, s->kernel[0], s->stride[0], s->padding[0]),
-            extent_out(s->w, s->kernel[1], s->stride[1], s->padding[1]), s->filters, passing });
+            extent_out(s->w, s->kernel[1], s->stride[1], s->padding[1]), s->filters, is_virtual });
 }
 
 static stk_cudnn_ref filters(const struct builder *b)

@@ -73,7 +73,7 @@ stk_cudnn_ref stk_cudnn_graph_tensor(struct stk_cudnn_graph *graph,
     stk_cudnn_set(&w, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, extents);
     stk_cudnn_set(&w, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, strides);
     stk_cudnn_set(&w, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment_bytes);
-    stk_cudnn_set(&w, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &t->passing);
+    stk_cudnn_set(&w, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &t->is_virtual);
     const cudnnStatus_t status = stk_cudnn_end(&w, &graph->tensor[graph->tensors]);
     take(graph, status, "tensor");
     if (status != CUDNN_STATUS_SUCCESS)

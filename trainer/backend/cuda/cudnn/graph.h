@@ -12,7 +12,7 @@
  *
  * Tensors are NHWC (filters: n = filters, h and w of the kernel, c = channels a group), aligned to
  * 16 bytes; convolutions and everything after them are computed in float32. All operations of a
- * graph take effect together: tensors that only pass between them are `passing` and never stored.
+ * graph take effect together: a tensor that only passes between them is virtual: it is never stored.
  *
  * Errors   STOKER_EDEVICE with cuDNN's own words; STOKER_ENOTSUP where no engine can do a graph.
  *          While a graph is built its first error is kept and close() tells it.
@@ -51,7 +51,7 @@ enum { STK_CUDNN_TENSORS_MAX = 8, STK_CUDNN_OPERATIONS_MAX = 4 };
 struct stk_cudnn_tensor {
     stoker_dtype dtype; /* FLOAT32, FLOAT16 or BFLOAT16 */
     int64_t n, h, w, c; /* >= 1 */
-    bool passing;       /* between operations of the graph only */
+    bool is_virtual;    /* only passes between operations of the graph */
 };
 
 /* A tensor's number within its graph; 0 = none. */

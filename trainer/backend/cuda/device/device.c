@@ -144,7 +144,7 @@ static int set_up(struct stk_backend *backend, stoker_error *error)
     if (rc == STOKER_OK && backend->reads_pageable)
         rc = stk_cuda_check(
             backend,
-            backend->runtime.cudaEventCreateWithFlags(&backend->taken, cudaEventDisableTiming),
+            backend->runtime.cudaEventCreateWithFlags(&backend->copied, cudaEventDisableTiming),
             "cudaEventCreate", error);
     if (rc == STOKER_OK)
         rc = load_kernels(backend, error);
@@ -179,8 +179,8 @@ void stk_cuda_device_close(struct stk_backend *backend)
     const struct stk_cuda_runtime *cuda = &backend->runtime;
     if (backend->library != NULL)
         (void)stk_cuda_check(backend, cuda->cudaLibraryUnload(backend->library), "unload", NULL);
-    if (backend->taken != NULL)
-        (void)stk_cuda_check(backend, cuda->cudaEventDestroy(backend->taken), "destroy", NULL);
+    if (backend->copied != NULL)
+        (void)stk_cuda_check(backend, cuda->cudaEventDestroy(backend->copied), "destroy", NULL);
     if (backend->stream != NULL)
         (void)stk_cuda_check(backend, cuda->cudaStreamDestroy(backend->stream), "destroy", NULL);
     stk_free(backend->kernels);

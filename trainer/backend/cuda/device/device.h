@@ -40,15 +40,15 @@ struct stk_backend {
     struct stk_cuda_math math;
     bool uncaptured;                     /* steps are not recorded */
     bool reads_pageable;                 /* the GPU does: copies from such memory may be late */
-    bool borrowing;                      /* the host may not have its batch back before `taken` */
-    cudaEvent_t taken;                   /* with reads_pageable: behind the copy of a batch */
+    bool copies_pending;                 /* the host may not have its batch back before `taken` */
+    cudaEvent_t copied;                  /* with reads_pageable: behind the copy of a batch */
     struct stk_capture captured;         /* steps so far */
     struct stk_cuda_block *block;        /* on the device */
     const struct stk_training *training; /* borrowed; NULL = begin was not called */
     struct stk_train_rule rule;
     struct stk_program
         *prepared[STK_CUDA_PREPARED]; /* asked about, and not loaded yet; NULL = none */
-    uint32_t kept;                    /* so far, in turn */
+    uint32_t prepared_count;          /* so far, in turn */
     float *rates;                     /* on the device */
     uint64_t rate_count;
 };
@@ -80,8 +80,8 @@ void stk_cuda_drain(const struct stk_backend *backend);
 int stk_cuda_wait(const struct stk_backend *backend, int rc, stoker_error *error);
 
 /* Device memory, aligned to 256, zeroed by the stream; NULL: error tells. The device is current. */
-void *stk_cuda_take(struct stk_backend *backend, uint64_t bytes, stoker_error *error);
-void stk_cuda_give(struct stk_backend *backend, void *memory); /* NULL-safe */
+void *stk_cuda_alloc(struct stk_backend *backend, uint64_t bytes, stoker_error *error);
+void stk_cuda_free(struct stk_backend *backend, void *memory); /* NULL-safe */
 
 /* Queue a kernel of the training step with its struct. */
 int stk_cuda_launch(struct stk_backend *backend, const struct stk_kernel *kernel,
@@ -90,14 +90,14 @@ int stk_cuda_launch(struct stk_backend *backend, const struct stk_kernel *kernel
 int stk_cuda_clear(struct stk_backend *backend, void *memory, uint64_t bytes, stoker_error *error);
 /* Queue a copy. From pageable memory CUDA promises nothing ("might be synchronous"): where the GPU cannot read
  * it, its bytes are staged before the call returns; where it can (HMM, ATS), `from` must stay as it is until the
- * stream was there. So who gives pageable memory waits, or calls stk_cuda_borrow(). */
+ * stream was there. So who gives pageable memory waits, or calls stk_cuda_mark_copies(). */
 int stk_cuda_copy(struct stk_backend *backend, void *to, const void *from, uint64_t bytes,
                   enum cudaMemcpyKind kind, stoker_error *error);
 
 /* The copies queued so far read memory that the caller wants back: mark their end, queue what follows, and wait
  * for the mark. Both do nothing where such copies are staged. */
-int stk_cuda_borrow(struct stk_backend *backend, stoker_error *error);
-int stk_cuda_give_back(struct stk_backend *backend, stoker_error *error);
+int stk_cuda_mark_copies(struct stk_backend *backend, stoker_error *error);
+int stk_cuda_wait_copies(struct stk_backend *backend, stoker_error *error);
 
 /* Memory functions of stk_backend_ops, see backend.h. */
 void *stk_cuda_allocate(struct stk_backend *backend, size_t bytes);

@@ -14,13 +14,13 @@ static int math_launch(void *context, const struct stk_kernel *kernel, const voi
 
 static void *math_allocate(void *context, uint64_t bytes)
 {
-    return stk_cuda_take(context, bytes, NULL);
+    return stk_cuda_alloc(context, bytes, NULL);
 }
 
 static void math_release(void *context, void *memory)
 {
     stk_cuda_drain(context);
-    stk_cuda_give(context, memory);
+    stk_cuda_free(context, memory);
 }
 
 enum { TIMED_RUNS = 5 };

@@ -1,7 +1,7 @@
 /* memory.c - memory of the device, and copies to and from the host. */
 #include "trainer/backend/cuda/device/device.h"
 
-void *stk_cuda_take(struct stk_backend *backend, uint64_t bytes, stoker_error *error)
+void *stk_cuda_alloc(struct stk_backend *backend, uint64_t bytes, stoker_error *error)
 {
     void *memory = NULL;
     if (bytes > SIZE_MAX || stk_cuda_check(backend, backend->runtime.cudaMalloc(&memory, bytes),
@@ -9,12 +9,12 @@ void *stk_cuda_take(struct stk_backend *backend, uint64_t bytes, stoker_error *e
         return NULL;
     if (stk_cuda_clear(backend, memory, bytes, error) == STOKER_OK)
         return memory;
-    stk_cuda_give(backend, memory);
+    stk_cuda_free(backend, memory);
     return NULL;
 }
 
 /* Even where its device cannot be made current: freeing needs no more than the address. */
-void stk_cuda_give(struct stk_backend *backend, void *memory)
+void stk_cuda_free(struct stk_backend *backend, void *memory)
 {
     int before;
     if (memory == NULL)
@@ -40,26 +40,26 @@ int stk_cuda_copy(struct stk_backend *backend, void *to, const void *from, uint6
                           "cudaMemcpyAsync", error);
 }
 
-int stk_cuda_borrow(struct stk_backend *backend, stoker_error *error)
+int stk_cuda_mark_copies(struct stk_backend *backend, stoker_error *error)
 {
     if (!backend->reads_pageable)
         return STOKER_OK;
     const int rc =
-        stk_cuda_check(backend, backend->runtime.cudaEventRecord(backend->taken, backend->stream),
+        stk_cuda_check(backend, backend->runtime.cudaEventRecord(backend->copied, backend->stream),
                        "cudaEventRecord", error);
     if (rc != STOKER_OK)
         stk_cuda_drain(backend);
-    backend->borrowing = rc == STOKER_OK;
+    backend->copies_pending = rc == STOKER_OK;
     return rc;
 }
 
 /* What cannot be marked is waited for with all the rest. */
-int stk_cuda_give_back(struct stk_backend *backend, stoker_error *error)
+int stk_cuda_wait_copies(struct stk_backend *backend, stoker_error *error)
 {
-    if (!backend->borrowing)
+    if (!backend->copies_pending)
         return STOKER_OK;
-    backend->borrowing = false;
-    const int rc = stk_cuda_check(backend, backend->runtime.cudaEventSynchronize(backend->taken),
+    backend->copies_pending = false;
+    const int rc = stk_cuda_check(backend, backend->runtime.cudaEventSynchronize(backend->copied),
                                   "cudaEventSynchronize", error);
     if (rc != STOKER_OK)
         stk_cuda_drain(backend);
@@ -71,7 +71,7 @@ void *stk_cuda_allocate(struct stk_backend *backend, size_t bytes)
     int before;
     if (stk_cuda_enter(backend, &before, NULL) != STOKER_OK)
         return NULL;
-    void *const memory = stk_cuda_take(backend, bytes, NULL);
+    void *const memory = stk_cuda_alloc(backend, bytes, NULL);
     stk_cuda_leave(backend, before);
     return memory;
 }
@@ -79,7 +79,7 @@ void *stk_cuda_allocate(struct stk_backend *backend, size_t bytes)
 void stk_cuda_release(struct stk_backend *backend, void *memory)
 {
     stk_cuda_drain(backend);
-    stk_cuda_give(backend, memory);
+    stk_cuda_free(backend, memory);
 }
 
 static int copy_and_wait(struct stk_backend *backend, void *to, const void *from, size_t bytes,

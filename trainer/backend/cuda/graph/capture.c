@@ -1,69 +1,68 @@
-/* capture.c - a step recorded once and launched as one graph.
+/* capture.c - see capture.h.
  *
- *   first time    queued as it is: kernels are found, libraries warm up
- *   second time   queued into a graph, which is then launched
+ *   first time    queued operation by operation: kernels are looked up, libraries warm up
+ *   second time   captured as a graph, which is then launched
  *   from then on  launched
  *
- * What is in a graph by value (sizes, places, counts) is its key; what changes from step to step lives on
- * the device. A step that cannot be recorded is queued as it is, always, and the first reason is kept. The recording that was used longest
- * ago makes room; so a group of more passes than there is room for is never recorded. */
+ * The key of a graph is what it contains by value (sizes, addresses, counts); what changes from step to step is in
+ * device memory. A step that cannot be captured is always queued; the first reason is kept. The least recently used
+ * graph makes room, so a group with more passes than STK_CUDA_GRAPHS is never captured. */
 #include <string.h>
 
 #include "trainer/backend/cuda/graph/capture.h"
 
-static bool same_key(const struct stk_cuda_key *a, const struct stk_cuda_key *b)
+static bool same_key(const struct stk_cuda_graph_key *a, const struct stk_cuda_graph_key *b)
 {
     return a->activations == b->activations && a->count == b->count && a->first == b->first &&
            a->last == b->last && a->samples == b->samples && a->first_sample == b->first_sample &&
            a->seed == b->seed;
 }
 
-static void drop(struct stk_backend *backend, struct stk_cuda_recording *recording)
+static void drop(struct stk_backend *backend, struct stk_cuda_graph *graph)
 {
-    if (recording->graph != NULL)
-        (void)stk_cuda_check(backend, backend->runtime.cudaGraphExecDestroy(recording->graph),
+    if (graph->exec != NULL)
+        (void)stk_cuda_check(backend, backend->runtime.cudaGraphExecDestroy(graph->exec),
                              "cudaGraphExecDestroy", NULL);
-    *recording = (struct stk_cuda_recording){ 0 };
+    *graph = (struct stk_cuda_graph){ 0 };
 }
 
-/* The key's, or the one that was used longest ago, made empty. */
-static struct stk_cuda_recording *find(struct stk_backend *backend,
-                                       struct stk_cuda_recordings *recordings,
-                                       const struct stk_cuda_key *key)
+/* The key's graph, or the least recently used one, emptied. */
+static struct stk_cuda_graph *find(struct stk_backend *backend, struct stk_cuda_graphs *graphs,
+                                   const struct stk_cuda_graph_key *key)
 {
-    struct stk_cuda_recording *oldest = &recordings->recording[0];
-    for (uint32_t i = 0; i < STK_CUDA_RECORDINGS; i++) {
-        struct stk_cuda_recording *const recording = &recordings->recording[i];
-        if (recording->used > 0 && same_key(&recording->key, key))
-            return recording;
-        if (recording->used < oldest->used)
-            oldest = recording;
+    struct stk_cuda_graph *oldest = &graphs->graph[0];
+    for (uint32_t i = 0; i < STK_CUDA_GRAPHS; i++) {
+        struct stk_cuda_graph *const graph = &graphs->graph[i];
+        if (graph->used > 0 && same_key(&graph->key, key))
+            return graph;
+        if (graph->used < oldest->used)
+            oldest = graph;
     }
     drop(backend, oldest);
     oldest->key = *key;
     return oldest;
 }
 
-static int end_capture(struct stk_backend *backend, struct stk_cuda_recording *recording,
+static int end_capture(struct stk_backend *backend, struct stk_cuda_graph *graph,
                        stoker_error *error)
 {
     const struct stk_cuda_runtime *const cuda = &backend->runtime;
-    cudaGraph_t graph = NULL;
-    int rc = stk_cuda_check(backend, cuda->cudaStreamEndCapture(backend->stream, &graph),
+    cudaGraph_t captured = NULL;
+    int rc = stk_cuda_check(backend, cuda->cudaStreamEndCapture(backend->stream, &captured),
                             "cudaStreamEndCapture", error);
     if (rc == STOKER_OK)
-        rc = stk_cuda_check(backend, cuda->cudaGraphInstantiate(&recording->graph, graph, 0),
+        rc = stk_cuda_check(backend, cuda->cudaGraphInstantiate(&graph->exec, captured, 0),
                             "cudaGraphInstantiate", error);
     if (rc != STOKER_OK)
-        recording->graph = NULL;
-    if (graph != NULL)
-        (void)stk_cuda_check(backend, cuda->cudaGraphDestroy(graph), "cudaGraphDestroy", NULL);
+        graph->exec = NULL;
+    if (captured != NULL)
+        (void)stk_cuda_check(backend, cuda->cudaGraphDestroy(captured), "cudaGraphDestroy", NULL);
     return rc;
 }
 
-/* Of this thread alone: a loader's go on meanwhile. */
-static int capture(struct stk_backend *backend, struct stk_cuda_recording *recording,
-                   stk_cuda_queue *queue, void *context, stoker_error *why)
+/* Only this thread's calls: a loader's threads continue meanwhile. */
+static int capture(struct stk_backend *backend, struct stk_cuda_graph *graph, stk_cuda_queue *queue,
+                   void *context, stoker_error *why)
 {
     int rc = stk_cuda_check(
         backend,
@@ -72,50 +71,49 @@ static int capture(struct stk_backend *backend, struct stk_cuda_recording *recor
     if (rc != STOKER_OK)
         return rc;
     const int queued = queue(context, why);
-    rc = end_capture(backend, recording, queued == STOKER_OK ? why : NULL);
+    rc = end_capture(backend, graph, queued == STOKER_OK ? why : NULL);
     if (queued != STOKER_OK)
-        drop(backend, recording);
+        drop(backend, graph);
     return queued != STOKER_OK ? queued : rc;
 }
 
-/* Record it, or never try again. */
-static void record(struct stk_backend *backend, struct stk_cuda_recording *recording,
-                   stk_cuda_queue *queue, void *context)
+/* Capture it, or never try again. */
+static void try_capture(struct stk_backend *backend, struct stk_cuda_graph *graph,
+                        stk_cuda_queue *queue, void *context)
 {
     struct stk_capture *const captured = &backend->captured;
-    const struct stk_cuda_recording unrecorded = *recording;
+    const struct stk_cuda_graph uncaptured = *graph;
     stoker_error why = { .code = STOKER_OK };
-    if (capture(backend, recording, queue, context, &why) == STOKER_OK)
+    if (capture(backend, graph, queue, context, &why) == STOKER_OK)
         return;
-    *recording = unrecorded;
-    recording->refused = true;
+    *graph = uncaptured;
+    graph->refused = true;
     if (captured->refused++ == 0)
         captured->reason = why;
 }
 
-int stk_cuda_recordings_run(struct stk_backend *backend, struct stk_cuda_recordings *recordings,
-                            const struct stk_cuda_key *key, stk_cuda_queue *queue, void *context,
-                            stoker_error *error)
+int stk_cuda_graphs_run(struct stk_backend *backend, struct stk_cuda_graphs *graphs,
+                        const struct stk_cuda_graph_key *key, stk_cuda_queue *queue, void *context,
+                        stoker_error *error)
 {
-    struct stk_cuda_recording *const recording = find(backend, recordings, key);
-    const bool seen = recording->used > 0;
-    recording->used = ++recordings->tick;
-    if (seen && recording->graph == NULL && !recording->refused)
-        record(backend, recording, queue, context);
-    if (recording->graph == NULL) {
+    struct stk_cuda_graph *const graph = find(backend, graphs, key);
+    const bool seen = graph->used > 0;
+    graph->used = ++graphs->tick;
+    if (seen && graph->exec == NULL && !graph->refused)
+        try_capture(backend, graph, queue, context);
+    if (graph->exec == NULL) {
         backend->captured.queued++;
         return queue(context, error);
     }
     backend->captured.launched++;
-    return stk_cuda_check(backend,
-                          backend->runtime.cudaGraphLaunch(recording->graph, backend->stream),
+    return stk_cuda_check(backend, backend->runtime.cudaGraphLaunch(graph->exec, backend->stream),
                           "cudaGraphLaunch", error);
 }
 
-void stk_cuda_recordings_drop(struct stk_backend *backend, struct stk_cuda_recordings *recordings,
-                              uint32_t count)
+void stk_cuda_graphs_drop(struct stk_backend *backend, struct stk_cuda_graphs *graphs,
+                          uint32_t count)
 {
-    for (uint32_t i = 0; i < STK_CUDA_RECORDINGS; i++)
-        if (count == 0 || recordings->recording[i].key.count == count)
-            drop(backend, &recordings->recording[i]);
+    for (uint32_t i = 0; i < STK_CUDA_GRAPHS; i++)
+        if (count == 0 || graphs->graph[i].key.count == count)
+            drop(backend, &graphs->graph[i]);
 }

@@ -49,7 +49,7 @@ static int allocate_operands(struct timed *t, const struct stk_cudnn_graph *grap
 {
     for (stk_cudnn_ref ref = 1; ref <= stk_cudnn_graph_tensors(graph); ref++) {
         const struct stk_cudnn_tensor *const d = stk_cudnn_graph_described(graph, ref);
-        if (d->passing)
+        if (d->is_virtual)
             continue;
         void *const memory =
             t->device->allocate(t->device->context, (uint64_t)(d->n * d->h * d->w * d->c) *

@@ -25,20 +25,21 @@ struct stk_cuda_linear {
     uint64_t workspace_bytes;
 };
 
-static struct stk_product_shape shape_of(const struct stk_cuda_linear *l, enum stk_product_end end)
+static struct stk_product_shape shape_of(const struct stk_cuda_linear *l,
+                                         enum stk_product_epilogue epilogue)
 {
     const stoker_dtype dtype = l->math->dtype;
     switch (l->direction) {
     case STK_CUDA_FORWARD:
-        return (
-            struct stk_product_shape){ l->count, l->out, l->in, false, true, dtype, dtype, end };
+        return (struct stk_product_shape){ l->count, l->out, l->in, false,
+                                           true,     dtype,  dtype, epilogue };
     case STK_CUDA_BACKWARD_DATA:
-        return (
-            struct stk_product_shape){ l->count, l->in, l->out, false, false, dtype, dtype, end };
+        return (struct stk_product_shape){ l->count, l->in, l->out, false,
+                                           false,    dtype, dtype,  epilogue };
     case STK_CUDA_BACKWARD_WEIGHTS:
     default:
         return (struct stk_product_shape){ l->out, l->in, l->count,       true,
-                                           false,  dtype, STOKER_FLOAT32, end };
+                                           false,  dtype, STOKER_FLOAT32, epilogue };
     }
 }
 
@@ -66,7 +67,7 @@ static int allocate_operands(struct timed *t, const struct stk_product_shape *s,
     const struct stk_cuda_device *const device = &t->linear->math->device;
     const uint64_t in = stoker_dtype_bytes(s->in);
     const uint64_t out = stoker_dtype_bytes(s->out);
-    const bool bias = s->end == STK_PRODUCT_BIAS || s->end == STK_PRODUCT_BIAS_RELU;
+    const bool bias = s->epilogue == STK_PRODUCT_BIAS || s->epilogue == STK_PRODUCT_BIAS_RELU;
     uint64_t workspace = 0;
     for (uint32_t i = 0; i < stk_product_algorithms(t->linear->product); i++) {
         stk_product_choose(t->linear->product, i);
@@ -115,11 +116,12 @@ static int time_algorithms(struct timed *t, uint32_t count, struct stk_engine_ch
 static void name_key(char key[STK_ENGINE_KEY_BYTES], const struct stk_cuda_linear *l,
                      const struct stk_product_shape *s)
 {
-    (void)snprintf(
-        key, STK_ENGINE_KEY_BYTES,
-        "product %s %s %" PRIu64 "x%" PRIu64 "x%" PRIu64 " turned %d %d end %d within %" PRIu64,
-        stoker_dtype_name(s->in), stoker_dtype_name(s->out), s->rows, s->columns, s->depth,
-        s->a_turned, s->b_turned, (int)s->end, l->math->rules.workspace_bytes_max);
+    (void)snprintf(key, STK_ENGINE_KEY_BYTES,
+                   "product %s %s %" PRIu64 "x%" PRIu64 "x%" PRIu64
+                   " transposed %d %d epilogue %d within %" PRIu64,
+                   stoker_dtype_name(s->in), stoker_dtype_name(s->out), s->rows, s->columns,
+                   s->depth, s->a_transposed, s->b_transposed, (int)s->epilogue,
+                   l->math->rules.workspace_bytes_max);
 }
 
 /* Choose the fastest of the first few, or what was the fastest before. */
@@ -151,9 +153,10 @@ static int benchmark(struct stk_cuda_linear *l, const struct stk_product_shape *
     return STOKER_OK;
 }
 
-static int make_product(struct stk_cuda_linear *l, enum stk_product_end end, stoker_error *error)
+static int make_product(struct stk_cuda_linear *l, enum stk_product_epilogue epilogue,
+                        stoker_error *error)
 {
-    const struct stk_product_shape shape = shape_of(l, end);
+    const struct stk_product_shape shape = shape_of(l, epilogue);
     const int rc =
         stk_product_create(&l->product, l->math->cublaslt, &shape, &l->math->rules, error);
     if (rc != STOKER_OK || l->math->rules.benchmark == 0)
@@ -163,7 +166,7 @@ static int make_product(struct stk_cuda_linear *l, enum stk_product_end end, sto
 
 /* ---- making ------------------------------------------------------------------------------------- */
 
-static enum stk_product_end forward_end(const struct stk_cuda_linear *l)
+static enum stk_product_epilogue forward_epilogue(const struct stk_cuda_linear *l)
 {
     if (l->has_bias)
         return l->relu ? STK_PRODUCT_BIAS_RELU : STK_PRODUCT_BIAS;
@@ -176,9 +179,9 @@ static int make(struct stk_cuda_linear *l, stoker_error *error)
         return make_product(l, STK_PRODUCT_ADD, error);
     if (l->direction == STK_CUDA_BACKWARD_DATA)
         return make_product(l, STK_PRODUCT_WRITE, error);
-    const enum stk_product_end end = forward_end(l);
-    const int rc = make_product(l, end, error);
-    if (rc != STOKER_ENOTSUP || end == STK_PRODUCT_WRITE)
+    const enum stk_product_epilogue epilogue = forward_epilogue(l);
+    const int rc = make_product(l, epilogue, error);
+    if (rc != STOKER_ENOTSUP || epilogue == STK_PRODUCT_WRITE)
         return rc;
     l->finish = true; /* no algorithm has this epilogue for this shape */
     return make_product(l, STK_PRODUCT_WRITE, error);

@@ -41,7 +41,7 @@ struct stk_program {
     struct layout layout;
     uint8_t *scratch;
     bool drops; /* there is dropout in it */
-    struct stk_cuda_recordings recordings;
+    struct stk_cuda_graphs graphs;
 };
 
 /* ---- operations made for a count ------------------------------------------------------------------ */
@@ -54,7 +54,7 @@ static int find_set(struct stk_program *program, uint32_t count, struct stk_cuda
     if ((*out)->count == count)
         return STOKER_OK;
     if (program->part.count > 0)
-        stk_cuda_recordings_drop(program->backend, &program->recordings, program->part.count);
+        stk_cuda_graphs_drop(program->backend, &program->graphs, program->part.count);
     stk_cuda_set_drop(&program->part);
     return stk_cuda_set_make(&program->part, &program->part_math, program->plan, count, error);
 }
@@ -135,7 +135,7 @@ static int make(struct stk_program **out, struct stk_backend *backend, const str
 static int take_scratch(struct stk_program *program, stoker_error *error)
 {
     if (program->scratch == NULL)
-        program->scratch = stk_cuda_take(program->backend, program->layout.end, error);
+        program->scratch = stk_cuda_alloc(program->backend, program->layout.end, error);
     return program->scratch == NULL ? STOKER_EDEVICE : STOKER_OK;
 }
 
@@ -147,8 +147,8 @@ uint64_t stk_cuda_program_trim(struct stk_program *program)
     if (stk_cuda_enter(backend, &before, NULL) != STOKER_OK)
         return 0;
     stk_cuda_drain(backend);
-    stk_cuda_recordings_drop(backend, &program->recordings, 0);
-    stk_cuda_give(backend, program->scratch);
+    stk_cuda_graphs_drop(backend, &program->graphs, 0);
+    stk_cuda_free(backend, program->scratch);
     program->scratch = NULL;
     stk_cuda_leave(backend, before);
     return bytes;
@@ -162,10 +162,10 @@ void stk_cuda_program_unload(struct stk_program *program)
     int before;
     const bool entered = stk_cuda_enter(backend, &before, NULL) == STOKER_OK;
     stk_cuda_drain(backend);
-    stk_cuda_recordings_drop(backend, &program->recordings, 0);
+    stk_cuda_graphs_drop(backend, &program->graphs, 0);
     stk_cuda_set_drop(&program->part);
     stk_cuda_set_drop(&program->full);
-    stk_cuda_give(backend, program->scratch);
+    stk_cuda_free(backend, program->scratch);
     if (entered)
         stk_cuda_leave(backend, before);
     stk_free(program);
@@ -206,7 +206,8 @@ static int prepare(struct stk_program **out, struct stk_backend *backend,
  * go before that. */
 static void keep(struct stk_backend *backend, struct stk_program *program)
 {
-    struct stk_program **const place = &backend->prepared[backend->kept++ % STK_CUDA_PREPARED];
+    struct stk_program **const place =
+        &backend->prepared[backend->prepared_count++ % STK_CUDA_PREPARED];
     stk_cuda_program_unload(*place);
     program->plan = NULL;
     *place = program;
@@ -289,14 +290,14 @@ static int queue_batch(struct stk_program *program, const struct stk_pass *pass,
                            kind_of(pass->on_device && !pass->host_labels), error);
     }
     const bool pageable = !pass->page_locked && (!pass->on_device || pass->host_labels);
-    const int borrow_rc = pageable ? stk_cuda_borrow(program->backend, error) : STOKER_OK;
+    const int borrow_rc = pageable ? stk_cuda_mark_copies(program->backend, error) : STOKER_OK;
     return rc == STOKER_OK ? borrow_rc : rc;
 }
 
 /* All is queued, or could not be: the host has its batch back. */
 static int end_pass(const struct stk_program *program, int rc, int before, stoker_error *error)
 {
-    const int back_rc = stk_cuda_give_back(program->backend, rc == STOKER_OK ? error : NULL);
+    const int back_rc = stk_cuda_wait_copies(program->backend, rc == STOKER_OK ? error : NULL);
     stk_cuda_leave(program->backend, before);
     return rc == STOKER_OK ? back_rc : rc;
 }
@@ -438,17 +439,18 @@ static int queue_step(void *context, stoker_error *error)
     return rc;
 }
 
-static struct stk_cuda_key key_of(const struct stk_program *program,
-                                  const struct stk_arenas *arenas, const struct stk_pass *pass,
-                                  const struct stk_group_pass *group)
+static struct stk_cuda_graph_key key_of(const struct stk_program *program,
+                                        const struct stk_arenas *arenas,
+                                        const struct stk_pass *pass,
+                                        const struct stk_group_pass *group)
 {
-    return (struct stk_cuda_key){ .activations = arenas->activations,
-                                  .count = pass->count,
-                                  .first = group->first,
-                                  .last = group->last,
-                                  .samples = group->last ? group->samples : 0,
-                                  .first_sample = program->drops ? pass->first_sample : 0,
-                                  .seed = program->drops ? pass->seed : 0 };
+    return (struct stk_cuda_graph_key){ .activations = arenas->activations,
+                                        .count = pass->count,
+                                        .first = group->first,
+                                        .last = group->last,
+                                        .samples = group->last ? group->samples : 0,
+                                        .first_sample = program->drops ? pass->first_sample : 0,
+                                        .seed = program->drops ? pass->seed : 0 };
 }
 
 static int queue_pass(struct stk_program *program, const struct stk_arenas *arenas,
@@ -457,7 +459,7 @@ static int queue_pass(struct stk_program *program, const struct stk_arenas *aren
 {
     struct stk_pass in_scratch;
     struct stk_cuda_set *set = NULL;
-    const struct stk_cuda_key key = key_of(program, arenas, pass, group);
+    const struct stk_cuda_graph_key key = key_of(program, arenas, pass, group);
     int rc = make_ready(program, pass->count, &set, error);
     if (rc == STOKER_OK)
         rc = queue_batch(program, pass, &in_scratch, error);
@@ -468,8 +470,7 @@ static int queue_pass(struct stk_program *program, const struct stk_arenas *aren
         program->backend->captured.queued++;
         return queue_step(&step, error);
     }
-    return stk_cuda_recordings_run(program->backend, &program->recordings, &key, queue_step, &step,
-                                   error);
+    return stk_cuda_graphs_run(program->backend, &program->graphs, &key, queue_step, &step, error);
 }
 
 int stk_cuda_program_queue_step(struct stk_program *program, const struct stk_arenas *arenas,

@@ -148,7 +148,7 @@ int stk_cuda_training_start(struct stk_backend *backend, const struct stk_traini
         rc = stk_cuda_enter(backend, &before, error);
     if (rc != STOKER_OK)
         return rc;
-    backend->rates = stk_cuda_take(backend, backend->rate_count * sizeof(float), error);
+    backend->rates = stk_cuda_alloc(backend, backend->rate_count * sizeof(float), error);
     rc = backend->rates == NULL ? STOKER_EDEVICE : fill_rates(backend, training, error);
     stk_cuda_leave(backend, before);
     backend->rule = rule_of(training);
