@@ -11,8 +11,8 @@
 #include "loader/base/environment.h"
 #include "loader/base/number_file.h"
 
-#define UNKNOWN_BYTES (UINT64_C(1) << 30) /* where nothing is known */
-#define SHARE         2                   /* of what is available: the program needs some, too */
+#define UNKNOWN_BYTES (UINT64_C(1) << 30) /* if nothing is known */
+#define SHARE         2 /* divides what is available: the program needs memory, too */
 #define RANKS_MAX     65536
 
 /* ---- what there is ---- */
@@ -42,7 +42,7 @@ uint64_t stk_memory_available(void)
     return room.left == UINT64_MAX ? UNKNOWN_BYTES : room.left;
 }
 
-/* ---- who shares it ---- */
+/* ---- shared among ranks and loaders ---- */
 
 uint32_t stk_local_ranks(void)
 {

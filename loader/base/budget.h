@@ -1,4 +1,4 @@
-/* budget.h - how much memory this process may plan with, and how its loaders and its neighbours share that.
+/* budget.h - how much memory this process may use, shared among its loaders and the other ranks.
  *
  *   machine: MemAvailable ─┐
  *   control groups: left  ─┴─▶ least ─▶ / ranks on this node ─▶ / 2 ─▶ less what other loaders reserved
@@ -14,10 +14,10 @@
 
 #include "loader/base/cgroup.h"
 
-/* What the machine and control groups leave to this process. `root` is put before all paths: "" or a test's folder. */
+/* Memory that the machine and control groups leave to this process. `root` is prefixed to all paths: "", or a test's folder. */
 struct stk_memory_room stk_memory_look(const char *root);
 
-/* The `left` of it, bytes; 1 GiB where nothing is known. */
+/* Its `left`, bytes; 1 GiB if nothing is known. */
 uint64_t stk_memory_available(void);
 
 /* Processes of one job on this node, >= 1: by LOCAL_WORLD_SIZE (torchrun), OMPI_COMM_WORLD_LOCAL_SIZE (mpirun) or
@@ -27,7 +27,7 @@ uint32_t stk_local_ranks(void);
 /* Bytes that one more loader of this process may reserve by default. */
 uint64_t stk_budget_left(void);
 
-/* Count bytes as reserved, until they are given back. Any thread. A child process begins at 0. */
+/* Count bytes as reserved until they are given back. Any thread. A child process starts at 0. */
 void stk_budget_reserve(uint64_t bytes);
 void stk_budget_give_back(uint64_t bytes);
 

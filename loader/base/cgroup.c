@@ -13,7 +13,7 @@
 
 enum { PATH_BYTES = 1024, LINE_BYTES = 4096 };
 
-#define NO_LIMIT     (UINT64_C(1) << 60) /* version 1 says "none" by a number of pages that ends here */
+#define NO_LIMIT     (UINT64_C(1) << 60) /* version 1 has no "none", only a number of pages near this */
 #define MARGIN_BYTES (UINT64_C(1) << 30)
 #define MARGIN_SHARE 8
 
@@ -67,7 +67,7 @@ static char *next_line(struct lines *lines)
 
 /* ---- which group, and where its folder is ---- */
 
-/* Whether the list "a,b,c" has the word. */
+/* Returns true if the list "a,b,c" has the word. */
 static bool has_word(const char *list, const char *word)
 {
     const size_t length = strlen(word);
@@ -187,7 +187,7 @@ static bool find_folder(struct folder *folder, const char *root, const char *con
     return found;
 }
 
-/* Go to the group above. False: there is none to be seen. */
+/* Move to the parent group. False: no visible parent. */
 static bool go_up(struct folder *folder)
 {
     char *slash = strrchr(folder->path, '/');

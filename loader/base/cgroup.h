@@ -7,7 +7,7 @@
  *   /sys/fs/cgroup/user.slice/job.scope, /sys/fs/cgroup/user.slice, /sys/fs/cgroup
  *
  * Version 2 (memory.max, cpu.max) and version 1 (memory.limit_in_bytes, cpu.cfs_quota_us), also side by side.
- * Groups above a container's own are not to be seen. Nothing is allocated.
+ * Groups above a container's own are not visible. Nothing is allocated.
  */
 #ifndef STK_BASE_CGROUP_H
 #define STK_BASE_CGROUP_H
@@ -22,11 +22,11 @@ struct stk_memory_room {
     uint64_t spare;
 };
 
-/* Lower *room to what a limit leaves of which so much is used, `reclaimable` bytes of that as page cache. */
+/* Lower *room to what is left of `limit` bytes: `used` of them are in use, `reclaimable` of these as page cache. */
 void stk_memory_room_lower(struct stk_memory_room *room, uint64_t limit, uint64_t used,
                            uint64_t reclaimable);
 
-/* Lower *room by every group that this process is in. `root` is put before all paths: "" or a test's folder. */
+/* Lower *room by every group of this process. `root` is prefixed to all paths: "", or a test's folder. */
 void stk_cgroup_memory(const char *root, struct stk_memory_room *room);
 
 /* CPUs that the tightest quota pays for, rounded up, >= 1; UINT32_MAX = no quota. */

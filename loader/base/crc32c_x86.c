@@ -177,7 +177,7 @@ AVX2_INLINE uint32_t sum_folded(uint32_t sum, const uint8_t *at, size_t size)
 
 /* ---- both ----------------------------------------------------------------------- */
 
-enum { STEP_BYTES = 40 }; /* of each strip: takes about as long as folding once */
+enum { STEP_BYTES = 40 }; /* per strip: takes about as long as folding once */
 
 /* A block of `steps` steps, with the powers of x that carry its parts to its end: three for
  * shifted(), two for folded(). */

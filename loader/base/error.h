@@ -1,4 +1,4 @@
-/* error.h - fill in a stoker_error: one line that tells code, place and cause. */
+/* error.h - fill in a stoker_error: one line with code, place and cause. */
 #ifndef STK_BASE_ERROR_H
 #define STK_BASE_ERROR_H
 
@@ -32,7 +32,7 @@ static inline void stk_error_clear(stoker_error *error)
 }
 
 /* Fill *error (NULL is allowed: nothing is written) and return code, so that a
- * failure can be told and returned in one line. The message becomes
+ * failure is reported and returned in one line. The message becomes
  * "PATH: offset O: sample S: WHAT: text of the code: errno text", parts that are unknown left out; after a
  * WHAT, also the text of codes that say no more than that (EINVAL, EMISMATCH, ESTATE, ESPEC, EDEVICE, EREADER,
  * ENOTSUP, and EIO with an errno).

@@ -21,7 +21,7 @@ enum stk_fault_kind {
 #ifdef STOKER_FAULT_INJECTION
 /* Let the nth (1, 2, ...) hit of the kinds in the mask from now on fail, once. */
 void stk_fault_arm(unsigned kinds, uint64_t nth);
-/* Stop failing; returns whether the armed fault was reached. */
+/* Stop failing; returns true if the armed fault was reached. */
 bool stk_fault_disarm(void);
 /* Bytes from stk_calloc and stk_region_map not given back yet. */
 int64_t stk_fault_live_bytes(void);

@@ -1,7 +1,7 @@
-/* fork.h - know a forked child from the process that made the loader.
+/* fork.h - detects a forked child of the process that made the loader.
  *
- * A page that the kernel wipes in the child (MADV_WIPEONFORK, Linux 4.14): telling
- * costs one load, where getpid() costs a system call per batch.
+ * The kernel wipes a page of ours in the child (MADV_WIPEONFORK, Linux 4.14): the check costs one
+ * load; getpid() would cost a system call per batch.
  */
 #ifndef STK_BASE_FORK_H
 #define STK_BASE_FORK_H
@@ -19,7 +19,7 @@ struct stk_fork_guard {
 int stk_fork_guard_init(struct stk_fork_guard *guard);
 void stk_fork_guard_destroy(struct stk_fork_guard *guard); /* all zero is allowed */
 
-/* Whether this process is not the one that made the guard. Any thread. */
+/* Returns true if this process is not the one that made the guard. Any thread. */
 bool stk_fork_guard_tripped(const struct stk_fork_guard *guard);
 
 #endif

@@ -1,6 +1,6 @@
 /* memory.h - small blocks from the heap, large regions from the kernel.
  *
- * A region is page-aligned, zeroed, asks for huge pages where they help, and can
+ * A region is page-aligned and zeroed, uses huge pages if they help, and can
  * be page-locked. Everything a loader needs is taken at create and given back at
  * destroy; nothing in between allocates.
  */
@@ -25,14 +25,14 @@ struct stk_region {
     bool huge; /* the kernel was asked for huge pages and agreed */
 };
 
-/* Bytes that a region of so many takes, rounded up as stk_region_map() does. */
+/* Bytes that a region of `bytes` takes, rounded up as stk_region_map() does. */
 uint64_t stk_region_bytes(uint64_t bytes);
 
 /* Map `bytes` (>= 1) of zeroed memory. Regions of 2 MiB and more are aligned to and
  * advised for huge pages. Pages are taken on first touch. Returns 0 or STOKER_ENOMEM. */
 int stk_region_map(struct stk_region *region, size_t bytes);
 
-/* Take small pages: memory is short, or most of the region may never be touched. */
+/* Use small pages: memory is short, or most of the region may never be touched. */
 void stk_region_take_small_pages(struct stk_region *region);
 
 /* Touch every page now, so that no later access faults. */

@@ -18,10 +18,10 @@ struct stk_nearest {
     const char *word;
     size_t bytes;
     const char *answer; /* nearest so far; NULL = none is near */
-    unsigned distance;  /* of the answer */
+    unsigned distance;  /* between the word and the answer */
 };
 
-/* Begin with the mistyped word: `bytes` bytes at `word`, which must stay. */
+/* Start with the mistyped word: `bytes` bytes at `word`, which must stay valid. */
 struct stk_nearest stk_nearest_to(const char *word, size_t bytes);
 
 /* Consider a known spelling. The answer is what to suggest for it: the same word, or another for one

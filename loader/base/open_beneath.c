@@ -64,7 +64,7 @@ static int open_part(int directory, const char *part, int flags)
 static int walk(int directory, const char *path, int flags)
 {
     char part[NAME_MAX + 1];
-    int fd = -1; /* of the previous part; -1 = `directory` */
+    int fd = -1; /* the previous part; -1 = `directory` */
     int rc = path[0] == '\0' ? -ENOENT : next_part(&path, part);
     while (rc == 0) {
         const bool last = path[0] == '\0';

@@ -12,7 +12,7 @@ enum { LINKS_MAX = 40, NAMES_TRIED = 10000, STEM_MAX = 200, PROC_LINK_BYTES = 32
 /* ---- what a path names ---------------------------------------------------------- */
 
 /* N of /dev/fd/N, /proc/self/fd/N, /dev/stdout or /dev/stderr; -1 = another path. As regular files
- * these must not be replaced: whoever holds the descriptor would keep the old one. */
+ * these must not be replaced: the holder of the descriptor would keep the old file. */
 static int descriptor_in(const char *path)
 {
     static const char *const folders[] = { "/dev/fd/", "/proc/self/fd/" };
@@ -34,7 +34,7 @@ static int descriptor_in(const char *path)
     return -1;
 }
 
-/* Where the last part of a path begins. */
+/* Start of a path's last part. */
 static char *last_part(char *path)
 {
     char *slash = strrchr(path, '/');
@@ -64,7 +64,7 @@ static int follow_link(char path[PATH_MAX])
     return 0;
 }
 
-/* Follow links up to what is no link, even if nothing is there. Returns 0 or an errno. */
+/* Follow links to their end, even if nothing is there. Returns 0 or an errno. */
 static int resolve(struct target *target, const char *path)
 {
     *target = (struct target){ .descriptor = -1 };

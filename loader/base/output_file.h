@@ -22,7 +22,7 @@
 struct stk_output {
     int fd;                       /* write here; -1 = nothing is open */
     FILE *stream;                 /* NULL until stk_output_stream() */
-    int folder;                   /* of the file to be replaced; -1 = written in place */
+    int folder;                   /* holds the file to be replaced; -1 = written in place */
     char name[NAME_MAX + 1];      /* in folder */
     char temporary[NAME_MAX + 1]; /* in folder; "" = it has no name yet */
 };
@@ -38,7 +38,7 @@ int stk_output_open(struct stk_output *output, const char *path);
 /* A buffered stream over fd, owned by *output; NULL and errno if there is no memory. */
 FILE *stk_output_stream(struct stk_output *output);
 
-/* Bring all to the disk and give it its name. On failure the old file is unchanged, unless only the
+/* Bring all bytes to the disk and give the file its name. On failure the old file is unchanged, unless only the
  * fsync of the folder failed. Closed in any case. */
 int stk_output_commit(struct stk_output *output);
 
@@ -59,7 +59,7 @@ int stk_output_open_in_place(const char *path);
 /* Why an output could not be written, for a message. */
 const char *stk_output_reason(int os_errno);
 
-/* ---- for those that write several files at once (checkpoints) ---- */
+/* ---- several files at once (checkpoints) ---- */
 
 /* Create .STEM.tmp-PID-N in a folder, of a name nothing else has. Returns the descriptor or -errno. */
 int stk_output_temporary(int folder, const char *stem, char temporary[NAME_MAX + 1]);

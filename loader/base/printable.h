@@ -1,8 +1,8 @@
 /* printable.h - makes text from outside safe to print on a terminal.
  *
- * Names of files, members and columns come from whoever made the data set. Printed as they are, they could
+ * Names of files, members and columns come from the maker of the data set. Printed as they are, they could
  * move the cursor, retitle the window, forge a line of output, or reverse the direction of the text behind
- * them. Used where messages, progress lines and tables are made; nowhere else.
+ * them. Used only where messages, progress lines and tables are made.
  */
 #ifndef STK_BASE_PRINTABLE_H
 #define STK_BASE_PRINTABLE_H

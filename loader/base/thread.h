@@ -15,10 +15,10 @@ int stk_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), 
 
 enum { STK_THREADS_TOGETHER_MAX = 16 };
 
-/* How many threads should share `pieces` pieces of work that is half waiting for storage: 1..16. */
+/* Threads that should share `pieces` pieces of work that half waits for storage: 1..16. */
 uint32_t stk_threads_together(uint64_t pieces);
 
-/* Run it in this thread and in count - 1 more, or as many as can be started, and wait for all. */
+/* Run `run` in this thread and in up to count - 1 more, as many as can be started, and wait for all. */
 void stk_threads_run(uint32_t count, const char *name, void *(*run)(void *), void *argument);
 
 /* Sleep while *word == value, at most wait_ns (< 0 = no limit). May return early:
@@ -28,7 +28,7 @@ void stk_futex_wait(_Atomic uint32_t *word, uint32_t value, int64_t wait_ns);
 /* Wake up to `count` sleepers on word. */
 void stk_futex_wake(_Atomic uint32_t *word, uint32_t count);
 
-/* One turn of a bounded spin: tells the core that we only wait. */
+/* One turn of a bounded spin: lets the core know that the thread only waits. */
 static inline void stk_spin_pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -44,19 +44,19 @@ static inline uint32_t stk_cpu_here(void)
     return (uint32_t)sched_getcpu();
 }
 
-/* Move the calling thread off this CPU to another one that it may run on, and leave its affinity
- * as it was. False: there is no other, or the kernel will not tell. */
+/* Move the calling thread off this CPU to another one that it may run on; its affinity stays as it
+ * was. False: there is no other, or the kernel does not report the affinity. */
 bool stk_thread_leave_cpu(uint32_t cpu);
 
 /* CPU time that a thread of this process has used, in nanoseconds; 0 if the system cannot say. A
  * system call. */
 uint64_t stk_thread_cpu_ns(pthread_t thread);
 
-/* The same of the calling thread. */
+/* The same for the calling thread. */
 uint64_t stk_thread_cpu_ns_here(void);
 
-/* Time in which a thread of this process, by its kernel id, was ready to run and no CPU was free for
- * it, in nanoseconds; 0 if the system does not say. Three system calls. */
+/* Nanoseconds in which a thread of this process, by its kernel id, was ready to run and no CPU was
+ * free; 0 if the system does not report it. Three system calls. */
 uint64_t stk_thread_queue_ns(pid_t thread);
 
 /* CPUs that affinity and the quotas of control groups leave to this process, >= 1. */

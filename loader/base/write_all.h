@@ -1,4 +1,4 @@
-/* write_all.h - write all of it, going on after EINTR and short writes. */
+/* write_all.h - write all bytes; continues after EINTR and short writes. */
 #ifndef STK_BASE_WRITE_ALL_H
 #define STK_BASE_WRITE_ALL_H
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
-/* False: errno tells why; a part may be written. */
+/* False: errno has the reason; a part may be written. */
 static inline bool stk_write_all(int fd, const void *bytes, size_t count)
 {
     const char *at = bytes;

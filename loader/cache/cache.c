@@ -11,14 +11,14 @@
 enum {
     STRETCH_SHIFT = 16,      /* a stretch of memory counts as taken with its first byte: 64 KiB, */
     STRETCH_SHIFT_HUGE = 21, /* or a huge page */
-    LOOKS_PER_SPARE = 16,    /* times that it looks at the machine's memory until that is short */
-    REFUSED_PER_LOOK = 1024  /* rows turned away between two looks while it is paused */
+    LOOKS_PER_SPARE = 16,    /* checks of the machine's memory until that is short */
+    REFUSED_PER_LOOK = 1024  /* rows refused between two checks while paused */
 };
 
-#define GROWTH_MIN (UINT64_C(1) << 20) /* bytes between two looks */
+#define GROWTH_MIN (UINT64_C(1) << 20) /* bytes between two checks */
 #define GROWTH_MAX (UINT64_C(64) << 20)
 
-/* ---- making and unmaking ---- */
+/* ---- create and destroy ---- */
 
 static uint64_t stretches_of(uint64_t bytes, uint32_t shift)
 {
@@ -67,7 +67,7 @@ static int map_all(struct stk_cache *cache)
     return rc;
 }
 
-/* A huge page of which one row is used wastes what the others could have had. */
+/* A huge page for a single row would waste memory that other rows could use. */
 static void begin_growth(struct stk_cache *cache)
 {
     const struct stk_memory_room room = stk_memory_look(cache->root);
@@ -118,8 +118,8 @@ void stk_cache_destroy(struct stk_cache *cache)
 
 /* ---- growth ---- */
 
-/* Pause or continue by what the machine and control groups leave. One thread at a time: others that come see
- * look_at far away. */
+/* Pause or resume, by what the machine and control groups leave. One thread at a time: others see
+ * look_at = UINT64_MAX. */
 static void look(struct stk_cache *cache)
 {
     const uint64_t coming = atomic_load_explicit(&cache->coming_bytes, memory_order_relaxed);
@@ -155,7 +155,7 @@ static void grow(struct stk_cache *cache, uint64_t from, uint64_t size)
         look(cache);
 }
 
-/* What a block takes as soon as it is begun: all of it, unless samples are shorter than their places. */
+/* Bytes that a block takes once its loading starts: all of them, unless samples are shorter than the stride. */
 static uint64_t bytes_begun(const struct stk_cache *cache, uint64_t id)
 {
     return cache->whole_places ? stk_cache_block_rows(cache, id) * cache->stride_bytes : 0;
@@ -166,8 +166,8 @@ static uint64_t block_start(const struct stk_cache *cache, uint64_t id)
     return stk_cache_block_first(cache, id) * cache->stride_bytes;
 }
 
-/* Whether the block's places lie in huge pages that are in use. Of a stretch of small pages some may still be to
- * come. */
+/* Returns true if the block lies in huge pages that are in use. In a stretch of small pages, some may still be
+ * untouched. */
 static bool lies_in_taken(const struct stk_cache *cache, uint64_t id)
 {
     if (!cache->rows.huge)
@@ -182,7 +182,7 @@ static bool lies_in_taken(const struct stk_cache *cache, uint64_t id)
     return true;
 }
 
-/* While it is paused, only what takes no more memory may come in. */
+/* While paused, only blocks that take no more memory are admitted. */
 static bool may_grow(struct stk_cache *cache, uint64_t id)
 {
     if (lies_in_taken(cache, id))
@@ -237,7 +237,7 @@ void stk_cache_cancel(struct stk_cache *cache, uint64_t id)
     atomic_store_explicit(stk_cache_state(cache, id), STK_CACHE_EMPTY, memory_order_release);
 }
 
-/* ---- looking at it ---- */
+/* ---- queries ---- */
 
 uint64_t stk_cache_reserved_bytes(const struct stk_cache *cache)
 {

@@ -1,17 +1,17 @@
-/* cache.h - samples kept in memory for good: nothing is evicted, so nothing thrashes.
+/* cache.h - samples held in memory for good: nothing is evicted, so nothing thrashes.
  *
- * Row i has a fixed place, i * stride_bytes, for every sample below the capacity that
- * the budget allows. Rows are grouped into blocks that become valid together: one row,
- * or as many neighbours as one read brings in when a file holds them side by side.
+ * Row i lies at i * stride_bytes, for every sample below the capacity that the budget
+ * allows. Rows are grouped into blocks that become valid together: one row, or the
+ * neighbours that one read brings in if a file holds them side by side.
  *
  *   EMPTY ──begin──▶ LOADING ──commit──▶ READY (for good)
  *     ▲                 │
  *     └──── cancel ─────┘
  *
- * One worker owns a LOADING block; the others go round the cache meanwhile.
+ * One worker owns a LOADING block; until it is READY, others read those samples from storage.
  * Pages are taken as rows arrive, never after a row is READY. When the machine's memory, or that of a control
- * group, gets short, the cache is paused: it keeps what it holds and takes no more memory. It looks each time
- * that it has grown by a share of what is left, and now and then while it is paused.
+ * group, runs short, the cache is paused: it keeps its rows and takes no more memory. It checks each time it
+ * has grown by a fraction of what is left, and occasionally while it is paused.
  */
 #ifndef STK_CACHE_CACHE_H
 #define STK_CACHE_CACHE_H
@@ -27,7 +27,7 @@ enum { STK_CACHE_EMPTY, STK_CACHE_LOADING, STK_CACHE_READY };
 
 struct stk_cache {
     stoker_cache kind;    /* NONE, ENCODED or DECODED; never AUTO */
-    size_t stride_bytes;  /* of one sample's place */
+    size_t stride_bytes;  /* from one sample to the next */
     uint64_t capacity;    /* samples 0..capacity-1 have a place */
     uint32_t block_rows;  /* samples that become READY together */
     uint32_t block_shift; /* log2 of it */
@@ -39,9 +39,9 @@ struct stk_cache {
     bool whole_places;        /* a sample fills its place: known before it is there */
     const char *root;         /* where the machine's memory is looked up: see stk_memory_look */
     _Atomic bool paused;
-    _Atomic uint64_t taken_bytes; /* of all stretches in use */
+    _Atomic uint64_t taken_bytes; /* in all stretches in use */
     _Atomic uint64_t
-        coming_bytes; /* of blocks being loaded, whose pages the kernel may not have given yet */
+        coming_bytes; /* in blocks being loaded, whose pages the kernel may not have given yet */
     _Atomic uint64_t look_at; /* taken_bytes at which to look again; UINT64_MAX = one looks now */
     _Atomic uint64_t refused; /* rows turned away while paused */
     _Atomic uint64_t held_bytes;
@@ -50,15 +50,15 @@ struct stk_cache {
 
 struct stk_cache_options {
     stoker_cache kind;     /* NONE, ENCODED or DECODED */
-    uint64_t budget_bytes; /* most that all of it may take: rows, states, rounding */
+    uint64_t budget_bytes; /* most memory in all: rows, states, rounding */
     uint64_t count;        /* samples */
-    size_t stride_bytes;   /* of the longest sample */
+    size_t stride_bytes;   /* length of the longest sample */
     uint32_t block_rows;   /* a power of two; 1 unless rows are dense in a file */
     bool whole_places;     /* ENCODED: samples are all as long as the longest */
     const char *root;      /* NULL = the real one; a test's folder. Not copied */
 };
 
-/* Bytes that a cache of so many samples takes in all; UINT64_MAX = more than there are. */
+/* Bytes that a cache of options->count samples takes in all; UINT64_MAX = more than there are. */
 uint64_t stk_cache_bytes(const struct stk_cache_options *options, uint64_t capacity);
 
 /* Reserve address space; pages come later. A budget too small for one block makes kind
@@ -85,17 +85,17 @@ static inline const uint8_t *stk_cache_find(const struct stk_cache *cache, uint6
     return stk_cache_row(cache, id);
 }
 
-/* Whether all of a set's samples are held: for good, since none is ever dropped. */
+/* Returns true if all samples of the data set are held: for good, since none is ever dropped. */
 static inline bool stk_cache_holds_all(const struct stk_cache *cache, uint64_t count)
 {
     return cache->capacity == count && count > 0 &&
            atomic_load_explicit(&cache->held_rows, memory_order_acquire) == count;
 }
 
-/* Become the loader of id's block. False: it has no place, is held, another loads it, or memory is short. */
+/* Claim the loading of id's block. False: it has no place, is held, is loaded by another, or memory is short. */
 bool stk_cache_begin(struct stk_cache *cache, uint64_t id);
 
-/* The block is filled with `bytes` bytes in all: show it to everybody. */
+/* The block is filled with `bytes` bytes in all: make it visible to all threads. */
 void stk_cache_commit(struct stk_cache *cache, uint64_t id, uint64_t bytes);
 
 /* Loading failed: let another try. */
@@ -107,7 +107,7 @@ static inline uint32_t *stk_cache_size(const struct stk_cache *cache, uint64_t i
     return (uint32_t *)cache->sizes.base + id;
 }
 
-/* First sample of id's block, and how many it holds. */
+/* First sample of id's block, and the number of its samples. */
 static inline uint64_t stk_cache_block_first(const struct stk_cache *cache, uint64_t id)
 {
     return id >> cache->block_shift << cache->block_shift;
@@ -119,10 +119,10 @@ static inline uint32_t stk_cache_block_rows(const struct stk_cache *cache, uint6
     return left < cache->block_rows ? (uint32_t)left : cache->block_rows;
 }
 
-/* Bytes of address space that the cache may come to hold. */
+/* Bytes of address space reserved for rows. */
 uint64_t stk_cache_reserved_bytes(const struct stk_cache *cache);
 
-/* Returns true while it takes no more memory, because that is short. */
+/* Returns true while the cache takes no more memory because memory is short. */
 bool stk_cache_is_paused(const struct stk_cache *cache);
 
 #endif

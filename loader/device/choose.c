@@ -34,7 +34,7 @@ static int open_kind(struct stk_device **out, stoker_device kind, uint32_t index
     return ops->open(out, index, why);
 }
 
-/* Open the first GPU, else the CPU: then `why` says why not the GPU. */
+/* Open the first GPU, else the CPU; `why` then says why no GPU is used. */
 static int open_first(struct stk_device **out, char why[STK_DEVICE_WHY_BYTES])
 {
     char no_gpu[STK_DEVICE_WHY_BYTES];

@@ -21,7 +21,7 @@
 enum { DRAIN_POLL_NS = 50000 };
 
 struct cuda {
-    struct stk_device device; /* first: it is what others see */
+    struct stk_device device; /* first: the part that others see */
     struct stk_cuda_runtime runtime;
     cudaStream_t stream;   /* the copies', in order; NULL = not made */
     cudaLibrary_t library; /* NULL = no kernels loaded */
@@ -32,7 +32,7 @@ static struct cuda *cuda_of(struct stk_device *device)
     return (struct cuda *)device;
 }
 
-/* The error in words. It is taken away from cudaGetLastError: the program would blame itself. */
+/* The error in words. It is removed from cudaGetLastError: the program would take it for its own. */
 static const char *words(const struct stk_cuda_runtime *runtime, cudaError_t code)
 {
     (void)runtime->cudaGetLastError();
@@ -142,8 +142,8 @@ static int cuda_host_open(struct stk_device **out, uint32_t index, char why[STK_
 
 /* ---- memory ---- */
 
-/* Portable: page-locked for every GPU, so that several loaders and the program may use it. But the call itself is
- * this one's: whichever device is current is woken up by it. */
+/* Portable: page-locked for every GPU, so that several loaders and the program may use it. This device is made
+ * current for the call, which would otherwise initialise whichever device is current. */
 static int cuda_pin(struct stk_device *device, struct stk_region *region,
                     char why[STK_DEVICE_WHY_BYTES])
 {
@@ -217,7 +217,7 @@ static int cuda_available(struct stk_device *device, uint64_t *bytes,
 static void cuda_free(struct stk_device *device, void *memory)
 {
     struct cuda *cuda = cuda_of(device);
-    int before; /* what is to be given back is, current or not */
+    int before; /* freed on this device if that can be made current, else anyway */
     const bool entered = enter(cuda, &before) == 0;
     (void)check(cuda, cuda->runtime.cudaFree(memory), "cudaFree");
     if (entered)
@@ -338,7 +338,7 @@ static int record_on(struct cuda *cuda, cudaEvent_t event, cudaStream_t stream)
     return rc;
 }
 
-/* What the event cannot tell, the host waits for: nobody may take the memory while the stream uses it. */
+/* If the event cannot be marked, the host waits: the memory must not be reused while the stream uses it. */
 static int cuda_mark_on(struct stk_device *device, void *event, void *stream)
 {
     struct cuda *cuda = cuda_of(device);
@@ -366,7 +366,7 @@ static int cuda_done(struct stk_device *device, void *event)
     struct cuda *cuda = cuda_of(device);
     const cudaError_t code = cuda->runtime.cudaEventQuery(event);
     if (code == cudaErrorNotReady) {
-        (void)cuda->runtime.cudaGetLastError(); /* no error, but kept as if it were one */
+        (void)cuda->runtime.cudaGetLastError(); /* not an error, but recorded as one */
         return 0;
     }
     const int rc = check(cuda, code, "cudaEventQuery");
@@ -387,8 +387,8 @@ static int cuda_wait(struct stk_device *device, void *event, uint64_t deadline_n
     return rc;
 }
 
-/* Only a query tells whether copies are still under way without waiting for good. What answers with
- * an error twice is lost, and a lost device touches nothing any more. */
+/* Only a query can find out, without waiting forever, if copies are still in flight. A device that answers
+ * twice with an error is lost, and a lost device touches no memory. */
 static bool cuda_drain(struct stk_device *device, uint64_t deadline_ns)
 {
     struct cuda *cuda = cuda_of(device);

@@ -2,15 +2,15 @@
  *
  *   cpu    the slot itself is lent: no copy, no stream, none of the hooks below
  *   cuda   the slot is copied to a buffer in the GPU's memory, on a stream of the device's own
- *   cuda-host   as cpu, but the slots are page-locked for a GPU: the consumer copies himself
+ *   cuda-host   as cpu, but the slots are page-locked for a GPU: the consumer issues the copy
  *
- * An event is a mark on a stream: it is done once all that was on the stream before it is done.
- * One that was never marked counts as done. Events and streams are the device's own handles; a
- * stream of the consumer's is passed through unseen.
+ * An event is a mark on a stream: it is done once everything before it on the stream is done.
+ * One that was never marked counts as done. Events and streams are the device's own handles; the
+ * consumer's streams are passed through unchecked.
  *
  * Errors are sticky: the first one is kept in words, and from then on `send` answers
- * STOKER_EDEVICE without a copy. A device is used by one thread, the loader's consumer, but for
- * mark_on, which the one who gives the last share of a batch back may call from any thread.
+ * STOKER_EDEVICE without a copy. A device is used by one thread, the loader's consumer, except for
+ * mark_on: the thread that releases the last reference to a batch may call it.
  */
 #ifndef STK_DEVICE_DEVICE_H
 #define STK_DEVICE_DEVICE_H
@@ -42,9 +42,9 @@ struct stk_send {
     const void *from; /* host memory: may be written again once `done` is done */
     size_t bytes;
     void *after; /* event that the copy waits for, on the device; NULL = none */
-    const struct stk_device_launch *launches; /* kernels behind it, one after the other */
+    const struct stk_device_launch *launches; /* kernels after the copy, in this order */
     uint32_t launch_count;
-    void *done; /* event to mark behind all of that */
+    void *done; /* event to mark after them */
 };
 
 struct stk_device_ops {
@@ -53,7 +53,7 @@ struct stk_device_ops {
 
     /* Open device number `index`. 0, STOKER_ENOMEM, or STOKER_EDEVICE with the reason in `why`. */
     int (*open)(struct stk_device **out, uint32_t index, char why[STK_DEVICE_WHY_BYTES]);
-    /* Free the device itself; its memory and events are destroyed before. NULL: only freed. */
+    /* Free the device itself; its memory and events are destroyed before. NULL: stk_free() is enough. */
     void (*close)(struct stk_device *device);
 
     /* Page-lock a region so that the device reads it by itself; sets region->locked. NULL: mlock
@@ -62,8 +62,8 @@ struct stk_device_ops {
                char why[STK_DEVICE_WHY_BYTES]);
     void (*unpin)(struct stk_device *device, struct stk_region *region);
 
-    /* Device memory, aligned to 256 bytes; the host must not touch it. NULL: there is none, and the
-     * reason in `why`; the device stays usable. The hook is NULL, like all that follows, where
+    /* Device memory, aligned to 256 bytes; the host must not touch it. Returns NULL with the reason in
+     * `why` if there is none; the device stays usable. This hook and all that follow are NULL if
      * batches are lent in place. */
     void *(*alloc)(struct stk_device *device, size_t bytes, char why[STK_DEVICE_WHY_BYTES]);
     void (*free)(struct stk_device *device, void *memory);
@@ -79,27 +79,27 @@ struct stk_device_ops {
                 char why[STK_DEVICE_WHY_BYTES]);
 
     int (*send)(struct stk_device *device, const struct stk_send *send);
-    /* A stream of the consumer's waits for the event; the host does not. */
+    /* A stream of the consumer waits for the event; the host does not. */
     int (*wait_on)(struct stk_device *device, void *event, void *stream);
-    /* Mark the event behind what is on a stream of the consumer's. */
+    /* Mark the event after what is on a stream of the consumer. */
     int (*mark_on)(struct stk_device *device, void *event, void *stream);
-    /* The host waits for what is on a stream of the consumer's. Only where batches are lent in place;
+    /* The host waits for what is on a stream of the consumer. Only if batches are lent in place;
      * NULL: the consumer has no streams. */
     int (*finish)(struct stk_device *device, void *stream);
     /* 1 = done, 0 = not yet, or the error. */
     int (*done)(struct stk_device *device, void *event);
     /* The host waits, until deadline_ns (UINT64_MAX = no limit). As done(). */
     int (*wait)(struct stk_device *device, void *event, uint64_t deadline_ns);
-    /* The same for everything ever sent, after a failure, too: true = the device will not touch
+    /* The same for everything ever sent, also after a failure. True: the device will not touch
      * our memory again. */
     bool (*drain)(struct stk_device *device, uint64_t deadline_ns);
 };
 
-/* The part that all devices have; an implementation's own struct begins with it. */
+/* The part that all devices have: the first member of each implementation's own struct. */
 struct stk_device {
     const struct stk_device_ops *ops;
     uint32_t index;
-    _Atomic uint32_t failed;            /* 0 no, 1 being written, 2 failure[] tells. Release (2)
+    _Atomic uint32_t failed;            /* 0 no, 1 being written, 2 failure[] is set. Release (2)
                                          pairs with acquire in stk_device_failure */
     char failure[STK_DEVICE_WHY_BYTES]; /* the first error in words */
 };
@@ -111,7 +111,7 @@ extern const struct stk_device_ops stk_device_cuda; /* fails to open in a build 
 /* NULL is allowed. */
 void stk_device_close(struct stk_device *device);
 
-/* Whether batches have to be copied there. */
+/* Returns true if batches must be copied there. */
 static inline bool stk_device_copies(const struct stk_device *device)
 {
     return device->ops->send != NULL;
@@ -120,7 +120,7 @@ static inline bool stk_device_copies(const struct stk_device *device)
 /* The first error in words; NULL if there was none. Any thread. */
 const char *stk_device_failure(const struct stk_device *device);
 
-/* Keep an error if it is the first; returns STOKER_EDEVICE. Any thread. */
+/* Record an error if it is the first; returns STOKER_EDEVICE. Any thread. */
 int stk_device_fail(struct stk_device *device, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

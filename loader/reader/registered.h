@@ -1,4 +1,4 @@
-/* registered.h - memory that a ring has page-locked. */
+/* registered.h - the memory that a ring has page-locked. */
 #ifndef STK_READER_REGISTERED_H
 #define STK_READER_REGISTERED_H
 

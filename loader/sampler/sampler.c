@@ -66,7 +66,7 @@ void stk_sampler_begin(const struct stk_sampler *sampler, uint64_t epoch,
     }
 }
 
-/* Write positions first, first + stride, ... as halves; no division but at the start. */
+/* Split positions first, first + stride, ... into halves; divides only at the start. */
 static void split_positions(const struct stk_sampler *sampler, uint64_t first, uint64_t stride,
                             uint32_t *left, uint32_t *right)
 {
@@ -101,7 +101,7 @@ static uint32_t walk_positions(const struct stk_sampler *sampler, const uint32_t
     return sampler->walk->block(sampler, keys, left, right, ids);
 }
 
-/* The ids of a whole block; positions past `n` give ids that nobody uses. */
+/* The ids of a whole block; ids of positions past `n` are unused. */
 static void shuffled_block(const struct stk_sampler *sampler, const uint32_t *keys, uint64_t first,
                            uint64_t stride, uint32_t n, uint64_t *ids)
 {

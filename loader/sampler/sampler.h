@@ -1,4 +1,4 @@
-/* sampler.h - which sample stands at a position of an epoch.
+/* sampler.h - the sample at each position of an epoch.
  *
  *   position --(keyed by seed, epoch)--> sample id      a bijection on [0, count)
  *
@@ -26,15 +26,15 @@ struct stk_sampler {
     uint64_t count;
     uint64_t seed;
     bool shuffle;                /* false: id = position */
-    uint32_t width;              /* of the half L */
-    uint32_t height;             /* of the half R */
+    uint32_t width;              /* range of the half L */
+    uint32_t height;             /* range of the half R */
     uint32_t rounds;             /* even */
-    const struct stk_walk *walk; /* the variant at work: walk.h */
+    const struct stk_walk *walk; /* the variant in use: walk.h */
 };
 
 enum { STK_SAMPLER_ROUNDS_MAX = 12 };
 
-/* The keys of one epoch, worked out once for all of its positions. */
+/* The keys of one epoch, computed once for all of its positions. */
 struct stk_sampler_order {
     uint64_t epoch;
     uint32_t keys[STK_SAMPLER_ROUNDS_MAX];

@@ -31,7 +31,7 @@ static inline uint32_t add_modulo(uint32_t a, uint32_t b, uint32_t size)
     return wrapped < sum ? wrapped : sum; /* the smaller of the two: a vector minimum */
 }
 
-/* The row below; that past the end is never used. */
+/* The next row; the one past the end is never used. */
 static inline uint32_t row_after(const struct stk_sampler *sampler, uint32_t right)
 {
     return right + 1 < sampler->height ? right + 1 : 0;
