@@ -89,7 +89,7 @@ static void append_transform(char *text, size_t size, const stoker_transform *tr
 static void append_cache(char *text, size_t size, const struct bench_cell *cell,
                          const struct bench_arguments *arguments)
 {
-    const struct bench_list *caches = &arguments->caches;
+    const struct cli_list *caches = &arguments->caches;
     const bool chosen = caches->count > 1 ||
                         (caches->count == 1 && caches->values[0] != (int32_t)STOKER_CACHE_AUTO);
     append_word(text, size, "cache", "STOKER_CACHE_", cell->cache,
@@ -125,11 +125,11 @@ static void append_mean(char *text, size_t size, const struct bench_cell *cell,
                         const struct bench_arguments *arguments)
 {
     const bool floats = strstr(cell->dtype, "float") != NULL;
-    if (!floats || arguments->mean_count == 0 || arguments->mean_count > 4)
+    if (!floats || arguments->mean.count == 0 || arguments->mean.count > 4)
         return;
-    append_floats(text, size, "mean", arguments->mean, arguments->mean_count);
-    append_floats(text, size, "std", arguments->std, arguments->mean_count);
-    append_number(text, size, "mean_count", arguments->mean_count);
+    append_floats(text, size, "mean", arguments->mean.values, arguments->mean.count);
+    append_floats(text, size, "std", arguments->std.values, arguments->mean.count);
+    append_number(text, size, "mean_count", arguments->mean.count);
 }
 
 static void write_options(char *text, size_t size, const struct bench_cell *cell,

@@ -2,6 +2,7 @@
 #ifndef BENCH_ARGUMENTS_H
 #define BENCH_ARGUMENTS_H
 
+#include "bench/cli/options.h"
 #include "bench/result.h"
 
 #include <stdbool.h>
@@ -10,16 +11,12 @@
 #include <stdio.h>
 #include <stoker/stoker.h>
 
-enum {
-    BENCH_LIST_MAX = 512, /* values of one list */
-    BENCH_CHANNELS_MAX = 64,
-    BENCH_MESSAGE_MAX = 256
-};
+enum { BENCH_CHANNELS_MAX = 64 };
 
-/* Values of one swept option; -1 stands for auto where auto is allowed. */
-struct bench_list {
-    int32_t values[BENCH_LIST_MAX];
-    uint32_t count;
+/* A constant for each channel. */
+struct bench_channels {
+    float values[BENCH_CHANNELS_MAX];
+    uint32_t count; /* 0 = not given */
 };
 
 enum bench_format {
@@ -45,14 +42,14 @@ struct bench_arguments {
     const char *dataset;     /* the spec; NULL where the action needs none */
     const char *compared[2]; /* files of --compare: old, new */
 
-    struct bench_list workers; /* -1 = auto */
-    struct bench_list pins;    /* a stoker_switch each */
-    struct bench_list batch_sizes;
-    struct bench_list dtypes;    /* a stoker_dtype each; NONE = as stored */
-    struct bench_list caches;    /* a stoker_cache each */
-    struct bench_list blockings; /* non_blocking: 1 or 0; on a GPU */
-    struct bench_list converts;  /* convert_on_device, a stoker_switch each; on a GPU */
-    bool pins_given;             /* named by the user: failing to pin is a failure */
+    struct cli_list workers; /* -1 = auto */
+    struct cli_list pins;    /* a stoker_switch each */
+    struct cli_list batch_sizes;
+    struct cli_list dtypes;    /* a stoker_dtype each; NONE = as stored */
+    struct cli_list caches;    /* a stoker_cache each */
+    struct cli_list blockings; /* non_blocking: 1 or 0; on a GPU */
+    struct cli_list converts;  /* convert_on_device, a stoker_switch each; on a GPU */
+    bool pins_given;           /* named by the user: failing to pin is a failure */
 
     stoker_device device; /* never AUTO */
     uint32_t device_index;
@@ -62,10 +59,7 @@ struct bench_arguments {
     uint32_t prefetch_batches;
     bool shuffle;
     uint64_t seed;
-    float mean[BENCH_CHANNELS_MAX];
-    float std[BENCH_CHANNELS_MAX];
-    uint32_t mean_count; /* 0 = not given */
-    uint32_t std_count;
+    struct bench_channels mean, std;
     stoker_transform transform; /* the same in every cell; all 0 = none */
     stoker_layout layout;
 
@@ -85,15 +79,13 @@ struct bench_arguments {
 /* Understand argv. On STOKER_EINVAL message holds one clear line. Prints nothing.
  * Strings in *out point into argv. cpus: how many CPUs the default list is for. */
 int bench_arguments_parse(struct bench_arguments *out, int argc, char *const *argv, uint32_t cpus,
-                          char message[BENCH_MESSAGE_MAX]);
+                          char message[CLI_MESSAGE_BYTES]);
 
-/* "0,1,4-8,auto" -> values. STOKER_EINVAL: empty parts, values outside min..max,
- * a range that runs backwards, auto where it is not allowed, more than BENCH_LIST_MAX. */
-int bench_list_parse(struct bench_list *out, const char *text, int32_t min, int32_t max,
-                     bool auto_allowed, char message[BENCH_MESSAGE_MAX]);
+/* The values of a command line without options. */
+void bench_arguments_defaults(struct bench_arguments *arguments, uint32_t cpus);
 
 /* 0, 1, 2, 4, ... up to the CPUs, then auto. */
-void bench_list_default_workers(struct bench_list *out, uint32_t cpus);
+void bench_default_workers(struct cli_list *out, uint32_t cpus);
 
 void bench_arguments_help(FILE *file);
 void bench_arguments_list(FILE *file);

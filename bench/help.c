@@ -1,5 +1,6 @@
-/* help.c - what loaderbench says about itself. */
+/* help.c - what loaderbench prints about itself. */
 #include "bench/arguments.h"
+#include "bench/option_table.h"
 
 static const char what_is_measured[] =
     "usage: loaderbench [options] DATASET\n"
@@ -8,109 +9,47 @@ static const char what_is_measured[] =
     "Measure the loader on DATASET: one row for each combination of the lists below,\n"
     "then the ceilings of this machine, then the options to paste into your program.\n"
     "\n"
-    "  DATASET              mnist:DIR, idx:IMAGES[,LABELS], cifar:DIR,\n"
-    "                       folder:DIR, tar:FILE, shards:DIR, npy:IMAGES[,LABELS],\n"
-    "                       csv:FILE, synth:digits?count=60000, or a path;\n"
-    "                       --list describes them\n"
-    "\n"
-    "Swept (LIST: values with commas, numbers also as a range: 0,1,4-8)\n"
-    "  --workers LIST       threads, 0 = in the caller's, auto = tuned\n"
-    "                       (0,1,2,4,... up to the CPUs,auto)\n"
-    "  --pin-memory LIST    on, off, auto (on,off)\n"
-    "  --batch-size LIST    samples per batch, 1..65536 (64,512)\n"
-    "  --dtype LIST         as-stored, uint8, float32, float16, bfloat16 (float32)\n"
-    "  --cache LIST         auto, none, encoded, decoded; on a GPU device (auto)\n"
-    "  --non-blocking LIST  on a GPU: on = copied ahead, off = next waits for the\n"
-    "                       copy (on,off)\n"
-    "  --convert LIST       on a GPU: auto, device, host: where rows get their type\n"
-    "                       (auto,host)\n"
-    "\n"
-    "The same in every cell\n"
-    "  --device NAME        cpu, cuda, cuda:N, or cuda-host: page-locked for a GPU,\n"
-    "                       and the consumer copies it there (cpu)\n"
-    "  --layout NAME        nhwc, nchw: of the images delivered (nhwc)\n"
-    "  --mean LIST --std LIST\n"
-    "                       per channel (mnist: 0.1307 and 0.3081, else none)\n"
-    "  --resize SIZE        of every image, 224 or 240x320 (as they are)\n"
-    "  --resize-shorter N   the shorter side, the longer with it; a crop must follow\n"
-    "  --random-resized-crop SIZE\n"
-    "                       a random rectangle, to that size\n"
-    "  --centre-crop SIZE   the middle\n"
-    "  --random-crop SIZE   any place, --pad pixels around the image included\n"
-    "  --pad N              pixels of fill around the image (0)\n"
-    "  --flip on|off        every other image, left to right (off)\n"
-    "  --cutout N           paint a square of N pixels over (0); on a GPU no ceilings\n"
-    "                       are measured with any of these\n"
-    "  --reader NAME        uring, pread, null (the loader's choice)\n"
-    "  --read-depth N       reads in flight per worker, 1..1024 (the loader's choice)\n"
-    "  --prefetch N         slots in the ring, 2..64 (the loader's choice)\n"
-    "  --shuffle on|off     a new order each epoch (on)\n"
-    "  --seed N             of the order (0)\n"
-    "  --step-us N          the consumer sleeps N microseconds per batch (0); on a\n"
-    "                       GPU a kernel of that length works with it there\n"
-    "\n";
-
-static const char how_it_is_measured[] =
-    "Measuring\n"
-    "  --repeats N          of every cell and its ceilings, in turn (21)\n"
-    "  --epochs N           at least N epochs per repeat (1, or a part of one if that\n"
-    "                       takes more than ten times --seconds)\n"
-    "  --seconds S          at least S seconds per repeat (0.06)\n"
-    "  --verify on|off      check every sample of one untimed epoch per cell (on)\n"
-    "  --ceilings on|off    measure what this machine could do at best (on)\n"
-    "  --headspace          also replay cached batches: the most a consumer could\n"
-    "                       see; on a GPU the kernels of --step-us alone\n"
-    "  --cold               drop the file from the page cache before each repeat\n"
-    "  --open               only open it and read its first sample, --repeats times:\n"
-    "                       how long that takes, or being refused, and how much\n"
-    "                       memory (JSON)\n"
-    "  --compare            measure nothing: put two files of --format json side by\n"
-    "                       side; exit status 3 if a cell is slower beyond its spread\n"
-    "  --like-pytorch       the well-known num_workers snippet instead of the sweep,\n"
-    "                       and what pinning did to it\n"
-    "  --beside FILE        with that: the same lines as another loader gave them, to\n"
-    "                       stand beside ours\n"
-    "\n"
-    "Output\n"
-    "  --format NAME        table, csv, json (one object a line), html (a page with\n"
-    "                       charts)\n"
-    "  --wide               the table with all columns, also on a terminal of 80\n"
-    "  -o, --output FILE    write FILE, complete or not at all; write to a device or\n"
-    "                       FIFO as it is (standard output)\n"
-    "  --trace FILE         also run two epochs of each cell untimed and write what\n"
-    "                       every thread did, as JSON for ui.perfetto.dev and\n"
-    "                       chrome://tracing\n"
-    "  -q, --quiet          no progress on the terminal\n"
-    "  --list               name what can be measured, and stop\n"
-    "  -h, --help           this text\n"
-    "  --version            the version of the tool and of the library\n"
-    "\n";
+    "DATASET is mnist:DIR, idx:IMAGES[,LABELS], cifar:DIR, folder:DIR, tar:FILE,\n"
+    "shards:DIR, npy:IMAGES[,LABELS], csv:FILE, synth:digits?count=60000, or a path;\n"
+    "--list describes them.\n";
 
 static const char what_is_printed[] =
+    "\n"
     "Columns of the table\n"
     "  workers              threads that ran; auto:2 = the loader chose 2\n"
     "  pin                  pin_memory as asked for\n"
     "  nblk, conv           on a GPU: copied ahead; where rows got their type\n"
     "  epochs               with a cache: the first, which fills it, and the later\n"
     "                       ones, which it serves; else all\n"
-    "  samples/s, spread    median of the repeats; (most - least) / median\n"
+    "  samples/s, spread    median of the repeats; (largest - smallest) / median\n"
     "  GB/s                 of images delivered\n"
     "  first ms             from before create to the first batch\n"
     "  CPU s/M              processor seconds of the process per million samples\n"
-    "  stall                share of the time that the consumer waited for a batch\n"
-    "  RSS +MB, lock MB     by which the process grew; page-locked memory\n"
-    "  limit                the stage that holds the loader back\n"
+    "  stall                share of the time that the consumer waited for batches\n"
+    "  RSS +MB, lock MB     growth of the process; page-locked memory\n"
+    "  limit                the stage that limits the loader\n"
     "  ceiling              samples/s as a share of a bare loop doing the same work\n"
-    "  best ring            the same, of a loop into the buffer that is fastest\n"
+    "  best ring            the same, of a loop into the fastest buffer\n"
     "\n"
     "Exit status: 0 all cells measured and right, 1 a cell failed, 2 bad usage,\n"
     "3 --compare found a cell slower, 130 interrupted: Ctrl-C writes what was\n"
     "measured and stops, a second one stops at once.\n";
 
+static void describe_default(char text[2 * CLI_DEFAULT_BYTES + 40], const struct cli_option *row)
+{
+    struct bench_arguments defaults;
+    bench_arguments_defaults(&defaults, 1);
+    if (row->unset != NULL)
+        (void)snprintf(text, CLI_DEFAULT_BYTES, "%s", row->unset);
+    else
+        cli_default(text, row, &defaults);
+}
+
 void bench_arguments_help(FILE *file)
 {
+    const struct cli_table table = bench_option_table();
     fputs(what_is_measured, file);
-    fputs(how_it_is_measured, file);
+    cli_print_options(file, &table, describe_default);
     fputs(what_is_printed, file);
 }
 

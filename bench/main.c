@@ -176,7 +176,7 @@ static int run_dataset(struct bench_arguments *arguments, struct bench_machine *
     struct bench_gpu_step step = { .gpu = NULL };
     struct bench_bench bench = { .arguments = arguments, .dataset = dataset, .cpus = bench_cpus() };
     bench_arguments_default_mean(arguments, stoker_dataset_name(dataset));
-    if (!fits_channels(arguments->mean_count, dataset))
+    if (!fits_channels(arguments->mean.count, dataset))
         return EXIT_USAGE;
     struct bench_material_options options = { .shuffle = arguments->shuffle,
                                               .seed = arguments->seed,
@@ -225,7 +225,7 @@ static int run(struct bench_arguments *arguments, int argc, char *const *argv)
 int main(int argc, char **argv)
 {
     struct bench_arguments arguments;
-    char message[BENCH_MESSAGE_MAX] = "";
+    char message[CLI_MESSAGE_BYTES] = "";
     if (bench_arguments_parse(&arguments, argc, argv, bench_cpus(), message) != STOKER_OK) {
         fprintf(stderr, "loaderbench: %s; try --help\n", message);
         return EXIT_USAGE;

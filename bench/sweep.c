@@ -39,7 +39,7 @@ static uint64_t cell_count(const struct bench_arguments *arguments)
            arguments->batch_sizes.count * group_size(arguments);
 }
 
-static int32_t pick(const struct bench_list *list, uint64_t *index)
+static int32_t pick(const struct cli_list *list, uint64_t *index)
 {
     int32_t value = list->values[*index % list->count];
     *index /= list->count;

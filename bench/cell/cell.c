@@ -63,10 +63,10 @@ static int plan_conversion(const struct bench_bench *bench, stoker_dtype dtype,
         .channels = info->is_image ? (uint32_t)info->shape[info->rank - 1] : 1,
         .scale = info->dtype == STOKER_UINT8 ? 1.0f / 255.0f : 1.0f,
     };
-    if (options.to != options.from && arguments->mean_count > 0) {
-        options.mean = arguments->mean;
-        options.std = arguments->std;
-        options.mean_count = arguments->mean_count;
+    if (options.to != options.from && arguments->mean.count > 0) {
+        options.mean = arguments->mean.values;
+        options.std = arguments->std.values;
+        options.mean_count = arguments->mean.count;
     }
     return stk_convert_plan_init(plan, &options);
 }
@@ -108,10 +108,10 @@ stoker_loader_options bench_cell_options(const struct bench_bench *bench,
     options.reader = arguments->reader;
     options.transform = arguments->transform;
     if (choice->dtype != STOKER_DTYPE_NONE && choice->dtype != stored &&
-        arguments->mean_count > 0) {
-        options.mean = arguments->mean;
-        options.std = arguments->std;
-        options.mean_count = arguments->mean_count;
+        arguments->mean.count > 0) {
+        options.mean = arguments->mean.values;
+        options.std = arguments->std.values;
+        options.mean_count = arguments->mean.count;
     }
     return options;
 }

@@ -33,15 +33,25 @@ static void list_text(char text[CLI_DEFAULT_BYTES], const struct cli_option *row
     }
 }
 
-static void count_text(char text[CLI_DEFAULT_BYTES], const struct cli_option *row, uint64_t count)
+/* The place holds a uint32_t or an int32_t; negative numbers are words ("auto"). */
+static void count32_text(char text[CLI_DEFAULT_BYTES], const struct cli_option *row, uint32_t count)
 {
-    const int64_t value = row->kind == CLI_COUNT32 ? (int32_t)(uint32_t)count : (int64_t)count;
-    const char *word = row->kind == CLI_BYTES ? NULL : word_of(row, value);
+    const char *word = word_of(row, count);
+    if (word == NULL)
+        word = word_of(row, (int32_t)count);
     if (word != NULL)
         (void)snprintf(text, CLI_DEFAULT_BYTES, "%s", word);
-    else if (row->kind == CLI_BYTES && (double)count >= row->min)
+    else if ((int32_t)count >= row->min)
+        (void)snprintf(text, CLI_DEFAULT_BYTES, "%" PRIu32, count);
+}
+
+static void count64_text(char text[CLI_DEFAULT_BYTES], const struct cli_option *row, uint64_t count)
+{
+    if ((double)count < row->min)
+        return;
+    if (row->kind == CLI_BYTES)
         cli_bytes_text(text, count);
-    else if ((double)count >= row->min)
+    else
         (void)snprintf(text, CLI_DEFAULT_BYTES, "%" PRIu64, count);
 }
 
@@ -67,16 +77,17 @@ static void value_text(char text[CLI_DEFAULT_BYTES], const struct cli_option *ro
         return;
     case CLI_WORD:
         memcpy(&narrow, at, sizeof(narrow));
-        (void)snprintf(text, CLI_DEFAULT_BYTES, "%s", word_of(row, narrow));
+        if (word_of(row, narrow) != NULL)
+            (void)snprintf(text, CLI_DEFAULT_BYTES, "%s", word_of(row, narrow));
         return;
     case CLI_COUNT32:
         memcpy(&narrow, at, sizeof(narrow));
-        count_text(text, row, narrow);
+        count32_text(text, row, narrow);
         return;
     case CLI_COUNT64:
     case CLI_BYTES:
         memcpy(&count, at, sizeof(count));
-        count_text(text, row, count);
+        count64_text(text, row, count);
         return;
     case CLI_REAL:
     case CLI_PAIR:

@@ -7,7 +7,7 @@
 
 enum pack_form { PACK_SHARDS, PACK_FOLDER, PACK_TAR };
 
-/* How samples are stored. KEEP: PNG and JPEG files as they are, all else as its form does. */
+/* How samples are stored. KEEP: PNG and JPEG files as they are, all else as the form stores it. */
 enum pack_codec { PACK_KEEP, PACK_RAW, PACK_LZ4, PACK_PNG, PACK_JPEG, PACK_DEFAULT };
 
 enum pack_action { PACK_RUN, PACK_HELP, PACK_VERSION, PACK_MISUSED };
@@ -19,14 +19,14 @@ struct pack_arguments {
     const char *split;  /* NULL = the format's first */
     enum pack_form form;
     enum pack_codec codec;
-    uint32_t quality;     /* of JPEG, 1..100; while reading 0 = not told */
-    int32_t workers;      /* -1 = as many as there are CPUs */
-    uint64_t shard_bytes; /* most bytes of a shard; the same */
+    uint32_t quality;     /* of JPEG, 1..100 */
+    int32_t workers;      /* -1 = one per CPU */
+    uint64_t shard_bytes; /* largest size of a shard */
     bool verify;
     bool quiet;
 };
 
-/* Take the words apart; MISUSED after one line on standard error. */
+/* Reads the command line. MISUSED: standard error has one line that says why. */
 struct pack_arguments pack_arguments_read(int count, char **words);
 
 const char *pack_form_name(enum pack_form form);

@@ -61,7 +61,7 @@ grep -qF -- '--betas A,B of the Adam family (fast 0.7,0.9; pytorch 0.9,0.999) ' 
 grep -qF -- '--epochs N passes over the training data (300) ' shown || fail "housing --help: --epochs"
 grep -qF -- '(adam) --lr X learning rate; another --optimizer has its own (0.01) --betas A,B of the Adam family (0.9,0.999) ' shown || fail "housing --help: Adam"
 grep -qF -- '0 = at the end only (50) ' shown || fail "housing --help: --eval-every"
-if grep -qE 'fast|stoker-mnist|pytorch|housing [0-9]' shown; then fail "housing --help mentions another program"; fi
+if grep -qE '\bfast\b|stoker-mnist|pytorch|housing [0-9]' shown; then fail "housing --help mentions another program"; fi
 "$mnist" --help | awk 'length($0) > 80 { bad = 1 } END { exit bad }' || fail "mnist --help has long lines"
 "$mnist" --data "$data" --summary | sed 's/^\[made-up digits\] //' | awk 'length($0) > 80 { bad = 1 } END { exit bad }' ||
     fail "mnist --summary has long lines"

@@ -43,9 +43,9 @@ Test(bench_advice, cells_that_failed_are_not_recommended)
 Test(bench_advice, the_line_to_paste)
 {
     struct bench_cell cell = cell_of(2, 100, 3);
-    struct bench_arguments arguments = {
-        .shuffle = true, .mean = { 0.5f, 0 }, .std = { 2, 1 }, .mean_count = 2, .std_count = 2
-    };
+    struct bench_arguments arguments = { .shuffle = true,
+                                         .mean = { { 0.5f, 0 }, 2 },
+                                         .std = { { 2, 1 }, 2 } };
     struct bench_advice advice;
     cell.automatic = true;
     bench_advice_write(&advice, &cell, 1, &arguments);
@@ -99,7 +99,7 @@ Test(bench_advice, the_line_to_paste_holds_all_that_was_measured_with)
     cr_assert(strstr(advice.options, "\noptions.reader = &stoker_reader_pread;\n") != NULL);
     cr_assert(strstr(advice.options, "\noptions.cache = STOKER_CACHE_DECODED;\n") != NULL);
     cr_assert(strstr(advice.verdict, "1 worker, ") != NULL, "%s", advice.verdict);
-    arguments.caches = (struct bench_list){ .values = { STOKER_CACHE_AUTO }, .count = 1 };
+    arguments.caches = (struct cli_list){ .values = { STOKER_CACHE_AUTO }, .count = 1 };
     bench_advice_write(&advice, &cell, 1, &arguments);
     cr_assert(strstr(advice.options, "options.cache = STOKER_CACHE_DECODED; /* what AUTO") != NULL,
               "the cache that made the figures has a name: %s", advice.options);

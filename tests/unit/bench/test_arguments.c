@@ -6,6 +6,7 @@
 #include "support/leaks.h"
 
 enum { WORDS_MAX = 20, CPUS = 2 };
+static const struct cli_word auto_word[] = { { "auto", -1 }, { NULL, 0 } };
 
 /* Parse words separated by blanks. */
 static int parse(const char *line, struct bench_arguments *out, char *message)
@@ -23,7 +24,7 @@ static int parse(const char *line, struct bench_arguments *out, char *message)
     return bench_arguments_parse(out, count, words, CPUS, message);
 }
 
-static bool list_is(const struct bench_list *list, const int32_t *values, uint32_t count)
+static bool list_is(const struct cli_list *list, const int32_t *values, uint32_t count)
 {
     return list->count == count && memcmp(list->values, values, count * sizeof(values[0])) == 0;
 }
@@ -31,13 +32,13 @@ static bool list_is(const struct bench_list *list, const int32_t *values, uint32
 Test(bench_list, numbers_ranges_and_auto)
 {
     static const int32_t want[] = { 0, 1, 2, 4, 5, 6, 7, 8, -1 };
-    struct bench_list list;
-    char message[BENCH_MESSAGE_MAX];
-    cr_assert_eq(bench_list_parse(&list, "0,1,2,4-8,auto", 0, 256, true, message), STOKER_OK);
+    struct cli_list list;
+    char message[CLI_MESSAGE_BYTES];
+    cr_assert_eq(cli_ranges(&list, "0,1,2,4-8,auto", 0, 256, auto_word, message), STOKER_OK);
     cr_assert(list_is(&list, want, 9));
-    cr_assert_eq(bench_list_parse(&list, "7", 1, 256, false, message), STOKER_OK);
+    cr_assert_eq(cli_ranges(&list, "7", 1, 256, NULL, message), STOKER_OK);
     cr_assert(list_is(&list, (const int32_t[]){ 7 }, 1));
-    cr_assert_eq(bench_list_parse(&list, "3-3", 1, 256, false, message), STOKER_OK);
+    cr_assert_eq(cli_ranges(&list, "3-3", 1, 256, NULL, message), STOKER_OK);
     cr_assert(list_is(&list, (const int32_t[]){ 3 }, 1));
     stk_test_check_leaks();
 }
@@ -64,41 +65,41 @@ Test(bench_list, wrong_lists_are_refused_and_leave_the_old_one)
                                          "+1",
                                          "99999999999999999999",
                                          "auto-3" };
-    char message[BENCH_MESSAGE_MAX];
+    char message[CLI_MESSAGE_BYTES];
     for (size_t index = 0; index < sizeof(wrong) / sizeof(wrong[0]); index++) {
-        struct bench_list list = { .values = { 42 }, .count = 1 };
+        struct cli_list list = { .values = { 42 }, .count = 1 };
         message[0] = '\0';
-        cr_assert_eq(bench_list_parse(&list, wrong[index], 0, 256, true, message), STOKER_EINVAL,
+        cr_assert_eq(cli_ranges(&list, wrong[index], 0, 256, auto_word, message), STOKER_EINVAL,
                      "'%s' was taken", wrong[index]);
         cr_assert_neq(message[0], '\0', "'%s' has no message", wrong[index]);
         cr_assert(list_is(&list, (const int32_t[]){ 42 }, 1));
     }
-    struct bench_list list = { 0 };
-    cr_assert_eq(bench_list_parse(&list, "auto", 1, 256, false, message), STOKER_EINVAL);
+    struct cli_list list = { 0 };
+    cr_assert_eq(cli_ranges(&list, "auto", 1, 256, NULL, message), STOKER_EINVAL);
     stk_test_check_leaks();
 }
 
 Test(bench_list, more_values_than_fit_are_refused_not_cut)
 {
-    struct bench_list list = { 0 };
-    char message[BENCH_MESSAGE_MAX];
-    cr_assert_eq(bench_list_parse(&list, "1-512", 1, 65536, false, message), STOKER_OK);
+    struct cli_list list = { 0 };
+    char message[CLI_MESSAGE_BYTES];
+    cr_assert_eq(cli_ranges(&list, "1-512", 1, 65536, NULL, message), STOKER_OK);
     cr_assert_eq(list.count, 512);
-    cr_assert_eq(bench_list_parse(&list, "1-513", 1, 65536, false, message), STOKER_EINVAL);
-    cr_assert_eq(bench_list_parse(&list, "1-512,9", 1, 65536, false, message), STOKER_EINVAL);
+    cr_assert_eq(cli_ranges(&list, "1-513", 1, 65536, NULL, message), STOKER_EINVAL);
+    cr_assert_eq(cli_ranges(&list, "1-512,9", 1, 65536, NULL, message), STOKER_EINVAL);
     stk_test_check_leaks();
 }
 
 Test(bench_list, default_workers_fit_the_machine)
 {
-    struct bench_list list;
-    bench_list_default_workers(&list, 1);
+    struct cli_list list;
+    bench_default_workers(&list, 1);
     cr_assert(list_is(&list, (const int32_t[]){ 0, 1, -1 }, 3));
-    bench_list_default_workers(&list, 2);
+    bench_default_workers(&list, 2);
     cr_assert(list_is(&list, (const int32_t[]){ 0, 1, 2, -1 }, 4));
-    bench_list_default_workers(&list, 6);
+    bench_default_workers(&list, 6);
     cr_assert(list_is(&list, (const int32_t[]){ 0, 1, 2, 4, 6, -1 }, 6));
-    bench_list_default_workers(&list, 1000);
+    bench_default_workers(&list, 1000);
     cr_assert_eq(list.values[list.count - 2], STOKER_WORKERS_MAX);
     stk_test_check_leaks();
 }
@@ -106,7 +107,7 @@ Test(bench_list, default_workers_fit_the_machine)
 Test(bench_arguments, defaults_are_those_of_the_help)
 {
     struct bench_arguments arguments;
-    char message[BENCH_MESSAGE_MAX];
+    char message[CLI_MESSAGE_BYTES];
     cr_assert_eq(parse("synth:digits", &arguments, message), STOKER_OK);
     cr_assert_str_eq(arguments.dataset, "synth:digits");
     cr_assert_eq(arguments.action, BENCH_SWEEP);
@@ -127,7 +128,7 @@ Test(bench_arguments, defaults_are_those_of_the_help)
 Test(bench_arguments, every_option_is_understood)
 {
     struct bench_arguments arguments;
-    char message[BENCH_MESSAGE_MAX];
+    char message[CLI_MESSAGE_BYTES];
     cr_assert_eq(parse("--workers 0,auto --pin-memory=auto --batch-size 1-3 --dtype "
                        "as-stored,bfloat16 --cache none idx:x --seed 18446744073709551615",
                        &arguments, message),
@@ -144,9 +145,9 @@ Test(bench_arguments, every_option_is_understood)
     cr_assert_eq(parse("--mean 0.5,0.25 --std 1,2 --reader null --read-depth 7 --prefetch 9 x",
                        &arguments, message),
                  STOKER_OK, "%s", message);
-    cr_assert_eq(arguments.mean_count, 2);
-    cr_assert_eq(arguments.mean[1], 0.25f);
-    cr_assert_eq(arguments.std[1], 2.0f);
+    cr_assert_eq(arguments.mean.count, 2);
+    cr_assert_eq(arguments.mean.values[1], 0.25f);
+    cr_assert_eq(arguments.std.values[1], 2.0f);
     cr_assert_eq(arguments.reader, &stoker_reader_null);
     cr_assert_eq(arguments.read_depth, 7);
     cr_assert_eq(arguments.prefetch_batches, 9);
@@ -179,7 +180,7 @@ Test(bench_arguments, every_option_is_understood)
 Test(bench_arguments, a_gpu_sweeps_the_ways_to_it)
 {
     struct bench_arguments arguments;
-    char message[BENCH_MESSAGE_MAX];
+    char message[CLI_MESSAGE_BYTES];
     cr_assert_eq(parse("--device cuda:3 x", &arguments, message), STOKER_OK, "%s", message);
     cr_assert_eq(arguments.device, STOKER_DEVICE_CUDA);
     cr_assert_eq(arguments.device_index, 3);
@@ -242,7 +243,7 @@ Test(bench_arguments, bad_usage_is_refused_with_one_line)
                                          "--trace= x" };
     for (size_t index = 0; index < sizeof(wrong) / sizeof(wrong[0]); index++) {
         struct bench_arguments arguments;
-        char message[BENCH_MESSAGE_MAX];
+        char message[CLI_MESSAGE_BYTES];
         cr_assert_eq(parse(wrong[index], &arguments, message), STOKER_EINVAL, "'%s' was taken",
                      wrong[index]);
         cr_assert_neq(message[0], '\0', "'%s' has no message", wrong[index]);
@@ -254,17 +255,17 @@ Test(bench_arguments, bad_usage_is_refused_with_one_line)
 Test(bench_arguments, mnist_has_its_usual_constants_unless_told_otherwise)
 {
     struct bench_arguments arguments;
-    char message[BENCH_MESSAGE_MAX];
+    char message[CLI_MESSAGE_BYTES];
     cr_assert_eq(parse("mnist:x", &arguments, message), STOKER_OK);
     bench_arguments_default_mean(&arguments, "idx");
-    cr_assert_eq(arguments.mean_count, 0);
+    cr_assert_eq(arguments.mean.count, 0);
     bench_arguments_default_mean(&arguments, "mnist");
-    cr_assert_eq(arguments.mean_count, 1);
-    cr_assert_eq(arguments.mean[0], 0.1307f);
-    cr_assert_eq(arguments.std[0], 0.3081f);
+    cr_assert_eq(arguments.mean.count, 1);
+    cr_assert_eq(arguments.mean.values[0], 0.1307f);
+    cr_assert_eq(arguments.std.values[0], 0.3081f);
 
     cr_assert_eq(parse("--mean 0 --std 1 mnist:x", &arguments, message), STOKER_OK);
     bench_arguments_default_mean(&arguments, "mnist");
-    cr_assert_eq(arguments.mean[0], 0.0f);
+    cr_assert_eq(arguments.mean.values[0], 0.0f);
     stk_test_check_leaks();
 }

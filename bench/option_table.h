@@ -1,0 +1,10 @@
+/* option_table.h - the options of loaderbench: one row for each. */
+#ifndef BENCH_OPTION_TABLE_H
+#define BENCH_OPTION_TABLE_H
+
+#include "bench/cli/options.h"
+
+/* Fills a struct bench_arguments. */
+struct cli_table bench_option_table(void);
+
+#endif
