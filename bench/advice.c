@@ -5,6 +5,7 @@
  */
 #include "bench/advice.h"
 #include "bench/output/output.h"
+#include "bench/output/short_number.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,5 +1,5 @@
-/* build.c - see build.h. The one file that is compiled again for a new commit. */
-#include "bench/build.h"
+/* build.c - what the program was built from, and by what. The one file that is compiled again for a new commit. */
+#include "bench/machine.h"
 
 #include <bench_commit.h> /* commit.cmake writes it */
 

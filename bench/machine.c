@@ -1,6 +1,5 @@
 /* machine.c - what this machine is, read from /proc. */
 #include "bench/machine.h"
-#include "bench/build.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -32,4 +32,10 @@ uint64_t bench_rss_peak_bytes(void);
  * whole run so far: then false. */
 bool bench_rss_peak_reset(void);
 
+/* The commit of the source tree, "25c2442fd80a" or "25c2442fd80a-dirty"; "unknown" outside git. */
+const char *bench_build_commit(void);
+
+/* "gcc 12.2.0", "clang 14.0.6" */
+const char *bench_build_compiler(void);
+
 #endif

@@ -12,6 +12,7 @@
 #include "bench/sweep.h"
 #include "bench/advice.h"
 #include "bench/cli/interrupt.h"
+#include "bench/output/short_number.h"
 #include "bench/progress.h"
 
 #include <assert.h>

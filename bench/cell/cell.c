@@ -13,8 +13,6 @@
  * has no such ends, so it pays for everything from create on, and stops with the epoch.
  */
 #include "bench/cell/consumer.h"
-#include "bench/cell/headspace.h"
-#include "bench/cell/resume.h"
 #include "bench/cell/run.h"
 #include "bench/cli/interrupt.h"
 #include "bench/machine.h"

@@ -1,5 +1,5 @@
 /* headspace.c - replay cached batches: the most that a better loader could give. */
-#include "bench/cell/headspace.h"
+#include "bench/cell/run.h"
 #include "bench/timing.h"
 #include "loader/base/clock.h"
 

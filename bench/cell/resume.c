@@ -1,5 +1,5 @@
 /* resume.c - how long it takes to go on where another loader stands. */
-#include "bench/cell/resume.h"
+#include "bench/cell/run.h"
 #include "loader/base/clock.h"
 
 #include <stdbool.h>

@@ -87,4 +87,16 @@ int bench_run_ceilings(struct bench_run *run);
 /* Take the file out of the page cache, and note what stayed. */
 int bench_run_evict(struct bench_run *run);
 
+/* Copy a few batches of the consumer's loader, then hand them to it again and again for `seconds`. On a
+ * GPU: the step's kernel on one batch, again and again. Errors: STOKER_ENOMEM and what loader and
+ * GPU return. */
+int bench_headspace_measure(const struct bench_consumer *consumer, double seconds,
+                            double *samples_per_s);
+
+/* Take the state of `loader` (two batches further on, so that it lies within an epoch where
+ * there is one), start a second loader from it, and time that one from before create to its
+ * first batch. Both must deliver the same samples then: STOKER_EMISMATCH if they do not. */
+int bench_resume_measure(const stoker_dataset *dataset, const stoker_loader_options *options,
+                         stoker_loader *loader, double *resume_ms, stoker_error *error);
+
 #endif

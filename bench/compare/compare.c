@@ -10,6 +10,7 @@
 #include "bench/compare/compare.h"
 #include "bench/compare/json_read.h"
 #include "bench/output/output.h"
+#include "bench/output/short_number.h"
 #include "bench/result.h"
 #include "bench/statistics.h"
 

@@ -1,7 +1,6 @@
 /* material.c - lay out what the ceilings work on. */
 #include "bench/material/material.h"
 #include "bench/material/evict.h"
-#include "bench/material/random_order.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -11,6 +10,43 @@
 #include <unistd.h>
 
 enum { ROWS_MAX = 1 << 24 }; /* of any size: bounds the tables */
+
+/* splitmix64: good enough to defeat a prefetcher. */
+static uint64_t draw(uint64_t *state)
+{
+    uint64_t z = (*state += 0x9E3779B97F4A7C15u);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+static void permute(uint64_t *order, uint64_t count, uint64_t seed)
+{
+    for (uint64_t left = count; left > 1; left--) {
+        uint64_t other = draw(&seed) % left;
+        uint64_t held = order[left - 1];
+        order[left - 1] = order[other];
+        order[other] = held;
+    }
+}
+
+/* The order in which ceilings visit samples: if wanted == count, all numbers below count, else some of them, which
+ * may repeat; without shuffle in sequence from 0. The caller frees *out. STOKER_ENOMEM. */
+static int random_order(uint64_t **out, uint64_t count, uint64_t wanted, bool shuffle,
+                        uint64_t seed)
+{
+    assert(wanted >= 1);
+    assert(wanted <= count);
+    uint64_t *order = calloc(wanted, sizeof(order[0]));
+    if (order == NULL)
+        return STOKER_ENOMEM;
+    for (uint64_t index = 0; index < wanted; index++)
+        order[index] = shuffle && wanted < count ? draw(&seed) % count : index;
+    if (shuffle && wanted == count)
+        permute(order, count, seed);
+    *out = order;
+    return STOKER_OK;
+}
 
 static enum bench_origin origin_of(const stoker_sample *sample)
 {
@@ -88,7 +124,7 @@ int bench_material_create(struct bench_material *out, const stoker_dataset *data
         return rc;
     material.origin = origin_of(&first);
     material.has_codec = first.codec != NULL;
-    rc = bench_random_order(&material.ids, count, material.count, options->shuffle, options->seed);
+    rc = random_order(&material.ids, count, material.count, options->shuffle, options->seed);
     if (rc == STOKER_OK && material.origin == BENCH_FROM_FILE) {
         rc = locate_all(&material, error);
         bench_source_file_open(&material.file, dataset);
@@ -154,7 +190,7 @@ static int draw_row_order(struct bench_material *material)
         return STOKER_ENOMEM;
     uint64_t *jumps = NULL;
     if (material->bounded) {
-        int rc = bench_random_order(&jumps, material->count, material->count, material->shuffle, 1);
+        int rc = random_order(&jumps, material->count, material->count, material->shuffle, 1);
         if (rc != STOKER_OK)
             return rc;
     }

@@ -7,6 +7,7 @@
 #include "bench/machine.h"
 #include "bench/output/html_write.h"
 #include "bench/output/output.h"
+#include "bench/output/short_number.h"
 
 #include <assert.h>
 #include <inttypes.h>

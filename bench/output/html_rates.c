@@ -9,6 +9,7 @@
  */
 #include "bench/output/html_write.h"
 #include "bench/output/output.h"
+#include "bench/output/short_number.h"
 
 #include <inttypes.h>
 #include <math.h>

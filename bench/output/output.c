@@ -2,7 +2,6 @@
 #include "bench/output/output.h"
 
 #include <errno.h>
-#include <math.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -49,24 +48,4 @@ int bench_target_close(struct bench_target *target, bool keep)
     }
     errno = stk_output_commit(&target->output);
     return errno == 0 ? STOKER_OK : STOKER_EIO;
-}
-
-const char *bench_short_number(char out[16], double value)
-{
-    static const char units[] = { ' ', 'k', 'M', 'G', 'T' };
-    if (!isfinite(value)) {
-        snprintf(out, 16, "-");
-        return out;
-    }
-    size_t unit = 0;
-    while (fabs(value) >= 999.5 && unit + 1 < sizeof(units)) {
-        value /= 1000;
-        unit++;
-    }
-    int digits = fabs(value) >= 99.95 ? 0 : fabs(value) >= 9.995 ? 1 : 2;
-    if (unit == 0)
-        snprintf(out, 16, "%.*f", digits, value);
-    else
-        snprintf(out, 16, "%.*f %c", digits, value, units[unit]);
-    return out;
 }

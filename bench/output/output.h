@@ -61,7 +61,4 @@ int bench_target_open(struct bench_target *out, const char *path);
  * unchanged. */
 int bench_target_close(struct bench_target *target, bool keep);
 
-/* A number with three digits and k, M, G or T: 3741000 -> "3.74 M". NaN -> "-". */
-const char *bench_short_number(char out[16], double value);
-
 #endif

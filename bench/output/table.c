@@ -10,6 +10,7 @@
  */
 #include "bench/machine.h"
 #include "bench/output/output.h"
+#include "bench/output/short_number.h"
 
 #include "loader/base/printable.h"
 

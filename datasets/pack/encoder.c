@@ -3,8 +3,8 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "datasets/pack/kept.h"
 #include "loader/base/thread_team.h"
 
 struct pack_encoder {
@@ -14,6 +14,50 @@ struct pack_encoder {
     uint32_t count;
     atomic_uint next; /* sample to take */
 };
+
+/* Returns true if the source says so, or if the bytes can show it. Those of rows cannot: a row of pixels
+ * may begin as a file does. */
+static bool may_be_image(const char *stored_as)
+{
+    static const char *const names[] = { "png", "jpeg", "image" };
+    for (size_t i = 0; stored_as != NULL && i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(stored_as, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool begins_with(const struct pack_sample *sample, const uint8_t *magic, size_t bytes)
+{
+    return sample->size >= bytes && memcmp(sample->bytes, magic, bytes) == 0;
+}
+
+static bool take_codec(struct pack_sample *sample)
+{
+    static const uint8_t png[8] = { 0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n' };
+    static const uint8_t jpeg[3] = { 0xFF, 0xD8, 0xFF };
+    const bool is_png = begins_with(sample, png, sizeof(png));
+    sample->codec = is_png ? STK_SHARD_PNG : STK_SHARD_JPEG;
+    return is_png || begins_with(sample, jpeg, sizeof(jpeg));
+}
+
+/* Takes over the bytes of a sample that is stored as a PNG or JPEG file. False: it is none, or can no
+ * longer be read; then its row, which the loader has decoded, is all there is. */
+static bool keep(const stoker_dataset *source, struct pack_sample *sample)
+{
+    stoker_sample found = { 0 };
+    if (!may_be_image(stoker_dataset_stored_as(source, sample->id)) ||
+        stoker_dataset_locate(source, sample->id, &found, NULL) != STOKER_OK)
+        return false;
+    const size_t bytes_max = (size_t)found.extent.bytes + 1;
+    sample->room.used = 0;
+    if (!pack_room_for(&sample->room, bytes_max) ||
+        stoker_dataset_read_stored(source, sample->id, sample->room.at, bytes_max, &sample->size,
+                                   NULL) != STOKER_OK)
+        return false;
+    sample->room.used = sample->size;
+    sample->bytes = sample->room.at;
+    return take_codec(sample);
+}
 
 static void pack_as(const struct pack_recipe *recipe, enum pack_codec codec,
                     struct pack_sample *sample)
@@ -52,7 +96,7 @@ static void pack_one(const struct pack_recipe *recipe, struct pack_sample *sampl
         pack_as(recipe, recipe->codec, sample);
         return;
     }
-    if (!pack_kept(recipe->source, sample))
+    if (!keep(recipe->source, sample))
         pack_as(recipe, recipe->otherwise, sample);
 }
 

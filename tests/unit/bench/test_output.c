@@ -14,6 +14,7 @@
 #include "bench/output/html_write.h"
 #include "bench/output/json.h"
 #include "bench/output/output.h"
+#include "bench/output/short_number.h"
 #include "support/leaks.h"
 
 /* ---- fixed results ---------------------------------------------------------------- */
