@@ -7,16 +7,16 @@
  *   stoker_model_linear(net, "fc1", &(stoker_linear){ .features = 10 });
  *   rc = stoker_model_softmax_cross_entropy(net, 0.0F);
  *
- * A layer reads what the layer before it wrote; stoker_model_from() lets the next layer
- * read another one. Images are channels-last: height, width, channels.
+ * A layer reads the output of the layer before it; after stoker_model_from(), of another layer.
+ * Images are channels-last: height, width, channels.
  *
  * Errors   The first one is kept: every later call on the model returns it and changes
- *          nothing, so a network may be built whole and asked once. The message names the
- *          layer and the shapes that do not fit.
- * Closing  The loss comes last. A layer that nothing reads, and a model without parameters, are
- *          errors then.
- * Names    Unique, 1..63 bytes of [A-Za-z0-9_.-]; those of PyTorch's modules, so that
- *          "conv1" has the parameters "conv1.weight" and "conv1.bias" in a checkpoint.
+ *          nothing, so checking the last call is enough. The message names the layer and the
+ *          shapes that do not fit.
+ * Closing  The loss comes last. It is an error if a layer is not read by another, or if the model
+ *          has no parameters.
+ * Names    Unique, 1..63 bytes of [A-Za-z0-9_.-]. As in PyTorch, "conv1" has the parameters
+ *          "conv1.weight" and "conv1.bias" in a checkpoint.
  * Threads  A model is changed by one thread; once built, any number may read it.
  */
 #ifndef STOKER_MODEL_H
@@ -35,11 +35,11 @@ typedef struct stoker_model stoker_model;
 enum {
     STOKER_MODEL_LAYERS_MAX = 8192,
     STOKER_LAYER_NAME_MAX = 64,          /* bytes, the final 0 included */
-    STOKER_MODEL_EXTENT_MAX = 65535,     /* of one axis of an image */
-    STOKER_MODEL_ELEMENTS_MAX = 1 << 30, /* of one sample, and of what a layer makes of it */
+    STOKER_MODEL_EXTENT_MAX = 65535,     /* height, width or channels */
+    STOKER_MODEL_ELEMENTS_MAX = 1 << 30, /* of a sample, and of each layer's output for it */
     STOKER_MODEL_FEATURES_MAX = 1 << 24  /* outputs of a linear layer */
 };
-#define STOKER_MODEL_PARAMETERS_MAX (UINT64_C(1) << 36) /* of a model */
+#define STOKER_MODEL_PARAMETERS_MAX (UINT64_C(1) << 36) /* per model */
 
 /* Convolution, in the cross-correlation sense of PyTorch. Output extent =
  * floor((in + 2 padding - dilation x (kernel - 1) - 1) / stride) + 1; dilation is 1. */
@@ -48,8 +48,8 @@ typedef struct stoker_conv2d {
     uint32_t kernel[2];  /* height, width; 1..255 */
     uint32_t stride[2];  /* 1..255; default 0 = 1 */
     uint32_t padding[2]; /* zeros on each side, < kernel; default 0 */
-    uint32_t groups;     /* divides input channels and filters; default 0 = 1. As many as input
-                            channels = depthwise */
+    uint32_t groups;     /* divides input channels and filters; = input channels: depthwise;
+                            default 0 = 1 */
     bool no_bias;        /* default false */
 } stoker_conv2d;
 
@@ -61,14 +61,14 @@ typedef struct stoker_linear {
 typedef struct stoker_pool2d {
     uint32_t kernel[2];  /* 1..255 */
     uint32_t stride[2];  /* default 0 = kernel */
-    uint32_t padding[2]; /* <= kernel / 2; default 0. Counted as -inf by max, and by average as
-                            zeros that count (PyTorch's count_include_pad = True) */
+    uint32_t padding[2]; /* <= kernel / 2; default 0. -inf for max; zeros that count for average
+                            (PyTorch's count_include_pad = True) */
 } stoker_pool2d;
 
-/* Begin with STOKER_BATCH_NORM_INIT: 0 is a value. */
+/* Start from STOKER_BATCH_NORM_INIT: 0 is a value. */
 typedef struct stoker_batch_norm {
     float epsilon;  /* 0..1; default 1e-5 */
-    float momentum; /* of the running statistics, 0..1; default 0.1; 0 keeps them as they are */
+    float momentum; /* share of the new statistics, 0..1; default 0.1; 0 = never change them */
 } stoker_batch_norm;
 #define STOKER_BATCH_NORM_DEFAULTS                                                                 \
     STOKER_DEFAULT(epsilon, 1e-5F)                                                                 \
@@ -89,13 +89,13 @@ static inline stoker_batch_norm stoker_batch_norm_made(void)
     }
 #endif
 
-/* Begin a network whose samples have `rank` (1..3) axes. On success *out is the caller's,
- * who gives it to stoker_model_destroy(); on failure untouched. error may be NULL. */
+/* Start a network for samples with `rank` (1..3) axes. On success the caller owns *out and calls
+ * stoker_model_destroy(); on failure it is unchanged. error may be NULL. */
 STOKER_API int stoker_model_create(stoker_model **out, const uint32_t *shape, uint32_t rank,
                                    stoker_error *error);
 STOKER_API void stoker_model_destroy(stoker_model **model); /* NULL-safe; sets NULL */
 
-/* The next layer reads the output of the layer of that name; "input" is the samples. */
+/* Let the next layer read the output of `layer`; "input" names the samples. */
 STOKER_API int stoker_model_from(stoker_model *model, const char *layer);
 
 /* Layers. All return 0 or the model's first error: STOKER_EINVAL (an option, a name),
@@ -109,17 +109,17 @@ STOKER_API int stoker_model_avg_pool2d(stoker_model *model, const char *name,
 STOKER_API int stoker_model_global_max_pool(stoker_model *model, const char *name); /* -> 1,1,C */
 STOKER_API int stoker_model_global_avg_pool(stoker_model *model, const char *name);
 STOKER_API int stoker_model_relu(stoker_model *model, const char *name);
-/* Over the last axis. o may be NULL: the defaults. */
+/* Normalises over the last axis. o NULL = the defaults. */
 STOKER_API int stoker_model_batch_norm(stoker_model *model, const char *name,
                                        const stoker_batch_norm *o);
 STOKER_API int stoker_model_dropout(stoker_model *model, const char *name, float rate); /* 0..<1 */
 STOKER_API int stoker_model_flatten(stoker_model *model, const char *name);
-/* Adds the output of layer `other` to what this layer reads; shapes must be equal. */
+/* Adds the output of layer `other` to this layer's input; shapes must be equal. */
 STOKER_API int stoker_model_add(stoker_model *model, const char *name, const char *other);
 
-/* The loss comes last and closes the model. Cross-entropy takes rank-1 logits and int64 labels
- * 0..classes-1, label_smoothing 0..<1 as PyTorch defines it; mse takes float32 labels, one per
- * output, and is the mean over batch and outputs. */
+/* Add the loss, which closes the model. Cross-entropy takes rank-1 logits and int64 labels 0..classes-1;
+ * label_smoothing 0..<1 as in PyTorch. mse takes float32 labels, one per output, and is the mean over batch
+ * and outputs. */
 STOKER_API int stoker_model_softmax_cross_entropy(stoker_model *model, float label_smoothing);
 STOKER_API int stoker_model_mse(stoker_model *model);
 
@@ -127,13 +127,13 @@ STOKER_API int stoker_model_mse(stoker_model *model);
 STOKER_API const stoker_error *stoker_model_error(const stoker_model *model);
 
 typedef struct stoker_model_size {
-    uint64_t layers;           /* the input and the loss not counted */
+    uint64_t layers;           /* without the input and the loss */
     uint64_t parameters;       /* trained scalars */
-    uint64_t flops_per_sample; /* of one forward pass; a multiply-add is two */
+    uint64_t flops_per_sample; /* in a forward pass; a multiply-add counts as two */
 } stoker_model_size;
 STOKER_API void stoker_model_get_size(const stoker_model *model, stoker_model_size *out);
 
-/* Write the table of layers, output shapes, parameters and FLOPs into text, at most bytes - 1
+/* Write a table of layers, output shapes, parameters and FLOPs into text, at most bytes - 1
  * characters and a final 0. Returns the length of the whole table, as snprintf does. */
 STOKER_API size_t stoker_model_summary(const stoker_model *model, char *text, size_t bytes);
 
