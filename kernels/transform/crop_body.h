@@ -14,7 +14,6 @@
 #define STK_KERNELS_TRANSFORM_CROP_BODY_H
 
 #include "kernels/transform/crop_blocks.h"
-#include "kernels/transform/crop_pairs.h"
 #include "kernels/transform/crop_view.h"
 
 enum {
@@ -376,18 +375,6 @@ static ALWAYS_INLINE void crop_floats(const struct stk_transform_plan *plan,
                                             plan->framing.out_height, plan->framing.out_width);    \
         crop_##kind(plan, crop, &target);                                                          \
     }
-/* Digits go another way, if they can. */
-#define DEFINE_DIGITS(type, to, bytes)                                                             \
-    static void crop_##type##_digits(const struct stk_transform_plan *plan,                        \
-                                     const struct stk_crop *crop, uint8_t *out)                    \
-    {                                                                                              \
-        const struct target target = TARGET(to, bytes, false, 1, false, NULL, out,                 \
-                                            plan->framing.out_height, plan->framing.out_width);    \
-        if (has_pairs(crop, &target))                                                              \
-            put_pairs(plan, crop, &target);                                                        \
-        else                                                                                       \
-            crop_##type##_1(plan, crop, out);                                                      \
-    }
 /* With one channel the layouts are the same. */
 #define DEFINE_CROPS(type, kind, store, bytes, copies)                                             \
     DEFINE_CROP(crop_##type##_1, kind, store, bytes, copies, 1, false)                             \
@@ -397,11 +384,12 @@ static ALWAYS_INLINE void crop_floats(const struct stk_transform_plan *plan,
     DEFINE_CROP(crop_##type##_2_planes, kind, store, bytes, copies, 2, true)                       \
     DEFINE_CROP(crop_##type##_3_planes, kind, store, bytes, copies, 3, true)                       \
     DEFINE_CROP(crop_##type##_4_planes, kind, store, bytes, copies, 4, true)
-#define CROPS_OF(type, one)                                                                        \
+#define CROPS_OF(type)                                                                             \
     {                                                                                              \
-        { one, crop_##type##_2, crop_##type##_3, crop_##type##_4 },                                \
+        { crop_##type##_1, crop_##type##_2, crop_##type##_3, crop_##type##_4 },                    \
         {                                                                                          \
-            one, crop_##type##_2_planes, crop_##type##_3_planes, crop_##type##_4_planes            \
+            crop_##type##_1, crop_##type##_2_planes, crop_##type##_3_planes,                       \
+                crop_##type##_4_planes                                                             \
         }                                                                                          \
     }
 
@@ -409,16 +397,11 @@ DEFINE_CROPS(f32, floats, f32, 4, false)
 DEFINE_CROPS(f16, floats, f16, 2, false)
 DEFINE_CROPS(bf16, floats, bf16, 2, false)
 DEFINE_CROPS(u8, bytes, f32, 1, true)
-DEFINE_DIGITS(f32, f32, 4)
-DEFINE_DIGITS(f16, f16, 2)
-DEFINE_DIGITS(bf16, bf16, 2)
 
 static stk_crop_fn *choose_crop(const struct stk_convert_plan *convert, uint32_t channels)
 {
-    static stk_crop_fn *const table[4][2][4] = { CROPS_OF(f32, crop_f32_digits),
-                                                 CROPS_OF(f16, crop_f16_digits),
-                                                 CROPS_OF(bf16, crop_bf16_digits),
-                                                 CROPS_OF(u8, crop_u8_1) };
+    static stk_crop_fn *const table[4][2][4] = { CROPS_OF(f32), CROPS_OF(f16), CROPS_OF(bf16),
+                                                 CROPS_OF(u8) };
     assert(channels >= 1);
     assert(channels <= STOKER_TRANSFORM_CHANNELS_MAX);
     const size_t type = convert->copies ? 3 : to_index(convert->to);

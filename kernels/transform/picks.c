@@ -93,34 +93,6 @@ void stk_picks_init(stk_picks picks, uint32_t channels, bool planes, const float
             }
 }
 
-/* moved: pixels from the first that is read to the window's first. */
-static struct stk_window_pick window_pick_of(bool flip, int32_t moved, int32_t first, float bias,
-                                             float filled)
-{
-    struct stk_window_pick pick;
-    for (int32_t i = 0; i < STK_BLOCK_PIXELS; i++) {
-        const int32_t pixel = flip ? STK_WINDOW_PIXELS - 1 - first - i : first + i;
-        const int32_t byte = pixel + moved;
-        const bool read = byte >= 0 && byte < STK_WINDOW_PIXELS;
-        pick.order[i] = read ? byte - 256 : -1;
-        pick.bias[i] = read ? bias : filled;
-    }
-    return pick;
-}
-
-void stk_window_picks_init(stk_window_picks picks, float factor, float bias, uint8_t fill)
-{
-    const float filled = fmaf((float)fill, factor, bias);
-    for (int32_t overhang = 0; overhang <= STK_BLOCK_PIXELS; overhang++)
-        for (int32_t part = 0; part < 3; part++)
-            for (int flip = 0; flip < 2; flip++) {
-                picks[flip][STK_SIDE_LOW][overhang][part] =
-                    window_pick_of(flip != 0, -overhang, part * HALF_BLOCK, bias, filled);
-                picks[flip][STK_SIDE_HIGH][overhang][part] =
-                    window_pick_of(flip != 0, overhang, part * HALF_BLOCK, bias, filled);
-            }
-}
-
 /* Where element i of vector `number` is, in bytes from the first pixel's first. */
 static int32_t wide_byte(uint32_t channels, bool planes, bool flip, uint32_t number, uint32_t i)
 {

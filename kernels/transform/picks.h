@@ -20,8 +20,7 @@
 
 enum {
     STK_BLOCK_PIXELS = 8,
-    STK_WINDOW_BYTES = 16, /* that a shuffle takes from: eight where a block has no more */
-    STK_WINDOW_PIXELS = 16 /* of one channel */
+    STK_WINDOW_BYTES = 16 /* that a shuffle takes from: eight where a block has no more */
 };
 
 enum stk_side { STK_SIDE_LOW, STK_SIDE_HIGH }; /* of the picture: its left, its right */
@@ -38,15 +37,6 @@ struct stk_pick {
 /* [turned round][enum stk_side][pixels beside the picture, 8 = the block is fill][number of the vector] */
 typedef struct stk_pick stk_picks[2][2][STK_BLOCK_PIXELS + 1][STOKER_TRANSFORM_CHANNELS_MAX];
 
-/* The same for a window of one channel, read at once: eight of its sixteen pixels. */
-struct stk_window_pick {
-    int32_t order[STK_BLOCK_PIXELS];
-    float bias[STK_BLOCK_PIXELS];
-};
-
-/* [turned round][enum stk_side][pixels beside the picture][from pixel 0, 4, 8 of the window on, as it goes out] */
-typedef struct stk_window_pick stk_window_picks[2][2][STK_BLOCK_PIXELS + 1][3];
-
 /* A vector of sixteen elements out of sixteen pixels that all are the picture's: each four elements from a window of
  * their own, which begins with any group of four bytes. */
 enum { STK_WIDE_PIXELS = 16 };
@@ -59,8 +49,6 @@ struct stk_wide_pick {
 typedef struct stk_wide_pick stk_wide_picks[2][STOKER_TRANSFORM_CHANNELS_MAX];
 
 void stk_wide_picks_init(stk_wide_picks picks, uint32_t channels, bool planes);
-
-void stk_window_picks_init(stk_window_picks picks, float factor, float bias, uint8_t fill);
 
 /* factor, bias and fill: one for each channel, 1..STOKER_TRANSFORM_CHANNELS_MAX. planes: NCHW. */
 void stk_picks_init(stk_picks picks, uint32_t channels, bool planes, const float *factor,

@@ -103,7 +103,6 @@ int stk_transform_plan_init(struct stk_transform_plan *plan, const struct stk_fr
     make_filled(plan);
     stk_picks_init(plan->picks, channels, convert->layout == STOKER_NCHW && channels > 1,
                    plan->factor, plan->bias, plan->fill);
-    stk_window_picks_init(plan->window_picks, plan->factor[0], plan->bias[0], plan->fill[0]);
     stk_wide_picks_init(plan->wide_picks, channels, convert->layout == STOKER_NCHW && channels > 1);
     const struct stk_transform_variant *variant = stk_transform_variants;
     while (!variant->runs_here())

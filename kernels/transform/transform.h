@@ -124,7 +124,6 @@ struct stk_transform_plan {
     /* For element i of a line, channels last: a period, and a vector more. */
     float factor[STK_LINE_ELEMENTS], bias[STK_LINE_ELEMENTS];
     stk_picks picks;
-    stk_window_picks window_picks; /* of one channel */
     stk_wide_picks wide_picks;
 };
 
