@@ -64,7 +64,8 @@ static int read_device(const struct cli_option *row, const char *text, void *to,
         arguments->device_index = (uint32_t)index;
         return STOKER_OK;
     }
-    return cli_not_one_of(text, strlen(text), "cpu, cuda, cuda:1, cuda-host", "gpu", "cuda", message);
+    return cli_not_one_of(text, strlen(text), "cpu, cuda, cuda:1, cuda-host", "gpu", "cuda",
+                          message);
 }
 
 static int read_reader(const struct cli_option *row, const char *text, void *to, char *message)
