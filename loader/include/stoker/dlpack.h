@@ -1,10 +1,9 @@
 /* stoker/dlpack.h - a batch as tensors of other libraries, without a copy.
  *
- * DLPack 1.x has a struct with a version in it, DLManagedTensorVersioned, in a capsule named "dltensor_versioned";
- * 0.x has DLManagedTensor in a capsule named "dltensor". NumPy 2.1 and later and PyTorch 2.9 and later take either;
- * older ones, and JAX (0.10 at least), take the second alone. In Python, __dlpack__(max_version=...) says which:
- * return the first if max_version is given and at least (1, 0), else the second. The structs are those of dlpack.h,
- * which you may include beside this header.
+ * DLPack 1.x has DLManagedTensorVersioned, in a capsule named "dltensor_versioned"; DLPack 0.x has DLManagedTensor,
+ * in a capsule named "dltensor". NumPy 2.1 and PyTorch 2.9, and later, accept both; older ones, and JAX (at least
+ * 0.10), accept only the second. In Python, __dlpack__(max_version=...) decides: return the first if max_version is
+ * given and at least (1, 0), else the second. The structs are those of dlpack.h, which you may include as well.
  */
 #ifndef STOKER_DLPACK_H
 #define STOKER_DLPACK_H
@@ -24,31 +23,31 @@ typedef enum stoker_part {
     STOKER_PART_IDS = 2 /* uint64, where images lie */
 } stoker_part;
 
-/* Make a tensor of a part of a lent batch: its memory, type and shape, dense, with strides. It is
- * kDLCPU, kDLCUDA with the batch's GPU, or kDLCUDAHost for STOKER_DEVICE_CUDA_HOST.
+/* Make a tensor of a part of a lent batch: its memory, type and shape, dense, with strides. The device is kDLCPU,
+ * kDLCUDA with the batch's GPU, or kDLCUDAHost for STOKER_DEVICE_CUDA_HOST.
  *
- * Sharing   The batch's memory is refilled when the batch is released and (*out)->deleter has been
- *           called for each tensor of it. The deleter may be called from any thread, also after the
- *           loader is destroyed: the memory stays until the last one.
- * Streams   On a GPU, `stream` is what the consumer names in __dlpack__. It waits for the copy of the batch, and
- *           the deleter marks on it that the work with the tensor ends there: the stream must live until then.
+ * Sharing   The batch's memory is refilled after the batch is released and (*out)->deleter was called for each of
+ *           its tensors. The deleter may be called from any thread, also after the loader is destroyed: the memory
+ *           stays until the last one.
+ * Streams   On a GPU, `stream` is the consumer's argument of __dlpack__. It waits for the copy of the batch, and the
+ *           deleter records on it that the work with the tensor ends there: the stream must live until then.
  *             NULL or 1   the legacy default stream
- *             2           the default stream of a thread: STOKER_EINVAL, because in the deleter it could be
- *                         another thread's. Pass a stream that you created
- *             -1          no synchronisation: the caller sees to it that the copy is done before it uses the
- *                         tensor (stoker_batch_wait_on), and that all work with the tensor is done on the GPU
- *                         before it calls the deleter
+ *             2           the per-thread default stream: STOKER_EINVAL, since the deleter may run in another thread.
+ *                         Pass a stream that you created
+ *             -1          no synchronisation: the caller makes sure that the copy is done before it uses the tensor
+ *                         (stoker_batch_wait_on), and that all work with the tensor is done on the GPU before it
+ *                         calls the deleter
  *             else        a cudaStream_t of the batch's GPU
- *           On the CPU, `stream` is ignored.
+ *           Ignored on the CPU.
  *
- * *out is written on STOKER_OK alone, and then belongs to the caller until its deleter is called.
- * Returns STOKER_OK, STOKER_EINVAL (the batch was released, or has no labels; stream 2), STOKER_EBUSY (there is a
- * tensor of this part already, of either struct), STOKER_EFORKED, STOKER_EDEVICE. Consumer thread. */
+ * *out is written only on STOKER_OK, and belongs to the caller until its deleter is called.
+ * Returns STOKER_OK, STOKER_EINVAL (the batch was released, or has no labels; stream 2), STOKER_EBUSY (a tensor of
+ * this part exists already, of either struct), STOKER_EFORKED or STOKER_EDEVICE. Consumer thread. */
 STOKER_API int stoker_batch_to_dlpack(const stoker_batch *batch, stoker_part part,
                                       struct CUstream_st *stream,
                                       struct DLManagedTensorVersioned **out);
 
-/* The same, as the struct of DLPack 0.x. */
+/* The same with the struct of DLPack 0.x. */
 STOKER_API int stoker_batch_to_dlpack_unversioned(const stoker_batch *batch, stoker_part part,
                                                   struct CUstream_st *stream,
                                                   struct DLManagedTensor **out);

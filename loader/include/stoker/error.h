@@ -1,8 +1,7 @@
 /* stoker/error.h - what can go wrong, and where it did.
  *
- * Every function that can fail returns an int: 0 is done, > 0 a normal stop
- * (STOKER_EPOCH_END), < 0 one of the errors below. The first cause is kept:
- * a stoker_error tells which file, which offset, which sample, which stage.
+ * Every function that can fail returns an int: 0 is done, > 0 a normal stop (STOKER_EPOCH_END), < 0 one of the errors
+ * below. A stoker_error keeps the first cause with its file, offset, sample and stage.
  */
 #ifndef STOKER_ERROR_H
 #define STOKER_ERROR_H
@@ -14,8 +13,8 @@ STOKER_BEGIN_DECLS
 
 enum {
     STOKER_OK = 0,
-    STOKER_EPOCH_END = 1, /* next: the epoch is over; the following call begins another */
-    STOKER_FINISHED = 2   /* next: every epoch that options.epochs asked for is over */
+    STOKER_EPOCH_END = 1, /* next: the epoch is over; the following call starts another */
+    STOKER_FINISHED = 2   /* next: options.epochs epochs are over */
 };
 
 /* X(name, value, text). Values never change; new ones are added at the end. */
@@ -24,29 +23,29 @@ enum {
     X(STOKER_ENOMEM, -2, "out of memory")                                                          \
     X(STOKER_ENOENT, -3, "no such file or directory")                                              \
     X(STOKER_EACCES, -4, "permission denied")                                                      \
-    X(STOKER_EISDIR, -5, "a directory stands where a file is needed")                              \
-    X(STOKER_EIO, -6, "the storage failed to deliver the bytes")                                   \
-    X(STOKER_EMAGIC, -7, "the file does not begin with its format's magic number")                 \
-    X(STOKER_ETRUNCATED, -8, "the file ends before the bytes it promises")                         \
-    X(STOKER_EOVERSIZE, -9, "the file goes on after the bytes it promises")                        \
+    X(STOKER_EISDIR, -5, "a directory where a file is needed")                                     \
+    X(STOKER_EIO, -6, "the storage could not deliver the bytes")                                   \
+    X(STOKER_EMAGIC, -7, "the file does not start with its format's magic number")                 \
+    X(STOKER_ETRUNCATED, -8, "the file ends too early")                                            \
+    X(STOKER_EOVERSIZE, -9, "the file has unexpected bytes at its end")                            \
     X(STOKER_EFORMAT, -10, "the file breaks the rules of its format")                              \
     X(STOKER_ECORRUPT, -11, "the bytes do not match their checksum or do not decompress")          \
-    X(STOKER_EMISMATCH, -12, "two things that belong together do not agree")                       \
+    X(STOKER_EMISMATCH, -12, "inputs are inconsistent")                                            \
     X(STOKER_EEMPTY, -13, "the data set holds no samples")                                         \
     X(STOKER_ELIMIT, -14, "a limit on size or count is exceeded")                                  \
     X(STOKER_EBATCH, -15, "the batch is larger than the data set")                                 \
-    X(STOKER_ETYPE, -16, "the element type cannot be converted to the one asked for")              \
+    X(STOKER_ETYPE, -16, "the element type cannot be converted to the requested one")              \
     X(STOKER_EPIN, -17, "the memory could not be page-locked")                                     \
     X(STOKER_ETHREAD, -18, "a thread could not be started")                                        \
     X(STOKER_ETIMEDOUT, -19, "no batch became ready within timeout_ms")                            \
     X(STOKER_EFORKED, -20, "the loader belongs to the parent process")                             \
-    X(STOKER_EBUSY, -21, "the slot that comes next is still lent: release its batch first")        \
+    X(STOKER_EBUSY, -21, "the next slot is still lent: release its batch first")                   \
     X(STOKER_EBADSAMPLES, -22, "too many samples are bad")                                         \
     X(STOKER_ESTATE, -23, "the state is damaged or belongs to another data set or version")        \
-    X(STOKER_ESPEC, -24, "the data set's name is not understood")                                  \
+    X(STOKER_ESPEC, -24, "the data set's spec is not understood")                                  \
     X(STOKER_EDEVICE, -25, "the device is missing or failed")                                      \
-    X(STOKER_EREADER, -26, "the reader asked for is not available here")                           \
-    X(STOKER_ENOTSUP, -27, "this cannot be done here")                                             \
+    X(STOKER_EREADER, -26, "the requested reader is not available")                                \
+    X(STOKER_ENOTSUP, -27, "not supported here")                                                   \
     X(STOKER_ENOFILE, -28, "too many open files")                                                  \
     X(STOKER_ECHANGED, -29, "the file changed after it was opened")                                \
     X(STOKER_EDIVERGED, -30, "training diverged: a number is NaN or infinite")
@@ -55,7 +54,7 @@ enum {
 typedef enum stoker_err { STOKER_ERRORS(STOKER_ERROR_ENUM) STOKER_ERR_LAST = -30 } stoker_err;
 #undef STOKER_ERROR_ENUM
 
-/* The stage of the pipeline at which something went wrong. */
+/* The stage of the pipeline in which something went wrong. */
 typedef enum stoker_stage {
     STOKER_STAGE_OPTIONS,
     STOKER_STAGE_OPEN,
@@ -69,25 +68,24 @@ typedef enum stoker_stage {
 #define STOKER_NO_OFFSET UINT64_MAX
 #define STOKER_NO_SAMPLE UINT64_MAX
 
-/* One error with its place. Plain data: copy it, keep it, it owns nothing.
- * The caller provides it; a function that fails fills it in, one that succeeds
- * leaves it alone. */
+/* One error and its location. Plain data that owns nothing. The caller provides it; a function that fails fills it
+ * in, one that succeeds leaves it unchanged. */
 typedef struct stoker_error {
     int32_t code; /* a stoker_err */
     stoker_stage stage;
-    int32_t os_errno;  /* errno of the system call, 0 = none was involved */
-    uint64_t offset;   /* bytes from the start of the file, STOKER_NO_OFFSET = unknown */
-    uint64_t sample;   /* sample id, STOKER_NO_SAMPLE = none */
-    char path[256];    /* the file; a longer path keeps its end. "" = none */
-    char message[512]; /* the whole story in one line, for a person */
-    /* Both texts are safe to print on a terminal: valid UTF-8 on one line. '?' replaces each control
-     * character, each that changes the direction of text, and each byte that is not UTF-8. */
+    int32_t os_errno;  /* errno of the failed system call; 0 = none */
+    uint64_t offset;   /* bytes from the start of the file; STOKER_NO_OFFSET = unknown */
+    uint64_t sample;   /* sample id; STOKER_NO_SAMPLE = none */
+    char path[256];    /* the file; of a longer path the end. "" = none */
+    char message[512]; /* the complete message, one line */
+    /* Both texts are safe to print on a terminal: valid UTF-8 on one line. '?' replaces control characters,
+     * characters that change the direction of text, and bytes that are not UTF-8. */
 } stoker_error;
 
 /* The text of a code, STOKER_OK and the normal stops included. Never NULL; any thread. */
 STOKER_API const char *stoker_strerror(int code);
 
-/* The name of a code, "STOKER_EINVAL"; "STOKER_UNKNOWN" if there is none. Any thread. */
+/* The name of a code: "STOKER_EINVAL"; "STOKER_UNKNOWN" for any other value. Static; any thread. */
 STOKER_API const char *stoker_error_name(int code);
 
 /* "options", "open", "locate", "read", "decode", "transfer" or "wait"; "unknown" for any other value. Static;

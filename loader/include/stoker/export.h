@@ -1,4 +1,4 @@
-/* stoker/export.h - which names leave the shared library, and what C and C++ each write for the same thing. */
+/* stoker/export.h - symbol visibility, and what C and C++ spell differently. */
 #ifndef STOKER_EXPORT_H
 #define STOKER_EXPORT_H
 
@@ -8,8 +8,8 @@
 #define STOKER_API
 #endif
 
-/* A struct's defaults are listed once, by STOKER_DEFAULT: as an initialiser in C, and in C++ as a function, since
- * C++ before 20 has no designated initialisers. */
+/* STOKER_DEFAULT lists a struct's defaults once: as an initialiser in C, as assignments in C++, which has no
+ * designated initialisers before C++20. */
 #ifdef __cplusplus
 #define STOKER_BEGIN_DECLS           extern "C" {
 #define STOKER_END_DECLS             }

@@ -2,27 +2,23 @@
  *
  *   IDLE --submit--> SUBMITTED --reap--> IDLE
  *
- * One ring per worker thread, opened, used and closed on that thread; or, with
- * setup.any_thread, by one thread after another, each of which may have ended when the next
- * one comes. Between submit and reap the read and its buffer belong to the ring (to the kernel,
- * with io_uring): nobody may touch or free them.
+ * One ring per worker thread, opened, used and closed in that thread; with setup.any_thread, used by one thread after
+ * another, each of which may have ended before the next one comes. Between submit and reap a read and its buffer
+ * belong to the ring (with io_uring, to the kernel): no one else may touch or free them.
  *
- * A reader reports what happened and hides nothing: a short read is a short
- * result, EINTR and EAGAIN are results. Retrying is the caller's job, so that
- * every reader is retried by the same tested code.
+ * A reader reports what happened and hides nothing: a short read is a short result, EINTR and EAGAIN are results.
+ * The caller retries, so that the same tested code retries for every reader.
  *
- * A reader of your own (stoker_loader_options.reader, not one of the three below) may decrypt, unpack or fetch: every byte
- * of a file that the loader delivers comes from it. The loader
- *   - continues a short read with another one for the rest. A whole file (path) is continued by
- *     its name, at the offset reached; all bytes that were expected, or a result of 0, end it;
- *   - repeats a read that ends with -EINTR, -EAGAIN or -ECANCELED up to 128 times in a row, over
- *     0.13 s, then reports STOKER_EIO; for a whole file also -EMFILE, -ENFILE and -ESTALE;
- *   - after a submit or reap that failed closes the ring, opens another of the same reader and
- *     submits all reads again. If close or open fails, or the ring breaks four times without a
- *     read between them, next returns STOKER_EIO;
- *   - never reads a file by itself instead. Only io_uring may be replaced by plain pread, which
- *     delivers the same bytes.
- * Its files may have no descriptor: stoker_file.fd = -1.
+ * Your own reader (stoker_loader_options.reader, not one of the three below) may decrypt, unpack or fetch: it delivers
+ * every byte of a file. The loader
+ *   - continues a short read with another one for the rest; a whole file (path) by its name, at the offset reached,
+ *     until all expected bytes are there or a result is 0;
+ *   - repeats a read that ends with -EINTR, -EAGAIN or -ECANCELED, for a whole file also -EMFILE, -ENFILE and
+ *     -ESTALE, up to 128 times in a row over 0.13 s, then reports STOKER_EIO;
+ *   - closes the ring after a failed submit or reap, opens another of the same reader and submits all reads again.
+ *     If close or open fails, or the ring fails four times without a read in between, next returns STOKER_EIO;
+ *   - never reads a file by other means. Only io_uring may be replaced by pread, which delivers the same bytes.
+ * Files may have no descriptor: stoker_file.fd = -1.
  */
 #ifndef STOKER_READER_H
 #define STOKER_READER_H
@@ -37,53 +33,55 @@ STOKER_BEGIN_DECLS
 
 typedef struct stoker_read {
     void *buffer;
-    const char *path; /* NULL = file number `file`; else open this, read, close */
+    const char *path; /* NULL: read file number `file`; else open this, read, close */
     uint64_t offset;  /* bytes from the start of the file */
-    uint32_t bytes;   /* wanted, >= 1 */
+    uint32_t bytes;   /* to read, >= 1 */
     uint32_t file;    /* index into setup.files */
     int32_t result;   /* out: bytes read, at most `bytes`; 0 = end of file, < 0 = -errno */
-    uint32_t tag;     /* the caller's own */
+    uint32_t tag;     /* for the caller */
 } stoker_read;
 
 typedef struct stoker_reader_setup {
     const stoker_file *files; /* outlive the ring */
     uint32_t file_count;
-    int directory;  /* where paths of reads start; AT_FDCWD if no read has one */
+    int directory;  /* that paths are relative to; AT_FDCWD if no read has a path */
     uint32_t depth; /* most reads in flight, 1..1024 */
-    void *scratch; /* memory of the worker's own that reads go to, may be registered; NULL = none */
+    void *scratch;  /* the worker's own memory for reads; may be registered; NULL = none */
     size_t scratch_bytes;
-    void *slots; /* page-locked memory that reads of whole rows go to straight, shared by all rings,
-                    may be registered, too; outlives the ring; NULL = none */
+    /* Page-locked memory that whole rows are read into directly, shared by all rings; may be registered; outlives
+     * the ring; NULL = none. */
+    void *slots;
     size_t slots_bytes;
-    /* A loader without workers is used, and destroyed, by whichever thread has it. */
-    bool any_thread;
+    bool any_thread; /* several threads use the ring, one after another */
 } stoker_reader_setup;
 
 typedef struct stoker_reader {
     const char *name; /* "uring", "pread", "null"; static */
 
-    /* Make a ring; *ring may stay NULL. STOKER_EREADER if this system has none (error->message
-     * says why). error is never NULL. */
+    /* Make a ring; *ring may stay NULL. STOKER_EREADER if not available on this system (error->message says why).
+     * error is never NULL. */
     int (*open)(void **ring, const stoker_reader_setup *setup, stoker_error *error);
 
     /* Take all `count` reads; the caller keeps at most setup.depth in flight.
-     * < 0: the ring is broken; reads and buffers belong to it until close answers 0. */
+     * < 0: the ring is broken; reads and buffers belong to it until close returns 0. */
     int (*submit)(void *ring, stoker_read *const *reads, uint32_t count);
 
-    /* Fill done[] with up to max finished reads. Waits up to wait_ns for the first
-     * (0 = only look, < 0 = no limit). Returns their number, 0 = none in time,
-     * < 0 = the ring failed (-> stoker_err) and reads in flight are lost to it. */
+    /* Fill done[] with up to max finished reads. Waits up to wait_ns for the first one (0 = do not wait, < 0 = no
+     * limit). Returns their number; 0 = none in time; a stoker_err < 0 = the ring failed, and reads in flight belong
+     * to it. */
     int (*reap)(void *ring, stoker_read **done, uint32_t max, int64_t wait_ns);
 
-    /* Free the ring, waiting up to wait_ns for reads in flight. STOKER_EBUSY: some
-     * are still in flight; the ring and their buffers must be left alone for good. */
+    /* Free the ring, waiting up to wait_ns for reads in flight. STOKER_EBUSY: some are still in flight; the ring and
+     * their buffers must never be touched again. */
     int (*close)(void *ring, int64_t wait_ns);
 } stoker_reader;
 
-STOKER_API extern const stoker_reader
-    stoker_reader_uring; /* built without: open = STOKER_EREADER */
-STOKER_API extern const stoker_reader stoker_reader_pread; /* plain system calls, works anywhere */
-STOKER_API extern const stoker_reader stoker_reader_null; /* completes every read, writes nothing */
+/* io_uring; in a build without it, open returns STOKER_EREADER. */
+STOKER_API extern const stoker_reader stoker_reader_uring;
+/* One system call per read; works everywhere. */
+STOKER_API extern const stoker_reader stoker_reader_pread;
+/* Completes every read and writes nothing: for measurements. */
+STOKER_API extern const stoker_reader stoker_reader_null;
 
 STOKER_END_DECLS
 #endif

@@ -1,12 +1,12 @@
-/* stoker/stoker.h - keep one accelerator fed with training batches.
+/* stoker/stoker.h - keeps one accelerator fed with training batches: includes all of the loader's headers but cuda.h.
  *
  *   dataset -> sampler -> reader -> decoder -> slot -> transfer -> consumer
  *   extents    order      io_uring  raw, ...   pinned  stream      (you)
  *
  * Lifetime  create, then { next, release } per batch, then destroy.
- * Threads   One consumer thread per loader; stoker_loader_stats() from any.
- * Errors    0 done, > 0 a normal stop, < 0 an enum stoker_err. Outputs are
- *           written only on 0. The library never prints, exits or touches signals.
+ * Threads   One consumer thread per loader; stoker_loader_stats() from any thread.
+ * Errors    0 done, > 0 a normal stop, < 0 an enum stoker_err. Outputs are written only on 0. The library never
+ *           prints, exits or touches signals.
  */
 #ifndef STOKER_STOKER_H
 #define STOKER_STOKER_H

@@ -21,7 +21,7 @@ typedef enum stoker_dtype {
     STOKER_FLOAT64
 } stoker_dtype;
 
-/* Order of the axes of an image batch. Data sets store channels last. */
+/* Axis order of an image batch. Data sets store channels last. */
 typedef enum stoker_layout { STOKER_NHWC = 0, STOKER_NCHW = 1 } stoker_layout;
 
 enum { STOKER_RANK_MAX = 8 }; /* axes, the batch axis included */
@@ -40,7 +40,7 @@ STOKER_API size_t stoker_dtype_bytes(stoker_dtype dtype);
 /* "uint8", "float32", ...; "none" for STOKER_DTYPE_NONE and unknown values. */
 STOKER_API const char *stoker_dtype_name(stoker_dtype dtype);
 
-/* The type of that name; STOKER_DTYPE_NONE if there is none. */
+/* The type with that name, or STOKER_DTYPE_NONE. */
 STOKER_API stoker_dtype stoker_dtype_from_name(const char *name);
 
 STOKER_END_DECLS

@@ -3,9 +3,9 @@
  *   worker threads ──▶ a ring each ──▶ stoker_loader_trace() ──▶ your array ──▶ stoker_trace_write()
  *   your thread    ──▶ its ring                                                 JSON for Perfetto
  *
- * Recording is asked for by stoker_loader_options.trace_events; without it no clock is read
- * and no memory taken. Whatever it says, where the library was built with NVTX and a tool
- * such as Nsight Systems is attached, the same stages are NVTX ranges of the domain "stoker".
+ * stoker_loader_options.trace_events turns recording on; without it no clock is read and no memory allocated.
+ * Independently of it, a library built with NVTX emits the same stages as NVTX ranges of the domain "stoker" if a
+ * tool such as Nsight Systems is attached.
  */
 #ifndef STOKER_TRACE_H
 #define STOKER_TRACE_H
@@ -17,22 +17,21 @@
 
 STOKER_BEGIN_DECLS
 
-/* X(name, text, what it tells of). New ones are added at the end. Rows are those of the batch
- * unless it says otherwise. */
+/* X(name, text, meaning). New ones are added at the end. Rows are rows of the batch unless noted. */
 #define STOKER_TRACE_KINDS(X)                                                                      \
-    X(CLAIM, "claim", "worker: a span taken; its samples named and found")                         \
-    X(SUBMIT, "submit", "worker: reads handed to the reader; rows: how many reads")                \
-    X(READ, "read", "worker: waiting for reads; rows: how many reads came back")                   \
-    X(DECODE, "decode", "worker: rows decoded, and converted if that is asked for")                \
-    X(CONVERT, "convert", "worker: rows gathered, copied or converted")                            \
-    X(PUBLISH, "publish", "worker: the last span is done, the batch ready")                        \
+    X(CLAIM, "claim", "worker: takes a span and locates its samples")                              \
+    X(SUBMIT, "submit", "worker: submits reads; rows: number of reads")                            \
+    X(READ, "read", "worker: waits for reads; rows: number of reads finished")                     \
+    X(DECODE, "decode", "worker: decodes rows, and converts them if asked for")                    \
+    X(CONVERT, "convert", "worker: gathers, copies or converts rows")                              \
+    X(PUBLISH, "publish", "worker: the last span is done: the batch is ready")                     \
     X(CREDIT, "wait for a slot", "worker: every slot is full or lent")                             \
-    X(REST, "rest", "worker: not needed for now, by what the tuner found")                         \
+    X(REST, "rest", "worker: idle by decision of the tuner")                                       \
     X(WAIT, "wait for a batch", "consumer, in next: the batch is not ready")                       \
-    X(LEND, "lend", "consumer, in next: the batch delivered")                                      \
-    X(RELEASE, "release", "consumer: the batch given back")                                        \
-    X(SEND, "send", "consumer, in next or release: its copy to the GPU begun")                     \
-    X(RETIRE, "retire", "consumer, in next or release: that copy is done, its slot free")
+    X(LEND, "lend", "consumer, in next: delivers the batch")                                       \
+    X(RELEASE, "release", "consumer: releases the batch")                                          \
+    X(SEND, "send", "consumer, in next or release: starts its copy to the GPU")                    \
+    X(RETIRE, "retire", "consumer, in next or release: the copy is done, its slot free")
 
 #define STOKER_TRACE_ENUM(name, text, what) STOKER_TRACE_##name,
 typedef enum stoker_trace_kind {
@@ -44,29 +43,28 @@ enum { STOKER_TRACE_EVENTS_MAX = 1 << 24 };
 
 #define STOKER_TRACE_NO_BATCH UINT64_MAX
 
-/* Something that a thread did. Events of one thread come in the order of their ends; two of
- * them lie apart, or one lies within the other. */
+/* Something that a thread did. Events of one thread are ordered by their ends; two of them are disjoint or nested. */
 typedef struct stoker_trace_event {
     uint64_t begin_ns; /* CLOCK_MONOTONIC */
     uint64_t end_ns;
-    uint64_t batch;     /* 0, 1, ... from create on, over all epochs; STOKER_TRACE_NO_BATCH where
-                           it is about none or several */
+    /* 0, 1, ... since create, over all epochs; STOKER_TRACE_NO_BATCH: none or several */
+    uint64_t batch;
     uint32_t first_row; /* in the batch */
-    uint32_t rows;      /* 0 = about no rows */
+    uint32_t rows;      /* 0 = none */
     uint16_t kind;      /* a stoker_trace_kind */
-    uint16_t thread;    /* 0 = the consumer's, n = worker n, from 1. A consumer that does the work
-                           of a worker records that as its own */
-    uint32_t reserved;  /* 0 */
+    /* 0 = the consumer, also when it does a worker's share; n = worker n, from 1 */
+    uint16_t thread;
+    uint32_t reserved; /* 0 */
 } stoker_trace_event;
 
-/* What stoker_loader_trace() fills. */
+/* In and out of stoker_loader_trace(). */
 typedef struct stoker_trace {
     size_t struct_size;         /* set by STOKER_TRACE_INIT */
-    stoker_trace_event *events; /* in: the caller's, room for `capacity`; NULL with 0 */
+    stoker_trace_event *events; /* in: the caller's array; may be NULL if capacity is 0 */
     size_t capacity;            /* in: events */
     size_t count;               /* out: events written */
-    uint64_t recorded;          /* out: since create, by all threads; the dropped not counted */
-    uint64_t dropped;           /* out: since create; their ring was full */
+    uint64_t recorded;          /* out: since create, by all threads, without the dropped ones */
+    uint64_t dropped;           /* out: since create, because a ring was full */
 } stoker_trace;
 
 #define STOKER_TRACE_DEFAULTS STOKER_DEFAULT(struct_size, sizeof(stoker_trace))
@@ -86,33 +84,31 @@ static inline stoker_trace stoker_trace_made(void)
     }
 #endif
 
-/* Take the events recorded since the last call, thread by thread, up to trace->capacity: if
- * count == capacity there may be more. A thread whose ring is full drops what comes until
- * there is room again, so call often enough. Any thread, any time between create and destroy;
- * calls of several threads wait for each other, the loader's threads for none.
- * Errors: STOKER_EINVAL (struct_size is not set, events is NULL although there is a capacity,
- * or options.trace_events was 0), STOKER_EFORKED. *trace is written only on STOKER_OK. */
+/* Take the events recorded since the last call, thread by thread, up to trace->capacity: count == capacity means that
+ * there may be more. A thread with a full ring drops new events, so call often enough. Any thread, any time between
+ * create and destroy; concurrent calls wait for each other, but never for the loader's threads.
+ * Errors: STOKER_EINVAL (struct_size is not set, events is NULL with capacity > 0, or options.trace_events was 0),
+ * STOKER_EFORKED. *trace is written only on STOKER_OK. */
 STOKER_API int stoker_loader_trace(stoker_loader *loader, stoker_trace *trace);
 
-/* "claim", "submit", ...; "unknown". Static. */
+/* "claim", "submit", ...; "unknown" for any other value. Static. */
 STOKER_API const char *stoker_trace_name(stoker_trace_kind kind);
 
-/* What one loader recorded, to be shown as one process. */
+/* The events of one loader, shown as one process. */
 typedef struct stoker_trace_run {
-    const char *name;           /* UTF-8, shown as the name of the process */
-    stoker_trace_event *events; /* all of them, in any order; the caller's, sorted by the call */
+    const char *name;           /* UTF-8, the name of the process */
+    stoker_trace_event *events; /* in any order; the caller's array, which the call sorts */
     size_t count;
-    uint64_t dropped; /* shown beside the name, if there are any */
+    uint64_t dropped; /* shown with the name if > 0 */
 } stoker_trace_run;
 
-/* Where text goes: 0, or an error < 0, which ends the writing and is returned by it. */
+/* Receives text. Returns 0, or an error < 0 that stops stoker_trace_write(), which returns it. */
 typedef int stoker_trace_sink(void *self, const char *text, size_t bytes);
 
-/* Tell runs in the Chrome trace event format, a JSON array that Perfetto (ui.perfetto.dev) and
- * chrome://tracing open: a track for each thread, how many batches stood ready, and when each
- * was ready, copied to a GPU, and lent. Times are microseconds from the first event of all runs. At most 1000
- * runs. The library writes no file: the text goes to `sink` in pieces of at most 512 bytes.
- * Any thread. Errors: STOKER_EINVAL, and what the sink returned. */
+/* Write runs in the Chrome trace event format, a JSON array that Perfetto (ui.perfetto.dev) and chrome://tracing open:
+ * a track per thread, the number of ready batches, and when each batch was ready, copied to a GPU, and lent. Times are
+ * microseconds since the first event of all runs. At most 1000 runs. The library writes no file: the text goes to
+ * `sink` in pieces of at most 512 bytes. Any thread. Errors: STOKER_EINVAL, and what the sink returned. */
 STOKER_API int stoker_trace_write(const stoker_trace_run *runs, size_t count,
                                   stoker_trace_sink *sink, void *self);
 

@@ -1,16 +1,14 @@
-/* stoker/transform.h - what is done to an image between its decoding and its place in a batch.
+/* stoker/transform.h - what is done to an image between decoding and its place in a batch.
  *
  *   decoded ─▶ one of resize, resize_shorter, random_resized_crop
  *           ─▶ one of centre_crop, random_crop
  *           ─▶ flip ─▶ cutout ─▶ type, scale, mean and std, layout (stoker/loader.h)
  *
- * The order is this one, whatever is asked for; what is not asked for is not done. Images are
- * uint8, channels last, with 1 to 4 channels.
+ * The order is fixed; steps that are not set are left out. Images are uint8, channels last, with 1 to 4 channels.
  *
- * Randomness is a pure function of (seed, epoch, sample id): the same bytes come out whatever
- * does the work, and however many threads do. Resizing gives what Pillow's BILINEAR gives,
- * within one level: it averages over all pixels that fall into one, so that nothing is lost on the
- * way down. A fourth channel is one like the others: nothing is multiplied by alpha.
+ * Random draws are a pure function of (seed, epoch, sample id): the bytes do not depend on the number of threads or on
+ * the device. Resizing matches Pillow's BILINEAR within one level: it averages over all pixels that fall into one, so
+ * downscaling loses nothing. A fourth channel is treated like the others: nothing is multiplied by alpha.
  */
 #ifndef STOKER_TRANSFORM_H
 #define STOKER_TRANSFORM_H
@@ -23,36 +21,37 @@ STOKER_BEGIN_DECLS
 
 enum {
     STOKER_TRANSFORM_CHANNELS_MAX = 4,
-    STOKER_TRANSFORM_SIDE_MAX = 16384, /* pixels of an output's side */
-    STOKER_SOURCE_SIDE_MAX = 65535     /* pixels of the side of an image that is resized */
+    STOKER_TRANSFORM_SIDE_MAX = 16384, /* longest side of an output, pixels */
+    STOKER_SOURCE_SIDE_MAX = 65535     /* longest side of an image to be resized, pixels */
 };
 
 typedef struct stoker_size {
-    uint32_t height, width; /* pixels; both 0 = not asked for */
+    uint32_t height, width; /* pixels; both 0 = not set */
 } stoker_size;
 
-/* All zero (the default): images stay as they are. Sizes are 1..16384 pixels a side.
- * With one of the first three, images of differing size make a batch, where the format can tell
- * their size (folder, tar). */
+/* All zero (default): images stay as they are. Sizes are 1..16384 pixels per side. With one of the first three, images
+ * that differ in size make a batch, if the format knows their sizes (folder, tar). */
 typedef struct stoker_transform {
-    stoker_size resize;              /* every image to this size; its aspect may change */
-    uint32_t resize_shorter;         /* the shorter side to so many pixels, 1..16384, the longer
-                                        one with it, rounded down; a crop must follow. 0 = not */
-    stoker_size random_resized_crop; /* a random rectangle of the image, to this size */
-    float area_min, area_max;   /* of that rectangle, as a share of the image, 0 < min <= max <= 1;
-                                        default 0 = 0.08 and 1 */
-    float ratio_min, ratio_max; /* of its width to its height, 1/64..64, min <= max; drawn evenly
-                                        from their logarithms; default 0 = 3/4 and 4/3 */
+    stoker_size resize; /* every image to this size; the aspect ratio may change */
+    /* The shorter side to this many pixels, 1..16384; the longer one in proportion, rounded down; a crop must follow.
+     * Default 0 = not set. */
+    uint32_t resize_shorter;
+    stoker_size random_resized_crop; /* a random rectangle of the image, resized to this size */
+    float area_min,
+        area_max; /* its area as a share of the image, 0 < min <= max <= 1; default 0 = 0.08 and 1 */
+    /* Its width / height, 1/64..64, min <= max; the logarithm is uniform; default 0 = 3/4 and 4/3. */
+    float ratio_min, ratio_max;
 
-    stoker_size centre_crop; /* the middle; an odd pixel too many is taken from below and right */
-    stoker_size random_crop; /* any place of the image and of `pad` pixels around it */
-    uint32_t pad;            /* on each side before random_crop, 0..16384; default 0 */
+    /* the centre; of an odd surplus the extra pixel goes at the bottom and right */
+    stoker_size centre_crop;
+    stoker_size random_crop; /* anywhere in the image and the `pad` pixels around it */
+    uint32_t pad;            /* pixels added on each side before random_crop, 0..16384; default 0 */
 
-    bool flip;       /* left to right, every other image on average; default false */
-    uint32_t cutout; /* side of a square that is painted over, around a random pixel; it may
-                        reach over the edge. 0..16384; default 0 = none */
-    uint8_t fill[STOKER_TRANSFORM_CHANNELS_MAX]; /* per channel, as stored: of pixels beside the
-                                                     image, and of cutout; default 0 */
+    bool flip; /* left to right, with probability 1/2; default false */
+    /* Side of a square painted over around a random pixel, 0..16384; may reach beyond the edge. Default 0 = none. */
+    uint32_t cutout;
+    /* Per channel, as stored: value of padding and of cutout; default 0. */
+    uint8_t fill[STOKER_TRANSFORM_CHANNELS_MAX];
 } stoker_transform;
 
 STOKER_END_DECLS

@@ -1,4 +1,4 @@
-/* stoker/version.h - the version of the headers, and of the library linked. */
+/* stoker/version.h - the version of the headers, and of the linked library. */
 #ifndef STOKER_VERSION_H
 #define STOKER_VERSION_H
 
@@ -11,7 +11,7 @@
 
 STOKER_BEGIN_DECLS
 
-/* The library's own STOKER_VERSION_STRING, to compare with the header's. */
+/* STOKER_VERSION_STRING of the linked library, to compare with the header's. */
 STOKER_API const char *stoker_version(void);
 
 STOKER_END_DECLS

@@ -700,8 +700,9 @@ Test(bad, a_file_truncated_during_an_epoch_gives_no_wrong_byte)
             stoker_batch_release(&batch);
         }
         cr_assert_eq(rc, STOKER_ECHANGED);
-        cr_assert_not_null(strstr(stoker_loader_error(loader)->message, "size is 2023 bytes, was 4056 when"),
-                           "%s", stoker_loader_error(loader)->message);
+        cr_assert_not_null(
+            strstr(stoker_loader_error(loader)->message, "size is 2023 bytes, was 4056 when"), "%s",
+            stoker_loader_error(loader)->message);
         cr_assert_geq(good, COUNT);
         stoker_error report;
         for (uint64_t i = 0; stoker_loader_bad_sample(loader, i, &report) == STOKER_OK; i++) {

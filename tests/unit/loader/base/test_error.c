@@ -223,7 +223,6 @@ Test(error, a_specific_message_is_not_followed_by_the_general_sentence)
     cr_assert_str_eq(error.message, "log.csv: write: No space left on device");
     place.os_errno = 0;
     (void)stk_error_set(&error, STOKER_ETRUNCATED, STOKER_STAGE_OPEN, &place, "its header");
-    cr_assert_str_eq(error.message,
-                     "log.csv: its header: the file ends before the bytes it promises");
+    cr_assert_str_eq(error.message, "log.csv: its header: the file ends too early");
     stk_test_check_leaks();
 }
