@@ -9,13 +9,13 @@
 #include "loader/base/thread.h"
 
 enum {
-    SEVERAL_NS = 500000,   /* how much work one sleep of the consumer should be worth */
-    WAKING_NS = 30000,     /* until a consumer that was woken has given slots back */
+    SEVERAL_NS = 500000,   /* work that one sleep of the consumer should cover */
+    WAKING_NS = 30000,     /* until a woken consumer has released slots */
     TIMER_LATE_NS = 60000, /* what a timer and a waking core add to a short sleep */
-    SPIN_NS = 30000,       /* batches that come faster than this are waited for awake, if a core
-                             is spare: a sleep and its wake-up cost as much */
-    SPIN_TURNS = 64,       /* between two looks at the clock; about 2 us */
-    SPINS_SKIPPED = 16     /* waits without a spin after one that was in vain */
+    SPIN_NS = 30000,       /* spin for batches that come faster than this, if a core is spare:
+                             a sleep and its wake-up cost as much */
+    SPIN_TURNS = 64,       /* between two clock readings; about 2 us */
+    SPINS_SKIPPED = 16     /* waits without a spin after one that failed */
 };
 
 static size_t align_line(size_t bytes)
@@ -23,7 +23,7 @@ static size_t align_line(size_t bytes)
     return (bytes + STK_CACHE_LINE - 1) / STK_CACHE_LINE * STK_CACHE_LINE;
 }
 
-/* ---- making and unmaking ---- */
+/* ---- create and destroy ---- */
 
 static int map_memory(struct stk_slots *slots, const struct stk_slots_options *options)
 {
@@ -63,7 +63,7 @@ static bool pins_for_device(const struct stk_slots *slots)
     return slots->device != NULL && slots->device->ops->pin != NULL;
 }
 
-/* For a GPU a failure is always told: page-locked slots are what makes its copies fast. */
+/* For a GPU a failure is always reported: only page-locked slots make its copies fast. */
 static int pin(struct stk_slots *slots, stoker_switch pin_memory)
 {
     if (pin_memory == STOKER_OFF)
@@ -142,7 +142,7 @@ static bool has_credit(const struct stk_slots *slots, uint64_t batch)
            batch;
 }
 
-/* Where the tickets end that may be claimed now. A slot partly claimed is FILLING and still shows
+/* End of the tickets that may be claimed now. A partly claimed slot is FILLING and still shows
  * free_turn == batch: its other spans may be claimed, too. */
 static uint64_t end_of_reach(const struct stk_slots *slots, uint64_t first, uint64_t last_batch)
 {
@@ -167,7 +167,7 @@ enum stk_claim stk_slots_claim(struct stk_slots *slots, uint32_t worker, uint64_
             return first / slots->batch_spans >= slots->batches ? STK_CLAIM_OVER
                                                                 : STK_CLAIM_NO_CREDIT;
         if (stk_claim_affinity_take(&slots->affinity, worker, first, end, parts, piece)) {
-            /* A later claim looks there, and the consumer wrote it last. */
+            /* A later claim reads it, and the consumer wrote it last. */
             const uint64_t batch = piece->ticket / slots->batch_spans;
             __builtin_prefetch(&stk_slots_of(slots, batch + 1)->free_turn);
             return STK_CLAIM_OK;
@@ -179,7 +179,7 @@ void stk_slots_wait_credit(struct stk_slots *slots, int64_t wait_ns)
 {
     uint32_t word = atomic_load(&slots->worker_word);
     atomic_fetch_add(&slots->sleepers,
-                     1U); /* seq_cst: then look again; release() does the reverse */
+                     1U); /* seq_cst: then check again; release() does the reverse */
     uint64_t batch = stk_claim_affinity_first(&slots->affinity) / slots->batch_spans;
     bool idle =
         batch >= slots->batches || atomic_load(&stk_slots_of(slots, batch)->free_turn) != batch;
@@ -197,14 +197,14 @@ static void wake_consumer(struct stk_slots *slots)
 bool stk_slots_parts_done(struct stk_slots *slots, uint64_t batch, uint32_t parts)
 {
     struct stk_slot *slot = stk_slots_of(slots, batch);
-    if (parts < slots->batch_parts && /* else nobody else counts */
+    if (parts < slots->batch_parts && /* otherwise no other thread counts */
         atomic_fetch_sub_explicit(&slot->parts_left, parts, memory_order_acq_rel) != parts)
         return false;
     atomic_store_explicit(&slot->ready_turn, batch + 1, memory_order_release);
 
     uint64_t published = atomic_fetch_add(&slots->published, 1U) + 1;
     uint64_t wake_at = atomic_load(&slots->wake_at);
-    /* Whoever takes wake_at away does the one wake-up. */
+    /* The thread that clears wake_at does the one wake-up. */
     if (published >= wake_at &&
         atomic_compare_exchange_strong(&slots->wake_at, &wake_at, UINT64_MAX))
         wake_consumer(slots);
@@ -229,7 +229,7 @@ bool stk_slots_ready(const struct stk_slots *slots)
     return atomic_load_explicit(&slot->ready_turn, memory_order_acquire) == slots->head + 1;
 }
 
-/* Learn how fast batches are made, from what was published during one wait. */
+/* Estimate the time between batches from those published during one wait. */
 static void learn_pace(struct stk_slots *slots, uint64_t waited_ns, uint64_t published_before)
 {
     const uint64_t made =
@@ -240,9 +240,8 @@ static void learn_pace(struct stk_slots *slots, uint64_t waited_ns, uint64_t pub
     slots->batch_ns = slots->batch_ns == 0 ? batch_ns : (3 * slots->batch_ns + batch_ns) / 4;
 }
 
-/* How many batches the consumer should sleep through; 1 = each is worth waking for. What is left
- * of the ring must keep the workers busy until the consumer is awake: one slot in the hands of
- * each, and what they fill meanwhile. */
+/* Number of batches to sleep through; 1 = wake for each. The rest of the ring must keep the workers
+ * busy until the consumer is awake: one slot for each worker, and those they fill meanwhile. */
 static uint64_t several_batches(const struct stk_slots *slots)
 {
     if (slots->batch_ns == 0)
@@ -267,24 +266,24 @@ static int64_t lesser_wait(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* One sleep, until so many batches are published in all, or for a limited time. */
+/* One sleep, until `wake_at` batches in all are published, or for a limited time. */
 static void sleep_until(struct stk_slots *slots, uint64_t wake_at, int64_t wait_ns)
 {
     uint32_t word = atomic_load(&slots->consumer_word);
-    atomic_store(&slots->wake_at, wake_at); /* seq_cst: then look again */
+    atomic_store(&slots->wake_at, wake_at); /* seq_cst: then check again */
     if (atomic_load(&slots->published) < wake_at && !stk_slots_ready(slots) &&
         !atomic_load(&slots->stopping)) {
         if (atomic_load(&slots->sleepers) > 0)
-            wake_workers(slots); /* never sleep while those who could help sleep */
+            wake_workers(slots); /* never sleep while workers that could help sleep */
         stk_futex_wait(&slots->consumer_word, word, wait_ns);
     }
     atomic_store(&slots->wake_at, UINT64_MAX);
 }
 
-/* Sleep while several batches are made. With a core to spare by the clock: a timer costs the
- * workers nothing, where waking an idle core costs the one who does it 10 us; they do it only if
- * the ring fills up first. Without, the timer would be late, since every core is at work: then a
- * worker wakes the consumer, which takes over the core that is awake anyway. */
+/* Sleep while several batches are made. With a spare core, on a timer: it costs the workers nothing,
+ * while waking an idle core costs the waker 10 us; they do so only if the ring fills up first.
+ * Without one, the timer would be late, since every core is busy: then a worker wakes the consumer,
+ * which takes over that worker's core. */
 static void sleep_for_several(struct stk_slots *slots, int64_t wait_ns)
 {
     const uint64_t wanted = several_batches(slots);
@@ -300,7 +299,7 @@ static void sleep_for_several(struct stk_slots *slots, int64_t wait_ns)
         sleep_until(slots, slots->head + wanted, lesser_wait(wait_ns, 2 * SEVERAL_NS));
 }
 
-/* Sleep until the next batch, whichever it is, is published. */
+/* Sleep until the next batch, in any order, is published. */
 static void sleep_for_batch(struct stk_slots *slots, int64_t wait_ns)
 {
     uint64_t published = atomic_load(&slots->published);
@@ -318,8 +317,8 @@ static bool spin(const struct stk_slots *slots)
     return false;
 }
 
-/* Wait awake for a batch that is about to come, if a core is spare for that. One that does not
- * come tells that the core was not spare after all: then no more of this for a while. */
+/* Spin for a batch that is about to come, if a core is spare. A miss means the core was busy: do not
+ * spin for the next SPINS_SKIPPED waits. */
 static bool spin_long(struct stk_slots *slots, uint64_t start_ns)
 {
     if (!slots->spare_core || slots->batch_ns >= SPIN_NS)
@@ -335,7 +334,7 @@ static bool spin_long(struct stk_slots *slots, uint64_t start_ns)
     return false;
 }
 
-/* What is left until the deadline; -1 = no limit. */
+/* Time left until the deadline; -1 = no limit. */
 static int64_t wait_left(uint64_t deadline_ns, uint64_t now_ns)
 {
     if (deadline_ns == UINT64_MAX)
@@ -359,7 +358,7 @@ bool stk_slots_wait_ready(struct stk_slots *slots, uint64_t deadline_ns, uint64_
     while (!ready && !atomic_load(&slots->stopping)) {
         *now_ns = stk_now_ns();
         if (*now_ns >= deadline_ns) {
-            /* A caller that only looks in from time to time must get the workers going, too. */
+            /* A caller that only polls from time to time must wake the workers, too. */
             if (atomic_load(&slots->sleepers) > 0)
                 wake_workers(slots);
             return false;
@@ -373,9 +372,9 @@ bool stk_slots_wait_ready(struct stk_slots *slots, uint64_t deadline_ns, uint64_
     return ready;
 }
 
-/* Wake the workers that sleep for a credit once half of the slots that the consumer does not hold
- * have come together. Slots that it holds cannot come back, so they do not count: more than half
- * of the ring could never come together while it holds the other half. */
+/* Wake the workers that sleep for a credit once half of the slots that the consumer does not hold are
+ * free. Slots that it holds cannot return, so they do not count: half of the whole ring might never
+ * be free while it holds the other half. */
 static void wake_for_credits(struct stk_slots *slots)
 {
     if (++slots->credits < (slots->slot_count - slots->lent) / 2)
@@ -391,7 +390,7 @@ bool stk_slots_release(struct stk_slots *slots, uint64_t batch)
 {
     struct stk_slot *slot = stk_slots_of(slots, batch);
     if (atomic_load_explicit(&slot->free_turn, memory_order_relaxed) != batch)
-        return false; /* given back already, through a copy of the batch */
+        return false; /* released already, through a copy of the batch */
     if (slots->batch_parts > 1)
         atomic_store_explicit(&slot->parts_left, slots->batch_parts, memory_order_relaxed);
     if (atomic_load_explicit(&slot->bad_rows, memory_order_relaxed) > 0) {
@@ -417,6 +416,7 @@ uint32_t stk_slots_ready_count(const struct stk_slots *slots, uint64_t delivered
     uint64_t published = atomic_load_explicit(&slots->published, memory_order_relaxed);
     if (published <= delivered)
         return 0;
-    uint64_t ready = published - delivered; /* `delivered` may be older: then it is too large */
+    uint64_t ready =
+        published - delivered; /* `delivered` may be stale: then `ready` is too large */
     return ready < slots->slot_count ? (uint32_t)ready : slots->slot_count;
 }

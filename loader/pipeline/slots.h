@@ -5,24 +5,24 @@
  *    ▲                                                              │
  *    └────────────────────────── release ───────────────────────────┘
  *
- * The consumer may be a GPU's copy stream (pipeline/transfer): then LENT is COPYING, and the slot comes
- * back when its bytes are on the GPU.
+ * The consumer may be a GPU's copy stream (pipeline/transfer): then LENT is COPYING, and the slot is
+ * released when its bytes are on the GPU.
  *
- * Batch b lives in slot b % slot_count. A slot has one owner in each state: nobody,
- * the workers that hold its spans, nobody, the consumer. So its bytes need no lock;
- * what passes them on is the slot's two turn counters:
+ * Batch b uses slot b % slot_count. A slot has one owner in each state: none, the
+ * workers that hold its spans, none, the consumer. So its bytes need no lock;
+ * its two turn counters pass them on:
  *
  *   free_turn == b      the slot may be filled with batch b   (release stores b + slot_count)
- *   ready_turn == b + 1 batch b stands in it, complete        (the last span stores it)
+ *   ready_turn == b + 1 the slot holds batch b, complete      (the last span stores it)
  *
  * Free slots flow backward as credits and are the only throttle. A wake-up costs a
  * system call and a switch, so neither side is woken for each batch: the consumer
- * sleeps while several are made, by the clock where a core is spare and until a worker wakes
- * it where none is; the workers are woken once half of the slots that are not lent have come
- * back as credits, and always before the consumer sleeps.
+ * sleeps while several are made, on a timer if a core is spare, else until a worker wakes it; the
+ * workers are woken once half of the slots that are not lent have returned as credits, and always
+ * before the consumer sleeps.
  *
- * A ticket is one span of a batch, of which a worker may take a part. Which of the next few a worker is
- * given is decided in claim_affinity.h.
+ * A ticket is one span of a batch; a worker may take a part of it. claim_affinity.h decides which of
+ * the next few tickets a worker gets.
  *
  * One slot's memory:   | images ........ | labels .... | ids ...... | fresh .. |  each on a cache line
  */
@@ -45,8 +45,8 @@
 enum stk_row_state { STK_ROW_GOOD = 0, STK_ROW_SKIPPED = 1, STK_ROW_SUBSTITUTED = 2 };
 
 struct stk_slot {
-    /* Three cache lines, by who touches them when: a core that waits for ready_turn must not take
-     * the line away from the one that fills the slot. */
+    /* Three cache lines, by user: a core that waits for ready_turn must not take the line away from
+     * the core that fills the slot. */
     _Alignas(STK_CACHE_LINE) _Atomic uint64_t free_turn; /* release pairs with acquire in claim */
     _Atomic uint32_t parts_left; /* acq_rel: the last to count down sees all rows */
     _Atomic uint32_t bad_rows;   /* rows flagged in row_bad; relaxed: parts_left orders it */
@@ -54,12 +54,13 @@ struct stk_slot {
     _Alignas(STK_CACHE_LINE) _Atomic uint64_t ready_turn; /* release (last span) pairs with
                                                              acquire (next) */
 
-    _Alignas(STK_CACHE_LINE) uint8_t *images; /* from here on written at init alone */
+    _Alignas(STK_CACHE_LINE) uint8_t *images; /* this and all below: written at init only */
     void *labels;                             /* NULL if the data set has none */
     uint64_t *ids;
-    uint8_t *fresh;   /* batch_size flags: rows made here, not held by the GPU; NULL = not marked */
-    uint8_t *row_bad; /* batch_size flags: enum stk_row_state; used if bad_rows > 0 */
-    struct stk_failure *failures; /* batch_size notes for rows flagged; NULL with FAIL */
+    uint8_t
+        *fresh; /* batch_size flags: row made on the host, not held by the GPU; NULL = no flags */
+    uint8_t *row_bad;             /* batch_size flags: enum stk_row_state; used if bad_rows > 0 */
+    struct stk_failure *failures; /* batch_size records for flagged rows; NULL with FAIL */
 
     /* The failed row with the lowest number, so that every worker count reports the
      * same one. Guarded by failure_lock while FILLING. */
@@ -74,29 +75,29 @@ struct stk_slots_options {
     uint32_t batch_spans;
     uint32_t span_parts; /* parts of a ticket, 1..STK_TICKET_PARTS_MAX */
     size_t row_bytes;
-    size_t label_bytes; /* of one label, 0 = none */
+    size_t label_bytes; /* per label; 0 = none */
     stoker_switch pin_memory;
     struct stk_device *device; /* page-locks the slots; NULL = mlock does */
-    bool mark_fresh;           /* room for a flag on every row, to be copied with it */
-    bool keep_failures;        /* room for a note on every row */
-    uint64_t batches;          /* how many will ever be made */
-    uint32_t workers;          /* that claim; 1: tickets are taken in order */
+    bool mark_fresh;           /* room for a flag per row, copied with the rows */
+    bool keep_failures;        /* room for a record per row */
+    uint64_t batches;          /* total number of batches */
+    uint32_t workers;          /* that claim; 1 = tickets are taken in order */
 };
 
 struct stk_slots {
     uint32_t slot_count;
     uint32_t batch_size;
     uint32_t batch_spans;
-    uint32_t batch_parts; /* of all its spans */
+    uint32_t batch_parts; /* parts in all spans of a batch */
     uint64_t batches;
     size_t slot_bytes;
-    struct stk_device *device;             /* that page-locked them, or NULL */
+    struct stk_device *device;             /* the one that page-locked the slots, or NULL */
     struct stk_region memory;              /* all slots' bytes, one region: locked as one */
     struct stk_region flags;               /* row_bad of all slots */
-    struct stk_region failures;            /* notes of all slots; not mapped with FAIL */
-    char pin_reason[STK_DEVICE_WHY_BYTES]; /* why not locked; "" if it is or was not asked for */
+    struct stk_region failures;            /* records of all slots; not mapped with FAIL */
+    char pin_reason[STK_DEVICE_WHY_BYTES]; /* why not locked; "" if locked or not requested */
 
-    struct stk_claim_affinity affinity; /* of spans; workers alone look at it */
+    struct stk_claim_affinity affinity; /* used by workers only */
 
     /* Written by workers when a batch is complete. seq_cst against wake_at. */
     _Alignas(STK_CACHE_LINE) _Atomic uint64_t published;
@@ -104,26 +105,26 @@ struct stk_slots {
     /* Written by the consumer. */
     _Alignas(STK_CACHE_LINE) _Atomic uint64_t wake_at; /* wake once published reaches this */
     _Atomic uint32_t consumer_word;                    /* futex */
-    _Atomic uint32_t consumer_cpu;                     /* where it last waited; relaxed: a hint */
+    _Atomic uint32_t consumer_cpu;                     /* CPU it last waited on; relaxed: a hint */
 
     _Alignas(STK_CACHE_LINE) _Atomic uint32_t sleepers; /* workers asleep for a credit */
     _Atomic uint32_t worker_word;                       /* futex */
     _Atomic bool stopping;
 
     /* The consumer's own. */
-    _Alignas(STK_CACHE_LINE) bool spare_core; /* more CPUs than workers: it may
-                                                 wait awake for a moment */
+    _Alignas(STK_CACHE_LINE) bool spare_core; /* more CPUs than workers: the
+                                                 consumer may spin briefly */
     uint64_t head;                            /* next batch to deliver */
     uint32_t lent;
-    uint32_t workers;       /* that fill slots now */
-    uint32_t credits;       /* slots given back since the workers were last woken */
-    uint32_t spins_to_skip; /* waits in which it sleeps at once */
+    uint32_t workers;       /* workers that fill slots now */
+    uint32_t credits;       /* slots released since the workers were last woken */
+    uint32_t spins_to_skip; /* waits left in which it sleeps at once */
     uint64_t batch_ns;      /* time between batches, smoothed; 0 = unknown */
     struct stk_slot *slots;
 };
 
-/* Take the memory, touch it, lock it if asked. 0, STOKER_ENOMEM or STOKER_EPIN; on failure
- * *slots is all zero but for pin_reason. */
+/* Allocate the memory, touch it, lock it if requested. Returns 0, STOKER_ENOMEM or STOKER_EPIN; on
+ * failure *slots is all zero except pin_reason. */
 int stk_slots_init(struct stk_slots *slots, const struct stk_slots_options *options);
 void stk_slots_destroy(struct stk_slots *slots); /* half-built and all zero are allowed */
 
@@ -144,21 +145,21 @@ enum stk_claim stk_slots_claim(struct stk_slots *slots, uint32_t worker, uint64_
 /* Sleep until a credit may be there, or stopping; at most wait_ns (< 0 = no limit). */
 void stk_slots_wait_credit(struct stk_slots *slots, int64_t wait_ns);
 
-/* So many parts of the batch are complete. The last ones publish the batch: then true. */
+/* `parts` more parts of the batch are complete. The last ones publish the batch and return true. */
 bool stk_slots_parts_done(struct stk_slots *slots, uint64_t batch, uint32_t parts);
 
-/* Keep the failure of a row if it is the first of its batch. */
+/* Record the failure of a row if it is the first of its batch. */
 void stk_slot_fail(struct stk_slot *slot, uint32_t row, const stoker_error *error);
 
 /* ---- the consumer ---- */
 
 bool stk_slots_ready(const struct stk_slots *slots);
 
-/* Wait until the head batch is ready. False = not by deadline_ns (UINT64_MAX = no limit), or
- * stopping. *now_ns is the time at the call and becomes the time at the return. */
+/* Wait until the head batch is ready. Returns false if it is not by deadline_ns (UINT64_MAX = no limit),
+ * or if stopping. *now_ns is the time at the call and becomes the time at the return. */
 bool stk_slots_wait_ready(struct stk_slots *slots, uint64_t deadline_ns, uint64_t *now_ns);
 
-/* Tell the workers which CPU the consumer runs on. */
+/* Publish the CPU that the consumer runs on, for the workers. */
 static inline void stk_slots_note_cpu(struct stk_slots *slots)
 {
     const uint32_t cpu = stk_cpu_here();
@@ -166,21 +167,21 @@ static inline void stk_slots_note_cpu(struct stk_slots *slots)
         atomic_store_explicit(&slots->consumer_cpu, cpu, memory_order_relaxed);
 }
 
-/* Whether the slot of the head batch is still lent: then waiting for it is in vain. */
+/* Returns true if the slot of the head batch is still lent: waiting for it would never end. */
 static inline bool stk_slots_head_lent(const struct stk_slots *slots)
 {
     const struct stk_slot *slot = stk_slots_of(slots, slots->head);
     return atomic_load_explicit(&slot->free_turn, memory_order_relaxed) != slots->head;
 }
 
-/* The head batch, which is ready, is the consumer's from now on. */
+/* Lend the head batch, which is ready, to the consumer. */
 static inline void stk_slots_take(struct stk_slots *slots)
 {
     slots->head++;
     slots->lent++;
 }
 
-/* Whether the batch is lent. Consumer. */
+/* Returns true if the batch is lent. Consumer's thread. */
 static inline bool stk_slots_holds(const struct stk_slots *slots, uint64_t batch)
 {
     const struct stk_slot *slot = stk_slots_of(slots, batch);
@@ -188,13 +189,13 @@ static inline bool stk_slots_holds(const struct stk_slots *slots, uint64_t batch
            atomic_load_explicit(&slot->free_turn, memory_order_relaxed) == batch;
 }
 
-/* Give the slot of a delivered batch back. False: that was done before, and nothing happens. */
+/* Release the slot of a delivered batch. Returns false, and does nothing, if it was released before. */
 bool stk_slots_release(struct stk_slots *slots, uint64_t batch);
 
-/* Wake everybody for good. Any thread. */
+/* Stop: wake all threads for good. Any thread. */
 void stk_slots_stop(struct stk_slots *slots);
 
-/* Full slots waiting for a consumer that took `delivered`; a guess while others run. Any thread. */
+/* Full slots waiting for a consumer that took `delivered`; an estimate while others run. Any thread. */
 uint32_t stk_slots_ready_count(const struct stk_slots *slots, uint64_t delivered);
 
 #endif

@@ -31,7 +31,7 @@ struct stk_trace_ring {
 struct stk_trace {
     struct stk_trace_ring *rings; /* [0] is the consumer's; NULL = no tracing */
     uint32_t ring_count;
-    struct stk_region memory; /* holds the events of all rings */
+    struct stk_region memory; /* events of all rings */
     struct stk_nvtx nvtx;
     pthread_mutex_t lock; /* held while taking; initialised if there are rings */
 };

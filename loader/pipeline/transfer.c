@@ -17,7 +17,7 @@ static size_t align(size_t bytes)
     return (bytes + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN;
 }
 
-/* ---- making and unmaking ---- */
+/* ---- create and destroy ---- */
 
 static int make_events(struct stk_transfer *transfer)
 {
@@ -82,7 +82,7 @@ int stk_transfer_init(struct stk_transfer *transfer, struct stk_device *device,
     return rc;
 }
 
-/* Whether the consumer's work with every buffer is over; a failure counts as that. */
+/* Returns true if the consumer's work with every buffer has ended; a failure counts as ended. */
 static bool wait_for_consumer(struct stk_transfer *transfer, uint64_t deadline_ns)
 {
     struct stk_device *device = transfer->device;
@@ -134,7 +134,7 @@ int stk_transfer_retire(struct stk_transfer *transfer)
     return 0;
 }
 
-/* Bytes of the slot that need not be copied: its rows, where the GPU holds them all. */
+/* Bytes of the slot that need no copy: its rows, if the GPU holds them all. */
 static size_t bytes_held(const struct stk_transfer *transfer, const struct stk_slot *slot,
                          uint32_t rows)
 {
@@ -144,7 +144,7 @@ static size_t bytes_held(const struct stk_transfer *transfer, const struct stk_s
     return (size_t)(behind - slot->images);
 }
 
-/* The kernels behind a copy, in order: how many. */
+/* Collects the kernels that follow a copy, in order. Returns their number. */
 static uint32_t kernels_behind(const struct stk_transfer *transfer, const struct stk_slot *slot,
                                const struct stk_buffer *buffer, uint64_t epoch, bool fresh,
                                struct stk_device_launch launches[LAUNCHES_MAX])
@@ -195,7 +195,7 @@ int stk_transfer_send(struct stk_transfer *transfer, uint32_t rows, uint64_t epo
         .done = stk_transfer_copied(transfer, batch),
     };
     const uint64_t begin_ns = stk_trace_begin(transfer->trace, STOKER_TRACE_SEND, batch);
-    stk_slots_take(slots); /* also if it fails: the device may have begun */
+    stk_slots_take(slots); /* also on failure: the device may have started */
     const int rc = device->ops->send(device, &send);
     if (rc == 0 && transfer->cache->on)
         stk_device_cache_commit(transfer->cache, slot->ids, slot->fresh, rows);

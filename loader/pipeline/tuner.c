@@ -3,26 +3,26 @@
 
 #define WINDOW_NS   UINT64_C(80000000)
 #define REST_NS     UINT64_C(2000000000) /* after both directions failed; doubles up to 32 s */
-#define AWAY_NS     UINT64_C(20000000)   /* between two looks */
-#define HOPELESS_NS UINT64_C(10000000)   /* of a trial of fewer workers that are clearly too few */
+#define AWAY_NS     UINT64_C(20000000)   /* between two checks */
+#define HOPELESS_NS UINT64_C(10000000)   /* length of a trial with clearly too few workers */
 
 enum {
-    WINDOW_SPANS = 12, /* of each worker: fewer say little about the rate */
-    REST_DOUBLINGS =
-        4, /* of the rest; where workers mostly wait, a trial costs little, and one that */
-    REST_DOUBLINGS_WAITING = 1, /* failed by a moment's noise costs much: */
-    STEP_PART = 4,              /* of the workers: a smaller step up gains less than the noise, */
-    STEP_PART_DOWN = 8          /* and so does a smaller step down */
+    WINDOW_SPANS = 12, /* spans per worker in a window: fewer say little about the rate */
+    REST_DOUBLINGS = 4,
+    /* If workers mostly wait, a trial costs little, and one that failed by a moment's noise costs much. */
+    REST_DOUBLINGS_WAITING = 1,
+    STEP_PART = 4,     /* steps are 1/N of the workers: less gains less than the noise, */
+    STEP_PART_DOWN = 8 /* and so does a smaller step down */
 };
 
-static const double STALL_SHARE = 0.05; /* less waiting is not worth a change */
+static const double STALL_SHARE = 0.05; /* less waiting does not justify a change */
 static const double GAIN = 1.05;        /* less gain from fewer workers is noise; */
-static const double GAIN_WAITING = 1.1; /* and this, if they wait: fewer spare no CPU */
-static const double WORKER_GAIN = 0.25; /* what an added worker must bring, in parts of what the
-                                            others bring on average */
-static const double CLEAR_GAIN = 0.5;   /* brought by each of many workers: no check needed */
+static const double GAIN_WAITING = 1.1; /* the same if workers mostly wait: fewer save no CPU */
+static const double WORKER_GAIN = 0.25; /* least gain of an added worker, as a fraction of
+                                            the others' average */
+static const double CLEAR_GAIN = 0.5;   /* per worker, of many: needs no check */
 static const double CLEAR_GROWTH = 1.5; /* many: half as many again */
-static const double HOPELESS = 0.8;     /* of the best rate: such a trial need not be finished */
+static const double HOPELESS = 0.8; /* fraction of the best rate at which a trial is cut short */
 static const double OTHER_REGIME = 2.0; /* a rate this much higher or lower ends a rest */
 
 void stk_tuner_init(struct stk_tuner *tuner, uint32_t workers, uint32_t workers_max, uint32_t cpus)
@@ -66,13 +66,13 @@ static uint32_t at_least_one(uint32_t count)
     return count > 0 ? count : 1;
 }
 
-/* How many workers the CPUs can feed if each uses as much CPU time as those in the window did; more
- * than exist if they mostly wait. */
+/* Workers that the CPUs can feed if each uses as much CPU time as those in the window; more than CPUs if
+ * they mostly wait. */
 static uint32_t room(const struct stk_tuner *tuner, const struct stk_look *window)
 {
     const double fed = (double)tuner->workers * tuner->cpus * (double)window->ns;
     const double used = (double)window->cpu_ns;
-    const double most = 2.0 * tuner->workers_max; /* the rest is no difference */
+    const double most = 2.0 * tuner->workers_max; /* more makes no difference */
     return used * most <= fed ? (uint32_t)most : (uint32_t)(fed / used);
 }
 
@@ -83,7 +83,7 @@ static bool mostly_wait(const struct stk_tuner *tuner, const struct stk_look *wi
            room(tuner, window) >= 2 * tuner->workers;
 }
 
-/* The number to try next in the direction that is due; the best one if there is none. */
+/* The number to try next in the current direction; the best one if there is none. */
 static uint32_t next_trial(const struct stk_tuner *tuner, const struct stk_look *window)
 {
     if (tuner->down) {
@@ -145,8 +145,8 @@ static void accept_trial(struct stk_tuner *tuner)
     tuner->stride = least_stride(tuner);
 }
 
-/* What the rate of the trial must be, in parts of that of the best number; worker_gain is what an
- * added worker must bring, in parts of what the others bring on average. */
+/* Least rate of the trial, as a multiple of the best number's rate; worker_gain is the least gain of an
+ * added worker, as a fraction of the others' average. */
 static double gain_wanted(const struct stk_tuner *tuner, const struct stk_look *window,
                           double worker_gain)
 {
@@ -193,8 +193,8 @@ static void judge(struct stk_tuner *tuner, const struct stk_look *window)
     }
 }
 
-/* A rest was chosen for the rate before it. Under another one (the page cache turned cold, the
- * storage recovered) more workers may help again. */
+/* A rest suits the rate before it. At a different rate (the page cache turned cold, the storage
+ * recovered) more workers may help again. */
 static void look_at_rest(struct stk_tuner *tuner, const struct stk_look *window)
 {
     const double rate = rate_of(window);
@@ -207,8 +207,7 @@ static void look_at_rest(struct stk_tuner *tuner, const struct stk_look *window)
     tuner->stride = tuner->best;
 }
 
-/* A trial of fewer workers that keep their CPUs busy costs what they do not make: it ends as soon as that
- * is clear. */
+/* A trial with too few CPU-bound workers loses throughput: it ends as soon as that is clear. */
 static bool is_hopeless(const struct stk_tuner *tuner, const struct stk_look *window)
 {
     return tuner->state == STK_TUNER_TRYING && tuner->trial < tuner->best &&

@@ -15,9 +15,9 @@
 #include "loader/pipeline/row.h"
 #include "loader/reader/registered.h"
 
-#define REAP_WAIT_NS INT64_C(20000000) /* how soon a worker notices that it must stop */
+#define REAP_WAIT_NS INT64_C(20000000) /* longest time until a worker notices that it must stop */
 
-/* When a worker looks whether it shares the consumer's CPU: nanoseconds. */
+/* When a worker checks if it shares the consumer's CPU, nanoseconds. */
 #define CLEAR_LOOK_NS     UINT64_C(100000)
 #define CLEAR_AGAIN_NS    UINT64_C(500000)
 #define CLEAR_WAIT_MAX_NS UINT64_C(500000000)
@@ -25,17 +25,17 @@
 enum {
     SPANS_MAX = 64,
     DEMAND_QUEUE = 4,
-    FIXED_SCRATCH_BYTES = 16 << 20 /* a ring that is given more may keep all of it in memory, where
-                                      else only the places in use are */
+    FIXED_SCRATCH_BYTES = 16 << 20 /* a ring that registers more holds all of it in memory; without
+                                      registration only the used pages are */
 };
 
 /* ---- memory ---- */
 
-/* Spans that hold whole tickets: one is started and one claimed ahead. Where workers take tickets in
- * parts, the reads in flight belong to more spans, and those have room for a few parts only. */
+/* Number of spans. With whole tickets: one started and one claimed ahead. If workers take tickets in
+ * parts, the reads in flight belong to more spans, each with room for a few parts. */
 enum { WHOLE_SPANS = 2 };
 
-/* Rows of a span that takes parts. */
+/* Rows of a span that takes parts of tickets. */
 static uint32_t small_span_rows(const struct stk_pipeline *pipeline)
 {
     const struct stk_schedule *schedule = &pipeline->schedule;
@@ -63,7 +63,7 @@ static size_t count_rows(const struct stk_worker *worker)
     return rows;
 }
 
-/* Give each span its part of the arrays. */
+/* Give each span its share of the arrays. */
 static void share_out_rows(struct stk_worker *worker)
 {
     size_t rows = 0;
@@ -78,7 +78,7 @@ static void share_out_rows(struct stk_worker *worker)
     }
 }
 
-/* Not in the scratch, which a ring may page-lock: what is taken for the largest image is mostly
+/* Not in the scratch, which a ring may page-lock: most of the memory reserved for the largest image is
  * never touched. */
 static int map_image_scratch(struct stk_worker *worker)
 {
@@ -100,7 +100,7 @@ static int map_image_scratch(struct stk_worker *worker)
 static int take_memory(struct stk_worker *worker, bool reads)
 {
     const struct stk_pipeline *pipeline = worker->pipeline;
-    /* A whole file is read with one byte more, to see whether it has grown. */
+    /* A whole file is read with one extra byte, to notice that it has grown. */
     const size_t longest = pipeline->encoded_bytes_max + pipeline->dataset->info.has_paths;
     const size_t encoded = reads ? (longest + 63) / 64 * 64 : 0;
     worker->fetch_count = encoded > 0 ? pipeline->read_depth + 1 : 0;
@@ -191,10 +191,9 @@ int stk_worker_open_ring(struct stk_worker *worker, stoker_error *error)
     };
     int rc = worker->reader->open(&worker->ring, &setup, error);
     if (rc < 0 && !pipeline->reader_forced && worker->reader != &stoker_reader_pread) {
-        /* A ring can fail on one thread although others have theirs. */
+        /* A ring can fail on one thread although the others opened theirs. */
         worker->reader = &stoker_reader_pread;
-        atomic_fetch_add(&worker->pipeline->pread_workers,
-                         1U); /* once: pread has no other to go to */
+        atomic_fetch_add(&worker->pipeline->pread_workers, 1U); /* once: pread has no fallback */
         rc = worker->reader->open(&worker->ring, &setup, error);
     }
     worker->has_ring = rc == 0;
@@ -223,7 +222,7 @@ void stk_worker_close_ring(struct stk_worker *worker, int64_t wait_ns)
 static void retire(struct stk_worker *worker, struct stk_span *span)
 {
     span->active = false;
-    if (!span->resident) /* now: a substitute brought its own label */
+    if (!span->resident) /* now, because a substitute has its own label */
         stk_row_write_labels(worker, span);
     stk_ledger_add(&worker->ledger.rows, span->rows);
     stk_ledger_add(&worker->ledger.spans, 1);
@@ -252,7 +251,7 @@ static const struct stk_sampler_order *order_of(struct stk_worker *worker, uint6
     return &worker->order;
 }
 
-/* Which samples the span holds, and where they lie. */
+/* Find the span's samples and where they are stored. */
 static void locate_span(struct stk_worker *worker, struct stk_span *span,
                         const struct stk_piece *piece)
 {
@@ -291,7 +290,7 @@ static void locate_span(struct stk_worker *worker, struct stk_span *span,
     }
 }
 
-/* Begin rows of a span, at least one if there is room for its read. True: all of them are begun. */
+/* Start rows of a span, at least one if there is room for its read. Returns true if all have started. */
 static bool begin_rows(struct stk_worker *worker, struct stk_span *span)
 {
     if (span->resident) {
@@ -308,7 +307,7 @@ static bool begin_rows(struct stk_worker *worker, struct stk_span *span)
     return span->started == span->rows;
 }
 
-/* The same, and tell what was done to the rows that were complete at once: they needed no read. */
+/* The same; also counts the rows that were complete at once because they needed no read. */
 static bool start_rows(struct stk_worker *worker, struct stk_span *span)
 {
     const stoker_trace_kind kind =
@@ -324,8 +323,8 @@ static bool start_rows(struct stk_worker *worker, struct stk_span *span)
     return all;
 }
 
-/* Returns true if the worker has its part of the ring's rows in reads. More would leave nothing to
- * workers that begin later, while these rows wait for one another. */
+/* Returns true if the worker's reads cover its share of the ring's rows. More would leave nothing for
+ * workers that start later, while these rows wait for each other. */
 static bool holds_its_part(const struct stk_worker *worker)
 {
     const struct stk_pipeline *pipeline = worker->pipeline;
@@ -335,7 +334,7 @@ static bool holds_its_part(const struct stk_worker *worker)
            held * active >= (uint64_t)pipeline->slots.slot_count * pipeline->slots.batch_size;
 }
 
-/* How many parts of a ticket to take, if the span has room for them. */
+/* Number of parts of a ticket to take, if the span has room for them. */
 static uint32_t parts_wanted(struct stk_worker *worker, const struct stk_span *span)
 {
     const struct stk_schedule *schedule = &worker->pipeline->schedule;
@@ -351,7 +350,7 @@ static uint32_t parts_wanted(struct stk_worker *worker, const struct stk_span *s
     return parts < most ? parts : most;
 }
 
-/* A further ticket or a part of one, if there is one to be had. */
+/* Claim another ticket or a part of one, if available. */
 static struct stk_span *claim_span(struct stk_worker *worker, uint64_t last_batch)
 {
     struct stk_span *span = free_span(worker);
@@ -367,7 +366,7 @@ static struct stk_span *claim_span(struct stk_worker *worker, uint64_t last_batc
     return span;
 }
 
-/* Begin one span: one claimed before or, if it may, a further one. False: there is none to be had,
+/* Start one span: one claimed earlier or, if allowed, a new one. Returns false if none is available
  * or the read window is full. */
 static bool start_span(struct stk_worker *worker, uint64_t last_batch, bool may_claim)
 {
@@ -396,7 +395,7 @@ static bool start_span(struct stk_worker *worker, uint64_t last_batch, bool may_
     return true;
 }
 
-/* Begin spans until the read window is full, there are no more, or the time is over. */
+/* Start spans until the read window is full, none is left, or the deadline has passed. */
 static void start_spans(struct stk_worker *worker, uint64_t last_batch, bool may_claim,
                         uint64_t now_ns)
 {
@@ -417,7 +416,7 @@ static void retire_finished(struct stk_worker *worker)
 
 static void submit(struct stk_worker *worker)
 {
-    if (!stk_fetch_submit(worker)) /* a span whose last rows are lost is over now */
+    if (!stk_fetch_submit(worker)) /* may end a span whose last rows are lost */
         retire_finished(worker);
 }
 
@@ -441,7 +440,7 @@ bool stk_worker_make_batch(struct stk_worker *worker, uint64_t batch, uint64_t d
         if (stk_slots_ready(&worker->pipeline->slots))
             return true;
         if (worker->in_flight > 0) {
-            /* Look at least once, or a time-out of 0 would never get anywhere. */
+            /* Check at least once, or a timeout of 0 would never make progress. */
             const uint64_t left_ns = deadline_ns > *now_ns ? deadline_ns - *now_ns : 0;
             reap(worker, left_ns < (uint64_t)REAP_WAIT_NS ? (int64_t)left_ns : REAP_WAIT_NS);
             *now_ns = worker->mark_ns;
@@ -473,10 +472,10 @@ bool stk_worker_help(struct stk_worker *worker, bool may_claim, uint64_t deadlin
 
 /* ---- with a thread ---- */
 
-/* Leave the consumer's CPU, if there is one for each worker beside it. Whoever is woken is put where
- * it last ran, and may stay there with its waker for tens of ms although another CPU is idle
- * (measured on Linux 6.18: half the throughput meanwhile). Where there is nowhere better to go the
- * next look is later and later. */
+/* Leave the consumer's CPU, if there is a CPU for each worker beside it. The scheduler places a woken thread
+ * where it last ran and may leave it there with its waker for tens of ms although another CPU is idle
+ * (measured on Linux 6.18: half the throughput meanwhile). If there is no better CPU, the checks become
+ * rarer. */
 static void stand_clear(struct stk_worker *worker)
 {
     struct stk_slots *slots = &worker->pipeline->slots;
@@ -526,7 +525,7 @@ static void work(struct stk_worker *worker)
     worker->mark_ns = stk_now_ns();
     while (!atomic_load(&slots->stopping)) {
         const bool resting = worker->index >= atomic_load(&pipeline->active_workers);
-        /* At rest, what is claimed is still done. */
+        /* A resting worker still finishes its claimed spans. */
         while (start_span(worker, UINT64_MAX, !resting))
             stand_clear(worker);
         submit(worker);
