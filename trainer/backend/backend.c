@@ -1,4 +1,4 @@
-/* backend.c - the back ends by name. */
+/* backend.c - find a back end by name. */
 #include "trainer/backend/backend.h"
 #include <string.h>
 

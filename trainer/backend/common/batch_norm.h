@@ -1,7 +1,7 @@
-/* batch_norm.h - the one formula by which every back end here normalises an element.
+/* batch_norm.h - the formula by which the back ends normalise an element.
  *
- * Written once because recomputation must give the same bits as the first time, and the sign of
- * the result decides which gradients ReLU lets through. */
+ * Written once: recomputation must give the same bits as the first time, since the sign of the result decides which
+ * gradients pass ReLU. */
 #ifndef STK_TRAINER_BACKEND_COMMON_BATCH_NORM_H
 #define STK_TRAINER_BACKEND_COMMON_BATCH_NORM_H
 

@@ -89,7 +89,7 @@ int stk_operands_check_plan(const struct stk_plan *plan, stoker_error *error)
             (uint64_t)layer->kernel[0] * layer->kernel[1] > UINT16_MAX + UINT64_C(1))
             return stk_error_set(
                 error, STOKER_ELIMIT, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
-                "layer %s: a pooling window has at most 65536 places", layer->name);
+                "layer %s: a pooling window of more than 65536 elements", layer->name);
     }
     return STOKER_OK;
 }
@@ -105,12 +105,12 @@ int stk_operands_check_labels(const struct stk_plan *plan, const struct stk_pass
         return STOKER_OK;
     const int64_t *labels = pass->labels;
     const uint64_t classes = stk_shape_elements(loss->in);
-    for (uint32_t i = 0; i < pass->count; i++) /* a negative one becomes very large */
+    for (uint32_t i = 0; i < pass->count; i++) /* a negative label becomes very large */
         if ((uint64_t)labels[i] >= classes)
             return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS,
                                  &(struct stk_place)STK_NOWHERE,
-                                 "label %" PRId64 " at place %" PRIu32
-                                 " of the batch: there are %" PRIu64 " classes",
+                                 "label %" PRId64 " of sample %" PRIu32
+                                 " in the batch is out of range (%" PRIu64 " classes)",
                                  labels[i], i, classes);
     return STOKER_OK;
 }

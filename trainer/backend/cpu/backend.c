@@ -1,8 +1,8 @@
-/* backend.c - the `cpu` back end: a thread team, each thread walking through the plan with its samples.
+/* backend.c - the `cpu` back end: a thread team; each thread runs the plan on its samples.
  *
- *   prepare ─▶ barrier ─▶ steps, with the barriers they need ─▶ barrier ─▶ partial gradients added
+ *   prepare ─▶ barrier ─▶ steps, with the barriers they need ─▶ barrier ─▶ add partial gradients
  *
- * The program's block:  scratch of thread 0, 1, ... | what steps share | partial gradients */
+ * The program's block:  scratch of thread 0, 1, ... | shared memory of steps | partial gradients */
 #include "trainer/backend/cpu/choose.h"
 
 #include <assert.h>
@@ -29,7 +29,7 @@ struct stk_program {
     const struct stk_plan *plan;
     uint8_t *block;
     uint64_t block_bytes;
-    uint64_t scratch_bytes; /* of one thread */
+    uint64_t scratch_bytes; /* per thread */
     struct stk_cpu_step steps[];
 };
 
@@ -188,7 +188,7 @@ static int cpu_load(struct stk_program **out, struct stk_backend *backend,
     return STOKER_OK;
 }
 
-/* One pass, shared by the threads; each writes its own loss. */
+/* One pass, shared by the threads. */
 struct shared_pass {
     const struct stk_program *program;
     const struct stk_arenas *arenas;
@@ -197,12 +197,12 @@ struct shared_pass {
     int rcs[THREADS_MAX];
 };
 
-/* One thread on its way. */
+/* The pass as one thread sees it. */
 struct worker {
     struct shared_pass *shared;
     const struct stk_program *program;
     uint32_t thread, threads;
-    struct stk_loss loss; /* of its own, so that threads do not share a cache line */
+    struct stk_loss loss; /* on the stack, so that threads do not share a cache line */
     int rc;
 };
 
@@ -259,7 +259,7 @@ static void prepare(struct worker *worker)
     stk_thread_team_barrier(program->backend->team);
 }
 
-/* Steps [begin, end) on this thread's samples, `most` of them at a time. */
+/* Steps [begin, end) on this thread's samples, at most `most` at a time. */
 static void run_own(struct worker *worker, uint32_t begin, uint32_t end, uint32_t most)
 {
     const struct stk_share share =
@@ -298,7 +298,7 @@ static void run_steps(struct worker *worker)
     }
 }
 
-/* sum += part, this thread's share of it. */
+/* This thread's share of sum += part. */
 static void add_share(const struct worker *worker, float *sum, const float *part, uint64_t count)
 {
     const struct stk_share share = stk_share_of(count, worker->thread, worker->threads);
@@ -369,7 +369,7 @@ static int cpu_run(struct stk_program *program, const struct stk_arenas *arenas,
     return STOKER_OK;
 }
 
-/* A share of an arena that begins and ends at cache lines. */
+/* A share of an arena, aligned to cache lines. */
 static struct stk_share floats_of(uint64_t count, uint32_t thread, uint32_t threads)
 {
     const uint64_t line = STK_CACHE_LINE / sizeof(float);
@@ -407,7 +407,7 @@ struct norm {
     double sums[THREADS_MAX];
 };
 
-/* Eight sums side by side, added in their order: the same bits on every run. */
+/* Eight sums side by side, added in a fixed order: the same bits on every run. */
 static void norm_share(void *argument, uint32_t thread)
 {
     struct norm *norm = argument;
@@ -435,7 +435,7 @@ static double cpu_norm_squared(struct stk_backend *backend, const float *floats,
     double sum = 0;
     for (uint32_t thread = 0; thread < backend->threads; thread++)
         sum += norm.sums[thread];
-    /* Squares of floats do not overflow a double: only what is not finite makes the sum so. */
+    /* Squares of floats do not overflow a double: the sum is finite if all values are. */
     *finite = isfinite(sum) != 0;
     return sum;
 }

@@ -1,7 +1,7 @@
-/* barriers.c - where the threads of the cpu back end must wait for each other.
+/* barriers.c - see choose.h.
  *
- * Two buffers that share bytes are no danger if they begin at the same place and have samples of
- * the same size: then each thread's samples lie in the same bytes of both. */
+ * Two buffers that share bytes need no barrier if they have the same offset and sample size: each thread's samples then
+ * use the same bytes of both. */
 #include "trainer/backend/cpu/choose.h"
 
 static bool touches(const struct stk_op *op, int32_t buffer)
@@ -18,7 +18,7 @@ static bool collide(const struct stk_buffer *a, const struct stk_buffer *b)
     return !apart && !alike;
 }
 
-/* Whether an operation since the last barrier uses another buffer in the same bytes. */
+/* True if an operation since the last barrier uses another buffer in the same bytes. */
 static bool disturbs(const struct stk_plan *plan, uint32_t since, uint32_t now, int32_t buffer)
 {
     if (buffer < 0)
@@ -35,12 +35,12 @@ static bool disturbs(const struct stk_plan *plan, uint32_t since, uint32_t now, 
 
 void stk_cpu_place_barriers(struct stk_cpu_step *steps, const struct stk_plan *plan)
 {
-    uint32_t since = 0; /* first operation behind the last barrier */
+    uint32_t since = 0; /* first operation after the last barrier */
     for (uint32_t i = 0; i < plan->op_count; i++) {
         const struct stk_op *op = &plan->ops[i];
         const bool meets =
             steps[i].mode == STK_CPU_TOGETHER || (i > 0 && steps[i - 1].mode == STK_CPU_TOGETHER);
-        /* A buffer that is not written here does no harm in the list: it is alive. */
+        /* A buffer that is only read here is live, so nothing else uses its bytes. */
         steps[i].barrier_before =
             i > 0 && (meets || disturbs(plan, since, i, op->y) ||
                       disturbs(plan, since, i, op->dx) || disturbs(plan, since, i, op->aux));

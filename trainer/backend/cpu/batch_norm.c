@@ -1,8 +1,8 @@
 /* batch_norm.c - BatchNorm among several threads.
  *
- *   sums of own samples ──barrier──▶ everybody adds all sums in the same order ──▶ own samples
+ *   sums of own samples ──barrier──▶ each thread adds all sums in the same order ──▶ own samples
  *
- * shared: [sum 0 or 1][thread][channel] doubles. scratch: what each thread worked out of them. */
+ * shared: [sum 0 or 1][thread][channel] doubles. scratch: the totals, per thread. */
 #include "trainer/backend/common/batch_norm.h"
 #include "trainer/backend/cpu/operations.h"
 
@@ -67,7 +67,7 @@ static void sum_squares(const struct stk_cpu_task *task, const double *mean, dou
         }
 }
 
-/* Thread 0 alone: aux and the running statistics. */
+/* Thread 0 only: write aux and the running statistics. */
 static void keep_statistics(const struct stk_cpu_task *task, const double *mean,
                             const double *variance)
 {

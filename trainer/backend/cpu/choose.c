@@ -46,7 +46,7 @@ static void choose_batch_norm(struct stk_cpu_step *step, const struct stk_layer 
     step->shared_bytes = stk_cpu_batch_norm_shared_bytes(layer, threads);
 }
 
-/* Each thread but the first, which writes to the arena, sums weight gradients of its own. */
+/* Each thread but the first, which writes to the arena, has partial weight gradients. */
 static void add_partials(struct stk_cpu_step *step, const struct stk_plan *plan,
                          const struct stk_layer *layer)
 {

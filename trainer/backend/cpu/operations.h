@@ -1,14 +1,14 @@
-/* operations.h - what choose.c has to choose from, beside the plain loops of `ref`. */
+/* operations.h - the alternatives of choose.c besides the plain loops of `ref`. */
 #ifndef STK_TRAINER_BACKEND_CPU_OPERATIONS_H
 #define STK_TRAINER_BACKEND_CPU_OPERATIONS_H
 
 #include "trainer/backend/cpu/step.h"
 
-/* avx2/operations.c: fill in a step; false if there are no such loops for it, or for this CPU. */
+/* avx2/operations.c: fill in a step; false if there are no such loops, or this CPU lacks AVX2. */
 bool stk_cpu_choose_avx2(struct stk_cpu_step *step, const struct stk_layer *layer,
                          enum stk_op_kind kind);
 
-/* onednn/operations.c: fill in a step if oneDNN has the operation, else leave it. STOKER_ENOMEM. */
+/* onednn/operations.c: fill in a step if oneDNN supports the operation, else leave it unchanged. STOKER_ENOMEM. */
 int stk_cpu_choose_onednn(struct stk_cpu_step *step, const struct stk_plan *plan,
                           const struct stk_op *op, uint32_t threads);
 

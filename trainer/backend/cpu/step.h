@@ -1,14 +1,14 @@
-/* step.h - how the `cpu` back end goes through a plan.
+/* step.h - how the `cpu` back end runs a plan.
  *
  *   step = operation + how its work is divided:
  *
- *   CHUNKED   each thread does its own samples, a few at a time through several steps in a row,
- *             so that what one step writes is still in the cache when the next reads it
- *   SHARD     each thread does its own samples, all at once (long weights are read once)
- *   TOGETHER  samples meet: the step divides its work itself, between two barriers
+ *   CHUNKED   each thread takes a few of its samples at a time through several steps, so that
+ *             the output of one step is still in the cache when the next reads it
+ *   SHARD     each thread takes all of its samples at once, so that long weights are read once
+ *   TOGETHER  the step combines samples and divides its work itself, between two barriers
  *
- * Apart from that, barriers stand only where a step writes over bytes that another thread may still
- * need: buffers of the plan share bytes, and thread 1's half of one may be thread 0's of another. */
+ * Other barriers are only before steps that overwrite bytes that another thread may still need: buffers of the plan
+ * share bytes, and thread 1's half of one may be thread 0's half of another. */
 #ifndef STK_TRAINER_BACKEND_CPU_STEP_H
 #define STK_TRAINER_BACKEND_CPU_STEP_H
 
@@ -24,8 +24,8 @@ struct stk_cpu_task {
     const struct stk_cpu_step *step;
     struct stk_thread_team *team;
     uint32_t thread, threads;
-    void *scratch; /* of this thread, until the step ends */
-    void *shared;  /* of this step, for all threads */
+    void *scratch; /* this thread's, until the step ends */
+    void *shared;  /* this step's, for all threads */
     struct stk_loss *loss;
     int *rc; /* the first error of this thread */
 };
@@ -36,16 +36,16 @@ struct stk_onednn_conv;
 struct stk_cpu_step {
     stk_cpu_op *run;
     stk_cpu_op *prepare; /* before the pass; NULL = nothing to do */
-    stk_ref_op *plain;   /* what run_plain calls */
+    stk_ref_op *plain;   /* operation of `ref`, for run_plain */
     enum stk_cpu_mode mode;
     bool barrier_before;
-    uint64_t scratch_bytes;   /* for each thread */
-    uint64_t shared_bytes;    /* for the step */
-    uint64_t shared_at;       /* in the program's block */
-    uint64_t partial_bytes;   /* for each thread but the first: its gradients of weight and bias */
-    uint64_t partial_at;      /* of thread 1 */
-    uint64_t weights, biases; /* floats of a partial */
-    struct stk_onednn_conv *conv; /* NULL = not by oneDNN */
+    uint64_t scratch_bytes;       /* for each thread */
+    uint64_t shared_bytes;        /* for the step */
+    uint64_t shared_at;           /* offset in the program's block */
+    uint64_t partial_bytes;       /* per thread but the first: gradients of weight and bias */
+    uint64_t partial_at;          /* offset of thread 1's */
+    uint64_t weights, biases;     /* floats of a partial */
+    struct stk_onednn_conv *conv; /* NULL = not a step of oneDNN */
 };
 
 static inline uint64_t stk_round_to_line(uint64_t bytes)

@@ -1,6 +1,4 @@
-/* backend.c - the `cuda` back end: created, destroyed, and its table of functions.
- *
- *   device ──▶ cuDNN, cuBLASLt as the model needs them ──▶ block */
+/* backend.c - the `cuda` back end: create, destroy, and the tables of functions. */
 #include "trainer/backend/backend.h"
 
 #include "loader/base/error.h"
@@ -11,7 +9,7 @@
 #include "trainer/backend/cuda/program/program.h"
 #include "trainer/backend/cuda/program/training.h"
 
-enum { BENCHMARKED = 8 }; /* engines that are timed, of those thought best */
+enum { BENCHMARKED = 8 }; /* engines to time, of the best guesses */
 
 static int open_libraries(struct stk_backend *backend, const struct stk_backend_options *options,
                           stoker_error *error)
@@ -86,7 +84,7 @@ static int cuda_create(struct stk_backend **out, const struct stk_backend_option
     return STOKER_OK;
 }
 
-/* The caller's, which queues. */
+/* The caller's thread, which queues. */
 static uint32_t cuda_threads(const struct stk_backend *backend)
 {
     (void)backend;

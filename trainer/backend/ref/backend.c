@@ -1,5 +1,5 @@
-/* backend.c - the `ref` back end: one thread, plain loops. The oracle of the tests, and what trains where
- * oneDNN is missing. Values in 16 bits are made floats for each operation, and need scratch. */
+/* backend.c - the `ref` back end: one thread, plain loops. The reference that tests compare with. 16-bit values are
+ * converted to float for each operation, in scratch. */
 #include "trainer/backend/ref/narrow.h"
 
 #include <assert.h>
@@ -16,7 +16,7 @@ struct stk_backend {
 
 struct stk_program {
     const struct stk_plan *plan;
-    void *scratch; /* NULL where values are floats */
+    void *scratch; /* NULL if T is float32 */
 };
 
 static int ref_create(struct stk_backend **out, const struct stk_backend_options *options,

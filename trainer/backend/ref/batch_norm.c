@@ -31,7 +31,7 @@ static double variance_of(const float *x, uint64_t pixels, uint32_t channels, do
     return sum / (double)pixels;
 }
 
-/* Move the running statistics of channel c; the variance kept is the unbiased one. */
+/* Update the running statistics of channel c, with the unbiased variance. */
 static void move_running(const struct stk_operands *o, uint32_t c, double mean, double variance)
 {
     const double momentum = (double)o->layer->momentum;
@@ -79,7 +79,7 @@ void stk_ref_batch_norm_infer(const struct stk_operands *o, struct stk_loss *los
     }
 }
 
-/* The gradient that reaches element `at` of channel c: none where ReLU cut it off. */
+/* The gradient that reaches element `at` of channel c: 0 where ReLU cut it off. */
 static double passed(const struct stk_operands *o, uint64_t at, uint32_t c)
 {
     if (!o->op->relu)
@@ -91,7 +91,7 @@ static double passed(const struct stk_operands *o, uint64_t at, uint32_t c)
     else
         stk_batch_norm_row(&y, o->x + at, mean + c, mean + o->layer->in.c + c, o->weight + c,
                            o->bias + c, 1, true);
-    /* What is stored as 0 was cut off, however little there was of it. */
+    /* A value that rounds to 0 counts as cut off. */
     return stk_rounded(y, o->storage) > 0 ? (double)o->dy[at] : 0;
 }
 

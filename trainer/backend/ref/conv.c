@@ -2,8 +2,8 @@
  *
  *   y[n][oh][ow][k] = bias[k] + sum over r, s, c of x[n][oh * stride - pad + r][...][c] * w[k][r][s][c]
  *
- * All three walk the same list of (output pixel, kernel place) pairs; places outside the input
- * are zeros and left out. Channels are handled a block at a time, with sums in double. */
+ * All three visit the same (output pixel, kernel position) pairs; positions in the padding are skipped. Channels are
+ * processed in blocks, with sums in double. */
 #include "trainer/backend/ref/operations.h"
 
 enum { BLOCK = 64 };
@@ -76,7 +76,7 @@ void stk_ref_conv_forward(const struct stk_operands *o, struct stk_loss *loss)
                 }
 }
 
-/* The output that reads input `at` through place k of the kernel; false if there is none. */
+/* Find the output that reads input `at` through kernel position k; false if there is none. */
 static bool output_reading(uint32_t at, uint32_t k, uint32_t stride, uint32_t padding,
                            uint32_t extent, uint32_t *out)
 {
@@ -87,7 +87,7 @@ static bool output_reading(uint32_t at, uint32_t k, uint32_t stride, uint32_t pa
     return true;
 }
 
-/* Add what the group's filters send back through one kernel place, for `count` channels. */
+/* Add the gradients of the group's filters at one kernel position, for `count` channels. */
 static void send_back(const struct stk_layer *layer, const float *weight, const float *dy,
                       uint64_t place, uint32_t group, uint32_t count, double *sums)
 {
@@ -137,7 +137,7 @@ void stk_ref_conv_backward_data(const struct stk_operands *o, struct stk_loss *l
                 }
 }
 
-/* Channels [first, first + count) of filter k at kernel place (r, s). */
+/* Channels [first, first + count) of filter k at kernel position (r, s). */
 static void weight_gradient(const struct stk_operands *o, uint32_t k, uint32_t r, uint32_t s,
                             uint32_t first, uint32_t count, float *gradient)
 {

@@ -1,4 +1,4 @@
-/* elementwise.c - operations that treat every element alike: ReLU, sums, copies, dropout. */
+/* elementwise.c - operations on single elements: ReLU, sums, copies, dropout. */
 #include "kernels/train/dropout.h"
 #include "trainer/backend/ref/operations.h"
 
@@ -43,7 +43,7 @@ void stk_ref_copy(const struct stk_operands *o, struct stk_loss *loss)
     memcpy(o->dx, o->dy, all_elements(o) * sizeof(float));
 }
 
-/* Rounding is what storing y does. */
+/* The value is rounded when y is stored. */
 void stk_ref_cast(const struct stk_operands *o, struct stk_loss *loss)
 {
     (void)loss;

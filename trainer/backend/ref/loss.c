@@ -12,7 +12,7 @@ static uint64_t index_of_largest(const float *x, uint64_t count)
     return best;
 }
 
-/* log of the sum of exp(x), with nothing that overflows. */
+/* log of the sum of exp(x), without overflow. */
 static double log_sum_exp(const float *x, uint64_t count)
 {
     const double largest = (double)x[index_of_largest(x, count)];
@@ -22,8 +22,7 @@ static double log_sum_exp(const float *x, uint64_t count)
     return largest + log(sum);
 }
 
-/* PyTorch's label smoothing e: the wanted distribution has 1 - e at the label, and e spread
- * over all classes, the label included. */
+/* PyTorch's label smoothing e: the target distribution is 1 - e at the label, plus e spread over all classes. */
 static void cross_entropy(const struct stk_operands *o, uint32_t n, struct stk_loss *loss)
 {
     const uint64_t classes = stk_shape_elements(o->layer->in);
@@ -37,7 +36,7 @@ static void cross_entropy(const struct stk_operands *o, uint32_t n, struct stk_l
         const double wanted = smoothing / (double)classes + (i == label ? 1 - smoothing : 0);
         if (wanted > 0)
             loss->loss_sum -= wanted * log_p;
-        if (o->dx != NULL) /* may be x, which is read before */
+        if (o->dx != NULL) /* may be x, which was read before */
             o->dx[n * classes + i] =
                 (float)((exp(log_p) - wanted) * (double)o->pass->gradient_scale);
     }

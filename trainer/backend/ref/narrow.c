@@ -36,7 +36,7 @@ uint64_t stk_narrow_scratch_bytes(const struct stk_plan *plan)
     return most * sizeof(float);
 }
 
-/* A buffer as floats; two operands that are one buffer are one here as well. */
+/* A buffer converted to float. Operands in the same buffer share one. */
 struct wide {
     int32_t buffer;
     void *stored;
@@ -52,7 +52,7 @@ struct widening {
     float *next; /* free scratch */
 };
 
-/* What another stage has written, in T. */
+/* The address of a buffer in T. */
 static void *stored_at(const struct widening *w, const struct stk_arenas *arenas, int32_t buffer)
 {
     if (buffer == STK_SAMPLES)
@@ -60,7 +60,7 @@ static void *stored_at(const struct widening *w, const struct stk_arenas *arenas
     return (unsigned char *)arenas->activations + w->plan->buffers[buffer].offset;
 }
 
-/* NULL: there is no such operand. */
+/* Convert a buffer; NULL for STK_NO_BUFFER. */
 static float *widen_buffer(struct widening *w, const struct stk_arenas *arenas, int32_t buffer)
 {
     if (buffer == STK_NO_BUFFER)
@@ -91,7 +91,7 @@ static const float *widen_parameter(struct widening *w, const struct stk_arenas 
     return floats;
 }
 
-/* Store what the operation has written: y, unless it is a backward one. */
+/* Round a buffer that the operation has written back to T. */
 static void store(const struct widening *w, int32_t buffer)
 {
     for (int i = 0; i < w->operand_count; i++)
@@ -107,7 +107,7 @@ void stk_narrow_run(const struct stk_plan *plan, const struct stk_op *op,
     struct widening w = { .plan = plan, .pass = pass, .next = scratch };
     struct stk_operands o;
     stk_operands_find(&o, plan, op, arenas, pass, 0, pass->count);
-    if (op->kind != STK_OP_CAST) /* which reads samples, and those are floats */
+    if (op->kind != STK_OP_CAST) /* reads samples, which are float32 */
         o.x = widen_buffer(&w, arenas, op->x);
     o.x2 = widen_buffer(&w, arenas, op->x2);
     o.y = widen_buffer(&w, arenas, op->y);

@@ -1,4 +1,4 @@
-/* pool.c - maximum and average over windows, and where their gradients go. */
+/* pool.c - maximum and average over windows, and their gradients. */
 #include "trainer/backend/ref/operations.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ static struct stk_window columns_of(const struct stk_layer *layer, uint32_t ow)
     return stk_window_at(ow, layer->kernel[1], layer->stride[1], layer->padding[1], layer->in.w);
 }
 
-/* Where place (r, s) of the windows reads, in floats from the sample's start. */
+/* The input of window position (r, s), in floats from the start of the sample. */
 static uint64_t read_at(const struct stk_layer *layer, const struct stk_window *rows, uint32_t r,
                         const struct stk_window *columns, uint32_t s, uint32_t c)
 {
@@ -39,7 +39,7 @@ static void keep_place(const struct stk_operands *o, uint64_t output, uint32_t p
         ((uint8_t *)o->aux)[output] = (uint8_t)place;
 }
 
-/* What is done for one output: number `output` of all, reading from sample floats `x_at` on. */
+/* Called for each output, by its index; `x_at`: offset of its sample, in floats. */
 typedef void at_output(const struct stk_operands *o, uint64_t output, uint64_t x_at,
                        const struct stk_window *rows, const struct stk_window *columns, uint32_t c);
 
@@ -104,7 +104,7 @@ void stk_ref_max_pool_backward(const struct stk_operands *o, struct stk_loss *lo
     for_each_output(o, return_to_maximum);
 }
 
-/* The zeros of the padding count: always divided by the whole window. */
+/* Padding counts as zeros: divide by the size of the whole window. */
 static double window_places(const struct stk_layer *layer)
 {
     return (double)layer->kernel[0] * layer->kernel[1];

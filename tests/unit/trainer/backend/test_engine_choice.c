@@ -181,7 +181,7 @@ Test(engine_choice, none_is_an_error_that_says_why)
     cr_assert_eq(choose(&choice, &shelf, 4, &rules, false, &error), STOKER_ENOTSUP);
     cr_assert_eq(choice.index, 77, "untouched");
     cr_assert(strstr(error.message,
-                     "of 4 engines 1 are not allowed, 1 do not run here, 2 need more "
+                     "of 4 engines, 1 are not allowed, 1 do not run here, 2 need more "
                      "than 1000 bytes (4000 at the least)") != NULL,
               "%s", error.message);
     cr_assert_eq(choose(&choice, &shelf, 0, &rules, false, &error), STOKER_ENOTSUP);

@@ -1,11 +1,10 @@
-/* conv_backward.c - gradients of a convolution, with the zeros of dy left out.
+/* conv_backward.c - gradients of a convolution, skipping the zeros of dy.
  *
  *   data      list of each pixel's filters  with dy != 0:  dx[kernel row] += sum of dy * filter's row
  *   weights   list of each filter's pixels  with dy != 0:  filter's row   += sum of dy * x's row
  *
- * A kernel row is one run of floats in x and in the filter, held in up to 12 registers while its
- * list is walked. Runs too short for that (few input channels: a stem) are summed the other way
- * round, with filters in the lanes: see taps below. */
+ * A kernel row is one run of floats in x and in the filter, held in up to 12 registers while its list is processed.
+ * Runs too short for that (few input channels: a stem) are summed with filters in the lanes: see taps below. */
 #include "trainer/backend/cpu/avx2/kernels.h"
 
 #ifdef STK_HAVE_AVX2
@@ -15,7 +14,7 @@
 
 enum { VECTORS_MAX = 12, SHORT_RUN = 32, TAPS = 6 };
 
-/* One non-zero of dy: its value, and where the run it multiplies starts. */
+/* One non-zero of dy, and the start of the run that it multiplies. */
 struct entry {
     uint32_t at; /* floats */
     float value;
@@ -145,7 +144,7 @@ STK_AVX2 static uint32_t list_filters(const struct stk_conv_sizes *size, const f
     return count;
 }
 
-/* Where output pixel `pixel` begins to read x. */
+/* Start of the input of output pixel `pixel`. */
 static uint64_t reads_at(const struct stk_conv_sizes *size, uint32_t pixel)
 {
     const uint64_t row = (uint64_t)(pixel / size->out_w) * size->stride_h;
@@ -153,7 +152,7 @@ static uint64_t reads_at(const struct stk_conv_sizes *size, uint32_t pixel)
     return (row * size->w + column) * size->c;
 }
 
-/* Kernel rows on the outside, so that one row of all filters stays in the nearest cache. */
+/* Kernel rows in the outer loop, so that one row of all filters stays in the L1 cache. */
 void stk_avx2_conv_backward_data(const struct stk_conv_sizes *size, const float *dy,
                                  const float *weights, float *dx, void *scratch)
 {
@@ -304,7 +303,7 @@ static void weights_by_taps(const struct stk_conv_sizes *size, const float *x, c
             weight_grad[filter * taps + tap] += sums[tap * width + filter];
     if (bias_grad == NULL)
         return;
-    memset(sums, 0, width * sizeof(float)); /* done with: one row of sums for the bias */
+    memset(sums, 0, width * sizeof(float)); /* no longer needed: reused for the sums of the bias */
     for (uint32_t pixel = 0; pixel < pixels_of(size); pixel++, dy += size->filters)
         for (uint32_t filter = 0; filter < size->filters; filter++)
             sums[filter] += dy[filter];

@@ -5,7 +5,7 @@
  *   ...       [    rows x vectors   ]         for each kernel row, for i in its run
  *   pixel 5   [ ........ | ........ ]
  *
- * x is read where it lies: a kernel row of a pixel is one run of floats. */
+ * x is not copied: a kernel row of a pixel is one run of floats. */
 #include "trainer/backend/cpu/avx2/kernels.h"
 
 #ifdef STK_HAVE_AVX2
@@ -16,7 +16,7 @@
 
 enum { ROWS_MAX = 8, VECTORS_MAX = 3 };
 
-/* Which filters a panel has. An odd number of vectors begins with a panel of three. */
+/* The filters of a panel. An odd number of vectors starts with a panel of three. */
 struct panel {
     uint32_t first_vector, vectors;
 };
@@ -77,10 +77,10 @@ void stk_avx2_conv_pack(const struct stk_conv_sizes *size, const float *weights,
 struct view {
     const struct stk_conv_sizes *size;
     const float *packed;
-    const float *bias; /* of the panel's lanes, padded */
+    const float *bias; /* one per lane of the panel, padded */
     bool relu;
     float *y;       /* the panel's first filter of pixel 0 */
-    uint32_t lanes; /* filters that the panel really has */
+    uint32_t lanes; /* filters in the panel */
 };
 
 /* y of `filled` pixels (at most rows; the pointers of the rest repeat the last). */
@@ -119,7 +119,7 @@ STK_AVX2_INLINE void tile(const struct view *view, const float *const *pixels, f
     for (int v = 0; v < vectors; v++) {
         if ((uint32_t)row >= filled || (uint32_t)v * STK_LANES >= view->lanes)
             continue;
-        /* The sum comes second: maximum then lets NaN through. */
+        /* max(0, sum) in this order keeps NaN. */
         const __m256 y =
             view->relu ? _mm256_max_ps(_mm256_setzero_ps(), sums[row][v]) : sums[row][v];
         const uint32_t left = view->lanes - (uint32_t)v * STK_LANES;

@@ -28,7 +28,7 @@ STK_AVX2 void stk_avx2_relu_forward(float *y, const float *x, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i += STK_LANES) {
         const uint64_t lanes = lanes_at(i, count);
-        /* x comes second: maximum then lets NaN through. */
+        /* max(0, x) in this order keeps NaN. */
         store(y + i, _mm256_max_ps(_mm256_setzero_ps(), load(x + i, lanes)), lanes);
     }
 }

@@ -1,7 +1,6 @@
-/* kernels.h - loops for CPUs with AVX2 and FMA, where they beat what a library does.
+/* kernels.h - loops for CPUs with AVX2 and FMA that are faster than a library's.
  *
- * Nothing here is built with special flags: each function names its instruction set, and
- * stk_avx2_runs_here() tells whether it may be called. */
+ * Built without special flags: each function names its instruction set. Call them only if stk_avx2_runs_here(). */
 #ifndef STK_TRAINER_BACKEND_CPU_AVX2_KERNELS_H
 #define STK_TRAINER_BACKEND_CPU_AVX2_KERNELS_H
 
@@ -23,28 +22,27 @@ static inline bool stk_avx2_runs_here(void)
 }
 #endif
 
-/* A convolution without padding or groups; a padded one is given a copy of its input with a
- * border of zeros. `run` = kernel width x channels: so many floats of x and of a filter lie in
- * one piece for each row of the kernel. */
+/* A convolution without padding or groups; for a padded one, pass a copy of its input with a border of zeros. */
 struct stk_conv_sizes {
-    uint32_t h, w, c; /* of the input, its border included */
+    uint32_t h, w, c; /* input, border included */
     uint32_t out_h, out_w, filters;
     uint32_t kernel_h, kernel_w;
     uint32_t stride_h, stride_w;
-    uint32_t run;
+    uint32_t
+        run; /* kernel width x channels: contiguous floats of x and of a filter per kernel row */
 };
 
-/* Weights dealt to panels of 8 x (1..3) filters: [panel][kernel h][run][filters of the panel]. */
+/* Weights packed into panels of 8 x (1..3) filters: [panel][kernel h][run][filters of the panel]. */
 uint64_t stk_avx2_conv_packed_floats(const struct stk_conv_sizes *size);
-/* Deal out filters of this thread's share of panels. */
+/* Pack this thread's share of panels. */
 void stk_avx2_conv_pack(const struct stk_conv_sizes *size, const float *weights, float *packed,
                         uint32_t thread, uint32_t threads);
 /* One sample. bias may be NULL. */
 void stk_avx2_conv_forward(const struct stk_conv_sizes *size, const float *x, const float *packed,
                            const float *bias, bool relu, float *y);
 
-/* The gradients of one sample. Both leave out zeros of dy: behind a 2 x 2 maximum, ReLU and
- * dropout six of seven are. scratch: stk_avx2_conv_scratch_bytes(). */
+/* The gradients of one sample. Both skip zeros of dy: six of seven are zero before a 2 x 2 maximum, ReLU and dropout.
+ * scratch: stk_avx2_conv_scratch_bytes(). */
 uint64_t stk_avx2_conv_scratch_bytes(const struct stk_conv_sizes *size);
 void stk_avx2_conv_backward_data(const struct stk_conv_sizes *size, const float *dy,
                                  const float *weights, float *dx, void *scratch);
@@ -66,17 +64,17 @@ struct stk_outer {
 };
 void stk_avx2_outer(const struct stk_outer *o);
 
-/* Non-overlapping windows of at most 256 places and channels in eights. */
+/* True for windows that do not overlap, of at most 256 elements, and a multiple of 8 channels. */
 bool stk_avx2_pools(const struct stk_layer *layer);
 void stk_avx2_max_pool_forward(const struct stk_operands *o);
 void stk_avx2_max_pool_backward(const struct stk_operands *o);
 
-/* Elements of any number; what is written may be what is read. */
+/* Any count; output and input may be the same. */
 void stk_avx2_relu_forward(float *y, const float *x, uint64_t count);
 void stk_avx2_relu_backward(float *dx, const float *y, const float *dy, uint64_t count);
 void stk_avx2_add(float *sum, const float *a, const float *b, uint64_t count);
 
-/* to = from x factor of each element; to may be from. */
+/* to = from x the factor of each element; to may be from. */
 void stk_avx2_drop(const struct stk_dropout *dropout, float *to, const float *from, uint64_t count);
 
 #endif

@@ -1,4 +1,4 @@
-/* lanes.h - eight floats at a time, and how a function says that it needs them. */
+/* lanes.h - vectors of eight floats, and the attributes of functions that use them. */
 #ifndef STK_TRAINER_BACKEND_CPU_AVX2_LANES_H
 #define STK_TRAINER_BACKEND_CPU_AVX2_LANES_H
 
@@ -6,8 +6,7 @@
 #include <stdint.h>
 
 #define STK_AVX2        __attribute__((target("avx2,fma")))
-/* For functions whose loop counts are constants of the caller: the arrays of sums in them must
- * become registers. */
+/* For functions whose loop counts are constants of the caller, so that their arrays of sums become registers. */
 #define STK_AVX2_INLINE static inline __attribute__((always_inline, target("avx2,fma")))
 
 #if defined(__clang__)

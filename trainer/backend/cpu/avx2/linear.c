@@ -1,7 +1,7 @@
-/* linear.c - the three products of a linear layer, with no more copied than a cache holds.
+/* linear.c - the three products of a linear layer, copying no more than a cache holds.
  *
- * A training batch is short (tens of rows) and the weights are long, so that packing all of them,
- * as a general product does, would cost as much as the arithmetic. */
+ * A training batch has few rows (tens) and the weights many, so packing all weights, as a general product does, would
+ * cost as much as the arithmetic. */
 #include "trainer/backend/cpu/avx2/kernels.h"
 
 #ifdef STK_HAVE_AVX2
@@ -49,7 +49,7 @@ struct linear {
     uint64_t count, in, out;
 };
 
-/* y of a block of samples and outputs += what inputs [from, from + length) give. */
+/* Add the inputs [from, from + length) to y of a block of samples and outputs. */
 static void add_block(const struct linear *l, uint64_t n, uint64_t to, uint64_t from,
                       uint64_t length)
 {
@@ -68,7 +68,7 @@ static void add_block(const struct linear *l, uint64_t n, uint64_t to, uint64_t 
             l->y[(n + i) * l->out + to + k] += sums[i * OUTPUTS + k];
 }
 
-/* Inputs are taken in pieces so short that those of all samples stay in the cache. */
+/* Pieces of inputs so short that those of all samples stay in the cache. */
 void stk_avx2_linear_forward(const float *x, const float *w, const float *bias, bool relu, float *y,
                              uint32_t count, uint64_t in, uint64_t out)
 {
@@ -84,8 +84,8 @@ void stk_avx2_linear_forward(const float *x, const float *w, const float *bias, 
         y[i] = y[i] < 0 ? 0 : y[i];
 }
 
-/* A panel of b: 8 or 16 columns of up to 256 rows, copied side by side. Where they lie, rows are often a
- * multiple of 4096 bytes apart and would push each other out of the nearest cache. */
+/* A panel of b: 8 or 16 columns of up to 256 rows, copied side by side. In b, rows are often a multiple of 4096 bytes
+ * apart and would evict each other from the L1 cache. */
 struct panel {
     uint64_t column, lanes, first, depth;
     float b[DEPTH_BLOCK * 2 * STK_LANES];

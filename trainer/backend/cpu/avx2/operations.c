@@ -32,20 +32,20 @@ static uint64_t bordered_floats(const struct stk_layer *layer)
     return (uint64_t)size.h * size.w * size.c;
 }
 
-/* Scratch of a padded layer begins with a sample that has its border. */
+/* Scratch of a padded layer starts with a copy of a sample with its border. */
 static uint64_t bordered_bytes(const struct stk_layer *layer)
 {
     return is_padded(layer) ? stk_round_to_line(bordered_floats(layer) * sizeof(float)) : 0;
 }
 
-/* Where row h of a sample lies in its bordered copy. */
+/* Row h of a sample in its bordered copy. */
 static float *inside(const struct stk_layer *layer, float *bordered, uint32_t h)
 {
     const uint64_t width = (uint64_t)layer->in.w + 2 * layer->padding[1];
     return bordered + ((h + layer->padding[0]) * width + layer->padding[1]) * layer->in.c;
 }
 
-/* The sample as the loops want it: itself, or a copy with a border of zeros. */
+/* The sample itself, or a copy with a border of zeros. */
 static const float *with_border(const struct stk_cpu_task *task, const float *x)
 {
     const struct stk_layer *layer = task->o.layer;
@@ -196,7 +196,7 @@ static void accumulate_avx2(const struct stk_cpu_task *task)
     stk_avx2_add(task->o.dx, task->o.dx, task->o.dy, task->o.elements * task->o.count);
 }
 
-/* The lists of the gradients count floats in 32 bits. */
+/* The lists of the gradients have 32-bit offsets. */
 static bool conv_fits_avx2(const struct stk_layer *layer)
 {
     const uint64_t filter = (uint64_t)layer->kernel[0] * layer->kernel[1] * layer->in.c;

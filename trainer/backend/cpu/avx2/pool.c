@@ -13,7 +13,7 @@ bool stk_avx2_pools(const struct stk_layer *layer)
            layer->stride[1] == layer->kernel[1];
 }
 
-/* Eight places, each < 256, as bytes. */
+/* Eight positions, each < 256, as bytes. */
 STK_AVX2_INLINE void store_places(uint8_t *to, __m256i places)
 {
     const __m128i words =
@@ -31,7 +31,7 @@ STK_AVX2_INLINE void maximum(const struct stk_layer *layer, const float *x, floa
     for (uint32_t r = 0; r < layer->kernel[0]; r++)
         for (uint32_t s = 0; s < layer->kernel[1]; s++, place++) {
             const __m256 v = _mm256_loadu_ps(x + r * row_floats + (uint64_t)s * layer->in.c);
-            /* not (v <= best): larger, or one of the two is NaN; then only if best is none */
+            /* not (v <= best): larger, or one is NaN; then only if best is not NaN */
             const __m256 larger = _mm256_and_ps(_mm256_cmp_ps(v, best, _CMP_NLE_UQ),
                                                 _mm256_cmp_ps(best, best, _CMP_ORD_Q));
             best = _mm256_blendv_ps(best, v, larger);
@@ -85,7 +85,7 @@ STK_AVX2 void stk_avx2_max_pool_backward(const struct stk_operands *o)
     const uint64_t row_floats = (uint64_t)layer->in.w * layer->in.c;
     const float *dy = o->dy;
     const uint8_t *aux = o->aux;
-    /* The windows may leave a rest at the lower and right border. */
+    /* The windows may not cover the lower and right border. */
     if (layer->out.h * layer->kernel[0] != layer->in.h ||
         layer->out.w * layer->kernel[1] != layer->in.w)
         memset(o->dx, 0, o->count * stk_shape_elements(layer->in) * sizeof(float));

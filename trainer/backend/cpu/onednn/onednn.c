@@ -1,11 +1,10 @@
 /* onednn.c - convolutions through oneDNN's C API: the one file that includes its headers.
  *
- *   x, y plain NHWC;  weights  ohwi ──reorder──▶ what oneDNN likes best ──▶ primitive
+ *   x, y plain NHWC;  weights  ohwi ──reorder──▶ the layout that oneDNN prefers ──▶ primitive
  *
- * A primitive is made for a fixed number of samples. There is one for a whole shard and one for
- * each power of two below it, so any count is done in few calls and nothing is made later.
- * Version 3 has no operation descriptors any more and made memory descriptors opaque; the few
- * functions between the #if and its #endif are all that differs. */
+ * A primitive is for a fixed number of samples. There is one for a whole shard and one for each smaller power of two:
+ * any count takes few calls, and nothing is created later. Version 3 has no operation descriptors and opaque memory
+ * descriptors; only the functions between the #if and its #endif differ. */
 #include "trainer/backend/cpu/onednn/onednn.h"
 
 #include <assert.h>
@@ -23,8 +22,8 @@ enum { SRC, PLAIN, WANTED, BIAS, DST, SCRATCH, MEMORIES };
 struct sized {
     uint32_t samples;
     dnnl_primitive_t conv;
-    dnnl_primitive_t reorder; /* of weights, or of their gradient; NULL = not needed */
-    uint64_t wanted_bytes;    /* weights as the primitive likes them; 0 without a reorder */
+    dnnl_primitive_t reorder; /* reorders weights or their gradient; NULL = not needed */
+    uint64_t wanted_bytes;    /* weights in the preferred layout; 0 without a reorder */
     uint64_t scratch_bytes;
 };
 
@@ -35,15 +34,15 @@ struct stk_onednn_conv {
     uint64_t x_floats, y_floats;
     uint32_t threads;
     dnnl_engine_t engine;
-    uint64_t wanted_bytes, scratch_bytes; /* the largest */
+    uint64_t wanted_bytes, scratch_bytes; /* of the largest primitive */
     uint64_t own_bytes;
     uint32_t sizes;
-    struct sized sized[SIZES_MAX]; /* falling number of samples */
+    struct sized sized[SIZES_MAX]; /* by falling number of samples */
     dnnl_stream_t *streams;        /* [threads] */
     dnnl_memory_t *memories;       /* [sizes][threads][MEMORIES] */
 };
 
-/* What is described to oneDNN. */
+/* A convolution as described to oneDNN. */
 struct problem {
     dnnl_dims_t src, weights, bias, dst, strides, dilates, padding;
     int weights_rank;
@@ -281,7 +280,7 @@ static dnnl_memory_t *memories_of(const struct stk_onednn_conv *conv, uint32_t s
     return conv->memories + ((uint64_t)size * conv->threads + thread) * MEMORIES;
 }
 
-/* Memory objects for each thread: they name no bytes until the primitive runs. */
+/* Memory objects for each thread; their addresses are set when the primitive runs. */
 static dnnl_status_t make_memories(const struct stk_onednn_conv *conv, uint32_t size,
                                    const desc_view views[MEMORIES])
 {
@@ -411,7 +410,7 @@ int stk_onednn_conv_create(struct stk_onednn_conv **out, const struct stk_layer 
     conv->x_floats = stk_shape_elements(layer->in);
     conv->y_floats = stk_shape_elements(layer->out);
 
-    /* Code is made for as many threads as OpenMP says there are: the same one as when it runs. */
+    /* Code is generated for the number of OpenMP threads: it must be the same as at run time. */
     const int before = stk_onednn_enter_thread();
     const int rc = error_of(make_all(conv, layer));
     stk_onednn_leave_thread(before);
@@ -449,7 +448,7 @@ static uint64_t round_to_line(uint64_t bytes)
     return (bytes + STK_CACHE_LINE - 1) / STK_CACHE_LINE * STK_CACHE_LINE;
 }
 
-/* scratch: weights as wanted | gradients of weights and bias, plain | oneDNN's own */
+/* scratch: weights in the preferred layout | gradients of weights and bias, plain | oneDNN's own */
 static uint64_t plain_bytes(const struct stk_onednn_conv *conv)
 {
     if (conv->kind != STK_OP_CONV_BACKWARD_WEIGHTS)
@@ -469,7 +468,7 @@ uint64_t stk_onednn_conv_own_bytes(const struct stk_onednn_conv *conv)
     return conv->own_bytes;
 }
 
-/* One call of a primitive: its memory objects, and the bytes they stand for. */
+/* One call of a primitive: its memory objects and their addresses. */
 struct call {
     const struct stk_onednn_conv *conv;
     const struct sized *sized;
@@ -528,8 +527,8 @@ static void add(float *sum, const float *part, uint64_t count)
         sum[i] += part[i];
 }
 
-/* Where the operands of samples from `first` on, and the parts of scratch, lie. The casts take
- * away const: oneDNN has one kind of memory, and reads what is an input. */
+/* The addresses of the operands from sample `first` on, and of the parts of scratch. The casts remove const: oneDNN has
+ * one type of memory and does not write inputs. */
 static void find_bytes(struct call *call, const struct stk_operands *o, uint32_t first,
                        uint8_t *scratch)
 {
@@ -576,7 +575,7 @@ void stk_onednn_multiply(const struct stk_onednn_product *p)
                p->a_row, p->b, p->b_row, p->beta, p->c, p->c_row);
 }
 
-/* oneDNN may stand on OpenMP, on TBB or on nothing: only with the first are these there. */
+/* oneDNN may use OpenMP, TBB or neither; only the first has these functions. */
 extern int omp_get_max_threads(void) __attribute__((weak));
 extern void omp_set_num_threads(int threads) __attribute__((weak));
 

@@ -1,6 +1,6 @@
-/* onednn.h - what the cpu back end asks of oneDNN, without its types.
+/* onednn.h - what the cpu back end needs of oneDNN, without its types.
  *
- * Single-threaded: the back end has threads of its own, and each of them calls. */
+ * Single-threaded: each thread of the back end calls for itself. */
 #ifndef STK_TRAINER_BACKEND_CPU_ONEDNN_ONEDNN_H
 #define STK_TRAINER_BACKEND_CPU_ONEDNN_ONEDNN_H
 
@@ -10,30 +10,30 @@
 
 struct stk_onednn_conv;
 
-/* A convolution's forward pass or one of its gradients, for up to `samples` samples at a time on
- * each of `threads` threads. STOKER_ENOMEM; STOKER_ENOTSUP: oneDNN cannot do it. */
+/* A convolution or one of its gradients, for up to `samples` samples at a time on each of `threads` threads.
+ * STOKER_ENOMEM; STOKER_ENOTSUP: oneDNN does not support it. */
 int stk_onednn_conv_create(struct stk_onednn_conv **out, const struct stk_layer *layer,
                            enum stk_op_kind kind, bool relu, uint32_t samples, uint32_t threads);
 void stk_onednn_conv_destroy(struct stk_onednn_conv *conv);                 /* NULL-safe */
-uint64_t stk_onednn_conv_scratch_bytes(const struct stk_onednn_conv *conv); /* of one thread */
-uint64_t stk_onednn_conv_own_bytes(const struct stk_onednn_conv *conv);     /* through stk_calloc */
-/* Do it for the samples of the operands. STOKER_EDEVICE. */
+uint64_t stk_onednn_conv_scratch_bytes(const struct stk_onednn_conv *conv); /* per thread */
+uint64_t stk_onednn_conv_own_bytes(
+    const struct stk_onednn_conv *conv); /* allocated by stk_calloc */
+/* Run it on the samples of the operands. STOKER_EDEVICE. */
 int stk_onednn_conv_run(const struct stk_onednn_conv *conv, const struct stk_operands *o,
                         uint32_t thread, void *scratch);
 
-/* Row-major c = a b + beta c; a transposed in memory ([k][m]) or b ([n][k]) if told so. */
+/* Row-major c = a b + beta c; a_transposed: a is [k][m]; b_transposed: b is [n][k]. */
 struct stk_onednn_product {
     int64_t m, n, k;
     const float *a, *b;
     float *c;
     bool a_transposed, b_transposed;
-    int64_t a_row, b_row, c_row; /* floats from one row in memory to the next */
+    int64_t a_row, b_row, c_row; /* row strides in memory, in floats */
     float beta;
 };
 void stk_onednn_multiply(const struct stk_onednn_product *product);
 
-/* Make OpenMP, if oneDNN was built with it, use one thread when called from this one; returns
- * what it was, to be given to _back. */
+/* If oneDNN uses OpenMP, limit it to one thread for calls from this one. Returns the old limit, for leave. */
 int stk_onednn_enter_thread(void);
 void stk_onednn_leave_thread(int before);
 

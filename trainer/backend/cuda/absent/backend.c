@@ -1,4 +1,4 @@
-/* backend.c - the `cuda` back end of a build without it: it says so. */
+/* backend.c - the `cuda` back end of a build without it: create fails with the reason. */
 #include <stdio.h>
 
 #include "loader/base/error.h"
@@ -17,7 +17,7 @@ static int absent_create(struct stk_backend **out, const struct stk_backend_opti
                          "back end cuda: " WHY);
 }
 
-/* What the real one could do is not what is missing. */
+/* The capabilities of the real one, so that the reason is not a missing capability. */
 const struct stk_backend_ops stk_backend_cuda = {
     .name = "cuda",
     .storages = 1U << STOKER_FLOAT32 | 1U << STOKER_FLOAT16 | 1U << STOKER_BFLOAT16,

@@ -1,7 +1,7 @@
 /* product.c - see product.h: the one file that includes cuBLASLt's header.
  *
- * The library thinks in columns: what is [r][c] here, row after row, is there a matrix of c rows and r
- * columns. So d = a b is asked for as d' = b' a', and the bias, one a column of d, is one a row there. */
+ * The library is column-major: a row-major [r][c] is a matrix of c rows and r columns for it. So d = a b is requested
+ * as d' = b' a', and the bias, one value per column of d, is one per row. */
 #include "trainer/backend/cuda/cublaslt/product.h"
 
 #include <assert.h>
@@ -168,7 +168,7 @@ static cublasStatus_t point_to_bias(struct stk_product *p, const void *bias)
         p->matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, place, sizeof(bias));
 }
 
-/* Algorithms are asked for before there is a bias: how its place is aligned counts, not where it is. */
+/* Algorithms are requested before there is a bias: only the alignment of its address matters. */
 static const _Alignas(16) char some_place[16];
 
 static cublasStatus_t describe(struct stk_product *p, const struct stk_product_shape *s,
@@ -195,7 +195,7 @@ static cublasStatus_t describe(struct stk_product *p, const struct stk_product_s
     return status;
 }
 
-/* A matrix of ours that is [rows][columns]. */
+/* The layout of a row-major [rows][columns]. */
 static cublasStatus_t lay_out(const struct stk_product *p, cublasLtMatrixLayout_t *out,
                               stoker_dtype dtype, uint64_t rows, uint64_t columns)
 {
@@ -215,8 +215,8 @@ static cublasStatus_t lay_out_all(struct stk_product *p, const struct stk_produc
     return status;
 }
 
-/* Which algorithms may be proposed. Sums that several blocks share are left out of deterministic runs:
- * the order of their additions is not written down anywhere. */
+/* The rules as preferences. Deterministic runs exclude algorithms in which several blocks share a sum, since the order
+ * of their additions is not documented. */
 static cublasStatus_t set_preference(const struct stk_cublaslt *lt,
                                      cublasLtMatmulPreference_t preference,
                                      const struct stk_engine_rules *rules)
@@ -224,7 +224,7 @@ static cublasStatus_t set_preference(const struct stk_cublaslt *lt,
     const uint64_t bytes = rules->workspace_bytes_max;
     const uint32_t schemes =
         rules->deterministic ? CUBLASLT_REDUCTION_SCHEME_NONE : CUBLASLT_REDUCTION_SCHEME_MASK;
-    const uint32_t alignment_bytes = 16; /* what is not said is taken to be 256 */
+    const uint32_t alignment_bytes = 16; /* the default is 256 */
     static const cublasLtMatmulPreferenceAttributes_t alignments[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES
@@ -257,7 +257,7 @@ static cublasStatus_t find_algorithms(struct stk_product *p, const struct stk_en
     (void)lt->call.cublasLtMatmulPreferenceDestroy(preference);
     if (status != CUBLAS_STATUS_SUCCESS)
         return status;
-    for (int i = 0; i < found; i++) /* each may have been refused on its own */
+    for (int i = 0; i < found; i++) /* each has a status of its own */
         if (p->algorithm[i].state == CUBLAS_STATUS_SUCCESS &&
             p->algorithm[i].workspaceSize <= rules->workspace_bytes_max)
             p->algorithm[p->algorithms++] = p->algorithm[i];

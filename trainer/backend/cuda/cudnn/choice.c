@@ -34,7 +34,7 @@ static int time_plan(void *context, double *seconds, stoker_error *error)
     return c->how->time(c->how->context, c->plan, seconds, error);
 }
 
-/* All that a winner depends on, within one back end. */
+/* What a winner depends on within one back end. */
 static void name_key(char key[STK_ENGINE_KEY_BYTES], const struct stk_cudnn_choosing *how)
 {
     (void)snprintf(key, STK_ENGINE_KEY_BYTES, "%s within %" PRIu64, how->graph,
@@ -50,7 +50,8 @@ static int choose(struct candidates *c, struct stk_engine_choice *choice, stoker
                                               .time = time_plan };
     int rc = stk_engine_choose(choice, &source, &c->how->rules, c->how->float32, error);
     if (rc == STOKER_OK && c->how->rules.benchmark > 0)
-        rc = build(c, choice->index, &choice->workspace_bytes, error); /* others came after it */
+        rc = build(c, choice->index, &choice->workspace_bytes,
+                   error); /* others were built after it */
     return rc;
 }
 

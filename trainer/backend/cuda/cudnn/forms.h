@@ -1,4 +1,4 @@
-/* forms.h - the graphs that a convolutional network's step is made of.
+/* forms.h - the graphs of convolutions in a training step.
  *
  * Operands, in storage type T:
  *
@@ -27,16 +27,16 @@ enum stk_form {
 struct stk_form_shape {
     int64_t n, h, w, c;
     int64_t filters, kernel[2], stride[2], padding[2];
-    int64_t groups; /* of channels; 0 = 1 */
+    int64_t groups; /* groups of channels; 0 = 1 */
 };
 
-/* The numbers by which a plan's operands are bound; 0 = the form has none of that name. */
+/* Tensor numbers of the operands, for stk_cudnn_binding; 0 = the form has no such operand. */
 struct stk_form_operands {
     stk_cudnn_ref x, w, y, bias;
 };
 
-/* Build and close the graph of a form. On success *out is the caller's and its candidates are
- * known. STOKER_ENOTSUP: no engine does this form in this type. */
+/* Build and close the graph of a form. On success the caller owns *out and can ask for its candidates. STOKER_ENOTSUP:
+ * no engine supports this form in this type. */
 int stk_form_build(struct stk_cudnn_graph **out, struct stk_form_operands *operands,
                    struct stk_cudnn *cudnn, enum stk_form form, const struct stk_form_shape *shape,
                    stoker_dtype dtype, stoker_error *error);
@@ -44,8 +44,8 @@ int stk_form_build(struct stk_cudnn_graph **out, struct stk_form_operands *opera
 /* "conv", "conv_bias", ... */
 const char *stk_form_name(enum stk_form form);
 
-/* "conv_bias float16 128x28x28x1 16x5x5 stride 1x1 padding 0x0": names a graph in one line.
- * Returns the length of all of it, as snprintf does. */
+/* "conv_bias float16 128x28x28x1 16x5x5 stride 1x1 padding 0x0": describes a graph in one
+ * line. Returns what snprintf does. */
 int stk_form_text(char *out, size_t bytes, enum stk_form form, const struct stk_form_shape *shape,
                   stoker_dtype dtype);
 

@@ -1,4 +1,4 @@
-/* graph.c - tensors and operations: from numbers to cuDNN's descriptors. */
+/* graph.c - tensors and operations as cuDNN's descriptors. */
 #include "trainer/backend/cuda/cudnn/operations.h"
 
 #include <assert.h>
@@ -102,7 +102,7 @@ static cudnnBackendDescriptor_t at(const struct stk_cudnn_graph *graph, stk_cudn
     return graph->tensor[ref - 1];
 }
 
-/* One operand; one that the operation does not have is left out. */
+/* Set one operand; 0 = the operation does not have it. */
 static void operand(struct stk_cudnn_writer *writer, const struct stk_cudnn_graph *graph,
                     cudnnBackendAttributeName_t name, stk_cudnn_ref ref)
 {
@@ -125,7 +125,7 @@ static void compute_in_float32(struct stk_cudnn_writer *writer, cudnnBackendAttr
     stk_cudnn_set(writer, name, CUDNN_TYPE_DATA_TYPE, 1, &type);
 }
 
-/* What the three directions call their operands. */
+/* Attribute names of the three directions. */
 struct direction {
     cudnnBackendDescriptorType_t type;
     cudnnBackendAttributeName_t x, w, y, window, alpha, beta;
@@ -188,19 +188,19 @@ void stk_cudnn_graph_convolution(struct stk_cudnn_graph *graph, enum stk_cudnn_d
     if (shape == NULL)
         return;
     const float one = 1;
-    const float kept = window->add ? 1 : 0; /* of the old values */
+    const float old_values = window->add ? 1 : 0;
     struct stk_cudnn_writer writer = stk_cudnn_begin(graph->cudnn, d->type);
     operand(&writer, graph, d->x, x);
     operand(&writer, graph, d->w, w);
     operand(&writer, graph, d->y, y);
     stk_cudnn_set_descriptor(&writer, d->window, shape);
     stk_cudnn_set(&writer, d->alpha, CUDNN_TYPE_FLOAT, 1, &one);
-    stk_cudnn_set(&writer, d->beta, CUDNN_TYPE_FLOAT, 1, &kept);
+    stk_cudnn_set(&writer, d->beta, CUDNN_TYPE_FLOAT, 1, &old_values);
     append(graph, &writer, d->name);
     stk_cudnn_drop(graph->cudnn, &shape);
 }
 
-/* Operands of one elementwise operation; 0 = it has none of that kind. */
+/* Operands of one elementwise operation; 0 = none. */
 struct pointwise {
     stk_cudnn_ref x, b, y;
 };

@@ -1,4 +1,4 @@
-/* graph.h - cuDNN's graph API, as much of it as training convolutional networks takes.
+/* graph.h - cuDNN's graph API, as far as training convolutional networks needs it.
  *
  *   open ──▶ graph: tensors, operations ──▶ close ──▶ candidates (engine configurations, best
  *   a device                                          first, each with its notes)
@@ -6,16 +6,15 @@
  *                                                          ▼
  *                                              workspace bytes, run on a stream
  *
- * The library is loaded at run time, so a program that has this file runs where cuDNN is missing.
- * The device is the current CUDA device, or a description of one: then plans are made and looked at
- * on a machine without a GPU, and only `run` fails.
+ * The library is loaded at run time, so a program also runs without cuDNN. The device is the current CUDA device, or a
+ * description of one: then plans can be built and examined on a machine without a GPU; only run fails.
  *
  * Tensors are NHWC (filters: n = filters, h and w of the kernel, c = channels a group), aligned to
- * 16 bytes; convolutions and everything after them are computed in float32. All operations of a
- * graph take effect together: a tensor that only passes between them is virtual: it is never stored.
+ * 16 bytes. Convolutions and everything after them are computed in float32. A tensor that only passes between
+ * operations of its graph is virtual: it is never stored.
  *
- * Errors   STOKER_EDEVICE with cuDNN's own words; STOKER_ENOTSUP where no engine can do a graph.
- *          While a graph is built its first error is kept and close() tells it.
+ * Errors   STOKER_EDEVICE with cuDNN's message; STOKER_ENOTSUP if no engine supports a graph.
+ *          While a graph is built its first error is kept, and close() returns it.
  * Threads  One thread at a time for one device. */
 #ifndef STK_TRAINER_BACKEND_CUDA_CUDNN_GRAPH_H
 #define STK_TRAINER_BACKEND_CUDA_CUDNN_GRAPH_H
@@ -36,12 +35,12 @@ struct stk_cudnn_options {
     const char *device;  /* JSON text of a device description; default NULL = current CUDA device */
 };
 
-/* Load the library and make ready for one device. On success *out is the caller's. */
+/* Load the library for one device. On success the caller owns *out. */
 int stk_cudnn_open(struct stk_cudnn **out, const struct stk_cudnn_options *options,
                    stoker_error *error);
-void stk_cudnn_close(struct stk_cudnn **cudnn); /* NULL-safe; graphs and plans go first */
+void stk_cudnn_close(struct stk_cudnn **cudnn); /* NULL-safe; destroy graphs and plans first */
 
-/* 91900 is 9.19.0. */
+/* 91900 = 9.19.0 */
 uint64_t stk_cudnn_version(const struct stk_cudnn *cudnn);
 
 /* ---- graphs ---------------------------------------------------------------------------------- */
@@ -76,7 +75,7 @@ enum stk_cudnn_direction {
 
 struct stk_cudnn_window {
     int64_t stride[2], padding[2]; /* height, width */
-    bool add;                      /* to what is there already, in the type of the result */
+    bool add;                      /* add to the result's old values, in its type */
 };
 
 void stk_cudnn_graph_convolution(struct stk_cudnn_graph *graph, enum stk_cudnn_direction direction,
@@ -86,7 +85,8 @@ void stk_cudnn_graph_convolution(struct stk_cudnn_graph *graph, enum stk_cudnn_d
 void stk_cudnn_graph_add(struct stk_cudnn_graph *graph, stk_cudnn_ref a, stk_cudnn_ref b,
                          stk_cudnn_ref sum); /* b may have extents of 1 */
 void stk_cudnn_graph_relu(struct stk_cudnn_graph *graph, stk_cudnn_ref x, stk_cudnn_ref y);
-/* No more operations: ask which engines can do it. The graph's first error, or STOKER_ENOTSUP. */
+
+/* Finish the graph and ask for its engines. Returns the graph's first error, or STOKER_ENOTSUP. */
 int stk_cudnn_graph_close(struct stk_cudnn_graph *graph, stoker_error *error);
 
 /* ---- candidates and plans -------------------------------------------------------------------- */
@@ -97,20 +97,20 @@ uint32_t stk_cudnn_graph_candidates(const struct stk_cudnn_graph *graph);
 void stk_cudnn_graph_candidate(const struct stk_cudnn_graph *graph, uint32_t index,
                                struct stk_engine_notes *out);
 
-/* Make a candidate ready. An engine may still refuse (STOKER_ENOTSUP): try the next. */
+/* Build the plan of a candidate. STOKER_ENOTSUP: the engine refuses; try the next. */
 int stk_cudnn_plan_create(struct stk_cudnn_plan **out, struct stk_cudnn_graph *graph,
                           uint32_t candidate, stoker_error *error);
 void stk_cudnn_plan_destroy(struct stk_cudnn_plan **plan); /* NULL-safe */
 uint64_t stk_cudnn_plan_workspace_bytes(const struct stk_cudnn_plan *plan);
 
-/* Where one tensor lies in device memory. */
+/* The address of one tensor in device memory. */
 struct stk_cudnn_binding {
     stk_cudnn_ref tensor;
     void *data;
 };
 
 /* Enqueue on a stream (a cudaStream_t; NULL = the default one); allocates no device memory.
- * workspace: as many bytes as the plan asks for, 16-byte aligned, in device memory. */
+ * workspace: device memory of the plan's size, 16-byte aligned. */
 int stk_cudnn_plan_run(struct stk_cudnn_plan *plan, const struct stk_cudnn_binding *bindings,
                        uint32_t count, void *workspace, void *stream, stoker_error *error);
 

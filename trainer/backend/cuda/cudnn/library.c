@@ -1,4 +1,4 @@
-/* library.c - load libcudnn_graph, open a device, write descriptors, tell errors. */
+/* library.c - load libcudnn_graph, open a device, write descriptors, report errors. */
 #include "trainer/backend/cuda/cudnn/library.h"
 
 #include <dlfcn.h>
@@ -17,7 +17,7 @@ static int failed_to_load(stoker_error *error, const char *why)
                          "cuDNN: %s", why);
 }
 
-/* An engine whose kernels do not compile here is one that cannot: there may be others. */
+/* If the kernels of an engine do not compile here, another engine may do. */
 static bool is_impossible(cudnnStatus_t status)
 {
     return CUDNN_STATUS_CATEGORY((int)status) == CUDNN_STATUS_NOT_SUPPORTED ||

@@ -1,4 +1,4 @@
-/* library.h - the loaded library, for this folder alone: the one file that includes cuDNN's
+/* library.h - the loaded library, for this folder only: the one file that includes cuDNN's
  * headers. */
 #ifndef STK_TRAINER_BACKEND_CUDA_CUDNN_LIBRARY_H
 #define STK_TRAINER_BACKEND_CUDA_CUDNN_LIBRARY_H
@@ -6,7 +6,7 @@
 #include "trainer/backend/cuda/cudnn/graph.h"
 #include <cudnn_graph.h>
 
-/* X(function): what is looked up. All are in libcudnn_graph, and none of them is deprecated. */
+/* X(function): functions to look up. All are in libcudnn_graph; none is deprecated. */
 #define STK_CUDNN_FUNCTIONS(X)                                                                     \
     X(cudnnGetVersion)                                                                             \
     X(cudnnGetErrorString)                                                                         \
@@ -34,7 +34,7 @@ struct stk_cudnn {
     struct stk_cudnn_calls call;
 };
 
-/* A descriptor while it is filled: the first failure is kept, and what follows does nothing. */
+/* A descriptor being filled. After the first failure, which is kept, all calls do nothing. */
 struct stk_cudnn_writer {
     const struct stk_cudnn *cudnn;
     cudnnBackendDescriptor_t descriptor;
@@ -47,13 +47,13 @@ void stk_cudnn_set(struct stk_cudnn_writer *writer, cudnnBackendAttributeName_t 
                    cudnnBackendAttributeType_t type, int64_t count, const void *values);
 void stk_cudnn_set_descriptor(struct stk_cudnn_writer *writer, cudnnBackendAttributeName_t name,
                               cudnnBackendDescriptor_t value);
-/* Finalise. On success *out is the caller's; on failure nothing is left. */
+/* Finalise. On success the caller owns *out; on failure nothing is left behind. */
 cudnnStatus_t stk_cudnn_end(struct stk_cudnn_writer *writer, cudnnBackendDescriptor_t *out);
 
 void stk_cudnn_drop(const struct stk_cudnn *cudnn, cudnnBackendDescriptor_t *descriptor);
 
-/* Tell a failure in cuDNN's words: "WHAT: CUDNN_STATUS_...: last message". Returns STOKER_ENOTSUP if
- * cuDNN says that it cannot do this, or its kernels do not compile here, else STOKER_EDEVICE. */
+/* Report a failure as "WHAT: CUDNN_STATUS_...: last message". Returns STOKER_ENOTSUP if cuDNN does not support this, or
+ * its kernels do not compile here; else STOKER_EDEVICE. */
 int stk_cudnn_failed(const struct stk_cudnn *cudnn, cudnnStatus_t status, const char *what,
                      stoker_error *error);
 

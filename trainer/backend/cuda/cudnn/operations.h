@@ -1,4 +1,4 @@
-/* operations.h - what a graph holds, for graph.c (which fills it) and plan.c. */
+/* operations.h - the inside of a graph, filled by graph.c and read by plan.c. */
 #ifndef STK_TRAINER_BACKEND_CUDA_CUDNN_OPERATIONS_H
 #define STK_TRAINER_BACKEND_CUDA_CUDNN_OPERATIONS_H
 

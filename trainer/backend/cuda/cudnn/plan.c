@@ -1,4 +1,4 @@
-/* plan.c - which engines can do a graph, and one of them made ready and run. */
+/* plan.c - the engines that support a graph; one of them built and run. */
 #include "trainer/backend/cuda/cudnn/operations.h"
 
 #include <assert.h>
@@ -36,7 +36,7 @@ static cudnnStatus_t ask(struct stk_cudnn_graph *graph, cudnnBackendHeurMode_t m
     return stk_cudnn_end(&w, &graph->heuristics);
 }
 
-/* cuDNN fills descriptors that are made beforehand; those it does not need go back. */
+/* cuDNN fills descriptors that are created in advance; destroy those it does not use. */
 static cudnnStatus_t list(struct stk_cudnn_graph *graph)
 {
     const struct stk_cudnn *const cudnn = graph->cudnn;
@@ -61,8 +61,8 @@ static cudnnStatus_t list(struct stk_cudnn_graph *graph)
     return status;
 }
 
-/* Mode A guesses best; behind its engines come those of the list that cuDNN falls back on, which do
- * more with less: a few graphs have a deterministic engine in whole float32 only there. */
+/* Mode A has the best guesses. After its engines come those of the fallback list, which support more graphs: for a few,
+ * only that list has a deterministic engine in full float32. */
 static cudnnStatus_t find_candidates(struct stk_cudnn_graph *graph)
 {
     static const cudnnBackendHeurMode_t modes[] = { CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK };
@@ -210,7 +210,7 @@ int stk_cudnn_plan_run(struct stk_cudnn_plan *plan, const struct stk_cudnn_bindi
     if (cudnn->handle == NULL)
         return stk_error_set(error, STOKER_EDEVICE, STOKER_STAGE_OPTIONS,
                              &(struct stk_place)STK_NOWHERE,
-                             "cuDNN: a described device runs nothing");
+                             "cuDNN: a plan for a device description cannot run");
     int64_t numbers[STK_CUDNN_TENSORS_MAX];
     void *places[STK_CUDNN_TENSORS_MAX];
     for (uint32_t i = 0; i < count; i++) {

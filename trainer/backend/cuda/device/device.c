@@ -1,6 +1,4 @@
-/* device.c - a GPU is opened, made current, waited for; its kernels are found by name.
- *
- * The caller's current device is the same after each call. */
+/* device.c - open a GPU, make it current, wait for it; find its kernels by name. */
 #include "trainer/backend/cuda/device/device.h"
 
 #include <stddef.h>
@@ -21,7 +19,7 @@ int stk_cuda_check(const struct stk_backend *backend, cudaError_t code, const ch
                          backend->runtime.cudaGetErrorString(code), (int)code);
 }
 
-/* ---- the current device, which is the caller's -------------------------------------------------- */
+/* ---- the current device -------------------------------------------------- */
 
 int stk_cuda_enter(const struct stk_backend *backend, int *before, stoker_error *error)
 {
@@ -33,7 +31,7 @@ int stk_cuda_enter(const struct stk_backend *backend, int *before, stoker_error 
     return rc;
 }
 
-/* What was done is done: that the caller's device does not come back is told by his next call. */
+/* A failure to restore the caller's device is ignored; its next CUDA call fails, too. */
 void stk_cuda_leave(const struct stk_backend *backend, int before)
 {
     if (before != backend->device)
@@ -100,7 +98,7 @@ static int find_device(struct stk_backend *backend, stoker_error *error)
     if (rc != STOKER_OK || backend->device < count)
         return rc;
     return stk_error_set(error, STOKER_EDEVICE, STOKER_STAGE_OPEN, &nowhere,
-                         "cuda:%d: there are %d GPUs", backend->device, count);
+                         "cuda:%d: out of range, there are %d GPUs", backend->device, count);
 }
 
 static int read_properties(struct stk_backend *backend, stoker_error *error)
@@ -120,7 +118,7 @@ static int load_kernels(struct stk_backend *backend, stoker_error *error)
     const void *const image = stk_train_fatbin(&bytes);
     if (image == NULL)
         return stk_error_set(error, STOKER_EDEVICE, STOKER_STAGE_OPEN, &nowhere,
-                             "back end cuda: built without nvcc, so that there are no kernels");
+                             "back end cuda: built without nvcc, so there are no kernels");
     size_t count = 0;
     while (stk_train_kernels[count].name != NULL)
         count++;
@@ -133,10 +131,10 @@ static int load_kernels(struct stk_backend *backend, stoker_error *error)
                           "cudaLibraryLoadData", error);
 }
 
-/* All that needs the device to be current. */
+/* What needs the device to be current. */
 static int set_up(struct stk_backend *backend, stoker_error *error)
 {
-    /* Non-blocking: the legacy default stream does not hold it up. */
+    /* Non-blocking: does not synchronize with the legacy default stream. */
     int rc = stk_cuda_check(
         backend,
         backend->runtime.cudaStreamCreateWithFlags(&backend->stream, cudaStreamNonBlocking),

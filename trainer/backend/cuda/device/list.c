@@ -8,7 +8,7 @@
 
 static const double GIB = 1024.0 * 1024.0 * 1024.0;
 
-/* Text that grows, and is cut off at its end. */
+/* Text that grows up to its limit. */
 struct lines {
     char *text;
     size_t bytes, length;
@@ -28,7 +28,7 @@ __attribute__((format(printf, 2, 3))) static void add(struct lines *lines, const
         lines->length = lines->bytes - 1;
 }
 
-/* Memory that is free; 0: not known. Asking makes the device the current one. */
+/* Free memory; 0: unknown. Makes the device current. */
 static double free_gib(const struct stk_cuda_runtime *cuda, int device)
 {
     size_t free_bytes = 0;
@@ -52,7 +52,7 @@ static void add_device(struct lines *lines, const struct stk_cuda_runtime *cuda,
         (double)properties.totalGlobalMem / GIB, free_gib(cuda, device));
 }
 
-/* 13020 as "13.2"; a driver that is not there has version 0. */
+/* 13020 is printed as "13.2"; a missing driver has version 0. */
 static void add_versions(struct lines *lines, const struct stk_cuda_runtime *cuda)
 {
     int driver = 0;
@@ -88,6 +88,6 @@ size_t stk_cuda_list_devices(char *text, size_t bytes)
     if (count > 0)
         (void)cuda.cudaSetDevice(before);
     add_versions(&lines, &cuda);
-    (void)cuda.cudaGetLastError(); /* what failed here is told, and nobody else's */
+    (void)cuda.cudaGetLastError(); /* errors of this function are in its text */
     return lines.length;
 }

@@ -13,7 +13,7 @@ void *stk_cuda_alloc(struct stk_backend *backend, uint64_t bytes, stoker_error *
     return NULL;
 }
 
-/* Even where its device cannot be made current: freeing needs no more than the address. */
+/* Even if the device cannot be made current: cudaFree needs only the address. */
 void stk_cuda_free(struct stk_backend *backend, void *memory)
 {
     int before;
@@ -53,7 +53,7 @@ int stk_cuda_mark_copies(struct stk_backend *backend, stoker_error *error)
     return rc;
 }
 
-/* What cannot be marked is waited for with all the rest. */
+/* If waiting for the mark fails, wait for everything. */
 int stk_cuda_wait_copies(struct stk_backend *backend, stoker_error *error)
 {
     if (!backend->copies_pending)

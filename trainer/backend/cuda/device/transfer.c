@@ -67,7 +67,7 @@ static void drop_events(const struct stk_backend *backend, const cudaEvent_t *ev
                                  "cudaEventDestroy", NULL);
 }
 
-/* Before memory is given back that copies use: as stk_cuda_drain. */
+/* As stk_cuda_drain(), for the copy stream. */
 static void drain(const struct stk_transfer *transfer)
 {
     const struct stk_backend *const backend = transfer->backend;
@@ -133,7 +133,7 @@ static void *transfer_allocate(struct stk_transfer *transfer, size_t bytes)
     return memory;
 }
 
-/* Copies read and write it until they are over. */
+/* Wait first: copies may still use the memory. */
 static void transfer_release(struct stk_transfer *transfer, void *memory)
 {
     const struct stk_backend *const backend = transfer->backend;
@@ -148,7 +148,7 @@ static void transfer_release(struct stk_transfer *transfer, void *memory)
 
 /* ---- copies ---------------------------------------------------------------------------------------- */
 
-/* Let `from` lie ready, and say so. Its device is current. */
+/* Queue the copy to `via`, if any, and the event that *from is ready. Its device must be current. */
 static int make_ready(struct stk_transfer *transfer, uint32_t slot, const void **from, void *via,
                       size_t bytes, stoker_error *error)
 {

@@ -18,7 +18,7 @@ bool stk_engine_allowed(const struct stk_engine_rules *rules, const struct stk_e
     return !(rules->full_float32 && float32 && less_than_float32);
 }
 
-/* A walk over the engines, and why some were passed by. */
+/* The position in the list, and counts of engines skipped, by reason. */
 struct walk {
     const struct stk_engine_source *source;
     const struct stk_engine_rules *rules;
@@ -29,7 +29,7 @@ struct walk {
     uint64_t least_bytes;
 };
 
-/* The next engine that is allowed, builds and fits: true, or false at the end or on an error. */
+/* Build the next engine that is allowed and fits; false at the end or on an error. */
 static bool step(struct walk *walk, struct stk_engine_choice *out, int *rc, stoker_error *error)
 {
     const struct stk_engine_source *const s = walk->source;
@@ -70,7 +70,7 @@ static int none(const struct walk *walk, stoker_error *error)
 {
     return stk_error_set(
         error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
-        "of %" PRIu32 " engines %" PRIu32 " are not allowed, %" PRIu32 " do not run here, %" PRIu32
+        "of %" PRIu32 " engines, %" PRIu32 " are not allowed, %" PRIu32 " do not run here, %" PRIu32
         " need more than %" PRIu64 " bytes (%" PRIu64 " at the least)",
         walk->source->count, walk->disallowed, walk->refused, walk->too_large,
         walk->rules->workspace_bytes_max, walk->too_large > 0 ? walk->least_bytes : 0);

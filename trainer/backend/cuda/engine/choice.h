@@ -1,11 +1,11 @@
-/* choice.h - which of several engines that do the same is taken.
+/* choice.h - choose one of several engines that compute the same.
  *
  *   engines, best guess first ──▶ allowed by its notes? ──▶ builds? ──▶ fits? ─┬─▶ the first
  *                                  deterministic, full      refused            │
  *                                  float32                  here: the next     └─▶ benchmark: the
  *                                                                                  fastest of k
  *
- * A pure function of what the source answers: it knows no library and has no clock. */
+ * A pure function of what the source returns: it uses no library and no clock. */
 #ifndef STK_TRAINER_BACKEND_CUDA_ENGINE_CHOICE_H
 #define STK_TRAINER_BACKEND_CUDA_ENGINE_CHOICE_H
 
@@ -13,14 +13,14 @@
 #include <stdint.h>
 #include <stoker/error.h>
 
-/* What is known of an engine before it is made ready. */
+/* What is known of an engine before it is built. */
 struct stk_engine_notes {
-    int64_t engine;           /* the library's number of it; -1 = unknown */
-    bool nondeterministic;    /* two runs may differ in bits */
-    bool tensor_cores;        /* float32 inputs: rounded to TF32 */
-    bool reduced;             /* inputs rounded, or sums kept, in less than the types say */
-    bool transformed;         /* Winograd or FFT: rounds otherwise than a plain sum */
-    bool compiled_when_built; /* half a second and more to make ready */
+    int64_t engine;           /* number in its library; -1 = unknown */
+    bool nondeterministic;    /* two runs may differ in their bits */
+    bool tensor_cores;        /* rounds float32 inputs to TF32 */
+    bool reduced;             /* rounds inputs or sums to less than their types */
+    bool transformed;         /* Winograd or FFT: rounds differently from a plain sum */
+    bool compiled_when_built; /* building takes half a second or more */
 };
 
 enum { STK_BENCHMARK_MAX = 16 };
@@ -28,21 +28,21 @@ enum { STK_BENCHMARK_MAX = 16 };
 
 struct stk_engine_rules {
     uint64_t workspace_bytes_max; /* default STK_ENGINE_WORKSPACE_BYTES */
-    bool deterministic;           /* only engines whose runs agree in every bit */
+    bool deterministic;           /* only engines that give the same bits in each run */
     bool full_float32;            /* float32 operands: neither TF32, nor reduced, nor transformed */
-    uint32_t benchmark; /* time so many and take the fastest, 0..STK_BENCHMARK_MAX; 0 = take
-                                     the first. Of those compiled when built no more than 3 */
+    /* Number of engines to time, of which the fastest is taken, 0..STK_BENCHMARK_MAX; 0 = take the first. At most 3
+     * that are compiled when built. */
+    uint32_t benchmark;
 };
 
-/* Where engines come from. Functions return 0 or an error; STOKER_ENOTSUP = this engine cannot, ask
- * the next. */
+/* A list of engines, best guess first. Functions return 0 or an error; STOKER_ENOTSUP: try the next engine. */
 struct stk_engine_source {
     void *context;
     uint32_t count;
     void (*notes)(void *context, uint32_t index, struct stk_engine_notes *out);
-    /* Make one ready, and tell what it needs. What was built before it may be let go. */
+    /* Build an engine and return its workspace. The one built before may be released. */
     int (*build)(void *context, uint32_t index, uint64_t *workspace_bytes, stoker_error *error);
-    /* Run the one that was built last; seconds of one run. NULL if benchmark is 0. */
+    /* Time one run of the engine built last. NULL if benchmark is 0. */
     int (*time)(void *context, double *seconds, stoker_error *error);
 };
 
@@ -50,17 +50,17 @@ struct stk_engine_choice {
     uint32_t index;
     int64_t engine;
     uint64_t workspace_bytes;
-    double seconds; /* of one run; 0 = not timed */
-    uint32_t timed; /* engines that were timed */
+    double seconds; /* time of one run; 0 = not timed */
+    uint32_t timed; /* number of engines timed */
 };
 
-/* Whether rules and notes go together; `float32`: the operands are. */
+/* True if the rules allow the engine for operands in float32, or of another type. */
 bool stk_engine_allowed(const struct stk_engine_rules *rules, const struct stk_engine_notes *notes,
                         bool float32);
 
-/* Choose. Written on success; the engine chosen is built last only if benchmark is 0. STOKER_ENOTSUP:
- * none is allowed, builds and fits; the message counts why. Other errors of build and time are
- * returned as they are. Of two equally fast ones the earlier is taken. */
+/* Choose an engine; of two equally fast ones the earlier. *out is written on success. The engine chosen is the one
+ * built last only if benchmark is 0. STOKER_ENOTSUP: no engine is allowed, builds and fits; the message counts the
+ * reasons. Other errors of build and time are passed on. */
 int stk_engine_choose(struct stk_engine_choice *out, const struct stk_engine_source *source,
                       const struct stk_engine_rules *rules, bool float32, stoker_error *error);
 

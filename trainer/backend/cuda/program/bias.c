@@ -2,8 +2,8 @@
 #include "trainer/backend/cuda/program/bias.h"
 
 enum {
-    CHUNK_PIXELS = 256, /* of a block, at least: eight threads a channel add 32 each */
-    BLOCKS = 512        /* aimed at: a few for each multiprocessor of a large device */
+    CHUNK_PIXELS = 256, /* per block, at least: eight threads a channel add 32 each */
+    BLOCKS = 512        /* target: a few for each multiprocessor of a large GPU */
 };
 
 struct stk_cuda_bias stk_cuda_bias_plan(stoker_dtype dtype, uint64_t pixels, uint32_t channels)

@@ -6,17 +6,17 @@
 
 struct stk_cuda_bias {
     const struct stk_kernel *kernel;
-    uint64_t pixels; /* over which each channel is summed: places x samples */
+    uint64_t pixels; /* summed per channel: pixels of an image x samples */
     uint32_t channels, chunks;
 };
 
-/* How many blocks share a sum depends on the shape alone, so the bits are those of every device. */
+/* The number of blocks per sum depends on the shape alone, so every device gives the same bits. */
 struct stk_cuda_bias stk_cuda_bias_plan(stoker_dtype dtype, uint64_t pixels, uint32_t channels);
 
-/* Of the partial sums. */
+/* Bytes of partial sums. */
 uint64_t stk_cuda_bias_workspace_bytes(const struct stk_cuda_bias *bias);
 
-/* Enqueue bias_grad += sums of dy. Partial sums lie at the beginning of the workspace. */
+/* Enqueue bias_grad += sums of dy. Partial sums are at the start of the workspace. */
 int stk_cuda_bias_run(const struct stk_cuda_bias *bias, const struct stk_cuda_device *device,
                       const struct stk_cuda_operands *operands, void *stream, stoker_error *error);
 

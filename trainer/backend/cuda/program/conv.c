@@ -1,13 +1,13 @@
 /* conv.c - see conv.h.
  *
  *   workspace   ┌────────────────────────┬───────────────┐
- *               │ T: weight gradient     │ cuDNN's plan  │ the gradient where `add`
+ *               │ T: weight gradient     │ cuDNN's plan  │ the gradient only if `add`
  *               ├───────────────────┬────┴───────────────┘
- *               │ the bias's sums   │ which come last
+ *               │ sums of the bias  │ after the plan has run
  *               └───────────────────┘
  *
  * In float32 cuDNN has the same engines for "add to the gradient" as for "write it". With 16-bit images
- * no engine writes a float32 gradient, so it is written in T and our kernel adds it. */
+ * no engine writes a float32 gradient, so it is written in T and a kernel adds it. */
 #include "trainer/backend/cuda/program/conv.h"
 
 #include <assert.h>
@@ -34,7 +34,7 @@ struct stk_cuda_conv {
 
 /* ---- making ------------------------------------------------------------------------------------- */
 
-/* Bytes in front of the plan's workspace: the gradient that the graph writes and a kernel adds. */
+/* Bytes before the plan's workspace: the gradient that the graph writes and a kernel adds. */
 static uint64_t gradient_bytes(const struct stk_cuda_conv *conv)
 {
     const uint64_t bytes = conv->add ? conv->weights * stoker_dtype_bytes(conv->math->dtype) : 0;
@@ -49,7 +49,7 @@ static void lay_out_end(struct stk_cuda_conv *conv)
     conv->end = end > sum_bytes ? end : sum_bytes;
 }
 
-/* The limit is kept by the plan and the gradient together. */
+/* The limit applies to the plan and the gradient together. */
 static int make_form(struct stk_cuda_conv *conv, enum stk_form kind, stoker_error *error)
 {
     struct stk_engine_rules rules = conv->math->rules;
@@ -59,7 +59,7 @@ static int make_form(struct stk_cuda_conv *conv, enum stk_form kind, stoker_erro
     return stk_cuda_form_make(&conv->form, conv->math, &rules, kind, &conv->shape, error);
 }
 
-/* Bias and ReLU inside the graph if an engine does that, else behind it. */
+/* Bias and ReLU inside the graph if an engine supports that, else after it. */
 static int make_forward(struct stk_cuda_conv *conv, stoker_error *error)
 {
     if (conv->has_bias) {
@@ -189,7 +189,7 @@ static int finish_backward_weights(const struct stk_cuda_conv *conv,
     return rc;
 }
 
-/* What each tensor of the graph is in this direction. */
+/* Bind the operands of this direction to the tensors of the graph. */
 static struct stk_cuda_bound operands_of(const struct stk_cuda_conv *conv,
                                          const struct stk_cuda_operands *o)
 {

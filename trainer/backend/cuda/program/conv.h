@@ -1,10 +1,10 @@
-/* conv.h - one convolution layer in one direction on a GPU: cuDNN graphs, and kernels of ours.
+/* conv.h - one convolution layer in one direction on a GPU: cuDNN graphs and own kernels.
  *
- *   FORWARD           conv + bias (+ ReLU): one graph where an engine does it, else a graph without
- *                     bias and then a kernel
+ *   FORWARD           conv + bias (+ ReLU): one graph if an engine supports that, else a graph without bias and ReLU,
+ *                     followed by a kernel
  *   BACKWARD_DATA     one graph
- *   BACKWARD_WEIGHTS  a graph that adds to the gradient where an engine does that in float32; else one
- *                     that writes to workspace, and a kernel that adds. Then the bias's kernel */
+ *   BACKWARD_WEIGHTS  a graph that adds to the gradient if an engine does that in float32, else one that writes to
+ *                     workspace, followed by a kernel that adds. Then the kernel of the bias */
 #ifndef STK_TRAINER_BACKEND_CUDA_PROGRAM_CONV_H
 #define STK_TRAINER_BACKEND_CUDA_PROGRAM_CONV_H
 
@@ -12,9 +12,8 @@
 
 struct stk_cuda_conv;
 
-/* Choose engines and make them ready. layer: STK_CONV2D, borrowed; relu: FORWARD;
- * count >= 1 samples. On success *out is the caller's. STOKER_ENOTSUP: no engine within the rules;
- * STOKER_ENOMEM; STOKER_EDEVICE: cuDNN failed, in its words. */
+/* Choose engines and prepare them. layer: STK_CONV2D, borrowed; relu: FORWARD only; count >= 1 samples. On success the
+ * caller owns *out. STOKER_ENOTSUP: no engine meets the rules; STOKER_ENOMEM; STOKER_EDEVICE: cuDNN failed. */
 int stk_cuda_conv_create(struct stk_cuda_conv **out, const struct stk_cuda_math *math,
                          const struct stk_layer *layer, enum stk_cuda_direction direction,
                          bool relu, uint32_t count, stoker_error *error);

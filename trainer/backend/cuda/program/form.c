@@ -6,7 +6,7 @@
 
 enum { GRAPH_TEXT_BYTES = 160 };
 
-/* A plan on a stream, for the device's clock. */
+/* A plan to be timed, with operands of its own. */
 struct timed {
     const struct stk_cuda_device *device;
     struct stk_cudnn_plan *plan;
@@ -24,7 +24,7 @@ static int enqueue_plan(void *work, void *stream, stoker_error *error)
 static int no_memory(stoker_error *error)
 {
     return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
-                         "no device memory to time engines in");
+                         "no device memory for timing engines");
 }
 
 static int time_plan(void *context, struct stk_cudnn_plan *plan, double *seconds,
@@ -43,7 +43,7 @@ static int time_plan(void *context, struct stk_cudnn_plan *plan, double *seconds
     return rc;
 }
 
-/* Memory for each tensor of the graph while its engines are timed. */
+/* Allocate each tensor of the graph while its engines are timed. */
 static int allocate_operands(struct timed *t, const struct stk_cudnn_graph *graph,
                              stoker_error *error)
 {

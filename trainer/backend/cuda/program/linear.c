@@ -2,7 +2,7 @@
  *
  *   y  [count][out] = x  [count][in]        W'                W is [out][in]
  *   dx [count][in]  = dy [count][out]       W
- *   dW [out][in]   += dy'                   x  [count][in]    dy' is dy, turned: [out][count] */
+ *   dW [out][in]   += dy'                   x  [count][in]    dy' is dy transposed: [out][count] */
 #include "trainer/backend/cuda/program/linear.h"
 
 #include <assert.h>
@@ -84,7 +84,7 @@ static int allocate_operands(struct timed *t, const struct stk_product_shape *s,
         if (t->memory[i] == NULL)
             return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
                                  &(struct stk_place)STK_NOWHERE,
-                                 "no device memory to time matrix products in");
+                                 "no device memory for timing matrix products");
     }
     return STOKER_OK;
 }
@@ -105,14 +105,14 @@ static int time_algorithms(struct timed *t, uint32_t count, struct stk_engine_ch
         if (i > 0 && seconds >= best->seconds)
             continue;
         best->index = i;
-        best->engine = i; /* the library gives them no number of their own */
+        best->engine = i; /* the library does not number them */
         best->seconds = seconds;
         best->workspace_bytes = stk_product_workspace_bytes(product);
     }
     return STOKER_OK;
 }
 
-/* All that a winner depends on, within one back end. */
+/* What a winner depends on within one back end. */
 static void name_key(char key[STK_ENGINE_KEY_BYTES], const struct stk_cuda_linear *l,
                      const struct stk_product_shape *s)
 {
@@ -124,7 +124,7 @@ static void name_key(char key[STK_ENGINE_KEY_BYTES], const struct stk_cuda_linea
                    l->math->rules.workspace_bytes_max);
 }
 
-/* Choose the fastest of the first few, or what was the fastest before. */
+/* Choose the fastest of the first few, or the earlier winner. */
 static int benchmark(struct stk_cuda_linear *l, const struct stk_product_shape *s,
                      stoker_error *error)
 {
@@ -187,7 +187,7 @@ static int make(struct stk_cuda_linear *l, stoker_error *error)
     return make_product(l, STK_PRODUCT_WRITE, error);
 }
 
-/* The product is done with its workspace when the bias's sums begin. */
+/* The sums of the bias reuse the product's workspace, after it. */
 static uint64_t workspace_bytes_of(const struct stk_cuda_linear *l)
 {
     const uint64_t product = stk_product_workspace_bytes(l->product);

@@ -1,11 +1,11 @@
-/* linear.h - one linear layer in one direction on a GPU: cuBLASLt, and the bias's kernel.
+/* linear.h - one linear layer in one direction on a GPU: cuBLASLt, and the kernel of the bias.
  *
  *   FORWARD           y  = x W' + b, then max(., 0) if relu: one call, bias and ReLU in its epilogue
  *   BACKWARD_DATA     dx = dy W
- *   BACKWARD_WEIGHTS  dW += dy' x: one call that adds to float32; db += sums of dy: our kernel, since
- *                     cuBLASLt's epilogue would write them, not add
+ *   BACKWARD_WEIGHTS  dW += dy' x: one call that adds to float32; db += sums of dy: an own kernel, since
+ *                     cuBLASLt's epilogue would overwrite it
  *
- * ReLU's gradient is the plan's own operation: it needs y alone, which the plan keeps. */
+ * The gradient of ReLU is a separate operation of the plan, which needs only y. */
 #ifndef STK_TRAINER_BACKEND_CUDA_PROGRAM_LINEAR_H
 #define STK_TRAINER_BACKEND_CUDA_PROGRAM_LINEAR_H
 

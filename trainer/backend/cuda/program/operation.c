@@ -1,14 +1,12 @@
-/* operation.c - one operation of a plan as kernels of ours: its operands in their structs.
+/* operation.c - see operation.h.
  *
- *   kind ──▶ function ──▶ struct ──▶ launch, once or twice
- *
- * Convolutions and linear layers are made ready in program.c. */
+ *   kind ──▶ function ──▶ struct of the kernel ──▶ one or two launches */
 #include <assert.h>
 
 #include "kernels/train/dropout.h"
 #include "trainer/backend/cuda/program/operation.h"
 
-/* What one operation is queued with. */
+/* Arguments of each function. */
 struct queueing {
     struct stk_backend *backend;
     const struct stk_operands *o;
@@ -146,7 +144,7 @@ static uint64_t pixels_of(const struct stk_layer *layer, uint32_t count)
     return stk_plane(layer->in) * count;
 }
 
-/* Blocks that share a channel's sum: a few hundred pixels each, which keeps a GPU of any size busy. */
+/* Blocks per channel sum: a few hundred pixels each, which keeps a GPU of any size busy. */
 static uint32_t chunks_of(uint64_t pixels)
 {
     enum { PIXELS = 256, CHUNKS_MAX = 256 };
@@ -248,7 +246,7 @@ static int batch_norm_backward(const struct queueing *q)
 
 /* ---- losses -------------------------------------------------------------------------------------- */
 
-/* The workspace of a loss, a place for each block. The mean squared error counts nothing. */
+/* The workspace of a loss, one entry per block. The mean squared error uses no counts. */
 struct partial_losses {
     double loss[STK_TRAIN_PARTIALS_MAX];
     uint32_t counts[STK_TRAIN_PARTIALS_MAX][2]; /* correct, bad labels */
@@ -257,7 +255,7 @@ struct partial_losses {
 static int cross_entropy(const struct queueing *q)
 {
     const struct stk_operands *const o = q->o;
-    struct partial_losses *const partials = q->scratch->workspace; /* the device's */
+    struct partial_losses *const partials = q->scratch->workspace; /* in device memory */
     const struct stk_train_cross_entropy a = {
         .x = o->x,
         .dx = o->dx,

@@ -1,32 +1,30 @@
-/* operation.h - one operation of a plan as kernels of this project; not convolutions and linear layers. */
+/* operation.h - the operations of a plan that are own kernels: all but convolutions and linear layers. */
 #ifndef STK_TRAINER_BACKEND_CUDA_PROGRAM_OPERATION_H
 #define STK_TRAINER_BACKEND_CUDA_PROGRAM_OPERATION_H
 
 #include "trainer/backend/common/operands.h"
 #include "trainer/backend/cuda/device/device.h"
 
-/* What operations may write to beside their operands; each finds it as the last one left it, and only
- * tickets are 0 before and after. */
+/* Memory that operations may write to besides their operands. Undefined between operations, but for the tickets. */
 struct stk_cuda_scratch {
-    void *workspace; /* as many bytes as the largest operation asks for */
-    uint32_t *tickets;
+    void *workspace;   /* of the size that the largest operation needs */
+    uint32_t *tickets; /* 0 before and after each operation */
 };
 
-/* What the losses and dropout are given beside their operands. */
+/* Arguments of the losses and dropout besides their operands. */
 struct stk_cuda_pass {
     struct stk_train_metrics *metrics;
-    const struct stk_train_state *state; /* NULL: loss scale and step are those of the pass */
+    const struct stk_train_state *state; /* NULL: use the loss scale and step of the pass */
     float gradient_factor;
-    uint64_t step; /* of dropout, added to the state's */
+    uint64_t step; /* keys dropout; added to the step of the state */
 };
 
-/* Bytes of workspace and words of tickets that an operation on `count` samples takes; convolutions and
- * linear layers are not asked here. */
+/* Bytes of workspace and words of tickets that an operation on `count` samples needs. */
 uint64_t stk_cuda_operation_workspace(const struct stk_plan *plan, const struct stk_op *op,
                                       uint32_t count);
 uint32_t stk_cuda_operation_tickets(const struct stk_plan *plan, const struct stk_op *op);
 
-/* Queue an operation that is neither a convolution nor a linear layer. */
+/* Queue an operation. */
 int stk_cuda_operation(struct stk_backend *backend, const struct stk_operands *operands,
                        const struct stk_cuda_scratch *scratch, const struct stk_cuda_pass *pass,
                        stoker_error *error);

@@ -1,15 +1,15 @@
-/* program.c - a plan made ready for a GPU, and run.
+/* program.c - see program.h.
  *
- *   count of samples ──▶ set: each convolution and linear layer of the plan, made for that count
- *                        full: plan.batch         made by load
- *                        part: a smaller batch    made when it first comes, the last such is kept
+ *   count of samples ──▶ set: each convolution and linear layer of the plan, prepared for that count
+ *                        full: plan.batch         prepared with the program
+ *                        part: a smaller batch    prepared on its first use; only the latest is kept
  *
- *   asked about ──▶ made, and kept by the back end: the last few ──▶ loaded
+ *   workspace_bytes ──▶ prepared program in the back end's list ──▶ load
  *
- *   scratch, one allocation:   samples │ labels │ tickets │ workspace: the most that one operation takes
+ *   scratch, one allocation:   samples │ labels │ tickets │ workspace of the largest operation
  *
- * A batch is copied to scratch first: the loader has its memory back as soon as the stream is past
- * that, and what runs afterwards finds it at the same addresses each time. */
+ * A batch is first copied to scratch. So the loader gets its memory back early, and the operations find their input at
+ * the same address each time. */
 #include <assert.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@
 
 static const struct stk_place nowhere = STK_NOWHERE;
 
-/* Offsets into scratch, bytes. */
+/* Offsets into scratch, in bytes. */
 struct layout {
     uint64_t labels, tickets, workspace, end;
     uint64_t workspace_bytes;
@@ -30,23 +30,22 @@ struct layout {
 
 struct stk_program {
     struct stk_backend *backend;
-    const struct stk_plan *plan;     /* NULL = it was only asked about */
-    const stoker_model *model;       /* what the plan was made of */
-    struct stk_plan_options options; /* the same */
-    enum stk_op_kind first_kind;     /* of its operations */
+    const struct stk_plan *plan;     /* NULL = prepared, not loaded */
+    const stoker_model *model;       /* the plan's */
+    struct stk_plan_options options; /* the plan's */
+    enum stk_op_kind first_kind;     /* kind of the first operation */
     struct stk_cuda_set full, part;
-    struct stk_cuda_math
-        part_math; /* what a part is made with, and borrows: the back end's, but for
-                                       the workspace, which is there already */
+    /* The back end's, with the workspace that there is as its limit; borrowed by `part`. */
+    struct stk_cuda_math part_math;
     struct layout layout;
     uint8_t *scratch;
-    bool drops; /* there is dropout in it */
+    bool drops; /* contains dropout */
     struct stk_cuda_graphs graphs;
 };
 
 /* ---- operations made for a count ------------------------------------------------------------------ */
 
-/* The set for so many samples; a smaller batch keeps to the workspace that there is. */
+/* The set for `count` samples; that of a smaller batch uses no more workspace than there is. */
 static int find_set(struct stk_program *program, uint32_t count, struct stk_cuda_set **out,
                     stoker_error *error)
 {
@@ -91,7 +90,7 @@ static int check_sizes(const struct stk_plan *plan, stoker_error *error)
         const struct stk_layer *const layer = &plan->model->layers[i];
         if (stk_shape_elements(layer->out) > INT32_MAX / batch)
             return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_OPTIONS, &nowhere,
-                                 "back end cuda: layer %s: a batch of %u has 2^31 numbers and more",
+                                 "back end cuda: layer %s: a batch of %u has 2^31 or more elements",
                                  layer->name, plan->options.batch);
     }
     return STOKER_OK;
@@ -99,7 +98,7 @@ static int check_sizes(const struct stk_plan *plan, stoker_error *error)
 
 /* ---- load ------------------------------------------------------------------------------------------ */
 
-/* Everything but the scratch's memory. The device is current. */
+/* All but the scratch memory. The device must be current. */
 static int make(struct stk_program **out, struct stk_backend *backend, const struct stk_plan *plan,
                 stoker_error *error)
 {
@@ -131,7 +130,7 @@ static int make(struct stk_program **out, struct stk_backend *backend, const str
     return STOKER_OK;
 }
 
-/* Taken by load, and after a trim by what runs next. The device is current. */
+/* Allocated by load, and after a trim by the next run. The device must be current. */
 static int take_scratch(struct stk_program *program, stoker_error *error)
 {
     if (program->scratch == NULL)
@@ -171,7 +170,7 @@ void stk_cuda_program_unload(struct stk_program *program)
     stk_free(program);
 }
 
-/* A plan is a function of its model and options, and its halves differ in how they begin. */
+/* A plan is a function of its model and options; its halves differ in their first operation. */
 static bool is_for(const struct stk_program *program, const struct stk_plan *plan)
 {
     return program != NULL && program->model == plan->model &&
@@ -180,7 +179,7 @@ static bool is_for(const struct stk_program *program, const struct stk_plan *pla
            stk_plan_options_equal(&program->options, &plan->options);
 }
 
-/* The program of a plan that was asked about, or a new one; it is the caller's. */
+/* Take the prepared program of a plan from the list, or make one. */
 static int prepare(struct stk_program **out, struct stk_backend *backend,
                    const struct stk_plan *plan, stoker_error *error)
 {
@@ -202,9 +201,8 @@ static int prepare(struct stk_program **out, struct stk_backend *backend,
     return rc;
 }
 
-/* Engines take their time to be chosen: what was made to tell its workspace is what load hands out. The plan may
- * go before that. */
-static void keep(struct stk_backend *backend, struct stk_program *program)
+/* Put a program in the list, for load: choosing engines takes long. The plan may be freed before that. */
+static void put_prepared(struct stk_backend *backend, struct stk_program *program)
 {
     struct stk_program **const place =
         &backend->prepared[backend->prepared_count++ % STK_CUDA_PREPARED];
@@ -221,7 +219,7 @@ int stk_cuda_workspace_bytes(struct stk_backend *backend, const struct stk_plan 
     if (rc != STOKER_OK)
         return rc;
     *out = program->layout.end;
-    keep(backend, program);
+    put_prepared(backend, program);
     return STOKER_OK;
 }
 
@@ -246,7 +244,7 @@ int stk_cuda_program_load(struct stk_program **out, struct stk_backend *backend,
 
 /* ---- run ------------------------------------------------------------------------------------------- */
 
-/* pass: samples and labels in scratch. */
+/* Samples and labels of the pass must be in scratch. */
 static int queue_operations(struct stk_program *program, const struct stk_cuda_set *set,
                             const struct stk_arenas *arenas, const struct stk_pass *pass,
                             const struct stk_cuda_pass *beside, stoker_error *error)
@@ -259,7 +257,7 @@ static int queue_operations(struct stk_program *program, const struct stk_cuda_s
     return stk_cuda_set_queue(set, program->backend, plan, arenas, pass, &scratch, beside, error);
 }
 
-/* All there is to be before a pass of so many samples is queued; nothing of it may come in a recording. */
+/* What a pass of `count` samples needs, and what must not happen while a step is captured. */
 static int make_ready(struct stk_program *program, uint32_t count, struct stk_cuda_set **out,
                       stoker_error *error)
 {
@@ -272,7 +270,7 @@ static enum cudaMemcpyKind kind_of(bool on_device)
     return on_device ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice;
 }
 
-/* The batch into scratch, as far as there is one; *in_scratch is the pass that finds it there. */
+/* Queue the copy of the batch to scratch; *in_scratch is the pass on that copy. */
 static int queue_batch(struct stk_program *program, const struct stk_pass *pass,
                        struct stk_pass *in_scratch, stoker_error *error)
 {
@@ -294,7 +292,7 @@ static int queue_batch(struct stk_program *program, const struct stk_pass *pass,
     return rc == STOKER_OK ? borrow_rc : rc;
 }
 
-/* All is queued, or could not be: the host has its batch back. */
+/* Return once the host may reuse its batch, whether queueing succeeded or not. */
 static int end_pass(const struct stk_program *program, int rc, int before, stoker_error *error)
 {
     const int back_rc = stk_cuda_wait_copies(program->backend, rc == STOKER_OK ? error : NULL);
@@ -302,7 +300,7 @@ static int end_pass(const struct stk_program *program, int rc, int before, stoke
     return rc == STOKER_OK ? back_rc : rc;
 }
 
-/* A pass that can be run here; the thread's device before is in *before, for stk_cuda_leave(). */
+/* Check the pass and make the device current; *before is for stk_cuda_leave(). */
 static int enter_pass(const struct stk_program *program, const struct stk_pass *pass, int *before,
                       stoker_error *error)
 {
@@ -314,7 +312,7 @@ static int enter_pass(const struct stk_program *program, const struct stk_pass *
     return rc == STOKER_OK ? stk_cuda_enter(program->backend, before, error) : rc;
 }
 
-/* Batch and operations; what the loss finds is added to *metrics, on the device. */
+/* Queue batch and operations; the loss is added to *metrics, on the device. */
 static int queue_whole(struct stk_program *program, const struct stk_arenas *arenas,
                        const struct stk_pass *pass, struct stk_train_metrics *metrics,
                        stoker_error *error)
@@ -358,7 +356,7 @@ int stk_cuda_program_run(struct stk_program *program, const struct stk_arenas *a
     rc = end_pass(program, run_and_wait(program, arenas, pass, &found, error), before, error);
     if (rc == STOKER_OK && found.bad_labels > 0)
         rc = stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                           "%llu labels of a batch on the device are no classes",
+                           "%llu labels of a batch on the device are out of range",
                            (unsigned long long)found.bad_labels);
     if (rc == STOKER_OK)
         *loss = (struct stk_loss){ .loss_sum = found.loss_sum,
@@ -367,7 +365,7 @@ int stk_cuda_program_run(struct stk_program *program, const struct stk_arenas *a
     return rc;
 }
 
-/* What the losses find goes where run() clears first. */
+/* Their metrics go to block->run, which run() clears first. */
 static int queue_zeros(struct stk_program *program, const struct stk_arenas *arenas, uint32_t count,
                        stoker_error *error)
 {
@@ -410,7 +408,7 @@ int stk_cuda_program_queue_forward(struct stk_program *program, const struct stk
     return end_pass(program, rc, before, error);
 }
 
-/* A step whose batch is in scratch. */
+/* Context of queue_step(); the batch is in scratch. */
 struct queued_step {
     struct stk_program *program;
     const struct stk_cuda_set *set;

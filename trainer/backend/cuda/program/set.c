@@ -7,7 +7,7 @@
 #include "trainer/backend/cuda/program/linear.h"
 #include "trainer/plan/precision.h"
 
-/* What one operation has of its own; none of them = a kernel of ours. */
+/* The object of one operation; none = it is one of our own kernels. */
 struct stk_cuda_made {
     struct stk_cuda_conv *conv;
     struct stk_cuda_linear *linear;
@@ -15,7 +15,7 @@ struct stk_cuda_made {
 
 /* ---- making --------------------------------------------------------------------------------------- */
 
-/* What operations are made with. */
+/* Arguments of make_one(). */
 struct making {
     struct stk_cuda_set *set;
     const struct stk_cuda_math *math;
@@ -135,7 +135,7 @@ uint64_t stk_cuda_set_tickets(const struct stk_plan *plan)
 
 /* ---- queueing -------------------------------------------------------------------------------------- */
 
-/* A parameter as convolutions and linear layers read it: rounded, where T is narrow. */
+/* A parameter as convolutions and linear layers read it: rounded if T has 16 bits. */
 static const void *weight_of(const struct stk_plan *plan, const struct stk_arenas *arenas,
                              int32_t index)
 {
@@ -147,7 +147,7 @@ static const void *weight_of(const struct stk_plan *plan, const struct stk_arena
     return (const uint8_t *)arenas->half_weights + offset * stoker_dtype_bytes(plan->storage);
 }
 
-/* All that is queued on one stream in one go. */
+/* Arguments of queue_one(). */
 struct queueing {
     const struct stk_cuda_set *set;
     struct stk_backend *backend;

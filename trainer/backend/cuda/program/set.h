@@ -1,4 +1,4 @@
-/* set.h - the operations of a plan made for one count of samples, and queued.
+/* set.h - the operations of a plan, prepared for one count of samples, and queued.
  *
  *   plan, count ──▶ an object for each convolution and linear layer */
 #ifndef STK_TRAINER_BACKEND_CUDA_PROGRAM_SET_H
@@ -8,23 +8,23 @@
 
 struct stk_cuda_made;
 
-/* All zero is none. */
+/* Zeroed = none. */
 struct stk_cuda_set {
-    uint32_t count;             /* samples; 0 = not made */
-    uint32_t operations;        /* of the plan */
-    struct stk_cuda_made *made; /* one for each operation */
+    uint32_t count;             /* samples; 0 = not prepared */
+    uint32_t operations;        /* number of operations of the plan */
+    struct stk_cuda_made *made; /* [operations] */
 };
 
-/* Make all of it. STOKER_ENOMEM, or what an operation's create returned; then *set is as before. */
+/* Prepare all operations. STOKER_ENOMEM, or the error of an operation's create; then *set is unchanged. */
 int stk_cuda_set_make(struct stk_cuda_set *set, const struct stk_cuda_math *math,
                       const struct stk_plan *plan, uint32_t count, stoker_error *error);
-void stk_cuda_set_drop(struct stk_cuda_set *set); /* knows no plan, which may be gone */
+void stk_cuda_set_drop(struct stk_cuda_set *set); /* does not use the plan */
 
-/* The most that one of the operations takes. */
+/* The most that any one operation needs. */
 uint64_t stk_cuda_set_workspace_bytes(const struct stk_cuda_set *set, const struct stk_plan *plan);
 uint64_t stk_cuda_set_tickets(const struct stk_plan *plan);
 
-/* Queue all operations, in order; each finds the workspace as the one before left it. */
+/* Queue all operations in order; they share the workspace. */
 int stk_cuda_set_queue(const struct stk_cuda_set *set, struct stk_backend *backend,
                        const struct stk_plan *plan, const struct stk_arenas *arenas,
                        const struct stk_pass *pass, const struct stk_cuda_scratch *scratch,

@@ -1,6 +1,6 @@
-/* training.c - what a run leaves on the device from step to step, and the update that moves it.
+/* training.c - see training.h.
  *
- *   rates   the learning rate of update 0, 1, ..., as far as the schedule changes it
+ *   rates   the learning rate of update 0, 1, ..., until the schedule is constant
  *   block   state: updates, groups, loss scale │ metrics since the last read
  *
  *   gradients ─▶ norm ─▶ prepare: finite? clip, loss scale, step, factors ─▶ update of the whole arena
@@ -19,7 +19,7 @@ static const struct stk_place nowhere = STK_NOWHERE;
 /* 16 MiB of learning rates. */
 enum { RATES_MAX = 1 << 22 };
 
-/* ---- the rule, in the kernels' words ------------------------------------------------------------- */
+/* ---- the rule, as the kernels have it ------------------------------------------------------------- */
 
 static uint32_t loop_of(const struct stk_update_rule *rule)
 {
@@ -72,7 +72,7 @@ static struct stk_train_rule rule_of(const struct stk_training *training)
 
 /* ---- learning rates ------------------------------------------------------------------------------ */
 
-/* Updates after which the rate stays what it is. A schedule of steps ends where float ends. */
+/* Updates until the rate is constant. A schedule of steps ends when the rate underflows. */
 static uint64_t rates_that_differ(const struct stk_schedule *schedule)
 {
     const uint64_t warm = schedule->warmup_updates;
@@ -100,12 +100,12 @@ static uint64_t rates_that_differ(const struct stk_schedule *schedule)
 static int count_rates(const struct stk_training *training, uint64_t *count, stoker_error *error)
 {
     *count = rates_that_differ(training->schedule);
-    if (*count < UINT64_MAX) /* the last of them may be used one update later */
+    if (*count < UINT64_MAX) /* ASGD uses the rate of the update before */
         *count += training->rule->optimizer == STK_ASGD ? 1 : 0;
     if (*count <= RATES_MAX)
         return STOKER_OK;
     return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_OPTIONS, &nowhere,
-                         "back end cuda: a schedule has at most %d different learning rates",
+                         "back end cuda: the schedule has more than %d different learning rates",
                          (int)RATES_MAX);
 }
 
@@ -246,7 +246,7 @@ int stk_cuda_training_collect_loss(struct stk_backend *backend, struct stk_loss 
 
 /* ---- update -------------------------------------------------------------------------------------- */
 
-/* Only clipping and a loss scale that moves ask for it. */
+/* Only clipping and a dynamic loss scale need it. */
 static bool wants_norm(const struct stk_backend *backend)
 {
     return backend->rule.clip_norm > 0 || backend->rule.dynamic != 0;
@@ -267,7 +267,7 @@ static int queue_norm(struct stk_backend *backend, const struct stk_update *upda
                            &norm, error);
 }
 
-/* Gradients are float32 whatever the weights are rounded to, so this is a launch of its own. */
+/* Gradients are float32 for every T, so rounding the weights is a separate launch. */
 static int queue_cast(struct stk_backend *backend, void *half_weights, const float *parameters,
                       uint64_t count, stoker_dtype storage, stoker_error *error)
 {

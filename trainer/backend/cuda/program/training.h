@@ -1,4 +1,4 @@
-/* training.h - what lives on the device from step to step, and the update; functions of stk_backend_ops. */
+/* training.h - the training state on the device, and the update: functions of stk_device_ops. */
 #ifndef STK_TRAINER_BACKEND_CUDA_PROGRAM_TRAINING_H
 #define STK_TRAINER_BACKEND_CUDA_PROGRAM_TRAINING_H
 
@@ -14,10 +14,9 @@ int stk_cuda_training_read_state(struct stk_backend *backend, struct stk_update_
                                  struct stk_step_metrics *metrics, stoker_error *error);
 int stk_cuda_training_collect_loss(struct stk_backend *backend, struct stk_loss *loss,
                                    uint64_t *bad_labels, stoker_error *error);
-/* Queue the norm alone: with training->split, before an update. */
 int stk_cuda_training_queue_norm(struct stk_backend *backend, const struct stk_update *update,
                                  stoker_error *error);
-/* Queue norm, factors and update. The device is current. */
+/* Queue norm, factors and update. The device must be current. */
 int stk_cuda_training_update(struct stk_backend *backend, const struct stk_update *update,
                              uint64_t samples, stoker_error *error);
 /* Queue half_weights = parameters, rounded. */
