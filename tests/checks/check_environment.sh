@@ -11,8 +11,7 @@ if grep -rn --include='*.[ch]' -w getenv loader datasets trainer | grep -v '^tra
     exit 1
 fi
 
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+. tests/checks/scratch.sh
 chmod 755 "$scratch"
 printf '#include <stdio.h>\n__attribute__((constructor)) static void run(void) { puts("FOREIGN CODE"); }\n' |
     "$2" -shared -fPIC -x c - -o "$scratch/foreign.so"

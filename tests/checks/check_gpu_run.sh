@@ -9,14 +9,7 @@ standin=$(realpath "$2")
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 command -v python3 >/dev/null || { echo "SKIPPED: no python3 for the report"; exit 77; }
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-failures=0
-
-fail() {
-    echo "check_gpu_run: $*" >&2
-    failures=$((failures + 1))
-}
+. tests/checks/scratch.sh
 
 # A folder such as one carried to the machine: a few programs, a checker that finds fault with one of them.
 mkdir -p "$scratch"/{build/bench,build/tests,bin,site/nvidia/cuda_runtime/lib}
@@ -70,5 +63,4 @@ STOKER_GPU_LIMIT=1 STOKER_CUDART=$standin bench/gpu/run.sh --build "$scratch/bui
 [ "$status" -eq 1 ] || fail "a step that hangs gives $status"
 grep -q '"name": "tests-gpu_broken", "status": "timeout"' "$scratch/hung/report.jsonl" || fail "does not say that it hung"
 
-echo "$failures failures"
-[ "$failures" -eq 0 ]
+verdict

@@ -5,19 +5,18 @@
 # A user may include any one header first, in either language, with all warnings on.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+. tests/checks/scratch.sh
 
 cc=${1:-cc}
 cxx=${2:-c++}
 strict=(-Wall -Wextra -Wpedantic -Werror -fsyntax-only -I loader/include -I trainer/include)
-failures=0
 
 # Twice, so that a missing include guard shows; and a declaration, because ISO C wants one.
 compiles() {
     local header=$1
     shift
     if ! printf '#include <%s>\n#include <%s>\nextern int after;\n' "$header" "$header" | "$@" "${strict[@]}" -; then
-        echo "$header does not stand alone: $*" >&2
-        failures=$((failures + 1))
+        fail "$header does not compile alone: $*"
     fi
 }
 
@@ -31,8 +30,6 @@ for path in {loader,trainer}/include/stoker/*.h; do
 done
 
 # The INIT macros, used: without a warning in each language, with one outcome.
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
 macros=$(cat {loader,trainer}/include/stoker/*.h | sed -nE 's/^#define (STOKER_[A-Z_]+_INIT)\b.*/\1/p' | sort -u)
 
 # initialises NAME COMPILER...: NAME.txt gets each struct, byte by byte.
@@ -50,8 +47,7 @@ initialises() {
         printf '    return 0;\n}\n'
     } >"$scratch/$name.source"
     if ! "$@" "${strict[@]/-fsyntax-only/-O0}" "$scratch/$name.source" -o "$scratch/$name" || ! "$scratch/$name" >"$scratch/$name.txt"; then
-        echo "the INIT macros do not compile: $*" >&2
-        failures=$((failures + 1))
+        fail "the INIT macros do not compile: $*"
     fi
 }
 
@@ -59,14 +55,13 @@ initialises c11 "$cc" -std=c11 -x c
 initialises c++17 "$cxx" -std=c++17 -x c++
 initialises c++20 "$cxx" -std=c++20 -x c++
 for name in c++17 c++20; do
-    cmp "$scratch/c11.txt" "$scratch/$name.txt" || { echo "the defaults of $name are others than those of C" >&2; failures=$((failures + 1)); }
+    cmp "$scratch/c11.txt" "$scratch/$name.txt" || fail "the defaults differ between $name and C"
 done
-[ "$(wc -l <"$scratch/c11.txt")" -ge 5 ] || { echo "fewer than 5 INIT macros were found" >&2; failures=$((failures + 1)); }
+[ "$(wc -l <"$scratch/c11.txt")" -ge 5 ] || fail "fewer than 5 INIT macros were found"
 
 # The check itself must be able to fail.
 if printf 'size_t lost;\n' | "$cc" -std=c11 -x c "${strict[@]}" - 2>/dev/null; then
-    echo "check_headers: $cc accepts a header without its includes" >&2
-    failures=$((failures + 1))
+    fail "$cc accepts a header without its includes"
 fi
-echo "$count headers, $failures failures"
-[ "$failures" -eq 0 ] && [ "$count" -gt 0 ]
+echo "$count headers"
+[ "$count" -gt 0 ] && verdict

@@ -6,8 +6,7 @@
 set -euo pipefail
 nvcc=$1
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+. tests/checks/scratch.sh
 "$nvcc" -std=c++17 -O3 -fmad=false -I. -Iloader/include -gencode arch=compute_80,code=sm_80 \
     -gencode arch=compute_90,code=sm_90 -Xptxas -v -fatbin -o "$scratch/kernels.fatbin" \
     kernels/transform/transform.cu 2>"$scratch/report"

@@ -14,8 +14,7 @@ dead() {
     done
 }
 
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+. tests/checks/scratch.sh
 printf 'see [a](page.md) and [b](https://example.org/x)\n' >"$scratch/page.md"
 [ -z "$(dead "$scratch/page.md")" ]
 printf 'see [a](gone.md#part)\n' >"$scratch/page.md"

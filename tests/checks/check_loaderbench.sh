@@ -7,16 +7,9 @@ set -euo pipefail
 tool=$(realpath "$1")
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+. tests/checks/scratch.sh
 data='synth:digits?count=2000'
 fast=("--workers=0,2" "--pin-memory=off,auto" "--batch-size=64,300" --repeats 3 --seconds 0.05 --quiet)
-failures=0
-
-fail() {
-    echo "check_loaderbench: $*" >&2
-    failures=$((failures + 1))
-}
 
 # refuses WORD... : exit status 2, one line on standard error that names the tool, nothing printed.
 refuses() {
@@ -28,11 +21,13 @@ refuses() {
     [ ! -s "$scratch/out" ] || fail "something was printed for: $*"
 }
 
-# runs FORMAT: measure the small sweep in that form.
+# runs FORMAT OPTION...: measure the small sweep in that format.
 runs() {
-    "$tool" "${fast[@]}" --format "$1" "$data" >"$scratch/$1" 2>"$scratch/err" ||
-        fail "--format $1 ended with $?: $(cat "$scratch/err")"
-    [ ! -s "$scratch/err" ] || fail "--format $1 wrote to standard error, which is no terminal"
+    local form=$1
+    shift
+    "$tool" "${fast[@]}" --format "$form" "$@" "$data" >"$scratch/$form" 2>"$scratch/err" ||
+        fail "--format $form ended with $?: $(cat "$scratch/err")"
+    [ ! -s "$scratch/err" ] || fail "--format $form wrote to standard error, which is no terminal"
 }
 
 "$tool" --help | diff - tests/golden/loaderbench-help.txt || fail "--help changed"
@@ -71,7 +66,8 @@ refuses --mean 0.5,0.5 --std 1,1 "$data" # there is one channel
 refuses --workers 257 "$data"
 grep -q 'from 0 to 256' "$scratch/err" || fail "the range is not reported: $(cat "$scratch/err")"
 
-for form in table csv json html; do runs "$form"; done
+for form in table json; do runs "$form"; done
+for form in csv html; do runs "$form" --ceilings off; done # ceilings take most of the time
 
 [ "$(grep -cE '^ +[02] +(off|auto) +[0-9]+ first +[0-9.]+ [kMG] ' "$scratch/table")" -eq 8 ] || fail "the table lacks rows"
 [ "$(grep -cE '^ +later +[0-9.]+ [kMG] ' "$scratch/table")" -eq 8 ] || fail "the table lacks later epochs"
@@ -161,7 +157,7 @@ grep -q '"batch_size": 3000.*"error": "create: ' "$scratch/failed" || fail "the 
 grep -q '"batch_size": 64.*"error": null' "$scratch/failed" || fail "the good cell failed too"
 
 # A file is complete or not there.
-"$tool" "${fast[@]}" --format json -o "$scratch/file.json" "$data" >"$scratch/out"
+"$tool" "${fast[@]}" --ceilings off --format json -o "$scratch/file.json" "$data" >"$scratch/out"
 [ ! -s "$scratch/out" ] || fail "-o printed something as well"
 tail -n 1 "$scratch/file.json" | grep -q '"kind": "advice"' || fail "-o: the file is not complete"
 [ "$(find "$scratch" -name 'file.json*' | wc -l)" -eq 1 ] || fail "-o left something behind"
@@ -297,5 +293,4 @@ STOKER_CUDART="$scratch/no-such-library.so" "$tool" --device cuda "$data" >"$scr
 [ "$status" -eq 1 ] || fail "--device cuda without a runtime ended with $status"
 grep -q '^loaderbench: --device: ' "$scratch/err" || fail "does not say why there is no GPU: $(cat "$scratch/err")"
 
-echo "$failures failures"
-[ "$failures" -eq 0 ]
+verdict

@@ -10,16 +10,9 @@ export STOKER_CUDART
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 command -v python3 >/dev/null || { echo "SKIPPED: no python3 to look at the rows with"; exit 77; }
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+. tests/checks/scratch.sh
 data='synth:digits?count=2000'
 fast=(--workers 1 --batch-size 300 --repeats 1 --seconds 0.02)
-failures=0
-
-fail() {
-    echo "check_loaderbench_gpu: $*" >&2
-    failures=$((failures + 1))
-}
 
 # measures NAME OPTION...: one run, as JSON in $scratch/NAME.
 measures() {
@@ -95,5 +88,4 @@ status=0
 [ "$status" -eq 1 ] || fail "cuda:7 ended with $status"
 grep -q 'there are 1 GPUs' "$scratch/err" || fail "does not say how many GPUs there are"
 
-echo "$failures failures"
-[ "$failures" -eq 0 ]
+verdict

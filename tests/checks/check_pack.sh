@@ -7,14 +7,7 @@ set -euo pipefail
 tool=$(realpath "$1")
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-failures=0
-
-fail() {
-    echo "check_pack: $*" >&2
-    failures=$((failures + 1))
-}
+. tests/checks/scratch.sh
 
 # ends STATUS WORD...: the tool ends so. Its output is in out and err.
 ends() {
@@ -313,5 +306,5 @@ says 'samples 1499'
 says 'bad_samples 1'
 grep -q "$(basename "$victim")" "$scratch/err" || fail "the bad sample is not named"
 
-[ "$failures" -eq 0 ] && echo "check_pack: $stopped packers killed short of the end, all is well"
-exit $((failures > 0))
+echo "$stopped packers killed short of the end"
+verdict

@@ -9,17 +9,10 @@ script=$(realpath "${BASH_SOURCE[0]}")
 tool=$(realpath "$1")
 calls=$(realpath "$2")
 part=${3:-}
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+. "$(dirname "${BASH_SOURCE[0]}")/scratch.sh"
 cd "$scratch"
-failures=0
 # The preloaded library comes before the runtime of a sanitizer.
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0"
-
-fail() {
-    echo "check_pack_faults: $*" >&2
-    failures=$((failures + 1))
-}
 
 # ends STATUS WORD...: the tool ends so. What it prints on standard error is in err.
 ends() {
@@ -181,5 +174,4 @@ else
     echo "check_pack_faults: FULL DISK SKIPPED: no mount namespace can be made here" >&2
 fi
 
-[ "$failures" -eq 0 ] && echo "check_pack_faults: all is well"
-exit $((failures > 0))
+verdict

@@ -7,8 +7,7 @@
 # were called; as a user without write permission for the prefix.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+. tests/checks/scratch.sh
 mkdir -p "$scratch/bin" "$scratch/closed"
 cp run "$scratch"
 printf '#!/bin/sh\necho cmake "$@" >>"%s/calls"\nmkdir -p build/install\n: >>build/install/CMakeCache.txt\n: >>build/install/install_manifest.txt\n' \
@@ -23,7 +22,6 @@ if [ "$(id -u)" -eq 0 ]; then
     chmod 777 "$scratch"
     as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 fi
-failures=0
 
 fail() {
     echo "check_run_install: $*: $(cat "$scratch/calls" "$scratch/out")" >&2
@@ -52,5 +50,4 @@ if grep -q '^cmake' "$scratch/calls"; then fail "it was built without leave"; fi
 installs 0 '' "$scratch/open/prefix"
 if grep -qE '^sudo (-v|cmake)' "$scratch/calls"; then fail "root is asked for without need"; fi
 
-echo "$failures failures"
-[ "$failures" -eq 0 ]
+verdict

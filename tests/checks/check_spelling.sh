@@ -8,10 +8,8 @@ loaderbench=$(realpath "$1")
 mnist=$(realpath "$2")
 housing=$(realpath "$3")
 pack=$(realpath "$4")
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+. "$(dirname "${BASH_SOURCE[0]}")/scratch.sh"
 cd "$scratch"
-failures=0
 printf 'a,b,y\n1,2,0\n2,1,1\n3,4,0\n' >table.csv
 
 # says STATUS TEXT COMMAND...: that exit status, and one line on standard error that contains TEXT.
@@ -20,8 +18,7 @@ says() {
     shift 2
     "$@" >out 2>err || status=$?
     if [ "$status" -ne "$want" ] || [ "$(wc -l <err)" -ne 1 ] || ! grep -qF -- "$text" err; then
-        echo "check_spelling: status $status, \"$(cat err)\": not $want and \"$text\": $*" >&2
-        failures=$((failures + 1))
+        fail "status $status, \"$(cat err)\": not $want and \"$text\": $*"
     fi
 }
 
@@ -58,12 +55,10 @@ says 1 "cuont: no such parameter (did you mean 'count'?)" "$pack" 'synth:digits?
 # Names from outside are printed without what moves a terminal.
 mkdir hostile
 printf 'a,y\n1,2\n2,3\n3,4\n4,5\n' >$'hostile/t\033[2J\rble.csv'
-"$housing" --data "csv:$(echo hostile/*)?label=y&test=0.2" --epochs 1 >shown 2>&1 || { cat shown; failures=$((failures + 1)); }
+"$housing" --data "csv:$(echo hostile/*)?label=y&test=0.2" --epochs 1 >shown 2>&1 || fail "$(cat shown)"
 "$pack" --quiet 'synth:digits?count=9' $'tar:no\033[2J/where' >>shown 2>&1 || true
 if ! grep -qF 't?[2J?ble.csv' shown || ! grep -qF 'no?[2J/.where' shown || LC_ALL=C grep -q $'[\033\r]' shown; then
-    echo "check_spelling: an escape reached the terminal: $(cat -v shown)" >&2
-    failures=$((failures + 1))
+    fail "an escape reached the terminal: $(cat -v shown)"
 fi
 
-echo "$failures failures"
-[ "$failures" -eq 0 ]
+verdict

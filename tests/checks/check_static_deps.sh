@@ -14,7 +14,7 @@ mkdir -p "$build"
 
 configure() {
     cmake -S . -B "$build/tree" -G Ninja -DCMAKE_C_COMPILER="$cc" -DSTOKER_STATIC_DEPS=ON \
-        -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O0 -DSTOKER_BUILD_TESTS=OFF "$@" >"$build/log" 2>&1
+        -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O0 -DSTOKER_NVCC_KERNELS=OFF -DSTOKER_BUILD_TESTS=OFF "$@" >"$build/log" 2>&1
 }
 
 fail() {

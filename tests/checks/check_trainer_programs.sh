@@ -8,18 +8,11 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 mnist=$(realpath "$1")
 housing=$(realpath "$2")
 
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+. "$(dirname "${BASH_SOURCE[0]}")/scratch.sh"
 cd "$scratch"
 unset STOKER_DATA
-failures=0
 data='synth:digits?count=640'
 small=(--data "$data" --epochs 2 --batch-size 32 --threads 1 --workers 1)
-
-fail() {
-    echo "check_trainer_programs: $*" >&2
-    failures=$((failures + 1))
-}
 
 # refuses STATUS WORD... : that exit status, one line on standard error, nothing on standard output.
 refuses() {
@@ -322,6 +315,4 @@ grep -q 'all 4 updates were skipped' err || fail "a run without an update is not
 refuses 1 "$mnist" --data "$data" --load torchlike.safetensors --preset fast
 grep -q 'preset pytorch' err || fail "does not say which preset: $(cat err)"
 
-
-echo "$failures failures"
-[ "$failures" -eq 0 ]
+verdict

@@ -25,8 +25,7 @@ if [ $# -gt 0 ]; then
 fi
 
 # Self-test: a file for each rule must be caught, and a clean one must not.
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+. tests/checks/scratch.sh
 caught=0
 for line in "// TO""DO later" "open(\"/ho""me/ann/x\")" "curl https://pypi.o""rg/x" "return -1; /* not imple""mented */"; do
     printf '%s\n' "$line" >"$scratch/line.c"
