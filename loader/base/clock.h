@@ -1,4 +1,4 @@
-/* clock.h - the one clock: monotonic nanoseconds; and a timespec in nanoseconds. */
+/* clock.h - monotonic time in nanoseconds; converts a timespec to nanoseconds. */
 #ifndef STK_BASE_CLOCK_H
 #define STK_BASE_CLOCK_H
 

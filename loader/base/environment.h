@@ -1,7 +1,7 @@
-/* environment.h - the variables of the environment that the libraries read.
+/* environment.h - reads an environment variable, unless that would be unsafe.
  *
- * STOKER_CUDART names a file whose code then runs. In a program that has more rights than its caller (setuid,
- * setgid, file capabilities) the environment is the caller's, so no variable counts there.
+ * STOKER_CUDART names a file whose code then runs. In a program with more rights than its caller (setuid, setgid,
+ * file capabilities) the caller controls the environment, so every variable is ignored.
  */
 #ifndef STK_BASE_ENVIRONMENT_H
 #define STK_BASE_ENVIRONMENT_H

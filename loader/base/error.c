@@ -11,7 +11,7 @@
 
 #include "loader/base/printable.h"
 
-/* Append to a line of fixed size; what does not fit is cut. */
+/* Append to a line of fixed size; the rest is cut. */
 __attribute__((format(printf, 3, 4))) static void append(char *line, size_t line_bytes,
                                                          const char *format, ...)
 {
@@ -23,7 +23,7 @@ __attribute__((format(printf, 3, 4))) static void append(char *line, size_t line
     va_end(arguments);
 }
 
-/* A path too long for the record keeps its end, which names the file. */
+/* A path that is too long keeps its end, which names the file. */
 static void copy_path(char *to, size_t to_bytes, const char *path)
 {
     size_t length = path == NULL ? 0 : strlen(path);
@@ -33,8 +33,8 @@ static void copy_path(char *to, size_t to_bytes, const char *path)
         (void)snprintf(to, to_bytes, "...%s", path + length - (to_bytes - 4));
 }
 
-/* Returns true if a message of its own says all that these codes mean: their general sentence would only
- * repeat or contradict it. The other codes say what is wrong with the bytes that the message names. */
+/* Returns true if the text of the code would only repeat or contradict a specific message. The texts of the other
+ * codes say what is wrong with the bytes that the message names. */
 static bool is_general(int code, int os_errno)
 {
     switch (code) {

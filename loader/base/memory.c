@@ -100,7 +100,7 @@ void stk_region_take_small_pages(struct stk_region *region)
 
 void stk_region_populate(struct stk_region *region)
 {
-    /* One fault per huge page where the kernel gave them, one per page elsewhere. */
+    /* One page fault per huge page if the kernel gave them, else one per page. */
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     volatile uint8_t *bytes = region->base; /* volatile: the stores must happen */
     for (size_t at = 0; at < region->bytes; at += page)

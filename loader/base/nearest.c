@@ -1,4 +1,4 @@
-/* nearest.c - see nearest.h. The distance is Damerau's and Levenshtein's, by rows. */
+/* nearest.c - see nearest.h. Uses the Damerau-Levenshtein distance, row by row. */
 #include "loader/base/nearest.h"
 
 #include <ctype.h>

@@ -4,7 +4,7 @@
  * 1, 2, 3", SC 2011. No state: draw n of key k is the same from any thread.
  * The mixer is the finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
  *
- * Integers only, so a GPU that compiles the same lines draws the same words.
+ * Integers only, so that a GPU compiling the same lines draws the same words.
  */
 #ifndef STK_BASE_RNG_H
 #define STK_BASE_RNG_H

@@ -73,7 +73,7 @@ uint64_t stk_thread_cpu_ns_here(void)
 
 uint64_t stk_thread_queue_ns(pid_t thread)
 {
-    char text[96]; /* "CPU time, time in the queue, number of turns" */
+    char text[96]; /* CPU time, time in the queue, number of time slices */
     (void)snprintf(text, sizeof(text), "/proc/self/task/%d/schedstat", (int)thread);
     const int fd = open(text, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
@@ -95,7 +95,7 @@ bool stk_thread_leave_cpu(uint32_t cpu)
     if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof(others), &others) != 0)
         return false;
     (void)sched_setaffinity(0, sizeof(allowed),
-                            &allowed); /* as it was: the kernel took it before */
+                            &allowed); /* the old mask, which the kernel has accepted before */
     return true;
 }
 

@@ -1,4 +1,4 @@
-/* device.c - a device's first error, and the CPU as a device. */
+/* device.c - records a device's first error; the CPU as a device. */
 #include "loader/device/device.h"
 
 #include <stdarg.h>

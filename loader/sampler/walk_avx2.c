@@ -1,5 +1,5 @@
-/* walk_avx2.c - the rounds by hand: four vectors of each half stay in registers through all of them, and the high half
- * of a product costs five operations, where the compiler widens and packs.
+/* walk_avx2.c - the rounds with AVX2 intrinsics: four vectors of each half stay in registers through all rounds, and
+ * the high half of a product takes five operations; the compiler would widen and pack.
  */
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -63,7 +63,7 @@ AVX2 static inline __attribute__((always_inline)) void walk_vectors(
     }
 }
 
-/* How many lanes were counted: each is -1 in one of four sums. */
+/* Returns the number of counted lanes: each is -1 in one of four sums. */
 AVX2 static inline uint32_t count_past(__m256i past)
 {
     int64_t counts[4];

@@ -1,4 +1,4 @@
-/* walk_baseline.c - the rounds in plain C, and which variants there are. */
+/* walk_baseline.c - the rounds in plain C, and the list of variants. */
 #include <stdbool.h>
 #include <stddef.h>
 
