@@ -76,7 +76,8 @@ void cli_bytes_text(char text[24], uint64_t bytes)
         bytes /= 1024;
         unit++;
     }
-    (void)snprintf(text, 24, "%" PRIu64 "%.1s", bytes, unit == 0 ? "" : &units[unit - 1]);
+    const char letter[2] = { unit == 0 ? '\0' : units[unit - 1] };
+    (void)snprintf(text, 24, "%" PRIu64 "%s", bytes, letter);
 }
 
 static int read_bytes(const struct cli_option *row, const char *text, uint64_t *out, char *message)
