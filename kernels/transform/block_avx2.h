@@ -7,7 +7,7 @@
  *                              [ 8 elements ] ─▶ fma ─▶ stored                     3 times
  *
  * To widen bytes takes a shuffle anyway, and vpshufb takes them in any order: so pixels that are turned
- * round, or taken apart into planes, or lie partly beside the picture, cost what plain ones do (picks.h). A block
+ * round or taken apart into planes cost what plain ones do (picks.h). A block
  * writes its own eight pixels and nothing beside them. With n channels it makes n vectors of eight elements;
  * where they come from and go to stays in registers for a whole picture.
  */
@@ -82,7 +82,8 @@ static ALWAYS_INLINE void block_init(struct block *block, const struct stk_trans
         vector->order = _mm256_loadu_si256((const __m256i_u *)picks[number].order);
         vector->factor = planes ? _mm256_set1_ps(plan->factor[number])
                                 : _mm256_loadu_ps(plan->factor + number * BLOCK_PIXELS);
-        vector->bias = _mm256_loadu_ps(picks[number].bias);
+        vector->bias = planes ? _mm256_set1_ps(plan->bias[number])
+                              : _mm256_loadu_ps(plan->bias + number * BLOCK_PIXELS);
         vector->low = picks[number].low;
         vector->high = picks[number].high;
         vector->to = number * (planes ? plane_bytes : BLOCK_PIXELS * element_bytes);

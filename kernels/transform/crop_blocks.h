@@ -1,17 +1,12 @@
-/* crop_blocks.h - rows of floats by blocks of pixels: eight in narrow lines (block_avx2.h), eight or sixteen in wide ones
- * (wide_avx2.h, wide_avx512.h).
+/* crop_blocks.h - rows of floats by blocks of pixels: eight with AVX2 (wide_avx2.h), sixteen with AVX-512
+ * (wide_avx512.h).
  *
- *   wide     fill │ block │ block │ ... │ block, overlapping the one before │ fill
- *   narrow   block, partly fill │ block │ ... │ block │ block, partly fill
+ *   fill │ block │ block │ ... │ block, overlapping the one before │ fill
  *
- * The blocks of a wide line begin where the picture does; fill is copied, as the plan has it.
- * For a small picture the branches of that are too dear: they differ from picture to picture, and the processor
- * guesses them wrong. So a narrow line has the same blocks for each picture. Its first and last one may lie up to
- * eight pixels beside the picture: the plan knows what each of these is made of (picks.h). Lines beside
- * the picture are read from a line of fill.
+ * Blocks begin where the picture does; fill is copied as the plan has it. The lines of a small picture have few
+ * blocks and many mispredicted branches, so it goes through a tile instead (crop_body.h).
  *
- * Where a store goes is always in a register: if it were still to be loaded, the loads behind the store would
- * wait.
+ * A store's address is always in a register: if it had to be loaded, later loads would wait for it.
  */
 #ifndef STK_KERNELS_TRANSFORM_CROP_BLOCKS_H
 #define STK_KERNELS_TRANSFORM_CROP_BLOCKS_H
@@ -19,11 +14,12 @@
 #include "kernels/transform/block_avx2.h"
 #include "kernels/transform/crop_view.h"
 
-enum { NARROW_BLOCKS = STK_FILL_BYTES / STOKER_TRANSFORM_CHANNELS_MAX / BLOCK_PIXELS };
+enum { BLOCK_LINE_PIXELS = 65 }; /* narrower rows are faster by tiles */
 
-static ALWAYS_INLINE bool has_blocks(const struct seen *seen)
+static ALWAYS_INLINE bool has_blocks(const struct target *target, const struct seen *seen)
 {
-    return seen->y0 < seen->y1 && seen->x0 + WIDE_PIXELS <= seen->x1;
+    return target->width >= BLOCK_LINE_PIXELS && seen->y0 < seen->y1 &&
+           seen->x0 + WIDE_PIXELS <= seen->x1;
 }
 
 /* Bytes from one pixel of the output to the next, of the same channel. */
@@ -31,21 +27,6 @@ static ALWAYS_INLINE size_t pixel_bytes_of(const struct target *target)
 {
     return target->pair.to_bytes * (target->planes ? 1 : target->channels);
 }
-
-/* A block that lies so many pixels beside the picture, on that side of it. */
-static ALWAYS_INLINE struct block block_for(const struct stk_transform_plan *plan,
-                                            const struct stk_crop *crop,
-                                            const struct target *target, enum stk_side side,
-                                            size_t overhang)
-{
-    const size_t bytes = target->pair.to_bytes;
-    struct block block;
-    block_init(&block, plan, plan->picks[crop->flip][side][overhang], target->channels,
-               target->planes, bytes, target->height * target->width * bytes);
-    return block;
-}
-
-/* ---- wide lines ------------------------------------------------------------------- */
 
 static ALWAYS_INLINE void put_seen(const struct stk_transform_plan *plan,
                                    const struct stk_crop *crop, const struct target *target,
@@ -98,109 +79,6 @@ static ALWAYS_INLINE void put_wide(const struct stk_transform_plan *plan,
 {
     fill_beside(plan, target, seen);
     put_seen(plan, crop, target, seen);
-    cut_pixels(plan, crop, target);
-}
-
-/* ---- narrow lines ------------------------------------------------------------------ */
-
-/* How the blocks of a line lie: its first, its last, and those between them, of which the last may overlap the last. */
-struct narrow {
-    int32_t first_beside, last_beside; /* pixels that these two lie beside the picture; < 0: none */
-    int32_t lowest;                    /* the picture's first pixel that is read */
-    ptrdiff_t first, between, last;    /* bytes from there, where they are read */
-    size_t count;                      /* of those between */
-};
-
-static ALWAYS_INLINE int32_t within(int32_t at, int32_t last)
-{
-    return at < 0 ? 0 : at > last ? last : at;
-}
-
-static ALWAYS_INLINE struct narrow narrow_of(const struct stk_crop *crop,
-                                             const struct target *target)
-{
-    const int32_t width = (int32_t)target->width, room = crop->width - BLOCK_PIXELS;
-    const int32_t left = crop->x, right = left + width - BLOCK_PIXELS; /* the outermost blocks */
-    const int32_t channels = (int32_t)target->channels, lowest = within(left, room);
-    const int32_t high = (within(right, room) - lowest) * channels, flip = crop->flip;
-    const int32_t next = turned(flip, left + BLOCK_PIXELS, right - BLOCK_PIXELS);
-    return (struct narrow){ .first_beside = turned(flip, -left, right - room),
-                            .last_beside = turned(flip, right - room, -left),
-                            .lowest = lowest,
-                            .first = turned(flip, 0, high),
-                            .between = (within(next, room) - lowest) * channels,
-                            .last = turned(flip, high, 0),
-                            .count = (target->width - 1) / BLOCK_PIXELS - 1 };
-}
-
-/* Whether no more than the outermost blocks lies beside the picture, be it on a line of fill. */
-static ALWAYS_INLINE bool is_narrow(const struct stk_crop *crop, const struct target *target,
-                                    const struct narrow *narrow)
-{
-    const int32_t behind = (int32_t)((target->width - 1) % BLOCK_PIXELS) + 1;
-    return target->width >= 2 * BLOCK_PIXELS && target->width <= NARROW_BLOCKS * BLOCK_PIXELS &&
-           crop->width >= BLOCK_PIXELS && narrow->first_beside <= BLOCK_PIXELS &&
-           narrow->last_beside <= behind;
-}
-
-static ALWAYS_INLINE size_t overhang_of(int32_t beside)
-{
-    return (size_t)within(beside, BLOCK_PIXELS);
-}
-
-/* All lines, with `count` blocks between first and last: a constant where that is worth it. */
-static ALWAYS_INLINE void put_lines(const struct stk_transform_plan *plan,
-                                    const struct stk_crop *crop, const struct target *target,
-                                    const struct narrow *narrow, size_t count)
-{
-    const enum stk_side begin = (enum stk_side)crop->flip, end = (enum stk_side) !crop->flip;
-    const struct block first =
-        block_for(plan, crop, target, begin, overhang_of(narrow->first_beside));
-    const struct block last = block_for(plan, crop, target, end, overhang_of(narrow->last_beside));
-    const struct block between = block_for(plan, crop, target, STK_SIDE_LOW, 0);
-    const size_t pixel_bytes = pixel_bytes_of(target), line_bytes = target->width * pixel_bytes;
-    const size_t step = BLOCK_PIXELS * pixel_bytes;
-    const int32_t block_bytes = BLOCK_PIXELS * (int32_t)target->channels;
-    const ptrdiff_t in_step = turned(crop->flip, block_bytes, -block_bytes);
-    /* out may alias the crop, for all C knows */
-    const ptrdiff_t stride = (ptrdiff_t)crop->stride_bytes;
-    const uint32_t height = (uint32_t)crop->height, top = (uint32_t)crop->y;
-    const uint32_t bottom = top + (uint32_t)target->height;
-    const struct narrow at = *narrow;
-    const unsigned char *const picture = crop->pixels + (size_t)at.lowest * target->channels;
-    unsigned char *row = target->out;
-    const struct fetching fetching = fetching_of(crop);
-    const size_t share = share_of(fetching, target->height);
-    const unsigned char *later = share > 0 ? fetching.next : plan->fill; /* no NULL + 0 */
-    ptrdiff_t offset =
-        (ptrdiff_t)crop->y * stride; /* added up, so that no branch saves working it out */
-    for (uint32_t y = top; y != bottom; y++, row += line_bytes, offset += stride) {
-        const unsigned char *const from = picture + offset;
-        const unsigned char *const line = y < height ? from : plan->fill; /* huge where negative */
-        __builtin_prefetch(later, 0, 3);
-        for (size_t i = LINE_BYTES; i < share; i += LINE_BYTES)
-            __builtin_prefetch(later + i, 0, 3);
-        later += share;
-        block_put(&first, line + at.first, row, target->store);
-        const unsigned char *in = line + at.between;
-        unsigned char *out = row + step;
-#pragma GCC unroll 2
-        for (size_t i = 0; i < count; i++, in += in_step, out += step)
-            block_put(&between, in, out, target->store);
-        block_put(&last, line + at.last, row + line_bytes - step, target->store);
-    }
-}
-
-/* CIFAR, as all that is 25 to 32 pixels wide, has two blocks between. */
-static ALWAYS_INLINE void put_narrow(const struct stk_transform_plan *plan,
-                                     const struct stk_crop *crop, const struct target *target,
-                                     const struct narrow *narrow)
-{
-    /* Floats of one channel or three; it is not worth compiling for the rest. */
-    if (narrow->count == 2 && target->channels % 2 == 1 && target->pair.to_bytes == sizeof(float))
-        put_lines(plan, crop, target, narrow, 2);
-    else
-        put_lines(plan, crop, target, narrow, narrow->count);
     cut_pixels(plan, crop, target);
 }
 

@@ -51,12 +51,6 @@ static ALWAYS_INLINE struct fetching fetching_of(const struct stk_crop *crop)
                                                : PREFETCH_BYTES_MAX };
 }
 
-/* Bytes of a later picture that are fetched with each line of this one. */
-static ALWAYS_INLINE size_t share_of(struct fetching fetching, size_t lines)
-{
-    return ((uint32_t)fetching.left + (uint32_t)lines - 1) / (uint32_t)lines;
-}
-
 /* ---- what is seen ---------------------------------------------------------------- */
 
 /* The pixels of the output that are the picture's: x0..x1 of lines y0..y1. */
@@ -99,12 +93,6 @@ static ALWAYS_INLINE struct seen seen_of(const struct stk_crop *crop, const stru
 static ALWAYS_INLINE bool is_cut(const struct stk_crop *crop)
 {
     return crop->cut_bottom > crop->cut_top && crop->cut_right > crop->cut_left;
-}
-
-/* one, or where the picture is turned round the other; not by a branch: every other picture is. */
-static ALWAYS_INLINE int32_t turned(int32_t flip, int32_t one, int32_t other)
-{
-    return one + flip * (other - one);
 }
 
 static ALWAYS_INLINE size_t clamped(size_t value, size_t low, size_t high)

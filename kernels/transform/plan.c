@@ -101,9 +101,9 @@ int stk_transform_plan_init(struct stk_transform_plan *plan, const struct stk_fr
         plan->bias[i] = convert->bias[channel % convert->period];
     }
     make_filled(plan);
-    stk_picks_init(plan->picks, channels, convert->layout == STOKER_NCHW && channels > 1,
-                   plan->factor, plan->bias, plan->fill);
-    stk_wide_picks_init(plan->wide_picks, channels, convert->layout == STOKER_NCHW && channels > 1);
+    const bool planes = convert->layout == STOKER_NCHW && channels > 1;
+    stk_picks_init(plan->picks, channels, planes);
+    stk_wide_picks_init(plan->wide_picks, channels, planes);
     const struct stk_transform_variant *variant = stk_transform_variants;
     while (!variant->runs_here())
         variant++;
