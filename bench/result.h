@@ -63,8 +63,8 @@ struct bench_stages {
 struct bench_first_epoch {
     /* It was measured apart; else each epoch reads, and these are the cell's figures. */
     bool separate;
-    double
-        samples_per_s; /* median of the repeats, from the end of create to the end of the epoch */
+    /* Median of the repeats, from the end of create to the end of the epoch. */
+    double samples_per_s;
     double samples_per_s_min;
     double samples_per_s_max;
     double bytes_per_s;

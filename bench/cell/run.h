@@ -31,8 +31,8 @@ struct bench_run {
     struct bench_cell *out;
     stoker_loader_options options;
     stoker_error error;
-    struct stk_convert_plan
-        plan; /* to the rows that are delivered; with transforms that of the output's shape */
+    /* Conversion to the rows that are delivered; with transforms, for the output's shape. */
+    struct stk_convert_plan plan;
     struct bench_transform transform;
     bool transforms;                     /* something is asked for */
     struct stk_convert_plan stored_plan; /* nothing is converted */
@@ -42,8 +42,8 @@ struct bench_run {
     struct bench_window_limits limits;
     int rc;   /* of the repeats: the first failure ends them */
     bool cut; /* epochs are too long to be timed whole */
-    struct bench_figure first,
-        later; /* epochs: the first one of a loader with a cache, and all others */
+    /* Epochs: the first one of a loader with a cache, and all others. */
+    struct bench_figure first, later;
     struct bench_figure *figure;     /* of these the one that is being measured */
     enum bench_ceiling_kind copying; /* on a GPU, where batches are copied: how fast that can go */
     bool has_copying;

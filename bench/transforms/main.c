@@ -104,8 +104,8 @@ struct bench {
     const struct job *job;
     struct stk_convert_plan convert;
     struct stk_transform_plan plan;
-    struct bench_block set_block, ring_block,
-        scratch_block; /* on large pages, as the loader's are */
+    /* On large pages, as the loader's are. */
+    struct bench_block set_block, ring_block, scratch_block;
     uint8_t *set, *ring, *scratch;
     size_t set_rows, row_bytes, ring_rows;
     uint32_t batch_rows;

@@ -18,8 +18,8 @@ struct pack_recipe {
     struct pack_pixels pixels;
     size_t row_bytes;
     enum pack_codec codec;
-    enum pack_codec
-        otherwise; /* for samples that KEEP cannot keep (neither PNG nor JPEG): RAW or PNG */
+    /* For samples that KEEP cannot keep (neither PNG nor JPEG): RAW or PNG. */
+    enum pack_codec otherwise;
     uint32_t quality;
 };
 

@@ -29,8 +29,8 @@ enum { BLOCK_PIXELS = STK_BLOCK_PIXELS, VECTORS_MAX = STOKER_TRANSFORM_CHANNELS_
 struct vector {
     __m256i order; /* its elements, as bytes of the windows, for vpshufb */
     __m256 factor, bias;
-    int32_t low,
-        high;  /* windows of its first and last four elements: bytes from the first that is read */
+    /* Windows of the first and last four elements: bytes from the first that is read. */
+    int32_t low, high;
     size_t to; /* bytes from the block's place in the output */
 };
 

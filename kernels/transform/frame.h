@@ -49,8 +49,8 @@ struct stk_frame {
     uint32_t grid_height, grid_width;  /* what it is resampled to; the same = it is not */
     int32_t y, x;                      /* of the output in the grid; it may lie partly beside it */
     uint32_t flip;
-    uint32_t cut_top, cut_left, cut_bottom,
-        cut_right; /* in the output; bottom and right excluded */
+    /* The cutout in the output; bottom and right excluded. */
+    uint32_t cut_top, cut_left, cut_bottom, cut_right;
 };
 
 STK_RNG uint64_t stk_frame_key(uint64_t seed)

@@ -22,8 +22,8 @@ enum {
 /* One vector of a block of eight pixels; n channels take n vectors. */
 struct stk_pick {
     int32_t order[STK_BLOCK_PIXELS]; /* for vpshufb: a byte of the window, zeros above it */
-    int32_t low,
-        high; /* first bytes of the windows of elements 0..3 and 4..7; channels last: equal */
+    /* First bytes of the windows of elements 0..3 and 4..7; channels last: equal. */
+    int32_t low, high;
 };
 
 /* [turned round][number of the vector] */

@@ -40,8 +40,8 @@ struct stk_cache {
     const char *root;         /* where the machine's memory is looked up: see stk_memory_look */
     _Atomic bool paused;
     _Atomic uint64_t taken_bytes; /* in all stretches in use */
-    _Atomic uint64_t
-        coming_bytes; /* in blocks being loaded, whose pages the kernel may not have given yet */
+    /* Bytes of blocks being loaded; the kernel may not have allocated their pages yet. */
+    _Atomic uint64_t coming_bytes;
     _Atomic uint64_t look_at; /* taken_bytes at which to look again; UINT64_MAX = one looks now */
     _Atomic uint64_t refused; /* rows turned away while paused */
     _Atomic uint64_t held_bytes;

@@ -29,8 +29,8 @@ struct stk_device_cache {
     uint64_t count; /* samples */
     size_t row_bytes;
     uint8_t *rows; /* GPU memory */
-    struct stk_region
-        held; /* _Atomic uint8_t per sample: release in commit pairs with acquire in holds */
+    /* _Atomic uint8_t per sample: release in commit pairs with acquire in holds. */
+    struct stk_region held;
     _Atomic uint64_t held_rows; /* release in commit pairs with acquire in holds_all */
     struct stk_keep_launch launch;
     struct stk_device_launch kernel;

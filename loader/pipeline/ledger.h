@@ -37,9 +37,9 @@ struct stk_ledger_consumer {
     _Atomic uint64_t first_batch_ns;
     _Atomic uint64_t copies;
     _Atomic uint64_t copy_waits;
-    _Atomic uint64_t
-        sampled_ns; /* of work in the caller's thread of which the CPU time was measured, */
-    _Atomic uint64_t sampled_cpu_ns; /* and that */
+    /* Time of the work in the caller's thread that was measured, and its CPU time. */
+    _Atomic uint64_t sampled_ns;
+    _Atomic uint64_t sampled_cpu_ns;
 };
 
 /* Add to a counter that only this thread writes. */

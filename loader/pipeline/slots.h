@@ -57,8 +57,8 @@ struct stk_slot {
     _Alignas(STK_CACHE_LINE) uint8_t *images; /* this and all below: written at init only */
     void *labels;                             /* NULL if the data set has none */
     uint64_t *ids;
-    uint8_t
-        *fresh; /* batch_size flags: row made on the host, not held by the GPU; NULL = no flags */
+    /* batch_size flags: the row was made on the host, the GPU does not hold it; NULL = no flags. */
+    uint8_t *fresh;
     uint8_t *row_bad;             /* batch_size flags: enum stk_row_state; used if bad_rows > 0 */
     struct stk_failure *failures; /* batch_size records for flagged rows; NULL with FAIL */
 

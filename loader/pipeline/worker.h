@@ -98,8 +98,8 @@ struct stk_worker {
     struct stk_codecs codecs;
     bool stuck;           /* its ring did not close: the kernel may still write to its memory */
     uint64_t deadline_ns; /* without a thread: when next() must return; UINT64_MAX = no limit */
-    _Atomic bool
-        in_system_call; /* in a built-in reader's system call: no user code runs meanwhile */
+    /* True in a built-in reader's system call: no user code runs meanwhile. */
+    _Atomic bool in_system_call;
 
     struct stk_ledger_entry ledger;
     struct stk_trace_ring *trace; /* of the thread that runs this worker; NULL = no tracing */

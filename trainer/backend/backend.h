@@ -192,8 +192,8 @@ struct stk_device_ops {
 struct stk_backend_ops {
     const char *name;
     uint32_t storages; /* 1 << stoker_dtype for each T that it supports */
-    bool
-        has_engines; /* has engines of a library to time and to run in TF32; false: refuse benchmark, tf32 */
+    /* True if a library has engines that can be timed and run in TF32; false: refuse benchmark and tf32. */
+    bool has_engines;
     const struct stk_device_ops *device; /* NULL: arenas are in host memory, and the host decides */
 
     int (*create)(struct stk_backend **out, const struct stk_backend_options *options,

@@ -47,8 +47,8 @@ enum stk_parameter_role { STK_WEIGHT, STK_BIAS };
 struct stk_parameter {
     char name[STOKER_LAYER_NAME_MAX + 16]; /* "conv1.weight", "bn1.running_mean" */
     uint32_t layer;
-    enum stk_parameter_role
-        role;          /* weights decay, biases and BatchNorm's do as well, as in PyTorch */
+    /* Weight decay applies to every role, biases and BatchNorm's included, as in PyTorch. */
+    enum stk_parameter_role role;
     uint64_t offset;   /* floats from the arena's start */
     uint64_t elements; /* floats, padding not counted */
     uint32_t rank;

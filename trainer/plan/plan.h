@@ -143,10 +143,9 @@ struct stk_plan {
     int32_t output;            /* buffer of the logits (forward plan); may have been overwritten
                                   by the gradient in a training plan. Where a stage ends: what the next
                                   one reads */
-    int32_t
-        seam_gradient; /* of a stage that trains: the gradient of output, to be written by the next
-                                  stage, or that of the samples, to be read by the one before; else
-                                  STK_NO_BUFFER */
+    /* In a stage that trains: the gradient of the output, which the next stage writes, or of the samples, which the
+     * stage before reads; else STK_NO_BUFFER. */
+    int32_t seam_gradient;
     uint64_t sample_bytes; /* of one of STK_SAMPLES: float32, or T where a stage begins */
 };
 

@@ -12,8 +12,8 @@
 
 struct stk_stage {
     const stoker_model *model; /* borrowed */
-    struct stk_trainer_settings
-        settings; /* batch sizes and recomputation as chosen by plan_memory */
+    /* Batch sizes and recomputation as chosen by plan_memory. */
+    struct stk_trainer_settings settings;
     const struct stk_backend_ops *ops;
     struct stk_backend *backend;
     struct stk_plan train_plan, evaluation_plan; /* run in turn, in one arena of activations */

@@ -37,12 +37,12 @@ typedef struct stoker_transform {
      * Default 0 = not set. */
     uint32_t resize_shorter;
     stoker_size random_resized_crop; /* a random rectangle of the image, resized to this size */
-    float area_min,
-        area_max; /* its area as a share of the image, 0 < min <= max <= 1; default 0 = 0.08 and 1 */
+    /* Its area as a share of the image, 0 < min <= max <= 1; default 0 = 0.08 and 1. */
+    float area_min, area_max;
     /* Its width / height, 1/64..64, min <= max; the logarithm is uniform; default 0 = 3/4 and 4/3. */
     float ratio_min, ratio_max;
 
-    /* the centre; of an odd surplus the extra pixel goes at the bottom and right */
+    /* The centre; if the surplus is odd, one pixel more is cut at the bottom and right. */
     stoker_size centre_crop;
     stoker_size random_crop; /* anywhere in the image and the `pad` pixels around it */
     uint32_t pad;            /* pixels added on each side before random_crop, 0..16384; default 0 */

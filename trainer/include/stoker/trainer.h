@@ -64,8 +64,8 @@ typedef struct stoker_trainer_options {
 
     /* Most samples of a pass, 1..65536; STOKER_BATCH_SIZE_MAX = as many as fit in memory_budget; default 64. */
     uint32_t batch_size;
-    uint32_t
-        accumulate; /* passes whose gradients are summed for one update, 0..2^20; default 0 = 1 */
+    /* Passes whose gradients are summed for one update, 0..2^20; default 0 = 1. */
+    uint32_t accumulate;
     uint32_t evaluation_batch_size; /* samples, 0..65536; default 0 = batch_size */
     /* Samples of an epoch's last batch if it is known to be smaller, 0..65536: create prepares a GPU for it; default
      * 0 = unknown. */
@@ -96,15 +96,15 @@ typedef struct stoker_trainer_options {
     uint64_t warmup_updates;
     uint64_t schedule_steps; /* STEP: updates between two drops, >= 1 */
     float schedule_gamma;    /* STEP: >= 0; default 0.1 */
-    float
-        schedule_rise; /* ONE_CYCLE: share of the updates with a rising rate, 0..<1; default 0.3 */
-    float
-        schedule_start; /* ONE_CYCLE: initial rate = learning_rate / schedule_start; > 0; default 25 */
+    /* ONE_CYCLE: share of the updates with a rising rate, 0..<1; default 0.3. */
+    float schedule_rise;
+    /* ONE_CYCLE: initial rate = learning_rate / schedule_start; > 0; default 25. */
+    float schedule_start;
     float final_fraction; /* COSINE: 0..1; default 0. ONE_CYCLE ends at start / 1e4 */
 
     float clip_norm; /* largest 2-norm of all gradients; default 0 = no limit */
-    float
-        ema_decay; /* decay of the moving average of the weights, 0..<1; default 0 = none is kept */
+    /* Decay of the weights' moving average, 0..<1; default 0 = none is kept. */
+    float ema_decay;
     float loss_scale; /* factor on the loss against underflow, > 0; default 0 = 1; dynamic below */
     /* Start at loss_scale or 65536; halve it and skip the update on overflow, double it after 2000 updates without
      * one; range 2^-14..2^24. Default false. */

@@ -26,8 +26,8 @@ typedef struct stoker_training_log_options {
     size_t struct_size; /* set by STOKER_TRAINING_LOG_OPTIONS_INIT; checked by open */
     const char *events; /* folder for TensorBoard, created if missing; default NULL = none */
     const char *csv;    /* file; default NULL = none */
-    const char *const
-        *columns; /* of the CSV file, in order; other names are left out. Needed with csv */
+    /* Columns of the CSV file, in order; other names are left out. Needed with csv. */
+    const char *const *columns;
     uint32_t column_count; /* 0..STOKER_TRAINING_LOG_NAMES_MAX */
     uint64_t first_step;   /* continue the files of a run after this step; default 0 = new files */
     stoker_error *error;   /* filled in if open fails; NULL (default) = not wanted */

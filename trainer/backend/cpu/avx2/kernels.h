@@ -28,8 +28,8 @@ struct stk_conv_sizes {
     uint32_t out_h, out_w, filters;
     uint32_t kernel_h, kernel_w;
     uint32_t stride_h, stride_w;
-    uint32_t
-        run; /* kernel width x channels: contiguous floats of x and of a filter per kernel row */
+    /* Kernel width x channels: contiguous floats of x and of a filter per kernel row. */
+    uint32_t run;
 };
 
 /* Weights packed into panels of 8 x (1..3) filters: [panel][kernel h][run][filters of the panel]. */

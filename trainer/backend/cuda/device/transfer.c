@@ -12,8 +12,8 @@ struct stk_transfer {
     cudaStream_t stream;
     cudaEvent_t ready[STK_TRANSFER_SLOTS]; /* on the back end's stream */
     cudaEvent_t left[STK_TRANSFER_SLOTS];  /* on the copy stream: to_host is done */
-    cudaEvent_t
-        arrived[STK_TRANSFER_SLOTS]; /* on the copy stream: from_host or from_peer is done */
+    /* On the copy stream: from_host or from_peer is done. */
+    cudaEvent_t arrived[STK_TRANSFER_SLOTS];
 };
 
 static int record(const struct stk_backend *backend, cudaEvent_t event, cudaStream_t stream,
