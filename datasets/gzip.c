@@ -1,11 +1,11 @@
-/* gzip.c - see gzip.h. The only file that knows libdeflate.
+/* gzip.c - see gzip.h. 
  *
  *   packed   [header|deflate|crc|isize] [header|deflate|crc|isize] ...    RFC 1952
  *               member 0                   member 1
  *   out      [ bytes of member 0       ][ bytes of member 1       ]...  grows by doubling
  *
- * The last four bytes (isize) say how long the last member is: usually the whole
- * answer, but anybody can write them, so they only size the first try.
+ * The last four bytes (isize) give the length of the last member, usually the only one. They are not
+ * trusted: they only size the first attempt.
  */
 #include "datasets/gzip.h"
 
@@ -111,7 +111,7 @@ static int unpack_member(struct unpacking *work)
     const uint8_t *packed = work->packed.base;
     const size_t left = work->packed_bytes - work->packed_at;
     if (!stk_gzip_magic(packed + work->packed_at, left))
-        return failure(work, STOKER_ECORRUPT, "what follows the last member is not gzip");
+        return failure(work, STOKER_ECORRUPT, "bytes after the last member are not gzip");
     if (left < MEMBER_BYTES_MIN)
         return failure(work, STOKER_ETRUNCATED, "the file ends inside the member that begins here");
     for (;;) {

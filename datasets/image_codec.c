@@ -16,7 +16,7 @@ enum {
 
 #define UNKNOWN "neither PNG nor JPEG nor WebP"
 
-/* What one worker has open. */
+/* One worker's scratch. */
 struct scratch {
     void *of[KINDS];
 };
@@ -62,7 +62,7 @@ static const struct kind {
                                 stk_codec_webp_destroy, "a WebP file: built without libwebp" },
 };
 
-/* The kind of a file that begins with these bytes; KINDS if it is none. */
+/* The kind of a file with these first bytes; KINDS if unknown. */
 static int kind_of(const uint8_t *bytes, size_t size)
 {
     int kind = 0;
@@ -118,7 +118,7 @@ static int refuse(stoker_error *error, int code, const char *what)
     return code;
 }
 
-/* The codec of a file that begins with these bytes, and this worker's scratch of it. */
+/* Find the codec for a file and this worker's scratch for it. */
 static int choose(const struct stk_folder_image *image, const struct scratch *scratch,
                   const stoker_encoded *in, const stoker_codec **codec, void **own,
                   stoker_error *error)
@@ -133,8 +133,8 @@ static int choose(const struct stk_folder_image *image, const struct scratch *sc
     return *codec == NULL ? refuse(error, STOKER_ENOTSUP, kinds[kind].missing) : STOKER_OK;
 }
 
-/* Returns true if the image has more than one channel. What its header says is believed: the codec
- * checks it, and a header that cannot be read is left to it. */
+/* Returns true if the header claims more than one channel. The codec verifies the header, and reports
+ * one that cannot be read. */
 static bool has_colour(const stoker_encoded *in)
 {
     struct stk_image_shape shape;
@@ -144,15 +144,14 @@ static bool has_colour(const stoker_encoded *in)
            shape.channels != 1;
 }
 
-/* The rows are gray because all images looked at were: a colour image must not become gray without a
- * word. */
+/* If rows are gray only because all images read were, a colour image must not silently become gray. */
 static int check_colour(const struct stk_folder_image *image, const stoker_encoded *in,
                         stoker_error *error)
 {
     if (!image->gray_found || !has_colour(in))
         return STOKER_OK;
     return refuse(error, STOKER_EFORMAT,
-                  "a colour image in a set that is opened as gray, as the images looked at are: "
+                  "a colour image, but the set was opened as gray, like the images read at open: "
                   "channels=3 in the spec makes all rows RGB, channels=1 all gray");
 }
 

@@ -1,5 +1,5 @@
-/* image_codec.h - the rows of files that are PNG, JPEG or WebP, recognised by their first bytes, not
- * by their names: what shape they have, and the codec that decodes them.
+/* image_codec.h - the codec of PNG, JPEG and WebP files, and the shape of their rows. A file's kind is
+ * recognised by its first bytes, not by its name.
  */
 #ifndef STK_DATASETS_IMAGE_CODEC_H
 #define STK_DATASETS_IMAGE_CODEC_H
@@ -11,17 +11,17 @@
 #include "loader/base/error.h"
 #include "loader/codec/image.h"
 
-/* What a row is, and how that was found. */
+/* The shape of a row, and how it was chosen. */
 struct stk_image_row {
     struct stk_image_shape shape;
-    bool gray_found;                  /* one channel, not as asked for: a colour image is refused */
-    bool sizes_differ;                /* of the images looked at, and no size was asked for */
-    char text[STK_SURVEY_TEXT_BYTES]; /* of the survey; "" = there was none */
+    bool gray_found;   /* one channel because all images read were gray: refuse a colour image */
+    bool sizes_differ; /* the images read have several sizes, and none was asked for */
+    char text[STK_SURVEY_TEXT_BYTES]; /* the survey's; "" = no survey */
 };
 
-/* Choose the shape of a row: what is given (0 = not), else the size of the first image that has a
- * sound header, and 3 channels unless each image looked at is gray. Looks at images only if something
- * is not given. Errors as stk_image_survey. */
+/* Choose the shape of a row: as given (0 = not), else the size of the first image with a sound header,
+ * and 3 channels unless every image read is gray. Reads images only if something is not given. Errors
+ * as stk_image_survey. */
 int stk_image_row_choose(struct stk_image_row *out, const struct stk_image_shape *given,
                          const struct stk_survey_set *set, stoker_error *error);
 
@@ -34,29 +34,29 @@ enum stk_folder_image_kind {
 
 struct stk_folder_image {
     stoker_codec codec;
-    stoker_codec *of[STK_FOLDER_IMAGE_KINDS]; /* NULL = this build has none */
-    bool gray_found;                          /* of the row */
+    stoker_codec *of[STK_FOLDER_IMAGE_KINDS]; /* NULL = not in this build */
+    bool gray_found;                          /* stk_image_row's */
 };
 
 struct stk_folder_image_options {
-    struct stk_image_shape shape; /* of a row */
-    uint64_t any_pixels_max; /* images of any size up to so many pixels are decoded, too; 0 = none
-                                     but that shape */
-    bool warnings_fail;      /* what a decoder only warns of is an error */
-    bool gray_found;         /* of the row */
+    struct stk_image_shape shape; /* the row's */
+    uint64_t any_pixels_max;      /* decode_any() takes images of up to this many pixels; 0 = no
+                                     decode_any() */
+    bool warnings_fail;           /* a decoder's warnings are errors */
+    bool gray_found;              /* stk_image_row's */
 };
 
-/* Make the codec of one row shape. STOKER_EINVAL, STOKER_ELIMIT, STOKER_ENOMEM; STOKER_ENOTSUP in a
- * build that has no image codec. On failure there is nothing to close. */
+/* Make the codec for rows of one shape. STOKER_EINVAL, STOKER_ELIMIT, STOKER_ENOMEM; STOKER_ENOTSUP in
+ * a build without image codecs. On failure there is nothing to close. */
 int stk_folder_image_init(struct stk_folder_image *image,
                           const struct stk_folder_image_options *options);
-void stk_folder_image_close(struct stk_folder_image *image); /* never made (all 0) is allowed */
+void stk_folder_image_close(struct stk_folder_image *image); /* all 0 is allowed */
 
-/* The shape of an image that begins with these bytes; only error->message is filled in. */
+/* Find the shape of an image from its first bytes; sets only error->message. */
 int stk_folder_image_probe(const uint8_t *bytes, size_t size, struct stk_image_shape *out,
                            stoker_error *error);
 
-/* The same while a set is opened: the error names `place`. */
+/* The same at open, with a full error at `place`. */
 int stk_folder_image_probe_at(const struct stk_place *place, const uint8_t *bytes, size_t size,
                               struct stk_image_shape *out, stoker_error *error);
 

@@ -55,7 +55,8 @@ int stk_opening_parameters(struct stk_opening *opening, bool images,
     const bool known = opening->warnings_fail || opening->on_warning[0] == '\0' ||
                        strcmp(opening->on_warning, "accept") == 0;
     return known ? STOKER_OK
-                 : stk_opening_refuse(opening, STOKER_ESPEC, "on_decode_warning is fail or accept");
+                 : stk_opening_refuse(opening, STOKER_ESPEC,
+                                      "on_decode_warning must be fail or accept");
 }
 
 int stk_opening_choose_row(const struct stk_opening *opening, const struct stk_survey_set *set,

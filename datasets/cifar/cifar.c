@@ -3,8 +3,8 @@
  *   DIR/data_batch_{1..5}.bin, test_batch.bin    | label | red 1024 | green 1024 | blue 1024 | ...
  *   DIR/train.bin, test.bin                      | coarse | fine | red | green | blue | ...
  *
- * A sample is the three planes of a record, read from the file when its turn comes; a codec lays
- * them channels last. Labels lie in memory: finding them reads the files once, at open.
+ * A sample is the three planes of a record; a codec interleaves them, channels last. Opening reads
+ * the files once for the labels, which it keeps in memory.
  */
 #include <assert.h>
 #include <limits.h>
@@ -274,7 +274,7 @@ static int read_labels(const struct cifar *cifar, const struct file *file, uint8
             const struct stk_place place = stk_at(file->path, done * record_bytes + kind->label_at);
             if (label >= kind->class_count)
                 return stk_error_set(error, STOKER_EFORMAT, STOKER_STAGE_OPEN, &place,
-                                     "cifar: the label %u is none of %u classes", label,
+                                     "cifar: label %u out of range (%u classes)", label,
                                      kind->class_count);
             to[done] = label;
         }
@@ -358,12 +358,12 @@ static int choose_kind(struct cifar *cifar, const struct opening *opening)
     const bool hundred = is_kind(opening->directory, &kinds[CIFAR100_FINE]);
     if (ten && hundred)
         return refuse(opening, STOKER_EMISMATCH,
-                      "the files of CIFAR-10 and of CIFAR-100 lie in one folder");
+                      "the folder has files of both CIFAR-10 and CIFAR-100");
     if (!ten && !hundred)
         return refuse(opening, STOKER_ENOENT,
-                      "neither data_batch_1.bin nor train.bin of the binary version is there");
+                      "found neither data_batch_1.bin nor train.bin (binary version)");
     if (ten && opening->labels[0] != '\0')
-        return refuse(opening, STOKER_EINVAL, "labels: CIFAR-10 has but one kind of them");
+        return refuse(opening, STOKER_EINVAL, "labels: CIFAR-10 has only one kind");
     cifar->kind = &kinds[ten ? CIFAR10 : coarse ? CIFAR100_COARSE : CIFAR100_FINE];
     return STOKER_OK;
 }
@@ -376,7 +376,7 @@ static int read_spec(struct opening *opening, const char *rest, const char *spli
     const struct stk_parameter table[] = { { .key = "labels", .text = opening->labels } };
     if (bytes == 0)
         return stk_error_set(opening->error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
-                             "\"cifar:\" names no directory");
+                             "\"cifar:\" names no folder");
     if (bytes >= sizeof(opening->directory))
         return stk_error_set(opening->error, STOKER_ELIMIT, STOKER_STAGE_OPEN, &place,
                              "cifar: the name is too long");

@@ -61,21 +61,21 @@ static int find(const struct stk_csv_layout *layout, const char *text, size_t by
     char name[STK_PARAMETER_BYTES_MAX];
     int size = stk_csv_decode(text, bytes, name);
     if (size < 0)
-        return refuse(layout, text, bytes, "has a % that two hexadecimal digits do not follow");
+        return refuse(layout, text, bytes, "has a % without two hexadecimal digits");
     uint32_t found = STK_CSV_NO_COLUMN;
     for (uint32_t column = 0; layout->names != NULL && column < layout->count; column++) {
         if (!stk_csv_equals(&layout->names[column], name, (size_t)size))
             continue;
         if (found != STK_CSV_NO_COLUMN)
-            return refuse(layout, name, (size_t)size, "is there twice: give its number, from 1");
+            return refuse(layout, name, (size_t)size, "occurs twice: give its number, from 1");
         found = column;
     }
     if (found == STK_CSV_NO_COLUMN)
         found = column_of_number(layout, name, (size_t)size);
     if (found == STK_CSV_NO_COLUMN)
         return refuse(layout, name, (size_t)size,
-                      layout->names != NULL ? "is not in the header, nor the number of a column"
-                                            : "is not the number of a column, and there is no "
+                      layout->names != NULL ? "is not in the header and not a column number"
+                                            : "is not a column number, and there is no "
                                               "header with names");
     *out = found;
     return STOKER_OK;
@@ -104,8 +104,7 @@ static int choose_named(const struct stk_csv_layout *layout, const char *text, u
     }
 }
 
-/* A column of words is left out, one whose first value is only missing is not: that is an error
- * to be told. */
+/* Leave out columns of words. Keep one whose first value is missing: reading it reports the error. */
 static int choose_numbers(const struct stk_csv_layout *layout, uint32_t label, uint32_t *features,
                           uint32_t *feature_count)
 {

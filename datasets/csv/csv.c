@@ -1,6 +1,6 @@
 /* csv.c - "csv:FILE?label=medv&test=0.2&split=train&zscore=1": rows of numbers, read once.
  *
- *   spec ──▶ wish ──▶ table.c ──▶ rows and labels in memory ──▶ the callbacks here
+ *   spec ──▶ wish ──▶ table.c ──▶ rows and labels in memory ──▶ callbacks
  */
 #include <assert.h>
 #include <stdio.h>

@@ -109,7 +109,7 @@ static int read_plain(struct stk_csv_reader *reader, uint32_t column, struct stk
     while (!at_end(reader) && peek(reader) != reader->text->delimiter &&
            !is_line_end(peek(reader))) {
         if (peek(reader) == '\0')
-            return fail_here(reader, STOKER_EFORMAT, column, "a NUL byte: this is no text");
+            return fail_here(reader, STOKER_EFORMAT, column, "a NUL byte: not a text file");
         reader->at++;
     }
     size_t end = reader->at;
@@ -136,7 +136,7 @@ static int read_quoted(struct stk_csv_reader *reader, uint32_t column, struct st
         } else if (is_line_end(byte)) {
             skip_line_end(reader);
         } else if (byte == '\0') {
-            return fail_here(reader, STOKER_EFORMAT, column, "a NUL byte: this is no text");
+            return fail_here(reader, STOKER_EFORMAT, column, "a NUL byte: not a text file");
         } else {
             reader->at++;
         }

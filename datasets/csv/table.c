@@ -1,12 +1,12 @@
 /* table.c - see table.h.
  *
- *   survey   every record as long as the first; header or not; which columns; how many rows
- *   load     every number of every row, whatever the split; kept: the rows of the split;
- *            mean and deviation: of the rows for training
- *   zscore   over what was kept
+ *   survey   check that all records have as many fields as the first; find header, columns, rows
+ *   load     check every number of every row; keep the rows of the split; compute mean and
+ *            deviation of the training rows
+ *   zscore   normalise the rows kept
  *
- * Which rows are for testing is drawn from (seed, number of the row): exactly as many as asked
- * for (Knuth's algorithm S), and each set of so many as likely as another.
+ * The test rows are drawn from (seed, row number) by Knuth's algorithm S: exactly the number asked
+ * for, each such set equally likely.
  */
 #include "datasets/csv/table.h"
 
@@ -28,7 +28,7 @@ struct load {
     struct stk_csv_text text;
     struct stk_csv_layout layout;
     struct stk_csv_field *names;  /* [columns], used if there is a header */
-    struct stk_csv_field *fields; /* [columns], of the record at hand */
+    struct stk_csv_field *fields; /* [columns], the current record */
     uint32_t *features;           /* [feature_count] */
     uint32_t feature_count;
     uint32_t label;
@@ -50,7 +50,7 @@ static int no_memory(const struct load *load, const char *what)
 
 /* ---- survey --------------------------------------------------------------------- */
 
-/* A header names: none of its fields is a number. */
+/* Returns true for a header: no field is a number. */
 static bool looks_like_header(const struct load *load, const struct stk_csv_field *fields)
 {
     bool words = false;
@@ -153,7 +153,7 @@ static int count_rows(struct load *load)
         return STOKER_OK;
     if (load->row_count < 2)
         return stk_csv_fail(&load->text, STOKER_EEMPTY, NULL, 0,
-                            "one row cannot be parted into training and test");
+                            "one row cannot be split into training and test");
     load->test_count = (uint64_t)llround((double)load->row_count * load->wish->test);
     if (load->test_count == 0)
         load->test_count = 1;
@@ -194,13 +194,13 @@ static int take_class(struct load *load, double value, int64_t *out)
     char quoted[STK_CSV_QUOTED_BYTES];
     if (value != floor(value) || fabs(value) > LABEL_MAX)
         return stk_csv_fail(&load->text, STOKER_EFORMAT, field, load->label + 1,
-                            "the label \"%s\" is no whole number below 2^53",
+                            "label \"%s\" is not a whole number below 2^53",
                             stk_csv_quote(field, quoted));
     *out = (int64_t)value;
     const uint64_t classes = load->wish->class_count;
     if (classes != 0 && (*out < 0 || (uint64_t)*out >= classes))
         return stk_csv_fail(&load->text, STOKER_EFORMAT, field, load->label + 1,
-                            "the label \"%s\" is outside 0..%llu", stk_csv_quote(field, quoted),
+                            "label \"%s\" out of range (0..%llu)", stk_csv_quote(field, quoted),
                             (unsigned long long)classes - 1);
     load->negative_label = load->negative_label || *out < 0;
     if (*out > load->largest_label)
@@ -208,7 +208,7 @@ static int take_class(struct load *load, double value, int64_t *out)
     return STOKER_OK;
 }
 
-/* The label of the record at hand; kept as label number `slot`, unless slot is UINT64_MAX. */
+/* Check the label of the current record; store it as label `slot` unless slot is UINT64_MAX. */
 static int take_label(struct load *load, uint64_t slot)
 {
     double value;
@@ -243,7 +243,7 @@ static void learn(struct load *load, uint32_t feature, double value)
     load->squares[feature] += away * (value - load->mean[feature]);
 }
 
-/* Check all numbers of the record at hand; keep them as row `slot`, unless it is UINT64_MAX. */
+/* Check all numbers of the current record; store them as row `slot` unless it is UINT64_MAX. */
 static int take_row(struct load *load, bool is_test, uint64_t slot)
 {
     load->train_seen += is_test ? 0 : 1;

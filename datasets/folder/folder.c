@@ -1,10 +1,10 @@
 /* folder.c - "folder:DIR?channels=3": image files, a folder a class.
  *
- *   spec ──▶ root ──▶ index, or scan ──▶ tree ──▶ shape of a row ──▶ codec ──▶ the callbacks here
+ *   spec ──▶ root ──▶ index or scan ──▶ tree ──▶ shape of a row ──▶ codec ──▶ callbacks
  *
- * No file stays open. Where the spec does not give the shape of a row, the headers of the images, or
- * of an even sample of them, are read at open (image_survey.h). Rows of raw files have the size that most of them have. A file of another
- * shape or size, or one that is no image, is a bad sample when its turn comes.
+ * No file stays open. If the spec does not give the shape of a row, image headers are read at open
+ * (image_survey.h); raw rows have the size of most raw files. A file of another shape or size, or one
+ * that is not an image, is a bad sample when it is read.
  */
 #include <assert.h>
 #include <dirent.h>
@@ -25,7 +25,7 @@
 
 enum {
     ROW_BYTES_MAX = 1 << 30,
-    LOOK_FOLDERS = 256, /* when a plain path is to be recognised */
+    LOOK_FOLDERS = 256, /* entries read to recognise a plain path */
     LOOK_FILES = 64
 };
 
@@ -33,12 +33,12 @@ enum {
 
 struct folder {
     struct stk_folder_tree tree;
-    struct stk_folder_image image; /* not made: all files are raw */
-    struct stk_image_row row;      /* not chosen: all files are raw */
-    struct stk_image_shape shape;  /* height 0: rows of raw bytes, without axes of an image */
-    uint32_t row_bytes;            /* of such rows */
-    uint32_t longest_bytes;        /* of a file, those over the limit left out */
-    uint64_t pixels_max;           /* of an image that is resized */
+    struct stk_folder_image image; /* all 0: all files are raw */
+    struct stk_image_row row;      /* all 0: all files are raw */
+    struct stk_image_shape shape;  /* height 0: rows are raw bytes, not images */
+    uint32_t row_bytes;            /* size of a raw row */
+    uint32_t longest_bytes;        /* largest file within max_file_bytes */
+    uint64_t pixels_max;           /* largest image that is resized */
     int directory;                 /* the root */
     struct stk_label_column column;
 };
@@ -123,7 +123,7 @@ static const stoker_dataset_ops ops = { .name = "folder",
 
 /* ---- what a row is -------------------------------------------------------------- */
 
-/* What is needed while opening only. */
+/* Needed only while opening. */
 struct opening {
     struct stk_opening base;
     struct stk_folder_wish wish;
@@ -157,13 +157,13 @@ static int probe(const void *self, uint64_t id, uint8_t *room, uint32_t bytes,
     return stk_folder_image_probe_at(&place, room, (size_t)got, out, error);
 }
 
-/* What the sizes of the files show. */
+/* A summary of the files' sizes. */
 struct sizes {
-    uint64_t images;        /* files that are no raw rows */
-    uint64_t raw;           /* files that are */
-    uint64_t raw_allowed;   /* of them, those of 1 to max_file_bytes bytes */
-    uint32_t raw_bytes;     /* size of more than half of the allowed raw files; 0 = there is none */
-    uint32_t longest_bytes; /* of a file within max_file_bytes, at least 1 */
+    uint64_t images;        /* image files */
+    uint64_t raw;           /* raw files */
+    uint64_t raw_allowed;   /* raw files of 1..max_file_bytes bytes */
+    uint32_t raw_bytes;     /* size of more than half of these; 0 = no such size */
+    uint32_t longest_bytes; /* largest file within max_file_bytes, at least 1 */
 };
 
 static bool is_raw(const struct stk_folder_file *file)
@@ -176,8 +176,8 @@ static bool is_allowed_raw(const struct stk_folder_file *file, const struct open
     return is_raw(file) && file->bytes > 0 && file->bytes <= opening->base.file_bytes_max;
 }
 
-/* The vote of Boyer and Moore: a size that more than half of the files have survives it, whatever
- * else does; a second pass counts the survivor. Needs no memory. */
+/* Boyer and Moore's majority vote: if more than half of the files have one size, it survives; a second
+ * pass counts the survivor. Needs no memory. */
 static uint32_t majority_bytes(const struct folder *folder, const struct opening *opening,
                                uint64_t voters)
 {
@@ -228,7 +228,7 @@ static int choose_image_shape(struct folder *folder, const struct opening *openi
     return rc;
 }
 
-/* Rows of raw bytes, as the spec says or as most files are. */
+/* Rows of raw bytes: the size in the spec, or that of most files. */
 static int choose_raw_row(struct folder *folder, const struct opening *opening,
                           const struct sizes *sizes)
 {
@@ -247,11 +247,11 @@ static int choose_raw_row(struct folder *folder, const struct opening *opening,
                                   "every raw file is empty or longer than max_file_bytes");
     return stk_opening_refuse(
         &opening->base, STOKER_EFORMAT,
-        "no size is that of more than half of the raw files: give height, width and "
-        "channels of a row");
+        "no size is shared by more than half of the raw files: give height, width and "
+        "channels");
 }
 
-/* The axes and the codec of all rows. */
+/* Choose shape and codec of a row. */
 static int choose_row(struct folder *folder, const struct opening *opening)
 {
     const int given =
@@ -260,7 +260,7 @@ static int choose_row(struct folder *folder, const struct opening *opening)
     folder->longest_bytes = sizes.longest_bytes;
     if (sizes.raw > 0 && given != 3 && (sizes.images > 0 || given != 0))
         return stk_opening_refuse(&opening->base, STOKER_EINVAL,
-                                  "raw files need height, width and channels, all or none of them");
+                                  "raw files need all of height, width and channels, or none");
     return sizes.images > 0 ? choose_image_shape(folder, opening)
                             : choose_raw_row(folder, opening, &sizes);
 }
@@ -280,13 +280,13 @@ static int take_extensions(struct opening *opening)
         if (used + 1 == STK_FOLDER_EXTENSIONS_BYTES || dot || *from == '/' ||
             (begins && *from == ','))
             return stk_opening_refuse(&opening->base, STOKER_ESPEC,
-                                      "extensions are of the form png,jpg");
+                                      "extensions must have the form png,jpg");
         begins = *from == ',';
         to[used++] = *from >= 'A' && *from <= 'Z' ? (char)(*from - 'A' + 'a') : *from;
     }
     if (used == 0 || to[used - 1] == ',')
         return stk_opening_refuse(&opening->base, STOKER_ESPEC,
-                                  "extensions are of the form png,jpg");
+                                  "extensions must have the form png,jpg");
     to[used] = '\0';
     return STOKER_OK;
 }
@@ -369,7 +369,7 @@ static bool is_image_name(const char *name)
             strcasecmp(dot, ".jpeg") == 0 || strcasecmp(dot, ".webp") == 0);
 }
 
-/* Whether an image is among the first entries of a folder in the folder. Takes no links. */
+/* Returns true if an image is among the first entries of a subfolder. Follows no links. */
 static bool holds_images(int parent, const char *name)
 {
     const int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -387,7 +387,7 @@ static bool holds_images(int parent, const char *name)
     return found;
 }
 
-/* A folder with images in one of the first folders in it. */
+/* Returns true for a folder with images in one of its first subfolders. */
 static bool recognise_folder(const char *path)
 {
     DIR *stream = opendir(path);

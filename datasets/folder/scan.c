@@ -266,7 +266,7 @@ int stk_folder_classes(const struct stk_folder_wish *wish, char **names, uint64_
     struct stk_folder_listing root = { .path = stk_calloc(2, 1) };
     struct stk_folder_wish folders = *wish;
     const struct stk_place place = stk_at(wish->path, STOKER_NO_OFFSET);
-    folders.extensions[0] = '\0'; /* files beside the classes are none of ours */
+    folders.extensions[0] = '\0'; /* ignore files beside the classes */
     if (root.path == NULL)
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "scanning");
     root.path[0] = '.';
@@ -298,7 +298,7 @@ static int check_counts(const struct stk_folder_tree *tree, const struct stk_fol
         return STOKER_OK;
     return stk_error_set(error, STOKER_EEMPTY, STOKER_STAGE_OPEN, &place,
                          "no file that ends in one of %s in any of its %llu folders, which are the "
-                         "classes; %llu links out of it, pipes or devices were passed over",
+                         "classes; %llu links out of it, pipes or devices were skipped",
                          wish->extensions, (unsigned long long)tree->class_count,
                          (unsigned long long)tree->passed_over);
 }
@@ -322,7 +322,7 @@ static int scan_classes(struct stk_folder_tree *tree, struct scan *scan, const c
                              (unsigned long long)tree->class_count, STK_FOLDER_CLASSES_MAX);
     if (tree->class_count == 0)
         return stk_error_set(error, STOKER_EEMPTY, STOKER_STAGE_OPEN, &place,
-                             "it has no folders, which would be the classes");
+                             "it has no folders, which are the classes");
     assert(names != NULL);
     for (uint64_t i = 0; i < tree->class_count; names += strlen(names) + 1, i++)
         add_folder(scan, NULL, names, (uint32_t)i);

@@ -1,4 +1,4 @@
-/* format.c - the spec "idx:SAMPLES[,LABELS]", and how an IDX file is recognised. */
+/* format.c - parse "idx:SAMPLES[,LABELS]" and recognise IDX files. */
 #include <string.h>
 
 #include "datasets/formats.h"
@@ -32,7 +32,7 @@ static int open_idx(stoker_dataset **out, const char *rest, const stoker_dataset
     return rc;
 }
 
-/* A regular file that begins as IDX or as gzip: no other format of ours is gzip. */
+/* Returns true for a file that starts like IDX, or like gzip, which no other format uses. */
 static bool recognise_idx(const char *path)
 {
     struct stk_source source;

@@ -1,9 +1,9 @@
-/* idx.c - "idx:SAMPLES[,LABELS]": any IDX tensor, plain or gzip, with labels or without.
+/* idx.c - "idx:SAMPLES[,LABELS]": any IDX tensor, plain or gzip, with or without labels.
  *
  *   plain   sample i = row_bytes at header_bytes + i x row_bytes of file 0
  *   gzip    the same place in memory, where the file was unpacked at open
  *
- * Labels are small: they lie in memory, one byte each if the file has one byte each.
+ * Labels lie in memory, one byte each if they have one byte in the file.
  */
 #include "datasets/idx/idx.h"
 

@@ -1,9 +1,9 @@
-/* mnist.c - "mnist:DIR": the four files of MNIST, or of a set that copies its names.
+/* mnist.c - "mnist:DIR": the four files of MNIST, or of a data set with the same names.
  *
  *   DIR/{train,t10k}-images{-,.}idx3-ubyte[.gz]
  *   DIR/{train,t10k}-labels{-,.}idx1-ubyte[.gz]
  *
- * A plain file is preferred to its gzip: it need not be unpacked.
+ * A plain file is preferred to its .gz.
  */
 #include <errno.h>
 #include <limits.h>
@@ -42,7 +42,7 @@ static int find(char path[PATH_MAX], const char *directory, const struct part *p
     return os_errno;
 }
 
-static int find_or_tell(char path[PATH_MAX], const char *directory, const struct part *part,
+static int find_or_fail(char path[PATH_MAX], const char *directory, const struct part *part,
                         stoker_error *error)
 {
     int os_errno = find(path, directory, part);
@@ -51,8 +51,8 @@ static int find_or_tell(char path[PATH_MAX], const char *directory, const struct
     struct stk_place place = stk_at(path, STOKER_NO_OFFSET);
     place.os_errno = os_errno;
     return stk_error_set(error, stk_error_from_errno(os_errno), STOKER_STAGE_OPEN, &place,
-                         "mnist: neither plain nor .gz; fetch it by datasets/fetch-mnist.sh "
-                         "(installed in share/stoker)");
+                         "mnist: not found, with or without .gz; datasets/fetch-mnist.sh "
+                         "(installed in share/stoker) downloads it");
 }
 
 /* The prefix of a split's file names, or NULL. */
@@ -77,9 +77,9 @@ static int open_mnist(stoker_dataset **out, const char *rest, const stoker_datas
     char labels_path[PATH_MAX];
     const struct part images = { half, "images", "idx3" };
     const struct part labels = { half, "labels", "idx1" };
-    int rc = find_or_tell(images_path, rest, &images, options->error);
+    int rc = find_or_fail(images_path, rest, &images, options->error);
     if (rc == STOKER_OK)
-        rc = find_or_tell(labels_path, rest, &labels, options->error);
+        rc = find_or_fail(labels_path, rest, &labels, options->error);
     if (rc == STOKER_OK)
         rc = stk_idx_open(out, &stk_mnist_ops, images_path, labels_path, options);
     return rc;

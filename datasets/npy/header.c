@@ -4,8 +4,8 @@
  *   | 93 NUMPY | version | length, le16/le32 | {'descr': '<f4', 'fortran_order': False,
  *                                               'shape': (60000, 28, 28), }      \n | elements
  *
- * The text is a literal of Python, of which only what NumPy writes is understood: three keys, each
- * once, in any order. The file must be exactly as long as the header promises.
+ * The text is a Python literal. Only what NumPy writes is accepted: three keys, each once, in any
+ * order. The file must have exactly the length that follows from the header.
  */
 #include "datasets/npy/header.h"
 

@@ -1,9 +1,9 @@
-/* npy.c - "npy:X.npy[,Y.npy]": an array of NumPy, a row per sample, and perhaps one of labels.
+/* npy.c - "npy:X.npy[,Y.npy]": a NumPy array of rows and, optionally, one of labels.
  *
  *   sample i = row_bytes at header_bytes + i x row_bytes of file 0
  *
- * Little-endian rows are dense and raw; those of a big-endian file are turned by a codec. Labels
- * are read at open and lie in memory.
+ * Little-endian rows need no codec; a codec swaps the bytes of big-endian ones. Labels are read into
+ * memory at open.
  */
 #include <assert.h>
 #include <math.h>

@@ -19,7 +19,7 @@ struct pack_arguments {
     const char *split;  /* NULL = the format's first */
     enum pack_form form;
     enum pack_codec codec;
-    uint32_t quality;     /* of JPEG, 1..100 */
+    uint32_t quality;     /* JPEG, 1..100 */
     int32_t workers;      /* -1 = one per CPU */
     uint64_t shard_bytes; /* largest size of a shard */
     bool verify;

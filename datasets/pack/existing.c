@@ -9,7 +9,7 @@
 
 enum { READ_BYTES = 64 << 10 };
 
-/* A regular file's stream, which owns fd then; NULL: errno tells. */
+/* Returns a stream that owns fd, for regular files only; NULL and errno on failure. */
 static FILE *stream_of(int fd)
 {
     struct stat status;
@@ -21,7 +21,7 @@ static FILE *stream_of(int fd)
     return NULL;
 }
 
-/* O_NONBLOCK: a pipe of that name is not waited for. */
+/* O_NONBLOCK: do not wait for a pipe of that name. */
 bool pack_existing_open(struct pack_existing *existing, const char *path)
 {
     const int fd = open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);

@@ -27,8 +27,8 @@ static long holder_in_line(const char *line, const struct stat *file)
     return inode == file->st_ino && makedev(high, low) == file->st_dev ? process : 0;
 }
 
-/* 0: it is not known. That is so if the holder is outside of this container, or the file system
- * has several device numbers. */
+/* Returns 0 if the process is unknown: outside of this container, or the file system has several
+ * device numbers. */
 static long holder_of(int fd)
 {
     char line[256];
@@ -70,7 +70,7 @@ int pack_lock_folder(const char *path, struct pack_failure *failure)
         (void)pack_fail(failure, path, errno, "opening");
         return -1;
     }
-    /* One that was there may be of a packer that was killed before it waited. */
+    /* An existing folder may be unsynced, from a packer that was killed. */
     const bool durable = pack_sync_parent(path, made ? failure : &ignored) || !made;
     if (durable && lock(fd, path, failure))
         return fd;

@@ -1,4 +1,4 @@
-/* lock.h - one stoker-pack at a time for each target.
+/* lock.h - allow one stoker-pack at a time per target.
  *
  * The packer locks what it writes to, by flock(): the folder of "folder:" and "shards:", the hidden
  * file that becomes the archive of "tar:". The kernel drops the lock with the process, so a killed
@@ -9,12 +9,12 @@
 
 #include "datasets/pack/target.h"
 
-/* Open the folder, made (durably) if it is missing, and lock it. Returns a descriptor that holds
- * the lock until it is closed; -1: failed. */
+/* Open the folder, created and synced if it is missing, and lock it. Returns a descriptor that holds
+ * the lock until it is closed; -1 on failure. */
 int pack_lock_folder(const char *path, struct pack_failure *failure);
 
-/* The same with a hidden file, empty if it is missing: what an earlier packer left in it stays.
- * `target`: the name in a message. */
+/* The same for a hidden file, created empty if it is missing; existing contents stay. `target`: the
+ * name for messages. */
 int pack_lock_file(const char *path, const char *target, struct pack_failure *failure);
 
 #endif

@@ -1,4 +1,4 @@
-/* main.c - stoker-pack: from one form of a data set to another.
+/* main.c - stoker-pack: convert a data set into another form.
  *
  * Exit status: see run.h, or --help.
  */
@@ -25,7 +25,7 @@ static int act(int count, char **words)
     }
 }
 
-/* A report that reached nobody is a failure. */
+/* A report that cannot be written is a failure. */
 int main(int count, char **words)
 {
     const int status = act(count, words);

@@ -1,4 +1,4 @@
-/* pixels.h - rows that are images, and the libraries that pack them; each has one file. */
+/* pixels.h - encode rows as PNG, JPEG or LZ4; each library has one file. */
 #ifndef PACK_PIXELS_H
 #define PACK_PIXELS_H
 
@@ -10,16 +10,17 @@
 struct pack_pixels {
     uint32_t height;
     uint32_t width;
-    uint32_t channels; /* 1, 3 or 4 of 8 bits; 0 = rows are no such images */
+    uint32_t channels; /* 1, 3 or 4 of 8 bits; 0 = rows are not such images */
 };
 
-/* Append the row as a file, or a block, to an empty room. NULL, or why it failed. Any thread. */
+/* Encode the row as a file or block into an empty room. Returns NULL, or the reason of a failure.
+ * Callable from any thread. */
 const char *pack_png(const struct pack_pixels *pixels, const uint8_t *row, struct pack_room *room);
 const char *pack_jpeg(const struct pack_pixels *pixels, uint32_t quality, const uint8_t *row,
                       struct pack_room *room);
 const char *pack_lz4(const uint8_t *row, size_t row_bytes, struct pack_room *room);
 
-/* Whether this build has them. */
+/* Return true if this build has the library. */
 bool pack_png_present(void);
 bool pack_jpeg_present(void);
 bool pack_lz4_present(void);

@@ -1,4 +1,4 @@
-/* progress.h - how far a pass over the samples is, how fast, and how long it will still take. */
+/* progress.h - progress, speed and remaining time of a pass over the samples. */
 #ifndef PACK_PROGRESS_H
 #define PACK_PROGRESS_H
 

@@ -1,6 +1,6 @@
 /* run.c - see run.h.
  *
- *   loader ──▶ batch of rows ──▶ encoder ──▶ the same samples, packed ──▶ target
+ *   loader ──▶ batch of rows ──▶ encoder ──▶ encoded samples ──▶ target
  *
  * The loader reads ahead while a batch is packed and written.
  */
@@ -27,10 +27,10 @@ struct run {
     stoker_loader *loader;
     struct pack_encoder *encoder;
     const struct pack_target *target;
-    void *into; /* of the target; NULL = not open */
+    void *into; /* the target's state; NULL = not open */
     struct pack_start start;
     struct pack_tally tally;
-    struct pack_sample *samples; /* of one batch */
+    struct pack_sample *samples; /* one batch */
     uint32_t batch_size;
     uint64_t source_done;
     uint64_t begun_ns;
@@ -46,8 +46,8 @@ static const struct pack_target *target_of(enum pack_form form)
                                  : &pack_target_tar;
 }
 
-/* Several batches make a shard, so that shards are about as large as they may be. The number of
- * workers does not count: a resume may have another. */
+/* Choose a batch size with several batches per shard, so that shards are nearly full. It must not
+ * depend on the number of workers, which may change on a resume. */
 static uint32_t choose_batch_size(const struct run *run)
 {
     const uint64_t row_bytes = stoker_dataset_row_bytes(run->source) + STK_SHARD_ENTRY_BYTES;
@@ -69,7 +69,7 @@ static uint64_t mix(uint64_t hash, const void *bytes, size_t size)
     return hash;
 }
 
-/* The lowest byte first. */
+/* Little-endian. */
 static uint64_t mix_numbers(uint64_t hash, const uint64_t *numbers, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -80,7 +80,7 @@ static uint64_t mix_numbers(uint64_t hash, const uint64_t *numbers, size_t count
     return hash;
 }
 
-/* What must be the same for packing to go on where it stopped. */
+/* Hash everything that must be the same for packing to be resumed. */
 static uint64_t choose_set_id(const struct run *run)
 {
     const struct pack_arguments *arguments = run->plan.arguments;
@@ -117,7 +117,7 @@ static struct pack_recipe choose_recipe(const struct run *run)
     return recipe;
 }
 
-/* NULL, or why these rows cannot be packed so. */
+/* Returns NULL, or why these rows cannot be packed like this. */
 static const char *unsuitable(const struct pack_recipe *recipe)
 {
     const enum pack_codec codec = recipe->codec == PACK_KEEP ? recipe->otherwise : recipe->codec;
@@ -135,7 +135,7 @@ static const char *unsuitable(const struct pack_recipe *recipe)
 
 static uint32_t workers_of(const struct pack_arguments *arguments)
 {
-    cpu_set_t ours; /* those that we may run on */
+    cpu_set_t ours; /* the CPUs that we may run on */
     const int cpus =
         sched_getaffinity(0, sizeof(ours), &ours) == 0 ? CPU_COUNT(&ours) : get_nprocs();
     return arguments->workers > 0 ? (uint32_t)arguments->workers : cpus > 0 ? (uint32_t)cpus : 1;

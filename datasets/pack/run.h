@@ -1,4 +1,4 @@
-/* run.h - from the source through the loader and the encoder to the target. */
+/* run.h - pack a source through the loader and the encoder into a target. */
 #ifndef PACK_RUN_H
 #define PACK_RUN_H
 
@@ -8,11 +8,11 @@ enum {
     PACK_GOOD = 0,
     PACK_FAILED = 1,
     PACK_USAGE = 2,
-    PACK_LEFT_OUT = 3, /* bad samples, reported; all others are packed */
+    PACK_LEFT_OUT = 3, /* bad samples were reported, all others packed */
     PACK_NOT_VERIFIED = 4
 };
 
-/* Pack, verify if asked to, report. Returns the exit status. */
+/* Pack, optionally verify, and print the report. Returns the exit status. */
 int pack_run(const struct pack_arguments *arguments);
 
 #endif

@@ -9,10 +9,10 @@
 
 #include "datasets/shards/layout.h"
 
-/* Memory that grows and is used again. */
+/* A growing, reusable buffer. */
 struct pack_room {
     uint8_t *at;
-    size_t bytes; /* there are */
+    size_t bytes; /* allocated */
     size_t used;
 };
 
@@ -20,14 +20,14 @@ struct pack_sample {
     uint64_t id; /* in the source */
     const void *row;
     stoker_label label;
-    const uint8_t *bytes; /* as it is to be stored: the row, or in room */
+    const uint8_t *bytes; /* to be stored: the row, or in room */
     size_t size;
     enum stk_shard_codec codec;
     struct pack_room room;
-    const char *failed; /* why it could not be packed; NULL = it was */
+    const char *failed; /* why it could not be encoded; NULL = it was */
 };
 
-/* Make room for that many bytes more behind those used; false without memory. */
+/* Make room for `more` bytes after those used; false if out of memory. */
 bool pack_room_for(struct pack_room *room, size_t more);
 void pack_room_free(struct pack_room *room);
 

@@ -1,8 +1,8 @@
-/* target.h - what samples are packed into: one table of functions a form.
+/* target.h - the target of packing: one table of functions per form.
  *
  *   open ──▶ add, a batch at a time ──▶ finish ──▶ close      close alone leaves no half file
  *
- * One thread. A function that fails has filled in the failure, and close is all that may follow.
+ * Used by one thread. A function that fails sets the failure; then only close may follow.
  */
 #ifndef PACK_TARGET_H
 #define PACK_TARGET_H
@@ -18,35 +18,35 @@ struct pack_failure {
     char text[1024];
 };
 
-/* What all of them need to know. */
+/* What every target needs. */
 struct pack_plan {
     const struct pack_arguments *arguments;
     const stoker_dataset *source;
-    const stoker_dataset_info *info; /* of the source */
-    uint64_t set_id;                 /* of what is packed and how: the same again on a resume */
+    const stoker_dataset_info *info; /* the source's */
+    uint64_t set_id;                 /* hash of source and options; the same on a resume */
 };
 
-/* Where packing that was stopped goes on. All zero: at the beginning. */
+/* Where packing resumes. All zero: at the start. */
 struct pack_start {
     uint64_t source_done; /* samples of the source that need not be read again */
-    bool finished;        /* nothing is missing */
-    stoker_state state;   /* of the loader, if source_done > 0 */
+    bool finished;        /* everything is packed */
+    stoker_state state;   /* the loader's, if source_done > 0 */
 };
 
-/* Samples of the source in their order, those left out as bad not among them. */
+/* Samples in the order of the source, without bad ones. */
 struct pack_batch {
     const struct pack_sample *samples;
     uint32_t count;
     uint64_t source_count; /* samples of the source that this batch covers */
-    stoker_state before;   /* the loader's, before and after it */
+    stoker_state before;   /* the loader's, before and after the batch */
     stoker_state after;
 };
 
-/* What stands in the target so far, from earlier runs as well. */
+/* The contents of the target, from earlier runs too. */
 struct pack_tally {
     uint64_t samples;
-    uint64_t kept_samples; /* of them, from earlier runs */
-    uint64_t bytes;        /* of all files */
+    uint64_t kept_samples; /* samples from earlier runs */
+    uint64_t bytes;        /* in all files */
     uint64_t files;
 };
 
@@ -62,7 +62,8 @@ extern const struct pack_target pack_target_shards;
 extern const struct pack_target pack_target_folder;
 extern const struct pack_target pack_target_tar;
 
-/* Fill in the failure: "PATH: what: errno's text" (os_errno 0: left out). Returns false. */
+/* Set the failure to "PATH: what: errno's text", the last part only if os_errno is not 0. Returns
+ * false. */
 bool pack_fail(struct pack_failure *failure, const char *path, int os_errno, const char *format,
                ...) __attribute__((format(printf, 4, 5)));
 

@@ -1,11 +1,11 @@
-/* target_folder.c - packing into image files, a class a folder.
+/* target_folder.c - pack into image files, one folder per class.
  *
- * "folder:" numbers the classes by the order of their names. So the names of the source are kept
- * only if they are in order and may be file names; else classes are called by their numbers.
+ * "folder:" numbers classes in the order of their names. So the source's class names are kept only if
+ * they are sorted and valid file names; otherwise folders are named by class numbers.
  *
- *   nothing in it   ──▶ packing: a mark tells of what ──▶ files ──▶ all on the disk, none too many ──▶ no mark
- *   our mark in it  ──▶ packing that was stopped: files that are right stay, the others are written again
- *   files, no mark  ──▶ whole, or somebody else's: held against what would be written, and left as it is
+ *   empty folder    ──▶ write a mark ──▶ files ──▶ sync, check for extra files ──▶ remove the mark
+ *   our mark        ──▶ resume: keep files with the right bytes, write the others again
+ *   files, no mark  ──▶ complete or foreign: compare only, change nothing
  */
 #include "datasets/pack/existing.h"
 #include "datasets/pack/lock.h"
@@ -23,13 +23,13 @@
 
 enum { CLASS_BYTES = 256, CLASSES_MAX = 1 << 20 };
 
-#define MARK ".stoker-pack" /* in a folder that is not finished: the number of what is packed */
+#define MARK ".stoker-pack" /* in an unfinished folder: holds the set_id */
 
 struct folder {
     const struct pack_plan *plan;
-    int folder; /* locked; -1 = not */
+    int folder; /* locked; -1 = not open */
     bool named; /* classes keep their names */
-    bool whole; /* nothing is written */
+    bool whole; /* complete: compare only */
     struct pack_tally tally;
 };
 
@@ -72,7 +72,7 @@ static uint32_t class_folders(const struct folder *folder)
     return count == 0 ? 1 : count;
 }
 
-/* Those without a sample as well: they count. */
+/* Empty classes too, since they are numbered. */
 static bool make_classes(const struct folder *folder, struct pack_failure *failure)
 {
     for (uint32_t i = 0; i < class_folders(folder); i++) {
@@ -99,7 +99,7 @@ static bool is_empty(const char *path)
     return empty;
 }
 
-/* Whether it is ours to write to, or to be compared alone: files of somebody else's are not mixed with ours. */
+/* Decide whether to write or only to compare: our files are never mixed with foreign ones. */
 static bool take_folder(struct folder *folder, struct pack_failure *failure)
 {
     const char *path = folder->plan->arguments->target;
@@ -137,7 +137,7 @@ static bool open_folder(void **self, const struct pack_plan *plan, struct pack_s
 {
     const char *path = plan->arguments->target;
     const stoker_dataset_info *info = plan->info;
-    (void)start; /* all samples are read again; files that are right are kept */
+    (void)start; /* all samples are read again; right files are kept */
     if (info->label_dtype == STOKER_FLOAT32 ||
         (info->label_dtype == STOKER_INT64 && info->class_count == 0))
         return pack_fail(failure, path, 0, "labels that are no classes do not fit in folders");
@@ -210,7 +210,7 @@ static bool refuse_stranger(const char *path, const char *name, struct pack_fail
                      "'%.200s' is not of this packing; remove it, or pack elsewhere", name);
 }
 
-/* Add what is in a folder of ours to *count; `files`: each must have a name as we give them. */
+/* Add the entries of one of our folders to *count; `files`: check that we name files like this. */
 static bool count_entries(const char *path, bool files, uint64_t *count,
                           struct pack_failure *failure)
 {
@@ -221,7 +221,7 @@ static bool count_entries(const char *path, bool files, uint64_t *count,
         return pack_fail(failure, path, errno, "listing");
     while (good && (entry = readdir(stream)) != NULL) {
         uint64_t number;
-        if (entry->d_name[0] == '.') /* "folder:" does not see it, either */
+        if (entry->d_name[0] == '.') /* "folder:" ignores it, too */
             continue;
         good = !files || pack_file_number(entry->d_name, &number) ||
                refuse_stranger(path, entry->d_name, failure);
@@ -231,7 +231,7 @@ static bool count_entries(const char *path, bool files, uint64_t *count,
     return good;
 }
 
-/* Nothing but ours is in it: each of our files was seen, so there must be as many, and no more. */
+/* Check for extra files: all of ours were seen, so the numbers must be equal. */
 static bool is_ours_alone(const struct folder *folder, struct pack_failure *failure)
 {
     const char *root = folder->plan->arguments->target;
@@ -252,7 +252,7 @@ static bool is_ours_alone(const struct folder *folder, struct pack_failure *fail
                      classes, files, class_folders(folder), folder->tally.files);
 }
 
-/* All files are on the disk before the folder counts as finished. */
+/* Sync all files before the folder counts as finished. */
 static bool finish(void *self, struct pack_tally *tally, struct pack_failure *failure)
 {
     struct folder *folder = self;

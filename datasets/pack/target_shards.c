@@ -1,8 +1,7 @@
-/* target_shards.c - packing into shards.
+/* target_shards.c - pack into shards.
  *
- * A shard ends where a batch does, so the loader's state at that point tells how to go on: it is
- * kept in the shard's header. Whoever starts again looks at the finished shards and begins
- * behind the last.
+ * A shard ends at the end of a batch, and its header keeps the loader's state at that point. A resumed
+ * run checks the finished shards and continues after the last one.
  */
 #include "datasets/pack/lock.h"
 #include "datasets/pack/output.h"
@@ -24,14 +23,14 @@ static_assert(sizeof(stoker_state) == STK_SHARD_RESUME_BYTES, "a state fits in a
 
 struct shards {
     const struct pack_plan *plan;
-    int folder; /* locked; -1 = not */
+    int folder; /* locked; -1 = not open */
     struct pack_output output;
-    struct stk_shard_header header; /* of the shard that is being written */
+    struct stk_shard_header header; /* the current shard's */
     struct pack_room entries;
     struct pack_room names;
-    uint64_t at; /* bytes written of it */
+    uint64_t at; /* bytes written to it */
     struct pack_tally tally;
-    stoker_state state; /* behind the last batch that was added */
+    stoker_state state; /* after the last batch added */
 };
 
 static const char *name_of(char name[NAME_BYTES], uint32_t number)
@@ -40,7 +39,7 @@ static const char *name_of(char name[NAME_BYTES], uint32_t number)
     return name;
 }
 
-/* ---- what is there already ------------------------------------------------------ */
+/* ---- existing shards ------------------------------------------------------------ */
 
 static bool read_at(int fd, void *to, size_t size, uint64_t offset)
 {
@@ -72,7 +71,7 @@ static bool index_is_whole(int fd, const struct stk_shard_header *header)
     return sum == header->index_sum;
 }
 
-/* NULL, or what is wrong with a shard that should be number header.number of this packing. */
+/* Returns NULL, or what is wrong with a shard that should have header.number in this packing. */
 static const char *look_at(struct shards *shards, int fd, struct stk_shard_header *found)
 {
     uint8_t block[STK_SHARD_BLOCK_BYTES] = { 0 };
@@ -90,7 +89,7 @@ static const char *look_at(struct shards *shards, int fd, struct stk_shard_heade
     return index_is_whole(fd, found) ? NULL : "its index is damaged";
 }
 
-/* Step over finished shards. */
+/* Skip finished shards. */
 static bool skip_finished(struct shards *shards, struct pack_start *start,
                           struct pack_failure *failure)
 {
@@ -119,7 +118,7 @@ static bool skip_finished(struct shards *shards, struct pack_start *start,
     return true;
 }
 
-/* A shard that is none of ours would be read along with them. */
+/* A foreign shard would be read along with ours. */
 static bool refuse_strangers(struct shards *shards, const char *path, struct pack_failure *failure)
 {
     DIR *stream = opendir(path);
@@ -147,7 +146,7 @@ static bool refuse_strangers(struct shards *shards, const char *path, struct pac
 
 /* ---- open ----------------------------------------------------------------------- */
 
-/* The names of the classes, if all have one. */
+/* Copy the names of the classes, if all have one. */
 static bool take_names(struct shards *shards)
 {
     const struct pack_plan *plan = shards->plan;
@@ -227,7 +226,7 @@ static bool open_shards(void **self, const struct pack_plan *plan, struct pack_s
 
 /* ---- one shard ------------------------------------------------------------------ */
 
-/* Bytes of the whole file, if the records end there and the index has so many entries. */
+/* Returns the size of the file for this end of the records and number of index entries. */
 static uint64_t file_bytes_with(const struct shards *shards, uint64_t end, uint64_t count)
 {
     return stk_shard_align(end, STK_SHARD_BLOCK_BYTES) +
@@ -250,7 +249,7 @@ static bool begin_shard(struct shards *shards, struct pack_failure *failure)
            pack_output_zeros(&shards->output, STK_SHARD_BLOCK_BYTES, failure);
 }
 
-/* Index, then the header over the zeros at the beginning, then the name. */
+/* Write the index, then the header at the start, then rename. */
 static bool end_shard(struct shards *shards, bool last, struct pack_failure *failure)
 {
     uint8_t block[STK_SHARD_BLOCK_BYTES] = { 0 };
@@ -309,7 +308,7 @@ static bool add_record(struct shards *shards, const struct pack_sample *sample,
 
 /* ---- batches -------------------------------------------------------------------- */
 
-/* Whether a batch may be added to a shard whose records end at `at`. */
+/* Returns true if a batch fits into a shard whose records end at `at`. */
 static bool fits(const struct shards *shards, const struct pack_batch *batch, uint64_t at,
                  uint64_t count)
 {

@@ -1,8 +1,7 @@
-/* target_tar.c - packing into one archive, as WebDataset has them: KEY.png and KEY.cls.
+/* target_tar.c - pack into one archive in the form of WebDataset: KEY.png and KEY.cls.
  *
- * POSIX ustar: a block of 512 bytes tells name and size of a file, its bytes follow, filled up
- * to a whole block; two blocks of zeros end it. An archive that is there already is held against what would be
- * written, and stays as it is.
+ * POSIX ustar: a header block of 512 bytes with name and size, the file padded to whole blocks, and two
+ * blocks of zeros at the end. An existing archive is only compared, never changed.
  */
 #include "datasets/pack/existing.h"
 #include "datasets/pack/lock.h"
@@ -20,9 +19,9 @@ enum { BLOCK_BYTES = 512, RECORD_BYTES = 20 * BLOCK_BYTES };
 
 struct tar {
     const struct pack_plan *plan;
-    int lock; /* of output.hidden; -1 = none */
+    int lock; /* output.hidden, locked; -1 = none */
     struct pack_output output;
-    struct pack_existing existing; /* open: nothing is written */
+    struct pack_existing existing; /* open: compare only */
     char folder[PACK_PATH_BYTES];
     uint64_t at; /* bytes written */
     struct pack_tally tally;
@@ -51,8 +50,8 @@ static bool open_existing(struct tar *tar, const char *path, struct pack_failure
                      "there is something else of that name already");
 }
 
-/* Between the first look at the name and the lock, another packer may have finished: then there is
- * an archive to compare with, and the file just locked is a new, empty one. */
+/* Another packer may have finished between the first look and the lock: then compare with its archive
+ * and drop the new, empty file that was locked. */
 static bool open_new(struct tar *tar, const char *path, struct pack_failure *failure)
 {
     const char *name = pack_path_split(path, tar->folder);
@@ -71,7 +70,7 @@ static bool open_tar(void **self, const struct pack_plan *plan, struct pack_star
                      struct pack_failure *failure)
 {
     const char *path = plan->arguments->target;
-    (void)start; /* an archive is written at one go */
+    (void)start; /* an archive cannot be resumed */
     if (plan->info->label_dtype == STOKER_FLOAT32)
         return pack_fail(failure, path, 0, "labels that are no classes do not fit in .cls files");
     struct tar *tar = calloc(1, sizeof(*tar));
@@ -95,7 +94,7 @@ static bool put(struct tar *tar, const void *bytes, size_t size, struct pack_fai
         return pack_output_write(&tar->output, bytes, size, failure);
     return pack_existing_next(&tar->existing, bytes, size) ||
            pack_fail(failure, tar->plan->arguments->target, 0,
-                     "it is there already, and is not what would be packed from byte %" PRIu64
+                     "it exists and differs from what would be packed, from byte %" PRIu64
                      " on; remove it, or pack elsewhere",
                      tar->existing.at);
 }
@@ -110,7 +109,7 @@ static bool put_zeros(struct tar *tar, uint64_t count, struct pack_failure *fail
     return put(tar, zeros, (size_t)count, failure);
 }
 
-/* Octal digits and a 0, as many as there is room for. */
+/* Octal digits and a final 0, filling the field. */
 static void put_octal(char *to, size_t bytes, uint64_t value)
 {
     to[bytes - 1] = '\0';
@@ -118,7 +117,7 @@ static void put_octal(char *to, size_t bytes, uint64_t value)
         to[i - 1] = (char)('0' + (value & 7));
 }
 
-/* The sum is taken with its own field full of spaces. */
+/* The checksum counts its own field as spaces. */
 static void make_header(char block[BLOCK_BYTES], const char *name, uint64_t size)
 {
     static const char magic[8] = { 'u', 's', 't', 'a', 'r', '\0', '0', '0' };
@@ -175,7 +174,7 @@ static bool add_batch(void *self, const struct pack_batch *batch, struct pack_fa
     return true;
 }
 
-/* What is there has been compared up to its end; what was written is brought to the disk. */
+/* Compare to the end of an existing archive; sync a new one. */
 static bool end_archive(struct tar *tar, struct pack_failure *failure)
 {
     if (tar->existing.file == NULL)
@@ -183,7 +182,7 @@ static bool end_archive(struct tar *tar, struct pack_failure *failure)
     tar->tally.kept_samples = tar->tally.samples;
     return pack_existing_ends(&tar->existing) ||
            pack_fail(failure, tar->plan->arguments->target, 0,
-                     "it is there already, and goes on behind what would be packed; remove it, or "
+                     "it exists and continues after what would be packed; remove it, or "
                      "pack elsewhere");
 }
 

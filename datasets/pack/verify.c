@@ -1,7 +1,7 @@
 /* verify.c - see verify.h.
  *
- * The source comes through a loader, in its order; each of its good samples is looked up in the
- * target: in shards and archives they stand in the same order, in folders their names tell.
+ * Reads the source through a loader, in order, and finds each good sample in the target: in shards and
+ * archives by its position, in folders by its file name.
  */
 #include "datasets/pack/verify.h"
 
@@ -17,8 +17,8 @@
 struct verifier {
     const struct pack_plan *plan;
     stoker_dataset *target;
-    const stoker_dataset_info *info; /* of the target */
-    uint64_t *where; /* of each sample of the source, in a folder; NULL = in order */
+    const stoker_dataset_info *info; /* the target's */
+    uint64_t *where; /* target sample of each source sample, for folders; NULL = in order */
     uint8_t *row;
     size_t row_bytes;
     uint64_t compared;
@@ -54,8 +54,7 @@ static bool open_target(struct verifier *verifier, struct pack_failure *failure)
     const stoker_dataset_info *source = verifier->plan->info;
     const int bytes =
         snprintf(spec, sizeof(spec), "%s:%s", pack_form_name(arguments->form), arguments->target);
-    if (source->is_image &&
-        arguments->form != PACK_SHARDS) /* files do not say what rows they were */
+    if (source->is_image && arguments->form != PACK_SHARDS) /* files do not store the row's type */
         (void)snprintf(spec + bytes, sizeof(spec) - (size_t)bytes, "?channels=%d",
                        (int)source->shape[2]);
     const stoker_dataset_options options = { .error = &error };

@@ -8,7 +8,7 @@
 #include "loader/base/memory.h"
 
 static_assert(sizeof(struct stk_shard_record) == STK_SHARD_ENTRY_BYTES,
-              "an index is read to where its records will lie");
+              "an index is read in place of its records");
 
 static int refuse(const struct stk_shard_file *file, int code, uint64_t offset, const char *what,
                   stoker_error *error)

@@ -9,7 +9,7 @@
 
 static const uint8_t magic[8] = { 0x89, 'S', 'T', 'K', '\r', '\n', 0x1A, '\n' };
 
-/* Where each field of the header lies. */
+/* Offsets of the header's fields. */
 enum {
     AT_MAGIC = 0,
     AT_VERSION = 8,
@@ -203,16 +203,16 @@ int stk_shard_header_load(struct stk_shard_header *out, const uint8_t *from, uin
     if (memcmp(from, magic, sizeof(magic)) != 0)
         return refused(STOKER_EMAGIC, what, "not a shard");
     if (stk_load_le32(from + AT_VERSION) != STK_SHARD_VERSION)
-        return refused(STOKER_ENOTSUP, what, "a version of the format that is not known here");
+        return refused(STOKER_ENOTSUP, what, "an unknown version of the format");
     if (stk_load_le32(from + AT_SUM) != stk_crc32c(0, from, AT_SUM))
         return refused(STOKER_ECORRUPT, what, "the header's checksum");
     load_fields(out, from);
     if ((out->needs & ~STK_SHARD_NEEDS_KNOWN) != 0)
-        return refused(STOKER_ENOTSUP, what, "it needs a feature that is not known here");
+        return refused(STOKER_ENOTSUP, what, "it needs an unknown feature");
     if (out->file_bytes > file_bytes)
         return refused(STOKER_ETRUNCATED, what, "the end is missing");
     if (out->file_bytes < file_bytes)
-        return refused(STOKER_EOVERSIZE, what, "bytes behind the end");
+        return refused(STOKER_EOVERSIZE, what, "bytes after the end");
     *what = "the header's own fields";
     if (stk_load_le32(from + AT_HEADER_BYTES) != STK_SHARD_BLOCK_BYTES || from[AT_IS_IMAGE] > 1 ||
         !all_zero(from + AT_ZEROS, AT_SUM - AT_ZEROS) ||

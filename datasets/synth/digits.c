@@ -1,8 +1,8 @@
-/* digits.c - "synth:digits?count=60000&seed=0&size=28": drawn digits, any number of them.
+/* digits.c - "synth:digits?count=60000&seed=0&size=28": any number of drawn digits.
  *
  *   (seed, split, id) -> digit -> pen strokes -> bent, turned, scaled -> ink -> noise
  *
- * The same bytes on every machine: all arithmetic is on integers. Lengths are in
+ * All arithmetic is on integers, so every machine draws the same bytes. Lengths are in
  * 1/64 pixel, directions in 1/4096.
  */
 #include <assert.h>

@@ -1,5 +1,5 @@
-/* glyphs.c - see glyphs.h. Curves run through the points; B begins a stroke, C is a
- * corner, P a point of a curve.
+/* glyphs.c - see glyphs.h. Curves run through the points; B starts a stroke, C is a
+ * corner, P a point on a curve.
  */
 #include "datasets/synth/glyphs.h"
 

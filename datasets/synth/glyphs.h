@@ -10,11 +10,11 @@ enum {
     STK_GLYPH_HALF_HEIGHT = 60 /* points lie in -40..40 across, -60..60 down */
 };
 
-/* How the pen comes through a point. */
+/* The pen at a point. */
 enum stk_pen {
     STK_PEN_CURVE = 0, /* round */
     STK_PEN_CORNER,    /* sharp */
-    STK_PEN_DOWN       /* a new stroke begins here */
+    STK_PEN_DOWN       /* starts a new stroke */
 };
 
 struct stk_glyph_point {
@@ -24,11 +24,11 @@ struct stk_glyph_point {
 };
 
 struct stk_glyph {
-    uint8_t count; /* points; 0 = there is no such variant */
+    uint8_t count; /* points; 0 = no such variant */
     struct stk_glyph_point points[STK_GLYPH_POINTS_MAX];
 };
 
-/* [digit][variant]; people write some digits in more than one way. */
+/* [digit][variant]: some digits have several handwritten forms. */
 extern const struct stk_glyph stk_glyphs[10][STK_GLYPH_VARIANTS_MAX];
 extern const uint8_t stk_glyph_variants[10];
 

@@ -1,6 +1,6 @@
-/* images.c - the data set around an artist: parameters, splits, shapes and labels.
+/* images.c - parameters, splits, shapes and labels of a set of generated images.
  *
- * The split "test" draws from another key, so none of its images is one of "train".
+ * The split "test" has another key, so its images differ from those of "train".
  */
 #include "datasets/synth/images.h"
 

@@ -1,10 +1,10 @@
-/* pictures.c - "synth:pictures?count=1000&seed=0&size=256": colour pictures that compress as
- * photographs do, where real ones cannot be shipped.
+/* pictures.c - "synth:pictures?count=1000&seed=0&size=256": colour images that compress like
+ * photographs.
  *
  *   (seed, split, id) -> waves of six octaves -> shapes -> noise of a sensor
  *
- * The same bytes on every machine: all arithmetic is on integers. A level is 1/256 of what a byte
- * counts. The label is the number of shapes.
+ * All arithmetic is on integers, so every machine draws the same bytes. A level is 1/256 of a byte's
+ * unit. The label is the number of shapes.
  */
 #include <stdbool.h>
 

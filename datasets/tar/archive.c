@@ -2,9 +2,8 @@
  *
  *   archive ──walk──▶ members ──by key──▶ groups ──all members seen──▶ samples
  *
- * Nothing is ever extracted: of a label's file a few bytes are read, of all else the place is kept.
- * Members that could do harm if they were (links, devices, names that lead out) are counted and
- * stepped over.
+ * Nothing is extracted: labels are read, of all else only the offset is kept. Links, devices and
+ * names that lead out of the folder are counted and skipped.
  */
 #include "datasets/tar/archive.h"
 
@@ -125,10 +124,10 @@ static int take_label(struct stk_tar_part *part, struct stk_tar_walk *walk,
         return rc;
     if (!read_label(text, (size_t)member->bytes, &group->label))
         return FAIL(part, STOKER_EFORMAT, member->offset,
-                    "tar: %s: a label is a decimal number of 64 bits", shown(member->name));
+                    "tar: %s: the label is not a decimal number of 64 bits", shown(member->name));
     if (classes != 0 && (group->label < 0 || (uint64_t)group->label >= classes))
         return FAIL(part, STOKER_EFORMAT, member->offset,
-                    "tar: %s: the label %lld is none of %llu classes", shown(member->name),
+                    "tar: %s: label %lld out of range (%llu classes)", shown(member->name),
                     (long long)group->label, (unsigned long long)classes);
     group->label_at = member->offset;
     return STOKER_OK;

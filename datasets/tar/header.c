@@ -4,7 +4,7 @@
  *   | name | mode | uid | gid | size | time | sum | type | link | magic | ... | prefix | - |
  *
  * Numbers are octal text, or, with the top bit set, big-endian in base 256: then a file may be
- * longer than 8 GiB. The sum is over all bytes, its own taken as spaces.
+ * longer than 8 GiB. The sum is over all bytes, with its own field as spaces.
  */
 #include "datasets/tar/header.h"
 

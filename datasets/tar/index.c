@@ -5,9 +5,9 @@
  *                                                             │
  *              one after the other, by this thread ◀──────────┘ anything else
  *
- * Several threads are a gain, not a need: each has its share of the memory, and counts what it saw
- * alone. Whatever does not hold then, an archive that is damaged or more members than allowed, is
- * told by going through all archives again in their order, as one thread would have told it.
+ * Each thread has its share of the memory and its own counts. On any error, such as a damaged archive
+ * or too many members, this thread indexes all archives again in order, so that the same error is
+ * reported with any number of threads.
  */
 #include "datasets/tar/index.h"
 

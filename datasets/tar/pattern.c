@@ -2,7 +2,7 @@
  *
  *   DIR/{a,b}-{008..010}.tar     2 x 3 names: a-008, a-009, a-010, b-008, ...
  *
- * No list of names is made: name i is written from i, each pair of braces being one digit of it.
+ * Name i is computed from i, with each pair of braces as one digit.
  */
 #include "datasets/tar/pattern.h"
 
@@ -51,7 +51,7 @@ static int take_range(const struct parse *in, struct stk_tar_braces *braces, con
     uint64_t last = 0;
     if (!read_number(inside, first_bytes, &braces->first) ||
         !read_number(dots + 2, last_bytes, &last) || last < braces->first)
-        return refuse(in, STOKER_ESPEC, "a range is of the form {000..099}, from less to more");
+        return refuse(in, STOKER_ESPEC, "a range has the form {000..099}, ascending");
     if (last - braces->first >= STK_TAR_FILES_MAX)
         return refuse(in, STOKER_ELIMIT, "more than 65536 names");
     const bool padded = (first_bytes > 1 && inside[0] == '0') || (last_bytes > 1 && dots[2] == '0');
@@ -83,7 +83,7 @@ static int take_braces(const struct parse *in, size_t begin)
     const size_t left = pattern->bytes - begin - 1;
     const char *close = memchr(inside, '}', left);
     if (close == NULL || memchr(inside, '{', (size_t)(close - inside)) != NULL)
-        return refuse(in, STOKER_ESPEC, "braces must be closed, and not stand in each other");
+        return refuse(in, STOKER_ESPEC, "braces must be closed and cannot be nested");
     if (pattern->brace_count == STK_TAR_BRACES_MAX)
         return refuse(in, STOKER_ELIMIT, "more than 4 pairs of braces");
     struct stk_tar_braces *braces = &pattern->braces[pattern->brace_count++];
@@ -114,7 +114,7 @@ int stk_tar_pattern_parse(struct stk_tar_pattern *out, const char *text, size_t 
     stk_tar_pattern_plain(out, text, bytes);
     for (size_t at = 0; at < bytes; at++) {
         if (text[at] == '}')
-            return refuse(&in, STOKER_ESPEC, "a brace is closed that was not opened");
+            return refuse(&in, STOKER_ESPEC, "a } without a {");
         if (text[at] != '{')
             continue;
         int rc = take_braces(&in, at);

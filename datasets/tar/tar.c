@@ -155,7 +155,7 @@ static int look_at_samples(struct tar *tar, const struct opening *opening)
     }
     if (opening->wish.class_count != 0 && !tar->index.has_labels)
         return stk_opening_refuse(&opening->base, STOKER_EINVAL,
-                                  "classes: there is no .cls in these archives");
+                                  "classes: the archives have no .cls members");
     tar->class_count = (uint32_t)opening->wish.class_count;
     if (opening->wish.class_count == 0 && numbered)
         tar->class_count = (uint32_t)largest + 1;
@@ -182,7 +182,7 @@ static int read_parameters(struct opening *opening)
     return opening->wish.keep_truncated || opening->truncated[0] == '\0' ||
                    strcmp(opening->truncated, "fail") == 0
                ? STOKER_OK
-               : stk_opening_refuse(&opening->base, STOKER_ESPEC, "truncated is fail or keep");
+               : stk_opening_refuse(&opening->base, STOKER_ESPEC, "truncated must be fail or keep");
 }
 
 /* A file name may contain question marks and braces: a name that exists literally is that file. */

@@ -1,13 +1,13 @@
 /* walk.c - see walk.h.
  *
  *   | x: path, size | L: a long name | header | bytes, to 512 | header | ... | zeros |
- *     \____________________________/      ^ what they say is about this one
+ *     \____________________________/      ^ they describe this member
  *
- * Behind the zeros that end an archive there may be more zeros, up to any block size, or another archive.
+ * More zeros, up to any block size, or another archive may follow the zeros that end an archive.
  *
- * Only headers are read, through a window of a page: small members and their neighbours come with
- * one read. A size is checked against the file before anything is made of it, so that each step
- * goes forward and the last one ends.
+ * Only headers are read, through a window of one page, so that one read serves several small members.
+ * A size is checked against the file before it is used, so each step moves forward and the last one
+ * ends.
  */
 #include "datasets/tar/walk.h"
 
@@ -123,7 +123,7 @@ static int take_records(struct stk_tar_walk *walk, const struct stk_tar_header *
     if (header->type == 'g') /* about all that follows, and so far from its place? */
         return records.path == NULL && !records.has_bytes && !records.is_sparse
                    ? STOKER_OK
-                   : FAIL(walk, STOKER_ENOTSUP, at, "tar: a path or size for all members");
+                   : FAIL(walk, STOKER_ENOTSUP, at, "tar: a global path or size");
     walk->is_sparse = walk->is_sparse || records.is_sparse;
     walk->has_bytes = records.has_bytes;
     walk->bytes = records.bytes;
@@ -178,7 +178,7 @@ static int read_header(struct stk_tar_walk *walk, struct stk_tar_header *out, bo
                         block[0] == 0x1F && block[1] == 0x8B
                             ? ", but gzip: unpack it, to read it at random"
                             : "");
-        return FAIL(walk, STOKER_ECORRUPT, at, "tar: the sum of a header is wrong");
+        return FAIL(walk, STOKER_ECORRUPT, at, "tar: wrong header checksum");
     }
     rc = stk_tar_header_parse(out, block, &said);
     return rc == STOKER_OK ? rc : FAIL(walk, rc, at + 124, "%s", said.message);

@@ -242,7 +242,7 @@ grep -q "'stray.png' is not of this packing" "$scratch/err" || fail "a stray fil
 
 # ---- what is there is not written over, nor mixed with
 ends 1 "$source" "tar:$scratch/set.tar"
-grep -q 'not what would be packed from byte [0-9]* on; remove it, or pack elsewhere' "$scratch/err" ||
+grep -q 'differs from what would be packed, from byte [0-9]* on; remove it, or pack elsewhere' "$scratch/err" ||
     fail "no way out: $(cat "$scratch/err")"
 ends 1 'synth:digits?count=1500&seed=4' "folder:$scratch/folder"
 grep -q 'not this packing: .* is missing; remove it, or pack elsewhere' "$scratch/err" ||
@@ -281,7 +281,7 @@ done
 cp "$scratch/twice.tar" "$scratch/longer.tar"
 printf 'x' >>"$scratch/longer.tar"
 ends 1 "$source" "tar:$scratch/longer.tar"
-grep -q 'goes on behind what would be packed' "$scratch/err" || fail "more than an archive: $(cat "$scratch/err")"
+grep -q 'continues after what would be packed' "$scratch/err" || fail "more than an archive: $(cat "$scratch/err")"
 truncate -s -1 "$scratch/longer.tar"
 truncate -s -1 "$scratch/longer.tar"
 ends 1 "$source" "tar:$scratch/longer.tar"

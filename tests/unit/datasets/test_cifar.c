@@ -210,7 +210,7 @@ Test(cifar, the_spec_is_read_as_written)
     check_refused("?label=fine", NULL, STOKER_ESPEC, "label");
     check_refused("", "valid", STOKER_EINVAL, "valid");
     write_file("train.bin", 0, 2, true);
-    check_refused("", NULL, STOKER_EMISMATCH, "one folder");
+    check_refused("", NULL, STOKER_EMISMATCH, "both CIFAR-10");
     stoker_dataset *dataset = NULL;
     cr_assert_eq(stoker_dataset_open(&dataset, "cifar:", NULL), STOKER_ESPEC);
     cr_assert_eq(stoker_dataset_open(&dataset, "cifar:?labels=fine", NULL), STOKER_ESPEC);
@@ -268,7 +268,7 @@ Test(cifar, damage_is_an_error_or_another_pixel, .timeout = 60)
     }
     record[1] = 100;
     stk_file_write(&directory, "test.bin", record, sizeof(record));
-    check_refused("", "test", STOKER_EFORMAT, "offset 1: cifar: the label 100");
+    check_refused("", "test", STOKER_EFORMAT, "offset 1: cifar: label 100");
     check_done();
 }
 

@@ -524,7 +524,7 @@ Test(shards, every_prefix_is_refused, .timeout = 100)
     stk_shard_image_make(&image, 0, 1, 3, 1);
     image.size += 8;
     stk_shard_image_write(&image, &directory, "a.stk");
-    open_bad(&directory, STOKER_EOVERSIZE, "behind the end");
+    open_bad(&directory, STOKER_EOVERSIZE, "after the end");
     stk_directory_remove(&directory);
     stk_test_check_leaks();
 }
