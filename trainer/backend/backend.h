@@ -104,7 +104,7 @@ struct stk_update_state {
 struct stk_step_metrics {
     struct stk_loss loss;
     uint64_t bad_labels; /* samples out of range, which added neither loss nor gradient */
-    float gradient_norm; /* of the last group, before clipping; 0 if not computed */
+    float gradient_norm; /* norm of the last group, before clipping; 0 if not computed */
     bool used;           /* the last group's update was made */
 };
 
@@ -112,13 +112,13 @@ struct stk_step_metrics {
 struct stk_capture {
     uint64_t launched, queued; /* steps, as one graph; operation by operation */
     uint64_t refused;          /* kinds of steps that could not be captured */
-    stoker_error reason;       /* of the first refusal; code 0 = none */
+    stoker_error reason;       /* error of the first refusal; code 0 = none */
 };
 
 /* One pass within its group. */
 struct stk_group_pass {
-    bool first, last;                /* of the group */
-    uint64_t samples;                /* of the group, this pass included */
+    bool first, last;                /* pass of the group */
+    uint64_t samples;                /* samples of the group, this pass included */
     const struct stk_update *update; /* rule, arenas and floats; the rest is ignored */
 };
 

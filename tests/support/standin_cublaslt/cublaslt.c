@@ -26,7 +26,7 @@ struct preference {
     uint32_t schemes, alignment_bytes[4];
 };
 
-/* What an algorithm carries along in cublasLtMatmulAlgo_t. */
+/* Contents of cublasLtMatmulAlgo_t. */
 struct algorithm {
     uint64_t workspace_bytes;
     uint32_t alignment_bytes;
@@ -54,9 +54,9 @@ int64_t standin_cublaslt_live(void)
     return standin.live;
 }
 
-/* ---- what is created, set and destroyed --------------------------------------------------------- */
+/* ---- create, set and destroy ----------------------------------------------------------------- */
 
-/* A copy; NULL = no memory. */
+/* A copy; NULL: out of memory. */
 static void *create(const void *from, size_t bytes)
 {
     void *const made = malloc(bytes);
@@ -205,7 +205,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
     }
 }
 
-/* ---- which products there are ------------------------------------------------------------------- */
+/* ---- supported products ------------------------------------------------------------------------- */
 
 static bool has_bias(cublasLtEpilogue_t epilogue)
 {
@@ -275,7 +275,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
 
 /* ---- running ------------------------------------------------------------------------------------ */
 
-/* One product, with the stand-in's view of its operands. */
+/* One product, with the host addresses of its operands. */
 struct work {
     struct matmul matmul;
     struct layout a, b, d;
@@ -307,7 +307,7 @@ static void store(void *data, cudaDataType_t type, uint64_t i, float value)
         ((float *)data)[i] = value;
 }
 
-/* op(matrix) in doubles, column after column, none apart. */
+/* op(matrix) in doubles, dense, column-major. */
 static double *widen(const void *data, const struct layout *l, cublasOperation_t op)
 {
     const uint64_t ld = (uint64_t)l->ld;
@@ -322,7 +322,7 @@ static double *widen(const void *data, const struct layout *l, cublasOperation_t
     return wide;
 }
 
-/* Alpha, what was there before, epilogue. */
+/* Apply alpha, the old values and the epilogue. */
 static void write_column(const struct work *w, uint64_t column, const double *sums)
 {
     for (uint64_t row = 0; row < w->d.rows; row++) {

@@ -125,9 +125,9 @@ int64_t standin_cuda_live(void)
     return atomic_load(&standin.live);
 }
 
-/* ---- what every call begins and ends with ---- */
+/* ---- start and end of every call ---- */
 
-/* A place to count what is not to be counted, if the call is the test's own. */
+/* Where a call is counted: the test's own calls count elsewhere. */
 struct standin_cuda_host *standin_host(void)
 {
     static _Thread_local struct standin_cuda_host uncounted;
@@ -180,7 +180,7 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
     return standin_end(forbidden != cudaSuccess ? forbidden : standin_memory_alloc(out, bytes));
 }
 
-/* What gives back does so even when it reports an error, which may be that of earlier work. */
+/* Functions that free do so even if they report an error, which may be one of earlier work. */
 cudaError_t cudaFree(void *memory)
 {
     const cudaError_t refused = standin_begin();
@@ -241,7 +241,7 @@ cudaError_t cudaFreeHost(void *memory)
     return code;
 }
 
-/* Check the direction and where the bytes lie; set what the stream is to use. */
+/* Check the direction and the addresses; set the addresses that the stream uses. */
 static cudaError_t place_copy(struct standin_operation *copy, enum cudaMemcpyKind kind)
 {
     bool to_inside;
@@ -272,7 +272,7 @@ static cudaError_t place_copy(struct standin_operation *copy, enum cudaMemcpyKin
     return cudaSuccess;
 }
 
-/* Nothing is staged for a graph: when it runs, pageable memory may hold anything. */
+/* Nothing is staged for a graph: when it runs, pageable memory may have changed. */
 static cudaError_t check_captured_copy(const struct standin_operation *copy, cudaStream_t stream)
 {
     bool inside;
@@ -311,12 +311,12 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     if (code == cudaSuccess && kind == cudaMemcpyDeviceToHost && !pinned &&
         !atomic_load(&standin.reads_pageable)) {
         standin_host()->copies++;
-        standin_stream_wait_idle(stream); /* to pageable memory the call waits */
+        standin_stream_wait_idle(stream); /* a copy to pageable memory waits */
     }
     return standin_end(code);
 }
 
-/* Between two devices' memory, each side where the call says. */
+/* Between the memory of two devices; check each side. */
 cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device,
                                 size_t bytes, cudaStream_t stream)
 {

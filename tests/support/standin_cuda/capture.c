@@ -1,14 +1,14 @@
-/* capture.c - streams whose operations are recorded instead of run.
+/* capture.c - streams that record their operations instead of running them.
  *
  *   begin ──▶ CAPTURING ──end──▶ a graph
  *                 │
- *                 └─ a call that is forbidden meanwhile ──▶ INVALID ──end──▶ an error, no graph
+ *                 └─ a call that capturing forbids ──▶ INVALID ──end──▶ an error, no graph
  *
- * A stream is at a set of nodes, its tail: the next operation comes after all of them. An event that is
- * recorded keeps a copy of the tail, a fork; a stream that waits for it takes those nodes into its own
- * tail, and is thereby captured, too. At the end, all must have come back to the stream that began.
+ * The tail of a stream is a set of nodes: its next operation comes after all of them. A recorded event has a copy of
+ * the tail, a fork; a stream that waits for it adds those nodes to its own tail, and is captured, too. At the end, all
+ * forks must have joined the stream that started.
  *
- * cudaStreamWaitEvent and cudaEventRecord with the `External` flags are not there.
+ * cudaStreamWaitEvent and cudaEventRecord with the `External` flags are not supported.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -31,10 +31,10 @@ struct capture {
     bool invalid;
     cudaGraph_t graph;
     struct standin_lane *lanes;
-    uint32_t lane_count; /* that there ever were */
+    uint32_t lane_count; /* lanes so far */
 };
 
-/* A stream's place in a capture. */
+/* The state of a stream in a capture. */
 struct standin_lane {
     struct standin_lane *next;
     struct capture *capture;
@@ -43,14 +43,14 @@ struct standin_lane {
     struct set tail;
 };
 
-/* An event's. */
+/* The state of an event in a capture. */
 struct standin_fork {
-    uint64_t capture; /* its number */
+    uint64_t capture; /* number of the capture */
     struct set tail;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct capture *captures; /* guarded by lock, as all that hangs on it */
+static struct capture *captures; /* guarded by lock, like all that it refers to */
 static uint64_t numbers;
 
 static _Thread_local enum cudaStreamCaptureMode thread_mode = cudaStreamCaptureModeGlobal;
@@ -103,7 +103,7 @@ static struct standin_lane *join(struct capture *capture, cudaStream_t stream)
     return lane;
 }
 
-/* Its streams run again what they are given. The graph is the caller's. */
+/* Its streams run operations again. The caller owns the graph. */
 static void end_capture(struct capture *capture)
 {
     while (capture->lanes != NULL) {
@@ -150,7 +150,7 @@ static bool forbids(const struct capture *capture)
            capture->mode == cudaStreamCaptureModeGlobal;
 }
 
-/* ---- what other calls ask ---- */
+/* ---- for other calls ---- */
 
 bool standin_capturing(cudaStream_t stream)
 {
@@ -161,11 +161,11 @@ bool standin_capturing(cudaStream_t stream)
     return capturing;
 }
 
-/* Record the operation: under the lock. */
+/* Record the operation. Under the lock. */
 static cudaError_t record(struct standin_lane *lane, const struct standin_operation *operation)
 {
     if (operation->pinned != NULL)
-        (void)standin_pin_use(operation->pinned, 1, -1); /* in use from a launch on */
+        (void)standin_pin_use(operation->pinned, 1, -1); /* in use only after a launch */
     if (lane->capture->invalid) {
         standin_operation_end(operation);
         return cudaErrorStreamCaptureInvalidated;
@@ -251,13 +251,13 @@ static cudaError_t wait_for_fork(struct standin_lane **lane, cudaStream_t stream
 {
     struct capture *capture = fork == NULL ? NULL : numbered(fork->capture);
     if (*lane == NULL && capture == NULL)
-        return cudaErrorCapturedEvent; /* of a capture that has ended */
+        return cudaErrorCapturedEvent; /* its capture has ended */
     if (*lane != NULL && (*lane)->capture->invalid)
         return cudaErrorStreamCaptureInvalidated;
     if (*lane != NULL && capture != (*lane)->capture) {
         (*lane)->capture->invalid = true;
         if (capture == NULL)
-            return cudaErrorStreamCaptureIsolation; /* of work outside, which no graph can wait for */
+            return cudaErrorStreamCaptureIsolation; /* a graph cannot wait for work outside */
         capture->invalid = true;
         return cudaErrorStreamCaptureMerge;
     }
@@ -341,7 +341,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
     return standin_end(cudaSuccess);
 }
 
-/* Under the lock: what ending a capture from this stream gives. */
+/* The result of ending a capture from this stream. Under the lock. */
 static cudaError_t check_end(const struct standin_lane *lane, cudaStream_t stream)
 {
     if (lane == NULL)

@@ -1,4 +1,4 @@
-/* devices.c - which GPUs there are, and what they say of themselves. */
+/* devices.c - the GPUs and their properties. */
 #include <stdio.h>
 #include <string.h>
 
@@ -106,7 +106,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
     return standin_end(cudaSuccess);
 }
 
-/* 0 where there is no driver, which is no error. */
+/* 0 without a driver, which is not an error. */
 cudaError_t cudaDriverGetVersion(int *version)
 {
     STANDIN_BEGIN;

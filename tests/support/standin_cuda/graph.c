@@ -1,6 +1,6 @@
-/* graph.c - a captured graph, and what a launch of it does.
+/* graph.c - a captured graph, and its launch.
  *
- *   lane 0  a ──▶ b ──────▶ e        A lane is what one stream would have done, in its order; an arrow
+ *   lane 0  a ──▶ b ──────▶ e        A lane has the operations of one stream, in order; an arrow
  *                 └─▶ c ─▶ d ┘       between lanes is an event. A launch gives each lane a thread, so
  *   lane 1                           that a missing arrow is a race, as it is on a GPU.
  */
@@ -18,7 +18,7 @@ struct node {
 };
 
 struct CUgraph_st {
-    struct node *nodes; /* each after those that come before it */
+    struct node *nodes; /* in topological order */
     uint32_t count;
     uint32_t lanes;
     _Atomic int holders; /* the program, and each executable one made of it */
@@ -140,7 +140,7 @@ void standin_graph_run(cudaGraphExec_t exec)
     const cudaGraph_t graph = exec->graph;
     struct lane_run *runs = grown(NULL, graph->lanes * sizeof(*runs));
     pthread_t *threads = grown(NULL, graph->lanes * sizeof(*threads));
-    pthread_mutex_lock(&exec->running); /* one launch after the other */
+    pthread_mutex_lock(&exec->running); /* one launch at a time */
     memset(exec->done, 0, graph->count * sizeof(*exec->done));
     for (uint32_t lane = 0; lane < graph->lanes; lane++)
         runs[lane] = (struct lane_run){ exec, lane, (uint64_t)(uintptr_t)&runs[lane] + lane };
@@ -169,7 +169,7 @@ void standin_graph_end(cudaGraphExec_t exec)
     atomic_fetch_sub(&standin.live, 1);
 }
 
-/* Page-locked memory is in use from the launch on, and what is begun is counted. */
+/* Page-locked memory is in use from the launch on; count the operations. */
 static void begin_nodes(cudaGraph_t graph)
 {
     for (uint32_t n = 0; n < graph->count; n++) {

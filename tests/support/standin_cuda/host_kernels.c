@@ -1,6 +1,5 @@
-/* host_kernels.c - a stand-in that whole programs can be given: STOKER_CUDART names it, and where a GPU would
- * run a kernel it runs its host version in plain C. loaderbench, `./run gpu` and the programs of
- * tests/gpu go through their paces with it where there is no GPU.
+/* host_kernels.c - the host versions of all kernels, for a stand-in that whole programs load through STOKER_CUDART:
+ * loaderbench, `./run gpu` and the programs of tests/gpu run with it without a GPU.
  */
 #include "bench/device/spin.h"
 #include "support/cuda_all_host_kernels.h"

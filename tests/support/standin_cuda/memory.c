@@ -1,4 +1,4 @@
-/* memory.c - device memory that the host cannot touch, and ranges that are page-locked. */
+/* memory.c - device memory that the host cannot access, and page-locked ranges. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -8,10 +8,10 @@
 
 struct range {
     struct range *next;
-    const char *base; /* as the program knows it */
+    const char *base; /* the program's address */
     size_t bytes;
-    char *view; /* device memory: where it can be used; NULL = a page-locked range */
-    int device; /* that holds it, or was current when it was page-locked */
+    char *view; /* device memory: accessible mapping; NULL = a page-locked range */
+    int device; /* its device, or the current one when it was page-locked */
     int users;  /* copies under way */
 };
 
@@ -24,7 +24,7 @@ uint64_t standin_memory_used(int device)
     return atomic_load(&used[device]);
 }
 
-/* The range that holds an address, with the pointer that points to it. Under the lock. */
+/* The link to the range that contains an address. Under the lock. */
 static struct range **find(const void *memory, bool device)
 {
     const char *at = memory;
@@ -49,7 +49,7 @@ static void add(const struct range *range)
     atomic_fetch_add(&standin.live, 1);
 }
 
-/* Take the range that begins at base out of the list; false: there is none. */
+/* Remove the range that starts at base from the list; false: there is none. */
 static bool take(const void *base, bool device, struct range *out)
 {
     pthread_mutex_lock(&lock);
@@ -130,7 +130,7 @@ bool standin_on_device(const void *memory, size_t bytes, bool *inside)
     return range != NULL;
 }
 
-/* Of the range that holds it; -1: there is none. */
+/* Device of the range that contains it; -1: there is none. */
 static int device_of(const void *memory, bool device)
 {
     pthread_mutex_lock(&lock);

@@ -1,21 +1,19 @@
-/* standin_cuda.h - a CUDA runtime without a GPU, for tests: what a test may ask of it and do to it.
+/* standin_cuda.h - a CUDA runtime without a GPU, for tests: its controls and counts.
  *
- *   stream   a thread that takes one operation after the other, each after a random delay
- *   event    its latest mark; a stream that waits, waits for the mark that was the latest then
- *   memory   of the device: the program's address is mapped PROT_NONE, so the host faults on it;
- *            only the stand-in's own mapping of the same pages, the view, can be read and written
- *   copies   from page-locked memory are truly late: the bytes are read when the operation runs;
- *            from pageable memory they are taken at the call, unless the GPU reads that by itself. The
- *            wrong direction is an error
- *   capture  what a stream, and others that events tie to it, would do becomes a graph. What CUDA
- *            forbids meanwhile fails here, too, and ends the capture; where CUDA's manual leaves it
- *            open, it is forbidden. In a launched graph each captured stream is a thread again
+ *   stream   a thread that runs one operation at a time, each after a random delay
+ *   event    its latest mark; a stream waits for the mark that was the latest at the time of the call
+ *   memory   device memory is mapped PROT_NONE at the program's address, so that the host faults on it; only a second
+ *            mapping of the same pages, the view, can be accessed
+ *   copies   from page-locked memory read the bytes when the operation runs; from pageable memory at the call, unless
+ *            the GPU reads that itself. The wrong direction is an error
+ *   capture  the operations of a stream, and of others that events tie to it, become a graph. What CUDA forbids
+ *            meanwhile fails and ends the capture, also if CUDA's manual leaves it open. In a launched graph each
+ *            captured stream is a thread again
  *
- * It takes libcudart's place by its soname: a program that links it has it loaded already when the
- * loader asks for the runtime. All of it is compiled like the program, so that ThreadSanitizer sees a
- * slot that is written while its copy reads it.
+ * It replaces libcudart by having its soname: in a program that links it, it is already loaded when the loader asks for
+ * the runtime. It is compiled like the program, so that ThreadSanitizer sees a write to a slot that a copy reads.
  *
- * Controls are for the test's main thread, while no loader runs.
+ * The controls are for the test's main thread, while no loader runs.
  */
 #ifndef STK_TESTS_STANDIN_CUDA_H
 #define STK_TESTS_STANDIN_CUDA_H
@@ -24,72 +22,72 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* No faults, no lies, counts at zero, and `devices` GPUs (0 = cudaErrorNoDevice). */
+/* Reset: no faults, no lies, counts at zero, and `devices` GPUs (0 = cudaErrorNoDevice). */
 void standin_cuda_reset(int devices);
 
-/* The driver itself is missing or of that error: what cudaGetDeviceCount answers; 0 = fine. */
+/* The result of cudaGetDeviceCount if the driver is missing or fails; 0 = it works. */
 void standin_cuda_no_driver(int code);
 
-/* The nth call (1, 2, ...) from now on fails with `code`. Once; or, if the device is lost with it,
- * every later call, too, and what was on the streams is dropped. */
+/* Make the nth call (1, 2, ...) from now on fail with `code`: once, or, if the device is lost, with every later call,
+ * and drop what is on the streams. */
 void standin_cuda_fail(uint64_t nth, int code, bool lost);
-bool standin_cuda_failed(void); /* whether that call was reached */
+bool standin_cuda_failed(void); /* true if that call was reached */
 
-/* Calls of this thread are the test's own: they neither count nor fail, until it says false. */
+/* true: calls of this thread are the test's own, and neither count nor fail. */
 void standin_cuda_own_calls(bool own);
 
 /* Longest random delay before an operation, microseconds; default 200. */
 void standin_cuda_delay(uint32_t most_us);
 
-/* What a runtime must never do, to see that it would be noticed. */
+/* Errors of a runtime, to check that a test notices them. */
 enum standin_cuda_lie {
     STANDIN_CUDA_HONEST,
-    STANDIN_CUDA_SAYS_DONE,    /* an event's query says done at once */
-    STANDIN_CUDA_FORGETS_WAITS /* streams made from now on do not wait for events */
+    STANDIN_CUDA_SAYS_DONE,    /* queries of events return success at once */
+    STANDIN_CUDA_FORGETS_WAITS /* new streams do not wait for events */
 };
 void standin_cuda_lie(enum standin_cuda_lie lie);
 
 /* Allows or forbids stream capture; a reset allows it. */
 void standin_cuda_can_capture(bool can);
 
-/* True if the GPUs read pageable memory directly, and report it: then copies from and to it are as late as
- * with page-locked memory. A reset says no. */
+/* true: the GPUs read pageable memory directly, and report it, so that copies from and to it run as late as those of
+ * page-locked memory. Default after a reset: false. */
 void standin_cuda_reads_pageable(bool can);
 
-/* Bytes of each GPU's memory; default 2^34. More than are free cannot be allocated. */
+/* Memory of each GPU, bytes; default 2^34. */
 void standin_cuda_memory(uint64_t bytes);
 
-/* What the calling thread did that holds up a host or a whole device. Not those of its own calls. */
+/* Calls of this thread that block the host or a whole device, without the test's own. */
 struct standin_cuda_host {
-    uint64_t waits;  /* for a stream, an event or a device, whether or not there was any need */
-    uint64_t copies; /* and fills that the host waits for */
-    uint64_t allocations; /* of device memory and page-locked memory, and what gives it back */
+    uint64_t waits;       /* for a stream, an event or a device, even if idle */
+    uint64_t copies;      /* copies and fills that the host waits for */
+    uint64_t allocations; /* allocating and freeing device and page-locked memory */
 };
-struct standin_cuda_host standin_cuda_host(void); /* since the reset, or the thread's beginning */
+struct standin_cuda_host standin_cuda_host(void); /* since the reset or the start of the thread */
 
 uint64_t standin_cuda_calls(void);
 uint64_t standin_cuda_copies_after_failure(void);
-uint64_t standin_cuda_staged(void);     /* copies begun from pageable memory */
-uint64_t standin_cuda_violations(void); /* memory given back or unlocked while a copy uses it */
+uint64_t standin_cuda_staged(void);     /* copies from pageable memory */
+uint64_t standin_cuda_violations(void); /* memory freed or unlocked while a copy uses it */
 int standin_cuda_pinned_with(
-    const void *memory); /* the device that was current; -1 = not page-locked */
-uint64_t standin_cuda_strays(
-    void); /* memory given back or unlocked while another device was current */
-int64_t standin_cuda_live(void); /* streams, events, graphs, allocations, page-locked ranges */
+    const void *memory);            /* the device that was current; -1 = not page-locked */
+uint64_t standin_cuda_strays(void); /* memory freed or unlocked while another device was current */
+int64_t standin_cuda_live(
+    void); /* streams, events, graphs, allocations and page-locked ranges that exist */
 
-/* The kernels that every library holds, by name: what runs in their place, with a copy of their one
- * argument, the struct. Ends with one whose name is NULL. NULL = there are none. */
+/* Functions that run in place of the kernels of every library, by name, with a copy of the kernel's one argument, a
+ * struct. The list ends with a NULL name. NULL = no kernels. */
 struct standin_cuda_kernel {
     const char *name;
     size_t argument_bytes;
     void (*run)(const struct standin_cuda_kernel *kernel, void *argument);
 };
 void standin_cuda_kernels(const struct standin_cuda_kernel *kernels);
-uint64_t standin_cuda_launches(void);       /* of kernels; those of a graph when it is launched */
-uint64_t standin_cuda_graph_launches(void); /* of whole graphs */
+uint64_t standin_cuda_launches(void);       /* kernels; those of a graph when it is launched */
+uint64_t standin_cuda_graph_launches(void); /* graphs */
 
-/* Where a kernel finds device memory; NULL if it is none. For functions on a stream
- * (cudaLaunchHostFunc), which stand in for kernels, and for nobody else. */
+/* The accessible address of device memory; NULL if it is not device memory. Only for functions on a stream that replace
+ * kernels (cudaLaunchHostFunc). */
 void *standin_cuda_view(const void *device_memory);
 
 #endif

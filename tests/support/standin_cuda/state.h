@@ -1,4 +1,4 @@
-/* state.h - what the stand-in's parts share: the counts, the lies, and the operations. */
+/* state.h - state shared by the files of the stand-in: counts, lies, operations. */
 #ifndef STK_TESTS_STANDIN_CUDA_STATE_H
 #define STK_TESTS_STANDIN_CUDA_STATE_H
 
@@ -14,11 +14,11 @@ struct standin_state {
     _Atomic int devices;
     _Atomic int no_driver;
     _Atomic uint64_t calls;
-    _Atomic uint64_t fail_at; /* the value of calls that fails; 0 = none */
+    _Atomic uint64_t fail_at; /* value of `calls` that fails; 0 = none */
     _Atomic int fail_code;
     _Atomic bool fail_loses;
     _Atomic bool failed;
-    _Atomic int lost; /* the error that every call answers from now on; 0 = none */
+    _Atomic int lost; /* the error of every call from now on; 0 = none */
     _Atomic uint32_t delay_us;
     _Atomic int lie;
     _Atomic bool no_capture;
@@ -29,19 +29,19 @@ struct standin_state {
     _Atomic uint64_t strays;
     _Atomic uint64_t launches;
     _Atomic uint64_t graph_launches;
-    _Atomic uint64_t memory_bytes; /* of each device */
+    _Atomic uint64_t memory_bytes; /* per device */
     _Atomic int64_t live;
-    const struct standin_cuda_kernel *kernels; /* the test's: set while nothing runs */
+    const struct standin_cuda_kernel *kernels; /* set by the test while nothing runs */
 };
 extern struct standin_state standin;
 
 enum { STANDIN_DEVICES_MAX = 8 };
 
-/* ---- calls.c: what every call begins and ends with ---- */
+/* ---- calls.c: start and end of every call ---- */
 
-/* Count the call; what it answers if it is to fail. */
+/* Count the call; return its error if it is to fail. */
 cudaError_t standin_begin(void);
-/* Keep what cudaGetLastError() tells. Returns the code. */
+/* Store the code for cudaGetLastError(), and return it. */
 cudaError_t standin_end(cudaError_t code);
 
 #define STANDIN_BEGIN                                                                              \
@@ -51,7 +51,7 @@ cudaError_t standin_end(cudaError_t code);
             return standin_end(refused);                                                           \
     } while (0)
 
-/* The calling thread's counts, to be added to. */
+/* The counts of the calling thread. */
 struct standin_cuda_host *standin_host(void);
 
 /* ---- devices.c ---- */
@@ -65,13 +65,12 @@ void standin_set_current(int device);
 cudaError_t standin_memory_alloc(void **out, size_t bytes);
 uint64_t standin_memory_used(int device);
 cudaError_t standin_memory_free(void *memory);
-int standin_memory_device(const void *memory); /* that holds it; -1: it is host memory */
+int standin_memory_device(const void *memory); /* its device; -1: host memory */
 cudaError_t standin_pin(void *base, size_t bytes);
 cudaError_t standin_unpin(void *base);
-bool standin_on_device(const void *memory, size_t bytes, bool *inside); /* *inside: all of it */
+bool standin_on_device(const void *memory, size_t bytes, bool *inside); /* *inside: all of it is */
 
-/* Count a copy to or from host memory in or out of the page-locked range that holds it. False: it is
- * in none. */
+/* Add `change` copies to the users of the page-locked range that contains it. False: it is not page-locked. */
 bool standin_pin_use(const void *memory, size_t bytes, int change);
 
 /* ---- stream.c ---- */
@@ -93,11 +92,11 @@ struct standin_fork;
 struct standin_operation {
     enum standin_kind kind;
     struct standin_operation *next;
-    void *to; /* copy: addresses that can be used */
+    void *to; /* copy: accessible addresses */
     const void *from;
     size_t bytes;
-    int value;          /* fill: of each byte */
-    void *staged;       /* copy: to be freed, NULL = none */
+    int value;          /* fill: value of each byte */
+    void *staged;       /* copy: memory to free, NULL = none */
     const void *pinned; /* copy: the page-locked range in use, NULL = none */
     struct CUevent_st *event;
     struct standin_mark *mark;
@@ -107,26 +106,26 @@ struct standin_operation {
     cudaGraphExec_t graph;
 };
 
-/* Do it; what it holds stays its own. */
+/* Run it; it keeps what it owns. */
 void standin_operation_run(const struct standin_operation *operation);
-/* Give back what it holds. */
+/* Release what it owns. */
 void standin_operation_end(const struct standin_operation *operation);
-/* Some of the time nothing, some of the time a random delay. */
+/* Sometimes wait for a random time. */
 void standin_dawdle(uint64_t *random);
 
 cudaError_t standin_stream_create(cudaStream_t *out);
 void standin_stream_destroy(cudaStream_t stream);
 int standin_stream_device(cudaStream_t stream);
-/* Put a copy of the operation at the end. NULL = the current device's default stream. */
+/* Append a copy of the operation. NULL = the default stream of the current device. */
 void standin_stream_put(cudaStream_t stream, const struct standin_operation *operation);
-/* Where its operations are recorded; NULL = it runs them. Guarded by capture.c's lock. */
+/* The capture that records its operations; NULL = it runs them. Guarded by capture.c's lock. */
 struct standin_lane **standin_stream_lane(cudaStream_t stream);
 bool standin_stream_idle(cudaStream_t stream);
 void standin_stream_wait_idle(cudaStream_t stream);
 bool standin_stream_forgets(cudaStream_t stream);
 void standin_streams_end(void);       /* the default streams */
 void standin_streams_wait_idle(void); /* all of the current device */
-void standin_lose(int code);          /* the GPU: no copy touches memory after it */
+void standin_lose(int code);          /* lose the GPU: later copies access no memory */
 
 cudaError_t standin_event_create(cudaEvent_t *out);
 void standin_event_destroy(cudaEvent_t event);
@@ -135,42 +134,41 @@ void standin_event_mark(cudaEvent_t event, cudaStream_t stream);
 void standin_event_wait_on(cudaEvent_t event, cudaStream_t stream);
 bool standin_event_done(cudaEvent_t event);
 void standin_event_wait(cudaEvent_t event);
-/* Time from one's latest mark to the other's: cudaErrorNotReady, cudaErrorInvalidResourceHandle. */
+/* Time between the latest marks of two events. cudaErrorNotReady, cudaErrorInvalidResourceHandle. */
 cudaError_t standin_event_elapsed(float *ms, cudaEvent_t from, cudaEvent_t to);
-/* Its meaning in a capture; NULL = it was not recorded in one. Guarded by capture.c's lock. */
+/* Its fork in a capture; NULL = not recorded in one. Guarded by capture.c's lock. */
 struct standin_fork **standin_event_fork(cudaEvent_t event);
 
 /* ---- capture.c ---- */
 
-/* An operation for a stream: recorded if it is capturing, else put on it. On failure it is ended. */
+/* Record the operation if the stream is capturing, else append it. On failure the operation is released. */
 cudaError_t standin_enqueue(cudaStream_t stream, const struct standin_operation *operation);
 /* Returns true if it is capturing. */
 bool standin_capturing(cudaStream_t stream);
-/* A call that may block, or wait for the whole device: while a stream is captured where that forbids
- * it, it fails and ends the capture. */
+/* For a call that may block, or wait for the whole device: fails and ends the capture if a capture forbids it. */
 cudaError_t standin_unsafe(void);
-/* A call that a capturing stream cannot bear: the same. */
+/* For a call that is not allowed on a capturing stream: the same. */
 cudaError_t standin_unsafe_on(cudaStream_t stream);
-/* Both answer whether the capture took it; then *code is the call's answer. */
+/* Both return true if the capture handled the call; then *code is its result. */
 bool standin_capture_mark(cudaEvent_t event, cudaStream_t stream, cudaError_t *code);
 bool standin_capture_wait(cudaEvent_t event, cudaStream_t stream, cudaError_t *code);
-/* cudaErrorCapturedEvent if what the event marks is in a capture. */
+/* cudaErrorCapturedEvent if the event was recorded in a capture. */
 cudaError_t standin_captured_event(cudaEvent_t event);
 void standin_capture_forget_event(cudaEvent_t event);
 void standin_capture_forget_stream(cudaStream_t stream);
 
 /* ---- graph.c ---- */
 
-/* A node for each operation; `after`: nodes that come before it. Takes what the operation holds. */
+/* Add a node for an operation; `after`: nodes that come before it. Takes over what the operation owns. */
 cudaGraph_t standin_graph_create(void);
 uint32_t standin_graph_add(cudaGraph_t graph, uint32_t lane,
                            const struct standin_operation *operation, const uint32_t *after,
                            uint32_t after_count);
 uint32_t standin_graph_nodes(cudaGraph_t graph);
-/* Set reached[node] for the node and all that come before it. */
+/* Set reached[] for the node and all that come before it. */
 void standin_graph_reach(cudaGraph_t graph, uint32_t node, bool *reached);
 void standin_graph_drop(cudaGraph_t graph);
-/* On the thread of the stream that it was launched on. */
+/* Runs on the thread of the stream that it was launched on. */
 void standin_graph_run(cudaGraphExec_t exec);
 void standin_graph_end(cudaGraphExec_t exec);
 

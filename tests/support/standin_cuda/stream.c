@@ -7,11 +7,11 @@
 
 #include "state.h"
 
-/* One recording of an event. A waiter waits for this one, whatever is recorded later. */
+/* One recording of an event. Waiting for it is not affected by later recordings. */
 struct standin_mark {
     bool done;
     struct timespec at; /* done */
-    int holders;        /* the event while it is the latest, and each operation */
+    int holders;        /* references: the event while it is the latest, and each operation */
 };
 
 struct CUevent_st {
@@ -19,7 +19,7 @@ struct CUevent_st {
     pthread_mutex_t lock;
     pthread_cond_t moved;
     struct standin_mark *latest; /* NULL = never recorded */
-    int holders;                 /* the program, and each operation */
+    int holders;                 /* references: the program, and each operation */
     struct standin_fork *fork;
 };
 
@@ -43,7 +43,7 @@ static cudaStream_t default_streams[STANDIN_DEVICES_MAX]; /* guarded by default_
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static cudaStream_t all_streams; /* guarded by all_lock */
 
-/* Held by every copy and kernel while it runs. */
+/* Locked by every copy and kernel while it runs. */
 static pthread_rwlock_t working = PTHREAD_RWLOCK_INITIALIZER;
 
 void standin_lose(int code)
@@ -102,7 +102,7 @@ int standin_event_device(cudaEvent_t event)
     return event->device;
 }
 
-/* The operation's mark: a new one, or the latest that there is. Event and mark are held for it. */
+/* The operation's mark: a new one, or the latest. Adds references to event and mark. */
 static struct standin_mark *hold(cudaEvent_t event, bool records)
 {
     pthread_mutex_lock(&event->lock);
@@ -150,7 +150,7 @@ struct standin_fork **standin_event_fork(cudaEvent_t event)
     return &event->fork;
 }
 
-/* When its latest mark was done. */
+/* The time when its latest mark was reached. */
 static cudaError_t done_at(cudaEvent_t event, struct timespec *at)
 {
     pthread_mutex_lock(&event->lock);
@@ -202,7 +202,7 @@ static void pass_mark(cudaEvent_t event, struct standin_mark *mark)
 
 /* ---- streams ---- */
 
-/* What touches memory does nothing once the GPU is lost. */
+/* Operations on memory do nothing once the GPU is lost. */
 static void touch(const struct standin_operation *operation)
 {
     pthread_rwlock_rdlock(&working);
@@ -312,7 +312,7 @@ static cudaStream_t make(int device)
     return stream;
 }
 
-/* Ends once what is on the stream is done. */
+/* Returns when all operations of the stream are done. */
 static void unmake(cudaStream_t stream)
 {
     pthread_mutex_lock(&all_lock);

@@ -1,4 +1,4 @@
-/* graph.c - cudnn_graph.h: tensors and operations are written down, engines are three that are one. */
+/* graph.c - cuDNN's graphs: tensors and operations in lists, and three engines that are the same. */
 #include <cuda_runtime_api.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -266,7 +266,7 @@ static uint64_t bytes_of(const struct stk_cudnn_tensor *t)
     return standin_cudnn_elements(t) * stoker_dtype_bytes(t->dtype);
 }
 
-/* Why these operands are not what the graph needs; NULL = they are. */
+/* Bind the operands. Returns the reason why they do not fit; NULL = they do. */
 static const char *bind(struct standin_cudnn_work *work, const struct stk_cudnn_binding *bindings,
                         uint32_t count, const void *workspace)
 {

@@ -1,4 +1,4 @@
-/* operations.h - what a stand-in's graph holds, for graph.c (which fills it) and run.c. */
+/* operations.h - the inside of a graph, filled by graph.c and run by run.c. */
 #ifndef STK_TESTS_STANDIN_CUDNN_OPERATIONS_H
 #define STK_TESTS_STANDIN_CUDNN_OPERATIONS_H
 
@@ -19,16 +19,16 @@ struct standin_cudnn_array {
     void *data;
 };
 
-/* An element's value, and one rounded to the tensor's type. */
+/* Read an element, and write one rounded to the tensor's type. */
 float standin_cudnn_load(const struct standin_cudnn_array *a, int64_t i);
 void standin_cudnn_store(const struct standin_cudnn_array *a, int64_t i, double value);
 
-/* All of a graph, by value: it goes along with each launch. */
+/* A whole graph; each launch gets a copy. */
 struct standin_cudnn_work {
     struct stk_cudnn_tensor tensor[STK_CUDNN_TENSORS_MAX];
     struct standin_cudnn_operation operation[STK_CUDNN_OPERATIONS_MAX];
     uint32_t tensors, operations;
-    void *data[STK_CUDNN_TENSORS_MAX]; /* the stand-in's view of it; NULL = passing */
+    void *data[STK_CUDNN_TENSORS_MAX]; /* host addresses; NULL = virtual */
     void *workspace;
     uint64_t workspace_bytes;
 };
@@ -41,7 +41,7 @@ static inline uint64_t standin_cudnn_elements(const struct stk_cudnn_tensor *t)
 struct standin_cudnn_array standin_cudnn_array_of(const struct standin_cudnn_work *work,
                                                   stk_cudnn_ref ref);
 
-/* Run all of it, now. */
+/* Run the graph. */
 void standin_cudnn_work_run(struct standin_cudnn_work *work);
 
 #endif

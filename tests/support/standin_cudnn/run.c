@@ -1,4 +1,4 @@
-/* run.c - the operations of a graph, one after the other, by plain loops. */
+/* run.c - the operations of a graph, by plain loops. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,18 +39,17 @@ static int64_t at(const struct standin_cudnn_array *a, int64_t n, int64_t h, int
 
 /* ---- convolutions ------------------------------------------------------------------------------- */
 
-/* Operands as doubles, so that the innermost loops run along memory; w is [h][w][c][n] forward, as it lies
- * backward. */
+/* Operands as doubles, so that the inner loops are contiguous. In the forward direction w is [h][w][c][n]. */
 struct convolution {
     struct standin_cudnn_array x, w, y;
     const struct stk_cudnn_window *window;
     double *wide[3];                   /* x, w, y; one of them is the result */
-    int64_t groups, filters, channels; /* of one group */
+    int64_t groups, filters, channels; /* per group */
 };
 
 enum { WIDE_X, WIDE_W, WIDE_Y };
 
-/* Where output place `out` and kernel place `k` meet in the input; false: beside it. */
+/* The input of output position `out` and kernel position `k`; false: outside. */
 static bool meets(int64_t out, int64_t k, int64_t stride, int64_t padding, int64_t extent,
                   int64_t *in)
 {
@@ -66,7 +65,7 @@ static void add_scaled(double *restrict sum, double factor, const double *restri
         sum[i] += factor * values[i];
 }
 
-/* All that one output place and one kernel place multiply: x and y are their first channels. */
+/* The products of one output and one kernel position; x and y: offsets of their first channels. */
 typedef void meet_fn(const struct convolution *v, int64_t x, int64_t kh, int64_t kw, int64_t y);
 
 static void forward(const struct convolution *v, int64_t x, int64_t kh, int64_t kw, int64_t y)
@@ -171,7 +170,7 @@ static void convolve(struct convolution *v, const struct standin_cudnn_operation
 
 /* ---- the rest ----------------------------------------------------------------------------------- */
 
-/* Of an operand whose extents are 1 or those of `whole`. */
+/* Read an operand whose extents are 1 or those of `whole`. */
 static float load_spread(const struct standin_cudnn_array *a,
                          const struct standin_cudnn_array *whole, int64_t i)
 {

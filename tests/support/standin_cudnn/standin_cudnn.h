@@ -1,10 +1,9 @@
-/* standin_cudnn.h - cudnn_graph.h without cuDNN, for tests: a graph is a list of operations, a plan runs
- * them by plain loops on a stream of standin_cuda.
+/* standin_cudnn.h - cuda/cudnn/graph.h without cuDNN, for tests: a graph is a list of operations; a plan runs them by
+ * plain loops on a stream of standin_cuda.
  *
- * A program that links this has no use for trainer/backend/cuda/cudnn/{graph,library,plan}.c. What is stored, or
- * passes between operations, is rounded to its tensor's type. It refuses what cuDNN
- * would, or would do wrong with: shapes that do not fit together, operands that are not bound, host
- * memory, too little of it, bad alignment.
+ * It replaces trainer/backend/cuda/cudnn/{graph,library,plan}.c in a program that links it. Stored and virtual tensors
+ * are rounded to their type. It refuses what cuDNN would refuse or get wrong: shapes that do not match, operands that
+ * are not bound, host memory, too little memory, bad alignment.
  *
  * Each graph has three candidates:
  *
@@ -21,11 +20,11 @@
 
 enum { STANDIN_CUDNN_CANDIDATES = 3 };
 
-/* Graphs of several operations have no engine, or do; counts at zero. For the test's main thread. */
+/* Reset the counts; fuses: there are engines for graphs of several operations. For the test's main thread. */
 void standin_cudnn_reset(bool fuses);
 
-uint64_t standin_cudnn_plans(void);   /* built */
-uint64_t standin_cudnn_rounded(void); /* of those, that round float32 to TF32 */
-uint64_t standin_cudnn_runs(void);    /* enqueued */
+uint64_t standin_cudnn_plans(void);   /* plans built */
+uint64_t standin_cudnn_rounded(void); /* plans built that round float32 to TF32 */
+uint64_t standin_cudnn_runs(void);    /* plans enqueued */
 
 #endif

@@ -34,7 +34,7 @@ struct stk_onednn_conv {
     uint64_t x_floats, y_floats;
     uint32_t threads;
     dnnl_engine_t engine;
-    uint64_t wanted_bytes, scratch_bytes; /* of the largest primitive */
+    uint64_t wanted_bytes, scratch_bytes; /* largest of all primitives */
     uint64_t own_bytes;
     uint32_t sizes;
     struct sized sized[SIZES_MAX]; /* by falling number of samples */

@@ -70,7 +70,7 @@ struct stk_cuda_operands {
     void *dx;           /* T: BACKWARD_DATA; not dy */
     float *weight_grad; /* BACKWARD_WEIGHTS */
     float *bias_grad;   /* BACKWARD_WEIGHTS; NULL if the layer has none */
-    void *workspace;    /* of the object's size, 256-byte aligned; NULL if that is 0 */
+    void *workspace;    /* the object's workspace, 256-byte aligned; NULL if that has 0 bytes */
     /* BACKWARD_WEIGHTS with bias: stk_cuda_tickets() words, 0 before and after each run, so that all runs of one stream
      * may share them. */
     uint32_t *tickets;

@@ -11,7 +11,7 @@ struct stk_cuda_graph_key {
     const void *activations;
     uint32_t count;              /* samples of the pass */
     bool first, last;            /* pass of its group */
-    uint64_t samples;            /* of the group, in its last pass; else 0 */
+    uint64_t samples;            /* samples of the group, in its last pass; else 0 */
     uint64_t first_sample, seed; /* keys of dropout; 0 without dropout */
 };
 

@@ -7,7 +7,7 @@
 
 /* Memory that operations may write to besides their operands. Undefined between operations, but for the tickets. */
 struct stk_cuda_scratch {
-    void *workspace;   /* of the size that the largest operation needs */
+    void *workspace;   /* as large as the largest operation needs */
     uint32_t *tickets; /* 0 before and after each operation */
 };
 
