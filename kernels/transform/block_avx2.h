@@ -7,7 +7,7 @@
  *                              [ 8 elements ] ─▶ fma ─▶ stored                     3 times
  *
  * To widen bytes takes a shuffle anyway, and vpshufb takes them in any order: so pixels that are turned
- * round or taken apart into planes cost what plain ones do (picks.h). A block
+ * round or taken apart into planes cost what plain ones do (shuffle_tables.h). A block
  * writes its own eight pixels and nothing beside them. With n channels it makes n vectors of eight elements;
  * where they come from and go to stays in registers for a whole picture.
  */
@@ -71,21 +71,21 @@ static inline void eight_to_bf16(unsigned char *at, __m256 v)
 
 /* plane_bytes: from one channel's plane to the next's in the output. */
 static ALWAYS_INLINE void block_init(struct block *block, const struct stk_transform_plan *plan,
-                                     const struct stk_pick *picks, uint32_t channels, bool planes,
-                                     size_t element_bytes, size_t plane_bytes)
+                                     const struct stk_shuffle *shuffles, uint32_t channels,
+                                     bool planes, size_t element_bytes, size_t plane_bytes)
 {
     block->channels = channels;
     block->planes = planes;
 #pragma GCC unroll 4
     for (uint32_t number = 0; number < channels; number++) {
         struct vector *vector = &block->vectors[number];
-        vector->order = _mm256_loadu_si256((const __m256i_u *)picks[number].order);
+        vector->order = _mm256_loadu_si256((const __m256i_u *)shuffles[number].order);
         vector->factor = planes ? _mm256_set1_ps(plan->factor[number])
                                 : _mm256_loadu_ps(plan->factor + number * BLOCK_PIXELS);
         vector->bias = planes ? _mm256_set1_ps(plan->bias[number])
                               : _mm256_loadu_ps(plan->bias + number * BLOCK_PIXELS);
-        vector->low = picks[number].low;
-        vector->high = picks[number].high;
+        vector->low = shuffles[number].low;
+        vector->high = shuffles[number].high;
         vector->to = number * (planes ? plane_bytes : BLOCK_PIXELS * element_bytes);
     }
 }

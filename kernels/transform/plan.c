@@ -102,8 +102,8 @@ int stk_transform_plan_init(struct stk_transform_plan *plan, const struct stk_fr
     }
     make_filled(plan);
     const bool planes = convert->layout == STOKER_NCHW && channels > 1;
-    stk_picks_init(plan->picks, channels, planes);
-    stk_wide_picks_init(plan->wide_picks, channels, planes);
+    stk_shuffles_init(plan->shuffles, channels, planes);
+    stk_wide_shuffles_init(plan->wide_shuffles, channels, planes);
     const struct stk_transform_variant *variant = stk_transform_variants;
     while (!variant->runs_here())
         variant++;

@@ -20,7 +20,7 @@
 
 #include "kernels/convert/convert.h"
 #include "kernels/transform/frame.h"
-#include "kernels/transform/picks.h"
+#include "kernels/transform/shuffle_tables.h"
 
 enum {
     STK_TRANSFORM_WHY_BYTES = 160,
@@ -123,8 +123,8 @@ struct stk_transform_plan {
     uint8_t filled[STOKER_TRANSFORM_CHANNELS_MAX][STK_FILLED_BYTES];
     /* For element i of a line, channels last: a period, and a vector more. */
     float factor[STK_LINE_ELEMENTS], bias[STK_LINE_ELEMENTS];
-    stk_picks picks;
-    stk_wide_picks wide_picks;
+    stk_shuffles shuffles;
+    stk_wide_shuffles wide_shuffles;
 };
 
 /* framing and fill are copied; convert, the plan for rows of the output's shape from uint8, must outlive the

@@ -36,10 +36,10 @@ static ALWAYS_INLINE void wide_init(struct wide *wide, const struct stk_transfor
     wide->planes = planes;
 #pragma GCC unroll 4
     for (uint32_t number = 0; number < channels; number++) {
-        const struct stk_wide_pick *pick = &plan->wide_picks[flip][number];
+        const struct stk_wide_shuffle *shuffle = &plan->wide_shuffles[flip][number];
         struct wide_vector *vector = &wide->vectors[number];
-        vector->groups = _mm512_loadu_si512(pick->groups);
-        vector->order = _mm512_loadu_si512(pick->order);
+        vector->groups = _mm512_loadu_si512(shuffle->groups);
+        vector->order = _mm512_loadu_si512(shuffle->order);
         vector->factor = planes ? _mm512_set1_ps(plan->factor[number])
                                 : _mm512_loadu_ps(plan->factor + number * WIDE_PIXELS);
         vector->bias = planes ? _mm512_set1_ps(plan->bias[number])

@@ -1,5 +1,5 @@
-/* picks.c - see picks.h. */
-#include "kernels/transform/picks.h"
+/* shuffle_tables.c - see shuffle_tables.h. */
+#include "kernels/transform/shuffle_tables.h"
 
 enum {
     GROUP_BYTES = 4,      /* that vpermd moves at a time */
@@ -33,33 +33,35 @@ static int32_t window_of(const int32_t *bytes, uint32_t count, uint32_t channels
     return room < 0 ? 0 : lowest < room ? lowest : room;
 }
 
-static struct stk_pick pick_of(uint32_t channels, bool planes, bool flip, uint32_t number)
+static struct stk_shuffle shuffle_of(uint32_t channels, bool planes, bool flip, uint32_t number)
 {
     int32_t bytes[STK_BLOCK_PIXELS];
     for (uint32_t i = 0; i < STK_BLOCK_PIXELS; i++)
         bytes[i] = byte_of(STK_BLOCK_PIXELS, channels, planes, flip, number, i);
-    struct stk_pick pick;
+    struct stk_shuffle shuffle;
     if (planes) {
-        pick.low = window_of(bytes, WINDOW_ELEMENTS, channels, number);
-        pick.high = window_of(bytes + WINDOW_ELEMENTS, WINDOW_ELEMENTS, channels, number);
+        shuffle.low = window_of(bytes, WINDOW_ELEMENTS, channels, number);
+        shuffle.high = window_of(bytes + WINDOW_ELEMENTS, WINDOW_ELEMENTS, channels, number);
     } else {
-        pick.low = pick.high = window_of(bytes, STK_BLOCK_PIXELS, channels, 0);
+        shuffle.low = shuffle.high = window_of(bytes, STK_BLOCK_PIXELS, channels, 0);
     }
     for (uint32_t i = 0; i < STK_BLOCK_PIXELS; i++)
-        pick.order[i] = bytes[i] - (i < WINDOW_ELEMENTS ? pick.low : pick.high) + ZEROS_ABOVE;
-    return pick;
+        shuffle.order[i] =
+            bytes[i] - (i < WINDOW_ELEMENTS ? shuffle.low : shuffle.high) + ZEROS_ABOVE;
+    return shuffle;
 }
 
-void stk_picks_init(stk_picks picks, uint32_t channels, bool planes)
+void stk_shuffles_init(stk_shuffles shuffles, uint32_t channels, bool planes)
 {
     for (uint32_t number = 0; number < channels; number++)
         for (int flip = 0; flip < 2; flip++)
-            picks[flip][number] = pick_of(channels, planes, flip != 0, number);
+            shuffles[flip][number] = shuffle_of(channels, planes, flip != 0, number);
 }
 
-static struct stk_wide_pick wide_pick_of(uint32_t channels, bool planes, bool flip, uint32_t number)
+static struct stk_wide_shuffle wide_shuffle_of(uint32_t channels, bool planes, bool flip,
+                                               uint32_t number)
 {
-    struct stk_wide_pick pick;
+    struct stk_wide_shuffle shuffle;
     for (uint32_t first = 0; first < STK_WIDE_PIXELS; first += WINDOW_ELEMENTS) {
         int32_t bytes[WINDOW_ELEMENTS];
         for (uint32_t i = 0; i < WINDOW_ELEMENTS; i++)
@@ -67,16 +69,16 @@ static struct stk_wide_pick wide_pick_of(uint32_t channels, bool planes, bool fl
         const int32_t window = lowest_of(bytes, WINDOW_ELEMENTS) / GROUP_BYTES;
         for (uint32_t i = 0; i < WINDOW_ELEMENTS; i++) {
             /* The last groups wrap round where the window ends behind the block: no element is there. */
-            pick.groups[first + i] = (window + (int32_t)i) % STK_WIDE_PIXELS;
-            pick.order[first + i] = bytes[i] - window * GROUP_BYTES + ZEROS_ABOVE;
+            shuffle.groups[first + i] = (window + (int32_t)i) % STK_WIDE_PIXELS;
+            shuffle.order[first + i] = bytes[i] - window * GROUP_BYTES + ZEROS_ABOVE;
         }
     }
-    return pick;
+    return shuffle;
 }
 
-void stk_wide_picks_init(stk_wide_picks picks, uint32_t channels, bool planes)
+void stk_wide_shuffles_init(stk_wide_shuffles shuffles, uint32_t channels, bool planes)
 {
     for (uint32_t number = 0; number < channels; number++)
         for (int flip = 0; flip < 2; flip++)
-            picks[flip][number] = wide_pick_of(channels, planes, flip != 0, number);
+            shuffles[flip][number] = wide_shuffle_of(channels, planes, flip != 0, number);
 }
