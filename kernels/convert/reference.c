@@ -10,24 +10,6 @@
 
 #define LOAD_AS(type, at) ((const type *)memcpy(&(type){ 0 }, (at), sizeof(type)))[0]
 
-static size_t element_bytes(stoker_dtype dtype)
-{
-    switch (dtype) {
-    case STOKER_UINT8:
-    case STOKER_INT8:
-        return 1;
-    case STOKER_INT16:
-    case STOKER_FLOAT16:
-    case STOKER_BFLOAT16:
-        return 2;
-    case STOKER_INT32:
-    case STOKER_FLOAT32:
-        return 4;
-    default:
-        return 8;
-    }
-}
-
 static float load_element(stoker_dtype dtype, const unsigned char *at)
 {
     switch (dtype) {
@@ -71,7 +53,8 @@ void stk_convert_rows_reference(const struct stk_convert_plan *plan, const void 
     (void)ahead;
 
     bool nchw = plan->layout == STOKER_NCHW;
-    size_t from_bytes = element_bytes(plan->from), to_bytes = element_bytes(plan->to);
+    const size_t from_bytes = plan->from_bytes / plan->elements;
+    const size_t to_bytes = plan->to_bytes / plan->elements;
     for (uint32_t row = 0; row < count; row++) {
         const unsigned char *in = rows[row];
         unsigned char *row_out = (unsigned char *)out + row * plan->to_bytes;

@@ -6,7 +6,7 @@
 #define STK_SPLIT_BYTES 1
 #include "kernels/transform/crop_body.h"
 
-#include "kernels/transform/crop_variants.h"
+#include "kernels/transform/variants.h"
 
 stk_crop_fn *stk_crop_choose_avx512(const struct stk_convert_plan *convert, uint32_t channels)
 {

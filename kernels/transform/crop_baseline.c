@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "kernels/transform/crop_variants.h"
+#include "kernels/transform/variants.h"
 
 /* Where the elements of the output are, in elements. */
 struct place {

@@ -4,7 +4,7 @@
  *
  * A product of two words needs the low half of a lane alone, so what stands in the high one does not matter.
  */
-#include "kernels/transform/draw.h"
+#include "kernels/transform/variants.h"
 
 #include <immintrin.h>
 

@@ -1,5 +1,5 @@
 /* draw_baseline.c - words of frames in plain C, for any CPU. */
-#include "kernels/transform/draw.h"
+#include "kernels/transform/variants.h"
 
 void stk_draw_words_baseline(uint64_t key, uint64_t epoch, const uint64_t *samples, uint32_t count,
                              struct stk_random *words)

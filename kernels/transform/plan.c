@@ -5,11 +5,9 @@
 #include <string.h>
 
 #include "kernels/convert/variants.h"
-#include "kernels/transform/crop_variants.h"
-#include "kernels/transform/draw.h"
 #include "kernels/transform/resize.h"
-#include "kernels/transform/resize_variants.h"
 #include "kernels/transform/scratch.h"
+#include "kernels/transform/variants.h"
 
 const struct stk_transform_variant stk_transform_variants[STK_TRANSFORM_VARIANTS_MAX + 1] = {
 #ifdef STK_KERNELS_X86

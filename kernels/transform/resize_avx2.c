@@ -9,8 +9,8 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "kernels/transform/resize_variants.h"
 #include "kernels/transform/taps.h"
+#include "kernels/transform/variants.h"
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 

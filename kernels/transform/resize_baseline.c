@@ -1,5 +1,5 @@
 /* resize_baseline.c - resampling in plain C, for any CPU. */
-#include "kernels/transform/resize_variants.h"
+#include "kernels/transform/variants.h"
 
 #include <string.h>
 
