@@ -20,14 +20,14 @@ struct stk_csv_text {
 struct stk_csv_field {
     const char *bytes;
     size_t size;
-    uint64_t line; /* of its first byte, from 1 */
+    uint64_t line; /* where it starts, from 1 */
     bool quoted;
 };
 
 struct stk_csv_reader {
     const struct stk_csv_text *text;
     size_t at;     /* the next byte */
-    uint64_t line; /* of that byte, from 1 */
+    uint64_t line; /* its line, from 1 */
 };
 
 /* Start at the first record, after a byte order mark. STOKER_EFORMAT: UTF-16. */
