@@ -1,11 +1,11 @@
-/* batch.c - whether a batch is what the model asks for, and lies where the back end can read it. */
+/* batch.c - checks that a batch suits the model, and lies where the back end can read it. */
 #include "loader/base/error.h"
 #include "trainer/api/trainer.h"
 #include <stoker/cuda.h>
 
 static const struct stk_place nowhere = STK_NOWHERE;
 
-/* As stk_shape counts: what is missing is 1. False: more axes than an image has. */
+/* As in stk_shape, missing axes are 1. Returns false if there are more axes than an image has. */
 static bool shape_of(const stoker_tensor *tensor, uint64_t *h, uint64_t *w, uint64_t *c)
 {
     const uint64_t *shape = tensor->shape;
@@ -38,7 +38,7 @@ static int mismatch(stoker_trainer *trainer, const char *what, const stoker_tens
     uint64_t c = 0;
     (void)shape_of(found, &h, &w, &c);
     return stk_error_set(&trainer->error, STOKER_EMISMATCH, STOKER_STAGE_OPTIONS, &nowhere,
-                         "%s: %s %llux%llux%llu in %u axes, the model asks for %s %s", what,
+                         "%s: %s %llux%llux%llu in %u axes, the model needs %s %s", what,
                          stoker_dtype_name(found->dtype), (unsigned long long)h,
                          (unsigned long long)w, (unsigned long long)c, found->rank, wanted_type,
                          stk_shape_text(wanted).text);
@@ -74,7 +74,7 @@ static int check_labels(stoker_trainer *trainer, const stoker_batch *batch)
     return STOKER_OK;
 }
 
-/* A batch in a GPU's memory is for the trainer on that GPU, whose stream then waits for its copy. */
+/* A batch in a GPU's memory needs a trainer on that GPU, whose stream then waits for the copy. */
 static int check_place(stoker_trainer *trainer, const stoker_batch *batch)
 {
     if (batch->device != STOKER_DEVICE_CUDA)
@@ -88,7 +88,7 @@ static int check_place(stoker_trainer *trainer, const stoker_batch *batch)
                              "a batch on cuda:%u: the back end is on another GPU",
                              batch->device_index);
     if (batch->loader == NULL)
-        return STOKER_OK; /* not a loader's: the caller has seen to it */
+        return STOKER_OK; /* not from a loader: the caller synchronises */
     int rc = stoker_batch_wait_on(batch, stoker_trainer_stream(trainer));
     if (rc != STOKER_OK)
         (void)stk_error_set(&trainer->error, rc, STOKER_STAGE_OPTIONS, &nowhere,
@@ -100,7 +100,7 @@ int stk_trainer_check_batch(stoker_trainer *trainer, const stoker_batch *batch)
 {
     if (batch->images.data == NULL)
         return stk_error_set(&trainer->error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "a batch without images");
+                             "the batch has no images");
     int rc = check_images(trainer, batch);
     if (rc == STOKER_OK)
         rc = check_labels(trainer, batch);

@@ -1,4 +1,4 @@
-/* checkpoint_names.h - what tensors are called in the files of a trainer. */
+/* checkpoint_names.h - names of tensors and notes in the files of a trainer. */
 #ifndef STK_TRAINER_CHECKPOINT_NAMES_H
 #define STK_TRAINER_CHECKPOINT_NAMES_H
 
@@ -15,7 +15,7 @@
 /* "optimizer.0", ... */
 const char *stk_state_arena_name(uint32_t index);
 
-/* "bn1.num_batches_tracked": what PyTorch's BatchNorm has beside its statistics. */
+/* "bn1.num_batches_tracked": PyTorch's BatchNorm saves it beside its statistics. */
 struct stk_tracked_name {
     char text[STOKER_LAYER_NAME_MAX + 24];
 };

@@ -1,4 +1,4 @@
-/* counters.h - stk_progress and the loader's state as a row of 64-bit numbers in a file. */
+/* counters.h - stk_progress as an array of 64-bit numbers in a file. */
 #ifndef STK_TRAINER_COUNTERS_H
 #define STK_TRAINER_COUNTERS_H
 
@@ -25,8 +25,8 @@ struct stk_counters {
 
 struct stk_counters stk_counters_write(const struct stk_progress *progress);
 
-/* NULL, or what is wrong with them. *progress keeps loss_scale.dynamic, and with it false the scale
- * it has. */
+/* Returns NULL, or what is wrong with them. *progress keeps loss_scale.dynamic, and its loss scale unless that is
+ * dynamic. */
 const char *stk_counters_read(const struct stk_counters *counters, struct stk_progress *progress);
 
 #endif

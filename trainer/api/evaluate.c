@@ -4,7 +4,7 @@
  *   the device decides   queue ─▶ queue ─▶ ... sums on the device  ├─▶ evaluated: stoker_evaluation
  *                                          └─ collect: wait, read ─┘
  *
- * A batch larger than the plan is taken in parts. */
+ * A batch larger than the plan is run in parts. */
 #include <string.h>
 
 #include "kernels/float16.h"
@@ -101,7 +101,7 @@ static int collect(stoker_trainer *trainer)
         return rc;
     if (bad_labels > 0)
         return stk_error_set(&trainer->error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "%llu labels of the batches evaluated are no classes",
+                             "%llu labels of the evaluated batches are out of range",
                              (unsigned long long)bad_labels);
     add(&trainer->evaluated, &loss);
     return STOKER_OK;

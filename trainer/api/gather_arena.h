@@ -1,4 +1,4 @@
-/* gather_arena.h - an arena of the whole network in one piece, as files have it, wherever its parts lie.
+/* gather_arena.h - an arena of the whole network in one piece, as files hold it.
  *
  *   one device    the arena, or a view of it (view.h)
  *   two stages    [ first stage's ][ second stage's ]   copied to host memory and back
@@ -23,10 +23,10 @@ int stk_gather_read(struct stk_view *out, const stoker_trainer *trainer, enum st
 int stk_gather_blank(struct stk_view *out, const stoker_trainer *trainer, enum stk_arena which,
                      stoker_error *error);
 
-/* What the view holds is what the arena holds from now on. STOKER_EDEVICE. */
+/* Copies the view to the arenas of the stages, unless it is the arena. STOKER_EDEVICE. */
 int stk_gather_store(const struct stk_view *view, stoker_trainer *trainer, enum stk_arena which,
                      stoker_error *error);
-/* The same from any host memory that holds as much. */
+/* The same from any host memory of that size. */
 int stk_gather_write(stoker_trainer *trainer, enum stk_arena which, const void *from,
                      stoker_error *error);
 

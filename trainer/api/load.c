@@ -1,4 +1,4 @@
-/* load.c - a trainer goes on from files: everything in them is looked at before anything changes.
+/* load.c - continues from files: everything in them is checked before anything changes.
  *
  *   open ──▶ weights fit the model? ──▶ state fits the options? ──▶ copy: fails only with the device
  */
@@ -14,7 +14,7 @@
 #include "trainer/files/file_floats.h"
 #include "trainer/model/torch_layout.h"
 
-/* A file, and where to tell what is wrong with it. */
+/* A file, and where to report its errors. */
 struct reading {
     const stoker_trainer *trainer;
     const char *path;
@@ -190,7 +190,7 @@ close:
 
 /* ---- state ----------------------------------------------------------------------- */
 
-/* The tensor of that name, type and length; NULL: *rc tells. */
+/* Returns the tensor of that name, type and length; NULL: *rc is the error. */
 static const struct stk_named_tensor *find_row(const struct reading *reading, const char *name,
                                                enum stk_file_dtype dtype, uint64_t length, int *rc)
 {
@@ -311,7 +311,7 @@ static int load_open(stoker_trainer *trainer, const struct stk_checkpoint *check
     const struct stk_named_tensor *loader_tensor = NULL;
     if (!checkpoint->has_state)
         return refuse(&reading, STOKER_EMISMATCH, "checkpoint",
-                      "weights alone, without a state to go on from");
+                      "has weights only, no state to continue from");
     int rc = check_weights(&reading);
     if (rc != STOKER_OK)
         return rc;

@@ -1,10 +1,10 @@
-/* metrics.c - what is told of the passes: every pass, or every few.
+/* metrics.c - reports losses and counts, every metrics_interval passes.
  *
  *   the host decides     run ─▶ loss ─▶ unread ──────────────┐
- *   the device decides   step ─▶ metrics on the device       ├─▶ tell: stoker_step
+ *   the device decides   step ─▶ metrics on the device       ├─▶ report: stoker_step
  *                                  └─ sync: read ─▶ unread ──┘
  *
- * Reading is the one place where the host waits for a device. */
+ * Only a read makes the host wait for a device. */
 #include "loader/base/error.h"
 #include "trainer/api/options.h"
 #include "trainer/api/trainer.h"
@@ -55,11 +55,11 @@ int stk_trainer_sync(stoker_trainer *trainer, stoker_error *error)
 
 static int complain(const struct stk_unread *unread, stoker_error *error)
 {
-    return stk_error_set(
-        error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
-        "%llu labels of the last %llu passes are no classes: these samples counted "
-        "for nothing",
-        (unsigned long long)unread->bad_labels, (unsigned long long)unread->passes);
+    return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
+                         "%llu labels of the last %llu passes are out of range: these samples were "
+                         "ignored",
+                         (unsigned long long)unread->bad_labels,
+                         (unsigned long long)unread->passes);
 }
 
 int stk_trainer_report(stoker_trainer *trainer, stoker_step *out, stoker_error *error)

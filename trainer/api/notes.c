@@ -1,4 +1,4 @@
-/* notes.c - see notes.h: set for later saves, read back from a file before there is a trainer. */
+/* notes.c - see notes.h. */
 #include "trainer/api/notes.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* notes.h - what a program writes beside its weights, for the run that continues from them. */
+/* notes.h - strings that a program saves with its weights for the run that continues. */
 #ifndef STK_TRAINER_NOTES_H
 #define STK_TRAINER_NOTES_H
 

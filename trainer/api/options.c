@@ -17,7 +17,7 @@ static const struct stk_place nowhere = STK_NOWHERE;
 
 enum { ACCUMULATE_MAX = 1 << 20, THREADS_MAX = 256, OPTIONS_BYTES_MAX = 4096 };
 
-/* Whether all is well so far; else the option is told. */
+/* Returns 0 if it holds, else an error that names the option. */
 static int require(bool holds, stoker_error *error, const char *option, double value,
                    const char *range)
 {

@@ -1,10 +1,10 @@
-/* save.c - a trainer as two sets of tensors: weights for everybody, and the rest to go on from.
+/* save.c - a trainer as two sets of tensors: weights for any program, and the state that continuing needs.
  *
  *   weights   conv1.weight, conv1.bias, bn1.running_mean, bn1.num_batches_tracked, ...   PyTorch's
  *   averages  the same, with the moving average of each parameter in its place
  *   state     counters | optimizer.0, ... | ema | gradients (of a group under way) | loader
  *
- * The arenas of the state are written as they lie in memory. */
+ * The arenas of the state are written as they are in memory. */
 #include <math.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ static const struct stk_place nowhere = STK_NOWHERE;
 struct weights {
     struct stk_named_tensor *tensors;
     uint32_t count;
-    float *floats; /* of all of them */
+    float *floats; /* the data of all of them */
     struct stk_tracked_name *tracked;
     int64_t *batches; /* BatchNorm's num_batches_tracked, of each */
 };
@@ -192,7 +192,7 @@ static int state_add_arenas(struct state *state, const stoker_trainer *trainer, 
     return rc;
 }
 
-/* state must stay where it is: tensors point into it. To be closed, after a failure, too. */
+/* state must not move: tensors point into it. The caller closes it, after a failure too. */
 static int state_gather(struct state *state, const stoker_trainer *trainer,
                         const stoker_state *loader, stoker_error *error)
 {

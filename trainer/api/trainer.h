@@ -7,12 +7,12 @@
 
 /* All that changes from step to step, except the arenas. */
 struct stk_progress {
-    uint64_t updates;       /* of the weights */
-    uint64_t groups;        /* groups of passes that ended, skipped updates included */
-    uint64_t passes;        /* in all */
+    uint64_t updates; /* made */
+    uint64_t groups;  /* groups of passes that ended, skipped updates included */
+    uint64_t passes;
     uint64_t group_passes;  /* passes whose gradients are summed but not used yet */
     uint64_t group_samples; /* samples of these passes */
-    uint64_t seed;          /* of dropout; of the weights unless they were loaded */
+    uint64_t seed;          /* for dropout, and for the weights unless they were loaded */
     struct stk_loss_scale loss_scale;
 };
 
@@ -20,7 +20,7 @@ struct stk_progress {
 struct stk_unread {
     uint64_t passes;
     uint64_t bad_labels;  /* in batches on a device */
-    uint64_t groups;      /* that ended among them */
+    uint64_t groups;      /* groups that ended in them */
     struct stk_loss loss; /* if the device decides: as far as it was read */
 };
 
@@ -38,7 +38,7 @@ struct stoker_trainer {
     struct stk_progress progress;
     struct stk_unread unread;
     stoker_evaluation evaluated;  /* not reported yet; if the device decides it has more */
-    stoker_trainer_memory memory; /* of all stages */
+    stoker_trainer_memory memory; /* all stages together */
     struct stk_notes notes;       /* for the next save */
     /* For each BatchNorm: batches that its statistics have seen, less progress.passes, modulo 2^64. */
     uint64_t *batches_before;
@@ -51,8 +51,8 @@ bool stk_trainer_device_decides(const stoker_trainer *trainer);
 /* Finishes passes under way. STOKER_EDEVICE. */
 int stk_trainer_drain(stoker_trainer *trainer, stoker_error *error);
 
-/* batch.c: a batch with samples must have the model's shapes and types, and lie where the back end can
- * read it; its stream waits for one on a GPU. STOKER_EINVAL, EMISMATCH, EDEVICE, described in trainer->error. */
+/* batch.c: checks that a batch has the model's shapes and types and lies where the back end can read it; the back
+ * end's stream waits for a batch on a GPU. STOKER_EINVAL, EMISMATCH, EDEVICE, described in trainer->error. */
 int stk_trainer_check_batch(stoker_trainer *trainer, const stoker_batch *batch);
 
 /* metrics.c: brings progress and unread up to what the device knows; waits for it. Nothing to do if

@@ -249,7 +249,7 @@ static int open_once(struct stk_checkpoint *out, const char *path, enum stk_chec
     return open_state(out, path, name, error);
 }
 
-/* What tells one save from another, cut to fit; "" = not written by us. */
+/* The number that identifies a save, cut to fit; "" = not written by us. */
 static void pair_of(char out[PAIR_BYTES], const struct stk_tensor_set *set)
 {
     const char *text = stk_note_find(set, PAIR_KEY);

@@ -1,8 +1,8 @@
-/* checkpoint.h - two files that change as one: weights for everybody, and the rest to go on from.
+/* checkpoint.h - two files that change as one: weights for any program, and the state that continuing needs.
  *
  *   PATH  = DIR/model.safetensors            the weights; any program for the format reads it
- *           DIR/model.7.state.safetensors    generation 7 of everything else; PATH names it
- *           DIR/model.ema.safetensors        averages of the weights, if there are any: for other programs
+ *           DIR/model.7.state.safetensors    generation 7 of the rest; PATH names it
+ *           DIR/model.ema.safetensors        averages of the weights, if any, for other programs
  *
  *   save    lock DIR
  *           write state    DIR/.model.safetensors.tmp-PID-N ─fsync─▶ rename ▶ model.8.state.safetensors
@@ -10,18 +10,18 @@
  *           write averages, if any, in the same way
  *           write weights  DIR/.model.safetensors.tmp-PID-N ─fsync─▶ rename ▶ PATH   <- the commit
  *           fsync DIR
- *           remove model.7.state.safetensors, and what killed processes left
+ *           remove model.7.state.safetensors and temporaries of killed processes
  *           unlock DIR
  *
  *   killed before the commit   PATH is the old file and names generation 7, which is still there
  *   killed after it            PATH is the new file and names generation 8, which is there already
  *
- * So a load finds the old checkpoint or the new one, whole. Both files carry the same random
+ * So a load finds the old checkpoint or the new one, complete. Both files carry the same random
  * number: halves of different checkpoints are refused. Two processes that save to one PATH take turns.
- * The averages are a copy of what the state holds, too, and no load reads them: after a kill before the
+ * The averages are a copy of those in the state, and no load reads them: after a kill before the
  * commit they may be one save newer than PATH. A save without averages removes those of an older save.
  *
- * Nothing here knows what the tensors mean.
+ * This file does not know what the tensors mean.
  */
 #ifndef STK_TRAINER_CHECKPOINT_H
 #define STK_TRAINER_CHECKPOINT_H

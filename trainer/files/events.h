@@ -5,7 +5,7 @@
  *   event    protobuf Event: 1 wall_time, double; 2 step, varint; and one of
  *            3 file_version "brain.Event:2"    the first event of a file
  *            5 summary { 1 value { 1 tag, 2 simple_value, float } }
- *            7 session_log { 1 status START }  a run goes on: later steps in older files are void
+ *            7 session_log { 1 status START }  a run continues: later steps in older files are void
  *   mask     ((crc >> 15) | (crc << 17)) + 0xA282EAD8
  */
 #ifndef STK_TRAINER_EVENTS_H
@@ -28,8 +28,8 @@ struct stk_events {
     uint8_t buffer[STK_EVENTS_BUFFER_BYTES];
 };
 
-/* Make a new file events.out.tfevents.TIME.HOST in the directory, which is made if need be, with
- * its parents; wall_time_s: seconds since 1970. first_step > 0: the run goes on after that step. */
+/* Creates events.out.tfevents.TIME.HOST in the directory, which is created with its parents if missing.
+ * wall_time_s: seconds since 1970. first_step > 0: the run continues after that step. */
 int stk_events_open(struct stk_events *events, const char *directory, double wall_time_s,
                     uint64_t first_step, stoker_error *error);
 

@@ -1,4 +1,4 @@
-/* file_floats.h - numbers of a file as floats: F32 as they are, F16, BF16 and F64 converted. */
+/* file_floats.h - converts numbers of a file to floats: F32 as they are, F16, BF16 and F64 converted. */
 #ifndef STK_TRAINER_FILE_FLOATS_H
 #define STK_TRAINER_FILE_FLOATS_H
 
@@ -8,7 +8,7 @@
 
 bool stk_holds_floats(enum stk_file_dtype dtype);
 
-/* count numbers at any address. A double beyond float becomes infinite. */
+/* Reads count numbers from any address. A double beyond the range of float becomes infinite. */
 void stk_read_floats(float *out, const void *from, enum stk_file_dtype dtype, uint64_t count);
 
 #endif

@@ -148,7 +148,7 @@ static size_t put_utf8(char *to, uint32_t c)
     return length;
 }
 
-/* One escape, its backslash at json->at; what it stands for goes to `to`, which is never beyond
+/* One escape, its backslash at json->at; the character goes to `to`, which is never beyond
  * it: an escape is longer than its character. Returns the bytes written, 0 = refused. */
 static size_t escape(struct stk_json *json, char *to)
 {

@@ -56,9 +56,9 @@ static void make_header(char line[LINE_BYTES], const char *const *columns, uint3
     (void)snprintf(line + used, LINE_BYTES - used, "\n");
 }
 
-/* ---- going on ------------------------------------------------------------------- */
+/* ---- continuing a file ---------------------------------------------------------- */
 
-/* A row as we write it, end of line included; false = it is none. */
+/* Returns false unless the line is a row as we write it, with its end of line. */
 static bool parse_row(const char *line, uint32_t count, uint64_t *step)
 {
     char *end;
@@ -79,7 +79,7 @@ static bool parse_row(const char *line, uint32_t count, uint64_t *step)
     return strcmp(end, "\n") == 0;
 }
 
-/* Where the rows to be kept end; 0 = not even a header; -1 = another header. */
+/* Returns the offset where the rows to keep end; 0 = no complete header; -1 = another header. */
 static long find_end(FILE *file, const char *header, uint32_t count, uint64_t first_step)
 {
     char line[LINE_BYTES];
@@ -114,7 +114,7 @@ static int take_up(struct stk_log_csv *log, const char *header, uint64_t first_s
     freelocale(plain);
     fclose(file);
     if (end < 0)
-        return failure(log, STOKER_EMISMATCH, 0, "the log there has other columns", error);
+        return failure(log, STOKER_EMISMATCH, 0, "the log has other columns", error);
     if (ftruncate(log->fd, end) != 0 || lseek(log->fd, end, SEEK_SET) != end)
         return system_failure(log, "truncate", error);
     return end == 0 ? write_line(log, header, error) : STOKER_OK;
@@ -142,7 +142,7 @@ int stk_log_csv_open(struct stk_log_csv *log, const char *path, const char *cons
     log->column_count = column_count;
     const bool in_place = stk_output_is_in_place(path);
     if (in_place)
-        first_step = 0; /* nothing to be read back */
+        first_step = 0; /* it cannot be read back */
     log->fd =
         in_place
             ? open_in_place(path)

@@ -1,4 +1,4 @@
-/* log_csv.h - rows of numbers as a CSV file: "step" and named columns; an empty field is no number.
+/* log_csv.h - rows of numbers in a CSV file: "step" and named columns; an empty field = no number.
  *
  *   step,train/loss,test/loss
  *   100,0.25,
@@ -17,18 +17,17 @@ struct stk_log_csv {
     int fd;
 };
 
-/* first_step 0: a new file. Else go on with the file (or begin it): rows after first_step are
- * dropped, as is a last row that was cut. STOKER_EMISMATCH: the file has other columns. A device or FIFO always begins anew; a FIFO that nothing reads is an error
- * (ENXIO), not a wait. Names without comma, quote or end of line. */
+/* first_step 0: a new file. Else continues the file, or creates it: rows after first_step are dropped, and a last row
+ * that was cut off. A device or FIFO is always a new file. Names have no comma, quote or end of line. STOKER_EMISMATCH:
+ * the file has other columns. A FIFO that nothing reads is an error (errno ENXIO), not a wait. */
 int stk_log_csv_open(struct stk_log_csv *log, const char *path, const char *const *columns,
                      uint32_t column_count, uint64_t first_step, stoker_error *error);
 
-/* One row; it is in the file when this returns. Bit N of given: values[N] is a number, NaN and infinity
- * included ("nan", "inf"); else the field is empty. */
+/* Writes one row to the file. Bit N of given: values[N] is a number, or "nan" or "inf"; else the field is empty. */
 int stk_log_csv_row(struct stk_log_csv *log, uint64_t step, const double *values, uint32_t given,
                     stoker_error *error);
 
-/* After a failed open, or twice, it does nothing. */
+/* Does nothing after a failed open or a close. */
 int stk_log_csv_close(struct stk_log_csv *log, stoker_error *error);
 
 #endif

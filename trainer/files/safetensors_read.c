@@ -26,7 +26,7 @@
 #include "trainer/files/safetensors_format.h"
 
 enum {
-    ENTRY_BYTES_MIN = 40,     /* of a tensor in the header */
+    ENTRY_BYTES_MIN = 40,     /* least for a tensor in the header */
     UNASKED_BYTES = 64 << 20, /* up to here nobody asks how much memory there is */
     SHOWN = 64                /* characters of a name in a message */
 };
@@ -34,15 +34,15 @@ enum {
 struct reading {
     const char *path;
     stoker_error *error;
-    uint8_t *bytes; /* of the whole file; at first only its header is there */
+    uint8_t *bytes; /* the whole file; at first only its header was read */
     uint64_t size;
     uint64_t data_at; /* where the header ends */
-    uint32_t crc;     /* of the header */
+    uint32_t crc;     /* the header's */
     bool has_crc;
     char crc_written[STK_CHECKSUM_DIGITS];
 
     struct stk_json json;
-    int code; /* of a refusal by json */
+    int code; /* for an error of json */
     struct stk_named_tensor *tensors;
     uint32_t tensor_count, tensor_capacity;
     struct stk_note *notes;

@@ -20,7 +20,7 @@
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are written as they lie");
 
-enum { PIECES_AT_ONCE = 64 }; /* of one writev */
+enum { PIECES_AT_ONCE = 64 }; /* per writev */
 
 /* ---- the set -------------------------------------------------------------------- */
 
@@ -29,7 +29,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* NULL, or a name that stands there twice. Sorts. */
+/* Sorts, and returns a name that appears twice, or NULL. */
 static const char *twice(const char **names, uint32_t count)
 {
     qsort(names, count, sizeof(names[0]), by_text);
@@ -235,7 +235,7 @@ static int write_all(int fd, const char *path, const struct text *header,
     struct stk_place place = STK_NOWHERE;
     place.path = path;
     place.offset = 0;
-    size_t done = 0; /* of the piece that is next */
+    size_t done = 0; /* bytes written of the next piece */
     for (uint32_t next = 0; next <= set->tensor_count;) {
         struct iovec pieces[PIECES_AT_ONCE];
         const int count = gather(pieces, header, set, next, done);

@@ -42,13 +42,13 @@ struct stk_named_tensor {
     enum stk_file_dtype dtype;
     uint32_t rank; /* 0..STK_TENSOR_RANK_MAX; 0 = one scalar */
     uint64_t shape[STK_TENSOR_RANK_MAX];
-    const void *data; /* little-endian, row-major. In a set that was read it may lie at any address:
-                         copy it out, do not read it through a float pointer */
-    uint64_t bytes;   /* of data; a writer does not look at it: shape and dtype tell */
+    /* Little-endian, row-major. In a set that was read its address may be unaligned: copy it out. */
+    const void *data;
+    uint64_t bytes; /* size of data; a writer uses shape and dtype instead */
 };
 
 struct stk_note {
-    const char *key; /* UTF-8, unique in its set, not beginning with "stoker." in what is written */
+    const char *key; /* UTF-8, unique in its set; to be written: not starting with "stoker." */
     const char *value;
 };
 
@@ -62,10 +62,10 @@ struct stk_tensor_set {
 const char *stk_file_dtype_name(enum stk_file_dtype dtype); /* "F32" */
 uint32_t stk_file_dtype_bytes(enum stk_file_dtype dtype);
 
-/* The bytes that shape and dtype ask for, or UINT64_MAX if they do not fit in 63 bits. */
+/* Returns the bytes that shape and dtype give, or UINT64_MAX if they do not fit in 63 bits. */
 uint64_t stk_tensor_bytes(const struct stk_named_tensor *tensor);
 
-/* In a set that was read. NULL if there is none of that name. */
+/* Finds a name in a set that was read, or NULL. */
 const struct stk_named_tensor *stk_tensor_find(const struct stk_tensor_set *set, const char *name);
 const char *stk_note_find(const struct stk_tensor_set *set, const char *key);
 

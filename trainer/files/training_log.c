@@ -195,7 +195,7 @@ int stoker_training_log_close(stoker_training_log **log, stoker_error *error)
     *log = NULL;
     stoker_error *const first = &closing->error;
     stoker_error later = { 0 };
-    /* Each is tried; the first failure is told. */
+    /* Try each, and report the first failure. */
     (void)write_row(closing, first->code == 0 ? first : &later);
     if (closing->has_csv)
         (void)stk_log_csv_close(&closing->csv, first->code == 0 ? first : &later);

@@ -4,8 +4,8 @@
  *   first     input | layer 1 ... layer K | seam
  *   second                           seam | layer K + 1 ... loss
  *
- * A half is a model of its own: its parameters are counted from its own first, so that the network's arena is
- * the first half's and the second's one behind the other. */
+ * Each half is a model whose parameters start at offset 0: the network's arena is the first half's followed by the
+ * second's. */
 #ifndef STK_TRAINER_CUT_H
 #define STK_TRAINER_CUT_H
 
@@ -13,9 +13,9 @@
 
 enum { STK_STAGES = 2 };
 
-/* Cut a closed network behind `layers` layers, the input not counted. On success the caller gives both to
- * stoker_model_destroy(); on failure both are NULL. STOKER_EINVAL: no such place; another value than that
- * layer's crosses it; a half has no parameters. STOKER_ENOMEM. */
+/* Cuts a closed network after `layers` layers, without the input. On success the caller destroys both halves; on
+ * failure both are NULL. STOKER_EINVAL: no such layer; a value of an earlier layer crosses the cut too; a half has no
+ * parameters. STOKER_ENOMEM. */
 int stk_model_cut(stoker_model *stages[STK_STAGES], const stoker_model *network, uint32_t layers,
                   stoker_error *error);
 

@@ -1,4 +1,4 @@
-/* digits.h - a number as people write it: 1199882 as "1,199,882". */
+/* digits.h - a number with separators: 1199882 as "1,199,882". */
 #ifndef STK_MODEL_DIGITS_H
 #define STK_MODEL_DIGITS_H
 

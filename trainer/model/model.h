@@ -1,7 +1,7 @@
-/* model.h - the layers and parameters of a network, as plan and files see them.
+/* model.h - the layers and parameters of a network, as the plan and the files use them.
  *
  *   value 0      the samples
- *   value n      what layer n wrote         (layers[0] is the input: it writes value 0)
+ *   value n      the output of layer n      (layers[0] is the input, which writes value 0)
  *
  * Parameters of all layers lie in one arena in the order of the layers, each at a multiple
  * of STK_ALIGN_FLOATS; running statistics lie in a second one. Weights are channels-last in
@@ -28,7 +28,7 @@ enum stk_layer_kind {
     STK_ADD,
     STK_SOFTMAX_CROSS_ENTROPY,
     STK_MSE,
-    STK_SEAM /* of a stage: in place of the input or of the loss, where another device has the layers */
+    STK_SEAM /* replaces the input or the loss of a stage if another device has the layers before or after it */
 };
 
 /* One sample; rank 1: h = w = 1, c = features. Rank 2 (h, w) has c = 1. */
@@ -47,21 +47,20 @@ enum stk_parameter_role { STK_WEIGHT, STK_BIAS };
 struct stk_parameter {
     char name[STOKER_LAYER_NAME_MAX + 16]; /* "conv1.weight", "bn1.running_mean" */
     uint32_t layer;
-    /* Weight decay applies to every role, biases and BatchNorm's included, as in PyTorch. */
-    enum stk_parameter_role role;
-    uint64_t offset;   /* floats from the arena's start */
-    uint64_t elements; /* floats, padding not counted */
+    enum stk_parameter_role role; /* all decay, as in PyTorch */
+    uint64_t offset;              /* floats from the start of the arena */
+    uint64_t elements;            /* floats, without padding */
     uint32_t rank;
     uint32_t torch_shape[4]; /* conv [filters][in/groups][kh][kw], linear [out][in], others [n] */
-    struct stk_shape flattened; /* what reads a flattened image: its shape, else all 0. PyTorch
-                                   orders the columns of a linear weight, and the elements of
-                                   BatchNorm on rank 1, by c,h,w and we by h,w,c */
+    /* If the layer reads a flattened image, its shape, else all 0: PyTorch orders the columns of a linear weight, and
+     * the elements of BatchNorm on rank 1, by c,h,w; here it is h,w,c. */
+    struct stk_shape flattened;
 };
 
 struct stk_layer {
     enum stk_layer_kind kind;
     char name[STOKER_LAYER_NAME_MAX];
-    uint32_t input; /* layer whose output is read */
+    uint32_t input; /* the layer whose output it reads */
     uint32_t other; /* STK_ADD: the second one */
     struct stk_shape in, out;
     struct stk_shape flattened; /* out is this image, flattened; else all 0 */
@@ -78,13 +77,13 @@ struct stoker_model {
     uint32_t layer_count, layer_capacity;
     struct stk_parameter *parameters;
     uint32_t parameter_count, parameter_capacity;
-    uint64_t parameter_floats;   /* arena, padding included */
-    uint64_t parameter_elements; /* padding not counted */
+    uint64_t parameter_floats;   /* size of the arena, with padding */
+    uint64_t parameter_elements; /* without padding */
     struct stk_parameter *statistics;
     uint32_t statistic_count, statistic_capacity;
     uint64_t statistic_floats;
-    uint32_t next_input;    /* what the next layer reads */
-    uint32_t layers_before; /* of a stage: layer i here is layer i + layers_before of the network */
+    uint32_t next_input;    /* the layer that the next one reads */
+    uint32_t layers_before; /* in half a network: layer i is layer i + layers_before of the whole */
     bool closed;            /* the loss has been added */
     stoker_error error;     /* code 0 = none */
 };
@@ -99,9 +98,9 @@ struct stk_shape_text {
 };
 struct stk_shape_text stk_shape_text(struct stk_shape shape);
 
-/* Fill the arenas as PyTorch initialises Conv2d, Linear (kaiming_uniform, a = sqrt 5: uniform in
- * +-1/sqrt(fan in), weight and bias) and BatchNorm2d (1 and 0); statistics 0 and 1. Padding is 0.
- * Drawn from the counter-based generator keyed by seed: the same on every machine. */
+/* Initialises the arenas as PyTorch does: Conv2d and Linear uniform in +-1/sqrt(fan in), weight and bias
+ * (kaiming_uniform, a = sqrt 5); BatchNorm2d 1 and 0; statistics 0 and 1; padding 0. The counter-based generator keyed
+ * by seed gives the same numbers on every machine. */
 void stk_model_initialize(const stoker_model *model, uint64_t seed, float *parameters,
                           float *statistics);
 

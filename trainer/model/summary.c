@@ -10,7 +10,7 @@
 struct page {
     char *text;
     size_t bytes;
-    size_t length; /* of the whole, written or not */
+    size_t length; /* characters of the whole table, written or not */
 };
 
 __attribute__((format(printf, 2, 3))) static void print(struct page *page, const char *format, ...)

@@ -1,9 +1,9 @@
-/* torch_layout.h - one tensor between our order of elements and PyTorch's.
+/* torch_layout.h - converts a tensor between our order of elements and PyTorch's.
  *
  *   here    [rows][h][w][c]     convolution: rows = filters; linear after a flattened image: outputs
  *   file    [rows][c][h][w]
  *
- * All others are the same in both. */
+ * Other tensors are the same in both. */
 #ifndef STK_TRAINER_TORCH_LAYOUT_H
 #define STK_TRAINER_TORCH_LAYOUT_H
 

@@ -41,7 +41,7 @@ static bool lives_meet(const struct stk_buffer *a, const struct stk_buffer *b)
 static uint64_t fit(struct stk_plan *plan, struct placed *placed, uint32_t buffer)
 {
     struct stk_buffer *b = &plan->buffers[buffer];
-    uint64_t end = 0; /* of those seen so far */
+    uint64_t end = 0; /* largest end so far */
     uint64_t best_bytes = UINT64_MAX;
     for (uint32_t i = 0; i < placed->count; i++) {
         const struct stk_buffer *other = &plan->buffers[placed->index[i]];

@@ -1,9 +1,9 @@
-/* forward.c - the operation that computes a node, in place where nothing needs what it reads. */
+/* forward.c - the operation that computes a node, in place if its input is not needed later. */
 #include <assert.h>
 
 #include "trainer/plan/operations.h"
 
-enum { SMALL_WINDOW = 256 }; /* places that one byte can tell apart */
+enum { SMALL_WINDOW = 256 }; /* positions that fit in one byte */
 
 static int32_t output_buffer(struct stk_writer *writer, uint32_t n)
 {

@@ -81,7 +81,7 @@ static void add_nodes(struct stk_graph *graph, const uint32_t *source, const uin
 static void find_readers(struct stk_graph *graph, bool train)
 {
     struct stk_node *nodes = graph->nodes;
-    nodes[0].wants_gradient = train && nodes[0].kind == STK_SEAM; /* of the stage before */
+    nodes[0].wants_gradient = train && nodes[0].kind == STK_SEAM; /* needed by the stage before */
     for (uint32_t n = 1; n < graph->count; n++) {
         struct stk_node *node = &nodes[n];
         nodes[node->in].last_reader = n;
@@ -95,7 +95,7 @@ static void find_readers(struct stk_graph *graph, bool train)
         if (takes_relu(node->kind))
             nodes[node->in].kept = true;
         if (node->kind == STK_RELU || (node->relu && node->kind != STK_BATCH_NORM))
-            node->kept = true; /* its sign tells what the ReLU let through */
+            node->kept = true; /* its sign is the mask of the ReLU */
     }
 }
 

@@ -3,8 +3,8 @@
  *   conv1 -> relu1 -> pool -> flatten -> dropout -> fc -> loss          layers
  *   [conv1+relu1]  -> [pool]          -> [dropout] -> [fc] -> [loss]    nodes
  *
- * A node writes one value, which has the node's number; node 0 is the samples and the last one
- * the loss, or the seam where a stage ends. Flatten moves nothing, and dropout neither in a forward plan: they are no nodes.
+ * A node writes one value, which has the node's number. Node 0 is the samples; the last is the loss, or the seam at the
+ * end of a stage. Flatten moves no data, nor does dropout in a forward plan: they have no nodes.
  */
 #ifndef STK_TRAINER_GRAPH_H
 #define STK_TRAINER_GRAPH_H
@@ -14,13 +14,13 @@
 
 struct stk_node {
     enum stk_layer_kind kind;
-    uint32_t layer;       /* that computes it */
-    uint32_t out_layer;   /* whose output it is: `layer`, or the ReLU fused with it */
+    uint32_t layer;       /* the layer that computes the value */
+    uint32_t out_layer;   /* the layer whose output it is: `layer`, or the ReLU fused with it */
     uint32_t in, other;   /* nodes; other: STK_ADD only, else the same as in */
-    uint32_t last_reader; /* the last node that reads it; itself if none does */
-    uint64_t bytes;       /* of one sample */
+    uint32_t last_reader; /* the last node that reads it; this node if none does */
+    uint64_t bytes;       /* per sample */
     bool relu;            /* a ReLU is fused with it */
-    bool wants_gradient;  /* a parameter lies at or before it, or the stage before asks for it */
+    bool wants_gradient;  /* it depends on a parameter, or the stage before needs it */
     bool kept;            /* a backward operation reads it */
 };
 
@@ -31,7 +31,7 @@ struct stk_graph {
     uint32_t count;
 };
 
-/* STOKER_ENOMEM, or 0: then stk_graph_free() is the caller's to call. storage: of values. */
+/* storage: the type of values. On success the caller calls stk_graph_free(). STOKER_ENOMEM. */
 int stk_graph_make(struct stk_graph *graph, const stoker_model *model, bool train,
                    stoker_dtype storage);
 void stk_graph_free(struct stk_graph *graph);

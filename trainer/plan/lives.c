@@ -26,7 +26,7 @@ static int size_buffers(struct stk_plan *plan)
         if (buffer->bytes_per_sample > 0)
             buffer->bytes = buffer->bytes_per_sample * plan->options.batch;
         buffer->bytes = (buffer->bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
-        total_bytes += buffer->bytes; /* of one: below 2^49 */
+        total_bytes += buffer->bytes; /* each is below 2^49 */
         if (total_bytes >= total_bytes_max)
             return STOKER_ELIMIT;
         buffer->first_op = UINT32_MAX;

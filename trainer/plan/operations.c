@@ -3,7 +3,7 @@
 
 #include "trainer/plan/precision.h"
 
-/* Rounded, or because the batch is gone when a stage goes on behind its seam. */
+/* Needed to round them, or because the batch may be gone when a first stage runs backward. */
 static bool keeps_samples(const struct stk_writer *writer)
 {
     const struct stk_node *nodes = writer->graph->nodes;

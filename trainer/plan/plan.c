@@ -46,7 +46,7 @@ static void clear(struct stk_plan *plan)
                                .seam_gradient = STK_NO_BUFFER };
 }
 
-/* Operations, buffers and lives with so many segments, in place of what plan had. */
+/* Writes operations, buffers and lives for that number of segments, in place of those the plan had. */
 static int write(struct stk_plan *plan, const struct stk_graph *graph, uint32_t segments)
 {
     struct stk_plan_options options = plan->options;

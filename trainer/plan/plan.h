@@ -4,7 +4,7 @@
  *             forward, recompute, backward
  *
  * A buffer is bytes_per_sample x batch bytes at a fixed offset of the activation arena, alive from
- * the first operation that writes it to the last that reads it; buffers whose lives do not meet may
+ * the first operation that writes it to the last that reads it; buffers whose lives do not overlap may
  * share bytes. Operations run in order. The same list runs on every back end.
  *
  * Values and their gradients are stored in one type, T: float32, or one of the 16-bit types. What else
@@ -28,7 +28,7 @@
  *   MAX_POOL_FORWARD       x -> y, aux           aux: uint8 place of the maximum in its window
  *                                                (first in row order), one byte an output; a window
  *                                                over 256 places takes uint16 (2 bytes);
- *                                                STK_NO_BUFFER where nothing reads it
+ *                                                STK_NO_BUFFER if unused
  *   MAX_POOL_BACKWARD      dy, aux -> dx
  *   AVG_POOL_FORWARD/BACKWARD  x -> y, dy -> dx
  *   RELU_FORWARD           x -> y                may be the same buffer
@@ -39,23 +39,22 @@
  *   BATCH_NORM_APPLY       x, aux -> y           again from aux, bit-identical to FORWARD (op.relu too)
  *   BATCH_NORM_INFER       x -> y                with running statistics; op.relu
  *   BATCH_NORM_BACKWARD    x, y, dy, aux -> dx   -> gradients of gamma, beta; if op.relu, dy counts where
- *                                                y > 0 (y may be STK_NO_BUFFER: then its sign is worked
- *                                                out from x and aux, bit-identically); dx may be dy
+ *                                                y > 0 (y may be STK_NO_BUFFER: then its sign is
+ *                                                computed from x and aux, bit-identically); dx may be dy
  *   DROPOUT_FORWARD        x -> y                mask of (seed, step, layer, sample in step, element), kept values
  *                                                times 1 / (1 - rate); y may be x
  *   DROPOUT_BACKWARD       dy -> dx              the same mask; may be the same buffer
  *   ADD_FORWARD            x, x2 -> y            y may be x (x and x2 may be either of the layer's two)
  *   ACCUMULATE             dy -> dx              dx += dy
  *   COPY                   dy -> dx
- *   CAST                   x -> y                the samples, which are float32, rounded to T: the first
- *                                                operation of a plan whose T is narrower, and of one that
- *                                                stands still in its middle: it keeps them
+ *   CAST                   x -> y                copies the float32 samples, rounded to T: the first operation
+ *                                                of a plan with a narrower T, and of one that pauses at a seam
  *   SOFTMAX_CROSS_ENTROPY  x -> dx               loss and correct counts; dx = gradient x gradient scale;
  *                                                dx may be x; NO_BUFFER when only evaluated
  *   MSE                    x -> dx               the same
- *   SEAM                   x -> dx               in place of the loss where a stage ends: the next stage reads x
- *                          dy                    and writes dx, which is its dy, the last operation where a stage
- *                                                begins. No back end sees it: stk_plan_cut() */
+ *   SEAM                   x -> dx               in place of the loss at the end of a stage: the next stage reads x
+ *                          dy                    and writes dx. dy: the last operation of that next stage.
+ *                                                stk_plan_cut() removes both before a back end runs the plan */
 enum stk_op_kind {
     STK_OP_CONV_FORWARD,
     STK_OP_CONV_BACKWARD_DATA,
@@ -98,26 +97,27 @@ struct stk_op {
 
 struct stk_buffer {
     uint64_t bytes_per_sample;  /* 0 for buffers that do not grow with the batch */
-    uint64_t bytes;             /* whole size at plan.batch, rounded up to 64 */
-    uint64_t offset;            /* bytes from the arena's start, a multiple of 64 */
-    uint32_t first_op, last_op; /* its life, both included */
+    uint64_t bytes;             /* size at options.batch, rounded up to 64 */
+    uint64_t offset;            /* bytes from the start of the arena, a multiple of 64 */
+    uint32_t first_op, last_op; /* its life, inclusive */
     uint32_t layer;
-    stoker_dtype dtype; /* of an element: T, or what precision.h says of aux */
-    bool gradient;      /* of an activation */
+    stoker_dtype dtype; /* T, or the type that precision.h has for aux */
+    bool gradient;      /* it holds the gradient of an activation */
 };
 
 struct stk_plan_options {
-    uint32_t batch;               /* samples at a time, >= 1 */
-    bool train;                   /* false: forward only, nothing kept */
-    stoker_dtype storage;         /* T: STOKER_FLOAT16, BFLOAT16, or FLOAT32, which 0 is as well */
-    bool recompute_batch_norm;    /* BatchNorm(+ReLU) outputs are not kept but made again from x */
-    uint32_t checkpoint_segments; /* 0 or 1 = keep all; n = cut the layers into n segments, or
-                                     fewer where that takes less, and keep what crosses borders */
-    bool exact_segments;          /* not fewer: for tests */
-    bool no_reuse;                /* each buffer has bytes of its own: for tests */
+    uint32_t batch;            /* samples at a time, >= 1 */
+    bool train;                /* false: forward only, nothing kept */
+    stoker_dtype storage;      /* T: STOKER_FLOAT16, BFLOAT16, or FLOAT32 (or 0) */
+    bool recompute_batch_norm; /* BatchNorm(+ReLU) outputs are recomputed from x, not kept */
+    /* 0 or 1 = keep all; n = cut the layers into n segments, or fewer if that takes less memory, and keep only values
+     * that cross their borders. */
+    uint32_t checkpoint_segments;
+    bool exact_segments; /* never fewer segments: for tests */
+    bool no_reuse;       /* buffers share no bytes: for tests */
 };
 
-/* Whether both ask for the same plan of a model. */
+/* Returns true if both give the same plan of a model. */
 static inline bool stk_plan_options_equal(const struct stk_plan_options *a,
                                           const struct stk_plan_options *b)
 {
@@ -133,36 +133,35 @@ struct stk_plan {
     const stoker_model *model;       /* borrowed */
     struct stk_plan_options options; /* as asked for */
     stoker_dtype storage;            /* T: never 0 */
-    uint32_t segments;               /* made in fact, >= 1 */
+    uint32_t segments;               /* as chosen, >= 1 */
     struct stk_op *ops;
     uint32_t op_count;
     struct stk_buffer *buffers;
     uint32_t buffer_count;
-    uint64_t activation_bytes; /* the arena: its highest end */
-    uint64_t live_bytes_max;   /* of the buffers alive at one time: no arena can be smaller */
-    int32_t output;            /* buffer of the logits (forward plan); may have been overwritten
-                                  by the gradient in a training plan. Where a stage ends: what the next
-                                  one reads */
-    /* In a stage that trains: the gradient of the output, which the next stage writes, or of the samples, which the
-     * stage before reads; else STK_NO_BUFFER. */
+    uint64_t activation_bytes; /* size of the arena */
+    uint64_t live_bytes_max;   /* most bytes alive at one time: a lower bound of the arena */
+    /* Buffer of the logits; in a training plan the gradient may have overwritten it. In a first stage: the value that
+     * the next one reads. */
+    int32_t output;
+    /* In a training plan of a first stage: the gradient of output, which the next stage writes. Of a second stage: the
+     * gradient of its samples, which the first one reads. Else STK_NO_BUFFER. */
     int32_t seam_gradient;
-    uint64_t sample_bytes; /* of one of STK_SAMPLES: float32, or T where a stage begins */
+    uint64_t sample_bytes; /* per sample of STK_SAMPLES: float32, or T in a second stage */
 };
 
-/* Work out the operations, lives and offsets. The model must be closed. On success the caller
- * owns what plan points to (stk_plan_free); on failure *plan is all zero. STOKER_EINVAL, ENOMEM,
+/* Computes the operations, lives and offsets. The model must be closed. On success the caller
+ * calls stk_plan_free(); on failure *plan is all zero. STOKER_EINVAL, ENOMEM,
  * ELIMIT (2^62 bytes and more). */
 int stk_plan_make(struct stk_plan *plan, const stoker_model *model,
                   const struct stk_plan_options *options, stoker_error *error);
 void stk_plan_free(struct stk_plan *plan); /* all zero is allowed */
 
-/* What back ends run of a plan, as plans that borrow its operations and buffers (they are not freed): all
- * but the seams. halves[1] has no operations but where a stage ends that trains: these follow when the
- * gradient has come. */
+/* Cuts a plan at its seams into what back ends run: plans that borrow its operations and buffers (do not free them).
+ * halves[1] has operations only in a training plan of a first stage: they run when the gradient has arrived. */
 void stk_plan_cut(const struct stk_plan *plan, struct stk_plan halves[2]);
 
-/* Whether two buffers that are alive at one time share bytes: never, in a plan that was made.
- * *a and *b are the two. For tests. */
+/* Returns true if two buffers that are alive at one time share bytes, which no plan does; *a and *b are the two. For
+ * tests. */
 bool stk_plan_overlaps(const struct stk_plan *plan, uint32_t *a, uint32_t *b);
 
 #endif

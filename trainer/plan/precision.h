@@ -23,8 +23,8 @@ struct stk_precision {
     enum stk_width reads;      /* x, x2, y and dy, as far as the operation has them */
     enum stk_width writes;     /* y or dx */
     enum stk_width parameters; /* weight and bias, gamma and beta */
-    enum stk_width sums;       /* of products, or of elements: at least so wide, rounded once */
-    enum stk_width keeps;      /* aux, what it adds to gradients of parameters, what a loss tells */
+    enum stk_width sums;       /* sums of products or elements: at least this wide, rounded once */
+    enum stk_width keeps;      /* aux, gradients of parameters, losses */
 };
 
 /* By kind. */
@@ -33,13 +33,13 @@ extern const struct stk_precision stk_precisions[STK_OP_KINDS];
 /* "T", "float32", ...; "-" for nothing. */
 const char *stk_width_name(enum stk_width width);
 
-/* Whether values of the type take less than a float. */
+/* Returns true if values of the type are smaller than a float. */
 static inline bool stk_is_narrow(stoker_dtype storage)
 {
     return storage == STOKER_FLOAT16 || storage == STOKER_BFLOAT16;
 }
 
-/* Whether an operation reads parameters that were rounded to T. */
+/* Returns true if an operation reads parameters that were rounded to T. */
 static inline bool stk_reads_rounded(enum stk_op_kind kind)
 {
     return stk_precisions[kind].parameters == STK_WIDTH_STORAGE;

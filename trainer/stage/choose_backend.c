@@ -32,7 +32,7 @@ static int needs_gpu(const char *lack, const struct stk_backend_options *asked, 
     if (said > strlen(words) + 2 && strcmp(cause->message + said - strlen(words), words) == 0)
         said -= strlen(words) + 2;
     return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
-                         "%s (leave it out%s), and no GPU can be had: %.*s", lack,
+                         "%s (leave it out%s), and no GPU is available: %.*s", lack,
                          stk_backend_lacks(&stk_backend_ref, asked, other)
                              ? ""
                              : ", or choose back end ref, which is slow",

@@ -1,4 +1,4 @@
-/* view.h - an arena as the host sees it: the arena itself, or a copy of what lies on a device.
+/* view.h - an arena in host memory: the arena itself, or a copy of one on a device.
  *
  *   back end in host memory    view.floats = the arena             store: nothing to do
  *   on a device                view.floats = memory of the view    read: download, store: upload
@@ -21,25 +21,25 @@ struct stk_view {
         0                                                                                          \
     }
 
-/* Open a view of an arena: with what it holds, or, to be stored, with anything that is there in places
- * of no tensor, else zeros. STOKER_ENOMEM, EDEVICE; then the view is closed. */
+/* Open a view of an arena: read, with its contents; blank, to be filled and stored: its own memory is zeros.
+ * STOKER_ENOMEM, EDEVICE; then the view is closed. */
 int stk_view_read(struct stk_view *out, const struct stk_stage *stage, float *arena, size_t bytes,
                   stoker_error *error);
 int stk_view_blank(struct stk_view *out, const struct stk_stage *stage, float *arena, size_t bytes,
                    stoker_error *error);
 
-/* Memory of the view's own for its bytes, zeros. STOKER_ENOMEM. */
+/* Gives the view its own memory, zeros. STOKER_ENOMEM. */
 int stk_view_take(struct stk_view *view, stoker_error *error);
 
-/* What the view holds is what the arena holds from now on. STOKER_EDEVICE. */
+/* Copies the view to its arena, unless it is the arena. STOKER_EDEVICE. */
 int stk_view_store(const struct stk_view *view, const struct stk_stage *stage, stoker_error *error);
 
 void stk_view_close(struct stk_view *view); /* closed is allowed */
 
-/* From host memory to an arena. STOKER_EDEVICE. */
+/* Copies from host memory to an arena. STOKER_EDEVICE. */
 int stk_arena_write(const struct stk_stage *stage, void *arena, const void *from, size_t bytes,
                     stoker_error *error);
-/* From a place in an arena to host memory. STOKER_EDEVICE. */
+/* Copies part of an arena to host memory. STOKER_EDEVICE. */
 int stk_arena_read(const struct stk_stage *stage, void *to, const void *arena, size_t bytes,
                    stoker_error *error);
 

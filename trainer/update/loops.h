@@ -12,7 +12,7 @@
 struct stk_factors {
     float gradient;    /* gradients are multiplied by it */
     float decay;       /* L2: decay x weight is added to them */
-    float rate;        /* of the step, bias correction included */
+    float rate;        /* learning rate, with bias correction */
     float keep1, add1; /* first average:  keep1 x old + add1 x gradient */
     float keep2, add2; /* second average: of squares */
     float root2;       /* Adam: sqrt(1 - beta2^step) */

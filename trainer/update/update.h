@@ -24,15 +24,15 @@ enum stk_optimizer {
 
 enum { STK_STATE_ARENAS_MAX = 3 };
 
-/* Fixed for a run. Resolved: no zeros that mean "default". What is close to 1 is a double: as a
- * float, 1 - 0.999 would be wrong in its fifth digit. */
+/* Fixed for a run, with all defaults filled in. Numbers close to 1 are doubles: as a float,
+ * 1 - 0.999 would be wrong in its fifth digit. */
 struct stk_update_rule {
     enum stk_optimizer optimizer;
     float momentum;      /* SGD, RMSprop */
     float dampening;     /* SGD */
     bool nesterov;       /* SGD */
     bool centered;       /* RMSprop */
-    double beta1, beta2; /* Adam, AdamW, Adamax; beta1 also rho of Adadelta and alpha of RMSprop */
+    double beta1, beta2; /* Adam, AdamW, Adamax; beta1 is also Adadelta's rho and RMSprop's alpha */
     float epsilon;
     float weight_decay;     /* L2 into the gradient; decoupled for AdamW */
     float lr_decay;         /* Adagrad */
@@ -57,14 +57,14 @@ struct stk_update {
     float gradient_factor; /* gradients are multiplied by it first: clipping and 1 / loss scale */
 };
 
-/* Arenas of state the rule needs, 0..STK_STATE_ARENAS_MAX (SGD without momentum: 0). */
+/* Returns the number of state arenas of a rule, 0..STK_STATE_ARENAS_MAX (SGD without momentum: 0). */
 uint32_t stk_optimizer_state_arenas(const struct stk_update_rule *rule);
 
-/* Apply the step to floats [begin, end): plain C that vectorises; both CPU back ends call it. */
+/* Applies the step to floats [begin, end). Both CPU back ends call it. */
 void stk_update_range(const struct stk_update *update, uint64_t begin, uint64_t end);
 
-/* The update whose learning rate is used by the one that follows `updates` others: its own, but that of the update
- * before with ASGD, which PyTorch has work out its rate at the end of a step for the next one. */
+/* Returns the index of the update whose learning rate the update after `updates` others uses: its own, except for ASGD,
+ * which in PyTorch computes its rate at the end of the step before. */
 uint64_t stk_optimizer_rate_of(enum stk_optimizer optimizer, uint64_t updates);
 
 /* "sgd", "adam", ... */

@@ -36,7 +36,7 @@ enum {
     STOKER_MODEL_LAYERS_MAX = 8192,
     STOKER_LAYER_NAME_MAX = 64,          /* bytes, the final 0 included */
     STOKER_MODEL_EXTENT_MAX = 65535,     /* height, width or channels */
-    STOKER_MODEL_ELEMENTS_MAX = 1 << 30, /* of a sample, and of each layer's output for it */
+    STOKER_MODEL_ELEMENTS_MAX = 1 << 30, /* in a sample, and in each layer's output for it */
     STOKER_MODEL_FEATURES_MAX = 1 << 24  /* outputs of a linear layer */
 };
 #define STOKER_MODEL_PARAMETERS_MAX (UINT64_C(1) << 36) /* per model */

@@ -75,7 +75,8 @@ Test(trainer_cuda_telling, labels_that_are_no_classes_are_told_at_the_end)
     stoker_batch there = batch_on_device(&batch);
     cr_assert_eq(stoker_trainer_evaluate(trainer, &there, NULL), STOKER_OK);
     cr_assert_eq(stoker_trainer_evaluated(trainer, &sum), STOKER_EINVAL);
-    cr_assert_not_null(strstr(stoker_trainer_error(trainer)->message, "1 labels of the batches"));
+    cr_assert_not_null(
+        strstr(stoker_trainer_error(trainer)->message, "1 labels of the evaluated batches"));
     cr_assert_eq(stoker_trainer_evaluated(trainer, &sum), STOKER_OK);
     cr_assert_eq(sum.count, 0);
     cr_assert_eq(cudaFree(there.images.data), cudaSuccess);

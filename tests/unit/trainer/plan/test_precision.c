@@ -599,12 +599,12 @@ Test(trainer_precision, what_only_a_gpu_can_do_is_told_where_there_is_none)
     } cases[] = {
         { STOKER_FLOAT16, false, false,
           "precision float16: back end cpu computes in float32 only (leave it out, or choose back "
-          "end ref, which is slow), and no GPU can be had: " },
+          "end ref, which is slow), and no GPU is available: " },
         { STOKER_FLOAT32, true, false,
-          "benchmark: back end cpu has no algorithms to choose from (leave it out), and no GPU can "
-          "be had: " },
+          "benchmark: back end cpu has no algorithms to choose from (leave it out), and no GPU is "
+          "available: " },
         { STOKER_FLOAT32, false, true,
-          "tf32: back end cpu rounds no factors (leave it out), and no GPU can be had: " },
+          "tf32: back end cpu rounds no factors (leave it out), and no GPU is available: " },
     };
     cr_assert_eq(setenv("STOKER_CUDART", "/nowhere/libcudart.so", 1), 0);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
