@@ -235,11 +235,10 @@ struct stk_train_dropout {
     uint64_t step;
 };
 
-/* batch_norm: y = (x - mean) inverse gamma + beta, then + x2, then max(., 0). y may be x or x2. One
- * thread an element. inverse NULL: variance is given instead, of the running statistics. */
+/* batch_norm: y = (x - mean) inverse gamma + beta, then max(., 0). y may be x. One thread an element.
+ * inverse NULL: variance is given instead, of the running statistics. */
 struct stk_train_batch_norm {
     const void *x;
-    const void *x2; /* NULL = none */
     void *y;
     uint32_t count; /* elements, below 2^31 */
     uint32_t c, relu;

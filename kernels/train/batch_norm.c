@@ -8,10 +8,8 @@ static void batch_norm(const struct stk_train_batch_norm *a, enum stk_train_stor
         const uint32_t c = i % a->c;
         const float inverse =
             a->inverse != NULL ? a->inverse[c] : stk_train_inverse(a->variance[c], a->epsilon);
-        float value = stk_train_normalise(stk_train_load(a->x, i, storage), a->mean[c], inverse,
-                                          a->gamma[c], a->beta[c]);
-        if (a->x2 != NULL)
-            value += stk_train_load(a->x2, i, storage);
+        const float value = stk_train_normalise(stk_train_load(a->x, i, storage), a->mean[c],
+                                                inverse, a->gamma[c], a->beta[c]);
         stk_train_store(a->y, i, a->relu != 0 && value < 0 ? 0 : value, storage);
     }
 }

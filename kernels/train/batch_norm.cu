@@ -7,10 +7,8 @@ template <class T> static __device__ __forceinline__ void batch_norm(const stk_t
         const uint32_t c = i % a.c;
         const float inverse =
             a.inverse != nullptr ? a.inverse[c] : stk_train_inverse(a.variance[c], a.epsilon);
-        float value =
+        const float value =
             stk_train_normalise(load((const T *)a.x, i), a.mean[c], inverse, a.gamma[c], a.beta[c]);
-        if (a.x2 != nullptr)
-            value += load((const T *)a.x2, i);
         store((T *)a.y, i, a.relu != 0 && value < 0 ? 0 : value);
     }
 }

@@ -170,7 +170,6 @@ static void check_channels(struct gpu *gpu)
     check_bits(gpu, "stk_train_batch_norm_backward", &backward);
     check_bits(gpu, "stk_train_batch_norm",
                &(struct stk_train_batch_norm){ .x = slot(gpu, 0),
-                                               .x2 = slot(gpu, 1),
                                                .y = slot(gpu, 2),
                                                .count = COUNT,
                                                .c = CHANNELS,
