@@ -1,12 +1,12 @@
 /* cuda_driver.c - a libcuda.so.1 without a GPU behind it, for cuDNN's run-time compiled engines.
  *
- * Such an engine compiles its kernel with NVRTC while a plan is made, and hands the binary to the
- * driver at once. Here the driver takes any binary, finds any kernel in it, and answers
- * CUDA_ERROR_STUB_LIBRARY to everything else: plans can be made, and nothing can run. */
+ * Such an engine compiles its kernel with NVRTC while a plan is built, and passes the binary to the
+ * driver. This driver accepts any binary, finds any kernel in it, and returns
+ * CUDA_ERROR_STUB_LIBRARY from everything else: plans can be built, but not run. */
 
 enum { CUDA_SUCCESS_CODE = 0, CUDA_ERROR_STUB_LIBRARY_CODE = 34 };
 
-/* A library or kernel is whatever is not NULL. */
+/* The address of every library and kernel. */
 static char something;
 
 int cuLibraryLoadData(void **library);

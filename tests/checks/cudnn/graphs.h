@@ -1,12 +1,12 @@
 /* graphs.h - every graph of a training step of three networks: `fast` and `pytorch` (the presets of
  * the program mnist) and ResNet-18 on 224x224 images (He, Zhang, Ren, Sun, CVPR 2016, table 1).
- * BatchNorm runs in kernels of this project and has no graph. */
+ * BatchNorm has no graph: it is an own kernel. */
 #ifndef STK_TEST_CUDNN_GRAPHS_H
 #define STK_TEST_CUDNN_GRAPHS_H
 
 #include "trainer/backend/cuda/cudnn/forms.h"
 
-/* Types that a graph is for. */
+/* The types of a graph. */
 enum { FLOAT16_ONLY = 1, BFLOAT16_ONLY = 2, FLOAT32_ONLY = 4, NARROW = 3, ALL_TYPES = 7 };
 
 struct listed_graph {
@@ -43,7 +43,7 @@ struct listed_graph {
         }                                                                                          \
     }
 
-/* Gradients of weights are float32: in that type they are added to, else written and added by a kernel. */
+/* Gradients of weights are float32: a graph adds in that type, else writes, and a kernel adds. */
 #define MNIST_WEIGHTS(network, ...)                                                                \
     { network, STK_FORM_BACKWARD_WEIGHTS, NARROW, { __VA_ARGS__ } },                               \
     {                                                                                              \

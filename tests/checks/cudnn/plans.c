@@ -1,21 +1,20 @@
-/* plans.c - the table of what cuDNN can do on a device, made again and held against the golden one.
+/* plans.c - print the table of the graphs that cuDNN supports on a device, or compare it with the golden one.
  *
  *   plans DEVICE.json                   print the table of one device
- *   plans DEVICE.json GOLDEN.tsv        compare: 0 = what was promised holds, 1 = not
+ *   plans DEVICE.json GOLDEN.tsv        compare: 0 = all that was promised holds, 1 = not
  *
- * One line a graph, fields parted by tabs:
+ * One line per graph, with fields separated by tabs:
  *
  *   DEVICE  NETWORK  GRAPH  ok      FIRST  BYTES  STRICT  BYTES  ENGINES
  *                           none
  *
- * `ok` promises that under the strictest rules (deterministic; float32 neither as TF32 nor by Winograd) an
- * engine builds whose workspace is within the limit. The other fields are told by one version and
- * differ from the next: engine and workspace taken without such rules, with them, and how many
- * engines there are.
+ * `ok`: with the strictest rules (deterministic; float32 neither as TF32 nor by Winograd) an engine builds whose
+ * workspace is within the limit. The other fields depend on the version: engine and workspace chosen without those
+ * rules, with them, and the number of engines.
  *
- * An engine that cuDNN compiles while a plan is made takes a second. When comparing, only the first
- * graph of each form has those built; of the rest it is asked that an allowed one is listed. Needs a
- * libcuda.so.1, for which cuda_driver.c stands in where there is none. 77 = there is no cuDNN. */
+ * Building an engine that cuDNN compiles takes a second. A comparison builds such engines only for the first graph of
+ * each form; for the others it checks that an allowed engine is listed. Needs a libcuda.so.1; cuda_driver.c replaces
+ * it if there is none. 77 = cuDNN is missing. */
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <stdio.h>
