@@ -1,8 +1,8 @@
-/* create.c - builds the pipeline that the options ask for, and takes it down again.
+/* create.c - builds the pipeline that the options ask for, and destroys it.
  *
  *   options ─▶ device ─▶ rows ─▶ samples ─▶ cache ─▶ reader ─▶ schedule ─▶ slots ─▶ workers
  *
- * A failure anywhere ends in destroy, which undoes what is there.
+ * On any failure destroy frees the parts that exist.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ enum { BLOCK_BYTES = 65536 }; /* rows that one read brings into the cache */
 
 /* ---- the parts, in the order they are made ---- */
 
-/* Files that have changed by now need not be read to find that out; see deliver.c for later. */
+/* Report files that have already changed before any read; deliver.c checks again while running. */
 static int check_stamps(const stoker_dataset *dataset, const stoker_sample *sample,
                         stoker_error *error)
 {
@@ -45,7 +45,7 @@ static int check_stamps(const stoker_dataset *dataset, const stoker_sample *samp
     return stk_stamps_refuse(&dataset->stamps, changed, place, error);
 }
 
-/* What sample 0 is like tells what all are like, as far as choices of speed go. */
+/* For choices that only affect speed, sample 0 stands for all. */
 static int look_at_samples(stoker_loader *loader, bool *in_memory, stoker_error *error)
 {
     stoker_sample sample;
@@ -99,7 +99,7 @@ static stoker_cache choose_cache(const stoker_loader *loader, bool in_memory, ui
     const struct stk_pipeline *pipeline = &loader->pipeline;
     const struct stk_cache_options decoded = cache_of(loader, STOKER_CACHE_DECODED, budget);
     const struct stk_cache_options encoded = cache_of(loader, STOKER_CACHE_ENCODED, budget);
-    /* The GPU keeps the rows, or the data set itself is the cache. */
+    /* The GPU holds the rows, or the data set itself is the cache. */
     if (pipeline->device_cache.on || (in_memory && !pipeline->decodes))
         return STOKER_CACHE_NONE;
     if (loader->options.cache != STOKER_CACHE_AUTO)
@@ -117,7 +117,7 @@ static int make_cache(stoker_loader *loader, bool in_memory)
     const struct stk_cache_options cache = cache_of(loader, kind, budget);
     int rc = stk_cache_init(&loader->pipeline.cache, &cache);
     if (rc == STOKER_ENOMEM && loader->options.cache == STOKER_CACHE_AUTO)
-        rc = 0; /* it was only a wish; what init leaves is a cache that holds nothing */
+        rc = 0; /* optional: init has left a cache that holds nothing */
     if (rc == 0 && loader->pipeline.cache.kind == STOKER_CACHE_AUTO)
         loader->pipeline.cache.kind = STOKER_CACHE_NONE;
     stk_budget_reserve(stk_cache_reserved_bytes(&loader->pipeline.cache));
@@ -130,7 +130,7 @@ static int make_cache(stoker_loader *loader, bool in_memory)
     return rc;
 }
 
-/* The built-in readers that read files: each delivers the same bytes. */
+/* The built-in readers of files: all deliver the same bytes. */
 static bool reads_descriptors(const stoker_reader *reader)
 {
     return reader == &stoker_reader_uring || reader == &stoker_reader_pread;
@@ -175,7 +175,7 @@ static int make_reader(stoker_loader *loader, stoker_error *error)
         if (rc == 0)
             rc = check_file(pipeline->reader, i, &loader->files[i], error);
         if (rc != 0)
-            return rc < 0 ? rc : STOKER_EINVAL; /* file() knows no normal stop */
+            return rc < 0 ? rc : STOKER_EINVAL; /* file() has no normal stop */
     }
     pipeline->files = loader->files;
 
@@ -213,20 +213,20 @@ static int make_schedule(stoker_loader *loader, stoker_error *error)
                      options->shuffle);
     loader->state_epoch = resume.epoch;
     loader->state_position = resume.position;
-    /* Resumed after an epoch's last batch: its end is still to be told. */
+    /* Resumed after an epoch's last batch: its end is not reported yet. */
     loader->end_pending = loader->pipeline.schedule.first_batches == 0 &&
                           (options->epochs == 0 || resume.epoch < options->epochs);
     return 0;
 }
 
-/* Page-locked memory makes a GPU's copies fast and is worth nothing else: without a GPU, AUTO takes none. */
+/* Page-locked memory only helps a GPU's copies: without a GPU, AUTO locks none. */
 static stoker_switch pinning(const stoker_loader *loader)
 {
     const stoker_switch asked = loader->options.pin_memory;
     return asked == STOKER_AUTO && loader->device->ops->pin == NULL ? STOKER_OFF : asked;
 }
 
-/* Slots are touched when they are made: more of them than there is memory would end the process. */
+/* Slots are touched at creation: more than the available memory would get the process killed. */
 static int check_memory(const struct stk_slots_options *slots, stoker_error *error)
 {
     const struct stk_place nowhere = STK_NOWHERE;
@@ -259,7 +259,7 @@ static int make_slots(stoker_loader *loader, stoker_error *error)
         .mark_fresh = loader->pipeline.device_cache.on,
         .keep_failures = loader->options.on_bad_sample != STOKER_BAD_FAIL,
         .batches = loader->pipeline.schedule.batches,
-        /* The caller's worker counts. With reads the kernel fills the slots, in any core's cache. */
+        /* The caller's worker counts, too. With reads the kernel fills the slots, in any core's cache. */
         .workers = loader->threads && !loader->pipeline.reads ? loader->worker_count + 1 : 1,
     };
     int rc = check_memory(&slots, error);
@@ -410,7 +410,7 @@ int stoker_loader_create(stoker_loader **out, const stoker_dataset *dataset,
         *out = loader;
         return STOKER_OK;
     }
-    if (error.code != rc) /* nobody told more than the code */
+    if (error.code != rc) /* nothing has reported more than the code */
         (void)stk_error_set(&error, rc, STOKER_STAGE_OPTIONS, &nowhere, "loader create");
     stoker_error *const wanted = stk_options_error(given);
     if (wanted != NULL)
@@ -421,13 +421,13 @@ int stoker_loader_create(stoker_loader **out, const stoker_dataset *dataset,
 
 /* ---- destroy ---- */
 
-/* Whether every worker has gone; those that have not keep their memory. */
+/* Returns true if every worker has ended; the others' memory is not freed. */
 static bool stop_workers(stoker_loader *loader)
 {
     if (loader->workers == NULL)
         return true;
     stk_slots_stop(&loader->pipeline.slots);
-    atomic_store(&loader->pipeline.active_workers, UINT32_MAX); /* those at rest wake, too */
+    atomic_store(&loader->pipeline.active_workers, UINT32_MAX); /* resting workers wake, too */
     stk_futex_wake(&loader->pipeline.active_workers, UINT32_MAX);
 
     const uint64_t deadline_ns = stk_now_ns() + DESTROY_WAIT_NS;
@@ -442,7 +442,7 @@ static bool stop_workers(stoker_loader *loader)
     return all_gone;
 }
 
-/* The last use of batches is over: free slots, device and the loader itself. */
+/* No batch is in use any more: free slots, device and the loader itself. */
 static void free_loader(void *self)
 {
     stoker_loader *loader = self;
@@ -467,7 +467,7 @@ void stoker_loader_destroy(stoker_loader **out)
     stoker_loader *loader = *out;
     *out = NULL;
     if (loader->guard.page.base != NULL && stk_fork_guard_tripped(&loader->guard))
-        return; /* the parent's: its threads and rings are not here */
+        return; /* the parent's threads and rings do not exist in this process */
     if (!stop_workers(loader)) {
         stk_dataset_keep(loader->pipeline.dataset); /* files and codecs are in use, too */
         return; /* a device still writes to our memory: leak it, never free it */

@@ -1,8 +1,8 @@
-/* dataset.c - the data set object: make, ask, close, and read one sample for looking at it.
+/* dataset.c - the data set object: create, query, close, and read a single sample.
  *
  *   describe() --checked once--> info, row_bytes --> any number of loaders
  *
- * What a data set says about itself is checked here, so that no stage behind has to.
+ * The callbacks' answers are checked here, once, so that no later stage must.
  */
 #include "loader/api/dataset.h"
 
@@ -16,7 +16,7 @@
 #include "loader/base/pread.h"
 #include "loader/codec/raw.h"
 
-/* ---- what describe() said ------------------------------------------------------- */
+/* ---- answers of describe() ------------------------------------------------------- */
 
 /* Bytes of a row; 0 if an axis is empty, the type unknown or the product too large. */
 static size_t bytes_of_row(const stoker_dataset_info *info)
@@ -43,7 +43,7 @@ static bool labels_are_consistent(const stoker_dataset_info *info)
     }
 }
 
-/* A whole file is read with one byte more than it should have: there must be room for it. */
+/* A whole file is read with one byte more than expected, which needs room. */
 static bool paths_are_consistent(const stoker_dataset_info *info)
 {
     if (!info->has_paths)
@@ -115,7 +115,7 @@ int stoker_dataset_create(stoker_dataset **out, const stoker_dataset_ops *ops, v
 
 void stk_dataset_keep(const stoker_dataset *dataset)
 {
-    /* What it holds stays as it is: a caller's const says no more than that. */
+    /* const to callers means only that the contents do not change. */
     atomic_store(&((stoker_dataset *)dataset)->kept, true);
 }
 
@@ -167,7 +167,7 @@ int stoker_dataset_locate(const stoker_dataset *dataset, uint64_t id, stoker_sam
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_LOCATE, &place,
                              "the last sample is %llu",
                              (unsigned long long)dataset->info.count - 1);
-    stoker_error unwanted; /* locate() is always given one */
+    stoker_error unwanted; /* locate() always receives one */
     const int rc =
         dataset->ops->locate(dataset->self, &id, 1, out, error != NULL ? error : &unwanted);
     if (rc > 0)
@@ -195,7 +195,7 @@ static int decode_once(const stoker_codec *codec, const stoker_encoded *in, void
     if (rc == STOKER_OK)
         return STOKER_OK;
     if (rc > 0)
-        rc = STOKER_EINVAL; /* a codec knows no normal stop */
+        rc = STOKER_EINVAL; /* a codec has no normal stop */
     if (reason.message[0] == '\0')
         return stk_error_set(error, rc, STOKER_STAGE_DECODE, place, "codec %s", codec->name);
     return stk_error_set(error, rc, STOKER_STAGE_DECODE, place, "codec %s: %s", codec->name,
@@ -207,7 +207,7 @@ static const stoker_codec *codec_of(const stoker_sample *sample)
     return sample->codec == NULL ? &stk_codec_raw : sample->codec;
 }
 
-/* The sample's bytes from one of the data set's open files. What is verified needs no look at the file. */
+/* Read the sample from one of the data set's open files. A verified sample needs no check for a changed file. */
 static int bytes_from_file(const stoker_dataset *dataset, const stoker_sample *sample, void *to,
                            struct stk_place *place, stoker_error *error)
 {
@@ -234,7 +234,7 @@ static int bytes_from_file(const stoker_dataset *dataset, const stoker_sample *s
     return rc;
 }
 
-/* The bytes of a file of the sample's own; `to` has room for one more. */
+/* Read a file that holds just this sample; `to` has room for one more byte. */
 static int bytes_from_path(const stoker_dataset *dataset, const stoker_extent *extent, void *to,
                            struct stk_place *place, stoker_error *error)
 {
@@ -257,7 +257,7 @@ static int bytes_from_path(const stoker_dataset *dataset, const stoker_extent *e
     return STOKER_OK;
 }
 
-/* Before memory is taken for them. */
+/* Check before memory is allocated for them. */
 static int check_announced(const stoker_dataset *dataset, const stoker_extent *extent,
                            struct stk_place *place, stoker_error *error)
 {

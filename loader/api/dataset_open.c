@@ -1,8 +1,8 @@
-/* dataset_open.c - from a spec a person can type to the format that opens it.
+/* dataset_open.c - finds the format that opens a spec such as "mnist:DIR" or a plain path.
  *
  *   "word:rest"  word is a format  -> that format opens rest
  *   "path"       it exists         -> the first format that recognises it
- *   else                           -> STOKER_ENOENT or STOKER_ESPEC, and what would be understood
+ *   else                           -> STOKER_ENOENT or STOKER_ESPEC, listing what is understood
  */
 #include <errno.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ static void list_formats(char *line, size_t line_bytes)
     }
 }
 
-/* Nothing fits: say whether there is such a file, and what would have been understood. */
+/* No format fits: report if the file exists, and what is understood. */
 static int not_understood(const char *spec, size_t name_bytes, int os_errno, stoker_error *error)
 {
     char known[128];

@@ -10,8 +10,8 @@
 #include "loader/base/printable.h"
 
 enum {
-    FILES_LOOK_NS = 1000000, /* how often the files are looked at, */
-    FILES_LOOK_SHARE = 100   /* for one part in so many of the time at most */
+    FILES_LOOK_NS = 1000000, /* between two checks of the files, */
+    FILES_LOOK_SHARE = 100   /* which take at most 1/100 of the time */
 };
 
 /* ---- rows that failed ---- */
@@ -19,7 +19,7 @@ enum {
 int stk_deliver_fail(stoker_loader *loader, const stoker_error *error)
 {
     loader->error = *error;
-    stk_printable(loader->error.message); /* a callback of the user's may have written them */
+    stk_printable(loader->error.message); /* a user's callback may have written them */
     stk_printable(loader->error.path);
     atomic_store_explicit(&loader->failed, true, memory_order_release);
     return error->code;
@@ -42,7 +42,7 @@ static int too_many(stoker_loader *loader, const struct stk_failure *failure)
     return stk_deliver_fail(loader, &error);
 }
 
-/* File what the workers noted about the rows of a batch. */
+/* Record what the workers noted about the rows of a batch. */
 static int file_failures(stoker_loader *loader, struct stk_slot *slot, uint32_t rows)
 {
     for (uint32_t row = 0; row < rows; row++) {
@@ -66,7 +66,7 @@ static int file_failures(stoker_loader *loader, struct stk_slot *slot, uint32_t 
     return 0;
 }
 
-/* Close the gaps that skipped rows leave; returns how many rows remain. */
+/* Close the gaps of skipped rows; returns the number of rows left. */
 static uint32_t close_gaps(stoker_loader *loader, struct stk_slot *slot, uint32_t rows)
 {
     const struct stk_pipeline *pipeline = &loader->pipeline;
@@ -91,7 +91,7 @@ static uint32_t close_gaps(stoker_loader *loader, struct stk_slot *slot, uint32_
     return kept;
 }
 
-/* Whether every row of a full slot is good. */
+/* Returns true if every row of a full slot is good. */
 static bool is_clean(const struct stk_slot *slot)
 {
     return slot->failure_row == UINT32_MAX &&
@@ -108,8 +108,8 @@ static int nothing_is_left(stoker_loader *loader, const struct stk_failure *fail
     return stk_deliver_fail(loader, &error);
 }
 
-/* Returns true if the epoch that ends with this batch had no good sample, and so many before it that they and
- * this one have as many samples as the set: where ranks share the epochs, one has a part of each. */
+/* Returns true if the epoch that ends with this batch, and enough epochs before it to cover as many samples as
+ * the data set has, had no good sample. With several ranks an epoch holds only a part of the data set. */
 static bool ends_barren(stoker_loader *loader, const struct stk_batch_place *place, uint32_t kept)
 {
     const stoker_loader_options *options = &loader->options;
@@ -125,9 +125,9 @@ static bool ends_barren(stoker_loader *loader, const struct stk_batch_place *pla
 
 /* ---- files that changed ---- */
 
-/* Have rows been read from a file that is not what it was? Looked at before the last batch of each epoch is
- * delivered, and between whenever FILES_LOOK_NS have passed, or a hundred times what a look takes. A change that
- * is found late has been found: the file stays changed, and the rows that the cache kept are delivered no more. */
+/* Check if rows were read from a file that has changed: before each epoch's last batch is delivered, and every
+ * FILES_LOOK_NS or a hundred times the duration of a check, whichever is longer. A late check still finds a change:
+ * the file stays changed, and rows from the cache are not delivered any more. */
 static int check_files(stoker_loader *loader, const struct stk_batch_place *place)
 {
     struct stk_pipeline *pipeline = &loader->pipeline;
@@ -153,7 +153,7 @@ static int check_files(stoker_loader *loader, const struct stk_batch_place *plac
     return stk_deliver_fail(loader, &error);
 }
 
-/* Account for the rows of the slot that failed; *rows are left. */
+/* Account for the slot's failed rows; *rows are left. */
 static int settle(stoker_loader *loader, struct stk_slot *slot, const struct stk_batch_place *place,
                   uint32_t *rows)
 {
@@ -168,7 +168,7 @@ static int settle(stoker_loader *loader, struct stk_slot *slot, const struct stk
             return rc;
         *rows = close_gaps(loader, slot, *rows);
     }
-    /* An endless run over files that are all gone would skip them for ever. */
+    /* Otherwise an endless run over files that are all gone would skip forever. */
     if (loader->options.on_bad_sample != STOKER_BAD_FAIL && ends_barren(loader, place, *rows) &&
         place->rows > 0)
         return nothing_is_left(loader, &slot->failures[place->rows - 1]);
@@ -177,7 +177,7 @@ static int settle(stoker_loader *loader, struct stk_slot *slot, const struct stk
 
 /* ---- what the consumer sees ---- */
 
-/* Where a batch lies. */
+/* The memory of a batch. */
 struct view {
     uint8_t *images;
     void *labels;
@@ -186,7 +186,7 @@ struct view {
     uint64_t turn;
 };
 
-/* Batches of its epoch that were delivered before this loader was made: it may resume one. */
+/* Batches of the epoch delivered before this loader was created, which may have resumed it. */
 static uint64_t batches_before(const struct stk_schedule *schedule, uint64_t epoch)
 {
     return epoch == schedule->first_epoch ? schedule->epoch_batches - schedule->first_batches : 0;
@@ -279,7 +279,8 @@ int stk_deliver_send_ahead(stoker_loader *loader)
 void stk_deliver_sent(stoker_loader *loader, stoker_batch *batch)
 {
     struct stk_transfer *transfer = &loader->transfer;
-    const struct stk_slot *slot = &loader->pipeline.slots.slots[0]; /* laid out as all are */
+    const struct stk_slot *slot =
+        &loader->pipeline.slots.slots[0]; /* all slots have the same layout */
     const uint64_t turn = transfer->delivered;
     const uint64_t begin_ns = stk_trace_begin(loader->trace.rings, STOKER_TRACE_LEND, turn);
     const struct stk_batch_place place = stk_schedule_place(&loader->pipeline.schedule, turn);

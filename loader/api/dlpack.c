@@ -18,7 +18,7 @@ struct stk_tensor {
     int64_t shape[STOKER_RANK_MAX];
     int64_t strides[STOKER_RANK_MAX];
     stoker_loader *loader;
-    uint64_t turn;    /* of its batch */
+    uint64_t turn;    /* its batch's */
     void *stream;     /* where the consumer's work ends; STREAM_NONE: already ended */
     _Atomic bool out; /* release by the deleter pairs with acquire in to_dlpack */
 };

@@ -4,7 +4,7 @@
  *                        └──deleter, n times──▶ lent ──release──▶ free
  *
  * There is one ref per slot, or per buffer on a device. A batch without tensors costs its ref one load. Deleters
- * run in any thread; what they return is given back in the consumer's thread, which alone owns slots and buffers.
+ * run in any thread; the batches they return are released by the consumer's thread, which alone owns slots and buffers.
  *
  * The loader's memory lives as long as one tensor is out: destroy or the last deleter, whichever comes last,
  * calls last_out.
@@ -22,7 +22,7 @@
 struct stk_dlpack_ref {
     /* Tensors out, and STK_DLPACK_RELEASED. acq_rel: a deleter's accesses precede the next fill. */
     _Atomic uint32_t state;
-    uint64_t turn; /* of the batch, once a tensor was made of it; the consumer's */
+    uint64_t turn; /* the batch's, once it has a tensor; used by the consumer only */
 };
 
 /* What the refs ask of their owner. */

@@ -8,11 +8,11 @@
 #include "loader/base/rng.h"
 
 enum {
-    SAMPLES_MAX = 65536, /* looked at */
-    CHUNK = 64,          /* located at once */
-    ROWS_PEEKED = 1024,  /* in memory, of a set whose rows all lie there */
-    OTHERS_PEEKED = 64,  /* of any other: they may be mapped from files */
-    PEEK_BYTES = 1024    /* of each */
+    SAMPLES_MAX = 65536, /* samples examined */
+    CHUNK = 64,          /* located per call */
+    ROWS_PEEKED = 1024,  /* rows hashed if all rows are in memory */
+    OTHERS_PEEKED = 64,  /* rows hashed otherwise: they may be mapped from files */
+    PEEK_BYTES = 1024    /* hashed per row */
 };
 
 static uint64_t mix(uint64_t sum, uint64_t word)
@@ -69,7 +69,7 @@ static uint64_t mix_files(uint64_t sum, const stoker_dataset *dataset)
     return sum;
 }
 
-/* Where a sample lies, not in which memory. */
+/* The file position of a sample, not its address. */
 static uint64_t mix_sample(uint64_t sum, const stoker_sample *sample,
                            const stoker_dataset_info *info)
 {
@@ -115,7 +115,7 @@ static uint64_t mix_samples(uint64_t sum, const stoker_dataset *dataset)
 
 struct stk_fingerprint stk_fingerprint_of(const stoker_dataset *dataset)
 {
-    /* Kept in the data set; threads that race for it find the same. Both halves 0 = not known yet. */
+    /* Stored in the data set; racing threads compute the same value. Both halves 0 = not computed yet. */
     _Atomic uint64_t *const kept = &((stoker_dataset *)dataset)->fingerprint;
     uint64_t both = atomic_load_explicit(kept, memory_order_relaxed);
     if (both == 0) {

@@ -1,4 +1,4 @@
-/* format.h - the one table through which data set formats reach the loader.
+/* format.h - the table through which data set formats reach the loader.
  *
  * The loader never names a format: it walks this table, which datasets/formats.c
  * defines.
@@ -12,12 +12,12 @@
 struct stk_format {
     const char *name; /* the word before the colon; lower case */
 
-    /* Open what the spec says after the colon. options is never NULL, its max_bytes is
+    /* Open the part of the spec after the colon. options is never NULL, its max_bytes is
      * resolved, and its error is filled in on failure (it may be NULL). */
     int (*open)(stoker_dataset **out, const char *rest, const stoker_dataset_options *options);
 
-    /* Whether a plain path looks like this format; path is then what open gets.
-     * Optional: NULL = no path does. */
+    /* Returns true if a plain path looks like this format; open then receives that path.
+     * NULL = no path does. */
     bool (*recognise)(const char *path);
 };
 

@@ -2,7 +2,7 @@
  *
  *   { next ─▶ release }*          in one thread
  *
- * What next waits for is here; what it then hands out, in deliver.c; what becomes of that, in batch.c.
+ * next() waits here; deliver.c fills in the batch; batch.c releases it.
  */
 #include <string.h>
 
@@ -16,10 +16,10 @@
 #include "loader/base/thread.h"
 
 enum {
-    TUNE_EVERY = 16,      /* batches between two looks at the clock, and */
-    TUNE_NS = 10000000,   /* time between two looks at the workers' work */
+    TUNE_EVERY = 16,      /* batches between two readings of the clock, and */
+    TUNE_NS = 10000000,   /* time between two steps of the tuner */
     SAMPLE_NS = 10000000, /* between two measurements of CPU time: each is two system calls */
-    COPY_POLL_NS = 50000  /* how soon a finished copy's slot is given back while we wait */
+    COPY_POLL_NS = 50000  /* longest delay until a finished copy's slot is released while waiting */
 };
 
 /* ---- waiting for the workers ---- */
@@ -37,12 +37,12 @@ static bool wait_and_assist(stoker_loader *loader, uint64_t deadline_ns, uint64_
         if (stk_slots_ready(slots))
             return true;
         if (*now_ns >= deadline_ns)
-            return false; /* the next call finishes what it holds */
+            return false; /* the next call finishes the claimed span */
     }
     return stk_slots_wait_ready(slots, deadline_ns, now_ns);
 }
 
-/* Make the head batch in this thread. What that takes in CPU time is measured now and then. */
+/* Make the head batch in this thread, measuring the CPU time of some of them. */
 static bool make_here(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
 {
     struct stk_worker *worker = &loader->workers[0];
@@ -103,7 +103,7 @@ static void run_workers(stoker_loader *loader, uint32_t workers, bool assists)
     stk_futex_wake(&loader->pipeline.active_workers, UINT32_MAX);
 }
 
-/* The number of workers to run from now on, by what they have done so far. */
+/* The number of workers to run from now on, from the work done so far. */
 static uint32_t tune_workers(stoker_loader *loader, struct stk_look *now)
 {
     const struct stk_schedule *schedule = &loader->pipeline.schedule;
@@ -124,7 +124,7 @@ static uint32_t tune_workers(stoker_loader *loader, struct stk_look *now)
     return stk_tuner_step(&loader->tuner, now, first / schedule->batch_spans + 1);
 }
 
-/* Look at the clock every few batches; the tuner also does after a wait. */
+/* Read the clock every few batches; the tuner also does after a wait. */
 static void tune(stoker_loader *loader)
 {
     const uint64_t batches = stk_ledger_read(&loader->ledger.batches);
@@ -157,7 +157,7 @@ static int next_in_place(stoker_loader *loader, stoker_batch *batch)
 {
     const struct stk_slots *slots = &loader->pipeline.slots;
     const bool keeps_reading = !loader->threads && loader->pipeline.reads; /* in this call, too */
-    if (stk_slots_head_lent(slots)) /* of the others some may be free: batches come in order */
+    if (stk_slots_head_lent(slots)) /* other slots may be free, but batches come in order */
         return STOKER_EBUSY;
     if (!stk_slots_ready(slots) || keeps_reading) {
         const uint64_t before_ns = stk_now_ns();
@@ -170,17 +170,17 @@ static int next_in_place(stoker_loader *loader, stoker_batch *batch)
     return stk_deliver_in_place(loader, batch);
 }
 
-/* Wait for the head slot to be ready. The slots whose copies are under way are credits which only this
- * thread gives back, so it must not sleep through their end. */
+/* Wait for the head slot to be ready. Slots that are being copied are credits which only this thread
+ * returns, so it must not sleep past the end of their copies. */
 static int wait_beside_copies(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
 {
     struct stk_slots *slots = &loader->pipeline.slots;
     int rc;
     while ((rc = stk_transfer_retire(&loader->transfer)) == 0 &&
            stk_transfer_copying(&loader->transfer)) {
-        const bool in_vain = stk_slots_head_lent(slots); /* before that copy is done */
+        const bool in_vain = stk_slots_head_lent(slots); /* until its copy is done */
         if (!loader->threads && !in_vain)
-            break; /* makes it himself */
+            break; /* this thread makes it */
         if (!in_vain && stk_slots_ready(slots))
             return 0;
         *now_ns = stk_now_ns();
@@ -198,7 +198,7 @@ static int wait_beside_copies(stoker_loader *loader, uint64_t deadline_ns, uint6
     return rc;
 }
 
-/* The host waits for the copy of the batch that comes next. */
+/* Wait on the host for the copy of the next batch. */
 static int wait_for_copy(stoker_loader *loader, uint64_t deadline_ns)
 {
     struct stk_transfer *transfer = &loader->transfer;
@@ -278,7 +278,7 @@ int stoker_loader_next(stoker_loader *loader, stoker_batch *batch)
     return rc;
 }
 
-/* ---- looking at a loader ---- */
+/* ---- queries ---- */
 
 const stoker_error *stoker_loader_error(const stoker_loader *loader)
 {
@@ -311,7 +311,7 @@ int stoker_loader_bad_sample(const stoker_loader *loader, uint64_t index, stoker
         return STOKER_EINVAL;
     if (stk_fork_guard_tripped(&loader->guard))
         return STOKER_EFORKED;
-    /* The lock inside is not part of what the caller sees as const. */
+    /* const to callers does not include the lock inside. */
     return stk_bad_samples_report((struct stk_bad_samples *)&loader->bad_samples, index, out)
                ? STOKER_OK
                : STOKER_EINVAL;

@@ -1,15 +1,15 @@
-/* loader.h - what stands behind a stoker_loader.
+/* loader.h - the inside of a stoker_loader.
  *
- *   create.c   options in, pipeline built, workers started; and the way back
- *   loader.c   the consumer's side: next and what it waits for, state
- *   deliver.c  from a full slot to what the consumer sees, in place or on a device
- *   batch.c    what becomes of a batch: streams, release
- *   dlpack.c   or tensors of other libraries, which may outlive the loader
- *   stats.c    looking at it from any thread
- *   trace.c    what each thread did, for any thread
+ *   create.c   checks the options, builds the pipeline, starts the workers; destroys all
+ *   loader.c   the consumer's side: next() and its waiting, state
+ *   deliver.c  from a full slot to the consumer's batch, in place or on a device
+ *   batch.c    release, and a batch's use on CUDA streams
+ *   dlpack.c   tensors of other libraries, which may outlive the loader
+ *   stats.c    figures for any thread
+ *   trace.c    recorded events for any thread
  *
- * What a batch holds is decided by pipeline/schedule and sampler/ alone; who makes it, and when, by
- * pipeline/slots and pipeline/worker. These files know both sides and add nothing to either.
+ * pipeline/schedule and sampler/ alone decide what a batch holds; pipeline/slots and pipeline/worker
+ * decide when it is made and in which thread.
  */
 #ifndef STK_LOADER_H
 #define STK_LOADER_H
@@ -34,9 +34,9 @@
 struct stoker_loader {
     struct stk_fork_guard guard;
     struct stk_device *device;
-    bool on_device;                           /* batches are copied there */
+    bool on_device;                           /* batches are copied to `device` */
     struct stk_device_convert device_convert; /* all zero on the CPU */
-    size_t row_bytes;                         /* of a row as delivered */
+    size_t row_bytes;                         /* per row as delivered */
     char convert_reason[STK_DEVICE_WHY_BYTES];
     char cache_reason[STK_DEVICE_WHY_BYTES];
     char device_reason[STK_DEVICE_WHY_BYTES];
@@ -60,32 +60,31 @@ struct stoker_loader {
     bool has_caller_worker;
     _Atomic bool caller_assists; /* written by the consumer */
     struct stk_caller_assist assist;
-    struct stk_trace trace; /* shared: its own rules */
+    struct stk_trace trace; /* shared; trace.h has the rules */
     bool tuned;
     struct stk_tuner tuner;
-    uint64_t tune_ns; /* not before then does the tuner look again */
-    /* Not before then is the CPU time of work in the caller's thread measured. */
-    uint64_t sample_ns;
-    uint64_t waited_ns; /* when the last wait for a batch ended */
+    uint64_t tune_ns;   /* time of the tuner's next step */
+    uint64_t sample_ns; /* time of the next measurement of the caller's CPU time */
+    uint64_t waited_ns; /* end of the last wait for a batch */
     uint32_t cpus;
 
     /* The consumer's side. */
     struct stk_ledger_consumer ledger;
     uint64_t created_ns;
-    bool end_pending;     /* the epoch's last batch is delivered, its end not yet told */
-    uint64_t state_epoch; /* where a resume would go on */
+    bool end_pending;     /* the epoch's last batch is delivered, its end not yet reported */
+    uint64_t state_epoch; /* where a resume would continue */
     uint64_t state_position;
-    uint64_t files_look_ns;  /* when it looks again whether open files have changed */
-    bool epoch_is_good;      /* a sample of the epoch that is being delivered was */
-    uint64_t barren_samples; /* of whole epochs and this one, without a good one among them */
+    uint64_t files_look_ns;  /* time of the next check of open files for changes */
+    bool epoch_is_good;      /* the current epoch has delivered a good sample */
+    uint64_t barren_samples; /* samples since the last good one, counted in whole epochs */
     _Atomic bool failed;     /* release pairs with acquire in stoker_loader_error */
     stoker_error error;
 };
 
-/* What the refs of the loader's batches need; last_out frees the loader. */
+/* The callbacks for dlpack_refs; last_out frees the loader. */
 struct stk_dlpack_owner stk_batch_owner(stoker_loader *loader, void (*last_out)(void *));
 
-/* The tensors of that many batches, or NULL. */
+/* Tensors for `batches` batches; NULL = no memory. */
 struct stk_tensor *stk_tensors_make(uint32_t batches);
 
 #endif

@@ -19,7 +19,7 @@
 /* No address space holds more; a ring of such batches, converted, still has a size. */
 #define BATCH_BYTES_MAX (SIZE_MAX >> 12)
 
-/* One rule: when it is broken, `code` and a line that names the option. */
+/* One rule: if it is broken, return `code` with a line that names the option. */
 __attribute__((format(printf, 4, 5))) static int require(bool holds, stoker_error *error, int code,
                                                          const char *format, ...)
 {
@@ -192,7 +192,7 @@ int stk_options_framing(struct stk_framing *framing, const stoker_loader_options
     return require(rc == 0, error, rc, "transform.%s", why);
 }
 
-/* Numbers that take effect only beside others count, too: pad alone is a mistake. */
+/* Fields without effect on their own count, too: pad alone is a mistake. */
 static bool transform_given(const stoker_transform *transform)
 {
     return stk_transform_wanted(transform) || transform->pad != 0 || transform->area_min != 0.0F ||
@@ -221,7 +221,7 @@ stoker_error *stk_options_error(const stoker_loader_options *given)
     return given != NULL && version_is_known(given) ? given->error : NULL;
 }
 
-/* What a shorter struct lacks keeps its default. */
+/* Fields missing in a shorter struct keep their defaults. */
 static int copy_given(stoker_loader_options *options, const stoker_loader_options *given,
                       stoker_error *error)
 {

@@ -62,7 +62,7 @@ __attribute__((format(printf, 2, 3))) static int refuse(stoker_error *error, con
     return stk_error_set(error, STOKER_ESTATE, STOKER_STAGE_OPTIONS, &nowhere, "resume: %s", why);
 }
 
-/* What tells two data sets apart, the plainest first. */
+/* Differences between two data sets, the most obvious first. */
 static int check_dataset(const struct stk_resume *found, const struct stk_resume *expected,
                          stoker_error *error)
 {

@@ -2,13 +2,13 @@
  *
  *    0  magic "STKS"        4  version (2)
  *    8  seed               16  epoch
- *   24  position: how many positions of the epoch are delivered, over all ranks
+ *   24  position: positions of the epoch delivered, over all ranks
  *   32  samples in the data set
  *   40  flags: 1 shuffle   44  bytes of a row as stored
  *   48  fingerprint: form  52  fingerprint: content
  *   56  check: stk_mix64 over the words before
  *
- * Version 1, of Stoker 0.1, had zero at 48 and is refused: it does not say which data set it is of.
+ * Version 1 (Stoker 0.1) had zero at 48 and is refused: it does not identify its data set.
  */
 #ifndef STK_STATE_H
 #define STK_STATE_H
@@ -29,14 +29,14 @@ struct stk_resume {
     bool shuffle;
 };
 
-/* What a token of this data set and these options says at the start of epoch 0. */
+/* The token of this data set and these options at the start of epoch 0. */
 struct stk_resume stk_state_start(const stoker_dataset *dataset,
                                   const stoker_loader_options *options);
 
 void stk_state_pack(stoker_state *state, const struct stk_resume *resume);
 
-/* Take a token apart; STOKER_ESTATE if it is damaged, of another version, or was made with another
- * data set, seed or shuffle than `expected` (whose epoch and position are not looked at). */
+/* Parse a token. STOKER_ESTATE if it is damaged, has another version, or was made with another
+ * data set, seed or shuffle than `expected` (whose epoch and position are ignored). */
 int stk_state_unpack(struct stk_resume *resume, const stoker_state *state,
                      const struct stk_resume *expected, stoker_error *error);
 

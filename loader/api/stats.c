@@ -1,4 +1,4 @@
-/* stats.c - what a loader did so far, summed up for anyone who asks. */
+/* stats.c - sums up a loader's work so far, for any thread. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -80,7 +80,7 @@ static void sum_reader(const stoker_loader *loader, stoker_stats *stats)
         memcpy(stats->reader_reason, loader->reader_reason, sizeof(stats->reader_reason));
 }
 
-/* A caller that assists counts as a worker, whether it is an extra one or replaces one. */
+/* A caller that assists counts as a worker, extra or replacing one. */
 static uint32_t workers_running(const stoker_loader *loader)
 {
     if (!loader->threads)
@@ -94,8 +94,8 @@ static uint64_t part_of(uint64_t amount, uint64_t part, uint64_t whole)
     return whole == 0 ? 0 : (uint64_t)((double)amount * ((double)part / (double)whole));
 }
 
-/* CPU time of all that workers do. Of what the consumer does for them it is estimated: from samples
- * if there are no threads, else by what it is to the workers. */
+/* CPU time of all work. The consumer's part is estimated: from samples if there are no threads, else
+ * from the workers' ratio of CPU time to time. */
 static uint64_t cpu_ns(const stoker_loader *loader)
 {
     uint64_t busy_ns = 0;

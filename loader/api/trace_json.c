@@ -3,8 +3,8 @@
  *   [ { process and thread names }, { "X" what a thread did } ..., { "C" batches ready } ...,
  *     { "b" "e" a batch is ready, is copied to a GPU, is lent } ... ]
  *
- * Written in the order of the begins. A batch counts as ready from the begin of PUBLISH on, which
- * is before anybody can take it: so the count never falls below zero, whoever was late to record.
+ * Written in the order of the start times. A batch counts as ready from the start of PUBLISH, before
+ * it can be taken: so the count never falls below zero, even if a thread recorded late.
  *
  * The format: "Trace Event Format", Google, as read by chrome://tracing and Perfetto.
  */
@@ -20,7 +20,7 @@ enum {
     RUNS_MAX = 1000,
     PIECE_BYTES = 512,
     THREADS_MAX = 1 + STOKER_WORKERS_MAX,
-    IDS_PER_RUN = 1000 /* process n has the id n * 1000, its threads the ones from there on */
+    IDS_PER_RUN = 1000 /* process n has the id n * 1000, its threads the following ones */
 };
 
 _Static_assert((int)THREADS_MAX < (int)IDS_PER_RUN, "a thread's id belongs to one run");
@@ -59,7 +59,7 @@ static const char *comma(struct writer *writer)
 #define MICROSECONDS(ns)    (ns) / 1000, (unsigned)((ns) % 1000)
 #define MICROSECONDS_FORMAT "%" PRIu64 ".%03u"
 
-/* ---- who is who ---- */
+/* ---- names of processes and threads ---- */
 
 static void put_quoted(struct writer *writer, const char *text)
 {
@@ -111,7 +111,7 @@ static void put_threads(struct writer *writer, const stoker_trace_run *run)
     }
 }
 
-/* ---- what was done ---- */
+/* ---- events ---- */
 
 static void put_slice(struct writer *writer, const stoker_trace_event *event)
 {
@@ -150,7 +150,7 @@ static void put_ready(struct writer *writer, uint64_t at_ns, int64_t ready)
         ready > 0 ? (uint64_t)ready : 0);
 }
 
-/* What an event means for its batch, and for how many stand ready. */
+/* The effect of an event on its batch and on the number of ready batches. */
 static void put_batch(struct writer *writer, const stoker_trace_event *event, int64_t *ready)
 {
     switch (event->kind) {
@@ -181,7 +181,7 @@ static void put_batch(struct writer *writer, const stoker_trace_event *event, in
     }
 }
 
-/* By begin; of two that begin together the longer one first: the other lies within it. */
+/* By start time; of two that start together the longer one first: it encloses the other. */
 static int compare(const void *a, const void *b)
 {
     const stoker_trace_event *left = a, *right = b;
@@ -203,7 +203,7 @@ static bool has_sends(const stoker_trace_run *run)
 static void put_run(struct writer *writer, const stoker_trace_run *run)
 {
     int64_t ready =
-        0; /* < 0: of two that begin together LEND stands first, or PUBLISH was dropped */
+        0; /* < 0: LEND sorts before a PUBLISH of the same time, or PUBLISH was dropped */
     writer->sends = has_sends(run);
     put_process(writer, run);
     put_threads(writer, run);
