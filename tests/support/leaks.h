@@ -1,8 +1,8 @@
-/* leaks.h - make a leak fail the test that leaked.
+/* leaks.h - CleanTest(), a Test() that fails if it leaks.
  *
  * Criterion reports a test as passed although LeakSanitizer found a leak at exit, so each
- * test ends by asking for the check itself. What comes from loader/base/memory.h is counted
- * in every build; LeakSanitizer, where it is, sees the rest.
+ * test ends by asking for the check itself. Memory from loader/base/memory.h is counted
+ * in every build; LeakSanitizer sees the rest in its own.
  */
 #ifndef STK_TEST_LEAKS_H
 #define STK_TEST_LEAKS_H
@@ -36,5 +36,18 @@ static inline void stk_test_check_leaks(void)
     cr_assert_eq(stk_fault_live_bytes(), 0, "memory leaked");
     stk_test_check_lost();
 }
+
+#define STK_TEST_JOINED(a, b) a##b
+#define STK_TEST_BODY(line)   STK_TEST_JOINED(stk_test_body_, line)
+
+/* CleanTest(suite, name, options...) { ... } */
+#define CleanTest(...)                                                                             \
+    static void STK_TEST_BODY(__LINE__)(void);                                                     \
+    Test(__VA_ARGS__)                                                                              \
+    {                                                                                              \
+        STK_TEST_BODY(__LINE__)();                                                                 \
+        stk_test_check_leaks();                                                                    \
+    }                                                                                              \
+    static void STK_TEST_BODY(__LINE__)(void)
 
 #endif

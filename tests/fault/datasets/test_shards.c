@@ -44,7 +44,7 @@ static bool fail_nth(const struct stk_directory *directory, uint64_t nth)
     return reached;
 }
 
-Test(fault_shards, each_allocation_of_opening_fails_once)
+CleanTest(fault_shards, each_allocation_of_opening_fails_once)
 {
     const struct stk_directory directory = make_set();
     uint64_t nth = 1;
@@ -54,5 +54,4 @@ Test(fault_shards, each_allocation_of_opening_fails_once)
     }
     cr_assert_gt(nth, SHARDS); /* a name each, and more */
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }

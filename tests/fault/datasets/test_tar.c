@@ -27,7 +27,7 @@ static void write_archives(const struct stk_directory *directory)
     }
 }
 
-Test(fault_tar, each_allocation_may_fail, .timeout = 60)
+CleanTest(fault_tar, each_allocation_may_fail, .timeout = 60)
 {
 #ifndef STOKER_HAVE_PNG
     cr_skip_test("built without libpng");
@@ -65,5 +65,4 @@ Test(fault_tar, each_allocation_may_fail, .timeout = 60)
     }
     cr_assert_gt(nth, 2, "several archives are indexed by one thread");
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }

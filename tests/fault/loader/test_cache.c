@@ -48,7 +48,7 @@ static int count_wishes(const stoker_dataset *dataset, const stoker_loader_optio
     return wishes;
 }
 
-Test(fault_cache, is_done_without_only_if_nobody_asked_for_it)
+CleanTest(fault_cache, is_done_without_only_if_nobody_asked_for_it)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 40, 3, 3, 0));
@@ -62,5 +62,4 @@ Test(fault_cache, is_done_without_only_if_nobody_asked_for_it)
     options.cache = STOKER_CACHE_DECODED;
     cr_assert_eq(count_wishes(set.dataset, &options), 0);
     stk_file_set_remove(&set);
-    stk_test_check_leaks();
 }

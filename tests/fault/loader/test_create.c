@@ -82,7 +82,7 @@ static void sweep_all(const stoker_dataset *dataset, stoker_loader_options optio
             }
 }
 
-Test(fault_create, of_files_by_pread, .timeout = 100)
+CleanTest(fault_create, of_files_by_pread, .timeout = 100)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 40, 3, 3, 0));
@@ -93,11 +93,10 @@ Test(fault_create, of_files_by_pread, .timeout = 100)
     stk_file_set_remove(&set);
     cr_assert_eq(stk_fault_live_bytes(), 0);
     cr_assert_gt(faults, 300);
-    stk_test_check_leaks();
 }
 
 /* Whatever reader is best here: its own memory is swept as well. */
-Test(fault_create, of_files_by_the_chosen_reader, .timeout = 100)
+CleanTest(fault_create, of_files_by_the_chosen_reader, .timeout = 100)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 40, 3, 3, 0));
@@ -125,10 +124,9 @@ Test(fault_create, of_files_by_the_chosen_reader, .timeout = 100)
             break;
     }
     stk_file_set_remove(&set);
-    stk_test_check_leaks();
 }
 
-Test(fault_create, of_drawn_samples, .timeout = 100)
+CleanTest(fault_create, of_drawn_samples, .timeout = 100)
 {
     stoker_dataset *dataset = NULL;
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=40&shape=9", NULL), STOKER_OK);
@@ -140,5 +138,4 @@ Test(fault_create, of_drawn_samples, .timeout = 100)
     options.trace_events = 100;
     sweep_all(dataset, options);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }

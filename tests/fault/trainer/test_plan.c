@@ -58,15 +58,14 @@ static uint64_t allocations; /* that failed, in one sweep */
         cr_assert_eq(stk_fault_live_bytes(), live);                                                \
     } while (0)
 
-Test(fault_trainer_plan, a_model)
+CleanTest(fault_trainer_plan, a_model)
 {
     stoker_model *model = NULL;
     SWEEP(build(&model, &error), stoker_model_destroy(&model));
     cr_assert_geq(allocations, 8);
-    stk_test_check_leaks();
 }
 
-Test(fault_trainer_plan, a_plan)
+CleanTest(fault_trainer_plan, a_plan)
 {
     stoker_model *model = NULL;
     stoker_error ignored;
@@ -83,7 +82,6 @@ Test(fault_trainer_plan, a_plan)
         cr_assert_null(plan.buffers);
     }
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 static int arena_bytes(void *context, const struct stk_plan *plan, uint64_t *bytes,
@@ -95,7 +93,7 @@ static int arena_bytes(void *context, const struct stk_plan *plan, uint64_t *byt
     return STOKER_OK;
 }
 
-Test(fault_trainer_plan, a_search)
+CleanTest(fault_trainer_plan, a_search)
 {
     stoker_model *model = NULL;
     stoker_error ignored;
@@ -105,5 +103,4 @@ Test(fault_trainer_plan, a_search)
     SWEEP(stk_budget_largest_batch(&options, model, &budget, 64, NULL, &error), (void)0);
     cr_assert_geq(allocations, 40);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }

@@ -19,16 +19,15 @@ static struct bench_cell cell_of(int32_t workers, double rate, double cpu)
     return cell;
 }
 
-Test(bench_advice, the_fastest_wins_unless_as_good_is_cheaper)
+CleanTest(bench_advice, the_fastest_wins_unless_as_good_is_cheaper)
 {
     struct bench_cell cells[] = { cell_of(0, 50, 1), cell_of(1, 98, 2), cell_of(2, 100, 3) };
     cr_assert_eq(bench_advice_choose(cells, 3)->workers, 1, "2 %% slower for a third less");
     cells[1].samples_per_s = 96;
     cr_assert_eq(bench_advice_choose(cells, 3)->workers, 2);
-    stk_test_check_leaks();
 }
 
-Test(bench_advice, cells_that_failed_are_not_recommended)
+CleanTest(bench_advice, cells_that_failed_are_not_recommended)
 {
     struct bench_cell cells[] = { cell_of(0, NAN, NAN), cell_of(1, NAN, NAN) };
     struct bench_arguments arguments = { .shuffle = true };
@@ -37,10 +36,9 @@ Test(bench_advice, cells_that_failed_are_not_recommended)
     bench_advice_write(&advice, cells, 2, &arguments);
     cr_assert_not(advice.found);
     cr_assert(isnan(advice.samples_per_s));
-    stk_test_check_leaks();
 }
 
-Test(bench_advice, the_line_to_paste)
+CleanTest(bench_advice, the_line_to_paste)
 {
     struct bench_cell cell = cell_of(2, 100, 3);
     struct bench_arguments arguments = { .shuffle = true,
@@ -59,11 +57,10 @@ Test(bench_advice, the_line_to_paste)
                                      "options.mean = (const float[]){ 0.500000f, 0.00000f };\n"
                                      "options.std = (const float[]){ 2.00000f, 1.00000f };\n"
                                      "options.mean_count = 2;");
-    stk_test_check_leaks();
 }
 
 /* What the library guesses about more workers is left out where a sweep has tried them. */
-Test(bench_advice, a_sweep_knows_better_than_a_guess)
+CleanTest(bench_advice, a_sweep_knows_better_than_a_guess)
 {
     struct bench_cell cells[] = { cell_of(0, 100, 1), cell_of(1, 50, 2) };
     struct bench_arguments arguments = { .shuffle = true };
@@ -81,10 +78,9 @@ Test(bench_advice, a_sweep_knows_better_than_a_guess)
     cells[1].samples_per_s = NAN; /* what failed has shown nothing */
     bench_advice_write(&advice, cells, 2, &arguments);
     cr_assert(strstr(advice.verdict, "more workers may help") != NULL);
-    stk_test_check_leaks();
 }
 
-Test(bench_advice, the_line_to_paste_holds_all_that_was_measured_with)
+CleanTest(bench_advice, the_line_to_paste_holds_all_that_was_measured_with)
 {
     struct bench_cell cell = cell_of(1, 100, 3);
     struct bench_arguments arguments = {
@@ -103,11 +99,10 @@ Test(bench_advice, the_line_to_paste_holds_all_that_was_measured_with)
     bench_advice_write(&advice, &cell, 1, &arguments);
     cr_assert(strstr(advice.options, "options.cache = STOKER_CACHE_DECODED; /* what AUTO") != NULL,
               "the cache that made the figures has a name: %s", advice.options);
-    stk_test_check_leaks();
 }
 
 /* With a cache the rate of later epochs says nothing about the first one. */
-Test(bench_advice, both_kinds_of_epochs_have_their_limit)
+CleanTest(bench_advice, both_kinds_of_epochs_have_their_limit)
 {
     struct bench_cell cells[] = { cell_of(1, 100, 1), cell_of(2, 100, 2) };
     struct bench_arguments arguments = { .shuffle = true };
@@ -131,5 +126,4 @@ Test(bench_advice, both_kinds_of_epochs_have_their_limit)
         "cache: 100 samples/s, 90.0 % of the ceiling (gather same ring); convert-bound; no "
         "other number of workers was more than 3 % faster. The first epoch is fastest "
         "with 2 workers, batch 64, float32, pin_memory on: 20.0 samples/s");
-    stk_test_check_leaks();
 }

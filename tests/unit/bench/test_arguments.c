@@ -29,7 +29,7 @@ static bool list_is(const struct cli_list *list, const int32_t *values, uint32_t
     return list->count == count && memcmp(list->values, values, count * sizeof(values[0])) == 0;
 }
 
-Test(bench_list, numbers_ranges_and_auto)
+CleanTest(bench_list, numbers_ranges_and_auto)
 {
     static const int32_t want[] = { 0, 1, 2, 4, 5, 6, 7, 8, -1 };
     struct cli_list list;
@@ -40,10 +40,9 @@ Test(bench_list, numbers_ranges_and_auto)
     cr_assert(list_is(&list, (const int32_t[]){ 7 }, 1));
     cr_assert_eq(cli_ranges(&list, "3-3", 1, 256, NULL, message), STOKER_OK);
     cr_assert(list_is(&list, (const int32_t[]){ 3 }, 1));
-    stk_test_check_leaks();
 }
 
-Test(bench_list, wrong_lists_are_refused_and_leave_the_old_one)
+CleanTest(bench_list, wrong_lists_are_refused_and_leave_the_old_one)
 {
     static const char *const wrong[] = { "",
                                          ",",
@@ -76,10 +75,9 @@ Test(bench_list, wrong_lists_are_refused_and_leave_the_old_one)
     }
     struct cli_list list = { 0 };
     cr_assert_eq(cli_ranges(&list, "auto", 1, 256, NULL, message), STOKER_EINVAL);
-    stk_test_check_leaks();
 }
 
-Test(bench_list, more_values_than_fit_are_refused_not_cut)
+CleanTest(bench_list, more_values_than_fit_are_refused_not_cut)
 {
     struct cli_list list = { 0 };
     char message[CLI_MESSAGE_BYTES];
@@ -87,10 +85,9 @@ Test(bench_list, more_values_than_fit_are_refused_not_cut)
     cr_assert_eq(list.count, 512);
     cr_assert_eq(cli_ranges(&list, "1-513", 1, 65536, NULL, message), STOKER_EINVAL);
     cr_assert_eq(cli_ranges(&list, "1-512,9", 1, 65536, NULL, message), STOKER_EINVAL);
-    stk_test_check_leaks();
 }
 
-Test(bench_list, default_workers_fit_the_machine)
+CleanTest(bench_list, default_workers_fit_the_machine)
 {
     struct cli_list list;
     bench_default_workers(&list, 1);
@@ -101,10 +98,9 @@ Test(bench_list, default_workers_fit_the_machine)
     cr_assert(list_is(&list, (const int32_t[]){ 0, 1, 2, 4, 6, -1 }, 6));
     bench_default_workers(&list, 1000);
     cr_assert_eq(list.values[list.count - 2], STOKER_WORKERS_MAX);
-    stk_test_check_leaks();
 }
 
-Test(bench_arguments, defaults_are_those_of_the_help)
+CleanTest(bench_arguments, defaults_are_those_of_the_help)
 {
     struct bench_arguments arguments;
     char message[CLI_MESSAGE_BYTES];
@@ -122,10 +118,9 @@ Test(bench_arguments, defaults_are_those_of_the_help)
     cr_assert_eq(arguments.device, STOKER_DEVICE_CPU);
     cr_assert_eq(arguments.blockings.count, 1);
     cr_assert_eq(arguments.converts.count, 1);
-    stk_test_check_leaks();
 }
 
-Test(bench_arguments, every_option_is_understood)
+CleanTest(bench_arguments, every_option_is_understood)
 {
     struct bench_arguments arguments;
     char message[CLI_MESSAGE_BYTES];
@@ -174,10 +169,9 @@ Test(bench_arguments, every_option_is_understood)
     cr_assert_eq(arguments.format, BENCH_FORMAT_HTML);
     cr_assert_str_eq(arguments.output, "f");
     cr_assert_str_eq(arguments.trace, "t");
-    stk_test_check_leaks();
 }
 
-Test(bench_arguments, a_gpu_sweeps_the_ways_to_it)
+CleanTest(bench_arguments, a_gpu_sweeps_the_ways_to_it)
 {
     struct bench_arguments arguments;
     char message[CLI_MESSAGE_BYTES];
@@ -197,10 +191,9 @@ Test(bench_arguments, a_gpu_sweeps_the_ways_to_it)
     cr_assert_eq(arguments.device, STOKER_DEVICE_CUDA_HOST);
     cr_assert_eq(arguments.blockings.count, 1);
     cr_assert_str_eq(arguments.beside, "f");
-    stk_test_check_leaks();
 }
 
-Test(bench_arguments, bad_usage_is_refused_with_one_line)
+CleanTest(bench_arguments, bad_usage_is_refused_with_one_line)
 {
     static const char *const wrong[] = { "",
                                          "a b",
@@ -249,10 +242,9 @@ Test(bench_arguments, bad_usage_is_refused_with_one_line)
         cr_assert_neq(message[0], '\0', "'%s' has no message", wrong[index]);
         cr_assert_null(strchr(message, '\n'));
     }
-    stk_test_check_leaks();
 }
 
-Test(bench_arguments, mnist_has_its_usual_constants_unless_told_otherwise)
+CleanTest(bench_arguments, mnist_has_its_usual_constants_unless_told_otherwise)
 {
     struct bench_arguments arguments;
     char message[CLI_MESSAGE_BYTES];
@@ -267,5 +259,4 @@ Test(bench_arguments, mnist_has_its_usual_constants_unless_told_otherwise)
     cr_assert_eq(parse("--mean 0 --std 1 mnist:x", &arguments, message), STOKER_OK);
     bench_arguments_default_mean(&arguments, "mnist");
     cr_assert_eq(arguments.mean.values[0], 0.0f);
-    stk_test_check_leaks();
 }

@@ -8,7 +8,7 @@
 #include "bench/compare/json_read.h"
 #include "support/leaks.h"
 
-Test(bench_compare, values_of_the_outermost_object_are_found)
+CleanTest(bench_compare, values_of_the_outermost_object_are_found)
 {
     static const char line[] =
         "{\"a\": {\"b\": 1, \"c\": [2, \"}\"]}, \"t\": \"x\\\"\\\\\\u0041,\", "
@@ -29,11 +29,10 @@ Test(bench_compare, values_of_the_outermost_object_are_found)
     cr_assert_not(bench_json_read_text(line, "b", text, sizeof(text)));
     cr_assert(bench_json_read_text(line, "t", text, 2));
     cr_assert_str_eq(text, "x", "cut");
-    stk_test_check_leaks();
 }
 
 /* Under the sanitizers: every beginning of a line, and every byte of it another. */
-Test(bench_compare, any_bytes_are_read_without_harm)
+CleanTest(bench_compare, any_bytes_are_read_without_harm)
 {
     static const char line[] =
         "{\"kind\": \"c\\u00e4\", \"rates\": [1, 2], \"o\": {\"x\": \"}\"}, \"n\": 1}";
@@ -51,7 +50,6 @@ Test(bench_compare, any_bytes_are_read_without_harm)
             (void)bench_json_read_bool(copy, "o", &found);
             free(copy);
         }
-    stk_test_check_leaks();
 }
 
 struct result {
@@ -94,7 +92,7 @@ static char *compare(const struct result *before, const struct result *after, in
 #define AROUND_90  "60, 89, 89, 90, 90, 90, 90, 91, 91, 170"
 #define WIDE       "60, 75, 80, 90, 90, 90, 95, 99, 110, 170"
 
-Test(bench_compare, slower_is_what_lies_apart)
+CleanTest(bench_compare, slower_is_what_lies_apart)
 {
     const struct result good = write_result("one", AROUND_100, "");
     const struct result slow = write_result("t\\u001b[2Jwo\x1b[2J", AROUND_90, "");
@@ -114,10 +112,9 @@ Test(bench_compare, slower_is_what_lies_apart)
     unlink(good.path);
     unlink(slow.path);
     unlink(wide.path);
-    stk_test_check_leaks();
 }
 
-Test(bench_compare, first_epochs_stand_on_their_own)
+CleanTest(bench_compare, first_epochs_stand_on_their_own)
 {
     static const char *const rates[] = { "10, \"first_epoch_samples_per_s_min\": 9, "
                                          "\"first_epoch_samples_per_s_max\": 11",
@@ -141,10 +138,9 @@ Test(bench_compare, first_epochs_stand_on_their_own)
     free(text);
     for (size_t side = 0; side < 2; side++)
         unlink(sides[side].path);
-    stk_test_check_leaks();
 }
 
-Test(bench_compare, what_is_no_result_is_refused)
+CleanTest(bench_compare, what_is_no_result_is_refused)
 {
     struct result good = write_result("one", AROUND_100, "");
     struct result other = { .path = "/tmp/stoker-compare-no-such-file" };
@@ -153,5 +149,4 @@ Test(bench_compare, what_is_no_result_is_refused)
     snprintf(other.path, sizeof(other.path), "/dev/null");
     free(compare(&good, &other, BENCH_COMPARE_FAILED));
     unlink(good.path);
-    stk_test_check_leaks();
 }

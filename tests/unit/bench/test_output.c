@@ -330,14 +330,13 @@ static bool has_key(const char *keys, const char *key)
 
 /* ---- the tests --------------------------------------------------------------------- */
 
-Test(bench_output, table_is_the_golden_one)
+CleanTest(bench_output, table_is_the_golden_one)
 {
     char *text = print_all(&bench_form_table);
     char *golden = read_golden("loaderbench-table.txt");
     cr_assert_str_eq(text, golden, "the table changed:\n%s", text);
     free(text);
     free(golden);
-    stk_test_check_leaks();
 }
 
 /* The widest that a value may be which a person would believe; times two for a host and a GPU. */
@@ -389,17 +388,16 @@ static void check_width(uint32_t columns, size_t lines_wanted)
     free(text);
 }
 
-Test(bench_output, no_row_of_the_table_is_wider_than_it_should_be)
+CleanTest(bench_output, no_row_of_the_table_is_wider_than_it_should_be)
 {
     /* 7 of the machine; two groups of #, name, header, first, later, cached, headspace; #, header, ceiling */
     check_width(BENCH_COLUMNS_WIDE, 7 + 14 + 3);
     check_width(BENCH_COLUMNS_NARROW,
                 8 + 14 + 4); /* two wrap, and the note has a line of its own */
-    stk_test_check_leaks();
 }
 
 /* Cells under one header; a cell that was not measured appears with its device and type. */
-Test(bench_output, a_header_is_for_what_follows_it)
+CleanTest(bench_output, a_header_is_for_what_follows_it)
 {
     struct bench_cell cells[4] = { fixed_cell(), failed_cell(true), fixed_cell(), fixed_cell() };
     char *text = NULL;
@@ -418,10 +416,9 @@ Test(bench_output, a_header_is_for_what_follows_it)
     cr_assert_null(strstr(strchr(first, '\n'), "cache decoded"), "%s", text);
     cr_assert_null(strstr(text, "cache auto"), "%s", text);
     free(text);
-    stk_test_check_leaks();
 }
 
-Test(bench_output, every_json_line_is_an_object_with_kind_first)
+CleanTest(bench_output, every_json_line_is_an_object_with_kind_first)
 {
     static const char *const kinds[] = { "machine", "cell",    "cell",  "cell",
                                          "ceiling", "ceiling", "advice" };
@@ -439,10 +436,9 @@ Test(bench_output, every_json_line_is_an_object_with_kind_first)
     }
     cr_assert_eq(lines, 7);
     free(text);
-    stk_test_check_leaks();
 }
 
-Test(bench_output, json_tells_the_share_of_each_ceiling)
+CleanTest(bench_output, json_tells_the_share_of_each_ceiling)
 {
     char *text = print_all(&bench_form_json);
     cr_assert_not_null(
@@ -452,10 +448,9 @@ Test(bench_output, json_tells_the_share_of_each_ceiling)
     cr_assert_not_null(
         strstr(text, "\"shares\": {}, \"first_epoch_shares\": {}}")); /* a cell without ceilings */
     free(text);
-    stk_test_check_leaks();
 }
 
-Test(bench_output, json_has_every_promised_key)
+CleanTest(bench_output, json_has_every_promised_key)
 {
     static const char *const cell_keys[] = { "workers",
                                              "auto",
@@ -520,10 +515,9 @@ Test(bench_output, json_has_every_promised_key)
     }
     cr_assert_null(strstr(text, "nan"));
     free(text);
-    stk_test_check_leaks();
 }
 
-Test(bench_output, the_json_reader_can_refuse)
+CleanTest(bench_output, the_json_reader_can_refuse)
 {
     static const char *const wrong[] = { "",
                                          "{",
@@ -544,7 +538,6 @@ Test(bench_output, the_json_reader_can_refuse)
     char keys[256];
     for (size_t index = 0; index < sizeof(wrong) / sizeof(wrong[0]); index++)
         cr_assert_not(read_object(wrong[index], keys, sizeof(keys)), "took '%s'", wrong[index]);
-    stk_test_check_leaks();
 }
 
 static char *json_of(const char *bytes)
@@ -557,7 +550,7 @@ static char *json_of(const char *bytes)
     return text;
 }
 
-Test(bench_output, json_strings_escape_whatever_comes)
+CleanTest(bench_output, json_strings_escape_whatever_comes)
 {
     static const struct {
         const char *in, *out;
@@ -576,7 +569,6 @@ Test(bench_output, json_strings_escape_whatever_comes)
         cr_assert_str_eq(text, cases[index].out);
         free(text);
     }
-    stk_test_check_leaks();
 }
 
 /* Fields of one CSV record; returns their number, 0 when a quote is out of place. */
@@ -602,7 +594,7 @@ static size_t read_record(const char **at)
     }
 }
 
-Test(bench_output, csv_records_have_the_fields_of_the_header)
+CleanTest(bench_output, csv_records_have_the_fields_of_the_header)
 {
     char *text = print_all(&bench_form_csv);
     const char *at = text;
@@ -616,7 +608,6 @@ Test(bench_output, csv_records_have_the_fields_of_the_header)
     cr_assert_eq(records, 5); /* three cells, two ceilings */
     cr_assert_not_null(strstr(text, "\"create: \"\"no\"\", said <mlock> & left\""));
     free(text);
-    stk_test_check_leaks();
 }
 
 /* Behind the tag that begins here; *name is its name, *open and *close tell which it is. */
@@ -660,7 +651,7 @@ static size_t count_of(const char *text, const char *end, const char *what)
     return count;
 }
 
-Test(bench_output, html_is_closed_and_escaped)
+CleanTest(bench_output, html_is_closed_and_escaped)
 {
     char *text = print_all(&bench_form_html);
     cr_assert_eq(strncmp(text, "<!DOCTYPE html>", 15), 0);
@@ -671,11 +662,10 @@ Test(bench_output, html_is_closed_and_escaped)
     cr_assert_null(strstr(text, "http"), "nothing is fetched");
     check_nesting(text);
     free(text);
-    stk_test_check_leaks();
 }
 
 /* Verdict, charts, table, in this order; a row for each cell, as many fields as there are columns. */
-Test(bench_output, html_has_a_row_for_each_cell_below_the_charts)
+CleanTest(bench_output, html_has_a_row_for_each_cell_below_the_charts)
 {
     char *text = print_all(&bench_form_html);
     const char *const end = text + strlen(text);
@@ -696,7 +686,6 @@ Test(bench_output, html_has_a_row_for_each_cell_below_the_charts)
     cr_assert_not_null(strstr(text, "name=\"viewport\""));
     cr_assert_not_null(strstr(text, "2026-11-22T13:00:00Z"));
     free(text);
-    stk_test_check_leaks();
 }
 
 static char *html_of(const char *bytes)
@@ -709,7 +698,7 @@ static char *html_of(const char *bytes)
     return text;
 }
 
-Test(bench_output, html_text_escapes_whatever_comes)
+CleanTest(bench_output, html_text_escapes_whatever_comes)
 {
     static const struct {
         const char *in, *out;
@@ -725,10 +714,9 @@ Test(bench_output, html_text_escapes_whatever_comes)
         cr_assert_str_eq(text, cases[index].out);
         free(text);
     }
-    stk_test_check_leaks();
 }
 
-Test(bench_output, short_numbers)
+CleanTest(bench_output, short_numbers)
 {
     static const struct {
         double value;
@@ -741,10 +729,9 @@ Test(bench_output, short_numbers)
         char out[16];
         cr_assert_str_eq(bench_short_number(out, cases[index].value), cases[index].text);
     }
-    stk_test_check_leaks();
 }
 
-Test(bench_output, a_file_appears_complete_or_not_at_all)
+CleanTest(bench_output, a_file_appears_complete_or_not_at_all)
 {
     char folder[] = "/tmp/stoker-output-XXXXXX";
     char path[64];
@@ -766,5 +753,4 @@ Test(bench_output, a_file_appears_complete_or_not_at_all)
     cr_assert_eq(rmdir(folder), 0, "something was left behind");
 
     cr_assert_eq(bench_target_open(&target, path), STOKER_EINVAL); /* no such folder now */
-    stk_test_check_leaks();
 }

@@ -5,7 +5,7 @@
 #include "bench/statistics.h"
 #include "support/leaks.h"
 
-Test(bench_statistics, odd_and_even_counts)
+CleanTest(bench_statistics, odd_and_even_counts)
 {
     double odd[] = { 5, 1, 3 };
     double even[] = { 4, 1, 3, 2 };
@@ -22,10 +22,9 @@ Test(bench_statistics, odd_and_even_counts)
     cr_assert_eq(four.median, 2.5);
     cr_assert_eq(four.min, 1);
     cr_assert_eq(four.max, 4);
-    stk_test_check_leaks();
 }
 
-Test(bench_statistics, one_value_is_all_of_them)
+CleanTest(bench_statistics, one_value_is_all_of_them)
 {
     double one[] = { 7 };
     struct bench_statistics found = bench_statistics_of(one, 1);
@@ -34,10 +33,9 @@ Test(bench_statistics, one_value_is_all_of_them)
     cr_assert_eq(found.max, 7);
     cr_assert_eq(found.p99, 7);
     cr_assert_eq(found.spread, 0);
-    stk_test_check_leaks();
 }
 
-Test(bench_statistics, nothing_measured_is_no_number)
+CleanTest(bench_statistics, nothing_measured_is_no_number)
 {
     struct bench_statistics found = bench_statistics_of(NULL, 0);
     cr_assert_eq(found.count, 0);
@@ -49,10 +47,9 @@ Test(bench_statistics, nothing_measured_is_no_number)
 
     double zeros[] = { 0, 0 };
     cr_assert(isnan(bench_statistics_of(zeros, 2).spread)); /* not 0 / 0 in disguise */
-    stk_test_check_leaks();
 }
 
-Test(bench_statistics, p99_is_the_nearest_rank)
+CleanTest(bench_statistics, p99_is_the_nearest_rank)
 {
     double values[200];
     for (size_t count = 1; count <= 200; count++) {
@@ -65,5 +62,4 @@ Test(bench_statistics, p99_is_the_nearest_rank)
         cr_assert_geq(below * 100, count * 99, "of %zu", count);
         cr_assert_lt((below - 1) * 100, count * 99, "of %zu: a smaller value would do", count);
     }
-    stk_test_check_leaks();
 }

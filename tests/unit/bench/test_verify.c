@@ -107,7 +107,7 @@ static void end(struct epoch *epoch)
     stoker_dataset_close(&epoch->dataset);
 }
 
-Test(bench_verify, a_right_epoch_passes)
+CleanTest(bench_verify, a_right_epoch_passes)
 {
     struct epoch epoch = { 0 };
     begin(&epoch);
@@ -115,10 +115,9 @@ Test(bench_verify, a_right_epoch_passes)
     cr_assert_eq(epoch.verify.checked, SAMPLES);
     cr_assert_eq(epoch.verify.message[0], '\0');
     end(&epoch);
-    stk_test_check_leaks();
 }
 
-Test(bench_verify, every_wrong_element_is_found)
+CleanTest(bench_verify, every_wrong_element_is_found)
 {
     for (uint32_t at = 0; at < SAMPLES; at++)
         for (uint32_t element = 0; element < BYTES; element++) {
@@ -132,10 +131,9 @@ Test(bench_verify, every_wrong_element_is_found)
             cr_assert_not_null(strstr(epoch.verify.message, "row differs"));
             end(&epoch);
         }
-    stk_test_check_leaks();
 }
 
-Test(bench_verify, a_wrong_label_is_found)
+CleanTest(bench_verify, a_wrong_label_is_found)
 {
     struct epoch epoch = { 0 };
     begin(&epoch);
@@ -143,10 +141,9 @@ Test(bench_verify, a_wrong_label_is_found)
     cr_assert_not(deliver(&epoch));
     cr_assert_not_null(strstr(epoch.verify.message, "label"));
     end(&epoch);
-    stk_test_check_leaks();
 }
 
-Test(bench_verify, a_sample_that_comes_twice_is_found)
+CleanTest(bench_verify, a_sample_that_comes_twice_is_found)
 {
     struct epoch epoch = { 0 };
     begin(&epoch);
@@ -156,10 +153,9 @@ Test(bench_verify, a_sample_that_comes_twice_is_found)
     cr_assert_not(deliver(&epoch));
     cr_assert_not_null(strstr(epoch.verify.message, "twice"));
     end(&epoch);
-    stk_test_check_leaks();
 }
 
-Test(bench_verify, an_id_beyond_the_set_and_a_short_epoch_are_found)
+CleanTest(bench_verify, an_id_beyond_the_set_and_a_short_epoch_are_found)
 {
     struct epoch epoch = { 0 };
     begin(&epoch);
@@ -173,5 +169,4 @@ Test(bench_verify, an_id_beyond_the_set_and_a_short_epoch_are_found)
     cr_assert_not(bench_verify_ids(&empty.verify));
     cr_assert_not_null(strstr(empty.verify.message, "ended after 0 of 100"));
     end(&empty);
-    stk_test_check_leaks();
 }

@@ -84,7 +84,7 @@ static const struct good {
       false },
 };
 
-Test(csv, what_is_right_is_read_right)
+CleanTest(csv, what_is_right_is_read_right)
 {
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         stoker_error error = { 0 };
@@ -111,10 +111,9 @@ Test(csv, what_is_right_is_read_right)
         }
         stoker_dataset_close(&dataset);
     }
-    stk_test_check_leaks();
 }
 
-Test(csv, labels_may_be_classes)
+CleanTest(csv, labels_may_be_classes)
 {
     static const struct {
         const char *parameters;
@@ -143,10 +142,9 @@ Test(csv, labels_may_be_classes)
                  STOKER_OK);
     cr_assert_eq(stoker_dataset_get_info(dataset)->class_count, 0, "-1 is no class");
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
-Test(csv, a_gzip_is_known_by_its_bytes)
+CleanTest(csv, a_gzip_is_known_by_its_bytes)
 {
 #ifndef STOKER_HAVE_DEFLATE
     cr_skip_test("built without libdeflate");
@@ -157,10 +155,9 @@ Test(csv, a_gzip_is_known_by_its_bytes)
     cr_assert_eq(open_bytes(&dataset, packed.at, packed.size, "", NULL, NULL), STOKER_OK);
     cr_assert_eq(stoker_dataset_get_info(dataset)->count, 2);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
-Test(csv, the_programs_locale_changes_nothing)
+CleanTest(csv, the_programs_locale_changes_nothing)
 {
     stoker_dataset *dataset = NULL;
     float row;
@@ -170,10 +167,9 @@ Test(csv, the_programs_locale_changes_nothing)
     read_row(dataset, 1, &row, NULL);
     cr_assert_eq(row, 2.5F);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
-Test(csv, a_path_ending_in_csv_is_recognised_and_may_hold_a_question_mark)
+CleanTest(csv, a_path_ending_in_csv_is_recognised_and_may_hold_a_question_mark)
 {
     const struct stk_directory directory = stk_directory_make();
     char path[512];
@@ -190,7 +186,6 @@ Test(csv, a_path_ending_in_csv_is_recognised_and_may_hold_a_question_mark)
     cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL), STOKER_OK);
     stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* ---- what is wrong -------------------------------------------------------------- */
@@ -275,7 +270,7 @@ static const struct bad {
       "no such parameter (did you mean 'label'?); there are label" },
 };
 
-Test(csv, what_is_wrong_is_told_by_line_and_column)
+CleanTest(csv, what_is_wrong_is_told_by_line_and_column)
 {
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         stoker_error error = { 0 };
@@ -287,10 +282,9 @@ Test(csv, what_is_wrong_is_told_by_line_and_column)
         cr_assert_eq(error.offset, bad[i].offset, "file %zu: %s", i, error.message);
         cr_assert_not_null(strstr(error.message, bad[i].words), "file %zu: %s", i, error.message);
     }
-    stk_test_check_leaks();
 }
 
-Test(csv, a_nul_byte_is_told_in_and_out_of_quotes)
+CleanTest(csv, a_nul_byte_is_told_in_and_out_of_quotes)
 {
     stoker_error error = { 0 };
     stoker_dataset *dataset = NULL;
@@ -298,10 +292,9 @@ Test(csv, a_nul_byte_is_told_in_and_out_of_quotes)
     cr_assert_eq(error.offset, 2);
     cr_assert_eq(open_bytes(&dataset, "1,\"\0\"", 5, "", NULL, &error), STOKER_EFORMAT);
     cr_assert_eq(error.offset, 3);
-    stk_test_check_leaks();
 }
 
-Test(csv, limits_come_before_memory)
+CleanTest(csv, limits_come_before_memory)
 {
     enum { COLUMNS = 65536 };
     static char wide[2 * COLUMNS + 2];
@@ -326,7 +319,6 @@ Test(csv, limits_come_before_memory)
         stoker_dataset_close(&dataset);
     }
     close(file.fd);
-    stk_test_check_leaks();
 }
 
 static const char small[] = "\xEF\xBB\xBFname,a,\"b \"\"q\"\"\",y\r\n\"x\ny\",1.5,-2e1,0\r\n"
@@ -342,7 +334,7 @@ static void check_finite(const stoker_dataset *dataset)
         cr_assert(isfinite(values[i]));
 }
 
-Test(csv, every_prefix_and_every_flipped_bit_is_an_error_or_fits)
+CleanTest(csv, every_prefix_and_every_flipped_bit_is_an_error_or_fits)
 {
     const size_t size = sizeof(small) - 1;
     uint32_t opened = 0;
@@ -367,10 +359,9 @@ Test(csv, every_prefix_and_every_flipped_bit_is_an_error_or_fits)
         }
     }
     cr_assert_gt(opened, 100); /* digits into digits, names into names */
-    stk_test_check_leaks();
 }
 
-Test(csv, each_allocation_may_fail)
+CleanTest(csv, each_allocation_may_fail)
 {
     stoker_dataset *dataset = NULL;
     uint64_t nth = 1;
@@ -388,7 +379,6 @@ Test(csv, each_allocation_may_fail)
     }
     cr_assert_gt(nth, 10);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 /* ---- splits --------------------------------------------------------------------- */
@@ -432,7 +422,7 @@ static uint64_t mark(const stoker_dataset *dataset, bool seen[ROWS])
     return count;
 }
 
-Test(csv, a_split_parts_the_rows)
+CleanTest(csv, a_split_parts_the_rows)
 {
     bool of_seed[2][ROWS] = { { false } };
     for (int seed = 0; seed < 2; seed++) {
@@ -452,10 +442,9 @@ Test(csv, a_split_parts_the_rows)
         stoker_dataset_close(&first);
     }
     cr_assert_arr_neq(of_seed[0], of_seed[1], sizeof(of_seed[0]));
-    stk_test_check_leaks();
 }
 
-Test(csv, each_row_is_as_likely_for_testing)
+CleanTest(csv, each_row_is_as_likely_for_testing)
 {
     uint32_t tested[ROWS] = { 0 };
     enum { SEEDS = 400 };
@@ -474,10 +463,9 @@ Test(csv, each_row_is_as_likely_for_testing)
     for (int row = 0; row < ROWS; row++)
         chi_square += pow((double)tested[row] - (double)SEEDS / 4, 2) / ((double)SEEDS / 4 * 0.75);
     cr_assert_lt(chi_square, 160); /* 100 draws: 99 on average, over 160 once in 10^4 */
-    stk_test_check_leaks();
 }
 
-Test(csv, two_rows_or_a_tiny_share_leave_one_on_either_side)
+CleanTest(csv, two_rows_or_a_tiny_share_leave_one_on_either_side)
 {
     static const char *const shares[] = { "?test=0.01", "?test=0.99" };
     for (int i = 0; i < 2; i++) {
@@ -490,10 +478,9 @@ Test(csv, two_rows_or_a_tiny_share_leave_one_on_either_side)
             stoker_dataset_close(&dataset);
         }
     }
-    stk_test_check_leaks();
 }
 
-Test(csv, the_specs_split_and_the_options_may_not_differ)
+CleanTest(csv, the_specs_split_and_the_options_may_not_differ)
 {
     stoker_dataset *dataset = NULL;
     stoker_error error = { 0 };
@@ -503,10 +490,9 @@ Test(csv, the_specs_split_and_the_options_may_not_differ)
     cr_assert_eq(open_bytes(&dataset, "1\n2\n", 4, "?test=0.5&split=test", "test", &error),
                  STOKER_OK);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
-Test(csv, zscore_is_that_of_the_training_rows)
+CleanTest(csv, zscore_is_that_of_the_training_rows)
 {
     stoker_dataset *plain = open_split("?label=4&test=0.3", "train");
     double mean = 0, square = 0;
@@ -530,12 +516,11 @@ Test(csv, zscore_is_that_of_the_training_rows)
         stoker_dataset_close(&scored);
     }
     stoker_dataset_close(&plain);
-    stk_test_check_leaks();
 }
 
 /* ---- the loader and a real file ------------------------------------------------- */
 
-Test(csv, a_loader_delivers_rows_and_labels)
+CleanTest(csv, a_loader_delivers_rows_and_labels)
 {
     stoker_dataset *dataset = open_split("?label=4", NULL);
     stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
@@ -563,10 +548,9 @@ Test(csv, a_loader_delivers_rows_and_labels)
     cr_assert_eq(count, ROWS);
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
-Test(csv, the_boston_housing_file_reads)
+CleanTest(csv, the_boston_housing_file_reads)
 {
     char path[512];
     char spec[600];
@@ -594,5 +578,4 @@ Test(csv, the_boston_housing_file_reads)
     cr_assert_eq(row[12], 7.88F);
     cr_assert_eq(label.value, 11.9F);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }

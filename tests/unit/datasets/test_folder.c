@@ -50,7 +50,7 @@ static void expect_samples(const stoker_dataset *dataset, const char *const *pat
 
 /* The order is torchvision's: classes, then the folders of a class by their whole path, then
  * files, each by its bytes. */
-Test(folder, order_is_by_class_then_path_then_name)
+CleanTest(folder, order_is_by_class_then_path_then_name)
 {
     static const char *const folders[] = { "b", "a", "a-", "a/z", "a/z-", "a/z/deep", "\xFF", "B" };
     static const char *const paths[] = {
@@ -85,11 +85,10 @@ Test(folder, order_is_by_class_then_path_then_name)
     cr_assert_str_eq(stoker_dataset_name(dataset), "folder");
     stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* Many folders and more threads than one: every scan finds the same. */
-Test(folder, threads_change_nothing, .timeout = 60)
+CleanTest(folder, threads_change_nothing, .timeout = 60)
 {
     enum { CLASSES = 23, FOLDERS = 9, FILES = 7, SCANS = 10 };
     const struct stk_directory directory = stk_directory_make();
@@ -124,10 +123,9 @@ Test(folder, threads_change_nothing, .timeout = 60)
         stoker_dataset_close(&dataset);
     }
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
-Test(folder, what_is_no_sample_is_passed_over)
+CleanTest(folder, what_is_no_sample_is_passed_over)
 {
     static const char *const expected[] = { "a/1.raw", "a/2.Raw", "a/link.raw" };
     const struct stk_directory directory = stk_directory_make();
@@ -166,11 +164,10 @@ Test(folder, what_is_no_sample_is_passed_over)
     cr_assert_str_eq(stoker_dataset_class_name(dataset, 1), "empty");
     stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* As deep as names go, and one deeper. */
-Test(folder, deep_folders_are_walked_to_a_limit, .timeout = 60)
+CleanTest(folder, deep_folders_are_walked_to_a_limit, .timeout = 60)
 {
     enum { DEPTH = 16 }; /* x 251 bytes: just below 4096 */
     const struct stk_directory directory = stk_directory_make();
@@ -209,12 +206,11 @@ Test(folder, deep_folders_are_walked_to_a_limit, .timeout = 60)
     }
     close(at[0]);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* ---- what cannot be opened ---- */
 
-Test(folder, mistakes_are_told)
+CleanTest(folder, mistakes_are_told)
 {
     const struct stk_directory directory = stk_directory_make();
     char path[512];
@@ -288,7 +284,6 @@ Test(folder, mistakes_are_told)
     }
     cr_assert_eq(chmod(path, 0755), 0);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* ---- rows ---- */
@@ -305,7 +300,7 @@ static void expect_shape(const stoker_dataset *dataset, uint64_t a, uint64_t b, 
     cr_assert_eq(info->label_dtype, STOKER_INT64);
 }
 
-Test(folder, the_shape_is_the_first_files_or_what_the_spec_says)
+CleanTest(folder, the_shape_is_the_first_files_or_what_the_spec_says)
 {
     struct stk_folder_set set;
     stoker_dataset *dataset = NULL;
@@ -350,7 +345,6 @@ Test(folder, the_shape_is_the_first_files_or_what_the_spec_says)
     cr_assert_eq(memcmp(row, expected, sizeof(expected)), 0);
     stoker_dataset_close(&dataset);
     stk_folder_remove(&set);
-    stk_test_check_leaks();
 }
 
 /* ---- colours and sizes of images ---- */
@@ -374,7 +368,7 @@ static void expect_description(const stoker_dataset *dataset, const char *words)
 }
 
 /* Whichever comes first, a set with a colour image has 3 channels. */
-Test(folder, rows_are_gray_only_if_every_image_is)
+CleanTest(folder, rows_are_gray_only_if_every_image_is)
 {
 #ifndef STOKER_HAVE_PNG
     cr_skip_test("built without libpng");
@@ -402,11 +396,11 @@ Test(folder, rows_are_gray_only_if_every_image_is)
         }
         stk_folder_remove(&set);
     }
-    stk_test_check_leaks();
 }
 
 /* 1500 images, of which 1000 are looked at, number 2 not among them. */
-Test(folder, a_colour_image_among_gray_ones_is_an_error_unless_gray_is_asked_for, .timeout = 60)
+CleanTest(folder, a_colour_image_among_gray_ones_is_an_error_unless_gray_is_asked_for,
+          .timeout = 60)
 {
 #ifndef STOKER_HAVE_PNG
     cr_skip_test("built without libpng");
@@ -439,7 +433,6 @@ Test(folder, a_colour_image_among_gray_ones_is_an_error_unless_gray_is_asked_for
         cr_assert_not_null(strstr(error.message, "channels=3 in the spec"), "%s", error.message);
     }
     stk_folder_remove(&set);
-    stk_test_check_leaks();
 }
 
 static int create_loader(const stoker_dataset *dataset, bool resizes, stoker_error *error)
@@ -457,7 +450,7 @@ static int create_loader(const stoker_dataset *dataset, bool resizes, stoker_err
     return rc;
 }
 
-Test(folder, several_sizes_need_a_resize_or_one_size_in_the_spec)
+CleanTest(folder, several_sizes_need_a_resize_or_one_size_in_the_spec)
 {
 #ifndef STOKER_HAVE_PNG
     cr_skip_test("built without libpng");
@@ -489,12 +482,11 @@ Test(folder, several_sizes_need_a_resize_or_one_size_in_the_spec)
     cr_assert_eq(stoker_dataset_read(set.dataset, 4, row, sizeof(row), NULL, &error),
                  STOKER_EFORMAT);
     stk_folder_remove(&set);
-    stk_test_check_leaks();
 }
 
 /* The first bytes tell what a file is, whatever its name says; and the first file that is an
  * image tells the shape. */
-Test(folder, contents_count_and_not_names)
+CleanTest(folder, contents_count_and_not_names)
 {
     struct stk_folder_set set;
     stoker_dataset *dataset = NULL;
@@ -525,10 +517,9 @@ Test(folder, contents_count_and_not_names)
     }
     stoker_dataset_close(&dataset);
     stk_directory_remove(&set.directory);
-    stk_test_check_leaks();
 }
 
-Test(folder, longer_files_than_allowed_are_bad_alone)
+CleanTest(folder, longer_files_than_allowed_are_bad_alone)
 {
     struct stk_folder_set set;
     stoker_dataset *dataset = NULL;
@@ -560,12 +551,11 @@ Test(folder, longer_files_than_allowed_are_bad_alone)
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
     stk_directory_remove(&set.directory);
-    stk_test_check_leaks();
 }
 
 /* A stray file that sorts first, far longer than memory, beside empty and short ones: it takes no
  * memory, and the rows are what most files are. */
-Test(folder, stray_raw_files_are_bad_alone)
+CleanTest(folder, stray_raw_files_are_bad_alone)
 {
     static const struct {
         const char *name;
@@ -609,10 +599,9 @@ Test(folder, stray_raw_files_are_bad_alone)
     cr_assert_eq(run.samples, GOOD * options.epochs);
     stoker_loader_destroy(&loader);
     stk_folder_remove(&set);
-    stk_test_check_leaks();
 }
 
-Test(folder, one_sample_read_tells_what_changed)
+CleanTest(folder, one_sample_read_tells_what_changed)
 {
     struct stk_folder_set set;
     stoker_error error;
@@ -635,10 +624,9 @@ Test(folder, one_sample_read_tells_what_changed)
         cr_assert_not_null(strstr(error.message, words[id]), "%s", error.message);
     }
     stk_folder_remove(&set);
-    stk_test_check_leaks();
 }
 
-Test(folder, a_split_is_a_folder_and_a_plain_path_is_recognised)
+CleanTest(folder, a_split_is_a_folder_and_a_plain_path_is_recognised)
 {
     struct stk_folder_set set;
     stoker_dataset *dataset = NULL;
@@ -670,11 +658,10 @@ Test(folder, a_split_is_a_folder_and_a_plain_path_is_recognised)
     stk_folder_make(&set, 4, 2, false); /* raw files are no images */
     cr_assert_eq(stoker_dataset_open(&dataset, set.directory.path, NULL), STOKER_ESPEC);
     stk_folder_remove(&set);
-    stk_test_check_leaks();
 }
 
 /* Memory is what the header says. */
-Test(folder, memory_is_as_stated)
+CleanTest(folder, memory_is_as_stated)
 {
     struct stk_folder_set set;
     stoker_dataset *dataset = NULL;
@@ -693,14 +680,13 @@ Test(folder, memory_is_as_stated)
     cr_assert_eq(stoker_dataset_open(&dataset, spec, &options), STOKER_ELIMIT);
     cr_assert_not_null(strstr(error.message, "max_bytes"));
     stk_folder_remove(&set);
-    stk_test_check_leaks();
 }
 
 /* ---- nothing left behind ---- */
 
 /* The first file is none: what its probe says must not hide that there was no memory for the
  * next one's. */
-Test(folder, a_failed_allocation_is_told_whatever_the_files_are_like, .timeout = 60)
+CleanTest(folder, a_failed_allocation_is_told_whatever_the_files_are_like, .timeout = 60)
 {
 #ifndef STOKER_HAVE_PNG
     cr_skip_test("built without libpng");
@@ -725,5 +711,4 @@ Test(folder, a_failed_allocation_is_told_whatever_the_files_are_like, .timeout =
         stoker_dataset_close(&dataset);
     }
     stk_folder_remove(&set);
-    stk_test_check_leaks();
 }

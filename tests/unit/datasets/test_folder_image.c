@@ -53,7 +53,7 @@ static void check_parameter(const char *spec)
     cr_assert_not_null(strstr(error.message, "fail or accept"), "%s", error.message);
 }
 
-Test(folder_image, a_warning_in_a_folder_fails_if_asked)
+CleanTest(folder_image, a_warning_in_a_folder_fails_if_asked)
 {
     const struct stk_bytes jpeg = warned_jpeg();
     struct stk_directory directory = stk_directory_make();
@@ -63,10 +63,9 @@ Test(folder_image, a_warning_in_a_folder_fails_if_asked)
     (void)snprintf(spec, sizeof(spec), "folder:%s", directory.path);
     check_parameter(spec);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
-Test(folder_image, a_warning_in_an_archive_fails_if_asked)
+CleanTest(folder_image, a_warning_in_an_archive_fails_if_asked)
 {
     static struct stk_archive archive;
     const struct stk_bytes jpeg = warned_jpeg();
@@ -78,7 +77,6 @@ Test(folder_image, a_warning_in_an_archive_fails_if_asked)
     (void)snprintf(spec, sizeof(spec), "tar:%s/x.tar", directory.path);
     check_parameter(spec);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* A shard of one record, which becomes a JPEG file. */
@@ -95,7 +93,7 @@ static void make_shard(struct stk_shard_image *image, const struct stk_bytes *jp
     stk_shard_image_seal(image);
 }
 
-Test(folder_image, a_warning_in_a_shard_fails_if_asked)
+CleanTest(folder_image, a_warning_in_a_shard_fails_if_asked)
 {
     static struct stk_shard_image image;
     const struct stk_bytes jpeg = warned_jpeg();
@@ -106,7 +104,6 @@ Test(folder_image, a_warning_in_a_shard_fails_if_asked)
     (void)snprintf(spec, sizeof(spec), "shards:%s", directory.path);
     check_parameter(spec);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 /* ---- WebP ------------------------------------------------------------------------ */
 
@@ -129,7 +126,7 @@ static void check_olive(const stoker_dataset *dataset, uint64_t id)
     cr_assert_arr_eq(row + sizeof(row) - 3, olive, 3);
 }
 
-Test(folder_image, webp_files_lie_beside_others_in_a_folder)
+CleanTest(folder_image, webp_files_lie_beside_others_in_a_folder)
 {
     struct stk_webp_file webp = webp_file(HEIGHT, false);
     struct stk_directory directory = stk_directory_make();
@@ -147,10 +144,9 @@ Test(folder_image, webp_files_lie_beside_others_in_a_folder)
     stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);
     free(webp.at);
-    stk_test_check_leaks();
 }
 
-Test(folder_image, webp_members_are_images_of_an_archive)
+CleanTest(folder_image, webp_members_are_images_of_an_archive)
 {
     static struct stk_archive archive;
     struct stk_webp_file webp = webp_file(HEIGHT, true);
@@ -173,11 +169,9 @@ Test(folder_image, webp_members_are_images_of_an_archive)
     stk_directory_remove(&directory);
     free(webp.at);
     free(tall.at);
-    stk_test_check_leaks();
 }
 #else
-Test(folder_image, a_build_without_libjpeg_and_libwebp_warns_of_nothing)
+CleanTest(folder_image, a_build_without_libjpeg_and_libwebp_warns_of_nothing)
 {
-    stk_test_check_leaks();
 }
 #endif

@@ -69,7 +69,7 @@ static void grow_old(void)
     nanosleep(&pause, NULL);
 }
 
-Test(folder_index, a_good_index_is_used_and_a_damaged_one_is_not, .timeout = 60)
+CleanTest(folder_index, a_good_index_is_used_and_a_damaged_one_is_not, .timeout = 60)
 {
     static uint8_t good[4096];
     static uint8_t other[4096];
@@ -107,7 +107,6 @@ Test(folder_index, a_good_index_is_used_and_a_damaged_one_is_not, .timeout = 60)
         cr_assert_eq(read_index(&indexed, after, sizeof(after)), bytes);
     }
     stk_directory_remove(&indexed.set.directory);
-    stk_test_check_leaks();
 }
 
 static void change_none(const struct stk_directory *directory)
@@ -162,7 +161,7 @@ static void change_nested(const struct stk_directory *directory)
     stk_folder_touch(directory, "c00/deep/er/2.raw", STK_FOLDER_ROW);
 }
 
-Test(folder_index, an_index_of_a_changed_tree_is_made_anew, .timeout = 60)
+CleanTest(folder_index, an_index_of_a_changed_tree_is_made_anew, .timeout = 60)
 {
     static void (*const changes[])(const struct stk_directory *) = {
         change_none, change_add,       change_remove,       change_rename,
@@ -196,11 +195,10 @@ Test(folder_index, an_index_of_a_changed_tree_is_made_anew, .timeout = 60)
         stk_directory_remove(&indexed[i]->set.directory);
         free(indexed[i]);
     }
-    stk_test_check_leaks();
 }
 
 /* A tree that has changed within the clock's tick is scanned again, and again. */
-Test(folder_index, a_fresh_tree_is_not_believed)
+CleanTest(folder_index, a_fresh_tree_is_not_believed)
 {
     struct indexed indexed;
     uint64_t count;
@@ -214,11 +212,10 @@ Test(folder_index, a_fresh_tree_is_not_believed)
         cr_assert_eq(count, 7 + (uint64_t)round);
     }
     stk_directory_remove(&indexed.set.directory);
-    stk_test_check_leaks();
 }
 
 /* Looking for other files is another question. */
-Test(folder_index, an_index_answers_its_own_question_only, .timeout = 30)
+CleanTest(folder_index, an_index_answers_its_own_question_only, .timeout = 30)
 {
     struct indexed indexed;
     uint64_t count;
@@ -233,10 +230,9 @@ Test(folder_index, an_index_answers_its_own_question_only, .timeout = 30)
     (void)open_and_hash(&indexed, &count);
     cr_assert_eq(count, 7);
     stk_directory_remove(&indexed.set.directory);
-    stk_test_check_leaks();
 }
 
-Test(folder_index, each_failed_allocation_or_thread_leaves_nothing, .timeout = 60)
+CleanTest(folder_index, each_failed_allocation_or_thread_leaves_nothing, .timeout = 60)
 {
     struct indexed indexed;
     stoker_dataset *dataset = NULL;
@@ -270,5 +266,4 @@ Test(folder_index, each_failed_allocation_or_thread_leaves_nothing, .timeout = 6
     }
     cr_assert_eq(open_and_hash(&indexed, &count), hash);
     stk_directory_remove(&indexed.set.directory);
-    stk_test_check_leaks();
 }

@@ -39,7 +39,7 @@ static int unpack(const void *bytes, size_t size, uint64_t max_bytes, struct stk
 
 #ifndef STOKER_HAVE_DEFLATE
 
-Test(gzip, a_build_without_libdeflate_says_so)
+CleanTest(gzip, a_build_without_libdeflate_says_so)
 {
     struct stk_region out = { 0 };
     size_t bytes = 0;
@@ -49,7 +49,6 @@ Test(gzip, a_build_without_libdeflate_says_so)
     cr_assert_not_null(strstr(error.message, "libdeflate"));
     cr_assert_not_null(strstr(error.message, error.path));
     cr_assert_null(out.base);
-    stk_test_check_leaks();
 }
 
 #else
@@ -76,7 +75,7 @@ static int refuse(const void *bytes, size_t size, uint64_t max_bytes, stoker_err
     return rc;
 }
 
-Test(gzip, one_member_is_unpacked)
+CleanTest(gzip, one_member_is_unpacked)
 {
     struct stk_region out;
     size_t bytes;
@@ -84,10 +83,9 @@ Test(gzip, one_member_is_unpacked)
     cr_assert_eq(bytes, REAL_BYTES);
     check_real(out.base);
     stk_region_unmap(&out);
-    stk_test_check_leaks();
 }
 
-Test(gzip, members_follow_each_other)
+CleanTest(gzip, members_follow_each_other)
 {
     struct stk_bytes file = { 0 };
     stk_put_gzip(&file, (const uint8_t *)"first ", 6);
@@ -102,10 +100,9 @@ Test(gzip, members_follow_each_other)
     check_real((const uint8_t *)out.base + 6);
     cr_assert_eq(memcmp((const uint8_t *)out.base + 6 + REAL_BYTES, "last", 4), 0);
     stk_region_unmap(&out);
-    stk_test_check_leaks();
 }
 
-Test(gzip, memory_grows_when_the_last_member_says_little)
+CleanTest(gzip, memory_grows_when_the_last_member_says_little)
 {
     enum { MEMBERS = 40, MEMBER_BYTES = 60000 };
     const size_t packed_max = (size_t)MEMBERS * (MEMBER_BYTES + 64);
@@ -142,20 +139,18 @@ Test(gzip, memory_grows_when_the_last_member_says_little)
         cr_assert(stk_fault_disarm(), "there was no growth %d", (int)nth - 3);
     }
     free(file);
-    stk_test_check_leaks();
 }
 
-Test(gzip, every_prefix_is_an_error)
+CleanTest(gzip, every_prefix_is_an_error)
 {
     for (size_t size = 0; size < sizeof(real_member); size++) {
         stoker_error error = { 0 };
         int rc = refuse(real_member, size, LIMIT, &error);
         cr_assert_eq(rc, size < 18 ? STOKER_ETRUNCATED : STOKER_ECORRUPT, "%zu", size);
     }
-    stk_test_check_leaks();
 }
 
-Test(gzip, every_flipped_bit_is_an_error_or_does_not_matter)
+CleanTest(gzip, every_flipped_bit_is_an_error_or_does_not_matter)
 {
     unsigned unharmed = 0;
     for (size_t bit = 0; bit < sizeof(real_member) * 8; bit++) {
@@ -177,10 +172,9 @@ Test(gzip, every_flipped_bit_is_an_error_or_does_not_matter)
     }
     /* The time, the system and the level are for people; a flag says "text". */
     cr_assert_geq(unharmed, 6 * 8);
-    stk_test_check_leaks();
 }
 
-Test(gzip, each_fault_has_its_code_and_the_offset_of_its_member)
+CleanTest(gzip, each_fault_has_its_code_and_the_offset_of_its_member)
 {
     stoker_error error = { 0 };
     struct stk_bytes file = { 0 };
@@ -206,10 +200,9 @@ Test(gzip, each_fault_has_its_code_and_the_offset_of_its_member)
     file = one;
     stk_put(&file, "", 1); /* a single zero byte */
     cr_assert_eq(refuse(file.at, file.size, LIMIT, &error), STOKER_ECORRUPT);
-    stk_test_check_leaks();
 }
 
-Test(gzip, the_limit_stands_before_any_allocation)
+CleanTest(gzip, the_limit_stands_before_any_allocation)
 {
     stoker_error error = { 0 };
     const uint64_t before = stk_fault_allocations();
@@ -227,10 +220,9 @@ Test(gzip, the_limit_stands_before_any_allocation)
     memcpy(liar, real_member, sizeof(liar));
     stk_store_le32(liar + sizeof(liar) - 4, UINT32_MAX);
     cr_assert_eq(refuse(liar, sizeof(liar), UINT64_C(1) << 40, &error), STOKER_ECORRUPT);
-    stk_test_check_leaks();
 }
 
-Test(gzip, a_packed_file_far_over_the_limit_is_not_even_read)
+CleanTest(gzip, a_packed_file_far_over_the_limit_is_not_even_read)
 {
     struct stk_memory_file file = stk_memory_file("\x1F\x8B", 2);
     cr_assert_eq(ftruncate(file.fd, (off_t)1 << 40), 0); /* sparse */
@@ -242,10 +234,9 @@ Test(gzip, a_packed_file_far_over_the_limit_is_not_even_read)
     cr_assert_eq(stk_gzip_unpack(&source, LIMIT, &out, &bytes, &error), STOKER_ELIMIT);
     stk_source_close(&source);
     close(file.fd);
-    stk_test_check_leaks();
 }
 
-Test(gzip, each_allocation_may_fail)
+CleanTest(gzip, each_allocation_may_fail)
 {
     struct stk_region out = { 0 };
     size_t bytes;
@@ -264,7 +255,6 @@ Test(gzip, each_allocation_may_fail)
     }
     cr_assert_eq(nth, 5, "the decompressor, the packed bytes, the unpacked, none");
     stk_region_unmap(&out);
-    stk_test_check_leaks();
 }
 
 #endif

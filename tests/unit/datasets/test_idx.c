@@ -62,7 +62,7 @@ static void check_small_images(stoker_dataset *dataset)
     }
 }
 
-Test(idx, plain_rows_are_extents_of_one_dense_file)
+CleanTest(idx, plain_rows_are_extents_of_one_dense_file)
 {
     const struct stk_bytes images = small_images();
     stoker_dataset *dataset = NULL;
@@ -84,10 +84,9 @@ Test(idx, plain_rows_are_extents_of_one_dense_file)
         cr_assert_eq(sample.extent.file, 0);
     }
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
-Test(idx, a_gzip_is_known_by_its_bytes_and_lies_in_memory)
+CleanTest(idx, a_gzip_is_known_by_its_bytes_and_lies_in_memory)
 {
 #ifndef STOKER_HAVE_DEFLATE
     cr_skip_test("built without libdeflate");
@@ -113,11 +112,10 @@ Test(idx, a_gzip_is_known_by_its_bytes_and_lies_in_memory)
         cr_assert_eq(sample.label.index, (int64_t)(id * id % 10));
     }
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 /* The element at `index` of each type, as stored and as decoded. */
-Test(idx, each_element_type_arrives_in_host_order)
+CleanTest(idx, each_element_type_arrives_in_host_order)
 {
     static const struct {
         uint8_t code;
@@ -164,10 +162,9 @@ Test(idx, each_element_type_arrives_in_host_order)
                      values[i]);
         stoker_dataset_close(&dataset);
     }
-    stk_test_check_leaks();
 }
 
-Test(idx, axes_make_scalars_images_and_tensors)
+CleanTest(idx, axes_make_scalars_images_and_tensors)
 {
     static const struct {
         uint8_t code, rank;
@@ -198,10 +195,9 @@ Test(idx, axes_make_scalars_images_and_tensors)
         stk_arrays_check_read(dataset, file.size);
         stoker_dataset_close(&dataset);
     }
-    stk_test_check_leaks();
 }
 
-Test(idx, labels_of_every_integer_type_are_kept)
+CleanTest(idx, labels_of_every_integer_type_are_kept)
 {
     static const struct {
         uint8_t code;
@@ -237,12 +233,11 @@ Test(idx, labels_of_every_integer_type_are_kept)
         }
         stoker_dataset_close(&dataset);
     }
-    stk_test_check_leaks();
 }
 
 /* ---- what is wrong -------------------------------------------------------------- */
 
-Test(idx, each_fault_of_a_header_has_its_code_and_offset)
+CleanTest(idx, each_fault_of_a_header_has_its_code_and_offset)
 {
     static const struct {
         const char *what;
@@ -291,10 +286,9 @@ Test(idx, each_fault_of_a_header_has_its_code_and_offset)
         cr_assert_eq(strncmp(error.path, "/proc/self/fd/", 14), 0);
         cr_assert_eq(strncmp(error.message, error.path, strlen(error.path)), 0);
     }
-    stk_test_check_leaks();
 }
 
-Test(idx, labels_must_fit_their_samples)
+CleanTest(idx, labels_must_fit_their_samples)
 {
     const struct stk_bytes images = small_images();
     const struct stk_bytes fewer = small_labels(COUNT - 1);
@@ -313,10 +307,9 @@ Test(idx, labels_must_fit_their_samples)
     cr_assert_eq(open_files(&dataset, &images, &floats, &error), STOKER_EFORMAT);
     cr_assert_eq(open_files(&dataset, &images, &images, &error), STOKER_EFORMAT);
     cr_assert_eq(error.offset, 2);
-    stk_test_check_leaks();
 }
 
-Test(idx, labels_over_the_limit_are_not_taken)
+CleanTest(idx, labels_over_the_limit_are_not_taken)
 {
     enum { LABELS = 1000 };
     struct stk_bytes file = { 0 };
@@ -335,27 +328,24 @@ Test(idx, labels_over_the_limit_are_not_taken)
     cr_assert_eq(stoker_dataset_get_info(dataset)->class_count, 1);
     stoker_dataset_close(&dataset);
     close(memory.fd);
-    stk_test_check_leaks();
 }
 
-Test(idx, every_prefix_of_a_file_is_an_error)
+CleanTest(idx, every_prefix_of_a_file_is_an_error)
 {
     const struct stk_bytes images = small_images();
     stk_arrays_check_prefixes("idx", &images);
-    stk_test_check_leaks();
 }
 
-Test(idx, every_flipped_bit_gives_an_error_or_a_set_that_fits)
+CleanTest(idx, every_flipped_bit_gives_an_error_or_a_set_that_fits)
 {
     const struct stk_bytes images = small_images();
     const struct stk_bytes labels = small_labels(COUNT);
     const unsigned opened = stk_arrays_flip_bits("idx", &images, &labels, COUNT, ROW);
     /* Flipped pixels and labels, and the types that take one byte (08 <-> 09). */
     cr_assert_eq(opened, (COUNT * ROW + COUNT) * 8 + 2);
-    stk_test_check_leaks();
 }
 
-Test(idx, each_allocation_may_fail)
+CleanTest(idx, each_allocation_may_fail)
 {
     struct stk_bytes images = small_images();
     const struct stk_bytes labels = small_labels(COUNT);
@@ -365,7 +355,6 @@ Test(idx, each_allocation_may_fail)
     images = packed;
 #endif
     cr_assert_gt(stk_arrays_fail_allocations("idx", &images, &labels), 4);
-    stk_test_check_leaks();
 }
 
 /* ---- what is no file ------------------------------------------------------------ */
@@ -383,7 +372,7 @@ static void check_refused(const char *path, int code, int os_errno)
     cr_assert_str_eq(error.path, path);
 }
 
-Test(idx, what_is_no_regular_file_is_refused_at_once, .timeout = 20)
+CleanTest(idx, what_is_no_regular_file_is_refused_at_once, .timeout = 20)
 {
     const struct stk_directory directory = stk_directory_make();
     char path[512];
@@ -395,10 +384,9 @@ Test(idx, what_is_no_regular_file_is_refused_at_once, .timeout = 20)
     stk_file_write(&directory, "file", "", 0);
     check_refused(stk_path_in(path, &directory, "file/below"), STOKER_ENOENT, ENOTDIR);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
-Test(idx, an_unreadable_file_is_told_as_such)
+CleanTest(idx, an_unreadable_file_is_told_as_such)
 {
     const struct stk_directory directory = stk_directory_make();
     char path[512];
@@ -413,10 +401,9 @@ Test(idx, an_unreadable_file_is_told_as_such)
     check_refused(path, STOKER_EACCES, EACCES);
     cr_assert(!root || seteuid(0) == 0);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
-Test(idx, too_many_open_files_are_told_as_such)
+CleanTest(idx, too_many_open_files_are_told_as_such)
 {
     int last = -1;
     for (int fd = dup(STDIN_FILENO); fd >= 0; fd = dup(STDIN_FILENO))
@@ -428,10 +415,9 @@ Test(idx, too_many_open_files_are_told_as_such)
     for (int fd = last; fd > STDERR_FILENO && fd > last - 64; fd--)
         close(fd); /* the reports of this test need some */
     cr_assert_eq(rc, STOKER_ENOFILE, "%s", error.message);
-    stk_test_check_leaks();
 }
 
-Test(idx, the_spec_is_read_as_written)
+CleanTest(idx, the_spec_is_read_as_written)
 {
     static const struct stk_refused_spec rows[] = {
         { "idx:", NULL, STOKER_ESPEC, NULL },
@@ -442,10 +428,9 @@ Test(idx, the_spec_is_read_as_written)
         { "idx:missing-a,missing-b", NULL, STOKER_ENOENT, NULL },
     };
     stk_expect_refused(rows, sizeof(rows) / sizeof(rows[0]));
-    stk_test_check_leaks();
 }
 
-Test(idx, a_comma_may_be_part_of_a_name)
+CleanTest(idx, a_comma_may_be_part_of_a_name)
 {
     const struct stk_directory directory = stk_directory_make();
     const struct stk_bytes images = small_images();
@@ -467,5 +452,4 @@ Test(idx, a_comma_may_be_part_of_a_name)
     check_small_images(dataset);
     stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }

@@ -42,17 +42,16 @@ static void check(uint64_t most, bool narrow)
     cr_assert(!stk_label_column_take(&column, ids, 5, labels));
 }
 
-Test(label_column, gives_back_what_it_was_made_from)
+CleanTest(label_column, gives_back_what_it_was_made_from)
 {
     check(1, true);
     check(10, true);
     check(256, true);
     check(257, false);
     check(1000, false);
-    stk_test_check_leaks();
 }
 
-Test(label_column, labels_that_do_not_fit_make_none)
+CleanTest(label_column, labels_that_do_not_fit_make_none)
 {
     struct stk_label_column column;
     const uint64_t id = 0;
@@ -63,5 +62,4 @@ Test(label_column, labels_that_do_not_fit_make_none)
     cr_assert(!stk_label_column_take(&column, &id, 1, &label));
     cr_assert_eq(label, 5);
     stk_label_column_free(&column);
-    stk_test_check_leaks();
 }

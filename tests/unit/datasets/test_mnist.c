@@ -64,7 +64,7 @@ static void check_chosen(const struct stk_directory *directory, const char *spli
     stoker_dataset_close(&dataset);
 }
 
-Test(mnist, splits_are_files_and_train_is_the_first)
+CleanTest(mnist, splits_are_files_and_train_is_the_first)
 {
     const struct stk_directory directory = stk_directory_make();
     write_images(&directory, "train-images-idx3-ubyte", 3, 11, false);
@@ -82,10 +82,9 @@ Test(mnist, splits_are_files_and_train_is_the_first)
     cr_assert_str_eq(stoker_dataset_name(dataset), "mnist");
     stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
-Test(mnist, plain_is_preferred_to_gzip_and_a_dash_to_a_dot)
+CleanTest(mnist, plain_is_preferred_to_gzip_and_a_dash_to_a_dot)
 {
     static const struct {
         const char *name;
@@ -105,10 +104,9 @@ Test(mnist, plain_is_preferred_to_gzip_and_a_dash_to_a_dot)
         check_chosen(&directory, NULL, 3, (uint8_t)(i + 1));
     }
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
-Test(mnist, what_is_missing_is_named)
+CleanTest(mnist, what_is_missing_is_named)
 {
     const struct stk_directory directory = stk_directory_make();
     stoker_error error = { 0 };
@@ -131,7 +129,6 @@ Test(mnist, what_is_missing_is_named)
     long_path[sizeof(long_path) - 1] = '\0';
     cr_assert_lt(stoker_dataset_open(&dataset, long_path, NULL), 0);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* ---- the real set --------------------------------------------------------------- */

@@ -79,7 +79,7 @@ static int open_files(stoker_dataset **out, const struct stk_bytes *rows,
 
 /* ---- what is right -------------------------------------------------------------- */
 
-Test(npy, rows_are_extents_of_one_dense_file)
+CleanTest(npy, rows_are_extents_of_one_dense_file)
 {
     const struct stk_bytes file = small_rows();
     const struct stk_bytes labels = small_labels();
@@ -109,11 +109,10 @@ Test(npy, rows_are_extents_of_one_dense_file)
         cr_assert_eq(label.index, (int64_t)(id * id % 10));
     }
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 /* Each type as rows, in either byte order. */
-Test(npy, each_element_type_arrives_in_host_order)
+CleanTest(npy, each_element_type_arrives_in_host_order)
 {
     static const struct {
         const char *type;
@@ -156,10 +155,9 @@ Test(npy, each_element_type_arrives_in_host_order)
             stoker_dataset_close(&dataset);
         }
     }
-    stk_test_check_leaks();
 }
 
-Test(npy, labels_of_every_type_are_kept)
+CleanTest(npy, labels_of_every_type_are_kept)
 {
     static const struct {
         const char *descr;
@@ -205,10 +203,9 @@ Test(npy, labels_of_every_type_are_kept)
         }
         stoker_dataset_close(&dataset);
     }
-    stk_test_check_leaks();
 }
 
-Test(npy, axes_make_scalars_images_and_tensors)
+CleanTest(npy, axes_make_scalars_images_and_tensors)
 {
     static const struct {
         const char *descr, *shape;
@@ -237,14 +234,13 @@ Test(npy, axes_make_scalars_images_and_tensors)
         stk_arrays_check_read(dataset, file.size);
         stoker_dataset_close(&dataset);
     }
-    stk_test_check_leaks();
 }
 
 /* ---- headers -------------------------------------------------------------------- */
 
 #define GOOD "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3), }"
 
-Test(npy, a_header_may_be_written_in_several_ways)
+CleanTest(npy, a_header_may_be_written_in_several_ways)
 {
     static const struct {
         int version;
@@ -269,10 +265,9 @@ Test(npy, a_header_may_be_written_in_several_ways)
         stk_arrays_check_read(dataset, file.size);
         stoker_dataset_close(&dataset);
     }
-    stk_test_check_leaks();
 }
 
-Test(npy, each_fault_of_a_header_has_its_code)
+CleanTest(npy, each_fault_of_a_header_has_its_code)
 {
     static const struct {
         int version;
@@ -341,11 +336,10 @@ Test(npy, each_fault_of_a_header_has_its_code)
         cr_assert_eq(error.stage, STOKER_STAGE_OPEN);
         cr_assert_eq(strncmp(error.path, "/proc/self/fd/", 14), 0);
     }
-    stk_test_check_leaks();
 }
 
 /* A header that says 4 GiB of itself, in a file that is as long. */
-Test(npy, a_huge_header_is_refused_before_it_is_read)
+CleanTest(npy, a_huge_header_is_refused_before_it_is_read)
 {
     static const uint8_t begin[12] = { 0x93, 'N', 'U', 'M', 'P', 'Y', 2, 0, 0xF0, 255, 255, 255 };
     struct stk_memory_file file = stk_memory_file(begin, sizeof(begin));
@@ -359,12 +353,11 @@ Test(npy, a_huge_header_is_refused_before_it_is_read)
                  STOKER_ELIMIT, "%s", error.message);
     cr_assert_leq(stk_fault_allocations() - before, 2); /* the set itself and its path */
     close(file.fd);
-    stk_test_check_leaks();
 }
 
 /* ---- labels that do not fit ----------------------------------------------------- */
 
-Test(npy, labels_must_fit_their_rows)
+CleanTest(npy, labels_must_fit_their_rows)
 {
     static const struct {
         const char *descr, *shape;
@@ -398,10 +391,9 @@ Test(npy, labels_must_fit_their_rows)
         if (i >= 3)
             cr_assert_eq(error.offset, labels.size - element_bytes);
     }
-    stk_test_check_leaks();
 }
 
-Test(npy, labels_over_the_limit_are_not_taken)
+CleanTest(npy, labels_over_the_limit_are_not_taken)
 {
     enum { LABELS = 2500 }; /* more than are read at once */
     static uint8_t elements[LABELS];
@@ -425,19 +417,17 @@ Test(npy, labels_over_the_limit_are_not_taken)
     }
     stoker_dataset_close(&dataset);
     close(memory.fd);
-    stk_test_check_leaks();
 }
 
 /* ---- damage --------------------------------------------------------------------- */
 
-Test(npy, every_prefix_of_a_file_is_an_error)
+CleanTest(npy, every_prefix_of_a_file_is_an_error)
 {
     const struct stk_bytes rows = small_rows();
     stk_arrays_check_prefixes("npy", &rows);
-    stk_test_check_leaks();
 }
 
-Test(npy, every_flipped_bit_gives_an_error_or_a_set_that_fits)
+CleanTest(npy, every_flipped_bit_gives_an_error_or_a_set_that_fits)
 {
     const struct stk_bytes rows = small_rows();
     const struct stk_bytes labels = small_labels();
@@ -445,20 +435,18 @@ Test(npy, every_flipped_bit_gives_an_error_or_a_set_that_fits)
     /* All flips of elements, and few of the headers'. */
     cr_assert_geq(opened, (COUNT * ROW + COUNT * 8) * 8);
     cr_assert_leq(opened, (COUNT * ROW + COUNT * 8) * 8 + 32, "%u", opened);
-    stk_test_check_leaks();
 }
 
-Test(npy, each_allocation_may_fail)
+CleanTest(npy, each_allocation_may_fail)
 {
     const struct stk_bytes rows = small_rows();
     const struct stk_bytes labels = small_labels();
     cr_assert_geq(stk_arrays_fail_allocations("npy", &rows, &labels), 4);
-    stk_test_check_leaks();
 }
 
 /* ---- the spec, and a run -------------------------------------------------------- */
 
-Test(npy, the_spec_is_read_as_written)
+CleanTest(npy, the_spec_is_read_as_written)
 {
     static const struct stk_refused_spec rows[] = {
         { "npy:", NULL, STOKER_ESPEC, NULL },
@@ -469,11 +457,10 @@ Test(npy, the_spec_is_read_as_written)
         { "npy:missing-a,missing-b", NULL, STOKER_ENOENT, NULL },
     };
     stk_expect_refused(rows, sizeof(rows) / sizeof(rows[0]));
-    stk_test_check_leaks();
 }
 
 /* Big rows and little ones, by either reader and many workers: the same batches. */
-Test(npy, a_plain_path_is_recognised_and_every_reader_brings_the_same, .timeout = 60)
+CleanTest(npy, a_plain_path_is_recognised_and_every_reader_brings_the_same, .timeout = 60)
 {
     static const stoker_reader *const readers[] = { &stoker_reader_pread, NULL };
     static struct stk_run runs[2];
@@ -502,5 +489,4 @@ Test(npy, a_plain_path_is_recognised_and_every_reader_brings_the_same, .timeout 
         stoker_dataset_close(&dataset);
     }
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }

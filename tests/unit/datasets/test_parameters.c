@@ -9,7 +9,7 @@
 #include "datasets/parameters.h"
 #include "support/leaks.h"
 
-Test(parameters, the_last_mark_ends_the_name)
+CleanTest(parameters, the_last_mark_ends_the_name)
 {
     static const struct {
         const char *rest;
@@ -31,11 +31,10 @@ Test(parameters, the_last_mark_ends_the_name)
         else
             cr_assert_str_eq(spec.after, cases[i].after);
     }
-    stk_test_check_leaks();
 }
 
 /* What has the whole text for its name is meant. */
-Test(parameters, a_mark_in_the_name_of_a_file_that_exists_is_none)
+CleanTest(parameters, a_mark_in_the_name_of_a_file_that_exists_is_none)
 {
     char name[] = "/tmp/stoker.what?XXXXXX";
     const int fd = mkstemp(name);
@@ -48,7 +47,6 @@ Test(parameters, a_mark_in_the_name_of_a_file_that_exists_is_none)
     cr_assert_eq(spec.name_bytes, strlen("/tmp/stoker.what"));
     cr_assert_eq(spec.after, name + spec.name_bytes + 1);
     close(fd);
-    stk_test_check_leaks();
 }
 
 static int root_of(char root[16], const char *name, const char *split)
@@ -60,7 +58,7 @@ static int root_of(char root[16], const char *name, const char *split)
     return rc;
 }
 
-Test(parameters, a_split_is_a_folder_in_the_folder)
+CleanTest(parameters, a_split_is_a_folder_in_the_folder)
 {
     char root[16];
     cr_assert_eq(root_of(root, "dir", NULL), STOKER_OK);
@@ -74,5 +72,4 @@ Test(parameters, a_split_is_a_folder_in_the_folder)
     cr_assert_eq(root_of(root, "fifteen_letters", NULL), STOKER_OK);
     cr_assert_eq(root_of(root, "sixteen__letters", NULL), STOKER_ELIMIT);
     cr_assert_eq(root_of(root, "ten_letter", "train"), STOKER_ELIMIT);
-    stk_test_check_leaks();
 }

@@ -69,7 +69,7 @@ static void check_rows(const stoker_dataset *dataset, uint64_t count)
     }
 }
 
-Test(shards, read_as_described)
+CleanTest(shards, read_as_described)
 {
     const uint32_t codecs = stk_lz4_present() ? 2 : 1;
     const struct stk_directory directory = make_set(codecs);
@@ -95,10 +95,9 @@ Test(shards, read_as_described)
     cr_assert_str_eq(stoker_dataset_name(dataset), "shards");
     stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
-Test(shards, a_sample_is_located_without_memory_or_search)
+CleanTest(shards, a_sample_is_located_without_memory_or_search)
 {
     const struct stk_directory directory = make_set(1);
     stoker_dataset *dataset = open_good(&directory, "");
@@ -115,11 +114,10 @@ Test(shards, a_sample_is_located_without_memory_or_search)
     cr_assert_eq(stk_fault_allocations(), allocations);
     stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* Both readers deliver each row, in any order, with any number of workers. */
-Test(shards, loaders_deliver_each_row)
+CleanTest(shards, loaders_deliver_each_row)
 {
     const struct stk_directory directory = make_set(stk_lz4_present() ? 2 : 1);
     stoker_dataset *dataset = open_good(&directory, "");
@@ -156,11 +154,10 @@ Test(shards, loaders_deliver_each_row)
     }
     stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* The blocks that O_DIRECT reads around a record are all in the file. */
-Test(shards, blocks_around_records_are_in_the_file)
+CleanTest(shards, blocks_around_records_are_in_the_file)
 {
     const struct stk_directory directory = make_set(1);
     stoker_dataset *dataset = open_good(&directory, "");
@@ -184,7 +181,6 @@ Test(shards, blocks_around_records_are_in_the_file)
     free(block);
     stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* ---- sets ----------------------------------------------------------------------- */
@@ -195,7 +191,7 @@ static void remove_in(const struct stk_directory *directory, const char *name)
     cr_assert_eq(unlink(stk_path_in(path, directory, name)), 0);
 }
 
-Test(shards, missing_shards_are_noticed)
+CleanTest(shards, missing_shards_are_noticed)
 {
     for (int gone = 0; gone < SHARDS; gone++) {
         const struct stk_directory directory = make_set(1);
@@ -210,11 +206,10 @@ Test(shards, missing_shards_are_noticed)
     open_bad(&empty, STOKER_EEMPTY, "*.stk");
     stk_directory_remove(&empty);
     open_bad(&empty, STOKER_ENOENT, "shards");
-    stk_test_check_leaks();
 }
 
 /* Of two shards that do not belong together both are named. */
-Test(shards, disagreement_names_both)
+CleanTest(shards, disagreement_names_both)
 {
     static const struct {
         size_t at;
@@ -247,11 +242,10 @@ Test(shards, disagreement_names_both)
     stk_shard_image_write(&image, &directory, shard_names[1]);
     open_bad(&directory, STOKER_EMISMATCH, "names of the classes");
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* A set goes on behind its last shard, or begins with a sample that is not its first. */
-Test(shards, sets_end_and_begin_where_they_say)
+CleanTest(shards, sets_end_and_begin_where_they_say)
 {
     struct stk_directory directory = make_set(1);
     struct stk_shard_image image;
@@ -271,11 +265,10 @@ Test(shards, sets_end_and_begin_where_they_say)
     stk_shard_image_write(&image, &directory, shard_names[0]);
     open_bad(&directory, STOKER_EMISMATCH, "the first one is missing");
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* Memory for records is taken by the longest of all shards, wherever it lies. */
-Test(shards, the_longest_record_is_that_of_all_shards)
+CleanTest(shards, the_longest_record_is_that_of_all_shards)
 {
     for (uint32_t number = 0; number < SHARDS; number++) {
         const struct stk_directory directory = make_set(1);
@@ -289,7 +282,6 @@ Test(shards, the_longest_record_is_that_of_all_shards)
         stoker_dataset_close(&dataset);
         stk_directory_remove(&directory);
     }
-    stk_test_check_leaks();
 }
 
 /* ---- a record of an image --------------------------------------------------------- */
@@ -325,7 +317,7 @@ static uint32_t put_png(uint8_t *to, const uint8_t row[STK_SHARD_TEST_ROW])
 }
 
 /* Only one shard of three has an image: whichever it is, there is a decoder for it. */
-Test(shards, one_shard_needs_what_the_others_do_not)
+CleanTest(shards, one_shard_needs_what_the_others_do_not)
 {
     for (uint32_t number = 0; number < SHARDS; number++) {
         const struct stk_directory directory = make_set(1);
@@ -354,7 +346,6 @@ Test(shards, one_shard_needs_what_the_others_do_not)
         stoker_dataset_close(&dataset);
         stk_directory_remove(&directory);
     }
-    stk_test_check_leaks();
 }
 
 /* ---- records that are not what they were ---------------------------------------- */
@@ -371,7 +362,7 @@ static void flip(const struct stk_directory *directory, const char *name, uint64
     close(fd);
 }
 
-Test(shards, a_damaged_record_is_a_bad_sample_with_its_place)
+CleanTest(shards, a_damaged_record_is_a_bad_sample_with_its_place)
 {
     const struct stk_directory directory = make_set(1);
     flip(&directory, shard_names[1], 4096 + 2 * STK_SHARD_TEST_ROW + 3, 0x10);
@@ -406,10 +397,9 @@ Test(shards, a_damaged_record_is_a_bad_sample_with_its_place)
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
-Test(shards, truncated_or_replaced_while_open)
+CleanTest(shards, truncated_or_replaced_while_open)
 {
     const struct stk_directory directory = make_set(1);
     stoker_dataset *dataset = open_good(&directory, "");
@@ -444,7 +434,6 @@ Test(shards, truncated_or_replaced_while_open)
     stoker_dataset_close(&dataset);
     stk_directory_remove(&second);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* ---- hostile shards ------------------------------------------------------------- */
@@ -480,7 +469,7 @@ static bool survives(const struct stk_directory *directory, uint32_t count)
     return true;
 }
 
-Test(shards, every_flipped_bit_is_noticed_or_harmless, .timeout = 100)
+CleanTest(shards, every_flipped_bit_is_noticed_or_harmless, .timeout = 100)
 {
     const struct stk_directory directory = stk_directory_make();
     struct stk_shard_image image;
@@ -507,10 +496,9 @@ Test(shards, every_flipped_bit_is_noticed_or_harmless, .timeout = 100)
     close(fd);
     cr_assert_gt(refused, 8000);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
-Test(shards, every_prefix_is_refused, .timeout = 100)
+CleanTest(shards, every_prefix_is_refused, .timeout = 100)
 {
     const struct stk_directory directory = stk_directory_make();
     struct stk_shard_image image;
@@ -526,7 +514,6 @@ Test(shards, every_prefix_is_refused, .timeout = 100)
     stk_shard_image_write(&image, &directory, "a.stk");
     open_bad(&directory, STOKER_EOVERSIZE, "after the end");
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* Lies whose checksums are right. */
@@ -591,7 +578,7 @@ static const struct {
 };
 
 /* Refused by the rules, before memory is taken. */
-Test(shards, lies_are_refused)
+CleanTest(shards, lies_are_refused)
 {
     const struct stk_directory directory = stk_directory_make();
     for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
@@ -605,11 +592,10 @@ Test(shards, lies_are_refused)
         open_bad(&directory, lies[i].code, lies[i].says);
     }
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* A huge index in a file of holes, and an LZ4 block that promises more than blocks can. */
-Test(shards, bombs_are_refused_before_memory_is_taken)
+CleanTest(shards, bombs_are_refused_before_memory_is_taken)
 {
     const struct stk_directory directory = stk_directory_make();
     struct stk_shard_image image;
@@ -640,12 +626,11 @@ Test(shards, bombs_are_refused_before_memory_is_taken)
         open_bad(&directory, STOKER_EFORMAT, "cannot be a row");
     }
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* ---- the layout both ways ------------------------------------------------------- */
 
-Test(shards, what_is_stored_is_loaded)
+CleanTest(shards, what_is_stored_is_loaded)
 {
     struct stk_shard_image image;
     struct stk_shard_header header;
@@ -673,5 +658,4 @@ Test(shards, what_is_stored_is_loaded)
     cr_assert_eq(stk_shard_alignment(1), 8);
     cr_assert_eq(stk_shard_alignment(784), 64);
     cr_assert_eq(stk_shard_alignment(196608), 4096);
-    stk_test_check_leaks();
 }

@@ -39,7 +39,7 @@ static void read_source(const char *path, bool *unmarked)
     stk_source_close(&source);
 }
 
-Test(source, reading_leaves_no_mark_on_our_own_file)
+CleanTest(source, reading_leaves_no_mark_on_our_own_file)
 {
     bool unmarked = false;
     char path[] = "/tmp/stoker-source-XXXXXX";
@@ -52,10 +52,9 @@ Test(source, reading_leaves_no_mark_on_our_own_file)
     cr_expect_eq(read_at_s(fd), DAY_S);
     unlink(path);
     close(fd);
-    stk_test_check_leaks();
 }
 
-Test(source, a_file_of_somebody_else_is_read_like_any)
+CleanTest(source, a_file_of_somebody_else_is_read_like_any)
 {
     if (geteuid() != 0)
         cr_skip_test("NOT TESTED: only root can become somebody else");
@@ -71,11 +70,10 @@ Test(source, a_file_of_somebody_else_is_read_like_any)
     cr_expect_not(unmarked, "the kernel does not allow that");
     unlink(path);
     close(fd);
-    stk_test_check_leaks();
 }
 
 /* By size, or by the time alone. */
-Test(source, a_file_written_to_meanwhile_is_told)
+CleanTest(source, a_file_written_to_meanwhile_is_told)
 {
     char path[] = "/tmp/stoker-source-XXXXXX";
     struct stk_source source;
@@ -96,5 +94,4 @@ Test(source, a_file_written_to_meanwhile_is_told)
     }
     unlink(path);
     close(fd);
-    stk_test_check_leaks();
 }

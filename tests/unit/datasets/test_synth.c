@@ -27,7 +27,7 @@ static stoker_dataset *open_spec(const char *spec, const char *split)
 
 /* ---- synth:bytes ---------------------------------------------------------------- */
 
-Test(synth, bytes_tell_their_sample)
+CleanTest(synth, bytes_tell_their_sample)
 {
     static const uint64_t ids[] = { 0, 1, 255, 256, 999999999999U };
     for (uint32_t length = 1; length <= 33; length++) {
@@ -50,10 +50,9 @@ Test(synth, bytes_tell_their_sample)
         }
         stoker_dataset_close(&dataset);
     }
-    stk_test_check_leaks();
 }
 
-Test(synth, bytes_take_the_shape_asked_for)
+CleanTest(synth, bytes_take_the_shape_asked_for)
 {
     static const struct {
         const char *spec;
@@ -83,12 +82,11 @@ Test(synth, bytes_take_the_shape_asked_for)
         cr_assert_eq(info->class_count, 10);
         stoker_dataset_close(&dataset);
     }
-    stk_test_check_leaks();
 }
 
 /* ---- specs ---------------------------------------------------------------------- */
 
-Test(synth, what_is_wrong_in_a_spec_is_named)
+CleanTest(synth, what_is_wrong_in_a_spec_is_named)
 {
     static const struct stk_refused_spec rows[] = {
         { "synth:", NULL, STOKER_ESPEC, "digits, pictures and bytes" },
@@ -127,10 +125,9 @@ Test(synth, what_is_wrong_in_a_spec_is_named)
         { "synth:bytes?=1", NULL, STOKER_ESPEC, "no such parameter" },
     };
     stk_expect_refused(rows, sizeof(rows) / sizeof(rows[0]));
-    stk_test_check_leaks();
 }
 
-Test(synth, an_overlong_parameter_is_refused)
+CleanTest(synth, an_overlong_parameter_is_refused)
 {
     char spec[600];
     stoker_dataset *dataset = NULL;
@@ -138,10 +135,9 @@ Test(synth, an_overlong_parameter_is_refused)
         (void)snprintf(spec, sizeof(spec), "synth:bytes?%0*d=%0*d", (int)key, 0, 300, 1);
         cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL), STOKER_ESPEC);
     }
-    stk_test_check_leaks();
 }
 
-Test(synth, each_allocation_may_fail)
+CleanTest(synth, each_allocation_may_fail)
 {
     static const char *const specs[] = { "synth:digits", "synth:pictures", "synth:bytes" };
     for (int i = 0; i < 3; i++) {
@@ -157,7 +153,6 @@ Test(synth, each_allocation_may_fail)
         }
         stoker_dataset_close(&dataset);
     }
-    stk_test_check_leaks();
 }
 
 /* ---- synth:digits --------------------------------------------------------------- */
@@ -183,7 +178,7 @@ static uint64_t hash_of(const char *spec, const char *split)
 
 /* These sums were noted when the set was made. A change here is a change of everybody's
  * data, and must be meant. */
-Test(synth, digits_are_the_same_bytes_everywhere)
+CleanTest(synth, digits_are_the_same_bytes_everywhere)
 {
     static const struct {
         const char *spec;
@@ -203,10 +198,9 @@ Test(synth, digits_are_the_same_bytes_everywhere)
                      rows[i].split != NULL ? rows[i].split : "", (unsigned long long)hash);
     }
     cr_assert_eq(hash_of("synth:digits?count=1000", "train"), rows[0].hash);
-    stk_test_check_leaks();
 }
 
-Test(synth, digits_do_not_depend_on_count_and_have_no_end)
+CleanTest(synth, digits_do_not_depend_on_count_and_have_no_end)
 {
     stoker_dataset *few = open_spec("synth:digits?count=10", NULL);
     stoker_dataset *many = open_spec("synth:digits?count=1000000000000", NULL);
@@ -221,10 +215,9 @@ Test(synth, digits_do_not_depend_on_count_and_have_no_end)
     cr_assert_eq(stoker_dataset_read(many, 1000000000000U, one, PIXELS, NULL, NULL), STOKER_EINVAL);
     stoker_dataset_close(&few);
     stoker_dataset_close(&many);
-    stk_test_check_leaks();
 }
 
-Test(synth, every_size_stays_within_its_row)
+CleanTest(synth, every_size_stays_within_its_row)
 {
     for (unsigned size = 8; size <= 256; size += size < 40 ? 1 : 27) {
         char spec[64];
@@ -247,10 +240,9 @@ Test(synth, every_size_stays_within_its_row)
         free(row);
         stoker_dataset_close(&dataset);
     }
-    stk_test_check_leaks();
 }
 
-Test(synth, digits_come_about_equally_often)
+CleanTest(synth, digits_come_about_equally_often)
 {
     stoker_dataset *dataset = open_spec("synth:digits?count=100000", NULL);
     unsigned seen[10] = { 0 };
@@ -263,7 +255,6 @@ Test(synth, digits_come_about_equally_often)
     for (int digit = 0; digit < 10; digit++) /* 4 standard deviations are 380 */
         cr_assert(seen[digit] > 9620 && seen[digit] < 10380, "%d: %u", digit, seen[digit]);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 /* Squared distance of a row to the mean of a class. */
@@ -275,7 +266,7 @@ static double away(const uint8_t *row, const double *mean)
     return sum;
 }
 
-Test(synth, digits_can_be_learnt_but_not_at_a_glance)
+CleanTest(synth, digits_can_be_learnt_but_not_at_a_glance)
 {
     enum { TRAIN = 3000, TEST = 1000 };
     static double means[10][PIXELS];
@@ -306,13 +297,12 @@ Test(synth, digits_can_be_learnt_but_not_at_a_glance)
               TEST);
     stoker_dataset_close(&train);
     stoker_dataset_close(&test);
-    stk_test_check_leaks();
 }
 
 /* ---- synth:pictures ------------------------------------------------------------- */
 
 /* As for digits: a change here is a change of everybody's data. */
-Test(synth, pictures_are_the_same_bytes_everywhere)
+CleanTest(synth, pictures_are_the_same_bytes_everywhere)
 {
     static const struct {
         const char *spec;
@@ -330,10 +320,9 @@ Test(synth, pictures_are_the_same_bytes_everywhere)
         cr_assert_eq(hash, rows[i].hash, "%s %s: 0x%016llX", rows[i].spec,
                      rows[i].split != NULL ? rows[i].split : "", (unsigned long long)hash);
     }
-    stk_test_check_leaks();
 }
 
-Test(synth, pictures_of_every_size_stay_within_their_row)
+CleanTest(synth, pictures_of_every_size_stay_within_their_row)
 {
     for (unsigned size = 16; size <= 300; size += size < 40 ? 1 : 37) {
         char spec[64];
@@ -351,11 +340,10 @@ Test(synth, pictures_of_every_size_stay_within_their_row)
         free(row);
         stoker_dataset_close(&dataset);
     }
-    stk_test_check_leaks();
 }
 
 /* What makes a picture: neighbours are alike, and pixels far from each other are not. */
-Test(synth, pictures_are_smooth_nearby_and_varied_afar)
+CleanTest(synth, pictures_are_smooth_nearby_and_varied_afar)
 {
     enum { SIDE = 256, LINE = SIDE * 3, BYTES = SIDE * LINE };
     stoker_dataset *dataset = open_spec("synth:pictures", NULL);
@@ -375,5 +363,4 @@ Test(synth, pictures_are_smooth_nearby_and_varied_afar)
     cr_assert_lt(near_by, 8 * pairs, "%f", (double)near_by / (double)pairs);
     cr_assert_gt(afar, 20 * pairs, "%f", (double)afar / (double)pairs);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }

@@ -10,7 +10,7 @@ static struct stk_archive archive; /* of the test that runs: each is a process o
 
 /* ---- what is right -------------------------------------------------------------- */
 
-Test(tar, members_become_samples_by_key)
+CleanTest(tar, members_become_samples_by_key)
 {
     stk_archive_needs_png();
     stk_archive_add(&archive, '5', "train/", NULL, 0);
@@ -34,10 +34,9 @@ Test(tar, members_become_samples_by_key)
     cr_assert_eq(index.counts.other_files, 3);
     cr_assert_eq(index.counts.keyless, 2);
     stk_tar_index_free(&index);
-    stk_test_check_leaks();
 }
 
-Test(tar, samples_are_extents_of_the_archive)
+CleanTest(tar, samples_are_extents_of_the_archive)
 {
     stk_archive_needs_png();
     stk_archive_sample(&archive, "a", 0, 10);
@@ -62,7 +61,6 @@ Test(tar, samples_are_extents_of_the_archive)
     cr_assert_eq(sample.extent.bytes, info->encoded_bytes_max);
     cr_assert_arr_eq(archive.at + sample.extent.offset, "\x89PNG", 4);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 static void add_long(struct stk_archive *to, const char *name, uint64_t id)
@@ -74,7 +72,7 @@ static void add_long(struct stk_archive *to, const char *name, uint64_t id)
 }
 
 /* Sizes and names in all the ways there are. */
-Test(tar, every_dialect_is_read)
+CleanTest(tar, every_dialect_is_read)
 {
     stk_archive_needs_png();
     uint8_t block[STK_ARCHIVE_BLOCK];
@@ -141,12 +139,11 @@ Test(tar, every_dialect_is_read)
     stk_archive_add(&archive, '\0', "directory.png/", NULL, 0); /* told by its name */
     stk_archive_end(&archive);
     stk_archive_check_samples(&archive, "", 4);
-    stk_test_check_leaks();
 }
 
 /* Archives put together by cat, each with keys of its own; zeros up to any block size between and
  * behind them. */
-Test(tar, archives_may_follow_each_other_in_a_file)
+CleanTest(tar, archives_may_follow_each_other_in_a_file)
 {
     stk_archive_needs_png();
     static const size_t zeros[] = { 512, 1024, 10240, 200000 / 512 * 512 };
@@ -173,10 +170,9 @@ Test(tar, archives_may_follow_each_other_in_a_file)
     archive.size -= 512; /* within a member: the second archive is cut */
     stk_archive_check_refused(&archive, "", STOKER_ETRUNCATED, "promises");
     stk_archive_check_samples(&archive, "?truncated=keep", 1);
-    stk_test_check_leaks();
 }
 
-Test(tar, bytes_behind_the_end_that_are_no_archive_are_refused)
+CleanTest(tar, bytes_behind_the_end_that_are_no_archive_are_refused)
 {
     stk_archive_needs_png();
     stk_archive_sample(&archive, "a", 0, 10);
@@ -195,10 +191,9 @@ Test(tar, bytes_behind_the_end_that_are_no_archive_are_refused)
     archive.at[end + 699] = 1;
     (void)snprintf(words, sizeof(words), "offset %zu: ", end + 699);
     stk_archive_check_refused(&archive, "", STOKER_EFORMAT, words);
-    stk_test_check_leaks();
 }
 
-Test(tar, labels_may_be_missing_from_all)
+CleanTest(tar, labels_may_be_missing_from_all)
 {
     stk_archive_needs_png();
     stk_archive_image(&archive, "a.png", 0);
@@ -218,12 +213,11 @@ Test(tar, labels_may_be_missing_from_all)
     stk_archive_sample(&archive, "d", 2, 1);
     stk_archive_end(&archive);
     stk_archive_check_refused(&archive, "", STOKER_EMISMATCH, "a has none");
-    stk_test_check_leaks();
 }
 
 /* ---- labels --------------------------------------------------------------------- */
 
-Test(tar, a_label_is_a_decimal_number)
+CleanTest(tar, a_label_is_a_decimal_number)
 {
     stk_archive_needs_png();
     static const struct {
@@ -269,13 +263,12 @@ Test(tar, a_label_is_a_decimal_number)
         stk_archive_check_row(dataset, 0, 4, rows[i].label);
         stoker_dataset_close(&dataset);
     }
-    stk_test_check_leaks();
 }
 
 /* ---- images --------------------------------------------------------------------- */
 
 /* The first image that is one tells the shape; others are bad samples, those around them right. */
-Test(tar, an_image_of_another_shape_is_a_bad_sample)
+CleanTest(tar, an_image_of_another_shape_is_a_bad_sample)
 {
     stk_archive_needs_png();
     uint8_t row[STK_FOLDER_ROW];
@@ -318,11 +311,10 @@ Test(tar, an_image_of_another_shape_is_a_bad_sample)
                  STOKER_OK);
     cr_assert_eq(stoker_dataset_read(dataset, 2, row, sizeof(row), NULL, &error), STOKER_ELIMIT);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 /* The same rule as for folders. */
-Test(tar, rows_are_gray_only_if_every_image_is)
+CleanTest(tar, rows_are_gray_only_if_every_image_is)
 {
     stk_archive_needs_png();
     uint8_t row[3 * STK_FOLDER_ROW];
@@ -359,12 +351,11 @@ Test(tar, rows_are_gray_only_if_every_image_is)
     cr_assert_eq(stk_archive_open(&dataset, &archive, "", NULL), STOKER_OK);
     cr_assert_eq(stoker_dataset_row_bytes(dataset), 3 * STK_FOLDER_ROW);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 /* ---- the spec --------------------------------------------------------------------- */
 
-Test(tar, a_plain_path_is_recognised_whatever_its_name)
+CleanTest(tar, a_plain_path_is_recognised_whatever_its_name)
 {
     stk_archive_needs_png();
     const struct stk_directory directory = stk_directory_make();
@@ -387,10 +378,9 @@ Test(tar, a_plain_path_is_recognised_whatever_its_name)
         stoker_dataset_close(&dataset);
     }
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
-Test(tar, the_spec_is_read_as_written)
+CleanTest(tar, the_spec_is_read_as_written)
 {
     static const struct stk_refused_spec rows[] = {
         { "tar:", NULL, STOKER_ESPEC, NULL },
@@ -406,5 +396,4 @@ Test(tar, the_spec_is_read_as_written)
         { "tar:/dev/zero", NULL, STOKER_ENOTSUP, NULL },
     };
     stk_expect_refused(rows, sizeof(rows) / sizeof(rows[0]));
-    stk_test_check_leaks();
 }

@@ -11,7 +11,7 @@ static struct stk_archive archive; /* of the test that runs: each is a process o
 
 /* ---- what means harm, or lies --------------------------------------------------- */
 
-Test(tar_damage, what_is_no_plain_file_is_counted_and_stepped_over)
+CleanTest(tar_damage, what_is_no_plain_file_is_counted_and_stepped_over)
 {
     stk_archive_needs_png();
     static const char *const strays[] = { "/etc/a.png", "../b.png",      "x/../c.png",
@@ -52,10 +52,9 @@ Test(tar_damage, what_is_no_plain_file_is_counted_and_stepped_over)
     stk_archive_image(&archive, "/b.png", 0);
     stk_archive_end(&archive);
     stk_archive_check_refused(&archive, "", STOKER_EEMPTY, "1 links, 0 devices, 1 stray names");
-    stk_test_check_leaks();
 }
 
-Test(tar_damage, a_field_twice_is_an_error_that_names_both)
+CleanTest(tar_damage, a_field_twice_is_an_error_that_names_both)
 {
     stk_archive_needs_png();
     static const struct {
@@ -78,10 +77,9 @@ Test(tar_damage, a_field_twice_is_an_error_that_names_both)
     stk_archive_text(&archive, "a.cls", "1");
     stk_archive_end(&archive);
     stk_archive_check_refused(&archive, "", STOKER_EFORMAT, "another .cls is at byte 1536");
-    stk_test_check_leaks();
 }
 
-Test(tar_damage, sizes_and_records_that_lie_are_refused)
+CleanTest(tar_damage, sizes_and_records_that_lie_are_refused)
 {
     static const struct {
         const char *what;
@@ -142,10 +140,9 @@ Test(tar_damage, sizes_and_records_that_lie_are_refused)
         cr_assert_null(dataset);
         cr_assert_eq(error.code, rc);
     }
-    stk_test_check_leaks();
 }
 
-Test(tar_damage, names_are_bounded)
+CleanTest(tar_damage, names_are_bounded)
 {
     stk_archive_needs_png();
     static char name[4200];
@@ -183,7 +180,6 @@ Test(tar_damage, names_are_bounded)
     stk_archive_add(&archive, '0', "", NULL, 0);
     stk_archive_end(&archive);
     stk_archive_check_refused(&archive, "", STOKER_EFORMAT, "without a name");
-    stk_test_check_leaks();
 }
 
 static void check_spec_refused(const char *spec, int code)
@@ -196,7 +192,7 @@ static void check_spec_refused(const char *spec, int code)
 }
 
 /* A million headers of nothing, and sizes near 2^63 in a file that is huge, too, but empty. */
-Test(tar_damage, bombs_are_refused, .timeout = 60)
+CleanTest(tar_damage, bombs_are_refused, .timeout = 60)
 {
     enum { HEADERS = 1000000, AT_ONCE = 500 };
     static struct stk_archive many;
@@ -237,10 +233,9 @@ Test(tar_damage, bombs_are_refused, .timeout = 60)
         check_spec_refused(spec, STOKER_ELIMIT);
     }
     close(file.fd);
-    stk_test_check_leaks();
 }
 
-Test(tar_damage, the_index_keeps_to_its_memory)
+CleanTest(tar_damage, the_index_keeps_to_its_memory)
 {
     stk_archive_needs_png();
     stoker_dataset *dataset = NULL;
@@ -267,7 +262,6 @@ Test(tar_damage, the_index_keeps_to_its_memory)
         stk_archive_check_row(dataset, id, id, 0);
     stoker_dataset_close(&dataset);
     close(file.fd);
-    stk_test_check_leaks();
 }
 
 /* ---- damage --------------------------------------------------------------------- */
@@ -281,7 +275,7 @@ static void small_archive(void)
     stk_archive_end(&archive);
 }
 
-Test(tar_damage, every_prefix_is_an_error_or_the_whole_samples_before_it, .timeout = 60)
+CleanTest(tar_damage, every_prefix_is_an_error_or_the_whole_samples_before_it, .timeout = 60)
 {
     stk_archive_needs_png();
     small_archive();
@@ -306,10 +300,9 @@ Test(tar_damage, every_prefix_is_an_error_or_the_whole_samples_before_it, .timeo
             stk_archive_check_row(dataset, id, id, 10 + (int64_t)id);
         stoker_dataset_close(&dataset);
     }
-    stk_test_check_leaks();
 }
 
-Test(tar_damage, a_kept_archive_tells_what_it_lost)
+CleanTest(tar_damage, a_kept_archive_tells_what_it_lost)
 {
     stk_archive_needs_png();
     struct stk_tar_index index;
@@ -323,7 +316,6 @@ Test(tar_damage, a_kept_archive_tells_what_it_lost)
     small_archive();
     archive.at[4 * 512] ^= 1; /* damage is not kept */
     cr_assert_eq(stk_archive_index(&index, &archive, true, NULL), STOKER_ECORRUPT);
-    stk_test_check_leaks();
 }
 
 /* Where the first image lies about its size, all of them are bad; where it claims to have
@@ -347,7 +339,7 @@ static void check_right_or_bad(const stoker_dataset *dataset, size_t bit)
 
 /* A flipped bit in a header is always seen, as is one in an image; one in a label is another
  * label, or none; one in the padding changes nothing. */
-Test(tar_damage, every_flipped_bit_is_seen_or_harmless, .timeout = 100)
+CleanTest(tar_damage, every_flipped_bit_is_seen_or_harmless, .timeout = 100)
 {
     stk_archive_needs_png();
     small_archive();
@@ -375,10 +367,9 @@ Test(tar_damage, every_flipped_bit_is_seen_or_harmless, .timeout = 100)
         stoker_dataset_close(&dataset);
     }
     cr_assert_gt(opened, 2 * 300 * 8); /* the padding of the images alone is more */
-    stk_test_check_leaks();
 }
 
-Test(tar_damage, what_is_no_archive_is_told)
+CleanTest(tar_damage, what_is_no_archive_is_told)
 {
     archive.size = 0;
     stk_archive_check_refused(&archive, "", STOKER_ETRUNCATED, "zeros");
@@ -388,5 +379,4 @@ Test(tar_damage, what_is_no_archive_is_told)
     stk_archive_check_refused(&archive, "", STOKER_EMAGIC, "gzip");
     memcpy(archive.at, "text", 4);
     stk_archive_check_refused(&archive, "", STOKER_EMAGIC, "tar");
-    stk_test_check_leaks();
 }

@@ -6,7 +6,7 @@
 
 static struct stk_archive archive; /* of the test that runs: each is a process of its own */
 
-Test(tar_several, braces_stand_for_names)
+CleanTest(tar_several, braces_stand_for_names)
 {
     static const struct {
         const char *text, *first, *last;
@@ -58,7 +58,6 @@ Test(tar_several, braces_stand_for_names)
         for (size_t few = 0; few <= bytes; few++)
             cr_assert_eq(stk_tar_pattern_name(&pattern, rows[i].count - 1, name, few), 0);
     }
-    stk_test_check_leaks();
 }
 
 enum { ARCHIVES = 3, EACH = 20 };
@@ -98,7 +97,7 @@ static void write_labelled(const struct stk_directory *directory, int file, int 
     stk_file_write(directory, name, archive.at, archive.size);
 }
 
-Test(tar_several, several_archives_are_one_set_by_every_reader, .timeout = 60)
+CleanTest(tar_several, several_archives_are_one_set_by_every_reader, .timeout = 60)
 {
     stk_archive_needs_png();
     static const stoker_reader *const readers[] = { &stoker_reader_pread, NULL };
@@ -130,12 +129,11 @@ Test(tar_several, several_archives_are_one_set_by_every_reader, .timeout = 60)
                  STOKER_ENOENT);
     cr_assert_not_null(strstr(error.message, "t-03.tar"));
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* Archives are indexed side by side. What holds for all of them together is counted in their
  * order all the same: which archive has a member too many, or the first label that others lack. */
-Test(tar_several, what_holds_for_all_archives_is_told_as_if_one_came_after_the_other)
+CleanTest(tar_several, what_holds_for_all_archives_is_told_as_if_one_came_after_the_other)
 {
     const struct stk_directory directory = stk_directory_make();
     const struct stk_tar_wish wishes[] = {
@@ -178,5 +176,4 @@ Test(tar_several, what_holds_for_all_archives_is_told_as_if_one_came_after_the_o
         cr_assert_not_null(strstr(error.message, "t-06.tar"), "%s", error.message);
     }
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }

@@ -193,19 +193,17 @@ static void check_layout(stoker_layout layout)
     arena_close(&arena);
 }
 
-Test(convert, every_conversion_matches_the_reference_channels_last)
+CleanTest(convert, every_conversion_matches_the_reference_channels_last)
 {
     check_layout(STOKER_NHWC);
-    stk_test_check_leaks();
 }
 
-Test(convert, every_conversion_matches_the_reference_channels_first)
+CleanTest(convert, every_conversion_matches_the_reference_channels_first)
 {
     check_layout(STOKER_NCHW);
-    stk_test_check_leaks();
 }
 
-Test(convert, equal_types_are_copied_in_either_layout)
+CleanTest(convert, equal_types_are_copied_in_either_layout)
 {
     struct arena arena;
     arena_open(&arena);
@@ -227,10 +225,9 @@ Test(convert, equal_types_are_copied_in_either_layout)
         }
     }
     arena_close(&arena);
-    stk_test_check_leaks();
 }
 
-Test(convert, many_channels_and_long_rows_match_the_reference)
+CleanTest(convert, many_channels_and_long_rows_match_the_reference)
 {
     struct arena arena;
     arena_open(&arena);
@@ -263,7 +260,6 @@ Test(convert, many_channels_and_long_rows_match_the_reference)
         }
     }
     arena_close(&arena);
-    stk_test_check_leaks();
 }
 
 /* The steps between two floats, 0 for equal ones. */
@@ -279,7 +275,7 @@ static int64_t ulps_between(float a, float b)
 
 /* (x * scale - mean) / std in double is the truth. Where mean and value nearly cancel,
  * an ulp of the result is no measure, so it is taken at the larger of the two. */
-Test(convert, all_bytes_follow_the_usual_formula)
+CleanTest(convert, all_bytes_follow_the_usual_formula)
 {
     uint8_t bytes[256];
     float out[256];
@@ -309,10 +305,9 @@ Test(convert, all_bytes_follow_the_usual_formula)
             cr_assert(close, "byte %u, mean %g: %a is not %a", x, mean, (double)out[x], truth);
         }
     }
-    stk_test_check_leaks();
 }
 
-Test(convert, channels_first_puts_each_channel_in_its_plane)
+CleanTest(convert, channels_first_puts_each_channel_in_its_plane)
 {
     const uint8_t pixels[] = { 1, 2, 3, 11, 12, 13 };
     const uint8_t planes[] = { 1, 11, 2, 12, 3, 13 };
@@ -336,10 +331,9 @@ Test(convert, channels_first_puts_each_channel_in_its_plane)
     plan.rows(&plan, (const void *const[]){ pixels }, 1, 0, converted);
     for (size_t i = 0; i < 6; i++)
         cr_assert_eq(converted[i], (float)planes[i]);
-    stk_test_check_leaks();
 }
 
-Test(convert, rows_run_without_prefetch_and_with_any_distance)
+CleanTest(convert, rows_run_without_prefetch_and_with_any_distance)
 {
     const uint8_t in[4] = { 0, 1, 2, 255 };
     const void *rows[] = { in, in + 1, in + 2, in + 3 };
@@ -359,7 +353,6 @@ Test(convert, rows_run_without_prefetch_and_with_any_distance)
         plan.rows(&plan, rows, 0, 4, out);
         cr_assert_eq(out[0], 0.0F);
     }
-    stk_test_check_leaks();
 }
 
 static int init_with(struct stk_convert_options options)
@@ -387,7 +380,7 @@ static struct stk_convert_options good(void)
         cr_assert_eq(init_with(o), (code), #__VA_ARGS__);                                          \
     } while (0)
 
-Test(convert, bad_sizes_are_refused)
+CleanTest(convert, bad_sizes_are_refused)
 {
     struct stk_convert_plan plan;
     struct stk_convert_options options = good();
@@ -410,10 +403,9 @@ Test(convert, bad_sizes_are_refused)
     CHECK_WITH(STOKER_EINVAL, o.mean_count = 2; o.mean = means);
     CHECK_WITH(STOKER_EINVAL, o.mean_count = 0; o.mean = means);
     CHECK_WITH(STOKER_EINVAL, o.mean_count = 0; o.std = stds);
-    stk_test_check_leaks();
 }
 
-Test(convert, numbers_that_give_no_scale_are_refused)
+CleanTest(convert, numbers_that_give_no_scale_are_refused)
 {
     static const float zero[] = { 1.0F, 0.0F, 1.0F }, negative[] = { -1.0F };
     static const float not_a_number[] = { NAN }, infinite[] = { INFINITY }, tiny[] = { 1e-45F };
@@ -430,10 +422,9 @@ Test(convert, numbers_that_give_no_scale_are_refused)
     CHECK_WITH(STOKER_EINVAL, o.std = tiny; o.mean_count = 1);
     CHECK_WITH(STOKER_EINVAL, o.mean = not_a_number; o.mean_count = 1);
     CHECK_WITH(STOKER_EINVAL, o.mean = infinite; o.mean_count = 1);
-    stk_test_check_leaks();
 }
 
-Test(convert, types_without_a_conversion_are_refused)
+CleanTest(convert, types_without_a_conversion_are_refused)
 {
     CHECK_WITH(STOKER_ETYPE, o.from = STOKER_DTYPE_NONE);
     CHECK_WITH(STOKER_ETYPE, o.to = STOKER_DTYPE_NONE);
@@ -445,11 +436,10 @@ Test(convert, types_without_a_conversion_are_refused)
     CHECK_WITH(STOKER_OK, o.to = STOKER_UINT8; o.scale = 0.5F);
     CHECK_WITH(STOKER_OK, o.from = o.to = STOKER_FLOAT64);
     CHECK_WITH(STOKER_ETYPE, o.from = o.to = STOKER_FLOAT64; o.scale = 0.5F);
-    stk_test_check_leaks();
 }
 
 /* Standardising a table of floats is no copy, although the type stays. */
-Test(convert, a_float_type_is_scaled_in_place_of_a_copy)
+CleanTest(convert, a_float_type_is_scaled_in_place_of_a_copy)
 {
     const float in[] = { 1.0F, 2.0F, 4.0F };
     float out[3];
@@ -465,5 +455,4 @@ Test(convert, a_float_type_is_scaled_in_place_of_a_copy)
     cr_assert_eq(out[0], 0.0F);
     cr_assert_eq(out[1], 0.5F);
     cr_assert_eq(out[2], 0.5F);
-    stk_test_check_leaks();
 }

@@ -123,14 +123,12 @@ static void check_all(const struct half_type *type)
     check_extremes(type);
 }
 
-Test(float16, rounds_to_nearest_even_everywhere)
+CleanTest(float16, rounds_to_nearest_even_everywhere)
 {
     check_all(&float16);
-    stk_test_check_leaks();
 }
 
-Test(float16, bfloat16_rounds_to_nearest_even_everywhere)
+CleanTest(float16, bfloat16_rounds_to_nearest_even_everywhere)
 {
     check_all(&bfloat16);
-    stk_test_check_leaks();
 }

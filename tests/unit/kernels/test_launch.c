@@ -75,7 +75,7 @@ static void check_case(struct arena *arena, const struct transform_case *it, uin
     }
 }
 
-Test(launch, host_kernels_give_the_bits_of_the_rows)
+CleanTest(launch, host_kernels_give_the_bits_of_the_rows)
 {
     static const stoker_dtype types[] = { STOKER_FLOAT32, STOKER_FLOAT16, STOKER_BFLOAT16,
                                           STOKER_UINT8 };
@@ -92,10 +92,9 @@ Test(launch, host_kernels_give_the_bits_of_the_rows)
             }
     for (size_t i = 0; i < 6; i++)
         pages_close(all[i]);
-    stk_test_check_leaks();
 }
 
-Test(launch, fresh_rows_are_kept_at_the_places_of_their_ids)
+CleanTest(launch, fresh_rows_are_kept_at_the_places_of_their_ids)
 {
     enum { PIXELS = 6, CHANNELS = 3, ROW = PIXELS * CHANNELS };
     static const uint8_t fresh[SAMPLES] = { 1, 0, 1, 1, 0 };
@@ -116,10 +115,9 @@ Test(launch, fresh_rows_are_kept_at_the_places_of_their_ids)
         if (fresh[k] != 0)
             memcpy(expected + ids[k] * ROW, images + k * ROW, ROW);
     cr_assert_eq(memcmp(kept, expected, sizeof(kept)), 0);
-    stk_test_check_leaks();
 }
 
-Test(launch, every_kernel_is_found_by_its_name_and_covers_its_threads)
+CleanTest(launch, every_kernel_is_found_by_its_name_and_covers_its_threads)
 {
     const uint64_t id = 0;
     const struct stk_crop_launch launch = { .batch = {
@@ -139,15 +137,13 @@ Test(launch, every_kernel_is_found_by_its_name_and_covers_its_threads)
     }
     cr_assert_eq(count, 11);
     cr_assert_null(stk_kernel_named("stk_crop"));
-    stk_test_check_leaks();
 }
 
-Test(launch, the_fatbin_is_there_or_it_is_not)
+CleanTest(launch, the_fatbin_is_there_or_it_is_not)
 {
     size_t bytes = 1;
     const void *fatbin = stk_kernels_fatbin(&bytes);
     cr_assert_eq(fatbin == NULL, bytes == 0);
     if (fatbin != NULL) /* a fatbin begins with its magic number */
         cr_assert_eq(memcmp(fatbin, "\x50\xed\x55\xba", 4), 0);
-    stk_test_check_leaks();
 }

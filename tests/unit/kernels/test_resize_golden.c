@@ -64,11 +64,10 @@ static void check(const struct golden_resize *it, const struct stk_transform_var
     free(scratch);
 }
 
-Test(resize_golden, gives_the_bytes_of_pillow)
+CleanTest(resize_golden, gives_the_bytes_of_pillow)
 {
     for (size_t i = 0; i < CASES; i++)
         for (const struct stk_transform_variant *v = stk_transform_variants; v->name != NULL; v++)
             if (v->runs_here())
                 check(&golden_resizes[i], v);
-    stk_test_check_leaks();
 }

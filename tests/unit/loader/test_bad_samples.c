@@ -172,13 +172,12 @@ static void check_rows_all(const struct stk_made_set *set, stoker_loader_options
         }
 }
 
-Test(bad, a_set_of_every_kind_of_sample_is_read_right)
+CleanTest(bad, a_set_of_every_kind_of_sample_is_read_right)
 {
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = every_kind };
     cr_assert(stk_made_set_open(&set));
     check_rows_all(&set, stk_small_options());
     stk_made_set_close(&set);
-    stk_test_check_leaks();
 }
 
 /* A raw sample of a wrong size stays bad when it comes from the cache. */
@@ -211,7 +210,7 @@ Test(bad, a_sample_of_wrong_size_in_memory_is_bad_in_each_epoch)
 
 /* ---- policies ---- */
 
-Test(bad, fail_ends_the_run_with_the_first_bad_row)
+CleanTest(bad, fail_ends_the_run_with_the_first_bad_row)
 {
     static struct outcome outcome;
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = some_broken };
@@ -230,10 +229,9 @@ Test(bad, fail_ends_the_run_with_the_first_bad_row)
     play_all(set.dataset, options, &outcome);
     cr_assert_eq(outcome.error.sample % 10, 3);
     stk_made_set_close(&set);
-    stk_test_check_leaks();
 }
 
-Test(bad, skip_leaves_out_and_tells)
+CleanTest(bad, skip_leaves_out_and_tells)
 {
     static struct outcome outcome;
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = some_broken };
@@ -255,10 +253,9 @@ Test(bad, skip_leaves_out_and_tells)
     }
     check_rows_all(&set, options);
     stk_made_set_close(&set);
-    stk_test_check_leaks();
 }
 
-Test(bad, substitute_keeps_the_shape_and_draws_alike)
+CleanTest(bad, substitute_keeps_the_shape_and_draws_alike)
 {
     static struct outcome outcome;
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = some_broken };
@@ -273,11 +270,10 @@ Test(bad, substitute_keeps_the_shape_and_draws_alike)
         cr_assert_eq(outcome.report[i].sample % 10, 3, "told is the bad one, not its substitute");
     check_rows_all(&set, options);
     stk_made_set_close(&set);
-    stk_test_check_leaks();
 }
 
 /* Where most samples are bad, most substitutes are, too: what is told stays the sample whose turn it was. */
-Test(bad, a_substitute_that_is_bad_is_not_told)
+CleanTest(bad, a_substitute_that_is_bad_is_not_told)
 {
     static struct outcome outcome;
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = most_broken };
@@ -294,11 +290,10 @@ Test(bad, a_substitute_that_is_bad_is_not_told)
     for (uint32_t i = 0; i < outcome.reports; i++)
         cr_assert_eq(outcome.report[i].sample, i / 7 * 10 + i % 7);
     stk_made_set_close(&set);
-    stk_test_check_leaks();
 }
 
 /* Over positions, epochs, attempts and seeds: every sample is the substitute about equally often. */
-Test(bad, substitutes_are_drawn_from_all_samples)
+CleanTest(bad, substitutes_are_drawn_from_all_samples)
 {
     enum { KINDS = 4, DRAWS = 10000, SAMPLES = 100 };
     for (int kind = 0; kind < KINDS; kind++) {
@@ -317,10 +312,9 @@ Test(bad, substitutes_are_drawn_from_all_samples)
     }
     cr_assert_lt(stk_bad_samples_substitute(1, 2, 3, 4, UINT64_MAX), UINT64_MAX);
     cr_assert_eq(stk_bad_samples_substitute(1, 2, 3, 4, 1), 0);
-    stk_test_check_leaks();
 }
 
-Test(bad, no_substitute_anywhere_ends_the_run)
+CleanTest(bad, no_substitute_anywhere_ends_the_run)
 {
     static struct outcome outcome;
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = all_broken };
@@ -330,11 +324,10 @@ Test(bad, no_substitute_anywhere_ends_the_run)
     play_all(set.dataset, options, &outcome);
     cr_assert_eq(outcome.run.rc, STOKER_ECORRUPT);
     stk_made_set_close(&set);
-    stk_test_check_leaks();
 }
 
 /* Batches come empty, but for the last of the epoch: endless epochs of nothing would follow. */
-Test(bad, an_epoch_without_a_good_sample_ends_the_run, .timeout = 60)
+CleanTest(bad, an_epoch_without_a_good_sample_ends_the_run, .timeout = 60)
 {
     static struct outcome outcome;
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = all_broken };
@@ -372,11 +365,10 @@ Test(bad, an_epoch_without_a_good_sample_ends_the_run, .timeout = 60)
     }
     cr_assert(barren);
     stk_made_set_close(&set);
-    stk_test_check_leaks();
 }
 
 /* A few bad samples end no run, however long it is. */
-Test(bad, a_sample_that_is_bad_in_every_epoch_counts_once)
+CleanTest(bad, a_sample_that_is_bad_in_every_epoch_counts_once)
 {
     static struct outcome outcome;
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = some_broken };
@@ -393,11 +385,10 @@ Test(bad, a_sample_that_is_bad_in_every_epoch_counts_once)
         cr_assert_eq(outcome.bad_samples, 30 * 10);
     }
     stk_made_set_close(&set);
-    stk_test_check_leaks();
 }
 
 /* More than a table of a fixed size would know, with a limit far above. */
-Test(bad, many_bad_samples_are_told_apart)
+CleanTest(bad, many_bad_samples_are_told_apart)
 {
     struct stk_bad_samples bad;
     stoker_error report = { .code = STOKER_EIO };
@@ -411,12 +402,11 @@ Test(bad, many_bad_samples_are_told_apart)
     report.sample = 1;
     cr_assert_eq(stk_bad_samples_file(&bad, &report), STOKER_EBADSAMPLES);
     stk_bad_samples_destroy(&bad);
-    stk_test_check_leaks();
 }
 
 /* Each limit by one or two of the routes, the first and the last that ends the run by all of them: a
  * run with threads costs ten times one without. */
-Test(bad, one_more_than_max_ends_the_run)
+CleanTest(bad, one_more_than_max_ends_the_run)
 {
     static struct outcome outcome;
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = some_broken };
@@ -435,11 +425,10 @@ Test(bad, one_more_than_max_ends_the_run)
             cr_assert_eq(outcome.bad_samples, most < 10 ? most + 1 : 20);
         }
     stk_made_set_close(&set);
-    stk_test_check_leaks();
 }
 
 /* More than are kept: counted all the same. */
-Test(bad, the_first_1024_reports_are_kept)
+CleanTest(bad, the_first_1024_reports_are_kept)
 {
     struct stk_made_set set = { .count = 1200, .row_bytes = 4, .kind_of = all_but_one_broken };
     stoker_loader *loader = NULL;
@@ -457,12 +446,11 @@ Test(bad, the_first_1024_reports_are_kept)
     cr_assert_eq(stoker_loader_bad_sample(loader, 1024, &report), STOKER_EINVAL);
     stoker_loader_destroy(&loader);
     stk_made_set_close(&set);
-    stk_test_check_leaks();
 }
 
 /* ---- data sets that break their word ---- */
 
-Test(bad, a_set_that_loses_a_sample_ends_the_run)
+CleanTest(bad, a_set_that_loses_a_sample_ends_the_run)
 {
     static struct outcome outcome;
     struct stk_made_set set = {
@@ -474,7 +462,6 @@ Test(bad, a_set_that_loses_a_sample_ends_the_run)
     cr_assert_eq(outcome.error.stage, STOKER_STAGE_LOCATE);
     cr_assert_null(strchr(outcome.error.message, '\n'), "%s", outcome.error.message);
     stk_made_set_close(&set);
-    stk_test_check_leaks();
 }
 
 static enum stk_made_kind drawn_but_one(uint64_t id)
@@ -482,7 +469,7 @@ static enum stk_made_kind drawn_but_one(uint64_t id)
     return id == 55 ? STK_MADE_RAW : STK_MADE_DRAWN;
 }
 
-Test(bad, a_file_that_was_not_announced_is_a_bad_sample)
+CleanTest(bad, a_file_that_was_not_announced_is_a_bad_sample)
 {
     static struct outcome outcome;
     struct stk_made_set set = {
@@ -497,10 +484,9 @@ Test(bad, a_file_that_was_not_announced_is_a_bad_sample)
     play_all(set.dataset, options, &outcome);
     cr_assert_eq(outcome.run.samples, 2 * (COUNT - 1));
     stk_made_set_close(&set);
-    stk_test_check_leaks();
 }
 
-Test(bad, a_sample_longer_than_announced_is_a_bad_sample)
+CleanTest(bad, a_sample_longer_than_announced_is_a_bad_sample)
 {
     static struct outcome outcome;
     struct stk_made_set set = {
@@ -514,7 +500,6 @@ Test(bad, a_sample_longer_than_announced_is_a_bad_sample)
     cr_assert_eq(outcome.run.samples, 0);
     cr_assert_geq(outcome.reports, 64);
     stk_made_set_close(&set);
-    stk_test_check_leaks();
 }
 
 /* ---- storage ---- */
@@ -527,7 +512,7 @@ static stoker_loader_options scripted_options(void)
 }
 
 /* Reads of sample 20 always fail; its neighbours in the same block do not. */
-Test(bad, report_tells_path_offset_sample_stage_and_errno)
+CleanTest(bad, report_tells_path_offset_sample_stage_and_errno)
 {
     static struct outcome outcome;
     struct stk_file_set set;
@@ -560,11 +545,10 @@ Test(bad, report_tells_path_offset_sample_stage_and_errno)
     play_all(set.dataset, options, &outcome);
     cr_assert_eq(outcome.run.samples, 2 * COUNT);
     stk_file_set_remove(&set);
-    stk_test_check_leaks();
 }
 
 /* The policies that go on tell as much as the one that ends the run does. */
-Test(bad, reports_keep_the_cause_in_words)
+CleanTest(bad, reports_keep_the_cause_in_words)
 {
     static struct outcome outcome;
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = some_broken };
@@ -583,11 +567,10 @@ Test(bad, reports_keep_the_cause_in_words)
         }
     }
     stk_made_set_close(&set);
-    stk_test_check_leaks();
 }
 
 /* The file ends after 7 bytes of sample 90, whose row has 40. */
-Test(bad, a_truncated_read_tells_how_much_there_was)
+CleanTest(bad, a_truncated_read_tells_how_much_there_was)
 {
     static struct outcome outcome;
     struct stk_file_set set;
@@ -622,11 +605,10 @@ Test(bad, a_truncated_read_tells_how_much_there_was)
         cr_assert(seen);
     }
     stk_file_set_remove(&set);
-    stk_test_check_leaks();
 }
 
 /* The sample that ends the run is a bad one, too. */
-Test(bad, the_sample_that_ends_the_run_is_counted)
+CleanTest(bad, the_sample_that_ends_the_run_is_counted)
 {
     static struct outcome outcome;
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = some_broken };
@@ -635,11 +617,10 @@ Test(bad, the_sample_that_ends_the_run_is_counted)
     cr_assert_eq(outcome.run.rc, STOKER_ECORRUPT);
     cr_assert_eq(outcome.bad_samples, 1);
     stk_made_set_close(&set);
-    stk_test_check_leaks();
 }
 
 /* Blocks whose reads failed for a while are read again: the cache fills in the end. */
-Test(bad, storage_that_recovers_fills_the_cache)
+CleanTest(bad, storage_that_recovers_fills_the_cache)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, COUNT, 8, 5, 0));
@@ -669,12 +650,11 @@ Test(bad, storage_that_recovers_fills_the_cache)
             stoker_loader_destroy(&loader);
         }
     stk_file_set_remove(&set);
-    stk_test_check_leaks();
 }
 
 /* The file loses its second half while an epoch runs: the rest is right or reported bad, and since the file is not
  * what it was, that epoch is the last. */
-Test(bad, a_file_truncated_during_an_epoch_gives_no_wrong_byte)
+CleanTest(bad, a_file_truncated_during_an_epoch_gives_no_wrong_byte)
 {
     for (int32_t workers = 0; workers <= 3; workers++) {
         struct stk_file_set set;
@@ -715,12 +695,11 @@ Test(bad, a_file_truncated_during_an_epoch_gives_no_wrong_byte)
         cr_assert_not_null(strstr(set.images, report.path), "%s", report.message);
         stk_file_set_remove(&set);
     }
-    stk_test_check_leaks();
 }
 
 /* Every read of a small epoch fails in its turn: one sample less or a neighbour's read again,
  * never a wrong byte. */
-Test(bad, each_read_fails_in_its_turn)
+CleanTest(bad, each_read_fails_in_its_turn)
 {
     struct stk_made_set set = { .count = 33, .row_bytes = ROW, .kind_of = all_raw };
     cr_assert(stk_made_set_open(&set));
@@ -745,5 +724,4 @@ Test(bad, each_read_fails_in_its_turn)
             check_rows(&set, &options);
         }
     stk_made_set_close(&set);
-    stk_test_check_leaks();
 }

@@ -23,7 +23,7 @@ static struct stk_cache make(stoker_cache kind, uint64_t budget_bytes, uint64_t 
     return cache;
 }
 
-Test(cache, a_row_is_seen_only_once_it_is_committed)
+CleanTest(cache, a_row_is_seen_only_once_it_is_committed)
 {
     struct stk_cache cache = make(STOKER_CACHE_DECODED, 1 << 20, 100, 10, 1);
     cr_assert_null(stk_cache_find(&cache, 7));
@@ -39,10 +39,9 @@ Test(cache, a_row_is_seen_only_once_it_is_committed)
     cr_assert_not(stk_cache_begin(&cache, 7), "loaded twice");
     cr_assert_eq(atomic_load(&cache.held_bytes), 10);
     stk_cache_destroy(&cache);
-    stk_test_check_leaks();
 }
 
-Test(cache, holds_all_once_each_block_is_committed)
+CleanTest(cache, holds_all_once_each_block_is_committed)
 {
     struct stk_cache cache = make(STOKER_CACHE_DECODED, 1 << 20, 10, 10, 4);
     for (uint64_t id = 0; id < 10; id += 4) {
@@ -56,10 +55,9 @@ Test(cache, holds_all_once_each_block_is_committed)
     cr_assert_not(stk_cache_holds_all(&cache, 11));
     stk_cache_destroy(&cache);
     cr_assert_not(stk_cache_holds_all(&cache, 0));
-    stk_test_check_leaks();
 }
 
-Test(cache, after_a_cancel_another_may_try)
+CleanTest(cache, after_a_cancel_another_may_try)
 {
     struct stk_cache cache = make(STOKER_CACHE_ENCODED, 1 << 20, 100, 10, 4);
     cr_assert(stk_cache_begin(&cache, 5));
@@ -73,12 +71,11 @@ Test(cache, after_a_cancel_another_may_try)
     cr_assert_null(stk_cache_find(&cache, 3));
     cr_assert_null(stk_cache_find(&cache, 8));
     stk_cache_destroy(&cache);
-    stk_test_check_leaks();
 }
 
 /* Every budget from nothing to more than enough, every block size: never more than the budget, all told, and
  * nothing more would fit. */
-Test(cache, takes_what_the_budget_allows_in_whole_blocks)
+CleanTest(cache, takes_what_the_budget_allows_in_whole_blocks)
 {
     enum { COUNT = 3700, STRIDE = 1000 };
     for (uint32_t block_rows = 1; block_rows <= 64; block_rows *= 2)
@@ -103,29 +100,26 @@ Test(cache, takes_what_the_budget_allows_in_whole_blocks)
             }
             stk_cache_destroy(&cache);
         }
-    stk_test_check_leaks();
 }
 
-Test(cache, none_holds_nothing)
+CleanTest(cache, none_holds_nothing)
 {
     struct stk_cache cache = make(STOKER_CACHE_NONE, 1 << 20, 10, 10, 1);
     cr_assert_eq(stk_cache_reserved_bytes(&cache), 0);
     cr_assert_not(stk_cache_begin(&cache, 0));
     stk_cache_destroy(&cache);
-    stk_test_check_leaks();
 }
 
-Test(cache, reserves_what_stats_tell)
+CleanTest(cache, reserves_what_stats_tell)
 {
     struct stk_cache cache = make(STOKER_CACHE_ENCODED, 1 << 20, 1000, 100, 1);
     cr_assert_eq((int64_t)stk_cache_reserved_bytes(&cache), stk_fault_live_bytes());
     cr_assert_geq(stk_cache_reserved_bytes(&cache), 100000U + 4000U + 1000U);
     stk_cache_destroy(&cache);
-    stk_test_check_leaks();
 }
 
 /* Rows of a byte: what manages them takes more than they do. */
-Test(cache, what_manages_it_counts_towards_the_budget)
+CleanTest(cache, what_manages_it_counts_towards_the_budget)
 {
     for (int kind = STOKER_CACHE_ENCODED; kind <= STOKER_CACHE_DECODED; kind++)
         for (size_t stride = 1; stride <= 64; stride *= 4) {
@@ -136,7 +130,6 @@ Test(cache, what_manages_it_counts_towards_the_budget)
             cr_assert_eq((int64_t)reserved, stk_fault_live_bytes());
             stk_cache_destroy(&cache);
         }
-    stk_test_check_leaks();
 }
 
 /* ---- when memory gets short ---- */
@@ -165,7 +158,7 @@ static uint32_t fill(struct stk_cache *cache, uint64_t from, uint64_t to)
 }
 
 /* Of 160 MB an eighth is kept free. */
-Test(cache, stops_growing_while_memory_is_short)
+CleanTest(cache, stops_growing_while_memory_is_short)
 {
     enum { STRIDE = 4096, COUNT = 50000, PER_MB = (1 << 20) / STRIDE };
     char path[512];
@@ -199,11 +192,10 @@ Test(cache, stops_growing_while_memory_is_short)
     cr_assert_eq(fill(&cache, 30000, 31000), 1000);
     stk_cache_destroy(&cache);
     stk_directory_remove(&machine);
-    stk_test_check_leaks();
 }
 
 /* Rows that come in at random take memory everywhere at once: it counts what is taken, not what is held. */
-Test(cache, counts_the_memory_that_scattered_rows_take)
+CleanTest(cache, counts_the_memory_that_scattered_rows_take)
 {
     enum { STRIDE = 64, COUNT = 1 << 20, STEP = 65536 / STRIDE };
     char path[512];
@@ -228,10 +220,9 @@ Test(cache, counts_the_memory_that_scattered_rows_take)
     cr_assert_eq(atomic_load(&cache.taken_bytes), came * 65536U);
     stk_cache_destroy(&cache);
     stk_directory_remove(&machine);
-    stk_test_check_leaks();
 }
 
-Test(cache, each_failed_mapping_leaves_nothing)
+CleanTest(cache, each_failed_mapping_leaves_nothing)
 {
     const struct stk_cache_options options = { .kind = STOKER_CACHE_ENCODED,
                                                .budget_bytes = 1 << 20,
@@ -246,5 +237,4 @@ Test(cache, each_failed_mapping_leaves_nothing)
         cr_assert_eq(stk_fault_live_bytes(), 0);
         stk_cache_destroy(&cache); /* all zero is allowed */
     }
-    stk_test_check_leaks();
 }

@@ -200,7 +200,7 @@ static void expect_third_is_bad(enum word breaks, bool any_size, int code)
     stoker_dataset_close(&dataset);
 }
 
-Test(callbacks, rows_that_were_never_written_are_not_delivered, .timeout = 60)
+CleanTest(callbacks, rows_that_were_never_written_are_not_delivered, .timeout = 60)
 {
     expect_third_is_bad(DECODE, false, STOKER_EINVAL);
     expect_third_is_bad(VERIFY, false, STOKER_EINVAL);
@@ -212,10 +212,9 @@ Test(callbacks, rows_that_were_never_written_are_not_delivered, .timeout = 60)
         made.size = wrong[i];
         expect_third_is_bad(KEPT, true, STOKER_ELIMIT);
     }
-    stk_test_check_leaks();
 }
 
-Test(callbacks, a_set_or_codec_that_stops_ends_the_run, .timeout = 60)
+CleanTest(callbacks, a_set_or_codec_that_stops_ends_the_run, .timeout = 60)
 {
     static const enum word words[] = { LOCATE, OPEN };
     for (size_t i = 0; i < 2; i++) {
@@ -237,12 +236,11 @@ Test(callbacks, a_set_or_codec_that_stops_ends_the_run, .timeout = 60)
     const stoker_loader_options options = stk_small_options();
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_EINVAL);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 /* ---- numbers --------------------------------------------------------------------- */
 
-Test(callbacks, a_set_may_have_many_codec_objects, .timeout = 60)
+CleanTest(callbacks, a_set_may_have_many_codec_objects, .timeout = 60)
 {
     for (uint32_t codecs = 1; codecs <= CODECS; codecs += 11) {
         stoker_dataset *dataset = make_set(KEPT, codecs);
@@ -255,11 +253,10 @@ Test(callbacks, a_set_may_have_many_codec_objects, .timeout = 60)
         }
         stoker_dataset_close(&dataset);
     }
-    stk_test_check_leaks();
 }
 
 /* More ranks than samples in the last batches: some have no rows there. */
-Test(callbacks, nobody_is_asked_for_no_samples, .timeout = 60)
+CleanTest(callbacks, nobody_is_asked_for_no_samples, .timeout = 60)
 {
     for (int labelled = 0; labelled < 2; labelled++) {
         made.labelled = labelled == 1;
@@ -280,5 +277,4 @@ Test(callbacks, nobody_is_asked_for_no_samples, .timeout = 60)
         cr_assert_eq(made.nothings, 0);
         stoker_dataset_close(&dataset);
     }
-    stk_test_check_leaks();
 }

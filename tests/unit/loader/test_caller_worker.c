@@ -149,7 +149,7 @@ static void assist_and_stop(struct stk_resident_set *set, const stoker_loader_op
     stoker_loader_destroy(&loader);
 }
 
-Test(caller_worker, assists_and_stops_without_changing_a_byte, .timeout = 60)
+CleanTest(caller_worker, assists_and_stops_without_changing_a_byte, .timeout = 60)
 {
     struct stk_resident_set set = slow_set();
     cr_assert(stk_resident_set_open(&set));
@@ -157,11 +157,10 @@ Test(caller_worker, assists_and_stops_without_changing_a_byte, .timeout = 60)
     for (options.timeout_ms = -1; options.timeout_ms <= 20000; options.timeout_ms += 20001)
         assist_and_stop(&set, &options);
     stk_resident_set_close(&set);
-    stk_test_check_leaks();
 }
 
 /* A span that it claimed ahead goes with the loader. */
-Test(caller_worker, may_hold_a_span_when_the_loader_is_destroyed, .timeout = 60)
+CleanTest(caller_worker, may_hold_a_span_when_the_loader_is_destroyed, .timeout = 60)
 {
     struct stk_resident_set set = slow_set();
     cr_assert(stk_resident_set_open(&set));
@@ -174,11 +173,10 @@ Test(caller_worker, may_hold_a_span_when_the_loader_is_destroyed, .timeout = 60)
         cr_assert_null(loader);
     }
     stk_resident_set_close(&set);
-    stk_test_check_leaks();
 }
 
 /* A span that it holds is finished before the batch is waited for, even after it stopped. */
-Test(caller_worker, what_it_holds_is_finished_after_it_stops, .timeout = 60)
+CleanTest(caller_worker, what_it_holds_is_finished_after_it_stops, .timeout = 60)
 {
     struct stk_resident_set set = slow_set();
     cr_assert(stk_resident_set_open(&set));
@@ -191,11 +189,10 @@ Test(caller_worker, what_it_holds_is_finished_after_it_stops, .timeout = 60)
     stoker_loader_destroy(&twin);
     stoker_loader_destroy(&loader);
     stk_resident_set_close(&set);
-    stk_test_check_leaks();
 }
 
 /* Once the cache holds every row nothing is read any more, and the caller can work, too. */
-Test(caller_worker, helps_with_files_once_all_of_them_are_held, .timeout = 60)
+CleanTest(caller_worker, helps_with_files_once_all_of_them_are_held, .timeout = 60)
 {
     struct stk_file_set files;
     cr_assert(stk_file_set_make(&files, SAMPLES, 8, 8, 0));
@@ -230,11 +227,10 @@ Test(caller_worker, helps_with_files_once_all_of_them_are_held, .timeout = 60)
     stoker_loader_destroy(&twin);
     stoker_loader_destroy(&loader);
     stk_file_set_remove(&files);
-    stk_test_check_leaks();
 }
 
 /* With a spare core no worker rests for it. */
-Test(caller_worker, works_beside_all_workers_if_a_core_is_spare, .timeout = 60)
+CleanTest(caller_worker, works_beside_all_workers_if_a_core_is_spare, .timeout = 60)
 {
     struct stk_resident_set set = slow_set();
     cr_assert(stk_resident_set_open(&set));
@@ -250,11 +246,10 @@ Test(caller_worker, works_beside_all_workers_if_a_core_is_spare, .timeout = 60)
     cr_assert_eq(stats.workers_max, 1);
     stoker_loader_destroy(&loader);
     stk_resident_set_close(&set);
-    stk_test_check_leaks();
 }
 
 /* Without workers there is no one to assist, and reads in flight would delay the caller. */
-Test(caller_worker, is_off_without_workers_or_if_files_are_read)
+CleanTest(caller_worker, is_off_without_workers_or_if_files_are_read)
 {
     struct stk_resident_set set = slow_set();
     struct stk_file_set files;
@@ -276,5 +271,4 @@ Test(caller_worker, is_off_without_workers_or_if_files_are_read)
     stoker_loader_destroy(&loader);
     stk_file_set_remove(&files);
     stk_resident_set_close(&set);
-    stk_test_check_leaks();
 }

@@ -111,7 +111,7 @@ static stoker_loader_options odd_options(void)
     return options;
 }
 
-Test(convert, every_stored_type_to_every_float, .timeout = 60)
+CleanTest(convert, every_stored_type_to_every_float, .timeout = 60)
 {
     static const char *const types[] = { "uint8",   "int8",     "int16",   "int32",  "int64",
                                          "float16", "bfloat16", "float32", "float64" };
@@ -127,10 +127,9 @@ Test(convert, every_stored_type_to_every_float, .timeout = 60)
         stoker_dataset_close(&dataset);
     }
     cr_assert_geq(opened, 5);
-    stk_test_check_leaks();
 }
 
-Test(convert, images_in_both_layouts_normalised_and_not, .timeout = 60)
+CleanTest(convert, images_in_both_layouts_normalised_and_not, .timeout = 60)
 {
     static const float mean[3] = { 0.4F, 0.5F, 0.6F };
     static const float std[3] = { 0.2F, 0.3F, 0.25F };
@@ -153,10 +152,9 @@ Test(convert, images_in_both_layouts_normalised_and_not, .timeout = 60)
         check_routes(set.dataset, options);
     }
     stk_file_set_remove(&set);
-    stk_test_check_leaks();
 }
 
-Test(convert, shape_tells_the_layout)
+CleanTest(convert, shape_tells_the_layout)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 50, 5, 7, 3));
@@ -175,11 +173,10 @@ Test(convert, shape_tells_the_layout)
         stoker_loader_destroy(&loader);
     }
     stk_file_set_remove(&set);
-    stk_test_check_leaks();
 }
 
 /* create copies mean and std: what becomes of the caller's does not matter. */
-Test(convert, mean_and_std_are_copied)
+CleanTest(convert, mean_and_std_are_copied)
 {
     struct stk_file_set set;
     static struct stk_run expected;
@@ -201,5 +198,4 @@ Test(convert, mean_and_std_are_copied)
     cr_assert(stk_runs_equal(&expected, &found));
     stoker_loader_destroy(&loader);
     stk_file_set_remove(&set);
-    stk_test_check_leaks();
 }

@@ -73,7 +73,7 @@ static struct told sound(void)
 
 /* ---- create and close ----------------------------------------------------------- */
 
-Test(dataset, create_keeps_what_was_described)
+CleanTest(dataset, create_keeps_what_was_described)
 {
     struct told told = sound();
     stoker_dataset *dataset = NULL;
@@ -87,10 +87,9 @@ Test(dataset, create_keeps_what_was_described)
     stoker_dataset_close(&dataset);
     stoker_dataset_close(NULL);
     cr_assert_eq(told.destroyed, 1);
-    stk_test_check_leaks();
 }
 
-Test(dataset, create_wants_its_callbacks)
+CleanTest(dataset, create_wants_its_callbacks)
 {
     struct told told = sound();
     stoker_dataset *dataset = NULL;
@@ -118,10 +117,9 @@ Test(dataset, create_wants_its_callbacks)
     cr_assert_eq(stoker_dataset_create(&dataset, &ops, &told), STOKER_OK, "both are optional");
     stoker_dataset_close(&dataset);
     cr_assert_eq(told.destroyed, 0, "on failure self stays the caller's");
-    stk_test_check_leaks();
 }
 
-Test(dataset, create_refuses_what_is_not_consistent)
+CleanTest(dataset, create_refuses_what_is_not_consistent)
 {
     enum { ROWS = 15 };
     struct told told[ROWS];
@@ -158,10 +156,9 @@ Test(dataset, create_refuses_what_is_not_consistent)
     cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &empty), STOKER_EEMPTY);
     empty.describe_rc = STOKER_EIO;
     cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &empty), STOKER_EIO);
-    stk_test_check_leaks();
 }
 
-Test(dataset, create_survives_the_failure_of_its_allocation)
+CleanTest(dataset, create_survives_the_failure_of_its_allocation)
 {
     struct told told = sound();
     stoker_dataset *dataset = NULL;
@@ -170,10 +167,9 @@ Test(dataset, create_survives_the_failure_of_its_allocation)
     cr_assert(stk_fault_disarm());
     cr_assert_null(dataset);
     cr_assert_eq(told.destroyed, 0);
-    stk_test_check_leaks();
 }
 
-Test(dataset, null_is_answered)
+CleanTest(dataset, null_is_answered)
 {
     cr_assert_null(stoker_dataset_get_info(NULL));
     cr_assert_null(stoker_dataset_name(NULL));
@@ -183,7 +179,6 @@ Test(dataset, null_is_answered)
     cr_assert_eq(stoker_dataset_locate(NULL, 0, &sample, &error), STOKER_EINVAL);
     cr_assert_eq(stoker_dataset_read(NULL, 0, &sample, 4, NULL, &error), STOKER_EINVAL);
     cr_assert_eq(error.code, STOKER_EINVAL);
-    stk_test_check_leaks();
 }
 
 /* ---- read ----------------------------------------------------------------------- */
@@ -253,7 +248,7 @@ static int read_told(struct told *told, uint64_t id, uint8_t row[4], stoker_erro
     return rc;
 }
 
-Test(dataset, read_takes_bytes_from_memory_from_nowhere_and_from_a_file)
+CleanTest(dataset, read_takes_bytes_from_memory_from_nowhere_and_from_a_file)
 {
     struct told told = sound();
     stoker_error error;
@@ -286,10 +281,9 @@ Test(dataset, read_takes_bytes_from_memory_from_nowhere_and_from_a_file)
     cr_assert_eq(read_told(&told, 0, row, &error), STOKER_OK);
     cr_assert_arr_eq(row, "6789", 4);
     close(file.fd);
-    stk_test_check_leaks();
 }
 
-Test(dataset, read_tells_where_it_failed)
+CleanTest(dataset, read_tells_where_it_failed)
 {
     struct told told = sound();
     stoker_error error;
@@ -329,10 +323,9 @@ Test(dataset, read_tells_where_it_failed)
     cr_assert_eq(read_told(&told, 5, row, &error), STOKER_ENOMEM);
     stk_fault_disarm();
     close(file.fd);
-    stk_test_check_leaks();
 }
 
-Test(dataset, read_tells_what_the_codec_said)
+CleanTest(dataset, read_tells_what_the_codec_said)
 {
     struct told told = sound();
     stoker_error error;
@@ -358,10 +351,9 @@ Test(dataset, read_tells_what_the_codec_said)
     told.sample.codec = NULL;
     told.sample.extent = (stoker_extent){ 0 }; /* raw, and nothing there */
     cr_assert_eq(read_told(&told, 5, row, &error), STOKER_EFORMAT);
-    stk_test_check_leaks();
 }
 
-Test(dataset, read_and_locate_check_their_arguments)
+CleanTest(dataset, read_and_locate_check_their_arguments)
 {
     struct told told = sound();
     stoker_dataset *dataset = NULL;
@@ -378,7 +370,6 @@ Test(dataset, read_and_locate_check_their_arguments)
     told.locate_rc = STOKER_EIO;
     cr_assert_eq(stoker_dataset_read(dataset, 0, row, 4, NULL, &error), STOKER_EIO);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 /* ---- bytes as stored ------------------------------------------------------------ */
@@ -390,7 +381,7 @@ static const char *always_png(const void *self, uint64_t id)
     return "png";
 }
 
-Test(dataset, what_a_sample_is_stored_as_is_told_by_its_codec_or_the_set)
+CleanTest(dataset, what_a_sample_is_stored_as_is_told_by_its_codec_or_the_set)
 {
     struct told told = sound();
     stoker_dataset_ops knows = told_ops;
@@ -409,10 +400,9 @@ Test(dataset, what_a_sample_is_stored_as_is_told_by_its_codec_or_the_set)
     cr_assert_str_eq(stoker_dataset_stored_as(dataset, 0), "png");
     cr_assert_null(stoker_dataset_stored_as(dataset, 10));
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
-Test(dataset, stored_bytes_come_as_they_lie_there)
+CleanTest(dataset, stored_bytes_come_as_they_lie_there)
 {
     struct told told = sound();
     stoker_dataset *dataset = NULL;
@@ -451,12 +441,11 @@ Test(dataset, stored_bytes_come_as_they_lie_there)
     cr_assert_eq(size, 0);
     stoker_dataset_close(&dataset);
     close(file.fd);
-    stk_test_check_leaks();
 }
 
 /* ---- open ----------------------------------------------------------------------- */
 
-Test(dataset, a_spec_that_nobody_understands_lists_who_could)
+CleanTest(dataset, a_spec_that_nobody_understands_lists_who_could)
 {
     const struct stk_directory directory = stk_directory_make();
     char path[512];
@@ -493,10 +482,9 @@ Test(dataset, a_spec_that_nobody_understands_lists_who_could)
     cr_assert_eq(stoker_dataset_open(&dataset, NULL, NULL), STOKER_EINVAL);
     cr_assert_eq(stoker_dataset_open(NULL, "synth:digits", NULL), STOKER_EINVAL);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
-Test(dataset, a_path_with_a_colon_is_still_a_path)
+CleanTest(dataset, a_path_with_a_colon_is_still_a_path)
 {
     const struct stk_directory directory = stk_directory_make();
     static const uint8_t idx[] = { 0, 0, 8, 1, 0, 0, 0, 1, 42 };
@@ -508,10 +496,9 @@ Test(dataset, a_path_with_a_colon_is_still_a_path)
     cr_assert_str_eq(stoker_dataset_name(dataset), "idx");
     stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
-Test(dataset, the_limit_on_unpacked_bytes_is_obeyed_and_may_be_anything)
+CleanTest(dataset, the_limit_on_unpacked_bytes_is_obeyed_and_may_be_anything)
 {
     static const uint64_t limits[] = { 0, 1 << 20, UINT64_MAX };
     static const uint8_t idx[] = { 0, 0, 8, 1, 0, 0, 0, 1, 42 };
@@ -532,5 +519,4 @@ Test(dataset, the_limit_on_unpacked_bytes_is_obeyed_and_may_be_anything)
     cr_assert_eq(stoker_dataset_open(&dataset, file.path, &options), STOKER_ENOTSUP);
 #endif
     close(file.fd);
-    stk_test_check_leaks();
 }

@@ -67,7 +67,7 @@ static void expect_rule_unharmed(const struct stk_made_set *set, struct stk_scri
     cr_assert_gt(stk_script_counts().hits[rule.what], 0);
 }
 
-Test(errors, short_reads_of_every_length_are_taken_up, .timeout = 60)
+CleanTest(errors, short_reads_of_every_length_are_taken_up, .timeout = 60)
 {
     struct stk_made_set set;
     open_set(&set, all_raw);
@@ -80,11 +80,10 @@ Test(errors, short_reads_of_every_length_are_taken_up, .timeout = 60)
         expect_rule_unharmed(
             &set, (struct stk_script_rule){ .what = STK_SCRIPT_SHORT, .amount = length });
     stk_made_set_close(&set);
-    stk_test_check_leaks();
 }
 
 /* A block of many rows that comes in pieces, cut anywhere. */
-Test(errors, short_reads_of_whole_blocks_are_taken_up, .timeout = 60)
+CleanTest(errors, short_reads_of_whole_blocks_are_taken_up, .timeout = 60)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, COUNT, 8, 5, 0));
@@ -102,10 +101,9 @@ Test(errors, short_reads_of_whole_blocks_are_taken_up, .timeout = 60)
         cr_assert(stk_runs_equal(&expected, &found), "length %d", (int)length);
     }
     stk_file_set_remove(&set);
-    stk_test_check_leaks();
 }
 
-Test(errors, interrupted_reads_are_tried_again, .timeout = 60)
+CleanTest(errors, interrupted_reads_are_tried_again, .timeout = 60)
 {
     static const uint64_t errnos[] = { EINTR, EAGAIN };
     static const uint64_t times[] = { 1, 2, 7, 8, 9, 63, 64, 65, 200 };
@@ -118,10 +116,9 @@ Test(errors, interrupted_reads_are_tried_again, .timeout = 60)
                                                                  .skip = t * 5,
                                                                  .times = times[t] });
     stk_made_set_close(&set);
-    stk_test_check_leaks();
 }
 
-Test(errors, completions_in_any_order_change_nothing, .timeout = 60)
+CleanTest(errors, completions_in_any_order_change_nothing, .timeout = 60)
 {
     struct stk_made_set set;
     open_set(&set, all_encoded);
@@ -129,7 +126,6 @@ Test(errors, completions_in_any_order_change_nothing, .timeout = 60)
         expect_unharmed(
             &set, &(struct stk_script){ .shuffle_seed = seed, .reap_max = (uint32_t)(seed % 4) });
     stk_made_set_close(&set);
-    stk_test_check_leaks();
 }
 
 /* The same of a reader that may be replaced by pread, as the built-in ones may. */
@@ -152,7 +148,7 @@ static void expect_replaced(const struct stk_made_set *set, const struct stk_scr
 }
 
 /* Whichever call it fails at; reader/test_own.c has those that never work again. */
-Test(errors, a_ring_that_breaks_is_replaced, .timeout = 100)
+CleanTest(errors, a_ring_that_breaks_is_replaced, .timeout = 100)
 {
     struct stk_made_set set;
     open_set(&set, all_raw);
@@ -163,10 +159,9 @@ Test(errors, a_ring_that_breaks_is_replaced, .timeout = 100)
         expect_replaced(&set, &(struct stk_script){ .fail_reap = nth, .fail_on = true });
     }
     stk_made_set_close(&set);
-    stk_test_check_leaks();
 }
 
-Test(errors, a_reader_asked_for_that_is_not_here_fails_create)
+CleanTest(errors, a_reader_asked_for_that_is_not_here_fails_create)
 {
     struct stk_made_set set;
     open_set(&set, all_raw);
@@ -184,7 +179,6 @@ Test(errors, a_reader_asked_for_that_is_not_here_fails_create)
             cr_assert_not_null(strstr(error.message, "scripted reader: open"));
         }
     stk_made_set_close(&set);
-    stk_test_check_leaks();
 }
 
 /* ---- stalls ---- */
@@ -200,7 +194,7 @@ static void expect_timeout(stoker_loader *loader, int32_t timeout_ms)
     cr_assert_eq(batch.count, 77);
 }
 
-Test(errors, a_stalled_read_times_out_and_nothing_is_lost, .timeout = 60)
+CleanTest(errors, a_stalled_read_times_out_and_nothing_is_lost, .timeout = 60)
 {
     static const int32_t timeouts[] = { 0, 1, 30, 150 };
     const struct stk_script_rule rule = {
@@ -238,12 +232,11 @@ Test(errors, a_stalled_read_times_out_and_nothing_is_lost, .timeout = 60)
                       timeouts[i]);
         }
     stk_made_set_close(&set);
-    stk_test_check_leaks();
 }
 
 /* With all slots lent but one, workers sleep, and half a ring of credits never comes together. A caller that sleeps in next
  * wakes them; one that only polls must as well. */
-Test(errors, who_only_looks_in_gets_the_workers_going, .timeout = 60)
+CleanTest(errors, who_only_looks_in_gets_the_workers_going, .timeout = 60)
 {
     enum { SLOTS = 8 };
     struct stk_made_set set;
@@ -268,7 +261,6 @@ Test(errors, who_only_looks_in_gets_the_workers_going, .timeout = 60)
     cr_assert_eq(rc, STOKER_OK);
     stoker_loader_destroy(&loader);
     stk_made_set_close(&set);
-    stk_test_check_leaks();
 }
 
 /* What the device keeps is leaked, never freed: nothing is written to freed memory then. */
@@ -312,7 +304,7 @@ Test(errors, destroy_leaves_a_device_stuck_without_workers, .timeout = 30)
     destroy_stuck(0);
 }
 
-Test(errors, destroy_waits_for_slow_reads_and_frees_all, .timeout = 60)
+CleanTest(errors, destroy_waits_for_slow_reads_and_frees_all, .timeout = 60)
 {
     static const struct stk_script_rule rule = { .what = STK_SCRIPT_DELAY,
                                                  .amount = 50,
@@ -336,7 +328,6 @@ Test(errors, destroy_waits_for_slow_reads_and_frees_all, .timeout = 60)
         cr_assert_eq(stk_fault_live_bytes(), before);
     }
     stk_made_set_close(&set);
-    stk_test_check_leaks();
 }
 
 /* ---- no rings ---- */
@@ -381,7 +372,7 @@ Test(errors, a_kernel_without_rings_gives_the_same_bytes_by_pread)
 }
 
 /* Rings are files: with room for `room` more, the workers after that many get none. */
-Test(errors, workers_without_a_ring_of_their_own_use_pread)
+CleanTest(errors, workers_without_a_ring_of_their_own_use_pread)
 {
     (void)unsetenv("STOKER_READER");
     if (!stk_test_reader_works(&stoker_reader_uring))
@@ -415,7 +406,6 @@ Test(errors, workers_without_a_ring_of_their_own_use_pread)
     }
     cr_assert(mixed, "never were there too few files");
     stk_made_set_close(&set);
-    stk_test_check_leaks();
 }
 
 /* ---- signals ---- */
@@ -429,7 +419,7 @@ static void count_signal(int number)
 }
 
 /* One signal a millisecond in this thread, no SA_RESTART. */
-Test(errors, a_storm_of_signals_disturbs_nothing, .timeout = 60)
+CleanTest(errors, a_storm_of_signals_disturbs_nothing, .timeout = 60)
 {
     static const struct stk_script_rule rule = { .what = STK_SCRIPT_DELAY,
                                                  .amount = 20,
@@ -454,5 +444,4 @@ Test(errors, a_storm_of_signals_disturbs_nothing, .timeout = 60)
         }
     cr_assert_gt(signals, 20);
     stk_made_set_close(&set);
-    stk_test_check_leaks();
 }

@@ -55,7 +55,7 @@ static void rename_in(const struct stk_directory *directory, const char *from, c
         rename(stk_path_in(old_path, directory, from), stk_path_in(new_path, directory, to)), 0);
 }
 
-Test(fingerprint, a_folder_is_known_wherever_it_lies_until_a_file_differs)
+CleanTest(fingerprint, a_folder_is_known_wherever_it_lies_until_a_file_differs)
 {
     struct stk_folder_set set;
     stk_folder_make(&set, 200, 50, false);
@@ -74,11 +74,10 @@ Test(fingerprint, a_folder_is_known_wherever_it_lies_until_a_file_differs)
     stk_folder_touch(&elsewhere, "c03/f00170.raw", STK_FOLDER_ROW - 1);
     expect_other_content(first, of_files("folder", &elsewhere, "?extensions=raw"));
     stk_folder_remove(&set);
-    stk_test_check_leaks();
 }
 
 /* Raw files: what they hold is not read, so names and sizes decide. */
-Test(fingerprint, files_are_known_by_name_and_size)
+CleanTest(fingerprint, files_are_known_by_name_and_size)
 {
     const struct stk_directory one = stk_directory_make();
     const struct stk_directory two = stk_directory_make();
@@ -92,11 +91,10 @@ Test(fingerprint, files_are_known_by_name_and_size)
     expect_other_content(train, of_files("idx", &one, "test"));
     stk_directory_remove(&one);
     stk_directory_remove(&two);
-    stk_test_check_leaks();
 }
 
 /* Rows that were unpacked or parsed lie in memory: few of them are looked at, of which size does not matter. */
-Test(fingerprint, rows_in_memory_are_looked_at)
+CleanTest(fingerprint, rows_in_memory_are_looked_at)
 {
     static const char *const texts[3] = { "1,2\n3,4\n5,6\n", "1,2\n3,4\n5,6\n", "1,2\n3,4\n5,7\n" };
     struct stk_fingerprint found[3];
@@ -108,11 +106,10 @@ Test(fingerprint, rows_in_memory_are_looked_at)
     }
     expect_same(found[0], found[1]);
     expect_other_content(found[0], found[2]);
-    stk_test_check_leaks();
 }
 
 /* Same names, same sizes: the checksums of the records tell. */
-Test(fingerprint, shards_are_known_by_their_checksums)
+CleanTest(fingerprint, shards_are_known_by_their_checksums)
 {
     struct stk_fingerprint found[3];
     for (int i = 0; i < 3; i++) {
@@ -137,17 +134,15 @@ Test(fingerprint, shards_are_known_by_their_checksums)
     }
     expect_same(found[0], found[1]);
     expect_other_content(found[0], found[2]);
-    stk_test_check_leaks();
 }
 
-Test(fingerprint, drawn_sets_are_known_by_seed_and_split)
+CleanTest(fingerprint, drawn_sets_are_known_by_seed_and_split)
 {
     const struct stk_fingerprint first = of_spec("synth:digits?count=1", "train");
     expect_same(first, of_spec("synth:digits?count=1", "train"));
     expect_other_content(first, of_spec("synth:digits?count=1&seed=3", "train"));
     expect_other_content(first, of_spec("synth:digits?count=1", "test"));
     cr_assert_neq(first.form, of_spec("synth:digits?count=2", "train").form);
-    stk_test_check_leaks();
 }
 
 /* ---- sets of a user's own ---- */
@@ -193,7 +188,7 @@ static struct stk_fingerprint of_own(struct own_set *set)
     return found;
 }
 
-Test(fingerprint, of_an_own_set_counts_what_it_says)
+CleanTest(fingerprint, of_an_own_set_counts_what_it_says)
 {
     struct own_set set = { .info = { .count = 70,
                                      .dtype = STOKER_UINT8,
@@ -214,11 +209,10 @@ Test(fingerprint, of_an_own_set_counts_what_it_says)
     set.info.fingerprint = 0;
     set.fails = true; /* the run finds that out */
     (void)of_own(&set);
-    stk_test_check_leaks();
 }
 
 /* The largest set takes as long as one of 65,536 samples. */
-Test(fingerprint, looks_at_few_samples_of_many)
+CleanTest(fingerprint, looks_at_few_samples_of_many)
 {
     struct own_set set = { .info = { .count = UINT64_C(1) << 61,
                                      .dtype = STOKER_UINT8,
@@ -231,5 +225,4 @@ Test(fingerprint, looks_at_few_samples_of_many)
     (void)of_own(&set);
     cr_assert_eq(set.asked, 65536);
     cr_assert_gt(set.located, set.info.count / 65536 * 65534);
-    stk_test_check_leaks();
 }

@@ -96,7 +96,7 @@ Test(loader_folder, png_files_come_alike_by_every_route, .timeout = 60)
     alike_by_every_route(true);
 }
 
-Test(loader_folder, the_cache_holds_whole_files)
+CleanTest(loader_folder, the_cache_holds_whole_files)
 {
     for (int png = 0; png <= 1; png++)
         for (int cache = STOKER_CACHE_ENCODED; cache <= STOKER_CACHE_DECODED; cache++) {
@@ -126,7 +126,6 @@ Test(loader_folder, the_cache_holds_whole_files)
             stoker_loader_destroy(&loader);
             stk_folder_remove(&set);
         }
-    stk_test_check_leaks();
 }
 
 /* ---- files that are no longer what they were ---- */
@@ -326,7 +325,7 @@ Test(loader_folder, files_damaged_during_an_epoch_are_replaced, .timeout = 60)
 }
 
 /* The report depends neither on the reader nor on the number of workers. */
-Test(loader_folder, reports_are_the_same_by_every_route, .timeout = 60)
+CleanTest(loader_folder, reports_are_the_same_by_every_route, .timeout = 60)
 {
     struct stk_folder_set set;
     static stoker_error first[COUNT];
@@ -361,7 +360,6 @@ Test(loader_folder, reports_are_the_same_by_every_route, .timeout = 60)
         }
     cr_assert_eq(told, COUNT / 9);
     stk_folder_remove(&set);
-    stk_test_check_leaks();
 }
 
 /* ---- reads that misbehave ---- */
@@ -381,7 +379,7 @@ static void check_under_script(const struct stk_folder_set *set, const struct st
 }
 
 /* A short read is no end, at whatever length: the file is read again, or on by a reader that says when it ends. */
-Test(loader_folder, short_reads_of_every_length_are_made_good, .timeout = 60)
+CleanTest(loader_folder, short_reads_of_every_length_are_made_good, .timeout = 60)
 {
     struct stk_folder_set set;
     stk_folder_make(&set, COUNT, PER_CLASS, false);
@@ -394,11 +392,10 @@ Test(loader_folder, short_reads_of_every_length_are_made_good, .timeout = 60)
             check_under_script(&set, &rule, false);
     }
     stk_folder_remove(&set);
-    stk_test_check_leaks();
 }
 
 /* No descriptors for a while, or a stale name: it passes, or a plain open succeeds in the end. */
-Test(loader_folder, what_passes_is_tried_again, .timeout = 60)
+CleanTest(loader_folder, what_passes_is_tried_again, .timeout = 60)
 {
     static const int errors[] = { EINTR, EAGAIN, EMFILE, ENFILE, ESTALE };
     struct stk_folder_set set;
@@ -415,12 +412,11 @@ Test(loader_folder, what_passes_is_tried_again, .timeout = 60)
                 check_under_script(&set, &rule, false);
         }
     stk_folder_remove(&set);
-    stk_test_check_leaks();
 }
 
 /* A process without a single free descriptor cannot open by system calls; io_uring's slots are no
  * descriptors. */
-Test(loader_folder, no_descriptors_left_is_told, .timeout = 60)
+CleanTest(loader_folder, no_descriptors_left_is_told, .timeout = 60)
 {
     for (size_t r = 0; r < 2; r++) {
         struct stk_folder_set set;
@@ -461,11 +457,10 @@ Test(loader_folder, no_descriptors_left_is_told, .timeout = 60)
         stoker_loader_destroy(&loader);
         stk_folder_remove(&set);
     }
-    stk_test_check_leaks();
 }
 
 /* A ring that breaks with whole files on their way: pread takes them over. */
-Test(loader_folder, a_ring_that_breaks_is_replaced, .timeout = 60)
+CleanTest(loader_folder, a_ring_that_breaks_is_replaced, .timeout = 60)
 {
     struct stk_folder_set set;
     stk_folder_make(&set, COUNT, PER_CLASS, true);
@@ -479,10 +474,9 @@ Test(loader_folder, a_ring_that_breaks_is_replaced, .timeout = 60)
             check_rows(&set, &options);
         }
     stk_folder_remove(&set);
-    stk_test_check_leaks();
 }
 
-Test(loader_folder, a_run_of_null_reads_goes_through)
+CleanTest(loader_folder, a_run_of_null_reads_goes_through)
 {
     struct stk_folder_set set;
     static struct stk_run run;
@@ -492,5 +486,4 @@ Test(loader_folder, a_run_of_null_reads_goes_through)
     cr_assert_eq(stk_run(set.dataset, &options, &run), STOKER_FINISHED);
     cr_assert_eq(run.samples, 2 * COUNT);
     stk_folder_remove(&set);
-    stk_test_check_leaks();
 }

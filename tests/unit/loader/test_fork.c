@@ -79,7 +79,7 @@ static void fork_everywhere(const stoker_dataset *dataset, const stoker_loader_o
     cr_assert(stk_runs_equal(&expected, &found), "rc %d batches %u", found.rc, found.batches);
 }
 
-Test(fork, leaves_the_parent_unhurt, .timeout = 100)
+CleanTest(fork, leaves_the_parent_unhurt, .timeout = 100)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 129, 9, 7, 0));
@@ -94,11 +94,10 @@ Test(fork, leaves_the_parent_unhurt, .timeout = 100)
                 fork_everywhere(set.dataset, &options);
         }
     stk_file_set_remove(&set);
-    stk_test_check_leaks();
 }
 
 /* Kernels before 4.14 cannot wipe a page on fork: the loader then compares process ids. */
-Test(fork, is_noticed_where_the_kernel_cannot_wipe_a_page, .timeout = 60)
+CleanTest(fork, is_noticed_where_the_kernel_cannot_wipe_a_page, .timeout = 60)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 65, 9, 7, 0));
@@ -115,11 +114,10 @@ Test(fork, is_noticed_where_the_kernel_cannot_wipe_a_page, .timeout = 60)
         fork_everywhere(set.dataset, &options);
     }
     stk_file_set_remove(&set);
-    stk_test_check_leaks();
 }
 
 /* A child that makes a loader of its own has nothing to do with the parent's. */
-Test(fork, a_loader_made_in_the_child_works_there)
+CleanTest(fork, a_loader_made_in_the_child_works_there)
 {
     stoker_dataset *dataset = NULL;
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=100&shape=9", NULL), STOKER_OK);
@@ -134,5 +132,4 @@ Test(fork, a_loader_made_in_the_child_works_there)
     cr_assert_eq(waitpid(child, &status, 0), child);
     cr_assert_eq(status, 0);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }

@@ -62,7 +62,7 @@ static void check_all(const stoker_dataset *dataset, stoker_loader_options optio
         }
 }
 
-Test(memory, nothing_is_allocated_after_the_first_batch, .timeout = 60)
+CleanTest(memory, nothing_is_allocated_after_the_first_batch, .timeout = 60)
 {
     struct stk_file_set set;
     stoker_dataset *drawn = NULL;
@@ -78,11 +78,10 @@ Test(memory, nothing_is_allocated_after_the_first_batch, .timeout = 60)
     check_all(set.dataset, options);
     stoker_dataset_close(&drawn);
     stk_file_set_remove(&set);
-    stk_test_check_leaks();
 }
 
 /* Of what is taken, the large parts are told, and what is not told is small. */
-Test(memory, stats_tell_where_it_is)
+CleanTest(memory, stats_tell_where_it_is)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 2000, 28, 28, 0));
@@ -114,11 +113,10 @@ Test(memory, stats_tell_where_it_is)
             stoker_loader_destroy(&loader);
         }
     stk_file_set_remove(&set);
-    stk_test_check_leaks();
 }
 
 /* Training and validation, say: what the first reserved and has not filled yet is not there for the second. */
-Test(memory, caches_of_a_process_share_one_budget)
+CleanTest(memory, caches_of_a_process_share_one_budget)
 {
     stoker_dataset *dataset = NULL;
     stoker_loader *loaders[3] = { NULL };
@@ -144,11 +142,10 @@ Test(memory, caches_of_a_process_share_one_budget)
         reserved = 0;
     }
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 /* Many workers share one large batch: they need no slots of their own. */
-Test(memory, the_ring_of_large_batches_does_not_grow_with_the_workers)
+CleanTest(memory, the_ring_of_large_batches_does_not_grow_with_the_workers)
 {
     stoker_dataset *dataset = NULL;
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=1000&shape=64x64x3", NULL), 0);
@@ -168,11 +165,10 @@ Test(memory, the_ring_of_large_batches_does_not_grow_with_the_workers)
         stoker_loader_destroy(&loader);
     }
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 /* Slots of 65 GB: an error that names the cure, and no process that is killed. */
-Test(memory, slots_that_cannot_be_there_are_refused)
+CleanTest(memory, slots_that_cannot_be_there_are_refused)
 {
     stoker_dataset *dataset = NULL;
     stoker_loader *loader = NULL;
@@ -185,12 +181,11 @@ Test(memory, slots_that_cannot_be_there_are_refused)
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_ENOMEM);
     cr_assert_not_null(strstr(error.message, "choose a smaller batch_size"), "%s", error.message);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 /* Slots that the loader chooses: two tickets for each worker and two more, and as many as its reads go to. A
  * batch of 4 such rows has 4 tickets. */
-Test(memory, the_ring_has_room_for_each_worker_and_its_reads)
+CleanTest(memory, the_ring_has_room_for_each_worker_and_its_reads)
 {
     static const struct {
         int32_t workers;
@@ -213,7 +208,6 @@ Test(memory, the_ring_has_room_for_each_worker_and_its_reads)
         stoker_loader_destroy(&loader);
     }
     stk_file_set_remove(&set);
-    stk_test_check_leaks();
 }
 
 enum { LOCKED_BYTES = 8 << 20 }; /* of which a ring takes a small part: small slots, few reads */
@@ -244,7 +238,7 @@ static uint64_t status_bytes(const char *key)
 }
 
 /* As the kernel counts it: memory locked, and pinned by rings. */
-Test(memory, what_is_page_locked_is_told)
+CleanTest(memory, what_is_page_locked_is_told)
 {
     struct rlimit limit;
     if (!stk_test_reader_works(&stoker_reader_uring))
@@ -282,11 +276,10 @@ Test(memory, what_is_page_locked_is_told)
             stoker_loader_destroy(&loader);
         }
     stk_file_set_remove(&set);
-    stk_test_check_leaks();
 }
 
 /* Where images are transformed counts as scratch. */
-Test(memory, room_for_pictures_is_told)
+CleanTest(memory, room_for_pictures_is_told)
 {
     stoker_dataset *dataset = NULL;
     uint64_t scratch[2];
@@ -309,10 +302,9 @@ Test(memory, room_for_pictures_is_told)
     }
     cr_assert_gt(scratch[1], scratch[0] + 2U * 256 * 256);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
-Test(memory, slots_are_registered_with_the_ring)
+CleanTest(memory, slots_are_registered_with_the_ring)
 {
     struct rlimit limit;
     if (!stk_test_reader_works(&stoker_reader_uring))
@@ -327,11 +319,10 @@ Test(memory, slots_are_registered_with_the_ring)
     cr_expect_eq(buffers_with(set.dataset, STOKER_OFF, STOKER_UINT8), 1, "not page-locked");
     cr_expect_eq(buffers_with(set.dataset, STOKER_ON, STOKER_FLOAT32), 1, "rows are converted");
     stk_file_set_remove(&set);
-    stk_test_check_leaks();
 }
 
 /* What the cache holds grows to the whole set, and no further. */
-Test(memory, the_cache_fills_and_stays)
+CleanTest(memory, the_cache_fills_and_stays)
 {
     struct stk_file_set set;
     static struct stk_run run;
@@ -354,7 +345,6 @@ Test(memory, the_cache_fills_and_stays)
         stoker_loader_destroy(&loader);
     }
     stk_file_set_remove(&set);
-    stk_test_check_leaks();
 }
 
 static enum stk_made_kind raw(uint64_t id)
@@ -376,7 +366,7 @@ static enum stk_made_kind in_memory_at_first(uint64_t id)
 }
 
 /* One long sample does not make all others wait for each other, and the scratch stays bounded. */
-Test(memory, the_read_depth_follows_what_is_usual)
+CleanTest(memory, the_read_depth_follows_what_is_usual)
 {
     static const struct {
         uint32_t row_bytes;
@@ -414,7 +404,6 @@ Test(memory, the_read_depth_follows_what_is_usual)
         stoker_loader_destroy(&loader);
         stk_made_set_close(&set);
     }
-    stk_test_check_leaks();
 }
 
 static long resident_kilobytes(void)
@@ -441,7 +430,7 @@ static bool frames_are_on_the_heap(void)
 #endif
 }
 
-Test(memory, a_trillion_samples_take_no_more_than_a_few, .timeout = 60)
+CleanTest(memory, a_trillion_samples_take_no_more_than_a_few, .timeout = 60)
 {
     static struct stk_run run;
     stoker_dataset *dataset = NULL;
@@ -465,5 +454,4 @@ Test(memory, a_trillion_samples_take_no_more_than_a_few, .timeout = 60)
         cr_assert_leq(resident_kilobytes(), early + 512);
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }

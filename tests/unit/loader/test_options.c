@@ -51,7 +51,7 @@ static void accept(const stoker_dataset *dataset, stoker_loader_options options)
         accept(dataset, changed);                                                                  \
     } while (0)
 
-Test(options, counts_out_of_range)
+CleanTest(options, counts_out_of_range)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=100&shape=4x4x3");
     REFUSE(batch_size, 0, STOKER_EINVAL);
@@ -77,10 +77,9 @@ Test(options, counts_out_of_range)
     REFUSE(world_size, (1U << 20) + 1, STOKER_EINVAL);
     ACCEPT(world_size, 1U << 20);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
-Test(options, choices_out_of_range)
+CleanTest(options, choices_out_of_range)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=100&shape=4x4x3");
     REFUSE(device, (stoker_device)4, STOKER_EDEVICE);
@@ -97,7 +96,6 @@ Test(options, choices_out_of_range)
     REFUSE(dtype, STOKER_FLOAT64, STOKER_ETYPE);
     ACCEPT(dtype, STOKER_FLOAT16);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 static void check_normalisation(const stoker_dataset *dataset, float scale, float mean, float std,
@@ -117,7 +115,7 @@ static void check_normalisation(const stoker_dataset *dataset, float scale, floa
         refuse(dataset, options, code, word);
 }
 
-Test(options, normalisation_out_of_range)
+CleanTest(options, normalisation_out_of_range)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=100&shape=4x4x3");
     const float one[3] = { 1, 1, 1 };
@@ -142,18 +140,16 @@ Test(options, normalisation_out_of_range)
     options.mean_count = 3;
     refuse(dataset, options, STOKER_EINVAL, "mean");
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
-Test(options, layouts_that_do_not_fit_the_set)
+CleanTest(options, layouts_that_do_not_fit_the_set)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=100&shape=12x8");
     REFUSE(layout, STOKER_NCHW, STOKER_EINVAL);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
-Test(options, drop_last_must_leave_something)
+CleanTest(options, drop_last_must_leave_something)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=100&shape=3");
     stoker_loader_options options = stk_small_options();
@@ -164,10 +160,9 @@ Test(options, drop_last_must_leave_something)
     options.batch_size = 50;
     accept(dataset, options);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
-Test(options, struct_size_tells_the_version)
+CleanTest(options, struct_size_tells_the_version)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=100&shape=3");
     static const size_t sizes[] = { 0,
@@ -206,7 +201,6 @@ Test(options, struct_size_tells_the_version)
     cr_assert_eq(stoker_loader_create(&loader, dataset, NULL), STOKER_OK); /* all defaults */
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 /* ---- a set as large as numbers go, with many channels ---- */
@@ -252,7 +246,7 @@ static stoker_dataset *open_wide(struct wide *wide, uint64_t height, uint64_t ch
     return create_wide(wide);
 }
 
-Test(options, sizes_never_overflow)
+CleanTest(options, sizes_never_overflow)
 {
     struct wide wide;
     for (int bits = 40; bits < 62; bits++)
@@ -270,11 +264,10 @@ Test(options, sizes_never_overflow)
             cr_assert_null(loader);
             stoker_dataset_close(&dataset);
         }
-    stk_test_check_leaks();
 }
 
 /* No order is known of more, and the set's maker may say any number. */
-Test(options, more_samples_than_have_an_order)
+CleanTest(options, more_samples_than_have_an_order)
 {
     struct wide wide;
     static const uint64_t counts[] = { (UINT64_C(1) << 62) + 1, UINT64_MAX };
@@ -294,16 +287,14 @@ Test(options, more_samples_than_have_an_order)
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
-Test(options, more_channels_than_a_layout_can_have)
+CleanTest(options, more_channels_than_a_layout_can_have)
 {
     struct wide wide;
     stoker_dataset *dataset = open_wide(&wide, 2, STOKER_CHANNELS_MAX + 1);
     REFUSE(layout, STOKER_NCHW, STOKER_EINVAL);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 /* ---- page-locking ---- */
@@ -359,7 +350,7 @@ static int try_pinning(const stoker_dataset *dataset)
 }
 
 /* Without a GPU nothing is copied to one, and page-locked memory is lost to everybody else. */
-Test(options, pinning_is_off_by_default_without_a_gpu)
+CleanTest(options, pinning_is_off_by_default_without_a_gpu)
 {
     stoker_dataset *dataset = NULL;
     stoker_loader *loader = NULL;
@@ -373,10 +364,9 @@ Test(options, pinning_is_off_by_default_without_a_gpu)
     cr_assert_eq(stats.locked_bytes, 0);
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
-Test(options, pinning_follows_the_limit_of_the_process)
+CleanTest(options, pinning_follows_the_limit_of_the_process)
 {
 #ifdef STK_TEST_ASAN
     cr_skip_test("a sanitizer's mlock does nothing");
@@ -392,5 +382,4 @@ Test(options, pinning_follows_the_limit_of_the_process)
     if (WEXITSTATUS(status) == 77)
         cr_skip_test("privileges cannot be dropped here");
     cr_assert_eq(WEXITSTATUS(status), 0);
-    stk_test_check_leaks();
 }

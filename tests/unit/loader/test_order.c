@@ -79,7 +79,7 @@ Test(order, float32_files_come_alike_by_every_route, .timeout = 60)
     check_file_set(STOKER_FLOAT32);
 }
 
-Test(order, decoded_samples_come_alike_by_every_route, .timeout = 60)
+CleanTest(order, decoded_samples_come_alike_by_every_route, .timeout = 60)
 {
     stoker_dataset *dataset = NULL;
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=257&shape=9x7", NULL), 0);
@@ -90,11 +90,10 @@ Test(order, decoded_samples_come_alike_by_every_route, .timeout = 60)
     expect_plainest(dataset, options);
     compare_all(dataset, options);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 /* Not only the same: right. And each sample once in each epoch. */
-Test(order, every_byte_is_the_files)
+CleanTest(order, every_byte_is_the_files)
 {
     struct stk_file_set set;
     stoker_loader *loader = NULL;
@@ -114,11 +113,10 @@ Test(order, every_byte_is_the_files)
     }
     stoker_loader_destroy(&loader);
     stk_file_set_remove(&set);
-    stk_test_check_leaks();
 }
 
 /* Small caches hold some samples, and their last block is cut. */
-Test(order, a_cache_too_small_for_all_changes_nothing, .timeout = 60)
+CleanTest(order, a_cache_too_small_for_all_changes_nothing, .timeout = 60)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, SAMPLES, 9, 7, 0));
@@ -132,11 +130,10 @@ Test(order, a_cache_too_small_for_all_changes_nothing, .timeout = 60)
             compare(set.dataset, &options);
         }
     stk_file_set_remove(&set);
-    stk_test_check_leaks();
 }
 
 /* A row larger than a cache block, and reads one at a time. */
-Test(order, depth_of_reading_changes_nothing, .timeout = 60)
+CleanTest(order, depth_of_reading_changes_nothing, .timeout = 60)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, SAMPLES, 9, 7, 0));
@@ -149,10 +146,9 @@ Test(order, depth_of_reading_changes_nothing, .timeout = 60)
             compare(set.dataset, &options);
         }
     stk_file_set_remove(&set);
-    stk_test_check_leaks();
 }
 
-Test(order, ranks_share_each_epoch_out)
+CleanTest(order, ranks_share_each_epoch_out)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, SAMPLES, 9, 7, 0));
@@ -187,13 +183,12 @@ Test(order, ranks_share_each_epoch_out)
             cr_assert_eq(dealt, drop ? SAMPLES / (BATCH * world) * BATCH * world : SAMPLES);
         }
     stk_file_set_remove(&set);
-    stk_test_check_leaks();
 }
 
 /* ---- borrowing ---- */
 
 /* A held batch is not written to while others are made, taken and released. */
-Test(borrow, a_held_batch_stays_as_it_is)
+CleanTest(borrow, a_held_batch_stays_as_it_is)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=40");
     for (int32_t workers = 0; workers <= 3; workers++) {
@@ -233,11 +228,10 @@ Test(borrow, a_held_batch_stays_as_it_is)
         stoker_loader_destroy(&loader);
     }
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 /* The slot that comes next is lent although others are free: that is reported, never waited for. */
-Test(borrow, a_batch_held_for_a_round_of_the_ring_is_busy, .timeout = 20)
+CleanTest(borrow, a_batch_held_for_a_round_of_the_ring_is_busy, .timeout = 20)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=40");
     for (int32_t workers = 0; workers <= 2; workers++) {
@@ -262,10 +256,9 @@ Test(borrow, a_batch_held_for_a_round_of_the_ring_is_busy, .timeout = 20)
         stoker_loader_destroy(&loader);
     }
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
-Test(borrow, all_slots_lent_is_busy_until_one_comes_back)
+CleanTest(borrow, all_slots_lent_is_busy_until_one_comes_back)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=40");
     for (uint32_t prefetch = 2; prefetch <= 5; prefetch++) {
@@ -285,10 +278,9 @@ Test(borrow, all_slots_lent_is_busy_until_one_comes_back)
         stoker_loader_destroy(&loader); /* with all of them lent */
     }
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
-Test(borrow, releasing_twice_or_nothing_is_harmless)
+CleanTest(borrow, releasing_twice_or_nothing_is_harmless)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=40");
     stoker_loader_options options = stk_small_options();
@@ -317,7 +309,6 @@ Test(borrow, releasing_twice_or_nothing_is_harmless)
     cr_assert_eq(stoker_loader_next(loader, &copy), STOKER_EBUSY);
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 /* ---- ends ---- */
@@ -354,7 +345,7 @@ static void check_ends(uint64_t count, uint64_t epochs, bool drop_last, int32_t 
     stoker_dataset_close(&dataset);
 }
 
-Test(ends, each_epoch_ends_once_and_the_run_for_good)
+CleanTest(ends, each_epoch_ends_once_and_the_run_for_good)
 {
     static const uint64_t counts[] = { 16, 17, 31, 32, 33, 100 };
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
@@ -363,11 +354,10 @@ Test(ends, each_epoch_ends_once_and_the_run_for_good)
                 check_ends(counts[i], epochs, false, workers);
                 check_ends(counts[i], epochs, true, workers);
             }
-    stk_test_check_leaks();
 }
 
 /* 17 samples, 5 ranks of 1: in the fourth batch ranks 2 to 4 have no row, and still get it. */
-Test(ends, a_rank_without_rows_gets_an_empty_batch)
+CleanTest(ends, a_rank_without_rows_gets_an_empty_batch)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=17&shape=3");
     for (uint32_t rank = 0; rank < 5; rank++) {
@@ -388,10 +378,9 @@ Test(ends, a_rank_without_rows_gets_an_empty_batch)
         stoker_loader_destroy(&loader);
     }
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
-Test(ends, null_arguments_are_answered)
+CleanTest(ends, null_arguments_are_answered)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=17&shape=3");
     stoker_loader *loader = NULL;
@@ -416,5 +405,4 @@ Test(ends, null_arguments_are_answered)
     stoker_loader_destroy(&loader);
     cr_assert_null(loader);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }

@@ -53,21 +53,19 @@ static void compare(stoker_dtype label_dtype, bool tells_rows, bool has_labels, 
     stk_resident_set_close(&short_way);
 }
 
-Test(resident_rows, are_what_locate_tells)
+CleanTest(resident_rows, are_what_locate_tells)
 {
     compare(STOKER_INT64, true, true, false);
     compare(STOKER_FLOAT32, true, true, false);
     compare(STOKER_DTYPE_NONE, true, false, false);
-    stk_test_check_leaks();
 }
 
 /* One without the other: locate() still tells what is missing. */
-Test(resident_rows, without_labels_ask_locate)
+CleanTest(resident_rows, without_labels_ask_locate)
 {
     compare(STOKER_INT64, true, false, true);
     compare(STOKER_FLOAT32, true, false, true);
     compare(STOKER_INT64, false, true, true);
-    stk_test_check_leaks();
 }
 
 static int describe_too_many(const void *self, stoker_dataset_info *out)
@@ -77,7 +75,7 @@ static int describe_too_many(const void *self, stoker_dataset_info *out)
     return rc;
 }
 
-Test(resident_rows, must_fit_into_memory)
+CleanTest(resident_rows, must_fit_into_memory)
 {
     for (int tells = 0; tells <= 1; tells++) {
         struct stk_resident_set set = make_set(STOKER_INT64, tells == 1, true);
@@ -91,5 +89,4 @@ Test(resident_rows, must_fit_into_memory)
         stoker_dataset_close(&dataset);
         stk_resident_set_close(&set);
     }
-    stk_test_check_leaks();
 }

@@ -48,7 +48,7 @@ static void stop_everywhere(const stoker_dataset *dataset, const stoker_loader_o
     stop_and_go_on(dataset, options, 2 * epoch, true);
 }
 
-Test(resume, at_every_batch_of_files, .timeout = 60)
+CleanTest(resume, at_every_batch_of_files, .timeout = 60)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, SAMPLES, 9, 7, 0));
@@ -59,10 +59,9 @@ Test(resume, at_every_batch_of_files, .timeout = 60)
         stop_everywhere(set.dataset, &options);
     }
     stk_file_set_remove(&set);
-    stk_test_check_leaks();
 }
 
-Test(resume, at_every_batch_of_decoded_samples_and_each_rank, .timeout = 60)
+CleanTest(resume, at_every_batch_of_decoded_samples_and_each_rank, .timeout = 60)
 {
     stoker_dataset *dataset = NULL;
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=257&shape=9x7", NULL), 0);
@@ -74,7 +73,6 @@ Test(resume, at_every_batch_of_decoded_samples_and_each_rank, .timeout = 60)
         stop_everywhere(dataset, &options);
     }
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 static uint64_t take(stoker_loader *loader, uint32_t batches, uint8_t *seen)
@@ -111,7 +109,7 @@ static void run_world(const stoker_dataset *dataset, stoker_loader_options optio
 }
 
 /* 4 ranks of 8 become 2 of 16, then 1 of 5: every sample of the epoch once. */
-Test(resume, with_another_world, .timeout = 60)
+CleanTest(resume, with_another_world, .timeout = 60)
 {
     stoker_dataset *dataset = NULL;
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=413&shape=3", NULL), 0);
@@ -134,11 +132,10 @@ Test(resume, with_another_world, .timeout = 60)
             cr_assert_eq(seen[i], 1, "stop %u sample %u", stop, i);
     }
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 /* The number of a batch in its epoch, for progress and schedules, is that of a run never stopped. */
-Test(resume, the_index_of_a_batch_continues)
+CleanTest(resume, the_index_of_a_batch_continues)
 {
     stoker_dataset *dataset = NULL;
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=107&shape=3", NULL), 0);
@@ -173,11 +170,10 @@ Test(resume, the_index_of_a_batch_continues)
             stoker_loader_destroy(&loader);
         }
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 /* Of another batch size the last index of the epoch is the same as without a stop. */
-Test(resume, the_index_ends_where_the_epoch_does)
+CleanTest(resume, the_index_ends_where_the_epoch_does)
 {
     stoker_dataset *dataset = NULL;
     stoker_loader *loader = NULL;
@@ -203,11 +199,10 @@ Test(resume, the_index_ends_where_the_epoch_does)
     cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_EPOCH_END);
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 /* After the last batch, before its EPOCH_END: the end is reported, then the next epoch begins. */
-Test(resume, exactly_at_the_end_of_an_epoch)
+CleanTest(resume, exactly_at_the_end_of_an_epoch)
 {
     stoker_dataset *dataset = NULL;
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=40&shape=3", NULL), 0);
@@ -237,11 +232,10 @@ Test(resume, exactly_at_the_end_of_an_epoch)
             stoker_loader_destroy(&loader);
         }
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 /* What was made ahead is not in the token: taken late or early, it is the same. */
-Test(resume, token_counts_what_was_delivered_only)
+CleanTest(resume, token_counts_what_was_delivered_only)
 {
     stoker_dataset *dataset = NULL;
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=1000&shape=3", NULL), 0);
@@ -259,10 +253,9 @@ Test(resume, token_counts_what_was_delivered_only)
     }
     cr_assert_arr_eq(states[0].bytes, states[1].bytes, sizeof(states[0].bytes));
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
-Test(resume, from_a_token_of_another_set_is_refused)
+CleanTest(resume, from_a_token_of_another_set_is_refused)
 {
     stoker_dataset *dataset = NULL;
     stoker_dataset *other = NULL;
@@ -286,5 +279,4 @@ Test(resume, from_a_token_of_another_set_is_refused)
     cr_assert_not_null(strstr(error.message, "element type"), "%s", error.message);
     stoker_dataset_close(&other);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }

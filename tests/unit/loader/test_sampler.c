@@ -39,17 +39,16 @@ static bool is_permutation(uint64_t count, uint64_t seed, uint64_t epoch, uint8_
     return true;
 }
 
-Test(sampler, is_a_permutation_for_every_small_count)
+CleanTest(sampler, is_a_permutation_for_every_small_count)
 {
     uint8_t *visited = stk_calloc(5000, 1);
     for (uint64_t count = 1; count <= 5000; count++)
         cr_assert(is_permutation(count, count * 77, count % 5, visited), "count %llu",
                   (unsigned long long)count);
     stk_free(visited);
-    stk_test_check_leaks();
 }
 
-Test(sampler, is_a_permutation_for_primes_and_squares)
+CleanTest(sampler, is_a_permutation_for_primes_and_squares)
 {
     static const uint64_t counts[] = { 8191,  8192,  8193,  10007,  60000, 65535,
                                        65536, 65537, 99856, 104729, 160000 };
@@ -60,7 +59,6 @@ Test(sampler, is_a_permutation_for_primes_and_squares)
                       (unsigned long long)counts[i], (unsigned long long)epoch);
     cr_assert(is_permutation(1000003, UINT64_MAX, UINT64_MAX, visited));
     stk_free(visited);
-    stk_test_check_leaks();
 }
 
 static int compare(const void *a, const void *b)
@@ -91,14 +89,13 @@ static void check_windows(uint64_t count, uint64_t seed)
     cr_assert_gt(ids[IDS_MAX / 4 * 3], count / 3 * 2);
 }
 
-Test(sampler, has_no_doubles_among_astronomically_many)
+CleanTest(sampler, has_no_doubles_among_astronomically_many)
 {
     static const uint64_t counts[] = { 1000000000000U, 999999999989U, (1ULL << 40) + 1,
                                        (1ULL << 62) - 1, STK_SAMPLER_COUNT_MAX };
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
         for (uint64_t seed = 0; seed < 3; seed++)
             check_windows(counts[i], seed);
-    stk_test_check_leaks();
 }
 
 /* Ids at first, first + stride, ... in pieces of `piece`. */
@@ -109,7 +106,7 @@ static void ask_in_pieces(const struct stk_sampler *sampler, uint64_t first, uin
         ids_of(sampler, 3, first + at * stride, stride, n - at < piece ? n - at : piece, ids + at);
 }
 
-Test(sampler, answers_alike_in_pieces_of_any_size)
+CleanTest(sampler, answers_alike_in_pieces_of_any_size)
 {
     static const uint64_t counts[] = { 1, 2, 63, 64, 257, 4095, 4096, 4097, 60000, 1000000000000U };
     static const uint32_t pieces[] = { 1, 7, 64, 200 };
@@ -131,10 +128,9 @@ Test(sampler, answers_alike_in_pieces_of_any_size)
                         (unsigned long long)counts[c], (unsigned long long)strides[s], pieces[p]);
                 }
             }
-    stk_test_check_leaks();
 }
 
-Test(sampler, stride_picks_from_the_same_order)
+CleanTest(sampler, stride_picks_from_the_same_order)
 {
     struct stk_sampler sampler;
     static uint64_t all[5003];
@@ -147,10 +143,9 @@ Test(sampler, stride_picks_from_the_same_order)
         for (uint32_t i = 0; i < n; i++)
             cr_assert_eq(some[i], all[rank + 7 * (uint64_t)i]);
     }
-    stk_test_check_leaks();
 }
 
-Test(sampler, without_shuffle_samples_come_in_order)
+CleanTest(sampler, without_shuffle_samples_come_in_order)
 {
     struct stk_sampler sampler;
     uint64_t ids[300];
@@ -158,7 +153,6 @@ Test(sampler, without_shuffle_samples_come_in_order)
     ids_of(&sampler, 4, 999999999000U, 3, 300, ids);
     for (uint64_t i = 0; i < 300; i++)
         cr_assert_eq(ids[i], 999999999000U + 3 * i);
-    stk_test_check_leaks();
 }
 
 static double chi_square(const uint32_t *seen, uint32_t cells, double expected)
@@ -182,7 +176,7 @@ static uint32_t permutation_number(const uint64_t *ids, uint32_t n)
     return number;
 }
 
-Test(sampler, each_permutation_of_a_few_is_equally_likely)
+CleanTest(sampler, each_permutation_of_a_few_is_equally_likely)
 {
     static const struct {
         uint32_t count, permutations;
@@ -200,10 +194,9 @@ Test(sampler, each_permutation_of_a_few_is_equally_likely)
         const double chi = chi_square(seen, cases[i].permutations, 400);
         cr_assert_lt(chi, cases[i].limit, "count %u: chi-square %.1f", cases[i].count, chi);
     }
-    stk_test_check_leaks();
 }
 
-Test(sampler, each_sample_is_equally_likely_at_each_position)
+CleanTest(sampler, each_sample_is_equally_likely_at_each_position)
 {
     enum { COUNT = 12, DRAWS = 12000 };
     static uint32_t seen[COUNT][COUNT];
@@ -217,7 +210,6 @@ Test(sampler, each_sample_is_equally_likely_at_each_position)
     }
     for (uint32_t at = 0; at < COUNT; at++)
         cr_assert_lt(chi_square(seen[at], COUNT, DRAWS / COUNT), 37.4, "position %u", at);
-    stk_test_check_leaks();
 }
 
 /* Positions at which two orders of the same set agree; about 1 of any count if unrelated. */
@@ -237,7 +229,7 @@ static uint32_t agreements(uint64_t seed_a, uint64_t epoch_a, uint64_t seed_b, u
     return same;
 }
 
-Test(sampler, epochs_and_seeds_have_orders_of_their_own)
+CleanTest(sampler, epochs_and_seeds_have_orders_of_their_own)
 {
     cr_assert_eq(agreements(1, 2, 1, 2), 10000);
     for (uint64_t i = 0; i < 64; i++) {
@@ -246,11 +238,10 @@ Test(sampler, epochs_and_seeds_have_orders_of_their_own)
         cr_assert_lt(agreements(i, i + 1, i + 1, i), 10);
         cr_assert_lt(agreements(0, 0, 1ULL << i, 0), 10);
     }
-    stk_test_check_leaks();
 }
 
 /* How far neighbours lie apart, modulo the count, falls evenly into 16 classes. */
-Test(sampler, neighbours_are_not_related)
+CleanTest(sampler, neighbours_are_not_related)
 {
     static const uint64_t counts[] = { 4096, 10007, 60000, 1U << 20, 1000000000000U };
     static uint64_t ids[IDS_MAX];
@@ -272,7 +263,6 @@ Test(sampler, neighbours_are_not_related)
                          (unsigned long long)counts[c], (unsigned long long)epoch);
             cr_assert_lt(chi_square(places, 16, n / 16.0), 44.3);
         }
-    stk_test_check_leaks();
 }
 
 /* The definition in sampler.h, one position at a time: what each variant must give. */
@@ -313,7 +303,7 @@ static void check_defined_order(const struct stk_sampler *sampler)
         cr_assert_eq(ids[k], defined_id(sampler, &order, 3 * k));
 }
 
-Test(sampler, every_variant_gives_the_defined_order)
+CleanTest(sampler, every_variant_gives_the_defined_order)
 {
     static const uint64_t counts[] = { 1,
                                        2,
@@ -336,5 +326,4 @@ Test(sampler, every_variant_gives_the_defined_order)
         }
         cr_assert_eq(last, &stk_walk_baseline); /* runs everywhere */
     }
-    stk_test_check_leaks();
 }

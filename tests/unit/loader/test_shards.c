@@ -124,25 +124,23 @@ static void play_all(const stoker_dataset *dataset, uint32_t expected)
             }
 }
 
-Test(loader_shards, rows_are_right_on_every_route)
+CleanTest(loader_shards, rows_are_right_on_every_route)
 {
     const struct stk_directory directory = make_set(false);
     stoker_dataset *dataset = open_good(&directory);
     play_all(dataset, SAMPLES);
     stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* In the later epochs, too: what is damaged is not kept. */
-Test(loader_shards, a_flipped_bit_is_noticed_on_every_route)
+CleanTest(loader_shards, a_flipped_bit_is_noticed_on_every_route)
 {
     const struct stk_directory directory = make_set(true);
     stoker_dataset *dataset = open_good(&directory);
     play_all(dataset, SAMPLES - 3);
     stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* ---- how often ---- */
@@ -218,7 +216,7 @@ static stoker_dataset *open_counting(const struct stk_directory *directory)
 }
 
 /* The first lap of the ring, two batches, is read once more. */
-Test(loader_shards, what_is_kept_is_verified_once)
+CleanTest(loader_shards, what_is_kept_is_verified_once)
 {
     const struct stk_directory directory = make_set(false);
     for (int32_t workers = 0; workers <= 2; workers++)
@@ -239,7 +237,6 @@ Test(loader_shards, what_is_kept_is_verified_once)
             stoker_dataset_close(&counting.inner);
         }
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 static uint64_t stored_bytes(const stoker_dataset *dataset)
@@ -254,7 +251,7 @@ static uint64_t stored_bytes(const stoker_dataset *dataset)
 }
 
 /* A record that came damaged is not kept, and its place not lost: it comes right later, and all are kept. */
-Test(loader_shards, storage_that_flips_bits_for_a_while_fills_the_cache)
+CleanTest(loader_shards, storage_that_flips_bits_for_a_while_fills_the_cache)
 {
     enum { FLIPS = SAMPLES - 8 }; /* a whole epoch of them would end the run */
     static const struct stk_script_rule rule = {
@@ -292,5 +289,4 @@ Test(loader_shards, storage_that_flips_bits_for_a_while_fills_the_cache)
         }
     stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }

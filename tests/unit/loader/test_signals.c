@@ -102,7 +102,7 @@ static void storm_over(const stoker_dataset *dataset, int32_t workers)
     stoker_loader_destroy(&loader);
 }
 
-Test(signals, a_storm_does_not_end_a_waiting_ring, .timeout = 60)
+CleanTest(signals, a_storm_does_not_end_a_waiting_ring, .timeout = 60)
 {
     (void)unsetenv("STOKER_READER");
     if (!stk_test_reader_works(&stoker_reader_uring))
@@ -124,5 +124,4 @@ Test(signals, a_storm_does_not_end_a_waiting_ring, .timeout = 60)
         close(ends[0]);
         close(ends[1]);
     }
-    stk_test_check_leaks();
 }

@@ -17,7 +17,7 @@ static const struct stk_resume resume = { .seed = 0x1122334455667788,
                                           .shuffle = true };
 
 /* The layout as state.h gives it, written by hand. */
-Test(state, bytes_are_the_same_on_every_machine)
+CleanTest(state, bytes_are_the_same_on_every_machine)
 {
     static const uint8_t expected[56] = {
         'S',  'T',  'K',  'S',  2,    0,    0,    0,    /* magic, version */
@@ -31,10 +31,9 @@ Test(state, bytes_are_the_same_on_every_machine)
     stoker_state state;
     stk_state_pack(&state, &resume);
     cr_assert_arr_eq(state.bytes, expected, sizeof(expected));
-    stk_test_check_leaks();
 }
 
-Test(state, comes_back_as_it_was)
+CleanTest(state, comes_back_as_it_was)
 {
     stoker_state state;
     struct stk_resume found;
@@ -49,7 +48,6 @@ Test(state, comes_back_as_it_was)
     cr_assert_eq(found.count, resume.count);
     cr_assert_eq(found.row_bytes, resume.row_bytes);
     cr_assert(found.shuffle);
-    stk_test_check_leaks();
 }
 
 static void expect_refused(const stoker_state *state, const struct stk_resume *expected,
@@ -63,7 +61,7 @@ static void expect_refused(const stoker_state *state, const struct stk_resume *e
     cr_assert_eq(found.epoch, 99); /* written on success only */
 }
 
-Test(state, each_flipped_bit_is_found)
+CleanTest(state, each_flipped_bit_is_found)
 {
     stoker_state state;
     for (int bit = 0; bit < 512; bit++) {
@@ -75,10 +73,9 @@ Test(state, each_flipped_bit_is_found)
     expect_refused(&state, &resume, "damaged");
     memset(&state, 0xFF, sizeof(state));
     expect_refused(&state, &resume, "damaged");
-    stk_test_check_leaks();
 }
 
-Test(state, of_another_run_is_refused_and_told)
+CleanTest(state, of_another_run_is_refused_and_told)
 {
     stoker_state state;
     stk_state_pack(&state, &resume);
@@ -100,11 +97,10 @@ Test(state, of_another_run_is_refused_and_told)
     other = resume;
     other.shuffle = false;
     expect_refused(&state, &other, "shuffle 0");
-    stk_test_check_leaks();
 }
 
 /* As Stoker 0.1 wrote it: well-formed, but nobody knows which data set it is of. */
-Test(state, of_version_1_is_refused_and_told)
+CleanTest(state, of_version_1_is_refused_and_told)
 {
     stoker_state state;
     stk_state_pack(&state, &resume);
@@ -115,11 +111,10 @@ Test(state, of_version_1_is_refused_and_told)
         check = stk_mix64(check ^ stk_load_le64(state.bytes + at));
     stk_store_le64(state.bytes + 56, check);
     expect_refused(&state, &resume, "version 1, this library takes version 2");
-    stk_test_check_leaks();
 }
 
 /* Well-formed but impossible: made by hand with a right check word. */
-Test(state, a_position_past_the_end_is_refused)
+CleanTest(state, a_position_past_the_end_is_refused)
 {
     stoker_state state;
     struct stk_resume late = resume;
@@ -129,5 +124,4 @@ Test(state, a_position_past_the_end_is_refused)
     late.position = late.count + 1;
     stk_state_pack(&state, &late);
     expect_refused(&state, &resume, "resume");
-    stk_test_check_leaks();
 }

@@ -24,7 +24,7 @@ static void pause_ms(long ms)
 
 /* ---- rules ---- */
 
-Test(stats, struct_size_is_obeyed)
+CleanTest(stats, struct_size_is_obeyed)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=100&shape=3");
     const stoker_loader_options options = stk_small_options();
@@ -46,7 +46,6 @@ Test(stats, struct_size_is_obeyed)
     cr_assert_eq(stoker_loader_stats(NULL, &(stoker_stats){ .struct_size = 8 }), STOKER_EINVAL);
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 static void expect_not_less(const stoker_stats *before, const stoker_stats *after)
@@ -70,7 +69,7 @@ static void expect_not_less(const stoker_stats *before, const stoker_stats *afte
     }
 }
 
-Test(stats, counts_are_exact_and_never_go_down)
+CleanTest(stats, counts_are_exact_and_never_go_down)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 257, 9, 7, 0));
@@ -105,11 +104,10 @@ Test(stats, counts_are_exact_and_never_go_down)
         stoker_loader_destroy(&loader);
     }
     stk_file_set_remove(&set);
-    stk_test_check_leaks();
 }
 
 /* Slots that are lent are not ready, those that are full and wait are. */
-Test(stats, ready_slots_are_those_that_wait)
+CleanTest(stats, ready_slots_are_those_that_wait)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=3");
     stoker_loader_options options = stk_small_options();
@@ -128,7 +126,6 @@ Test(stats, ready_slots_are_those_that_wait)
     cr_assert_eq(look(loader).slots, 5);
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 /* ---- verdicts ---- */
@@ -148,7 +145,7 @@ static void run_for(stoker_loader *loader, uint32_t batches, long consumer_ms)
     }
 }
 
-Test(stats, a_slow_consumer_is_the_limit)
+CleanTest(stats, a_slow_consumer_is_the_limit)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=30");
     stoker_loader_options options = stk_small_options();
@@ -163,7 +160,6 @@ Test(stats, a_slow_consumer_is_the_limit)
     cr_assert_not_null(strstr(stats.verdict, "consumer-bound"));
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 static enum stk_made_kind all_raw(uint64_t id)
@@ -194,7 +190,7 @@ static stoker_stats limit_found(stoker_loader **loader, stoker_limit limit, cons
 }
 
 /* One read at a time, 3 ms each. */
-Test(stats, slow_storage_is_the_limit, .timeout = 60)
+CleanTest(stats, slow_storage_is_the_limit, .timeout = 60)
 {
     static const struct stk_script_rule rule = { .what = STK_SCRIPT_DELAY,
                                                  .amount = 3,
@@ -212,7 +208,6 @@ Test(stats, slow_storage_is_the_limit, .timeout = 60)
         cr_assert_gt(stats.read_ns, stats.decode_ns + stats.convert_ns);
     }
     stk_made_set_close(&set);
-    stk_test_check_leaks();
 }
 
 enum { SUBMIT_MS = 2 };
@@ -228,7 +223,7 @@ static int submit_slowly(void *ring, stoker_read *const *reads, uint32_t count)
 }
 
 /* Reads from the page cache are reads as well, though nobody waits for them. */
-Test(stats, reads_within_submit_are_the_limit, .timeout = 60)
+CleanTest(stats, reads_within_submit_are_the_limit, .timeout = 60)
 {
     stoker_reader reader = stk_scripted_reader;
     reader.submit = submit_slowly;
@@ -248,11 +243,10 @@ Test(stats, reads_within_submit_are_the_limit, .timeout = 60)
         cr_assert_geq(stats.read_ns, (done - 1) * SUBMIT_MS * UINT64_C(1000000));
     }
     stk_made_set_close(&set);
-    stk_test_check_leaks();
 }
 
 /* Digits are drawn: all of the work is in the codec. */
-Test(stats, a_slow_codec_is_the_limit, .timeout = 60)
+CleanTest(stats, a_slow_codec_is_the_limit, .timeout = 60)
 {
     stoker_dataset *dataset = dataset_of("synth:digits?count=1000&size=64");
     for (int32_t workers = 0; workers <= 1; workers++) {
@@ -260,11 +254,10 @@ Test(stats, a_slow_codec_is_the_limit, .timeout = 60)
         (void)limit_found(&loader, STOKER_LIMIT_DECODE, "decode-bound");
     }
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 /* What is kept decoded is gathered, and nobody says that it is decoded. */
-Test(stats, rows_kept_decoded_take_no_decoding, .timeout = 60)
+CleanTest(stats, rows_kept_decoded_take_no_decoding, .timeout = 60)
 {
     enum { COUNT = 1000, BATCH = 50 };
     stoker_dataset *dataset = dataset_of("synth:digits?count=1000");
@@ -286,7 +279,6 @@ Test(stats, rows_kept_decoded_take_no_decoding, .timeout = 60)
         stoker_loader_destroy(&loader);
     }
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 static stoker_limit judge(stoker_stats stats)
@@ -297,7 +289,7 @@ static stoker_limit judge(stoker_stats stats)
     return stats.limit;
 }
 
-Test(stats, verdicts_follow_from_the_sums)
+CleanTest(stats, verdicts_follow_from_the_sums)
 {
     const stoker_stats base = {
         .batches = 1000, .elapsed_ns = 1000000000, .workers = 2, .cpus = 4
@@ -321,7 +313,6 @@ Test(stats, verdicts_follow_from_the_sums)
     stats.stall_ns = UINT64_MAX;
     stats.slot_wait_ns = 0;
     cr_assert_eq(judge(stats), STOKER_LIMIT_CONVERT);
-    stk_test_check_leaks();
 }
 
 /* The words behind the limit of sums in which one stage took all of the time. */
@@ -332,7 +323,7 @@ static bool says(stoker_stats stats, const char *words)
 }
 
 /* Workers are judged by the CPU time that they use, not by their number. */
-Test(stats, advice_follows_from_cpu_time)
+CleanTest(stats, advice_follows_from_cpu_time)
 {
     const uint64_t second = 1000000000;
     stoker_stats stats = {
@@ -355,11 +346,10 @@ Test(stats, advice_follows_from_cpu_time)
     stats.read_ns = second;
     stats.cpu_ns = second / 10;
     cr_assert(says(stats, "only if the storage has more to give"));
-    stk_test_check_leaks();
 }
 
 /* Without threads next makes the batches: the limit is what takes most of the time. */
-Test(stats, without_workers_the_larger_part_is_the_limit)
+CleanTest(stats, without_workers_the_larger_part_is_the_limit)
 {
     stoker_stats stats = {
         .batches = 1000, .elapsed_ns = 1000000000, .cpus = 2, .decode_ns = 3000000
@@ -371,7 +361,6 @@ Test(stats, without_workers_the_larger_part_is_the_limit)
     cr_assert(says(stats, "40 % of the time was spent making batches; a worker would"));
     stats.stall_ns = stats.decode_ns = 900000000;
     cr_assert_eq(judge(stats), STOKER_LIMIT_DECODE);
-    stk_test_check_leaks();
 }
 
 enum { NAP_MS = 2 };
@@ -404,7 +393,7 @@ static int describe_asleep(const void *self, stoker_dataset_info *out)
 }
 
 /* A decoder that waits uses no CPU, however many workers wait in it. */
-Test(stats, a_decoder_that_sleeps_leaves_the_cpus_free, .timeout = 60)
+CleanTest(stats, a_decoder_that_sleeps_leaves_the_cpus_free, .timeout = 60)
 {
     static const stoker_dataset_ops ops = { .name = "asleep",
                                             .describe = describe_asleep,
@@ -421,7 +410,6 @@ Test(stats, a_decoder_that_sleeps_leaves_the_cpus_free, .timeout = 60)
         cr_assert_lt(stats.cpu_ns, stats.decode_ns / 2);
     }
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 /* ---- between two looks ---- */
@@ -504,7 +492,7 @@ static void expect_differences(const stoker_stats *found)
 }
 
 /* The whole run was read-bound; the window alone is not. */
-Test(stats, between_speaks_of_the_window_alone)
+CleanTest(stats, between_speaks_of_the_window_alone)
 {
     stoker_stats before = first_look();
     stoker_stats after = second_look();
@@ -521,10 +509,9 @@ Test(stats, between_speaks_of_the_window_alone)
     cr_assert_eq(out.batches, 0);
     cr_assert_eq(out.elapsed_ns, 0);
     cr_assert_eq(out.limit, STOKER_LIMIT_UNKNOWN);
-    stk_test_check_leaks();
 }
 
-Test(stats, between_refuses_what_is_no_window)
+CleanTest(stats, between_refuses_what_is_no_window)
 {
     enum { WRONG = 6 };
     stoker_stats before[WRONG];
@@ -551,11 +538,10 @@ Test(stats, between_refuses_what_is_no_window)
     cr_assert_eq(stoker_stats_between(&first, NULL, &out), STOKER_EINVAL);
     cr_assert_eq(stoker_stats_between(&first, &second, NULL), STOKER_EINVAL);
     cr_assert_eq(memcmp(&out, &untouched, sizeof(out)), 0, "out is left alone");
-    stk_test_check_leaks();
 }
 
 /* Of a real run: the window has nothing of the batches before it. */
-Test(stats, between_two_looks_at_a_loader)
+CleanTest(stats, between_two_looks_at_a_loader)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=30");
     stoker_loader_options options = stk_small_options();
@@ -574,10 +560,9 @@ Test(stats, between_two_looks_at_a_loader)
     cr_assert_eq(out.limit, STOKER_LIMIT_CONSUMER, "%s", out.verdict);
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
-Test(stats, names_are_those_of_the_header)
+CleanTest(stats, names_are_those_of_the_header)
 {
     static const char *const limits[] = { "unknown", "consumer", "read",
                                           "decode",  "convert",  "handover" };
@@ -588,5 +573,4 @@ Test(stats, names_are_those_of_the_header)
         cr_assert_str_eq(stoker_cache_name((stoker_cache)i), caches[i]);
     cr_assert_str_eq(stoker_limit_name((stoker_limit)99), "unknown");
     cr_assert_str_eq(stoker_cache_name((stoker_cache)-1), "unknown");
-    stk_test_check_leaks();
 }

@@ -6,7 +6,7 @@
 
 #include "support/leaks.h"
 
-Test(tensor, each_type_has_its_size_and_name)
+CleanTest(tensor, each_type_has_its_size_and_name)
 {
     static const struct {
         stoker_dtype dtype;
@@ -24,10 +24,9 @@ Test(tensor, each_type_has_its_size_and_name)
         cr_assert_str_eq(stoker_dtype_name(rows[i].dtype), rows[i].name);
         cr_assert_eq(stoker_dtype_from_name(rows[i].name), rows[i].dtype, "%s", rows[i].name);
     }
-    stk_test_check_leaks();
 }
 
-Test(tensor, what_is_no_type_is_none)
+CleanTest(tensor, what_is_no_type_is_none)
 {
     static const stoker_dtype strange[] = { STOKER_DTYPE_NONE, (stoker_dtype)10, (stoker_dtype)1000,
                                             (stoker_dtype)0x7FFFFFFF };
@@ -39,15 +38,13 @@ Test(tensor, what_is_no_type_is_none)
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         cr_assert_eq(stoker_dtype_from_name(names[i]), STOKER_DTYPE_NONE, "%s", names[i]);
     cr_assert_eq(stoker_dtype_from_name(NULL), STOKER_DTYPE_NONE);
-    stk_test_check_leaks();
 }
 
-Test(tensor, the_library_is_of_the_version_of_its_headers)
+CleanTest(tensor, the_library_is_of_the_version_of_its_headers)
 {
     char expected[32];
     (void)snprintf(expected, sizeof(expected), "%d.%d.%d", STOKER_VERSION_MAJOR,
                    STOKER_VERSION_MINOR, STOKER_VERSION_PATCH);
     cr_assert_str_eq(stoker_version(), expected);
     cr_assert_str_eq(STOKER_VERSION_STRING, expected);
-    stk_test_check_leaks();
 }

@@ -130,17 +130,16 @@ static void check_routes(const struct stk_image_folder *images, stoker_loader_op
         }
 }
 
-Test(loader_transform, images_of_differing_size_are_resized_by_every_route, .timeout = 100)
+CleanTest(loader_transform, images_of_differing_size_are_resized_by_every_route, .timeout = 100)
 {
     struct stk_image_folder images;
     stk_image_folder_make(&images, true, "");
     for (size_t i = 0; i < sizeof(resizing) / sizeof(resizing[0]); i++)
         check_routes(&images, options_of(&resizing[i]));
     stk_image_folder_remove(&images);
-    stk_test_check_leaks();
 }
 
-Test(loader_transform, images_of_one_size_are_cropped_by_every_route, .timeout = 100)
+CleanTest(loader_transform, images_of_one_size_are_cropped_by_every_route, .timeout = 100)
 {
     struct stk_image_folder images;
     stk_image_folder_make(&images, false, "");
@@ -149,10 +148,9 @@ Test(loader_transform, images_of_one_size_are_cropped_by_every_route, .timeout =
     for (size_t i = 0; i < sizeof(resizing) / sizeof(resizing[0]); i++)
         check_routes(&images, options_of(&resizing[i]));
     stk_image_folder_remove(&images);
-    stk_test_check_leaks();
 }
 
-Test(loader_transform, a_resumed_run_goes_on_with_the_same_draws)
+CleanTest(loader_transform, a_resumed_run_goes_on_with_the_same_draws)
 {
     static struct stk_run whole, rest;
     struct stk_image_folder images;
@@ -175,11 +173,10 @@ Test(loader_transform, a_resumed_run_goes_on_with_the_same_draws)
     cr_assert_eq(rest.batches, whole.batches - 7);
     cr_assert_eq(memcmp(rest.hashes, whole.hashes + 7, rest.batches * sizeof(rest.hashes[0])), 0);
     stk_image_folder_remove(&images);
-    stk_test_check_leaks();
 }
 
 /* Rows that stand in memory, gathered by spans. */
-Test(loader_transform, resident_rows_are_transformed_alike_by_any_number_of_workers)
+CleanTest(loader_transform, resident_rows_are_transformed_alike_by_any_number_of_workers)
 {
     static struct stk_run first, other;
     stoker_dataset *dataset = NULL;
@@ -201,12 +198,11 @@ Test(loader_transform, resident_rows_are_transformed_alike_by_any_number_of_work
     cr_assert_eq(stk_run(dataset, &options, &other), STOKER_FINISHED);
     cr_assert_neq(first.hashes[0], other.hashes[0]);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 /* ---- limits and errors ---------------------------------------------------------- */
 
-Test(loader_transform, without_resizing_another_size_is_a_bad_sample)
+CleanTest(loader_transform, without_resizing_another_size_is_a_bad_sample)
 {
     static struct stk_run run;
     struct stk_image_folder images;
@@ -214,10 +210,9 @@ Test(loader_transform, without_resizing_another_size_is_a_bad_sample)
     stoker_loader_options options = stk_small_options();
     cr_assert_eq(stk_run(images.dataset, &options, &run), STOKER_EFORMAT);
     stk_image_folder_remove(&images);
-    stk_test_check_leaks();
 }
 
-Test(loader_transform, an_image_over_the_limit_is_a_bad_sample)
+CleanTest(loader_transform, an_image_over_the_limit_is_a_bad_sample)
 {
     struct stk_image_folder images;
     stk_image_folder_make(&images, true, "?max_pixels=300");
@@ -243,7 +238,6 @@ Test(loader_transform, an_image_over_the_limit_is_a_bad_sample)
     cr_assert_eq(stoker_loader_bad_sample(loader, over, &report), STOKER_EINVAL);
     stoker_loader_destroy(&loader);
     stk_image_folder_remove(&images);
-    stk_test_check_leaks();
 }
 
 static void refused(const stoker_dataset *dataset, const stoker_transform *transform, int code,
@@ -262,7 +256,7 @@ static void refused(const stoker_dataset *dataset, const stoker_transform *trans
 #define REFUSED(words, ...)                                                                        \
     refused(images.dataset, &(stoker_transform){ __VA_ARGS__ }, STOKER_EINVAL, words)
 
-Test(loader_transform, what_cannot_be_is_refused_by_name)
+CleanTest(loader_transform, what_cannot_be_is_refused_by_name)
 {
     struct stk_image_folder images;
     stk_image_folder_make(&images, false, "");
@@ -295,12 +289,11 @@ Test(loader_transform, what_cannot_be_is_refused_by_name)
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=100&shape=12", NULL), STOKER_OK);
     refused(dataset, &(stoker_transform){ .flip = true }, STOKER_ETYPE, "uint8 images");
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 /* ---- memory --------------------------------------------------------------------- */
 
-Test(loader_transform, each_allocation_may_fail_and_none_comes_after_the_first_batches)
+CleanTest(loader_transform, each_allocation_may_fail_and_none_comes_after_the_first_batches)
 {
     static struct stk_run run;
     struct stk_image_folder images;
@@ -326,5 +319,4 @@ Test(loader_transform, each_allocation_may_fail_and_none_comes_after_the_first_b
     cr_assert_leq(stk_fault_allocations() - allocations, 8); /* a worker that was late */
     stoker_loader_destroy(&loader);
     stk_image_folder_remove(&images);
-    stk_test_check_leaks();
 }

@@ -40,7 +40,7 @@ static struct stk_progress in_a_group(bool dynamic, float scale)
     return progress;
 }
 
-Test(trainer_counters, what_is_written_is_read)
+CleanTest(trainer_counters, what_is_written_is_read)
 {
     for (int dynamic = 0; dynamic < 2; dynamic++) {
         const struct stk_progress written = in_a_group(dynamic != 0, 64);
@@ -57,7 +57,6 @@ Test(trainer_counters, what_is_written_is_read)
         cr_assert_eq(read.loss_scale.good_updates, dynamic != 0 ? 7 : 0);
         cr_assert_eq(read.loss_scale.dynamic, dynamic != 0);
     }
-    stk_test_check_leaks();
 }
 
 static void refused(const struct stk_counters *counters, bool dynamic, float scale,
@@ -72,7 +71,7 @@ static void refused(const struct stk_counters *counters, bool dynamic, float sca
     cr_assert(same_float(progress.loss_scale.scale, scale));
 }
 
-Test(trainer_counters, lies_are_refused)
+CleanTest(trainer_counters, lies_are_refused)
 {
     const struct {
         int counter;
@@ -109,11 +108,10 @@ Test(trainer_counters, lies_are_refused)
         counters.value[lies[i].counter] = lies[i].value;
         refused(&counters, true, 64, lies[i].says);
     }
-    stk_test_check_leaks();
 }
 
 /* Gradients of half a group are multiplied by the scale that they were summed with. */
-Test(trainer_counters, a_group_goes_on_with_its_loss_scale_alone)
+CleanTest(trainer_counters, a_group_goes_on_with_its_loss_scale_alone)
 {
     struct stk_progress written = in_a_group(false, 64);
     struct stk_counters counters = stk_counters_write(&written);
@@ -124,5 +122,4 @@ Test(trainer_counters, a_group_goes_on_with_its_loss_scale_alone)
     struct stk_progress progress = fresh(false, 32);
     cr_assert_null(stk_counters_read(&counters, &progress));
     cr_assert(same_float(progress.loss_scale.scale, 32), "the one asked for now");
-    stk_test_check_leaks();
 }

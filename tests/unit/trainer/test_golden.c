@@ -6,18 +6,16 @@
 
 #include "support/leaks.h"
 
-Test(trainer_golden, the_cpu_back_end_trains_as_pytorch_does)
+CleanTest(trainer_golden, the_cpu_back_end_trains_as_pytorch_does)
 {
     for (int i = 0; i < GOLDEN_RUNS; i++)
         golden_train(&golden_runs[i], "cpu");
-    stk_test_check_leaks();
 }
 
 /* Its plain loops take seconds for the large network: one optimiser is enough there. */
-Test(trainer_golden, the_plain_back_end_trains_as_pytorch_does)
+CleanTest(trainer_golden, the_plain_back_end_trains_as_pytorch_does)
 {
     for (int i = 0; i < GOLDEN_RUNS; i++)
         if (golden_runs[i].residual || golden_runs[i].optimizer == STOKER_SGD)
             golden_train(&golden_runs[i], "ref");
-    stk_test_check_leaks();
 }

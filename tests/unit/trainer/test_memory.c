@@ -55,7 +55,7 @@ static void train(stoker_trainer *trainer, int steps)
         cr_assert_eq(stoker_trainer_step(trainer, &batch, NULL), STOKER_OK);
 }
 
-Test(trainer_step_memory, a_thousand_layers_in_a_tenth_of_the_activations)
+CleanTest(trainer_step_memory, a_thousand_layers_in_a_tenth_of_the_activations)
 {
     stoker_model *model = chain(DEEP);
     stoker_trainer_options options = chain_options("cpu");
@@ -81,11 +81,10 @@ Test(trainer_step_memory, a_thousand_layers_in_a_tenth_of_the_activations)
     stoker_trainer_destroy(&plain);
     stoker_trainer_destroy(&segments);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* The classes add up to what was taken, with what is counted nowhere: plans and the trainer. */
-Test(trainer_step_memory, the_table_is_exact)
+CleanTest(trainer_step_memory, the_table_is_exact)
 {
     stoker_model *model = chain(20);
     const char *const backends[] = { "cpu", "ref" };
@@ -119,7 +118,6 @@ Test(trainer_step_memory, the_table_is_exact)
         cr_assert_eq(stk_fault_live_bytes(), before);
     }
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 static uint64_t peak_of(const stoker_model *model, stoker_trainer_options options,
@@ -134,7 +132,7 @@ static uint64_t peak_of(const stoker_model *model, stoker_trainer_options option
     return memory->peak;
 }
 
-Test(trainer_step_memory, what_a_budget_chooses_fits)
+CleanTest(trainer_step_memory, what_a_budget_chooses_fits)
 {
     stoker_model *model = chain(100);
     stoker_trainer_memory memory;
@@ -155,10 +153,9 @@ Test(trainer_step_memory, what_a_budget_chooses_fits)
     cr_assert_eq(error.code, STOKER_ELIMIT);
     cr_assert_null(trainer);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_step_memory, one_more_than_the_largest_batch_does_not_fit)
+CleanTest(trainer_step_memory, one_more_than_the_largest_batch_does_not_fit)
 {
     stoker_model *model = chain(10);
     const char *const backends[] = { "cpu", "ref" };
@@ -176,7 +173,6 @@ Test(trainer_step_memory, one_more_than_the_largest_batch_does_not_fit)
         cr_assert_gt(peak_of(model, options, &memory), budget, "%s", backends[b]);
     }
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* ---- options --------------------------------------------------------------------- */
@@ -222,7 +218,7 @@ static const char *spoil(stoker_trainer_options *o, int wrong)
     }
 }
 
-Test(trainer_step_memory, options_out_of_range_are_named)
+CleanTest(trainer_step_memory, options_out_of_range_are_named)
 {
     stoker_model *model = chain(2);
     for (int wrong = 0; wrong < WRONG_OPTIONS; wrong++) {
@@ -239,7 +235,6 @@ Test(trainer_step_memory, options_out_of_range_are_named)
     stoker_trainer *trainer = NULL;
     cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_EDEVICE);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 static struct stk_trainer_settings settings_of(const stoker_trainer_options *options)
@@ -301,7 +296,7 @@ static int create_sized(const struct other_version *options, size_t size)
     return rc;
 }
 
-Test(trainer_step_memory, options_of_other_versions)
+CleanTest(trainer_step_memory, options_of_other_versions)
 {
     const size_t ours = sizeof(stoker_trainer_options);
     stoker_error error = { .code = 0 };
@@ -318,5 +313,4 @@ Test(trainer_step_memory, options_of_other_versions)
     cr_assert_eq(create_sized(&options, SIZE_MAX), STOKER_EINVAL);
     cr_assert_eq(strncmp(error.message, "struct_size", 11), 0, "%s", error.message);
     cr_assert_eq(create_sized(&options, 0), STOKER_EINVAL);
-    stk_test_check_leaks();
 }

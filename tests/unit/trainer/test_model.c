@@ -15,7 +15,7 @@ static struct stk_shape last_shape(const stoker_model *model)
 }
 
 /* The extents torch.nn.Conv2d and MaxPool2d give (2.x, dilation 1, ceil_mode False). */
-Test(trainer_model, windows_slide_as_in_pytorch)
+CleanTest(trainer_model, windows_slide_as_in_pytorch)
 {
     static const struct {
         uint32_t in, kernel, stride, padding, out;
@@ -52,10 +52,9 @@ Test(trainer_model, windows_slide_as_in_pytorch)
             cr_assert_eq(out.c, 2);
             stoker_model_destroy(&model);
         }
-    stk_test_check_leaks();
 }
 
-Test(trainer_model, defaults_are_pytorchs)
+CleanTest(trainer_model, defaults_are_pytorchs)
 {
     stoker_model *model = stk_test_begin(9, 6, 4);
     (void)stoker_model_conv2d(model, "conv", &(stoker_conv2d){ .filters = 8, .kernel = { 3, 1 } });
@@ -83,12 +82,11 @@ Test(trainer_model, defaults_are_pytorchs)
     cr_assert(model->closed);
     (void)stk_test_end(model);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* ---- parameters ---- */
 
-Test(trainer_model, pytorchs_mnist_example_has_as_many_parameters)
+CleanTest(trainer_model, pytorchs_mnist_example_has_as_many_parameters)
 {
     stoker_model *model = stk_test_mnist();
     stoker_model_size size;
@@ -126,10 +124,9 @@ Test(trainer_model, pytorchs_mnist_example_has_as_many_parameters)
     }
     cr_assert_geq(model->parameter_floats, end);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_model, groups_divide_the_weights_and_batch_norm_has_statistics)
+CleanTest(trainer_model, groups_divide_the_weights_and_batch_norm_has_statistics)
 {
     stoker_model *model = stk_test_depthwise();
     cr_assert_str_eq(model->parameters[0].name, "depthwise.weight");
@@ -142,7 +139,6 @@ Test(trainer_model, groups_divide_the_weights_and_batch_norm_has_statistics)
     cr_assert_eq(model->statistics[3].elements, 24);
     cr_assert_eq(model->statistics[3].offset % STK_ALIGN_FLOATS, 0);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* ---- initial weights ---- */
@@ -176,7 +172,7 @@ static void check_uniform(const float *values, uint64_t count, double bound, con
                        name);
 }
 
-Test(trainer_model, weights_start_as_pytorchs)
+CleanTest(trainer_model, weights_start_as_pytorchs)
 {
     static const double fan_in[] = { 9, 9, 288, 288, 9216, 9216, 128, 128 };
     stoker_model *model = stk_test_mnist();
@@ -193,10 +189,9 @@ Test(trainer_model, weights_start_as_pytorchs)
     stk_free(weights);
     stk_free(statistics);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_model, batch_norm_starts_as_identity)
+CleanTest(trainer_model, batch_norm_starts_as_identity)
 {
     stoker_model *model = stk_test_bn_net();
     float *weights, *statistics;
@@ -213,10 +208,9 @@ Test(trainer_model, batch_norm_starts_as_identity)
     stk_free(weights);
     stk_free(statistics);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_model, a_seed_names_the_weights)
+CleanTest(trainer_model, a_seed_names_the_weights)
 {
     stoker_model *model = stk_test_mnist();
     float *one, *same, *other, *statistics[3];
@@ -238,7 +232,6 @@ Test(trainer_model, a_seed_names_the_weights)
     for (int i = 0; i < 3; i++)
         stk_free(statistics[i]);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* ---- errors ---- */
@@ -367,13 +360,9 @@ static void check_kept(stoker_model *m, int rc, int expected, const char *part)
         cr_assert_null(m);                                                                         \
     }
 
-Test(trainer_model, the_first_error_is_told_and_kept)
-{
-    CASES(CHECK_CASE)
-    stk_test_check_leaks();
-}
+CleanTest(trainer_model, the_first_error_is_told_and_kept){ CASES(CHECK_CASE) }
 
-Test(trainer_model, errors_of_a_layer_name_it_and_both_shapes)
+CleanTest(trainer_model, errors_of_a_layer_name_it_and_both_shapes)
 {
     stoker_model *model = stk_test_begin(28, 28, 1);
     stk_test_conv(model, "conv1", 32, 1);
@@ -389,10 +378,9 @@ Test(trainer_model, errors_of_a_layer_name_it_and_both_shapes)
     (void)stoker_model_relu(model, "a");
     cr_assert_eq(stoker_model_relu(model, "a"), STOKER_EINVAL);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_model, a_closed_model_takes_no_more_and_wants_every_layer_read)
+CleanTest(trainer_model, a_closed_model_takes_no_more_and_wants_every_layer_read)
 {
     stoker_model *model = stk_test_begin(0, 0, 4);
     stk_test_linear(model, "fc1", 4);
@@ -415,10 +403,9 @@ Test(trainer_model, a_closed_model_takes_no_more_and_wants_every_layer_read)
         cr_assert_eq(model->layer_count, layers);
         stoker_model_destroy(&model);
     }
-    stk_test_check_leaks();
 }
 
-Test(trainer_model, samples_have_one_to_three_axes_in_range)
+CleanTest(trainer_model, samples_have_one_to_three_axes_in_range)
 {
     static const struct {
         uint32_t shape[3], rank;
@@ -447,10 +434,9 @@ Test(trainer_model, samples_have_one_to_three_axes_in_range)
     stoker_model *model = NULL;
     cr_assert_eq(stoker_model_create(&model, NULL, 1, NULL), STOKER_EINVAL);
     cr_assert_eq(stoker_model_create(NULL, cases[0].shape, 1, NULL), STOKER_EINVAL);
-    stk_test_check_leaks();
 }
 
-Test(trainer_model, sizes_are_limited)
+CleanTest(trainer_model, sizes_are_limited)
 {
     stoker_model *model = stk_test_begin(4096, 4096, 4);
     cr_assert_eq(conv(model, (stoker_conv2d){ .filters = 65, .kernel = { 1, 1 } }), STOKER_ELIMIT);
@@ -471,10 +457,9 @@ Test(trainer_model, sizes_are_limited)
     }
     cr_assert_eq(stoker_model_relu(model, "last"), STOKER_ELIMIT);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_model, no_model_is_no_crash)
+CleanTest(trainer_model, no_model_is_no_crash)
 {
     stoker_model *none = NULL;
     stoker_model_size size = { .layers = 1 };
@@ -490,12 +475,11 @@ Test(trainer_model, no_model_is_no_crash)
     cr_assert_eq(text[0], '\0');
     stoker_model_destroy(&none);
     stoker_model_destroy(NULL);
-    stk_test_check_leaks();
 }
 
 /* ---- summary ---- */
 
-Test(trainer_model, the_summary_has_a_line_a_layer_and_the_totals)
+CleanTest(trainer_model, the_summary_has_a_line_a_layer_and_the_totals)
 {
     stoker_model *model = stk_test_mnist();
     char text[4096];
@@ -522,5 +506,4 @@ Test(trainer_model, the_summary_has_a_line_a_layer_and_the_totals)
     }
     cr_assert_eq(stoker_model_summary(model, NULL, 0), length);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }

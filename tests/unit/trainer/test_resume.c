@@ -99,7 +99,7 @@ static void folder_remove(const struct folder *folder)
 }
 
 /* Stopped after every number of passes, in the middle of a group too. */
-Test(trainer_step_resume, a_run_stopped_anywhere_ends_with_the_same_bits)
+CleanTest(trainer_step_resume, a_run_stopped_anywhere_ends_with_the_same_bits)
 {
     struct folder folder;
     stoker_model *model = network(4);
@@ -137,7 +137,6 @@ Test(trainer_step_resume, a_run_stopped_anywhere_ends_with_the_same_bits)
     }
     folder_remove(&folder);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 static int load(stoker_trainer *trainer, const char *path, stoker_error *error)
@@ -145,7 +144,7 @@ static int load(stoker_trainer *trainer, const char *path, stoker_error *error)
     return stoker_trainer_load(trainer, path, NULL, NULL, error);
 }
 
-Test(trainer_step_resume, what_does_not_fit_is_refused_and_changes_nothing)
+CleanTest(trainer_step_resume, what_does_not_fit_is_refused_and_changes_nothing)
 {
     struct folder folder;
     stoker_model *model = network(4);
@@ -183,7 +182,6 @@ Test(trainer_step_resume, what_does_not_fit_is_refused_and_changes_nothing)
     folder_remove(&folder);
     stoker_model_destroy(&model);
     stoker_model_destroy(&other_model);
-    stk_test_check_leaks();
 }
 
 static float element(const struct stk_named_tensor *tensor, uint64_t index)
@@ -194,7 +192,7 @@ static float element(const struct stk_named_tensor *tensor, uint64_t index)
 }
 
 /* Written out by hand: conv1 [filter][c][y][x], fc [out][c,h,w]. */
-Test(trainer_step_resume, the_file_has_names_and_layouts_of_pytorch)
+CleanTest(trainer_step_resume, the_file_has_names_and_layouts_of_pytorch)
 {
     enum { FILTERS = 4 };
     struct folder folder;
@@ -233,11 +231,10 @@ Test(trainer_step_resume, the_file_has_names_and_layouts_of_pytorch)
     stoker_trainer_destroy(&trainer);
     folder_remove(&folder);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* The rate of such a schedule follows the length of the run: another length is another curve. */
-Test(trainer_step_resume, a_schedule_of_another_length_is_refused)
+CleanTest(trainer_step_resume, a_schedule_of_another_length_is_refused)
 {
     struct folder folder;
     stoker_error error = { 0 };
@@ -263,7 +260,6 @@ Test(trainer_step_resume, a_schedule_of_another_length_is_refused)
     stoker_trainer_destroy(&constant);
     folder_remove(&folder);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 static int64_t batches_in(const char *path)
@@ -280,7 +276,7 @@ static int64_t batches_in(const char *path)
 }
 
 /* Batches seen: by the file's statistics, and by passes here. */
-Test(trainer_step_resume, batches_tracked_continue_from_loaded_weights)
+CleanTest(trainer_step_resume, batches_tracked_continue_from_loaded_weights)
 {
     struct folder folder;
     stoker_model *model = network(4);
@@ -305,7 +301,6 @@ Test(trainer_step_resume, batches_tracked_continue_from_loaded_weights)
     stoker_trainer_destroy(&third);
     folder_remove(&folder);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* The tensor in another type, its numbers rounded to 8 bits so that each type holds them. */
@@ -330,7 +325,7 @@ static void convert(struct stk_named_tensor *tensor, enum stk_file_dtype dtype, 
     tensor->data = room;
 }
 
-Test(trainer_step_resume, weights_of_other_types_are_converted)
+CleanTest(trainer_step_resume, weights_of_other_types_are_converted)
 {
     enum { TENSORS = 16, FLOATS = 4096 };
     static double room[TENSORS][FLOATS];
@@ -373,11 +368,10 @@ Test(trainer_step_resume, weights_of_other_types_are_converted)
     stoker_trainer_destroy(&expected);
     folder_remove(&folder);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* The averages, as another program and as a trainer without any reads them. */
-Test(trainer_step_resume, averages_are_saved_and_loaded_as_weights)
+CleanTest(trainer_step_resume, averages_are_saved_and_loaded_as_weights)
 {
     struct folder folder;
     char averages[PATH_BYTES];
@@ -413,7 +407,6 @@ Test(trainer_step_resume, averages_are_saved_and_loaded_as_weights)
     stoker_trainer_destroy(&plain);
     folder_remove(&folder);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 struct heard {
@@ -428,7 +421,7 @@ static void hear(void *user, const char *key, const char *value)
     (void)snprintf(heard->text, sizeof(heard->text), "%s=%s", key, value);
 }
 
-Test(trainer_step_resume, notes_are_saved_and_read_back)
+CleanTest(trainer_step_resume, notes_are_saved_and_read_back)
 {
     struct folder folder;
     struct heard heard = { .count = 0 };
@@ -458,11 +451,10 @@ Test(trainer_step_resume, notes_are_saved_and_read_back)
     stoker_trainer_destroy(&trainer);
     folder_remove(&folder);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* Weights that are no numbers replace no good ones. */
-Test(trainer_step_resume, diverged_weights_are_not_saved)
+CleanTest(trainer_step_resume, diverged_weights_are_not_saved)
 {
     struct folder folder;
     stoker_error error = { 0 };
@@ -480,10 +472,9 @@ Test(trainer_step_resume, diverged_weights_are_not_saved)
     stoker_trainer_destroy(&bad);
     folder_remove(&folder);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_step_resume, without_memory_saving_and_loading_say_so)
+CleanTest(trainer_step_resume, without_memory_saving_and_loading_say_so)
 {
     struct folder folder;
     stoker_model *model = network(4);
@@ -512,5 +503,4 @@ Test(trainer_step_resume, without_memory_saving_and_loading_say_so)
     stoker_trainer_destroy(&untouched);
     folder_remove(&folder);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }

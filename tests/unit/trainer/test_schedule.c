@@ -45,7 +45,7 @@ static const struct row {
       COUNT(golden_one_cycle_odd) },
 };
 
-Test(trainer_schedule, rates_are_those_of_pytorch)
+CleanTest(trainer_schedule, rates_are_those_of_pytorch)
 {
     for (size_t r = 0; r < COUNT(rows); r++)
         for (size_t i = 0; i < rows[r].count; i++) {
@@ -53,10 +53,9 @@ Test(trainer_schedule, rates_are_those_of_pytorch)
             cr_assert_lt(fabs(rate - rows[r].golden[i]), 1e-12, "%s, update %u: %.17g, not %.17g",
                          rows[r].name, (unsigned)i, rate, rows[r].golden[i]);
         }
-    stk_test_check_leaks();
 }
 
-Test(trainer_schedule, warm_up_rises_in_a_line_and_then_the_rest_follows)
+CleanTest(trainer_schedule, warm_up_rises_in_a_line_and_then_the_rest_follows)
 {
     struct stk_schedule s = { .kind = STK_SCHEDULE_CONSTANT,
                               .learning_rate = 0.5,
@@ -76,11 +75,10 @@ Test(trainer_schedule, warm_up_rises_in_a_line_and_then_the_rest_follows)
     cr_assert_float_eq(stk_schedule_rate(&s, 4), 0.5, 1e-15);
     cr_assert_float_eq(stk_schedule_rate(&s, 9), 0.25, 1e-15);
     cr_assert_float_eq(stk_schedule_rate(&s, 14), 0, 1e-15);
-    stk_test_check_leaks();
 }
 
 /* Whatever is asked: a number between 0 and the peak, past the end as at the end. */
-Test(trainer_schedule, every_length_and_rise_gives_a_rate)
+CleanTest(trainer_schedule, every_length_and_rise_gives_a_rate)
 {
     for (int kind = STK_SCHEDULE_CONSTANT; kind <= STK_SCHEDULE_ONE_CYCLE; kind++)
         for (uint64_t total = 1; total <= 40; total++)
@@ -100,5 +98,4 @@ Test(trainer_schedule, every_length_and_rise_gives_a_rate)
                               (unsigned)i, (unsigned)total, rise, rate);
                 }
             }
-    stk_test_check_leaks();
 }

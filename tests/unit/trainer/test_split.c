@@ -162,7 +162,7 @@ static void compare(const stoker_model *model, stoker_trainer_options whole,
 
 static const uint32_t splits[] = { BEHIND_RELU0, BEHIND_POOL, BEHIND_RELU1, BEHIND_FLATTEN };
 
-Test(trainer_split, two_oracles_give_the_bits_of_one)
+CleanTest(trainer_split, two_oracles_give_the_bits_of_one)
 {
     static const uint32_t groups[] = { 1, 2, 3, 5 };
     stoker_model *model = network();
@@ -175,10 +175,9 @@ Test(trainer_split, two_oracles_give_the_bits_of_one)
             compare(model, whole, split, 0);
         }
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_split, two_back_ends_agree_within_rounding)
+CleanTest(trainer_split, two_back_ends_agree_within_rounding)
 {
     stoker_model *model = network();
     for (size_t s = 0; s < sizeof(splits) / sizeof(splits[0]); s++) {
@@ -192,11 +191,10 @@ Test(trainer_split, two_back_ends_agree_within_rounding)
         compare(model, whole, split, 1e-4);
     }
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* One norm over both halves; one moving average; recomputation in each half. */
-Test(trainer_split, what_spans_the_network_spans_both_halves)
+CleanTest(trainer_split, what_spans_the_network_spans_both_halves)
 {
     stoker_model *model = network();
     stoker_trainer_options whole = options_of("ref", 0);
@@ -210,11 +208,10 @@ Test(trainer_split, what_spans_the_network_spans_both_halves)
     split.split = BEHIND_RELU1;
     compare(model, whole, split, 1e-6);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* A scale that overflows in one half leaves the update out of both. */
-Test(trainer_split, sixteen_bits_and_their_loss_scale_are_those_of_one_device)
+CleanTest(trainer_split, sixteen_bits_and_their_loss_scale_are_those_of_one_device)
 {
     stoker_model *model = network();
     static const stoker_dtype types[] = { STOKER_FLOAT16, STOKER_BFLOAT16 };
@@ -231,12 +228,11 @@ Test(trainer_split, sixteen_bits_and_their_loss_scale_are_those_of_one_device)
             compare(model, whole, split, 0);
         }
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* ---- forward only ---------------------------------------------------------------- */
 
-Test(trainer_split, evaluation_and_predictions_are_those_of_one_device)
+CleanTest(trainer_split, evaluation_and_predictions_are_those_of_one_device)
 {
     static struct told told;
     stoker_model *model = network();
@@ -268,13 +264,12 @@ Test(trainer_split, evaluation_and_predictions_are_those_of_one_device)
     stoker_trainer_destroy(&trainers[0]);
     stoker_trainer_destroy(&trainers[1]);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* ---- files ----------------------------------------------------------------------- */
 
 /* In the middle of a group, so that gradients are in it; one goes on where the other stopped. */
-Test(trainer_split, checkpoints_are_those_of_one_device)
+CleanTest(trainer_split, checkpoints_are_those_of_one_device)
 {
     static struct told told;
     stoker_model *model = network();
@@ -311,7 +306,6 @@ Test(trainer_split, checkpoints_are_those_of_one_device)
     stoker_trainer_destroy(&trainers[0]);
     stoker_trainer_destroy(&trainers[1]);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* ---- what is refused ------------------------------------------------------------- */
@@ -328,7 +322,7 @@ static void check_refused(const stoker_model *model, const char *backend, uint32
     cr_expect_null(trainer);
 }
 
-Test(trainer_split, what_cannot_be_split_is_told)
+CleanTest(trainer_split, what_cannot_be_split_is_told)
 {
     stoker_model *model = network();
     check_refused(model, "ref,ref", 14, STOKER_EINVAL, "split = 14: a network of 14 layers");
@@ -353,10 +347,9 @@ Test(trainer_split, what_cannot_be_split_is_told)
     check_refused(model, "ref,ref", 2, STOKER_EINVAL, "before it have nothing to train");
     check_refused(model, "ref,ref", 3, STOKER_EINVAL, "behind it have nothing to train");
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_split, a_bad_label_changes_nothing)
+CleanTest(trainer_split, a_bad_label_changes_nothing)
 {
     static struct told told;
     stoker_model *model = network();
@@ -379,12 +372,11 @@ Test(trainer_split, a_bad_label_changes_nothing)
     stoker_trainer_destroy(&ours);
     stoker_trainer_destroy(&theirs);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* ---- memory ---------------------------------------------------------------------- */
 
-Test(trainer_split, the_table_shows_both_devices_and_all_that_is_taken)
+CleanTest(trainer_split, the_table_shows_both_devices_and_all_that_is_taken)
 {
     stoker_model *model = network();
     const int64_t before = stk_fault_live_bytes();
@@ -416,10 +408,9 @@ Test(trainer_split, the_table_shows_both_devices_and_all_that_is_taken)
     cr_assert_leq(memory.peak, 2 << 20);
     stoker_trainer_destroy(&trainer);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_split, trimmed_memory_comes_back)
+CleanTest(trainer_split, trimmed_memory_comes_back)
 {
     static struct told told;
     stoker_model *model = network();
@@ -433,10 +424,9 @@ Test(trainer_split, trimmed_memory_comes_back)
     stoker_trainer_destroy(&trimmed);
     stoker_trainer_destroy(&plain);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_split, create_survives_each_failure)
+CleanTest(trainer_split, create_survives_each_failure)
 {
     stoker_model *model = network();
     const int64_t before = stk_fault_live_bytes();
@@ -459,5 +449,4 @@ Test(trainer_split, create_survives_each_failure)
     stoker_trainer_destroy(&trainer);
     cr_assert_eq(stk_fault_live_bytes(), before);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }

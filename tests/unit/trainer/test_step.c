@@ -105,7 +105,7 @@ static bool same_weights(const stoker_trainer *a, const stoker_trainer *b)
 }
 
 /* PyTorch's ASGD works out its rate at the end of a step for the next one, so a schedule is one update late. */
-Test(trainer_step, asgd_uses_the_rate_of_the_update_before)
+CleanTest(trainer_step, asgd_uses_the_rate_of_the_update_before)
 {
     stoker_model *model = network(false, false);
     const stoker_optimizer optimizers[] = { STOKER_ASGD, STOKER_SGD };
@@ -131,11 +131,10 @@ Test(trainer_step, asgd_uses_the_rate_of_the_update_before)
         stoker_trainer_destroy(&falling);
     }
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* As in PyTorch; two samples, or one image, are enough. */
-Test(trainer_step, batch_norm_refuses_one_value_of_a_channel)
+CleanTest(trainer_step, batch_norm_refuses_one_value_of_a_channel)
 {
     static const float samples[2 * 3] = { 1, 2, 3, 4, 5, 6 };
     static const float labels[2] = { 1, 2 };
@@ -160,11 +159,10 @@ Test(trainer_step, batch_norm_refuses_one_value_of_a_channel)
     stoker_trainer_destroy(&trainer);
     stoker_trainer_destroy(&untouched);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* Dropout included: a sample's mask depends on its place in the step, not in the pass. */
-Test(trainer_step, passes_sum_to_one_large_batch)
+CleanTest(trainer_step, passes_sum_to_one_large_batch)
 {
     stoker_model *model = network(false, true);
     for (int b = 0; b < 2; b++)
@@ -182,10 +180,9 @@ Test(trainer_step, passes_sum_to_one_large_batch)
             stoker_trainer_destroy(&parts);
         }
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_step, flush_uses_a_short_group_with_the_right_mean)
+CleanTest(trainer_step, flush_uses_a_short_group_with_the_right_mean)
 {
     stoker_model *model = network(false, true);
     stoker_trainer_options options = small_options("cpu");
@@ -206,10 +203,9 @@ Test(trainer_step, flush_uses_a_short_group_with_the_right_mean)
     stoker_trainer_destroy(&whole);
     stoker_trainer_destroy(&parts);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_step, recomputation_changes_no_bit)
+CleanTest(trainer_step, recomputation_changes_no_bit)
 {
     stoker_model *model = network(true, true);
     for (int b = 0; b < 2; b++) {
@@ -228,10 +224,9 @@ Test(trainer_step, recomputation_changes_no_bit)
         stoker_trainer_destroy(&plain);
     }
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_step, the_same_seed_gives_the_same_weights_and_another_does_not)
+CleanTest(trainer_step, the_same_seed_gives_the_same_weights_and_another_does_not)
 {
     stoker_model *model = network(true, true);
     for (int b = 0; b < 2; b++) {
@@ -250,11 +245,10 @@ Test(trainer_step, the_same_seed_gives_the_same_weights_and_another_does_not)
         stoker_trainer_destroy(&other);
     }
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* Without momentum an update is learning rate x clipped gradient: its length tells. */
-Test(trainer_step, clipping_bounds_the_update)
+CleanTest(trainer_step, clipping_bounds_the_update)
 {
     static struct data data;
     stoker_model *model = network(false, false);
@@ -276,10 +270,9 @@ Test(trainer_step, clipping_bounds_the_update)
     stoker_trainer_destroy(&start);
     stoker_trainer_destroy(&clipped);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_step, a_power_of_two_as_loss_scale_changes_no_bit)
+CleanTest(trainer_step, a_power_of_two_as_loss_scale_changes_no_bit)
 {
     stoker_model *model = network(true, true);
     stoker_trainer_options options = small_options("cpu");
@@ -293,10 +286,9 @@ Test(trainer_step, a_power_of_two_as_loss_scale_changes_no_bit)
     stoker_trainer_destroy(&plain);
     stoker_trainer_destroy(&scaled);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_step, overflow_is_skipped_with_a_dynamic_scale_and_visible_without)
+CleanTest(trainer_step, overflow_is_skipped_with_a_dynamic_scale_and_visible_without)
 {
     static struct data data;
     stoker_model *model = network(false, false);
@@ -329,11 +321,10 @@ Test(trainer_step, overflow_is_skipped_with_a_dynamic_scale_and_visible_without)
     stoker_trainer_destroy(&start);
     stoker_trainer_destroy(&fixed);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* Evaluation in parts of any size gives the sums of the outputs, and changes nothing. */
-Test(trainer_step, evaluate_and_predict_agree_and_change_nothing)
+CleanTest(trainer_step, evaluate_and_predict_agree_and_change_nothing)
 {
     static struct data data;
     stoker_model *model = network(true, true);
@@ -364,10 +355,9 @@ Test(trainer_step, evaluate_and_predict_agree_and_change_nothing)
     }
     stoker_trainer_destroy(&undisturbed);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_step, the_average_of_the_weights_is_what_is_evaluated)
+CleanTest(trainer_step, the_average_of_the_weights_is_what_is_evaluated)
 {
     static struct data data;
     stoker_model *model = network(false, false);
@@ -389,12 +379,11 @@ Test(trainer_step, the_average_of_the_weights_is_what_is_evaluated)
     stoker_trainer_destroy(&plain);
     stoker_trainer_destroy(&averaged);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* Each update has the rate that the schedule gives it, and the one told is the one used: without
  * momentum a step is as long as its rate says. */
-Test(trainer_step, each_update_has_its_rate)
+CleanTest(trainer_step, each_update_has_its_rate)
 {
     enum { DROP_EVERY = 2, UPDATES = 6 };
     for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++) {
@@ -427,10 +416,9 @@ Test(trainer_step, each_update_has_its_rate)
         stoker_trainer_destroy(&dropping);
         stoker_model_destroy(&model);
     }
-    stk_test_check_leaks();
 }
 
-Test(trainer_step, batches_that_do_not_fit_change_nothing)
+CleanTest(trainer_step, batches_that_do_not_fit_change_nothing)
 {
     static struct data data;
     stoker_model *model = network(true, true);
@@ -494,10 +482,9 @@ Test(trainer_step, batches_that_do_not_fit_change_nothing)
     stoker_trainer_destroy(&trainer);
     stoker_trainer_destroy(&start);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_step, no_memory_is_taken_after_create)
+CleanTest(trainer_step, no_memory_is_taken_after_create)
 {
     stoker_model *model = network(true, true);
     for (int b = 0; b < 2; b++) {
@@ -512,5 +499,4 @@ Test(trainer_step, no_memory_is_taken_after_create)
         stoker_trainer_destroy(&trainer);
     }
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }

@@ -15,7 +15,7 @@
 /* 32-bit arithmetic in another order; rmsprop centered divides by what almost cancels. */
 static const double tolerance = 3e-6;
 
-Test(trainer_update, optimisers_do_what_pytorch_does)
+CleanTest(trainer_update, optimisers_do_what_pytorch_does)
 {
     int compared = 0;
     for (int r = 0; r < OPTIMIZER_ROWS; r++) {
@@ -47,7 +47,6 @@ Test(trainer_update, optimisers_do_what_pytorch_does)
         }
     }
     cr_assert_eq(compared, 15);
-    stk_test_check_leaks();
 }
 
 enum { LONG = 5000, LONG_STEPS = 3 };
@@ -80,7 +79,7 @@ static void run_cut(struct run *run, const struct stk_optimizer_row *row, uint64
     }
 }
 
-Test(trainer_update, any_split_gives_the_same_bits)
+CleanTest(trainer_update, any_split_gives_the_same_bits)
 {
     static struct run whole;
     static struct run parts;
@@ -93,10 +92,9 @@ Test(trainer_update, any_split_gives_the_same_bits)
                          optimizer_rows[r].name, (unsigned)cuts[c]);
         }
     }
-    stk_test_check_leaks();
 }
 
-Test(trainer_update, the_average_follows_the_weights)
+CleanTest(trainer_update, the_average_follows_the_weights)
 {
     static struct run run;
     const struct stk_optimizer_row *row = &optimizer_rows[SGD_ROW];
@@ -113,11 +111,10 @@ Test(trainer_update, the_average_follows_the_weights)
         }
     for (int i = 0; i < LONG; i++)
         cr_assert_lt(fabs((double)run.ema[i] - ema[i]), 1e-6, "%d", i);
-    stk_test_check_leaks();
 }
 
 /* All states of the machine that matter, and both inputs in each. */
-Test(trainer_update, loss_scale_moves_as_drawn)
+CleanTest(trainer_update, loss_scale_moves_as_drawn)
 {
     for (int exponent = -14; exponent <= 24; exponent++)
         for (uint32_t good = 0; good < STK_LOSS_SCALE_GOOD_UPDATES; good++) {
@@ -138,5 +135,4 @@ Test(trainer_update, loss_scale_moves_as_drawn)
             cr_assert_eq(s.good_updates, good);
             cr_assert_float_eq(s.scale, scale, 0);
         }
-    stk_test_check_leaks();
 }

@@ -92,7 +92,7 @@ static void sweep(stoker_loader_options options, int64_t before)
     }
 }
 
-Test(cuda_calls, each_fails_once_and_for_good, .timeout = 110)
+CleanTest(cuda_calls, each_fails_once_and_for_good, .timeout = 110)
 {
     cr_assert(stk_file_set_make(&set, 24, 4, 5, 0));
     stoker_loader_options options = stk_small_options();
@@ -121,7 +121,6 @@ Test(cuda_calls, each_fails_once_and_for_good, .timeout = 110)
     sweep(options, before);
     cr_assert_gt(told, 100);
     stk_file_set_remove(&set);
-    stk_test_check_leaks();
 }
 
 static void fail_each_allocation(stoker_loader_options options, int64_t before)
@@ -145,7 +144,7 @@ static void fail_each_allocation(stoker_loader_options options, int64_t before)
 }
 
 /* Our own allocations, too, on the way to a GPU. */
-Test(cuda_calls, each_allocation_of_create_fails_once)
+CleanTest(cuda_calls, each_allocation_of_create_fails_once)
 {
     cr_assert(stk_file_set_make(&set, 24, 4, 5, 0));
     const int64_t before = stk_fault_live_bytes();
@@ -159,5 +158,4 @@ Test(cuda_calls, each_allocation_of_create_fails_once)
     if (stk_cuda_kernels_built())
         fail_each_allocation(options, before);
     stk_file_set_remove(&set);
-    stk_test_check_leaks();
 }

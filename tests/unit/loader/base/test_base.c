@@ -24,7 +24,7 @@
 
 /* ---- memory ---- */
 
-Test(memory, blocks_are_zeroed_aligned_and_counted)
+CleanTest(memory, blocks_are_zeroed_aligned_and_counted)
 {
     const int64_t before = stk_fault_live_bytes();
     for (size_t bytes = 0; bytes < 300; bytes++) {
@@ -39,10 +39,9 @@ Test(memory, blocks_are_zeroed_aligned_and_counted)
     }
     cr_assert_eq(stk_fault_live_bytes(), before);
     stk_free(NULL);
-    stk_test_check_leaks();
 }
 
-Test(memory, sizes_that_overflow_are_refused)
+CleanTest(memory, sizes_that_overflow_are_refused)
 {
     cr_assert_null(stk_calloc(SIZE_MAX, 2));
     cr_assert_null(stk_calloc(SIZE_MAX / 2 + 1, 2));
@@ -53,10 +52,9 @@ Test(memory, sizes_that_overflow_are_refused)
     cr_assert_eq(stk_region_map(&region, SIZE_MAX / 2), STOKER_ENOMEM);
     cr_assert_null(region.base);
     stk_region_unmap(&region);
-    stk_test_check_leaks();
 }
 
-Test(memory, regions_are_whole_aligned_zeroed_pages)
+CleanTest(memory, regions_are_whole_aligned_zeroed_pages)
 {
     static const size_t sizes[] = { 1, 4095, 4096, 4097, 1 << 20, (2 << 20) - 1, 2 << 20, 5 << 20 };
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -75,19 +73,17 @@ Test(memory, regions_are_whole_aligned_zeroed_pages)
         cr_assert_null(region.base);
         stk_region_unmap(&region); /* never mapped: allowed */
     }
-    stk_test_check_leaks();
 }
 
-Test(memory, available_is_a_sensible_number)
+CleanTest(memory, available_is_a_sensible_number)
 {
     cr_assert_gt(stk_memory_available(), 1U << 20);
     cr_assert_lt(stk_memory_available(), UINT64_C(1) << 50);
-    stk_test_check_leaks();
 }
 
 /* ---- faults ---- */
 
-Test(fault, the_nth_hit_of_its_kind_fails_once)
+CleanTest(fault, the_nth_hit_of_its_kind_fails_once)
 {
     for (uint64_t nth = 1; nth < 10; nth++) {
         stk_fault_arm(STK_FAULT_MEMORY, nth);
@@ -107,7 +103,6 @@ Test(fault, the_nth_hit_of_its_kind_fails_once)
     stk_fault_arm(STK_FAULT_THREAD, 1);
     stk_free(stk_calloc(1, 1)); /* another kind */
     cr_assert_not(stk_fault_disarm());
-    stk_test_check_leaks();
 }
 
 /* ---- threads ---- */
@@ -118,7 +113,7 @@ static void *report_signals(void *argument)
     return NULL;
 }
 
-Test(thread, starts_with_every_signal_blocked_and_leaves_ours_alone)
+CleanTest(thread, starts_with_every_signal_blocked_and_leaves_ours_alone)
 {
     pthread_t thread;
     sigset_t inside;
@@ -130,10 +125,9 @@ Test(thread, starts_with_every_signal_blocked_and_leaves_ours_alone)
     cr_assert_eq(sigismember(&inside, SIGUSR1), 1);
     pthread_sigmask(SIG_SETMASK, NULL, &outside);
     cr_assert_eq(sigismember(&outside, SIGINT), 0);
-    stk_test_check_leaks();
 }
 
-Test(thread, futex_waits_in_time_and_only_on_the_value)
+CleanTest(thread, futex_waits_in_time_and_only_on_the_value)
 {
     _Atomic uint32_t word = 5;
     const uint64_t start_ns = stk_now_ns();
@@ -142,10 +136,9 @@ Test(thread, futex_waits_in_time_and_only_on_the_value)
     stk_futex_wait(&word, 5, 10000000);
     cr_assert_geq(stk_now_ns() - start_ns, 9000000U);
     stk_futex_wake(&word, UINT32_MAX); /* nobody sleeps: nothing happens */
-    stk_test_check_leaks();
 }
 
-Test(thread, cpus_follow_the_affinity)
+CleanTest(thread, cpus_follow_the_affinity)
 {
     cpu_set_t all;
     cpu_set_t one;
@@ -158,7 +151,6 @@ Test(thread, cpus_follow_the_affinity)
             CPU_SET(cpu, &one);
     cr_assert_eq(sched_setaffinity(0, sizeof(one), &one), 0);
     cr_assert_eq(stk_cpu_count(), 1);
-    stk_test_check_leaks();
 }
 
 static void *spin_until(void *argument)
@@ -170,7 +162,7 @@ static void *spin_until(void *argument)
 }
 
 /* Two threads that share a CPU, at work for a tenth of a second: each waits for the other. */
-Test(thread, knows_what_a_thread_waited_for_a_cpu)
+CleanTest(thread, knows_what_a_thread_waited_for_a_cpu)
 {
     cpu_set_t one;
     const uint64_t begin_ns = stk_now_ns();
@@ -188,10 +180,9 @@ Test(thread, knows_what_a_thread_waited_for_a_cpu)
     cr_assert_gt(queue_ns, 10000000);
     cr_assert_gt(cpu_ns, 0);
     cr_assert_eq(stk_thread_queue_ns(-1), 0);
-    stk_test_check_leaks();
 }
 
-Test(thread, leaving_a_cpu_moves_and_keeps_the_affinity)
+CleanTest(thread, leaving_a_cpu_moves_and_keeps_the_affinity)
 {
     cpu_set_t before;
     cpu_set_t after;
@@ -211,13 +202,12 @@ Test(thread, leaving_a_cpu_moves_and_keeps_the_affinity)
     cr_assert_eq(sched_setaffinity(0, sizeof(before), &before), 0);
     cr_assert_eq(stk_cpu_here(), here);
     cr_assert_not(stk_thread_leave_cpu(here));
-    stk_test_check_leaks();
 }
 
 /* ---- numbers ---- */
 
 /* Known answers of Random123 1.14 (kat_vectors, philox4x32-10). */
-Test(rng, philox_gives_its_known_answers)
+CleanTest(rng, philox_gives_its_known_answers)
 {
     struct stk_random draw = stk_philox(0, 0, 0);
     static const uint32_t zeros[4] = { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 };
@@ -228,18 +218,16 @@ Test(rng, philox_gives_its_known_answers)
     draw = stk_philox(0x299f31d0a4093822, 0x0370734413198a2e, 0x85a308d3243f6a88);
     static const uint32_t pi[4] = { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 };
     cr_assert_arr_eq(draw.word, pi, sizeof(pi));
-    stk_test_check_leaks();
 }
 
 /* The first outputs of SplitMix64 from seed 0: states are multiples of its increment. */
-Test(rng, mixer_gives_its_known_answers)
+CleanTest(rng, mixer_gives_its_known_answers)
 {
     cr_assert_eq(stk_mix64(0), 0xE220A8397B1DCDAFU);
     cr_assert_eq(stk_mix64(0x9E3779B97F4A7C15U), 0x6E789E6AA1B965F4U);
-    stk_test_check_leaks();
 }
 
-Test(bytes, go_there_and_back)
+CleanTest(bytes, go_there_and_back)
 {
     const uint8_t bytes[9] = { 0xFF, 1, 2, 3, 4, 5, 6, 7, 8 };
     uint8_t stored[8];
@@ -252,12 +240,11 @@ Test(bytes, go_there_and_back)
     cr_assert_arr_eq(stored, bytes + 1, 8);
     stk_store_le32(stored, 0xFF030201);
     cr_assert_eq(stk_load_le32(stored), 0xFF030201);
-    stk_test_check_leaks();
 }
 
 /* ---- the fork guard ---- */
 
-Test(fork_guard, trips_in_the_child_only)
+CleanTest(fork_guard, trips_in_the_child_only)
 {
     struct stk_fork_guard guard;
     cr_assert_eq(stk_fork_guard_init(&guard), 0);
@@ -270,5 +257,4 @@ Test(fork_guard, trips_in_the_child_only)
     cr_assert_eq(status, 0);
     cr_assert_not(stk_fork_guard_tripped(&guard));
     stk_fork_guard_destroy(&guard);
-    stk_test_check_leaks();
 }

@@ -7,7 +7,7 @@
 #include "support/leaks.h"
 
 /* RFC 3720, appendix B.4; and the check value of the catalogue of CRCs. */
-Test(crc32c, published_vectors)
+CleanTest(crc32c, published_vectors)
 {
     uint8_t zeros[32] = { 0 }, ones[32], up[32], down[32];
     for (uint8_t i = 0; i < 32; i++) {
@@ -25,7 +25,6 @@ Test(crc32c, published_vectors)
     cr_assert_eq(stk_crc32c(0, read_command, 48), 0xD9963A56);
     cr_assert_eq(stk_crc32c(0, "123456789", 9), 0xE3069283);
     cr_assert_eq(stk_crc32c(0, NULL, 0), 0);
-    stk_test_check_leaks();
 }
 
 /* In one piece and in two. */
@@ -43,7 +42,7 @@ static void check_variants(const uint8_t *bytes, size_t size)
     }
 }
 
-Test(crc32c, variants_agree_with_the_definition)
+CleanTest(crc32c, variants_agree_with_the_definition)
 {
     static uint8_t bytes[30000]; /* seven of the longest blocks of a variant, and more */
     for (size_t i = 0; i < sizeof(bytes); i++)
@@ -53,5 +52,4 @@ Test(crc32c, variants_agree_with_the_definition)
             check_variants(bytes + lead, size);
     for (size_t size = 81; size < 29900; size += size < 1000 ? 1 : 97)
         check_variants(bytes + size % 61, size);
-    stk_test_check_leaks();
 }

@@ -9,7 +9,7 @@
 #include "loader/base/printable.h"
 #include "support/leaks.h"
 
-Test(error, every_code_has_a_name_and_a_text)
+CleanTest(error, every_code_has_a_name_and_a_text)
 {
 #define LIST(name, value, text) { name, #name, text },
     static const struct {
@@ -27,10 +27,9 @@ Test(error, every_code_has_a_name_and_a_text)
         for (int j = 0; j < i; j++)
             cr_assert_str_neq(all[i].text, all[j].text);
     }
-    stk_test_check_leaks();
 }
 
-Test(error, normal_stops_have_texts_and_unknown_codes_do_no_harm)
+CleanTest(error, normal_stops_have_texts_and_unknown_codes_do_no_harm)
 {
     static const int stops[] = { STOKER_OK, STOKER_EPOCH_END, STOKER_FINISHED };
     for (size_t i = 0; i < sizeof(stops) / sizeof(stops[0]); i++) {
@@ -42,19 +41,17 @@ Test(error, normal_stops_have_texts_and_unknown_codes_do_no_harm)
         cr_assert_str_eq(stoker_strerror(unknown[i]), "unknown error code");
         cr_assert_str_eq(stoker_error_name(unknown[i]), "STOKER_UNKNOWN");
     }
-    stk_test_check_leaks();
 }
 
-Test(error, every_stage_has_a_name)
+CleanTest(error, every_stage_has_a_name)
 {
     for (int stage = STOKER_STAGE_OPTIONS; stage <= STOKER_STAGE_WAIT; stage++)
         cr_assert_str_neq(stoker_stage_name((stoker_stage)stage), "unknown");
     cr_assert_str_eq(stoker_stage_name((stoker_stage)(STOKER_STAGE_WAIT + 1)), "unknown");
     cr_assert_str_eq(stoker_stage_name(STOKER_STAGE_TRANSFER), "transfer");
-    stk_test_check_leaks();
 }
 
-Test(error, a_message_names_file_offset_sample_and_cause)
+CleanTest(error, a_message_names_file_offset_sample_and_cause)
 {
     stoker_error error;
     const struct stk_place place = {
@@ -72,10 +69,9 @@ Test(error, a_message_names_file_offset_sample_and_cause)
     (void)snprintf(expected, sizeof(expected), "some/file: offset 4096: sample 17: 3 of 8: %s",
                    strerror(EIO));
     cr_assert_str_eq(error.message, expected);
-    stk_test_check_leaks();
 }
 
-Test(error, what_is_unknown_is_left_out)
+CleanTest(error, what_is_unknown_is_left_out)
 {
     stoker_error error;
     struct stk_place place = STK_NOWHERE;
@@ -86,11 +82,10 @@ Test(error, what_is_unknown_is_left_out)
     cr_assert_eq(error.sample, STOKER_NO_SAMPLE);
     cr_assert_eq(stk_error_set(NULL, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &place, "unheard"),
                  STOKER_EINVAL);
-    stk_test_check_leaks();
 }
 
 /* "no such file or directory" is what the kernel says as well: once is enough. */
-Test(error, what_two_say_alike_is_told_once)
+CleanTest(error, what_two_say_alike_is_told_once)
 {
     const struct stk_place place = { .path = "some/file",
                                      .offset = STOKER_NO_OFFSET,
@@ -101,10 +96,9 @@ Test(error, what_two_say_alike_is_told_once)
                  STOKER_ENOENT);
     cr_assert_eq(error.os_errno, ENOENT);
     cr_assert_str_eq(error.message, "some/file: open: no such file or directory");
-    stk_test_check_leaks();
 }
 
-Test(error, a_long_path_keeps_its_end_and_a_long_message_its_begin)
+CleanTest(error, a_long_path_keeps_its_end_and_a_long_message_its_begin)
 {
     char path[1024];
     memset(path, 'p', sizeof(path));
@@ -122,11 +116,10 @@ Test(error, a_long_path_keeps_its_end_and_a_long_message_its_begin)
     cr_assert_str_eq(error.path + strlen(error.path) - 8, "/the.end");
     cr_assert_lt(strlen(error.message), sizeof(error.message));
     cr_assert_not_null(strstr(error.message, "/the.end: www"));
-    stk_test_check_leaks();
 }
 
 /* The name of a file or member comes from the data set, so it is not trusted. */
-Test(error, path_and_message_are_printable_whatever_is_in_the_names)
+CleanTest(error, path_and_message_are_printable_whatever_is_in_the_names)
 {
     static const struct {
         const char *name;
@@ -164,11 +157,10 @@ Test(error, path_and_message_are_printable_whatever_is_in_the_names)
                        names[i].shown, stoker_strerror(STOKER_EIO));
         cr_assert_str_eq(error.message, expected);
     }
-    stk_test_check_leaks();
 }
 
 /* A path that keeps its end may lose half of a character. */
-Test(error, a_path_cut_inside_a_character_stays_utf8)
+CleanTest(error, a_path_cut_inside_a_character_stays_utf8)
 {
     char path[1024] = "";
     for (size_t at = 0; at + 2 < sizeof(path); at += 2)
@@ -185,10 +177,9 @@ Test(error, a_path_cut_inside_a_character_stays_utf8)
             at += length;
         }
     }
-    stk_test_check_leaks();
 }
 
-Test(error, an_errno_becomes_the_code_that_says_the_same)
+CleanTest(error, an_errno_becomes_the_code_that_says_the_same)
 {
     static const struct {
         int os_errno;
@@ -202,10 +193,9 @@ Test(error, an_errno_becomes_the_code_that_says_the_same)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         cr_assert_eq(stk_error_from_errno(rows[i].os_errno), rows[i].code, "errno %d",
                      rows[i].os_errno);
-    stk_test_check_leaks();
 }
 
-Test(error, a_specific_message_is_not_followed_by_the_general_sentence)
+CleanTest(error, a_specific_message_is_not_followed_by_the_general_sentence)
 {
     static const int general[] = { STOKER_EINVAL,  STOKER_EMISMATCH, STOKER_ESTATE, STOKER_ESPEC,
                                    STOKER_EDEVICE, STOKER_EREADER,   STOKER_ENOTSUP };
@@ -224,5 +214,4 @@ Test(error, a_specific_message_is_not_followed_by_the_general_sentence)
     place.os_errno = 0;
     (void)stk_error_set(&error, STOKER_ETRUNCATED, STOKER_STAGE_OPEN, &place, "its header");
     cr_assert_str_eq(error.message, "log.csv: its header: the file ends too early");
-    stk_test_check_leaks();
 }

@@ -100,7 +100,7 @@ static int read_part(uint8_t *to, stoker_error *error)
     return rc;
 }
 
-Test(interrupted, a_read_is_made_again)
+CleanTest(interrupted, a_read_is_made_again)
 {
     uint8_t bytes[BYTES];
     FOLLOW(-EINTR, -EINTR, 300, -EINTR, 1, -EINTR);
@@ -108,7 +108,6 @@ Test(interrupted, a_read_is_made_again)
     cr_assert_eq(put_away(), 7); /* and the rest at once */
     cr_assert_eq(rc, STOKER_OK);
     cr_assert(stk_test_bytes_match(bytes, AT, BYTES));
-    stk_test_check_leaks();
 }
 
 static void expect_error(int code, uint64_t offset, int os_errno)
@@ -189,7 +188,7 @@ Test(interrupted, a_whole_file_that_cannot_be_read_says_why)
 /* ---- a loader -------------------------------------------------------------------- */
 
 /* Of a built-in reader a blocking pread is the last resort, and the bytes come. */
-Test(interrupted, a_loader_reads_in_the_end_what_would_wait_for_ever)
+CleanTest(interrupted, a_loader_reads_in_the_end_what_would_wait_for_ever)
 {
     struct stk_file_set set;
     stoker_loader_options options = stk_small_options();
@@ -212,12 +211,11 @@ Test(interrupted, a_loader_reads_in_the_end_what_would_wait_for_ever)
     cr_assert_str_eq(stats.reader, "pread");
     stoker_loader_destroy(&loader);
     stk_file_set_remove(&set);
-    stk_test_check_leaks();
 }
 
 /* ---- writing --------------------------------------------------------------------- */
 
-Test(interrupted, a_write_is_taken_up)
+CleanTest(interrupted, a_write_is_taken_up)
 {
     uint8_t bytes[BYTES], found[BYTES];
     FILE *const file = tmpfile();
@@ -231,10 +229,9 @@ Test(interrupted, a_write_is_taken_up)
     cr_assert_eq(pread(fileno(file), found, BYTES, 0), BYTES);
     cr_assert_arr_eq(found, bytes, BYTES);
     fclose(file);
-    stk_test_check_leaks();
 }
 
-Test(interrupted, a_write_that_failed_is_not)
+CleanTest(interrupted, a_write_that_failed_is_not)
 {
     const uint8_t bytes[BYTES] = { 0 };
     FILE *const file = tmpfile();
@@ -246,5 +243,4 @@ Test(interrupted, a_write_that_failed_is_not)
     cr_assert_not(written);
     cr_assert_eq(why, ENOSPC);
     fclose(file);
-    stk_test_check_leaks();
 }

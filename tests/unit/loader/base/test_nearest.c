@@ -13,7 +13,7 @@ static const char *suggested(const char *word, const char *const *known)
     return nearest.answer == NULL ? "" : nearest.answer;
 }
 
-Test(nearest, typing_errors_find_their_word)
+CleanTest(nearest, typing_errors_find_their_word)
 {
     static const char *const known[] = { "mnist", "label", "optimizer", "adamw",  "adam", "jpeg",
                                          "png",   "cuda",  "folder",    "shards", NULL };
@@ -25,10 +25,9 @@ Test(nearest, typing_errors_find_their_word)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         cr_assert_str_eq(suggested(cases[i][0], known), cases[i][1], "%s", cases[i][0]);
-    stk_test_check_leaks();
 }
 
-Test(nearest, strangers_find_nothing)
+CleanTest(nearest, strangers_find_nothing)
 {
     static const char *const known[] = { "mnist", "label", "on", "off", "tar", "cifar", NULL };
     static const char *const strangers[] = {
@@ -40,10 +39,9 @@ Test(nearest, strangers_find_nothing)
     };
     for (size_t i = 0; i < sizeof(strangers) / sizeof(strangers[0]); i++)
         cr_assert_str_eq(suggested(strangers[i], known), "", "%s", strangers[i]);
-    stk_test_check_leaks();
 }
 
-Test(nearest, a_word_that_people_type_stands_for_another)
+CleanTest(nearest, a_word_that_people_type_stands_for_another)
 {
     char question[STK_NEAREST_BYTES];
     struct stk_nearest nearest = stk_nearest_to("gpu:1", 3);
@@ -53,5 +51,4 @@ Test(nearest, a_word_that_people_type_stands_for_another)
     nearest = stk_nearest_to("tpux", 4);
     stk_nearest_try(&nearest, "cuda", "cuda");
     cr_assert_str_eq(stk_nearest_question(question, &nearest, ""), "");
-    stk_test_check_leaks();
 }

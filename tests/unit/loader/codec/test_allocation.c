@@ -93,7 +93,7 @@ static void decode_without(const stoker_codec *codec, const uint8_t *bytes, size
     stk_codec_run_close(&run);
 }
 
-Test(codec_allocation, png_takes_no_memory_to_decode)
+CleanTest(codec_allocation, png_takes_no_memory_to_decode)
 {
     static const struct {
         uint8_t colour, depth;
@@ -122,10 +122,9 @@ Test(codec_allocation, png_takes_no_memory_to_decode)
             stk_codec_png_destroy(&codec);
         }
     }
-    stk_test_check_leaks();
 }
 
-Test(codec_allocation, jpeg_takes_no_memory_to_decode)
+CleanTest(codec_allocation, jpeg_takes_no_memory_to_decode)
 {
     for (int sort = 0; sort < 8; sort++) {
         const struct stk_jpeg_kind kind = { .height = 130,
@@ -143,12 +142,11 @@ Test(codec_allocation, jpeg_takes_no_memory_to_decode)
         stk_codec_jpeg_destroy(&codec);
         free(jpeg.at);
     }
-    stk_test_check_leaks();
 }
 
 #else
 
-Test(codec_allocation, a_codec_that_is_not_there_is_not_made)
+CleanTest(codec_allocation, a_codec_that_is_not_there_is_not_made)
 {
     stoker_codec *codec = NULL;
     const uint64_t before = stk_fault_allocations();
@@ -162,7 +160,6 @@ Test(codec_allocation, a_codec_that_is_not_there_is_not_made)
 #endif
     cr_assert_null(codec);
     cr_assert_eq(stk_fault_allocations(), before);
-    stk_test_check_leaks();
 }
 
 #endif

@@ -52,7 +52,7 @@ static void no_codes(void)
 
 /* ---- blocks ---- */
 
-Test(inflate, stored_blocks)
+CleanTest(inflate, stored_blocks)
 {
     static uint8_t noise[UINT16_MAX];
     for (size_t i = 0; i < sizeof(noise); i++)
@@ -78,10 +78,9 @@ Test(inflate, stored_blocks)
         stream.bytes[3 + bit / 8] ^= (uint8_t)(1U << bit % 8);
         cr_assert_not(accepts(stream.bytes, stk_deflate_size(&stream), 5));
     }
-    stk_test_check_leaks();
 }
 
-Test(inflate, fixed_codes_of_all_literals_lengths_and_distances)
+CleanTest(inflate, fixed_codes_of_all_literals_lengths_and_distances)
 {
     stk_deflate_begin(&stream);
     stk_deflate_fixed(&stream, false);
@@ -104,10 +103,9 @@ Test(inflate, fixed_codes_of_all_literals_lengths_and_distances)
     cr_assert_eq(base, 32769);
     stk_deflate_end(&stream);
     cr_assert(is_taken());
-    stk_test_check_leaks();
 }
 
-Test(inflate, tables_of_fixed_codes_are_kept_and_replaced)
+CleanTest(inflate, tables_of_fixed_codes_are_kept_and_replaced)
 {
     stk_deflate_begin(&stream);
     for (int round = 0; round < 4; round++) {
@@ -125,11 +123,10 @@ Test(inflate, tables_of_fixed_codes_are_kept_and_replaced)
         stk_deflate_end(&stream);
     }
     cr_assert(is_taken());
-    stk_test_check_leaks();
 }
 
 /* Codewords of 1, 2, ..., 15 and 15 bits on both sides, and extra bits behind the longest. */
-Test(inflate, the_longest_codewords_are_found_through_subtables)
+CleanTest(inflate, the_longest_codewords_are_found_through_subtables)
 {
     static const uint16_t symbols[16] = {
         'z', 'y', 'x', 257, 'w', 268, 'v', 'u', 't', 's', 'r', 265, 'q', 284, STK_DEFLATE_END, 285
@@ -153,11 +150,10 @@ Test(inflate, the_longest_codewords_are_found_through_subtables)
         }
     stk_deflate_end(&stream);
     cr_assert(is_taken());
-    stk_test_check_leaks();
 }
 
 /* Random complete codes, most of them with subtables, and all they can say. */
-Test(inflate, codes_of_any_shape)
+CleanTest(inflate, codes_of_any_shape)
 {
     uint64_t draw = 7;
     for (unsigned round = 0; round < 400; round++) {
@@ -191,11 +187,10 @@ Test(inflate, codes_of_any_shape)
         stk_deflate_end(&stream);
         cr_assert(is_taken(), "round %u, %u symbols", round, wanted);
     }
-    stk_test_check_leaks();
 }
 
 /* Large enough that two literals share an entry. */
-Test(inflate, short_literals_of_a_large_picture)
+CleanTest(inflate, short_literals_of_a_large_picture)
 {
     stk_deflate_begin(&stream);
     no_codes();
@@ -212,7 +207,6 @@ Test(inflate, short_literals_of_a_large_picture)
     }
     stk_deflate_end(&stream);
     cr_assert(is_taken());
-    stk_test_check_leaks();
 }
 
 /* ---- codes that are none ---- */
@@ -223,7 +217,7 @@ static bool ended_is_taken(void)
     return is_taken();
 }
 
-Test(inflate, incomplete_codes)
+CleanTest(inflate, incomplete_codes)
 {
     for (unsigned longest = 1; longest <= 2; longest++) { /* the end of the block alone */
         stk_deflate_begin(&stream);
@@ -267,10 +261,9 @@ Test(inflate, incomplete_codes)
     stk_deflate_length(&stream, 3);
     stk_deflate_put(&stream, 0, 1);
     cr_assert_not(ended_is_taken());
-    stk_test_check_leaks();
 }
 
-Test(inflate, codes_that_are_no_codes)
+CleanTest(inflate, codes_that_are_no_codes)
 {
     for (unsigned count = 2; count <= 5; count++) { /* 4 codewords of 2 bits is one too many */
         stk_deflate_begin(&stream);
@@ -303,10 +296,9 @@ Test(inflate, codes_that_are_no_codes)
             stk_deflate_literal(&stream, 'a');
             cr_assert_eq(ended_is_taken(), symbols == 286 && distances == 30);
         }
-    stk_test_check_leaks();
 }
 
-Test(inflate, reserved_symbols_of_the_fixed_codes)
+CleanTest(inflate, reserved_symbols_of_the_fixed_codes)
 {
     for (unsigned symbol = 285; symbol <= 287; symbol++)
         for (unsigned distance = 0; distance < 32; distance++) {
@@ -323,7 +315,6 @@ Test(inflate, reserved_symbols_of_the_fixed_codes)
     stk_deflate_begin(&stream);
     stk_deflate_put(&stream, 1 | 3 << 1, 3); /* a type of block that there is not */
     cr_assert_not(is_taken());
-    stk_test_check_leaks();
 }
 
 /* ---- the lengths of the codewords ---- */
@@ -347,7 +338,7 @@ static void put_repeating(unsigned symbol, uint32_t extra)
         stk_deflate_put(&stream, extra, symbol == 16 ? 2 : symbol == 17 ? 3 : 7);
 }
 
-Test(inflate, repeated_lengths)
+CleanTest(inflate, repeated_lengths)
 {
     /* 'a' and the end; the zeros between them in as many ways, the last of which run too far */
     for (unsigned more = 0; more < 3; more++) {
@@ -397,10 +388,9 @@ Test(inflate, repeated_lengths)
     put_repeating(16, 0);
     stk_deflate_literal(&stream, 'a');
     cr_assert(ended_is_taken());
-    stk_test_check_leaks();
 }
 
-Test(inflate, precodes_must_be_complete)
+CleanTest(inflate, precodes_must_be_complete)
 {
     for (unsigned bits = 0; bits <= 7; bits++) {
         stk_deflate_begin(&stream);
@@ -414,12 +404,11 @@ Test(inflate, precodes_must_be_complete)
             stk_deflate_put(&stream, 0, 32);
         cr_assert_not(is_taken());
     }
-    stk_test_check_leaks();
 }
 
 /* ---- matches ---- */
 
-Test(inflate, a_distance_reaches_the_first_byte_and_no_further)
+CleanTest(inflate, a_distance_reaches_the_first_byte_and_no_further)
 {
     for (uint32_t before = 1; before < 40; before++)
         for (uint32_t distance = 1; distance <= before + 2; distance++) {
@@ -430,10 +419,9 @@ Test(inflate, a_distance_reaches_the_first_byte_and_no_further)
             stk_deflate_match(&stream, 3 + before * 6, distance);
             cr_assert_eq(ended_is_taken(), distance <= before);
         }
-    stk_test_check_leaks();
 }
 
-Test(inflate, a_header_that_declares_a_small_window_is_not_believed)
+CleanTest(inflate, a_header_that_declares_a_small_window_is_not_believed)
 {
     stk_deflate_begin(&stream);
     stream.bytes[0] = 0x08; /* 256 bytes */
@@ -443,10 +431,9 @@ Test(inflate, a_header_that_declares_a_small_window_is_not_believed)
         stk_deflate_literal(&stream, (uint8_t)stk_mix64(i));
     stk_deflate_match(&stream, 258, 1000);
     cr_assert(ended_is_taken());
-    stk_test_check_leaks();
 }
 
-Test(inflate, the_size_must_be_just_that)
+CleanTest(inflate, the_size_must_be_just_that)
 {
     stk_deflate_begin(&stream);
     stk_deflate_fixed(&stream, true);
@@ -457,10 +444,9 @@ Test(inflate, the_size_must_be_just_that)
     stk_deflate_finish(&stream);
     for (size_t out_bytes = 0; out_bytes < 600; out_bytes++)
         cr_assert_eq(accepts(stream.bytes, stk_deflate_size(&stream), out_bytes), out_bytes == 278);
-    stk_test_check_leaks();
 }
 
-Test(inflate, empty_blocks_and_empty_pictures)
+CleanTest(inflate, empty_blocks_and_empty_pictures)
 {
     stk_deflate_begin(&stream);
     for (unsigned i = 0; i < 100; i++) {
@@ -471,7 +457,6 @@ Test(inflate, empty_blocks_and_empty_pictures)
     stk_deflate_fixed(&stream, true);
     cr_assert(ended_is_taken());
     cr_assert_eq(stream.out_bytes, 0);
-    stk_test_check_leaks();
 }
 
 /* ---- what is around the blocks ---- */
@@ -501,7 +486,7 @@ static void write_a_little_of_everything(void)
     stk_deflate_end(&stream);
 }
 
-Test(inflate, each_header)
+CleanTest(inflate, each_header)
 {
     write_a_little_of_everything();
     cr_assert(is_taken());
@@ -513,10 +498,9 @@ Test(inflate, each_header)
         accepted += accepts(stream.bytes, size, stream.out_bytes);
     }
     cr_assert_eq(accepted, 8 * 4); /* windows, and levels that nobody looks at */
-    stk_test_check_leaks();
 }
 
-Test(inflate, every_prefix_and_what_stands_behind)
+CleanTest(inflate, every_prefix_and_what_stands_behind)
 {
     write_a_little_of_everything();
     cr_assert(is_taken());
@@ -524,7 +508,6 @@ Test(inflate, every_prefix_and_what_stands_behind)
     memset(stream.bytes + whole, 0, 8);
     for (size_t size = 0; size < whole + 8; size++)
         cr_assert_eq(accepts(stream.bytes, size, stream.out_bytes), size == whole);
-    stk_test_check_leaks();
 }
 
 /* Each bit, also with the sum put right if the number of bytes still is. */
@@ -550,12 +533,11 @@ static unsigned flip_every_bit(void)
     return accepted;
 }
 
-Test(inflate, every_flipped_bit)
+CleanTest(inflate, every_flipped_bit)
 {
     write_a_little_of_everything();
     cr_assert(is_taken());
     cr_assert_gt(flip_every_bit(), 50); /* other literals */
-    stk_test_check_leaks();
 }
 
 #ifdef STOKER_TEST_ZLIB
@@ -585,7 +567,7 @@ static void pack(const uint8_t *bytes, size_t size, int level, int window, int s
     cr_assert_eq(deflateEnd(&packer), Z_OK);
 }
 
-Test(inflate, what_zlib_writes)
+CleanTest(inflate, what_zlib_writes)
 {
     static uint8_t bytes[300000];
     static const size_t sizes[] = { 1, 2, 30, 812, 3000, 8191, 8192, 8193, 70000, 300000 };
@@ -602,10 +584,9 @@ Test(inflate, what_zlib_writes)
                     cr_assert_arr_eq(out, bytes, sizes[s]);
                     free(out);
                 }
-    stk_test_check_leaks();
 }
 
-Test(inflate, every_flipped_bit_and_prefix_of_what_zlib_writes)
+CleanTest(inflate, every_flipped_bit_and_prefix_of_what_zlib_writes)
 {
     static uint8_t bytes[400];
     for (unsigned kind = 0; kind < 5; kind++)
@@ -617,6 +598,5 @@ Test(inflate, every_flipped_bit_and_prefix_of_what_zlib_writes)
                 cr_assert_not(accepts(stream.bytes, prefix, sizeof(bytes)));
             (void)flip_every_bit();
         }
-    stk_test_check_leaks();
 }
 #endif

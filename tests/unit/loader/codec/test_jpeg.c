@@ -13,13 +13,12 @@
 
 #ifndef STOKER_HAVE_JPEG
 
-Test(codec_jpeg, a_build_without_libjpeg_says_so)
+CleanTest(codec_jpeg, a_build_without_libjpeg_says_so)
 {
     stoker_codec *codec = NULL;
     const struct stk_jpeg_options options = { .shape = { 1, 1, 1 } };
     cr_assert_eq(stk_codec_jpeg_create(&codec, &options), STOKER_ENOTSUP);
     cr_assert_null(codec);
-    stk_test_check_leaks();
 }
 
 #else
@@ -72,7 +71,7 @@ static void check_kind(const struct stk_jpeg_kind *kind)
     free(file.at);
 }
 
-Test(codec_jpeg, every_kind_becomes_what_libjpeg_makes_of_it)
+CleanTest(codec_jpeg, every_kind_becomes_what_libjpeg_makes_of_it)
 {
     static const uint32_t sides[] = { 1, 2, 7, 8, 9, 16, 17, 33, 70 };
     static const int factors[][2] = { { 1, 1 }, { 2, 1 }, { 1, 2 }, { 2, 2 }, { 4, 1 }, { 4, 2 } };
@@ -95,11 +94,10 @@ Test(codec_jpeg, every_kind_becomes_what_libjpeg_makes_of_it)
                 kind.ycck = (h + w) % 2 == 1;
                 check_kind(&kind);
             }
-    stk_test_check_leaks();
 }
 
 /* Pillow 13's convert("L") gives these; the file's own rounding may be 1 off. */
-Test(codec_jpeg, gray_from_colour_is_the_luma_of_bt_601)
+CleanTest(codec_jpeg, gray_from_colour_is_the_luma_of_bt_601)
 {
     static const struct {
         uint8_t colour[3];
@@ -120,10 +118,9 @@ Test(codec_jpeg, gray_from_colour_is_the_luma_of_bt_601)
         close_decoder(&decoder);
         free(file.at);
     }
-    stk_test_check_leaks();
 }
 
-Test(codec_jpeg, a_probe_tells_the_shape)
+CleanTest(codec_jpeg, a_probe_tells_the_shape)
 {
     static const struct stk_jpeg_kind kinds[] = {
         { .height = 5, .width = 9, .channels = 1 },
@@ -149,11 +146,10 @@ Test(codec_jpeg, a_probe_tells_the_shape)
         cr_assert_not(stk_codec_jpeg_magic(file.at, file.size));
         free(file.at);
     }
-    stk_test_check_leaks();
 }
 
 /* Stored inverted, as Adobe does; Pillow 13's convert("RGB") and convert("L") give these. */
-Test(codec_jpeg, cmyk_becomes_what_pillow_makes_of_it)
+CleanTest(codec_jpeg, cmyk_becomes_what_pillow_makes_of_it)
 {
     static const struct {
         uint8_t inks[4];
@@ -180,10 +176,9 @@ Test(codec_jpeg, cmyk_becomes_what_pillow_makes_of_it)
         close_decoder(&gray);
         free(file.at);
     }
-    stk_test_check_leaks();
 }
 
-Test(codec_jpeg, files_of_another_size_and_of_two_components_are_refused)
+CleanTest(codec_jpeg, files_of_another_size_and_of_two_components_are_refused)
 {
     struct stk_jpeg_file file = stk_jpeg_write(&(struct stk_jpeg_kind){ 6, 7, .channels = 1 });
     struct decoder decoder = open_decoder(7, 6, 1);
@@ -195,10 +190,9 @@ Test(codec_jpeg, files_of_another_size_and_of_two_components_are_refused)
     cr_assert_not_null(strstr(decoder.run.error.message, "2 components"));
     free(file.at);
     close_decoder(&decoder);
-    stk_test_check_leaks();
 }
 
-Test(codec_jpeg, shapes_out_of_range_are_refused)
+CleanTest(codec_jpeg, shapes_out_of_range_are_refused)
 {
     static const struct stk_image_shape wrong[] = { { 0, 1, 1 }, { 1, 0, 1 },     { 1, 1, 0 },
                                                     { 1, 1, 2 }, { 65536, 1, 1 }, { 1, 65536, 1 } };
@@ -213,7 +207,6 @@ Test(codec_jpeg, shapes_out_of_range_are_refused)
     cr_assert_null(codec);
     stk_codec_jpeg_destroy(&codec);
     stk_codec_jpeg_destroy(NULL);
-    stk_test_check_leaks();
 }
 
 /* Decode with a worker that has decoded other files before, and with a fresh one. */
@@ -239,7 +232,7 @@ static const struct stk_jpeg_kind damaged_kinds[] = {
 };
 enum { DAMAGED = sizeof(damaged_kinds) / sizeof(damaged_kinds[0]) };
 
-Test(codec_jpeg, every_prefix_is_refused)
+CleanTest(codec_jpeg, every_prefix_is_refused)
 {
     for (size_t k = 0; k < DAMAGED; k++) {
         struct stk_jpeg_file file = stk_jpeg_write(&damaged_kinds[k]);
@@ -251,10 +244,9 @@ Test(codec_jpeg, every_prefix_is_refused)
         close_decoder(&decoder);
         free(file.at);
     }
-    stk_test_check_leaks();
 }
 
-Test(codec_jpeg, a_flipped_bit_gives_an_error_or_the_same_row_to_everybody)
+CleanTest(codec_jpeg, a_flipped_bit_gives_an_error_or_the_same_row_to_everybody)
 {
     unsigned refused = 0;
     for (size_t k = 0; k < DAMAGED; k++) {
@@ -269,10 +261,9 @@ Test(codec_jpeg, a_flipped_bit_gives_an_error_or_the_same_row_to_everybody)
         free(file.at);
     }
     cr_assert_gt(refused, 1000);
-    stk_test_check_leaks();
 }
 
-Test(codec_jpeg, a_file_without_tables_does_not_find_those_of_another)
+CleanTest(codec_jpeg, a_file_without_tables_does_not_find_those_of_another)
 {
     const struct stk_jpeg_kind kind = { .height = 16, .width = 16, .channels = 1 };
     struct stk_jpeg_kind bare = kind;
@@ -286,7 +277,6 @@ Test(codec_jpeg, a_file_without_tables_does_not_find_those_of_another)
     close_decoder(&decoder);
     free(whole.at);
     free(part.at);
-    stk_test_check_leaks();
 }
 
 /* ---- warnings ---- */
@@ -336,7 +326,7 @@ static const struct stk_jpeg_kind warned_kind = {
     .height = 32, .width = 32, .channels = 3, .h_factor = 1, .v_factor = 1, .restart_rows = 1
 };
 
-Test(codec_jpeg, harmless_warnings_are_accepted_unless_they_are_to_fail)
+CleanTest(codec_jpeg, harmless_warnings_are_accepted_unless_they_are_to_fail)
 {
     enum { EOI = 0xD9, RST1 = 0xD1, APP0 = 0xE0, APP14 = 0xEE };
     struct stk_jpeg_file file = stk_jpeg_write(&warned_kind);
@@ -363,10 +353,9 @@ Test(codec_jpeg, harmless_warnings_are_accepted_unless_they_are_to_fail)
     file = stk_jpeg_write(&warned_kind);
     file.at[find_marker(&file, 0xDA) + 4 + 7 + 1] = 62; /* SOS: the end of the spectrum */
     check_warning(&file, STOKER_OK, STOKER_ECORRUPT, "SOS parameters");
-    stk_test_check_leaks();
 }
 
-Test(codec_jpeg, warnings_of_damage_always_fail)
+CleanTest(codec_jpeg, warnings_of_damage_always_fail)
 {
     struct stk_jpeg_file file = stk_jpeg_write(&warned_kind);
     const size_t restart = find_marker(&file, 0xD1);
@@ -382,7 +371,6 @@ Test(codec_jpeg, warnings_of_damage_always_fail)
     memmove(file.at + scan + 20, file.at + file.size - 2, 2);
     file.size = scan + 22;
     check_warning(&file, STOKER_ECORRUPT, STOKER_ECORRUPT, "premature end");
-    stk_test_check_leaks();
 }
 
 /* ---- bombs ---- */
@@ -397,7 +385,7 @@ static size_t find_frame(const struct stk_jpeg_file *file)
     return 0;
 }
 
-Test(codec_jpeg, huge_dimensions_are_refused_before_memory_is_taken)
+CleanTest(codec_jpeg, huge_dimensions_are_refused_before_memory_is_taken)
 {
     struct stk_jpeg_file file = stk_jpeg_write(&damaged_kinds[2]);
     struct decoder decoder = open_decoder(17, 10, 3);
@@ -411,11 +399,10 @@ Test(codec_jpeg, huge_dimensions_are_refused_before_memory_is_taken)
     cr_assert_eq(stk_fault_allocations(), allocations);
     free(file.at);
     close_decoder(&decoder);
-    stk_test_check_leaks();
 }
 
 /* The last scan of a progressive file, a thousand times. */
-Test(codec_jpeg, a_thousand_scans_are_refused)
+CleanTest(codec_jpeg, a_thousand_scans_are_refused)
 {
     const struct stk_jpeg_kind kind = {
         .height = 256, .width = 256, .channels = 1, .progressive = true
@@ -441,7 +428,6 @@ Test(codec_jpeg, a_thousand_scans_are_refused)
     close_decoder(&decoder);
     free(bomb);
     free(file.at);
-    stk_test_check_leaks();
 }
 
 static int make_small(stoker_codec **out)
@@ -450,10 +436,9 @@ static int make_small(stoker_codec **out)
     return stk_codec_jpeg_create(out, &options);
 }
 
-Test(codec_jpeg, each_allocation_may_fail)
+CleanTest(codec_jpeg, each_allocation_may_fail)
 {
     cr_assert_geq(stk_codec_fail_allocations(make_small, stk_codec_jpeg_destroy), 5);
-    stk_test_check_leaks();
 }
 
 #endif

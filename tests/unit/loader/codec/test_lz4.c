@@ -9,7 +9,7 @@
 
 #ifndef STOKER_HAVE_LZ4
 
-Test(codec_lz4, a_build_without_lz4_says_so)
+CleanTest(codec_lz4, a_build_without_lz4_says_so)
 {
     cr_assert_not(stk_lz4_present());
     cr_assert_eq(stk_lz4_bound(100), 0);
@@ -17,7 +17,6 @@ Test(codec_lz4, a_build_without_lz4_says_so)
     struct stk_codec_run run = stk_codec_run_open(&stk_codec_lz4, 1);
     cr_assert_eq(stk_codec_run(&run, (const uint8_t *)"\x10q", 2), STOKER_ENOTSUP);
     stk_codec_run_close(&run);
-    stk_test_check_leaks();
 }
 
 #else
@@ -34,7 +33,7 @@ static void paint(size_t bytes, uint64_t seed)
         row[i] = (uint8_t)((i / 50) % 3 == 0 ? stk_mix64(seed + i) : i / 10);
 }
 
-Test(codec_lz4, rows_come_back_as_they_went)
+CleanTest(codec_lz4, rows_come_back_as_they_went)
 {
     static const size_t sizes[] = { 1, 2, 12, 13, 64, 784, 1000, ROW_BYTES_MAX };
     cr_assert(stk_lz4_present());
@@ -50,20 +49,18 @@ Test(codec_lz4, rows_come_back_as_they_went)
             cr_assert_arr_eq(run.row, row, sizes[s]);
             stk_codec_run_close(&run);
         }
-    stk_test_check_leaks();
 }
 
-Test(codec_lz4, a_block_that_does_not_fit_is_not_written)
+CleanTest(codec_lz4, a_block_that_does_not_fit_is_not_written)
 {
     paint(1000, 3);
     const size_t bytes = stk_lz4_pack(row, 1000, 0, block, sizeof(block));
     cr_assert_gt(bytes, 0);
     cr_assert_eq(stk_lz4_pack(row, 1000, 0, block, bytes / 2), 0);
     cr_assert_eq(stk_lz4_bound(SIZE_MAX), 0);
-    stk_test_check_leaks();
 }
 
-Test(codec_lz4, prefixes_and_other_row_sizes_are_refused)
+CleanTest(codec_lz4, prefixes_and_other_row_sizes_are_refused)
 {
     paint(784, 5);
     const size_t bytes = stk_lz4_pack(row, 784, 0, block, sizeof(block));
@@ -76,10 +73,9 @@ Test(codec_lz4, prefixes_and_other_row_sizes_are_refused)
         cr_assert_eq(stk_codec_run(&run, block, bytes), other == 784 ? STOKER_OK : STOKER_ECORRUPT);
         stk_codec_run_close(&run);
     }
-    stk_test_check_leaks();
 }
 
-Test(codec_lz4, flipped_bits_give_an_error_or_a_whole_row)
+CleanTest(codec_lz4, flipped_bits_give_an_error_or_a_whole_row)
 {
     paint(784, 7);
     const size_t bytes = stk_lz4_pack(row, 784, 9, block, sizeof(block));
@@ -94,10 +90,9 @@ Test(codec_lz4, flipped_bits_give_an_error_or_a_whole_row)
     }
     cr_assert_gt(refused, 50);
     stk_codec_run_close(&run);
-    stk_test_check_leaks();
 }
 
-Test(codec_lz4, ratios_that_cannot_be_are_refused_unread)
+CleanTest(codec_lz4, ratios_that_cannot_be_are_refused_unread)
 {
     /* never written to: the sizes alone must decide */
     const stoker_encoded in = { .bytes = block, .size = 4 };
@@ -107,7 +102,6 @@ Test(codec_lz4, ratios_that_cannot_be_are_refused_unread)
     cr_assert_eq(stk_codec_lz4.decode(NULL, NULL, &in, NULL, (size_t)1 << 40, &error),
                  STOKER_ELIMIT);
     cr_assert_not_null(strstr(error.message, "2^31"));
-    stk_test_check_leaks();
 }
 
 #endif

@@ -12,13 +12,12 @@
 
 #ifndef STOKER_HAVE_PNG
 
-Test(codec_png, a_build_without_libpng_says_so)
+CleanTest(codec_png, a_build_without_libpng_says_so)
 {
     stoker_codec *codec = NULL;
     const struct stk_png_options options = { .shape = { 1, 1, 1 } };
     cr_assert_eq(stk_codec_png_create(&codec, &options), STOKER_ENOTSUP);
     cr_assert_null(codec);
-    stk_test_check_leaks();
 }
 
 #else
@@ -119,7 +118,7 @@ static void paint(const struct kind *kind, uint32_t height, uint32_t width, bool
     stk_picture_write(&picture, &file);
 }
 
-Test(codec_png, every_kind_becomes_every_row)
+CleanTest(codec_png, every_kind_becomes_every_row)
 {
     static const uint32_t heights[] = { 1, 2, 5, 9, 17 };
     static const uint32_t widths[] = { 1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33 };
@@ -131,7 +130,6 @@ Test(codec_png, every_kind_becomes_every_row)
                     for (size_t c = 0; c < 3; c++)
                         check_picture(row_channels[c]);
                 }
-    stk_test_check_leaks();
 }
 
 /* One pixel: to what gray it must come, by Pillow 13's convert("L"). */
@@ -153,7 +151,7 @@ static void check_gray(const struct kind *kind, const uint8_t colour[3], uint8_t
     close_decoder(&decoder);
 }
 
-Test(codec_png, gray_from_colour_is_the_luma_of_bt_601)
+CleanTest(codec_png, gray_from_colour_is_the_luma_of_bt_601)
 {
     static const struct {
         uint8_t colour[3];
@@ -168,10 +166,9 @@ Test(codec_png, gray_from_colour_is_the_luma_of_bt_601)
         for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
             if ((kinds[k].colour & PNG_COLOR_MASK_COLOR) != 0)
                 check_gray(&kinds[k], known[i].colour, known[i].gray);
-    stk_test_check_leaks();
 }
 
-Test(codec_png, the_fast_path_gives_the_bytes_of_the_full_one)
+CleanTest(codec_png, the_fast_path_gives_the_bytes_of_the_full_one)
 {
     static const struct kind fast_kinds[] = { { PNG_COLOR_TYPE_GRAY, 8, false },
                                               { PNG_COLOR_TYPE_RGB, 8, false },
@@ -195,7 +192,6 @@ Test(codec_png, the_fast_path_gives_the_bytes_of_the_full_one)
                 close_decoder(&fast);
                 close_decoder(&full);
             }
-    stk_test_check_leaks();
 }
 
 /* Each variant against a filter written down as the standard has it, on rows of noise. */
@@ -238,7 +234,7 @@ static void check_unfilter(stk_png_unfilter_fn *unfilter, const struct stk_png_f
     free(out);
 }
 
-Test(codec_png, unfilters_agree_with_the_standard)
+CleanTest(codec_png, unfilters_agree_with_the_standard)
 {
     static uint8_t filtered[12 * (1 + 4 * 40) + STK_PNG_SLACK_BYTES];
     static uint8_t zeros[4 * 40 + STK_PNG_SLACK_BYTES];
@@ -263,10 +259,9 @@ Test(codec_png, unfilters_agree_with_the_standard)
             if (variants[v] != NULL)
                 check_unfilter(variants[v], &image, expected);
     }
-    stk_test_check_leaks();
 }
 
-Test(codec_png, an_unknown_filter_type_is_refused)
+CleanTest(codec_png, an_unknown_filter_type_is_refused)
 {
     static uint8_t zeros[4 + STK_PNG_SLACK_BYTES];
     static uint8_t filtered[2 * 5 + STK_PNG_SLACK_BYTES];
@@ -275,10 +270,9 @@ Test(codec_png, an_unknown_filter_type_is_refused)
     filtered[5] = 5;
     cr_assert_not(stk_png_unfilter_plain()(&image, out));
     cr_assert_not(stk_png_unfilter_best()(&image, out));
-    stk_test_check_leaks();
 }
 
-Test(codec_png, a_probe_tells_the_shape)
+CleanTest(codec_png, a_probe_tells_the_shape)
 {
     for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
         paint(&kinds[k], 5, 9, false, PNG_FILTER_NONE);
@@ -301,10 +295,9 @@ Test(codec_png, a_probe_tells_the_shape)
     struct stk_image_shape shape = { 0 };
     cr_assert_eq(stk_codec_png_probe(file.at, file.size, NULL, &shape, NULL), STOKER_EMAGIC);
     cr_assert_not(stk_codec_png_magic(file.at, file.size));
-    stk_test_check_leaks();
 }
 
-Test(codec_png, a_probe_believes_no_header_with_a_flipped_bit)
+CleanTest(codec_png, a_probe_believes_no_header_with_a_flipped_bit)
 {
     paint(&kinds[3], 5, 9, false, PNG_FILTER_NONE);
     struct stk_image_shape shape = { 1, 2, 3 };
@@ -321,20 +314,18 @@ Test(codec_png, a_probe_believes_no_header_with_a_flipped_bit)
     }
     cr_assert_geq(corrupt, 8 * 4); /* the sum's own bits, and sizes as good as the right one */
     cr_assert_eq(shape.height, 1);
-    stk_test_check_leaks();
 }
 
-Test(codec_png, a_file_of_another_size_is_refused)
+CleanTest(codec_png, a_file_of_another_size_is_refused)
 {
     paint(&kinds[3], 6, 7, false, PNG_FILTER_NONE);
     struct decoder decoder = open_decoder(7, 6, 1, false);
     cr_assert_eq(stk_codec_run(&decoder.run, file.at, file.size), STOKER_EFORMAT);
     cr_assert_not_null(strstr(decoder.run.error.message, "6 x 7"));
     close_decoder(&decoder);
-    stk_test_check_leaks();
 }
 
-Test(codec_png, shapes_out_of_range_are_refused)
+CleanTest(codec_png, shapes_out_of_range_are_refused)
 {
     static const struct stk_image_shape wrong[] = {
         { 0, 1, 1 }, { 1, 0, 1 }, { 1, 1, 0 }, { 1, 1, 2 }, { 1, 1, 5 }, { 1U << 31, 1, 1 },
@@ -352,7 +343,6 @@ Test(codec_png, shapes_out_of_range_are_refused)
     cr_assert_null(codec);
     stk_codec_png_destroy(&codec);
     stk_codec_png_destroy(NULL);
-    stk_test_check_leaks();
 }
 
 static int make_small(stoker_codec **out)
@@ -361,10 +351,9 @@ static int make_small(stoker_codec **out)
     return stk_codec_png_create(out, &options);
 }
 
-Test(codec_png, each_allocation_may_fail)
+CleanTest(codec_png, each_allocation_may_fail)
 {
     cr_assert_geq(stk_codec_fail_allocations(make_small, stk_codec_png_destroy), 4);
-    stk_test_check_leaks();
 }
 
 #endif

@@ -88,7 +88,7 @@ static void make(size_t i)
     stk_png_rebuild(&file, &changed, corpus[i].piece_bytes, "tEXt", "a\0b", 3);
 }
 
-Test(codec_png_damage, every_prefix_is_refused)
+CleanTest(codec_png_damage, every_prefix_is_refused)
 {
     for (size_t i = 0; i < CORPUS; i++) {
         make(i);
@@ -101,10 +101,9 @@ Test(codec_png_damage, every_prefix_is_refused)
         cr_assert_eq(decode_both(&both, file.at, file.size), STOKER_OK);
         close_both(&both);
     }
-    stk_test_check_leaks();
 }
 
-Test(codec_png_damage, a_flipped_bit_never_changes_a_row)
+CleanTest(codec_png_damage, a_flipped_bit_never_changes_a_row)
 {
     unsigned survived = 0;
     for (size_t i = 0; i < CORPUS; i++) {
@@ -125,11 +124,10 @@ Test(codec_png_damage, a_flipped_bit_never_changes_a_row)
         close_both(&both);
     }
     cr_assert_eq(survived, 0, "%u damaged files were accepted", survived);
-    stk_test_check_leaks();
 }
 
 /* With every sum put right again, the contents themselves are wrong. */
-Test(codec_png_damage, both_paths_agree_about_flipped_bits_under_right_sums)
+CleanTest(codec_png_damage, both_paths_agree_about_flipped_bits_under_right_sums)
 {
     unsigned accepted = 0;
     for (size_t i = 0; i < CORPUS; i++) {
@@ -144,10 +142,9 @@ Test(codec_png_damage, both_paths_agree_about_flipped_bits_under_right_sums)
         close_both(&both);
     }
     cr_assert_gt(accepted, 100); /* text, gamma, palette, flipped sums: nothing wrong with those */
-    stk_test_check_leaks();
 }
 
-Test(codec_png_damage, idat_in_pieces_and_foreign_chunks_are_read)
+CleanTest(codec_png_damage, idat_in_pieces_and_foreign_chunks_are_read)
 {
     static const size_t pieces[] = { 1, 2, 7, 64, 0 };
     for (size_t i = 0; i < CORPUS; i++) {
@@ -164,10 +161,9 @@ Test(codec_png_damage, idat_in_pieces_and_foreign_chunks_are_read)
         }
         close_both(&both);
     }
-    stk_test_check_leaks();
 }
 
-Test(codec_png_damage, broken_structures_are_refused)
+CleanTest(codec_png_damage, broken_structures_are_refused)
 {
     make(0);
     struct both both = open_both(HEIGHT, WIDTH, 1);
@@ -194,7 +190,6 @@ Test(codec_png_damage, broken_structures_are_refused)
         cr_assert_eq(decode_both(&both, changed.at, changed.size), STOKER_EFORMAT);
     }
     close_both(&both);
-    stk_test_check_leaks();
 }
 
 /* ---- bombs ---- */
@@ -204,7 +199,7 @@ static int decode_changed(struct both *both)
     return decode_both(both, changed.at, changed.size);
 }
 
-Test(codec_png_damage, huge_dimensions_are_refused_before_memory_is_taken)
+CleanTest(codec_png_damage, huge_dimensions_are_refused_before_memory_is_taken)
 {
     struct both both = open_both(HEIGHT, WIDTH, 1);
     const uint64_t allocations = stk_fault_allocations();
@@ -221,7 +216,6 @@ Test(codec_png_damage, huge_dimensions_are_refused_before_memory_is_taken)
     cr_assert_eq(stk_codec_png_probe(changed.at, changed.size, NULL, &shape, NULL), STOKER_ELIMIT);
     cr_assert_eq(stk_fault_allocations(), allocations);
     close_both(&both);
-    stk_test_check_leaks();
 }
 
 /* `size` bytes that inflate to a thousand times as many zeros: one block of fixed codes, of which
@@ -243,7 +237,7 @@ static size_t make_bomb(uint8_t *out, size_t size)
     return at;
 }
 
-Test(codec_png_damage, bombs_in_chunks_are_never_unpacked)
+CleanTest(codec_png_damage, bombs_in_chunks_are_never_unpacked)
 {
     static uint8_t bomb[100000];
     memcpy(bomb, "Comment\0\0", 9);
@@ -261,10 +255,9 @@ Test(codec_png_damage, bombs_in_chunks_are_never_unpacked)
         cr_assert_arr_eq(both.run[0].row, right, sizeof(right));
     }
     close_both(&both);
-    stk_test_check_leaks();
 }
 
-Test(codec_png_damage, pixels_that_unpack_to_too_many_or_too_few_are_refused)
+CleanTest(codec_png_damage, pixels_that_unpack_to_too_many_or_too_few_are_refused)
 {
     static uint8_t bomb[100000];
     const size_t size = make_bomb(bomb, sizeof(bomb));
@@ -276,10 +269,9 @@ Test(codec_png_damage, pixels_that_unpack_to_too_many_or_too_few_are_refused)
         cr_assert_eq(decode_changed(&both), STOKER_ECORRUPT);
     }
     close_both(&both);
-    stk_test_check_leaks();
 }
 
-Test(codec_png_damage, too_many_and_too_long_chunks_are_refused)
+CleanTest(codec_png_damage, too_many_and_too_long_chunks_are_refused)
 {
     make(0);
     struct both both = open_both(HEIGHT, WIDTH, 1);
@@ -306,7 +298,6 @@ Test(codec_png_damage, too_many_and_too_long_chunks_are_refused)
     cr_assert_eq(stk_codec_run(&run, changed.at, changed.size), STOKER_ELIMIT);
     stk_codec_run_close(&run);
     stk_codec_png_destroy(&codec);
-    stk_test_check_leaks();
 }
 #else
 Test(codec_png_damage, a_build_without_libpng_has_nothing_to_damage)

@@ -13,13 +13,12 @@
 
 #ifndef STOKER_HAVE_WEBP
 
-Test(codec_webp, a_build_without_libwebp_says_so)
+CleanTest(codec_webp, a_build_without_libwebp_says_so)
 {
     stoker_codec *codec = NULL;
     const struct stk_webp_options options = { .shape = { 1, 1, 1 } };
     cr_assert_eq(stk_codec_webp_create(&codec, &options), STOKER_ENOTSUP);
     cr_assert_null(codec);
-    stk_test_check_leaks();
 }
 
 #else
@@ -72,7 +71,7 @@ static void check_kind(const struct stk_webp_kind *kind)
     free(file.at);
 }
 
-Test(codec_webp, every_kind_becomes_what_libwebp_makes_of_it)
+CleanTest(codec_webp, every_kind_becomes_what_libwebp_makes_of_it)
 {
     static const uint32_t sides[] = { 1, 2, 7, 8, 16, 17, 33, 70 };
     for (size_t h = 0; h < sizeof(sides) / sizeof(sides[0]); h++)
@@ -82,11 +81,10 @@ Test(codec_webp, every_kind_becomes_what_libwebp_makes_of_it)
                                                     .width = sides[w],
                                                     .lossless = (sort & 1) != 0,
                                                     .alpha = (sort & 2) != 0 });
-    stk_test_check_leaks();
 }
 
 /* The same values as of PNG files: test_png.c. */
-Test(codec_webp, lossless_colours_are_kept_and_gray_is_the_luma_of_bt_601)
+CleanTest(codec_webp, lossless_colours_are_kept_and_gray_is_the_luma_of_bt_601)
 {
     static const struct {
         uint8_t colour[4];
@@ -108,10 +106,9 @@ Test(codec_webp, lossless_colours_are_kept_and_gray_is_the_luma_of_bt_601)
         close_decoder(&gray);
         free(file.at);
     }
-    stk_test_check_leaks();
 }
 
-Test(codec_webp, a_probe_tells_the_shape)
+CleanTest(codec_webp, a_probe_tells_the_shape)
 {
     for (uint32_t sort = 0; sort < 4; sort++) {
         const struct stk_webp_kind kind = { 5, 9, (sort & 1) != 0, (sort & 2) != 0, NULL };
@@ -134,7 +131,6 @@ Test(codec_webp, a_probe_tells_the_shape)
         cr_assert_not(stk_codec_webp_magic(file.at, file.size));
         free(file.at);
     }
-    stk_test_check_leaks();
 }
 
 static void check_refused(const struct stk_webp_file *file, struct decoder *decoder, int code,
@@ -145,7 +141,7 @@ static void check_refused(const struct stk_webp_file *file, struct decoder *deco
     cr_assert_not_null(strstr(decoder->run.error.message, says), "%s", decoder->run.error.message);
 }
 
-Test(codec_webp, other_sizes_and_animations_are_refused)
+CleanTest(codec_webp, other_sizes_and_animations_are_refused)
 {
     enum { ANIMATION = 0x02 };
     const struct stk_webp_kind kind = { 6, 7, true, false, NULL };
@@ -166,10 +162,9 @@ Test(codec_webp, other_sizes_and_animations_are_refused)
     check_refused(&file, &decoder, STOKER_EFORMAT, "on a canvas");
     free(file.at);
     close_decoder(&decoder);
-    stk_test_check_leaks();
 }
 
-Test(codec_webp, metadata_and_what_follows_the_file_are_passed_over)
+CleanTest(codec_webp, metadata_and_what_follows_the_file_are_passed_over)
 {
     const struct stk_webp_kind kind = { 6, 7, true, false, NULL };
     const uint8_t canvas[10] = { 0x0C, 0, 0, 0, 7 - 1, 0, 0, 6 - 1, 0, 0 };
@@ -189,10 +184,9 @@ Test(codec_webp, metadata_and_what_follows_the_file_are_passed_over)
     free(followed);
     free(file.at);
     close_decoder(&decoder);
-    stk_test_check_leaks();
 }
 
-Test(codec_webp, shapes_out_of_range_are_refused)
+CleanTest(codec_webp, shapes_out_of_range_are_refused)
 {
     static const struct stk_image_shape wrong[] = {
         { 0, 1, 1 }, { 1, 0, 1 }, { 1, 1, 0 }, { 1, 1, 2 }
@@ -208,7 +202,6 @@ Test(codec_webp, shapes_out_of_range_are_refused)
     cr_assert_null(codec);
     stk_codec_webp_destroy(&codec);
     stk_codec_webp_destroy(NULL);
-    stk_test_check_leaks();
 }
 
 /* ---- damage ---- */
@@ -242,7 +235,7 @@ static struct decoder open_damaged(size_t k)
     return open_decoder(damaged_kinds[k].height, damaged_kinds[k].width, k % 2 == 0 ? 3 : 4);
 }
 
-Test(codec_webp, every_prefix_is_refused)
+CleanTest(codec_webp, every_prefix_is_refused)
 {
     for (size_t k = 0; k < DAMAGED; k++) {
         struct stk_webp_file file = stk_webp_write(&damaged_kinds[k]);
@@ -254,11 +247,10 @@ Test(codec_webp, every_prefix_is_refused)
         close_decoder(&decoder);
         free(file.at);
     }
-    stk_test_check_leaks();
 }
 
 /* As if a writer had been cut off and its lengths put right: what is missing is pixels. */
-Test(codec_webp, an_image_cut_short_within_its_chunk_is_refused)
+CleanTest(codec_webp, an_image_cut_short_within_its_chunk_is_refused)
 {
     for (size_t k = 0; k < DAMAGED; k++) {
         struct stk_webp_file file = stk_webp_write(&damaged_kinds[k]);
@@ -277,10 +269,9 @@ Test(codec_webp, an_image_cut_short_within_its_chunk_is_refused)
         close_decoder(&decoder);
         free(file.at);
     }
-    stk_test_check_leaks();
 }
 
-Test(codec_webp, a_flipped_bit_gives_an_error_or_the_same_row_to_everybody)
+CleanTest(codec_webp, a_flipped_bit_gives_an_error_or_the_same_row_to_everybody)
 {
     unsigned refused = 0;
     for (size_t k = 0; k < DAMAGED; k++) {
@@ -295,12 +286,11 @@ Test(codec_webp, a_flipped_bit_gives_an_error_or_the_same_row_to_everybody)
         free(file.at);
     }
     cr_assert_gt(refused, 500);
-    stk_test_check_leaks();
 }
 
 /* ---- limits ---- */
 
-Test(codec_webp, huge_dimensions_are_refused_before_memory_is_taken)
+CleanTest(codec_webp, huge_dimensions_are_refused_before_memory_is_taken)
 {
     const struct stk_webp_kind kind = { 6, 7, true, false, NULL };
     const uint8_t canvas[10] = { 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF };
@@ -314,7 +304,6 @@ Test(codec_webp, huge_dimensions_are_refused_before_memory_is_taken)
     cr_assert_eq(stk_fault_allocations(), allocations);
     free(file.at);
     close_decoder(&decoder);
-    stk_test_check_leaks();
 }
 
 /* Decode in its own size into room for `pixels_bytes` bytes. */
@@ -330,7 +319,7 @@ static int decode_any(const stoker_codec *codec, const struct stk_webp_file *fil
     return rc;
 }
 
-Test(codec_webp, an_image_is_decoded_in_its_own_size_up_to_the_limit)
+CleanTest(codec_webp, an_image_is_decoded_in_its_own_size_up_to_the_limit)
 {
     enum { PIXELS_MAX = 20 * 30 };
     static uint8_t pixels[4 * PIXELS_MAX], expected[4 * PIXELS_MAX];
@@ -359,7 +348,6 @@ Test(codec_webp, an_image_is_decoded_in_its_own_size_up_to_the_limit)
         free(file.at);
         stk_codec_webp_destroy(&codec);
     }
-    stk_test_check_leaks();
 }
 
 static int make_small(stoker_codec **out)
@@ -368,10 +356,9 @@ static int make_small(stoker_codec **out)
     return stk_codec_webp_create(out, &options);
 }
 
-Test(codec_webp, each_allocation_may_fail)
+CleanTest(codec_webp, each_allocation_may_fail)
 {
     cr_assert_geq(stk_codec_fail_allocations(make_small, stk_codec_webp_destroy), 4);
-    stk_test_check_leaks();
 }
 
 #endif

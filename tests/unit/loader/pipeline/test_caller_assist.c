@@ -33,7 +33,7 @@ static bool be_away(struct life *life, uint64_t ns)
     return stk_caller_assist_step(&life->assist, life->now_ns, life->batches, life->stall_ns);
 }
 
-Test(caller_assist, begins_above_a_half_and_stops_below_a_quarter)
+CleanTest(caller_assist, begins_above_a_half_and_stops_below_a_quarter)
 {
     struct life life = { .now_ns = 1 };
     cr_assert_not(live(&life, 4 * WINDOW_NS, 45));
@@ -41,18 +41,16 @@ Test(caller_assist, begins_above_a_half_and_stops_below_a_quarter)
     cr_assert(live(&life, 4 * WINDOW_NS, 30), "between the two marks it stays as it is");
     cr_assert_not(live(&life, 4 * WINDOW_NS, 20));
     cr_assert_not(live(&life, 4 * WINDOW_NS, 45));
-    stk_test_check_leaks();
 }
 
-Test(caller_assist, takes_a_window_of_work_to_decide)
+CleanTest(caller_assist, takes_a_window_of_work_to_decide)
 {
     struct life life = { .now_ns = 1 };
     cr_assert_not(live(&life, WINDOW_NS / 2, 90));
     cr_assert(live(&life, WINDOW_NS, 90));
-    stk_test_check_leaks();
 }
 
-Test(caller_assist, an_absence_and_the_full_ring_after_it_change_nothing)
+CleanTest(caller_assist, an_absence_and_the_full_ring_after_it_change_nothing)
 {
     struct life life = { .now_ns = 1 };
     cr_assert(live(&life, 4 * WINDOW_NS, 80));
@@ -61,10 +59,9 @@ Test(caller_assist, an_absence_and_the_full_ring_after_it_change_nothing)
         cr_assert(live(&life, 2 * WINDOW_NS, 0), "turn %d: lives on the full ring", turn);
         cr_assert(live(&life, 2 * WINDOW_NS, 80), "turn %d", turn);
     }
-    stk_test_check_leaks();
 }
 
-Test(caller_assist, a_second_absence_without_waiting_switches_it_off)
+CleanTest(caller_assist, a_second_absence_without_waiting_switches_it_off)
 {
     struct life life = { .now_ns = 1 };
     cr_assert(live(&life, 4 * WINDOW_NS, 80));
@@ -72,14 +69,12 @@ Test(caller_assist, a_second_absence_without_waiting_switches_it_off)
     cr_assert(live(&life, LOOK_NS, 0));
     cr_assert_not(be_away(&life, 3 * WINDOW_NS));
     cr_assert(live(&life, 2 * WINDOW_NS, 80), "on again once it waits");
-    stk_test_check_leaks();
 }
 
-Test(caller_assist, stops_once_what_it_returns_to_needs_no_waiting)
+CleanTest(caller_assist, stops_once_what_it_returns_to_needs_no_waiting)
 {
     struct life life = { .now_ns = 1 };
     cr_assert(live(&life, 4 * WINDOW_NS, 80));
     cr_assert(be_away(&life, 100 * WINDOW_NS));
     cr_assert_not(live(&life, 4 * WINDOW_NS, 10));
-    stk_test_check_leaks();
 }

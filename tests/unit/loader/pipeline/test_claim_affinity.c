@@ -25,7 +25,7 @@ static uint64_t take(struct stk_claim_affinity *affinity, uint32_t worker)
     return take_parts(affinity, worker, 1).ticket;
 }
 
-Test(claim_affinity, the_lap_counter_may_wrap)
+CleanTest(claim_affinity, the_lap_counter_may_wrap)
 {
     enum { COUNT = 3 };
     struct stk_claim_affinity affinity;
@@ -38,11 +38,10 @@ Test(claim_affinity, the_lap_counter_may_wrap)
     for (uint64_t ticket = begin; ticket < begin + (uint64_t)5 * COUNT; ticket++)
         cr_assert_eq(take(&affinity, 0), ticket);
     stk_claim_affinity_destroy(&affinity);
-    stk_test_check_leaks();
 }
 
 /* More workers than tags: some share one, and each is served. */
-Test(claim_affinity, any_number_of_workers)
+CleanTest(claim_affinity, any_number_of_workers)
 {
     enum { COUNT = 2048, WORKERS = 600 };
     struct stk_claim_affinity affinity;
@@ -58,10 +57,9 @@ Test(claim_affinity, any_number_of_workers)
         taken[ticket] = true;
     }
     stk_claim_affinity_destroy(&affinity);
-    stk_test_check_leaks();
 }
 
-Test(claim_affinity, what_others_have_taken_is_left_out)
+CleanTest(claim_affinity, what_others_have_taken_is_left_out)
 {
     struct stk_claim_affinity affinity;
     struct stk_piece piece;
@@ -72,11 +70,10 @@ Test(claim_affinity, what_others_have_taken_is_left_out)
     cr_assert_eq(piece.ticket, 1);
     cr_assert_eq(stk_claim_affinity_first(&affinity), 2);
     stk_claim_affinity_destroy(&affinity);
-    stk_test_check_leaks();
 }
 
 /* Workers that take parts share the first position; one that takes whole positions looks for its own. */
-Test(claim_affinity, parts_come_from_the_first_position_that_has_some)
+CleanTest(claim_affinity, parts_come_from_the_first_position_that_has_some)
 {
     enum { PARTS = STK_TICKET_PARTS_MAX };
     struct stk_claim_affinity affinity;
@@ -98,11 +95,10 @@ Test(claim_affinity, parts_come_from_the_first_position_that_has_some)
     cr_assert_eq(piece.part, PARTS - 1);
     cr_assert_eq(piece.parts, 1);
     stk_claim_affinity_destroy(&affinity);
-    stk_test_check_leaks();
 }
 
 /* For any number of parts, asked for in any amounts, each part is taken once a lap. */
-Test(claim_affinity, each_part_is_taken_once)
+CleanTest(claim_affinity, each_part_is_taken_once)
 {
     enum { COUNT = 6, LAPS_HERE = 3 };
     for (uint32_t parts = 1; parts <= STK_TICKET_PARTS_MAX; parts++) {
@@ -125,15 +121,13 @@ Test(claim_affinity, each_part_is_taken_once)
         }
         stk_claim_affinity_destroy(&affinity);
     }
-    stk_test_check_leaks();
 }
 
-Test(claim_affinity, without_memory_init_fails)
+CleanTest(claim_affinity, without_memory_init_fails)
 {
     struct stk_claim_affinity affinity;
     stk_fault_arm(STK_FAULT_MEMORY, 1);
     cr_assert_lt(stk_claim_affinity_init(&affinity, 8, 1, 2), 0);
     cr_assert(stk_fault_disarm());
     stk_claim_affinity_destroy(&affinity);
-    stk_test_check_leaks();
 }

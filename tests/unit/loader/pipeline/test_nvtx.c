@@ -97,7 +97,7 @@ static void listen(void)
     setenv("NVTX_INJECTION64_PATH", STOKER_TEST_NVTX_TOOL, 1);
 }
 
-Test(nvtx, a_tool_sees_what_the_trace_tells)
+CleanTest(nvtx, a_tool_sees_what_the_trace_tells)
 {
     static const stoker_trace_kind same[] = { STOKER_TRACE_CLAIM, STOKER_TRACE_LEND,
                                               STOKER_TRACE_RELEASE };
@@ -118,11 +118,10 @@ Test(nvtx, a_tool_sees_what_the_trace_tells)
         cr_assert_eq(count_of(counts.payloads, STOKER_TRACE_CREDIT), 0);
     }
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 /* A tool is reason enough: nothing is recorded, but everything is told. */
-Test(nvtx, a_tool_alone_needs_no_option)
+CleanTest(nvtx, a_tool_alone_needs_no_option)
 {
     stoker_dataset *dataset = NULL;
     listen();
@@ -132,11 +131,10 @@ Test(nvtx, a_tool_alone_needs_no_option)
     cr_assert_eq(count_of(counts.pushes, STOKER_TRACE_LEND), BATCHES);
     cr_assert_eq(count_of(counts.pushes, STOKER_TRACE_RELEASE), BATCHES);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 /* A create that fails gives its domain back. */
-Test(nvtx, each_failed_create_leaves_no_domain)
+CleanTest(nvtx, each_failed_create_leaves_no_domain)
 {
     stoker_dataset *dataset = NULL;
     stoker_loader *loader = NULL;
@@ -162,7 +160,6 @@ Test(nvtx, each_failed_create_leaves_no_domain)
     look();
     cr_assert_eq(counts.domains, 0);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 #endif

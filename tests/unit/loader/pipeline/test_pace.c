@@ -24,15 +24,14 @@ static uint32_t parts_after(struct stk_pace *pace, uint64_t row_ns, int turns)
     return parts;
 }
 
-Test(pace, begins_with_one_part)
+CleanTest(pace, begins_with_one_part)
 {
     struct stk_pace pace = { 0 };
     cr_assert_eq(stk_pace_step(&pace, 0, 0, PART_ROWS, PARTS), 1);
     cr_assert_eq(stk_pace_step(&pace, 0, 0, PART_ROWS, PARTS), 1, "nothing was made meanwhile");
-    stk_test_check_leaks();
 }
 
-Test(pace, takes_about_100_us_of_work)
+CleanTest(pace, takes_about_100_us_of_work)
 {
     static const struct {
         uint64_t row_ns;
@@ -43,19 +42,17 @@ Test(pace, takes_about_100_us_of_work)
         cr_assert_eq(parts_after(&pace, cases[i].row_ns, 200), cases[i].parts, "%lu ns",
                      (unsigned long)cases[i].row_ns);
     }
-    stk_test_check_leaks();
 }
 
 /* The page cache served the first rows, a network the later ones. */
-Test(pace, takes_less_as_soon_as_rows_are_slow)
+CleanTest(pace, takes_less_as_soon_as_rows_are_slow)
 {
     struct stk_pace pace = { 0 };
     cr_assert_eq(parts_after(&pace, 100, 200), PARTS);
     cr_assert_eq(parts_after(&pace, 5000000, 3), 1);
-    stk_test_check_leaks();
 }
 
-Test(pace, whole_tickets_are_gathered)
+CleanTest(pace, whole_tickets_are_gathered)
 {
     struct stk_pace pace = { 0 };
     (void)parts_after(&pace, 5000000, 10);
@@ -63,5 +60,4 @@ Test(pace, whole_tickets_are_gathered)
     for (int turn = 0; turn < 5; turn++)
         (void)stk_pace_step(&pace, pace.rows + 1, pace.busy_ns + 1, PART_ROWS, PARTS);
     cr_assert_eq(pace.parts, PARTS);
-    stk_test_check_leaks();
 }

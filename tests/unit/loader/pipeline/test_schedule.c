@@ -108,7 +108,7 @@ static void check_starts(struct stk_schedule_options options)
         }
 }
 
-Test(schedule, deals_like_the_model)
+CleanTest(schedule, deals_like_the_model)
 {
     static const uint32_t batch_sizes[] = { 1, 2, 3, 4, 7, 8, 16, 50 };
     static const uint32_t span_rows[] = { 1, 3, 16, 64 };
@@ -122,7 +122,6 @@ Test(schedule, deals_like_the_model)
                         .world_size = world,
                         .span_rows = span_rows[(count + b) % 4],
                     });
-    stk_test_check_leaks();
 }
 
 /* Deal `batches` batches of each rank to `dealt`; returns the position reached. */
@@ -144,7 +143,7 @@ static uint64_t deal_on(const struct stk_schedule_options *given, uint64_t batch
 }
 
 /* Stop with 4 ranks of 8 after any batch, resume with 2 of 16, 3 of 5, or 1 of 1. */
-Test(schedule, goes_on_with_another_world)
+CleanTest(schedule, goes_on_with_another_world)
 {
     static const uint32_t others[][2] = { { 2, 16 }, { 3, 5 }, { 1, 1 }, { 5, 16 } };
     enum { COUNT = 413 };
@@ -161,10 +160,9 @@ Test(schedule, goes_on_with_another_world)
             for (uint32_t at = 0; at < COUNT; at++)
                 cr_assert_eq(dealt[at], 1, "stop %llu position %u", (unsigned long long)stop, at);
         }
-    stk_test_check_leaks();
 }
 
-Test(schedule, counts_epochs_without_overflow)
+CleanTest(schedule, counts_epochs_without_overflow)
 {
     struct stk_schedule schedule;
     struct stk_schedule_options options = {
@@ -185,11 +183,10 @@ Test(schedule, counts_epochs_without_overflow)
     options.first_epoch = 3; /* resumed after the last epoch */
     stk_schedule_init(&schedule, &options);
     cr_assert_eq(schedule.batches, 0);
-    stk_test_check_leaks();
 }
 
 /* Pieces of any size cover each row of each batch once, the incomplete one's, too. */
-Test(schedule, parts_of_tickets_cover_each_row_once)
+CleanTest(schedule, parts_of_tickets_cover_each_row_once)
 {
     for (uint32_t span_rows = 1; span_rows <= 13; span_rows++)
         for (uint32_t part_rows = 1; part_rows <= span_rows; part_rows++)
@@ -215,5 +212,4 @@ Test(schedule, parts_of_tickets_cover_each_row_once)
                     }
                 cr_assert_eq(next, rows);
             }
-    stk_test_check_leaks();
 }

@@ -59,7 +59,7 @@ static void fill(struct stk_slots *slots, uint64_t batch)
     }
 }
 
-Test(slots, memory_of_slots_and_fields_does_not_overlap)
+CleanTest(slots, memory_of_slots_and_fields_does_not_overlap)
 {
     struct stk_slots *slots = make(&small);
     uint8_t *end = slots->memory.base;
@@ -74,10 +74,9 @@ Test(slots, memory_of_slots_and_fields_does_not_overlap)
     }
     cr_assert_leq(end, (uint8_t *)slots->memory.base + slots->memory.bytes);
     stk_slots_destroy(slots);
-    stk_test_check_leaks();
 }
 
-Test(slots, credits_end_with_the_slots_and_come_back_by_release)
+CleanTest(slots, credits_end_with_the_slots_and_come_back_by_release)
 {
     struct stk_slots *slots = make(&small);
     for (uint64_t ticket = 0; ticket < SLOTS * SPANS; ticket++)
@@ -97,10 +96,9 @@ Test(slots, credits_end_with_the_slots_and_come_back_by_release)
         claim(slots, ticket);
     cr_assert_eq(try_claim(slots), STK_CLAIM_NO_CREDIT);
     stk_slots_destroy(slots);
-    stk_test_check_leaks();
 }
 
-Test(slots, a_batch_is_ready_with_its_last_span_and_in_order)
+CleanTest(slots, a_batch_is_ready_with_its_last_span_and_in_order)
 {
     struct stk_slots *slots = make(&small);
     for (uint64_t ticket = 0; ticket < 4; ticket++)
@@ -115,10 +113,9 @@ Test(slots, a_batch_is_ready_with_its_last_span_and_in_order)
     take_head(slots);
     cr_assert_not(stk_slots_ready(slots));
     stk_slots_destroy(slots);
-    stk_test_check_leaks();
 }
 
-Test(slots, tickets_are_over_after_the_last_batch)
+CleanTest(slots, tickets_are_over_after_the_last_batch)
 {
     struct stk_slots *slots = make(&small);
     for (uint64_t batch = 0; batch < BATCHES; batch++) {
@@ -130,10 +127,9 @@ Test(slots, tickets_are_over_after_the_last_batch)
     cr_assert_eq(slots->lent, 0);
     cr_assert_not(stk_slots_ready(slots));
     stk_slots_destroy(slots);
-    stk_test_check_leaks();
 }
 
-Test(slots, no_ticket_beyond_the_batch_asked_for)
+CleanTest(slots, no_ticket_beyond_the_batch_asked_for)
 {
     struct stk_slots *slots = make(&small);
     struct stk_piece piece;
@@ -142,7 +138,6 @@ Test(slots, no_ticket_beyond_the_batch_asked_for)
     cr_assert_eq(stk_slots_claim(slots, 0, 0, 1, &piece), STK_CLAIM_NO_CREDIT);
     cr_assert_eq(stk_slots_claim(slots, 0, 1, 1, &piece), STK_CLAIM_OK);
     stk_slots_destroy(slots);
-    stk_test_check_leaks();
 }
 
 static void lose(struct stk_slots *slots, uint32_t row)
@@ -153,7 +148,7 @@ static void lose(struct stk_slots *slots, uint32_t row)
     stk_slot_fail(stk_slots_of(slots, 0), row, &error);
 }
 
-Test(slots, the_first_row_that_failed_is_told_in_any_order)
+CleanTest(slots, the_first_row_that_failed_is_told_in_any_order)
 {
     static const uint32_t orders[][3] = { { 1, 2, 4 }, { 4, 1, 2 }, { 2, 4, 1 }, { 4, 2, 1 } };
     for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
@@ -164,10 +159,9 @@ Test(slots, the_first_row_that_failed_is_told_in_any_order)
         cr_assert_eq(stk_slots_of(slots, 0)->failure.sample, 1);
         stk_slots_destroy(slots);
     }
-    stk_test_check_leaks();
 }
 
-Test(slots, release_clears_what_a_batch_noted)
+CleanTest(slots, release_clears_what_a_batch_noted)
 {
     struct stk_slots *slots = make(&small);
     struct stk_slot *slot = stk_slots_of(slots, 0);
@@ -180,11 +174,10 @@ Test(slots, release_clears_what_a_batch_noted)
     cr_assert_eq(atomic_load(&slot->bad_rows), 0);
     cr_assert_eq(slot->failure_row, UINT32_MAX);
     stk_slots_destroy(slots);
-    stk_test_check_leaks();
 }
 
 /* A copy of a batch given back again, while the slot is being filled again. */
-Test(slots, a_second_release_disturbs_nothing)
+CleanTest(slots, a_second_release_disturbs_nothing)
 {
     struct stk_slots *slots = make(&small);
     for (uint64_t batch = 0; batch < SLOTS; batch++)
@@ -203,7 +196,6 @@ Test(slots, a_second_release_disturbs_nothing)
     take_head(slots);
     cr_assert(stk_slots_head_lent(slots));
     stk_slots_destroy(slots);
-    stk_test_check_leaks();
 }
 
 static bool wait_ready(struct stk_slots *slots, uint64_t wait_ns)
@@ -217,7 +209,7 @@ static bool wait_ready(struct stk_slots *slots, uint64_t wait_ns)
     return ready;
 }
 
-Test(slots, waiting_ends_in_time_and_at_once_when_stopped)
+CleanTest(slots, waiting_ends_in_time_and_at_once_when_stopped)
 {
     struct stk_slots *slots = make(&small);
     const uint64_t before_ns = stk_now_ns();
@@ -229,10 +221,9 @@ Test(slots, waiting_ends_in_time_and_at_once_when_stopped)
     cr_assert_not(wait_ready(slots, UINT64_MAX));
     stk_slots_wait_credit(slots, -1);
     stk_slots_destroy(slots);
-    stk_test_check_leaks();
 }
 
-Test(slots, each_failed_allocation_and_pin_leaves_nothing)
+CleanTest(slots, each_failed_allocation_and_pin_leaves_nothing)
 {
     struct stk_slots slots;
     struct stk_slots_options options = small;
@@ -252,7 +243,6 @@ Test(slots, each_failed_allocation_and_pin_leaves_nothing)
         cr_assert_eq(stk_fault_live_bytes(), 0);
     }
     cr_assert_geq(failures, 5);
-    stk_test_check_leaks();
 }
 
 /* ---- waking the workers ---- */
@@ -288,7 +278,7 @@ static uint32_t credits_until_wake(uint32_t held)
     return credits;
 }
 
-Test(slots, workers_are_woken_before_a_ring_that_is_partly_held_runs_dry)
+CleanTest(slots, workers_are_woken_before_a_ring_that_is_partly_held_runs_dry)
 {
     cr_assert_eq(credits_until_wake(0), 4);
     for (uint32_t held = 1; held < 8; held++) {
@@ -297,7 +287,6 @@ Test(slots, workers_are_woken_before_a_ring_that_is_partly_held_runs_dry)
         cr_assert_leq(credits, circulating / 2 > 0 ? circulating / 2 : 1, "%u held: %u", held,
                       credits);
     }
-    stk_test_check_leaks();
 }
 
 /* ---- places ---- */
@@ -343,7 +332,7 @@ static struct stk_slots *make_shared(void)
     return slots;
 }
 
-Test(slots, each_takes_the_places_that_were_his)
+CleanTest(slots, each_takes_the_places_that_were_his)
 {
     struct stk_slots *slots = make_shared();
     claim_as(slots, RIGHT, PLACES + 1);
@@ -353,10 +342,9 @@ Test(slots, each_takes_the_places_that_were_his)
     claim_as(slots, LEFT, PLACES + 4);
     claim_as(slots, RIGHT, PLACES + 5);
     stk_slots_destroy(slots);
-    stk_test_check_leaks();
 }
 
-Test(slots, who_finds_none_of_his_takes_the_first_and_keeps_it)
+CleanTest(slots, who_finds_none_of_his_takes_the_first_and_keeps_it)
 {
     struct stk_slots *slots = make_shared();
     claim_as(slots, RIGHT, PLACES + 1);
@@ -371,10 +359,9 @@ Test(slots, who_finds_none_of_his_takes_the_first_and_keeps_it)
     claim_as(slots, RIGHT, 2 * PLACES);
     claim_as(slots, RIGHT, 2 * PLACES + 1);
     stk_slots_destroy(slots);
-    stk_test_check_leaks();
 }
 
-Test(slots, ones_own_place_is_not_taken_before_its_time)
+CleanTest(slots, ones_own_place_is_not_taken_before_its_time)
 {
     struct stk_slots *slots = make_shared();
     struct stk_piece piece;
@@ -388,11 +375,10 @@ Test(slots, ones_own_place_is_not_taken_before_its_time)
     cr_assert_eq(piece.ticket, 2 * PLACES);
     cr_assert_eq(stk_slots_claim(slots, LEFT, UINT64_MAX, 1, &piece), STK_CLAIM_NO_CREDIT);
     stk_slots_destroy(slots);
-    stk_test_check_leaks();
 }
 
 /* Whichever worker claims, in any order: each ticket once, and none is left over. */
-Test(slots, every_ticket_is_taken_once)
+CleanTest(slots, every_ticket_is_taken_once)
 {
     struct stk_slots *slots = make(&shared);
     bool taken[3 * PLACES] = { false };
@@ -415,11 +401,10 @@ Test(slots, every_ticket_is_taken_once)
     }
     cr_assert_eq(stk_slots_claim(slots, LEFT, UINT64_MAX, 1, &piece), STK_CLAIM_OVER);
     stk_slots_destroy(slots);
-    stk_test_check_leaks();
 }
 
 /* A batch of one ticket, whose parts several workers share. */
-Test(slots, a_batch_is_ready_with_its_last_part)
+CleanTest(slots, a_batch_is_ready_with_its_last_part)
 {
     struct stk_slots_options options = shared;
     options.span_parts = 5;
@@ -443,5 +428,4 @@ Test(slots, a_batch_is_ready_with_its_last_part)
     cr_assert_eq(left.parts, 5);
     cr_assert(stk_slots_parts_done(slots, 1, 5));
     stk_slots_destroy(slots);
-    stk_test_check_leaks();
 }

@@ -160,7 +160,7 @@ static stoker_loader_options run_options(void)
     return options;
 }
 
-Test(trace, tells_each_span_and_batch_once, .timeout = 100)
+CleanTest(trace, tells_each_span_and_batch_once, .timeout = 100)
 {
     struct stk_resident_set resident = { .count = SAMPLES,
                                          .row_bytes = 50000, /* several spans a batch */
@@ -183,7 +183,6 @@ Test(trace, tells_each_span_and_batch_once, .timeout = 100)
     stoker_dataset_close(&drawn);
     stk_file_set_remove(&files);
     stk_resident_set_close(&resident);
-    stk_test_check_leaks();
 }
 
 /* ---- a ring that is full ---- */
@@ -210,7 +209,7 @@ static void consume(stoker_loader *loader, int batches)
 }
 
 /* Without threads, what happens is the same each time: a small ring keeps the first events. */
-Test(trace, a_full_ring_drops_what_comes_and_counts_it)
+CleanTest(trace, a_full_ring_drops_what_comes_and_counts_it)
 {
     static struct stk_events whole;
     enum { ROOM = 8 };
@@ -243,12 +242,11 @@ Test(trace, a_full_ring_drops_what_comes_and_counts_it)
     cr_assert(stk_events_nest(&all, 0));
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
-    stk_test_check_leaks();
 }
 
 /* ---- rules ---- */
 
-Test(trace, memory_is_announced_and_off_takes_none)
+CleanTest(trace, memory_is_announced_and_off_takes_none)
 {
     stoker_dataset *dataset = NULL;
     stoker_trace trace = STOKER_TRACE_INIT;
@@ -267,10 +265,9 @@ Test(trace, memory_is_announced_and_off_takes_none)
         stoker_dataset_close(&dataset);
     }
     cr_assert_lt(live[1] - live[0], 1024, "more than is announced");
-    stk_test_check_leaks();
 }
 
-Test(trace, bad_calls_are_refused)
+CleanTest(trace, bad_calls_are_refused)
 {
     stoker_dataset *dataset = NULL;
     stoker_loader *loader = open_small(&dataset, 16, 1);
@@ -292,5 +289,4 @@ Test(trace, bad_calls_are_refused)
         cr_assert_str_neq(stoker_trace_name((stoker_trace_kind)kind), "unknown");
     cr_assert_str_eq(stoker_trace_name(STOKER_TRACE_KIND_COUNT), "unknown");
     cr_assert_str_eq(stoker_trace_name((stoker_trace_kind)-1), "unknown");
-    stk_test_check_leaks();
 }

@@ -96,7 +96,7 @@ static const char expected[] =
     "\"tid\":1000,\"ts\":11.000,\"args\":{\"batch\":7}}\n"
     "]\n";
 
-Test(trace_write, is_written_to_the_letter)
+CleanTest(trace_write, is_written_to_the_letter)
 {
     stoker_trace_event events[BATCH_EVENTS];
     struct text text = { .size = 0 };
@@ -106,10 +106,9 @@ Test(trace_write, is_written_to_the_letter)
     };
     cr_assert_eq(stoker_trace_write(&run, 1, keep, &text), STOKER_OK);
     cr_assert_str_eq(text.bytes, expected);
-    stk_test_check_leaks();
 }
 
-Test(trace_write, of_nothing_is_an_array_still)
+CleanTest(trace_write, of_nothing_is_an_array_still)
 {
     struct text text = { .size = 0 };
     cr_assert_eq(stoker_trace_write(NULL, 0, keep, &text), STOKER_OK);
@@ -119,11 +118,10 @@ Test(trace_write, of_nothing_is_an_array_still)
     cr_assert_eq(stoker_trace_write(&empty, 1, keep, &text), STOKER_OK);
     cr_assert_str_eq(text.bytes, "[\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":1000,\"tid\":"
                                  "1000,\"args\":{\"name\":\"stoker\"}}\n]\n");
-    stk_test_check_leaks();
 }
 
 /* The second run begins earlier: its start is time 0 for both. */
-Test(trace_write, runs_share_one_clock_and_no_ids)
+CleanTest(trace_write, runs_share_one_clock_and_no_ids)
 {
     stoker_trace_event late = { .begin_ns = 5000, .end_ns = 6000, .thread = 1 };
     stoker_trace_event early = { .begin_ns = 2000, .end_ns = 3000, .thread = 1 };
@@ -134,10 +132,9 @@ Test(trace_write, runs_share_one_clock_and_no_ids)
     cr_assert_eq(stoker_trace_write(runs, 3, keep, &text), STOKER_OK);
     cr_assert_not_null(strstr(text.bytes, "\"pid\":1000,\"tid\":1001,\"ts\":3.000,\"dur\":1.000"));
     cr_assert_not_null(strstr(text.bytes, "\"pid\":3000,\"tid\":3001,\"ts\":0.000,\"dur\":1.000"));
-    stk_test_check_leaks();
 }
 
-Test(trace_write, stops_at_the_first_error_of_the_sink)
+CleanTest(trace_write, stops_at_the_first_error_of_the_sink)
 {
     stoker_trace_event events[BATCH_EVENTS];
     memcpy(events, batch_events, sizeof(events));
@@ -148,10 +145,9 @@ Test(trace_write, stops_at_the_first_error_of_the_sink)
         struct text text = { .fail_at = nth };
         cr_assert_eq(stoker_trace_write(&run, 1, keep, &text), STOKER_EIO);
     }
-    stk_test_check_leaks();
 }
 
-Test(trace_write, what_cannot_be_an_event_is_refused)
+CleanTest(trace_write, what_cannot_be_an_event_is_refused)
 {
     stoker_trace_event event = { .begin_ns = 1, .end_ns = 2 };
     stoker_trace_run run = { .events = &event, .count = 1 };
@@ -173,5 +169,4 @@ Test(trace_write, what_cannot_be_an_event_is_refused)
     event.kind = 0;
     cr_assert_eq(text.calls, 0, "nothing is written before all is checked");
     cr_assert_eq(stoker_trace_write(&run, 1, keep, &text), STOKER_OK);
-    stk_test_check_leaks();
 }

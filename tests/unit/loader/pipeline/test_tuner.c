@@ -94,16 +94,15 @@ static double flat(uint32_t workers)
     return 5000.0 + 0.0 * workers;
 }
 
-Test(tuner, climbs_to_the_most_that_helps)
+CleanTest(tuner, climbs_to_the_most_that_helps)
 {
     struct world world = world_make(linear, 0.5, 2, 16);
     live(&world, 10);
     /* From 10 on one more worker gains less than 1.1; it must pass at least those. */
     cr_assert_geq(world.tuner.workers, 15);
-    stk_test_check_leaks();
 }
 
-Test(tuner, stays_near_a_peak)
+CleanTest(tuner, stays_near_a_peak)
 {
     struct world world = world_of_cpus(peak_at_5, 2, 32, 6);
     live(&world, 5);
@@ -113,38 +112,34 @@ Test(tuner, stays_near_a_peak)
     cr_assert_geq(world.tuner.best, 4);
     cr_assert_leq(world.tuner.best, 6);
     cr_assert_leq(world.most, 7);
-    stk_test_check_leaks();
 }
 
 /* Two workers use both CPUs: one fewer makes half of the rows, which is clear long before the window ends. */
-Test(tuner, a_trial_of_too_few_workers_is_short)
+CleanTest(tuner, a_trial_of_too_few_workers_is_short)
 {
     struct world world = world_of_cpus(linear, 2, 8, 2);
     live(&world, 1);
     cr_assert_eq(world.least, 1, "one worker was never tried");
     cr_assert_eq(world.tuner.best, 2);
     cr_assert_geq(world.rows, 0.97 * linear(2), "%.0f rows of %.0f", world.rows, linear(2));
-    stk_test_check_leaks();
 }
 
-Test(tuner, gives_workers_back_where_fewer_are_faster)
+CleanTest(tuner, gives_workers_back_where_fewer_are_faster)
 {
     struct world world = world_make(fewer_is_better, 0.5, 8, 8);
     live(&world, 20);
     cr_assert_leq(world.tuner.best, 2);
-    stk_test_check_leaks();
 }
 
-Test(tuner, changes_nothing_for_a_consumer_that_does_not_wait)
+CleanTest(tuner, changes_nothing_for_a_consumer_that_does_not_wait)
 {
     struct world world = world_make(linear, 0.01, 3, 16);
     live(&world, 60);
     cr_assert_eq(world.changes, 0);
-    stk_test_check_leaks();
 }
 
 /* Tries that do not help become rare: two tries, each there and back, per rest. */
-Test(tuner, rests_where_nothing_helps)
+CleanTest(tuner, rests_where_nothing_helps)
 {
     struct world world = world_of_cpus(flat, 4, 8, 5);
     live(&world, 600);
@@ -152,12 +147,11 @@ Test(tuner, rests_where_nothing_helps)
     cr_assert_geq(world.changes, 4);
     cr_assert_geq(world.least, 3);
     cr_assert_leq(world.most, 5);
-    stk_test_check_leaks();
 }
 
 /* Trials cost little where workers mostly wait, and the one that failed may have been disturbed: they
  * are large, and not rare. */
-Test(tuner, keeps_trying_where_workers_wait)
+CleanTest(tuner, keeps_trying_where_workers_wait)
 {
     struct world world = world_make(flat, 0.5, 4, 32);
     live(&world, 60);
@@ -166,7 +160,6 @@ Test(tuner, keeps_trying_where_workers_wait)
     world.rate = linear;
     live(&world, 8);
     cr_assert_eq(world.tuner.best, 32);
-    stk_test_check_leaks();
 }
 
 static double one_is_a_little_better(uint32_t workers)
@@ -175,7 +168,7 @@ static double one_is_a_little_better(uint32_t workers)
 }
 
 /* 8 % more with one worker less: worth a change if the two share the CPUs, noise if they only wait. */
-Test(tuner, gives_waiting_workers_back_for_a_clear_gain_only)
+CleanTest(tuner, gives_waiting_workers_back_for_a_clear_gain_only)
 {
     struct world waiting = world_make(one_is_a_little_better, 0.5, 2, 2);
     live(&waiting, 20);
@@ -183,7 +176,6 @@ Test(tuner, gives_waiting_workers_back_for_a_clear_gain_only)
     struct world busy = world_of_cpus(one_is_a_little_better, 2, 2, 2);
     live(&busy, 20);
     cr_assert_eq(busy.tuner.best, 1);
-    stk_test_check_leaks();
 }
 
 static double ten_at_once(uint32_t workers)
@@ -192,18 +184,17 @@ static double ten_at_once(uint32_t workers)
 }
 
 /* Storage that serves ten reads at once: the step is halved until it fits. */
-Test(tuner, finds_how_many_the_storage_serves)
+CleanTest(tuner, finds_how_many_the_storage_serves)
 {
     struct world world = world_make(ten_at_once, 0.9, 2, 32);
     live(&world, 5);
     cr_assert_geq(world.tuner.best, 9);
     cr_assert_leq(world.tuner.best, 12);
     cr_assert_leq(world.most, 24);
-    stk_test_check_leaks();
 }
 
 /* Workers that keep every CPU busy are not joined by more, whatever the gain. */
-Test(tuner, adds_none_where_every_cpu_is_in_use)
+CleanTest(tuner, adds_none_where_every_cpu_is_in_use)
 {
     struct world world = world_of_cpus(linear, 2, 16, 2);
     live(&world, 60);
@@ -212,12 +203,11 @@ Test(tuner, adds_none_where_every_cpu_is_in_use)
     live(&world, 60);
     cr_assert_eq(world.tuner.best, 4);
     cr_assert_eq(world.most, 4);
-    stk_test_check_leaks();
 }
 
 /* A window with a pause in it shows a low rate. Taken for the rate of the number in use, it would
  * make any other number look faster. */
-Test(tuner, a_consumer_that_was_away_is_not_a_slow_pipeline)
+CleanTest(tuner, a_consumer_that_was_away_is_not_a_slow_pipeline)
 {
     struct world world = world_make(linear, 0.9, 4, 4);
     for (int turn = 0; turn < 200; turn++) {
@@ -225,7 +215,6 @@ Test(tuner, a_consumer_that_was_away_is_not_a_slow_pipeline)
         world.now_ns += UINT64_C(300000000); /* away: no batches, no waiting */
         cr_assert_eq(world.tuner.best, 4);
     }
-    stk_test_check_leaks();
 }
 
 /* Trials are rare in the time that is worked: a pause of any length between two stretches does not
@@ -244,15 +233,14 @@ static void live_in_stretches(double seconds)
     cr_assert_leq(broken.changes, steady.changes);
 }
 
-Test(tuner, being_away_is_not_rest)
+CleanTest(tuner, being_away_is_not_rest)
 {
     live_in_stretches(0.2);
     live_in_stretches(0.06);
-    stk_test_check_leaks();
 }
 
 /* What is better in short stretches is found, too: a trial resumes where it was cut. */
-Test(tuner, finds_more_in_short_stretches)
+CleanTest(tuner, finds_more_in_short_stretches)
 {
     struct world world = world_make(linear, 0.5, 2, 4);
     for (int turn = 0; turn < 40; turn++) {
@@ -260,12 +248,11 @@ Test(tuner, finds_more_in_short_stretches)
         world.now_ns += UINT64_C(300000000);
     }
     cr_assert_eq(world.tuner.best, 4);
-    stk_test_check_leaks();
 }
 
 /* The neighbour's window was fast because the machine was: the next window of the number in use
  * tells. */
-Test(tuner, a_machine_that_drifts_is_not_a_number_that_helps)
+CleanTest(tuner, a_machine_that_drifts_is_not_a_number_that_helps)
 {
     for (uint64_t drift_ns = 300000000; drift_ns <= 3000000000; drift_ns += 37000000) {
         struct world world = world_make(linear, 0.9, 2, 2);
@@ -275,13 +262,11 @@ Test(tuner, a_machine_that_drifts_is_not_a_number_that_helps)
             cr_assert_eq(world.tuner.best, 2, "drift %llu", (unsigned long long)drift_ns);
         }
     }
-    stk_test_check_leaks();
 }
 
-Test(tuner, one_worker_and_no_room_is_left_alone)
+CleanTest(tuner, one_worker_and_no_room_is_left_alone)
 {
     struct world world = world_make(flat, 0.9, 1, 1);
     live(&world, 60);
     cr_assert_eq(world.changes, 0);
-    stk_test_check_leaks();
 }

@@ -50,7 +50,7 @@ static int32_t read_one(const stoker_reader *reader, void *ring, stoker_read *re
     return read->result;
 }
 
-Test(reader_bytes, each_size_and_alignment_arrives)
+CleanTest(reader_bytes, each_size_and_alignment_arrives)
 {
     FILE *file = stk_test_file(FILE_BYTES);
     cr_assert_not_null(file);
@@ -72,10 +72,9 @@ Test(reader_bytes, each_size_and_alignment_arrives)
         cr_assert_eq(reader->close(ring, WAIT_NS), 0);
     }
     fclose(file);
-    stk_test_check_leaks();
 }
 
-Test(reader_bytes, ends_of_files_and_bad_descriptors_are_results)
+CleanTest(reader_bytes, ends_of_files_and_bad_descriptors_are_results)
 {
     FILE *file = stk_test_file(FILE_BYTES);
     const int directory = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -124,11 +123,10 @@ Test(reader_bytes, ends_of_files_and_bad_descriptors_are_results)
         }
     close(directory);
     fclose(file);
-    stk_test_check_leaks();
 }
 
 /* A directory alone in the table is registered with io_uring and fails at the read. */
-Test(reader_bytes, a_directory_is_eisdir_by_index_too)
+CleanTest(reader_bytes, a_directory_is_eisdir_by_index_too)
 {
     const int directory = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     const stoker_file files[] = { { "directory", directory, 1 } };
@@ -141,7 +139,6 @@ Test(reader_bytes, a_directory_is_eisdir_by_index_too)
         cr_assert_eq(reader->close(ring, WAIT_NS), 0);
     }
     close(directory);
-    stk_test_check_leaks();
 }
 
 struct flight {
@@ -196,7 +193,7 @@ static void fly(const stoker_reader *reader, void *ring, uint32_t depth, uint32_
     cr_assert_eq(reader->reap(ring, flight.done, max, 0), 0);
 }
 
-Test(reader_bytes, each_depth_delivers_each_read_once)
+CleanTest(reader_bytes, each_depth_delivers_each_read_once)
 {
     FILE *file = stk_test_file(FILE_BYTES);
     cr_assert_not_null(file);
@@ -213,11 +210,10 @@ Test(reader_bytes, each_depth_delivers_each_read_once)
             cr_assert_eq(reader->close(ring, WAIT_NS), 0);
         }
     fclose(file);
-    stk_test_check_leaks();
 }
 
 /* A slot is used again as soon as its read is reaped, while others are still out. */
-Test(reader_bytes, a_window_that_is_kept_full_loses_nothing)
+CleanTest(reader_bytes, a_window_that_is_kept_full_loses_nothing)
 {
     enum { DEPTH = 48, READS = 20000 };
     FILE *file = stk_test_file(FILE_BYTES);
@@ -250,11 +246,10 @@ Test(reader_bytes, a_window_that_is_kept_full_loses_nothing)
         cr_assert_eq(reader->close(ring, WAIT_NS), 0);
     }
     fclose(file);
-    stk_test_check_leaks();
 }
 
 /* The kernel copies no more than is summed or decoded while it is still at hand. */
-Test(reader_bytes, long_reads_come_a_group_at_a_time)
+CleanTest(reader_bytes, long_reads_come_a_group_at_a_time)
 {
     enum { READS = 8, READ_BYTES = 100000, LONG_FILE_BYTES = 300000 };
     static uint8_t bytes[READS][READ_BYTES];
@@ -288,10 +283,9 @@ Test(reader_bytes, long_reads_come_a_group_at_a_time)
             cr_assert_eq(reader->close(ring, WAIT_NS), 0);
         }
     fclose(file);
-    stk_test_check_leaks();
 }
 
-Test(reader_bytes, more_than_depth_is_refused)
+CleanTest(reader_bytes, more_than_depth_is_refused)
 {
     FILE *file = stk_test_file(FILE_BYTES);
     cr_assert_not_null(file);
@@ -312,10 +306,9 @@ Test(reader_bytes, more_than_depth_is_refused)
         cr_assert_eq(all[n]->close(ring, WAIT_NS), 0);
     }
     fclose(file);
-    stk_test_check_leaks();
 }
 
-Test(reader_bytes, null_completes_all_and_writes_nothing)
+CleanTest(reader_bytes, null_completes_all_and_writes_nothing)
 {
     const stoker_file files[] = { { "no file", -1, 0 } };
     void *ring = open_ring(&stoker_reader_null, files, 1, 3);
@@ -337,5 +330,4 @@ Test(reader_bytes, null_completes_all_and_writes_nothing)
     for (uint8_t i = 0; i < 10; i++)
         cr_assert_eq(bytes[i], i + 1);
     cr_assert_eq(stoker_reader_null.close(ring, 0), 0);
-    stk_test_check_leaks();
 }

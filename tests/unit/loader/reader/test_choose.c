@@ -20,7 +20,7 @@ static const stoker_reader *choose(char *reason, size_t reason_bytes)
     return chosen;
 }
 
-Test(reader_choose, takes_io_uring_where_it_works)
+CleanTest(reader_choose, takes_io_uring_where_it_works)
 {
     char reason[128] = "";
     unsetenv("STOKER_READER");
@@ -31,10 +31,9 @@ Test(reader_choose, takes_io_uring_where_it_works)
     setenv("STOKER_READER", "", 1); /* empty is unset */
     cr_assert_eq(choose(reason, sizeof(reason)),
                  works ? &stoker_reader_uring : &stoker_reader_pread);
-    stk_test_check_leaks();
 }
 
-Test(reader_choose, obeys_the_environment)
+CleanTest(reader_choose, obeys_the_environment)
 {
     static const stoker_reader *const readers[] = { &stoker_reader_pread, &stoker_reader_null,
                                                     &stoker_reader_uring };
@@ -46,10 +45,9 @@ Test(reader_choose, obeys_the_environment)
         cr_assert_eq(choose(reason, sizeof(reason)), readers[i]);
         cr_assert_not_null(strstr(reason, readers[i]->name));
     }
-    stk_test_check_leaks();
 }
 
-Test(reader_choose, a_name_that_is_none_is_named)
+CleanTest(reader_choose, a_name_that_is_none_is_named)
 {
     static const char *const names[] = { "urin", "URING", "uring ", "pread,uring" };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -66,7 +64,6 @@ Test(reader_choose, a_name_that_is_none_is_named)
         cr_assert_str_eq(reason, "as before");
         cr_assert_eq(stk_reader_choose(&chosen, reason, sizeof(reason), NULL), STOKER_EINVAL);
     }
-    stk_test_check_leaks();
 }
 
 static void without_rings(int os_errno, const char *reason_expected)
@@ -107,7 +104,7 @@ Test(reader_choose, falls_back_when_the_kernel_has_no_rings)
 }
 
 /* Setup alone may pass: Some sandboxes refuse the second call. */
-Test(reader_choose, falls_back_when_a_ring_can_be_made_but_not_run)
+CleanTest(reader_choose, falls_back_when_a_ring_can_be_made_but_not_run)
 {
     if (!stk_test_reader_works(&stoker_reader_uring))
         cr_skip_test("no io_uring here: nothing to take away");
@@ -117,11 +114,10 @@ Test(reader_choose, falls_back_when_a_ring_can_be_made_but_not_run)
     unsetenv("STOKER_READER");
     cr_assert_eq(choose(reason, sizeof(reason)), &stoker_reader_pread);
     cr_assert_not_null(strstr(reason, "no-op failed: Operation not permitted"));
-    stk_test_check_leaks();
 }
 
 /* Out of memory is no reason to read differently. */
-Test(reader_choose, fails_cleanly_when_out_of_memory)
+CleanTest(reader_choose, fails_cleanly_when_out_of_memory)
 {
     unsetenv("STOKER_READER");
     const int64_t live_before = stk_fault_live_bytes();
@@ -137,5 +133,4 @@ Test(reader_choose, fails_cleanly_when_out_of_memory)
         cr_assert_eq(error.code, rc);
         cr_assert_eq(stk_fault_live_bytes(), live_before);
     }
-    stk_test_check_leaks();
 }

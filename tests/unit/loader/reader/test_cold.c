@@ -84,7 +84,7 @@ static void reap_all(void *ring)
     }
 }
 
-Test(reader_cold, all_reads_are_begun_before_anybody_reaps, .timeout = 120)
+CleanTest(reader_cold, all_reads_are_begun_before_anybody_reaps, .timeout = 120)
 {
     if (!stk_test_reader_works(&stoker_reader_uring))
         cr_skip_test("NOT TESTED: no io_uring here");
@@ -113,5 +113,4 @@ Test(reader_cold, all_reads_are_begun_before_anybody_reaps, .timeout = 120)
     cr_assert_eq(stoker_reader_uring.close(ring, WAIT_NS), 0);
     munmap(map, FILE_BYTES);
     fclose(file);
-    stk_test_check_leaks();
 }

@@ -110,7 +110,7 @@ Test(reader_failure, reap_ends_in_time_under_nothing_but_eintr)
 }
 
 /* Without preadv2 (an old sandbox) pread reads as before. */
-Test(reader_failure, pread_does_without_preadv2)
+CleanTest(reader_failure, pread_does_without_preadv2)
 {
     static const int errors[] = { EOPNOTSUPP, ENOSYS };
     FILE *file = stk_test_file(4096);
@@ -139,5 +139,4 @@ Test(reader_failure, pread_does_without_preadv2)
         cr_assert_eq(stoker_reader_pread.close(ring, 0), 0);
     }
     fclose(file);
-    stk_test_check_leaks();
 }

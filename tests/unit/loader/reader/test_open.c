@@ -21,7 +21,7 @@ static const stoker_reader *const readers[] = { &stoker_reader_uring, &stoker_re
                                                 &stoker_reader_null };
 enum { READERS = sizeof(readers) / sizeof(readers[0]) };
 
-Test(reader_open, each_failed_allocation_leaves_nothing)
+CleanTest(reader_open, each_failed_allocation_leaves_nothing)
 {
     FILE *file = stk_test_file(FILE_BYTES);
     cr_assert_not_null(file);
@@ -57,10 +57,9 @@ Test(reader_open, each_failed_allocation_leaves_nothing)
         cr_assert_eq(stk_fault_live_bytes(), live_before);
     }
     fclose(file);
-    stk_test_check_leaks();
 }
 
-Test(reader_open, a_setup_out_of_range_is_refused)
+CleanTest(reader_open, a_setup_out_of_range_is_refused)
 {
     const stoker_reader_setup bad[] = {
         { .depth = 0 }, { .depth = 1025 }, { .depth = UINT32_MAX }, { .depth = 1, .file_count = 1 }
@@ -75,7 +74,6 @@ Test(reader_open, a_setup_out_of_range_is_refused)
         cr_assert_eq(readers[n]->open(&ring, NULL, NULL), STOKER_EINVAL);
         cr_assert_null(ring);
     }
-    stk_test_check_leaks();
 }
 
 /* Read all of the file by pieces into a buffer; whether every byte was right. */
@@ -136,7 +134,7 @@ static int in_child(const stoker_reader_setup *setup, rlim_t locked_bytes)
 /* The ring alone fits the first limit, not the scratch memory; with none at all there
  * is a ring on some kernels and a refusal in words on others. Once through the page
  * cache, once directly where the file system can. */
-Test(reader_open, works_with_little_locked_memory)
+CleanTest(reader_open, works_with_little_locked_memory)
 {
     if (!stk_test_reader_works(&stoker_reader_uring))
         cr_skip_test("no io_uring here");
@@ -164,7 +162,6 @@ Test(reader_open, works_with_little_locked_memory)
     }
     munmap(scratch, scratch_bytes);
     fclose(file);
-    stk_test_check_leaks();
 }
 
 static int buffers_of(const stoker_reader_setup *setup)
@@ -178,7 +175,7 @@ static int buffers_of(const stoker_reader_setup *setup)
 }
 
 /* Scratch of the ring's own and slots that all rings share; where slots are too much, scratch alone. */
-Test(reader_open, registers_scratch_and_slots)
+CleanTest(reader_open, registers_scratch_and_slots)
 {
     if (!stk_test_reader_works(&stoker_reader_uring))
         cr_skip_test("no io_uring here");
@@ -204,11 +201,10 @@ Test(reader_open, registers_scratch_and_slots)
     cr_expect_eq(buffers_of(&setup), 1);
     cr_expect(reads_into(&stoker_reader_uring, &setup, slots), "not registered");
     fclose(file);
-    stk_test_check_leaks();
 }
 
 /* Buffers (0) and files (2), and the limit on threads (19), are gains and not needs. */
-Test(reader_open, works_with_each_registration_refused)
+CleanTest(reader_open, works_with_each_registration_refused)
 {
     if (!stk_test_reader_works(&stoker_reader_uring))
         cr_skip_test("no io_uring here");
@@ -230,12 +226,11 @@ Test(reader_open, works_with_each_registration_refused)
         cr_assert(reads_right(&stoker_reader_uring, &setup), "operation %u", operations[i]);
     }
     fclose(file);
-    stk_test_check_leaks();
 }
 
 /* A kernel that registers nothing: no files, no buffers, no limit on threads. Only the
  * probe of operations goes through the same call, so this ring is refused, with its reason. */
-Test(reader_open, a_ring_that_registers_nothing_is_refused_with_words)
+CleanTest(reader_open, a_ring_that_registers_nothing_is_refused_with_words)
 {
     if (!stk_test_reader_works(&stoker_reader_uring))
         cr_skip_test("no io_uring here: nothing to take away");
@@ -247,11 +242,10 @@ Test(reader_open, a_ring_that_registers_nothing_is_refused_with_words)
     cr_assert_eq(stoker_reader_uring.open(&ring, &setup, &error), STOKER_EREADER);
     cr_assert_not_null(strstr(error.message, "io_uring"));
     cr_assert_null(ring);
-    stk_test_check_leaks();
 }
 
 /* Descriptors run out: said, and gone when there are some again. */
-Test(reader_open, without_descriptors_a_ring_is_refused)
+CleanTest(reader_open, without_descriptors_a_ring_is_refused)
 {
     if (!stk_test_reader_works(&stoker_reader_uring))
         cr_skip_test("no io_uring here");
@@ -268,5 +262,4 @@ Test(reader_open, without_descriptors_a_ring_is_refused)
     cr_assert_eq(error.os_errno, EMFILE);
     cr_assert_null(ring);
     cr_assert(stk_test_reader_works(&stoker_reader_uring));
-    stk_test_check_leaks();
 }

@@ -124,7 +124,7 @@ static uint32_t overflows_of(bool small, bool any_thread)
     return overflows;
 }
 
-Test(reader_overflow, a_queue_that_is_too_small_loses_no_read, .timeout = 100)
+CleanTest(reader_overflow, a_queue_that_is_too_small_loses_no_read, .timeout = 100)
 {
     if (!stk_test_reader_works(&stoker_reader_uring))
         cr_skip_test("no io_uring here");
@@ -132,16 +132,14 @@ Test(reader_overflow, a_queue_that_is_too_small_loses_no_read, .timeout = 100)
         cr_skip_test("liburing is linked statically: its ring cannot be made smaller");
     for (int any_thread = 0; any_thread < 2; any_thread++)
         cr_assert_gt(overflows_of(true, any_thread == 1), 1000, "the queue did not overflow");
-    stk_test_check_leaks();
 }
 
-Test(reader_overflow, the_queue_that_the_reader_asks_for_does_not_overflow, .timeout = 100)
+CleanTest(reader_overflow, the_queue_that_the_reader_asks_for_does_not_overflow, .timeout = 100)
 {
     if (!stk_test_reader_works(&stoker_reader_uring))
         cr_skip_test("no io_uring here");
     for (int any_thread = 0; any_thread < 2; any_thread++)
         cr_assert_eq(overflows_of(false, any_thread == 1), 0);
-    stk_test_check_leaks();
 }
 #else
 Test(reader_overflow, needs_io_uring)

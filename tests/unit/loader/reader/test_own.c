@@ -216,7 +216,7 @@ Test(reader_own, reads_that_would_wait_are_asked_for_again_by_the_same_reader, .
     expect_all(&(struct stk_script){ .rules = rules, .rule_count = 2 });
 }
 
-Test(reader_own, a_read_that_never_ends_well_is_an_error, .timeout = 60)
+CleanTest(reader_own, a_read_that_never_ends_well_is_an_error, .timeout = 60)
 {
     for (int whole = 0; whole < 2; whole++)
         for (int32_t workers = 0; workers <= 1; workers++) {
@@ -240,7 +240,6 @@ Test(reader_own, a_read_that_never_ends_well_is_an_error, .timeout = 60)
             cr_assert_eq(outcome.stats.read_retries, 2 * 129); /* bounded, no spinning */
             close_set();
         }
-    stk_test_check_leaks();
 }
 
 Test(reader_own, short_counts_are_continued_by_the_same_reader, .timeout = 60)
@@ -254,7 +253,7 @@ Test(reader_own, short_counts_are_continued_by_the_same_reader, .timeout = 60)
 }
 
 /* One that is shorter, and one that is longer than it was. */
-Test(reader_own, a_whole_file_that_comes_in_parts_is_known_to_have_changed)
+CleanTest(reader_own, a_whole_file_that_comes_in_parts_is_known_to_have_changed)
 {
     const struct stk_script_rule rule = { .what = STK_SCRIPT_SHORT,
                                           .amount = 11,
@@ -272,7 +271,6 @@ Test(reader_own, a_whole_file_that_comes_in_parts_is_known_to_have_changed)
             cr_assert_eq(outcome.error.sample, 9);
         }
     close_set();
-    stk_test_check_leaks();
 }
 
 Test(reader_own, a_ring_that_breaks_is_opened_again_by_the_same_reader, .timeout = 60)
@@ -284,7 +282,7 @@ Test(reader_own, a_ring_that_breaks_is_opened_again_by_the_same_reader, .timeout
 }
 
 /* Always, or when it is opened again. */
-Test(reader_own, a_ring_that_breaks_for_good_ends_the_run, .timeout = 60)
+CleanTest(reader_own, a_ring_that_breaks_for_good_ends_the_run, .timeout = 60)
 {
     open_set(false);
     for (int32_t workers = 0; workers <= 2; workers++)
@@ -306,7 +304,6 @@ Test(reader_own, a_ring_that_breaks_for_good_ends_the_run, .timeout = 60)
                     cr_assert_eq(outcome.wrong, 0);
                 }
     close_set();
-    stk_test_check_leaks();
 }
 
 /* Its reads are the ring's for good then, and so are their buffers. */
@@ -361,7 +358,7 @@ static int boasting_reap(void *ring, stoker_read **done, uint32_t max, int64_t w
     return count;
 }
 
-Test(reader_own, more_bytes_than_were_asked_for_are_an_error, .timeout = 60)
+CleanTest(reader_own, more_bytes_than_were_asked_for_are_an_error, .timeout = 60)
 {
     stoker_reader boasting = unmasking;
     boasting.reap = boasting_reap;
@@ -378,7 +375,6 @@ Test(reader_own, more_bytes_than_were_asked_for_are_an_error, .timeout = 60)
         }
         close_set();
     }
-    stk_test_check_leaks();
 }
 
 /* The bytes are elsewhere: there is no descriptor, and this reader needs no ring for one read at a time. */
@@ -423,7 +419,7 @@ static int remote_close(void *ring, int64_t wait_ns)
     return STOKER_OK;
 }
 
-Test(reader_own, files_without_a_descriptor_are_read_by_it_alone)
+CleanTest(reader_own, files_without_a_descriptor_are_read_by_it_alone)
 {
     const stoker_reader remote = { .name = "remote",
                                    .open = remote_open,
@@ -447,5 +443,4 @@ Test(reader_own, files_without_a_descriptor_are_read_by_it_alone)
     cr_assert_not_null(strstr(error.message, "options.reader"), "%s", error.message);
     cr_assert_eq(stoker_dataset_read(set.dataset, 0, row, ROW, NULL, &error), STOKER_ENOTSUP);
     close_set();
-    stk_test_check_leaks();
 }

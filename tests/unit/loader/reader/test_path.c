@@ -184,18 +184,17 @@ static void read_all_depths(const struct tree *tree, bool (*missing)(uint32_t))
     }
 }
 
-Test(reader_path, each_depth_delivers_each_file, .timeout = 60)
+CleanTest(reader_path, each_depth_delivers_each_file, .timeout = 60)
 {
     const uint32_t before = open_descriptors();
     const struct tree tree = make_tree();
     read_all_depths(&tree, none_missing);
     remove_tree(&tree);
     cr_assert_eq(open_descriptors(), before);
-    stk_test_check_leaks();
 }
 
 /* A read whose open failed must not be served from the slot of the file before it. */
-Test(reader_path, a_missing_file_has_nobody_elses_bytes, .timeout = 60)
+CleanTest(reader_path, a_missing_file_has_nobody_elses_bytes, .timeout = 60)
 {
     const struct tree tree = make_tree();
     char name[64];
@@ -203,11 +202,10 @@ Test(reader_path, a_missing_file_has_nobody_elses_bytes, .timeout = 60)
         cr_assert_eq(unlinkat(tree.fd, name_of(name, file), 0), 0);
     read_all_depths(&tree, third_missing);
     remove_tree(&tree);
-    stk_test_check_leaks();
 }
 
 /* Files and whole files in one submit, and the longest read at every offset. */
-Test(reader_path, goes_beside_reads_of_open_files)
+CleanTest(reader_path, goes_beside_reads_of_open_files)
 {
     enum { FILE_BYTES = 9000, READS = 60 };
     const struct tree tree = make_tree();
@@ -256,7 +254,6 @@ Test(reader_path, goes_beside_reads_of_open_files)
     }
     fclose(file);
     remove_tree(&tree);
-    stk_test_check_leaks();
 }
 
 /* ---- what cannot be opened ---- */
@@ -279,7 +276,7 @@ static int32_t read_path(const stoker_reader *reader, int directory, const char 
     return result;
 }
 
-Test(reader_path, errors_are_results_and_links_stay_in_the_tree)
+CleanTest(reader_path, errors_are_results_and_links_stay_in_the_tree)
 {
     const struct tree tree = make_tree();
     char outside[300];
@@ -331,13 +328,12 @@ Test(reader_path, errors_are_results_and_links_stay_in_the_tree)
         cr_assert_eq(read_path(readers[n], AT_FDCWD, outside), (int32_t)size_of(3));
     }
     remove_tree(&tree);
-    stk_test_check_leaks();
 }
 
 /* ---- less than everything ---- */
 
 /* io_uring's table of files is bound by the same limit as descriptors: fewer slots, same bytes. */
-Test(reader_path, io_uring_needs_no_descriptors)
+CleanTest(reader_path, io_uring_needs_no_descriptors)
 {
     if (!stk_test_reader_works(&stoker_reader_uring))
         cr_skip_test("no io_uring here");
@@ -361,11 +357,10 @@ Test(reader_path, io_uring_needs_no_descriptors)
     cr_assert_eq(read_path(plain, tree.fd, "a/3.bin"), (int32_t)size_of(3));
     cr_assert_eq(stoker_reader_uring.close(ring, WAIT_NS), 0);
     remove_tree(&tree);
-    stk_test_check_leaks();
 }
 
 /* A ring without a table of its own reads whole files by system calls. */
-Test(reader_path, without_slots_the_bytes_are_the_same)
+CleanTest(reader_path, without_slots_the_bytes_are_the_same)
 {
     if (!stk_test_reader_works(&stoker_reader_uring))
         cr_skip_test("no io_uring here");
@@ -381,11 +376,10 @@ Test(reader_path, without_slots_the_bytes_are_the_same)
     cr_assert_eq(read_path(&stoker_reader_uring, tree.fd, "../x"), -EXDEV);
     cr_assert_eq(open_descriptors(), before);
     remove_tree(&tree);
-    stk_test_check_leaks();
 }
 
 /* An old kernel, or a sandbox that does not know the call: links are not followed at all. */
-Test(reader_path, without_openat2_no_link_is_followed)
+CleanTest(reader_path, without_openat2_no_link_is_followed)
 {
     static const int errors[] = { ENOSYS, EPERM };
     const struct tree tree = make_tree();
@@ -421,7 +415,6 @@ Test(reader_path, without_openat2_no_link_is_followed)
     }
     cr_assert_eq(open_descriptors(), before);
     remove_tree(&tree);
-    stk_test_check_leaks();
 }
 
 static void drop_from_cache(const struct tree *tree)
@@ -438,7 +431,7 @@ static void drop_from_cache(const struct tree *tree)
 
 /* Where files are cold, pread opens a few ahead: never many, each for its own read, and none is
  * left when the ring closes in the middle. */
-Test(reader_path, files_opened_ahead_are_few_and_closed)
+CleanTest(reader_path, files_opened_ahead_are_few_and_closed)
 {
     enum { AHEAD_MAX = 16, DEPTH = 100 };
     const struct tree tree = make_tree();
@@ -461,12 +454,11 @@ Test(reader_path, files_opened_ahead_are_few_and_closed)
         cr_assert_eq(open_descriptors(), before);
     }
     remove_tree(&tree);
-    stk_test_check_leaks();
 }
 
 /* A pipe that nobody writes to replaces a file, by a name that the kernel knows already or
  * not: nobody waits for it, and it gives no bytes. */
-Test(reader_path, a_pipe_is_not_waited_for, .timeout = 20)
+CleanTest(reader_path, a_pipe_is_not_waited_for, .timeout = 20)
 {
     const struct tree tree = make_tree();
     cr_assert_eq(mkfifoat(tree.fd, "a/pipe", 0644), 0);
@@ -479,11 +471,10 @@ Test(reader_path, a_pipe_is_not_waited_for, .timeout = 20)
         cr_assert_eq(read_path(readers[n], tree.fd, "a/3.bin"), (int32_t)size_of(3));
     }
     remove_tree(&tree);
-    stk_test_check_leaks();
 }
 
 /* A socket cannot be opened, and a device that always has bytes is longer than any file. */
-Test(reader_path, sockets_and_devices_are_told_of, .timeout = 20)
+CleanTest(reader_path, sockets_and_devices_are_told_of, .timeout = 20)
 {
     const struct tree tree = make_tree();
     const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -499,10 +490,9 @@ Test(reader_path, sockets_and_devices_are_told_of, .timeout = 20)
     }
     close(fd);
     remove_tree(&tree);
-    stk_test_check_leaks();
 }
 
-Test(reader_path, a_file_system_that_cannot_tell_is_noticed)
+CleanTest(reader_path, a_file_system_that_cannot_tell_is_noticed)
 {
     struct stk_chain chain = { .results = { [STK_CHAIN_OPEN] = 0, [STK_CHAIN_READ] = -EAGAIN } };
     cr_assert(stk_chain_would_wait(&chain));
@@ -511,10 +501,9 @@ Test(reader_path, a_file_system_that_cannot_tell_is_noticed)
     chain.results[STK_CHAIN_OPEN] = 0;
     chain.results[STK_CHAIN_READ] = -ECANCELED;
     cr_assert_not(stk_chain_would_wait(&chain));
-    stk_test_check_leaks();
 }
 
-Test(reader_path, a_ring_closes_with_files_on_their_way)
+CleanTest(reader_path, a_ring_closes_with_files_on_their_way)
 {
     const struct tree tree = make_tree();
     for (size_t n = 0; n < READERS; n++) {
@@ -531,10 +520,9 @@ Test(reader_path, a_ring_closes_with_files_on_their_way)
         }
     }
     remove_tree(&tree);
-    stk_test_check_leaks();
 }
 
-Test(reader_path, null_says_what_it_should_have_been)
+CleanTest(reader_path, null_says_what_it_should_have_been)
 {
     void *ring = open_ring(&stoker_reader_null, AT_FDCWD, 1);
     uint8_t byte = UNTOUCHED;
@@ -545,5 +533,4 @@ Test(reader_path, null_says_what_it_should_have_been)
     cr_assert_eq(read.result, 1000);
     cr_assert_eq(byte, UNTOUCHED);
     cr_assert_eq(stoker_reader_null.close(ring, 0), 0);
-    stk_test_check_leaks();
 }

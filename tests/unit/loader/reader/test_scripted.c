@@ -63,7 +63,7 @@ static void assert_untouched(const struct bench *bench, uint32_t i)
     cr_assert(stk_test_bytes_match(bench->bytes[i], bench->reads[i].offset, READ_BYTES));
 }
 
-Test(reader_scripted, without_rules_reads_right)
+CleanTest(reader_scripted, without_rules_reads_right)
 {
     struct bench bench;
     stoker_read *done[READS];
@@ -80,10 +80,9 @@ Test(reader_scripted, without_rules_reads_right)
     cr_assert_eq(counts.submits, 1);
     cr_assert_eq(counts.reads, READS);
     cr_assert_eq(counts.reaped, READS);
-    stk_test_check_leaks();
 }
 
-Test(reader_scripted, each_rule_hits_its_reads_and_no_other)
+CleanTest(reader_scripted, each_rule_hits_its_reads_and_no_other)
 {
     static const struct stk_script_rule rules[] = {
         { .what = STK_SCRIPT_SHORT, .amount = 10, .skip = 1, .times = 1 },        /* read 1 */
@@ -116,10 +115,9 @@ Test(reader_scripted, each_rule_hits_its_reads_and_no_other)
     cr_assert_eq(counts.hits[STK_SCRIPT_SHORT], 1);
     cr_assert_eq(counts.hits[STK_SCRIPT_ERRNO], 2);
     cr_assert_eq(counts.hits[STK_SCRIPT_PASS], 1);
-    stk_test_check_leaks();
 }
 
-Test(reader_scripted, shuffles_the_same_way_for_the_same_seed)
+CleanTest(reader_scripted, shuffles_the_same_way_for_the_same_seed)
 {
     uint32_t orders[3][READS];
     static const uint64_t seeds[3] = { 7, 7, 8 };
@@ -139,10 +137,9 @@ Test(reader_scripted, shuffles_the_same_way_for_the_same_seed)
     }
     cr_assert_arr_eq(orders[0], orders[1], sizeof(orders[0]));
     cr_assert_arr_neq(orders[0], orders[2], sizeof(orders[0]));
-    stk_test_check_leaks();
 }
 
-Test(reader_scripted, stalls_until_released_and_delays_for_a_time)
+CleanTest(reader_scripted, stalls_until_released_and_delays_for_a_time)
 {
     static const struct stk_script_rule rules[] = {
         { .what = STK_SCRIPT_STALL, .times = 1 },
@@ -162,10 +159,9 @@ Test(reader_scripted, stalls_until_released_and_delays_for_a_time)
     cr_assert_eq(stk_scripted_reader.reap(bench.ring, done, READS, 0), 1);
     assert_untouched(&bench, 0);
     bench_close(&bench);
-    stk_test_check_leaks();
 }
 
-Test(reader_scripted, close_of_a_stalled_ring_is_busy_and_in_time)
+CleanTest(reader_scripted, close_of_a_stalled_ring_is_busy_and_in_time)
 {
     static const struct stk_script_rule rules[] = { { .what = STK_SCRIPT_STALL, .skip = 2 } };
     struct bench bench;
@@ -175,10 +171,9 @@ Test(reader_scripted, close_of_a_stalled_ring_is_busy_and_in_time)
     cr_assert_geq(stk_now_ns() - start_ns, 20000000U);
     cr_assert_eq(stk_script_counts().busy_closes, 1);
     fclose(bench.file);
-    stk_test_check_leaks();
 }
 
-Test(reader_scripted, calls_fail_when_told)
+CleanTest(reader_scripted, calls_fail_when_told)
 {
     struct bench bench;
     bench_open(&bench, &(struct stk_script){ .fail_open = 2, .fail_submit = 2, .fail_reap = 2 });
@@ -197,5 +192,4 @@ Test(reader_scripted, calls_fail_when_told)
     stk_script_install(&(struct stk_script){ .fail_open = 1, .fail_on = true });
     for (int i = 0; i < 3; i++)
         cr_assert_eq(stk_scripted_reader.open(&second, &bench.setup, NULL), STOKER_EREADER);
-    stk_test_check_leaks();
 }

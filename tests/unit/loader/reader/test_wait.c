@@ -47,7 +47,7 @@ static void bench_close(struct bench *bench)
     close(bench->ends[1]);
 }
 
-Test(reader_wait, a_reap_comes_back_in_the_time_given)
+CleanTest(reader_wait, a_reap_comes_back_in_the_time_given)
 {
     struct bench bench;
     stoker_read *done[8];
@@ -69,11 +69,10 @@ Test(reader_wait, a_reap_comes_back_in_the_time_given)
         cr_assert_eq(*(char *)done[0]->buffer, byte);
     }
     bench_close(&bench);
-    stk_test_check_leaks();
 }
 
 /* With wait_ns = 0 too, what is done is found: the kernel posts it only to this thread. */
-Test(reader_wait, looking_finds_what_ended_meanwhile)
+CleanTest(reader_wait, looking_finds_what_ended_meanwhile)
 {
     struct bench bench;
     stoker_read *done[8];
@@ -90,7 +89,6 @@ Test(reader_wait, looking_finds_what_ended_meanwhile)
         cr_assert_eq(done[0]->result, 3);
     }
     bench_close(&bench);
-    stk_test_check_leaks();
 }
 
 static void on_alarm(int number)
@@ -98,7 +96,7 @@ static void on_alarm(int number)
     (void)number; /* only to interrupt */
 }
 
-Test(reader_wait, signals_neither_end_nor_prolong_a_wait)
+CleanTest(reader_wait, signals_neither_end_nor_prolong_a_wait)
 {
     struct bench bench;
     stoker_read *done[8];
@@ -117,7 +115,6 @@ Test(reader_wait, signals_neither_end_nor_prolong_a_wait)
     cr_assert_lt(spent_ns, 2000U * MILLISECOND_NS);
     cr_assert_eq(write(bench.ends[1], "x", 1), 1);
     bench_close(&bench);
-    stk_test_check_leaks();
 }
 
 Test(reader_wait, close_is_busy_in_the_time_given)
@@ -133,7 +130,7 @@ Test(reader_wait, close_is_busy_in_the_time_given)
     stk_test_check_lost();
 }
 
-Test(reader_wait, close_waits_for_reads_that_end)
+CleanTest(reader_wait, close_waits_for_reads_that_end)
 {
     struct bench bench;
     bench_open(&bench);
@@ -143,5 +140,4 @@ Test(reader_wait, close_waits_for_reads_that_end)
     bench_close(&bench);
     for (int i = 0; i < 5; i++)
         cr_assert_arr_eq(bench.bytes[i], "wxyz", 4); /* the buffers are the caller's again */
-    stk_test_check_leaks();
 }

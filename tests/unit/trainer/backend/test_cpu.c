@@ -130,7 +130,7 @@ static const struct stk_case_layer layers[] = {
 };
 enum { LAYERS = sizeof(layers) / sizeof(layers[0]) };
 
-Test(trainer_backend, cpu_does_what_ref_does_layer_by_layer)
+CleanTest(trainer_backend, cpu_does_what_ref_does_layer_by_layer)
 {
     for (uint32_t loops = STK_LOOPS_BEST; loops <= STK_LOOPS_PLAIN; loops++)
         for (uint32_t threads = 1; threads <= 3; threads++)
@@ -139,11 +139,10 @@ Test(trainer_backend, cpu_does_what_ref_does_layer_by_layer)
                                                              .loops = (enum stk_loops)loops };
                 check_layer(&layers[i], &options);
             }
-    stk_test_check_leaks();
 }
 
 /* Most of dy is zero behind a maximum: the loops that leave zeros out must find the rest. */
-Test(trainer_backend, leaves_out_zeros_and_nothing_else)
+CleanTest(trainer_backend, leaves_out_zeros_and_nothing_else)
 {
     const struct stk_backend_options options = { .threads = 2 };
     struct stk_case c;
@@ -164,11 +163,10 @@ Test(trainer_backend, leaves_out_zeros_and_nothing_else)
     }
     stk_bench_close(&ref);
     stk_bench_close(&cpu);
-    stk_test_check_leaks();
 }
 
 /* BATCH_NORM_APPLY after FORWARD, into another buffer. */
-Test(trainer_backend, batch_norm_applied_again_gives_the_same_bits)
+CleanTest(trainer_backend, batch_norm_applied_again_gives_the_same_bits)
 {
     for (int which = 0; which < 4; which++) {
         const struct stk_backend_options options = { .threads = 1 + (uint32_t)which / 2 };
@@ -194,7 +192,6 @@ Test(trainer_backend, batch_norm_applied_again_gives_the_same_bits)
                      0, "%s", ops->name);
         stk_bench_close(&bench);
     }
-    stk_test_check_leaks();
 }
 
 /* A network with all that a plan can do: branches, shared bytes, BatchNorm, dropout. */
@@ -269,7 +266,7 @@ static void check_network(const stoker_model *net, const struct stk_plan_options
     stk_plan_free(&plan);
 }
 
-Test(trainer_backend, cpu_does_what_ref_does_with_whole_networks)
+CleanTest(trainer_backend, cpu_does_what_ref_does_with_whole_networks)
 {
     fill_samples();
     stoker_model *net = residual_network();
@@ -282,10 +279,9 @@ Test(trainer_backend, cpu_does_what_ref_does_with_whole_networks)
     for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]); i++)
         check_network(net, &plans[i]);
     stoker_model_destroy(&net);
-    stk_test_check_leaks();
 }
 
-Test(trainer_backend, same_threads_same_bits)
+CleanTest(trainer_backend, same_threads_same_bits)
 {
     fill_samples();
     stoker_model *net = residual_network();
@@ -309,10 +305,9 @@ Test(trainer_backend, same_threads_same_bits)
     }
     stk_plan_free(&plan);
     stoker_model_destroy(&net);
-    stk_test_check_leaks();
 }
 
-Test(trainer_backend, a_label_out_of_range_changes_nothing)
+CleanTest(trainer_backend, a_label_out_of_range_changes_nothing)
 {
     static const int64_t wrong[] = { -1, 5, INT64_MIN, INT64_MAX };
     for (int which = 0; which < 8; which++) {
@@ -339,10 +334,9 @@ Test(trainer_backend, a_label_out_of_range_changes_nothing)
         cr_assert_eq(memcmp(before, stk_bench_buffer(&bench, STK_CASE_X), sizeof(before)), 0);
         stk_bench_close(&bench);
     }
-    stk_test_check_leaks();
 }
 
-Test(trainer_backend, load_takes_what_workspace_bytes_tells)
+CleanTest(trainer_backend, load_takes_what_workspace_bytes_tells)
 {
     for (uint32_t loops = STK_LOOPS_BEST; loops <= STK_LOOPS_PLAIN; loops++)
         for (int i = 0; i < LAYERS; i++)
@@ -368,10 +362,9 @@ Test(trainer_backend, load_takes_what_workspace_bytes_tells)
                 cr_assert_eq(stk_fault_live_bytes(), before);
                 ops->destroy(backend);
             }
-    stk_test_check_leaks();
 }
 
-Test(trainer_backend, a_pooling_window_has_at_most_65536_places)
+CleanTest(trainer_backend, a_pooling_window_has_at_most_65536_places)
 {
     const struct stk_case_layer asked = {
         .name = "huge", .kind = STK_MAX_POOL, .in = SHAPE(257, 256, 1), .kernel = { 257, 256 }
@@ -390,10 +383,9 @@ Test(trainer_backend, a_pooling_window_has_at_most_65536_places)
         cr_assert_not_null(strstr(error.message, "huge"), "%s", error.message);
         ops->destroy(backend);
     }
-    stk_test_check_leaks();
 }
 
-Test(trainer_backend, clear_and_norm_cover_all_of_an_arena)
+CleanTest(trainer_backend, clear_and_norm_cover_all_of_an_arena)
 {
     for (uint32_t threads = 1; threads <= 3; threads++) {
         const struct stk_backend_ops *ops = &stk_backend_cpu;
@@ -423,10 +415,9 @@ Test(trainer_backend, clear_and_norm_cover_all_of_an_arena)
         }
         ops->destroy(backend);
     }
-    stk_test_check_leaks();
 }
 
-Test(trainer_backend, are_found_by_name)
+CleanTest(trainer_backend, are_found_by_name)
 {
     cr_assert_eq(stk_backend_find("ref"), &stk_backend_ref);
     cr_assert_eq(stk_backend_find("cpu"), &stk_backend_cpu);
@@ -434,5 +425,4 @@ Test(trainer_backend, are_found_by_name)
     cr_assert_null(stk_backend_find("auto")); /* what that is, a trainer finds out */
     cr_assert_null(stk_backend_find("abacus"));
     cr_assert_null(stk_backend_find(""));
-    stk_test_check_leaks();
 }

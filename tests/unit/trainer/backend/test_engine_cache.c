@@ -14,7 +14,7 @@ static void check(const struct stk_engine_cache *cache, const char *key, int64_t
     cr_assert_eq(found.workspace_bytes, (uint64_t)engine * 1000);
 }
 
-Test(engine_cache, finds_what_was_added_and_ignores_more_than_it_holds)
+CleanTest(engine_cache, finds_what_was_added_and_ignores_more_than_it_holds)
 {
     struct stk_engine_cache *cache = NULL;
     struct stk_engine_choice found;
@@ -34,7 +34,6 @@ Test(engine_cache, finds_what_was_added_and_ignores_more_than_it_holds)
     cr_assert_not(stk_engine_cache_find(cache, "conv", &found));
     cr_assert_eq(stk_engine_cache_entries(cache), STK_ENGINE_CACHE_ENTRIES_MAX);
     stk_engine_cache_destroy(&cache);
-    stk_test_check_leaks();
 }
 
 Test(engine_cache, create_reports_a_failed_allocation)

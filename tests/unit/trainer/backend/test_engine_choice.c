@@ -54,7 +54,7 @@ static int choose(struct stk_engine_choice *out, struct shelf *shelf, uint32_t c
 
 #define LIMIT 1000
 
-Test(engine_choice, takes_the_first_that_builds_and_fits)
+CleanTest(engine_choice, takes_the_first_that_builds_and_fits)
 {
     const struct engine engines[] = {
         { .notes.engine = 7, .workspace_bytes = LIMIT + 1 },
@@ -72,10 +72,9 @@ Test(engine_choice, takes_the_first_that_builds_and_fits)
     cr_assert_eq(choice.timed, 0);
     cr_assert_eq(shelf.built, 3, "the fourth is not looked at");
     cr_assert_eq(shelf.timed, 0);
-    stk_test_check_leaks();
 }
 
-Test(engine_choice, deterministic_leaves_out_those_that_are_not)
+CleanTest(engine_choice, deterministic_leaves_out_those_that_are_not)
 {
     const struct engine engines[] = {
         { .notes = { .engine = 1, .nondeterministic = true } },
@@ -89,10 +88,9 @@ Test(engine_choice, deterministic_leaves_out_those_that_are_not)
     rules.deterministic = true;
     cr_assert_eq(choose(&choice, &shelf, 2, &rules, true, NULL), STOKER_OK);
     cr_assert_eq(choice.engine, 2);
-    stk_test_check_leaks();
 }
 
-Test(engine_choice, full_float32_is_about_float32_alone)
+CleanTest(engine_choice, full_float32_is_about_float32_alone)
 {
     const struct stk_engine_rules rules = { .full_float32 = true };
     const struct stk_engine_notes less[] = { { .tensor_cores = true },
@@ -104,10 +102,9 @@ Test(engine_choice, full_float32_is_about_float32_alone)
     }
     const struct stk_engine_notes plain = { .nondeterministic = true, .compiled_when_built = true };
     cr_assert(stk_engine_allowed(&rules, &plain, true));
-    stk_test_check_leaks();
 }
 
-Test(engine_choice, benchmark_takes_the_fastest_of_k_and_the_earlier_of_equals)
+CleanTest(engine_choice, benchmark_takes_the_fastest_of_k_and_the_earlier_of_equals)
 {
     const struct engine engines[] = {
         { .notes.engine = 1, .seconds = 5 },
@@ -131,10 +128,9 @@ Test(engine_choice, benchmark_takes_the_fastest_of_k_and_the_earlier_of_equals)
         cr_assert_eq(choice.timed, cases[i].timed);
         cr_assert_eq(shelf.timed, cases[i].timed);
     }
-    stk_test_check_leaks();
 }
 
-Test(engine_choice, one_that_cannot_run_is_passed_by)
+CleanTest(engine_choice, one_that_cannot_run_is_passed_by)
 {
     const struct engine engines[] = {
         { .notes.engine = 1, .time_rc = STOKER_ENOTSUP },
@@ -147,10 +143,9 @@ Test(engine_choice, one_that_cannot_run_is_passed_by)
     cr_assert_eq(choice.engine, 2);
     cr_assert_float_eq(choice.seconds, 9, 0);
     cr_assert_eq(choose(&choice, &shelf, 1, &rules, false, NULL), STOKER_ENOTSUP);
-    stk_test_check_leaks();
 }
 
-Test(engine_choice, only_three_compiled_ones_are_timed)
+CleanTest(engine_choice, only_three_compiled_ones_are_timed)
 {
     struct engine engines[8];
     memset(engines, 0, sizeof(engines));
@@ -163,10 +158,9 @@ Test(engine_choice, only_three_compiled_ones_are_timed)
     cr_assert_eq(choose(&choice, &shelf, 8, &rules, false, NULL), STOKER_OK);
     cr_assert_eq(shelf.built, 5, "three compiled, two that were there");
     cr_assert_eq(choice.engine, 7);
-    stk_test_check_leaks();
 }
 
-Test(engine_choice, none_is_an_error_that_says_why)
+CleanTest(engine_choice, none_is_an_error_that_says_why)
 {
     const struct engine engines[] = {
         { .notes = { .engine = 1, .nondeterministic = true } },
@@ -185,10 +179,9 @@ Test(engine_choice, none_is_an_error_that_says_why)
                      "than 1000 bytes (4000 at the least)") != NULL,
               "%s", error.message);
     cr_assert_eq(choose(&choice, &shelf, 0, &rules, false, &error), STOKER_ENOTSUP);
-    stk_test_check_leaks();
 }
 
-Test(engine_choice, other_failures_are_not_hidden)
+CleanTest(engine_choice, other_failures_are_not_hidden)
 {
     struct engine engines[] = { { .notes.engine = 1, .seconds = 1 },
                                 { .notes.engine = 2, .seconds = 2 } };
@@ -202,5 +195,4 @@ Test(engine_choice, other_failures_are_not_hidden)
     cr_assert_eq(choose(&choice, &shelf, 2, &rules, false, NULL), STOKER_EDEVICE);
     engines[0].build_rc = STOKER_EDEVICE;
     cr_assert_eq(choose(&choice, &shelf, 2, &rules, false, NULL), STOKER_EDEVICE);
-    stk_test_check_leaks();
 }

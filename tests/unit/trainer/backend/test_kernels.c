@@ -72,17 +72,16 @@ static void check_loss(uint32_t rows, uint32_t classes, float smoothing)
     }
 }
 
-Test(train_kernels, cross_entropy_is_that_of_ref)
+CleanTest(train_kernels, cross_entropy_is_that_of_ref)
 {
     check_loss(64, 10, 0);
     check_loss(33, 10, 0.1F);
     check_loss(7, 1000, 0.1F);
     check_loss(3, 1, 0);
     check_loss(5, 33, 0);
-    stk_test_check_leaks();
 }
 
-Test(train_kernels, the_loss_scale_multiplies_gradients_and_bad_labels_make_none)
+CleanTest(train_kernels, the_loss_scale_multiplies_gradients_and_bad_labels_make_none)
 {
     float x[3 * 4] = { 1, 2, 3, 4, 4, 3, 2, 1, 0, 0, 0, 5 };
     float plain[12];
@@ -117,7 +116,6 @@ Test(train_kernels, the_loss_scale_multiplies_gradients_and_bad_labels_make_none
     a.dx = NULL; /* evaluation: the loss alone */
     run("softmax_cross_entropy", "_f32", &a);
     cr_assert_float_eq(metrics.loss_sum, before * 1.5, 1e-6);
-    stk_test_check_leaks();
 }
 
 /* ---- pooling --------------------------------------------------------------------------------- */
@@ -246,18 +244,17 @@ static void check_avg_pool(const struct pool_case *c)
     }
 }
 
-Test(train_kernels, pools_are_those_of_ref)
+CleanTest(train_kernels, pools_are_those_of_ref)
 {
     for (int i = 0; i < POOLS; i++) {
         check_max_pool(&pools[i]);
         check_avg_pool(&pools[i]);
     }
-    stk_test_check_leaks();
 }
 
 /* ---- dropout --------------------------------------------------------------------------------- */
 
-Test(train_kernels, dropout_drops_what_every_back_end_drops)
+CleanTest(train_kernels, dropout_drops_what_every_back_end_drops)
 {
     enum { ELEMENTS = 333, ALL = SAMPLES * ELEMENTS };
     float x[ALL];
@@ -301,7 +298,6 @@ Test(train_kernels, dropout_drops_what_every_back_end_drops)
         run("dropout", narrow[half], &a16);
         check_rounded(x16, y, ALL, half, "dropout");
     }
-    stk_test_check_leaks();
 }
 
 /* ---- BatchNorm and bias ---------------------------------------------------------------------- */
@@ -359,7 +355,7 @@ static struct stk_train_batch_norm norm_arguments(void)
                                           .beta = norm.beta };
 }
 
-Test(train_kernels, batch_norm_is_that_of_ref)
+CleanTest(train_kernels, batch_norm_is_that_of_ref)
 {
     const struct stk_train_batch_norm a = norm_arguments();
     fill_norm();
@@ -375,10 +371,9 @@ Test(train_kernels, batch_norm_is_that_of_ref)
     infer.epsilon = 1e-5F;
     run("batch_norm", "_f32", &infer);
     cr_assert_eq(memcmp(norm.y, norm.wanted, sizeof(norm.y)), 0, "with running statistics");
-    stk_test_check_leaks();
 }
 
-Test(train_kernels, batch_norm_of_16_bits_may_write_over_its_input)
+CleanTest(train_kernels, batch_norm_of_16_bits_may_write_over_its_input)
 {
     const struct stk_train_batch_norm a = norm_arguments();
     fill_norm();
@@ -391,10 +386,9 @@ Test(train_kernels, batch_norm_of_16_bits_may_write_over_its_input)
         run("batch_norm", narrow[half], &a16);
         check_rounded(norm.x16, norm.y, IMAGE, half, "batch_norm");
     }
-    stk_test_check_leaks();
 }
 
-Test(train_kernels, a_bias_gets_the_sum_over_all_pixels)
+CleanTest(train_kernels, a_bias_gets_the_sum_over_all_pixels)
 {
     static float dy[2 * IMAGE]; /* the second half must not be read */
     static uint16_t dy16[2 * IMAGE];
@@ -428,10 +422,9 @@ Test(train_kernels, a_bias_gets_the_sum_over_all_pixels)
             cr_assert_eq(memcmp(sums, sums16, sizeof(sums)), 0);
         }
     }
-    stk_test_check_leaks();
 }
 
-Test(train_kernels, the_table_names_each_kernel_once)
+CleanTest(train_kernels, the_table_names_each_kernel_once)
 {
     for (const struct stk_kernel *a = stk_train_kernels; a->name != NULL; a++) {
         cr_assert_eq(stk_train_kernel_named(a->name), a, "%s", a->name);
@@ -439,5 +432,4 @@ Test(train_kernels, the_table_names_each_kernel_once)
         cr_assert_leq(a->arguments_bytes, 4096, "what a kernel may be given");
     }
     cr_assert_null(stk_train_kernel_named("stk_train_nothing"));
-    stk_test_check_leaks();
 }

@@ -39,7 +39,7 @@ static void check_equal(const struct elementwise *e, const char *what)
     cr_assert_eq(memcmp(e->y, e->wanted, sizeof(e->y)), 0, "%s", what);
 }
 
-Test(train_elementwise, relu_is_that_of_ref)
+CleanTest(train_elementwise, relu_is_that_of_ref)
 {
     static struct elementwise e;
     begin(&e);
@@ -57,10 +57,9 @@ Test(train_elementwise, relu_is_that_of_ref)
         run("relu", narrow[half], &a16);
         check_rounded(e.x16, e.y, COUNT, half, "relu");
     }
-    stk_test_check_leaks();
 }
 
-Test(train_elementwise, gradients_pass_where_the_output_is_above_zero)
+CleanTest(train_elementwise, gradients_pass_where_the_output_is_above_zero)
 {
     static struct elementwise e;
     begin(&e);
@@ -78,10 +77,9 @@ Test(train_elementwise, gradients_pass_where_the_output_is_above_zero)
         run("relu_backward", narrow[half], &a16);
         check_rounded(e.x216, e.y, COUNT, half, "relu_backward");
     }
-    stk_test_check_leaks();
 }
 
-Test(train_elementwise, sums_are_those_of_ref)
+CleanTest(train_elementwise, sums_are_those_of_ref)
 {
     static struct elementwise e;
     begin(&e);
@@ -99,10 +97,9 @@ Test(train_elementwise, sums_are_those_of_ref)
         run("add", narrow[half], &a16);
         check_rounded(e.x16, e.y, COUNT, half, "add");
     }
-    stk_test_check_leaks();
 }
 
-Test(train_elementwise, a_cast_rounds_once_and_a_gradient_is_added_in_float32)
+CleanTest(train_elementwise, a_cast_rounds_once_and_a_gradient_is_added_in_float32)
 {
     static struct elementwise e;
     begin(&e);
@@ -126,10 +123,9 @@ Test(train_elementwise, a_cast_rounds_once_and_a_gradient_is_added_in_float32)
     run("add_gradient", "_f32", &add);
     for (int i = 0; i < COUNT; i++)
         cr_assert_eq(e.x2[i], e.y[i] + e.x[i], "element %d", i);
-    stk_test_check_leaks();
 }
 
-Test(train_elementwise, a_bias_goes_to_its_channel)
+CleanTest(train_elementwise, a_bias_goes_to_its_channel)
 {
     static struct elementwise e;
     for (int relu = 0; relu < 2; relu++) {
@@ -157,12 +153,11 @@ Test(train_elementwise, a_bias_goes_to_its_channel)
     run("bias_relu", "_f32", &none);
     for (int i = 0; i < COUNT; i++)
         cr_assert_eq(e.x[i], e.y[i] < 0 ? 0 : e.y[i]);
-    stk_test_check_leaks();
 }
 
 /* ---- mean squared error -------------------------------------------------------------------------- */
 
-Test(train_elementwise, mean_squared_error_is_that_of_ref)
+CleanTest(train_elementwise, mean_squared_error_is_that_of_ref)
 {
     static struct elementwise e;
     begin(&e);
@@ -205,7 +200,6 @@ Test(train_elementwise, mean_squared_error_is_that_of_ref)
         run("mse", narrow[half], &a16);
         check_rounded(e.x16, e.y, COUNT, half, "mse");
     }
-    stk_test_check_leaks();
 }
 
 /* ---- BatchNorm ----------------------------------------------------------------------------------- */
@@ -272,7 +266,7 @@ static struct stk_train_batch_norm_moments moments_of(struct norm *n, uint32_t c
                                                   .tickets = n->tickets };
 }
 
-Test(train_elementwise, moments_of_images_are_those_of_ref)
+CleanTest(train_elementwise, moments_of_images_are_those_of_ref)
 {
     static struct norm n;
     const struct stk_op op = { .relu = false };
@@ -306,7 +300,6 @@ Test(train_elementwise, moments_of_images_are_those_of_ref)
         run("batch_norm_moments", narrow[half], &a);
         cr_assert_eq(memcmp(n.aux, n.wanted_aux, sizeof(n.aux)), 0);
     }
-    stk_test_check_leaks();
 }
 
 static struct stk_train_batch_norm_backward backward_of(struct norm *n, bool relu, bool keeps_y)
@@ -372,7 +365,7 @@ static void check_backward_rounded(struct norm *n, bool half)
     check_rounded(n->dy16, n->dx, COUNT, half, "batch_norm_backward");
 }
 
-Test(train_elementwise, batch_norm_backward_is_that_of_ref)
+CleanTest(train_elementwise, batch_norm_backward_is_that_of_ref)
 {
     static struct norm n;
     check_backward(&n, false, false);
@@ -380,12 +373,11 @@ Test(train_elementwise, batch_norm_backward_is_that_of_ref)
     check_backward(&n, true, false);
     check_backward_rounded(&n, false);
     check_backward_rounded(&n, true);
-    stk_test_check_leaks();
 }
 
 /* An output that is too small for its type was stored as 0, so it let no gradient through: made again, it
  * must not either. */
-Test(train_elementwise, an_output_made_again_is_rounded_before_its_sign_counts)
+CleanTest(train_elementwise, an_output_made_again_is_rounded_before_its_sign_counts)
 {
     const float zero = 0;
     const float one = 1;
@@ -416,5 +408,4 @@ Test(train_elementwise, an_output_made_again_is_rounded_before_its_sign_counts)
     cr_assert_eq(grads[1], 0.0F);
     run("batch_norm_backward_sums", "_bf16", &a);
     cr_assert_neq(grads[1], 0.0F, "bfloat16 has it");
-    stk_test_check_leaks();
 }

@@ -76,7 +76,7 @@ static void step_on_host(struct weights *w, const struct stk_train_rule *rule,
     run("update", type, &update);
 }
 
-Test(train_kernels_update, every_optimiser_steps_to_the_bit_as_the_trainers)
+CleanTest(train_kernels_update, every_optimiser_steps_to_the_bit_as_the_trainers)
 {
     static struct weights ours, theirs;
     for (int o = 0; o < OPTIMIZER_ROWS; o++) {
@@ -96,10 +96,9 @@ Test(train_kernels_update, every_optimiser_steps_to_the_bit_as_the_trainers)
         }
         cr_assert_eq(state.step, STEPS);
     }
-    stk_test_check_leaks();
 }
 
-Test(train_kernels_update, narrow_gradients_update_float32_weights_and_leave_a_rounded_copy)
+CleanTest(train_kernels_update, narrow_gradients_update_float32_weights_and_leave_a_rounded_copy)
 {
     static struct weights ours, theirs;
     for (int half = 0; half < 2; half++)
@@ -119,10 +118,9 @@ Test(train_kernels_update, narrow_gradients_update_float32_weights_and_leave_a_r
             cr_assert_eq(memcmp(&ours, &theirs, sizeof(ours)), 0, "%s", optimizer_rows[o].name);
             check_rounded(half_weights, ours.weight, WEIGHTS, half, optimizer_rows[o].name);
         }
-    stk_test_check_leaks();
 }
 
-Test(train_kernels_update, an_overflow_leaves_the_update_out_and_halves_the_scale)
+CleanTest(train_kernels_update, an_overflow_leaves_the_update_out_and_halves_the_scale)
 {
     static struct weights w, before;
     struct stk_train_rule rule = rule_of(&optimizer_rows[ADAM_ROW]);
@@ -159,10 +157,9 @@ Test(train_kernels_update, an_overflow_leaves_the_update_out_and_halves_the_scal
     }
     cr_assert_eq(state.step, used);
     cr_assert_eq(state.tried, used + 1);
-    stk_test_check_leaks();
 }
 
-Test(train_kernels_update, a_long_gradient_is_cut_to_the_limit)
+CleanTest(train_kernels_update, a_long_gradient_is_cut_to_the_limit)
 {
     float g[WEIGHTS];
     uint32_t ticket = 0;
@@ -195,11 +192,10 @@ Test(train_kernels_update, a_long_gradient_is_cut_to_the_limit)
         cr_assert_float_eq(state.factors.gradient, cases[i].factor, 1e-6, "case %zu", i);
         cr_assert_float_eq(state.gradient_norm, cases[i].norm, 1e-5 * length, "case %zu", i);
     }
-    stk_test_check_leaks();
 }
 
 /* What lies on another device counts: squares are added, and what is not finite there is left out here. */
-Test(train_kernels_update, the_other_devices_norm_counts)
+CleanTest(train_kernels_update, the_other_devices_norm_counts)
 {
     struct stk_train_state state = { .loss_scale = 4, .norm_squared = 9, .finite = 1 };
     struct stk_train_other other = { .norm_squared = 16, .finite = 1 };
@@ -217,5 +213,4 @@ Test(train_kernels_update, the_other_devices_norm_counts)
     cr_assert_eq(state.step, 1);
     cr_assert_eq(state.tried, 2);
     cr_assert_float_eq(state.loss_scale, 2, 0);
-    stk_test_check_leaks();
 }

@@ -182,9 +182,8 @@ static const struct stk_case_layer layers[] = {
     { "mse", STK_MSE, SHAPE(1, 1, 5), .outputs = 0 },
 };
 
-Test(trainer_gradients, are_the_slopes_of_the_loss)
+CleanTest(trainer_gradients, are_the_slopes_of_the_loss)
 {
     for (size_t i = 0; i < sizeof(layers) / sizeof(layers[0]); i++)
         check_layer(&layers[i]);
-    stk_test_check_leaks();
 }

@@ -23,7 +23,7 @@ static void check_has(const char *text, const char *part)
     cr_assert_not_null(strstr(text, part), "no '%s' in\n%s", part, text);
 }
 
-Test(trainer_cuda_devices, each_gpu_has_a_line)
+CleanTest(trainer_cuda_devices, each_gpu_has_a_line)
 {
     standin_cuda_reset(2);
     standin_cuda_memory(UINT64_C(3) << 29);
@@ -46,10 +46,9 @@ Test(trainer_cuda_devices, each_gpu_has_a_line)
     cr_assert_eq(cudaGetDevice(&device), cudaSuccess);
     cr_assert_eq(device, 0); /* the caller's device is restored */
     cr_assert_eq(cudaFree(memory), cudaSuccess);
-    stk_test_check_leaks();
 }
 
-Test(trainer_cuda_devices, without_one_the_reason_is_told)
+CleanTest(trainer_cuda_devices, without_one_the_reason_is_told)
 {
     standin_cuda_reset(0);
     check_has(listed(), "\ncuda     none: no CUDA-capable device is detected\n");
@@ -59,11 +58,10 @@ Test(trainer_cuda_devices, without_one_the_reason_is_told)
               "\ncuda     none: CUDA driver version is insufficient for CUDA runtime version\n");
     check_has(text, ", no driver\n");
     cr_assert_eq(cudaPeekAtLastError(), cudaSuccess); /* nobody else's error */
-    stk_test_check_leaks();
 }
 
 /* A call that fails leaves its line short, and the others whole. */
-Test(trainer_cuda_devices, each_call_may_fail)
+CleanTest(trainer_cuda_devices, each_call_may_fail)
 {
     bool failed = true;
     for (uint64_t nth = 1; failed; nth++) {
@@ -73,15 +71,13 @@ Test(trainer_cuda_devices, each_call_may_fail)
         check_has(listed(), "cuda");
         failed = standin_cuda_failed();
     }
-    stk_test_check_leaks();
 }
 
-Test(trainer_cuda_devices, a_short_buffer_is_filled_and_the_length_told)
+CleanTest(trainer_cuda_devices, a_short_buffer_is_filled_and_the_length_told)
 {
     char text[12];
     standin_cuda_reset(1);
     const size_t length = stoker_trainer_devices(NULL, 0);
     cr_assert_eq(stoker_trainer_devices(text, sizeof(text)), length);
     cr_assert_eq(strlen(text), sizeof(text) - 1);
-    stk_test_check_leaks();
 }

@@ -6,7 +6,7 @@
 #include "support/cuda_train_host_kernels.h"
 #include "support/leaks.h"
 
-Test(trainer_cuda_golden, the_cuda_back_end_trains_as_pytorch_does)
+CleanTest(trainer_cuda_golden, the_cuda_back_end_trains_as_pytorch_does)
 {
     for (int i = 0; i < GOLDEN_RUNS; i++) {
         if (!golden_runs[i].residual && golden_runs[i].optimizer != STOKER_SGD)
@@ -17,5 +17,4 @@ Test(trainer_cuda_golden, the_cuda_back_end_trains_as_pytorch_does)
         golden_train(&golden_runs[i], "cuda");
         cr_assert_gt(standin_cuda_graph_launches(), 15);
     }
-    stk_test_check_leaks();
 }

@@ -191,7 +191,7 @@ static void check_close(const struct outcome *a, const struct outcome *b)
 
 /* Rows that cross the bus each time, rows that lie there, and batches of the host: one result, which is
  * ref's but for rounding. */
-Test(trainer_cuda_loader, batches_on_the_device_train_as_those_of_the_host)
+CleanTest(trainer_cuda_loader, batches_on_the_device_train_as_those_of_the_host)
 {
     static const stoker_cache caches[] = { STOKER_CACHE_NONE, STOKER_CACHE_DECODED,
                                            STOKER_CACHE_DEVICE, STOKER_CACHE_AUTO };
@@ -218,12 +218,11 @@ Test(trainer_cuda_loader, batches_on_the_device_train_as_those_of_the_host)
     stoker_dataset_close(&digits);
     stoker_model_destroy(&model);
     cr_assert_eq(standin_cuda_live(), 0);
-    stk_test_check_leaks();
 }
 
 /* With rows on the device a recorded step is queued without a wait and without an allocation, the loader's
  * part included. */
-Test(trainer_cuda_loader, no_step_waits_for_the_host)
+CleanTest(trainer_cuda_loader, no_step_waits_for_the_host)
 {
     begin();
     stoker_model *model = network();
@@ -256,7 +255,6 @@ Test(trainer_cuda_loader, no_step_waits_for_the_host)
     stoker_dataset_close(&digits);
     stoker_model_destroy(&model);
     cr_assert_eq(standin_cuda_live(), 0);
-    stk_test_check_leaks();
 }
 
 /* Each of the first `dense` calls, then fewer and fewer of the rest. */

@@ -606,7 +606,7 @@ Test(trainer_cuda_math, each_failed_allocation_leaves_nothing_behind)
     end();
 }
 
-Test(trainer_cuda_math, a_library_that_is_missing_is_named)
+CleanTest(trainer_cuda_math, a_library_that_is_missing_is_named)
 {
     struct stk_cublaslt *none = NULL;
     stoker_error error = { 0 };
@@ -616,5 +616,4 @@ Test(trainer_cuda_math, a_library_that_is_missing_is_named)
     cr_assert_eq(stk_cublaslt_open(&none, "libm.so.6", &error), STOKER_EDEVICE);
     cr_assert_not_null(strstr(error.message, "cublasLt"), "%s", error.message);
     cr_assert_null(none);
-    stk_test_check_leaks();
 }

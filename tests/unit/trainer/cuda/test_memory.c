@@ -62,7 +62,7 @@ static stoker_trainer_memory memory_of(const stoker_model *model, stoker_trainer
     return memory;
 }
 
-Test(trainer_cuda_memory, the_largest_batch_takes_half_of_what_is_free)
+CleanTest(trainer_cuda_memory, the_largest_batch_takes_half_of_what_is_free)
 {
     static const stoker_dtype types[] = { STOKER_FLOAT32, STOKER_FLOAT16, STOKER_BFLOAT16 };
     stoker_model *model = network();
@@ -82,12 +82,11 @@ Test(trainer_cuda_memory, the_largest_batch_takes_half_of_what_is_free)
     cr_assert_gt(batches[1], batches[0] * 1.6);
     cr_assert_eq(batches[1], batches[2]);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* More than the GPU has left is never planned for: what is worked out again makes room, or it is told
  * that nothing does. */
-Test(trainer_cuda_memory, a_budget_is_at_most_what_is_free)
+CleanTest(trainer_cuda_memory, a_budget_is_at_most_what_is_free)
 {
     stoker_model *model = network();
     stoker_trainer_options options = options_of(256, STOKER_FLOAT16);
@@ -107,7 +106,6 @@ Test(trainer_cuda_memory, a_budget_is_at_most_what_is_free)
     cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_ELIMIT);
     cr_assert_not_null(strstr(error.message, "a batch of 256 takes at least"), "%s", error.message);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* ---- what cudaMemGetInfo shows --------------------------------------------------------------------- */
@@ -149,7 +147,7 @@ static void train(stoker_trainer *trainer, uint64_t first, uint64_t steps)
 
 /* Convolutions and linear layers, each optimiser state, averages, three types: to the byte. Steps take
  * nothing more. */
-Test(trainer_cuda_memory, the_table_is_what_the_driver_counts)
+CleanTest(trainer_cuda_memory, the_table_is_what_the_driver_counts)
 {
     static const stoker_dtype types[] = { STOKER_FLOAT32, STOKER_FLOAT16, STOKER_BFLOAT16 };
     stoker_model *model = stk_test_mnist();
@@ -172,7 +170,6 @@ Test(trainer_cuda_memory, the_table_is_what_the_driver_counts)
         cr_assert_eq(free_bytes(), before);
     }
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* ---- trimming ---------------------------------------------------------------------------------------- */
@@ -191,7 +188,7 @@ static void check_same_weights(const stoker_trainer *a, const stoker_trainer *b)
     stk_view_close(&vb);
 }
 
-Test(trainer_cuda_memory, what_a_step_leaves_unused_is_given_back_and_taken_again)
+CleanTest(trainer_cuda_memory, what_a_step_leaves_unused_is_given_back_and_taken_again)
 {
     stoker_model *model = stk_test_mnist();
     begin(UINT64_C(1) << 30);
@@ -231,11 +228,10 @@ Test(trainer_cuda_memory, what_a_step_leaves_unused_is_given_back_and_taken_agai
     stoker_trainer_destroy(&whole);
     stoker_model_destroy(&model);
     cr_assert_eq(standin_cuda_live(), 0);
-    stk_test_check_leaks();
 }
 
 /* A trimmed trainer evaluates, answers and loads as any. */
-Test(trainer_cuda_memory, on_a_cpu_activations_and_gradients_are_given_back)
+CleanTest(trainer_cuda_memory, on_a_cpu_activations_and_gradients_are_given_back)
 {
     stoker_model *model = stk_test_mnist();
     stoker_trainer_options options = options_of(FEW, STOKER_FLOAT32);
@@ -254,5 +250,4 @@ Test(trainer_cuda_memory, on_a_cpu_activations_and_gradients_are_given_back)
     cr_assert_eq(stoker_trainer_trim(NULL), 0);
     stoker_trainer_destroy(&trainer);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }

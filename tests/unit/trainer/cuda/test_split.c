@@ -75,7 +75,7 @@ static void compare(stoker_trainer *ours, stoker_trainer *theirs, double toleran
     check_within(ours, theirs, tolerance, what);
 }
 
-Test(trainer_cuda_split, two_gpus_give_the_bits_of_one)
+CleanTest(trainer_cuda_split, two_gpus_give_the_bits_of_one)
 {
     stoker_model *model = network();
     for (size_t s = 0; s < sizeof(splits) / sizeof(splits[0]); s++) {
@@ -95,10 +95,9 @@ Test(trainer_cuda_split, two_gpus_give_the_bits_of_one)
         cr_assert_eq(standin_cuda_violations(), 0);
     }
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_cuda_split, each_pair_agrees_with_ref)
+CleanTest(trainer_cuda_split, each_pair_agrees_with_ref)
 {
     static const char *const pairs[] = { "cuda:0,cuda:1", "cuda:1,ref", "ref,cuda:1", "cpu,cuda",
                                          "cuda,cpu" };
@@ -120,11 +119,10 @@ Test(trainer_cuda_split, each_pair_agrees_with_ref)
             cr_assert_eq(standin_cuda_violations(), 0);
         }
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* Convolutions and linear layers, each half with those that it has. */
-Test(trainer_cuda_split, convolutions_and_linear_layers_on_either_side)
+CleanTest(trainer_cuda_split, convolutions_and_linear_layers_on_either_side)
 {
     stoker_model *model = stk_test_begin(SIDE, SIDE, CHANNELS);
     stk_test_conv(model, "conv1", 8, 1);
@@ -154,11 +152,10 @@ Test(trainer_cuda_split, convolutions_and_linear_layers_on_either_side)
         cr_assert_eq(standin_cuda_live(), 0);
     }
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* An overflow on either device leaves the update out on both. */
-Test(trainer_cuda_split, sixteen_bits_and_their_loss_scale)
+CleanTest(trainer_cuda_split, sixteen_bits_and_their_loss_scale)
 {
     static const char *const pairs[] = { "cuda:0,cuda:1", "ref,cuda:0", "cuda:0,ref" };
     stoker_model *model = network();
@@ -197,10 +194,9 @@ Test(trainer_cuda_split, sixteen_bits_and_their_loss_scale)
         cr_assert_eq(standin_cuda_live(), 0);
     }
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_cuda_split, between_two_gpus_the_host_waits_for_nothing)
+CleanTest(trainer_cuda_split, between_two_gpus_the_host_waits_for_nothing)
 {
     stoker_model *model = network();
     begin();
@@ -226,10 +222,9 @@ Test(trainer_cuda_split, between_two_gpus_the_host_waits_for_nothing)
     cr_assert_eq(capture.refused, 0);
     stoker_trainer_destroy(&trainer);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_cuda_split, evaluations_and_predictions_are_those_of_ref)
+CleanTest(trainer_cuda_split, evaluations_and_predictions_are_those_of_ref)
 {
     static const char *const backends[] = { "ref", "cuda:0,cuda:1", "ref,cuda:1", "cuda:1,ref" };
     stoker_model *model = network();
@@ -253,11 +248,10 @@ Test(trainer_cuda_split, evaluations_and_predictions_are_those_of_ref)
         stoker_trainer_destroy(&trainer);
     }
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* Saved in the middle of a group by two, resumed by one, and the other way round. */
-Test(trainer_cuda_split, checkpoints_move)
+CleanTest(trainer_cuda_split, checkpoints_move)
 {
     static const char *const backends[] = { "cuda:1", "cuda:0,cuda:1", "ref,cuda:0" };
     stoker_model *model = network();
@@ -288,10 +282,9 @@ Test(trainer_cuda_split, checkpoints_move)
     (void)snprintf(line, sizeof(line), "rm -f %s*", path);
     cr_assert_eq(system(line), 0);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_cuda_split, what_cannot_be_is_told)
+CleanTest(trainer_cuda_split, what_cannot_be_is_told)
 {
     stoker_model *model = network();
     static const struct {
@@ -322,11 +315,10 @@ Test(trainer_cuda_split, what_cannot_be_is_told)
     cr_expect_not_null(strstr(stoker_trainer_error(trainer)->message, "host memory"));
     stoker_trainer_destroy(&trainer);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* Each device gives what its part of the table says. */
-Test(trainer_cuda_split, the_table_is_what_the_devices_give)
+CleanTest(trainer_cuda_split, the_table_is_what_the_devices_give)
 {
     stoker_model *model = network();
     struct stk_backend *devices[2] = { NULL };
@@ -350,7 +342,6 @@ Test(trainer_cuda_split, the_table_is_what_the_devices_give)
     for (uint32_t d = 0; d < 2; d++)
         stk_backend_cuda.destroy(devices[d]);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* ---- failures -------------------------------------------------------------------- */
@@ -411,7 +402,7 @@ Test(trainer_cuda_split, every_call_beside_a_host_may_fail)
     fail_each_call("cuda:1,ref");
 }
 
-Test(trainer_cuda_split, every_allocation_may_fail)
+CleanTest(trainer_cuda_split, every_allocation_may_fail)
 {
     stoker_model *model = network();
     for (uint64_t nth = 1;; nth++) {
@@ -428,5 +419,4 @@ Test(trainer_cuda_split, every_allocation_may_fail)
                   (unsigned)nth, rc);
     }
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }

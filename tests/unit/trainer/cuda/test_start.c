@@ -40,7 +40,7 @@ static void epochs(stoker_trainer *trainer)
         step(trainer, i, i % 3 == 2 ? LAST : FULL);
 }
 
-Test(trainer_cuda_start, no_step_builds_an_engine)
+CleanTest(trainer_cuda_start, no_step_builds_an_engine)
 {
     begin();
     standin_cudnn_reset(true);
@@ -76,10 +76,9 @@ Test(trainer_cuda_start, no_step_builds_an_engine)
     stoker_trainer_destroy(&surprised);
     stoker_model_destroy(&model);
     cr_assert_eq(standin_cuda_live(), 0);
-    stk_test_check_leaks();
 }
 
-Test(trainer_cuda_start, waking_leaves_nothing_behind_whatever_fails)
+CleanTest(trainer_cuda_start, waking_leaves_nothing_behind_whatever_fails)
 {
     static const char *const names[] = { "cuda", "cuda:1", NULL, "auto", "cuda:7" };
     for (int i = 0; i < 5; i++) {
@@ -104,5 +103,4 @@ Test(trainer_cuda_start, waking_leaves_nothing_behind_whatever_fails)
     }
     standin_cuda_reset(0);
     stoker_trainer_wake(NULL, true);
-    stk_test_check_leaks();
 }

@@ -270,7 +270,7 @@ static void save_and_load(const char *path, stoker_trainer *from, stoker_trainer
 }
 
 /* In the middle of a group. cuda -> ref -> cuda: the same as if nothing had been saved. */
-Test(trainer_cuda_step, checkpoints_move_between_cpu_and_gpu)
+CleanTest(trainer_cuda_step, checkpoints_move_between_cpu_and_gpu)
 {
     begin();
     char folder[] = "/tmp/stoker_cuda_XXXXXX";
@@ -302,7 +302,6 @@ Test(trainer_cuda_step, checkpoints_move_between_cpu_and_gpu)
     char command[96];
     (void)snprintf(command, sizeof(command), "rm -r %s", folder);
     cr_assert_eq(system(command), 0);
-    stk_test_check_leaks();
 }
 
 static stoker_model *blocks(void)
@@ -375,18 +374,16 @@ static void check_network(stoker_model *model, unsigned precision, float toleran
     cr_assert_eq(standin_cuda_live(), 0);
 }
 
-Test(trainer_cuda_step, whole_networks_train_as_on_ref)
+CleanTest(trainer_cuda_step, whole_networks_train_as_on_ref)
 {
     check_network(stk_test_mnist(), STOKER_FLOAT32, 1e-4F);
     check_network(blocks(), STOKER_FLOAT32, 1e-4F);
-    stk_test_check_leaks();
 }
 
-Test(trainer_cuda_step, and_in_16_bits)
+CleanTest(trainer_cuda_step, and_in_16_bits)
 {
     check_network(blocks(), STOKER_FLOAT16, 1e-2F);
     check_network(blocks(), STOKER_BFLOAT16, 4e-2F);
-    stk_test_check_leaks();
 }
 
 /* With TF32 other engines are allowed, which the stand-in has only for those that differ in nothing else. */

@@ -56,7 +56,7 @@ static struct stk_cudnn *opened(void)
     return cudnn;
 }
 
-Test(cudnn, a_missing_library_is_told)
+CleanTest(cudnn, a_missing_library_is_told)
 {
     struct stk_cudnn *cudnn = NULL;
     stoker_error error = { 0 };
@@ -69,10 +69,9 @@ Test(cudnn, a_missing_library_is_told)
     cr_assert_not_null(strstr(error.message, "cudnnGetVersion"), "%s", error.message);
     cr_assert_not_null(strstr(error.message, "libm.so.6"), "%s", error.message);
     stk_cudnn_close(&cudnn);
-    stk_test_check_leaks();
 }
 
-Test(cudnn, a_description_that_is_none_is_refused_in_cudnns_words)
+CleanTest(cudnn, a_description_that_is_none_is_refused_in_cudnns_words)
 {
     struct stk_cudnn *cudnn = opened();
     stk_cudnn_close(&cudnn);
@@ -82,12 +81,11 @@ Test(cudnn, a_description_that_is_none_is_refused_in_cudnns_words)
     cr_assert_null(cudnn);
     cr_assert_not_null(strstr(error.message, "device description: CUDNN_STATUS_"), "%s",
                        error.message);
-    stk_test_check_leaks();
 }
 
 /* Among the engines of a depthwise convolution are some that cuDNN compiles when they are built, and that
  * may not compile everywhere: another is taken. */
-Test(cudnn, groups_have_engines_in_every_direction)
+CleanTest(cudnn, groups_have_engines_in_every_direction)
 {
     static const struct stk_form_shape depthwise = { 64,       14,       14,       64, 64,
                                                      { 3, 3 }, { 1, 1 }, { 1, 1 }, 64 };
@@ -116,10 +114,9 @@ Test(cudnn, groups_have_engines_in_every_direction)
         stk_cudnn_graph_destroy(&graph);
     }
     stk_cudnn_close(&cudnn);
-    stk_test_check_leaks();
 }
 
-Test(cudnn, a_form_has_candidates_a_plan_and_nothing_that_runs)
+CleanTest(cudnn, a_form_has_candidates_a_plan_and_nothing_that_runs)
 {
     struct stk_cudnn *cudnn = opened();
     cr_assert_geq(stk_cudnn_version(cudnn), 90800);
@@ -137,10 +134,9 @@ Test(cudnn, a_form_has_candidates_a_plan_and_nothing_that_runs)
     cr_assert_eq(stk_cudnn_plan_run(plan, NULL, 0, NULL, NULL, &error), STOKER_EDEVICE);
     stk_cudnn_plan_destroy(&plan);
     stk_cudnn_close(&cudnn);
-    stk_test_check_leaks();
 }
 
-Test(cudnn, the_first_error_of_a_graph_is_kept)
+CleanTest(cudnn, the_first_error_of_a_graph_is_kept)
 {
     struct stk_cudnn *cudnn = opened();
     struct stk_cudnn_graph *graph = NULL;
@@ -160,7 +156,6 @@ Test(cudnn, the_first_error_of_a_graph_is_kept)
                        error.message);
     stk_cudnn_graph_destroy(&graph);
     stk_cudnn_close(&cudnn);
-    stk_test_check_leaks();
 }
 
 /* A pretended clock: the second plan that it is asked about is the fastest. */
@@ -173,7 +168,7 @@ static int pretend(void *context, struct stk_cudnn_plan *plan, double *seconds, 
     return STOKER_OK;
 }
 
-Test(cudnn, a_benchmark_is_run_once_and_then_remembered)
+CleanTest(cudnn, a_benchmark_is_run_once_and_then_remembered)
 {
     struct stk_cudnn *cudnn = opened();
     struct stk_cudnn_graph *graph = NULL;
@@ -212,10 +207,9 @@ Test(cudnn, a_benchmark_is_run_once_and_then_remembered)
     stk_engine_cache_destroy(&cache);
     stk_cudnn_graph_destroy(&graph);
     stk_cudnn_close(&cudnn);
-    stk_test_check_leaks();
 }
 
-Test(cudnn, opening_building_and_planning_survive_each_allocation_failure)
+CleanTest(cudnn, opening_building_and_planning_survive_each_allocation_failure)
 {
     struct stk_cudnn *cudnn = opened();
     stk_cudnn_close(&cudnn);
@@ -243,5 +237,4 @@ Test(cudnn, opening_building_and_planning_survive_each_allocation_failure)
         cr_assert_eq(stk_fault_live_bytes(), 0);
     }
     cr_assert_eq(nth - 1, 4, "three allocations");
-    stk_test_check_leaks();
 }

@@ -82,7 +82,7 @@ static int files_in(const struct stk_directory *directory)
     return count;
 }
 
-Test(checkpoint, saved_again_and_again_leaves_two_files)
+CleanTest(checkpoint, saved_again_and_again_leaves_two_files)
 {
     struct stk_directory directory = stk_directory_make();
     char path[512];
@@ -100,11 +100,10 @@ Test(checkpoint, saved_again_and_again_leaves_two_files)
     cr_assert_not(has_state);
     cr_assert_eq(files_in(&directory), 1);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* Two checkpoints in one directory, of names that begin alike, do not touch each other. */
-Test(checkpoint, neighbours_are_left_alone)
+CleanTest(checkpoint, neighbours_are_left_alone)
 {
     static const char *const names[] = { "m", "m.safetensors", "m.2", "m.2.safetensors",
                                          "m.2.state.x" };
@@ -123,7 +122,6 @@ Test(checkpoint, neighbours_are_left_alone)
     }
     cr_assert_eq(files_in(&directory), 2 * NAMES);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 static int save_averages(const char *path, int64_t value, stoker_error *error)
@@ -136,7 +134,7 @@ static int save_averages(const char *path, int64_t value, stoker_error *error)
 }
 
 /* Averages lie beside the weights while there are some, and replace nothing else. */
-Test(checkpoint, averages_come_and_go_with_their_weights)
+CleanTest(checkpoint, averages_come_and_go_with_their_weights)
 {
     struct stk_directory directory = stk_directory_make();
     char path[512], averages[512];
@@ -162,10 +160,9 @@ Test(checkpoint, averages_come_and_go_with_their_weights)
     cr_assert_eq(save(path, 6, true, &error), STOKER_OK);
     cr_assert_eq(load(averages, &has_state), 4);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
-Test(checkpoint, a_weights_file_of_another_program_is_a_checkpoint_without_state)
+CleanTest(checkpoint, a_weights_file_of_another_program_is_a_checkpoint_without_state)
 {
     static const char header[] =
         "{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}      ";
@@ -187,10 +184,9 @@ Test(checkpoint, a_weights_file_of_another_program_is_a_checkpoint_without_state
     cr_assert_eq(checkpoint.generation, 0);
     stk_checkpoint_close(&checkpoint);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
-Test(checkpoint, halves_that_do_not_belong_together_are_refused)
+CleanTest(checkpoint, halves_that_do_not_belong_together_are_refused)
 {
     struct stk_directory directory = stk_directory_make();
     char path[512], state[512], other[512];
@@ -211,10 +207,9 @@ Test(checkpoint, halves_that_do_not_belong_together_are_refused)
     cr_assert_eq(stk_checkpoint_open(&checkpoint, path, STK_CHECKPOINT_WEIGHTS_ONLY, &error), 0);
     stk_checkpoint_close(&checkpoint);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
-Test(checkpoint, a_link_stays_a_link)
+CleanTest(checkpoint, a_link_stays_a_link)
 {
     struct stk_directory directory = stk_directory_make();
     char path[512], target[512];
@@ -230,10 +225,9 @@ Test(checkpoint, a_link_stays_a_link)
     cr_assert_eq(lstat(path, &status), 0);
     cr_assert(S_ISLNK(status.st_mode));
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
-Test(checkpoint, what_cannot_be_saved_is_refused)
+CleanTest(checkpoint, what_cannot_be_saved_is_refused)
 {
     struct stk_directory directory = stk_directory_make();
     char path[512];
@@ -251,11 +245,10 @@ Test(checkpoint, what_cannot_be_saved_is_refused)
                  STOKER_EINVAL);
     cr_assert_eq(files_in(&directory), 1);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* The file size limit simulates a full disk: the write of either file fails half-way. */
-Test(checkpoint, a_failed_write_leaves_the_old_one)
+CleanTest(checkpoint, a_failed_write_leaves_the_old_one)
 {
     static const rlim_t limits[] = { 0, 1, 100, 4096, 8 * STATE, 8 * STATE + 2000, 8 * WEIGHTS };
     struct stk_directory directory = stk_directory_make();
@@ -280,10 +273,9 @@ Test(checkpoint, a_failed_write_leaves_the_old_one)
     cr_assert_eq(save(path, 3, true, &error), 0);
     cr_assert_eq(load(path, &has_state), 3);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
-Test(checkpoint, a_directory_that_may_not_be_written_keeps_the_old_one)
+CleanTest(checkpoint, a_directory_that_may_not_be_written_keeps_the_old_one)
 {
     struct stk_directory directory = stk_directory_make();
     char path[512];
@@ -300,10 +292,9 @@ Test(checkpoint, a_directory_that_may_not_be_written_keeps_the_old_one)
     cr_assert_eq(files_in(&directory), 2);
     cr_assert_eq(load(path, &has_state), 1);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
-Test(checkpoint, each_allocation_may_fail)
+CleanTest(checkpoint, each_allocation_may_fail)
 {
     struct stk_directory directory = stk_directory_make();
     char path[512];
@@ -332,7 +323,6 @@ Test(checkpoint, each_allocation_may_fail)
     }
     cr_assert_eq(rc, STOKER_OK);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* ---- killed --------------------------------------------------------------------- */
@@ -345,7 +335,7 @@ static void save_until_killed(const char *path, int64_t value)
     _exit(1);
 }
 
-Test(checkpoint, killed_at_any_moment, .timeout = 60)
+CleanTest(checkpoint, killed_at_any_moment, .timeout = 60)
 {
     enum { KILLS_MAX = 150, SECONDS = 3, SECONDS_MAX = 40, DELAY_NS = 12000000 };
     struct stk_directory directory = stk_directory_make();
@@ -388,11 +378,10 @@ Test(checkpoint, killed_at_any_moment, .timeout = 60)
     cr_assert_eq(files_in(&directory), 2); /* what was left is swept away */
     cr_assert_eq(load(path, &has_state), value + 1);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* Two processes save, a third reads: each load is one checkpoint, whole. */
-Test(checkpoint, savers_take_turns_and_readers_see_one, .timeout = 60)
+CleanTest(checkpoint, savers_take_turns_and_readers_see_one, .timeout = 60)
 {
     enum { LOADS = 60, SAVERS = 2 };
     struct stk_directory directory = stk_directory_make();
@@ -420,10 +409,9 @@ Test(checkpoint, savers_take_turns_and_readers_see_one, .timeout = 60)
     cr_assert_eq(save(path, 7, true, &error), 0);
     cr_assert_eq(files_in(&directory), 2);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
-Test(trainer_checkpoint, what_is_not_a_file_is_refused_and_stays)
+CleanTest(trainer_checkpoint, what_is_not_a_file_is_refused_and_stays)
 {
     char path[512];
     struct stat about;
@@ -440,5 +428,4 @@ Test(trainer_checkpoint, what_is_not_a_file_is_refused_and_stays)
     cr_assert_not_null(strstr(error.message, "not a regular file"), "%s", error.message);
     cr_assert(stat(path, &about) == 0 && S_ISFIFO(about.st_mode));
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }

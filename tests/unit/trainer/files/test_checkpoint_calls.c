@@ -155,7 +155,7 @@ static void put_file(const struct stk_directory *directory, const char *name)
     cr_assert_eq(fclose(file), 0);
 }
 
-Test(checkpoint_calls, bytes_are_on_the_disk_before_their_name)
+CleanTest(checkpoint_calls, bytes_are_on_the_disk_before_their_name)
 {
     struct stk_directory directory = make();
     cr_assert_eq(save(1, true, NULL), STOKER_OK);
@@ -164,10 +164,9 @@ Test(checkpoint_calls, bytes_are_on_the_disk_before_their_name)
     cr_assert_eq(save(2, false, NULL), STOKER_OK);
     cr_assert_str_eq(calls, "frd");
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
-Test(checkpoint_calls, each_call_may_fail)
+CleanTest(checkpoint_calls, each_call_may_fail)
 {
     enum { CALLS = 6, COMMITTED = 5 }; /* the last call: the weights have their name */
     struct stk_directory directory = make();
@@ -186,11 +185,10 @@ Test(checkpoint_calls, each_call_may_fail)
     cr_assert_eq(save(++value, true, NULL), STOKER_OK);
     cr_assert_eq(load(), value);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* As a network file system may do: the rename is made, and its answer is lost. */
-Test(checkpoint_calls, a_rename_that_fails_after_it_took_effect_is_a_save)
+CleanTest(checkpoint_calls, a_rename_that_fails_after_it_took_effect_is_a_save)
 {
     enum { OF_STATE = 1, OF_WEIGHTS = 4 };
     struct stk_directory directory = make();
@@ -209,11 +207,10 @@ Test(checkpoint_calls, a_rename_that_fails_after_it_took_effect_is_a_save)
     cr_assert_eq(save(4, true, NULL), STOKER_OK);
     cr_assert_eq(load(), 4);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* Names that were not all seen: the state of the checkpoint that is may be among them. */
-Test(checkpoint_calls, a_listing_that_fails_is_no_short_one)
+CleanTest(checkpoint_calls, a_listing_that_fails_is_no_short_one)
 {
     struct stk_directory directory = make();
     cr_assert_eq(save(1, true, NULL), STOKER_OK);
@@ -227,11 +224,10 @@ Test(checkpoint_calls, a_listing_that_fails_is_no_short_one)
         cr_assert_eq(load(), 1);
     }
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* A state file of a number that no save gives is another's; one of the last number ends it. */
-Test(checkpoint_calls, numbers_that_are_too_long_are_not_ours)
+CleanTest(checkpoint_calls, numbers_that_are_too_long_are_not_ours)
 {
     static const char longer[] = "m.1000000000000000000.state.safetensors";
     struct stk_directory directory = make();
@@ -244,12 +240,11 @@ Test(checkpoint_calls, numbers_that_are_too_long_are_not_ours)
     cr_assert_eq(save(3, true, NULL), STOKER_ELIMIT);
     cr_assert_eq(load(), 2);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* Others save between the open of the weights and that of their state, which is gone then, or
  * another's of the same name: weights alone leave no state from which to go on numbering. */
-Test(checkpoint_calls, who_is_overtaken_reads_again)
+CleanTest(checkpoint_calls, who_is_overtaken_reads_again)
 {
     for (int alone = 0; alone < 2; alone++) {
         struct stk_directory directory = make();
@@ -268,5 +263,4 @@ Test(checkpoint_calls, who_is_overtaken_reads_again)
         saves_between = 0;
         stk_directory_remove(&directory);
     }
-    stk_test_check_leaks();
 }

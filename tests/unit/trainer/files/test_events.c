@@ -50,7 +50,7 @@ static const uint8_t golden[] = {
     0x2F, 0x6C, 0x6F, 0x73, 0x73, 0x15, 0x00, 0x00, 0x00, 0x3F, 0x18, 0x8B, 0x4D, 0x93
 };
 
-Test(events, bytes_are_those_of_the_format)
+CleanTest(events, bytes_are_those_of_the_format)
 {
     struct stk_directory directory = stk_directory_make();
     char path[512];
@@ -66,10 +66,9 @@ Test(events, bytes_are_those_of_the_format)
     cr_assert_eq(bytes.size, sizeof(golden));
     cr_assert_arr_eq(bytes.at, golden, sizeof(golden));
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
-Test(events, a_second_run_in_the_same_second_is_another_file)
+CleanTest(events, a_second_run_in_the_same_second_is_another_file)
 {
     struct stk_directory directory = stk_directory_make();
     static struct stk_events first, second;
@@ -85,11 +84,10 @@ Test(events, a_second_run_in_the_same_second_is_another_file)
     cr_assert_eq(bytes.size, 40 + 12 + 9 + sizeof(start) + 4);
     cr_assert_arr_eq(bytes.at + 40 + 12 + 9, start, sizeof(start));
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* More than the buffer holds: each record whole, in order. */
-Test(events, many_scalars)
+CleanTest(events, many_scalars)
 {
     enum { MANY = 1000 };
     struct stk_directory directory = stk_directory_make();
@@ -117,10 +115,9 @@ Test(events, many_scalars)
     cr_assert_eq(records, MANY + 1);
     fclose(file);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
-Test(events, what_cannot_be_written_is_told)
+CleanTest(events, what_cannot_be_written_is_told)
 {
     struct stk_directory directory = stk_directory_make();
     static struct stk_events events;
@@ -132,12 +129,11 @@ Test(events, what_cannot_be_written_is_told)
     cr_assert_eq(error.os_errno, ENOTDIR);
     cr_assert_eq(stk_events_close(&events, &error), STOKER_OK);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 static const char *const columns[] = { "loss", "accuracy" };
 
-Test(log_csv, rows_and_empty_fields)
+CleanTest(log_csv, rows_and_empty_fields)
 {
     struct stk_directory directory = stk_directory_make();
     struct stk_log_csv log;
@@ -154,11 +150,10 @@ Test(log_csv, rows_and_empty_fields)
     check_text(path, "step,loss,accuracy\n1,0.25,\n18446744073709551615,inf,-1e-09\n"
                      "18446744073709551615,nan,-inf\n");
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* Nobody reads it: an error, not a wait. Somebody does: the rows go there. */
-Test(log_csv, a_fifo_is_never_waited_for, .timeout = 20)
+CleanTest(log_csv, a_fifo_is_never_waited_for, .timeout = 20)
 {
     struct stk_directory directory = stk_directory_make();
     struct stk_log_csv log;
@@ -178,10 +173,9 @@ Test(log_csv, a_fifo_is_never_waited_for, .timeout = 20)
     cr_assert_str_eq(seen, "step,loss,accuracy\n8,1,2\n");
     close(reader);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
-Test(log_csv, going_on_drops_what_is_done_again_and_what_was_cut)
+CleanTest(log_csv, going_on_drops_what_is_done_again_and_what_was_cut)
 {
 #define HEADER "step,loss,accuracy\n"
     static const struct {
@@ -212,11 +206,10 @@ Test(log_csv, going_on_drops_what_is_done_again_and_what_was_cut)
         check_text(path, runs[i].after == NULL ? runs[i].before : runs[i].after);
     }
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* A program that says setlocale(LC_ALL, "") may write 1,5: the log says 1.5, and its rows are read so. */
-Test(log_csv, the_programs_locale_changes_nothing)
+CleanTest(log_csv, the_programs_locale_changes_nothing)
 {
     struct stk_directory directory = stk_directory_make();
     struct stk_log_csv log;
@@ -234,7 +227,6 @@ Test(log_csv, the_programs_locale_changes_nothing)
     check_text(path, HEADER "1,0.25,2.5\n2,4,0.001\n");
     cr_assert_eq(localeconv()->decimal_point[0], ',', "the program keeps its own");
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* ---- the log -------------------------------------------------------------------- */
@@ -262,7 +254,7 @@ static stoker_training_log_options options_for(const struct paths *paths, stoker
     return options;
 }
 
-Test(training_log, a_row_is_a_step_and_a_run_goes_on)
+CleanTest(training_log, a_row_is_a_step_and_a_run_goes_on)
 {
     struct stk_directory directory = stk_directory_make();
     const struct paths paths = paths_in(&directory);
@@ -289,10 +281,9 @@ Test(training_log, a_row_is_a_step_and_a_run_goes_on)
     cr_assert_eq(stoker_training_log_close(&log, &error), STOKER_OK);
     cr_assert_eq(stk_fault_live_bytes(), 0);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
-Test(training_log, options_are_checked)
+CleanTest(training_log, options_are_checked)
 {
     stoker_training_log *log = NULL;
     stoker_error error = { 0 };
@@ -314,10 +305,9 @@ Test(training_log, options_are_checked)
                  STOKER_OK); /* takes all, writes nothing */
     cr_assert_eq(stoker_training_log_scalar(log, "loss", 1, 1), STOKER_OK);
     cr_assert_eq(stoker_training_log_close(&log, NULL), STOKER_OK);
-    stk_test_check_leaks();
 }
 
-Test(training_log, a_full_disk_is_told_by_scalar_and_again_by_close)
+CleanTest(training_log, a_full_disk_is_told_by_scalar_and_again_by_close)
 {
     struct stk_directory directory = stk_directory_make();
     const struct paths paths = paths_in(&directory);
@@ -339,10 +329,9 @@ Test(training_log, a_full_disk_is_told_by_scalar_and_again_by_close)
     cr_assert_not_null(strstr(error.path, "tfevents")); /* the first that failed */
     cr_assert_null(log);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
-Test(training_log, each_allocation_may_fail)
+CleanTest(training_log, each_allocation_may_fail)
 {
     struct stk_directory directory = stk_directory_make();
     const struct paths paths = paths_in(&directory);
@@ -362,5 +351,4 @@ Test(training_log, each_allocation_may_fail)
     }
     cr_assert_eq(rc, STOKER_OK);
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }

@@ -82,7 +82,7 @@ static void check_set(const struct stk_tensor_set *read)
     cr_assert_null(stk_note_find(read, "none"));
 }
 
-Test(safetensors, what_is_written_is_read)
+CleanTest(safetensors, what_is_written_is_read)
 {
     const struct stk_bytes bytes = written(&set);
     struct stk_memory_file on_disk = stk_memory_file(bytes.at, bytes.size);
@@ -95,10 +95,9 @@ Test(safetensors, what_is_written_is_read)
     stk_safetensors_close(&file);
     stk_safetensors_close(&file);
     close(on_disk.fd);
-    stk_test_check_leaks();
 }
 
-Test(safetensors, a_file_of_another_program_is_read)
+CleanTest(safetensors, a_file_of_another_program_is_read)
 {
     /* Laid out as the format's own library does it; no padding, entries in any order. */
     struct stk_bytes bytes = with_data(" {}", 0);
@@ -118,10 +117,9 @@ Test(safetensors, a_file_of_another_program_is_read)
     cr_assert_eq(parse(bytes.at, bytes.size, &error), STOKER_OK);
     bytes = with_data("{\"__metadata__\":{}}", 0);
     cr_assert_eq(parse(bytes.at, bytes.size, &error), STOKER_OK);
-    stk_test_check_leaks();
 }
 
-Test(safetensors, each_truncation_and_each_flipped_bit_is_found)
+CleanTest(safetensors, each_truncation_and_each_flipped_bit_is_found)
 {
     const struct stk_bytes whole = written(&set);
     stoker_error error;
@@ -137,10 +135,9 @@ Test(safetensors, each_truncation_and_each_flipped_bit_is_found)
         flipped.at[bit / 8] ^= (uint8_t)(1U << bit % 8);
         cr_assert_lt(parse(flipped.at, flipped.size, &error), 0, "bit %zu", bit);
     }
-    stk_test_check_leaks();
 }
 
-Test(safetensors, a_flipped_bit_without_a_checksum_breaks_nothing)
+CleanTest(safetensors, a_flipped_bit_without_a_checksum_breaks_nothing)
 {
     const struct stk_bytes whole =
         with_data("{\"__metadata__\":{\"format\":\"pt\"},\"w\":{\"dtype\":\"F32\",\"shape\":[2,3],"
@@ -157,7 +154,6 @@ Test(safetensors, a_flipped_bit_without_a_checksum_breaks_nothing)
     cr_assert_gt(refused, 500); /* the others changed a name */
     for (size_t size = 0; size < whole.size; size++)
         cr_assert_lt(parse(whole.at, size, &error), 0);
-    stk_test_check_leaks();
 }
 
 #define W(offsets) "\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":" offsets "}"
@@ -229,7 +225,7 @@ static const struct {
     { "{\"__metadata__\":{\"a\xE2\x82", 0, STOKER_EFORMAT },
 };
 
-Test(safetensors, hostile_headers_are_refused)
+CleanTest(safetensors, hostile_headers_are_refused)
 {
     for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
         const struct stk_bytes bytes = with_data(hostile[i].header, hostile[i].data_bytes);
@@ -238,10 +234,9 @@ Test(safetensors, hostile_headers_are_refused)
         cr_assert_eq(rc, hostile[i].code, "%s: %d", hostile[i].header, rc);
         cr_assert(rc == STOKER_OK || error.offset <= bytes.size, "%s", error.message);
     }
-    stk_test_check_leaks();
 }
 
-Test(safetensors, lengths_that_lie_take_no_memory)
+CleanTest(safetensors, lengths_that_lie_take_no_memory)
 {
     static const struct {
         uint64_t length;
@@ -256,10 +251,9 @@ Test(safetensors, lengths_that_lie_take_no_memory)
         stoker_error error;
         cr_assert_eq(parse(bytes.at, bytes.size, &error), lies[i].code, "%zu", i);
     }
-    stk_test_check_leaks();
 }
 
-Test(safetensors, a_million_braces_nest_nothing)
+CleanTest(safetensors, a_million_braces_nest_nothing)
 {
     enum { DEEP = 1 << 20 };
     uint8_t *bytes = malloc(DEEP + 8);
@@ -272,10 +266,9 @@ Test(safetensors, a_million_braces_nest_nothing)
         cr_assert_eq(parse(bytes, DEEP + 8, &error), STOKER_EFORMAT);
     }
     free(bytes);
-    stk_test_check_leaks();
 }
 
-Test(safetensors, what_is_no_file_is_refused)
+CleanTest(safetensors, what_is_no_file_is_refused)
 {
     struct stk_directory directory = stk_directory_make();
     struct stk_safetensors file;
@@ -289,11 +282,10 @@ Test(safetensors, what_is_no_file_is_refused)
     cr_assert_eq(stk_safetensors_open(&file, path, &error), STOKER_ENOTSUP);
     cr_assert_not_null(strstr(error.message, "pipe"));
     stk_directory_remove(&directory);
-    stk_test_check_leaks();
 }
 
 /* A sparse file may promise, truly, more than the machine has. */
-Test(safetensors, a_file_larger_than_the_memory_is_refused)
+CleanTest(safetensors, a_file_larger_than_the_memory_is_refused)
 {
     struct stk_memory_file file = stk_memory_file("", 0);
     char header[256];
@@ -312,10 +304,9 @@ Test(safetensors, a_file_larger_than_the_memory_is_refused)
         cr_assert(rc == STOKER_ELIMIT || rc == STOKER_ENOMEM, "%d", rc);
     }
     close(file.fd);
-    stk_test_check_leaks();
 }
 
-Test(safetensors, sets_that_cannot_be_written_are_refused)
+CleanTest(safetensors, sets_that_cannot_be_written_are_refused)
 {
     static const struct stk_named_tensor wrong[] = {
         { .name = "__metadata__", .dtype = STK_FILE_U8, .data = odd },
@@ -341,11 +332,10 @@ Test(safetensors, sets_that_cannot_be_written_are_refused)
     cr_assert_eq(stk_safetensors_write(file.fd, "x", &noted, &error), STOKER_EINVAL);
     cr_assert_eq(lseek(file.fd, 0, SEEK_END), 0); /* nothing was written */
     close(file.fd);
-    stk_test_check_leaks();
 }
 
 /* More tensors than one writev takes; some are empty. */
-Test(safetensors, many_tensors)
+CleanTest(safetensors, many_tensors)
 {
     enum { MANY = 3000 };
     static struct stk_named_tensor many[MANY];
@@ -375,10 +365,9 @@ Test(safetensors, many_tensors)
     }
     stk_safetensors_close(&file);
     close(on_disk.fd);
-    stk_test_check_leaks();
 }
 
-Test(safetensors, each_allocation_may_fail)
+CleanTest(safetensors, each_allocation_may_fail)
 {
     const struct stk_bytes bytes = written(&set);
     stoker_error error;
@@ -400,5 +389,4 @@ Test(safetensors, each_allocation_may_fail)
         cr_assert_eq(rc, STOKER_OK);
         cr_assert_eq(nth, 3); /* two of them in each direction */
     }
-    stk_test_check_leaks();
 }

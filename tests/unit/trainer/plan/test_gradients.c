@@ -159,21 +159,19 @@ static void check(stoker_model *model, const char *name)
     stoker_model_destroy(&model);
 }
 
-Test(trainer_plan_gradients, recomputation_changes_no_bit)
+CleanTest(trainer_plan_gradients, recomputation_changes_no_bit)
 {
     check(stk_test_residual(), "residual");
     check(stk_test_depthwise(), "depthwise");
     check(stk_test_awkward(), "awkward");
     check(stk_test_chain(20), "chain");
-    stk_test_check_leaks();
 }
 
-Test(trainer_plan_gradients, nor_in_random_networks)
+CleanTest(trainer_plan_gradients, nor_in_random_networks)
 {
     char name[32];
     for (uint64_t seed = 0; seed < 25; seed++) {
         (void)snprintf(name, sizeof(name), "random %u", (unsigned)seed);
         check(stk_test_random(5000 + seed), name);
     }
-    stk_test_check_leaks();
 }

@@ -70,7 +70,7 @@ static void check_model(stoker_model *model, double *waste)
     stoker_model_destroy(&model);
 }
 
-Test(trainer_plan_memory, buffers_alive_at_one_time_never_touch)
+CleanTest(trainer_plan_memory, buffers_alive_at_one_time_never_touch)
 {
     double waste = 1;
     check_model(stk_test_mnist(), &waste);
@@ -82,10 +82,9 @@ Test(trainer_plan_memory, buffers_alive_at_one_time_never_touch)
         check_model(stk_test_random(1000 + seed), &waste);
     cr_log_info("arena against the most bytes alive at one time: at worst %.3f times", waste);
     cr_assert_leq(waste, 1.25);
-    stk_test_check_leaks();
 }
 
-Test(trainer_plan_memory, the_checker_sees_an_overlap)
+CleanTest(trainer_plan_memory, the_checker_sees_an_overlap)
 {
     stoker_model *model = stk_test_bn_net();
     struct stk_plan plan = make(model, (struct stk_plan_options){ .batch = 2, .train = true });
@@ -105,12 +104,11 @@ Test(trainer_plan_memory, the_checker_sees_an_overlap)
     cr_assert_not(stk_plan_overlaps(&plan, &a, &b));
     stk_plan_free(&plan);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* The most is alive while the pool's gradient is spread: the outputs of both convolutions, the
  * pool's places, its gradient and the one that is being written. */
-Test(trainer_plan_memory, the_mnist_example_takes_what_it_must)
+CleanTest(trainer_plan_memory, the_mnist_example_takes_what_it_must)
 {
     enum { BATCH = 64, CONV1 = 26 * 26 * 32, CONV2 = 24 * 24 * 64, POOL = 12 * 12 * 64 };
     stoker_model *model = stk_test_mnist();
@@ -122,10 +120,9 @@ Test(trainer_plan_memory, the_mnist_example_takes_what_it_must)
     cr_assert_eq(activation_bytes(model, (struct stk_plan_options){ .batch = BATCH }),
                  forward_bytes);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_plan_memory, sizes_are_those_of_the_batch)
+CleanTest(trainer_plan_memory, sizes_are_those_of_the_batch)
 {
     stoker_model *model = stk_test_bn_net();
     static const uint32_t batches[] = { 1, 3, 64, STK_BATCH_MAX };
@@ -145,10 +142,9 @@ Test(trainer_plan_memory, sizes_are_those_of_the_batch)
         stk_plan_free(&plan);
     }
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_plan_memory, without_reuse_each_buffer_has_its_own_bytes)
+CleanTest(trainer_plan_memory, without_reuse_each_buffer_has_its_own_bytes)
 {
     stoker_model *model = stk_test_residual();
     struct stk_plan plan =
@@ -161,12 +157,11 @@ Test(trainer_plan_memory, without_reuse_each_buffer_has_its_own_bytes)
     cr_assert_eq(plan.activation_bytes, end);
     stk_plan_free(&plan);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* ---- recomputation ---- */
 
-Test(trainer_plan_memory, a_thousand_layers_train_in_a_tenth)
+CleanTest(trainer_plan_memory, a_thousand_layers_train_in_a_tenth)
 {
     stoker_model *model = stk_test_chain(1000);
     struct stk_plan_options options = { .batch = 64, .train = true, .exact_segments = true };
@@ -185,10 +180,9 @@ Test(trainer_plan_memory, a_thousand_layers_train_in_a_tenth)
     }
     cr_assert_leq(least_bytes, plain_bytes / 10);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_plan_memory, each_kind_of_recomputation_saves_and_both_save_more)
+CleanTest(trainer_plan_memory, each_kind_of_recomputation_saves_and_both_save_more)
 {
     stoker_model *models[] = { stk_test_bn_net(), stk_test_residual() };
     for (int i = 0; i < 2; i++) {
@@ -210,11 +204,10 @@ Test(trainer_plan_memory, each_kind_of_recomputation_saves_and_both_save_more)
         cr_assert(i == 0 || both_bytes < remade_bytes); /* model 0 has nearly all in two layers */
         stoker_model_destroy(&models[i]);
     }
-    stk_test_check_leaks();
 }
 
 /* Asking for more segments never takes more: fewer are made then. */
-Test(trainer_plan_memory, more_segments_never_take_more)
+CleanTest(trainer_plan_memory, more_segments_never_take_more)
 {
     stoker_model *models[] = { stk_test_chain(200), stk_test_bn_net(), stk_test_residual() };
     for (int m = 0; m < 3; m++) {
@@ -230,12 +223,11 @@ Test(trainer_plan_memory, more_segments_never_take_more)
         }
         stoker_model_destroy(&models[m]);
     }
-    stk_test_check_leaks();
 }
 
 /* In a residual network a border between two blocks is crossed by one value; a border within one,
  * by two. */
-Test(trainer_plan_memory, borders_lie_between_blocks)
+CleanTest(trainer_plan_memory, borders_lie_between_blocks)
 {
     stoker_model *model = stk_test_residual();
     struct stk_plan plan = make(
@@ -256,7 +248,6 @@ Test(trainer_plan_memory, borders_lie_between_blocks)
     cr_assert_leq(stored_bytes, 2 * 16 * 16 * 16 * 4U);
     stk_plan_free(&plan);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* ---- budgets ---- */
@@ -280,7 +271,7 @@ static int no_bytes(void *context, const struct stk_plan *plan, uint64_t *bytes,
     return STOKER_EDEVICE;
 }
 
-Test(trainer_plan_memory, a_budget_adds_as_little_recomputation_as_it_can)
+CleanTest(trainer_plan_memory, a_budget_adds_as_little_recomputation_as_it_can)
 {
     stoker_model *model = stk_test_residual();
     static const struct stk_plan_options ladder[] = {
@@ -308,10 +299,9 @@ Test(trainer_plan_memory, a_budget_adds_as_little_recomputation_as_it_can)
         cr_assert_eq(options.batch, 8);
     }
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_plan_memory, a_budget_too_small_changes_nothing_and_tells_the_least)
+CleanTest(trainer_plan_memory, a_budget_too_small_changes_nothing_and_tells_the_least)
 {
     stoker_model *model = stk_test_bn_net();
     for (int train = 0; train < 2; train++) {
@@ -335,10 +325,9 @@ Test(trainer_plan_memory, a_budget_too_small_changes_nothing_and_tells_the_least
         cr_assert_eq(options.batch, 8);
     }
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_plan_memory, the_largest_batch_fits_and_the_next_does_not)
+CleanTest(trainer_plan_memory, the_largest_batch_fits_and_the_next_does_not)
 {
     stoker_model *models[] = { stk_test_mnist(), stk_test_bn_net(), stk_test_residual() };
     static const uint64_t limits[] = { 1 << 20, 10000000, 100000000 };
@@ -362,10 +351,9 @@ Test(trainer_plan_memory, the_largest_batch_fits_and_the_next_does_not)
         }
         stoker_model_destroy(&models[m]);
     }
-    stk_test_check_leaks();
 }
 
-Test(trainer_plan_memory, the_largest_batch_has_a_bound_and_may_need_recomputation)
+CleanTest(trainer_plan_memory, the_largest_batch_has_a_bound_and_may_need_recomputation)
 {
     stoker_model *model = stk_test_bn_net();
     uint32_t asked = 0;
@@ -391,5 +379,4 @@ Test(trainer_plan_memory, the_largest_batch_has_a_bound_and_may_need_recomputati
                  STOKER_EDEVICE);
     cr_assert_eq(stk_budget_fit(&options, model, &budget, &bytes, &error), STOKER_EDEVICE);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }

@@ -409,27 +409,25 @@ static void check_all_options(stoker_model *model, const char *name)
     stoker_model_destroy(&model);
 }
 
-Test(trainer_plan, every_operation_reads_what_it_must)
+CleanTest(trainer_plan, every_operation_reads_what_it_must)
 {
     check_all_options(stk_test_mnist(), "mnist");
     check_all_options(stk_test_bn_net(), "bn net");
     check_all_options(stk_test_residual(), "residual");
     check_all_options(stk_test_depthwise(), "depthwise");
     check_all_options(stk_test_awkward(), "awkward");
-    stk_test_check_leaks();
 }
 
-Test(trainer_plan, so_it_does_in_random_networks)
+CleanTest(trainer_plan, so_it_does_in_random_networks)
 {
     char name[32];
     for (uint64_t seed = 0; seed < 150; seed++) {
         (void)snprintf(name, sizeof(name), "random %u", (unsigned)seed);
         check_all_options(stk_test_random(seed), name);
     }
-    stk_test_check_leaks();
 }
 
-Test(trainer_plan, so_it_does_in_a_long_chain)
+CleanTest(trainer_plan, so_it_does_in_a_long_chain)
 {
     stoker_model *model = stk_test_chain(1000);
     static const uint32_t segments[] = { 0, 32 };
@@ -442,7 +440,6 @@ Test(trainer_plan, so_it_does_in_a_long_chain)
                                                .exact_segments = true },
                    "chain");
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 static bool is_for_training(enum stk_op_kind kind)
@@ -463,7 +460,7 @@ static bool is_for_training(enum stk_op_kind kind)
     }
 }
 
-Test(trainer_plan, a_forward_plan_has_nothing_of_training)
+CleanTest(trainer_plan, a_forward_plan_has_nothing_of_training)
 {
     stoker_model *models[] = { stk_test_mnist(), stk_test_bn_net(), stk_test_residual(),
                                stk_test_awkward() };
@@ -484,7 +481,6 @@ Test(trainer_plan, a_forward_plan_has_nothing_of_training)
         stk_plan_free(&plan);
         stoker_model_destroy(&models[m]);
     }
-    stk_test_check_leaks();
 }
 
 static uint32_t count_ops(const struct stk_plan *plan, enum stk_op_kind kind, const char *layer)
@@ -497,7 +493,7 @@ static uint32_t count_ops(const struct stk_plan *plan, enum stk_op_kind kind, co
     return count;
 }
 
-Test(trainer_plan, no_gradient_goes_below_the_first_parameters)
+CleanTest(trainer_plan, no_gradient_goes_below_the_first_parameters)
 {
     stoker_model *model = stk_test_mnist();
     struct stk_plan plan;
@@ -510,11 +506,10 @@ Test(trainer_plan, no_gradient_goes_below_the_first_parameters)
     cr_assert_eq(count_ops(&plan, STK_OP_RELU_BACKWARD, "relu1"), 1);
     stk_plan_free(&plan);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* A residual network of seven sums: the shared gradient is copied nowhere. */
-Test(trainer_plan, sums_hand_their_gradient_on_without_a_copy)
+CleanTest(trainer_plan, sums_hand_their_gradient_on_without_a_copy)
 {
     stoker_model *model = stk_test_residual();
     struct stk_plan plan;
@@ -530,10 +525,9 @@ Test(trainer_plan, sums_hand_their_gradient_on_without_a_copy)
     cr_assert_eq(sums, 6);
     stk_plan_free(&plan);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_plan, only_a_closed_model_and_a_batch_in_range_are_planned)
+CleanTest(trainer_plan, only_a_closed_model_and_a_batch_in_range_are_planned)
 {
     stoker_model *model = stk_test_mnist();
     struct stk_plan plan;
@@ -557,5 +551,4 @@ Test(trainer_plan, only_a_closed_model_and_a_batch_in_range_are_planned)
     cr_assert_not_null(strstr(error.message, "taken already"));
     stk_plan_free(&plan);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }

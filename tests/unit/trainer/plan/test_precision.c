@@ -34,7 +34,7 @@ static void check_line(const char *readme, const struct stk_precision *p)
     cr_assert_not_null(strstr(readme, line), "the README lacks this line:%s", line);
 }
 
-Test(trainer_precision, the_readme_shows_the_table)
+CleanTest(trainer_precision, the_readme_shows_the_table)
 {
     static char readme[100000];
     FILE *file = fopen(STOKER_TEST_SOURCES "/trainer/README.md", "r");
@@ -44,7 +44,6 @@ Test(trainer_precision, the_readme_shows_the_table)
     readme[length] = '\0';
     for (int kind = 0; kind < STK_OP_KINDS; kind++)
         check_line(readme, &stk_precisions[kind]);
-    stk_test_check_leaks();
 }
 
 /* ---- the plan ---- */
@@ -94,7 +93,7 @@ static void check_types(const struct stk_plan *plan)
     }
 }
 
-Test(trainer_precision, each_buffer_has_the_type_of_the_table)
+CleanTest(trainer_precision, each_buffer_has_the_type_of_the_table)
 {
     for (int t = 0; t < 2; t++)
         for (int bits = 0; bits < 8; bits++) {
@@ -115,17 +114,15 @@ Test(trainer_precision, each_buffer_has_the_type_of_the_table)
                 stoker_model_destroy(&models[m]);
             }
         }
-    stk_test_check_leaks();
 }
 
-Test(trainer_precision, other_types_are_refused)
+CleanTest(trainer_precision, other_types_are_refused)
 {
     stoker_model *model = stk_test_mnist();
     struct stk_plan plan;
     const struct stk_plan_options options = { .batch = 1, .storage = STOKER_FLOAT64 };
     cr_assert_eq(stk_plan_make(&plan, model, &options, NULL), STOKER_EINVAL);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 static uint64_t activation_bytes(const stoker_model *model, stoker_dtype storage,
@@ -144,7 +141,7 @@ static uint64_t activation_bytes(const stoker_model *model, stoker_dtype storage
 
 /* To the byte: the values alive at the peak (test_memory.c says which), half as large, the
  * places of the maxima as they were, and the samples, which are the loader's in float32. */
-Test(trainer_precision, the_mnist_example_takes_half)
+CleanTest(trainer_precision, the_mnist_example_takes_half)
 {
     enum { CONV1 = 26 * 26 * 32, CONV2 = 24 * 24 * 64, POOL = 12 * 12 * 64, IMAGE = 28 * 28 };
     stoker_model *model = stk_test_mnist();
@@ -155,10 +152,9 @@ Test(trainer_precision, the_mnist_example_takes_half)
                          (double)activation_bytes(model, STOKER_FLOAT32, false, 0);
     cr_assert_leq(share, 0.52);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_precision, recomputation_saves_in_16_bits_as_well)
+CleanTest(trainer_precision, recomputation_saves_in_16_bits_as_well)
 {
     stoker_model *models[] = { stk_test_bn_net(), stk_test_residual() };
     for (int m = 0; m < 2; m++) {
@@ -177,12 +173,11 @@ Test(trainer_precision, recomputation_saves_in_16_bits_as_well)
         }
         stoker_model_destroy(&models[m]);
     }
-    stk_test_check_leaks();
 }
 
 /* ---- rounding ---- */
 
-Test(trainer_precision, what_is_stored_is_rounded_once)
+CleanTest(trainer_precision, what_is_stored_is_rounded_once)
 {
     static const float values[] = { 0.0F, 1.0F, -2.5F, 0.1F, 65504.0F, 1e6F, 1e-9F, -3.14159F };
     enum { COUNT = sizeof(values) / sizeof(values[0]) };
@@ -202,7 +197,6 @@ Test(trainer_precision, what_is_stored_is_rounded_once)
     cr_assert(stk_rounded(0.1F, STOKER_FLOAT32) == 0.1F);
     cr_assert(stk_rounded(1e-9F, STOKER_FLOAT16) == 0);
     cr_assert(isinf(stk_rounded(1e6F, STOKER_FLOAT16)));
-    stk_test_check_leaks();
 }
 
 /* ---- a trainer ---- */
@@ -283,7 +277,7 @@ static double relative_distance(const float *a, const float *b, uint64_t count, 
     return sqrt(apart / size);
 }
 
-Test(trainer_precision, gradients_are_those_of_float32_within_a_hundredth)
+CleanTest(trainer_precision, gradients_are_those_of_float32_within_a_hundredth)
 {
     static struct data data;
     stoker_model *model = network();
@@ -309,10 +303,9 @@ Test(trainer_precision, gradients_are_those_of_float32_within_a_hundredth)
     }
     stoker_trainer_destroy(&wide);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_precision, a_network_learns_in_16_bits)
+CleanTest(trainer_precision, a_network_learns_in_16_bits)
 {
     static struct data data;
     stoker_model *model = network();
@@ -329,7 +322,6 @@ Test(trainer_precision, a_network_learns_in_16_bits)
         stoker_trainer_destroy(&trainer);
     }
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* Let the first BatchNorm's outputs be so small that float16 stores most of them as 0. */
@@ -345,7 +337,7 @@ static void make_small(stoker_trainer *trainer)
 
 /* What is made again is made with the same bits: of values in 16 bits, too, whose zeros may be values
  * that were too small, and let no gradient through. */
-Test(trainer_precision, recomputation_changes_no_bit)
+CleanTest(trainer_precision, recomputation_changes_no_bit)
 {
     static struct data data;
     stoker_model *model = network();
@@ -379,12 +371,11 @@ Test(trainer_precision, recomputation_changes_no_bit)
         stoker_trainer_destroy(&segments);
     }
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* An evaluation with the moving average borrows the 16-bit weights; the next pass has its own again.
  * Saved weights are the float32 ones, whatever they are stored in besides. */
-Test(trainer_precision, the_stored_weights_follow_the_average_and_what_is_loaded)
+CleanTest(trainer_precision, the_stored_weights_follow_the_average_and_what_is_loaded)
 {
     static struct data data;
     stoker_model *model = network();
@@ -422,11 +413,10 @@ Test(trainer_precision, the_stored_weights_follow_the_average_and_what_is_loaded
     char state[sizeof(path) + 80];
     (void)snprintf(state, sizeof(state), "rm -f %s*", path);
     cr_assert_eq(system(state), 0);
-    stk_test_check_leaks();
 }
 
 /* The same if it comes before the end of a group that is not whole: that moves the average on. */
-Test(trainer_precision, an_average_that_moved_on_is_stored_anew)
+CleanTest(trainer_precision, an_average_that_moved_on_is_stored_anew)
 {
     static struct data data;
     stoker_model *model = network();
@@ -445,10 +435,9 @@ Test(trainer_precision, an_average_that_moved_on_is_stored_anew)
     check_half_weights(trainer, trainer->stage[0]->ema);
     stoker_trainer_destroy(&trainer);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_precision, predictions_come_out_as_floats)
+CleanTest(trainer_precision, predictions_come_out_as_floats)
 {
     static struct data data;
     stoker_model *model = network();
@@ -470,11 +459,10 @@ Test(trainer_precision, predictions_come_out_as_floats)
     }
     stoker_trainer_destroy(&wide);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* A scale that is too large makes infinities: the update is left out and the scale halved. */
-Test(trainer_precision, an_overflow_leaves_the_update_out)
+CleanTest(trainer_precision, an_overflow_leaves_the_update_out)
 {
     static struct data data;
     stoker_model *model = network();
@@ -492,11 +480,10 @@ Test(trainer_precision, an_overflow_leaves_the_update_out)
     cr_assert_lt(step.loss_scale, 0x1p22F);
     stoker_trainer_destroy(&trainer);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* Every allocation fails once; the trainer that is made at last works. */
-Test(trainer_precision, creating_survives_each_allocation_failure)
+CleanTest(trainer_precision, creating_survives_each_allocation_failure)
 {
     stoker_model *model = network();
     const stoker_trainer_options options = options_in(STOKER_FLOAT16);
@@ -513,12 +500,11 @@ Test(trainer_precision, creating_survives_each_allocation_failure)
     }
     stoker_trainer_destroy(&trainer);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* ---- the printed table, and what is refused ---- */
 
-Test(trainer_precision, the_printed_table_shows_what_is_saved)
+CleanTest(trainer_precision, the_printed_table_shows_what_is_saved)
 {
     stoker_model *model = stk_test_mnist();
     stoker_trainer_options options = options_in(STOKER_FLOAT16);
@@ -543,10 +529,9 @@ Test(trainer_precision, the_printed_table_shows_what_is_saved)
     cr_assert_not_null(strstr(text, "batch size 64, activations in float16\n"), "%s", text);
     stoker_trainer_destroy(&trainer);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
-Test(trainer_precision, what_a_back_end_cannot_do_is_refused_and_told)
+CleanTest(trainer_precision, what_a_back_end_cannot_do_is_refused_and_told)
 {
     stoker_model *model = network();
     static const struct {
@@ -585,11 +570,10 @@ Test(trainer_precision, what_a_back_end_cannot_do_is_refused_and_told)
     stoker_trainer *trainer = trainer_of(model, options);
     stoker_trainer_destroy(&trainer);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
 
 /* Whatever machine this is: no runtime is found. What the CPU can do as well it does. */
-Test(trainer_precision, what_only_a_gpu_can_do_is_told_where_there_is_none)
+CleanTest(trainer_precision, what_only_a_gpu_can_do_is_told_where_there_is_none)
 {
     stoker_model *model = network();
     static const struct {
@@ -627,5 +611,4 @@ Test(trainer_precision, what_only_a_gpu_can_do_is_told_where_there_is_none)
     cr_assert_str_eq(stoker_trainer_backend(trainer), "cpu");
     stoker_trainer_destroy(&trainer);
     stoker_model_destroy(&model);
-    stk_test_check_leaks();
 }
