@@ -329,7 +329,7 @@ CleanTest(trainer_backend, a_label_out_of_range_changes_nothing)
         struct stk_loss loss = { .count = 77 };
         stoker_error error = { 0 };
         cr_assert_eq(ops->run(bench.program, &bench.arenas, &pass, &loss, &error), STOKER_EINVAL);
-        cr_assert_not_null(strstr(error.message, "place 3 of the batch"), "%s", error.message);
+        cr_assert_not_null(strstr(error.message, "of sample 3 in the batch"), "%s", error.message);
         cr_assert_eq(loss.count, 77);
         cr_assert_eq(memcmp(before, stk_bench_buffer(&bench, STK_CASE_X), sizeof(before)), 0);
         stk_bench_close(&bench);
