@@ -19,8 +19,8 @@ struct stk_stage {
     struct stk_plan train_plan, evaluation_plan; /* run in turn, in one arena of activations */
     struct stk_plan train_halves[2], evaluation_halves[2]; /* the parts of them that run */
     struct stk_program *train, *evaluation;
-    struct stk_program
-        *backward; /* first stage of two: runs when the gradient has arrived; else NULL */
+    /* In the first stage of two: the part that runs when the gradient has arrived; else NULL. */
+    struct stk_program *backward;
     struct stk_arenas arenas; /* activations: `slots` of slot_bytes each */
     uint32_t slots;           /* passes whose activations are kept at one time: 1 or 2 */
     uint64_t slot_bytes;

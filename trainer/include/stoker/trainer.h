@@ -194,9 +194,9 @@ typedef struct stoker_step {
     uint64_t count;      /* samples reported */
     float learning_rate; /* rate of the update that this pass belongs to */
     float loss_scale;    /* on a GPU: as of the last report */
-    float
-        gradient_norm; /* 2-norm in the last update, before clipping; 0 = not computed, or no report */
-    bool updated;      /* this pass ended with an update of the weights */
+    /* 2-norm in the last update, before clipping; 0 = not computed, or no report. */
+    float gradient_norm;
+    bool updated; /* this pass ended with an update of the weights */
     bool skipped; /* the update was skipped because of an overflow; on a GPU, only in a report */
 } stoker_step;
 
