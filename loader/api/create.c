@@ -469,7 +469,7 @@ void stoker_loader_destroy(stoker_loader **out)
     if (loader->guard.page.base != NULL && stk_fork_guard_tripped(&loader->guard))
         return; /* the parent's threads and rings do not exist in this process */
     if (!stop_workers(loader)) {
-        stk_dataset_keep(loader->pipeline.dataset); /* files and codecs are in use, too */
+        stk_dataset_leak(loader->pipeline.dataset); /* files and codecs are in use, too */
         return; /* a device still writes to our memory: leak it, never free it */
     }
     for (uint32_t i = 0; i < loader->workers_made; i++)

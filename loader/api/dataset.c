@@ -113,10 +113,10 @@ int stoker_dataset_create(stoker_dataset **out, const stoker_dataset_ops *ops, v
     return STOKER_OK;
 }
 
-void stk_dataset_keep(const stoker_dataset *dataset)
+void stk_dataset_leak(const stoker_dataset *dataset)
 {
     /* const to callers means only that the contents do not change. */
-    atomic_store(&((stoker_dataset *)dataset)->kept, true);
+    atomic_store(&((stoker_dataset *)dataset)->leaked, true);
 }
 
 void stoker_dataset_close(stoker_dataset **dataset)
@@ -125,7 +125,7 @@ void stoker_dataset_close(stoker_dataset **dataset)
         return;
     stoker_dataset *const closing = *dataset;
     *dataset = NULL;
-    if (atomic_load(&closing->kept))
+    if (atomic_load(&closing->leaked))
         return;
     if (closing->ops->destroy != NULL)
         closing->ops->destroy(closing->self);

@@ -19,12 +19,12 @@ struct stoker_dataset {
     stoker_dataset_info info;     /* checked: see stoker_dataset_create */
     struct stk_stamps stamps;     /* taken from its open files */
     size_t row_bytes;             /* elements per row x element size, >= 1 */
-    _Atomic bool kept;            /* close frees nothing: see stk_dataset_keep */
+    _Atomic bool leaked;          /* close frees nothing: see stk_dataset_leak */
     _Atomic uint64_t fingerprint; /* 0 = not computed yet: see fingerprint.h */
 };
 
 /* From now on close frees nothing: a thread that is stuck in a read may still return to the data set. Any
  * thread. */
-void stk_dataset_keep(const stoker_dataset *dataset);
+void stk_dataset_leak(const stoker_dataset *dataset);
 
 #endif

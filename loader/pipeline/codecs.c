@@ -24,7 +24,7 @@ void stk_codecs_destroy(struct stk_codecs *codecs)
     *codecs = (struct stk_codecs){ 0 };
 }
 
-/* The place of a codec, or the free one where it belongs. */
+/* The cell of a codec, or the empty cell where it belongs. */
 static struct stk_codec_state *place_of(const struct stk_codecs *codecs, const stoker_codec *codec)
 {
     uint32_t at = (uint32_t)stk_mix64((uintptr_t)codec) & (codecs->capacity - 1);
@@ -59,8 +59,8 @@ int stk_codecs_find(struct stk_codecs *codecs, const stoker_codec *codec,
     return rc;
 }
 
-void stk_codecs_keep(struct stk_codecs *codecs, struct stk_codec_state *state,
-                     const stoker_codec *codec, void *scratch)
+void stk_codecs_add(struct stk_codecs *codecs, struct stk_codec_state *state,
+                    const stoker_codec *codec, void *scratch)
 {
     *state = (struct stk_codec_state){ .codec = codec, .scratch = scratch };
     codecs->count++;

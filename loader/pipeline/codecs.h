@@ -1,7 +1,7 @@
-/* codecs.h - the scratches of one worker: one for each codec object that its samples have brought.
+/* codecs.h - the scratches of one worker, one per codec object that its samples use.
  *
- * A data set may have any number of codec objects, one per shard for example: a table with open addressing,
- * by their addresses, at most half full. Kept until the worker is destroyed. Not shared.
+ * A data set may have any number of codec objects, for example one per shard: a hash table with open addressing,
+ * keyed by address, at most half full. Entries stay until the worker is destroyed. Not shared.
  */
 #ifndef STK_PIPELINE_CODECS_H
 #define STK_PIPELINE_CODECS_H
@@ -10,7 +10,7 @@
 #include <stoker/codec.h>
 
 struct stk_codec_state {
-    const stoker_codec *codec; /* NULL = free */
+    const stoker_codec *codec; /* NULL = empty */
     void *scratch;
 };
 
@@ -20,18 +20,18 @@ struct stk_codecs {
     uint32_t count;
 };
 
-/* Room for the first few. 0 or STOKER_ENOMEM. */
+/* Returns 0 or STOKER_ENOMEM. */
 int stk_codecs_init(struct stk_codecs *codecs);
 
 /* Close every scratch and free the table. All zero is allowed. */
 void stk_codecs_destroy(struct stk_codecs *codecs);
 
-/* *out = the state of the codec, or a free one for it, which the caller fills in by stk_codecs_keep. Allocates
- * where the table is half full. 0 or STOKER_ENOMEM. */
+/* *out = the state of the codec, or an empty one, which the caller then fills by stk_codecs_add(). Allocates if the
+ * table is half full. Returns 0 or STOKER_ENOMEM. */
 int stk_codecs_find(struct stk_codecs *codecs, const stoker_codec *codec,
                     struct stk_codec_state **out);
 
-void stk_codecs_keep(struct stk_codecs *codecs, struct stk_codec_state *state,
-                     const stoker_codec *codec, void *scratch);
+void stk_codecs_add(struct stk_codecs *codecs, struct stk_codec_state *state,
+                    const stoker_codec *codec, void *scratch);
 
 #endif

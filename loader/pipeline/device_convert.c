@@ -11,8 +11,7 @@ bool stk_device_convert_fits(const struct stk_convert_plan *plan, bool transform
     return changes && plan->from == STOKER_UINT8 && plan->channels <= STK_LAUNCH_CHANNELS_MAX;
 }
 
-/* Find a kernel, to be launched behind those before it. All of them begin with the batch, and read no
- * more of the crop's arguments than they know. */
+/* Add a kernel to the launches. All take the same arguments, of which each reads its first members. */
 static int add_kernel(struct stk_device_convert *convert, const struct stk_kernel *kernel,
                       char why[STK_DEVICE_WHY_BYTES])
 {

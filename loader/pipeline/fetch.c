@@ -13,14 +13,14 @@
 #include "loader/pipeline/row.h"
 
 enum {
-    FETCHES_AHEAD = 8,     /* of the one that is finished are prefetched, */
-    SAMPLES_AHEAD = 4,     /* and of these, which are near by then, the samples */
-    QUICK_RETRIES = 8,     /* at once; later ones wait */
+    FETCHES_AHEAD = 8,     /* prefetch distance of fetches, */
+    SAMPLES_AHEAD = 4,     /* and of their samples, once the fetch is in the cache */
+    QUICK_RETRIES = 8,     /* without a pause; later ones wait */
     RETRY_WAIT_NS = 50000, /* 56 of them: 3 ms until the blocking read */
-    LATE_RETRIES_MAX = 64, /* of a caller's own reader, which has no blocking read */
+    LATE_RETRIES_MAX = 64, /* more, for a caller's own reader, which has no blocking read */
     LATE_RETRY_WAIT_NS = 2000000,
-    RING_FAILURES_MAX = 3, /* in a row, without a read between them; then the reader is given up */
-    RESTART_WAIT_NS = 1000000000 /* how long a broken ring may take to give its reads back */
+    RING_FAILURES_MAX = 3, /* in a row, without a finished read; then no ring is opened any more */
+    RESTART_WAIT_NS = 1000000000 /* longest wait for the reads of a broken ring */
 };
 
 /* ---- where a read goes ---- */
@@ -47,8 +47,7 @@ static bool fits_cache(const struct stk_worker *worker, const struct stk_fetch *
            !worker->pipeline->keeps_resized && sample->extent.bytes == cache->stride_bytes;
 }
 
-/* Let the fetch fill the cache block of its sample; all rows of the block in one read
- * where they lie side by side. */
+/* Let the fetch fill the cache block of its sample: one read for all rows of the block. */
 static bool aim_at_cache(struct stk_worker *worker, struct stk_fetch *fetch)
 {
     struct stk_pipeline *pipeline = worker->pipeline;
@@ -75,7 +74,7 @@ static void aim(struct stk_worker *worker, struct stk_fetch *fetch)
     fetch->block_rows = 0;
     fetch->done_bytes = 0;
     fetch->retries = 0;
-    const bool whole = is_whole_file(fetch); /* its byte too many has no place but the scratch */
+    const bool whole = is_whole_file(fetch); /* only the scratch has room for the extra byte */
     if (!whole && aim_at_cache(worker, fetch))
         return;
     const bool in_place = pipeline->copies && !whole && stk_row_is_stored(sample) &&
@@ -86,7 +85,7 @@ static void aim(struct stk_worker *worker, struct stk_fetch *fetch)
     fetch->total_bytes = sample->extent.bytes;
 }
 
-/* Ask for what is still missing. */
+/* Queue a read of the missing bytes. */
 static void enqueue(struct stk_worker *worker, struct stk_fetch *fetch)
 {
     fetch->read.buffer = fetch->start + fetch->done_bytes;
@@ -96,7 +95,7 @@ static void enqueue(struct stk_worker *worker, struct stk_fetch *fetch)
     worker->queue[worker->queued++] = &fetch->read;
 }
 
-static void put_back(struct stk_worker *worker, struct stk_fetch *fetch)
+static void free_fetch(struct stk_worker *worker, struct stk_fetch *fetch)
 {
     fetch->span = NULL;
     fetch->next_free = worker->free_fetches;
@@ -110,20 +109,20 @@ static bool is_announced(const struct stk_pipeline *pipeline, const stoker_exten
            (extent->path != NULL ? info->has_paths : extent->file < info->file_count);
 }
 
-/* The words beside the code, if there are any. */
-static void tell_lengths(const struct stk_fetch *fetch, int code, int os_errno, char *what,
-                         size_t what_bytes)
+/* Describe the lengths, if they are the cause. */
+static void describe_lengths(const struct stk_fetch *fetch, int code, int os_errno, char *what,
+                             size_t what_bytes)
 {
     if (code == STOKER_ETRUNCATED)
         (void)snprintf(what, what_bytes, "%u of %u bytes read", fetch->done_bytes,
                        fetch->total_bytes);
     else if (code == STOKER_ECHANGED && os_errno == 0)
-        (void)snprintf(what, what_bytes, "%s than the %u bytes it had",
+        (void)snprintf(what, what_bytes, "%s than the %u bytes at opening",
                        fetch->done_bytes > fetch->total_bytes ? "longer" : "shorter",
                        fetch->total_bytes);
 }
 
-/* The read of a cache block failed: a neighbour's bytes may be at fault. Read this row alone. */
+/* The read of a cache block failed, perhaps because of another row: read this row alone. */
 static void read_alone(struct stk_worker *worker, struct stk_fetch *fetch)
 {
     const struct stk_span *span = fetch->span;
@@ -138,7 +137,7 @@ static void read_alone(struct stk_worker *worker, struct stk_fetch *fetch)
     enqueue(worker, fetch);
 }
 
-/* The read failed for good; `what` says more than the code does, or is empty. */
+/* The read failed for good. `what`: details beyond the code, or "". */
 static void fail(struct stk_worker *worker, struct stk_fetch *fetch, int code, int os_errno,
                  const char *what)
 {
@@ -151,8 +150,8 @@ static void fail(struct stk_worker *worker, struct stk_fetch *fetch, int code, i
     stoker_error error;
     (void)stk_error_set(&error, code, STOKER_STAGE_READ, &place, what[0] != '\0' ? "%s" : NULL,
                         what);
-    put_back(worker, fetch);
-    if (!worker->has_ring) /* nothing can be read any more: no policy helps */
+    free_fetch(worker, fetch);
+    if (!worker->has_ring) /* nothing can be read any more, whatever the policy */
         stk_row_lose(span, row, &error);
     else
         stk_row_fail(worker, span, row, &error, what);
@@ -165,7 +164,7 @@ static void read_failed(struct stk_worker *worker, struct stk_fetch *fetch, int 
         read_alone(worker, fetch);
         return;
     }
-    tell_lengths(fetch, code, os_errno, what, sizeof(what));
+    describe_lengths(fetch, code, os_errno, what, sizeof(what));
     fail(worker, fetch, code, os_errno, what);
 }
 
@@ -175,7 +174,7 @@ void stk_fetch_queue(struct stk_worker *worker, struct stk_span *span, uint32_t 
     const stoker_extent *extent = &span->samples[row].extent;
     assert(fetch != NULL);
     worker->free_fetches = fetch->next_free;
-    __builtin_prefetch(worker->free_fetches, 1); /* the next one to be taken */
+    __builtin_prefetch(worker->free_fetches, 1); /* the next one in use */
     fetch->span = span;
     fetch->row = row;
     fetch->read.path = extent->path;
@@ -184,20 +183,19 @@ void stk_fetch_queue(struct stk_worker *worker, struct stk_span *span, uint32_t 
         fetch->block_rows = 0;
         fetch->offset = extent->offset;
         fetch->done_bytes = 0;
-        read_failed(worker, fetch, STOKER_ELIMIT, 0); /* the data set broke its word */
+        read_failed(worker, fetch, STOKER_ELIMIT, 0); /* longer than describe() announced */
         return;
     }
     aim(worker, fetch);
     enqueue(worker, fetch);
 }
 
-/* ---- a ring that broke ---- */
+/* ---- broken rings ---- */
 
-/* Open another ring in place of the one that broke: of the caller's own reader if there is one, else of
- * pread, which reads the same bytes. */
+/* Open another ring: of the caller's own reader if there is one, else of pread, which reads the same bytes. */
 static void reopen(struct stk_worker *worker)
 {
-    stoker_error why; /* the rows that are lost if this fails report the ring */
+    stoker_error why; /* unused: rows that fail report the ring */
     if (!worker->pipeline->reader_own && worker->reader != &stoker_reader_pread) {
         atomic_fetch_add(&worker->pipeline->pread_workers, 1U);
         worker->reader = &stoker_reader_pread;
@@ -205,7 +203,7 @@ static void reopen(struct stk_worker *worker)
     (void)stk_worker_open_ring(worker, &why);
 }
 
-/* Without a ring no read can be made. */
+/* There is no ring: fail the row. */
 static void lose(struct stk_worker *worker, struct stk_fetch *fetch)
 {
     const struct stk_span *span = fetch->span;
@@ -216,13 +214,13 @@ static void lose(struct stk_worker *worker, struct stk_fetch *fetch)
     fail(worker, fetch, STOKER_EIO, 0, what);
 }
 
-/* Every read is lost to the ring: give it up, and make them with another one. */
+/* Close the ring and repeat all its reads with another one. */
 static void replace_ring(struct stk_worker *worker)
 {
     stk_worker_close_ring(worker, RESTART_WAIT_NS);
     if (!worker->stuck && worker->ring_failures++ < RING_FAILURES_MAX)
         reopen(worker);
-    /* A read may have moved on between submit and loss: start the bytes again. */
+    /* Part of a read may have arrived: read its bytes again. */
     worker->queued = 0;
     worker->in_flight = 0;
     worker->reaped_next = worker->reaped_count = 0;
@@ -237,7 +235,7 @@ static void replace_ring(struct stk_worker *worker)
     }
 }
 
-/* Hand the queue to the reader. False: that broke the ring. */
+/* Submit the queue to the reader. Returns false if the ring broke. */
 static bool submit(struct stk_worker *worker)
 {
     const uint32_t count = worker->queued;
@@ -249,7 +247,7 @@ static bool submit(struct stk_worker *worker)
     stk_worker_leave_reader(worker);
     stk_trace_end(worker->trace, STOKER_TRACE_SUBMIT, begin_ns, STOKER_TRACE_NO_BATCH, 0,
                   taken ? count : 0);
-    /* What the page cache holds is read in here. */
+    /* Reads that hit the page cache complete in here. */
     stk_ledger_charge(&worker->ledger.read_ns, &worker->mark_ns);
     if (!taken)
         return false;
@@ -260,7 +258,7 @@ static bool submit(struct stk_worker *worker)
 
 bool stk_fetch_submit(struct stk_worker *worker)
 {
-    while (worker->queued > 0) { /* a ring that always fails is given up */
+    while (worker->queued > 0) { /* ends: replace_ring gives up after RING_FAILURES_MAX */
         if (submit(worker))
             return true;
         replace_ring(worker);
@@ -268,10 +266,10 @@ bool stk_fetch_submit(struct stk_worker *worker)
     return worker->has_ring;
 }
 
-/* ---- what came back ---- */
+/* ---- finished reads ---- */
 
-/* Whole files come to the scratch: what fits the cache is copied there. */
-static void keep(struct stk_worker *worker, const struct stk_fetch *fetch)
+/* Whole files are read into the scratch: copy the file to the cache if it fits. */
+static void copy_to_cache(struct stk_worker *worker, const struct stk_fetch *fetch)
 {
     struct stk_cache *cache = &worker->pipeline->cache;
     const uint64_t id = fetch->span->slot->ids[fetch->span->first_row + fetch->row];
@@ -285,7 +283,7 @@ static void keep(struct stk_worker *worker, const struct stk_fetch *fetch)
     stk_cache_commit(cache, id, fetch->total_bytes);
 }
 
-/* Show the block that was read into the cache to everybody. */
+/* Publish the block that was read into the cache. */
 static void commit(struct stk_worker *worker, const struct stk_fetch *fetch, uint64_t id)
 {
     struct stk_cache *cache = &worker->pipeline->cache;
@@ -296,7 +294,7 @@ static void commit(struct stk_worker *worker, const struct stk_fetch *fetch, uin
     stk_cache_commit(cache, id, fetch->total_bytes);
 }
 
-/* The consumer looks at the files that such bytes come from. */
+/* Let the consumer check the files that unverified bytes came from. */
 static void note_unchecked(struct stk_pipeline *pipeline, const stoker_codec *codec)
 {
     const bool verifies = codec != NULL && codec->verify != NULL;
@@ -304,7 +302,7 @@ static void note_unchecked(struct stk_pipeline *pipeline, const stoker_codec *co
         atomic_store_explicit(&pipeline->reads_unchecked, true, memory_order_relaxed);
 }
 
-/* Only what is verified gets into the cache: nobody looks again. */
+/* All bytes are there: verify, cache, complete the row. Only verified bytes are cached. */
 static void finish(struct stk_worker *worker, struct stk_fetch *fetch)
 {
     struct stk_cache *cache = &worker->pipeline->cache;
@@ -320,22 +318,22 @@ static void finish(struct stk_worker *worker, struct stk_fetch *fetch)
         if (to_cache)
             commit(worker, fetch, id);
         else if (is_whole_file(fetch))
-            keep(worker, fetch);
+            copy_to_cache(worker, fetch);
         stk_row_finish(worker, span, row, from, bytes);
     } else if (to_cache) {
         stk_cache_cancel(cache, id);
     }
-    put_back(worker, fetch);
+    free_fetch(worker, fetch);
 }
 
-/* What errno means for a file opened by name: a link out of the tree is not followed. */
+/* The code for an errno; a link out of the tree is an access error. */
 static int code_of(const struct stk_fetch *fetch, int os_errno)
 {
     const bool stray = is_whole_file(fetch) && (os_errno == EXDEV || os_errno == ELOOP);
     return stray ? STOKER_EACCES : stk_error_from_errno(os_errno);
 }
 
-/* All of a whole file that there is, and the byte too many, are in the scratch. */
+/* A whole file is in the scratch, with the extra byte if it grew. */
 static void finish_file(struct stk_worker *worker, struct stk_fetch *fetch, uint32_t bytes)
 {
     fetch->done_bytes = bytes;
@@ -345,7 +343,7 @@ static void finish_file(struct stk_worker *worker, struct stk_fetch *fetch, uint
         read_failed(worker, fetch, STOKER_ECHANGED, 0);
 }
 
-/* For files that the built-in readers can open. */
+/* For the built-in readers only. */
 static void read_file_blocking(struct stk_worker *worker, struct stk_fetch *fetch)
 {
     const ssize_t got =
@@ -357,7 +355,7 @@ static void read_file_blocking(struct stk_worker *worker, struct stk_fetch *fetc
         finish_file(worker, fetch, (uint32_t)got);
 }
 
-/* The last resort: block in pread until the bytes are there or the storage says no. */
+/* The last resort: block in pread until all bytes are there or an error comes. */
 static void read_blocking(struct stk_worker *worker, struct stk_fetch *fetch)
 {
     const int fd = worker->pipeline->files[fetch->read.file].fd;
@@ -385,8 +383,8 @@ static void pause_before_retry(uint32_t retries)
         nanosleep(&(struct timespec){ .tv_nsec = wait_ns }, NULL);
 }
 
-/* Ask for what is missing once more; os_errno says why it is, 0 = the read was short. A reader of the
- * caller's own is asked for longer: what its bytes are nobody else knows. */
+/* Read the missing bytes again. os_errno: the cause, 0 = the read was short. The caller's own reader gets more
+ * retries, since nothing else can read its bytes. */
 static void try_again(struct stk_worker *worker, struct stk_fetch *fetch, int os_errno)
 {
     const bool own = worker->pipeline->reader_own;
@@ -406,15 +404,15 @@ static void try_again(struct stk_worker *worker, struct stk_fetch *fetch, int os
 
 static bool passes(const struct stk_fetch *fetch, int os_errno)
 {
-    /* ECANCELED: the thread that asked has ended, and io_uring took back what it had asked for. */
+    /* ECANCELED: the submitting thread has ended, and io_uring cancelled its reads. */
     if (os_errno == EINTR || os_errno == EAGAIN || os_errno == ECANCELED)
         return true;
-    /* Files that others have open will be closed, and a stale name is looked up again. */
+    /* Descriptors become free, and a stale name is looked up again. */
     return is_whole_file(fetch) && (os_errno == EMFILE || os_errno == ENFILE || os_errno == ESTALE);
 }
 
-/* Short of its end a whole file has shrunk, or this was only a part of it. */
-static void take_file(struct stk_worker *worker, struct stk_fetch *fetch, uint32_t bytes)
+/* A short read of a whole file: it shrank, or this was only a part. */
+static void handle_file(struct stk_worker *worker, struct stk_fetch *fetch, uint32_t bytes)
 {
     const uint32_t done = fetch->done_bytes + bytes;
     stk_ledger_add(&worker->ledger.read_bytes, bytes);
@@ -429,26 +427,25 @@ static void take_file(struct stk_worker *worker, struct stk_fetch *fetch, uint32
     }
 }
 
-/* A reader that reports more bytes than it was asked for has written behind the buffer, or reports
- * something else. */
+/* The reader reports more bytes than requested: it wrote past the buffer, or the number is wrong. */
 static void refuse_result(struct stk_worker *worker, struct stk_fetch *fetch)
 {
     char what[STK_DETAIL_BYTES];
     if (fetch->block_rows > 0)
         stk_cache_cancel(&worker->pipeline->cache,
                          fetch->span->slot->ids[fetch->span->first_row + fetch->row]);
-    (void)snprintf(what, sizeof(what), "the reader reports %d bytes of %u asked for",
+    (void)snprintf(what, sizeof(what), "the reader reports %d bytes, %u were requested",
                    fetch->read.result, fetch->read.bytes);
     fail(worker, fetch, STOKER_EIO, 0, what);
 }
 
-static void take(struct stk_worker *worker, struct stk_fetch *fetch)
+static void handle_read(struct stk_worker *worker, struct stk_fetch *fetch)
 {
     const int32_t result = fetch->read.result;
     if (result > 0 && (uint32_t)result > fetch->read.bytes) {
         refuse_result(worker, fetch);
     } else if (result >= 0 && is_whole_file(fetch)) {
-        take_file(worker, fetch, (uint32_t)result);
+        handle_file(worker, fetch, (uint32_t)result);
     } else if (result > 0) {
         fetch->done_bytes += (uint32_t)result;
         fetch->retries = 0;
@@ -456,7 +453,7 @@ static void take(struct stk_worker *worker, struct stk_fetch *fetch)
         if (fetch->done_bytes == fetch->total_bytes)
             finish(worker, fetch);
         else
-            try_again(worker, fetch, 0); /* short is not the end: only 0 is */
+            try_again(worker, fetch, 0); /* only 0 is the end of the file */
     } else if (result == 0) {
         read_failed(worker, fetch, STOKER_ETRUNCATED, 0);
     } else if (passes(fetch, -result)) {
@@ -466,8 +463,8 @@ static void take(struct stk_worker *worker, struct stk_fetch *fetch)
     }
 }
 
-/* What the reader has ready, or < 0: it is lost. */
-static int reap(struct stk_worker *worker, int64_t wait_ns)
+/* Call the reader: the number of finished reads, or < 0: the ring broke. */
+static int reap_ring(struct stk_worker *worker, int64_t wait_ns)
 {
     const uint64_t begin_ns =
         stk_trace_begin(worker->trace, STOKER_TRACE_READ, STOKER_TRACE_NO_BATCH);
@@ -480,8 +477,7 @@ static int reap(struct stk_worker *worker, int64_t wait_ns)
     return count;
 }
 
-/* What was copied since a read was queued has driven its fetch and its sample out of the nearest
- * cache: ask for them while others are finished. */
+/* Rows copied since a read was queued have evicted its fetch and sample from the L1 cache: prefetch them. */
 static void prefetch_two(const struct stk_worker *worker, uint32_t i)
 {
     const uint32_t count = worker->reaped_count;
@@ -494,8 +490,8 @@ static void prefetch_two(const struct stk_worker *worker, uint32_t i)
         __builtin_prefetch(extent_of((const void *)worker->reaped[i + SAMPLES_AHEAD]));
 }
 
-/* Take what is reaped, at least one read; the rest is for a later call if this one must end. */
-static void take_reaped(struct stk_worker *worker)
+/* Handle the reaped reads, at least one; a later call handles the rest if this one must pause. */
+static void handle_reaped(struct stk_worker *worker)
 {
     const stoker_trace_kind kind =
         worker->pipeline->decodes ? STOKER_TRACE_DECODE : STOKER_TRACE_CONVERT;
@@ -505,18 +501,18 @@ static void take_reaped(struct stk_worker *worker)
         const uint32_t i = worker->reaped_next++;
         prefetch_two(worker, i);
         worker->in_flight--;
-        take(worker, (struct stk_fetch *)(void *)worker->reaped[i]);
+        handle_read(worker, (struct stk_fetch *)(void *)worker->reaped[i]);
     } while (worker->reaped_next < worker->reaped_count && !stk_worker_must_pause(worker));
     stk_trace_end(worker->trace, kind, begin_ns, STOKER_TRACE_NO_BATCH, 0,
                   worker->reaped_next - first);
 }
 
-/* Have finished reads in reaped[]. False: there are none yet, or the ring broke. */
-static bool reap_some(struct stk_worker *worker, int64_t wait_ns)
+/* Get finished reads into reaped[]. Returns false if there are none yet or the ring broke. */
+static bool fill_reaped(struct stk_worker *worker, int64_t wait_ns)
 {
     if (worker->reaped_next < worker->reaped_count)
         return true;
-    const int count = reap(worker, wait_ns);
+    const int count = reap_ring(worker, wait_ns);
     stk_ledger_charge(&worker->ledger.read_ns, &worker->mark_ns);
     if (count < 0 || (uint32_t)count > worker->in_flight) {
         replace_ring(worker);
@@ -533,8 +529,8 @@ static bool reap_some(struct stk_worker *worker, int64_t wait_ns)
 
 void stk_fetch_reap(struct stk_worker *worker, int64_t wait_ns)
 {
-    if (!reap_some(worker, wait_ns) || atomic_load(&worker->pipeline->slots.stopping))
-        return; /* nobody waits for the rows of a loader that is being destroyed */
-    take_reaped(worker);
+    if (!fill_reaped(worker, wait_ns) || atomic_load(&worker->pipeline->slots.stopping))
+        return; /* the loader is being destroyed */
+    handle_reaped(worker);
     stk_ledger_charge(stk_worker_making_ns(worker, false), &worker->mark_ns);
 }

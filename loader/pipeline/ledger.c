@@ -7,9 +7,10 @@
 
 enum { ENOUGH_BATCHES = 8, ENOUGH_NS = 1000000 };
 
-static const double NO_STALL = 0.05; /* a consumer that waits less is fast enough served */
+static const double NO_STALL = 0.05; /* share of stalls below which the loader is fast enough */
 static const double MOSTLY = 0.5;
-static const double ALL_CPUS = 0.8; /* of them: the consumer needs one, too */
+static const double ALL_CPUS =
+    0.8; /* CPU use that counts as all: the consumer needs CPU time, too */
 
 void stk_ledger_sum(const struct stk_ledger_entry *entry, stoker_stats *stats)
 {
@@ -28,7 +29,7 @@ static double share(uint64_t part_ns, uint64_t whole_ns)
     return whole_ns == 0 ? 0.0 : (double)part_ns / (double)whole_ns;
 }
 
-/* The stage on which the workers spend most of the time that they do not wait for slots. */
+/* The stage that takes most of the time that workers do not wait for slots. */
 static stoker_limit busiest_stage(const stoker_stats *stats)
 {
     if (stats->read_ns >= stats->decode_ns && stats->read_ns >= stats->convert_ns)
@@ -41,7 +42,7 @@ static uint64_t busy_ns_of(const stoker_stats *stats)
     return stats->read_ns + stats->decode_ns + stats->convert_ns;
 }
 
-/* Say what would help, by the CPU time that the work took. */
+/* Say what would help, judging by the CPU time of the work. */
 static void append_advice(stoker_stats *stats)
 {
     const double used = share(stats->cpu_ns, stats->elapsed_ns);
@@ -59,10 +60,10 @@ static void append_advice(stoker_stats *stats)
                        waits ? "will help" : "may help");
 }
 
-/* What keeps the loader from more, if enough was seen to say that.
+/* The limiting stage, if there is enough data.
  *
- * Without threads next makes the batches: what it takes is added to the consumer's own time, and the
- * larger of the two is the limit. With threads both run at one time, and one of them waits. */
+ * Without threads next() makes the batches, and the larger share of next() and the consumer's own time is the limit.
+ * With threads both run at the same time, and one of them waits. */
 static stoker_limit limit_of(const stoker_stats *stats)
 {
     const double stall = share(stats->stall_ns, stats->elapsed_ns);

@@ -1,7 +1,7 @@
-/* ledger.h - who spent how long on what, counted where it happens.
+/* ledger.h - time and counts per stage, and the verdict on what limits the loader.
  *
- * Each worker has an entry of its own, so counting is a plain add without a lock prefix;
- * stats sums the entries up. All relaxed: a sum is a snapshot, never a signal.
+ * Each worker has its own entry, so counting is a plain add without a lock prefix; stats sums them up. All relaxed: a
+ * sum is a snapshot that orders nothing.
  */
 #ifndef STK_PIPELINE_LEDGER_H
 #define STK_PIPELINE_LEDGER_H
@@ -26,7 +26,7 @@ struct stk_ledger_entry {
     _Atomic uint64_t spans; /* complete */
 };
 
-/* The consumer's side. */
+/* Counted by the consumer. */
 struct stk_ledger_consumer {
     _Alignas(STK_CACHE_LINE) _Atomic uint64_t batches;
     _Atomic uint64_t samples;
@@ -37,19 +37,19 @@ struct stk_ledger_consumer {
     _Atomic uint64_t first_batch_ns;
     _Atomic uint64_t copies;
     _Atomic uint64_t copy_waits;
-    /* Time of the work in the caller's thread that was measured, and its CPU time. */
+    /* Measured work in the caller's thread: time and CPU time. */
     _Atomic uint64_t sampled_ns;
     _Atomic uint64_t sampled_cpu_ns;
 };
 
-/* Add to a counter that only this thread writes. */
+/* Add to a counter that only the calling thread writes. */
 static inline void stk_ledger_add(_Atomic uint64_t *counter, uint64_t amount)
 {
     uint64_t before = atomic_load_explicit(counter, memory_order_relaxed);
     atomic_store_explicit(counter, before + amount, memory_order_relaxed);
 }
 
-/* The time since the mark went to this stage; the mark moves on. */
+/* Charge the time since *mark_ns to a stage, and set the mark to now. */
 static inline void stk_ledger_charge(_Atomic uint64_t *stage_ns, uint64_t *mark_ns)
 {
     const uint64_t now_ns = stk_now_ns();
@@ -62,7 +62,7 @@ static inline uint64_t stk_ledger_read(const _Atomic uint64_t *counter)
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-/* Time in which a worker did not wait for slots. */
+/* Time that a worker did not spend waiting for slots. */
 static inline uint64_t stk_ledger_busy_ns(const struct stk_ledger_entry *entry)
 {
     return stk_ledger_read(&entry->read_ns) + stk_ledger_read(&entry->decode_ns) +
@@ -72,7 +72,7 @@ static inline uint64_t stk_ledger_busy_ns(const struct stk_ledger_entry *entry)
 /* Add one worker's entry to the sums in stats. */
 void stk_ledger_sum(const struct stk_ledger_entry *entry, stoker_stats *stats);
 
-/* From the sums in stats: set limit and verdict. */
+/* Set limit and verdict from the sums in stats. */
 void stk_ledger_judge(stoker_stats *stats);
 
 #endif

@@ -1,9 +1,8 @@
-/* pace.h - how much a worker takes at once: about 100 us of work, by how long its rows took.
+/* pace.h - how much a worker takes at once: about 100 us of work, by how long its last rows took.
  *
- * Less, and taking costs more than it shares out; more, and the last worker of a batch is waited for.
- * The first rows that a worker makes have not been timed, so it begins with one part of a ticket and
- * at most doubles that each time. Rows that are gathered need no clock: a whole ticket of them is
- * sized to take no longer (sizing).
+ * With less, taking costs more than sharing gains; with more, the batch waits for its last worker. The first rows are
+ * not timed yet, so a worker starts with one part of a ticket and at most doubles each time. Gathered rows need no
+ * clock: a whole ticket of them takes no longer (sizing.h).
  */
 #ifndef STK_PIPELINE_PACE_H
 #define STK_PIPELINE_PACE_H
@@ -12,14 +11,14 @@
 #include <stdint.h>
 
 struct stk_pace {
-    uint32_t parts;   /* taken last, 0 = none yet */
+    uint32_t parts;   /* taken last; 0 = none yet */
     bool gathers;     /* the last rows were in memory as stored */
-    uint64_t rows;    /* made by this worker, at the last look */
-    uint64_t busy_ns; /* and the time that took */
+    uint64_t rows;    /* made by this worker when last measured */
+    uint64_t busy_ns; /* their time */
 };
 
-/* How many parts of part_rows rows to take next, 1..parts_max. rows and busy_ns are totals: rows
- * that this worker has made, and the time that it did not wait for slots. */
+/* Parts of part_rows rows to take next, 1..parts_max. Totals of this worker: rows made, and busy_ns not spent
+ * waiting for slots. */
 uint32_t stk_pace_step(struct stk_pace *pace, uint64_t rows, uint64_t busy_ns, uint32_t part_rows,
                        uint32_t parts_max);
 

@@ -4,8 +4,7 @@
  *                                            ├─ made from its id ─▶ decode ─┼─▶ convert ─▶ row of the slot
  *                                            └─ read ─▶ decode ─────────────┘
  *
- * Immutable once the workers run, except for the parts that say otherwise
- * (slots, cache: their own files tell how).
+ * Constant while the workers run, except for the parts marked shared: their files have the rules.
  */
 #ifndef STK_PIPELINE_H
 #define STK_PIPELINE_H
@@ -30,34 +29,34 @@ enum { STK_SPAN_ROWS_MAX = 512, STK_AHEAD_ROWS_MAX = 16 };
 struct stk_pipeline {
     const stoker_dataset *dataset;
     const stoker_reader *reader;
-    bool reader_forced; /* asked for by name: no quiet change to another at create */
-    bool reader_own;    /* not a built-in one: no other may read in its place, ever */
+    bool reader_forced; /* requested by name: create does not fall back to another */
+    bool reader_own;    /* the caller's own: no other reader may replace it */
     const stoker_file *files;
     uint32_t read_depth;
-    size_t encoded_bytes_max; /* of one sample; 0 = nothing is ever read */
+    size_t encoded_bytes_max; /* longest sample; 0 = nothing is ever read */
     struct stk_sampler sampler;
     struct stk_schedule schedule;
-    struct stk_convert_plan convert; /* of rows as they are delivered */
-    bool transforms;                 /* images go through the plan below, which ends in convert */
+    struct stk_convert_plan convert; /* makes rows as delivered */
+    bool transforms;                 /* images go through `transform`, which ends in convert */
     struct stk_transform_plan transform;
-    bool any_size;                   /* images are decoded in their own size, by codecs that can */
-    bool keeps_resized;              /* rows in the cache are images as resized */
-    size_t image_bytes_max;          /* of the largest decoded image */
-    uint64_t shape[STOKER_RANK_MAX]; /* of a row as delivered, but channels last */
-    bool reads;                      /* every sample from its file, every time */
+    bool any_size;                   /* images are decoded in their own size (decode_any) */
+    bool keeps_resized;              /* the cache holds images after resize */
+    size_t image_bytes_max;          /* largest decoded image */
+    uint64_t shape[STOKER_RANK_MAX]; /* row as delivered, but channels last */
+    bool reads;                      /* every sample is read from its file every time */
     bool decodes;                    /* samples have a codec */
-    bool copies;                     /* convert is a plain copy: rows may be made in place */
-    uint32_t cpus;                   /* that this process may use */
-    bool any_thread;  /* a worker without a thread is run by whichever the consumer is */
-    bool looks_ahead; /* slots are plenty: a worker may hold a ticket more than it works on */
+    bool copies;                     /* convert only copies: rows may be made in place */
+    uint32_t cpus;                   /* available to this process */
+    bool any_thread;                 /* a worker without a thread runs in any consumer thread */
+    bool looks_ahead;                /* enough slots for a worker to claim a ticket ahead */
     stoker_on_bad on_bad;
-    struct stk_cache cache;               /* shared: its own states */
-    struct stk_device_cache device_cache; /* shared: its own states */
-    struct stk_slots slots;               /* shared: its own states */
+    struct stk_cache cache;               /* shared */
+    struct stk_device_cache device_cache; /* shared */
+    struct stk_slots slots;               /* shared */
 
-    _Atomic uint32_t active_workers; /* workers with a higher number rest; written by the tuner */
-    /* Bytes without a checksum were read from an open file since the consumer last looked at the files. Set
-     * after the read, taken before the look: relaxed, since the batch with the row is published later. */
+    _Atomic uint32_t active_workers; /* workers with an index >= this rest; written by the tuner */
+    /* Bytes without a checksum were read from an open file since the consumer last checked the files. Set after the
+     * read, cleared before the check: relaxed, since the batch with the row is published later. */
     _Atomic bool reads_unchecked;
     _Atomic uint32_t pread_workers; /* workers whose own ring failed */
 };
@@ -68,22 +67,22 @@ static inline uint8_t *stk_pipeline_row(const struct stk_pipeline *pipeline,
     return slot->images + (size_t)row * pipeline->convert.to_bytes;
 }
 
-/* Whether all that the cache holds are rows. What sample 0 is like does not tell: a set may
- * mix raw and encoded samples, and a raw one may have a wrong size. */
+/* Returns true if the cache holds only rows. Sample 0 is no evidence: a data set may mix raw and encoded samples,
+ * and a raw one may have a wrong size. */
 static inline bool stk_pipeline_caches_rows(const struct stk_pipeline *pipeline)
 {
     return pipeline->cache.kind == STOKER_CACHE_DECODED ||
            (pipeline->cache.kind == STOKER_CACHE_ENCODED && pipeline->dataset->info.dense);
 }
 
-/* Whether every sample may come to be held as a row: then the pipeline needs no reader any more. */
+/* Returns true if all samples may become cached rows, after which nothing is read. */
 static inline bool stk_pipeline_may_become_resident(const struct stk_pipeline *pipeline)
 {
     return pipeline->device_cache.on || (stk_pipeline_caches_rows(pipeline) &&
                                          pipeline->cache.capacity == pipeline->dataset->info.count);
 }
 
-/* Whether nothing is read, now and later. */
+/* Returns true if nothing is read, now and later. */
 static inline bool stk_pipeline_is_resident(const struct stk_pipeline *pipeline)
 {
     return pipeline->encoded_bytes_max == 0 ||
@@ -92,8 +91,8 @@ static inline bool stk_pipeline_is_resident(const struct stk_pipeline *pipeline)
             stk_cache_holds_all(&pipeline->cache, pipeline->dataset->info.count));
 }
 
-/* The first lap of the ring goes round the cache: a random row's place is on a fresh page, and
- * the first batch should not wait until the kernel has cleared one for each of its rows. */
+/* The first lap of the ring bypasses the cache: a random row's place there is on a fresh page, and the first batch
+ * should not wait until the kernel has cleared a page per row. */
 static inline bool stk_pipeline_may_cache(const struct stk_pipeline *pipeline, uint64_t batch)
 {
     return batch >= pipeline->slots.slot_count;

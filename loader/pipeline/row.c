@@ -37,10 +37,10 @@ struct stk_place stk_row_place(const struct stk_worker *worker, const struct stk
     return place;
 }
 
-/* ---- rows that stand in memory as stored ---- */
+/* ---- rows that are in memory as stored ---- */
 
-/* The decoded row if it is in memory, else NULL. With a cache of resized images, only such a one:
- * the rows of a span are all of one size. */
+/* The decoded row if it is in memory, else NULL. If the cache holds resized images, only those count, since all
+ * rows of a span must have one size. */
 static const uint8_t *resident(const struct stk_pipeline *pipeline, const stoker_sample *sample,
                                uint64_t id)
 {
@@ -51,7 +51,7 @@ static const uint8_t *resident(const struct stk_pipeline *pipeline, const stoker
     return stk_pipeline_caches_rows(pipeline) ? stk_cache_find(&pipeline->cache, id) : NULL;
 }
 
-/* Rows that can be told from the ids alone, without asking where each sample lies. */
+/* Find all rows by their ids alone, without locate(). */
 static bool find_sources(const struct stk_pipeline *pipeline, struct stk_span *span,
                          const uint64_t *ids)
 {
@@ -64,8 +64,7 @@ static bool find_sources(const struct stk_pipeline *pipeline, struct stk_span *s
         stride_bytes = pipeline->cache.stride_bytes;
     }
     if (rows != NULL) {
-        const uint32_t count =
-            span->rows; /* for all the compiler knows, each store changes *span */
+        const uint32_t count = span->rows; /* the compiler must assume that stores change *span */
         const void **sources = span->sources;
         for (uint32_t row = 0; row < count; row++)
             sources[row] = rows + ids[row] * stride_bytes;
@@ -79,10 +78,10 @@ static bool find_sources(const struct stk_pipeline *pipeline, struct stk_span *s
     return true;
 }
 
-/* Whether the GPU holds all rows of a span. Those that it does not are fresh, until it is seen to hold
- * them after all. */
-static bool find_kept(const struct stk_pipeline *pipeline, const struct stk_span *span,
-                      const uint64_t *ids)
+/* Returns true if the GPU holds all rows of a span. Otherwise they are marked fresh; stk_row_start() clears the mark
+ * of rows that are held. */
+static bool find_on_device(const struct stk_pipeline *pipeline, const struct stk_span *span,
+                           const uint64_t *ids)
 {
     if (!pipeline->device_cache.on)
         return false;
@@ -115,13 +114,13 @@ int stk_row_locate(struct stk_worker *worker, struct stk_span *span, stoker_erro
     const struct stk_pipeline *pipeline = worker->pipeline;
     const stoker_dataset *dataset = pipeline->dataset;
     const uint64_t *ids = row_id(span, 0);
-    if (span->rows == 0) { /* a rank may have no share of a batch: nobody is asked for nothing */
-        span->kept = span->resident = false;
+    if (span->rows == 0) { /* a rank may have no rows of a batch */
+        span->on_device = span->resident = false;
         return 0;
     }
     const bool labelled = span->slot->labels == NULL || dataset->ops->labels != NULL;
-    span->kept = find_kept(pipeline, span, ids);
-    span->resident = labelled && (span->kept || find_sources(pipeline, span, ids));
+    span->on_device = find_on_device(pipeline, span, ids);
+    span->resident = labelled && (span->on_device || find_sources(pipeline, span, ids));
     if (span->resident) {
         if (span->slot->labels != NULL)
             dataset->ops->labels(dataset->self, ids, span->rows, span_labels(pipeline, span));
@@ -129,8 +128,8 @@ int stk_row_locate(struct stk_worker *worker, struct stk_span *span, stoker_erro
     }
     int rc = dataset->ops->locate(dataset->self, ids, span->rows, span->samples, error);
     if (rc != 0)
-        return rc < 0 ? rc : STOKER_EINVAL; /* it knows no normal stop */
-    span->resident = span->kept || find_located_sources(pipeline, span, ids);
+        return rc < 0 ? rc : STOKER_EINVAL; /* > 0 has no meaning here */
+    span->resident = span->on_device || find_located_sources(pipeline, span, ids);
     if (span->resident)
         stk_row_write_labels(worker, span);
     return 0;
@@ -155,13 +154,13 @@ void stk_row_write_labels(const struct stk_worker *worker, const struct stk_span
 void stk_row_gather(struct stk_worker *worker, struct stk_span *span, const struct stk_span *next)
 {
     uint32_t ahead = 0;
-    if (next != NULL && next->resident && !next->kept) {
+    if (next != NULL && next->resident && !next->on_device) {
         ahead = next->rows < STK_AHEAD_ROWS_MAX ? next->rows : STK_AHEAD_ROWS_MAX;
-        /* All of them: there is room, and a copy of known size is a few moves. */
+        /* Always the maximum: there is room, and a copy of known size is a few moves. */
         memcpy(span->sources + span->rows, next->sources,
                STK_AHEAD_ROWS_MAX * sizeof(next->sources[0]));
     }
-    if (!span->kept)
+    if (!span->on_device)
         stk_image_rows_write(worker, span, ahead);
     stk_ledger_add(&worker->ledger.cache_hits, span->rows);
     span->started = span->rows;
@@ -189,17 +188,17 @@ static int open_codec(const struct stk_pipeline *pipeline, const stoker_codec *c
     return codec->open == NULL ? 0 : codec->open(codec->self, scratch);
 }
 
-/* What a call of the user's returned: it knows no normal stop, and has done nothing then. */
+/* Map a value > 0 of the user's code, which has no meaning, to STOKER_EINVAL. */
 static int refuse_stop(int rc, const char *call, stoker_error *said)
 {
     if (rc <= 0)
         return rc;
-    (void)snprintf(said->message, sizeof(said->message), "%s returned %d, neither 0 nor an error",
-                   call, rc);
+    (void)snprintf(said->message, sizeof(said->message),
+                   "%s returned %d, which is neither 0 nor an error", call, rc);
     return STOKER_EINVAL;
 }
 
-/* This worker's scratch of a codec, opened on first use. */
+/* This worker's scratch for a codec, opened on first use. */
 static int codec_scratch(struct stk_worker *worker, const stoker_codec *codec, void **scratch,
                          stoker_error *said)
 {
@@ -208,7 +207,7 @@ static int codec_scratch(struct stk_worker *worker, const stoker_codec *codec, v
     if (rc == 0 && state->codec == NULL) {
         rc = refuse_stop(open_codec(worker->pipeline, codec, scratch), "open()", said);
         if (rc == 0)
-            stk_codecs_keep(&worker->codecs, state, codec, *scratch);
+            stk_codecs_add(&worker->codecs, state, codec, *scratch);
     }
     if (rc == 0)
         *scratch = state->scratch;
@@ -223,7 +222,7 @@ static stoker_encoded encoded_of(const struct stk_span *span, uint32_t row, cons
     };
 }
 
-/* What a codec said is completed with the place; its own words are kept. */
+/* Complete the codec's message with the location. */
 static void decode_failed(struct stk_worker *worker, struct stk_span *span, uint32_t row, int code,
                           const stoker_error *said)
 {
@@ -251,7 +250,7 @@ static int decode_any(const struct stk_pipeline *pipeline, const stoker_codec *c
                       (uint64_t)size->height * size->width * channels <= pipeline->image_bytes_max;
     if (fits)
         return 0;
-    (void)snprintf(said->message, sizeof(said->message), "decode_any() says %u x %u pixels",
+    (void)snprintf(said->message, sizeof(said->message), "decode_any() returned %u x %u pixels",
                    size->height, size->width);
     return STOKER_ELIMIT;
 }
@@ -279,7 +278,7 @@ static int decode_to(struct stk_worker *worker, const stoker_codec *codec,
     return rc;
 }
 
-/* A row that takes its way through the worker's own memory. */
+/* Decode to the worker's own memory, then cache and write the image. */
 static int decode_apart(struct stk_worker *worker, struct stk_span *span, uint32_t row,
                         const stoker_encoded *encoded, stoker_error *said)
 {
@@ -292,28 +291,28 @@ static int decode_apart(struct stk_worker *worker, struct stk_span *span, uint32
     return 0;
 }
 
-/* A row that is decoded to where it stays: the cache, or the slot. */
+/* Decode straight to the final place: the cache or the slot. */
 static int decode_in_place(struct stk_worker *worker, struct stk_span *span, uint32_t row,
                            const stoker_encoded *encoded, stoker_error *said)
 {
     struct stk_pipeline *pipeline = worker->pipeline;
     const uint64_t id = encoded->sample;
-    const bool keep =
+    const bool to_cache =
         pipeline->cache.kind == STOKER_CACHE_DECODED && pipeline->cache.block_rows == 1 &&
         stk_pipeline_may_cache(pipeline, span->batch) && stk_cache_begin(&pipeline->cache, id);
-    uint8_t *to = keep               ? stk_cache_row(&pipeline->cache, id)
+    uint8_t *to = to_cache           ? stk_cache_row(&pipeline->cache, id)
                   : pipeline->copies ? row_images(worker, span, row)
                                      : worker->row;
     struct stk_image image;
     int rc = decode_to(worker, span->samples[row].codec, encoded, to, &image, said);
     if (rc < 0) {
-        if (keep)
+        if (to_cache)
             stk_cache_cancel(&pipeline->cache, id);
         return rc;
     }
-    if (keep)
+    if (to_cache)
         stk_cache_commit(&pipeline->cache, id, pipeline->dataset->row_bytes);
-    if (keep || !pipeline->copies)
+    if (to_cache || !pipeline->copies)
         stk_image_row_write(worker, span, row, &image);
     return 0;
 }
@@ -365,13 +364,13 @@ void stk_row_finish(struct stk_worker *worker, struct stk_span *span, uint32_t r
         struct stk_place place = stk_row_place(worker, span, row);
         stoker_error error;
         char what[STK_DETAIL_BYTES];
-        (void)snprintf(what, sizeof(what), "%zu bytes where a row has %zu", size,
+        (void)snprintf(what, sizeof(what), "%zu bytes, but a row has %zu", size,
                        worker->pipeline->dataset->row_bytes);
         (void)stk_error_set(&error, STOKER_EFORMAT, STOKER_STAGE_DECODE, &place, "%s", what);
         stk_row_fail(worker, span, row, &error, what);
         return;
     }
-    if (bytes != row_images(worker, span, row)) { /* else the read went straight there */
+    if (bytes != row_images(worker, span, row)) { /* else it was read straight into the row */
         struct stk_image image = stk_image_row_stored(worker->pipeline, bytes);
         if (worker->pipeline->keeps_resized)
             stk_image_row_cache(worker, span, *row_id(span, row), &image);
@@ -412,7 +411,7 @@ void stk_row_start(struct stk_worker *worker, struct stk_span *span, uint32_t ro
             return;
         }
     }
-    if (worker->fetch_count == 0) { /* the data set said that it has no files */
+    if (worker->fetch_count == 0) { /* describe() announced no files */
         struct stk_place place = stk_row_place(worker, span, row);
         static const char what[] = "no such file";
         stoker_error error;
@@ -423,14 +422,14 @@ void stk_row_start(struct stk_worker *worker, struct stk_span *span, uint32_t ro
     stk_fetch_queue(worker, span, row);
 }
 
-/* ---- a row that cannot be had ---- */
+/* ---- failed rows ---- */
 
 static void note_failure(const struct stk_worker *worker, struct stk_span *span, uint32_t row,
                          enum stk_row_state state, const stoker_error *error, const char *what)
 {
     struct stk_slot *slot = span->slot;
     const uint32_t at = span->first_row + row;
-    if (slot->row_bad[at] == STK_ROW_GOOD) { /* the first cause stays */
+    if (slot->row_bad[at] == STK_ROW_GOOD) { /* keep the first cause */
         struct stk_failure *failure = &slot->failures[at];
         *failure = (struct stk_failure){
             .sample = error->sample,

@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-/* Batches of an epoch of which `left` positions remain. */
+/* Batches in an epoch with `left` positions left. */
 static uint64_t batches_of(const struct stk_schedule *schedule, uint64_t left)
 {
     uint64_t global_batch = (uint64_t)schedule->batch_size * schedule->world_size;
@@ -39,7 +39,7 @@ void stk_schedule_init(struct stk_schedule *schedule, const struct stk_schedule_
     else if (options->epochs > 0 &&
              __builtin_mul_overflow(options->epochs - options->first_epoch - 1,
                                     schedule->epoch_batches, &schedule->batches))
-        schedule->batches = UINT64_MAX; /* more than anyone can wait for */
+        schedule->batches = UINT64_MAX; /* longer than any run */
     else if (options->epochs > 0)
         schedule->batches += schedule->first_batches;
 }

@@ -1,4 +1,4 @@
-/* schedule.h - which samples a batch and a span hold: arithmetic, no state.
+/* schedule.h - computes which samples a batch and a span hold: arithmetic, no state.
  *
  *   ticket ──▶ (batch, span) ──▶ (epoch, position of each row) ──▶ sampler ──▶ sample id
  *
@@ -21,24 +21,24 @@ struct stk_schedule {
     uint32_t rank;
     uint32_t world_size;
     bool drop_last;
-    uint32_t span_rows;   /* rows of one ticket */
-    uint32_t batch_spans; /* tickets of one batch, also of an incomplete one */
-    uint32_t part_rows;   /* the least rows of a ticket that a worker takes at once */
-    uint32_t span_parts;  /* parts of a ticket */
+    uint32_t span_rows;   /* rows per ticket */
+    uint32_t batch_spans; /* tickets per batch, also if it is incomplete */
+    uint32_t part_rows;   /* fewest rows of a ticket that a worker takes at once */
+    uint32_t span_parts;  /* parts per ticket */
     uint64_t first_epoch;
     uint64_t first_position; /* where the first epoch starts, 0 unless resumed */
-    uint64_t first_batches;  /* batches of the first epoch */
-    uint64_t epoch_batches;  /* batches of every later one */
-    uint64_t batches;        /* of all epochs; UINT64_MAX = endless */
+    uint64_t first_batches;  /* batches in the first epoch */
+    uint64_t epoch_batches;  /* batches in every later epoch */
+    uint64_t batches;        /* in all epochs; UINT64_MAX = endless */
 };
 
-/* Where one batch stands. */
+/* The position of one batch. */
 struct stk_batch_place {
     uint64_t epoch;
-    uint64_t index;    /* in its epoch, counted from where the epoch started here */
-    uint64_t position; /* of its row 0 in the epoch */
+    uint64_t index;    /* in its epoch, as far as this loader runs it */
+    uint64_t position; /* in the epoch, of row 0 */
     uint32_t rows;     /* 0..batch_size */
-    bool last;         /* of its epoch */
+    bool last;         /* in its epoch */
 };
 
 struct stk_schedule_options {
@@ -54,7 +54,7 @@ struct stk_schedule_options {
     uint64_t first_position; /* resume, 0..count */
 };
 
-/* Options are checked by the caller. */
+/* The caller has checked the options. */
 void stk_schedule_init(struct stk_schedule *schedule, const struct stk_schedule_options *options);
 
 struct stk_batch_place stk_schedule_place(const struct stk_schedule *schedule, uint64_t batch);
@@ -62,14 +62,14 @@ struct stk_batch_place stk_schedule_place(const struct stk_schedule *schedule, u
 /* Rows of a batch. */
 struct stk_rows {
     uint32_t first;
-    uint32_t count; /* 0 = beyond the last one */
+    uint32_t count; /* 0 = past the last row */
 };
 
 /* The rows of parts part..part + parts - 1 of a ticket, in its batch of batch_rows rows. */
 struct stk_rows stk_schedule_rows(const struct stk_schedule *schedule, uint32_t batch_rows,
                                   uint64_t ticket, uint32_t part, uint32_t parts);
 
-/* The position reached once the batch at `place` has been delivered: what a resume starts from. */
+/* The position after the batch at `place`: where a resume starts. */
 uint64_t stk_schedule_position_after(const struct stk_schedule *schedule,
                                      const struct stk_batch_place *place);
 

@@ -414,13 +414,13 @@ static void retire_finished(struct stk_worker *worker)
     }
 }
 
-static void submit(struct stk_worker *worker)
+static void submit_reads(struct stk_worker *worker)
 {
     if (!stk_fetch_submit(worker)) /* may end a span whose last rows are lost */
         retire_finished(worker);
 }
 
-static void reap(struct stk_worker *worker, int64_t wait_ns)
+static void reap_reads(struct stk_worker *worker, int64_t wait_ns)
 {
     stk_fetch_reap(worker, wait_ns);
     retire_finished(worker);
@@ -435,14 +435,14 @@ bool stk_worker_make_batch(struct stk_worker *worker, uint64_t batch, uint64_t d
     worker->deadline_ns = deadline_ns;
     for (;;) {
         start_spans(worker, last_batch, true, *now_ns);
-        submit(worker);
+        submit_reads(worker);
         *now_ns = worker->mark_ns;
         if (stk_slots_ready(&worker->pipeline->slots))
             return true;
         if (worker->in_flight > 0) {
             /* Check at least once, or a timeout of 0 would never make progress. */
             const uint64_t left_ns = deadline_ns > *now_ns ? deadline_ns - *now_ns : 0;
-            reap(worker, left_ns < (uint64_t)REAP_WAIT_NS ? (int64_t)left_ns : REAP_WAIT_NS);
+            reap_reads(worker, left_ns < (uint64_t)REAP_WAIT_NS ? (int64_t)left_ns : REAP_WAIT_NS);
             *now_ns = worker->mark_ns;
         } else {
             *now_ns = stk_now_ns();
@@ -476,7 +476,7 @@ bool stk_worker_help(struct stk_worker *worker, bool may_claim, uint64_t deadlin
  * where it last ran and may leave it there with its waker for tens of ms although another CPU is idle
  * (measured on Linux 6.18: half the throughput meanwhile). If there is no better CPU, the checks become
  * rarer. */
-static void stand_clear(struct stk_worker *worker)
+static void leave_consumer_cpu(struct stk_worker *worker)
 {
     struct stk_slots *slots = &worker->pipeline->slots;
     if (worker->mark_ns < worker->clear_ns ||
@@ -527,10 +527,10 @@ static void work(struct stk_worker *worker)
         const bool resting = worker->index >= atomic_load(&pipeline->active_workers);
         /* A resting worker still finishes its claimed spans. */
         while (start_span(worker, UINT64_MAX, !resting))
-            stand_clear(worker);
-        submit(worker);
+            leave_consumer_cpu(worker);
+        submit_reads(worker);
         if (worker->in_flight > 0)
-            reap(worker, REAP_WAIT_NS);
+            reap_reads(worker, REAP_WAIT_NS);
         else if (worker->queued > 0)
             continue;
         else if (resting)

@@ -29,7 +29,7 @@
 struct stk_span {
     bool active;
     bool resident;     /* every row is in memory as stored, at sources[]; samples[] is unused */
-    bool kept;         /* resident in GPU memory: nothing to do on the host */
+    bool on_device;    /* resident in GPU memory: nothing to do on the host */
     uint32_t capacity; /* rows that fit, in whole parts of a ticket */
     uint32_t parts;    /* parts of the ticket that the span holds */
     uint64_t batch;
