@@ -21,52 +21,17 @@ struct scratch {
     void *of[KINDS];
 };
 
-/* ---- kinds ----------------------------------------------------------------------- */
-
-static int create_png(stoker_codec **out, const struct stk_folder_image_options *options)
-{
-    const struct stk_png_options png = { .shape = options->shape,
-                                         .any_pixels_max = options->any_pixels_max };
-    return stk_codec_png_create(out, &png);
-}
-
-static int create_jpeg(stoker_codec **out, const struct stk_folder_image_options *options)
-{
-    const struct stk_jpeg_options jpeg = { .shape = options->shape,
-                                           .any_pixels_max = options->any_pixels_max,
-                                           .warnings_fail = options->warnings_fail };
-    return stk_codec_jpeg_create(out, &jpeg);
-}
-
-static int create_webp(stoker_codec **out, const struct stk_folder_image_options *options)
-{
-    const struct stk_webp_options webp = { .shape = options->shape,
-                                           .any_pixels_max = options->any_pixels_max };
-    return stk_codec_webp_create(out, &webp);
-}
-
-static const struct kind {
-    bool (*magic)(const uint8_t *bytes, size_t size);
-    int (*probe)(const uint8_t *bytes, size_t size, const struct stk_image_limits *limits,
-                 struct stk_image_shape *out, stoker_error *error);
-    int (*create)(stoker_codec **out, const struct stk_folder_image_options *options);
-    void (*destroy)(stoker_codec **codec);
-    const char *missing;
-} kinds[KINDS] = {
-    [STK_FOLDER_IMAGE_PNG] = { stk_codec_png_magic, stk_codec_png_probe, create_png,
-                               stk_codec_png_destroy, "a PNG file: built without libpng" },
-    [STK_FOLDER_IMAGE_JPEG] = { stk_codec_jpeg_magic, stk_codec_jpeg_probe, create_jpeg,
-                                stk_codec_jpeg_destroy,
-                                "a JPEG file: built without libjpeg-turbo" },
-    [STK_FOLDER_IMAGE_WEBP] = { stk_codec_webp_magic, stk_codec_webp_probe, create_webp,
-                                stk_codec_webp_destroy, "a WebP file: built without libwebp" },
+static const struct stk_image_kind *const kinds[KINDS] = {
+    [STK_FOLDER_IMAGE_PNG] = &stk_image_png,
+    [STK_FOLDER_IMAGE_JPEG] = &stk_image_jpeg,
+    [STK_FOLDER_IMAGE_WEBP] = &stk_image_webp,
 };
 
 /* The kind of a file with these first bytes; KINDS if unknown. */
 static int kind_of(const uint8_t *bytes, size_t size)
 {
     int kind = 0;
-    while (kind < KINDS && !kinds[kind].magic(bytes, size))
+    while (kind < KINDS && !kinds[kind]->magic(bytes, size))
         kind++;
     return kind;
 }
@@ -130,7 +95,7 @@ static int choose(const struct stk_folder_image *image, const struct scratch *sc
         return refuse(error, STOKER_EMAGIC, UNKNOWN);
     *codec = image->of[kind];
     *own = scratch->of[kind];
-    return *codec == NULL ? refuse(error, STOKER_ENOTSUP, kinds[kind].missing) : STOKER_OK;
+    return *codec == NULL ? refuse(error, STOKER_ENOTSUP, kinds[kind]->missing) : STOKER_OK;
 }
 
 /* Returns true if the header claims more than one channel. The codec verifies the header, and reports
@@ -183,9 +148,12 @@ int stk_folder_image_init(struct stk_folder_image *image,
                           const struct stk_folder_image_options *options)
 {
     int made = 0;
+    const struct stk_image_options codec = { .shape = options->shape,
+                                             .any_pixels_max = options->any_pixels_max,
+                                             .warnings_fail = options->warnings_fail };
     *image = (struct stk_folder_image){ .gray_found = options->gray_found };
     for (int kind = 0; kind < KINDS; kind++) {
-        const int rc = kinds[kind].create(&image->of[kind], options);
+        const int rc = stk_image_codec_create(&image->of[kind], kinds[kind], &codec);
         if (rc != STOKER_OK && rc != STOKER_ENOTSUP) {
             stk_folder_image_close(image);
             return rc;
@@ -209,7 +177,7 @@ int stk_folder_image_init(struct stk_folder_image *image,
 void stk_folder_image_close(struct stk_folder_image *image)
 {
     for (int kind = 0; kind < KINDS; kind++)
-        kinds[kind].destroy(&image->of[kind]);
+        stk_image_codec_destroy(&image->of[kind]);
     *image = (struct stk_folder_image){ 0 };
 }
 
@@ -220,7 +188,7 @@ int stk_folder_image_probe(const uint8_t *bytes, size_t size, struct stk_image_s
         return refuse(error, STOKER_ETRUNCATED, "the file is empty");
     const int kind = kind_of(bytes, size);
     return kind == KINDS ? refuse(error, STOKER_EMAGIC, UNKNOWN)
-                         : kinds[kind].probe(bytes, size, NULL, out, error);
+                         : kinds[kind]->probe(bytes, size, NULL, out, error);
 }
 
 int stk_folder_image_probe_at(const struct stk_place *place, const uint8_t *bytes, size_t size,

@@ -151,18 +151,18 @@ static int compare_codecs(const char *what, const char *spec, const stoker_codec
 static int compare_png(const char *spec, struct bench_material *material)
 {
     const stoker_dataset_info *info = stoker_dataset_get_info(material->dataset);
-    struct stk_png_options options = { .shape = { .height = (uint32_t)info->shape[0],
-                                                  .width = (uint32_t)info->shape[1],
-                                                  .channels = (uint32_t)info->shape[2] } };
+    struct stk_image_options options = { .shape = { .height = (uint32_t)info->shape[0],
+                                                    .width = (uint32_t)info->shape[1],
+                                                    .channels = (uint32_t)info->shape[2] } };
     stoker_codec *fast = NULL, *full = NULL;
-    int rc = stk_codec_png_create(&fast, &options);
+    int rc = stk_image_codec_create(&fast, &stk_image_png, &options);
     options.full_only = true;
     if (rc == STOKER_OK)
-        rc = stk_codec_png_create(&full, &options);
+        rc = stk_image_codec_create(&full, &stk_image_png, &options);
     const int status =
         rc == STOKER_OK ? compare_codecs("png", spec, fast, full, material) : failed("PNG", rc);
-    stk_codec_png_destroy(&fast);
-    stk_codec_png_destroy(&full);
+    stk_image_codec_destroy(&fast);
+    stk_image_codec_destroy(&full);
     return status;
 }
 

@@ -1,17 +1,97 @@
 /* image.c - see image.h. */
 #include "loader/codec/image.h"
 
+#include <assert.h>
+
+#include "loader/base/memory.h"
 #include "loader/codec/refuse.h"
 
-int stk_image_check_any(const struct stk_image_shape *shape, uint64_t pixels_max, size_t bytes_max,
-                        stoker_error *error)
+/* Keeps byte counts made from a shape from overflowing, whatever the limits are. */
+#define PIXELS_EVER ((uint64_t)1 << 40)
+
+int stk_image_accept(const struct stk_image_codec *codec, uint32_t height, uint32_t width,
+                     const struct stk_image_room *room, struct stk_image_shape *shape,
+                     stoker_error *error)
 {
-    const uint64_t pixels = (uint64_t)shape->height * shape->width;
-    if (shape->height > STK_IMAGE_SIDE_MAX || shape->width > STK_IMAGE_SIDE_MAX)
-        return stk_refuse(error, STOKER_ELIMIT, "%u x %u pixels: a side is at most %d",
-                          shape->height, shape->width, STK_IMAGE_SIDE_MAX);
-    if (pixels > pixels_max || pixels * shape->channels > bytes_max)
-        return stk_refuse(error, STOKER_ELIMIT, "%u x %u pixels, at most %llu", shape->height,
-                          shape->width, (unsigned long long)pixels_max);
+    const struct stk_image_options *options = &codec->options;
+    *shape = (struct stk_image_shape){ height, width, options->shape.channels };
+    if (room->size == NULL)
+        return height == options->shape.height && width == options->shape.width
+                   ? STOKER_OK
+                   : stk_refuse(error, STOKER_EFORMAT, "%u x %u pixels where %u x %u are expected",
+                                height, width, options->shape.height, options->shape.width);
+    const uint64_t pixels = (uint64_t)height * width;
+    if (height > STK_IMAGE_SIDE_MAX || width > STK_IMAGE_SIDE_MAX)
+        return stk_refuse(error, STOKER_ELIMIT, "%u x %u pixels: a side is at most %d", height,
+                          width, STK_IMAGE_SIDE_MAX);
+    if (pixels > options->any_pixels_max || pixels * shape->channels > room->bytes)
+        return stk_refuse(error, STOKER_ELIMIT, "%u x %u pixels, at most %llu", height, width,
+                          (unsigned long long)options->any_pixels_max);
+    *room->size = (stoker_size){ height, width };
     return STOKER_OK;
+}
+
+static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
+                  size_t row_bytes, stoker_error *error)
+{
+    const struct stk_image_codec *codec = self;
+    const struct stk_image_shape *shape = &codec->options.shape;
+    if (row_bytes != (size_t)shape->height * shape->width * shape->channels)
+        return stk_refuse(error, STOKER_EINVAL, "%zu bytes for a row of %u x %u x %u", row_bytes,
+                          shape->height, shape->width, shape->channels);
+    const struct stk_image_room room = { .at = row, .bytes = row_bytes };
+    return codec->kind->decode(codec, scratch, in, &room, error);
+}
+
+static int decode_any(const void *self, void *scratch, const stoker_encoded *in, void *pixels,
+                      size_t pixels_bytes, stoker_size *size, stoker_error *error)
+{
+    const struct stk_image_codec *codec = self;
+    const struct stk_image_room room = { .at = pixels, .bytes = pixels_bytes, .size = size };
+    return codec->kind->decode(codec, scratch, in, &room, error);
+}
+
+int stk_image_codec_create(stoker_codec **out, const struct stk_image_kind *kind,
+                           const struct stk_image_options *options)
+{
+    const struct stk_image_shape *shape = &options->shape;
+    if (!kind->present)
+        return STOKER_ENOTSUP;
+    const bool known = shape->channels == 1 || shape->channels == 3 || shape->channels == 4;
+    if (!known || shape->height < 1 || shape->width < 1 || shape->height > kind->side_max ||
+        shape->width > kind->side_max)
+        return STOKER_EINVAL;
+    const struct stk_image_limits limits = stk_image_limits(&options->limits);
+    const uint64_t pixels = (uint64_t)shape->height * shape->width;
+    if (pixels > limits.pixels_max || pixels > PIXELS_EVER ||
+        options->any_pixels_max > kind->any_pixels_max)
+        return STOKER_ELIMIT;
+    struct stk_image_codec *codec = stk_calloc(1, sizeof(*codec));
+    if (codec == NULL)
+        return STOKER_ENOMEM;
+    *codec = (struct stk_image_codec){
+        .codec = { .name = kind->name,
+                   .self = codec,
+                   .open = kind->open,
+                   .close = kind->close,
+                   .decode = decode },
+        .kind = kind,
+        .options = *options,
+    };
+    codec->options.limits = limits;
+    if (options->any_pixels_max > 0) {
+        codec->codec.open_any = kind->open_any;
+        codec->codec.decode_any = decode_any;
+    }
+    *out = &codec->codec;
+    return STOKER_OK;
+}
+
+void stk_image_codec_destroy(stoker_codec **codec)
+{
+    if (codec == NULL || *codec == NULL)
+        return;
+    assert((const void *)*codec == (*codec)->self);
+    stk_free(*codec);
+    *codec = NULL;
 }

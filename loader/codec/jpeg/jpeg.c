@@ -5,8 +5,8 @@
  *                 ▼                          ▼
  *               error                      error
  *
- * One decompress object per worker serves all files. A file without tables of its own must not
- * find those of the file before it, or a row would depend on the order of decoding.
+ * Each worker has one decompress object for all files. Tables of the previous file are dropped, or a
+ * row of a file without tables would depend on the order of decoding.
  */
 #include "loader/codec/jpeg/jpeg.h"
 
@@ -28,20 +28,12 @@
 #include <jerror.h>
 
 enum {
-    ARENA_FIXED_BYTES = 1 << 20, /* tables and small objects; pages are taken when used */
-    ARENA_ROWS = 256,            /* rows of samples between the steps: 180 of them at most */
-    PADDING = 256,               /* pixels that rows and columns are rounded up by, at most */
-    COEFFICIENT_BYTES = 8,       /* of a pixel: two for each component */
+    ARENA_FIXED_BYTES = 1 << 20, /* tables and small objects; pages are allocated when used */
+    ARENA_ROWS = 256,            /* rows of samples between steps: at most 180 */
+    PADDING = 256,               /* most pixels that rows and columns are rounded up by */
+    COEFFICIENT_BYTES = 8,       /* per pixel: two for each component */
     RGB_COMPONENTS = 3,
     CMYK_COMPONENTS = 4
-};
-
-struct jpeg {
-    stoker_codec codec; /* first: what create() gives out */
-    struct stk_image_shape shape;
-    struct stk_image_limits limits;
-    uint64_t any_pixels_max;
-    bool warnings_fail;
 };
 
 struct scratch {
@@ -56,7 +48,7 @@ struct scratch {
     bool created;
 };
 
-/* ---- what libjpeg calls ---- */
+/* ---- callbacks of libjpeg ---- */
 
 static struct scratch *scratch_of(j_common_ptr cinfo)
 {
@@ -72,8 +64,8 @@ static void on_error(j_common_ptr cinfo)
     longjmp(own->failed, 1);
 }
 
-/* Warnings about what surrounds the pixels: jpeg.h lists them. All others mean missing or damaged
- * pixels, which libjpeg would paint over. */
+/* The warnings that do not concern pixels, listed in jpeg.h. All others mean missing or damaged
+ * pixels, which libjpeg would fill in. */
 static bool is_harmless(int warning)
 {
     return warning == JWRN_EXTRANEOUS_DATA || warning == JWRN_JFIF_MAJOR ||
@@ -135,7 +127,7 @@ static size_t arena_bytes_of(const struct stk_image_shape *shape)
     return ARENA_FIXED_BYTES + width * ARENA_ROWS + width * height * COEFFICIENT_BYTES;
 }
 
-/* The same for the largest of all shapes of so many pixels: (w + p) (h + p) is at most
+/* The same for any shape of up to pixels_max pixels: (w + p) (h + p) is at most
  * w h + p (w + h) + p^2. */
 static size_t arena_bytes_any(uint64_t pixels_max)
 {
@@ -150,7 +142,7 @@ static int create_decompress(struct scratch *own)
     own->errors.error_exit = on_error;
     own->errors.emit_message = on_message;
     own->errors.output_message = no_output;
-    /* libjpeg allocates by itself here, and only here; the tests let that fail too. */
+    /* The only place where libjpeg allocates by itself; tests make that fail, too. */
     if (stk_fault_hit(STK_FAULT_MEMORY) || setjmp(own->failed) != 0)
         return STOKER_ENOMEM;
     jpeg_create_decompress(&own->decompress);
@@ -167,12 +159,12 @@ static int create_decompress(struct scratch *own)
     return STOKER_OK;
 }
 
-static int open_arena(const struct jpeg *jpeg, size_t arena_bytes, void **out)
+static int open_arena(const struct stk_image_codec *jpeg, size_t arena_bytes, void **out)
 {
     struct scratch *own = stk_calloc(1, sizeof(*own));
     if (own == NULL)
         return STOKER_ENOMEM;
-    own->warnings_fail = jpeg->warnings_fail;
+    own->warnings_fail = jpeg->options.warnings_fail;
     int rc = stk_region_map(&own->memory, arena_bytes);
     if (rc == STOKER_OK) {
         own->arena =
@@ -189,15 +181,15 @@ static int open_arena(const struct jpeg *jpeg, size_t arena_bytes, void **out)
 
 static int open_scratch(const void *self, void **out)
 {
-    const struct jpeg *jpeg = self;
-    return open_arena(jpeg, arena_bytes_of(&jpeg->shape), out);
+    const struct stk_image_codec *jpeg = self;
+    return open_arena(jpeg, arena_bytes_of(&jpeg->options.shape), out);
 }
 
-/* Address space for the largest image; pages are taken when one comes that needs them. */
+/* Reserve address space for the largest image; pages are allocated when one needs them. */
 static int open_any(const void *self, void **out)
 {
-    const struct jpeg *jpeg = self;
-    return open_arena(jpeg, arena_bytes_any(jpeg->any_pixels_max), out);
+    const struct stk_image_codec *jpeg = self;
+    return open_arena(jpeg, arena_bytes_any(jpeg->options.any_pixels_max), out);
 }
 
 /* ---- decoding ---- */
@@ -209,8 +201,8 @@ static void forget_tables(struct jpeg_decompress_struct *decompress)
     memset(decompress->ac_huff_tbl_ptrs, 0, sizeof(decompress->ac_huff_tbl_ptrs));
 }
 
-/* Gray from colour is made of the RGB samples, as for any other format. The luma that the file stores
- * would be up to 3 levels off where its colours lie outside of RGB. */
+/* Gray is made from the RGB samples, as for all formats. The stored luma would be up to 3 levels off
+ * for colours outside of RGB. */
 static bool makes_gray(const struct jpeg_decompress_struct *decompress,
                        const struct stk_image_shape *shape)
 {
@@ -234,7 +226,7 @@ static uint8_t absorbed(uint32_t ink, uint32_t light)
     return (uint8_t)((product + (product >> 8)) >> 8);
 }
 
-/* The four samples are inverted, as Adobe stores them: 255 is no ink. The arithmetic is Pillow's. */
+/* The samples are inverted, as Adobe stores them: 255 is no ink. The arithmetic is Pillow's. */
 static void convert_inks(const uint8_t *inks, size_t pixels, uint32_t channels, uint8_t *to)
 {
     for (size_t i = 0; i < pixels; i++, inks += CMYK_COMPONENTS, to += channels) {
@@ -251,7 +243,7 @@ static void convert_inks(const uint8_t *inks, size_t pixels, uint32_t channels, 
     }
 }
 
-/* Rows whose samples are not those of the file's colour space, by way of a line of these. */
+/* Read rows that must be converted, through a line of libjpeg's samples. */
 static void read_converted(struct jpeg_decompress_struct *decompress,
                            const struct stk_image_shape *shape, uint8_t *row)
 {
@@ -286,17 +278,17 @@ static void read_image(struct jpeg_decompress_struct *decompress,
 {
     (void)jpeg_read_header(decompress, TRUE);
     if (decompress->image_width != shape->width || decompress->image_height != shape->height)
-        ERREXIT(decompress, JERR_NO_IMAGE); /* the walk has seen another frame */
+        ERREXIT(decompress, JERR_NO_IMAGE); /* the walk found another frame */
     set_conversion(decompress, shape);
     (void)jpeg_start_decompress(decompress);
     if (decompress->out_color_space == JCS_CMYK || makes_gray(decompress, shape))
         read_converted(decompress, shape, row);
     else
         read_rows(decompress, shape, row);
-    (void)jpeg_finish_decompress(decompress); /* reads on to the end marker */
+    (void)jpeg_finish_decompress(decompress); /* reads to the end marker */
 }
 
-/* The setjmp of decoding. What libjpeg changes lies in the scratch, not in this frame. */
+/* The setjmp of decoding. libjpeg changes only the scratch, not this frame. */
 static int read_or_fail(struct scratch *own, const struct stk_image_shape *shape, uint8_t *row)
 {
     if (setjmp(own->failed) != 0) {
@@ -308,7 +300,7 @@ static int read_or_fail(struct scratch *own, const struct stk_image_shape *shape
     return STOKER_OK;
 }
 
-/* Decode a file that was walked over: an image of that shape. */
+/* Decode a file after the walk; shape: its size and the row's channels. */
 static int decode_walked(struct scratch *own, const stoker_encoded *in,
                          const struct stk_image_shape *shape, uint8_t *row, stoker_error *error)
 {
@@ -320,88 +312,30 @@ static int decode_walked(struct scratch *own, const stoker_encoded *in,
     return read_or_fail(own, shape, row);
 }
 
-static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
-                  size_t row_bytes, stoker_error *error)
+static int decode(const struct stk_image_codec *jpeg, void *scratch, const stoker_encoded *in,
+                  const struct stk_image_room *room, stoker_error *error)
 {
-    const struct jpeg *jpeg = self;
-    const struct stk_image_shape *shape = &jpeg->shape;
-    if (row_bytes != (size_t)shape->height * shape->width * shape->channels)
-        return stk_refuse(error, STOKER_EINVAL, "%zu bytes for a row of %u x %u x %u", row_bytes,
-                          shape->height, shape->width, shape->channels);
     struct stk_jpeg_walk seen;
-    int rc = stk_jpeg_walk(in->bytes, in->size, &jpeg->limits, &seen, error);
-    if (rc != STOKER_OK)
-        return rc;
-    if (seen.height != shape->height || seen.width != shape->width)
-        return stk_refuse(error, STOKER_EFORMAT, "%u x %u pixels where %u x %u are expected",
-                          seen.height, seen.width, shape->height, shape->width);
-    return decode_walked(scratch, in, shape, row, error);
+    struct stk_image_shape shape;
+    int rc = stk_jpeg_walk(in->bytes, in->size, &jpeg->options.limits, &seen, error);
+    if (rc == STOKER_OK)
+        rc = stk_image_accept(jpeg, seen.height, seen.width, room, &shape, error);
+    return rc == STOKER_OK ? decode_walked(scratch, in, &shape, room->at, error) : rc;
 }
-
-static int decode_any(const void *self, void *scratch, const stoker_encoded *in, void *pixels,
-                      size_t pixels_bytes, stoker_size *size, stoker_error *error)
-{
-    const struct jpeg *jpeg = self;
-    struct stk_jpeg_walk seen;
-    int rc = stk_jpeg_walk(in->bytes, in->size, &jpeg->limits, &seen, error);
-    if (rc != STOKER_OK)
-        return rc;
-    const struct stk_image_shape shape = { seen.height, seen.width, jpeg->shape.channels };
-    rc = stk_image_check_any(&shape, jpeg->any_pixels_max, pixels_bytes, error);
-    if (rc != STOKER_OK)
-        return rc;
-    *size = (stoker_size){ shape.height, shape.width };
-    return decode_walked(scratch, in, &shape, pixels, error);
-}
-
-static const stoker_codec methods = {
-    .name = "jpeg", .open = open_scratch, .close = close_scratch, .decode = decode
-};
-
-int stk_codec_jpeg_create(stoker_codec **out, const struct stk_jpeg_options *options)
-{
-    const struct stk_image_shape *shape = &options->shape;
-    const struct stk_image_limits limits = stk_image_limits(&options->limits);
-    const bool known = shape->channels == 1 || shape->channels == 3 || shape->channels == 4;
-    if (!known || shape->height < 1 || shape->width < 1 || shape->height > UINT16_MAX ||
-        shape->width > UINT16_MAX)
-        return STOKER_EINVAL;
-    if ((uint64_t)shape->height * shape->width > limits.pixels_max ||
-        options->any_pixels_max > (uint64_t)STK_IMAGE_SIDE_MAX * STK_IMAGE_SIDE_MAX)
-        return STOKER_ELIMIT;
-    struct jpeg *jpeg = stk_calloc(1, sizeof(*jpeg));
-    if (jpeg == NULL)
-        return STOKER_ENOMEM;
-    *jpeg = (struct jpeg){ .codec = methods,
-                           .shape = *shape,
-                           .limits = limits,
-                           .any_pixels_max = options->any_pixels_max,
-                           .warnings_fail = options->warnings_fail };
-    jpeg->codec.self = jpeg;
-    if (jpeg->any_pixels_max > 0) {
-        jpeg->codec.open_any = open_any;
-        jpeg->codec.decode_any = decode_any;
-    }
-    *out = &jpeg->codec;
-    return STOKER_OK;
-}
-
-#else
-
-int stk_codec_jpeg_create(stoker_codec **out, const struct stk_jpeg_options *options)
-{
-    (void)out;
-    (void)options;
-    return STOKER_ENOTSUP;
-}
-
 #endif
 
-void stk_codec_jpeg_destroy(stoker_codec **codec)
-{
-    if (codec == NULL || *codec == NULL)
-        return;
-    assert((const void *)*codec == (*codec)->self);
-    stk_free(*codec);
-    *codec = NULL;
-}
+const struct stk_image_kind stk_image_jpeg = {
+    .name = "jpeg",
+    .missing = "a JPEG file: built without libjpeg-turbo",
+    .side_max = UINT16_MAX,
+    .any_pixels_max = (uint64_t)STK_IMAGE_SIDE_MAX * STK_IMAGE_SIDE_MAX,
+    .magic = stk_codec_jpeg_magic,
+    .probe = stk_codec_jpeg_probe,
+#ifdef STOKER_HAVE_JPEG
+    .present = true,
+    .open = open_scratch,
+    .open_any = open_any,
+    .close = close_scratch,
+    .decode = decode,
+#endif
+};

@@ -11,8 +11,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 static stoker_codec *make(const struct stk_image_shape *shape, bool full_only)
 {
     stoker_codec *codec = NULL;
-    const struct stk_png_options options = { .shape = *shape, .full_only = full_only };
-    STK_FUZZ_MUST(stk_codec_png_create(&codec, &options) == STOKER_OK);
+    const struct stk_image_options options = { .shape = *shape, .full_only = full_only };
+    STK_FUZZ_MUST(stk_image_codec_create(&codec, &stk_image_png, &options) == STOKER_OK);
     return codec;
 }
 
@@ -28,8 +28,8 @@ static void decode(const uint8_t *bytes, size_t size, const struct stk_image_sha
     STK_FUZZ_MUST(rc != STOKER_OK || memcmp(by_quick.row, by_full.row, row_bytes) == 0);
     stk_fuzz_close(&by_quick);
     stk_fuzz_close(&by_full);
-    stk_codec_png_destroy(&quick);
-    stk_codec_png_destroy(&full);
+    stk_image_codec_destroy(&quick);
+    stk_image_codec_destroy(&full);
 }
 
 static void try_file(const uint8_t *bytes, size_t size)

@@ -116,10 +116,10 @@ CleanTest(codec_allocation, png_takes_no_memory_to_decode)
         static const uint32_t row_channels[] = { 1, 3, 4 };
         for (size_t c = 0; c < 3; c++) {
             stoker_codec *codec = NULL;
-            const struct stk_png_options options = { .shape = { 50, 60, row_channels[c] } };
-            cr_assert_eq(stk_codec_png_create(&codec, &options), STOKER_OK);
+            const struct stk_image_options options = { .shape = { 50, 60, row_channels[c] } };
+            cr_assert_eq(stk_image_codec_create(&codec, &stk_image_png, &options), STOKER_OK);
             decode_without(codec, file.at, file.size, (size_t)50 * 60 * row_channels[c]);
-            stk_codec_png_destroy(&codec);
+            stk_image_codec_destroy(&codec);
         }
     }
 }
@@ -136,10 +136,10 @@ CleanTest(codec_allocation, jpeg_takes_no_memory_to_decode)
                                             .arithmetic = (sort & 4) != 0 };
         struct stk_jpeg_file jpeg = stk_jpeg_write(&kind);
         stoker_codec *codec = NULL;
-        const struct stk_jpeg_options options = { .shape = { 130, 170, 3 } };
-        cr_assert_eq(stk_codec_jpeg_create(&codec, &options), STOKER_OK);
+        const struct stk_image_options options = { .shape = { 130, 170, 3 } };
+        cr_assert_eq(stk_image_codec_create(&codec, &stk_image_jpeg, &options), STOKER_OK);
         decode_without(codec, jpeg.at, jpeg.size, (size_t)130 * 170 * 3);
-        stk_codec_jpeg_destroy(&codec);
+        stk_image_codec_destroy(&codec);
         free(jpeg.at);
     }
 }
@@ -151,12 +151,12 @@ CleanTest(codec_allocation, a_codec_that_is_not_there_is_not_made)
     stoker_codec *codec = NULL;
     const uint64_t before = stk_fault_allocations();
 #ifndef STOKER_HAVE_PNG
-    const struct stk_png_options png = { .shape = { 1, 1, 1 } };
-    cr_assert_eq(stk_codec_png_create(&codec, &png), STOKER_ENOTSUP);
+    const struct stk_image_options png = { .shape = { 1, 1, 1 } };
+    cr_assert_eq(stk_image_codec_create(&codec, &stk_image_png, &png), STOKER_ENOTSUP);
 #endif
 #ifndef STOKER_HAVE_JPEG
-    const struct stk_jpeg_options jpeg = { .shape = { 1, 1, 1 } };
-    cr_assert_eq(stk_codec_jpeg_create(&codec, &jpeg), STOKER_ENOTSUP);
+    const struct stk_image_options jpeg = { .shape = { 1, 1, 1 } };
+    cr_assert_eq(stk_image_codec_create(&codec, &stk_image_jpeg, &jpeg), STOKER_ENOTSUP);
 #endif
     cr_assert_null(codec);
     cr_assert_eq(stk_fault_allocations(), before);

@@ -16,8 +16,8 @@
 CleanTest(codec_jpeg, a_build_without_libjpeg_says_so)
 {
     stoker_codec *codec = NULL;
-    const struct stk_jpeg_options options = { .shape = { 1, 1, 1 } };
-    cr_assert_eq(stk_codec_jpeg_create(&codec, &options), STOKER_ENOTSUP);
+    const struct stk_image_options options = { .shape = { 1, 1, 1 } };
+    cr_assert_eq(stk_image_codec_create(&codec, &stk_image_jpeg, &options), STOKER_ENOTSUP);
     cr_assert_null(codec);
 }
 
@@ -34,8 +34,8 @@ struct decoder {
 static struct decoder open_decoder(uint32_t height, uint32_t width, uint32_t channels)
 {
     struct decoder decoder = { 0 };
-    const struct stk_jpeg_options options = { .shape = { height, width, channels } };
-    cr_assert_eq(stk_codec_jpeg_create(&decoder.codec, &options), STOKER_OK);
+    const struct stk_image_options options = { .shape = { height, width, channels } };
+    cr_assert_eq(stk_image_codec_create(&decoder.codec, &stk_image_jpeg, &options), STOKER_OK);
     decoder.run = stk_codec_run_open(decoder.codec, (size_t)height * width * channels);
     return decoder;
 }
@@ -43,7 +43,7 @@ static struct decoder open_decoder(uint32_t height, uint32_t width, uint32_t cha
 static void close_decoder(struct decoder *decoder)
 {
     stk_codec_run_close(&decoder->run);
-    stk_codec_jpeg_destroy(&decoder->codec);
+    stk_image_codec_destroy(&decoder->codec);
     cr_assert_null(decoder->codec);
 }
 
@@ -198,15 +198,15 @@ CleanTest(codec_jpeg, shapes_out_of_range_are_refused)
                                                     { 1, 1, 2 }, { 65536, 1, 1 }, { 1, 65536, 1 } };
     stoker_codec *codec = NULL;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        const struct stk_jpeg_options options = { .shape = wrong[i] };
-        cr_assert_eq(stk_codec_jpeg_create(&codec, &options), STOKER_EINVAL);
+        const struct stk_image_options options = { .shape = wrong[i] };
+        cr_assert_eq(stk_image_codec_create(&codec, &stk_image_jpeg, &options), STOKER_EINVAL);
     }
-    const struct stk_jpeg_options over = { .shape = { 10, 11, 1 },
-                                           .limits = { .pixels_max = 109 } };
-    cr_assert_eq(stk_codec_jpeg_create(&codec, &over), STOKER_ELIMIT);
+    const struct stk_image_options over = { .shape = { 10, 11, 1 },
+                                            .limits = { .pixels_max = 109 } };
+    cr_assert_eq(stk_image_codec_create(&codec, &stk_image_jpeg, &over), STOKER_ELIMIT);
     cr_assert_null(codec);
-    stk_codec_jpeg_destroy(&codec);
-    stk_codec_jpeg_destroy(NULL);
+    stk_image_codec_destroy(&codec);
+    stk_image_codec_destroy(NULL);
 }
 
 /* Decode with a worker that has decoded other files before, and with a fresh one. */
@@ -307,9 +307,9 @@ static void check_warning(struct stk_jpeg_file *file, int accepting, int failing
 {
     for (int fails = 0; fails < 2; fails++) {
         stoker_codec *codec = NULL;
-        const struct stk_jpeg_options options = { .shape = { 32, 32, 3 },
-                                                  .warnings_fail = fails == 1 };
-        cr_assert_eq(stk_codec_jpeg_create(&codec, &options), STOKER_OK);
+        const struct stk_image_options options = { .shape = { 32, 32, 3 },
+                                                   .warnings_fail = fails == 1 };
+        cr_assert_eq(stk_image_codec_create(&codec, &stk_image_jpeg, &options), STOKER_OK);
         struct stk_codec_run run = stk_codec_run_open(codec, (size_t)32 * 32 * 3);
         const int rc = stk_codec_run(&run, file->at, file->size);
         cr_assert_eq(rc, fails == 1 ? failing : accepting, "%s, fails %d: %d, %s", says, fails, rc,
@@ -317,7 +317,7 @@ static void check_warning(struct stk_jpeg_file *file, int accepting, int failing
         if (rc != STOKER_OK)
             cr_assert_not_null(strstr(run.error.message, says), "%s", run.error.message);
         stk_codec_run_close(&run);
-        stk_codec_jpeg_destroy(&codec);
+        stk_image_codec_destroy(&codec);
     }
     free(file->at);
 }
@@ -432,13 +432,13 @@ CleanTest(codec_jpeg, a_thousand_scans_are_refused)
 
 static int make_small(stoker_codec **out)
 {
-    const struct stk_jpeg_options options = { .shape = { 8, 8, 3 } };
-    return stk_codec_jpeg_create(out, &options);
+    const struct stk_image_options options = { .shape = { 8, 8, 3 } };
+    return stk_image_codec_create(out, &stk_image_jpeg, &options);
 }
 
 CleanTest(codec_jpeg, each_allocation_may_fail)
 {
-    cr_assert_geq(stk_codec_fail_allocations(make_small, stk_codec_jpeg_destroy), 5);
+    cr_assert_geq(stk_codec_fail_allocations(make_small, stk_image_codec_destroy), 5);
 }
 
 #endif

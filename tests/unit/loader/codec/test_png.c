@@ -15,8 +15,8 @@
 CleanTest(codec_png, a_build_without_libpng_says_so)
 {
     stoker_codec *codec = NULL;
-    const struct stk_png_options options = { .shape = { 1, 1, 1 } };
-    cr_assert_eq(stk_codec_png_create(&codec, &options), STOKER_ENOTSUP);
+    const struct stk_image_options options = { .shape = { 1, 1, 1 } };
+    cr_assert_eq(stk_image_codec_create(&codec, &stk_image_png, &options), STOKER_ENOTSUP);
     cr_assert_null(codec);
 }
 
@@ -38,9 +38,9 @@ static struct decoder open_decoder(uint32_t height, uint32_t width, uint32_t cha
                                    bool full_only)
 {
     struct decoder decoder = { 0 };
-    const struct stk_png_options options = { .shape = { height, width, channels },
-                                             .full_only = full_only };
-    cr_assert_eq(stk_codec_png_create(&decoder.codec, &options), STOKER_OK);
+    const struct stk_image_options options = { .shape = { height, width, channels },
+                                               .full_only = full_only };
+    cr_assert_eq(stk_image_codec_create(&decoder.codec, &stk_image_png, &options), STOKER_OK);
     decoder.run = stk_codec_run_open(decoder.codec, (size_t)height * width * channels);
     return decoder;
 }
@@ -48,7 +48,7 @@ static struct decoder open_decoder(uint32_t height, uint32_t width, uint32_t cha
 static void close_decoder(struct decoder *decoder)
 {
     stk_codec_run_close(&decoder->run);
-    stk_codec_png_destroy(&decoder->codec);
+    stk_image_codec_destroy(&decoder->codec);
     cr_assert_null(decoder->codec);
 }
 
@@ -332,28 +332,29 @@ CleanTest(codec_png, shapes_out_of_range_are_refused)
     };
     stoker_codec *codec = NULL;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        const struct stk_png_options options = { .shape = wrong[i] };
-        cr_assert_eq(stk_codec_png_create(&codec, &options), STOKER_EINVAL);
+        const struct stk_image_options options = { .shape = wrong[i] };
+        cr_assert_eq(stk_image_codec_create(&codec, &stk_image_png, &options), STOKER_EINVAL);
     }
-    const struct stk_png_options large = { .shape = { 1U << 30, 1U << 30, 4 },
-                                           .limits = { .pixels_max = UINT64_MAX } };
-    cr_assert_eq(stk_codec_png_create(&codec, &large), STOKER_ELIMIT);
-    const struct stk_png_options over = { .shape = { 10, 11, 1 }, .limits = { .pixels_max = 109 } };
-    cr_assert_eq(stk_codec_png_create(&codec, &over), STOKER_ELIMIT);
+    const struct stk_image_options large = { .shape = { 1U << 30, 1U << 30, 4 },
+                                             .limits = { .pixels_max = UINT64_MAX } };
+    cr_assert_eq(stk_image_codec_create(&codec, &stk_image_png, &large), STOKER_ELIMIT);
+    const struct stk_image_options over = { .shape = { 10, 11, 1 },
+                                            .limits = { .pixels_max = 109 } };
+    cr_assert_eq(stk_image_codec_create(&codec, &stk_image_png, &over), STOKER_ELIMIT);
     cr_assert_null(codec);
-    stk_codec_png_destroy(&codec);
-    stk_codec_png_destroy(NULL);
+    stk_image_codec_destroy(&codec);
+    stk_image_codec_destroy(NULL);
 }
 
 static int make_small(stoker_codec **out)
 {
-    const struct stk_png_options options = { .shape = { 8, 8, 3 } };
-    return stk_codec_png_create(out, &options);
+    const struct stk_image_options options = { .shape = { 8, 8, 3 } };
+    return stk_image_codec_create(out, &stk_image_png, &options);
 }
 
 CleanTest(codec_png, each_allocation_may_fail)
 {
-    cr_assert_geq(stk_codec_fail_allocations(make_small, stk_codec_png_destroy), 4);
+    cr_assert_geq(stk_codec_fail_allocations(make_small, stk_image_codec_destroy), 4);
 }
 
 #endif

@@ -27,9 +27,9 @@ static struct both open_both(uint32_t height, uint32_t width, uint32_t channels)
 {
     struct both both;
     for (int i = 0; i < 2; i++) {
-        const struct stk_png_options options = { .shape = { height, width, channels },
-                                                 .full_only = i == 1 };
-        cr_assert_eq(stk_codec_png_create(&both.codec[i], &options), STOKER_OK);
+        const struct stk_image_options options = { .shape = { height, width, channels },
+                                                   .full_only = i == 1 };
+        cr_assert_eq(stk_image_codec_create(&both.codec[i], &stk_image_png, &options), STOKER_OK);
         both.run[i] = stk_codec_run_open(both.codec[i], (size_t)height * width * channels);
     }
     return both;
@@ -39,7 +39,7 @@ static void close_both(struct both *both)
 {
     for (int i = 0; i < 2; i++) {
         stk_codec_run_close(&both->run[i]);
-        stk_codec_png_destroy(&both->codec[i]);
+        stk_image_codec_destroy(&both->codec[i]);
     }
 }
 
@@ -282,9 +282,10 @@ CleanTest(codec_png_damage, too_many_and_too_long_chunks_are_refused)
     close_both(&both);
 
     stoker_codec *codec = NULL;
-    const struct stk_png_options strict = { .shape = { HEIGHT, WIDTH, 1 },
-                                            .limits = { .chunks_max = 3, .chunk_bytes_max = 100 } };
-    cr_assert_eq(stk_codec_png_create(&codec, &strict), STOKER_OK);
+    const struct stk_image_options strict = {
+        .shape = { HEIGHT, WIDTH, 1 }, .limits = { .chunks_max = 3, .chunk_bytes_max = 100 }
+    };
+    cr_assert_eq(stk_image_codec_create(&codec, &stk_image_png, &strict), STOKER_OK);
     struct stk_codec_run run = stk_codec_run_open(codec, HEIGHT * WIDTH);
     cr_assert_eq(stk_codec_run(&run, file.at, file.size), STOKER_OK);
     static const uint8_t text[101];
@@ -297,13 +298,14 @@ CleanTest(codec_png_damage, too_many_and_too_long_chunks_are_refused)
     stk_png_rebuild(&changed, &file, 0, "tEXt", text, 1);
     cr_assert_eq(stk_codec_run(&run, changed.at, changed.size), STOKER_ELIMIT);
     stk_codec_run_close(&run);
-    stk_codec_png_destroy(&codec);
+    stk_image_codec_destroy(&codec);
 }
 #else
 Test(codec_png_damage, a_build_without_libpng_has_nothing_to_damage)
 {
     stoker_codec *codec = NULL;
-    cr_assert_eq(stk_codec_png_create(&codec, &(struct stk_png_options){ .shape = { 1, 1, 1 } }),
+    cr_assert_eq(stk_image_codec_create(&codec, &stk_image_png,
+                                        &(struct stk_image_options){ .shape = { 1, 1, 1 } }),
                  STOKER_ENOTSUP);
 }
 #endif

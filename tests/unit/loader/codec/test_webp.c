@@ -16,8 +16,8 @@
 CleanTest(codec_webp, a_build_without_libwebp_says_so)
 {
     stoker_codec *codec = NULL;
-    const struct stk_webp_options options = { .shape = { 1, 1, 1 } };
-    cr_assert_eq(stk_codec_webp_create(&codec, &options), STOKER_ENOTSUP);
+    const struct stk_image_options options = { .shape = { 1, 1, 1 } };
+    cr_assert_eq(stk_image_codec_create(&codec, &stk_image_webp, &options), STOKER_ENOTSUP);
     cr_assert_null(codec);
 }
 
@@ -34,8 +34,8 @@ struct decoder {
 static struct decoder open_decoder(uint32_t height, uint32_t width, uint32_t channels)
 {
     struct decoder decoder = { 0 };
-    const struct stk_webp_options options = { .shape = { height, width, channels } };
-    cr_assert_eq(stk_codec_webp_create(&decoder.codec, &options), STOKER_OK);
+    const struct stk_image_options options = { .shape = { height, width, channels } };
+    cr_assert_eq(stk_image_codec_create(&decoder.codec, &stk_image_webp, &options), STOKER_OK);
     decoder.run = stk_codec_run_open(decoder.codec, (size_t)height * width * channels);
     return decoder;
 }
@@ -43,7 +43,7 @@ static struct decoder open_decoder(uint32_t height, uint32_t width, uint32_t cha
 static void close_decoder(struct decoder *decoder)
 {
     stk_codec_run_close(&decoder->run);
-    stk_codec_webp_destroy(&decoder->codec);
+    stk_image_codec_destroy(&decoder->codec);
     cr_assert_null(decoder->codec);
 }
 
@@ -193,15 +193,15 @@ CleanTest(codec_webp, shapes_out_of_range_are_refused)
     };
     stoker_codec *codec = NULL;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        const struct stk_webp_options options = { .shape = wrong[i] };
-        cr_assert_eq(stk_codec_webp_create(&codec, &options), STOKER_EINVAL);
+        const struct stk_image_options options = { .shape = wrong[i] };
+        cr_assert_eq(stk_image_codec_create(&codec, &stk_image_webp, &options), STOKER_EINVAL);
     }
-    const struct stk_webp_options over = { .shape = { 10, 11, 1 },
-                                           .limits = { .pixels_max = 109 } };
-    cr_assert_eq(stk_codec_webp_create(&codec, &over), STOKER_ELIMIT);
+    const struct stk_image_options over = { .shape = { 10, 11, 1 },
+                                            .limits = { .pixels_max = 109 } };
+    cr_assert_eq(stk_image_codec_create(&codec, &stk_image_webp, &over), STOKER_ELIMIT);
     cr_assert_null(codec);
-    stk_codec_webp_destroy(&codec);
-    stk_codec_webp_destroy(NULL);
+    stk_image_codec_destroy(&codec);
+    stk_image_codec_destroy(NULL);
 }
 
 /* ---- damage ---- */
@@ -326,9 +326,9 @@ CleanTest(codec_webp, an_image_is_decoded_in_its_own_size_up_to_the_limit)
     static const uint32_t sizes[][2] = { { 1, 1 }, { 20, 30 }, { 30, 20 }, { 7, 9 }, { 600, 1 } };
     for (size_t c = 0; c < 3; c++) {
         stoker_codec *codec = NULL;
-        const struct stk_webp_options options = { .shape = { 4, 4, row_channels[c] },
-                                                  .any_pixels_max = PIXELS_MAX };
-        cr_assert_eq(stk_codec_webp_create(&codec, &options), STOKER_OK);
+        const struct stk_image_options options = { .shape = { 4, 4, row_channels[c] },
+                                                   .any_pixels_max = PIXELS_MAX };
+        cr_assert_eq(stk_image_codec_create(&codec, &stk_image_webp, &options), STOKER_OK);
         for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
             const struct stk_webp_kind kind = { sizes[i][0], sizes[i][1], i % 2 == 0, true, NULL };
             struct stk_webp_file file = stk_webp_write(&kind);
@@ -346,19 +346,19 @@ CleanTest(codec_webp, an_image_is_decoded_in_its_own_size_up_to_the_limit)
         stoker_size size = { 0 };
         cr_assert_eq(decode_any(codec, &file, pixels, sizeof(pixels), &size), STOKER_ELIMIT);
         free(file.at);
-        stk_codec_webp_destroy(&codec);
+        stk_image_codec_destroy(&codec);
     }
 }
 
 static int make_small(stoker_codec **out)
 {
-    const struct stk_webp_options options = { .shape = { 8, 8, 1 } };
-    return stk_codec_webp_create(out, &options);
+    const struct stk_image_options options = { .shape = { 8, 8, 1 } };
+    return stk_image_codec_create(out, &stk_image_webp, &options);
 }
 
 CleanTest(codec_webp, each_allocation_may_fail)
 {
-    cr_assert_geq(stk_codec_fail_allocations(make_small, stk_codec_webp_destroy), 4);
+    cr_assert_geq(stk_codec_fail_allocations(make_small, stk_image_codec_destroy), 4);
 }
 
 #endif
