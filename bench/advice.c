@@ -1,6 +1,6 @@
-/* advice.c - from all cells to the line to paste into a program.
+/* advice.c - from all cells to the lines to paste into a program.
  *
- * Batch size and type are part of the choice when several were swept; sweep one of
+ * If several batch sizes and types were swept, they are part of the choice; sweep one of
  * each to ask about the workers alone.
  */
 #include "bench/advice.h"
@@ -12,7 +12,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-static const double near_enough = 0.97; /* of the fastest: within what repeats differ by */
+static const double near_enough =
+    0.97; /* share of the fastest rate: within the spread of repeats */
 
 const struct bench_cell *bench_advice_choose(const struct bench_cell *cells, size_t count)
 {
@@ -97,7 +98,7 @@ static void append_cache(char *text, size_t size, const struct bench_cell *cell,
                 chosen ? "" : " /* what AUTO chose */");
 }
 
-/* Where batches go; nothing for the CPU, which is the default. */
+/* The device, unless it is the CPU, the default. */
 static void append_device(char *text, size_t size, const struct bench_cell *cell,
                           const struct bench_arguments *arguments)
 {
@@ -168,8 +169,7 @@ static bool tried_others(const struct bench_cell *best, const struct bench_cell 
     return false;
 }
 
-/* A verdict of the library. What more workers would do it can only guess: that is left out where they were
- * tried. */
+/* A verdict of the library, without its guess about more workers if more were measured. */
 static void append_limit(char *text, size_t size, const char *verdict, bool tried)
 {
     const size_t length = tried ? strcspn(verdict, ";") : strlen(verdict);
@@ -210,7 +210,7 @@ static void append_epochs(char *text, size_t size, const struct bench_cell *best
     append_limit(text, size, best->verdict, tried);
 }
 
-/* Fewer workers may do for rows out of a cache than for the epoch that fills it. */
+/* Rows from a cache may need fewer workers than the epoch that fills it. */
 static void append_fastest_first(char *text, size_t size, const struct bench_cell *best,
                                  const struct bench_cell *cells, size_t count)
 {

@@ -1,4 +1,4 @@
-/* advice.h - from all cells to the line to paste into a program. */
+/* advice.h - from all cells to the lines to paste into a program. */
 #ifndef BENCH_ADVICE_H
 #define BENCH_ADVICE_H
 
@@ -9,7 +9,7 @@
  * time. NULL if no cell was measured. */
 const struct bench_cell *bench_advice_choose(const struct bench_cell *cells, size_t count);
 
-/* Put the choice into words and into C. */
+/* Writes the choice in words and in C. */
 void bench_advice_write(struct bench_advice *out, const struct bench_cell *cells, size_t count,
                         const struct bench_arguments *arguments);
 

@@ -35,7 +35,7 @@ void bench_arguments_defaults(struct bench_arguments *arguments, uint32_t cpus)
     arguments->caches = (struct cli_list){ .values = { STOKER_CACHE_AUTO }, .count = 1 };
 }
 
-/* What only a GPU knows is swept there alone; elsewhere there is one value of each. */
+/* Options of a GPU are swept there only; elsewhere each has one value. */
 static int set_gpu_defaults(struct bench_arguments *arguments, char *message)
 {
     const bool copies = arguments->device == STOKER_DEVICE_CUDA;
@@ -66,7 +66,7 @@ static int check_together(const struct bench_arguments *arguments, char *message
     if (needs_data && arguments->dataset == NULL)
         return cli_complain(message, "no data set is named; try 'loaderbench synth:digits'");
     if (arguments->format != BENCH_FORMAT_TABLE && needs_data && arguments->action != BENCH_SWEEP)
-        return cli_complain(message, "--format is of the sweep's rows: --open prints JSON, and "
+        return cli_complain(message, "--format applies to the sweep only: --open prints JSON, and "
                                      "--like-pytorch its own lines");
     if (arguments->trace != NULL && arguments->output != NULL &&
         strcmp(arguments->trace, arguments->output) == 0)
@@ -76,8 +76,7 @@ static int check_together(const struct bench_arguments *arguments, char *message
     if (arguments->beside != NULL && arguments->action != BENCH_LIKE_PYTORCH)
         return cli_complain(message, "--beside goes with --like-pytorch only");
     if (arguments->mean.count != arguments->std.count)
-        return cli_complain(message,
-                            "--mean and --std must be given together, with as many values");
+        return cli_complain(message, "--mean and --std go together, with equally many values");
     if (arguments->cold)
         for (uint32_t index = 0; index < arguments->caches.count; index++)
             if (arguments->caches.values[index] != STOKER_CACHE_NONE)
@@ -109,8 +108,7 @@ int bench_arguments_parse(struct bench_arguments *out, int argc, char *const *ar
         return rc;
     out->pins_given = cli_given(&table, given, "pin-memory");
     if (stk_transform_wanted(&out->transform) && out->device != STOKER_DEVICE_CPU)
-        out->ceilings =
-            false; /* the GPU does a part of the transforms, and no bare loop is divided so */
+        out->ceilings = false; /* the GPU does a part of the transforms, which no bare loop does */
     if (out->cold && !cli_given(&table, given, "cache"))
         out->caches.values[0] = STOKER_CACHE_NONE;
     if (out->action == BENCH_COMPARE && take_compared(out, argc, argv, message) != STOKER_OK)

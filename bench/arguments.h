@@ -39,7 +39,7 @@ enum bench_action {
 
 struct bench_arguments {
     enum bench_action action;
-    const char *dataset;     /* the spec; NULL where the action needs none */
+    const char *dataset;     /* the spec; NULL if the action needs none */
     const char *compared[2]; /* files of --compare: old, new */
 
     struct cli_list workers; /* -1 = auto */
@@ -49,7 +49,7 @@ struct bench_arguments {
     struct cli_list caches;    /* a stoker_cache each */
     struct cli_list blockings; /* non_blocking: 1 or 0; on a GPU */
     struct cli_list converts;  /* convert_on_device, a stoker_switch each; on a GPU */
-    bool pins_given;           /* named by the user: failing to pin is a failure */
+    bool pins_given;           /* by the user: failing to pin is then an error */
 
     stoker_device device; /* never AUTO */
     uint32_t device_index;
@@ -64,20 +64,20 @@ struct bench_arguments {
     stoker_layout layout;
 
     uint32_t repeats;
-    uint32_t epochs; /* least epochs of one repeat; 0 = one, if that is not long */
-    double seconds;  /* least seconds of one repeat */
+    uint32_t epochs; /* minimum per repeat; 0 = one, unless it takes long */
+    double seconds;  /* minimum per repeat */
     uint32_t step_us;
     bool verify, headspace, cold, quiet, ceilings;
-    bool wide; /* the table, also on a narrow terminal */
+    bool wide; /* the wide table even on a narrow terminal */
 
     enum bench_format format;
     const char *output; /* NULL = standard output */
     const char *trace;  /* where the trace goes; NULL = none */
-    const char *beside; /* what the same experiment gave elsewhere: --like-pytorch; NULL = none */
+    const char *beside; /* file with the same experiment of another loader; NULL = none */
 };
 
-/* Understand argv. On STOKER_EINVAL message holds one clear line. Prints nothing.
- * Strings in *out point into argv. cpus: how many CPUs the default list is for. */
+/* Reads the command line. On STOKER_EINVAL message has one line. Prints nothing. Strings in *out point
+ * into argv. cpus: number of CPUs for the default list of workers. */
 int bench_arguments_parse(struct bench_arguments *out, int argc, char *const *argv, uint32_t cpus,
                           char message[CLI_MESSAGE_BYTES]);
 
@@ -90,7 +90,7 @@ void bench_default_workers(struct cli_list *out, uint32_t cpus);
 void bench_arguments_help(FILE *file);
 void bench_arguments_list(FILE *file);
 
-/* The channel constants that are usual for this data set, where none were given. */
+/* Sets the usual channel constants of this data set if none were given. */
 void bench_arguments_default_mean(struct bench_arguments *arguments, const char *dataset_name);
 
 #endif

@@ -1,4 +1,4 @@
-/* like_pytorch.c - the snippet everybody runs to choose num_workers, with this loader.
+/* like_pytorch.c - the well-known snippet for choosing num_workers, with this loader.
  *
  *   for num_workers in range(0, 50, 5):
  *       loader = DataLoader(..., batch_size=64, shuffle=True, num_workers=num_workers,
@@ -9,8 +9,8 @@
  *               pass
  *       print("Finish with: {} second, num_workers={}".format(...))
  *
- * On a GPU every batch is delivered there as well. What pinning did stands below the lines, beside
- * what it did to another loader (--beside).
+ * On a GPU every batch is delivered there. Below the lines comes the effect of pinning, with that on
+ * another loader (--beside).
  */
 #include "bench/like_pytorch.h"
 #include "bench/cell/consumer.h"

@@ -1,4 +1,4 @@
-/* like_pytorch.h - the snippet everybody runs to choose num_workers, with this loader. */
+/* like_pytorch.h - the well-known snippet for choosing num_workers, with this loader. */
 #ifndef BENCH_LIKE_PYTORCH_H
 #define BENCH_LIKE_PYTORCH_H
 
@@ -7,12 +7,11 @@
 
 #include <stdio.h>
 
-/* Read another loader's times from `path`; NULL: nothing is read. What is wrong with it goes to
- * standard error. */
+/* Reads another loader's times from `path`; NULL reads nothing. Errors are printed to standard error. */
 int bench_like_pytorch_beside(const char *path, struct bench_pinning *beside);
 
-/* Prints "Finish with: S second, num_workers=W" lines. beside: NULL, or what stands beside them.
- * Returns the exit status. */
+/* Prints "Finish with: S second, num_workers=W" lines. beside: the other loader's times, or NULL. Returns
+ * the exit status. */
 int bench_like_pytorch(const struct bench_bench *bench, const struct bench_pinning *beside,
                        FILE *file);
 

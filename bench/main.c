@@ -1,4 +1,4 @@
-/* main.c - loaderbench: measure the loader, and what it could be at best.
+/* main.c - loaderbench: measures the loader and its ceilings.
  *
  * Exit status: 0 all cells measured and right, 1 a cell or the run failed, 2 bad usage, 3 --compare found a cell
  * slower, 130 interrupted.
@@ -19,8 +19,8 @@
 
 enum { EXIT_GOOD = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-/* Rows that the gather ceiling keeps beside the loader's own copy: a quarter of the
- * memory, at most 1 GiB; larger sets are represented by a part. */
+/* Memory for the rows of the gather ceiling, beside the loader's own copy: a quarter of the machine's, at
+ * most 1 GiB. Larger sets are represented by a part. */
 static uint64_t rows_budget(uint64_t memory_bytes)
 {
     uint64_t quarter = memory_bytes / 4;
@@ -33,7 +33,7 @@ static int complain(const char *what, const char *why)
     return EXIT_FAILED;
 }
 
-/* A data set's error begins with its name, as a rule. */
+/* A data set's error usually starts with its name. */
 static int complain_of_data(const char *spec, const stoker_error *error, int rc)
 {
     const char *why = error->message[0] != '\0' ? error->message : stoker_strerror(rc);
@@ -58,7 +58,7 @@ static int run_traced(struct bench_bench *bench, struct bench_machine *machine, 
                : status;
 }
 
-/* Files are opened first, so that a bad name is told at once. */
+/* Files are opened first, so that a bad name is reported at once. */
 static int run_open(struct bench_bench *bench, struct bench_machine *machine,
                     const struct bench_arguments *arguments)
 {
@@ -91,7 +91,7 @@ static int run_open(struct bench_bench *bench, struct bench_machine *machine,
     return status == BENCH_SWEEP_NOTHING ? BENCH_SWEEP_INTERRUPTED : status;
 }
 
-/* How long opening takes needs no more than the name. */
+/* Opens nothing itself: --open times that. */
 static int run_opening(const struct bench_arguments *arguments, int argc, char *const *argv)
 {
     struct bench_target target;
@@ -118,7 +118,7 @@ static int run_compare(const struct bench_arguments *arguments)
     return status;
 }
 
-/* What was printed reached whoever was to read it. */
+/* Checks that all output was written. */
 static int told(void)
 {
     return fflush(stdout) == 0 && ferror(stdout) == 0
@@ -126,7 +126,7 @@ static int told(void)
                : complain("standard output", strerror(errno));
 }
 
-/* Means and deviations are one for all channels, or one for each. */
+/* Means and deviations: one for all channels, or one per channel. */
 static bool fits_channels(uint32_t values, const stoker_dataset *dataset)
 {
     const stoker_dataset_info *set = stoker_dataset_get_info(dataset);
@@ -139,7 +139,7 @@ static bool fits_channels(uint32_t values, const stoker_dataset *dataset)
     return false;
 }
 
-/* The GPU that batches go to, and what the consumer does there. */
+/* Opens the GPU and sets up the consumer's step there. */
 static int begin_gpu(struct bench_bench *bench, struct bench_gpu_step *step,
                      struct bench_machine *machine)
 {
@@ -210,8 +210,8 @@ static int run(struct bench_arguments *arguments, int argc, char *const *argv)
     stoker_dataset *dataset = NULL;
     stoker_dataset_options options = { .error = &error };
     bench_sleep_sharply();
-    /* Large blocks go back to the system when freed. Otherwise those of one cell stay and
-     * count as memory of the next. */
+    /* Return large blocks to the system when freed; otherwise those of one cell count as memory of the
+     * next. */
     mallopt(M_MMAP_THRESHOLD, 256 << 10);
     bench_machine_describe(&machine, argc, argv);
     int rc = stoker_dataset_open(&dataset, arguments->dataset, &options);

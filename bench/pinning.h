@@ -1,5 +1,4 @@
-/* pinning.h - what page-locking did to the well-known num_workers experiment: ours, and the same lines
- * from another loader beside it.
+/* pinning.h - the effect of page-locking on the num_workers experiment, ours and another loader's.
  */
 #ifndef BENCH_PINNING_H
 #define BENCH_PINNING_H
@@ -9,7 +8,7 @@
 
 enum { BENCH_PINNING_ROWS_MAX = 64, BENCH_PINNING_ON = 0, BENCH_PINNING_OFF = 1 };
 
-/* Seconds of one number of workers; NaN = not measured. */
+/* Seconds with one number of workers; NaN = not measured. */
 struct bench_pinning_row {
     int32_t workers;
     double seconds[2]; /* pinned, pageable */
@@ -20,14 +19,14 @@ struct bench_pinning {
     uint32_t count;
 };
 
-/* Enter one time; what has no room is left out. */
+/* Adds one time; ignores it if the table is full. */
 void bench_pinning_add(struct bench_pinning *pinning, int side, int32_t workers, double seconds);
 
-/* Read "pin_memory=True" and "Finish with: 1.5 second, num_workers=5" lines; others are passed over.
+/* Reads "pin_memory=True" and "Finish with: 1.5 second, num_workers=5" lines and skips others.
  * STOKER_EINVAL: there was none. */
 int bench_pinning_read(struct bench_pinning *out, FILE *file);
 
-/* A row for each number of workers and a verdict. beside: NULL = ours alone. */
+/* Prints a row per number of workers and a verdict. beside: NULL = ours alone. */
 void bench_pinning_print(const struct bench_pinning *ours, const struct bench_pinning *beside,
                          FILE *file);
 

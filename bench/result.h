@@ -1,7 +1,7 @@
 /* result.h - what was measured, as plain values that every output form prints.
  *
- * A double that was not or cannot be measured is NaN; the forms print it as null
- * or leave it out. A text that does not apply is "".
+ * A double that was not measured is NaN: the forms print null or leave it out. A text that
+ * does not apply is "".
  */
 #ifndef BENCH_RESULT_H
 #define BENCH_RESULT_H
@@ -19,30 +19,30 @@ enum { BENCH_REPEATS_MAX = 1000, BENCH_SHARES_MAX = 16 };
  * where and when it was measured. */
 enum { BENCH_SCHEMA = 3 };
 
-/* Where and when all of it ran. */
+/* Where and when the measurements ran. */
 struct bench_machine {
     uint32_t schema;
-    char date[24]; /* when it began: ISO 8601, UTC */
+    char date[24]; /* start: ISO 8601, UTC */
     char host[65];
-    char commit[64];   /* that the tool was built from; "unknown" outside git */
-    char compiler[32]; /* that built it */
-    double load_1m;    /* load averages when it began; NaN = the kernel does not tell */
+    char commit[64]; /* of the source tree; "unknown" outside git */
+    char compiler[32];
+    double load_1m; /* load averages at the start; NaN = unknown */
     double load_5m;
     double load_15m;
     char tool_version[32];
     char library_version[32];
     char args[1024];
     char cpu[128];
-    char gpu[96];  /* that batches go to; "" = none */
-    uint32_t cpus; /* that affinity leaves us */
+    char gpu[96];  /* that receives the batches; "" = none */
+    uint32_t cpus; /* allowed by the affinity mask */
     char kernel[160];
-    char disk[320];        /* of the data set's file: source and file system; "" = none */
-    uint64_t memory_bytes; /* of the machine */
-    char dataset[512];     /* the spec */
+    char disk[320]; /* source and file system of the data set's file; "" = none */
+    uint64_t memory_bytes;
+    char dataset[512]; /* the spec */
     char dataset_name[32];
     uint64_t samples;
     uint64_t row_bytes;
-    char found[320]; /* what opening it found out; "" = nothing */
+    char found[320]; /* what opening the data set found out; "" = nothing */
 };
 
 /* What a cell reached of one ceiling: a median of repeats, as ceiling_share. */
@@ -61,7 +61,7 @@ struct bench_stages {
 
 /* The first epoch of a loader that keeps samples: nothing is in its cache yet. */
 struct bench_first_epoch {
-    /* It was measured apart; else each epoch reads, and these are the cell's figures. */
+    /* True: measured apart. False: every epoch reads, and these are the cell's figures. */
     bool separate;
     /* Median of the repeats, from the end of create to the end of the epoch. */
     double samples_per_s;
@@ -71,7 +71,7 @@ struct bench_first_epoch {
     struct bench_stages stages;
     char limit[16];
     char verdict[192];
-    char ceiling[32]; /* the ceiling of reading and decoding; "" = none was measured */
+    char ceiling[32]; /* of reading and decoding; "" = not measured */
     double ceiling_samples_per_s;
     double ceiling_share;
     struct bench_share_row shares[BENCH_SHARES_MAX];
@@ -88,10 +88,10 @@ struct bench_cell {
     bool pinned;
     char device[16];      /* cpu, cuda:0, cuda-host:0 */
     char non_blocking[8]; /* on, off; "" without copies */
-    char convert[8];      /* host, device: where it was done; auto before that; "" without copies */
+    char convert[8];      /* host, device; auto if not decided yet; "" without copies */
     uint32_t batch_size;
     char dtype[16];
-    char layout[8]; /* nhwc, nchw; "" if rows are no images */
+    char layout[8]; /* nhwc, nchw; "" if rows are not images */
     char reader[16];
     char cache[16];
     uint32_t read_depth;
@@ -99,9 +99,9 @@ struct bench_cell {
     bool cold;
 
     struct bench_first_epoch first;
-    double cached_share; /* of the samples of later epochs, served by the cache; NaN = no cache */
+    double cached_share; /* part of later epochs' samples served by the cache; NaN = no cache */
 
-    double samples_per_s; /* of later epochs: median of the repeats */
+    double samples_per_s; /* later epochs, median of the repeats */
     double samples_per_s_min;
     double samples_per_s_max;
     struct bench_stages stages;
@@ -111,23 +111,23 @@ struct bench_cell {
     double bytes_per_s;
     double first_batch_ms; /* from before create to the first batch */
     double create_ms;
-    double resume_ms;         /* the same for a loader that goes on from the middle of an epoch */
+    double resume_ms;         /* the same for a loader that resumes within an epoch */
     double cpu_s_per_million; /* processor seconds of the whole process */
-    double stall_share;       /* of the time, spent waiting in next */
+    double stall_share;       /* part of the time spent waiting in next */
     double epoch_gap_ms;      /* from the end of an epoch to the next one's first batch */
 
     uint64_t rss_bytes;       /* peak of the process while the loader warmed up */
-    uint64_t rss_base_bytes;  /* of the process just before create */
-    uint64_t announced_bytes; /* slots, cache and scratch, as the loader says */
+    uint64_t rss_base_bytes;  /* the process just before create */
+    uint64_t announced_bytes; /* slots, cache and scratch, as the loader reports */
     uint64_t slot_bytes;
     uint64_t locked_bytes;
     uint64_t device_bytes; /* GPU memory taken by the loader */
-    uint64_t copy_bytes;   /* of one batch on its way to the GPU */
+    uint64_t copy_bytes;   /* one batch on its way to the GPU */
     uint64_t copy_waits;   /* calls of next in which the host waited for copies */
 
     char limit[16];
     char verdict[192];
-    char ceiling[32]; /* the ceiling that fits this cell; "" = none was measured */
+    char ceiling[32]; /* the ceiling that fits this cell; "" = not measured */
     double ceiling_samples_per_s;
     double ceiling_share; /* median of the repeats' samples_per_s / ceiling measured right after */
     double best_ceiling_share;                       /* against "gather best ring" */
@@ -135,13 +135,13 @@ struct bench_cell {
     uint32_t share_count;
     double headspace_samples_per_s;
     double headspace_share;
-    double cold_resident_share; /* of the file, most that was still cached after dropping */
+    double cold_resident_share; /* largest part of the file still cached after dropping it */
 
     uint32_t repeats;
     uint64_t verified; /* samples checked */
     bool whole_epochs;
-    bool skipped; /* could not be done here, and nobody asked for it by name */
-    bool done; /* measured, failed or skipped: a row; false = left out, since it was interrupted */
+    bool skipped; /* cannot be done here, and was not asked for by name */
+    bool done;    /* measured, failed or skipped; false = interrupted, no row */
     char error[512];
 };
 
@@ -150,7 +150,7 @@ struct bench_ceiling_row {
     uint32_t threads;
     uint32_t batch_size; /* 0 = none */
     char dtype[16];
-    uint64_t ring_bytes; /* that each thread writes round and round; 0 = none */
+    uint64_t ring_bytes; /* ring that each thread writes; 0 = none */
     uint32_t read_depth; /* 0 = none */
     double samples_per_s;
     double samples_per_s_min;
@@ -166,10 +166,10 @@ struct bench_advice {
     char options[2048]; /* lines of C */
     double samples_per_s;
     double first_epoch_samples_per_s;
-    const struct bench_cell *best; /* of the cells that were chosen from; NULL = none */
+    const struct bench_cell *best; /* one of the measured cells; NULL = none */
 };
 
-/* All of a sweep, for a form that cannot print row by row. */
+/* A whole sweep, for a form that cannot print row by row. */
 struct bench_report {
     const struct bench_machine *machine;
     const struct bench_cell *cells;

@@ -1,4 +1,4 @@
-/* statistics.c - median, extremes and spread of a few repeats. */
+/* statistics.c - see statistics.h. */
 #include "bench/statistics.h"
 
 #include <assert.h>

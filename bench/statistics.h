@@ -1,4 +1,4 @@
-/* statistics.h - what several measurements of one thing amount to. */
+/* statistics.h - median, extremes and spread of repeated measurements. */
 #ifndef BENCH_STATISTICS_H
 #define BENCH_STATISTICS_H
 

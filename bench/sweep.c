@@ -1,13 +1,12 @@
-/* sweep.c - every combination of the lists, those that are compared side by side.
+/* sweep.c - measures every combination of the lists.
  *
- * The order is that of a person's question: for this type and batch, what do more
- * workers give, and what do pinning and copying ahead change? The cells that answer it form a group: all of
- * them are begun, then each gets its repeats in turn with the others', since on a
- * machine whose speed drifts only what is measured close together can be compared.
+ * Cells with the same type and batch size form a group, whose question is: what do more workers, pinning
+ * and copying ahead change? All cells of a group are begun, then repeated in turn: on a machine whose
+ * speed drifts, only what is measured close together can be compared.
  *
  *   begin a, begin b, ...  { repeat a, repeat b, ... } x repeats   end a, end b, ...   rows
  *
- * Ctrl-C ends the repeats: each cell that has one complete has a row.
+ * Ctrl-C ends the repeats; each cell with a complete one gets a row.
  */
 #include "bench/sweep.h"
 #include "bench/advice.h"
@@ -27,7 +26,7 @@ enum {
     GROUP_BYTES_MAX = 512 << 20
 };
 
-/* Cells that are compared side by side. */
+/* The number of cells that are compared with each other. */
 static uint64_t group_size(const struct bench_arguments *arguments)
 {
     return (uint64_t)arguments->workers.count * arguments->converts.count *
@@ -47,7 +46,7 @@ static int32_t pick(const struct cli_list *list, uint64_t *index)
     return value;
 }
 
-/* Cell number `index`; the last list turns fastest. */
+/* Cell number `index`; the last list varies fastest. */
 static struct bench_choice choice_at(const struct bench_arguments *arguments, uint64_t index)
 {
     struct bench_choice choice;
@@ -62,7 +61,7 @@ static struct bench_choice choice_at(const struct bench_arguments *arguments, ui
     return choice;
 }
 
-/* A sweep while it runs: cells are complete in any order, rows are printed in theirs. */
+/* A sweep while it runs: cells complete in any order, rows are printed in order. */
 struct sweep {
     struct bench_bench *bench;
     struct bench_cell *cells;
@@ -73,7 +72,7 @@ struct sweep {
     struct bench_progress progress;
 };
 
-/* What is complete, up to the first cell that is not. */
+/* Prints the rows up to the first incomplete cell. */
 static void print_rows(struct sweep *sweep)
 {
     cli_progress_line_wipe(&sweep->progress.line);
@@ -81,8 +80,8 @@ static void print_rows(struct sweep *sweep)
         sweep->form->cell(sweep->sheet, &sweep->cells[sweep->printed]);
 }
 
-/* memcpy does not depend on the cell; one value of each is taken in each round, so that it
- * sees the same hour as the cells. */
+/* memcpy does not depend on the cell; it is measured once per round, under the same conditions as the
+ * cells. */
 static int measure_memcpy(struct bench_bench *bench)
 {
     static const enum bench_ceiling_kind kinds[] = { BENCH_CEILING_MEMCPY_DRAM,
@@ -133,7 +132,7 @@ static void show_repeat(struct bench_progress *progress, const struct bench_run 
     bench_progress_show(progress, text);
 }
 
-/* All repeats of a group; its cells are complete then. The progress gets one step a cell. */
+/* Runs all repeats of a group, which completes its cells. Progress advances one step per cell. */
 static void finish_group(struct sweep *sweep, struct group *group)
 {
     struct bench_bench *bench = sweep->bench;
@@ -144,7 +143,7 @@ static void finish_group(struct sweep *sweep, struct group *group)
             show_repeat(&sweep->progress, group->runs[index]);
         }
         if (bench->arguments->ceilings && !cli_interrupted())
-            (void)measure_memcpy(bench); /* without it a row is missing, nothing more */
+            (void)measure_memcpy(bench); /* a failure costs one row only */
         uint64_t done = (uint64_t)(repeat + 1) * group->count / repeats;
         uint64_t before = (uint64_t)repeat * group->count / repeats;
         for (; before < done; before++)
@@ -156,8 +155,8 @@ static void finish_group(struct sweep *sweep, struct group *group)
     print_rows(sweep);
 }
 
-/* Begin one cell. One that fails only because others of its group hold what it needs
- * (locked memory, say) is tried again alone. */
+/* Begins one cell. If it fails because others of the group hold what it needs (locked memory, say), it is
+ * tried again alone. */
 static void join_group(struct sweep *sweep, struct group *group, const struct bench_choice *choice,
                        struct bench_cell *cell)
 {
@@ -167,7 +166,7 @@ static void join_group(struct sweep *sweep, struct group *group, const struct be
         finish_group(sweep, group);
         rc = bench_cell_begin(&run, sweep->bench, choice, cell);
     }
-    cell->done = rc != STOKER_OK && rc != BENCH_INTERRUPTED; /* a row that says why */
+    cell->done = rc != STOKER_OK && rc != BENCH_INTERRUPTED; /* a row with the reason */
     if (rc != STOKER_OK) {
         bench_progress_advance(&sweep->progress); /* its share of the repeats */
         return;
@@ -177,7 +176,7 @@ static void join_group(struct sweep *sweep, struct group *group, const struct be
     group->threads += choice->workers > 0 ? (uint64_t)choice->workers : 0;
 }
 
-/* The cells [first, first + count) differ in workers and the way to the GPU alone. */
+/* The cells [first, first + count) differ only in workers and the way to the GPU. */
 static void run_group(struct sweep *sweep, uint64_t first, uint64_t count)
 {
     struct group group = { .count = 0 };
@@ -194,7 +193,7 @@ static void run_group(struct sweep *sweep, uint64_t first, uint64_t count)
     finish_group(sweep, &group);
 }
 
-/* After an interruption a cell may be complete behind one that is not. */
+/* After an interruption a complete cell may follow an incomplete one. */
 static void print_late_rows(struct sweep *sweep)
 {
     for (uint64_t index = sweep->printed; index < sweep->count; index++)
@@ -252,7 +251,7 @@ static int status_of(const struct sweep *sweep, uint64_t kept)
     return BENCH_SWEEP_GOOD;
 }
 
-/* Cells with a row come first, in their order; returns their number. */
+/* Moves cells with a row to the front, in order; returns their number. */
 static uint64_t keep_done(struct bench_cell *cells, uint64_t count)
 {
     uint64_t kept = 0;
@@ -262,7 +261,7 @@ static uint64_t keep_done(struct bench_cell *cells, uint64_t count)
     return kept;
 }
 
-/* One row of each ceiling, printed; the caller frees them. */
+/* Prints one row per ceiling; the caller frees them. */
 static struct bench_ceiling_row *print_ceilings(struct sweep *sweep)
 {
     struct bench_pool *pool = &sweep->bench->pool;
@@ -276,7 +275,7 @@ static struct bench_ceiling_row *print_ceilings(struct sweep *sweep)
     return rows;
 }
 
-/* What follows the rows of cells. */
+/* Prints what follows the rows of cells. */
 static void print_rest(struct sweep *sweep, const struct bench_machine *machine, uint64_t kept)
 {
     struct bench_advice advice;

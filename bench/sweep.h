@@ -1,4 +1,4 @@
-/* sweep.h - every combination of the lists, one cell after the other. */
+/* sweep.h - measures every combination of the lists. */
 #ifndef BENCH_SWEEP_H
 #define BENCH_SWEEP_H
 
@@ -12,8 +12,8 @@ enum {
     BENCH_SWEEP_NOTHING = 131      /* interrupted before the first cell had a repeat */
 };
 
-/* Measure and print all cells, the ceilings and the advice; rows of a group when its repeats are over. The first
- * SIGINT from now on ends the measuring, and is reported. */
+/* Measures and prints all cells, the ceilings and the advice. The first SIGINT from now on ends the
+ * measuring, and is reported. */
 int bench_sweep_run(struct bench_bench *bench, const struct bench_machine *machine,
                     const struct bench_form *form, FILE *file);
 

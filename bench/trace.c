@@ -8,12 +8,12 @@
 #include <string.h>
 
 enum {
-    THREAD_EVENTS = 1 << 14, /* in each thread's ring, */
-    TAKE_EVERY = 16,         /* emptied after so many batches */
-    TAKE_EVENTS = 1 << 16,   /* room made at a time */
-    EVENTS_MAX = 1 << 21,    /* of all runs: a file of half a gigabyte */
-    EPOCHS = 2,              /* the second shows what is in the cache by then */
-    LAST_NS = 1000000,       /* how long to wait at a time for what is still to be written down, */
+    THREAD_EVENTS = 1 << 14, /* in each thread's ring */
+    TAKE_EVERY = 16,         /* batches between two readings of the rings */
+    TAKE_EVENTS = 1 << 16,   /* growth of the buffer */
+    EVENTS_MAX = 1 << 21,    /* in all runs: a file of half a gigabyte */
+    EPOCHS = 2,              /* the second one reads from the cache */
+    LAST_NS = 1000000,       /* between two tries to read the last events */
     LAST_TRIES = 100         /* and how often */
 };
 
@@ -24,7 +24,7 @@ struct bench_trace_run {
     uint64_t dropped;
 };
 
-/* Make room for more. False: there is none to be had, or `most` events are there. */
+/* Makes room for more. False: out of memory, or `most` events are there. */
 static bool grow(struct bench_trace_run *run, size_t most)
 {
     if (run->count < run->room)
@@ -39,7 +39,7 @@ static bool grow(struct bench_trace_run *run, size_t most)
     return true;
 }
 
-/* Take what the threads recorded. What has no room stays with them, who then drop and count. */
+/* Takes what the threads recorded. Without room here it stays in their rings, which drop and count. */
 static int take(struct bench_trace_run *run, stoker_loader *loader, size_t most)
 {
     stoker_trace trace = STOKER_TRACE_INIT;
@@ -64,7 +64,7 @@ static size_t count_of(const struct bench_trace_run *run, stoker_trace_kind kind
     return count;
 }
 
-/* The rest. A worker may have published the last batch, and still have to write that down. */
+/* Takes the rest. A worker may have published the last batch but not recorded it yet. */
 static int take_last(struct bench_trace_run *run, stoker_loader *loader, size_t most)
 {
     int rc = take(run, loader, most);
@@ -113,7 +113,7 @@ int bench_trace_record(struct bench_trace *trace, const struct bench_trace_optio
     loading.error = error;
     if (loading.pin_memory == STOKER_ON)
         loading.pin_memory =
-            STOKER_AUTO; /* with the cell's own it may be more than may be locked */
+            STOKER_AUTO; /* beside the cell's own slots, locking may exceed the limit */
     int rc = stoker_loader_create(&loader, options->dataset, &loading);
     if (rc == STOKER_OK)
         rc = consume(&run, options, loader, EVENTS_MAX - trace->events);

@@ -1,7 +1,7 @@
-/* trace.h - --trace FILE: two epochs of each cell with every thread's doings written down.
+/* trace.h - --trace FILE: records what every thread does in two epochs of each cell.
  *
- * They are run after the cell was measured, by a loader of their own, so that nothing that is
- * timed pays for it. Each cell is a process of the trace.
+ * They run after the cell was measured, with a separate loader, so that no timed work pays for it.
+ * Each cell is a process of the trace.
  */
 #ifndef BENCH_TRACE_H
 #define BENCH_TRACE_H
@@ -21,10 +21,10 @@ struct bench_trace_run;
 struct bench_trace {
     struct bench_trace_run *runs;
     size_t count;
-    size_t events; /* of all runs */
+    size_t events; /* in all runs */
 };
 
-/* One run: the options of the cell, and what its consumer does with a batch. */
+/* One run: the options of the cell and of its consumer. */
 struct bench_trace_options {
     const char *name;
     const stoker_dataset *dataset;
@@ -34,11 +34,11 @@ struct bench_trace_options {
     double seconds_max; /* longer epochs are cut */
 };
 
-/* Run and record. On failure nothing is added; *error tells, if there is more than a code. */
+/* Runs and records. On failure nothing is added; *error may have details. */
 int bench_trace_record(struct bench_trace *trace, const struct bench_trace_options *options,
                        stoker_error *error);
 
-/* Write all runs as JSON. STOKER_EIO and errno, or STOKER_ENOMEM. */
+/* Writes all runs as JSON. STOKER_EIO and errno, or STOKER_ENOMEM. */
 int bench_trace_write(const struct bench_trace *trace, FILE *file);
 
 void bench_trace_destroy(struct bench_trace *trace);

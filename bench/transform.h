@@ -1,7 +1,7 @@
-/* transform.h - the transforms of a run, and what they must make of each sample.
+/* transform.h - the transforms of a run, and the row that they must make of each sample.
  *
- * Stands on nothing of the loader's: images are located and decoded through the public data set and
- * codec, and go through the plain reference.
+ * Independent of the loader: images are located and decoded through the public data set and codec, and
+ * transformed by the plain reference.
  */
 #ifndef BENCH_TRANSFORM_H
 #define BENCH_TRANSFORM_H
@@ -18,19 +18,19 @@ struct bench_transform {
     struct stk_convert_plan convert;
     struct stk_transform_plan plan;
     bool any_size;      /* images are decoded in their own size */
-    size_t image_bytes; /* of the largest */
+    size_t image_bytes; /* largest image */
     uint8_t *image;
     uint8_t *encoded;
     size_t encoded_bytes;
 };
 
-/* options: those of the loader, its dtype resolved or not. STOKER_EINVAL, ETYPE (the transforms do not
- * suit the data set; why tells), ENOMEM; on failure there is nothing to destroy. */
+/* options: those of the loader, its dtype resolved or not. STOKER_EINVAL, STOKER_ETYPE (the transforms
+ * do not suit the data set; reason in why), STOKER_ENOMEM; on failure there is nothing to destroy. */
 int bench_transform_create(struct bench_transform *out, const stoker_dataset *dataset,
                            const stoker_loader_options *options, char why[STK_TRANSFORM_WHY_BYTES]);
 void bench_transform_destroy(struct bench_transform *transform);
 
-/* Write what sample `id` must become in that epoch: plan.convert->to_bytes bytes. */
+/* Writes the row that sample `id` must become in that epoch: plan.convert->to_bytes bytes. */
 int bench_transform_expect(struct bench_transform *transform, uint64_t epoch, uint64_t id,
                            void *row, stoker_label *label);
 

@@ -1,7 +1,7 @@
-/* ceiling.h - what this machine could do at best at the loader's work.
+/* ceiling.h - the best rate that this machine could reach at the loader's work.
  *
  * Each ceiling is the bare inner loop of one stage, with warm and reused buffers, on
- * as many threads as the cell has workers: no slots, no hand-over, no consumer.
+ * as many threads as the cell has workers: no slots, no synchronisation, no consumer.
  */
 #ifndef BENCH_CEILING_H
 #define BENCH_CEILING_H
@@ -22,7 +22,7 @@ enum bench_ceiling_kind {
     BENCH_CEILING_PREAD,
     BENCH_CEILING_FILES_URING,
     BENCH_CEILING_FILES,
-    BENCH_CEILING_PARTS,    /* worked out from others: read, then decode, then convert */
+    BENCH_CEILING_PARTS,    /* computed from others: read, then decode, then convert */
     BENCH_CEILING_PINNED,   /* to a GPU */
     BENCH_CEILING_PAGEABLE, /* to a GPU */
     BENCH_CEILING_GATHER_GPU,
@@ -33,37 +33,38 @@ enum bench_ceiling_kind {
 
 /* The work of one ceiling. Threads get equal shares of the ring. */
 struct bench_work {
-    struct bench_material *material;     /* memcpy: may be NULL */
-    const struct stk_convert_plan *plan; /* encoded reads: of bytes, as many as the longest has */
+    struct bench_material *material; /* memcpy: may be NULL */
+    const struct stk_convert_plan
+        *plan; /* for encoded reads: copies bytes, as many as the longest sample has */
     const struct bench_transform *transform; /* NULL = images stay as they are */
     uint32_t threads;
     uint32_t batch_size;
-    uint64_t ring_rows; /* of all threads together, >= 1 */
+    uint64_t ring_rows; /* over all threads, >= 1 */
     uint32_t read_depth;
     uint32_t wait_reads; /* completions to wait for at once; 0 = choose */
-    bool one_pass;       /* each sample once, nothing warmed: for cold files */
-    double seconds;      /* without one_pass */
-    bool on_gpu;         /* the three of a GPU: one thread, and */
+    bool one_pass;       /* each sample once, no warm-up: for cold files */
+    double seconds;      /* duration without one_pass */
+    bool on_gpu;         /* a ceiling of a GPU: one thread */
     uint32_t gpu_index;
-    uint64_t copy_bytes; /* of a batch */
+    uint64_t copy_bytes; /* per batch */
 };
 
 /* "gather same ring", ... */
 const char *bench_ceiling_name(enum bench_ceiling_kind kind);
 
-/* Measure once; not for BENCH_CEILING_PARTS. For memcpy the result is bytes per second, else samples. Errors:
- * STOKER_ENOTSUP when this ceiling cannot be measured on this data set or machine. */
+/* Measures once; not for BENCH_CEILING_PARTS. The result is samples per second, for memcpy bytes.
+ * STOKER_ENOTSUP: this ceiling cannot be measured on this data set or machine. */
 int bench_ceiling_measure(enum bench_ceiling_kind kind, const struct bench_work *work,
                           double *per_second, stoker_error *error);
 
-/* Whether "unpack" does the work of this data set: shards whose records are raw or LZ4. */
+/* Returns true if "unpack" does the work of this data set: shards whose records are raw or LZ4. */
 bool bench_ceiling_unpack_fits(struct bench_material *material);
 
 /* Returns true if rows are delivered as they are stored. */
 bool bench_keeps_rows(const struct stk_convert_plan *plan);
 
-/* Rows of the piece each thread writes again and again in "gather best ring": the fastest
- * of a few, found by trying. */
+/* Finds the fastest size of the ring that each thread writes in "gather best ring", in rows, by trying
+ * a few. */
 int bench_ceiling_best_piece(const struct bench_work *work, uint32_t *piece_rows,
                              stoker_error *error);
 
@@ -85,7 +86,7 @@ extern const struct bench_steps bench_steps_files_uring; /* as bench_steps_uring
 extern const struct bench_steps bench_steps_files;
 extern const struct bench_steps bench_steps_pinned;
 extern const struct bench_steps bench_steps_pageable;
-/* Without nvcc, or for rows that the kernels do not make: setup = STOKER_ENOTSUP. */
+/* Without nvcc, or for rows that the kernels cannot make: setup = STOKER_ENOTSUP. */
 extern const struct bench_steps bench_steps_gather_gpu;
 extern const struct bench_steps bench_steps_memcpy_dram;
 extern const struct bench_steps bench_steps_memcpy_cache;

@@ -1,4 +1,4 @@
-/* decode.c - the codec over samples in memory, and the conversion behind it. */
+/* decode.c - runs the codec on samples in memory, then converts. */
 #include "bench/ceiling/picture.h"
 #include "bench/ceiling/share.h"
 
@@ -34,7 +34,7 @@ static int setup(const void *context, uint32_t thread, uint32_t threads, void **
     return STOKER_OK;
 }
 
-/* Rows that are wanted as stored go straight to their place; pictures of several sizes have none. */
+/* Rows delivered as stored are decoded in place; images of several sizes have no place. */
 static int decode_one(struct decoder *decoder, const stoker_encoded *sample, void *out)
 {
     const struct stk_convert_plan *plan = decoder->share.work->plan;

@@ -1,4 +1,4 @@
-/* files.c - whole files by plain system calls: open, read, close, one after the other. */
+/* files.c - whole files by plain system calls: open, read, close, one by one. */
 #include "bench/ceiling/share.h"
 
 #include <errno.h>

@@ -2,9 +2,8 @@
  *
  *   free slots --prep--> open -LINK-> read -HARDLINK-> close --one system call--> reap --> free
  *
- * The file that a chain opens never gets a descriptor: it stands in a slot of the ring's table. No
- * retry, no check of the bytes: a file of another length, or a request that fails, ends the
- * measurement with an error.
+ * A file never gets a descriptor, only a slot of the ring's table. There is no retry and no check of the
+ * bytes: a file of another length or a failed request ends the measurement with an error.
  */
 #include "bench/ceiling/ceiling.h"
 #include "bench/ceiling/ring.h"
@@ -64,7 +63,7 @@ static int setup(const void *context, uint32_t thread, uint32_t threads, void **
     filer->depth = work->read_depth;
     filer->wait_chains = work->wait_reads > 0 ? work->wait_reads : (work->read_depth + 3) / 4;
     int rc = bench_share_create(&filer->share, work, thread, threads);
-    /* As many rows as files, or files in flight would write over each other. */
+    /* With fewer rows than files in flight, two would write to one row. */
     if (rc == STOKER_OK && filer->share.ring_rows < filer->depth)
         filer->depth = (uint32_t)filer->share.ring_rows;
     if (rc == STOKER_OK)
@@ -104,7 +103,7 @@ static void prepare(struct filer *filer, uint64_t sample)
     end_sqe(sqe, 0, slot, CLOSE);
 }
 
-/* Returns files that are done, < 0 = one failed. */
+/* Returns the number of finished files, < 0 = an error. */
 static int finish(void *state, const struct io_uring_cqe *cqe)
 {
     struct filer *filer = state;
@@ -136,7 +135,7 @@ static int64_t step(void *state)
         return 0;
     const uint32_t chains =
         filer->wait_chains < filer->in_flight ? filer->wait_chains : filer->in_flight;
-    /* Of some chains only the close may be left to come. */
+    /* Some chains may lack only their close. */
     const uint32_t requests = filer->ring.requests;
     uint32_t wait = STEPS * chains < requests ? STEPS * chains : requests;
     int64_t done = 0;

@@ -1,5 +1,5 @@
-/* gather.c - random rows from memory, converted into a ring: all that a loader
- * with a resident data set has to do. */
+/* gather.c - random rows from memory, converted into a ring: all the work of a loader whose
+ * data set is in memory. */
 #include "bench/ceiling/share.h"
 
 static int64_t step(void *state)

@@ -1,9 +1,9 @@
-/* gpu_copy.c - how fast batches get to a GPU at all: copies as large as the cell's, one behind
- * the other on one stream, from as many slots as the cell has.
+/* gpu_copy.c - how fast batches can be copied to a GPU: copies of the cell's size, queued on one stream,
+ * from as many slots as the cell has.
  *
  *   [ 16 copies ] mark 0   [ 16 copies ] mark 1   wait for mark 0   [ 16 copies ] ...
  *
- * There is always a group under way while the next is put on the stream.
+ * One group is always in flight while the next is queued.
  */
 #include "bench/ceiling/ceiling.h"
 #include "bench/device/gpu.h"
@@ -18,7 +18,7 @@ struct copier {
     struct bench_block slots;
     bool pinned;
     uint64_t slot_count;
-    char *buffers; /* of the GPU */
+    char *buffers; /* on the GPU */
     uint32_t group;
     uint64_t copies;
     uint32_t turn;

@@ -1,5 +1,5 @@
-/* gpu_gather.c - batches from a data set that lies in GPU memory: the bare kernel that gathers
- * rows by their number and converts them, launch behind launch. Nothing crosses the bus.
+/* gpu_gather.c - batches from a data set in GPU memory: back-to-back launches of the bare kernel that
+ * gathers rows by number and converts them. Nothing crosses the bus.
  */
 #include "bench/ceiling/ceiling.h"
 #include "bench/device/gpu.h"
@@ -17,7 +17,7 @@ struct gatherer {
     struct stk_crop_launch launch;
     const struct stk_kernel *kernel;
     void *loaded;
-    uint8_t *rows; /* of the GPU, like those below */
+    uint8_t *rows; /* on the GPU, as are those below */
     uint64_t *numbers;
     char *out;
     uint64_t next; /* place in the order */
@@ -38,7 +38,7 @@ static void teardown(void *state)
     free(gatherer);
 }
 
-/* Rows as images of height x width, if the kernels make such. */
+/* Plans rows as images of height x width, if the kernels support that. */
 static int plan_rows(struct gatherer *gatherer)
 {
     static const uint8_t no_fill[STOKER_TRANSFORM_CHANNELS_MAX];
@@ -60,7 +60,7 @@ static int plan_rows(struct gatherer *gatherer)
     return STOKER_OK;
 }
 
-/* Where the rows of the order lie, by number; the end repeats the beginning. */
+/* Sends the row numbers of the order; its end repeats its start. */
 static int send_numbers(struct gatherer *gatherer)
 {
     const struct bench_material *material = gatherer->work->material;

@@ -1,5 +1,5 @@
-/* memcpy.c - how fast bytes move at all: between large blocks in DRAM, and
- * between small ones that stay in the cache of one core. Bytes are counted once. */
+/* memcpy.c - how fast bytes can be copied: between large blocks in DRAM, and between small ones that stay
+ * in one core's cache. Bytes are counted once. */
 #include "bench/ceiling/ceiling.h"
 
 #include <stdlib.h>

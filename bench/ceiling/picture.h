@@ -1,5 +1,5 @@
-/* picture.h - one thread's decoder of samples in memory: to rows of the data set's shape, or, where images have
- * several sizes, to pictures of their own. */
+/* picture.h - one thread's decoder of samples in memory: to rows of the data set's shape or, if images
+ * have several sizes, to images of their own size. */
 #ifndef BENCH_CEILING_PICTURE_H
 #define BENCH_CEILING_PICTURE_H
 
@@ -10,17 +10,17 @@
 struct bench_picture {
     const stoker_codec *codec;
     void *scratch;
-    struct bench_block pixels; /* the last one decoded */
+    struct bench_block pixels; /* of the last image */
     size_t pixels_bytes;
-    struct stk_image image; /* of it */
+    struct stk_image image;
     bool any_size;
 };
 
-/* For the samples of work->material, which have one codec. On failure destroy takes it all the same. */
+/* For the samples of work->material, which share one codec. On failure *out can still be destroyed. */
 int bench_picture_create(struct bench_picture *out, const struct bench_work *work);
 void bench_picture_destroy(struct bench_picture *picture);
 
-/* Decode into picture->image. */
+/* Decodes into picture->image. */
 int bench_picture_decode(struct bench_picture *picture, const stoker_encoded *sample);
 
 #endif

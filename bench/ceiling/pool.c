@@ -1,4 +1,4 @@
-/* pool.c - all measurements of all ceilings, gathered under what they measured. */
+/* pool.c - see pool.h. */
 #include "bench/ceiling/pool.h"
 #include "bench/statistics.h"
 
@@ -48,7 +48,7 @@ int bench_pool_add(struct bench_pool *pool, const struct bench_ceiling_row *key,
 void bench_pool_summarize(struct bench_pool_entry *entry)
 {
     struct bench_statistics found = bench_statistics_of(entry->values, entry->count);
-    bool bytes = entry->row.batch_size == 0; /* memcpy knows no samples */
+    bool bytes = entry->row.batch_size == 0; /* memcpy has no samples */
     entry->row.repeats = (uint32_t)found.count;
     entry->row.samples_per_s = bytes ? NAN : found.median;
     entry->row.samples_per_s_min = bytes ? NAN : found.min;

@@ -1,6 +1,6 @@
-/* pool.h - all measurements of all ceilings, gathered under what they measured.
+/* pool.h - collects the measurements of all ceilings.
  *
- * Cells that differ only in what a ceiling does not know (pinned or not) share its row.
+ * Cells that differ only in what does not matter to a ceiling (pinned or not) share its row.
  */
 #ifndef BENCH_CEILING_POOL_H
 #define BENCH_CEILING_POOL_H
@@ -9,13 +9,13 @@
 #include "bench/result.h"
 
 struct bench_pool_entry {
-    struct bench_ceiling_row row; /* name to read_depth, and note: the key and its remark */
-    double row_bytes;             /* delivered per sample; 1 where samples are bytes */
+    struct bench_ceiling_row row; /* key: name to read_depth; and the note */
+    double row_bytes;             /* delivered per sample; 1 if samples are bytes */
     double *values;
     size_t count;
 };
 
-/* The piece found best for one kind of gather, so that all its cells use the same. */
+/* The best piece for one kind of gather, used by all its cells. */
 struct bench_pool_piece {
     uint32_t threads;
     uint32_t batch_size;
@@ -34,11 +34,11 @@ struct bench_pool {
 int bench_pool_piece(struct bench_pool *pool, const struct bench_work *work, uint32_t *rows,
                      stoker_error *error);
 
-/* Add one value, NaN for "cannot be measured here". STOKER_ENOMEM. */
+/* Adds one value, NaN for "cannot be measured here". STOKER_ENOMEM. */
 int bench_pool_add(struct bench_pool *pool, const struct bench_ceiling_row *key, double row_bytes,
                    double value);
 
-/* Fill in the measured part of entry's row. */
+/* Fills in the measured part of entry's row. */
 void bench_pool_summarize(struct bench_pool_entry *entry);
 
 void bench_pool_destroy(struct bench_pool *pool);

@@ -1,4 +1,4 @@
-/* pread.c - the same random reads by plain system calls, one after the other. */
+/* pread.c - the same random reads by plain system calls, one by one. */
 #include "bench/ceiling/share.h"
 
 #include <errno.h>

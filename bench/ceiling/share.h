@@ -1,7 +1,7 @@
 /* share.h - one thread's part of a ceiling: its place in the order, and its own ring.
  *
  *   order   ....[ next .......... end )....     samples left to this thread
- *   ring    [ piece ][ piece ][ piece ]         rows written round and round
+ *   ring    [ piece ][ piece ][ piece ]         rows, written in a circle
  */
 #ifndef BENCH_CEILING_SHARE_H
 #define BENCH_CEILING_SHARE_H
@@ -13,9 +13,9 @@ struct bench_share {
     struct bench_block ring;
     uint64_t ring_rows;
     uint64_t at;    /* next free row of the ring */
-    uint32_t piece; /* rows of one step, <= ring_rows */
-    uint64_t first; /* of this thread's part of the order */
-    uint64_t end;   /* one past its last; with time limits: all */
+    uint32_t piece; /* rows per step, <= ring_rows */
+    uint64_t first; /* start of this thread's part of the order */
+    uint64_t end;   /* one past its end; with a time limit the end of the order */
     uint64_t next;
 };
 
@@ -23,15 +23,15 @@ int bench_share_create(struct bench_share *out, const struct bench_work *work, u
                        uint32_t threads);
 void bench_share_destroy(struct bench_share *share);
 
-/* setup and teardown of a ceiling whose state is its share and nothing else. */
+/* setup and teardown of a ceiling whose state is its share alone. */
 int bench_share_setup(const void *work, uint32_t thread, uint32_t threads, void **share);
 void bench_share_teardown(void *share);
 
-/* Take up to `wanted` consecutive samples of the order: returns how many and where they
- * start. 0 = one pass is over. Without one_pass the order begins again at its end. */
+/* Takes up to `wanted` consecutive samples of the order; returns their number, and their start in *start.
+ * 0 = the pass is over. Without one_pass the order wraps around. */
 uint32_t bench_share_take(struct bench_share *share, uint32_t wanted, uint64_t *start);
 
-/* The next `rows` rows of the ring; begins again at its end. rows <= ring_rows. */
+/* The next `rows` rows of the ring, which wraps around. rows <= ring_rows. */
 void *bench_share_room(struct bench_share *share, uint64_t rows);
 
 #endif

@@ -1,5 +1,5 @@
-/* transform.c - what crop, flip and resize leave of a rate: pictures in memory, decoded there or not,
- * become rows in a ring. */
+/* transform.c - crop, flip and resize: images in memory, decoded before or as part of it, become rows in
+ * a ring. */
 #include "bench/ceiling/picture.h"
 #include "bench/ceiling/share.h"
 
@@ -9,7 +9,7 @@ struct transformer {
     struct bench_share share;
     struct bench_picture picture; /* "decode + transform" */
     struct bench_block scratch;
-    uint64_t *samples; /* numbers of a piece's pictures */
+    uint64_t *samples; /* numbers of a piece's images */
     uint64_t epoch;
 };
 
@@ -50,7 +50,7 @@ static int setup(const void *context, uint32_t thread, uint32_t threads, void **
     return STOKER_OK;
 }
 
-/* Each pass over the samples is an epoch: other draws. */
+/* Each pass over the samples is an epoch, with new random draws. */
 static uint32_t take(struct transformer *transformer, uint64_t *start)
 {
     const uint32_t count = bench_share_take(&transformer->share, transformer->share.piece, start);

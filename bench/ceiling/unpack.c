@@ -54,7 +54,7 @@ static int setup(const void *context, uint32_t thread, uint32_t threads, void **
     return STOKER_OK;
 }
 
-/* Makes a row of the record without checking its sum. False: it is damaged, or LZ4 in a build without. */
+/* Makes a row from a record without verifying its checksum. False: damaged, or LZ4 in a build without it. */
 static bool unpack(const stoker_encoded *record, void *row, size_t row_bytes)
 {
     if (record->size != row_bytes)
@@ -82,7 +82,7 @@ static int64_t step(void *state)
     return count;
 }
 
-/* Try some, and compare them with what the data set says. */
+/* Tries some samples and compares them with the data set's own rows. */
 static bool unpacks(const struct bench_material *material)
 {
     enum { TRIED = 16 };

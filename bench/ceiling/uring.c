@@ -2,8 +2,8 @@
  *
  *   free reads --prep--> submission queue --one system call--> reap all that is done --> free
  *
- * No retry, no check of the bytes: a read that is short or fails ends the measurement
- * with an error.
+ * There is no retry and no check of the bytes: a short or failed read ends the measurement with an
+ * error.
  */
 #include "bench/ceiling/ceiling.h"
 #include "bench/ceiling/ring.h"
@@ -17,7 +17,7 @@ struct ringer {
     uint32_t depth;
     uint32_t wait_reads;
     uint32_t free_count;
-    uint32_t *free_reads; /* [depth] numbers of reads that are not in flight */
+    uint32_t *free_reads; /* [depth] reads not in flight */
     uint32_t *wanted;     /* [depth] bytes of each read in flight */
     void **out;           /* [depth] the row of each read in flight */
     char *scratch;        /* [depth] rows as read; NULL = read straight into the ring */
@@ -69,7 +69,7 @@ static int setup(const void *context, uint32_t thread, uint32_t threads, void **
     ringer->depth = work->read_depth;
     ringer->wait_reads = work->wait_reads > 0 ? work->wait_reads : (work->read_depth + 3) / 4;
     int rc = bench_share_create(&ringer->share, work, thread, threads);
-    /* As many rows as reads, or reads in flight would write over each other. */
+    /* With fewer rows than reads in flight, two would write to one row. */
     if (rc == STOKER_OK && ringer->share.ring_rows < ringer->depth)
         ringer->depth = (uint32_t)ringer->share.ring_rows;
     if (rc == STOKER_OK)

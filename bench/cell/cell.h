@@ -1,4 +1,4 @@
-/* cell.h - measure one combination of options, in turn with the ceilings that fit it. */
+/* cell.h - measures one combination of options, in turn with the ceilings that fit it. */
 #ifndef BENCH_CELL_H
 #define BENCH_CELL_H
 
@@ -18,11 +18,11 @@ struct bench_choice {
     stoker_dtype dtype; /* NONE = as stored */
     stoker_cache cache;
     stoker_device device;
-    bool non_blocking;     /* on a GPU, as is */
-    stoker_switch convert; /* on the device */
+    bool non_blocking;     /* GPU only */
+    stoker_switch convert; /* GPU only: on = on the device */
 };
 
-/* What all cells share. */
+/* Shared by all cells. */
 struct bench_bench {
     const struct bench_arguments *arguments;
     const stoker_dataset *dataset;
@@ -38,29 +38,30 @@ enum { BENCH_CHOICE_NAME_MAX = 160 };
 /* "workers 2, batch 64, float32, pinned, cache auto"; on a GPU ", non_blocking, converted there". */
 void bench_choice_name(const struct bench_choice *choice, char out[BENCH_CHOICE_NAME_MAX]);
 
-/* The options a program would give. They point into bench->arguments. */
+/* The options that a program would pass. They point into bench->arguments. */
 stoker_loader_options bench_cell_options(const struct bench_bench *bench,
                                          const struct bench_choice *choice);
 
 /* One cell while it runs. */
 struct bench_run;
 
-/* Create its loader, check an epoch, warm up. On success *out is the caller's, who gives it to
- * bench_cell_end. On failure *cell says what, and *out is untouched; BENCH_INTERRUPTED is one. */
+/* Creates the loader, checks an epoch, warms up. On success the caller owns *out and ends it with
+ * bench_cell_end. On failure (BENCH_INTERRUPTED is one) *cell has the reason, and *out is untouched. */
 int bench_cell_begin(struct bench_run **out, struct bench_bench *bench,
                      const struct bench_choice *choice, struct bench_cell *cell);
 
-/* What its loader holds, bytes. */
+/* Bytes that its loader holds. */
 uint64_t bench_cell_bytes(const struct bench_run *run);
 
-/* One turn of the loader and of each ceiling that fits. After a failure it does nothing. */
+/* Runs the loader and each fitting ceiling once. Does nothing after a failure. */
 void bench_cell_repeat(struct bench_run *run);
 
 /* Samples/s of the last repeat; NaN before the first. */
 double bench_cell_rate(const struct bench_run *run);
 const struct bench_choice *bench_cell_choice(const struct bench_run *run);
 
-/* Fill in the cell that begin was given, and free the run. Interrupted, it is done if a repeat is complete. */
+/* Fills in the cell that begin was given, and frees the run. An interrupted cell is done if a repeat is
+ * complete. */
 void bench_cell_end(struct bench_run *run);
 
 #endif

@@ -1,4 +1,4 @@
-/* verify.h - is every delivered sample the right one, and right to the last byte?
+/* verify.h - checks that every delivered sample is the right one, to the last byte.
  *
  * Ids must form the epoch, each once; rows must be what stoker_dataset_read() and the
  * plain conversion make of that id; labels likewise. A fast wrong answer is a failure.
@@ -21,26 +21,26 @@ struct bench_verify {
     const stoker_dataset *dataset;
     const struct stk_convert_plan *plan;
     struct bench_transform *transform; /* NULL = rows are only converted */
-    bool rows;                         /* compare the bytes too, not only the ids */
-    uint64_t limit;                    /* samples to check: the epoch, or its beginning */
+    bool rows;                         /* compare the bytes, not only the ids */
+    uint64_t limit;                    /* samples to check, from the start of the epoch */
     uint64_t checked;
     uint64_t *ids; /* [limit] delivered so far */
     void *stored;
     void *expected;
-    char message[256]; /* what is wrong; "" = nothing so far */
+    char message[256]; /* the first error; "" = none */
 };
 
-/* The whole epoch, or its first samples when that is more than the limits above. */
+/* Checks the whole epoch, or as many of its first samples as the limits above allow. */
 int bench_verify_create(struct bench_verify *out, const stoker_dataset *dataset,
                         const struct stk_convert_plan *plan, bool rows);
-/* Rows are transformed as well: check against that. transform outlives verify. STOKER_ENOMEM. */
+/* Checks against transformed rows. transform must outlive verify. STOKER_ENOMEM. */
 int bench_verify_transformed(struct bench_verify *verify, struct bench_transform *transform);
 void bench_verify_destroy(struct bench_verify *verify);
 
-/* Check one batch; false = message says what is wrong. Samples past limit are not looked at. */
+/* Checks one batch. False: message has the error. Ignores samples past limit. */
 bool bench_verify_batch(struct bench_verify *verify, const stoker_batch *batch);
 
-/* After the epoch, or once limit is reached: does each id come once? */
+/* After the epoch, or once limit is reached: true if every id came exactly once. */
 bool bench_verify_ids(struct bench_verify *verify);
 
 #endif

@@ -10,7 +10,7 @@ enum {
     BENCH_COMPARE_SLOWER = 3  /* at least one cell is slower beyond its spread */
 };
 
-/* Print a line for each kind of epochs of each cell that both files have. Errors are printed on standard error. */
+/* Prints a line for each kind of epoch of each cell that both files have; errors to standard error. */
 int bench_compare(const char *old_path, const char *new_path, FILE *file);
 
 #endif

@@ -1,6 +1,6 @@
-/* json_read.h - take values out of one line of JSON: an object, as --format json writes it.
+/* json_read.h - reads values from one line of JSON: an object, as --format json writes it.
  *
- * Reads any bytes without harm. What is no such object simply has no such key.
+ * Safe on any bytes: a line that is not such an object has no keys.
  */
 #ifndef BENCH_COMPARE_JSON_READ_H
 #define BENCH_COMPARE_JSON_READ_H
@@ -8,14 +8,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The value of that key of the outermost object, in the line; NULL if there is none. */
+/* The place of the key's value in the outermost object; NULL if there is none. */
 const char *bench_json_find(const char *line, const char *key);
 
-/* Each returns false, and leaves *out alone, if the key is missing or its value of another kind. */
+/* Return false, and leave *out alone, if the key is missing or its value is of another kind. */
 bool bench_json_read_number(const char *line, const char *key, double *out);
 bool bench_json_read_bool(const char *line, const char *key, bool *out);
 
-/* A text that is too long is cut. Escapes other than \" \\ and \/ become '?'. */
+/* Long texts are cut. Escapes other than \" \\ and \/ become '?'. */
 bool bench_json_read_text(const char *line, const char *key, char *out, size_t size);
 
 /* Up to `max` numbers of an array; returns their number. */

@@ -1,15 +1,15 @@
-/* evict.h - take files out of the page cache, so that the next read of them comes from the disk. */
+/* evict.h - drops files from the page cache, so that the next read comes from the disk. */
 #ifndef BENCH_MATERIAL_EVICT_H
 #define BENCH_MATERIAL_EVICT_H
 
 #include <stdint.h>
 
-/* *resident_share is which part of its pages stayed, 0..1, or NaN if that cannot be told. Pages are
- * written first, since dirty ones stay. STOKER_EIO. */
+/* *resident_share is the part of the pages that stayed, 0..1, or NaN if unknown. Dirty pages, which would
+ * stay, are written first. STOKER_EIO. */
 int bench_evict_file(int fd, uint64_t size, double *resident_share);
 
-/* The same for many files; names and sizes stay known to the system. Only one file in 64 is asked
- * what stayed of it. */
+/* The same for many files; the kernel keeps their names and sizes. *resident_share is sampled from one
+ * file in 64. */
 int bench_evict_tree(int directory, const char *const *paths, uint64_t count,
                      double *resident_share);
 

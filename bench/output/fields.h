@@ -1,4 +1,4 @@
-/* fields.h - the names of all measured values, once for CSV and JSON. */
+/* fields.h - the names of all measured values, for CSV and JSON. */
 #ifndef BENCH_OUTPUT_FIELDS_H
 #define BENCH_OUTPUT_FIELDS_H
 
@@ -29,10 +29,10 @@ extern const size_t bench_cell_field_count;
 extern const struct bench_field bench_ceiling_fields[];
 extern const size_t bench_ceiling_field_count;
 
-/* Print a number with nine digits; NaN and infinity as `missing`. */
+/* Prints a number with nine digits; NaN and infinity as `missing`. */
 void bench_print_number(FILE *file, double value, const char *missing);
 
-/* Print a field, which is no text, of the row at `base`; a number that is missing as `missing`. */
+/* Prints a field other than text of the row at `base`; a missing number as `missing`. */
 void bench_print_field(FILE *file, const struct bench_field *field, const char *base,
                        const char *missing);
 

@@ -2,8 +2,8 @@
  *
  *   start --> cell* --> ceiling* --> advice --> finish
  *
- * A form prints each row as it comes; a long sweep can be read while it runs. Only a page, which begins with
- * the end, is printed at the finish.
+ * A form prints each row when it is measured, so that a long sweep can be read while it runs. Only HTML,
+ * which shows the verdict first, prints everything in finish.
  */
 #ifndef BENCH_OUTPUT_H
 #define BENCH_OUTPUT_H
@@ -19,11 +19,11 @@ enum { BENCH_COLUMNS_NARROW = 80, BENCH_COLUMNS_WIDE = 120 };
 
 struct bench_sheet {
     FILE *file;
-    uint32_t columns;                    /* the table's width: BENCH_COLUMNS_NARROW, else wide */
+    uint32_t columns;                    /* width of the table: BENCH_COLUMNS_NARROW or _WIDE */
     const struct bench_machine *machine; /* from start on */
     uint64_t cells;                      /* rows of this kind printed so far */
     uint64_t ceilings;
-    char group[64]; /* the table's: what the cells under the last header have in common */
+    char group[64]; /* table: what the cells under the last header share */
 };
 
 struct bench_form {
@@ -42,22 +42,22 @@ extern const struct bench_form bench_form_html;
 
 const struct bench_form *bench_form_of(enum bench_format format);
 
-/* The table's width: narrow on a terminal of less than BENCH_COLUMNS_WIDE columns, unless arguments ask for the
- * wide one or for a file. */
+/* The width of the table: narrow on a terminal of less than BENCH_COLUMNS_WIDE columns, unless --wide or
+ * --output is given. */
 uint32_t bench_output_columns(const struct bench_arguments *arguments);
 
-/* Where a sheet goes: standard output, or what `path` names (loader/base/output_file.h): a regular file is
- * replaced when all is written, anything else is written to. */
+/* Where a sheet is written: standard output or `path`. A regular file is replaced when all is written,
+ * anything else is written to (loader/base/output_file.h). */
 struct bench_target {
     FILE *file;
     const char *path; /* NULL = standard output */
     struct stk_output output;
 };
 
-/* STOKER_EINVAL and errno when the file cannot be made; stk_output_reason() explains the errno. */
+/* STOKER_EINVAL and errno if the file cannot be created; stk_output_reason() explains the errno. */
 int bench_target_open(struct bench_target *out, const char *path);
 
-/* keep = false leaves no file. Fails, with errno, when not all could be written; then a regular file is
+/* keep = false leaves no file. STOKER_EIO and errno if a write failed; a regular file is then
  * unchanged. */
 int bench_target_close(struct bench_target *target, bool keep);
 
