@@ -41,9 +41,8 @@ static int set_gpu_defaults(struct bench_arguments *arguments, char *message)
     const bool copies = arguments->device == STOKER_DEVICE_CUDA;
     const bool given = arguments->blockings.count > 0 || arguments->converts.count > 0;
     if (given && !copies)
-        return cli_complain(message,
-                            "--non-blocking and --convert tell how batches get to a GPU: they "
-                            "go with --device cuda");
+        return cli_complain(message, "--non-blocking and --convert are about copies to a GPU: they "
+                                     "go with --device cuda");
     if (arguments->blockings.count == 0)
         arguments->blockings = (struct cli_list){ .values = { 1, 0 }, .count = copies ? 2 : 1 };
     if (arguments->converts.count == 0)

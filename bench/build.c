@@ -1,4 +1,4 @@
-/* build.c - what the program was built from, and by what. The one file that is compiled again for a new commit. */
+/* build.c - the commit and the compiler of this build. Only this file is recompiled for a new commit. */
 #include "bench/machine.h"
 
 #include <bench_commit.h> /* commit.cmake writes it */

@@ -1,4 +1,4 @@
-/* machine.c - what this machine is, read from /proc. */
+/* machine.c - describes this machine from /proc. */
 #include "bench/machine.h"
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@ uint32_t bench_cpus(void)
     return count < 1 ? 1 : (uint32_t)count;
 }
 
-/* The rest of the first line that begins with `key`, without blanks and colon before it. */
+/* The rest of the first line that starts with `key`, without blanks and colon. */
 static void find_line(const char *path, const char *key, char *out, size_t size)
 {
     out[0] = '\0';
@@ -77,7 +77,7 @@ static void join_args(char *out, size_t size, int argc, char *const *argv)
         int wrote = snprintf(out + used, size - used, index > 1 ? " %s" : "%s", argv[index]);
         used += wrote > 0 ? (size_t)wrote : 0;
     }
-    if (used >= size) /* say that something is missing */
+    if (used >= size) /* mark the cut */
         snprintf(out + size - 4, 4, "...");
 }
 
@@ -122,8 +122,8 @@ void bench_machine_moment(const struct bench_machine *machine, char out[BENCH_MO
              machine->host, load, machine->commit, machine->compiler);
 }
 
-/* "/dev/vda ext4" for the mount that a file lies on: device number "major:minor" is the
- * third word of a line of mountinfo; type and source follow " - ". */
+/* "/dev/vda ext4" for the mount of a file: the device number "major:minor" is the third word of a line of
+ * mountinfo; type and source follow " - ". */
 static void find_disk(const char *path, char *out, size_t size)
 {
     struct stat about;

@@ -14,7 +14,7 @@
 struct opening {
     double open_ms;
     double ms;
-    int rc; /* of opening, or of reading if it opened */
+    int rc; /* result of opening, or of reading if that succeeded */
     uint64_t samples;
     uint64_t kept_bytes;
     uint64_t peak_bytes;
@@ -93,7 +93,7 @@ void bench_opening_measure(const struct bench_arguments *arguments,
                            const struct bench_machine *machine, FILE *file)
 {
     struct opening first = { .rc = STOKER_OK };
-    struct bench_series *series = calloc(2, sizeof(*series)); /* of opening, of both */
+    struct bench_series *series = calloc(2, sizeof(*series)); /* opening; opening and reading */
     for (uint32_t repeat = 0; series != NULL && repeat < arguments->repeats; repeat++) {
         struct opening opening = { .rc = STOKER_OK };
         open_once(arguments->dataset, &opening);

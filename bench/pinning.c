@@ -51,7 +51,7 @@ static double gain_of(const struct bench_pinning_row *row)
     return row->seconds[BENCH_PINNING_OFF] / row->seconds[BENCH_PINNING_ON];
 }
 
-/* Pageable time / pinned time, the median over all workers: above 1 pinning gains, below 1 it costs. NaN =
+/* The median over all workers of pageable time / pinned time: above 1 pinning gains, below 1 it costs. NaN =
  * nothing to compare. */
 static double median_gain(const struct bench_pinning *pinning)
 {

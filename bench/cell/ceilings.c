@@ -1,4 +1,4 @@
-/* ceilings.c - the ceilings of one cell: which fits, and one turn of each. */
+/* ceilings.c - the ceilings of one cell: which of them fit, and one measurement of each. */
 #include "bench/cell/run.h"
 #include "bench/cli/interrupt.h"
 #include "bench/statistics.h"
@@ -26,7 +26,7 @@ static bool is_encoded(const struct bench_run *run)
     return run->bench->material.has_codec;
 }
 
-/* Which loop reads as the loader does. */
+/* The loop that reads as the loader does. */
 static enum bench_ceiling_kind reading_of(const struct bench_run *run)
 {
     const bool uring = strcmp(run->stats.reader, "uring") == 0;
@@ -35,14 +35,14 @@ static enum bench_ceiling_kind reading_of(const struct bench_run *run)
     return uring ? BENCH_CEILING_URING : BENCH_CEILING_PREAD;
 }
 
-/* Which loop decodes as the loader does. */
+/* The loop that decodes as the loader does. */
 static enum bench_ceiling_kind decoding_of(const struct bench_run *run)
 {
     return bench_ceiling_unpack_fits(&run->bench->material) ? BENCH_CEILING_UNPACK
                                                             : BENCH_CEILING_DECODE;
 }
 
-/* Which loop makes rows of what lies decoded in memory. */
+/* The loop that makes rows from decoded samples in memory. */
 static enum bench_ceiling_kind making_of(const struct bench_run *run)
 {
     return run->transforms ? BENCH_CEILING_TRANSFORM : BENCH_CEILING_GATHER_SAME;
@@ -63,7 +63,7 @@ static enum bench_ceiling_kind fitting_of(const struct bench_run *run, stoker_ca
                                                                         : reading_of(run);
 }
 
-/* Returns true if the cache holds resized images: no loop starts from these. */
+/* Returns true if the cache holds resized images, from which no loop starts. */
 static bool keeps_resized(const struct bench_run *run, stoker_cache cache)
 {
     return run->transforms && cache == STOKER_CACHE_DECODED &&
@@ -87,9 +87,8 @@ void bench_run_find_fitting(struct bench_run *run, stoker_cache cache)
     run->copying = run->stats.pinned ? BENCH_CEILING_PINNED : BENCH_CEILING_PAGEABLE;
 }
 
-/* As many threads as may work at one time: the cell's workers and, where a CPU is left for it and
- * nothing is read, the consumer, which helps while it waits. A loader that tunes itself could use all
- * CPUs. */
+/* The number of threads that may work at a time: the cell's workers and, if nothing is read and a CPU is
+ * free, the consumer, which helps while it waits. A loader that tunes itself could use all CPUs. */
 static uint32_t threads_of(const struct bench_run *run)
 {
     const uint32_t cpus = run->bench->cpus;
@@ -101,7 +100,7 @@ static uint32_t threads_of(const struct bench_run *run)
     return threads < 1 ? 1 : threads > BENCH_THREADS_MAX ? BENCH_THREADS_MAX : threads;
 }
 
-/* What is left to the host: on a GPU rows may be converted there. */
+/* The host's part of the work: a GPU may convert the rows. */
 static const struct stk_convert_plan *host_plan_of(const struct bench_run *run)
 {
     if (run->stats.converts_on_device)
@@ -120,18 +119,18 @@ static struct bench_work work_of(struct bench_run *run)
                                .seconds = run->bench->arguments->seconds,
                                .one_pass = run->bench->arguments->cold };
     work.ring_rows = (uint64_t)(run->stats.slots < 1 ? 1 : run->stats.slots) * work.batch_size;
-    if (!work.one_pass) /* in the page cache all reads are done when submit returns */
+    if (!work.one_pass) /* from the page cache, all reads are done when submit returns */
         work.wait_reads = work.read_depth;
     return work;
 }
 
-/* The work of a loop that only reads. Encoded samples go to a ring of their own, as the loader's go
- * to its scratch. */
+/* The work of a loop that only reads. Encoded samples go to a separate ring, as the loader's go to its
+ * scratch memory. */
 static struct bench_work reading_work_of(struct bench_run *run)
 {
     struct bench_work work = work_of(run);
     if (run->transforms)
-        work.plan = &run->stored_plan; /* what is read is transformed later */
+        work.plan = &run->stored_plan; /* transformed later */
     if (is_encoded(run)) {
         work.plan = &run->bytes_plan;
         work.ring_rows = (uint64_t)work.read_depth * work.threads;
@@ -147,8 +146,8 @@ static void note_ceiling(const struct bench_run *run, const struct bench_work *w
     snprintf(row->note, sizeof(row->note), "%s", available ? cold : "not available here");
 }
 
-/* What the loader reached in this repeat, against a ceiling measured right after it: on a machine
- * whose speed drifts the two are only comparable in pairs. */
+/* Compares the loader's rate in this repeat with a ceiling measured right after it: on a machine whose
+ * speed drifts, the two are comparable only in pairs. */
 static double share_of(const struct bench_run *run, double ceiling)
 {
     const struct bench_series *rates = &run->figure->rates;
@@ -156,8 +155,8 @@ static double share_of(const struct bench_run *run, double ceiling)
     return rates->values[rates->count - 1] / ceiling;
 }
 
-/* Measure one ceiling once and put it into the pool. A ceiling that does not exist here
- * is noted there with no value; *rate is NaN then. */
+/* Measures one ceiling once and adds it to the pool. If it cannot be measured here, *rate is NaN and the
+ * pool gets no value. */
 static int measure_ceiling(struct bench_run *run, enum bench_ceiling_kind kind,
                            const struct bench_work *work, double *rate)
 {
@@ -220,7 +219,7 @@ static int measure_reading(struct bench_run *run, enum bench_ceiling_kind kind, 
     return rc == STOKER_OK ? measure_ceiling(run, kind, &work, rate) : rc;
 }
 
-/* Decoding alone: to rows as they are stored. */
+/* Decoding alone, to rows as stored. */
 static int measure_decoding(struct bench_run *run, enum bench_ceiling_kind kind, double *rate)
 {
     struct bench_work work = work_of(run);
@@ -229,7 +228,7 @@ static int measure_decoding(struct bench_run *run, enum bench_ceiling_kind kind,
     return measure_ceiling(run, kind, &work, rate);
 }
 
-/* From encoded bytes in memory to rows; decoding alone tells what the transforms add. */
+/* From encoded bytes in memory to rows; compared with decoding alone it shows the cost of transforms. */
 static int measure_decoded(struct bench_run *run, double *rate)
 {
     double alone = NAN;
@@ -237,7 +236,7 @@ static int measure_decoded(struct bench_run *run, double *rate)
     return rc == STOKER_OK ? measure_one(run, BENCH_CEILING_DECODE_TRANSFORM, rate) : rc;
 }
 
-/* The seconds per sample of what follows reading. Only rows that are not wanted as stored are converted. */
+/* Seconds per sample of the work after reading. Rows delivered as stored are not converted. */
 static int measure_making(struct bench_run *run, double *seconds)
 {
     double making = INFINITY, converting = INFINITY;
@@ -254,7 +253,7 @@ static int measure_making(struct bench_run *run, double *seconds)
     return rc;
 }
 
-/* The rate of doing one part after the other: their times are added. */
+/* The rate of doing the parts one after the other: adds their times. */
 static int measure_parts(struct bench_run *run, double *rate)
 {
     double reading = NAN, making_s = NAN;
@@ -273,7 +272,7 @@ static int measure_parts(struct bench_run *run, double *rate)
     return bench_pool_add(&run->bench->pool, &row, (double)work.plan->to_bytes, *rate);
 }
 
-/* Those of the GPU: one thread is enough to keep it busy. */
+/* The ceilings of the GPU: one thread keeps it busy. */
 static int measure_on_gpu(struct bench_run *run, enum bench_ceiling_kind kind, double *rate)
 {
     struct bench_work work = work_of(run);
@@ -306,7 +305,7 @@ static int measure_fitting(struct bench_run *run, double *rate)
     }
 }
 
-/* What else tells something beside the ceiling that fits. */
+/* Ceilings that are informative beside the one that fits. */
 static int measure_beside(struct bench_run *run)
 {
     double rate = NAN;
@@ -326,18 +325,18 @@ static int measure_beside(struct bench_run *run)
     }
 }
 
-/* The way to the GPU, and what could be if there were none to go. */
+/* The copies to the GPU, and the rate without them. */
 static int measure_gpu(struct bench_run *run, double *rate)
 {
     double beside = NAN;
     *rate = NAN;
     if (run->figure->fitting == BENCH_CEILING_GATHER_GPU)
-        return STOKER_OK; /* measured; ids and labels alone go there */
+        return STOKER_OK; /* measured; only ids and labels are copied */
     int rc = run->has_copying ? measure_on_gpu(run, run->copying, rate) : STOKER_OK;
     return rc == STOKER_OK ? measure_on_gpu(run, BENCH_CEILING_GATHER_GPU, &beside) : rc;
 }
 
-/* Where batches go to a GPU the lower one of two ceilings counts: that of the host, that of the way. */
+/* On a GPU the lower of two ceilings counts: that of the host, that of the copies. */
 int bench_run_ceilings(struct bench_run *run)
 {
     if (!run->bench->arguments->ceilings || !run->figure->has_fitting)
@@ -346,7 +345,7 @@ int bench_run_ceilings(struct bench_run *run)
     int rc = measure_fitting(run, &rate);
     if (rc == STOKER_OK && run->bench->gpu != NULL)
         rc = measure_gpu(run, &copied);
-    rate = fmin(rate, copied); /* of one that is NaN, the other */
+    rate = fmin(rate, copied); /* if one is NaN, the other */
     bench_series_push(&run->figure->fitting_rates, rate);
     bench_series_push(&run->figure->shares, share_of(run, rate));
     return rc == STOKER_OK ? measure_beside(run) : rc;
@@ -355,7 +354,7 @@ int bench_run_ceilings(struct bench_run *run)
 enum bench_ceiling_kind bench_run_lowest(struct bench_run *run, struct bench_figure *figure)
 {
     const bool copies = run->has_copying && figure->ceiling_shares[run->copying].count > 0;
-    /* Of the lower ceiling the same rate is the larger share. */
+    /* The same rate is a larger share of the lower ceiling. */
     return copies && bench_series_median(&figure->ceiling_shares[run->copying]) >
                          bench_series_median(&figure->ceiling_shares[figure->fitting])
                ? run->copying

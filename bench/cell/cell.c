@@ -8,9 +8,8 @@
  *   end      medians
  *
  * Between its repeats the cell rests: its ring fills up and its workers sleep.
- * Workers run ahead into the next epoch. Between two epoch ends that evens out: what
- * was prepared before the first is prepared again before the second. A cold repeat
- * has no such ends, so it pays for everything from create on, and stops with the epoch.
+ * Workers run ahead into the next epoch. From one epoch end to another that evens out.
+ * A cold repeat has no such ends: it is timed from create to the end of the epoch.
  */
 #include "bench/cell/consumer.h"
 #include "bench/cell/run.h"
@@ -69,7 +68,7 @@ static int plan_conversion(const struct bench_bench *bench, stoker_dtype dtype,
     return stk_convert_plan_init(plan, &options);
 }
 
-/* Plans of the parts that convert nothing. */
+/* Plans for the parts that convert nothing. */
 static int plan_parts(struct bench_run *run)
 {
     const struct bench_material *material = &run->bench->material;
@@ -155,7 +154,7 @@ static int create(struct bench_run *run)
     return rc;
 }
 
-/* Consume what is left of the epoch in which verify checks. */
+/* Consumes the rest of the epoch that verify checks. */
 static int check_epoch(struct bench_run *run)
 {
     struct bench_verify *verify = run->consumer.verify;
@@ -170,7 +169,7 @@ static int check_epoch(struct bench_run *run)
     return STOKER_OK;
 }
 
-/* The first epochs: untimed, and the time at which memory grows to what it will be. */
+/* Runs the first epochs, untimed, while memory grows to its final size. */
 static int warm_up(struct bench_run *run)
 {
     bool at_end = false;
@@ -197,8 +196,7 @@ static void record_window(struct bench_run *run, const struct bench_window *wind
     run->out->whole_epochs = run->out->whole_epochs && window->whole_epochs;
 }
 
-/* A cell that rested has to get going again: its workers to wake, its consumer to find out whether
- * it should work or sleep. */
+/* Gets a rested cell up to speed: workers wake, and the consumer finds out if it should help. */
 static int settle(struct bench_run *run, bool *at_end)
 {
     const uint64_t until_ns = stk_now_ns() + SETTLE_NS;
@@ -241,7 +239,7 @@ static int consume_once(struct bench_run *run)
     return bench_run_explain(run, rc);
 }
 
-/* From before create to the end of the only epoch. */
+/* Times from before create to the end of the only epoch. */
 static int repeat_cold(struct bench_run *run)
 {
     stoker_loader_options options = run->options;
@@ -261,7 +259,7 @@ static int repeat_cold(struct bench_run *run)
                                    .whole_epochs = true };
     if (rc == STOKER_OK)
         rc = bench_run_read_stats(run);
-    window.stats = run->stats; /* a loader of its own: from create on is this stretch */
+    window.stats = run->stats; /* a separate loader: its counts are this stretch */
     stoker_loader_destroy(&run->consumer.loader);
     if (rc != STOKER_OK)
         return rc;
@@ -276,7 +274,7 @@ static const char *pin_name(stoker_switch pin)
     return pin == STOKER_ON ? "on" : pin == STOKER_OFF ? "off" : "auto";
 }
 
-/* Where batches go, and how: as asked for. */
+/* Fills in the device and the way to it, as asked for. */
 static void describe_device(struct bench_run *run)
 {
     static const char *const places[] = { "auto", "device", "host" };
@@ -314,7 +312,7 @@ static void describe_choice(struct bench_run *run)
     for (size_t index = 0; index < sizeof(unknown) / sizeof(unknown[0]); index++)
         *unknown[index] = NAN;
     out->stages = bench_figure_stages(&run->later);
-    bench_run_conclude_first(run); /* nothing is known of it either */
+    bench_run_conclude_first(run); /* it has no figures either */
     describe_device(run);
     stoker_dtype stored = stoker_dataset_get_info(run->bench->dataset)->dtype;
     stoker_dtype dtype = run->choice.dtype == STOKER_DTYPE_NONE ? stored : run->choice.dtype;
@@ -332,7 +330,7 @@ static void describe_stats(struct bench_run *run)
 {
     const stoker_stats *stats = &run->stats;
     struct bench_cell *out = run->out;
-    /* While it tunes it tries others for a moment: the usual number counts. */
+    /* While tuning it briefly tries other numbers: take the usual one. */
     out->workers = (int32_t)(run->workers.count > 0 ? (uint32_t)bench_series_median(&run->workers)
                                                     : stats->workers);
     if (run->choice.workers != STOKER_WORKERS_AUTO)
@@ -354,8 +352,8 @@ static void describe_stats(struct bench_run *run)
     snprintf(out->reader, sizeof(out->reader), "%s", stats->reads > 0 ? stats->reader : "none");
 }
 
-/* Samples are counted when they are delivered, hits when they are taken: at the edges of a stretch the two
- * differ. Where nothing was read or decoded all came from the cache. */
+/* Samples are counted on delivery, hits on lookup: at the edges of a stretch the two differ. If nothing was
+ * read or decoded, all came from the cache. */
 static double cached_share(const struct bench_run *run)
 {
     const stoker_stats *total = &run->later.total;
@@ -420,7 +418,7 @@ static int begin_later_epochs(struct bench_run *run)
         rc = check_epoch(run);
     if (rc != STOKER_OK)
         return rc;
-    /* What checking took must not count as the loader's memory. */
+    /* Memory used for checking must not count as the loader's. */
     if (run->consumer.verify != NULL)
         bench_verify_destroy(run->consumer.verify);
     run->consumer.verify = NULL;
@@ -456,7 +454,7 @@ static int prepare(struct bench_run *run)
 
 static bool wants_rows(const struct bench_bench *bench)
 {
-    /* the null reader writes nothing: then only the ids can be right */
+    /* the null reader writes nothing: only ids can be checked */
     return bench->arguments->reader != &stoker_reader_null ||
            bench->material.origin != BENCH_FROM_FILE;
 }
@@ -468,7 +466,7 @@ static void release(struct bench_run *run)
     free(run);
 }
 
-/* What the transforms make of each image, for the ceilings and the check. */
+/* Sets up the transforms, for the ceilings and the check. */
 static int plan_transforms(struct bench_run *run)
 {
     char why[STK_TRANSFORM_WHY_BYTES] = "";
@@ -565,7 +563,7 @@ void bench_cell_end(struct bench_run *run)
 {
     run->out->done = run->rc != BENCH_INTERRUPTED || run->later.rates.count > 0;
     if (run->rc == BENCH_INTERRUPTED && run->out->done)
-        run->rc = STOKER_OK; /* the repeats until then are good */
+        run->rc = STOKER_OK; /* earlier repeats are valid */
     if (run->rc == STOKER_OK && !run->bench->arguments->cold)
         run->rc = bench_run_read_stats(run);
     if (run->rc == STOKER_OK && run->bench->arguments->trace != NULL && !cli_interrupted())

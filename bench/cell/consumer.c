@@ -1,4 +1,4 @@
-/* consumer.c - take batches, touch them, let them go; and time whole epochs of that. */
+/* consumer.c - takes, touches and releases batches, and times whole epochs of that. */
 #include "bench/cell/consumer.h"
 #include "bench/cli/interrupt.h"
 #include "bench/result.h"
@@ -12,7 +12,7 @@ void bench_consumer_touch(const void *images, size_t bytes, const uint64_t *ids)
 {
     const unsigned char *at = images;
     uint64_t sum = ids[0] + at[0] + at[bytes / 2] + at[bytes - 1];
-    __asm__ volatile("" : : "r"(sum)); /* the compiler must not know that nobody wants it */
+    __asm__ volatile("" : : "r"(sum)); /* the compiler must assume that it is used */
 }
 
 /* A batch in host memory. */
@@ -27,7 +27,7 @@ static int use(struct bench_consumer *consumer, const stoker_batch *batch, size_
     return STOKER_OK;
 }
 
-/* A batch on a GPU. The first is waited for: until then it has not come. */
+/* A batch on a GPU. The first one counts as delivered only once its copy is complete. */
 static int use_on_gpu(struct bench_consumer *consumer, const stoker_batch *batch)
 {
     stoker_batch seen;
@@ -78,8 +78,8 @@ int bench_consumer_settle(struct bench_consumer *consumer, double seconds, bool 
     return rc == STOKER_EPOCH_END ? STOKER_OK : rc;
 }
 
-/* Consume until the limits are met. A look at the clock costs as much as several small rows, so
- * it is looked at where an epoch ends, and every few batches only where one may be cut. */
+/* Consumes until the limits are met. Reading the clock costs as much as several small rows, so it is read
+ * at the end of an epoch, and every few batches only if an epoch may be cut. */
 static int consume(struct bench_consumer *consumer, const struct bench_window_limits *limits,
                    uint64_t begin_ns, struct bench_window *out, bool *at_end)
 {
@@ -97,7 +97,7 @@ static int consume(struct bench_consumer *consumer, const struct bench_window_li
         if (!*at_end && !after_end && batches % LOOK_EVERY != 0)
             continue;
         uint64_t now_ns = stk_now_ns();
-        if (after_end) { /* from the end of an epoch until the first batch of the next is there */
+        if (after_end) { /* the time from an epoch's end to the next one's first batch */
             out->gap_ns += now_ns - ended_ns;
             out->gaps++;
         }

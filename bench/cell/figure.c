@@ -1,9 +1,9 @@
-/* figure.c - the rate of one kind of epoch, from all the stretches in which it was measured. */
+/* figure.c - the rate of one kind of epoch, from all its measured stretches. */
 #include "bench/cell/run.h"
 
 #include <math.h>
 
-/* Counts and times are added; what is no count is that of the last stretch. */
+/* Adds counts and times; other values are those of the last stretch. */
 static void add_stats(stoker_stats *total, const stoker_stats *more)
 {
     const stoker_stats before = *total;
@@ -47,7 +47,7 @@ struct bench_stages bench_figure_stages(const struct bench_figure *figure)
                                   .slot_wait_us = (double)total->slot_wait_ns / each };
 }
 
-/* Many short stretches tell what one alone is too short for. */
+/* Judges all stretches together: one alone is too short. */
 void bench_figure_judge(const struct bench_figure *figure, stoker_stats *out)
 {
     const stoker_stats nothing = { .struct_size = sizeof(nothing) };

@@ -2,8 +2,8 @@
  *
  *   repeat: create | whole epoch, timed (cut as other epochs are) | destroy | its ceilings
  *
- * By loaders of their own, before the cell's: the epoch in which the cell checks its samples is
- * slower. Files are in the page cache if they fit there: the samples have been read before.
+ * Separate loaders measure it before the cell's, because checking slows down the cell's own first epoch.
+ * Files that fit are in the page cache: the samples have been read before.
  */
 #include "bench/cell/run.h"
 #include "bench/statistics.h"
@@ -13,7 +13,7 @@
 
 enum { REPEATS_MAX = 3 }; /* each may take a whole epoch */
 
-/* Returns true if the cell may keep samples. Rows that lie in memory are kept by a GPU alone. */
+/* Returns true if the cell may cache samples. Rows already in memory are cached only by a GPU. */
 static bool may_cache(const struct bench_run *run)
 {
     return run->choice.cache != STOKER_CACHE_NONE &&
@@ -33,7 +33,7 @@ static int measure(struct bench_run *run)
 {
     stoker_loader_options options = run->options;
     struct bench_window window = { 0 };
-    options.epochs = 1; /* no worker shall run ahead into a second one */
+    options.epochs = 1; /* no worker runs ahead into a second epoch */
     options.error = &run->error;
     int rc = stoker_loader_create(&run->consumer.loader, run->bench->dataset, &options);
     if (rc == STOKER_OK)
@@ -44,8 +44,7 @@ static int measure(struct bench_run *run)
     if (caches && rc == STOKER_OK)
         rc = bench_run_read_stats(run);
     if (rc == STOKER_OK)
-        stoker_loader_destroy(
-            &run->consumer.loader); /* after a failure its error is still needed */
+        stoker_loader_destroy(&run->consumer.loader); /* after a failure its error is needed */
     if (rc != STOKER_OK || !caches)
         return rc;
     run->out->first.whole = run->out->first.whole && window.whole_epochs;

@@ -1,4 +1,4 @@
-/* headspace.c - replay cached batches: the most that a better loader could give. */
+/* headspace.c - replays cached batches: the most that any loader could deliver. */
 #include "bench/cell/run.h"
 #include "bench/timing.h"
 #include "loader/base/clock.h"

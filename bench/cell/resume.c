@@ -1,4 +1,4 @@
-/* resume.c - how long it takes to go on where another loader stands. */
+/* resume.c - times how long a loader takes to resume from the state of another. */
 #include "bench/cell/run.h"
 #include "loader/base/clock.h"
 
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The next batch, the ends of epochs passed over. */
+/* Returns the next batch, skipping the ends of epochs. */
 static int next_batch(stoker_loader *loader, stoker_batch *batch)
 {
     int rc = stoker_loader_next(loader, batch);
@@ -39,7 +39,7 @@ static int compare_next(stoker_loader *loader, stoker_batch *resumed, stoker_err
     if (same)
         return STOKER_OK;
     snprintf(error->message, sizeof(error->message),
-             "wrong data: a resumed loader goes on with other samples");
+             "wrong data: a resumed loader continues with other samples");
     return STOKER_EMISMATCH;
 }
 
@@ -57,7 +57,7 @@ int bench_resume_measure(const stoker_dataset *dataset, const stoker_loader_opti
         return rc;
     again.resume = &state;
     if (again.pin_memory == STOKER_ON)
-        again.pin_memory = STOKER_AUTO; /* both together may be more than may be locked */
+        again.pin_memory = STOKER_AUTO; /* two loaders may exceed the limit on locked memory */
     uint64_t begin_ns = stk_now_ns();
     rc = stoker_loader_create(&resumed, dataset, &again);
     if (rc == STOKER_OK)

@@ -1,4 +1,4 @@
-/* verify.c - is every delivered sample the right one, and right to the last byte? */
+/* verify.c - see verify.h. */
 #include "bench/cell/verify.h"
 
 #include <inttypes.h>
@@ -55,7 +55,7 @@ static bool complain(struct bench_verify *verify, const char *what, uint64_t id,
     return false;
 }
 
-/* Labels are compared by bits: one that is not a number must come through, too. */
+/* Labels are compared as bits, since a NaN must be delivered, too. */
 static uint32_t bits_of(float value)
 {
     uint32_t bits;
@@ -75,7 +75,7 @@ static bool label_is_right(const stoker_batch *batch, uint32_t at, stoker_label 
     }
 }
 
-/* What the row must be. */
+/* The expected row. */
 static int expect(struct bench_verify *verify, uint64_t epoch, uint64_t id, stoker_label *label)
 {
     const struct stk_convert_plan *plan = verify->plan;

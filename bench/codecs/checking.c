@@ -14,7 +14,7 @@ static int load_lines(const void *self, const stoker_encoded *in, stoker_error *
         memcpy(&word, in->bytes + at, sizeof(word));
         all ^= word;
     }
-    __asm__ volatile("" : : "r"(all)); /* for all the compiler knows, somebody wants it */
+    __asm__ volatile("" : : "r"(all)); /* the compiler must assume that it is used */
     return STOKER_OK;
 }
 

@@ -1,4 +1,4 @@
-/* checking.h - a data set whose records are what another's are, but for how they are checked. */
+/* checking.h - a data set with the records of another, but a different check. */
 #ifndef BENCH_CHECKING_H
 #define BENCH_CHECKING_H
 
@@ -13,17 +13,17 @@ enum bench_check {
     BENCH_CHECK_SUM    /* what the data set does itself */
 };
 
-/* Hands on what `of` says. Must stay where it is until the data set is closed. */
+/* Forwards to `of`. Must not move until the data set is closed. */
 struct bench_checking {
     const stoker_dataset *of;
-    const struct bench_source_file *file; /* its only one */
+    const struct bench_source_file *file; /* the only one */
     enum bench_check check;
     uint32_t codec_count;
-    const stoker_codec *known[BENCH_CODECS_MAX]; /* of `of`, */
-    stoker_codec codecs[BENCH_CODECS_MAX];       /* and what stands for each of them */
+    const stoker_codec *known[BENCH_CODECS_MAX]; /* codecs of `of` */
+    stoker_codec codecs[BENCH_CODECS_MAX];       /* the replacement for each */
 };
 
-/* Open it; of and file must outlive it. STOKER_ENOTSUP unless all samples lie in that one file and
+/* Opens it; of and file must outlive it. STOKER_ENOTSUP unless all samples lie in that one file and
  * have few codecs. */
 int bench_checking_open(stoker_dataset **out, struct bench_checking *set, const stoker_dataset *of,
                         const struct bench_source_file *file, enum bench_check check);

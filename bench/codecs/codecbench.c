@@ -1,5 +1,4 @@
-/* codecbench.c - what the library cannot show through its public headers: one way of decoding
- * against another, on the same samples.
+/* codecbench.c - compares ways of decoding on the same samples, which the public headers cannot show.
  *
  *   codecbench png folder:DIR     the fast path against libpng; all rows are compared first
  *   codecbench sum shards:DIR     loaders that verify checksums, touch the same bytes, and do
@@ -8,9 +7,9 @@
  *                                 a loader that has cached the rows of one data set against one
  *                                 over another that lies in memory as it is, both as float32
  *
- * The sides take short turns, so that all see the same neighbours; the figures are medians.
+ * The sides take short turns, so that they run under the same conditions; the figures are medians.
  * One JSON object is printed. Exit status: 0 measured, 1 failed or rows differ, 2 bad usage, 77 this
- * build has no such codec.
+ * build lacks the codec.
  */
 #include "bench/codecs/loading.h"
 #include "bench/codecs/sums.h"
@@ -30,7 +29,7 @@ enum { TURNS = 31, SKIPPED = 77 };
 static const uint64_t samples_bytes_max = UINT64_C(512) << 20;
 static const double turn_seconds = 0.1;
 
-/* One way to decode. */
+/* One way of decoding. */
 struct side {
     const stoker_codec *codec;
     void *scratch;
@@ -63,7 +62,7 @@ static void side_close(struct side *side)
     bench_block_destroy(&side->block);
 }
 
-/* Nanoseconds a sample, over at least `seconds`; < 0 = it failed. */
+/* Nanoseconds per sample, over at least `seconds`; < 0 = failed. */
 static double turn(struct side *side, const struct bench_material *material, double seconds)
 {
     const uint64_t begin_ns = stk_now_ns();
@@ -80,7 +79,7 @@ static double turn(struct side *side, const struct bench_material *material, dou
     return (double)spent_ns / (double)done;
 }
 
-/* Both give the same row of each sample. */
+/* Checks that both make the same row of each sample. */
 static bool same_rows(struct side *one, struct side *other, const struct bench_material *material)
 {
     for (uint64_t index = 0; index < material->count; index++) {
@@ -108,7 +107,7 @@ static void print(const char *what, const char *spec, uint64_t count, size_t row
            (int)ratio.count);
 }
 
-/* Take turns, and print what came out: times per sample, and the median of other / one. */
+/* Lets the sides take turns, and prints times per sample and the median of other / one. */
 static int compare(const char *what, const char *spec, struct side *one, struct side *other,
                    struct bench_material *material)
 {

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { HELD_EPOCHS = 3 }; /* the first batches of all go round the cache */
+enum { HELD_EPOCHS = 3 }; /* the first batches bypass the cache */
 
 static int make_loader(struct bench_loading *loading, uint32_t batch_size, stoker_cache cache,
                        stoker_dtype dtype)
@@ -63,7 +63,7 @@ void bench_loading_close(struct bench_loading *loading)
     stoker_dataset_close(&loading->dataset);
 }
 
-/* Batches for so long; *ns is what a row took by that clock. */
+/* Consumes batches for a window; *ns is the time per row by that clock. */
 static int take_batches(stoker_loader *loader, double seconds, bench_loading_clock *clock,
                         double *ns)
 {

@@ -13,14 +13,14 @@
 
 /* ---- records that lie in the core's own cache ------------------------------------ */
 
-enum { HOT_RECORDS = 64 }; /* of some spread over the set */
+enum { HOT_RECORDS = 64 }; /* spread over the set */
 
 struct hot {
-    uint64_t bytes; /* of all of them */
-    double ns;      /* to verify each once, at best: less no loader can add */
+    uint64_t bytes; /* in all of them */
+    double ns;      /* to verify each once, at best: the least that a loader can add */
 };
 
-/* Nanoseconds at best; < 0 = it does not pass. */
+/* Nanoseconds at best; < 0 = the check fails. */
 static double verify_hot(const stoker_sample *sample, const uint8_t *record)
 {
     enum { TRIES = 31, TIMES = 16 };

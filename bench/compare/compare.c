@@ -2,9 +2,9 @@
  *
  *   file ─▶ one line of JSON each ─▶ machine, cells ─▶ cells of equal options ─▶ ratio of medians
  *
- * A cell is faster or slower if the middle four fifths of its repeats, of which those on both ends may be
- * accidents, lie apart from the other file's. Fewer than ten repeats count whole, and a quarter more on both
- * ends: they lie close together in time, and say little about the machine's moods. Everything else is within
+ * A cell is faster or slower if the middle four fifths of its repeats do not overlap with the other file's;
+ * the rest may be outliers. With fewer than ten repeats the whole range counts, widened by a quarter at both
+ * ends: so few lie close together in time and show little of the machine's drift. Everything else is within
  * the spread, whatever the ratio.
  */
 #include "bench/compare/compare.h"
@@ -24,7 +24,7 @@
 
 enum { TEXT_BYTES = 160 };
 
-/* Of one kind of epochs. */
+/* One kind of epoch. */
 struct rate {
     double median; /* NaN = not measured */
     double low, high;
@@ -37,7 +37,7 @@ struct row {
     struct rate first, later;
 };
 
-/* What may explain a difference, and is named if it differs. */
+/* Fields that may explain a difference, and are printed if they differ. */
 static const char *const facts[] = { "host",    "cpu",    "cpus",     "memory_bytes",
                                      "gpu",     "kernel", "disk",     "dataset",
                                      "samples", "commit", "compiler", "library_version" };
@@ -77,7 +77,7 @@ static void read_machine(struct side *side, const char *line)
         read_fact(line, facts[fact], side->texts[fact]);
 }
 
-/* A few repeats: the range between their ends, and more. */
+/* Few repeats: their range, widened. */
 static void widen(struct rate *rate)
 {
     rate->low /= 1.25;
@@ -123,7 +123,7 @@ static struct row read_row(const char *line)
     bool automatic = false;
     (void)bench_json_read_number(line, "workers", &workers);
     (void)bench_json_read_bool(line, "auto", &automatic);
-    if (automatic) /* however many it chose */
+    if (automatic) /* whatever number it chose */
         snprintf(row.workers, sizeof(row.workers), "auto");
     else
         snprintf(row.workers, sizeof(row.workers), "%.10g", workers);
@@ -132,7 +132,7 @@ static struct row read_row(const char *line)
     (void)bench_json_read_bool(line, "first_epoch_separate", &row.separate);
     read_text(line, "pin_memory", row.pin, sizeof(row.pin));
     read_text(line, "dtype", row.dtype, sizeof(row.dtype));
-    read_text(line, "layout", row.layout, sizeof(row.layout)); /* older files know nhwc alone */
+    read_text(line, "layout", row.layout, sizeof(row.layout)); /* older files lack it */
     read_text(line, "cache", row.cache, sizeof(row.cache));
     read_text(line, "device", row.device, sizeof(row.device));
     read_text(line, "non_blocking", row.blocking, sizeof(row.blocking));
@@ -154,7 +154,7 @@ static int add_row(struct side *side, const char *line)
     return 0;
 }
 
-/* 0, or an errno; *found = there was a line about the machine. */
+/* Returns 0 or an errno; *found = there was a line about the machine. */
 static int read_lines(struct side *side, FILE *file, bool *found)
 {
     char *line = NULL;
@@ -229,7 +229,7 @@ static const struct row *find_row(const struct side *side, const struct row *wan
 
 struct tally {
     uint32_t compared, faster, slower;
-    char group[TEXT_BYTES]; /* what the rows under the last header have in common */
+    char group[TEXT_BYTES]; /* what the rows under the last header share */
 };
 
 static void print_group(FILE *file, struct tally *tally, const struct row *row)

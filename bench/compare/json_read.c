@@ -9,7 +9,7 @@ static const char *skip_blanks(const char *at)
     return at + strspn(at, " \t\r\n");
 }
 
-/* Behind the string that begins here, or NULL. */
+/* Returns the end of the string that starts here, or NULL. */
 static const char *skip_string(const char *at)
 {
     if (*at++ != '"')
@@ -23,7 +23,7 @@ static const char *skip_string(const char *at)
     return at + 1;
 }
 
-/* Behind the value that begins here: at the comma or bracket that ends it. NULL = the line ends before. */
+/* Returns the comma or bracket that ends the value that starts here. NULL = the line ends before. */
 static const char *skip_value(const char *at)
 {
     for (size_t depth = 0;;) {

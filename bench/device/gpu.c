@@ -16,7 +16,7 @@ struct bench_gpu {
     cudaStream_t stream;
     cudaEvent_t events[BENCH_GPU_EVENTS];
     bool marked[BENCH_GPU_EVENTS];
-    const void *image; /* of `library`; NULL = none */
+    const void *image; /* loaded as `library`; NULL = none */
     cudaLibrary_t library;
     char failure[BENCH_GPU_WHY_BYTES];
 };

@@ -1,4 +1,4 @@
-/* gpu_none.c - gpu.h in a build without CUDA: no GPU is ever opened, so nothing is done with one. */
+/* gpu_none.c - gpu.h in a build without CUDA: opening fails, and the rest is never called. */
 #include "bench/device/gpu.h"
 
 #include <stdio.h>

@@ -83,7 +83,7 @@ static bool is_on_gpu(const stoker_batch *batch)
     return batch->device == STOKER_DEVICE_CUDA;
 }
 
-/* Images, then labels, into memory of our own on the GPU. */
+/* Copies images, then labels, into the step's own memory on the GPU. */
 static int copy_there(struct bench_gpu_step *step, const stoker_batch *batch)
 {
     const size_t images = bench_image_bytes(batch), labels = label_bytes(batch);
@@ -155,8 +155,7 @@ int bench_gpu_step_fetch(struct bench_gpu_step *step, const stoker_batch *batch,
         out->labels.data = here + align(images);
         rc = bench_gpu_copy_from(step->gpu, out->labels.data, labels_there, labels);
     }
-    if (rc == STOKER_OK &&
-        is_on_gpu(batch)) { /* those of the GPU are the ones a kernel would use */
+    if (rc == STOKER_OK && is_on_gpu(batch)) { /* those on the GPU are what a kernel would use */
         out->ids = (const uint64_t *)(const void *)(here + align(images) + align(labels));
         rc = bench_gpu_copy_from(step->gpu, here + align(images) + align(labels), batch->device_ids,
                                  ids);
@@ -180,7 +179,7 @@ int bench_gpu_step_alone(struct bench_gpu_step *step, const stoker_batch *batch,
             rc = launch(step, batch);
         if (rc == STOKER_OK)
             rc = bench_gpu_mark(step->gpu, turn % BENCH_GPU_EVENTS);
-        if (rc == STOKER_OK) /* the group before: the queue is never empty and never long */
+        if (rc == STOKER_OK) /* for the previous group: keeps the queue short, but never empty */
             rc = bench_gpu_wait(step->gpu, (turn + 1) % BENCH_GPU_EVENTS);
         steps += GROUP;
         spent_ns = stk_now_ns() - begin_ns;

@@ -1,4 +1,4 @@
-/* block.c - large memory on large pages, written once so that no page is missing. */
+/* block.c - see block.h. */
 #include "bench/material/block.h"
 
 #include <assert.h>
@@ -18,7 +18,7 @@ int bench_block_create(struct bench_block *out, size_t size)
     void *bytes = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (bytes == MAP_FAILED)
         return STOKER_ENOMEM;
-    (void)madvise(bytes, mapped, MADV_HUGEPAGE); /* without them it is slower, not wrong */
+    (void)madvise(bytes, mapped, MADV_HUGEPAGE); /* slower without */
     memset(bytes, 0, size);
     *out = (struct bench_block){ .bytes = bytes, .size = size, .mapped = mapped };
     return STOKER_OK;

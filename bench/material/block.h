@@ -1,4 +1,4 @@
-/* block.h - large memory on large pages, written once so that no page is missing. */
+/* block.h - memory on huge pages, touched once so that later accesses do not fault. */
 #ifndef BENCH_MATERIAL_BLOCK_H
 #define BENCH_MATERIAL_BLOCK_H
 
@@ -13,7 +13,7 @@ struct bench_block {
 /* STOKER_ENOMEM. size >= 1. */
 int bench_block_create(struct bench_block *out, size_t size);
 
-/* A block that is all zero is allowed. */
+/* An all-zero block is allowed. */
 void bench_block_destroy(struct bench_block *block);
 
 #endif

@@ -1,4 +1,4 @@
-/* evict.c - take files out of the page cache. */
+/* evict.c - see evict.h. */
 #include "bench/material/evict.h"
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 
 enum { ASK_EVERY = 64 };
 
-/* Which share of the file's pages the page cache holds. */
+/* The share of the file's pages that is in the page cache. */
 static double resident_share_of(int fd, uint64_t size)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);

@@ -1,4 +1,4 @@
-/* material.c - lay out what the ceilings work on. */
+/* material.c - see material.h. */
 #include "bench/material/material.h"
 #include "bench/material/evict.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ROWS_MAX = 1 << 24 }; /* of any size: bounds the tables */
+enum { ROWS_MAX = 1 << 24 }; /* bounds the tables */
 
 /* splitmix64: good enough to defeat a prefetcher. */
 static uint64_t draw(uint64_t *state)
@@ -66,7 +66,7 @@ static enum place place_of(const stoker_sample *sample)
     return sample->extent.file == 0 ? IN_FILE_0 : ELSEWHERE;
 }
 
-/* Offsets are kept only when every visited sample lies in file 0, paths only when each is a file. */
+/* Keeps offsets only if every visited sample lies in file 0, paths only if each is a file. */
 static void keep_places(struct bench_material *material, const bool *found)
 {
     if (found[ELSEWHERE] || found[ITS_OWN_FILE]) {
@@ -249,8 +249,8 @@ static int read_sample(const struct bench_material *material, uint64_t index, vo
     return rc;
 }
 
-/* Where each sample goes: as the data set has them, so that visiting them jumps about. Of a part
- * that was drawn at random, in the order of visiting. */
+/* Lays samples out in the data set's order, so that visits jump about; a randomly drawn part in the order
+ * of visits. */
 static uint64_t *lay_out(const struct bench_material *material, size_t *total)
 {
     uint64_t *places = calloc(material->count, sizeof(places[0]));

@@ -1,8 +1,8 @@
 /* source_file.c - the file in which a data set's samples lie.
  *
- * A data set does not show its files, but a reader is handed them. So a reader of
- * our own, which notes the first file and otherwise is the pread reader, goes into a
- * loader that reads one sample in this very thread (num_workers = 0).
+ * A data set does not show its files, but a reader gets them. So a custom reader, which notes the first
+ * file and otherwise is the pread reader, is put into a loader that reads one sample in this thread
+ * (num_workers = 0).
  */
 #include "bench/material/source_file.h"
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* A reader has no room for a value of ours; this one lives for one call on one thread. */
+/* A reader has no user pointer; this variable is used during one call on one thread. */
 static _Thread_local struct bench_source_file *noted;
 
 static int note_open(void **ring, const stoker_reader_setup *setup, stoker_error *error)

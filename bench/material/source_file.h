@@ -11,7 +11,7 @@ struct bench_source_file {
     char path[512];
 };
 
-/* The file that sample 0 lies in. A data set without one is no error: fd is -1. */
+/* Opens the file that holds sample 0. Without one, fd is -1, which is no error. */
 void bench_source_file_open(struct bench_source_file *out, const stoker_dataset *dataset);
 
 void bench_source_file_close(struct bench_source_file *file);

@@ -2,8 +2,8 @@
  *
  *   kind, name, threads, ring_bytes, note, <the columns of a cell>, date, host, commit, ...
  *
- * A ceiling fills the columns it shares with a cell and leaves the others empty. Each row says where and when
- * it was measured; the rest of the machine and the advice have no place in a rectangle: the other forms show them.
+ * A ceiling fills the columns it shares with a cell and leaves the others empty. Each row ends with date and
+ * host; the rest of the machine and the advice are only in the other forms.
  */
 #include "bench/output/fields.h"
 #include "bench/output/output.h"
@@ -13,12 +13,12 @@
 static const char *const ceiling_columns[] = { "name", "threads", "ring_bytes", "note" };
 enum { CEILING_COLUMNS = sizeof(ceiling_columns) / sizeof(ceiling_columns[0]) };
 
-/* Of the machine, at the end of each row. */
+/* Columns about the machine, at the end of each row. */
 static const char *const machine_columns[] = { "date",    "host", "commit", "compiler",
                                                "load_1m", "cpu",  "dataset" };
 enum { MACHINE_COLUMNS = sizeof(machine_columns) / sizeof(machine_columns[0]) };
 
-/* As RFC 4180 writes a field: in quotes if it holds a comma, a quote or a line break; quotes are doubled. */
+/* A field by RFC 4180: quoted if it contains a comma, a quote or a line break; quotes are doubled. */
 static void print_text(FILE *file, const char *text)
 {
     if (strpbrk(text, ",\"\r\n") == NULL) {

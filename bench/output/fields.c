@@ -1,4 +1,4 @@
-/* fields.c - name, kind and place of every measured value. */
+/* fields.c - see fields.h. */
 #include "bench/output/fields.h"
 
 #include <assert.h>
@@ -152,7 +152,7 @@ void bench_print_field(FILE *file, const struct bench_field *field, const char *
 {
     const void *at = base + field->offset;
     switch (field->kind) {
-    case BENCH_TEXT: /* each form quotes it in its own way */
+    case BENCH_TEXT: /* each form quotes text differently */
         assert(false);
         break;
     case BENCH_NUMBER:

@@ -1,8 +1,8 @@
-/* html.c - one page that needs nothing but itself, to be sent to a colleague.
+/* html.c - one self-contained page, to be sent to a colleague.
  *
  *   verdict and advice | rates by workers, where the time goes | the table, its columns explained | ceilings | machine
  *
- * It begins with the end of the sweep, so all of it is written at the finish.
+ * The verdict comes first, so all of it is written in finish.
  */
 #include "bench/machine.h"
 #include "bench/output/html_write.h"
@@ -50,9 +50,9 @@ static void print_count(FILE *file, uint64_t value)
 struct column {
     const char *name;
     const char *unit;    /* "" = none */
-    const char *meaning; /* NULL = needs no explanation here */
+    const char *meaning; /* NULL = not explained here */
     bool is_word;
-    bool begins; /* a group of columns */
+    bool begins; /* starts a group of columns */
 };
 
 static void print_columns(FILE *file, const struct column *columns, size_t count)
@@ -210,7 +210,7 @@ static void print_measured(FILE *file, const struct bench_cell *row)
     const struct bench_first_epoch *first = &row->first;
     const uint64_t grown =
         row->rss_bytes > row->rss_base_bytes ? row->rss_bytes - row->rss_base_bytes : 0;
-    const double unknown = first->separate ? 1 : NAN; /* one figure is shown once */
+    const double unknown = first->separate ? 1 : NAN; /* a single figure is shown once */
     print_short(file, first->samples_per_s * unknown, true);
     print_cell(file, first->separate ? first->limit : "");
     print_number(file, first->ceiling_share * 100 * unknown, 0, "");

@@ -3,7 +3,7 @@
  *    samples/s
  *    500 k ┤- - - - - - -  ceiling
  *          │    ●────●
- *          │  ■────■             ● auto stands apart: it is a number of workers of its own
+ *          │  ■────■             ● auto has its own place
  *        0 ┼──┬────┬─────┬
  *             1    2    auto     workers
  */
@@ -27,9 +27,9 @@ enum {
 };
 
 struct places {
-    const struct bench_cell *at[PLACES_MAX]; /* one cell of each number of workers */
+    const struct bench_cell *at[PLACES_MAX]; /* one cell per number of workers */
     size_t count;
-    double top; /* of the axis */
+    double top; /* end of the axis */
     double step;
 };
 
@@ -65,7 +65,7 @@ static void find_places(struct places *out, const struct bench_chart *chart)
         if (out->count == 0 || !same_place(out->at[out->count - 1], cell))
             out->at[out->count++] = cell;
         most = fmax(most, rate_of(chart, cell));
-        most = fmax(most, ceiling_of(chart, cell)); /* of one that is NaN, the other */
+        most = fmax(most, ceiling_of(chart, cell)); /* if one is NaN, the other */
     }
     out->step = most > 0 ? round_step(most) : 1;
     out->top = ceil(most * 1.02 / out->step) * out->step;
@@ -81,7 +81,7 @@ static double y_of(const struct places *places, double value)
     return BOTTOM - (BOTTOM - TOP) * value / places->top;
 }
 
-/* "1.5 M": as many digits as it takes. */
+/* "1.5 M": as many digits as needed. */
 static void print_tick(FILE *file, double value)
 {
     static const char *const units[] = { "", " k", " M", " G", " T" };
@@ -116,7 +116,7 @@ static void draw_axes(FILE *file, const struct places *places)
             (LEFT + RIGHT) / 2, HEIGHT - 6);
 }
 
-/* The cell of that number of workers and that pin_memory, or NULL. */
+/* The cell with that number of workers and that pin_memory, or NULL. */
 static const struct bench_cell *find_cell(const struct bench_chart *chart,
                                           const struct bench_cell *place, const char *pin)
 {
@@ -127,8 +127,8 @@ static const struct bench_cell *find_cell(const struct bench_chart *chart,
     return NULL;
 }
 
-/* The ceiling of a number of workers: the median of those measured beside its cells would be one more
- * number to explain, so it is that of the first. */
+/* The ceiling for a number of workers: that of its first cell. A median over its cells would be one more
+ * number to explain. */
 static double ceiling_at(const struct bench_chart *chart, const struct bench_cell *place)
 {
     for (size_t index = 0; index < chart->count; index++)
@@ -138,7 +138,7 @@ static double ceiling_at(const struct bench_chart *chart, const struct bench_cel
     return NAN;
 }
 
-/* A step over each number of workers. */
+/* Draws the ceiling as a step over each number of workers. */
 static void draw_ceiling(FILE *file, const struct bench_chart *chart, const struct places *places)
 {
     const double half = (double)(RIGHT - LEFT) / (double)places->count / 2;
@@ -193,7 +193,7 @@ static void draw_line(FILE *file, const struct bench_chart *chart, const struct 
     fputs("</g>\n", file);
 }
 
-/* The recommended cell's own figure, at its mark. */
+/* Prints the recommended cell's rate at its mark. */
 static void label_best(FILE *file, const struct bench_chart *chart, const struct places *places)
 {
     const struct bench_cell *best = chart->report->advice->best;

@@ -1,4 +1,4 @@
-/* html_stages.c - the chart of where the time goes: a bar of 100 % for each number of workers.
+/* html_stages.c - the chart of where the time goes: a bar of 100 % per number of workers.
  *
  *     1  ▐ read ▌▐     decode     ▌▐ convert ▌   1.4 ms     thread time per sample
  */
@@ -45,7 +45,7 @@ static void print_time(FILE *file, double us)
     fprintf(file, "%.*f %s", value < 9.95 ? 1 : 0, value, unit);
 }
 
-/* The recommended pin_memory alone: the stages do not know of it. */
+/* Only cells with the recommended pin_memory, which does not affect the stages. */
 static bool is_shown(const struct bench_chart *chart, const struct bench_cell *cell)
 {
     double times[STAGES];

@@ -1,7 +1,7 @@
-/* html_style.c - how the page looks: one column of cards, light and dark, from a phone to a wide screen.
+/* html_style.c - the look of the page: one column of cards, light and dark, from phones to wide screens.
  *
- * The colours of lines and stages are those of Okabe and Ito, which stay apart for the colour-blind; lines also differ
- * by their marks, stages by the percentages on them.
+ * The colours of lines and stages are those of Okabe and Ito, distinct for the colour-blind; lines also differ by
+ * their marks, stages by their percentages.
  */
 #include "bench/output/html_write.h"
 

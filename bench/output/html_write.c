@@ -1,4 +1,4 @@
-/* html_write.c - text, and the choice of what a chart shows. */
+/* html_write.c - text, and the choice of the cells of a chart. */
 #include "bench/output/html_write.h"
 
 #include "loader/base/printable.h"

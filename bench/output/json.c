@@ -1,11 +1,11 @@
-/* json.c - JSON Lines: one object a line, "kind" first. */
+/* json.c - JSON Lines: one object per line, "kind" first. */
 #include "bench/output/json.h"
 #include "bench/output/fields.h"
 #include "bench/output/output.h"
 
 #include <string.h>
 
-/* Bytes of the well-formed UTF-8 sequence that starts here; 0 = it is none. */
+/* Length of the well-formed UTF-8 sequence that starts here; 0 = none. */
 static size_t sequence_length(const unsigned char *at)
 {
     size_t length = at[0] < 0x80       ? 1
@@ -98,7 +98,7 @@ static void print_shares(FILE *file, const char *key, const struct bench_share_r
 static void cell(struct bench_sheet *sheet, const struct bench_cell *row)
 {
     print_fields(sheet->file, "cell", bench_cell_fields, bench_cell_field_count, row);
-    /* For whoever compares cells: repeat n of one stands beside repeat n of another. */
+    /* For comparing cells: repeat n of one was measured next to repeat n of another. */
     fputs(", \"rates\": [", sheet->file);
     for (uint32_t index = 0; index < row->rate_count; index++) {
         if (index > 0)

@@ -1,4 +1,4 @@
-/* output.c - which form, and where it goes. */
+/* output.c - see output.h. */
 #include "bench/output/output.h"
 
 #include <errno.h>

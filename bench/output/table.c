@@ -1,12 +1,12 @@
-/* table.c - rows for a person at a terminal, 120 or 80 columns wide.
+/* table.c - rows for the terminal, 120 or 80 columns wide.
  *
- *   # cpu, float32, cache decoded, reader uring           what the cells below have in common
+ *   # cpu, float32, cache decoded, reader uring           what the cells below share
  *   # workers  pin batch epochs samples/s ...             one header for each such group
  *           0  off    64  first    6.53 k ...             the epoch that reads and decodes
  *                          later    487 k ...             those that the cache serves
  *
- * A cell without a cache has one line, for all its epochs. How batches get to a GPU takes two columns, and
- * the best ring is a host's. What a width has no room for, CSV and JSON have.
+ * A cell without a cache has one line, for all its epochs. The way to a GPU takes two columns; the best ring
+ * is shown on the CPU only. CSV and JSON have the values that do not fit.
  */
 #include "bench/machine.h"
 #include "bench/output/output.h"
@@ -36,14 +36,14 @@ static const char *fixed(char out[16], double value, int digits)
     return out;
 }
 
-/* Millions of bytes; a large number needs no tenth. */
+/* Millions of bytes; large numbers without a decimal. */
 static const char *megabytes(char out[16], uint64_t bytes)
 {
     const double value = (double)bytes / 1e6;
     return fixed(out, value, value < 9999 ? 1 : 0);
 }
 
-/* What a row has none of is 0 there. */
+/* 0 if the row has no such value. */
 static const char *count(char out[24], uint64_t value)
 {
     if (value > 0)
@@ -63,7 +63,7 @@ static bool is_wide(const struct bench_sheet *sheet)
     return sheet->columns != BENCH_COLUMNS_NARROW;
 }
 
-/* A comment of any length: broken at spaces, its later lines under the first. */
+/* Prints a comment of any length, broken at spaces and indented. */
 static void print_wrapped(const struct bench_sheet *sheet, const char *name, const char *whole)
 {
     enum {
@@ -81,7 +81,7 @@ static void print_wrapped(const struct bench_sheet *sheet, const char *name, con
             length = width;
             while (length > 0 && text[length] != ' ')
                 length--;
-            if (length == 0) /* a word that is longer than the line */
+            if (length == 0) /* a word longer than the line */
                 length = strcspn(text, " ");
         }
         fprintf(sheet->file, "# %-8s %.*s\n", label, (int)length, text);
@@ -136,8 +136,7 @@ static void print_cell_header(const struct bench_sheet *sheet, const struct benc
     fprintf(file, "%s\n", is_host(row) && is_wide(sheet) ? " best ring" : "");
 }
 
-/* A cell that was not measured does not know its cache and reader: it may stand in any group of its device and
- * type. */
+/* A cell that was not measured has no cache and reader: it fits any group of its device and type. */
 static void begin_group(struct bench_sheet *sheet, const struct bench_cell *row)
 {
     char group[sizeof(sheet->group)];
@@ -181,8 +180,8 @@ static uint64_t grown_bytes(const struct bench_cell *row)
     return row->rss_bytes > row->rss_base_bytes ? row->rss_bytes - row->rss_base_bytes : 0;
 }
 
-/* The line of one kind of epochs. What the cell has only once stands in its last line, but the time to the
- * first batch in its first. */
+/* One kind of epoch. Values of the whole cell are in its last line, the time to the first batch in its
+ * first. */
 struct line {
     const char *epochs;
     double samples_per_s, spread, bytes_per_s, ceiling_share;

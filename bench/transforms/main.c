@@ -1,11 +1,11 @@
-/* main.c - transformbench: one thread's rate of each transform, beside the plain conversion of as
- * many elements.
+/* main.c - transformbench: one thread's rate of each transform, compared with the plain conversion of
+ * equally many elements.
  *
  *   random images of a set ─┬─ convert ────────────────▶ ring of rows     in turn, many short
  *                           └─ crop, flip, convert ────▶ ring of rows     windows of each
  *
  * usage: transformbench [crop|resize]      the tables, with each ratio and its target
- *        transformbench time WINDOWS       ns of one resize 256 -> 224, a line a window
+ *        transformbench time WINDOWS       ns of one resize 256 -> 224, a line per window
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,9 +22,9 @@ enum {
     WINDOWS = 41,
     WINDOW_NS = 5000000,
     SET_BYTES = 48 << 20, /* more than any cache here */
-    RING_BYTES = 2 << 20, /* as the loader's slots: it stays in the cache */
-    BATCH_MAX = 64,       /* rows at a time, or all of the ring */
-    AHEAD = 8             /* as many rows as the plan may want to fetch */
+    RING_BYTES = 2 << 20, /* like the loader's slots, it stays in the cache */
+    BATCH_MAX = 64,       /* rows at a time, or the whole ring */
+    AHEAD = 8             /* rows that the plan may prefetch */
 };
 
 static const float mean[] = { 0.485F, 0.456F, 0.406F };
@@ -104,8 +104,7 @@ struct bench {
     const struct job *job;
     struct stk_convert_plan convert;
     struct stk_transform_plan plan;
-    /* On large pages, as the loader's are. */
-    struct bench_block set_block, ring_block, scratch_block;
+    struct bench_block set_block, ring_block, scratch_block; /* on huge pages, like the loader's */
     uint8_t *set, *ring, *scratch;
     size_t set_rows, row_bytes, ring_rows;
     uint32_t batch_rows;
@@ -171,7 +170,7 @@ static const uint8_t *source_of(const struct bench *bench, uint64_t turn)
     return bench->set + stk_mix64(turn) % bench->set_rows * bench->row_bytes;
 }
 
-/* One batch: its sources, and those of the next few rows; where its rows go. */
+/* One batch: its sources and those of the next few rows, and where its rows go. */
 struct batch {
     const void *pictures[BATCH_MAX + AHEAD];
     uint64_t samples[BATCH_MAX];
@@ -257,7 +256,7 @@ static const struct job resize_job = {
     "resize 256 -> 224", 256, 256, 3, STOKER_UINT8, STOKER_NHWC, { .resize = { 224, 224 } }, 0
 };
 
-/* The same picture over and over, as Pillow is measured. */
+/* Resizes one image repeatedly, as Pillow is measured. */
 static int time_resizes(int windows)
 {
     struct bench bench;

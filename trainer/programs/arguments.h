@@ -22,15 +22,14 @@ enum action {
     ACTION_VERSION
 };
 
-/* What activations are stored in. */
+/* Type in which activations are stored. */
 enum amp { AMP_OFF, AMP_FP16, AMP_BF16 };
 
 enum tf32 { TF32_OFF, TF32_ON };
 
 enum preset { PRESET_FAST, PRESET_PYTORCH, PRESET_HOUSING };
 
-/* What the line asks for, with the defaults of the preset where it says nothing. Strings are
- * those of argv. */
+/* The command line, with the preset's defaults for what it does not give. Strings point into argv. */
 struct arguments {
     enum program program;
     uint64_t given; /* bit N: the line has row N of the option table; ask arguments_give() */
@@ -39,13 +38,13 @@ struct arguments {
 
     const char *data;      /* NULL = look for it */
     const char *test_data; /* NULL = the split "test" of data */
-    double mean, std;      /* of the pixels; -1 and 0 = the data set's own */
+    double mean, std;      /* pixels; -1 and 0 = the data set's own */
     int32_t workers;
     stoker_switch pin_memory;
 
     uint32_t epochs;
-    uint64_t steps;      /* updates at most; 0 = as many as the epochs have */
-    bool steps_alone;    /* the line tells them and no epochs: there are as many as they take */
+    uint64_t steps;   /* updates at most; 0 = as many as the epochs have */
+    bool steps_alone; /* the line has --steps but no --epochs: as many epochs as the steps take */
     uint32_t batch_size; /* STOKER_BATCH_SIZE_MAX = the largest that fits */
     uint32_t accumulate;
     uint64_t seed;
@@ -84,8 +83,8 @@ struct arguments {
     bool quiet;
 };
 
-/* Read the line. preset: that of a line without --preset; NULL = the program's. STOKER_EINVAL: message is one
- * line that names the option. --help, --version and --list-devices win over whatever else the line has. */
+/* Reads the command line. preset: for a line without --preset; NULL = the program's. STOKER_EINVAL: message
+ * is one line that names the option. --help, --version and --list-devices win over everything else. */
 int arguments_parse(struct arguments *out, enum program program, const enum preset *preset,
                     int argc, char *const *argv, char message[CLI_MESSAGE_BYTES]);
 
@@ -96,13 +95,13 @@ void arguments_help(FILE *file, enum program program);
 
 bool optimizer_takes_betas(stoker_optimizer optimizer);
 
-/* The words of the line, as the options take them. */
+/* The words of the options. */
 const char *preset_name(enum preset preset);
 const char *optimizer_name(stoker_optimizer optimizer);
 const char *schedule_name(stoker_schedule schedule);
 const char *amp_name(enum amp amp);
 
-/* The line again, fit to be pasted into a shell, but starting from the checkpoint `load`. */
+/* Prints the line for pasting into a shell, with the checkpoint `load` as its start. */
 void arguments_print_again(FILE *file, int argc, char *const *argv, const char *load);
 
 #endif

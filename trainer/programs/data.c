@@ -61,7 +61,7 @@ static int tell_undivided(const char *spec, int rc, stoker_error *error)
     return rc;
 }
 
-/* Open the two sets. A format without splits is told which file to test on by --test-data. */
+/* Opens the two sets. A format without splits needs --test-data. */
 static int open_both(struct data *data, const struct arguments *arguments, stoker_error *error)
 {
     const bool splits = arguments->test_data == NULL;

@@ -17,7 +17,7 @@ struct data {
 };
 
 /* Images with classes: --data, or MNIST where it is looked for, or drawn digits. On failure
- * nothing is open and *error tells. */
+ * nothing is open and *error has the reason. */
 int data_open_images(struct data *out, const struct arguments *arguments, stoker_error *error);
 
 /* A table with a number to foretell: --data, or the Boston housing file. Where the spec of a CSV

@@ -16,7 +16,7 @@
 #include "loader/base/clock.h"
 
 enum {
-    RECORDED_ROWS = 400,    /* of a run, about */
+    RECORDED_ROWS = 400,    /* per run, roughly */
     SKIPPED_IN_A_ROW = 100, /* more than halvings of the loss scale from its most to its least */
 };
 
@@ -33,12 +33,12 @@ struct run {
     stoker_error *error;
     stoker_loader *loader;
     uint64_t batches_per_epoch;
-    uint64_t epoch; /* of the batch at hand, from 0 */
-    uint64_t index; /* of the batch at hand in its epoch */
+    uint64_t epoch; /* current batch's, from 0 */
+    uint64_t index; /* current batch's in its epoch */
     struct tally of_epoch, of_row;
     uint64_t first_update; /* made before this run */
     uint64_t recorded;     /* updates at the last row */
-    uint64_t groups;       /* of passes that ended with an update, made or skipped */
+    uint64_t groups;       /* groups of passes that ended with an update, made or skipped */
     uint64_t skipped_in_a_row;
     stoker_step step;
 };
@@ -67,7 +67,7 @@ static int test_batches(stoker_trainer *trainer, stoker_loader *loader)
     return rc == STOKER_EPOCH_END ? STOKER_OK : rc;
 }
 
-/* What is found is told once, at the end: a GPU is waited for there. */
+/* Findings are reported once, at the end, since reading them waits for a GPU. */
 static int test_all(stoker_trainer *trainer, stoker_loader *loader, stoker_evaluation *out)
 {
     const int rc = test_batches(trainer, loader);
@@ -101,7 +101,7 @@ int fit_test(stoker_trainer *trainer, const stoker_dataset *test,
     return rc;
 }
 
-/* ---- telling -------------------------------------------------------------------- */
+/* ---- reporting ------------------------------------------------------------------ */
 
 static double share(uint64_t part, uint64_t whole)
 {
@@ -203,7 +203,7 @@ static int all_skipped(struct run *run, uint64_t count)
     return STOKER_EDIVERGED;
 }
 
-/* What the last pass told. A loss that is no number may come of an update that the loss scale then leaves out. */
+/* Checks the last pass. A NaN loss may come from an update that the loss scale then skips. */
 static int check_step(struct run *run)
 {
     const stoker_step *const step = &run->step;
@@ -232,7 +232,7 @@ static void count_updates(struct run *run)
 static int save(struct run *run)
 {
     if (stoker_loader_state(run->loader, &run->result->state) != STOKER_OK)
-        return STOKER_OK; /* the loader has failed, and its error is told */
+        return STOKER_OK; /* the loader has failed and reports its own error */
     const int rc =
         stoker_trainer_save(run->fit->trainer, run->fit->save, &run->result->state, run->error);
     if (rc == STOKER_OK)
@@ -293,14 +293,14 @@ static int end_epoch(struct run *run)
     run->result->train_ns += flush_ns;
     if (rc != STOKER_OK)
         return tell(run->error, rc, stoker_trainer_error(fit->trainer));
-    count_pass(&run->of_epoch, &run->step, 0, flush_ns); /* what passes had not told yet */
+    count_pass(&run->of_epoch, &run->step, 0, flush_ns); /* results not reported by passes yet */
     count_pass(&run->of_row, &run->step, 0, flush_ns);
     run->result->samples += run->step.count;
     rc = check_step(run);
     if (rc != STOKER_OK)
         return rc;
     if (run->of_epoch.samples == 0)
-        return STOKER_OK; /* gone on with from an epoch's very end: it was told then */
+        return STOKER_OK; /* continued from an epoch's end, which was reported then */
     record_row(run, true);
     struct look look = look_at(run);
     stoker_evaluation test = { 0 };

@@ -12,10 +12,10 @@
 struct fit {
     stoker_trainer *trainer;
     const stoker_dataset *test;
-    const stoker_loader_options *loading; /* of the training set, resume included */
+    const stoker_loader_options *loading; /* training set, resume included */
     const stoker_dataset *train;
     uint64_t epochs;
-    uint64_t total_updates; /* the run ends after so many, or after the epochs */
+    uint64_t total_updates; /* the run ends after this many, or after the epochs */
     uint64_t eval_every;    /* epochs; 0 = leave it to the caller */
     uint64_t save_every;    /* updates; 0 = never */
     const char *save;
@@ -30,8 +30,8 @@ struct fit {
 struct fit_result {
     uint64_t samples;
     uint64_t train_ns;      /* waiting for data included */
-    uint64_t wait_ns;       /* of it, in stoker_loader_next */
-    stoker_state state;     /* where the loader stands */
+    uint64_t wait_ns;       /* part of it spent in stoker_loader_next */
+    stoker_state state;     /* the loader's position */
     uint64_t updates;       /* made */
     uint64_t skipped;       /* updates left out because gradients overflowed in 16 bits */
     uint64_t saved_at;      /* updates at the last save; 0 = there was none */
@@ -44,7 +44,7 @@ struct fit_result {
  * no update could be made: what the trainer holds is not worth saving. */
 int fit_run(const struct fit *fit, struct fit_result *out, stoker_error *error);
 
-/* STOKER_EDIVERGED and its message: `what` is NaN or infinite after so many updates. save may be NULL. */
+/* STOKER_EDIVERGED and its message: `what` is NaN or infinite after `updates` updates. save may be NULL. */
 int fit_diverged(const char *what, double value, uint64_t updates, const struct fit_result *result,
                  const char *save, stoker_error *error);
 

@@ -12,7 +12,7 @@ enum { ORIGIN_WORD_MAX = 32 };
 
 /* Empty texts: the file was not written by these programs, or by version 0.1. */
 struct origin {
-    const char *path; /* of the checkpoint; NULL = there is none */
+    const char *path; /* checkpoint; NULL = none */
     char program[ORIGIN_WORD_MAX];
     char preset[ORIGIN_WORD_MAX];
     char seed[ORIGIN_WORD_MAX];

@@ -55,7 +55,7 @@ static void show_live(struct progress *progress, const char *text)
     cli_progress_line_show(&progress->line, marked);
 }
 
-/* Short: what is cut at the window's edge is lost. */
+/* Short, because the line is cut at the window's edge. */
 static void describe_live(char line[LINE_BYTES], const struct look *look)
 {
     const uint64_t left = (uint64_t)look->seconds_left;

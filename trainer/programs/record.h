@@ -13,10 +13,10 @@ struct record {
     stoker_training_log *log;
     struct trace trace; /* the loop fills it */
     bool classes;       /* there are accuracies */
-    int rc;             /* the first failure of a write; told at close */
+    int rc;             /* first failure of a write, returned by close */
 };
 
-/* first_step: updates made before, by the run that is gone on with. */
+/* first_step: updates made before, by the run that is continued. */
 int record_open(struct record *record, const struct arguments *arguments, bool classes,
                 uint64_t first_step, stoker_error *error);
 

@@ -1,7 +1,7 @@
 /* session.c - see session.h.
  *
  *   arguments ──▶ (origin) ──▶ data, GPU ──▶ network ──▶ trainer ──▶ (load) ──▶ tables ──▶ fit ──▶ test ──▶ report
- *                                                     │                   └─ Ctrl-C: save, how to go on
+ *                                                     │                   └─ Ctrl-C: save, print how to continue
  *                                                     └─ --summary and --eval-only end here
  */
 #include "trainer/programs/session.h"

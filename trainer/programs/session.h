@@ -11,7 +11,7 @@
 struct session_kind {
     const char *name;
     enum program program;
-    bool classes; /* what is told apart; else a number is foretold */
+    bool classes; /* true: classification; false: regression */
     int (*open)(struct data *out, const struct arguments *arguments, stoker_error *error);
     /* Print how the test went; model is "" or " (averaged weights)". */
     void (*report)(const struct voice *voice, const char *model, const stoker_evaluation *test);

@@ -16,7 +16,7 @@ struct settings {
     uint64_t epochs; /* the last one may be cut short */
     uint64_t updates_per_epoch;
     uint64_t total_updates;
-    uint32_t last_batch_size; /* of an epoch; 0 = as the others */
+    uint32_t last_batch_size; /* last batch of an epoch; 0 = like the others */
 };
 
 /* Work them out; batch_size is what the trainer may take at most (the line may have said max). */

@@ -7,9 +7,9 @@
 
 enum {
     THREAD_EVENTS = 1 << 14, /* in each thread's ring, */
-    TAKE_EVERY = 16,         /* emptied after so many batches */
+    TAKE_EVERY = 16,         /* batches between two readings of the rings */
     TAKE_EVENTS = 1 << 16,   /* room made at a time */
-    EVENTS_MAX = 1 << 21     /* of the run: a file of half a gigabyte */
+    EVENTS_MAX = 1 << 21     /* per run: a file of half a gigabyte */
 };
 
 static int fail(stoker_error *error, const char *path, int os_errno)
@@ -41,7 +41,7 @@ uint32_t trace_events(const struct trace *trace)
     return trace->path == NULL ? 0 : THREAD_EVENTS;
 }
 
-/* Make room for more. False: there is none to be had. */
+/* Makes room for more. False: out of memory. */
 static bool grow(struct trace *trace)
 {
     if (trace->count < trace->room)
@@ -56,7 +56,7 @@ static bool grow(struct trace *trace)
     return true;
 }
 
-/* What finds no room here stays in the threads' rings, who then drop what comes and count it. */
+/* Without room here, events stay in the threads' rings, which then drop and count new ones. */
 static void take(struct trace *trace, stoker_loader *loader)
 {
     stoker_trace taken = STOKER_TRACE_INIT;

@@ -12,7 +12,7 @@ static void say(const struct voice *voice, FILE *file, const char *begin, const 
 {
     char line[2048];
     (void)vsnprintf(line, sizeof(line), format, list);
-    stk_printable(line); /* names of files and data sets come from outside */
+    stk_printable(line); /* names of files and data sets are not trusted */
     fprintf(file, "%s%s%s\n", begin, voice->mark, line);
     fflush(file);
 }

@@ -1,4 +1,4 @@
-/* wake.h - a GPU and its libraries start while the data is opened: both take tenths of a second.
+/* wake.h - starts a GPU and its libraries while the data is opened: both take tenths of a second.
  *
  *   main thread   open data, build network ─▶ join ─▶ create the trainer
  *   waker         driver, context, libraries ─┘
@@ -16,8 +16,8 @@ struct waker {
     pthread_t thread;
 };
 
-/* A thread that cannot be started is done without. waker must stay where it is until it is joined. */
+/* A failure to start the thread is ignored. waker must not move until it is joined. */
 void wake_begin(struct waker *waker, const char *backend, bool convolutions);
-void wake_join(struct waker *waker); /* again is fine */
+void wake_join(struct waker *waker); /* may be called again */
 
 #endif

@@ -1,4 +1,4 @@
-/* writable.h - asks at the begin of a run if a file that is written at its end can be. */
+/* writable.h - checks at the start of a run that a file can be written at its end. */
 #ifndef STK_PROGRAMS_WRITABLE_H
 #define STK_PROGRAMS_WRITABLE_H
 

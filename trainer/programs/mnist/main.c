@@ -1,4 +1,4 @@
-/* main.c - stoker-mnist: train a small convolutional network to tell digits apart.
+/* main.c - stoker-mnist: train a small convolutional network to classify digits.
  *
  * Exit status: 0 done, 1 failed, 2 bad usage, 130 stopped by Ctrl-C and saved.
  */
