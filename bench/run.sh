@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# run.sh - measure what Stoker promises, and say point by point whether it holds.
+# run.sh - measures Stoker against its targets, point by point.
 #
 # usage: bench/run.sh           points, then formats
 #        bench/run.sh points    resident, reading warm and cold, large counts, resume
 #        bench/run.sh formats   folders of PNG and JPEG files, shards, bombs, a million files
-#        bench/run.sh transforms  what crop, flip and resize cost, and Pillow's resize in turn
+#        bench/run.sh transforms  the cost of crop, flip and resize, and Pillow's resize in turn
 #        bench/run.sh peers     the same jobs, loading and training, in PyTorch, in turn with ours
 #
 # STOKER_BUILD   the build folder (build/release)
 # STOKER_DATA    the folder that holds mnist/ (data)
 # STOKER_REPEATS repeats per cell (50): many short windows, cells and ceilings in turn, in five processes,
-#                since which pages of memory a process is given makes it faster or slower for all its life;
+#                since the pages that a process happens to get make it faster or slower throughout;
 #                cold reads, which are slow, get a quarter as many
 # STOKER_ROUNDS  rounds of peers (3)
-# STOKER_KEEP    a folder for the rows as JSON Lines (thrown away)
-# TMPDIR         where data is made, 1.5 GB: must be a disk, or "cold" means nothing
+# STOKER_KEEP    a folder for the rows as JSON Lines (default: they are deleted)
+# TMPDIR         where data is made, 1.5 GB: must be on a disk, or "cold" means nothing
 #
-# Exit status: 0 measured (holding or not), 1 something failed, 77 a tool is missing.
+# Exit status: 0 measured (met or not), 1 something failed, 77 a tool is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -49,7 +49,7 @@ find_data() {
         return
     fi
     resident='synth:digits?count=60000'
-    echo "NO MNIST in $STOKER_DATA/mnist: made-up digits of the same size stand in for it"
+    echo "NO MNIST in $STOKER_DATA/mnist: using made-up digits of the same size instead"
     python3 - "$images" <<'PYTHON'
 import os, struct, sys
 with open(sys.argv[1], "wb") as file:
@@ -57,7 +57,7 @@ with open(sys.argv[1], "wb") as file:
 PYTHON
 }
 
-# sweep NAME REPEATS OPTION... DATASET: show the table's progress on a terminal, keep the rows.
+# sweep NAME REPEATS OPTION... DATASET: shows progress on a terminal, keeps the rows.
 sweep() {
     local name=$1 turns=$2 status=0
     shift 2
@@ -66,7 +66,7 @@ sweep() {
     [ "$status" -eq 0 ] || { echo "   some cells failed (exit $status)"; failed=1; }
 }
 
-# Every row is checked in the first turn.
+# Rows are checked in the first turn only.
 once() { [ "$1" -eq 1 ] || echo "--verify off"; }
 
 measure_points() {
@@ -81,7 +81,7 @@ measure_points() {
         sweep "warm-$turn" $each "${reads[@]}" "${numbers[@]}" $(once "$turn") "idx:$images"
         sweep "cold-$turn" $(((each + 3) / 4)) --cold "${reads[@]}" "${numbers[@]}" "idx:$images"
     done
-    # The same work on a small and on a huge count, in turn: what differs is what the count costs.
+    # The same work on a small and on a huge count, in turn: the difference is the cost of the count.
     local common=("${reads[@]}" --reader null --batch-size 64 "--workers=0,2" --ceilings off)
     for turn in $(seq 7); do
         sweep "small-$turn" $(((repeats + 13) / 14)) "${common[@]}" 'synth:bytes?count=100000&shape=28x28'
@@ -96,7 +96,7 @@ packed() {
     "$pack" --quiet "$@" || { echo "   stoker-pack $* failed (exit $?)"; failed=1; }
 }
 
-# make_formats: the sets that measure_formats reads. Each shard set is one file, as the bare loops want.
+# make_formats: makes the sets for measure_formats. Each shard set is one file, as the bare loops need.
 make_formats() {
     local pictures='synth:pictures?count=1000'
     echo "== making the data in $scratch"
@@ -109,12 +109,12 @@ make_formats() {
     packed --codec lz4 'synth:digits?count=2000&size=256' "shards:$scratch/large-lz4"
 }
 
-# Two sides of a ratio that cannot be cells of one sweep take turns.
+# Runs two sides of a ratio in turn that cannot be cells of one sweep.
 turns=2
 
-# Where rows are only gathered it counts where in the machine's memory they lie, and that is another place in
-# each process: on a shared host the same bare loop gathers 9 M/s in one and 19 M/s in the next, all on huge
-# pages, and a loader's rows fare no better. So one process tells a share from 0.7 to 1.7; several are asked.
+# The speed of gathering depends on the physical pages, which differ from process to process: on a shared host
+# the same bare loop gathers 9 M/s in one process and 19 M/s in the next, all on huge pages. The share measured
+# in one process is anything from 0.7 to 1.7, so several are run.
 processes=5
 
 measure_folders() {
@@ -154,9 +154,9 @@ measure_shards() {
     done
 }
 
-# read_with_fio TURN FILE: two threads, each the blocks of its half in random order, once. Blocks as long
-# as a record, and as many in flight as the loader has. No hint: fio's own for random reads takes the
-# kernel's read-ahead away, and halves what it gets.
+# read_with_fio TURN FILE: two threads read the blocks of their half once, in random order, with blocks as long
+# as a record and the loader's depth. No hint: fio's own for random reads disables the kernel's read-ahead,
+# which halves the rate.
 read_with_fio() {
     command -v fio >/dev/null || return 0
     local depth
@@ -168,7 +168,7 @@ read_with_fio() {
         { rm -f "$rows/fio-$1.json"; echo "   fio failed: $(head -n 1 "$scratch/fio.log")"; }
 }
 
-# codec NAME WORD...: one row of codecbench.
+# codec NAME WORD...: runs codecbench for one row.
 codec() {
     local name=$1 status=0
     shift
@@ -178,7 +178,7 @@ codec() {
     [ "$status" -eq 0 ] || [ "$status" -eq 77 ] || { echo "   failed (exit $status)"; failed=1; }
 }
 
-# many_files: in memory if there is room, since what is measured is not the disk.
+# many_files: in memory if there is room, since the disk is not measured.
 many_files() {
     local room where=$scratch
     room=$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)
@@ -257,7 +257,7 @@ measure_peers() {
     return "$failed"
 }
 
-# Each ratio is printed with its target: one that is missed is told, and is no failure.
+# Prints each ratio with its target; a missed target is no failure.
 measure_transforms() {
     local bench=$build/bench/transforms/transformbench status=0
     "$bench" || [ $? -eq 1 ]

@@ -29,7 +29,7 @@ def load_runs(folder, name):
 
 
 def merged(cells):
-    """One cell for those that several runs measured: all their repeats, and the medians of the rest."""
+    """One cell for those measured by several runs: all repeats, and medians of the rest."""
     runs = {}
     for cell in cells:
         key = ("dtype", "batch_size", "pin_memory", "auto") + (() if cell["auto"] else ("workers",))
@@ -49,7 +49,7 @@ def millions(rate):
 
 
 class Table:
-    """The points, printed at the end in one piece."""
+    """Collects the points and prints them at the end."""
 
     def __init__(self):
         self.lines = []
@@ -97,8 +97,8 @@ def share_points(table, title, cells, targets, by_dtype):
 def middle(ratios):
     """The median, and the bounds between which it lies with 99.9 % certainty.
 
-    By order statistics: the number of values below the true median is binomial, whatever the
-    distribution. 99.9 %, since many pairs are looked at.
+    By order statistics: the number of values below the true median is binomial for any
+    distribution. 99.9 %, since there are many pairs.
     """
     ratios = sorted(ratios)
     count, below, left_out = len(ratios), 0, 0
@@ -108,7 +108,7 @@ def middle(ratios):
             break
         left_out += 1
     if left_out == 0:
-        return statistics.median(ratios), 0.0, math.inf  # too few to tell
+        return statistics.median(ratios), 0.0, math.inf  # too few
     return statistics.median(ratios), ratios[left_out - 1], ratios[count - left_out]
 
 
@@ -118,7 +118,7 @@ def paired(one, other):
 
 
 def auto_point(table, title, cells):
-    """Does auto find what the best fixed number of workers gives?"""
+    """Compares auto with the best fixed number of workers."""
     for key in sorted({(c["dtype"], c["batch_size"]) for c in cells}):
         same = [c for c in cells if (c["dtype"], c["batch_size"]) == key]
         found = []
@@ -137,7 +137,7 @@ def auto_point(table, title, cells):
 
 
 def pin_point(table, cells):
-    """Page-locking must cost nothing: slower means that the noise leaves no other explanation."""
+    """Page-locking must cost nothing: "slower" means beyond any noise."""
     found = []
     for on in (c for c in cells if c["pin_memory"] == "on"):
         for off in (c for c in cells if c["pin_memory"] == "off"):
@@ -150,7 +150,7 @@ def pin_point(table, cells):
     slower = sum(high < 1 for _, _, high in found)
     ratios = [ratio for ratio, _, _ in found]
     table.point(f"pin_memory on / off, {len(found)} cells",
-                f"x{statistics.median(ratios):.2f} in the middle, x{min(ratios):.2f} at worst, "
+                f"x{statistics.median(ratios):.2f} median, x{min(ratios):.2f} at worst, "
                 f"{slower} slower beyond noise", "0 slower", slower == 0)
 
 
@@ -159,12 +159,12 @@ def time_point(table, name, cells, key, limit_ms):
     if not times:
         table.missing(name)
         return
-    table.point(name, f"{statistics.median(times):.2f} ms in the middle, {max(times):.2f} at worst",
+    table.point(name, f"{statistics.median(times):.2f} ms median, {max(times):.2f} at worst",
                 f"< {limit_ms:g} ms", statistics.median(times) < limit_ms)
 
 
 def memory_point(table, cells):
-    """What the loader announces is what the process grows by."""
+    """The process must grow by no more than the loader announces."""
     pairs = [(c["rss_bytes"] - c["rss_base_bytes"], c["announced_bytes"]) for c in cells]
     if not pairs:
         table.missing("memory taken / announced")
@@ -175,7 +175,7 @@ def memory_point(table, cells):
 
 
 def size_points(table, small, huge):
-    """10^12 samples must cost what 10^5 cost: run n of one against run n of the other."""
+    """10^12 samples must cost what 10^5 cost: compares run n of one with run n of the other."""
     pairs = [pair for workers in sorted({cell["workers"] for cell in small})
              for pair in zip(*([cell for cell in cells if cell["workers"] == workers]
                                for cells in (small, huge)))]
@@ -213,12 +213,12 @@ def points(folder):
     auto_point(table, "cold reads,", merged(cold))
     stayed = [c["cold_resident_share"] for c in cold if c["cold_resident_share"] is not None]
     if stayed:
-        table.point("cold: still cached when a repeat began", f"{max(stayed):.1%}", "<= 1 %",
+        table.point("cold: still cached when a repeat started", f"{max(stayed):.1%}", "<= 1 %",
                     max(stayed) <= 0.01)
     time_point(table, "first batch, resident, create included", runs, "first_batch_ms", 5)
     time_point(table, "gap between epochs, resident", runs, "epoch_gap_ms", 0.5)
     memory_point(table, runs)
-    time_point(table, "resume in mid-epoch, create included", runs, "resume_ms", 5)
+    time_point(table, "resume within an epoch, create included", runs, "resume_ms", 5)
     time_point(table, "resume at 10^12 samples, create included", huge, "resume_ms", 5)
     size_points(table, load_runs(folder, "small"), huge)
     table.print()
@@ -238,7 +238,7 @@ def best_of_turns(folder, name):
 
 
 def folder_peer_points(ours, theirs):
-    """A folder of PNG files against torchvision at the number of workers it likes best."""
+    """A folder of PNG files against torchvision with its best number of workers."""
     table = Table()
     for peer, target in (("ImageFolder", 40), ("torchvision.io", 15)):
         rates = [statistics.median(found) for key, found in theirs.items() if key[0] == peer]

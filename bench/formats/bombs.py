@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""bombs.py - small files that promise or unpack to far more than they are, one data set each.
+"""bombs.py - small files that claim to be, or unpack to, something huge; one data set each.
 
 usage: bombs.py FOLDER
 
-Fills FOLDER and prints a line per bomb: name, tab, the spec that opens it. Only Python's own
-library is needed. Each must be refused, or read without unpacking what is not wanted (a comment).
+Fills FOLDER and prints a line per bomb: name, tab, the spec that opens it. Needs only Python's standard
+library. Each must be refused, or read without unpacking what is not needed (a comment).
 """
 import os
 import struct
@@ -29,7 +29,7 @@ def jpeg_segment(marker, body):
 
 
 def jpeg(width, height, frame, scans):
-    """Enough of a gray JPEG file to be walked over; it is refused before its scans are decoded."""
+    """The start of a gray JPEG file; it is refused before its scans are decoded."""
     counts = bytes([0, 1] + [0] * 14)
     scan = jpeg_segment(0xDA, bytes((1, 1, 0, 0, 0 if frame == 0xC2 else 63, 0))) + b"\x00"
     return (b"\xff\xd8" + jpeg_segment(0xDB, b"\0" + b"\1" * 64) +
@@ -47,7 +47,7 @@ def crc32c(data):
 
 
 def shard(row_bytes, record):
-    """One LZ4 record that promises a row of row_bytes."""
+    """One LZ4 record that claims to hold a row of row_bytes."""
     body = record.ljust(4096, b"\0")
     entry = struct.pack("<QIIBxHxxxxq", 4096, len(record), crc32c(record), 1, 0, 0)
     index = entry.ljust(4096, b"\0")
@@ -81,7 +81,7 @@ def npy(header, promised=None):
 
 
 def bombs():
-    """name, format, file name, bytes, length of the file if it goes on as a hole."""
+    """name, format, file name, bytes, length of the file if a hole follows."""
     comment = png_chunk(b"zTXt", b"Comment\0\0" + zlib.compress(bytes(100 << 20), 9))
     shape = b"{'descr': '|u1', 'fortran_order': False, 'shape': (%d, 28, 28), }" % 10 ** 15
     yield "png_dimensions", "folder", "c/0.png", png(2 ** 31 - 1, 2 ** 31 - 1), 0

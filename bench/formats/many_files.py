@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""many_files.py - a folder of classes with a million files in it, to see how it opens.
+"""many_files.py - makes a folder of classes with a million files, to time opening it.
 
 usage: many_files.py FOLDER [COUNT]
 
 COUNT (1000000) files in folders of 1000, each with a path of 29 bytes. The first of a folder is a
-PNG picture of one pixel; all others are empty, for opening reads names and lengths, not files.
+PNG image of one pixel; all others are empty, since opening reads names and lengths, not files.
 """
 import os
 import struct

@@ -145,7 +145,7 @@ def shard_points(table, folder):
                     f"x{ratio:.2f} ({millions(rate_of(cold))}, fio {millions(statistics.median(rates))})",
                     ">= x0.90", ratio >= 0.90)
     else:
-        table.figure("shards 256x256 RGB, cold, / fio", "no fio here: the bare loop stands for it")
+        table.figure("shards 256x256 RGB, cold, / fio", "no fio here: see the bare loop")
 
 
 def reader_figures(table, folder):
@@ -160,9 +160,9 @@ def reader_figures(table, folder):
 
 
 def sum_points(table, folder):
-    """Loaders that verify, that load from each line of the same bytes instead, and that do neither: processor
-    time of all threads. What is asked about is all that verifying costs. What those loads alone cost is told beside it, and
-    what the sum of bytes in the core's own cache would: less no loader can add that sums at all."""
+    """Processor time of loaders that verify, that load from each line of the same bytes instead, and that do
+    neither. The figure is the whole cost of verifying; beside it the cost of the loads alone, and of the sum of bytes in
+    L1, the least that a loader that verifies can add."""
     hot = []
     for key, name in SETS:
         row = one(folder, f"sum-{key}")
@@ -171,12 +171,12 @@ def sum_points(table, folder):
             table.missing(title)
             continue
         cost, loads = row["ratio"] - 1, row["loads_ratio"] - 1
-        figure = (f"{cost:.1%} ({row['ns']:.0f} ns a sample without), loads alone {loads:.1%}, "
+        figure = (f"{cost:.1%} ({row['ns']:.0f} ns per sample without), loads alone {loads:.1%}, "
                   f"sum in L1 {row['hot_ns'] / row['ns']:.1%}")
         table.point(title, figure, "<= 3 %", cost <= 0.03)
         hot.append(f"{name} {row['hot_ns']:.0f} ns for {row['hot_bytes']} bytes")
     if hot:
-        table.figure("a record that lies in the cache is verified in", ", ".join(hot))
+        table.figure("verifying a record in the cache takes", ", ".join(hot))
 
 
 def bomb_points(table, folder):

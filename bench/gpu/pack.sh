@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# bench/gpu/pack.sh - all that `./run gpu` needs, in one folder to be carried to a machine that has a GPU and
-# maybe nothing else: no compiler, no libraries, no network.
+# bench/gpu/pack.sh - packs everything that `./run gpu` needs into one folder, to be copied to a machine with a
+# GPU that may have no compiler, libraries or network.
 #
 # usage: bench/gpu/pack.sh DIR
 #
-#   DIR/run            what to start there
-#   DIR/build/         programs that need the C library alone, and libstoker.so for Python
+#   DIR/run            run this there
+#   DIR/build/         programs that need only the C library, and libstoker.so for Python
 #   DIR/bench/         the steps, the report, the peers
 #   DIR/data/mnist/    MNIST, if it is in $STOKER_DATA or data
 #
-# DIR must be new or empty, and comes out under 64 MiB. Builds in build/pack and build/pack-shared.
-# Exit status: 0 packed, 1 failed, 77 an archive of a library, or CUDA, is missing here.
+# DIR must be new or empty; the result is smaller than 64 MiB. Builds in build/pack and build/pack-shared.
+# Exit status: 0 packed, 1 failed, 77 a static library or CUDA is missing here.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -63,7 +63,7 @@ for data in "${STOKER_DATA:-}" data; do
     if [ -n "$data" ] && compgen -G "$data/mnist/train-images*" >/dev/null; then
         mkdir -p "$to/data/mnist"
         cp -L "$data"/mnist/{train,t10k}-{images,labels}* "$to/data/mnist/"
-        # Packed, they take a fifth of it.
+        # Packed, they take a fifth of the space.
         find "$to/data/mnist" -type f ! -name '*.gz' -exec sh -c 'if [ -e "$1.gz" ]; then rm "$1"; fi' _ {} \;
         break
     fi
@@ -71,12 +71,12 @@ done
 git log -1 --format='%H %cI %s' >"$to/version.txt" 2>/dev/null || true
 cat >"$to/run" <<'SH'
 #!/bin/sh
-# On the machine with the GPU: ./run, and carry home results/. `./run --quick` tries each step for a moment.
+# On the machine with the GPU: ./run, then copy results/ back. `./run --quick` tries each step briefly.
 exec "$(dirname "$0")/bench/gpu/run.sh" "$@"
 SH
 chmod +x "$to/run"
 
 size_kib=$(du -sk --apparent-size "$to" | cut -f1)
 [ "$size_kib" -lt $limit_kib ] || { echo "pack: $to takes $size_kib KiB, more than $limit_kib" >&2; exit 1; }
-[ -d "$to/data/mnist" ] || echo "pack: without MNIST, which is in neither \$STOKER_DATA nor data: drawn digits will stand in"
+[ -d "$to/data/mnist" ] || echo "pack: no MNIST in \$STOKER_DATA or data: drawn digits will be used"
 echo "pack: $to, $((size_kib / 1024)) MiB; there: ./run"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""report.py - what `./run gpu` found, as a table: the steps, then promise by promise whether it holds.
+"""report.py - prints the results of `./run gpu`: the steps, then each target and if it is met.
 
 usage: report.py DIR     reads DIR/report.jsonl, DIR/sweep-*.json, DIR/torch-*, DIR/log/
 """
@@ -10,12 +10,12 @@ import re
 import statistics
 import sys
 
-EQUAL = 0.97  # "equal": within what repeats differ by
+EQUAL = 0.97  # "equal": within the spread of repeats
 MIB = 1 << 20
 
 
 def lines(path):
-    """The JSON objects of a file of lines; none if it is not there."""
+    """The JSON objects of a file of lines; none if it is missing."""
     if not os.path.exists(path):
         return []
     with open(path, encoding="utf-8") as file:
@@ -41,7 +41,7 @@ def verdict(holds, what, detail):
 
 
 def ratio(a, b):
-    """Median over the repeats, which took turns, of a's rate to b's."""
+    """Median over the repeats, which took turns, of the ratio of a's rate to b's."""
     return statistics.median(x / y for x, y in zip(a["rates"], b["rates"]))
 
 
@@ -156,10 +156,10 @@ def main():
     found = lines(os.path.join(folder, "report.jsonl"))
     machine, steps = found[0], found[1:]
     print(f"{machine['gpu']}, {machine['cpu']} x {machine['cpus']}, {machine['kernel']}, {machine['date']}")
-    print(f"driver and bus: {machine['nvidia_smi'] or 'not told'}; torch: {machine['torch'] or 'none'}; "
+    print(f"driver and bus: {machine['nvidia_smi'] or 'unknown'}; torch: {machine['torch'] or 'none'}; "
           f"Stoker {machine['library_version']}; data: {machine['digits']}")
     if machine["quick"]:
-        print("QUICK: the steps were tried for a moment, the figures mean nothing")
+        print("QUICK: the steps ran briefly, the figures mean nothing")
     print()
     for step in steps:
         print(f"  {step['name']:28} {step['status']:8} {step['seconds']:8.2f} s")

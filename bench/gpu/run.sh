@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# bench/gpu/run.sh - all that needs a GPU, on the machine that has one: tests, compute-sanitizer,
-# sweeps, training, PyTorch in turn; and one report of it.
+# bench/gpu/run.sh - runs everything that needs a GPU: tests, compute-sanitizer, sweeps, training, PyTorch
+# in turn; writes one report.
 #
 # usage: bench/gpu/run.sh [--build DIR] [--out DIR] [--quick] [STEP...]
 #
-#   --build DIR   what was built or carried here ($STOKER_GPU_BUILD, else build/gpu, else ./build)
-#   --out DIR     where the report goes (results/gpu-DATE-NAME in bench, or beside a carried build)
-#   --quick       a few seconds for each step: to see that all of them run
-#   STEP          those whose names begin so: tests sanitize sweep train peers (all)
+#   --build DIR   the build folder ($STOKER_GPU_BUILD, else build/gpu, else ./build)
+#   --out DIR     the folder of the report (results/gpu-DATE-NAME in bench, or beside a packed build)
+#   --quick       a few seconds per step, to check that all of them run
+#   STEP          only steps whose names start with STEP: tests sanitize sweep train peers (all)
 #
-# STOKER_DATA names the folder that holds mnist/ (data). STOKER_CUDART names a CUDA runtime; else it is
-# looked for where the linker and Python's packages have theirs, as cuDNN and cuBLASLt are. STOKER_PYTHON
-# names the Python that has torch, STOKER_GPU_LIMIT another limit for every step, in seconds. No network, nothing is installed.
+# STOKER_DATA names the folder that holds mnist/ (data). STOKER_CUDART names a CUDA runtime; by default
+# it is looked for where the linker and Python's packages have theirs, like cuDNN and cuBLASLt. STOKER_PYTHON
+# names the Python that has torch, STOKER_GPU_LIMIT another limit for every step, in seconds. Uses no network and installs nothing.
 #
-# Each step has a time limit; one that fails is reported, and the next is run.
-# DIR/report.jsonl has a line for the machine and for each step, DIR/report.txt is the table of it,
-# DIR/*.json are the sweeps' rows, DIR/log/ has all that was printed.
+# Each step has a time limit; a failed one is reported, and the next one runs.
+# DIR/report.jsonl has a line for the machine and one per step, DIR/report.txt is its table,
+# DIR/*.json are the sweeps' rows, DIR/log/ has all output.
 # Exit status: 0 all steps passed or had nothing to do, 1 some failed, 77 there is no GPU.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -43,14 +43,14 @@ build=$(cd "$build" && pwd)
 tool=$build/bench/loaderbench
 trainer=$build/trainer/stoker-mnist
 
-# ---- what is here ---------------------------------------------------------------
+# ---- this machine ---------------------------------------------------------------
 
 python=
 for tried in "${STOKER_PYTHON:-}" python3 /usr/bin/python3; do
     if [ -z "$python" ] && [ -n "$tried" ] && command -v "$tried" >/dev/null; then python=$tried; fi
 done
 
-# Folders of the libraries that Python's packages bring: nvidia/cu13/lib, nvidia/cudnn/lib, ...
+# Library folders of Python's packages: nvidia/cu13/lib, nvidia/cudnn/lib, ...
 libraries_of_python() {
     [ -n "$python" ] || return 0
     "$python" - <<'PYTHON' 2>/dev/null || true
@@ -71,7 +71,7 @@ done
 given=${LD_LIBRARY_PATH:-} # PyTorch finds its own by itself
 export LD_LIBRARY_PATH=${given:+$given:}$carried
 
-# MNIST, or digits that are drawn.
+# MNIST, or drawn digits.
 for tried in "${STOKER_DATA:-}" "$top/data"; do
     if [ -n "$tried" ] && compgen -G "$tried/mnist/train-images*" >/dev/null; then
         STOKER_DATA=$(cd "$tried" && pwd)
@@ -102,7 +102,7 @@ mkdir -p "$out/log"
 out=$(cd "$out" && pwd)
 report=$out/report.jsonl
 
-# A text as JSON has it.
+# Quotes a text for JSON.
 quote() { printf '"%s"' "$(printf '%s' "$1" | tr -d '\000-\037' | sed 's/[\\"]/\\&/g')"; }
 
 smi=$(nvidia-smi --query-gpu=name,driver_version,memory.total,pcie.link.gen.current,pcie.link.width.current \
@@ -117,7 +117,7 @@ echo "gpu: $name${smi:+ ($smi)}; data: $digits; torch: ${torch:-none}"
 
 passed=0 failed=0 skipped=0
 
-# note NAME STATUS SECONDS EXIT: a line of the report, a line for who watches.
+# note NAME STATUS SECONDS EXIT: a line in the report and one on the terminal.
 note() {
     printf '{"kind": "step", "name": %s, "status": "%s", "seconds": %s, "exit": %s}\n' "$(quote "$1")" "$2" "$3" "$4" >>"$report"
     printf '  %-28s %-8s %8s s\n' "$1" "$2" "$3"
@@ -131,7 +131,7 @@ wanted() {
     return 1
 }
 
-# step NAME LIMIT COMMAND...: its output goes to log/NAME.txt. 77 = it has nothing to do here.
+# step NAME LIMIT COMMAND...: its output goes to log/NAME.txt. Exit status 77 = nothing to do here.
 step() {
     local name=$1 limit=$2 status=0 begin=${EPOCHREALTIME/[.,]/} word=passed
     shift 2
@@ -166,7 +166,7 @@ run_sanitizer() {
         if wanted sanitize; then note sanitize skipped 0 77; fi
         return
     fi
-    # In some containers it runs, and can do nothing.
+    # In some containers it starts but does not work.
     if wanted sanitize && timeout -k 10 120 "$checker" --tool memcheck "$build/tests/gpu_transform" 2>&1 | grep -q 'Device not supported'; then
         note sanitize skipped 0 77
         return
@@ -179,7 +179,7 @@ run_sanitizer() {
             fi
         done
     done
-    # Libraries initialise what they read in ways that initcheck does not know: memory alone.
+    # initcheck does not understand how libraries initialise memory: memcheck only.
     if [ -x "$build/tests/gpu_trainer" ]; then
         step sanitize-memcheck-trainer 900 "$checker" --tool memcheck --error-exitcode 9 "$build/tests/gpu_trainer" quick
     fi
@@ -200,11 +200,11 @@ run_sweeps() {
     fi
 }
 
-# knows PROGRAM PATTERN: does its help say so? Not by a pipe: grep -q ends at the first match, and a program
-# that still writes would fail.
+# knows PROGRAM PATTERN: true if --help matches. Not through a pipe: grep -q ends at the first match, and the
+# program would fail to write the rest.
 knows() { grep -qE -- "$2" <<<"$("$1" --help 2>&1)"; }
 
-# Whether the trainer was built with a back end for it.
+# True if the trainer was built with a back end for it.
 trainer_knows_cuda() { [ -x "$trainer" ] && knows "$trainer" cuda; }
 
 run_training() {

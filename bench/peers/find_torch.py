@@ -1,6 +1,6 @@
-"""find_torch.py - run the program under a Python that has torch and torchvision, or torch alone.
+"""find_torch.py - runs the program under a Python that has torch and torchvision, or torch only.
 
-Tried in turn: $STOKER_PYTHON, python3, /usr/bin/python3. If none has them, say so and end with 77.
+Tried in turn: $STOKER_PYTHON, python3, /usr/bin/python3. If none has them, says so and exits with 77.
 """
 import importlib
 import os
@@ -19,7 +19,7 @@ def _has_torch(python, modules):
 
 
 def ensure(modules=("torch", "torchvision")):
-    """Return if this Python will do; else become one that will."""
+    """Returns if this Python has them; else replaces the process by one that does."""
     try:
         for module in modules:
             importlib.import_module(module)
@@ -35,7 +35,7 @@ def ensure(modules=("torch", "torchvision")):
 
 
 def ensure_gpu():
-    """torch alone, and a GPU that it can use; returns torch."""
+    """Imports torch, with a usable GPU; returns it."""
     ensure(("torch",))
     torch = importlib.import_module("torch")
     if not torch.cuda.is_available():

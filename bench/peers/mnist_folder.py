@@ -1,6 +1,6 @@
-"""mnist_folder.py - the MNIST files as torchvision wants them: root/MNIST/raw, unpacked.
+"""mnist_folder.py - the MNIST files as torchvision needs them: root/MNIST/raw, unpacked.
 
-The files come from $STOKER_DATA/mnist, gzip or plain; nothing is ever downloaded.
+The files come from $STOKER_DATA/mnist, gzip or plain; nothing is downloaded.
 """
 import gzip
 import os
@@ -13,7 +13,7 @@ NAMES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte",
 
 
 def source():
-    """The folder with the files; ends the program with 77 when there is none."""
+    """The folder with the files; exits with 77 if there is none."""
     base = os.environ.get("STOKER_DATA", "data")
     folder = os.path.join(base, "mnist")
     if not any(os.path.exists(os.path.join(folder, NAMES[0] + end)) for end in ("", ".gz")):
@@ -23,7 +23,7 @@ def source():
 
 
 def unpack(root):
-    """Fill root/MNIST/raw; returns root."""
+    """Fills root/MNIST/raw; returns root."""
     raw = os.path.join(root, "MNIST", "raw")
     os.makedirs(raw)
     folder = source()

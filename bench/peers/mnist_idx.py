@@ -1,5 +1,5 @@
-"""mnist_idx.py - MNIST as tensors of uint8 and int64, read from the files themselves: for machines that have
-torch without torchvision.
+"""mnist_idx.py - MNIST as tensors of uint8 and int64, read from the files, for machines with torch but without
+torchvision.
 """
 import gzip
 import os
@@ -26,8 +26,8 @@ def load(torch, train):
 
 
 class Digits:
-    """What torchvision's MNIST does for each sample, with its ToTensor and Normalize where it is there
-    (an image object for every sample), else by the arithmetic alone, which flatters PyTorch."""
+    """The work of torchvision's MNIST per sample: with its ToTensor and Normalize (an image object for every
+    sample) if it is installed, else the arithmetic only, which flatters PyTorch."""
 
     def __init__(self, torch, images, labels):
         self.images, self.labels = images, labels

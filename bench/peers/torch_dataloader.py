@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""torch_dataloader.py - the loader everybody copies: torchvision's MNIST, ToTensor, Normalize,
+"""torch_dataloader.py - the common loader: torchvision's MNIST, ToTensor, Normalize,
 DataLoader(shuffle=True, batch_size=64), with 0, 1, 2, 4 and 8 workers.
 
-Prints one JSON object a line. Each figure is one whole epoch after an untimed one.
+Prints one JSON object per line. Each figure is one whole epoch after an untimed one.
 
 usage: torch_dataloader.py [--workers 0,1,2,4,8] [--epochs N]
 """
@@ -45,7 +45,7 @@ def main():
 
 
 def epoch(loader):
-    """Take every batch and look at one value of it."""
+    """Takes every batch and reads one value of it."""
     samples = 0
     for images, labels in loader:
         samples += len(labels)

@@ -2,8 +2,8 @@
 """torch_folder.py - a folder of PNG files as torchvision reads it: ImageFolder with its own loader
 (Pillow), and with torchvision.io.read_image, batch 64, shuffled, to float32.
 
-Prints one JSON object a line. Each figure is the part of an epoch behind its first batches, in
-which workers start.
+Prints one JSON object per line. Each figure is an epoch without its first batches, in which
+workers start.
 
 usage: torch_folder.py FOLDER [--workers 0,1,2,4] [--samples N]
 """
@@ -50,7 +50,7 @@ def main():
 
 
 def rate(loader, limit):
-    """Take batches and look at one value of each."""
+    """Takes batches and reads one value of each."""
     begin, samples = 0.0, 0
     for index, (images, labels) in enumerate(loader):
         images[0, 0, 0, 0].item()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""torch_gpu.py - how PyTorch gets MNIST onto a GPU: the DataLoader with every setting, and the set kept in
+"""torch_gpu.py - MNIST on a GPU with PyTorch: the DataLoader with every setting, and the set kept in
 GPU memory and gathered there, which is the best it can do.
 
-Prints one JSON object a line, samples/s of whole epochs after an untimed one, until the GPU is done.
+Prints one JSON object per line: samples/s of whole epochs after an untimed one, the GPU's work included.
 
 usage: torch_gpu.py [--output FILE] [--workers 0,2,4,8] [--batch-sizes 64,512] [--quick]
 """
@@ -18,7 +18,7 @@ MEAN, STD = 0.1307, 0.3081
 
 
 def timed(torch, epoch, least_seconds):
-    """Median samples/s of three repeats of whole epochs, each at least so long."""
+    """Median samples/s of three repeats of whole epochs, each at least `least` seconds."""
     epoch()
     rates = []
     for _ in range(3):
@@ -80,7 +80,7 @@ def main():
     digits = mnist_idx.Digits(torch, images, labels)
     out = open(arguments.output, "w", encoding="utf-8") if arguments.output else sys.stdout
 
-    def tell(what, batch, rate, workers=0, pinned=None, non_blocking=None):
+    def report(what, batch, rate, workers=0, pinned=None, non_blocking=None):
         print(json.dumps({"what": what, "workers": workers, "pin_memory": pinned,
                           "non_blocking": non_blocking, "batch_size": batch, "samples_per_s": rate,
                           "version": torch.__version__, "gpu": torch.cuda.get_device_name()}),
@@ -91,14 +91,14 @@ def main():
             for pinned in (True, False):
                 for non_blocking in (True, False):
                     epoch = loading(torch, digits, workers, batch, pinned, non_blocking)
-                    tell("DataLoader, " + digits.how, batch, timed(torch, epoch, least), workers, pinned,
-                         non_blocking)
-        tell("resident, gathered", batch, timed(torch, resident(torch, images, labels, batch, False), least))
+                    report("DataLoader, " + digits.how, batch, timed(torch, epoch, least), workers, pinned,
+                           non_blocking)
+        report("resident, gathered", batch, timed(torch, resident(torch, images, labels, batch, False), least))
         if hasattr(torch, "compile"):
             try:
-                tell("resident, compiled", batch,
-                     timed(torch, resident(torch, images, labels, batch, True), least))
-            except Exception as error:  # no compiler on this machine: no figure, the others stand
+                report("resident, compiled", batch,
+                       timed(torch, resident(torch, images, labels, batch, True), least))
+            except Exception as error:  # no compiler on this machine: no figure for this one
                 print(f"torch.compile: {str(error)[:200]}", file=sys.stderr)
 
 

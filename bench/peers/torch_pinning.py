@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""torch_pinning.py - the experiment from which everybody chooses num_workers and pin_memory, in PyTorch:
-four epochs of MNIST in batches of 64 for each number of workers, pinned and not, the clock starting
-before the first worker does. On a GPU every batch is moved there, as a training loop does.
+"""torch_pinning.py - the well-known experiment for choosing num_workers and pin_memory, in PyTorch:
+four epochs of MNIST in batches of 64 for each number of workers, pinned and not, timed from before
+the first worker starts. On a GPU every batch is moved there, as a training loop does.
 
 Prints the lines that `loaderbench --like-pytorch --beside FILE` reads.
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""torch_smart.py - the best that PyTorch gives to someone who knows it: the whole set in one uint8
+"""torch_smart.py - the best that expert use of PyTorch gives: the whole set in one uint8
 tensor, a random permutation per epoch, index_select, normalised by one multiply and one add into
-buffers that are made once. Also the set normalised before the first epoch, in four times the
+buffers allocated once. Also the set normalised before the first epoch, in four times the
 memory; and the bytes alone.
 
-Prints one JSON object a line: the median of the repeats, each one or more whole epochs.
+Prints one JSON object per line: the median of the repeats, each one or more whole epochs.
 
 usage: torch_smart.py [--threads 1,2] [--batch-sizes 64,512] [--repeats 5]
 """
@@ -37,7 +37,7 @@ def normalised(torch, images, batch):
 
 
 def select_alone(torch, images, batch):
-    """One epoch of batches as they lie in memory."""
+    """One epoch of batches as stored."""
     picked = torch.empty((batch, *images.shape[1:]), dtype=images.dtype)
 
     def epoch():

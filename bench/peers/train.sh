@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# train.sh - the same network trained by us and by PyTorch, in turn, and how they compare.
+# train.sh - trains the same network with Stoker and with PyTorch, in turn, and compares them.
 #
 # usage: bench/peers/train.sh
 #
 # STOKER_BUILD   the build folder (build/release)
 # STOKER_DATA    the folder that holds mnist/ (data)
-# STOKER_ROUNDS  rounds, ours and the peer's in turn (3)
-# STOKER_STEPS   updates of a run, so that a round stays short (300; 0 = whole epochs)
+# STOKER_ROUNDS  rounds, each ours and the peer's (3)
+# STOKER_STEPS   updates per run, to keep a round short (300; 0 = whole epochs)
 # STOKER_EPOCHS  epochs of a run (3; with STOKER_STEPS they only bound it)
-# STOKER_BATCH   samples of an update (64)
-# STOKER_THREADS threads of either side (the CPUs left to us)
+# STOKER_BATCH   samples per update (64)
+# STOKER_THREADS threads of either side (the available CPUs)
 #
 # Exit status: 0 measured, 1 something failed, 77 a tool, MNIST or a fast BLAS is missing.
 set -euo pipefail

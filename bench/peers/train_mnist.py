@@ -3,8 +3,8 @@
 the twin of `stoker-mnist --preset pytorch`.
 
 The whole set lies in one tensor, normalised beforehand, and is gathered by index_select: no
-DataLoader, no process, no conversion stands in the way. Same network, loss, Adadelta, rate 1
-times 0.7 an epoch, same batches, same count of epochs or steps.
+DataLoader, no process, no conversion. Same network, loss, Adadelta, rate 1
+times 0.7 per epoch, same batches, same count of epochs or steps.
 
 Before that, a matrix product of 1024 x 1024 is timed. Debian's torch computes with whichever BLAS
 the system names: with the reference one it is 3.5 to 4 times slower, and to beat that would mean
@@ -43,7 +43,7 @@ def load(root, train):
 
 
 def gflops(torch):
-    """The best of a few products; the first ones wake the threads."""
+    """The best of a few products; the first ones warm up the threads."""
     a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
     best = float("inf")
     for _ in range(6):
@@ -87,7 +87,7 @@ def main():
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=0, help="stop after so many; 0 = no limit")
+    parser.add_argument("--steps", type=int, default=0, help="stop after N steps; 0 = no limit")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--least-gflops", type=float, default=20.0, help="a core, to count")
     arguments = parser.parse_args()
@@ -99,7 +99,7 @@ def main():
     speed = gflops(torch)
     if speed < arguments.least_gflops * arguments.threads:
         print(f"train_mnist.py: the BLAS under torch makes {speed:.0f} GFLOP/s with "
-              f"{arguments.threads} threads: too slow to count as a peer "
+              f"{arguments.threads} threads: too slow for a fair comparison "
               "(Debian: install libopenblas0-pthread)", file=sys.stderr)
         sys.exit(SKIP)
     with tempfile.TemporaryDirectory() as root:

@@ -2,8 +2,8 @@
 """train_mnist_gpu.py - PyTorch's examples/mnist network on a GPU, trained as fast as PyTorch does it: the twin
 of `stoker-mnist --preset pytorch --device cuda`.
 
-The set lies in GPU memory, normalised beforehand, and is gathered by index_select: no DataLoader stands in
-the way. Same network, loss, Adadelta, rate 1 times 0.7 an epoch, same batches. Three modes: eager; the whole
+The set lies in GPU memory, normalised beforehand, and is gathered by index_select: no
+DataLoader. Same network, loss, Adadelta, rate 1 times 0.7 per epoch, same batches. Three modes: eager; the whole
 step captured as a CUDA graph; torch.compile. In each the optimiser is PyTorch's own with
 `capturable`, and the clock starts after the first steps (compiling, capturing and warming up are left out).
 
@@ -30,12 +30,12 @@ def prepared(torch, train):
 
 
 def optimizer_of(torch, net, rate, capturable):
-    """Adadelta for CUDA graphs came late: the rate is a tensor then, which a graph reads anew."""
+    """Newer versions have an Adadelta for CUDA graphs: the rate is a tensor, which a graph reads each time."""
     try:
         return torch.optim.Adadelta(net.parameters(), lr=rate, capturable=capturable)
     except TypeError:
         if capturable:
-            print("this torch captures no Adadelta", file=sys.stderr)
+            print("this torch cannot capture Adadelta", file=sys.stderr)
             sys.exit(77)
         return torch.optim.Adadelta(net.parameters(), lr=1.0)
 
@@ -53,7 +53,7 @@ def step_of(torch, net, optimizer, images, labels, batch):
 
 
 def captured(torch, step, batch):
-    """The step as a graph; batches of another size are run as they are."""
+    """The step as a graph; batches of another size run without it."""
     chosen = torch.zeros(batch, dtype=torch.int64, device="cuda")
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
@@ -88,7 +88,7 @@ def train(torch, arguments, images, labels):
     else:
         for _ in range(WARM_STEPS):
             step(torch.arange(arguments.batch_size, device="cuda"))
-    with torch.no_grad():  # what was for warming up is undone: weights and the optimiser's sums
+    with torch.no_grad():  # undo the warm-up: weights and the optimiser's sums
         for name, value in net.state_dict().items():
             value.copy_(saved[name])
         for state in optimizer.state.values():
@@ -99,7 +99,7 @@ def train(torch, arguments, images, labels):
     begin, samples = time.perf_counter(), 0
     for _ in range(arguments.epochs):
         for chosen in torch.randperm(len(images), device="cuda").split(arguments.batch_size):
-            if len(chosen) == arguments.batch_size:  # a smaller one would be compiled anew
+            if len(chosen) == arguments.batch_size:  # a smaller one would be recompiled
                 step(chosen)
                 samples += len(chosen)
         for group in optimizer.param_groups:
