@@ -181,8 +181,8 @@ stopped() {
 stopped INT
 [ "$status" -eq 130 ] || fail "Ctrl-C ended with $status: $(cat err)"
 grep -qE 'stopped after [0-9]+ of 80 updates; saved to part\.safetensors$' shown || fail "no word about the stop"
-again=$(sed -n 's/^.*go on with: //p' shown)
-[ -n "$again" ] || fail "no way to go on is shown"
+again=$(sed -n 's/^.*continue with: //p' shown)
+[ -n "$again" ] || fail "no command to continue is shown"
 bash -c "$again" >/dev/null || fail "'$again' ended with $?"
 same long.safetensors part.safetensors "stopped by Ctrl-C and resumed: other weights"
 

@@ -44,18 +44,18 @@ static int tell_undivided(const char *spec, int rc, stoker_error *error)
                            : spec;
     if (strcmp(format, "csv") == 0)
         rc = fail(error, rc,
-                  "%.300s: it has no part to test on: csv:%.300s%clabel=COLUMN&test=0.2 keeps a "
-                  "fifth of its rows for that, and --test-data names another file",
+                  "%.300s: has no test split: csv:%.300s%clabel=COLUMN&test=0.2 keeps a "
+                  "fifth of its rows for testing, and --test-data names another file",
                   spec, path, strchr(path, '?') == NULL ? '?' : '&');
     else if (strcmp(format, "folder") == 0)
         rc = fail(error, rc,
-                  "%.300s: it has no folders \"train\" and \"test\" with a folder for each class "
-                  "in them; move the images there, or name another folder with --test-data",
+                  "%.300s: has no folders \"train\" and \"test\" with a folder per class; move the "
+                  "images there, or name another folder with --test-data",
                   spec);
     else
         rc = fail(error, rc,
-                  "%.300s: it has no splits \"train\" and \"test\"; name with --test-data what to "
-                  "test on",
+                  "%.300s: has no splits \"train\" and \"test\"; name the test data with "
+                  "--test-data",
                   spec);
     stoker_dataset_close(&whole);
     return rc;
@@ -83,7 +83,7 @@ static int open_both(struct data *data, const struct arguments *arguments, stoke
     if (!alike) {
         data_close(data);
         rc = fail(error, STOKER_EMISMATCH,
-                  "the samples to train and to test on have different shapes or labels");
+                  "the training and test data have different shapes or labels");
     }
     return rc;
 }
@@ -106,12 +106,13 @@ int data_open_images(struct data *out, const struct arguments *arguments, stoker
     const stoker_dataset_info *info = stoker_dataset_get_info(out->train);
     if (!info->is_image || info->label_dtype != STOKER_INT64 || info->class_count < 2) {
         data_close(out);
-        rc = fail(error, STOKER_ENOTSUP, "%.200s: these are not images with classes", out->spec);
+        rc =
+            fail(error, STOKER_ENOTSUP, "%.200s: not a data set of images with classes", out->spec);
     }
     return rc;
 }
 
-/* Add "key=value" to a spec that does not say anything about key. */
+/* Adds "key=value" to a spec without that key. */
 static void add(struct data *data, const char *key, uint64_t value, const char *text)
 {
     char asked[32];
@@ -150,7 +151,7 @@ int data_open_table(struct data *out, const struct arguments *arguments, stoker_
     int rc = open_both(out, arguments, error);
     if (rc == STOKER_OK && stoker_dataset_get_info(out->train)->label_dtype != STOKER_FLOAT32) {
         data_close(out);
-        rc = fail(error, STOKER_ENOTSUP, "%.200s: no column to foretell is named; say label=COLUMN",
+        rc = fail(error, STOKER_ENOTSUP, "%.200s: no column to predict is named; add label=COLUMN",
                   out->spec);
     }
     return rc;

@@ -64,11 +64,11 @@ int origin_choose_preset(const struct origin *origin, const struct arguments *ar
     if (origin->preset[0] == '\0' || strcmp(origin->preset, preset_name(arguments->preset)) == 0)
         return STOKER_OK;
     if (strcmp(origin->program, program_word(arguments->preset)) != 0)
-        return refuse(error, "%.100s: saved by %s, whose network is another one", origin->path,
+        return refuse(error, "%.100s: saved by %s, which has another network", origin->path,
                       origin->program);
     if (arguments_give(arguments, "preset"))
         return refuse(error,
-                      "%.100s: saved by preset %s, whose network is another one: leave out "
+                      "%.100s: saved by preset %s, which has another network: leave out "
                       "--preset %s",
                       origin->path, origin->preset, preset_name(arguments->preset));
     for (enum preset known = PRESET_FAST; known <= PRESET_HOUSING; known++)
@@ -146,7 +146,7 @@ int origin_check(const struct origin *origin, const struct arguments *arguments,
         return STOKER_OK;
     if (origin->test_data[0] != '\0')
         return refuse(error,
-                      "%.80s was tested on other data than it was trained on: say --test-data "
+                      "%.80s was tested on other data than it was trained on: give --test-data "
                       "'%.200s' or another",
                       origin->path, origin->test_data);
     print_spec(spec, data->spec);
@@ -161,8 +161,8 @@ int origin_check(const struct origin *origin, const struct arguments *arguments,
     return refuse(
         error,
         "%.80s was trained and tested on other samples: %.160s, %s. This run has %.160s, %s, "
-        "and could test on what was trained on. Say --data and --seed as then, or test on "
-        "data apart with --test-data",
+        "and might test on training data. Give the same --data and --seed, or separate test "
+        "data with --test-data",
         origin->path, origin->data, origin->split, spec, split);
 }
 

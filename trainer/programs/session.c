@@ -174,9 +174,10 @@ static void show_capture(const struct session *session)
     stoker_trainer_capture capture;
     stoker_trainer_get_capture(session->trainer, &capture);
     if (capture.reason != NULL)
-        voice_complain(&session->voice,
-                       "steps are no CUDA graph, and are queued one operation after the other: %s",
-                       capture.reason);
+        voice_complain(
+            &session->voice,
+            "steps do not run as a CUDA graph but are queued one operation at a time: %s",
+            capture.reason);
 }
 
 static void show_result(const struct session *session, const struct fit_result *result)
@@ -214,7 +215,7 @@ static int end_interrupted(struct session *session, const struct fit_result *res
         return failed(session, rc);
     voice_result(&session->voice, "stopped after %" PRIu64 " of %" PRIu64 " updates; saved to %s",
                  stoker_trainer_updates(session->trainer), session->settings.total_updates, path);
-    printf("%sgo on with: ", session->voice.mark);
+    printf("%scontinue with: ", session->voice.mark);
     arguments_print_again(stdout, session->argc, session->argv, path);
     fflush(stdout);
     return EXIT_INTERRUPTED;

@@ -184,7 +184,7 @@ Test(trainer_cuda_programs, steps_that_cannot_be_recorded_are_complained_about)
     cr_assert_eq(standin_cuda_graph_launches(), 0);
     cr_assert_not_null(
         strstr(complaints(text, sizeof(text)),
-               "stoker-mnist: steps are no CUDA graph, and are queued one operation after "
-               "the other: cuda:0: cudaStreamBeginCapture: operation not permitted"),
+               "stoker-mnist: steps do not run as a CUDA graph but are queued one operation "
+               "at a time: cuda:0: cudaStreamBeginCapture: operation not permitted"),
         "%s", text);
 }
