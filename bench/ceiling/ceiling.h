@@ -34,8 +34,8 @@ enum bench_ceiling_kind {
 /* The work of one ceiling. Threads get equal shares of the ring. */
 struct bench_work {
     struct bench_material *material; /* memcpy: may be NULL */
-    const struct stk_convert_plan
-        *plan; /* for encoded reads: copies bytes, as many as the longest sample has */
+    /* For encoded reads: copies bytes, as many as the longest sample has. */
+    const struct stk_convert_plan *plan;
     const struct bench_transform *transform; /* NULL = images stay as they are */
     uint32_t threads;
     uint32_t batch_size;
