@@ -247,14 +247,14 @@ int stk_cuda_program_load(struct stk_program **out, struct stk_backend *backend,
 /* Samples and labels of the pass must be in scratch. */
 static int queue_operations(struct stk_program *program, const struct stk_cuda_set *set,
                             const struct stk_arenas *arenas, const struct stk_pass *pass,
-                            const struct stk_cuda_pass *beside, stoker_error *error)
+                            const struct stk_cuda_pass *extra, stoker_error *error)
 {
     const struct stk_plan *const plan = program->plan;
     const struct stk_cuda_scratch scratch = {
         .workspace = program->scratch + program->layout.workspace,
         .tickets = (void *)(program->scratch + program->layout.tickets)
     };
-    return stk_cuda_set_queue(set, program->backend, plan, arenas, pass, &scratch, beside, error);
+    return stk_cuda_set_queue(set, program->backend, plan, arenas, pass, &scratch, extra, error);
 }
 
 /* What a pass of `count` samples needs, and what must not happen while a step is captured. */
@@ -317,16 +317,16 @@ static int queue_whole(struct stk_program *program, const struct stk_arenas *are
                        const struct stk_pass *pass, struct stk_train_metrics *metrics,
                        stoker_error *error)
 {
-    const struct stk_cuda_pass beside = { .metrics = metrics,
-                                          .gradient_factor = pass->gradient_scale,
-                                          .step = pass->step };
+    const struct stk_cuda_pass extra = { .metrics = metrics,
+                                         .gradient_factor = pass->gradient_scale,
+                                         .step = pass->step };
     struct stk_pass in_scratch;
     struct stk_cuda_set *set = NULL;
     int rc = make_ready(program, pass->count, &set, error);
     if (rc == STOKER_OK)
         rc = queue_batch(program, pass, &in_scratch, error);
     if (rc == STOKER_OK)
-        rc = queue_operations(program, set, arenas, &in_scratch, &beside, error);
+        rc = queue_operations(program, set, arenas, &in_scratch, &extra, error);
     return rc;
 }
 
@@ -369,8 +369,8 @@ int stk_cuda_program_run(struct stk_program *program, const struct stk_arenas *a
 static int queue_zeros(struct stk_program *program, const struct stk_arenas *arenas, uint32_t count,
                        stoker_error *error)
 {
-    const struct stk_cuda_pass beside = { .metrics = &program->backend->block->run,
-                                          .gradient_factor = 1 };
+    const struct stk_cuda_pass extra = { .metrics = &program->backend->block->run,
+                                         .gradient_factor = 1 };
     struct stk_cuda_set *set = NULL;
     int rc = make_ready(program, count, &set, error);
     if (rc == STOKER_OK)
@@ -382,7 +382,7 @@ static int queue_zeros(struct stk_program *program, const struct stk_arenas *are
                                    .on_device = true,
                                    .count = count,
                                    .gradient_scale = 1 };
-    return queue_operations(program, set, arenas, &pass, &beside, error);
+    return queue_operations(program, set, arenas, &pass, &extra, error);
 }
 
 int stk_cuda_program_warm(struct stk_program *program, const struct stk_arenas *arenas,
@@ -423,15 +423,15 @@ static int queue_step(void *context, stoker_error *error)
     const struct queued_step *const step = context;
     struct stk_backend *const backend = step->program->backend;
     const struct stk_group_pass *const group = step->group;
-    const struct stk_cuda_pass beside = { .metrics = &backend->block->training,
-                                          .state = &backend->block->state,
-                                          .gradient_factor = 1 };
+    const struct stk_cuda_pass extra = { .metrics = &backend->block->training,
+                                         .state = &backend->block->state,
+                                         .gradient_factor = 1 };
     int rc = STOKER_OK;
     if (group->first)
         rc = stk_cuda_clear(backend, step->arenas->gradients, group->update->floats * sizeof(float),
                             error);
     if (rc == STOKER_OK)
-        rc = queue_operations(step->program, step->set, step->arenas, step->pass, &beside, error);
+        rc = queue_operations(step->program, step->set, step->arenas, step->pass, &extra, error);
     if (rc == STOKER_OK && group->last)
         rc = stk_cuda_training_update(backend, group->update, group->samples, error);
     return rc;

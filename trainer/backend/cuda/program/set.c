@@ -155,7 +155,7 @@ struct queueing {
     const struct stk_arenas *arenas;
     const struct stk_pass *pass;
     const struct stk_cuda_scratch *scratch;
-    const struct stk_cuda_pass *beside;
+    const struct stk_cuda_pass *extra;
     stoker_error *error;
 };
 
@@ -187,15 +187,15 @@ static int queue_one(const struct queueing *q, uint32_t i)
     stk_operands_find(&o, q->plan, &q->plan->ops[i], q->arenas, q->pass, 0, q->pass->count);
     if (made->conv != NULL || made->linear != NULL)
         return run_made(q, i, &o);
-    return stk_cuda_operation(q->backend, &o, q->scratch, q->beside, q->error);
+    return stk_cuda_operation(q->backend, &o, q->scratch, q->extra, q->error);
 }
 
 int stk_cuda_set_queue(const struct stk_cuda_set *set, struct stk_backend *backend,
                        const struct stk_plan *plan, const struct stk_arenas *arenas,
                        const struct stk_pass *pass, const struct stk_cuda_scratch *scratch,
-                       const struct stk_cuda_pass *beside, stoker_error *error)
+                       const struct stk_cuda_pass *extra, stoker_error *error)
 {
-    const struct queueing q = { set, backend, plan, arenas, pass, scratch, beside, error };
+    const struct queueing q = { set, backend, plan, arenas, pass, scratch, extra, error };
     int rc = STOKER_OK;
     for (uint32_t i = 0; i < set->operations && rc == STOKER_OK; i++)
         rc = queue_one(&q, i);

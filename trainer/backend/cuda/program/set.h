@@ -28,6 +28,6 @@ uint64_t stk_cuda_set_tickets(const struct stk_plan *plan);
 int stk_cuda_set_queue(const struct stk_cuda_set *set, struct stk_backend *backend,
                        const struct stk_plan *plan, const struct stk_arenas *arenas,
                        const struct stk_pass *pass, const struct stk_cuda_scratch *scratch,
-                       const struct stk_cuda_pass *beside, stoker_error *error);
+                       const struct stk_cuda_pass *extra, stoker_error *error);
 
 #endif
