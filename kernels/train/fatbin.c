@@ -1,20 +1,9 @@
-/* fatbin.c - the kernels of a training step that nvcc compiled, as bytes in the library. */
+/* fatbin.c - the training kernels that nvcc compiled, as bytes in the library. */
+#include "kernels/fatbin.h"
 #include "kernels/train/train.h"
 
 #ifdef STK_TRAIN_FATBIN
-#include "kernels/embed.h"
-
-STK_EMBED(stk_train_fatbin_bytes, STK_TRAIN_FATBIN);
-
-const void *stk_train_fatbin(size_t *bytes)
-{
-    *bytes = (size_t)(stk_train_fatbin_bytes_end - stk_train_fatbin_bytes_begin);
-    return stk_train_fatbin_bytes_begin;
-}
+STK_EMBED_FATBIN(stk_train_fatbin, STK_TRAIN_FATBIN)
 #else
-const void *stk_train_fatbin(size_t *bytes)
-{
-    *bytes = 0;
-    return NULL;
-}
+STK_NO_FATBIN(stk_train_fatbin)
 #endif

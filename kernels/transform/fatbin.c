@@ -1,20 +1,9 @@
-/* fatbin.c - the kernels of transforms that nvcc compiled, as bytes in the library. */
+/* fatbin.c - the transform kernels that nvcc compiled, as bytes in the library. */
+#include "kernels/fatbin.h"
 #include "kernels/transform/launch.h"
 
 #ifdef STK_KERNELS_FATBIN
-#include "kernels/embed.h"
-
-STK_EMBED(stk_fatbin, STK_KERNELS_FATBIN);
-
-const void *stk_kernels_fatbin(size_t *bytes)
-{
-    *bytes = (size_t)(stk_fatbin_end - stk_fatbin_begin);
-    return stk_fatbin_begin;
-}
+STK_EMBED_FATBIN(stk_kernels_fatbin, STK_KERNELS_FATBIN)
 #else
-const void *stk_kernels_fatbin(size_t *bytes)
-{
-    *bytes = 0;
-    return NULL;
-}
+STK_NO_FATBIN(stk_kernels_fatbin)
 #endif

@@ -1,0 +1,29 @@
+/* fatbin.h - defines a function that returns the fatbin which nvcc wrote, or NULL in a build without nvcc. */
+#ifndef STK_KERNELS_FATBIN_H
+#define STK_KERNELS_FATBIN_H
+
+/* The bytes of the file `path` become part of the library. */
+#define STK_EMBED_FATBIN(function, path)                                                           \
+    __asm__(".pushsection .rodata\n"                                                               \
+            ".hidden " #function "_begin\n"                                                        \
+            ".hidden " #function "_end\n"                                                          \
+            ".globl " #function "_begin\n"                                                         \
+            ".globl " #function "_end\n"                                                           \
+            ".balign 64\n" #function "_begin:\n"                                                   \
+            ".incbin \"" path "\"\n" #function "_end:\n"                                           \
+            ".popsection\n");                                                                      \
+    extern const unsigned char function##_begin[], function##_end[];                               \
+    const void *function(size_t *bytes)                                                            \
+    {                                                                                              \
+        *bytes = (size_t)(function##_end - function##_begin);                                      \
+        return function##_begin;                                                                   \
+    }
+
+#define STK_NO_FATBIN(function)                                                                    \
+    const void *function(size_t *bytes)                                                            \
+    {                                                                                              \
+        *bytes = 0;                                                                                \
+        return NULL;                                                                               \
+    }
+
+#endif
