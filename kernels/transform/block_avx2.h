@@ -1,6 +1,6 @@
 /* block_avx2.h - eight pixels at a time: straight or turned round, channels last or in planes.
  *
- *   24 bytes of the picture    r g b r g b r g b r g b r g b r g b r g b r g b     3 channels
+ *   24 bytes of the image    r g b r g b r g b r g b r g b r g b r g b r g b     3 channels
  *                              └── window ────────────┘                            16 bytes
  *                                     │ order: any 8 of them, as 32-bit numbers
  *                                     ▼
@@ -9,7 +9,7 @@
  * To widen bytes takes a shuffle anyway, and vpshufb takes them in any order: so pixels that are turned
  * round or taken apart into planes cost what plain ones do (shuffle_tables.h). A block
  * writes its own eight pixels and nothing beside them. With n channels it makes n vectors of eight elements;
- * where they come from and go to stays in registers for a whole picture.
+ * where they come from and go to stays in registers for a whole image.
  */
 #ifndef STK_KERNELS_TRANSFORM_BLOCK_AVX2_H
 #define STK_KERNELS_TRANSFORM_BLOCK_AVX2_H

@@ -3,7 +3,7 @@
  *
  *   fill │ block │ block │ ... │ block, overlapping the one before │ fill
  *
- * Blocks begin where the picture does; fill is copied as the plan has it. The lines of a small picture have few
+ * Blocks begin where the image does; fill is copied as the plan has it. The lines of a small image have few
  * blocks and many mispredicted branches, so it goes through a tile instead (crop_body.h).
  *
  * A store's address is always in a register: if it had to be loaded, later loads would wait for it.
@@ -47,7 +47,7 @@ static ALWAYS_INLINE void put_seen(const struct stk_transform_plan *plan,
     const size_t fetches = (fetching.left / LINE_BYTES + lines) / lines;
     const unsigned char *line = seen->first;
     unsigned char *row = target->out + seen->y0 * line_bytes;
-    /* Read forwards even where the picture is turned round, as the hardware expects. */
+    /* Read forwards even where the image is turned round, as the hardware expects. */
     for (size_t y = 0; y < lines; y++, line += stride, row += line_bytes) {
         for (size_t i = 0; i < fetches; i++)
             fetch(&fetching);
@@ -58,7 +58,7 @@ static ALWAYS_INLINE void put_seen(const struct stk_transform_plan *plan,
     }
 }
 
-/* All that is beside the picture. */
+/* All that is beside the image. */
 static ALWAYS_INLINE void fill_beside(const struct stk_transform_plan *plan,
                                       const struct target *target, const struct seen *seen)
 {

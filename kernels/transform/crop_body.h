@@ -1,6 +1,6 @@
 /* crop_body.h - crop, flip, cutout and conversion in one pass, written once for each variant.
  *
- *   picture ──┬─ the whole of it, as it lies: one line ────────────────────────────┐
+ *   image ──┬─ the whole of it, as it lies: one line ────────────────────────────┐
  *             ├─ floats: blocks of pixels (crop_blocks.h) ─────────────────────────┼──▶ row
  *             └─ bytes, and what is too small for blocks: tile in L1 ──▶ converted ┘
  *                fill │ pixels, maybe turned round │ fill
@@ -8,7 +8,7 @@
  * A tile is some lines of the output as bytes. Converted at once they make one long span, whereas
  * the lines of a small image would be little but ends. Runs are copied and filled by whole
  * vectors: the last one overlaps the one before it, so that no byte beside the output, or beside
- * the picture, is touched.
+ * the image, is touched.
  */
 #ifndef STK_KERNELS_TRANSFORM_CROP_BODY_H
 #define STK_KERNELS_TRANSFORM_CROP_BODY_H
@@ -172,7 +172,7 @@ struct piece {
     unsigned char *tile;
 };
 
-/* What is not the picture's. Edges are written wider than they are, so this comes first. */
+/* What is not the image's. Edges are written wider than they are, so this comes first. */
 static ALWAYS_INLINE void fill_around(const struct stk_transform_plan *plan,
                                       const struct piece *piece, const struct piece *inner,
                                       uint32_t channels)
@@ -264,7 +264,7 @@ static ALWAYS_INLINE void make_tile(const struct stk_transform_plan *plan,
         make_tile_4(plan, crop, seen, piece, fetching);
 }
 
-/* The picture itself: one line of all its pixels. */
+/* The image itself: one line of all its pixels. */
 static ALWAYS_INLINE void put_whole(const struct stk_transform_plan *plan,
                                     const struct stk_crop *crop, const struct target *target,
                                     const struct seen *seen)
@@ -274,7 +274,7 @@ static ALWAYS_INLINE void put_whole(const struct stk_transform_plan *plan,
                 target->height * target->width, &fetching);
 }
 
-/* Lines that are the picture's from end to end, right from where they lie. */
+/* Lines that are the image's from end to end, right from where they lie. */
 static ALWAYS_INLINE void put_whole_lines(const struct stk_transform_plan *plan,
                                           const struct stk_crop *crop, const struct target *target,
                                           const struct seen *seen)

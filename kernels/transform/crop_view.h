@@ -1,4 +1,4 @@
-/* crop_view.h - where a row's pixels go, which of them the picture has, and the fetching of a later one:
+/* crop_view.h - where a row's pixels go, which of them the image has, and the fetching of a later one:
  * what all ways to make a row share. Part of the bodies that each variant compiles. */
 #ifndef STK_KERNELS_TRANSFORM_CROP_VIEW_H
 #define STK_KERNELS_TRANSFORM_CROP_VIEW_H
@@ -27,7 +27,7 @@ struct target {
     size_t height, width;
 };
 
-/* ---- fetching: a later picture, line by line while this one is converted --------- */
+/* ---- fetching: a later image, line by line while this one is converted --------- */
 
 struct fetching {
     const unsigned char *next;
@@ -53,13 +53,13 @@ static ALWAYS_INLINE struct fetching fetching_of(const struct stk_crop *crop)
 
 /* ---- what is seen ---------------------------------------------------------------- */
 
-/* The pixels of the output that are the picture's: x0..x1 of lines y0..y1. */
+/* The pixels of the output that are the image's: x0..x1 of lines y0..y1. */
 struct seen {
     size_t y0, y1, x0, x1;
-    const unsigned char *first; /* the picture's first pixel among them */
+    const unsigned char *first; /* the image's first pixel among them */
 };
 
-/* How many of `out` pixels lie before, and how many behind, the picture's `in`. */
+/* How many of `out` pixels lie before, and how many behind, the image's `in`. */
 static ALWAYS_INLINE void outside(int32_t at, int32_t in, int32_t out, int32_t *before,
                                   int32_t *behind)
 {

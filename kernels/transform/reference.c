@@ -1,6 +1,6 @@
 /* reference.c - the transforms as their definition reads: the oracle.
  *
- * Whole pictures, one step after the other, one pixel at a time; of the fast code it shares the
+ * Whole images, one step after the other, one pixel at a time; of the fast code it shares the
  * draw, and the weights of a tap.
  */
 #include <math.h>
@@ -53,13 +53,13 @@ static void resample(const struct image *from, const struct image *to, bool alon
     }
 }
 
-static void cut_out(const struct stk_image *picture, const struct stk_frame *frame,
+static void cut_out(const struct stk_image *image, const struct stk_frame *frame,
                     const struct image *to)
 {
     for (uint32_t y = 0; y < to->height; y++)
         memcpy(at(to, y, 0),
-               picture->pixels +
-                   ((size_t)(frame->top + y) * picture->width + frame->left) * to->channels,
+               image->pixels +
+                   ((size_t)(frame->top + y) * image->width + frame->left) * to->channels,
                (size_t)to->width * to->channels);
 }
 
@@ -121,18 +121,18 @@ static void write_row(const struct stk_transform_plan *plan, const struct stk_fr
 }
 
 bool stk_transform_row_reference(const struct stk_transform_plan *plan,
-                                 const struct stk_image *picture, uint64_t epoch, uint64_t sample,
+                                 const struct stk_image *image, uint64_t epoch, uint64_t sample,
                                  void *out)
 {
     struct stk_frame frame;
     struct image part = { 0 }, narrow = { 0 }, grid = { 0 };
     const uint32_t channels = plan->channels;
-    stk_frame_draw(&plan->framing, picture->height, picture->width, epoch, sample, &frame);
+    stk_frame_draw(&plan->framing, image->height, image->width, epoch, sample, &frame);
     const bool done = image_make(&part, frame.height, frame.width, channels) &&
                       image_make(&narrow, frame.height, frame.grid_width, channels) &&
                       image_make(&grid, frame.grid_height, frame.grid_width, channels);
     if (done) {
-        cut_out(picture, &frame, &part);
+        cut_out(image, &frame, &part);
         resample(&part, &narrow, true);
         resample(&narrow, &grid, false);
         write_row(plan, &frame, &grid, out);

@@ -127,7 +127,7 @@ static void make_pixel(struct stk_axis *axis, uint32_t i, const struct stk_taps 
     axis->taps[i] = before + taps->count;
 }
 
-/* Work the axis out, unless it is the one of the picture before. */
+/* Work the axis out, unless it is the one of the image before. */
 static void make_axis(struct stk_axis *axis, uint32_t in, uint32_t out, uint32_t from,
                       uint32_t count)
 {
@@ -151,22 +151,21 @@ struct reading {
     const uint8_t *pixels;
     size_t stride_bytes, line_bytes;
     uint32_t height;
-    uint32_t copied_from; /* from this line on a vector might reach beyond the picture's end */
+    uint32_t copied_from; /* from this line on a vector might reach beyond the image's end */
 };
 
 static struct reading begin_reading(const struct stk_transform_plan *plan,
-                                    const struct stk_image *picture, const struct stk_frame *frame)
+                                    const struct stk_image *image, const struct stk_frame *frame)
 {
-    const size_t stride = (size_t)picture->width * plan->channels;
+    const size_t stride = (size_t)image->width * plan->channels;
     const uint32_t near_end = (uint32_t)(STK_IMAGE_SLACK_BYTES / stride + 1);
-    const uint32_t behind =
-        picture->height - frame->top; /* lines, those beside the rectangle too */
+    const uint32_t behind = image->height - frame->top; /* lines, those beside the rectangle too */
     return (struct reading){
-        .pixels = picture->pixels + frame->top * stride + (size_t)frame->left * plan->channels,
+        .pixels = image->pixels + frame->top * stride + (size_t)frame->left * plan->channels,
         .stride_bytes = stride,
         .line_bytes = (size_t)frame->width * plan->channels,
         .height = frame->height,
-        .copied_from = picture->slack      ? UINT32_MAX
+        .copied_from = image->slack        ? UINT32_MAX
                        : behind > near_end ? behind - near_end
                                            : 0,
     };
@@ -200,12 +199,12 @@ static void read_two(const struct stk_resizer *resizer, const struct stk_transfo
 }
 
 void stk_resizer_run(struct stk_resizer *resizer, const struct stk_transform_plan *plan,
-                     const struct stk_image *picture, const struct stk_frame *frame,
+                     const struct stk_image *image, const struct stk_frame *frame,
                      const struct stk_window *window, uint8_t *out)
 {
     make_axis(&resizer->x, frame->width, frame->grid_width, window->left, window->width);
     make_axis(&resizer->y, frame->height, frame->grid_height, window->top, window->height);
-    const struct reading reading = begin_reading(plan, picture, frame);
+    const struct reading reading = begin_reading(plan, image, frame);
     const struct stk_axis *y = &resizer->y;
     const size_t line_bytes = (size_t)window->width * plan->channels;
     uint32_t next = y->first[0];

@@ -17,7 +17,7 @@ struct stk_resizer {
     size_t ring_stride_bytes;
     uint32_t ring_lines;
     const uint8_t **lines; /* of one output line's taps */
-    uint8_t *copies[2];    /* of lines too near to the picture's end, with slack */
+    uint8_t *copies[2];    /* of lines too near to the image's end, with slack */
 };
 
 /* The part of a grid that is wanted: of `frame`'s rectangle, resampled to its grid. */
@@ -33,7 +33,7 @@ void stk_resizer_init(struct stk_resizer *resizer, const struct stk_transform_pl
 
 /* Write the window's pixels to out, line after line, and up to STK_IMAGE_SLACK_BYTES behind. */
 void stk_resizer_run(struct stk_resizer *resizer, const struct stk_transform_plan *plan,
-                     const struct stk_image *picture, const struct stk_frame *frame,
+                     const struct stk_image *image, const struct stk_frame *frame,
                      const struct stk_window *window, uint8_t *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* row.c - pictures become rows: their frames drawn, resampled if need be, cropped. */
+/* row.c - images become rows: their frames drawn, resampled if need be, cropped. */
 #include <assert.h>
 #include <stddef.h>
 
@@ -35,7 +35,7 @@ static struct stk_window window_of(const struct stk_framing *framing, const stru
 
 /* Resample what is seen; the crop then looks at that. */
 static void resample(const struct stk_transform_plan *plan, struct stk_transform_scratch *scratch,
-                     const struct stk_image *picture, const struct stk_frame *frame,
+                     const struct stk_image *image, const struct stk_frame *frame,
                      struct stk_crop *crop)
 {
     const struct stk_window window = window_of(&plan->framing, frame);
@@ -46,22 +46,22 @@ static void resample(const struct stk_transform_plan *plan, struct stk_transform
     crop->y = frame->y - (int32_t)window.top;
     crop->x = frame->x - (int32_t)window.left;
     if (window.height > 0 && window.width > 0)
-        stk_resizer_run(&scratch->resizer, plan, picture, frame, &window, scratch->window);
+        stk_resizer_run(&scratch->resizer, plan, image, frame, &window, scratch->window);
 }
 
 void stk_transform_row(const struct stk_transform_plan *plan, void *scratch,
-                       const struct stk_image *picture, uint64_t epoch, uint64_t sample,
+                       const struct stk_image *image, uint64_t epoch, uint64_t sample,
                        const struct stk_image *later, void *out)
 {
     struct stk_transform_scratch *parts = stk_transform_scratch_at(plan, scratch);
     struct stk_frame frame;
-    assert(picture->height <= plan->height_max);
-    assert(picture->width <= plan->width_max);
-    stk_frame_draw(&plan->framing, picture->height, picture->width, epoch, sample, &frame);
+    assert(image->height <= plan->height_max);
+    assert(image->width <= plan->width_max);
+    stk_frame_draw(&plan->framing, image->height, image->width, epoch, sample, &frame);
 
-    const size_t stride = (size_t)picture->width * plan->channels;
+    const size_t stride = (size_t)image->width * plan->channels;
     struct stk_crop crop = {
-        .pixels = picture->pixels + frame.top * stride + (size_t)frame.left * plan->channels,
+        .pixels = image->pixels + frame.top * stride + (size_t)frame.left * plan->channels,
         .stride_bytes = stride,
         .height = (int32_t)frame.height,
         .width = (int32_t)frame.width,
@@ -76,18 +76,18 @@ void stk_transform_row(const struct stk_transform_plan *plan, void *scratch,
         .later_bytes = later == NULL ? 0 : (size_t)later->height * later->width * plan->channels,
     };
     if (frame.grid_height != frame.height || frame.grid_width != frame.width)
-        resample(plan, parts, picture, &frame, &crop);
+        resample(plan, parts, image, &frame, &crop);
     plan->crop(plan, &crop, out);
 }
 
 /* Ask for the ends of rows to come, several at once: each may lie in a page whose address must be looked up first,
  * and the processor looks up several side by side. A row's other lines are fetched while one is made. */
-static void touch_rows(const void *const *pictures, uint32_t count, size_t bytes)
+static void touch_rows(const void *const *images, uint32_t count, size_t bytes)
 {
     for (uint32_t k = 0; k < count; k++) {
-        const uint8_t *picture = pictures[k];
-        __builtin_prefetch(picture, 0, 3);
-        __builtin_prefetch(picture + bytes - 1, 0, 3);
+        const uint8_t *image = images[k];
+        __builtin_prefetch(image, 0, 3);
+        __builtin_prefetch(image + bytes - 1, 0, 3);
     }
 }
 
@@ -96,10 +96,10 @@ static uint32_t at_most(uint32_t value, uint32_t most)
     return value < most ? value : most;
 }
 
-/* Rows of pictures that are cropped as they are. A digit is so little work that what holds for all of them is
+/* Rows of images that are cropped as they are. A digit is so little work that what holds for all of them is
  * worked out once, and that its frame stays in registers. */
 __attribute__((flatten)) static void crop_rows(const struct stk_transform_plan *plan,
-                                               const void *const *pictures, uint32_t height,
+                                               const void *const *images, uint32_t height,
                                                uint32_t width, uint32_t count, uint32_t ahead,
                                                uint64_t epoch, const uint64_t *samples,
                                                uint8_t *out)
@@ -117,16 +117,15 @@ __attribute__((flatten)) static void crop_rows(const struct stk_transform_plan *
     for (uint32_t k = 0; k < count; k++, out += plan->convert->to_bytes) {
         if (k % GROUP_ROWS == 0) {
             if (touches && distance < known - k)
-                touch_rows(pictures + k + distance, at_most(known - k - distance, GROUP_ROWS),
-                           bytes);
+                touch_rows(images + k + distance, at_most(known - k - distance, GROUP_ROWS), bytes);
             if (is_drawn)
                 plan->draw_words(framing->key, epoch, samples + k, at_most(count - k, GROUP_ROWS),
                                  words);
         }
         struct stk_frame frame;
         stk_frame_take(framing, height, width, epoch, samples[k], words[k % GROUP_ROWS], &frame);
-        crop.pixels = pictures[k];
-        crop.later = pictures[distance < known - k ? k + distance : k];
+        crop.pixels = images[k];
+        crop.later = images[distance < known - k ? k + distance : k];
         crop.y = frame.y;
         crop.x = frame.x;
         crop.flip = frame.flip != 0;
@@ -139,35 +138,34 @@ __attribute__((flatten)) static void crop_rows(const struct stk_transform_plan *
 }
 
 void stk_transform_rows(const struct stk_transform_plan *plan, void *scratch,
-                        const void *const *pictures, uint32_t height, uint32_t width,
-                        uint32_t count, uint32_t ahead, uint64_t epoch, const uint64_t *samples,
-                        void *out)
+                        const void *const *images, uint32_t height, uint32_t width, uint32_t count,
+                        uint32_t ahead, uint64_t epoch, const uint64_t *samples, void *out)
 {
     assert(height <= plan->height_max);
     assert(width <= plan->width_max);
     if (plan->framing.resizing == STK_RESIZE_NONE) {
-        crop_rows(plan, pictures, height, width, count, ahead, epoch, samples, out);
+        crop_rows(plan, images, height, width, count, ahead, epoch, samples, out);
         return;
     }
     const uint32_t known = count + ahead, distance = plan->convert->prefetch_rows;
     uint8_t *row_out = out;
     for (uint32_t k = 0; k < count; k++, row_out += plan->convert->to_bytes) {
         const uint32_t next = distance < known - k ? k + distance : k;
-        const struct stk_image picture = { pictures[k], height, width, false };
-        const struct stk_image later = { pictures[next], height, width, false };
-        stk_transform_row(plan, scratch, &picture, epoch, samples[k], &later, row_out);
+        const struct stk_image image = { images[k], height, width, false };
+        const struct stk_image later = { images[next], height, width, false };
+        stk_transform_row(plan, scratch, &image, epoch, samples[k], &later, row_out);
     }
 }
 
 void stk_transform_resize(const struct stk_transform_plan *plan, void *scratch,
-                          const struct stk_image *picture, uint8_t *out)
+                          const struct stk_image *image, uint8_t *out)
 {
     struct stk_transform_scratch *parts = stk_transform_scratch_at(plan, scratch);
     assert(plan->framing.resizing == STK_RESIZE_EXACT);
-    const struct stk_frame frame = { .height = picture->height,
-                                     .width = picture->width,
+    const struct stk_frame frame = { .height = image->height,
+                                     .width = image->width,
                                      .grid_height = plan->framing.resize_height,
                                      .grid_width = plan->framing.resize_width };
     const struct stk_window window = { 0, 0, frame.grid_height, frame.grid_width };
-    stk_resizer_run(&parts->resizer, plan, picture, &frame, &window, out);
+    stk_resizer_run(&parts->resizer, plan, image, &frame, &window, out);
 }

@@ -1,6 +1,6 @@
 /* scratch.h - what one thread needs to run a transform plan, laid out in one block.
  *
- *   [this header | window: the resampled part of a picture | the resizer's memory]
+ *   [this header | window: the resampled part of a image | the resizer's memory]
  */
 #ifndef STK_KERNELS_TRANSFORM_SCRATCH_H
 #define STK_KERNELS_TRANSFORM_SCRATCH_H

@@ -1,7 +1,7 @@
 /* transform.h - images as decoded become rows as trained on: resized, cropped, flipped,
  * painted over, converted.
  *
- *   picture ──▶ frame: drawn ──┬─ resampled to the part that the output sees ─▶ scratch ──┐
+ *   image ──▶ frame: drawn ──┬─ resampled to the part that the output sees ─▶ scratch ──┐
  *                              └─ as it is ──────────────────────────────────────────────┴─▶
  *           ──▶ cropped, flipped, painted over, converted in one pass ──▶ row
  *
@@ -24,7 +24,7 @@
 
 enum {
     STK_TRANSFORM_WHY_BYTES = 160,
-    STK_IMAGE_SLACK_BYTES = 16, /* readable behind a picture's last byte: see stk_image */
+    STK_IMAGE_SLACK_BYTES = 16, /* readable behind a image's last byte: see stk_image */
     STK_LINE_ELEMENTS = 80,     /* a period of 16 x 4 channels, and a vector more */
     STK_FILL_BYTES = 48,        /* 32 from any channel on */
     STK_FILLED_BYTES = 48       /* a pixel of 4 floats, and 32 bytes more */
@@ -52,12 +52,12 @@ struct stk_image {
 
 struct stk_transform_plan;
 
-/* A picture, and the output's place in it: what is left to do after resampling. */
+/* A image, and the output's place in it: what is left to do after resampling. */
 struct stk_crop {
     const uint8_t *pixels;
     size_t stride_bytes; /* from line to line */
     int32_t height, width;
-    int32_t y, x; /* of the output's first pixel; beside the picture there is fill */
+    int32_t y, x; /* of the output's first pixel; beside the image there is fill */
     bool flip;
     int32_t cut_top, cut_left, cut_bottom, cut_right; /* in the output */
     const uint8_t *later; /* the source of a later row, to be fetched meanwhile; or NULL */
@@ -80,7 +80,7 @@ struct stk_axis {
     struct stk_tap_group *weights; /* [count x groups] */
 };
 
-/* Resample `lines` (1 or 2) lines of a picture along the line; out has
+/* Resample `lines` (1 or 2) lines of a image along the line; out has
  * axis->count x channels bytes for each, and STK_IMAGE_SLACK_BYTES more. */
 typedef void stk_resize_lines_fn(const struct stk_axis *axis, uint32_t channels,
                                  const uint8_t *const in[2], uint8_t *const out[2]);
@@ -116,7 +116,7 @@ struct stk_transform_plan {
     stk_crop_fn *crop;
     stk_resize_lines_fn *resize_lines;
     stk_resize_column_fn *resize_column;
-    uint32_t height_max, width_max; /* of any picture */
+    uint32_t height_max, width_max; /* of any image */
     uint8_t fill[STK_FILL_BYTES];   /* pixels of it, channels last */
     /* Fill as the output has it: whole pixels, or each channel for its plane. */
     uint32_t filled_planes, filled_bytes; /* how many, and the bytes after which it repeats */
@@ -128,7 +128,7 @@ struct stk_transform_plan {
 };
 
 /* framing and fill are copied; convert, the plan for rows of the output's shape from uint8, must outlive the
- * plan. height_max and width_max bound every picture that will come. STOKER_EINVAL,
+ * plan. height_max and width_max bound every image that will come. STOKER_EINVAL,
  * STOKER_ETYPE (not from uint8, or more than 4 channels). Any thread. */
 int stk_transform_plan_init(struct stk_transform_plan *plan, const struct stk_framing *framing,
                             const uint8_t fill[STOKER_TRANSFORM_CHANNELS_MAX],
@@ -142,28 +142,27 @@ void stk_transform_plan_choose(struct stk_transform_plan *plan,
 /* Bytes of the scratch that one thread needs, aligned to 64 and zeroed at first; >= 1. */
 size_t stk_transform_scratch_bytes(const struct stk_transform_plan *plan);
 
-/* Write sample `sample` of that epoch to out: one row of plan->convert. later: the picture of a
+/* Write sample `sample` of that epoch to out: one row of plan->convert. later: the image of a
  * row that is soon to come, or NULL. */
 void stk_transform_row(const struct stk_transform_plan *plan, void *scratch,
-                       const struct stk_image *picture, uint64_t epoch, uint64_t sample,
+                       const struct stk_image *image, uint64_t epoch, uint64_t sample,
                        const struct stk_image *later, void *out);
 
-/* Write `count` rows of plan->convert to consecutive rows of out, from pictures of one size; samples: the number
- * of each. pictures[count .. count + ahead) are only fetched, to warm the next call. */
+/* Write `count` rows of plan->convert to consecutive rows of out, from images of one size; samples: the number
+ * of each. images[count .. count + ahead) are only fetched, to warm the next call. */
 void stk_transform_rows(const struct stk_transform_plan *plan, void *scratch,
-                        const void *const *pictures, uint32_t height, uint32_t width,
-                        uint32_t count, uint32_t ahead, uint64_t epoch, const uint64_t *samples,
-                        void *out);
+                        const void *const *images, uint32_t height, uint32_t width, uint32_t count,
+                        uint32_t ahead, uint64_t epoch, const uint64_t *samples, void *out);
 
-/* Resample a whole picture to grid_height x grid_width bytes of pixels at out (uint8, and
+/* Resample a whole image to grid_height x grid_width bytes of pixels at out (uint8, and
  * STK_IMAGE_SLACK_BYTES of room behind): what RESIZE_EXACT does, for who keeps the result. */
 void stk_transform_resize(const struct stk_transform_plan *plan, void *scratch,
-                          const struct stk_image *picture, uint8_t *out);
+                          const struct stk_image *image, uint8_t *out);
 
 /* The same as stk_transform_row by its definition, one pixel at a time: the oracle of the tests.
  * Allocates; false = no memory. */
 bool stk_transform_row_reference(const struct stk_transform_plan *plan,
-                                 const struct stk_image *picture, uint64_t epoch, uint64_t sample,
+                                 const struct stk_image *image, uint64_t epoch, uint64_t sample,
                                  void *out);
 
 #endif

@@ -1,12 +1,12 @@
 /* wide_avx512.h - the block of a wide line: sixteen pixels, straight or turned round, channels last or in planes.
  *
- *   48 bytes of the picture   r g b r│g b r g│b r g b│r g b r│ ...          3 channels, groups of four
+ *   48 bytes of the image   r g b r│g b r g│b r g b│r g b r│ ...          3 channels, groups of four
  *                                    │ groups: four windows of 16 bytes, each from where its elements begin
  *                                    │ order: any 4 bytes of each, as 32-bit numbers
  *                                    ▼
  *                             [ 16 elements ] ─▶ fma ─▶ stored              3 times
  *
- * As in block_avx2.h; no pixel of these lies beside the picture.
+ * As in block_avx2.h; no pixel of these lies beside the image.
  */
 #ifndef STK_KERNELS_TRANSFORM_WIDE_AVX512_H
 #define STK_KERNELS_TRANSFORM_WIDE_AVX512_H
