@@ -4,9 +4,8 @@
  *   binary16 s    eeeee mmmmmmmmmm                bias 15, subnormals in steps of 2^-24
  *   bfloat16 s eeeeeeee mmmmmmm                   the upper half of a float
  *
- * Inline, because every variant of the converters is compiled with its own
- * flags. The bits equal those of the vcvtps2ph and vcvtph2ps instructions,
- * a signalling NaN being made quiet.
+ * Inline, because each variant of the converters is compiled with its own flags.
+ * Gives the bits of vcvtps2ph and vcvtph2ps; a signalling NaN becomes quiet.
  */
 #ifndef STK_KERNELS_FLOAT16_H
 #define STK_KERNELS_FLOAT16_H
@@ -42,7 +41,7 @@ static inline uint16_t float16_of_float(float value)
         uint32_t steps = bits_of_float(float_of_bits(magnitude) + 0.5F) - bits_of_float(0.5F);
         return (uint16_t)(sign | steps);
     }
-    /* A carry out of the mantissa rightly steps the exponent, up to infinity. */
+    /* A carry out of the mantissa correctly increments the exponent, up to infinity. */
     uint32_t odd = magnitude >> 13 & 1;
     magnitude += 0xfff + odd;
     magnitude -= (uint32_t)(127 - 15) << 23;

@@ -1,13 +1,12 @@
-/* kernel.h - one kernel of a GPU: its name in the fatbin, what it is given, how it is launched, and its
- * host version in plain C. */
+/* kernel.h - a GPU kernel: its name in the fatbin, its arguments, its grid, and its host version in plain C. */
 #ifndef STK_KERNELS_KERNEL_H
 #define STK_KERNELS_KERNEL_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a kernel is called with: grid x STK_LAUNCH_THREADS threads, no shared memory but its own. */
-enum { STK_LAUNCH_THREADS = 256 /* of a block, in x; host kernels have none */ };
+/* Threads of a block, in x. Kernels are launched without dynamic shared memory. */
+enum { STK_LAUNCH_THREADS = 256 };
 
 struct stk_launch_grid {
     uint32_t x, y;
@@ -15,8 +14,9 @@ struct stk_launch_grid {
 
 struct stk_kernel {
     const char *name;
-    size_t arguments_bytes;                     /* of its struct */
-    void (*run_on_host)(const void *arguments); /* the struct, with pointers of the host */
+    size_t arguments_bytes; /* size of its argument struct */
+    /* The whole launch in plain C, from the same struct with host pointers. */
+    void (*run_on_host)(const void *arguments);
     struct stk_launch_grid (*grid)(const void *arguments);
 };
 

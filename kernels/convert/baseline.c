@@ -1,7 +1,6 @@
 /* baseline.c - the converters in plain C, for any CPU.
  *
- * Without an instruction for it, fmaf() is a call of many steps; a byte has only
- * 256 values though, so the plan's table answers for all of them.
+ * Without an FMA instruction fmaf() is slow; for bytes, the plan's table holds all 256 results.
  */
 #include "kernels/convert/lanes_portable.h"
 
@@ -19,7 +18,7 @@ static ALWAYS_INLINE void store_bits(unsigned char *at, uint32_t bits, size_t by
     memcpy(at, bytes == sizeof(bits) ? (const void *)&bits : (const void *)&half, bytes);
 }
 
-/* One channel of a row: every step-th byte of in, to every step_out-th place. */
+/* Converts one channel of a row: every step-th byte of in to every step_out-th element of out. */
 static ALWAYS_INLINE void look_up(const uint32_t *table, const unsigned char *in, size_t step,
                                   unsigned char *out, size_t step_out, size_t count,
                                   size_t to_bytes)

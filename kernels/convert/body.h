@@ -1,13 +1,12 @@
-/* body.h - the converters, written once and compiled by each variant.
+/* body.h - the converters: written once, compiled by each variant.
  *
  *   rows[] ──▶ row ──▶ NHWC: one span with repeating factors ──────────▶ out
  *               │
  *               └────▶ NCHW: tile of pixels ─split─▶ planes in L1 ─span▶ out
  *
- * The including file has defined the lanes (LANES floats at a time) and, where it
- * has them, the byte shuffles of split_ssse3.h (STK_SPLIT_BYTES). Loads and stores
- * are passed as constants to functions that are always inlined, so each pair of
- * types gets its own tight loop.
+ * The including file defines the lanes (LANES floats at a time) and, if it has them,
+ * the byte shuffles of split_ssse3.h (STK_SPLIT_BYTES). Loads and stores are passed as
+ * constants to functions that are always inlined, so each pair of types gets a tight loop.
  */
 #ifndef STK_KERNELS_CONVERT_BODY_H
 #define STK_KERNELS_CONVERT_BODY_H
@@ -16,9 +15,9 @@
 #include "kernels/convert/variants.h"
 
 enum {
-    PERIOD_UNIFORM = 16, /* the period of a plan with one factor for all elements */
-    TILE_BYTES = 8192,   /* input pixels that are split at a time: they stay in L1 */
-    BLOCK_ELEMENTS = 64, /* as many lines as an element has bytes */
+    PERIOD_UNIFORM = 16, /* period of a plan with one factor for all elements */
+    TILE_BYTES = 8192,   /* input pixels split at a time; they stay in L1 */
+    BLOCK_ELEMENTS = 64, /* takes one cache line per byte of an element */
 };
 
 typedef void convert_row_fn(const struct stk_convert_plan *plan, const unsigned char *in,
@@ -31,27 +30,27 @@ static ALWAYS_INLINE void each_row(const struct stk_convert_plan *plan, const vo
     size_t distance = plan->prefetch_rows > 0 ? plan->prefetch_rows : known;
     unsigned char *row_out = out;
     for (size_t k = 0; k < count; k++) {
-        /* With nothing left to fetch the row fetches itself: no branch further in. */
+        /* With no later row, the row prefetches itself: that saves a branch in the loops. */
         const unsigned char *later = k + distance < known ? rows[k + distance] : rows[k];
         row(plan, rows[k], row_out, later);
         row_out += plan->to_bytes;
     }
 }
 
-/* How many elements of a later row are fetched. */
+/* Number of elements of a later row that are prefetched. */
 static ALWAYS_INLINE size_t fetched_elements(size_t count, struct pair pair)
 {
     size_t most = PREFETCH_BYTES_MAX / pair.from_bytes;
     return count < most ? count : most;
 }
 
-/* A row with one factor and bias, in blocks that each fetch as much of a later row:
- * a whole row of prefetches at once would fill the miss queue and block the loads. */
+/* Converts a row with one factor and bias in blocks, each of which prefetches as much of a later row:
+ * prefetching a whole row at once would fill the miss queue and block the loads. */
 static ALWAYS_INLINE void convert_uniform(const struct stk_convert_plan *plan,
                                           const unsigned char *in, unsigned char *out,
                                           const unsigned char *later, struct pair pair)
 {
-    const size_t count = plan->elements; /* out may alias the plan, for all C knows */
+    const size_t count = plan->elements; /* for the compiler, out may alias the plan */
     const size_t fetched = fetched_elements(count, pair);
     lanes factor = lanes_of(plan->factor[0]), bias = lanes_of(plan->bias[0]);
     size_t i = 0;
@@ -65,7 +64,7 @@ static ALWAYS_INLINE void convert_uniform(const struct stk_convert_plan *plan,
     convert_span(in + i * pair.from_bytes, out + i * pair.to_bytes, count - i, factor, bias, pair);
 }
 
-/* A row whose factors repeat; the period is a multiple of LANES. */
+/* Converts a row whose factors repeat; the period is a multiple of LANES. */
 static ALWAYS_INLINE void convert_repeating(const struct stk_convert_plan *plan,
                                             const unsigned char *in, unsigned char *out,
                                             const unsigned char *later, struct pair pair)
@@ -120,7 +119,7 @@ static ALWAYS_INLINE void convert_row_nchw(const struct stk_convert_plan *plan,
 
 static_assert(TILE_BYTES >= 16 * STK_CHANNELS_MAX * ELEMENT_BYTES_MAX, "a tile has 16 pixels");
 
-/* X(from, to, bytes of from, bytes of to, may be NaN): every conversion there is. */
+/* X(from, to, bytes of from, bytes of to, may be NaN) for every conversion. */
 #define FROM_TYPES(X, to, to_bytes)                                                                \
     X(u8, to, 1, to_bytes, false)                                                                  \
     X(i8, to, 1, to_bytes, false)                                                                  \
@@ -155,8 +154,8 @@ static_assert(TILE_BYTES >= 16 * STK_CHANNELS_MAX * ELEMENT_BYTES_MAX, "a tile h
     DEFINE_LAYOUT(nchw, from, to, bytes_from, bytes_to, nan)
 PAIRS(DEFINE_PAIR)
 
-/* Line by line, the last one ending with the row. For the 784 bytes of a digit this
- * beats memcpy(), which has to find the way for its size anew each time. */
+/* Copies line by line; the last line ends with the row. For the 784 bytes of a digit this
+ * beats memcpy(), which dispatches on the size at each call. */
 static ALWAYS_INLINE void copy_row_nhwc(const struct stk_convert_plan *plan,
                                         const unsigned char *in, unsigned char *out,
                                         const unsigned char *later)
@@ -236,7 +235,7 @@ static stk_convert_rows_fn *choose_rows(const struct stk_convert_plan *plan)
     }
     static stk_convert_rows_fn *const table[2][STOKER_FLOAT64 + 1][3] = { TABLE(nhwc),
                                                                           TABLE(nchw) };
-    /* With one channel the layouts are the same, and the plan is uniform. */
+    /* With one channel the layouts are equal and the plan is uniform. */
     bool nchw = plan->layout == STOKER_NCHW && plan->channels > 1;
     if (plan->copies)
         return choose_copy(plan, nchw);

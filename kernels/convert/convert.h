@@ -1,11 +1,10 @@
-/* convert.h - rows as stored become rows as trained on: type, scale, layout.
+/* convert.h - converts rows as stored into rows as trained on: type, scale, layout.
  *
- * A plan is worked out once per loader; running it allocates nothing and is safe
- * from any number of threads. The result is defined to the bit and the same on
- * every CPU:  y = fmaf((float)x, scale / std[c], -mean[c] / std[c]),  the two
+ * A plan is made once per loader; running it allocates nothing and is safe from any
+ * number of threads. The result is defined to the bit and the same on every CPU:  y = fmaf((float)x, scale / std[c], -mean[c] / std[c]),  the two
  * factors computed in double and rounded once to float; float16 and bfloat16 are
  * y rounded to nearest, ties to even. Equal types are copied; equal float types
- * (FLOAT64 excepted) are converted if scale, mean or std ask for a change.
+ * (FLOAT64 excepted) are converted if scale, mean or std change values.
  */
 #ifndef STK_KERNELS_CONVERT_H
 #define STK_KERNELS_CONVERT_H
@@ -17,14 +16,14 @@
 #include <stoker/tensor.h>
 
 enum { STK_CHANNELS_MAX = 64 };
-enum { STK_TABLE_CHANNELS_MAX = 4 }; /* channels for which a plan holds lookup tables */
+enum { STK_TABLE_CHANNELS_MAX = 4 }; /* most channels that have lookup tables */
 
 struct stk_convert_options {
     stoker_dtype from;
     stoker_dtype to;      /* equal to from, or FLOAT32, FLOAT16, BFLOAT16 */
     stoker_layout layout; /* of the output; the input is channels-last */
     size_t elements;      /* per row: height x width x channels, >= 1 */
-    uint32_t channels;    /* last axis, 1..STK_CHANNELS_MAX where mean or NCHW is used */
+    uint32_t channels;    /* last axis, 1..STK_CHANNELS_MAX if mean or NCHW is used */
     float scale;
     const float *mean;   /* mean_count values, NULL = 0 */
     const float *std;    /* mean_count values, NULL = 1 */
@@ -39,26 +38,26 @@ typedef void stk_convert_rows_fn(const struct stk_convert_plan *plan, const void
                                  uint32_t count, uint32_t ahead, void *out);
 
 struct stk_convert_plan {
-    stk_convert_rows_fn *rows; /* the best variant for this CPU and these types */
+    stk_convert_rows_fn *rows; /* best variant for this CPU and these types */
     size_t elements;
     size_t from_bytes; /* per row */
     size_t to_bytes;   /* per row */
     uint32_t channels;
-    uint32_t prefetch_rows; /* how far ahead rows are fetched; 0 = not at all */
+    uint32_t prefetch_rows; /* distance of prefetches, in rows; 0 = none */
     stoker_dtype from, to;
     stoker_layout layout;
-    uint32_t period; /* elements after which factor and bias repeat, NHWC: a multiple of channels */
+    uint32_t period; /* elements after which factor and bias repeat; NHWC: a multiple of channels */
     float factor[16 * STK_CHANNELS_MAX]; /* per element of the period; NCHW: per channel */
     float bias[16 * STK_CHANNELS_MAX];
-    bool copies;             /* values stay as they are; only the layout may change */
-    uint32_t table_channels; /* rows of table that are filled; 0 = no table */
+    bool copies;             /* values are unchanged; only the layout may differ */
+    uint32_t table_channels; /* rows of table in use; 0 = no table */
     uint32_t table[STK_TABLE_CHANNELS_MAX][256]; /* UINT8 input, CPU without fma: output bits */
 };
 
-/* STOKER_EINVAL (sizes), STOKER_ETYPE (no such conversion). Any thread. */
+/* Returns STOKER_EINVAL (bad sizes) or STOKER_ETYPE (no such conversion). Any thread. */
 int stk_convert_plan_init(struct stk_convert_plan *plan, const struct stk_convert_options *options);
 
-/* The same by plain loops, one element at a time: the oracle of the tests. */
+/* The same by plain loops, one element at a time: the tests' reference. */
 void stk_convert_rows_reference(const struct stk_convert_plan *plan, const void *const *rows,
                                 uint32_t count, uint32_t ahead, void *out);
 

@@ -1,4 +1,4 @@
-/* float16.c - the half precision conversions, for callers outside of kernels/. */
+/* float16.c - the 16-bit conversions as functions, for callers outside kernels/. */
 #include "kernels/float16.h"
 #include "kernels/convert/convert.h"
 

@@ -67,7 +67,7 @@ static inline lanes lanes_load(const float *at)
 
 static inline lanes lanes_from_i64(const unsigned char *at)
 {
-    int64_t whole[LANES]; /* before AVX-512 DQ only scalar code converts these */
+    int64_t whole[LANES]; /* without AVX-512 DQ only scalar code converts these */
     float value[LANES];
     memcpy(whole, at, sizeof(whole));
     for (int lane = 0; lane < LANES; lane++)
@@ -134,7 +134,7 @@ static inline void lanes_to_f16(unsigned char *at, lanes v, bool may_be_nan)
     _mm_storeu_si128((__m128i_u *)(at + 16), _mm256_cvtps_ph(v.high, _MM_FROUND_TO_NEAREST_INT));
 }
 
-/* As bfloat16_of_float(): add half a step, less one if even; NaN is kept quiet. */
+/* As bfloat16_of_float(): adds half a step, less one if even; NaN stays quiet. */
 static inline __m256i half_lanes_to_bf16(__m256 v, bool may_be_nan)
 {
     __m256i bits = _mm256_castps_si256(v);

@@ -42,7 +42,7 @@ static inline lanes lanes_from_i32(const unsigned char *at)
 
 static inline lanes lanes_from_i64(const unsigned char *at)
 {
-    int64_t whole[LANES]; /* only AVX-512 DQ converts these in vectors */
+    int64_t whole[LANES]; /* only AVX-512 DQ converts these as vectors */
     float value[LANES];
     memcpy(whole, at, sizeof(whole));
     for (int lane = 0; lane < LANES; lane++)
@@ -98,13 +98,13 @@ static inline void lanes_to_f32(unsigned char *at, lanes v, bool may_be_nan)
 static inline void lanes_to_f16(unsigned char *at, lanes v, bool may_be_nan)
 {
     (void)may_be_nan;
-    /* All lanes by a mask: gcc's unmasked form is a macro without optimisation, and warns. */
+    /* Masked with all lanes: gcc's unmasked form is a macro at -O0 and warns. */
     const __m256i half = _mm512_maskz_cvtps_ph((__mmask16)0xffff, v, _MM_FROUND_TO_NEAREST_INT);
     _mm256_storeu_si256((__m256i_u *)at, half);
 }
 
-/* As bfloat16_of_float(): add half a step, less one if even; NaN is kept quiet.
- * (AVX512-BF16 would flush subnormals, so its instruction is no use here.) */
+/* As bfloat16_of_float(): adds half a step, less one if even; NaN stays quiet.
+ * (The instruction of AVX512-BF16 flushes subnormals.) */
 static inline void lanes_to_bf16(unsigned char *at, lanes v, bool may_be_nan)
 {
     __m512i bits = _mm512_castps_si512(v);

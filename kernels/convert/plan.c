@@ -1,8 +1,6 @@
-/* plan.c - from what is wanted to what is done per row: checks, factors, variant.
+/* plan.c - makes a conversion plan: checks, factors, prefetch distance, variant.
  *
- * The plan answers, once, all questions a row would ask again and again: which
- * elements share a factor, how far rows are fetched ahead, and which function
- * suits this CPU. It depends on nothing but its options and the CPU.
+ * It depends on the options and the CPU alone.
  */
 #include "kernels/convert/convert.h"
 #include "kernels/convert/variants.h"
@@ -15,7 +13,7 @@
 #endif
 
 enum {
-    PERIOD_STEP = 16,            /* the widest variant converts 16 elements at a time */
+    PERIOD_STEP = 16,            /* elements that the widest variant converts at a time */
     PREFETCH_BYTES_AHEAD = 3200, /* measured: four rows of MNIST, one of a photograph */
     PREFETCH_ROWS_MAX = 8,
 };
@@ -49,7 +47,7 @@ const struct stk_convert_variant stk_convert_variants[STK_CONVERT_VARIANTS_MAX +
     { NULL, NULL, NULL },
 };
 
-/* Not stoker_dtype_bytes(): that one lives in the library, which links us. */
+/* Not stoker_dtype_bytes(): that is in libstoker, which links this library. */
 static size_t element_bytes(stoker_dtype dtype)
 {
     switch (dtype) {
@@ -99,7 +97,7 @@ static int check_sizes(const struct stk_convert_options *options)
     return options->elements % options->channels == 0 ? STOKER_OK : STOKER_EINVAL;
 }
 
-/* factor and bias of one channel; false if they are no usable numbers. */
+/* Computes factor and bias of one channel. Returns false if they are not usable numbers. */
 static bool scale_of_channel(const struct stk_convert_options *options, uint32_t channel,
                              float *factor, float *bias)
 {
@@ -109,7 +107,7 @@ static bool scale_of_channel(const struct stk_convert_options *options, uint32_t
     if (!(std > 0.0))
         return false;
     *factor = (float)((double)options->scale / std);
-    *bias = (float)(0.0 - mean / std); /* +0 where there is no mean */
+    *bias = (float)(0.0 - mean / std); /* +0 without a mean */
     return isfinite(*factor) && isfinite(*bias) && *factor != 0.0F;
 }
 
@@ -137,7 +135,7 @@ static bool changes_nothing(const struct stk_convert_plan *plan)
     return true;
 }
 
-/* Equal types are copied, but a float type may still have to be scaled. */
+/* Equal types are copied, unless a float type is scaled. */
 static int check_types(struct stk_convert_plan *plan)
 {
     if (plan->from != plan->to)
@@ -147,7 +145,7 @@ static int check_types(struct stk_convert_plan *plan)
     return plan->copies || is_target(plan->to) ? STOKER_OK : STOKER_ETYPE;
 }
 
-/* All 256 answers per channel, for CPUs without a fused multiply-add. */
+/* All 256 results per channel, for CPUs without a fused multiply-add. */
 static void fill_table(struct stk_convert_plan *plan, uint32_t channels)
 {
     if (plan->from != STOKER_UINT8 || plan->copies || channels > STK_TABLE_CHANNELS_MAX)

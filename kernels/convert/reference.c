@@ -1,7 +1,6 @@
-/* reference.c - the conversion as its definition reads: the oracle.
+/* reference.c - the conversion by its definition, one element at a time: the tests' reference.
  *
- * One element at a time, nothing hoisted, nothing shared with the fast
- * variants but the definition of the half precision types.
+ * It shares only the 16-bit formats with the fast variants.
  */
 #include "kernels/convert/convert.h"
 #include <assert.h>

@@ -1,8 +1,7 @@
-/* span_body.h - elements that lie side by side, converted; and what else rows are made of.
+/* span_body.h - converts adjacent elements, prefetches rows, and splits pixels into planes.
  *
- * Part of the bodies that each variant compiles (body.h, transform/crop_body.h). The including file has
- * defined the lanes (LANES floats at a time) and, where it has them, the byte shuffles of
- * split_ssse3.h (STK_SPLIT_BYTES).
+ * Part of the bodies that each variant compiles (body.h, transform/crop_body.h), with the definitions that
+ * body.h requires.
  */
 #ifndef STK_KERNELS_CONVERT_SPAN_BODY_H
 #define STK_KERNELS_CONVERT_SPAN_BODY_H
@@ -17,28 +16,28 @@
 enum {
     ELEMENT_BYTES_MAX = 8,
     LINE_BYTES = 64,
-    PREFETCH_BYTES_MAX = 4096, /* what comes behind it, the hardware prefetcher finds */
+    PREFETCH_BYTES_MAX = 4096, /* the hardware prefetcher finds the rest */
 };
 
 typedef lanes load_lanes_fn(const unsigned char *at);
 typedef void store_lanes_fn(unsigned char *at, lanes v, bool may_be_nan);
 
-/* How one pair of types is read, converted and written. Always a constant. */
+/* How one pair of types is loaded and stored. Always a compile-time constant. */
 struct pair {
     load_lanes_fn *load;
     store_lanes_fn *store;
     size_t from_bytes, to_bytes; /* per element */
-    bool may_be_nan;             /* no integer can become one */
+    bool may_be_nan;             /* false for integers */
 };
 
-/* Ask for the first line of every 64 bytes from `at` on. */
+/* Prefetches the line of every 64th byte from `at` on. */
 static ALWAYS_INLINE void prefetch_lines(const unsigned char *at, size_t bytes)
 {
     for (size_t line = 0; line < bytes; line += LINE_BYTES)
         __builtin_prefetch(at + line, 0, 3);
 }
 
-/* All of what is fetched of a row: it may begin in mid-line and so end one line later. */
+/* Prefetches a row: it may begin in the middle of a line and so end one line later. */
 static ALWAYS_INLINE void prefetch_row(const unsigned char *row, size_t row_bytes)
 {
     size_t bytes = row_bytes < PREFETCH_BYTES_MAX ? row_bytes : PREFETCH_BYTES_MAX;
@@ -46,8 +45,8 @@ static ALWAYS_INLINE void prefetch_row(const unsigned char *row, size_t row_byte
     __builtin_prefetch(row + bytes - 1, 0, 3);
 }
 
-/* The last count < LANES elements, by way of full-width copies: no byte beside
- * the row is touched. */
+/* Converts the last count < LANES elements through buffers of full width: no byte beside the row is
+ * touched. */
 static ALWAYS_INLINE void convert_tail(const unsigned char *in, unsigned char *out, size_t count,
                                        lanes factor, lanes bias, struct pair pair)
 {
@@ -58,7 +57,7 @@ static ALWAYS_INLINE void convert_tail(const unsigned char *in, unsigned char *o
     memcpy(out, tail_out, count * pair.to_bytes);
 }
 
-/* count elements with one factor and bias. */
+/* Converts count elements with one factor and bias. */
 static ALWAYS_INLINE void convert_span(const unsigned char *in, unsigned char *out, size_t count,
                                        lanes factor, lanes bias, struct pair pair)
 {
@@ -72,7 +71,7 @@ static ALWAYS_INLINE void convert_span(const unsigned char *in, unsigned char *o
                      pair);
 }
 
-/* Take `pixels` pixels apart: channel c goes to planes + c * plane_bytes. */
+/* Splits `pixels` pixels: channel c goes to planes + c * plane_bytes. */
 static ALWAYS_INLINE void split(unsigned char *planes, size_t plane_bytes, const unsigned char *in,
                                 size_t pixels, size_t channels, size_t element_bytes)
 {
@@ -94,7 +93,7 @@ static ALWAYS_INLINE void split(unsigned char *planes, size_t plane_bytes, const
     }
 }
 
-/* The index of a float type in the tables of functions. */
+/* Index of a float type in the function tables. */
 static size_t to_index(stoker_dtype to)
 {
     assert(to == STOKER_FLOAT32 || to == STOKER_FLOAT16 || to == STOKER_BFLOAT16);

@@ -1,10 +1,10 @@
-/* split_ssse3.h - sixteen pixels of three or four bytes, taken apart into planes.
+/* split_ssse3.h - splits sixteen pixels of three or four bytes into planes.
  *
  *   r g b r g b r g b ...        r r r r ...
  *   48 bytes in 3 registers  ->  g g g g ...   pixel p of channel c is byte 3p + c,
  *                                b b b b ...   in register (3p + c) / 16 at (3p + c) % 16
  *
- * As 16 % 3 = 1, each place holds another channel in each register: blending the
+ * As 16 % 3 = 1, each position holds a different channel in each register: blending the
  * three collects a channel without a clash, and one shuffle puts it in order.
  */
 #ifndef STK_KERNELS_CONVERT_SPLIT_SSSE3_H
@@ -43,7 +43,7 @@ static inline void split_3_bytes(unsigned char *planes, size_t plane_bytes, cons
     split_store(planes + 2 * plane_bytes, _mm_shuffle_epi8(plane2, order2));
 }
 
-/* Order each register as rrrr gggg bbbb aaaa, then transpose 4 x 4 words. */
+/* Orders each register as rrrr gggg bbbb aaaa, then transposes 4 x 4 words. */
 static inline void split_4_bytes(unsigned char *planes, size_t plane_bytes, const unsigned char *in)
 {
     const __m128i order = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);

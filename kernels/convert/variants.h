@@ -4,8 +4,7 @@
  *   avx2       AVX2, FMA, F16C     x86-64 since 2013
  *   avx512     AVX-512 F, BW, VL   x86-64 servers since 2017
  *
- * All of them give the same bits: a plan takes the best one its CPU can run,
- * the tests walk through all of those.
+ * All give the same bits. A plan takes the best one that the CPU can run; the tests run each.
  */
 #ifndef STK_KERNELS_CONVERT_VARIANTS_H
 #define STK_KERNELS_CONVERT_VARIANTS_H
@@ -16,7 +15,7 @@
 struct stk_convert_variant {
     const char *name;
     bool (*runs_here)(void);
-    /* The function for plan's types and layout; never NULL for a valid plan. */
+    /* Returns the function for the plan's types and layout; never NULL for a valid plan. */
     stk_convert_rows_fn *(*choose)(const struct stk_convert_plan *plan);
 };
 
@@ -25,7 +24,7 @@ enum { STK_CONVERT_VARIANTS_MAX = 3 };
 /* Best first; the last is the baseline. Ends with a variant whose name is NULL. */
 extern const struct stk_convert_variant stk_convert_variants[STK_CONVERT_VARIANTS_MAX + 1];
 
-/* What the CPU at hand can run. */
+/* Return true if this CPU can run the variant. */
 bool stk_convert_runs_anywhere(void);
 bool stk_convert_runs_on_avx2(void);
 bool stk_convert_runs_on_avx512(void);

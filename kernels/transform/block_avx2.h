@@ -1,4 +1,4 @@
-/* block_avx2.h - eight pixels at a time: straight or turned round, channels last or in planes.
+/* block_avx2.h - converts eight pixels at a time: as they are or flipped, channels last or in planes.
  *
  *   24 bytes of the image    r g b r g b r g b r g b r g b r g b r g b r g b     3 channels
  *                              └── window ────────────┘                            16 bytes
@@ -6,10 +6,9 @@
  *                                     ▼
  *                              [ 8 elements ] ─▶ fma ─▶ stored                     3 times
  *
- * To widen bytes takes a shuffle anyway, and vpshufb takes them in any order: so pixels that are turned
- * round or taken apart into planes cost what plain ones do (shuffle_tables.h). A block
- * writes its own eight pixels and nothing beside them. With n channels it makes n vectors of eight elements;
- * where they come from and go to stays in registers for a whole image.
+ * Widening bytes takes a shuffle anyway, and vpshufb reads them in any order: so flipping pixels and splitting
+ * them into planes is free (shuffle_tables.h). A block writes its own eight pixels and nothing beside them. With n
+ * channels it makes n vectors of eight elements; their sources and targets stay in registers for a whole image.
  */
 #ifndef STK_KERNELS_TRANSFORM_BLOCK_AVX2_H
 #define STK_KERNELS_TRANSFORM_BLOCK_AVX2_H
@@ -27,14 +26,14 @@ enum { BLOCK_PIXELS = STK_BLOCK_PIXELS, VECTORS_MAX = STOKER_TRANSFORM_CHANNELS_
 
 /* One vector of a block. */
 struct vector {
-    __m256i order; /* its elements, as bytes of the windows, for vpshufb */
+    __m256i order; /* bytes of the windows, for vpshufb */
     __m256 factor, bias;
-    /* Windows of the first and last four elements: bytes from the first that is read. */
+    /* Windows of the first and last four elements: bytes from the block's first. */
     int32_t low, high;
-    size_t to; /* bytes from the block's place in the output */
+    size_t to; /* bytes from the block's first in the output */
 };
 
-/* How a block is made. channels and planes are constant. */
+/* How to make a block. channels and planes are compile-time constants. */
 struct block {
     uint32_t channels;
     bool planes;
@@ -55,7 +54,7 @@ static inline void eight_to_f16(unsigned char *at, __m256 v)
     _mm_storeu_si128((__m128i_u *)at, _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
 }
 
-/* As bfloat16_of_float(), of what is no NaN: add half a step, less one if even. */
+/* As bfloat16_of_float() without NaN: adds half a step, less one if even. */
 static inline void eight_to_bf16(unsigned char *at, __m256 v)
 {
     const __m256i bits = _mm256_castps_si256(v);
@@ -69,7 +68,7 @@ static inline void eight_to_bf16(unsigned char *at, __m256 v)
 
 /* ---- making and using a block ----------------------------------------------------- */
 
-/* plane_bytes: from one channel's plane to the next's in the output. */
+/* plane_bytes: distance between the planes of two channels in the output. */
 static ALWAYS_INLINE void block_init(struct block *block, const struct stk_transform_plan *plan,
                                      const struct stk_shuffle *shuffles, uint32_t channels,
                                      bool planes, size_t element_bytes, size_t plane_bytes)
@@ -102,11 +101,11 @@ static ALWAYS_INLINE __m256i block_windows(const struct block *block, const unsi
     return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
 }
 
-/* The eight pixels whose bytes are read at in, whichever way round. */
+/* Converts the eight pixels at in, flipped or not. */
 static ALWAYS_INLINE void block_put(const struct block *block, const unsigned char *in,
                                     unsigned char *out, store_eight_fn *store)
 {
-    __m256i windows = _mm256_setzero_si256(); /* with planes those of all vectors */
+    __m256i windows = _mm256_setzero_si256(); /* planes: shared by all vectors */
 #pragma GCC unroll 4
     for (uint32_t number = 0; number < block->channels; number++) {
         const struct vector *vector = &block->vectors[number];

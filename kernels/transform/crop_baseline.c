@@ -1,15 +1,15 @@
 /* crop_baseline.c - crop, flip, cutout and conversion in plain C, for any CPU.
  *
- * A byte has 256 values, and the convert plan's table knows what becomes of each.
+ * The convert plan's table holds the results of all 256 bytes.
  */
 #include <assert.h>
 #include <string.h>
 
 #include "kernels/transform/variants.h"
 
-/* Where the elements of the output are, in elements. */
+/* Strides of the output, in elements. */
 struct place {
-    size_t line, pixel, channel; /* from one to the next */
+    size_t line, pixel, channel;
 };
 
 static struct place place_of(const struct stk_transform_plan *plan)
@@ -20,7 +20,7 @@ static struct place place_of(const struct stk_transform_plan *plan)
     return (struct place){ width * plan->channels, plan->channels, 1 };
 }
 
-/* The source of the output's pixel x of a line that begins at `line` (NULL: all is fill). */
+/* Returns the source of the output's pixel x in the line at `line` (NULL: a line of fill), or the fill. */
 static const uint8_t *source_of(const struct stk_transform_plan *plan, const struct stk_crop *crop,
                                 const uint8_t *line, int32_t y, int32_t x)
 {
@@ -69,7 +69,7 @@ static void crop_row(const struct stk_transform_plan *plan, const struct stk_cro
 
 stk_crop_fn *stk_crop_choose_baseline(const struct stk_convert_plan *convert, uint32_t channels)
 {
-    (void)convert; /* the assertion alone looks at it */
+    (void)convert; /* only asserted */
     (void)channels;
     assert(convert->copies || convert->table_channels > 0);
     return crop_row;

@@ -14,7 +14,7 @@
 #include "kernels/transform/block_avx2.h"
 #include "kernels/transform/crop_view.h"
 
-enum { BLOCK_LINE_PIXELS = 65 }; /* narrower rows are faster by tiles */
+enum { BLOCK_LINE_PIXELS = 65 }; /* tiles are faster for narrower rows */
 
 static ALWAYS_INLINE bool has_blocks(const struct target *target, const struct seen *seen)
 {
@@ -22,7 +22,7 @@ static ALWAYS_INLINE bool has_blocks(const struct target *target, const struct s
            seen->x0 + WIDE_PIXELS <= seen->x1;
 }
 
-/* Bytes from one pixel of the output to the next, of the same channel. */
+/* Bytes between two pixels of a channel in the output. */
 static ALWAYS_INLINE size_t pixel_bytes_of(const struct target *target)
 {
     return target->pair.to_bytes * (target->planes ? 1 : target->channels);
@@ -47,7 +47,7 @@ static ALWAYS_INLINE void put_seen(const struct stk_transform_plan *plan,
     const size_t fetches = (fetching.left / LINE_BYTES + lines) / lines;
     const unsigned char *line = seen->first;
     unsigned char *row = target->out + seen->y0 * line_bytes;
-    /* Read forwards even where the image is turned round, as the hardware expects. */
+    /* Reads forwards even if the image is flipped, as the hardware prefetcher expects. */
     for (size_t y = 0; y < lines; y++, line += stride, row += line_bytes) {
         for (size_t i = 0; i < fetches; i++)
             fetch(&fetching);
@@ -58,7 +58,7 @@ static ALWAYS_INLINE void put_seen(const struct stk_transform_plan *plan,
     }
 }
 
-/* All that is beside the image. */
+/* Fills all pixels outside the image. */
 static ALWAYS_INLINE void fill_beside(const struct stk_transform_plan *plan,
                                       const struct target *target, const struct seen *seen)
 {

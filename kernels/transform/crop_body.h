@@ -1,14 +1,13 @@
-/* crop_body.h - crop, flip, cutout and conversion in one pass, written once for each variant.
+/* crop_body.h - crop, flip, cutout and conversion in one pass: written once, compiled by each variant.
  *
- *   image ──┬─ the whole of it, as it lies: one line ────────────────────────────┐
- *             ├─ floats: blocks of pixels (crop_blocks.h) ─────────────────────────┼──▶ row
- *             └─ bytes, and what is too small for blocks: tile in L1 ──▶ converted ┘
- *                fill │ pixels, maybe turned round │ fill
+ *   image ──┬─ all of it, unchanged: one line ─────────────────────────────────┐
+ *           ├─ floats: blocks of pixels (crop_blocks.h) ───────────────────────┼──▶ row
+ *           └─ bytes, and narrow rows: tile in L1 ──▶ converted ───────────────┘
+ *              fill │ pixels, maybe flipped │ fill
  *
- * A tile is some lines of the output as bytes. Converted at once they make one long span, whereas
- * the lines of a small image would be little but ends. Runs are copied and filled by whole
- * vectors: the last one overlaps the one before it, so that no byte beside the output, or beside
- * the image, is touched.
+ * A tile holds some lines of the output as bytes, so that even the lines of a small image are converted as
+ * one long span. Runs are copied and filled by whole vectors: the last one overlaps the one before it, so
+ * that no byte outside the output or the image is touched.
  */
 #ifndef STK_KERNELS_TRANSFORM_CROP_BODY_H
 #define STK_KERNELS_TRANSFORM_CROP_BODY_H
@@ -18,14 +17,14 @@
 
 enum {
     CROP_TILE_BYTES = 8192,
-    DIRECT_BYTES = 256, /* lines so long are worth converting one by one */
-    PLANE_PIXELS = 256  /* that are taken apart at a time */
+    DIRECT_BYTES = 256, /* from this length lines are converted one by one */
+    PLANE_PIXELS = 256  /* pixels split at a time */
 };
 
 static_assert(STK_LINE_ELEMENTS >= 16 * STOKER_TRANSFORM_CHANNELS_MAX + 16,
               "a vector from any phase");
 
-/* ---- bytes: runs that are copied, filled, turned round -------------------------- */
+/* ---- bytes: runs copied, filled, flipped ------------------------------------------ */
 
 static ALWAYS_INLINE void copy_run(const unsigned char *in, unsigned char *out, size_t bytes)
 {
@@ -45,7 +44,7 @@ static ALWAYS_INLINE void copy_run(const unsigned char *in, unsigned char *out, 
     *(run_bytes *)(out + last) = *(const run_bytes *)(in + last);
 }
 
-/* Fill at the begin or the end of a line whose pixels come later: as wide as a vector. */
+/* Fills the start or the end of a line, by a whole vector: the line's pixels are written later. */
 static ALWAYS_INLINE void fill_edge(const struct stk_transform_plan *plan, unsigned char *line,
                                     size_t line_bytes, size_t from, size_t to, uint32_t channels)
 {
@@ -59,13 +58,13 @@ static ALWAYS_INLINE void fill_edge(const struct stk_transform_plan *plan, unsig
     memcpy(line + at, plan->fill + at % channels, HALF_RUN_BYTES);
 }
 
-/* Pixels in reverse: out[0] is the last of `pixels` at in. */
+/* Reverses pixels: out[0] is the last of `pixels` at in. */
 static ALWAYS_INLINE void turn(const unsigned char *in, unsigned char *out, size_t pixels,
                                uint32_t channels)
 {
     size_t done = 0;
 #ifdef STK_SPLIT_BYTES
-    /* The source is read forwards, as the hardware expects; the last group overlaps. */
+    /* Reads forwards, as the hardware prefetcher expects; the last group overlaps. */
     if (channels != 2 && pixels >= REVERSE_PIXELS) {
         const size_t last = pixels - REVERSE_PIXELS;
         for (; done < pixels; done += REVERSE_PIXELS) {
@@ -86,10 +85,9 @@ static ALWAYS_INLINE void turn(const unsigned char *in, unsigned char *out, size
         memcpy(out + done * channels, in + (pixels - 1 - done) * channels, channels);
 }
 
-/* ---- elements: bytes that lie side by side, converted --------------------------- */
+/* ---- elements: adjacent bytes converted -------------------------------------------- */
 
-/* One vector, `at` elements from a pixel's begin; phase is at % (16 x channels), or a vector that
- * stands alone. */
+/* Converts one vector, `at` elements from the first of a pixel. phase: at modulo 16 x channels, or modulo channels. */
 static ALWAYS_INLINE void span_vector(const struct stk_transform_plan *plan,
                                       const unsigned char *in, unsigned char *out, size_t at,
                                       size_t phase, struct pair pair)
@@ -98,7 +96,7 @@ static ALWAYS_INLINE void span_vector(const struct stk_transform_plan *plan,
     pair.store(out + at * pair.to_bytes, lanes_fma(pair.load(in + at), factor, bias), false);
 }
 
-/* `count` elements, channels last, from a pixel's begin on. */
+/* Converts `count` elements, channels last; the first is a pixel's first. */
 static ALWAYS_INLINE void span(const struct stk_transform_plan *plan, const unsigned char *in,
                                unsigned char *out, size_t count, uint32_t channels,
                                struct pair pair, struct fetching *fetching)
@@ -120,7 +118,7 @@ static ALWAYS_INLINE void span(const struct stk_transform_plan *plan, const unsi
         span_vector(plan, in, out, count - LANES, (count - LANES) % channels, pair);
 }
 
-/* `count` elements of one channel. */
+/* Converts `count` elements of one channel. */
 static ALWAYS_INLINE void plane_span(const struct stk_transform_plan *plan, uint32_t channel,
                                      const unsigned char *in, unsigned char *out, size_t count,
                                      const struct target *target)
@@ -165,14 +163,13 @@ static ALWAYS_INLINE void put(const struct stk_transform_plan *plan, const struc
 
 /* ---- tiles ---------------------------------------------------------------------- */
 
-/* The part of some lines of the output that is made at a time: pixels x0..x1 of lines y0..y1, as
- * bytes at `tile`, line after line. */
+/* The part of the output made at a time: pixels x0..x1 of lines y0..y1, as bytes at `tile`, line after line. */
 struct piece {
     size_t y0, y1, x0, x1;
     unsigned char *tile;
 };
 
-/* What is not the image's. Edges are written wider than they are, so this comes first. */
+/* Fills the pixels outside the image. Edges are written too wide, so this comes first. */
 static ALWAYS_INLINE void fill_around(const struct stk_transform_plan *plan,
                                       const struct piece *piece, const struct piece *inner,
                                       uint32_t channels)
@@ -218,7 +215,7 @@ static ALWAYS_INLINE void make_piece(const struct stk_transform_plan *plan,
     const size_t bytes = (piece->x1 - piece->x0) * channels, stride = crop->stride_bytes;
     const size_t pixels = inner.x1 - inner.x0;
     if (pixels == 0 || inner.y0 == inner.y1)
-        return; /* and seen->first may be nowhere */
+        return; /* seen->first may be NULL */
     const size_t skipped = crop->flip ? seen->x1 - inner.x1 : inner.x0 - seen->x0;
     const unsigned char *in = seen->first + (inner.y0 - seen->y0) * stride + skipped * channels;
     unsigned char *out =
@@ -235,7 +232,7 @@ static ALWAYS_INLINE void make_piece(const struct stk_transform_plan *plan,
         }
 }
 
-/* The bytes of a tile are the same for all types and layouts: one function for each number of channels. */
+/* A tile's bytes do not depend on type and layout: one function per number of channels. */
 #define DEFINE_TILE(count)                                                                         \
     static NOINLINE void make_tile_##count(const struct stk_transform_plan *plan,                  \
                                            const struct stk_crop *crop, const struct seen *seen,   \
@@ -264,7 +261,7 @@ static ALWAYS_INLINE void make_tile(const struct stk_transform_plan *plan,
         make_tile_4(plan, crop, seen, piece, fetching);
 }
 
-/* The image itself: one line of all its pixels. */
+/* Converts the whole image as one line. */
 static ALWAYS_INLINE void put_whole(const struct stk_transform_plan *plan,
                                     const struct stk_crop *crop, const struct target *target,
                                     const struct seen *seen)
@@ -274,12 +271,12 @@ static ALWAYS_INLINE void put_whole(const struct stk_transform_plan *plan,
                 target->height * target->width, &fetching);
 }
 
-/* Lines that are the image's from end to end, right from where they lie. */
+/* Converts lines that lie wholly in the image, without a tile. */
 static ALWAYS_INLINE void put_whole_lines(const struct stk_transform_plan *plan,
                                           const struct stk_crop *crop, const struct target *target,
                                           const struct seen *seen)
 {
-    const size_t stride = crop->stride_bytes; /* out may alias the crop, for all C knows */
+    const size_t stride = crop->stride_bytes; /* for the compiler, out may alias the crop */
     const unsigned char *in = seen->first;
     struct fetching fetching = fetching_of(crop);
     for (size_t y = 0; y < target->height; y++, in += stride)
@@ -295,7 +292,7 @@ static ALWAYS_INLINE void put_tiles(const struct stk_transform_plan *plan,
     const uint32_t channels = target->channels;
     const size_t line_bytes = target->width * channels;
     const size_t lines = line_bytes < CROP_TILE_BYTES ? CROP_TILE_BYTES / line_bytes : 1;
-    const size_t step = CROP_TILE_BYTES / channels; /* pixels of a line that is too long */
+    const size_t step = CROP_TILE_BYTES / channels; /* pixels of a line that exceeds the tile */
     struct fetching fetching = fetching_of(crop);
     for (size_t y = 0; y < target->height; y += lines) {
         for (size_t x = 0; x < target->width; x += step) {
@@ -346,7 +343,7 @@ static ALWAYS_INLINE void crop_floats(const struct stk_transform_plan *plan,
         put_tiles(plan, crop, target, &seen);
 }
 
-/* ---- one function for each type, layout and number of channels ------------------ */
+/* ---- one function per type, layout and number of channels -------------------------- */
 
 #define TARGET(to, bytes, is_copy, count, in_planes, put_name, where, lines, pixels)               \
     {                                                                                              \
@@ -370,7 +367,7 @@ static ALWAYS_INLINE void crop_floats(const struct stk_transform_plan *plan,
                                             plan->framing.out_height, plan->framing.out_width);    \
         crop_##kind(plan, crop, &target);                                                          \
     }
-/* With one channel the layouts are the same. */
+/* With one channel the layouts are equal. */
 #define DEFINE_CROPS(type, kind, store, bytes, copies)                                             \
     DEFINE_CROP(crop_##type##_1, kind, store, bytes, copies, 1, false)                             \
     DEFINE_CROP(crop_##type##_2, kind, store, bytes, copies, 2, false)                             \

@@ -1,5 +1,5 @@
-/* crop_view.h - where a row's pixels go, which of them the image has, and the fetching of a later one:
- * what all ways to make a row share. Part of the bodies that each variant compiles. */
+/* crop_view.h - what all ways to make a row share: its target, the visible part of the image, prefetching, fill.
+ * Part of the bodies that each variant compiles. */
 #ifndef STK_KERNELS_TRANSFORM_CROP_VIEW_H
 #define STK_KERNELS_TRANSFORM_CROP_VIEW_H
 
@@ -9,15 +9,15 @@
 
 struct fetching;
 
-/* Convert `pixels` pixels that lie side by side, to the output from its pixel number `place` on; the
- * output has `whole` pixels. It takes no target: whose address is handed on is no constant any more. */
+/* Converts `pixels` adjacent pixels to pixels `place` and later of the output, which has `whole` pixels. It takes
+ * no target: passing its address would make its members variables. */
 typedef void put_fn(const struct stk_transform_plan *plan, unsigned char *out, size_t whole,
                     const unsigned char *in, size_t place, size_t pixels,
                     struct fetching *fetching);
 
-/* Where the row's pixels go. All but out, height and width is constant. */
+/* Where the row's pixels go. All members but out, height and width are compile-time constants. */
 struct target {
-    put_fn *put; /* made once for each target, and called: a body so long is not repeated */
+    put_fn *put; /* not inlined: its body is long */
     struct pair pair;
     store_eight_fn *store;
     uint32_t channels;
@@ -27,7 +27,7 @@ struct target {
     size_t height, width;
 };
 
-/* ---- fetching: a later image, line by line while this one is converted --------- */
+/* ---- prefetching a later image, line by line while this one is converted ----------- */
 
 struct fetching {
     const unsigned char *next;
@@ -51,15 +51,15 @@ static ALWAYS_INLINE struct fetching fetching_of(const struct stk_crop *crop)
                                                : PREFETCH_BYTES_MAX };
 }
 
-/* ---- what is seen ---------------------------------------------------------------- */
+/* ---- the visible part -------------------------------------------------------------- */
 
-/* The pixels of the output that are the image's: x0..x1 of lines y0..y1. */
+/* The pixels of the output that come from the image: x0..x1 of lines y0..y1. */
 struct seen {
     size_t y0, y1, x0, x1;
     const unsigned char *first; /* the image's first pixel among them */
 };
 
-/* How many of `out` pixels lie before, and how many behind, the image's `in`. */
+/* Counts how many of `out` pixels from `at` on lie before and behind the image's `in`. */
 static ALWAYS_INLINE void outside(int32_t at, int32_t in, int32_t out, int32_t *before,
                                   int32_t *behind)
 {
@@ -68,7 +68,7 @@ static ALWAYS_INLINE void outside(int32_t at, int32_t in, int32_t out, int32_t *
     *behind = beyond > 0 ? beyond : 0;
     if (*before + *behind < out)
         return;
-    *before = out; /* not one of them is seen */
+    *before = out; /* none is visible */
     *behind = 0;
 }
 
@@ -104,10 +104,10 @@ static ALWAYS_INLINE size_t clamped(size_t value, size_t low, size_t high)
 
 enum { RUN_BYTES = 32, HALF_RUN_BYTES = 16 };
 
-/* So many bytes at any address: memcpy() of them would go through half as wide registers. */
+/* At any address; memcpy() would use registers of half the width. */
 typedef unsigned char run_bytes __attribute__((vector_size(RUN_BYTES), aligned(1), may_alias));
 
-/* `bytes` bytes of a pattern, which repeats after `period` bytes and is so long that a run may begin at any of them. */
+/* Writes `bytes` bytes of a pattern that repeats after `period` bytes; a run may begin at any of them. */
 static ALWAYS_INLINE void fill_run(const unsigned char *pattern, size_t period, unsigned char *out,
                                    size_t bytes)
 {
@@ -129,8 +129,8 @@ static ALWAYS_INLINE void fill_run(const unsigned char *pattern, size_t period, 
     *(run_bytes *)(out + last) = *(const run_bytes *)(pattern + last % period);
 }
 
-/* `pixels` pixels of fill, as the output has them, from its pixel number `place` on. The plan knows the bytes: so this is
- * one function for all types and layouts. */
+/* Fills `pixels` pixels of the output from pixel `place` on. The plan holds the bytes, so one function serves all
+ * types and layouts. */
 static NOINLINE void fill_pixels(const struct stk_transform_plan *plan, unsigned char *out,
                                  size_t whole, size_t place, size_t pixels)
 {
@@ -140,7 +140,7 @@ static NOINLINE void fill_pixels(const struct stk_transform_plan *plan, unsigned
                  pixels * period);
 }
 
-/* Paint the cut over. */
+/* Fills the cutout. */
 static ALWAYS_INLINE void cut_pixels(const struct stk_transform_plan *plan,
                                      const struct stk_crop *crop, const struct target *target)
 {

@@ -1,4 +1,4 @@
-/* frame.h - which pixels of an image become those of an output: drawn, and worked out, in integers.
+/* frame.h - chooses the pixels of an image that become the output's, by integer arithmetic.
  *
  *   source image                    grid: the rectangle, resampled          output
  *   ┌──────────────────────┐        ┌──────────────────────┐
@@ -8,12 +8,12 @@
  *   │   └────────────┘     │        │ grid_width  └────────┼───┘           └────────┘ painted over
  *   └──────────────────────┘        └──────────────────────┘               out_height x out_width
  *
- * Compiled by the C compiler and by nvcc alike. Doubles are only added, multiplied, divided and
- * rooted, which IEEE 754 defines to the bit; contraction is off on both sides.
+ * Compiled as C and by nvcc. Doubles are only added, multiplied, divided and square-rooted, which
+ * IEEE 754 defines to the bit; contraction is off in both.
  *
- * Draws are Philox of (seed, epoch, sample): block 0 holds the place of a crop (words 0, 1), flip
- * (top bit of word 2), and the square's centre (word 3, and word 2 without that bit). Blocks 1 to
- * 10 are the tries at a random rectangle: its area, aspect, top and left.
+ * Draws are Philox of (seed, epoch, sample): block 0 holds the position of a crop (words 0, 1), the
+ * flip (top bit of word 2), and the square's centre (word 3, and word 2 without that bit). Blocks 1
+ * to 10 are the attempts at a random rectangle: its area, aspect, top and left.
  */
 #ifndef STK_KERNELS_TRANSFORM_FRAME_H
 #define STK_KERNELS_TRANSFORM_FRAME_H
@@ -27,15 +27,15 @@ enum stk_resizing { STK_RESIZE_NONE, STK_RESIZE_EXACT, STK_RESIZE_SHORTER, STK_R
 enum stk_cropping { STK_CROP_NONE, STK_CROP_CENTRE, STK_CROP_RANDOM };
 enum { STK_FRAME_TRIES = 10 };
 
-#define STK_FRAME_STREAM UINT64_C(0x6672616D65) /* "frame": keeps these draws apart from others */
+#define STK_FRAME_STREAM UINT64_C(0x6672616D65) /* "frame": separates these draws from others */
 
-/* What is asked for, checked. Plain data, that goes to a GPU as it is. */
+/* The checked options. Plain data: copied to a GPU unchanged. */
 struct stk_framing {
     uint64_t key;                         /* stk_frame_key() of the seed */
     double area_min, area_max;            /* share of the image */
     double ratio_log_min, ratio_log_max;  /* logarithm of width / height */
     uint32_t resizing;                    /* enum stk_resizing */
-    uint32_t resize_height, resize_width; /* SHORTER: the height alone, the shorter side */
+    uint32_t resize_height, resize_width; /* SHORTER: the height is the shorter side */
     uint32_t cropping;                    /* enum stk_cropping */
     uint32_t pad;                         /* around the grid, before a random crop */
     uint32_t out_height, out_width;
@@ -43,11 +43,11 @@ struct stk_framing {
     uint32_t cutout; /* side of the square, 0 = none */
 };
 
-/* What is done to one image. */
+/* What to do with one image. */
 struct stk_frame {
-    uint32_t top, left, height, width; /* the rectangle of the source that counts */
-    uint32_t grid_height, grid_width;  /* what it is resampled to; the same = it is not */
-    int32_t y, x;                      /* of the output in the grid; it may lie partly beside it */
+    uint32_t top, left, height, width; /* the rectangle of the source */
+    uint32_t grid_height, grid_width;  /* its size after resampling; equal = not resampled */
+    int32_t y, x;                      /* of the output in the grid; may lie partly outside */
     uint32_t flip;
     /* The cutout in the output; bottom and right excluded. */
     uint32_t cut_top, cut_left, cut_bottom, cut_right;
@@ -58,20 +58,20 @@ STK_RNG uint64_t stk_frame_key(uint64_t seed)
     return stk_mix64(seed ^ STK_FRAME_STREAM);
 }
 
-/* A number in 0..count-1 from a word. Exact for powers of two, else even to count / 2^32. */
+/* Returns a number in 0..count-1 from a word: uniform for powers of two, else within count / 2^32. */
 STK_RNG uint32_t stk_frame_pick(uint32_t word, uint32_t count)
 {
     return (uint32_t)(((uint64_t)word * count) >> 32);
 }
 
-/* A number in [low, high) from a word. */
+/* Returns a number in [low, high) from a word. */
 STK_RNG double stk_frame_between(uint32_t word, double low, double high)
 {
     return low + (high - low) * ((double)word / 4294967296.0);
 }
 
-/* e to the x, |x| below 5: Taylor's series of x / 32, squared five times. Relative error below
- * 1e-14. Not exp(): two libraries may differ in its last bit. */
+/* Returns e to the x, |x| < 5: Taylor series of x / 32, squared five times. Relative error below
+ * 1e-14. Not exp(): libraries differ in its last bit. */
 STK_RNG double stk_frame_exp(double x)
 {
     const double small = x / 32.0;
@@ -88,7 +88,7 @@ STK_RNG uint32_t stk_frame_round(double x)
     return (uint32_t)(x + 0.5);
 }
 
-/* The rectangle where no try fitted: the largest of an allowed aspect, in the middle. */
+/* The rectangle if no attempt fitted: the largest of an allowed aspect, centred. */
 STK_RNG void stk_frame_middle(const struct stk_framing *framing, uint32_t height, uint32_t width,
                               struct stk_frame *frame)
 {
@@ -130,7 +130,7 @@ STK_RNG void stk_frame_rectangle(const struct stk_framing *framing, uint32_t hei
     stk_frame_middle(framing, height, width, frame);
 }
 
-/* The size of the grid, after the rectangle is known. */
+/* Sets the size of the grid from the rectangle. */
 STK_RNG void stk_frame_grid(const struct stk_framing *framing, struct stk_frame *frame)
 {
     const uint32_t height = frame->height, width = frame->width;
@@ -156,7 +156,7 @@ STK_RNG int32_t stk_frame_place(const struct stk_framing *framing, uint32_t word
     return (int32_t)stk_frame_pick(word, (uint32_t)(room + 2 * pad + 1)) - pad;
 }
 
-/* From centre - side / 2 on, as far as the output goes. */
+/* Cuts from centre - side / 2 on, clipped to the output. */
 STK_RNG void stk_frame_cut(uint32_t centre, uint32_t side, uint32_t out, uint32_t *from,
                            uint32_t *to)
 {
@@ -164,13 +164,13 @@ STK_RNG void stk_frame_cut(uint32_t centre, uint32_t side, uint32_t out, uint32_
     *to = centre - side / 2 + side < out ? centre - side / 2 + side : out;
 }
 
-/* Whether anything is drawn from block 0. */
+/* Returns true if anything is drawn from block 0. */
 STK_RNG int stk_frame_is_drawn(const struct stk_framing *framing)
 {
     return framing->cropping == STK_CROP_RANDOM || framing->flip != 0 || framing->cutout != 0;
 }
 
-/* Block 0 of sample `sample` in that epoch; zeros where nothing is drawn from it. */
+/* Returns block 0 of a sample in an epoch; zeros if nothing is drawn from it. */
 STK_RNG struct stk_random stk_frame_words(const struct stk_framing *framing, uint64_t epoch,
                                           uint64_t sample)
 {
@@ -178,7 +178,7 @@ STK_RNG struct stk_random stk_frame_words(const struct stk_framing *framing, uin
     return stk_frame_is_drawn(framing) ? stk_philox(framing->key, epoch, sample) : none;
 }
 
-/* What is done to sample `sample`, an image of height x width, in that epoch; draw: its block 0. */
+/* Computes the frame of a sample, an image of height x width, in an epoch. draw: its block 0. */
 STK_RNG void stk_frame_take(const struct stk_framing *framing, uint32_t height, uint32_t width,
                             uint64_t epoch, uint64_t sample, struct stk_random draw,
                             struct stk_frame *frame)
@@ -205,7 +205,7 @@ STK_RNG void stk_frame_take(const struct stk_framing *framing, uint32_t height, 
     }
 }
 
-/* The same, drawn here. */
+/* The same, with block 0 drawn here. */
 STK_RNG void stk_frame_draw(const struct stk_framing *framing, uint32_t height, uint32_t width,
                             uint64_t epoch, uint64_t sample, struct stk_frame *frame)
 {

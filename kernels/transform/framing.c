@@ -1,4 +1,4 @@
-/* framing.c - what a caller asks for, checked, and the size of what comes out. */
+/* framing.c - checks the options of a transform and computes the output's size. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 static const float area_default[2] = { 0.08F, 1.0F };
 static const float ratio_default[2] = { 3.0F / 4.0F, 4.0F / 3.0F };
 
-/* The rule that is broken, in words. */
+/* Writes the broken rule to why. */
 __attribute__((format(printf, 2, 3))) static int refuse(char *why, const char *format, ...)
 {
     va_list arguments;
@@ -78,7 +78,7 @@ static int check_values(const stoker_transform *transform, char *why)
     return rc;
 }
 
-/* What goes with what. */
+/* Checks which options go together. */
 static int check_together(const stoker_transform *transform, char *why)
 {
     const int resizings = is_set(transform->resize) + (transform->resize_shorter != 0) +
@@ -98,7 +98,7 @@ static int check_together(const stoker_transform *transform, char *why)
     return STOKER_OK;
 }
 
-/* A pair, or its default where both are 0. */
+/* A pair, or its default if both are 0. */
 static void range_of(float low, float high, const float defaults[2], double out[2])
 {
     const bool given = low != 0.0F || high != 0.0F;
@@ -119,7 +119,7 @@ static int take_ranges(struct stk_framing *framing, const stoker_transform *tran
                       ratio[1]);
     framing->area_min = area[0];
     framing->area_max = area[1];
-    /* As floats: where two libraries differ in the last bit of a double, these do not. */
+    /* Rounded to float: libraries differ in the last bit of a double's logarithm. */
     framing->ratio_log_min = (double)(float)log(ratio[0]);
     framing->ratio_log_max = (double)(float)log(ratio[1]);
     return STOKER_OK;
@@ -143,7 +143,7 @@ static void take_resizing(struct stk_framing *framing, const stoker_transform *t
     framing->resize_width = size.width;
 }
 
-/* The least size that the grid of any image has; `grid` where it is the same for all. */
+/* The least size of any image's grid; `grid` if it is the same for all. */
 static stoker_size least_grid(const struct stk_framing *framing, uint32_t height, uint32_t width,
                               bool any_size)
 {

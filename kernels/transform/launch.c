@@ -1,4 +1,4 @@
-/* launch.c - the kernels' table, their host versions in plain C, and how they are launched. */
+/* launch.c - the table of the transform kernels, their host versions and grids. */
 #include "kernels/transform/launch.h"
 
 #include <assert.h>
@@ -19,7 +19,7 @@ static inline void stk_store_bf16(uint16_t *at, float value)
 
 #include "kernels/transform/launch_body.h"
 
-/* ---- host kernels: a block after the other --------------------------------------------- */
+/* ---- host kernels: one block after the other --------------------------------------- */
 
 static uint32_t pixels_of(const struct stk_launch_batch *batch)
 {
@@ -76,7 +76,7 @@ static inline void crop_on_host(const struct stk_crop_launch *launch, int type, 
     }
 }
 
-/* X(name, type, planes): every crop kernel there is, in the order of stk_kernel_crop(). */
+/* X(name, type, planes) for every crop kernel, in the order of stk_kernel_crop(). */
 #define CROP_KERNELS(X)                                                                            \
     X(stk_crop_f32_nhwc, STK_STORE_F32, 0)                                                         \
     X(stk_crop_f32_nchw, STK_STORE_F32, 1)                                                         \

@@ -1,6 +1,6 @@
-/* launch_body.h - what one thread of each kernel does: written once, for nvcc and for the host kernels.
+/* launch_body.h - the work of one thread of each kernel, for nvcc and for the host kernels.
  *
- * The including file has defined how a float is stored as a half: stk_store_f16(), stk_store_bf16().
+ * The including file defines how a float is stored as a half: stk_store_f16(), stk_store_bf16().
  *
  * Scratch of sample k, 32-bit words:
  *   x: out_width coordinates, then y: out_height coordinates
@@ -18,7 +18,7 @@
 #define STK_UNROLL
 #endif
 
-/* The part of the grid that the output sees: where it lies, and its size, which may be 0. */
+/* The visible part of the grid: its position, and its size, which may be 0. */
 struct stk_view {
     int32_t top, left, height, width;
 };
@@ -109,7 +109,7 @@ STK_RNG int32_t stk_settle(int32_t sum)
     return value > 255 ? 255 : value;
 }
 
-/* With a constant number of channels, so that the sums stay in registers. */
+/* The number of channels is a compile-time constant, so that the sums stay in registers. */
 STK_RNG void stk_resize_pixel(const struct stk_launch_batch *batch, const struct stk_frame *frame,
                               uint32_t k, uint32_t y, uint32_t x, const uint32_t channels)
 {
@@ -164,7 +164,7 @@ STK_RNG void stk_resize_thread(const struct stk_launch_batch *batch, const struc
 
 /* ---- stk_crop_*: one thread a pixel --------------------------------------------- */
 
-/* The source of pixel y, x of the output; NULL: fill. */
+/* Returns the source of the output's pixel y, x, or NULL for fill. */
 STK_RNG const uint8_t *stk_crop_source(const struct stk_launch_batch *batch,
                                        const struct stk_frame *frame, uint32_t k, uint32_t y,
                                        uint32_t x)

@@ -1,5 +1,4 @@
-/* plan.c - the answers that every row would ask for again: which functions, how much
- * scratch, what fill is like. */
+/* plan.c - makes a transform plan: functions, tables, fill, and the layout of the scratch. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -42,7 +41,7 @@ void stk_transform_plan_choose(struct stk_transform_plan *plan,
     plan->resize_column = variant->resize_column;
 }
 
-/* One element of fill, as the output has it; returns its bytes. */
+/* Writes one element of fill as the output has it; returns its size in bytes. */
 static uint32_t fill_element(const struct stk_transform_plan *plan, uint32_t channel, uint8_t *out)
 {
     const struct stk_convert_plan *convert = plan->convert;
@@ -62,7 +61,7 @@ static uint32_t fill_element(const struct stk_transform_plan *plan, uint32_t cha
     return sizeof(half);
 }
 
-/* A pixel, or one channel of it for each plane, over and over. */
+/* Repeats a pixel of fill, or one channel of it for each plane. */
 static void make_filled(struct stk_transform_plan *plan)
 {
     const bool planes = plan->convert->layout == STOKER_NCHW;

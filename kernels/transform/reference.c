@@ -1,7 +1,7 @@
-/* reference.c - the transforms as their definition reads: the oracle.
+/* reference.c - the transforms by their definition: the tests' reference.
  *
- * Whole images, one step after the other, one pixel at a time; of the fast code it shares the
- * draw, and the weights of a tap.
+ * It works on whole images, one step and one pixel at a time, and shares only the draws and the weights of
+ * taps with the fast code.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "kernels/transform/taps.h"
 #include "kernels/transform/transform.h"
 
-/* An image of its own. */
+/* An allocated image. */
 struct image {
     uint32_t height, width, channels;
     uint8_t *pixels;
@@ -33,7 +33,7 @@ static uint8_t rounded(int64_t sum)
     return (uint8_t)(value > 255 ? 255 : value);
 }
 
-/* `from`, resampled to the height or the width of `to`. */
+/* Resamples `from` to the height or the width of `to`. */
 static void resample(const struct image *from, const struct image *to, bool along)
 {
     for (uint32_t y = 0; y < to->height; y++) {
@@ -70,7 +70,7 @@ static void store(const struct stk_convert_plan *convert, uint32_t channel, uint
         out[element] = byte;
         return;
     }
-    /* NHWC: period is a multiple of the channels. NCHW: of one channel, or the channels. */
+    /* NHWC: the period is a multiple of the channels; NCHW: it is 1 or the channels. */
     const uint32_t place = channel % convert->period;
     const float value = fmaf((float)byte, convert->factor[place], convert->bias[place]);
     if (convert->to == STOKER_FLOAT32) {
@@ -87,7 +87,7 @@ static bool inside(int64_t value, int64_t from, int64_t to)
     return value >= from && value < to;
 }
 
-/* What stands at y, x of the output. */
+/* Returns the byte at y, x of the output, before conversion. */
 static const uint8_t *seen(const struct stk_transform_plan *plan, const struct stk_frame *frame,
                            const struct image *grid, uint32_t y, uint32_t x)
 {

@@ -20,7 +20,7 @@ static uint32_t groups_of(uint32_t taps)
     return (taps + STK_TAPS_PER_GROUP - 1) / STK_TAPS_PER_GROUP;
 }
 
-/* Most that an axis may come to hold. */
+/* The most that an axis can hold. */
 struct axis_room {
     uint32_t count, groups;
 };
@@ -110,8 +110,8 @@ static void put_weight(struct stk_tap_group *groups, uint32_t tap, int32_t weigh
     group->low[tap % STK_TAPS_PER_GROUP] = (int16_t)(weight & 2047);
 }
 
-/* The taps of a pixel in whole groups. Where those would reach beyond the line they begin earlier,
- * with taps that count nothing. */
+/* Rounds the taps of a pixel up to whole groups. If these would reach beyond the line, they begin earlier,
+ * with taps of weight 0. */
 static void make_pixel(struct stk_axis *axis, uint32_t i, const struct stk_taps *taps)
 {
     const uint32_t width = axis->groups * STK_TAPS_PER_GROUP;
@@ -127,7 +127,7 @@ static void make_pixel(struct stk_axis *axis, uint32_t i, const struct stk_taps 
     axis->taps[i] = before + taps->count;
 }
 
-/* Work the axis out, unless it is the one of the image before. */
+/* Computes the axis, unless it is the previous image's. */
 static void make_axis(struct stk_axis *axis, uint32_t in, uint32_t out, uint32_t from,
                       uint32_t count)
 {
@@ -146,12 +146,12 @@ static void make_axis(struct stk_axis *axis, uint32_t in, uint32_t out, uint32_t
 
 /* ---- pixels --------------------------------------------------------------------- */
 
-/* The rectangle being read. */
+/* The rectangle that is read. */
 struct reading {
     const uint8_t *pixels;
     size_t stride_bytes, line_bytes;
     uint32_t height;
-    uint32_t copied_from; /* from this line on a vector might reach beyond the image's end */
+    uint32_t copied_from; /* from this line on a vector may reach beyond the image's end */
 };
 
 static struct reading begin_reading(const struct stk_transform_plan *plan,
@@ -159,7 +159,8 @@ static struct reading begin_reading(const struct stk_transform_plan *plan,
 {
     const size_t stride = (size_t)image->width * plan->channels;
     const uint32_t near_end = (uint32_t)(STK_IMAGE_SLACK_BYTES / stride + 1);
-    const uint32_t behind = image->height - frame->top; /* lines, those beside the rectangle too */
+    const uint32_t behind =
+        image->height - frame->top; /* lines, including those below the rectangle */
     return (struct reading){
         .pixels = image->pixels + frame->top * stride + (size_t)frame->left * plan->channels,
         .stride_bytes = stride,
@@ -171,7 +172,7 @@ static struct reading begin_reading(const struct stk_transform_plan *plan,
     };
 }
 
-/* `second`: of the two lines that are read together. */
+/* second: the second of the two lines that are read together. */
 static const uint8_t *line_at(const struct stk_resizer *resizer, const struct reading *reading,
                               uint32_t line, bool second)
 {
@@ -186,7 +187,7 @@ static uint8_t *ring_at(const struct stk_resizer *resizer, uint32_t line)
     return resizer->ring + line % resizer->ring_lines * resizer->ring_stride_bytes;
 }
 
-/* Resample two lines into the ring; behind the last line there is none, so it comes twice. */
+/* Resamples two lines into the ring; an odd last line is resampled twice. */
 static void read_two(const struct stk_resizer *resizer, const struct stk_transform_plan *plan,
                      const struct reading *reading, uint32_t line)
 {

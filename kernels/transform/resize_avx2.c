@@ -24,7 +24,7 @@ static ALWAYS_INLINE __m256i load_two(const uint8_t *a, const uint8_t *b)
     return _mm256_inserti128_si256(_mm256_castsi128_si256(load_16(a)), load_16(b), 1);
 }
 
-/* Two weights that lie side by side, in every place. */
+/* Broadcasts two adjacent weights. */
 static ALWAYS_INLINE __m256i two_weights(const int16_t *at)
 {
     int32_t both;
@@ -32,7 +32,7 @@ static ALWAYS_INLINE __m256i two_weights(const int16_t *at)
     return _mm256_set1_epi32(both);
 }
 
-/* 2048 high + low, rounded, as a number of 0..255 (or a little more). */
+/* 2048 high + low, rounded to 0..255 (or slightly above). */
 static ALWAYS_INLINE __m256i settle(__m256i high, __m256i low)
 {
     const __m256i sum = _mm256_add_epi32(_mm256_slli_epi32(high, 11), low);
@@ -41,7 +41,7 @@ static ALWAYS_INLINE __m256i settle(__m256i high, __m256i low)
 
 /* ---- along the line, 2 to 4 channels -------------------------------------------- */
 
-/* Where the channels of two taps stand in four pixels, as 16-bit numbers in pairs. */
+/* Positions of the channels of two taps in four pixels, as pairs of 16-bit numbers. */
 static ALWAYS_INLINE __m256i pair_places(uint32_t channels, uint32_t tap)
 {
     int8_t place[16];
@@ -56,7 +56,7 @@ static ALWAYS_INLINE __m256i pair_places(uint32_t channels, uint32_t tap)
     return _mm256_broadcastsi128_si256(load_16((const uint8_t *)place));
 }
 
-/* One pixel of both lines: its channels as four 32-bit numbers for each. */
+/* One pixel of both lines: its channels as four 32-bit numbers per line. */
 static ALWAYS_INLINE __m256i pixel_of(const struct stk_axis *axis, uint32_t i, uint32_t channels,
                                       const uint8_t *const in[2], const __m256i places[2])
 {
@@ -82,8 +82,8 @@ static ALWAYS_INLINE void store_two(uint8_t *const out[2], size_t at, __m256i by
     _mm_storeu_si128((__m128i_u *)(out[1] + at), _mm256_extracti128_si256(bytes, 1));
 }
 
-/* Four pixels are stored at once, in 16 bytes of which 4 x channels count: what stands behind them
- * is overwritten by the next four, or lies in the slack. */
+/* Stores four pixels at once, in 16 bytes of which 4 x channels count: the next four overwrite the rest, or it
+ * lies in the slack. */
 static ALWAYS_INLINE void lines_of(const struct stk_axis *axis, const uint32_t channels,
                                    const uint8_t *const in[2], uint8_t *const out[2])
 {
@@ -184,7 +184,7 @@ void stk_resize_lines_avx2(const struct stk_axis *axis, uint32_t channels,
 
 /* ---- across the lines ----------------------------------------------------------- */
 
-/* 16 bytes of an output line, from the same 16 of each line, two lines at a time. */
+/* Makes 16 bytes of an output line from the same 16 of each line, two lines at a time. */
 static ALWAYS_INLINE __m128i column_of(const struct stk_tap_group *weights, uint32_t taps,
                                        const uint8_t *const *lines, size_t at)
 {
@@ -215,7 +215,7 @@ void stk_resize_column_avx2(const struct stk_tap_group *weights, uint32_t taps,
     size_t at = 0;
     for (; at + 16 <= bytes; at += 16)
         _mm_storeu_si128((__m128i_u *)(out + at), column_of(weights, taps, lines, at));
-    if (at < bytes) { /* the lines of the ring have slack, the output may have none */
+    if (at < bytes) { /* the ring's lines have slack, the output may have none */
         uint8_t tail[16];
         _mm_storeu_si128((__m128i_u *)tail, column_of(weights, taps, lines, at));
         memcpy(out + at, tail, bytes - at);

@@ -1,9 +1,9 @@
-/* reverse_ssse3.h - sixteen pixels of 1, 3 or 4 bytes, the last one first.
+/* reverse_ssse3.h - reverses sixteen pixels of 1, 3 or 4 bytes.
  *
  *   3 bytes:  p0 p1 ... p15  in registers a b c   ->   p15 p14 ... p0
  *
- *   Of the first 16 bytes that come out 15 stand in c and one in b, of the last 16 one in b and 15
- *   in a; those in the middle come from all three. A shuffle each brings them to their places.
+ *   Of the first 16 output bytes 15 come from c and one from b, of the last 16 one from b and 15 from a;
+ *   the middle ones come from all three. One shuffle per source puts them in order.
  */
 #ifndef STK_KERNELS_TRANSFORM_REVERSE_SSSE3_H
 #define STK_KERNELS_TRANSFORM_REVERSE_SSSE3_H

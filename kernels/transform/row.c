@@ -1,12 +1,12 @@
-/* row.c - images become rows: their frames drawn, resampled if need be, cropped. */
+/* row.c - turns images into rows: draws their frames, resamples them if needed, and crops them. */
 #include <assert.h>
 #include <stddef.h>
 
 #include "kernels/transform/scratch.h"
 
 enum {
-    GROUP_ROWS = 16,         /* that are drawn, and looked up, at a time */
-    TOUCHED_BYTES_MAX = 4096 /* of a row that is worth looking up before its time */
+    GROUP_ROWS = 16,         /* rows drawn and prefetched at a time */
+    TOUCHED_BYTES_MAX = 4096 /* largest row whose ends are prefetched early */
 };
 
 static int32_t larger(int32_t a, int32_t b)
@@ -19,7 +19,7 @@ static int32_t smaller(int32_t a, int32_t b)
     return a < b ? a : b;
 }
 
-/* The part of the grid that the output sees; its size may be 0. */
+/* The visible part of the grid; its size may be 0. */
 static struct stk_window window_of(const struct stk_framing *framing, const struct stk_frame *frame)
 {
     const int32_t top = larger(frame->y, 0), left = larger(frame->x, 0);
@@ -33,7 +33,7 @@ static struct stk_window window_of(const struct stk_framing *framing, const stru
                                 .width = (uint32_t)larger(right - left, 0) };
 }
 
-/* Resample what is seen; the crop then looks at that. */
+/* Resamples the visible part, which then is the crop's image. */
 static void resample(const struct stk_transform_plan *plan, struct stk_transform_scratch *scratch,
                      const struct stk_image *image, const struct stk_frame *frame,
                      struct stk_crop *crop)
@@ -80,8 +80,8 @@ void stk_transform_row(const struct stk_transform_plan *plan, void *scratch,
     plan->crop(plan, &crop, out);
 }
 
-/* Ask for the ends of rows to come, several at once: each may lie in a page whose address must be looked up first,
- * and the processor looks up several side by side. A row's other lines are fetched while one is made. */
+/* Prefetches the ends of several later rows: each may need a page walk, and the CPU runs several at once. A row's
+ * other lines are prefetched while an earlier row is made. */
 static void touch_rows(const void *const *images, uint32_t count, size_t bytes)
 {
     for (uint32_t k = 0; k < count; k++) {
@@ -96,8 +96,8 @@ static uint32_t at_most(uint32_t value, uint32_t most)
     return value < most ? value : most;
 }
 
-/* Rows of images that are cropped as they are. A digit is so little work that what holds for all of them is
- * worked out once, and that its frame stays in registers. */
+/* Makes rows without resampling. A digit is so little work that everything common to the rows is computed once and
+ * the frame stays in registers. */
 __attribute__((flatten)) static void crop_rows(const struct stk_transform_plan *plan,
                                                const void *const *images, uint32_t height,
                                                uint32_t width, uint32_t count, uint32_t ahead,

@@ -1,6 +1,6 @@
-/* scratch.h - what one thread needs to run a transform plan, laid out in one block.
+/* scratch.h - working memory of one thread for a transform plan, in one block.
  *
- *   [this header | window: the resampled part of a image | the resizer's memory]
+ *   [this header | window: the resampled part of an image | the resizer's memory]
  */
 #ifndef STK_KERNELS_TRANSFORM_SCRATCH_H
 #define STK_KERNELS_TRANSFORM_SCRATCH_H
@@ -8,7 +8,7 @@
 #include "kernels/transform/resize.h"
 
 struct stk_transform_scratch {
-    bool made; /* false in the zeroed block: it is laid out on first use */
+    bool made; /* false in the zeroed block, which is laid out on first use */
     uint8_t *window;
     struct stk_resizer resizer;
 };

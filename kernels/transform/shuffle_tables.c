@@ -2,12 +2,12 @@
 #include "kernels/transform/shuffle_tables.h"
 
 enum {
-    GROUP_BYTES = 4,      /* that vpermd moves at a time */
+    GROUP_BYTES = 4,      /* moved by vpermd at a time */
     WINDOW_ELEMENTS = 4,  /* that share a window */
-    ZEROS_ABOVE = -0x100, /* of a 32-bit index: vpshufb makes a zero of each 0xff */
+    ZEROS_ABOVE = -0x100, /* the low byte of a 32-bit number; vpshufb turns each 0xff into 0 */
 };
 
-/* The byte of a block of `pixels` pixels that is element i of vector `number`. */
+/* Returns the byte of a block of `pixels` pixels that becomes element i of vector `number`. */
 static int32_t byte_of(uint32_t pixels, uint32_t channels, bool planes, bool flip, uint32_t number,
                        uint32_t i)
 {
@@ -25,7 +25,7 @@ static int32_t lowest_of(const int32_t *bytes, uint32_t count)
     return lowest;
 }
 
-/* The window of some elements: it stays in the block. In planes all channels use the first one's. */
+/* Returns the window of some elements; it stays in the block. In planes all channels use the first one's. */
 static int32_t window_of(const int32_t *bytes, uint32_t count, uint32_t channels, uint32_t channel)
 {
     const int32_t room = (int32_t)(STK_BLOCK_PIXELS * channels) - STK_WINDOW_BYTES;
@@ -68,7 +68,7 @@ static struct stk_wide_shuffle wide_shuffle_of(uint32_t channels, bool planes, b
             bytes[i] = byte_of(STK_WIDE_PIXELS, channels, planes, flip, number, first + i);
         const int32_t window = lowest_of(bytes, WINDOW_ELEMENTS) / GROUP_BYTES;
         for (uint32_t i = 0; i < WINDOW_ELEMENTS; i++) {
-            /* The last groups wrap round where the window ends behind the block: no element is there. */
+            /* Groups behind the block wrap around; no element uses them. */
             shuffle.groups[first + i] = (window + (int32_t)i) % STK_WIDE_PIXELS;
             shuffle.order[first + i] = bytes[i] - window * GROUP_BYTES + ZEROS_ABOVE;
         }

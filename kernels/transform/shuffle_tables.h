@@ -1,8 +1,8 @@
-/* shuffle_tables.h - byte shuffles that make vectors of elements out of a block of eight pixels, or of sixteen.
+/* shuffle_tables.h - byte shuffles that make vectors of elements from a block of eight or sixteen pixels.
  *
  *   block of 8, channels last   r g b r g b r g b r g b r g b ...
  *                               └── window of 16 bytes ──┘
- *   vector 0                    r g b r g b r g         turned round: the last pixel first
+ *   vector 0                    r g b r g b r g         flipped: the last pixel first
  *
  * They depend on the number of channels, the layout and the flip alone, so the plan holds them.
  */
@@ -16,7 +16,7 @@
 enum {
     STK_BLOCK_PIXELS = 8,
     STK_WIDE_PIXELS = 16, /* of a block of AVX-512 */
-    STK_WINDOW_BYTES = 16 /* that a shuffle chooses from; a block of one channel has only eight */
+    STK_WINDOW_BYTES = 16 /* that a shuffle reads from; a block of one channel has only eight */
 };
 
 /* One vector of a block of eight pixels; n channels take n vectors. */
@@ -26,17 +26,17 @@ struct stk_shuffle {
     int32_t low, high;
 };
 
-/* [turned round][number of the vector] */
+/* [flipped][number of the vector] */
 typedef struct stk_shuffle stk_shuffles[2][STOKER_TRANSFORM_CHANNELS_MAX];
 
-/* One vector of a block of sixteen pixels: each four elements have a window of their own, which begins at any
- * group of four bytes. */
+/* One vector of a block of sixteen pixels: each four elements have their own window, which begins at any group
+ * of four bytes. */
 struct stk_wide_shuffle {
     int32_t groups[STK_WIDE_PIXELS]; /* for vpermd: which four bytes of the pixels */
     int32_t order[STK_WIDE_PIXELS];  /* for vpshufb: which byte of the window, zeros above it */
 };
 
-/* [turned round][number of the vector] */
+/* [flipped][number of the vector] */
 typedef struct stk_wide_shuffle stk_wide_shuffles[2][STOKER_TRANSFORM_CHANNELS_MAX];
 
 /* channels: 1..STOKER_TRANSFORM_CHANNELS_MAX. planes: NCHW. */

@@ -1,10 +1,10 @@
-/* taps.h - which pixels of a line make one pixel of its resampled line, and how much each counts.
+/* taps.h - the pixels of a line that make one resampled pixel, and their weights.
  *
- * Antialiased bilinear, as Pillow defines it (up to 9.4 to the bit; 13.0 rounds its weights otherwise
- * and differs by one level in one byte of twenty): a triangle around the output pixel's centre, as wide
- * as two output pixels where the line shrinks and two input pixels where it grows; weights that
- * add up to 1, in steps of 2^-22; one axis after the other, first along the lines, with a
- * rounding to 8 bits between them. Compiled by the C compiler and by nvcc alike (see frame.h).
+ * Antialiased bilinear as in Pillow (up to 9.4 to the bit; 13.0 rounds its weights differently: one
+ * byte in twenty differs by one level): a triangle around the output pixel's centre, two output pixels
+ * wide if the line shrinks and two input pixels wide if it grows; weights that add up to 1, in steps
+ * of 2^-22; one axis after the other, first along the lines, rounded to 8 bits in between.
+ * Compiled as C and by nvcc (see frame.h).
  */
 #ifndef STK_KERNELS_TRANSFORM_TAPS_H
 #define STK_KERNELS_TRANSFORM_TAPS_H
@@ -17,13 +17,13 @@ enum { STK_TAP_BITS = 22, STK_TAP_HALF = 1 << 21, STK_TAP_ONE = 1 << 22 };
 
 struct stk_taps {
     double centre;  /* of the output pixel, in input pixels */
-    double inverse; /* 1 / half the width of the triangle */
+    double inverse; /* 2 / width of the triangle */
     double sum;     /* of the triangle's heights at all taps */
     uint32_t first; /* input pixel */
     uint32_t count; /* >= 1 */
 };
 
-/* The triangle's height at tap `tap`, not yet divided by the sum. */
+/* Returns the triangle's height at a tap, not yet divided by the sum. */
 STK_RNG double stk_tap_height(const struct stk_taps *taps, uint32_t tap)
 {
     double x = ((double)(taps->first + tap) - taps->centre + 0.5) * taps->inverse;
@@ -32,7 +32,7 @@ STK_RNG double stk_tap_height(const struct stk_taps *taps, uint32_t tap)
     return x < 1.0 ? 1.0 - x : 0.0;
 }
 
-/* The taps of output pixel `at` where `in` pixels become `out`. */
+/* Returns the taps of output pixel `at` if `in` pixels become `out`. */
 STK_RNG struct stk_taps stk_taps_at(uint32_t in, uint32_t out, uint32_t at)
 {
     const double scale = (double)in / (double)out;
@@ -50,13 +50,13 @@ STK_RNG struct stk_taps stk_taps_at(uint32_t in, uint32_t out, uint32_t at)
     return taps;
 }
 
-/* How much tap `tap` counts, in steps of 2^-22. */
+/* Returns the weight of a tap, in steps of 2^-22. */
 STK_RNG int32_t stk_tap_weight(const struct stk_taps *taps, uint32_t tap)
 {
     return (int32_t)(0.5 + stk_tap_height(taps, tap) / taps->sum * (double)STK_TAP_ONE);
 }
 
-/* Most taps that any pixel can have. */
+/* Returns the most taps that any pixel can have. */
 STK_RNG uint32_t stk_taps_max(uint32_t in, uint32_t out)
 {
     const uint32_t support = in > out ? (in + out - 1) / out : 1;

@@ -1,9 +1,9 @@
-/* transform.cu - the transforms on a GPU: launch_body.h, a block for some pixels of one sample.
+/* transform.cu - the transforms on a GPU (launch_body.h): a block makes some pixels of one sample.
  *
  *   grid.x  pixels (or coordinates) of a sample     grid.y  samples, in steps if there are more
  *
- * The first thread of a block draws the sample's frame for all of them. -fmad=false: a
- * multiplication and an addition are one operation only where fmaf() says so.
+ * The first thread of a block draws the sample's frame for all of them. -fmad=false: only fmaf() fuses a
+ * multiplication and an addition.
  */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -22,13 +22,13 @@ static __device__ inline void stk_store_bf16(uint16_t *at, float value)
 
 #include "kernels/transform/launch_body.h"
 
-/* Run BODY for each sample k of the batch and each i below `elements`, with the frame of sample k.
+/* Runs BODY for each sample k of the batch and each i below `elements`, with the frame of sample k.
  * A parameter of the macro must not be called `count`: it would replace the member of that name. */
 #define FOR_EACH(batch, elements, BODY)                                                            \
     __shared__ struct stk_frame frame;                                                             \
     const uint32_t i = blockIdx.x * STK_LAUNCH_THREADS + threadIdx.x;                              \
     for (uint32_t k = blockIdx.y; k < (batch).count; k += gridDim.y) {                             \
-        __syncthreads(); /* all threads have used the frame of the sample before */                \
+        __syncthreads(); /* all threads are done with the previous sample's frame */               \
         if (threadIdx.x == 0)                                                                      \
             stk_launch_draw(&(batch), k, &frame);                                                  \
         __syncthreads();                                                                           \

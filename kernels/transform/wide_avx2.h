@@ -1,4 +1,4 @@
-/* wide_avx2.h - the block of a wide line: eight pixels, as everywhere else. */
+/* wide_avx2.h - the block of crop_blocks.h with AVX2: eight pixels. */
 #ifndef STK_KERNELS_TRANSFORM_WIDE_AVX2_H
 #define STK_KERNELS_TRANSFORM_WIDE_AVX2_H
 
@@ -21,11 +21,11 @@ static ALWAYS_INLINE void wide_init(struct wide *wide, const struct stk_transfor
 static ALWAYS_INLINE void wide_put(const struct wide *wide, const unsigned char *in,
                                    unsigned char *out, store_eight_fn *store, struct pair pair)
 {
-    (void)pair; /* stores sixteen */
+    (void)pair; /* it stores sixteen */
     block_put(&wide->block, in, out, store);
 }
 
-/* `blocks` of them side by side; step: bytes from one to the next in the output. */
+/* Converts `blocks` adjacent blocks; step: bytes between two of them in the output. */
 static ALWAYS_INLINE void wide_put_line(const struct wide *wide, const unsigned char *in,
                                         size_t blocks, unsigned char *out, ptrdiff_t step,
                                         store_eight_fn *store, struct pair pair)
