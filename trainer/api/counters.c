@@ -22,7 +22,7 @@ struct stk_counters stk_counters_write(const struct stk_progress *progress)
                               } };
 }
 
-/* Numbers that cannot have been written. */
+/* Finds numbers that no save writes. */
 static const char *check(const uint64_t *value, float scale)
 {
     if (value[STK_COUNTER_VERSION] != STK_COUNTERS_VERSION)
@@ -35,7 +35,7 @@ static const char *check(const uint64_t *value, float scale)
         value[STK_COUNTER_GOOD_UPDATES] >= STK_LOSS_SCALE_GOOD_UPDATES)
         return "counters that contradict each other";
     if (value[STK_COUNTER_LOSS_SCALE] > UINT32_MAX || !isfinite(scale) || scale <= 0)
-        return "a loss scale that is none";
+        return "an invalid loss scale";
     return NULL;
 }
 
@@ -50,7 +50,7 @@ const char *stk_counters_read(const struct stk_counters *counters, struct stk_pr
         return why;
     const bool dynamic = progress->loss_scale.dynamic;
     if (dynamic && !(scale >= STK_LOSS_SCALE_MIN && scale <= STK_LOSS_SCALE_MAX))
-        return "a loss scale out of its bounds";
+        return "a loss scale out of range";
     if (!dynamic && value[STK_COUNTER_GROUP_PASSES] > 0 &&
         !(scale >= progress->loss_scale.scale && scale <= progress->loss_scale.scale))
         return "gradients summed with another loss scale";

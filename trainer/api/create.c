@@ -66,7 +66,7 @@ static int open_two_stages(stoker_trainer *trainer, stoker_error *error)
     return rc == STOKER_OK ? open_stage(trainer, trainer->stage_model[1], &second, 1, error) : rc;
 }
 
-/* The largest batch is that of the stage that can bear less. */
+/* Both stages use the smaller of their largest batches. */
 static int plan_memory(stoker_trainer *trainer, stoker_error *error)
 {
     struct stk_trainer_settings asked = trainer->settings;
@@ -99,7 +99,7 @@ static int build_stages(stoker_trainer *trainer, stoker_error *error)
                : stk_split_create(&trainer->runner, stage[0], stage[1], error);
 }
 
-/* ---- what the stages come to ------------------------------------------------------- */
+/* ---- sums over the stages ---------------------------------------------------------- */
 
 static uint64_t sum(const stoker_trainer *trainer, size_t field)
 {

@@ -1,4 +1,4 @@
-/* describe.c - what a trainer says about itself: back end, threads, counters, error. */
+/* describe.c - getters: back end, threads, counters, error. */
 #include "trainer/api/trainer.h"
 
 struct stk_shape stk_trainer_output_shape(const stoker_model *model)

@@ -1,4 +1,4 @@
-/* devices.c - what a trainer can compute on: for a person to choose from, and to be started early. */
+/* devices.c - lists the devices that a trainer can use, and warms one up. */
 #include <stdio.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ size_t stoker_trainer_devices(char *text, size_t bytes)
     return length;
 }
 
-/* A back end that is opened and closed leaves the driver's context and the libraries behind. */
+/* Opening and closing a back end leaves the driver's context and the libraries loaded. */
 void stoker_trainer_wake(const char *backend, bool convolutions)
 {
     struct stk_trainer_settings settings = { .automatic = false };

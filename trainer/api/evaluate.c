@@ -15,8 +15,8 @@
 
 static const struct stk_place nowhere = STK_NOWHERE;
 
-/* At most evaluation_batch_size samples. labels may be NULL. Where the device decides and found is NULL, what
- * it finds stays there, to be collected. */
+/* Runs at most evaluation_batch_size samples. labels may be NULL. If found is NULL, a device that decides keeps the
+ * result until it is collected. */
 static int forward(stoker_trainer *trainer, const float *samples, const void *labels,
                    stoker_device device, uint32_t count, struct stk_loss *found)
 {
@@ -44,7 +44,7 @@ static void add(stoker_evaluation *sum, const struct stk_loss *loss)
     sum->count += loss->count;
 }
 
-/* All parts of a batch; what they find is added to *sum, or with NULL left on the device. */
+/* Runs all parts of a batch. Results are added to *sum; NULL: they stay on the device. */
 static int evaluate_parts(stoker_trainer *trainer, const stoker_batch *batch,
                           stoker_evaluation *sum)
 {
@@ -90,7 +90,7 @@ int stoker_trainer_evaluate(stoker_trainer *trainer, const stoker_batch *batch,
     return rc;
 }
 
-/* Bring in what lies on the device. */
+/* Adds the results on the device. */
 static int collect(stoker_trainer *trainer)
 {
     struct stk_loss loss;
@@ -121,8 +121,8 @@ int stoker_trainer_evaluated(stoker_trainer *trainer, stoker_evaluation *sum)
     return rc;
 }
 
-/* `count` outputs of the plan, as floats. 16-bit ones are read into the upper half of where they go,
- * and widened from there, first to last: each before its place is written over. */
+/* Reads `count` outputs of the plan as floats. 16-bit outputs are read into the upper half of the destination and widened
+ * from first to last, each before it is overwritten. */
 static int read_outputs(stoker_trainer *trainer, float *outputs, uint64_t count)
 {
     const struct stk_stage *const last = trainer->stage[trainer->stage_count - 1];

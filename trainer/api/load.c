@@ -47,14 +47,13 @@ static int check_parameters(const struct reading *reading, const struct stk_para
     for (uint32_t i = 0; i < count; i++) {
         const struct stk_named_tensor *tensor = stk_tensor_find(reading->set, parameters[i].name);
         if (tensor == NULL)
-            return refuse(reading, STOKER_EMISMATCH, parameters[i].name,
-                          "the file has no such tensor");
+            return refuse(reading, STOKER_EMISMATCH, parameters[i].name, "missing in the file");
         if (!stk_holds_floats(tensor->dtype))
             return refuse(reading, STOKER_EMISMATCH, parameters[i].name,
                           "not of type F32, F16, BF16 or F64");
         if (!shape_is(tensor, &parameters[i]))
             return refuse(reading, STOKER_EMISMATCH, parameters[i].name,
-                          "not the shape that the model has");
+                          "another shape than in the model");
     }
     return STOKER_OK;
 }
@@ -74,7 +73,7 @@ static bool is_tracked(const char *name)
     return length >= sizeof(suffix) && strcmp(name + length - (sizeof(suffix) - 1), suffix) == 0;
 }
 
-/* All of the model's are there already: is there one that the model has not? */
+/* All tensors of the model were found; refuses others. */
 static int check_nothing_more(const struct reading *reading)
 {
     const stoker_model *model = reading->trainer->model;
@@ -87,7 +86,7 @@ static int check_nothing_more(const struct reading *reading)
         const char *name = reading->set->tensors[i].name;
         if (!is_tracked(name) && !names_one(model->parameters, model->parameter_count, name) &&
             !names_one(model->statistics, model->statistic_count, name))
-            return refuse(reading, STOKER_EMISMATCH, name, "the model has no such tensor");
+            return refuse(reading, STOKER_EMISMATCH, name, "not in the model");
     }
     return refuse(reading, STOKER_EMISMATCH, "tensors", "not as many as the model has");
 }
@@ -101,7 +100,7 @@ static int check_weights(const struct reading *reading)
     return rc == STOKER_OK ? check_nothing_more(reading) : rc;
 }
 
-/* wide: room for the largest tensor that is not F32. */
+/* wide: a buffer for the largest tensor that is not F32. */
 static void copy_parameters(const struct stk_tensor_set *set, const stoker_model *model,
                             const struct stk_parameter *parameters, uint32_t count, float *wide,
                             float *arena)
@@ -117,7 +116,7 @@ static void copy_parameters(const struct stk_tensor_set *set, const stoker_model
     }
 }
 
-/* Room to convert each in turn; NULL if all are F32. */
+/* Allocates a buffer to convert them one by one; NULL if all are F32. */
 static int take_wide(float **out, const struct stk_tensor_set *set, stoker_error *error)
 {
     const struct stk_place nowhere = STK_NOWHERE;
@@ -136,7 +135,7 @@ static int take_wide(float **out, const struct stk_tensor_set *set, stoker_error
                                                      &nowhere, "load: a tensor in float32");
 }
 
-/* What the file says of the batches that each BatchNorm has seen; nothing else in it says so. */
+/* Copies num_batches_tracked of each BatchNorm, if the file has it. */
 static void copy_tracked(stoker_trainer *trainer, const struct stk_tensor_set *set)
 {
     const stoker_model *model = trainer->model;
@@ -155,7 +154,7 @@ static void copy_tracked(stoker_trainer *trainer, const struct stk_tensor_set *s
     }
 }
 
-/* averages_too: the moving average of the weights begins again from them. */
+/* averages_too: restarts the moving average of the weights from them. */
 static int copy_weights(stoker_trainer *trainer, const struct stk_tensor_set *set,
                         bool averages_too, stoker_error *error)
 {
@@ -196,9 +195,9 @@ static const struct stk_named_tensor *find_row(const struct reading *reading, co
 {
     const struct stk_named_tensor *tensor = stk_tensor_find(reading->set, name);
     if (tensor == NULL)
-        *rc = refuse(reading, STOKER_EMISMATCH, name, "the state has no such tensor");
+        *rc = refuse(reading, STOKER_EMISMATCH, name, "missing in the state");
     else if (tensor->dtype != dtype || tensor->rank != 1 || tensor->shape[0] != length)
-        *rc = refuse(reading, STOKER_EMISMATCH, name, "not of the type and length asked for");
+        *rc = refuse(reading, STOKER_EMISMATCH, name, "wrong type or length");
     else
         return tensor;
     return NULL;
@@ -239,8 +238,8 @@ static int check_arenas(const struct reading *reading, const struct stk_progress
     return rc;
 }
 
-/* A rate that follows the whole length of a run has another value everywhere if the length is another. A schedule of
- * another kind was asked for. */
+/* The rate of some schedules depends on the length of the run: refuses another length. Another kind of schedule is the
+ * caller's choice. */
 static int check_schedule(const struct reading *reading)
 {
     const struct stk_schedule_note ours = stk_schedule_note(&reading->trainer->settings.schedule);
@@ -249,11 +248,11 @@ static int check_schedule(const struct reading *reading)
         strncmp(theirs, ours.text, strcspn(ours.text, ",")) != 0 || strcmp(theirs, ours.text) == 0)
         return STOKER_OK;
     char why[256];
-    (void)snprintf(why, sizeof(why),
-                   "the schedule of the checkpoint; this run has %s, which would move the rate to "
-                   "another place of the curve: keep the length, or start a new schedule from the "
-                   "weights alone (--weights)",
-                   ours.text);
+    (void)snprintf(
+        why, sizeof(why),
+        "the schedule of the checkpoint; this run has %s, which would change the rate: keep "
+        "the length, or start a new schedule from the weights alone (--weights)",
+        ours.text);
     return refuse(reading, STOKER_EMISMATCH, theirs, why);
 }
 
@@ -299,7 +298,7 @@ static int copy_state(stoker_trainer *trainer, const struct stk_tensor_set *set,
     return stk_trainer_upload_state(trainer, error);
 }
 
-/* ---- the two ways ---------------------------------------------------------------- */
+/* ---- public calls ---------------------------------------------------------------- */
 
 static int load_open(stoker_trainer *trainer, const struct stk_checkpoint *checkpoint,
                      const char *path, stoker_state *loader, bool *has_loader, stoker_error *error)
@@ -328,7 +327,7 @@ static int load_open(stoker_trainer *trainer, const struct stk_checkpoint *check
         rc = copy_state(trainer, &checkpoint->state.set, &progress, error);
     if (rc != STOKER_OK)
         return rc;
-    copy_tracked(trainer, &checkpoint->weights.set); /* beside the passes of the state */
+    copy_tracked(trainer, &checkpoint->weights.set); /* after the passes of the state */
     if (loader != NULL && loader_tensor != NULL)
         memcpy(loader->bytes, loader_tensor->data, sizeof(loader->bytes));
     if (has_loader != NULL)

@@ -1,4 +1,4 @@
-/* memory_table.c - the memory of a trainer, as numbers and as a table for a person. */
+/* memory_table.c - reports the memory of a trainer as numbers and as a table. */
 #include <stdio.h>
 #include <string.h>
 

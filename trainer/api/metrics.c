@@ -94,7 +94,7 @@ int stoker_trainer_set_metrics_interval(stoker_trainer *trainer, uint32_t passes
     return STOKER_OK;
 }
 
-/* Of two devices the sums, and the first reason. */
+/* Sums over the stages, and the first reason. */
 void stoker_trainer_get_capture(const stoker_trainer *trainer, stoker_trainer_capture *out)
 {
     *out = (stoker_trainer_capture){ .reason = NULL };

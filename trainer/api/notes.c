@@ -32,7 +32,7 @@ static bool is_good(const char *key, const char *value)
            strlen(value) <= STK_NOTE_VALUE_MAX && stk_is_utf8(value);
 }
 
-/* The note of that key, or the place of a new one. */
+/* Returns the note with that key, or an unused one, or NULL. */
 static struct stk_note *place_of(struct stk_notes *notes, const char *key)
 {
     for (uint32_t i = 0; i < notes->count; i++)
@@ -46,8 +46,8 @@ int stoker_trainer_set_note(stoker_trainer *trainer, const char *key, const char
 {
     if (trainer == NULL || key == NULL || value == NULL || !is_good(key, value))
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "a note: UTF-8, a key of 1 to %d bytes that does not begin with "
-                             "\"stoker.\", and a value of at most %d bytes are allowed",
+                             "a note needs UTF-8, a key of 1 to %d bytes that does not start with "
+                             "\"stoker.\", and a value of at most %d bytes",
                              STK_NOTE_KEY_MAX, STK_NOTE_VALUE_MAX);
     struct stk_note *const place = place_of(&trainer->notes, key);
     if (place == NULL)

@@ -24,10 +24,10 @@ static int require(bool holds, stoker_error *error, const char *option, double v
     if (holds)
         return STOKER_OK;
     return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                         "%s = %g: %s is allowed", option, value, range);
+                         "%s = %g: expected %s", option, value, range);
 }
 
-/* A number of an option, and where it must lie. NaN lies nowhere. */
+/* The value of an option and its range. NaN is never in range. */
 struct range {
     const char *option;
     double value;
@@ -54,7 +54,7 @@ static bool is_default(float value)
     return value <= STOKER_OPTIMIZER_DEFAULT && value >= STOKER_OPTIMIZER_DEFAULT;
 }
 
-/* A number that may be left to the optimiser, whose own is in range. */
+/* Returns the value to check; the optimiser's default is in range. */
 static double given(float value)
 {
     return is_default(value) ? 0 : (double)value;
@@ -109,7 +109,7 @@ static int check_counts(const stoker_trainer_options *o, stoker_error *error)
     return check_ranges(ranges, sizeof(ranges) / sizeof(ranges[0]), error);
 }
 
-/* Options that ask for one another. */
+/* Checks combinations of options. */
 static int check_together(const stoker_trainer_options *o, stoker_error *error)
 {
     const bool one_cycle = o->schedule == STOKER_ONE_CYCLE;
@@ -151,7 +151,7 @@ static int check_precision(const stoker_trainer_options *o, stoker_error *error)
     return require(!(o->tf32 && narrow), error, "tf32", 1, "only with precision float32");
 }
 
-/* What the back end can do of what is asked for. */
+/* Checks that the back end supports the options. */
 static int check_backend(const struct stk_backend_ops *ops, const struct stk_backend_options *asked,
                          stoker_error *error)
 {
@@ -161,7 +161,7 @@ static int check_backend(const struct stk_backend_ops *ops, const struct stk_bac
     return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere, "%s", lack);
 }
 
-/* Each must be able to do all of it; but what makes a GPU quicker need not help both. */
+/* Both must support all options; but tf32 needs only one GPU. */
 static int check_two_backends(const struct stk_trainer_settings *settings, stoker_error *error)
 {
     struct stk_backend_options asked = settings->backend;
@@ -171,7 +171,7 @@ static int check_two_backends(const struct stk_trainer_settings *settings, stoke
     return rc == STOKER_OK ? check_backend(settings->second_ops, &asked, error) : rc;
 }
 
-/* What a person typed as 0.999 and a float holds as 0.99900001: 1 minus it matters. */
+/* Restores 0.999 from the float 0.99900001, since 1 minus it is used. */
 static double typed_decimal(float value)
 {
     return round((double)value * 1e7) / 1e7;
@@ -300,7 +300,7 @@ int stk_trainer_read_backend(struct stk_trainer_settings *out, const char *given
     return out->ops == NULL ? unknown(name, error) : STOKER_OK;
 }
 
-/* "cpu,cuda:1": what is before the seam, and what is behind it. */
+/* "cpu,cuda:1": the back ends before and after the seam. */
 static int read_two_backends(struct stk_trainer_settings *out, const char *given,
                              stoker_error *error)
 {
@@ -328,20 +328,20 @@ static int read_two_backends(struct stk_trainer_settings *out, const char *given
     return STOKER_OK;
 }
 
-/* Back ends by name, and whether they can do what is asked for. */
+/* Finds the back ends and checks that they support the options. */
 static int read_devices(struct stk_trainer_settings *out, const stoker_trainer_options *given,
                         stoker_error *error)
 {
     out->split = given->split;
     int rc = out->split == 0 ? stk_trainer_read_backend(out, given->backend, error)
                              : read_two_backends(out, given->backend, error);
-    if (rc != STOKER_OK || out->automatic) /* then it is seen when there turns out to be no GPU */
+    if (rc != STOKER_OK || out->automatic) /* automatic: checked if no GPU can be opened */
         return rc;
     return out->second_ops == NULL ? check_backend(out->ops, &out->backend, error)
                                    : check_two_backends(out, error);
 }
 
-/* Bytes beyond the fields that this version knows. */
+/* Returns true if all bytes beyond the fields of this version are 0. */
 static bool is_zero_beyond(const stoker_trainer_options *given, size_t known)
 {
     const unsigned char *bytes = (const unsigned char *)given;
@@ -359,8 +359,8 @@ int stk_trainer_options_copy(stoker_trainer_options *out, const stoker_trainer_o
     if (size < least || size > OPTIONS_BYTES_MAX || !is_zero_beyond(given, sizeof(*out)))
         return stk_error_set(
             has_error ? given->error : NULL, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-            "struct_size = %zu: this version knows %zu bytes, and what lies beyond "
-            "them must be 0; begin with STOKER_TRAINER_OPTIONS_INIT",
+            "struct_size = %zu: this version has %zu bytes, and bytes beyond them must "
+            "be 0; start from STOKER_TRAINER_OPTIONS_INIT",
             size, sizeof(*out));
     *out = (stoker_trainer_options)STOKER_TRAINER_OPTIONS_INIT;
     memcpy(out, given, size < sizeof(*out) ? size : sizeof(*out));

@@ -18,13 +18,13 @@
 
 static const struct stk_place nowhere = STK_NOWHERE;
 
-/* The weights, in their order in the file. */
+/* The weights, in file order. */
 struct weights {
     struct stk_named_tensor *tensors;
     uint32_t count;
     float *floats; /* the data of all of them */
     struct stk_tracked_name *tracked;
-    int64_t *batches; /* BatchNorm's num_batches_tracked, of each */
+    int64_t *batches; /* num_batches_tracked of each BatchNorm */
 };
 
 static void add_parameters(struct weights *weights, const stoker_model *model,
@@ -73,7 +73,7 @@ static void weights_free(struct weights *weights)
     stk_free(weights->batches);
 }
 
-/* The tensors of both arenas, in the file's layout. */
+/* Adds the tensors of both arenas, in the layout of the file. */
 static int add_arenas(struct weights *weights, const stoker_trainer *trainer,
                       enum stk_arena parameters, stoker_error *error)
 {
@@ -103,8 +103,8 @@ static int check_finite(const struct weights *weights, uint64_t floats, stoker_e
     return STOKER_OK;
 }
 
-/* The weights, or their averages (parameters = STK_ARENA_EMA). weights must stay where it is: tensors point
- * into it. On failure there is nothing to be freed. */
+/* Gathers the weights, or their averages (parameters = STK_ARENA_EMA). weights must not move: tensors point into it. On
+ * failure nothing is left to free. */
 static int weights_gather(struct weights *weights, const stoker_trainer *trainer,
                           enum stk_arena parameters, stoker_error *error)
 {
@@ -124,7 +124,7 @@ static int weights_gather(struct weights *weights, const stoker_trainer *trainer
         weights->batches == NULL) {
         weights_free(weights);
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere,
-                             "save: the weights once more");
+                             "save: a copy of the weights");
     }
     int rc = add_arenas(weights, trainer, parameters, error);
     if (rc == STOKER_OK)
@@ -220,7 +220,7 @@ static struct stk_tensor_set set_of(const struct weights *weights, const stoker_
                                     .note_count = trainer->notes.count };
 }
 
-/* All is gathered but the state. */
+/* Gathers the state and saves everything. */
 static int save_gathered(const stoker_trainer *trainer, const char *path,
                          const stoker_state *loader, const struct weights *weights,
                          const struct weights *averages, stoker_error *error)

@@ -1,15 +1,15 @@
-/* step.c - one pass, and what follows every few of them.
+/* step.c - one pass, and the update after every few passes.
  *
  *   step   [clear] ──▶ forward, loss, backward ──▶ gradients + gradients     group_passes + 1
  *   step               forward, loss, backward ──▶ gradients + gradients     group_passes = accumulate
  *                         └─▶ finish: norm, finite? ──▶ clip, divide, update; group_passes = 0
  *   flush  the same finish, earlier
  *
- * Where a device decides (backend.h) all this is queued on it, and reported when it is read (metrics.c). Over two
+ * If a device decides (backend.h), all this is queued on it, and reported when it is read (metrics.c). With two
  * devices (split.h) a pass may still be under way when step returns.
  *
- * The loss is summed with the loss scale alone; what divides it is known at the end, when all samples
- * of the group are counted. So a short last group has the right mean as well. */
+ * Gradients are summed with the loss scale only and divided at the end, when the samples of the group are
+ * counted, so a short last group has the right mean as well. */
 #include <math.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@
 
 static const struct stk_place nowhere = STK_NOWHERE;
 
-/* Keeps a zero norm from dividing; PyTorch's clip_grad_norm_ has the same. */
+/* Avoids division by a zero norm, as in PyTorch's clip_grad_norm_. */
 static const double clip_epsilon = 1e-6;
 
 static void describe(const stoker_trainer *trainer, stoker_step *out)
@@ -34,8 +34,8 @@ static bool wants_norm(const stoker_trainer *trainer)
     return trainer->settings.clip_norm > 0 || trainer->progress.loss_scale.dynamic;
 }
 
-/* What gradients are multiplied by: the mean over the samples, without the loss scale, and at most
- * clip_norm long. A norm that is not finite makes the factor so: nothing is hidden. */
+/* Finds the factor of the gradients: mean over the samples, loss scale removed, 2-norm at most clip_norm. If the norm is
+ * not finite, neither is the factor. */
 static int find_factor(stoker_trainer *trainer, stoker_step *out, double *factor, bool *finite)
 {
     const struct stk_progress *progress = &trainer->progress;
@@ -72,7 +72,7 @@ static int update_stage(stoker_trainer *trainer, const struct stk_stage *stage, 
     return STOKER_OK;
 }
 
-/* The host decides if there is an update, and makes it. */
+/* The host decides on the update, and makes it. */
 static int decide(stoker_trainer *trainer, stoker_step *out)
 {
     bool finite;
@@ -104,7 +104,7 @@ static int end_group(stoker_trainer *trainer, stoker_step *out, bool early)
     for (uint32_t s = 0; s < trainer->stage_count; s++)
         if (trainer->stage[s]->half_weights_from != trainer->stage[s]->arenas.parameters)
             trainer->stage[s]->half_weights_from =
-                NULL; /* those of an evaluation, overwritten or not */
+                NULL; /* rounded for an evaluation, and possibly overwritten */
     progress->updates += out->updated ? 1 : 0;
     progress->groups++;
     trainer->unread.groups++;
@@ -113,7 +113,7 @@ static int end_group(stoker_trainer *trainer, stoker_step *out, bool early)
     return STOKER_OK;
 }
 
-/* As in PyTorch: the variance of one number is 0, and nothing can be learnt from that. */
+/* As in PyTorch: the variance of one number is 0, which trains nothing. */
 static int check_batch_norm(stoker_trainer *trainer, uint32_t count)
 {
     const stoker_model *const model = trainer->model;
@@ -122,8 +122,8 @@ static int check_batch_norm(stoker_trainer *trainer, uint32_t count)
         if (layer->kind == STK_BATCH_NORM && layer->in.h * layer->in.w == 1)
             return stk_error_set(
                 &trainer->error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                "BatchNorm '%s' has one value of each channel in a batch of 1 sample, "
-                "and needs 2: leave such a batch out (drop_last)",
+                "BatchNorm '%s' has one value per channel in a batch of 1 sample, and "
+                "needs 2: drop such a batch (drop_last)",
                 layer->name);
     }
     return STOKER_OK;

@@ -29,12 +29,12 @@ static int refuse(stoker_error *error, int code, const char *path, const char *w
 
 /* ---- save ----------------------------------------------------------------------- */
 
-/* What ties the two files together. */
+/* What identifies the two files as a pair. */
 struct pair {
     char generation[24];
     char number[PAIR_BYTES];
     char state_name[NAME_MAX + 1];    /* "" = no state */
-    char averages_name[NAME_MAX + 1]; /* "" = too long to be one */
+    char averages_name[NAME_MAX + 1]; /* "" = the name would be too long */
 };
 
 static void draw_pair(struct pair *pair, uint64_t generation)
@@ -56,7 +56,7 @@ static int check_notes(const char *path, const struct stk_tensor_set *set, stoke
 
 enum part { WEIGHTS, STATE, AVERAGES };
 
-/* Write the set with our notes before the caller's; place it under the part's name. */
+/* Writes the set, our notes before the caller's, and gives the file the part's name. */
 static int write_set(struct stk_directory_files *files, const struct stk_tensor_set *set,
                      const struct pair *pair, enum part part, stoker_error *error)
 {
@@ -93,7 +93,7 @@ static int write_set(struct stk_directory_files *files, const struct stk_tensor_
 
 enum averages { NONE, OURS, ANOTHERS };
 
-/* What has the name of our averages. */
+/* Finds out which file has the name of our averages. */
 static enum averages find_averages(const struct stk_directory_files *files, const char *name)
 {
     char path[STK_PATH_BYTES];
@@ -122,8 +122,8 @@ static int write_averages(struct stk_directory_files *files, const struct stk_te
 
 enum commit { REPLACED, REPLACED_NOT, UNKNOWN };
 
-/* After a failure: whose is the file that PATH names? A rename may report an error after it took effect, over a
- * network for one; then PATH needs the new state. */
+/* After a failure: does PATH name the new state? A rename can report an error after it took effect (over a network,
+ * for example); then PATH needs the new state. */
 static enum commit look(const struct stk_directory_files *files, const struct pair *pair)
 {
     struct stk_safetensors found;

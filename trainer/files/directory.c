@@ -46,7 +46,7 @@ static size_t stem_length(const char *name)
     return ends_with(name, length, SUFFIX) ? length - strlen(SUFFIX) : length;
 }
 
-/* Where the digits of NAME.DIGITS.state[.safetensors] begin; 0 = no such name. */
+/* Offset of the digits of NAME.DIGITS.state[.safetensors]; 0 = another name. */
 static size_t find_digits(const char *name, size_t *digits)
 {
     size_t end = stem_length(name);
@@ -90,7 +90,7 @@ int stk_averages_name(char out[NAME_MAX + 1], const char *base)
     return STOKER_EINVAL;
 }
 
-/* The generation of a state file of this base; 0 = it is none. */
+/* The generation of a state file of this base; 0 = another file. */
 static uint64_t generation_in(const char *name, const char *base)
 {
     size_t digits;
@@ -111,7 +111,7 @@ static bool is_temporary(const char *name, const char *base)
     return strncmp(name, start, (size_t)length) == 0;
 }
 
-/* What path points at if that exists, else path itself. */
+/* The target of path if it exists, else path itself. */
 static int resolve(char out[STK_PATH_BYTES], const char *path)
 {
     char real[PATH_MAX];
@@ -213,7 +213,7 @@ int stk_directory_last_generation(const struct stk_directory_files *files, uint6
         if (generation > *out)
             *out = generation;
     }
-    const int os_errno = errno; /* 0 = that was all; a state not seen would be written over */
+    const int os_errno = errno; /* 0 = end of list; a state that was missed would be overwritten */
     closedir(names);
     return os_errno == 0 ? STOKER_OK : system_failure(files, os_errno, "list its directory", error);
 }
@@ -222,7 +222,7 @@ void stk_directory_sweep(const struct stk_directory_files *files, const char *ke
 {
     DIR *names = list(files);
     if (names == NULL)
-        return; /* the next save will */
+        return; /* the next save sweeps */
     for (struct dirent *entry = readdir(names); entry != NULL; entry = readdir(names)) {
         const char *name = entry->d_name;
         if (is_temporary(name, files->base) ||

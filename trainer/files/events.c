@@ -77,7 +77,7 @@ static void put_float(struct message *to, unsigned field, float value)
     to->used += 4;
 }
 
-/* What all events begin with. */
+/* The first fields of all events. */
 static struct message begin_event(double wall_time_s, uint64_t step)
 {
     struct message event = { 0 };
@@ -109,7 +109,7 @@ static int system_failure(const struct stk_events *events, const char *call, sto
 int stk_events_flush(struct stk_events *events, stoker_error *error)
 {
     const size_t bytes = events->used;
-    events->used = 0; /* what could not be written is lost: a retry would write a part twice */
+    events->used = 0; /* drop what could not be written: a retry would write part of it twice */
     if (bytes > 0 && !stk_write_all(events->fd, events->buffer, bytes))
         return system_failure(events, "write", error);
     return STOKER_OK;
@@ -149,7 +149,7 @@ int stk_events_scalar(struct stk_events *events, const char *tag, uint64_t step,
 
 /* ---- the file ------------------------------------------------------------------- */
 
-/* Make the directory and those above it. */
+/* Creates the directory and its parents. */
 static bool make_directory(const char *directory)
 {
     char path[STK_EVENTS_PATH_BYTES];
@@ -169,7 +169,7 @@ static bool make_directory(const char *directory)
     return mkdir(path, 0777) == 0 || errno == EEXIST;
 }
 
-/* A slash would lead out of the directory. */
+/* A slash would leave the directory. */
 static void host_name(char out[65])
 {
     if (gethostname(out, 64) != 0 || out[0] == '\0')
@@ -179,7 +179,7 @@ static void host_name(char out[65])
         *at = '-';
 }
 
-/* The first name that is free: a second run in the same second is another file. */
+/* Takes the first free name: a second run in the same second has another file. */
 static int create(struct stk_events *events, const char *directory, double wall_time_s)
 {
     char host[65];

@@ -116,7 +116,7 @@ static uint32_t hex4(const struct stk_json *json, size_t at)
     return value;
 }
 
-/* What \u and its digits, at json->at after the 'u', stand for; 0 = not allowed. */
+/* The character of \u and its digits, at json->at after the 'u'; 0 = not allowed. */
 static uint32_t unicode_escape(struct stk_json *json)
 {
     uint32_t high = hex4(json, json->at);
@@ -149,7 +149,7 @@ static size_t put_utf8(char *to, uint32_t c)
 }
 
 /* One escape, its backslash at json->at; the character goes to `to`, which is never beyond
- * it: an escape is longer than its character. Returns the bytes written, 0 = refused. */
+ * it: an escape is longer than its character. Returns the bytes written; 0 = error. */
 static size_t escape(struct stk_json *json, char *to)
 {
     static const char letters[] = "\"\\/bfnrt";

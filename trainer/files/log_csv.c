@@ -86,7 +86,7 @@ static long find_end(FILE *file, const char *header, uint32_t count, uint64_t fi
     if (fgets(line, sizeof(line), file) == NULL)
         return 0;
     if (strcmp(line, header) != 0)
-        return strncmp(line, header, strlen(line)) == 0 ? 0 : -1; /* its writing was cut */
+        return strncmp(line, header, strlen(line)) == 0 ? 0 : -1; /* a header that was cut off */
     long end = ftell(file);
     while (fgets(line, sizeof(line), file) != NULL) {
         uint64_t step;
@@ -108,7 +108,7 @@ static int take_up(struct stk_log_csv *log, const char *header, uint64_t first_s
         freelocale(plain);
         return system_failure(log, "open", error);
     }
-    const locale_t before = uselocale(plain); /* this thread's: strtod looks for a point */
+    const locale_t before = uselocale(plain); /* of this thread: strtod needs a point */
     const long end = find_end(file, header, log->column_count, first_step);
     (void)uselocale(before);
     freelocale(plain);

@@ -2,8 +2,8 @@
  *
  *   length ──▶ header into memory ──▶ its part of the checksum ──▶ lists ──▶ rest into memory
  *
- * The header is parsed in place, so its checksum is taken first; the rest is read only after the
- * header has been found to promise just the bytes that the file has. */
+ * The header is parsed in place, so its checksum is computed first; the rest is read only if the
+ * header describes exactly the bytes of the file. */
 #include "trainer/files/safetensors.h"
 
 #include <assert.h>
@@ -27,7 +27,7 @@
 
 enum {
     ENTRY_BYTES_MIN = 40,     /* least for a tensor in the header */
-    UNASKED_BYTES = 64 << 20, /* up to here nobody asks how much memory there is */
+    UNASKED_BYTES = 64 << 20, /* smaller files are read without a look at the available memory */
     SHOWN = 64                /* characters of a name in a message */
 };
 
@@ -36,7 +36,7 @@ struct reading {
     stoker_error *error;
     uint8_t *bytes; /* the whole file; at first only its header was read */
     uint64_t size;
-    uint64_t data_at; /* where the header ends */
+    uint64_t data_at; /* end of the header */
     uint32_t crc;     /* the header's */
     bool has_crc;
     char crc_written[STK_CHECKSUM_DIGITS];
@@ -140,7 +140,7 @@ static bool parse_offsets(struct reading *r, uint64_t offsets[2])
            stk_json_expect(&r->json, ']');
 }
 
-/* What the tensor says of itself agrees, and with the size of the file. */
+/* Checks that offsets, shape and type of the tensor agree, also with the size of the file. */
 static bool check_tensor(struct reading *r, struct stk_named_tensor *tensor, size_t name_at,
                          const uint64_t offsets[2])
 {
@@ -218,7 +218,7 @@ static bool parse_entries(struct reading *r)
     return stk_json_expect(&r->json, '}') && stk_json_end(&r->json);
 }
 
-/* How many of the character there are, at most most. */
+/* Counts a character, up to `most`. */
 static uint32_t count_of(const struct stk_json *json, char character, size_t most)
 {
     size_t count = 0;
@@ -231,7 +231,7 @@ static uint32_t count_of(const struct stk_json *json, char character, size_t mos
     return (uint32_t)count;
 }
 
-/* Room for all that can be listed: each tensor has a brace and each note a colon. */
+/* Allocates the lists: each tensor has a brace and each note a colon. */
 static int take_lists(struct reading *r, struct stk_safetensors *out)
 {
     const size_t tensors_most = r->json.size / ENTRY_BYTES_MIN + 1;
@@ -269,7 +269,7 @@ static int by_key(const void *a, const void *b)
     return strcmp(((const struct stk_note *)a)->key, ((const struct stk_note *)b)->key);
 }
 
-/* The tensors, in the order of their places, touch each other from the header to the end. */
+/* Checks that the tensors, sorted by offset, cover the file from the header to its end. */
 static int check_cover(struct reading *r)
 {
     qsort(r->tensors, r->tensor_count, sizeof(r->tensors[0]), by_place);
@@ -302,7 +302,7 @@ static int check_names(struct reading *r)
     for (uint32_t i = 1; i < r->note_count; i++)
         if (strcmp(r->notes[i - 1].key, r->notes[i].key) == 0)
             return refuse(r, STOKER_EFORMAT, STK_LENGTH_BYTES, "a key of __metadata__ twice");
-    /* A damaged key must not switch the checksum off. */
+    /* A damaged key must not disable the checksum. */
     for (uint32_t i = 0; i < r->note_count && !r->has_crc; i++)
         if (strncmp(r->notes[i].key, STK_OWN_KEYS, strlen(STK_OWN_KEYS)) == 0)
             return refuse(r, STOKER_EFORMAT, STK_LENGTH_BYTES,
@@ -310,9 +310,9 @@ static int check_names(struct reading *r)
     return STOKER_OK;
 }
 
-/* ---- one after the other -------------------------------------------------------- */
+/* ---- stages of reading ---------------------------------------------------------- */
 
-/* The first 8 bytes are there. */
+/* After the first 8 bytes were read. */
 static int check_length(struct reading *r)
 {
     assert(r->bytes != NULL);
@@ -327,7 +327,7 @@ static int check_length(struct reading *r)
     return STOKER_OK;
 }
 
-/* The checksum of the header as it would be with zeros for digits; and the digits. */
+/* Computes the checksum of the header with zeros for its digits, and reads the digits. */
 static void sum_header(struct reading *r)
 {
     static const char zeros[] = "00000000";
@@ -342,7 +342,7 @@ static void sum_header(struct reading *r)
     r->crc = stk_crc32c(r->crc, r->bytes + end, r->data_at - end);
 }
 
-/* The header is there. */
+/* After the header was read. */
 static int parse_header(struct reading *r, struct stk_safetensors *out)
 {
     sum_header(r);
@@ -367,7 +367,7 @@ static int parse_header(struct reading *r, struct stk_safetensors *out)
     return rc;
 }
 
-/* All bytes are there. */
+/* After all bytes were read. */
 static int check_sum(const struct reading *r)
 {
     if (!r->has_crc)
@@ -427,7 +427,7 @@ static int system_failure(const struct reading *r, int os_errno, const char *cal
 static int open_file(struct reading *r, int *fd)
 {
     struct stat status;
-    /* O_NONBLOCK: opening a pipe that nobody writes to must not wait. */
+    /* O_NONBLOCK: opening a pipe without a writer must not wait. */
     *fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (*fd < 0)
         return system_failure(r, errno, "open");

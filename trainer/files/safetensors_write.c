@@ -93,7 +93,7 @@ static int check_set(const char *path, const struct stk_tensor_set *set, stoker_
 
 /* ---- the header ----------------------------------------------------------------- */
 
-/* Text that is counted first (to == NULL) and written then, by the same calls. */
+/* Text that the same calls first count (to == NULL) and then write. */
 struct text {
     char *to;
     size_t used;
@@ -187,7 +187,7 @@ static void put_checksum(struct text *header, const struct stk_tensor_set *set)
     memcpy(header->to + STK_CHECKSUM_AT, digits, STK_CHECKSUM_DIGITS);
 }
 
-/* On success header->to is the caller's, for stk_free. */
+/* On success the caller frees header->to with stk_free(). */
 static int make_header(struct text *header, const char *path, const struct stk_tensor_set *set,
                        stoker_error *error)
 {

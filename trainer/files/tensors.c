@@ -28,7 +28,7 @@ uint64_t stk_tensor_bytes(const struct stk_named_tensor *tensor)
     uint64_t bytes = stk_file_dtype_bytes(tensor->dtype);
     for (uint32_t axis = 0; axis < tensor->rank; axis++)
         if (tensor->shape[axis] == 0)
-            return 0; /* however long the others are */
+            return 0; /* whatever the other extents are */
     for (uint32_t axis = 0; axis < tensor->rank; axis++)
         if (__builtin_mul_overflow(bytes, tensor->shape[axis], &bytes) || bytes > INT64_MAX)
             return UINT64_MAX;

@@ -30,9 +30,9 @@ struct stoker_training_log {
     struct stk_log_csv csv;
     struct names columns;
     double row[STOKER_TRAINING_LOG_NAMES_MAX];
-    uint32_t given; /* bit N: row[N] is a number of last_step that is not in the CSV file yet */
+    uint32_t given; /* bit N: row[N] was set for last_step and is not in the CSV file yet */
     char csv_path[PATH_BYTES];
-    stoker_error error; /* the first of scalar; code 0 = none */
+    stoker_error error; /* first error of scalar; code 0 = none */
 };
 
 static double wall_time_s(void)
@@ -72,7 +72,7 @@ static int copy_names(struct names *to, const char *const *names, uint32_t count
 static int copy_path(char to[PATH_BYTES], const char *path, stoker_error *error)
 {
     if (path != NULL && strlen(path) >= PATH_BYTES)
-        return refuse(error, STOKER_EINVAL, "a path that long");
+        return refuse(error, STOKER_EINVAL, "the path is too long");
     if (path != NULL)
         memcpy(to, path, strlen(path) + 1);
     return STOKER_OK;

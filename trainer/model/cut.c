@@ -28,11 +28,11 @@ static struct row row_of(const struct stk_parameter *tensors, uint32_t count, ui
     return row;
 }
 
-/* ---- whether there ---------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------- */
 
 static int check_place(const stoker_model *network, uint32_t layers, stoker_error *error)
 {
-    const uint32_t most = network->layer_count - 2; /* neither the input nor the loss counts */
+    const uint32_t most = network->layer_count - 2; /* without the input and the loss */
     if (layers >= 1 && layers < most)
         return STOKER_OK;
     return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
@@ -41,7 +41,7 @@ static int check_place(const stoker_model *network, uint32_t layers, stoker_erro
                          layers, most);
 }
 
-/* The two halves meet in one value only. */
+/* Only one value may cross the cut. */
 static int check_crossing(const stoker_model *network, uint32_t layers, stoker_error *error)
 {
     for (uint32_t i = layers + 1; i < network->layer_count; i++) {
@@ -90,7 +90,7 @@ static int copy_tensors(struct stk_parameter **out, uint32_t *out_count, uint64_
     return STOKER_OK;
 }
 
-/* Where the tensors behind a row begin. */
+/* Offset after the last tensor of an array. */
 static uint64_t end_of(const struct stk_parameter *tensors, uint32_t count, uint64_t floats,
                        struct row row)
 {
@@ -118,7 +118,7 @@ static struct stk_layer seam_at(const struct stk_layer *layer, uint32_t input)
     return seam;
 }
 
-/* Layers [begin, end) of the network; they stand where they stood, but for layers_before. */
+/* Copies layers [begin, end) of the network, renumbered by layers_before. */
 static int copy_layers(stoker_model *stage, const stoker_model *network, uint32_t begin,
                        uint32_t end)
 {
@@ -128,7 +128,7 @@ static int copy_layers(stoker_model *stage, const stoker_model *network, uint32_
     for (uint32_t i = begin; i < end; i++) {
         struct stk_layer *layer = &stage->layers[i - before];
         *layer = network->layers[i];
-        layer->input -= before; /* 0 of the first stage */
+        layer->input -= before; /* before = 0 in the first stage */
         layer->other -= layer->kind == STK_ADD ? before : 0;
         layer->weight = shifted(layer->weight, parameters.first);
         layer->bias = shifted(layer->bias, parameters.first);

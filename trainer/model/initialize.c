@@ -1,8 +1,8 @@
-/* initialize.c - the weights a network starts with.
+/* initialize.c - the initial weights of a network.
  *
  * PyTorch's defaults: Conv2d and Linear draw weight and bias from +-1/sqrt(fan in)
  * (kaiming_uniform_ with a = sqrt(5)); BatchNorm starts as 1 and 0. Element e of parameter p
- * is draw (p, e) of a counter-based generator, so that it depends on nothing else.
+ * is draw (p, e) of a counter-based generator, and depends on nothing else.
  */
 #include <math.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "loader/base/rng.h"
 #include "trainer/model/model.h"
 
-/* Keeps these draws apart from all others made with the same seed. */
+/* Separates these draws from others with the same seed. */
 static const uint64_t weights_domain = 0x696E697469616C73U;
 
 static void fill(float *to, uint64_t count, float value)

@@ -1,7 +1,7 @@
-/* layers.c - one function a layer: options, shapes, parameters.
+/* layers.c - one function per layer: options, shapes, parameters.
  *
- * FLOPs are those of evaluation: a multiply-add is two, a comparison, an addition or a
- * multiplication one; adding a bias and dropout are none.
+ * FLOPs are those of evaluation: 2 for a multiply-add, 1 for a comparison, addition or
+ * multiplication, 0 for biases and dropout.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -23,7 +23,7 @@ static const char *input_name(const stoker_model *model, const struct stk_draft 
     return model->layers[draft->layer.input].name;
 }
 
-/* Adds the layer unless something failed before. */
+/* Adds the layer unless rc is an error. */
 static int append_unless(int rc, stoker_model *model, const struct stk_draft *draft)
 {
     return rc != STOKER_OK ? rc : stk_model_append(model, draft);
@@ -40,7 +40,7 @@ static int check_image(stoker_model *model, const struct stk_draft *draft)
                           input_name(model, draft), stk_shape_text(draft->layer.in).text);
 }
 
-/* Ranges of kernel, stride and padding as the options give them. */
+/* Checks the ranges of kernel, stride and padding. */
 static int check_window(stoker_model *model, const struct stk_draft *draft)
 {
     const struct stk_layer *layer = &draft->layer;
@@ -177,7 +177,7 @@ int stoker_model_linear(stoker_model *model, const char *name, const stoker_line
         layer->bias = stk_draft_parameter(model, &draft, STK_BIAS, "bias", 1, shape);
     layer->flops = 2 * draft.parameters[0].elements;
     memset(&layer->flattened, 0,
-           sizeof(layer->flattened)); /* its outputs have an order of their own */
+           sizeof(layer->flattened)); /* its outputs are not in the order of an image */
     return stk_model_append(model, &draft);
 }
 
@@ -362,7 +362,7 @@ int stoker_model_add(stoker_model *model, const char *name, const char *other)
 
 /* ---- losses, which close the model ---- */
 
-/* Every layer must be on a way to the loss. */
+/* Every layer must lead to the loss. */
 static int check_read(stoker_model *model, const struct stk_draft *draft)
 {
     bool *read = stk_calloc(model->layer_count, sizeof(*read));

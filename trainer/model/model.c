@@ -1,4 +1,4 @@
-/* model.c - the growing list of layers and parameters; its first error is kept. */
+/* model.c - the list of layers and parameters, and its first error. */
 #include "trainer/model/model.h"
 
 #include <assert.h>
@@ -77,7 +77,7 @@ const stoker_error *stoker_model_error(const stoker_model *model)
 
 /* ---- growth ---- */
 
-/* Make room for `more` beyond count. The room that is there already is left alone on failure. */
+/* Makes room for `more` items beyond count; on failure the array is unchanged. */
 static int reserve(void **array, uint32_t *capacity, uint32_t count, uint32_t more,
                    size_t element_bytes)
 {
@@ -276,7 +276,7 @@ int stk_model_append(stoker_model *model, const struct stk_draft *draft)
     return STOKER_OK;
 }
 
-/* ---- the public part ---- */
+/* ---- public calls ---- */
 
 static int check_samples(const uint32_t *shape, uint32_t rank, struct stk_shape *out,
                          stoker_error *error)

@@ -1,4 +1,4 @@
-/* summary.c - a network as a table for a person. */
+/* summary.c - a network as a table. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "trainer/model/digits.h"
 #include "trainer/model/model.h"
 
-/* What snprintf would do, piece by piece. */
+/* Appends as snprintf does, piece by piece. */
 struct page {
     char *text;
     size_t bytes;
@@ -51,7 +51,7 @@ static void print_layer(struct page *page, const stoker_model *model, const stru
           stk_digits(parameters_of(model, layer)).text, stk_digits(layer->flops).text);
 }
 
-/* Bytes of what the layers write for one sample; flatten writes nothing. */
+/* Bytes that the layers write per sample; flatten writes none. */
 static uint64_t output_bytes(const stoker_model *model)
 {
     uint64_t bytes = 0;

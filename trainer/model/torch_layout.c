@@ -23,7 +23,7 @@ static struct extents extents_of(const stoker_model *model, const struct stk_par
     return e;
 }
 
-/* The place in the file of element (row, y, x, channel). */
+/* Index in the file of element (row, y, x, channel). */
 static uint64_t place(const struct extents *e, uint64_t row, uint64_t y, uint64_t x,
                       uint64_t channel)
 {

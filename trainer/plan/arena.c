@@ -1,13 +1,13 @@
-/* arena.c - offsets: buffers that live at one time lie apart, others may share bytes.
+/* arena.c - offsets: buffers that are alive at one time do not overlap; others may share bytes.
  *
  *   bytes ^   +-------+  +----+
- *         |   |   b   |  | d  |      Each goes into the smallest hole that holds it,
+ *         |   |   b   |  | d  |      Each is put into the smallest hole that fits,
  *         |   +---+---+--+----+      or on top.
  *         |   | a |    c      |
  *         +---+---+-----------+--> operations
  *
- * Best fit is tried in the order of time, which is quick and tight for chains, and, if that
- * wastes bytes, in the order of size, large ones first; the lower arena is taken.
+ * Best fit is tried in order of time, which is fast and tight for chains, and, if that wastes bytes,
+ * in order of size, large buffers first; the smaller arena wins.
  */
 #include "trainer/plan/arena.h"
 
@@ -17,7 +17,7 @@
 
 #include "loader/base/memory.h"
 
-/* Indices of buffers that have their place, by offset. */
+/* Indices of the buffers with an offset, sorted by it. */
 struct placed {
     uint32_t *index;
     uint32_t count;
@@ -36,8 +36,7 @@ static bool lives_meet(const struct stk_buffer *a, const struct stk_buffer *b)
     return a->first_op <= b->last_op && b->first_op <= a->last_op;
 }
 
-/* Put a buffer into the smallest hole among the placed ones whose lives meet its own. Returns
- * its end. */
+/* Puts a buffer into the smallest hole between the placed ones that are alive at the same time. Returns its end. */
 static uint64_t fit(struct stk_plan *plan, struct placed *placed, uint32_t buffer)
 {
     struct stk_buffer *b = &plan->buffers[buffer];
@@ -91,7 +90,7 @@ static uint64_t place_by_time(struct stk_plan *plan, struct placed *placed)
     return highest;
 }
 
-/* Bytes and number of a buffer, to be sorted without looking into the plan. */
+/* Bytes and index of a buffer, to be sorted without access to the plan. */
 struct sized {
     uint64_t bytes;
     uint32_t buffer;
@@ -139,7 +138,7 @@ static int place(struct stk_plan *plan, struct placed *placed)
     uint64_t by_size_bytes;
     plan->activation_bytes = place_by_time(plan, placed);
     if (plan->activation_bytes == plan->live_bytes_max)
-        return STOKER_OK; /* nothing can be lower */
+        return STOKER_OK; /* no arena can be smaller */
     int rc = place_by_size(plan, placed, &by_size_bytes);
     if (rc != STOKER_OK)
         return rc;

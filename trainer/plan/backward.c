@@ -2,9 +2,9 @@
  *
  *   gradient of a value    none ──first reader──▶ its buffer ──further readers──▶ summed
  *
- * Readers come in reverse order, so that a value's gradient is whole when its own node is
- * reached. A sum hands one and the same gradient to both of what it adds: they share a buffer
- * until one is to be changed, and that one then goes elsewhere.
+ * Readers come in reverse order, so a value's gradient is complete when its own node is reached. An
+ * addition gives the same gradient to both of its inputs: they share a buffer until one must change,
+ * and that one is then written to another buffer.
  */
 #include <assert.h>
 
@@ -28,7 +28,7 @@ static void write_sum(struct stk_writer *writer, uint32_t node, enum stk_op_kind
         writer->holders[from]--;
 }
 
-/* Add what is in `part`, of which the value becomes a holder, to the gradient of a value. */
+/* Adds the gradient in `part`, which the value then holds too, to the gradient of the value. */
 static void contribute(struct stk_writer *writer, uint32_t node, int32_t part)
 {
     int32_t *gradient = &writer->gradient[node];
@@ -48,7 +48,7 @@ static void contribute(struct stk_writer *writer, uint32_t node, int32_t part)
     }
 }
 
-/* A value as a backward operation reads it. */
+/* Returns the buffer of a value for a backward operation, recomputing it if needed. */
 static int32_t fetch(struct stk_writer *writer, uint32_t node)
 {
     if (!writer->recompute->remade[node])
@@ -102,7 +102,7 @@ static void write_weights_and_data(struct stk_writer *writer, uint32_t n, int32_
     writer->holders[dy]--;
 }
 
-/* dx is always worked out, the layer's input having a gradient or not: it goes over dy then. */
+/* dx is always computed; if the layer's input needs no gradient, it overwrites dy. */
 static void write_batch_norm(struct stk_writer *writer, uint32_t n, int32_t dy)
 {
     const struct stk_node *node = &writer->graph->nodes[n];
@@ -114,7 +114,8 @@ static void write_batch_norm(struct stk_writer *writer, uint32_t n, int32_t dy)
     op->aux = writer->aux[n];
     op->relu = node->relu;
     if (node->relu && node->kept && !writer->recompute->remade[n])
-        op->y = stk_writer_value(writer, n); /* there for others already; else from x and aux */
+        op->y =
+            stk_writer_value(writer, n); /* already there for other readers; else from x and aux */
     if (writer->graph->nodes[node->in].wants_gradient)
         contribute(writer, node->in, op->dx);
     else

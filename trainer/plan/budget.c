@@ -20,7 +20,7 @@ static int measure(const struct stk_plan_options *options, const stoker_model *m
     return rc;
 }
 
-/* The next thing to try; false: there is nothing more. */
+/* Adds the next recomputation; returns false if there is no more. */
 static bool add_recomputation(struct stk_plan_options *options, const stoker_model *model)
 {
     if (!options->recompute_batch_norm) {
@@ -60,7 +60,7 @@ int stk_budget_fit(struct stk_plan_options *options, const stoker_model *model,
                          options->batch, least_bytes, budget->limit_bytes);
 }
 
-/* Larger batches take more, so the limit is found by halving. 1 sample is known to fit, and
+/* Larger batches take more, so the limit is found by bisection. 1 sample is known to fit, and
  * takes *bytes. */
 static int bisect(struct stk_plan_options *options, const stoker_model *model,
                   const struct stk_budget *budget, uint32_t batch_max, uint64_t *bytes,
@@ -71,7 +71,7 @@ static int bisect(struct stk_plan_options *options, const stoker_model *model,
     uint32_t too_large = batch_max + 1;
     while (too_large - fits > 1) {
         uint64_t taken_bytes;
-        /* The first guess is the largest: often there is room. */
+        /* Try the largest first: it often fits. */
         tried.batch = too_large > batch_max ? batch_max : fits + (too_large - fits) / 2;
         stoker_error cause;
         int rc = measure(&tried, model, budget, &taken_bytes, &cause);

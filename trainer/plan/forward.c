@@ -12,7 +12,7 @@ static int32_t output_buffer(struct stk_writer *writer, uint32_t n)
         writer, (struct stk_content){ .bytes_per_sample = node->bytes, .layer = node->out_layer });
 }
 
-/* Where y goes: over x if that is allowed. */
+/* The buffer for y: that of x if it may be overwritten. */
 static int32_t output_over_input(struct stk_writer *writer, uint32_t n, bool backward_follows)
 {
     const uint32_t in = writer->graph->nodes[n].in;
@@ -46,7 +46,7 @@ static void write_apart(struct stk_writer *writer, uint32_t n, enum stk_op_kind 
     writer->value[n] = op->y;
 }
 
-/* The samples in the type of all other values. */
+/* Rounds the samples to the type of all other values. */
 void stk_write_cast(struct stk_writer *writer)
 {
     struct stk_op *op = stk_writer_op(writer, STK_OP_CAST, 0);
@@ -55,8 +55,8 @@ void stk_write_cast(struct stk_writer *writer)
     writer->value[0] = op->y;
 }
 
-/* The places of the maxima are kept only if a backward operation reads these very ones: a pool
- * that is made again makes them again. */
+/* The places of the maxima are kept only if a backward operation reads them: a pool that is recomputed writes them
+ * again. */
 static void write_max_pool(struct stk_writer *writer, uint32_t n, bool again, bool backward_follows)
 {
     const struct stk_node *node = &writer->graph->nodes[n];
@@ -73,8 +73,8 @@ static void write_max_pool(struct stk_writer *writer, uint32_t n, bool again, bo
     writer->plan->ops[writer->plan->op_count - 1].aux = writer->aux[n];
 }
 
-/* The statistics of the batch are kept from the first pass, so that the second gives the same
- * bits and the running ones are updated once. */
+/* The batch statistics of the first pass are kept, so recomputation gives the same bits and running statistics are
+ * updated once. */
 static void write_batch_norm(struct stk_writer *writer, uint32_t n, bool again,
                              bool backward_follows)
 {
@@ -96,7 +96,7 @@ static void write_batch_norm(struct stk_writer *writer, uint32_t n, bool again,
     writer->plan->ops[writer->plan->op_count - 1].aux = writer->aux[n];
 }
 
-/* A sum may go over either of the two. */
+/* The result may overwrite either input. */
 static void write_add(struct stk_writer *writer, uint32_t n, bool again, bool backward_follows)
 {
     const struct stk_node *node = &writer->graph->nodes[n];

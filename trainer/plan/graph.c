@@ -6,7 +6,7 @@
 
 #include "loader/base/memory.h"
 
-/* Layers whose output is their input, byte for byte. */
+/* Returns true for layers whose output is their input, byte for byte. */
 static bool moves_nothing(const struct stk_layer *layer, bool train)
 {
     return layer->kind == STK_FLATTEN ||
@@ -18,7 +18,7 @@ static bool takes_relu(enum stk_layer_kind kind)
     return kind == STK_CONV2D || kind == STK_LINEAR || kind == STK_BATCH_NORM;
 }
 
-/* source[i]: the layer that computes what layer i shows. readers[i]: of what layer i computes. */
+/* source[i]: the layer that computes the output of layer i. readers[i]: readers of what layer i computes. */
 static void find_sources(const stoker_model *model, bool train, uint32_t *source, uint32_t *readers)
 {
     for (uint32_t i = 1; i < model->layer_count; i++) {
@@ -32,7 +32,7 @@ static void find_sources(const stoker_model *model, bool train, uint32_t *source
     }
 }
 
-/* A ReLU that alone reads a convolution, linear layer or BatchNorm becomes part of it. */
+/* A ReLU that is the only reader of a convolution, linear layer or BatchNorm is fused with it. */
 static bool fuse(struct stk_graph *graph, const struct stk_layer *layer, uint32_t index,
                  uint32_t in, const uint32_t *readers)
 {

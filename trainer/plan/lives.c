@@ -1,4 +1,4 @@
-/* lives.c - how large each buffer is, and from which operation to which it is needed. */
+/* lives.c - the size of each buffer, and the operations between which it is needed. */
 #include <assert.h>
 
 #include "loader/base/memory.h"
@@ -46,7 +46,7 @@ int stk_lives_find(struct stk_plan *plan)
             touch(plan, operands[j], i);
     }
 
-    /* change[i]: bytes that come to life at operation i less those that died before it. */
+    /* change[i]: bytes that become alive at operation i, less those that died before it. */
     uint64_t *change = stk_calloc(plan->op_count + 1U, sizeof(*change));
     if (change == NULL)
         return STOKER_ENOMEM;

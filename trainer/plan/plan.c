@@ -1,4 +1,4 @@
-/* plan.c - see plan.h: graph, what to keep, operations, lives, places. */
+/* plan.c - see plan.h: graph, recomputation, operations, lives, offsets. */
 #include "trainer/plan/plan.h"
 
 #include <inttypes.h>
@@ -70,8 +70,8 @@ static uint32_t power_below(uint32_t n)
     return power;
 }
 
-/* Borders cost bytes, too: where most of them lie in a few layers, or past about the square root
- * of the layers, fewer segments take less, and recompute less. */
+/* Borders cost bytes too: if most bytes are in a few layers, or with more segments than about the square root of the
+ * layers, fewer segments take less memory and recompute less. */
 static int write_best(struct stk_plan *plan, const struct stk_graph *graph)
 {
     const struct stk_plan_options *options = &plan->options;

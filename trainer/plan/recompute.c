@@ -1,8 +1,7 @@
 /* recompute.c - see recompute.h.
  *
- * Segments hold about equal bytes of what backward operations read. Near an equal share the
- * border goes where the fewest bytes cross it: between the blocks of a residual network, not
- * through one.
+ * Segments hold about equal bytes of values that backward operations read. Near an equal share, the
+ * border is where the fewest bytes cross: between the blocks of a residual network, not inside one.
  */
 #include "trainer/plan/recompute.h"
 
@@ -33,7 +32,7 @@ static uint64_t distance(uint64_t a, uint64_t b)
     return a > b ? a - b : b - a;
 }
 
-/* The node after which to cut: about `target` of the kept bytes lie at or before it. */
+/* Returns the node to cut after, with about `target` of the kept bytes at or before it. */
 static uint32_t find_border(const uint64_t *kept, const uint64_t *crossing, uint32_t from,
                             uint32_t to, uint64_t target, uint64_t window)
 {
@@ -50,7 +49,7 @@ static uint32_t find_border(const uint64_t *kept, const uint64_t *crossing, uint
     return best;
 }
 
-/* Fill first[]; needs two scratch arrays of graph.count. */
+/* Fills in first[]; needs two scratch arrays of graph.count. */
 static void cut(struct stk_recompute *r, const struct stk_graph *graph, uint32_t wanted,
                 bool recompute_batch_norm, uint64_t *kept, uint64_t *crossing)
 {
@@ -67,7 +66,7 @@ static void cut(struct stk_recompute *r, const struct stk_graph *graph, uint32_t
         if (from + 1 >= last)
             break;
         if (kept[from - 1] >= target)
-            continue; /* one value alone was a whole share */
+            continue; /* a single value was a whole share */
         const uint32_t border =
             find_border(kept, crossing, from, last - 2, target, kept[last] / wanted / WINDOW_SHARE);
         r->first[r->segments++] = border + 1;
@@ -82,7 +81,7 @@ static void choose_stored(struct stk_recompute *r, const struct stk_graph *graph
             r->stored[n] = graph->nodes[n].last_reader >= r->first[s + 1];
 }
 
-/* One after another are not both remade: remaking one then takes one operation, not a chain. */
+/* Two in a row are not both recomputed, so that recomputing takes one operation, not a chain. */
 static void choose_remade(struct stk_recompute *r, const struct stk_graph *graph)
 {
     for (uint32_t n = 1; n < graph->count; n++)
@@ -90,7 +89,7 @@ static void choose_remade(struct stk_recompute *r, const struct stk_graph *graph
                        !r->remade[graph->nodes[n].in];
 }
 
-/* What the backward pass of the segment needs, and what that is made from. */
+/* Marks what the backward pass of the segment reads, and what that is computed from. */
 static void choose_again(struct stk_recompute *r, const struct stk_graph *graph, uint32_t segment)
 {
     const uint32_t first = r->first[segment];

@@ -5,8 +5,8 @@
 
 #include "loader/base/memory.h"
 
-/* Upper bounds of what one node asks for: forward, again, and the widest backward (a remade
- * input, ReLU, weights, data, and an addition that must copy first). */
+/* Upper bounds per node: forward, recomputation, and the longest backward (a recomputed input,
+ * ReLU, weights, data, and an addition that must copy first). */
 enum { OPS_PER_NODE = 9, BUFFERS_PER_NODE = 9 };
 
 int stk_writer_open(struct stk_writer *writer, struct stk_plan *plan, const struct stk_graph *graph,

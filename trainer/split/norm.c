@@ -14,7 +14,7 @@ static int exchange_with_host(const struct stk_stage *stage, const struct stk_no
     return rc;
 }
 
-/* Each of two devices gets the other's. */
+/* Gives each of two devices the other's norm. */
 static int exchange_over(const struct stk_seam *seam, stoker_error *error)
 {
     const struct stk_transfer_ops *const ops = stk_transfer_of(seam->first->ops);

@@ -21,7 +21,7 @@ enum { SLOTS_MAX = STK_TRANSFER_SLOTS };
 /* A pass, as the second stage sees it. */
 struct flight {
     struct stk_pass pass; /* samples: the seam's value; samples and labels lie in staging */
-    bool opens;           /* its group */
+    bool opens;           /* it is the first of its group */
     struct stk_loss loss;
     int rc;
     stoker_error error;
@@ -79,7 +79,7 @@ static int queue_second(struct stk_split_schedule *schedule, uint32_t slot, stok
 
 /* ---- the caller's thread ----------------------------------------------------------- */
 
-/* A device does it with the pass that opens the group. */
+/* A device clears with the pass that opens the group. */
 static void clear(const struct stk_stage *stage)
 {
     if (stage->ops->clear != NULL)
@@ -120,7 +120,7 @@ static int join(struct stk_split_schedule *schedule, uint32_t index, struct stk_
     return flight->rc;
 }
 
-/* Half a pass of the first stage. */
+/* Runs or queues half a pass of the first stage. */
 static int run_first(struct stk_split_schedule *schedule, struct stk_program *program,
                      uint32_t slot, const struct stk_pass *pass, bool opens, stoker_error *error)
 {
@@ -150,7 +150,7 @@ static int end_oldest(struct stk_split_schedule *schedule, struct stk_loss *sum,
     return run_first(schedule, schedule->seam->first->backward, slot, &pass, false, error);
 }
 
-/* The first stage's forward; then the second stage starts. */
+/* Runs the first stage's forward, then starts the second stage. */
 static int send(struct stk_split_schedule *schedule, uint32_t slot, const struct stk_pass *pass,
                 bool opens, stoker_error *error)
 {

@@ -7,7 +7,7 @@
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 
-/* ---- where things lie ------------------------------------------------------------- */
+/* ---- sizes and addresses ---------------------------------------------------------- */
 
 static uint64_t most_samples(const struct stk_stage *second)
 {
@@ -74,7 +74,7 @@ struct stk_arenas stk_seam_arenas(const struct stk_stage *first, uint32_t slot)
     return arenas;
 }
 
-/* The gradient of the value, in the second stage and, as its destination, in the first. */
+/* The gradient of the value: its source in the second stage, and its destination in the first. */
 static void *gradient_from(const struct stk_seam *seam)
 {
     const struct stk_plan *plan = &seam->second->train_plan;

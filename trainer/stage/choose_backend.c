@@ -22,7 +22,7 @@ bool stk_backend_lacks(const struct stk_backend_ops *ops, const struct stk_backe
     return lack != NULL;
 }
 
-/* Only a GPU could do this, and there is none. The generic text of the code is not repeated. */
+/* Only a GPU supports this, and there is none. The generic text of the code is not repeated. */
 static int needs_gpu(const char *lack, const struct stk_backend_options *asked, int rc,
                      const stoker_error *cause, stoker_error *error)
 {

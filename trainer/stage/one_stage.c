@@ -1,4 +1,4 @@
-/* one_stage.c - the runner of a trainer on one device: each pass is run, or queued, by itself. */
+/* one_stage.c - the runner of a trainer on one device: runs or queues one pass at a time. */
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 #include "trainer/stage/runner.h"
@@ -25,7 +25,7 @@ static int run(const struct stk_stage *stage, const struct stk_pass *pass, bool 
     return rc;
 }
 
-/* With the update behind it, if it is the last of its group. */
+/* Queues a pass, and after the last of its group the update. */
 static int queue(const struct stk_stage *stage, const struct stk_pass *pass,
                  const struct stk_group_pass *group, stoker_error *error)
 {

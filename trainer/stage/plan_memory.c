@@ -1,8 +1,8 @@
-/* plan_memory.c - how much memory a stage takes, before it takes any.
+/* plan_memory.c - computes the memory of a stage before any is allocated.
  *
  *   fixed     parameters | gradients | optimiser state, moving average | statistics | 16-bit parameters
- *   plans     activations: the larger of training and evaluation | workspace: both, and what a device
- *             that decides for itself keeps
+ *   plans     activations: the larger of training and evaluation | workspace: both, and the training state of a device
+ *             that decides
  */
 #include "loader/base/budget.h"
 #include "loader/base/memory.h"
@@ -39,7 +39,7 @@ static int make_evaluation_plan(const struct stk_stage *stage, uint32_t batch, s
     return stk_plan_make(out, stage->model, &options, error);
 }
 
-/* What load takes for what is run of a plan. */
+/* Bytes that load takes for the parts of a plan that run. */
 static int count_workspace(const struct stk_stage *stage, const struct stk_plan *plan,
                            uint64_t *bytes, stoker_error *error)
 {
@@ -53,7 +53,7 @@ static int count_workspace(const struct stk_stage *stage, const struct stk_plan 
     return rc;
 }
 
-/* All classes, with these two plans. */
+/* Counts all classes with these two plans. */
 static int count_plans(const struct stk_stage *stage, const struct stk_plan *train,
                        const struct stk_plan *evaluation, stoker_trainer_memory *memory,
                        stoker_error *error)
@@ -96,8 +96,8 @@ static int bytes_of(void *context, const struct stk_plan *plan, uint64_t *bytes,
     return rc;
 }
 
-/* The limit asked for, which is at most what a device has left; half of what is left where only the
- * largest batch is asked for. 0 = none. */
+/* The memory budget, at most what a device has left; half of what is left if the largest batch is wanted without a
+ * budget. 0 = none. */
 static uint64_t limit_bytes(const struct stk_stage *stage)
 {
     const bool on_device = stage->ops->device != NULL;
@@ -131,7 +131,7 @@ static int choose(struct stk_stage *stage, struct stk_plan_options *options, sto
     return STOKER_OK;
 }
 
-/* What activations would be with these options for training. */
+/* Bytes of activations with these options for training. */
 static int count_activations(const struct stk_stage *stage, struct stk_plan_options options,
                              uint64_t *bytes, stoker_error *error)
 {
@@ -150,7 +150,7 @@ static int count_activations(const struct stk_stage *stage, struct stk_plan_opti
     return rc;
 }
 
-/* What they would be if nothing were made again, and if they were float32. */
+/* Bytes of activations without recomputation, and in float32. */
 static int count_others(struct stk_stage *stage, stoker_error *error)
 {
     stoker_trainer_memory *memory = &stage->memory;

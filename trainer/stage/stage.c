@@ -44,7 +44,7 @@ int stk_stage_open(struct stk_stage *stage, const stoker_model *model,
     return stk_backend_open(&stage->backend, &stage->ops, &stage->settings, error);
 }
 
-/* Memory of the back end into the pointer at out; NULL for 0 bytes. */
+/* Allocates memory of the back end into the pointer at out; NULL for 0 bytes. */
 static int take(struct stk_stage *stage, void *out, uint64_t bytes, const char *what,
                 stoker_error *error)
 {
@@ -82,7 +82,7 @@ static int take_arenas(struct stk_stage *stage, stoker_error *error)
     return rc;
 }
 
-/* The second half of a plan has operations in a first stage only. */
+/* Only in a first stage has the second half of a plan operations. */
 static int load_programs(struct stk_stage *stage, stoker_error *error)
 {
     const struct stk_backend_ops *ops = stage->ops;
@@ -96,7 +96,7 @@ static int load_programs(struct stk_stage *stage, stoker_error *error)
     return rc;
 }
 
-/* Before there is anything in the arenas. */
+/* Overwrites arenas: only before they have contents. */
 static int warm_up(const struct stk_stage *stage, struct stk_program *program, stoker_error *error)
 {
     const uint32_t count = stage->settings.batch_size;

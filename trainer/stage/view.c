@@ -23,7 +23,7 @@ int stk_arena_read(const struct stk_stage *stage, void *to, const void *arena, s
     if (stage->ops->device != NULL)
         return stage->ops->device->download(stage->backend, to, arena, bytes, error);
     if (bytes > 0) {
-        assert(to != NULL); /* what there is to be read has a place */
+        assert(to != NULL); /* bytes > 0 need a destination */
         memcpy(to, arena, bytes);
     }
     return STOKER_OK;

@@ -1,4 +1,4 @@
-/* adaptive.c - Adagrad, RMSprop, Adadelta: each weight has a rate of its own, from the size of its
+/* adaptive.c - Adagrad, RMSprop, Adadelta: each weight has its own rate, from the size of its
  * gradients so far. */
 #include <stddef.h>
 

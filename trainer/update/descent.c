@@ -1,4 +1,4 @@
-/* descent.c - SGD and its average: steps as long as the gradient. */
+/* descent.c - SGD and averaged SGD. */
 #include "trainer/update/loops.h"
 
 /* torch.optim.SGD:  w -= lr (g + decay w) */

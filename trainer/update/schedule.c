@@ -19,7 +19,7 @@ static double anneal(double first, double last, double share)
 }
 
 /* torch.optim.lr_scheduler.OneCycleLR, two phases, anneal_strategy "cos", final_div_factor 1e4
- * (Smith, Topin, "Super-convergence", 2017). The last update of the run has the least rate. */
+ * (Smith, Topin, "Super-convergence", 2017). The last update has the lowest rate. */
 static double one_cycle(const struct stk_schedule *s, double updates)
 {
     const double initial = s->learning_rate / s->start;
@@ -49,7 +49,7 @@ double stk_schedule_rate(const struct stk_schedule *schedule, uint64_t updates)
                (double)(schedule->warmup_updates + 1);
     updates -= schedule->warmup_updates;
     if (schedule->kind == STK_SCHEDULE_STEP) {
-        const uint64_t steps = updates / schedule->schedule_steps; /* whole ones */
+        const uint64_t steps = updates / schedule->schedule_steps; /* complete steps */
         return schedule->learning_rate * pow(schedule->gamma, (double)steps);
     }
     if (schedule->kind == STK_SCHEDULE_COSINE)

@@ -1,5 +1,5 @@
-/* update.c - from a rule and a step number to the factors of one pass, and that pass in blocks that
- * stay in the cache for the moving average that follows. */
+/* update.c - computes the factors of a step from its rule, and applies it in blocks that stay in the cache for the
+ * moving average. */
 #include "trainer/update/update.h"
 
 #include <assert.h>
@@ -69,7 +69,7 @@ static stk_update_loop *loop_of(const struct stk_update_rule *rule)
     }
 }
 
-/* torch.optim.ASGD: both follow the number of steps already made. */
+/* torch.optim.ASGD: both depend on the number of steps made so far. */
 static void asgd_factors(struct stk_factors *f, const struct stk_update *update)
 {
     const struct stk_update_rule *rule = update->rule;
@@ -89,7 +89,7 @@ static void sgd_factors(struct stk_factors *f, const struct stk_update *update)
     f->add1 = first ? 1 : 1 - update->rule->dampening;
 }
 
-/* Adam, AdamW and Adamax: the averages begin at 0, which is divided out. */
+/* Adam, AdamW and Adamax: the averages start at 0, which bias correction divides out. */
 static void adam_factors(struct stk_factors *f, const struct stk_update *update)
 {
     const struct stk_update_rule *rule = update->rule;
