@@ -1,7 +1,7 @@
 /* big_endian.c - see big_endian.h.
  *
- * The loops load and store through memcpy because a row in a file starts anywhere;
- * compilers turn them into vector byte shuffles.
+ * The loops load and store with memcpy because rows are unaligned; compilers turn them into vector
+ * byte shuffles.
  */
 #include "loader/codec/big_endian.h"
 

@@ -1,4 +1,4 @@
-/* big_endian.h - codecs of rows whose elements are stored big-endian: IDX does that. */
+/* big_endian.h - codecs of rows with big-endian elements, as in IDX. */
 #ifndef STK_CODEC_BIG_ENDIAN_H
 #define STK_CODEC_BIG_ENDIAN_H
 
@@ -9,7 +9,7 @@ extern const stoker_codec stk_codec_be16;
 extern const stoker_codec stk_codec_be32;
 extern const stoker_codec stk_codec_be64;
 
-/* The codec of big-endian elements of that size; NULL for one byte: raw. */
+/* Returns the codec for elements of that size; NULL for one byte, which needs none. */
 const stoker_codec *stk_codec_big_endian(size_t element_bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* lz4.c - see lz4.h. The only file that knows LZ4. */
+/* lz4.c - see lz4.h. */
 #include "loader/codec/lz4.h"
 
 #include <assert.h>

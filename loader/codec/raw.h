@@ -1,6 +1,6 @@
-/* raw.h - the codec of rows that are stored as they are used: a copy.
+/* raw.h - the codec of unpacked rows: a copy.
  *
- * A sample whose codec is NULL means the same, and lets the pipeline skip the copy.
+ * A codec of NULL means the same and lets the pipeline skip the copy.
  */
 #ifndef STK_CODEC_RAW_H
 #define STK_CODEC_RAW_H

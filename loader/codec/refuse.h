@@ -1,6 +1,6 @@
-/* refuse.h - how a codec says no: a code, and in error->message what is wrong.
+/* refuse.h - set error->message and return a code.
  *
- * Reports of bad samples keep 63 characters of it, so the messages are short.
+ * Reports of bad samples keep 63 characters, so messages are short.
  */
 #ifndef STK_CODEC_REFUSE_H
 #define STK_CODEC_REFUSE_H

@@ -1,10 +1,9 @@
 /* memory.c - see memory.h.
  *
  *   arena   [block|rows of samples|whole images of coefficients ...        ]
- *            ^ begin again at each image                            bytes ^
+ *            ^ reset for each image                                 bytes ^
  *
- * libjpeg's "virtual" arrays, which it could swap to disk, lie here in one piece: a progressive
- * image keeps all of its coefficients in one.
+ * libjpeg's "virtual" arrays, such as all coefficients of a progressive image, lie here in one piece.
  */
 #ifdef STOKER_HAVE_JPEG
 #include "loader/codec/jpeg/memory.h"
@@ -19,7 +18,7 @@ enum {
     ROW_ALIGNMENT = 128 /* libjpeg-turbo's vector code writes past a row's end, up to 64 bytes */
 };
 
-/* libjpeg declares these two and leaves them to whoever manages the memory. */
+/* libjpeg declares these two for the memory manager to define. */
 struct jvirt_sarray_control {
     JSAMPARRAY rows;
     JDIMENSION count;
@@ -95,7 +94,7 @@ static jvirt_barray_ptr request_blocks(j_common_ptr cinfo, int pool, boolean zer
 
 static void realize(j_common_ptr cinfo)
 {
-    (void)cinfo; /* they are real from the start */
+    (void)cinfo; /* they are allocated at once */
 }
 
 static void check_access(j_common_ptr cinfo, JDIMENSION first, JDIMENSION rows, JDIMENSION count)
@@ -144,5 +143,5 @@ void stk_jpeg_memory_install(j_common_ptr cinfo, struct stk_jpeg_arena *arena)
     /* self_destruct stays: it frees what jpeg_create_decompress() took. */
 }
 #else
-typedef int stk_jpeg_memory_is_not_built; /* C wants a declaration */
+typedef int stk_jpeg_memory_is_not_built; /* C requires a declaration */
 #endif

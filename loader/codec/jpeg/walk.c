@@ -1,6 +1,6 @@
 /* walk.c - see walk.h.
  *
- *   SOI | segment | ... | SOF | ... | SOS pixels | ... | SOS pixels | EOI | whatever follows
+ *   SOI | segment | ... | SOF | ... | SOS pixels | ... | SOS pixels | EOI | ignored
  *
  *   marker   =  FF xx            xx neither 00 nor FF
  *   segment  =  marker  length:2 (itself included)  body

@@ -1,7 +1,7 @@
-/* walk.h - the markers of a JPEG file: what size it has, how many scans, whether it ends.
+/* walk.h - walk over the markers of a JPEG file: its size, its number of scans, its end.
  *
- * Takes no memory and decodes nothing, so that a file over the limits is refused before libjpeg
- * sees it. It reads markers as libjpeg does, and leaves their contents to it.
+ * Allocates and decodes nothing, so that a file over the limits is refused before libjpeg sees it. Reads
+ * markers like libjpeg and leaves their contents to it.
  */
 #ifndef STK_CODEC_JPEG_WALK_H
 #define STK_CODEC_JPEG_WALK_H

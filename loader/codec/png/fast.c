@@ -26,7 +26,7 @@ struct stk_png_fast {
     stk_png_unfilter_fn *unfilter;
     struct stk_png_room room;
     uint8_t *zeros;
-    uint8_t *filtered; /* written anew for each file */
+    uint8_t *filtered; /* overwritten by each file */
     uint8_t *packed;   /* the joined bodies of several IDAT chunks, and slack */
     size_t packed_bytes_max;
 };
@@ -36,7 +36,7 @@ static size_t aligned(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-/* Stored blocks add 5 bytes to each 64 KiB; a file packed worse than this takes the full path. */
+/* Stored blocks add 5 bytes per 64 KiB; a file packed worse than this takes the full path. */
 static size_t packed_bytes_of(const struct stk_png_room *room)
 {
     return room->filtered_bytes + room->filtered_bytes / 256 + 1024;
@@ -78,8 +78,8 @@ static bool sum_is_right(const struct stk_png_chunk *chunk)
     return sum == stk_load_be32(chunk->body + chunk->bytes);
 }
 
-/* Check all sums and find the zlib stream: in the file if it is in one piece, else joined. In the
- * file its CRC and IEND stand behind it, and are its slack. */
+/* Check all CRCs and return the zlib stream: in the file if it is in one chunk, else joined. In the
+ * file, the CRC and IEND after it are its slack. */
 static_assert((int)STK_INFLATE_IN_SLACK_BYTES <= 4 + STK_PNG_CHUNK_BYTES, "a CRC and IEND");
 static_assert((int)STK_PNG_SLACK_BYTES <= (int)STK_INFLATE_OUT_SLACK_BYTES,
               "the unfilters read there");
@@ -96,7 +96,7 @@ static const uint8_t *gather(const struct stk_png_fast *fast, const uint8_t *byt
     for (;;) {
         struct stk_png_chunk chunk;
         const bool whole = stk_png_chunk_at(bytes, size, at, &chunk);
-        assert(whole); /* the walk has been here */
+        assert(whole); /* checked by the walk */
         if (!whole || !sum_is_right(&chunk))
             return NULL;
         if (chunk.type == IEND)

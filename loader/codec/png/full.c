@@ -1,10 +1,10 @@
-/* png.c - see full.h. The only file that knows libpng, and its longjmp stays inside.
+/* full.c - see full.h. libpng, whose longjmp stays inside this file.
  *
- * Everything beside IHDR, PLTE, tRNS, IDAT and IEND is skipped unread: no text is unpacked, no
- * colour profile parsed, no gamma applied. What libpng would only warn of is an error.
+ * All chunks but IHDR, PLTE, tRNS, IDAT and IEND are skipped unread: no text is unpacked, no colour
+ * profile parsed, no gamma applied. Warnings of libpng are errors.
  *
- *   arena   [png_struct|info|inflate state|rows ...          ]  a bump that only goes up;
- *            ^ begin again at each file                         freed by starting over
+ *   arena   [png_struct|info|inflate state|rows ...          ]  a bump allocator;
+ *            ^ start of each file                               reset for each file
  */
 #include "loader/codec/png/full.h"
 
@@ -21,7 +21,7 @@
 enum {
     ARENA_FIXED_BYTES = 512 * 1024, /* zlib's state and window, and zlib-ng's, which are larger */
     ARENA_ALIGNMENT = 64,
-    READ_BYTES = 1024, /* of compressed pixels at a time: what may be unpacked in vain, 1032-fold */
+    READ_BYTES = 1024, /* compressed pixels at a time; may unpack to 1032 times that */
     ROW_BUFFERS = 6,   /* libpng keeps two rows, with room around them, and may grow them */
     PIXEL_BYTES_MAX = 8
 };
@@ -30,8 +30,8 @@ struct reading {
     const uint8_t *bytes;
     size_t size;
     size_t at;
-    size_t chunk_at;    /* the chunk that comes next */
-    size_t body_end;    /* of the chunk at hand */
+    size_t chunk_at;    /* offset of the next chunk */
+    size_t body_end;    /* end of the current chunk */
     size_t body_budget; /* bytes of chunk bodies that may still be read */
     uint8_t *arena;
     size_t arena_bytes;
@@ -98,7 +98,7 @@ static void read_bytes(png_structp png, png_bytep out, size_t bytes)
     reading->at += bytes;
 }
 
-/* Limits and strictness: before the first byte is read. */
+/* Set limits and strictness before the first byte is read. */
 static void set_rules(png_structp png, const struct reading *reading)
 {
     static const png_byte ignored[] =
@@ -112,7 +112,7 @@ static void set_rules(png_structp png, const struct reading *reading)
     png_set_benign_errors(png, 0);
     png_set_compression_buffer_size(png, READ_BYTES);
 #ifdef PNG_MAXIMUM_INFLATE_WINDOW
-    /* Some writers declare a smaller window than they use: the fast path takes such files too. */
+    /* Some writers declare a smaller window than they use: accept these files, like the fast path. */
     (void)png_set_option(png, PNG_MAXIMUM_INFLATE_WINDOW, PNG_OPTION_ON);
 #endif
 }
@@ -125,7 +125,7 @@ static void make_gray(png_structp png, png_row_infop row, png_bytep samples)
     row->color_type = PNG_COLOR_TYPE_GRAY;
 }
 
-/* Ask for the conversion of the file's samples to those of a row. */
+/* Convert the file's samples to those of a row. */
 static void set_conversion(png_structp png, png_infop info, const struct reading *reading)
 {
     const uint8_t colour = reading->header->colour;
@@ -154,8 +154,8 @@ static void set_conversion(png_structp png, png_infop info, const struct reading
         png_set_gray_to_rgb(png);
 }
 
-/* Behind the last row libpng unpacks what is left, to check it, however much that is: a bomb.
- * So no row may take more bytes than it could need, and packing never doubles what it packs. */
+/* After the last row libpng unpacks all that is left to check it, which may be a bomb. So limit the
+ * compressed bytes to what the rows could need: packing never doubles its input. */
 static void read_row(png_structp png, struct reading *reading, uint8_t *row)
 {
     const size_t filtered = (size_t)reading->shape->width * PIXEL_BYTES_MAX + 1;
@@ -180,10 +180,10 @@ static void read_image(png_structp png, png_infop info, struct reading *reading,
     for (int pass = 0; pass < passes; pass++)
         for (uint32_t y = 0; y < reading->shape->height; y++)
             read_row(png, reading, row + y * stride);
-    png_read_end(png, NULL); /* what follows the pixels is checked as well */
+    png_read_end(png, NULL); /* checks the chunks after the pixels */
 }
 
-/* The one setjmp. What libpng's callbacks change lies in the caller's frame, not in this one. */
+/* The only setjmp. The callbacks change only the caller's frame, not this one. */
 static int read_or_fail(png_structp png, png_infop info, struct reading *reading, uint8_t *row)
 {
     if (setjmp(png_jmpbuf(png)) != 0)
@@ -214,7 +214,7 @@ int stk_png_full_decode(const uint8_t *bytes, size_t size, const struct stk_png_
     png_infop info = png == NULL ? NULL : png_create_info_struct(png);
     if (info == NULL)
         return stk_refuse(error, STOKER_ENOMEM, "libpng could not start");
-    /* Nothing to destroy afterwards: all of libpng is in the arena, and zlib's state too. */
+    /* Nothing to destroy: all of libpng and zlib is in the arena. */
     return read_or_fail(png, info, &reading, row);
 }
 

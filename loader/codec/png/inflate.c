@@ -1,17 +1,17 @@
 /* inflate.c - see inflate.h.
  *
  *   stream   [CMF FLG][block][block]...[Adler-32]
- *   block    final:1 type:2, and then by type
- *     0  stored    to the next byte; length:16, its complement:16, so many bytes
+ *   block    final:1 type:2, then by type
+ *     0  stored    to the next byte; length:16, its complement:16, the bytes
  *     1  fixed     symbols by the codes of the standard
  *     2  dynamic   HLIT:5 HDIST:5 HCLEN:4, the lengths of the precode's codewords, with it the
  *                  lengths of the codewords of both codes, symbols by those
  *
- * The bits come through a word that is filled up without a branch ("variant 4" of F. Giesen,
- * Reading bits in far too many ways, 2018): above `count` bits it already has some of those that
- * come next, so filling up again puts the same bits there.
+ * Bits are read through a word that is refilled without a branch ("variant 4" of F. Giesen, Reading
+ * bits in far too many ways, 2018): above `count` bits it holds some of the next ones already, and a
+ * refill writes the same bits there.
  *
- *   position in the stream = 8 next - count        a stream is refused when that lies past its end
+ *   position in the stream = 8 next - count        past the end, the stream is refused
  */
 #include "loader/codec/png/inflate.h"
 
@@ -32,11 +32,11 @@ enum {
     PRECODE_SYMBOLS = 19,
     PRECODE_BITS_MAX = 7,
     DISTANCE_ROOT_BITS = 8,
-    SMALL_ROOT_BITS = 9,       /* of the code of literals and lengths: a large table must pay, */
-    LARGE_ROOT_BITS = 11,      /* so it is built where much is still to come, */
-    LARGE_OUT_BYTES = 8 << 10, /* which is so much */
-    LITERALS_A_WORD = 4,       /* entries that are looked up before more bits are asked for */
-    LENGTHS_SLACK_BYTES = 144, /* a run of lengths may begin at the last one */
+    SMALL_ROOT_BITS = 9,       /* literals and lengths: a large table must pay off, */
+    LARGE_ROOT_BITS = 11,      /* so it is built only if much output is left: */
+    LARGE_OUT_BYTES = 8 << 10, /* this much */
+    LITERALS_A_WORD = 4,       /* entries looked up per refill */
+    LENGTHS_SLACK_BYTES = 144, /* a run of lengths may start at the last one */
     COPY_BYTES = 16
 };
 
@@ -47,15 +47,15 @@ static_assert((LITERALS_A_WORD - 1) * LARGE_ROOT_BITS + STK_CODEWORD_BITS_MAX + 
 
 struct reading {
     uint64_t buffer;
-    uint64_t count; /* its lowest 6 bits: how many bits of it are to be used */
+    uint64_t count; /* lowest 6 bits: number of valid bits */
     const uint8_t *next;
-    const uint8_t *end; /* of the blocks */
+    const uint8_t *end; /* end of the blocks */
     uint8_t *out;
     uint8_t *out_begin;
     uint8_t *out_end;
 };
 
-/* ---- what the symbols mean ---- */
+/* ---- the meaning of symbols ---- */
 
 #define BASE(base, extra_bits) ((uint32_t)(base) << STK_ENTRY_VALUE_AT | (extra_bits))
 #define LITERAL(value)         (BASE(value, 0) | STK_ENTRY_LITERAL)
@@ -88,7 +88,7 @@ static const uint32_t distance_meaning[FIXED_DISTANCE_SYMBOLS] = {
     STK_ENTRY_SPECIAL
 };
 
-/* Of the precode the value is a number of repetitions, and what is repeated. */
+/* Precode: the value is a repeat count and what is repeated. */
 enum { REPEATED_AT = STK_ENTRY_VALUE_AT + 8, REPEAT_LAST = 1 << STK_ENTRY_LITERALS_AT };
 #define ONCE(length)   (BASE(1, 0) | (uint32_t)(length) << REPEATED_AT)
 #define ONCE_4(length) ONCE(length), ONCE((length) + 1), ONCE((length) + 2), ONCE((length) + 3)
@@ -106,7 +106,7 @@ INLINE void fill(struct reading *r)
     r->count |= 56;
 }
 
-/* Drop the bits that an entry uses, or so many; what is above bit 5 does not count. */
+/* Drop the bits that an entry uses, or a number of bits; only bits 0..5 of the argument count. */
 INLINE void drop(struct reading *r, uint32_t entry)
 {
     r->buffer >>= entry & STK_ENTRY_USED;
@@ -135,7 +135,7 @@ INLINE bool is_past_end(const struct reading *r)
     return position(r) > r->end;
 }
 
-/* The value of an entry and its extra bits, which are taken. */
+/* Take the extra bits of an entry; returns its value plus these. */
 INLINE unsigned take_value(struct reading *r, uint32_t entry)
 {
     const unsigned used = entry & STK_ENTRY_USED;
@@ -145,7 +145,7 @@ INLINE unsigned take_value(struct reading *r, uint32_t entry)
     return (entry >> STK_ENTRY_VALUE_AT) + (unsigned)extra;
 }
 
-/* Go on from an entry of the first level that stands for a subtable. */
+/* Follow an entry of the first level to its subtable. */
 INLINE uint32_t follow(struct reading *r, const uint32_t *table, uint32_t entry)
 {
     drop(r, entry);
@@ -155,13 +155,13 @@ INLINE uint32_t follow(struct reading *r, const uint32_t *table, uint32_t entry)
 
 /* ---- symbols ---- */
 
-/* Repeat the `distance` bytes, 1..7 of them, that stand before `out`. A load would wait for the
- * store before it, so the bytes are multiplied into a word that ends on a whole repetition. */
+/* Repeat the 1..7 bytes before `out`. A load would wait for the previous store, so the bytes are
+ * multiplied into a word that ends on a whole repetition. */
 INLINE void repeat(uint8_t *out, size_t distance, const uint8_t *end)
 {
     static const uint64_t copies[8] = {
         0,
-        0x0101010101010101, /* a 1 in each byte where a copy begins */
+        0x0101010101010101, /* a 1 in each byte where a copy starts */
         0x0001000100010001,
         0x0001000001000001,
         0x0000000100000001,
@@ -180,7 +180,7 @@ INLINE void repeat(uint8_t *out, size_t distance, const uint8_t *end)
     } while (out < end);
 }
 
-/* The `length` bytes from `distance` back, and up to COPY_BYTES more. */
+/* Copy `length` bytes from `distance` back, and up to COPY_BYTES more. */
 INLINE void copy_back(uint8_t *out, size_t distance, size_t length)
 {
     const uint8_t *from = out - distance;
@@ -214,7 +214,7 @@ INLINE bool is_literal(uint32_t entry)
     return (entry & STK_ENTRY_LITERALS_MASK) != 0;
 }
 
-/* Put what a literal's entry stands for and look up the next; false if the entry is no literal. */
+/* Write the literals of an entry and look up the next; false if it is not a literal. */
 INLINE bool take_literal(struct reading *r, const uint32_t *litlen, uint64_t mask, uint32_t *entry,
                          bool pairs)
 {
@@ -226,7 +226,7 @@ INLINE bool take_literal(struct reading *r, const uint32_t *litlen, uint64_t mas
     return true;
 }
 
-/* Take the distance that follows a length; 0 = there is none. */
+/* Take the distance after a length; 0 = invalid. */
 INLINE size_t take_distance(struct reading *r, const struct stk_inflate *tables)
 {
     fill(r);
@@ -240,14 +240,13 @@ INLINE size_t take_distance(struct reading *r, const struct stk_inflate *tables)
     return take_value(r, entry);
 }
 
-/* All symbols up to the end of the block, whether that is reached or not.
+/* Decode symbols up to the end of the block.
  *
- * The next entry is looked up before the word is filled up. Of 56 bits, four entries of 11 leave
- * enough for that. So do three of them and a length of 15 + 5; the distance, of 15 + 13, gets a
- * word of its own. */
+ * The next entry is looked up before a refill. Of 56 bits, four entries of 11 leave enough for that, as
+ * do three and a length of 15 + 5; the distance, of 15 + 13, gets its own refill. */
 INLINE bool read_symbols(const struct stk_inflate *tables, struct reading *reading, bool pairs)
 {
-    struct reading r = *reading; /* in registers, which `out` does not point to */
+    struct reading r = *reading; /* a copy in registers, not aliased by `out` */
     const uint32_t *litlen = tables->litlen;
     const uint64_t mask = ((uint64_t)1 << tables->litlen_bits) - 1;
     fill(&r);
@@ -330,11 +329,11 @@ static bool read_stored(struct reading *r)
     return true;
 }
 
-/* Whether literals are so likely and short that two of them often fit in one entry. */
+/* Returns true if literals are so likely and short that two often fit in one entry. */
 static bool pays_to_pair(const uint8_t *lengths)
 {
     enum { LITERALS = 256, SHORT_BITS = LARGE_ROOT_BITS / 2 };
-    unsigned entries = 0; /* of 2^SHORT_BITS */
+    unsigned entries = 0; /* out of 2^SHORT_BITS */
     for (unsigned i = 0; i < LITERALS; i++)
         if (lengths[i] != 0 && lengths[i] <= SHORT_BITS)
             entries += 1U << (SHORT_BITS - lengths[i]);
@@ -388,7 +387,7 @@ static bool read_fixed(struct stk_inflate *tables, struct reading *r)
     return read_symbols_best(tables, r);
 }
 
-/* The precode, whose codewords have up to 7 bits. Returns its root bits, 0 = it is none. */
+/* Read the precode, with codewords of up to 7 bits. Returns its root bits, 0 = invalid. */
 static unsigned read_precode(uint32_t *table, struct reading *r, unsigned lengths_given)
 {
     static const uint8_t order[PRECODE_SYMBOLS] = { 16, 17, 18, 0, 8,  7, 9,  6, 10, 5,
@@ -412,8 +411,8 @@ static unsigned read_precode(uint32_t *table, struct reading *r, unsigned length
     return stk_inflate_build(table, &code);
 }
 
-/* Read `wanted` lengths into zeroed memory. Each symbol writes 16 of them, of which the next ones
- * overwrite what is too much; only zeros come in longer runs, and there are zeros already. */
+/* Read `wanted` lengths into zeroed memory. Each symbol writes 16 of them, and the next ones overwrite
+ * the excess; only runs of zeros are longer, and the memory is zero already. */
 static bool read_lengths(const uint32_t *table, unsigned root_bits, struct reading *r,
                          uint8_t *lengths, unsigned wanted)
 {

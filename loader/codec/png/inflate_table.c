@@ -1,9 +1,8 @@
 /* inflate_table.c - see inflate_table.h.
  *
- * Codewords are numbered by length and then by symbol (RFC 1951, 3.2.2), but the stream has their
- * first bit lowest, so here they are kept backwards. A codeword of n bits then decides every
- * entry whose index ends in it. The table is therefore built by doubling, and each codeword
- * written once:
+ * Codewords are numbered by length, then by symbol (RFC 1951, 3.2.2). The stream has their first bit
+ * lowest, so they are reversed here: a codeword of n bits fills every entry whose index ends in it. The
+ * table is built by doubling, and each codeword is written once:
  *
  *   lengths <= 1   [ . . ]
  *   lengths <= 2   [ . . | copy ]           then the codewords of 2 bits go in
@@ -20,10 +19,10 @@ enum { LENGTHS = STK_CODEWORD_BITS_MAX + 1, SYMBOLS_MAX = 288 };
 struct sorted {
     uint16_t count[LENGTHS];
     uint16_t symbols[SYMBOLS_MAX + 8];
-    unsigned longest; /* bits; 0 = there is none */
+    unsigned longest; /* bits; 0 = none */
 };
 
-/* Symbols that have a codeword, in their order; most have none, and eight are passed at once. */
+/* List the symbols with a codeword, in order. Most have none, so eight are skipped at once. */
 static unsigned used_symbols(const struct stk_inflate_code *code, uint16_t *used)
 {
     unsigned count = 0;
@@ -45,7 +44,7 @@ static unsigned used_symbols(const struct stk_inflate_code *code, uint16_t *used
     return count;
 }
 
-/* Counting sort in four parts that run side by side, for a count waits for itself to be stored. */
+/* Counting sort in four interleaved parts, since each count depends on its previous store. */
 static void sort(struct sorted *sorted, const struct stk_inflate_code *code)
 {
     enum { PARTS = 4 };
@@ -83,16 +82,16 @@ static void sort(struct sorted *sorted, const struct stk_inflate_code *code)
         sorted->symbols[place[PARTS - 1][lengths[used[i]]]++] = used[i];
 }
 
-/* Whether each bit string begins with just one codeword: the sum of 2^-length is 1. */
+/* Returns true if the code is complete: the sum of 2^-length is 1. */
 static bool is_complete(const struct sorted *sorted)
 {
-    int free = 1; /* codewords of the length at hand that are not taken; once below 0, always */
+    int free = 1; /* free codewords of this length; once below 0, it stays so */
     for (unsigned length = 1; length <= sorted->longest; length++)
         free = 2 * free - sorted->count[length];
     return free == 0;
 }
 
-/* ---- codewords backwards ---- */
+/* ---- reversed codewords ---- */
 
 #define REVERSED_2(n) (n), (n) + 2 * 64, (n) + 1 * 64, (n) + 3 * 64
 #define REVERSED_4(n)                                                                              \
@@ -113,7 +112,7 @@ static inline uint32_t entry_of(const struct stk_inflate_code *code, unsigned sy
     return code->meaning[symbol] + bits + (bits << STK_ENTRY_CODE_AT);
 }
 
-/* The codewords of up to root_bits bits. Returns the word that comes next. */
+/* Enter the codewords of up to root_bits bits. Returns the next codeword. */
 static unsigned fill_root(uint32_t *table, const struct stk_inflate_code *code,
                           const struct sorted *sorted, unsigned root_bits, const uint16_t **symbol)
 {
@@ -128,8 +127,8 @@ static unsigned fill_root(uint32_t *table, const struct stk_inflate_code *code,
     return word;
 }
 
-/* How many bits index a subtable that begins where `left` codewords of `bits` bits are left: so
- * many that it is full, for what does not fit belongs to the next one. */
+/* Index bits of a subtable that starts with `left` codewords of `bits` bits left, chosen so that it is
+ * full; the rest goes into the next subtable. */
 static unsigned subtable_bits(const struct sorted *sorted, unsigned bits, unsigned left,
                               unsigned root_bits)
 {
@@ -138,11 +137,11 @@ static unsigned subtable_bits(const struct sorted *sorted, unsigned bits, unsign
         index_bits++;
         taken = 2 * taken + sorted->count[root_bits + index_bits];
     }
-    assert(taken >= 1U << index_bits); /* for the code is complete */
+    assert(taken >= 1U << index_bits); /* the code is complete */
     return index_bits;
 }
 
-/* The codewords of more than root_bits bits, which follow each other by their first root_bits. */
+/* Enter the longer codewords, which are sorted by their first root_bits bits. */
 static void fill_subtables(uint32_t *table, const struct stk_inflate_code *code,
                            const struct sorted *sorted, unsigned root_bits, unsigned word,
                            const uint16_t *symbol)
@@ -173,7 +172,7 @@ static void fill_subtables(uint32_t *table, const struct stk_inflate_code *code,
     }
 }
 
-/* A code that leaves bit strings over: none of its tables is deeper than one bit. */
+/* An incomplete code: at most one codeword, of one bit. */
 static unsigned build_single(uint32_t *table, const struct stk_inflate_code *code,
                              const struct sorted *sorted)
 {
@@ -202,8 +201,8 @@ unsigned stk_inflate_build(uint32_t *table, const struct stk_inflate_code *code)
     return root_bits;
 }
 
-/* From the end to the beginning: the entry for the second codeword stands before the one that
- * is changed, so it is still a single one. */
+/* From the end to the start: the second codeword's entry comes before the changed one, so it still has
+ * one literal. */
 void stk_inflate_pair_literals(uint32_t *table, unsigned root_bits)
 {
     for (unsigned i = 1U << root_bits; i-- > 0;) {

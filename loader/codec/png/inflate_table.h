@@ -10,9 +10,9 @@
  *   an entry      31          16 15    14 13  12 11   8 7 6 5    0
  *                 [    value    |literals| S | T | code |   | used ]
  *
- *   literals  1 or 2: value holds so many of them, the first one lowest
- *   S, T      S: no symbol to act on but the end of the block, or no codeword at all;
- *             with T: value is where a subtable begins, and `code` bits are its index
+ *   literals  1 or 2: number of literals in value, the first one lowest
+ *   S, T      S: the end of the block, or no codeword;
+ *             with T: value is offset of a subtable, with `code` index bits
  *   else      a length or a distance: value is its base, and `used` counts the extra bits in
  *   used      the bits this entry takes from the stream
  *   code      those of them that are the codeword
@@ -32,7 +32,7 @@ enum {
     STK_ENTRY_SPECIAL = 1 << STK_ENTRY_SPECIAL_AT,
     STK_ENTRY_LITERALS_AT = 14,
     STK_ENTRY_VALUE_AT = 16,
-    STK_ENTRY_INVALID = STK_ENTRY_SPECIAL | 1, /* uses a bit, so that nothing stands still */
+    STK_ENTRY_INVALID = STK_ENTRY_SPECIAL | 1, /* uses a bit, so that decoding advances */
     STK_ENTRY_END = STK_ENTRY_SPECIAL | 1 << STK_ENTRY_VALUE_AT,
     STK_CODEWORD_BITS_MAX = 15
 };
@@ -42,22 +42,22 @@ enum {
 
 /* What to build. */
 struct stk_inflate_code {
-    const uint8_t *lengths;  /* of each symbol's codeword in bits, 0 = it has none */
-    unsigned symbols;        /* how many, <= 288 */
+    const uint8_t *lengths;  /* bits of each symbol's codeword, 0 = none */
+    unsigned symbols;        /* number of symbols, <= 288 */
     const uint32_t *meaning; /* each symbol's entry, without its codeword's length */
     unsigned root_bits_max;
-    unsigned entries;   /* of the table */
-    bool may_be_single; /* no codeword at all, or only one, of one bit */
+    unsigned entries;   /* size of the table */
+    bool may_be_single; /* allow no codeword, or only one of one bit */
 };
 
-/* Build the table. Returns root_bits, 1..root_bits_max; 0 = this is no code.
+/* Build the table. Returns root_bits, 1..root_bits_max; 0 = invalid code.
  *
  * It needs 2^root_bits_max entries, and with s = 15 - root_bits_max at most symbols x 2^s / (s + 1)
- * for subtables: one of 2^s entries is complete, so it has s + 1 symbols or more. For 288 symbols
+ * for subtables: one of 2^s entries is complete, so it has at least s + 1 symbols. For 288 symbols
  * that is 512 + 2633 with 9 root bits, 2048 + 921 with 11; for 30, 256 + 480 with 8. */
 unsigned stk_inflate_build(uint32_t *table, const struct stk_inflate_code *code);
 
-/* Let an entry stand for two literals where the index has room for both codewords. */
+/* Put two literals into an entry if the index has room for both codewords. */
 void stk_inflate_pair_literals(uint32_t *table, unsigned root_bits);
 
 #endif

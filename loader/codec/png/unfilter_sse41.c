@@ -122,7 +122,7 @@ struct pair {
     __m128i c; /* what stood above them */
 };
 
-/* Make the upper row's next pixel from what stands above it, and the lower row's from what
+/* Make the upper row's next pixel from the row above it, and the lower row's from what
  * the upper row made last; x holds the filtered bytes of both. */
 SSE41_INLINE void pair_step(struct pair *pair, __m128i above, __m128i x)
 {

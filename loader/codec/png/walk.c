@@ -1,6 +1,6 @@
 /* walk.c - see walk.h.
  *
- *   signature | IHDR | ... | IDAT IDAT ... | ... | IEND | whatever follows
+ *   signature | IHDR | ... | IDAT IDAT ... | ... | IEND | ignored
  *
  *   chunk  =  length:4  type:4  body:length  CRC:4      big-endian
  */
@@ -18,8 +18,8 @@ enum {
     IDAT = STK_PNG_TYPE('I', 'D', 'A', 'T'),
     IEND = STK_PNG_TYPE('I', 'E', 'N', 'D'),
     TRNS = STK_PNG_TYPE('t', 'R', 'N', 'S'),
-    ANCILLARY = 0x20000000, /* set in the types of chunks that a decoder may ignore */
-    RESERVED = 0x00002000,  /* set in no type of any version of PNG */
+    ANCILLARY = 0x20000000, /* type bit: a decoder may ignore the chunk */
+    RESERVED = 0x00002000,  /* type bit: 0 in all versions of PNG */
     IHDR_BYTES = 13
 };
 
@@ -105,7 +105,7 @@ static int read_header(const uint8_t *bytes, size_t size, const struct stk_image
     return rc;
 }
 
-/* The four letters of a type, or dots where they are none, for messages. */
+/* The four letters of a type for messages, with dots for other characters. */
 struct type_name {
     char letters[5];
 };
@@ -126,7 +126,7 @@ static struct type_name name_of(uint32_t type)
     return name;
 }
 
-/* Take down one chunk that is neither IHDR nor IEND. */
+/* Record a chunk other than IHDR and IEND. */
 static int take(struct stk_png_walk *walk, const struct stk_png_chunk *chunk, size_t at,
                 bool after_idat, uint32_t *others, const struct stk_image_limits *limits,
                 stoker_error *error)
@@ -154,7 +154,7 @@ static int take(struct stk_png_walk *walk, const struct stk_png_chunk *chunk, si
     return STOKER_OK;
 }
 
-/* No whole chunk begins at `at`: say what is missing. */
+/* There is no complete chunk at `at`: report what is missing. */
 static int incomplete(const uint8_t *bytes, size_t size, size_t at, stoker_error *error)
 {
     if (size - at < 8)
@@ -195,7 +195,7 @@ int stk_png_walk(const uint8_t *bytes, size_t size, const struct stk_image_limit
     return incomplete(bytes, size, at, error);
 }
 
-/* The CRC-32 of IHDR, a bit at a time: it is short, and a probe needs no library. */
+/* The CRC-32 of IHDR, one bit at a time: it is short, and a probe must not need a library. */
 static bool header_sum_is_right(const uint8_t *bytes)
 {
     const uint8_t *type = bytes + STK_PNG_SIGNATURE_BYTES + 4;

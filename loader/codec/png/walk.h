@@ -1,7 +1,7 @@
-/* walk.h - the chunks of a PNG file: where they are and whether the limits allow them.
+/* walk.h - find the chunks of a PNG file and check them against the limits.
  *
- * Looks at lengths and types alone. No checksum is computed and no memory taken, so a file that
- * lies about its size is refused here, before either decoder sees it.
+ * Reads lengths and types only, computes no checksum and allocates nothing, so that a file with a false
+ * size is refused before a decoder sees it.
  */
 #ifndef STK_CODEC_PNG_WALK_H
 #define STK_CODEC_PNG_WALK_H
@@ -36,20 +36,20 @@ struct stk_png_header {
 struct stk_png_walk {
     struct stk_png_header header;
     size_t idat_at;     /* the first IDAT chunk */
-    size_t idat_bytes;  /* of all IDAT chunks, without what is around them */
-    uint32_t idat_runs; /* 1 = the IDAT chunks follow each other, as they must */
+    size_t idat_bytes;  /* bodies of all IDAT chunks */
+    uint32_t idat_runs; /* 1 = the IDAT chunks are consecutive, as required */
     uint32_t idat_count;
-    bool plain; /* beside IHDR, IDAT and IEND only chunks that cannot change a pixel */
+    bool plain; /* no other chunk affects pixels */
 };
 
-/* One chunk at `at`, already known to be complete. */
+/* A complete chunk. */
 struct stk_png_chunk {
     uint32_t type;
     uint32_t bytes;
     const uint8_t *body;
 };
 
-/* Read the chunk head at `at`; false if the file ends before the chunk does. */
+/* Read the chunk at `at`; false if the file ends before the chunk. */
 bool stk_png_chunk_at(const uint8_t *bytes, size_t size, size_t at, struct stk_png_chunk *out);
 
 /* Read signature and IHDR, then walk over all chunks up to IEND. Errors: STOKER_EMAGIC, STOKER_ETRUNCATED,

@@ -1,10 +1,10 @@
 /* walk.c - see walk.h.
  *
- *   "RIFF" bytes:4 "WEBP" | chunk | chunk ...      bytes: of all that follows them
+ *   "RIFF" bytes:4 "WEBP" | chunk | chunk ...      bytes: length of the rest
  *
  *   chunk  =  name:4  bytes:4  body, and a 0 if bytes is odd
- *   VP8    =  a lossy frame, the only chunk or behind VP8X
- *   VP8L   =  a lossless frame, as well
+ *   VP8    =  a lossy frame, the only chunk or after VP8X
+ *   VP8L   =  a lossless frame, likewise
  *   VP8X   =  flags:1  0:3  width - 1:3  height - 1:3; other chunks and one frame follow
  */
 #include "loader/codec/webp/walk.h"
@@ -20,7 +20,7 @@
 
 enum {
     RIFF_BYTES = 12,
-    CHUNK_BYTES = 8, /* in front of a body */
+    CHUNK_BYTES = 8, /* before the body */
     VP8X_BYTES = 10,
     VP8_BYTES = 10,
     VP8L_BYTES = 5,
@@ -30,11 +30,11 @@ enum {
 
 struct walking {
     const uint8_t *bytes;
-    size_t size; /* of what is at hand */
-    size_t end;  /* of the file, by its own words */
-    size_t at;   /* the chunk that comes next */
+    size_t size; /* bytes available */
+    size_t end;  /* length of the file by its header */
+    size_t at;   /* offset of the next chunk */
     const struct stk_image_limits *limits;
-    struct stk_webp_walk seen; /* width 0: nothing yet */
+    struct stk_webp_walk seen; /* width 0: not found yet */
     stoker_error *error;
 };
 
@@ -75,7 +75,7 @@ static int begin(struct walking *walking)
     return STOKER_OK;
 }
 
-/* Find the next chunk, whose first `needed` bytes are looked at. */
+/* Find the next chunk and check that its first `needed` bytes are available. */
 static int next_chunk(struct walking *walking, size_t needed, struct chunk *out)
 {
     if (walking->at > walking->end || walking->end - walking->at < CHUNK_BYTES)
@@ -149,7 +149,7 @@ static size_t needed_of(uint32_t name)
                                               : 0;
 }
 
-/* Walk to the frame; of a probe, to the first chunk that knows the size. */
+/* Walk to the frame; for a probe, only to the first chunk with the size. */
 static int find_image(struct walking *walking, bool probing)
 {
     int rc = begin(walking);

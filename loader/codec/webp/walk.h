@@ -1,6 +1,6 @@
-/* walk.h - the chunks of a WebP file: its size, whether it is whole, still and within limits.
+/* walk.h - walk over the chunks of a WebP file: check its size, its end and the limits.
  *
- * Takes no memory and decodes nothing: a file over the limits is refused before libwebp sees it.
+ * Allocates and decodes nothing: a file over the limits is refused before libwebp sees it.
  */
 #ifndef STK_CODEC_WEBP_WALK_H
 #define STK_CODEC_WEBP_WALK_H
@@ -15,7 +15,7 @@
 struct stk_webp_walk {
     uint32_t width, height; /* pixels, 1..2^24 */
     bool alpha;
-    size_t bytes; /* of the file; anything after them is not part of the image */
+    size_t bytes; /* length of the file; what follows is ignored */
 };
 
 /* Walk to the image and check that the file is as long as it claims. Errors: STOKER_EMAGIC,
