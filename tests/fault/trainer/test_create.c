@@ -49,7 +49,7 @@ static void sweep(const stoker_model *model, stoker_trainer_options options)
     cr_assert_eq(stk_fault_live_bytes(), live);
 }
 
-CleanTest(fault_trainer_create, every_failure_is_told_and_leaves_nothing)
+CleanTest(fault_trainer_create, every_failure_is_reported_and_leaves_nothing)
 {
     stoker_model *model = network();
     const char *const backends[] = { "cpu", "ref" };

@@ -244,7 +244,7 @@ CleanTest(bench_arguments, bad_usage_is_refused_with_one_line)
     }
 }
 
-CleanTest(bench_arguments, mnist_has_its_usual_constants_unless_told_otherwise)
+CleanTest(bench_arguments, mnist_has_its_usual_constants_by_default)
 {
     struct bench_arguments arguments;
     char message[CLI_MESSAGE_BYTES];

@@ -438,7 +438,7 @@ CleanTest(bench_output, every_json_line_is_an_object_with_kind_first)
     free(text);
 }
 
-CleanTest(bench_output, json_tells_the_share_of_each_ceiling)
+CleanTest(bench_output, json_has_the_share_of_each_ceiling)
 {
     char *text = print_all(&bench_form_json);
     cr_assert_not_null(
@@ -550,7 +550,7 @@ static char *json_of(const char *bytes)
     return text;
 }
 
-CleanTest(bench_output, json_strings_escape_whatever_comes)
+CleanTest(bench_output, json_strings_escape_everything)
 {
     static const struct {
         const char *in, *out;
@@ -698,7 +698,7 @@ static char *html_of(const char *bytes)
     return text;
 }
 
-CleanTest(bench_output, html_text_escapes_whatever_comes)
+CleanTest(bench_output, html_text_escapes_everything)
 {
     static const struct {
         const char *in, *out;

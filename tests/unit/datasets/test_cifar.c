@@ -217,7 +217,7 @@ Test(cifar, the_spec_is_read_as_written)
     check_done();
 }
 
-Test(cifar, a_missing_batch_is_told)
+Test(cifar, a_missing_batch_is_reported)
 {
     char path[512];
     begin();

@@ -270,7 +270,7 @@ static const struct bad {
       "no such parameter (did you mean 'label'?); there are label" },
 };
 
-CleanTest(csv, what_is_wrong_is_told_by_line_and_column)
+CleanTest(csv, errors_name_line_and_column)
 {
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         stoker_error error = { 0 };
@@ -284,7 +284,7 @@ CleanTest(csv, what_is_wrong_is_told_by_line_and_column)
     }
 }
 
-CleanTest(csv, a_nul_byte_is_told_in_and_out_of_quotes)
+CleanTest(csv, a_nul_byte_is_refused_in_and_out_of_quotes)
 {
     stoker_error error = { 0 };
     stoker_dataset *dataset = NULL;

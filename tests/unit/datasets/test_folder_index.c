@@ -161,7 +161,7 @@ static void change_nested(const struct stk_directory *directory)
     stk_folder_touch(directory, "c00/deep/er/2.raw", STK_FOLDER_ROW);
 }
 
-CleanTest(folder_index, an_index_of_a_changed_tree_is_made_anew, .timeout = 60)
+CleanTest(folder_index, the_index_of_a_changed_tree_is_rebuilt, .timeout = 60)
 {
     static void (*const changes[])(const struct stk_directory *) = {
         change_none, change_add,       change_remove,       change_rename,

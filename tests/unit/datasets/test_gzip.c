@@ -202,7 +202,7 @@ CleanTest(gzip, each_fault_has_its_code_and_the_offset_of_its_member)
     cr_assert_eq(refuse(file.at, file.size, LIMIT, &error), STOKER_ECORRUPT);
 }
 
-CleanTest(gzip, the_limit_stands_before_any_allocation)
+CleanTest(gzip, the_limit_is_checked_before_any_allocation)
 {
     stoker_error error = { 0 };
     const uint64_t before = stk_fault_allocations();

@@ -386,7 +386,7 @@ CleanTest(idx, what_is_no_regular_file_is_refused_at_once, .timeout = 20)
     stk_directory_remove(&directory);
 }
 
-CleanTest(idx, an_unreadable_file_is_told_as_such)
+CleanTest(idx, an_unreadable_file_is_reported)
 {
     const struct stk_directory directory = stk_directory_make();
     char path[512];
@@ -403,7 +403,7 @@ CleanTest(idx, an_unreadable_file_is_told_as_such)
     stk_directory_remove(&directory);
 }
 
-CleanTest(idx, too_many_open_files_are_told_as_such)
+CleanTest(idx, too_many_open_files_are_reported)
 {
     int last = -1;
     for (int fd = dup(STDIN_FILENO); fd >= 0; fd = dup(STDIN_FILENO))

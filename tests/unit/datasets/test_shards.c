@@ -245,7 +245,7 @@ CleanTest(shards, disagreement_names_both)
 }
 
 /* A set goes on behind its last shard, or begins with a sample that is not its first. */
-CleanTest(shards, sets_end_and_begin_where_they_say)
+CleanTest(shards, a_set_starts_and_ends_at_marked_shards)
 {
     struct stk_directory directory = make_set(1);
     struct stk_shard_image image;

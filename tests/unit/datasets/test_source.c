@@ -73,7 +73,7 @@ CleanTest(source, a_file_of_somebody_else_is_read_like_any)
 }
 
 /* By size, or by the time alone. */
-CleanTest(source, a_file_written_to_meanwhile_is_told)
+CleanTest(source, a_file_written_to_meanwhile_is_reported)
 {
     char path[] = "/tmp/stoker-source-XXXXXX";
     struct stk_source source;

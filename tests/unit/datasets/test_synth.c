@@ -27,7 +27,7 @@ static stoker_dataset *open_spec(const char *spec, const char *split)
 
 /* ---- synth:bytes ---------------------------------------------------------------- */
 
-CleanTest(synth, bytes_tell_their_sample)
+CleanTest(synth, bytes_identify_their_sample)
 {
     static const uint64_t ids[] = { 0, 1, 255, 256, 999999999999U };
     for (uint32_t length = 1; length <= 33; length++) {

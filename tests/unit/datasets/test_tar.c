@@ -355,7 +355,7 @@ CleanTest(tar, rows_are_gray_only_if_every_image_is)
 
 /* ---- the spec --------------------------------------------------------------------- */
 
-CleanTest(tar, a_plain_path_is_recognised_whatever_its_name)
+CleanTest(tar, a_plain_path_is_recognised_by_content)
 {
     stk_archive_needs_png();
     const struct stk_directory directory = stk_directory_make();

@@ -302,7 +302,7 @@ CleanTest(tar_damage, every_prefix_is_an_error_or_the_whole_samples_before_it, .
     }
 }
 
-CleanTest(tar_damage, a_kept_archive_tells_what_it_lost)
+CleanTest(tar_damage, a_kept_archive_reports_what_it_lost)
 {
     stk_archive_needs_png();
     struct stk_tar_index index;
@@ -369,7 +369,7 @@ CleanTest(tar_damage, every_flipped_bit_is_seen_or_harmless, .timeout = 100)
     cr_assert_gt(opened, 2 * 300 * 8); /* the padding of the images alone is more */
 }
 
-CleanTest(tar_damage, what_is_no_archive_is_told)
+CleanTest(tar_damage, other_files_are_refused)
 {
     archive.size = 0;
     stk_archive_check_refused(&archive, "", STOKER_ETRUNCATED, "zeros");

@@ -133,7 +133,7 @@ CleanTest(tar_several, several_archives_are_one_set_by_every_reader, .timeout = 
 
 /* Archives are indexed side by side. What holds for all of them together is counted in their
  * order all the same: which archive has a member too many, or the first label that others lack. */
-CleanTest(tar_several, what_holds_for_all_archives_is_told_as_if_one_came_after_the_other)
+CleanTest(tar_several, archives_report_as_one_after_the_other)
 {
     const struct stk_directory directory = stk_directory_make();
     const struct stk_tar_wish wishes[] = {

@@ -231,7 +231,7 @@ CleanTest(bad, fail_ends_the_run_with_the_first_bad_row)
     stk_made_set_close(&set);
 }
 
-CleanTest(bad, skip_leaves_out_and_tells)
+CleanTest(bad, skip_leaves_out_and_reports)
 {
     static struct outcome outcome;
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = some_broken };
@@ -273,7 +273,7 @@ CleanTest(bad, substitute_keeps_the_shape_and_draws_alike)
 }
 
 /* Where most samples are bad, most substitutes are, too: what is told stays the sample whose turn it was. */
-CleanTest(bad, a_substitute_that_is_bad_is_not_told)
+CleanTest(bad, a_bad_substitute_is_not_reported)
 {
     static struct outcome outcome;
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = most_broken };
@@ -388,7 +388,7 @@ CleanTest(bad, a_sample_that_is_bad_in_every_epoch_counts_once)
 }
 
 /* More than a table of a fixed size would know, with a limit far above. */
-CleanTest(bad, many_bad_samples_are_told_apart)
+CleanTest(bad, many_bad_samples_are_distinguished)
 {
     struct stk_bad_samples bad;
     stoker_error report = { .code = STOKER_EIO };
@@ -512,7 +512,7 @@ static stoker_loader_options scripted_options(void)
 }
 
 /* Reads of sample 20 always fail; its neighbours in the same block do not. */
-CleanTest(bad, report_tells_path_offset_sample_stage_and_errno)
+CleanTest(bad, report_has_path_offset_sample_stage_and_errno)
 {
     static struct outcome outcome;
     struct stk_file_set set;
@@ -570,7 +570,7 @@ CleanTest(bad, reports_keep_the_cause_in_words)
 }
 
 /* The file ends after 7 bytes of sample 90, whose row has 40. */
-CleanTest(bad, a_truncated_read_tells_how_much_there_was)
+CleanTest(bad, a_truncated_read_reports_how_much_there_was)
 {
     static struct outcome outcome;
     struct stk_file_set set;

@@ -110,7 +110,7 @@ CleanTest(cache, none_holds_nothing)
     stk_cache_destroy(&cache);
 }
 
-CleanTest(cache, reserves_what_stats_tell)
+CleanTest(cache, reserves_what_stats_report)
 {
     struct stk_cache cache = make(STOKER_CACHE_ENCODED, 1 << 20, 1000, 100, 1);
     cr_assert_eq((int64_t)stk_cache_reserved_bytes(&cache), stk_fault_live_bytes());

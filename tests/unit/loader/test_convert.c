@@ -154,7 +154,7 @@ CleanTest(convert, images_in_both_layouts_normalised_and_not, .timeout = 60)
     stk_file_set_remove(&set);
 }
 
-CleanTest(convert, shape_tells_the_layout)
+CleanTest(convert, shape_gives_the_layout)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 50, 5, 7, 3));

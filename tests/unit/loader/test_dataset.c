@@ -283,7 +283,7 @@ CleanTest(dataset, read_takes_bytes_from_memory_from_nowhere_and_from_a_file)
     close(file.fd);
 }
 
-CleanTest(dataset, read_tells_where_it_failed)
+CleanTest(dataset, read_reports_where_it_failed)
 {
     struct told told = sound();
     stoker_error error;
@@ -325,7 +325,7 @@ CleanTest(dataset, read_tells_where_it_failed)
     close(file.fd);
 }
 
-CleanTest(dataset, read_tells_what_the_codec_said)
+CleanTest(dataset, read_reports_what_the_codec_said)
 {
     struct told told = sound();
     stoker_error error;
@@ -381,7 +381,7 @@ static const char *always_png(const void *self, uint64_t id)
     return "png";
 }
 
-CleanTest(dataset, what_a_sample_is_stored_as_is_told_by_its_codec_or_the_set)
+CleanTest(dataset, codec_or_data_set_report_the_stored_form)
 {
     struct told told = sound();
     stoker_dataset_ops knows = told_ops;
@@ -445,7 +445,7 @@ CleanTest(dataset, stored_bytes_come_as_they_lie_there)
 
 /* ---- open ----------------------------------------------------------------------- */
 
-CleanTest(dataset, a_spec_that_nobody_understands_lists_who_could)
+CleanTest(dataset, an_unknown_spec_lists_the_formats)
 {
     const struct stk_directory directory = stk_directory_make();
     char path[512];

@@ -215,7 +215,7 @@ Test(dlpack, a_slot_comes_back_when_batch_and_tensors_are_gone)
     expect_held_until_both(false);
 }
 
-Test(dlpack, what_cannot_be_had)
+Test(dlpack, misuse_is_refused)
 {
     stoker_loader *loader = make(ring_of(3));
     stoker_batch batch = take(loader);

@@ -236,7 +236,7 @@ CleanTest(errors, a_stalled_read_times_out_and_nothing_is_lost, .timeout = 60)
 
 /* With all slots lent but one, workers sleep, and half a ring of credits never comes together. A caller that sleeps in next
  * wakes them; one that only polls must as well. */
-CleanTest(errors, who_only_looks_in_gets_the_workers_going, .timeout = 60)
+CleanTest(errors, polling_wakes_the_workers, .timeout = 60)
 {
     enum { SLOTS = 8 };
     struct stk_made_set set;

@@ -416,7 +416,7 @@ CleanTest(loader_folder, what_passes_is_tried_again, .timeout = 60)
 
 /* A process without a single free descriptor cannot open by system calls; io_uring's slots are no
  * descriptors. */
-CleanTest(loader_folder, no_descriptors_left_is_told, .timeout = 60)
+CleanTest(loader_folder, no_descriptors_left_is_reported, .timeout = 60)
 {
     for (size_t r = 0; r < 2; r++) {
         struct stk_folder_set set;

@@ -81,7 +81,7 @@ CleanTest(memory, nothing_is_allocated_after_the_first_batch, .timeout = 60)
 }
 
 /* Of what is taken, the large parts are told, and what is not told is small. */
-CleanTest(memory, stats_tell_where_it_is)
+CleanTest(memory, stats_report_where_memory_is)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 2000, 28, 28, 0));
@@ -238,7 +238,7 @@ static uint64_t status_bytes(const char *key)
 }
 
 /* As the kernel counts it: memory locked, and pinned by rings. */
-CleanTest(memory, what_is_page_locked_is_told)
+CleanTest(memory, page_locked_memory_is_reported)
 {
     struct rlimit limit;
     if (!stk_test_reader_works(&stoker_reader_uring))
@@ -279,7 +279,7 @@ CleanTest(memory, what_is_page_locked_is_told)
 }
 
 /* Where images are transformed counts as scratch. */
-CleanTest(memory, room_for_pictures_is_told)
+CleanTest(memory, room_for_images_is_reported)
 {
     stoker_dataset *dataset = NULL;
     uint64_t scratch[2];

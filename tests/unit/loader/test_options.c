@@ -162,7 +162,7 @@ CleanTest(options, drop_last_must_leave_something)
     stoker_dataset_close(&dataset);
 }
 
-CleanTest(options, struct_size_tells_the_version)
+CleanTest(options, struct_size_gives_the_version)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=100&shape=3");
     static const size_t sizes[] = { 0,

@@ -53,7 +53,7 @@ static void compare(stoker_dtype label_dtype, bool tells_rows, bool has_labels, 
     stk_resident_set_close(&short_way);
 }
 
-CleanTest(resident_rows, are_what_locate_tells)
+CleanTest(resident_rows, are_what_locate_reports)
 {
     compare(STOKER_INT64, true, true, false);
     compare(STOKER_FLOAT32, true, true, false);

@@ -75,7 +75,7 @@ CleanTest(state, each_flipped_bit_is_found)
     expect_refused(&state, &resume, "damaged");
 }
 
-CleanTest(state, of_another_run_is_refused_and_told)
+CleanTest(state, another_runs_is_refused_with_a_reason)
 {
     stoker_state state;
     stk_state_pack(&state, &resume);
@@ -100,7 +100,7 @@ CleanTest(state, of_another_run_is_refused_and_told)
 }
 
 /* As Stoker 0.1 wrote it: well-formed, but nobody knows which data set it is of. */
-CleanTest(state, of_version_1_is_refused_and_told)
+CleanTest(state, version_1_is_refused_with_a_reason)
 {
     stoker_state state;
     stk_state_pack(&state, &resume);

@@ -150,7 +150,7 @@ CleanTest(loader_transform, images_of_one_size_are_cropped_by_every_route, .time
     stk_image_folder_remove(&images);
 }
 
-CleanTest(loader_transform, a_resumed_run_goes_on_with_the_same_draws)
+CleanTest(loader_transform, a_resumed_run_continues_with_the_same_draws)
 {
     static struct stk_run whole, rest;
     struct stk_image_folder images;

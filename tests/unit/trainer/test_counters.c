@@ -111,7 +111,7 @@ CleanTest(trainer_counters, lies_are_refused)
 }
 
 /* Gradients of half a group are multiplied by the scale that they were summed with. */
-CleanTest(trainer_counters, a_group_goes_on_with_its_loss_scale_alone)
+CleanTest(trainer_counters, a_group_continues_with_its_loss_scale_alone)
 {
     struct stk_progress written = in_a_group(false, 64);
     struct stk_counters counters = stk_counters_write(&written);

@@ -360,7 +360,7 @@ static void check_kept(stoker_model *m, int rc, int expected, const char *part)
         cr_assert_null(m);                                                                         \
     }
 
-CleanTest(trainer_model, the_first_error_is_told_and_kept){ CASES(CHECK_CASE) }
+CleanTest(trainer_model, the_first_error_is_reported_and_kept){ CASES(CHECK_CASE) }
 
 CleanTest(trainer_model, errors_of_a_layer_name_it_and_both_shapes)
 {

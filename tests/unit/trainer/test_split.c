@@ -322,7 +322,7 @@ static void check_refused(const stoker_model *model, const char *backend, uint32
     cr_expect_null(trainer);
 }
 
-CleanTest(trainer_split, what_cannot_be_split_is_told)
+CleanTest(trainer_split, what_cannot_be_split_is_refused)
 {
     stoker_model *model = network();
     check_refused(model, "ref,ref", 14, STOKER_EINVAL, "split = 14: a network of 14 layers");

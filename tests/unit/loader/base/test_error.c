@@ -85,7 +85,7 @@ CleanTest(error, what_is_unknown_is_left_out)
 }
 
 /* "no such file or directory" is what the kernel says as well: once is enough. */
-CleanTest(error, what_two_say_alike_is_told_once)
+CleanTest(error, a_message_is_not_repeated)
 {
     const struct stk_place place = { .path = "some/file",
                                      .offset = STOKER_NO_OFFSET,
@@ -98,7 +98,7 @@ CleanTest(error, what_two_say_alike_is_told_once)
     cr_assert_str_eq(error.message, "some/file: open: no such file or directory");
 }
 
-CleanTest(error, a_long_path_keeps_its_end_and_a_long_message_its_begin)
+CleanTest(error, a_long_path_keeps_its_end_and_a_long_message_its_start)
 {
     char path[1024];
     memset(path, 'p', sizeof(path));
@@ -119,7 +119,7 @@ CleanTest(error, a_long_path_keeps_its_end_and_a_long_message_its_begin)
 }
 
 /* The name of a file or member comes from the data set, so it is not trusted. */
-CleanTest(error, path_and_message_are_printable_whatever_is_in_the_names)
+CleanTest(error, path_and_message_are_printable_for_any_names)
 {
     static const struct {
         const char *name;

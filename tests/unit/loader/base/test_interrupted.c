@@ -130,7 +130,7 @@ Test(interrupted, a_read_that_failed_is_not)
     expect_error(STOKER_EIO, AT + 10, EIO);
 }
 
-Test(interrupted, the_end_of_the_file_is_told_where_it_came)
+Test(interrupted, an_end_of_file_is_reported_at_its_offset)
 {
     FOLLOW(400, -EINTR, 0);
     expect_error(STOKER_ETRUNCATED, AT + 400, 0);

@@ -41,7 +41,7 @@ CleanTest(nearest, strangers_find_nothing)
         cr_assert_str_eq(suggested(strangers[i], known), "", "%s", strangers[i]);
 }
 
-CleanTest(nearest, a_word_that_people_type_stands_for_another)
+CleanTest(nearest, a_frequent_mistake_suggests_the_right_word)
 {
     char question[STK_NEAREST_BYTES];
     struct stk_nearest nearest = stk_nearest_to("gpu:1", 3);

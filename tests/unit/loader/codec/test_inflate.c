@@ -500,7 +500,7 @@ CleanTest(inflate, each_header)
     cr_assert_eq(accepted, 8 * 4); /* windows, and levels that nobody looks at */
 }
 
-CleanTest(inflate, every_prefix_and_what_stands_behind)
+CleanTest(inflate, every_prefix_and_trailing_bytes)
 {
     write_a_little_of_everything();
     cr_assert(is_taken());

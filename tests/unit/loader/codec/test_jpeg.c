@@ -120,7 +120,7 @@ CleanTest(codec_jpeg, gray_from_colour_is_the_luma_of_bt_601)
     }
 }
 
-CleanTest(codec_jpeg, a_probe_tells_the_shape)
+CleanTest(codec_jpeg, a_probe_reports_the_shape)
 {
     static const struct stk_jpeg_kind kinds[] = {
         { .height = 5, .width = 9, .channels = 1 },

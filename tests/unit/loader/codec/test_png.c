@@ -272,7 +272,7 @@ CleanTest(codec_png, an_unknown_filter_type_is_refused)
     cr_assert_not(stk_png_unfilter_best()(&image, out));
 }
 
-CleanTest(codec_png, a_probe_tells_the_shape)
+CleanTest(codec_png, a_probe_reports_the_shape)
 {
     for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
         paint(&kinds[k], 5, 9, false, PNG_FILTER_NONE);

@@ -108,7 +108,7 @@ CleanTest(codec_webp, lossless_colours_are_kept_and_gray_is_the_luma_of_bt_601)
     }
 }
 
-CleanTest(codec_webp, a_probe_tells_the_shape)
+CleanTest(codec_webp, a_probe_reports_the_shape)
 {
     for (uint32_t sort = 0; sort < 4; sort++) {
         const struct stk_webp_kind kind = { 5, 9, (sort & 1) != 0, (sort & 2) != 0, NULL };

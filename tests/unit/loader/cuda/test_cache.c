@@ -238,7 +238,7 @@ static void expect_kind(stoker_loader_options options, stoker_cache kind, const 
     stoker_loader_destroy(&loader);
 }
 
-Test(cuda_cache, what_cannot_be_kept_is_told_or_done_without)
+Test(cuda_cache, what_cannot_be_kept_is_reported_or_done_without)
 {
     stoker_loader_options options = cache_options();
     options.cache_bytes = SAMPLES * ROW_BYTES - 1;

@@ -315,7 +315,7 @@ static void try_elsewhere(enum cudaStreamCaptureMode mode, bool fails)
     scene_end(&s);
 }
 
-Test(cuda_capture, a_capture_of_one_thread_bears_what_others_do)
+Test(cuda_capture, a_capture_of_one_thread_allows_what_others_do)
 {
     try_elsewhere(cudaStreamCaptureModeGlobal, true);
     try_elsewhere(cudaStreamCaptureModeThreadLocal, false);
@@ -429,7 +429,7 @@ Test(cuda_capture, what_holds_up_the_host_is_counted)
     scene_end(&s);
 }
 
-CleanTest(cuda_capture, memory_is_limited_and_told)
+CleanTest(cuda_capture, memory_is_limited_and_reported)
 {
     size_t free_bytes, total_bytes;
     void *memory = NULL;

@@ -97,7 +97,7 @@ static void listen(void)
     setenv("NVTX_INJECTION64_PATH", STOKER_TEST_NVTX_TOOL, 1);
 }
 
-CleanTest(nvtx, a_tool_sees_what_the_trace_tells)
+CleanTest(nvtx, a_tool_sees_what_the_trace_records)
 {
     static const stoker_trace_kind same[] = { STOKER_TRACE_CLAIM, STOKER_TRACE_LEND,
                                               STOKER_TRACE_RELEASE };

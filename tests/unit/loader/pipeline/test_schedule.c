@@ -143,7 +143,7 @@ static uint64_t deal_on(const struct stk_schedule_options *given, uint64_t batch
 }
 
 /* Stop with 4 ranks of 8 after any batch, resume with 2 of 16, 3 of 5, or 1 of 1. */
-CleanTest(schedule, goes_on_with_another_world)
+CleanTest(schedule, resumes_with_another_world_size)
 {
     static const uint32_t others[][2] = { { 2, 16 }, { 3, 5 }, { 1, 1 }, { 5, 16 } };
     enum { COUNT = 413 };

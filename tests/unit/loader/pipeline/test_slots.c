@@ -148,7 +148,7 @@ static void lose(struct stk_slots *slots, uint32_t row)
     stk_slot_fail(stk_slots_of(slots, 0), row, &error);
 }
 
-CleanTest(slots, the_first_row_that_failed_is_told_in_any_order)
+CleanTest(slots, the_first_failed_row_is_reported_in_any_order)
 {
     static const uint32_t orders[][3] = { { 1, 2, 4 }, { 4, 1, 2 }, { 2, 4, 1 }, { 4, 2, 1 } };
     for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
@@ -332,7 +332,7 @@ static struct stk_slots *make_shared(void)
     return slots;
 }
 
-CleanTest(slots, each_takes_the_places_that_were_his)
+CleanTest(slots, each_worker_takes_its_positions_of_the_lap_before)
 {
     struct stk_slots *slots = make_shared();
     claim_as(slots, RIGHT, PLACES + 1);
@@ -344,7 +344,7 @@ CleanTest(slots, each_takes_the_places_that_were_his)
     stk_slots_destroy(slots);
 }
 
-CleanTest(slots, who_finds_none_of_his_takes_the_first_and_keeps_it)
+CleanTest(slots, without_a_position_of_its_own_a_worker_takes_the_first_and_keeps_it)
 {
     struct stk_slots *slots = make_shared();
     claim_as(slots, RIGHT, PLACES + 1);
@@ -361,7 +361,7 @@ CleanTest(slots, who_finds_none_of_his_takes_the_first_and_keeps_it)
     stk_slots_destroy(slots);
 }
 
-CleanTest(slots, ones_own_place_is_not_taken_before_its_time)
+CleanTest(slots, a_workers_own_position_is_not_taken_early)
 {
     struct stk_slots *slots = make_shared();
     struct stk_piece piece;

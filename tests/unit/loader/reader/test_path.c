@@ -474,7 +474,7 @@ CleanTest(reader_path, a_pipe_is_not_waited_for, .timeout = 20)
 }
 
 /* A socket cannot be opened, and a device that always has bytes is longer than any file. */
-CleanTest(reader_path, sockets_and_devices_are_told_of, .timeout = 20)
+CleanTest(reader_path, sockets_and_devices_are_reported, .timeout = 20)
 {
     const struct tree tree = make_tree();
     const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -492,7 +492,7 @@ CleanTest(reader_path, sockets_and_devices_are_told_of, .timeout = 20)
     remove_tree(&tree);
 }
 
-CleanTest(reader_path, a_file_system_that_cannot_tell_is_noticed)
+CleanTest(reader_path, a_file_system_without_nowait_is_noticed)
 {
     struct stk_chain chain = { .results = { [STK_CHAIN_OPEN] = 0, [STK_CHAIN_READ] = -EAGAIN } };
     cr_assert(stk_chain_would_wait(&chain));

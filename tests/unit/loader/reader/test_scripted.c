@@ -173,7 +173,7 @@ CleanTest(reader_scripted, close_of_a_stalled_ring_is_busy_and_in_time)
     fclose(bench.file);
 }
 
-CleanTest(reader_scripted, calls_fail_when_told)
+CleanTest(reader_scripted, calls_fail_on_request)
 {
     struct bench bench;
     bench_open(&bench, &(struct stk_script){ .fail_open = 2, .fail_submit = 2, .fail_reap = 2 });

@@ -336,7 +336,7 @@ CleanTest(trainer_backend, a_label_out_of_range_changes_nothing)
     }
 }
 
-CleanTest(trainer_backend, load_takes_what_workspace_bytes_tells)
+CleanTest(trainer_backend, load_takes_what_workspace_bytes_reports)
 {
     for (uint32_t loops = STK_LOOPS_BEST; loops <= STK_LOOPS_PLAIN; loops++)
         for (int i = 0; i < LAYERS; i++)

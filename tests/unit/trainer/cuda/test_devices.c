@@ -48,7 +48,7 @@ CleanTest(trainer_cuda_devices, each_gpu_has_a_line)
     cr_assert_eq(cudaFree(memory), cudaSuccess);
 }
 
-CleanTest(trainer_cuda_devices, without_one_the_reason_is_told)
+CleanTest(trainer_cuda_devices, without_one_the_reason_is_reported)
 {
     standin_cuda_reset(0);
     check_has(listed(), "\ncuda     none: no CUDA-capable device is detected\n");
@@ -73,7 +73,7 @@ CleanTest(trainer_cuda_devices, each_call_may_fail)
     }
 }
 
-CleanTest(trainer_cuda_devices, a_short_buffer_is_filled_and_the_length_told)
+CleanTest(trainer_cuda_devices, a_short_buffer_is_filled_and_the_length_returned)
 {
     char text[12];
     standin_cuda_reset(1);

@@ -547,7 +547,7 @@ Test(trainer_cuda_math, operands_that_are_no_device_memory_are_refused)
 }
 
 /* Fail each call of the runtime once: the run says so, and the next one is right again. */
-Test(trainer_cuda_math, a_failed_launch_is_told)
+Test(trainer_cuda_math, a_failed_launch_is_reported)
 {
     begin();
     struct stk_cuda_math math = math_of(STOKER_FLOAT16);

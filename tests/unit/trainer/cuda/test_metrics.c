@@ -45,7 +45,7 @@ Test(trainer_cuda_telling, an_evaluation_waits_once_at_its_end)
 }
 
 /* A step between two evaluated batches takes nothing from either. */
-Test(trainer_cuda_telling, training_goes_on_between_evaluated_batches)
+Test(trainer_cuda_telling, training_continues_between_evaluated_batches)
 {
     begin();
     stoker_model *model = network();
@@ -62,7 +62,7 @@ Test(trainer_cuda_telling, training_goes_on_between_evaluated_batches)
 }
 
 /* Labels in host memory are refused by the call, those on the device at the end, and with them the sum. */
-Test(trainer_cuda_telling, labels_that_are_no_classes_are_told_at_the_end)
+Test(trainer_cuda_telling, labels_out_of_range_are_reported_at_the_end)
 {
     begin();
     stoker_model *model = network();

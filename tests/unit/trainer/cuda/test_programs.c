@@ -140,7 +140,7 @@ Test(trainer_cuda_programs, auto_reads_losses_as_seldom_as_cuda)
 }
 
 /* Stopped after 3 of 6 updates and resumed: the bits of one run. Dropout, a short last batch. */
-Test(trainer_cuda_programs, a_run_that_was_stopped_goes_on_to_the_same_bits)
+Test(trainer_cuda_programs, a_stopped_run_resumes_to_the_same_bits)
 {
     static const char common[] = "--device cuda --preset pytorch --data synth:digits?count=10 "
                                  "--batch-size 4 --epochs 2 --eval-every 0";

@@ -284,7 +284,7 @@ CleanTest(trainer_cuda_split, checkpoints_move)
     stoker_model_destroy(&model);
 }
 
-CleanTest(trainer_cuda_split, what_cannot_be_is_told)
+CleanTest(trainer_cuda_split, impossible_requests_are_reported)
 {
     stoker_model *model = network();
     static const struct {

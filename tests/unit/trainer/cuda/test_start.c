@@ -78,7 +78,7 @@ CleanTest(trainer_cuda_start, no_step_builds_an_engine)
     cr_assert_eq(standin_cuda_live(), 0);
 }
 
-CleanTest(trainer_cuda_start, waking_leaves_nothing_behind_whatever_fails)
+CleanTest(trainer_cuda_start, waking_leaves_nothing_behind_after_any_failure)
 {
     static const char *const names[] = { "cuda", "cuda:1", NULL, "auto", "cuda:7" };
     for (int i = 0; i < 5; i++) {

@@ -136,7 +136,7 @@ Test(trainer_cuda_step, pageable_memory_is_the_callers_once_a_call_returns)
     }
 }
 
-Test(trainer_cuda_step, the_host_waits_only_where_something_is_told)
+Test(trainer_cuda_step, the_host_waits_only_for_reports)
 {
     begin();
     stoker_model *model = network();
@@ -470,7 +470,7 @@ Test(trainer_cuda_step, every_call_of_the_runtime_may_fail)
     fail_each_call(true);
 }
 
-Test(trainer_cuda_step, no_gpu_is_told_and_auto_goes_on)
+Test(trainer_cuda_step, a_missing_gpu_is_reported_and_auto_continues)
 {
     begin();
     standin_cuda_reset(0);

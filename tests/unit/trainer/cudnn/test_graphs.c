@@ -56,7 +56,7 @@ static struct stk_cudnn *opened(void)
     return cudnn;
 }
 
-CleanTest(cudnn, a_missing_library_is_told)
+CleanTest(cudnn, a_missing_library_is_reported)
 {
     struct stk_cudnn *cudnn = NULL;
     stoker_error error = { 0 };

@@ -244,7 +244,7 @@ CleanTest(checkpoint_calls, numbers_that_are_too_long_are_not_ours)
 
 /* Others save between the open of the weights and that of their state, which is gone then, or
  * another's of the same name: weights alone leave no state from which to go on numbering. */
-CleanTest(checkpoint_calls, who_is_overtaken_reads_again)
+CleanTest(checkpoint_calls, an_overtaken_reader_reads_again)
 {
     for (int alone = 0; alone < 2; alone++) {
         struct stk_directory directory = make();

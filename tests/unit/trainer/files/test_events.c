@@ -117,7 +117,7 @@ CleanTest(events, many_scalars)
     stk_directory_remove(&directory);
 }
 
-CleanTest(events, what_cannot_be_written_is_told)
+CleanTest(events, write_errors_are_reported)
 {
     struct stk_directory directory = stk_directory_make();
     static struct stk_events events;
@@ -175,7 +175,7 @@ CleanTest(log_csv, a_fifo_is_never_waited_for, .timeout = 20)
     stk_directory_remove(&directory);
 }
 
-CleanTest(log_csv, going_on_drops_what_is_done_again_and_what_was_cut)
+CleanTest(log_csv, continuing_drops_repeated_and_cut_rows)
 {
 #define HEADER "step,loss,accuracy\n"
     static const struct {
@@ -254,7 +254,7 @@ static stoker_training_log_options options_for(const struct paths *paths, stoker
     return options;
 }
 
-CleanTest(training_log, a_row_is_a_step_and_a_run_goes_on)
+CleanTest(training_log, a_row_is_a_step_and_a_run_continues)
 {
     struct stk_directory directory = stk_directory_make();
     const struct paths paths = paths_in(&directory);
@@ -307,7 +307,7 @@ CleanTest(training_log, options_are_checked)
     cr_assert_eq(stoker_training_log_close(&log, NULL), STOKER_OK);
 }
 
-CleanTest(training_log, a_full_disk_is_told_by_scalar_and_again_by_close)
+CleanTest(training_log, a_full_disk_is_reported_by_scalar_and_again_by_close)
 {
     struct stk_directory directory = stk_directory_make();
     const struct paths paths = paths_in(&directory);

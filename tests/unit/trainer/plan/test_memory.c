@@ -301,7 +301,7 @@ CleanTest(trainer_plan_memory, a_budget_adds_as_little_recomputation_as_it_can)
     stoker_model_destroy(&model);
 }
 
-CleanTest(trainer_plan_memory, a_budget_too_small_changes_nothing_and_tells_the_least)
+CleanTest(trainer_plan_memory, a_budget_too_small_changes_nothing_and_reports_the_least)
 {
     stoker_model *model = stk_test_bn_net();
     for (int train = 0; train < 2; train++) {

@@ -416,7 +416,7 @@ CleanTest(trainer_precision, the_stored_weights_follow_the_average_and_what_is_l
 }
 
 /* The same if it comes before the end of a group that is not whole: that moves the average on. */
-CleanTest(trainer_precision, an_average_that_moved_on_is_stored_anew)
+CleanTest(trainer_precision, an_average_that_moved_is_stored_again)
 {
     static struct data data;
     stoker_model *model = network();
@@ -531,7 +531,7 @@ CleanTest(trainer_precision, the_printed_table_shows_what_is_saved)
     stoker_model_destroy(&model);
 }
 
-CleanTest(trainer_precision, what_a_back_end_cannot_do_is_refused_and_told)
+CleanTest(trainer_precision, what_a_back_end_cannot_do_is_refused_with_a_reason)
 {
     stoker_model *model = network();
     static const struct {
@@ -573,7 +573,7 @@ CleanTest(trainer_precision, what_a_back_end_cannot_do_is_refused_and_told)
 }
 
 /* Whatever machine this is: no runtime is found. What the CPU can do as well it does. */
-CleanTest(trainer_precision, what_only_a_gpu_can_do_is_told_where_there_is_none)
+CleanTest(trainer_precision, without_a_gpu_its_options_are_refused)
 {
     stoker_model *model = network();
     static const struct {
