@@ -33,11 +33,6 @@ const char *bench_ceiling_name(enum bench_ceiling_kind kind)
     return ceilings[kind].name;
 }
 
-bool bench_keeps_rows(const struct stk_convert_plan *plan)
-{
-    return plan->copies && (plan->layout == STOKER_NHWC || plan->channels == 1);
-}
-
 static int prepare_material(enum bench_ceiling_kind kind, const struct bench_work *work,
                             stoker_error *error)
 {

@@ -61,7 +61,10 @@ int bench_ceiling_measure(enum bench_ceiling_kind kind, const struct bench_work 
 bool bench_ceiling_unpack_fits(struct bench_material *material);
 
 /* Returns true if rows are delivered as they are stored. */
-bool bench_keeps_rows(const struct stk_convert_plan *plan);
+static inline bool bench_keeps_rows(const struct stk_convert_plan *plan)
+{
+    return plan->copies && (plan->layout == STOKER_NHWC || plan->channels == 1);
+}
 
 /* Finds the fastest size of the ring that each thread writes in "gather best ring", in rows, by trying
  * a few. */

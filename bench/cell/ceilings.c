@@ -9,18 +9,6 @@
 
 static_assert((int)BENCH_CEILING_COUNT <= (int)BENCH_SHARES_MAX, "a share of each ceiling");
 
-void bench_series_push(struct bench_series *series, double value)
-{
-    assert(series->count < BENCH_SERIES_MAX);
-    if (isfinite(value))
-        series->values[series->count++] = value;
-}
-
-double bench_series_median(struct bench_series *series)
-{
-    return bench_statistics_of(series->values, series->count).median;
-}
-
 static bool is_encoded(const struct bench_run *run)
 {
     return run->bench->material.has_codec;

@@ -126,18 +126,6 @@ static void fail(struct bench_run *run, int rc, const char *what)
     run->out->skipped = rc == STOKER_EPIN && !run->bench->arguments->pins_given;
 }
 
-int bench_run_explain(struct bench_run *run, int rc)
-{
-    const stoker_error *first =
-        run->consumer.loader == NULL ? NULL : stoker_loader_error(run->consumer.loader);
-    if (rc < 0 && first != NULL && run->error.message[0] == '\0')
-        run->error = *first;
-    if (rc == STOKER_EDEVICE && run->bench->gpu != NULL && run->error.message[0] == '\0')
-        snprintf(run->error.message, sizeof(run->error.message), "%s",
-                 bench_gpu_failure(run->bench->gpu->gpu));
-    return rc;
-}
-
 /* ---- the loader ------------------------------------------------------------------ */
 
 static int create(struct bench_run *run)
@@ -221,12 +209,6 @@ static int repeat_warm(struct bench_run *run)
     record_window(run, &window);
     bench_series_push(&run->workers, window.stats.workers);
     return bench_run_ceilings(run);
-}
-
-int bench_run_read_stats(struct bench_run *run)
-{
-    run->stats = (stoker_stats){ .struct_size = sizeof(run->stats) };
-    return stoker_loader_stats(run->consumer.loader, &run->stats);
 }
 
 static int consume_once(struct bench_run *run)
