@@ -32,7 +32,7 @@ static bool find(const char *name, char path[DATA_SPEC_MAX])
     return access(path, R_OK) == 0;
 }
 
-/* Why there are no two parts: the set is there, but in one piece; and what makes two of it. Returns rc. */
+/* Explains that the data set has one part only, and how to make two. Returns rc. */
 static int tell_undivided(const char *spec, int rc, stoker_error *error)
 {
     stoker_dataset *whole = NULL;

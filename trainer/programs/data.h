@@ -1,4 +1,4 @@
-/* data.h - the data to train and to test on: named by the user, or found. */
+/* data.h - the training and test data: named by the user, or found. */
 #ifndef STK_PROGRAMS_DATA_H
 #define STK_PROGRAMS_DATA_H
 
@@ -13,15 +13,15 @@ struct data {
     stoker_dataset *train;
     stoker_dataset *test;
     char spec[DATA_SPEC_MAX];
-    bool made_up; /* nothing was found: drawn digits stand in */
+    bool made_up; /* nothing was found: drawn digits instead */
 };
 
-/* Images with classes: --data, or MNIST where it is looked for, or drawn digits. On failure
+/* Opens images with classes: --data, or MNIST if it is found, or drawn digits. On failure
  * nothing is open and *error has the reason. */
 int data_open_images(struct data *out, const struct arguments *arguments, stoker_error *error);
 
-/* A table with a number to foretell: --data, or the Boston housing file. Where the spec of a CSV
- * file does not say otherwise, a fifth is kept for testing, and values are standardised. */
+/* Opens a table with a number to predict: --data, or the Boston housing file. Unless the spec of a CSV
+ * file says otherwise, a fifth is kept for testing, and values are standardised. */
 int data_open_table(struct data *out, const struct arguments *arguments, stoker_error *error);
 
 void data_close(struct data *data);

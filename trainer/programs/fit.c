@@ -1,9 +1,9 @@
 /* fit.c - see fit.h.
  *
- *   next ──▶ step ──▶ release ──▶ updated? ──▶ record, save, stop if wished ──▶ next
+ *   next ──▶ step ──▶ release ──▶ updated? ──▶ record, save, stop if asked ──▶ next
  *                                    └─ no ─────────────────────────────────────┘
  *
- * A run is left only after an update, so that no half-summed gradient is lost with it.
+ * A run stops only after an update, so that no half-summed gradient is lost.
  */
 #include "trainer/programs/fit.h"
 
@@ -17,10 +17,10 @@
 
 enum {
     RECORDED_ROWS = 400,    /* per run, roughly */
-    SKIPPED_IN_A_ROW = 100, /* more than halvings of the loss scale from its most to its least */
+    SKIPPED_IN_A_ROW = 100, /* more than the loss scale can be halved */
 };
 
-/* Sums over passes, since an epoch or a row began. */
+/* Sums over the passes since the start of an epoch or a row. */
 struct tally {
     double loss_sum;
     uint64_t correct, samples;
@@ -36,14 +36,14 @@ struct run {
     uint64_t epoch; /* current batch's, from 0 */
     uint64_t index; /* current batch's in its epoch */
     struct tally of_epoch, of_row;
-    uint64_t first_update; /* made before this run */
+    uint64_t first_update; /* updates made before this run */
     uint64_t recorded;     /* updates at the last row */
     uint64_t groups;       /* groups of passes that ended with an update, made or skipped */
     uint64_t skipped_in_a_row;
     stoker_step step;
 };
 
-/* Copy the cause, or the code if there is none. Returns rc. */
+/* Copies the cause, or the code if there is none. Returns rc. */
 static int tell(stoker_error *error, int rc, const stoker_error *cause)
 {
     *error = cause != NULL ? *cause : (stoker_error){ .code = rc };
@@ -240,7 +240,7 @@ static int save(struct run *run)
     return rc;
 }
 
-/* After an update: what is due. STOKER_FINISHED: the run ends here. */
+/* What is due after an update. STOKER_FINISHED: the run ends here. */
 static int after_update(struct run *run)
 {
     const struct fit *fit = run->fit;
@@ -257,7 +257,7 @@ static int after_update(struct run *run)
     return STOKER_OK;
 }
 
-/* One pass with the batch; the wait for it is over. */
+/* Runs one pass with a batch that is ready. */
 static int pass(struct run *run, stoker_batch *batch, uint64_t begin_ns)
 {
     const uint64_t wait_ns = stk_now_ns() - begin_ns;
@@ -339,7 +339,7 @@ static int train(struct run *run)
         }
     }
     if (rc == STOKER_FINISHED && !run->result->interrupted && run->of_epoch.train_ns > 0)
-        rc = end_epoch(run); /* the last update came with the last batch, or --steps ended it */
+        rc = end_epoch(run); /* ended by the last batch or by --steps */
     return rc == STOKER_FINISHED ? STOKER_OK : rc;
 }
 

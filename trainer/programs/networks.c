@@ -1,5 +1,5 @@
-/* networks.c - see networks.h. Layers that share nothing with PyTorch's have names that its
- * users would expect; parameters are found by them in a checkpoint.
+/* networks.c - see networks.h. Parameters are found in a checkpoint by the layers' names, which are
+ * those that PyTorch users expect.
  */
 #include "trainer/programs/networks.h"
 
@@ -21,8 +21,8 @@ static void max_pool(stoker_model *net, const char *name)
     (void)stoker_model_max_pool2d(net, name, &options);
 }
 
-/* After train_mnist_fast (tuomaso), with fewer filters and half the hidden units: that is paid back
- * by training a little longer. Pooling before ReLU does the same on a quarter of the values. */
+/* After train_mnist_fast (tuomaso), with fewer filters and half the hidden units, made up for by
+ * slightly longer training. Pooling before ReLU does the same on a quarter of the values. */
 static void build_fast(stoker_model *net)
 {
     conv(net, "conv1", 16, 5);

@@ -7,7 +7,7 @@
 
 #include "trainer/programs/arguments.h"
 
-/* Build the preset's network for such samples. On success *out is the caller's; on failure
+/* Builds the preset's network for such samples. On success the caller owns *out; on failure it is
  * untouched, and *error names the layer that does not fit. */
 int network_build(stoker_model **out, const struct arguments *arguments,
                   const stoker_dataset_info *samples, stoker_error *error);

@@ -154,7 +154,7 @@ int origin_check(const struct origin *origin, const struct arguments *arguments,
     strip_folders(then, origin->data);
     split_text(split, sizeof(split), data);
     const bool tunes = arguments->weights != NULL && arguments->action == ACTION_TRAIN;
-    if (tunes && !same_files(now, then)) /* other data to train on are what --weights is for */
+    if (tunes && !same_files(now, then)) /* --weights is meant for training on other data */
         return STOKER_OK;
     if (strcmp(now, then) == 0 && (origin->split[0] == '\0' || strcmp(split, origin->split) == 0))
         return STOKER_OK;

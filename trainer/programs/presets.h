@@ -1,4 +1,4 @@
-/* presets.h - the settings that a preset brings along. */
+/* presets.h - the settings of each preset. */
 #ifndef STK_PROGRAMS_PRESETS_H
 #define STK_PROGRAMS_PRESETS_H
 

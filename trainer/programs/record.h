@@ -1,4 +1,4 @@
-/* record.h - what is written down of a run: --log-dir, --log and --trace. */
+/* record.h - the output files of a run: --log-dir, --log and --trace. */
 #ifndef STK_PROGRAMS_RECORD_H
 #define STK_PROGRAMS_RECORD_H
 
@@ -11,8 +11,8 @@
 
 struct record {
     stoker_training_log *log;
-    struct trace trace; /* the loop fills it */
-    bool classes;       /* there are accuracies */
+    struct trace trace; /* filled by the loop */
+    bool classes;       /* true: there are accuracies */
     int rc;             /* first failure of a write, returned by close */
 };
 
@@ -20,17 +20,17 @@ struct record {
 int record_open(struct record *record, const struct arguments *arguments, bool classes,
                 uint64_t first_step, stoker_error *error);
 
-/* Means over the passes since the last row; accuracy NAN = there are no classes. */
+/* Means over the passes since the last row; accuracy NAN = no classes. */
 struct record_row {
     uint64_t step; /* updates made */
-    double epoch;  /* with its part */
+    double epoch;  /* fractional */
     double loss, accuracy, learning_rate, samples_per_s, wait_share;
 };
 void record_train(struct record *record, const struct record_row *row);
 
 void record_test(struct record *record, uint64_t step, double loss, double accuracy);
 
-/* Close; returns the first failure since open. */
+/* Closes; returns the first failure since open. */
 int record_close(struct record *record, stoker_error *error);
 
 #endif

@@ -38,7 +38,7 @@ struct session {
     stoker_error error;
 };
 
-/* The cause in words, wherever it came from. */
+/* Prints the cause. */
 static int failed(struct session *session, int rc)
 {
     const char *why =
@@ -49,7 +49,7 @@ static int failed(struct session *session, int rc)
 
 /* ---- making --------------------------------------------------------------------- */
 
-/* Only now is it known how many updates there are. */
+/* Called once the number of updates is known. */
 static int check_warmup(struct session *session)
 {
     const uint64_t warmup = session->arguments.warmup, updates = session->settings.total_updates;
@@ -71,7 +71,7 @@ static int make_trainer(struct session *session)
     settings_make(&session->settings, &session->arguments, &session->data, batch_size);
     session->settings.training.error = &session->error;
     if (largest) {
-        /* The length of the schedule depends on the batch that fits: ask for that first. */
+        /* Finds the batch that fits first, since the length of the schedule depends on it. */
         stoker_trainer_options probe = session->settings.training;
         stoker_trainer *trainer = NULL;
         stoker_trainer_memory memory;
@@ -112,7 +112,7 @@ static int load(struct session *session)
     return rc;
 }
 
-/* Data and network, while the GPU that is to train wakes up. */
+/* Opens the data and builds the network while the GPU starts. */
 static int open_data(struct session *session)
 {
     int rc = session->kind->open(&session->data, &session->arguments, &session->error);
@@ -139,7 +139,7 @@ static int prepare(struct session *session)
     return rc == STOKER_OK ? load(session) : rc;
 }
 
-/* Which weights the trainer tests: with --ema, and from a checkpoint that has them, the averages. */
+/* Chooses the weights to test: the averages with --ema, or if the checkpoint has them. */
 static const char *tested_model(const struct session *session)
 {
     return session->arguments.ema > 0.0 ? " (averaged weights)" : "";
@@ -168,7 +168,7 @@ static void show_tables(struct session *session)
     free(text);
 }
 
-/* A GPU whose steps could not be recorded trains, but slower than it should. */
+/* Warns if a GPU's steps could not be captured: it then trains more slowly. */
 static void show_capture(const struct session *session)
 {
     stoker_trainer_capture capture;
@@ -246,8 +246,8 @@ static int test_at_end(struct session *session, struct record *record, struct fi
     return rc;
 }
 
-/* The end of a run that was not interrupted: test, unless that was the last thing done, then save. What has
- * diverged is not saved over what is good. What cannot be saved is reported, and counts as tested all the same. */
+/* Ends a run that was not interrupted: tests, unless just done, then saves. A diverged state is not saved over
+ * a good one. A failure to save is reported, and the test still counts. */
 static int end_run(struct session *session, struct record *record, struct fit_result *result,
                    bool *saved)
 {
@@ -361,7 +361,7 @@ static int parse(struct session *session, const enum preset *preset)
     return rc;
 }
 
-/* What the checkpoint knows and the line does not say. Returns an exit status. */
+/* Fills in what the checkpoint has and the line does not give. Returns an exit status. */
 static int adopt(struct session *session)
 {
     enum preset preset = session->arguments.preset;
@@ -405,7 +405,7 @@ static int run(const struct session_kind *kind, int argc, char *const *argv)
     return status;
 }
 
-/* A result that reached nobody is none. */
+/* Unwritten output is a failure. */
 int session_run(const struct session_kind *kind, int argc, char *const *argv)
 {
     const int status = run(kind, argc, argv);

@@ -7,13 +7,13 @@
 #include "trainer/programs/data.h"
 #include "trainer/programs/voice.h"
 
-/* What sets mnist and housing apart. */
+/* The differences between mnist and housing. */
 struct session_kind {
     const char *name;
     enum program program;
     bool classes; /* true: classification; false: regression */
     int (*open)(struct data *out, const struct arguments *arguments, stoker_error *error);
-    /* Print how the test went; model is "" or " (averaged weights)". */
+    /* Prints the result of the test; model is "" or " (averaged weights)". */
     void (*report)(const struct voice *voice, const char *model, const stoker_evaluation *test);
 };
 

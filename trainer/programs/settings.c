@@ -9,7 +9,7 @@
 static const float MNIST_MEAN = 0.1307F;
 static const float MNIST_STD = 0.3081F;
 
-/* Passes from one look at the losses of a GPU, or of two devices, to the next: each look waits for them. */
+/* Passes between two readings of the losses of a GPU or of two devices; each reading waits for them. */
 enum { GPU_METRICS_INTERVAL = 16 };
 
 static const stoker_dtype precisions[] = {
@@ -23,7 +23,7 @@ static uint64_t divide_up(uint64_t a, uint64_t b)
     return a / b + (a % b != 0 ? 1 : 0);
 }
 
-/* MNIST's own numbers for MNIST, and for what is drawn like it; else the middle of the range. */
+/* MNIST's mean and deviation for MNIST and drawn digits; else the middle of the range. */
 static void choose_normalisation(struct settings *settings, const struct arguments *arguments,
                                  const struct data *data)
 {
@@ -120,15 +120,16 @@ static bool on_gpu(const stoker_trainer *trainer)
 void settings_place(struct settings *settings, const struct arguments *arguments,
                     stoker_trainer *trainer)
 {
-    if (arguments->split > 0 || on_gpu(trainer)) /* in its range: it cannot fail */
+    if (arguments->split > 0 || on_gpu(trainer)) /* in range, so it cannot fail */
         (void)stoker_trainer_set_metrics_interval(trainer, GPU_METRICS_INTERVAL);
     if (!on_gpu(trainer))
         return;
     const char *number = arguments->device == NULL ? NULL : strchr(arguments->device, ':');
     settings->loading.device = STOKER_DEVICE_CUDA;
     settings->loading.device_index =
-        number == NULL ? 0
-                       : (uint32_t)strtoul(number + 1, NULL, 10); /* read by the trainer before */
+        number == NULL
+            ? 0
+            : (uint32_t)strtoul(number + 1, NULL, 10); /* already checked by the trainer */
 }
 
 /* "one-cycle, 3 warm-up updates" */

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 enum {
-    THREAD_EVENTS = 1 << 14, /* in each thread's ring, */
+    THREAD_EVENTS = 1 << 14, /* in each thread's ring */
     TAKE_EVERY = 16,         /* batches between two readings of the rings */
-    TAKE_EVENTS = 1 << 16,   /* room made at a time */
+    TAKE_EVENTS = 1 << 16,   /* growth of the buffer */
     EVENTS_MAX = 1 << 21     /* per run: a file of half a gigabyte */
 };
 

@@ -1,4 +1,4 @@
-/* trace.h - --trace FILE: what the training set's loader did, thread by thread. */
+/* trace.h - --trace FILE: records what each thread of the training set's loader did. */
 #ifndef STK_PROGRAMS_TRACE_H
 #define STK_PROGRAMS_TRACE_H
 
@@ -20,21 +20,21 @@ struct trace {
     uint32_t batches; /* since events were last taken */
 };
 
-/* Open path for writing (loader/base/output_file.h). path NULL: nothing is recorded.
- * On failure *error says why, and *trace is all zero. */
+/* Opens path for writing (loader/base/output_file.h); NULL records nothing. On failure *error has the reason,
+ * and *trace is all zero. */
 int trace_open(struct trace *trace, const char *path, stoker_error *error);
 
-/* What the loader's option trace_events is to be. */
+/* The value for the loader's option trace_events. */
 uint32_t trace_events(const struct trace *trace);
 
-/* After each batch: now and then it takes what the loader's threads wrote down. */
+/* Call after each batch; reads the threads' events now and then. */
 void trace_step(struct trace *trace, stoker_loader *loader);
 
-/* Before the loader goes: take the rest. */
+/* Call before destroying the loader; reads the rest. */
 void trace_end(struct trace *trace, stoker_loader *loader);
 
-/* Write it, with `name` above its threads, and free. On failure *error says why, and a regular file is
- * unchanged. */
+/* Writes the trace, with `name` above its threads, and frees it. On failure *error has the reason, and a
+ * regular file is unchanged. */
 int trace_close(struct trace *trace, const char *name, stoker_error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* main.c - stoker-housing: foretell a number from a table of numbers, with a small network.
+/* main.c - stoker-housing: predict a number from a table of numbers with a small network.
  *
  * Exit status: 0 done, 1 failed, 2 bad usage, 130 stopped by Ctrl-C and saved.
  */
