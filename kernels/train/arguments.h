@@ -1,12 +1,12 @@
-/* arguments.h - what each kernel of a training step is given: one struct, by value.
+/* arguments.h - the arguments of the kernels of a training step: one struct per kernel, by value.
  *
- * The same lines are compiled by nvcc for the kernel and by the C compiler for its host version. A kernel is
- * found by its name, NAME_f32, NAME_f16 or NAME_bf16 by the type T that its images and gradients are
- * stored in (train.h lists them); sums are float32 or wider. Pointers are device memory. Images are NHWC.
+ * Compiled by nvcc for the kernel and as C for its host version. A kernel's name ends in _f32, _f16 or
+ * _bf16, the type T in which its images and gradients are stored; sums are float32 or wider. Pointers are
+ * device memory. Images are NHWC.
  *
- * Sums that many blocks share are made in a fixed order: each block writes its partial sum, and the
- * block that is last to raise `ticket` adds them all up and sets the ticket back to 0. So two runs
- * give the same bits, and no second launch is needed. */
+ * Sums that several blocks share are added in a fixed order: each block writes its partial sum, and the last
+ * block to increment `ticket` adds them all up and resets the ticket to 0. So two runs give the same bits
+ * without a second launch. */
 #ifndef STK_KERNELS_TRAIN_ARGUMENTS_H
 #define STK_KERNELS_TRAIN_ARGUMENTS_H
 
@@ -14,24 +14,24 @@
 #include <stdint.h>
 
 enum {
-    STK_TRAIN_PARTIALS_MAX = 1024, /* blocks that share a sum */
+    STK_TRAIN_PARTIALS_MAX = 1024, /* most blocks that share a sum */
     STK_TRAIN_STATE_MAX = 3
 };
 
 /* ---- numbers of the step that live on the device ----------------------------------------------- */
 
-/* Found by the losses since the host cleared it. */
+/* Added up by the losses since the host last cleared it. */
 struct stk_train_metrics {
     double loss_sum;
     uint64_t correct, count;
-    uint64_t bad_labels; /* outside 0..classes - 1: they add no loss and no gradient */
+    uint64_t bad_labels; /* labels outside 0..classes - 1; they add no loss and no gradient */
 };
 
 enum stk_train_loop {
     STK_TRAIN_SGD,
     STK_TRAIN_SGD_MOMENTUM,
     STK_TRAIN_SGD_NESTEROV,
-    STK_TRAIN_ADAM, /* AdamW as well */
+    STK_TRAIN_ADAM, /* and AdamW */
     STK_TRAIN_ADAMAX,
     STK_TRAIN_ADAGRAD,
     STK_TRAIN_ADADELTA,
@@ -43,35 +43,35 @@ enum stk_train_loop {
     STK_TRAIN_LOOPS
 };
 
-/* What the optimiser is; fixed for a run. Fields that a loop does not use are ignored. */
+/* The optimiser's settings, fixed for a run. A loop ignores the fields that it does not use. */
 struct stk_train_rule {
     uint32_t loop; /* enum stk_train_loop */
     float momentum, dampening, epsilon, weight_decay, lr_decay;
     uint32_t decoupled;     /* AdamW: decay shrinks weights, not gradients */
     float lambd, alpha, t0; /* ASGD */
     double beta1, beta2;
-    float clip_norm;  /* gradients are scaled down to it; 0 = never */
-    uint32_t dynamic; /* the loss scale follows overflows; else no update is left out */
+    float clip_norm;  /* largest norm of the gradients; 0 = no limit */
+    uint32_t dynamic; /* true if the loss scale is dynamic; else no update is skipped */
     double ema_decay;
 };
 
-/* What is the same for all weights of one update. */
+/* Factors of one update, the same for all weights. */
 struct stk_train_factors {
-    float gradient; /* gradients are multiplied by it: clipping and 1 / loss scale */
+    float gradient; /* factor on the gradients: clipping and 1 / loss scale */
     float decay, rate, keep1, add1, keep2, add2, root2, epsilon, shrink, momentum;
-    float average; /* share of the weights in their moving average */
+    float average; /* share of the new weights in the moving average */
 };
 
-/* Lives as long as the training run; a captured step reads and moves it. */
+/* Lives as long as the training run; a captured step reads and updates it. */
 struct stk_train_state {
-    uint64_t step;  /* updates made: 0 before the first */
-    uint64_t tried; /* steps, those left out counted */
+    uint64_t step;  /* updates made */
+    uint64_t tried; /* updates made or skipped */
     float loss_scale;
-    uint32_t good_updates; /* in a row, since the scale last changed */
-    double norm_squared;   /* of the gradients, as they are: times loss scale squared */
-    uint32_t finite;       /* whether all were */
-    uint32_t use;          /* whether this update is made */
-    float gradient_norm;   /* of the mean over the samples, before clipping */
+    uint32_t good_updates; /* consecutive ones since the scale last changed */
+    double norm_squared;   /* of the gradients as stored: times loss scale squared */
+    uint32_t finite;       /* true if all gradients were */
+    uint32_t use;          /* true if this update is made */
+    float gradient_norm;   /* norm of the mean over the samples, before clipping */
     struct stk_train_factors factors;
 };
 
@@ -83,7 +83,7 @@ struct stk_train_cross_entropy {
     void *dx; /* may be x; NULL = loss only */
     const int64_t *labels;
     uint32_t rows, classes;
-    float smoothing;                     /* label smoothing, as PyTorch has it */
+    float smoothing;                     /* label smoothing, as in PyTorch */
     float gradient_factor;               /* 1 / samples of the whole step */
     const struct stk_train_state *state; /* loss_scale; NULL = 1 */
     struct stk_train_metrics *metrics;   /* added to */
@@ -107,7 +107,7 @@ struct stk_train_mse {
 
 /* ---- update ------------------------------------------------------------------------------------ */
 
-/* gradient_norm: sum of squares and finiteness of T gradients, into state. */
+/* gradient_norm: writes the sum of squares and the finiteness of T gradients to state. */
 struct stk_train_norm {
     const void *gradients;
     uint64_t count;
@@ -117,42 +117,43 @@ struct stk_train_norm {
     uint32_t *ticket;
 };
 
-/* The norm of the gradients that another device has, where a network lies on two. */
+/* The norm of the gradients on the other device of a split network. */
 struct stk_train_other {
     double norm_squared;
     uint32_t finite;
 };
 
-/* prepare: one kernel, not three, and one thread of it. From norm, rule and step to factors; moves the loss scale and the step. */
+/* prepare: one thread, no storage types. Computes the factors from norm, rule and step; updates the loss scale and
+ * the step. */
 struct stk_train_prepare {
     struct stk_train_rule rule;
     struct stk_train_state *state;
-    const float *learning_rates; /* [rate_count], of update 0, 1, ...; the last holds on */
+    const float *learning_rates; /* [rate_count] of update 0, 1, ...; the last one stays */
     uint64_t rate_count;
-    uint64_t samples; /* whose gradients were summed, to be divided by; 0 = they are means */
-    const struct stk_train_other *other; /* NULL = all gradients are here */
+    uint64_t samples; /* samples in the sums of gradients; 0 = gradients are means */
+    const struct stk_train_other *other; /* NULL = none */
 };
 
-/* update: one pass over the arena. If state->use is 0 nothing changes. */
+/* update: one pass over the arena. Changes nothing if state->use is 0. */
 struct stk_train_update {
     uint32_t loop; /* enum stk_train_loop */
     const struct stk_train_state *state;
     float *parameters;
-    void *half_weights;    /* T [count]: the weights rounded, for the convolutions; NULL = none */
+    void *half_weights;    /* T [count]: rounded weights for the convolutions; NULL = none */
     const void *gradients; /* T [count] */
     float *moments[STK_TRAIN_STATE_MAX];
     float *ema; /* NULL = none */
     uint64_t count;
 };
 
-/* cast: weights or images rounded to T. */
+/* cast: rounds weights or images to T. */
 struct stk_train_cast {
     const float *x;
     void *y; /* T */
     uint64_t count;
 };
 
-/* add_gradient: sum += gradient, a layer's in T. */
+/* add_gradient: sum += gradient of a layer, in T. */
 struct stk_train_add_gradient {
     const void *gradient; /* T */
     float *sum;
@@ -161,14 +162,14 @@ struct stk_train_add_gradient {
 
 /* ---- layers ------------------------------------------------------------------------------------ */
 
-/* Inputs and outputs are fewer than 2^31 elements each. */
+/* Inputs and outputs have fewer than 2^31 elements each. */
 struct stk_train_window {
     uint32_t n, in_h, in_w, c, out_h, out_w;
     uint32_t kernel[2], stride[2], padding[2];
 };
 
-/* Elementwise kernels: one thread eight elements that lie side by side; arrays begin at multiples of 16
- * bytes. relu: y = max(x, 0), NaN stays; y may be x. */
+/* Elementwise kernels: a thread takes eight adjacent elements; arrays are aligned to 16 bytes.
+ * relu: y = max(x, 0), NaN stays; y may be x. */
 struct stk_train_relu {
     const void *x;
     void *y;
@@ -182,14 +183,14 @@ struct stk_train_relu_backward {
     uint64_t count;
 };
 
-/* add: y = x + x2; y may be either. Adds up gradients, too. */
+/* add: y = x + x2; y may be either. Also adds gradients. */
 struct stk_train_add {
     const void *x, *x2;
     void *y;
     uint64_t count;
 };
 
-/* bias_relu: y = y + bias, then max(., 0); for what no library does in its own epilogue. */
+/* bias_relu: y = max(y + bias, 0), if no library does it in an epilogue. */
 struct stk_train_bias_relu {
     void *y;          /* T [count / c][c] */
     const void *bias; /* T [c]; NULL = none */
@@ -197,33 +198,33 @@ struct stk_train_bias_relu {
     uint32_t c, relu;
 };
 
-/* max_pool_forward: one thread an output. The place of the maximum in its window, in row order, takes
- * a byte, or two where a window has more than 256 places. */
+/* max_pool_forward: one thread per output. The position of the maximum in its window, in row order, takes
+ * one byte, or two if a window has more than 256. */
 struct stk_train_max_pool {
     struct stk_train_window window;
     const void *x;
     void *y;
     void *places;  /* NULL = not kept */
-    uint32_t relu; /* then max(., 0) */
+    uint32_t relu; /* then y = max(y, 0) */
 };
 
-/* max_pool_backward: one thread an input; it looks into each window that covers it. */
+/* max_pool_backward: one thread per input; it reads each window that covers it. */
 struct stk_train_max_pool_backward {
     struct stk_train_window window;
     const void *dy;
     void *dx;
     const void *places;
-    const void *y; /* only where y > 0 does dy count; NULL = everywhere */
+    const void *y; /* dy counts where y > 0; NULL = everywhere */
 };
 
-/* avg_pool_forward (x -> y) and avg_pool_backward (x is dy, y is dx): padding counts as zeros. */
+/* avg_pool_forward (x -> y) and avg_pool_backward (x is dy, y is dx). Padding counts as zeros. */
 struct stk_train_avg_pool {
     struct stk_train_window window;
     const void *x;
     void *y;
 };
 
-/* dropout: forward and backward; y may be x. One thread eight elements. */
+/* dropout: forward and backward; y may be x. A thread takes eight elements. */
 struct stk_train_dropout {
     const void *x;
     void *y;
@@ -231,12 +232,12 @@ struct stk_train_dropout {
     uint32_t samples, layer;
     uint32_t dropped_below;              /* stk_dropout_dropped_below() */
     float scale;                         /* stk_dropout_scale() */
-    const struct stk_train_state *state; /* tried: keys the mask, with `step` added */
+    const struct stk_train_state *state; /* its `tried` + step keys the mask */
     uint64_t step;
 };
 
-/* batch_norm: y = (x - mean) inverse gamma + beta, then max(., 0). y may be x. One thread an element.
- * inverse NULL: variance is given instead, of the running statistics. */
+/* batch_norm: y = (x - mean) inverse gamma + beta, then max(y, 0). y may be x. One thread per element. If
+ * inverse is NULL, the running variance is given instead. */
 struct stk_train_batch_norm {
     const void *x;
     void *y;
@@ -246,7 +247,7 @@ struct stk_train_batch_norm {
     float epsilon;                                         /* with variance */
 };
 
-/* batch_norm_moments: mean and 1 / sqrt(variance + epsilon) of each channel, from the images themselves.
+/* batch_norm_moments: mean and 1 / sqrt(variance + epsilon) of each channel of the images.
  * Blocks of 32 channels x `chunks`. */
 struct stk_train_batch_norm_moments {
     const void *x; /* T [pixels][c] */
@@ -254,7 +255,7 @@ struct stk_train_batch_norm_moments {
     uint32_t c, chunks; /* chunks 1..STK_TRAIN_PARTIALS_MAX */
     float epsilon, momentum;
     float *mean, *inverse;             /* [c] */
-    float *running_mean, *running_var; /* moved, the variance unbiased; NULL = left */
+    float *running_mean, *running_var; /* updated, with the unbiased variance; NULL = not updated */
     float *partial_sums;               /* [chunks][2][c] */
     uint32_t *tickets;                 /* [(c + 31) / 32] */
 };
@@ -262,13 +263,13 @@ struct stk_train_batch_norm_moments {
 /* batch_norm_backward_sums, then batch_norm_backward: gradients of gamma and beta, then of x. */
 struct stk_train_batch_norm_backward {
     const void *x, *dy; /* T [pixels][c] */
-    const void *y;      /* relu: dy counts where y > 0; NULL = y is made again from x */
-    void *dx;           /* may be dy; backward_sums does not touch it */
+    const void *y;      /* relu: dy counts where y > 0; NULL = y is recomputed from x */
+    void *dx;           /* may be dy; ignored by backward_sums */
     uint64_t pixels;
     uint32_t c, chunks, relu;
     const float *mean, *inverse, *gamma, *beta; /* [c] */
     float *gamma_grad, *beta_grad;              /* [c], added to by backward_sums */
-    float *sums;                                /* [2][c]: of this call alone, for backward */
+    float *sums;                                /* [2][c]: of this call only, for backward */
     float *partial_sums;                        /* [chunks][2][c] */
     uint32_t *tickets;                          /* [(c + 31) / 32] */
 };

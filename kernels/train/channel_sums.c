@@ -5,7 +5,7 @@
 
 enum { ROWS = STK_LAUNCH_THREADS / 32 };
 
-/* One value of element `at` of channel c. */
+/* Returns one value of element `at` of channel c. */
 typedef float value_fn(const void *arguments, enum stk_train_storage storage, uint64_t at,
                        uint32_t c);
 
@@ -17,7 +17,7 @@ struct summed {
     uint32_t c, chunks;
 };
 
-/* One channel's sum over a chunk: eight threads' sums, then the sum of those. */
+/* Adds up a channel over a chunk: first the sums of eight threads, then the sum of these. */
 static float chunk_sum(const struct summed *s, uint32_t c, uint32_t index)
 {
     const uint64_t chunk = (s->pixels + s->chunks - 1) / s->chunks;
@@ -33,7 +33,7 @@ static float chunk_sum(const struct summed *s, uint32_t c, uint32_t index)
     return sum;
 }
 
-/* Of all chunks. */
+/* Adds up all chunks. */
 static double whole_sum(const struct summed *s, uint32_t c)
 {
     double sum = 0;
@@ -64,7 +64,7 @@ static void bias_gradient(const struct stk_train_bias_gradient *a, enum stk_trai
 
 /* ---- BatchNorm ---------------------------------------------------------------------------------- */
 
-/* From the channel's first pixel. */
+/* Relative to the channel's first pixel. */
 static float offset(const void *arguments, enum stk_train_storage storage, uint64_t at, uint32_t c)
 {
     const struct stk_train_batch_norm_moments *const a = arguments;
@@ -95,7 +95,7 @@ static void moments(const struct stk_train_batch_norm_moments *a, enum stk_train
     }
 }
 
-/* The gradient that reaches element `at` of channel c: none where ReLU cut it off. */
+/* Returns the gradient at element `at` of channel c: 0 if ReLU cut it off. */
 static float passed(const void *arguments, enum stk_train_storage storage, uint64_t at, uint32_t c)
 {
     const struct stk_train_batch_norm_backward *const a = arguments;

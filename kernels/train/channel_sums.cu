@@ -1,5 +1,5 @@
-/* channel_sums.cu - sums over all pixels, channel by channel: the gradient of a bias, BatchNorm's
- * moments, and the gradients of its gamma and beta. Host version: channel_sums.c.
+/* channel_sums.cu - per-channel sums over all pixels: the gradient of a bias, BatchNorm's moments,
+ * and the gradients of its gamma and beta. Host version: channel_sums.c.
  *
  *            32 channels
  *          ┌────────────┐
@@ -10,15 +10,15 @@
 
 enum { CHANNELS = 32, ROWS = STK_LAUNCH_THREADS / CHANNELS };
 
-/* What a block adds up. */
+/* The sums of a block. */
 struct extent {
     uint64_t pixels;
     uint32_t c, chunks;
 };
 
-/* Sums of SUMS values a pixel, of all chunks: partial_sums is [chunks][SUMS][c]. `values(at, c, out)`
- * tells those of the element `at` of channel c. True in one thread a channel of the block that
- * comes last, which then has the partial sums to itself. */
+/* Adds SUMS values per pixel into partial_sums, [chunks][SUMS][c]. `values(at, c, out)` returns those of element
+ * `at` of channel c. Returns true in one thread per channel of the last block, which then owns the
+ * partial sums. */
 template <int SUMS, class Values>
 static __device__ __forceinline__ bool sum_chunks(const extent &e, float *partial_sums,
                                                   uint32_t *tickets, const Values &values)
@@ -86,7 +86,7 @@ static __device__ __forceinline__ void moments(const stk_train_batch_norm_moment
     const extent e = { a.pixels, a.c, a.chunks };
     const T *const x = (const T *)a.x;
     const auto values = [&](uint64_t at, uint32_t c, float *out) {
-        const float off = load(x, at) - load(x, c); /* from the channel's first pixel */
+        const float off = load(x, at) - load(x, c); /* relative to the channel's first pixel */
         out[0] = off;
         out[1] = off * off;
     };
@@ -109,7 +109,7 @@ static __device__ __forceinline__ void moments(const stk_train_batch_norm_moment
     }
 }
 
-/* The gradient that reaches element `at` of channel c: none where ReLU cut it off. */
+/* Returns the gradient at element `at` of channel c: 0 if ReLU cut it off. */
 template <class T>
 static __device__ __forceinline__ float passed(const stk_train_batch_norm_backward &a, uint64_t at,
                                                uint32_t c)

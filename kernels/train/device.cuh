@@ -1,5 +1,4 @@
-/* device.cuh - what the kernels of *.cu share: storage types, sums of a block, and the block
- * that comes last. */
+/* device.cuh - shared by the kernels: storage types, sums of a block, and detection of the last block. */
 #ifndef STK_KERNELS_TRAIN_DEVICE_CUH
 #define STK_KERNELS_TRAIN_DEVICE_CUH
 
@@ -34,7 +33,7 @@ static __device__ __forceinline__ void store(__nv_bfloat16 *p, uint64_t i, float
     p[i] = __float2bfloat16_rn(v);
 }
 
-/* ---- eight elements side by side, at a multiple of 16 bytes ------------------------------------ */
+/* ---- eight adjacent elements, aligned to 16 bytes ----------------------------------------------- */
 
 static __device__ __forceinline__ void load_pack(const float *p, float *v)
 {
@@ -85,7 +84,7 @@ static __device__ __forceinline__ void store_pack(__nv_bfloat16 *p, const float 
     *(uint4 *)p = pack.whole;
 }
 
-/* Elements [first, first + PACK), as far as there are; what is beyond `count` is 0. */
+/* Loads elements [first, first + PACK); those beyond `count` are 0. */
 template <class T>
 static __device__ __forceinline__ void load_some(const T *p, uint64_t first, uint64_t count,
                                                  float *v)
@@ -112,7 +111,7 @@ static __device__ __forceinline__ void store_some(T *p, uint64_t first, uint64_t
             store(p, first + i, v[i]);
 }
 
-/* What is left of a value once it has been stored. */
+/* Rounds a value as storing it does. */
 static __device__ __forceinline__ float rounded(float value, const float *)
 {
     return value;
@@ -126,7 +125,7 @@ static __device__ __forceinline__ float rounded(float value, const __nv_bfloat16
     return __bfloat162float(__float2bfloat16_rn(value));
 }
 
-/* One kernel for each storage type: NAME_f32, NAME_f16, NAME_bf16, from a template `body<T>`. */
+/* Defines NAME_f32, NAME_f16 and NAME_bf16 from a template `body<T>`. */
 #define STK_KERNEL(name, arguments, body)                                                          \
     extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)                               \
         name##_f32(const struct arguments a)                                                       \
@@ -144,7 +143,7 @@ static __device__ __forceinline__ float rounded(float value, const __nv_bfloat16
         body<__nv_bfloat16>(a);                                                                    \
     }
 
-/* The first element of this thread, and how far it is to its next. */
+/* The first element of this thread and the distance to its next. */
 static __device__ __forceinline__ uint64_t first_element(void)
 {
     return (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -154,7 +153,7 @@ static __device__ __forceinline__ uint64_t element_stride(void)
     return (uint64_t)gridDim.x * blockDim.x;
 }
 
-/* The same where elements are fewer than 2^31: dividing is then a third of the instructions. */
+/* The same for fewer than 2^31 elements: dividing then takes a third of the instructions. */
 static __device__ __forceinline__ uint32_t first_element_32(void)
 {
     return blockIdx.x * blockDim.x + threadIdx.x;
@@ -170,10 +169,10 @@ template <class V> static __device__ __forceinline__ V warp_sum(V value)
 {
     for (int lanes = 16; lanes > 0; lanes /= 2)
         value += __shfl_down_sync(0xFFFFFFFFU, value, lanes);
-    return value; /* right in lane 0 */
+    return value; /* valid in lane 0 */
 }
 
-/* The block's sum, right in thread 0. `shared` holds a value a warp. */
+/* Returns the block's sum in thread 0. `shared` holds one value per warp. */
 template <class V> static __device__ __forceinline__ V block_sum(V value, V *shared)
 {
     const unsigned lane = threadIdx.x % 32;
@@ -186,12 +185,12 @@ template <class V> static __device__ __forceinline__ V block_sum(V value, V *sha
         value = lane < blockDim.x / 32 ? shared[lane] : V(0);
         value = warp_sum(value);
     }
-    __syncthreads(); /* shared may be used again */
+    __syncthreads(); /* shared can be reused */
     return value;
 }
 
-/* Whether this block is the last of `blocks` to come here; its threads then see what all of them
- * wrote before. `flag` is shared by the block. */
+/* Returns true in the last of `blocks` blocks to call this; its threads then see all earlier writes of the
+ * others. `flag` is shared by the block. */
 static __device__ __forceinline__ bool is_last_block(uint32_t *ticket, uint32_t blocks,
                                                      uint32_t *flag)
 {

@@ -1,7 +1,7 @@
 /* dropout.cu - dropout with the mask that every back end draws. Host version: dropout.c.
  *
- * A thread draws one counter, which decides on eight elements that lie eight apart (dropout.h): at each
- * of them, eight neighbouring threads touch eight neighbouring elements. */
+ * A thread draws one counter, which decides on eight elements at a distance of eight (dropout.h): for each
+ * of them, eight adjacent threads access eight adjacent elements. */
 #include "kernels/train/device.cuh"
 #include "kernels/train/dropout.h"
 

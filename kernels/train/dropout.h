@@ -1,7 +1,7 @@
-/* dropout.h - which elements dropout keeps: a pure function of (seed, step, layer, sample, element).
+/* dropout.h - the mask of dropout, a pure function of (seed, step, layer, sample, element).
  *
- * Sixteen random bits an element. 64 elements take eight Philox counters, and their bits are
- * dealt so that eight lanes, one a counter, deliver them in order without a shuffle:
+ * An element takes sixteen random bits, 64 elements eight Philox counters. The bits are assigned so that eight
+ * lanes, one per counter, deliver them in order without a shuffle:
  *
  *   element 64 g + 8 h + lane   has half h (0..7) of counter 8 g + lane
  *   half 2 w is the low and half 2 w + 1 the high 16 bits of word w */
@@ -13,15 +13,15 @@
 
 enum { STK_DROPOUT_GROUP = 64, STK_DROPOUT_LANES = 8 };
 
-/* All that the elements of one sample have in common. */
+/* The part that is common to all elements of a sample. */
 struct stk_dropout {
     uint64_t key;
     uint64_t counter_high;
-    uint32_t dropped_below; /* bits under it are dropped: rate x 65536 */
-    float scale;            /* of what is kept */
+    uint32_t dropped_below; /* elements with smaller bits are dropped: rate x 65536 */
+    float scale;            /* of kept elements */
 };
 
-/* The key of one step. */
+/* Returns the key of one step. */
 STK_RNG uint64_t stk_dropout_key(uint64_t seed, uint64_t step)
 {
     return stk_mix64(stk_mix64(seed) + step);
@@ -53,13 +53,13 @@ static inline struct stk_dropout stk_dropout_of(uint64_t seed, uint64_t step, ui
     };
 }
 
-/* The 16 bits that a counter's words have for its half h, 0..7. */
+/* Returns half h, 0..7, of a counter's words: 16 bits. */
 STK_RNG uint32_t stk_dropout_bits(const struct stk_random *random, uint32_t half)
 {
     return (random->word[half / 2] >> (half % 2 * 16)) & 0xFFFF;
 }
 
-/* The factor of one element: 0 or scale. */
+/* Returns the factor of one element: 0 or scale. */
 static inline float stk_dropout_factor(const struct stk_dropout *dropout, uint64_t element)
 {
     const uint64_t group = element / STK_DROPOUT_GROUP;

@@ -1,8 +1,8 @@
-/* elements.h - the arithmetic of one element, once for kernels and once for their host versions.
+/* elements.h - the arithmetic of one element, shared by kernels and their host versions.
  *
- * Only additions, products, quotients and square roots, each rounded to float; neither compiler may fuse
- * two of them. So an optimiser's step has the same bits on every device. The formulas are those of
- * trainer/update/, where their sources are named. */
+ * Additions, products, quotients and square roots only, each rounded to float and never fused: an
+ * optimiser's step has the same bits on every device. The formulas are those of trainer/update/, which
+ * names their sources. */
 #ifndef STK_KERNELS_TRAIN_ELEMENTS_H
 #define STK_KERNELS_TRAIN_ELEMENTS_H
 
@@ -17,7 +17,7 @@
 #define STK_ELEMENT static inline
 #endif
 
-enum { STK_TRAIN_PACK = 8 /* elements that a thread of an elementwise kernel takes at once */ };
+enum { STK_TRAIN_PACK = 8 /* elements per thread of an elementwise kernel */ };
 
 /* max(x, 0), but NaN stays NaN. */
 STK_ELEMENT float stk_train_rectified(float x)
@@ -31,7 +31,7 @@ STK_ELEMENT float stk_train_rectified(float x)
 #define STK_TRAIN_SCALE_MAX  0x1p24F
 #define STK_TRAIN_SCALE_GOOD 2000
 
-/* Move the scale; whether this update is to be made. */
+/* Updates the scale. Returns true if this update is to be made. */
 STK_ELEMENT bool stk_train_take(struct stk_train_state *state, bool finite, bool dynamic)
 {
     if (!dynamic)
@@ -121,8 +121,8 @@ STK_ELEMENT double stk_train_mean_factor(float loss_scale, uint64_t samples)
     return 1 / ((double)loss_scale * (double)(samples > 0 ? samples : 1));
 }
 
-/* That factor, and less where the mean's norm is over the limit: as torch.nn.utils.clip_grad_norm_. A
- * norm that is not finite makes it so. */
+/* That factor, reduced if the mean's norm exceeds the limit, as in torch.nn.utils.clip_grad_norm_. Not finite if
+ * the norm is not. */
 STK_ELEMENT float stk_train_gradient_factor(const struct stk_train_rule *rule, double mean_factor,
                                             double norm)
 {
@@ -130,7 +130,7 @@ STK_ELEMENT float stk_train_gradient_factor(const struct stk_train_rule *rule, d
     return (float)(rule->clip_norm > 0 && !(kept >= 1) ? mean_factor * kept : mean_factor);
 }
 
-/* All of one update's preparation. */
+/* Prepares one update. */
 STK_ELEMENT void stk_train_prepare_state(const struct stk_train_prepare *a)
 {
     struct stk_train_state *const s = a->state;
@@ -152,7 +152,7 @@ STK_ELEMENT void stk_train_prepare_state(const struct stk_train_prepare *a)
 
 /* ---- one weight ---------------------------------------------------------------------------------- */
 
-/* What one step reads and writes of a weight. */
+/* The values of a weight that one step reads and writes. */
 struct stk_train_weight {
     float weight, moment[STK_TRAIN_STATE_MAX];
 };
@@ -175,7 +175,7 @@ STK_ELEMENT void stk_train_rmsprop(const struct stk_train_factors *f, struct stk
     w->weight -= f->rate * delta;
 }
 
-/* The loop is known when this is compiled, so what it does not need falls away. */
+/* The loop is a compile-time constant, so unused code is removed. */
 STK_ELEMENT void stk_train_step_weight(uint32_t loop, const struct stk_train_factors *f,
                                        struct stk_train_weight *w, float stored_gradient)
 {
@@ -239,7 +239,7 @@ STK_ELEMENT void stk_train_step_weight(uint32_t loop, const struct stk_train_fac
     }
 }
 
-/* Moments that a loop keeps. */
+/* Number of moments that a loop keeps. */
 STK_ELEMENT uint32_t stk_train_moments(uint32_t loop)
 {
     switch (loop) {
@@ -269,7 +269,7 @@ struct stk_train_moments_of_channel {
     float mean, inverse, unbiased; /* unbiased variance */
 };
 
-/* From sums of x - shift: the closer shift is to the mean, the less is lost by rounding. */
+/* From sums of x - shift: the closer shift is to the mean, the smaller the rounding error. */
 STK_ELEMENT struct stk_train_moments_of_channel stk_train_shifted_moments(
     double sum, double square_sum, float shift, uint64_t pixels, float epsilon)
 {
@@ -305,7 +305,7 @@ STK_ELEMENT float stk_train_norm_gradient(float dy, float hat, float gamma_inver
 
 /* ---- windows -------------------------------------------------------------------------------------- */
 
-/* Outputs whose window covers `at` along one axis: [first, end). */
+/* Outputs whose windows cover `at` along one axis: [first, end). */
 struct stk_train_range {
     uint32_t first, end;
 };
@@ -321,7 +321,7 @@ STK_ELEMENT struct stk_train_range stk_train_covering(uint32_t at, uint32_t kern
     return range;
 }
 
-/* Places of the kernel, [first, end), that lie inside the image for output `at`. */
+/* Positions of the kernel, [first, end), inside the image for output `at`. */
 STK_ELEMENT struct stk_train_range stk_train_inside(uint32_t at, uint32_t kernel, uint32_t stride,
                                                     uint32_t padding, uint32_t extent)
 {
@@ -332,7 +332,7 @@ STK_ELEMENT struct stk_train_range stk_train_inside(uint32_t at, uint32_t kernel
     return range;
 }
 
-/* Two bytes a place. */
+/* Returns true if a position takes two bytes. */
 STK_ELEMENT bool stk_train_is_wide(const struct stk_train_window *w)
 {
     return w->kernel[0] * w->kernel[1] > 256;

@@ -1,8 +1,8 @@
-/* elementwise.cu - kernels that treat every element alike, eight of them a thread. Host version:
+/* elementwise.cu - elementwise kernels, eight elements per thread. Host version:
  * elementwise.c. */
 #include "kernels/train/device.cuh"
 
-/* Each pack of eight elements that falls to this thread begins at `first`. */
+/* Loops over this thread's packs of eight elements; each begins at `first`. */
 #define FOR_EACH_PACK(first, count)                                                                \
     for (uint64_t first = first_element() * STK_TRAIN_PACK; first < (count);                       \
          first += element_stride() * STK_TRAIN_PACK)

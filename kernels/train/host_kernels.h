@@ -1,4 +1,4 @@
-/* host_kernels.h - what the host kernels in *.c share: storage types and their names. */
+/* host_kernels.h - shared by the host kernels: storage types and the names of the kernels. */
 #ifndef STK_KERNELS_TRAIN_HOST_KERNELS_H
 #define STK_KERNELS_TRAIN_HOST_KERNELS_H
 
@@ -39,7 +39,7 @@ static inline void stk_train_store(void *array, uint64_t i, float value,
     }
 }
 
-/* What is left of a value once it has been stored. */
+/* Rounds a value as storing it does. */
 static inline float stk_train_rounded(float value, enum stk_train_storage storage)
 {
     switch (storage) {
@@ -53,7 +53,7 @@ static inline float stk_train_rounded(float value, enum stk_train_storage storag
     }
 }
 
-/* NAME_f32, NAME_f16 and NAME_bf16 from body(const struct arguments *, storage). */
+/* Defines NAME_f32, NAME_f16 and NAME_bf16 from body(const struct arguments *, storage). */
 #define STK_TRAIN_HOST_KERNEL(name, arguments, body)                                               \
     void name##_f32(const void *a)                                                                 \
     {                                                                                              \

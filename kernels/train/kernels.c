@@ -1,4 +1,4 @@
-/* kernels.c - the table of the kernels, and how large a grid each wants. */
+/* kernels.c - the table of the training kernels and their grids. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,11 +9,11 @@
 
 enum {
     THREADS = STK_LAUNCH_THREADS,
-    BLOCKS_MAX = 1 << 16, /* threads walk on from there */
-    SUM_CHANNELS = 32     /* of a block that sums channel by channel */
+    BLOCKS_MAX = 1 << 16, /* beyond that, threads loop */
+    SUM_CHANNELS = 32     /* channels per block of a per-channel sum */
 };
 
-/* A thread an element, as far as the grid goes. */
+/* One thread per element, up to BLOCKS_MAX blocks. */
 static struct stk_launch_grid blocks_for(uint64_t elements, uint32_t blocks_max)
 {
     const uint64_t blocks = (elements + THREADS - 1) / THREADS;
@@ -50,7 +50,7 @@ static struct stk_launch_grid update_grid(const void *arguments)
     return blocks_for(((const struct stk_train_update *)arguments)->count, BLOCKS_MAX);
 }
 
-/* A thread eight elements. */
+/* One thread per eight elements. */
 static struct stk_launch_grid packs_grid(uint64_t count)
 {
     return blocks_for((count + STK_TRAIN_PACK - 1) / STK_TRAIN_PACK, BLOCKS_MAX);

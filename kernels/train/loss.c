@@ -1,9 +1,9 @@
-/* loss.c - the host version of loss.cu: the same row by row, with the online maximum and sum. */
+/* loss.c - the host version of loss.cu, row by row, with the online maximum and sum. */
 #include "kernels/train/host_kernels.h"
 
 struct running {
     float largest, sum;
-    uint32_t best; /* the first class that has the maximum */
+    uint32_t best; /* first class with the maximum */
 };
 
 static void take(struct running *r, float x, uint32_t i)

@@ -2,8 +2,8 @@
  * loss.c. */
 #include "kernels/train/device.cuh"
 
-/* A lane's maximum and its sum of exp(x - maximum), as far as it has looked (Milakov, Gimelshein, "Online
- * normalizer calculation for softmax", 2018), and the first class that has the maximum. */
+/* A lane's running maximum, its sum of exp(x - maximum) (Milakov, Gimelshein, "Online normalizer calculation for
+ * softmax", 2018), and the first class with the maximum. */
 struct running {
     float largest, sum;
     uint32_t best;
@@ -20,7 +20,7 @@ static __device__ __forceinline__ void take(running *r, float x, uint32_t i)
     }
 }
 
-/* Both lanes' views in one; of equal maxima the lower class counts. */
+/* Merges two lanes' values; of equal maxima the lower class wins. */
 static __device__ __forceinline__ void join(running *r, const running &other)
 {
     if (other.largest > r->largest || (other.largest == r->largest && other.best < r->best)) {
@@ -44,7 +44,7 @@ static __device__ __forceinline__ running row_of_warp(running r)
     return r;
 }
 
-/* What a warp found in its rows; the same in all lanes but for loss. */
+/* The results of a warp; all but loss are the same in all lanes. */
 struct found {
     float loss; /* this lane's share */
     uint32_t correct, bad;
@@ -72,7 +72,7 @@ static __device__ __forceinline__ void row_loss(const stk_train_cross_entropy &a
             a.smoothing / (float)a.classes + ((int64_t)i == label ? 1 - a.smoothing : 0);
         if (!bad && wanted > 0)
             out->loss -= wanted * log_p;
-        if (dx != nullptr) /* may be x, of which this lane has read this element */
+        if (dx != nullptr) /* dx may be x: this lane has read this element already */
             store(dx, i, bad ? 0 : (expf(log_p) - wanted) * scale);
     }
 }

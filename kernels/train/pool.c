@@ -1,4 +1,4 @@
-/* pool.c - the host version of pool.cu: one image position after the other. */
+/* pool.c - the host version of pool.cu, one image position after the other. */
 #include "kernels/train/elements.h"
 #include "kernels/train/host_kernels.h"
 
@@ -25,8 +25,7 @@ static uint32_t output_at(const struct stk_train_window *w, const struct positio
     return ((p->n * w->out_h + oh) * w->out_w + ow) * w->c + p->c;
 }
 
-/* Places of the window at output p that lie inside the image, or outputs whose windows cover input p:
- * rows, columns. */
+/* Positions of the window at output p inside the image, or outputs whose windows cover input p. */
 struct area {
     struct stk_train_range rows, columns;
 };

@@ -1,10 +1,10 @@
 /* pool.cu - maximum and average over windows, forward and backward. Host version: pool.c.
  *
- * Channels are next to each other, so neighbouring threads read neighbouring bytes. Backward, each
- * input gathers from the windows that cover it: no atomics, and a fixed order of additions. */
+ * Adjacent threads take adjacent channels and so read adjacent bytes. Backward, each input gathers from the
+ * windows that cover it: no atomics, and a fixed order of additions. */
 #include "kernels/train/device.cuh"
 
-/* Where element i lies in an image batch of h x w x c. */
+/* The position of element i in a batch of h x w x c images. */
 struct position {
     uint32_t n, h, w, c;
 };
@@ -50,14 +50,14 @@ struct area {
     stk_train_range rows, columns;
 };
 
-/* The places of the window at output p that lie in the image. */
+/* Positions of the window at output p inside the image. */
 static __device__ __forceinline__ area inside(const stk_train_window &w, const position &p)
 {
     return { stk_train_inside(p.h, w.kernel[0], w.stride[0], w.padding[0], w.in_h),
              stk_train_inside(p.w, w.kernel[1], w.stride[1], w.padding[1], w.in_w) };
 }
 
-/* The outputs whose windows cover input p. */
+/* Outputs whose windows cover input p. */
 static __device__ __forceinline__ area covering(const stk_train_window &w, const position &p)
 {
     return { stk_train_covering(p.h, w.kernel[0], w.stride[0], w.padding[0], w.out_h),

@@ -1,5 +1,5 @@
-/* update.cu - norm and finiteness of the gradients, factors of the step, and the step itself, over
- * whole arenas. Host version: update.c. */
+/* update.cu - the norm and finiteness of the gradients, the factors of a step, and the step over whole
+ * arenas. Host version: update.c. */
 #include "kernels/train/device.cuh"
 
 template <class T> static __device__ __forceinline__ void gradient_norm(const stk_train_norm &a)
