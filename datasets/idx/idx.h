@@ -1,15 +1,13 @@
-/* idx.h - the data set made of an IDX file of samples and perhaps one of labels. */
+/* idx.h - open IDX files under the name of another format. */
 #ifndef STK_DATASETS_IDX_H
 #define STK_DATASETS_IDX_H
 
 #include <stoker/dataset.h>
 
-/* Open it; labels_path may be NULL. ops is one of those below. */
+/* Open a file of samples and, unless labels_path is NULL, one of labels. */
 int stk_idx_open(stoker_dataset **out, const stoker_dataset_ops *ops, const char *images_path,
                  const char *labels_path, const stoker_dataset_options *options);
 
-/* The callbacks under the two names that a data set of IDX files may have. */
-extern const stoker_dataset_ops stk_idx_ops;
-extern const stoker_dataset_ops stk_mnist_ops;
+extern const stoker_dataset_ops stk_mnist_ops; /* for ops: the name "mnist" */
 
 #endif
