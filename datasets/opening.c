@@ -60,18 +60,18 @@ int stk_opening_parameters(struct stk_opening *opening, bool images,
 }
 
 int stk_opening_choose_row(const struct stk_opening *opening, const struct stk_survey_set *set,
-                           struct stk_image_row *row, struct stk_folder_image *image)
+                           struct stk_image_row *row, struct stk_image_decoder *image)
 {
     const struct stk_image_shape given = { (uint32_t)opening->height, (uint32_t)opening->width,
                                            (uint32_t)opening->channels };
     int rc = stk_image_row_choose(row, &given, set, opening->error);
     if (rc != STOKER_OK)
         return rc;
-    const struct stk_folder_image_options options = { .shape = row->shape,
-                                                      .any_pixels_max = opening->pixels_max,
-                                                      .warnings_fail = opening->warnings_fail,
-                                                      .gray_found = row->gray_found };
-    rc = stk_folder_image_init(image, &options);
+    const struct stk_image_decoder_options options = { .shape = row->shape,
+                                                       .any_pixels_max = opening->pixels_max,
+                                                       .warnings_fail = opening->warnings_fail,
+                                                       .gray_found = row->gray_found };
+    rc = stk_image_decoder_init(image, &options);
     return rc == STOKER_OK ? rc
                            : stk_opening_refuse(opening, rc, "no codec for rows of this shape");
 }

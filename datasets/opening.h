@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stoker/dataset.h>
 
-#include "datasets/image_codec.h"
+#include "datasets/image_decoder.h"
 #include "datasets/parameters.h"
 
 struct stk_opening {
@@ -48,7 +48,7 @@ int stk_opening_refuse(const struct stk_opening *opening, int code, const char *
 
 /* Choose the shape of a row, from the parameters and the images in `set`, and make its codec. */
 int stk_opening_choose_row(const struct stk_opening *opening, const struct stk_survey_set *set,
-                           struct stk_image_row *row, struct stk_folder_image *image);
+                           struct stk_image_row *row, struct stk_image_decoder *image);
 
 /* The end: with rc = 0 make the data set, which takes `self`; on failure destroy `self`. */
 int stk_opening_finish(const struct stk_opening *opening, int rc, stoker_dataset **out,

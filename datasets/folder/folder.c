@@ -33,13 +33,13 @@ enum {
 
 struct folder {
     struct stk_folder_tree tree;
-    struct stk_folder_image image; /* all 0: all files are raw */
-    struct stk_image_row row;      /* all 0: all files are raw */
-    struct stk_image_shape shape;  /* height 0: rows are raw bytes, not images */
-    uint32_t row_bytes;            /* size of a raw row */
-    uint32_t longest_bytes;        /* largest file within max_file_bytes */
-    uint64_t pixels_max;           /* largest image that is resized */
-    int directory;                 /* the root */
+    struct stk_image_decoder image; /* all 0: all files are raw */
+    struct stk_image_row row;       /* all 0: all files are raw */
+    struct stk_image_shape shape;   /* height 0: rows are raw bytes, not images */
+    uint32_t row_bytes;             /* size of a raw row */
+    uint32_t longest_bytes;         /* largest file within max_file_bytes */
+    uint64_t pixels_max;            /* largest image that is resized */
+    int directory;                  /* the root */
     struct stk_label_column column;
 };
 
@@ -106,7 +106,7 @@ static const char *class_name(const void *self, uint32_t index)
 static void destroy(void *self)
 {
     struct folder *folder = self;
-    stk_folder_image_close(&folder->image);
+    stk_image_decoder_close(&folder->image);
     stk_folder_tree_free(&folder->tree);
     stk_label_column_free(&folder->column);
     if (folder->directory >= 0)
@@ -154,7 +154,7 @@ static int probe(const void *self, uint64_t id, uint8_t *room, uint32_t bytes,
         return stk_error_set(error, stk_error_from_errno((int)-got), STOKER_STAGE_OPEN, &place,
                              NULL);
     }
-    return stk_folder_image_probe_at(&place, room, (size_t)got, out, error);
+    return stk_image_probe_at(&place, room, (size_t)got, out, error);
 }
 
 /* A summary of the files' sizes. */

@@ -63,9 +63,9 @@ static const char *missing_in_build(const struct stk_shard_decoder *decoder, uin
 {
     if (needs_any(needs, STK_SHARD_LZ4) && !stk_lz4_present())
         return "LZ4 records, but this library was built without liblz4";
-    if (needs_any(needs, STK_SHARD_PNG) && decoder->image.of[STK_FOLDER_IMAGE_PNG] == NULL)
+    if (needs_any(needs, STK_SHARD_PNG) && decoder->image.of[STK_IMAGE_PNG] == NULL)
         return "PNG records, but this library was built without libpng";
-    if (needs_any(needs, STK_SHARD_JPEG) && decoder->image.of[STK_FOLDER_IMAGE_JPEG] == NULL)
+    if (needs_any(needs, STK_SHARD_JPEG) && decoder->image.of[STK_IMAGE_JPEG] == NULL)
         return "JPEG records, but this library was built without libjpeg-turbo";
     return NULL;
 }
@@ -77,13 +77,13 @@ int stk_shard_decoder_init(struct stk_shard_decoder *decoder, const struct stk_s
     *what = "the codec of the records";
     int rc = STOKER_OK;
     if (needs_any(needs, STK_SHARD_PNG) || needs_any(needs, STK_SHARD_JPEG)) {
-        const struct stk_folder_image_options image = {
+        const struct stk_image_decoder_options image = {
             .shape = { .height = (uint32_t)like->shape[0],
                        .width = (uint32_t)like->shape[1],
                        .channels = (uint32_t)like->shape[2] },
             .warnings_fail = warnings_fail,
         };
-        rc = stk_folder_image_init(&decoder->image, &image);
+        rc = stk_image_decoder_init(&decoder->image, &image);
     }
     const char *missing =
         rc == STOKER_OK || rc == STOKER_ENOTSUP ? missing_in_build(decoder, needs) : NULL;
@@ -111,6 +111,6 @@ int stk_shard_decoder_init(struct stk_shard_decoder *decoder, const struct stk_s
 
 void stk_shard_decoder_close(struct stk_shard_decoder *decoder)
 {
-    stk_folder_image_close(&decoder->image);
+    stk_image_decoder_close(&decoder->image);
     *decoder = (struct stk_shard_decoder){ 0 };
 }

@@ -10,15 +10,15 @@
 #include <stdint.h>
 #include <stoker/dataset.h>
 
-#include "datasets/image_codec.h"
+#include "datasets/image_decoder.h"
 #include "datasets/shards/file.h"
 #include "loader/base/crc32c.h"
 
 struct stk_shard_decoder {
-    stoker_codec raw;              /* for raw records */
-    stoker_codec packed;           /* for all others */
-    struct stk_folder_image image; /* all 0: no record is an image */
-    stk_crc32c_fn *sum;            /* the fastest variant */
+    stoker_codec raw;               /* for raw records */
+    stoker_codec packed;            /* for all others */
+    struct stk_image_decoder image; /* all 0: no record is an image */
+    stk_crc32c_fn *sum;             /* the fastest variant */
 };
 
 /* Set codec and tag of a record's sample. */

@@ -21,7 +21,7 @@ enum { ENTRIES_DEFAULT = 1 << 26, ENTRIES_MAX = 1 << 30, CLASSES_MAX = 65536 };
 
 struct tar {
     struct stk_tar_index index;
-    struct stk_folder_image image;
+    struct stk_image_decoder image;
     struct stk_image_row row;
     uint32_t longest_bytes; /* largest image within max_file_bytes */
     uint64_t pixels_max;    /* largest image that is resized */
@@ -88,7 +88,7 @@ static int file_of(const void *self, uint32_t file, stoker_file *out)
 static void destroy(void *self)
 {
     struct tar *tar = self;
-    stk_folder_image_close(&tar->image);
+    stk_image_decoder_close(&tar->image);
     stk_tar_index_free(&tar->index);
     stk_free(tar);
 }
@@ -124,7 +124,7 @@ static int probe(const void *self, uint64_t id, uint8_t *room, uint32_t bytes,
     const struct stk_source *source = &tar->index.files[sample->file].source;
     const struct stk_place place = stk_at(source->path, sample->offset);
     const int rc = stk_source_read(source, room, bytes, sample->offset, error);
-    return rc == STOKER_OK ? stk_folder_image_probe_at(&place, room, bytes, out, error) : rc;
+    return rc == STOKER_OK ? stk_image_probe_at(&place, room, bytes, out, error) : rc;
 }
 
 static int choose_row(struct tar *tar, const struct opening *opening)

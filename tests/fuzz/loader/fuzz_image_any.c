@@ -4,7 +4,7 @@
  *
  *   input  [how:1] image     how: channels of a row
  */
-#include "datasets/image_codec.h"
+#include "datasets/image_decoder.h"
 #include "fuzz/codec_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
@@ -16,7 +16,7 @@ struct worker {
     void *scratch;
 };
 
-static struct worker open_worker(const struct stk_folder_image *image)
+static struct worker open_worker(const struct stk_image_decoder *image)
 {
     struct worker worker = { .codec = &image->codec };
     STK_FUZZ_MUST(worker.codec->open_any(worker.codec->self, &worker.scratch) == STOKER_OK);
@@ -40,18 +40,19 @@ static int decode_any(const struct worker *worker, const stoker_encoded *in, siz
 static void decode_as_row(const stoker_encoded *in, const struct stk_image_shape *shape,
                           const uint8_t *expected)
 {
-    struct stk_folder_image image;
-    const struct stk_folder_image_options options = { .shape = *shape };
-    STK_FUZZ_MUST(stk_folder_image_init(&image, &options) == STOKER_OK);
+    struct stk_image_decoder image;
+    const struct stk_image_decoder_options options = { .shape = *shape };
+    STK_FUZZ_MUST(stk_image_decoder_init(&image, &options) == STOKER_OK);
     struct stk_fuzz_decoder decoder =
         stk_fuzz_open(&image.codec, (size_t)shape->height * shape->width * shape->channels);
     STK_FUZZ_MUST(stk_fuzz_decode(&decoder, in->bytes, in->size) == STOKER_OK);
     STK_FUZZ_MUST(memcmp(decoder.row, expected, decoder.row_bytes) == 0);
     stk_fuzz_close(&decoder);
-    stk_folder_image_close(&image);
+    stk_image_decoder_close(&image);
 }
 
-static void check(const struct stk_folder_image *image, const stoker_encoded *in, uint32_t channels)
+static void check(const struct stk_image_decoder *image, const stoker_encoded *in,
+                  uint32_t channels)
 {
     const stoker_encoded half = { .bytes = in->bytes, .size = in->size / 2 };
     const struct worker used = open_worker(image);
@@ -87,17 +88,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     static const uint32_t channels[] = { 1, 3, 4 };
     if (size < 1)
         return 0;
-    const struct stk_folder_image_options options = {
+    const struct stk_image_decoder_options options = {
         .shape = { 8, 8, channels[bytes[0] % 3] },
         .any_pixels_max = PIXELS_MAX,
         .warnings_fail = (bytes[0] & 0x80) != 0,
     };
     const stoker_encoded in = { .bytes = bytes + 1, .size = size - 1 };
-    struct stk_folder_image image;
-    if (stk_folder_image_init(&image, &options) != STOKER_OK)
+    struct stk_image_decoder image;
+    if (stk_image_decoder_init(&image, &options) != STOKER_OK)
         return 0; /* a build without any image codec */
     check(&image, &in, options.shape.channels);
-    stk_folder_image_close(&image);
+    stk_image_decoder_close(&image);
     STK_FUZZ_MUST(stk_fault_live_bytes() == 0);
     return 0;
 }

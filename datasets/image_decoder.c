@@ -1,5 +1,5 @@
-/* image_codec.c - see image_codec.h. */
-#include "datasets/image_codec.h"
+/* image_decoder.c - see image_decoder.h. */
+#include "datasets/image_decoder.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "loader/codec/webp/webp.h"
 
 enum {
-    KINDS = STK_FOLDER_IMAGE_KINDS,
+    KINDS = STK_IMAGE_KINDS,
     PNG_COLOUR_AT = 25 /* colour type in a PNG file, 0 = gray */
 };
 
@@ -22,9 +22,9 @@ struct scratch {
 };
 
 static const struct stk_image_kind *const kinds[KINDS] = {
-    [STK_FOLDER_IMAGE_PNG] = &stk_image_png,
-    [STK_FOLDER_IMAGE_JPEG] = &stk_image_jpeg,
-    [STK_FOLDER_IMAGE_WEBP] = &stk_image_webp,
+    [STK_IMAGE_PNG] = &stk_image_png,
+    [STK_IMAGE_JPEG] = &stk_image_jpeg,
+    [STK_IMAGE_WEBP] = &stk_image_webp,
 };
 
 /* The kind of a file with these first bytes; KINDS if unknown. */
@@ -40,7 +40,7 @@ static int kind_of(const uint8_t *bytes, size_t size)
 
 static void close_scratch(const void *self, void *at)
 {
-    const struct stk_folder_image *image = self;
+    const struct stk_image_decoder *image = self;
     struct scratch *scratch = at;
     if (scratch == NULL)
         return;
@@ -50,7 +50,7 @@ static void close_scratch(const void *self, void *at)
     stk_free(scratch);
 }
 
-static int open_all(const struct stk_folder_image *image, bool any, void **out)
+static int open_all(const struct stk_image_decoder *image, bool any, void **out)
 {
     struct scratch *scratch = stk_calloc(1, sizeof(*scratch));
     int rc = scratch == NULL ? STOKER_ENOMEM : STOKER_OK;
@@ -84,7 +84,7 @@ static int refuse(stoker_error *error, int code, const char *what)
 }
 
 /* Find the codec for a file and this worker's scratch for it. */
-static int choose(const struct stk_folder_image *image, const struct scratch *scratch,
+static int choose(const struct stk_image_decoder *image, const struct scratch *scratch,
                   const stoker_encoded *in, const stoker_codec **codec, void **own,
                   stoker_error *error)
 {
@@ -105,12 +105,11 @@ static bool has_colour(const stoker_encoded *in)
     struct stk_image_shape shape;
     if (stk_codec_png_magic(in->bytes, in->size))
         return in->size > PNG_COLOUR_AT && in->bytes[PNG_COLOUR_AT] != 0;
-    return stk_folder_image_probe(in->bytes, in->size, &shape, NULL) == STOKER_OK &&
-           shape.channels != 1;
+    return stk_image_probe(in->bytes, in->size, &shape, NULL) == STOKER_OK && shape.channels != 1;
 }
 
 /* If rows are gray only because all images read were, a colour image must not silently become gray. */
-static int check_colour(const struct stk_folder_image *image, const stoker_encoded *in,
+static int check_colour(const struct stk_image_decoder *image, const stoker_encoded *in,
                         stoker_error *error)
 {
     if (!image->gray_found || !has_colour(in))
@@ -144,18 +143,18 @@ static int decode_any(const void *self, void *at, const stoker_encoded *in, void
                : rc;
 }
 
-int stk_folder_image_init(struct stk_folder_image *image,
-                          const struct stk_folder_image_options *options)
+int stk_image_decoder_init(struct stk_image_decoder *image,
+                           const struct stk_image_decoder_options *options)
 {
     int made = 0;
     const struct stk_image_options codec = { .shape = options->shape,
                                              .any_pixels_max = options->any_pixels_max,
                                              .warnings_fail = options->warnings_fail };
-    *image = (struct stk_folder_image){ .gray_found = options->gray_found };
+    *image = (struct stk_image_decoder){ .gray_found = options->gray_found };
     for (int kind = 0; kind < KINDS; kind++) {
         const int rc = stk_image_codec_create(&image->of[kind], kinds[kind], &codec);
         if (rc != STOKER_OK && rc != STOKER_ENOTSUP) {
-            stk_folder_image_close(image);
+            stk_image_decoder_close(image);
             return rc;
         }
         made += rc == STOKER_OK;
@@ -174,15 +173,15 @@ int stk_folder_image_init(struct stk_folder_image *image,
     return STOKER_OK;
 }
 
-void stk_folder_image_close(struct stk_folder_image *image)
+void stk_image_decoder_close(struct stk_image_decoder *image)
 {
     for (int kind = 0; kind < KINDS; kind++)
         stk_image_codec_destroy(&image->of[kind]);
-    *image = (struct stk_folder_image){ 0 };
+    *image = (struct stk_image_decoder){ 0 };
 }
 
-int stk_folder_image_probe(const uint8_t *bytes, size_t size, struct stk_image_shape *out,
-                           stoker_error *error)
+int stk_image_probe(const uint8_t *bytes, size_t size, struct stk_image_shape *out,
+                    stoker_error *error)
 {
     if (size == 0)
         return refuse(error, STOKER_ETRUNCATED, "the file is empty");
@@ -191,11 +190,11 @@ int stk_folder_image_probe(const uint8_t *bytes, size_t size, struct stk_image_s
                          : kinds[kind]->probe(bytes, size, NULL, out, error);
 }
 
-int stk_folder_image_probe_at(const struct stk_place *place, const uint8_t *bytes, size_t size,
-                              struct stk_image_shape *out, stoker_error *error)
+int stk_image_probe_at(const struct stk_place *place, const uint8_t *bytes, size_t size,
+                       struct stk_image_shape *out, stoker_error *error)
 {
     stoker_error said = { .message = "" };
-    const int rc = stk_folder_image_probe(bytes, size, out, &said);
+    const int rc = stk_image_probe(bytes, size, out, &said);
     return rc == STOKER_OK ? rc
                            : stk_error_set(error, rc, STOKER_STAGE_OPEN, place,
                                            said.message[0] != '\0' ? "%s" : NULL, said.message);

@@ -1,8 +1,8 @@
-/* image_codec.h - the codec of PNG, JPEG and WebP files, and the shape of their rows. A file's kind is
+/* image_decoder.h - the codec of PNG, JPEG and WebP files, and the shape of their rows. A file's kind is
  * recognised by its first bytes, not by its name.
  */
-#ifndef STK_DATASETS_IMAGE_CODEC_H
-#define STK_DATASETS_IMAGE_CODEC_H
+#ifndef STK_DATASETS_IMAGE_DECODER_H
+#define STK_DATASETS_IMAGE_DECODER_H
 
 #include <stdbool.h>
 #include <stoker/codec.h>
@@ -25,20 +25,15 @@ struct stk_image_row {
 int stk_image_row_choose(struct stk_image_row *out, const struct stk_image_shape *given,
                          const struct stk_survey_set *set, stoker_error *error);
 
-enum stk_folder_image_kind {
-    STK_FOLDER_IMAGE_PNG,
-    STK_FOLDER_IMAGE_JPEG,
-    STK_FOLDER_IMAGE_WEBP,
-    STK_FOLDER_IMAGE_KINDS
-};
+enum { STK_IMAGE_PNG, STK_IMAGE_JPEG, STK_IMAGE_WEBP, STK_IMAGE_KINDS };
 
-struct stk_folder_image {
+struct stk_image_decoder {
     stoker_codec codec;
-    stoker_codec *of[STK_FOLDER_IMAGE_KINDS]; /* NULL = not in this build */
-    bool gray_found;                          /* stk_image_row's */
+    stoker_codec *of[STK_IMAGE_KINDS]; /* NULL = not in this build */
+    bool gray_found;                   /* stk_image_row's */
 };
 
-struct stk_folder_image_options {
+struct stk_image_decoder_options {
     struct stk_image_shape shape; /* the row's */
     uint64_t any_pixels_max;      /* decode_any() takes images of up to this many pixels; 0 = no
                                      decode_any() */
@@ -48,16 +43,16 @@ struct stk_folder_image_options {
 
 /* Make the codec for rows of one shape. STOKER_EINVAL, STOKER_ELIMIT, STOKER_ENOMEM; STOKER_ENOTSUP in
  * a build without image codecs. On failure there is nothing to close. */
-int stk_folder_image_init(struct stk_folder_image *image,
-                          const struct stk_folder_image_options *options);
-void stk_folder_image_close(struct stk_folder_image *image); /* all 0 is allowed */
+int stk_image_decoder_init(struct stk_image_decoder *image,
+                           const struct stk_image_decoder_options *options);
+void stk_image_decoder_close(struct stk_image_decoder *image); /* all 0 is allowed */
 
 /* Find the shape of an image from its first bytes; sets only error->message. */
-int stk_folder_image_probe(const uint8_t *bytes, size_t size, struct stk_image_shape *out,
-                           stoker_error *error);
+int stk_image_probe(const uint8_t *bytes, size_t size, struct stk_image_shape *out,
+                    stoker_error *error);
 
 /* The same at open, with a full error at `place`. */
-int stk_folder_image_probe_at(const struct stk_place *place, const uint8_t *bytes, size_t size,
-                              struct stk_image_shape *out, stoker_error *error);
+int stk_image_probe_at(const struct stk_place *place, const uint8_t *bytes, size_t size,
+                       struct stk_image_shape *out, stoker_error *error);
 
 #endif
