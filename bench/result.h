@@ -24,7 +24,7 @@ struct bench_machine {
     uint32_t schema;
     char date[24]; /* start: ISO 8601, UTC */
     char host[65];
-    char commit[64]; /* of the source tree; "unknown" outside git */
+    char commit[64]; /* commit of the source tree; "unknown" outside git */
     char compiler[32];
     double load_1m; /* load averages at the start; NaN = unknown */
     double load_5m;
@@ -71,7 +71,7 @@ struct bench_first_epoch {
     struct bench_stages stages;
     char limit[16];
     char verdict[192];
-    char ceiling[32]; /* of reading and decoding; "" = not measured */
+    char ceiling[32]; /* for reading and decoding; "" = not measured */
     double ceiling_samples_per_s;
     double ceiling_share;
     struct bench_share_row shares[BENCH_SHARES_MAX];

@@ -10,7 +10,7 @@
 struct bench_picture {
     const stoker_codec *codec;
     void *scratch;
-    struct bench_block pixels; /* of the last image */
+    struct bench_block pixels; /* the last image */
     size_t pixels_bytes;
     struct stk_image image;
     bool any_size;

@@ -21,7 +21,7 @@ struct bench_consumer {
     uint64_t step_ns;            /* without gpu */
     uint64_t first_ns;           /* stk_now_ns() when the first batch came */
     uint64_t samples;            /* consumed so far */
-    uint64_t bytes;              /* of the images consumed so far */
+    uint64_t bytes;              /* bytes of the images consumed so far */
 };
 
 /* Takes one batch. Returns what stoker_loader_next returned, STOKER_ECORRUPT if verify found an error, or

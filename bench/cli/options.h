@@ -53,7 +53,7 @@ struct cli_option {
     char letter;      /* 0 = none */
     enum cli_kind kind;
     size_t at;                    /* offset in the struct that is filled */
-    double min, max;              /* of numbers */
+    double min, max;              /* range of numbers */
     const char *value;            /* what --help calls it */
     const struct cli_word *words; /* NULL = none */
     const char *help;

@@ -67,7 +67,7 @@ struct stk_image_kind {
     const char *name;        /* "png" */
     const char *missing;     /* the error in a build without its library */
     bool present;            /* in this build; if false, only magic and probe are set */
-    uint32_t side_max;       /* of a row */
+    uint32_t side_max;       /* longest side of a row */
     uint64_t any_pixels_max; /* the largest that options may ask for */
 
     /* Returns true if the bytes start like such a file. */

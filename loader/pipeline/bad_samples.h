@@ -33,7 +33,7 @@ struct stk_bad_samples {
     uint64_t max_samples;   /* 0 = no limit */
     pthread_mutex_t lock;   /* guards all below: the consumer files, any thread reads */
     uint64_t count;         /* distinct samples */
-    stoker_error *reports;  /* of the first STK_BAD_REPORTS_MAX; NULL with FAIL */
+    stoker_error *reports;  /* the first STK_BAD_REPORTS_MAX; NULL with FAIL */
     uint64_t *seen;         /* their ids: open addressing, at most half full; NULL with FAIL */
     uint64_t seen_capacity; /* a power of two */
 };

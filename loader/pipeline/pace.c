@@ -1,8 +1,8 @@
 /* pace.c - see pace.h. */
 #include "loader/pipeline/pace.h"
 
-#define TAKEN_NS UINT64_C(100000) /* of work to take at once */
-#define TIMED_NS UINT64_C(50000)  /* of work before the rate is measured again */
+#define TAKEN_NS UINT64_C(100000) /* work to take at once */
+#define TIMED_NS UINT64_C(50000)  /* work before the rate is measured again */
 
 uint32_t stk_pace_step(struct stk_pace *pace, uint64_t rows, uint64_t busy_ns, uint32_t part_rows,
                        uint32_t parts_max)

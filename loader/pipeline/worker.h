@@ -102,7 +102,7 @@ struct stk_worker {
     _Atomic bool in_system_call;
 
     struct stk_ledger_entry ledger;
-    struct stk_trace_ring *trace; /* of the thread that runs this worker; NULL = no tracing */
+    struct stk_trace_ring *trace; /* ring of the thread that runs this worker; NULL = no tracing */
 
     pthread_t thread;
     pid_t kernel_thread; /* valid once `life` is RUNNING */
