@@ -96,7 +96,8 @@ static int refuse(char message[CLI_MESSAGE_BYTES], int found, char *const *argv,
     const char *const word = argv[optind - 1];
     if (found == ':')
         return cli_complain(message, "a value is missing after '%.80s'", word);
-    if (strncmp(word, "--", 2) != 0) /* of -xyz, word may be another: optopt has the letter */
+    if (strncmp(word, "--", 2) !=
+        0) /* for -xyz, word may be another option: optopt has the letter */
         return cli_complain(message, "unknown option '-%c'", optopt);
     if (!is_known(word + 2, strcspn(word + 2, "="), options))
         return unknown(message, word, options);

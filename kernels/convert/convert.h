@@ -21,7 +21,7 @@ enum { STK_TABLE_CHANNELS_MAX = 4 }; /* most channels that have lookup tables */
 struct stk_convert_options {
     stoker_dtype from;
     stoker_dtype to;      /* equal to from, or FLOAT32, FLOAT16, BFLOAT16 */
-    stoker_layout layout; /* of the output; the input is channels-last */
+    stoker_layout layout; /* the output's; the input is channels-last */
     size_t elements;      /* per row: height x width x channels, >= 1 */
     uint32_t channels;    /* last axis, 1..STK_CHANNELS_MAX if mean or NCHW is used */
     float scale;

@@ -68,7 +68,7 @@ struct stk_train_state {
     uint64_t tried; /* updates made or skipped */
     float loss_scale;
     uint32_t good_updates; /* consecutive ones since the scale last changed */
-    double norm_squared;   /* of the gradients as stored: times loss scale squared */
+    double norm_squared;   /* from the gradients as stored: times loss scale squared */
     uint32_t finite;       /* true if all gradients were */
     uint32_t use;          /* true if this update is made */
     float gradient_norm;   /* norm of the mean over the samples, before clipping */

@@ -10,7 +10,7 @@ template <class T> static __device__ __forceinline__ void dropout(const stk_trai
     const uint64_t step = a.step + (a.state == nullptr ? 0 : a.state->tried);
     const uint64_t key = stk_dropout_key(a.seed, step);
     const uint64_t groups = (a.elements + STK_DROPOUT_GROUP - 1) / STK_DROPOUT_GROUP;
-    const uint64_t counters = groups * STK_DROPOUT_LANES; /* of one sample */
+    const uint64_t counters = groups * STK_DROPOUT_LANES; /* per sample */
     for (uint64_t i = first_element(); i < counters * a.samples; i += element_stride()) {
         const uint64_t sample = i / counters;
         const uint64_t counter = i % counters;

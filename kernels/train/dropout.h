@@ -18,7 +18,7 @@ struct stk_dropout {
     uint64_t key;
     uint64_t counter_high;
     uint32_t dropped_below; /* elements with smaller bits are dropped: rate x 65536 */
-    float scale;            /* of kept elements */
+    float scale;            /* factor on kept elements */
 };
 
 /* Returns the key of one step. */

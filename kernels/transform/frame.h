@@ -47,7 +47,7 @@ struct stk_framing {
 struct stk_frame {
     uint32_t top, left, height, width; /* the rectangle of the source */
     uint32_t grid_height, grid_width;  /* its size after resampling; equal = not resampled */
-    int32_t y, x;                      /* of the output in the grid; may lie partly outside */
+    int32_t y, x;                      /* the output's origin in the grid; may lie partly outside */
     uint32_t flip;
     /* The cutout in the output; bottom and right excluded. */
     uint32_t cut_top, cut_left, cut_bottom, cut_right;

@@ -36,7 +36,7 @@ struct stk_launch_batch {
     const uint8_t *images;  /* height x width x channels bytes each, as decoded */
     uint32_t count;         /* samples, >= 1 */
     uint32_t gather;        /* 1: row k is image ids[k]; 0: image k */
-    uint32_t height, width; /* of an image */
+    uint32_t height, width; /* size of an image */
     uint32_t channels;      /* 1..4 */
     uint32_t taps_max;      /* weights per coordinate; see stk_launch_scratch_bytes() */
     uint32_t *taps;         /* scratch; NULL = no resizing */

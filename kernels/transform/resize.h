@@ -16,8 +16,8 @@ struct stk_resizer {
     uint8_t *ring;
     size_t ring_stride_bytes;
     uint32_t ring_lines;
-    const uint8_t **lines; /* of one output line's taps */
-    uint8_t *copies[2];    /* of lines too close to the image's end, with slack */
+    const uint8_t **lines; /* the input lines of one output line's taps */
+    uint8_t *copies[2];    /* copies of lines too close to the image's end, with slack */
 };
 
 /* The wanted part of a grid. */

@@ -15,7 +15,7 @@
 
 enum {
     STK_BLOCK_PIXELS = 8,
-    STK_WIDE_PIXELS = 16, /* of a block of AVX-512 */
+    STK_WIDE_PIXELS = 16, /* pixels of an AVX-512 block */
     STK_WINDOW_BYTES = 16 /* that a shuffle reads from; a block of one channel has only eight */
 };
 

@@ -16,9 +16,9 @@
 enum { STK_TAP_BITS = 22, STK_TAP_HALF = 1 << 21, STK_TAP_ONE = 1 << 22 };
 
 struct stk_taps {
-    double centre;  /* of the output pixel, in input pixels */
+    double centre;  /* centre of the output pixel, in input pixels */
     double inverse; /* 2 / width of the triangle */
-    double sum;     /* of the triangle's heights at all taps */
+    double sum;     /* sum of the triangle's heights at all taps */
     uint32_t first; /* input pixel */
     uint32_t count; /* >= 1 */
 };

@@ -56,7 +56,7 @@ struct stk_crop {
     const uint8_t *pixels;
     size_t stride_bytes; /* between two lines */
     int32_t height, width;
-    int32_t y, x; /* of the output's first pixel; fill lies outside the image */
+    int32_t y, x; /* position of the output's first pixel; fill lies outside the image */
     bool flip;
     int32_t cut_top, cut_left, cut_bottom, cut_right; /* in the output */
     const uint8_t *later; /* source of a later row, to be prefetched; or NULL */
@@ -73,7 +73,7 @@ struct stk_tap_group {
 };
 struct stk_axis {
     uint32_t in, out, from, count; /* its key: what it was made for */
-    uint32_t groups;               /* of each pixel */
+    uint32_t groups;               /* groups per pixel */
     uint32_t *first;               /* [count] input pixel of the first tap */
     uint32_t *taps;                /* [count] number of taps; the rest of their groups is 0 */
     struct stk_tap_group *weights; /* [count x groups] */
@@ -109,13 +109,13 @@ extern const struct stk_transform_variant stk_transform_variants[STK_TRANSFORM_V
 
 struct stk_transform_plan {
     struct stk_framing framing;
-    const struct stk_convert_plan *convert; /* of out_height x out_width x channels */
+    const struct stk_convert_plan *convert; /* for out_height x out_width x channels */
     uint32_t channels;
     stk_draw_fn *draw_words;
     stk_crop_fn *crop;
     stk_resize_lines_fn *resize_lines;
     stk_resize_column_fn *resize_column;
-    uint32_t height_max, width_max; /* of any source image */
+    uint32_t height_max, width_max; /* largest source image */
     uint8_t fill[STK_FILL_BYTES];   /* pixels of it, channels last */
     /* Fill as the output has it: whole pixels, or one channel per plane. */
     uint32_t filled_planes, filled_bytes; /* number of planes; bytes after which fill repeats */

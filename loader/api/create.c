@@ -45,7 +45,7 @@ static int check_stamps(const stoker_dataset *dataset, const stoker_sample *samp
     return stk_stamps_refuse(&dataset->stamps, changed, place, error);
 }
 
-/* For choices that only affect speed, sample 0 stands for all. */
+/* For choices that only affect speed, sample 0 represents all. */
 static int look_at_samples(stoker_loader *loader, bool *in_memory, stoker_error *error)
 {
     stoker_sample sample;

@@ -17,7 +17,7 @@ struct division {
     bool host_transforms;
     struct stk_framing device;
     bool device_transforms;
-    uint32_t height, width; /* of an image as it crosses */
+    uint32_t height, width; /* size of an image as it crosses the bus */
 };
 
 /* ---- what the options ask for ---- */

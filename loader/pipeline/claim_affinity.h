@@ -29,7 +29,7 @@ enum { STK_TICKET_PARTS_MAX = 32 };
 
 struct stk_claim_affinity {
     uint32_t count; /* positions in the ring */
-    uint32_t parts; /* of each position, 1..STK_TICKET_PARTS_MAX */
+    uint32_t parts; /* per position, 1..STK_TICKET_PARTS_MAX */
     uint32_t reach; /* tickets from the first free one that may be taken, >= 1 */
 
     /* One word per position: laps completed << 40 | last worker + 1 (0: none yet) << 32 | one bit per part

@@ -37,7 +37,7 @@ struct stk_device_convert_options {
     const struct stk_framing *framing;      /* for images as they cross the bus */
     const uint8_t *fill;                    /* [STOKER_TRANSFORM_CHANNELS_MAX] */
     const struct stk_convert_plan *convert; /* to rows as delivered; copied */
-    uint32_t height, width;                 /* of an image as it crosses */
+    uint32_t height, width;                 /* size of an image as it crosses the bus */
     uint32_t batch_size;
 };
 

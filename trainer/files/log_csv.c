@@ -108,7 +108,7 @@ static int take_up(struct stk_log_csv *log, const char *header, uint64_t first_s
         freelocale(plain);
         return system_failure(log, "open", error);
     }
-    const locale_t before = uselocale(plain); /* of this thread: strtod needs a point */
+    const locale_t before = uselocale(plain); /* for this thread: strtod needs a point */
     const long end = find_end(file, header, log->column_count, first_step);
     (void)uselocale(before);
     freelocale(plain);
