@@ -7,9 +7,9 @@
 
 #include "plan_models.h"
 
+#include "trainer/api/gather_arena.h"
 #include "trainer/api/trainer.h"
 #include "trainer/model/torch_layout.h"
-#include "trainer/stage/view.h"
 
 #include <math.h>
 
@@ -79,7 +79,7 @@ static void golden_set_weights(stoker_trainer *trainer)
         golden_fill(file_order, parameter->elements, 100 + p, (float)(1.0 / sqrt((double)fan)));
         stk_layout_from_file(model, parameter, file_order, view.floats + parameter->offset);
     }
-    cr_assert_eq(stk_view_store(&view, trainer->stage[0], NULL), STOKER_OK);
+    cr_assert_eq(stk_gather_store(&view, trainer, STK_ARENA_PARAMETERS, NULL), STOKER_OK);
     stk_view_close(&view);
 }
 

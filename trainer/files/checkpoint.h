@@ -35,7 +35,7 @@
 /* Save. state and averages may be NULL: then there is no such file. Notes go into their own file;
  * keys that begin with "stoker." are ours, and refused.
  * STOKER_EINVAL (a set as in stk_safetensors_write, a path that ends as a state file does),
- * ENOENT, EACCES, EISDIR, EIO with the errno (no space, too), ENOMEM, ELIMIT. If it fails, PATH still holds the
+ * ENOENT, EACCES, EISDIR, EIO with the errno (also for no space), ENOMEM, ELIMIT. If it fails, PATH still holds the
  * old checkpoint, and no new files are left; only if DIR could not be synchronised after the
  * commit, PATH may be either. A rename that reports an error is judged by what PATH then names; the state file
  * is left where that cannot be seen. */

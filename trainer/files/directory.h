@@ -5,9 +5,9 @@
  *   model.safetensors  ─ averages ─▶               model.ema.safetensors
  *   either             ─ temporary ─▶              .BASE.tmp-PID-N
  *
- * No state file's name can be made from two different bases, so that a sweep removes only what
- * belongs to its own. The lock is flock() on the directory: it ends with its process, and holds
- * between threads, too. Where the file system has none, savers to one PATH must not overlap.
+ * The name of a state file belongs to one base only, so a sweep removes no other checkpoint's files.
+ * The lock is flock() on the directory: it ends with its process, and also excludes other threads. If
+ * the file system has no locks, saves to one PATH must not overlap.
  */
 #ifndef STK_TRAINER_DIRECTORY_H
 #define STK_TRAINER_DIRECTORY_H
@@ -28,34 +28,34 @@ struct stk_directory_files {
     int fd;
 };
 
-/* Open the directory of path (of what it points at, if it is a link) and wait for its lock.
+/* Opens the directory of path (of its target, if it is a link) and waits for its lock.
  * STOKER_EINVAL: path ends as a state file or a directory does, or is a device, FIFO or socket. */
 int stk_directory_open(struct stk_directory_files *files, const char *path, stoker_error *error);
 void stk_directory_close(struct stk_directory_files *files);
 
-/* The highest generation any state file beside base has; 0 = none. */
+/* The highest generation of the state files of base; 0 = none. */
 int stk_directory_last_generation(const struct stk_directory_files *files, uint64_t *out,
                                   stoker_error *error);
 
-/* Make a temporary file of a name nobody else has. */
+/* Creates a temporary file with a unique name. */
 int stk_directory_begin(struct stk_directory_files *files, int *fd, stoker_error *error);
-/* Synchronise it, close it, give it its name: over what had that name. If it fails it is gone. */
+/* Synchronises and closes it, and renames it, replacing a file of that name. On failure it is removed. */
 int stk_directory_place(struct stk_directory_files *files, int fd, const char *name,
                         stoker_error *error);
-/* Close and remove it; fd may be -1: then there is none. */
+/* Closes and removes it; fd -1: there is none. */
 void stk_directory_abandon(struct stk_directory_files *files, int fd);
 
 int stk_directory_sync(const struct stk_directory_files *files, stoker_error *error);
 void stk_directory_remove(const struct stk_directory_files *files, const char *name);
-/* Remove temporaries of base and its state files, but for `keep` ("" = none). */
+/* Removes temporaries and state files of base, except `keep` ("" = none). */
 void stk_directory_sweep(const struct stk_directory_files *files, const char *keep);
 
-/* 0, or STOKER_EINVAL if it is too long. */
+/* STOKER_EINVAL: the name is too long. */
 int stk_state_name(char out[NAME_MAX + 1], const char *base, uint64_t generation);
 int stk_averages_name(char out[NAME_MAX + 1], const char *base);
-/* NAME.DIGITS.state or NAME.DIGITS.state.safetensors, and no way out of the directory. */
+/* True for NAME.DIGITS.state and NAME.DIGITS.state.safetensors without a slash. */
 bool stk_is_state_name(const char *name);
-/* The path of a file beside path (beside what it points at, if it is a link). */
+/* The path of a file beside path (beside its target, if it is a link). */
 int stk_path_beside(char out[STK_PATH_BYTES], const char *path, const char *name);
 
 #endif

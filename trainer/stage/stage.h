@@ -16,7 +16,7 @@ struct stk_stage {
     struct stk_trainer_settings settings;
     const struct stk_backend_ops *ops;
     struct stk_backend *backend;
-    struct stk_plan train_plan, evaluation_plan; /* run in turn, in one arena of activations */
+    struct stk_plan train_plan, evaluation_plan; /* alternate in one arena of activations */
     struct stk_plan train_halves[2], evaluation_halves[2]; /* the parts of them that run */
     struct stk_program *train, *evaluation;
     /* In the first stage of two: the part that runs when the gradient has arrived; else NULL. */

@@ -45,7 +45,7 @@ int stk_view_take(struct stk_view *view, stoker_error *error)
 int stk_view_blank(struct stk_view *out, const struct stk_stage *stage, float *arena, size_t bytes,
                    stoker_error *error)
 {
-    *out = (struct stk_view){ .floats = arena, .arena = arena, .bytes = bytes };
+    *out = (struct stk_view){ .floats = arena, .bytes = bytes };
     return stage->ops->device == NULL ? STOKER_OK : stk_view_take(out, error);
 }
 
@@ -58,13 +58,6 @@ int stk_view_read(struct stk_view *out, const struct stk_stage *stage, float *ar
     if (rc != STOKER_OK)
         stk_view_close(out);
     return rc;
-}
-
-int stk_view_store(const struct stk_view *view, const struct stk_stage *stage, stoker_error *error)
-{
-    if (!view->copied)
-        return STOKER_OK;
-    return stk_arena_write(stage, view->arena, view->floats, view->bytes, error);
 }
 
 void stk_view_close(struct stk_view *view)

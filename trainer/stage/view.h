@@ -10,7 +10,6 @@
 
 struct stk_view {
     float *floats; /* NULL: the arena is empty */
-    float *arena;
     size_t bytes;
     bool copied;
 };
@@ -30,9 +29,6 @@ int stk_view_blank(struct stk_view *out, const struct stk_stage *stage, float *a
 
 /* Gives the view its own memory, zeros. STOKER_ENOMEM. */
 int stk_view_take(struct stk_view *view, stoker_error *error);
-
-/* Copies the view to its arena, unless it is the arena. STOKER_EDEVICE. */
-int stk_view_store(const struct stk_view *view, const struct stk_stage *stage, stoker_error *error);
 
 void stk_view_close(struct stk_view *view); /* closed is allowed */
 
