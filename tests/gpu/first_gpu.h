@@ -1,6 +1,4 @@
-/* first_gpu.h - what the programs for a GPU begin with: the first GPU or the reason to skip, and kernels by
- * name, run to their end.
- */
+/* first_gpu.h - finds the first GPU, or the reason to skip; runs kernels by name and waits for them. */
 #ifndef STK_TEST_FIRST_GPU_H
 #define STK_TEST_FIRST_GPU_H
 
@@ -11,7 +9,7 @@
 #include "loader/base/cuda_runtime.h"
 #include "support/thread_check.h"
 
-/* What the program returns then: ctest and ./run gpu read it, and show what was printed. */
+/* The exit status of a skipped program: ctest and ./run gpu read it and show the output. */
 static inline int stk_gpu_skip(const char *why)
 {
     enum { SKIP = 77 };
@@ -19,7 +17,7 @@ static inline int stk_gpu_skip(const char *why)
     return SKIP;
 }
 
-/* NULL if there is a GPU, else why not. */
+/* Returns NULL if there is a GPU, else the reason. */
 static inline const char *stk_gpu_missing(struct stk_cuda_runtime *cuda)
 {
     const char *why = NULL;
@@ -29,7 +27,7 @@ static inline const char *stk_gpu_missing(struct stk_cuda_runtime *cuda)
     return cuda->cudaGetDeviceCount(&count) != cudaSuccess || count == 0 ? "no GPU" : NULL;
 }
 
-/* The same for a program whose kernels are in `fatbin`, NULL where nvcc was missing: they are loaded. */
+/* The same for a program whose kernels are in `fatbin` (NULL without nvcc); loads them. */
 static inline const char *stk_gpu_kernels_missing(struct stk_cuda_runtime *cuda, const void *fatbin,
                                                   cudaLibrary_t *library)
 {

@@ -1,11 +1,11 @@
-/* test_loader.c - the loader onto a GPU: the CPU's bytes for every setting, both rules of the buffers, and
- * tensors for others.
+/* test_loader.c - the loader with a GPU: the CPU's bytes for every setting, both rules of the buffers, and
+ * DLPack tensors.
  *
  *   consumer's stream   wait for batch ─▶ [ late ] ─▶ copy it to the archive ─▶ released
  *
- * The archive keeps each batch as the stream found it, and is looked at when all is over. With `late`
- * the stream is far behind the host: a slot that were refilled before its copy is done, or a buffer before
- * it is released, would be seen as other bytes. Exit 77 where there is no GPU, and it says why.
+ * The archive keeps each batch as the stream found it and is checked at the end. With `late` the stream is
+ * far behind the host, so that a slot refilled before its copy is done, or a buffer before it is released,
+ * shows as wrong bytes. Exits 77 with the reason if there is no GPU.
  */
 #include <stoker/cuda.h>
 #include <stoker/dlpack.h>
@@ -20,14 +20,14 @@ enum { BATCHES_MAX = 32, LATE_BYTES = 16 << 20, LATE_COPIES = 8, ALIGN = 256 };
 struct gpu {
     struct stk_cuda_runtime cuda;
     cudaStream_t stream;
-    char *late; /* two blocks of LATE_BYTES, copied to and fro */
+    char *late; /* two blocks of LATE_BYTES, copied back and forth */
 };
 
 struct archive {
     char *memory; /* of the GPU */
     char *here;   /* of the host */
     size_t slot_bytes, label_at, id_at;
-    stoker_batch batches[BATCHES_MAX]; /* their shapes; pointers are nobody's */
+    stoker_batch batches[BATCHES_MAX]; /* their shapes; pointers are stale */
     uint32_t count;
 };
 
@@ -82,7 +82,7 @@ static void archive_add(struct gpu *gpu, struct archive *archive, const stoker_b
     archive->batches[archive->count++] = *batch;
 }
 
-/* What the stream found, as hashes. */
+/* Hashes of what the stream found. */
 static void archive_read(struct gpu *gpu, struct archive *archive, struct stk_run *run)
 {
     CHECK(gpu->cuda.cudaStreamSynchronize(gpu->stream) == cudaSuccess);
@@ -109,7 +109,7 @@ static void be_late(struct gpu *gpu)
             LATE_BYTES);
 }
 
-/* The batch is taken as a tensor; the loader may forget it at once. */
+/* Takes the batch as a tensor and releases it at once. */
 static void use_tensor(struct gpu *gpu, struct archive *archive, stoker_batch *batch, bool late)
 {
     DLManagedTensorVersioned *images = NULL;
@@ -169,7 +169,7 @@ static void run_on_gpu(struct gpu *gpu, const stoker_dataset *dataset,
     archive_free(gpu, &archive);
 }
 
-/* ---- what is to be seen ---- */
+/* ---- checks ---- */
 
 static void same(const struct stk_run *found, const struct stk_run *wanted, const char *what)
 {
@@ -232,7 +232,7 @@ static uint32_t check_settings(struct gpu *gpu)
     return converted;
 }
 
-/* Batches of megabytes, a stream that is far behind, as few slots and buffers as there may be. */
+/* Batches of megabytes, a late stream, and the fewest slots and buffers. */
 static void check_rules(struct gpu *gpu)
 {
     static struct stk_run found, wanted;

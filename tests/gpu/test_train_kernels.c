@@ -4,8 +4,8 @@
  *            └─ copied ───────▶ kernel: the same struct, its pointers ┴─▶ the same bits
  *                               moved to the device's copy
  *
- * All kernels promise the host kernel's bits but the losses, which use exp and log and add up in another order.
- * Exit 77 where there is no GPU, no runtime or no fatbin, and it says which. */
+ * All kernels give the host kernel's bits, except the losses, which use exp and log and add in another order.
+ * Exits 77 with the reason if there is no GPU, runtime or fatbin. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +20,8 @@
 enum { SLOTS = 12, SLOT_BYTES = 1 << 16, BYTES = SLOTS * SLOT_BYTES };
 enum { SAMPLES = 5, SIDE = 9, OUT = 4, CHANNELS = 13, COUNT = SAMPLES * SIDE * SIDE * CHANNELS };
 
-/* The same slots three times: as they were, as the host kernel leaves them, as the kernel does. The last slot
- * is scratch: partial sums and tickets, of which host kernels have no need. */
+/* The slots before, after the host kernel, and after the kernel. The last slot is scratch: partial sums and
+ * tickets, which host kernels do not use. */
 struct gpu {
     struct stk_cuda_runtime cuda;
     cudaLibrary_t library;
@@ -58,7 +58,7 @@ static void fill(struct gpu *gpu)
         }
 }
 
-/* Words of the struct that point into the host's slots point to the device's afterwards. */
+/* Moves the struct's pointers into the host's slots to the device's. */
 static void move_pointers(const struct gpu *gpu, void *arguments, size_t bytes)
 {
     for (size_t at = 0; at + sizeof(uintptr_t) <= bytes; at += sizeof(uintptr_t)) {
@@ -72,7 +72,7 @@ static void move_pointers(const struct gpu *gpu, void *arguments, size_t bytes)
     }
 }
 
-/* Run a kernel and its host version; what both leave behind lies in host and found. */
+/* Runs a kernel and its host version; their results are in `found` and `host`. */
 static void run(struct gpu *gpu, const struct stk_kernel *kernel, const void *arguments)
 {
     unsigned char moved[1024];
@@ -131,7 +131,7 @@ static void check_pools(struct gpu *gpu)
     void *const x = slot(gpu, 0);
     void *const y = slot(gpu, 1);
     void *const places = slot(gpu, 5);
-    memset(places, 1, SLOT_BYTES); /* the second of each window */
+    memset(places, 1, SLOT_BYTES); /* the second position of each window */
     check_bits(gpu, "stk_train_max_pool_backward",
                &(struct stk_train_max_pool_backward){ w, y, x, places, slot(gpu, 2) });
     check_bits(gpu, "stk_train_max_pool_forward",
@@ -190,7 +190,7 @@ static void check_updates(struct gpu *gpu)
         *state = (struct stk_train_state){ .use = 1,
                                            .factors = { 0.5F, 0.01F, 0.1F, 0.9F, 0.1F, 0.99F, 0.01F,
                                                         0.5F, 1e-3F, 0.9F, 0.8F, 0.1F } };
-        for (int s = 5; s < 8; s++) /* what roots are taken of is not negative */
+        for (int s = 5; s < 8; s++) /* no roots of negative numbers */
             for (size_t i = 0; i < SLOT_BYTES / sizeof(float); i++)
                 ((float *)slot(gpu, s))[i] = fabsf(((float *)slot(gpu, s))[i]) + 1;
         check_bits(

@@ -2,10 +2,10 @@
  * against queued ones, a run against itself, its memory against the driver's count, batches that lie on the
  * GPU against the host's, a checkpoint against an uninterrupted run.
  *
- * Every check is made, whatever the others found; each prints what it saw. Exit 77 if there is no GPU or no
- * kernels, and it says which; 1 if a check failed.
+ * Runs every check even if others fail; each prints its result. Exits 77 with the reason if there is no GPU or
+ * no kernels, 1 if a check failed.
  *
- * usage: gpu_trainer [quick]    quick: the small network alone, for a GPU that is played or watched
+ * usage: gpu_trainer [quick]    quick: only the small network, for a stand-in or under a profiler
  */
 #define STK_TEST_PLAIN 1
 #include "support/trainer_golden_runs.h"
@@ -107,7 +107,7 @@ static void compare_gradients(const stoker_trainer *gpu, const stoker_trainer *r
     stk_view_close(&view);
 }
 
-/* The first of two passes: its gradients lie there still. */
+/* The first of two passes: its gradients are still there. */
 static void check_gradients(stoker_model *model, const char *name, stoker_dtype precision,
                             double most)
 {
@@ -177,7 +177,7 @@ static void check_recorded(const stoker_model *model, stoker_dtype precision)
     stoker_trainer_destroy(&queued);
 }
 
-/* Stopped in the middle of a group, and resumed by another trainer. */
+/* Stopped within a group and resumed by another trainer. */
 static void check_resume(const stoker_model *model)
 {
     char folder[] = "/tmp/stoker_gpu_trainer_XXXXXX";
@@ -219,8 +219,8 @@ static uint64_t free_bytes(void)
     return left;
 }
 
-/* The driver counts in pages, and its libraries load code as it is wanted: so the second trainer is the one
- * that is measured, and so many pages may be more. */
+/* The driver counts pages, and its libraries load code on demand: so this measures the second trainer and allows
+ * for some more pages. */
 static void check_memory(const stoker_model *model, stoker_dtype precision)
 {
     enum { PAGE = 2 * MIB, ALLOCATIONS = 12 };
@@ -256,7 +256,7 @@ static void check_memory(const stoker_model *model, stoker_dtype precision)
     stoker_trainer_destroy(&first);
 }
 
-/* As many samples as a budget holds; and they run. */
+/* The largest batch within a budget runs. */
 static void check_budget(const stoker_model *model)
 {
     stoker_trainer_options options = options_of("cuda", STOKER_FLOAT16);
@@ -274,7 +274,7 @@ static void check_budget(const stoker_model *model)
     stoker_trainer_destroy(&trainer);
 }
 
-/* ---- batches that lie there -------------------------------------------------------------------------- */
+/* ---- batches on the GPU ------------------------------------------------------------------------------ */
 
 static int train_from(stoker_trainer *trainer, const stoker_dataset *digits, stoker_device device,
                       stoker_evaluation *test)

@@ -1,7 +1,7 @@
-/* test_transform.c - the kernels on a GPU give the bits of their host versions, case by case.
+/* test_transform.c - the transform kernels on a GPU give the bits of their host versions.
  *
- * The list of transform_cases.h with 1 to 4 channels, each type and layout; images gathered by id or in
- * order, and kept by id for later batches. Exit 77 where there is no GPU, no runtime or no fatbin, and it says which.
+ * Method: the cases of transform_cases.h with 1 to 4 channels, each type and layout; images gathered by id or in
+ * order, and kept by id for later batches. Exits 77 with the reason if there is no GPU, runtime or fatbin.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void copy(struct gpu *gpu, void *to, const void *from, size_t bytes,
     stk_gpu_copy(&gpu->cuda, to, from, bytes, kind);
 }
 
-/* The kernels that a launch takes, one after the other. */
+/* Runs the kernels of a launch in order. */
 static void run_on_gpu(struct gpu *gpu, const struct stk_planned *made,
                        struct stk_crop_launch launch)
 {
@@ -94,7 +94,7 @@ static void check_case(struct gpu *gpu, const struct transform_case *it, uint32_
     }
 }
 
-/* Rows of a batch that are fresh go to the places of their ids; nothing else is written. */
+/* Fresh rows of a batch are written at their ids; nothing else is. */
 static void check_keep(struct gpu *gpu, const struct transform_case *it, uint32_t channels)
 {
     static const uint8_t fresh[SAMPLES] = { 1, 0, 1, 1, 0 };

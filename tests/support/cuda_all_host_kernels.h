@@ -1,4 +1,4 @@
-/* cuda_all_host_kernels.h - the kernels of a loader and those of a training step, in one table for the stand-in. */
+/* cuda_all_host_kernels.h - one table of the loader's and the trainer's host kernels, for the stand-in. */
 #ifndef STK_TEST_CUDA_ALL_HOST_KERNELS_H
 #define STK_TEST_CUDA_ALL_HOST_KERNELS_H
 
@@ -7,7 +7,7 @@
 
 enum { STK_CUDA_HOST_KERNELS_MAX = 144 };
 
-/* Fill the table's beginning. Returns how many there are; the caller ends it. */
+/* Fills the table and returns the number of kernels; the caller appends the end. */
 static inline uint32_t stk_cuda_all_host_kernels(
     struct standin_cuda_kernel table[STK_CUDA_HOST_KERNELS_MAX])
 {

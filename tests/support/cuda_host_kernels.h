@@ -1,4 +1,4 @@
-/* cuda_host_kernels.h - the kernels' host versions in plain C, for the stand-in to run where a GPU runs kernels. */
+/* cuda_host_kernels.h - host versions of the transform kernels, which the stand-in runs. */
 #ifndef STK_TEST_CUDA_HOST_KERNELS_H
 #define STK_TEST_CUDA_HOST_KERNELS_H
 
@@ -7,14 +7,14 @@
 #include "kernels/transform/launch.h"
 #include "support/standin_cuda/standin_cuda.h"
 
-/* Without nvcc the library has no kernels, and does not ask for any. */
+/* Without nvcc the library has no kernels and loads none. */
 static inline bool stk_cuda_kernels_built(void)
 {
     size_t bytes;
     return stk_kernels_fatbin(&bytes) != NULL;
 }
 
-/* Where a kernel's pointer may be used; NULL stays NULL. */
+/* Returns the accessible address of a device pointer; NULL stays NULL. */
 static inline void stk_cuda_view_at(void *pointer)
 {
     void *at;
@@ -24,7 +24,7 @@ static inline void stk_cuda_view_at(void *pointer)
     memcpy(pointer, &at, sizeof(at));
 }
 
-/* Pointers in the struct are the device's; its host version wants those that can be used. */
+/* Replaces the struct's device pointers by accessible ones and runs the host version. */
 static inline void stk_cuda_run_host_kernel(const struct standin_cuda_kernel *kernel,
                                             void *argument)
 {
@@ -43,7 +43,7 @@ static inline void stk_cuda_run_host_kernel(const struct standin_cuda_kernel *ke
     stk_kernel_named(kernel->name)->run_on_host(argument);
 }
 
-/* All that the library has. */
+/* All kernels of the library. */
 static inline void stk_cuda_use_host_kernels(void)
 {
     enum { KERNELS_MAX = 16 };

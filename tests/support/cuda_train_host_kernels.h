@@ -1,8 +1,7 @@
-/* cuda_train_host_kernels.h - the host versions of a training step's kernels, for the stand-in to run where a GPU runs
- * kernels.
+/* cuda_train_host_kernels.h - host versions of the training kernels, which the stand-in runs.
  *
- * A host kernel wants pointers that the host can use. So each word of its struct that is an address in device
- * memory becomes that of the same byte in the view: counts and seeds are none. */
+ * Each word of the argument struct that is an address in device memory is replaced by the accessible address of
+ * the same byte. Counts and seeds are no such addresses. */
 #ifndef STK_TEST_CUDA_TRAIN_HOST_KERNELS_H
 #define STK_TEST_CUDA_TRAIN_HOST_KERNELS_H
 

@@ -1,18 +1,18 @@
-/* planned_transform.h - a transform planned for bytes, together with the conversion that its plan needs. */
+/* planned_transform.h - a transform plan for bytes with the convert plan that it needs. */
 #ifndef STK_TEST_PLANNED_TRANSFORM_H
 #define STK_TEST_PLANNED_TRANSFORM_H
 
 #include "kernels/transform/transform.h"
 
-/* The plan points into itself: it must not move. */
+/* The transform plan points to the convert plan: do not copy or move it. */
 struct stk_planned {
     struct stk_convert_plan convert;
     struct stk_transform_plan plan;
-    char why[STK_TRANSFORM_WHY_BYTES]; /* it cannot be framed so; else "" */
+    char why[STK_TRANSFORM_WHY_BYTES]; /* why it cannot be framed; else "" */
 };
 
-/* Images of height x width, or where they are mixed, up to that. Source type, elements and, where there
- * is none, the scale of `convert` are filled in. Returns 0 or the error. */
+/* Plans for images of height x width, or up to that if sizes differ. Fills in the source type, the elements and a
+ * missing scale of `convert`. Returns 0 or the error. */
 static inline int stk_planned_make(struct stk_planned *planned, const stoker_transform *transform,
                                    uint64_t seed, uint32_t height, uint32_t width, bool mixed,
                                    struct stk_convert_options convert)

@@ -1,7 +1,5 @@
-/* transform_cases.h - one list of what may be asked for, for host and device, parity and golden
- * values alike.
- *
- * Each case is tried with 1, 3 and 4 channels (and 2), every type and both layouts.
+/* transform_cases.h - the transforms that tests of host and device run with 1 to 4 channels, every type and both
+ * layouts.
  */
 #ifndef TESTS_TRANSFORM_CASES_H
 #define TESTS_TRANSFORM_CASES_H
@@ -119,7 +117,7 @@ static const struct transform_case transform_cases[] = {
 
 enum { TRANSFORM_CASES = sizeof(transform_cases) / sizeof(transform_cases[0]) };
 
-/* A case's plan, with a mean and a deviation for each channel, one for all (1), or none (0). */
+/* Plans a case with a mean and a deviation for each channel, one for all (1), or none (0). */
 static inline int transform_case_plan(struct stk_planned *planned, const struct transform_case *it,
                                       uint64_t seed, uint32_t channels, stoker_dtype to,
                                       stoker_layout layout, uint32_t mean_count)

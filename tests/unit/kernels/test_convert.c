@@ -2,8 +2,8 @@
  *
  * Method: all (from, to, layout, channels, mean_count) at awkward sizes, on each
  * variant this CPU can run. Rows end right before an unmapped page, so that one byte
- * read or written too far is a fault; a pattern stands guard before them. What
- * a variant and the reference could share by mistake, the formula, is checked apart.
+ * read or written too far is a fault; a guard pattern precedes them. The formula,
+ * which a variant and the reference could share by mistake, is checked separately.
  */
 #include "kernels/convert/convert.h"
 #include "kernels/convert/variants.h"
@@ -28,7 +28,7 @@ static size_t bytes_of(stoker_dtype dtype)
     return bytes[dtype];
 }
 
-/* Memory whose last byte is followed by a page that nobody may touch. */
+/* Memory that ends right before an inaccessible page. */
 struct fence {
     unsigned char *base, *end;
     size_t mapped_bytes;
@@ -74,7 +74,7 @@ static uint64_t next_random(uint64_t *state)
     return *state >> 32 | *state << 32;
 }
 
-/* Random bytes are fine values of any type: NaN, infinities and subnormals included. */
+/* Random bytes are values of any type, NaN, infinities and subnormals included. */
 static void fill_random(unsigned char *out, size_t bytes, uint64_t seed)
 {
     for (size_t i = 0; i < bytes; i += sizeof(seed)) {
@@ -83,7 +83,7 @@ static void fill_random(unsigned char *out, size_t bytes, uint64_t seed)
     }
 }
 
-/* Ordinary numbers, as otherwise random halves and doubles mostly overflow. */
+/* Ordinary numbers: random halves and doubles mostly overflow. */
 static void fill_plain(unsigned char *out, size_t elements, stoker_dtype dtype, uint64_t seed)
 {
     for (size_t i = 0; i < elements; i++) {
@@ -262,7 +262,7 @@ CleanTest(convert, many_channels_and_long_rows_match_the_reference)
     arena_close(&arena);
 }
 
-/* The steps between two floats, 0 for equal ones. */
+/* Returns the distance of two floats in ulps. */
 static int64_t ulps_between(float a, float b)
 {
     int32_t bits_a, bits_b;
@@ -273,8 +273,8 @@ static int64_t ulps_between(float a, float b)
     return place_a > place_b ? place_a - place_b : place_b - place_a;
 }
 
-/* (x * scale - mean) / std in double is the truth. Where mean and value nearly cancel,
- * an ulp of the result is no measure, so it is taken at the larger of the two. */
+/* (x * scale - mean) / std in double is the expected value. If mean and value nearly cancel,
+ * the tolerance is an ulp of the larger of the two. */
 CleanTest(convert, all_bytes_follow_the_usual_formula)
 {
     uint8_t bytes[256];
@@ -361,7 +361,7 @@ static int init_with(struct stk_convert_options options)
     return stk_convert_plan_init(&plan, &options);
 }
 
-/* A good set of options, from which each check below departs in one way. */
+/* Valid options; each check below changes one thing. */
 static struct stk_convert_options good(void)
 {
     return (struct stk_convert_options){
@@ -438,7 +438,7 @@ CleanTest(convert, types_without_a_conversion_are_refused)
     CHECK_WITH(STOKER_ETYPE, o.from = o.to = STOKER_FLOAT64; o.scale = 0.5F);
 }
 
-/* Standardising a table of floats is no copy, although the type stays. */
+/* Standardising floats is not a copy, although the type stays. */
 CleanTest(convert, a_float_type_is_scaled_in_place_of_a_copy)
 {
     const float in[] = { 1.0F, 2.0F, 4.0F };

@@ -1,8 +1,7 @@
 /* test_float16.c - binary16 and bfloat16 against their definition, all 65536 values.
  *
- * Method: every half is widened by an oracle that works with ldexp(). Between two
- * neighbouring halves lie the points that decide the rounding: the tie, and the
- * floats just below and above it. That covers subnormals, overflow and each carry.
+ * Method: a reference based on ldexp() widens every half. Three points between two
+ * neighbouring halves decide the rounding: the tie, and the floats just below and above it. That covers subnormals, overflow and each carry.
  */
 #include "kernels/convert/convert.h"
 #include "support/leaks.h"
@@ -27,7 +26,7 @@ static const struct half_type bfloat16 = {
     "bfloat16", 7, 127, 0x7f80, 0x0040, stk_bfloat16_from_float, stk_float_from_bfloat16,
 };
 
-/* The value of a finite half, and what infinity's place would be worth. */
+/* Returns the value of a finite half, or what infinity's code would be worth. */
 static double value_of(const struct half_type *type, uint32_t magnitude)
 {
     int exponent = (int)(magnitude >> type->mantissa_bits);
@@ -86,7 +85,7 @@ static void check_near(const struct half_type *type, float value, uint32_t expec
                  (double)-value);
 }
 
-/* Around the middle between `half` and its upper neighbour, infinity included. */
+/* Checks around the middle between `half` and its upper neighbour, infinity included. */
 static void check_ties(const struct half_type *type)
 {
     for (uint32_t half = 0; half < type->infinity; half++) {

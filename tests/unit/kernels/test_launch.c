@@ -1,7 +1,7 @@
-/* test_launch.c - host kernels give the bits of stk_transform_row(), and the table is whole.
+/* test_launch.c - host kernels give the bits of stk_transform_row(), and the table is complete.
  *
- * Method: the list of transform_cases.h, in batches whose images are gathered or lie in order, with
- * scratch of just the size that is asked for.
+ * Method: the cases of transform_cases.h, in batches whose images are gathered or in order, with
+ * scratch of exactly the required size.
  */
 #include "kernels/transform/launch.h"
 

@@ -1,6 +1,6 @@
-/* test_resize_golden.c - resizing gives Pillow's bytes: values that Pillow made, kept in golden/.
+/* test_resize_golden.c - resizing gives the bytes that Pillow made, kept in golden/.
  *
- * The contract is one level of 255 at most; what is checked is that there is no difference.
+ * The contract allows a difference of one level of 255; the test allows none.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>

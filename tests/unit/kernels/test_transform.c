@@ -1,8 +1,8 @@
 /* test_transform.c - every variant gives the bits of the reference and stays in its memory.
  *
- * Method: the list of transform_cases.h with 1 to 4 channels, each type and layout, some samples
- * and epochs, on each variant that this CPU can run. Picture, row and scratch end right before a page
- * that nobody may touch.
+ * Method: the cases of transform_cases.h with 1 to 4 channels, each type and layout, some samples
+ * and epochs, on each variant that this CPU can run. Image, row and scratch end right before an
+ * inaccessible page.
  */
 #include "kernels/transform/transform.h"
 
@@ -45,7 +45,7 @@ static void check_variant(const struct stk_transform_variant *variant, struct ar
     unsigned char *scratch = pages_take(&arena->scratch, scratch_bytes);
     memset(scratch, 0, scratch_bytes);
     stk_transform_plan_choose(&made->plan, variant);
-    for (int time = 0; time < 2; time++) { /* with a fresh scratch, and with one that was used */
+    for (int time = 0; time < 2; time++) { /* with a fresh scratch, then a used one */
         memset(out, 0x5a, bytes);
         stk_transform_row(&made->plan, scratch, picture, 3, sample, time == 0 ? NULL : picture,
                           out);
@@ -115,8 +115,8 @@ Test(transform, every_case_matches_the_reference_as_stored)
     check_type(STOKER_UINT8);
 }
 
-/* One place of the output in a picture whose last byte ends a page, on each variant but the last: that is
- * plain C, and what the others must give. */
+/* Checks one position of the output in an image that ends right before a page, on each variant: all must equal
+ * the last one, which is plain C. */
 static void check_place(struct arena *arena, struct stk_planned *made, const struct stk_crop *crop)
 {
     const size_t bytes = made->convert.to_bytes;
@@ -142,7 +142,7 @@ static void check_place(struct arena *arena, struct stk_planned *made, const str
     }
 }
 
-/* An output of height x width, everywhere in a picture and up to ten pixels beside it. */
+/* Checks an output of height x width everywhere in an image and up to ten pixels outside. */
 static void check_places(struct arena *arena, uint32_t height, uint32_t width,
                          uint32_t picture_width, uint32_t channels, stoker_dtype to)
 {
@@ -168,7 +168,7 @@ static void check_places(struct arena *arena, uint32_t height, uint32_t width,
         for (crop.y = -1; crop.y <= LINES - (int32_t)height + 1; crop.y++)
             for (int turns = 0; turns < 2; turns++) {
                 crop.flip = turns != 0;
-                crop.cut_bottom = crop.x % 3 == 0 ? 1 : 0; /* or no cut */
+                crop.cut_bottom = crop.x % 3 == 0 ? 1 : 0; /* else no cut */
                 crop.cut_right = (int32_t)width / 2;
                 check_place(arena, &made, &crop);
             }
@@ -215,7 +215,7 @@ Test(transform, lines_anywhere_as_stored)
     check_all_places(STOKER_UINT8);
 }
 
-/* Fewer rows, and more, than are drawn at a time; an odd one among them. */
+/* Fewer and more rows than are drawn at a time; odd counts too. */
 Test(transform, rows_at_once_are_the_rows_one_by_one)
 {
     enum { ROWS = 39, AHEAD = 3, SIDE = 28, BYTES = SIDE * SIDE };
