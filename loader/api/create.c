@@ -20,7 +20,6 @@
 #include "loader/base/environment.h"
 #include "loader/base/error.h"
 #include "loader/base/thread.h"
-#include "loader/device/choose.h"
 #include "loader/reader/choose.h"
 
 enum { BLOCK_BYTES = 65536 }; /* rows that one read brings into the cache */

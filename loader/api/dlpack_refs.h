@@ -60,7 +60,7 @@ bool stk_dlpack_refs_end(struct stk_dlpack_refs *refs);
 /* The consumer made a tensor of the batch. */
 void stk_dlpack_refs_add(struct stk_dlpack_refs *refs, uint64_t turn);
 
-/* A tensor of the batch is deleted. Any thread. The refs and their owner may be gone on return. */
+/* A tensor of the batch is deleted. Any thread. The refs and their owner may no longer exist on return. */
 void stk_dlpack_refs_drop(struct stk_dlpack_refs *refs, uint64_t turn);
 
 /* End the work of one more stream with the batch. Any thread. Returns what the owner's end_work does. */

@@ -1,5 +1,5 @@
-/* choose.c - see choose.h. */
-#include "loader/device/choose.h"
+/* choose.c - opens the device that the options or the environment ask for. */
+#include "loader/device/device.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -108,6 +108,12 @@ extern const struct stk_device_ops stk_device_cpu;
 extern const struct stk_device_ops stk_device_cuda_host;
 extern const struct stk_device_ops stk_device_cuda; /* fails to open in a build without CUDA */
 
+/* Open device `index` of a kind. AUTO is what the environment variable STOKER_DEVICE names ("cpu", "cuda",
+ * "cuda:1"), else the first GPU, else the CPU. `why` receives the reason for the choice. Returns 0, STOKER_ENOMEM,
+ * STOKER_EINVAL (STOKER_DEVICE is not understood) or STOKER_EDEVICE. */
+int stk_device_choose(struct stk_device **out, stoker_device kind, uint32_t index,
+                      char why[STK_DEVICE_WHY_BYTES], stoker_error *error);
+
 /* NULL is allowed. */
 void stk_device_close(struct stk_device *device);
 

@@ -92,7 +92,7 @@ void stk_ledger_judge(stoker_stats *stats)
     stats->limit = limit_of(stats);
     switch (stats->limit) {
     case STOKER_LIMIT_UNKNOWN:
-        (void)snprintf(verdict, size, "too early to tell: %" PRIu64 " batches", stats->batches);
+        (void)snprintf(verdict, size, "too early to judge: %" PRIu64 " batches", stats->batches);
         break;
     case STOKER_LIMIT_CONSUMER:
         (void)snprintf(
