@@ -6,9 +6,10 @@
  *                                     ▼
  *                              [ 8 elements ] ─▶ fma ─▶ stored                     3 times
  *
- * Widening bytes takes a shuffle anyway, and vpshufb reads them in any order: so flipping pixels and splitting
- * them into planes is free (shuffle_tables.h). A block writes its own eight pixels and nothing beside them. With n
- * channels it makes n vectors of eight elements; their sources and targets stay in registers for a whole image.
+ * Widening bytes takes a shuffle anyway, and vpshufb reads them in any order: so flipping pixels, splitting them
+ * into planes and filling those outside the image is free (shuffle_tables.h). A block writes its own eight pixels
+ * and nothing beside them. With n channels it makes n vectors of eight elements; their sources and targets stay in
+ * registers for a whole image.
  */
 #ifndef STK_KERNELS_TRANSFORM_BLOCK_AVX2_H
 #define STK_KERNELS_TRANSFORM_BLOCK_AVX2_H
@@ -81,8 +82,7 @@ static ALWAYS_INLINE void block_init(struct block *block, const struct stk_trans
         vector->order = _mm256_loadu_si256((const __m256i_u *)shuffles[number].order);
         vector->factor = planes ? _mm256_set1_ps(plan->factor[number])
                                 : _mm256_loadu_ps(plan->factor + number * BLOCK_PIXELS);
-        vector->bias = planes ? _mm256_set1_ps(plan->bias[number])
-                              : _mm256_loadu_ps(plan->bias + number * BLOCK_PIXELS);
+        vector->bias = _mm256_loadu_ps(shuffles[number].bias);
         vector->low = shuffles[number].low;
         vector->high = shuffles[number].high;
         vector->to = number * (planes ? plane_bytes : BLOCK_PIXELS * element_bytes);

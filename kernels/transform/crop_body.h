@@ -2,7 +2,7 @@
  *
  *   image ──┬─ all of it, unchanged: one line ─────────────────────────────────┐
  *           ├─ floats: blocks of pixels (crop_blocks.h) ───────────────────────┼──▶ row
- *           └─ bytes, and narrow rows: tile in L1 ──▶ converted ───────────────┘
+ *           └─ bytes, and floats without a block: tile in L1 ──▶ converted ────┘
  *              fill │ pixels, maybe flipped │ fill
  *
  * A tile holds some lines of the output as bytes, so that even the lines of a small image are converted as
@@ -334,10 +334,15 @@ static ALWAYS_INLINE void crop_bytes(const struct stk_transform_plan *plan,
 static ALWAYS_INLINE void crop_floats(const struct stk_transform_plan *plan,
                                       const struct stk_crop *crop, const struct target *target)
 {
+    const struct narrow narrow = narrow_of(crop, target);
+    if (is_narrow(crop, target, &narrow)) {
+        put_narrow(plan, crop, target, &narrow);
+        return;
+    }
     const struct seen seen = seen_of(crop, target);
     if (is_whole(crop, target, &seen) && is_one_line(crop, target))
         put_whole(plan, crop, target, &seen);
-    else if (has_blocks(target, &seen))
+    else if (has_blocks(&seen))
         put_wide(plan, crop, target, &seen);
     else
         put_tiles(plan, crop, target, &seen);

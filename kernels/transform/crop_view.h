@@ -51,6 +51,12 @@ static ALWAYS_INLINE struct fetching fetching_of(const struct stk_crop *crop)
                                                : PREFETCH_BYTES_MAX };
 }
 
+/* Returns how many bytes of a later image are prefetched with each line of this one. */
+static ALWAYS_INLINE size_t share_of(struct fetching fetching, size_t lines)
+{
+    return ((uint32_t)fetching.left + (uint32_t)lines - 1) / (uint32_t)lines;
+}
+
 /* ---- the visible part -------------------------------------------------------------- */
 
 /* The pixels of the output that come from the image: x0..x1 of lines y0..y1. */
@@ -93,6 +99,12 @@ static ALWAYS_INLINE struct seen seen_of(const struct stk_crop *crop, const stru
 static ALWAYS_INLINE bool is_cut(const struct stk_crop *crop)
 {
     return crop->cut_bottom > crop->cut_top && crop->cut_right > crop->cut_left;
+}
+
+/* Returns one, or other if flipped, without a branch: flips are random, so it would be mispredicted. */
+static ALWAYS_INLINE int32_t turned(int32_t flip, int32_t one, int32_t other)
+{
+    return one + flip * (other - one);
 }
 
 static ALWAYS_INLINE size_t clamped(size_t value, size_t low, size_t high)

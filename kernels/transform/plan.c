@@ -99,7 +99,7 @@ int stk_transform_plan_init(struct stk_transform_plan *plan, const struct stk_fr
     }
     make_filled(plan);
     const bool planes = convert->layout == STOKER_NCHW && channels > 1;
-    stk_shuffles_init(plan->shuffles, channels, planes);
+    stk_shuffles_init(plan->shuffles, channels, planes, plan->factor, plan->bias, plan->fill);
     stk_wide_shuffles_init(plan->wide_shuffles, channels, planes);
     const struct stk_transform_variant *variant = stk_transform_variants;
     while (!variant->runs_here())

@@ -1,10 +1,20 @@
 /* shuffle_tables.c - see shuffle_tables.h. */
 #include "kernels/transform/shuffle_tables.h"
 
+#include <math.h>
+
 enum {
     GROUP_BYTES = 4,      /* moved by vpermd at a time */
     WINDOW_ELEMENTS = 4,  /* that share a window */
     ZEROS_ABOVE = -0x100, /* the low byte of a 32-bit number; vpshufb turns each 0xff into 0 */
+};
+
+/* What all shuffles of a plan share; factor, bias and fill: one per channel. */
+struct conversion {
+    uint32_t channels;
+    bool planes;
+    const float *factor, *bias;
+    const uint8_t *fill;
 };
 
 /* Returns the byte of a block of `pixels` pixels that becomes element i of vector `number`. */
@@ -25,37 +35,67 @@ static int32_t lowest_of(const int32_t *bytes, uint32_t count)
     return lowest;
 }
 
-/* Returns the window of some elements; it stays in the block. In planes all channels use the first one's. */
-static int32_t window_of(const int32_t *bytes, uint32_t count, uint32_t channels, uint32_t channel)
+static bool is_read(const struct conversion *conversion, int32_t byte)
 {
-    const int32_t room = (int32_t)(STK_BLOCK_PIXELS * channels) - STK_WINDOW_BYTES;
-    const int32_t lowest = lowest_of(bytes, count) - (int32_t)channel;
-    return room < 0 ? 0 : lowest < room ? lowest : room;
+    return byte >= 0 && byte < (int32_t)(STK_BLOCK_PIXELS * conversion->channels);
 }
 
-static struct stk_shuffle shuffle_of(uint32_t channels, bool planes, bool flip, uint32_t number)
+/* Returns the window of some elements; it stays in the pixels that are read. In planes all channels use the first
+ * one's. */
+static int32_t window_of(const struct conversion *conversion, const int32_t *bytes, uint32_t count,
+                         uint32_t channel)
 {
+    const int32_t room = (int32_t)(STK_BLOCK_PIXELS * conversion->channels) - STK_WINDOW_BYTES;
+    int32_t lowest = room < 0 ? 0 : room;
+    for (uint32_t i = 0; i < count; i++)
+        if (is_read(conversion, bytes[i]) && bytes[i] - (int32_t)channel < lowest)
+            lowest = bytes[i] - (int32_t)channel;
+    return lowest;
+}
+
+/* moved: pixels from the first that is read to the block's first. */
+static struct stk_shuffle shuffle_of(const struct conversion *conversion, bool flip, int32_t moved,
+                                     uint32_t number)
+{
+    const uint32_t channels = conversion->channels;
     int32_t bytes[STK_BLOCK_PIXELS];
-    for (uint32_t i = 0; i < STK_BLOCK_PIXELS; i++)
-        bytes[i] = byte_of(STK_BLOCK_PIXELS, channels, planes, flip, number, i);
-    struct stk_shuffle shuffle;
-    if (planes) {
-        shuffle.low = window_of(bytes, WINDOW_ELEMENTS, channels, number);
-        shuffle.high = window_of(bytes + WINDOW_ELEMENTS, WINDOW_ELEMENTS, channels, number);
-    } else {
-        shuffle.low = shuffle.high = window_of(bytes, STK_BLOCK_PIXELS, channels, 0);
+    uint32_t channel[STK_BLOCK_PIXELS];
+    for (uint32_t i = 0; i < STK_BLOCK_PIXELS; i++) {
+        const int32_t byte =
+            byte_of(STK_BLOCK_PIXELS, channels, conversion->planes, flip, number, i);
+        channel[i] = (uint32_t)byte % channels;
+        bytes[i] = byte + moved * (int32_t)channels;
     }
-    for (uint32_t i = 0; i < STK_BLOCK_PIXELS; i++)
-        shuffle.order[i] =
-            bytes[i] - (i < WINDOW_ELEMENTS ? shuffle.low : shuffle.high) + ZEROS_ABOVE;
+    struct stk_shuffle shuffle;
+    if (conversion->planes) {
+        shuffle.low = window_of(conversion, bytes, WINDOW_ELEMENTS, number);
+        shuffle.high = window_of(conversion, bytes + WINDOW_ELEMENTS, WINDOW_ELEMENTS, number);
+    } else {
+        shuffle.low = shuffle.high = window_of(conversion, bytes, STK_BLOCK_PIXELS, 0);
+    }
+    for (uint32_t i = 0; i < STK_BLOCK_PIXELS; i++) {
+        const float bias = conversion->bias[channel[i]];
+        const float fill = (float)conversion->fill[channel[i]];
+        const int32_t byte = bytes[i] - (i < WINDOW_ELEMENTS ? shuffle.low : shuffle.high);
+        const bool read = is_read(conversion, bytes[i]);
+        shuffle.order[i] = read ? byte + ZEROS_ABOVE : -1;
+        shuffle.bias[i] = read ? bias : fmaf(fill, conversion->factor[channel[i]], bias);
+    }
     return shuffle;
 }
 
-void stk_shuffles_init(stk_shuffles shuffles, uint32_t channels, bool planes)
+void stk_shuffles_init(stk_shuffles shuffles, uint32_t channels, bool planes, const float *factor,
+                       const float *bias, const uint8_t *fill)
 {
-    for (uint32_t number = 0; number < channels; number++)
-        for (int flip = 0; flip < 2; flip++)
-            shuffles[flip][number] = shuffle_of(channels, planes, flip != 0, number);
+    const struct conversion conversion = { channels, planes, factor, bias, fill };
+    for (int32_t overhang = 0; overhang <= STK_BLOCK_PIXELS; overhang++)
+        for (uint32_t number = 0; number < channels; number++)
+            for (int flip = 0; flip < 2; flip++) {
+                shuffles[flip][STK_SIDE_LOW][overhang][number] =
+                    shuffle_of(&conversion, flip != 0, -overhang, number);
+                shuffles[flip][STK_SIDE_HIGH][overhang][number] =
+                    shuffle_of(&conversion, flip != 0, overhang, number);
+            }
 }
 
 static struct stk_wide_shuffle wide_shuffle_of(uint32_t channels, bool planes, bool flip,

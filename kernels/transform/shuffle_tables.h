@@ -4,7 +4,14 @@
  *                               └── window of 16 bytes ──┘
  *   vector 0                    r g b r g b r g         flipped: the last pixel first
  *
- * They depend on the number of channels, the layout and the flip alone, so the plan holds them.
+ *   overhang 3, low side        . . . 0 1 2 3 4│5 6 7 8 ...     flipped: 4 3 2 1 0 . . .
+ *                                     └── read from here on: eight pixels that the image has
+ *
+ * The block at a line's start or end may overhang the image. A vector reads two windows, one for its first and one
+ * for its last four elements, both in the eight pixels that are read. An element outside the image is 0 and its
+ * bias is what fill becomes: 0 times a factor adds nothing, and no bias is -0.
+ *
+ * The plan holds them for each overhang; which of them is used differs from row to row.
  */
 #ifndef STK_KERNELS_TRANSFORM_SHUFFLE_TABLES_H
 #define STK_KERNELS_TRANSFORM_SHUFFLE_TABLES_H
@@ -19,18 +26,22 @@ enum {
     STK_WINDOW_BYTES = 16 /* that a shuffle reads from; a block of one channel has only eight */
 };
 
+enum stk_side { STK_SIDE_LOW, STK_SIDE_HIGH }; /* the image's left, its right */
+
 /* One vector of a block of eight pixels; n channels take n vectors. */
 struct stk_shuffle {
-    int32_t order[STK_BLOCK_PIXELS]; /* for vpshufb: a byte of the window, zeros above it */
+    /* For vpshufb: a byte of the window, zeros above it; -1: outside the image. */
+    int32_t order[STK_BLOCK_PIXELS];
+    float bias[STK_BLOCK_PIXELS];
     /* First bytes of the windows of elements 0..3 and 4..7; channels last: equal. */
     int32_t low, high;
 };
 
-/* [flipped][number of the vector] */
-typedef struct stk_shuffle stk_shuffles[2][STOKER_TRANSFORM_CHANNELS_MAX];
+/* [flipped][enum stk_side][overhang in pixels; 8: all fill][number of the vector] */
+typedef struct stk_shuffle stk_shuffles[2][2][STK_BLOCK_PIXELS + 1][STOKER_TRANSFORM_CHANNELS_MAX];
 
-/* One vector of a block of sixteen pixels: each four elements have their own window, which begins at any group
- * of four bytes. */
+/* One vector of a block of sixteen pixels, all of the image: each four elements have their own window, which
+ * begins at any group of four bytes. */
 struct stk_wide_shuffle {
     int32_t groups[STK_WIDE_PIXELS]; /* for vpermd: which four bytes of the pixels */
     int32_t order[STK_WIDE_PIXELS];  /* for vpshufb: which byte of the window, zeros above it */
@@ -39,8 +50,9 @@ struct stk_wide_shuffle {
 /* [flipped][number of the vector] */
 typedef struct stk_wide_shuffle stk_wide_shuffles[2][STOKER_TRANSFORM_CHANNELS_MAX];
 
-/* channels: 1..STOKER_TRANSFORM_CHANNELS_MAX. planes: NCHW. */
-void stk_shuffles_init(stk_shuffles shuffles, uint32_t channels, bool planes);
+/* channels: 1..STOKER_TRANSFORM_CHANNELS_MAX. planes: NCHW. factor, bias and fill: one per channel. */
+void stk_shuffles_init(stk_shuffles shuffles, uint32_t channels, bool planes, const float *factor,
+                       const float *bias, const uint8_t *fill);
 void stk_wide_shuffles_init(stk_wide_shuffles shuffles, uint32_t channels, bool planes);
 
 #endif

@@ -25,7 +25,7 @@ enum {
     STK_TRANSFORM_WHY_BYTES = 160,
     STK_IMAGE_SLACK_BYTES = 16, /* readable behind an image's last byte: see stk_image */
     STK_LINE_ELEMENTS = 80,     /* a period of 16 x 4 channels and a vector more */
-    STK_FILL_BYTES = 48,        /* 32 bytes from any channel on */
+    STK_FILL_BYTES = 256,       /* a line of 64 pixels */
     STK_FILLED_BYTES = 48       /* a pixel of 4 floats and 32 bytes more */
 };
 
@@ -116,7 +116,7 @@ struct stk_transform_plan {
     stk_resize_lines_fn *resize_lines;
     stk_resize_column_fn *resize_column;
     uint32_t height_max, width_max; /* largest source image */
-    uint8_t fill[STK_FILL_BYTES];   /* pixels of it, channels last */
+    uint8_t fill[STK_FILL_BYTES];   /* a line of it, channels last */
     /* Fill as the output has it: whole pixels, or one channel per plane. */
     uint32_t filled_planes, filled_bytes; /* number of planes; bytes after which fill repeats */
     uint8_t filled[STOKER_TRANSFORM_CHANNELS_MAX][STK_FILLED_BYTES];

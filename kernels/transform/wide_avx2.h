@@ -14,8 +14,8 @@ static ALWAYS_INLINE void wide_init(struct wide *wide, const struct stk_transfor
                                     bool flip, uint32_t channels, bool planes, size_t element_bytes,
                                     size_t plane_bytes)
 {
-    block_init(&wide->block, plan, plan->shuffles[flip], channels, planes, element_bytes,
-               plane_bytes);
+    block_init(&wide->block, plan, plan->shuffles[flip][STK_SIDE_LOW][0], channels, planes,
+               element_bytes, plane_bytes);
 }
 
 static ALWAYS_INLINE void wide_put(const struct wide *wide, const unsigned char *in,
