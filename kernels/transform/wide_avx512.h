@@ -5,7 +5,6 @@
  *                                    │ order: any 4 bytes of each, as 32-bit numbers
  *                                    ▼
  *                             [ 16 elements ] ─▶ fma ─▶ stored              3 times
-
  */
 #ifndef STK_KERNELS_TRANSFORM_WIDE_AVX512_H
 #define STK_KERNELS_TRANSFORM_WIDE_AVX512_H
