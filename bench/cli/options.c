@@ -61,6 +61,7 @@ static void set_words(struct words *words, const struct cli_table *table)
 
 static const struct cli_option *row_of(const struct cli_table *table, int found)
 {
+    assert(table->rows != NULL);
     if (found >= LONG_BASE)
         return &table->rows[found - LONG_BASE];
     for (size_t i = 0; i < table->count; i++)

@@ -72,6 +72,12 @@ static void add_stage(char *table, const stoker_trainer_memory *memory)
     add_choice(table, memory);
 }
 
+static void add_blank_line(char *table)
+{
+    const size_t length = strlen(table);
+    (void)snprintf(table + length, TABLE_BYTES - length, "\n");
+}
+
 static void add_heading(char *table, const struct stk_stage *stage)
 {
     const size_t length = strlen(table);
@@ -91,7 +97,7 @@ size_t stoker_trainer_memory_table(const stoker_trainer *trainer, char *text, si
             add_heading(table, trainer->stage[s]);
         add_stage(table, &trainer->stage[s]->memory);
         if (two)
-            strcat(table, "\n");
+            add_blank_line(table);
     }
     if (two)
         add_line(table, "peak of both", trainer->memory.peak, "");
