@@ -28,7 +28,7 @@ struct look {
     struct stk_image_shape shape;
 };
 
-struct crew {
+struct survey {
     const struct stk_survey_set *set;
     struct look *looks;
     uint32_t count;
@@ -79,14 +79,14 @@ static int look_at(const struct stk_survey_set *set, uint64_t id, struct stk_ima
 
 static void *work(void *argument)
 {
-    struct crew *crew = argument;
+    struct survey *survey = argument;
     for (;;) {
-        const unsigned at = atomic_fetch_add_explicit(&crew->next, 1, memory_order_relaxed);
-        if (at >= crew->count)
+        const unsigned at = atomic_fetch_add_explicit(&survey->next, 1, memory_order_relaxed);
+        if (at >= survey->count)
             return NULL;
-        struct look *look = &crew->looks[at];
+        struct look *look = &survey->looks[at];
         stoker_error ignored;
-        look->rc = look_at(crew->set, look->id, &look->shape, &ignored);
+        look->rc = look_at(survey->set, look->id, &look->shape, &ignored);
     }
 }
 
@@ -99,11 +99,11 @@ struct counts {
     const struct look *other; /* the first of another size than first; NULL = all have one */
 };
 
-static struct counts count_up(const struct crew *crew)
+static struct counts count_up(const struct survey *survey)
 {
     struct counts counts = { 0 };
-    for (uint32_t i = 0; i < crew->count; i++) {
-        const struct look *look = &crew->looks[i];
+    for (uint32_t i = 0; i < survey->count; i++) {
+        const struct look *look = &survey->looks[i];
         if (look->rc != STOKER_OK)
             continue;
         counts.sound++;
@@ -132,7 +132,7 @@ static void describe_one(char *to, size_t bytes, const struct stk_survey_set *se
                        length > NAME_BYTES ? name + length - NAME_BYTES : name, height, width);
 }
 
-static void describe(char text[STK_SURVEY_TEXT_BYTES], const struct crew *crew,
+static void describe(char text[STK_SURVEY_TEXT_BYTES], const struct survey *survey,
                      const struct counts *counts)
 {
     char sizes[2 * (NAME_BYTES + 32) + 32];
@@ -145,47 +145,47 @@ static void describe(char text[STK_SURVEY_TEXT_BYTES], const struct crew *crew,
         (void)snprintf(sizes, sizeof(sizes), "%ux%u", counts->first->shape.height,
                        counts->first->shape.width);
     } else {
-        describe_one(one, sizeof(one), crew->set, counts->first);
-        describe_one(other, sizeof(other), crew->set, counts->other);
+        describe_one(one, sizeof(one), survey->set, counts->first);
+        describe_one(other, sizeof(other), survey->set, counts->other);
         (void)snprintf(sizes, sizeof(sizes), "several sizes (%s, %s)", one, other);
     }
     (void)snprintf(text, STK_SURVEY_TEXT_BYTES,
                    "%" PRIu64 " of %" PRIu64 " image headers read: %s, %s", counts->sound,
-                   crew->set->count, sizes, colours);
+                   survey->set->count, sizes, colours);
     stk_printable(text);
 }
 
 /* No image has a sound header: report why the first one has none, or ENOMEM. */
-static int fail(const struct crew *crew, stoker_error *error)
+static int fail(const struct survey *survey, stoker_error *error)
 {
-    const struct stk_place place = place_of(crew->set);
+    const struct stk_place place = place_of(survey->set);
     struct stk_image_shape ignored;
-    for (uint32_t i = 0; i < crew->count; i++) {
-        if (crew->looks[i].rc == STOKER_ELIMIT)
+    for (uint32_t i = 0; i < survey->count; i++) {
+        if (survey->looks[i].rc == STOKER_ELIMIT)
             continue;
-        const int rc = look_at(crew->set, crew->looks[i].id, &ignored, error);
+        const int rc = look_at(survey->set, survey->looks[i].id, &ignored, error);
         if (rc != STOKER_OK && rc != STOKER_ELIMIT)
             return rc;
     }
     return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_OPEN, &place,
                          "every image is longer than max_file_bytes=%" PRIu64,
-                         crew->set->bytes_max);
+                         survey->set->bytes_max);
 }
 
-static int evaluate(struct stk_image_survey *out, const struct crew *crew, stoker_error *error)
+static int evaluate(struct stk_image_survey *out, const struct survey *survey, stoker_error *error)
 {
-    const struct stk_place place = place_of(crew->set);
-    const struct counts counts = count_up(crew);
-    for (uint32_t i = 0; i < crew->count; i++) /* not an image's fault: another would hide it */
-        if (crew->looks[i].rc == STOKER_ENOMEM)
+    const struct stk_place place = place_of(survey->set);
+    const struct counts counts = count_up(survey);
+    for (uint32_t i = 0; i < survey->count; i++) /* not an image's fault: another would hide it */
+        if (survey->looks[i].rc == STOKER_ENOMEM)
             return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place,
                                  "an image's header");
     if (counts.first == NULL)
-        return fail(crew, error);
+        return fail(survey, error);
     *out = (struct stk_image_survey){ .first = counts.first->shape,
                                       .all_gray = counts.gray == counts.sound,
                                       .sizes_differ = counts.other != NULL };
-    describe(out->text, crew, &counts);
+    describe(out->text, survey, &counts);
     return STOKER_OK;
 }
 
@@ -193,19 +193,20 @@ int stk_image_survey(struct stk_image_survey *out, const struct stk_survey_set *
                      stoker_error *error)
 {
     const struct stk_place place = place_of(set);
-    struct crew crew = { .set = set,
-                         .count = set->count < STK_SURVEY_IMAGES_MAX ? (uint32_t)set->count
-                                                                     : STK_SURVEY_IMAGES_MAX };
-    crew.looks = stk_calloc(crew.count, sizeof(crew.looks[0]));
-    if (crew.looks == NULL)
+    struct survey survey = { .set = set,
+                             .count = set->count < STK_SURVEY_IMAGES_MAX ? (uint32_t)set->count
+                                                                         : STK_SURVEY_IMAGES_MAX };
+    survey.looks = stk_calloc(survey.count, sizeof(survey.looks[0]));
+    if (survey.looks == NULL)
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place,
                              "looking at the images");
-    for (uint32_t i = 0; i < crew.count; i++) /* i x count may be more than 64 bits hold */
-        crew.looks[i].id = set->count / crew.count * i + set->count % crew.count * i / crew.count;
-    atomic_init(&crew.next, 0);
-    stk_threads_run(stk_threads_together(crew.count / LOOKS_PER_THREAD), "stoker-look", work,
-                    &crew);
-    const int rc = evaluate(out, &crew, error);
-    stk_free(crew.looks);
+    for (uint32_t i = 0; i < survey.count; i++) /* i x count may be more than 64 bits hold */
+        survey.looks[i].id =
+            set->count / survey.count * i + set->count % survey.count * i / survey.count;
+    atomic_init(&survey.next, 0);
+    stk_threads_run(stk_threads_together(survey.count / LOOKS_PER_THREAD), "stoker-look", work,
+                    &survey);
+    const int rc = evaluate(out, &survey, error);
+    stk_free(survey.looks);
     return rc;
 }

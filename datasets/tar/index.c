@@ -69,7 +69,7 @@ struct piece {
     size_t first, count;
 };
 
-struct crew {
+struct scan {
     struct stk_tar_index *index;
     const struct stk_tar_pattern *pattern;
     struct stk_tar_wish wish; /* for each part */
@@ -77,54 +77,54 @@ struct crew {
     pthread_mutex_t lock;     /* guards all below */
     struct stk_tar_part parts[STK_THREADS_TOGETHER_MAX];
     uint32_t part_count;
-    uint32_t next; /* the first archive that nobody has taken */
+    uint32_t next; /* the first archive not taken yet */
     bool failed;
     stoker_error error; /* code 0, or that memory ran out */
 };
 
-static struct stk_tar_part *begin_part(struct crew *crew)
+static struct stk_tar_part *begin_part(struct scan *scan)
 {
-    pthread_mutex_lock(&crew->lock);
-    assert(crew->part_count < STK_THREADS_TOGETHER_MAX);
-    struct stk_tar_part *part = &crew->parts[crew->part_count++];
-    pthread_mutex_unlock(&crew->lock);
-    stk_tar_part_init(part, &crew->wish);
+    pthread_mutex_lock(&scan->lock);
+    assert(scan->part_count < STK_THREADS_TOGETHER_MAX);
+    struct stk_tar_part *part = &scan->parts[scan->part_count++];
+    pthread_mutex_unlock(&scan->lock);
+    stk_tar_part_init(part, &scan->wish);
     return part;
 }
 
 /* UINT32_MAX: there is nothing left to do. */
-static uint32_t take_archive(struct crew *crew)
+static uint32_t take_archive(struct scan *scan)
 {
-    pthread_mutex_lock(&crew->lock);
-    const bool over = crew->failed || crew->next == crew->pattern->name_count;
-    const uint32_t number = over ? UINT32_MAX : crew->next++;
-    pthread_mutex_unlock(&crew->lock);
+    pthread_mutex_lock(&scan->lock);
+    const bool over = scan->failed || scan->next == scan->pattern->name_count;
+    const uint32_t number = over ? UINT32_MAX : scan->next++;
+    pthread_mutex_unlock(&scan->lock);
     return number;
 }
 
-static void note_failure(struct crew *crew, const stoker_error *error)
+static void note_failure(struct scan *scan, const stoker_error *error)
 {
-    pthread_mutex_lock(&crew->lock);
-    crew->failed = true;
+    pthread_mutex_lock(&scan->lock);
+    scan->failed = true;
     if (error->code == STOKER_ENOMEM)
-        crew->error = *error;
-    pthread_mutex_unlock(&crew->lock);
+        scan->error = *error;
+    pthread_mutex_unlock(&scan->lock);
 }
 
 static void *work(void *argument)
 {
-    struct crew *crew = argument;
-    struct stk_tar_part *part = begin_part(crew);
-    for (uint32_t number; (number = take_archive(crew)) != UINT32_MAX;) {
-        struct stk_tar_file *file = &crew->index->files[number];
+    struct scan *scan = argument;
+    struct stk_tar_part *part = begin_part(scan);
+    for (uint32_t number; (number = take_archive(scan)) != UINT32_MAX;) {
+        struct stk_tar_file *file = &scan->index->files[number];
         stoker_error error = { .code = 0 };
         const size_t first = part->count;
-        int rc = open_file(file, crew->pattern, number, &error);
+        int rc = open_file(file, scan->pattern, number, &error);
         if (rc == STOKER_OK)
             rc = stk_tar_part_add(part, &file->source, number, &error);
         if (rc != STOKER_OK)
-            note_failure(crew, &error);
-        crew->pieces[number] = (struct piece){ part, first, part->count - first };
+            note_failure(scan, &error);
+        scan->pieces[number] = (struct piece){ part, first, part->count - first };
     }
     stk_tar_groups_free(&part->groups);
     return NULL;
@@ -146,13 +146,13 @@ static void add_counts(struct stk_tar_counts *to, const struct stk_tar_counts *m
 }
 
 /* What each part kept to, all of them together may not: then false. */
-static bool add_up(struct stk_tar_index *index, const struct crew *crew,
+static bool add_up(struct stk_tar_index *index, const struct scan *scan,
                    const struct stk_tar_wish *wish)
 {
     uint64_t labelled = 0;
     uint64_t unlabelled = 0;
-    for (uint32_t i = 0; i < crew->part_count; i++) {
-        const struct stk_tar_part *part = &crew->parts[i];
+    for (uint32_t i = 0; i < scan->part_count; i++) {
+        const struct stk_tar_part *part = &scan->parts[i];
         index->count += part->count;
         labelled += part->labelled;
         unlabelled += part->unlabelled;
@@ -165,23 +165,23 @@ static bool add_up(struct stk_tar_index *index, const struct crew *crew,
 }
 
 /* Report STOKER_ENOMEM; any other error is found again in order. */
-static int put_together(struct stk_tar_index *index, struct crew *crew,
+static int put_together(struct stk_tar_index *index, struct scan *scan,
                         const struct stk_tar_wish *wish, stoker_error *error)
 {
     const struct stk_place place = STK_NOWHERE;
-    if (crew->error.code == STOKER_ENOMEM) {
+    if (scan->error.code == STOKER_ENOMEM) {
         if (error != NULL)
-            *error = crew->error;
+            *error = scan->error;
         return STOKER_ENOMEM;
     }
-    if (crew->failed || !add_up(index, crew, wish))
+    if (scan->failed || !add_up(index, scan, wish))
         return STOKER_EFORMAT;
     index->samples = stk_calloc(index->count, sizeof(index->samples[0]));
     if (index->samples == NULL)
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "tar: the index");
     size_t at = 0;
-    for (uint32_t i = 0; i < crew->pattern->name_count; i++) {
-        const struct piece *piece = &crew->pieces[i];
+    for (uint32_t i = 0; i < scan->pattern->name_count; i++) {
+        const struct piece *piece = &scan->pieces[i];
         if (piece->count > 0)
             memcpy(&index->samples[at], &piece->part->samples[piece->first],
                    piece->count * sizeof(index->samples[0]));
@@ -196,24 +196,24 @@ static int index_together(struct stk_tar_index *index, const struct stk_tar_patt
 {
     const struct stk_place place = STK_NOWHERE;
     const uint32_t threads = stk_threads_together(pattern->name_count);
-    struct crew *crew = stk_calloc(1, sizeof(*crew));
+    struct scan *scan = stk_calloc(1, sizeof(*scan));
     struct piece *pieces = stk_calloc(pattern->name_count, sizeof(pieces[0]));
     int rc = STOKER_ENOMEM;
-    if (crew == NULL || pieces == NULL) {
+    if (scan == NULL || pieces == NULL) {
         (void)stk_error_set(error, rc, STOKER_STAGE_OPEN, &place, "tar: the list of archives");
     } else {
-        *crew =
-            (struct crew){ .index = index, .pattern = pattern, .wish = *wish, .pieces = pieces };
-        crew->wish.bytes_max /= threads;
-        pthread_mutex_init(&crew->lock, NULL);
-        stk_threads_run(threads, "stoker-index", work, crew);
-        pthread_mutex_destroy(&crew->lock);
-        rc = put_together(index, crew, wish, error);
-        for (uint32_t i = 0; i < crew->part_count; i++)
-            stk_tar_part_free(&crew->parts[i]);
+        *scan =
+            (struct scan){ .index = index, .pattern = pattern, .wish = *wish, .pieces = pieces };
+        scan->wish.bytes_max /= threads;
+        pthread_mutex_init(&scan->lock, NULL);
+        stk_threads_run(threads, "stoker-index", work, scan);
+        pthread_mutex_destroy(&scan->lock);
+        rc = put_together(index, scan, wish, error);
+        for (uint32_t i = 0; i < scan->part_count; i++)
+            stk_tar_part_free(&scan->parts[i]);
     }
     stk_free(pieces);
-    stk_free(crew);
+    stk_free(scan);
     return rc;
 }
 
