@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "loader/base/fault.h"
+#include "loader/codec/image.h"
 
 enum { STK_FUZZ_PIXELS_MAX = 1 << 14 };
 
@@ -55,6 +56,28 @@ static inline int stk_fuzz_decode(struct stk_fuzz_decoder *decoder, const uint8_
     STK_FUZZ_MUST(rc != STOKER_ENOMEM); /* the scratch must do for whatever the limits allow */
     STK_FUZZ_MUST(rc == 0 || error.message[0] != '\0');
     return rc;
+}
+
+/* A decoder that has decoded the bytes, and a part of them, before must give what a fresh one gives. */
+static inline void stk_fuzz_decode_twice(const struct stk_image_kind *kind,
+                                         const struct stk_image_options *options,
+                                         const uint8_t *bytes, size_t size)
+{
+    const struct stk_image_shape *shape = &options->shape;
+    const size_t row_bytes = (size_t)shape->height * shape->width * shape->channels;
+    stoker_codec *codec = NULL;
+    STK_FUZZ_MUST(stk_image_codec_create(&codec, kind, options) == STOKER_OK);
+    struct stk_fuzz_decoder used = stk_fuzz_open(codec, row_bytes);
+    struct stk_fuzz_decoder fresh = stk_fuzz_open(codec, row_bytes);
+    const int first = stk_fuzz_decode(&used, bytes, size);
+    (void)stk_fuzz_decode(&used, bytes, size / 2);
+    STK_FUZZ_MUST(stk_fuzz_decode(&used, bytes, size) == first);
+    STK_FUZZ_MUST(stk_fuzz_decode(&fresh, bytes, size) == first);
+    if (first == STOKER_OK)
+        STK_FUZZ_MUST(memcmp(used.row, fresh.row, row_bytes) == 0);
+    stk_fuzz_close(&used);
+    stk_fuzz_close(&fresh);
+    stk_image_codec_destroy(&codec);
 }
 
 #endif

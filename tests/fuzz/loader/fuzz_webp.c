@@ -8,21 +8,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static void decode(const uint8_t *bytes, size_t size, const struct stk_image_shape *shape)
 {
-    const size_t row_bytes = (size_t)shape->height * shape->width * shape->channels;
     const struct stk_image_options options = { .shape = *shape };
-    stoker_codec *codec = NULL;
-    STK_FUZZ_MUST(stk_image_codec_create(&codec, &stk_image_webp, &options) == STOKER_OK);
-    struct stk_fuzz_decoder used = stk_fuzz_open(codec, row_bytes);
-    struct stk_fuzz_decoder fresh = stk_fuzz_open(codec, row_bytes);
-    const int first = stk_fuzz_decode(&used, bytes, size);
-    (void)stk_fuzz_decode(&used, bytes, size / 2);
-    STK_FUZZ_MUST(stk_fuzz_decode(&used, bytes, size) == first);
-    STK_FUZZ_MUST(stk_fuzz_decode(&fresh, bytes, size) == first);
-    if (first == STOKER_OK)
-        STK_FUZZ_MUST(memcmp(used.row, fresh.row, row_bytes) == 0);
-    stk_fuzz_close(&used);
-    stk_fuzz_close(&fresh);
-    stk_image_codec_destroy(&codec);
+    stk_fuzz_decode_twice(&stk_image_webp, &options, bytes, size);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
