@@ -24,7 +24,7 @@ struct walk {
     stoker_batch held[HELD_MAX];
     uint32_t count;
     uint32_t taken;
-    uint64_t id_sum;   /* of the epoch so far */
+    uint64_t id_sum;   /* sum of the ids in the epoch so far */
     uint32_t assisted; /* batches delivered while the caller assisted */
     uint32_t turns;    /* changes between assisting and not */
 };

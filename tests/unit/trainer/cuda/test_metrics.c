@@ -1,5 +1,5 @@
-/* test_metrics.c - what a GPU's trainer tells, and when: evaluations at their end, steps that
- * could not be recorded with the reason, losses as often as they are wished for. On the stand-in.
+/* test_metrics.c - what a trainer on a GPU reports, and when: evaluations at their end, the reason why
+ * steps could not be captured, losses at the requested interval. Runs on the stand-in.
  */
 #include "support/cuda_trainer_case.h"
 
