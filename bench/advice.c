@@ -110,7 +110,7 @@ static void append_device(char *text, size_t size, const struct bench_cell *cell
     if (strcmp(cell->non_blocking, "off") == 0)
         append(text, size, "options.non_blocking = false;\n");
     if (strcmp(cell->convert, "host") == 0)
-        append(text, size, "options.convert_on_device = STOKER_OFF;\n");
+        append(text, size, "options.convert_on_device = STOKER_SWITCH_OFF;\n");
 }
 
 static void append_workers(char *text, size_t size, const struct bench_cell *cell)
@@ -142,7 +142,7 @@ static void write_options(char *text, size_t size, const struct bench_cell *cell
     append_number(text, size, "batch_size", cell->batch_size);
     append_workers(text, size, cell);
     append_device(text, size, cell, arguments);
-    append_word(text, size, "pin_memory", "STOKER_", cell->pin_memory, "");
+    append_word(text, size, "pin_memory", "STOKER_SWITCH_", cell->pin_memory, "");
     append_cache(text, size, cell, arguments);
     if (arguments->reader != NULL)
         append(text, size, "options.reader = &stoker_reader_%s;\n", arguments->reader->name);
@@ -151,9 +151,9 @@ static void write_options(char *text, size_t size, const struct bench_cell *cell
     if (arguments->shuffle)
         append(text, size, "options.shuffle = true;\n");
     append_number(text, size, "seed", arguments->seed);
-    append_word(text, size, "dtype", "STOKER_", cell->dtype, "");
-    if (arguments->layout == STOKER_NCHW)
-        append(text, size, "options.layout = STOKER_NCHW;\n");
+    append_word(text, size, "dtype", "STOKER_DTYPE_", cell->dtype, "");
+    if (arguments->layout == STOKER_LAYOUT_NCHW)
+        append(text, size, "options.layout = STOKER_LAYOUT_NCHW;\n");
     append_mean(text, size, cell, arguments);
     append_transform(text, size, &arguments->transform);
     text[strlen(text) - 1] = '\0'; /* the last line's end is the printer's */

@@ -29,9 +29,10 @@ void bench_arguments_defaults(struct bench_arguments *arguments, uint32_t cpus)
                                            .device = STOKER_DEVICE_CPU,
                                            .format = BENCH_FORMAT_TABLE };
     bench_default_workers(&arguments->workers, cpus);
-    arguments->pins = (struct cli_list){ .values = { STOKER_ON, STOKER_OFF }, .count = 2 };
+    arguments->pins =
+        (struct cli_list){ .values = { STOKER_SWITCH_ON, STOKER_SWITCH_OFF }, .count = 2 };
     arguments->batch_sizes = (struct cli_list){ .values = { 64, 512 }, .count = 2 };
-    arguments->dtypes = (struct cli_list){ .values = { STOKER_FLOAT32 }, .count = 1 };
+    arguments->dtypes = (struct cli_list){ .values = { STOKER_DTYPE_FLOAT32 }, .count = 1 };
     arguments->caches = (struct cli_list){ .values = { STOKER_CACHE_AUTO }, .count = 1 };
 }
 
@@ -47,7 +48,8 @@ static int set_gpu_defaults(struct bench_arguments *arguments, char *message)
         arguments->blockings = (struct cli_list){ .values = { 1, 0 }, .count = copies ? 2 : 1 };
     if (arguments->converts.count == 0)
         arguments->converts =
-            (struct cli_list){ .values = { STOKER_AUTO, STOKER_OFF }, .count = copies ? 2 : 1 };
+            (struct cli_list){ .values = { STOKER_SWITCH_AUTO, STOKER_SWITCH_OFF },
+                               .count = copies ? 2 : 1 };
     for (uint32_t index = 0; !copies && index < arguments->caches.count; index++)
         if (arguments->caches.values[index] == STOKER_CACHE_DEVICE)
             return cli_complain(message,

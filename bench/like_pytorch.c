@@ -53,7 +53,7 @@ static int time_workers(const struct bench_bench *bench, stoker_switch pin, int3
     struct bench_choice choice = { .workers = workers,
                                    .pin_memory = pin,
                                    .batch_size = BATCH,
-                                   .dtype = STOKER_FLOAT32,
+                                   .dtype = STOKER_DTYPE_FLOAT32,
                                    .cache = STOKER_CACHE_AUTO,
                                    .device = bench->arguments->device,
                                    .non_blocking = true };
@@ -62,8 +62,8 @@ static int time_workers(const struct bench_bench *bench, stoker_switch pin, int3
     int rc = time_epochs(bench, &choice, &seconds, &error);
     if (rc == STOKER_OK) {
         fprintf(file, "Finish with: %.4f second, num_workers=%" PRId32 "\n", seconds, workers);
-        bench_pinning_add(pinning, pin == STOKER_ON ? BENCH_PINNING_ON : BENCH_PINNING_OFF, workers,
-                          seconds);
+        bench_pinning_add(pinning, pin == STOKER_SWITCH_ON ? BENCH_PINNING_ON : BENCH_PINNING_OFF,
+                          workers, seconds);
     } else
         fprintf(file, "Failed with: %s, num_workers=%" PRId32 "\n",
                 error.message[0] != '\0' ? error.message : stoker_strerror(rc), workers);
@@ -93,8 +93,8 @@ int bench_like_pytorch(const struct bench_bench *bench, const struct bench_pinni
     struct bench_pinning ours = { .count = 0 };
     int status = 0;
     for (int turn = 0; turn < 2; turn++) {
-        stoker_switch pin = turn == 0 ? STOKER_ON : STOKER_OFF;
-        fprintf(file, "pin_memory=%s\n", pin == STOKER_ON ? "True" : "False");
+        stoker_switch pin = turn == 0 ? STOKER_SWITCH_ON : STOKER_SWITCH_OFF;
+        fprintf(file, "pin_memory=%s\n", pin == STOKER_SWITCH_ON ? "True" : "False");
         for (int32_t workers = 0; workers < WORKERS_END; workers += WORKERS_STEP)
             if (time_workers(bench, pin, workers, &ours, file) != STOKER_OK)
                 status = 1;

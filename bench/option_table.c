@@ -14,13 +14,14 @@ enum { SIDE_MAX = STOKER_TRANSFORM_SIDE_MAX };
 /* ---- words ---------------------------------------------------------------------- */
 
 static const struct cli_word auto_workers[] = { { "auto", STOKER_WORKERS_AUTO }, { NULL, 0 } };
-static const struct cli_word pins[] = {
-    { "on", STOKER_ON }, { "off", STOKER_OFF }, { "auto", STOKER_AUTO }, { NULL, 0 }
-};
+static const struct cli_word pins[] = { { "on", STOKER_SWITCH_ON },
+                                        { "off", STOKER_SWITCH_OFF },
+                                        { "auto", STOKER_SWITCH_AUTO },
+                                        { NULL, 0 } };
 static const struct cli_word dtypes[] = {
-    { "as-stored", STOKER_DTYPE_NONE }, { "uint8", STOKER_UINT8 },
-    { "float32", STOKER_FLOAT32 },      { "float16", STOKER_FLOAT16 },
-    { "bfloat16", STOKER_BFLOAT16 },    { NULL, 0 }
+    { "as-stored", STOKER_DTYPE_NONE },    { "uint8", STOKER_DTYPE_UINT8 },
+    { "float32", STOKER_DTYPE_FLOAT32 },   { "float16", STOKER_DTYPE_FLOAT16 },
+    { "bfloat16", STOKER_DTYPE_BFLOAT16 }, { NULL, 0 }
 };
 static const struct cli_word caches[] = {
     { "auto", STOKER_CACHE_AUTO },       { "none", STOKER_CACHE_NONE },
@@ -28,11 +29,12 @@ static const struct cli_word caches[] = {
     { "device", STOKER_CACHE_DEVICE },   { NULL, 0 }
 };
 static const struct cli_word blockings[] = { { "on", 1 }, { "off", 0 }, { NULL, 0 } };
-static const struct cli_word converts[] = {
-    { "auto", STOKER_AUTO }, { "device", STOKER_ON }, { "host", STOKER_OFF }, { NULL, 0 }
-};
-static const struct cli_word layouts[] = { { "nhwc", STOKER_NHWC },
-                                           { "nchw", STOKER_NCHW },
+static const struct cli_word converts[] = { { "auto", STOKER_SWITCH_AUTO },
+                                            { "device", STOKER_SWITCH_ON },
+                                            { "host", STOKER_SWITCH_OFF },
+                                            { NULL, 0 } };
+static const struct cli_word layouts[] = { { "nhwc", STOKER_LAYOUT_NHWC },
+                                           { "nchw", STOKER_LAYOUT_NCHW },
                                            { NULL, 0 } };
 static const struct cli_word formats[] = { { "table", BENCH_FORMAT_TABLE },
                                            { "csv", BENCH_FORMAT_CSV },

@@ -111,9 +111,9 @@ int bench_trace_record(struct bench_trace *trace, const struct bench_trace_optio
     loading.epochs = EPOCHS;
     loading.trace_events = THREAD_EVENTS;
     loading.error = error;
-    if (loading.pin_memory == STOKER_ON)
+    if (loading.pin_memory == STOKER_SWITCH_ON)
         loading.pin_memory =
-            STOKER_AUTO; /* beside the cell's own slots, locking may exceed the limit */
+            STOKER_SWITCH_AUTO; /* beside the cell's own slots, locking may exceed the limit */
     int rc = stoker_loader_create(&loader, options->dataset, &loading);
     if (rc == STOKER_OK)
         rc = consume(&run, options, loader, EVENTS_MAX - trace->events);

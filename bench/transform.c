@@ -9,7 +9,7 @@ static int make_plans(struct bench_transform *transform, const stoker_loader_opt
 {
     const stoker_dataset_info *info = stoker_dataset_get_info(transform->dataset);
     struct stk_framing framing;
-    if (!info->is_image || info->dtype != STOKER_UINT8 ||
+    if (!info->is_image || info->dtype != STOKER_DTYPE_UINT8 ||
         info->shape[2] > STOKER_TRANSFORM_CHANNELS_MAX)
         return STOKER_ETYPE;
     transform->any_size = info->pixels_max > 0 && stk_transform_resizes(&options->transform);
@@ -19,8 +19,8 @@ static int make_plans(struct bench_transform *transform, const stoker_loader_opt
     if (rc != STOKER_OK)
         return rc;
     const struct stk_convert_options convert = {
-        .from = STOKER_UINT8,
-        .to = options->dtype == STOKER_DTYPE_NONE ? STOKER_UINT8 : options->dtype,
+        .from = STOKER_DTYPE_UINT8,
+        .to = options->dtype == STOKER_DTYPE_NONE ? STOKER_DTYPE_UINT8 : options->dtype,
         .layout = options->layout,
         .elements = (size_t)framing.out_height * framing.out_width * (size_t)info->shape[2],
         .channels = (uint32_t)info->shape[2],

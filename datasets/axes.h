@@ -8,9 +8,9 @@
  * third axis; uint8 with three axes, the last of 1..4, is an image. */
 static inline void stk_axes_find_image(stoker_dataset_info *info)
 {
-    if (info->dtype == STOKER_UINT8 && info->rank == 2)
+    if (info->dtype == STOKER_DTYPE_UINT8 && info->rank == 2)
         info->shape[info->rank++] = 1;
-    info->is_image = info->dtype == STOKER_UINT8 && info->rank == 3 && info->shape[2] <= 4;
+    info->is_image = info->dtype == STOKER_DTYPE_UINT8 && info->rank == 3 && info->shape[2] <= 4;
 }
 
 #endif

@@ -63,7 +63,7 @@ bool bench_ceiling_unpack_fits(struct bench_material *material);
 /* Returns true if rows are delivered as they are stored. */
 static inline bool bench_keeps_rows(const struct stk_convert_plan *plan)
 {
-    return plan->copies && (plan->layout == STOKER_NHWC || plan->channels == 1);
+    return plan->copies && (plan->layout == STOKER_LAYOUT_NHWC || plan->channels == 1);
 }
 
 /* Finds the fastest size of the ring that each thread writes in "gather best ring", in rows, by trying

@@ -47,7 +47,7 @@ static int plan_rows(struct gatherer *gatherer)
     const stoker_transform nothing = { .flip = false };
     char why[STK_TRANSFORM_WHY_BYTES];
     struct stk_framing framing;
-    if (convert->from != STOKER_UINT8 || !info->is_image || info->rank < 2 ||
+    if (convert->from != STOKER_DTYPE_UINT8 || !info->is_image || info->rank < 2 ||
         convert->channels > STK_LAUNCH_CHANNELS_MAX)
         return STOKER_ENOTSUP;
     const uint32_t height = (uint32_t)info->shape[0], width = (uint32_t)info->shape[1];

@@ -58,7 +58,7 @@ static int plan_conversion(const struct bench_bench *bench, stoker_dtype dtype,
         .layout = layout,
         .elements = stoker_dataset_row_bytes(bench->dataset) / stoker_dtype_bytes(info->dtype),
         .channels = info->is_image ? (uint32_t)info->shape[info->rank - 1] : 1,
-        .scale = info->dtype == STOKER_UINT8 ? 1.0f / 255.0f : 1.0f,
+        .scale = info->dtype == STOKER_DTYPE_UINT8 ? 1.0f / 255.0f : 1.0f,
     };
     if (options.to != options.from && arguments->mean.count > 0) {
         options.mean = arguments->mean.values;
@@ -72,13 +72,13 @@ static int plan_conversion(const struct bench_bench *bench, stoker_dtype dtype,
 static int plan_parts(struct bench_run *run)
 {
     const struct bench_material *material = &run->bench->material;
-    struct stk_convert_options bytes = { .from = STOKER_UINT8,
-                                         .to = STOKER_UINT8,
+    struct stk_convert_options bytes = { .from = STOKER_DTYPE_UINT8,
+                                         .to = STOKER_DTYPE_UINT8,
                                          .elements =
                                              material->bytes_max > 0 ? material->bytes_max : 1,
                                          .channels = 1,
                                          .scale = 1.0f };
-    int rc = plan_conversion(run->bench, STOKER_DTYPE_NONE, STOKER_NHWC, &run->stored_plan);
+    int rc = plan_conversion(run->bench, STOKER_DTYPE_NONE, STOKER_LAYOUT_NHWC, &run->stored_plan);
     return rc == STOKER_OK ? stk_convert_plan_init(&run->bytes_plan, &bytes) : rc;
 }
 
@@ -253,7 +253,7 @@ static int repeat_cold(struct bench_run *run)
 
 static const char *pin_name(stoker_switch pin)
 {
-    return pin == STOKER_ON ? "on" : pin == STOKER_OFF ? "off" : "auto";
+    return pin == STOKER_SWITCH_ON ? "on" : pin == STOKER_SWITCH_OFF ? "off" : "auto";
 }
 
 /* Fills in the device and the way to it, as asked for. */
@@ -304,7 +304,7 @@ static void describe_choice(struct bench_run *run)
     snprintf(out->cache, sizeof(out->cache), "%s", stoker_cache_name(run->choice.cache));
     if (stoker_dataset_get_info(run->bench->dataset)->is_image)
         snprintf(out->layout, sizeof(out->layout), "%s",
-                 run->bench->arguments->layout == STOKER_NCHW ? "nchw" : "nhwc");
+                 run->bench->arguments->layout == STOKER_LAYOUT_NCHW ? "nchw" : "nhwc");
     snprintf(out->reader, sizeof(out->reader), "%s", reader == NULL ? "auto" : reader->name);
 }
 

@@ -56,8 +56,9 @@ int bench_resume_measure(const stoker_dataset *dataset, const stoker_loader_opti
     if (rc != STOKER_OK)
         return rc;
     again.resume = &state;
-    if (again.pin_memory == STOKER_ON)
-        again.pin_memory = STOKER_AUTO; /* two loaders may exceed the limit on locked memory */
+    if (again.pin_memory == STOKER_SWITCH_ON)
+        again.pin_memory =
+            STOKER_SWITCH_AUTO; /* two loaders may exceed the limit on locked memory */
     uint64_t begin_ns = stk_now_ns();
     rc = stoker_loader_create(&resumed, dataset, &again);
     if (rc == STOKER_OK)

@@ -66,9 +66,9 @@ static uint32_t bits_of(float value)
 static bool label_is_right(const stoker_batch *batch, uint32_t at, stoker_label label)
 {
     switch (batch->labels.dtype) {
-    case STOKER_INT64:
+    case STOKER_DTYPE_INT64:
         return ((const int64_t *)batch->labels.data)[at] == label.index;
-    case STOKER_FLOAT32:
+    case STOKER_DTYPE_FLOAT32:
         return bits_of(((const float *)batch->labels.data)[at]) == bits_of(label.value);
     default:
         return batch->labels.data == NULL;

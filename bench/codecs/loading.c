@@ -18,7 +18,7 @@ static int make_loader(struct bench_loading *loading, uint32_t batch_size, stoke
     options.shuffle = true;
     options.cache = cache;
     options.dtype = dtype;
-    options.pin_memory = STOKER_OFF;
+    options.pin_memory = STOKER_SWITCH_OFF;
     return stoker_loader_create(&loading->loader, loading->dataset, &options);
 }
 
@@ -49,7 +49,7 @@ int bench_loading_open_held(struct bench_loading *loading, const char *spec, uin
     *loading = (struct bench_loading){ 0 };
     int rc = stoker_dataset_open(&loading->dataset, spec, NULL);
     if (rc == STOKER_OK)
-        rc = make_loader(loading, batch_size, STOKER_CACHE_DECODED, STOKER_FLOAT32);
+        rc = make_loader(loading, batch_size, STOKER_CACHE_DECODED, STOKER_DTYPE_FLOAT32);
     for (int epoch = 0; rc >= 0 && epoch < HELD_EPOCHS; epoch++)
         rc = skip_epoch(loading->loader);
     if (rc < 0)

@@ -34,7 +34,7 @@ static void read_one(const stoker_dataset *dataset)
     options.batch_size = 1;
     options.num_workers = 0;
     options.prefetch_batches = 2;
-    options.pin_memory = STOKER_OFF;
+    options.pin_memory = STOKER_SWITCH_OFF;
     options.cache = STOKER_CACHE_NONE;
     options.reader = &reader;
     if (stoker_loader_create(&loader, dataset, &options) != STOKER_OK)

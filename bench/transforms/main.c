@@ -46,56 +46,56 @@ static const struct job jobs[] = {
       32,
       32,
       3,
-      STOKER_FLOAT32,
-      STOKER_NHWC,
+      STOKER_DTYPE_FLOAT32,
+      STOKER_LAYOUT_NHWC,
       { .random_crop = { 32, 32 }, .pad = 4, .flip = true },
       0.85 },
     { "CIFAR, pad 4, flip",
       32,
       32,
       3,
-      STOKER_FLOAT16,
-      STOKER_NHWC,
+      STOKER_DTYPE_FLOAT16,
+      STOKER_LAYOUT_NHWC,
       { .random_crop = { 32, 32 }, .pad = 4, .flip = true },
       0 },
     { "CIFAR, pad 4, flip",
       32,
       32,
       3,
-      STOKER_FLOAT32,
-      STOKER_NCHW,
+      STOKER_DTYPE_FLOAT32,
+      STOKER_LAYOUT_NCHW,
       { .random_crop = { 32, 32 }, .pad = 4, .flip = true },
       0.85 },
     { "digit, pad 2, flip",
       28,
       28,
       1,
-      STOKER_FLOAT32,
-      STOKER_NHWC,
+      STOKER_DTYPE_FLOAT32,
+      STOKER_LAYOUT_NHWC,
       { .random_crop = { 28, 28 }, .pad = 2, .flip = true },
       0.85 },
     { "photo, crop 224, flip",
       256,
       256,
       3,
-      STOKER_FLOAT32,
-      STOKER_NHWC,
+      STOKER_DTYPE_FLOAT32,
+      STOKER_LAYOUT_NHWC,
       { .random_crop = { 224, 224 }, .flip = true },
       0.85 },
     { "photo, crop 224, flip",
       256,
       256,
       3,
-      STOKER_FLOAT32,
-      STOKER_NCHW,
+      STOKER_DTYPE_FLOAT32,
+      STOKER_LAYOUT_NCHW,
       { .random_crop = { 224, 224 }, .flip = true },
       0.85 },
     { "photo, crop 224, flip",
       256,
       256,
       3,
-      STOKER_FLOAT16,
-      STOKER_NHWC,
+      STOKER_DTYPE_FLOAT16,
+      STOKER_LAYOUT_NHWC,
       { .random_crop = { 224, 224 }, .flip = true },
       0 },
 };
@@ -127,15 +127,15 @@ static void open_bench(struct bench *bench, const struct job *job)
     *bench = (struct bench){ .job = job };
     int rc = stk_framing_init(&framing, &job->transform, 1, job->height, job->width, false, why);
     const struct stk_convert_options options = {
-        .from = STOKER_UINT8,
+        .from = STOKER_DTYPE_UINT8,
         .to = job->dtype,
         .layout = job->layout,
         .elements = (size_t)framing.out_height * framing.out_width * job->channels,
         .channels = job->channels,
         .scale = 1.0F / 255.0F,
-        .mean = job->dtype == STOKER_UINT8 ? NULL : mean,
-        .std = job->dtype == STOKER_UINT8 ? NULL : std,
-        .mean_count = job->dtype == STOKER_UINT8 ? 0 : job->channels,
+        .mean = job->dtype == STOKER_DTYPE_UINT8 ? NULL : mean,
+        .std = job->dtype == STOKER_DTYPE_UINT8 ? NULL : std,
+        .mean_count = job->dtype == STOKER_DTYPE_UINT8 ? 0 : job->channels,
     };
     if (rc == STOKER_OK)
         rc = stk_convert_plan_init(&bench->convert, &options);
@@ -230,10 +230,10 @@ static bool run_job(const struct job *job)
     const double ratio = bench_statistics_of(ratios, WINDOWS).median;
     printf("%-24s %4u x %-4u %u %-8s %s %11.3f %11.3f %6.2f", job->name, job->height, job->width,
            job->channels,
-           job->dtype == STOKER_FLOAT32   ? "float32"
-           : job->dtype == STOKER_FLOAT16 ? "float16"
-                                          : "uint8",
-           job->layout == STOKER_NCHW ? "NCHW" : "NHWC",
+           job->dtype == STOKER_DTYPE_FLOAT32   ? "float32"
+           : job->dtype == STOKER_DTYPE_FLOAT16 ? "float16"
+                                                : "uint8",
+           job->layout == STOKER_LAYOUT_NCHW ? "NCHW" : "NHWC",
            bench_statistics_of(plain, WINDOWS).median / 1e3,
            bench_statistics_of(transformed, WINDOWS).median / 1e3, ratio);
     if (job->target > 0)
@@ -253,7 +253,8 @@ static int run_crops(void)
 }
 
 static const struct job resize_job = {
-    "resize 256 -> 224", 256, 256, 3, STOKER_UINT8, STOKER_NHWC, { .resize = { 224, 224 } }, 0
+    "resize 256 -> 224",        256, 256, 3, STOKER_DTYPE_UINT8, STOKER_LAYOUT_NHWC,
+    { .resize = { 224, 224 } }, 0
 };
 
 /* Resizes one image repeatedly, as Pillow is measured. */

@@ -107,11 +107,11 @@ static int describe(const void *self, stoker_dataset_info *out)
 {
     const struct cifar *cifar = self;
     *out = (stoker_dataset_info){ .count = cifar->count,
-                                  .dtype = STOKER_UINT8,
+                                  .dtype = STOKER_DTYPE_UINT8,
                                   .rank = 3,
                                   .shape = { SIDE, SIDE, CHANNELS },
                                   .is_image = true,
-                                  .label_dtype = STOKER_INT64,
+                                  .label_dtype = STOKER_DTYPE_INT64,
                                   .class_count = cifar->kind->class_count,
                                   .file_count = cifar->file_count,
                                   .encoded_bytes_max = PIXEL_BYTES };

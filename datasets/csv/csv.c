@@ -18,7 +18,7 @@ static int describe(const void *self, stoker_dataset_info *out)
 {
     const struct stk_csv_table *table = self;
     *out = (stoker_dataset_info){ .count = table->count,
-                                  .dtype = STOKER_FLOAT32,
+                                  .dtype = STOKER_DTYPE_FLOAT32,
                                   .rank = 1,
                                   .shape = { table->columns },
                                   .label_dtype = table->label_dtype,
@@ -29,9 +29,9 @@ static int describe(const void *self, stoker_dataset_info *out)
 
 static stoker_label label_of(const struct stk_csv_table *table, uint64_t id)
 {
-    if (table->label_dtype == STOKER_INT64)
+    if (table->label_dtype == STOKER_DTYPE_INT64)
         return (stoker_label){ .index = ((const int64_t *)table->labels.base)[id] };
-    if (table->label_dtype == STOKER_FLOAT32)
+    if (table->label_dtype == STOKER_DTYPE_FLOAT32)
         return (stoker_label){ .value = ((const float *)table->labels.base)[id] };
     return (stoker_label){ .index = 0 };
 }
@@ -58,9 +58,9 @@ static void labels(const void *self, const uint64_t *ids, uint32_t count, void *
     const struct stk_csv_table *table = self;
     for (uint32_t i = 0; i < count; i++) {
         stoker_label label = label_of(table, ids[i]);
-        if (table->label_dtype == STOKER_INT64)
+        if (table->label_dtype == STOKER_DTYPE_INT64)
             ((int64_t *)out)[i] = label.index;
-        else if (table->label_dtype == STOKER_FLOAT32)
+        else if (table->label_dtype == STOKER_DTYPE_FLOAT32)
             ((float *)out)[i] = label.value;
     }
 }

@@ -270,7 +270,7 @@ static int map_table(struct load *load)
     table->count =
         load->wish->split == STK_CSV_TEST ? load->test_count : load->row_count - load->test_count;
     if (load->label != STK_CSV_NO_COLUMN)
-        table->label_dtype = load->wish->label_is_class ? STOKER_INT64 : STOKER_FLOAT32;
+        table->label_dtype = load->wish->label_is_class ? STOKER_DTYPE_INT64 : STOKER_DTYPE_FLOAT32;
     /* Both counts are below 2^32, so that nothing here overflows. */
     const uint64_t row_bytes = table->count * load->feature_count * sizeof(float);
     const uint64_t label_bytes = table->count * stoker_dtype_bytes(table->label_dtype);

@@ -49,10 +49,10 @@ static int describe(const void *self, stoker_dataset_info *out)
 {
     const struct folder *folder = self;
     *out = (stoker_dataset_info){ .count = folder->tree.file_count,
-                                  .dtype = STOKER_UINT8,
+                                  .dtype = STOKER_DTYPE_UINT8,
                                   .rank = 1,
                                   .shape = { folder->row_bytes },
-                                  .label_dtype = STOKER_INT64,
+                                  .label_dtype = STOKER_DTYPE_INT64,
                                   .class_count = (uint32_t)folder->tree.class_count,
                                   .encoded_bytes_max = folder->longest_bytes,
                                   .has_paths = true,

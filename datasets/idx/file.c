@@ -34,17 +34,17 @@ static stoker_dtype dtype_of_code(uint8_t code)
 {
     switch (code) {
     case 0x08:
-        return STOKER_UINT8;
+        return STOKER_DTYPE_UINT8;
     case 0x09:
-        return STOKER_INT8;
+        return STOKER_DTYPE_INT8;
     case 0x0B:
-        return STOKER_INT16;
+        return STOKER_DTYPE_INT16;
     case 0x0C:
-        return STOKER_INT32;
+        return STOKER_DTYPE_INT32;
     case 0x0D:
-        return STOKER_FLOAT32;
+        return STOKER_DTYPE_FLOAT32;
     case 0x0E:
-        return STOKER_FLOAT64;
+        return STOKER_DTYPE_FLOAT64;
     default:
         return STOKER_DTYPE_NONE;
     }

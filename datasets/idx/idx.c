@@ -36,19 +36,19 @@ struct idx {
 
 static bool is_integer(stoker_dtype dtype)
 {
-    return dtype == STOKER_UINT8 || dtype == STOKER_INT8 || dtype == STOKER_INT16 ||
-           dtype == STOKER_INT32;
+    return dtype == STOKER_DTYPE_UINT8 || dtype == STOKER_DTYPE_INT8 ||
+           dtype == STOKER_DTYPE_INT16 || dtype == STOKER_DTYPE_INT32;
 }
 
 static int64_t load_label(const uint8_t *at, stoker_dtype dtype)
 {
     switch (dtype) {
-    case STOKER_INT8:
+    case STOKER_DTYPE_INT8:
         return (int8_t)at[0];
-    case STOKER_INT16:
+    case STOKER_DTYPE_INT16:
         return (int16_t)stk_load_be16(at);
     default:
-        assert(dtype == STOKER_INT32);
+        assert(dtype == STOKER_DTYPE_INT32);
         return (int32_t)stk_load_be32(at);
     }
 }
@@ -74,7 +74,8 @@ static int take_labels(struct idx *idx, struct stk_idx_file *file, uint64_t max_
     const struct stk_idx_header *header = &file->header;
     const uint64_t count = header->lengths[0];
     const size_t step = stoker_dtype_bytes(header->dtype);
-    const size_t kept_bytes = (size_t)count * (step == 1 && header->dtype == STOKER_UINT8 ? 1 : 8);
+    const size_t kept_bytes =
+        (size_t)count * (step == 1 && header->dtype == STOKER_DTYPE_UINT8 ? 1 : 8);
     const size_t stored_bytes = (size_t)count * step;
     struct stk_place place = stk_at(file->path, STOKER_NO_OFFSET);
     if (kept_bytes > max_bytes)
@@ -147,7 +148,7 @@ static int describe(const void *self, stoker_dataset_info *out)
         .count = header->lengths[0],
         .dtype = header->dtype,
         .rank = header->rank - 1,
-        .label_dtype = idx->label_memory.base != NULL ? STOKER_INT64 : STOKER_DTYPE_NONE,
+        .label_dtype = idx->label_memory.base != NULL ? STOKER_DTYPE_INT64 : STOKER_DTYPE_NONE,
         .class_count = idx->class_count,
         .file_count = in_file ? 1 : 0,
         .encoded_bytes_max = in_file ? header->row_bytes : 0,

@@ -60,18 +60,19 @@ static int open_array(struct stk_source *source, struct stk_npy_header *header, 
 /* NONE: rows have no such element type. */
 static stoker_dtype row_dtype(const struct stk_npy_header *header)
 {
-    static const stoker_dtype integers[9] = {
-        [1] = STOKER_INT8, [2] = STOKER_INT16, [4] = STOKER_INT32, [8] = STOKER_INT64
-    };
+    static const stoker_dtype integers[9] = { [1] = STOKER_DTYPE_INT8,
+                                              [2] = STOKER_DTYPE_INT16,
+                                              [4] = STOKER_DTYPE_INT32,
+                                              [8] = STOKER_DTYPE_INT64 };
     static const stoker_dtype floats[9] = {
-        [2] = STOKER_FLOAT16, [4] = STOKER_FLOAT32, [8] = STOKER_FLOAT64
+        [2] = STOKER_DTYPE_FLOAT16, [4] = STOKER_DTYPE_FLOAT32, [8] = STOKER_DTYPE_FLOAT64
     };
     assert(header->element_bytes <= 8);
     if (header->kind == 'i')
         return integers[header->element_bytes];
     if (header->kind == 'f')
         return floats[header->element_bytes];
-    return header->element_bytes == 1 ? STOKER_UINT8 : STOKER_DTYPE_NONE;
+    return header->element_bytes == 1 ? STOKER_DTYPE_UINT8 : STOKER_DTYPE_NONE;
 }
 
 /* ---- labels --------------------------------------------------------------------- */
@@ -198,7 +199,7 @@ static int load_labels(struct npy *npy, const struct stk_source *source,
     if (stk_region_map(&npy->label_memory, (size_t)kept_bytes) != STOKER_OK)
         return refuse(STOKER_ENOMEM, source->path, STOKER_NO_OFFSET, "the labels", error);
     rc = take_labels(npy, source, header, error);
-    npy->label_dtype = header->kind == 'f' ? STOKER_FLOAT32 : STOKER_INT64;
+    npy->label_dtype = header->kind == 'f' ? STOKER_DTYPE_FLOAT32 : STOKER_DTYPE_INT64;
     if (rc == STOKER_OK && header->kind != 'f')
         npy->class_count = classes_of(npy->label_memory.base, header->lengths[0]);
     return rc;
@@ -239,9 +240,9 @@ static int describe(const void *self, stoker_dataset_info *out)
 
 static stoker_label label_of(const struct npy *npy, uint64_t id)
 {
-    if (npy->label_dtype == STOKER_FLOAT32)
+    if (npy->label_dtype == STOKER_DTYPE_FLOAT32)
         return (stoker_label){ .value = ((const float *)npy->label_memory.base)[id] };
-    if (npy->label_dtype == STOKER_INT64)
+    if (npy->label_dtype == STOKER_DTYPE_INT64)
         return (stoker_label){ .index = ((const int64_t *)npy->label_memory.base)[id] };
     return (stoker_label){ .index = 0 };
 }
@@ -250,9 +251,9 @@ static void labels(const void *self, const uint64_t *ids, uint32_t count, void *
 {
     const struct npy *npy = self;
     for (uint32_t i = 0; i < count; i++) {
-        if (npy->label_dtype == STOKER_FLOAT32)
+        if (npy->label_dtype == STOKER_DTYPE_FLOAT32)
             ((float *)out)[i] = label_of(npy, ids[i]).value;
-        else if (npy->label_dtype == STOKER_INT64)
+        else if (npy->label_dtype == STOKER_DTYPE_INT64)
             ((int64_t *)out)[i] = label_of(npy, ids[i]).index;
     }
 }

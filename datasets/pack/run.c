@@ -102,7 +102,7 @@ static struct pack_recipe choose_recipe(const struct run *run)
 {
     const struct pack_arguments *arguments = run->plan.arguments;
     const stoker_dataset_info *info = run->plan.info;
-    const bool pixels = info->is_image && info->dtype == STOKER_UINT8 &&
+    const bool pixels = info->is_image && info->dtype == STOKER_DTYPE_UINT8 &&
                         (info->shape[2] == 1 || info->shape[2] == 3 || info->shape[2] == 4) &&
                         info->shape[0] <= INT32_MAX && info->shape[1] <= INT32_MAX;
     struct pack_recipe recipe = { .source = run->source,
@@ -166,9 +166,9 @@ static bool open_loader(struct run *run, const stoker_state *resume)
         run->plan.arguments->workers > 0 ? run->plan.arguments->workers : STOKER_WORKERS_AUTO;
     options.epochs = 1;
     options.device = STOKER_DEVICE_CPU;
-    options.pin_memory = STOKER_OFF;
+    options.pin_memory = STOKER_SWITCH_OFF;
     options.cache = STOKER_CACHE_NONE;
-    options.on_bad_sample = STOKER_BAD_SKIP;
+    options.on_bad_sample = STOKER_ON_BAD_SKIP;
     options.resume = resume;
     options.error = &error;
     return stoker_loader_create(&run->loader, run->source, &options) == STOKER_OK ||
@@ -204,9 +204,9 @@ static void close_all(struct run *run)
 static stoker_label label_at(const struct run *run, const stoker_batch *batch, uint32_t at)
 {
     stoker_label label = { .index = 0 };
-    if (run->plan.info->label_dtype == STOKER_INT64)
+    if (run->plan.info->label_dtype == STOKER_DTYPE_INT64)
         label.index = ((const int64_t *)batch->labels.data)[at];
-    else if (run->plan.info->label_dtype == STOKER_FLOAT32)
+    else if (run->plan.info->label_dtype == STOKER_DTYPE_FLOAT32)
         label.value = ((const float *)batch->labels.data)[at];
     return label;
 }

@@ -138,8 +138,8 @@ static bool open_folder(void **self, const struct pack_plan *plan, struct pack_s
     const char *path = plan->arguments->target;
     const stoker_dataset_info *info = plan->info;
     (void)start; /* all samples are read again; right files are kept */
-    if (info->label_dtype == STOKER_FLOAT32 ||
-        (info->label_dtype == STOKER_INT64 && info->class_count == 0))
+    if (info->label_dtype == STOKER_DTYPE_FLOAT32 ||
+        (info->label_dtype == STOKER_DTYPE_INT64 && info->class_count == 0))
         return pack_fail(failure, path, 0, "labels that are no classes do not fit in folders");
     if (info->class_count > CLASSES_MAX || strlen(path) > PACK_PATH_BYTES - 2 * CLASS_BYTES)
         return pack_fail(failure, path, 0, "too many classes, or too long a path");

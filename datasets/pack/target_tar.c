@@ -71,7 +71,7 @@ static bool open_tar(void **self, const struct pack_plan *plan, struct pack_star
 {
     const char *path = plan->arguments->target;
     (void)start; /* an archive cannot be resumed */
-    if (plan->info->label_dtype == STOKER_FLOAT32)
+    if (plan->info->label_dtype == STOKER_DTYPE_FLOAT32)
         return pack_fail(failure, path, 0, "labels that are no classes do not fit in .cls files");
     struct tar *tar = calloc(1, sizeof(*tar));
     if (tar == NULL)
@@ -157,7 +157,7 @@ static bool add_sample(struct tar *tar, const struct pack_sample *sample,
     tar->tally.samples++;
     if (!add_file(tar, name, sample->bytes, sample->size, failure))
         return false;
-    if (tar->plan->info->label_dtype != STOKER_INT64)
+    if (tar->plan->info->label_dtype != STOKER_DTYPE_INT64)
         return true;
     const int length = snprintf(text, sizeof(text), "%" PRId64, sample->label.index);
     (void)snprintf(strrchr(name, '.'), 5, ".cls");

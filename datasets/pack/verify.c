@@ -77,9 +77,9 @@ static bool same_label(const struct verifier *verifier, const stoker_batch *batc
                        stoker_label found)
 {
     const stoker_dtype type = verifier->plan->info->label_dtype;
-    if (type == STOKER_INT64)
+    if (type == STOKER_DTYPE_INT64)
         return ((const int64_t *)batch->labels.data)[at] == found.index;
-    if (type != STOKER_FLOAT32)
+    if (type != STOKER_DTYPE_FLOAT32)
         return true;
     uint32_t wanted; /* bit for bit: a NaN is the same NaN, and 0 is not -0 */
     uint32_t bits;

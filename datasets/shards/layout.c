@@ -150,13 +150,13 @@ static bool all_zero(const uint8_t *from, size_t size)
 /* What a row and its label are; PNG and JPEG know pixels of 8 bits only. */
 static const char *wrong_in_row(const struct stk_shard_header *header)
 {
-    const bool classes = header->label_dtype == STOKER_INT64;
-    const bool pixels = header->is_image && header->dtype == STOKER_UINT8 &&
+    const bool classes = header->label_dtype == STOKER_DTYPE_INT64;
+    const bool pixels = header->is_image && header->dtype == STOKER_DTYPE_UINT8 &&
                         (header->shape[2] == 1 || header->shape[2] == 3 || header->shape[2] == 4);
     const uint32_t images = 1U << STK_SHARD_PNG | 1U << STK_SHARD_JPEG;
     if (stk_shard_row_bytes(header) == 0)
         return "the shape of a row";
-    if (!classes && header->label_dtype != STOKER_FLOAT32 &&
+    if (!classes && header->label_dtype != STOKER_DTYPE_FLOAT32 &&
         header->label_dtype != STOKER_DTYPE_NONE)
         return "the type of the labels";
     if (!classes && header->class_count != 0)
@@ -236,9 +236,9 @@ void stk_shard_entry_store(uint8_t *to, const struct stk_shard_entry *entry,
     stk_store_le32(to + IN_SUM, entry->sum);
     to[IN_CODEC] = (uint8_t)entry->codec;
     memcpy(&bits, &entry->label.value, sizeof(bits));
-    if (label_dtype == STOKER_INT64)
+    if (label_dtype == STOKER_DTYPE_INT64)
         stk_store_le64(to + IN_LABEL, (uint64_t)entry->label.index);
-    else if (label_dtype == STOKER_FLOAT32)
+    else if (label_dtype == STOKER_DTYPE_FLOAT32)
         stk_store_le32(to + IN_LABEL, bits);
 }
 
@@ -249,11 +249,11 @@ static bool load_label(stoker_label *out, const uint8_t *from,
     const uint32_t bits = stk_load_le32(from);
     *out = (stoker_label){ .index = 0 };
     switch (header->label_dtype) {
-    case STOKER_INT64:
+    case STOKER_DTYPE_INT64:
         out->index = (int64_t)stk_load_le64(from);
         return header->class_count == 0 ||
                (out->index >= 0 && out->index < (int64_t)header->class_count);
-    case STOKER_FLOAT32:
+    case STOKER_DTYPE_FLOAT32:
         memcpy(&out->value, &bits, sizeof(bits));
         return stk_load_le32(from + 4) == 0;
     default:

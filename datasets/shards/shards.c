@@ -77,7 +77,7 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
 static void labels(const void *self, const uint64_t *ids, uint32_t count, void *out)
 {
     const struct shards *shards = self;
-    const bool values = shards->files[0].header.label_dtype == STOKER_FLOAT32;
+    const bool values = shards->files[0].header.label_dtype == STOKER_DTYPE_FLOAT32;
     if (!values && stk_label_column_take(&shards->column, ids, count, out))
         return;
     for (uint32_t i = 0; i < count; i++) {
@@ -312,7 +312,7 @@ static int64_t label_of(const void *self, uint64_t id)
 
 static int copy_labels(struct shards *shards, const struct opening *opening)
 {
-    if (shards->files[0].header.label_dtype != STOKER_INT64)
+    if (shards->files[0].header.label_dtype != STOKER_DTYPE_INT64)
         return STOKER_OK;
     const int rc = stk_label_column_make(&shards->column, shards->count, label_of, shards);
     return rc == STOKER_OK ? rc : stk_opening_refuse(&opening->base, rc, "the labels");

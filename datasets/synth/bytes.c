@@ -54,10 +54,10 @@ static int describe(const void *self, stoker_dataset_info *out)
     *out = (stoker_dataset_info){ .count = synth->count,
                                   .dtype = synth->dtype,
                                   .rank = synth->shape.rank,
-                                  .label_dtype = STOKER_INT64,
+                                  .label_dtype = STOKER_DTYPE_INT64,
                                   .class_count = (uint32_t)synth->classes };
     memcpy(out->shape, synth->shape.lengths, sizeof(out->shape));
-    out->is_image = synth->dtype == STOKER_UINT8 && out->rank == 3 && out->shape[2] <= 4;
+    out->is_image = synth->dtype == STOKER_DTYPE_UINT8 && out->rank == 3 && out->shape[2] <= 4;
     return STOKER_OK;
 }
 
@@ -94,7 +94,7 @@ static int read_parameters(struct synth_bytes *synth, const char *text, stoker_e
 {
     *synth = (struct synth_bytes){ .count = 60000,
                                    .classes = 10,
-                                   .dtype = STOKER_UINT8,
+                                   .dtype = STOKER_DTYPE_UINT8,
                                    .shape = { .rank = 2, .lengths = { 28, 28 } } };
     const struct stk_parameter table[] = {
         { .key = "count",

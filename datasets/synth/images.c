@@ -49,11 +49,11 @@ static int describe(const void *self, stoker_dataset_info *out)
 {
     const struct stk_synth_images *images = self;
     *out = (stoker_dataset_info){ .count = images->count,
-                                  .dtype = STOKER_UINT8,
+                                  .dtype = STOKER_DTYPE_UINT8,
                                   .rank = 3,
                                   .shape = { images->size, images->size, images->artist->channels },
                                   .is_image = true,
-                                  .label_dtype = STOKER_INT64,
+                                  .label_dtype = STOKER_DTYPE_INT64,
                                   .class_count = images->artist->class_count,
                                   .fingerprint = images->key };
     return STOKER_OK;

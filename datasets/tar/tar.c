@@ -35,12 +35,12 @@ static int describe(const void *self, stoker_dataset_info *out)
     const struct tar *tar = self;
     *out = (stoker_dataset_info){
         .count = tar->index.count,
-        .dtype = STOKER_UINT8,
+        .dtype = STOKER_DTYPE_UINT8,
         .rank = 3,
         .shape = { tar->row.shape.height, tar->row.shape.width, tar->row.shape.channels },
         .is_image = true,
         .pixels_max = tar->pixels_max,
-        .label_dtype = tar->index.has_labels ? STOKER_INT64 : STOKER_DTYPE_NONE,
+        .label_dtype = tar->index.has_labels ? STOKER_DTYPE_INT64 : STOKER_DTYPE_NONE,
         .class_count = tar->class_count,
         .file_count = tar->index.file_count,
         .encoded_bytes_max = tar->longest_bytes,

@@ -32,7 +32,7 @@ static ALWAYS_INLINE void look_up_row(const struct stk_convert_plan *plan, const
                                       size_t to_bytes)
 {
     size_t channels = plan->table_channels, pixels = plan->elements / channels;
-    bool planes = plan->layout == STOKER_NCHW;
+    bool planes = plan->layout == STOKER_LAYOUT_NCHW;
     prefetch_row(later, plan->from_bytes);
     for (size_t channel = 0; channel < channels; channel++) {
         size_t place = planes ? channel * pixels : channel;
@@ -70,6 +70,6 @@ static void look_up_rows_4(const struct stk_convert_plan *plan, const void *cons
 stk_convert_rows_fn *stk_convert_choose_baseline(const struct stk_convert_plan *plan)
 {
     if (TABLE_IS_FASTER && plan->table_channels > 0)
-        return plan->to == STOKER_FLOAT32 ? look_up_rows_4 : look_up_rows_2;
+        return plan->to == STOKER_DTYPE_FLOAT32 ? look_up_rows_4 : look_up_rows_2;
     return choose_rows(plan);
 }

@@ -223,20 +223,20 @@ static stk_convert_rows_fn *choose_rows(const struct stk_convert_plan *plan)
                 layout##_rows_##from##_bf16 },
 #define TABLE(layout)                                                                              \
     {                                                                                              \
-        ROW_OF_TABLE(STOKER_UINT8, layout, u8)                                                     \
-        ROW_OF_TABLE(STOKER_INT8, layout, i8)                                                      \
-        ROW_OF_TABLE(STOKER_INT16, layout, i16)                                                    \
-        ROW_OF_TABLE(STOKER_INT32, layout, i32)                                                    \
-        ROW_OF_TABLE(STOKER_INT64, layout, i64)                                                    \
-        ROW_OF_TABLE(STOKER_FLOAT16, layout, f16)                                                  \
-        ROW_OF_TABLE(STOKER_BFLOAT16, layout, bf16)                                                \
-        ROW_OF_TABLE(STOKER_FLOAT32, layout, f32)                                                  \
-        ROW_OF_TABLE(STOKER_FLOAT64, layout, f64)                                                  \
+        ROW_OF_TABLE(STOKER_DTYPE_UINT8, layout, u8)                                               \
+        ROW_OF_TABLE(STOKER_DTYPE_INT8, layout, i8)                                                \
+        ROW_OF_TABLE(STOKER_DTYPE_INT16, layout, i16)                                              \
+        ROW_OF_TABLE(STOKER_DTYPE_INT32, layout, i32)                                              \
+        ROW_OF_TABLE(STOKER_DTYPE_INT64, layout, i64)                                              \
+        ROW_OF_TABLE(STOKER_DTYPE_FLOAT16, layout, f16)                                            \
+        ROW_OF_TABLE(STOKER_DTYPE_BFLOAT16, layout, bf16)                                          \
+        ROW_OF_TABLE(STOKER_DTYPE_FLOAT32, layout, f32)                                            \
+        ROW_OF_TABLE(STOKER_DTYPE_FLOAT64, layout, f64)                                            \
     }
-    static stk_convert_rows_fn *const table[2][STOKER_FLOAT64 + 1][3] = { TABLE(nhwc),
-                                                                          TABLE(nchw) };
+    static stk_convert_rows_fn *const table[2][STOKER_DTYPE_FLOAT64 + 1][3] = { TABLE(nhwc),
+                                                                                TABLE(nchw) };
     /* With one channel the layouts are equal and the plan is uniform. */
-    bool nchw = plan->layout == STOKER_NCHW && plan->channels > 1;
+    bool nchw = plan->layout == STOKER_LAYOUT_NCHW && plan->channels > 1;
     if (plan->copies)
         return choose_copy(plan, nchw);
     return table[nchw][plan->from][to_index(plan->to)];

@@ -51,18 +51,18 @@ const struct stk_convert_variant stk_convert_variants[STK_CONVERT_VARIANTS_MAX +
 static size_t element_bytes(stoker_dtype dtype)
 {
     switch (dtype) {
-    case STOKER_UINT8:
-    case STOKER_INT8:
+    case STOKER_DTYPE_UINT8:
+    case STOKER_DTYPE_INT8:
         return 1;
-    case STOKER_INT16:
-    case STOKER_FLOAT16:
-    case STOKER_BFLOAT16:
+    case STOKER_DTYPE_INT16:
+    case STOKER_DTYPE_FLOAT16:
+    case STOKER_DTYPE_BFLOAT16:
         return 2;
-    case STOKER_INT32:
-    case STOKER_FLOAT32:
+    case STOKER_DTYPE_INT32:
+    case STOKER_DTYPE_FLOAT32:
         return 4;
-    case STOKER_INT64:
-    case STOKER_FLOAT64:
+    case STOKER_DTYPE_INT64:
+    case STOKER_DTYPE_FLOAT64:
         return 8;
     case STOKER_DTYPE_NONE:
         break;
@@ -72,17 +72,18 @@ static size_t element_bytes(stoker_dtype dtype)
 
 static bool is_target(stoker_dtype dtype)
 {
-    return dtype == STOKER_FLOAT32 || dtype == STOKER_FLOAT16 || dtype == STOKER_BFLOAT16;
+    return dtype == STOKER_DTYPE_FLOAT32 || dtype == STOKER_DTYPE_FLOAT16 ||
+           dtype == STOKER_DTYPE_BFLOAT16;
 }
 
 static bool uses_channels(const struct stk_convert_options *options)
 {
-    return options->mean_count > 1 || options->layout == STOKER_NCHW;
+    return options->mean_count > 1 || options->layout == STOKER_LAYOUT_NCHW;
 }
 
 static int check_sizes(const struct stk_convert_options *options)
 {
-    if (options->layout != STOKER_NHWC && options->layout != STOKER_NCHW)
+    if (options->layout != STOKER_LAYOUT_NHWC && options->layout != STOKER_LAYOUT_NCHW)
         return STOKER_EINVAL;
     if (options->elements < 1 || options->elements > PTRDIFF_MAX / sizeof(double))
         return STOKER_EINVAL;
@@ -118,7 +119,7 @@ static int fill_factors(struct stk_convert_plan *plan, const struct stk_convert_
         if (!scale_of_channel(options, channel, &plan->factor[channel], &plan->bias[channel]))
             return STOKER_EINVAL;
 
-    bool planes = plan->layout == STOKER_NCHW && channels > 1;
+    bool planes = plan->layout == STOKER_LAYOUT_NCHW && channels > 1;
     plan->period = planes ? channels : channels * PERIOD_STEP;
     for (uint32_t i = channels; i < plan->period; i++) {
         plan->factor[i] = plan->factor[i - channels];
@@ -140,7 +141,7 @@ static int check_types(struct stk_convert_plan *plan)
 {
     if (plan->from != plan->to)
         return is_target(plan->to) ? STOKER_OK : STOKER_ETYPE;
-    bool is_float = is_target(plan->to) || plan->to == STOKER_FLOAT64;
+    bool is_float = is_target(plan->to) || plan->to == STOKER_DTYPE_FLOAT64;
     plan->copies = !is_float || changes_nothing(plan);
     return plan->copies || is_target(plan->to) ? STOKER_OK : STOKER_ETYPE;
 }
@@ -148,15 +149,15 @@ static int check_types(struct stk_convert_plan *plan)
 /* All 256 results per channel, for CPUs without a fused multiply-add. */
 static void fill_table(struct stk_convert_plan *plan, uint32_t channels)
 {
-    if (plan->from != STOKER_UINT8 || plan->copies || channels > STK_TABLE_CHANNELS_MAX)
+    if (plan->from != STOKER_DTYPE_UINT8 || plan->copies || channels > STK_TABLE_CHANNELS_MAX)
         return;
     plan->table_channels = channels;
     for (uint32_t channel = 0; channel < channels; channel++) {
         for (uint32_t x = 0; x < 256; x++) {
             float y = fmaf((float)x, plan->factor[channel], plan->bias[channel]);
-            plan->table[channel][x] = plan->to == STOKER_FLOAT32   ? bits_of_float(y)
-                                      : plan->to == STOKER_FLOAT16 ? float16_of_float(y)
-                                                                   : bfloat16_of_float(y);
+            plan->table[channel][x] = plan->to == STOKER_DTYPE_FLOAT32   ? bits_of_float(y)
+                                      : plan->to == STOKER_DTYPE_FLOAT16 ? float16_of_float(y)
+                                                                         : bfloat16_of_float(y);
         }
     }
 }

@@ -12,21 +12,21 @@
 static float load_element(stoker_dtype dtype, const unsigned char *at)
 {
     switch (dtype) {
-    case STOKER_UINT8:
+    case STOKER_DTYPE_UINT8:
         return (float)LOAD_AS(uint8_t, at);
-    case STOKER_INT8:
+    case STOKER_DTYPE_INT8:
         return (float)LOAD_AS(int8_t, at);
-    case STOKER_INT16:
+    case STOKER_DTYPE_INT16:
         return (float)LOAD_AS(int16_t, at);
-    case STOKER_INT32:
+    case STOKER_DTYPE_INT32:
         return (float)LOAD_AS(int32_t, at);
-    case STOKER_INT64:
+    case STOKER_DTYPE_INT64:
         return (float)LOAD_AS(int64_t, at);
-    case STOKER_FLOAT16:
+    case STOKER_DTYPE_FLOAT16:
         return stk_float_from_float16(LOAD_AS(uint16_t, at));
-    case STOKER_BFLOAT16:
+    case STOKER_DTYPE_BFLOAT16:
         return stk_float_from_bfloat16(LOAD_AS(uint16_t, at));
-    case STOKER_FLOAT32:
+    case STOKER_DTYPE_FLOAT32:
         return LOAD_AS(float, at);
     default:
         return (float)LOAD_AS(double, at);
@@ -35,12 +35,12 @@ static float load_element(stoker_dtype dtype, const unsigned char *at)
 
 static void store_element(stoker_dtype dtype, unsigned char *at, float value)
 {
-    if (dtype == STOKER_FLOAT32) {
+    if (dtype == STOKER_DTYPE_FLOAT32) {
         memcpy(at, &value, sizeof(value));
         return;
     }
-    uint16_t half =
-        dtype == STOKER_FLOAT16 ? stk_float16_from_float(value) : stk_bfloat16_from_float(value);
+    uint16_t half = dtype == STOKER_DTYPE_FLOAT16 ? stk_float16_from_float(value)
+                                                  : stk_bfloat16_from_float(value);
     memcpy(at, &half, sizeof(half));
 }
 
@@ -51,7 +51,7 @@ void stk_convert_rows_reference(const struct stk_convert_plan *plan, const void 
     assert(plan->period > 0);
     (void)ahead;
 
-    bool nchw = plan->layout == STOKER_NCHW;
+    bool nchw = plan->layout == STOKER_LAYOUT_NCHW;
     const size_t from_bytes = plan->from_bytes / plan->elements;
     const size_t to_bytes = plan->to_bytes / plan->elements;
     for (uint32_t row = 0; row < count; row++) {

@@ -96,8 +96,8 @@ static ALWAYS_INLINE void split(unsigned char *planes, size_t plane_bytes, const
 /* Index of a float type in the function tables. */
 static size_t to_index(stoker_dtype to)
 {
-    assert(to == STOKER_FLOAT32 || to == STOKER_FLOAT16 || to == STOKER_BFLOAT16);
-    return to == STOKER_FLOAT32 ? 0 : to == STOKER_FLOAT16 ? 1 : 2;
+    assert(to == STOKER_DTYPE_FLOAT32 || to == STOKER_DTYPE_FLOAT16 || to == STOKER_DTYPE_BFLOAT16);
+    return to == STOKER_DTYPE_FLOAT32 ? 0 : to == STOKER_DTYPE_FLOAT16 ? 1 : 2;
 }
 
 #endif

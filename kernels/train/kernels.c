@@ -208,9 +208,9 @@ const struct stk_kernel *stk_train_kernel_in(const char *name, stoker_dtype dtyp
 {
     enum { NAME_BYTES = 64 };
     char whole[NAME_BYTES];
-    const char *const type = dtype == STOKER_FLOAT16    ? "_f16"
-                             : dtype == STOKER_BFLOAT16 ? "_bf16"
-                                                        : "_f32";
+    const char *const type = dtype == STOKER_DTYPE_FLOAT16    ? "_f16"
+                             : dtype == STOKER_DTYPE_BFLOAT16 ? "_bf16"
+                                                              : "_f32";
     (void)snprintf(whole, sizeof(whole), "%s%s", name, type);
     const struct stk_kernel *const kernel = stk_train_kernel_named(whole);
     assert(kernel != NULL);

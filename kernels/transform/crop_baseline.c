@@ -15,7 +15,7 @@ struct place {
 static struct place place_of(const struct stk_transform_plan *plan)
 {
     const size_t height = plan->framing.out_height, width = plan->framing.out_width;
-    if (plan->convert->layout == STOKER_NCHW)
+    if (plan->convert->layout == STOKER_LAYOUT_NCHW)
         return (struct place){ width, 1, height * width };
     return (struct place){ width * plan->channels, plan->channels, 1 };
 }
@@ -39,7 +39,7 @@ static void store(const struct stk_transform_plan *plan, uint32_t channel, uint8
     const struct stk_convert_plan *convert = plan->convert;
     if (convert->copies) {
         row[element] = byte;
-    } else if (convert->to == STOKER_FLOAT32) {
+    } else if (convert->to == STOKER_DTYPE_FLOAT32) {
         memcpy(row + element * 4, &convert->table[channel % convert->table_channels][byte], 4);
     } else {
         const uint16_t half = (uint16_t)convert->table[channel % convert->table_channels][byte];

@@ -402,7 +402,7 @@ static stk_crop_fn *choose_crop(const struct stk_convert_plan *convert, uint32_t
     assert(channels >= 1);
     assert(channels <= STOKER_TRANSFORM_CHANNELS_MAX);
     const size_t type = convert->copies ? 3 : to_index(convert->to);
-    return table[type][convert->layout == STOKER_NCHW][channels - 1];
+    return table[type][convert->layout == STOKER_LAYOUT_NCHW][channels - 1];
 }
 
 #endif

@@ -147,11 +147,11 @@ const struct stk_kernel *stk_kernel_named(const char *name)
 const struct stk_kernel *stk_kernel_crop(const struct stk_transform_plan *plan)
 {
     const struct stk_convert_plan *convert = plan->convert;
-    const enum stk_store_type type = convert->copies                 ? STK_STORE_U8
-                                     : convert->to == STOKER_FLOAT32 ? STK_STORE_F32
-                                     : convert->to == STOKER_FLOAT16 ? STK_STORE_F16
-                                                                     : STK_STORE_BF16;
-    return &stk_kernels[2 * (unsigned)type + (convert->layout == STOKER_NCHW)];
+    const enum stk_store_type type = convert->copies                       ? STK_STORE_U8
+                                     : convert->to == STOKER_DTYPE_FLOAT32 ? STK_STORE_F32
+                                     : convert->to == STOKER_DTYPE_FLOAT16 ? STK_STORE_F16
+                                                                           : STK_STORE_BF16;
+    return &stk_kernels[2 * (unsigned)type + (convert->layout == STOKER_LAYOUT_NCHW)];
 }
 
 void stk_launch_of(struct stk_crop_launch *launch, const struct stk_transform_plan *plan,

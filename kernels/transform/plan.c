@@ -23,11 +23,12 @@ const struct stk_transform_variant stk_transform_variants[STK_TRANSFORM_VARIANTS
 static int check(const struct stk_framing *framing, const struct stk_convert_plan *convert,
                  uint32_t channels)
 {
-    if (convert->from != STOKER_UINT8 || channels < 1 || channels > STOKER_TRANSFORM_CHANNELS_MAX)
+    if (convert->from != STOKER_DTYPE_UINT8 || channels < 1 ||
+        channels > STOKER_TRANSFORM_CHANNELS_MAX)
         return STOKER_ETYPE;
     const size_t elements = (size_t)framing->out_height * framing->out_width * channels;
     const bool shaped = convert->elements == elements &&
-                        (convert->layout == STOKER_NHWC || convert->channels == channels) &&
+                        (convert->layout == STOKER_LAYOUT_NHWC || convert->channels == channels) &&
                         (convert->table_channels <= 1 || convert->table_channels == channels);
     return shaped ? STOKER_OK : STOKER_EINVAL;
 }
@@ -51,12 +52,12 @@ static uint32_t fill_element(const struct stk_transform_plan *plan, uint32_t cha
         *out = plan->fill[channel];
         return 1;
     }
-    if (convert->to == STOKER_FLOAT32) {
+    if (convert->to == STOKER_DTYPE_FLOAT32) {
         memcpy(out, &value, sizeof(value));
         return sizeof(value);
     }
-    const uint16_t half = convert->to == STOKER_FLOAT16 ? stk_float16_from_float(value)
-                                                        : stk_bfloat16_from_float(value);
+    const uint16_t half = convert->to == STOKER_DTYPE_FLOAT16 ? stk_float16_from_float(value)
+                                                              : stk_bfloat16_from_float(value);
     memcpy(out, &half, sizeof(half));
     return sizeof(half);
 }
@@ -64,7 +65,7 @@ static uint32_t fill_element(const struct stk_transform_plan *plan, uint32_t cha
 /* Repeats a pixel of fill, or one channel of it for each plane. */
 static void make_filled(struct stk_transform_plan *plan)
 {
-    const bool planes = plan->convert->layout == STOKER_NCHW;
+    const bool planes = plan->convert->layout == STOKER_LAYOUT_NCHW;
     plan->filled_planes = planes ? plan->channels : 1;
     for (uint32_t channel = 0; channel < plan->channels; channel++) {
         uint8_t element[sizeof(float)];
@@ -98,7 +99,7 @@ int stk_transform_plan_init(struct stk_transform_plan *plan, const struct stk_fr
         plan->bias[i] = convert->bias[channel % convert->period];
     }
     make_filled(plan);
-    const bool planes = convert->layout == STOKER_NCHW && channels > 1;
+    const bool planes = convert->layout == STOKER_LAYOUT_NCHW && channels > 1;
     stk_shuffles_init(plan->shuffles, channels, planes, plan->factor, plan->bias, plan->fill);
     stk_wide_shuffles_init(plan->wide_shuffles, channels, planes);
     const struct stk_transform_variant *variant = stk_transform_variants;

@@ -73,12 +73,12 @@ static void store(const struct stk_convert_plan *convert, uint32_t channel, uint
     /* NHWC: the period is a multiple of the channels; NCHW: it is 1 or the channels. */
     const uint32_t place = channel % convert->period;
     const float value = fmaf((float)byte, convert->factor[place], convert->bias[place]);
-    if (convert->to == STOKER_FLOAT32) {
+    if (convert->to == STOKER_DTYPE_FLOAT32) {
         memcpy(out + element * 4, &value, 4);
         return;
     }
-    const uint16_t half = convert->to == STOKER_FLOAT16 ? stk_float16_from_float(value)
-                                                        : stk_bfloat16_from_float(value);
+    const uint16_t half = convert->to == STOKER_DTYPE_FLOAT16 ? stk_float16_from_float(value)
+                                                              : stk_bfloat16_from_float(value);
     memcpy(out + element * 2, &half, 2);
 }
 
@@ -114,7 +114,7 @@ static void write_row(const struct stk_transform_plan *plan, const struct stk_fr
                 const size_t nhwc = ((size_t)y * width + x) * channels + channel;
                 const size_t nchw = ((size_t)channel * height + y) * width + x;
                 store(plan->convert, channel, pixel[channel], out,
-                      plan->convert->layout == STOKER_NCHW ? nchw : nhwc);
+                      plan->convert->layout == STOKER_LAYOUT_NCHW ? nchw : nhwc);
             }
         }
     }

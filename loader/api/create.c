@@ -222,7 +222,8 @@ static int make_schedule(stoker_loader *loader, stoker_error *error)
 static stoker_switch pinning(const stoker_loader *loader)
 {
     const stoker_switch asked = loader->options.pin_memory;
-    return asked == STOKER_AUTO && loader->device->ops->pin == NULL ? STOKER_OFF : asked;
+    return asked == STOKER_SWITCH_AUTO && loader->device->ops->pin == NULL ? STOKER_SWITCH_OFF
+                                                                           : asked;
 }
 
 /* Slots are touched at creation: more than the available memory would get the process killed. */
@@ -256,7 +257,7 @@ static int make_slots(stoker_loader *loader, stoker_error *error)
         .pin_memory = pinning(loader),
         .device = loader->device,
         .mark_fresh = loader->pipeline.device_cache.on,
-        .keep_failures = loader->options.on_bad_sample != STOKER_BAD_FAIL,
+        .keep_failures = loader->options.on_bad_sample != STOKER_ON_BAD_FAIL,
         .batches = loader->pipeline.schedule.batches,
         /* The caller's worker counts, too. With reads the kernel fills the slots, in any core's cache. */
         .workers = loader->threads && !loader->pipeline.reads ? loader->worker_count + 1 : 1,

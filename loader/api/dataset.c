@@ -33,9 +33,9 @@ static size_t bytes_of_row(const stoker_dataset_info *info)
 static bool labels_are_consistent(const stoker_dataset_info *info)
 {
     switch (info->label_dtype) {
-    case STOKER_INT64:
+    case STOKER_DTYPE_INT64:
         return true;
-    case STOKER_FLOAT32:
+    case STOKER_DTYPE_FLOAT32:
     case STOKER_DTYPE_NONE:
         return info->class_count == 0;
     default:

@@ -169,7 +169,7 @@ static int settle(stoker_loader *loader, struct stk_slot *slot, const struct stk
         *rows = close_gaps(loader, slot, *rows);
     }
     /* Otherwise an endless run over files that are all gone would skip forever. */
-    if (loader->options.on_bad_sample != STOKER_BAD_FAIL && ends_barren(loader, place, *rows) &&
+    if (loader->options.on_bad_sample != STOKER_ON_BAD_FAIL && ends_barren(loader, place, *rows) &&
         place->rows > 0)
         return nothing_is_left(loader, &slot->failures[place->rows - 1]);
     return check_files(loader, place);
@@ -213,7 +213,8 @@ static void describe(stoker_loader *loader, const struct view *view,
     batch->labels.shape[0] = rows;
     const uint64_t *shape = loader->pipeline.shape;
     memcpy(&batch->images.shape[1], shape, set->rank * sizeof(shape[0]));
-    if (loader->options.layout == STOKER_NCHW) { /* checked at create: height, width, channels */
+    if (loader->options.layout ==
+        STOKER_LAYOUT_NCHW) { /* checked at create: height, width, channels */
         batch->images.shape[1] = shape[2];
         batch->images.shape[2] = shape[0];
         batch->images.shape[3] = shape[1];

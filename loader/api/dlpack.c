@@ -58,9 +58,11 @@ static void delete_unversioned(DLManagedTensor *managed)
 static DLDataType type_of(stoker_dtype dtype)
 {
     static const uint8_t codes[] = {
-        [STOKER_UINT8] = kDLUInt,      [STOKER_INT8] = kDLInt,      [STOKER_INT16] = kDLInt,
-        [STOKER_INT32] = kDLInt,       [STOKER_INT64] = kDLInt,     [STOKER_FLOAT16] = kDLFloat,
-        [STOKER_BFLOAT16] = kDLBfloat, [STOKER_FLOAT32] = kDLFloat, [STOKER_FLOAT64] = kDLFloat,
+        [STOKER_DTYPE_UINT8] = kDLUInt,      [STOKER_DTYPE_INT8] = kDLInt,
+        [STOKER_DTYPE_INT16] = kDLInt,       [STOKER_DTYPE_INT32] = kDLInt,
+        [STOKER_DTYPE_INT64] = kDLInt,       [STOKER_DTYPE_FLOAT16] = kDLFloat,
+        [STOKER_DTYPE_BFLOAT16] = kDLBfloat, [STOKER_DTYPE_FLOAT32] = kDLFloat,
+        [STOKER_DTYPE_FLOAT64] = kDLFloat,
     };
     return (DLDataType){ .code = codes[dtype],
                          .bits = (uint8_t)(8 * stoker_dtype_bytes(dtype)),

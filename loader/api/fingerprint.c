@@ -75,9 +75,9 @@ static uint64_t mix_sample(uint64_t sum, const stoker_sample *sample,
 {
     const stoker_extent *extent = &sample->extent;
     const uint32_t value = (uint32_t)sample->label.index;
-    sum = mix(sum, info->label_dtype == STOKER_INT64     ? (uint64_t)sample->label.index
-                   : info->label_dtype == STOKER_FLOAT32 ? value /* the bits of the float */
-                                                         : 0);
+    sum = mix(sum, info->label_dtype == STOKER_DTYPE_INT64     ? (uint64_t)sample->label.index
+                   : info->label_dtype == STOKER_DTYPE_FLOAT32 ? value /* the bits of the float */
+                                                               : 0);
     sum = mix(sum, sample->tag);
     if (extent->memory == NULL && extent->path != NULL)
         sum = mix_text(sum, info->directory == AT_FDCWD ? last_name(extent->path) : extent->path);

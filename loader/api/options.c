@@ -74,20 +74,20 @@ static int check_choices(const stoker_loader_options *options, stoker_error *err
                      "device_index %" PRIu32 " is not below %d", options->device_index,
                      STOKER_DEVICE_INDEX_MAX);
     if (rc == 0)
-        rc = require((unsigned)options->pin_memory <= STOKER_OFF, error, STOKER_EINVAL,
+        rc = require((unsigned)options->pin_memory <= STOKER_SWITCH_OFF, error, STOKER_EINVAL,
                      "pin_memory %d is not AUTO, ON or OFF", (int)options->pin_memory);
     if (rc == 0)
         rc =
-            require((unsigned)options->convert_on_device <= STOKER_OFF, error, STOKER_EINVAL,
+            require((unsigned)options->convert_on_device <= STOKER_SWITCH_OFF, error, STOKER_EINVAL,
                     "convert_on_device %d is not AUTO, ON or OFF", (int)options->convert_on_device);
     if (rc == 0)
         rc = require((unsigned)options->cache <= STOKER_CACHE_DEVICE, error, STOKER_EINVAL,
                      "cache %d is not AUTO, NONE, ENCODED, DECODED or DEVICE", (int)options->cache);
     if (rc == 0)
-        rc = require((unsigned)options->layout <= STOKER_NCHW, error, STOKER_EINVAL,
+        rc = require((unsigned)options->layout <= STOKER_LAYOUT_NCHW, error, STOKER_EINVAL,
                      "layout %d is not NHWC or NCHW", (int)options->layout);
     if (rc == 0)
-        rc = require((unsigned)options->on_bad_sample <= STOKER_BAD_SUBSTITUTE, error,
+        rc = require((unsigned)options->on_bad_sample <= STOKER_ON_BAD_SUBSTITUTE, error,
                      STOKER_EINVAL, "on_bad_sample %d is not FAIL, SKIP or SUBSTITUTE",
                      (int)options->on_bad_sample);
     return rc;
@@ -151,21 +151,21 @@ static int check_types(const stoker_loader_options *options, const stoker_datase
                        stoker_error *error)
 {
     const stoker_dtype to = options->dtype;
-    int rc = require(to == dataset->info.dtype || to == STOKER_FLOAT32 || to == STOKER_FLOAT16 ||
-                         to == STOKER_BFLOAT16,
+    int rc = require(to == dataset->info.dtype || to == STOKER_DTYPE_FLOAT32 ||
+                         to == STOKER_DTYPE_FLOAT16 || to == STOKER_DTYPE_BFLOAT16,
                      error, STOKER_ETYPE, "dtype: from %s to %s",
                      stoker_dtype_name(dataset->info.dtype), stoker_dtype_name(to));
     if (rc == 0)
-        rc = require(to == STOKER_FLOAT32 || to == STOKER_FLOAT16 || to == STOKER_BFLOAT16 ||
-                         options->mean_count == 0,
+        rc = require(to == STOKER_DTYPE_FLOAT32 || to == STOKER_DTYPE_FLOAT16 ||
+                         to == STOKER_DTYPE_BFLOAT16 || options->mean_count == 0,
                      error, STOKER_EINVAL, "mean and std need a dtype of float32 or less");
     if (rc == 0)
-        rc = require(options->layout == STOKER_NHWC || dataset->info.is_image, error, STOKER_EINVAL,
-                     "layout NCHW needs images");
+        rc = require(options->layout == STOKER_LAYOUT_NHWC || dataset->info.is_image, error,
+                     STOKER_EINVAL, "layout NCHW needs images");
     if (rc == 0)
         rc = require(
-            options->layout == STOKER_NHWC || dataset->info.shape[2] <= STOKER_CHANNELS_MAX, error,
-            STOKER_EINVAL, "layout NCHW takes at most %d channels", STOKER_CHANNELS_MAX);
+            options->layout == STOKER_LAYOUT_NHWC || dataset->info.shape[2] <= STOKER_CHANNELS_MAX,
+            error, STOKER_EINVAL, "layout NCHW takes at most %d channels", STOKER_CHANNELS_MAX);
     return rc;
 }
 
@@ -175,7 +175,7 @@ int stk_options_framing(struct stk_framing *framing, const stoker_loader_options
     const stoker_dataset_info *set = &dataset->info;
     const stoker_transform *transform = &options->transform;
     char why[STK_TRANSFORM_WHY_BYTES] = "";
-    int rc = require(set->is_image && set->dtype == STOKER_UINT8 &&
+    int rc = require(set->is_image && set->dtype == STOKER_DTYPE_UINT8 &&
                          set->shape[2] <= STOKER_TRANSFORM_CHANNELS_MAX,
                      error, STOKER_ETYPE, "transform needs uint8 images of 1..%d channels",
                      STOKER_TRANSFORM_CHANNELS_MAX);
@@ -248,7 +248,7 @@ int stk_options_resolve(stoker_loader_options *options, const stoker_loader_opti
     if (options->dtype == STOKER_DTYPE_NONE)
         options->dtype = dataset->info.dtype;
     if (options->scale == 0.0F)
-        options->scale = dataset->info.dtype == STOKER_UINT8 ? 1.0F / 255.0F : 1.0F;
+        options->scale = dataset->info.dtype == STOKER_DTYPE_UINT8 ? 1.0F / 255.0F : 1.0F;
 
     rc = check_counts(options, error);
     if (rc == 0)

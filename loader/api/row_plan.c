@@ -181,9 +181,9 @@ static int take_division(stoker_loader *loader, const struct division *division)
     if (rc < 0)
         return rc;
     const struct stk_convert_options bytes = {
-        .from = STOKER_UINT8,
-        .to = STOKER_UINT8,
-        .layout = STOKER_NHWC,
+        .from = STOKER_DTYPE_UINT8,
+        .to = STOKER_DTYPE_UINT8,
+        .layout = STOKER_LAYOUT_NHWC,
         .elements = sent_bytes(loader, division),
         .channels = pipeline->convert.channels,
         .scale = loader->options.scale,
@@ -196,7 +196,7 @@ static int take_division(stoker_loader *loader, const struct division *division)
  * convert_on_device = ON the size does not matter, and an error of the device is reported at once. */
 static int share_with_device(stoker_loader *loader, struct stk_framing *framing)
 {
-    const bool forced = loader->options.convert_on_device == STOKER_ON;
+    const bool forced = loader->options.convert_on_device == STOKER_SWITCH_ON;
     int rc = STOKER_ENOTSUP;
     for (enum sent sent = SENT_STORED; sent <= SENT_MADE && rc < 0; sent++) {
         struct division division;
@@ -217,7 +217,7 @@ static int share_with_device(stoker_loader *loader, struct stk_framing *framing)
 static int plan_device(stoker_loader *loader, struct stk_framing *framing, stoker_error *error)
 {
     const stoker_switch wanted = loader->options.convert_on_device;
-    if (!loader->on_device || wanted == STOKER_OFF || loader->device_convert.on)
+    if (!loader->on_device || wanted == STOKER_SWITCH_OFF || loader->device_convert.on)
         return 0;
     (void)snprintf(
         loader->convert_reason, sizeof(loader->convert_reason),
@@ -225,7 +225,7 @@ static int plan_device(stoker_loader *loader, struct stk_framing *framing, stoke
     const int rc = share_with_device(loader, framing);
     if (rc == 0)
         loader->convert_reason[0] = '\0';
-    if (rc == 0 || wanted != STOKER_ON)
+    if (rc == 0 || wanted != STOKER_SWITCH_ON)
         return 0;
     const struct stk_place nowhere = STK_NOWHERE;
     return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere, "convert_on_device: %s",
@@ -294,7 +294,7 @@ static int cache_on_device(stoker_loader *loader, struct stk_framing *framing)
     const char *why = NULL;
     if (!loader->on_device)
         why = "batches stay on the CPU";
-    else if (loader->options.convert_on_device == STOKER_OFF)
+    else if (loader->options.convert_on_device == STOKER_SWITCH_OFF)
         why = "rows are then converted on the GPU, but convert_on_device is OFF";
     else if (!divide_cached(loader, framing, &division))
         why = "all rows must have the same size, at most 16384 pixels a side";
@@ -358,7 +358,8 @@ int stk_row_plan(stoker_loader *loader, stoker_error *error)
         rc = plan_device(loader, &framing, error);
     if (rc < 0)
         return rc;
-    pipeline->copies = pipeline->convert.copies &&
-                       (pipeline->convert.layout == STOKER_NHWC || pipeline->convert.channels == 1);
+    pipeline->copies =
+        pipeline->convert.copies &&
+        (pipeline->convert.layout == STOKER_LAYOUT_NHWC || pipeline->convert.channels == 1);
     return plan_transform(loader, &framing);
 }

@@ -72,7 +72,7 @@ static uint64_t ring_bytes(const stoker_loader *loader)
 {
     const uint64_t wanted = loader->cpus > loader->tuner.workers ? RING_BYTES : RING_BYTES_CROWDED;
     struct rlimit limit;
-    if (loader->options.pin_memory != STOKER_ON || geteuid() == 0 ||
+    if (loader->options.pin_memory != STOKER_SWITCH_ON || geteuid() == 0 ||
         loader->device->ops->pin != NULL || /* CUDA pins without counting */
         getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur / 2 >= wanted)
         return wanted;

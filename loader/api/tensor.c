@@ -6,11 +6,11 @@ static const struct dtype_row {
     const char *name;
     size_t bytes;
 } dtypes[] = {
-    [STOKER_DTYPE_NONE] = { "none", 0 }, [STOKER_UINT8] = { "uint8", 1 },
-    [STOKER_INT8] = { "int8", 1 },       [STOKER_INT16] = { "int16", 2 },
-    [STOKER_INT32] = { "int32", 4 },     [STOKER_INT64] = { "int64", 8 },
-    [STOKER_FLOAT16] = { "float16", 2 }, [STOKER_BFLOAT16] = { "bfloat16", 2 },
-    [STOKER_FLOAT32] = { "float32", 4 }, [STOKER_FLOAT64] = { "float64", 8 },
+    [STOKER_DTYPE_NONE] = { "none", 0 },       [STOKER_DTYPE_UINT8] = { "uint8", 1 },
+    [STOKER_DTYPE_INT8] = { "int8", 1 },       [STOKER_DTYPE_INT16] = { "int16", 2 },
+    [STOKER_DTYPE_INT32] = { "int32", 4 },     [STOKER_DTYPE_INT64] = { "int64", 8 },
+    [STOKER_DTYPE_FLOAT16] = { "float16", 2 }, [STOKER_DTYPE_BFLOAT16] = { "bfloat16", 2 },
+    [STOKER_DTYPE_FLOAT32] = { "float32", 4 }, [STOKER_DTYPE_FLOAT64] = { "float64", 8 },
 };
 
 enum { DTYPE_COUNT = sizeof(dtypes) / sizeof(dtypes[0]) };

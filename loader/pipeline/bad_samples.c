@@ -56,7 +56,7 @@ static bool counts(const struct stk_bad_samples *bad)
 int stk_bad_samples_init(struct stk_bad_samples *bad, stoker_on_bad policy, uint64_t max_samples)
 {
     *bad = (struct stk_bad_samples){ .policy = policy, .max_samples = max_samples };
-    if (policy != STOKER_BAD_FAIL) {
+    if (policy != STOKER_ON_BAD_FAIL) {
         bad->seen_capacity = SEEN_FIRST;
         bad->seen = make_seen(SEEN_FIRST);
         bad->reports = stk_calloc(STK_BAD_REPORTS_MAX, sizeof(bad->reports[0]));

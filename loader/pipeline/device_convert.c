@@ -7,8 +7,8 @@
 bool stk_device_convert_fits(const struct stk_convert_plan *plan, bool transforms)
 {
     const bool changes =
-        transforms || !plan->copies || (plan->layout == STOKER_NCHW && plan->channels > 1);
-    return changes && plan->from == STOKER_UINT8 && plan->channels <= STK_LAUNCH_CHANNELS_MAX;
+        transforms || !plan->copies || (plan->layout == STOKER_LAYOUT_NCHW && plan->channels > 1);
+    return changes && plan->from == STOKER_DTYPE_UINT8 && plan->channels <= STK_LAUNCH_CHANNELS_MAX;
 }
 
 /* Add a kernel to the launches. All take the same arguments, of which each reads its first members. */

@@ -140,7 +140,7 @@ void stk_row_write_labels(const struct stk_worker *worker, const struct stk_span
     if (span->slot->labels == NULL)
         return;
     void *to = span_labels(worker->pipeline, span);
-    if (worker->pipeline->dataset->info.label_dtype == STOKER_INT64) {
+    if (worker->pipeline->dataset->info.label_dtype == STOKER_DTYPE_INT64) {
         int64_t *labels = to;
         for (uint32_t row = 0; row < span->rows; row++)
             labels[row] = span->samples[row].label.index;
@@ -467,11 +467,11 @@ void stk_row_fail(struct stk_worker *worker, struct stk_span *span, uint32_t row
                   const stoker_error *error, const char *what)
 {
     const stoker_on_bad policy = worker->pipeline->on_bad;
-    if (policy == STOKER_BAD_SUBSTITUTE) {
+    if (policy == STOKER_ON_BAD_SUBSTITUTE) {
         note_failure(worker, span, row, STK_ROW_SUBSTITUTED, error, what);
         if (start_substitute(worker, span, row))
             return;
-    } else if (policy == STOKER_BAD_SKIP) {
+    } else if (policy == STOKER_ON_BAD_SKIP) {
         note_failure(worker, span, row, STK_ROW_SKIPPED, error, what);
         complete(span);
         return;

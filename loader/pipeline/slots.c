@@ -66,7 +66,7 @@ static bool pins_for_device(const struct stk_slots *slots)
 /* For a GPU a failure is always reported: only page-locked slots make its copies fast. */
 static int pin(struct stk_slots *slots, stoker_switch pin_memory)
 {
-    if (pin_memory == STOKER_OFF)
+    if (pin_memory == STOKER_SWITCH_OFF)
         return 0;
     if (pins_for_device(slots))
         return slots->device->ops->pin(slots->device, &slots->memory, slots->pin_reason);
@@ -76,7 +76,7 @@ static int pin(struct stk_slots *slots, stoker_switch pin_memory)
     char text[64];
     (void)snprintf(slots->pin_reason, sizeof(slots->pin_reason), "mlock of %zu bytes: %s",
                    slots->memory.bytes, strerror_r(-rc, text, sizeof(text)));
-    return pin_memory == STOKER_ON ? STOKER_EPIN : 0;
+    return pin_memory == STOKER_SWITCH_ON ? STOKER_EPIN : 0;
 }
 
 int stk_slots_init(struct stk_slots *slots, const struct stk_slots_options *options)

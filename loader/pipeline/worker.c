@@ -271,7 +271,7 @@ static void locate_span(struct stk_worker *worker, struct stk_span *span,
     span->rows = taken.count;
     span->started = 0;
     span->left = span->rows;
-    if (pipeline->on_bad == STOKER_BAD_SUBSTITUTE)
+    if (pipeline->on_bad == STOKER_ON_BAD_SUBSTITUTE)
         memset(span->attempts, 0, span->rows);
 
     stk_sampler_ids(&pipeline->sampler, order_of(worker, span->epoch), span->position,

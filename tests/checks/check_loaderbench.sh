@@ -145,7 +145,7 @@ for name in decode "decode + transform" transform; do
 done
 grep -q '"layout": "nchw".*"first_epoch_ceiling": "decode + transform".*"ceiling": "transform"' "$scratch/crop" ||
     fail "ceilings of the wrong kind: $(cat "$scratch/crop")"
-grep -q 'options.layout = STOKER_NCHW' "$scratch/crop" || fail "the layout is not pasted"
+grep -q 'options.layout = STOKER_LAYOUT_NCHW' "$scratch/crop" || fail "the layout is not pasted"
 
 # A cell that fails is a row, and the exit status says so; the other cells are still measured.
 status=0

@@ -43,10 +43,10 @@ static int train(stoker_trainer *trainer, float *samples, int64_t *labels)
 {
     const stoker_batch batch = {
         .images = { .data = samples,
-                    .dtype = STOKER_FLOAT32,
+                    .dtype = STOKER_DTYPE_FLOAT32,
                     .rank = 4,
                     .shape = { SAMPLES, HEIGHT, WIDTH, CHANNELS } },
-        .labels = { .data = labels, .dtype = STOKER_INT64, .rank = 1, .shape = { SAMPLES } },
+        .labels = { .data = labels, .dtype = STOKER_DTYPE_INT64, .rank = 1, .shape = { SAMPLES } },
         .count = SAMPLES
     };
     stoker_step step;

@@ -22,7 +22,7 @@ struct work {
 static bool prepare(struct work *work, const struct job *job)
 {
     const stoker_transform transform = { .resize = { job->to_height, job->to_width } };
-    const struct stk_convert_options convert = { .to = STOKER_UINT8,
+    const struct stk_convert_options convert = { .to = STOKER_DTYPE_UINT8,
                                                  .channels = job->channels,
                                                  .scale = 1.0F };
     *work = (struct work){ .in = NULL };

@@ -182,15 +182,15 @@ static void same(const struct stk_run *found, const struct stk_run *wanted, cons
 
 static stoker_loader_options settings_of(uint32_t number)
 {
-    static const stoker_dtype types[] = { STOKER_DTYPE_NONE, STOKER_FLOAT32, STOKER_FLOAT16,
-                                          STOKER_BFLOAT16 };
+    static const stoker_dtype types[] = { STOKER_DTYPE_NONE, STOKER_DTYPE_FLOAT32,
+                                          STOKER_DTYPE_FLOAT16, STOKER_DTYPE_BFLOAT16 };
     static const float mean[] = { 0.5F, 0.25F, 0.125F }, std[] = { 0.25F, 0.5F, 0.75F };
     stoker_loader_options options = stk_small_options();
     options.dtype = types[number % 4];
-    options.layout = number / 4 % 2 == 0 ? STOKER_NHWC : STOKER_NCHW;
-    options.pin_memory = number / 8 % 2 == 0 ? STOKER_ON : STOKER_OFF;
+    options.layout = number / 4 % 2 == 0 ? STOKER_LAYOUT_NHWC : STOKER_LAYOUT_NCHW;
+    options.pin_memory = number / 8 % 2 == 0 ? STOKER_SWITCH_ON : STOKER_SWITCH_OFF;
     options.non_blocking = number / 16 % 2 == 0;
-    options.convert_on_device = number / 32 % 2 == 0 ? STOKER_AUTO : STOKER_OFF;
+    options.convert_on_device = number / 32 % 2 == 0 ? STOKER_SWITCH_AUTO : STOKER_SWITCH_OFF;
     options.num_workers = (int32_t)(number % 3);
     if (options.dtype != STOKER_DTYPE_NONE) {
         options.mean = mean;
@@ -217,10 +217,10 @@ static uint32_t check_settings(struct gpu *gpu)
         run_on_gpu(gpu, set.dataset, &options, false, number % 5 == 4, &found, &stats);
         same(&found, &wanted, what);
         CHECK(stats.copies == wanted.batches);
-        CHECK(stats.pinned == (options.pin_memory == STOKER_ON));
+        CHECK(stats.pinned == (options.pin_memory == STOKER_SWITCH_ON));
         converted += stats.converts_on_device;
         options.device = STOKER_DEVICE_CUDA_HOST;
-        options.convert_on_device = STOKER_AUTO;
+        options.convert_on_device = STOKER_SWITCH_AUTO;
         if (number % 8 == 1) {
             run_on_gpu(gpu, set.dataset, &options, false, false, &found, &stats);
             same(&found, &wanted, "cuda-host");
@@ -247,11 +247,11 @@ static void check_rules(struct gpu *gpu)
         options.prefetch_batches = 2;
         options.num_workers = 2;
         options.cache = STOKER_CACHE_DECODED;
-        options.dtype = STOKER_FLOAT32;
+        options.dtype = STOKER_DTYPE_FLOAT32;
         CHECK(stk_run(dataset, &options, &wanted) == STOKER_FINISHED);
         options.device = STOKER_DEVICE_CUDA;
-        options.pin_memory = round / 2 % 2 == 0 ? STOKER_ON : STOKER_OFF;
-        options.convert_on_device = round / 4 == 0 ? STOKER_AUTO : STOKER_OFF;
+        options.pin_memory = round / 2 % 2 == 0 ? STOKER_SWITCH_ON : STOKER_SWITCH_OFF;
+        options.convert_on_device = round / 4 == 0 ? STOKER_SWITCH_AUTO : STOKER_SWITCH_OFF;
         run_on_gpu(gpu, dataset, &options, true, round % 2 == 1, &found, &stats);
         same(&found, &wanted, round % 2 == 1 ? "late, as tensors" : "late");
     }

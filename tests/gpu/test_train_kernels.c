@@ -49,10 +49,10 @@ static void fill(struct gpu *gpu)
         for (size_t i = 0; i < SLOT_BYTES / sizeof(float); i++) {
             const uint64_t random = stk_mix64((uint64_t)s * SLOT_BYTES + i);
             const float value = (float)(int32_t)(uint32_t)random * 0x1p-31F;
-            if (s > 3 || gpu->dtype == STOKER_FLOAT32)
+            if (s > 3 || gpu->dtype == STOKER_DTYPE_FLOAT32)
                 ((float *)slot(gpu, s))[i] = value;
             else
-                ((uint16_t *)slot(gpu, s))[i] = gpu->dtype == STOKER_FLOAT16
+                ((uint16_t *)slot(gpu, s))[i] = gpu->dtype == STOKER_DTYPE_FLOAT16
                                                     ? float16_of_float(value)
                                                     : bfloat16_of_float(value);
         }
@@ -208,19 +208,19 @@ static void check_updates(struct gpu *gpu)
 
 static float value_of(const struct gpu *gpu, const unsigned char *slots, size_t i)
 {
-    if (gpu->dtype == STOKER_FLOAT32)
+    if (gpu->dtype == STOKER_DTYPE_FLOAT32)
         return ((const float *)slots)[i];
     const uint16_t bits = ((const uint16_t *)slots)[i];
-    return gpu->dtype == STOKER_FLOAT16 ? float_of_float16(bits) : float_of_bfloat16(bits);
+    return gpu->dtype == STOKER_DTYPE_FLOAT16 ? float_of_float16(bits) : float_of_bfloat16(bits);
 }
 
 /* Gradients lie in slot 1, the metrics at the start of slot 10. */
 static void check_near(struct gpu *gpu, const char *name, const void *arguments, size_t count)
 {
     const struct stk_train_metrics *const wanted = slot(gpu, 10);
-    const double precision = gpu->dtype == STOKER_FLOAT32   ? 1e-6
-                             : gpu->dtype == STOKER_FLOAT16 ? 1.0 / 1024
-                                                            : 1.0 / 128;
+    const double precision = gpu->dtype == STOKER_DTYPE_FLOAT32   ? 1e-6
+                             : gpu->dtype == STOKER_DTYPE_FLOAT16 ? 1.0 / 1024
+                                                                  : 1.0 / 128;
     struct stk_train_metrics found;
     memset(slot(gpu, 10), 0, sizeof(found));
     run(gpu, stk_train_kernel_in(name, gpu->dtype), arguments);
@@ -265,7 +265,8 @@ static void check_losses(struct gpu *gpu)
 
 int main(void)
 {
-    static const stoker_dtype types[] = { STOKER_FLOAT32, STOKER_FLOAT16, STOKER_BFLOAT16 };
+    static const stoker_dtype types[] = { STOKER_DTYPE_FLOAT32, STOKER_DTYPE_FLOAT16,
+                                          STOKER_DTYPE_BFLOAT16 };
     static struct gpu gpu;
     size_t bytes;
     const char *const missing =

@@ -36,7 +36,7 @@ static stoker_trainer_options options_of(const char *backend, stoker_dtype preci
     options.backend = backend;
     options.batch_size = FEW;
     options.precision = precision;
-    options.loss_scale = precision == STOKER_FLOAT16 ? 64 : 0;
+    options.loss_scale = precision == STOKER_DTYPE_FLOAT16 ? 64 : 0;
     options.seed = 7;
     options.threads = 2;
     options.deterministic = true;
@@ -54,10 +54,10 @@ static stoker_batch batch_of(const stoker_model *model, uint64_t key, uint32_t c
         labels[i] = (int64_t)((key + i) * 7 % CLASSES);
     return (stoker_batch){
         .images = { .data = images,
-                    .dtype = STOKER_FLOAT32,
+                    .dtype = STOKER_DTYPE_FLOAT32,
                     .rank = 4,
                     .shape = { count, in.h, in.w, in.c } },
-        .labels = { .data = labels, .dtype = STOKER_INT64, .rank = 1, .shape = { count } },
+        .labels = { .data = labels, .dtype = STOKER_DTYPE_INT64, .rank = 1, .shape = { count } },
         .count = count,
     };
 }
@@ -186,7 +186,7 @@ static void check_resume(const stoker_model *model)
     CHECK(mkdtemp(folder) != NULL);
     (void)snprintf(path, sizeof(path), "%s/model.safetensors", folder);
     (void)snprintf(command, sizeof(command), "rm -r %s", folder);
-    stoker_trainer_options options = options_of("cuda", STOKER_FLOAT16);
+    stoker_trainer_options options = options_of("cuda", STOKER_DTYPE_FLOAT16);
     options.accumulate = 2;
     options.optimizer = STOKER_ADAM;
     stoker_trainer *straight = trainer_of(model, options);
@@ -259,7 +259,7 @@ static void check_memory(const stoker_model *model, stoker_dtype precision)
 /* The largest batch within a budget runs. */
 static void check_budget(const stoker_model *model)
 {
-    stoker_trainer_options options = options_of("cuda", STOKER_FLOAT16);
+    stoker_trainer_options options = options_of("cuda", STOKER_DTYPE_FLOAT16);
     stoker_trainer_memory memory;
     options.batch_size = STOKER_BATCH_SIZE_MAX;
     options.memory_budget = 8 * (uint64_t)MIB;
@@ -288,7 +288,7 @@ static int train_from(stoker_trainer *trainer, const stoker_dataset *digits, sto
     options.batch_size = FEW;
     options.epochs = 2;
     options.shuffle = true;
-    options.dtype = STOKER_FLOAT32;
+    options.dtype = STOKER_DTYPE_FLOAT32;
     options.mean = &mean;
     options.std = &deviation;
     options.mean_count = 1;
@@ -309,7 +309,7 @@ static int train_from(stoker_trainer *trainer, const stoker_dataset *digits, sto
 static void check_loader(const stoker_model *model)
 {
     stoker_dataset *digits = NULL;
-    stoker_trainer_options options = options_of("cuda", STOKER_FLOAT32);
+    stoker_trainer_options options = options_of("cuda", STOKER_DTYPE_FLOAT32);
     stoker_evaluation tests[2] = { 0 };
     options.metrics_interval = 100;
     CHECK(stoker_dataset_open(&digits, "synth:digits?count=100", NULL) == STOKER_OK);
@@ -334,13 +334,13 @@ static void check_loader(const stoker_model *model)
 static void check_small(void)
 {
     stoker_model *residual = golden_residual();
-    check_gradients(golden_residual(), "residual network, float32", STOKER_FLOAT32, 1e-5);
-    check_gradients(golden_residual(), "residual network, float16", STOKER_FLOAT16, 1e-2);
-    check_gradients(golden_residual(), "residual network, bfloat16", STOKER_BFLOAT16, 1e-2);
-    check_recorded(residual, STOKER_FLOAT32);
-    check_recorded(residual, STOKER_BFLOAT16);
+    check_gradients(golden_residual(), "residual network, float32", STOKER_DTYPE_FLOAT32, 1e-5);
+    check_gradients(golden_residual(), "residual network, float16", STOKER_DTYPE_FLOAT16, 1e-2);
+    check_gradients(golden_residual(), "residual network, bfloat16", STOKER_DTYPE_BFLOAT16, 1e-2);
+    check_recorded(residual, STOKER_DTYPE_FLOAT32);
+    check_recorded(residual, STOKER_DTYPE_BFLOAT16);
     check_resume(residual);
-    check_memory(residual, STOKER_FLOAT16);
+    check_memory(residual, STOKER_DTYPE_FLOAT16);
     check_budget(residual);
     stoker_model_destroy(&residual);
 }
@@ -348,11 +348,11 @@ static void check_small(void)
 static void check_large(void)
 {
     stoker_model *mnist = stk_test_mnist();
-    check_gradients(stk_test_mnist(), "MNIST network, float32", STOKER_FLOAT32, 1e-5);
-    check_gradients(stk_test_mnist(), "MNIST network, float16", STOKER_FLOAT16, 1e-2);
-    check_gradients(stk_test_mnist(), "MNIST network, bfloat16", STOKER_BFLOAT16, 1e-2);
-    check_recorded(mnist, STOKER_FLOAT16);
-    check_memory(mnist, STOKER_FLOAT32);
+    check_gradients(stk_test_mnist(), "MNIST network, float32", STOKER_DTYPE_FLOAT32, 1e-5);
+    check_gradients(stk_test_mnist(), "MNIST network, float16", STOKER_DTYPE_FLOAT16, 1e-2);
+    check_gradients(stk_test_mnist(), "MNIST network, bfloat16", STOKER_DTYPE_BFLOAT16, 1e-2);
+    check_recorded(mnist, STOKER_DTYPE_FLOAT16);
+    check_memory(mnist, STOKER_DTYPE_FLOAT32);
     check_loader(mnist);
     stoker_model_destroy(&mnist);
 }

@@ -71,7 +71,7 @@ static void check_case(struct gpu *gpu, const struct transform_case *it, uint32_
     struct stk_planned made;
     struct stk_crop_launch launch;
     CHECK(transform_case_plan(&made, it, 5, channels, to, layout,
-                              to == STOKER_UINT8 ? 0 : channels) == 0);
+                              to == STOKER_DTYPE_UINT8 ? 0 : channels) == 0);
     const size_t image_bytes = (size_t)it->height * it->width * channels * IMAGES;
     const size_t row_bytes = made.convert.to_bytes * SAMPLES;
     CHECK(image_bytes <= BYTES_MAX && row_bytes <= BYTES_MAX);
@@ -101,7 +101,8 @@ static void check_keep(struct gpu *gpu, const struct transform_case *it, uint32_
     static unsigned char images[BYTES_MAX], expected[BYTES_MAX], found[BYTES_MAX];
     struct stk_planned made;
     struct stk_crop_launch crop;
-    CHECK(transform_case_plan(&made, it, 5, channels, STOKER_UINT8, STOKER_NHWC, 0) == 0);
+    CHECK(transform_case_plan(&made, it, 5, channels, STOKER_DTYPE_UINT8, STOKER_LAYOUT_NHWC, 0) ==
+          0);
     stk_launch_of(&crop, &made.plan, it->height, it->width);
     struct stk_keep_launch launch = { .batch = crop.batch, .fresh = fresh, .kept = expected };
     const size_t kept_bytes = (size_t)it->height * it->width * channels * IMAGES;
@@ -138,8 +139,8 @@ static void take_memory(struct gpu *gpu)
 
 int main(void)
 {
-    static const stoker_dtype types[] = { STOKER_FLOAT32, STOKER_FLOAT16, STOKER_BFLOAT16,
-                                          STOKER_UINT8 };
+    static const stoker_dtype types[] = { STOKER_DTYPE_FLOAT32, STOKER_DTYPE_FLOAT16,
+                                          STOKER_DTYPE_BFLOAT16, STOKER_DTYPE_UINT8 };
     static struct gpu gpu;
     size_t bytes;
     const char *const missing =
@@ -150,8 +151,10 @@ int main(void)
     for (size_t i = 0; i < TRANSFORM_CASES; i++)
         for (uint32_t channels = 1; channels <= 4; channels++) {
             for (size_t type = 0; type < 4; type++) {
-                check_case(&gpu, &transform_cases[i], channels, types[type], STOKER_NHWC, true);
-                check_case(&gpu, &transform_cases[i], channels, types[type], STOKER_NCHW, false);
+                check_case(&gpu, &transform_cases[i], channels, types[type], STOKER_LAYOUT_NHWC,
+                           true);
+                check_case(&gpu, &transform_cases[i], channels, types[type], STOKER_LAYOUT_NCHW,
+                           false);
             }
             check_keep(&gpu, &transform_cases[i], channels);
         }

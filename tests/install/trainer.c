@@ -34,7 +34,7 @@ int main(void)
     stoker_model *model = NULL;
     stoker_trainer *trainer = NULL;
     stoker_loader_options how = STOKER_LOADER_OPTIONS_INIT;
-    how.dtype = STOKER_FLOAT32;
+    how.dtype = STOKER_DTYPE_FLOAT32;
     how.epochs = 1;
     how.drop_last = true;
     stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;

@@ -30,7 +30,7 @@ static inline stoker_loader_options stk_cuda_bits_options(stoker_dtype dtype, st
 {
     static const float means[] = { 0.5F, 0.4F, 0.3F, 0.2F, 0.1F };
     static const float stds[] = { 0.2F, 0.3F, 0.4F, 0.5F, 0.6F };
-    const bool normalised = dtype != STOKER_UINT8 && channels > 0;
+    const bool normalised = dtype != STOKER_DTYPE_UINT8 && channels > 0;
     stoker_loader_options options = stk_small_options();
     options.device = STOKER_DEVICE_CUDA;
     options.dtype = dtype;

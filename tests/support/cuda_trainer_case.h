@@ -80,10 +80,10 @@ static inline const stoker_batch *batch_of(uint64_t first, uint32_t count)
     }
     batch = (stoker_batch){
         .images = { .data = images,
-                    .dtype = STOKER_FLOAT32,
+                    .dtype = STOKER_DTYPE_FLOAT32,
                     .rank = 4,
                     .shape = { count, SIDE, SIDE, CHANNELS } },
-        .labels = { .data = labels, .dtype = STOKER_INT64, .rank = 1, .shape = { count } },
+        .labels = { .data = labels, .dtype = STOKER_DTYPE_INT64, .rank = 1, .shape = { count } },
         .count = count,
         .device = STOKER_DEVICE_CPU,
     };

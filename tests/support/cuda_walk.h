@@ -16,7 +16,7 @@ static inline stoker_loader_options stk_cuda_walk_options(uint64_t seed)
     options.batch_size = 2 + (uint32_t)(seed % 9);
     options.num_workers = (int32_t)(seed % 4);
     options.prefetch_batches = 2 + (uint32_t)(seed / 2 % 4);
-    options.pin_memory = seed % 5 == 4 ? STOKER_OFF : STOKER_ON;
+    options.pin_memory = seed % 5 == 4 ? STOKER_SWITCH_OFF : STOKER_SWITCH_ON;
     options.non_blocking = seed % 7 != 6;
     options.device = STOKER_DEVICE_CUDA;
     return options;
@@ -33,7 +33,7 @@ static inline void stk_cuda_walk_compare(const stoker_dataset *dataset,
     standin_cuda_delay(delay_us);
     (void)stk_cuda_run(dataset, &options, work_us, &found);
     options.device = STOKER_DEVICE_CPU;
-    options.pin_memory = STOKER_OFF;
+    options.pin_memory = STOKER_SWITCH_OFF;
     options.cache = cpu_cache;
     (void)stk_run(dataset, &options, &expected);
     CHECK(expected.rc == STOKER_FINISHED);

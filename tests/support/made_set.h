@@ -135,10 +135,10 @@ static inline bool stk_made_write(struct stk_made_set *set)
 static inline bool stk_made_set_open(struct stk_made_set *set)
 {
     set->info = (stoker_dataset_info){ .count = set->count,
-                                       .dtype = STOKER_UINT8,
+                                       .dtype = STOKER_DTYPE_UINT8,
                                        .rank = 1,
                                        .shape = { set->row_bytes },
-                                       .label_dtype = STOKER_INT64,
+                                       .label_dtype = STOKER_DTYPE_INT64,
                                        .file_count = set->hides_files ? 0 : 1,
                                        .encoded_bytes_max = set->row_bytes };
     if (set->bytes_max != 0)

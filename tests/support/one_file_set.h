@@ -18,7 +18,7 @@ static inline int stk_one_file_describe(const void *self, stoker_dataset_info *o
 {
     (void)self;
     *out = (stoker_dataset_info){ .count = STK_ONE_FILE_SAMPLES,
-                                  .dtype = STOKER_UINT8,
+                                  .dtype = STOKER_DTYPE_UINT8,
                                   .rank = 1,
                                   .shape = { STK_ONE_FILE_ROW_BYTES },
                                   .file_count = 1,

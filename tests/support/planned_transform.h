@@ -22,7 +22,7 @@ static inline int stk_planned_make(struct stk_planned *planned, const stoker_tra
     int rc = stk_framing_init(&framing, transform, seed, height, width, mixed, planned->why);
     if (rc != 0)
         return rc;
-    convert.from = STOKER_UINT8;
+    convert.from = STOKER_DTYPE_UINT8;
     convert.elements = (size_t)framing.out_height * framing.out_width * convert.channels;
     if (convert.scale == 0)
         convert.scale = 1.0F / 255.0F;

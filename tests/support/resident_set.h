@@ -32,7 +32,7 @@ static inline int stk_resident_describe(const void *self, stoker_dataset_info *o
 {
     const struct stk_resident_set *set = self;
     *out = (stoker_dataset_info){ .count = set->count,
-                                  .dtype = STOKER_UINT8,
+                                  .dtype = STOKER_DTYPE_UINT8,
                                   .rank = 1,
                                   .shape = { set->row_bytes },
                                   .label_dtype = set->label_dtype,
@@ -48,7 +48,7 @@ static inline int stk_resident_locate(const void *self, const uint64_t *ids, uin
     for (uint32_t i = 0; i < count; i++) {
         out[i] = (stoker_sample){ .extent.memory = set->rows + ids[i] * set->row_bytes,
                                   .extent.bytes = set->row_bytes };
-        if (set->label_dtype == STOKER_INT64)
+        if (set->label_dtype == STOKER_DTYPE_INT64)
             out[i].label.index = stk_set_label(ids[i]);
         else
             out[i].label.value = stk_resident_value(ids[i]);
@@ -66,7 +66,7 @@ static inline void stk_resident_labels(const void *self, const uint64_t *ids, ui
     for (uint32_t turn = 0; turn < set->label_turns * count; turn++)
         turned = stk_mix64(turned);
     for (uint32_t i = 0; i < count; i++)
-        if (set->label_dtype == STOKER_INT64)
+        if (set->label_dtype == STOKER_DTYPE_INT64)
             ((int64_t *)out)[i] = stk_set_label(ids[i]);
         else
             ((float *)out)[i] = stk_resident_value(ids[i]);

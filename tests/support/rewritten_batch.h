@@ -23,11 +23,11 @@ static inline stoker_batch stk_rewrite_batch(struct stk_rewritten_batch *batch, 
         batch->labels[i] = (pass + i) % classes;
     return (stoker_batch){
         .images = { .data = batch->samples,
-                    .dtype = STOKER_FLOAT32,
+                    .dtype = STOKER_DTYPE_FLOAT32,
                     .rank = 2,
                     .shape = { STK_REWRITTEN_ROWS, STK_REWRITTEN_INPUTS } },
         .labels = { .data = batch->labels,
-                    .dtype = STOKER_INT64,
+                    .dtype = STOKER_DTYPE_INT64,
                     .rank = 1,
                     .shape = { STK_REWRITTEN_ROWS } },
         .count = STK_REWRITTEN_ROWS,

@@ -76,9 +76,9 @@ static inline void stk_shard_image_make(struct stk_shard_image *image, uint32_t 
     stk_store_le64(at + 32, image->size);
     stk_store_le64(at + 40, STK_SHARD_TEST_INDEX_AT);
     stk_store_le32(at + 48, 8);
-    at[52] = STOKER_UINT8;
+    at[52] = STOKER_DTYPE_UINT8;
     at[53] = 3;
-    at[54] = STOKER_INT64;
+    at[54] = STOKER_DTYPE_INT64;
     at[55] = 1;
     stk_store_le32(at + 56, 3);
     stk_store_le32(at + 60, 64);

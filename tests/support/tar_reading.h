@@ -64,7 +64,7 @@ static inline void stk_archive_check_samples(const struct stk_archive *from, con
                  error.message);
     const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
     cr_assert_eq(info->count, count);
-    cr_assert_eq(info->label_dtype, STOKER_INT64);
+    cr_assert_eq(info->label_dtype, STOKER_DTYPE_INT64);
     cr_assert_eq(info->class_count, 10 + count);
     for (uint64_t id = 0; id < count; id++)
         stk_archive_check_row(dataset, id, id, 10 + (int64_t)id);

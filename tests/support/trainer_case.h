@@ -193,7 +193,7 @@ static inline void stk_case_lay_out(struct stk_case *c)
         const uint64_t bytes = layer->kind == STK_BATCH_NORM && i == STK_CASE_AUX
                                    ? 2 * layer->in.c * sizeof(float)
                                    : sizes[i] * c->batch;
-        *buffer = (struct stk_buffer){ .dtype = STOKER_FLOAT32,
+        *buffer = (struct stk_buffer){ .dtype = STOKER_DTYPE_FLOAT32,
                                        .bytes_per_sample = sizes[i],
                                        .bytes = (bytes + 63) / 64 * 64,
                                        .offset = c->plan.activation_bytes };

@@ -51,7 +51,7 @@ static int check_images(stoker_trainer *trainer, const stoker_batch *batch)
     uint64_t h;
     uint64_t w;
     uint64_t c;
-    if (images->dtype != STOKER_FLOAT32 || !shape_of(images, &h, &w, &c) || h != wanted.h ||
+    if (images->dtype != STOKER_DTYPE_FLOAT32 || !shape_of(images, &h, &w, &c) || h != wanted.h ||
         w != wanted.w || c != wanted.c || images->shape[0] != batch->count)
         return mismatch(trainer, "images", images, "float32", wanted);
     return STOKER_OK;
@@ -63,7 +63,7 @@ static int check_labels(stoker_trainer *trainer, const stoker_batch *batch)
     const bool classes = loss->kind == STK_SOFTMAX_CROSS_ENTROPY;
     const struct stk_shape wanted =
         classes ? (struct stk_shape){ .rank = 1, .h = 1, .w = 1, .c = 1 } : loss->in;
-    const stoker_dtype dtype = classes ? STOKER_INT64 : STOKER_FLOAT32;
+    const stoker_dtype dtype = classes ? STOKER_DTYPE_INT64 : STOKER_DTYPE_FLOAT32;
     const stoker_tensor *labels = &batch->labels;
     uint64_t h;
     uint64_t w;

@@ -51,7 +51,7 @@ static int evaluate_parts(stoker_trainer *trainer, const stoker_batch *batch,
     const uint64_t sample_floats = stk_shape_elements(trainer->model->layers[0].out);
     const uint64_t label_bytes =
         stoker_dtype_bytes(batch->labels.dtype) *
-        (batch->labels.dtype == STOKER_INT64
+        (batch->labels.dtype == STOKER_DTYPE_INT64
              ? 1
              : stk_shape_elements(stk_trainer_output_shape(trainer->model)));
     const float *samples = batch->images.data;
@@ -138,8 +138,8 @@ static int read_outputs(stoker_trainer *trainer, float *outputs, uint64_t count)
     for (uint64_t i = 0; i < count; i++) {
         uint16_t bits;
         memcpy(&bits, from + i * sizeof(bits), sizeof(bits));
-        outputs[i] =
-            plan->storage == STOKER_FLOAT16 ? float_of_float16(bits) : float_of_bfloat16(bits);
+        outputs[i] = plan->storage == STOKER_DTYPE_FLOAT16 ? float_of_float16(bits)
+                                                           : float_of_bfloat16(bits);
     }
     return STOKER_OK;
 }

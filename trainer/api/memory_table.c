@@ -34,7 +34,7 @@ static void describe_savings(char *remark, size_t bytes, const stoker_trainer_me
     remark[0] = '\0';
     describe_saving(remark, bytes, "without recomputation", memory->activations_plain,
                     memory->activations);
-    if (memory->precision != STOKER_FLOAT32)
+    if (memory->precision != STOKER_DTYPE_FLOAT32)
         describe_saving(remark, bytes, "in float32", memory->activations_float32,
                         memory->activations);
 }
@@ -46,11 +46,11 @@ static void add_choice(char *table, const stoker_trainer_memory *memory)
         (void)snprintf(segments, sizeof(segments), ", %" PRIu32 " checkpoint segments",
                        memory->checkpoint_segments);
     const size_t length = strlen(table);
-    (void)snprintf(table + length, TABLE_BYTES - length, "batch size %" PRIu32 "%s%s%s%s\n",
-                   memory->batch_size, segments,
-                   memory->recompute_batch_norm ? ", BatchNorm recomputed" : "",
-                   memory->precision != STOKER_FLOAT32 ? ", activations in " : "",
-                   memory->precision != STOKER_FLOAT32 ? stoker_dtype_name(memory->precision) : "");
+    (void)snprintf(
+        table + length, TABLE_BYTES - length, "batch size %" PRIu32 "%s%s%s%s\n",
+        memory->batch_size, segments, memory->recompute_batch_norm ? ", BatchNorm recomputed" : "",
+        memory->precision != STOKER_DTYPE_FLOAT32 ? ", activations in " : "",
+        memory->precision != STOKER_DTYPE_FLOAT32 ? stoker_dtype_name(memory->precision) : "");
 }
 
 /* The table of one stage. */

@@ -137,14 +137,14 @@ static int check_together(const stoker_trainer_options *o, stoker_error *error)
 
 static stoker_dtype storage_of(const stoker_trainer_options *o)
 {
-    return o->precision == STOKER_DTYPE_NONE ? STOKER_FLOAT32 : o->precision;
+    return o->precision == STOKER_DTYPE_NONE ? STOKER_DTYPE_FLOAT32 : o->precision;
 }
 
 static int check_precision(const stoker_trainer_options *o, stoker_error *error)
 {
     const stoker_dtype storage = storage_of(o);
     const bool narrow = stk_is_narrow(storage);
-    if (storage != STOKER_FLOAT32 && !narrow)
+    if (storage != STOKER_DTYPE_FLOAT32 && !narrow)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              "precision %d: float32, float16 and bfloat16 are allowed",
                              (int)storage);
@@ -248,7 +248,7 @@ static void read_checked(struct stk_trainer_settings *out, const stoker_trainer_
     out->backend.tf32 = o->tf32;
     out->backend.uncaptured = o->uncaptured;
     out->loss_scale.dynamic =
-        o->dynamic_loss_scale || (o->precision == STOKER_FLOAT16 && o->loss_scale == 0);
+        o->dynamic_loss_scale || (o->precision == STOKER_DTYPE_FLOAT16 && o->loss_scale == 0);
     out->loss_scale.scale = o->loss_scale > 0         ? o->loss_scale
                             : out->loss_scale.dynamic ? STK_LOSS_SCALE_START
                                                       : 1;

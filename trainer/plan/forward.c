@@ -69,7 +69,7 @@ static void write_max_pool(struct stk_writer *writer, uint32_t n, bool again, bo
         writer,
         (struct stk_content){ .bytes_per_sample = stk_shape_elements(layer->out) * (small ? 1 : 2),
                               .layer = node->layer,
-                              .dtype = small ? STOKER_UINT8 : STOKER_INT16 });
+                              .dtype = small ? STOKER_DTYPE_UINT8 : STOKER_DTYPE_INT16 });
     writer->plan->ops[writer->plan->op_count - 1].aux = writer->aux[n];
 }
 
@@ -91,7 +91,7 @@ static void write_batch_norm(struct stk_writer *writer, uint32_t n, bool again,
         writer->aux[n] = stk_writer_buffer(
             writer, (struct stk_content){ .fixed_bytes = 2 * sizeof(float) * (uint64_t)channels,
                                           .layer = node->layer,
-                                          .dtype = STOKER_FLOAT32 });
+                                          .dtype = STOKER_DTYPE_FLOAT32 });
     }
     writer->plan->ops[writer->plan->op_count - 1].aux = writer->aux[n];
 }

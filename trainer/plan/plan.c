@@ -27,7 +27,7 @@ static int check(const stoker_model *model, const struct stk_plan_options *optio
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              "a batch of %" PRIu32 ": 1 to %d samples are allowed", options->batch,
                              STK_BATCH_MAX);
-    if (options->storage != STOKER_DTYPE_NONE && options->storage != STOKER_FLOAT32 &&
+    if (options->storage != STOKER_DTYPE_NONE && options->storage != STOKER_DTYPE_FLOAT32 &&
         !stk_is_narrow(options->storage))
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              "activations are stored as float32, float16 or bfloat16, not %s",
@@ -115,10 +115,11 @@ int stk_plan_make(struct stk_plan *plan, const stoker_model *model,
         return rc;
     plan->model = model;
     plan->options = *options;
-    plan->storage = stk_is_narrow(options->storage) ? options->storage : STOKER_FLOAT32;
+    plan->storage = stk_is_narrow(options->storage) ? options->storage : STOKER_DTYPE_FLOAT32;
     plan->sample_bytes =
         stk_shape_elements(model->layers[0].out) *
-        stoker_dtype_bytes(model->layers[0].kind == STK_SEAM ? plan->storage : STOKER_FLOAT32);
+        stoker_dtype_bytes(model->layers[0].kind == STK_SEAM ? plan->storage
+                                                             : STOKER_DTYPE_FLOAT32);
     rc = make(plan);
     if (rc == STOKER_OK)
         return STOKER_OK;

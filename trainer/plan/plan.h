@@ -108,7 +108,7 @@ struct stk_buffer {
 struct stk_plan_options {
     uint32_t batch;            /* samples at a time, >= 1 */
     bool train;                /* false: forward only, nothing kept */
-    stoker_dtype storage;      /* T: STOKER_FLOAT16, BFLOAT16, or FLOAT32 (or 0) */
+    stoker_dtype storage;      /* T: STOKER_DTYPE_FLOAT16, BFLOAT16, or FLOAT32 (or 0) */
     bool recompute_batch_norm; /* BatchNorm(+ReLU) outputs are recomputed from x, not kept */
     /* 0 or 1 = keep all; n = cut the layers into n segments, or fewer if that takes less memory, and keep only values
      * that cross their borders. */

@@ -36,7 +36,7 @@ const char *stk_width_name(enum stk_width width);
 /* Returns true if values of the type are smaller than a float. */
 static inline bool stk_is_narrow(stoker_dtype storage)
 {
-    return storage == STOKER_FLOAT16 || storage == STOKER_BFLOAT16;
+    return storage == STOKER_DTYPE_FLOAT16 || storage == STOKER_DTYPE_BFLOAT16;
 }
 
 /* Returns true if an operation reads parameters that were rounded to T. */

@@ -104,7 +104,7 @@ int data_open_images(struct data *out, const struct arguments *arguments, stoker
         return rc;
     out->made_up = strncmp(stoker_dataset_name(out->train), "synth:", 6) == 0;
     const stoker_dataset_info *info = stoker_dataset_get_info(out->train);
-    if (!info->is_image || info->label_dtype != STOKER_INT64 || info->class_count < 2) {
+    if (!info->is_image || info->label_dtype != STOKER_DTYPE_INT64 || info->class_count < 2) {
         data_close(out);
         rc =
             fail(error, STOKER_ENOTSUP, "%.200s: not a data set of images with classes", out->spec);
@@ -149,7 +149,8 @@ int data_open_table(struct data *out, const struct arguments *arguments, stoker_
         add(out, "seed", arguments->seed, NULL);
     }
     int rc = open_both(out, arguments, error);
-    if (rc == STOKER_OK && stoker_dataset_get_info(out->train)->label_dtype != STOKER_FLOAT32) {
+    if (rc == STOKER_OK &&
+        stoker_dataset_get_info(out->train)->label_dtype != STOKER_DTYPE_FLOAT32) {
         data_close(out);
         rc = fail(error, STOKER_ENOTSUP, "%.200s: no column to predict is named; add label=COLUMN",
                   out->spec);

@@ -6,9 +6,10 @@
 static const struct cli_word preset_words[] = { { "fast", PRESET_FAST },
                                                 { "pytorch", PRESET_PYTORCH },
                                                 { NULL, 0 } };
-static const struct cli_word pin_words[] = {
-    { "auto", STOKER_AUTO }, { "on", STOKER_ON }, { "off", STOKER_OFF }, { NULL, 0 }
-};
+static const struct cli_word pin_words[] = { { "auto", STOKER_SWITCH_AUTO },
+                                             { "on", STOKER_SWITCH_ON },
+                                             { "off", STOKER_SWITCH_OFF },
+                                             { NULL, 0 } };
 static const struct cli_word optimizer_words[] = {
     { "sgd", STOKER_SGD },         { "adam", STOKER_ADAM },       { "adamw", STOKER_ADAMW },
     { "adagrad", STOKER_ADAGRAD }, { "rmsprop", STOKER_RMSPROP }, { "adadelta", STOKER_ADADELTA },

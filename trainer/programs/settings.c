@@ -13,9 +13,9 @@ static const float MNIST_STD = 0.3081F;
 enum { GPU_METRICS_INTERVAL = 16 };
 
 static const stoker_dtype precisions[] = {
-    [AMP_OFF] = STOKER_FLOAT32,
-    [AMP_FP16] = STOKER_FLOAT16,
-    [AMP_BF16] = STOKER_BFLOAT16,
+    [AMP_OFF] = STOKER_DTYPE_FLOAT32,
+    [AMP_FP16] = STOKER_DTYPE_FLOAT16,
+    [AMP_BF16] = STOKER_DTYPE_BFLOAT16,
 };
 
 static uint64_t divide_up(uint64_t a, uint64_t b)
@@ -51,7 +51,7 @@ static void make_loading(struct settings *settings, const struct arguments *argu
     loading->device = STOKER_DEVICE_CPU;
     if (stoker_dataset_get_info(data->train)->is_image) {
         choose_normalisation(settings, arguments, data);
-        loading->dtype = STOKER_FLOAT32;
+        loading->dtype = STOKER_DTYPE_FLOAT32;
         loading->mean = &settings->mean;
         loading->std = &settings->std;
         loading->mean_count = 1;

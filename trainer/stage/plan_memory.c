@@ -161,7 +161,7 @@ static int count_others(struct stk_stage *stage, stoker_error *error)
     if (rc != STOKER_OK)
         return rc;
     options = stage->train_plan.options;
-    options.storage = STOKER_FLOAT32;
+    options.storage = STOKER_DTYPE_FLOAT32;
     return count_activations(stage, options, &memory->activations_float32, error);
 }
 

@@ -67,7 +67,7 @@ typedef struct stoker_dataset_info {
     /* Images may differ in size from shape, each up to this many pixels: a loader that resizes decodes them with
      * the codec's decode_any(), any other refuses them. 0 = all have shape. */
     uint64_t pixels_max;
-    stoker_dtype label_dtype;   /* STOKER_INT64, STOKER_FLOAT32, or NONE: no labels */
+    stoker_dtype label_dtype;   /* STOKER_DTYPE_INT64, STOKER_DTYPE_FLOAT32, or NONE: no labels */
     uint32_t class_count;       /* labels are 0..class_count - 1; 0 = unknown */
     uint32_t file_count;        /* files that extents may name */
     uint32_t encoded_bytes_max; /* longest extent of any sample in a file, bytes */
@@ -105,8 +105,8 @@ typedef struct stoker_extent {
 } stoker_extent;
 
 typedef union stoker_label {
-    int64_t index; /* label_dtype STOKER_INT64 */
-    float value;   /* label_dtype STOKER_FLOAT32 */
+    int64_t index; /* label_dtype STOKER_DTYPE_INT64 */
+    float value;   /* label_dtype STOKER_DTYPE_FLOAT32 */
 } stoker_label;
 
 typedef struct stoker_sample {

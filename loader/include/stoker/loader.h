@@ -33,7 +33,11 @@ enum {
     STOKER_CHANNELS_MAX = 64 /* for a mean and std per channel, or for layout NCHW */
 };
 
-typedef enum stoker_switch { STOKER_AUTO = 0, STOKER_ON = 1, STOKER_OFF = 2 } stoker_switch;
+typedef enum stoker_switch {
+    STOKER_SWITCH_AUTO = 0,
+    STOKER_SWITCH_ON = 1,
+    STOKER_SWITCH_OFF = 2
+} stoker_switch;
 
 /* Where batches are delivered. On a GPU, images and labels lie in its memory, which the host cannot read; see
  * stoker/cuda.h. */
@@ -64,11 +68,12 @@ typedef enum stoker_cache {
 
 /* What happens to a sample that cannot be read or decoded. */
 typedef enum stoker_on_bad {
-    STOKER_BAD_FAIL = 0, /* next returns the sample's error */
+    STOKER_ON_BAD_FAIL = 0, /* next returns the sample's error */
     /* The batch comes without it: batch.count is smaller. An epoch without a single good sample ends the run with
      * STOKER_EBADSAMPLES instead of its last batch; if ranks share epochs, world_size epochs of this rank. */
-    STOKER_BAD_SKIP = 1,
-    STOKER_BAD_SUBSTITUTE = 2 /* another sample, drawn from (seed, epoch, position), replaces it */
+    STOKER_ON_BAD_SKIP = 1,
+    STOKER_ON_BAD_SUBSTITUTE =
+        2 /* another sample, drawn from (seed, epoch, position), replaces it */
 } stoker_on_bad;
 
 /* A position in the order: a token to store beside a checkpoint, the same bytes on every machine. It does not
@@ -130,7 +135,7 @@ typedef struct stoker_loader_options {
     uint32_t rank;       /* this process's share of every epoch, < world_size; default 0 */
     uint32_t world_size; /* processes that share the epochs, 1..2^20; default 0 = 1 */
 
-    stoker_on_bad on_bad_sample; /* default STOKER_BAD_FAIL */
+    stoker_on_bad on_bad_sample; /* default STOKER_ON_BAD_FAIL */
     /* More bad samples than this end the run with STOKER_EBADSAMPLES. A sample that is bad in several epochs counts
      * once; every loader, also a resumed one, counts from 0. Default 0 = no limit. Unused with FAIL. */
     uint64_t max_bad_samples;

@@ -10,19 +10,19 @@ STOKER_BEGIN_DECLS
 
 typedef enum stoker_dtype {
     STOKER_DTYPE_NONE = 0, /* in options: as the data set stores it; in a data set: absent */
-    STOKER_UINT8,
-    STOKER_INT8,
-    STOKER_INT16,
-    STOKER_INT32,
-    STOKER_INT64,
-    STOKER_FLOAT16,
-    STOKER_BFLOAT16,
-    STOKER_FLOAT32,
-    STOKER_FLOAT64
+    STOKER_DTYPE_UINT8,
+    STOKER_DTYPE_INT8,
+    STOKER_DTYPE_INT16,
+    STOKER_DTYPE_INT32,
+    STOKER_DTYPE_INT64,
+    STOKER_DTYPE_FLOAT16,
+    STOKER_DTYPE_BFLOAT16,
+    STOKER_DTYPE_FLOAT32,
+    STOKER_DTYPE_FLOAT64
 } stoker_dtype;
 
 /* Axis order of an image batch. Data sets store channels last. */
-typedef enum stoker_layout { STOKER_NHWC = 0, STOKER_NCHW = 1 } stoker_layout;
+typedef enum stoker_layout { STOKER_LAYOUT_NHWC = 0, STOKER_LAYOUT_NCHW = 1 } stoker_layout;
 
 enum { STOKER_RANK_MAX = 8 }; /* axes, the batch axis included */
 

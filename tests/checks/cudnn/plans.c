@@ -26,7 +26,8 @@
 
 enum { LINE_BYTES = 512, DEVICE_BYTES = 8192, PASSED = 0, FAILED = 1, SKIPPED = 77 };
 
-static const stoker_dtype types[] = { STOKER_FLOAT16, STOKER_BFLOAT16, STOKER_FLOAT32 };
+static const stoker_dtype types[] = { STOKER_DTYPE_FLOAT16, STOKER_DTYPE_BFLOAT16,
+                                      STOKER_DTYPE_FLOAT32 };
 enum { TYPES = sizeof(types) / sizeof(types[0]) };
 
 struct table {
@@ -98,7 +99,7 @@ static bool choose(struct stk_cudnn_graph *graph, bool strict, bool float32,
 static void look(struct table *table, const struct listed_graph *listed, stoker_dtype dtype,
                  struct found *found, stoker_error *error)
 {
-    const bool float32 = dtype == STOKER_FLOAT32;
+    const bool float32 = dtype == STOKER_DTYPE_FLOAT32;
     struct stk_cudnn_graph *graph = NULL;
     struct stk_form_operands operands;
     *found = (struct found){ .first = { .engine = -1 }, .strict = { .engine = -1 } };
@@ -135,9 +136,9 @@ static size_t promise(char *line, const struct table *table, const struct listed
 
 static bool in_type(const struct listed_graph *listed, stoker_dtype dtype)
 {
-    const int bit = dtype == STOKER_FLOAT16    ? FLOAT16_ONLY
-                    : dtype == STOKER_BFLOAT16 ? BFLOAT16_ONLY
-                                               : FLOAT32_ONLY;
+    const int bit = dtype == STOKER_DTYPE_FLOAT16    ? FLOAT16_ONLY
+                    : dtype == STOKER_DTYPE_BFLOAT16 ? BFLOAT16_ONLY
+                                                     : FLOAT32_ONLY;
     return (listed->types & bit) != 0;
 }
 

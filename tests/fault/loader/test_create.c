@@ -15,10 +15,10 @@ static uint32_t faults; /* that were reached, over all sweeps */
 static bool is_documented(unsigned kind, int rc, stoker_switch pin)
 {
     if (rc == STOKER_OK)
-        return kind == STK_FAULT_LOCK && pin == STOKER_AUTO;
+        return kind == STK_FAULT_LOCK && pin == STOKER_SWITCH_AUTO;
     return (kind == STK_FAULT_MEMORY && rc == STOKER_ENOMEM) ||
            (kind == STK_FAULT_THREAD && rc == STOKER_ETHREAD) ||
-           (kind == STK_FAULT_LOCK && pin == STOKER_ON && rc == STOKER_EPIN);
+           (kind == STK_FAULT_LOCK && pin == STOKER_SWITCH_ON && rc == STOKER_EPIN);
 }
 
 /* Create with the nth hit failing. False: there was no nth any more. */
@@ -74,7 +74,7 @@ static void sweep_all(const stoker_dataset *dataset, stoker_loader_options optio
 {
     for (int32_t workers = STOKER_WORKERS_AUTO; workers <= 4; workers++)
         for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_DECODED; cache++)
-            for (int policy = STOKER_BAD_FAIL; policy <= STOKER_BAD_SKIP; policy++) {
+            for (int policy = STOKER_ON_BAD_FAIL; policy <= STOKER_ON_BAD_SKIP; policy++) {
                 options.num_workers = workers;
                 options.cache = (stoker_cache)cache;
                 options.on_bad_sample = (stoker_on_bad)policy;
@@ -101,7 +101,7 @@ CleanTest(fault_create, of_files_by_the_chosen_reader, .timeout = 100)
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 40, 3, 3, 0));
     stoker_loader_options options = stk_small_options();
-    options.pin_memory = STOKER_ON;
+    options.pin_memory = STOKER_SWITCH_ON;
     options.num_workers = 2;
     options.cache = STOKER_CACHE_NONE;
     cr_assert_eq(stk_run(set.dataset, &options, &expected), STOKER_FINISHED);
@@ -131,7 +131,7 @@ CleanTest(fault_create, of_drawn_samples, .timeout = 100)
     stoker_dataset *dataset = NULL;
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=40&shape=9", NULL), STOKER_OK);
     stoker_loader_options options = stk_small_options();
-    for (int pin = STOKER_AUTO; pin <= STOKER_OFF; pin++) {
+    for (int pin = STOKER_SWITCH_AUTO; pin <= STOKER_SWITCH_OFF; pin++) {
         options.pin_memory = (stoker_switch)pin;
         sweep_all(dataset, options);
     }

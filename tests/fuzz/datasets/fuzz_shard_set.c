@@ -37,8 +37,8 @@ static void make_shard(uint8_t *shard, uint32_t number)
                                        .index_at = INDEX_AT,
                                        .alignment = 8,
                                        .longest_bytes = ROW,
-                                       .dtype = STOKER_UINT8,
-                                       .label_dtype = STOKER_INT64,
+                                       .dtype = STOKER_DTYPE_UINT8,
+                                       .label_dtype = STOKER_DTYPE_INT64,
                                        .rank = 1,
                                        .class_count = 3,
                                        .number = number,
@@ -57,7 +57,7 @@ static void make_shard(uint8_t *shard, uint32_t number)
                                                .codec = STK_SHARD_RAW,
                                                .label = { .index = i } };
         stk_shard_entry_store(shard + INDEX_AT + (size_t)i * STK_SHARD_ENTRY_BYTES, &entry,
-                              STOKER_INT64);
+                              STOKER_DTYPE_INT64);
     }
     stk_shard_header_store(shard, &header);
     seal(shard);

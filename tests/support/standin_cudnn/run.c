@@ -8,9 +8,9 @@
 float standin_cudnn_load(const struct standin_cudnn_array *a, int64_t i)
 {
     switch (a->t->dtype) {
-    case STOKER_FLOAT16:
+    case STOKER_DTYPE_FLOAT16:
         return float_of_float16(((const uint16_t *)a->data)[i]);
-    case STOKER_BFLOAT16:
+    case STOKER_DTYPE_BFLOAT16:
         return float_of_bfloat16(((const uint16_t *)a->data)[i]);
     default:
         return ((const float *)a->data)[i];
@@ -20,10 +20,10 @@ float standin_cudnn_load(const struct standin_cudnn_array *a, int64_t i)
 void standin_cudnn_store(const struct standin_cudnn_array *a, int64_t i, double value)
 {
     switch (a->t->dtype) {
-    case STOKER_FLOAT16:
+    case STOKER_DTYPE_FLOAT16:
         ((uint16_t *)a->data)[i] = float16_of_float((float)value);
         break;
-    case STOKER_BFLOAT16:
+    case STOKER_DTYPE_BFLOAT16:
         ((uint16_t *)a->data)[i] = bfloat16_of_float((float)value);
         break;
     default:

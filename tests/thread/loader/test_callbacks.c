@@ -55,7 +55,7 @@ static int describe(const void *self, stoker_dataset_info *out)
 {
     (void)self;
     *out = (stoker_dataset_info){ .count = COUNT,
-                                  .dtype = STOKER_UINT8,
+                                  .dtype = STOKER_DTYPE_UINT8,
                                   .rank = 1,
                                   .shape = { ROW_BYTES },
                                   .file_count = reads ? 1 : 0,

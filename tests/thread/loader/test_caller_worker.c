@@ -13,7 +13,7 @@ enum { SAMPLES = 500, HELD_MAX = 4, BATCHES = 1200 };
 
 static struct stk_resident_set set = { .count = SAMPLES,
                                        .row_bytes = 40,
-                                       .label_dtype = STOKER_INT64,
+                                       .label_dtype = STOKER_DTYPE_INT64,
                                        .tells_rows = true,
                                        .has_labels = true,
                                        .label_turns = 400 };

@@ -56,7 +56,7 @@ int main(void)
     options.num_workers = 3;
     options.batch_size = 4;
     options.epochs = 0;
-    options.on_bad_sample = STOKER_BAD_SKIP;
+    options.on_bad_sample = STOKER_ON_BAD_SKIP;
     options.max_bad_samples = 4000; /* the run ends with an error, which watchers see */
     CHECK(stoker_loader_create(&loader, set.dataset, &options) == STOKER_OK);
     for (int i = 0; i < WATCHERS; i++)

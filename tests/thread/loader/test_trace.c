@@ -102,7 +102,7 @@ int main(void)
 {
     struct stk_resident_set set = { .count = SAMPLES,
                                     .row_bytes = 16,
-                                    .label_dtype = STOKER_INT64,
+                                    .label_dtype = STOKER_DTYPE_INT64,
                                     .tells_rows = true,
                                     .has_labels = true };
     CHECK(stk_resident_set_open(&set));

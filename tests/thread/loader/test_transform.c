@@ -12,7 +12,7 @@ static void check(const char *spec, const stoker_transform *transform, stoker_ca
     stoker_dataset *dataset = NULL;
     CHECK(stoker_dataset_open(&dataset, spec, NULL) == STOKER_OK);
     stoker_loader_options options = stk_small_options();
-    options.dtype = STOKER_FLOAT32;
+    options.dtype = STOKER_DTYPE_FLOAT32;
     options.transform = *transform;
     options.cache = cache;
     options.num_workers = 0;

@@ -50,10 +50,10 @@ CleanTest(bench_advice, the_line_to_paste)
     cr_assert_str_eq(advice.options, "stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;\n"
                                      "options.batch_size = 64;\n"
                                      "options.num_workers = STOKER_WORKERS_AUTO; /* it chose 2 */\n"
-                                     "options.pin_memory = STOKER_ON;\n"
+                                     "options.pin_memory = STOKER_SWITCH_ON;\n"
                                      "options.cache = STOKER_CACHE_DECODED; /* what AUTO chose */\n"
                                      "options.shuffle = true;\n"
-                                     "options.dtype = STOKER_FLOAT32;\n"
+                                     "options.dtype = STOKER_DTYPE_FLOAT32;\n"
                                      "options.mean = (const float[]){ 0.500000f, 0.00000f };\n"
                                      "options.std = (const float[]){ 2.00000f, 1.00000f };\n"
                                      "options.mean_count = 2;");

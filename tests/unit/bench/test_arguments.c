@@ -107,9 +107,10 @@ CleanTest(bench_arguments, defaults_are_those_of_the_help)
     cr_assert_eq(parse("synth:digits", &arguments, message), STOKER_OK);
     cr_assert_str_eq(arguments.dataset, "synth:digits");
     cr_assert_eq(arguments.action, BENCH_SWEEP);
-    cr_assert(list_is(&arguments.pins, (const int32_t[]){ STOKER_ON, STOKER_OFF }, 2));
+    cr_assert(
+        list_is(&arguments.pins, (const int32_t[]){ STOKER_SWITCH_ON, STOKER_SWITCH_OFF }, 2));
     cr_assert(list_is(&arguments.batch_sizes, (const int32_t[]){ 64, 512 }, 2));
-    cr_assert(list_is(&arguments.dtypes, (const int32_t[]){ STOKER_FLOAT32 }, 1));
+    cr_assert(list_is(&arguments.dtypes, (const int32_t[]){ STOKER_DTYPE_FLOAT32 }, 1));
     cr_assert_eq(arguments.repeats, 21);
     cr_assert(arguments.shuffle);
     cr_assert(arguments.verify);
@@ -129,11 +130,11 @@ CleanTest(bench_arguments, every_option_is_understood)
                        &arguments, message),
                  STOKER_OK, "%s", message);
     cr_assert(list_is(&arguments.workers, (const int32_t[]){ 0, -1 }, 2));
-    cr_assert(list_is(&arguments.pins, (const int32_t[]){ STOKER_AUTO }, 1));
+    cr_assert(list_is(&arguments.pins, (const int32_t[]){ STOKER_SWITCH_AUTO }, 1));
     cr_assert(arguments.pins_given);
     cr_assert(list_is(&arguments.batch_sizes, (const int32_t[]){ 1, 2, 3 }, 3));
-    cr_assert(
-        list_is(&arguments.dtypes, (const int32_t[]){ STOKER_DTYPE_NONE, STOKER_BFLOAT16 }, 2));
+    cr_assert(list_is(&arguments.dtypes,
+                      (const int32_t[]){ STOKER_DTYPE_NONE, STOKER_DTYPE_BFLOAT16 }, 2));
     cr_assert(list_is(&arguments.caches, (const int32_t[]){ STOKER_CACHE_NONE }, 1));
     cr_assert_eq(arguments.seed, UINT64_MAX);
 
@@ -179,13 +180,15 @@ CleanTest(bench_arguments, a_gpu_sweeps_the_ways_to_it)
     cr_assert_eq(arguments.device, STOKER_DEVICE_CUDA);
     cr_assert_eq(arguments.device_index, 3);
     cr_assert(list_is(&arguments.blockings, (const int32_t[]){ 1, 0 }, 2));
-    cr_assert(list_is(&arguments.converts, (const int32_t[]){ STOKER_AUTO, STOKER_OFF }, 2));
+    cr_assert(list_is(&arguments.converts,
+                      (const int32_t[]){ STOKER_SWITCH_AUTO, STOKER_SWITCH_OFF }, 2));
     cr_assert_eq(
         parse("--non-blocking off --convert device,host --device cuda x", &arguments, message),
         STOKER_OK, "%s", message);
     cr_assert_eq(arguments.device_index, 0);
     cr_assert(list_is(&arguments.blockings, (const int32_t[]){ 0 }, 1));
-    cr_assert(list_is(&arguments.converts, (const int32_t[]){ STOKER_ON, STOKER_OFF }, 2));
+    cr_assert(
+        list_is(&arguments.converts, (const int32_t[]){ STOKER_SWITCH_ON, STOKER_SWITCH_OFF }, 2));
     cr_assert_eq(parse("--device cuda-host --like-pytorch --beside f x", &arguments, message),
                  STOKER_OK, "%s", message);
     cr_assert_eq(arguments.device, STOKER_DEVICE_CUDA_HOST);

@@ -34,10 +34,10 @@ static int describe(const void *self, stoker_dataset_info *out)
 {
     (void)self;
     *out = (stoker_dataset_info){ .count = SAMPLES,
-                                  .dtype = STOKER_UINT8,
+                                  .dtype = STOKER_DTYPE_UINT8,
                                   .rank = 1,
                                   .shape = { BYTES },
-                                  .label_dtype = STOKER_INT64 };
+                                  .label_dtype = STOKER_DTYPE_INT64 };
     return STOKER_OK;
 }
 
@@ -67,8 +67,8 @@ struct epoch {
 
 static void begin(struct epoch *epoch)
 {
-    struct stk_convert_options options = { .from = STOKER_UINT8,
-                                           .to = STOKER_FLOAT32,
+    struct stk_convert_options options = { .from = STOKER_DTYPE_UINT8,
+                                           .to = STOKER_DTYPE_FLOAT32,
                                            .elements = BYTES,
                                            .channels = 1,
                                            .scale = 1.0f / 255.0f };
@@ -90,11 +90,13 @@ static void begin(struct epoch *epoch)
 static bool deliver(struct epoch *epoch)
 {
     for (uint32_t first = 0; first < SAMPLES; first += BATCH) {
-        stoker_batch batch = { .images = { .data = epoch->rows[first], .dtype = STOKER_FLOAT32 },
-                               .labels = { .data = &epoch->labels[first], .dtype = STOKER_INT64 },
-                               .ids = &epoch->ids[first],
-                               .count = BATCH,
-                               .index = first / BATCH };
+        stoker_batch batch = {
+            .images = { .data = epoch->rows[first], .dtype = STOKER_DTYPE_FLOAT32 },
+            .labels = { .data = &epoch->labels[first], .dtype = STOKER_DTYPE_INT64 },
+            .ids = &epoch->ids[first],
+            .count = BATCH,
+            .index = first / BATCH
+        };
         if (!bench_verify_batch(&epoch->verify, &batch))
             return false;
     }

@@ -81,7 +81,7 @@ static void check_samples(const stoker_dataset *dataset, uint64_t first, uint64_
     const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
     cr_assert_eq(info->count, count);
     cr_assert_eq(info->class_count, classes);
-    cr_assert_eq(info->label_dtype, STOKER_INT64);
+    cr_assert_eq(info->label_dtype, STOKER_DTYPE_INT64);
     cr_assert(info->is_image);
     cr_assert_eq(info->shape[0], 32);
     cr_assert_eq(info->shape[1], 32);

@@ -95,9 +95,10 @@ CleanTest(csv, what_is_right_is_read_right)
         cr_assert_eq(info->count, 2);
         cr_assert_eq(info->rank, 1);
         cr_assert_eq(info->shape[0], 2, "file %zu", i);
-        cr_assert_eq(info->dtype, STOKER_FLOAT32);
+        cr_assert_eq(info->dtype, STOKER_DTYPE_FLOAT32);
         cr_assert_not(info->is_image);
-        cr_assert_eq(info->label_dtype, good[i].labelled ? STOKER_FLOAT32 : STOKER_DTYPE_NONE);
+        cr_assert_eq(info->label_dtype,
+                     good[i].labelled ? STOKER_DTYPE_FLOAT32 : STOKER_DTYPE_NONE);
         cr_assert_eq(info->class_count, 0);
         cr_assert_str_eq(stoker_dataset_name(dataset), "csv");
         static const float want[2][2] = { { 1, 2 }, { -3.5F, 40 } };
@@ -126,7 +127,7 @@ CleanTest(csv, labels_may_be_classes)
         stoker_dataset *dataset = NULL;
         int rc = open_text(&dataset, "a,y\n1,0\n2,3\n3,1.0\n", rows[i].parameters, &error);
         cr_assert_eq(rc, STOKER_OK, "%s", error.message);
-        cr_assert_eq(stoker_dataset_get_info(dataset)->label_dtype, STOKER_INT64);
+        cr_assert_eq(stoker_dataset_get_info(dataset)->label_dtype, STOKER_DTYPE_INT64);
         cr_assert_eq(stoker_dataset_get_info(dataset)->class_count, rows[i].classes);
         static const int64_t want[] = { 0, 3, 1 };
         for (uint64_t id = 0; id < 3; id++) {
@@ -534,7 +535,7 @@ CleanTest(csv, a_loader_delivers_rows_and_labels)
     uint32_t count = 0;
     while (stoker_loader_next(loader, &batch) == STOKER_OK) {
         cr_assert_eq(batch.images.rank, 2);
-        cr_assert_eq(batch.labels.dtype, STOKER_FLOAT32);
+        cr_assert_eq(batch.labels.dtype, STOKER_DTYPE_FLOAT32);
         for (uint32_t i = 0; i < batch.count; i++) {
             const float *row = (const float *)batch.images.data + (size_t)i * 3;
             float label = ((const float *)batch.labels.data)[i];

@@ -306,8 +306,8 @@ static void expect_shape(const stoker_dataset *dataset, uint64_t a, uint64_t b, 
     cr_assert_eq(info->shape[0], a);
     cr_assert_eq(info->shape[1], b);
     cr_assert_eq(info->shape[2], c);
-    cr_assert_eq(info->dtype, STOKER_UINT8);
-    cr_assert_eq(info->label_dtype, STOKER_INT64);
+    cr_assert_eq(info->dtype, STOKER_DTYPE_UINT8);
+    cr_assert_eq(info->label_dtype, STOKER_DTYPE_INT64);
 }
 
 CleanTest(folder, the_shape_is_the_first_files_or_what_the_spec_says)
@@ -450,7 +450,7 @@ static int create_loader(const stoker_dataset *dataset, bool resizes, stoker_err
     stoker_loader *loader = NULL;
     stoker_loader_options options = stk_small_options();
     options.batch_size = 2;
-    options.on_bad_sample = STOKER_BAD_SKIP;
+    options.on_bad_sample = STOKER_ON_BAD_SKIP;
     options.error = error;
     if (resizes)
         options.transform.resize = (stoker_size){ 1, 8 };
@@ -549,7 +549,7 @@ CleanTest(folder, longer_files_than_allowed_are_bad_alone)
     static struct stk_run run;
     stoker_loader *loader = NULL;
     stoker_loader_options options = stk_small_options();
-    options.on_bad_sample = STOKER_BAD_SKIP;
+    options.on_bad_sample = STOKER_ON_BAD_SKIP;
     options.batch_size = 2;
     memset(&run, 0, sizeof(run));
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
@@ -601,7 +601,7 @@ CleanTest(folder, stray_raw_files_are_bad_alone)
     static struct stk_run run;
     stoker_loader *loader = NULL;
     stoker_loader_options options = stk_small_options();
-    options.on_bad_sample = STOKER_BAD_SKIP;
+    options.on_bad_sample = STOKER_ON_BAD_SKIP;
     options.batch_size = 2;
     memset(&run, 0, sizeof(run));
     cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);

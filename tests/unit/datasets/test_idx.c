@@ -48,7 +48,7 @@ static void check_small_images(stoker_dataset *dataset)
     const struct stk_bytes images = small_images();
     const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
     cr_assert_eq(info->count, COUNT);
-    cr_assert_eq(info->dtype, STOKER_UINT8);
+    cr_assert_eq(info->dtype, STOKER_DTYPE_UINT8);
     cr_assert_eq(info->rank, 3);
     cr_assert_eq(info->shape[0], HEIGHT);
     cr_assert_eq(info->shape[1], WIDTH);
@@ -103,7 +103,7 @@ CleanTest(idx, a_gzip_is_known_by_its_bytes_and_lies_in_memory)
     const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
     cr_assert_eq(info->file_count, 0);
     cr_assert_not(info->dense);
-    cr_assert_eq(info->label_dtype, STOKER_INT64);
+    cr_assert_eq(info->label_dtype, STOKER_DTYPE_INT64);
     cr_assert_eq(info->class_count, 10);
     stoker_sample sample;
     for (uint64_t id = 0; id < COUNT; id++) {
@@ -123,13 +123,13 @@ CleanTest(idx, each_element_type_arrives_in_host_order)
         uint8_t stored[8];
         double value;
     } rows[] = {
-        { 0x08, STOKER_UINT8, { 0xFE }, 254 },
-        { 0x09, STOKER_INT8, { 0xFE }, -2 },
-        { 0x0B, STOKER_INT16, { 0x80, 0x01 }, -32767 },
-        { 0x0C, STOKER_INT32, { 0x80, 0, 0, 0x02 }, -2147483646 },
-        { 0x0D, STOKER_FLOAT32, { 0xC0, 0x20, 0, 0 }, -2.5 },
+        { 0x08, STOKER_DTYPE_UINT8, { 0xFE }, 254 },
+        { 0x09, STOKER_DTYPE_INT8, { 0xFE }, -2 },
+        { 0x0B, STOKER_DTYPE_INT16, { 0x80, 0x01 }, -32767 },
+        { 0x0C, STOKER_DTYPE_INT32, { 0x80, 0, 0, 0x02 }, -2147483646 },
+        { 0x0D, STOKER_DTYPE_FLOAT32, { 0xC0, 0x20, 0, 0 }, -2.5 },
         { 0x0E,
-          STOKER_FLOAT64,
+          STOKER_DTYPE_FLOAT64,
           { 0x40, 0x09, 0x21, 0xFB, 0x54, 0x44, 0x2D, 0x18 },
           3.141592653589793 },
     };

@@ -89,13 +89,13 @@ CleanTest(npy, rows_are_extents_of_one_dense_file)
     const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
     cr_assert_str_eq(stoker_dataset_name(dataset), "npy");
     cr_assert_eq(info->count, COUNT);
-    cr_assert_eq(info->dtype, STOKER_UINT8);
+    cr_assert_eq(info->dtype, STOKER_DTYPE_UINT8);
     cr_assert_eq(info->rank, 3);
     cr_assert_eq(info->shape[0], HEIGHT);
     cr_assert_eq(info->shape[1], WIDTH);
     cr_assert_eq(info->shape[2], 1);
     cr_assert(info->is_image && info->dense);
-    cr_assert_eq(info->label_dtype, STOKER_INT64);
+    cr_assert_eq(info->label_dtype, STOKER_DTYPE_INT64);
     cr_assert_eq(info->class_count, 10);
     for (uint64_t id = 0; id < COUNT; id++) {
         uint8_t row[ROW];
@@ -119,15 +119,15 @@ CleanTest(npy, each_element_type_arrives_in_host_order)
         stoker_dtype dtype;
         uint8_t stored[8]; /* big-endian */
     } rows[] = {
-        { "b1", STOKER_UINT8, { 1 } },
-        { "u1", STOKER_UINT8, { 0xFE } },
-        { "i1", STOKER_INT8, { 0xFE } },
-        { "i2", STOKER_INT16, { 0x80, 1 } },
-        { "i4", STOKER_INT32, { 0x80, 0, 0, 2 } },
-        { "i8", STOKER_INT64, { 0x80, 0, 0, 0, 0, 0, 0, 3 } },
-        { "f2", STOKER_FLOAT16, { 0x3C, 0x01 } },
-        { "f4", STOKER_FLOAT32, { 0xC0, 0x20, 0, 0 } },
-        { "f8", STOKER_FLOAT64, { 0x40, 0x09, 0x21, 0xFB, 0x54, 0x44, 0x2D, 0x18 } },
+        { "b1", STOKER_DTYPE_UINT8, { 1 } },
+        { "u1", STOKER_DTYPE_UINT8, { 0xFE } },
+        { "i1", STOKER_DTYPE_INT8, { 0xFE } },
+        { "i2", STOKER_DTYPE_INT16, { 0x80, 1 } },
+        { "i4", STOKER_DTYPE_INT32, { 0x80, 0, 0, 2 } },
+        { "i8", STOKER_DTYPE_INT64, { 0x80, 0, 0, 0, 0, 0, 0, 3 } },
+        { "f2", STOKER_DTYPE_FLOAT16, { 0x3C, 0x01 } },
+        { "f4", STOKER_DTYPE_FLOAT32, { 0xC0, 0x20, 0, 0 } },
+        { "f8", STOKER_DTYPE_FLOAT64, { 0x40, 0x09, 0x21, 0xFB, 0x54, 0x44, 0x2D, 0x18 } },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const size_t bytes = stoker_dtype_bytes(rows[i].dtype);
@@ -190,7 +190,7 @@ CleanTest(npy, labels_of_every_type_are_kept)
         stoker_dataset *dataset = NULL;
         cr_assert_eq(open_files(&dataset, &samples, &labels, NULL), STOKER_OK, "row %zu", i);
         const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
-        cr_assert_eq(info->label_dtype, real ? STOKER_FLOAT32 : STOKER_INT64);
+        cr_assert_eq(info->label_dtype, real ? STOKER_DTYPE_FLOAT32 : STOKER_DTYPE_INT64);
         cr_assert_eq(info->class_count, rows[i].classes, "row %zu", i);
         cr_assert_eq(info->rank, 0);
         for (uint64_t id = 0; id < 2; id++) {

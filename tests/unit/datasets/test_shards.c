@@ -215,7 +215,7 @@ CleanTest(shards, disagreement_names_both)
         size_t at;
         uint8_t value;
         const char *says;
-    } cases[] = { { 52, STOKER_INT8, "element types" },
+    } cases[] = { { 52, STOKER_DTYPE_INT8, "element types" },
                   { 64, 2, "shapes" },
                   { 56, 4, "labels" },
                   { 152, 1, "sets they were packed in" },
@@ -382,7 +382,7 @@ CleanTest(shards, a_damaged_record_is_a_bad_sample_with_its_place)
     uint32_t delivered = 0;
     options.batch_size = 4;
     options.epochs = 1;
-    options.on_bad_sample = STOKER_BAD_SKIP;
+    options.on_bad_sample = STOKER_ON_BAD_SKIP;
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
     while (stoker_loader_next(loader, &batch) == STOKER_OK) {
         delivered += batch.count;
@@ -542,8 +542,8 @@ static const struct {
     { 52, 1, 0, STOKER_EFORMAT, "shape" },
     { 52, 1, 99, STOKER_EFORMAT, "shape" },
     { 53, 1, 8, STOKER_EFORMAT, "shape" },
-    { 54, 1, STOKER_INT8, STOKER_EFORMAT, "labels" },
-    { 54, 1, STOKER_FLOAT32, STOKER_EFORMAT, "without labels" },
+    { 54, 1, STOKER_DTYPE_INT8, STOKER_EFORMAT, "labels" },
+    { 54, 1, STOKER_DTYPE_FLOAT32, STOKER_EFORMAT, "without labels" },
     { 55, 1, 2, STOKER_EFORMAT, "fields" },
     { 56, 4, UINT32_MAX, STOKER_EFORMAT, "classes" },
     { 56, 4, 2, STOKER_EFORMAT, "no class" },

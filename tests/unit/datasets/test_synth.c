@@ -63,11 +63,23 @@ CleanTest(synth, bytes_take_the_shape_asked_for)
         size_t row_bytes;
         bool is_image;
     } rows[] = {
-        { "synth:bytes", 60000, STOKER_UINT8, 2, { 28, 28 }, 784, false },
-        { "synth:bytes?shape=28x28x1", 60000, STOKER_UINT8, 3, { 28, 28, 1 }, 784, true },
-        { "synth:bytes?shape=2x3x5", 60000, STOKER_UINT8, 3, { 2, 3, 5 }, 30, false },
-        { "synth:bytes?dtype=float64&count=3&shape=7", 3, STOKER_FLOAT64, 1, { 7 }, 56, false },
-        { "synth:bytes?shape=1073741824", 60000, STOKER_UINT8, 1, { 1 << 30 }, 1 << 30, false },
+        { "synth:bytes", 60000, STOKER_DTYPE_UINT8, 2, { 28, 28 }, 784, false },
+        { "synth:bytes?shape=28x28x1", 60000, STOKER_DTYPE_UINT8, 3, { 28, 28, 1 }, 784, true },
+        { "synth:bytes?shape=2x3x5", 60000, STOKER_DTYPE_UINT8, 3, { 2, 3, 5 }, 30, false },
+        { "synth:bytes?dtype=float64&count=3&shape=7",
+          3,
+          STOKER_DTYPE_FLOAT64,
+          1,
+          { 7 },
+          56,
+          false },
+        { "synth:bytes?shape=1073741824",
+          60000,
+          STOKER_DTYPE_UINT8,
+          1,
+          { 1 << 30 },
+          1 << 30,
+          false },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         stoker_dataset *dataset = open_spec(rows[i].spec, NULL);

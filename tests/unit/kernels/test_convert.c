@@ -18,7 +18,8 @@ enum { ROWS = 2, AHEAD = 1, GUARD_BYTES = 64, GUARD = 0xa5, ARENA_BYTES = 1 << 1
 
 static const size_t pixel_counts[] = { 1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 63, 783, 784, 785 };
 static const uint32_t channel_counts[] = { 1, 3, 4, 7 };
-static const stoker_dtype targets[] = { STOKER_FLOAT32, STOKER_FLOAT16, STOKER_BFLOAT16 };
+static const stoker_dtype targets[] = { STOKER_DTYPE_FLOAT32, STOKER_DTYPE_FLOAT16,
+                                        STOKER_DTYPE_BFLOAT16 };
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -89,18 +90,18 @@ static void fill_plain(unsigned char *out, size_t elements, stoker_dtype dtype, 
     for (size_t i = 0; i < elements; i++) {
         float value = (float)(int16_t)next_random(&seed) / 4096.0F;
         double wide = (double)value * 1.000000119;
-        uint16_t half = dtype == STOKER_FLOAT16 ? stk_float16_from_float(value)
-                                                : stk_bfloat16_from_float(value);
-        const void *from = dtype == STOKER_FLOAT64   ? (const void *)&wide
-                           : dtype == STOKER_FLOAT32 ? (const void *)&value
-                                                     : (const void *)&half;
+        uint16_t half = dtype == STOKER_DTYPE_FLOAT16 ? stk_float16_from_float(value)
+                                                      : stk_bfloat16_from_float(value);
+        const void *from = dtype == STOKER_DTYPE_FLOAT64   ? (const void *)&wide
+                           : dtype == STOKER_DTYPE_FLOAT32 ? (const void *)&value
+                                                           : (const void *)&half;
         memcpy(out + i * bytes_of(dtype), from, bytes_of(dtype));
     }
 }
 
 static void fill_row(unsigned char *row, size_t elements, stoker_dtype from, uint64_t seed)
 {
-    if (from >= STOKER_FLOAT16 && seed % 2 == 1)
+    if (from >= STOKER_DTYPE_FLOAT16 && seed % 2 == 1)
         fill_plain(row, elements, from, seed);
     else
         fill_random(row, elements * bytes_of(from), seed);
@@ -187,7 +188,7 @@ static void check_layout(stoker_layout layout)
 {
     struct arena arena;
     arena_open(&arena);
-    for (stoker_dtype from = STOKER_UINT8; from <= STOKER_FLOAT64; from++)
+    for (stoker_dtype from = STOKER_DTYPE_UINT8; from <= STOKER_DTYPE_FLOAT64; from++)
         for (size_t t = 0; t < COUNT_OF(targets); t++)
             check_pair(&arena, from, targets[t], layout);
     arena_close(&arena);
@@ -195,31 +196,31 @@ static void check_layout(stoker_layout layout)
 
 CleanTest(convert, every_conversion_matches_the_reference_channels_last)
 {
-    check_layout(STOKER_NHWC);
+    check_layout(STOKER_LAYOUT_NHWC);
 }
 
 CleanTest(convert, every_conversion_matches_the_reference_channels_first)
 {
-    check_layout(STOKER_NCHW);
+    check_layout(STOKER_LAYOUT_NCHW);
 }
 
 CleanTest(convert, equal_types_are_copied_in_either_layout)
 {
     struct arena arena;
     arena_open(&arena);
-    for (stoker_dtype dtype = STOKER_UINT8; dtype <= STOKER_FLOAT64; dtype++) {
+    for (stoker_dtype dtype = STOKER_DTYPE_UINT8; dtype <= STOKER_DTYPE_FLOAT64; dtype++) {
         for (size_t c = 0; c < COUNT_OF(channel_counts); c++) {
             for (size_t p = 0; p < COUNT_OF(pixel_counts); p++) {
                 struct stk_convert_options options = {
                     .from = dtype,
                     .to = dtype,
-                    .layout = STOKER_NHWC,
+                    .layout = STOKER_LAYOUT_NHWC,
                     .elements = pixel_counts[p] * channel_counts[c],
                     .channels = channel_counts[c],
                     .scale = 1.0F,
                 };
                 check_options(&arena, &options);
-                options.layout = STOKER_NCHW;
+                options.layout = STOKER_LAYOUT_NCHW;
                 check_options(&arena, &options);
             }
         }
@@ -238,10 +239,10 @@ CleanTest(convert, many_channels_and_long_rows_match_the_reference)
     }
     static const uint32_t wide[] = { 2, 5, 16, 31, 63, 64 };
     for (size_t c = 0; c < COUNT_OF(wide); c++) {
-        for (stoker_layout layout = STOKER_NHWC; layout <= STOKER_NCHW; layout++) {
+        for (stoker_layout layout = STOKER_LAYOUT_NHWC; layout <= STOKER_LAYOUT_NCHW; layout++) {
             struct stk_convert_options options = {
-                .from = STOKER_UINT8,
-                .to = STOKER_FLOAT32,
+                .from = STOKER_DTYPE_UINT8,
+                .to = STOKER_DTYPE_FLOAT32,
                 .layout = layout,
                 .elements = (size_t)(8000 / wide[c]) * wide[c], /* beyond the prefetch limit */
                 .channels = wide[c],
@@ -251,10 +252,10 @@ CleanTest(convert, many_channels_and_long_rows_match_the_reference)
                 .mean_count = wide[c],
             };
             check_options(&arena, &options);
-            options.from = STOKER_FLOAT64;
+            options.from = STOKER_DTYPE_FLOAT64;
             options.elements = 37 * wide[c];
             check_options(&arena, &options);
-            options.from = options.to = STOKER_UINT8;
+            options.from = options.to = STOKER_DTYPE_UINT8;
             options.elements = (size_t)(20000 / wide[c]) * wide[c];
             check_options(&arena, &options);
         }
@@ -283,8 +284,8 @@ CleanTest(convert, all_bytes_follow_the_usual_formula)
         bytes[x] = (uint8_t)x;
     for (size_t c = 0; c < COUNT_OF(means); c++) {
         struct stk_convert_options options = {
-            .from = STOKER_UINT8,
-            .to = STOKER_FLOAT32,
+            .from = STOKER_DTYPE_UINT8,
+            .to = STOKER_DTYPE_FLOAT32,
             .elements = 256,
             .channels = 1,
             .scale = 1.0F / 255.0F,
@@ -314,9 +315,9 @@ CleanTest(convert, channels_first_puts_each_channel_in_its_plane)
     uint8_t copied[6];
     float converted[6];
     struct stk_convert_options options = {
-        .from = STOKER_UINT8,
-        .to = STOKER_UINT8,
-        .layout = STOKER_NCHW,
+        .from = STOKER_DTYPE_UINT8,
+        .to = STOKER_DTYPE_UINT8,
+        .layout = STOKER_LAYOUT_NCHW,
         .elements = 6,
         .channels = 3,
         .scale = 1.0F,
@@ -326,7 +327,7 @@ CleanTest(convert, channels_first_puts_each_channel_in_its_plane)
     plan.rows(&plan, (const void *const[]){ pixels }, 1, 0, copied);
     cr_assert_arr_eq(copied, planes, sizeof(planes));
 
-    options.to = STOKER_FLOAT32;
+    options.to = STOKER_DTYPE_FLOAT32;
     cr_assert_eq(stk_convert_plan_init(&plan, &options), STOKER_OK);
     plan.rows(&plan, (const void *const[]){ pixels }, 1, 0, converted);
     for (size_t i = 0; i < 6; i++)
@@ -337,9 +338,11 @@ CleanTest(convert, rows_run_without_prefetch_and_with_any_distance)
 {
     const uint8_t in[4] = { 0, 1, 2, 255 };
     const void *rows[] = { in, in + 1, in + 2, in + 3 };
-    struct stk_convert_options options = {
-        .from = STOKER_UINT8, .to = STOKER_FLOAT32, .elements = 1, .channels = 1, .scale = 1.0F
-    };
+    struct stk_convert_options options = { .from = STOKER_DTYPE_UINT8,
+                                           .to = STOKER_DTYPE_FLOAT32,
+                                           .elements = 1,
+                                           .channels = 1,
+                                           .scale = 1.0F };
     struct stk_convert_plan plan;
     cr_assert_eq(stk_convert_plan_init(&plan, &options), STOKER_OK);
     for (uint32_t distance = 0; distance < 8; distance++) {
@@ -365,8 +368,8 @@ static int init_with(struct stk_convert_options options)
 static struct stk_convert_options good(void)
 {
     return (struct stk_convert_options){
-        .from = STOKER_UINT8,
-        .to = STOKER_FLOAT32,
+        .from = STOKER_DTYPE_UINT8,
+        .to = STOKER_DTYPE_FLOAT32,
         .elements = 12,
         .channels = 3,
         .scale = 1.0F,
@@ -387,18 +390,18 @@ CleanTest(convert, bad_sizes_are_refused)
     cr_assert_eq(stk_convert_plan_init(NULL, &options), STOKER_EINVAL);
     cr_assert_eq(stk_convert_plan_init(&plan, NULL), STOKER_EINVAL);
 
-    CHECK_WITH(STOKER_OK, o.layout = STOKER_NHWC);
+    CHECK_WITH(STOKER_OK, o.layout = STOKER_LAYOUT_NHWC);
     CHECK_WITH(STOKER_EINVAL, o.layout = (stoker_layout)2);
     CHECK_WITH(STOKER_EINVAL, o.elements = 0);
     CHECK_WITH(STOKER_EINVAL, o.elements = SIZE_MAX);
     CHECK_WITH(STOKER_EINVAL, o.elements = SIZE_MAX / 16 + 1);
     CHECK_WITH(STOKER_OK, o.elements = 13);
-    CHECK_WITH(STOKER_EINVAL, o.elements = 13; o.layout = STOKER_NCHW);
+    CHECK_WITH(STOKER_EINVAL, o.elements = 13; o.layout = STOKER_LAYOUT_NCHW);
     CHECK_WITH(STOKER_EINVAL, o.elements = 13; o.mean_count = 3; o.mean = means);
     CHECK_WITH(STOKER_OK, o.channels = 0);
-    CHECK_WITH(STOKER_EINVAL, o.channels = 0; o.layout = STOKER_NCHW);
-    CHECK_WITH(STOKER_EINVAL, o.channels = 65; o.elements = 65; o.layout = STOKER_NCHW);
-    CHECK_WITH(STOKER_OK, o.channels = 64; o.elements = 64; o.layout = STOKER_NCHW);
+    CHECK_WITH(STOKER_EINVAL, o.channels = 0; o.layout = STOKER_LAYOUT_NCHW);
+    CHECK_WITH(STOKER_EINVAL, o.channels = 65; o.elements = 65; o.layout = STOKER_LAYOUT_NCHW);
+    CHECK_WITH(STOKER_OK, o.channels = 64; o.elements = 64; o.layout = STOKER_LAYOUT_NCHW);
     CHECK_WITH(STOKER_OK, o.mean_count = 3; o.mean = means);
     CHECK_WITH(STOKER_EINVAL, o.mean_count = 2; o.mean = means);
     CHECK_WITH(STOKER_EINVAL, o.mean_count = 0; o.mean = means);
@@ -430,12 +433,12 @@ CleanTest(convert, types_without_a_conversion_are_refused)
     CHECK_WITH(STOKER_ETYPE, o.to = STOKER_DTYPE_NONE);
     CHECK_WITH(STOKER_ETYPE, o.from = (stoker_dtype)99);
     CHECK_WITH(STOKER_ETYPE, o.to = (stoker_dtype)99);
-    CHECK_WITH(STOKER_ETYPE, o.to = STOKER_INT8);
-    CHECK_WITH(STOKER_ETYPE, o.to = STOKER_INT64);
-    CHECK_WITH(STOKER_ETYPE, o.to = STOKER_FLOAT64);
-    CHECK_WITH(STOKER_OK, o.to = STOKER_UINT8; o.scale = 0.5F);
-    CHECK_WITH(STOKER_OK, o.from = o.to = STOKER_FLOAT64);
-    CHECK_WITH(STOKER_ETYPE, o.from = o.to = STOKER_FLOAT64; o.scale = 0.5F);
+    CHECK_WITH(STOKER_ETYPE, o.to = STOKER_DTYPE_INT8);
+    CHECK_WITH(STOKER_ETYPE, o.to = STOKER_DTYPE_INT64);
+    CHECK_WITH(STOKER_ETYPE, o.to = STOKER_DTYPE_FLOAT64);
+    CHECK_WITH(STOKER_OK, o.to = STOKER_DTYPE_UINT8; o.scale = 0.5F);
+    CHECK_WITH(STOKER_OK, o.from = o.to = STOKER_DTYPE_FLOAT64);
+    CHECK_WITH(STOKER_ETYPE, o.from = o.to = STOKER_DTYPE_FLOAT64; o.scale = 0.5F);
 }
 
 /* Standardising floats is not a copy, although the type stays. */
@@ -444,7 +447,7 @@ CleanTest(convert, a_float_type_is_scaled_in_place_of_a_copy)
     const float in[] = { 1.0F, 2.0F, 4.0F };
     float out[3];
     struct stk_convert_options options = good();
-    options.from = STOKER_FLOAT32;
+    options.from = STOKER_DTYPE_FLOAT32;
     options.elements = 3;
     options.mean = (const float[]){ 1.0F, 1.0F, 2.0F };
     options.std = (const float[]){ 1.0F, 2.0F, 4.0F };

@@ -44,7 +44,7 @@ static void check_case(struct arena *arena, const struct transform_case *it, uin
                        stoker_dtype to, stoker_layout layout, bool gather)
 {
     struct stk_planned made;
-    const uint32_t mean_count = to == STOKER_UINT8 ? 0 : channels;
+    const uint32_t mean_count = to == STOKER_DTYPE_UINT8 ? 0 : channels;
     cr_assert_eq(transform_case_plan(&made, it, 5, channels, to, layout, mean_count), STOKER_OK,
                  "%s: %s", it->name, made.why);
     const size_t image_bytes = (size_t)it->height * it->width * channels;
@@ -77,8 +77,8 @@ static void check_case(struct arena *arena, const struct transform_case *it, uin
 
 CleanTest(launch, host_kernels_give_the_bits_of_the_rows)
 {
-    static const stoker_dtype types[] = { STOKER_FLOAT32, STOKER_FLOAT16, STOKER_BFLOAT16,
-                                          STOKER_UINT8 };
+    static const stoker_dtype types[] = { STOKER_DTYPE_FLOAT32, STOKER_DTYPE_FLOAT16,
+                                          STOKER_DTYPE_BFLOAT16, STOKER_DTYPE_UINT8 };
     struct arena arena;
     struct pages *all[] = { &arena.images, &arena.out,     &arena.expected,
                             &arena.taps,   &arena.resized, &arena.scratch };
@@ -87,8 +87,10 @@ CleanTest(launch, host_kernels_give_the_bits_of_the_rows)
     for (size_t i = 0; i < TRANSFORM_CASES; i++)
         for (uint32_t channels = 1; channels <= 4; channels++)
             for (size_t type = 0; type < 4; type++) {
-                check_case(&arena, &transform_cases[i], channels, types[type], STOKER_NHWC, true);
-                check_case(&arena, &transform_cases[i], channels, types[type], STOKER_NCHW, false);
+                check_case(&arena, &transform_cases[i], channels, types[type], STOKER_LAYOUT_NHWC,
+                           true);
+                check_case(&arena, &transform_cases[i], channels, types[type], STOKER_LAYOUT_NCHW,
+                           false);
             }
     for (size_t i = 0; i < 6; i++)
         pages_close(all[i]);

@@ -41,7 +41,7 @@ static void check(const struct golden_resize *it, const struct stk_transform_var
     struct stk_transform_plan *const plan = &planned.plan;
     const stoker_transform transform = { .resize = { it->to_height, it->to_width } };
     const size_t bytes = (size_t)it->to_height * it->to_width * it->channels;
-    const struct stk_convert_options convert = { .to = STOKER_UINT8,
+    const struct stk_convert_options convert = { .to = STOKER_DTYPE_UINT8,
                                                  .channels = it->channels,
                                                  .scale = 1.0F };
     cr_assert_eq(stk_planned_make(&planned, &transform, 0, it->height, it->width, false, convert),

@@ -86,9 +86,11 @@ static void check_type(stoker_dtype to)
     arena_open(&arena);
     for (size_t i = 0; i < TRANSFORM_CASES; i++) {
         for (uint32_t channels = 1; channels <= 4; channels++) {
-            const uint32_t mean_count = to == STOKER_UINT8 ? 0 : i % 2 == 0 ? channels : i % 3 == 0;
-            check_case(&arena, &transform_cases[i], channels, to, STOKER_NHWC, mean_count);
-            check_case(&arena, &transform_cases[i], channels, to, STOKER_NCHW, mean_count);
+            const uint32_t mean_count = to == STOKER_DTYPE_UINT8 ? 0
+                                        : i % 2 == 0             ? channels
+                                                                 : i % 3 == 0;
+            check_case(&arena, &transform_cases[i], channels, to, STOKER_LAYOUT_NHWC, mean_count);
+            check_case(&arena, &transform_cases[i], channels, to, STOKER_LAYOUT_NCHW, mean_count);
         }
     }
     arena_close(&arena);
@@ -97,22 +99,22 @@ static void check_type(stoker_dtype to)
 
 Test(transform, every_case_matches_the_reference_as_float32)
 {
-    check_type(STOKER_FLOAT32);
+    check_type(STOKER_DTYPE_FLOAT32);
 }
 
 Test(transform, every_case_matches_the_reference_as_float16)
 {
-    check_type(STOKER_FLOAT16);
+    check_type(STOKER_DTYPE_FLOAT16);
 }
 
 Test(transform, every_case_matches_the_reference_as_bfloat16)
 {
-    check_type(STOKER_BFLOAT16);
+    check_type(STOKER_DTYPE_BFLOAT16);
 }
 
 Test(transform, every_case_matches_the_reference_as_stored)
 {
-    check_type(STOKER_UINT8);
+    check_type(STOKER_DTYPE_UINT8);
 }
 
 /* Checks one position of the output in an image that ends right before a page, on each variant: all must equal
@@ -154,8 +156,8 @@ static void check_places(struct arena *arena, uint32_t height, uint32_t width,
         { .random_crop = { height, width }, .pad = 40, .fill = { 200, 9, 30, 77 } }
     };
     struct stk_planned made;
-    cr_assert_eq(transform_case_plan(&made, &it, 11, channels, to, STOKER_NCHW,
-                                     to == STOKER_UINT8 ? 0 : channels),
+    cr_assert_eq(transform_case_plan(&made, &it, 11, channels, to, STOKER_LAYOUT_NCHW,
+                                     to == STOKER_DTYPE_UINT8 ? 0 : channels),
                  STOKER_OK, "%s", made.why);
     const size_t stride = (size_t)picture_width * channels;
     unsigned char *pixels = pages_take(&arena->picture, LINES * stride);
@@ -197,22 +199,22 @@ static void check_all_places(stoker_dtype to)
 
 Test(transform, lines_anywhere_as_float32)
 {
-    check_all_places(STOKER_FLOAT32);
+    check_all_places(STOKER_DTYPE_FLOAT32);
 }
 
 Test(transform, lines_anywhere_as_float16)
 {
-    check_all_places(STOKER_FLOAT16);
+    check_all_places(STOKER_DTYPE_FLOAT16);
 }
 
 Test(transform, lines_anywhere_as_bfloat16)
 {
-    check_all_places(STOKER_BFLOAT16);
+    check_all_places(STOKER_DTYPE_BFLOAT16);
 }
 
 Test(transform, lines_anywhere_as_stored)
 {
-    check_all_places(STOKER_UINT8);
+    check_all_places(STOKER_DTYPE_UINT8);
 }
 
 /* Fewer and more rows than are drawn at a time; odd counts too. */
@@ -227,8 +229,9 @@ Test(transform, rows_at_once_are_the_rows_one_by_one)
     const void *sources[ROWS + AHEAD];
     uint64_t samples[ROWS];
     struct stk_planned made;
-    cr_assert_eq(transform_case_plan(&made, &it, 11, 1, STOKER_FLOAT32, STOKER_NHWC, 1), STOKER_OK,
-                 "%s", made.why);
+    cr_assert_eq(
+        transform_case_plan(&made, &it, 11, 1, STOKER_DTYPE_FLOAT32, STOKER_LAYOUT_NHWC, 1),
+        STOKER_OK, "%s", made.why);
     pages_fill(pictures[0], sizeof(pictures), 5);
     for (uint32_t k = 0; k < ROWS + AHEAD; k++)
         sources[k] = pictures[k];

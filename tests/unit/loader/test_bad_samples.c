@@ -187,7 +187,7 @@ static void check_wrong_sizes(stk_made_kind_of *kind_of)
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = kind_of };
     cr_assert(stk_made_set_open(&set));
     stoker_loader_options options = stk_small_options();
-    options.on_bad_sample = STOKER_BAD_SKIP;
+    options.on_bad_sample = STOKER_ON_BAD_SKIP;
     check_rows_all(&set, options);
     options.epochs = 3;
     play_all(set.dataset, options, &outcome);
@@ -237,7 +237,7 @@ CleanTest(bad, skip_leaves_out_and_reports)
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = some_broken };
     cr_assert(stk_made_set_open(&set));
     stoker_loader_options options = stk_small_options();
-    options.on_bad_sample = STOKER_BAD_SKIP;
+    options.on_bad_sample = STOKER_ON_BAD_SKIP;
     play_all(set.dataset, options, &outcome);
     cr_assert_eq(outcome.run.rc, STOKER_FINISHED);
     cr_assert_eq(outcome.run.batches, 14);
@@ -261,7 +261,7 @@ CleanTest(bad, substitute_keeps_the_shape_and_draws_alike)
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = some_broken };
     cr_assert(stk_made_set_open(&set));
     stoker_loader_options options = stk_small_options();
-    options.on_bad_sample = STOKER_BAD_SUBSTITUTE;
+    options.on_bad_sample = STOKER_ON_BAD_SUBSTITUTE;
     play_all(set.dataset, options, &outcome);
     cr_assert_eq(outcome.run.rc, STOKER_FINISHED);
     cr_assert_eq(outcome.run.samples, 2 * COUNT);
@@ -279,7 +279,7 @@ CleanTest(bad, a_bad_substitute_is_not_reported)
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = most_broken };
     cr_assert(stk_made_set_open(&set));
     stoker_loader_options options = stk_small_options();
-    options.on_bad_sample = STOKER_BAD_SUBSTITUTE;
+    options.on_bad_sample = STOKER_ON_BAD_SUBSTITUTE;
     options.shuffle = false;
     options.epochs = 4; /* what was tried for one batch is not counted against the next */
     play_all(set.dataset, options, &outcome);
@@ -320,7 +320,7 @@ CleanTest(bad, no_substitute_anywhere_ends_the_run)
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = all_broken };
     cr_assert(stk_made_set_open(&set));
     stoker_loader_options options = stk_small_options();
-    options.on_bad_sample = STOKER_BAD_SUBSTITUTE;
+    options.on_bad_sample = STOKER_ON_BAD_SUBSTITUTE;
     play_all(set.dataset, options, &outcome);
     cr_assert_eq(outcome.run.rc, STOKER_ECORRUPT);
     stk_made_set_close(&set);
@@ -333,7 +333,7 @@ CleanTest(bad, an_epoch_without_a_good_sample_ends_the_run, .timeout = 60)
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = all_broken };
     cr_assert(stk_made_set_open(&set));
     stoker_loader_options options = stk_small_options();
-    options.on_bad_sample = STOKER_BAD_SKIP;
+    options.on_bad_sample = STOKER_ON_BAD_SKIP;
     options.epochs = 0; /* without end */
     play_all(set.dataset, options, &outcome);
     cr_assert_eq(outcome.run.rc, STOKER_EBADSAMPLES);
@@ -376,7 +376,7 @@ CleanTest(bad, a_sample_that_is_bad_in_every_epoch_counts_once)
     stoker_loader_options options = stk_small_options();
     options.epochs = 30;
     options.num_workers = 1;
-    for (int policy = STOKER_BAD_SKIP; policy <= STOKER_BAD_SUBSTITUTE; policy++) {
+    for (int policy = STOKER_ON_BAD_SKIP; policy <= STOKER_ON_BAD_SUBSTITUTE; policy++) {
         options.on_bad_sample = (stoker_on_bad)policy;
         options.max_bad_samples = 10;
         play(set.dataset, &options, &outcome);
@@ -392,7 +392,7 @@ CleanTest(bad, many_bad_samples_are_distinguished)
 {
     struct stk_bad_samples bad;
     stoker_error report = { .code = STOKER_EIO };
-    cr_assert_eq(stk_bad_samples_init(&bad, STOKER_BAD_SKIP, 10000), 0);
+    cr_assert_eq(stk_bad_samples_init(&bad, STOKER_ON_BAD_SKIP, 10000), 0);
     for (uint64_t turn = 0; turn < 3; turn++)
         for (uint64_t i = 0; i < 10000; i++) {
             report.sample = i * i * 7919;
@@ -412,7 +412,7 @@ CleanTest(bad, one_more_than_max_ends_the_run)
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = some_broken };
     cr_assert(stk_made_set_open(&set));
     stoker_loader_options options = stk_small_options();
-    for (int policy = STOKER_BAD_SKIP; policy <= STOKER_BAD_SUBSTITUTE; policy++)
+    for (int policy = STOKER_ON_BAD_SKIP; policy <= STOKER_ON_BAD_SUBSTITUTE; policy++)
         for (uint64_t most = 1; most <= 11; most++) {
             options.on_bad_sample = (stoker_on_bad)policy;
             options.max_bad_samples = most;
@@ -437,7 +437,7 @@ CleanTest(bad, the_first_1024_reports_are_kept)
     stoker_stats stats = { .struct_size = sizeof(stats) };
     cr_assert(stk_made_set_open(&set));
     stoker_loader_options options = stk_small_options();
-    options.on_bad_sample = STOKER_BAD_SKIP;
+    options.on_bad_sample = STOKER_ON_BAD_SKIP;
     cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
     stk_run_on(loader, &run, UINT32_MAX);
     cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
@@ -480,7 +480,7 @@ CleanTest(bad, a_file_that_was_not_announced_is_a_bad_sample)
     play_all(set.dataset, options, &outcome);
     cr_assert_eq(outcome.run.rc, STOKER_ELIMIT);
     cr_assert_eq(outcome.error.sample, 55);
-    options.on_bad_sample = STOKER_BAD_SKIP;
+    options.on_bad_sample = STOKER_ON_BAD_SKIP;
     play_all(set.dataset, options, &outcome);
     cr_assert_eq(outcome.run.samples, 2 * (COUNT - 1));
     stk_made_set_close(&set);
@@ -494,7 +494,7 @@ CleanTest(bad, a_sample_longer_than_announced_is_a_bad_sample)
     };
     cr_assert(stk_made_set_open(&set));
     stoker_loader_options options = stk_small_options();
-    options.on_bad_sample = STOKER_BAD_SKIP;
+    options.on_bad_sample = STOKER_ON_BAD_SKIP;
     play_all(set.dataset, options, &outcome);
     cr_assert_eq(outcome.run.rc, STOKER_EBADSAMPLES); /* none is as announced */
     cr_assert_eq(outcome.run.samples, 0);
@@ -525,7 +525,7 @@ CleanTest(bad, report_has_path_offset_sample_stage_and_errno)
                                                .bytes = 40 } };
     stk_script_install(&(struct stk_script){ .rules = rules, .rule_count = 1 });
     stoker_loader_options options = scripted_options();
-    options.on_bad_sample = STOKER_BAD_SKIP;
+    options.on_bad_sample = STOKER_ON_BAD_SKIP;
     play_all(set.dataset, options, &outcome);
     cr_assert_eq(outcome.run.samples, 2 * (COUNT - 1));
     cr_assert_eq(outcome.bad_samples, 2);
@@ -537,11 +537,11 @@ CleanTest(bad, report_has_path_offset_sample_stage_and_errno)
     cr_assert_eq(report->sample, 20);
     cr_assert_eq(report->offset, offset);
     cr_assert_not_null(strstr(report->path, "images"));
-    options.on_bad_sample = STOKER_BAD_FAIL;
+    options.on_bad_sample = STOKER_ON_BAD_FAIL;
     play_all(set.dataset, options, &outcome);
     cr_assert_eq(outcome.error.sample, 20);
     cr_assert_eq(outcome.error.os_errno, EIO);
-    options.on_bad_sample = STOKER_BAD_SUBSTITUTE;
+    options.on_bad_sample = STOKER_ON_BAD_SUBSTITUTE;
     play_all(set.dataset, options, &outcome);
     cr_assert_eq(outcome.run.samples, 2 * COUNT);
     stk_file_set_remove(&set);
@@ -554,7 +554,7 @@ CleanTest(bad, reports_keep_the_cause_in_words)
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = some_broken };
     cr_assert(stk_made_set_open(&set));
     stoker_loader_options options = stk_small_options();
-    for (int policy = STOKER_BAD_SKIP; policy <= STOKER_BAD_SUBSTITUTE; policy++) {
+    for (int policy = STOKER_ON_BAD_SKIP; policy <= STOKER_ON_BAD_SUBSTITUTE; policy++) {
         options.on_bad_sample = (stoker_on_bad)policy;
         play_all(set.dataset, options, &outcome);
         cr_assert_eq(outcome.reports, 10);
@@ -587,16 +587,16 @@ CleanTest(bad, a_truncated_read_reports_how_much_there_was)
     stk_script_install(&(struct stk_script){ .rules = rules, .rule_count = 2 });
     stoker_loader_options options = scripted_options();
     options.epochs = 1;
-    for (int policy = STOKER_BAD_FAIL; policy <= STOKER_BAD_SUBSTITUTE; policy++) {
+    for (int policy = STOKER_ON_BAD_FAIL; policy <= STOKER_ON_BAD_SUBSTITUTE; policy++) {
         bool seen = false;
         options.on_bad_sample = (stoker_on_bad)policy;
-        options.shuffle = policy != STOKER_BAD_FAIL; /* in order, the first bad one is 90 */
+        options.shuffle = policy != STOKER_ON_BAD_FAIL; /* in order, the first bad one is 90 */
         play_all(set.dataset, options, &outcome);
-        const uint32_t reports = policy == STOKER_BAD_FAIL ? 1 : outcome.reports;
-        cr_assert_eq(reports, policy == STOKER_BAD_FAIL ? 1 : COUNT - 90);
+        const uint32_t reports = policy == STOKER_ON_BAD_FAIL ? 1 : outcome.reports;
+        cr_assert_eq(reports, policy == STOKER_ON_BAD_FAIL ? 1 : COUNT - 90);
         for (uint32_t i = 0; i < reports; i++) {
             const stoker_error *told =
-                policy == STOKER_BAD_FAIL ? &outcome.error : &outcome.report[i];
+                policy == STOKER_ON_BAD_FAIL ? &outcome.error : &outcome.report[i];
             const char *words = told->sample == 90 ? "7 of 40 bytes read" : "0 of 40 bytes read";
             cr_assert_eq(told->code, STOKER_ETRUNCATED);
             cr_assert_not_null(strstr(told->message, words), "%s", told->message);
@@ -633,7 +633,7 @@ CleanTest(bad, storage_that_recovers_fills_the_cache)
             stoker_loader *loader = NULL;
             stoker_stats stats = { .struct_size = sizeof(stats) };
             stoker_loader_options options = scripted_options();
-            options.on_bad_sample = STOKER_BAD_SKIP;
+            options.on_bad_sample = STOKER_ON_BAD_SKIP;
             options.num_workers = workers;
             options.cache = (stoker_cache)cache;
             options.prefetch_batches = 2;
@@ -664,7 +664,7 @@ CleanTest(bad, a_file_truncated_during_an_epoch_gives_no_wrong_byte)
         stoker_batch batch;
         uint64_t good = 0;
         int rc;
-        options.on_bad_sample = STOKER_BAD_SKIP;
+        options.on_bad_sample = STOKER_ON_BAD_SKIP;
         options.num_workers = workers;
         options.prefetch_batches = 2;
         options.epochs = 0;
@@ -712,7 +712,7 @@ CleanTest(bad, each_read_fails_in_its_turn)
                                                        .times = 1 } };
             stk_script_install(&(struct stk_script){ .rules = rules, .rule_count = 1 });
             stoker_loader_options options = scripted_options();
-            options.on_bad_sample = STOKER_BAD_SKIP;
+            options.on_bad_sample = STOKER_ON_BAD_SKIP;
             options.num_workers = workers;
             options.epochs = 1;
             static struct outcome outcome;

@@ -83,14 +83,15 @@ static int describe(const void *self, stoker_dataset_info *out)
 {
     (void)self;
     *out = (stoker_dataset_info){ .count = COUNT,
-                                  .dtype = STOKER_UINT8,
+                                  .dtype = STOKER_DTYPE_UINT8,
                                   .rank = 3,
                                   .shape = { SIDE, SIDE, CHANNELS },
                                   .is_image = true,
                                   .pixels_max = SIDE * SIDE,
                                   .file_count = made.file ? 1 : 0,
                                   .encoded_bytes_max = made.file ? ROW : 0,
-                                  .label_dtype = made.labelled ? STOKER_INT64 : STOKER_DTYPE_NONE };
+                                  .label_dtype =
+                                      made.labelled ? STOKER_DTYPE_INT64 : STOKER_DTYPE_NONE };
     return STOKER_OK;
 }
 
@@ -193,7 +194,7 @@ static void expect_third_is_bad(enum word breaks, bool any_size, int code)
                 options.transform.resize = (stoker_size){ .height = SIDE, .width = SIDE };
             (void)play(dataset, &options, &rc);
             cr_assert_eq(rc, code, "workers %d cache %d: rc %d", workers, cache, rc);
-            options.on_bad_sample = STOKER_BAD_SKIP;
+            options.on_bad_sample = STOKER_ON_BAD_SKIP;
             cr_assert_eq(play(dataset, &options, &rc), 2 * (COUNT - COUNT / 3));
             cr_assert_eq(rc, STOKER_FINISHED);
         }

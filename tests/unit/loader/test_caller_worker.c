@@ -24,7 +24,7 @@ static struct stk_resident_set slow_set(void)
 {
     return (struct stk_resident_set){ .count = SAMPLES,
                                       .row_bytes = ROW,
-                                      .label_dtype = STOKER_INT64,
+                                      .label_dtype = STOKER_DTYPE_INT64,
                                       .tells_rows = true,
                                       .has_labels = true,
                                       .label_turns = 1000 };

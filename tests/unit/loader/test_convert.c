@@ -27,9 +27,9 @@ static void oracle_open(struct oracle *oracle, const stoker_dataset *dataset,
         .layout = options->layout,
         .elements = row_bytes / stoker_dtype_bytes(info->dtype),
         .channels = (uint32_t)info->shape[info->rank - 1],
-        .scale = options->scale != 0           ? options->scale
-                 : info->dtype == STOKER_UINT8 ? 1.0F / 255.0F
-                                               : 1.0F,
+        .scale = options->scale != 0                 ? options->scale
+                 : info->dtype == STOKER_DTYPE_UINT8 ? 1.0F / 255.0F
+                                                     : 1.0F,
         .mean = options->mean,
         .std = options->std,
         .mean_count = options->mean_count,
@@ -95,8 +95,8 @@ static void check_routes(const stoker_dataset *dataset, stoker_loader_options op
 
 static void check_types(const stoker_dataset *dataset, stoker_loader_options options)
 {
-    static const stoker_dtype types[] = { STOKER_DTYPE_NONE, STOKER_FLOAT32, STOKER_FLOAT16,
-                                          STOKER_BFLOAT16 };
+    static const stoker_dtype types[] = { STOKER_DTYPE_NONE, STOKER_DTYPE_FLOAT32,
+                                          STOKER_DTYPE_FLOAT16, STOKER_DTYPE_BFLOAT16 };
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         options.dtype = types[i];
         check_routes(dataset, options);
@@ -136,19 +136,19 @@ CleanTest(convert, images_in_both_layouts_normalised_and_not, .timeout = 60)
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 50, 5, 7, 3));
     cr_assert(stoker_dataset_get_info(set.dataset)->is_image);
-    for (int layout = STOKER_NHWC; layout <= STOKER_NCHW; layout++) {
+    for (int layout = STOKER_LAYOUT_NHWC; layout <= STOKER_LAYOUT_NCHW; layout++) {
         stoker_loader_options options = odd_options();
         options.layout = (stoker_layout)layout;
         check_types(set.dataset, options);
         options.mean = mean;
         options.std = std;
-        options.dtype = STOKER_FLOAT32;
+        options.dtype = STOKER_DTYPE_FLOAT32;
         for (options.mean_count = 1; options.mean_count <= 3; options.mean_count += 2)
             check_routes(set.dataset, options);
         options.mean_count = 3;
         options.std = NULL;
         options.scale = 2;
-        options.dtype = STOKER_FLOAT16;
+        options.dtype = STOKER_DTYPE_FLOAT16;
         check_routes(set.dataset, options);
     }
     stk_file_set_remove(&set);
@@ -159,7 +159,7 @@ CleanTest(convert, shape_gives_the_layout)
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 50, 5, 7, 3));
     static const uint64_t shapes[2][4] = { { 16, 5, 7, 3 }, { 16, 3, 5, 7 } };
-    for (int layout = STOKER_NHWC; layout <= STOKER_NCHW; layout++) {
+    for (int layout = STOKER_LAYOUT_NHWC; layout <= STOKER_LAYOUT_NCHW; layout++) {
         stoker_loader *loader = NULL;
         stoker_batch batch;
         stoker_loader_options options = stk_small_options();
@@ -168,7 +168,7 @@ CleanTest(convert, shape_gives_the_layout)
         cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
         cr_assert_eq(batch.images.rank, 4);
         cr_assert_arr_eq(batch.images.shape, shapes[layout], sizeof(shapes[layout]));
-        cr_assert_eq(batch.labels.dtype, STOKER_INT64);
+        cr_assert_eq(batch.labels.dtype, STOKER_DTYPE_INT64);
         cr_assert_eq(batch.labels.shape[0], 16);
         stoker_loader_destroy(&loader);
     }
@@ -186,7 +186,7 @@ CleanTest(convert, mean_and_std_are_copied)
     stoker_loader *loader = NULL;
     cr_assert(stk_file_set_make(&set, 50, 5, 7, 3));
     stoker_loader_options options = stk_small_options();
-    options.dtype = STOKER_FLOAT32;
+    options.dtype = STOKER_DTYPE_FLOAT32;
     options.mean = mean;
     options.std = std;
     options.mean_count = 3;

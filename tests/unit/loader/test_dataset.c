@@ -62,10 +62,10 @@ static const stoker_dataset_ops told_ops = {
 static struct told sound(void)
 {
     return (struct told){ .info = { .count = 10,
-                                    .dtype = STOKER_UINT8,
+                                    .dtype = STOKER_DTYPE_UINT8,
                                     .rank = 1,
                                     .shape = { 4 },
-                                    .label_dtype = STOKER_INT64,
+                                    .label_dtype = STOKER_DTYPE_INT64,
                                     .class_count = 3,
                                     .file_count = 1,
                                     .encoded_bytes_max = 4 } };
@@ -133,9 +133,9 @@ CleanTest(dataset, create_refuses_what_is_not_consistent)
     told[5].info.rank = 2;
     told[5].info.shape[0] = told[5].info.shape[1] = UINT64_C(1) << 33;
     told[6].info.is_image = true; /* rank 1 */
-    told[7].info.label_dtype = STOKER_UINT8;
-    told[8].info.label_dtype = STOKER_DTYPE_NONE; /* with 3 classes */
-    told[9].info.label_dtype = STOKER_FLOAT32;    /* with 3 classes */
+    told[7].info.label_dtype = STOKER_DTYPE_UINT8;
+    told[8].info.label_dtype = STOKER_DTYPE_NONE;    /* with 3 classes */
+    told[9].info.label_dtype = STOKER_DTYPE_FLOAT32; /* with 3 classes */
     told[10].info.dense = true;
     told[10].info.file_count = 0;
     told[11].info.encoded_bytes_max = 0;

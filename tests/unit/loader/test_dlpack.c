@@ -159,13 +159,13 @@ Test(dlpack, every_type_has_its_code)
     static const struct {
         stoker_dtype dtype;
         uint32_t code, bits;
-    } types[] = { { STOKER_FLOAT16, 2, 16 },
-                  { STOKER_BFLOAT16, 4, 16 },
-                  { STOKER_FLOAT32, 2, 32 } };
+    } types[] = { { STOKER_DTYPE_FLOAT16, 2, 16 },
+                  { STOKER_DTYPE_BFLOAT16, 4, 16 },
+                  { STOKER_DTYPE_FLOAT32, 2, 32 } };
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         stoker_loader_options options = ring_of(3);
         options.dtype = types[i].dtype;
-        options.layout = STOKER_NCHW;
+        options.layout = STOKER_LAYOUT_NCHW;
         stoker_loader *loader = make(options);
         stoker_batch batch = take(loader);
         managed *images = tensor_of(&batch, STOKER_PART_IMAGES);

@@ -191,7 +191,7 @@ static struct stk_fingerprint of_own(struct own_set *set)
 CleanTest(fingerprint, of_an_own_set_counts_what_it_says)
 {
     struct own_set set = { .info = { .count = 70,
-                                     .dtype = STOKER_UINT8,
+                                     .dtype = STOKER_DTYPE_UINT8,
                                      .rank = 1,
                                      .shape = { 8 },
                                      .encoded_bytes_max = 8,
@@ -215,7 +215,7 @@ CleanTest(fingerprint, of_an_own_set_counts_what_it_says)
 CleanTest(fingerprint, looks_at_few_samples_of_many)
 {
     struct own_set set = { .info = { .count = UINT64_C(1) << 61,
-                                     .dtype = STOKER_UINT8,
+                                     .dtype = STOKER_DTYPE_UINT8,
                                      .rank = 1,
                                      .shape = { 8 },
                                      .encoded_bytes_max = 8,

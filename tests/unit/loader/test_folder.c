@@ -269,7 +269,7 @@ static int run_with_damage(const struct stk_folder_set *set, const stoker_loader
         cr_assert_eq(reports, COUNT / 9); /* one for each, however many epochs follow */
         cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
         cr_assert_geq(stats.bad_samples, (options->epochs - when - 2) * (COUNT / 9));
-        if (options->on_bad_sample == STOKER_BAD_SUBSTITUTE)
+        if (options->on_bad_sample == STOKER_ON_BAD_SUBSTITUTE)
             cr_assert_eq(*good, options->epochs * COUNT);
         else
             cr_assert_eq(*good + stats.bad_samples, options->epochs * COUNT);
@@ -302,7 +302,7 @@ static void damage_mid_epoch(stoker_on_bad policy)
                 options.prefetch_batches = 2;
                 options.epochs = 4;
                 const int rc = run_with_damage(&set, &options, (enum damage)damage, 1, &good);
-                cr_assert_eq(rc == STOKER_FINISHED, policy != STOKER_BAD_FAIL);
+                cr_assert_eq(rc == STOKER_FINISHED, policy != STOKER_ON_BAD_FAIL);
                 cr_assert_geq(good, COUNT);
                 stk_folder_remove(&set);
             }
@@ -311,17 +311,17 @@ static void damage_mid_epoch(stoker_on_bad policy)
 
 Test(loader_folder, files_damaged_during_an_epoch_end_the_run, .timeout = 60)
 {
-    damage_mid_epoch(STOKER_BAD_FAIL);
+    damage_mid_epoch(STOKER_ON_BAD_FAIL);
 }
 
 Test(loader_folder, files_damaged_during_an_epoch_are_skipped, .timeout = 60)
 {
-    damage_mid_epoch(STOKER_BAD_SKIP);
+    damage_mid_epoch(STOKER_ON_BAD_SKIP);
 }
 
 Test(loader_folder, files_damaged_during_an_epoch_are_replaced, .timeout = 60)
 {
-    damage_mid_epoch(STOKER_BAD_SUBSTITUTE);
+    damage_mid_epoch(STOKER_ON_BAD_SUBSTITUTE);
 }
 
 /* The report depends neither on the reader nor on the number of workers. */
@@ -342,7 +342,7 @@ CleanTest(loader_folder, reports_are_the_same_by_every_route, .timeout = 60)
             stk_script_install(&(struct stk_script){ .shuffle_seed = 7 });
             options.reader = readers[r];
             options.num_workers = workers;
-            options.on_bad_sample = STOKER_BAD_SKIP;
+            options.on_bad_sample = STOKER_ON_BAD_SKIP;
             options.epochs = 1;
             memset(&run, 0, sizeof(run));
             cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
@@ -430,7 +430,7 @@ CleanTest(loader_folder, no_descriptors_left_is_reported, .timeout = 60)
         stoker_loader_options options = stk_small_options();
         options.reader = readers[r];
         options.num_workers = 1;
-        options.on_bad_sample = STOKER_BAD_SKIP;
+        options.on_bad_sample = STOKER_ON_BAD_SKIP;
         cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
         cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
         const rlim_t before = limit.rlim_cur;

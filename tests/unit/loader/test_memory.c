@@ -72,7 +72,7 @@ CleanTest(memory, nothing_is_allocated_after_the_first_batch, .timeout = 60)
     check_all(drawn, options);
     check_all(set.dataset, options);
     options.reader = &stoker_reader_pread;
-    options.dtype = STOKER_FLOAT32;
+    options.dtype = STOKER_DTYPE_FLOAT32;
     check_all(set.dataset, options);
     options.trace_events = 64; /* and nobody takes them: the rings are full soon */
     check_all(set.dataset, options);
@@ -154,7 +154,7 @@ CleanTest(memory, the_ring_of_large_batches_does_not_grow_with_the_workers)
         stoker_stats stats = { .struct_size = sizeof(stats) };
         stoker_loader_options options = stk_small_options();
         options.batch_size = 256;
-        options.dtype = STOKER_FLOAT32;
+        options.dtype = STOKER_DTYPE_FLOAT32;
         options.cache = STOKER_CACHE_NONE;
         options.num_workers = workers;
         options.prefetch_batches = 0;
@@ -248,7 +248,7 @@ CleanTest(memory, page_locked_memory_is_reported)
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 257, 9, 7, 0));
     for (int32_t workers = 0; workers <= 2; workers++)
-        for (int pin = STOKER_AUTO; pin <= STOKER_OFF; pin++) {
+        for (int pin = STOKER_SWITCH_AUTO; pin <= STOKER_SWITCH_OFF; pin++) {
             stoker_loader *loader = NULL;
             stoker_stats stats = { .struct_size = sizeof(stats) };
             stoker_loader_options options = stk_small_options();
@@ -313,11 +313,13 @@ CleanTest(memory, slots_are_registered_with_the_ring)
         cr_skip_test("NOT TESTED: we may not lock so much");
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 257, 9, 7, 0));
-    if (buffers_with(set.dataset, STOKER_OFF, STOKER_UINT8) < 0)
+    if (buffers_with(set.dataset, STOKER_SWITCH_OFF, STOKER_DTYPE_UINT8) < 0)
         cr_skip_test("NOT TESTED: this kernel does not report it");
-    cr_expect_eq(buffers_with(set.dataset, STOKER_ON, STOKER_UINT8), 2);
-    cr_expect_eq(buffers_with(set.dataset, STOKER_OFF, STOKER_UINT8), 1, "not page-locked");
-    cr_expect_eq(buffers_with(set.dataset, STOKER_ON, STOKER_FLOAT32), 1, "rows are converted");
+    cr_expect_eq(buffers_with(set.dataset, STOKER_SWITCH_ON, STOKER_DTYPE_UINT8), 2);
+    cr_expect_eq(buffers_with(set.dataset, STOKER_SWITCH_OFF, STOKER_DTYPE_UINT8), 1,
+                 "not page-locked");
+    cr_expect_eq(buffers_with(set.dataset, STOKER_SWITCH_ON, STOKER_DTYPE_FLOAT32), 1,
+                 "rows are converted");
     stk_file_set_remove(&set);
 }
 

@@ -215,7 +215,7 @@ static void check_end(const struct set *set, const stoker_loader *loader, int rc
     cr_assert_lt(rc, 0, "%s, damage %d, workers %d, cache %d", set->name, (int)damage,
                  options->num_workers, (int)options->cache);
     cr_assert_not_null(strstr(set->victim, error->path), "%s", error->message);
-    if (damage == OVERWRITTEN && options->on_bad_sample != STOKER_BAD_FAIL)
+    if (damage == OVERWRITTEN && options->on_bad_sample != STOKER_ON_BAD_FAIL)
         cr_assert_eq(rc, STOKER_ECHANGED);
     /* Of a file of which nothing is left, the epoch may end before its other samples are read. */
     if (damage <= EMPTIED)

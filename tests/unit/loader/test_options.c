@@ -91,10 +91,10 @@ CleanTest(options, choices_out_of_range)
     REFUSE(cache, STOKER_CACHE_DEVICE, STOKER_EDEVICE);
     REFUSE(layout, (stoker_layout)2, STOKER_EINVAL);
     REFUSE(on_bad_sample, (stoker_on_bad)3, STOKER_EINVAL);
-    REFUSE(dtype, STOKER_INT32, STOKER_ETYPE);
+    REFUSE(dtype, STOKER_DTYPE_INT32, STOKER_ETYPE);
     REFUSE(dtype, (stoker_dtype)99, STOKER_ETYPE);
-    REFUSE(dtype, STOKER_FLOAT64, STOKER_ETYPE);
-    ACCEPT(dtype, STOKER_FLOAT16);
+    REFUSE(dtype, STOKER_DTYPE_FLOAT64, STOKER_ETYPE);
+    ACCEPT(dtype, STOKER_DTYPE_FLOAT16);
     stoker_dataset_close(&dataset);
 }
 
@@ -104,7 +104,7 @@ static void check_normalisation(const stoker_dataset *dataset, float scale, floa
     const float means[4] = { mean, mean, mean, mean };
     const float stds[4] = { 1, std, 1, 1 };
     stoker_loader_options options = stk_small_options();
-    options.dtype = STOKER_FLOAT32;
+    options.dtype = STOKER_DTYPE_FLOAT32;
     options.scale = scale;
     options.mean = means;
     options.std = stds;
@@ -132,10 +132,10 @@ CleanTest(options, normalisation_out_of_range)
     check_normalisation(dataset, 1, 0, 1, 4, STOKER_EINVAL, "mean_count");
     check_normalisation(dataset, 1, 0, 1, 0, STOKER_EINVAL, "mean_count");
     stoker_loader_options options = stk_small_options();
-    options.dtype = STOKER_FLOAT32;
+    options.dtype = STOKER_DTYPE_FLOAT32;
     options.mean_count = 3; /* of which there are none */
     refuse(dataset, options, STOKER_EINVAL, "mean_count");
-    options.dtype = STOKER_UINT8; /* stays as it is: nothing to scale */
+    options.dtype = STOKER_DTYPE_UINT8; /* stays as it is: nothing to scale */
     options.mean = one;
     options.mean_count = 3;
     refuse(dataset, options, STOKER_EINVAL, "mean");
@@ -145,7 +145,7 @@ CleanTest(options, normalisation_out_of_range)
 CleanTest(options, layouts_that_do_not_fit_the_set)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=100&shape=12x8");
-    REFUSE(layout, STOKER_NCHW, STOKER_EINVAL);
+    REFUSE(layout, STOKER_LAYOUT_NCHW, STOKER_EINVAL);
     stoker_dataset_close(&dataset);
 }
 
@@ -239,7 +239,7 @@ static stoker_dataset *create_wide(struct wide *wide)
 static stoker_dataset *open_wide(struct wide *wide, uint64_t height, uint64_t channels)
 {
     wide->info = (stoker_dataset_info){ .count = 100,
-                                        .dtype = STOKER_UINT8,
+                                        .dtype = STOKER_DTYPE_UINT8,
                                         .rank = 3,
                                         .shape = { height, 2, channels },
                                         .is_image = true };
@@ -255,9 +255,9 @@ CleanTest(options, sizes_never_overflow)
             stoker_loader *loader = NULL;
             stoker_loader_options options = stk_small_options();
             options.batch_size = batch_size;
-            options.dtype = STOKER_FLOAT32;
+            options.dtype = STOKER_DTYPE_FLOAT32;
             options.num_workers = 1;
-            options.pin_memory = STOKER_OFF;
+            options.pin_memory = STOKER_SWITCH_OFF;
             if (bits >= 47) /* below, the kernel may give so much address space */
                 cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_ENOMEM,
                              "2^%d bytes x %u", bits + 1, batch_size);
@@ -293,7 +293,7 @@ CleanTest(options, more_channels_than_a_layout_can_have)
 {
     struct wide wide;
     stoker_dataset *dataset = open_wide(&wide, 2, STOKER_CHANNELS_MAX + 1);
-    REFUSE(layout, STOKER_NCHW, STOKER_EINVAL);
+    REFUSE(layout, STOKER_LAYOUT_NCHW, STOKER_EINVAL);
     stoker_dataset_close(&dataset);
 }
 
@@ -312,13 +312,13 @@ static int try_pinning(const stoker_dataset *dataset)
     stoker_loader_options options = stk_small_options();
     options.error = &error;
     options.prefetch_batches = 64;
-    options.pin_memory = STOKER_ON;
+    options.pin_memory = STOKER_SWITCH_ON;
     if (stoker_loader_create(&loader, dataset, &options) != STOKER_EPIN || loader != NULL)
         return 1;
     if (error.code != STOKER_EPIN || strstr(error.message, "pin_memory") == NULL ||
         strstr(error.message, "mlock") == NULL)
         return 2;
-    options.pin_memory = STOKER_AUTO;
+    options.pin_memory = STOKER_SWITCH_AUTO;
     if (stoker_loader_create(&loader, dataset, &options) != STOKER_OK ||
         stoker_loader_next(loader, &batch) != STOKER_OK)
         return 3;
@@ -326,7 +326,7 @@ static int try_pinning(const stoker_dataset *dataset)
         stats.locked_bytes != 0 || stats.pin_reason[0] != '\0')
         return 4;
     stoker_loader_destroy(&loader);
-    options.pin_memory = STOKER_ON;
+    options.pin_memory = STOKER_SWITCH_ON;
     options.prefetch_batches = 2; /* what fits is locked */
     options.batch_size = 1;
     if (stoker_loader_create(&loader, dataset, &options) != STOKER_OK ||
@@ -340,7 +340,7 @@ static int try_pinning(const stoker_dataset *dataset)
         stats.locked_bytes > limit.rlim_cur)
         return 7;
     stoker_loader_destroy(&loader);
-    options.pin_memory = STOKER_OFF;
+    options.pin_memory = STOKER_SWITCH_OFF;
     if (stoker_loader_create(&loader, dataset, &options) != STOKER_OK ||
         stoker_loader_stats(loader, &stats) != STOKER_OK || stats.pinned ||
         stats.pin_reason[0] != '\0')
@@ -356,7 +356,7 @@ CleanTest(options, pinning_is_off_by_default_without_a_gpu)
     stoker_loader *loader = NULL;
     stoker_stats stats = { .struct_size = sizeof(stats) };
     const stoker_loader_options options = stk_small_options();
-    cr_assert_eq(options.pin_memory, STOKER_AUTO);
+    cr_assert_eq(options.pin_memory, STOKER_SWITCH_AUTO);
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=100&shape=7", NULL), 0);
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
     cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);

@@ -71,12 +71,12 @@ static void check_file_set(stoker_dtype dtype)
 
 Test(order, uint8_files_come_alike_by_every_route, .timeout = 60)
 {
-    check_file_set(STOKER_UINT8);
+    check_file_set(STOKER_DTYPE_UINT8);
 }
 
 Test(order, float32_files_come_alike_by_every_route, .timeout = 60)
 {
-    check_file_set(STOKER_FLOAT32);
+    check_file_set(STOKER_DTYPE_FLOAT32);
 }
 
 CleanTest(order, decoded_samples_come_alike_by_every_route, .timeout = 60)
@@ -86,7 +86,7 @@ CleanTest(order, decoded_samples_come_alike_by_every_route, .timeout = 60)
     stoker_loader_options options = stk_small_options();
     expect_plainest(dataset, options);
     compare_all(dataset, options);
-    options.dtype = STOKER_FLOAT32;
+    options.dtype = STOKER_DTYPE_FLOAT32;
     expect_plainest(dataset, options);
     compare_all(dataset, options);
     stoker_dataset_close(&dataset);

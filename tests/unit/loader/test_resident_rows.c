@@ -45,7 +45,7 @@ static void compare(stoker_dtype label_dtype, bool tells_rows, bool has_labels, 
     for (options.num_workers = 0; options.num_workers <= 3; options.num_workers++)
         for (int i = 0; i < 8; i++) {
             options.batch_size = sizes[i / 2];
-            options.dtype = i % 2 == 0 ? STOKER_UINT8 : STOKER_FLOAT32;
+            options.dtype = i % 2 == 0 ? STOKER_DTYPE_UINT8 : STOKER_DTYPE_FLOAT32;
             options.shuffle = i % 3 != 0;
             run_both(&plain, &short_way, &options, is_asked);
         }
@@ -55,17 +55,17 @@ static void compare(stoker_dtype label_dtype, bool tells_rows, bool has_labels, 
 
 CleanTest(resident_rows, are_what_locate_reports)
 {
-    compare(STOKER_INT64, true, true, false);
-    compare(STOKER_FLOAT32, true, true, false);
+    compare(STOKER_DTYPE_INT64, true, true, false);
+    compare(STOKER_DTYPE_FLOAT32, true, true, false);
     compare(STOKER_DTYPE_NONE, true, false, false);
 }
 
 /* One without the other: locate() still tells what is missing. */
 CleanTest(resident_rows, without_labels_ask_locate)
 {
-    compare(STOKER_INT64, true, false, true);
-    compare(STOKER_FLOAT32, true, false, true);
-    compare(STOKER_INT64, false, true, true);
+    compare(STOKER_DTYPE_INT64, true, false, true);
+    compare(STOKER_DTYPE_FLOAT32, true, false, true);
+    compare(STOKER_DTYPE_INT64, false, true, true);
 }
 
 static int describe_too_many(const void *self, stoker_dataset_info *out)
@@ -78,7 +78,7 @@ static int describe_too_many(const void *self, stoker_dataset_info *out)
 CleanTest(resident_rows, must_fit_into_memory)
 {
     for (int tells = 0; tells <= 1; tells++) {
-        struct stk_resident_set set = make_set(STOKER_INT64, tells == 1, true);
+        struct stk_resident_set set = make_set(STOKER_DTYPE_INT64, tells == 1, true);
         stoker_dataset *dataset = NULL;
         cr_assert(stk_resident_set_open(&set));
         stoker_dataset_ops ops = set.ops;

@@ -56,7 +56,7 @@ static void check_row(const stoker_batch *batch, uint32_t row)
     cr_assert_eq(((const int64_t *)batch->labels.data)[row], (int64_t)(id % 3));
     for (uint32_t i = 0; i < STK_SHARD_TEST_ROW; i++) {
         const size_t at = (size_t)row * STK_SHARD_TEST_ROW + i;
-        const float found = batch->images.dtype == STOKER_UINT8
+        const float found = batch->images.dtype == STOKER_DTYPE_UINT8
                                 ? ((const uint8_t *)batch->images.data)[at]
                                 : ((const float *)batch->images.data)[at];
         cr_assert_float_eq(found, (float)expected[i], 0.01F, "sample %d, byte %u", (int)id, i);
@@ -101,8 +101,8 @@ static stoker_loader_options small_options(void)
     options.batch_size = 5;
     options.prefetch_batches = 2; /* the first lap of the ring goes round the cache */
     options.epochs = EPOCHS;
-    options.on_bad_sample = STOKER_BAD_SKIP;
-    options.pin_memory = STOKER_OFF;
+    options.on_bad_sample = STOKER_ON_BAD_SKIP;
+    options.pin_memory = STOKER_SWITCH_OFF;
     return options;
 }
 
@@ -110,7 +110,7 @@ static stoker_loader_options small_options(void)
 static void play_all(const stoker_dataset *dataset, uint32_t expected)
 {
     static const stoker_reader *const readers[] = { NULL, &stoker_reader_pread };
-    static const stoker_dtype types[] = { STOKER_UINT8, STOKER_FLOAT32 };
+    static const stoker_dtype types[] = { STOKER_DTYPE_UINT8, STOKER_DTYPE_FLOAT32 };
     stoker_loader_options options = small_options();
     for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_DECODED; cache++)
         for (int32_t workers = 0; workers <= 2; workers += 2)
@@ -119,7 +119,7 @@ static void play_all(const stoker_dataset *dataset, uint32_t expected)
                 options.num_workers = workers;
                 options.reader = readers[i / 2];
                 options.dtype = types[i % 2];
-                options.scale = types[i % 2] == STOKER_UINT8 ? 0 : 1.0F;
+                options.scale = types[i % 2] == STOKER_DTYPE_UINT8 ? 0 : 1.0F;
                 play(dataset, &options, expected);
             }
 }
@@ -225,7 +225,7 @@ CleanTest(loader_shards, what_is_kept_is_verified_once)
             stoker_loader_options options = small_options();
             atomic_store(&counting.verified, 0U);
             options.num_workers = workers;
-            options.dtype = STOKER_UINT8;
+            options.dtype = STOKER_DTYPE_UINT8;
             options.cache = (stoker_cache)cache;
             play(dataset, &options, SAMPLES);
             const uint32_t verified = atomic_load(&counting.verified);

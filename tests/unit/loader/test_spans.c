@@ -50,7 +50,7 @@ static int describe(const void *self, stoker_dataset_info *out)
 {
     (void)self;
     *out = (stoker_dataset_info){
-        .count = COUNT, .dtype = STOKER_UINT8, .rank = 1, .shape = { ROW_BYTES }
+        .count = COUNT, .dtype = STOKER_DTYPE_UINT8, .rank = 1, .shape = { ROW_BYTES }
     };
     return STOKER_OK;
 }

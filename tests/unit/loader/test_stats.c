@@ -76,7 +76,7 @@ CleanTest(stats, counts_are_exact_and_never_go_down)
     for (int32_t workers = 0; workers <= 2; workers++) {
         stoker_loader_options options = stk_small_options();
         options.num_workers = workers;
-        options.dtype = STOKER_FLOAT32;
+        options.dtype = STOKER_DTYPE_FLOAT32;
         stoker_loader *loader = loader_of(set.dataset, &options);
         stoker_stats before = look(loader);
         static struct stk_run run;
@@ -387,8 +387,9 @@ static int locate_asleep(const void *self, const uint64_t *ids, uint32_t count, 
 static int describe_asleep(const void *self, stoker_dataset_info *out)
 {
     (void)self;
-    *out =
-        (stoker_dataset_info){ .count = 10000, .dtype = STOKER_UINT8, .rank = 1, .shape = { 16 } };
+    *out = (stoker_dataset_info){
+        .count = 10000, .dtype = STOKER_DTYPE_UINT8, .rank = 1, .shape = { 16 }
+    };
     return STOKER_OK;
 }
 

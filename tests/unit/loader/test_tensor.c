@@ -13,11 +13,11 @@ CleanTest(tensor, each_type_has_its_size_and_name)
         size_t bytes;
         const char *name;
     } rows[] = {
-        { STOKER_UINT8, 1, "uint8" },       { STOKER_INT8, 1, "int8" },
-        { STOKER_INT16, 2, "int16" },       { STOKER_INT32, 4, "int32" },
-        { STOKER_INT64, 8, "int64" },       { STOKER_FLOAT16, 2, "float16" },
-        { STOKER_BFLOAT16, 2, "bfloat16" }, { STOKER_FLOAT32, 4, "float32" },
-        { STOKER_FLOAT64, 8, "float64" },
+        { STOKER_DTYPE_UINT8, 1, "uint8" },       { STOKER_DTYPE_INT8, 1, "int8" },
+        { STOKER_DTYPE_INT16, 2, "int16" },       { STOKER_DTYPE_INT32, 4, "int32" },
+        { STOKER_DTYPE_INT64, 8, "int64" },       { STOKER_DTYPE_FLOAT16, 2, "float16" },
+        { STOKER_DTYPE_BFLOAT16, 2, "bfloat16" }, { STOKER_DTYPE_FLOAT32, 4, "float32" },
+        { STOKER_DTYPE_FLOAT64, 8, "float64" },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         cr_assert_eq(stoker_dtype_bytes(rows[i].dtype), rows[i].bytes, "%s", rows[i].name);

@@ -52,11 +52,11 @@ static stoker_loader_options options_of(const stoker_transform *transform)
     stoker_loader_options options = stk_small_options();
     options.batch_size = 8;
     options.epochs = 3;
-    options.dtype = STOKER_FLOAT32;
+    options.dtype = STOKER_DTYPE_FLOAT32;
     options.mean = mean;
     options.std = std;
     options.mean_count = 3;
-    options.layout = STOKER_NCHW;
+    options.layout = STOKER_LAYOUT_NCHW;
     options.transform = *transform;
     return options;
 }
@@ -182,7 +182,7 @@ CleanTest(loader_transform, resident_rows_are_transformed_alike_by_any_number_of
     stoker_dataset *dataset = NULL;
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:digits?count=500", NULL), STOKER_OK);
     stoker_loader_options options = stk_small_options();
-    options.dtype = STOKER_FLOAT16;
+    options.dtype = STOKER_DTYPE_FLOAT16;
     options.transform =
         (stoker_transform){ .random_crop = { 28, 28 }, .pad = 2, .flip = true, .cutout = 5 };
     for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_DECODED; cache += 2) {
@@ -218,7 +218,7 @@ CleanTest(loader_transform, an_image_over_the_limit_is_a_bad_sample)
     stk_image_folder_make(&images, true, "?max_pixels=300");
     stoker_loader_options options = options_of(&resizing[0]);
     options.epochs = 1;
-    options.on_bad_sample = STOKER_BAD_SKIP;
+    options.on_bad_sample = STOKER_ON_BAD_SKIP;
     uint64_t over = 0;
     struct stk_picture picture;
     for (uint64_t id = 0; id < COUNT; id++) {

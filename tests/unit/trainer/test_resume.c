@@ -57,8 +57,8 @@ static void train(stoker_trainer *trainer, uint64_t begin, uint64_t end)
         for (uint64_t i = 0; i < BATCH; i++)
             labels[i] = (int64_t)((pass + i) % CLASSES);
         const stoker_batch batch = {
-            .images = { images, STOKER_FLOAT32, 4, { BATCH, SIDE, SIDE, CHANNELS } },
-            .labels = { labels, STOKER_INT64, 1, { BATCH } },
+            .images = { images, STOKER_DTYPE_FLOAT32, 4, { BATCH, SIDE, SIDE, CHANNELS } },
+            .labels = { labels, STOKER_DTYPE_INT64, 1, { BATCH } },
             .count = BATCH,
         };
         cr_assert_eq(stoker_trainer_step(trainer, &batch, NULL), STOKER_OK);

@@ -72,10 +72,13 @@ static stoker_batch *batch_of(struct data *data, uint64_t pass, uint32_t count)
     }
     data->batch = (stoker_batch){
         .images = { .data = data->images,
-                    .dtype = STOKER_FLOAT32,
+                    .dtype = STOKER_DTYPE_FLOAT32,
                     .rank = 4,
                     .shape = { count, SIDE, SIDE, CHANNELS } },
-        .labels = { .data = data->labels, .dtype = STOKER_INT64, .rank = 1, .shape = { count } },
+        .labels = { .data = data->labels,
+                    .dtype = STOKER_DTYPE_INT64,
+                    .rank = 1,
+                    .shape = { count } },
         .count = count,
     };
     return &data->batch;
@@ -214,7 +217,7 @@ CleanTest(trainer_split, what_spans_the_network_spans_both_halves)
 CleanTest(trainer_split, sixteen_bits_and_their_loss_scale_are_those_of_one_device)
 {
     stoker_model *model = network();
-    static const stoker_dtype types[] = { STOKER_FLOAT16, STOKER_BFLOAT16 };
+    static const stoker_dtype types[] = { STOKER_DTYPE_FLOAT16, STOKER_DTYPE_BFLOAT16 };
     for (int t = 0; t < 2; t++)
         for (uint32_t s = 0; s < 2; s++) {
             stoker_trainer_options whole = options_of("ref", 0);

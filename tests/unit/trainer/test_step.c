@@ -69,10 +69,13 @@ static const stoker_batch *batch_of(struct data *data, uint64_t first, uint32_t 
     }
     data->batch = (stoker_batch){
         .images = { .data = data->images,
-                    .dtype = STOKER_FLOAT32,
+                    .dtype = STOKER_DTYPE_FLOAT32,
                     .rank = 4,
                     .shape = { count, SIDE, SIDE, 2 } },
-        .labels = { .data = data->labels, .dtype = STOKER_INT64, .rank = 1, .shape = { count } },
+        .labels = { .data = data->labels,
+                    .dtype = STOKER_DTYPE_INT64,
+                    .rank = 1,
+                    .shape = { count } },
         .count = count,
     };
     return &data->batch;
@@ -145,8 +148,8 @@ CleanTest(trainer_step, batch_norm_refuses_one_value_of_a_channel)
     model = stk_test_end(model);
     stoker_trainer *trainer = trainer_of(model, small_options("cpu"));
     stoker_trainer *untouched = trainer_of(model, small_options("cpu"));
-    stoker_batch batch = { .images = { (void *)samples, STOKER_FLOAT32, 2, { 1, 3 } },
-                           .labels = { (void *)labels, STOKER_FLOAT32, 2, { 1, 1 } },
+    stoker_batch batch = { .images = { (void *)samples, STOKER_DTYPE_FLOAT32, 2, { 1, 3 } },
+                           .labels = { (void *)labels, STOKER_DTYPE_FLOAT32, 2, { 1, 1 } },
                            .count = 1 };
     cr_assert_eq(stoker_trainer_step(trainer, &batch, NULL), STOKER_EINVAL);
     cr_assert_not_null(strstr(stoker_trainer_error(trainer)->message, "BatchNorm 'bn'"));
@@ -429,7 +432,7 @@ CleanTest(trainer_step, batches_that_do_not_fit_change_nothing)
         int expected = STOKER_EMISMATCH;
         switch (wrong) {
         case 0:
-            batch.images.dtype = STOKER_UINT8;
+            batch.images.dtype = STOKER_DTYPE_UINT8;
             break;
         case 1:
             batch.images.shape[3] = 1;
@@ -438,7 +441,7 @@ CleanTest(trainer_step, batches_that_do_not_fit_change_nothing)
             batch.images.rank = 5;
             break;
         case 3:
-            batch.labels.dtype = STOKER_FLOAT32;
+            batch.labels.dtype = STOKER_DTYPE_FLOAT32;
             break;
         case 4:
             batch.labels.data = NULL;

@@ -461,7 +461,7 @@ static void cpu_update(struct stk_backend *backend, const struct stk_update *upd
 
 const struct stk_backend_ops stk_backend_cpu = {
     .name = "cpu",
-    .storages = 1U << STOKER_FLOAT32,
+    .storages = 1U << STOKER_DTYPE_FLOAT32,
     .create = cpu_create,
     .destroy = cpu_destroy,
     .threads = cpu_threads,

@@ -17,7 +17,7 @@ static int open_libraries(struct stk_backend *backend, const struct stk_backend_
     struct stk_cuda_math *const math = &backend->math;
     *math = (struct stk_cuda_math){
         .device = stk_cuda_math_device(backend),
-        .dtype = options->storage == STOKER_DTYPE_NONE ? STOKER_FLOAT32 : options->storage,
+        .dtype = options->storage == STOKER_DTYPE_NONE ? STOKER_DTYPE_FLOAT32 : options->storage,
         .rules = { .workspace_bytes_max = STK_ENGINE_WORKSPACE_BYTES,
                    .deterministic = options->deterministic,
                    .full_float32 = !options->tf32,
@@ -123,7 +123,8 @@ static const struct stk_device_ops device_ops = {
 
 const struct stk_backend_ops stk_backend_cuda = {
     .name = "cuda",
-    .storages = 1U << STOKER_FLOAT32 | 1U << STOKER_FLOAT16 | 1U << STOKER_BFLOAT16,
+    .storages =
+        1U << STOKER_DTYPE_FLOAT32 | 1U << STOKER_DTYPE_FLOAT16 | 1U << STOKER_DTYPE_BFLOAT16,
     .has_engines = true,
     .device = &device_ops,
     .create = cuda_create,

@@ -162,7 +162,8 @@ static int ref_narrow(struct stk_backend *backend, void *half_weights, const flo
 
 const struct stk_backend_ops stk_backend_ref = {
     .name = "ref",
-    .storages = 1U << STOKER_FLOAT32 | 1U << STOKER_FLOAT16 | 1U << STOKER_BFLOAT16,
+    .storages =
+        1U << STOKER_DTYPE_FLOAT32 | 1U << STOKER_DTYPE_FLOAT16 | 1U << STOKER_DTYPE_BFLOAT16,
     .create = ref_create,
     .destroy = ref_destroy,
     .threads = ref_threads,

@@ -9,12 +9,12 @@
 static uint16_t bits_of(float value, stoker_dtype storage)
 {
     assert(stk_is_narrow(storage));
-    return storage == STOKER_FLOAT16 ? float16_of_float(value) : bfloat16_of_float(value);
+    return storage == STOKER_DTYPE_FLOAT16 ? float16_of_float(value) : bfloat16_of_float(value);
 }
 
 static float value_of(uint16_t bits, stoker_dtype storage)
 {
-    return storage == STOKER_FLOAT16 ? float_of_float16(bits) : float_of_bfloat16(bits);
+    return storage == STOKER_DTYPE_FLOAT16 ? float_of_float16(bits) : float_of_bfloat16(bits);
 }
 
 float stk_rounded(float value, stoker_dtype storage)

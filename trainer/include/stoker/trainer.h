@@ -117,7 +117,7 @@ typedef struct stoker_trainer_options {
     uint32_t checkpoint_segments;
     bool recompute_batch_norm; /* keep one buffer for BatchNorm + ReLU and recompute the other */
 
-    /* Type of activations and their gradients: STOKER_FLOAT32 (default 0), or FLOAT16 or BFLOAT16, which take half the
+    /* Type of activations and their gradients: STOKER_DTYPE_FLOAT32 (default 0), or FLOAT16 or BFLOAT16, which take half the
      * memory. Parameters, sums and statistics stay float32; convolutions and linear layers read a 16-bit copy of their
      * weights. FLOAT16 without a loss_scale turns on dynamic_loss_scale. "cpu" supports only float32. */
     stoker_dtype precision;
@@ -180,8 +180,8 @@ typedef struct stoker_trainer_memory {
     uint64_t peak;                /* sum of the above */
     uint64_t activations_plain;   /* activations without recomputation */
     uint64_t activations_float32; /* activations in float32 */
-    stoker_dtype precision;       /* type of activations: STOKER_FLOAT32, FLOAT16 or BFLOAT16 */
-    uint32_t batch_size;          /* as chosen */
+    stoker_dtype precision; /* type of activations: STOKER_DTYPE_FLOAT32, FLOAT16 or BFLOAT16 */
+    uint32_t batch_size;    /* as chosen */
     uint32_t checkpoint_segments; /* as chosen */
     bool recompute_batch_norm;    /* as chosen */
 } stoker_trainer_memory;

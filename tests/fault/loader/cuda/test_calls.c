@@ -100,18 +100,18 @@ CleanTest(cuda_calls, each_fails_once_and_for_good, .timeout = 110)
     options.batch_size = 6;
     options.epochs = 1;
     const int64_t before = stk_fault_live_bytes(); /* of the data set */
-    for (int pin = STOKER_ON; pin <= STOKER_OFF; pin++)
-        for (int blocks = 0; blocks <= (pin == STOKER_ON); blocks++) {
+    for (int pin = STOKER_SWITCH_ON; pin <= STOKER_SWITCH_OFF; pin++)
+        for (int blocks = 0; blocks <= (pin == STOKER_SWITCH_ON); blocks++) {
             options.pin_memory = (stoker_switch)pin;
             options.non_blocking = blocks == 0;
-            options.num_workers = pin == STOKER_ON ? 2 : 0;
-            options.prefetch_batches = pin == STOKER_ON ? 2 : 4;
+            options.num_workers = pin == STOKER_SWITCH_ON ? 2 : 0;
+            options.prefetch_batches = pin == STOKER_SWITCH_ON ? 2 : 4;
             sweep(options, before);
         }
     const bool built = stk_cuda_kernels_built();
     stk_cuda_use_host_kernels(); /* and with kernels behind the copies */
-    options.dtype = STOKER_FLOAT32;
-    options.convert_on_device = built ? STOKER_ON : STOKER_OFF;
+    options.dtype = STOKER_DTYPE_FLOAT32;
+    options.convert_on_device = built ? STOKER_SWITCH_ON : STOKER_SWITCH_OFF;
     sweep(options, before);
     options.transform =
         (stoker_transform){ .resize = { 3, 3 } }; /* and that transform, with a scratch */

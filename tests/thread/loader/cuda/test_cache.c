@@ -20,9 +20,9 @@ static void step(uint64_t seed)
     options.epochs = 4;
     if (seed % 3 == 0)
         options.prefetch_batches = 0;
-    options.on_bad_sample = seed % 2 == 0 ? STOKER_BAD_SUBSTITUTE : STOKER_BAD_SKIP;
+    options.on_bad_sample = seed % 2 == 0 ? STOKER_ON_BAD_SUBSTITUTE : STOKER_ON_BAD_SKIP;
     options.world_size = 1 + (uint32_t)(seed / 3 % 2);
-    options.dtype = STOKER_FLOAT32;
+    options.dtype = STOKER_DTYPE_FLOAT32;
     options.cache = STOKER_CACHE_DEVICE;
     stk_cuda_walk_compare(set.dataset, options, (uint32_t)(seed * 37 % 200),
                           (uint32_t)(seed * 53 % 100), STOKER_CACHE_NONE);

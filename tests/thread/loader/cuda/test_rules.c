@@ -33,7 +33,7 @@ static int load(enum standin_cuda_lie lie)
     stoker_loader *loader = NULL;
     stoker_loader_options options = stk_small_options();
     options.device = STOKER_DEVICE_CUDA;
-    options.pin_memory = STOKER_ON;
+    options.pin_memory = STOKER_SWITCH_ON;
     options.num_workers = 2;
     options.prefetch_batches = 2;
     standin_cuda_reset(1);

@@ -44,8 +44,8 @@ static void expect_same(const stoker_dataset *dataset, stoker_loader_options opt
 {
     (void)stk_cuda_run(dataset, &options, WORK_US, &found);
     options.device = STOKER_DEVICE_CPU;
-    if (options.pin_memory == STOKER_ON)
-        options.pin_memory = STOKER_AUTO; /* of the CPU's run nobody asks that */
+    if (options.pin_memory == STOKER_SWITCH_ON)
+        options.pin_memory = STOKER_SWITCH_AUTO; /* of the CPU's run nobody asks that */
     (void)stk_run(dataset, &options, &expected);
     cr_assert_gt(expected.batches, 0);
     cr_assert(
@@ -73,7 +73,7 @@ Test(cuda_loader, same_bytes_for_every_setting)
 {
     static const int32_t workers[] = { 0, 1, 3, STOKER_WORKERS_AUTO };
     stoker_loader_options options = cuda_options();
-    for (int pin = STOKER_ON; pin <= STOKER_OFF; pin++)
+    for (int pin = STOKER_SWITCH_ON; pin <= STOKER_SWITCH_OFF; pin++)
         for (int blocks = 0; blocks <= 1; blocks++)
             for (int i = 0; i < 4; i++) {
                 options.pin_memory = (stoker_switch)pin;
@@ -89,13 +89,13 @@ Test(cuda_loader, same_bytes_converted)
     stoker_loader_options options = cuda_options();
     const float mean[] = { 0.5F, 0.4F, 0.3F };
     const float std[] = { 0.2F, 0.3F, 0.4F };
-    options.layout = STOKER_NCHW;
-    options.dtype = STOKER_FLOAT32;
+    options.layout = STOKER_LAYOUT_NCHW;
+    options.dtype = STOKER_DTYPE_FLOAT32;
     options.mean = mean;
     options.std = std;
     options.mean_count = 3;
     expect_same(set.dataset, options);
-    options.dtype = STOKER_BFLOAT16;
+    options.dtype = STOKER_DTYPE_BFLOAT16;
     expect_same(set.dataset, options);
 }
 
@@ -120,28 +120,28 @@ static stoker_stats stats_of(const stoker_loader *loader)
 
 Test(cuda_loader, slots_are_page_locked_unless_that_is_off)
 {
-    for (int pin = STOKER_AUTO; pin <= STOKER_OFF; pin++) {
+    for (int pin = STOKER_SWITCH_AUTO; pin <= STOKER_SWITCH_OFF; pin++) {
         stoker_loader_options options = cuda_options();
         options.pin_memory = (stoker_switch)pin;
         standin_cuda_reset(1);
         stoker_loader *loader = make(options);
         stoker_stats stats = stats_of(loader);
-        cr_assert_eq(stats.pinned, pin != STOKER_OFF);
-        const uint64_t slots = pin != STOKER_OFF ? stats.slot_bytes : 0;
+        cr_assert_eq(stats.pinned, pin != STOKER_SWITCH_OFF);
+        const uint64_t slots = pin != STOKER_SWITCH_OFF ? stats.slot_bytes : 0;
         cr_assert_geq(stats.locked_bytes, slots); /* and scratch, if io_uring has registered it */
         cr_assert_leq(stats.locked_bytes, slots + stats.scratch_bytes);
         stk_run_on(loader, &found, 0);
         stoker_batch batch;
         cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
         stoker_batch_release(&batch);
-        cr_assert_eq(standin_cuda_staged() > 0, pin == STOKER_OFF);
+        cr_assert_eq(standin_cuda_staged() > 0, pin == STOKER_SWITCH_OFF);
         stoker_loader_destroy(&loader);
     }
 }
 
 Test(cuda_loader, a_failure_to_page_lock_is_loud)
 {
-    for (int pin = STOKER_AUTO; pin <= STOKER_ON; pin++) {
+    for (int pin = STOKER_SWITCH_AUTO; pin <= STOKER_SWITCH_ON; pin++) {
         stoker_loader *loader = NULL;
         stoker_loader_options options = cuda_options();
         stoker_error error = { .code = 0 };
@@ -352,7 +352,7 @@ Test(cuda_loader, bad_samples_are_dealt_with_as_on_the_cpu)
 {
     struct stk_made_set made = { .count = 90, .row_bytes = 40, .kind_of = some_broken };
     cr_assert(stk_made_set_open(&made));
-    for (int policy = STOKER_BAD_FAIL; policy <= STOKER_BAD_SUBSTITUTE; policy++) {
+    for (int policy = STOKER_ON_BAD_FAIL; policy <= STOKER_ON_BAD_SUBSTITUTE; policy++) {
         stoker_loader_options options = cuda_options();
         options.on_bad_sample = (stoker_on_bad)policy;
         options.batch_size = 8;

@@ -57,9 +57,9 @@ static void expect_same(const stoker_dataset *dataset, stoker_loader_options opt
     (void)stk_cuda_run(dataset, &options, 50, &found);
     options.device = STOKER_DEVICE_CPU;
     options.cache = STOKER_CACHE_NONE;
-    options.pin_memory = STOKER_AUTO;
+    options.pin_memory = STOKER_SWITCH_AUTO;
     (void)stk_run(dataset, &options, &expected);
-    cr_assert(expected.batches > 0 || options.on_bad_sample == STOKER_BAD_FAIL);
+    cr_assert(expected.batches > 0 || options.on_bad_sample == STOKER_ON_BAD_FAIL);
     cr_assert(
         stk_runs_equal(&expected, &found),
         "pin %d non_blocking %d workers %d batch %u prefetch %u: %s %s after %u of %u batches",
@@ -79,8 +79,8 @@ Test(cuda_cache, same_bytes_for_every_setting)
         options.batch_size = sizes[i / 4 % 4];
         options.prefetch_batches = i / 16 % 2 == 0 ? 0 : 3;
         options.non_blocking = i / 32 == 0;
-        options.pin_memory = i % 3 == 0 ? STOKER_OFF : STOKER_ON;
-        options.dtype = i % 2 == 0 ? STOKER_UINT8 : STOKER_FLOAT32;
+        options.pin_memory = i % 3 == 0 ? STOKER_SWITCH_OFF : STOKER_SWITCH_ON;
+        options.dtype = i % 2 == 0 ? STOKER_DTYPE_UINT8 : STOKER_DTYPE_FLOAT32;
         options.layout = (stoker_layout)(i / 2 % 2);
         options.drop_last = i / 8 % 2 == 1;
         expect_same(set.dataset, options);
@@ -121,8 +121,8 @@ Test(cuda_cache, transforms_come_behind_it)
     stoker_loader_options options = cache_options();
     for (int i = 0; i < 8; i++) {
         options.transform = transforms[i / 2];
-        options.dtype = i % 2 == 0 ? STOKER_UINT8 : STOKER_FLOAT16;
-        options.layout = STOKER_NCHW;
+        options.dtype = i % 2 == 0 ? STOKER_DTYPE_UINT8 : STOKER_DTYPE_FLOAT16;
+        options.layout = STOKER_LAYOUT_NCHW;
         expect_same(set.dataset, options);
     }
 }
@@ -135,7 +135,7 @@ Test(cuda_cache, images_of_any_size_are_kept_as_they_are_made)
     };
     struct stk_image_folder images;
     stoker_loader_options options = cache_options();
-    options.dtype = STOKER_FLOAT32;
+    options.dtype = STOKER_DTYPE_FLOAT32;
     stk_image_folder_make(&images, true, "");
     for (int i = 0; i < 2; i++) {
         options.transform = transforms[i];
@@ -165,7 +165,7 @@ Test(cuda_cache, bad_samples_are_dealt_with_as_on_the_cpu)
 {
     struct stk_made_set made = { .count = 90, .row_bytes = 40, .kind_of = some_broken };
     cr_assert(stk_made_set_open(&made));
-    for (int policy = STOKER_BAD_FAIL; policy <= STOKER_BAD_SUBSTITUTE; policy++)
+    for (int policy = STOKER_ON_BAD_FAIL; policy <= STOKER_ON_BAD_SUBSTITUTE; policy++)
         for (int32_t workers = 0; workers <= 3; workers += 3) {
             stoker_loader_options options = cache_options();
             options.on_bad_sample = (stoker_on_bad)policy;
@@ -250,11 +250,11 @@ Test(cuda_cache, what_cannot_be_kept_is_reported_or_done_without)
     expect_kind(options, STOKER_CACHE_DEVICE, "150 rows of 60 bytes, of ");
     options.cache_bytes = 0;
     expect_kind(options, STOKER_CACHE_DEVICE, "150 rows of 60 bytes, of ");
-    options.convert_on_device = STOKER_OFF;
+    options.convert_on_device = STOKER_SWITCH_OFF;
     expect_kind(options, STOKER_CACHE_DECODED, "convert_on_device is OFF");
     options.cache = STOKER_CACHE_DEVICE;
     expect_refused(options, STOKER_ENOTSUP, "convert_on_device is OFF");
-    options.convert_on_device = STOKER_AUTO;
+    options.convert_on_device = STOKER_SWITCH_AUTO;
     options.device = STOKER_DEVICE_CPU;
     expect_refused(options, STOKER_EDEVICE, "batches stay on the CPU");
 }
@@ -277,6 +277,6 @@ Test(cuda_cache, auto_gives_the_same_bytes)
 {
     stoker_loader_options options = cache_options();
     options.cache = STOKER_CACHE_AUTO;
-    options.dtype = STOKER_BFLOAT16;
+    options.dtype = STOKER_DTYPE_BFLOAT16;
     expect_same(set.dataset, options);
 }

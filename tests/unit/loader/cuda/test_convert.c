@@ -39,7 +39,8 @@ static void expect_bits(const stoker_dataset *dataset, stoker_loader_options opt
 
 Test(cuda_convert, bits_are_those_of_the_cpu)
 {
-    static const stoker_dtype types[] = { STOKER_FLOAT32, STOKER_FLOAT16, STOKER_BFLOAT16 };
+    static const stoker_dtype types[] = { STOKER_DTYPE_FLOAT32, STOKER_DTYPE_FLOAT16,
+                                          STOKER_DTYPE_BFLOAT16 };
     if (!stk_cuda_kernels_built())
         cr_skip("no nvcc here: no kernels in the library");
     for (uint32_t channels = 1; channels <= 4; channels++) {
@@ -50,7 +51,7 @@ Test(cuda_convert, bits_are_those_of_the_cpu)
             stoker_loader_options options =
                 options_for(types[i / 2], (stoker_layout)(i % 2), channels);
             options.num_workers = i % 3;
-            options.convert_on_device = i % 2 == 0 ? STOKER_AUTO : STOKER_ON;
+            options.convert_on_device = i % 2 == 0 ? STOKER_SWITCH_AUTO : STOKER_SWITCH_ON;
             options.device_index = (uint32_t)i % 2;
             cr_assert_eq(cudaSetDevice(i % 2),
                          cudaSuccess); /* the consumer's stream is there, too */
@@ -58,7 +59,7 @@ Test(cuda_convert, bits_are_those_of_the_cpu)
         }
         cr_assert_eq(cudaSetDevice(0), cudaSuccess);
         if (channels > 1)
-            expect_bits(dataset, options_for(STOKER_UINT8, STOKER_NCHW, channels));
+            expect_bits(dataset, options_for(STOKER_DTYPE_UINT8, STOKER_LAYOUT_NCHW, channels));
         stoker_dataset_close(&dataset);
     }
 }
@@ -68,23 +69,23 @@ Test(cuda_convert, rows_that_are_no_images)
     if (!stk_cuda_kernels_built())
         cr_skip("no nvcc here: no kernels in the library");
     stoker_dataset *dataset = dataset_of("synth:bytes?count=70&shape=123");
-    expect_bits(dataset, options_for(STOKER_FLOAT32, STOKER_NHWC, 1));
+    expect_bits(dataset, options_for(STOKER_DTYPE_FLOAT32, STOKER_LAYOUT_NHWC, 1));
     stoker_dataset_close(&dataset);
     dataset = dataset_of("synth:bytes?count=70&shape=8x8x5"); /* all columns alike: one line */
-    expect_bits(dataset, options_for(STOKER_FLOAT32, STOKER_NHWC, 0));
+    expect_bits(dataset, options_for(STOKER_DTYPE_FLOAT32, STOKER_LAYOUT_NHWC, 0));
     stoker_dataset_close(&dataset);
 }
 
 Test(cuda_convert, only_stored_bytes_are_copied)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=70&shape=8x8x3");
-    stoker_loader_options options = options_for(STOKER_FLOAT32, STOKER_NHWC, 3);
+    stoker_loader_options options = options_for(STOKER_DTYPE_FLOAT32, STOKER_LAYOUT_NHWC, 3);
     options.prefetch_batches = 2;
-    options.convert_on_device = STOKER_OFF;
+    options.convert_on_device = STOKER_SWITCH_OFF;
     const stoker_stats host = stats_with(dataset, options, STOKER_OK);
     cr_assert_not(host.converts_on_device);
     cr_assert_str_eq(host.convert_reason, "");
-    options.convert_on_device = STOKER_AUTO;
+    options.convert_on_device = STOKER_SWITCH_AUTO;
     const stoker_stats device = stats_with(dataset, options, STOKER_OK);
     cr_assert_eq(device.converts_on_device, stk_cuda_kernels_built());
     if (stk_cuda_kernels_built())
@@ -98,7 +99,7 @@ Test(cuda_convert, the_current_device_may_be_another)
     if (!stk_cuda_kernels_built())
         cr_skip("no nvcc here: no kernels in the library");
     stoker_dataset *dataset = dataset_of("synth:bytes?count=70&shape=8x8x3");
-    stoker_loader_options options = options_for(STOKER_FLOAT32, STOKER_NHWC, 3);
+    stoker_loader_options options = options_for(STOKER_DTYPE_FLOAT32, STOKER_LAYOUT_NHWC, 3);
     stoker_loader *loader = NULL;
     options.device_index = 1;
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
@@ -121,7 +122,7 @@ static void expect_reason(stoker_loader_options options, const char *spec, const
     const stoker_stats stats = stats_with(dataset, options, STOKER_OK);
     cr_assert_not(stats.converts_on_device);
     cr_assert(strstr(stats.convert_reason, reason) != NULL, "%s", stats.convert_reason);
-    options.convert_on_device = STOKER_ON;
+    options.convert_on_device = STOKER_SWITCH_ON;
     (void)stats_with(dataset, options, code);
     cr_assert(strstr(error.message, reason) != NULL, "%s", error.message);
     stoker_dataset_close(&dataset);
@@ -129,13 +130,14 @@ static void expect_reason(stoker_loader_options options, const char *spec, const
 
 Test(cuda_convert, what_no_kernel_can_do_the_cpu_does)
 {
-    expect_reason(options_for(STOKER_UINT8, STOKER_NHWC, 3), "synth:bytes?count=70&shape=8x8x3",
-                  "the GPU converts only uint8 rows", STOKER_ENOTSUP); /* nothing to do */
-    expect_reason(options_for(STOKER_FLOAT32, STOKER_NHWC, 5), "synth:bytes?count=70&shape=8x8x5",
-                  "1 to 4 channels", STOKER_ENOTSUP);
+    expect_reason(options_for(STOKER_DTYPE_UINT8, STOKER_LAYOUT_NHWC, 3),
+                  "synth:bytes?count=70&shape=8x8x3", "the GPU converts only uint8 rows",
+                  STOKER_ENOTSUP); /* nothing to do */
+    expect_reason(options_for(STOKER_DTYPE_FLOAT32, STOKER_LAYOUT_NHWC, 5),
+                  "synth:bytes?count=70&shape=8x8x5", "1 to 4 channels", STOKER_ENOTSUP);
     standin_cuda_kernels(NULL); /* as if the image held nothing for this GPU */
     if (stk_cuda_kernels_built())
-        expect_reason(options_for(STOKER_FLOAT32, STOKER_NHWC, 3),
+        expect_reason(options_for(STOKER_DTYPE_FLOAT32, STOKER_LAYOUT_NHWC, 3),
                       "synth:bytes?count=70&shape=8x8x3",
                       "cudaLibraryGetKernel of stk_crop_f32_nhwc", STOKER_EDEVICE);
 }
@@ -145,7 +147,7 @@ Test(cuda_convert, an_incomplete_batch)
     if (!stk_cuda_kernels_built())
         cr_skip("no nvcc here: no kernels in the library");
     stoker_dataset *dataset = dataset_of("synth:bytes?count=37&shape=4x4x1");
-    stoker_loader_options options = options_for(STOKER_FLOAT16, STOKER_NHWC, 1);
+    stoker_loader_options options = options_for(STOKER_DTYPE_FLOAT16, STOKER_LAYOUT_NHWC, 1);
     options.batch_size = 10; /* the last one has 7 */
     expect_bits(dataset, options);
     stoker_dataset_close(&dataset);

@@ -40,8 +40,8 @@ static stoker_dataset *open_images(uint32_t height, uint32_t width, uint32_t cha
 /* Every case with 1 to 4 channels, each with two of the eight types and layouts in turn. */
 Test(cuda_transform, bits_are_those_of_the_cpu)
 {
-    static const stoker_dtype types[] = { STOKER_FLOAT32, STOKER_FLOAT16, STOKER_BFLOAT16,
-                                          STOKER_UINT8 };
+    static const stoker_dtype types[] = { STOKER_DTYPE_FLOAT32, STOKER_DTYPE_FLOAT16,
+                                          STOKER_DTYPE_BFLOAT16, STOKER_DTYPE_UINT8 };
     if (!stk_cuda_kernels_built())
         cr_skip("no nvcc here: no kernels in the library");
     standin_cuda_delay(5);
@@ -53,7 +53,7 @@ Test(cuda_transform, bits_are_those_of_the_cpu)
                 const int k = (i + 2 * (int)channels + 5 * turn) % 8;
                 stoker_loader_options options =
                     options_for(&it->transform, types[k / 2], (stoker_layout)(k % 2), channels);
-                options.convert_on_device = STOKER_ON;
+                options.convert_on_device = STOKER_SWITCH_ON;
                 options.num_workers = turn;
                 options.epochs = 1;
                 const struct stk_cuda_bits run = expect_bits(dataset, options, it->name);
@@ -97,10 +97,11 @@ Test(cuda_transform, nothing_larger_crosses_than_the_row)
     if (!stk_cuda_kernels_built())
         cr_skip("no nvcc here: no kernels in the library");
     stoker_dataset *dataset = open_images(64, 64, 3);
-    stoker_loader_options options = options_for(&to_half, STOKER_FLOAT32, STOKER_NCHW, 3);
+    stoker_loader_options options =
+        options_for(&to_half, STOKER_DTYPE_FLOAT32, STOKER_LAYOUT_NCHW, 3);
     expect_sent(dataset, options,
                 (size_t)64 * 64 * 3); /* as stored: four bytes for each of a float */
-    options.dtype = STOKER_FLOAT16;
+    options.dtype = STOKER_DTYPE_FLOAT16;
     expect_sent(dataset, options, (size_t)32 * 32 * 3); /* resized */
     (void)expect_bits(dataset, options, "resized by the host");
     options.transform = to_fifth;
@@ -109,9 +110,9 @@ Test(cuda_transform, nothing_larger_crosses_than_the_row)
     options.transform = rectangle;
     expect_sent(dataset, options, (size_t)12 * 12 * 3); /* made */
     (void)expect_bits(dataset, options, "transformed by the host");
-    options.convert_on_device = STOKER_ON;
+    options.convert_on_device = STOKER_SWITCH_ON;
     expect_sent(dataset, options, (size_t)64 * 64 * 3); /* as was asked for */
-    options.convert_on_device = STOKER_OFF;
+    options.convert_on_device = STOKER_SWITCH_OFF;
     cr_assert_not(stats_with(dataset, options).converts_on_device);
     (void)expect_bits(dataset, options, "all by the host");
     stoker_dataset_close(&dataset);
@@ -132,9 +133,10 @@ Test(cuda_transform, images_of_any_size_are_resized_by_the_host)
     for (int i = 0; i < 4; i++)
         for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_DECODED; cache++) {
             stoker_loader_options options =
-                options_for(&transforms[i], STOKER_FLOAT32, STOKER_NCHW, 3);
+                options_for(&transforms[i], STOKER_DTYPE_FLOAT32, STOKER_LAYOUT_NCHW, 3);
             options.cache = (stoker_cache)cache;
-            options.convert_on_device = cache == STOKER_CACHE_NONE ? STOKER_ON : STOKER_AUTO;
+            options.convert_on_device =
+                cache == STOKER_CACHE_NONE ? STOKER_SWITCH_ON : STOKER_SWITCH_AUTO;
             const struct stk_cuda_bits run = expect_bits(images.dataset, options, "any size");
             cr_assert_eq(run.launches, run.batches);
         }
@@ -146,7 +148,8 @@ Test(cuda_transform, without_kernels_the_host_transforms)
 {
     const stoker_transform resize = { .resize = { 12, 12 }, .flip = true };
     stoker_dataset *dataset = open_images(20, 20, 3);
-    const stoker_loader_options options = options_for(&resize, STOKER_FLOAT32, STOKER_NCHW, 3);
+    const stoker_loader_options options =
+        options_for(&resize, STOKER_DTYPE_FLOAT32, STOKER_LAYOUT_NCHW, 3);
     standin_cuda_kernels(NULL);
     const stoker_stats stats = stats_with(dataset, options);
     cr_assert_not(stats.converts_on_device);

@@ -19,7 +19,7 @@ static const struct stk_slots_options small = { .slot_count = SLOTS,
                                                 .span_parts = 1,
                                                 .row_bytes = 12,
                                                 .label_bytes = 8,
-                                                .pin_memory = STOKER_OFF,
+                                                .pin_memory = STOKER_SWITCH_OFF,
                                                 .keep_failures = true,
                                                 .batches = BATCHES };
 
@@ -227,7 +227,7 @@ CleanTest(slots, each_failed_allocation_and_pin_leaves_nothing)
 {
     struct stk_slots slots;
     struct stk_slots_options options = small;
-    options.pin_memory = STOKER_ON;
+    options.pin_memory = STOKER_SWITCH_ON;
     uint32_t failures = 0;
     for (uint64_t nth = 1;; nth++) {
         stk_fault_arm(STK_FAULT_MEMORY | STK_FAULT_LOCK, nth);
@@ -256,7 +256,7 @@ static uint32_t credits_until_wake(uint32_t held)
                                                     .batch_spans = 1,
                                                     .span_parts = 1,
                                                     .row_bytes = 12,
-                                                    .pin_memory = STOKER_OFF,
+                                                    .pin_memory = STOKER_SWITCH_OFF,
                                                     .batches = 1000 };
     struct stk_slots *slots = make(&eight);
     uint32_t credits = 0;
@@ -299,7 +299,7 @@ static const struct stk_slots_options shared = { .slot_count = PLACES,
                                                  .batch_spans = 1,
                                                  .span_parts = 1,
                                                  .row_bytes = 12,
-                                                 .pin_memory = STOKER_OFF,
+                                                 .pin_memory = STOKER_SWITCH_OFF,
                                                  .batches = 3 * PLACES,
                                                  .workers = 2 };
 

@@ -165,7 +165,7 @@ CleanTest(trace, records_each_span_and_batch_once, .timeout = 100)
 {
     struct stk_resident_set resident = { .count = SAMPLES,
                                          .row_bytes = 50000, /* several spans a batch */
-                                         .label_dtype = STOKER_INT64,
+                                         .label_dtype = STOKER_DTYPE_INT64,
                                          .tells_rows = true,
                                          .has_labels = true };
     struct stk_file_set files;
@@ -179,7 +179,7 @@ CleanTest(trace, records_each_span_and_batch_once, .timeout = 100)
     check_run(files.dataset, options);
     options.reader = &stoker_reader_pread;
     options.read_depth = 3;
-    options.dtype = STOKER_FLOAT32;
+    options.dtype = STOKER_DTYPE_FLOAT32;
     check_run(files.dataset, options);
     stoker_dataset_close(&drawn);
     stk_file_set_remove(&files);

@@ -32,7 +32,7 @@ static int describe(const void *self, stoker_dataset_info *out)
 {
     (void)self;
     *out = (stoker_dataset_info){ .count = COUNT,
-                                  .dtype = STOKER_UINT8,
+                                  .dtype = STOKER_DTYPE_UINT8,
                                   .rank = 1,
                                   .shape = { ROW },
                                   .encoded_bytes_max = ROW,
@@ -185,7 +185,7 @@ static void expect_all(const struct stk_script *script)
         for (int32_t workers = 0; workers <= 2; workers++)
             for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_DECODED; cache++) {
                 const struct outcome outcome =
-                    play(&unmasking, script, workers, (stoker_cache)cache, STOKER_BAD_FAIL);
+                    play(&unmasking, script, workers, (stoker_cache)cache, STOKER_ON_BAD_FAIL);
                 cr_assert_eq(outcome.rc, STOKER_FINISHED, "whole %d workers %d cache %d: %s", whole,
                              workers, cache, outcome.error.message);
                 cr_assert_eq(outcome.wrong, 0);
@@ -227,12 +227,12 @@ CleanTest(reader_own, a_read_that_never_ends_well_is_an_error, .timeout = 60)
             const struct stk_script script = { .rules = rules, .rule_count = 2 };
             open_set(whole == 1);
             struct outcome outcome =
-                play(&unmasking, &script, workers, STOKER_CACHE_NONE, STOKER_BAD_FAIL);
+                play(&unmasking, &script, workers, STOKER_CACHE_NONE, STOKER_ON_BAD_FAIL);
             cr_assert_eq(outcome.rc, STOKER_EIO);
             cr_assert_eq(outcome.error.os_errno, EAGAIN);
             cr_assert_eq(outcome.error.sample, 0);
             cr_assert_eq(outcome.wrong, 0);
-            outcome = play(&unmasking, &script, workers, STOKER_CACHE_NONE, STOKER_BAD_SKIP);
+            outcome = play(&unmasking, &script, workers, STOKER_CACHE_NONE, STOKER_ON_BAD_SKIP);
             cr_assert_eq(outcome.rc, STOKER_FINISHED);
             cr_assert_eq(outcome.good, 2 * (COUNT - 1));
             cr_assert_eq(outcome.wrong, 0);
@@ -266,7 +266,7 @@ CleanTest(reader_own, a_whole_file_that_comes_in_parts_is_known_to_have_changed)
             (void)snprintf(path, sizeof(path), "%s/9", set.directory);
             cr_assert_eq(truncate(path, bytes == ROW + 2 ? ROW + 9 : bytes), 0);
             const struct outcome outcome =
-                play(&unmasking, &script, workers, STOKER_CACHE_NONE, STOKER_BAD_FAIL);
+                play(&unmasking, &script, workers, STOKER_CACHE_NONE, STOKER_ON_BAD_FAIL);
             cr_assert_eq(outcome.rc, STOKER_ECHANGED);
             cr_assert_eq(outcome.error.sample, 9);
         }
@@ -288,7 +288,8 @@ CleanTest(reader_own, a_ring_that_breaks_for_good_ends_the_run, .timeout = 60)
     for (int32_t workers = 0; workers <= 2; workers++)
         for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_DECODED; cache++)
             for (int how = 0; how < (workers < 2 ? 3 : 2); how++) /* two may open in any order */
-                for (int on_bad = STOKER_BAD_FAIL; on_bad <= STOKER_BAD_SUBSTITUTE; on_bad++) {
+                for (int on_bad = STOKER_ON_BAD_FAIL; on_bad <= STOKER_ON_BAD_SUBSTITUTE;
+                     on_bad++) {
                     const struct stk_script script = {
                         .fail_submit = how == 0 ? 1 : 0,
                         .fail_reap = how > 0 ? 1 : 0,
@@ -367,7 +368,7 @@ CleanTest(reader_own, more_bytes_than_were_asked_for_are_an_error, .timeout = 60
         for (int32_t workers = 0; workers <= 1; workers++) {
             boasts = 0;
             const struct outcome outcome = play(&boasting, &(struct stk_script){ .reap_max = 2 },
-                                                workers, STOKER_CACHE_NONE, STOKER_BAD_FAIL);
+                                                workers, STOKER_CACHE_NONE, STOKER_ON_BAD_FAIL);
             cr_assert_eq(outcome.rc, STOKER_EIO);
             cr_assert_not_null(strstr(outcome.error.message, "the reader reports"), "%s",
                                outcome.error.message);
@@ -432,7 +433,7 @@ CleanTest(reader_own, files_without_a_descriptor_are_read_by_it_alone)
     open_set(false);
     for (int32_t workers = 0; workers <= 1; workers++) {
         const struct outcome outcome = play(&remote, &(struct stk_script){ .reap_max = 0 }, workers,
-                                            STOKER_CACHE_NONE, STOKER_BAD_FAIL);
+                                            STOKER_CACHE_NONE, STOKER_ON_BAD_FAIL);
         cr_assert_eq(outcome.rc, STOKER_FINISHED);
         cr_assert_eq(outcome.good, 2 * COUNT);
     }

@@ -71,7 +71,7 @@ static stoker_loader_options loading_of(const struct way *way)
     options.epochs = way->epochs;
     options.shuffle = true;
     options.seed = 3;
-    options.dtype = STOKER_FLOAT32;
+    options.dtype = STOKER_DTYPE_FLOAT32;
     options.mean = &mean;
     options.std = &deviation;
     options.mean_count = 1;

@@ -25,7 +25,8 @@
 
 enum { FLOATS = 1 << 14, WORKSPACE = 1 << 20, TICKETS = 64 };
 
-static const stoker_dtype types[] = { STOKER_FLOAT32, STOKER_FLOAT16, STOKER_BFLOAT16 };
+static const stoker_dtype types[] = { STOKER_DTYPE_FLOAT32, STOKER_DTYPE_FLOAT16,
+                                      STOKER_DTYPE_BFLOAT16 };
 enum { TYPES = sizeof(types) / sizeof(types[0]) };
 
 /* Values in -1..1 that look random and are the same everywhere. */
@@ -140,14 +141,14 @@ static void *new_device(uint64_t bytes)
 static void put(struct array *a)
 {
     uint16_t narrow[FLOATS];
-    const bool half = a->dtype == STOKER_FLOAT16;
+    const bool half = a->dtype == STOKER_DTYPE_FLOAT16;
     cr_assert_leq(a->count, FLOATS);
-    if (a->dtype != STOKER_FLOAT32)
+    if (a->dtype != STOKER_DTYPE_FLOAT32)
         for (uint64_t i = 0; i < a->count; i++) {
             narrow[i] = half ? float16_of_float(a->host[i]) : bfloat16_of_float(a->host[i]);
             a->host[i] = half ? float_of_float16(narrow[i]) : float_of_bfloat16(narrow[i]);
         }
-    const void *const from = a->dtype == STOKER_FLOAT32 ? (const void *)a->host : narrow;
+    const void *const from = a->dtype == STOKER_DTYPE_FLOAT32 ? (const void *)a->host : narrow;
     cr_assert_eq(cudaMemcpyAsync(a->device, from, a->count * stoker_dtype_bytes(a->dtype),
                                  cudaMemcpyHostToDevice, stream),
                  cudaSuccess);
@@ -174,20 +175,20 @@ static void check_array(const struct array *a, double scale, const char *what)
 {
     uint32_t bits[FLOATS];
     const uint64_t bytes = a->count * stoker_dtype_bytes(a->dtype);
-    const double precision = a->dtype == STOKER_FLOAT32   ? 1e-6
-                             : a->dtype == STOKER_FLOAT16 ? 1.0 / 2048
-                                                          : 1.0 / 256;
+    const double precision = a->dtype == STOKER_DTYPE_FLOAT32   ? 1e-6
+                             : a->dtype == STOKER_DTYPE_FLOAT16 ? 1.0 / 2048
+                                                                : 1.0 / 256;
     cr_assert_eq(cudaMemcpyAsync(bits, a->device, bytes, cudaMemcpyDeviceToHost, stream),
                  cudaSuccess);
     cr_assert_eq(cudaStreamSynchronize(stream), cudaSuccess);
     for (uint64_t i = 0; i < a->count; i++) {
         float got;
         const uint16_t *const narrow = (const uint16_t *)bits;
-        if (a->dtype == STOKER_FLOAT32)
+        if (a->dtype == STOKER_DTYPE_FLOAT32)
             memcpy(&got, &bits[i], sizeof(got));
         else
-            got = a->dtype == STOKER_FLOAT16 ? float_of_float16(narrow[i])
-                                             : float_of_bfloat16(narrow[i]);
+            got = a->dtype == STOKER_DTYPE_FLOAT16 ? float_of_float16(narrow[i])
+                                                   : float_of_bfloat16(narrow[i]);
         cr_assert_float_eq(got, a->host[i], precision * (scale + fabs((double)a->host[i])),
                            "%s, element %llu", what, (unsigned long long)i);
     }
@@ -215,8 +216,8 @@ static void set_up(struct bench *b, stoker_dtype dtype, uint64_t weights)
     b->y = new_array(dtype, out, 4);
     b->dy = new_array(dtype, out, 5);
     b->dx = new_array(dtype, in, 6);
-    b->weight_grad = new_array(STOKER_FLOAT32, weights, 7);
-    b->bias_grad = new_array(STOKER_FLOAT32, b->layer.out.c, 8);
+    b->weight_grad = new_array(STOKER_DTYPE_FLOAT32, weights, 7);
+    b->bias_grad = new_array(STOKER_DTYPE_FLOAT32, b->layer.out.c, 8);
     b->workspace = new_device(WORKSPACE);
     b->tickets = new_device(TICKETS * sizeof(uint32_t));
 }
@@ -331,9 +332,9 @@ static void check_layer(const struct stk_cuda_math *math, struct bench *b, const
     }
     /* A 16-bit gradient of a convolution is rounded once before it is added. */
     struct array grad = b->weight_grad;
-    const double rounding = math->dtype == STOKER_FLOAT32   ? 1
-                            : math->dtype == STOKER_FLOAT16 ? 1e6 / 2048
-                                                            : 1e6 / 256;
+    const double rounding = math->dtype == STOKER_DTYPE_FLOAT32   ? 1
+                            : math->dtype == STOKER_DTYPE_FLOAT16 ? 1e6 / 2048
+                                                                  : 1e6 / 256;
     check_array(&grad, rounding * sqrt(depth * b->count * 16), name);
     check_array(&b->bias_grad, sqrt((double)b->dy.count) * 4, name);
 }
@@ -474,7 +475,7 @@ static uint64_t workspace_of(const struct stk_cuda_math *math, int kind,
 Test(trainer_cuda_math, rules_choose_the_engine)
 {
     begin();
-    struct stk_cuda_math math = math_of(STOKER_FLOAT32);
+    struct stk_cuda_math math = math_of(STOKER_DTYPE_FLOAT32);
     cr_assert_eq(workspace_of(&math, STK_CONV2D, STK_CUDA_FORWARD), 5000);
     cr_assert_eq(workspace_of(&math, STK_LINEAR, STK_CUDA_FORWARD), 4096);
     math.rules.deterministic = true;
@@ -502,7 +503,7 @@ Test(trainer_cuda_math, rules_choose_the_engine)
 Test(trainer_cuda_math, a_benchmark_times_each_once_and_is_remembered)
 {
     begin();
-    struct stk_cuda_math math = math_of(STOKER_FLOAT32);
+    struct stk_cuda_math math = math_of(STOKER_DTYPE_FLOAT32);
     math.rules.benchmark = 8;
     cr_assert_eq(stk_engine_cache_create(&math.cache, NULL), STOKER_OK);
     for (int round = 0; round < 2; round++) {
@@ -526,9 +527,9 @@ Test(trainer_cuda_math, a_benchmark_times_each_once_and_is_remembered)
 Test(trainer_cuda_math, operands_that_are_no_device_memory_are_refused)
 {
     begin();
-    struct stk_cuda_math math = math_of(STOKER_FLOAT32);
+    struct stk_cuda_math math = math_of(STOKER_DTYPE_FLOAT32);
     struct bench b = { .layer = conv_layer(&convs[0]), .count = 4, .depth = 1 };
-    set_up(&b, STOKER_FLOAT32, 8 * 9 * 3);
+    set_up(&b, STOKER_DTYPE_FLOAT32, 8 * 9 * 3);
     struct stk_cuda_conv *conv = NULL;
     cr_assert_eq(stk_cuda_conv_create(&conv, &math, &b.layer, STK_CUDA_FORWARD, false, 4, NULL),
                  STOKER_OK);
@@ -550,9 +551,9 @@ Test(trainer_cuda_math, operands_that_are_no_device_memory_are_refused)
 Test(trainer_cuda_math, a_failed_launch_is_reported)
 {
     begin();
-    struct stk_cuda_math math = math_of(STOKER_FLOAT16);
+    struct stk_cuda_math math = math_of(STOKER_DTYPE_FLOAT16);
     struct bench b = { .layer = conv_layer(&convs[0]), .count = 4, .depth = 1 };
-    set_up(&b, STOKER_FLOAT16, 8 * 9 * 3);
+    set_up(&b, STOKER_DTYPE_FLOAT16, 8 * 9 * 3);
     struct stk_cuda_conv *conv = NULL;
     cr_assert_eq(
         stk_cuda_conv_create(&conv, &math, &b.layer, STK_CUDA_BACKWARD_WEIGHTS, false, 4, NULL),
@@ -595,7 +596,7 @@ static void sweep(const struct stk_cuda_math *math, const struct stk_layer *laye
 Test(trainer_cuda_math, each_failed_allocation_leaves_nothing_behind)
 {
     begin();
-    struct stk_cuda_math math = math_of(STOKER_FLOAT32);
+    struct stk_cuda_math math = math_of(STOKER_DTYPE_FLOAT32);
     const struct stk_layer conv = conv_layer(&convs[0]);
     const struct stk_layer linear = {
         .kind = STK_LINEAR, .in = { 1, 1, 1, 8 }, .out = { 1, 1, 1, 8 }, .bias = 0

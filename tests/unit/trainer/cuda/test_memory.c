@@ -64,7 +64,8 @@ static stoker_trainer_memory memory_of(const stoker_model *model, stoker_trainer
 
 CleanTest(trainer_cuda_memory, the_largest_batch_takes_half_of_what_is_free)
 {
-    static const stoker_dtype types[] = { STOKER_FLOAT32, STOKER_FLOAT16, STOKER_BFLOAT16 };
+    static const stoker_dtype types[] = { STOKER_DTYPE_FLOAT32, STOKER_DTYPE_FLOAT16,
+                                          STOKER_DTYPE_BFLOAT16 };
     stoker_model *model = network();
     uint32_t batches[3];
     for (int t = 0; t < 3; t++) {
@@ -89,7 +90,7 @@ CleanTest(trainer_cuda_memory, the_largest_batch_takes_half_of_what_is_free)
 CleanTest(trainer_cuda_memory, a_budget_is_at_most_what_is_free)
 {
     stoker_model *model = network();
-    stoker_trainer_options options = options_of(256, STOKER_FLOAT16);
+    stoker_trainer_options options = options_of(256, STOKER_DTYPE_FLOAT16);
     begin(UINT64_C(1) << 30);
     options.memory_budget = UINT64_C(1) << 29;
     const stoker_trainer_memory plain = memory_of(model, options);
@@ -129,10 +130,10 @@ static stoker_batch digits(uint32_t count, uint64_t key)
         labels[i] = (int64_t)((key + i) % 10);
     return (stoker_batch){
         .images = { .data = images,
-                    .dtype = STOKER_FLOAT32,
+                    .dtype = STOKER_DTYPE_FLOAT32,
                     .rank = 4,
                     .shape = { count, 28, 28, 1 } },
-        .labels = { .data = labels, .dtype = STOKER_INT64, .rank = 1, .shape = { count } },
+        .labels = { .data = labels, .dtype = STOKER_DTYPE_INT64, .rank = 1, .shape = { count } },
         .count = count
     };
 }
@@ -149,7 +150,8 @@ static void train(stoker_trainer *trainer, uint64_t first, uint64_t steps)
  * nothing more. */
 CleanTest(trainer_cuda_memory, the_table_is_what_the_driver_counts)
 {
-    static const stoker_dtype types[] = { STOKER_FLOAT32, STOKER_FLOAT16, STOKER_BFLOAT16 };
+    static const stoker_dtype types[] = { STOKER_DTYPE_FLOAT32, STOKER_DTYPE_FLOAT16,
+                                          STOKER_DTYPE_BFLOAT16 };
     stoker_model *model = stk_test_mnist();
     for (int t = 0; t < 3; t++) {
         begin(UINT64_C(1) << 30);
@@ -192,7 +194,7 @@ CleanTest(trainer_cuda_memory, what_a_step_leaves_unused_is_given_back_and_taken
 {
     stoker_model *model = stk_test_mnist();
     begin(UINT64_C(1) << 30);
-    stoker_trainer_options options = options_of(FEW, STOKER_FLOAT16);
+    stoker_trainer_options options = options_of(FEW, STOKER_DTYPE_FLOAT16);
     options.accumulate = 2;
     stoker_trainer *trainer = trainer_of(model, options);
     stoker_trainer *whole = trainer_of(model, options);
@@ -234,7 +236,7 @@ CleanTest(trainer_cuda_memory, what_a_step_leaves_unused_is_given_back_and_taken
 CleanTest(trainer_cuda_memory, on_a_cpu_activations_and_gradients_are_given_back)
 {
     stoker_model *model = stk_test_mnist();
-    stoker_trainer_options options = options_of(FEW, STOKER_FLOAT32);
+    stoker_trainer_options options = options_of(FEW, STOKER_DTYPE_FLOAT32);
     options.backend = "cpu";
     options.threads = 1;
     stoker_trainer *trainer = trainer_of(model, options);

@@ -162,7 +162,7 @@ CleanTest(trainer_cuda_split, sixteen_bits_and_their_loss_scale)
     for (size_t p = 0; p < sizeof(pairs) / sizeof(pairs[0]); p++) {
         begin();
         stoker_trainer_options options = split_of(pairs[p], 6);
-        options.precision = STOKER_FLOAT16;
+        options.precision = STOKER_DTYPE_FLOAT16;
         options.loss_scale = 16777216.0F;
         options.dynamic_loss_scale = true;
         options.accumulate = 1;

@@ -339,7 +339,7 @@ static void check_network(stoker_model *model, unsigned precision, float toleran
         options.learning_rate = 0.1F;
         options.momentum = 0.9F;
         options.precision = (stoker_dtype)precision;
-        options.loss_scale = precision == STOKER_FLOAT16 ? 8 : 0;
+        options.loss_scale = precision == STOKER_DTYPE_FLOAT16 ? 8 : 0;
         trainers[t] = trainer_of(model, options);
     }
     for (uint64_t i = 0; i < 3; i++) {
@@ -349,10 +349,10 @@ static void check_network(stoker_model *model, unsigned precision, float toleran
             labels[n] = (int64_t)((i + (uint64_t)n) % LABELS);
         const stoker_batch batch = {
             .images = { .data = images,
-                        .dtype = STOKER_FLOAT32,
+                        .dtype = STOKER_DTYPE_FLOAT32,
                         .rank = 4,
                         .shape = { FEW, in.h, in.w, in.c } },
-            .labels = { .data = labels, .dtype = STOKER_INT64, .rank = 1, .shape = { FEW } },
+            .labels = { .data = labels, .dtype = STOKER_DTYPE_INT64, .rank = 1, .shape = { FEW } },
             .count = FEW,
         };
         for (int t = 0; t < 2; t++)
@@ -376,14 +376,14 @@ static void check_network(stoker_model *model, unsigned precision, float toleran
 
 CleanTest(trainer_cuda_step, whole_networks_train_as_on_ref)
 {
-    check_network(stk_test_mnist(), STOKER_FLOAT32, 1e-4F);
-    check_network(blocks(), STOKER_FLOAT32, 1e-4F);
+    check_network(stk_test_mnist(), STOKER_DTYPE_FLOAT32, 1e-4F);
+    check_network(blocks(), STOKER_DTYPE_FLOAT32, 1e-4F);
 }
 
 CleanTest(trainer_cuda_step, and_in_16_bits)
 {
-    check_network(blocks(), STOKER_FLOAT16, 1e-2F);
-    check_network(blocks(), STOKER_BFLOAT16, 4e-2F);
+    check_network(blocks(), STOKER_DTYPE_FLOAT16, 1e-2F);
+    check_network(blocks(), STOKER_DTYPE_BFLOAT16, 4e-2F);
 }
 
 /* With TF32 other engines are allowed, which the stand-in has only for those that differ in nothing else. */

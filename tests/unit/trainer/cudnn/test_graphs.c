@@ -105,9 +105,9 @@ CleanTest(cudnn, groups_have_engines_in_every_direction)
         struct stk_form_operands operands;
         struct stk_engine_choice choice;
         stoker_error error = { 0 };
-        cr_assert_eq(
-            stk_form_build(&graph, &operands, cudnn, forms[i], &depthwise, STOKER_FLOAT32, &error),
-            STOKER_OK, "%s: %s", stk_form_name(forms[i]), error.message);
+        cr_assert_eq(stk_form_build(&graph, &operands, cudnn, forms[i], &depthwise,
+                                    STOKER_DTYPE_FLOAT32, &error),
+                     STOKER_OK, "%s: %s", stk_form_name(forms[i]), error.message);
         cr_assert_eq(stk_cudnn_choose(&plan, &choice, graph, &how, &error), STOKER_OK, "%s: %s",
                      stk_form_name(forms[i]), error.message);
         stk_cudnn_plan_destroy(&plan);
@@ -124,7 +124,7 @@ CleanTest(cudnn, a_form_has_candidates_a_plan_and_nothing_that_runs)
     struct stk_form_operands operands;
     stoker_error error = { 0 };
     cr_assert_eq(stk_form_build(&graph, &operands, cudnn, STK_FORM_CONV_BIAS_RELU, &digits,
-                                STOKER_FLOAT32, &error),
+                                STOKER_DTYPE_FLOAT32, &error),
                  STOKER_OK, "%s", error.message);
     cr_assert_gt(stk_cudnn_graph_candidates(graph), 0);
     cr_assert(operands.x != 0 && operands.w != 0 && operands.bias != 0 && operands.y != 0);
@@ -143,9 +143,9 @@ CleanTest(cudnn, the_first_error_of_a_graph_is_kept)
     stoker_error error = { 0 };
     cr_assert_eq(stk_cudnn_graph_create(&graph, cudnn, NULL), STOKER_OK);
     const stk_cudnn_ref x = stk_cudnn_graph_tensor(
-        graph, &(struct stk_cudnn_tensor){ STOKER_FLOAT32, 1, 8, 8, 4, false });
+        graph, &(struct stk_cudnn_tensor){ STOKER_DTYPE_FLOAT32, 1, 8, 8, 4, false });
     const stk_cudnn_ref none = stk_cudnn_graph_tensor(
-        graph, &(struct stk_cudnn_tensor){ STOKER_FLOAT32, 1, -1, 8, 4, false });
+        graph, &(struct stk_cudnn_tensor){ STOKER_DTYPE_FLOAT32, 1, -1, 8, 4, false });
     cr_assert_neq(x, 0);
     cr_assert_eq(none, 0, "an extent of -1");
     const struct stk_cudnn_window window = { { 1, 1 }, { 0, 0 }, false };
@@ -177,10 +177,11 @@ CleanTest(cudnn, a_benchmark_is_run_once_and_then_remembered)
     char text[STK_ENGINE_KEY_BYTES];
     uint32_t calls = 0;
     cr_assert_eq(stk_form_build(&graph, &operands, cudnn, STK_FORM_BACKWARD_WEIGHTS, &digits,
-                                STOKER_FLOAT16, NULL),
+                                STOKER_DTYPE_FLOAT16, NULL),
                  STOKER_OK);
     cr_assert_eq(stk_engine_cache_create(&cache, NULL), STOKER_OK);
-    (void)stk_form_text(text, sizeof(text), STK_FORM_BACKWARD_WEIGHTS, &digits, STOKER_FLOAT16);
+    (void)stk_form_text(text, sizeof(text), STK_FORM_BACKWARD_WEIGHTS, &digits,
+                        STOKER_DTYPE_FLOAT16);
     cr_assert_str_eq(text, "backward_weights float16 64x28x28x1 32x3x3 stride 1x1 padding 0x0");
     struct stk_cudnn_choosing how = { .rules = { .workspace_bytes_max = STK_ENGINE_WORKSPACE_BYTES,
                                                  .benchmark = 4 },
@@ -225,8 +226,8 @@ CleanTest(cudnn, opening_building_and_planning_survive_each_allocation_failure)
         stk_fault_arm(STK_FAULT_MEMORY, nth);
         rc = stk_cudnn_open(&cudnn, &(struct stk_cudnn_options){ .device = device }, NULL);
         if (rc == STOKER_OK)
-            rc = stk_form_build(&graph, &operands, cudnn, STK_FORM_CONV, &digits, STOKER_FLOAT16,
-                                NULL);
+            rc = stk_form_build(&graph, &operands, cudnn, STK_FORM_CONV, &digits,
+                                STOKER_DTYPE_FLOAT16, NULL);
         if (rc == STOKER_OK)
             rc = stk_cudnn_plan_create(&plan, graph, 0, NULL);
         stk_fault_disarm();

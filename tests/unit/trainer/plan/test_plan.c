@@ -128,7 +128,7 @@ static const struct stk_layer *layer_at(void)
 static uint64_t read_buffer(int32_t buffer)
 {
     if (buffer == STK_SAMPLES) {
-        check((machine.plan->storage == STOKER_FLOAT32) !=
+        check((machine.plan->storage == STOKER_DTYPE_FLOAT32) !=
               (machine.plan->ops[machine.at].kind == STK_OP_CAST)); /* others read what was cast */
         return meaning.value[0];
     }
@@ -393,7 +393,8 @@ static void check_all_options(stoker_model *model, const char *name)
     static const uint32_t segments[] = { 0, 2, 3, 5, 8, 1000 };
     check_plan(model, &(struct stk_plan_options){ .batch = 3 }, name);
     check_plan(model, &(struct stk_plan_options){ .batch = 3, .no_reuse = true }, name);
-    check_plan(model, &(struct stk_plan_options){ .batch = 3, .storage = STOKER_FLOAT16 }, name);
+    check_plan(model, &(struct stk_plan_options){ .batch = 3, .storage = STOKER_DTYPE_FLOAT16 },
+               name);
     for (size_t i = 0; i < sizeof(segments) / sizeof(segments[0]); i++)
         for (int bits = 0; bits < 8; bits++)
             check_plan(model,
@@ -403,8 +404,9 @@ static void check_all_options(stoker_model *model, const char *name)
                                                    .exact_segments = true,
                                                    .recompute_batch_norm = (bits & 1) != 0,
                                                    .no_reuse = (bits & 2) != 0,
-                                                   .storage = (bits & 4) != 0 ? STOKER_BFLOAT16
-                                                                              : STOKER_FLOAT32 },
+                                                   .storage = (bits & 4) != 0
+                                                                  ? STOKER_DTYPE_BFLOAT16
+                                                                  : STOKER_DTYPE_FLOAT32 },
                        name);
     stoker_model_destroy(&model);
 }

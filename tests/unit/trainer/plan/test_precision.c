@@ -19,7 +19,7 @@
 #include "support/trainer_golden.h"
 
 enum { SIDE = 8, CLASSES = 5, BATCH = 8, PIXELS = SIDE * SIDE * 2 };
-static const stoker_dtype narrow_types[] = { STOKER_FLOAT16, STOKER_BFLOAT16 };
+static const stoker_dtype narrow_types[] = { STOKER_DTYPE_FLOAT16, STOKER_DTYPE_BFLOAT16 };
 
 /* ---- the table ---- */
 
@@ -61,9 +61,9 @@ static bool has_width(stoker_dtype dtype, enum stk_width width, stoker_dtype sto
     case STK_WIDTH_STORAGE:
         return dtype == storage;
     case STK_WIDTH_FLOAT32:
-        return dtype == STOKER_FLOAT32;
+        return dtype == STOKER_DTYPE_FLOAT32;
     case STK_WIDTH_PLACES:
-        return dtype == STOKER_UINT8 || dtype == STOKER_INT16;
+        return dtype == STOKER_DTYPE_UINT8 || dtype == STOKER_DTYPE_INT16;
     default:
         return false;
     }
@@ -72,7 +72,7 @@ static bool has_width(stoker_dtype dtype, enum stk_width width, stoker_dtype sto
 static void check_operand(const struct stk_plan *plan, int32_t buffer, enum stk_width width)
 {
     const stoker_dtype dtype =
-        buffer == STK_SAMPLES ? STOKER_FLOAT32 : plan->buffers[buffer < 0 ? 0 : buffer].dtype;
+        buffer == STK_SAMPLES ? STOKER_DTYPE_FLOAT32 : plan->buffers[buffer < 0 ? 0 : buffer].dtype;
     if (buffer != STK_NO_BUFFER)
         cr_assert(has_width(dtype, width, plan->storage));
 }
@@ -120,7 +120,7 @@ CleanTest(trainer_precision, other_types_are_refused)
 {
     stoker_model *model = stk_test_mnist();
     struct stk_plan plan;
-    const struct stk_plan_options options = { .batch = 1, .storage = STOKER_FLOAT64 };
+    const struct stk_plan_options options = { .batch = 1, .storage = STOKER_DTYPE_FLOAT64 };
     cr_assert_eq(stk_plan_make(&plan, model, &options, NULL), STOKER_EINVAL);
     stoker_model_destroy(&model);
 }
@@ -148,8 +148,8 @@ CleanTest(trainer_precision, the_mnist_example_takes_half)
     for (int t = 0; t < 2; t++)
         cr_assert_eq(activation_bytes(model, narrow_types[t], false, 0),
                      64 * (2ULL * (IMAGE + CONV1 + CONV2 + POOL + CONV2) + POOL));
-    const double share = (double)activation_bytes(model, STOKER_FLOAT16, false, 0) /
-                         (double)activation_bytes(model, STOKER_FLOAT32, false, 0);
+    const double share = (double)activation_bytes(model, STOKER_DTYPE_FLOAT16, false, 0) /
+                         (double)activation_bytes(model, STOKER_DTYPE_FLOAT32, false, 0);
     cr_assert_leq(share, 0.52);
     stoker_model_destroy(&model);
 }
@@ -161,9 +161,9 @@ CleanTest(trainer_precision, recomputation_saves_in_16_bits_as_well)
         uint64_t bytes[2][4];
         for (int narrow = 0; narrow < 2; narrow++)
             for (int way = 0; way < 4; way++)
-                bytes[narrow][way] =
-                    activation_bytes(models[m], narrow == 1 ? STOKER_FLOAT16 : STOKER_FLOAT32,
-                                     (way & 1) != 0, (way & 2) != 0 ? 4 : 0);
+                bytes[narrow][way] = activation_bytes(
+                    models[m], narrow == 1 ? STOKER_DTYPE_FLOAT16 : STOKER_DTYPE_FLOAT32,
+                    (way & 1) != 0, (way & 2) != 0 ? 4 : 0);
         for (int way = 0; way < 4; way++) {
             const double share = (double)bytes[1][way] / (double)bytes[0][way];
             cr_log_info("network %d, way %d: %lu bytes in float32, %lu in float16", m, way,
@@ -194,9 +194,9 @@ CleanTest(trainer_precision, what_is_stored_is_rounded_once)
             cr_assert_eq(memcmp(&rounded, &want, sizeof(want)), 0);
         }
     }
-    cr_assert(stk_rounded(0.1F, STOKER_FLOAT32) == 0.1F);
-    cr_assert(stk_rounded(1e-9F, STOKER_FLOAT16) == 0);
-    cr_assert(isinf(stk_rounded(1e6F, STOKER_FLOAT16)));
+    cr_assert(stk_rounded(0.1F, STOKER_DTYPE_FLOAT32) == 0.1F);
+    cr_assert(stk_rounded(1e-9F, STOKER_DTYPE_FLOAT16) == 0);
+    cr_assert(isinf(stk_rounded(1e6F, STOKER_DTYPE_FLOAT16)));
 }
 
 /* ---- a trainer ---- */
@@ -245,8 +245,8 @@ static const stoker_batch *fill(struct data *data)
     for (int i = 0; i < BATCH; i++)
         data->labels[i] = i % CLASSES;
     data->batch = (stoker_batch){
-        .images = { data->images, STOKER_FLOAT32, 4, { BATCH, SIDE, SIDE, 2 } },
-        .labels = { data->labels, STOKER_INT64, 1, { BATCH } },
+        .images = { data->images, STOKER_DTYPE_FLOAT32, 4, { BATCH, SIDE, SIDE, 2 } },
+        .labels = { data->labels, STOKER_DTYPE_INT64, 1, { BATCH } },
         .count = BATCH,
     };
     return &data->batch;
@@ -258,7 +258,7 @@ static void check_half_weights(const stoker_trainer *trainer, const float *weigh
     const uint64_t count = trainer->model->parameter_floats;
     const uint16_t *half_weights = trainer->stage[0]->arenas.half_weights;
     for (uint64_t i = 0; i < count; i++) {
-        const uint16_t want = trainer->settings.backend.storage == STOKER_FLOAT16
+        const uint16_t want = trainer->settings.backend.storage == STOKER_DTYPE_FLOAT16
                                   ? float16_of_float(weights[i])
                                   : bfloat16_of_float(weights[i]);
         cr_assert_eq(half_weights[i], want);
@@ -282,7 +282,7 @@ CleanTest(trainer_precision, gradients_are_those_of_float32_within_a_hundredth)
     static struct data data;
     stoker_model *model = network();
     stoker_trainer *wide = trainer_of(model, options_in(STOKER_DTYPE_NONE));
-    stoker_trainer_options options = options_in(STOKER_FLOAT32);
+    stoker_trainer_options options = options_in(STOKER_DTYPE_FLOAT32);
     options.accumulate = 2; /* so that a step leaves its gradients */
     stoker_trainer_destroy(&wide);
     wide = trainer_of(model, options);
@@ -379,7 +379,7 @@ CleanTest(trainer_precision, the_stored_weights_follow_the_average_and_what_is_l
 {
     static struct data data;
     stoker_model *model = network();
-    stoker_trainer_options options = options_in(STOKER_FLOAT16);
+    stoker_trainer_options options = options_in(STOKER_DTYPE_FLOAT16);
     options.ema_decay = 0.5F;
     stoker_trainer *trainer = trainer_of(model, options);
     stoker_trainer *other = trainer_of(model, options);
@@ -420,7 +420,7 @@ CleanTest(trainer_precision, an_average_that_moved_is_stored_again)
 {
     static struct data data;
     stoker_model *model = network();
-    stoker_trainer_options options = options_in(STOKER_FLOAT16);
+    stoker_trainer_options options = options_in(STOKER_DTYPE_FLOAT16);
     options.ema_decay = 0.5F;
     options.accumulate = 2;
     stoker_trainer *trainer = trainer_of(model, options);
@@ -442,7 +442,7 @@ CleanTest(trainer_precision, predictions_come_out_as_floats)
     static struct data data;
     stoker_model *model = network();
     float wide_outputs[BATCH * CLASSES];
-    stoker_trainer *wide = trainer_of(model, options_in(STOKER_FLOAT32));
+    stoker_trainer *wide = trainer_of(model, options_in(STOKER_DTYPE_FLOAT32));
     (void)fill(&data);
     cr_assert_eq(stoker_trainer_predict(wide, data.images, BATCH, wide_outputs), STOKER_OK);
     for (int t = 0; t < 2; t++) {
@@ -466,7 +466,7 @@ CleanTest(trainer_precision, an_overflow_leaves_the_update_out)
 {
     static struct data data;
     stoker_model *model = network();
-    stoker_trainer_options options = options_in(STOKER_FLOAT16);
+    stoker_trainer_options options = options_in(STOKER_DTYPE_FLOAT16);
     options.dynamic_loss_scale = true;
     options.loss_scale = 0x1p23F;
     stoker_trainer *trainer = trainer_of(model, options);
@@ -486,7 +486,7 @@ CleanTest(trainer_precision, an_overflow_leaves_the_update_out)
 CleanTest(trainer_precision, creating_survives_each_allocation_failure)
 {
     stoker_model *model = network();
-    const stoker_trainer_options options = options_in(STOKER_FLOAT16);
+    const stoker_trainer_options options = options_in(STOKER_DTYPE_FLOAT16);
     stoker_trainer *trainer = NULL;
     const int64_t live_bytes = stk_fault_live_bytes();
     for (uint64_t nth = 1; trainer == NULL; nth++) {
@@ -507,14 +507,14 @@ CleanTest(trainer_precision, creating_survives_each_allocation_failure)
 CleanTest(trainer_precision, the_printed_table_shows_what_is_saved)
 {
     stoker_model *model = stk_test_mnist();
-    stoker_trainer_options options = options_in(STOKER_FLOAT16);
+    stoker_trainer_options options = options_in(STOKER_DTYPE_FLOAT16);
     options.batch_size = 64;
     stoker_trainer *trainer = trainer_of(model, options);
     stoker_trainer_memory memory;
     char text[2000];
     stoker_trainer_get_memory(trainer, &memory);
     cr_assert_lt(stoker_trainer_memory_table(trainer, text, sizeof(text)), sizeof(text));
-    cr_assert_eq(memory.precision, STOKER_FLOAT16);
+    cr_assert_eq(memory.precision, STOKER_DTYPE_FLOAT16);
     cr_assert_eq(memory.stored_parameters, memory.parameters / 2);
     cr_assert_eq(memory.activations_float32, 27361280);
     cr_assert_eq(memory.activations, 14075904);
@@ -540,18 +540,18 @@ CleanTest(trainer_precision, what_a_back_end_cannot_do_is_refused_with_a_reason)
         bool benchmark, tf32;
         const char *message;
     } cases[] = {
-        { "cpu", STOKER_FLOAT16, false, false,
+        { "cpu", STOKER_DTYPE_FLOAT16, false, false,
           "precision float16: back end cpu computes in float32 only" },
-        { "cpu", STOKER_BFLOAT16, false, false, "back end cpu computes in float32 only" },
-        { "cpu", STOKER_FLOAT64, false, false, "float32, float16 and bfloat16 are allowed" },
-        { "ref", STOKER_INT64, false, false, "float32, float16 and bfloat16 are allowed" },
+        { "cpu", STOKER_DTYPE_BFLOAT16, false, false, "back end cpu computes in float32 only" },
+        { "cpu", STOKER_DTYPE_FLOAT64, false, false, "float32, float16 and bfloat16 are allowed" },
+        { "ref", STOKER_DTYPE_INT64, false, false, "float32, float16 and bfloat16 are allowed" },
         { "auto", (stoker_dtype)100, false, false, "float32, float16 and bfloat16 are allowed" },
-        { "cpu", STOKER_FLOAT32, true, false,
+        { "cpu", STOKER_DTYPE_FLOAT32, true, false,
           "benchmark: back end cpu has no algorithms to choose from" },
-        { "ref", STOKER_FLOAT32, true, false, "benchmark: back end ref" },
-        { "cpu", STOKER_FLOAT32, false, true, "tf32: back end cpu rounds no factors" },
-        { "ref", STOKER_FLOAT32, false, true, "tf32: back end ref" },
-        { "cuda", STOKER_FLOAT16, false, true, "only with precision float32" },
+        { "ref", STOKER_DTYPE_FLOAT32, true, false, "benchmark: back end ref" },
+        { "cpu", STOKER_DTYPE_FLOAT32, false, true, "tf32: back end cpu rounds no factors" },
+        { "ref", STOKER_DTYPE_FLOAT32, false, true, "tf32: back end ref" },
+        { "cuda", STOKER_DTYPE_FLOAT16, false, true, "only with precision float32" },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         stoker_trainer *trainer = NULL;
@@ -565,7 +565,7 @@ CleanTest(trainer_precision, what_a_back_end_cannot_do_is_refused_with_a_reason)
         cr_assert_not_null(strstr(error.message, cases[i].message), "%s", error.message);
         cr_assert_null(trainer);
     }
-    stoker_trainer_options options = options_in(STOKER_FLOAT32);
+    stoker_trainer_options options = options_in(STOKER_DTYPE_FLOAT32);
     options.deterministic = true; /* always so */
     stoker_trainer *trainer = trainer_of(model, options);
     stoker_trainer_destroy(&trainer);
@@ -581,13 +581,13 @@ CleanTest(trainer_precision, without_a_gpu_its_options_are_refused)
         bool benchmark, tf32;
         const char *message;
     } cases[] = {
-        { STOKER_FLOAT16, false, false,
+        { STOKER_DTYPE_FLOAT16, false, false,
           "precision float16: back end cpu computes in float32 only (leave it out, or choose back "
           "end ref, which is slow), and no GPU is available: " },
-        { STOKER_FLOAT32, true, false,
+        { STOKER_DTYPE_FLOAT32, true, false,
           "benchmark: back end cpu has no algorithms to choose from (leave it out), and no GPU is "
           "available: " },
-        { STOKER_FLOAT32, false, true,
+        { STOKER_DTYPE_FLOAT32, false, true,
           "tf32: back end cpu rounds no factors (leave it out), and no GPU is available: " },
     };
     cr_assert_eq(setenv("STOKER_CUDART", "/nowhere/libcudart.so", 1), 0);
@@ -605,7 +605,7 @@ CleanTest(trainer_precision, without_a_gpu_its_options_are_refused)
                      error.message);
         cr_assert_null(strstr(error.message, stoker_strerror(STOKER_EDEVICE)), "%s", error.message);
     }
-    stoker_trainer_options options = options_in(STOKER_FLOAT32);
+    stoker_trainer_options options = options_in(STOKER_DTYPE_FLOAT32);
     options.backend = "auto";
     stoker_trainer *trainer = trainer_of(model, options);
     cr_assert_str_eq(stoker_trainer_backend(trainer), "cpu");

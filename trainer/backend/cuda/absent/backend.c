@@ -20,7 +20,8 @@ static int absent_create(struct stk_backend **out, const struct stk_backend_opti
 /* The capabilities of the real one, so that the reason is not a missing capability. */
 const struct stk_backend_ops stk_backend_cuda = {
     .name = "cuda",
-    .storages = 1U << STOKER_FLOAT32 | 1U << STOKER_FLOAT16 | 1U << STOKER_BFLOAT16,
+    .storages =
+        1U << STOKER_DTYPE_FLOAT32 | 1U << STOKER_DTYPE_FLOAT16 | 1U << STOKER_DTYPE_BFLOAT16,
     .has_engines = true,
     .create = absent_create,
 };

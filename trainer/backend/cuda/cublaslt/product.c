@@ -130,12 +130,12 @@ void stk_cublaslt_close(struct stk_cublaslt **cublaslt)
 static cudaDataType_t data_type(stoker_dtype dtype)
 {
     switch (dtype) {
-    case STOKER_FLOAT16:
+    case STOKER_DTYPE_FLOAT16:
         return CUDA_R_16F;
-    case STOKER_BFLOAT16:
+    case STOKER_DTYPE_BFLOAT16:
         return CUDA_R_16BF;
     default:
-        assert(dtype == STOKER_FLOAT32);
+        assert(dtype == STOKER_DTYPE_FLOAT32);
         return CUDA_R_32F;
     }
 }
@@ -175,7 +175,7 @@ static cublasStatus_t describe(struct stk_product *p, const struct stk_product_s
                                const struct stk_engine_rules *rules)
 {
     const struct stk_cublaslt *const lt = p->cublaslt;
-    const bool tf32 = s->in == STOKER_FLOAT32 && !rules->full_float32;
+    const bool tf32 = s->in == STOKER_DTYPE_FLOAT32 && !rules->full_float32;
     const cublasOperation_t left = s->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasOperation_t right = s->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasLtEpilogue_t end = epilogue_of(s->epilogue);
@@ -271,7 +271,7 @@ int stk_product_create(struct stk_product **out, struct stk_cublaslt *cublaslt,
     assert(shape->rows >= 1);
     assert(shape->columns >= 1);
     assert(shape->depth >= 1);
-    assert(shape->out == shape->in || shape->out == STOKER_FLOAT32);
+    assert(shape->out == shape->in || shape->out == STOKER_DTYPE_FLOAT32);
     struct stk_product *product = stk_calloc(1, sizeof(*product));
     if (product == NULL)
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,

@@ -111,9 +111,9 @@ static void biased(const struct builder *b, bool relu)
     o->w = filters(b);
     o->bias = channels(b, b->dtype, b->shape->filters);
     o->y = output(b, b->dtype, false);
-    const stk_cudnn_ref product = output(b, STOKER_FLOAT32, true);
+    const stk_cudnn_ref product = output(b, STOKER_DTYPE_FLOAT32, true);
     convolve(b, STK_CUDNN_FORWARD, o->x, o->w, product);
-    const stk_cudnn_ref sum = relu ? output(b, STOKER_FLOAT32, true) : o->y;
+    const stk_cudnn_ref sum = relu ? output(b, STOKER_DTYPE_FLOAT32, true) : o->y;
     stk_cudnn_graph_add(b->graph, product, o->bias, sum);
     if (relu)
         stk_cudnn_graph_relu(b->graph, sum, o->y);

@@ -46,12 +46,12 @@ static void take(struct stk_cudnn_graph *graph, cudnnStatus_t status, const char
 static cudnnDataType_t data_type(stoker_dtype dtype)
 {
     switch (dtype) {
-    case STOKER_FLOAT16:
+    case STOKER_DTYPE_FLOAT16:
         return CUDNN_DATA_HALF;
-    case STOKER_BFLOAT16:
+    case STOKER_DTYPE_BFLOAT16:
         return CUDNN_DATA_BFLOAT16;
     default:
-        assert(dtype == STOKER_FLOAT32);
+        assert(dtype == STOKER_DTYPE_FLOAT32);
         return CUDNN_DATA_FLOAT;
     }
 }

@@ -74,7 +74,7 @@ static int make_forward(struct stk_cuda_conv *conv, stoker_error *error)
 
 static int make_backward_weights(struct stk_cuda_conv *conv, stoker_error *error)
 {
-    if (conv->math->dtype == STOKER_FLOAT32) {
+    if (conv->math->dtype == STOKER_DTYPE_FLOAT32) {
         const int rc = make_form(conv, STK_FORM_ADD_BACKWARD_WEIGHTS, error);
         if (rc != STOKER_ENOTSUP)
             return rc;

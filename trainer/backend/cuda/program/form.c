@@ -77,7 +77,7 @@ int stk_cuda_form_make(struct stk_cuda_form *form, const struct stk_cuda_math *m
     char text[GRAPH_TEXT_BYTES];
     (void)stk_form_text(text, sizeof(text), kind, shape, math->dtype);
     const struct stk_cudnn_choosing how = { .rules = *rules,
-                                            .float32 = math->dtype == STOKER_FLOAT32,
+                                            .float32 = math->dtype == STOKER_DTYPE_FLOAT32,
                                             .cache = math->cache,
                                             .graph = text,
                                             .time = time_plan,

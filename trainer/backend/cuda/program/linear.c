@@ -38,8 +38,9 @@ static struct stk_product_shape shape_of(const struct stk_cuda_linear *l,
                                            false,    dtype, dtype,  epilogue };
     case STK_CUDA_BACKWARD_WEIGHTS:
     default:
-        return (struct stk_product_shape){ l->out, l->in, l->count,       true,
-                                           false,  dtype, STOKER_FLOAT32, epilogue };
+        return (struct stk_product_shape){
+            l->out, l->in, l->count, true, false, dtype, STOKER_DTYPE_FLOAT32, epilogue
+        };
     }
 }
 

@@ -263,7 +263,8 @@ static int queue_norm(struct stk_backend *backend, const struct stk_update *upda
                                          .partial_sums = backend->block->norm_sums,
                                          .partial_finite = backend->block->norm_finite,
                                          .ticket = &backend->block->norm_ticket };
-    return stk_cuda_launch(backend, stk_train_kernel_in("stk_train_gradient_norm", STOKER_FLOAT32),
+    return stk_cuda_launch(backend,
+                           stk_train_kernel_in("stk_train_gradient_norm", STOKER_DTYPE_FLOAT32),
                            &norm, error);
 }
 
@@ -299,7 +300,7 @@ int stk_cuda_training_update(struct stk_backend *backend, const struct stk_updat
     if (rc == STOKER_OK)
         rc = stk_cuda_launch(backend, stk_train_kernel_named("stk_train_prepare"), &prepare, error);
     if (rc == STOKER_OK)
-        rc = stk_cuda_launch(backend, stk_train_kernel_in("stk_train_update", STOKER_FLOAT32),
+        rc = stk_cuda_launch(backend, stk_train_kernel_in("stk_train_update", STOKER_DTYPE_FLOAT32),
                              &moved, error);
     if (rc == STOKER_OK && update->half_weights != NULL)
         rc = queue_cast(backend, update->half_weights, update->parameters, update->floats,
