@@ -1,7 +1,7 @@
 # StokerDependencies.cmake - find the dependencies and print a table of them.
 #
 # A dependency becomes a target (stoker::uring, stoker::deflate, stoker::png, stoker::jpeg,
-# stoker::webp, stoker::lz4) and a variable (STOKER_HAVE_URING, ...). The installed stoker-config.cmake
+# stoker::webp, stoker::lz4, stoker::zstd) and a variable (STOKER_HAVE_URING, ...). The installed stoker-config.cmake
 # creates the same targets for projects that link libstoker.a.
 
 find_package(PkgConfig REQUIRED)
@@ -109,6 +109,9 @@ stoker_dependency(NAME webp PACKAGE libwebp LIBRARY webp SWITCH STOKER_WEBP
 stoker_dependency(NAME lz4 PACKAGE liblz4 LIBRARY lz4 SWITCH STOKER_LZ4
   WITH "LZ4 shards"
   WITHOUT "no LZ4 shards")
+stoker_dependency(NAME zstd PACKAGE libzstd LIBRARY zstd SWITCH STOKER_ZSTD
+  WITH "Zstandard shards"
+  WITHOUT "no Zstandard shards")
 
 # oneDNN has no pkg-config file, and its CMake package requires OpenCL, which we do not use.
 set(STOKER_HAVE_DNNL FALSE)

@@ -14,7 +14,7 @@ install(EXPORT stoker-targets NAMESPACE stoker:: DESTINATION "${stoker_package_d
 set(stoker_requires_private "")
 set(stoker_config_dependencies "")
 if(NOT BUILD_SHARED_LIBS)
-  foreach(dependency IN ITEMS uring deflate png jpeg webp lz4)
+  foreach(dependency IN ITEMS uring deflate png jpeg webp lz4 zstd)
     string(TOUPPER "${dependency}" upper)
     if(STOKER_HAVE_${upper})
       list(APPEND stoker_requires_private lib${dependency})

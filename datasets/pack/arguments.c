@@ -12,23 +12,30 @@
 #include "bench/cli/options.h"
 
 #define QUALITY_DEFAULT     90U
+#define LEVEL_DEFAULT       9U /* packed once, unpacked often: unpacking costs the same at all levels */
 #define SHARD_BYTES_DEFAULT ((uint64_t)256 << 20)
 #define AT(field)           offsetof(struct pack_arguments, field)
 
-static const struct cli_word codecs[] = { { "keep", PACK_KEEP }, { "raw", PACK_RAW },
-                                          { "lz4", PACK_LZ4 },   { "png", PACK_PNG },
-                                          { "jpeg", PACK_JPEG }, { NULL, 0 } };
+enum { LEVEL_MAX_LZ4 = 12, LEVEL_MAX = 19 };
+
+static const struct cli_word codecs[] = {
+    { "keep", PACK_KEEP }, { "raw", PACK_RAW },   { "lz4", PACK_LZ4 }, { "png", PACK_PNG },
+    { "jpeg", PACK_JPEG }, { "zstd", PACK_ZSTD }, { NULL, 0 }
+};
 static const char *const form_names[] = { "shards", "folder", "tar" };
 
 static const struct cli_option rows[] = {
     { .help = "Options" },
     { "codec", 0, CLI_WORD, AT(codec), 0, 0, "NAME", codecs,
       .help = "keep: PNG and JPEG files as they are, all else raw in shards and PNG elsewhere; "
-              "raw: rows; lz4: compressed rows, raw if that is smaller; png: lossless; "
-              "jpeg: lossy. raw and lz4 go with shards only",
+              "raw: rows; lz4, zstd: compressed rows, raw if that is smaller; "
+              "png: lossless; jpeg: lossy. raw, lz4 and zstd go with shards only",
       .unset = "keep for shards, png for folder and tar" },
     { "quality", 0, CLI_COUNT32, AT(quality), 1, 100, "N", NULL, .help = "of --codec jpeg",
       .unset = "90" },
+    { "level", 0, CLI_COUNT32, AT(level), 1, LEVEL_MAX, "N", NULL,
+      .help = "of --codec lz4, 1 to 12, or zstd, 1 to 19: a higher one packs slower and smaller",
+      .unset = "9" },
     { "workers", 0, CLI_COUNT32, AT(workers), 1, 256, "N", NULL,
       .help = "threads that read, and threads that encode", .unset = "one per CPU" },
     { "shard-bytes", 0, CLI_BYTES, AT(shard_bytes), 0x1p14, 0x1p44, "SIZE", NULL,
@@ -101,13 +108,18 @@ static bool read_target(struct pack_arguments *arguments, const char *word)
     return misused(arguments, "the target '%.80s' is not shards:DIR, folder:DIR or tar:FILE", word);
 }
 
+static bool packs_rows(enum pack_codec codec)
+{
+    return codec == PACK_LZ4 || codec == PACK_ZSTD;
+}
+
 /* What depends on the target: the default, and what it can hold. */
 static bool settle_codec(struct pack_arguments *arguments)
 {
     const bool shards = arguments->form == PACK_SHARDS;
     if (arguments->codec == PACK_DEFAULT)
         arguments->codec = shards ? PACK_KEEP : PACK_PNG;
-    if (!shards && (arguments->codec == PACK_RAW || arguments->codec == PACK_LZ4))
+    if (!shards && (arguments->codec == PACK_RAW || packs_rows(arguments->codec)))
         return misused(arguments, "--codec %s goes with shards only",
                        codecs[arguments->codec].text);
     return true;
@@ -119,11 +131,19 @@ static bool settle_numbers(struct pack_arguments *arguments)
     if (arguments->quality != 0 && arguments->codec != PACK_JPEG)
         return misused(arguments, "--quality goes with --codec jpeg, and this is %s",
                        codecs[arguments->codec].text);
+    if (arguments->level != 0 && !packs_rows(arguments->codec))
+        return misused(arguments, "--level goes with --codec lz4 or zstd, and this is %s",
+                       codecs[arguments->codec].text);
+    if (arguments->level > LEVEL_MAX_LZ4 && arguments->codec == PACK_LZ4)
+        return misused(arguments, "--level %u: LZ4 has levels 1 to %d", arguments->level,
+                       LEVEL_MAX_LZ4);
     if (arguments->shard_bytes != 0 && arguments->form != PACK_SHARDS)
         return misused(arguments, "--shard-bytes goes with shards, and the target is %s",
                        form_names[arguments->form]);
     if (arguments->quality == 0)
         arguments->quality = QUALITY_DEFAULT;
+    if (arguments->level == 0)
+        arguments->level = LEVEL_DEFAULT;
     if (arguments->shard_bytes == 0)
         arguments->shard_bytes = SHARD_BYTES_DEFAULT;
     return true;

@@ -8,7 +8,7 @@
 enum pack_form { PACK_SHARDS, PACK_FOLDER, PACK_TAR };
 
 /* How samples are stored. KEEP: PNG and JPEG files as they are, all else as the form stores it. */
-enum pack_codec { PACK_KEEP, PACK_RAW, PACK_LZ4, PACK_PNG, PACK_JPEG, PACK_DEFAULT };
+enum pack_codec { PACK_KEEP, PACK_RAW, PACK_LZ4, PACK_PNG, PACK_JPEG, PACK_ZSTD, PACK_DEFAULT };
 
 enum pack_action { PACK_RUN, PACK_HELP, PACK_VERSION, PACK_MISUSED };
 
@@ -20,6 +20,7 @@ struct pack_arguments {
     enum pack_form form;
     enum pack_codec codec;
     uint32_t quality;     /* JPEG, 1..100 */
+    uint32_t level;       /* LZ4, 1..12; Zstandard, 1..19 */
     int32_t workers;      /* -1 = one per CPU */
     uint64_t shard_bytes; /* largest size of a shard */
     bool verify;

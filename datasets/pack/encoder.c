@@ -65,8 +65,12 @@ static void pack_as(const struct pack_recipe *recipe, enum pack_codec codec,
     sample->room.used = 0;
     switch (codec) {
     case PACK_LZ4:
-        sample->failed = pack_lz4(sample->row, recipe->row_bytes, &sample->room);
+        sample->failed = pack_lz4(sample->row, recipe->row_bytes, recipe->level, &sample->room);
         sample->codec = STK_SHARD_LZ4;
+        break;
+    case PACK_ZSTD:
+        sample->failed = pack_zstd(sample->row, recipe->row_bytes, recipe->level, &sample->room);
+        sample->codec = STK_SHARD_ZSTD;
         break;
     case PACK_PNG:
         sample->failed = pack_png(&recipe->pixels, sample->row, &sample->room);
@@ -81,7 +85,8 @@ static void pack_as(const struct pack_recipe *recipe, enum pack_codec codec,
     }
     sample->bytes = sample->room.at;
     sample->size = sample->room.used;
-    const bool grew = codec == PACK_LZ4 && sample->size >= recipe->row_bytes;
+    const bool grew =
+        (codec == PACK_LZ4 || codec == PACK_ZSTD) && sample->size >= recipe->row_bytes;
     if (codec == PACK_RAW || grew) {
         sample->bytes = sample->row;
         sample->size = recipe->row_bytes;

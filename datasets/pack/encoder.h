@@ -21,6 +21,7 @@ struct pack_recipe {
     /* For samples that KEEP cannot keep (neither PNG nor JPEG): RAW or PNG. */
     enum pack_codec otherwise;
     uint32_t quality;
+    uint32_t level;
 };
 
 struct pack_encoder;

@@ -1,4 +1,4 @@
-/* pixels.h - encode rows as PNG, JPEG or LZ4; each library has one file. */
+/* pixels.h - encode rows as PNG, JPEG, LZ4 or Zstandard; each library has one file. */
 #ifndef PACK_PIXELS_H
 #define PACK_PIXELS_H
 
@@ -18,11 +18,13 @@ struct pack_pixels {
 const char *pack_png(const struct pack_pixels *pixels, const uint8_t *row, struct pack_room *room);
 const char *pack_jpeg(const struct pack_pixels *pixels, uint32_t quality, const uint8_t *row,
                       struct pack_room *room);
-const char *pack_lz4(const uint8_t *row, size_t row_bytes, struct pack_room *room);
+const char *pack_lz4(const uint8_t *row, size_t row_bytes, uint32_t level, struct pack_room *room);
+const char *pack_zstd(const uint8_t *row, size_t row_bytes, uint32_t level, struct pack_room *room);
 
 /* Return true if this build has the library. */
 bool pack_png_present(void);
 bool pack_jpeg_present(void);
 bool pack_lz4_present(void);
+bool pack_zstd_present(void);
 
 #endif

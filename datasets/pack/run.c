@@ -19,7 +19,12 @@
 #include "datasets/pack/verify.h"
 #include "loader/base/clock.h"
 
-enum { BATCH_MAX = 256, BATCH_BYTES = 32 << 20, SHARD_BATCHES = 16 };
+enum {
+    BATCH_MAX = 256,
+    BATCH_BYTES = 32 << 20,
+    SHARD_BATCHES = 16,
+    LEVEL_ALWAYS = 9 /* the level of versions without --level */
+};
 
 struct run {
     struct pack_plan plan;
@@ -95,6 +100,8 @@ static uint64_t choose_set_id(const struct run *run)
     if (arguments->split != NULL)
         hash = mix(hash, arguments->split, strlen(arguments->split) + 1);
     hash = mix_numbers(hash, numbers, sizeof(numbers) / sizeof(numbers[0]));
+    if (arguments->level != LEVEL_ALWAYS) /* so that packings of older versions can be resumed */
+        hash = mix_numbers(hash, &(uint64_t){ arguments->level }, 1);
     return mix_numbers(hash, info->shape, info->rank);
 }
 
@@ -109,7 +116,8 @@ static struct pack_recipe choose_recipe(const struct run *run)
                                   .row_bytes = stoker_dataset_row_bytes(run->source),
                                   .codec = arguments->codec,
                                   .otherwise = arguments->form == PACK_SHARDS ? PACK_RAW : PACK_PNG,
-                                  .quality = arguments->quality };
+                                  .quality = arguments->quality,
+                                  .level = arguments->level };
     if (pixels)
         recipe.pixels = (struct pack_pixels){ .height = (uint32_t)info->shape[0],
                                               .width = (uint32_t)info->shape[1],
@@ -124,6 +132,8 @@ static const char *unsuitable(const struct pack_recipe *recipe)
     const uint32_t channels = recipe->pixels.channels;
     if (codec == PACK_LZ4)
         return pack_lz4_present() ? NULL : "this stoker-pack was built without liblz4";
+    if (codec == PACK_ZSTD)
+        return pack_zstd_present() ? NULL : "this stoker-pack was built without libzstd";
     if (codec == PACK_RAW)
         return NULL;
     if (codec == PACK_PNG ? !pack_png_present() : !pack_jpeg_present())

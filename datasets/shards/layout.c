@@ -42,7 +42,8 @@ enum {
 /* Where each field of an entry lies. */
 enum { IN_OFFSET = 0, IN_BYTES = 8, IN_SUM = 12, IN_CODEC = 16, IN_ZEROS = 17, IN_LABEL = 24 };
 
-enum { LZ4_RATIO_MAX = 255 }; /* no block unpacks to more than this times its bytes */
+/* Nothing unpacks to more than this times its bytes. */
+enum { LZ4_RATIO_MAX = 255, ZSTD_RATIO_MAX = 32768 };
 
 /* ---- sizes ---------------------------------------------------------------------- */
 
@@ -267,6 +268,8 @@ static bool size_fits(const struct stk_shard_entry *entry, uint64_t row_bytes)
         return entry->bytes == row_bytes;
     if (entry->codec == STK_SHARD_LZ4)
         return row_bytes <= (uint64_t)entry->bytes * LZ4_RATIO_MAX;
+    if (entry->codec == STK_SHARD_ZSTD)
+        return row_bytes <= (uint64_t)entry->bytes * ZSTD_RATIO_MAX;
     return true;
 }
 

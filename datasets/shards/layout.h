@@ -32,11 +32,12 @@ enum stk_shard_codec {
     STK_SHARD_LZ4 = 1,  /* the row as one LZ4 block */
     STK_SHARD_PNG = 2,  /* a PNG file of the row */
     STK_SHARD_JPEG = 3, /* a JPEG file */
-    STK_SHARD_CODECS = 4
+    STK_SHARD_ZSTD = 4, /* the row as one Zstandard frame */
+    STK_SHARD_CODECS = 5
 };
 
 /* Flags that a reader must know or refuse: bit c = the shard has records of codec c. */
-#define STK_SHARD_NEEDS_KNOWN 0xFU
+#define STK_SHARD_NEEDS_KNOWN 0x1FU
 /* Flags that a reader may ignore. */
 #define STK_SHARD_LAST        1U /* no shard of this set comes after it */
 

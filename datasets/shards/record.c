@@ -1,26 +1,55 @@
 /* record.c - see record.h. */
 #include "datasets/shards/record.h"
 
+#include "loader/base/memory.h"
 #include "loader/codec/lz4.h"
 #include "loader/codec/raw.h"
 #include "loader/codec/refuse.h"
+#include "loader/codec/zstd.h"
 
 static const stoker_codec *image_codec(const struct stk_shard_decoder *decoder)
 {
     return decoder->image.codec.decode == NULL ? NULL : &decoder->image.codec;
 }
 
-static int open_scratch(const void *self, void **scratch)
+/* One per worker; what the set's records do not need is NULL. */
+struct scratch {
+    void *image;
+    void *zstd;
+};
+
+static void close_scratch(const void *self, void *at)
 {
+    struct scratch *scratch = at;
     const stoker_codec *image = image_codec(self);
-    return image == NULL ? STOKER_OK : image->open(image->self, scratch);
+    if (scratch == NULL)
+        return;
+    if (scratch->image != NULL)
+        image->close(image->self, scratch->image);
+    if (scratch->zstd != NULL)
+        stk_codec_zstd.close(stk_codec_zstd.self, scratch->zstd);
+    stk_free(scratch);
 }
 
-static void close_scratch(const void *self, void *scratch)
+static int open_scratch(const void *self, void **out)
 {
-    const stoker_codec *image = image_codec(self);
+    const struct stk_shard_decoder *decoder = self;
+    const stoker_codec *image = image_codec(decoder);
+    int rc = STOKER_OK;
+    if (image == NULL && !decoder->any_zstd)
+        return STOKER_OK;
+    struct scratch *scratch = stk_calloc(1, sizeof(*scratch));
+    if (scratch == NULL)
+        return STOKER_ENOMEM;
     if (image != NULL)
-        image->close(image->self, scratch);
+        rc = image->open(image->self, &scratch->image);
+    if (rc == STOKER_OK && decoder->any_zstd)
+        rc = stk_codec_zstd.open(stk_codec_zstd.self, &scratch->zstd);
+    if (rc == STOKER_OK)
+        *out = scratch;
+    else
+        close_scratch(self, scratch);
+    return rc;
 }
 
 /* ---- the tag: a checksum below, a codec above --------------------------------- */
@@ -47,9 +76,16 @@ static int verify(const void *self, const stoker_encoded *in, stoker_error *erro
 static int decode_packed(const void *self, void *scratch, const stoker_encoded *in, void *row,
                          size_t row_bytes, stoker_error *error)
 {
-    const stoker_codec *codec =
-        in->tag >> TAG_CODEC_SHIFT == STK_SHARD_LZ4 ? &stk_codec_lz4 : image_codec(self);
-    return codec->decode(codec->self, scratch, in, row, row_bytes, error);
+    const struct scratch *of = scratch;
+    const stoker_codec *image = image_codec(self);
+    switch ((enum stk_shard_codec)(in->tag >> TAG_CODEC_SHIFT)) {
+    case STK_SHARD_LZ4:
+        return stk_codec_lz4.decode(NULL, NULL, in, row, row_bytes, error);
+    case STK_SHARD_ZSTD:
+        return stk_codec_zstd.decode(NULL, of->zstd, in, row, row_bytes, error);
+    default:
+        return image->decode(image->self, of->image, in, row, row_bytes, error);
+    }
 }
 
 /* ---- create --------------------------------------------------------------------- */
@@ -63,6 +99,8 @@ static const char *missing_in_build(const struct stk_shard_decoder *decoder, uin
 {
     if (needs_any(needs, STK_SHARD_LZ4) && !stk_lz4_present())
         return "LZ4 records, but this library was built without liblz4";
+    if (needs_any(needs, STK_SHARD_ZSTD) && !stk_zstd_present())
+        return "Zstandard records, but this library was built without libzstd";
     if (needs_any(needs, STK_SHARD_PNG) && decoder->image.of[STK_IMAGE_PNG] == NULL)
         return "PNG records, but this library was built without libpng";
     if (needs_any(needs, STK_SHARD_JPEG) && decoder->image.of[STK_IMAGE_JPEG] == NULL)
@@ -73,7 +111,8 @@ static const char *missing_in_build(const struct stk_shard_decoder *decoder, uin
 int stk_shard_decoder_init(struct stk_shard_decoder *decoder, const struct stk_shard_header *like,
                            uint32_t needs, bool warnings_fail, const char **what)
 {
-    *decoder = (struct stk_shard_decoder){ .sum = stk_crc32c_fastest() };
+    *decoder = (struct stk_shard_decoder){ .sum = stk_crc32c_fastest(),
+                                           .any_zstd = needs_any(needs, STK_SHARD_ZSTD) };
     *what = "the codec of the records";
     int rc = STOKER_OK;
     if (needs_any(needs, STK_SHARD_PNG) || needs_any(needs, STK_SHARD_JPEG)) {

@@ -18,6 +18,7 @@ struct stk_shard_decoder {
     stoker_codec raw;               /* for raw records */
     stoker_codec packed;            /* for all others */
     struct stk_image_decoder image; /* all 0: no record is an image */
+    bool any_zstd;                  /* some record is a Zstandard frame */
     stk_crc32c_fn *sum;             /* the fastest variant */
 };
 

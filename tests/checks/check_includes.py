@@ -39,6 +39,7 @@ THIRD_PARTY = {
     "jerror.h": ("loader/codec/jpeg/jpeg.c", "loader/codec/jpeg/memory.c"),
     "cuda_runtime_api.h": ("loader/base/cuda_runtime.h", "tests/"),
     "lz4.h": ("loader/codec/lz4.c", "datasets/pack/", "bench/ceiling/unpack.c"),
+    "zstd.h": ("loader/codec/zstd.c", "datasets/pack/"),
     "lz4hc.h": ("loader/codec/lz4.c", "datasets/pack/"),
     "oneapi/dnnl/": ("trainer/backend/cpu/onednn/",),
     "cudnn_graph.h": ("trainer/backend/cuda/cudnn/library.h",),

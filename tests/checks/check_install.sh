@@ -37,7 +37,7 @@ pack_sets() {
     local codec
     mkdir -p "$prefix/sets-$1"
     sets=("synth:digits?count=1000")
-    for codec in raw lz4 png jpeg; do
+    for codec in raw lz4 zstd png jpeg; do
         if "$prefix/$1/bin/stoker-pack" --quiet --codec $codec "${sets[0]}" "shards:$prefix/sets-$1/$codec" \
             2>"$build/log"; then
             sets+=("shards:$prefix/sets-$1/$codec")

@@ -72,6 +72,12 @@ says 'found 1000 of 1500 image headers read: 28x28, gray'
 ends 0 --verify --codec raw "tar:$scratch/set.tar" "shards:$scratch/back"
 says 'verified rows and labels'
 ends 0 --verify --codec lz4 "shards:$scratch/back" "shards:$scratch/lz4"
+ends 0 --verify --codec zstd --level 3 "shards:$scratch/back" "shards:$scratch/zstd"
+ends 0 --verify --codec zstd --level 19 "shards:$scratch/zstd" "shards:$scratch/zstd-19"
+[ "$(cat "$scratch"/zstd-19/*.stk | wc -c)" -lt "$(cat "$scratch"/lz4/*.stk | wc -c)" ] || fail "zstd packs no smaller than LZ4"
+ends 1 --codec zstd --level 5 "shards:$scratch/back" "shards:$scratch/zstd"
+ends 2 --level 3 "shards:$scratch/back" "shards:$scratch/no"
+ends 2 --codec lz4 --level 13 "shards:$scratch/back" "shards:$scratch/no"
 ends 0 --verify --codec png "shards:$scratch/lz4" "shards:$scratch/png"
 ends 0 --verify "folder:$scratch/folder" "shards:$scratch/kept"
 ends 0 --verify --codec jpeg "$source" "shards:$scratch/jpeg"

@@ -38,7 +38,7 @@ says 2 "'--re' may mean several options; try --help" "$loaderbench" --re 1
 # Words that are values.
 says 2 "'admw' is not one of sgd, adam, adamw, adagrad, rmsprop, adadelta, adamax, asgd (did you mean 'adamw'?)" \
     "$mnist" --optimizer admw
-says 2 "'jpg' is not one of keep, raw, lz4, png, jpeg (did you mean 'jpeg'?)" "$pack" --codec jpg synth:digits tar:x
+says 2 "'jpg' is not one of keep, raw, lz4, png, jpeg, zstd (did you mean 'jpeg'?)" "$pack" --codec jpg synth:digits tar:x
 says 2 "(did you mean 'cuda'?)" "$loaderbench" --device gpu synth:digits
 says 1 "(did you mean 'cuda'?)" "$mnist" --device gpu --data 'synth:digits?count=10'
 says 2 "(did you mean 'float32'?)" "$loaderbench" --dtype flaot32 synth:digits

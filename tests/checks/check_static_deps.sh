@@ -40,7 +40,7 @@ done
 
 # Each codec is really in there.
 cd "$scratch"
-for codec in raw lz4 png jpeg; do
+for codec in raw lz4 zstd png jpeg; do
     "$build/tree/datasets/pack/stoker-pack" --verify --codec $codec 'synth:digits?count=200' "shards:$codec" >out ||
         fail "no $codec: $(cat out)"
 done

@@ -9,6 +9,7 @@
 
 #include "datasets/shards/layout.h"
 #include "loader/base/fault.h"
+#include "loader/codec/zstd.h"
 #include "support/leaks.h"
 #include "support/png_sums.h"
 #include "support/shard_files.h"
@@ -526,7 +527,7 @@ static const struct {
     const char *says;
 } lies[] = {
     { 8, 4, 2, STOKER_ENOTSUP, "version" },
-    { 12, 4, 0x11, STOKER_ENOTSUP, "feature" },
+    { 12, 4, 0x21, STOKER_ENOTSUP, "feature" },
     { 12, 4, 0, STOKER_EFORMAT, "codec that the header" },
     { 20, 4, 512, STOKER_EFORMAT, "fields" },
     { 24, 8, 0, STOKER_EFORMAT, "number of records" },
@@ -625,6 +626,66 @@ CleanTest(shards, bombs_are_refused_before_memory_is_taken)
         stk_shard_image_write(&image, &directory, "a.stk");
         open_bad(&directory, STOKER_EFORMAT, "cannot be a row");
     }
+    stk_directory_remove(&directory);
+}
+
+/* ---- Zstandard ------------------------------------------------------------------ */
+
+/* One shard whose records are frames, one behind the other. */
+static void make_zstd(struct stk_shard_image *image)
+{
+    uint32_t used = 4096;
+    stk_shard_image_make(image, 0, 1, COUNT, 1);
+    memset(image->at + used, 0, STK_SHARD_TEST_INDEX_AT - used);
+    stk_store_le32(image->at + 12, 1U << 4);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        uint8_t row[STK_SHARD_TEST_ROW];
+        uint8_t *entry = stk_shard_image_entry(image, i);
+        stk_shard_test_row(i, row);
+        const uint32_t bytes = (uint32_t)stk_zstd_pack(row, sizeof(row), 9, image->at + used, 64);
+        stk_store_le64(entry, used);
+        stk_store_le32(entry + 8, bytes);
+        stk_store_le32(entry + 12, stk_crc32c_by_bits(image->at + used, bytes));
+        entry[16] = 4;
+        used += (bytes + 7) / 8 * 8;
+    }
+    stk_shard_image_seal(image);
+}
+
+CleanTest(shards, zstandard_records_are_read_or_the_library_says_that_it_cannot)
+{
+    const struct stk_directory directory = stk_directory_make();
+    struct stk_shard_image image;
+    make_zstd(&image);
+    stk_shard_image_write(&image, &directory, "a.stk");
+    if (!stk_zstd_present()) {
+        open_bad(&directory, STOKER_ENOTSUP, "built without libzstd");
+        stk_directory_remove(&directory);
+        return;
+    }
+    stoker_dataset *dataset = open_good(&directory, "");
+    check_rows(dataset, COUNT);
+    cr_assert_str_eq(stoker_dataset_stored_as(dataset, 1), "zstd");
+    stoker_dataset_close(&dataset);
+
+    /* A damaged frame with the right checksum, and a frame too short for its row. */
+    image.at[4096] ^= 1;
+    stk_store_le32(
+        stk_shard_image_entry(&image, 0) + 12,
+        stk_crc32c_by_bits(image.at + 4096, stk_load_le32(stk_shard_image_entry(&image, 0) + 8)));
+    stk_shard_image_seal(&image);
+    stk_shard_image_write(&image, &directory, "a.stk");
+    dataset = open_good(&directory, "");
+    uint8_t row[STK_SHARD_TEST_ROW];
+    stoker_error error = { .message = "" };
+    cr_assert_eq(stoker_dataset_read(dataset, 0, row, sizeof(row), NULL, &error), STOKER_ECORRUPT);
+    cr_assert_not_null(strstr(error.message, "not a Zstandard frame"), "%s", error.message);
+    cr_assert_eq(stoker_dataset_read(dataset, 1, row, sizeof(row), NULL, &error), STOKER_OK);
+    stoker_dataset_close(&dataset);
+    stk_store_le64(image.at + 64, 1 << 22);
+    stk_shard_image_seal(&image);
+    stk_shard_image_write(&image, &directory, "a.stk");
+    open_bad(&directory, STOKER_EFORMAT, "cannot be a row");
     stk_directory_remove(&directory);
 }
 
