@@ -18,6 +18,7 @@
 #include <stoker/export.h>
 #include <stoker/loader.h>
 #include <stoker/reader.h>
+#include <stoker/rng.h>
 #include <stoker/stats.h>
 #include <stoker/tensor.h>
 #include <stoker/trace.h>
