@@ -30,9 +30,8 @@ static int time_epochs(const struct bench_bench *bench, const struct bench_choic
     struct bench_consumer consumer = { .gpu = bench->gpu };
     stoker_loader_options options = bench_cell_options(bench, choice);
     options.epochs = EPOCHS;
-    options.error = error;
     uint64_t begin_ns = stk_now_ns();
-    int rc = stoker_loader_create(&consumer.loader, bench->dataset, &options);
+    int rc = stoker_loader_create(&consumer.loader, bench->dataset, &options, error);
     while (rc == STOKER_OK || rc == STOKER_EPOCH_END)
         rc = bench_consumer_next(&consumer);
     if (rc == STOKER_FINISHED && bench_consumer_finish(&consumer) != STOKER_OK)

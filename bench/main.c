@@ -208,13 +208,12 @@ static int run(struct bench_arguments *arguments, int argc, char *const *argv)
     struct bench_machine machine;
     stoker_error error = { 0 };
     stoker_dataset *dataset = NULL;
-    stoker_dataset_options options = { .error = &error };
     bench_sleep_sharply();
     /* Return large blocks to the system when freed; otherwise those of one cell count as memory of the
      * next. */
     mallopt(M_MMAP_THRESHOLD, 256 << 10);
     bench_machine_describe(&machine, argc, argv);
-    int rc = stoker_dataset_open(&dataset, arguments->dataset, &options);
+    int rc = stoker_dataset_open(&dataset, arguments->dataset, NULL, &error);
     if (rc != STOKER_OK)
         return complain_of_data(arguments->dataset, &error, rc);
     int status = run_dataset(arguments, &machine, dataset);

@@ -110,11 +110,10 @@ int bench_trace_record(struct bench_trace *trace, const struct bench_trace_optio
     trace->runs = runs;
     loading.epochs = EPOCHS;
     loading.trace_events = THREAD_EVENTS;
-    loading.error = error;
     if (loading.pin_memory == STOKER_SWITCH_ON)
         loading.pin_memory =
             STOKER_SWITCH_AUTO; /* beside the cell's own slots, locking may exceed the limit */
-    int rc = stoker_loader_create(&loader, options->dataset, &loading);
+    int rc = stoker_loader_create(&loader, options->dataset, &loading, error);
     if (rc == STOKER_OK)
         rc = consume(&run, options, loader, EVENTS_MAX - trace->events);
     if (rc < 0 && loader != NULL && stoker_loader_error(loader) != NULL)

@@ -80,7 +80,7 @@ int stk_opening_finish(const struct stk_opening *opening, int rc, stoker_dataset
                        const stoker_dataset_ops *ops, void *self)
 {
     if (rc == STOKER_OK) {
-        rc = stoker_dataset_create(out, ops, self);
+        rc = stoker_dataset_create(out, ops, self, NULL);
         if (rc != STOKER_OK)
             (void)stk_opening_refuse(opening, rc, "opening");
     }

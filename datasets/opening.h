@@ -29,9 +29,9 @@ enum {
 }; /* cameras take 24 million */
 
 /* The defaults, before any parameter. */
-#define STK_OPENING_INIT(name, options)                                                            \
+#define STK_OPENING_INIT(name, wanted)                                                             \
     {                                                                                              \
-        .format = (name), .parameters = "", .error = (options)->error,                             \
+        .format = (name), .parameters = "", .error = (wanted),                                     \
         .file_bytes_max = STK_FILE_BYTES_DEFAULT, .pixels_max = STK_PIXELS_DEFAULT                 \
     }
 

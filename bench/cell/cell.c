@@ -131,8 +131,8 @@ static void fail(struct bench_run *run, int rc, const char *what)
 static int create(struct bench_run *run)
 {
     uint64_t begin_ns = stk_now_ns();
-    run->options.error = &run->error;
-    int rc = stoker_loader_create(&run->consumer.loader, run->bench->dataset, &run->options);
+    int rc = stoker_loader_create(&run->consumer.loader, run->bench->dataset, &run->options,
+                                  &run->error);
     if (rc != STOKER_OK)
         return rc;
     uint64_t created_ns = stk_now_ns();
@@ -231,7 +231,7 @@ static int repeat_cold(struct bench_run *run)
         return rc;
     uint64_t samples = run->consumer.samples, bytes = run->consumer.bytes;
     uint64_t cpu_ns = bench_cpu_ns(), begin_ns = stk_now_ns();
-    rc = stoker_loader_create(&run->consumer.loader, run->bench->dataset, &options);
+    rc = stoker_loader_create(&run->consumer.loader, run->bench->dataset, &options, &run->error);
     if (rc == STOKER_OK)
         rc = consume_once(run);
     struct bench_window window = { .wall_ns = stk_now_ns() - begin_ns,

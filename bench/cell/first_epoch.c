@@ -34,8 +34,8 @@ static int measure(struct bench_run *run)
     stoker_loader_options options = run->options;
     struct bench_window window = { 0 };
     options.epochs = 1; /* no worker runs ahead into a second epoch */
-    options.error = &run->error;
-    int rc = stoker_loader_create(&run->consumer.loader, run->bench->dataset, &options);
+    int rc =
+        stoker_loader_create(&run->consumer.loader, run->bench->dataset, &options, &run->error);
     if (rc == STOKER_OK)
         rc = bench_run_read_stats(run);
     const bool caches = rc == STOKER_OK && run->stats.cache != STOKER_CACHE_NONE;

@@ -60,7 +60,7 @@ int bench_resume_measure(const stoker_dataset *dataset, const stoker_loader_opti
         again.pin_memory =
             STOKER_SWITCH_AUTO; /* two loaders may exceed the limit on locked memory */
     uint64_t begin_ns = stk_now_ns();
-    rc = stoker_loader_create(&resumed, dataset, &again);
+    rc = stoker_loader_create(&resumed, dataset, &again, error);
     if (rc == STOKER_OK)
         rc = next_batch(resumed, &batch);
     *resume_ms = (double)(stk_now_ns() - begin_ns) / 1e6;

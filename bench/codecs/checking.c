@@ -86,5 +86,5 @@ int bench_checking_open(stoker_dataset **out, struct bench_checking *set, const 
         if (!learn(set, sample.codec))
             return STOKER_ENOTSUP;
     }
-    return stoker_dataset_create(out, &ops, set);
+    return stoker_dataset_create(out, &ops, set, NULL);
 }

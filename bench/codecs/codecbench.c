@@ -190,7 +190,7 @@ static int run(bool png, const char *spec)
     struct bench_material material = { .file.fd = -1 };
     const struct bench_material_options options = { .shuffle = true,
                                                     .rows_bytes_max = samples_bytes_max };
-    int rc = stoker_dataset_open(&dataset, spec, NULL);
+    int rc = stoker_dataset_open(&dataset, spec, NULL, NULL);
     if (rc == STOKER_OK)
         rc = bench_material_create(&material, dataset, &options, NULL);
     if (rc == STOKER_OK && png)

@@ -19,7 +19,7 @@ static int make_loader(struct bench_loading *loading, uint32_t batch_size, stoke
     options.cache = cache;
     options.dtype = dtype;
     options.pin_memory = STOKER_SWITCH_OFF;
-    return stoker_loader_create(&loading->loader, loading->dataset, &options);
+    return stoker_loader_create(&loading->loader, loading->dataset, &options, NULL);
 }
 
 int bench_loading_open(struct bench_loading *loading, const struct bench_material *material,
@@ -47,7 +47,7 @@ static int skip_epoch(stoker_loader *loader)
 int bench_loading_open_held(struct bench_loading *loading, const char *spec, uint32_t batch_size)
 {
     *loading = (struct bench_loading){ 0 };
-    int rc = stoker_dataset_open(&loading->dataset, spec, NULL);
+    int rc = stoker_dataset_open(&loading->dataset, spec, NULL, NULL);
     if (rc == STOKER_OK)
         rc = make_loader(loading, batch_size, STOKER_CACHE_DECODED, STOKER_DTYPE_FLOAT32);
     for (int epoch = 0; rc >= 0 && epoch < HELD_EPOCHS; epoch++)

@@ -37,7 +37,7 @@ static void read_one(const stoker_dataset *dataset)
     options.pin_memory = STOKER_SWITCH_OFF;
     options.cache = STOKER_CACHE_NONE;
     options.reader = &reader;
-    if (stoker_loader_create(&loader, dataset, &options) != STOKER_OK)
+    if (stoker_loader_create(&loader, dataset, &options, NULL) != STOKER_OK)
         return;
     if (stoker_loader_next(loader, &batch) == STOKER_OK)
         stoker_batch_release(&batch);

@@ -403,7 +403,7 @@ static int open_set(stoker_dataset **out, const struct opening *opening)
         rc = load_labels(cifar, opening);
     if (rc == STOKER_OK) {
         load_names(cifar, opening);
-        rc = stoker_dataset_create(out, &ops, cifar);
+        rc = stoker_dataset_create(out, &ops, cifar, NULL);
         if (rc != STOKER_OK)
             (void)refuse(opening, rc, "opening");
     }
@@ -412,13 +412,14 @@ static int open_set(stoker_dataset **out, const struct opening *opening)
     return rc;
 }
 
-static int open_cifar(stoker_dataset **out, const char *rest, const stoker_dataset_options *options)
+static int open_cifar(stoker_dataset **out, const char *rest, const stoker_dataset_options *options,
+                      stoker_error *error)
 {
     const struct stk_place place = STK_NOWHERE;
     struct opening *opening = stk_calloc(1, sizeof(*opening));
     if (opening == NULL)
-        return stk_error_set(options->error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "the spec");
-    opening->error = options->error;
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "the spec");
+    opening->error = error;
     opening->max_bytes = options->max_bytes;
     int rc = read_spec(opening, rest, options->split);
     if (rc == STOKER_OK)

@@ -85,16 +85,13 @@ struct texts {
     char test[STK_PARAMETER_BYTES_MAX];
 };
 
-static int refuse(const stoker_dataset_options *options, int code, const char *what,
-                  const char *value)
+static int refuse(stoker_error *error, int code, const char *what, const char *value)
 {
     struct stk_place place = STK_NOWHERE;
-    return stk_error_set(options->error, code, STOKER_STAGE_OPEN, &place, "csv: \"%.64s\": %s",
-                         value, what);
+    return stk_error_set(error, code, STOKER_STAGE_OPEN, &place, "csv: \"%.64s\": %s", value, what);
 }
 
-static int take_header(struct stk_csv_wish *wish, const char *value,
-                       const stoker_dataset_options *options)
+static int take_header(struct stk_csv_wish *wish, const char *value, stoker_error *error)
 {
     static const char *const words[] = {
         [STK_CSV_HEADER_AUTO] = "auto", [STK_CSV_HEADER_YES] = "1", [STK_CSV_HEADER_NO] = "0"
@@ -105,12 +102,11 @@ static int take_header(struct stk_csv_wish *wish, const char *value,
             return STOKER_OK;
         }
     }
-    return refuse(options, STOKER_ESPEC, "header is 0, 1 or auto", value);
+    return refuse(error, STOKER_ESPEC, "header is 0, 1 or auto", value);
 }
 
 /* Printable, and nothing that may be part of a number. */
-static int take_delimiter(struct stk_csv_wish *wish, const char *value,
-                          const stoker_dataset_options *options)
+static int take_delimiter(struct stk_csv_wish *wish, const char *value, stoker_error *error)
 {
     char decoded[STK_PARAMETER_BYTES_MAX];
     const bool tab = strcmp(value, "tab") == 0;
@@ -119,54 +115,52 @@ static int take_delimiter(struct stk_csv_wish *wish, const char *value,
     if (size != 1 || (byte != '\t' && (byte <= ' ' || byte > '~')) ||
         strchr("+-.\"", byte) != NULL || (byte >= '0' && byte <= '9') ||
         (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z'))
-        return refuse(options, STOKER_ESPEC,
-                      "the delimiter is tab, or one character like ; (or %3B)", value);
+        return refuse(error, STOKER_ESPEC, "the delimiter is tab, or one character like ; (or %3B)",
+                      value);
     wish->delimiter = byte;
     return STOKER_OK;
 }
 
-static int take_label_type(struct stk_csv_wish *wish, const char *value,
-                           const stoker_dataset_options *options)
+static int take_label_type(struct stk_csv_wish *wish, const char *value, stoker_error *error)
 {
     const bool is_int = strcmp(value, "int") == 0;
     if (!is_int && strcmp(value, "float") != 0)
-        return refuse(options, STOKER_ESPEC, "label_type is float or int", value);
+        return refuse(error, STOKER_ESPEC, "label_type is float or int", value);
     if (!is_int && wish->class_count != 0)
-        return refuse(options, STOKER_EINVAL, "label_type: classes are numbered with int", value);
+        return refuse(error, STOKER_EINVAL, "label_type: classes are numbered with int", value);
     wish->label_is_class = is_int;
     return STOKER_OK;
 }
 
-static int take_test(struct stk_csv_wish *wish, const char *value,
-                     const stoker_dataset_options *options)
+static int take_test(struct stk_csv_wish *wish, const char *value, stoker_error *error)
 {
     const struct stk_csv_field field = { .bytes = value, .size = strlen(value) };
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (plain == (locale_t)0)
-        return refuse(options, STOKER_ENOMEM, "test", value);
+        return refuse(error, STOKER_ENOMEM, "test", value);
     enum stk_csv_kind kind = stk_csv_number(&field, plain, &wish->test);
     freelocale(plain);
     if (kind != STK_CSV_NUMBER)
-        return refuse(options, STOKER_ESPEC, "test is a share of the rows, like 0.2", value);
+        return refuse(error, STOKER_ESPEC, "test is a share of the rows, like 0.2", value);
     if (wish->test < 0.0 || wish->test >= 1.0)
-        return refuse(options, STOKER_EINVAL, "test is from 0 to less than 1", value);
+        return refuse(error, STOKER_EINVAL, "test is from 0 to less than 1", value);
     return STOKER_OK;
 }
 
 /* The spec's split, or the options'; both may say the same. */
 static int take_split(struct stk_csv_wish *wish, const char *value,
-                      const stoker_dataset_options *options)
+                      const stoker_dataset_options *options, stoker_error *error)
 {
     const char *asked = options->split;
     if (asked != NULL && value[0] != '\0' && strcmp(asked, value) != 0)
-        return refuse(options, STOKER_EINVAL, "the spec asks for another split", asked);
+        return refuse(error, STOKER_EINVAL, "the spec asks for another split", asked);
     if (asked == NULL)
         asked = value;
     const bool test = strcmp(asked, "test") == 0;
     if (asked[0] != '\0' && !test && strcmp(asked, "train") != 0)
-        return refuse(options, STOKER_EINVAL, "csv has the splits train and test", asked);
+        return refuse(error, STOKER_EINVAL, "csv has the splits train and test", asked);
     if (test && wish->test == 0.0)
-        return refuse(options, STOKER_EINVAL,
+        return refuse(error, STOKER_EINVAL,
                       "no row is for testing unless the spec says how many: test=0.2", asked);
     if (wish->test != 0.0)
         wish->split = test ? STK_CSV_TEST : STK_CSV_TRAIN;
@@ -174,7 +168,7 @@ static int take_split(struct stk_csv_wish *wish, const char *value,
 }
 
 static int read_parameters(struct stk_csv_wish *wish, struct texts *texts, const char *parameters,
-                           const stoker_dataset_options *options)
+                           const stoker_dataset_options *options, stoker_error *error)
 {
     uint64_t zscore = 0;
     const struct stk_parameter table[] = {
@@ -189,23 +183,22 @@ static int read_parameters(struct stk_csv_wish *wish, struct texts *texts, const
         { .key = "seed", .number = &wish->seed, .least = 0, .most = UINT64_MAX },
         { .key = "zscore", .number = &zscore, .least = 0, .most = 1 },
     };
-    int rc = stk_parameters_read(parameters, table, sizeof(table) / sizeof(table[0]), "csv",
-                                 options->error);
+    int rc = stk_parameters_read(parameters, table, sizeof(table) / sizeof(table[0]), "csv", error);
     wish->zscore = zscore == 1;
     wish->delimiter = ',';
     wish->label_is_class = wish->class_count != 0;
     if (rc == STOKER_OK && texts->header[0] != '\0')
-        rc = take_header(wish, texts->header, options);
+        rc = take_header(wish, texts->header, error);
     if (rc == STOKER_OK && texts->delimiter[0] != '\0')
-        rc = take_delimiter(wish, texts->delimiter, options);
+        rc = take_delimiter(wish, texts->delimiter, error);
     if (rc == STOKER_OK && texts->label_type[0] != '\0')
-        rc = take_label_type(wish, texts->label_type, options);
+        rc = take_label_type(wish, texts->label_type, error);
     if (rc == STOKER_OK && texts->test[0] != '\0')
-        rc = take_test(wish, texts->test, options);
+        rc = take_test(wish, texts->test, error);
     if (rc == STOKER_OK)
-        rc = take_split(wish, texts->split, options);
+        rc = take_split(wish, texts->split, options, error);
     if (rc == STOKER_OK && wish->label[0] == '\0' && wish->label_is_class)
-        rc = refuse(options, STOKER_EINVAL, "say which column: label=NAME", parameters);
+        rc = refuse(error, STOKER_EINVAL, "say which column: label=NAME", parameters);
     return rc;
 }
 
@@ -219,40 +212,41 @@ struct opening {
 };
 
 static int open_table(stoker_dataset **out, struct opening *opening, const char *parameters,
-                      const stoker_dataset_options *options)
+                      const stoker_dataset_options *options, stoker_error *error)
 {
     struct stk_place place = STK_NOWHERE;
     if (opening->path[0] == '\0')
-        return stk_error_set(options->error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
+        return stk_error_set(error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
                              "the file name is empty; write csv:FILE?label=COLUMN");
-    int rc = read_parameters(&opening->wish, &opening->texts, parameters, options);
+    int rc = read_parameters(&opening->wish, &opening->texts, parameters, options, error);
     if (rc != STOKER_OK)
         return rc;
     struct stk_csv_table *table = stk_calloc(1, sizeof(*table));
     if (table == NULL)
-        return stk_error_set(options->error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, NULL);
-    rc = stk_csv_load(table, opening->path, &opening->wish, options->max_bytes, options->error);
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, NULL);
+    rc = stk_csv_load(table, opening->path, &opening->wish, options->max_bytes, error);
     if (rc != STOKER_OK) {
         stk_free(table);
         return rc;
     }
-    rc = stoker_dataset_create(out, &ops, table);
+    rc = stoker_dataset_create(out, &ops, table, NULL);
     if (rc != STOKER_OK) {
-        (void)stk_error_set(options->error, rc, STOKER_STAGE_OPEN, &place, "csv");
+        (void)stk_error_set(error, rc, STOKER_STAGE_OPEN, &place, "csv");
         destroy(table);
     }
     return rc;
 }
 
-static int open_csv(stoker_dataset **out, const char *rest, const stoker_dataset_options *options)
+static int open_csv(stoker_dataset **out, const char *rest, const stoker_dataset_options *options,
+                    stoker_error *error)
 {
     const struct stk_spec spec = stk_spec_split(rest, '?');
     struct opening *opening = stk_calloc(1, sizeof(*opening) + spec.name_bytes + 1);
     struct stk_place place = STK_NOWHERE;
     if (opening == NULL)
-        return stk_error_set(options->error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "the spec");
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "the spec");
     memcpy(opening->path, rest, spec.name_bytes);
-    int rc = open_table(out, opening, spec.after == NULL ? "" : spec.after, options);
+    int rc = open_table(out, opening, spec.after == NULL ? "" : spec.after, options, error);
     stk_free(opening);
     return rc;
 }

@@ -349,9 +349,9 @@ static int open_tree(stoker_dataset **out, struct opening *opening)
 }
 
 static int open_folder(stoker_dataset **out, const char *rest,
-                       const stoker_dataset_options *options)
+                       const stoker_dataset_options *options, stoker_error *error)
 {
-    struct opening opening = { .base = STK_OPENING_INIT("folder", options),
+    struct opening opening = { .base = STK_OPENING_INIT("folder", error),
                                .wish.bytes_max = options->max_bytes };
     int rc = stk_opening_folder(&opening.base, rest, options->split);
     if (rc == STOKER_OK)

@@ -236,30 +236,31 @@ const stoker_dataset_ops stk_mnist_ops = IDX_OPS("mnist");
 /* ---- open ----------------------------------------------------------------------- */
 
 static int open_both(struct idx *idx, const char *images_path, const char *labels_path,
-                     const stoker_dataset_options *options)
+                     const stoker_dataset_options *options, stoker_error *error)
 {
-    int rc = stk_idx_file_open(&idx->images, images_path, options->max_bytes, options->error);
+    int rc = stk_idx_file_open(&idx->images, images_path, options->max_bytes, error);
     if (rc != STOKER_OK)
         return rc;
     idx->codec = stk_codec_big_endian(stoker_dtype_bytes(idx->images.header.dtype));
     if (labels_path == NULL)
         return STOKER_OK;
-    return open_labels(idx, labels_path, options->max_bytes, options->error);
+    return open_labels(idx, labels_path, options->max_bytes, error);
 }
 
 int stk_idx_open(stoker_dataset **out, const stoker_dataset_ops *ops, const char *images_path,
-                 const char *labels_path, const stoker_dataset_options *options)
+                 const char *labels_path, const stoker_dataset_options *options,
+                 stoker_error *error)
 {
     struct stk_place place = stk_at(images_path, STOKER_NO_OFFSET);
     struct idx *idx = stk_calloc(1, sizeof(*idx));
     if (idx == NULL)
-        return stk_error_set(options->error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, NULL);
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, NULL);
     idx->images.source.fd = -1;
-    int rc = open_both(idx, images_path, labels_path, options);
+    int rc = open_both(idx, images_path, labels_path, options, error);
     if (rc == STOKER_OK) {
-        rc = stoker_dataset_create(out, ops, idx);
+        rc = stoker_dataset_create(out, ops, idx, NULL);
         if (rc != STOKER_OK)
-            (void)stk_error_set(options->error, rc, STOKER_STAGE_OPEN, &place, NULL);
+            (void)stk_error_set(error, rc, STOKER_STAGE_OPEN, &place, NULL);
     }
     if (rc != STOKER_OK)
         destroy(idx);
@@ -268,26 +269,27 @@ int stk_idx_open(stoker_dataset **out, const stoker_dataset_ops *ops, const char
 
 /* ---- the spec ------------------------------------------------------------------- */
 
-static int open_idx(stoker_dataset **out, const char *rest, const stoker_dataset_options *options)
+static int open_idx(stoker_dataset **out, const char *rest, const stoker_dataset_options *options,
+                    stoker_error *error)
 {
     struct stk_place place = STK_NOWHERE;
     if (options->split != NULL)
-        return stk_error_set(options->error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
                              "split \"%s\": idx names its files and has no splits", options->split);
     const struct stk_spec spec = stk_spec_split(rest, ',');
     if (spec.name_bytes == 0 || (spec.after != NULL && spec.after[0] == '\0'))
-        return stk_error_set(options->error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
+        return stk_error_set(error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
                              "\"idx:%s\": a file name is empty; write idx:SAMPLES or "
                              "idx:SAMPLES,LABELS",
                              rest);
     if (spec.after == NULL)
-        return stk_idx_open(out, &idx_ops, rest, NULL, options);
+        return stk_idx_open(out, &idx_ops, rest, NULL, options, error);
 
     char *images_path = stk_calloc(spec.name_bytes + 1, 1);
     if (images_path == NULL)
-        return stk_error_set(options->error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "the path");
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "the path");
     memcpy(images_path, rest, spec.name_bytes);
-    int rc = stk_idx_open(out, &idx_ops, images_path, spec.after, options);
+    int rc = stk_idx_open(out, &idx_ops, images_path, spec.after, options, error);
     stk_free(images_path);
     return rc;
 }

@@ -63,25 +63,26 @@ static const char *half_of_split(const char *split)
     return strcmp(split, "test") == 0 ? "t10k" : NULL;
 }
 
-static int open_mnist(stoker_dataset **out, const char *rest, const stoker_dataset_options *options)
+static int open_mnist(stoker_dataset **out, const char *rest, const stoker_dataset_options *options,
+                      stoker_error *error)
 {
     struct stk_place place = STK_NOWHERE;
     if (rest[0] == '\0')
-        return stk_error_set(options->error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
+        return stk_error_set(error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
                              "\"mnist:\" names no directory");
     const char *half = half_of_split(options->split);
     if (half == NULL)
-        return stk_error_set(options->error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
                              "split \"%s\": mnist has \"train\" and \"test\"", options->split);
     char images_path[PATH_MAX];
     char labels_path[PATH_MAX];
     const struct part images = { half, "images", "idx3" };
     const struct part labels = { half, "labels", "idx1" };
-    int rc = find_or_fail(images_path, rest, &images, options->error);
+    int rc = find_or_fail(images_path, rest, &images, error);
     if (rc == STOKER_OK)
-        rc = find_or_fail(labels_path, rest, &labels, options->error);
+        rc = find_or_fail(labels_path, rest, &labels, error);
     if (rc == STOKER_OK)
-        rc = stk_idx_open(out, &stk_mnist_ops, images_path, labels_path, options);
+        rc = stk_idx_open(out, &stk_mnist_ops, images_path, labels_path, options, error);
     return rc;
 }
 

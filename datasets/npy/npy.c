@@ -317,52 +317,53 @@ static int open_rows(struct npy *npy, stoker_error *error)
 }
 
 static int open_both(struct npy *npy, const char *labels_path,
-                     const stoker_dataset_options *options)
+                     const stoker_dataset_options *options, stoker_error *error)
 {
-    int rc = open_rows(npy, options->error);
+    int rc = open_rows(npy, error);
     if (rc == STOKER_OK && labels_path != NULL)
-        rc = open_labels(npy, labels_path, options->max_bytes, options->error);
+        rc = open_labels(npy, labels_path, options->max_bytes, error);
     return rc;
 }
 
 static int make(stoker_dataset **out, const char *rest, size_t path_bytes, const char *labels_path,
-                const stoker_dataset_options *options)
+                const stoker_dataset_options *options, stoker_error *error)
 {
     struct npy *npy = stk_calloc(1, sizeof(*npy));
     if (npy == NULL)
-        return refuse(STOKER_ENOMEM, rest, STOKER_NO_OFFSET, "opening", options->error);
+        return refuse(STOKER_ENOMEM, rest, STOKER_NO_OFFSET, "opening", error);
     npy->source = (struct stk_source)STK_SOURCE_CLOSED;
     npy->path = stk_calloc(path_bytes + 1, 1);
     int rc = STOKER_OK;
     if (npy->path == NULL) {
-        rc = refuse(STOKER_ENOMEM, rest, STOKER_NO_OFFSET, "the path", options->error);
+        rc = refuse(STOKER_ENOMEM, rest, STOKER_NO_OFFSET, "the path", error);
     } else {
         memcpy(npy->path, rest, path_bytes);
-        rc = open_both(npy, labels_path, options);
+        rc = open_both(npy, labels_path, options, error);
     }
     if (rc == STOKER_OK) {
-        rc = stoker_dataset_create(out, &ops, npy);
+        rc = stoker_dataset_create(out, &ops, npy, NULL);
         if (rc != STOKER_OK)
-            (void)refuse(rc, npy->path, STOKER_NO_OFFSET, "opening", options->error);
+            (void)refuse(rc, npy->path, STOKER_NO_OFFSET, "opening", error);
     }
     if (rc != STOKER_OK)
         destroy(npy);
     return rc;
 }
 
-static int open_npy(stoker_dataset **out, const char *rest, const stoker_dataset_options *options)
+static int open_npy(stoker_dataset **out, const char *rest, const stoker_dataset_options *options,
+                    stoker_error *error)
 {
     const struct stk_place place = STK_NOWHERE;
     if (options->split != NULL)
-        return stk_error_set(options->error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
                              "split \"%s\": npy names its files and has no splits", options->split);
     const struct stk_spec spec = stk_spec_split(rest, ',');
     if (spec.name_bytes == 0 || (spec.after != NULL && spec.after[0] == '\0'))
-        return stk_error_set(options->error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
+        return stk_error_set(error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
                              "\"npy:%s\": a file name is empty; write npy:X.npy or "
                              "npy:X.npy,Y.npy",
                              rest);
-    return make(out, rest, spec.name_bytes, spec.after, options);
+    return make(out, rest, spec.name_bytes, spec.after, options, error);
 }
 
 static bool recognise_npy(const char *path)

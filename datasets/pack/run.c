@@ -157,8 +157,8 @@ static bool open_source(struct run *run)
 {
     const struct pack_arguments *arguments = run->plan.arguments;
     stoker_error error = { .message = "" };
-    const stoker_dataset_options options = { .split = arguments->split, .error = &error };
-    if (stoker_dataset_open(&run->source, arguments->source, &options) != STOKER_OK)
+    const stoker_dataset_options options = { .split = arguments->split };
+    if (stoker_dataset_open(&run->source, arguments->source, &options, &error) != STOKER_OK)
         return pack_fail(&run->failure, arguments->source, 0, "%s", error.message);
     run->plan.source = run->source;
     run->plan.info = stoker_dataset_get_info(run->source);
@@ -180,8 +180,7 @@ static bool open_loader(struct run *run, const stoker_state *resume)
     options.cache = STOKER_CACHE_NONE;
     options.on_bad_sample = STOKER_ON_BAD_SKIP;
     options.resume = resume;
-    options.error = &error;
-    return stoker_loader_create(&run->loader, run->source, &options) == STOKER_OK ||
+    return stoker_loader_create(&run->loader, run->source, &options, &error) == STOKER_OK ||
            pack_fail(&run->failure, run->plan.arguments->source, 0, "%s", error.message);
 }
 

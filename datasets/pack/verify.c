@@ -57,8 +57,7 @@ static bool open_target(struct verifier *verifier, struct pack_failure *failure)
     if (source->is_image && arguments->form != PACK_SHARDS) /* files do not store the row's type */
         (void)snprintf(spec + bytes, sizeof(spec) - (size_t)bytes, "?channels=%d",
                        (int)source->shape[2]);
-    const stoker_dataset_options options = { .error = &error };
-    if (stoker_dataset_open(&verifier->target, spec, &options) != STOKER_OK)
+    if (stoker_dataset_open(&verifier->target, spec, NULL, &error) != STOKER_OK)
         return pack_fail(failure, "verifying", 0, "%s", error.message);
     verifier->info = stoker_dataset_get_info(verifier->target);
     verifier->row_bytes = stoker_dataset_row_bytes(verifier->target);

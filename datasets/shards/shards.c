@@ -339,9 +339,9 @@ static int open_set(stoker_dataset **out, const struct opening *opening)
 }
 
 static int open_shards(stoker_dataset **out, const char *rest,
-                       const stoker_dataset_options *options)
+                       const stoker_dataset_options *options, stoker_error *error)
 {
-    struct opening opening = { .base = STK_OPENING_INIT("shards", options),
+    struct opening opening = { .base = STK_OPENING_INIT("shards", error),
                                .bytes_max = options->max_bytes };
     const struct stk_parameter own[] = {
         { .key = "partial", .number = &opening.partial, .most = 1 },

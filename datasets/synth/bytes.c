@@ -112,20 +112,20 @@ static int read_parameters(struct synth_bytes *synth, const char *text, stoker_e
 }
 
 int stk_synth_bytes_open(stoker_dataset **out, const char *parameters,
-                         const stoker_dataset_options *options)
+                         const stoker_dataset_options *options, stoker_error *error)
 {
     struct stk_place place = STK_NOWHERE;
     if (options->split != NULL)
-        return stk_error_set(options->error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
                              "split \"%s\": synth:bytes has no splits", options->split);
     struct synth_bytes *synth = stk_calloc(1, sizeof(*synth));
     if (synth == NULL)
-        return stk_error_set(options->error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, NULL);
-    int rc = read_parameters(synth, parameters, options->error);
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, NULL);
+    int rc = read_parameters(synth, parameters, error);
     if (rc == STOKER_OK) {
-        rc = stoker_dataset_create(out, &ops, synth);
+        rc = stoker_dataset_create(out, &ops, synth, NULL);
         if (rc != STOKER_OK)
-            (void)stk_error_set(options->error, rc, STOKER_STAGE_OPEN, &place, "synth:bytes");
+            (void)stk_error_set(error, rc, STOKER_STAGE_OPEN, &place, "synth:bytes");
     }
     if (rc != STOKER_OK)
         stk_free(synth);

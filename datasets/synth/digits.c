@@ -222,7 +222,7 @@ static void draw(const struct stk_synth_images *images, uint64_t id, void *scrat
 }
 
 int stk_synth_digits_open(stoker_dataset **out, const char *parameters,
-                          const stoker_dataset_options *options)
+                          const stoker_dataset_options *options, stoker_error *error)
 {
     static const struct stk_synth_artist artist = { .name = "synth:digits",
                                                     .count = 60000,
@@ -232,5 +232,5 @@ int stk_synth_digits_open(stoker_dataset **out, const char *parameters,
                                                     .channels = 1,
                                                     .class_count = 10,
                                                     .draw = draw };
-    return stk_synth_images_open(out, &artist, parameters, options);
+    return stk_synth_images_open(out, &artist, parameters, options, error);
 }

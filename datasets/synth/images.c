@@ -72,20 +72,20 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
 
 /* ---- parameters ------------------------------------------------------------------ */
 
-static int read_split(struct stk_synth_images *images, const stoker_dataset_options *options)
+static int read_split(struct stk_synth_images *images, const stoker_dataset_options *options,
+                      stoker_error *error)
 {
     const bool test = options->split != NULL && strcmp(options->split, "test") == 0;
     struct stk_place place = STK_NOWHERE;
     if (options->split != NULL && !test && strcmp(options->split, "train") != 0)
-        return stk_error_set(options->error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
                              "split \"%s\": %s has \"train\" and \"test\"", options->split,
                              images->artist->name);
     images->key = stk_mix64(images->seed) ^ (test ? 0x7465737400000000U : 0);
     return STOKER_OK;
 }
 
-static int read_parameters(struct stk_synth_images *images, const char *text,
-                           const stoker_dataset_options *options)
+static int read_parameters(struct stk_synth_images *images, const char *text, stoker_error *error)
 {
     const struct stk_synth_artist *artist = images->artist;
     const struct stk_parameter table[] = {
@@ -101,8 +101,7 @@ static int read_parameters(struct stk_synth_images *images, const char *text,
           .most = artist->size_max,
           .is_size = true },
     };
-    return stk_parameters_read(text, table, sizeof(table) / sizeof(table[0]), artist->name,
-                               options->error);
+    return stk_parameters_read(text, table, sizeof(table) / sizeof(table[0]), artist->name, error);
 }
 
 /* ---- life ----------------------------------------------------------------------- */
@@ -121,22 +120,23 @@ static void set_calls(struct stk_synth_images *images)
 }
 
 int stk_synth_images_open(stoker_dataset **out, const struct stk_synth_artist *artist,
-                          const char *parameters, const stoker_dataset_options *options)
+                          const char *parameters, const stoker_dataset_options *options,
+                          stoker_error *error)
 {
     struct stk_place place = STK_NOWHERE;
     struct stk_synth_images *images = stk_calloc(1, sizeof(*images));
     if (images == NULL)
-        return stk_error_set(options->error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, NULL);
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, NULL);
     *images =
         (struct stk_synth_images){ .count = artist->count, .size = artist->size, .artist = artist };
     set_calls(images);
-    int rc = read_parameters(images, parameters, options);
+    int rc = read_parameters(images, parameters, error);
     if (rc == STOKER_OK)
-        rc = read_split(images, options);
+        rc = read_split(images, options, error);
     if (rc == STOKER_OK) {
-        rc = stoker_dataset_create(out, &images->ops, images);
+        rc = stoker_dataset_create(out, &images->ops, images, NULL);
         if (rc != STOKER_OK)
-            (void)stk_error_set(options->error, rc, STOKER_STAGE_OPEN, &place, "%s", artist->name);
+            (void)stk_error_set(error, rc, STOKER_STAGE_OPEN, &place, "%s", artist->name);
     }
     if (rc != STOKER_OK)
         stk_free(images);

@@ -169,7 +169,7 @@ static void draw(const struct stk_synth_images *images, uint64_t id, void *state
 }
 
 int stk_synth_pictures_open(stoker_dataset **out, const char *parameters,
-                            const stoker_dataset_options *options)
+                            const stoker_dataset_options *options, stoker_error *error)
 {
     static const struct stk_synth_artist artist = { .name = "synth:pictures",
                                                     .count = 1000,
@@ -180,5 +180,5 @@ int stk_synth_pictures_open(stoker_dataset **out, const char *parameters,
                                                     .class_count = SHAPES_MAX + 1,
                                                     .scratch_bytes = sizeof(struct scratch),
                                                     .draw = draw };
-    return stk_synth_images_open(out, &artist, parameters, options);
+    return stk_synth_images_open(out, &artist, parameters, options, error);
 }

@@ -8,24 +8,25 @@
 
 static const struct kind {
     const char *name;
-    int (*open)(stoker_dataset **out, const char *parameters,
-                const stoker_dataset_options *options);
+    int (*open)(stoker_dataset **out, const char *parameters, const stoker_dataset_options *options,
+                stoker_error *error);
 } kinds[] = {
     { "digits", stk_synth_digits_open },
     { "pictures", stk_synth_pictures_open },
     { "bytes", stk_synth_bytes_open },
 };
 
-static int open_synth(stoker_dataset **out, const char *rest, const stoker_dataset_options *options)
+static int open_synth(stoker_dataset **out, const char *rest, const stoker_dataset_options *options,
+                      stoker_error *error)
 {
     size_t name_bytes = strcspn(rest, "?");
     const char *parameters = rest + name_bytes + (rest[name_bytes] == '?' ? 1 : 0);
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         if (strlen(kinds[i].name) == name_bytes && memcmp(kinds[i].name, rest, name_bytes) == 0)
-            return kinds[i].open(out, parameters, options);
+            return kinds[i].open(out, parameters, options, error);
     }
     struct stk_place place = STK_NOWHERE;
-    return stk_error_set(options->error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
+    return stk_error_set(error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
                          "synth:%.*s: the kinds are digits, pictures and bytes",
                          (int)(name_bytes < 64 ? name_bytes : 64), rest);
 }

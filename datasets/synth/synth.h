@@ -8,10 +8,10 @@
 
 /* Open one kind. parameters follows the question mark of the spec, or is "". */
 int stk_synth_digits_open(stoker_dataset **out, const char *parameters,
-                          const stoker_dataset_options *options);
+                          const stoker_dataset_options *options, stoker_error *error);
 int stk_synth_pictures_open(stoker_dataset **out, const char *parameters,
-                            const stoker_dataset_options *options);
+                            const stoker_dataset_options *options, stoker_error *error);
 int stk_synth_bytes_open(stoker_dataset **out, const char *parameters,
-                         const stoker_dataset_options *options);
+                         const stoker_dataset_options *options, stoker_error *error);
 
 #endif

@@ -237,14 +237,15 @@ static int open_archives(stoker_dataset **out, const struct opening *opening)
     return stk_opening_finish(&opening->base, rc, out, &ops, tar);
 }
 
-static int open_tar(stoker_dataset **out, const char *rest, const stoker_dataset_options *options)
+static int open_tar(stoker_dataset **out, const char *rest, const stoker_dataset_options *options,
+                    stoker_error *error)
 {
     const struct stk_place place = STK_NOWHERE;
     if (options->split != NULL)
-        return stk_error_set(options->error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
                              "split \"%s\": tar names its archives and has no splits",
                              options->split);
-    struct opening opening = { .base = STK_OPENING_INIT("tar", options),
+    struct opening opening = { .base = STK_OPENING_INIT("tar", error),
                                .wish.bytes_max = options->max_bytes };
     const int rc = read_spec(&opening, rest);
     return rc == STOKER_OK ? open_archives(out, &opening) : rc;

@@ -385,7 +385,7 @@ static int make_pipeline(stoker_loader *loader, stoker_error *error)
 }
 
 int stoker_loader_create(stoker_loader **out, const stoker_dataset *dataset,
-                         const stoker_loader_options *given)
+                         const stoker_loader_options *given, stoker_error *wanted)
 {
     if (out == NULL)
         return STOKER_EINVAL;
@@ -412,7 +412,6 @@ int stoker_loader_create(stoker_loader **out, const stoker_dataset *dataset,
     }
     if (error.code != rc) /* nothing has reported more than the code */
         (void)stk_error_set(&error, rc, STOKER_STAGE_OPTIONS, &nowhere, "loader create");
-    stoker_error *const wanted = stk_options_error(given);
     if (wanted != NULL)
         *wanted = error;
     stoker_loader_destroy(&loader);

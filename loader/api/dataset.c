@@ -83,27 +83,36 @@ static int check_info(const stoker_dataset_ops *ops, const stoker_dataset_info *
 
 /* ---- life ----------------------------------------------------------------------- */
 
-int stoker_dataset_create(stoker_dataset **out, const stoker_dataset_ops *ops, void *self)
+static int refuse(stoker_error *error, int code, const char *name, const char *what)
+{
+    const struct stk_place nowhere = STK_NOWHERE;
+    const int rc = code < 0 ? code : STOKER_EINVAL; /* callbacks have no normal stop */
+    return stk_error_set(error, rc, STOKER_STAGE_OPEN, &nowhere, "%s: %s", name, what);
+}
+
+int stoker_dataset_create(stoker_dataset **out, const stoker_dataset_ops *ops, void *self,
+                          stoker_error *error)
 {
     if (out == NULL || ops == NULL || ops->name == NULL || ops->describe == NULL ||
         ops->locate == NULL)
-        return STOKER_EINVAL;
+        return refuse(error, STOKER_EINVAL, "dataset create",
+                      "out, ops, or its name, describe or locate is NULL");
 
     stoker_dataset_info info = { 0 };
     size_t row_bytes = 0;
     int rc = ops->describe(self, &info);
-    if (rc == STOKER_OK)
-        rc = check_info(ops, &info, &row_bytes);
     if (rc != STOKER_OK)
-        return rc < 0 ? rc : STOKER_EINVAL;
+        return refuse(error, rc, ops->name, "describe() failed");
+    rc = check_info(ops, &info, &row_bytes);
+    if (rc != STOKER_OK)
+        return refuse(error, rc, ops->name, "the info of describe() is inconsistent");
 
     stoker_dataset *dataset = stk_calloc(1, sizeof(*dataset));
-    if (dataset == NULL)
-        return STOKER_ENOMEM;
-    rc = stk_stamps_take(&dataset->stamps, ops, self, info.file_count);
+    rc = dataset == NULL ? STOKER_ENOMEM
+                         : stk_stamps_take(&dataset->stamps, ops, self, info.file_count);
     if (rc < 0) {
         stk_free(dataset);
-        return rc;
+        return refuse(error, rc, ops->name, "dataset create");
     }
     dataset->ops = ops;
     dataset->self = self;

@@ -80,7 +80,7 @@ static int not_understood(const char *spec, size_t name_bytes, int os_errno, sto
 }
 
 int stoker_dataset_open(stoker_dataset **out, const char *spec,
-                        const stoker_dataset_options *options)
+                        const stoker_dataset_options *options, stoker_error *error)
 {
     stoker_dataset_options asked = { 0 };
     if (options != NULL)
@@ -92,19 +92,19 @@ int stoker_dataset_open(stoker_dataset **out, const char *spec,
 
     struct stk_place place = STK_NOWHERE;
     if (out == NULL || spec == NULL)
-        return stk_error_set(asked.error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
                              "out or spec is NULL");
     size_t name_bytes = strcspn(spec, ":");
     if (spec[name_bytes] == ':') {
         const struct stk_format *format = format_named(spec, name_bytes);
         if (format != NULL)
-            return format->open(out, spec + name_bytes + 1, &asked);
+            return format->open(out, spec + name_bytes + 1, &asked, error);
     }
     struct stat status;
     if (stat(spec, &status) != 0)
-        return not_understood(spec, name_bytes, errno, asked.error);
+        return not_understood(spec, name_bytes, errno, error);
     const struct stk_format *format = format_of_path(spec);
     if (format == NULL)
-        return not_understood(spec, name_bytes, 0, asked.error);
-    return format->open(out, spec, &asked);
+        return not_understood(spec, name_bytes, 0, error);
+    return format->open(out, spec, &asked, error);
 }

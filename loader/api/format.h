@@ -12,9 +12,10 @@
 struct stk_format {
     const char *name; /* the word before the colon; lower case */
 
-    /* Open the part of the spec after the colon. options is never NULL, its max_bytes is
-     * resolved, and its error is filled in on failure (it may be NULL). */
-    int (*open)(stoker_dataset **out, const char *rest, const stoker_dataset_options *options);
+    /* Open the part of the spec after the colon. options is never NULL, complete and checked. *error is filled in
+     * on failure; error may be NULL. */
+    int (*open)(stoker_dataset **out, const char *rest, const stoker_dataset_options *options,
+                stoker_error *error);
 
     /* Returns true if a plain path looks like this format; open then receives that path.
      * NULL = no path does. */

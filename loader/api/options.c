@@ -209,16 +209,11 @@ static int check_transform(const stoker_loader_options *options, const stoker_da
                : 0;
 }
 
-/* A caller compiled with another version has a shorter struct: the first one ended with error. */
+/* A caller compiled with another version has a shorter struct: the first one ended with reader. */
 static bool version_is_known(const stoker_loader_options *given)
 {
-    const size_t oldest = offsetof(stoker_loader_options, error) + sizeof(given->error);
+    const size_t oldest = offsetof(stoker_loader_options, reader) + sizeof(given->reader);
     return given->struct_size >= oldest && given->struct_size <= sizeof(*given);
-}
-
-stoker_error *stk_options_error(const stoker_loader_options *given)
-{
-    return given != NULL && version_is_known(given) ? given->error : NULL;
 }
 
 /* Fields missing in a shorter struct keep their defaults. */

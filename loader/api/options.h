@@ -12,10 +12,6 @@
 int stk_options_framing(struct stk_framing *framing, const stoker_loader_options *options,
                         const stoker_dataset *dataset, stoker_error *error);
 
-/* The caller's `error` pointer; NULL if it has none, or if struct_size matches no known version, so that its
- * offset is unknown. */
-stoker_error *stk_options_error(const stoker_loader_options *given);
-
 /* Copy *given, of any known version of the struct, over the defaults; check every field
  * against its range and the data set; resolve zeros that do not depend on the machine
  * (world_size, scale, dtype). Returns 0, or STOKER_EINVAL, EBATCH, ETYPE, ELIMIT with *error naming

@@ -41,7 +41,7 @@ def read_all(library, folder, channels):
     """The rows of a folder's files, or the name of the error of the first that has one."""
     dataset = ctypes.c_void_p()
     spec = f"folder:{folder}?height={HEIGHT}&width={WIDTH}&channels={channels}"
-    rc = library.stoker_dataset_open(ctypes.byref(dataset), spec.encode(), None)
+    rc = library.stoker_dataset_open(ctypes.byref(dataset), spec.encode(), None, None)
     rows = []
     for i in range(FILES if rc == 0 else 0):
         row = ctypes.create_string_buffer(WIDTH * HEIGHT * channels)

@@ -42,7 +42,7 @@ class Options(ctypes.Structure):
                 ("scale", ctypes.c_float), ("mean", ctypes.c_void_p), ("std", ctypes.c_void_p),
                 ("mean_count", ctypes.c_uint32), ("rank", ctypes.c_uint32), ("world_size", ctypes.c_uint32),
                 ("on_bad_sample", ctypes.c_int), ("max_bad_samples", ctypes.c_uint64),
-                ("resume", ctypes.c_void_p), ("reader", ctypes.c_void_p), ("error", ctypes.c_void_p)]
+                ("resume", ctypes.c_void_p), ("reader", ctypes.c_void_p)]
 
 
 class DLPackTensor:
@@ -85,11 +85,11 @@ def open_library(path):
 
 def open_loader(library, device):
     dataset, loader = ctypes.c_void_p(), ctypes.c_void_p()
-    rc = library.stoker_dataset_open(ctypes.byref(dataset), f"synth:digits?count={SAMPLES}".encode(), None)
+    rc = library.stoker_dataset_open(ctypes.byref(dataset), f"synth:digits?count={SAMPLES}".encode(), None, None)
     assert rc == 0, f"stoker_dataset_open: {rc}"
     options = Options(struct_size=ctypes.sizeof(Options), batch_size=BATCH, num_workers=1,
                       prefetch_batches=2, timeout_ms=-1, device=device, non_blocking=True, dtype=FLOAT32)
-    rc = library.stoker_loader_create(ctypes.byref(loader), dataset, ctypes.byref(options))
+    rc = library.stoker_loader_create(ctypes.byref(loader), dataset, ctypes.byref(options), None)
     assert rc == 0, f"stoker_loader_create: {rc}"
     return dataset, loader
 

@@ -13,17 +13,14 @@ int main(int count, char **arguments)
     stoker_batch batch;
     stoker_stats stats = { .struct_size = sizeof(stats) };
     stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
-    options.error = &error;
     options.shuffle = true;
     options.epochs = 1;
     if (count > 2) {
         options.cache = STOKER_CACHE_DECODED;
         options.cache_bytes = strtoull(arguments[2], NULL, 10);
     }
-    if (count < 2 ||
-        stoker_dataset_open(&dataset, arguments[1], &(stoker_dataset_options){ .error = &error }) <
-            0 ||
-        stoker_loader_create(&loader, dataset, &options) < 0) {
+    if (count < 2 || stoker_dataset_open(&dataset, arguments[1], NULL, &error) < 0 ||
+        stoker_loader_create(&loader, dataset, &options, &error) < 0) {
         printf("%s\n", error.message);
         return 1;
     }

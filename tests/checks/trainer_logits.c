@@ -75,7 +75,6 @@ int main(int count, char **arguments)
     stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
     options.learning_rate = 0.05F;
     options.batch_size = SAMPLES;
-    options.error = &error;
     if (count != 3)
         return 2;
     if (strcmp(arguments[1], "AVERAGE") == 0)
@@ -83,7 +82,7 @@ int main(int count, char **arguments)
     fill(samples, labels);
     int rc = build(&net);
     if (rc == STOKER_OK)
-        rc = stoker_trainer_create(&trainer, net, &options);
+        rc = stoker_trainer_create(&trainer, net, &options, &error);
     if (rc == STOKER_OK && strcmp(arguments[1], "READ") != 0) {
         rc = train(trainer, samples, labels);
         if (rc == STOKER_OK)

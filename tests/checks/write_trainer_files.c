@@ -66,9 +66,8 @@ static int write_log(const char *directory, stoker_error *error)
     options.csv = csv;
     options.columns = names;
     options.column_count = 2;
-    options.error = error;
     stoker_training_log *log = NULL;
-    int rc = stoker_training_log_open(&log, &options);
+    int rc = stoker_training_log_open(&log, &options, error);
     for (uint64_t step = 0; step < STEPS && rc == STOKER_OK; step++) {
         rc = stoker_training_log_scalar(log, names[0], step * 10, 2.0 / (double)(step + 1));
         if (rc == STOKER_OK && step % 4 == 0)

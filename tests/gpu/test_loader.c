@@ -141,9 +141,8 @@ static void run_on_gpu(struct gpu *gpu, const stoker_dataset *dataset,
     stoker_loader *loader = NULL;
     stoker_error error = { 0 };
     stoker_loader_options wanted = *options;
-    wanted.error = &error;
     *run = (struct stk_run){ 0 };
-    if (stoker_loader_create(&loader, dataset, &wanted) != STOKER_OK) {
+    if (stoker_loader_create(&loader, dataset, &wanted, &error) != STOKER_OK) {
         fprintf(stderr, "create: %s\n", error.message);
         exit(1);
     }
@@ -238,8 +237,10 @@ static void check_rules(struct gpu *gpu)
     static struct stk_run found, wanted;
     stoker_dataset *dataset = NULL;
     stoker_stats stats;
-    CHECK(stoker_dataset_open(&dataset, "synth:pictures?count=128&size=64", NULL) == STOKER_OK ||
-          stoker_dataset_open(&dataset, "synth:bytes?count=128&shape=64x64x3", NULL) == STOKER_OK);
+    CHECK(stoker_dataset_open(&dataset, "synth:pictures?count=128&size=64", NULL, NULL) ==
+              STOKER_OK ||
+          stoker_dataset_open(&dataset, "synth:bytes?count=128&shape=64x64x3", NULL, NULL) ==
+              STOKER_OK);
     for (int round = 0; round < 8; round++) {
         stoker_loader_options options = stk_small_options();
         options.batch_size = 32;

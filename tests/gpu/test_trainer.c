@@ -24,8 +24,7 @@ static stoker_trainer *trainer_of(const stoker_model *model, stoker_trainer_opti
 {
     stoker_trainer *trainer = NULL;
     stoker_error error = { .code = 0 };
-    options.error = &error;
-    if (stoker_trainer_create(&trainer, model, &options) != STOKER_OK)
+    if (stoker_trainer_create(&trainer, model, &options, &error) != STOKER_OK)
         stk_plain_unexpected(__FILE__, __LINE__, "create: %s", error.message);
     return trainer;
 }
@@ -292,7 +291,7 @@ static int train_from(stoker_trainer *trainer, const stoker_dataset *digits, sto
     options.mean = &mean;
     options.std = &deviation;
     options.mean_count = 1;
-    int rc = stoker_loader_create(&loader, digits, &options);
+    int rc = stoker_loader_create(&loader, digits, &options, NULL);
     while (rc >= STOKER_OK && rc != STOKER_FINISHED) {
         rc = stoker_loader_next(loader, &batch);
         if (rc != STOKER_OK)
@@ -312,7 +311,7 @@ static void check_loader(const stoker_model *model)
     stoker_trainer_options options = options_of("cuda", STOKER_DTYPE_FLOAT32);
     stoker_evaluation tests[2] = { 0 };
     options.metrics_interval = 100;
-    CHECK(stoker_dataset_open(&digits, "synth:digits?count=100", NULL) == STOKER_OK);
+    CHECK(stoker_dataset_open(&digits, "synth:digits?count=100", NULL, NULL) == STOKER_OK);
     stoker_trainer *host = trainer_of(model, options);
     stoker_trainer *there = trainer_of(model, options);
     if (host != NULL && there != NULL) {

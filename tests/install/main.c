@@ -13,7 +13,7 @@ static uint64_t count_samples(const stoker_dataset *dataset)
     stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
     options.epochs = 1;
     options.num_workers = 1;
-    if (stoker_loader_create(&loader, dataset, &options) != STOKER_OK)
+    if (stoker_loader_create(&loader, dataset, &options, NULL) != STOKER_OK)
         return 0;
 
     uint64_t samples = 0;
@@ -32,8 +32,7 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         stoker_dataset *dataset = NULL;
         stoker_error error;
-        if (stoker_dataset_open(&dataset, argv[i], &(stoker_dataset_options){ .error = &error }) !=
-            STOKER_OK) {
+        if (stoker_dataset_open(&dataset, argv[i], NULL, &error) != STOKER_OK) {
             printf("%s\n", error.message);
             return EXIT_FAILURE;
         }

@@ -39,9 +39,10 @@ int main(void)
     how.drop_last = true;
     stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
     options.optimizer = STOKER_ADAM;
-    if (stoker_dataset_open(&dataset, "synth:digits?count=4000", NULL) != STOKER_OK ||
-        stoker_loader_create(&loader, dataset, &how) != STOKER_OK || build(&model) != STOKER_OK ||
-        stoker_trainer_create(&trainer, model, &options) != STOKER_OK)
+    if (stoker_dataset_open(&dataset, "synth:digits?count=4000", NULL, NULL) != STOKER_OK ||
+        stoker_loader_create(&loader, dataset, &how, NULL) != STOKER_OK ||
+        build(&model) != STOKER_OK ||
+        stoker_trainer_create(&trainer, model, &options, NULL) != STOKER_OK)
         return EXIT_FAILURE;
     double loss = train(loader, trainer);
     printf("loss %.3f after %llu updates\n", loss,

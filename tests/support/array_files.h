@@ -17,7 +17,7 @@ static inline int stk_arrays_open(stoker_dataset **out, const char *format,
                                   const struct stk_bytes *rows, const struct stk_bytes *labels,
                                   stoker_error *error)
 {
-    const stoker_dataset_options options = { .max_bytes = 1 << 20, .error = error };
+    const stoker_dataset_options options = { .max_bytes = 1 << 20 };
     struct stk_memory_file row_file = stk_memory_file(rows->at, rows->size);
     struct stk_memory_file label_file = { .fd = -1 };
     char spec[128];
@@ -26,7 +26,7 @@ static inline int stk_arrays_open(stoker_dataset **out, const char *format,
         label_file = stk_memory_file(labels->at, labels->size);
         (void)snprintf(spec + length, sizeof(spec) - (size_t)length, ",%s", label_file.path);
     }
-    const int rc = stoker_dataset_open(out, spec, &options);
+    const int rc = stoker_dataset_open(out, spec, &options, error);
     close(row_file.fd);
     if (label_file.fd >= 0)
         close(label_file.fd);

@@ -26,7 +26,7 @@ static inline void stk_cuda_bits_finish(void)
 /* Rows of that type and layout on the GPU. Those that are not bytes are normalised by channel; with 0
  * channels, only scaled. */
 static inline stoker_loader_options stk_cuda_bits_options(stoker_dtype dtype, stoker_layout layout,
-                                                          uint32_t channels, stoker_error *error)
+                                                          uint32_t channels)
 {
     static const float means[] = { 0.5F, 0.4F, 0.3F, 0.2F, 0.1F };
     static const float stds[] = { 0.2F, 0.3F, 0.4F, 0.5F, 0.6F };
@@ -38,7 +38,6 @@ static inline stoker_loader_options stk_cuda_bits_options(stoker_dtype dtype, st
     options.mean = normalised ? means : NULL;
     options.std = normalised ? stds : NULL;
     options.mean_count = normalised ? channels : 0;
-    options.error = error;
     return options;
 }
 
@@ -60,8 +59,7 @@ static inline struct stk_cuda_bits stk_cuda_bits_expect(const stoker_dataset *da
     options.device = STOKER_DEVICE_CPU;
     (void)stk_run(dataset, &options, &expected);
     cr_assert_eq(expected.rc, STOKER_FINISHED);
-    cr_assert_eq(found.rc, STOKER_FINISHED, "%s: %s", name,
-                 options.error == NULL ? "" : options.error->message);
+    cr_assert_eq(found.rc, STOKER_FINISHED, "%s: %s", name, found.error.message);
     cr_assert(stk_runs_equal(&expected, &found), "%s, %s %d", name,
               stoker_dtype_name(options.dtype), (int)options.layout);
     return (struct stk_cuda_bits){ launches, expected.batches };

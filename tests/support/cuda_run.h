@@ -111,7 +111,7 @@ static inline int stk_cuda_run(const stoker_dataset *dataset, const stoker_loade
     *run = (struct stk_run){ 0 };
     if (!stk_cuda_consumer_init(&consumer, work_us))
         return run->rc = STOKER_EDEVICE;
-    run->rc = stoker_loader_create(&loader, dataset, options);
+    run->rc = stoker_loader_create(&loader, dataset, options, &run->error);
     if (run->rc == STOKER_OK)
         stk_cuda_run_on(loader, &consumer, run, UINT32_MAX);
     stoker_loader_destroy(&loader);

@@ -152,9 +152,8 @@ static inline void stk_folder_make(struct stk_folder_set *set, uint32_t count, u
     }
     (void)snprintf(spec, sizeof(spec), "folder:%s?extensions=%s", set->directory.path,
                    png ? "png" : "raw");
-    cr_assert_eq(
-        stoker_dataset_open(&set->dataset, spec, &(stoker_dataset_options){ .error = &error }),
-        STOKER_OK, "%s", error.message);
+    cr_assert_eq(stoker_dataset_open(&set->dataset, spec, NULL, &error), STOKER_OK, "%s",
+                 error.message);
 }
 
 static inline void stk_folder_remove(struct stk_folder_set *set)

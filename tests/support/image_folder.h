@@ -47,9 +47,8 @@ static inline void stk_image_folder_make(struct stk_image_folder *images, bool m
         stk_file_write(&images->directory, name, file.at, file.size);
     }
     (void)snprintf(spec, sizeof(spec), "folder:%s%s", images->directory.path, parameters);
-    cr_assert_eq(
-        stoker_dataset_open(&images->dataset, spec, &(stoker_dataset_options){ .error = &error }),
-        STOKER_OK, "%s", error.message);
+    cr_assert_eq(stoker_dataset_open(&images->dataset, spec, NULL, &error), STOKER_OK, "%s",
+                 error.message);
 }
 
 static inline void stk_image_folder_remove(struct stk_image_folder *images)

@@ -144,7 +144,7 @@ static inline bool stk_made_set_open(struct stk_made_set *set)
     if (set->bytes_max != 0)
         set->info.encoded_bytes_max = (uint32_t)set->bytes_max;
     return stk_made_write(set) &&
-           stoker_dataset_create(&set->dataset, &stk_made_ops, set) == STOKER_OK;
+           stoker_dataset_create(&set->dataset, &stk_made_ops, set, NULL) == STOKER_OK;
 }
 
 static inline void stk_made_set_close(struct stk_made_set *set)

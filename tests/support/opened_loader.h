@@ -9,8 +9,7 @@ static inline stoker_dataset *dataset_of(const char *spec)
 {
     stoker_dataset *dataset = NULL;
     stoker_error error = { .code = 0 };
-    const stoker_dataset_options options = { .error = &error };
-    cr_assert_eq(stoker_dataset_open(&dataset, spec, &options), STOKER_OK, "%s", error.message);
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL, &error), STOKER_OK, "%s", error.message);
     return dataset;
 }
 
@@ -19,9 +18,8 @@ static inline stoker_loader *loader_of(const stoker_dataset *dataset,
 {
     stoker_loader *loader = NULL;
     stoker_error error = { .code = 0 };
-    stoker_loader_options told = *options;
-    told.error = &error;
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &told), STOKER_OK, "%s", error.message);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, options, &error), STOKER_OK, "%s",
+                 error.message);
     return loader;
 }
 

@@ -9,8 +9,8 @@ static inline stoker_trainer *trainer_of(const stoker_model *model, stoker_train
 {
     stoker_trainer *trainer = NULL;
     stoker_error error = { .code = 0 };
-    options.error = &error;
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_OK, "%s", error.message);
+    cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_OK, "%s",
+                 error.message);
     return trainer;
 }
 

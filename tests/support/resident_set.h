@@ -85,7 +85,7 @@ static inline bool stk_resident_set_open(struct stk_resident_set *set)
     for (uint32_t id = 0; id < set->count; id++)
         for (uint32_t at = 0; at < set->row_bytes; at++)
             set->rows[(size_t)id * set->row_bytes + at] = stk_set_byte(id, at);
-    return stoker_dataset_create(&set->dataset, &set->ops, set) == STOKER_OK;
+    return stoker_dataset_create(&set->dataset, &set->ops, set, NULL) == STOKER_OK;
 }
 
 static inline void stk_resident_set_close(struct stk_resident_set *set)

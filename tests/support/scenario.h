@@ -90,7 +90,7 @@ static inline bool stk_file_set_make(struct stk_file_set *set, uint32_t count, u
     (void)snprintf(set->labels, sizeof(set->labels), "%s/labels", set->directory);
     (void)snprintf(spec, sizeof(spec), "idx:%s,%s", set->images, set->labels);
     return stk_file_set_write(set, shape, rank) &&
-           stoker_dataset_open(&set->dataset, spec, NULL) == STOKER_OK;
+           stoker_dataset_open(&set->dataset, spec, NULL, NULL) == STOKER_OK;
 }
 
 static inline void stk_file_set_remove(struct stk_file_set *set)
@@ -153,6 +153,7 @@ struct stk_run {
     uint32_t epoch_ends; /* told */
     uint64_t samples;    /* delivered */
     uint64_t hashes[STK_RUN_BATCHES_MAX];
+    stoker_error error; /* why create failed */
 };
 
 /* Up to `most` batches, each released at once; a time-out is tried again. */
@@ -181,7 +182,7 @@ static inline int stk_run(const stoker_dataset *dataset, const stoker_loader_opt
 {
     stoker_loader *loader = NULL;
     *run = (struct stk_run){ 0 };
-    run->rc = stoker_loader_create(&loader, dataset, options);
+    run->rc = stoker_loader_create(&loader, dataset, options, &run->error);
     if (run->rc == STOKER_OK)
         stk_run_on(loader, run, UINT32_MAX);
     stoker_loader_destroy(&loader);

@@ -15,12 +15,11 @@
 static inline int stk_archive_open(stoker_dataset **out, const struct stk_archive *from,
                                    const char *parameters, stoker_error *error)
 {
-    const stoker_dataset_options options = { .max_bytes = STK_ARCHIVE_MEMORY_BYTES,
-                                             .error = error };
+    const stoker_dataset_options options = { .max_bytes = STK_ARCHIVE_MEMORY_BYTES };
     struct stk_memory_file file = stk_memory_file(from->at, from->size);
     char spec[200];
     (void)snprintf(spec, sizeof(spec), "tar:%s%s", file.path, parameters);
-    const int rc = stoker_dataset_open(out, spec, &options);
+    const int rc = stoker_dataset_open(out, spec, &options, error);
     close(file.fd);
     return rc;
 }

@@ -156,8 +156,8 @@ static void golden_train(const struct golden_run *run, const char *backend)
     options.optimizer = run->optimizer;
     options.learning_rate = run->learning_rate;
     options.momentum = run->momentum;
-    options.error = &error;
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_OK, "%s", error.message);
+    cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_OK, "%s",
+                 error.message);
     golden_set_weights(trainer);
     for (uint64_t step = 0; step < GOLDEN_TRAINING_STEPS; step++) {
         stoker_batch batch;

@@ -168,30 +168,30 @@ static int build(stoker_trainer *trainer, const stoker_trainer_options *options,
 }
 
 int stoker_trainer_create(stoker_trainer **out, const stoker_model *model,
-                          const stoker_trainer_options *options)
+                          const stoker_trainer_options *options, stoker_error *error)
 {
     stoker_trainer_options given;
     if (out == NULL || model == NULL || options == NULL)
         return STOKER_EINVAL;
-    int rc = stk_trainer_options_copy(&given, options);
+    int rc = stk_trainer_options_copy(&given, options, error);
     if (rc != STOKER_OK)
         return rc;
     if (stoker_model_error(model) != NULL)
-        return stk_error_set(given.error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "the model: %s", stoker_model_error(model)->message);
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere, "the model: %s",
+                             stoker_model_error(model)->message);
     if (!model->closed)
-        return stk_error_set(given.error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              "the model has no loss yet");
     stoker_trainer *trainer = stk_calloc(1, sizeof(*trainer));
     if (trainer == NULL)
-        return stk_error_set(given.error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere, "trainer");
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere, "trainer");
     trainer->model = model;
     trainer->batches_before = stk_calloc(model->statistic_count / 2 + 1, sizeof(uint64_t));
     if (trainer->batches_before == NULL) {
         stoker_trainer_destroy(&trainer);
-        return stk_error_set(given.error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere, "trainer");
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere, "trainer");
     }
-    rc = build(trainer, &given, given.error);
+    rc = build(trainer, &given, error);
     if (rc != STOKER_OK)
         stoker_trainer_destroy(&trainer);
     else

@@ -351,14 +351,14 @@ static bool is_zero_beyond(const stoker_trainer_options *given, size_t known)
     return true;
 }
 
-int stk_trainer_options_copy(stoker_trainer_options *out, const stoker_trainer_options *given)
+int stk_trainer_options_copy(stoker_trainer_options *out, const stoker_trainer_options *given,
+                             stoker_error *error)
 {
     const size_t size = given->struct_size;
     const size_t least = offsetof(stoker_trainer_options, threads);
-    const bool has_error = size >= offsetof(stoker_trainer_options, error) + sizeof(given->error);
     if (size < least || size > OPTIONS_BYTES_MAX || !is_zero_beyond(given, sizeof(*out)))
         return stk_error_set(
-            has_error ? given->error : NULL, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+            error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
             "struct_size = %zu: this version has %zu bytes, and bytes beyond them must "
             "be 0; start from STOKER_TRAINER_OPTIONS_INIT",
             size, sizeof(*out));

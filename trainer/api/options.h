@@ -9,9 +9,9 @@
 enum { STK_METRICS_INTERVAL_MAX = 1 << 20 };
 
 /* Copies the options of a caller compiled with this version, an older one (its struct is smaller; missing fields get
- * their defaults) or a newer one (larger; what lies beyond ours must be 0). STOKER_EINVAL, reported in given->error if
- * the caller's struct has it. */
-int stk_trainer_options_copy(stoker_trainer_options *out, const stoker_trainer_options *given);
+ * their defaults) or a newer one (larger; what lies beyond ours must be 0). STOKER_EINVAL. */
+int stk_trainer_options_copy(stoker_trainer_options *out, const stoker_trainer_options *given,
+                             stoker_error *error);
 
 /* STOKER_EINVAL; STOKER_EDEVICE: no such back end. On failure *out is partly filled. */
 int stk_trainer_settings_read(struct stk_trainer_settings *out, const stoker_trainer_options *given,

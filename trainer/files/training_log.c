@@ -127,16 +127,17 @@ static void discard(stoker_training_log *log)
     stk_free(log);
 }
 
-int stoker_training_log_open(stoker_training_log **out, const stoker_training_log_options *options)
+int stoker_training_log_open(stoker_training_log **out, const stoker_training_log_options *options,
+                             stoker_error *error)
 {
     if (out == NULL || options == NULL || options->struct_size != sizeof(*options))
         return STOKER_EINVAL;
     stoker_training_log *log = stk_calloc(1, sizeof(*log));
     if (log == NULL)
-        return refuse(options->error, STOKER_ENOMEM, "the log");
-    int rc = copy_options(log, options, options->error);
+        return refuse(error, STOKER_ENOMEM, "the log");
+    int rc = copy_options(log, options, error);
     if (rc == STOKER_OK)
-        rc = open_files(log, options, options->error);
+        rc = open_files(log, options, error);
     if (rc != STOKER_OK) {
         discard(log);
         return rc;

@@ -36,7 +36,7 @@ static bool find(const char *name, char path[DATA_SPEC_MAX])
 static int tell_undivided(const char *spec, int rc, stoker_error *error)
 {
     stoker_dataset *whole = NULL;
-    if (stoker_dataset_open(&whole, spec, NULL) != STOKER_OK)
+    if (stoker_dataset_open(&whole, spec, NULL, NULL) != STOKER_OK)
         return rc;
     const char *format = stoker_dataset_name(whole);
     const char *path = strncmp(spec, format, strlen(format)) == 0 && spec[strlen(format)] == ':'
@@ -66,11 +66,11 @@ static int open_both(struct data *data, const struct arguments *arguments, stoke
 {
     const bool splits = arguments->test_data == NULL;
     const char *test_spec = splits ? data->spec : arguments->test_data;
-    const stoker_dataset_options train = { .split = splits ? "train" : NULL, .error = error };
-    const stoker_dataset_options test = { .split = splits ? "test" : NULL, .error = error };
-    int rc = stoker_dataset_open(&data->train, data->spec, &train);
+    const stoker_dataset_options train = { .split = splits ? "train" : NULL };
+    const stoker_dataset_options test = { .split = splits ? "test" : NULL };
+    int rc = stoker_dataset_open(&data->train, data->spec, &train, error);
     if (rc == STOKER_OK)
-        rc = stoker_dataset_open(&data->test, test_spec, &test);
+        rc = stoker_dataset_open(&data->test, test_spec, &test, error);
     if (rc != STOKER_OK) {
         data_close(data);
         return splits ? tell_undivided(data->spec, rc, error) : rc;

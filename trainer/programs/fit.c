@@ -84,12 +84,11 @@ int fit_test(stoker_trainer *trainer, const stoker_dataset *test,
     options.epochs = 1;
     options.num_workers = 0; /* the threads that compute would wait for it anyway */
     options.resume = NULL;
-    options.error = error;
     if (options.batch_size > count)
         options.batch_size = (uint32_t)count;
     *out = (stoker_evaluation){ 0 };
     stoker_loader *loader = NULL;
-    int rc = stoker_loader_create(&loader, test, &options);
+    int rc = stoker_loader_create(&loader, test, &options, error);
     if (rc != STOKER_OK)
         return rc;
     rc = test_all(trainer, loader, out);
@@ -352,9 +351,8 @@ int fit_run(const struct fit *fit, struct fit_result *out, stoker_error *error)
                        .first_update = stoker_trainer_updates(fit->trainer) };
     run.recorded = run.first_update;
     stoker_loader_options loading = *fit->loading;
-    loading.error = error;
     loading.trace_events = trace_events(&fit->record->trace);
-    int rc = stoker_loader_create(&run.loader, fit->train, &loading);
+    int rc = stoker_loader_create(&run.loader, fit->train, &loading, error);
     if (rc != STOKER_OK)
         return rc;
     run.batches_per_epoch = stoker_loader_batches_per_epoch(run.loader);

@@ -17,9 +17,8 @@ int record_open(struct record *record, const struct arguments *arguments, bool c
     options.column_count =
         sizeof(columns) / sizeof(columns[0]) - (classes ? 0 : COLUMNS_OF_CLASSES);
     options.first_step = first_step;
-    options.error = error;
     *record = (struct record){ .classes = classes };
-    int rc = stoker_training_log_open(&record->log, &options);
+    int rc = stoker_training_log_open(&record->log, &options, error);
     if (rc == STOKER_OK)
         rc = trace_open(&record->trace, arguments->trace, error);
     if (rc != STOKER_OK)

@@ -69,24 +69,23 @@ static int make_trainer(struct session *session)
     uint32_t batch_size = session->arguments.batch_size;
     const bool largest = batch_size == STOKER_BATCH_SIZE_MAX;
     settings_make(&session->settings, &session->arguments, &session->data, batch_size);
-    session->settings.training.error = &session->error;
     if (largest) {
         /* Finds the batch that fits first, since the length of the schedule depends on it. */
         stoker_trainer_options probe = session->settings.training;
         stoker_trainer *trainer = NULL;
         stoker_trainer_memory memory;
         probe.batch_size = STOKER_BATCH_SIZE_MAX;
-        int rc = stoker_trainer_create(&trainer, session->model, &probe);
+        int rc = stoker_trainer_create(&trainer, session->model, &probe, &session->error);
         if (rc != STOKER_OK)
             return rc;
         stoker_trainer_get_memory(trainer, &memory);
         stoker_trainer_destroy(&trainer);
         settings_make(&session->settings, &session->arguments, &session->data, memory.batch_size);
-        session->settings.training.error = &session->error;
     }
     int rc = check_warmup(session);
     if (rc == STOKER_OK)
-        rc = stoker_trainer_create(&session->trainer, session->model, &session->settings.training);
+        rc = stoker_trainer_create(&session->trainer, session->model, &session->settings.training,
+                                   &session->error);
     if (rc == STOKER_OK)
         settings_place(&session->settings, &session->arguments, session->trainer);
     return rc;

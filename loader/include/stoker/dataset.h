@@ -30,9 +30,8 @@ STOKER_BEGIN_DECLS
 typedef struct stoker_dataset stoker_dataset;
 
 typedef struct stoker_dataset_options {
-    const char *split;   /* "train", "test", ...; default NULL = the format's first split */
-    uint64_t max_bytes;  /* largest unpacked file that is kept in memory; default 0 = 16 GiB */
-    stoker_error *error; /* filled in if opening fails; default NULL = not wanted */
+    const char *split;  /* "train", "test", ...; default NULL = the format's first split */
+    uint64_t max_bytes; /* largest unpacked file that is kept in memory; default 0 = 16 GiB */
 } stoker_dataset_options;
 
 /* Open the data set named by spec. datasets/README.md (installed in share/doc/stoker) documents each format:
@@ -48,10 +47,10 @@ typedef struct stoker_dataset_options {
  *   synth:digits?count=60000    generated digits
  *   synth:bytes?shape=28x28     random bytes
  *
- * or a plain path, whose format is recognised. options may be NULL. On success *out belongs to the caller, to be
- * closed by stoker_dataset_close(); on failure *out is untouched. */
+ * or a plain path, whose format is recognised. options and error may be NULL. On success *out belongs to the caller,
+ * to be closed by stoker_dataset_close(); on failure *out is untouched, and *error has the cause. */
 STOKER_API int stoker_dataset_open(stoker_dataset **out, const char *spec,
-                                   const stoker_dataset_options *options);
+                                   const stoker_dataset_options *options, stoker_error *error);
 
 /* Close it and set *dataset to NULL. NULL and a pointer to NULL are allowed. A data set that a stuck read still uses
  * is leaked. */
@@ -158,11 +157,11 @@ typedef struct stoker_dataset_ops {
     const char *(*stored_as)(const void *self, uint64_t id);
 } stoker_dataset_ops;
 
-/* Make a data set of your own. On success *out owns self (close calls destroy); on failure self stays the caller's
- * and *out is untouched. ops must outlive the data set. Errors: STOKER_EINVAL (a callback is missing, or the info of
+/* Make a data set of your own. On success *out owns self (close calls destroy); on failure self stays the caller's,
+ * *out is untouched, and *error has the cause. error may be NULL. ops must outlive the data set. Errors: STOKER_EINVAL (a callback is missing, or the info of
  * describe() is inconsistent), STOKER_EEMPTY, STOKER_ENOMEM. */
 STOKER_API int stoker_dataset_create(stoker_dataset **out, const stoker_dataset_ops *ops,
-                                     void *self);
+                                     void *self, stoker_error *error);
 
 STOKER_API const stoker_dataset_info *stoker_dataset_get_info(const stoker_dataset *dataset);
 

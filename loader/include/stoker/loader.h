@@ -144,7 +144,6 @@ typedef struct stoker_loader_options {
     /* Your own reader, which then delivers every byte: see stoker/reader.h. NULL (default) = what the environment
      * variable STOKER_READER names (uring, pread, null), else io_uring if it works here, else pread. */
     const stoker_reader *reader;
-    stoker_error *error; /* filled in if create fails; NULL (default) = not wanted */
 
     /* On a GPU: copy uint8 rows with 1 to 4 channels as stored; the GPU applies transforms, type, scale, mean, std
      * and layout, with the same bits as the CPU. Images that differ in size are resized or transformed on the CPU
@@ -208,13 +207,14 @@ typedef struct stoker_batch {
 } stoker_batch;
 
 /* Check the options, allocate all memory, start the workers. dataset must outlive the loader. On success *out
- * belongs to the caller; on failure it is untouched, nothing is left behind, and *options->error has the cause.
+ * belongs to the caller; on failure it is untouched, nothing is left behind, and *error has the cause. options
+ * (NULL = the defaults) and error may be NULL.
  * Errors: STOKER_EINVAL (an option; the message names it), EBATCH (batch_size, with drop_last times world_size, is
  * larger than the data set), ELIMIT (more than 2^62 samples), ETYPE, ENOTSUP (an option that is ON is impossible
  * here, or a file has no descriptor and `reader` is NULL), ENOMEM, EPIN, ETHREAD, EREADER, EDEVICE, ESTATE,
  * ECHANGED (see stoker/dataset.h). */
 STOKER_API int stoker_loader_create(stoker_loader **out, const stoker_dataset *dataset,
-                                    const stoker_loader_options *options);
+                                    const stoker_loader_options *options, stoker_error *error);
 
 /* Borrow the next batch. Waits at most options.timeout_ms. *batch is written only on STOKER_OK. Several batches may
  * be held at once, fewer than prefetch_batches.

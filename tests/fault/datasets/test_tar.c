@@ -42,8 +42,7 @@ CleanTest(fault_tar, each_allocation_may_fail, .timeout = 60)
         stoker_error error = { .code = 0 };
         cr_assert_lt(nth, 1000);
         stk_fault_arm(STK_FAULT_MEMORY, nth);
-        const int rc =
-            stoker_dataset_open(&dataset, spec, &(stoker_dataset_options){ .error = &error });
+        const int rc = stoker_dataset_open(&dataset, spec, NULL, &error);
         const bool reached = stk_fault_disarm();
         cr_assert_eq(reached, dataset == NULL, "allocation %d: %s", (int)nth, error.message);
         if (dataset == NULL) {
@@ -58,7 +57,7 @@ CleanTest(fault_tar, each_allocation_may_fail, .timeout = 60)
     bool reached = true;
     for (nth = 1; reached; nth++) {
         stk_fault_arm(STK_FAULT_THREAD, nth);
-        cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL), STOKER_OK);
+        cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL, NULL), STOKER_OK);
         reached = stk_fault_disarm();
         cr_assert_eq(stoker_dataset_get_info(dataset)->count, 2 * SAMPLES);
         stoker_dataset_close(&dataset);

@@ -18,7 +18,7 @@ static int cache_with_fault(const stoker_dataset *dataset, const stoker_loader_o
     stoker_loader *loader = NULL;
     stoker_stats stats = { .struct_size = sizeof(stats) };
     stk_fault_arm(STK_FAULT_MEMORY, nth);
-    const int rc = stoker_loader_create(&loader, dataset, options);
+    const int rc = stoker_loader_create(&loader, dataset, options, NULL);
     *reached = stk_fault_disarm();
     if (rc != STOKER_OK)
         return rc;

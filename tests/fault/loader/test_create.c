@@ -28,9 +28,8 @@ static bool fail_nth(const stoker_dataset *dataset, stoker_loader_options option
     stoker_loader *loader = NULL;
     stoker_error error = { .code = 0 };
     const int64_t live = stk_fault_live_bytes();
-    options.error = &error;
     stk_fault_arm(kind, nth);
-    const int rc = stoker_loader_create(&loader, dataset, &options);
+    const int rc = stoker_loader_create(&loader, dataset, &options, &error);
     const bool reached = stk_fault_disarm();
     if (!reached) {
         cr_assert_eq(rc, STOKER_OK);
@@ -108,7 +107,7 @@ CleanTest(fault_create, of_files_by_the_chosen_reader, .timeout = 100)
     for (uint64_t nth = 1;; nth++) {
         stoker_loader *loader = NULL;
         stk_fault_arm(STK_FAULT_ANY, nth);
-        const int rc = stoker_loader_create(&loader, set.dataset, &options);
+        const int rc = stoker_loader_create(&loader, set.dataset, &options, NULL);
         const bool reached = stk_fault_disarm();
         if (rc == STOKER_OK) { /* a worker without memory for a ring reads without one */
             found = (struct stk_run){ 0 };
@@ -129,7 +128,8 @@ CleanTest(fault_create, of_files_by_the_chosen_reader, .timeout = 100)
 CleanTest(fault_create, of_drawn_samples, .timeout = 100)
 {
     stoker_dataset *dataset = NULL;
-    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=40&shape=9", NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=40&shape=9", NULL, NULL),
+                 STOKER_OK);
     stoker_loader_options options = stk_small_options();
     for (int pin = STOKER_SWITCH_AUTO; pin <= STOKER_SWITCH_OFF; pin++) {
         options.pin_memory = (stoker_switch)pin;

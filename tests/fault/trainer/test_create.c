@@ -30,9 +30,8 @@ static void sweep(const stoker_model *model, stoker_trainer_options options)
     for (uint64_t nth = 1; trainer == NULL; nth++) {
         stoker_error error = { .code = 0 };
         cr_assert_lt(nth, NTH_MAX);
-        options.error = &error;
         stk_fault_arm(STK_FAULT_ANY, nth);
-        const int rc = stoker_trainer_create(&trainer, model, &options);
+        const int rc = stoker_trainer_create(&trainer, model, &options, &error);
         const bool reached = stk_fault_disarm();
         if (!reached) {
             cr_assert_eq(rc, STOKER_OK);

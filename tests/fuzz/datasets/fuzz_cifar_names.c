@@ -42,7 +42,7 @@ static void open_set(const char *name, const char *parameters)
     char path[STK_FUZZ_PATH_BYTES];
     stoker_dataset *dataset = NULL;
     (void)snprintf(spec, sizeof(spec), "cifar:%s%s", stk_fuzz_path(path, name), parameters);
-    STK_FUZZ_CHECK(stoker_dataset_open(&dataset, spec, NULL) == STOKER_OK);
+    STK_FUZZ_CHECK(stoker_dataset_open(&dataset, spec, NULL, NULL) == STOKER_OK);
     look_at(dataset);
     stoker_dataset_close(&dataset);
     STK_FUZZ_CHECK(stk_fault_live_bytes() == 0);

@@ -75,7 +75,7 @@ static stoker_trainer *trainer_of(const stoker_model *model)
     options.ema_decay = 0.5F;
     options.schedule = STOKER_COSINE;
     options.total_updates = 10;
-    STK_FUZZ_CHECK(stoker_trainer_create(&trainer, model, &options) == STOKER_OK);
+    STK_FUZZ_CHECK(stoker_trainer_create(&trainer, model, &options, NULL) == STOKER_OK);
     return trainer;
 }
 

@@ -77,7 +77,7 @@ static void read_all(const stoker_dataset *dataset)
     stoker_batch batch;
     stoker_loader_options options = stk_small_options();
     options.num_workers = 3;
-    CHECK(stoker_loader_create(&loader, dataset, &options) == STOKER_OK);
+    CHECK(stoker_loader_create(&loader, dataset, &options, NULL) == STOKER_OK);
     for (int rc; (rc = stoker_loader_next(loader, &batch)) != STOKER_FINISHED;) {
         CHECK(rc >= 0);
         if (rc == STOKER_EPOCH_END)
@@ -95,7 +95,7 @@ static void *scan(void *argument)
     (void)snprintf(spec, sizeof(spec), "folder:%.200s?extensions=raw", directory);
     for (int i = 0; i < SCANS; i++) {
         stoker_dataset *dataset = NULL;
-        CHECK(stoker_dataset_open(&dataset, spec, NULL) == STOKER_OK);
+        CHECK(stoker_dataset_open(&dataset, spec, NULL, NULL) == STOKER_OK);
         CHECK(stoker_dataset_get_info(dataset)->count == CLASSES * FILES);
         if (i == 0)
             read_all(dataset);

@@ -156,13 +156,13 @@ static uint64_t destroy_while_busy(int32_t workers, int32_t ms, uint32_t calls_b
     over = false;
     pause_ms = ms;
     const uint32_t before = calls, closed_before = set_closed;
-    CHECK(stoker_dataset_create(&dataset, &ops, NULL) == STOKER_OK);
+    CHECK(stoker_dataset_create(&dataset, &ops, NULL, NULL) == STOKER_OK);
     options.num_workers = workers;
     options.batch_size = 512;
     options.prefetch_batches = 2;
     options.cache = STOKER_CACHE_NONE;
     options.reader = reads ? &slow : NULL;
-    CHECK(stoker_loader_create(&loader, dataset, &options) == STOKER_OK);
+    CHECK(stoker_loader_create(&loader, dataset, &options, NULL) == STOKER_OK);
     while (calls < before + calls_before)
         sleep_ms(1);
     const uint64_t start_ns = stk_now_ns();

@@ -95,7 +95,7 @@ static struct walk walk_with(uint64_t seed)
     options.num_workers = seed % 2 == 0 ? 1 : (int32_t)(cpus < 2 ? 2 : cpus);
     options.prefetch_batches = HELD_MAX + 1 + (uint32_t)(seed * 5 % 15);
     options.timeout_ms = seed % 3 == 0 ? 0 : seed % 3 == 1 ? -1 : 20000;
-    CHECK(stoker_loader_create(&walk.loader, set.dataset, &options) == STOKER_OK);
+    CHECK(stoker_loader_create(&walk.loader, set.dataset, &options, NULL) == STOKER_OK);
     CHECK(walk.loader->has_caller_worker);
     while (walk.taken < BATCHES)
         step(&walk);

@@ -71,7 +71,7 @@ int main(void)
     memset(bytes, 0xA5, sizeof(bytes));
     CHECK(pipe(ends) == 0);
     struct stk_one_file_set set = { .path = "pipe", .fd = ends[0] };
-    CHECK(stoker_dataset_create(&dataset, &ops, &set) == STOKER_OK);
+    CHECK(stoker_dataset_create(&dataset, &ops, &set, NULL) == STOKER_OK);
     const int64_t live = stk_fault_live_bytes();
     stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
     options.num_workers = 0;
@@ -79,7 +79,7 @@ int main(void)
     options.timeout_ms = 20;
     options.cache = STOKER_CACHE_NONE;
     options.reader = &stoker_reader_uring;
-    const int rc = stoker_loader_create(&loader, dataset, &options);
+    const int rc = stoker_loader_create(&loader, dataset, &options, NULL);
     if (rc == STOKER_EREADER)
         return 77;
     CHECK(rc == STOKER_OK);

@@ -32,7 +32,7 @@ static void walk(const stoker_loader_options *options, uint64_t state)
     stoker_batch held[HELD_MAX];
     uint32_t count = 0;
     uint64_t samples = 0;
-    CHECK(stoker_loader_create(&loader, set.dataset, options) == STOKER_OK);
+    CHECK(stoker_loader_create(&loader, set.dataset, options, NULL) == STOKER_OK);
     for (;;) {
         while (count > 0 && (count == options->prefetch_batches - 1 || draw(&state, 3) == 0))
             release_any(held, &count, &state);

@@ -58,7 +58,7 @@ int main(void)
     options.epochs = 0;
     options.on_bad_sample = STOKER_ON_BAD_SKIP;
     options.max_bad_samples = 4000; /* the run ends with an error, which watchers see */
-    CHECK(stoker_loader_create(&loader, set.dataset, &options) == STOKER_OK);
+    CHECK(stoker_loader_create(&loader, set.dataset, &options, NULL) == STOKER_OK);
     for (int i = 0; i < WATCHERS; i++)
         CHECK(stk_thread_start(&watchers[i], "test", watch, NULL) == 0);
     int rc;

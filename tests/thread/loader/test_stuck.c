@@ -99,14 +99,14 @@ int main(void)
     set->file = (struct stk_one_file_set){ .path = "gate",
                                            .fd = open("/dev/zero", O_RDONLY | O_CLOEXEC),
                                            .codec = &set->codec };
-    CHECK(stoker_dataset_create(&dataset, &ops, set) == STOKER_OK);
+    CHECK(stoker_dataset_create(&dataset, &ops, set, NULL) == STOKER_OK);
     stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
     options.num_workers = 1;
     options.batch_size = 4;
     options.timeout_ms = 10;
     options.cache = STOKER_CACHE_NONE;
     options.reader = &stoker_reader_pread;
-    CHECK(stoker_loader_create(&loader, dataset, &options) == STOKER_OK);
+    CHECK(stoker_loader_create(&loader, dataset, &options, NULL) == STOKER_OK);
     kept = loader;
     CHECK(stoker_loader_next(loader, &batch) == STOKER_ETIMEDOUT);
     while (!stuck)

@@ -81,7 +81,7 @@ static uint64_t run_once(const stoker_dataset *dataset, uint32_t room)
     atomic_store(&taken, 0);
     for (uint32_t batch = 0; batch < BATCHES; batch++)
         atomic_store(&published[batch], 0U);
-    CHECK(stoker_loader_create(&loader, dataset, &options) == STOKER_OK);
+    CHECK(stoker_loader_create(&loader, dataset, &options, NULL) == STOKER_OK);
     for (int i = 0; i < TAKERS; i++)
         CHECK(stk_thread_start(&takers[i], "test", take_on, NULL) == 0);
     consume();

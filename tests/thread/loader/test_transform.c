@@ -10,7 +10,7 @@ static struct stk_run alone, together;
 static void check(const char *spec, const stoker_transform *transform, stoker_cache cache)
 {
     stoker_dataset *dataset = NULL;
-    CHECK(stoker_dataset_open(&dataset, spec, NULL) == STOKER_OK);
+    CHECK(stoker_dataset_open(&dataset, spec, NULL, NULL) == STOKER_OK);
     stoker_loader_options options = stk_small_options();
     options.dtype = STOKER_DTYPE_FLOAT32;
     options.transform = *transform;

@@ -34,7 +34,7 @@ static void play(const stoker_reader *reader, stoker_cache cache, uint64_t seed)
     options.batch_size = 3;
     options.epochs = 0;
     options.read_depth = 4;
-    CHECK(stoker_loader_create(&loader, set.dataset, &options) == STOKER_OK);
+    CHECK(stoker_loader_create(&loader, set.dataset, &options, NULL) == STOKER_OK);
     for (uint32_t i = 0; i < BATCHES;) {
         const uint64_t draw = stk_mix64(seed + i);
         if (draw % 4 == 0) /* as the tuner would: 1..max, never none */
@@ -61,7 +61,7 @@ static void play_auto(void)
     options.num_workers = STOKER_WORKERS_AUTO;
     options.batch_size = 2;
     options.epochs = 0;
-    CHECK(stoker_loader_create(&loader, set.dataset, &options) == STOKER_OK);
+    CHECK(stoker_loader_create(&loader, set.dataset, &options, NULL) == STOKER_OK);
     const uint64_t start_ns = stk_now_ns();
     while (stk_now_ns() - start_ns < UINT64_C(500000000)) {
         const int rc = stoker_loader_next(loader, &batch);

@@ -72,7 +72,7 @@ static void begin(struct epoch *epoch)
                                            .elements = BYTES,
                                            .channels = 1,
                                            .scale = 1.0f / 255.0f };
-    cr_assert_eq(stoker_dataset_create(&epoch->dataset, &rule_ops, NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_create(&epoch->dataset, &rule_ops, NULL, NULL), STOKER_OK);
     cr_assert_eq(stk_convert_plan_init(&epoch->plan, &options), STOKER_OK);
     cr_assert_eq(bench_verify_create(&epoch->verify, epoch->dataset, &epoch->plan, true),
                  STOKER_OK);

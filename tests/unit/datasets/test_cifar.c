@@ -61,7 +61,7 @@ static int open_set(stoker_dataset **out, const char *parameters, const char *sp
     char spec[400];
     (void)snprintf(spec, sizeof(spec), "cifar:%s%s", directory.path, parameters);
     return stoker_dataset_open(
-        out, spec, &(stoker_dataset_options){ .split = split, .max_bytes = 4096, .error = error });
+        out, spec, &(stoker_dataset_options){ .split = split, .max_bytes = 4096 }, error);
 }
 
 static void check_refused(const char *parameters, const char *split, int code, const char *told)
@@ -182,7 +182,7 @@ Test(cifar, a_plain_path_is_recognised_and_every_reader_brings_the_same, .timeou
     stoker_dataset *dataset = NULL;
     begin();
     write_ten();
-    cr_assert_eq(stoker_dataset_open(&dataset, directory.path, NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_open(&dataset, directory.path, NULL, NULL), STOKER_OK);
     cr_assert_str_eq(stoker_dataset_name(dataset), "cifar");
     stoker_loader_options options = stk_small_options();
     options.batch_size = 4;
@@ -212,8 +212,8 @@ Test(cifar, the_spec_is_read_as_written)
     write_file("train.bin", 0, 2, true);
     check_refused("", NULL, STOKER_EMISMATCH, "both CIFAR-10");
     stoker_dataset *dataset = NULL;
-    cr_assert_eq(stoker_dataset_open(&dataset, "cifar:", NULL), STOKER_ESPEC);
-    cr_assert_eq(stoker_dataset_open(&dataset, "cifar:?labels=fine", NULL), STOKER_ESPEC);
+    cr_assert_eq(stoker_dataset_open(&dataset, "cifar:", NULL, NULL), STOKER_ESPEC);
+    cr_assert_eq(stoker_dataset_open(&dataset, "cifar:?labels=fine", NULL, NULL), STOKER_ESPEC);
     check_done();
 }
 

@@ -18,11 +18,11 @@
 static int open_bytes(stoker_dataset **out, const void *bytes, size_t size, const char *parameters,
                       const char *split, stoker_error *error)
 {
-    const stoker_dataset_options options = { .max_bytes = 1 << 20, .split = split, .error = error };
+    const stoker_dataset_options options = { .max_bytes = 1 << 20, .split = split };
     struct stk_memory_file file = stk_memory_file(bytes, size);
     char spec[600];
     (void)snprintf(spec, sizeof(spec), "csv:%s%s", file.path, parameters);
-    int rc = stoker_dataset_open(out, spec, &options);
+    int rc = stoker_dataset_open(out, spec, &options, error);
     close(file.fd);
     return rc;
 }
@@ -178,13 +178,13 @@ CleanTest(csv, a_path_ending_in_csv_is_recognised_and_may_hold_a_question_mark)
     stk_file_write(&directory, "what?.csv", "1,2\n", 4);
     stoker_dataset *dataset = NULL;
     (void)stk_path_in(path, &directory, "what?.csv");
-    cr_assert_eq(stoker_dataset_open(&dataset, path, NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_open(&dataset, path, NULL, NULL), STOKER_OK);
     stoker_dataset_close(&dataset);
     (void)snprintf(spec, sizeof(spec), "csv:%s", path);
-    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL, NULL), STOKER_OK);
     stoker_dataset_close(&dataset);
     (void)snprintf(spec, sizeof(spec), "csv:%s?label=2", path);
-    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL, NULL), STOKER_OK);
     stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);
 }
@@ -314,8 +314,8 @@ CleanTest(csv, limits_come_before_memory)
     char spec[100];
     (void)snprintf(spec, sizeof(spec), "csv:%s", file.path);
     for (uint64_t most = 1; most <= 16; most++) {
-        const stoker_dataset_options options = { .max_bytes = most, .error = &error };
-        int rc = stoker_dataset_open(&dataset, spec, &options);
+        const stoker_dataset_options options = { .max_bytes = most };
+        int rc = stoker_dataset_open(&dataset, spec, &options, &error);
         cr_assert_eq(rc, most < 16 ? STOKER_ELIMIT : STOKER_OK, "%d bytes", (int)most);
         stoker_dataset_close(&dataset);
     }
@@ -530,7 +530,7 @@ CleanTest(csv, a_loader_delivers_rows_and_labels)
     options.num_workers = 1;
     options.shuffle = true;
     options.epochs = 1;
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     stoker_batch batch;
     uint32_t count = 0;
     while (stoker_loader_next(loader, &batch) == STOKER_OK) {
@@ -562,8 +562,7 @@ CleanTest(csv, the_boston_housing_file_reads)
     stoker_dataset *dataset = NULL;
     stoker_error error = { 0 };
     (void)snprintf(spec, sizeof(spec), "csv:%s?label=medv", path);
-    cr_assert_eq(stoker_dataset_open(&dataset, spec, &(stoker_dataset_options){ .error = &error }),
-                 STOKER_OK, "%s", error.message);
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL, &error), STOKER_OK, "%s", error.message);
     cr_assert_eq(stoker_dataset_get_info(dataset)->count, 506);
     cr_assert_eq(stoker_dataset_get_info(dataset)->shape[0], 13);
     float row[13];

@@ -16,7 +16,7 @@ static int open_spec(stoker_dataset **out, stoker_error *error, const char *form
     char spec[2048];
     (void)snprintf(spec, sizeof(spec), format, a, b);
     *error = (stoker_error){ .message = "" };
-    return stoker_dataset_open(out, spec, &(stoker_dataset_options){ .error = error });
+    return stoker_dataset_open(out, spec, NULL, error);
 }
 
 static const char *path_of(const stoker_dataset *dataset, uint64_t id)
@@ -451,11 +451,10 @@ static int create_loader(const stoker_dataset *dataset, bool resizes, stoker_err
     stoker_loader_options options = stk_small_options();
     options.batch_size = 2;
     options.on_bad_sample = STOKER_ON_BAD_SKIP;
-    options.error = error;
     if (resizes)
         options.transform.resize = (stoker_size){ 1, 8 };
     *error = (stoker_error){ .message = "" };
-    const int rc = stoker_loader_create(&loader, dataset, &options);
+    const int rc = stoker_loader_create(&loader, dataset, &options, error);
     stoker_loader_destroy(&loader);
     return rc;
 }
@@ -552,7 +551,7 @@ CleanTest(folder, longer_files_than_allowed_are_bad_alone)
     options.on_bad_sample = STOKER_ON_BAD_SKIP;
     options.batch_size = 2;
     memset(&run, 0, sizeof(run));
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     stk_run_on(loader, &run, UINT32_MAX);
     cr_assert_eq(run.samples, 8);
     cr_assert_eq(stoker_loader_bad_sample(loader, 0, &error), STOKER_OK);
@@ -604,7 +603,7 @@ CleanTest(folder, stray_raw_files_are_bad_alone)
     options.on_bad_sample = STOKER_ON_BAD_SKIP;
     options.batch_size = 2;
     memset(&run, 0, sizeof(run));
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
     stk_run_on(loader, &run, UINT32_MAX);
     cr_assert_eq(run.samples, GOOD * options.epochs);
     stoker_loader_destroy(&loader);
@@ -645,7 +644,7 @@ CleanTest(folder, a_split_is_a_folder_and_a_plain_path_is_recognised)
     char parent[400];
     char *slash;
     stk_folder_make(&set, 4, 2, true);
-    cr_assert_eq(stoker_dataset_open(&dataset, set.directory.path, NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_open(&dataset, set.directory.path, NULL, NULL), STOKER_OK);
     cr_assert_str_eq(stoker_dataset_name(dataset), "folder");
     cr_assert_eq(count_of(dataset), 4);
     stoker_dataset_close(&dataset);
@@ -654,19 +653,20 @@ CleanTest(folder, a_split_is_a_folder_and_a_plain_path_is_recognised)
     slash = strrchr(parent, '/');
     *slash = '\0';
     (void)snprintf(spec, sizeof(spec), "folder:%.380s", parent);
-    stoker_dataset_options options = { .split = slash + 1, .error = &error };
-    cr_assert_eq(stoker_dataset_open(&dataset, spec, &options), STOKER_OK, "%s", error.message);
+    stoker_dataset_options options = { .split = slash + 1 };
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, &options, &error), STOKER_OK, "%s",
+                 error.message);
     cr_assert_eq(count_of(dataset), 4);
     stoker_dataset_close(&dataset);
     static const char *const wrong[] = { "", "..", "a/b", ".", "none" };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         options.split = wrong[i];
-        cr_assert_lt(stoker_dataset_open(&dataset, spec, &options), 0);
+        cr_assert_lt(stoker_dataset_open(&dataset, spec, &options, &error), 0);
     }
     stk_folder_remove(&set);
 
     stk_folder_make(&set, 4, 2, false); /* raw files are no images */
-    cr_assert_eq(stoker_dataset_open(&dataset, set.directory.path, NULL), STOKER_ESPEC);
+    cr_assert_eq(stoker_dataset_open(&dataset, set.directory.path, NULL, NULL), STOKER_ESPEC);
     stk_folder_remove(&set);
 }
 
@@ -680,14 +680,14 @@ CleanTest(folder, memory_is_as_stated)
     stk_folder_make(&set, 5000, 500, false);
     (void)snprintf(spec, sizeof(spec), "folder:%s?extensions=raw", set.directory.path);
     const int64_t before = stk_fault_live_bytes();
-    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL, NULL), STOKER_OK);
     const int64_t taken = stk_fault_live_bytes() - before;
     const int64_t stated = 5000 * (16 + 15) + 10 * (32 + 8 + 4); /* "c00/f00000.raw" and a 0 */
     cr_assert_geq(taken, stated);
     cr_assert_leq(taken, stated + 16384);
     stoker_dataset_close(&dataset);
-    stoker_dataset_options options = { .max_bytes = 100000, .error = &error };
-    cr_assert_eq(stoker_dataset_open(&dataset, spec, &options), STOKER_ELIMIT);
+    stoker_dataset_options options = { .max_bytes = 100000 };
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, &options, &error), STOKER_ELIMIT);
     cr_assert_not_null(strstr(error.message, "max_bytes"));
     stk_folder_remove(&set);
 }
@@ -712,8 +712,7 @@ CleanTest(folder, a_failed_allocation_is_reported_for_any_files, .timeout = 60)
         stoker_error error = { .code = 0 };
         cr_assert_lt(nth, 1000);
         stk_fault_arm(STK_FAULT_MEMORY, nth);
-        const int rc =
-            stoker_dataset_open(&dataset, spec, &(stoker_dataset_options){ .error = &error });
+        const int rc = stoker_dataset_open(&dataset, spec, NULL, &error);
         reached = stk_fault_disarm();
         cr_assert_eq(rc, reached ? STOKER_ENOMEM : STOKER_OK, "allocation %d: %s", (int)nth,
                      error.message);

@@ -32,9 +32,9 @@ static int open_and_read(const char *spec, const char *parameter, stoker_error *
     char text[600];
     uint8_t row[HEIGHT * WIDTH];
     stoker_dataset *dataset = NULL;
-    const stoker_dataset_options options = { .max_bytes = 1 << 20, .error = error };
+    const stoker_dataset_options options = { .max_bytes = 1 << 20 };
     (void)snprintf(text, sizeof(text), "%s%s", spec, parameter);
-    int rc = stoker_dataset_open(&dataset, text, &options);
+    int rc = stoker_dataset_open(&dataset, text, &options, error);
     if (rc == STOKER_OK)
         rc = stoker_dataset_read(dataset, 0, row, sizeof(row), NULL, error);
     stoker_dataset_close(&dataset);
@@ -136,7 +136,7 @@ CleanTest(folder_image, webp_files_lie_beside_others_in_a_folder)
     stk_file_write(&directory, "a/0.webp", webp.at, webp.size);
     stk_file_write(&directory, "a/1.PNG", webp.at, webp.size); /* whatever its name says */
     (void)snprintf(spec, sizeof(spec), "%s", directory.path);
-    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL), STOKER_OK); /* a plain path */
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL, NULL), STOKER_OK); /* a plain path */
     cr_assert_str_eq(stoker_dataset_name(dataset), "folder");
     cr_assert_eq(stoker_dataset_get_info(dataset)->count, 2);
     check_olive(dataset, 0);
@@ -161,7 +161,7 @@ CleanTest(folder_image, webp_members_are_images_of_an_archive)
     stk_archive_end(&archive);
     stk_file_write(&directory, "x.tar", archive.at, archive.size);
     (void)snprintf(spec, sizeof(spec), "tar:%s/x.tar?channels=3", directory.path);
-    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL, NULL), STOKER_OK);
     check_olive(dataset, 0);
     cr_assert_eq(stoker_dataset_read(dataset, 1, row, sizeof(row), NULL, &error), STOKER_EFORMAT);
     cr_assert_not_null(strstr(error.message, "5 x 6"), "%s", error.message);

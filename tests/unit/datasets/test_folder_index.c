@@ -32,9 +32,8 @@ static uint64_t open_and_hash(const struct indexed *indexed, uint64_t *count)
     stoker_error error = { .message = "" };
     stoker_sample sample;
     uint64_t hash = STK_FNV1A_START;
-    cr_assert_eq(
-        stoker_dataset_open(&dataset, indexed->spec, &(stoker_dataset_options){ .error = &error }),
-        STOKER_OK, "%s", error.message);
+    cr_assert_eq(stoker_dataset_open(&dataset, indexed->spec, NULL, &error), STOKER_OK, "%s",
+                 error.message);
     *count = stoker_dataset_get_info(dataset)->count;
     for (uint64_t id = 0; id < *count; id++) {
         cr_assert_eq(stoker_dataset_locate(dataset, id, &sample, NULL), STOKER_OK);
@@ -250,8 +249,7 @@ CleanTest(folder_index, each_failed_allocation_or_thread_leaves_nothing, .timeou
             if (with_index == 0)
                 (void)unlink(indexed.index);
             stk_fault_arm(STK_FAULT_ANY, nth);
-            const int rc = stoker_dataset_open(&dataset, indexed.spec,
-                                               &(stoker_dataset_options){ .error = &error });
+            const int rc = stoker_dataset_open(&dataset, indexed.spec, NULL, &error);
             reached = stk_fault_disarm();
             if (rc < 0) { /* a thread less is no failure, nor an index that finds no memory */
                 cr_assert_eq(rc, STOKER_ENOMEM, "%llu: %s", (unsigned long long)nth, error.message);

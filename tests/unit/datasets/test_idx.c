@@ -320,11 +320,11 @@ CleanTest(idx, labels_over_the_limit_are_not_taken)
     (void)snprintf(spec, sizeof(spec), "idx:%s,%s", memory.path, memory.path);
     stoker_error error = { 0 };
     stoker_dataset *dataset = NULL;
-    stoker_dataset_options options = { .max_bytes = 8 * LABELS - 1, .error = &error };
-    cr_assert_eq(stoker_dataset_open(&dataset, spec, &options), STOKER_ELIMIT);
+    stoker_dataset_options options = { .max_bytes = 8 * LABELS - 1 };
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, &options, &error), STOKER_ELIMIT);
     cr_assert_eq(error.code, STOKER_ELIMIT);
     options.max_bytes = 8 * LABELS;
-    cr_assert_eq(stoker_dataset_open(&dataset, spec, &options), STOKER_OK);
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, &options, &error), STOKER_OK);
     cr_assert_eq(stoker_dataset_get_info(dataset)->class_count, 1);
     stoker_dataset_close(&dataset);
     close(memory.fd);
@@ -365,7 +365,7 @@ static void check_refused(const char *path, int code, int os_errno)
     stoker_error error = { 0 };
     stoker_dataset *dataset = NULL;
     (void)snprintf(spec, sizeof(spec), "idx:%s", path);
-    int rc = stoker_dataset_open(&dataset, spec, &(stoker_dataset_options){ .error = &error });
+    int rc = stoker_dataset_open(&dataset, spec, NULL, &error);
     cr_assert_eq(rc, code, "%s: %s", path, error.message);
     cr_assert_null(dataset);
     cr_assert_eq(error.os_errno, os_errno);
@@ -410,8 +410,7 @@ CleanTest(idx, too_many_open_files_are_reported)
         last = fd;
     stoker_error error = { 0 };
     stoker_dataset *dataset = NULL;
-    int rc =
-        stoker_dataset_open(&dataset, "idx:whatever", &(stoker_dataset_options){ .error = &error });
+    int rc = stoker_dataset_open(&dataset, "idx:whatever", NULL, &error);
     for (int fd = last; fd > STDERR_FILENO && fd > last - 64; fd--)
         close(fd); /* the reports of this test need some */
     cr_assert_eq(rc, STOKER_ENOFILE, "%s", error.message);
@@ -441,14 +440,14 @@ CleanTest(idx, a_comma_may_be_part_of_a_name)
     stk_file_write(&directory, "a,b", images.at, images.size);
     stk_file_write(&directory, "labels", labels.at, labels.size);
     (void)snprintf(spec, sizeof(spec), "idx:%s", stk_path_in(path, &directory, "a,b"));
-    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL, NULL), STOKER_OK);
     check_small_images(dataset);
     stoker_dataset_close(&dataset);
     (void)snprintf(spec, sizeof(spec), "idx:%s/a,b,%s/labels", directory.path, directory.path);
-    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL, NULL), STOKER_OK);
     cr_assert_eq(stoker_dataset_get_info(dataset)->class_count, 10);
     stoker_dataset_close(&dataset);
-    cr_assert_eq(stoker_dataset_open(&dataset, path, NULL), STOKER_OK, "a plain path");
+    cr_assert_eq(stoker_dataset_open(&dataset, path, NULL, NULL), STOKER_OK, "a plain path");
     check_small_images(dataset);
     stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);

@@ -16,8 +16,7 @@ static int open_directory(stoker_dataset **out, const char *path, const char *sp
 {
     char spec[512];
     (void)snprintf(spec, sizeof(spec), "mnist:%s", path);
-    return stoker_dataset_open(out, spec,
-                               &(stoker_dataset_options){ .split = split, .error = error });
+    return stoker_dataset_open(out, spec, &(stoker_dataset_options){ .split = split }, error);
 }
 
 /* ---- small files under the real names ------------------------------------------- */
@@ -78,7 +77,8 @@ CleanTest(mnist, splits_are_files_and_train_is_the_first)
     stoker_dataset *dataset = NULL;
     cr_assert_eq(open_directory(&dataset, directory.path, "validation", &error), STOKER_EINVAL);
     cr_assert_not_null(strstr(error.message, "validation"));
-    cr_assert_eq(stoker_dataset_open(&dataset, directory.path, NULL), STOKER_OK, "a plain path");
+    cr_assert_eq(stoker_dataset_open(&dataset, directory.path, NULL, NULL), STOKER_OK,
+                 "a plain path");
     cr_assert_str_eq(stoker_dataset_name(dataset), "mnist");
     stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);
@@ -120,14 +120,14 @@ CleanTest(mnist, what_is_missing_is_named)
     cr_assert_eq(open_directory(&dataset, directory.path, NULL, &error), STOKER_EMISMATCH);
     cr_assert_eq(open_directory(&dataset, directory.path, "test", &error), STOKER_ENOENT);
     cr_assert_not_null(strstr(error.path, "/t10k-images-idx3-ubyte"));
-    cr_assert_eq(stoker_dataset_open(&dataset, "mnist:", NULL), STOKER_ESPEC);
+    cr_assert_eq(stoker_dataset_open(&dataset, "mnist:", NULL, NULL), STOKER_ESPEC);
     cr_assert_null(dataset);
 
     char long_path[5000];
     memset(long_path, 'x', sizeof(long_path));
     memcpy(long_path, "mnist:", 6);
     long_path[sizeof(long_path) - 1] = '\0';
-    cr_assert_lt(stoker_dataset_open(&dataset, long_path, NULL), 0);
+    cr_assert_lt(stoker_dataset_open(&dataset, long_path, NULL, NULL), 0);
     stk_directory_remove(&directory);
 }
 

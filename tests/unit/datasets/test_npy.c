@@ -349,8 +349,8 @@ CleanTest(npy, a_huge_header_is_refused_before_it_is_read)
     stoker_error error = { 0 };
     stoker_dataset *dataset = NULL;
     const uint64_t before = stk_fault_allocations();
-    cr_assert_eq(stoker_dataset_open(&dataset, spec, &(stoker_dataset_options){ .error = &error }),
-                 STOKER_ELIMIT, "%s", error.message);
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL, &error), STOKER_ELIMIT, "%s",
+                 error.message);
     cr_assert_leq(stk_fault_allocations() - before, 2); /* the set itself and its path */
     close(file.fd);
 }
@@ -406,10 +406,10 @@ CleanTest(npy, labels_over_the_limit_are_not_taken)
     (void)snprintf(spec, sizeof(spec), "npy:%s,%s", memory.path, memory.path);
     stoker_error error = { 0 };
     stoker_dataset *dataset = NULL;
-    stoker_dataset_options options = { .max_bytes = 8 * LABELS - 1, .error = &error };
-    cr_assert_eq(stoker_dataset_open(&dataset, spec, &options), STOKER_ELIMIT);
+    stoker_dataset_options options = { .max_bytes = 8 * LABELS - 1 };
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, &options, &error), STOKER_ELIMIT);
     options.max_bytes = 8 * LABELS;
-    cr_assert_eq(stoker_dataset_open(&dataset, spec, &options), STOKER_OK);
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, &options, &error), STOKER_OK);
     for (uint64_t id = 0; id < LABELS; id++) {
         stoker_sample sample;
         cr_assert_eq(stoker_dataset_locate(dataset, id, &sample, NULL), STOKER_OK);
@@ -475,7 +475,7 @@ CleanTest(npy, a_plain_path_is_recognised_and_every_reader_brings_the_same, .tim
         stk_file_write(&directory, "rows,of.npy", file.at, file.size);
         stoker_dataset *dataset = NULL;
         cr_assert_eq(
-            stoker_dataset_open(&dataset, stk_path_in(path, &directory, "rows,of.npy"), NULL),
+            stoker_dataset_open(&dataset, stk_path_in(path, &directory, "rows,of.npy"), NULL, NULL),
             STOKER_OK);
         cr_assert_str_eq(stoker_dataset_name(dataset), "npy");
         stoker_loader_options options = stk_small_options();

@@ -90,9 +90,8 @@ CleanTest(shards, read_as_described)
 
     /* A plain path is recognised; a question mark in it is no parameter. */
     stoker_error error = { .message = "" };
-    cr_assert_eq(
-        stoker_dataset_open(&dataset, directory.path, &(stoker_dataset_options){ .error = &error }),
-        STOKER_OK, "%s", error.message);
+    cr_assert_eq(stoker_dataset_open(&dataset, directory.path, NULL, &error), STOKER_OK, "%s",
+                 error.message);
     cr_assert_str_eq(stoker_dataset_name(dataset), "shards");
     stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);
@@ -135,7 +134,7 @@ CleanTest(shards, loaders_deliver_each_row)
             options.epochs = 1;
             options.cache = STOKER_CACHE_NONE;
             options.reader = readers[r];
-            cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+            cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
             while (stoker_loader_next(loader, &batch) == STOKER_OK) {
                 for (uint32_t i = 0; i < batch.count; i++) {
                     uint8_t expected[STK_SHARD_TEST_ROW];
@@ -384,7 +383,7 @@ CleanTest(shards, a_damaged_record_is_a_bad_sample_with_its_place)
     options.batch_size = 4;
     options.epochs = 1;
     options.on_bad_sample = STOKER_ON_BAD_SKIP;
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     while (stoker_loader_next(loader, &batch) == STOKER_OK) {
         delivered += batch.count;
         stoker_batch_release(&batch);

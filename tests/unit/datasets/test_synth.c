@@ -19,8 +19,8 @@ static stoker_dataset *open_spec(const char *spec, const char *split)
 {
     stoker_error error = { 0 };
     stoker_dataset *dataset = NULL;
-    const stoker_dataset_options options = { .split = split, .error = &error };
-    cr_assert_eq(stoker_dataset_open(&dataset, spec, &options), STOKER_OK, "%s: %s", spec,
+    const stoker_dataset_options options = { .split = split };
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, &options, &error), STOKER_OK, "%s: %s", spec,
                  error.message);
     return dataset;
 }
@@ -145,7 +145,7 @@ CleanTest(synth, an_overlong_parameter_is_refused)
     stoker_dataset *dataset = NULL;
     for (size_t key = 1; key < 200; key += 33) {
         (void)snprintf(spec, sizeof(spec), "synth:bytes?%0*d=%0*d", (int)key, 0, 300, 1);
-        cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL), STOKER_ESPEC);
+        cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL, NULL), STOKER_ESPEC);
     }
 }
 
@@ -158,8 +158,7 @@ CleanTest(synth, each_allocation_may_fail)
             cr_assert_leq(nth, 3);
             stoker_error error = { 0 };
             stk_fault_arm(STK_FAULT_ANY, nth);
-            int rc = stoker_dataset_open(&dataset, specs[i],
-                                         &(stoker_dataset_options){ .error = &error });
+            int rc = stoker_dataset_open(&dataset, specs[i], NULL, &error);
             cr_assert_eq(stk_fault_disarm(), dataset == NULL);
             cr_assert(dataset != NULL || (rc == STOKER_ENOMEM && error.code == STOKER_ENOMEM));
         }

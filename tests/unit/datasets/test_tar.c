@@ -368,12 +368,13 @@ CleanTest(tar, a_plain_path_is_recognised_by_content)
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         char spec[600];
         stk_file_write(&directory, names[i], archive.at, archive.size);
-        cr_assert_eq(stoker_dataset_open(&dataset, stk_path_in(path, &directory, names[i]), NULL),
-                     STOKER_OK);
+        cr_assert_eq(
+            stoker_dataset_open(&dataset, stk_path_in(path, &directory, names[i]), NULL, NULL),
+            STOKER_OK);
         cr_assert_str_eq(stoker_dataset_name(dataset), "tar");
         stoker_dataset_close(&dataset);
         (void)snprintf(spec, sizeof(spec), "tar:%s?classes=20&width=40", path);
-        cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL), STOKER_OK);
+        cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL, NULL), STOKER_OK);
         cr_assert_eq(stoker_dataset_get_info(dataset)->class_count, 20);
         stoker_dataset_close(&dataset);
     }

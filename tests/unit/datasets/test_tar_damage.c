@@ -186,8 +186,7 @@ static void check_spec_refused(const char *spec, int code)
 {
     stoker_error error = { .message = "" };
     stoker_dataset *dataset = NULL;
-    cr_assert_eq(stoker_dataset_open(&dataset, spec, &(stoker_dataset_options){ .error = &error }),
-                 code, "%s", error.message);
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL, &error), code, "%s", error.message);
     cr_assert_eq(stk_fault_live_bytes(), 0);
 }
 
@@ -211,7 +210,7 @@ CleanTest(tar_damage, bombs_are_refused, .timeout = 60)
     check_spec_refused(spec, STOKER_ELIMIT);
     (void)snprintf(spec, sizeof(spec), "tar:%s", file.path); /* bounded by the file, not by us */
     stoker_dataset *dataset = NULL;
-    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL), STOKER_EEMPTY);
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL, NULL), STOKER_EEMPTY);
 
     uint8_t block[STK_ARCHIVE_BLOCK];
     static const char types[] = "0LxgSV";
@@ -251,8 +250,8 @@ CleanTest(tar_damage, the_index_keeps_to_its_memory)
     (void)snprintf(spec, sizeof(spec), "tar:%s", file.path);
     int refused = 0;
     for (uint64_t max_bytes = 1; dataset == NULL; max_bytes *= 2) {
-        const stoker_dataset_options options = { .max_bytes = max_bytes, .error = &error };
-        const int rc = stoker_dataset_open(&dataset, spec, &options);
+        const stoker_dataset_options options = { .max_bytes = max_bytes };
+        const int rc = stoker_dataset_open(&dataset, spec, &options, &error);
         cr_assert(rc == STOKER_OK || rc == STOKER_ELIMIT, "%s", error.message);
         refused += rc == STOKER_ELIMIT ? 1 : 0;
         cr_assert_leq(max_bytes, 1 << 17);

@@ -108,8 +108,7 @@ CleanTest(tar_several, several_archives_are_one_set_by_every_reader, .timeout = 
     char spec[600];
     write_archives(&directory);
     (void)snprintf(spec, sizeof(spec), "tar:%s/t-{00..02}.tar", directory.path);
-    cr_assert_eq(stoker_dataset_open(&dataset, spec, &(stoker_dataset_options){ .error = &error }),
-                 STOKER_OK, "%s", error.message);
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL, &error), STOKER_OK, "%s", error.message);
     cr_assert_eq(stoker_dataset_get_info(dataset)->count, ARCHIVES * EACH);
     cr_assert_eq(stoker_dataset_get_info(dataset)->file_count, ARCHIVES);
     for (uint64_t id = 0; id < ARCHIVES * EACH; id++)
@@ -125,8 +124,7 @@ CleanTest(tar_several, several_archives_are_one_set_by_every_reader, .timeout = 
     stoker_dataset_close(&dataset);
 
     (void)snprintf(spec, sizeof(spec), "tar:%s/t-{00..03}.tar", directory.path);
-    cr_assert_eq(stoker_dataset_open(&dataset, spec, &(stoker_dataset_options){ .error = &error }),
-                 STOKER_ENOENT);
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL, &error), STOKER_ENOENT);
     cr_assert_not_null(strstr(error.message, "t-03.tar"));
     stk_directory_remove(&directory);
 }

@@ -29,7 +29,7 @@ static void play(const stoker_dataset *dataset, const stoker_loader_options *opt
     stoker_loader *loader = NULL;
     stoker_stats stats = { .struct_size = sizeof(stats) };
     memset(outcome, 0, sizeof(*outcome));
-    cr_assert_eq(stoker_loader_create(&loader, dataset, options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, options, NULL), STOKER_OK);
     stk_run_on(loader, &outcome->run, UINT32_MAX);
     cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
     outcome->bad_samples = stats.bad_samples;
@@ -145,7 +145,7 @@ static void check_rows(const struct stk_made_set *set, const stoker_loader_optio
 {
     stoker_loader *loader = NULL;
     stoker_batch batch;
-    cr_assert_eq(stoker_loader_create(&loader, set->dataset, options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, set->dataset, options, NULL), STOKER_OK);
     for (int rc; (rc = stoker_loader_next(loader, &batch)) != STOKER_FINISHED;) {
         if (rc == STOKER_EPOCH_END)
             continue;
@@ -438,7 +438,7 @@ CleanTest(bad, the_first_1024_reports_are_kept)
     cr_assert(stk_made_set_open(&set));
     stoker_loader_options options = stk_small_options();
     options.on_bad_sample = STOKER_ON_BAD_SKIP;
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
     stk_run_on(loader, &run, UINT32_MAX);
     cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
     cr_assert_eq(stats.bad_samples, 2 * 1199);
@@ -639,7 +639,7 @@ CleanTest(bad, storage_that_recovers_fills_the_cache)
             options.prefetch_batches = 2;
             options.epochs = 5;
             stk_script_install(&(struct stk_script){ .rules = rules, .rule_count = 1 });
-            cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+            cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
             memset(&run, 0, sizeof(run));
             stk_run_on(loader, &run, UINT32_MAX);
             cr_assert_eq(run.rc, STOKER_FINISHED);
@@ -668,7 +668,7 @@ CleanTest(bad, a_file_truncated_during_an_epoch_gives_no_wrong_byte)
         options.num_workers = workers;
         options.prefetch_batches = 2;
         options.epochs = 0;
-        cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+        cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
         while ((rc = stoker_loader_next(loader, &batch)) >= 0) {
             if (rc == STOKER_EPOCH_END)
                 continue;
@@ -690,8 +690,8 @@ CleanTest(bad, a_file_truncated_during_an_epoch_gives_no_wrong_byte)
             cr_assert_geq(report.sample, 50);
         }
         stoker_loader_destroy(&loader);
-        options.error = &report; /* nor can another loader be made */
-        cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_ECHANGED);
+        cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, &report),
+                     STOKER_ECHANGED);
         cr_assert_not_null(strstr(set.images, report.path), "%s", report.message);
         stk_file_set_remove(&set);
     }

@@ -152,7 +152,7 @@ static stoker_dataset *make_set(enum word breaks, uint32_t codecs)
                                         .decode_any = decode_any,
                                         .verify = breaks == VERIFY ? verify : NULL };
     }
-    cr_assert_eq(stoker_dataset_create(&dataset, &ops, NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_create(&dataset, &ops, NULL, NULL), STOKER_OK);
     return dataset;
 }
 
@@ -235,7 +235,7 @@ CleanTest(callbacks, a_set_or_codec_that_stops_ends_the_run, .timeout = 60)
     stoker_dataset *dataset = make_set(FILE_OF, 1);
     stoker_loader *loader = NULL;
     const stoker_loader_options options = stk_small_options();
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_EINVAL);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_EINVAL);
     stoker_dataset_close(&dataset);
 }
 

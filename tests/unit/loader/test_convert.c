@@ -70,7 +70,7 @@ static void check_loader(const stoker_dataset *dataset, const stoker_loader_opti
     stoker_loader *loader = NULL;
     stoker_batch batch;
     oracle_open(&oracle, dataset, options);
-    cr_assert_eq(stoker_loader_create(&loader, dataset, options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, options, NULL), STOKER_OK);
     for (int rc; (rc = stoker_loader_next(loader, &batch)) != STOKER_FINISHED;) {
         if (rc == STOKER_EPOCH_END)
             continue;
@@ -120,7 +120,7 @@ CleanTest(convert, every_stored_type_to_every_float, .timeout = 60)
         char spec[96];
         stoker_dataset *dataset = NULL;
         (void)snprintf(spec, sizeof(spec), "synth:bytes?count=40&shape=5x7&dtype=%s", types[i]);
-        if (stoker_dataset_open(&dataset, spec, NULL) != STOKER_OK)
+        if (stoker_dataset_open(&dataset, spec, NULL, NULL) != STOKER_OK)
             continue;
         opened++;
         check_types(dataset, odd_options());
@@ -164,7 +164,7 @@ CleanTest(convert, shape_gives_the_layout)
         stoker_batch batch;
         stoker_loader_options options = stk_small_options();
         options.layout = (stoker_layout)layout;
-        cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+        cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
         cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
         cr_assert_eq(batch.images.rank, 4);
         cr_assert_arr_eq(batch.images.shape, shapes[layout], sizeof(shapes[layout]));
@@ -191,7 +191,7 @@ CleanTest(convert, mean_and_std_are_copied)
     options.std = std;
     options.mean_count = 3;
     cr_assert_eq(stk_run(set.dataset, &options, &expected), STOKER_FINISHED);
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
     memset(mean, 0xFF, sizeof(mean));
     memset(std, 0xFF, sizeof(std));
     stk_run_on(loader, &found, UINT32_MAX);

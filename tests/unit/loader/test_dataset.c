@@ -77,7 +77,7 @@ CleanTest(dataset, create_keeps_what_was_described)
 {
     struct told told = sound();
     stoker_dataset *dataset = NULL;
-    cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &told), STOKER_OK);
+    cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &told, NULL), STOKER_OK);
     cr_assert_str_eq(stoker_dataset_name(dataset), "told");
     cr_assert_eq(stoker_dataset_row_bytes(dataset), 4);
     cr_assert_eq(stoker_dataset_get_info(dataset)->class_count, 3);
@@ -103,18 +103,20 @@ CleanTest(dataset, create_wants_its_callbacks)
             ops.locate = NULL;
         if (missing == 3)
             ops.file = NULL; /* and file_count is 1 */
-        cr_assert_eq(stoker_dataset_create(&dataset, &ops, &told), STOKER_EINVAL, "%d", missing);
+        cr_assert_eq(stoker_dataset_create(&dataset, &ops, &told, NULL), STOKER_EINVAL, "%d",
+                     missing);
         cr_assert_null(dataset);
     }
-    cr_assert_eq(stoker_dataset_create(&dataset, NULL, &told), STOKER_EINVAL);
-    cr_assert_eq(stoker_dataset_create(NULL, &told_ops, &told), STOKER_EINVAL);
+    cr_assert_eq(stoker_dataset_create(&dataset, NULL, &told, NULL), STOKER_EINVAL);
+    cr_assert_eq(stoker_dataset_create(NULL, &told_ops, &told, NULL), STOKER_EINVAL);
 
     stoker_dataset_ops ops = told_ops;
     ops.file = NULL;
     ops.destroy = NULL;
     told.info.file_count = 0;
     told.info.encoded_bytes_max = 0;
-    cr_assert_eq(stoker_dataset_create(&dataset, &ops, &told), STOKER_OK, "both are optional");
+    cr_assert_eq(stoker_dataset_create(&dataset, &ops, &told, NULL), STOKER_OK,
+                 "both are optional");
     stoker_dataset_close(&dataset);
     cr_assert_eq(told.destroyed, 0, "on failure self stays the caller's");
 }
@@ -146,16 +148,17 @@ CleanTest(dataset, create_refuses_what_is_not_consistent)
     told[14].describe_rc = 7; /* no code of ours */
     for (int i = 0; i < ROWS; i++) {
         stoker_dataset *dataset = NULL;
-        cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &told[i]), STOKER_EINVAL, "%d", i);
+        cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &told[i], NULL), STOKER_EINVAL,
+                     "%d", i);
         cr_assert_null(dataset);
         cr_assert_eq(told[i].destroyed, 0);
     }
     struct told empty = sound();
     stoker_dataset *dataset = NULL;
     empty.info.count = 0;
-    cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &empty), STOKER_EEMPTY);
+    cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &empty, NULL), STOKER_EEMPTY);
     empty.describe_rc = STOKER_EIO;
-    cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &empty), STOKER_EIO);
+    cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &empty, NULL), STOKER_EIO);
 }
 
 CleanTest(dataset, create_survives_the_failure_of_its_allocation)
@@ -163,7 +166,7 @@ CleanTest(dataset, create_survives_the_failure_of_its_allocation)
     struct told told = sound();
     stoker_dataset *dataset = NULL;
     stk_fault_arm(STK_FAULT_ANY, 1);
-    cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &told), STOKER_ENOMEM);
+    cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &told, NULL), STOKER_ENOMEM);
     cr_assert(stk_fault_disarm());
     cr_assert_null(dataset);
     cr_assert_eq(told.destroyed, 0);
@@ -239,7 +242,7 @@ static int read_told(struct told *told, uint64_t id, uint8_t row[4], stoker_erro
     stoker_dataset *dataset = NULL;
     stoker_label label = { .index = -1 };
     *error = (stoker_error){ 0 };
-    cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, told), STOKER_OK);
+    cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, told, NULL), STOKER_OK);
     int rc = stoker_dataset_read(dataset, id, row, 4, &label, error);
     cr_assert_eq(label.index, rc == STOKER_OK ? told->sample.label.index : -1);
     cr_assert_eq(error->code, rc);
@@ -360,7 +363,7 @@ CleanTest(dataset, read_and_locate_check_their_arguments)
     stoker_error error = { 0 };
     stoker_sample sample;
     uint8_t row[4];
-    cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &told), STOKER_OK);
+    cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &told, NULL), STOKER_OK);
     cr_assert_eq(stoker_dataset_locate(dataset, 10, &sample, &error), STOKER_EINVAL);
     cr_assert_eq(error.sample, 10);
     cr_assert_eq(stoker_dataset_locate(dataset, 0, NULL, NULL), STOKER_EINVAL);
@@ -387,7 +390,7 @@ CleanTest(dataset, codec_or_data_set_report_the_stored_form)
     stoker_dataset_ops knows = told_ops;
     stoker_dataset *dataset = NULL;
     knows.stored_as = always_png;
-    cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &told), STOKER_OK);
+    cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &told, NULL), STOKER_OK);
     cr_assert_str_eq(stoker_dataset_stored_as(dataset, 9), "raw");
     told.sample.codec = stk_codec_big_endian(4);
     cr_assert_str_eq(stoker_dataset_stored_as(dataset, 0), told.sample.codec->name);
@@ -396,7 +399,7 @@ CleanTest(dataset, codec_or_data_set_report_the_stored_form)
     told.locate_rc = STOKER_EIO;
     cr_assert_null(stoker_dataset_stored_as(dataset, 0));
     stoker_dataset_close(&dataset);
-    cr_assert_eq(stoker_dataset_create(&dataset, &knows, &told), STOKER_OK);
+    cr_assert_eq(stoker_dataset_create(&dataset, &knows, &told, NULL), STOKER_OK);
     cr_assert_str_eq(stoker_dataset_stored_as(dataset, 0), "png");
     cr_assert_null(stoker_dataset_stored_as(dataset, 10));
     stoker_dataset_close(&dataset);
@@ -414,7 +417,7 @@ CleanTest(dataset, stored_bytes_come_as_they_lie_there)
     told.info.encoded_bytes_max = 5;
     told.sample =
         (stoker_sample){ .extent = { .offset = 3, .bytes = 5 }, .codec = stk_codec_big_endian(4) };
-    cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &told), STOKER_OK);
+    cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &told, NULL), STOKER_OK);
     cr_assert_eq(stoker_dataset_read_stored(dataset, 1, bytes, 6, &size, &error), STOKER_OK);
     cr_assert_eq(size, 5);
     cr_assert_eq(memcmp(bytes, "34567", 5), 0);
@@ -467,9 +470,9 @@ CleanTest(dataset, an_unknown_spec_lists_the_formats)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         stoker_error error = { 0 };
         stoker_dataset *dataset = NULL;
-        const stoker_dataset_options options = { .error = &error };
-        cr_assert_eq(stoker_dataset_open(&dataset, rows[i].spec, &options), rows[i].code, "%s: %s",
-                     rows[i].spec, error.message);
+        const stoker_dataset_options options = { 0 };
+        cr_assert_eq(stoker_dataset_open(&dataset, rows[i].spec, &options, &error), rows[i].code,
+                     "%s: %s", rows[i].spec, error.message);
         cr_assert_eq(error.code, rows[i].code);
         cr_assert_null(dataset);
         cr_assert_not_null(strstr(error.message, rows[i].says), "%s", error.message);
@@ -477,10 +480,10 @@ CleanTest(dataset, an_unknown_spec_lists_the_formats)
             cr_assert_not_null(strstr(error.message, (*at)->name), "%s", error.message);
     }
     stoker_dataset *dataset = NULL;
-    cr_assert_eq(stoker_dataset_open(&dataset, stk_path_in(path, &directory, "short"), NULL),
+    cr_assert_eq(stoker_dataset_open(&dataset, stk_path_in(path, &directory, "short"), NULL, NULL),
                  STOKER_ESPEC);
-    cr_assert_eq(stoker_dataset_open(&dataset, NULL, NULL), STOKER_EINVAL);
-    cr_assert_eq(stoker_dataset_open(NULL, "synth:digits", NULL), STOKER_EINVAL);
+    cr_assert_eq(stoker_dataset_open(&dataset, NULL, NULL, NULL), STOKER_EINVAL);
+    cr_assert_eq(stoker_dataset_open(NULL, "synth:digits", NULL, NULL), STOKER_EINVAL);
     stk_directory_remove(&directory);
 }
 
@@ -491,8 +494,9 @@ CleanTest(dataset, a_path_with_a_colon_is_still_a_path)
     char path[512];
     stk_file_write(&directory, "odd:name", idx, sizeof(idx));
     stoker_dataset *dataset = NULL;
-    cr_assert_eq(stoker_dataset_open(&dataset, stk_path_in(path, &directory, "odd:name"), NULL),
-                 STOKER_OK);
+    cr_assert_eq(
+        stoker_dataset_open(&dataset, stk_path_in(path, &directory, "odd:name"), NULL, NULL),
+        STOKER_OK);
     cr_assert_str_eq(stoker_dataset_name(dataset), "idx");
     stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);
@@ -509,14 +513,14 @@ CleanTest(dataset, the_limit_on_unpacked_bytes_is_obeyed_and_may_be_anything)
 #ifdef STOKER_HAVE_DEFLATE
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
         const stoker_dataset_options options = { .max_bytes = limits[i] };
-        cr_assert_eq(stoker_dataset_open(&dataset, file.path, &options), STOKER_OK);
+        cr_assert_eq(stoker_dataset_open(&dataset, file.path, &options, NULL), STOKER_OK);
         stoker_dataset_close(&dataset);
     }
     const stoker_dataset_options tight = { .max_bytes = sizeof(idx) - 1 };
-    cr_assert_eq(stoker_dataset_open(&dataset, file.path, &tight), STOKER_ELIMIT);
+    cr_assert_eq(stoker_dataset_open(&dataset, file.path, &tight, NULL), STOKER_ELIMIT);
 #else
     const stoker_dataset_options options = { .max_bytes = limits[0] };
-    cr_assert_eq(stoker_dataset_open(&dataset, file.path, &options), STOKER_ENOTSUP);
+    cr_assert_eq(stoker_dataset_open(&dataset, file.path, &options, NULL), STOKER_ENOTSUP);
 #endif
     close(file.fd);
 }

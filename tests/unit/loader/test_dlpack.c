@@ -73,7 +73,7 @@ static void delete_tensor(managed *tensor)
 static stoker_loader *make(stoker_loader_options options)
 {
     stoker_loader *loader = NULL;
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
     return loader;
 }
 

@@ -139,7 +139,7 @@ static void expect_replaced(const struct stk_made_set *set, const struct stk_scr
         options.cache = (stoker_cache)cache;
         stk_script_install(script);
         found = (struct stk_run){ 0 };
-        cr_assert_eq(stoker_loader_create(&loader, set->dataset, &options), STOKER_OK);
+        cr_assert_eq(stoker_loader_create(&loader, set->dataset, &options, NULL), STOKER_OK);
         loader->pipeline.reader_own = false;
         stk_run_on(loader, &found, UINT32_MAX);
         stoker_loader_destroy(&loader);
@@ -172,9 +172,9 @@ CleanTest(errors, a_reader_asked_for_that_is_not_here_fails_create)
             stoker_loader_options options = stk_small_options();
             options.reader = &stk_scripted_reader;
             options.num_workers = workers;
-            options.error = &error;
             stk_script_install(&(struct stk_script){ .fail_open = nth });
-            cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_EREADER);
+            cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, &error),
+                         STOKER_EREADER);
             cr_assert_null(loader);
             cr_assert_not_null(strstr(error.message, "scripted reader: open"));
         }
@@ -212,7 +212,7 @@ CleanTest(errors, a_stalled_read_times_out_and_nothing_is_lost, .timeout = 60)
             options.timeout_ms = timeouts[i];
             stk_script_install(&(struct stk_script){ .rules = &rule, .rule_count = 1 });
             found = (struct stk_run){ 0 };
-            cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+            cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
             /* All that is not behind the stalled sample comes; then it is waited for. */
             for (uint64_t since_ns = stk_now_ns(); stk_now_ns() - since_ns < 250000000;) {
                 const int rc = stoker_loader_next(loader, &batch);
@@ -248,7 +248,7 @@ CleanTest(errors, polling_wakes_the_workers, .timeout = 60)
     options.batch_size = 4;
     options.prefetch_batches = SLOTS;
     options.timeout_ms = 0;
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
     for (int i = 0; i < SLOTS; i++)
         while (stoker_loader_next(loader, &held[i]) != STOKER_OK) {
         }
@@ -277,7 +277,7 @@ static void destroy_stuck(int32_t workers)
     options.timeout_ms = 10;
     stk_script_install(&(struct stk_script){ .rules = &rule, .rule_count = 1 });
     stoker_loader *loader = NULL;
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
     kept = loader;
     expect_timeout(loader, 10);
     const int64_t live = stk_fault_live_bytes();
@@ -319,7 +319,7 @@ CleanTest(errors, destroy_waits_for_slow_reads_and_frees_all, .timeout = 60)
         options.timeout_ms = 5;
         stk_script_install(&(struct stk_script){ .rules = &rule, .rule_count = 1 });
         stoker_loader *loader = NULL;
-        cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+        cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
         expect_timeout(loader, 5);
         stoker_loader_destroy(&loader);
         const struct stk_script_counts counts = stk_script_counts();
@@ -340,7 +340,7 @@ static void check_without_rings(int os_errno)
     open_set(&set, all_raw);
     stoker_loader_options options = stk_small_options();
     options.num_workers = 3;
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
     found = (struct stk_run){ 0 };
     stk_run_on(loader, &found, UINT32_MAX);
     cr_assert(stk_runs_equal(&expected, &found));
@@ -350,7 +350,7 @@ static void check_without_rings(int os_errno)
                        stats.reader_reason);
     stoker_loader_destroy(&loader);
     options.reader = &stoker_reader_uring; /* asked for by name: no quiet change */
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_EREADER);
+    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_EREADER);
     stk_made_set_close(&set);
     stk_test_check_leaks();
 }
@@ -393,7 +393,7 @@ CleanTest(errors, workers_without_a_ring_of_their_own_use_pread)
         options.num_workers = 4;
         limit.rlim_cur = (rlim_t)next + room;
         cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-        const int rc = stoker_loader_create(&loader, set.dataset, &options);
+        const int rc = stoker_loader_create(&loader, set.dataset, &options, NULL);
         limit.rlim_cur = before;
         cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
         cr_assert_eq(rc, STOKER_OK);

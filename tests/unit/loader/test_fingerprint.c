@@ -14,9 +14,9 @@
 static struct stk_fingerprint of_spec(const char *spec, const char *split)
 {
     stoker_error error = { .message = "" };
-    const stoker_dataset_options options = { .split = split, .error = &error };
+    const stoker_dataset_options options = { .split = split };
     stoker_dataset *dataset = NULL;
-    cr_assert_eq(stoker_dataset_open(&dataset, spec, &options), STOKER_OK, "%s: %s", spec,
+    cr_assert_eq(stoker_dataset_open(&dataset, spec, &options, &error), STOKER_OK, "%s: %s", spec,
                  error.message);
     const struct stk_fingerprint found = stk_fingerprint_of(dataset);
     const struct stk_fingerprint again = stk_fingerprint_of(dataset);
@@ -182,7 +182,7 @@ static struct stk_fingerprint of_own(struct own_set *set)
                                             .describe = own_describe,
                                             .locate = own_locate };
     stoker_dataset *dataset = NULL;
-    cr_assert_eq(stoker_dataset_create(&dataset, &ops, set), STOKER_OK);
+    cr_assert_eq(stoker_dataset_create(&dataset, &ops, set, NULL), STOKER_OK);
     const struct stk_fingerprint found = stk_fingerprint_of(dataset);
     stoker_dataset_close(&dataset);
     return found;

@@ -36,7 +36,7 @@ static void check_rows_of(const struct stk_folder_set *set, const stoker_loader_
     stoker_loader *loader = NULL;
     stoker_batch batch;
     uint64_t rows = 0;
-    cr_assert_eq(stoker_loader_create(&loader, set->dataset, options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, set->dataset, options, NULL), STOKER_OK);
     if (built_in) /* without workers nothing is read yet */
         loader->pipeline.reader_own = false;
     for (int rc; (rc = stoker_loader_next(loader, &batch)) != STOKER_FINISHED;) {
@@ -112,7 +112,7 @@ CleanTest(loader_folder, the_cache_holds_whole_files)
             options.prefetch_batches = 2;
             options.epochs = 0;
             stk_script_install(&(struct stk_script){ 0 });
-            cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+            cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
             memset(&run, 0, sizeof(run));
             stk_run_on(loader, &run, 24); /* four epochs */
             before = stk_script_counts();
@@ -241,7 +241,7 @@ static int run_with_damage(const struct stk_folder_set *set, const stoker_loader
     bool done = false;
     int rc;
     *good = 0;
-    cr_assert_eq(stoker_loader_create(&loader, set->dataset, options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, set->dataset, options, NULL), STOKER_OK);
     while ((rc = stoker_loader_next(loader, &batch)) >= 0 && rc != STOKER_FINISHED) {
         if (rc == STOKER_EPOCH_END)
             continue;
@@ -345,7 +345,7 @@ CleanTest(loader_folder, reports_are_the_same_by_every_route, .timeout = 60)
             options.on_bad_sample = STOKER_ON_BAD_SKIP;
             options.epochs = 1;
             memset(&run, 0, sizeof(run));
-            cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+            cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
             stk_run_on(loader, &run, UINT32_MAX);
             cr_assert_eq(run.samples, COUNT - COUNT / 9);
             uint32_t count = 0;
@@ -431,7 +431,7 @@ CleanTest(loader_folder, no_descriptors_left_is_reported, .timeout = 60)
         options.reader = readers[r];
         options.num_workers = 1;
         options.on_bad_sample = STOKER_ON_BAD_SKIP;
-        cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+        cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
         cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
         const rlim_t before = limit.rlim_cur;
         limit.rlim_cur = 0;

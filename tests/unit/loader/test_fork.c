@@ -56,7 +56,7 @@ static void fork_everywhere(const stoker_dataset *dataset, const stoker_loader_o
 {
     stoker_loader *loader = NULL;
     stoker_batch batch = { .count = 0 };
-    cr_assert_eq(stoker_loader_create(&loader, dataset, options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, options, NULL), STOKER_OK);
     found = (struct stk_run){ 0 };
     fork_once(loader, &batch);
     while (found.rc != STOKER_FINISHED) {
@@ -120,7 +120,8 @@ CleanTest(fork, is_noticed_where_the_kernel_cannot_wipe_a_page, .timeout = 60)
 CleanTest(fork, a_loader_made_in_the_child_works_there)
 {
     stoker_dataset *dataset = NULL;
-    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=100&shape=9", NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=100&shape=9", NULL, NULL),
+                 STOKER_OK);
     const stoker_loader_options options = stk_small_options();
     cr_assert_eq(stk_run(dataset, &options, &expected), STOKER_FINISHED);
     const pid_t child = fork();

@@ -31,7 +31,7 @@ static void check_no_allocations(const stoker_dataset *dataset, stoker_loader_op
     stoker_batch batch;
     static struct stk_run run;
     const int64_t live_before = stk_fault_live_bytes();
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
     stoker_batch_release(&batch);
     const uint64_t allocations = stk_fault_allocations();
@@ -67,7 +67,7 @@ CleanTest(memory, nothing_is_allocated_after_the_first_batch, .timeout = 60)
     struct stk_file_set set;
     stoker_dataset *drawn = NULL;
     cr_assert(stk_file_set_make(&set, 257, 9, 7, 0));
-    cr_assert_eq(stoker_dataset_open(&drawn, "synth:digits?count=100", NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_open(&drawn, "synth:digits?count=100", NULL, NULL), STOKER_OK);
     stoker_loader_options options = stk_small_options();
     check_all(drawn, options);
     check_all(set.dataset, options);
@@ -95,7 +95,7 @@ CleanTest(memory, stats_report_where_memory_is)
             options.prefetch_batches = 8;
             options.read_depth = 64;
             const int64_t before = stk_fault_live_bytes();
-            cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+            cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
             const uint64_t taken = (uint64_t)(stk_fault_live_bytes() - before);
             cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
             const uint64_t told = stats.slot_bytes + stats.cache_bytes + stats.scratch_bytes;
@@ -122,14 +122,15 @@ CleanTest(memory, caches_of_a_process_share_one_budget)
     stoker_loader *loaders[3] = { NULL };
     const uint64_t available = stk_memory_available();
     uint64_t reserved = 0;
-    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=1000000000&shape=1000", NULL), 0);
+    cr_assert_eq(
+        stoker_dataset_open(&dataset, "synth:bytes?count=1000000000&shape=1000", NULL, NULL), 0);
     for (int round = 0; round < 2; round++) { /* what is destroyed gives its share back */
         for (int i = 0; i < 3; i++) {
             stoker_stats stats = { .struct_size = sizeof(stats) };
             stoker_loader_options options = stk_small_options();
             options.cache = STOKER_CACHE_DECODED;
             options.num_workers = 0;
-            cr_assert_eq(stoker_loader_create(&loaders[i], dataset, &options), STOKER_OK);
+            cr_assert_eq(stoker_loader_create(&loaders[i], dataset, &options, NULL), STOKER_OK);
             cr_assert_eq(stoker_loader_stats(loaders[i], &stats), STOKER_OK);
             if (i == 0)
                 cr_assert_gt(stats.cache_bytes, available / 4);
@@ -148,7 +149,8 @@ CleanTest(memory, caches_of_a_process_share_one_budget)
 CleanTest(memory, the_ring_of_large_batches_does_not_grow_with_the_workers)
 {
     stoker_dataset *dataset = NULL;
-    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=1000&shape=64x64x3", NULL), 0);
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=1000&shape=64x64x3", NULL, NULL),
+                 0);
     for (int32_t workers = 1; workers <= 64; workers *= 4) {
         stoker_loader *loader = NULL;
         stoker_stats stats = { .struct_size = sizeof(stats) };
@@ -158,7 +160,7 @@ CleanTest(memory, the_ring_of_large_batches_does_not_grow_with_the_workers)
         options.cache = STOKER_CACHE_NONE;
         options.num_workers = workers;
         options.prefetch_batches = 0;
-        cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+        cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
         cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
         cr_assert_geq(stats.slots, 4);
         cr_assert_leq(stats.slots, 8, "%d workers: %d slots", (int)workers, (int)stats.slots);
@@ -174,11 +176,11 @@ CleanTest(memory, slots_that_cannot_be_there_are_refused)
     stoker_loader *loader = NULL;
     stoker_error error = { .message = "" };
     stoker_loader_options options = stk_small_options();
-    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=65536&shape=1000000", NULL), 0);
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=65536&shape=1000000", NULL, NULL),
+                 0);
     options.batch_size = 65536;
     options.prefetch_batches = 64;
-    options.error = &error;
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_ENOMEM);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_ENOMEM);
     cr_assert_not_null(strstr(error.message, "choose a smaller batch_size"), "%s", error.message);
     stoker_dataset_close(&dataset);
 }
@@ -202,7 +204,7 @@ CleanTest(memory, the_ring_has_room_for_each_worker_and_its_reads)
         options.num_workers = cases[i].workers;
         options.read_depth = cases[i].read_depth;
         options.prefetch_batches = cases[i].prefetch_batches;
-        cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+        cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
         cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
         cr_assert_eq(stats.slots, cases[i].slots, "case %d: %d", (int)i, (int)stats.slots);
         stoker_loader_destroy(&loader);
@@ -224,7 +226,7 @@ static int buffers_with(const stoker_dataset *dataset, stoker_switch pin_memory,
     options.read_depth = 8;
     options.pin_memory = pin_memory;
     options.dtype = dtype;
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     const int buffers = stk_test_registered_buffers();
     stoker_loader_destroy(&loader);
     return buffers;
@@ -258,7 +260,7 @@ CleanTest(memory, page_locked_memory_is_reported)
             options.read_depth = 8;
             options.pin_memory = (stoker_switch)pin;
             const uint64_t before = status_bytes("VmLck:");
-            cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+            cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
             cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
             const uint64_t pinned = status_bytes("VmPin:");
             if (workers == 0 && pinned == 0)
@@ -283,7 +285,8 @@ CleanTest(memory, room_for_images_is_reported)
 {
     stoker_dataset *dataset = NULL;
     uint64_t scratch[2];
-    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=100&shape=256x256x3", NULL), 0);
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=100&shape=256x256x3", NULL, NULL),
+                 0);
     for (int i = 0; i < 2; i++) {
         stoker_loader *loader = NULL;
         stoker_stats stats = { .struct_size = sizeof(stats) };
@@ -293,7 +296,7 @@ CleanTest(memory, room_for_images_is_reported)
         if (i == 1)
             options.transform.resize = (stoker_size){ 200, 200 };
         const int64_t before = stk_fault_live_bytes();
-        cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+        cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
         cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
         const uint64_t taken = (uint64_t)(stk_fault_live_bytes() - before);
         scratch[i] = stats.scratch_bytes;
@@ -336,7 +339,7 @@ CleanTest(memory, the_cache_fills_and_stays)
         options.cache = (stoker_cache)cache;
         options.epochs = 4;
         options.prefetch_batches = 4; /* the first lap of the ring goes round the cache */
-        cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+        cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
         memset(&run, 0, sizeof(run));
         stk_run_on(loader, &run, UINT32_MAX);
         cr_assert_eq(run.rc, STOKER_FINISHED);
@@ -395,7 +398,7 @@ CleanTest(memory, the_read_depth_follows_what_is_usual)
         options.num_workers = 1;
         options.batch_size = 4;
         options.epochs = 1;
-        cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+        cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
         memset(&run, 0, sizeof(run));
         stk_run_on(loader, &run, UINT32_MAX);
         cr_assert_eq(run.samples, 70);
@@ -437,13 +440,14 @@ CleanTest(memory, a_trillion_samples_take_no_more_than_a_few, .timeout = 60)
     static struct stk_run run;
     stoker_dataset *dataset = NULL;
     stoker_loader *loader = NULL;
-    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=1000000000000&shape=28x28", NULL),
-                 STOKER_OK);
+    cr_assert_eq(
+        stoker_dataset_open(&dataset, "synth:bytes?count=1000000000000&shape=28x28", NULL, NULL),
+        STOKER_OK);
     stoker_loader_options options = stk_small_options();
     options.cache = STOKER_CACHE_AUTO;
     options.num_workers = 2;
     const int64_t before = stk_fault_live_bytes();
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     cr_assert_lt(stk_fault_live_bytes() - before, 16 << 20);
     stk_run_on(loader, &run, 100);
     const long early = resident_kilobytes();

@@ -110,9 +110,8 @@ static void open_set(struct set *set, void (*write)(struct set *, char *, size_t
     /* As if written long ago: the clock of files has ticks of some milliseconds. */
     const struct timespec times[2] = { { .tv_sec = 1500000000 }, { .tv_sec = 1500000000 } };
     cr_assert_eq(utimensat(AT_FDCWD, set->victim, times, 0), 0);
-    cr_assert_eq(
-        stoker_dataset_open(&set->dataset, spec, &(stoker_dataset_options){ .error = &error }),
-        STOKER_OK, "%s", error.message);
+    cr_assert_eq(stoker_dataset_open(&set->dataset, spec, NULL, &error), STOKER_OK, "%s",
+                 error.message);
     cr_assert_eq(stoker_dataset_get_info(set->dataset)->count, COUNT);
     remember(set);
 }
@@ -241,7 +240,7 @@ static void check_single_reads(const struct set *set, enum damage damage)
     else
         cr_assert_eq(rc == STOKER_OK, !changes_file(damage));
     free(row);
-    cr_assert_eq(stoker_loader_create(&loader, set->dataset, &options),
+    cr_assert_eq(stoker_loader_create(&loader, set->dataset, &options, NULL),
                  changes_file(damage) ? STOKER_ECHANGED : STOKER_OK);
     stoker_loader_destroy(&loader);
 }
@@ -253,7 +252,7 @@ static void run(const struct set *set, stoker_loader_options options, enum damag
     uint64_t end = UINT64_MAX;
     bool wrong = false; /* a row of the epoch that is delivered */
     int rc;
-    cr_assert_eq(stoker_loader_create(&loader, set->dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, set->dataset, &options, NULL), STOKER_OK);
     while ((rc = stoker_loader_next(loader, &batch)) >= 0 && rc != STOKER_FINISHED) {
         if (rc == STOKER_EPOCH_END) {
             cr_assert_not(wrong, "%s, damage %d, workers %d, cache %d", set->name, (int)damage,

@@ -16,8 +16,7 @@ static void refuse(const stoker_dataset *dataset, stoker_loader_options options,
 {
     stoker_loader *loader = NULL;
     stoker_error error = { 0 };
-    options.error = &error;
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), code, "%s: %s", word,
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), code, "%s: %s", word,
                  error.message);
     cr_assert_null(loader);
     cr_assert_eq(error.code, code, "%s", word);
@@ -30,8 +29,8 @@ static void accept(const stoker_dataset *dataset, stoker_loader_options options)
     stoker_loader *loader = NULL;
     stoker_batch batch;
     stoker_error error = { 0 };
-    options.error = &error;
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK, "%s", error.message);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_OK, "%s",
+                 error.message);
     cr_assert_eq(error.code, 0); /* left alone on success */
     cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
     stoker_loader_destroy(&loader);
@@ -168,37 +167,36 @@ CleanTest(options, struct_size_gives_the_version)
     static const size_t sizes[] = { 0,
                                     1,
                                     sizeof(size_t),
-                                    offsetof(stoker_loader_options, error),
+                                    offsetof(stoker_loader_options, reader),
                                     sizeof(stoker_loader_options) + 1,
                                     SIZE_MAX };
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         stoker_loader *loader = NULL;
-        stoker_error error = { .code = 99 };
+        stoker_error error = { .code = 0 };
         stoker_loader_options options = stk_small_options();
         options.struct_size = sizes[i];
-        options.error = &error; /* where it lies is not known then */
-        cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_EINVAL);
+        cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_EINVAL);
         cr_assert_null(loader);
-        cr_assert_eq(error.code, 99);
+        cr_assert_eq(error.code, STOKER_EINVAL);
+        cr_assert_not_null(strstr(error.message, "struct_size"));
     }
     stoker_loader *loader = NULL;
     stoker_loader_options older = stk_small_options(); /* of a program that knows no device_index */
     older.struct_size = offsetof(stoker_loader_options, convert_on_device);
     older.device_index = 77;
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &older), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &older, NULL), STOKER_OK);
     stoker_loader_destroy(&loader);
-    stoker_loader_options first = stk_small_options(); /* the first version ended with error */
-    first.struct_size = offsetof(stoker_loader_options, error) + sizeof(first.error);
+    stoker_loader_options first = stk_small_options(); /* the first version ended with reader */
+    first.struct_size = offsetof(stoker_loader_options, reader) + sizeof(first.reader);
     memset((char *)&first + first.struct_size, 0xA5, sizeof(first) - first.struct_size);
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &first), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &first, NULL), STOKER_OK);
     stoker_loader_destroy(&loader);
     stoker_error error = { .code = 0 };
-    first.error = &error;
     first.batch_size = 101;
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &first), STOKER_EBATCH);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &first, &error), STOKER_EBATCH);
     cr_assert_eq(error.code, STOKER_EBATCH);
     cr_assert_not_null(strstr(error.message, "batch_size 101"));
-    cr_assert_eq(stoker_loader_create(&loader, dataset, NULL), STOKER_OK); /* all defaults */
+    cr_assert_eq(stoker_loader_create(&loader, dataset, NULL, NULL), STOKER_OK); /* all defaults */
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
 }
@@ -232,7 +230,7 @@ static stoker_dataset *create_wide(struct wide *wide)
                                             .describe = wide_describe,
                                             .locate = wide_locate };
     stoker_dataset *dataset = NULL;
-    cr_assert_eq(stoker_dataset_create(&dataset, &ops, wide), STOKER_OK);
+    cr_assert_eq(stoker_dataset_create(&dataset, &ops, wide, NULL), STOKER_OK);
     return dataset;
 }
 
@@ -259,7 +257,7 @@ CleanTest(options, sizes_never_overflow)
             options.num_workers = 1;
             options.pin_memory = STOKER_SWITCH_OFF;
             if (bits >= 47) /* below, the kernel may give so much address space */
-                cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_ENOMEM,
+                cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_ENOMEM,
                              "2^%d bytes x %u", bits + 1, batch_size);
             cr_assert_null(loader);
             stoker_dataset_close(&dataset);
@@ -284,7 +282,7 @@ CleanTest(options, more_samples_than_have_an_order)
     stoker_loader *loader = NULL;
     stoker_loader_options options = stk_small_options();
     options.shuffle = true;
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
 }
@@ -310,16 +308,15 @@ static int try_pinning(const stoker_dataset *dataset)
     stoker_error error = { 0 };
     stoker_stats stats = { .struct_size = sizeof(stats) };
     stoker_loader_options options = stk_small_options();
-    options.error = &error;
     options.prefetch_batches = 64;
     options.pin_memory = STOKER_SWITCH_ON;
-    if (stoker_loader_create(&loader, dataset, &options) != STOKER_EPIN || loader != NULL)
+    if (stoker_loader_create(&loader, dataset, &options, &error) != STOKER_EPIN || loader != NULL)
         return 1;
     if (error.code != STOKER_EPIN || strstr(error.message, "pin_memory") == NULL ||
         strstr(error.message, "mlock") == NULL)
         return 2;
     options.pin_memory = STOKER_SWITCH_AUTO;
-    if (stoker_loader_create(&loader, dataset, &options) != STOKER_OK ||
+    if (stoker_loader_create(&loader, dataset, &options, &error) != STOKER_OK ||
         stoker_loader_next(loader, &batch) != STOKER_OK)
         return 3;
     if (stoker_loader_stats(loader, &stats) != STOKER_OK || stats.pinned ||
@@ -329,19 +326,19 @@ static int try_pinning(const stoker_dataset *dataset)
     options.pin_memory = STOKER_SWITCH_ON;
     options.prefetch_batches = 2; /* what fits is locked */
     options.batch_size = 1;
-    if (stoker_loader_create(&loader, dataset, &options) != STOKER_OK ||
+    if (stoker_loader_create(&loader, dataset, &options, &error) != STOKER_OK ||
         stoker_loader_stats(loader, &stats) != STOKER_OK || !stats.pinned ||
         stats.locked_bytes != stats.slot_bytes || stats.pin_reason[0] != '\0')
         return 5;
     stoker_loader_destroy(&loader);
     options.prefetch_batches = 0; /* no more are chosen than may be locked */
-    if (stoker_loader_create(&loader, dataset, &options) != STOKER_OK ||
+    if (stoker_loader_create(&loader, dataset, &options, &error) != STOKER_OK ||
         stoker_loader_stats(loader, &stats) != STOKER_OK || !stats.pinned || stats.slots < 4 ||
         stats.locked_bytes > limit.rlim_cur)
         return 7;
     stoker_loader_destroy(&loader);
     options.pin_memory = STOKER_SWITCH_OFF;
-    if (stoker_loader_create(&loader, dataset, &options) != STOKER_OK ||
+    if (stoker_loader_create(&loader, dataset, &options, &error) != STOKER_OK ||
         stoker_loader_stats(loader, &stats) != STOKER_OK || stats.pinned ||
         stats.pin_reason[0] != '\0')
         return 6;
@@ -357,8 +354,8 @@ CleanTest(options, pinning_is_off_by_default_without_a_gpu)
     stoker_stats stats = { .struct_size = sizeof(stats) };
     const stoker_loader_options options = stk_small_options();
     cr_assert_eq(options.pin_memory, STOKER_SWITCH_AUTO);
-    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=100&shape=7", NULL), 0);
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=100&shape=7", NULL, NULL), 0);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
     cr_assert_not(stats.pinned);
     cr_assert_eq(stats.locked_bytes, 0);

@@ -82,7 +82,7 @@ Test(order, float32_files_come_alike_by_every_route, .timeout = 60)
 CleanTest(order, decoded_samples_come_alike_by_every_route, .timeout = 60)
 {
     stoker_dataset *dataset = NULL;
-    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=257&shape=9x7", NULL), 0);
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=257&shape=9x7", NULL, NULL), 0);
     stoker_loader_options options = stk_small_options();
     expect_plainest(dataset, options);
     compare_all(dataset, options);
@@ -101,7 +101,7 @@ CleanTest(order, every_byte_is_the_files)
     uint8_t seen[2][SAMPLES] = { 0 };
     cr_assert(stk_file_set_make(&set, SAMPLES, 9, 7, 0));
     const stoker_loader_options options = stk_small_options();
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
     for (int rc; (rc = stoker_loader_next(loader, &batch)) != STOKER_FINISHED;) {
         if (rc == STOKER_EPOCH_END)
             continue;
@@ -166,7 +166,7 @@ CleanTest(order, ranks_share_each_epoch_out)
                 options.drop_last = drop == 1;
                 options.num_workers = (int32_t)rank;
                 options.epochs = 1;
-                cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+                cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
                 while (stoker_loader_next(loader, &batch) == STOKER_OK) {
                     cr_assert(stk_file_set_matches(&set, &batch));
                     for (uint32_t i = 0; i < batch.count; i++)
@@ -387,8 +387,8 @@ CleanTest(ends, null_arguments_are_answered)
     stoker_batch batch;
     stoker_state state;
     stoker_error error;
-    cr_assert_eq(stoker_loader_create(NULL, dataset, NULL), STOKER_EINVAL);
-    cr_assert_eq(stoker_loader_create(&loader, NULL, NULL), STOKER_EINVAL);
+    cr_assert_eq(stoker_loader_create(NULL, dataset, NULL, NULL), STOKER_EINVAL);
+    cr_assert_eq(stoker_loader_create(&loader, NULL, NULL, NULL), STOKER_EINVAL);
     cr_assert_null(loader);
     cr_assert_eq(stoker_loader_next(NULL, &batch), STOKER_EINVAL);
     cr_assert_eq(stoker_loader_state(NULL, &state), STOKER_EINVAL);
@@ -398,7 +398,7 @@ CleanTest(ends, null_arguments_are_answered)
     stoker_loader_destroy(NULL);
     stoker_loader_destroy(&loader);
     const stoker_loader_options options = stk_small_options();
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     cr_assert_eq(stoker_loader_next(loader, NULL), STOKER_EINVAL);
     cr_assert_eq(stoker_loader_state(loader, NULL), STOKER_EINVAL);
     cr_assert_eq(stoker_loader_bad_sample(loader, 0, &error), STOKER_EINVAL);

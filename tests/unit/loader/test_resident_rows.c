@@ -83,7 +83,7 @@ CleanTest(resident_rows, must_fit_into_memory)
         cr_assert(stk_resident_set_open(&set));
         stoker_dataset_ops ops = set.ops;
         ops.describe = describe_too_many;
-        cr_assert_eq(stoker_dataset_create(&dataset, &ops, &set),
+        cr_assert_eq(stoker_dataset_create(&dataset, &ops, &set, NULL),
                      tells == 1 ? STOKER_EINVAL : STOKER_OK);
         cr_assert_eq(dataset == NULL, tells == 1);
         stoker_dataset_close(&dataset);

@@ -19,7 +19,7 @@ static void stop_and_go_on(const stoker_dataset *dataset, const stoker_loader_op
     stoker_state state;
     stoker_batch batch;
     part = (struct stk_run){ 0 };
-    cr_assert_eq(stoker_loader_create(&loader, dataset, options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, options, NULL), STOKER_OK);
     stk_run_on(loader, &part, stop);
     if (after_end) { /* between EPOCH_END and the first batch of the next */
         cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_EPOCH_END);
@@ -31,7 +31,7 @@ static void stop_and_go_on(const stoker_dataset *dataset, const stoker_loader_op
     rest.resume = &state;
     rest.num_workers = (options->num_workers + 1) % 4;
     rest.prefetch_batches = 2 + stop % 5;
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &rest), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &rest, NULL), STOKER_OK);
     stk_run_on(loader, &part, UINT32_MAX);
     stoker_loader_destroy(&loader);
     cr_assert(stk_runs_equal(&whole, &part), "stop %u: %u batches, %u ends, rc %d", stop,
@@ -64,7 +64,7 @@ CleanTest(resume, at_every_batch_of_files, .timeout = 60)
 CleanTest(resume, at_every_batch_of_decoded_samples_and_each_rank, .timeout = 60)
 {
     stoker_dataset *dataset = NULL;
-    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=257&shape=9x7", NULL), 0);
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=257&shape=9x7", NULL, NULL), 0);
     for (uint32_t rank = 0; rank < 3; rank++) {
         stoker_loader_options options = stk_small_options();
         options.rank = rank;
@@ -98,7 +98,7 @@ static void run_world(const stoker_dataset *dataset, stoker_loader_options optio
     for (options.rank = 0; options.rank < options.world_size; options.rank++) {
         stoker_loader *loader = NULL;
         stoker_state mine;
-        cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+        cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
         (void)take(loader, batches, seen);
         cr_assert_eq(stoker_loader_state(loader, &mine), STOKER_OK);
         if (options.rank > 0)
@@ -112,7 +112,7 @@ static void run_world(const stoker_dataset *dataset, stoker_loader_options optio
 CleanTest(resume, with_another_world, .timeout = 60)
 {
     stoker_dataset *dataset = NULL;
-    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=413&shape=3", NULL), 0);
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=413&shape=3", NULL, NULL), 0);
     for (uint32_t stop = 0; stop < 13; stop++) {
         uint8_t seen[413] = { 0 };
         stoker_state state;
@@ -138,7 +138,7 @@ CleanTest(resume, with_another_world, .timeout = 60)
 CleanTest(resume, the_index_of_a_batch_continues)
 {
     stoker_dataset *dataset = NULL;
-    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=107&shape=3", NULL), 0);
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=107&shape=3", NULL, NULL), 0);
     for (int drop = 0; drop < 2; drop++)
         for (uint32_t stop = 0; stop <= 10; stop++) {
             stoker_loader *loader = NULL;
@@ -150,12 +150,12 @@ CleanTest(resume, the_index_of_a_batch_continues)
             options.world_size = 2;
             options.rank = 1;
             options.drop_last = drop == 1;
-            cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+            cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
             (void)take(loader, stop, seen);
             cr_assert_eq(stoker_loader_state(loader, &state), STOKER_OK);
             stoker_loader_destroy(&loader);
             options.resume = &state;
-            cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+            cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
             const uint64_t batches = stoker_loader_batches_per_epoch(loader);
             for (uint64_t index = stop; index < 2 * batches;) {
                 const int rc = stoker_loader_next(loader, &batch);
@@ -183,14 +183,14 @@ CleanTest(resume, the_index_ends_where_the_epoch_does)
     stoker_loader_options options = stk_small_options();
     options.batch_size = 5;
     options.epochs = 1;
-    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=107&shape=3", NULL), 0);
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=107&shape=3", NULL, NULL), 0);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     (void)take(loader, 3, seen);
     cr_assert_eq(stoker_loader_state(loader, &state), STOKER_OK);
     stoker_loader_destroy(&loader);
     options.resume = &state;
     options.batch_size = 16; /* 92 samples are left: 6 batches of 7 */
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     for (uint64_t index = 1; index < 7; index++) {
         cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
         cr_assert_eq(batch.index, index);
@@ -205,7 +205,7 @@ CleanTest(resume, the_index_ends_where_the_epoch_does)
 CleanTest(resume, exactly_at_the_end_of_an_epoch)
 {
     stoker_dataset *dataset = NULL;
-    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=40&shape=3", NULL), 0);
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=40&shape=3", NULL, NULL), 0);
     for (int drop = 0; drop < 2; drop++)
         for (uint64_t epochs = 0; epochs <= 2; epochs++) {
             uint8_t seen[40] = { 0 };
@@ -215,12 +215,12 @@ CleanTest(resume, exactly_at_the_end_of_an_epoch)
             stoker_loader_options options = stk_small_options();
             options.drop_last = drop == 1;
             options.epochs = epochs;
-            cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+            cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
             (void)take(loader, drop ? 2 : 3, seen);
             cr_assert_eq(stoker_loader_state(loader, &state), STOKER_OK);
             stoker_loader_destroy(&loader);
             options.resume = &state;
-            cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+            cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
             cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_EPOCH_END);
             if (epochs == 1) {
                 cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_FINISHED);
@@ -238,7 +238,7 @@ CleanTest(resume, exactly_at_the_end_of_an_epoch)
 CleanTest(resume, token_counts_what_was_delivered_only)
 {
     stoker_dataset *dataset = NULL;
-    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=1000&shape=3", NULL), 0);
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=1000&shape=3", NULL, NULL), 0);
     stoker_state states[2];
     for (int i = 0; i < 2; i++) {
         uint8_t seen[1000] = { 0 };
@@ -246,7 +246,7 @@ CleanTest(resume, token_counts_what_was_delivered_only)
         stoker_loader_options options = stk_small_options();
         options.num_workers = i * 3;
         options.prefetch_batches = i == 0 ? 2 : 32;
-        cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+        cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
         cr_assert_eq(take(loader, 7, seen), 112);
         cr_assert_eq(stoker_loader_state(loader, &states[i]), STOKER_OK);
         stoker_loader_destroy(&loader);
@@ -259,23 +259,23 @@ CleanTest(resume, from_a_token_of_another_set_is_refused)
 {
     stoker_dataset *dataset = NULL;
     stoker_dataset *other = NULL;
-    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=100&shape=3", NULL), 0);
-    cr_assert_eq(stoker_dataset_open(&other, "synth:bytes?count=101&shape=3", NULL), 0);
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=100&shape=3", NULL, NULL), 0);
+    cr_assert_eq(stoker_dataset_open(&other, "synth:bytes?count=101&shape=3", NULL, NULL), 0);
     stoker_loader *loader = NULL;
     stoker_state state;
     stoker_error error = { 0 };
     stoker_loader_options options = stk_small_options();
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     cr_assert_eq(stoker_loader_state(loader, &state), STOKER_OK);
     stoker_loader_destroy(&loader);
     options.resume = &state;
-    options.error = &error;
-    cr_assert_eq(stoker_loader_create(&loader, other, &options), STOKER_ESTATE);
+    cr_assert_eq(stoker_loader_create(&loader, other, &options, &error), STOKER_ESTATE);
     cr_assert_null(loader);
     cr_assert_not_null(strstr(error.message, "101"));
     stoker_dataset_close(&other);
-    cr_assert_eq(stoker_dataset_open(&other, "synth:bytes?count=100&shape=3&dtype=int8", NULL), 0);
-    cr_assert_eq(stoker_loader_create(&loader, other, &options), STOKER_ESTATE);
+    cr_assert_eq(
+        stoker_dataset_open(&other, "synth:bytes?count=100&shape=3&dtype=int8", NULL, NULL), 0);
+    cr_assert_eq(stoker_loader_create(&loader, other, &options, &error), STOKER_ESTATE);
     cr_assert_not_null(strstr(error.message, "element type"), "%s", error.message);
     stoker_dataset_close(&other);
     stoker_dataset_close(&dataset);

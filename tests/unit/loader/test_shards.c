@@ -70,7 +70,7 @@ static void play(const stoker_dataset *dataset, const stoker_loader_options *opt
     stoker_loader *loader = NULL;
     stoker_batch batch;
     uint32_t rows = 0;
-    cr_assert_eq(stoker_loader_create(&loader, dataset, options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, options, NULL), STOKER_OK);
     for (int rc; (rc = stoker_loader_next(loader, &batch)) != STOKER_FINISHED;) {
         if (rc == STOKER_EPOCH_END) {
             cr_assert_eq(rows, expected);
@@ -211,7 +211,7 @@ static stoker_dataset *open_counting(const struct stk_directory *directory)
                                                  .verify = count_verify,
                                                  .bytes_are_row = which == 0 };
     }
-    cr_assert_eq(stoker_dataset_create(&dataset, &counting_ops, &counting), STOKER_OK);
+    cr_assert_eq(stoker_dataset_create(&dataset, &counting_ops, &counting, NULL), STOKER_OK);
     return dataset;
 }
 
@@ -271,7 +271,7 @@ CleanTest(loader_shards, storage_that_flips_bits_for_a_while_fills_the_cache)
             options.cache = (stoker_cache)cache;
             options.reader = &stk_scripted_reader;
             stk_script_install(&(struct stk_script){ .rules = &rule, .rule_count = 1 });
-            cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+            cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
             for (int rc; (rc = stoker_loader_next(loader, &batch)) != STOKER_FINISHED;) {
                 cr_assert_geq(rc, 0);
                 for (uint32_t row = 0; rc == STOKER_OK && row < batch.count; row++)

@@ -89,7 +89,7 @@ static void storm_over(const stoker_dataset *dataset, int32_t workers)
     options.cache = STOKER_CACHE_NONE;
     options.device = STOKER_DEVICE_CPU;
     options.timeout_ms = 20000;
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     signals = 0;
     cr_assert_eq(setitimer(ITIMER_REAL, &storm, NULL), 0);
     const uint32_t rows = consume(loader);
@@ -114,7 +114,7 @@ CleanTest(signals, a_storm_does_not_end_a_waiting_ring, .timeout = 60)
         cr_assert_eq(pipe(ends), 0);
         struct stk_one_file_set set = { .path = "pipe", .fd = ends[0] };
         stoker_dataset *dataset = NULL;
-        cr_assert_eq(stoker_dataset_create(&dataset, &ops, &set), STOKER_OK);
+        cr_assert_eq(stoker_dataset_create(&dataset, &ops, &set, NULL), STOKER_OK);
         const pthread_t feeder = start_feeder(&ends[1]);
         storm_over(dataset, workers);
         void *fed = NULL;

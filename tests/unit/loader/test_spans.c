@@ -88,8 +88,8 @@ static void share_first_batch(stoker_cache cache)
     options.cache = cache;
     options.epochs = 2;
     most = 0;
-    cr_assert_eq(stoker_dataset_create(&dataset, &ops, NULL), STOKER_OK);
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_dataset_create(&dataset, &ops, NULL, NULL), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     for (uint64_t first = 0; first < 2 * COUNT;) {
         stoker_batch batch;
         const int rc = stoker_loader_next(loader, &batch);

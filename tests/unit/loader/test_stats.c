@@ -403,7 +403,7 @@ CleanTest(stats, a_decoder_that_sleeps_leaves_the_cpus_free, .timeout = 60)
     stoker_dataset *dataset = NULL;
     options.batch_size = 4;
     options.cache = STOKER_CACHE_NONE;
-    cr_assert_eq(stoker_dataset_create(&dataset, &ops, NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_create(&dataset, &ops, NULL, NULL), STOKER_OK);
     for (int32_t workers = 0; workers <= 4; workers += 4) {
         stoker_loader *loader = loader_at_work(dataset, options, workers);
         const stoker_stats stats = limit_found(&loader, STOKER_LIMIT_DECODE, "workers mostly wait");

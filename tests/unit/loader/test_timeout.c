@@ -66,7 +66,7 @@ static void open_set(bool drawn)
     cr_assert_not_null(set.bytes);
     set.file =
         (struct stk_one_file_set){ .path = "slow", .fd = fileno(set.bytes), .codec = &set.codec };
-    cr_assert_eq(stoker_dataset_create(&set.dataset, &ops, &set), STOKER_OK);
+    cr_assert_eq(stoker_dataset_create(&set.dataset, &ops, &set, NULL), STOKER_OK);
 }
 
 static void close_set(void)

@@ -88,7 +88,7 @@ static void check_rows(const struct stk_image_folder *images, const stoker_loade
     stoker_batch batch;
     uint64_t rows = 0;
     make_oracle(&oracle, images, options);
-    cr_assert_eq(stoker_loader_create(&loader, images->dataset, options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, images->dataset, options, NULL), STOKER_OK);
     for (int rc; (rc = stoker_loader_next(loader, &batch)) != STOKER_FINISHED;) {
         if (rc == STOKER_EPOCH_END)
             continue;
@@ -162,7 +162,7 @@ CleanTest(loader_transform, a_resumed_run_continues_with_the_same_draws)
     stoker_state state;
     static struct stk_run begin;
     begin = (struct stk_run){ 0 };
-    cr_assert_eq(stoker_loader_create(&loader, images.dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, images.dataset, &options, NULL), STOKER_OK);
     stk_run_on(loader, &begin, 7);
     cr_assert_eq(stoker_loader_state(loader, &state), STOKER_OK);
     stoker_loader_destroy(&loader);
@@ -180,7 +180,7 @@ CleanTest(loader_transform, resident_rows_are_transformed_alike_by_any_number_of
 {
     static struct stk_run first, other;
     stoker_dataset *dataset = NULL;
-    cr_assert_eq(stoker_dataset_open(&dataset, "synth:digits?count=500", NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:digits?count=500", NULL, NULL), STOKER_OK);
     stoker_loader_options options = stk_small_options();
     options.dtype = STOKER_DTYPE_FLOAT16;
     options.transform =
@@ -228,7 +228,7 @@ CleanTest(loader_transform, an_image_over_the_limit_is_a_bad_sample)
     static struct stk_run run;
     stoker_loader *loader = NULL;
     run = (struct stk_run){ 0 };
-    cr_assert_eq(stoker_loader_create(&loader, images.dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, images.dataset, &options, NULL), STOKER_OK);
     stk_run_on(loader, &run, UINT32_MAX);
     cr_assert_eq(run.samples, COUNT - over);
     stoker_error report;
@@ -247,8 +247,7 @@ static void refused(const stoker_dataset *dataset, const stoker_transform *trans
     stoker_error error = { .message = "" };
     stoker_loader_options options = stk_small_options();
     options.transform = *transform;
-    options.error = &error;
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), code, "%s", words);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), code, "%s", words);
     cr_assert_null(loader);
     cr_assert_neq(strstr(error.message, words), NULL, "\"%s\" lacks \"%s\"", error.message, words);
 }
@@ -286,7 +285,8 @@ CleanTest(loader_transform, what_cannot_be_is_refused_by_name)
     stk_image_folder_remove(&images);
 
     stoker_dataset *dataset = NULL;
-    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=100&shape=12", NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=100&shape=12", NULL, NULL),
+                 STOKER_OK);
     refused(dataset, &(stoker_transform){ .flip = true }, STOKER_ETYPE, "uint8 images");
     stoker_dataset_close(&dataset);
 }
@@ -306,7 +306,7 @@ CleanTest(loader_transform, each_allocation_may_fail_and_none_comes_after_the_fi
     for (uint64_t nth = 1; loader == NULL; nth++) {
         cr_assert_lt(nth, 200);
         stk_fault_arm(STK_FAULT_ANY, nth);
-        const int rc = stoker_loader_create(&loader, images.dataset, &options);
+        const int rc = stoker_loader_create(&loader, images.dataset, &options, NULL);
         stk_fault_disarm();
         if (rc < 0)
             cr_assert_eq(stk_fault_live_bytes(), before, "%d bytes left behind after failure %d",

@@ -63,9 +63,9 @@ CleanTest(trainer_step_memory, a_thousand_layers_in_a_tenth_of_the_activations)
     stoker_trainer *segments = NULL;
     stoker_trainer_memory all;
     stoker_trainer_memory less;
-    cr_assert_eq(stoker_trainer_create(&plain, model, &options), STOKER_OK);
+    cr_assert_eq(stoker_trainer_create(&plain, model, &options, NULL), STOKER_OK);
     options.checkpoint_segments = 32;
-    cr_assert_eq(stoker_trainer_create(&segments, model, &options), STOKER_OK);
+    cr_assert_eq(stoker_trainer_create(&segments, model, &options, NULL), STOKER_OK);
     stoker_trainer_get_memory(plain, &all);
     stoker_trainer_get_memory(segments, &less);
     cr_log_info("1000 linear layers: %lu bytes of activations, %lu in %u segments",
@@ -95,7 +95,7 @@ CleanTest(trainer_step_memory, the_table_is_exact)
         stoker_trainer *trainer = NULL;
         stoker_trainer_memory memory;
         const int64_t before = stk_fault_live_bytes();
-        cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_OK);
+        cr_assert_eq(stoker_trainer_create(&trainer, model, &options, NULL), STOKER_OK);
         const int64_t taken = stk_fault_live_bytes() - before;
         stoker_trainer_get_memory(trainer, &memory);
         const uint64_t sum = memory.parameters + memory.gradients + memory.optimizer_state +
@@ -125,8 +125,8 @@ static uint64_t peak_of(const stoker_model *model, stoker_trainer_options option
 {
     stoker_trainer *trainer = NULL;
     stoker_error error = { .code = 0 };
-    options.error = &error;
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_OK, "%s", error.message);
+    cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_OK, "%s",
+                 error.message);
     stoker_trainer_get_memory(trainer, memory);
     stoker_trainer_destroy(&trainer);
     return memory->peak;
@@ -148,8 +148,7 @@ CleanTest(trainer_step_memory, what_a_budget_chooses_fits)
     stoker_trainer *trainer = NULL;
     stoker_error error = { .code = 0 };
     options.memory_budget = plain - activations;
-    options.error = &error;
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_ELIMIT);
+    cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_ELIMIT);
     cr_assert_eq(error.code, STOKER_ELIMIT);
     cr_assert_null(trainer);
     stoker_model_destroy(&model);
@@ -226,14 +225,14 @@ CleanTest(trainer_step_memory, options_out_of_range_are_named)
         stoker_trainer *trainer = NULL;
         stoker_error error = { .code = 0 };
         const char *name = spoil(&options, wrong);
-        options.error = &error;
-        cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_EINVAL, "%s", name);
+        cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_EINVAL, "%s",
+                     name);
         cr_assert_null(trainer);
         cr_assert_eq(strncmp(error.message, name, strlen(name)), 0, "%s: %s", name, error.message);
     }
     stoker_trainer_options options = chain_options("abacus");
     stoker_trainer *trainer = NULL;
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_EDEVICE);
+    cr_assert_eq(stoker_trainer_create(&trainer, model, &options, NULL), STOKER_EDEVICE);
     stoker_model_destroy(&model);
 }
 
@@ -283,13 +282,13 @@ struct other_version {
     uint64_t added;
 };
 
-static int create_sized(const struct other_version *options, size_t size)
+static int create_sized(const struct other_version *options, size_t size, stoker_error *error)
 {
     stoker_model *model = chain(2);
     stoker_trainer *trainer = NULL;
     struct other_version given = *options;
     given.ours.struct_size = size;
-    const int rc = stoker_trainer_create(&trainer, model, &given.ours);
+    const int rc = stoker_trainer_create(&trainer, model, &given.ours, error);
     cr_assert_eq(trainer != NULL, rc == STOKER_OK);
     stoker_trainer_destroy(&trainer);
     stoker_model_destroy(&model);
@@ -301,16 +300,16 @@ CleanTest(trainer_step_memory, options_of_other_versions)
     const size_t ours = sizeof(stoker_trainer_options);
     stoker_error error = { .code = 0 };
     struct other_version options = { .ours = chain_options("cpu") };
-    options.ours.error = &error;
-    cr_assert_eq(create_sized(&options, ours + sizeof(options.added)), STOKER_OK);
-    cr_assert_eq(create_sized(&options, offsetof(stoker_trainer_options, error)), STOKER_OK);
-    cr_assert_eq(create_sized(&options, offsetof(stoker_trainer_options, optimizer)), STOKER_OK);
+    cr_assert_eq(create_sized(&options, ours + sizeof(options.added), &error), STOKER_OK);
+    cr_assert_eq(create_sized(&options, offsetof(stoker_trainer_options, tf32), &error), STOKER_OK);
+    cr_assert_eq(create_sized(&options, offsetof(stoker_trainer_options, optimizer), &error),
+                 STOKER_OK);
     cr_assert_eq(error.code, 0, "%s", error.message);
     options.added = 1;
-    cr_assert_eq(create_sized(&options, ours + sizeof(options.added)), STOKER_EINVAL);
+    cr_assert_eq(create_sized(&options, ours + sizeof(options.added), &error), STOKER_EINVAL);
     cr_assert_eq(strncmp(error.message, "struct_size", 11), 0, "%s", error.message);
     error.message[0] = '\0';
-    cr_assert_eq(create_sized(&options, SIZE_MAX), STOKER_EINVAL);
+    cr_assert_eq(create_sized(&options, SIZE_MAX, &error), STOKER_EINVAL);
     cr_assert_eq(strncmp(error.message, "struct_size", 11), 0, "%s", error.message);
-    cr_assert_eq(create_sized(&options, 0), STOKER_EINVAL);
+    cr_assert_eq(create_sized(&options, 0, &error), STOKER_EINVAL);
 }

@@ -319,8 +319,8 @@ static void check_refused(const stoker_model *model, const char *backend, uint32
     stoker_trainer *trainer = NULL;
     stoker_error error = { .code = 0 };
     stoker_trainer_options options = options_of(backend, split);
-    options.error = &error;
-    cr_expect_eq(stoker_trainer_create(&trainer, model, &options), code, "%s, %u", backend, split);
+    cr_expect_eq(stoker_trainer_create(&trainer, model, &options, &error), code, "%s, %u", backend,
+                 split);
     cr_expect_not_null(strstr(error.message, words), "\"%s\", not \"%s\"", error.message, words);
     cr_expect_null(trainer);
 }
@@ -438,9 +438,8 @@ CleanTest(trainer_split, create_survives_each_failure)
         cr_assert_lt(nth, 1000);
         stoker_error error = { .code = 0 };
         stoker_trainer_options options = options_of(nth % 2 == 0 ? "ref,cpu" : "cpu,ref", 5);
-        options.error = &error;
         stk_fault_arm(STK_FAULT_ANY, nth);
-        const int rc = stoker_trainer_create(&trainer, model, &options);
+        const int rc = stoker_trainer_create(&trainer, model, &options, &error);
         const bool failed = stk_fault_disarm();
         cr_assert_eq(failed, rc != STOKER_OK);
         if (rc == STOKER_OK)

@@ -137,8 +137,6 @@ typedef struct stoker_trainer_options {
      * multiply several times as fast. Default false: gradients are those of "ref" to 1e-5. Only "cuda" supports it,
      * or two devices of which one is a GPU. */
     bool tf32;
-
-    stoker_error *error; /* filled in if create fails; NULL (default) = not wanted */
 } stoker_trainer_options;
 
 #define STOKER_TRAINER_OPTIONS_DEFAULTS                                                            \
@@ -201,11 +199,11 @@ typedef struct stoker_step {
 } stoker_step;
 
 /* Check options, plan and take all memory, initialise the weights. The model must be closed and outlive the
- * trainer. On success the caller owns *out; on failure it is unchanged. STOKER_EINVAL (the message names the
- * option), STOKER_ELIMIT (nothing fits in memory_budget; the message names the least that would), STOKER_ENOMEM,
+ * trainer. On success the caller owns *out; on failure it is unchanged, and *error has the cause; error may be
+ * NULL. STOKER_EINVAL (the message names the option), STOKER_ELIMIT (nothing fits in memory_budget; the message names the least that would), STOKER_ENOMEM,
  * STOKER_ETHREAD, STOKER_EDEVICE (no such back end). */
 STOKER_API int stoker_trainer_create(stoker_trainer **out, const stoker_model *model,
-                                     const stoker_trainer_options *options);
+                                     const stoker_trainer_options *options, stoker_error *error);
 STOKER_API void stoker_trainer_destroy(stoker_trainer **trainer); /* NULL-safe; sets NULL */
 
 /* Warm up the device and libraries of `backend` (hundreds of milliseconds on a GPU). Call it from another thread while

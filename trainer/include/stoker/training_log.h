@@ -30,7 +30,6 @@ typedef struct stoker_training_log_options {
     const char *const *columns;
     uint32_t column_count; /* 0..STOKER_TRAINING_LOG_NAMES_MAX */
     uint64_t first_step;   /* continue the files of a run after this step; default 0 = new files */
-    stoker_error *error;   /* filled in if open fails; NULL (default) = not wanted */
 } stoker_training_log_options;
 
 #define STOKER_TRAINING_LOG_OPTIONS_DEFAULTS                                                       \
@@ -52,10 +51,11 @@ static inline stoker_training_log_options stoker_training_log_options_made(void)
 #endif
 
 /* Open the files. A log without files accepts everything and writes nothing. On success the caller owns *out and
- * calls stoker_training_log_close(); on failure it is unchanged.
+ * calls stoker_training_log_close(); on failure it is unchanged, and *error has the cause; error may be NULL.
  * STOKER_EINVAL, ENOENT, EACCES, EISDIR, EIO, ENOMEM. */
 STOKER_API int stoker_training_log_open(stoker_training_log **out,
-                                        const stoker_training_log_options *options);
+                                        const stoker_training_log_options *options,
+                                        stoker_error *error);
 
 /* Write one number. Steps never decrease. In CSV, NaN and infinity are "nan", "inf" and "-inf". */
 STOKER_API int stoker_training_log_scalar(stoker_training_log *log, const char *name, uint64_t step,

@@ -17,8 +17,7 @@ static uint32_t told; /* failures that were errors, over all sweeps */
 
 static int create(stoker_loader **loader, stoker_loader_options options, stoker_error *error)
 {
-    options.error = error;
-    return stoker_loader_create(loader, set.dataset, &options);
+    return stoker_loader_create(loader, set.dataset, &options, error);
 }
 
 /* What next says it goes on saying. */

@@ -99,7 +99,7 @@ static void live(uint64_t seed)
     standin_cuda_reset(1);
     standin_cuda_delay(30);
     CHECK(stk_cuda_consumer_init(&consumer, 50));
-    CHECK(stoker_loader_create(&loader, set.dataset, &options) == STOKER_OK);
+    CHECK(stoker_loader_create(&loader, set.dataset, &options, NULL) == STOKER_OK);
     CHECK(pthread_create(&thread, NULL, delete_all, &queue) == 0);
     share(loader, &queue, seed);
     if (seed % 4 < 2)

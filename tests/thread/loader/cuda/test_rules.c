@@ -41,7 +41,7 @@ static int load(enum standin_cuda_lie lie)
     CHECK(stk_file_set_make(&set, SAMPLES, 8, 8, 0));
     CHECK(stk_cuda_consumer_init(&consumer, lie == STANDIN_CUDA_FORGETS_WAITS ? 5000 : 500));
     standin_cuda_lie(lie);
-    CHECK(stoker_loader_create(&loader, set.dataset, &options) == STOKER_OK);
+    CHECK(stoker_loader_create(&loader, set.dataset, &options, NULL) == STOKER_OK);
     stk_cuda_run_on(loader, &consumer, &run, 40);
     stoker_loader_destroy(&loader);
     stk_cuda_consumer_destroy(&consumer);

@@ -38,7 +38,7 @@ static void train(const stoker_model *model, const char *backend, uint32_t accum
     options.accumulate = accumulate;
     options.metrics_interval = 5;
     options.clip_norm = 0.5F;
-    CHECK(stoker_trainer_create(&trainer, model, &options) == 0);
+    CHECK(stoker_trainer_create(&trainer, model, &options, NULL) == 0);
     for (uint32_t pass = 0; pass < PASSES; pass++) {
         const stoker_batch batch = stk_rewrite_batch(&memory, pass, CLASSES);
         CHECK(stoker_trainer_step(trainer, &batch, NULL) == 0);

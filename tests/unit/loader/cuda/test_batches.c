@@ -105,8 +105,7 @@ static stoker_loader *make(stoker_loader_options options)
 {
     stoker_loader *loader = NULL;
     stoker_error error = { .code = 0 };
-    options.error = &error;
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK, "%s",
+    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, &error), STOKER_OK, "%s",
                  error.message);
     return loader;
 }
@@ -146,14 +145,13 @@ Test(cuda_loader, a_failure_to_page_lock_is_loud)
         stoker_loader_options options = cuda_options();
         stoker_error error = { .code = 0 };
         options.pin_memory = (stoker_switch)pin;
-        options.error = &error;
         standin_cuda_reset(1);
         /* The calls of open come first; then the slots are page-locked. */
         uint64_t nth = 1;
         int rc;
         for (rc = STOKER_EDEVICE; rc == STOKER_EDEVICE; nth++) {
             standin_cuda_fail(nth, cudaErrorMemoryAllocation, false);
-            rc = stoker_loader_create(&loader, set.dataset, &options);
+            rc = stoker_loader_create(&loader, set.dataset, &options, &error);
         }
         cr_assert_eq(rc, STOKER_EPIN, "%s", stoker_error_name(rc));
         cr_assert_null(loader);

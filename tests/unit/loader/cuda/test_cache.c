@@ -48,7 +48,6 @@ static stoker_loader_options cache_options(void)
     options.device = STOKER_DEVICE_CUDA;
     options.cache = STOKER_CACHE_DEVICE;
     options.epochs = 3;
-    options.error = &error;
     return options;
 }
 
@@ -64,7 +63,7 @@ static void expect_same(const stoker_dataset *dataset, stoker_loader_options opt
         stk_runs_equal(&expected, &found),
         "pin %d non_blocking %d workers %d batch %u prefetch %u: %s %s after %u of %u batches",
         (int)options.pin_memory, options.non_blocking, (int)options.num_workers, options.batch_size,
-        options.prefetch_batches, stoker_error_name(found.rc), error.message, found.batches,
+        options.prefetch_batches, stoker_error_name(found.rc), found.error.message, found.batches,
         expected.batches);
     cr_assert_eq(standin_cuda_violations(), 0U);
 }
@@ -97,7 +96,7 @@ Test(cuda_cache, ranks_and_resume)
     for (options.rank = 0; options.rank < options.world_size; options.rank++)
         expect_same(set.dataset, options);
     options.rank = 1;
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
     for (int i = 0; i < 2; i++) {
         cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
         stoker_batch_release(&batch);
@@ -143,7 +142,7 @@ Test(cuda_cache, images_of_any_size_are_kept_as_they_are_made)
     }
     options.transform = (stoker_transform){ .random_resized_crop = { 12, 15 } };
     stoker_loader *loader = NULL;
-    cr_assert_eq(stoker_loader_create(&loader, images.dataset, &options), STOKER_ENOTSUP);
+    cr_assert_eq(stoker_loader_create(&loader, images.dataset, &options, &error), STOKER_ENOTSUP);
     cr_assert(strstr(error.message, "cache DEVICE: all rows must have the same size") != NULL, "%s",
               error.message);
     options.cache = STOKER_CACHE_AUTO;
@@ -201,7 +200,7 @@ Test(cuda_cache, rows_cross_the_bus_once)
     options.epochs = 0;
     options.num_workers = 0; /* so that nothing is made before what it needs is held */
     options.prefetch_batches = 2;
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
     const stoker_stats created = stats_of(loader);
     cr_assert_eq(created.cache, STOKER_CACHE_DEVICE);
     cr_assert_eq(created.cache_bytes, (uint64_t)SAMPLES * ROW_BYTES);
@@ -224,14 +223,15 @@ Test(cuda_cache, rows_cross_the_bus_once)
 static void expect_refused(stoker_loader_options options, int code, const char *words)
 {
     stoker_loader *loader = NULL;
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), code, "%s", error.message);
+    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, &error), code, "%s",
+                 error.message);
     cr_assert(strstr(error.message, words) != NULL, "%s", error.message);
 }
 
 static void expect_kind(stoker_loader_options options, stoker_cache kind, const char *words)
 {
     stoker_loader *loader = NULL;
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
     const stoker_stats stats = stats_of(loader);
     cr_assert_eq(stats.cache, kind);
     cr_assert(strstr(stats.cache_reason, words) != NULL, "%s", stats.cache_reason);

@@ -34,8 +34,7 @@ static int try_device(stoker_device device, uint32_t index)
     error = (stoker_error){ .code = 0 };
     options.device = device;
     options.device_index = index;
-    options.error = &error;
-    const int rc = stoker_loader_create(&loader, set.dataset, &options);
+    const int rc = stoker_loader_create(&loader, set.dataset, &options, &error);
     if (rc == STOKER_OK) {
         stats = (stoker_stats){ .struct_size = sizeof(stats) };
         cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
@@ -138,7 +137,7 @@ Test(cuda_choice, the_same_loop_serves_both_devices)
     cr_assert(stk_runs_equal(&on_cpu, &on_gpu));
     stoker_loader *loader = NULL;
     stoker_batch batch;
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
     cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
     cr_assert_eq(batch.device, STOKER_DEVICE_CPU);
     cr_assert_eq(batch.device_ids, batch.ids);

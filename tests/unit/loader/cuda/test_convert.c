@@ -15,7 +15,7 @@ TestSuite(cuda_convert, .init = begin, .fini = stk_cuda_bits_finish, .timeout = 
 static stoker_loader_options options_for(stoker_dtype dtype, stoker_layout layout,
                                          uint32_t channels)
 {
-    return stk_cuda_bits_options(dtype, layout, channels, &error);
+    return stk_cuda_bits_options(dtype, layout, channels);
 }
 
 static stoker_stats stats_with(const stoker_dataset *dataset, stoker_loader_options options,
@@ -23,7 +23,8 @@ static stoker_stats stats_with(const stoker_dataset *dataset, stoker_loader_opti
 {
     stoker_loader *loader = NULL;
     stoker_stats stats = { .struct_size = sizeof(stats) };
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), code, "%s", error.message);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), code, "%s",
+                 error.message);
     if (code == STOKER_OK)
         cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
     stoker_loader_destroy(&loader);
@@ -102,7 +103,7 @@ Test(cuda_convert, the_current_device_may_be_another)
     stoker_loader_options options = options_for(STOKER_DTYPE_FLOAT32, STOKER_LAYOUT_NHWC, 3);
     stoker_loader *loader = NULL;
     options.device_index = 1;
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     for (int i = 0; i < 4; i++) {
         stoker_batch batch;
         int current = -1;

@@ -36,7 +36,7 @@ static stoker_loader *make(stoker_device device, uint32_t index)
     options.prefetch_batches = 2;
     options.epochs = 0;
     options.num_workers = 1;
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
     return loader;
 }
 

@@ -25,7 +25,7 @@ static void record(const stoker_dataset *dataset, const stoker_loader_options *o
     all.count = 0;
     run = (struct stk_run){ 0 };
     cr_assert(stk_cuda_consumer_init(&consumer, WORK_US));
-    cr_assert_eq(stoker_loader_create(&loader, dataset, options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, options, NULL), STOKER_OK);
     stk_cuda_run_on(loader, &consumer, &run, UINT32_MAX);
     cr_assert_eq(run.rc, STOKER_FINISHED);
     do

@@ -17,7 +17,7 @@ TestSuite(cuda_transform, .init = begin, .fini = stk_cuda_bits_finish, .timeout 
 static stoker_loader_options options_for(const stoker_transform *transform, stoker_dtype dtype,
                                          stoker_layout layout, uint32_t channels)
 {
-    stoker_loader_options options = stk_cuda_bits_options(dtype, layout, channels, &error);
+    stoker_loader_options options = stk_cuda_bits_options(dtype, layout, channels);
     options.batch_size = 5;
     options.transform = *transform;
     return options;
@@ -72,7 +72,8 @@ static stoker_stats stats_with(const stoker_dataset *dataset, stoker_loader_opti
     stoker_loader *loader = NULL;
     stoker_stats stats = { .struct_size = sizeof(stats) };
     options.prefetch_batches = 2;
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK, "%s", error.message);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_OK, "%s",
+                 error.message);
     cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
     stoker_loader_destroy(&loader);
     return stats;

@@ -64,7 +64,7 @@ static void run(const stoker_dataset *dataset, int32_t workers, uint32_t events)
     options.num_workers = workers;
     options.trace_events = events;
     all.count = 0;
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     done = (struct stk_run){ 0 };
     stk_run_on(loader, &done, UINT32_MAX);
     cr_assert_eq(done.rc, STOKER_FINISHED);
@@ -104,7 +104,7 @@ CleanTest(nvtx, a_tool_sees_what_the_trace_records)
     stoker_dataset *dataset = NULL;
     uint64_t told[STOKER_TRACE_KIND_COUNT] = { 0 };
     listen();
-    cr_assert_eq(stoker_dataset_open(&dataset, "synth:digits?count=100", NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:digits?count=100", NULL, NULL), STOKER_OK);
     for (int32_t workers = 0; workers <= 3; workers++) {
         run(dataset, workers, 1 << 12);
         compare();
@@ -125,7 +125,7 @@ CleanTest(nvtx, a_tool_alone_needs_no_option)
 {
     stoker_dataset *dataset = NULL;
     listen();
-    cr_assert_eq(stoker_dataset_open(&dataset, "synth:digits?count=100", NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:digits?count=100", NULL, NULL), STOKER_OK);
     run(dataset, 2, 0);
     compare();
     cr_assert_eq(count_of(counts.pushes, STOKER_TRACE_LEND), BATCHES);
@@ -142,12 +142,12 @@ CleanTest(nvtx, each_failed_create_leaves_no_domain)
     options.num_workers = 2;
     options.trace_events = 64;
     listen();
-    cr_assert_eq(stoker_dataset_open(&dataset, "synth:digits?count=100", NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:digits?count=100", NULL, NULL), STOKER_OK);
     const int64_t live = stk_fault_live_bytes();
     for (uint64_t nth = 1; loader == NULL; nth++) {
         cr_assert_lt(nth, 1000);
         stk_fault_arm(STK_FAULT_MEMORY | STK_FAULT_THREAD, nth);
-        (void)stoker_loader_create(&loader, dataset, &options);
+        (void)stoker_loader_create(&loader, dataset, &options, NULL);
         (void)stk_fault_disarm();
         if (loader == NULL && nth > 20) { /* by then the tool is there */
             look();

@@ -32,7 +32,7 @@ static void record_run(const stoker_dataset *dataset, const stoker_loader_option
     stoker_batch held = { 0 }, batch = { 0 };
     int rc;
     all.count = 0;
-    cr_assert_eq(stoker_loader_create(&loader, dataset, options), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, options, NULL), STOKER_OK);
     while ((rc = stoker_loader_next(loader, &batch)) != STOKER_FINISHED) {
         cr_assert_geq(rc, 0);
         if (rc != STOKER_OK)
@@ -172,7 +172,7 @@ CleanTest(trace, records_each_span_and_batch_once, .timeout = 100)
     stoker_dataset *drawn = NULL;
     cr_assert(stk_resident_set_open(&resident));
     cr_assert(stk_file_set_make(&files, SAMPLES, 90, 90, 0));
-    cr_assert_eq(stoker_dataset_open(&drawn, "synth:digits?count=403", NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_open(&drawn, "synth:digits?count=403", NULL, NULL), STOKER_OK);
     stoker_loader_options options = run_options();
     check_run(resident.dataset, options);
     check_run(drawn, options);
@@ -194,8 +194,8 @@ static stoker_loader *open_small(stoker_dataset **dataset, uint32_t events, int3
     stoker_loader_options options = run_options();
     options.num_workers = workers;
     options.trace_events = events;
-    cr_assert_eq(stoker_dataset_open(dataset, "synth:digits?count=403", NULL), STOKER_OK);
-    cr_assert_eq(stoker_loader_create(&loader, *dataset, &options), STOKER_OK);
+    cr_assert_eq(stoker_dataset_open(dataset, "synth:digits?count=403", NULL, NULL), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, *dataset, &options, NULL), STOKER_OK);
     return loader;
 }
 

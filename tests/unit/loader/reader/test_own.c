@@ -101,7 +101,7 @@ static void open_set(bool whole)
     cr_assert_eq(fflush(set.file), 0);
     if (whole)
         write_files();
-    cr_assert_eq(stoker_dataset_create(&set.dataset, &ops, NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_create(&set.dataset, &ops, NULL, NULL), STOKER_OK);
 }
 
 static void close_set(void)
@@ -439,8 +439,7 @@ CleanTest(reader_own, files_without_a_descriptor_are_read_by_it_alone)
     }
     stoker_loader *loader = NULL;
     stoker_loader_options options = stk_small_options();
-    options.error = &error;
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options), STOKER_ENOTSUP);
+    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, &error), STOKER_ENOTSUP);
     cr_assert_not_null(strstr(error.message, "options.reader"), "%s", error.message);
     cr_assert_eq(stoker_dataset_read(set.dataset, 0, row, ROW, NULL, &error), STOKER_ENOTSUP);
     close_set();

@@ -129,7 +129,7 @@ static int with_loader(const struct way *way, const stoker_dataset *digits, stok
     stoker_loader_options options = loading_of(way);
     if (testing)
         options.epochs = 1;
-    int rc = stoker_loader_create(&loader, digits, &options);
+    int rc = stoker_loader_create(&loader, digits, &options, NULL);
     if (rc == STOKER_OK)
         rc = testing ? test(trainer, loader, &out->test) : train(trainer, loader, &out->loss);
     stoker_loader_destroy(&loader);
@@ -157,7 +157,7 @@ static int run(const struct way *way, const stoker_model *model, const stoker_da
     stoker_trainer *trainer = NULL;
     const stoker_trainer_options options = training_of(way);
     memset(out, 0, sizeof(*out));
-    out->rc = stoker_trainer_create(&trainer, model, &options);
+    out->rc = stoker_trainer_create(&trainer, model, &options, NULL);
     if (out->rc == STOKER_OK)
         out->rc = with_loader(way, digits, trainer, false, out);
     if (out->rc == STOKER_OK)
@@ -171,7 +171,7 @@ static int run(const struct way *way, const stoker_model *model, const stoker_da
 static stoker_dataset *digits_of(const char *spec)
 {
     stoker_dataset *digits = NULL;
-    cr_assert_eq(stoker_dataset_open(&digits, spec, NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_open(&digits, spec, NULL, NULL), STOKER_OK);
     return digits;
 }
 
@@ -232,8 +232,8 @@ CleanTest(trainer_cuda_loader, no_step_waits_for_the_host)
     stoker_loader *loader = NULL;
     const stoker_trainer_options training = training_of(&way);
     const stoker_loader_options loading = loading_of(&way);
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &training), STOKER_OK);
-    cr_assert_eq(stoker_loader_create(&loader, digits, &loading), STOKER_OK);
+    cr_assert_eq(stoker_trainer_create(&trainer, model, &training, NULL), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, digits, &loading, NULL), STOKER_OK);
     uint64_t steps = 0;
     stoker_batch batch;
     struct standin_cuda_host before = { 0 };

@@ -55,8 +55,8 @@ static stoker_trainer_memory memory_of(const stoker_model *model, stoker_trainer
     stoker_trainer *trainer = NULL;
     stoker_trainer_memory memory;
     stoker_error error = { .code = 0 };
-    options.error = &error;
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_OK, "%s", error.message);
+    cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_OK, "%s",
+                 error.message);
     stoker_trainer_get_memory(trainer, &memory);
     stoker_trainer_destroy(&trainer);
     return memory;
@@ -102,9 +102,8 @@ CleanTest(trainer_cuda_memory, a_budget_is_at_most_what_is_free)
 
     stoker_trainer *trainer = NULL;
     stoker_error error = { .code = 0 };
-    options.error = &error;
     begin(300000); /* little more than what belongs to the back end itself */
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_ELIMIT);
+    cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_ELIMIT);
     cr_assert_not_null(strstr(error.message, "a batch of 256 takes at least"), "%s", error.message);
     stoker_model_destroy(&model);
 }

@@ -302,8 +302,7 @@ CleanTest(trainer_cuda_split, impossible_requests_are_reported)
         stoker_trainer *trainer = NULL;
         stoker_error error = { .code = 0 };
         stoker_trainer_options options = split_of(cases[i].backend, 6);
-        options.error = &error;
-        cr_expect_eq(stoker_trainer_create(&trainer, model, &options), cases[i].code);
+        cr_expect_eq(stoker_trainer_create(&trainer, model, &options, &error), cases[i].code);
         cr_expect_not_null(strstr(error.message, cases[i].words), "%s", error.message);
         cr_expect_eq(standin_cuda_live(), 0);
     }
@@ -352,10 +351,9 @@ static int whole_run(const stoker_model *model, const char *backend)
     stoker_error error = { .code = 0 };
     stoker_trainer_options options = split_of(backend, 6);
     stoker_evaluation sum = { 0 };
-    options.error = &error;
     options.accumulate = 2;
     options.metrics_interval = 3;
-    int rc = stoker_trainer_create(&trainer, model, &options);
+    int rc = stoker_trainer_create(&trainer, model, &options, &error);
     for (uint64_t i = 0; i < 3 && rc == STOKER_OK; i++)
         rc = stoker_trainer_step(trainer, batch_of(i * BATCH, BATCH), NULL);
     if (rc == STOKER_OK)

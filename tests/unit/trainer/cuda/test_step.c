@@ -429,8 +429,7 @@ static int whole_run(const stoker_model *model)
     stoker_trainer *trainer = NULL;
     stoker_trainer_options options = options_of("cuda");
     stoker_error error = { .code = 0 };
-    options.error = &error;
-    int rc = stoker_trainer_create(&trainer, model, &options);
+    int rc = stoker_trainer_create(&trainer, model, &options, &error);
     for (uint64_t i = 0; i < 5 && rc == STOKER_OK; i++)
         rc = stoker_trainer_step(trainer, batch_of(i * BATCH, i == 4 ? 3 : BATCH), NULL);
     stoker_evaluation sum = { 0 };
@@ -478,19 +477,18 @@ Test(trainer_cuda_step, a_missing_gpu_is_reported_and_auto_continues)
     stoker_trainer *trainer = NULL;
     stoker_error error = { .code = 0 };
     stoker_trainer_options options = options_of("cuda");
-    options.error = &error;
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_EDEVICE);
+    cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_EDEVICE);
     cr_assert_not_null(strstr(error.message, "no CUDA-capable device"), "%s", error.message);
     options.backend = "cuda:7";
     standin_cuda_reset(1);
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_EDEVICE);
+    cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_EDEVICE);
     cr_assert_not_null(strstr(error.message, "there are 1 GPUs"), "%s", error.message);
     options.backend = "auto";
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_OK);
+    cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_OK);
     cr_assert_str_eq(stoker_trainer_backend(trainer), "cuda");
     stoker_trainer_destroy(&trainer);
     standin_cuda_reset(0);
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_OK);
+    cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_OK);
     cr_assert_str_eq(stoker_trainer_backend(trainer), "cpu");
     stoker_trainer_destroy(&trainer);
     end(&model);

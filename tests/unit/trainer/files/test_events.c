@@ -243,14 +243,13 @@ static struct paths paths_in(const struct stk_directory *directory)
     return paths;
 }
 
-static stoker_training_log_options options_for(const struct paths *paths, stoker_error *error)
+static stoker_training_log_options options_for(const struct paths *paths)
 {
     stoker_training_log_options options = STOKER_TRAINING_LOG_OPTIONS_INIT;
     options.events = paths->events;
     options.csv = paths->csv;
     options.columns = columns;
     options.column_count = 2;
-    options.error = error;
     return options;
 }
 
@@ -259,9 +258,9 @@ CleanTest(training_log, a_row_is_a_step_and_a_run_continues)
     struct stk_directory directory = stk_directory_make();
     const struct paths paths = paths_in(&directory);
     stoker_error error = { 0 };
-    stoker_training_log_options options = options_for(&paths, &error);
+    stoker_training_log_options options = options_for(&paths);
     stoker_training_log *log = NULL;
-    cr_assert_eq(stoker_training_log_open(&log, &options), STOKER_OK, "%s", error.message);
+    cr_assert_eq(stoker_training_log_open(&log, &options, &error), STOKER_OK, "%s", error.message);
     cr_assert_eq(stoker_training_log_scalar(log, "loss", 1, 2.5), STOKER_OK);
     cr_assert_eq(stoker_training_log_scalar(log, "accuracy", 1, 0.5), STOKER_OK);
     cr_assert_eq(stoker_training_log_scalar(log, "elsewhere", 1, 9), STOKER_OK);
@@ -274,7 +273,7 @@ CleanTest(training_log, a_row_is_a_step_and_a_run_continues)
     check_text(paths.csv, "step,loss,accuracy\n1,2.5,0.5\n3,1.5,\n");
 
     options.first_step = 2; /* step 3 is done again */
-    cr_assert_eq(stoker_training_log_open(&log, &options), STOKER_OK, "%s", error.message);
+    cr_assert_eq(stoker_training_log_open(&log, &options, &error), STOKER_OK, "%s", error.message);
     cr_assert_eq(stoker_training_log_scalar(log, "loss", 4, 1), STOKER_OK);
     cr_assert_eq(stoker_training_log_close(&log, &error), STOKER_OK);
     check_text(paths.csv, "step,loss,accuracy\n1,2.5,0.5\n4,1,\n");
@@ -289,19 +288,18 @@ CleanTest(training_log, options_are_checked)
     stoker_error error = { 0 };
     static const char *const bad[] = { "a\nb" };
     stoker_training_log_options options = STOKER_TRAINING_LOG_OPTIONS_INIT;
-    options.error = &error;
     options.columns = bad;
     options.column_count = 1;
-    cr_assert_eq(stoker_training_log_open(&log, &options), STOKER_EINVAL);
+    cr_assert_eq(stoker_training_log_open(&log, &options, &error), STOKER_EINVAL);
     options.column_count = STOKER_TRAINING_LOG_NAMES_MAX + 1;
-    cr_assert_eq(stoker_training_log_open(&log, &options), STOKER_EINVAL);
+    cr_assert_eq(stoker_training_log_open(&log, &options, &error), STOKER_EINVAL);
     options.column_count = 0;
     options.struct_size = 1;
-    cr_assert_eq(stoker_training_log_open(&log, &options), STOKER_EINVAL);
+    cr_assert_eq(stoker_training_log_open(&log, &options, &error), STOKER_EINVAL);
     options.struct_size = sizeof(options);
-    cr_assert_eq(stoker_training_log_open(NULL, &options), STOKER_EINVAL);
+    cr_assert_eq(stoker_training_log_open(NULL, &options, &error), STOKER_EINVAL);
     cr_assert_null(log);
-    cr_assert_eq(stoker_training_log_open(&log, &options),
+    cr_assert_eq(stoker_training_log_open(&log, &options, &error),
                  STOKER_OK); /* takes all, writes nothing */
     cr_assert_eq(stoker_training_log_scalar(log, "loss", 1, 1), STOKER_OK);
     cr_assert_eq(stoker_training_log_close(&log, NULL), STOKER_OK);
@@ -312,9 +310,9 @@ CleanTest(training_log, a_full_disk_is_reported_by_scalar_and_again_by_close)
     struct stk_directory directory = stk_directory_make();
     const struct paths paths = paths_in(&directory);
     stoker_error error = { 0 };
-    stoker_training_log_options options = options_for(&paths, &error);
+    stoker_training_log_options options = options_for(&paths);
     stoker_training_log *log = NULL;
-    cr_assert_eq(stoker_training_log_open(&log, &options), STOKER_OK);
+    cr_assert_eq(stoker_training_log_open(&log, &options, &error), STOKER_OK);
     struct rlimit usual;
     signal(SIGXFSZ, SIG_IGN);
     cr_assert_eq(getrlimit(RLIMIT_FSIZE, &usual), 0);
@@ -336,13 +334,13 @@ CleanTest(training_log, each_allocation_may_fail)
     struct stk_directory directory = stk_directory_make();
     const struct paths paths = paths_in(&directory);
     stoker_error error = { 0 };
-    const stoker_training_log_options options = options_for(&paths, &error);
+    const stoker_training_log_options options = options_for(&paths);
     int rc = STOKER_ENOMEM;
     for (uint64_t nth = 1; rc == STOKER_ENOMEM; nth++) {
         cr_assert_lt(nth, 20);
         stoker_training_log *log = NULL;
         stk_fault_arm(STK_FAULT_ANY, nth);
-        rc = stoker_training_log_open(&log, &options);
+        rc = stoker_training_log_open(&log, &options, &error);
         cr_assert_eq(rc == STOKER_OK, log != NULL);
         if (rc == STOKER_OK)
             rc = stoker_training_log_close(&log, &error);

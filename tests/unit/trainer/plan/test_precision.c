@@ -492,7 +492,7 @@ CleanTest(trainer_precision, creating_survives_each_allocation_failure)
     for (uint64_t nth = 1; trainer == NULL; nth++) {
         cr_assert_lt(nth, 200);
         stk_fault_arm(STK_FAULT_MEMORY, nth);
-        const int rc = stoker_trainer_create(&trainer, model, &options);
+        const int rc = stoker_trainer_create(&trainer, model, &options, NULL);
         (void)stk_fault_disarm();
         cr_assert_eq(rc, trainer == NULL ? STOKER_ENOMEM : STOKER_OK);
         if (trainer == NULL)
@@ -560,8 +560,7 @@ CleanTest(trainer_precision, what_a_back_end_cannot_do_is_refused_with_a_reason)
         options.backend = cases[i].backend;
         options.benchmark = cases[i].benchmark;
         options.tf32 = cases[i].tf32;
-        options.error = &error;
-        cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_EINVAL);
+        cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_EINVAL);
         cr_assert_not_null(strstr(error.message, cases[i].message), "%s", error.message);
         cr_assert_null(trainer);
     }
@@ -598,8 +597,7 @@ CleanTest(trainer_precision, without_a_gpu_its_options_are_refused)
         options.backend = "auto";
         options.benchmark = cases[i].benchmark;
         options.tf32 = cases[i].tf32;
-        options.error = &error;
-        cr_assert_eq(stoker_trainer_create(&trainer, model, &options), STOKER_EDEVICE);
+        cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_EDEVICE);
         cr_assert_null(trainer);
         cr_assert_eq(strncmp(error.message, cases[i].message, strlen(cases[i].message)), 0, "%s",
                      error.message);
