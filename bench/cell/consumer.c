@@ -45,7 +45,7 @@ int bench_consumer_next(struct bench_consumer *consumer)
     stoker_batch batch;
     if (cli_interrupted())
         return BENCH_INTERRUPTED;
-    int rc = stoker_loader_next(consumer->loader, &batch);
+    int rc = stoker_loader_next(consumer->loader, &batch, -1);
     if (rc != STOKER_OK)
         return rc;
     rc = consumer->gpu != NULL ? use_on_gpu(consumer, &batch) : STOKER_OK;

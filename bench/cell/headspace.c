@@ -36,7 +36,7 @@ static int collect(stoker_loader *loader, struct kept_batch *kept, uint32_t *cou
 {
     while (*count < KEPT_MAX) {
         stoker_batch batch;
-        int rc = stoker_loader_next(loader, &batch);
+        int rc = stoker_loader_next(loader, &batch, -1);
         if (rc == STOKER_EPOCH_END && *count > 0)
             break;
         if (rc == STOKER_EPOCH_END)
@@ -74,9 +74,9 @@ static int replay_on_gpu(const struct bench_consumer *consumer, double seconds,
                          double *samples_per_s)
 {
     stoker_batch batch;
-    int rc = stoker_loader_next(consumer->loader, &batch);
+    int rc = stoker_loader_next(consumer->loader, &batch, -1);
     while (rc == STOKER_EPOCH_END)
-        rc = stoker_loader_next(consumer->loader, &batch);
+        rc = stoker_loader_next(consumer->loader, &batch, -1);
     if (rc != STOKER_OK)
         return rc;
     rc = bench_gpu_step_begin(consumer->gpu, &batch);

@@ -9,9 +9,9 @@
 /* Returns the next batch, skipping the ends of epochs. */
 static int next_batch(stoker_loader *loader, stoker_batch *batch)
 {
-    int rc = stoker_loader_next(loader, batch);
+    int rc = stoker_loader_next(loader, batch, -1);
     while (rc == STOKER_EPOCH_END)
-        rc = stoker_loader_next(loader, batch);
+        rc = stoker_loader_next(loader, batch, -1);
     return rc;
 }
 

@@ -39,7 +39,7 @@ static int skip_epoch(stoker_loader *loader)
 {
     int rc;
     stoker_batch batch;
-    while ((rc = stoker_loader_next(loader, &batch)) == STOKER_OK)
+    while ((rc = stoker_loader_next(loader, &batch, -1)) == STOKER_OK)
         stoker_batch_release(&batch);
     return rc;
 }
@@ -73,7 +73,7 @@ static int take_batches(stoker_loader *loader, double seconds, bench_loading_clo
     double wall_ns = 0;
     do {
         stoker_batch batch;
-        const int rc = stoker_loader_next(loader, &batch);
+        const int rc = stoker_loader_next(loader, &batch, -1);
         if (rc == STOKER_EPOCH_END)
             continue;
         if (rc != STOKER_OK)

@@ -39,7 +39,7 @@ static void read_one(const stoker_dataset *dataset)
     options.reader = &reader;
     if (stoker_loader_create(&loader, dataset, &options, NULL) != STOKER_OK)
         return;
-    if (stoker_loader_next(loader, &batch) == STOKER_OK)
+    if (stoker_loader_next(loader, &batch, -1) == STOKER_OK)
         stoker_batch_release(&batch);
     stoker_loader_destroy(&loader);
 }

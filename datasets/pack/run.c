@@ -253,7 +253,7 @@ static bool pack_batches(struct run *run)
     stoker_batch batch = { 0 };
     bool good = true;
     int rc;
-    while (good && (rc = stoker_loader_next(run->loader, &batch)) == STOKER_OK) {
+    while (good && (rc = stoker_loader_next(run->loader, &batch, -1)) == STOKER_OK) {
         good = pack_batch(run, &batch, &before) &&
                stoker_loader_state(run->loader, &before) == STOKER_OK;
         stoker_batch_release(&batch);

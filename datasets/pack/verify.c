@@ -116,7 +116,7 @@ static enum pack_verdict compare_all(struct verifier *verifier, stoker_loader *s
     stoker_batch batch = { 0 };
     bool same = true;
     int rc;
-    while (same && (rc = stoker_loader_next(source, &batch)) == STOKER_OK) {
+    while (same && (rc = stoker_loader_next(source, &batch, -1)) == STOKER_OK) {
         for (uint32_t i = 0; same && i < batch.count; i++)
             same = compare_one(verifier, &batch, i, failure);
         stoker_batch_release(&batch);

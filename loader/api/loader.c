@@ -77,11 +77,9 @@ static bool wait_for_batch(stoker_loader *loader, uint64_t deadline_ns, uint64_t
     return ready;
 }
 
-static uint64_t deadline_of(const stoker_loader *loader, uint64_t now_ns)
+static uint64_t deadline_of(int32_t timeout_ms, uint64_t now_ns)
 {
-    return loader->options.timeout_ms < 0
-               ? UINT64_MAX
-               : now_ns + (uint64_t)loader->options.timeout_ms * UINT64_C(1000000);
+    return timeout_ms < 0 ? UINT64_MAX : now_ns + (uint64_t)timeout_ms * UINT64_C(1000000);
 }
 
 static void count_stall(stoker_loader *loader, uint64_t before_ns, uint64_t now_ns)
@@ -153,7 +151,7 @@ static void note_first_batch(stoker_loader *loader)
 
 /* ---- next ---- */
 
-static int next_in_place(stoker_loader *loader, stoker_batch *batch)
+static int next_in_place(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms)
 {
     const struct stk_slots *slots = &loader->pipeline.slots;
     const bool keeps_reading = !loader->threads && loader->pipeline.reads; /* in this call, too */
@@ -162,7 +160,7 @@ static int next_in_place(stoker_loader *loader, stoker_batch *batch)
     if (!stk_slots_ready(slots) || keeps_reading) {
         const uint64_t before_ns = stk_now_ns();
         uint64_t now_ns = before_ns;
-        const bool ready = wait_for_batch(loader, deadline_of(loader, before_ns), &now_ns);
+        const bool ready = wait_for_batch(loader, deadline_of(timeout_ms, before_ns), &now_ns);
         count_stall(loader, before_ns, now_ns);
         if (!ready)
             return STOKER_ETIMEDOUT;
@@ -237,12 +235,12 @@ static int fail_device(stoker_loader *loader)
     return stk_deliver_fail(loader, &error);
 }
 
-static int next_on_device(stoker_loader *loader, stoker_batch *batch)
+static int next_on_device(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms)
 {
     const uint64_t before_ns = stk_now_ns();
     uint64_t now_ns = before_ns;
     const bool waits = !stk_transfer_sent(&loader->transfer) || !loader->options.non_blocking;
-    const int rc = send_next(loader, deadline_of(loader, before_ns), &now_ns);
+    const int rc = send_next(loader, deadline_of(timeout_ms, before_ns), &now_ns);
     if (waits && rc != STOKER_EBUSY)
         count_stall(loader, before_ns, stk_now_ns());
     if (rc == STOKER_EDEVICE && !atomic_load_explicit(&loader->failed, memory_order_relaxed))
@@ -252,9 +250,9 @@ static int next_on_device(stoker_loader *loader, stoker_batch *batch)
     return rc;
 }
 
-int stoker_loader_next(stoker_loader *loader, stoker_batch *batch)
+int stoker_loader_next(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms)
 {
-    if (loader == NULL || batch == NULL)
+    if (loader == NULL || batch == NULL || timeout_ms < -1)
         return STOKER_EINVAL;
     if (stk_fork_guard_tripped(&loader->guard))
         return STOKER_EFORKED;
@@ -270,7 +268,8 @@ int stoker_loader_next(stoker_loader *loader, stoker_batch *batch)
     if ((loader->on_device ? loader->transfer.delivered : loader->pipeline.slots.head) >=
         loader->pipeline.slots.batches)
         return STOKER_FINISHED;
-    int rc = loader->on_device ? next_on_device(loader, batch) : next_in_place(loader, batch);
+    int rc = loader->on_device ? next_on_device(loader, batch, timeout_ms)
+                               : next_in_place(loader, batch, timeout_ms);
     if (rc == STOKER_OK) {
         note_first_batch(loader);
         tune(loader);

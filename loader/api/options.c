@@ -55,10 +55,6 @@ static int check_counts(const stoker_loader_options *options, stoker_error *erro
                      "read_depth %" PRIu32 " is not in 1..%d or 0 (choose)", options->read_depth,
                      STOKER_READ_DEPTH_MAX);
     if (rc == 0)
-        rc = require(options->timeout_ms >= -1, error, STOKER_EINVAL,
-                     "timeout_ms %" PRId32 " is neither -1 (no limit) nor positive",
-                     options->timeout_ms);
-    if (rc == 0)
         rc = require(options->trace_events <= STOKER_TRACE_EVENTS_MAX, error, STOKER_EINVAL,
                      "trace_events %" PRIu32 " is not in 1..%d or 0 (off)", options->trace_events,
                      STOKER_TRACE_EVENTS_MAX);

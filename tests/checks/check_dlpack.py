@@ -35,7 +35,7 @@ class Options(ctypes.Structure):
     """stoker_loader_options, as far as its first version went: later fields keep their defaults."""
     _fields_ = [("struct_size", ctypes.c_size_t), ("seed", ctypes.c_uint64), ("batch_size", ctypes.c_uint32),
                 ("num_workers", ctypes.c_int32), ("prefetch_batches", ctypes.c_uint32),
-                ("read_depth", ctypes.c_uint32), ("timeout_ms", ctypes.c_int32), ("epochs", ctypes.c_uint64),
+                ("read_depth", ctypes.c_uint32), ("epochs", ctypes.c_uint64),
                 ("shuffle", ctypes.c_bool), ("drop_last", ctypes.c_bool), ("device", ctypes.c_int),
                 ("pin_memory", ctypes.c_int), ("non_blocking", ctypes.c_bool), ("cache", ctypes.c_int),
                 ("cache_bytes", ctypes.c_uint64), ("dtype", ctypes.c_int), ("layout", ctypes.c_int),
@@ -88,7 +88,7 @@ def open_loader(library, device):
     rc = library.stoker_dataset_open(ctypes.byref(dataset), f"synth:digits?count={SAMPLES}".encode(), None, None)
     assert rc == 0, f"stoker_dataset_open: {rc}"
     options = Options(struct_size=ctypes.sizeof(Options), batch_size=BATCH, num_workers=1,
-                      prefetch_batches=2, timeout_ms=-1, device=device, non_blocking=True, dtype=FLOAT32)
+                      prefetch_batches=2, device=device, non_blocking=True, dtype=FLOAT32)
     rc = library.stoker_loader_create(ctypes.byref(loader), dataset, ctypes.byref(options), None)
     assert rc == 0, f"stoker_loader_create: {rc}"
     return dataset, loader
@@ -96,9 +96,9 @@ def open_loader(library, device):
 
 def next_batch(library, loader):
     batch = Batch()
-    rc = library.stoker_loader_next(loader, ctypes.byref(batch))
+    rc = library.stoker_loader_next(loader, ctypes.byref(batch), -1)
     while rc == 1:  # STOKER_EPOCH_END
-        rc = library.stoker_loader_next(loader, ctypes.byref(batch))
+        rc = library.stoker_loader_next(loader, ctypes.byref(batch), -1)
     return rc, batch
 
 

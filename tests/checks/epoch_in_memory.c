@@ -26,7 +26,7 @@ int main(int count, char **arguments)
     }
     uint64_t rows = 0;
     int rc;
-    while ((rc = stoker_loader_next(loader, &batch)) == STOKER_OK || rc == STOKER_EPOCH_END)
+    while ((rc = stoker_loader_next(loader, &batch, -1)) == STOKER_OK || rc == STOKER_EPOCH_END)
         if (rc == STOKER_OK) {
             rows += batch.count;
             stoker_batch_release(&batch);

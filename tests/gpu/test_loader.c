@@ -148,7 +148,7 @@ static void run_on_gpu(struct gpu *gpu, const stoker_dataset *dataset,
     }
     for (;;) {
         stoker_batch batch;
-        run->rc = stoker_loader_next(loader, &batch);
+        run->rc = stoker_loader_next(loader, &batch, -1);
         if (run->rc == STOKER_EPOCH_END) {
             run->epoch_ends++;
             continue;

@@ -293,7 +293,7 @@ static int train_from(stoker_trainer *trainer, const stoker_dataset *digits, sto
     options.mean_count = 1;
     int rc = stoker_loader_create(&loader, digits, &options, NULL);
     while (rc >= STOKER_OK && rc != STOKER_FINISHED) {
-        rc = stoker_loader_next(loader, &batch);
+        rc = stoker_loader_next(loader, &batch, -1);
         if (rc != STOKER_OK)
             continue;
         rc = stoker_trainer_step(trainer, &batch, NULL);

@@ -17,7 +17,7 @@ static uint64_t count_samples(const stoker_dataset *dataset)
         return 0;
 
     uint64_t samples = 0;
-    while (stoker_loader_next(loader, &batch) == STOKER_OK) {
+    while (stoker_loader_next(loader, &batch, -1) == STOKER_OK) {
         samples += batch.count;
         stoker_batch_release(&batch);
     }

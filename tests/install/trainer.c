@@ -19,7 +19,7 @@ static double train(stoker_loader *loader, stoker_trainer *trainer)
 {
     stoker_batch batch;
     stoker_step step = { 0 };
-    while (stoker_loader_next(loader, &batch) == STOKER_OK) {
+    while (stoker_loader_next(loader, &batch, -1) == STOKER_OK) {
         if (stoker_trainer_step(trainer, &batch, &step) != STOKER_OK)
             exit(EXIT_FAILURE);
         stoker_batch_release(&batch);

@@ -82,7 +82,7 @@ static inline void stk_cuda_run_on(stoker_loader *loader, struct stk_cuda_consum
     stoker_batch batch;
     run->rc = STOKER_OK;
     while (run->batches < most && run->batches < STK_RUN_BATCHES_MAX) {
-        run->rc = stoker_loader_next(loader, &batch);
+        run->rc = stoker_loader_next(loader, &batch, -1);
         if (run->rc == STOKER_EPOCH_END)
             run->epoch_ends++;
         if (run->rc == STOKER_EPOCH_END || run->rc == STOKER_ETIMEDOUT)

@@ -162,7 +162,7 @@ static inline void stk_run_on(stoker_loader *loader, struct stk_run *run, uint32
     stoker_batch batch;
     run->rc = STOKER_OK;
     for (uint32_t done = 0; done < most && run->batches < STK_RUN_BATCHES_MAX;) {
-        run->rc = stoker_loader_next(loader, &batch);
+        run->rc = stoker_loader_next(loader, &batch, 20000);
         if (run->rc == STOKER_OK) {
             run->hashes[run->batches++] = stk_batch_hash(&batch);
             run->samples += batch.count;
@@ -206,7 +206,6 @@ static inline stoker_loader_options stk_small_options(void)
     options.shuffle = true;
     options.device = STOKER_DEVICE_CPU;
     options.cache = STOKER_CACHE_NONE;
-    options.timeout_ms = 20000; /* a hang ends as a failure */
     return options;
 }
 

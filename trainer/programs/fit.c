@@ -56,7 +56,7 @@ static int test_batches(stoker_trainer *trainer, stoker_loader *loader)
 {
     stoker_batch batch = { 0 };
     int rc;
-    while ((rc = stoker_loader_next(loader, &batch)) == STOKER_OK) {
+    while ((rc = stoker_loader_next(loader, &batch, -1)) == STOKER_OK) {
         rc = stoker_trainer_evaluate(trainer, &batch, NULL);
         stoker_batch_release(&batch);
         if (rc != STOKER_OK)
@@ -328,7 +328,7 @@ static int train(struct run *run)
     int rc = STOKER_OK;
     while (rc == STOKER_OK) {
         const uint64_t begin_ns = stk_now_ns();
-        rc = stoker_loader_next(run->loader, &batch);
+        rc = stoker_loader_next(run->loader, &batch, -1);
         if (rc == STOKER_OK) {
             rc = pass(run, &batch, begin_ns);
         } else if (rc == STOKER_EPOCH_END) {

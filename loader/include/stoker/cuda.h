@@ -1,6 +1,6 @@
 /* stoker/cuda.h - batches in GPU memory, ordered by CUDA streams.
  *
- *   while (stoker_loader_next(loader, &batch) == STOKER_OK) {
+ *   while (stoker_loader_next(loader, &batch, -1) == STOKER_OK) {
  *       stoker_batch_wait_on(&batch, stream);        the stream waits for the copy, not the host
  *       train_step<<<..., stream>>>(batch.images.data, batch.labels.data, batch.count);
  *       stoker_batch_release_on(&batch, stream);     refilled after that kernel

@@ -37,7 +37,7 @@ enum {
     X(STOKER_ETYPE, -16, "the element type cannot be converted to the requested one")              \
     X(STOKER_EPIN, -17, "the memory could not be page-locked")                                     \
     X(STOKER_ETHREAD, -18, "a thread could not be started")                                        \
-    X(STOKER_ETIMEDOUT, -19, "no batch became ready within timeout_ms")                            \
+    X(STOKER_ETIMEDOUT, -19, "no batch became ready in time")                                      \
     X(STOKER_EFORKED, -20, "the loader belongs to the parent process")                             \
     X(STOKER_EBUSY, -21, "the next slot is still lent: release its batch first")                   \
     X(STOKER_EBADSAMPLES, -22, "too many samples are bad")                                         \

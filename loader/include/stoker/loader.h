@@ -101,10 +101,7 @@ typedef struct stoker_loader_options {
     int32_t num_workers;
     /* slots in the ring, for batches ahead and lent, 2..64; default 0 = choose */
     uint32_t prefetch_batches;
-    uint32_t read_depth; /* reads in flight per worker, 1..1024; default 0 = choose */
-    /* Longest wait in next(), milliseconds; default -1 = no limit. If next() makes rows itself (see num_workers),
-     * it checks the time between rows: a single call of a codec or reader may exceed it. */
-    int32_t timeout_ms;
+    uint32_t read_depth;  /* reads in flight per worker, 1..1024; default 0 = choose */
     uint64_t epochs;      /* epochs until STOKER_FINISHED; default 0 = endless */
     bool shuffle;         /* a new order each epoch; default false: 0, 1, 2, ... */
     bool drop_last;       /* leave out an incomplete last batch; default false */
@@ -167,7 +164,6 @@ typedef struct stoker_loader_options {
     STOKER_DEFAULT(struct_size, sizeof(stoker_loader_options))                                     \
     STOKER_DEFAULT(batch_size, 64)                                                                 \
     STOKER_DEFAULT(num_workers, STOKER_WORKERS_AUTO)                                               \
-    STOKER_DEFAULT(timeout_ms, -1)                                                                 \
     STOKER_DEFAULT(device, STOKER_DEVICE_CPU)                                                      \
     STOKER_DEFAULT(non_blocking, true)
 
@@ -216,12 +212,14 @@ typedef struct stoker_batch {
 STOKER_API int stoker_loader_create(stoker_loader **out, const stoker_dataset *dataset,
                                     const stoker_loader_options *options, stoker_error *error);
 
-/* Borrow the next batch. Waits at most options.timeout_ms. *batch is written only on STOKER_OK. Several batches may
- * be held at once, fewer than prefetch_batches.
+/* Borrow the next batch. Waits at most timeout_ms milliseconds; -1 = no limit, 0 = do not wait. If next() makes rows
+ * itself (see num_workers), it checks the time between rows: a single call of a codec or reader may exceed it.
+ * *batch is written only on STOKER_OK. Several batches may be held at once, fewer than prefetch_batches.
  * Returns STOKER_OK; STOKER_EPOCH_END once after each epoch's last batch; STOKER_FINISHED after options.epochs
  * epochs, on every call; STOKER_ETIMEDOUT (call again, nothing is lost); STOKER_EBUSY (the slot of the next batch is
- * lent: release it); STOKER_EFORKED; or the first error of a stage, on every call from then on. */
-STOKER_API int stoker_loader_next(stoker_loader *loader, stoker_batch *batch);
+ * lent: release it); STOKER_EINVAL (timeout_ms is below -1); STOKER_EFORKED; or the first error of a stage, on every
+ * call from then on. */
+STOKER_API int stoker_loader_next(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms);
 
 /* Return a batch to the loader. Its pointers become invalid, and *batch is zeroed. Batches may be released in any
  * order. NULL and a zeroed batch are allowed. A batch on a GPU is released as by stoker_batch_release_on(), with

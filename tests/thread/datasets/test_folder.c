@@ -78,7 +78,7 @@ static void read_all(const stoker_dataset *dataset)
     stoker_loader_options options = stk_small_options();
     options.num_workers = 3;
     CHECK(stoker_loader_create(&loader, dataset, &options, NULL) == STOKER_OK);
-    for (int rc; (rc = stoker_loader_next(loader, &batch)) != STOKER_FINISHED;) {
+    for (int rc; (rc = stoker_loader_next(loader, &batch, -1)) != STOKER_FINISHED;) {
         CHECK(rc >= 0);
         if (rc == STOKER_EPOCH_END)
             continue;

@@ -21,6 +21,7 @@ static struct stk_resident_set set = { .count = SAMPLES,
 struct walk {
     stoker_loader *loader;
     uint64_t random;
+    int32_t timeout_ms;
     stoker_batch held[HELD_MAX];
     uint32_t count;
     uint32_t taken;
@@ -67,7 +68,7 @@ static void step(struct walk *walk)
     while (walk->count == HELD_MAX || (walk->count > 0 && draw(walk, 3) != 0))
         release_any(walk);
     const bool assisted = atomic_load(&walk->loader->caller_assists);
-    const int rc = stoker_loader_next(walk->loader, &walk->held[walk->count]);
+    const int rc = stoker_loader_next(walk->loader, &walk->held[walk->count], walk->timeout_ms);
     if (rc == STOKER_OK) {
         take(walk, assisted);
         pause_at_times(walk);
@@ -86,7 +87,10 @@ static void step(struct walk *walk)
 static struct walk walk_with(uint64_t seed)
 {
     const uint32_t cpus = stk_cpu_count();
-    struct walk walk = { .random = seed };
+    struct walk walk = { .random = seed,
+                         .timeout_ms = seed % 3 == 0   ? 0
+                                       : seed % 3 == 1 ? -1
+                                                       : 20000 };
     stoker_loader_options options = stk_small_options();
     options.seed = seed;
     options.epochs = 0;
@@ -94,7 +98,6 @@ static struct walk walk_with(uint64_t seed)
     /* Half of them with a core to spare, where there are two. */
     options.num_workers = seed % 2 == 0 ? 1 : (int32_t)(cpus < 2 ? 2 : cpus);
     options.prefetch_batches = HELD_MAX + 1 + (uint32_t)(seed * 5 % 15);
-    options.timeout_ms = seed % 3 == 0 ? 0 : seed % 3 == 1 ? -1 : 20000;
     CHECK(stoker_loader_create(&walk.loader, set.dataset, &options, NULL) == STOKER_OK);
     CHECK(walk.loader->has_caller_worker);
     while (walk.taken < BATCHES)

@@ -21,11 +21,10 @@ static void live_and_die(const stoker_reader *reader, uint64_t seed)
     options.batch_size = 1 + (uint32_t)(draws >> 8) % 16;
     options.prefetch_batches = 2 + (uint32_t)(draws >> 16) % 6;
     options.cache = (stoker_cache)(1 + (draws >> 24) % 3);
-    options.timeout_ms = 3;
     CHECK(stoker_loader_create(&loader, set.dataset, &options, NULL) == STOKER_OK);
     const uint32_t calls = (uint32_t)(draws >> 32) % 12;
     for (uint32_t i = 0; i < calls; i++) {
-        const int rc = stoker_loader_next(loader, &batch);
+        const int rc = stoker_loader_next(loader, &batch, 3);
         CHECK(rc == STOKER_OK || rc == STOKER_ETIMEDOUT || rc == STOKER_EBUSY ||
               rc == STOKER_EPOCH_END || rc == STOKER_FINISHED);
         if (rc == STOKER_OK) {

@@ -27,7 +27,7 @@ static const stoker_dataset_ops ops = { .name = "pipe",
 static void *wait_in_vain(void *unused)
 {
     stoker_batch batch;
-    CHECK(stoker_loader_next(loader, &batch) == STOKER_ETIMEDOUT);
+    CHECK(stoker_loader_next(loader, &batch, 20) == STOKER_ETIMEDOUT);
     return unused;
 }
 
@@ -35,7 +35,7 @@ static void *take_one(void *unused)
 {
     stoker_batch batch;
     int rc;
-    while ((rc = stoker_loader_next(loader, &batch)) == STOKER_ETIMEDOUT) {
+    while ((rc = stoker_loader_next(loader, &batch, 20)) == STOKER_ETIMEDOUT) {
     }
     CHECK(rc == STOKER_OK && batch.count == BATCH_SIZE);
     for (size_t i = 0; i < BATCH_SIZE * ROW_BYTES; i++)
@@ -76,7 +76,6 @@ int main(void)
     stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
     options.num_workers = 0;
     options.batch_size = BATCH_SIZE;
-    options.timeout_ms = 20;
     options.cache = STOKER_CACHE_NONE;
     options.reader = &stoker_reader_uring;
     const int rc = stoker_loader_create(&loader, dataset, &options, NULL);

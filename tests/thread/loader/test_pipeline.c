@@ -36,7 +36,7 @@ static void walk(const stoker_loader_options *options, uint64_t state)
     for (;;) {
         while (count > 0 && (count == options->prefetch_batches - 1 || draw(&state, 3) == 0))
             release_any(held, &count, &state);
-        const int rc = stoker_loader_next(loader, &held[count]);
+        const int rc = stoker_loader_next(loader, &held[count], -1);
         if (rc == STOKER_FINISHED)
             break;
         if (rc == STOKER_EBUSY) {

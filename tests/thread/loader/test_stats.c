@@ -62,7 +62,7 @@ int main(void)
     for (int i = 0; i < WATCHERS; i++)
         CHECK(stk_thread_start(&watchers[i], "test", watch, NULL) == 0);
     int rc;
-    while ((rc = stoker_loader_next(loader, &batch)) >= 0) {
+    while ((rc = stoker_loader_next(loader, &batch, -1)) >= 0) {
         if (rc != STOKER_OK)
             continue;
         CHECK(stk_made_set_matches(&set, &batch));

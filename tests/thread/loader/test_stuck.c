@@ -103,12 +103,11 @@ int main(void)
     stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
     options.num_workers = 1;
     options.batch_size = 4;
-    options.timeout_ms = 10;
     options.cache = STOKER_CACHE_NONE;
     options.reader = &stoker_reader_pread;
     CHECK(stoker_loader_create(&loader, dataset, &options, NULL) == STOKER_OK);
     kept = loader;
-    CHECK(stoker_loader_next(loader, &batch) == STOKER_ETIMEDOUT);
+    CHECK(stoker_loader_next(loader, &batch, 10) == STOKER_ETIMEDOUT);
     while (!stuck)
         sleep_ms();
     stoker_loader_destroy(&loader);

@@ -53,7 +53,7 @@ static void consume(void)
 {
     stoker_batch batch;
     int rc;
-    while ((rc = stoker_loader_next(loader, &batch)) != STOKER_FINISHED) {
+    while ((rc = stoker_loader_next(loader, &batch, -1)) != STOKER_FINISHED) {
         CHECK(rc >= 0);
         if (rc == STOKER_OK)
             stoker_batch_release(&batch);

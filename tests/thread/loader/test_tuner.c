@@ -39,7 +39,7 @@ static void play(const stoker_reader *reader, stoker_cache cache, uint64_t seed)
         const uint64_t draw = stk_mix64(seed + i);
         if (draw % 4 == 0) /* as the tuner would: 1..max, never none */
             set_active(loader, 1 + (uint32_t)(draw >> 8) % WORKERS);
-        const int rc = stoker_loader_next(loader, &batch);
+        const int rc = stoker_loader_next(loader, &batch, -1);
         if (rc == STOKER_EPOCH_END)
             continue;
         CHECK(rc == STOKER_OK);
@@ -64,7 +64,7 @@ static void play_auto(void)
     CHECK(stoker_loader_create(&loader, set.dataset, &options, NULL) == STOKER_OK);
     const uint64_t start_ns = stk_now_ns();
     while (stk_now_ns() - start_ns < UINT64_C(500000000)) {
-        const int rc = stoker_loader_next(loader, &batch);
+        const int rc = stoker_loader_next(loader, &batch, -1);
         CHECK(rc == STOKER_OK || rc == STOKER_EPOCH_END);
         if (rc == STOKER_OK) {
             CHECK(stk_file_set_matches(&set, &batch));

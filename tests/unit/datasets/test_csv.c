@@ -533,7 +533,7 @@ CleanTest(csv, a_loader_delivers_rows_and_labels)
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     stoker_batch batch;
     uint32_t count = 0;
-    while (stoker_loader_next(loader, &batch) == STOKER_OK) {
+    while (stoker_loader_next(loader, &batch, -1) == STOKER_OK) {
         cr_assert_eq(batch.images.rank, 2);
         cr_assert_eq(batch.labels.dtype, STOKER_DTYPE_FLOAT32);
         for (uint32_t i = 0; i < batch.count; i++) {

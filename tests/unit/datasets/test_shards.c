@@ -135,7 +135,7 @@ CleanTest(shards, loaders_deliver_each_row)
             options.cache = STOKER_CACHE_NONE;
             options.reader = readers[r];
             cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
-            while (stoker_loader_next(loader, &batch) == STOKER_OK) {
+            while (stoker_loader_next(loader, &batch, -1) == STOKER_OK) {
                 for (uint32_t i = 0; i < batch.count; i++) {
                     uint8_t expected[STK_SHARD_TEST_ROW];
                     stk_shard_test_row(batch.ids[i], expected);
@@ -384,7 +384,7 @@ CleanTest(shards, a_damaged_record_is_a_bad_sample_with_its_place)
     options.epochs = 1;
     options.on_bad_sample = STOKER_ON_BAD_SKIP;
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
-    while (stoker_loader_next(loader, &batch) == STOKER_OK) {
+    while (stoker_loader_next(loader, &batch, -1) == STOKER_OK) {
         delivered += batch.count;
         stoker_batch_release(&batch);
     }

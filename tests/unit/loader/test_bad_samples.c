@@ -40,8 +40,8 @@ static void play(const stoker_dataset *dataset, const stoker_loader_options *opt
     if (outcome->run.rc < 0) {
         outcome->error = *stoker_loader_error(loader);
         stoker_batch batch;
-        cr_assert_eq(stoker_loader_next(loader, &batch), outcome->run.rc, "it stays");
-        cr_assert_eq(stoker_loader_next(loader, &batch), outcome->run.rc);
+        cr_assert_eq(stoker_loader_next(loader, &batch, -1), outcome->run.rc, "it stays");
+        cr_assert_eq(stoker_loader_next(loader, &batch, -1), outcome->run.rc);
     } else {
         cr_assert_null(stoker_loader_error(loader));
     }
@@ -146,7 +146,7 @@ static void check_rows(const struct stk_made_set *set, const stoker_loader_optio
     stoker_loader *loader = NULL;
     stoker_batch batch;
     cr_assert_eq(stoker_loader_create(&loader, set->dataset, options, NULL), STOKER_OK);
-    for (int rc; (rc = stoker_loader_next(loader, &batch)) != STOKER_FINISHED;) {
+    for (int rc; (rc = stoker_loader_next(loader, &batch, -1)) != STOKER_FINISHED;) {
         if (rc == STOKER_EPOCH_END)
             continue;
         cr_assert_eq(rc, STOKER_OK);
@@ -669,7 +669,7 @@ CleanTest(bad, a_file_truncated_during_an_epoch_gives_no_wrong_byte)
         options.prefetch_batches = 2;
         options.epochs = 0;
         cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
-        while ((rc = stoker_loader_next(loader, &batch)) >= 0) {
+        while ((rc = stoker_loader_next(loader, &batch, -1)) >= 0) {
             if (rc == STOKER_EPOCH_END)
                 continue;
             cr_assert_leq(batch.epoch, 1);

@@ -163,7 +163,7 @@ static uint64_t play(const stoker_dataset *dataset, const stoker_loader_options 
     uint8_t expected[ROW];
     stoker_batch batch;
     stoker_loader *loader = loader_of(dataset, options);
-    while ((*rc = stoker_loader_next(loader, &batch)) >= 0 && *rc != STOKER_FINISHED) {
+    while ((*rc = stoker_loader_next(loader, &batch, -1)) >= 0 && *rc != STOKER_FINISHED) {
         if (*rc != STOKER_OK)
             continue;
         for (uint32_t row = 0; row < batch.count; row++) {

@@ -18,6 +18,7 @@
 
 enum { SAMPLES = 1000, ROW = 48 };
 
+static int32_t timeout_ms = 20000; /* of next */
 static const uint64_t assists_within_ns = UINT64_C(5000000000);
 
 static struct stk_resident_set slow_set(void)
@@ -45,7 +46,7 @@ static stoker_loader_options crowded_options(void)
 static void take(stoker_loader *loader, stoker_batch *batch)
 {
     int rc;
-    while ((rc = stoker_loader_next(loader, batch)) == STOKER_EPOCH_END) {
+    while ((rc = stoker_loader_next(loader, batch, timeout_ms)) == STOKER_EPOCH_END) {
     }
     cr_assert_eq(rc, STOKER_OK, "%s", stoker_error_name(rc));
 }
@@ -154,7 +155,7 @@ CleanTest(caller_worker, assists_and_stops_without_changing_a_byte, .timeout = 6
     struct stk_resident_set set = slow_set();
     cr_assert(stk_resident_set_open(&set));
     stoker_loader_options options = crowded_options();
-    for (options.timeout_ms = -1; options.timeout_ms <= 20000; options.timeout_ms += 20001)
+    for (timeout_ms = -1; timeout_ms <= 20000; timeout_ms += 20001)
         assist_and_stop(&set, &options);
     stk_resident_set_close(&set);
 }

@@ -71,7 +71,7 @@ static void check_loader(const stoker_dataset *dataset, const stoker_loader_opti
     stoker_batch batch;
     oracle_open(&oracle, dataset, options);
     cr_assert_eq(stoker_loader_create(&loader, dataset, options, NULL), STOKER_OK);
-    for (int rc; (rc = stoker_loader_next(loader, &batch)) != STOKER_FINISHED;) {
+    for (int rc; (rc = stoker_loader_next(loader, &batch, -1)) != STOKER_FINISHED;) {
         if (rc == STOKER_EPOCH_END)
             continue;
         cr_assert_eq(rc, STOKER_OK);
@@ -165,7 +165,7 @@ CleanTest(convert, shape_gives_the_layout)
         stoker_loader_options options = stk_small_options();
         options.layout = (stoker_layout)layout;
         cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
-        cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+        cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
         cr_assert_eq(batch.images.rank, 4);
         cr_assert_arr_eq(batch.images.shape, shapes[layout], sizeof(shapes[layout]));
         cr_assert_eq(batch.labels.dtype, STOKER_DTYPE_INT64);

@@ -88,9 +88,9 @@ static stoker_loader_options ring_of(uint32_t slots)
 static stoker_batch take(stoker_loader *loader)
 {
     stoker_batch batch;
-    int rc = stoker_loader_next(loader, &batch);
+    int rc = stoker_loader_next(loader, &batch, -1);
     if (rc == STOKER_EPOCH_END)
-        rc = stoker_loader_next(loader, &batch);
+        rc = stoker_loader_next(loader, &batch, -1);
     cr_assert_eq(rc, STOKER_OK, "%s", stoker_error_name(rc));
     return batch;
 }
@@ -194,7 +194,7 @@ static void expect_held_until_both(bool releases_first)
         delete_tensor(images);
     delete_tensor(labels);
     stoker_batch_release(&second);
-    cr_assert_eq(stoker_loader_next(loader, &none), STOKER_EBUSY);
+    cr_assert_eq(stoker_loader_next(loader, &none, -1), STOKER_EBUSY);
     cr_assert_eq(stk_batch_hash(&copy), hash);
     if (releases_first)
         delete_tensor(images);

@@ -187,7 +187,7 @@ static void expect_timeout(stoker_loader *loader, int32_t timeout_ms)
 {
     stoker_batch batch = { .count = 77 };
     const uint64_t before_ns = stk_now_ns();
-    cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_ETIMEDOUT);
+    cr_assert_eq(stoker_loader_next(loader, &batch, timeout_ms), STOKER_ETIMEDOUT);
     const uint64_t waited_ms = (stk_now_ns() - before_ns) / 1000000;
     cr_assert_geq(waited_ms, (uint64_t)timeout_ms);
     cr_assert_leq(waited_ms, (uint64_t)timeout_ms + 2000);
@@ -209,13 +209,12 @@ CleanTest(errors, a_stalled_read_times_out_and_nothing_is_lost, .timeout = 60)
             stoker_loader_options options = stk_small_options();
             options.reader = &stk_scripted_reader;
             options.num_workers = workers;
-            options.timeout_ms = timeouts[i];
             stk_script_install(&(struct stk_script){ .rules = &rule, .rule_count = 1 });
             found = (struct stk_run){ 0 };
             cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
             /* All that is not behind the stalled sample comes; then it is waited for. */
             for (uint64_t since_ns = stk_now_ns(); stk_now_ns() - since_ns < 250000000;) {
-                const int rc = stoker_loader_next(loader, &batch);
+                const int rc = stoker_loader_next(loader, &batch, timeouts[i]);
                 cr_assert(rc == STOKER_OK || rc == STOKER_ETIMEDOUT);
                 if (rc != STOKER_OK)
                     continue;
@@ -247,17 +246,16 @@ CleanTest(errors, polling_wakes_the_workers, .timeout = 60)
     options.num_workers = 2;
     options.batch_size = 4;
     options.prefetch_batches = SLOTS;
-    options.timeout_ms = 0;
     cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
     for (int i = 0; i < SLOTS; i++)
-        while (stoker_loader_next(loader, &held[i]) != STOKER_OK) {
+        while (stoker_loader_next(loader, &held[i], 0) != STOKER_OK) {
         }
     nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL); /* likely, they sleep by then */
     stoker_batch_release(&held[0]);
     int rc = STOKER_ETIMEDOUT;
     for (uint64_t since_ns = stk_now_ns();
          rc == STOKER_ETIMEDOUT && stk_now_ns() - since_ns < UINT64_C(20000000000);)
-        rc = stoker_loader_next(loader, &held[0]);
+        rc = stoker_loader_next(loader, &held[0], 0);
     cr_assert_eq(rc, STOKER_OK);
     stoker_loader_destroy(&loader);
     stk_made_set_close(&set);
@@ -274,7 +272,6 @@ static void destroy_stuck(int32_t workers)
     stoker_loader_options options = stk_small_options();
     options.reader = &stk_scripted_reader;
     options.num_workers = workers;
-    options.timeout_ms = 10;
     stk_script_install(&(struct stk_script){ .rules = &rule, .rule_count = 1 });
     stoker_loader *loader = NULL;
     cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
@@ -316,7 +313,6 @@ CleanTest(errors, destroy_waits_for_slow_reads_and_frees_all, .timeout = 60)
         stoker_loader_options options = stk_small_options();
         options.reader = &stk_scripted_reader;
         options.num_workers = workers;
-        options.timeout_ms = 5;
         stk_script_install(&(struct stk_script){ .rules = &rule, .rule_count = 1 });
         stoker_loader *loader = NULL;
         cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);

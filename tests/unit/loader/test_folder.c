@@ -39,7 +39,7 @@ static void check_rows_of(const struct stk_folder_set *set, const stoker_loader_
     cr_assert_eq(stoker_loader_create(&loader, set->dataset, options, NULL), STOKER_OK);
     if (built_in) /* without workers nothing is read yet */
         loader->pipeline.reader_own = false;
-    for (int rc; (rc = stoker_loader_next(loader, &batch)) != STOKER_FINISHED;) {
+    for (int rc; (rc = stoker_loader_next(loader, &batch, -1)) != STOKER_FINISHED;) {
         if (rc == STOKER_EPOCH_END)
             continue;
         cr_assert_eq(rc, STOKER_OK, "%s", stoker_loader_error(loader)->message);
@@ -242,7 +242,7 @@ static int run_with_damage(const struct stk_folder_set *set, const stoker_loader
     int rc;
     *good = 0;
     cr_assert_eq(stoker_loader_create(&loader, set->dataset, options, NULL), STOKER_OK);
-    while ((rc = stoker_loader_next(loader, &batch)) >= 0 && rc != STOKER_FINISHED) {
+    while ((rc = stoker_loader_next(loader, &batch, -1)) >= 0 && rc != STOKER_FINISHED) {
         if (rc == STOKER_EPOCH_END)
             continue;
         cr_assert(stk_folder_matches(set, &batch), "damage %d", (int)damage);

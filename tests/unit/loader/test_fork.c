@@ -21,7 +21,7 @@ static int child_sees(stoker_loader *loader, stoker_batch *held)
     stoker_state state;
     stoker_error error;
     stoker_stats stats = { .struct_size = sizeof(stats) };
-    if (stoker_loader_next(loader, &batch) != STOKER_EFORKED || batch.count != 77)
+    if (stoker_loader_next(loader, &batch, -1) != STOKER_EFORKED || batch.count != 77)
         return 1;
     if (stoker_loader_stats(loader, &stats) != STOKER_EFORKED)
         return 2;
@@ -32,7 +32,7 @@ static int child_sees(stoker_loader *loader, stoker_batch *held)
     if (stoker_loader_trace(loader, &(stoker_trace)STOKER_TRACE_INIT) != STOKER_EFORKED)
         return 7;
     stoker_batch_release(held); /* the parent's: only forgotten */
-    if (held->loader != NULL || stoker_loader_next(loader, &batch) != STOKER_EFORKED)
+    if (held->loader != NULL || stoker_loader_next(loader, &batch, -1) != STOKER_EFORKED)
         return 5;
     stoker_loader_destroy(&loader);
     return loader == NULL ? 0 : 6;
@@ -60,7 +60,7 @@ static void fork_everywhere(const stoker_dataset *dataset, const stoker_loader_o
     found = (struct stk_run){ 0 };
     fork_once(loader, &batch);
     while (found.rc != STOKER_FINISHED) {
-        found.rc = stoker_loader_next(loader, &batch);
+        found.rc = stoker_loader_next(loader, &batch, -1);
         if (found.rc == STOKER_EPOCH_END) {
             found.epoch_ends++;
             fork_once(loader, &batch);

@@ -32,7 +32,7 @@ static void check_no_allocations(const stoker_dataset *dataset, stoker_loader_op
     static struct stk_run run;
     const int64_t live_before = stk_fault_live_bytes();
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
-    cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+    cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
     stoker_batch_release(&batch);
     const uint64_t allocations = stk_fault_allocations();
     const int64_t live = stk_fault_live_bytes();

@@ -253,7 +253,7 @@ static void run(const struct set *set, stoker_loader_options options, enum damag
     bool wrong = false; /* a row of the epoch that is delivered */
     int rc;
     cr_assert_eq(stoker_loader_create(&loader, set->dataset, &options, NULL), STOKER_OK);
-    while ((rc = stoker_loader_next(loader, &batch)) >= 0 && rc != STOKER_FINISHED) {
+    while ((rc = stoker_loader_next(loader, &batch, -1)) >= 0 && rc != STOKER_FINISHED) {
         if (rc == STOKER_EPOCH_END) {
             cr_assert_not(wrong, "%s, damage %d, workers %d, cache %d", set->name, (int)damage,
                           options.num_workers, (int)options.cache);

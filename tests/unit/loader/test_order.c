@@ -102,7 +102,7 @@ CleanTest(order, every_byte_is_the_files)
     cr_assert(stk_file_set_make(&set, SAMPLES, 9, 7, 0));
     const stoker_loader_options options = stk_small_options();
     cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
-    for (int rc; (rc = stoker_loader_next(loader, &batch)) != STOKER_FINISHED;) {
+    for (int rc; (rc = stoker_loader_next(loader, &batch, -1)) != STOKER_FINISHED;) {
         if (rc == STOKER_EPOCH_END)
             continue;
         cr_assert_eq(rc, STOKER_OK);
@@ -167,7 +167,7 @@ CleanTest(order, ranks_share_each_epoch_out)
                 options.num_workers = (int32_t)rank;
                 options.epochs = 1;
                 cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
-                while (stoker_loader_next(loader, &batch) == STOKER_OK) {
+                while (stoker_loader_next(loader, &batch, -1) == STOKER_OK) {
                     cr_assert(stk_file_set_matches(&set, &batch));
                     for (uint32_t i = 0; i < batch.count; i++)
                         cr_assert_eq(seen[batch.ids[i]]++, 0);
@@ -200,7 +200,7 @@ CleanTest(borrow, a_held_batch_stays_as_it_is)
         stoker_batch held[3];
         uint64_t hashes[3];
         for (int i = 0; i < 3; i++) {
-            cr_assert_eq(stoker_loader_next(loader, &held[i]), STOKER_OK);
+            cr_assert_eq(stoker_loader_next(loader, &held[i], -1), STOKER_OK);
             hashes[i] = stk_batch_hash(&held[i]);
         }
         for (uint32_t round = 0; round < 120; round++) {
@@ -208,14 +208,14 @@ CleanTest(borrow, a_held_batch_stays_as_it_is)
             for (int i = 0; i < 3; i++)
                 cr_assert_eq(stk_batch_hash(&held[i]), hashes[i]);
             stoker_batch_release(&held[out]);
-            int rc = stoker_loader_next(loader, &held[out]);
+            int rc = stoker_loader_next(loader, &held[out], -1);
             if (rc == STOKER_EPOCH_END)
-                rc = stoker_loader_next(loader, &held[out]);
+                rc = stoker_loader_next(loader, &held[out], -1);
             if (rc == STOKER_EBUSY) { /* the next slot of the ring is among the held ones */
                 for (uint32_t i = 0; i < 3; i++)
                     stoker_batch_release(&held[i]);
                 for (uint32_t i = 0; i < 3; i++) {
-                    while ((rc = stoker_loader_next(loader, &held[i])) == STOKER_EPOCH_END)
+                    while ((rc = stoker_loader_next(loader, &held[i], -1)) == STOKER_EPOCH_END)
                         ;
                     cr_assert_eq(rc, STOKER_OK);
                     hashes[i] = stk_batch_hash(&held[i]);
@@ -238,19 +238,18 @@ CleanTest(borrow, a_batch_held_for_a_round_of_the_ring_is_busy, .timeout = 20)
         stoker_loader_options options = stk_small_options();
         options.num_workers = workers;
         options.prefetch_batches = 4;
-        options.timeout_ms = -1;
         stoker_loader *loader = loader_of(dataset, &options);
         stoker_batch first;
         stoker_batch batch;
-        cr_assert_eq(stoker_loader_next(loader, &first), STOKER_OK);
+        cr_assert_eq(stoker_loader_next(loader, &first, -1), STOKER_OK);
         for (int i = 1; i < 4; i++) {
-            cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+            cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
             stoker_batch_release(&batch);
         }
         for (int i = 0; i < 3; i++)
-            cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_EBUSY);
+            cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_EBUSY);
         stoker_batch_release(&first);
-        cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+        cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
         cr_assert_eq(batch.index, 4);
         stoker_batch_release(&batch);
         stoker_loader_destroy(&loader);
@@ -269,11 +268,11 @@ CleanTest(borrow, all_slots_lent_is_busy_until_one_comes_back)
         stoker_batch held[5];
         stoker_batch untouched = { .count = 12345 };
         for (uint32_t i = 0; i < prefetch; i++)
-            cr_assert_eq(stoker_loader_next(loader, &held[i]), STOKER_OK);
-        cr_assert_eq(stoker_loader_next(loader, &untouched), STOKER_EBUSY);
+            cr_assert_eq(stoker_loader_next(loader, &held[i], -1), STOKER_OK);
+        cr_assert_eq(stoker_loader_next(loader, &untouched, -1), STOKER_EBUSY);
         cr_assert_eq(untouched.count, 12345); /* written on success only */
         stoker_batch_release(&held[0]);
-        cr_assert_eq(stoker_loader_next(loader, &held[0]), STOKER_OK);
+        cr_assert_eq(stoker_loader_next(loader, &held[0], -1), STOKER_OK);
         cr_assert_eq(held[0].index, prefetch);
         stoker_loader_destroy(&loader); /* with all of them lent */
     }
@@ -291,7 +290,7 @@ CleanTest(borrow, releasing_twice_or_nothing_is_harmless)
     stoker_batch_release(NULL);
     stoker_batch_release(&(stoker_batch){ .count = 0 });
     for (uint64_t i = 0; i < 40; i++) {
-        cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+        cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
         cr_assert_eq(batch.index, i);
         const uint64_t hash = stk_batch_hash(&batch);
         cr_assert_neq(hash, 0);
@@ -304,9 +303,9 @@ CleanTest(borrow, releasing_twice_or_nothing_is_harmless)
         stoker_batch_release(&copy); /* a copy of what is given back already */
     }
     /* Had the second release counted, more than two could now be held. */
-    cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
-    cr_assert_eq(stoker_loader_next(loader, &copy), STOKER_OK);
-    cr_assert_eq(stoker_loader_next(loader, &copy), STOKER_EBUSY);
+    cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
+    cr_assert_eq(stoker_loader_next(loader, &copy, -1), STOKER_OK);
+    cr_assert_eq(stoker_loader_next(loader, &copy, -1), STOKER_EBUSY);
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
 }
@@ -327,7 +326,7 @@ static void check_ends(uint64_t count, uint64_t epochs, bool drop_last, int32_t 
     stoker_batch batch;
     for (uint64_t epoch = 0; epoch < epochs; epoch++) {
         for (uint64_t i = 0; i < batches; i++) {
-            cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+            cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
             const uint64_t left = count - i * BATCH;
             cr_assert_eq(batch.count, left < BATCH ? left : BATCH);
             cr_assert_eq(batch.images.shape[0], batch.count);
@@ -336,10 +335,10 @@ static void check_ends(uint64_t count, uint64_t epochs, bool drop_last, int32_t 
             cr_assert_eq(batch.index, i);
             stoker_batch_release(&batch);
         }
-        cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_EPOCH_END);
+        cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_EPOCH_END);
     }
     for (int again = 0; again < 5; again++)
-        cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_FINISHED);
+        cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_FINISHED);
     cr_assert_null(stoker_loader_error(loader));
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
@@ -369,12 +368,12 @@ CleanTest(ends, a_rank_without_rows_gets_an_empty_batch)
         stoker_loader *loader = loader_of(dataset, &options);
         stoker_batch batch;
         for (uint64_t i = 0; i < 4; i++) {
-            cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+            cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
             cr_assert_eq(batch.count, i < 3 || rank < 2 ? 1 : 0);
             stoker_batch_release(&batch);
         }
-        cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_EPOCH_END);
-        cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_FINISHED);
+        cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_EPOCH_END);
+        cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_FINISHED);
         stoker_loader_destroy(&loader);
     }
     stoker_dataset_close(&dataset);
@@ -390,7 +389,7 @@ CleanTest(ends, null_arguments_are_answered)
     cr_assert_eq(stoker_loader_create(NULL, dataset, NULL, NULL), STOKER_EINVAL);
     cr_assert_eq(stoker_loader_create(&loader, NULL, NULL, NULL), STOKER_EINVAL);
     cr_assert_null(loader);
-    cr_assert_eq(stoker_loader_next(NULL, &batch), STOKER_EINVAL);
+    cr_assert_eq(stoker_loader_next(NULL, &batch, -1), STOKER_EINVAL);
     cr_assert_eq(stoker_loader_state(NULL, &state), STOKER_EINVAL);
     cr_assert_eq(stoker_loader_bad_sample(NULL, 0, &error), STOKER_EINVAL);
     cr_assert_eq(stoker_loader_batches_per_epoch(NULL), 0);
@@ -399,7 +398,7 @@ CleanTest(ends, null_arguments_are_answered)
     stoker_loader_destroy(&loader);
     const stoker_loader_options options = stk_small_options();
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
-    cr_assert_eq(stoker_loader_next(loader, NULL), STOKER_EINVAL);
+    cr_assert_eq(stoker_loader_next(loader, NULL, -1), STOKER_EINVAL);
     cr_assert_eq(stoker_loader_state(loader, NULL), STOKER_EINVAL);
     cr_assert_eq(stoker_loader_bad_sample(loader, 0, &error), STOKER_EINVAL);
     stoker_loader_destroy(&loader);

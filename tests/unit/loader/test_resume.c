@@ -22,7 +22,7 @@ static void stop_and_go_on(const stoker_dataset *dataset, const stoker_loader_op
     cr_assert_eq(stoker_loader_create(&loader, dataset, options, NULL), STOKER_OK);
     stk_run_on(loader, &part, stop);
     if (after_end) { /* between EPOCH_END and the first batch of the next */
-        cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_EPOCH_END);
+        cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_EPOCH_END);
         part.epoch_ends++;
     }
     cr_assert_eq(stoker_loader_state(loader, &state), STOKER_OK);
@@ -79,7 +79,7 @@ static uint64_t take(stoker_loader *loader, uint32_t batches, uint8_t *seen)
 {
     stoker_batch batch;
     uint64_t taken = 0;
-    for (uint32_t i = 0; i < batches && stoker_loader_next(loader, &batch) == STOKER_OK; i++) {
+    for (uint32_t i = 0; i < batches && stoker_loader_next(loader, &batch, -1) == STOKER_OK; i++) {
         for (uint32_t row = 0; row < batch.count; row++)
             seen[batch.ids[row]]++;
         taken += batch.count;
@@ -158,7 +158,7 @@ CleanTest(resume, the_index_of_a_batch_continues)
             cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
             const uint64_t batches = stoker_loader_batches_per_epoch(loader);
             for (uint64_t index = stop; index < 2 * batches;) {
-                const int rc = stoker_loader_next(loader, &batch);
+                const int rc = stoker_loader_next(loader, &batch, -1);
                 if (rc == STOKER_EPOCH_END)
                     continue;
                 cr_assert_eq(rc, STOKER_OK);
@@ -192,11 +192,11 @@ CleanTest(resume, the_index_ends_where_the_epoch_does)
     options.batch_size = 16; /* 92 samples are left: 6 batches of 7 */
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     for (uint64_t index = 1; index < 7; index++) {
-        cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+        cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
         cr_assert_eq(batch.index, index);
         stoker_batch_release(&batch);
     }
-    cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_EPOCH_END);
+    cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_EPOCH_END);
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
 }
@@ -221,11 +221,11 @@ CleanTest(resume, exactly_at_the_end_of_an_epoch)
             stoker_loader_destroy(&loader);
             options.resume = &state;
             cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
-            cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_EPOCH_END);
+            cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_EPOCH_END);
             if (epochs == 1) {
-                cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_FINISHED);
+                cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_FINISHED);
             } else {
-                cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+                cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
                 cr_assert_eq(batch.epoch, 1);
                 cr_assert_eq(batch.index, 0);
             }

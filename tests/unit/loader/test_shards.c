@@ -71,7 +71,7 @@ static void play(const stoker_dataset *dataset, const stoker_loader_options *opt
     stoker_batch batch;
     uint32_t rows = 0;
     cr_assert_eq(stoker_loader_create(&loader, dataset, options, NULL), STOKER_OK);
-    for (int rc; (rc = stoker_loader_next(loader, &batch)) != STOKER_FINISHED;) {
+    for (int rc; (rc = stoker_loader_next(loader, &batch, -1)) != STOKER_FINISHED;) {
         if (rc == STOKER_EPOCH_END) {
             cr_assert_eq(rows, expected);
             rows = 0;
@@ -272,7 +272,7 @@ CleanTest(loader_shards, storage_that_flips_bits_for_a_while_fills_the_cache)
             options.reader = &stk_scripted_reader;
             stk_script_install(&(struct stk_script){ .rules = &rule, .rule_count = 1 });
             cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
-            for (int rc; (rc = stoker_loader_next(loader, &batch)) != STOKER_FINISHED;) {
+            for (int rc; (rc = stoker_loader_next(loader, &batch, -1)) != STOKER_FINISHED;) {
                 cr_assert_geq(rc, 0);
                 for (uint32_t row = 0; rc == STOKER_OK && row < batch.count; row++)
                     check_row(&batch, row);

@@ -62,7 +62,7 @@ static uint32_t consume(stoker_loader *loader)
     uint32_t rows = 0;
     for (;;) {
         stoker_batch batch;
-        const int rc = stoker_loader_next(loader, &batch);
+        const int rc = stoker_loader_next(loader, &batch, 20000);
         if (rc == STOKER_FINISHED)
             return rows;
         if (rc == STOKER_EPOCH_END)
@@ -88,7 +88,6 @@ static void storm_over(const stoker_dataset *dataset, int32_t workers)
     options.num_workers = workers;
     options.cache = STOKER_CACHE_NONE;
     options.device = STOKER_DEVICE_CPU;
-    options.timeout_ms = 20000;
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     signals = 0;
     cr_assert_eq(setitimer(ITIMER_REAL, &storm, NULL), 0);

@@ -120,7 +120,7 @@ CleanTest(stats, ready_slots_are_those_that_wait)
             cr_assert_lt(tries, 5000, "%u lent, %u ready", lent, look(loader).slots_ready);
             pause_ms(1);
         }
-        cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+        cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
     }
     cr_assert_eq(look(loader).slots_ready, 0);
     cr_assert_eq(look(loader).slots, 5);
@@ -134,7 +134,7 @@ static void run_for(stoker_loader *loader, uint32_t batches, long consumer_ms)
 {
     stoker_batch batch;
     while (batches > 0) {
-        const int rc = stoker_loader_next(loader, &batch);
+        const int rc = stoker_loader_next(loader, &batch, -1);
         if (rc == STOKER_EPOCH_END)
             continue;
         cr_assert_eq(rc, STOKER_OK);

@@ -93,13 +93,12 @@ static uint32_t time_out(int32_t timeout_ms, stoker_cache cache)
     options.batch_size = COUNT;
     options.epochs = 1;
     options.shuffle = true;
-    options.timeout_ms = timeout_ms;
     options.cache = cache;
     options.prefetch_batches = 2;
     decoded = 0;
     stoker_loader *loader = loader_of(set.dataset, &options);
     int rc;
-    while ((rc = stoker_loader_next(loader, &batch)) == STOKER_ETIMEDOUT) {
+    while ((rc = stoker_loader_next(loader, &batch, timeout_ms)) == STOKER_ETIMEDOUT) {
         cr_assert_lt(decoded, COUNT);
         cr_assert_gt(decoded, timeouts); /* each call gets further */
         timeouts++;
@@ -111,6 +110,20 @@ static uint32_t time_out(int32_t timeout_ms, stoker_cache cache)
     stoker_batch_release(&batch);
     stoker_loader_destroy(&loader);
     return timeouts;
+}
+
+Test(timeout, other_numbers_are_refused)
+{
+    open_set(false);
+    stoker_batch batch;
+    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
+    options.batch_size = 1;
+    stoker_loader *loader = loader_of(set.dataset, &options);
+    cr_assert_eq(stoker_loader_next(loader, &batch, -2), STOKER_EINVAL);
+    cr_assert_eq(stoker_loader_next(loader, &batch, INT32_MIN), STOKER_EINVAL);
+    cr_assert_null(stoker_loader_error(loader)); /* an argument, not the loader, was wrong */
+    stoker_loader_destroy(&loader);
+    close_set();
 }
 
 Test(timeout, next_without_workers_returns_between_rows, .timeout = 60)
@@ -135,13 +148,12 @@ Test(timeout, batches_made_ahead_do_not_prolong_a_call, .timeout = 60)
     options.num_workers = 0;
     options.batch_size = 1;
     options.epochs = 1;
-    options.timeout_ms = 0;
     options.cache = STOKER_CACHE_NONE;
     options.prefetch_batches = 64;
     decoded = 0;
     stoker_loader *loader = loader_of(set.dataset, &options);
     uint32_t before = 0, batches = 0;
-    for (int rc; (rc = stoker_loader_next(loader, &batch)) != STOKER_EPOCH_END;) {
+    for (int rc; (rc = stoker_loader_next(loader, &batch, 0)) != STOKER_EPOCH_END;) {
         cr_assert(rc == STOKER_OK || rc == STOKER_ETIMEDOUT);
         cr_assert_leq(decoded, before + 2);
         before = decoded;

@@ -89,7 +89,7 @@ static void check_rows(const struct stk_image_folder *images, const stoker_loade
     uint64_t rows = 0;
     make_oracle(&oracle, images, options);
     cr_assert_eq(stoker_loader_create(&loader, images->dataset, options, NULL), STOKER_OK);
-    for (int rc; (rc = stoker_loader_next(loader, &batch)) != STOKER_FINISHED;) {
+    for (int rc; (rc = stoker_loader_next(loader, &batch, -1)) != STOKER_FINISHED;) {
         if (rc == STOKER_EPOCH_END)
             continue;
         cr_assert_eq(rc, STOKER_OK, "%s", stoker_loader_error(loader)->message);

@@ -30,7 +30,7 @@ static void expect_sticky(stoker_loader *loader)
     cr_assert(strstr(stoker_loader_error(loader)->message, "cuda:0: cuda") != NULL, "%s",
               stoker_loader_error(loader)->message);
     for (int i = 0; i < 3; i++)
-        cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_EDEVICE);
+        cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_EDEVICE);
 }
 
 static void use(stoker_loader *loader)
@@ -45,7 +45,7 @@ static void use(stoker_loader *loader)
     cr_assert_eq(run.rc, STOKER_EDEVICE, "%s", stoker_error_name(run.rc));
     /* wait_on and release_on said it first: next says it then. */
     int rc;
-    while ((rc = stoker_loader_next(loader, &batch)) == STOKER_EPOCH_END || rc == STOKER_OK)
+    while ((rc = stoker_loader_next(loader, &batch, -1)) == STOKER_EPOCH_END || rc == STOKER_OK)
         cr_assert_neq(rc, STOKER_OK);
     if (rc == STOKER_EDEVICE)
         expect_sticky(loader);

@@ -202,7 +202,7 @@ CleanTest(interrupted, a_loader_reads_in_the_end_what_would_wait_for_ever)
     stoker_loader *loader = loader_of(set.dataset, &options);
     FOLLOW(-EAGAIN, -EINTR, 7); /* by the reader, and then by the last resort */
     script.repeats = 64;
-    cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+    cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
     cr_assert_geq(put_away(), 65 + 2);
     cr_assert_eq(batch.count, 1);
     cr_assert(stk_file_set_matches(&set, &batch));

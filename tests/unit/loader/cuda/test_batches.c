@@ -131,7 +131,7 @@ Test(cuda_loader, slots_are_page_locked_unless_that_is_off)
         cr_assert_leq(stats.locked_bytes, slots + stats.scratch_bytes);
         stk_run_on(loader, &found, 0);
         stoker_batch batch;
-        cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+        cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
         stoker_batch_release(&batch);
         cr_assert_eq(standin_cuda_staged() > 0, pin == STOKER_SWITCH_OFF);
         stoker_loader_destroy(&loader);
@@ -169,7 +169,7 @@ Test(cuda_loader, blocking_next_returns_a_batch_that_is_there)
     stoker_loader *loader = make(options);
     for (uint64_t i = 0; i < 4; i++) {
         stoker_batch batch;
-        cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+        cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
         stoker_batch seen = batch;
         seen.images.data = standin_cuda_view(batch.images.data);
         seen.labels.data = standin_cuda_view(batch.labels.data);
@@ -188,12 +188,12 @@ Test(cuda_loader, batches_are_copied_ahead)
     options.num_workers = 1;
     stoker_loader *loader = make(options);
     stoker_batch batch;
-    cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+    cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
     /* The workers fill the ring by themselves; of what was ready early, more was sent already. */
     while (stats_of(loader).slots_ready + stats_of(loader).copies < 5)
         (void)usleep(100);
     stoker_batch other;
-    cr_assert_eq(stoker_loader_next(loader, &other), STOKER_OK);
+    cr_assert_eq(stoker_loader_next(loader, &other, -1), STOKER_OK);
     cr_assert_eq(stats_of(loader).copies, 5U, "%llu",
                  (unsigned long long)stats_of(loader).copies); /* as many as there are buffers */
     cr_assert_eq(stats_of(loader).copy_waits, 0U);
@@ -206,7 +206,7 @@ static void host_reads(void)
 {
     stoker_loader *loader = make(cuda_options());
     stoker_batch batch;
-    cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+    cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
     cr_assert_eq(batch.device, STOKER_DEVICE_CUDA);
     const volatile uint8_t *image = batch.images.data;
     (void)*image;
@@ -238,9 +238,9 @@ Test(cuda_loader, batches_may_be_held_and_released_in_any_order)
         stoker_batch held[HELD];
         uint64_t hashes[HELD];
         for (int i = 0; i < HELD; i++) {
-            int rc = stoker_loader_next(loader, &held[i]);
+            int rc = stoker_loader_next(loader, &held[i], -1);
             if (rc == STOKER_EPOCH_END)
-                rc = stoker_loader_next(loader, &held[i]);
+                rc = stoker_loader_next(loader, &held[i], -1);
             cr_assert_eq(rc, STOKER_OK);
             cr_assert_eq(stoker_batch_wait_on(&held[i], consumer.stream), STOKER_OK);
             stk_cuda_launch(&consumer, &held[i], &hashes[i]);
@@ -268,11 +268,11 @@ Test(cuda_loader, a_held_batch_makes_next_busy)
     stoker_batch first;
     stoker_batch second;
     stoker_batch third;
-    cr_assert_eq(stoker_loader_next(loader, &first), STOKER_OK);
-    cr_assert_eq(stoker_loader_next(loader, &second), STOKER_OK);
-    cr_assert_eq(stoker_loader_next(loader, &third), STOKER_EBUSY);
+    cr_assert_eq(stoker_loader_next(loader, &first, -1), STOKER_OK);
+    cr_assert_eq(stoker_loader_next(loader, &second, -1), STOKER_OK);
+    cr_assert_eq(stoker_loader_next(loader, &third, -1), STOKER_EBUSY);
     stoker_batch_release(&first);
-    cr_assert_eq(stoker_loader_next(loader, &third), STOKER_OK);
+    cr_assert_eq(stoker_loader_next(loader, &third, -1), STOKER_OK);
     stoker_batch_release(&third);
     stoker_batch_release(&second);
     stoker_loader_destroy(&loader);
@@ -293,7 +293,6 @@ Test(cuda_loader, next_keeps_its_time_limit_while_the_gpu_is_stuck)
 {
     stoker_loader_options options = cuda_options();
     options.prefetch_batches = 2;
-    options.timeout_ms = 20;
     options.epochs = 0;
     for (int32_t workers = 0; workers <= 1; workers++) {
         options.num_workers = workers;
@@ -304,14 +303,14 @@ Test(cuda_loader, next_keeps_its_time_limit_while_the_gpu_is_stuck)
         stoker_batch batch;
         int rc = STOKER_OK;
         for (int i = 0; i < 100 && rc != STOKER_ETIMEDOUT; i++) {
-            rc = stoker_loader_next(loader, &batch);
+            rc = stoker_loader_next(loader, &batch, 20);
             if (rc == STOKER_OK)
                 cr_assert_eq(stoker_batch_release_on(&batch, consumer.stream), STOKER_OK);
         }
         cr_assert_eq(rc, STOKER_ETIMEDOUT);
         atomic_store(&gate_open, true);
         do
-            rc = stoker_loader_next(loader, &batch);
+            rc = stoker_loader_next(loader, &batch, 20);
         while (rc == STOKER_ETIMEDOUT || rc == STOKER_EPOCH_END);
         cr_assert_eq(rc, STOKER_OK);
         stoker_batch_release(&batch);
@@ -330,7 +329,7 @@ Test(cuda_loader, destroy_waits_for_what_is_under_way)
         stoker_loader *loader = make(options);
         for (int i = 0; i < taken; i++) {
             stoker_batch batch;
-            cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+            cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
             if (i % 2 == 0)
                 stoker_batch_release(&batch);
         }
@@ -381,7 +380,7 @@ Test(cuda_loader, loaders_on_several_devices_leave_the_current_one_alone)
     for (int turn = 0; turn < 8; turn++) {
         stoker_batch batch;
         int current = -1;
-        const int rc = stoker_loader_next(loaders[turn % 2], &batch);
+        const int rc = stoker_loader_next(loaders[turn % 2], &batch, -1);
         cr_assert_eq(rc, STOKER_OK);
         cr_assert_eq(batch.device_index, 2U - (uint32_t)turn % 2);
         cr_assert_eq(stoker_batch_wait_on(&batch, streams[turn % 2]), STOKER_OK);
@@ -406,7 +405,7 @@ Test(cuda_loader, the_default_stream_is_that_of_the_loaders_device)
     options.device_index = 1;
     stoker_loader *loader = make(options);
     stoker_batch batch;
-    cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+    cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
     cr_assert_eq(stoker_batch_wait_on(&batch, NULL), STOKER_OK);
     cr_assert_eq(stoker_batch_release_on(&batch, NULL), STOKER_OK);
     stoker_loader_destroy(&loader);

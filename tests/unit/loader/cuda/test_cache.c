@@ -98,7 +98,7 @@ Test(cuda_cache, ranks_and_resume)
     options.rank = 1;
     cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
     for (int i = 0; i < 2; i++) {
-        cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+        cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
         stoker_batch_release(&batch);
     }
     cr_assert_eq(stoker_loader_state(loader, &state), STOKER_OK);
@@ -188,7 +188,7 @@ static void take_epoch(stoker_loader *loader)
 {
     stoker_batch batch;
     int rc;
-    while ((rc = stoker_loader_next(loader, &batch)) == STOKER_OK)
+    while ((rc = stoker_loader_next(loader, &batch, -1)) == STOKER_OK)
         stoker_batch_release(&batch);
     cr_assert_eq(rc, STOKER_EPOCH_END);
 }

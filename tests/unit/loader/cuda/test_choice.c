@@ -138,7 +138,7 @@ Test(cuda_choice, the_same_loop_serves_both_devices)
     stoker_loader *loader = NULL;
     stoker_batch batch;
     cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
-    cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+    cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
     cr_assert_eq(batch.device, STOKER_DEVICE_CPU);
     cr_assert_eq(batch.device_ids, batch.ids);
     cr_assert_eq(stoker_batch_wait_on(&batch, NULL), STOKER_OK);

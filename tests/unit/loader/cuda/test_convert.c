@@ -107,7 +107,7 @@ Test(cuda_convert, the_current_device_may_be_another)
     for (int i = 0; i < 4; i++) {
         stoker_batch batch;
         int current = -1;
-        cr_assert_eq(stoker_loader_next(loader, &batch), STOKER_OK);
+        cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
         stoker_batch_release(&batch);
         cr_assert_eq(cudaGetDevice(&current), cudaSuccess);
         cr_assert_eq(current, 0);

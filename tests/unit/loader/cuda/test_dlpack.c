@@ -44,7 +44,7 @@ static stoker_batch take(stoker_loader *loader)
 {
     stoker_batch batch;
     int rc;
-    while ((rc = stoker_loader_next(loader, &batch)) == STOKER_EPOCH_END) {
+    while ((rc = stoker_loader_next(loader, &batch, -1)) == STOKER_EPOCH_END) {
     }
     cr_assert_eq(rc, STOKER_OK, "%s", stoker_error_name(rc));
     return batch;

@@ -33,7 +33,7 @@ static void record_run(const stoker_dataset *dataset, const stoker_loader_option
     int rc;
     all.count = 0;
     cr_assert_eq(stoker_loader_create(&loader, dataset, options, NULL), STOKER_OK);
-    while ((rc = stoker_loader_next(loader, &batch)) != STOKER_FINISHED) {
+    while ((rc = stoker_loader_next(loader, &batch, -1)) != STOKER_FINISHED) {
         cr_assert_geq(rc, 0);
         if (rc != STOKER_OK)
             continue;
@@ -203,7 +203,7 @@ static void consume(stoker_loader *loader, int batches)
 {
     stoker_batch batch;
     while (batches > 0)
-        if (stoker_loader_next(loader, &batch) == STOKER_OK) {
+        if (stoker_loader_next(loader, &batch, -1) == STOKER_OK) {
             stoker_batch_release(&batch);
             batches--;
         }

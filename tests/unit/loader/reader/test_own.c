@@ -162,7 +162,7 @@ static struct outcome play(const stoker_reader *reader, const struct stk_script 
     options.on_bad_sample = on_bad;
     stk_script_install(script);
     stoker_loader *loader = loader_of(set.dataset, &options);
-    while ((outcome.rc = stoker_loader_next(loader, &batch)) >= 0 &&
+    while ((outcome.rc = stoker_loader_next(loader, &batch, -1)) >= 0 &&
            outcome.rc != STOKER_FINISHED) {
         if (outcome.rc != STOKER_OK)
             continue;
@@ -322,7 +322,6 @@ Test(reader_own, a_broken_ring_that_keeps_its_reads_ends_the_run, .timeout = 60)
             stoker_batch batch;
             options.reader = &unmasking;
             options.num_workers = workers;
-            options.timeout_ms = timeout_ms;
             options.read_depth = 8;
             options.batch_size = 4;
             stk_script_install(&(struct stk_script){ .rules = &rule,
@@ -333,7 +332,7 @@ Test(reader_own, a_broken_ring_that_keeps_its_reads_ends_the_run, .timeout = 60)
             stoker_loader *loader = loader_of(set.dataset, &options);
             kept[runs++] = loader;
             int rc;
-            while ((rc = stoker_loader_next(loader, &batch)) == STOKER_OK) {
+            while ((rc = stoker_loader_next(loader, &batch, timeout_ms)) == STOKER_OK) {
                 for (uint32_t row = 0; row < batch.count; row++)
                     cr_assert(row_is_right(&batch, row));
                 stoker_batch_release(&batch);

@@ -95,7 +95,7 @@ static int train(stoker_trainer *trainer, stoker_loader *loader, double *loss)
     stoker_batch batch;
     stoker_step told;
     for (;;) {
-        int rc = stoker_loader_next(loader, &batch);
+        int rc = stoker_loader_next(loader, &batch, -1);
         if (rc == STOKER_OK) {
             rc = stoker_trainer_step(trainer, &batch, NULL);
             stoker_batch_release(&batch);
@@ -113,7 +113,7 @@ static int test(stoker_trainer *trainer, stoker_loader *loader, stoker_evaluatio
 {
     stoker_batch batch;
     int rc;
-    while ((rc = stoker_loader_next(loader, &batch)) == STOKER_OK) {
+    while ((rc = stoker_loader_next(loader, &batch, -1)) == STOKER_OK) {
         rc = stoker_trainer_evaluate(trainer, &batch, NULL);
         stoker_batch_release(&batch);
         if (rc != STOKER_OK)
@@ -237,7 +237,7 @@ CleanTest(trainer_cuda_loader, no_step_waits_for_the_host)
     uint64_t steps = 0;
     stoker_batch batch;
     struct standin_cuda_host before = { 0 };
-    while (stoker_loader_next(loader, &batch) == STOKER_OK) {
+    while (stoker_loader_next(loader, &batch, -1) == STOKER_OK) {
         if (steps == 3)
             before = standin_cuda_host();
         cr_assert_eq(stoker_trainer_step(trainer, &batch, NULL), STOKER_OK);
