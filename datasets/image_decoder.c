@@ -143,6 +143,29 @@ static int decode_any(const void *self, void *at, const stoker_encoded *in, void
                : rc;
 }
 
+static int measure(const void *self, void *at, const stoker_encoded *in, stoker_size *size,
+                   stoker_error *error)
+{
+    const stoker_codec *codec;
+    void *own;
+    const int rc = choose(self, at, in, &codec, &own, error);
+    return rc == STOKER_OK ? codec->measure(codec->self, own, in, size, error) : rc;
+}
+
+static int decode_region(const void *self, void *at, const stoker_encoded *in,
+                         const stoker_region *wanted, void *pixels, size_t pixels_bytes,
+                         stoker_region *got, stoker_error *error)
+{
+    const stoker_codec *codec;
+    void *own;
+    int rc = choose(self, at, in, &codec, &own, error);
+    if (rc == STOKER_OK)
+        rc = check_colour(self, in, error);
+    return rc == STOKER_OK ? codec->decode_region(codec->self, own, in, wanted, pixels,
+                                                  pixels_bytes, got, error)
+                           : rc;
+}
+
 int stk_image_decoder_init(struct stk_image_decoder *image,
                            const struct stk_image_decoder_options *options)
 {
@@ -169,6 +192,8 @@ int stk_image_decoder_init(struct stk_image_decoder *image,
     if (options->any_pixels_max > 0) {
         image->codec.open_any = open_any;
         image->codec.decode_any = decode_any;
+        image->codec.measure = measure;
+        image->codec.decode_region = decode_region;
     }
     return STOKER_OK;
 }

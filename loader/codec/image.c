@@ -9,6 +9,24 @@
 /* Keeps byte counts made from a shape from overflowing, whatever the limits are. */
 #define PIXELS_EVER ((uint64_t)1 << 40)
 
+static bool lies_within(uint32_t from, uint32_t count, uint32_t side)
+{
+    return count >= 1 && count <= side && from <= side - count;
+}
+
+static int accept_region(const struct stk_image_room *room, uint32_t height, uint32_t width,
+                         stoker_error *error)
+{
+    const stoker_region *wanted = room->wanted;
+    *room->got = (stoker_region){ .height = height, .width = width, .eighths = 8 };
+    const bool is_valid = lies_within(wanted->y, wanted->height, height) &&
+                          lies_within(wanted->x, wanted->width, width) && wanted->eighths >= 1 &&
+                          wanted->eighths <= 8;
+    return is_valid
+               ? STOKER_OK
+               : stk_refuse(error, STOKER_EINVAL, "a region outside %u x %u pixels", height, width);
+}
+
 int stk_image_accept(const struct stk_image_codec *codec, uint32_t height, uint32_t width,
                      const struct stk_image_room *room, struct stk_image_shape *shape,
                      stoker_error *error)
@@ -28,7 +46,7 @@ int stk_image_accept(const struct stk_image_codec *codec, uint32_t height, uint3
         return stk_refuse(error, STOKER_ELIMIT, "%u x %u pixels, at most %llu", height, width,
                           (unsigned long long)options->any_pixels_max);
     *room->size = (stoker_size){ height, width };
-    return STOKER_OK;
+    return room->wanted == NULL ? STOKER_OK : accept_region(room, height, width, error);
 }
 
 static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
@@ -48,6 +66,30 @@ static int decode_any(const void *self, void *scratch, const stoker_encoded *in,
 {
     const struct stk_image_codec *codec = self;
     const struct stk_image_room room = { .at = pixels, .bytes = pixels_bytes, .size = size };
+    return codec->kind->decode(codec, scratch, in, &room, error);
+}
+
+static int measure(const void *self, void *scratch, const stoker_encoded *in, stoker_size *size,
+                   stoker_error *error)
+{
+    (void)scratch;
+    const struct stk_image_codec *codec = self;
+    struct stk_image_shape shape;
+    const int rc = codec->kind->probe(in->bytes, in->size, &codec->options.limits, &shape, error);
+    if (rc == STOKER_OK)
+        *size = (stoker_size){ shape.height, shape.width };
+    return rc;
+}
+
+static int decode_region(const void *self, void *scratch, const stoker_encoded *in,
+                         const stoker_region *wanted, void *pixels, size_t pixels_bytes,
+                         stoker_region *got, stoker_error *error)
+{
+    const struct stk_image_codec *codec = self;
+    stoker_size size;
+    const struct stk_image_room room = {
+        .at = pixels, .bytes = pixels_bytes, .size = &size, .wanted = wanted, .got = got
+    };
     return codec->kind->decode(codec, scratch, in, &room, error);
 }
 
@@ -82,6 +124,8 @@ int stk_image_codec_create(stoker_codec **out, const struct stk_image_kind *kind
     if (options->any_pixels_max > 0) {
         codec->codec.open_any = kind->open_any;
         codec->codec.decode_any = decode_any;
+        codec->codec.measure = measure;
+        codec->codec.decode_region = decode_region;
     }
     *out = &codec->codec;
     return STOKER_OK;

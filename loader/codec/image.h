@@ -60,7 +60,23 @@ struct stk_image_room {
     uint8_t *at;
     size_t bytes;
     stoker_size *size; /* decode_any(): set to the image's size. NULL: the size must be the row's */
+    const stoker_region *wanted; /* decode_region(): see there. NULL: the whole image */
+    stoker_region *got; /* with wanted: what is decoded; whole unless the kind narrows it */
 };
+
+/* Pixels of one axis of a region at a scale: from the first that is needed to the end of the last. */
+struct stk_image_range {
+    uint32_t from, to;
+};
+
+/* What `count` pixels from `at` on, of the image's own size, become at eighths / 8: every pixel that shows
+ * a part of them. */
+static inline struct stk_image_range stk_image_range(uint32_t at, uint32_t count, uint32_t eighths)
+{
+    const uint64_t end = (uint64_t)at + count;
+    return (struct stk_image_range){ (uint32_t)((uint64_t)at * eighths / 8),
+                                     (uint32_t)((end * eighths + 7) / 8) };
+}
 
 /* One kind of image file: stk_image_png, stk_image_jpeg, stk_image_webp. */
 struct stk_image_kind {
@@ -84,7 +100,7 @@ struct stk_image_kind {
     int (*open_any)(const void *self, void **scratch);
     void (*close)(const void *self, void *scratch);
 
-    /* Walk over the file, stk_image_accept() its size, decode. */
+    /* Walk over the file, stk_image_accept() its size, decode: all of it, or what room->got then says. */
     int (*decode)(const struct stk_image_codec *codec, void *scratch, const stoker_encoded *in,
                   const struct stk_image_room *room, stoker_error *error);
 };
@@ -100,8 +116,9 @@ int stk_image_codec_create(stoker_codec **out, const struct stk_image_kind *kind
 /* Free it and set *codec to NULL. NULL and a pointer to NULL are allowed. */
 void stk_image_codec_destroy(stoker_codec **codec);
 
-/* Check the size of a file against the room; sets *shape, and *room->size. STOKER_EFORMAT (not the
- * row's size) or STOKER_ELIMIT, with error->message; error may be NULL. */
+/* Check the size of a file against the room; sets *shape, *room->size, and *room->got to the whole image.
+ * STOKER_EFORMAT (not the row's size), STOKER_ELIMIT or STOKER_EINVAL (wanted is not in the image), with
+ * error->message; error may be NULL. */
 int stk_image_accept(const struct stk_image_codec *codec, uint32_t height, uint32_t width,
                      const struct stk_image_room *room, struct stk_image_shape *shape,
                      stoker_error *error);

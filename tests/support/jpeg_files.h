@@ -19,6 +19,7 @@ struct stk_jpeg_kind {
     bool ycck;              /* CMYK stored as YCCK */
     int h_factor, v_factor; /* of luma: 2, 2 is 4:2:0 */
     bool progressive;
+    bool unfinished; /* progressive, without the scans that refine the coefficients */
     bool arithmetic;
     bool no_tables;
     uint32_t restart_rows; /* MCU rows between restart markers; 0 = none */
@@ -62,6 +63,8 @@ static inline struct stk_jpeg_file stk_jpeg_write(const struct stk_jpeg_kind *ki
     compress.restart_in_rows = (int)kind->restart_rows;
     if (kind->progressive)
         jpeg_simple_progression(&compress);
+    if (kind->unfinished)
+        compress.num_scans = kind->channels == 1 ? 4 : 6; /* the others refine */
     if (kind->no_tables)
         jpeg_suppress_tables(&compress, TRUE);
     jpeg_start_compress(&compress, kind->no_tables ? FALSE : TRUE);

@@ -33,7 +33,8 @@ enum {
     PADDING = 256,               /* most pixels that rows and columns are rounded up by */
     COEFFICIENT_BYTES = 8,       /* per pixel: two for each component */
     RGB_COMPONENTS = 3,
-    CMYK_COMPONENTS = 4
+    CMYK_COMPONENTS = 4,
+    CHROMA_MARGIN = 2 /* columns: narrow() */
 };
 
 struct scratch {
@@ -243,73 +244,182 @@ static void convert_inks(const uint8_t *inks, size_t pixels, uint32_t channels, 
     }
 }
 
-/* Read rows that must be converted, through a line of libjpeg's samples. */
-static void read_converted(struct jpeg_decompress_struct *decompress,
-                           const struct stk_image_shape *shape, uint8_t *row)
+/* An image to be read, or a part of it. */
+struct reading {
+    const struct stk_image_shape *shape; /* the whole image's */
+    const stoker_region *wanted;         /* NULL = all */
+    stoker_region *got;
+    uint8_t *row;
+};
+
+static void convert_line(const struct jpeg_decompress_struct *decompress, uint32_t channels,
+                         const uint8_t *line, uint8_t *to)
 {
-    const bool inks = decompress->out_color_space == JCS_CMYK;
-    const size_t components = inks ? CMYK_COMPONENTS : RGB_COMPONENTS;
+    if (decompress->out_color_space == JCS_CMYK)
+        convert_inks(line, decompress->output_width, channels, to);
+    else
+        stk_gray_from_rgb(line, decompress->output_width, to);
+}
+
+/* Read rows that must be converted, through a line of libjpeg's samples. */
+static void read_converted(struct jpeg_decompress_struct *decompress, uint32_t channels,
+                           uint32_t rows, uint8_t *to)
+{
+    const size_t components =
+        decompress->out_color_space == JCS_CMYK ? CMYK_COMPONENTS : RGB_COMPONENTS;
+    const size_t stride = (size_t)decompress->output_width * channels;
     JSAMPROW line = decompress->mem->alloc_large((j_common_ptr)decompress, JPOOL_IMAGE,
-                                                 (size_t)shape->width * components);
-    const size_t stride = (size_t)shape->width * shape->channels;
-    while (decompress->output_scanline < decompress->output_height) {
-        uint8_t *to = row + decompress->output_scanline * stride;
+                                                 decompress->output_width * components);
+    for (uint32_t y = 0; y < rows;) {
         if (jpeg_read_scanlines(decompress, &line, 1) != 1)
             continue;
-        if (inks)
-            convert_inks(line, shape->width, shape->channels, to);
-        else
-            stk_gray_from_rgb(line, shape->width, to);
+        convert_line(decompress, channels, line, to + y * stride);
+        y++;
     }
 }
 
-static void read_rows(struct jpeg_decompress_struct *decompress,
-                      const struct stk_image_shape *shape, uint8_t *row)
+static void read_rows(struct jpeg_decompress_struct *decompress, uint32_t channels, uint32_t rows,
+                      uint8_t *to)
 {
-    const size_t stride = (size_t)shape->width * shape->channels;
-    while (decompress->output_scanline < decompress->output_height) {
-        JSAMPROW to = row + decompress->output_scanline * stride;
-        (void)jpeg_read_scanlines(decompress, &to, 1);
+    const size_t stride = (size_t)decompress->output_width * channels;
+    const JDIMENSION end = decompress->output_scanline + rows;
+    while (decompress->output_scanline < end) {
+        JSAMPROW line = to + (rows - (end - decompress->output_scanline)) * stride;
+        (void)jpeg_read_scanlines(decompress, &line, 1);
     }
 }
 
-static void read_image(struct jpeg_decompress_struct *decompress,
-                       const struct stk_image_shape *shape, uint8_t *row)
+/* The smallest scale that will do and for which libjpeg has vector code: the others cost more than the
+ * whole image. */
+static uint32_t scale_for(const stoker_region *wanted)
+{
+    uint32_t eighths = 1;
+    while (eighths < wanted->eighths)
+        eighths *= 2;
+    return eighths;
+}
+
+/* libjpeg estimates the missing coefficients of an unfinished progressive image from the blocks around,
+ * which are not those of the whole image at a region's edge. */
+static bool is_unfinished(const struct jpeg_decompress_struct *decompress)
+{
+    if (!decompress->progressive_mode || decompress->coef_bits == NULL)
+        return false;
+    for (int c = 0; c < decompress->num_components; c++)
+        for (int k = 0; k < DCTSIZE2; k++)
+            if (decompress->coef_bits[c][k] != 0)
+                return true;
+    return false;
+}
+
+#if JPEG_LIB_VERSION >= 70
+#define SCALED_SIZE(component) ((component)->DCT_h_scaled_size)
+#define SMALLEST_SIZE(image)   ((image)->min_DCT_h_scaled_size)
+#else
+#define SCALED_SIZE(component) ((component)->DCT_scaled_size)
+#define SMALLEST_SIZE(image)   ((image)->min_DCT_scaled_size)
+#endif
+
+/* jpeg_crop_scanline() finds the width of a component by its sampling factor alone: too narrow for one
+ * whose blocks are scaled less than the others and still are upsampled (4:1:0 at 4/8). */
+static bool can_crop_columns(const struct jpeg_decompress_struct *decompress)
+{
+    const int smallest = SMALLEST_SIZE(decompress);
+    for (int c = 0; c < decompress->num_components; c++) {
+        const jpeg_component_info *component = &decompress->comp_info[c];
+        const int size = SCALED_SIZE(component);
+        if (size != smallest &&
+            component->h_samp_factor * size != decompress->max_h_samp_factor * smallest)
+            return false;
+    }
+    return true;
+}
+
+/* Take the columns that are needed, which libjpeg rounds down to whole blocks, and leave out the rows
+ * above. Smooth upsampling looks at one sample of chroma on each side. */
+static void narrow(struct jpeg_decompress_struct *decompress, const struct reading *reading)
+{
+    const stoker_region *wanted = reading->wanted;
+    stoker_region *got = reading->got;
+    const uint32_t margin = CHROMA_MARGIN * (uint32_t)decompress->max_h_samp_factor;
+    const struct stk_image_range x = stk_image_range(wanted->x, wanted->width, got->eighths);
+    const struct stk_image_range y = stk_image_range(wanted->y, wanted->height, got->eighths);
+    JDIMENSION left = x.from > margin ? x.from - margin : 0;
+    JDIMENSION width = decompress->output_width - left;
+    if (width > x.to - left + margin)
+        width = x.to - left + margin;
+    if (can_crop_columns(decompress))
+        jpeg_crop_scanline(decompress, &left, &width);
+    else
+        left = 0;
+    if (y.from > 0)
+        (void)jpeg_skip_scanlines(decompress, y.from);
+    got->y = y.from;
+    got->height = y.to - y.from;
+    got->x = left;
+    got->width = decompress->output_width;
+}
+
+static void begin_image(struct jpeg_decompress_struct *decompress, const struct reading *reading)
 {
     (void)jpeg_read_header(decompress, TRUE);
-    if (decompress->image_width != shape->width || decompress->image_height != shape->height)
+    if (decompress->image_width != reading->shape->width ||
+        decompress->image_height != reading->shape->height)
         ERREXIT(decompress, JERR_NO_IMAGE); /* the walk found another frame */
-    set_conversion(decompress, shape);
+    set_conversion(decompress, reading->shape);
+    if (reading->wanted == NULL) {
+        (void)jpeg_start_decompress(decompress);
+        return;
+    }
+    stoker_region *got = reading->got;
+    got->eighths = scale_for(reading->wanted);
+    decompress->scale_num = got->eighths;
+    decompress->scale_denom = 8;
     (void)jpeg_start_decompress(decompress);
-    if (decompress->out_color_space == JCS_CMYK || makes_gray(decompress, shape))
-        read_converted(decompress, shape, row);
+    got->height = decompress->output_height;
+    got->width = decompress->output_width;
+    if (!is_unfinished(decompress))
+        narrow(decompress, reading);
+}
+
+static void read_image(struct jpeg_decompress_struct *decompress, const struct reading *reading)
+{
+    begin_image(decompress, reading);
+    const uint32_t channels = reading->shape->channels;
+    const uint32_t rows =
+        reading->wanted == NULL ? decompress->output_height : reading->got->height;
+    if (decompress->out_color_space == JCS_CMYK || makes_gray(decompress, reading->shape))
+        read_converted(decompress, channels, rows, reading->row);
     else
-        read_rows(decompress, shape, row);
-    (void)jpeg_finish_decompress(decompress); /* reads to the end marker */
+        read_rows(decompress, channels, rows, reading->row);
+    if (decompress->output_scanline == decompress->output_height)
+        (void)jpeg_finish_decompress(decompress); /* reads to the end marker */
+    else
+        jpeg_abort_decompress(decompress);
 }
 
 /* The setjmp of decoding. libjpeg changes only the scratch, not this frame. */
-static int read_or_fail(struct scratch *own, const struct stk_image_shape *shape, uint8_t *row)
+static int read_or_fail(struct scratch *own, const struct reading *reading)
 {
     if (setjmp(own->failed) != 0) {
         const bool full = own->errors.msg_code == JERR_OUT_OF_MEMORY;
         jpeg_abort_decompress(&own->decompress);
         return full ? STOKER_ENOMEM : STOKER_ECORRUPT;
     }
-    read_image(&own->decompress, shape, row);
+    read_image(&own->decompress, reading);
     return STOKER_OK;
 }
 
-/* Decode a file after the walk; shape: its size and the row's channels. */
+/* Decode a file after the walk. */
 static int decode_walked(struct scratch *own, const stoker_encoded *in,
-                         const struct stk_image_shape *shape, uint8_t *row, stoker_error *error)
+                         const struct reading *reading, stoker_error *error)
 {
     own->error = error;
     own->arena.used = 0;
     own->source.next_input_byte = in->bytes;
     own->source.bytes_in_buffer = in->size;
     forget_tables(&own->decompress);
-    return read_or_fail(own, shape, row);
+    return read_or_fail(own, reading);
 }
 
 static int decode(const struct stk_image_codec *jpeg, void *scratch, const stoker_encoded *in,
@@ -320,7 +430,8 @@ static int decode(const struct stk_image_codec *jpeg, void *scratch, const stoke
     int rc = stk_jpeg_walk(in->bytes, in->size, &jpeg->options.limits, &seen, error);
     if (rc == STOKER_OK)
         rc = stk_image_accept(jpeg, seen.height, seen.width, room, &shape, error);
-    return rc == STOKER_OK ? decode_walked(scratch, in, &shape, room->at, error) : rc;
+    const struct reading reading = { &shape, room->wanted, room->got, room->at };
+    return rc == STOKER_OK ? decode_walked(scratch, in, &reading, error) : rc;
 }
 #endif
 

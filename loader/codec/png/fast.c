@@ -114,23 +114,25 @@ static const uint8_t *gather(const struct stk_png_fast *fast, const uint8_t *byt
 
 bool stk_png_fast_decode(struct stk_png_fast *fast, const uint8_t *bytes, size_t size,
                          const struct stk_png_walk *walk, const struct stk_image_shape *shape,
-                         uint8_t *row)
+                         uint32_t rows, uint8_t *row)
 {
     const uint8_t *stream = gather(fast, bytes, size, walk);
     if (stream == NULL)
         return false;
-    const struct stk_png_room image = stk_png_room_of(shape);
+    const struct stk_image_shape part = { rows, shape->width, shape->channels };
+    const struct stk_png_room image = stk_png_room_of(&part);
     const struct stk_png_filtered filtered = {
         .bytes = fast->filtered,
         .zeros = fast->zeros,
         .stride = image.stride_bytes,
-        .height = shape->height,
+        .height = rows,
         .pixel_bytes = shape->channels,
     };
     assert(image.stride_bytes <= fast->room.stride_bytes);
     assert(image.filtered_bytes <= fast->room.filtered_bytes);
-    return stk_inflate(&fast->inflate, stream, walk->idat_bytes, fast->filtered,
-                       image.filtered_bytes) &&
+    const bool all = rows == shape->height;
+    return (all ? stk_inflate : stk_inflate_first)(&fast->inflate, stream, walk->idat_bytes,
+                                                   fast->filtered, image.filtered_bytes) &&
            fast->unfilter(&filtered, row);
 }
 
@@ -158,13 +160,14 @@ bool stk_png_fast_takes(const struct stk_png_walk *walk, const struct stk_image_
 
 bool stk_png_fast_decode(struct stk_png_fast *fast, const uint8_t *bytes, size_t size,
                          const struct stk_png_walk *walk, const struct stk_image_shape *shape,
-                         uint8_t *row)
+                         uint32_t rows, uint8_t *row)
 {
     (void)fast;
     (void)bytes;
     (void)size;
     (void)walk;
     (void)shape;
+    (void)rows;
     (void)row;
     return false;
 }

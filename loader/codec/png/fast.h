@@ -36,10 +36,10 @@ struct stk_png_fast *stk_png_fast_init(void *memory, const struct stk_png_room *
 /* Returns true if the fast path can be tried: a common kind of file with the channels of the row. */
 bool stk_png_fast_takes(const struct stk_png_walk *walk, const struct stk_image_shape *shape);
 
-/* Decode such a file of that shape, for which there is room. Returns false if it declines, with the
- * row partly written. */
+/* Decode the first `rows` rows of such a file of that shape, for which there is room. Returns false if it
+ * declines, with the row partly written. Adler-32 is checked only with all rows. */
 bool stk_png_fast_decode(struct stk_png_fast *fast, const uint8_t *bytes, size_t size,
                          const struct stk_png_walk *walk, const struct stk_image_shape *shape,
-                         uint8_t *row);
+                         uint32_t rows, uint8_t *row);
 
 #endif

@@ -39,6 +39,7 @@ struct reading {
     const struct stk_png_header *header;
     const struct stk_image_shape *shape;
     const struct stk_image_limits *limits;
+    uint32_t rows; /* to be decoded */
     stoker_error *error;
     bool no_memory;
 };
@@ -178,9 +179,10 @@ static void read_image(png_structp png, png_infop info, struct reading *reading,
     if (png_get_rowbytes(png, info) != stride)
         png_error(png, "the conversion gives rows of another length");
     for (int pass = 0; pass < passes; pass++)
-        for (uint32_t y = 0; y < reading->shape->height; y++)
+        for (uint32_t y = 0; y < reading->rows; y++)
             read_row(png, reading, row + y * stride);
-    png_read_end(png, NULL); /* checks the chunks after the pixels */
+    if (reading->rows == reading->shape->height)
+        png_read_end(png, NULL); /* checks the chunks after the pixels */
 }
 
 /* The only setjmp. The callbacks change only the caller's frame, not this one. */
@@ -195,7 +197,8 @@ static int read_or_fail(png_structp png, png_infop info, struct reading *reading
 
 int stk_png_full_decode(const uint8_t *bytes, size_t size, const struct stk_png_header *header,
                         const struct stk_image_shape *shape, const struct stk_image_limits *limits,
-                        void *arena, size_t arena_bytes, uint8_t *row, stoker_error *error)
+                        uint32_t rows, void *arena, size_t arena_bytes, uint8_t *row,
+                        stoker_error *error)
 {
     struct reading reading = {
         .bytes = bytes,
@@ -207,6 +210,7 @@ int stk_png_full_decode(const uint8_t *bytes, size_t size, const struct stk_png_
         .header = header,
         .shape = shape,
         .limits = limits,
+        .rows = header->interlaced ? shape->height : rows,
         .error = error,
     };
     png_structp png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &reading, on_error,
@@ -228,13 +232,15 @@ size_t stk_png_full_arena_bytes(uint32_t width)
 
 int stk_png_full_decode(const uint8_t *bytes, size_t size, const struct stk_png_header *header,
                         const struct stk_image_shape *shape, const struct stk_image_limits *limits,
-                        void *arena, size_t arena_bytes, uint8_t *row, stoker_error *error)
+                        uint32_t rows, void *arena, size_t arena_bytes, uint8_t *row,
+                        stoker_error *error)
 {
     (void)bytes;
     (void)size;
     (void)header;
     (void)shape;
     (void)limits;
+    (void)rows;
     (void)arena;
     (void)arena_bytes;
     (void)row;

@@ -78,16 +78,25 @@ static int open_any(const void *self, void **out)
     return open_room(png, &room, STK_IMAGE_SIDE_MAX, out);
 }
 
-/* Decode a file after the walk; shape: its size and the row's channels. */
+/* Decode the first rows of a file after the walk; shape: its size and the row's channels. */
 static int decode_walked(const struct stk_image_codec *png, struct scratch *own,
                          const stoker_encoded *in, const struct stk_png_walk *walk,
-                         const struct stk_image_shape *shape, uint8_t *row, stoker_error *error)
+                         const struct stk_image_shape *shape, uint32_t rows, uint8_t *row,
+                         stoker_error *error)
 {
     if (own->fast != NULL && stk_png_fast_takes(walk, shape) &&
-        stk_png_fast_decode(own->fast, in->bytes, in->size, walk, shape, row))
+        stk_png_fast_decode(own->fast, in->bytes, in->size, walk, shape, rows, row))
         return STOKER_OK;
     return stk_png_full_decode(in->bytes, in->size, &walk->header, shape, &png->options.limits,
-                               own->arena.base, own->arena.bytes, row, error);
+                               rows, own->arena.base, own->arena.bytes, row, error);
+}
+
+/* The rows that a region needs: a row is decoded from the one above, so they begin at the top. */
+static uint32_t rows_for(const struct stk_image_room *room, const struct stk_png_header *header)
+{
+    if (room->wanted == NULL || header->interlaced)
+        return header->height;
+    return room->got->height = room->wanted->y + room->wanted->height;
 }
 
 static int decode(const struct stk_image_codec *png, void *scratch, const stoker_encoded *in,
@@ -98,7 +107,10 @@ static int decode(const struct stk_image_codec *png, void *scratch, const stoker
     int rc = stk_png_walk(in->bytes, in->size, &png->options.limits, &walk, error);
     if (rc == STOKER_OK)
         rc = stk_image_accept(png, walk.header.height, walk.header.width, room, &shape, error);
-    return rc == STOKER_OK ? decode_walked(png, scratch, in, &walk, &shape, room->at, error) : rc;
+    if (rc != STOKER_OK)
+        return rc;
+    const uint32_t rows = rows_for(room, &walk.header);
+    return decode_walked(png, scratch, in, &walk, &shape, rows, room->at, error);
 }
 
 const struct stk_image_kind stk_image_png = {

@@ -7,6 +7,9 @@
  *
  * A file is refused if a chunk fails its CRC, the pixels fail their Adler-32, or IEND is missing. Bytes
  * after IEND are ignored.
+ *
+ * decode_region() decodes the rows from the top to the last that is needed, all of an interlaced file. Damage to the
+ * pixels below goes unnoticed, and Adler-32, which covers all of them, is not checked.
  */
 #ifndef STK_CODEC_PNG_H
 #define STK_CODEC_PNG_H

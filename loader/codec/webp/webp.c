@@ -17,7 +17,7 @@
 #ifdef STOKER_HAVE_WEBP
 #include <webp/decode.h>
 
-enum { RGB = 3, RGBA = 4 };
+enum { RGB = 3, RGBA = 4, MARGIN = 4 };
 
 struct scratch {
     struct stk_region colours; /* pixels of an image that becomes gray; else unmapped */
@@ -80,19 +80,46 @@ static int refuse_status(VP8StatusCode status, stoker_error *error)
     }
 }
 
-/* Decode to pixels of 3 or 4 bytes. */
+/* Widen a range by a margin on both sides, within the image, to an even start, as libwebp requires. */
+static struct stk_image_range widened(uint32_t from, uint32_t count, uint32_t side)
+{
+    const uint32_t first = from > MARGIN ? from - MARGIN : 0;
+    const uint32_t room = side - from - count;
+    return (struct stk_image_range){ first - first % 2,
+                                     from + count + (room < MARGIN ? room : MARGIN) };
+}
+
+/* What to decode: libwebp then neither filters nor converts the rest. At the edges of that, smooth upsampling
+ * sees no neighbours: hence the margin. */
+static stoker_region choose_region(const struct stk_image_room *room,
+                                   const struct stk_webp_walk *walk)
+{
+    if (room->wanted == NULL)
+        return (stoker_region){ 0, 0, walk->height, walk->width, 8 };
+    const struct stk_image_range y = widened(room->wanted->y, room->wanted->height, walk->height);
+    const struct stk_image_range x = widened(room->wanted->x, room->wanted->width, walk->width);
+    return *room->got = (stoker_region){ y.from, x.from, y.to - y.from, x.to - x.from, 8 };
+}
+
+/* Decode a region to pixels of 3 or 4 bytes. */
 static int decode_colours(const stoker_encoded *in, const struct stk_webp_walk *walk,
-                          uint32_t channels, uint8_t *pixels, stoker_error *error)
+                          const stoker_region *region, uint32_t channels, uint8_t *pixels,
+                          stoker_error *error)
 {
     WebPDecoderConfig config;
     if (WebPInitDecoderConfig(&config) == 0)
         return stk_refuse(error, STOKER_ENOTSUP, "libwebp is of another version than its headers");
+    config.options.use_cropping = region->height != walk->height || region->width != walk->width;
+    config.options.crop_top = (int)region->y;
+    config.options.crop_left = (int)region->x;
+    config.options.crop_height = (int)region->height;
+    config.options.crop_width = (int)region->width;
     config.output.colorspace = channels == RGBA ? MODE_RGBA : MODE_RGB;
     config.output.is_external_memory = 1;
     config.output.u.RGBA = (WebPRGBABuffer){
         .rgba = pixels,
-        .stride = (int)(walk->width * channels),
-        .size = (size_t)walk->height * walk->width * channels,
+        .stride = (int)(region->width * channels),
+        .size = (size_t)region->height * region->width * channels,
     };
     const VP8StatusCode status = WebPDecode(in->bytes, walk->bytes, &config);
     return status == VP8_STATUS_OK ? STOKER_OK : refuse_status(status, error);
@@ -100,16 +127,18 @@ static int decode_colours(const stoker_encoded *in, const struct stk_webp_walk *
 
 /* Decode a file after the walk. */
 static int decode_walked(const struct stk_image_codec *webp, const struct scratch *own,
-                         const stoker_encoded *in, const struct stk_webp_walk *walk, uint8_t *row,
-                         stoker_error *error)
+                         const stoker_encoded *in, const struct stk_webp_walk *walk,
+                         const struct stk_image_room *room, stoker_error *error)
 {
-    if (webp->options.shape.channels != 1)
-        return decode_colours(in, walk, webp->options.shape.channels, row, error);
-    const size_t pixels = (size_t)walk->height * walk->width;
+    const stoker_region region = choose_region(room, walk);
+    const uint32_t channels = webp->options.shape.channels;
+    if (channels != 1)
+        return decode_colours(in, walk, &region, channels, room->at, error);
+    const size_t pixels = (size_t)region.height * region.width;
     assert(pixels * RGB <= own->colours.bytes);
-    const int rc = decode_colours(in, walk, RGB, own->colours.base, error);
+    const int rc = decode_colours(in, walk, &region, RGB, own->colours.base, error);
     if (rc == STOKER_OK)
-        stk_gray_from_rgb(own->colours.base, pixels, row);
+        stk_gray_from_rgb(own->colours.base, pixels, room->at);
     return rc;
 }
 
@@ -121,7 +150,7 @@ static int decode(const struct stk_image_codec *webp, void *scratch, const stoke
     int rc = stk_webp_walk(in->bytes, in->size, &webp->options.limits, &walk, error);
     if (rc == STOKER_OK)
         rc = stk_image_accept(webp, walk.height, walk.width, room, &shape, error);
-    return rc == STOKER_OK ? decode_walked(webp, scratch, in, &walk, room->at, error) : rc;
+    return rc == STOKER_OK ? decode_walked(webp, scratch, in, &walk, room, error) : rc;
 }
 #endif
 

@@ -25,6 +25,14 @@ typedef struct stoker_encoded {
     uint64_t tag;         /* stoker_sample.tag */
 } stoker_encoded;
 
+/* A rectangle of an image at a scale of eighths / 8: a side of n pixels becomes n * eighths / 8, rounded up. Its size
+ * never changes. */
+typedef struct stoker_region {
+    uint32_t y, x;          /* its first pixel, in pixels of the scaled image */
+    uint32_t height, width; /* pixels of the scaled image, >= 1 */
+    uint32_t eighths;       /* 1..8; 8 = the image's own size */
+} stoker_region;
+
 typedef struct stoker_codec {
     const char *name; /* "raw", "png", ...; static */
     const void *self; /* passed to each call; may be NULL */
@@ -47,6 +55,20 @@ typedef struct stoker_codec {
     int (*open_any)(const void *self, void **scratch);
     int (*decode_any)(const void *self, void *scratch, const stoker_encoded *in, void *pixels,
                       size_t pixels_bytes, stoker_size *size, stoker_error *error);
+
+    /* Optional, both or none, and only with decode_any(): for a loader that needs a part of the image. measure() finds
+     * its size from the header, without decoding. decode_region() writes a rectangle that contains *wanted, densely, and
+     * stores in *got which: got->height x got->width pixels. The rectangle never has more bytes than the whole image,
+     * for which there must be room, and the pixels of *wanted are those that decode_any() gives; others may differ.
+     * *wanted is in pixels of the image's own size and lies in it, except that wanted->eighths is the smallest scale
+     * that will do: 8 for exact pixels. If it is less the codec may decode a smaller image, at got->eighths >=
+     * wanted->eighths, and *got covers what *wanted becomes at that scale. Damage that only concerns other pixels may
+     * go unnoticed. Both take a scratch of open_any(); errors are those of decode_any(). */
+    int (*measure)(const void *self, void *scratch, const stoker_encoded *in, stoker_size *size,
+                   stoker_error *error);
+    int (*decode_region)(const void *self, void *scratch, const stoker_encoded *in,
+                         const stoker_region *wanted, void *pixels, size_t pixels_bytes,
+                         stoker_region *got, stoker_error *error);
 
     /* Optional: verify a checksum, which decode() then ignores. Called before decode() on bytes that were read, and
      * only once for bytes that stay in memory. STOKER_ECORRUPT if the bytes changed. Rules as for decode(), but
