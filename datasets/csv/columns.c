@@ -81,57 +81,87 @@ static int find(const struct stk_csv_layout *layout, const char *text, size_t by
     return STOKER_OK;
 }
 
-/* ---- features ------------------------------------------------------------------- */
+/* ---- lists ---------------------------------------------------------------------- */
 
-static int choose_named(const struct stk_csv_layout *layout, const char *text, uint32_t label,
-                        uint32_t *features, uint32_t *feature_count)
+static int take_column(const struct stk_csv_layout *layout, struct stk_csv_choice *choice,
+                       uint32_t column, enum stk_csv_use use)
 {
-    for (const char *at = text;; at++) {
-        size_t bytes = strcspn(at, ",");
+    choice->use[column] = (uint8_t)use;
+    if (use == STK_CSV_FEATURE) {
+        choice->features[choice->feature_count++] = column;
+        return STOKER_OK;
+    }
+    if (choice->extra_count == STK_CSV_EXTRA_MAX)
+        return stk_csv_fail(layout->text, STOKER_ELIMIT, NULL, 0,
+                            "more than %d columns as labels, words or bytes", STK_CSV_EXTRA_MAX);
+    choice->extra[choice->extra_count++] = column;
+    return STOKER_OK;
+}
+
+static bool holds_text(const struct stk_csv_layout *layout, uint32_t column)
+{
+    double value;
+    return stk_csv_number(&layout->first[column], layout->plain, &value) == STK_CSV_TEXT;
+}
+
+static enum stk_csv_use use_of_label(const struct stk_csv_layout *layout, uint32_t column,
+                                     enum stk_csv_label_type type)
+{
+    static const enum stk_csv_use uses[] = { [STK_CSV_LABEL_FLOAT] = STK_CSV_VALUE,
+                                             [STK_CSV_LABEL_INT] = STK_CSV_CLASS,
+                                             [STK_CSV_LABEL_WORD] = STK_CSV_WORD };
+    if (type != STK_CSV_LABEL_AUTO)
+        return uses[type];
+    return holds_text(layout, column) ? STK_CSV_WORD : STK_CSV_VALUE;
+}
+
+/* Take every column of a list; STK_CSV_UNUSED = labels, of the type given. */
+static int take_list(const struct stk_csv_layout *layout, struct stk_csv_choice *choice,
+                     const char *text, enum stk_csv_use use, enum stk_csv_label_type type)
+{
+    for (const char *at = text; text[0] != '\0'; at++) {
+        const size_t bytes = strcspn(at, ",");
         uint32_t column = STK_CSV_NO_COLUMN;
         int rc = find(layout, at, bytes, &column);
+        if (rc == STOKER_OK && choice->use[column] != STK_CSV_UNUSED)
+            rc = refuse(layout, at, bytes, "is named twice");
+        if (rc == STOKER_OK)
+            rc = take_column(layout, choice, column,
+                             use == STK_CSV_UNUSED ? use_of_label(layout, column, type) : use);
         if (rc != STOKER_OK)
             return rc;
-        bool again = column == label;
-        for (uint32_t i = 0; i < *feature_count; i++)
-            again = again || features[i] == column;
-        if (again)
-            return refuse(layout, at, bytes, "is named twice");
-        features[(*feature_count)++] = column;
         at += bytes;
         if (*at == '\0')
-            return STOKER_OK;
+            break;
     }
+    return STOKER_OK;
 }
 
 /* Leave out columns of words. Keep one whose first value is missing: reading it reports the error. */
-static int choose_numbers(const struct stk_csv_layout *layout, uint32_t label, uint32_t *features,
-                          uint32_t *feature_count)
+static int take_numbers(const struct stk_csv_layout *layout, struct stk_csv_choice *choice)
 {
     for (uint32_t column = 0; column < layout->count; column++) {
-        double value;
-        if (column != label &&
-            stk_csv_number(&layout->first[column], layout->plain, &value) != STK_CSV_TEXT)
-            features[(*feature_count)++] = column;
+        if (choice->use[column] == STK_CSV_UNUSED && !holds_text(layout, column))
+            (void)take_column(layout, choice, column, STK_CSV_FEATURE);
     }
-    if (*feature_count > 0)
+    if (choice->feature_count > 0)
         return STOKER_OK;
     return stk_csv_fail(layout->text, STOKER_EFORMAT, layout->first, 0, "no column%s holds numbers",
-                        label == STK_CSV_NO_COLUMN ? "" : " but the label's");
+                        choice->label_count == 0 ? "" : " but the label's");
 }
 
-int stk_csv_choose(const struct stk_csv_layout *layout, const char *label_text,
-                   const char *columns_text, uint32_t *label, uint32_t *features,
-                   uint32_t *feature_count)
+int stk_csv_choose(const struct stk_csv_layout *layout, const struct stk_csv_lists *lists,
+                   struct stk_csv_choice *choice)
 {
-    *label = STK_CSV_NO_COLUMN;
-    *feature_count = 0;
-    if (label_text[0] != '\0') {
-        int rc = find(layout, label_text, strlen(label_text), label);
-        if (rc != STOKER_OK)
-            return rc;
-    }
-    if (columns_text[0] != '\0')
-        return choose_named(layout, columns_text, *label, features, feature_count);
-    return choose_numbers(layout, *label, features, feature_count);
+    int rc = take_list(layout, choice, lists->labels, STK_CSV_UNUSED, lists->label_type);
+    choice->label_count = choice->extra_count;
+    if (rc == STOKER_OK)
+        rc = take_list(layout, choice, lists->words, STK_CSV_WORD, STK_CSV_LABEL_AUTO);
+    if (rc == STOKER_OK)
+        rc = take_list(layout, choice, lists->bytes, STK_CSV_BYTES, STK_CSV_LABEL_AUTO);
+    if (rc != STOKER_OK)
+        return rc;
+    if (lists->features[0] == '\0')
+        return take_numbers(layout, choice);
+    return take_list(layout, choice, lists->features, STK_CSV_FEATURE, STK_CSV_LABEL_AUTO);
 }

@@ -14,6 +14,25 @@
 
 /* ---- callbacks ------------------------------------------------------------------ */
 
+/* The column of the labels; NULL = none. */
+static const struct stk_csv_column *label_column(const struct stk_csv_table *table)
+{
+    return table->label_count == 0 ? NULL : &table->extra[0];
+}
+
+static stoker_dtype label_dtype(const struct stk_csv_table *table)
+{
+    const struct stk_csv_column *column = label_column(table);
+    return column == NULL                 ? STOKER_DTYPE_NONE
+           : column->use == STK_CSV_VALUE ? STOKER_DTYPE_FLOAT32
+                                          : STOKER_DTYPE_INT64;
+}
+
+static uint32_t classes(const struct stk_csv_table *table)
+{
+    return label_column(table) == NULL ? 0 : label_column(table)->class_count;
+}
+
 static int describe(const void *self, stoker_dataset_info *out)
 {
     const struct stk_csv_table *table = self;
@@ -21,18 +40,20 @@ static int describe(const void *self, stoker_dataset_info *out)
                                   .dtype = STOKER_DTYPE_FLOAT32,
                                   .rank = 1,
                                   .shape = { table->columns },
-                                  .label_dtype = table->label_dtype,
-                                  .class_count = table->class_count,
-                                  .rows = table->rows.base };
+                                  .label_dtype = label_dtype(table),
+                                  .class_count = classes(table),
+                                  .rows = table->rows.base,
+                                  .description = table->description };
     return STOKER_OK;
 }
 
 static stoker_label label_of(const struct stk_csv_table *table, uint64_t id)
 {
-    if (table->label_dtype == STOKER_DTYPE_INT64)
-        return (stoker_label){ .index = ((const int64_t *)table->labels.base)[id] };
-    if (table->label_dtype == STOKER_DTYPE_FLOAT32)
-        return (stoker_label){ .value = ((const float *)table->labels.base)[id] };
+    const stoker_dtype dtype = label_dtype(table);
+    if (dtype == STOKER_DTYPE_INT64)
+        return (stoker_label){ .index = ((const int64_t *)table->extra[0].values.base)[id] };
+    if (dtype == STOKER_DTYPE_FLOAT32)
+        return (stoker_label){ .value = ((const float *)table->extra[0].values.base)[id] };
     return (stoker_label){ .index = 0 };
 }
 
@@ -56,13 +77,21 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
 static void labels(const void *self, const uint64_t *ids, uint32_t count, void *out)
 {
     const struct stk_csv_table *table = self;
+    const stoker_dtype dtype = label_dtype(table);
     for (uint32_t i = 0; i < count; i++) {
         stoker_label label = label_of(table, ids[i]);
-        if (table->label_dtype == STOKER_DTYPE_INT64)
+        if (dtype == STOKER_DTYPE_INT64)
             ((int64_t *)out)[i] = label.index;
-        else if (table->label_dtype == STOKER_DTYPE_FLOAT32)
+        else if (dtype == STOKER_DTYPE_FLOAT32)
             ((float *)out)[i] = label.value;
     }
+}
+
+static const char *class_name(const void *self, uint32_t index)
+{
+    const struct stk_csv_column *column = label_column(self);
+    return column == NULL || column->use != STK_CSV_WORD ? NULL
+                                                         : stk_csv_words_at(&column->words, index);
 }
 
 static void destroy(void *self)
@@ -71,9 +100,12 @@ static void destroy(void *self)
     stk_free(self);
 }
 
-static const stoker_dataset_ops ops = {
-    .name = "csv", .describe = describe, .locate = locate, .labels = labels, .destroy = destroy
-};
+static const stoker_dataset_ops ops = { .name = "csv",
+                                        .describe = describe,
+                                        .locate = locate,
+                                        .labels = labels,
+                                        .destroy = destroy,
+                                        .class_name = class_name };
 
 /* ---- parameters ----------------------------------------------------------------- */
 
@@ -83,6 +115,7 @@ struct texts {
     char label_type[STK_PARAMETER_BYTES_MAX];
     char split[STK_PARAMETER_BYTES_MAX];
     char test[STK_PARAMETER_BYTES_MAX];
+    char missing[STK_PARAMETER_BYTES_MAX];
 };
 
 static int refuse(stoker_error *error, int code, const char *what, const char *value)
@@ -123,25 +156,49 @@ static int take_delimiter(struct stk_csv_wish *wish, const char *value, stoker_e
 
 static int take_label_type(struct stk_csv_wish *wish, const char *value, stoker_error *error)
 {
-    const bool is_int = strcmp(value, "int") == 0;
-    if (!is_int && strcmp(value, "float") != 0)
-        return refuse(error, STOKER_ESPEC, "label_type is float or int", value);
-    if (!is_int && wish->class_count != 0)
-        return refuse(error, STOKER_EINVAL, "label_type: classes are numbered with int", value);
-    wish->label_is_class = is_int;
-    return STOKER_OK;
+    static const char *const words[] = { [STK_CSV_LABEL_FLOAT] = "float",
+                                         [STK_CSV_LABEL_INT] = "int",
+                                         [STK_CSV_LABEL_WORD] = "category" };
+    for (int type = STK_CSV_LABEL_FLOAT; type <= STK_CSV_LABEL_WORD; type++) {
+        if (strcmp(value, words[type]) != 0)
+            continue;
+        if (type != STK_CSV_LABEL_INT && wish->class_count != 0)
+            return refuse(error, STOKER_EINVAL, "label_type: classes are numbered with int", value);
+        wish->label_type = (enum stk_csv_label_type)type;
+        return STOKER_OK;
+    }
+    return refuse(error, STOKER_ESPEC, "label_type is float, int or category", value);
 }
 
-static int take_test(struct stk_csv_wish *wish, const char *value, stoker_error *error)
+/* A number of the spec; `otherwise` says what is expected. */
+static int take_number(double *out, const char *value, const char *otherwise, stoker_error *error)
 {
     const struct stk_csv_field field = { .bytes = value, .size = strlen(value) };
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (plain == (locale_t)0)
-        return refuse(error, STOKER_ENOMEM, "test", value);
-    enum stk_csv_kind kind = stk_csv_number(&field, plain, &wish->test);
+        return refuse(error, STOKER_ENOMEM, "a number", value);
+    enum stk_csv_kind kind = stk_csv_number(&field, plain, out);
     freelocale(plain);
-    if (kind != STK_CSV_NUMBER)
-        return refuse(error, STOKER_ESPEC, "test is a share of the rows, like 0.2", value);
+    return kind == STK_CSV_NUMBER ? STOKER_OK : refuse(error, STOKER_ESPEC, otherwise, value);
+}
+
+static int take_missing(struct stk_csv_wish *wish, const char *value, stoker_error *error)
+{
+    wish->missing = strcmp(value, "error") == 0  ? STK_CSV_MISSING_ERROR
+                    : strcmp(value, "mean") == 0 ? STK_CSV_MISSING_MEAN
+                    : strcmp(value, "drop") == 0 ? STK_CSV_MISSING_DROP
+                                                 : STK_CSV_MISSING_NUMBER;
+    return wish->missing != STK_CSV_MISSING_NUMBER
+               ? STOKER_OK
+               : take_number(&wish->missing_number, value,
+                             "missing is error, drop, mean or a number", error);
+}
+
+static int take_test(struct stk_csv_wish *wish, const char *value, stoker_error *error)
+{
+    const int rc = take_number(&wish->test, value, "test is a share of the rows, like 0.2", error);
+    if (rc != STOKER_OK)
+        return rc;
     if (wish->test < 0.0 || wish->test >= 1.0)
         return refuse(error, STOKER_EINVAL, "test is from 0 to less than 1", value);
     return STOKER_OK;
@@ -181,23 +238,30 @@ static int read_parameters(struct stk_csv_wish *wish, struct texts *texts, const
         { .key = "split", .text = texts->split },
         { .key = "test", .text = texts->test },
         { .key = "seed", .number = &wish->seed, .least = 0, .most = UINT64_MAX },
+        { .key = "missing", .text = texts->missing },
         { .key = "zscore", .number = &zscore, .least = 0, .most = 1 },
     };
     int rc = stk_parameters_read(parameters, table, sizeof(table) / sizeof(table[0]), "csv", error);
     wish->zscore = zscore == 1;
     wish->delimiter = ',';
-    wish->label_is_class = wish->class_count != 0;
+    wish->label_type = wish->class_count != 0 ? STK_CSV_LABEL_INT : STK_CSV_LABEL_AUTO;
     if (rc == STOKER_OK && texts->header[0] != '\0')
         rc = take_header(wish, texts->header, error);
     if (rc == STOKER_OK && texts->delimiter[0] != '\0')
         rc = take_delimiter(wish, texts->delimiter, error);
     if (rc == STOKER_OK && texts->label_type[0] != '\0')
         rc = take_label_type(wish, texts->label_type, error);
+    if (rc == STOKER_OK && texts->missing[0] != '\0')
+        rc = take_missing(wish, texts->missing, error);
     if (rc == STOKER_OK && texts->test[0] != '\0')
         rc = take_test(wish, texts->test, error);
     if (rc == STOKER_OK)
         rc = take_split(wish, texts->split, options, error);
-    if (rc == STOKER_OK && wish->label[0] == '\0' && wish->label_is_class)
+    if (rc == STOKER_OK && strchr(wish->label, ',') != NULL)
+        rc = refuse(error, STOKER_EINVAL, "one column is the label; a comma in its name is %2C",
+                    wish->label);
+    if (rc == STOKER_OK && wish->label[0] == '\0' &&
+        (wish->class_count != 0 || wish->label_type != STK_CSV_LABEL_AUTO))
         rc = refuse(error, STOKER_EINVAL, "say which column: label=NAME", parameters);
     return rc;
 }

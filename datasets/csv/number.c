@@ -76,3 +76,9 @@ enum stk_csv_kind stk_csv_number(const struct stk_csv_field *field, locale_t pla
     *out = value;
     return STK_CSV_NUMBER;
 }
+
+bool stk_csv_is_missing(const struct stk_csv_field *field, enum stk_csv_kind kind)
+{
+    return kind == STK_CSV_MISSING ||
+           (kind == STK_CSV_NOT_FINITE && (field->bytes[0] == 'n' || field->bytes[0] == 'N'));
+}

@@ -15,6 +15,9 @@ enum stk_csv_kind {
     STK_CSV_TEXT        /* anything else */
 };
 
+/* Returns true if a field of this kind has no value: MISSING, or "nan" without a sign. */
+bool stk_csv_is_missing(const struct stk_csv_field *field, enum stk_csv_kind kind);
+
 enum { STK_CSV_NUMBER_BYTES_MAX = 64 };
 
 /* Parse [+-]digits[.digits][e[+-]digits]. `plain` is the locale "C", so that the decimal point is

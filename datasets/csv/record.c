@@ -56,6 +56,17 @@ bool stk_csv_equals(const struct stk_csv_field *field, const char *name, size_t 
     return at == name_bytes;
 }
 
+size_t stk_csv_text_of(const struct stk_csv_field *field, char *out)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < field->size; i++) {
+        out[used++] = field->bytes[i];
+        if (field->quoted && field->bytes[i] == '"')
+            i++; /* its double */
+    }
+    return used;
+}
+
 /* ---- fields --------------------------------------------------------------------- */
 
 static bool at_end(const struct stk_csv_reader *reader)

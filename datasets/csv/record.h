@@ -47,6 +47,10 @@ int stk_csv_fail(const struct stk_csv_text *text, int code, const struct stk_csv
 /* Returns true if the field, with doubled quotes undone, equals name[0..name_bytes). */
 bool stk_csv_equals(const struct stk_csv_field *field, const char *name, size_t name_bytes);
 
+/* Copy the field, with doubled quotes undone, to out, which has room for field->size bytes. Returns
+ * the bytes written. */
+size_t stk_csv_text_of(const struct stk_csv_field *field, char *out);
+
 /* Copy the field for a message, truncated if long; stk_csv_fail makes it printable. Returns quoted. */
 enum { STK_CSV_QUOTED_BYTES = 40 };
 const char *stk_csv_quote(const struct stk_csv_field *field, char quoted[STK_CSV_QUOTED_BYTES]);

@@ -249,7 +249,22 @@ static const struct bad {
     { "1,2\n3,1e16\n", "?label=2&label_type=int", STOKER_EFORMAT, 6, "not a whole number below" },
     { "1,2\n3,4\n", "?label=2&classes=4", STOKER_EFORMAT, 6, "column 2: label \"4\" out of range" },
     { "1,2\n3,-1\n", "?label=2&classes=4", STOKER_EFORMAT, 6, "out of range (0..3)" },
-    { "1,2\n3,x\n", "?label=2", STOKER_EFORMAT, 6, "line 2, column 2: \"x\" is no number" },
+    { "1,2\n3,x\n", "?label=2", STOKER_EFORMAT, 6,
+      "line 2, column 2: \"x\" is no number; label_type=category reads words" },
+    { "1,x\n3,4\n", "?label=2&label_type=float", STOKER_EFORMAT, 2, "\"x\" is no number" },
+    { "1,x\n3,\n", "?label=2", STOKER_EFORMAT, 6, "an empty word; missing=drop" },
+    { "1,2\n3,\n", "?label=2&missing=mean", STOKER_EFORMAT, 6, "missing value; missing=drop" },
+    { "1,2\n3,\n", "?label=2&missing=7", STOKER_EFORMAT, 6, "missing value; missing=drop" },
+    { "1,2\n3,\n", "?missing=error", STOKER_EFORMAT, 6,
+      "\"\" is a missing value; missing=mean or missing=NUMBER fills it in, missing=drop leaves" },
+    { "1,2\n3,inf\n", "?missing=drop", STOKER_EFORMAT, 6, "\"inf\" is no finite number" },
+    { "1,2\n3,-nan\n", "?missing=0", STOKER_EFORMAT, 6, "\"-nan\" is no finite number" },
+    { "1,\n3,NA\n", "?missing=drop", STOKER_EEMPTY, STOKER_NO_OFFSET, "every row has a missing" },
+    { "1,\n3,NA\n", "?missing=mean", STOKER_EFORMAT, STOKER_NO_OFFSET,
+      "column 2 has no value in the training rows" },
+    { "1,2\n", "?missing=median", STOKER_ESPEC, STOKER_NO_OFFSET, "missing is error, drop, mean" },
+    { "1,2\n", "?missing=1e99", STOKER_ESPEC, STOKER_NO_OFFSET, "missing is error, drop, mean" },
+    { "1,2\n", "?label=1,2", STOKER_EINVAL, STOKER_NO_OFFSET, "one column is the label" },
     { "1,2\n", "?test=0.5", STOKER_EEMPTY, STOKER_NO_OFFSET, "one row cannot be split" },
     { "1,2\n", "?test=1", STOKER_EINVAL, STOKER_NO_OFFSET, "\"1\": test is from 0" },
     { "1,2\n", "?test=-0.1", STOKER_EINVAL, STOKER_NO_OFFSET, "test is from 0" },
@@ -322,6 +337,8 @@ CleanTest(csv, limits_come_before_memory)
     close(file.fd);
 }
 
+static const char missing_parameters[] = "?label=name&missing=mean";
+
 static const char small[] = "\xEF\xBB\xBFname,a,\"b \"\"q\"\"\",y\r\n\"x\ny\",1.5,-2e1,0\r\n"
                             "\"\", 3,\"4\" ,2\r\n\nz,5,6,1\r\n";
 static const char small_parameters[] = "?label=y&label_type=int&zscore=1&test=0.3";
@@ -357,12 +374,15 @@ CleanTest(csv, every_prefix_and_every_flipped_bit_is_an_error_or_fits)
             opened++;
             check_finite(dataset);
             stoker_dataset_close(&dataset);
+            if (open_bytes(&dataset, bytes, here, missing_parameters, NULL, &error) == STOKER_OK)
+                check_finite(dataset);
+            stoker_dataset_close(&dataset);
         }
     }
     cr_assert_gt(opened, 100); /* digits into digits, names into names */
 }
 
-CleanTest(csv, each_allocation_may_fail)
+static uint64_t fail_each_allocation(const char *text, const char *parameters)
 {
     stoker_dataset *dataset = NULL;
     uint64_t nth = 1;
@@ -370,7 +390,7 @@ CleanTest(csv, each_allocation_may_fail)
         cr_assert_lt(nth, 100);
         stoker_error error = { 0 };
         stk_fault_arm(STK_FAULT_ANY, nth);
-        int rc = open_text(&dataset, small, small_parameters, &error);
+        int rc = open_text(&dataset, text, parameters, &error);
         cr_assert_eq(stk_fault_disarm(), dataset == NULL);
         if (dataset == NULL) {
             cr_assert_eq(rc, STOKER_ENOMEM);
@@ -378,7 +398,183 @@ CleanTest(csv, each_allocation_may_fail)
             cr_assert_eq(stk_fault_live_bytes(), 0);
         }
     }
-    cr_assert_gt(nth, 10);
+    stoker_dataset_close(&dataset);
+    return nth;
+}
+
+CleanTest(csv, each_allocation_may_fail)
+{
+    const uint64_t numbers = fail_each_allocation(small, small_parameters);
+    cr_assert_gt(numbers, 10);
+    const uint64_t words = fail_each_allocation("a,b\n1,x\n,y\n", "?label=b&missing=drop");
+    cr_assert_gt(words, 14);
+}
+
+/* ---- words and missing values --------------------------------------------------- */
+
+static stoker_dataset *open_good(const char *text, const char *parameters)
+{
+    stoker_dataset *dataset = NULL;
+    stoker_error error = { 0 };
+    cr_assert_eq(open_text(&dataset, text, parameters, &error), STOKER_OK, "%s", error.message);
+    return dataset;
+}
+
+static void check_description(const stoker_dataset *dataset, const char *wanted)
+{
+    const char *found = stoker_dataset_get_info(dataset)->description;
+    if (wanted == NULL)
+        cr_assert_null(found, "%s", found);
+    else
+        cr_assert_str_eq(found, wanted);
+}
+
+/* Words are numbered in the order of their bytes; both splits, and quoted words, have the same numbers. */
+CleanTest(csv, labels_may_be_words)
+{
+    static const char text[] = "x,kind\n1,\"say \"\"a\"\"\"\n2,b\n3,B\n4,b\n5,ab\n6,b\n7,\"b\"\n";
+    static const char *const words[] = { "B", "ab", "b", "say \"a\"" };
+    static const int64_t kinds[] = { 3, 2, 0, 2, 1, 2, 2 };
+    static const char *const parameters[] = { "?label=kind", "?label=kind&test=0.4",
+                                              "?label=kind&test=0.4&split=test" };
+    uint64_t rows = 0;
+    for (int i = 0; i < 3; i++) {
+        stoker_dataset *dataset = open_good(text, parameters[i]);
+        const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
+        cr_assert_eq(info->label_dtype, STOKER_DTYPE_INT64);
+        cr_assert_eq(info->class_count, 4);
+        for (uint32_t c = 0; c < 4; c++)
+            cr_assert_str_eq(stoker_dataset_class_name(dataset, c), words[c]);
+        cr_assert_null(stoker_dataset_class_name(dataset, 4));
+        for (uint64_t id = 0; id < info->count; id++) {
+            float row;
+            stoker_label label;
+            read_row(dataset, id, &row, &label);
+            cr_assert_eq(label.index, kinds[(int)row - 1]);
+        }
+        rows += info->count;
+        check_description(dataset, "2 of 2 columns read; kind: 4 words");
+        stoker_dataset_close(&dataset);
+    }
+    cr_assert_eq(rows, 7 + 7);
+}
+
+/* More words than the first table has room for. */
+CleanTest(csv, many_words_keep_their_order)
+{
+    enum { WORDS = 5000 };
+    static char text[16 * WORDS];
+    size_t used = 0;
+    for (int i = 0; i < WORDS; i++)
+        used +=
+            (size_t)snprintf(text + used, sizeof(text) - used, "%d,w%04d\n", i, (i * 1237) % WORDS);
+    stoker_dataset *dataset = open_good(text, "?label=2");
+    cr_assert_eq(stoker_dataset_get_info(dataset)->class_count, WORDS);
+    for (uint64_t id = 0; id < WORDS; id++) {
+        float row;
+        char word[16];
+        stoker_label label;
+        read_row(dataset, id, &row, &label);
+        (void)snprintf(word, sizeof(word), "w%04d", (int)label.index);
+        cr_assert_eq(label.index, (int64_t)(id * 1237 % WORDS));
+        cr_assert_str_eq(stoker_dataset_class_name(dataset, (uint32_t)label.index), word);
+    }
+    stoker_dataset_close(&dataset);
+}
+
+CleanTest(csv, too_many_words_are_refused)
+{
+    enum { WORDS = 65537 };
+    static char text[9 * WORDS];
+    stoker_dataset *dataset = NULL;
+    stoker_error error = { 0 };
+    size_t used = 0;
+    for (int i = 0; i < WORDS; i++)
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "1,w%x\n", (unsigned)i);
+    cr_assert_eq(open_text(&dataset, text, "?label=2", &error), STOKER_ELIMIT);
+    cr_assert_not_null(strstr(error.message, "more than 65536 different words"), "%s",
+                       error.message);
+    cr_assert_eq(error.offset, used - 7);
+}
+
+CleanTest(csv, missing_values_are_filled_or_their_rows_left_out)
+{
+    static const char text[] = "a,b,y\n1,2,0\n,4,1\n5,NaN,2\n9,9,3\n";
+    static const struct {
+        const char *parameters;
+        uint64_t count;
+        float rows[4][2];
+        const char *description;
+    } cases[] = {
+        { "?label=y&missing=drop",
+          2,
+          { { 1, 2 }, { 9, 9 } },
+          "3 of 3 columns read; 2 rows with a missing value left out" },
+        { "?label=y&missing=-7.5",
+          4,
+          { { 1, 2 }, { -7.5F, 4 }, { 5, -7.5F }, { 9, 9 } },
+          "3 of 3 columns read; 2 missing values filled in" },
+        { "?label=y&missing=mean",
+          4,
+          { { 1, 2 }, { 5, 4 }, { 5, 5 }, { 9, 9 } },
+          "3 of 3 columns read; 2 missing values filled in" },
+        { "?label=y&missing=drop&columns=a",
+          3,
+          { { 1, 5 }, { 9, 0 } },
+          "2 of 3 columns read, not read: b; 1 rows with a missing value left out" },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        stoker_dataset *dataset = open_good(text, cases[i].parameters);
+        const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
+        cr_assert_eq(info->count, cases[i].count);
+        cr_assert_arr_eq(info->rows, cases[i].rows, info->count * info->shape[0] * sizeof(float),
+                         "case %zu", i);
+        check_description(dataset, cases[i].description);
+        stoker_dataset_close(&dataset);
+    }
+    /* A filled value is 0 after normalisation, and the deviation counts it, as if it had been there. */
+    stoker_dataset *dataset = open_good("1\n\"\"\n5\n", "?missing=mean&zscore=1");
+    const float *rows = stoker_dataset_get_info(dataset)->rows;
+    cr_assert_float_eq(rows[0], -2 / sqrt(8.0 / 3), 1e-6);
+    cr_assert_eq(rows[1], 0.0F);
+    stoker_dataset_close(&dataset);
+}
+
+/* The test rows are chosen among those that are kept, and the mean is that of the training rows. */
+CleanTest(csv, dropped_rows_are_no_part_of_a_split)
+{
+    char text[1024] = "";
+    size_t used = 0;
+    for (int i = 0; i < 20; i++)
+        used +=
+            (size_t)snprintf(text + used, sizeof(text) - used, i % 2 == 0 ? "%d\n" : "\"\"\n", i);
+    stoker_dataset *train = open_good(text, "?missing=drop&test=0.5");
+    stoker_dataset *test = open_good(text, "?missing=drop&test=0.5&split=test");
+    cr_assert_eq(stoker_dataset_get_info(train)->count, 5);
+    cr_assert_eq(stoker_dataset_get_info(test)->count, 5);
+    float sum = 0;
+    for (int i = 0; i < 5; i++)
+        sum += ((const float *)stoker_dataset_get_info(train)->rows)[i] +
+               ((const float *)stoker_dataset_get_info(test)->rows)[i];
+    cr_assert_eq(sum, 90);
+    stoker_dataset_close(&train);
+    stoker_dataset_close(&test);
+}
+
+CleanTest(csv, columns_that_are_not_read_are_named)
+{
+    stoker_dataset *dataset = open_good("1,2\n3,4\n", "");
+    check_description(dataset, NULL);
+    stoker_dataset_close(&dataset);
+    dataset = open_good("name,a,\"ci\x01ty\"\nx,1,y\n", "");
+    check_description(dataset, "1 of 3 columns read, not read: name, ci?ty (text)");
+    stoker_dataset_close(&dataset);
+    dataset = open_good("x,1,y,2\n", "?header=0&columns=2");
+    check_description(dataset, "1 of 4 columns read, not read: 1, 3, 4");
+    stoker_dataset_close(&dataset);
+    dataset = open_good("1,a,b,c,d,e,f,g,h,i,j\n", "?header=0");
+    check_description(dataset,
+                      "1 of 11 columns read, not read: 2, 3, 4, 5, 6, 7, 8, 9 and 2 more (text)");
     stoker_dataset_close(&dataset);
 }
 
