@@ -42,7 +42,7 @@ static int use_on_gpu(struct bench_consumer *consumer, const stoker_batch *batch
 
 int bench_consumer_next(struct bench_consumer *consumer)
 {
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     if (cli_interrupted())
         return BENCH_INTERRUPTED;
     int rc = stoker_loader_next(consumer->loader, &batch, -1);

@@ -35,7 +35,7 @@ static int keep(struct kept_batch *out, const stoker_batch *batch)
 static int collect(stoker_loader *loader, struct kept_batch *kept, uint32_t *count)
 {
     while (*count < KEPT_MAX) {
-        stoker_batch batch;
+        stoker_batch batch = STOKER_BATCH_INIT;
         int rc = stoker_loader_next(loader, &batch, -1);
         if (rc == STOKER_EPOCH_END && *count > 0)
             break;
@@ -73,7 +73,7 @@ static double replay(const struct kept_batch *kept, uint32_t count, uint64_t ste
 static int replay_on_gpu(const struct bench_consumer *consumer, double seconds,
                          double *samples_per_s)
 {
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     int rc = stoker_loader_next(consumer->loader, &batch, -1);
     while (rc == STOKER_EPOCH_END)
         rc = stoker_loader_next(consumer->loader, &batch, -1);

@@ -19,7 +19,7 @@ static int skip_two(stoker_loader *loader)
 {
     int rc = STOKER_OK;
     for (int turn = 0; turn < 2 && rc == STOKER_OK; turn++) {
-        stoker_batch batch;
+        stoker_batch batch = STOKER_BATCH_INIT;
         rc = next_batch(loader, &batch);
         if (rc == STOKER_OK)
             stoker_batch_release(&batch);
@@ -29,7 +29,7 @@ static int skip_two(stoker_loader *loader)
 
 static int compare_next(stoker_loader *loader, stoker_batch *resumed, stoker_error *error)
 {
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     int rc = next_batch(loader, &batch);
     if (rc != STOKER_OK)
         return rc;
@@ -49,7 +49,7 @@ int bench_resume_measure(const stoker_dataset *dataset, const stoker_loader_opti
     stoker_loader_options again = *options;
     stoker_loader *resumed = NULL;
     stoker_state state;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     int rc = skip_two(loader);
     if (rc == STOKER_OK)
         rc = stoker_loader_state(loader, &state);

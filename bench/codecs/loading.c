@@ -38,7 +38,7 @@ int bench_loading_open(struct bench_loading *loading, const struct bench_materia
 static int skip_epoch(stoker_loader *loader)
 {
     int rc;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     while ((rc = stoker_loader_next(loader, &batch, -1)) == STOKER_OK)
         stoker_batch_release(&batch);
     return rc;
@@ -72,7 +72,7 @@ static int take_batches(stoker_loader *loader, double seconds, bench_loading_clo
     uint64_t samples = 0;
     double wall_ns = 0;
     do {
-        stoker_batch batch;
+        stoker_batch batch = STOKER_BATCH_INIT;
         const int rc = stoker_loader_next(loader, &batch, -1);
         if (rc == STOKER_EPOCH_END)
             continue;

@@ -29,7 +29,7 @@ static void read_one(const stoker_dataset *dataset)
     stoker_reader reader = stoker_reader_pread;
     stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
     stoker_loader *loader = NULL;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     reader.open = note_open;
     options.batch_size = 1;
     options.num_workers = 0;

@@ -250,7 +250,7 @@ static bool pack_batches(struct run *run)
     struct pack_progress progress = pack_progress_begin(
         "packed", run->source_done, run->plan.info->count, run->plan.arguments->quiet);
     stoker_state before = run->start.state;
-    stoker_batch batch = { 0 };
+    stoker_batch batch = STOKER_BATCH_INIT;
     bool good = true;
     int rc;
     while (good && (rc = stoker_loader_next(run->loader, &batch, -1)) == STOKER_OK) {

@@ -113,7 +113,7 @@ static enum pack_verdict compare_all(struct verifier *verifier, stoker_loader *s
 {
     struct pack_progress progress = pack_progress_begin("verified", 0, verifier->plan->info->count,
                                                         verifier->plan->arguments->quiet);
-    stoker_batch batch = { 0 };
+    stoker_batch batch = STOKER_BATCH_INIT;
     bool same = true;
     int rc;
     while (same && (rc = stoker_loader_next(source, &batch, -1)) == STOKER_OK) {

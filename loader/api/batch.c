@@ -54,7 +54,8 @@ static int release_on(stoker_batch *batch, struct CUstream_st *stream)
 {
     stoker_loader *loader = batch->loader;
     const uint64_t turn = batch->turn;
-    *batch = (stoker_batch){ .count = 0 };
+    memset((char *)batch + sizeof(batch->struct_size), 0,
+           batch->struct_size - sizeof(batch->struct_size));
     if (stk_fork_guard_tripped(&loader->guard))
         return STOKER_EFORKED;
     int rc = STOKER_OK;

@@ -13,6 +13,7 @@
 #include "loader/api/state.h"
 #include "loader/base/clock.h"
 #include "loader/base/error.h"
+#include "loader/base/struct_size.h"
 #include "loader/base/thread.h"
 
 enum {
@@ -250,10 +251,8 @@ static int next_on_device(stoker_loader *loader, stoker_batch *batch, int32_t ti
     return rc;
 }
 
-int stoker_loader_next(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms)
+static int next(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms)
 {
-    if (loader == NULL || batch == NULL || timeout_ms < -1)
-        return STOKER_EINVAL;
     if (stk_fork_guard_tripped(&loader->guard))
         return STOKER_EFORKED;
     if (atomic_load_explicit(&loader->failed, memory_order_relaxed))
@@ -275,6 +274,24 @@ int stoker_loader_next(stoker_loader *loader, stoker_batch *batch, int32_t timeo
         tune(loader);
     }
     return rc;
+}
+
+int stoker_loader_next(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms)
+{
+    if (loader == NULL || batch == NULL || timeout_ms < -1 ||
+        !stk_struct_size_fits(batch->struct_size, STK_SIZE_UP_TO(stoker_batch, turn),
+                              sizeof(*batch)))
+        return STOKER_EINVAL;
+    const size_t size = batch->struct_size;
+    stoker_batch whole; /* if the caller's is of an older version */
+    stoker_batch *const out = size == sizeof(whole) ? batch : &whole;
+    const int rc = next(loader, out, timeout_ms);
+    if (rc != STOKER_OK)
+        return rc;
+    out->struct_size = size;
+    if (out != batch)
+        memcpy(batch, out, size);
+    return STOKER_OK;
 }
 
 /* ---- queries ---- */

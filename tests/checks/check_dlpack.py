@@ -25,7 +25,7 @@ class Tensor(ctypes.Structure):
 
 
 class Batch(ctypes.Structure):
-    _fields_ = [("images", Tensor), ("labels", Tensor), ("ids", ctypes.POINTER(ctypes.c_uint64)),
+    _fields_ = [("struct_size", ctypes.c_size_t), ("images", Tensor), ("labels", Tensor), ("ids", ctypes.POINTER(ctypes.c_uint64)),
                 ("count", ctypes.c_uint32), ("epoch", ctypes.c_uint64), ("index", ctypes.c_uint64),
                 ("device", ctypes.c_int), ("device_index", ctypes.c_uint32),
                 ("device_ids", ctypes.c_void_p), ("loader", ctypes.c_void_p), ("turn", ctypes.c_uint64)]
@@ -95,7 +95,7 @@ def open_loader(library, device):
 
 
 def next_batch(library, loader):
-    batch = Batch()
+    batch = Batch(struct_size=ctypes.sizeof(Batch))
     rc = library.stoker_loader_next(loader, ctypes.byref(batch), -1)
     while rc == 1:  # STOKER_EPOCH_END
         rc = library.stoker_loader_next(loader, ctypes.byref(batch), -1)

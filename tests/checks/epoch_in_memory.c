@@ -10,7 +10,7 @@ int main(int count, char **arguments)
     stoker_error error = { .message = "" };
     stoker_dataset *dataset = NULL;
     stoker_loader *loader = NULL;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     stoker_stats stats = { .struct_size = sizeof(stats) };
     stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
     options.shuffle = true;

@@ -42,6 +42,7 @@ static void fill(float *samples, int64_t *labels)
 static int train(stoker_trainer *trainer, float *samples, int64_t *labels)
 {
     const stoker_batch batch = {
+        .struct_size = sizeof(stoker_batch),
         .images = { .data = samples,
                     .dtype = STOKER_DTYPE_FLOAT32,
                     .rank = 4,

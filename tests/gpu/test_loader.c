@@ -147,7 +147,7 @@ static void run_on_gpu(struct gpu *gpu, const stoker_dataset *dataset,
         exit(1);
     }
     for (;;) {
-        stoker_batch batch;
+        stoker_batch batch = STOKER_BATCH_INIT;
         run->rc = stoker_loader_next(loader, &batch, -1);
         if (run->rc == STOKER_EPOCH_END) {
             run->epoch_ends++;

@@ -52,6 +52,7 @@ static stoker_batch batch_of(const stoker_model *model, uint64_t key, uint32_t c
     for (uint32_t i = 0; i < count; i++)
         labels[i] = (int64_t)((key + i) * 7 % CLASSES);
     return (stoker_batch){
+        .struct_size = sizeof(stoker_batch),
         .images = { .data = images,
                     .dtype = STOKER_DTYPE_FLOAT32,
                     .rank = 4,
@@ -282,7 +283,7 @@ static int train_from(stoker_trainer *trainer, const stoker_dataset *digits, sto
     static const float deviation = 0.3081F;
     stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
     stoker_loader *loader = NULL;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     options.device = device;
     options.batch_size = FEW;
     options.epochs = 2;

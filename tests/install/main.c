@@ -9,7 +9,7 @@
 static uint64_t count_samples(const stoker_dataset *dataset)
 {
     stoker_loader *loader = NULL;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
     options.epochs = 1;
     options.num_workers = 1;

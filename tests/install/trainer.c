@@ -17,7 +17,7 @@ static int build(stoker_model **model)
 /* One epoch; the loss of its last batch. */
 static double train(stoker_loader *loader, stoker_trainer *trainer)
 {
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     stoker_step step = { 0 };
     while (stoker_loader_next(loader, &batch, -1) == STOKER_OK) {
         if (stoker_trainer_step(trainer, &batch, &step) != STOKER_OK)

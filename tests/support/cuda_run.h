@@ -79,7 +79,7 @@ static inline void stk_cuda_launch(struct stk_cuda_consumer *consumer, const sto
 static inline void stk_cuda_run_on(stoker_loader *loader, struct stk_cuda_consumer *consumer,
                                    struct stk_run *run, uint32_t most)
 {
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     run->rc = STOKER_OK;
     while (run->batches < most && run->batches < STK_RUN_BATCHES_MAX) {
         run->rc = stoker_loader_next(loader, &batch, -1);

@@ -72,13 +72,14 @@ static inline const stoker_batch *batch_of(uint64_t first, uint32_t count)
 {
     static float images[SAMPLES_MAX * SIDE * SIDE * CHANNELS];
     static int64_t labels[SAMPLES_MAX];
-    static stoker_batch batch;
+    static stoker_batch batch = STOKER_BATCH_INIT;
     const uint64_t floats = (uint64_t)SIDE * SIDE * CHANNELS;
     for (uint64_t i = 0; i < count; i++) {
         golden_fill(images + i * floats, floats, 500 + first + i, 1.0F);
         labels[i] = (int64_t)((first + i) * 5 % CLASSES);
     }
     batch = (stoker_batch){
+        .struct_size = sizeof(stoker_batch),
         .images = { .data = images,
                     .dtype = STOKER_DTYPE_FLOAT32,
                     .rank = 4,

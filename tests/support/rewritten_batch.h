@@ -22,6 +22,7 @@ static inline stoker_batch stk_rewrite_batch(struct stk_rewritten_batch *batch, 
     for (uint32_t i = 0; i < STK_REWRITTEN_ROWS; i++)
         batch->labels[i] = (pass + i) % classes;
     return (stoker_batch){
+        .struct_size = sizeof(stoker_batch),
         .images = { .data = batch->samples,
                     .dtype = STOKER_DTYPE_FLOAT32,
                     .rank = 2,

@@ -131,6 +131,13 @@ static inline uint64_t stk_hash_bytes(uint64_t hash, const void *bytes, size_t s
     return stk_mix64(hash ^ word);
 }
 
+/* Batches for stoker_loader_next(). */
+static inline void stk_batches_begin(stoker_batch *batches, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        batches[i] = (stoker_batch)STOKER_BATCH_INIT;
+}
+
 /* Of every byte of images, labels and ids, in order. */
 static inline uint64_t stk_batch_hash(const stoker_batch *batch)
 {
@@ -159,7 +166,7 @@ struct stk_run {
 /* Up to `most` batches, each released at once; a time-out is tried again. */
 static inline void stk_run_on(stoker_loader *loader, struct stk_run *run, uint32_t most)
 {
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     run->rc = STOKER_OK;
     for (uint32_t done = 0; done < most && run->batches < STK_RUN_BATCHES_MAX;) {
         run->rc = stoker_loader_next(loader, &batch, 20000);

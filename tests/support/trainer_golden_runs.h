@@ -96,7 +96,8 @@ static void golden_batch(stoker_batch *batch, const stoker_model *model, uint64_
             for (uint64_t c = 0; c < shape.c; c++)
                 images[((i * shape.h + y) * shape.w + x) * shape.c + c] += 1.0F;
     }
-    *batch = (stoker_batch){ .images = { .data = images,
+    *batch = (stoker_batch){ .struct_size = sizeof(stoker_batch),
+                             .images = { .data = images,
                                          .dtype = STOKER_DTYPE_FLOAT32,
                                          .rank = 4,
                                          .shape = { GOLDEN_BATCH, shape.h, shape.w, shape.c } },
@@ -160,7 +161,7 @@ static void golden_train(const struct golden_run *run, const char *backend)
                  error.message);
     golden_set_weights(trainer);
     for (uint64_t step = 0; step < GOLDEN_TRAINING_STEPS; step++) {
-        stoker_batch batch;
+        stoker_batch batch = STOKER_BATCH_INIT;
         stoker_step found;
         golden_batch(&batch, model, step);
         cr_assert_eq(stoker_trainer_step(trainer, &batch, &found), STOKER_OK);

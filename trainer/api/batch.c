@@ -1,5 +1,6 @@
 /* batch.c - checks that a batch suits the model, and lies where the back end can read it. */
 #include "loader/base/error.h"
+#include "loader/base/struct_size.h"
 #include "trainer/api/trainer.h"
 #include <stoker/cuda.h>
 
@@ -98,6 +99,10 @@ static int check_place(stoker_trainer *trainer, const stoker_batch *batch)
 
 int stk_trainer_check_batch(stoker_trainer *trainer, const stoker_batch *batch)
 {
+    if (!stk_struct_size_fits(batch->struct_size, STK_SIZE_UP_TO(stoker_batch, turn), SIZE_MAX))
+        return stk_error_set(&trainer->error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "the batch's struct_size is %zu: begin with STOKER_BATCH_INIT",
+                             batch->struct_size);
     if (batch->images.data == NULL)
         return stk_error_set(&trainer->error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              "the batch has no images");

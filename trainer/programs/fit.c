@@ -54,7 +54,7 @@ static int tell(stoker_error *error, int rc, const stoker_error *cause)
 
 static int test_batches(stoker_trainer *trainer, stoker_loader *loader)
 {
-    stoker_batch batch = { 0 };
+    stoker_batch batch = STOKER_BATCH_INIT;
     int rc;
     while ((rc = stoker_loader_next(loader, &batch, -1)) == STOKER_OK) {
         rc = stoker_trainer_evaluate(trainer, &batch, NULL);
@@ -324,7 +324,7 @@ static int end_epoch(struct run *run)
 
 static int train(struct run *run)
 {
-    stoker_batch batch = { 0 };
+    stoker_batch batch = STOKER_BATCH_INIT;
     int rc = STOKER_OK;
     while (rc == STOKER_OK) {
         const uint64_t begin_ns = stk_now_ns();

@@ -182,8 +182,9 @@ static inline stoker_loader_options stoker_loader_options_made(void)
     }
 #endif
 
-/* One batch, borrowed from the loader until it is released. */
+/* One batch, borrowed from the loader until it is released. Start from STOKER_BATCH_INIT. */
 typedef struct stoker_batch {
+    size_t struct_size; /* set by STOKER_BATCH_INIT; kept by next and release */
     /* [count, ...]; shape as the data set's or after options.transform; in options.layout */
     stoker_tensor images;
     stoker_tensor labels; /* [count]; dtype NONE and data NULL if there are no labels */
@@ -202,6 +203,23 @@ typedef struct stoker_batch {
     uint64_t turn;              /* private */
 } stoker_batch;
 
+#define STOKER_BATCH_DEFAULTS STOKER_DEFAULT(struct_size, sizeof(stoker_batch))
+
+#ifdef __cplusplus
+static inline stoker_batch stoker_batch_made(void)
+{
+    stoker_batch made = {};
+    STOKER_BATCH_DEFAULTS
+    return made;
+}
+#define STOKER_BATCH_INIT stoker_batch_made()
+#else
+#define STOKER_BATCH_INIT                                                                          \
+    {                                                                                              \
+        STOKER_BATCH_DEFAULTS                                                                      \
+    }
+#endif
+
 /* Check the options, allocate all memory, start the workers. dataset must outlive the loader. On success *out
  * belongs to the caller; on failure it is untouched, nothing is left behind, and *error has the cause. options
  * (NULL = the defaults) and error may be NULL.
@@ -214,15 +232,16 @@ STOKER_API int stoker_loader_create(stoker_loader **out, const stoker_dataset *d
 
 /* Borrow the next batch. Waits at most timeout_ms milliseconds; -1 = no limit, 0 = do not wait. If next() makes rows
  * itself (see num_workers), it checks the time between rows: a single call of a codec or reader may exceed it.
- * *batch is written only on STOKER_OK. Several batches may be held at once, fewer than prefetch_batches.
+ * *batch is written only on STOKER_OK, up to batch->struct_size bytes. Several batches may be held at once, fewer than prefetch_batches.
  * Returns STOKER_OK; STOKER_EPOCH_END once after each epoch's last batch; STOKER_FINISHED after options.epochs
  * epochs, on every call; STOKER_ETIMEDOUT (call again, nothing is lost); STOKER_EBUSY (the slot of the next batch is
- * lent: release it); STOKER_EINVAL (timeout_ms is below -1); STOKER_EFORKED; or the first error of a stage, on every
+ * lent: release it); STOKER_EINVAL (timeout_ms is below -1, or
+ * batch->struct_size is not set); STOKER_EFORKED; or the first error of a stage, on every
  * call from then on. */
 STOKER_API int stoker_loader_next(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms);
 
-/* Return a batch to the loader. Its pointers become invalid, and *batch is zeroed. Batches may be released in any
- * order. NULL and a zeroed batch are allowed. A batch on a GPU is released as by stoker_batch_release_on(), with
+/* Return a batch to the loader. Its pointers become invalid, and *batch is zeroed except for struct_size. Batches may
+ * be released in any order. NULL and a released or empty batch are allowed. A batch on a GPU is released as by stoker_batch_release_on(), with
  * the stream that last waited for it, or the default stream if none did. */
 STOKER_API void stoker_batch_release(stoker_batch *batch);
 

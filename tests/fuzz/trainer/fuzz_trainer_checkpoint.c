@@ -98,6 +98,7 @@ static void go_on(stoker_trainer *trainer, const char *path)
     float samples[BATCH * FEATURES] = { 1, 2, 3, 4, 5, 6 };
     float labels[BATCH * OUTPUTS] = { 1, 2, 3, 4 };
     const stoker_batch batch = {
+        .struct_size = sizeof(stoker_batch),
         .images = { samples, STOKER_DTYPE_FLOAT32, 2, { BATCH, FEATURES } },
         .labels = { labels, STOKER_DTYPE_FLOAT32, 2, { BATCH, OUTPUTS } },
         .count = BATCH

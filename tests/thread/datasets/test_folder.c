@@ -74,7 +74,7 @@ static void check_batch(const stoker_batch *batch)
 static void read_all(const stoker_dataset *dataset)
 {
     stoker_loader *loader = NULL;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     stoker_loader_options options = stk_small_options();
     options.num_workers = 3;
     CHECK(stoker_loader_create(&loader, dataset, &options, NULL) == STOKER_OK);

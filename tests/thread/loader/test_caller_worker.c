@@ -100,6 +100,7 @@ static struct walk walk_with(uint64_t seed)
     options.prefetch_batches = HELD_MAX + 1 + (uint32_t)(seed * 5 % 15);
     CHECK(stoker_loader_create(&walk.loader, set.dataset, &options, NULL) == STOKER_OK);
     CHECK(walk.loader->has_caller_worker);
+    stk_batches_begin(walk.held, HELD_MAX);
     while (walk.taken < BATCHES)
         step(&walk);
     stoker_loader_destroy(&walk.loader);

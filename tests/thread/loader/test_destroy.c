@@ -15,7 +15,7 @@ static void live_and_die(const stoker_reader *reader, uint64_t seed)
     const uint64_t draws = stk_mix64(seed);
     stoker_loader_options options = stk_small_options();
     stoker_loader *loader = NULL;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     options.reader = reader;
     options.num_workers = (int32_t)(draws % 7);
     options.batch_size = 1 + (uint32_t)(draws >> 8) % 16;

@@ -26,14 +26,14 @@ static const stoker_dataset_ops ops = { .name = "pipe",
 
 static void *wait_in_vain(void *unused)
 {
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     CHECK(stoker_loader_next(loader, &batch, 20) == STOKER_ETIMEDOUT);
     return unused;
 }
 
 static void *take_one(void *unused)
 {
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     int rc;
     while ((rc = stoker_loader_next(loader, &batch, 20)) == STOKER_ETIMEDOUT) {
     }

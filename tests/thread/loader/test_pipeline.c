@@ -30,6 +30,7 @@ static void walk(const stoker_loader_options *options, uint64_t state)
 {
     stoker_loader *loader = NULL;
     stoker_batch held[HELD_MAX];
+    stk_batches_begin(held, HELD_MAX);
     uint32_t count = 0;
     uint64_t samples = 0;
     CHECK(stoker_loader_create(&loader, set.dataset, options, NULL) == STOKER_OK);

@@ -50,7 +50,7 @@ int main(void)
 {
     struct stk_made_set set = { .count = 21000, .row_bytes = 40, .kind_of = some_broken };
     pthread_t watchers[WATCHERS];
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     CHECK(stk_made_set_open(&set));
     stoker_loader_options options = stk_small_options();
     options.num_workers = 3;

@@ -93,7 +93,7 @@ int main(void)
     struct set *set = calloc(1, sizeof(*set));
     stoker_dataset *dataset = NULL;
     stoker_loader *loader = NULL;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     CHECK(set != NULL);
     set->codec = (stoker_codec){ .name = "mask", .self = set, .decode = decode };
     set->file = (struct stk_one_file_set){ .path = "gate",

@@ -51,7 +51,7 @@ static void *take_on(void *argument)
 
 static void consume(void)
 {
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     int rc;
     while ((rc = stoker_loader_next(loader, &batch, -1)) != STOKER_FINISHED) {
         CHECK(rc >= 0);

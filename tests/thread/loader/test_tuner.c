@@ -26,7 +26,7 @@ static void play(const stoker_reader *reader, stoker_cache cache, uint64_t seed)
 {
     stoker_loader_options options = stk_small_options();
     stoker_loader *loader = NULL;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     options.reader = reader;
     options.cache = cache;
     options.num_workers = WORKERS;
@@ -57,7 +57,7 @@ static void play_auto(void)
 {
     stoker_loader_options options = stk_small_options();
     stoker_loader *loader = NULL;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     options.num_workers = STOKER_WORKERS_AUTO;
     options.batch_size = 2;
     options.epochs = 0;

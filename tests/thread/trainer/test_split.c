@@ -88,7 +88,9 @@ static void train(const stoker_model *model, const char *backend, uint32_t accum
         if (pass % 17 == 6)
             CHECK(stoker_trainer_trim(trainer) > 0);
     }
-    CHECK(stoker_trainer_step(trainer, &(stoker_batch){ .count = 0 }, NULL) == 0);
+    CHECK(stoker_trainer_step(trainer,
+                              &(stoker_batch){ .struct_size = sizeof(stoker_batch), .count = 0 },
+                              NULL) == 0);
     CHECK(sum.count > 0);
     stoker_trainer_destroy(&trainer); /* a pass may be under way */
 }

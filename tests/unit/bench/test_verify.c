@@ -91,6 +91,7 @@ static bool deliver(struct epoch *epoch)
 {
     for (uint32_t first = 0; first < SAMPLES; first += BATCH) {
         stoker_batch batch = {
+            .struct_size = sizeof(stoker_batch),
             .images = { .data = epoch->rows[first], .dtype = STOKER_DTYPE_FLOAT32 },
             .labels = { .data = &epoch->labels[first], .dtype = STOKER_DTYPE_INT64 },
             .ids = &epoch->ids[first],

@@ -727,7 +727,7 @@ CleanTest(csv, a_loader_delivers_rows_and_labels)
     options.shuffle = true;
     options.epochs = 1;
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     uint32_t count = 0;
     while (stoker_loader_next(loader, &batch, -1) == STOKER_OK) {
         cr_assert_eq(batch.images.rank, 2);

@@ -126,7 +126,7 @@ CleanTest(shards, loaders_deliver_each_row)
         for (int r = 0; r < 2; r++) {
             stoker_loader *loader = NULL;
             stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
-            stoker_batch batch;
+            stoker_batch batch = STOKER_BATCH_INIT;
             uint32_t seen = 0;
             options.batch_size = 4;
             options.shuffle = true;
@@ -378,7 +378,7 @@ CleanTest(shards, a_damaged_record_is_a_bad_sample_with_its_place)
 
     stoker_loader *loader = NULL;
     stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     uint32_t delivered = 0;
     options.batch_size = 4;
     options.epochs = 1;

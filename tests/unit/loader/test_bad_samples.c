@@ -39,7 +39,7 @@ static void play(const stoker_dataset *dataset, const stoker_loader_options *opt
         outcome->reports++;
     if (outcome->run.rc < 0) {
         outcome->error = *stoker_loader_error(loader);
-        stoker_batch batch;
+        stoker_batch batch = STOKER_BATCH_INIT;
         cr_assert_eq(stoker_loader_next(loader, &batch, -1), outcome->run.rc, "it stays");
         cr_assert_eq(stoker_loader_next(loader, &batch, -1), outcome->run.rc);
     } else {
@@ -144,7 +144,7 @@ static enum stk_made_kind all_raw(uint64_t id)
 static void check_rows(const struct stk_made_set *set, const stoker_loader_options *options)
 {
     stoker_loader *loader = NULL;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     cr_assert_eq(stoker_loader_create(&loader, set->dataset, options, NULL), STOKER_OK);
     for (int rc; (rc = stoker_loader_next(loader, &batch, -1)) != STOKER_FINISHED;) {
         if (rc == STOKER_EPOCH_END)
@@ -661,7 +661,7 @@ CleanTest(bad, a_file_truncated_during_an_epoch_gives_no_wrong_byte)
         cr_assert(stk_file_set_make(&set, COUNT, 8, 5, 0));
         stoker_loader_options options = stk_small_options();
         stoker_loader *loader = NULL;
-        stoker_batch batch;
+        stoker_batch batch = STOKER_BATCH_INIT;
         uint64_t good = 0;
         int rc;
         options.on_bad_sample = STOKER_ON_BAD_SKIP;

@@ -161,7 +161,7 @@ static uint64_t play(const stoker_dataset *dataset, const stoker_loader_options 
 {
     uint64_t rows = 0;
     uint8_t expected[ROW];
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     stoker_loader *loader = loader_of(dataset, options);
     while ((*rc = stoker_loader_next(loader, &batch, -1)) >= 0 && *rc != STOKER_FINISHED) {
         if (*rc != STOKER_OK)

@@ -53,7 +53,7 @@ static void take(stoker_loader *loader, stoker_batch *batch)
 
 static void take_and_release(stoker_loader *loader)
 {
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     take(loader, &batch);
     stoker_batch_release(&batch);
 }
@@ -108,7 +108,7 @@ static uint32_t expect_same(stoker_loader *loader, stoker_loader *twin,
 {
     static uint64_t hashes[1024];
     uint32_t assisted = 0;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     cr_assert_leq(batches, 1024);
     for (uint32_t i = 0; i < batches; i++) {
         take(loader, &batch);
@@ -210,7 +210,7 @@ CleanTest(caller_worker, helps_with_files_once_all_of_them_are_held, .timeout = 
     const uint64_t read_bytes = stk_ledger_read(&loader->workers[0].ledger.read_bytes);
     static uint64_t hashes[2000];
     const uint32_t count = sizeof(hashes) / sizeof(hashes[0]);
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     for (uint32_t i = 0; i < count; i++) {
         atomic_store(&loader->caller_assists, true); /* overrule the judgement */
         take(loader, &batch);

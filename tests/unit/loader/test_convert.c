@@ -68,7 +68,7 @@ static void check_loader(const stoker_dataset *dataset, const stoker_loader_opti
 {
     struct oracle oracle;
     stoker_loader *loader = NULL;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     oracle_open(&oracle, dataset, options);
     cr_assert_eq(stoker_loader_create(&loader, dataset, options, NULL), STOKER_OK);
     for (int rc; (rc = stoker_loader_next(loader, &batch, -1)) != STOKER_FINISHED;) {
@@ -161,7 +161,7 @@ CleanTest(convert, shape_gives_the_layout)
     static const uint64_t shapes[2][4] = { { 16, 5, 7, 3 }, { 16, 3, 5, 7 } };
     for (int layout = STOKER_LAYOUT_NHWC; layout <= STOKER_LAYOUT_NCHW; layout++) {
         stoker_loader *loader = NULL;
-        stoker_batch batch;
+        stoker_batch batch = STOKER_BATCH_INIT;
         stoker_loader_options options = stk_small_options();
         options.layout = (stoker_layout)layout;
         cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);

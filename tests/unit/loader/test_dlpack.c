@@ -87,7 +87,7 @@ static stoker_loader_options ring_of(uint32_t slots)
 
 static stoker_batch take(stoker_loader *loader)
 {
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     int rc = stoker_loader_next(loader, &batch, -1);
     if (rc == STOKER_EPOCH_END)
         rc = stoker_loader_next(loader, &batch, -1);
@@ -185,7 +185,7 @@ static void expect_held_until_both(bool releases_first)
     managed *images = tensor_of(&first, STOKER_PART_IMAGES);
     managed *labels = tensor_of(&first, STOKER_PART_LABELS);
     stoker_batch second = take(loader);
-    stoker_batch none;
+    stoker_batch none = STOKER_BATCH_INIT;
     const uint64_t hash = stk_batch_hash(&first);
     stoker_batch copy = first;
     if (releases_first)

@@ -185,7 +185,7 @@ CleanTest(errors, a_reader_asked_for_that_is_not_here_fails_create)
 
 static void expect_timeout(stoker_loader *loader, int32_t timeout_ms)
 {
-    stoker_batch batch = { .count = 77 };
+    stoker_batch batch = { .struct_size = sizeof(stoker_batch), .count = 77 };
     const uint64_t before_ns = stk_now_ns();
     cr_assert_eq(stoker_loader_next(loader, &batch, timeout_ms), STOKER_ETIMEDOUT);
     const uint64_t waited_ms = (stk_now_ns() - before_ns) / 1000000;
@@ -205,7 +205,7 @@ CleanTest(errors, a_stalled_read_times_out_and_nothing_is_lost, .timeout = 60)
     for (int32_t workers = 0; workers <= 3; workers++)
         for (size_t i = 0; i < sizeof(timeouts) / sizeof(timeouts[0]); i++) {
             stoker_loader *loader = NULL;
-            stoker_batch batch;
+            stoker_batch batch = STOKER_BATCH_INIT;
             stoker_loader_options options = stk_small_options();
             options.reader = &stk_scripted_reader;
             options.num_workers = workers;
@@ -240,6 +240,7 @@ CleanTest(errors, polling_wakes_the_workers, .timeout = 60)
     enum { SLOTS = 8 };
     struct stk_made_set set;
     stoker_batch held[SLOTS];
+    stk_batches_begin(held, SLOTS);
     open_set(&set, all_raw);
     stoker_loader *loader = NULL;
     stoker_loader_options options = stk_small_options();

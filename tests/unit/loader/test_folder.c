@@ -34,7 +34,7 @@ static void check_rows_of(const struct stk_folder_set *set, const stoker_loader_
                           bool built_in)
 {
     stoker_loader *loader = NULL;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     uint64_t rows = 0;
     cr_assert_eq(stoker_loader_create(&loader, set->dataset, options, NULL), STOKER_OK);
     if (built_in) /* without workers nothing is read yet */
@@ -237,7 +237,7 @@ static int run_with_damage(const struct stk_folder_set *set, const stoker_loader
                            enum damage damage, uint64_t when, uint64_t *good)
 {
     stoker_loader *loader = NULL;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     bool done = false;
     int rc;
     *good = 0;

@@ -17,7 +17,7 @@ static struct stk_run found;
 /* What the child sees; 0 if all is as promised. */
 static int child_sees(stoker_loader *loader, stoker_batch *held)
 {
-    stoker_batch batch = { .count = 77 };
+    stoker_batch batch = { .struct_size = sizeof(stoker_batch), .count = 77 };
     stoker_state state;
     stoker_error error;
     stoker_stats stats = { .struct_size = sizeof(stats) };
@@ -55,7 +55,7 @@ static void fork_once(stoker_loader *loader, stoker_batch *held)
 static void fork_everywhere(const stoker_dataset *dataset, const stoker_loader_options *options)
 {
     stoker_loader *loader = NULL;
-    stoker_batch batch = { .count = 0 };
+    stoker_batch batch = STOKER_BATCH_INIT;
     cr_assert_eq(stoker_loader_create(&loader, dataset, options, NULL), STOKER_OK);
     found = (struct stk_run){ 0 };
     fork_once(loader, &batch);

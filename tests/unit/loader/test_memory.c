@@ -28,7 +28,7 @@ enum { HEAP_IS_LIBC = 1 };
 static void check_no_allocations(const stoker_dataset *dataset, stoker_loader_options options)
 {
     stoker_loader *loader = NULL;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     static struct stk_run run;
     const int64_t live_before = stk_fault_live_bytes();
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);

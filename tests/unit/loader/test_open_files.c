@@ -248,7 +248,7 @@ static void check_single_reads(const struct set *set, enum damage damage)
 static void run(const struct set *set, stoker_loader_options options, enum damage damage)
 {
     stoker_loader *loader = NULL;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     uint64_t end = UINT64_MAX;
     bool wrong = false; /* a row of the epoch that is delivered */
     int rc;

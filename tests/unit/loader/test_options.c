@@ -27,7 +27,7 @@ static void refuse(const stoker_dataset *dataset, stoker_loader_options options,
 static void accept(const stoker_dataset *dataset, stoker_loader_options options)
 {
     stoker_loader *loader = NULL;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     stoker_error error = { 0 };
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_OK, "%s",
                  error.message);
@@ -302,7 +302,7 @@ static int try_pinning(const stoker_dataset *dataset)
     if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || (geteuid() == 0 && setuid(65534) != 0))
         return 77;
     stoker_loader *loader = NULL;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     stoker_error error = { 0 };
     stoker_stats stats = { .struct_size = sizeof(stats) };
     stoker_loader_options options = stk_small_options();

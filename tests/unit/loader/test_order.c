@@ -97,7 +97,7 @@ CleanTest(order, every_byte_is_the_files)
 {
     struct stk_file_set set;
     stoker_loader *loader = NULL;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     uint8_t seen[2][SAMPLES] = { 0 };
     cr_assert(stk_file_set_make(&set, SAMPLES, 9, 7, 0));
     const stoker_loader_options options = stk_small_options();
@@ -159,7 +159,7 @@ CleanTest(order, ranks_share_each_epoch_out)
             for (uint32_t rank = 0; rank < world; rank++) {
                 stoker_loader_options options = stk_small_options();
                 stoker_loader *loader = NULL;
-                stoker_batch batch;
+                stoker_batch batch = STOKER_BATCH_INIT;
                 uint64_t batches = 0;
                 options.rank = rank;
                 options.world_size = world;
@@ -198,6 +198,7 @@ CleanTest(borrow, a_held_batch_stays_as_it_is)
         options.epochs = 0;
         stoker_loader *loader = loader_of(dataset, &options);
         stoker_batch held[3];
+        stk_batches_begin(held, 3);
         uint64_t hashes[3];
         for (int i = 0; i < 3; i++) {
             cr_assert_eq(stoker_loader_next(loader, &held[i], -1), STOKER_OK);
@@ -239,8 +240,8 @@ CleanTest(borrow, a_batch_held_for_a_round_of_the_ring_is_busy, .timeout = 20)
         options.num_workers = workers;
         options.prefetch_batches = 4;
         stoker_loader *loader = loader_of(dataset, &options);
-        stoker_batch first;
-        stoker_batch batch;
+        stoker_batch first = STOKER_BATCH_INIT;
+        stoker_batch batch = STOKER_BATCH_INIT;
         cr_assert_eq(stoker_loader_next(loader, &first, -1), STOKER_OK);
         for (int i = 1; i < 4; i++) {
             cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
@@ -266,7 +267,8 @@ CleanTest(borrow, all_slots_lent_is_busy_until_one_comes_back)
         options.num_workers = (int32_t)prefetch - 2;
         stoker_loader *loader = loader_of(dataset, &options);
         stoker_batch held[5];
-        stoker_batch untouched = { .count = 12345 };
+        stk_batches_begin(held, 5);
+        stoker_batch untouched = { .struct_size = sizeof(stoker_batch), .count = 12345 };
         for (uint32_t i = 0; i < prefetch; i++)
             cr_assert_eq(stoker_loader_next(loader, &held[i], -1), STOKER_OK);
         cr_assert_eq(stoker_loader_next(loader, &untouched, -1), STOKER_EBUSY);
@@ -279,16 +281,46 @@ CleanTest(borrow, all_slots_lent_is_busy_until_one_comes_back)
     stoker_dataset_close(&dataset);
 }
 
+/* A batch of an older version is smaller: what lies behind it is not touched. */
+CleanTest(borrow, a_batch_has_the_size_that_its_struct_size_gives)
+{
+    const size_t ours = sizeof(stoker_batch);
+    static const size_t refused[] = { 0, 1, sizeof(stoker_batch) - 1, sizeof(stoker_batch) + 1,
+                                      SIZE_MAX };
+    struct {
+        stoker_batch batch;
+        uint8_t behind[64];
+    } given = { .batch = STOKER_BATCH_INIT };
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=40");
+    stoker_loader_options options = stk_small_options();
+    stoker_loader *loader = loader_of(dataset, &options);
+    memset(given.behind, 0xA5, sizeof(given.behind));
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        given.batch.struct_size = refused[i];
+        cr_assert_eq(stoker_loader_next(loader, &given.batch, -1), STOKER_EINVAL);
+        cr_assert_null(given.batch.images.data);
+    }
+    given.batch.struct_size = ours;
+    cr_assert_eq(stoker_loader_next(loader, &given.batch, -1), STOKER_OK);
+    cr_assert_eq(given.batch.struct_size, ours);
+    stoker_batch_release(&given.batch);
+    cr_assert_eq(given.batch.struct_size, ours);
+    for (size_t i = 0; i < sizeof(given.behind); i++)
+        cr_assert_eq(given.behind[i], 0xA5);
+    stoker_loader_destroy(&loader);
+    stoker_dataset_close(&dataset);
+}
+
 CleanTest(borrow, releasing_twice_or_nothing_is_harmless)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=40");
     stoker_loader_options options = stk_small_options();
     options.prefetch_batches = 2;
     stoker_loader *loader = loader_of(dataset, &options);
-    stoker_batch batch;
-    stoker_batch copy;
+    stoker_batch batch = STOKER_BATCH_INIT;
+    stoker_batch copy = STOKER_BATCH_INIT;
     stoker_batch_release(NULL);
-    stoker_batch_release(&(stoker_batch){ .count = 0 });
+    stoker_batch_release(&(stoker_batch){ .struct_size = sizeof(stoker_batch), .count = 0 });
     for (uint64_t i = 0; i < 40; i++) {
         cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
         cr_assert_eq(batch.index, i);
@@ -323,7 +355,7 @@ static void check_ends(uint64_t count, uint64_t epochs, bool drop_last, int32_t 
     options.num_workers = workers;
     stoker_loader *loader = loader_of(dataset, &options);
     const uint64_t batches = drop_last ? count / BATCH : (count + BATCH - 1) / BATCH;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     for (uint64_t epoch = 0; epoch < epochs; epoch++) {
         for (uint64_t i = 0; i < batches; i++) {
             cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
@@ -366,7 +398,7 @@ CleanTest(ends, a_rank_without_rows_gets_an_empty_batch)
         options.world_size = 5;
         options.epochs = 1;
         stoker_loader *loader = loader_of(dataset, &options);
-        stoker_batch batch;
+        stoker_batch batch = STOKER_BATCH_INIT;
         for (uint64_t i = 0; i < 4; i++) {
             cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
             cr_assert_eq(batch.count, i < 3 || rank < 2 ? 1 : 0);
@@ -383,7 +415,7 @@ CleanTest(ends, null_arguments_are_answered)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=17&shape=3");
     stoker_loader *loader = NULL;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     stoker_state state;
     stoker_error error;
     cr_assert_eq(stoker_loader_create(NULL, dataset, NULL, NULL), STOKER_EINVAL);

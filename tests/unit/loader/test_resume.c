@@ -17,7 +17,7 @@ static void stop_and_go_on(const stoker_dataset *dataset, const stoker_loader_op
     stoker_loader_options rest = *options;
     stoker_loader *loader = NULL;
     stoker_state state;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     part = (struct stk_run){ 0 };
     cr_assert_eq(stoker_loader_create(&loader, dataset, options, NULL), STOKER_OK);
     stk_run_on(loader, &part, stop);
@@ -77,7 +77,7 @@ CleanTest(resume, at_every_batch_of_decoded_samples_and_each_rank, .timeout = 60
 
 static uint64_t take(stoker_loader *loader, uint32_t batches, uint8_t *seen)
 {
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     uint64_t taken = 0;
     for (uint32_t i = 0; i < batches && stoker_loader_next(loader, &batch, -1) == STOKER_OK; i++) {
         for (uint32_t row = 0; row < batch.count; row++)
@@ -143,7 +143,7 @@ CleanTest(resume, the_index_of_a_batch_continues)
         for (uint32_t stop = 0; stop <= 10; stop++) {
             stoker_loader *loader = NULL;
             stoker_state state;
-            stoker_batch batch;
+            stoker_batch batch = STOKER_BATCH_INIT;
             stoker_loader_options options = stk_small_options();
             uint8_t seen[107] = { 0 };
             options.batch_size = 5;
@@ -178,7 +178,7 @@ CleanTest(resume, the_index_ends_where_the_epoch_does)
     stoker_dataset *dataset = NULL;
     stoker_loader *loader = NULL;
     stoker_state state;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     uint8_t seen[107] = { 0 };
     stoker_loader_options options = stk_small_options();
     options.batch_size = 5;
@@ -211,7 +211,7 @@ CleanTest(resume, exactly_at_the_end_of_an_epoch)
             uint8_t seen[40] = { 0 };
             stoker_loader *loader = NULL;
             stoker_state state;
-            stoker_batch batch;
+            stoker_batch batch = STOKER_BATCH_INIT;
             stoker_loader_options options = stk_small_options();
             options.drop_last = drop == 1;
             options.epochs = epochs;

@@ -68,7 +68,7 @@ static void play(const stoker_dataset *dataset, const stoker_loader_options *opt
                  uint32_t expected)
 {
     stoker_loader *loader = NULL;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     uint32_t rows = 0;
     cr_assert_eq(stoker_loader_create(&loader, dataset, options, NULL), STOKER_OK);
     for (int rc; (rc = stoker_loader_next(loader, &batch, -1)) != STOKER_FINISHED;) {
@@ -263,7 +263,7 @@ CleanTest(loader_shards, storage_that_flips_bits_for_a_while_fills_the_cache)
     for (int32_t workers = 0; workers <= 2; workers++)
         for (int cache = STOKER_CACHE_ENCODED; cache <= STOKER_CACHE_DECODED; cache++) {
             stoker_loader *loader = NULL;
-            stoker_batch batch;
+            stoker_batch batch = STOKER_BATCH_INIT;
             stoker_stats stats = { .struct_size = sizeof(stats) };
             stoker_loader_options options = small_options();
             uint64_t rows = 0;

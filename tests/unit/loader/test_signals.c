@@ -61,7 +61,7 @@ static uint32_t consume(stoker_loader *loader)
 {
     uint32_t rows = 0;
     for (;;) {
-        stoker_batch batch;
+        stoker_batch batch = STOKER_BATCH_INIT;
         const int rc = stoker_loader_next(loader, &batch, 20000);
         if (rc == STOKER_FINISHED)
             return rows;

@@ -91,7 +91,7 @@ static void share_first_batch(stoker_cache cache)
     cr_assert_eq(stoker_dataset_create(&dataset, &ops, NULL, NULL), STOKER_OK);
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     for (uint64_t first = 0; first < 2 * COUNT;) {
-        stoker_batch batch;
+        stoker_batch batch = STOKER_BATCH_INIT;
         const int rc = stoker_loader_next(loader, &batch, -1);
         if (rc == STOKER_EPOCH_END)
             continue;

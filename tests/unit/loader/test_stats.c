@@ -114,7 +114,7 @@ CleanTest(stats, ready_slots_are_those_that_wait)
     options.num_workers = 1;
     options.prefetch_batches = 5;
     stoker_loader *loader = loader_of(dataset, &options);
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     for (uint32_t lent = 0; lent < 5; lent++) {
         for (int tries = 0; look(loader).slots_ready != 5 - lent; tries++) {
             cr_assert_lt(tries, 5000, "%u lent, %u ready", lent, look(loader).slots_ready);
@@ -132,7 +132,7 @@ CleanTest(stats, ready_slots_are_those_that_wait)
 
 static void run_for(stoker_loader *loader, uint32_t batches, long consumer_ms)
 {
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     while (batches > 0) {
         const int rc = stoker_loader_next(loader, &batch, -1);
         if (rc == STOKER_EPOCH_END)

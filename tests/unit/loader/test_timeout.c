@@ -87,7 +87,7 @@ static void check_batch(const stoker_batch *batch)
 static uint32_t time_out(int32_t timeout_ms, stoker_cache cache)
 {
     uint32_t timeouts = 0;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
     options.num_workers = 0;
     options.batch_size = COUNT;
@@ -115,7 +115,7 @@ static uint32_t time_out(int32_t timeout_ms, stoker_cache cache)
 Test(timeout, other_numbers_are_refused)
 {
     open_set(false);
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
     options.batch_size = 1;
     stoker_loader *loader = loader_of(set.dataset, &options);
@@ -143,7 +143,7 @@ Test(timeout, next_without_workers_returns_between_rows, .timeout = 60)
 Test(timeout, batches_made_ahead_do_not_prolong_a_call, .timeout = 60)
 {
     open_set(false);
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
     options.num_workers = 0;
     options.batch_size = 1;

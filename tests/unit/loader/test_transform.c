@@ -85,7 +85,7 @@ static void check_rows(const struct stk_image_folder *images, const stoker_loade
     static uint8_t pixels[SIDE_MAX * SIDE_MAX * 3], expected[SIDE_MAX * SIDE_MAX * 3 * 4];
     struct stk_planned oracle;
     stoker_loader *loader = NULL;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     uint64_t rows = 0;
     make_oracle(&oracle, images, options);
     cr_assert_eq(stoker_loader_create(&loader, images->dataset, options, NULL), STOKER_OK);

@@ -47,6 +47,7 @@ static void train(stoker_trainer *trainer, int steps)
     golden_fill(samples, BATCH * FEATURES, 1, 1.0F);
     golden_fill(labels, BATCH * FEATURES, 2, 1.0F);
     const stoker_batch batch = {
+        .struct_size = sizeof(stoker_batch),
         .images = { samples, STOKER_DTYPE_FLOAT32, 2, { BATCH, FEATURES } },
         .labels = { labels, STOKER_DTYPE_FLOAT32, 2, { BATCH, FEATURES } },
         .count = BATCH,

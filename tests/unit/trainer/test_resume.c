@@ -57,6 +57,7 @@ static void train(stoker_trainer *trainer, uint64_t begin, uint64_t end)
         for (uint64_t i = 0; i < BATCH; i++)
             labels[i] = (int64_t)((pass + i) % CLASSES);
         const stoker_batch batch = {
+            .struct_size = sizeof(stoker_batch),
             .images = { images, STOKER_DTYPE_FLOAT32, 4, { BATCH, SIDE, SIDE, CHANNELS } },
             .labels = { labels, STOKER_DTYPE_INT64, 1, { BATCH } },
             .count = BATCH,

@@ -71,6 +71,7 @@ static stoker_batch *batch_of(struct data *data, uint64_t pass, uint32_t count)
         data->labels[i] = (int64_t)((pass * BATCH + i) * 3 % CLASSES);
     }
     data->batch = (stoker_batch){
+        .struct_size = sizeof(stoker_batch),
         .images = { .data = data->images,
                     .dtype = STOKER_DTYPE_FLOAT32,
                     .rank = 4,

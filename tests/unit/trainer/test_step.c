@@ -68,6 +68,7 @@ static const stoker_batch *batch_of(struct data *data, uint64_t first, uint32_t 
         data->labels[i] = (int64_t)((first + i) * 3 % CLASSES);
     }
     data->batch = (stoker_batch){
+        .struct_size = sizeof(stoker_batch),
         .images = { .data = data->images,
                     .dtype = STOKER_DTYPE_FLOAT32,
                     .rank = 4,
@@ -148,7 +149,8 @@ CleanTest(trainer_step, batch_norm_refuses_one_value_of_a_channel)
     model = stk_test_end(model);
     stoker_trainer *trainer = trainer_of(model, small_options("cpu"));
     stoker_trainer *untouched = trainer_of(model, small_options("cpu"));
-    stoker_batch batch = { .images = { (void *)samples, STOKER_DTYPE_FLOAT32, 2, { 1, 3 } },
+    stoker_batch batch = { .struct_size = sizeof(stoker_batch),
+                           .images = { (void *)samples, STOKER_DTYPE_FLOAT32, 2, { 1, 3 } },
                            .labels = { (void *)labels, STOKER_DTYPE_FLOAT32, 2, { 1, 1 } },
                            .count = 1 };
     cr_assert_eq(stoker_trainer_step(trainer, &batch, NULL), STOKER_EINVAL);

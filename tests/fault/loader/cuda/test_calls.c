@@ -23,7 +23,7 @@ static int create(stoker_loader **loader, stoker_loader_options options, stoker_
 /* What next says it goes on saying. */
 static void expect_sticky(stoker_loader *loader)
 {
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     cr_assert_not_null(stoker_loader_error(loader));
     cr_assert_eq(stoker_loader_error(loader)->code, STOKER_EDEVICE);
     cr_assert_eq(stoker_loader_error(loader)->stage, STOKER_STAGE_TRANSFER);
@@ -35,7 +35,7 @@ static void expect_sticky(stoker_loader *loader)
 
 static void use(stoker_loader *loader)
 {
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     stk_cuda_run_on(loader, &consumer, &run, UINT32_MAX);
     if (run.rc == STOKER_FINISHED) { /* the last batch went out before anything failed */
         cr_assert(!standin_cuda_failed() || stoker_loader_error(loader) == NULL);

@@ -63,7 +63,7 @@ static void share(stoker_loader *loader, struct queue *queue, uint64_t seed)
 {
     static uint64_t hashes[BATCHES];
     for (uint32_t done = 0; done < BATCHES;) {
-        stoker_batch batch;
+        stoker_batch batch = STOKER_BATCH_INIT;
         const int rc = stoker_loader_next(loader, &batch, -1);
         if (rc == STOKER_EPOCH_END || rc == STOKER_EBUSY)
             continue;

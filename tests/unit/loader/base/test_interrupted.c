@@ -192,7 +192,7 @@ CleanTest(interrupted, a_loader_reads_in_the_end_what_would_wait_for_ever)
 {
     struct stk_file_set set;
     stoker_loader_options options = stk_small_options();
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     stoker_stats stats = { .struct_size = sizeof(stats) };
     cr_assert(stk_file_set_make(&set, 1, 5, 5, 0));
     options.num_workers = 0;

@@ -130,7 +130,7 @@ Test(cuda_loader, slots_are_page_locked_unless_that_is_off)
         cr_assert_geq(stats.locked_bytes, slots); /* and scratch, if io_uring has registered it */
         cr_assert_leq(stats.locked_bytes, slots + stats.scratch_bytes);
         stk_run_on(loader, &found, 0);
-        stoker_batch batch;
+        stoker_batch batch = STOKER_BATCH_INIT;
         cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
         stoker_batch_release(&batch);
         cr_assert_eq(standin_cuda_staged() > 0, pin == STOKER_SWITCH_OFF);
@@ -168,7 +168,7 @@ Test(cuda_loader, blocking_next_returns_a_batch_that_is_there)
     standin_cuda_delay(2000);
     stoker_loader *loader = make(options);
     for (uint64_t i = 0; i < 4; i++) {
-        stoker_batch batch;
+        stoker_batch batch = STOKER_BATCH_INIT;
         cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
         stoker_batch seen = batch;
         seen.images.data = standin_cuda_view(batch.images.data);
@@ -187,12 +187,12 @@ Test(cuda_loader, batches_are_copied_ahead)
     options.prefetch_batches = 5;
     options.num_workers = 1;
     stoker_loader *loader = make(options);
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
     /* The workers fill the ring by themselves; of what was ready early, more was sent already. */
     while (stats_of(loader).slots_ready + stats_of(loader).copies < 5)
         (void)usleep(100);
-    stoker_batch other;
+    stoker_batch other = STOKER_BATCH_INIT;
     cr_assert_eq(stoker_loader_next(loader, &other, -1), STOKER_OK);
     cr_assert_eq(stats_of(loader).copies, 5U, "%llu",
                  (unsigned long long)stats_of(loader).copies); /* as many as there are buffers */
@@ -205,7 +205,7 @@ Test(cuda_loader, batches_are_copied_ahead)
 static void host_reads(void)
 {
     stoker_loader *loader = make(cuda_options());
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
     cr_assert_eq(batch.device, STOKER_DEVICE_CUDA);
     const volatile uint8_t *image = batch.images.data;
@@ -236,6 +236,7 @@ Test(cuda_loader, batches_may_be_held_and_released_in_any_order)
     stoker_loader *loader = make(options);
     for (int round = 0; round < 6; round++) {
         stoker_batch held[HELD];
+        stk_batches_begin(held, HELD);
         uint64_t hashes[HELD];
         for (int i = 0; i < HELD; i++) {
             int rc = stoker_loader_next(loader, &held[i], -1);
@@ -265,9 +266,9 @@ Test(cuda_loader, a_held_batch_makes_next_busy)
     stoker_loader_options options = cuda_options();
     options.prefetch_batches = 2;
     stoker_loader *loader = make(options);
-    stoker_batch first;
-    stoker_batch second;
-    stoker_batch third;
+    stoker_batch first = STOKER_BATCH_INIT;
+    stoker_batch second = STOKER_BATCH_INIT;
+    stoker_batch third = STOKER_BATCH_INIT;
     cr_assert_eq(stoker_loader_next(loader, &first, -1), STOKER_OK);
     cr_assert_eq(stoker_loader_next(loader, &second, -1), STOKER_OK);
     cr_assert_eq(stoker_loader_next(loader, &third, -1), STOKER_EBUSY);
@@ -300,7 +301,7 @@ Test(cuda_loader, next_keeps_its_time_limit_while_the_gpu_is_stuck)
         (void)stk_cuda_consumer_init(&consumer, 0);
         stoker_loader *loader = make(options);
         cr_assert_eq(cudaLaunchHostFunc(consumer.stream, wait_at_gate, NULL), cudaSuccess);
-        stoker_batch batch;
+        stoker_batch batch = STOKER_BATCH_INIT;
         int rc = STOKER_OK;
         for (int i = 0; i < 100 && rc != STOKER_ETIMEDOUT; i++) {
             rc = stoker_loader_next(loader, &batch, 20);
@@ -328,7 +329,7 @@ Test(cuda_loader, destroy_waits_for_what_is_under_way)
     for (int taken = 0; taken < 6; taken++) {
         stoker_loader *loader = make(options);
         for (int i = 0; i < taken; i++) {
-            stoker_batch batch;
+            stoker_batch batch = STOKER_BATCH_INIT;
             cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
             if (i % 2 == 0)
                 stoker_batch_release(&batch);
@@ -378,7 +379,7 @@ Test(cuda_loader, loaders_on_several_devices_leave_the_current_one_alone)
     }
     cr_assert_str_eq(stats_of(loaders[0]).device, "cuda:2");
     for (int turn = 0; turn < 8; turn++) {
-        stoker_batch batch;
+        stoker_batch batch = STOKER_BATCH_INIT;
         int current = -1;
         const int rc = stoker_loader_next(loaders[turn % 2], &batch, -1);
         cr_assert_eq(rc, STOKER_OK);
@@ -404,7 +405,7 @@ Test(cuda_loader, the_default_stream_is_that_of_the_loaders_device)
     standin_cuda_reset(2);
     options.device_index = 1;
     stoker_loader *loader = make(options);
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
     cr_assert_eq(stoker_batch_wait_on(&batch, NULL), STOKER_OK);
     cr_assert_eq(stoker_batch_release_on(&batch, NULL), STOKER_OK);

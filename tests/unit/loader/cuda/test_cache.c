@@ -90,7 +90,7 @@ Test(cuda_cache, ranks_and_resume)
 {
     stoker_loader_options options = cache_options();
     stoker_loader *loader = NULL;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     stoker_state state;
     options.world_size = 3;
     for (options.rank = 0; options.rank < options.world_size; options.rank++)
@@ -186,7 +186,7 @@ static stoker_stats stats_of(const stoker_loader *loader)
 
 static void take_epoch(stoker_loader *loader)
 {
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     int rc;
     while ((rc = stoker_loader_next(loader, &batch, -1)) == STOKER_OK)
         stoker_batch_release(&batch);

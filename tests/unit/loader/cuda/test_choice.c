@@ -136,7 +136,7 @@ Test(cuda_choice, the_same_loop_serves_both_devices)
     cr_assert_eq(stk_run(set.dataset, &options, &on_cpu), STOKER_FINISHED);
     cr_assert(stk_runs_equal(&on_cpu, &on_gpu));
     stoker_loader *loader = NULL;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
     cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
     cr_assert_eq(batch.device, STOKER_DEVICE_CPU);

@@ -105,7 +105,7 @@ Test(cuda_convert, the_current_device_may_be_another)
     options.device_index = 1;
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     for (int i = 0; i < 4; i++) {
-        stoker_batch batch;
+        stoker_batch batch = STOKER_BATCH_INIT;
         int current = -1;
         cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
         stoker_batch_release(&batch);

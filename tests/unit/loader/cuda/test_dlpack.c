@@ -42,7 +42,7 @@ static stoker_loader *make(stoker_device device, uint32_t index)
 
 static stoker_batch take(stoker_loader *loader)
 {
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     int rc;
     while ((rc = stoker_loader_next(loader, &batch, -1)) == STOKER_EPOCH_END) {
     }

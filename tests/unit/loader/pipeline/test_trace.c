@@ -29,7 +29,7 @@ static void record_run(const stoker_dataset *dataset, const stoker_loader_option
                        stoker_stats *stats)
 {
     stoker_loader *loader = NULL;
-    stoker_batch held = { 0 }, batch = { 0 };
+    stoker_batch held = STOKER_BATCH_INIT, batch = STOKER_BATCH_INIT;
     int rc;
     all.count = 0;
     cr_assert_eq(stoker_loader_create(&loader, dataset, options, NULL), STOKER_OK);
@@ -201,7 +201,7 @@ static stoker_loader *open_small(stoker_dataset **dataset, uint32_t events, int3
 
 static void consume(stoker_loader *loader, int batches)
 {
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     while (batches > 0)
         if (stoker_loader_next(loader, &batch, -1) == STOKER_OK) {
             stoker_batch_release(&batch);

@@ -155,7 +155,7 @@ static struct outcome play(const stoker_reader *reader, const struct stk_script 
 {
     struct outcome outcome = { .stats = { .struct_size = sizeof(stoker_stats) } };
     stoker_loader_options options = stk_small_options();
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     options.reader = reader;
     options.num_workers = workers;
     options.cache = cache;
@@ -319,7 +319,7 @@ Test(reader_own, a_broken_ring_that_keeps_its_reads_ends_the_run, .timeout = 60)
                                                   .file = STK_SCRIPT_ANY_FILE,
                                                   .skip = 8 };
             stoker_loader_options options = stk_small_options();
-            stoker_batch batch;
+            stoker_batch batch = STOKER_BATCH_INIT;
             options.reader = &unmasking;
             options.num_workers = workers;
             options.read_depth = 8;

@@ -92,7 +92,7 @@ static stoker_trainer_options training_of(const struct way *way)
 
 static int train(stoker_trainer *trainer, stoker_loader *loader, double *loss)
 {
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     stoker_step told;
     for (;;) {
         int rc = stoker_loader_next(loader, &batch, -1);
@@ -111,7 +111,7 @@ static int train(stoker_trainer *trainer, stoker_loader *loader, double *loss)
 /* All batches are queued before the first is over, and given back at once. */
 static int test(stoker_trainer *trainer, stoker_loader *loader, stoker_evaluation *sum)
 {
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     int rc;
     while ((rc = stoker_loader_next(loader, &batch, -1)) == STOKER_OK) {
         rc = stoker_trainer_evaluate(trainer, &batch, NULL);
@@ -235,7 +235,7 @@ CleanTest(trainer_cuda_loader, no_step_waits_for_the_host)
     cr_assert_eq(stoker_trainer_create(&trainer, model, &training, NULL), STOKER_OK);
     cr_assert_eq(stoker_loader_create(&loader, digits, &loading, NULL), STOKER_OK);
     uint64_t steps = 0;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     struct standin_cuda_host before = { 0 };
     while (stoker_loader_next(loader, &batch, -1) == STOKER_OK) {
         if (steps == 3)

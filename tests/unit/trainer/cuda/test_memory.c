@@ -128,6 +128,7 @@ static stoker_batch digits(uint32_t count, uint64_t key)
     for (uint32_t i = 0; i < count; i++)
         labels[i] = (int64_t)((key + i) % 10);
     return (stoker_batch){
+        .struct_size = sizeof(stoker_batch),
         .images = { .data = images,
                     .dtype = STOKER_DTYPE_FLOAT32,
                     .rank = 4,

@@ -348,6 +348,7 @@ static void check_network(stoker_model *model, unsigned precision, float toleran
         for (int n = 0; n < FEW; n++)
             labels[n] = (int64_t)((i + (uint64_t)n) % LABELS);
         const stoker_batch batch = {
+            .struct_size = sizeof(stoker_batch),
             .images = { .data = images,
                         .dtype = STOKER_DTYPE_FLOAT32,
                         .rank = 4,

@@ -245,6 +245,7 @@ static const stoker_batch *fill(struct data *data)
     for (int i = 0; i < BATCH; i++)
         data->labels[i] = i % CLASSES;
     data->batch = (stoker_batch){
+        .struct_size = sizeof(stoker_batch),
         .images = { data->images, STOKER_DTYPE_FLOAT32, 4, { BATCH, SIDE, SIDE, 2 } },
         .labels = { data->labels, STOKER_DTYPE_INT64, 1, { BATCH } },
         .count = BATCH,
