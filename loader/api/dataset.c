@@ -48,8 +48,10 @@ static bool paths_are_consistent(const stoker_dataset_info *info)
 {
     if (!info->has_paths)
         return true;
-    return (info->directory >= 0 || info->directory == AT_FDCWD) && info->encoded_bytes_max > 0 &&
-           info->encoded_bytes_max < UINT32_MAX;
+    const bool has_directory =
+        info->directory >= 0 || info->directory == AT_FDCWD ||
+        (info->directory == STOKER_DIRECTORY_OF_FILE && info->file_count > 0);
+    return has_directory && info->encoded_bytes_max > 0 && info->encoded_bytes_max < UINT32_MAX;
 }
 
 static bool files_are_consistent(const stoker_dataset_ops *ops, const stoker_dataset_info *info,
@@ -118,8 +120,15 @@ int stoker_dataset_create(stoker_dataset **out, const stoker_dataset_ops *ops, v
     dataset->self = self;
     dataset->info = info;
     dataset->row_bytes = row_bytes;
+    atomic_init(&dataset->references, 1U);
     *out = dataset;
     return STOKER_OK;
+}
+
+stoker_dataset *stk_dataset_hold(stoker_dataset *dataset)
+{
+    atomic_fetch_add_explicit(&dataset->references, 1U, memory_order_relaxed);
+    return dataset;
 }
 
 void stk_dataset_leak(const stoker_dataset *dataset)
@@ -134,7 +143,10 @@ void stoker_dataset_close(stoker_dataset **dataset)
         return;
     stoker_dataset *const closing = *dataset;
     *dataset = NULL;
-    if (atomic_load(&closing->leaked))
+    /* A leaked one keeps its reference, so that the views of it leak with it. Release and acquire: the last owner
+     * frees what the others wrote. */
+    if (atomic_load(&closing->leaked) ||
+        atomic_fetch_sub_explicit(&closing->references, 1U, memory_order_acq_rel) > 1)
         return;
     if (closing->ops->destroy != NULL)
         closing->ops->destroy(closing->self);
@@ -243,6 +255,18 @@ static int bytes_from_file(const stoker_dataset *dataset, const stoker_sample *s
     return rc;
 }
 
+/* The directory that an extent's path starts from; -1 if there is none. */
+static int directory_of(const stoker_dataset *dataset, const stoker_extent *extent)
+{
+    stoker_file file = { .fd = -1 };
+    if (dataset->info.directory != STOKER_DIRECTORY_OF_FILE)
+        return dataset->info.directory;
+    if (extent->file < dataset->info.file_count &&
+        dataset->ops->file(dataset->self, extent->file, &file) == STOKER_OK)
+        return file.fd;
+    return -1;
+}
+
 /* Read a file that holds just this sample; `to` has room for one more byte. */
 static int bytes_from_path(const stoker_dataset *dataset, const stoker_extent *extent, void *to,
                            struct stk_place *place, stoker_error *error)
@@ -251,8 +275,13 @@ static int bytes_from_path(const stoker_dataset *dataset, const stoker_extent *e
     if (!dataset->info.has_paths)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_LOCATE, place,
                              "the data set said that it has no paths");
+    const int directory = directory_of(dataset, extent);
+    if (directory == -1)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_LOCATE, place,
+                             "the extent names file %u as its directory, which is none",
+                             extent->file);
     const ssize_t got =
-        stk_read_all_beneath(dataset->info.directory, extent->path, to, (size_t)extent->bytes + 1);
+        stk_read_all_beneath(directory, extent->path, to, (size_t)extent->bytes + 1);
     if (got < 0) {
         const bool stray = got == -EXDEV || got == -ELOOP;
         place->os_errno = (int)-got;
@@ -301,7 +330,10 @@ static int row_from_storage(const stoker_dataset *dataset, const stoker_sample *
     rc = bytes_from_storage(dataset, sample, encoded, &place, error);
     if (rc == STOKER_OK) {
         stoker_encoded in = {
-            .bytes = encoded, .size = extent->bytes, .sample = id, .tag = sample->tag
+            .bytes = encoded,
+            .size = extent->bytes,
+            .sample = stk_codec_id(sample, id),
+            .tag = sample->tag,
         };
         rc = decode_once(codec_of(sample), &in, row, dataset->row_bytes, &place, error);
     }
@@ -326,7 +358,10 @@ int stoker_dataset_read(const stoker_dataset *dataset, uint64_t id, void *row, s
         place.sample = id;
         place.path = extent->memory == NULL ? extent->path : NULL;
         stoker_encoded in = {
-            .bytes = extent->memory, .size = extent->bytes, .sample = id, .tag = sample.tag
+            .bytes = extent->memory,
+            .size = extent->bytes,
+            .sample = stk_codec_id(&sample, id),
+            .tag = sample.tag,
         };
         rc = decode_once(codec_of(&sample), &in, row, dataset->row_bytes, &place, error);
     } else {

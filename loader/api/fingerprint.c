@@ -79,6 +79,9 @@ static uint64_t mix_sample(uint64_t sum, const stoker_sample *sample,
                    : info->label_dtype == STOKER_DTYPE_FLOAT32 ? value /* the bits of the float */
                                                                : 0);
     sum = mix(sum, sample->tag);
+    if (extent->memory == NULL && extent->path != NULL &&
+        info->directory == STOKER_DIRECTORY_OF_FILE)
+        sum = mix(sum, extent->file);
     if (extent->memory == NULL && extent->path != NULL)
         sum = mix_text(sum, info->directory == AT_FDCWD ? last_name(extent->path) : extent->path);
     else if (extent->memory == NULL)

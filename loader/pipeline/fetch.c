@@ -11,6 +11,7 @@
 #include "loader/base/error.h"
 #include "loader/base/open_beneath.h"
 #include "loader/pipeline/row.h"
+#include "loader/reader/directory.h"
 
 enum {
     FETCHES_AHEAD = 8,     /* prefetch distance of fetches, */
@@ -106,7 +107,10 @@ static bool is_announced(const struct stk_pipeline *pipeline, const stoker_exten
 {
     const stoker_dataset_info *info = &pipeline->dataset->info;
     return extent->bytes <= pipeline->encoded_bytes_max &&
-           (extent->path != NULL ? info->has_paths : extent->file < info->file_count);
+           (extent->path == NULL
+                ? extent->file < info->file_count
+                : info->has_paths && (info->directory != STOKER_DIRECTORY_OF_FILE ||
+                                      extent->file < info->file_count));
 }
 
 /* Describe the lengths, if they are the cause. */
@@ -347,8 +351,9 @@ static void finish_file(struct stk_worker *worker, struct stk_fetch *fetch, uint
 static void read_file_blocking(struct stk_worker *worker, struct stk_fetch *fetch)
 {
     const ssize_t got =
-        stk_read_all_beneath(worker->pipeline->dataset->info.directory, extent_of(fetch)->path,
-                             fetch->start, (size_t)fetch->total_bytes + 1);
+        stk_read_all_beneath(stk_read_directory(worker->pipeline->dataset->info.directory,
+                                                worker->pipeline->files, fetch->read.file),
+                             extent_of(fetch)->path, fetch->start, (size_t)fetch->total_bytes + 1);
     if (got < 0)
         read_failed(worker, fetch, code_of(fetch, (int)-got), (int)-got);
     else

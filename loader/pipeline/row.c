@@ -217,9 +217,11 @@ static int codec_scratch(struct stk_worker *worker, const stoker_codec *codec, v
 static stoker_encoded encoded_of(const struct stk_span *span, uint32_t row, const uint8_t *bytes,
                                  size_t size)
 {
-    return (stoker_encoded){
-        .bytes = bytes, .size = size, .sample = *row_id(span, row), .tag = span->samples[row].tag
-    };
+    const stoker_sample *sample = &span->samples[row];
+    return (stoker_encoded){ .bytes = bytes,
+                             .size = size,
+                             .sample = stk_codec_id(sample, *row_id(span, row)),
+                             .tag = sample->tag };
 }
 
 /* Complete the codec's message with the location. */
@@ -286,7 +288,7 @@ static int decode_apart(struct stk_worker *worker, struct stk_span *span, uint32
     int rc = decode_to(worker, span->samples[row].codec, encoded, worker->row, &image, said);
     if (rc < 0)
         return rc;
-    stk_image_row_cache(worker, span, encoded->sample, &image);
+    stk_image_row_cache(worker, span, *row_id(span, row), &image);
     stk_image_row_write(worker, span, row, &image);
     return 0;
 }
@@ -296,7 +298,7 @@ static int decode_in_place(struct stk_worker *worker, struct stk_span *span, uin
                            const stoker_encoded *encoded, stoker_error *said)
 {
     struct stk_pipeline *pipeline = worker->pipeline;
-    const uint64_t id = encoded->sample;
+    const uint64_t id = *row_id(span, row);
     const bool to_cache =
         pipeline->cache.kind == STOKER_CACHE_DECODED && pipeline->cache.block_rows == 1 &&
         stk_pipeline_may_cache(pipeline, span->batch) && stk_cache_begin(&pipeline->cache, id);

@@ -29,6 +29,7 @@
 
 #include "loader/base/memory.h"
 #include "loader/base/open_beneath.h"
+#include "loader/reader/directory.h"
 #include "loader/reader/fifo.h"
 #include "loader/reader/setup.h"
 
@@ -70,6 +71,11 @@ static int pread_open(void **ring, const stoker_reader_setup *setup, stoker_erro
     return 0;
 }
 
+static int directory_of(const struct pread_ring *plain, const stoker_read *read)
+{
+    return stk_read_directory(plain->directory, plain->files, read->file);
+}
+
 /* Returns true if the page cache holds the read's bytes, judged by one byte: of a record the last, because
  * the kernel reads ahead from the record before. Also true if this system cannot report it. */
 static bool is_cached(struct pread_ring *plain, const stoker_read *read)
@@ -78,7 +84,7 @@ static bool is_cached(struct pread_ring *plain, const stoker_read *read)
     const struct iovec one = { .iov_base = &byte, .iov_len = 1 };
     const bool whole = read->path != NULL;
     const uint64_t at = read->offset + (whole ? 0 : stk_read_bytes(read) - 1);
-    const int fd = whole ? stk_open_beneath_to_read(plain->directory, read->path)
+    const int fd = whole ? stk_open_beneath_to_read(directory_of(plain, read), read->path)
                          : plain->files[read->file].fd;
     const bool missed = fd >= 0 && preadv2(fd, &one, 1, (off_t)at, RWF_NOWAIT) < 0;
     if (missed)
@@ -96,7 +102,7 @@ static void open_ahead(struct pread_ring *plain)
         const stoker_read *read = stk_fifo_at(&plain->waiting, plain->examined++);
         if (read->path == NULL)
             continue;
-        const int fd = stk_open_beneath_to_read(plain->directory, read->path);
+        const int fd = stk_open_beneath_to_read(directory_of(plain, read), read->path);
         if (fd >= 0)
             (void)posix_fadvise(fd, (off_t)read->offset, (off_t)stk_read_bytes(read),
                                 POSIX_FADV_WILLNEED);
@@ -159,7 +165,7 @@ static int32_t read_now(const struct pread_ring *plain, const stoker_read *read,
     if (read->path == NULL)
         return read_from(plain->files[read->file].fd, read);
     if (ahead < 0)
-        return (int32_t)stk_read_beneath(plain->directory, read->path, read->buffer,
+        return (int32_t)stk_read_beneath(directory_of(plain, read), read->path, read->buffer,
                                          stk_read_bytes(read), read->offset);
     const int32_t result = read_from(ahead, read);
     close(ahead);

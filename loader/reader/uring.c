@@ -37,6 +37,7 @@
 #include "loader/base/memory.h"
 #include "loader/base/open_beneath.h"
 #include "loader/reader/chain.h"
+#include "loader/reader/directory.h"
 #include "loader/reader/fifo.h"
 #include "loader/reader/ring.h"
 
@@ -86,6 +87,11 @@ static void set_paths(struct uring *uring, int directory)
     uring->unlinked = uring->how;
     uring->unlinked.resolve = RESOLVE_NO_SYMLINKS;
     uring->has_links = directory == AT_FDCWD;
+}
+
+static int directory_of(const struct uring *uring, const stoker_read *read)
+{
+    return stk_read_directory(uring->directory, uring->files, read->file);
 }
 
 static void free_uring(struct uring *uring)
@@ -182,7 +188,7 @@ static void prepare_chain(struct uring *uring, stoker_read *read)
 
     const bool unlinked = !uring->has_links && stk_only_links_lead_out(read->path);
     struct io_uring_sqe *sqe = next_sqe(uring);
-    io_uring_prep_openat2_direct(sqe, uring->directory, read->path,
+    io_uring_prep_openat2_direct(sqe, directory_of(uring, read), read->path,
                                  unlinked ? &uring->unlinked : &uring->how, chain->slot);
     sqe->flags |= IOSQE_IO_LINK;
     set_step(sqe, chain, STK_CHAIN_OPEN);
@@ -301,7 +307,7 @@ static void free_chain(struct uring *uring, struct stk_chain *chain)
 
 static void read_by_calls(const struct uring *uring, stoker_read *read)
 {
-    read->result = (int32_t)stk_read_beneath(uring->directory, read->path, read->buffer,
+    read->result = (int32_t)stk_read_beneath(directory_of(uring, read), read->path, read->buffer,
                                              stk_read_bytes(read), read->offset);
 }
 

@@ -101,15 +101,47 @@ static uint32_t walk_positions(const struct stk_sampler *sampler, const uint32_t
     return sampler->walk->block(sampler, keys, left, right, ids);
 }
 
+/* Walk the first n ids again until they are below count: rare, and ends for certain. */
+static void finish_walks(const struct stk_sampler *sampler, const uint32_t *keys, uint32_t n,
+                         uint64_t *ids)
+{
+    for (uint32_t i = 0; i < n; i++)
+        while (ids[i] >= sampler->count)
+            ids[i] = walk_one(sampler, keys, ids[i]);
+}
+
 /* The ids of a whole block; ids of positions past `n` are unused. */
 static void shuffled_block(const struct stk_sampler *sampler, const uint32_t *keys, uint64_t first,
                            uint64_t stride, uint32_t n, uint64_t *ids)
 {
-    if (walk_positions(sampler, keys, first, stride, ids) == 0)
-        return;
-    for (uint32_t i = 0; i < n; i++)
-        while (ids[i] >= sampler->count) /* cycle walking: rare, and ends for certain */
-            ids[i] = walk_one(sampler, keys, ids[i]);
+    if (walk_positions(sampler, keys, first, stride, ids) > 0)
+        finish_walks(sampler, keys, n, ids);
+}
+
+/* The same for any positions: positions[0..n), n <= STK_SAMPLER_BLOCK. */
+static void scattered_block(const struct stk_sampler *sampler, const uint32_t *keys,
+                            const uint64_t *positions, uint32_t n, uint64_t *ids)
+{
+    uint32_t left[STK_SAMPLER_BLOCK] = { 0 };
+    uint32_t right[STK_SAMPLER_BLOCK] = { 0 };
+    uint64_t block[STK_SAMPLER_BLOCK];
+    for (uint32_t i = 0; i < n; i++) {
+        assert(positions[i] < sampler->count);
+        left[i] = (uint32_t)(positions[i] % sampler->width);
+        right[i] = (uint32_t)(positions[i] / sampler->width);
+    }
+    if (sampler->walk->block(sampler, keys, left, right, block) > 0)
+        finish_walks(sampler, keys, n, block);
+    memcpy(ids, block, n * sizeof(ids[0]));
+}
+
+void stk_sampler_map(const struct stk_sampler *sampler, const struct stk_sampler_order *order,
+                     const uint64_t *positions, uint32_t n, uint64_t *ids)
+{
+    assert(sampler->shuffle);
+    for (uint32_t done = 0; done < n; done += STK_SAMPLER_BLOCK)
+        scattered_block(sampler, order->keys, positions + done,
+                        n - done < STK_SAMPLER_BLOCK ? n - done : STK_SAMPLER_BLOCK, ids + done);
 }
 
 void stk_sampler_ids(const struct stk_sampler *sampler, const struct stk_sampler_order *order,

@@ -51,4 +51,9 @@ void stk_sampler_begin(const struct stk_sampler *sampler, uint64_t epoch,
 void stk_sampler_ids(const struct stk_sampler *sampler, const struct stk_sampler_order *order,
                      uint64_t first, uint64_t stride, uint32_t n, uint64_t *ids);
 
+/* ids[i] = the sample at positions[i], each < count, for i < n; of a sampler that shuffles. The two arrays may be the
+ * same. */
+void stk_sampler_map(const struct stk_sampler *sampler, const struct stk_sampler_order *order,
+                     const uint64_t *positions, uint32_t n, uint64_t *ids);
+
 #endif

@@ -52,9 +52,12 @@ typedef struct stoker_dataset_options {
 STOKER_API int stoker_dataset_open(stoker_dataset **out, const char *spec,
                                    const stoker_dataset_options *options, stoker_error *error);
 
-/* Close it and set *dataset to NULL. NULL and a pointer to NULL are allowed. A data set that a stuck read still uses
- * is leaked. */
+/* Close it and set *dataset to NULL. NULL and a pointer to NULL are allowed. Views of it (stoker/views.h) keep it: it
+ * is freed when the last of them is closed, too. A data set that a stuck read still uses is leaked. */
 STOKER_API void stoker_dataset_close(stoker_dataset **dataset);
+
+/* stoker_dataset_info.directory: see there. */
+#define STOKER_DIRECTORY_OF_FILE (-2)
 
 /* What a data set is, in numbers. */
 typedef struct stoker_dataset_info {
@@ -72,7 +75,8 @@ typedef struct stoker_dataset_info {
     uint32_t encoded_bytes_max; /* longest extent of any sample in a file, bytes */
     bool has_paths;             /* samples may be files of their own: extent.path */
     /* With has_paths: an open directory that the data set owns, to which the paths are relative, or AT_FDCWD. With
-     * a directory no path, and no link in it, may lead out of it: such a read fails with STOKER_EACCES. */
+     * a directory no path, and no link in it, may lead out of it: such a read fails with STOKER_EACCES.
+     * STOKER_DIRECTORY_OF_FILE: each path has a directory of its own, the file extent.file. */
     int directory;
     bool dense; /* all samples are raw rows of file 0, consecutive */
     /* All samples are raw rows in memory that the data set owns, consecutive: row i is at rows + i x row bytes. The
@@ -100,7 +104,7 @@ typedef struct stoker_extent {
     const char *path; /* relative to info.directory; owned by the data set */
     uint64_t offset;
     uint32_t bytes;
-    uint32_t file;
+    uint32_t file; /* with a path: unused, but with STOKER_DIRECTORY_OF_FILE the directory */
 } stoker_extent;
 
 typedef union stoker_label {
@@ -113,12 +117,16 @@ typedef struct stoker_sample {
     const stoker_codec *codec; /* NULL = raw: the bytes are the row */
     stoker_label label;
     uint64_t tag; /* passed to the codec, for example a checksum. Default 0 */
+    /* For views, which renumber samples: 1 + the id that the codec receives. Default 0 = the codec receives the id
+     * that locate() received. */
+    uint64_t codec_id;
 } stoker_sample;
 
 typedef struct stoker_file {
     const char *path; /* for messages; owned by the data set */
-    /* Open for reading, owned by the data set. -1 = none: only a loader with options.reader can read the file; any
-     * other create, and stoker_dataset_read(), fail with STOKER_ENOTSUP. */
+    /* Open for reading, owned by the data set; with STOKER_DIRECTORY_OF_FILE some are directories. -1 = none: only a
+     * loader with options.reader can read the file; any other create, and stoker_dataset_read(), fail with
+     * STOKER_ENOTSUP. */
     int fd;
     uint64_t size; /* bytes when opened */
 } stoker_file;

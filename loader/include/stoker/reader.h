@@ -36,7 +36,7 @@ typedef struct stoker_read {
     const char *path; /* NULL: read file number `file`; else open this, read, close */
     uint64_t offset;  /* bytes from the start of the file */
     uint32_t bytes;   /* to read, >= 1 */
-    uint32_t file;    /* index into setup.files */
+    uint32_t file;    /* index into setup.files; with a path see setup.directory */
     int32_t result;   /* out: bytes read, at most `bytes`; 0 = end of file, < 0 = -errno */
     uint32_t tag;     /* for the caller */
 } stoker_read;
@@ -44,7 +44,9 @@ typedef struct stoker_read {
 typedef struct stoker_reader_setup {
     const stoker_file *files; /* outlive the ring */
     uint32_t file_count;
-    int directory;  /* that paths are relative to; AT_FDCWD if no read has a path */
+    /* that paths are relative to; AT_FDCWD if no read has a path; STOKER_DIRECTORY_OF_FILE: each path is relative to
+     * the open directory files[read.file].fd */
+    int directory;
     uint32_t depth; /* most reads in flight, 1..1024 */
     void *scratch;  /* the worker's own memory for reads; may be registered; NULL = none */
     size_t scratch_bytes;

@@ -24,5 +24,6 @@
 #include <stoker/trace.h>
 #include <stoker/transform.h>
 #include <stoker/version.h>
+#include <stoker/views.h>
 
 #endif

@@ -1,0 +1,258 @@
+/* concat.c - a view of several data sets, one after the other.
+ *
+ *   ids     0 .. n0-1 | n0 .. n0+n1-1 | ...          parts[i].end
+ *   files   of part 0, then its directory if it needs a number, | of part 1, ...     parts[i].first_file
+ *
+ * Paths are relative to a directory. If the data sets have one and the same, it is the view's; if they have several,
+ * each is a file of the view, which the paths' extents name: STOKER_DIRECTORY_OF_FILE.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "datasets/views/view.h"
+#include "loader/base/memory.h"
+
+/* ---- ids ---------------------------------------------------------------------------- */
+
+static const struct stk_view_part *part_of_id(const struct stk_view *view, uint64_t id)
+{
+    uint32_t low = 0;
+    uint32_t high = view->part_count - 1;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (id < view->parts[middle].end)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return &view->parts[low];
+}
+
+static uint64_t begin_of(const struct stk_view *view, const struct stk_view_part *part)
+{
+    return part == view->parts ? 0 : part[-1].end;
+}
+
+static uint32_t take_of_one(const struct stk_view *view, const uint64_t *ids, uint32_t count,
+                            uint64_t *mapped, const struct stk_view_part **part)
+{
+    const struct stk_view_part *const one = part_of_id(view, ids[0]);
+    const uint64_t begin = begin_of(view, one);
+    const uint32_t most = count < STK_VIEW_RUN_MAX ? count : STK_VIEW_RUN_MAX;
+    uint32_t taken = 0;
+    for (; taken < most && ids[taken] >= begin && ids[taken] < one->end; taken++)
+        mapped[taken] = ids[taken] - begin;
+    *part = one;
+    return taken;
+}
+
+/* ---- fields --------------------------------------------------------------------------- */
+
+enum { SHAPE_BYTES = 96 };
+
+/* "28x28x1 uint8" */
+static const char *shape_text(char text[SHAPE_BYTES], const stoker_dataset_info *info)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (uint32_t axis = 0; axis < info->rank && used < SHAPE_BYTES; axis++)
+        used += (size_t)snprintf(text + used, SHAPE_BYTES - used, "%s%" PRIu64,
+                                 axis == 0 ? "" : "x", info->shape[axis]);
+    if (used < SHAPE_BYTES)
+        (void)snprintf(text + used, SHAPE_BYTES - used, "%s%s%s", info->rank == 0 ? "" : " ",
+                       stoker_dtype_name(info->dtype), info->is_image ? " images" : "");
+    return text;
+}
+
+/* Returns true if rows may differ in height and width: both sets have images of any size. */
+static bool sizes_are_free(const stoker_dataset_info *a, const stoker_dataset_info *b)
+{
+    return a->is_image && b->is_image && a->pixels_max > 0 && b->pixels_max > 0;
+}
+
+static bool rows_agree(const stoker_dataset_info *a, const stoker_dataset_info *b)
+{
+    if (a->dtype != b->dtype || a->rank != b->rank || a->is_image != b->is_image)
+        return false;
+    for (uint32_t axis = sizes_are_free(a, b) ? 2 : 0; axis < a->rank; axis++)
+        if (a->shape[axis] != b->shape[axis])
+            return false;
+    return true;
+}
+
+static const char *label_text(const stoker_dataset_info *info)
+{
+    return info->label_dtype == STOKER_DTYPE_NONE ? "none" : stoker_dtype_name(info->label_dtype);
+}
+
+static int check_rows(const struct stk_view_making *making, const struct stk_view *view,
+                      uint32_t index)
+{
+    char first[SHAPE_BYTES];
+    char other[SHAPE_BYTES];
+    const stoker_dataset *dataset = view->parts[index].dataset;
+    const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
+    if (!rows_agree(&view->info, info))
+        return stk_view_refuse(making, STOKER_EMISMATCH,
+                               "rows: data set 1 (%s) has %s, data set %" PRIu32 " (%s) has %s",
+                               stoker_dataset_name(view->parts[0].dataset),
+                               shape_text(first, &view->info), index + 1,
+                               stoker_dataset_name(dataset), shape_text(other, info));
+    if (view->info.label_dtype != info->label_dtype)
+        return stk_view_refuse(making, STOKER_EMISMATCH,
+                               "labels: data set 1 (%s) has %s, data set %" PRIu32 " (%s) has %s",
+                               stoker_dataset_name(view->parts[0].dataset), label_text(&view->info),
+                               index + 1, stoker_dataset_name(dataset), label_text(info));
+    return STOKER_OK;
+}
+
+/* A class must have one name in all data sets that name it. */
+static int check_classes(const struct stk_view_making *making, const struct stk_view *view,
+                         uint32_t index)
+{
+    const stoker_dataset *dataset = view->parts[index].dataset;
+    const uint32_t classes = stoker_dataset_get_info(dataset)->class_count;
+    for (uint32_t number = 0; number < classes; number++) {
+        const char *name = stoker_dataset_class_name(dataset, number);
+        for (uint32_t before = 0; name != NULL && before < index; before++) {
+            const char *other = stoker_dataset_class_name(view->parts[before].dataset, number);
+            if (other == NULL)
+                continue;
+            if (strcmp(name, other) != 0)
+                return stk_view_refuse(making, STOKER_EMISMATCH,
+                                       "labels: class %" PRIu32 " is \"%.64s\" in data set %" PRIu32
+                                       ", but \"%.64s\" in data set %" PRIu32,
+                                       number, other, before + 1, name, index + 1);
+            break; /* it was compared with those before it */
+        }
+    }
+    return STOKER_OK;
+}
+
+/* ---- files ---------------------------------------------------------------------------- */
+
+/* Returns true if paths need directories by number: the data sets have more than one. */
+static bool needs_directories(const struct stk_view *view)
+{
+    const stoker_dataset_info *first = NULL;
+    for (uint32_t i = 0; i < view->part_count; i++) {
+        const stoker_dataset_info *info = stoker_dataset_get_info(view->parts[i].dataset);
+        if (!info->has_paths)
+            continue;
+        if (info->directory == STOKER_DIRECTORY_OF_FILE ||
+            (first != NULL && first->directory != info->directory))
+            return true;
+        first = info;
+    }
+    return false;
+}
+
+static int number_files(const struct stk_view_making *making, struct stk_view *view)
+{
+    const bool numbered = needs_directories(view);
+    uint32_t files = 0;
+    for (uint32_t i = 0; i < view->part_count; i++) {
+        struct stk_view_part *part = &view->parts[i];
+        const stoker_dataset_info *info = stoker_dataset_get_info(part->dataset);
+        const bool own = numbered && info->has_paths && info->directory != STOKER_DIRECTORY_OF_FILE;
+        if (own && info->directory == AT_FDCWD)
+            return stk_view_refuse(making, STOKER_ENOTSUP,
+                                   "data set %" PRIu32 " (%s) has paths relative to the working "
+                                   "directory, another one has a directory of its own",
+                                   i + 1, stoker_dataset_name(part->dataset));
+        part->first_file = files;
+        if (info->file_count > UINT32_MAX - 2 - files)
+            return stk_view_refuse(making, STOKER_ELIMIT, "more than 2^32 files");
+        files += info->file_count;
+        part->directory = own ? files++ : STK_VIEW_NO_DIRECTORY;
+        if (info->has_paths)
+            view->info.directory = numbered ? STOKER_DIRECTORY_OF_FILE : info->directory;
+    }
+    view->info.file_count = files;
+    return STOKER_OK;
+}
+
+/* ---- info ----------------------------------------------------------------------------- */
+
+static void widen_info(stoker_dataset_info *all, const stoker_dataset_info *info)
+{
+    for (uint32_t axis = 0; axis < all->rank; axis++)
+        all->sizes_differ = all->sizes_differ || all->shape[axis] != info->shape[axis];
+    all->sizes_differ = all->sizes_differ || info->sizes_differ;
+    if (all->pixels_max < info->pixels_max)
+        all->pixels_max = info->pixels_max;
+    if (all->encoded_bytes_max < info->encoded_bytes_max)
+        all->encoded_bytes_max = info->encoded_bytes_max;
+    if (all->class_count == 0 || info->class_count == 0)
+        all->class_count = 0; /* unknown in one: unknown */
+    else if (all->class_count < info->class_count)
+        all->class_count = info->class_count;
+    all->has_paths = all->has_paths || info->has_paths;
+}
+
+/* "A; B": what opening found in each. */
+static int describe_all(const struct stk_view_making *making, struct stk_view *view)
+{
+    size_t bytes = 1;
+    for (uint32_t i = 0; i < view->part_count; i++) {
+        const char *text = stoker_dataset_get_info(view->parts[i].dataset)->description;
+        bytes += text == NULL ? 0 : strlen(text) + 2;
+    }
+    view->info.description = NULL;
+    if (bytes == 1)
+        return STOKER_OK;
+    view->description = stk_calloc(bytes, 1);
+    if (view->description == NULL)
+        return stk_view_refuse(making, STOKER_ENOMEM, "the description");
+    for (uint32_t i = 0; i < view->part_count; i++) {
+        const char *text = stoker_dataset_get_info(view->parts[i].dataset)->description;
+        const size_t used = strlen(view->description);
+        if (text != NULL)
+            (void)snprintf(view->description + used, bytes - used, "%s%s", used == 0 ? "" : "; ",
+                           text);
+    }
+    view->info.description = view->description;
+    return STOKER_OK;
+}
+
+static int join(const struct stk_view_making *making, struct stk_view *view)
+{
+    uint64_t end = 0;
+    int rc = STOKER_OK;
+    for (uint32_t i = 0; rc == STOKER_OK && i < view->part_count; i++) {
+        const stoker_dataset_info *info = stoker_dataset_get_info(view->parts[i].dataset);
+        rc = check_rows(making, view, i);
+        if (rc == STOKER_OK)
+            rc = check_classes(making, view, i);
+        widen_info(&view->info, info);
+        if (info->count > STK_SAMPLER_COUNT_MAX - end)
+            return stk_view_refuse(making, STOKER_ELIMIT, "more than 2^62 samples");
+        end += info->count;
+        view->parts[i].end = end;
+    }
+    view->info.count = end;
+    view->take_run = take_of_one;
+    if (rc == STOKER_OK)
+        rc = number_files(making, view);
+    return rc == STOKER_OK ? describe_all(making, view) : rc;
+}
+
+int stoker_dataset_concat(stoker_dataset **out, stoker_dataset *const *datasets, uint32_t count,
+                          stoker_error *error)
+{
+    const struct stk_view_making making = { .name = "concat", .error = error };
+    struct stk_view *view = NULL;
+    if (out == NULL || datasets == NULL || count == 0)
+        return stk_view_refuse(&making, STOKER_EINVAL, "out or datasets is NULL, or count is 0");
+    int rc = stk_view_make(&view, &making, datasets, count);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = join(&making, view);
+    if (rc != STOKER_OK) {
+        stk_view_free(view);
+        return rc;
+    }
+    return stk_view_finish(out, &making, view, stk_view_mix(4, count));
+}

@@ -1,0 +1,305 @@
+/* view.c - see view.h. */
+#include "datasets/views/view.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "loader/api/dataset.h"
+#include "loader/api/fingerprint.h"
+#include "loader/base/error.h"
+#include "loader/base/memory.h"
+#include "loader/base/rng.h"
+
+int stk_view_refuse(const struct stk_view_making *making, int code, const char *format, ...)
+{
+    char what[320];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(what, sizeof(what), format, arguments);
+    va_end(arguments);
+    const struct stk_place place = STK_NOWHERE;
+    return stk_error_set(making->error, code, STOKER_STAGE_OPEN, &place, "%s: %s", making->name,
+                         what);
+}
+
+uint64_t stk_view_mix(uint64_t key, uint64_t word)
+{
+    return stk_mix64(key ^ word) + word;
+}
+
+/* ---- forwarded callbacks ---------------------------------------------------------- */
+
+static int describe(const void *self, stoker_dataset_info *out)
+{
+    *out = ((const struct stk_view *)self)->info;
+    return STOKER_OK;
+}
+
+/* Renumber what the sample of a part names. The innermost data set's id is the codec's. */
+static void adopt(const struct stk_view_part *part, uint64_t id, stoker_sample *sample)
+{
+    stoker_extent *extent = &sample->extent;
+    if (sample->codec_id == 0)
+        sample->codec_id = id + 1;
+    if (extent->memory != NULL || extent->bytes == 0)
+        return;
+    if (extent->path != NULL && part->directory != STK_VIEW_NO_DIRECTORY)
+        extent->file = part->directory;
+    else
+        extent->file += part->first_file;
+}
+
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+                  stoker_error *error)
+{
+    const struct stk_view *view = self;
+    uint64_t mapped[STK_VIEW_RUN_MAX];
+    while (count > 0) {
+        const struct stk_view_part *part;
+        const uint32_t taken = view->take_run(view, ids, count, mapped, &part);
+        const stoker_dataset *inner = part->dataset;
+        const int rc = inner->ops->locate(inner->self, mapped, taken, out, error);
+        if (rc != STOKER_OK)
+            return rc;
+        for (uint32_t i = 0; i < taken; i++)
+            adopt(part, mapped[i], &out[i]);
+        ids += taken;
+        out += taken;
+        count -= taken;
+    }
+    return STOKER_OK;
+}
+
+static void labels(const void *self, const uint64_t *ids, uint32_t count, void *out)
+{
+    const struct stk_view *view = self;
+    const size_t label_bytes = stoker_dtype_bytes(view->info.label_dtype);
+    uint64_t mapped[STK_VIEW_RUN_MAX];
+    uint8_t *to = out;
+    while (count > 0) {
+        const struct stk_view_part *part;
+        const uint32_t taken = view->take_run(view, ids, count, mapped, &part);
+        part->dataset->ops->labels(part->dataset->self, mapped, taken, to);
+        ids += taken;
+        to += taken * label_bytes;
+        count -= taken;
+    }
+}
+
+/* The part that a file of the view belongs to. */
+static const struct stk_view_part *part_of_file(const struct stk_view *view, uint32_t file)
+{
+    const struct stk_view_part *part = view->parts;
+    for (uint32_t i = 1; i < view->part_count && view->parts[i].first_file <= file; i++)
+        part = &view->parts[i];
+    return part;
+}
+
+static int file_of(const void *self, uint32_t file, stoker_file *out)
+{
+    const struct stk_view *view = self;
+    const struct stk_view_part *part = part_of_file(view, file);
+    const stoker_dataset *inner = part->dataset;
+    if (file == part->directory) {
+        *out = (stoker_file){ .path = inner->ops->name, .fd = inner->info.directory };
+        return STOKER_OK;
+    }
+    if (file >= view->info.file_count || file - part->first_file >= inner->info.file_count)
+        return STOKER_EINVAL;
+    return inner->ops->file(inner->self, file - part->first_file, out);
+}
+
+static const char *class_name(const void *self, uint32_t index)
+{
+    const struct stk_view *view = self;
+    const char *name = NULL;
+    for (uint32_t i = 0; i < view->part_count && name == NULL; i++)
+        name = stoker_dataset_class_name(view->parts[i].dataset, index);
+    return name;
+}
+
+static const char *stored_as(const void *self, uint64_t id)
+{
+    const struct stk_view *view = self;
+    uint64_t mapped[STK_VIEW_RUN_MAX];
+    const struct stk_view_part *part;
+    (void)view->take_run(view, &id, 1, mapped, &part);
+    return stoker_dataset_stored_as(part->dataset, mapped[0]);
+}
+
+static void destroy(void *self)
+{
+    stk_view_free(self);
+}
+
+/* Weights that the view itself has. */
+static int own_weights(const struct stk_view *view, const uint64_t *ids, uint32_t count,
+                       double *out)
+{
+    int64_t classes[STK_VIEW_RUN_MAX];
+    stoker_error unwanted;
+    if (view->weights != NULL) {
+        for (uint32_t i = 0; i < count; i++)
+            out[i] = view->weights[ids[i]];
+        return STOKER_OK;
+    }
+    const int rc = stk_view_class_labels(view->parts[0].dataset, ids, count, classes, &unwanted);
+    for (uint32_t i = 0; rc == STOKER_OK && i < count; i++)
+        out[i] = view->class_weights[classes[i]];
+    return rc;
+}
+
+static int weights(const void *self, const uint64_t *ids, uint32_t count, double *out)
+{
+    const struct stk_view *view = self;
+    uint64_t mapped[STK_VIEW_RUN_MAX];
+    int rc = STOKER_OK;
+    while (rc == STOKER_OK && count > 0) {
+        const struct stk_view_part *part;
+        const uint32_t taken = view->take_run(view, ids, count, mapped, &part);
+        const stoker_dataset *inner = part->dataset;
+        if (view->weights != NULL || view->class_weights != NULL)
+            rc = own_weights(view, ids, taken, out);
+        else if (inner->weights != NULL)
+            rc = inner->weights(inner->self, mapped, taken, out);
+        else
+            for (uint32_t i = 0; i < taken; i++)
+                out[i] = 1.0;
+        ids += taken;
+        out += taken;
+        count -= taken;
+    }
+    return rc;
+}
+
+/* ---- labels, to count classes ------------------------------------------------------- */
+
+int stk_view_class_labels(const stoker_dataset *dataset, const uint64_t *ids, uint32_t count,
+                          int64_t *labels_out, stoker_error *error)
+{
+    enum { AT_ONCE = 16 };
+    if (dataset->ops->labels != NULL) {
+        dataset->ops->labels(dataset->self, ids, count, labels_out);
+        return STOKER_OK;
+    }
+    for (uint32_t done = 0; done < count; done += AT_ONCE) {
+        stoker_sample samples[AT_ONCE] = { 0 };
+        const uint32_t taken = count - done < AT_ONCE ? count - done : AT_ONCE;
+        const int rc = dataset->ops->locate(dataset->self, ids + done, taken, samples, error);
+        if (rc != STOKER_OK)
+            return rc < 0 ? rc : STOKER_EINVAL;
+        for (uint32_t i = 0; i < taken; i++)
+            labels_out[done + i] = samples[i].label.index;
+    }
+    return STOKER_OK;
+}
+
+/* ---- life ----------------------------------------------------------------------------- */
+
+/* The depth of a data set: 0, or of a view one more than what it wraps. */
+static uint32_t depth_of(const stoker_dataset *dataset)
+{
+    uint32_t deepest = 0;
+    if (dataset->ops->describe != describe)
+        return 0;
+    const struct stk_view *view = dataset->self;
+    for (uint32_t i = 0; i < view->part_count; i++) {
+        const uint32_t depth = depth_of(view->parts[i].dataset);
+        deepest = depth > deepest ? depth : deepest;
+    }
+    return deepest + 1;
+}
+
+/* The callbacks that all wrapped data sets can answer. */
+static void set_ops(struct stk_view *view, const char *name)
+{
+    bool all_have_labels = true;
+    for (uint32_t i = 0; i < view->part_count; i++)
+        all_have_labels = all_have_labels && view->parts[i].dataset->ops->labels != NULL;
+    view->ops = (stoker_dataset_ops){
+        .name = name,
+        .describe = describe,
+        .locate = locate,
+        .labels = all_have_labels ? labels : NULL,
+        .file = file_of,
+        .destroy = destroy,
+        .class_name = class_name,
+        .stored_as = stored_as,
+    };
+}
+
+int stk_view_make(struct stk_view **out, const struct stk_view_making *making,
+                  stoker_dataset *const *datasets, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (datasets[i] == NULL)
+            return stk_view_refuse(making, STOKER_EINVAL, "data set %u is NULL", i);
+        if (depth_of(datasets[i]) >= STOKER_VIEW_DEPTH_MAX)
+            return stk_view_refuse(making, STOKER_ELIMIT, "views of views are at most %d deep",
+                                   STOKER_VIEW_DEPTH_MAX);
+    }
+    struct stk_view *view = stk_calloc(1, sizeof(*view) + count * sizeof(view->parts[0]));
+    if (view == NULL)
+        return stk_view_refuse(making, STOKER_ENOMEM, "the view");
+    for (uint32_t i = 0; i < count; i++)
+        view->parts[i] = (struct stk_view_part){ .dataset = stk_dataset_hold(datasets[i]),
+                                                 .directory = STK_VIEW_NO_DIRECTORY };
+    view->part_count = count;
+    view->info = datasets[0]->info;
+    view->info.dense = false;
+    view->info.rows = NULL;
+    set_ops(view, making->name);
+    *out = view;
+    return STOKER_OK;
+}
+
+void stk_view_free(struct stk_view *view)
+{
+    for (uint32_t i = 0; i < view->part_count; i++)
+        stoker_dataset_close(&view->parts[i].dataset);
+    stk_free(view->ids);
+    stk_free((void *)view->weights);
+    stk_free((void *)view->class_weights);
+    stk_free(view->description);
+    stk_free(view);
+}
+
+static uint64_t fingerprint_of(const struct stk_view *view, uint64_t key)
+{
+    for (uint32_t i = 0; i < view->part_count; i++) {
+        const struct stk_fingerprint inner = stk_fingerprint_of(view->parts[i].dataset);
+        key = stk_view_mix(key, (uint64_t)inner.form << 32 | inner.content);
+    }
+    return key;
+}
+
+/* A file that changed between the opening of its data set and of the view has changed for the view, too. */
+static void keep_stamps(stoker_dataset *dataset, const struct stk_view *view)
+{
+    for (uint32_t i = 0; i < view->part_count; i++) {
+        const struct stk_stamps *stamps = &view->parts[i].dataset->stamps;
+        for (uint32_t file = 0; file < stamps->count; file++)
+            dataset->stamps.each[view->parts[i].first_file + file] = stamps->each[file];
+    }
+}
+
+int stk_view_finish(stoker_dataset **out, const struct stk_view_making *making,
+                    struct stk_view *view, uint64_t key)
+{
+    bool weighted = view->weights != NULL || view->class_weights != NULL;
+    for (uint32_t i = 0; i < view->part_count; i++)
+        weighted = weighted || view->parts[i].dataset->weights != NULL;
+    view->info.fingerprint = fingerprint_of(view, key);
+    stoker_dataset *made = NULL;
+    const int rc = stoker_dataset_create(&made, &view->ops, view, making->error);
+    if (rc != STOKER_OK) {
+        stk_view_free(view);
+        return rc;
+    }
+    made->weights = weighted ? weights : NULL;
+    keep_stamps(made, view);
+    *out = made;
+    return STOKER_OK;
+}

@@ -1,0 +1,80 @@
+/* view.h - what all views are: data sets that they wrap, a map of ids, and forwarded callbacks.
+ *
+ *   id of the view ──▶ take_run ──▶ (part, ids of the part's data set) ──▶ its callbacks
+ *
+ * A kind of view (select, split, ...) fills in how ids map; view.c alone calls the wrapped data sets.
+ */
+#ifndef STK_DATASETS_VIEWS_VIEW_H
+#define STK_DATASETS_VIEWS_VIEW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stoker/views.h>
+
+#include "loader/sampler/sampler.h"
+
+enum { STK_VIEW_RUN_MAX = 128 }; /* ids mapped at a time: 1 KiB of the stack per view */
+
+/* One wrapped data set. */
+struct stk_view_part {
+    stoker_dataset *dataset; /* held */
+    uint64_t end;            /* the view's ids of this part end here; of concat only */
+    uint32_t first_file;     /* number of its file 0 in the view */
+    uint32_t directory; /* number of its directory among the view's files; STK_VIEW_NO_DIRECTORY */
+};
+
+#define STK_VIEW_NO_DIRECTORY UINT32_MAX
+
+struct stk_view {
+    stoker_dataset_ops ops;
+    stoker_dataset_info info; /* what describe() answers; begins as that of part 0 */
+
+    /* Map the first of `count` >= 1 ids to ids of one part: up to STK_VIEW_RUN_MAX of them. Returns their number. */
+    uint32_t (*take_run)(const struct stk_view *view, const uint64_t *ids, uint32_t count,
+                         uint64_t *mapped, const struct stk_view_part **part);
+
+    uint64_t *ids;                  /* select, stratified split: [info.count]; else NULL */
+    struct stk_sampler permutation; /* split */
+    struct stk_sampler_order order; /* split */
+    uint64_t first_position;        /* split: where the side begins in the permutation */
+    const double *weights;          /* weighted: [info.count], or NULL */
+    const double *class_weights;    /* weighted by class: [info.class_count], or NULL */
+    char *description;              /* concat: owned; else NULL */
+
+    uint32_t part_count;
+    struct stk_view_part parts[]; /* [part_count] */
+};
+
+/* Where an error message says it comes from: "select", "split", ... */
+struct stk_view_making {
+    const char *name; /* static */
+    stoker_error *error;
+};
+
+/* Set the error "NAME: WHAT" and return code. */
+int stk_view_refuse(const struct stk_view_making *making, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Make a view of `count` data sets, which it holds from now on. Its info is that of the first, without hints that a map
+ * of ids breaks (dense, rows). Errors: STOKER_EINVAL, STOKER_ELIMIT (too deep), STOKER_ENOMEM. */
+int stk_view_make(struct stk_view **out, const struct stk_view_making *making,
+                  stoker_dataset *const *datasets, uint32_t count);
+
+/* Make the data set of a complete view, or free the view. `key` is a hash of the view's parameters. */
+int stk_view_finish(stoker_dataset **out, const struct stk_view_making *making,
+                    struct stk_view *view, uint64_t key);
+
+/* Free a view that has not become a data set. */
+void stk_view_free(struct stk_view *view);
+
+/* Labels of `count` samples of a data set with class labels. */
+int stk_view_class_labels(const stoker_dataset *dataset, const uint64_t *ids, uint32_t count,
+                          int64_t *labels, stoker_error *error);
+
+/* Make sample i of a view sample ids[i] of part 0; the view owns ids from now on. */
+void stk_view_use_ids(struct stk_view *view, uint64_t *ids, uint64_t count);
+
+/* Fold a word into a hash of parameters. */
+uint64_t stk_view_mix(uint64_t key, uint64_t word);
+
+#endif

@@ -1,0 +1,97 @@
+/* test_views.c - every allocation of every view fails in its turn: the view is not made, says so, leaves nothing behind
+ * and does not hold what it would have wrapped.
+ */
+#include <criterion/criterion.h>
+
+#include <stoker/stoker.h>
+
+#include "loader/base/fault.h"
+#include "support/folder_files.h"
+#include "support/leaks.h"
+#include "support/opened_loader.h"
+
+static stoker_dataset *sets[2];
+
+static int make_select(stoker_dataset **out, stoker_error *error)
+{
+    static const uint64_t ids[] = { 1, 0, 3 };
+    return stoker_dataset_select(out, sets[0], ids, 3, error);
+}
+
+static int make_repeat(stoker_dataset **out, stoker_error *error)
+{
+    return stoker_dataset_repeat(out, sets[0], 3, error);
+}
+
+static int make_concat(stoker_dataset **out, stoker_error *error)
+{
+    return stoker_dataset_concat(out, sets, 2, error);
+}
+
+static int make_split(stoker_dataset **out, stoker_error *error)
+{
+    stoker_split split = STOKER_SPLIT_INIT;
+    split.test = 0.5;
+    return stoker_dataset_split(out, sets[0], &split, error);
+}
+
+static int make_strata(stoker_dataset **out, stoker_error *error)
+{
+    stoker_split split = STOKER_SPLIT_INIT;
+    split.test = 0.5;
+    split.stratified = true;
+    return stoker_dataset_split(out, sets[0], &split, error);
+}
+
+static int make_weight(stoker_dataset **out, stoker_error *error)
+{
+    static const double weights[] = { 1, 2, 3, 4 };
+    return stoker_dataset_weight(out, sets[0], weights, 4, error);
+}
+
+static int make_balance(stoker_dataset **out, stoker_error *error)
+{
+    return stoker_dataset_weight(out, sets[0], NULL, 0, error);
+}
+
+/* Returns the number of allocations that were failed. */
+static uint64_t sweep(int (*make)(stoker_dataset **out, stoker_error *error))
+{
+    for (uint64_t nth = 1;; nth++) {
+        stoker_dataset *view = NULL;
+        stoker_error error = { .code = 0 };
+        const int64_t live = stk_fault_live_bytes();
+        stk_fault_arm(STK_FAULT_MEMORY, nth);
+        const int rc = make(&view, &error);
+        if (!stk_fault_disarm()) {
+            cr_assert_eq(rc, STOKER_OK, "%s", error.message);
+            stoker_dataset_close(&view);
+            cr_assert_eq(stk_fault_live_bytes(), live);
+            return nth - 1;
+        }
+        cr_assert_eq(rc, STOKER_ENOMEM, "allocation %u", (unsigned)nth);
+        cr_assert_eq(error.code, STOKER_ENOMEM);
+        cr_assert_gt(error.message[0], 0);
+        cr_assert_null(view);
+        cr_assert_eq(stk_fault_live_bytes(), live, "allocation %u", (unsigned)nth);
+    }
+}
+
+CleanTest(view_faults, each_allocation_fails_once)
+{
+    struct stk_folder_set folders[2];
+    for (int i = 0; i < 2; i++) {
+        stk_folder_make(&folders[i], 4, 2, true);
+        sets[i] = folders[i].dataset;
+    }
+    cr_assert_eq(sweep(make_select), 3);
+    cr_assert_eq(sweep(make_repeat), 2);
+    cr_assert_eq(sweep(make_concat),
+                 4); /* also the stamps of its directories, and the description */
+    cr_assert_eq(sweep(make_split), 2);
+    cr_assert_eq(sweep(make_strata), 7);
+    cr_assert_eq(sweep(make_weight), 3);
+    cr_assert_eq(sweep(make_balance), 4);
+    for (int i = 0; i < 2; i++)
+        stk_folder_remove(&folders[i]); /* frees it: no view holds it */
+}
