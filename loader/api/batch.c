@@ -16,55 +16,96 @@ static void send_more(stoker_loader *loader)
         (void)stk_deliver_send_ahead(loader);
 }
 
-/* Returns false if the batch was released before, through a copy of it: then nothing happens. */
-static bool release_lent(stoker_loader *loader, uint64_t turn, struct CUstream_st *stream, int *rc)
+/* The batch has no user any more. Returns false if it was released before, through a copy of it: then nothing
+ * happens. */
+static bool give_back_slot(stoker_loader *loader, struct stk_lease *lease, uint64_t turn)
 {
-    if (!loader->on_device)
+    if (stk_lease_turn(lease) != turn)
+        return false;
+    if (!lease->kept)
         return stk_slots_release(&loader->pipeline.slots, turn);
-    const bool held = stk_transfer_holds(&loader->transfer, turn);
-    *rc = stk_transfer_release_on(&loader->transfer, turn, stream);
-    return held;
+    stk_kept_put(&loader->kept, lease);
+    return true;
 }
 
-static int end_work(void *self, uint64_t turn, void *stream)
+/* The same; its work ends on the stream. */
+static bool give_back_buffer(stoker_loader *loader, struct stk_lease *lease, uint64_t turn,
+                             struct CUstream_st *stream, int *rc)
 {
-    stoker_loader *loader = self;
-    return loader->on_device ? stk_transfer_end_work(&loader->transfer, turn, stream) : 0;
+    struct stk_buffer *buffer = stk_transfer_buffer_of(lease);
+    if (!stk_buffer_holds(buffer, turn))
+        return false;
+    *rc = stk_transfer_release_on(&loader->transfer, buffer, stream);
+    if (lease->kept)
+        stk_kept_put(&loader->kept, lease);
+    return true;
 }
 
-static void give_back(void *self, uint64_t turn)
+static int end_work(void *self, struct stk_lease *lease, void *stream)
 {
     stoker_loader *loader = self;
+    return loader->on_device
+               ? stk_transfer_end_work(&loader->transfer, stk_transfer_buffer_of(lease), stream)
+               : 0;
+}
+
+/* Work with a buffer has ended on all streams when the lease comes here. */
+static void give_back_returned(stoker_loader *loader, struct stk_lease *lease)
+{
+    if (!loader->on_device) {
+        (void)give_back_slot(loader, lease, stk_lease_turn(lease));
+        return;
+    }
+    struct stk_buffer *buffer = stk_transfer_buffer_of(lease);
+    if (!buffer->lent)
+        return;
+    stk_transfer_free(&loader->transfer, buffer);
+    if (lease->kept)
+        stk_kept_put(&loader->kept, lease);
+}
+
+static void give_back(void *self, struct stk_lease *lease)
+{
+    stoker_loader *loader = self;
+    const uint64_t turn = stk_lease_turn(lease);
     const uint64_t begin_ns = stk_trace_begin(loader->trace.rings, STOKER_TRACE_RELEASE, turn);
-    if (loader->on_device)
-        stk_transfer_free(&loader->transfer, turn);
-    else
-        (void)stk_slots_release(&loader->pipeline.slots, turn);
+    give_back_returned(loader, lease);
     stk_trace_end(loader->trace.rings, STOKER_TRACE_RELEASE, begin_ns, turn, 0, 0);
 }
 
-struct stk_dlpack_owner stk_batch_owner(stoker_loader *loader, void (*last_out)(void *))
+static void wake(void *self)
 {
-    return (struct stk_dlpack_owner){
-        .self = loader, .end_work = end_work, .give_back = give_back, .last_out = last_out
-    };
+    stk_slots_wake_consumer(&((stoker_loader *)self)->pipeline.slots);
+}
+
+struct stk_leases_owner stk_batch_owner(stoker_loader *loader, void (*last_out)(void *))
+{
+    return (struct stk_leases_owner){ .self = loader,
+                                      .end_work = end_work,
+                                      .give_back = give_back,
+                                      .wake = wake,
+                                      .last_out = last_out };
 }
 
 static int release_on(stoker_batch *batch, struct CUstream_st *stream)
 {
     stoker_loader *loader = batch->loader;
     const uint64_t turn = batch->turn;
+    struct stk_lease *lease = batch->lease;
     memset((char *)batch + sizeof(batch->struct_size), 0,
            batch->struct_size - sizeof(batch->struct_size));
     if (stk_fork_guard_tripped(&loader->guard))
         return STOKER_EFORKED;
+    if (loader->kept.any_thread)
+        return stk_leases_return(&loader->leases, lease, turn, stream);
     int rc = STOKER_OK;
-    if (stk_dlpack_refs_any(&loader->refs) &&
-        !stk_dlpack_refs_release(&loader->refs, turn, stream, &rc))
+    if (stk_leases_any_out(&loader->leases) &&
+        !stk_leases_release(&loader->leases, lease, turn, stream, &rc))
         return rc;
-    stk_dlpack_refs_collect(&loader->refs);
+    stk_leases_collect(&loader->leases);
     const uint64_t begin_ns = stk_trace_begin(loader->trace.rings, STOKER_TRACE_RELEASE, turn);
-    if (release_lent(loader, turn, stream, &rc))
+    if (loader->on_device ? give_back_buffer(loader, lease, turn, stream, &rc)
+                          : give_back_slot(loader, lease, turn))
         stk_trace_end(loader->trace.rings, STOKER_TRACE_RELEASE, begin_ns, turn, 0, 0);
     else
         stk_trace_cancel(loader->trace.rings);
@@ -77,10 +118,8 @@ void stoker_batch_release(stoker_batch *batch)
 {
     if (batch == NULL || batch->loader == NULL)
         return;
-    const stoker_loader *loader = batch->loader;
-    (void)release_on(batch, loader->on_device
-                                ? stk_transfer_buffer(&loader->transfer, batch->turn)->stream
-                                : NULL);
+    (void)release_on(batch, batch->loader->on_device ? stk_transfer_buffer_of(batch->lease)->stream
+                                                     : NULL);
 }
 
 int stoker_batch_release_on(stoker_batch *batch, struct CUstream_st *stream)
@@ -104,5 +143,8 @@ int stoker_batch_wait_on(const stoker_batch *batch, struct CUstream_st *stream)
         return STOKER_EFORKED;
     if (!loader->on_device)
         return STOKER_OK;
-    return stk_transfer_wait_on(&loader->transfer, batch->turn, stream);
+    struct stk_buffer *buffer = stk_transfer_buffer_of(batch->lease);
+    if (!stk_buffer_holds(buffer, batch->turn))
+        return STOKER_EINVAL;
+    return stk_transfer_wait_on(&loader->transfer, buffer, stream);
 }

@@ -290,14 +290,11 @@ static int make_transfer(stoker_loader *loader, stoker_error *error)
 
 static void free_loader(void *self);
 
-static int make_refs(stoker_loader *loader)
+static int make_leases(stoker_loader *loader)
 {
-    const uint32_t count =
-        loader->on_device ? loader->transfer.buffer_count : loader->pipeline.slots.slot_count;
-    const struct stk_dlpack_owner owner = stk_batch_owner(loader, free_loader);
-    loader->tensors = stk_tensors_make(count);
-    const int rc = stk_dlpack_refs_init(&loader->refs, count, &owner);
-    return loader->tensors == NULL ? STOKER_ENOMEM : rc;
+    const struct stk_leases_owner owner = stk_batch_owner(loader, free_loader);
+    stk_leases_init(&loader->leases, &owner);
+    return stk_kept_init(loader);
 }
 
 static int make_workers(stoker_loader *loader, stoker_error *error)
@@ -373,7 +370,7 @@ static int make_pipeline(stoker_loader *loader, stoker_error *error)
     if (rc == 0)
         rc = make_transfer(loader, error);
     if (rc == 0)
-        rc = make_refs(loader);
+        rc = make_leases(loader);
     loader->pipeline.slots.workers = loader->tuner.workers;
     loader->pipeline.slots.spare_core = loader->cpus > loader->tuner.workers;
     loader->pipeline.any_thread = !loader->threads;
@@ -445,11 +442,12 @@ static bool stop_workers(stoker_loader *loader)
 static void free_loader(void *self)
 {
     stoker_loader *loader = self;
-    stk_dlpack_refs_collect(&loader->refs);
+    stk_leases_collect(&loader->leases);
+    stk_kept_destroy(loader);
     if (!stk_transfer_destroy(&loader->transfer, stk_now_ns() + DEVICE_WAIT_NS))
         return; /* the GPU still reads our slots, or the consumer's work still runs there */
     stk_trace_destroy(&loader->trace);
-    stk_dlpack_refs_destroy(&loader->refs);
+    stk_leases_destroy(&loader->leases);
     stk_free(loader->tensors);
     stk_slots_destroy(&loader->pipeline.slots);
     stk_device_convert_destroy(&loader->device_convert);
@@ -481,6 +479,6 @@ void stoker_loader_destroy(stoker_loader **out)
     if (loader->has_bad_samples)
         stk_bad_samples_destroy(&loader->bad_samples);
     stk_free(loader->files);
-    if (stk_dlpack_refs_end(&loader->refs)) /* else the last tensor's deleter does it */
+    if (stk_leases_end(&loader->leases)) /* else the last tensor's deleter does it */
         free_loader(loader);
 }

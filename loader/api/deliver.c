@@ -184,6 +184,7 @@ struct view {
     const uint64_t *ids; /* in host memory */
     const uint64_t *device_ids;
     uint64_t turn;
+    struct stk_lease *lease;
 };
 
 /* Batches of the epoch delivered before this loader was created, which may have resumed it. */
@@ -208,6 +209,7 @@ static void describe(stoker_loader *loader, const struct view *view,
         .device_ids = view->device_ids,
         .loader = loader,
         .turn = view->turn,
+        .lease = view->lease,
     };
     batch->images.shape[0] = rows;
     batch->labels.shape[0] = rows;
@@ -246,7 +248,9 @@ int stk_deliver_in_place(stoker_loader *loader, stoker_batch *batch)
         .ids = slot->ids,
         .device_ids = slot->ids,
         .turn = slots->head,
+        .lease = &slot->memory->lease,
     };
+    atomic_store_explicit(&view.lease->turn, view.turn, memory_order_relaxed);
     describe(loader, &view, &place, rows, batch);
     stk_slots_take(slots);
     stk_trace_end(loader->trace.rings, STOKER_TRACE_LEND, begin_ns, view.turn, 0, rows);
@@ -285,14 +289,17 @@ void stk_deliver_sent(stoker_loader *loader, stoker_batch *batch)
     const uint64_t turn = transfer->delivered;
     const uint64_t begin_ns = stk_trace_begin(loader->trace.rings, STOKER_TRACE_LEND, turn);
     const struct stk_batch_place place = stk_schedule_place(&loader->pipeline.schedule, turn);
-    const struct stk_buffer *buffer = stk_transfer_lend(transfer);
+    struct stk_buffer *buffer = stk_transfer_lend(transfer);
     uint8_t *memory = buffer->memory;
+    if (loader->kept.any_thread)
+        stk_transfer_share(buffer);
     const struct view view = {
         .images = buffer->images,
         .labels = slot->labels == NULL ? NULL : memory + ((uint8_t *)slot->labels - slot->images),
         .ids = buffer->ids,
         .device_ids = (void *)(memory + ((uint8_t *)slot->ids - slot->images)),
         .turn = turn,
+        .lease = &buffer->lease,
     };
     describe(loader, &view, &place, buffer->rows, batch);
     stk_trace_end(loader->trace.rings, STOKER_TRACE_LEND, begin_ns, turn, 0, buffer->rows);

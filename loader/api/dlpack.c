@@ -1,4 +1,4 @@
-/* dlpack.c - makes DLPack tensors of a batch, without a copy: see dlpack_refs.h for its lifetime. */
+/* dlpack.c - makes DLPack tensors of a batch, without a copy: see leases.h for its lifetime. */
 #include <assert.h>
 #include <string.h>
 
@@ -18,9 +18,9 @@ struct stk_tensor {
     int64_t shape[STOKER_RANK_MAX];
     int64_t strides[STOKER_RANK_MAX];
     stoker_loader *loader;
-    uint64_t turn;    /* its batch's */
-    void *stream;     /* where the consumer's work ends; STREAM_NONE: already ended */
-    _Atomic bool out; /* release by the deleter pairs with acquire in to_dlpack */
+    struct stk_lease *lease; /* its batch lies there */
+    void *stream;            /* where the consumer's work ends; STREAM_NONE: already ended */
+    _Atomic bool out;        /* release by the deleter pairs with acquire in to_dlpack */
 };
 
 /* Special stream values of CUDA and of the __dlpack__ protocol. */
@@ -32,17 +32,22 @@ struct stk_tensor *stk_tensors_make(uint32_t batches)
     return stk_calloc((size_t)batches * PARTS, sizeof(struct stk_tensor));
 }
 
+struct stk_tensor *stk_tensors_of(struct stk_tensor *tensors, uint32_t batch)
+{
+    return &tensors[(size_t)batch * PARTS];
+}
+
 /* Any thread. */
 static void delete_tensor(struct stk_tensor *tensor)
 {
     stoker_loader *loader = tensor->loader;
-    const uint64_t turn = tensor->turn;
+    struct stk_lease *lease = tensor->lease;
     if (stk_fork_guard_tripped(&loader->guard))
         return;                                   /* the parent's tensor */
     if ((uintptr_t)tensor->stream != STREAM_NONE) /* next() reports it if that fails */
-        (void)stk_dlpack_refs_end_work(&loader->refs, turn, tensor->stream);
+        (void)stk_leases_end_work(&loader->leases, lease, tensor->stream);
     atomic_store_explicit(&tensor->out, false, memory_order_release);
-    stk_dlpack_refs_drop(&loader->refs, turn);
+    stk_leases_drop(&loader->leases, lease);
 }
 
 static void delete_versioned(DLManagedTensorVersioned *managed)
@@ -99,13 +104,15 @@ static DLTensor describe(struct stk_tensor *tensor, const stoker_batch *batch, s
 }
 
 /* Returns true if the consumer still has the batch. */
-static bool is_lent(const stoker_loader *loader, uint64_t turn)
+static bool is_lent(const stoker_loader *loader, const struct stk_lease *lease, uint64_t turn)
 {
-    const struct stk_dlpack_ref *ref = stk_dlpack_ref_of(&loader->refs, turn);
-    if ((atomic_load(&ref->state) & STK_DLPACK_RELEASED) != 0)
+    if (stk_lease_turn(lease) != turn || (atomic_load(&lease->users) & STK_LEASE_RELEASED) != 0)
         return false;
-    return loader->on_device ? stk_transfer_holds(&loader->transfer, turn)
-                             : stk_slots_holds(&loader->pipeline.slots, turn);
+    if (lease->kept)
+        return true;
+    return loader->on_device
+               ? stk_buffer_holds(stk_transfer_buffer_of((struct stk_lease *)lease), turn)
+               : stk_slots_holds(&loader->pipeline.slots, turn);
 }
 
 /* Make the stream wait for the copy of the batch. */
@@ -126,21 +133,22 @@ static int take_tensor(const stoker_batch *batch, stoker_part part, void *stream
     stoker_loader *loader = batch->loader;
     if (stk_fork_guard_tripped(&loader->guard))
         return STOKER_EFORKED;
-    if (!is_lent(loader, batch->turn))
+    struct stk_lease *lease = batch->lease;
+    if (!is_lent(loader, lease, batch->turn))
         return STOKER_EINVAL;
-    struct stk_tensor *tensor = &loader->tensors[PARTS * (batch->turn % loader->refs.count) + part];
+    struct stk_tensor *tensor = &lease->tensors[part];
     if (atomic_load_explicit(&tensor->out, memory_order_acquire))
         return STOKER_EBUSY;
     const int rc = wait_on(batch, stream);
     if (rc != STOKER_OK)
         return rc;
     tensor->loader = loader;
-    tensor->turn = batch->turn;
+    tensor->lease = lease;
     tensor->stream = stream;
     if (loader->on_device)
-        stk_transfer_share(&loader->transfer, batch->turn);
+        stk_transfer_share(stk_transfer_buffer_of(lease));
     atomic_store(&tensor->out, true);
-    stk_dlpack_refs_add(&loader->refs, batch->turn);
+    stk_leases_add(&loader->leases, lease);
     *out = tensor;
     return STOKER_OK;
 }

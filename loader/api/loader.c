@@ -78,18 +78,6 @@ static bool wait_for_batch(stoker_loader *loader, uint64_t deadline_ns, uint64_t
     return ready;
 }
 
-static uint64_t deadline_of(int32_t timeout_ms, uint64_t now_ns)
-{
-    return timeout_ms < 0 ? UINT64_MAX : now_ns + (uint64_t)timeout_ms * UINT64_C(1000000);
-}
-
-static void count_stall(stoker_loader *loader, uint64_t before_ns, uint64_t now_ns)
-{
-    stk_ledger_add(&loader->ledger.stall_ns, now_ns - before_ns);
-    stk_ledger_add(&loader->ledger.stalls, 1);
-    loader->waited_ns = now_ns;
-}
-
 /* Run `workers` workers from now on. A caller that assists is an extra one if a core is free, else it
  * replaces the last one. */
 static void run_workers(stoker_loader *loader, uint32_t workers, bool assists)
@@ -156,13 +144,15 @@ static int next_in_place(stoker_loader *loader, stoker_batch *batch, int32_t tim
 {
     const struct stk_slots *slots = &loader->pipeline.slots;
     const bool keeps_reading = !loader->threads && loader->pipeline.reads; /* in this call, too */
-    if (stk_slots_head_lent(slots)) /* other slots may be free, but batches come in order */
+    uint64_t start_ns = 0;
+    if (slots->lent > 0 && stk_kept_make_room(loader, timeout_ms, &start_ns) < 0)
         return STOKER_EBUSY;
     if (!stk_slots_ready(slots) || keeps_reading) {
         const uint64_t before_ns = stk_now_ns();
         uint64_t now_ns = before_ns;
-        const bool ready = wait_for_batch(loader, deadline_of(timeout_ms, before_ns), &now_ns);
-        count_stall(loader, before_ns, now_ns);
+        const bool ready = wait_for_batch(
+            loader, stk_loader_deadline(timeout_ms, start_ns > 0 ? start_ns : before_ns), &now_ns);
+        stk_loader_count_stall(loader, before_ns, now_ns);
         if (!ready)
             return STOKER_ETIMEDOUT;
     }
@@ -207,15 +197,25 @@ static int wait_for_copy(stoker_loader *loader, uint64_t deadline_ns)
     return done == 0 ? STOKER_ETIMEDOUT : done < 0 ? done : 0;
 }
 
-static int send_next(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
+/* The buffer for the next batch to send is lent: in the way of this call only if none is sent. */
+static int make_room(stoker_loader *loader, int32_t timeout_ms, uint64_t start_ns)
+{
+    if (!stk_transfer_sent(&loader->transfer))
+        return stk_kept_make_room(loader, timeout_ms, &start_ns);
+    stk_kept_look_ahead(loader);
+    return 0;
+}
+
+static int send_next(stoker_loader *loader, int32_t timeout_ms, uint64_t start_ns, uint64_t *now_ns)
 {
     struct stk_transfer *transfer = &loader->transfer;
+    const uint64_t deadline_ns = stk_loader_deadline(timeout_ms, start_ns);
     if (stk_device_failure(transfer->device) != NULL)
         return STOKER_EDEVICE; /* wait_on, release_on or a deleter found that out */
     int rc = stk_transfer_retire(transfer);
+    if (rc == 0 && !stk_transfer_has_room(transfer))
+        rc = make_room(loader, timeout_ms, start_ns);
     if (rc == 0 && !stk_transfer_sent(transfer)) {
-        if (!stk_transfer_has_room(transfer))
-            return STOKER_EBUSY;
         rc = wait_beside_copies(loader, deadline_ns, now_ns);
         if (rc == 0)
             rc = stk_deliver_send(loader);
@@ -241,9 +241,9 @@ static int next_on_device(stoker_loader *loader, stoker_batch *batch, int32_t ti
     const uint64_t before_ns = stk_now_ns();
     uint64_t now_ns = before_ns;
     const bool waits = !stk_transfer_sent(&loader->transfer) || !loader->options.non_blocking;
-    const int rc = send_next(loader, deadline_of(timeout_ms, before_ns), &now_ns);
+    const int rc = send_next(loader, timeout_ms, before_ns, &now_ns);
     if (waits && rc != STOKER_EBUSY)
-        count_stall(loader, before_ns, stk_now_ns());
+        stk_loader_count_stall(loader, before_ns, stk_now_ns());
     if (rc == STOKER_EDEVICE && !atomic_load_explicit(&loader->failed, memory_order_relaxed))
         return fail_device(loader);
     if (rc == 0)
@@ -263,7 +263,7 @@ static int next(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms)
         loader->state_position = 0;
         return STOKER_EPOCH_END;
     }
-    stk_dlpack_refs_collect(&loader->refs);
+    stk_leases_collect(&loader->leases);
     if ((loader->on_device ? loader->transfer.delivered : loader->pipeline.slots.head) >=
         loader->pipeline.slots.batches)
         return STOKER_FINISHED;

@@ -4,6 +4,7 @@
  *   loader.c   the consumer's side: next() and its waiting, state
  *   deliver.c  from a full slot to the consumer's batch, in place or on a device
  *   batch.c    release, and a batch's use on CUDA streams
+ *   kept.c     batches that the caller still uses when the ring comes round to them
  *   dlpack.c   tensors of other libraries, which may outlive the loader
  *   stats.c    figures for any thread
  *   trace.c    recorded events for any thread
@@ -19,7 +20,8 @@
 #include <stdint.h>
 #include <stoker/loader.h>
 
-#include "loader/api/dlpack_refs.h"
+#include "loader/api/kept.h"
+#include "loader/api/leases.h"
 #include "loader/base/fork.h"
 #include "loader/device/device.h"
 #include "loader/pipeline/bad_samples.h"
@@ -42,9 +44,10 @@ struct stoker_loader {
     char device_reason[STK_DEVICE_WHY_BYTES];
     struct stk_pipeline pipeline;
     struct stk_transfer transfer; /* all zero on the CPU */
-    struct stk_dlpack_refs refs;
-    struct stk_tensor *tensors; /* three per ref: dlpack.c */
-    bool has_bad_samples;       /* bad_samples is initialised */
+    struct stk_leases leases;
+    struct stk_tensor *tensors; /* the ring's: kept.c hands them to its leases */
+    struct stk_kept kept;
+    bool has_bad_samples; /* bad_samples is initialised */
     struct stk_bad_samples bad_samples;
     stoker_file *files;
     stoker_loader_options options;
@@ -81,10 +84,26 @@ struct stoker_loader {
     stoker_error error;
 };
 
-/* The callbacks for dlpack_refs; last_out frees the loader. */
-struct stk_dlpack_owner stk_batch_owner(stoker_loader *loader, void (*last_out)(void *));
+/* The callbacks for leases; last_out frees the loader. */
+struct stk_leases_owner stk_batch_owner(stoker_loader *loader, void (*last_out)(void *));
 
-/* Tensors for `batches` batches; NULL = no memory. */
+/* Tensors for `batches` batches; NULL = no memory. Free with stk_free(). */
 struct stk_tensor *stk_tensors_make(uint32_t batches);
+struct stk_tensor *stk_tensors_of(struct stk_tensor *tensors, uint32_t batch);
+
+/* When a call of next() that began at start_ns must return; UINT64_MAX = no limit. */
+static inline uint64_t stk_loader_deadline(int32_t timeout_ms, uint64_t start_ns)
+{
+    return timeout_ms < 0 ? UINT64_MAX : start_ns + (uint64_t)timeout_ms * UINT64_C(1000000);
+}
+
+/* The consumer has waited in next(). */
+static inline void stk_loader_count_stall(stoker_loader *loader, uint64_t before_ns,
+                                          uint64_t now_ns)
+{
+    stk_ledger_add(&loader->ledger.stall_ns, now_ns - before_ns);
+    stk_ledger_add(&loader->ledger.stalls, 1);
+    loader->waited_ns = now_ns;
+}
 
 #endif

@@ -86,6 +86,9 @@ static int check_choices(const stoker_loader_options *options, stoker_error *err
         rc = require((unsigned)options->on_bad_sample <= STOKER_ON_BAD_SUBSTITUTE, error,
                      STOKER_EINVAL, "on_bad_sample %d is not FAIL, SKIP or SUBSTITUTE",
                      (int)options->on_bad_sample);
+    if (rc == 0)
+        rc = require((unsigned)options->on_lent <= STOKER_ON_LENT_GROW, error, STOKER_EINVAL,
+                     "on_lent %d is not AUTO, BUSY, WAIT or GROW", (int)options->on_lent);
     return rc;
 }
 

@@ -47,6 +47,22 @@ static void sum_memory(const stoker_loader *loader, stoker_stats *stats)
                    (int)sizeof(stats->pin_reason) - 1, pipeline->slots.pin_reason);
 }
 
+static void sum_lent(const stoker_loader *loader, stoker_stats *stats)
+{
+    const struct stk_kept *kept = &loader->kept;
+    const uint32_t limit = atomic_load_explicit(&kept->limit, memory_order_relaxed);
+    stats->lent_slots = atomic_load_explicit(&kept->count, memory_order_relaxed);
+    stats->lent_bytes = atomic_load_explicit(&kept->bytes, memory_order_relaxed);
+    stats->lent_bytes_max = atomic_load_explicit(&kept->bytes_max, memory_order_relaxed);
+    if (limit != STK_KEPT_FREE)
+        (void)snprintf(stats->lent_reason, sizeof(stats->lent_reason),
+                       "%s: %" PRIu32 " more slots take %" PRIu64 " of lent_bytes_max %" PRIu64
+                       " bytes",
+                       limit == STK_KEPT_BUDGET ? "the budget for kept batches is used up"
+                                                : "no memory for another kept batch",
+                       stats->lent_slots, stats->lent_bytes, stats->lent_bytes_max);
+}
+
 static void sum_device(const stoker_loader *loader, stoker_stats *stats)
 {
     const struct stk_device *device = loader->device;
@@ -140,6 +156,7 @@ int stoker_loader_stats(const stoker_loader *loader, stoker_stats *out)
     sum_memory(loader, &stats);
     sum_reader(loader, &stats);
     sum_device(loader, &stats);
+    sum_lent(loader, &stats);
     stk_ledger_judge(&stats);
     memcpy(out, &stats, out->struct_size);
     return STOKER_OK;

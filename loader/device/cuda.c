@@ -226,18 +226,22 @@ static void cuda_free(struct stk_device *device, void *memory)
 
 /* ---- events and copies ---- */
 
-static void *cuda_event_create(struct stk_device *device)
+static void *cuda_event_create(struct stk_device *device, char why[STK_DEVICE_WHY_BYTES])
 {
     struct cuda *cuda = cuda_of(device);
     cudaEvent_t event = NULL;
     int before;
-    if (enter(cuda, &before) < 0)
+    if (enter(cuda, &before) < 0) {
+        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", stk_device_failure(device));
         return NULL;
-    if (check(cuda, cuda->runtime.cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
-              "cudaEventCreate") < 0)
-        event = NULL;
+    }
+    const cudaError_t code = cuda->runtime.cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
     leave(cuda, before);
-    return event;
+    if (code == cudaSuccess)
+        return event;
+    (void)snprintf(why, STK_DEVICE_WHY_BYTES, "cudaEventCreate: %s (%d)",
+                   words(&cuda->runtime, code), (int)code);
+    return NULL;
 }
 
 static void cuda_event_destroy(struct stk_device *device, void *event)

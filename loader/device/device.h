@@ -70,7 +70,8 @@ struct stk_device_ops {
     /* Bytes of device memory that are free now. 0, or STOKER_EDEVICE and the reason in `why`: the device
      * stays usable. */
     int (*available)(struct stk_device *device, uint64_t *bytes, char why[STK_DEVICE_WHY_BYTES]);
-    void *(*event_create)(struct stk_device *device); /* NULL = failed */
+    /* NULL, with the reason in `why`, if it failed: the device stays usable. */
+    void *(*event_create)(struct stk_device *device, char why[STK_DEVICE_WHY_BYTES]);
     void (*event_destroy)(struct stk_device *device, void *event);
 
     /* Find a kernel in an image that holds it for several GPUs. 0, or STOKER_EDEVICE and the reason in

@@ -25,14 +25,35 @@ static size_t align_line(size_t bytes)
 
 /* ---- create and destroy ---- */
 
+static void plan_layout(struct stk_slots *slots, const struct stk_slots_options *options)
+{
+    const size_t image_bytes = align_line(options->row_bytes * options->batch_size);
+    const size_t label_bytes = align_line(options->label_bytes * options->batch_size);
+    slots->labels_at = label_bytes > 0 ? image_bytes : 0;
+    slots->ids_at = image_bytes + label_bytes;
+    slots->slot_bytes = slots->ids_at + align_line(sizeof(uint64_t) * options->batch_size);
+    slots->fresh_at = options->mark_fresh ? slots->slot_bytes : 0;
+    if (options->mark_fresh)
+        slots->slot_bytes += align_line(options->batch_size);
+}
+
+/* Let a slot that no worker uses fill this memory. */
+static void use_memory(const struct stk_slots *slots, struct stk_slot *slot,
+                       struct stk_slot_memory *memory)
+{
+    slot->memory = memory;
+    slot->images = memory->base;
+    slot->labels = slots->labels_at > 0 ? memory->base + slots->labels_at : NULL;
+    slot->ids = (uint64_t *)(void *)(memory->base + slots->ids_at);
+    slot->fresh = slots->fresh_at > 0 ? memory->base + slots->fresh_at : NULL;
+}
+
 static int map_memory(struct stk_slots *slots, const struct stk_slots_options *options)
 {
-    size_t image_bytes = align_line(options->row_bytes * options->batch_size);
-    size_t label_bytes = align_line(options->label_bytes * options->batch_size);
-    size_t id_bytes = align_line(sizeof(uint64_t) * options->batch_size);
-    size_t fresh_bytes = options->mark_fresh ? align_line(options->batch_size) : 0;
-    slots->slot_bytes = image_bytes + label_bytes + id_bytes + fresh_bytes;
-
+    plan_layout(slots, options);
+    slots->memories = stk_calloc(options->slot_count, sizeof(slots->memories[0]));
+    if (slots->memories == NULL)
+        return STOKER_ENOMEM;
     int rc = stk_region_map(&slots->memory, slots->slot_bytes * options->slot_count);
     if (rc < 0)
         return rc;
@@ -45,11 +66,10 @@ static int map_memory(struct stk_slots *slots, const struct stk_slots_options *o
 
     for (uint32_t i = 0; i < options->slot_count; i++) {
         struct stk_slot *slot = &slots->slots[i];
-        uint8_t *base = (uint8_t *)slots->memory.base + i * slots->slot_bytes;
-        slot->images = base;
-        slot->labels = options->label_bytes > 0 ? base + image_bytes : NULL;
-        slot->ids = (uint64_t *)(void *)(base + image_bytes + label_bytes);
-        slot->fresh = options->mark_fresh ? base + slots->slot_bytes - fresh_bytes : NULL;
+        struct stk_slot_memory *memory = &slots->memories[i];
+        stk_lease_init(&memory->lease);
+        memory->base = (uint8_t *)slots->memory.base + i * slots->slot_bytes;
+        use_memory(slots, slot, memory);
         slot->row_bad = (uint8_t *)slots->flags.base + (size_t)i * options->batch_size;
         if (options->keep_failures)
             slot->failures =
@@ -64,19 +84,26 @@ static bool pins_for_device(const struct stk_slots *slots)
 }
 
 /* For a GPU a failure is always reported: only page-locked slots make its copies fast. */
-static int pin(struct stk_slots *slots, stoker_switch pin_memory)
+static int pin(struct stk_slots *slots, struct stk_region *memory, char why[STK_DEVICE_WHY_BYTES])
 {
-    if (pin_memory == STOKER_SWITCH_OFF)
+    if (slots->pin_memory == STOKER_SWITCH_OFF)
         return 0;
     if (pins_for_device(slots))
-        return slots->device->ops->pin(slots->device, &slots->memory, slots->pin_reason);
-    int rc = stk_region_lock(&slots->memory);
+        return slots->device->ops->pin(slots->device, memory, why);
+    int rc = stk_region_lock(memory);
     if (rc == 0)
         return 0;
     char text[64];
-    (void)snprintf(slots->pin_reason, sizeof(slots->pin_reason), "mlock of %zu bytes: %s",
-                   slots->memory.bytes, strerror_r(-rc, text, sizeof(text)));
-    return pin_memory == STOKER_SWITCH_ON ? STOKER_EPIN : 0;
+    (void)snprintf(why, STK_DEVICE_WHY_BYTES, "mlock of %zu bytes: %s", memory->bytes,
+                   strerror_r(-rc, text, sizeof(text)));
+    return slots->pin_memory == STOKER_SWITCH_ON ? STOKER_EPIN : 0;
+}
+
+static void unmap(struct stk_slots *slots, struct stk_region *memory)
+{
+    if (memory->locked && pins_for_device(slots))
+        slots->device->ops->unpin(slots->device, memory);
+    stk_region_unmap(memory);
 }
 
 int stk_slots_init(struct stk_slots *slots, const struct stk_slots_options *options)
@@ -99,6 +126,7 @@ int stk_slots_init(struct stk_slots *slots, const struct stk_slots_options *opti
     slots->batch_parts = options->batch_spans * options->span_parts;
     slots->batches = options->batches;
     slots->device = options->device;
+    slots->pin_memory = options->pin_memory;
     atomic_init(&slots->wake_at, UINT64_MAX);
     atomic_init(&slots->consumer_cpu, UINT32_MAX);
 
@@ -107,7 +135,7 @@ int stk_slots_init(struct stk_slots *slots, const struct stk_slots_options *opti
     if (rc == 0)
         rc = map_memory(slots, options);
     if (rc == 0)
-        rc = pin(slots, options->pin_memory);
+        rc = pin(slots, &slots->memory, slots->pin_reason);
     if (rc < 0) {
         char reason[sizeof(slots->pin_reason)];
         memcpy(reason, slots->pin_reason, sizeof(reason));
@@ -124,12 +152,17 @@ void stk_slots_destroy(struct stk_slots *slots)
 {
     for (uint32_t i = 0; i < slots->slot_count; i++)
         pthread_mutex_destroy(&slots->slots[i].failure_lock);
-    if (slots->memory.locked && pins_for_device(slots))
-        slots->device->ops->unpin(slots->device, &slots->memory);
-    stk_region_unmap(&slots->memory);
+    while (slots->extra != NULL) {
+        struct stk_slot_memory *memory = slots->extra;
+        slots->extra = memory->earlier;
+        unmap(slots, &memory->region);
+        stk_free(memory);
+    }
+    unmap(slots, &slots->memory);
     stk_region_unmap(&slots->flags);
     stk_region_unmap(&slots->failures);
     stk_claim_affinity_destroy(&slots->affinity);
+    stk_free(slots->memories);
     stk_free(slots->slots);
     memset(slots, 0, sizeof(*slots));
 }
@@ -188,7 +221,7 @@ void stk_slots_wait_credit(struct stk_slots *slots, int64_t wait_ns)
     atomic_fetch_sub(&slots->sleepers, 1U);
 }
 
-static void wake_consumer(struct stk_slots *slots)
+void stk_slots_wake_consumer(struct stk_slots *slots)
 {
     atomic_fetch_add(&slots->consumer_word, 1U);
     stk_futex_wake(&slots->consumer_word, 1);
@@ -207,7 +240,7 @@ bool stk_slots_parts_done(struct stk_slots *slots, uint64_t batch, uint32_t part
     /* The thread that clears wake_at does the one wake-up. */
     if (published >= wake_at &&
         atomic_compare_exchange_strong(&slots->wake_at, &wake_at, UINT64_MAX))
-        wake_consumer(slots);
+        stk_slots_wake_consumer(slots);
     return true;
 }
 
@@ -404,11 +437,53 @@ bool stk_slots_release(struct stk_slots *slots, uint64_t batch)
     return true;
 }
 
+/* ---- memory for batches that the consumer keeps ---- */
+
+struct stk_slot_memory *stk_slots_more_memory(struct stk_slots *slots,
+                                              char why[STK_DEVICE_WHY_BYTES])
+{
+    struct stk_slot_memory *memory = stk_calloc(1, sizeof(*memory));
+    int rc = memory == NULL ? STOKER_ENOMEM : stk_region_map(&memory->region, slots->slot_bytes);
+    (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%zu bytes: %s", slots->slot_bytes,
+                   stoker_strerror(STOKER_ENOMEM));
+    /* AUTO may have found that nothing can be locked: then spares are not, either. */
+    if (rc == 0 && slots->memory.locked)
+        rc = pin(slots, &memory->region, why);
+    if (rc == 0 && memory->region.locked == slots->memory.locked) {
+        stk_region_populate(&memory->region);
+        stk_lease_init(&memory->lease);
+        memory->base = memory->region.base;
+        memory->earlier = slots->extra;
+        slots->extra = memory;
+        return memory;
+    }
+    if (memory != NULL)
+        stk_region_unmap(&memory->region);
+    stk_free(memory);
+    return NULL;
+}
+
+void stk_slots_exchange(struct stk_slots *slots, uint64_t batch, struct stk_slot_memory *memory)
+{
+    struct stk_slot *slot = stk_slots_of(slots, batch);
+    assert(stk_slots_holds(slots, batch));
+    slot->memory->lease.kept = true;
+    memory->lease.kept = false;
+    use_memory(slots, slot, memory);
+    (void)stk_slots_release(slots, batch);
+}
+
+void stk_slots_sleep(struct stk_slots *slots, uint32_t word, int64_t wait_ns)
+{
+    if (!atomic_load(&slots->stopping))
+        stk_futex_wait(&slots->consumer_word, word, wait_ns);
+}
+
 void stk_slots_stop(struct stk_slots *slots)
 {
     atomic_store(&slots->stopping, true);
     wake_workers(slots);
-    wake_consumer(slots);
+    stk_slots_wake_consumer(slots);
 }
 
 uint32_t stk_slots_ready_count(const struct stk_slots *slots, uint64_t delivered)

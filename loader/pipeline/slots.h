@@ -21,6 +21,9 @@
  * workers are woken once half of the slots that are not lent have returned as credits, and always
  * before the consumer sleeps.
  *
+ * If the consumer keeps a batch and the ring comes round to its slot, the slot may exchange its memory for a spare's:
+ * the batch stays where it is, outside of the ring, and the slot is free (stk_slots_exchange).
+ *
  * A ticket is one span of a batch; a worker may take a part of it. claim_affinity.h decides which of
  * the next few tickets a worker gets.
  *
@@ -41,8 +44,17 @@
 #include "loader/device/device.h"
 #include "loader/pipeline/bad_samples.h"
 #include "loader/pipeline/claim_affinity.h"
+#include "loader/pipeline/lease.h"
 
 enum stk_row_state { STK_ROW_GOOD = 0, STK_ROW_SKIPPED = 1, STK_ROW_SUBSTITUTED = 2 };
+
+/* The memory of one batch: a slot's or, outside of the ring, a kept batch's or a spare's. */
+struct stk_slot_memory {
+    struct stk_lease lease; /* first member: stk_slots_memory_of() */
+    uint8_t *base;
+    struct stk_region region;        /* its own; all zero if it is a part of the ring's */
+    struct stk_slot_memory *earlier; /* list of all that were made for the ring to grow */
+};
 
 struct stk_slot {
     /* Three cache lines, by user: a core that waits for ready_turn must not take the line away from
@@ -54,13 +66,15 @@ struct stk_slot {
     _Alignas(STK_CACHE_LINE) _Atomic uint64_t ready_turn; /* release (last span) pairs with
                                                              acquire (next) */
 
-    _Alignas(STK_CACHE_LINE) uint8_t *images; /* this and all below: written at init only */
-    void *labels;                             /* NULL if the data set has none */
+    /* This and all below: written at init and, while the slot is lent, by the consumer (exchange). */
+    _Alignas(STK_CACHE_LINE) uint8_t *images;
+    void *labels; /* NULL if the data set has none */
     uint64_t *ids;
     /* batch_size flags: the row was made on the host, the GPU does not hold it; NULL = no flags. */
     uint8_t *fresh;
-    uint8_t *row_bad;             /* batch_size flags: enum stk_row_state; used if bad_rows > 0 */
-    struct stk_failure *failures; /* batch_size records for flagged rows; NULL with FAIL */
+    uint8_t *row_bad;               /* batch_size flags: enum stk_row_state; used if bad_rows > 0 */
+    struct stk_failure *failures;   /* batch_size records for flagged rows; NULL with FAIL */
+    struct stk_slot_memory *memory; /* where images, labels, ids and fresh lie */
 
     /* The failed row with the lowest number, so that every worker count reports the
      * same one. Guarded by failure_lock while FILLING. */
@@ -91,8 +105,14 @@ struct stk_slots {
     uint32_t batch_parts; /* parts in all spans of a batch */
     uint64_t batches;
     size_t slot_bytes;
+    size_t labels_at; /* offsets in a slot's memory; 0 = has none */
+    size_t ids_at;
+    size_t fresh_at;                       /* 0 = has none */
+    stoker_switch pin_memory;              /* as asked for; spares follow it */
     struct stk_device *device;             /* the one that page-locked the slots, or NULL */
     struct stk_region memory;              /* all slots' bytes, one region: locked as one */
+    struct stk_slot_memory *memories;      /* [slot_count], of the region */
+    struct stk_slot_memory *extra;         /* the last one made by stk_slots_more_memory() */
     struct stk_region flags;               /* row_bad of all slots */
     struct stk_region failures;            /* records of all slots; not mapped with FAIL */
     char pin_reason[STK_DEVICE_WHY_BYTES]; /* why not locked; "" if locked or not requested */
@@ -191,6 +211,25 @@ static inline bool stk_slots_holds(const struct stk_slots *slots, uint64_t batch
 
 /* Release the slot of a delivered batch. Returns false, and does nothing, if it was released before. */
 bool stk_slots_release(struct stk_slots *slots, uint64_t batch);
+
+/* Memory for one batch more, touched, and page-locked if the slots are; destroy frees it. Returns NULL if there is
+ * none, with the reason in `why`. Consumer's thread. */
+struct stk_slot_memory *stk_slots_more_memory(struct stk_slots *slots,
+                                              char why[STK_DEVICE_WHY_BYTES]);
+
+/* Free the slot of a lent batch, which keeps its memory: the slot gets `memory`, in which nothing is lent. Consumer's
+ * thread. */
+void stk_slots_exchange(struct stk_slots *slots, uint64_t batch, struct stk_slot_memory *memory);
+
+static inline struct stk_slot_memory *stk_slots_memory_of(struct stk_lease *lease)
+{
+    return (struct stk_slot_memory *)lease;
+}
+
+/* Sleep until another thread calls wake_consumer; at most wait_ns (< 0 = no limit). `word` is consumer_word as it was
+ * before the reason to sleep was checked. */
+void stk_slots_sleep(struct stk_slots *slots, uint32_t word, int64_t wait_ns);
+void stk_slots_wake_consumer(struct stk_slots *slots); /* any thread */
 
 /* Stop: wake all threads for good. Any thread. */
 void stk_slots_stop(struct stk_slots *slots);

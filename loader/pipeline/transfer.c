@@ -2,6 +2,7 @@
 #include "loader/pipeline/transfer.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "loader/base/error.h"
@@ -19,37 +20,66 @@ static size_t align(size_t bytes)
 
 /* ---- create and destroy ---- */
 
+static int fail(struct stk_transfer *transfer, const char *why)
+{
+    return stk_device_fail(transfer->device, "cuda:%u: %s", (unsigned)transfer->device->index, why);
+}
+
 static int make_events(struct stk_transfer *transfer)
 {
     struct stk_device *device = transfer->device;
+    char why[STK_DEVICE_WHY_BYTES];
     for (uint32_t i = 0; i < transfer->event_count; i++)
-        if ((transfer->copied[i] = device->ops->event_create(device)) == NULL)
-            return STOKER_EDEVICE;
-    for (uint32_t i = 0; i < transfer->buffer_count; i++)
-        if ((transfer->buffers[i].released = device->ops->event_create(device)) == NULL)
-            return STOKER_EDEVICE;
+        if ((transfer->copied[i] = device->ops->event_create(device, why)) == NULL)
+            return fail(transfer, why);
     return 0;
+}
+
+/* A buffer without memory on the device. Returns 0, STOKER_ENOMEM, or STOKER_EDEVICE with the reason in `why`. */
+static int make_buffer(struct stk_transfer *transfer, struct stk_buffer **out,
+                       char why[STK_DEVICE_WHY_BYTES])
+{
+    struct stk_device *device = transfer->device;
+    const size_t ids_bytes = transfer->slots->batch_size * sizeof(uint64_t);
+    struct stk_buffer *buffer = stk_calloc(1, sizeof(*buffer) + ids_bytes);
+    if (buffer == NULL)
+        return STOKER_ENOMEM;
+    buffer->released = device->ops->event_create(device, why);
+    if (buffer->released == NULL) {
+        stk_free(buffer);
+        return STOKER_EDEVICE;
+    }
+    stk_lease_init(&buffer->lease);
+    buffer->ids = (uint64_t *)(void *)(buffer + 1);
+    buffer->earlier = transfer->made;
+    transfer->made = buffer;
+    *out = buffer;
+    return 0;
+}
+
+static void use_memory(const struct stk_transfer *transfer, struct stk_buffer *buffer,
+                       uint8_t *memory)
+{
+    buffer->memory = memory;
+    buffer->images = transfer->convert->on ? memory + align(transfer->slots->slot_bytes) : memory;
 }
 
 static int make_buffers(struct stk_transfer *transfer)
 {
-    const size_t ids = transfer->slots->batch_size;
     struct stk_device *device = transfer->device;
-    int rc = stk_region_map(&transfer->ids, transfer->buffer_count * ids * sizeof(uint64_t));
-    if (rc < 0)
-        return rc;
     char why[STK_DEVICE_WHY_BYTES];
     transfer->memory =
         device->ops->alloc(device, transfer->buffer_bytes * transfer->buffer_count, why);
     if (transfer->memory == NULL)
-        return stk_device_fail(device, "cuda:%u: %s", (unsigned)device->index, why);
+        return fail(transfer, why);
     for (uint32_t i = 0; i < transfer->buffer_count; i++) {
-        uint8_t *memory = transfer->memory + i * transfer->buffer_bytes;
-        transfer->buffers[i].memory = memory;
-        transfer->buffers[i].images =
-            transfer->convert->on ? memory + align(transfer->slots->slot_bytes) : memory;
-        transfer->buffers[i].ids = (uint64_t *)transfer->ids.base + i * ids;
-        transfer->buffers[i].turn = i;
+        struct stk_buffer *buffer = NULL;
+        const int rc = make_buffer(transfer, &buffer, why);
+        if (rc < 0)
+            return rc == STOKER_EDEVICE ? fail(transfer, why) : rc;
+        use_memory(transfer, buffer, transfer->memory + i * transfer->buffer_bytes);
+        buffer->turn = i;
+        transfer->buffers[i] = buffer;
     }
     return 0;
 }
@@ -86,10 +116,26 @@ int stk_transfer_init(struct stk_transfer *transfer, struct stk_device *device,
 static bool wait_for_consumer(struct stk_transfer *transfer, uint64_t deadline_ns)
 {
     struct stk_device *device = transfer->device;
-    for (uint32_t i = 0; i < transfer->buffer_count; i++)
-        if (device->ops->wait(device, transfer->buffers[i].released, deadline_ns) == 0)
+    for (struct stk_buffer *buffer = transfer->made; buffer != NULL; buffer = buffer->earlier)
+        if (device->ops->wait(device, buffer->released, deadline_ns) == 0)
             return false;
     return true;
+}
+
+static void free_buffers(struct stk_transfer *transfer)
+{
+    struct stk_device *device = transfer->device;
+    while (transfer->made != NULL) {
+        struct stk_buffer *buffer = transfer->made;
+        transfer->made = buffer->earlier;
+        device->ops->event_destroy(device, buffer->released);
+        if (buffer->owns_memory)
+            device->ops->free(device, buffer->memory);
+        stk_free(buffer);
+    }
+    if (transfer->memory != NULL)
+        device->ops->free(device, transfer->memory);
+    stk_free(transfer->buffers);
 }
 
 bool stk_transfer_destroy(struct stk_transfer *transfer, uint64_t deadline_ns)
@@ -104,13 +150,7 @@ bool stk_transfer_destroy(struct stk_transfer *transfer, uint64_t deadline_ns)
     for (uint32_t i = 0; transfer->copied != NULL && i < transfer->event_count; i++)
         if (transfer->copied[i] != NULL)
             device->ops->event_destroy(device, transfer->copied[i]);
-    for (uint32_t i = 0; transfer->buffers != NULL && i < transfer->buffer_count; i++)
-        if (transfer->buffers[i].released != NULL)
-            device->ops->event_destroy(device, transfer->buffers[i].released);
-    if (transfer->memory != NULL)
-        device->ops->free(device, transfer->memory);
-    stk_region_unmap(&transfer->ids);
-    stk_free(transfer->buffers);
+    free_buffers(transfer);
     stk_free(transfer->copied);
     memset(transfer, 0, sizeof(*transfer));
     return true;
@@ -212,49 +252,79 @@ struct stk_buffer *stk_transfer_lend(struct stk_transfer *transfer)
     struct stk_buffer *buffer = stk_transfer_buffer(transfer, transfer->delivered++);
     buffer->lent = true;
     buffer->shared = false;
+    atomic_store_explicit(&buffer->lease.turn, buffer->turn, memory_order_relaxed);
     return buffer;
 }
 
-int stk_transfer_wait_on(struct stk_transfer *transfer, uint64_t batch, void *stream)
+int stk_transfer_wait_on(struct stk_transfer *transfer, struct stk_buffer *buffer, void *stream)
 {
     struct stk_device *device = transfer->device;
-    struct stk_buffer *buffer = stk_transfer_buffer(transfer, batch);
-    if (!stk_transfer_holds(transfer, batch))
-        return STOKER_EINVAL;
+    assert(buffer->lent);
     buffer->stream = stream;
-    return device->ops->wait_on(device, stk_transfer_copied(transfer, batch), stream);
+    if (buffer->turn < transfer->retired)
+        return 0; /* the copy is done; its event may belong to a later one */
+    return device->ops->wait_on(device, stk_transfer_copied(transfer, buffer->turn), stream);
 }
 
-int stk_transfer_release_on(struct stk_transfer *transfer, uint64_t batch, void *stream)
+int stk_transfer_release_on(struct stk_transfer *transfer, struct stk_buffer *buffer, void *stream)
 {
     struct stk_device *device = transfer->device;
-    struct stk_buffer *buffer = stk_transfer_buffer(transfer, batch);
-    if (!stk_transfer_holds(transfer, batch))
-        return 0;
-    stk_transfer_free(transfer, batch);
-    return buffer->shared ? stk_transfer_end_work(transfer, batch, stream)
+    stk_transfer_free(transfer, buffer);
+    return buffer->shared ? stk_transfer_end_work(transfer, buffer, stream)
                           : device->ops->mark_on(device, buffer->released, stream);
 }
 
-void stk_transfer_share(struct stk_transfer *transfer, uint64_t batch)
+void stk_transfer_share(struct stk_buffer *buffer)
 {
-    assert(stk_transfer_holds(transfer, batch));
-    stk_transfer_buffer(transfer, batch)->shared = true;
+    assert(buffer->lent);
+    buffer->shared = true;
 }
 
-int stk_transfer_end_work(struct stk_transfer *transfer, uint64_t batch, void *stream)
+int stk_transfer_end_work(struct stk_transfer *transfer, struct stk_buffer *buffer, void *stream)
 {
     struct stk_device *device = transfer->device;
-    void *released = stk_transfer_buffer(transfer, batch)->released;
-    const int rc = device->ops->wait_on(device, released, stream);
-    return rc < 0 ? rc : device->ops->mark_on(device, released, stream);
+    const int rc = device->ops->wait_on(device, buffer->released, stream);
+    return rc < 0 ? rc : device->ops->mark_on(device, buffer->released, stream);
 }
 
-void stk_transfer_free(struct stk_transfer *transfer, uint64_t batch)
+void stk_transfer_free(struct stk_transfer *transfer, struct stk_buffer *buffer)
 {
-    struct stk_buffer *buffer = stk_transfer_buffer(transfer, batch);
-    assert(stk_transfer_holds(transfer, batch));
+    assert(buffer->lent);
     buffer->lent = false;
-    buffer->turn = batch + transfer->buffer_count;
+    buffer->turn += transfer->buffer_count;
     buffer->used = true;
+}
+
+/* ---- memory for batches that the consumer keeps ---- */
+
+struct stk_buffer *stk_transfer_more_memory(struct stk_transfer *transfer,
+                                            char why[STK_DEVICE_WHY_BYTES])
+{
+    struct stk_device *device = transfer->device;
+    struct stk_buffer *buffer = NULL;
+    uint8_t *memory = device->ops->alloc(device, transfer->buffer_bytes, why);
+    if (memory == NULL)
+        return NULL;
+    const int rc = make_buffer(transfer, &buffer, why);
+    if (rc == 0) {
+        use_memory(transfer, buffer, memory);
+        buffer->owns_memory = true;
+        return buffer;
+    }
+    if (rc == STOKER_ENOMEM)
+        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", stoker_strerror(rc));
+    device->ops->free(device, memory);
+    return NULL;
+}
+
+void stk_transfer_exchange(struct stk_transfer *transfer, struct stk_buffer *buffer)
+{
+    const uint64_t head = transfer->slots->head;
+    struct stk_buffer **place = &transfer->buffers[head % transfer->buffer_count];
+    assert((*place)->lent);
+    assert(!buffer->lent);
+    (*place)->lease.kept = true;
+    buffer->lease.kept = false;
+    buffer->turn = head;
+    *place = buffer;
 }

@@ -16,6 +16,9 @@
  * There are more events than slots and buffers. Before one is marked again, its batch has been
  * retired and released: batches go in order, and each needed the slot and the buffer of earlier ones.
  *
+ * If the consumer keeps a batch and the ring comes round to its buffer, another buffer may take that one's place
+ * (stk_transfer_exchange).
+ *
  * Everything here belongs to the consumer's thread; to the workers the slot is in use.
  */
 #ifndef STK_PIPELINE_TRANSFER_H
@@ -32,16 +35,19 @@
 
 /* One batch in GPU memory. */
 struct stk_buffer {
-    uint8_t *memory; /* laid out as a slot */
-    uint8_t *images; /* rows as delivered: within the copied slot, or after it */
-    void *released;  /* event: end of the consumer's work with the last batch */
-    uint64_t *ids;   /* copy of the batch's ids in host memory */
-    uint64_t turn;   /* the batch that may be copied here next, when the buffer is free */
-    uint32_t rows;   /* rows of the batch in it */
-    bool used;       /* `released` was marked: the next copy waits for it */
-    bool lent;       /* next() has returned it */
-    bool shared;     /* several streams use it: each ends after those before it */
+    struct stk_lease lease; /* first member: stk_transfer_buffer_of() */
+    uint8_t *memory;        /* laid out as a slot */
+    uint8_t *images;        /* rows as delivered: within the copied slot, or after it */
+    void *released;         /* event: end of the consumer's work with the last batch */
+    uint64_t *ids;          /* copy of the batch's ids in host memory, behind this struct */
+    uint64_t turn;          /* the batch that may be copied here next, when the buffer is free */
+    uint32_t rows;          /* rows of the batch in it */
+    bool used;              /* `released` was marked: the next copy waits for it */
+    bool lent;              /* next() has returned it */
+    bool shared;            /* several streams use it: each ends after those before it */
     void *stream; /* consumer's stream that last waited for this batch; NULL = the default stream */
+    bool owns_memory;           /* not a part of the ring's */
+    struct stk_buffer *earlier; /* list of all buffers */
 };
 
 struct stk_transfer {
@@ -54,12 +60,12 @@ struct stk_transfer {
     size_t buffer_bytes;         /* per buffer */
     uint32_t buffer_count;
     uint32_t event_count;
-    struct stk_buffer *buffers;
-    void **copied; /* events */
-    uint8_t *memory;
-    struct stk_region ids;
-    uint64_t retired;   /* batches whose copy is done and whose slots are free again */
-    uint64_t delivered; /* batches lent so far; those up to slots->head are being copied */
+    struct stk_buffer **buffers; /* [buffer_count], the ring */
+    struct stk_buffer *made;     /* the last one made; those that left the ring are among them */
+    void **copied;               /* events */
+    uint8_t *memory;             /* all buffers made by init */
+    uint64_t retired;            /* batches whose copy is done and whose slots are free again */
+    uint64_t delivered;          /* batches lent so far; those up to slots->head are being copied */
 };
 
 /* Allocate device memory for buffer_count batches (>= 2) and the events; with convert->on also for the
@@ -76,7 +82,7 @@ bool stk_transfer_destroy(struct stk_transfer *transfer, uint64_t deadline_ns);
 static inline struct stk_buffer *stk_transfer_buffer(const struct stk_transfer *transfer,
                                                      uint64_t batch)
 {
-    return &transfer->buffers[batch % transfer->buffer_count];
+    return transfer->buffers[batch % transfer->buffer_count];
 }
 
 static inline void *stk_transfer_copied(const struct stk_transfer *transfer, uint64_t batch)
@@ -112,26 +118,38 @@ int stk_transfer_send(struct stk_transfer *transfer, uint32_t rows, uint64_t epo
 /* Lend the next batch, whose copy has started. */
 struct stk_buffer *stk_transfer_lend(struct stk_transfer *transfer);
 
-/* Returns true if the batch is lent. */
-static inline bool stk_transfer_holds(const struct stk_transfer *transfer, uint64_t batch)
+static inline struct stk_buffer *stk_transfer_buffer_of(struct stk_lease *lease)
 {
-    const struct stk_buffer *buffer = stk_transfer_buffer(transfer, batch);
+    return (struct stk_buffer *)lease;
+}
+
+/* Returns true if the batch is lent in this buffer. */
+static inline bool stk_buffer_holds(const struct stk_buffer *buffer, uint64_t batch)
+{
     return buffer->lent && buffer->turn == batch;
 }
 
-/* The stream waits for the copy of a lent batch. */
-int stk_transfer_wait_on(struct stk_transfer *transfer, uint64_t batch, void *stream);
+/* The stream waits for the copy of the batch that is lent in the buffer. */
+int stk_transfer_wait_on(struct stk_transfer *transfer, struct stk_buffer *buffer, void *stream);
 
-/* The consumer's work with a lent batch ends with what is on the stream now. A second time does
- * nothing. The buffer is free even if this fails. */
-int stk_transfer_release_on(struct stk_transfer *transfer, uint64_t batch, void *stream);
+/* The consumer's work with the lent batch ends with what is on the stream now. The buffer is free even if this
+ * fails. */
+int stk_transfer_release_on(struct stk_transfer *transfer, struct stk_buffer *buffer, void *stream);
 
 /* Both halves of the above, for a batch that several streams use: each ends its work, after those before it,
- * and finally the buffer is free. Any thread, one at a time. */
-int stk_transfer_end_work(struct stk_transfer *transfer, uint64_t batch, void *stream);
-void stk_transfer_free(struct stk_transfer *transfer, uint64_t batch);
+ * and finally the buffer is free. end_work: any thread, one at a time. */
+int stk_transfer_end_work(struct stk_transfer *transfer, struct stk_buffer *buffer, void *stream);
+void stk_transfer_free(struct stk_transfer *transfer, struct stk_buffer *buffer);
 
-/* Streams besides the consumer's will use a lent batch, and end their work by the above. */
-void stk_transfer_share(struct stk_transfer *transfer, uint64_t batch);
+/* Streams besides the consumer's, or other threads, will use the lent batch, and end their work by the above. */
+void stk_transfer_share(struct stk_buffer *buffer);
+
+/* A buffer more, outside of the ring; destroy frees it. Returns NULL if there is none, with the reason in `why`. */
+struct stk_buffer *stk_transfer_more_memory(struct stk_transfer *transfer,
+                                            char why[STK_DEVICE_WHY_BYTES]);
+
+/* Let a free buffer from outside of the ring take the place of the buffer for the head slot's batch, which keeps
+ * the batch that is lent in it. */
+void stk_transfer_exchange(struct stk_transfer *transfer, struct stk_buffer *buffer);
 
 #endif

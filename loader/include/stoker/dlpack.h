@@ -28,7 +28,7 @@ typedef enum stoker_part {
  *
  * Sharing   The batch's memory is refilled after the batch is released and (*out)->deleter was called for each of
  *           its tensors. The deleter may be called from any thread, also after the loader is destroyed: the memory
- *           stays until the last one.
+ *           stays until the last one. Until then the batch counts as kept: see options.on_lent.
  * Streams   On a GPU, `stream` is the consumer's argument of __dlpack__. It waits for the copy of the batch, and the
  *           deleter records on it that the work with the tensor ends there: the stream must live until then.
  *             NULL or 1   the legacy default stream

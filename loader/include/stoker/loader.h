@@ -76,6 +76,21 @@ typedef enum stoker_on_bad {
         2 /* another sample, drawn from (seed, epoch, position), replaces it */
 } stoker_on_bad;
 
+/* What next() does when the slot of the next batch is still lent. Every batch that you hold, and every batch that is
+ * released while DLPack tensors of it live, occupies a slot of the ring (on a GPU: a buffer of its memory). */
+typedef enum stoker_on_lent {
+    /* BUSY; but GROW, without its wait, if a DLPack tensor was made of the lent batch. */
+    STOKER_ON_LENT_AUTO = 0,
+    STOKER_ON_LENT_BUSY = 1, /* return STOKER_EBUSY at once */
+    /* Wait for a release or the last deleter of a DLPack tensor, in any thread; STOKER_EBUSY at the timeout. */
+    STOKER_ON_LENT_WAIT = 2,
+    /* The batch stays where it is, and other memory takes its slot's place: nothing is copied. That memory is
+     * allocated when it is needed, page-locked like the slots (GPU memory on a GPU), reused once its batch is
+     * returned, and freed by destroy. When lent_bytes_max is used up, or nothing can be allocated: as WAIT.
+     * stats.lent_reason says which. */
+    STOKER_ON_LENT_GROW = 3
+} stoker_on_lent;
+
 /* A position in the order: a token to store beside a checkpoint, the same bytes on every machine. It does not
  * depend on workers, prefetch or cache; batch size and world size may differ on resume.
  *
@@ -158,6 +173,13 @@ typedef struct stoker_loader_options {
      * set's size. AUTO takes ENCODED if sizes may differ and `resize` is not set. DEVICE: the same, or finished
      * images if sizes differ and nothing is random. */
     stoker_transform transform;
+
+    /* Batches that you keep. With WAIT and GROW any thread may release a batch, one thread per batch; its slot is
+     * refilled after the next call of next(). Default STOKER_ON_LENT_AUTO. */
+    stoker_on_lent on_lent;
+    /* Most bytes that GROW allocates for batches that are kept, GPU memory on a GPU. Default 0 = an eighth of the
+     * memory available when the first one is kept; in host memory divided by the job's processes on this node. */
+    uint64_t lent_bytes_max;
 } stoker_loader_options;
 
 #define STOKER_LOADER_OPTIONS_DEFAULTS                                                             \
@@ -200,6 +222,7 @@ typedef struct stoker_batch {
     uint32_t device_index;      /* the GPU; 0 on the CPU */
     const uint64_t *device_ids; /* [count] the ids again, where images lie */
     stoker_loader *loader;      /* private */
+    void *lease;                /* private */
     uint64_t turn;              /* private */
 } stoker_batch;
 
@@ -232,17 +255,18 @@ STOKER_API int stoker_loader_create(stoker_loader **out, const stoker_dataset *d
 
 /* Borrow the next batch. Waits at most timeout_ms milliseconds; -1 = no limit, 0 = do not wait. If next() makes rows
  * itself (see num_workers), it checks the time between rows: a single call of a codec or reader may exceed it.
- * *batch is written only on STOKER_OK, up to batch->struct_size bytes. Several batches may be held at once, fewer than prefetch_batches.
+ * *batch is written only on STOKER_OK, up to batch->struct_size bytes. Several batches may be held at once: fewer
+ * than prefetch_batches, or as many as options.on_lent allows.
  * Returns STOKER_OK; STOKER_EPOCH_END once after each epoch's last batch; STOKER_FINISHED after options.epochs
  * epochs, on every call; STOKER_ETIMEDOUT (call again, nothing is lost); STOKER_EBUSY (the slot of the next batch is
- * lent: release it); STOKER_EINVAL (timeout_ms is below -1, or
- * batch->struct_size is not set); STOKER_EFORKED; or the first error of a stage, on every
- * call from then on. */
+ * lent: release it, or see options.on_lent); STOKER_EINVAL (timeout_ms is below -1, or batch->struct_size is not
+ * set); STOKER_EFORKED; or the first error of a stage, on every call from then on. */
 STOKER_API int stoker_loader_next(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms);
 
 /* Return a batch to the loader. Its pointers become invalid, and *batch is zeroed except for struct_size. Batches may
- * be released in any order. NULL and a released or empty batch are allowed. A batch on a GPU is released as by stoker_batch_release_on(), with
- * the stream that last waited for it, or the default stream if none did. */
+ * be released in any order. NULL and a released or empty batch are allowed. A batch on a GPU is released as by
+ * stoker_batch_release_on(), with the stream that last waited for it, or the default stream if none did. Consumer
+ * thread; any thread if options.on_lent is WAIT or GROW. */
 STOKER_API void stoker_batch_release(stoker_batch *batch);
 
 /* Stop and join every worker, free everything, set *loader to NULL. NULL and a pointer to NULL are allowed. Batches

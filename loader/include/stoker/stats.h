@@ -87,6 +87,11 @@ typedef struct stoker_stats {
     /* CPU time of the workers, including what the consumer does for them. That part is estimated, so the sum may
      * decrease slightly. 0 = unknown. */
     uint64_t cpu_ns;
+    /* options.on_lent GROW: slots, or buffers of a GPU, allocated beside the ring for batches that were kept. */
+    uint32_t lent_slots;
+    uint64_t lent_bytes;
+    uint64_t lent_bytes_max; /* their budget; 0 = none was needed yet */
+    char lent_reason[192];   /* why the last batch that was kept got none; "" if it did */
 } stoker_stats;
 
 /* Fill *out, up to out->struct_size bytes. Any thread, any time between create and destroy. Errors: STOKER_EINVAL

@@ -180,7 +180,9 @@ Test(dlpack, every_type_has_its_code)
 /* The slot is refilled only when the batch is released and no tensor of it is left. */
 static void expect_held_until_both(bool releases_first)
 {
-    stoker_loader *loader = make(ring_of(2));
+    stoker_loader_options options = ring_of(2);
+    options.on_lent = STOKER_ON_LENT_BUSY;
+    stoker_loader *loader = make(options);
     stoker_batch first = take(loader);
     managed *images = tensor_of(&first, STOKER_PART_IMAGES);
     managed *labels = tensor_of(&first, STOKER_PART_LABELS);

@@ -1,0 +1,102 @@
+/* leases.c - see leases.h. */
+#include "loader/api/leases.h"
+
+#include <string.h>
+
+void stk_leases_init(struct stk_leases *leases, const struct stk_leases_owner *owner)
+{
+    leases->owner = *owner;
+    pthread_mutex_init(&leases->lock, NULL);
+    leases->made = true;
+}
+
+void stk_leases_destroy(struct stk_leases *leases)
+{
+    if (leases->made)
+        pthread_mutex_destroy(&leases->lock);
+    memset(leases, 0, sizeof(*leases));
+}
+
+bool stk_leases_end(struct stk_leases *leases)
+{
+    return atomic_fetch_or(&leases->out, STK_LEASE_RELEASED) == 0;
+}
+
+int stk_leases_end_work(struct stk_leases *leases, struct stk_lease *lease, void *stream)
+{
+    pthread_mutex_lock(&leases->lock);
+    const int rc = leases->owner.end_work(leases->owner.self, lease, stream);
+    pthread_mutex_unlock(&leases->lock);
+    return rc;
+}
+
+void stk_leases_add(struct stk_leases *leases, struct stk_lease *lease)
+{
+    lease->shared_turn = stk_lease_turn(lease);
+    atomic_fetch_add(&lease->users, 1U);
+    atomic_fetch_add(&leases->out, 1U);
+}
+
+/* The last user is gone: hand the lease to the consumer's thread. Only that one takes leases from the list, and all
+ * at once, so a plain exchange of its head is safe. */
+static void put_returned(struct stk_leases *leases, struct stk_lease *lease)
+{
+    struct stk_lease *head = atomic_load_explicit(&leases->returned, memory_order_relaxed);
+    do
+        lease->next = head;
+    while (!atomic_compare_exchange_weak(&leases->returned, &head, lease));
+    if (atomic_load(&leases->waiting)) /* the consumer stores it, then looks at the list */
+        leases->owner.wake(leases->owner.self);
+}
+
+void stk_leases_drop(struct stk_leases *leases, struct stk_lease *lease)
+{
+    if (atomic_fetch_sub(&lease->users, 1U) == (STK_LEASE_RELEASED | 1U))
+        put_returned(leases, lease);
+    if (atomic_fetch_sub(&leases->out, 1U) == (STK_LEASE_RELEASED | 1U))
+        leases->owner.last_out(leases->owner.self);
+}
+
+/* Returns true if the batch is not lent there any more: it was released before, through a copy of the batch. */
+static bool is_over(const struct stk_lease *lease, uint64_t turn, uint32_t users)
+{
+    return stk_lease_turn(lease) != turn || (users & STK_LEASE_RELEASED) != 0;
+}
+
+bool stk_leases_release(struct stk_leases *leases, struct stk_lease *lease, uint64_t turn,
+                        void *stream, int *rc)
+{
+    const uint32_t users = atomic_load_explicit(&lease->users, memory_order_acquire);
+    *rc = 0;
+    if (users == 0)
+        return true;
+    if (is_over(lease, turn, users))
+        return false;
+    *rc = stk_leases_end_work(leases, lease, stream);
+    if (atomic_fetch_or(&lease->users, STK_LEASE_RELEASED) != 0)
+        return false;
+    atomic_store(&lease->users, 0U); /* the last deleter has run meanwhile */
+    return true;
+}
+
+int stk_leases_return(struct stk_leases *leases, struct stk_lease *lease, uint64_t turn,
+                      void *stream)
+{
+    if (is_over(lease, turn, atomic_load_explicit(&lease->users, memory_order_acquire)))
+        return 0;
+    const int rc = stk_leases_end_work(leases, lease, stream);
+    if (atomic_fetch_or(&lease->users, STK_LEASE_RELEASED) == 0)
+        put_returned(leases, lease);
+    return rc;
+}
+
+void stk_leases_give_back(struct stk_leases *leases)
+{
+    struct stk_lease *lease = atomic_exchange(&leases->returned, NULL);
+    while (lease != NULL) {
+        struct stk_lease *next = lease->next; /* giving it back may link it elsewhere */
+        atomic_store(&lease->users, 0U);
+        leases->owner.give_back(leases->owner.self, lease);
+        lease = next;
+    }
+}

@@ -1,0 +1,142 @@
+/* test_kept.c - batches and tensors returned by other threads while the consumer waits for them in next(): WAIT, GROW
+ * with a small budget, and AUTO with tensors; in host memory and on the stand-in's GPU.
+ */
+#include <pthread.h>
+
+#include "loader/api/dlpack_layout.h"
+#include "loader/base/fault.h"
+#include "support/cuda_run.h"
+#include "support/thread_check.h"
+
+enum { SAMPLES = 64, QUEUE = 16, THREADS = 2, BATCHES = 150 };
+
+/* A batch or a tensor of one, to be returned by another thread. */
+struct returned {
+    stoker_batch batch; /* loader NULL: it is the tensor */
+    DLManagedTensorVersioned *tensor;
+};
+
+struct queue {
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    struct returned items[QUEUE];
+    uint32_t put, taken;
+    bool ended;
+};
+
+static struct stk_file_set set;
+static struct stk_cuda_consumer consumer;
+
+static void *return_all(void *argument)
+{
+    struct queue *queue = argument;
+    pthread_mutex_lock(&queue->lock);
+    for (;;) {
+        while (queue->put == queue->taken && !queue->ended)
+            pthread_cond_wait(&queue->moved, &queue->lock);
+        if (queue->put == queue->taken)
+            break;
+        struct returned item = queue->items[queue->taken++ % QUEUE];
+        pthread_cond_broadcast(&queue->moved);
+        pthread_mutex_unlock(&queue->lock);
+        if (item.batch.loader == NULL)
+            item.tensor->deleter(item.tensor);
+        else if (item.batch.device == STOKER_DEVICE_CPU)
+            CHECK(stk_file_set_matches(&set, &item.batch));
+        stoker_batch_release(&item.batch);
+        pthread_mutex_lock(&queue->lock);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return NULL;
+}
+
+static void put(struct queue *queue, struct returned item)
+{
+    pthread_mutex_lock(&queue->lock);
+    while (queue->put - queue->taken == QUEUE)
+        pthread_cond_wait(&queue->moved, &queue->lock);
+    queue->items[queue->put++ % QUEUE] = item;
+    pthread_cond_broadcast(&queue->moved);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+static void end(struct queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->ended = true;
+    pthread_cond_broadcast(&queue->moved);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+static void share(stoker_loader *loader, stoker_on_lent policy, struct queue *queue, uint64_t seed)
+{
+    static uint64_t hashes[BATCHES];
+    for (uint32_t done = 0; done < BATCHES;) {
+        struct returned item = { .batch = STOKER_BATCH_INIT };
+        const int rc = stoker_loader_next(loader, &item.batch, 20000);
+        if (rc == STOKER_EPOCH_END || (rc == STOKER_EBUSY && policy == STOKER_ON_LENT_AUTO))
+            continue;
+        CHECK(rc == STOKER_OK);
+        if (item.batch.device == STOKER_DEVICE_CUDA) {
+            CHECK(stoker_batch_wait_on(&item.batch, consumer.stream) == STOKER_OK);
+            stk_cuda_launch(&consumer, &item.batch, &hashes[done]);
+        }
+        if (stk_mix64(seed + done) % 2 == 0 || policy == STOKER_ON_LENT_AUTO) {
+            struct returned tensor = { .batch = { .loader = NULL } };
+            CHECK(stoker_batch_to_dlpack(&item.batch, STOKER_PART_IMAGES, consumer.stream,
+                                         &tensor.tensor) == STOKER_OK);
+            put(queue, tensor);
+        }
+        if (policy == STOKER_ON_LENT_AUTO)
+            stoker_batch_release(&item.batch);
+        else
+            put(queue, item);
+        done++;
+    }
+}
+
+static void live(uint64_t seed)
+{
+    static const stoker_on_lent policies[] = { STOKER_ON_LENT_WAIT, STOKER_ON_LENT_GROW,
+                                               STOKER_ON_LENT_AUTO };
+    stoker_loader *loader = NULL;
+    stoker_loader_options options = stk_small_options();
+    struct queue queue = { .lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER };
+    pthread_t threads[THREADS];
+    options.device = seed % 2 == 0 ? STOKER_DEVICE_CPU : STOKER_DEVICE_CUDA;
+    options.on_lent = policies[seed / 2 % 3];
+    options.lent_bytes_max = 16384; /* a few slots */
+    options.batch_size = 4;
+    options.epochs = 0;
+    options.num_workers = (int32_t)(seed % 3);
+    options.prefetch_batches = 2 + (uint32_t)(seed % 4);
+    standin_cuda_reset(1);
+    standin_cuda_delay(30);
+    CHECK(stk_cuda_consumer_init(&consumer, 50));
+    CHECK(stoker_loader_create(&loader, set.dataset, &options, NULL) == STOKER_OK);
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&threads[i], NULL, return_all, &queue) == 0);
+    share(loader, options.on_lent, &queue, seed);
+    end(&queue);
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    stk_cuda_consumer_wait(&consumer);
+    stoker_loader_destroy(&loader);
+    stk_cuda_consumer_destroy(&consumer);
+    CHECK(standin_cuda_violations() == 0);
+    CHECK(standin_cuda_live() == 0);
+}
+
+int main(void)
+{
+    const uint64_t start_ns = stk_now_ns();
+    uint64_t seed = 0;
+    CHECK(stk_file_set_make(&set, SAMPLES, 3, 5, 0));
+    while (seed < 60 && stk_time_left(start_ns))
+        live(seed++);
+    stk_file_set_remove(&set);
+    standin_cuda_reset(1);
+    CHECK(stk_fault_live_bytes() == 0);
+    printf("%llu lives\n", (unsigned long long)seed);
+    return seed >= 6 ? 0 : 1;
+}
