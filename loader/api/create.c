@@ -200,7 +200,7 @@ static int make_schedule(stoker_loader *loader, stoker_error *error)
         .batch_size = options->batch_size,
         .rank = options->rank,
         .world_size = options->world_size,
-        .drop_last = options->drop_last,
+        .last = options->last,
         .span_rows = stk_sizing_span_rows(loader),
         .part_rows = stk_sizing_part_rows(loader),
         .epochs = options->epochs,

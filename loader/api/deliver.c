@@ -66,6 +66,12 @@ static int file_failures(stoker_loader *loader, struct stk_slot *slot, uint32_t 
     return 0;
 }
 
+/* The rows of a batch that are left for the consumer. */
+struct rows {
+    uint32_t count;
+    uint32_t padded; /* the last ones of them */
+};
+
 /* Close the gaps of skipped rows; returns the number of rows left. */
 static uint32_t close_gaps(stoker_loader *loader, struct stk_slot *slot, uint32_t rows)
 {
@@ -91,6 +97,14 @@ static uint32_t close_gaps(stoker_loader *loader, struct stk_slot *slot, uint32_
     return kept;
 }
 
+static uint32_t count_skipped(const struct stk_slot *slot, uint32_t first, uint32_t end)
+{
+    uint32_t skipped = 0;
+    for (uint32_t row = first; row < end; row++)
+        skipped += slot->row_bad[row] == STK_ROW_SKIPPED;
+    return skipped;
+}
+
 /* Returns true if every row of a full slot is good. */
 static bool is_clean(const struct stk_slot *slot)
 {
@@ -114,10 +128,12 @@ static bool ends_barren(stoker_loader *loader, const struct stk_batch_place *pla
 {
     const stoker_loader_options *options = &loader->options;
     const uint64_t count = loader->pipeline.dataset->info.count;
-    const uint64_t left_out =
-        options->drop_last ? count % ((uint64_t)options->batch_size * options->world_size) : 0;
+    const uint64_t left_out = options->last == STOKER_LAST_DROP
+                                  ? count % ((uint64_t)options->batch_size * options->world_size)
+                                  : 0;
     loader->epoch_is_good = loader->epoch_is_good || kept > 0;
-    loader->barren_samples = loader->epoch_is_good ? 0 : loader->barren_samples + place->rows;
+    loader->barren_samples =
+        loader->epoch_is_good ? 0 : loader->barren_samples + place->rows - place->padded;
     if (place->last)
         loader->epoch_is_good = false;
     return place->last && loader->barren_samples > 0 && loader->barren_samples + left_out >= count;
@@ -155,22 +171,23 @@ static int check_files(stoker_loader *loader, const struct stk_batch_place *plac
 
 /* Account for the slot's failed rows; *rows are left. */
 static int settle(stoker_loader *loader, struct stk_slot *slot, const struct stk_batch_place *place,
-                  uint32_t *rows)
+                  struct rows *rows)
 {
-    *rows = place->rows;
+    *rows = (struct rows){ .count = place->rows, .padded = place->padded };
     if (slot->failure_row != UINT32_MAX) {
         stk_ledger_add(&loader->ledger.bad_samples, 1);
         return stk_deliver_fail(loader, &slot->failure);
     }
     if (atomic_load_explicit(&slot->bad_rows, memory_order_relaxed) > 0) {
-        int rc = file_failures(loader, slot, *rows);
+        int rc = file_failures(loader, slot, place->rows);
         if (rc < 0)
             return rc;
-        *rows = close_gaps(loader, slot, *rows);
+        rows->padded -= count_skipped(slot, place->rows - place->padded, place->rows);
+        rows->count = close_gaps(loader, slot, place->rows);
     }
     /* Otherwise an endless run over files that are all gone would skip forever. */
-    if (loader->options.on_bad_sample != STOKER_ON_BAD_FAIL && ends_barren(loader, place, *rows) &&
-        place->rows > 0)
+    if (loader->options.on_bad_sample != STOKER_ON_BAD_FAIL &&
+        ends_barren(loader, place, rows->count) && place->rows > 0)
         return nothing_is_left(loader, &slot->failures[place->rows - 1]);
     return check_files(loader, place);
 }
@@ -194,14 +211,15 @@ static uint64_t batches_before(const struct stk_schedule *schedule, uint64_t epo
 }
 
 static void describe(stoker_loader *loader, const struct view *view,
-                     const struct stk_batch_place *place, uint32_t rows, stoker_batch *batch)
+                     const struct stk_batch_place *place, struct rows rows, stoker_batch *batch)
 {
     const stoker_dataset_info *set = &loader->pipeline.dataset->info;
     *batch = (stoker_batch){
         .images = { .data = view->images, .dtype = loader->options.dtype, .rank = set->rank + 1 },
         .labels = { .data = view->labels, .dtype = set->label_dtype, .rank = 1 },
         .ids = view->ids,
-        .count = rows,
+        .count = rows.count,
+        .padded = rows.padded,
         .epoch = place->epoch,
         .index = place->index + batches_before(&loader->pipeline.schedule, place->epoch),
         .device = loader->device->ops->kind,
@@ -211,8 +229,8 @@ static void describe(stoker_loader *loader, const struct view *view,
         .turn = view->turn,
         .lease = view->lease,
     };
-    batch->images.shape[0] = rows;
-    batch->labels.shape[0] = rows;
+    batch->images.shape[0] = rows.count;
+    batch->labels.shape[0] = rows.count;
     const uint64_t *shape = loader->pipeline.shape;
     memcpy(&batch->images.shape[1], shape, set->rank * sizeof(shape[0]));
     if (loader->options.layout ==
@@ -225,8 +243,8 @@ static void describe(stoker_loader *loader, const struct view *view,
     loader->state_position = stk_schedule_position_after(&loader->pipeline.schedule, place);
     loader->end_pending = place->last;
     stk_ledger_add(&loader->ledger.batches, 1);
-    stk_ledger_add(&loader->ledger.samples, rows);
-    stk_ledger_add(&loader->ledger.bytes, rows * loader->row_bytes);
+    stk_ledger_add(&loader->ledger.samples, rows.count);
+    stk_ledger_add(&loader->ledger.bytes, rows.count * loader->row_bytes);
 }
 
 int stk_deliver_in_place(stoker_loader *loader, stoker_batch *batch)
@@ -235,7 +253,7 @@ int stk_deliver_in_place(stoker_loader *loader, stoker_batch *batch)
     struct stk_slot *slot = stk_slots_of(slots, slots->head);
     const struct stk_batch_place place =
         stk_schedule_place(&loader->pipeline.schedule, slots->head);
-    uint32_t rows;
+    struct rows rows;
     const uint64_t begin_ns = stk_trace_begin(loader->trace.rings, STOKER_TRACE_LEND, slots->head);
     int rc = settle(loader, slot, &place, &rows);
     if (rc < 0) {
@@ -253,7 +271,7 @@ int stk_deliver_in_place(stoker_loader *loader, stoker_batch *batch)
     atomic_store_explicit(&view.lease->turn, view.turn, memory_order_relaxed);
     describe(loader, &view, &place, rows, batch);
     stk_slots_take(slots);
-    stk_trace_end(loader->trace.rings, STOKER_TRACE_LEND, begin_ns, view.turn, 0, rows);
+    stk_trace_end(loader->trace.rings, STOKER_TRACE_LEND, begin_ns, view.turn, 0, rows.count);
     return STOKER_OK;
 }
 
@@ -262,10 +280,12 @@ int stk_deliver_send(stoker_loader *loader)
     const struct stk_slots *slots = &loader->pipeline.slots;
     const struct stk_batch_place place =
         stk_schedule_place(&loader->pipeline.schedule, slots->head);
-    uint32_t rows;
+    struct rows rows;
     int rc = settle(loader, stk_slots_of(slots, slots->head), &place, &rows);
     if (rc == 0)
-        rc = stk_transfer_send(&loader->transfer, rows, place.epoch);
+        rc = stk_transfer_send(&loader->transfer, rows.count, place.epoch);
+    if (rc == 0)
+        stk_transfer_buffer(&loader->transfer, slots->head - 1)->padded = rows.padded;
     if (rc == 0)
         stk_ledger_add(&loader->ledger.copies, 1);
     return rc;
@@ -301,6 +321,7 @@ void stk_deliver_sent(stoker_loader *loader, stoker_batch *batch)
         .turn = turn,
         .lease = &buffer->lease,
     };
-    describe(loader, &view, &place, buffer->rows, batch);
+    const struct rows rows = { .count = buffer->rows, .padded = buffer->padded };
+    describe(loader, &view, &place, rows, batch);
     stk_trace_end(loader->trace.rings, STOKER_TRACE_LEND, begin_ns, turn, 0, buffer->rows);
 }

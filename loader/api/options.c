@@ -87,6 +87,9 @@ static int check_choices(const stoker_loader_options *options, stoker_error *err
                      STOKER_EINVAL, "on_bad_sample %d is not FAIL, SKIP or SUBSTITUTE",
                      (int)options->on_bad_sample);
     if (rc == 0)
+        rc = require((unsigned)options->last <= STOKER_LAST_PAD, error, STOKER_EINVAL,
+                     "last %d is not SHORT, DROP or PAD", (int)options->last);
+    if (rc == 0)
         rc = require((unsigned)options->on_lent <= STOKER_ON_LENT_GROW, error, STOKER_EINVAL,
                      "on_lent %d is not AUTO, BUSY, WAIT or GROW", (int)options->on_lent);
     return rc;
@@ -113,11 +116,12 @@ static int check_share(const stoker_loader_options *options, const stoker_datase
                      STOKER_ENOMEM, "batch_size %" PRIu32 " of rows of %zu bytes",
                      options->batch_size, dataset->row_bytes);
     if (rc == 0)
-        rc = require(
-            !options->drop_last || (uint64_t)options->batch_size * options->world_size <= count,
-            error, STOKER_EBATCH,
-            "batch_size %" PRIu32 " x world_size %" PRIu32 " with drop_last, samples %" PRIu64,
-            options->batch_size, options->world_size, count);
+        rc = require(options->last != STOKER_LAST_DROP ||
+                         (uint64_t)options->batch_size * options->world_size <= count,
+                     error, STOKER_EBATCH,
+                     "batch_size %" PRIu32 " x world_size %" PRIu32
+                     " with last DROP, samples %" PRIu64,
+                     options->batch_size, options->world_size, count);
     return rc;
 }
 

@@ -7,8 +7,8 @@
 static uint64_t batches_of(const struct stk_schedule *schedule, uint64_t left)
 {
     uint64_t global_batch = (uint64_t)schedule->batch_size * schedule->world_size;
-    return schedule->drop_last ? left / global_batch
-                               : left / global_batch + (left % global_batch != 0);
+    return schedule->last == STOKER_LAST_DROP ? left / global_batch
+                                              : left / global_batch + (left % global_batch != 0);
 }
 
 void stk_schedule_init(struct stk_schedule *schedule, const struct stk_schedule_options *options)
@@ -22,7 +22,7 @@ void stk_schedule_init(struct stk_schedule *schedule, const struct stk_schedule_
         .batch_size = options->batch_size,
         .rank = options->rank,
         .world_size = options->world_size,
-        .drop_last = options->drop_last,
+        .last = options->last,
         .span_rows = options->span_rows,
         .batch_spans = (options->batch_size + options->span_rows - 1) / options->span_rows,
         .part_rows = options->part_rows > 0 ? options->part_rows : options->span_rows,
@@ -66,6 +66,10 @@ struct stk_batch_place stk_schedule_place(const struct stk_schedule *schedule, u
     uint64_t before = place.index * schedule->batch_size;
     uint64_t rows = mine > before ? mine - before : 0;
     place.rows = rows < schedule->batch_size ? (uint32_t)rows : schedule->batch_size;
+    if (schedule->last == STOKER_LAST_PAD) {
+        place.padded = schedule->batch_size - place.rows;
+        place.rows = schedule->batch_size;
+    }
     place.position = start + before * schedule->world_size + schedule->rank;
     return place;
 }

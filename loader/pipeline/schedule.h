@@ -7,20 +7,22 @@
  *
  * Rank r of w takes every w-th position: row i of batch b of an epoch that starts at
  * position s is position s + (b * batch_size + i) * w + r. So the union over ranks is each
- * position once, and a global batch holds the same samples for any w that divides it.
+ * position once, and a global batch holds the same samples for any w that divides it. With PAD the positions
+ * continue past the last one, and the sampler counts them from 0 again.
  */
 #ifndef STK_PIPELINE_SCHEDULE_H
 #define STK_PIPELINE_SCHEDULE_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stoker/loader.h>
 
 struct stk_schedule {
     uint64_t count;      /* samples in the data set */
     uint32_t batch_size; /* rows per batch and rank */
     uint32_t rank;
     uint32_t world_size;
-    bool drop_last;
+    stoker_last last;
     uint32_t span_rows;   /* rows per ticket */
     uint32_t batch_spans; /* tickets per batch, also if it is incomplete */
     uint32_t part_rows;   /* fewest rows of a ticket that a worker takes at once */
@@ -38,6 +40,7 @@ struct stk_batch_place {
     uint64_t index;    /* in its epoch, as far as this loader runs it */
     uint64_t position; /* in the epoch, of row 0 */
     uint32_t rows;     /* 0..batch_size */
+    uint32_t padded;   /* the last rows of them: their positions are past the epoch's end */
     bool last;         /* in its epoch */
 };
 
@@ -46,7 +49,7 @@ struct stk_schedule_options {
     uint32_t batch_size;
     uint32_t rank;
     uint32_t world_size;
-    bool drop_last;
+    stoker_last last;
     uint32_t span_rows;
     uint32_t part_rows;      /* 1..span_rows; 0 = span_rows */
     uint64_t epochs;         /* 0 = endless */

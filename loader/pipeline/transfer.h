@@ -41,6 +41,7 @@ struct stk_buffer {
     void *released;         /* event: end of the consumer's work with the last batch */
     uint64_t *ids;          /* copy of the batch's ids in host memory, behind this struct */
     uint64_t turn;          /* the batch that may be copied here next, when the buffer is free */
+    uint32_t padded;        /* the last of its rows: added to fill the batch */
     uint32_t rows;          /* rows of the batch in it */
     bool used;              /* `released` was marked: the next copy waits for it */
     bool lent;              /* next() has returned it */

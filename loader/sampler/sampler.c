@@ -144,8 +144,9 @@ void stk_sampler_map(const struct stk_sampler *sampler, const struct stk_sampler
                         n - done < STK_SAMPLER_BLOCK ? n - done : STK_SAMPLER_BLOCK, ids + done);
 }
 
-void stk_sampler_ids(const struct stk_sampler *sampler, const struct stk_sampler_order *order,
-                     uint64_t first, uint64_t stride, uint32_t n, uint64_t *ids)
+/* Every position must be < count. */
+static void ids_before_end(const struct stk_sampler *sampler, const struct stk_sampler_order *order,
+                           uint64_t first, uint64_t stride, uint32_t n, uint64_t *ids)
 {
     if (!sampler->shuffle) {
         for (uint32_t i = 0; i < n; i++)
@@ -161,4 +162,20 @@ void stk_sampler_ids(const struct stk_sampler *sampler, const struct stk_sampler
         shuffled_block(sampler, order->keys, first + done * stride, stride, n - done, rest);
         memcpy(ids + done, rest, (n - done) * sizeof(ids[0]));
     }
+}
+
+void stk_sampler_ids(const struct stk_sampler *sampler, const struct stk_sampler_order *order,
+                     uint64_t first, uint64_t stride, uint32_t n, uint64_t *ids)
+{
+    while (n > 0 && first + (n - 1) * stride >= sampler->count) { /* padding: rare */
+        first %= sampler->count;
+        const uint64_t left = (sampler->count - 1 - first) / stride + 1;
+        const uint32_t part = left < n ? (uint32_t)left : n;
+        ids_before_end(sampler, order, first, stride, part, ids);
+        first += part * stride;
+        ids += part;
+        n -= part;
+    }
+    if (n > 0)
+        ids_before_end(sampler, order, first, stride, n, ids);
 }

@@ -46,8 +46,7 @@ void stk_sampler_init(struct stk_sampler *sampler, uint64_t count, uint64_t seed
 void stk_sampler_begin(const struct stk_sampler *sampler, uint64_t epoch,
                        struct stk_sampler_order *order);
 
-/* ids[i] = the sample at position first + i * stride of the order's epoch, for i < n.
- * Every position must be < count. */
+/* ids[i] = the sample at position first + i * stride, modulo count, of the order's epoch, for i < n. */
 void stk_sampler_ids(const struct stk_sampler *sampler, const struct stk_sampler_order *order,
                      uint64_t first, uint64_t stride, uint32_t n, uint64_t *ids);
 

@@ -26,9 +26,9 @@ class Tensor(ctypes.Structure):
 
 class Batch(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("images", Tensor), ("labels", Tensor), ("ids", ctypes.POINTER(ctypes.c_uint64)),
-                ("count", ctypes.c_uint32), ("epoch", ctypes.c_uint64), ("index", ctypes.c_uint64),
+                ("count", ctypes.c_uint32), ("padded", ctypes.c_uint32), ("epoch", ctypes.c_uint64), ("index", ctypes.c_uint64),
                 ("device", ctypes.c_int), ("device_index", ctypes.c_uint32),
-                ("device_ids", ctypes.c_void_p), ("loader", ctypes.c_void_p), ("turn", ctypes.c_uint64)]
+                ("device_ids", ctypes.c_void_p), ("loader", ctypes.c_void_p), ("lease", ctypes.c_void_p), ("turn", ctypes.c_uint64)]
 
 
 class Options(ctypes.Structure):
@@ -36,7 +36,7 @@ class Options(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("seed", ctypes.c_uint64), ("batch_size", ctypes.c_uint32),
                 ("num_workers", ctypes.c_int32), ("prefetch_batches", ctypes.c_uint32),
                 ("read_depth", ctypes.c_uint32), ("epochs", ctypes.c_uint64),
-                ("shuffle", ctypes.c_bool), ("drop_last", ctypes.c_bool), ("device", ctypes.c_int),
+                ("shuffle", ctypes.c_bool), ("last", ctypes.c_int), ("device", ctypes.c_int),
                 ("pin_memory", ctypes.c_int), ("non_blocking", ctypes.c_bool), ("cache", ctypes.c_int),
                 ("cache_bytes", ctypes.c_uint64), ("dtype", ctypes.c_int), ("layout", ctypes.c_int),
                 ("scale", ctypes.c_float), ("mean", ctypes.c_void_p), ("std", ctypes.c_void_p),
@@ -102,13 +102,16 @@ def next_batch(library, loader):
     return rc, batch
 
 
-def comes_round(library, loader, address):
-    """Returns True if the memory at `address` is handed out again; False after 200 batches, or if next() fails."""
-    for _ in range(200):
+def comes_round(library, loader, address, keep, count):
+    """Returns True if the memory at `address` is handed out again; False after `count` batches, or if next() fails. The
+    arrays that keep() makes of the batches live on meanwhile, so that returned memory takes the place of theirs."""
+    kept = []
+    for _ in range(count):
         rc, batch = next_batch(library, loader)
         if rc != 0:
             return False
         here = batch.images.data == address
+        kept.append(keep(batch))
         library.stoker_batch_release(ctypes.byref(batch))
         if here:
             return True
@@ -131,12 +134,13 @@ def check(library, name, device, take, address_of, tensor=DLPackTensor):
     assert all(0 <= mark < 10 for mark in marks)
 
     library.stoker_batch_release(ctypes.byref(batch))
-    assert not comes_round(library, loader, where), f"{name}: handed out again while two arrays have it"
+    keep = lambda batch: take(tensor(library, batch, IMAGES))
+    assert not comes_round(library, loader, where, keep, 100), f"{name}: handed out again while two arrays have it"
     assert images.tolist() == first and labels.tolist() == marks, f"{name}: refilled too early"
     del images
-    assert not comes_round(library, loader, where), f"{name}: the labels still have it"
+    assert not comes_round(library, loader, where, keep, 100), f"{name}: the labels still have it"
     del labels
-    assert comes_round(library, loader, where), f"{name}: the memory did not come back"
+    assert comes_round(library, loader, where, keep, 500), f"{name}: the memory did not come back"
     library.stoker_loader_destroy(ctypes.byref(loader))
     library.stoker_dataset_close(ctypes.byref(dataset))
     print(f"{name}: taken without a copy, kept while in use, given back")

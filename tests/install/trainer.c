@@ -36,7 +36,7 @@ int main(void)
     stoker_loader_options how = STOKER_LOADER_OPTIONS_INIT;
     how.dtype = STOKER_DTYPE_FLOAT32;
     how.epochs = 1;
-    how.drop_last = true;
+    how.last = STOKER_LAST_DROP;
     stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
     options.optimizer = STOKER_ADAM;
     if (stoker_dataset_open(&dataset, "synth:digits?count=4000", NULL, NULL) != STOKER_OK ||

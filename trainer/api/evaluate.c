@@ -56,8 +56,10 @@ static int evaluate_parts(stoker_trainer *trainer, const stoker_batch *batch,
              : stk_shape_elements(stk_trainer_output_shape(trainer->model)));
     const float *samples = batch->images.data;
     const unsigned char *labels = batch->labels.data;
-    for (uint32_t done = 0; done < batch->count;) {
-        const uint32_t count = part_of(trainer, batch->count - done);
+    /* The epoch holds the samples that pad the batch elsewhere. */
+    const uint32_t all = batch->padded < batch->count ? batch->count - batch->padded : 0;
+    for (uint32_t done = 0; done < all;) {
+        const uint32_t count = part_of(trainer, all - done);
         struct stk_loss loss;
         const int rc = forward(trainer, samples + done * sample_floats, labels + done * label_bytes,
                                batch->device, count, sum == NULL ? NULL : &loss);

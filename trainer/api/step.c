@@ -123,7 +123,7 @@ static int check_batch_norm(stoker_trainer *trainer, uint32_t count)
             return stk_error_set(
                 &trainer->error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                 "BatchNorm '%s' has one value per channel in a batch of 1 sample, and "
-                "needs 2: drop such a batch (drop_last)",
+                "needs 2: drop such a batch (options.last DROP or PAD)",
                 layer->name);
     }
     return STOKER_OK;

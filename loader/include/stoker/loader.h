@@ -66,6 +66,18 @@ typedef enum stoker_cache {
     STOKER_CACHE_DEVICE = 4
 } stoker_cache;
 
+/* The last batch of an epoch whose samples do not fill it. Ranks that share an epoch always get equally many batches. */
+typedef enum stoker_last {
+    /* It comes as it is: batch.count is smaller, and may differ between ranks, down to 0. */
+    STOKER_LAST_SHORT = 0,
+    /* It is left out on every rank, and with it fewer than batch_size x world_size samples per epoch. */
+    STOKER_LAST_DROP = 1,
+    /* It is filled up with the first samples of the same epoch, in its order: position p holds the sample of position
+     * p modulo the number of samples. So every rank gets equally many full batches; batch.padded counts the samples
+     * that were added, which are the last ones of the batch. */
+    STOKER_LAST_PAD = 2
+} stoker_last;
+
 /* What happens to a sample that cannot be read or decoded. */
 typedef enum stoker_on_bad {
     STOKER_ON_BAD_FAIL = 0, /* next returns the sample's error */
@@ -119,7 +131,7 @@ typedef struct stoker_loader_options {
     uint32_t read_depth;  /* reads in flight per worker, 1..1024; default 0 = choose */
     uint64_t epochs;      /* epochs until STOKER_FINISHED; default 0 = endless */
     bool shuffle;         /* a new order each epoch; default false: 0, 1, 2, ... */
-    bool drop_last;       /* leave out an incomplete last batch; default false */
+    stoker_last last;     /* an epoch's incomplete last batch; default STOKER_LAST_SHORT */
     stoker_device device; /* default STOKER_DEVICE_CPU */
     /* Page-lock the slots. ON: create fails if impossible. Default AUTO: ON for a GPU, else OFF. */
     stoker_switch pin_memory;
@@ -214,6 +226,8 @@ typedef struct stoker_batch {
     /* Samples: batch_size, or fewer in an epoch's last batch and after skips. May be 0 there, since every rank gets
      * the same number of batches. */
     uint32_t count;
+    /* The last `padded` of them were added by options.last PAD: the epoch holds them at another position, too. */
+    uint32_t padded;
     uint64_t epoch; /* 0, 1, ... */
     /* Index in the epoch, 0 .. batches_per_epoch - 1. Continues after a resume; if batch or world size changed, it
      * is chosen so that the epoch's last batch has the last index. */
@@ -246,7 +260,7 @@ static inline stoker_batch stoker_batch_made(void)
 /* Check the options, allocate all memory, start the workers. dataset must outlive the loader. On success *out
  * belongs to the caller; on failure it is untouched, nothing is left behind, and *error has the cause. options
  * (NULL = the defaults) and error may be NULL.
- * Errors: STOKER_EINVAL (an option; the message names it), EBATCH (batch_size, with drop_last times world_size, is
+ * Errors: STOKER_EINVAL (an option; the message names it), EBATCH (batch_size, with STOKER_LAST_DROP times world_size, is
  * larger than the data set), ELIMIT (more than 2^62 samples), ETYPE, ENOTSUP (an option that is ON is impossible
  * here, or a file has no descriptor and `reader` is NULL), ENOMEM, EPIN, ETHREAD, EREADER, EDEVICE, ESTATE,
  * ECHANGED (see stoker/dataset.h). */

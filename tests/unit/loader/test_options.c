@@ -150,10 +150,10 @@ CleanTest(options, drop_last_must_leave_something)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=100&shape=3");
     stoker_loader_options options = stk_small_options();
-    options.drop_last = true;
+    options.last = STOKER_LAST_DROP;
     options.batch_size = 51;
     options.world_size = 2;
-    refuse(dataset, options, STOKER_EBATCH, "drop_last");
+    refuse(dataset, options, STOKER_EBATCH, "last DROP");
     options.batch_size = 50;
     accept(dataset, options);
     stoker_dataset_close(&dataset);

@@ -163,7 +163,7 @@ CleanTest(order, ranks_share_each_epoch_out)
                 uint64_t batches = 0;
                 options.rank = rank;
                 options.world_size = world;
-                options.drop_last = drop == 1;
+                options.last = drop == 1 ? STOKER_LAST_DROP : STOKER_LAST_SHORT;
                 options.num_workers = (int32_t)rank;
                 options.epochs = 1;
                 cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
@@ -351,7 +351,7 @@ static void check_ends(uint64_t count, uint64_t epochs, bool drop_last, int32_t 
     stoker_dataset *dataset = dataset_of(spec);
     stoker_loader_options options = stk_small_options();
     options.epochs = epochs;
-    options.drop_last = drop_last;
+    options.last = drop_last ? STOKER_LAST_DROP : STOKER_LAST_SHORT;
     options.num_workers = workers;
     stoker_loader *loader = loader_of(dataset, &options);
     const uint64_t batches = drop_last ? count / BATCH : (count + BATCH - 1) / BATCH;

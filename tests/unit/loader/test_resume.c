@@ -54,7 +54,7 @@ CleanTest(resume, at_every_batch_of_files, .timeout = 60)
     cr_assert(stk_file_set_make(&set, SAMPLES, 9, 7, 0));
     stoker_loader_options options = stk_small_options();
     for (int drop = 0; drop < 2; drop++) {
-        options.drop_last = drop == 1;
+        options.last = drop == 1 ? STOKER_LAST_DROP : STOKER_LAST_SHORT;
         options.num_workers = 1 + drop;
         stop_everywhere(set.dataset, &options);
     }
@@ -139,7 +139,7 @@ CleanTest(resume, the_index_of_a_batch_continues)
 {
     stoker_dataset *dataset = NULL;
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=107&shape=3", NULL, NULL), 0);
-    for (int drop = 0; drop < 2; drop++)
+    for (int last = STOKER_LAST_SHORT; last <= STOKER_LAST_PAD; last++)
         for (uint32_t stop = 0; stop <= 10; stop++) {
             stoker_loader *loader = NULL;
             stoker_state state;
@@ -149,7 +149,7 @@ CleanTest(resume, the_index_of_a_batch_continues)
             options.batch_size = 5;
             options.world_size = 2;
             options.rank = 1;
-            options.drop_last = drop == 1;
+            options.last = (stoker_last)last;
             cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
             (void)take(loader, stop, seen);
             cr_assert_eq(stoker_loader_state(loader, &state), STOKER_OK);
@@ -213,7 +213,7 @@ CleanTest(resume, exactly_at_the_end_of_an_epoch)
             stoker_state state;
             stoker_batch batch = STOKER_BATCH_INIT;
             stoker_loader_options options = stk_small_options();
-            options.drop_last = drop == 1;
+            options.last = drop == 1 ? STOKER_LAST_DROP : STOKER_LAST_SHORT;
             options.epochs = epochs;
             cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
             (void)take(loader, drop ? 2 : 3, seen);

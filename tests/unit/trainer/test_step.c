@@ -354,6 +354,14 @@ CleanTest(trainer_step, evaluate_and_predict_agree_and_change_nothing)
         }
         cr_assert_eq(sum.count, 32);
         cr_assert_eq(sum.correct, correct);
+        stoker_batch padded = *batch; /* its last samples are evaluated elsewhere in the epoch */
+        stoker_evaluation rest = { 0 };
+        padded.padded = 5;
+        cr_assert_eq(stoker_trainer_evaluate(trainer, &padded, &rest), STOKER_OK);
+        cr_assert_eq(rest.count, 27);
+        padded.padded = 32;
+        cr_assert_eq(stoker_trainer_evaluate(trainer, &padded, &rest), STOKER_OK);
+        cr_assert_eq(rest.count, 27);
         train(trainer, STEPS, STEPS, BATCH);
         cr_assert(same_weights(trainer, undisturbed));
         stoker_trainer_destroy(&trainer);

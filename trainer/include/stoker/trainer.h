@@ -212,7 +212,8 @@ STOKER_API void stoker_trainer_destroy(stoker_trainer **trainer); /* NULL-safe; 
 STOKER_API void stoker_trainer_wake(const char *backend, bool convolutions);
 
 /* Run one pass, and an update after every `accumulate` passes (see stoker_trainer_flush). images: float32 NHWC with the
- * shape of the model's input; labels as the loss requires; count <= batch_size. An empty batch does nothing.
+ * shape of the model's input; labels as the loss requires; count <= batch_size. An empty batch does nothing. Samples
+ * that pad the batch (batch->padded) train as any other.
  * STOKER_EINVAL, STOKER_EMISMATCH (shape or type); then nothing has changed. As in PyTorch, a batch of 1 is
  * STOKER_EINVAL if a BatchNorm has only one value per channel.
  *
@@ -238,7 +239,8 @@ typedef struct stoker_evaluation {
 } stoker_evaluation;
 /* Run forward only, without dropout, with running statistics and with the moving average of the weights if there is
  * one. Adds to *sum, for which a GPU is waited for. With sum NULL nothing is waited for, and the results add up
- * internally until stoker_trainer_evaluated(). Release the batch as after stoker_trainer_step(), whose errors apply. */
+ * internally until stoker_trainer_evaluated(). Samples that pad the batch (batch->padded) are left out: the epoch
+ * holds them elsewhere. Release the batch as after stoker_trainer_step(), whose errors apply. */
 STOKER_API int stoker_trainer_evaluate(stoker_trainer *trainer, const stoker_batch *batch,
                                        stoker_evaluation *sum);
 /* Add the results of batches evaluated with NULL since the last such call to *sum; waits for them. STOKER_EINVAL:

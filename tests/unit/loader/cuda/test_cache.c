@@ -81,7 +81,7 @@ Test(cuda_cache, same_bytes_for_every_setting)
         options.pin_memory = i % 3 == 0 ? STOKER_SWITCH_OFF : STOKER_SWITCH_ON;
         options.dtype = i % 2 == 0 ? STOKER_DTYPE_UINT8 : STOKER_DTYPE_FLOAT32;
         options.layout = (stoker_layout)(i / 2 % 2);
-        options.drop_last = i / 8 % 2 == 1;
+        options.last = (stoker_last)(i / 4 % 3);
         expect_same(set.dataset, options);
     }
 }

@@ -25,7 +25,7 @@ static uint64_t model_batches(const struct stk_schedule_options *options, uint64
     const uint64_t global = (uint64_t)options->batch_size * options->world_size;
     uint64_t batches = 0;
     for (uint64_t at = start_of(options, epoch); at < options->count; at += global)
-        batches += !options->drop_last || at + global <= options->count;
+        batches += options->last != STOKER_LAST_DROP || at + global <= options->count;
     return batches;
 }
 
@@ -45,7 +45,10 @@ static void check_batch(struct model *model, const struct stk_schedule *schedule
         model->dealt[epoch - options->first_epoch][at]++;
         rows++;
     }
-    cr_assert_eq(place.rows, rows);
+    const bool pads = options->last == STOKER_LAST_PAD;
+    cr_assert_eq(place.rows, pads ? options->batch_size : rows);
+    cr_assert_eq(place.padded, pads ? options->batch_size - rows : 0);
+    cr_assert_eq(place.position, begin + options->rank);
     cr_assert_eq(place.epoch, epoch);
     cr_assert_eq(place.index, index);
     cr_assert_eq(place.last, index + 1 == model_batches(options, epoch));
@@ -75,7 +78,7 @@ static void check_dealt(const struct model *model)
         const uint64_t start = start_of(options, epoch);
         const uint64_t whole = start + (options->count - start) / global * global;
         for (uint64_t at = 0; at < options->count; at++) {
-            const bool wanted = at >= start && (!options->drop_last || at < whole);
+            const bool wanted = at >= start && (options->last != STOKER_LAST_DROP || at < whole);
             cr_assert_eq(model->dealt[epoch - options->first_epoch][at], wanted,
                          "count %llu batch %u world %u start %llu position %llu",
                          (unsigned long long)options->count, options->batch_size,
@@ -100,9 +103,9 @@ static void check_starts(struct stk_schedule_options options)
     const uint64_t starts[] = { 0, 1, options.count / 2, options.count - 1, options.count };
     options.epochs = 7;
     options.first_epoch = 5;
-    for (int drop = 0; drop < 2; drop++)
+    for (int last = STOKER_LAST_SHORT; last <= STOKER_LAST_PAD; last++)
         for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
-            options.drop_last = drop == 1;
+            options.last = (stoker_last)last;
             options.first_position = starts[i];
             check_world(options);
         }
