@@ -1,6 +1,6 @@
 /* create.c - builds the pipeline that the options ask for, and destroys it.
  *
- *   options ─▶ device ─▶ rows ─▶ samples ─▶ cache ─▶ reader ─▶ schedule ─▶ slots ─▶ workers
+ *   options ─▶ device ─▶ rows ─▶ samples ─▶ cache ─▶ plan ─▶ reader ─▶ schedule ─▶ slots ─▶ workers
  *
  * On any failure destroy frees the parts that exist.
  */
@@ -44,8 +44,15 @@ static int check_stamps(const stoker_dataset *dataset, const stoker_sample *samp
     return stk_stamps_refuse(&dataset->stamps, changed, place, error);
 }
 
+static enum stk_source source_of(const stoker_sample *sample)
+{
+    if (sample->extent.memory != NULL)
+        return STK_SOURCE_MEMORY;
+    return sample->extent.bytes > 0 ? STK_SOURCE_FILES : STK_SOURCE_IDS;
+}
+
 /* For choices that only affect speed, sample 0 represents all. */
-static int look_at_samples(stoker_loader *loader, bool *in_memory, stoker_error *error)
+static int look_at_samples(stoker_loader *loader, stoker_error *error)
 {
     stoker_sample sample;
     int rc = stoker_dataset_locate(loader->pipeline.dataset, 0, &sample, error);
@@ -54,14 +61,14 @@ static int look_at_samples(stoker_loader *loader, bool *in_memory, stoker_error 
     rc = check_stamps(loader->pipeline.dataset, &sample, error);
     if (rc < 0)
         return rc;
-    *in_memory = sample.extent.memory != NULL;
-    loader->pipeline.decodes = sample.codec != NULL;
-    loader->pipeline.keeps_resized =
-        loader->pipeline.decodes && loader->pipeline.transforms &&
-        loader->pipeline.transform.framing.resizing == STK_RESIZE_EXACT;
+    struct stk_pipeline_facts *facts = &loader->facts;
     const stoker_dataset_info *info = &loader->pipeline.dataset->info;
     loader->pipeline.encoded_bytes_max =
         info->file_count > 0 || info->has_paths ? info->encoded_bytes_max : 0;
+    facts->source = source_of(&sample);
+    facts->has_codec = sample.codec != NULL;
+    facts->bytes_are_rows = sample.codec == NULL || sample.codec->bytes_are_row;
+    facts->has_files = loader->pipeline.encoded_bytes_max > 0;
     return 0;
 }
 
@@ -72,7 +79,7 @@ static struct stk_cache_options cache_of(const stoker_loader *loader, stoker_cac
     const struct stk_pipeline *pipeline = &loader->pipeline;
     const struct stk_framing *framing = &pipeline->transform.framing;
     const size_t row_bytes =
-        pipeline->keeps_resized
+        stk_pipeline_keeps_resized(&loader->facts)
             ? (size_t)framing->resize_height * framing->resize_width * pipeline->transform.channels
             : pipeline->dataset->row_bytes;
     uint32_t block_rows = 1;
@@ -93,26 +100,31 @@ static bool fits(const struct stk_cache_options *cache)
     return cache->stride_bytes > 0 && stk_cache_bytes(cache, cache->count) <= cache->budget_bytes;
 }
 
-static stoker_cache choose_cache(const stoker_loader *loader, bool in_memory, uint64_t budget)
+static bool is_in_memory(const stoker_loader *loader)
 {
-    const struct stk_pipeline *pipeline = &loader->pipeline;
+    return loader->facts.source == STK_SOURCE_MEMORY;
+}
+
+static stoker_cache choose_cache(const stoker_loader *loader, uint64_t budget)
+{
+    const struct stk_pipeline_facts *facts = &loader->facts;
     const struct stk_cache_options decoded = cache_of(loader, STOKER_CACHE_DECODED, budget);
     const struct stk_cache_options encoded = cache_of(loader, STOKER_CACHE_ENCODED, budget);
     /* The GPU holds the rows, or the data set itself is the cache. */
-    if (pipeline->device_cache.on || (in_memory && !pipeline->decodes))
+    if (loader->pipeline.device_cache.on || (is_in_memory(loader) && !facts->has_codec))
         return STOKER_CACHE_NONE;
     if (loader->options.cache != STOKER_CACHE_AUTO)
         return loader->options.cache;
-    if ((pipeline->keeps_resized || !pipeline->any_size) && fits(&decoded))
+    if ((stk_pipeline_keeps_resized(facts) || !facts->any_size) && fits(&decoded))
         return STOKER_CACHE_DECODED;
     return fits(&encoded) ? STOKER_CACHE_ENCODED : STOKER_CACHE_NONE;
 }
 
-static int make_cache(stoker_loader *loader, bool in_memory)
+static int make_cache(stoker_loader *loader)
 {
     const uint64_t asked = loader->options.cache_bytes;
     const uint64_t budget = asked > 0 ? asked : stk_budget_left();
-    const stoker_cache kind = choose_cache(loader, in_memory, budget);
+    const stoker_cache kind = choose_cache(loader, budget);
     const struct stk_cache_options cache = cache_of(loader, kind, budget);
     int rc = stk_cache_init(&loader->pipeline.cache, &cache);
     if (rc == STOKER_ENOMEM && loader->options.cache == STOKER_CACHE_AUTO)
@@ -121,11 +133,13 @@ static int make_cache(stoker_loader *loader, bool in_memory)
         loader->pipeline.cache.kind = STOKER_CACHE_NONE;
     stk_budget_reserve(stk_cache_reserved_bytes(&loader->pipeline.cache));
     if (loader->options.cache == STOKER_CACHE_AUTO && kind == STOKER_CACHE_NONE &&
-        loader->cache_reason[0] == '\0' && !in_memory)
+        loader->cache_reason[0] == '\0' && !is_in_memory(loader))
         (void)snprintf(loader->cache_reason, sizeof(loader->cache_reason),
                        "%" PRIu64 " samples of at most %zu bytes do not fit in the %" PRIu64
                        " bytes that a cache may take",
                        cache.count, cache.stride_bytes, budget);
+    loader->facts.cache =
+        loader->pipeline.device_cache.on ? STOKER_CACHE_DEVICE : loader->pipeline.cache.kind;
     return rc;
 }
 
@@ -148,14 +162,25 @@ static int check_file(const stoker_reader *reader, uint32_t number, const stoker
                          number);
 }
 
+static enum stk_reader_rule reader_rule(const stoker_reader *asked)
+{
+    if (asked != NULL && !reads_descriptors(asked))
+        return STK_READER_OWN;
+    return asked != NULL || stk_environment("STOKER_READER") != NULL ? STK_READER_NAMED
+                                                                     : STK_READER_ANY;
+}
+
+static void make_plan(stoker_loader *loader)
+{
+    loader->facts.reader = reader_rule(loader->options.reader);
+    loader->facts.threads = loader->options.num_workers != 0;
+    loader->pipeline.plan = stk_pipeline_plan_make(&loader->facts);
+}
+
 static int make_reader(stoker_loader *loader, stoker_error *error)
 {
     struct stk_pipeline *pipeline = &loader->pipeline;
     const uint32_t file_count = pipeline->dataset->info.file_count;
-    pipeline->reader_own =
-        loader->options.reader != NULL && !reads_descriptors(loader->options.reader);
-    pipeline->reader_forced =
-        loader->options.reader != NULL || stk_environment("STOKER_READER") != NULL;
     if (loader->options.reader != NULL) {
         pipeline->reader = loader->options.reader;
         (void)snprintf(loader->reader_reason, sizeof(loader->reader_reason),
@@ -243,9 +268,7 @@ static int check_memory(const struct stk_slots_options *slots, stoker_error *err
 
 static int make_slots(stoker_loader *loader, stoker_error *error)
 {
-    loader->pipeline.reads = loader->pipeline.encoded_bytes_max > 0 &&
-                             loader->pipeline.cache.kind == STOKER_CACHE_NONE &&
-                             !loader->pipeline.device_cache.on;
+    const bool rereads = stk_pipeline_plan_rereads(&loader->pipeline.plan);
     const stoker_dataset_info *set = &loader->pipeline.dataset->info;
     const struct stk_slots_options slots = {
         .slot_count = stk_sizing_slot_count(loader),
@@ -260,7 +283,7 @@ static int make_slots(stoker_loader *loader, stoker_error *error)
         .keep_failures = loader->options.on_bad_sample != STOKER_ON_BAD_FAIL,
         .batches = loader->pipeline.schedule.batches,
         /* The caller's worker counts, too. With reads the kernel fills the slots, in any core's cache. */
-        .workers = loader->threads && !loader->pipeline.reads ? loader->worker_count + 1 : 1,
+        .workers = loader->threads && !rereads ? loader->worker_count + 1 : 1,
     };
     int rc = check_memory(&slots, error);
     if (rc < 0)
@@ -316,7 +339,7 @@ static int make_workers(stoker_loader *loader, stoker_error *error)
             stk_trace_ring_of(&loader->trace, loader->threads ? loader->workers_made + 1 : 0);
     }
     if (!loader->threads)
-        return stk_worker_open_ring(&loader->workers[0], error);
+        return stk_fetch_open_ring(&loader->workers[0].fetcher, error);
     const bool may_help = loader->pipeline.encoded_bytes_max == 0 ||
                           stk_pipeline_may_become_resident(&loader->pipeline);
     if (may_help) {
@@ -342,13 +365,13 @@ static int make_workers(stoker_loader *loader, stoker_error *error)
 
 static int make_pipeline(stoker_loader *loader, stoker_error *error)
 {
-    bool in_memory = false;
     int rc = stk_fork_guard_init(&loader->guard);
     if (rc == 0)
         rc = stk_bad_samples_init(&loader->bad_samples, loader->options.on_bad_sample,
                                   loader->options.max_bad_samples);
     loader->has_bad_samples = rc == 0;
     loader->pipeline.on_bad = loader->options.on_bad_sample;
+    loader->pipeline.part_count = 1;
     if (rc == 0)
         rc = stk_device_choose(&loader->device, loader->options.device,
                                loader->options.device_index, loader->device_reason, error);
@@ -356,9 +379,10 @@ static int make_pipeline(stoker_loader *loader, stoker_error *error)
     if (rc == 0)
         rc = stk_row_plan(loader, error);
     if (rc == 0)
-        rc = look_at_samples(loader, &in_memory, error);
+        rc = look_at_samples(loader, error);
     if (rc == 0)
-        rc = make_cache(loader, in_memory);
+        rc = make_cache(loader);
+    make_plan(loader);
     if (rc == 0)
         rc = make_reader(loader, error);
     if (rc == 0)
@@ -373,11 +397,6 @@ static int make_pipeline(stoker_loader *loader, stoker_error *error)
         rc = make_leases(loader);
     loader->pipeline.slots.workers = loader->tuner.workers;
     loader->pipeline.slots.spare_core = loader->cpus > loader->tuner.workers;
-    loader->pipeline.any_thread = !loader->threads;
-    loader->pipeline.looks_ahead =
-        !loader->threads ||
-        (uint64_t)loader->pipeline.slots.slot_count * loader->pipeline.schedule.batch_spans >
-            2 * (uint64_t)loader->tuner.workers + 1;
     return rc == 0 ? make_workers(loader, error) : rc;
 }
 
@@ -431,9 +450,9 @@ static bool stop_workers(stoker_loader *loader)
     for (uint32_t i = 0; i < loader->workers_made; i++) {
         struct stk_worker *worker = &loader->workers[i];
         if (!loader->threads)
-            stk_worker_close_ring(worker, STK_CLOSE_WAIT_NS);
+            stk_fetch_close_ring(&worker->fetcher, STK_CLOSE_WAIT_NS);
         (void)stk_worker_join(worker, deadline_ns);
-        all_gone = all_gone && !worker->stuck;
+        all_gone = all_gone && !stk_worker_is_stuck(worker);
     }
     return all_gone;
 }

@@ -143,7 +143,9 @@ static void note_first_batch(stoker_loader *loader)
 static int next_in_place(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms)
 {
     const struct stk_slots *slots = &loader->pipeline.slots;
-    const bool keeps_reading = !loader->threads && loader->pipeline.reads; /* in this call, too */
+    const bool keeps_reading =
+        !loader->threads &&
+        stk_pipeline_plan_rereads(&loader->pipeline.plan); /* in this call, too */
     uint64_t start_ns = 0;
     if (slots->lent > 0 && stk_kept_make_room(loader, timeout_ms, &start_ns) < 0)
         return STOKER_EBUSY;

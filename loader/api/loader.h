@@ -42,6 +42,7 @@ struct stoker_loader {
     char convert_reason[STK_DEVICE_WHY_BYTES];
     char cache_reason[STK_DEVICE_WHY_BYTES];
     char device_reason[STK_DEVICE_WHY_BYTES];
+    struct stk_pipeline_facts facts; /* collected by create, for pipeline.plan */
     struct stk_pipeline pipeline;
     struct stk_transfer transfer; /* all zero on the CPU */
     struct stk_leases leases;

@@ -27,7 +27,7 @@ static int check_sizes(const stoker_loader *loader, stoker_error *error)
 {
     const stoker_dataset_info *set = &loader->pipeline.dataset->info;
     const struct stk_place nowhere = STK_NOWHERE;
-    if (!set->sizes_differ || loader->pipeline.any_size)
+    if (!set->sizes_differ || loader->facts.any_size)
         return 0;
     return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                          "images differ in size: set transform.resize, resize_shorter or "
@@ -43,17 +43,17 @@ static int make_framing(stoker_loader *loader, struct stk_framing *framing, stok
     struct stk_pipeline *pipeline = &loader->pipeline;
     const stoker_dataset_info *set = &pipeline->dataset->info;
     memcpy(pipeline->shape, set->shape, sizeof(pipeline->shape));
-    pipeline->transforms = stk_transform_wanted(&loader->options.transform);
+    loader->facts.transforms = stk_transform_wanted(&loader->options.transform);
     pipeline->image_bytes_max = pipeline->dataset->row_bytes;
-    if (!pipeline->transforms)
+    if (!loader->facts.transforms)
         return 0;
     int rc = stk_options_framing(framing, &loader->options, pipeline->dataset, error);
     if (rc < 0)
         return rc;
     pipeline->shape[0] = framing->out_height;
     pipeline->shape[1] = framing->out_width;
-    pipeline->any_size = set->pixels_max > 0 && framing->resizing != STK_RESIZE_NONE;
-    if (pipeline->any_size && set->pixels_max * set->shape[2] > pipeline->image_bytes_max)
+    loader->facts.any_size = set->pixels_max > 0 && framing->resizing != STK_RESIZE_NONE;
+    if (loader->facts.any_size && set->pixels_max * set->shape[2] > pipeline->image_bytes_max)
         pipeline->image_bytes_max = set->pixels_max * set->shape[2];
     return 0;
 }
@@ -111,10 +111,11 @@ static bool divide_stored(const stoker_loader *loader, struct division *out)
     const struct stk_convert_plan *plan = &pipeline->convert;
     const uint64_t height = set->is_image ? set->shape[0] : 1;
     const uint64_t width = set->is_image ? set->shape[1] : plan->elements / plan->channels;
-    if (pipeline->any_size || (!pipeline->transforms && !pass_through(&out->device, height, width)))
+    if (loader->facts.any_size ||
+        (!loader->facts.transforms && !pass_through(&out->device, height, width)))
         return false;
     out->host_transforms = false;
-    out->device_transforms = pipeline->transforms;
+    out->device_transforms = loader->facts.transforms;
     out->height = (uint32_t)height;
     out->width = (uint32_t)width;
     return true;
@@ -150,7 +151,7 @@ static bool divide(const stoker_loader *loader, const struct stk_framing *framin
                    struct division *out)
 {
     *out = (struct division){ .host = *framing,
-                              .host_transforms = loader->pipeline.transforms,
+                              .host_transforms = loader->facts.transforms,
                               .device = *framing };
     return sent == SENT_STORED    ? divide_stored(loader, out)
            : sent == SENT_RESIZED ? divide_resized(out)
@@ -188,7 +189,7 @@ static int take_division(stoker_loader *loader, const struct division *division)
         .channels = pipeline->convert.channels,
         .scale = loader->options.scale,
     };
-    pipeline->transforms = division->host_transforms;
+    loader->facts.transforms = division->host_transforms;
     return stk_convert_plan_init(&pipeline->convert, &bytes);
 }
 
@@ -244,10 +245,9 @@ static bool is_random(const struct stk_framing *framing)
 static bool divide_cached(const stoker_loader *loader, const struct stk_framing *framing,
                           struct division *out)
 {
-    const struct stk_pipeline *pipeline = &loader->pipeline;
-    if (pipeline->transforms && framing->resizing == STK_RESIZE_EXACT)
+    if (loader->facts.transforms && framing->resizing == STK_RESIZE_EXACT)
         return divide(loader, framing, SENT_RESIZED, out);
-    if (!pipeline->any_size)
+    if (!loader->facts.any_size)
         return divide(loader, framing, SENT_STORED, out);
     return !is_random(framing) && divide(loader, framing, SENT_MADE, out);
 }
@@ -331,11 +331,12 @@ static int plan_transform(stoker_loader *loader, const struct stk_framing *frami
 {
     struct stk_pipeline *pipeline = &loader->pipeline;
     const uint64_t *shape = pipeline->dataset->info.shape;
-    const uint32_t height = pipeline->any_size ? STOKER_SOURCE_SIDE_MAX : (uint32_t)shape[0];
-    const uint32_t width = pipeline->any_size ? STOKER_SOURCE_SIDE_MAX : (uint32_t)shape[1];
-    if (!pipeline->transforms)
+    const uint32_t height = loader->facts.any_size ? STOKER_SOURCE_SIDE_MAX : (uint32_t)shape[0];
+    const uint32_t width = loader->facts.any_size ? STOKER_SOURCE_SIDE_MAX : (uint32_t)shape[1];
+    if (!loader->facts.transforms)
         return 0;
-    pipeline->copies = false;
+    loader->facts.copies = false;
+    loader->facts.resizes_exactly = framing->resizing == STK_RESIZE_EXACT;
     return stk_transform_plan_init(&pipeline->transform, framing, loader->options.transform.fill,
                                    &pipeline->convert, (uint32_t)shape[2], height, width);
 }
@@ -358,7 +359,7 @@ int stk_row_plan(stoker_loader *loader, stoker_error *error)
         rc = plan_device(loader, &framing, error);
     if (rc < 0)
         return rc;
-    pipeline->copies =
+    loader->facts.copies =
         pipeline->convert.copies &&
         (pipeline->convert.layout == STOKER_LAYOUT_NHWC || pipeline->convert.channels == 1);
     return plan_transform(loader, &framing);

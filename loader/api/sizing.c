@@ -32,7 +32,7 @@ uint32_t stk_sizing_span_rows(const stoker_loader *loader)
 {
     const struct stk_pipeline *pipeline = &loader->pipeline;
     /* Rows that are decoded once and gathered from then on count as gathered. */
-    const bool decodes = pipeline->decodes && !stk_pipeline_may_become_resident(pipeline);
+    const bool decodes = pipeline->plan.decodes && !stk_pipeline_may_become_resident(pipeline);
     const uint64_t rows =
         (decodes ? SPAN_BYTES_DECODED : SPAN_BYTES_RAW) / pipeline->dataset->row_bytes;
     const uint32_t most = loader->options.batch_size < STK_SPAN_ROWS_MAX
@@ -45,7 +45,7 @@ uint32_t stk_sizing_part_rows(const stoker_loader *loader)
 {
     const uint32_t span_rows = stk_sizing_span_rows(loader);
     const bool alone = loader->options.num_workers == 0 || loader->options.num_workers == 1;
-    const bool gathers = loader->pipeline.encoded_bytes_max == 0 && !loader->pipeline.decodes;
+    const bool gathers = loader->pipeline.plan.route == STK_ROUTE_GATHER;
     return alone || gathers ? span_rows
                             : (span_rows + STK_TICKET_PARTS_MAX - 1) / STK_TICKET_PARTS_MAX;
 }
@@ -53,7 +53,7 @@ uint32_t stk_sizing_part_rows(const stoker_loader *loader)
 void stk_sizing_choose_workers(stoker_loader *loader)
 {
     const int32_t asked = loader->options.num_workers;
-    const bool waits = loader->pipeline.encoded_bytes_max > 0 || loader->pipeline.decodes;
+    const bool waits = loader->pipeline.plan.route != STK_ROUTE_GATHER;
     loader->cpus = loader->pipeline.cpus = stk_cpu_count();
     loader->threads = asked != 0;
     loader->tuned = asked == STOKER_WORKERS_AUTO;
@@ -98,10 +98,10 @@ uint32_t stk_sizing_slot_count(const stoker_loader *loader)
     const struct stk_pipeline *pipeline = &loader->pipeline;
     if (loader->options.prefetch_batches > 0)
         return loader->options.prefetch_batches;
+    const bool rereads = stk_pipeline_plan_rereads(&pipeline->plan);
     if (!loader->threads) /* one lent, one in the making, the others for reads in flight */
-        return clamp(
-            2 + (pipeline->reads ? pipeline->read_depth / loader->options.batch_size + 1 : 0), 2,
-            STOKER_PREFETCH_MAX);
+        return clamp(2 + (rereads ? pipeline->read_depth / loader->options.batch_size + 1 : 0), 2,
+                     STOKER_PREFETCH_MAX);
     const size_t batch_bytes = pipeline->convert.to_bytes * loader->options.batch_size;
     const uint32_t least =
         loader->cpus > loader->tuner.workers ? RING_SLOTS_ASLEEP : RING_SLOTS_MIN;
@@ -111,9 +111,9 @@ uint32_t stk_sizing_slot_count(const stoker_loader *loader)
     if (slots < filled)
         slots = filled;
     /* Each worker's reads need slots, and no worker should wait for another's reads. */
-    uint64_t in_flight = pipeline->reads ? (uint64_t)loader->tuner.workers * pipeline->read_depth /
-                                               loader->options.batch_size
-                                         : 0;
+    uint64_t in_flight = rereads ? (uint64_t)loader->tuner.workers * pipeline->read_depth /
+                                       loader->options.batch_size
+                                 : 0;
     in_flight += slots_of(pipeline, (uint64_t)loader->tuner.workers + 2);
     if (slots < in_flight)
         slots = in_flight;

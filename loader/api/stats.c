@@ -35,11 +35,12 @@ static void sum_memory(const stoker_loader *loader, stoker_stats *stats)
     stats->locked_bytes = pipeline->slots.memory.locked ? pipeline->slots.memory.bytes : 0;
     for (uint32_t i = 0; i < loader->worker_count; i++) {
         const struct stk_worker *worker = &loader->workers[i];
-        stats->scratch_bytes += worker->scratch.bytes + worker->image_scratch.bytes;
-        stats->locked_bytes += atomic_load_explicit(&worker->locked_bytes, memory_order_relaxed);
+        stats->scratch_bytes += worker->fetcher.scratch.bytes + worker->maker.scratch.bytes;
+        stats->locked_bytes +=
+            atomic_load_explicit(&worker->fetcher.locked_bytes, memory_order_relaxed);
     }
     stats->scratch_bytes +=
-        loader->caller_worker.scratch.bytes + loader->caller_worker.image_scratch.bytes;
+        loader->caller_worker.fetcher.scratch.bytes + loader->caller_worker.maker.scratch.bytes;
     stats->trace_bytes = loader->trace.memory.bytes;
     stats->pinned = pipeline->slots.memory.locked;
     stats->huge_pages = pipeline->slots.memory.huge;
@@ -157,6 +158,7 @@ int stoker_loader_stats(const stoker_loader *loader, stoker_stats *out)
     sum_reader(loader, &stats);
     sum_device(loader, &stats);
     sum_lent(loader, &stats);
+    stk_pipeline_plan_print(&loader->pipeline.plan, stats.route, sizeof(stats.route));
     stk_ledger_judge(&stats);
     memcpy(out, &stats, out->struct_size);
     return STOKER_OK;

@@ -1,6 +1,8 @@
 /* codecs.c - see codecs.h. */
 #include "loader/pipeline/codecs.h"
 
+#include <stdio.h>
+
 #include "loader/base/memory.h"
 #include "loader/base/rng.h"
 
@@ -64,4 +66,82 @@ void stk_codecs_add(struct stk_codecs *codecs, struct stk_codec_state *state,
 {
     *state = (struct stk_codec_state){ .codec = codec, .scratch = scratch };
     codecs->count++;
+}
+
+/* ---- calls ---- */
+
+/* Map a value > 0 of the user's code, which has no meaning, to STOKER_EINVAL. */
+static int refuse_stop(int rc, const char *call, stoker_error *said)
+{
+    if (rc <= 0)
+        return rc;
+    (void)snprintf(said->message, sizeof(said->message),
+                   "%s returned %d, which is neither 0 nor an error", call, rc);
+    return STOKER_EINVAL;
+}
+
+static int open_codec(const stoker_codec *codec, bool any_size, void **scratch)
+{
+    if (any_size)
+        return codec->open_any == NULL ? 0 : codec->open_any(codec->self, scratch);
+    return codec->open == NULL ? 0 : codec->open(codec->self, scratch);
+}
+
+/* The scratch for a codec, opened on first use. */
+static int find_scratch(struct stk_codecs *codecs, const stoker_codec *codec, bool any_size,
+                        void **scratch, stoker_error *said)
+{
+    struct stk_codec_state *state;
+    int rc = stk_codecs_find(codecs, codec, &state);
+    if (rc == 0 && state->codec == NULL) {
+        rc = refuse_stop(open_codec(codec, any_size, scratch), "open()", said);
+        if (rc == 0)
+            stk_codecs_add(codecs, state, codec, *scratch);
+    }
+    if (rc == 0)
+        *scratch = state->scratch;
+    return rc;
+}
+
+static int decode_any(const stoker_codec *codec, void *scratch, const stoker_encoded *encoded,
+                      struct stk_decoding *decoding, stoker_error *said)
+{
+    stoker_size *size = &decoding->size;
+    int rc = codec->decode_any(codec->self, scratch, encoded, decoding->to, decoding->bytes_max,
+                               size, said);
+    rc = refuse_stop(rc, "decode_any()", said);
+    if (rc < 0)
+        return rc;
+    const bool fits =
+        size->height >= 1 && size->width >= 1 && size->height <= STOKER_SOURCE_SIDE_MAX &&
+        size->width <= STOKER_SOURCE_SIDE_MAX &&
+        (uint64_t)size->height * size->width * decoding->channels <= decoding->bytes_max;
+    if (fits)
+        return 0;
+    (void)snprintf(said->message, sizeof(said->message), "decode_any() returned %u x %u pixels",
+                   size->height, size->width);
+    return STOKER_ELIMIT;
+}
+
+int stk_codecs_decode(struct stk_codecs *codecs, const stoker_codec *codec,
+                      const stoker_encoded *encoded, struct stk_decoding *decoding,
+                      stoker_error *said)
+{
+    void *scratch = NULL;
+    decoding->in_own_size = decoding->any_size && codec->decode_any != NULL;
+    decoding->size = (stoker_size){ 0, 0 };
+    int rc = find_scratch(codecs, codec, decoding->in_own_size, &scratch, said);
+    if (rc < 0)
+        return rc;
+    if (decoding->in_own_size)
+        return decode_any(codec, scratch, encoded, decoding, said);
+    rc = codec->decode(codec->self, scratch, encoded, decoding->to, decoding->row_bytes, said);
+    return refuse_stop(rc, "decode()", said);
+}
+
+int stk_codecs_verify(const stoker_codec *codec, const stoker_encoded *encoded, stoker_error *said)
+{
+    if (codec == NULL || codec->verify == NULL)
+        return 0;
+    return refuse_stop(codec->verify(codec->self, encoded, said), "verify()", said);
 }

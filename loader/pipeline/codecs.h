@@ -1,4 +1,4 @@
-/* codecs.h - the scratches of one worker, one per codec object that its samples use.
+/* codecs.h - the calls of codecs, and the scratches of one worker, one per codec object that its samples use.
  *
  * A data set may have any number of codec objects, for example one per shard: a hash table with open addressing,
  * keyed by address, at most half full. Entries stay until the worker is destroyed. Not shared.
@@ -6,6 +6,8 @@
 #ifndef STK_PIPELINE_CODECS_H
 #define STK_PIPELINE_CODECS_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stoker/codec.h>
 
@@ -33,5 +35,25 @@ int stk_codecs_find(struct stk_codecs *codecs, const stoker_codec *codec,
 
 void stk_codecs_add(struct stk_codecs *codecs, struct stk_codec_state *state,
                     const stoker_codec *codec, void *scratch);
+
+/* Where decoded pixels go, and what they are. */
+struct stk_decoding {
+    void *to;
+    size_t row_bytes;  /* the data set's row */
+    size_t bytes_max;  /* any_size: room at `to` */
+    uint32_t channels; /* any_size */
+    bool any_size;     /* images are decoded in their own size, if the codec can */
+    bool in_own_size;  /* out: *size is set */
+    stoker_size size;  /* out */
+};
+
+/* Decode one part, opening the scratch at the codec's first use. Returns 0 or the error, with its message, if there
+ * is one, in *said. */
+int stk_codecs_decode(struct stk_codecs *codecs, const stoker_codec *codec,
+                      const stoker_encoded *encoded, struct stk_decoding *decoding,
+                      stoker_error *said);
+
+/* Verify the bytes of a part, if its codec can. The same. */
+int stk_codecs_verify(const stoker_codec *codec, const stoker_encoded *encoded, stoker_error *said);
 
 #endif

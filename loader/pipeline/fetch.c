@@ -3,32 +3,173 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "loader/base/error.h"
+#include "loader/base/memory.h"
 #include "loader/base/open_beneath.h"
-#include "loader/pipeline/row.h"
 #include "loader/reader/directory.h"
+#include "loader/reader/registered.h"
 
 enum {
     FETCHES_AHEAD = 8,     /* prefetch distance of fetches, */
-    SAMPLES_AHEAD = 4,     /* and of their samples, once the fetch is in the cache */
+    PARTS_AHEAD = 4,       /* and of the parts they read, once the fetch is in the cache */
     QUICK_RETRIES = 8,     /* without a pause; later ones wait */
     RETRY_WAIT_NS = 50000, /* 56 of them: 3 ms until the blocking read */
     LATE_RETRIES_MAX = 64, /* more, for a caller's own reader, which has no blocking read */
     LATE_RETRY_WAIT_NS = 2000000,
     RING_FAILURES_MAX = 3, /* in a row, without a finished read; then no ring is opened any more */
-    RESTART_WAIT_NS = 1000000000 /* longest wait for the reads of a broken ring */
+    RESTART_WAIT_NS = 1000000000,  /* longest wait for the reads of a broken ring */
+    FIXED_SCRATCH_BYTES = 16 << 20 /* a ring that registers more holds all of it in memory; without
+                                      registration only the used pages are */
 };
 
-/* ---- where a read goes ---- */
+/* A read in flight. */
+struct stk_fetch {
+    stoker_read read; /* first member: the reader returns its address */
+    struct stk_fetch *next;
+    struct stk_read_order order; /* span is NULL if the fetch is free */
+    uint8_t *start;              /* destination of byte 0 */
+    uint32_t done_bytes;
+    uint32_t retries; /* in a row, without progress */
+    uint8_t *scratch; /* this fetch's own, pipeline->encoded_bytes_max bytes and one more */
+};
+
+/* ---- memory ---- */
+
+static void push(struct stk_fetch **list, struct stk_fetch *fetch)
+{
+    fetch->next = *list;
+    *list = fetch;
+}
+
+static struct stk_fetch *pop(struct stk_fetch **list)
+{
+    struct stk_fetch *fetch = *list;
+    *list = fetch->next;
+    return fetch;
+}
+
+int stk_fetcher_init(struct stk_fetcher *fetcher, struct stk_pipeline *pipeline,
+                     struct stk_ledger_entry *ledger, bool reads)
+{
+    memset(fetcher, 0, sizeof(*fetcher));
+    fetcher->pipeline = pipeline;
+    fetcher->ledger = ledger;
+    fetcher->reader = pipeline->reader;
+    /* A whole file is read with one extra byte, to notice that it has grown. */
+    const size_t longest = pipeline->encoded_bytes_max + pipeline->dataset->info.has_paths;
+    const size_t room = reads ? (longest + 63) / 64 * 64 : 0;
+    /* The last row that starts may exceed the window by all its parts but one. */
+    fetcher->count = room > 0 ? pipeline->read_depth + pipeline->part_count - 1 : 0;
+    fetcher->fetches = stk_calloc((size_t)fetcher->count + 1, sizeof(fetcher->fetches[0]));
+    fetcher->queue = stk_calloc((size_t)fetcher->count + 1, sizeof(fetcher->queue[0]));
+    fetcher->reaped = stk_calloc((size_t)fetcher->count + 1, sizeof(fetcher->reaped[0]));
+    if (fetcher->fetches == NULL || fetcher->queue == NULL || fetcher->reaped == NULL)
+        return STOKER_ENOMEM;
+    if (fetcher->count == 0)
+        return 0;
+    int rc = stk_region_map(&fetcher->scratch, fetcher->count * room);
+    if (rc < 0)
+        return rc;
+    for (uint32_t i = 0; i < fetcher->count; i++) {
+        fetcher->fetches[i].scratch = (uint8_t *)fetcher->scratch.base + i * room;
+        push(&fetcher->free, &fetcher->fetches[i]);
+    }
+    return 0;
+}
+
+void stk_fetcher_destroy(struct stk_fetcher *fetcher)
+{
+    assert(!fetcher->stuck); /* the kernel may still write to the scratch */
+    stk_region_unmap(&fetcher->scratch);
+    stk_free(fetcher->fetches);
+    stk_free(fetcher->queue);
+    stk_free(fetcher->reaped);
+    memset(fetcher, 0, sizeof(*fetcher));
+}
+
+/* ---- the ring ---- */
+
+static bool is_own(const struct stk_fetcher *fetcher)
+{
+    return fetcher->pipeline->plan.reader == STK_READER_OWN;
+}
+
+/* Enter and leave a reader call. During a built-in reader's call the thread may be abandoned: when the call
+ * returns, the thread checks `stopping` before it runs user code. seq_cst: pairs with stk_slots_stop, which
+ * sets stopping, and stk_worker_join, which then reads in_system_call. */
+static void enter_reader(struct stk_fetcher *fetcher)
+{
+    if (!is_own(fetcher))
+        atomic_store_explicit(&fetcher->in_system_call, true, memory_order_relaxed);
+}
+
+static void leave_reader(struct stk_fetcher *fetcher)
+{
+    if (!is_own(fetcher))
+        atomic_store(&fetcher->in_system_call, false);
+}
+
+int stk_fetch_open_ring(struct stk_fetcher *fetcher, stoker_error *error)
+{
+    struct stk_pipeline *pipeline = fetcher->pipeline;
+    const struct stk_region *slots = &pipeline->slots.memory;
+    if (pipeline->encoded_bytes_max == 0)
+        return 0; /* nothing will ever be read */
+    const bool fixed = fetcher->scratch.bytes <= FIXED_SCRATCH_BYTES;
+    const bool straight = pipeline->plan.finish == STK_FINISH_COPY && slots->locked; /* anyhow */
+    const stoker_reader_setup setup = {
+        .files = pipeline->files,
+        .file_count = pipeline->dataset->info.file_count,
+        .directory =
+            pipeline->dataset->info.has_paths ? pipeline->dataset->info.directory : AT_FDCWD,
+        .depth = fetcher->count,
+        .scratch = fixed ? fetcher->scratch.base : NULL,
+        .scratch_bytes = fixed ? fetcher->scratch.bytes : 0,
+        .slots = straight ? slots->base : NULL,
+        .slots_bytes = straight ? slots->bytes : 0,
+        .any_thread = !pipeline->plan.threads,
+    };
+    int rc = fetcher->reader->open(&fetcher->ring, &setup, error);
+    if (rc < 0 && pipeline->plan.reader == STK_READER_ANY &&
+        fetcher->reader != &stoker_reader_pread) {
+        /* A ring can fail on one thread although the others opened theirs. */
+        fetcher->reader = &stoker_reader_pread;
+        atomic_fetch_add(&pipeline->pread_workers, 1U); /* once: pread has no fallback */
+        rc = fetcher->reader->open(&fetcher->ring, &setup, error);
+    }
+    fetcher->has_ring = rc == 0;
+    if (rc == 0 && fetcher->reader == &stoker_reader_uring)
+        atomic_store_explicit(&fetcher->locked_bytes,
+                              stk_uring_registered_bytes(fetcher->ring, fetcher->scratch.base),
+                              memory_order_relaxed);
+    return rc > 0 ? STOKER_EREADER : rc; /* open() knows no normal stop */
+}
+
+void stk_fetch_close_ring(struct stk_fetcher *fetcher, int64_t wait_ns)
+{
+    if (!fetcher->has_ring)
+        return;
+    enter_reader(fetcher);
+    if (fetcher->reader->close(fetcher->ring, wait_ns) != 0)
+        fetcher->stuck = true;
+    leave_reader(fetcher);
+    fetcher->has_ring = false;
+    fetcher->ring = NULL;
+    atomic_store_explicit(&fetcher->locked_bytes, 0U, memory_order_relaxed);
+}
+
+/* ---- queue and submit ---- */
 
 static const stoker_extent *extent_of(const struct stk_fetch *fetch)
 {
-    return &fetch->span->samples[fetch->row].extent;
+    const struct stk_read_order *order = &fetch->order;
+    return &stk_span_part(order->span, order->row, order->part)->extent;
 }
 
 static bool is_whole_file(const struct stk_fetch *fetch)
@@ -36,299 +177,161 @@ static bool is_whole_file(const struct stk_fetch *fetch)
     return fetch->read.path != NULL;
 }
 
-static bool fits_cache(const struct stk_worker *worker, const struct stk_fetch *fetch)
-{
-    const struct stk_cache *cache = &worker->pipeline->cache;
-    const stoker_sample *sample = &fetch->span->samples[fetch->row];
-    if (sample->codec != NULL && sample->codec->verify != NULL && cache->block_rows > 1)
-        return false; /* its neighbours would not be verified */
-    if (cache->kind == STOKER_CACHE_ENCODED)
-        return sample->extent.bytes <= cache->stride_bytes;
-    return cache->kind == STOKER_CACHE_DECODED && stk_row_is_stored(sample) &&
-           !worker->pipeline->keeps_resized && sample->extent.bytes == cache->stride_bytes;
-}
-
-/* Let the fetch fill the cache block of its sample: one read for all rows of the block. */
-static bool aim_at_cache(struct stk_worker *worker, struct stk_fetch *fetch)
-{
-    struct stk_pipeline *pipeline = worker->pipeline;
-    struct stk_cache *cache = &pipeline->cache;
-    const stoker_sample *sample = &fetch->span->samples[fetch->row];
-    const uint64_t id = fetch->span->slot->ids[fetch->span->first_row + fetch->row];
-    if (!fits_cache(worker, fetch) || !stk_pipeline_may_cache(pipeline, fetch->span->batch) ||
-        !stk_cache_begin(cache, id))
-        return false;
-
-    const uint64_t first = stk_cache_block_first(cache, id);
-    fetch->block_rows = stk_cache_block_rows(cache, id);
-    fetch->start = stk_cache_row(cache, first);
-    fetch->offset = sample->extent.offset - (id - first) * sample->extent.bytes;
-    fetch->total_bytes = fetch->block_rows * sample->extent.bytes;
-    return true;
-}
-
-static void aim(struct stk_worker *worker, struct stk_fetch *fetch)
-{
-    const struct stk_pipeline *pipeline = worker->pipeline;
-    const struct stk_span *span = fetch->span;
-    const stoker_sample *sample = &span->samples[fetch->row];
-    fetch->block_rows = 0;
-    fetch->done_bytes = 0;
-    fetch->retries = 0;
-    const bool whole = is_whole_file(fetch); /* only the scratch has room for the extra byte */
-    if (!whole && aim_at_cache(worker, fetch))
-        return;
-    const bool in_place = pipeline->copies && !whole && stk_row_is_stored(sample) &&
-                          sample->extent.bytes == pipeline->dataset->row_bytes;
-    fetch->start = in_place ? stk_pipeline_row(pipeline, span->slot, span->first_row + fetch->row)
-                            : fetch->scratch;
-    fetch->offset = sample->extent.offset;
-    fetch->total_bytes = sample->extent.bytes;
-}
-
 /* Queue a read of the missing bytes. */
-static void enqueue(struct stk_worker *worker, struct stk_fetch *fetch)
+static void enqueue(struct stk_fetcher *fetcher, struct stk_fetch *fetch)
 {
     fetch->read.buffer = fetch->start + fetch->done_bytes;
-    fetch->read.offset = fetch->offset + fetch->done_bytes;
-    fetch->read.bytes = fetch->total_bytes - fetch->done_bytes + (is_whole_file(fetch) ? 1U : 0U);
+    fetch->read.offset = fetch->order.offset + fetch->done_bytes;
+    fetch->read.bytes = fetch->order.bytes - fetch->done_bytes + (is_whole_file(fetch) ? 1U : 0U);
     fetch->read.result = 0;
-    worker->queue[worker->queued++] = &fetch->read;
+    fetcher->queue[fetcher->queued++] = &fetch->read;
 }
 
-static void free_fetch(struct stk_worker *worker, struct stk_fetch *fetch)
+void stk_fetch_queue(struct stk_fetcher *fetcher, const struct stk_read_order *order)
 {
-    fetch->span = NULL;
-    fetch->next_free = worker->free_fetches;
-    worker->free_fetches = fetch;
-}
-
-static bool is_announced(const struct stk_pipeline *pipeline, const stoker_extent *extent)
-{
-    const stoker_dataset_info *info = &pipeline->dataset->info;
-    return extent->bytes <= pipeline->encoded_bytes_max &&
-           (extent->path == NULL
-                ? extent->file < info->file_count
-                : info->has_paths && (info->directory != STOKER_DIRECTORY_OF_FILE ||
-                                      extent->file < info->file_count));
-}
-
-/* Describe the lengths, if they are the cause. */
-static void describe_lengths(const struct stk_fetch *fetch, int code, int os_errno, char *what,
-                             size_t what_bytes)
-{
-    if (code == STOKER_ETRUNCATED)
-        (void)snprintf(what, what_bytes, "%u of %u bytes read", fetch->done_bytes,
-                       fetch->total_bytes);
-    else if (code == STOKER_ECHANGED && os_errno == 0)
-        (void)snprintf(what, what_bytes, "%s than the %u bytes at opening",
-                       fetch->done_bytes > fetch->total_bytes ? "longer" : "shorter",
-                       fetch->total_bytes);
-}
-
-/* The read of a cache block failed, perhaps because of another row: read this row alone. */
-static void read_alone(struct stk_worker *worker, struct stk_fetch *fetch)
-{
-    const struct stk_span *span = fetch->span;
+    assert(fetcher->free != NULL);
+    struct stk_fetch *fetch = pop(&fetcher->free);
+    __builtin_prefetch(fetcher->free, 1); /* the next one in use */
+    fetch->order = *order;
     const stoker_extent *extent = extent_of(fetch);
-    stk_cache_cancel(&worker->pipeline->cache, span->slot->ids[span->first_row + fetch->row]);
-    fetch->block_rows = 0;
-    fetch->done_bytes = 0;
-    fetch->retries = 0;
-    fetch->start = fetch->scratch;
-    fetch->offset = extent->offset;
-    fetch->total_bytes = extent->bytes;
-    enqueue(worker, fetch);
-}
-
-/* The read failed for good. `what`: details beyond the code, or "". */
-static void fail(struct stk_worker *worker, struct stk_fetch *fetch, int code, int os_errno,
-                 const char *what)
-{
-    struct stk_span *span = fetch->span;
-    const uint32_t row = fetch->row;
-    struct stk_place place = stk_row_place(worker, span, row);
-    if (!is_whole_file(fetch))
-        place.offset = fetch->offset + fetch->done_bytes;
-    place.os_errno = os_errno;
-    stoker_error error;
-    (void)stk_error_set(&error, code, STOKER_STAGE_READ, &place, what[0] != '\0' ? "%s" : NULL,
-                        what);
-    free_fetch(worker, fetch);
-    if (!worker->has_ring) /* nothing can be read any more, whatever the policy */
-        stk_row_lose(span, row, &error);
-    else
-        stk_row_fail(worker, span, row, &error, what);
-}
-
-static void read_failed(struct stk_worker *worker, struct stk_fetch *fetch, int code, int os_errno)
-{
-    char what[STK_DETAIL_BYTES] = "";
-    if (fetch->block_rows > 0) {
-        read_alone(worker, fetch);
-        return;
-    }
-    describe_lengths(fetch, code, os_errno, what, sizeof(what));
-    fail(worker, fetch, code, os_errno, what);
-}
-
-void stk_fetch_queue(struct stk_worker *worker, struct stk_span *span, uint32_t row)
-{
-    struct stk_fetch *fetch = worker->free_fetches;
-    const stoker_extent *extent = &span->samples[row].extent;
-    assert(fetch != NULL);
-    worker->free_fetches = fetch->next_free;
-    __builtin_prefetch(worker->free_fetches, 1); /* the next one in use */
-    fetch->span = span;
-    fetch->row = row;
     fetch->read.path = extent->path;
     fetch->read.file = extent->file;
-    if (!is_announced(worker->pipeline, extent)) {
-        fetch->block_rows = 0;
-        fetch->offset = extent->offset;
-        fetch->done_bytes = 0;
-        read_failed(worker, fetch, STOKER_ELIMIT, 0); /* longer than describe() announced */
-        return;
-    }
-    aim(worker, fetch);
-    enqueue(worker, fetch);
+    fetch->start = order->to != NULL ? order->to : fetch->scratch;
+    fetch->done_bytes = 0;
+    fetch->retries = 0;
+    enqueue(fetcher, fetch);
 }
 
-/* ---- broken rings ---- */
+void stk_fetch_give_back(struct stk_fetcher *fetcher, struct stk_fetch *fetch)
+{
+    fetch->order.span = NULL;
+    push(&fetcher->free, fetch);
+}
 
 /* Open another ring: of the caller's own reader if there is one, else of pread, which reads the same bytes. */
-static void reopen(struct stk_worker *worker)
+static void reopen(struct stk_fetcher *fetcher)
 {
     stoker_error why; /* unused: rows that fail report the ring */
-    if (!worker->pipeline->reader_own && worker->reader != &stoker_reader_pread) {
-        atomic_fetch_add(&worker->pipeline->pread_workers, 1U);
-        worker->reader = &stoker_reader_pread;
+    if (!is_own(fetcher) && fetcher->reader != &stoker_reader_pread) {
+        atomic_fetch_add(&fetcher->pipeline->pread_workers, 1U);
+        fetcher->reader = &stoker_reader_pread;
     }
-    (void)stk_worker_open_ring(worker, &why);
-}
-
-/* There is no ring: fail the row. */
-static void lose(struct stk_worker *worker, struct stk_fetch *fetch)
-{
-    const struct stk_span *span = fetch->span;
-    char what[STK_DETAIL_BYTES];
-    if (fetch->block_rows > 0)
-        stk_cache_cancel(&worker->pipeline->cache, span->slot->ids[span->first_row + fetch->row]);
-    (void)snprintf(what, sizeof(what), "the ring of reader %.24s failed", worker->reader->name);
-    fail(worker, fetch, STOKER_EIO, 0, what);
+    (void)stk_fetch_open_ring(fetcher, &why);
 }
 
 /* Close the ring and repeat all its reads with another one. */
-static void replace_ring(struct stk_worker *worker)
+static void replace_ring(struct stk_fetcher *fetcher)
 {
-    stk_worker_close_ring(worker, RESTART_WAIT_NS);
-    if (!worker->stuck && worker->ring_failures++ < RING_FAILURES_MAX)
-        reopen(worker);
+    stk_fetch_close_ring(fetcher, RESTART_WAIT_NS);
+    if (!fetcher->stuck && fetcher->ring_failures++ < RING_FAILURES_MAX)
+        reopen(fetcher);
     /* Part of a read may have arrived: read its bytes again. */
-    worker->queued = 0;
-    worker->in_flight = 0;
-    worker->reaped_next = worker->reaped_count = 0;
-    for (uint32_t i = 0; i < worker->fetch_count; i++) {
-        struct stk_fetch *fetch = &worker->fetches[i];
-        if (fetch->span == NULL)
+    fetcher->queued = 0;
+    fetcher->in_flight = 0;
+    fetcher->reaped_next = fetcher->reaped_count = 0;
+    fetcher->lost = NULL;
+    for (uint32_t i = 0; i < fetcher->count; i++) {
+        struct stk_fetch *fetch = &fetcher->fetches[i];
+        if (fetch->order.span == NULL)
             continue;
-        if (worker->has_ring)
-            enqueue(worker, fetch);
-        else
-            lose(worker, fetch);
+        if (fetcher->has_ring) {
+            enqueue(fetcher, fetch);
+        } else {
+            push(&fetcher->lost, fetch);
+            fetcher->in_flight++;
+        }
     }
 }
 
 /* Submit the queue to the reader. Returns false if the ring broke. */
-static bool submit(struct stk_worker *worker)
+static bool submit(struct stk_fetcher *fetcher)
 {
-    const uint32_t count = worker->queued;
-    const uint64_t begin_ns =
-        stk_trace_begin(worker->trace, STOKER_TRACE_SUBMIT, STOKER_TRACE_NO_BATCH);
-    stk_worker_enter_reader(worker);
-    const bool taken =
-        worker->has_ring && worker->reader->submit(worker->ring, worker->queue, count) >= 0;
-    stk_worker_leave_reader(worker);
-    stk_trace_end(worker->trace, STOKER_TRACE_SUBMIT, begin_ns, STOKER_TRACE_NO_BATCH, 0,
-                  taken ? count : 0);
-    /* Reads that hit the page cache complete in here. */
-    stk_ledger_charge(&worker->ledger.read_ns, &worker->mark_ns);
-    if (!taken)
-        return false;
-    worker->queued = 0;
-    worker->in_flight += count;
+    enter_reader(fetcher);
+    const bool taken = fetcher->has_ring &&
+                       fetcher->reader->submit(fetcher->ring, fetcher->queue, fetcher->queued) >= 0;
+    leave_reader(fetcher);
+    return taken;
+}
+
+uint32_t stk_fetch_submit(struct stk_fetcher *fetcher)
+{
+    uint32_t submitted = 0;
+    while (fetcher->queued > 0) { /* ends: replace_ring gives up after RING_FAILURES_MAX */
+        if (submit(fetcher)) {
+            submitted = fetcher->queued;
+            fetcher->in_flight += fetcher->queued;
+            fetcher->queued = 0;
+        } else {
+            replace_ring(fetcher);
+        }
+    }
+    return submitted;
+}
+
+/* ---- completions ---- */
+
+/* The completion of a read whose bytes are all there. Returns true. */
+static bool complete(const struct stk_fetch *fetch, struct stk_completion *out)
+{
+    out->span = fetch->order.span;
+    out->row = fetch->order.row;
+    out->part = fetch->order.part;
+    out->block_rows = fetch->order.block_rows;
+    out->bytes = fetch->start;
+    out->size = fetch->order.bytes;
+    out->code = 0;
     return true;
 }
 
-bool stk_fetch_submit(struct stk_worker *worker)
+/* The completion of a read that failed for good. `what`: details beyond the code, or "". Returns true. */
+static bool fail(const struct stk_fetch *fetch, int code, int os_errno, struct stk_completion *out)
 {
-    while (worker->queued > 0) { /* ends: replace_ring gives up after RING_FAILURES_MAX */
-        if (submit(worker))
-            return true;
-        replace_ring(worker);
-    }
-    return worker->has_ring;
+    (void)complete(fetch, out);
+    out->code = code;
+    out->os_errno = os_errno;
+    out->offset = fetch->order.offset + fetch->done_bytes;
+    out->alone_may_work = fetch->order.block_rows > 0;
+    out->nothing_is_read = false;
+    out->what[0] = '\0';
+    return true;
 }
 
-/* ---- finished reads ---- */
-
-/* Whole files are read into the scratch: copy the file to the cache if it fits. */
-static void copy_to_cache(struct stk_worker *worker, const struct stk_fetch *fetch)
+/* The same; describes the lengths, if they are the cause. */
+static bool read_failed(const struct stk_fetch *fetch, int code, int os_errno,
+                        struct stk_completion *out)
 {
-    struct stk_cache *cache = &worker->pipeline->cache;
-    const uint64_t id = fetch->span->slot->ids[fetch->span->first_row + fetch->row];
-    if (!fits_cache(worker, fetch) ||
-        !stk_pipeline_may_cache(worker->pipeline, fetch->span->batch) ||
-        !stk_cache_begin(cache, id))
-        return;
-    memcpy(stk_cache_row(cache, id), fetch->start, fetch->total_bytes);
-    if (cache->kind == STOKER_CACHE_ENCODED)
-        *stk_cache_size(cache, id) = fetch->total_bytes;
-    stk_cache_commit(cache, id, fetch->total_bytes);
+    (void)fail(fetch, code, os_errno, out);
+    if (code == STOKER_ETRUNCATED)
+        (void)snprintf(out->what, sizeof(out->what), "%u of %u bytes read", fetch->done_bytes,
+                       fetch->order.bytes);
+    else if (code == STOKER_ECHANGED && os_errno == 0)
+        (void)snprintf(out->what, sizeof(out->what), "%s than the %u bytes at opening",
+                       fetch->done_bytes > fetch->order.bytes ? "longer" : "shorter",
+                       fetch->order.bytes);
+    return true;
 }
 
-/* Publish the block that was read into the cache. */
-static void commit(struct stk_worker *worker, const struct stk_fetch *fetch, uint64_t id)
+/* The reader reports more bytes than requested: it wrote past the buffer, or the number is wrong. */
+static bool refuse_result(const struct stk_fetch *fetch, struct stk_completion *out)
 {
-    struct stk_cache *cache = &worker->pipeline->cache;
-    const uint64_t first = stk_cache_block_first(cache, id);
-    if (cache->kind == STOKER_CACHE_ENCODED)
-        for (uint32_t i = 0; i < fetch->block_rows; i++)
-            *stk_cache_size(cache, first + i) = extent_of(fetch)->bytes;
-    stk_cache_commit(cache, id, fetch->total_bytes);
+    (void)fail(fetch, STOKER_EIO, 0, out);
+    out->alone_may_work = false;
+    (void)snprintf(out->what, sizeof(out->what), "the reader reports %d bytes, %u were requested",
+                   fetch->read.result, fetch->read.bytes);
+    return true;
 }
 
-/* Let the consumer check the files that unverified bytes came from. */
-static void note_unchecked(struct stk_pipeline *pipeline, const stoker_codec *codec)
+static void lose(const struct stk_fetcher *fetcher, const struct stk_fetch *fetch,
+                 struct stk_completion *out)
 {
-    const bool verifies = codec != NULL && codec->verify != NULL;
-    if (!verifies && !atomic_load_explicit(&pipeline->reads_unchecked, memory_order_relaxed))
-        atomic_store_explicit(&pipeline->reads_unchecked, true, memory_order_relaxed);
+    (void)fail(fetch, STOKER_EIO, 0, out);
+    out->alone_may_work = false;
+    out->nothing_is_read = true;
+    (void)snprintf(out->what, sizeof(out->what), "the ring of reader %.24s failed",
+                   fetcher->reader->name);
 }
 
-/* All bytes are there: verify, cache, complete the row. Only verified bytes are cached. */
-static void finish(struct stk_worker *worker, struct stk_fetch *fetch)
-{
-    struct stk_cache *cache = &worker->pipeline->cache;
-    struct stk_span *span = fetch->span;
-    const uint32_t row = fetch->row;
-    const uint32_t bytes = extent_of(fetch)->bytes;
-    const uint64_t id = span->slot->ids[span->first_row + row];
-    const bool to_cache = fetch->block_rows > 0;
-    const uint8_t *from = to_cache ? stk_cache_row(cache, id) : fetch->start;
-    if (!is_whole_file(fetch))
-        note_unchecked(worker->pipeline, span->samples[row].codec);
-    if (stk_row_verify(worker, span, row, from, bytes)) {
-        if (to_cache)
-            commit(worker, fetch, id);
-        else if (is_whole_file(fetch))
-            copy_to_cache(worker, fetch);
-        stk_row_finish(worker, span, row, from, bytes);
-    } else if (to_cache) {
-        stk_cache_cancel(cache, id);
-    }
-    free_fetch(worker, fetch);
-}
+/* ---- finished reads; each function returns false if the read continues ---- */
 
 /* The code for an errno; a link out of the tree is an access error. */
 static int code_of(const struct stk_fetch *fetch, int os_errno)
@@ -338,47 +341,42 @@ static int code_of(const struct stk_fetch *fetch, int os_errno)
 }
 
 /* A whole file is in the scratch, with the extra byte if it grew. */
-static void finish_file(struct stk_worker *worker, struct stk_fetch *fetch, uint32_t bytes)
+static bool finish_file(struct stk_fetch *fetch, uint32_t bytes, struct stk_completion *out)
 {
     fetch->done_bytes = bytes;
-    if (bytes == fetch->total_bytes)
-        finish(worker, fetch);
-    else
-        read_failed(worker, fetch, STOKER_ECHANGED, 0);
+    return bytes == fetch->order.bytes ? complete(fetch, out)
+                                       : read_failed(fetch, STOKER_ECHANGED, 0, out);
 }
 
 /* For the built-in readers only. */
-static void read_file_blocking(struct stk_worker *worker, struct stk_fetch *fetch)
+static bool read_file_blocking(const struct stk_fetcher *fetcher, struct stk_fetch *fetch,
+                               struct stk_completion *out)
 {
     const ssize_t got =
-        stk_read_all_beneath(stk_read_directory(worker->pipeline->dataset->info.directory,
-                                                worker->pipeline->files, fetch->read.file),
-                             extent_of(fetch)->path, fetch->start, (size_t)fetch->total_bytes + 1);
-    if (got < 0)
-        read_failed(worker, fetch, code_of(fetch, (int)-got), (int)-got);
-    else
-        finish_file(worker, fetch, (uint32_t)got);
+        stk_read_all_beneath(stk_read_directory(fetcher->pipeline->dataset->info.directory,
+                                                fetcher->pipeline->files, fetch->read.file),
+                             fetch->read.path, fetch->start, (size_t)fetch->order.bytes + 1);
+    return got < 0 ? read_failed(fetch, code_of(fetch, (int)-got), (int)-got, out)
+                   : finish_file(fetch, (uint32_t)got, out);
 }
 
 /* The last resort: block in pread until all bytes are there or an error comes. */
-static void read_blocking(struct stk_worker *worker, struct stk_fetch *fetch)
+static bool read_blocking(const struct stk_fetcher *fetcher, struct stk_fetch *fetch,
+                          struct stk_completion *out)
 {
-    const int fd = worker->pipeline->files[fetch->read.file].fd;
-    while (fetch->done_bytes < fetch->total_bytes) {
+    const int fd = fetcher->pipeline->files[fetch->read.file].fd;
+    while (fetch->done_bytes < fetch->order.bytes) {
         ssize_t got =
-            pread(fd, fetch->start + fetch->done_bytes, fetch->total_bytes - fetch->done_bytes,
-                  (off_t)(fetch->offset + fetch->done_bytes));
-        if (got > 0) {
+            pread(fd, fetch->start + fetch->done_bytes, fetch->order.bytes - fetch->done_bytes,
+                  (off_t)(fetch->order.offset + fetch->done_bytes));
+        if (got > 0)
             fetch->done_bytes += (uint32_t)got;
-        } else if (got == 0) {
-            read_failed(worker, fetch, STOKER_ETRUNCATED, 0);
-            return;
-        } else if (errno != EINTR) {
-            read_failed(worker, fetch, stk_error_from_errno(errno), errno);
-            return;
-        }
+        else if (got == 0)
+            return read_failed(fetch, STOKER_ETRUNCATED, 0, out);
+        else if (errno != EINTR)
+            return read_failed(fetch, stk_error_from_errno(errno), errno, out);
     }
-    finish(worker, fetch);
+    return complete(fetch, out);
 }
 
 static void pause_before_retry(uint32_t retries)
@@ -390,21 +388,21 @@ static void pause_before_retry(uint32_t retries)
 
 /* Read the missing bytes again. os_errno: the cause, 0 = the read was short. The caller's own reader gets more
  * retries, since nothing else can read its bytes. */
-static void try_again(struct stk_worker *worker, struct stk_fetch *fetch, int os_errno)
+static bool try_again(struct stk_fetcher *fetcher, struct stk_fetch *fetch, int os_errno,
+                      struct stk_completion *out)
 {
-    const bool own = worker->pipeline->reader_own;
-    stk_ledger_add(&worker->ledger.read_retries, 1);
+    const bool own = is_own(fetcher);
+    stk_ledger_add(&fetcher->ledger->read_retries, 1);
     fetch->retries++;
     if (fetch->retries <= STK_RETRIES_MAX + (own ? LATE_RETRIES_MAX : 0)) {
         pause_before_retry(fetch->retries);
-        enqueue(worker, fetch);
-    } else if (own) {
-        read_failed(worker, fetch, stk_error_from_errno(os_errno), os_errno);
-    } else if (is_whole_file(fetch)) {
-        read_file_blocking(worker, fetch);
-    } else {
-        read_blocking(worker, fetch);
+        enqueue(fetcher, fetch);
+        return false;
     }
+    if (own)
+        return read_failed(fetch, stk_error_from_errno(os_errno), os_errno, out);
+    return is_whole_file(fetch) ? read_file_blocking(fetcher, fetch, out)
+                                : read_blocking(fetcher, fetch, out);
 }
 
 static bool passes(const struct stk_fetch *fetch, int os_errno)
@@ -417,125 +415,101 @@ static bool passes(const struct stk_fetch *fetch, int os_errno)
 }
 
 /* A short read of a whole file: it shrank, or this was only a part. */
-static void handle_file(struct stk_worker *worker, struct stk_fetch *fetch, uint32_t bytes)
+static bool handle_file(struct stk_fetcher *fetcher, struct stk_fetch *fetch, uint32_t bytes,
+                        struct stk_completion *out)
 {
     const uint32_t done = fetch->done_bytes + bytes;
-    stk_ledger_add(&worker->ledger.read_bytes, bytes);
-    if (done >= fetch->total_bytes || (worker->pipeline->reader_own && bytes == 0)) {
-        finish_file(worker, fetch, done);
-    } else if (worker->pipeline->reader_own) {
-        fetch->done_bytes = done;
-        fetch->retries = 0;
-        try_again(worker, fetch, 0);
-    } else {
-        read_file_blocking(worker, fetch);
-    }
+    const bool own = is_own(fetcher);
+    stk_ledger_add(&fetcher->ledger->read_bytes, bytes);
+    if (done >= fetch->order.bytes || (own && bytes == 0))
+        return finish_file(fetch, done, out);
+    if (!own)
+        return read_file_blocking(fetcher, fetch, out);
+    fetch->done_bytes = done;
+    fetch->retries = 0;
+    return try_again(fetcher, fetch, 0, out);
 }
 
-/* The reader reports more bytes than requested: it wrote past the buffer, or the number is wrong. */
-static void refuse_result(struct stk_worker *worker, struct stk_fetch *fetch)
-{
-    char what[STK_DETAIL_BYTES];
-    if (fetch->block_rows > 0)
-        stk_cache_cancel(&worker->pipeline->cache,
-                         fetch->span->slot->ids[fetch->span->first_row + fetch->row]);
-    (void)snprintf(what, sizeof(what), "the reader reports %d bytes, %u were requested",
-                   fetch->read.result, fetch->read.bytes);
-    fail(worker, fetch, STOKER_EIO, 0, what);
-}
-
-static void handle_read(struct stk_worker *worker, struct stk_fetch *fetch)
+static bool handle_read(struct stk_fetcher *fetcher, struct stk_fetch *fetch,
+                        struct stk_completion *out)
 {
     const int32_t result = fetch->read.result;
-    if (result > 0 && (uint32_t)result > fetch->read.bytes) {
-        refuse_result(worker, fetch);
-    } else if (result >= 0 && is_whole_file(fetch)) {
-        handle_file(worker, fetch, (uint32_t)result);
-    } else if (result > 0) {
-        fetch->done_bytes += (uint32_t)result;
-        fetch->retries = 0;
-        stk_ledger_add(&worker->ledger.read_bytes, (uint64_t)result);
-        if (fetch->done_bytes == fetch->total_bytes)
-            finish(worker, fetch);
-        else
-            try_again(worker, fetch, 0); /* only 0 is the end of the file */
-    } else if (result == 0) {
-        read_failed(worker, fetch, STOKER_ETRUNCATED, 0);
-    } else if (passes(fetch, -result)) {
-        try_again(worker, fetch, -result);
-    } else {
-        read_failed(worker, fetch, code_of(fetch, -result), -result);
-    }
+    if (result > 0 && (uint32_t)result > fetch->read.bytes)
+        return refuse_result(fetch, out);
+    if (result >= 0 && is_whole_file(fetch))
+        return handle_file(fetcher, fetch, (uint32_t)result, out);
+    if (result == 0)
+        return read_failed(fetch, STOKER_ETRUNCATED, 0, out);
+    if (result < 0 && passes(fetch, -result))
+        return try_again(fetcher, fetch, -result, out);
+    if (result < 0)
+        return read_failed(fetch, code_of(fetch, -result), -result, out);
+    fetch->done_bytes += (uint32_t)result;
+    fetch->retries = 0;
+    stk_ledger_add(&fetcher->ledger->read_bytes, (uint64_t)result);
+    return fetch->done_bytes == fetch->order.bytes
+               ? complete(fetch, out)
+               : try_again(fetcher, fetch, 0, out); /* only 0 is the end of the file */
 }
 
-/* Call the reader: the number of finished reads, or < 0: the ring broke. */
-static int reap_ring(struct stk_worker *worker, int64_t wait_ns)
+/* Rows copied since a read was queued have evicted its fetch and part from the L1 cache: prefetch them. */
+static void prefetch_two(const struct stk_fetcher *fetcher, uint32_t i)
 {
-    const uint64_t begin_ns =
-        stk_trace_begin(worker->trace, STOKER_TRACE_READ, STOKER_TRACE_NO_BATCH);
-    stk_worker_enter_reader(worker);
-    int count =
-        worker->reader->reap(worker->ring, worker->reaped, worker->pipeline->read_depth, wait_ns);
-    stk_worker_leave_reader(worker);
-    stk_trace_end(worker->trace, STOKER_TRACE_READ, begin_ns, STOKER_TRACE_NO_BATCH, 0,
-                  count < 0 ? 0 : (uint32_t)count);
-    return count;
-}
-
-/* Rows copied since a read was queued have evicted its fetch and sample from the L1 cache: prefetch them. */
-static void prefetch_two(const struct stk_worker *worker, uint32_t i)
-{
-    const uint32_t count = worker->reaped_count;
+    const uint32_t count = fetcher->reaped_count;
     if (i + FETCHES_AHEAD < count) {
-        const struct stk_fetch *fetch = (const void *)worker->reaped[i + FETCHES_AHEAD];
+        const struct stk_fetch *fetch = (const void *)fetcher->reaped[i + FETCHES_AHEAD];
         __builtin_prefetch(fetch);
         __builtin_prefetch((const uint8_t *)fetch + STK_CACHE_LINE);
     }
-    if (i + SAMPLES_AHEAD < count)
-        __builtin_prefetch(extent_of((const void *)worker->reaped[i + SAMPLES_AHEAD]));
+    if (i + PARTS_AHEAD < count)
+        __builtin_prefetch(extent_of((const void *)fetcher->reaped[i + PARTS_AHEAD]));
 }
 
-/* Handle the reaped reads, at least one; a later call handles the rest if this one must pause. */
-static void handle_reaped(struct stk_worker *worker)
+bool stk_fetch_next(struct stk_fetcher *fetcher, struct stk_completion *completion)
 {
-    const stoker_trace_kind kind =
-        worker->pipeline->decodes ? STOKER_TRACE_DECODE : STOKER_TRACE_CONVERT;
-    const uint32_t first = worker->reaped_next;
-    const uint64_t begin_ns = stk_trace_begin(worker->trace, kind, STOKER_TRACE_NO_BATCH);
-    do {
-        const uint32_t i = worker->reaped_next++;
-        prefetch_two(worker, i);
-        worker->in_flight--;
-        handle_read(worker, (struct stk_fetch *)(void *)worker->reaped[i]);
-    } while (worker->reaped_next < worker->reaped_count && !stk_worker_must_pause(worker));
-    stk_trace_end(worker->trace, kind, begin_ns, STOKER_TRACE_NO_BATCH, 0,
-                  worker->reaped_next - first);
-}
-
-/* Get finished reads into reaped[]. Returns false if there are none yet or the ring broke. */
-static bool fill_reaped(struct stk_worker *worker, int64_t wait_ns)
-{
-    if (worker->reaped_next < worker->reaped_count)
+    if (fetcher->lost != NULL) {
+        fetcher->in_flight--;
+        completion->fetch = pop(&fetcher->lost);
+        lose(fetcher, completion->fetch, completion);
         return true;
-    const int count = reap_ring(worker, wait_ns);
-    stk_ledger_charge(&worker->ledger.read_ns, &worker->mark_ns);
-    if (count < 0 || (uint32_t)count > worker->in_flight) {
-        replace_ring(worker);
-        return false;
     }
-    worker->reaped_next = 0;
-    worker->reaped_count = (uint32_t)count;
-    if (count == 0)
+    if (fetcher->reaped_next == fetcher->reaped_count)
         return false;
-    worker->ring_failures = 0;
-    stk_ledger_add(&worker->ledger.reads, (uint64_t)count);
+    const uint32_t i = fetcher->reaped_next++;
+    prefetch_two(fetcher, i);
+    fetcher->in_flight--;
+    struct stk_fetch *fetch = (struct stk_fetch *)(void *)fetcher->reaped[i];
+    completion->fetch = fetch;
+    if (!handle_read(fetcher, fetch, completion))
+        completion->span = NULL;
     return true;
 }
 
-void stk_fetch_reap(struct stk_worker *worker, int64_t wait_ns)
+/* Call the reader: the number of finished reads, or < 0: the ring broke. */
+static int reap_ring(struct stk_fetcher *fetcher, int64_t wait_ns)
 {
-    if (!fill_reaped(worker, wait_ns) || atomic_load(&worker->pipeline->slots.stopping))
-        return; /* the loader is being destroyed */
-    handle_reaped(worker);
-    stk_ledger_charge(stk_worker_making_ns(worker, false), &worker->mark_ns);
+    enter_reader(fetcher);
+    int count = fetcher->reader->reap(fetcher->ring, fetcher->reaped, fetcher->count, wait_ns);
+    leave_reader(fetcher);
+    return count;
+}
+
+bool stk_fetch_reap(struct stk_fetcher *fetcher, int64_t wait_ns, uint32_t *reaped)
+{
+    *reaped = 0;
+    if (fetcher->reaped_next < fetcher->reaped_count || fetcher->lost != NULL)
+        return true;
+    const int count = reap_ring(fetcher, wait_ns);
+    if (count < 0 || (uint32_t)count > fetcher->in_flight) {
+        replace_ring(fetcher);
+        return fetcher->lost != NULL;
+    }
+    *reaped = (uint32_t)count;
+    fetcher->reaped_next = 0;
+    fetcher->reaped_count = (uint32_t)count;
+    if (count == 0)
+        return false;
+    fetcher->ring_failures = 0;
+    stk_ledger_add(&fetcher->ledger->reads, (uint64_t)count);
+    return true;
 }

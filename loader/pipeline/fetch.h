@@ -1,8 +1,10 @@
-/* fetch.h - reads in flight: queue, submit, reap, and continue what came short.
+/* fetch.h - the reads of one worker and its ring: queue, submit, reap, and continue what came short.
  *
- *   FREE ──queue──▶ QUEUED ──submit──▶ IN FLIGHT ──reap──┬─ all bytes ─▶ row finished ─▶ FREE
- *                     ▲                                  ├─ failed ────▶ row failed ───▶ FREE
- *                     └──────── short, EINTR, EAGAIN ... ┘
+ *   FREE ──queue──▶ QUEUED ──submit──▶ IN FLIGHT ──reap, next──┬─ all bytes ─▶ completion ──give back──▶ FREE
+ *                     ▲                                        ├─ failed ────▶ completion ──give back──▶ FREE
+ *                     └──────── short, EINTR, EAGAIN ... ──────┘
+ *
+ * It fills the memory that an order names and knows nothing of rows, caches and policies.
  *
  * A read without progress is retried STK_RETRIES_MAX times, more and more slowly, then once by a blocking pread, and
  * only then fails. A broken ring is replaced by pread.
@@ -18,21 +20,76 @@
 #ifndef STK_PIPELINE_FETCH_H
 #define STK_PIPELINE_FETCH_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "loader/pipeline/worker.h"
+#include "loader/pipeline/ledger.h"
+#include "loader/pipeline/pipeline.h"
+#include "loader/pipeline/span.h"
 
 enum { STK_RETRIES_MAX = 64 };
 
-/* Queue the read for a row whose sample is in a file. A fetch must be free. */
-void stk_fetch_queue(struct stk_worker *worker, struct stk_span *span, uint32_t row);
+struct stk_fetcher {
+    struct stk_pipeline *pipeline;
+    struct stk_ledger_entry *ledger;
+    const stoker_reader *reader;   /* the pipeline's, or pread after a failure */
+    void *ring;                    /* the reader's handle; NULL is allowed */
+    bool has_ring;                 /* false: no ring is open */
+    bool stuck;                    /* it did not close: the kernel may still write to our memory */
+    uint32_t ring_failures;        /* in a row, without a completed read */
+    _Atomic uint64_t locked_bytes; /* bytes of scratch that the ring has locked; read by stats */
+    /* True in a built-in reader's system call: no user code runs meanwhile. */
+    _Atomic bool in_system_call;
+    struct stk_region scratch;
+    struct stk_fetch *fetches; /* [count] */
+    uint32_t count;            /* 0 = it never reads */
+    struct stk_fetch *free;
+    struct stk_fetch *lost; /* no ring is left to read them */
+    stoker_read **queue;    /* reads to submit next */
+    stoker_read **reaped;
+    uint32_t queued;
+    uint32_t in_flight; /* reads submitted and not yet processed; includes reaped and lost ones */
+    uint32_t reaped_next, reaped_count; /* reaped[next..count): finished, not yet processed */
+};
 
-/* Submit the queue. Returns false if there is no ring any more: the rows that needed one have failed. */
-bool stk_fetch_submit(struct stk_worker *worker);
+/* Allocate the memory; no ring yet. Without `reads` it never reads. Returns 0 or STOKER_ENOMEM; destroy either way. */
+int stk_fetcher_init(struct stk_fetcher *fetcher, struct stk_pipeline *pipeline,
+                     struct stk_ledger_entry *ledger, bool reads);
+void stk_fetcher_destroy(struct stk_fetcher *fetcher); /* not if stuck; all zero is allowed */
 
-/* Complete the rows whose reads have finished; waits up to wait_ns for the first. Stops between two rows if
- * stk_worker_must_pause(); the next call continues. */
-void stk_fetch_reap(struct stk_worker *worker, int64_t wait_ns);
+/* Open the ring, in the thread that will use it. Returns 0 or the reader's error. */
+int stk_fetch_open_ring(struct stk_fetcher *fetcher, stoker_error *error);
+
+/* Close the ring, waiting for reads in flight; sets stuck if some never come back. */
+void stk_fetch_close_ring(struct stk_fetcher *fetcher, int64_t wait_ns);
+
+/* Number of reads that are queued or in flight. */
+static inline uint32_t stk_fetch_held(const struct stk_fetcher *fetcher)
+{
+    return fetcher->queued + fetcher->in_flight;
+}
+
+/* Returns true if all reads of another row may be queued. */
+static inline bool stk_fetch_has_room(const struct stk_fetcher *fetcher)
+{
+    return fetcher->count == 0 || stk_fetch_held(fetcher) < fetcher->pipeline->read_depth;
+}
+
+/* Queue a read. There must be room. */
+void stk_fetch_queue(struct stk_fetcher *fetcher, const struct stk_read_order *order);
+
+/* Submit the queue. Returns the number of reads that the ring took. Without any ring, all reads fail: they are in
+ * flight until next() has returned them. */
+uint32_t stk_fetch_submit(struct stk_fetcher *fetcher);
+
+/* Wait up to wait_ns for finished reads, unless some are left; *reaped is the number that came. Returns true if
+ * next() has any. */
+bool stk_fetch_reap(struct stk_fetcher *fetcher, int64_t wait_ns, uint32_t *reaped);
+
+/* Take the next finished read; false if there is none. completion->span is NULL if the read continues. Otherwise it
+ * is the caller's until stk_fetch_give_back(). */
+bool stk_fetch_next(struct stk_fetcher *fetcher, struct stk_completion *completion);
+void stk_fetch_give_back(struct stk_fetcher *fetcher, struct stk_fetch *fetch);
 
 #endif

@@ -8,21 +8,21 @@
 #ifndef STK_PIPELINE_IMAGE_ROW_H
 #define STK_PIPELINE_IMAGE_ROW_H
 
-#include "loader/pipeline/worker.h"
+#include "loader/pipeline/row_maker.h"
 
 /* Describe pixels in the data set's shape, and pixels as the cache holds them. */
 struct stk_image stk_image_row_stored(const struct stk_pipeline *pipeline, const void *pixels);
 struct stk_image stk_image_row_cached(const struct stk_pipeline *pipeline, const void *pixels);
 
 /* Write row `row` of a span. */
-void stk_image_row_write(struct stk_worker *worker, const struct stk_span *span, uint32_t row,
+void stk_image_row_write(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,
                          const struct stk_image *image);
 
 /* Write all rows of a resident span from span->sources, which holds `ahead` more pointers to prefetch. */
-void stk_image_rows_write(struct stk_worker *worker, const struct stk_span *span, uint32_t ahead);
+void stk_image_rows_write(struct stk_row_maker *maker, const struct stk_span *span, uint32_t ahead);
 
 /* Copy an image from the worker's own memory to the cache, if it takes it: *image then describes the copy. */
-void stk_image_row_cache(struct stk_worker *worker, const struct stk_span *span, uint64_t id,
+void stk_image_row_cache(struct stk_row_maker *maker, const struct stk_span *span, uint64_t id,
                          struct stk_image *image);
 
 #endif

@@ -4,6 +4,12 @@
  *                                            ├─ made from its id ─▶ decode ─┼─▶ convert ─▶ row of the slot
  *                                            └─ read ─▶ decode ─────────────┘
  *
+ * In each worker, calls go one way:
+ *
+ *   worker.c ──▶ claim.c        which rows: tickets, slots, affinity; schedule, sampler
+ *            ├─▶ row.c          locate, decode, transform, write    ─▶ DONE | READ | AGAIN
+ *            └─▶ fetch.c        queue, submit, reap                 ─▶ completions
+ *
  * Constant while the workers run, except for the parts marked shared: their files have the rules.
  */
 #ifndef STK_PIPELINE_H
@@ -20,6 +26,7 @@
 #include "loader/cache/cache.h"
 #include "loader/pipeline/bad_samples.h"
 #include "loader/pipeline/device_cache.h"
+#include "loader/pipeline/pipeline_plan.h"
 #include "loader/pipeline/schedule.h"
 #include "loader/pipeline/slots.h"
 #include "loader/sampler/sampler.h"
@@ -29,26 +36,18 @@ enum { STK_SPAN_ROWS_MAX = 512, STK_AHEAD_ROWS_MAX = 16 };
 struct stk_pipeline {
     const stoker_dataset *dataset;
     const stoker_reader *reader;
-    bool reader_forced; /* requested by name: create does not fall back to another */
-    bool reader_own;    /* the caller's own: no other reader may replace it */
+    struct stk_pipeline_plan plan; /* the route of rows; constant once made */
     const stoker_file *files;
     uint32_t read_depth;
-    size_t encoded_bytes_max; /* longest sample; 0 = nothing is ever read */
+    uint32_t part_count;      /* parts of a sample, >= 1 */
+    size_t encoded_bytes_max; /* longest part; 0 = nothing is ever read */
     struct stk_sampler sampler;
     struct stk_schedule schedule;
-    struct stk_convert_plan convert; /* makes rows as delivered */
-    bool transforms;                 /* images go through `transform`, which ends in convert */
-    struct stk_transform_plan transform;
-    bool any_size;                   /* images are decoded in their own size (decode_any) */
-    bool keeps_resized;              /* the cache holds images after resize */
-    size_t image_bytes_max;          /* largest decoded image */
-    uint64_t shape[STOKER_RANK_MAX]; /* row as delivered, but channels last */
-    bool reads;                      /* every sample is read from its file every time */
-    bool decodes;                    /* samples have a codec */
-    bool copies;                     /* convert only copies: rows may be made in place */
-    uint32_t cpus;                   /* available to this process */
-    bool any_thread;                 /* a worker without a thread runs in any consumer thread */
-    bool looks_ahead;                /* enough slots for a worker to claim a ticket ahead */
+    struct stk_convert_plan convert;     /* makes rows as delivered */
+    struct stk_transform_plan transform; /* plan.finish TRANSFORM: ends in convert */
+    size_t image_bytes_max;              /* largest decoded image */
+    uint64_t shape[STOKER_RANK_MAX];     /* row as delivered, but channels last */
+    uint32_t cpus;                       /* available to this process */
     stoker_on_bad on_bad;
     struct stk_cache cache;               /* shared */
     struct stk_device_cache device_cache; /* shared */
@@ -89,13 +88,6 @@ static inline bool stk_pipeline_is_resident(const struct stk_pipeline *pipeline)
            stk_device_cache_holds_all(&pipeline->device_cache) ||
            (stk_pipeline_caches_rows(pipeline) &&
             stk_cache_holds_all(&pipeline->cache, pipeline->dataset->info.count));
-}
-
-/* The first lap of the ring bypasses the cache: a random row's place there is on a fresh page, and the first batch
- * should not wait until the kernel has cleared a page per row. */
-static inline bool stk_pipeline_may_cache(const struct stk_pipeline *pipeline, uint64_t batch)
-{
-    return batch >= pipeline->slots.slot_count;
 }
 
 #endif

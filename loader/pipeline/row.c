@@ -5,36 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "loader/base/clock.h"
 #include "loader/base/error.h"
-#include "loader/pipeline/fetch.h"
+#include "loader/pipeline/bad_row.h"
+#include "loader/pipeline/cache_fill.h"
 #include "loader/pipeline/image_row.h"
 
-static uint64_t *row_id(const struct stk_span *span, uint32_t row)
+static uint8_t *slot_row(const struct stk_row_maker *maker, const struct stk_span *span,
+                         uint32_t row)
 {
-    return &span->slot->ids[span->first_row + row];
-}
-
-static uint8_t *row_images(const struct stk_worker *worker, const struct stk_span *span,
-                           uint32_t row)
-{
-    return stk_pipeline_row(worker->pipeline, span->slot, span->first_row + row);
-}
-
-struct stk_place stk_row_place(const struct stk_worker *worker, const struct stk_span *span,
-                               uint32_t row)
-{
-    const stoker_sample *sample = &span->samples[row];
-    struct stk_place place = STK_NOWHERE;
-    place.sample = *row_id(span, row);
-    if (sample->extent.memory == NULL && sample->extent.path != NULL)
-        place.path = sample->extent.path;
-    else if (sample->extent.memory == NULL && sample->extent.bytes > 0 &&
-             sample->extent.file < worker->pipeline->dataset->info.file_count) {
-        place.path = worker->pipeline->files[sample->extent.file].path;
-        place.offset = sample->extent.offset;
-    }
-    return place;
+    return stk_pipeline_row(maker->pipeline, span->slot, span->first_row + row);
 }
 
 /* ---- rows that are in memory as stored ---- */
@@ -45,7 +24,8 @@ static const uint8_t *resident(const struct stk_pipeline *pipeline, const stoker
                                uint64_t id)
 {
     if (sample->codec == NULL && sample->extent.memory != NULL)
-        return sample->extent.bytes == pipeline->dataset->row_bytes && !pipeline->keeps_resized
+        return sample->extent.bytes == pipeline->dataset->row_bytes &&
+                       pipeline->plan.cached != STK_CACHED_RESIZED
                    ? sample->extent.memory
                    : NULL;
     return stk_pipeline_caches_rows(pipeline) ? stk_cache_find(&pipeline->cache, id) : NULL;
@@ -55,8 +35,10 @@ static const uint8_t *resident(const struct stk_pipeline *pipeline, const stoker
 static bool find_sources(const struct stk_pipeline *pipeline, struct stk_span *span,
                          const uint64_t *ids)
 {
-    const uint8_t *rows = pipeline->keeps_resized ? NULL : pipeline->dataset->info.rows;
+    const uint8_t *rows = pipeline->dataset->info.rows;
     size_t stride_bytes = pipeline->dataset->row_bytes;
+    if (pipeline->plan.cached == STK_CACHED_RESIZED)
+        rows = NULL;
     if (!stk_pipeline_caches_rows(pipeline) && rows == NULL)
         return false;
     if (rows == NULL && stk_cache_holds_all(&pipeline->cache, pipeline->dataset->info.count)) {
@@ -78,7 +60,7 @@ static bool find_sources(const struct stk_pipeline *pipeline, struct stk_span *s
     return true;
 }
 
-/* Returns true if the GPU holds all rows of a span. Otherwise they are marked fresh; stk_row_start() clears the mark
+/* Returns true if the GPU holds all rows of a span. Otherwise they are marked fresh; stk_row_begin() clears the mark
  * of rows that are held. */
 static bool find_on_device(const struct stk_pipeline *pipeline, const struct stk_span *span,
                            const uint64_t *ids)
@@ -95,6 +77,8 @@ static bool find_on_device(const struct stk_pipeline *pipeline, const struct stk
 static bool find_located_sources(const struct stk_pipeline *pipeline, struct stk_span *span,
                                  const uint64_t *ids)
 {
+    if (span->part_count > 1)
+        return false;
     for (uint32_t row = 0; row < span->rows; row++) {
         span->sources[row] = resident(pipeline, &span->samples[row], ids[row]);
         if (span->sources[row] == NULL)
@@ -109,11 +93,10 @@ static void *span_labels(const struct stk_pipeline *pipeline, const struct stk_s
            span->first_row * stoker_dtype_bytes(pipeline->dataset->info.label_dtype);
 }
 
-int stk_row_locate(struct stk_worker *worker, struct stk_span *span, stoker_error *error)
+static int locate(const struct stk_pipeline *pipeline, struct stk_span *span, stoker_error *error)
 {
-    const struct stk_pipeline *pipeline = worker->pipeline;
     const stoker_dataset *dataset = pipeline->dataset;
-    const uint64_t *ids = row_id(span, 0);
+    const uint64_t *ids = stk_span_id(span, 0);
     if (span->rows == 0) { /* a rank may have no rows of a batch */
         span->on_device = span->resident = false;
         return 0;
@@ -131,27 +114,44 @@ int stk_row_locate(struct stk_worker *worker, struct stk_span *span, stoker_erro
         return rc < 0 ? rc : STOKER_EINVAL; /* > 0 has no meaning here */
     span->resident = span->on_device || find_located_sources(pipeline, span, ids);
     if (span->resident)
-        stk_row_write_labels(worker, span);
+        stk_row_write_labels(pipeline, span);
     return 0;
 }
 
-void stk_row_write_labels(const struct stk_worker *worker, const struct stk_span *span)
+void stk_row_locate(const struct stk_row_maker *maker, struct stk_span *span)
+{
+    stoker_error error;
+    stk_error_clear(&error);
+    const int rc = locate(maker->pipeline, span, &error);
+    if (rc == 0)
+        return;
+    const struct stk_place nowhere = STK_NOWHERE;
+    if (error.code != rc)
+        (void)stk_error_set(&error, rc, STOKER_STAGE_LOCATE, &nowhere,
+                            "locate() of the data set failed");
+    for (uint32_t row = 0; row < span->rows; row++)
+        stk_bad_row_lose(span, row, &error);
+    span->started = span->rows;
+    span->left = 0;
+}
+
+void stk_row_write_labels(const struct stk_pipeline *pipeline, const struct stk_span *span)
 {
     if (span->slot->labels == NULL)
         return;
-    void *to = span_labels(worker->pipeline, span);
-    if (worker->pipeline->dataset->info.label_dtype == STOKER_DTYPE_INT64) {
+    void *to = span_labels(pipeline, span);
+    if (pipeline->dataset->info.label_dtype == STOKER_DTYPE_INT64) {
         int64_t *labels = to;
         for (uint32_t row = 0; row < span->rows; row++)
-            labels[row] = span->samples[row].label.index;
+            labels[row] = stk_span_part(span, row, 0)->label.index;
     } else {
         float *labels = to;
         for (uint32_t row = 0; row < span->rows; row++)
-            labels[row] = span->samples[row].label.value;
+            labels[row] = stk_span_part(span, row, 0)->label.value;
     }
 }
 
-void stk_row_gather(struct stk_worker *worker, struct stk_span *span, const struct stk_span *next)
+void stk_row_gather(struct stk_row_maker *maker, struct stk_span *span, const struct stk_span *next)
 {
     uint32_t ahead = 0;
     if (next != NULL && next->resident && !next->on_device) {
@@ -161,328 +161,376 @@ void stk_row_gather(struct stk_worker *worker, struct stk_span *span, const stru
                STK_AHEAD_ROWS_MAX * sizeof(next->sources[0]));
     }
     if (!span->on_device)
-        stk_image_rows_write(worker, span, ahead);
-    stk_ledger_add(&worker->ledger.cache_hits, span->rows);
+        stk_image_rows_write(maker, span, ahead);
+    stk_ledger_add(&maker->ledger->cache_hits, span->rows);
     span->started = span->rows;
     span->left = 0;
 }
 
-static void complete(struct stk_span *span)
+/* ---- parts that are complete, or failed ---- */
+
+/* The failure of a row that still waits for reads, or NULL. */
+static struct stk_failed_row *failed_row(const struct stk_row_maker *maker,
+                                         const struct stk_span *span, uint32_t row)
 {
-    assert(span->left > 0);
-    span->left--;
+    for (uint32_t i = 0; i < maker->failed_max; i++)
+        if (maker->failed[i].span == span && maker->failed[i].row == row)
+            return &maker->failed[i];
+    return NULL;
 }
 
-/* ---- a row that has to be decoded ---- */
-
-static bool decodes_any(const struct stk_pipeline *pipeline, const stoker_codec *codec)
+static enum stk_row_step settle(const struct stk_row_maker *maker, struct stk_span *span,
+                                uint32_t row, uint32_t part, const stoker_error *error,
+                                const char *what)
 {
-    return pipeline->any_size && codec->decode_any != NULL;
+    return stk_bad_row_settle(maker, span, row, part, error, what) ? STK_ROW_AGAIN : STK_ROW_DONE;
 }
 
-static int open_codec(const struct stk_pipeline *pipeline, const stoker_codec *codec,
-                      void **scratch)
+/* One part more needs nothing any more. The last one settles the row. */
+static enum stk_row_step end_part(struct stk_row_maker *maker, struct stk_span *span, uint32_t row)
 {
-    if (decodes_any(pipeline, codec))
-        return codec->open_any == NULL ? 0 : codec->open_any(codec->self, scratch);
-    return codec->open == NULL ? 0 : codec->open(codec->self, scratch);
+    if (span->part_count == 1)
+        return STK_ROW_DONE;
+    if (--span->parts_left[row] > 0)
+        return STK_ROW_READ;
+    struct stk_failed_row *failed = failed_row(maker, span, row);
+    if (failed == NULL)
+        return STK_ROW_DONE;
+    failed->span = NULL;
+    failed->row = 0;
+    return settle(maker, span, row, failed->part, &failed->error, failed->what);
 }
 
-/* Map a value > 0 of the user's code, which has no meaning, to STOKER_EINVAL. */
-static int refuse_stop(int rc, const char *call, stoker_error *said)
+/* A part failed: settle that when the last of the row's reads has ended. */
+static enum stk_row_step fail(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
+                              uint32_t part, const stoker_error *error, const char *what)
 {
-    if (rc <= 0)
-        return rc;
-    (void)snprintf(said->message, sizeof(said->message),
-                   "%s returned %d, which is neither 0 nor an error", call, rc);
-    return STOKER_EINVAL;
-}
-
-/* This worker's scratch for a codec, opened on first use. */
-static int codec_scratch(struct stk_worker *worker, const stoker_codec *codec, void **scratch,
-                         stoker_error *said)
-{
-    struct stk_codec_state *state;
-    int rc = stk_codecs_find(&worker->codecs, codec, &state);
-    if (rc == 0 && state->codec == NULL) {
-        rc = refuse_stop(open_codec(worker->pipeline, codec, scratch), "open()", said);
-        if (rc == 0)
-            stk_codecs_add(&worker->codecs, state, codec, *scratch);
+    if (span->part_count == 1)
+        return settle(maker, span, row, part, error, what);
+    struct stk_failed_row *failed = failed_row(maker, span, row);
+    if (failed == NULL) {
+        failed = failed_row(maker, NULL, 0);
+        assert(failed != NULL);
+        failed->part = UINT32_MAX;
     }
-    if (rc == 0)
-        *scratch = state->scratch;
-    return rc;
-}
-
-static stoker_encoded encoded_of(const struct stk_span *span, uint32_t row, const uint8_t *bytes,
-                                 size_t size)
-{
-    const stoker_sample *sample = &span->samples[row];
-    return (stoker_encoded){ .bytes = bytes,
-                             .size = size,
-                             .sample = stk_codec_id(sample, *row_id(span, row)),
-                             .tag = sample->tag };
+    if (part < failed->part) {
+        failed->span = span;
+        failed->row = row;
+        failed->part = part;
+        failed->error = *error;
+        (void)snprintf(failed->what, sizeof(failed->what), "%s", what);
+    }
+    return end_part(maker, span, row);
 }
 
 /* Complete the codec's message with the location. */
-static void decode_failed(struct stk_worker *worker, struct stk_span *span, uint32_t row, int code,
-                          const stoker_error *said)
+static enum stk_row_step decode_failed(struct stk_row_maker *maker, struct stk_span *span,
+                                       uint32_t row, uint32_t part, int code,
+                                       const stoker_error *said)
 {
-    struct stk_place place = stk_row_place(worker, span, row);
+    const struct stk_place place = stk_bad_row_place(maker, span, row, part);
     stoker_error error;
     (void)stk_error_set(&error, code, STOKER_STAGE_DECODE, &place, said->message[0] ? "%s" : NULL,
                         said->message);
-    stk_row_fail(worker, span, row, &error, said->message);
+    return fail(maker, span, row, part, &error, said->message);
 }
 
-/* Decode an image of any size to `to`, which has room for pipeline->image_bytes_max. */
-static int decode_any(const struct stk_pipeline *pipeline, const stoker_codec *codec, void *scratch,
-                      const stoker_encoded *encoded, uint8_t *to, stoker_size *size,
-                      stoker_error *said)
+/* ---- bytes to rows ---- */
+
+static stoker_encoded encoded_of(const struct stk_span *span, uint32_t row, uint32_t part,
+                                 const uint8_t *bytes, size_t size)
 {
-    int rc =
-        codec->decode_any(codec->self, scratch, encoded, to, pipeline->image_bytes_max, size, said);
-    rc = refuse_stop(rc, "decode_any()", said);
-    if (rc < 0)
-        return rc;
-    const uint64_t channels = pipeline->dataset->info.shape[2];
-    const bool fits = size->height >= 1 && size->width >= 1 &&
-                      size->height <= STOKER_SOURCE_SIDE_MAX &&
-                      size->width <= STOKER_SOURCE_SIDE_MAX &&
-                      (uint64_t)size->height * size->width * channels <= pipeline->image_bytes_max;
-    if (fits)
-        return 0;
-    (void)snprintf(said->message, sizeof(said->message), "decode_any() returned %u x %u pixels",
-                   size->height, size->width);
-    return STOKER_ELIMIT;
+    const stoker_sample *sample = stk_span_part(span, row, part);
+    return (stoker_encoded){ .bytes = bytes,
+                             .size = size,
+                             .sample = stk_codec_id(sample, *stk_span_id(span, row)),
+                             .tag = sample->tag };
 }
 
 /* Decode to `to` and describe the result in *image. */
-static int decode_to(struct stk_worker *worker, const stoker_codec *codec,
+static int decode_to(struct stk_row_maker *maker, const stoker_codec *codec,
                      const stoker_encoded *encoded, uint8_t *to, struct stk_image *image,
                      stoker_error *said)
 {
-    const struct stk_pipeline *pipeline = worker->pipeline;
-    void *scratch = NULL;
-    int rc = codec_scratch(worker, codec, &scratch, said);
-    if (rc < 0)
-        return rc;
+    const struct stk_pipeline *pipeline = maker->pipeline;
+    struct stk_decoding decoding = {
+        .to = to,
+        .row_bytes = pipeline->dataset->row_bytes,
+        .bytes_max = pipeline->image_bytes_max,
+        .channels = (uint32_t)pipeline->dataset->info.shape[2],
+        .any_size = pipeline->plan.any_size,
+    };
     *image = stk_image_row_stored(pipeline, to);
-    if (!decodes_any(pipeline, codec)) {
-        rc = codec->decode(codec->self, scratch, encoded, to, pipeline->dataset->row_bytes, said);
-        return refuse_stop(rc, "decode()", said);
+    const int rc = stk_codecs_decode(&maker->codecs, codec, encoded, &decoding, said);
+    if (decoding.in_own_size) {
+        image->height = decoding.size.height;
+        image->width = decoding.size.width;
+        image->slack = true;
     }
-    stoker_size size = { 0, 0 };
-    rc = decode_any(pipeline, codec, scratch, encoded, to, &size, said);
-    image->height = size.height;
-    image->width = size.width;
-    image->slack = true;
     return rc;
 }
 
 /* Decode to the worker's own memory, then cache and write the image. */
-static int decode_apart(struct stk_worker *worker, struct stk_span *span, uint32_t row,
-                        const stoker_encoded *encoded, stoker_error *said)
+static int decode_apart(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
+                        const stoker_codec *codec, const stoker_encoded *encoded,
+                        stoker_error *said)
 {
     struct stk_image image;
-    int rc = decode_to(worker, span->samples[row].codec, encoded, worker->row, &image, said);
+    int rc = decode_to(maker, codec, encoded, maker->image, &image, said);
     if (rc < 0)
         return rc;
-    stk_image_row_cache(worker, span, *row_id(span, row), &image);
-    stk_image_row_write(worker, span, row, &image);
+    stk_image_row_cache(maker, span, *stk_span_id(span, row), &image);
+    stk_image_row_write(maker, span, row, &image);
     return 0;
 }
 
 /* Decode straight to the final place: the cache or the slot. */
-static int decode_in_place(struct stk_worker *worker, struct stk_span *span, uint32_t row,
-                           const stoker_encoded *encoded, stoker_error *said)
+static int decode_in_place(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
+                           const stoker_codec *codec, const stoker_encoded *encoded,
+                           stoker_error *said)
 {
-    struct stk_pipeline *pipeline = worker->pipeline;
-    const uint64_t id = *row_id(span, row);
-    const bool to_cache =
-        pipeline->cache.kind == STOKER_CACHE_DECODED && pipeline->cache.block_rows == 1 &&
-        stk_pipeline_may_cache(pipeline, span->batch) && stk_cache_begin(&pipeline->cache, id);
-    uint8_t *to = to_cache           ? stk_cache_row(&pipeline->cache, id)
-                  : pipeline->copies ? row_images(worker, span, row)
-                                     : worker->row;
+    struct stk_pipeline *pipeline = maker->pipeline;
+    const uint64_t id = *stk_span_id(span, row);
+    uint8_t *cached = stk_cache_fill_begin(pipeline, span->batch, id);
+    uint8_t *to = cached;
+    if (to == NULL)
+        to = pipeline->plan.finish == STK_FINISH_COPY ? slot_row(maker, span, row) : maker->image;
     struct stk_image image;
-    int rc = decode_to(worker, span->samples[row].codec, encoded, to, &image, said);
-    if (rc < 0) {
-        if (to_cache)
-            stk_cache_cancel(&pipeline->cache, id);
-        return rc;
+    int rc = decode_to(maker, codec, encoded, to, &image, said);
+    if (cached != NULL && rc < 0)
+        stk_cache_fill_cancel(pipeline, id);
+    else if (cached != NULL)
+        stk_cache_fill_commit(pipeline, id);
+    if (rc == 0 && to != slot_row(maker, span, row))
+        stk_image_row_write(maker, span, row, &image);
+    return rc;
+}
+
+/* Write a raw row. Returns 0 or the error, with its message in *said. */
+static int write_raw(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
+                     const uint8_t *bytes, size_t size, stoker_error *said)
+{
+    const struct stk_pipeline *pipeline = maker->pipeline;
+    if (size != pipeline->dataset->row_bytes) {
+        (void)snprintf(said->message, sizeof(said->message), "%zu bytes, but a row has %zu", size,
+                       pipeline->dataset->row_bytes);
+        return STOKER_EFORMAT;
     }
-    if (to_cache)
-        stk_cache_commit(&pipeline->cache, id, pipeline->dataset->row_bytes);
-    if (to_cache || !pipeline->copies)
-        stk_image_row_write(worker, span, row, &image);
+    if (bytes == slot_row(maker, span, row)) /* it was read straight into the row */
+        return 0;
+    struct stk_image image = stk_image_row_stored(pipeline, bytes);
+    if (pipeline->plan.cached == STK_CACHED_RESIZED)
+        stk_image_row_cache(maker, span, *stk_span_id(span, row), &image);
+    stk_image_row_write(maker, span, row, &image);
     return 0;
 }
 
-static void decode_row(struct stk_worker *worker, struct stk_span *span, uint32_t row,
-                       const uint8_t *bytes, size_t size)
+/* Complete a part from its verified bytes. */
+static enum stk_row_step finish(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
+                                uint32_t part, const uint8_t *bytes, size_t size)
 {
-    const struct stk_pipeline *pipeline = worker->pipeline;
-    const stoker_encoded encoded = encoded_of(span, row, bytes, size);
+    const stoker_sample *sample = stk_span_part(span, row, part);
+    const stoker_encoded encoded = encoded_of(span, row, part, bytes, size);
     stoker_error said;
     stk_error_clear(&said);
-    int rc = pipeline->any_size || pipeline->keeps_resized
-                 ? decode_apart(worker, span, row, &encoded, &said)
-                 : decode_in_place(worker, span, row, &encoded, &said);
-    if (rc < 0)
-        decode_failed(worker, span, row, rc, &said);
+    int rc;
+    if (stk_sample_is_row(sample))
+        rc = write_raw(maker, span, row, bytes, size, &said);
+    else if (maker->pipeline->plan.route == STK_ROUTE_DECODE_APART)
+        rc = decode_apart(maker, span, row, sample->codec, &encoded, &said);
     else
-        complete(span);
+        rc = decode_in_place(maker, span, row, sample->codec, &encoded, &said);
+    return rc < 0 ? decode_failed(maker, span, row, part, rc, &said) : end_part(maker, span, row);
 }
 
-bool stk_row_is_stored(const stoker_sample *sample)
+/* Verify the bytes of a part, if its codec can, before they are cached or decoded. */
+static int verify(const struct stk_span *span, uint32_t row, uint32_t part, const uint8_t *bytes,
+                  size_t size, stoker_error *said)
 {
-    return sample->codec == NULL || sample->codec->bytes_are_row;
-}
-
-bool stk_row_verify(struct stk_worker *worker, struct stk_span *span, uint32_t row,
-                    const uint8_t *bytes, size_t size)
-{
-    const stoker_codec *codec = span->samples[row].codec;
+    const stoker_codec *codec = stk_span_part(span, row, part)->codec;
     if (codec == NULL || codec->verify == NULL)
-        return true;
-    const stoker_encoded encoded = encoded_of(span, row, bytes, size);
+        return 0;
+    const stoker_encoded encoded = encoded_of(span, row, part, bytes, size);
+    stk_error_clear(said);
+    return stk_codecs_verify(codec, &encoded, said);
+}
+
+/* ---- reads ---- */
+
+static bool is_announced(const struct stk_pipeline *pipeline, const stoker_extent *extent)
+{
+    const stoker_dataset_info *info = &pipeline->dataset->info;
+    return extent->bytes <= pipeline->encoded_bytes_max &&
+           (extent->path == NULL
+                ? extent->file < info->file_count
+                : info->has_paths && (info->directory != STOKER_DIRECTORY_OF_FILE ||
+                                      extent->file < info->file_count));
+}
+
+static enum stk_row_step order_alone(struct stk_row_maker *maker, struct stk_span *span,
+                                     uint32_t row, uint32_t part, uint8_t *to)
+{
+    const stoker_extent *extent = &stk_span_part(span, row, part)->extent;
+    maker->orders[maker->order_count++] = (struct stk_read_order){
+        .span = span,
+        .row = row,
+        .part = part,
+        .to = to,
+        .offset = extent->offset,
+        .bytes = extent->bytes,
+    };
+    return STK_ROW_READ;
+}
+
+/* The part cannot be read: there are no files, or it is longer than describe() announced. */
+static enum stk_row_step refuse_order(struct stk_row_maker *maker, struct stk_span *span,
+                                      uint32_t row, uint32_t part)
+{
+    const stoker_extent *extent = &stk_span_part(span, row, part)->extent;
+    const char *what = maker->may_read ? "" : "no such file";
+    struct stk_place place = stk_bad_row_place(maker, span, row, part);
+    stoker_error error;
+    if (maker->may_read && extent->path == NULL)
+        place.offset = extent->offset;
+    (void)stk_error_set(&error, STOKER_ELIMIT,
+                        maker->may_read ? STOKER_STAGE_READ : STOKER_STAGE_LOCATE, &place,
+                        maker->may_read ? NULL : "%s", what);
+    return fail(maker, span, row, part, &error, what);
+}
+
+/* Order the read of a part: into the cache if it takes it, into the row if it is delivered as stored, else to memory
+ * of fetch, which alone has room for the extra byte of a whole file. */
+static enum stk_row_step order(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
+                               uint32_t part)
+{
+    struct stk_pipeline *pipeline = maker->pipeline;
+    const stoker_sample *sample = stk_span_part(span, row, part);
+    const bool whole = sample->extent.path != NULL;
+    if (!maker->may_read || !is_announced(pipeline, &sample->extent))
+        return refuse_order(maker, span, row, part);
+    struct stk_read_order *into = &maker->orders[maker->order_count];
+    *into = (struct stk_read_order){ .span = span, .row = row, .part = part };
+    if (!whole && stk_cache_fill_aim(pipeline, into)) {
+        maker->order_count++;
+        return STK_ROW_READ;
+    }
+    const bool in_place = pipeline->plan.finish == STK_FINISH_COPY && !whole &&
+                          stk_sample_is_row(sample) &&
+                          sample->extent.bytes == pipeline->dataset->row_bytes;
+    return order_alone(maker, span, row, part, in_place ? slot_row(maker, span, row) : NULL);
+}
+
+/* The read failed: read the row of a block alone, or give it up. */
+static enum stk_row_step read_failed(struct stk_row_maker *maker, const struct stk_completion *done)
+{
+    struct stk_span *span = done->span;
+    const uint32_t row = done->row;
+    if (done->block_rows > 0)
+        stk_cache_fill_cancel(maker->pipeline, *stk_span_id(span, row));
+    if (done->alone_may_work)
+        return order_alone(maker, span, row, done->part, NULL);
+    struct stk_place place = stk_bad_row_place(maker, span, row, done->part);
+    if (place.offset != STOKER_NO_OFFSET)
+        place.offset = done->offset;
+    place.os_errno = done->os_errno;
+    stoker_error error;
+    (void)stk_error_set(&error, done->code, STOKER_STAGE_READ, &place,
+                        done->what[0] != '\0' ? "%s" : NULL, done->what);
+    if (!done->nothing_is_read)
+        return fail(maker, span, row, done->part, &error, done->what);
+    stk_bad_row_lose(span, row, &error); /* whatever the policy */
+    return end_part(maker, span, row);
+}
+
+/* Let the consumer check the files that unverified bytes came from. */
+static void note_unchecked(struct stk_pipeline *pipeline, const stoker_codec *codec)
+{
+    const bool verifies = codec != NULL && codec->verify != NULL;
+    if (!verifies && !atomic_load_explicit(&pipeline->reads_unchecked, memory_order_relaxed))
+        atomic_store_explicit(&pipeline->reads_unchecked, true, memory_order_relaxed);
+}
+
+enum stk_row_step stk_row_take(struct stk_row_maker *maker, const struct stk_completion *done)
+{
+    struct stk_pipeline *pipeline = maker->pipeline;
+    struct stk_span *span = done->span;
+    const uint32_t row = done->row;
+    const stoker_sample *sample = stk_span_part(span, row, done->part);
+    const uint64_t id = *stk_span_id(span, row);
+    maker->order_count = 0;
+    if (done->code < 0)
+        return read_failed(maker, done);
+
+    const bool whole = sample->extent.path != NULL;
+    const uint8_t *bytes = done->block_rows > 0 ? stk_cache_row(&pipeline->cache, id) : done->bytes;
+    if (!whole)
+        note_unchecked(pipeline, sample->codec);
     stoker_error said;
-    stk_error_clear(&said);
-    const int rc = refuse_stop(codec->verify(codec->self, &encoded, &said), "verify()", &said);
-    if (rc < 0)
-        decode_failed(worker, span, row, rc, &said);
-    return rc == 0;
+    const int rc = verify(span, row, done->part, bytes, sample->extent.bytes, &said);
+    if (rc < 0) {
+        if (done->block_rows > 0)
+            stk_cache_fill_cancel(pipeline, id);
+        return decode_failed(maker, span, row, done->part, rc, &said);
+    }
+    if (done->block_rows > 0)
+        stk_cache_fill_commit_read(pipeline, done);
+    else if (whole)
+        stk_cache_fill_copy(pipeline, done);
+    return finish(maker, span, row, done->part, bytes, sample->extent.bytes);
 }
 
-void stk_row_finish(struct stk_worker *worker, struct stk_span *span, uint32_t row,
-                    const uint8_t *bytes, size_t size)
-{
-    if (!stk_row_is_stored(&span->samples[row])) {
-        decode_row(worker, span, row, bytes, size);
-        return;
-    }
-    if (size != worker->pipeline->dataset->row_bytes) {
-        struct stk_place place = stk_row_place(worker, span, row);
-        stoker_error error;
-        char what[STK_DETAIL_BYTES];
-        (void)snprintf(what, sizeof(what), "%zu bytes, but a row has %zu", size,
-                       worker->pipeline->dataset->row_bytes);
-        (void)stk_error_set(&error, STOKER_EFORMAT, STOKER_STAGE_DECODE, &place, "%s", what);
-        stk_row_fail(worker, span, row, &error, what);
-        return;
-    }
-    if (bytes != row_images(worker, span, row)) { /* else it was read straight into the row */
-        struct stk_image image = stk_image_row_stored(worker->pipeline, bytes);
-        if (worker->pipeline->keeps_resized)
-            stk_image_row_cache(worker, span, *row_id(span, row), &image);
-        stk_image_row_write(worker, span, row, &image);
-    }
-    complete(span);
-}
+/* ---- the start of a row ---- */
 
-void stk_row_start(struct stk_worker *worker, struct stk_span *span, uint32_t row)
+/* Complete a row that is in memory as it is needed. Returns false if it is not. */
+static bool take_resident(struct stk_row_maker *maker, struct stk_span *span, uint32_t row)
 {
-    const struct stk_pipeline *pipeline = worker->pipeline;
-    const stoker_sample *sample = &span->samples[row];
-    const uint64_t id = *row_id(span, row);
+    const struct stk_pipeline *pipeline = maker->pipeline;
+    const uint64_t id = *stk_span_id(span, row);
     if (stk_device_cache_holds(&pipeline->device_cache, id)) {
         span->slot->fresh[span->first_row + row] = 0;
-        stk_ledger_add(&worker->ledger.cache_hits, 1);
-        complete(span);
-        return;
-    }
-    const uint8_t *decoded = resident(pipeline, sample, id);
-    if (decoded != NULL) {
-        stk_ledger_add(&worker->ledger.cache_hits, 1);
+    } else {
+        const uint8_t *decoded = resident(pipeline, stk_span_part(span, row, 0), id);
+        if (decoded == NULL)
+            return false;
         const struct stk_image image = stk_image_row_cached(pipeline, decoded);
-        stk_image_row_write(worker, span, row, &image);
-        complete(span);
-        return;
+        stk_image_row_write(maker, span, row, &image);
     }
-    if (sample->extent.memory != NULL || sample->extent.bytes == 0) {
-        if (stk_row_verify(worker, span, row, sample->extent.memory, sample->extent.bytes))
-            stk_row_finish(worker, span, row, sample->extent.memory, sample->extent.bytes);
-        return;
-    }
-    if (pipeline->cache.kind == STOKER_CACHE_ENCODED) {
-        const uint8_t *held = stk_cache_find(&pipeline->cache, id);
-        if (held != NULL) {
-            stk_ledger_add(&worker->ledger.cache_hits, 1);
-            stk_row_finish(worker, span, row, held, *stk_cache_size(&pipeline->cache, id));
-            return;
-        }
-    }
-    if (worker->fetch_count == 0) { /* describe() announced no files */
-        struct stk_place place = stk_row_place(worker, span, row);
-        static const char what[] = "no such file";
-        stoker_error error;
-        (void)stk_error_set(&error, STOKER_ELIMIT, STOKER_STAGE_LOCATE, &place, "%s", what);
-        stk_row_fail(worker, span, row, &error, what);
-        return;
-    }
-    stk_fetch_queue(worker, span, row);
-}
-
-/* ---- failed rows ---- */
-
-static void note_failure(const struct stk_worker *worker, struct stk_span *span, uint32_t row,
-                         enum stk_row_state state, const stoker_error *error, const char *what)
-{
-    struct stk_slot *slot = span->slot;
-    const uint32_t at = span->first_row + row;
-    if (slot->row_bad[at] == STK_ROW_GOOD) { /* keep the first cause */
-        struct stk_failure *failure = &slot->failures[at];
-        *failure = (struct stk_failure){
-            .sample = error->sample,
-            .offset = error->offset,
-            .code = error->code,
-            .os_errno = error->os_errno,
-            .path = error->path[0] != '\0' ? stk_row_place(worker, span, row).path : NULL,
-            .stage = (uint32_t)error->stage,
-        };
-        (void)snprintf(failure->detail, sizeof(failure->detail), "%s", what == NULL ? "" : what);
-        atomic_fetch_add_explicit(&slot->bad_rows, 1U, memory_order_relaxed);
-    }
-    slot->row_bad[at] = (uint8_t)state;
-}
-
-static bool start_substitute(struct stk_worker *worker, struct stk_span *span, uint32_t row)
-{
-    struct stk_pipeline *pipeline = worker->pipeline;
-    const uint64_t position = span->position + (uint64_t)row * pipeline->schedule.world_size;
-    if (span->attempts[row] >= STK_SUBSTITUTES_MAX ||
-        atomic_load_explicit(&pipeline->slots.stopping, memory_order_relaxed))
-        return false;
-    uint64_t id = stk_bad_samples_substitute(pipeline->sampler.seed, span->epoch, position,
-                                             span->attempts[row]++, pipeline->sampler.count);
-    *row_id(span, row) = id;
-    stoker_error error;
-    if (pipeline->dataset->ops->locate(pipeline->dataset->self, &id, 1, &span->samples[row],
-                                       &error) != 0)
-        return false;
-    stk_row_start(worker, span, row);
+    stk_ledger_add(&maker->ledger->cache_hits, 1);
     return true;
 }
 
-void stk_row_fail(struct stk_worker *worker, struct stk_span *span, uint32_t row,
-                  const stoker_error *error, const char *what)
+static enum stk_row_step begin_part(struct stk_row_maker *maker, struct stk_span *span,
+                                    uint32_t row, uint32_t part)
 {
-    const stoker_on_bad policy = worker->pipeline->on_bad;
-    if (policy == STOKER_ON_BAD_SUBSTITUTE) {
-        note_failure(worker, span, row, STK_ROW_SUBSTITUTED, error, what);
-        if (start_substitute(worker, span, row))
-            return;
-    } else if (policy == STOKER_ON_BAD_SKIP) {
-        note_failure(worker, span, row, STK_ROW_SKIPPED, error, what);
-        complete(span);
-        return;
+    struct stk_pipeline *pipeline = maker->pipeline;
+    const stoker_extent *extent = &stk_span_part(span, row, part)->extent;
+    if (extent->memory != NULL || extent->bytes == 0) {
+        stoker_error said;
+        const int rc = verify(span, row, part, extent->memory, extent->bytes, &said);
+        return rc < 0 ? decode_failed(maker, span, row, part, rc, &said)
+                      : finish(maker, span, row, part, extent->memory, extent->bytes);
     }
-    stk_row_lose(span, row, error);
+    if (pipeline->plan.cached == STK_CACHED_ENCODED) {
+        const uint64_t id = *stk_span_id(span, row);
+        const uint8_t *held = stk_cache_find(&pipeline->cache, id);
+        if (held != NULL) {
+            stk_ledger_add(&maker->ledger->cache_hits, 1);
+            return finish(maker, span, row, part, held, *stk_cache_size(&pipeline->cache, id));
+        }
+    }
+    return order(maker, span, row, part);
 }
 
-void stk_row_lose(struct stk_span *span, uint32_t row, const stoker_error *error)
+enum stk_row_step stk_row_begin(struct stk_row_maker *maker, struct stk_span *span, uint32_t row)
 {
-    stk_slot_fail(span->slot, span->first_row + row, error);
-    complete(span);
+    maker->order_count = 0;
+    if (take_resident(maker, span, row))
+        return STK_ROW_DONE;
+    if (span->part_count == 1)
+        return begin_part(maker, span, row, 0);
+    span->parts_left[row] = (uint8_t)span->part_count;
+    enum stk_row_step step = STK_ROW_READ;
+    for (uint32_t part = 0; part < span->part_count; part++)
+        step = begin_part(maker, span, row, part);
+    return maker->order_count > 0 ? STK_ROW_READ : step;
 }

@@ -1,47 +1,37 @@
-/* row.h - one row: find its bytes, decode, convert, or give up. */
+/* row.h - the rows of a span: locate, decode, transform, write. What a row needs next is the answer; the worker does it.
+ *
+ *   begin ──┬─▶ DONE    the row is in the slot, or its failure is noted there
+ *           ├─▶ READ    maker->orders[order_count] must be read: take() each completion, with the same answers
+ *           └─▶ AGAIN   a part was bad: the row has a substitute now, and begins again
+ *
+ * A row is DONE when all its parts are. A part that fails makes the sample bad; that is settled when no other read of
+ * the row is under way, by the lowest bad part, so that every run reports the same.
+ */
 #ifndef STK_PIPELINE_ROW_H
 #define STK_PIPELINE_ROW_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "loader/pipeline/worker.h"
+#include "loader/pipeline/row_maker.h"
 
-/* Look up all rows of a claimed span: sets resident, with sources and labels, else samples. Returns 0 or the error
- * of locate(). */
-int stk_row_locate(struct stk_worker *worker, struct stk_span *span, stoker_error *error);
+enum stk_row_step { STK_ROW_DONE, STK_ROW_READ, STK_ROW_AGAIN };
+
+/* Look up all rows of a claimed span: sets resident, with sources and labels, else samples. If locate() fails, all
+ * rows are lost: then span->started is span->rows, and left is 0. */
+void stk_row_locate(const struct stk_row_maker *maker, struct stk_span *span);
 
 /* Copy the labels of a span's samples to its slot. */
-void stk_row_write_labels(const struct stk_worker *worker, const struct stk_span *span);
+void stk_row_write_labels(const struct stk_pipeline *pipeline, const struct stk_span *span);
 
 /* Convert all rows of a resident span and prefetch the first rows of the next one (or NULL). */
-void stk_row_gather(struct stk_worker *worker, struct stk_span *span, const struct stk_span *next);
+void stk_row_gather(struct stk_row_maker *maker, struct stk_span *span,
+                    const struct stk_span *next);
 
-/* Start a row: complete it, or queue a fetch for it. A fetch must be free. */
-void stk_row_start(struct stk_worker *worker, struct stk_span *span, uint32_t row);
+/* Begin a row of a located span that is not resident. */
+enum stk_row_step stk_row_begin(struct stk_row_maker *maker, struct stk_span *span, uint32_t row);
 
-/* Returns true if the bytes of a sample are its row: not decoded, but perhaps verified. */
-bool stk_row_is_stored(const stoker_sample *sample);
-
-/* Verify the bytes of a row, if its codec can, before they are cached or decoded. Returns false if they are corrupt:
- * the row has failed then. */
-bool stk_row_verify(struct stk_worker *worker, struct stk_span *span, uint32_t row,
-                    const uint8_t *bytes, size_t size);
-
-/* Complete a row from its verified bytes. */
-void stk_row_finish(struct stk_worker *worker, struct stk_span *span, uint32_t row,
-                    const uint8_t *bytes, size_t size);
-
-/* A row failed: fail the batch, skip the row, or start a substitute, by the policy. `what`: the part of the message
- * that a report keeps; NULL = none. */
-void stk_row_fail(struct stk_worker *worker, struct stk_span *span, uint32_t row,
-                  const stoker_error *error, const char *what);
-
-/* A row failed, regardless of the policy: the run ends with this error. */
-void stk_row_lose(struct stk_span *span, uint32_t row, const stoker_error *error);
-
-/* The row's sample, file and offset, for errors. */
-struct stk_place stk_row_place(const struct stk_worker *worker, const struct stk_span *span,
-                               uint32_t row);
+/* Continue a row with a read that has ended. READ may come without orders: other reads of the row are under way. */
+enum stk_row_step stk_row_take(struct stk_row_maker *maker, const struct stk_completion *done);
 
 #endif

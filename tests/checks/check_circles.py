@@ -20,8 +20,6 @@ import sys
 
 # (graph, members, reason)
 ALLOWED = [
-    ("linked files", ("loader/pipeline/fetch.c", "loader/pipeline/row.c", "loader/pipeline/worker.c"),
-     "a bad row starts its substitute, which reads, which finishes a row; the worker is to become the only loop"),
     ("linked folders", ("datasets", "datasets/cifar", "datasets/csv", "datasets/folder", "datasets/idx", "datasets/npy",
                         "datasets/shards", "datasets/synth", "datasets/tar"),
      "datasets/formats.c is the table of all formats, beside the files that they share"),

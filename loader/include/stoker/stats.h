@@ -92,6 +92,9 @@ typedef struct stoker_stats {
     uint64_t lent_bytes;
     uint64_t lent_bytes_max; /* their budget; 0 = none was needed yet */
     char lent_reason[192];   /* why the last batch that was kept got none; "" if it did */
+    /* How rows get into the batch: "gather: in memory, converted into the batch"; "read_in_place: ...",
+     * "read_decode: ...", "decode_apart: ..."; chosen at create. */
+    char route[128];
 } stoker_stats;
 
 /* Fill *out, up to out->struct_size bytes. Any thread, any time between create and destroy. Errors: STOKER_EINVAL

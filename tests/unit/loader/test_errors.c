@@ -140,7 +140,7 @@ static void expect_replaced(const struct stk_made_set *set, const struct stk_scr
         stk_script_install(script);
         found = (struct stk_run){ 0 };
         cr_assert_eq(stoker_loader_create(&loader, set->dataset, &options, NULL), STOKER_OK);
-        loader->pipeline.reader_own = false;
+        loader->pipeline.plan.reader = STK_READER_NAMED;
         stk_run_on(loader, &found, UINT32_MAX);
         stoker_loader_destroy(&loader);
         cr_assert(stk_runs_equal(&expected, &found), "cache %d: rc %d", cache, found.rc);

@@ -38,7 +38,7 @@ static void check_rows_of(const struct stk_folder_set *set, const stoker_loader_
     uint64_t rows = 0;
     cr_assert_eq(stoker_loader_create(&loader, set->dataset, options, NULL), STOKER_OK);
     if (built_in) /* without workers nothing is read yet */
-        loader->pipeline.reader_own = false;
+        loader->pipeline.plan.reader = STK_READER_NAMED;
     for (int rc; (rc = stoker_loader_next(loader, &batch, -1)) != STOKER_FINISHED;) {
         if (rc == STOKER_EPOCH_END)
             continue;

@@ -69,6 +69,25 @@ static void expect_not_less(const stoker_stats *before, const stoker_stats *afte
     }
 }
 
+static void expect_route(const char *spec, stoker_cache cache, const char *expected)
+{
+    stoker_dataset *dataset = dataset_of(spec);
+    stoker_loader_options options = stk_small_options();
+    options.cache = cache;
+    stoker_loader *loader = loader_of(dataset, &options);
+    cr_assert_str_eq(look(loader).route, expected);
+    stoker_loader_destroy(&loader);
+    stoker_dataset_close(&dataset);
+}
+
+CleanTest(stats, the_route_is_reported_in_words)
+{
+    expect_route("synth:bytes?count=100&shape=3", STOKER_CACHE_NONE,
+                 "read_decode: made from ids, decoded, copied into the batch");
+    expect_route("synth:bytes?count=100&shape=3", STOKER_CACHE_DECODED,
+                 "read_decode: made from ids, decoded, copied into the batch; cache: decoded rows");
+}
+
 CleanTest(stats, counts_are_exact_and_never_go_down)
 {
     struct stk_file_set set;

@@ -1,0 +1,172 @@
+/* claim.c - see claim.h. */
+#include "loader/pipeline/claim.h"
+
+#include <string.h>
+
+#include "loader/base/memory.h"
+
+/* Number of spans. With whole tickets: one started and one claimed ahead. If workers take tickets in
+ * parts, the reads in flight belong to more spans, each with room for a few parts. */
+enum { WHOLE_SPANS = 2, SPANS_MAX = 64 };
+
+/* ---- memory ---- */
+
+/* Rows of a span that takes parts of tickets. */
+static uint32_t small_span_rows(const struct stk_pipeline *pipeline)
+{
+    const struct stk_schedule *schedule = &pipeline->schedule;
+    const uint32_t parts =
+        pipeline->read_depth / ((SPANS_MAX - WHOLE_SPANS) * schedule->part_rows) + 1;
+    return parts < schedule->span_parts ? parts * schedule->part_rows : schedule->span_rows;
+}
+
+static uint32_t span_count(const struct stk_pipeline *pipeline)
+{
+    const uint32_t spans = pipeline->read_depth / small_span_rows(pipeline) + WHOLE_SPANS;
+    return spans < SPANS_MAX ? spans : SPANS_MAX;
+}
+
+static uint32_t span_capacity(const struct stk_pipeline *pipeline, uint32_t index)
+{
+    return index < WHOLE_SPANS ? pipeline->schedule.span_rows : small_span_rows(pipeline);
+}
+
+static size_t count_rows(const struct stk_claimer *claimer)
+{
+    size_t rows = 0;
+    for (uint32_t i = 0; i < claimer->span_count; i++)
+        rows += span_capacity(claimer->pipeline, i);
+    return rows;
+}
+
+/* Give each span its share of the arrays. */
+static void share_out_rows(struct stk_claimer *claimer)
+{
+    const uint32_t part_count = claimer->pipeline->part_count;
+    size_t rows = 0;
+    for (uint32_t i = 0; i < claimer->span_count; i++) {
+        struct stk_span *span = &claimer->spans[i];
+        span->capacity = span_capacity(claimer->pipeline, i);
+        span->part_count = part_count;
+        /* Room for a span's rows and for the first rows of the next. */
+        span->sources = claimer->sources + rows + (size_t)i * STK_AHEAD_ROWS_MAX;
+        span->samples = claimer->samples + rows * part_count;
+        span->attempts = claimer->attempts + rows;
+        span->parts_left = claimer->parts_left + rows;
+        rows += span->capacity;
+    }
+}
+
+int stk_claimer_init(struct stk_claimer *claimer, struct stk_pipeline *pipeline,
+                     const struct stk_ledger_entry *ledger, uint32_t worker)
+{
+    const uint64_t tickets = (uint64_t)pipeline->slots.slot_count * pipeline->schedule.batch_spans;
+    *claimer = (struct stk_claimer){
+        .pipeline = pipeline,
+        .ledger = ledger,
+        .worker = worker,
+        .looks_ahead =
+            !pipeline->plan.threads || tickets > 2 * (uint64_t)pipeline->slots.workers + 1,
+        .span_count = span_count(pipeline),
+    };
+    claimer->spans = stk_calloc(claimer->span_count, sizeof(claimer->spans[0]));
+    const size_t rows = count_rows(claimer);
+    const size_t sources = rows + (size_t)claimer->span_count * STK_AHEAD_ROWS_MAX;
+    claimer->sources = stk_calloc(sources, sizeof(claimer->sources[0]));
+    claimer->samples = stk_calloc(rows * pipeline->part_count, sizeof(claimer->samples[0]));
+    claimer->attempts = stk_calloc(rows, sizeof(claimer->attempts[0]));
+    claimer->parts_left = stk_calloc(rows, sizeof(claimer->parts_left[0]));
+    if (claimer->spans == NULL || claimer->sources == NULL || claimer->samples == NULL ||
+        claimer->attempts == NULL || claimer->parts_left == NULL)
+        return STOKER_ENOMEM;
+    share_out_rows(claimer);
+    return 0;
+}
+
+void stk_claimer_destroy(struct stk_claimer *claimer)
+{
+    stk_free(claimer->spans);
+    stk_free(claimer->sources);
+    stk_free(claimer->samples);
+    stk_free(claimer->attempts);
+    stk_free(claimer->parts_left);
+    *claimer = (struct stk_claimer){ 0 };
+}
+
+/* ---- pieces of tickets ---- */
+
+static struct stk_span *free_span(struct stk_claimer *claimer)
+{
+    for (uint32_t i = 0; i < claimer->span_count; i++)
+        if (!claimer->spans[i].active)
+            return &claimer->spans[i];
+    return NULL;
+}
+
+/* Number of parts of a ticket to take, if the span has room for them. */
+static uint32_t parts_wanted(struct stk_claimer *claimer, const struct stk_span *span)
+{
+    const struct stk_schedule *schedule = &claimer->pipeline->schedule;
+    const struct stk_ledger_entry *ledger = claimer->ledger;
+    if (schedule->span_parts == 1)
+        return 1;
+    const uint32_t parts =
+        stk_pace_step(&claimer->pace, stk_ledger_read(&ledger->rows), stk_ledger_busy_ns(ledger),
+                      schedule->part_rows, schedule->span_parts);
+    if (span->capacity == schedule->span_rows)
+        return parts;
+    const uint32_t most = span->capacity / schedule->part_rows;
+    return parts < most ? parts : most;
+}
+
+struct stk_span *stk_claim_piece(struct stk_claimer *claimer, uint64_t last_batch,
+                                 struct stk_piece *piece)
+{
+    struct stk_span *span = free_span(claimer);
+    if (span == NULL || stk_slots_claim(&claimer->pipeline->slots, claimer->worker, last_batch,
+                                        parts_wanted(claimer, span), piece) != STK_CLAIM_OK)
+        return NULL;
+    return span;
+}
+
+static const struct stk_sampler_order *order_of(struct stk_claimer *claimer, uint64_t epoch)
+{
+    if (!claimer->has_order || claimer->order.epoch != epoch) {
+        stk_sampler_begin(&claimer->pipeline->sampler, epoch, &claimer->order);
+        claimer->has_order = true;
+    }
+    return &claimer->order;
+}
+
+void stk_claim_rows(struct stk_claimer *claimer, struct stk_span *span,
+                    const struct stk_piece *piece)
+{
+    struct stk_pipeline *pipeline = claimer->pipeline;
+    const struct stk_schedule *schedule = &pipeline->schedule;
+    span->batch = piece->ticket / schedule->batch_spans;
+    const struct stk_batch_place place = stk_schedule_place(schedule, span->batch);
+    const struct stk_rows taken =
+        stk_schedule_rows(schedule, place.rows, piece->ticket, piece->part, piece->parts);
+
+    span->active = true;
+    span->ticket_parts = piece->parts;
+    span->first_row = taken.first;
+    span->slot = stk_slots_of(&pipeline->slots, span->batch);
+    span->epoch = place.epoch;
+    span->position = place.position + (uint64_t)span->first_row * schedule->world_size;
+    span->rows = taken.count;
+    span->started = 0;
+    span->left = span->rows;
+    if (pipeline->on_bad == STOKER_ON_BAD_SUBSTITUTE)
+        memset(span->attempts, 0, span->rows);
+
+    stk_sampler_ids(&pipeline->sampler, order_of(claimer, span->epoch), span->position,
+                    schedule->world_size, span->rows, stk_span_id(span, 0));
+}
+
+bool stk_claim_end(struct stk_claimer *claimer, struct stk_span *span)
+{
+    span->active = false;
+    claimer->pace.gathers = span->resident;
+    return stk_slots_parts_done(&claimer->pipeline->slots, span->batch, span->ticket_parts);
+}

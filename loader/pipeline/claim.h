@@ -1,0 +1,52 @@
+/* claim.h - which rows a worker makes next: a part of a ticket whose slot is free, and the ids of its samples.
+ *
+ *   slots, claim_affinity ──▶ piece of a ticket ──schedule──▶ batch, rows, position ──sampler──▶ ids
+ *
+ * A claimer belongs to one worker.
+ */
+#ifndef STK_PIPELINE_CLAIM_H
+#define STK_PIPELINE_CLAIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "loader/pipeline/ledger.h"
+#include "loader/pipeline/pace.h"
+#include "loader/pipeline/pipeline.h"
+#include "loader/pipeline/span.h"
+
+struct stk_claimer {
+    struct stk_pipeline *pipeline;
+    const struct stk_ledger_entry *ledger; /* its worker's: the time that rows take */
+    uint32_t worker;                       /* its number */
+    bool looks_ahead;                      /* enough slots to claim a ticket ahead */
+    struct stk_span *spans;
+    uint32_t span_count;
+    const void **sources;           /* for all spans */
+    stoker_sample *samples;         /* for all spans */
+    uint8_t *attempts;              /* for all spans */
+    uint8_t *parts_left;            /* for all spans */
+    struct stk_pace pace;           /* parts of a ticket that it takes next */
+    struct stk_sampler_order order; /* keys of the epoch it last worked in */
+    bool has_order;
+};
+
+/* Allocate the memory of the spans. Returns 0 or STOKER_ENOMEM; destroy either way. */
+int stk_claimer_init(struct stk_claimer *claimer, struct stk_pipeline *pipeline,
+                     const struct stk_ledger_entry *ledger, uint32_t worker);
+void stk_claimer_destroy(struct stk_claimer *claimer); /* all zero is allowed */
+
+/* Take a piece of a ticket whose batch is at most last_batch, into a span that is free. Returns NULL if there is
+ * none, or no span is free. */
+struct stk_span *stk_claim_piece(struct stk_claimer *claimer, uint64_t last_batch,
+                                 struct stk_piece *piece);
+
+/* Fill in the span: its rows, and their samples' ids, which go to the slot. */
+void stk_claim_rows(struct stk_claimer *claimer, struct stk_span *span,
+                    const struct stk_piece *piece);
+
+/* The span's rows are complete: it is free, and its piece is counted. Returns true if it was the last piece of
+ * its batch, which is published then. */
+bool stk_claim_end(struct stk_claimer *claimer, struct stk_span *span);
+
+#endif

@@ -1,0 +1,75 @@
+/* pipeline_plan.c - see pipeline_plan.h. */
+#include "loader/pipeline/pipeline_plan.h"
+
+#include <stdio.h>
+
+bool stk_pipeline_keeps_resized(const struct stk_pipeline_facts *facts)
+{
+    return facts->has_codec && facts->transforms && facts->resizes_exactly;
+}
+
+static enum stk_cached cached_of(const struct stk_pipeline_facts *facts)
+{
+    switch (facts->cache) {
+    case STOKER_CACHE_ENCODED:
+        return STK_CACHED_ENCODED;
+    case STOKER_CACHE_DECODED:
+        return stk_pipeline_keeps_resized(facts) ? STK_CACHED_RESIZED : STK_CACHED_DECODED;
+    case STOKER_CACHE_DEVICE:
+        return STK_CACHED_ON_GPU;
+    case STOKER_CACHE_NONE:
+    case STOKER_CACHE_AUTO:
+        break;
+    }
+    return STK_CACHED_NOTHING;
+}
+
+static enum stk_finish finish_of(const struct stk_pipeline_facts *facts)
+{
+    if (facts->transforms)
+        return STK_FINISH_TRANSFORM;
+    return facts->copies ? STK_FINISH_COPY : STK_FINISH_CONVERT;
+}
+
+static enum stk_route route_of(const struct stk_pipeline_facts *facts)
+{
+    if (!facts->has_files && !facts->has_codec)
+        return STK_ROUTE_GATHER;
+    if (facts->any_size || cached_of(facts) == STK_CACHED_RESIZED)
+        return STK_ROUTE_DECODE_APART;
+    return facts->bytes_are_rows && finish_of(facts) == STK_FINISH_COPY ? STK_ROUTE_READ_IN_PLACE
+                                                                        : STK_ROUTE_READ_DECODE;
+}
+
+struct stk_pipeline_plan stk_pipeline_plan_make(const struct stk_pipeline_facts *facts)
+{
+    return (struct stk_pipeline_plan){
+        .route = route_of(facts),
+        .source = facts->source,
+        .finish = finish_of(facts),
+        .cached = cached_of(facts),
+        .reader = facts->reader,
+        .decodes = facts->has_codec,
+        .has_files = facts->has_files,
+        .any_size = facts->any_size,
+        .threads = facts->threads,
+    };
+}
+
+void stk_pipeline_plan_print(const struct stk_pipeline_plan *plan, char *text, size_t text_bytes)
+{
+    static const char *const routes[] = { "gather", "read_in_place", "read_decode",
+                                          "decode_apart" };
+    static const char *const sources[] = { "in memory", "read", "made from ids" };
+    static const char *const finishes[] = { "copied", "converted", "transformed" };
+    static const char *const cached[] = { "", "; cache: samples as stored", "; cache: decoded rows",
+                                          "; cache: images after resize",
+                                          "; cache: in GPU memory" };
+    const char *decoded = "";
+    if (plan->route == STK_ROUTE_DECODE_APART)
+        decoded = ", decoded to the worker's memory";
+    else if (plan->decodes)
+        decoded = ", decoded";
+    (void)snprintf(text, text_bytes, "%s: %s%s, %s into the batch%s", routes[plan->route],
+                   sources[plan->source], decoded, finishes[plan->finish], cached[plan->cached]);
+}

@@ -1,0 +1,89 @@
+/* pipeline_plan.h - chooses, once per loader, how rows get from where they are stored into the batch.
+ *
+ *   facts: data set, options, cache ──stk_pipeline_plan_make, pure──▶ plan, constant from then on
+ *
+ *   GATHER          memory ─────────────────────────────▶ convert ─▶ row of the slot
+ *   READ_IN_PLACE   file ──read──▶ row of the slot
+ *   READ_DECODE     file, memory or id ─▶ decode, convert ─────────▶ row of the slot
+ *   DECODE_APART    file, memory or id ─▶ decode ─▶ worker's memory ─▶ transform ─▶ row of the slot
+ *
+ * A route says what the rows usually need: a data set may mix raw and encoded samples, in memory and in files, and
+ * row.c handles each sample by what it is.
+ */
+#ifndef STK_PIPELINE_PLAN_H
+#define STK_PIPELINE_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stoker/loader.h>
+
+enum stk_route {
+    STK_ROUTE_GATHER,        /* all rows are in memory as stored */
+    STK_ROUTE_READ_IN_PLACE, /* raw rows, delivered as they are stored */
+    STK_ROUTE_READ_DECODE,   /* each decoder writes where the row, or its cached copy, belongs */
+    STK_ROUTE_DECODE_APART   /* images of any size, or cached after they are resized */
+};
+
+/* Where sample 0 is, which represents all. */
+enum stk_source { STK_SOURCE_MEMORY, STK_SOURCE_FILES, STK_SOURCE_IDS };
+
+/* From a decoded row to the row of the slot. */
+enum stk_finish { STK_FINISH_COPY, STK_FINISH_CONVERT, STK_FINISH_TRANSFORM };
+
+/* What the cache holds. */
+enum stk_cached {
+    STK_CACHED_NOTHING,
+    STK_CACHED_ENCODED, /* bytes as in the file */
+    STK_CACHED_DECODED, /* rows as the data set describes them */
+    STK_CACHED_RESIZED, /* images after resize, all of one size */
+    STK_CACHED_ON_GPU   /* rows as they cross the bus */
+};
+
+/* Which reader may replace one that fails. */
+enum stk_reader_rule {
+    STK_READER_ANY,   /* pread, when it opens or later: both deliver the same bytes */
+    STK_READER_NAMED, /* requested by name: pread only after it has opened */
+    STK_READER_OWN    /* the caller's own: no other reader may replace it */
+};
+
+struct stk_pipeline_facts {
+    enum stk_source source;
+    bool has_codec;      /* sample 0 has one */
+    bool bytes_are_rows; /* sample 0 has none, or one that only verifies */
+    bool has_files;      /* samples may be in files */
+    bool any_size;       /* images may differ in size, and are resized */
+    bool transforms;     /* on the host */
+    bool resizes_exactly;
+    bool copies;        /* convert only copies: rows may be made in place */
+    stoker_cache cache; /* the one that was made: NONE, ENCODED, DECODED or DEVICE */
+    bool threads;       /* workers have threads */
+    enum stk_reader_rule reader;
+};
+
+struct stk_pipeline_plan {
+    enum stk_route route;
+    enum stk_source source;
+    enum stk_finish finish;
+    enum stk_cached cached;
+    enum stk_reader_rule reader;
+    bool decodes;   /* time is spent in codecs, unless rows are resident */
+    bool has_files; /* something may be read */
+    bool any_size;  /* images are decoded in their own size (decode_any) */
+    bool threads;   /* false: the only worker runs in any consumer thread */
+};
+
+/* Returns true if a cache of decoded images holds them after resize: all resized to one size, and not yet random. */
+bool stk_pipeline_keeps_resized(const struct stk_pipeline_facts *facts);
+
+struct stk_pipeline_plan stk_pipeline_plan_make(const struct stk_pipeline_facts *facts);
+
+/* Returns true if every sample is read from its file every time. */
+static inline bool stk_pipeline_plan_rereads(const struct stk_pipeline_plan *plan)
+{
+    return plan->has_files && plan->cached == STK_CACHED_NOTHING;
+}
+
+/* The plan in words: "read_decode: read, decoded, converted into the batch; cache: decoded rows". */
+void stk_pipeline_plan_print(const struct stk_pipeline_plan *plan, char *text, size_t text_bytes);
+
+#endif

@@ -1,0 +1,43 @@
+/* row_maker.h - what one worker needs to make rows: scratches of codecs and transforms, one decoded image, orders. */
+#ifndef STK_PIPELINE_ROW_MAKER_H
+#define STK_PIPELINE_ROW_MAKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "loader/pipeline/codecs.h"
+#include "loader/pipeline/ledger.h"
+#include "loader/pipeline/pipeline.h"
+#include "loader/pipeline/span.h"
+
+/* A row some of whose reads were still under way when a part failed. */
+struct stk_failed_row {
+    struct stk_span *span; /* NULL = unused */
+    uint32_t row;
+    uint32_t part; /* the lowest bad one: the same in every run */
+    stoker_error error;
+    char what[STK_DETAIL_BYTES];
+};
+
+struct stk_row_maker {
+    struct stk_pipeline *pipeline;
+    struct stk_ledger_entry *ledger;
+    bool may_read;
+    struct stk_codecs codecs;
+    /* The transform's scratch and an image; only as many pages as the largest image needs are touched. */
+    struct stk_region scratch;
+    void *transform; /* scratch of the transform plan, inside scratch */
+    uint8_t *image;  /* one decoded row or image, inside scratch */
+    /* Reads that the row that was begun or continued last needs now. */
+    struct stk_read_order *orders; /* [part_count] */
+    uint32_t order_count;
+    struct stk_failed_row *failed; /* [failed_max]; NULL with a single part */
+    uint32_t failed_max;
+};
+
+/* Allocate the memory. Without `reads` no row may be read. Returns 0 or STOKER_ENOMEM; destroy either way. */
+int stk_row_maker_init(struct stk_row_maker *maker, struct stk_pipeline *pipeline,
+                       struct stk_ledger_entry *ledger, bool reads);
+void stk_row_maker_destroy(struct stk_row_maker *maker); /* all zero is allowed */
+
+#endif

@@ -1,0 +1,77 @@
+/* span.h - a run of rows of one batch that one worker fills, and what its loop passes between row and fetch.
+ *
+ *   worker ──▶ claim ──▶ span: ids ──▶ row ──▶ where the parts are, orders ──▶ fetch ──▶ completions ──▶ row
+ *
+ * A sample has part_count parts, each an extent that is read and decoded for itself. A span belongs to one worker.
+ */
+#ifndef STK_PIPELINE_SPAN_H
+#define STK_PIPELINE_SPAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stoker/dataset.h>
+
+#include "loader/pipeline/bad_samples.h"
+#include "loader/pipeline/slots.h"
+
+/* Some of the rows of a ticket, in progress. */
+struct stk_span {
+    bool active;
+    bool resident;         /* every row is in memory as stored, at sources[]; samples[] is unused */
+    bool on_device;        /* resident in GPU memory: nothing to do on the host */
+    uint32_t capacity;     /* rows that fit */
+    uint32_t ticket_parts; /* parts of the ticket that the span holds */
+    uint64_t batch;
+    struct stk_slot *slot;
+    uint64_t epoch;
+    uint64_t position;  /* position of row first_row in the epoch */
+    uint32_t first_row; /* its first row's number in the batch */
+    uint32_t rows;
+    uint32_t part_count;    /* parts of each sample */
+    uint32_t started;       /* rows started, in order */
+    uint32_t left;          /* rows not complete yet */
+    const void **sources;   /* resident: address of each row, then of the next span's first */
+    stoker_sample *samples; /* not resident: [row x part_count + part], where each part is */
+    uint8_t *attempts;      /* substitutes tried, per row */
+    uint8_t *parts_left;    /* parts not complete yet, per row; unused with a single part */
+};
+
+static inline stoker_sample *stk_span_part(const struct stk_span *span, uint32_t row, uint32_t part)
+{
+    return &span->samples[(uint64_t)row * span->part_count + part];
+}
+
+static inline uint64_t *stk_span_id(const struct stk_span *span, uint32_t row)
+{
+    return &span->slot->ids[span->first_row + row];
+}
+
+/* A read that row asks for. */
+struct stk_read_order {
+    struct stk_span *span;
+    uint32_t row; /* in the span */
+    uint32_t part;
+    uint8_t *to; /* NULL = memory of fetch, until the completion is given back */
+    uint64_t offset;
+    uint32_t bytes;
+    uint32_t block_rows; /* > 0: fills a cache block of this many samples; passed through */
+};
+
+/* A read that has ended. */
+struct stk_completion {
+    struct stk_fetch *fetch; /* to be given back */
+    struct stk_span *span;   /* NULL: the read continues, there is nothing to take yet */
+    uint32_t row;
+    uint32_t part;
+    uint32_t block_rows;
+    uint32_t size;        /* bytes; all that were ordered, unless it failed */
+    const uint8_t *bytes; /* until the completion is given back */
+    int code;             /* 0, or a stoker_err: the four below say what failed */
+    int os_errno;
+    uint64_t offset;             /* first missing byte in the file */
+    bool alone_may_work;         /* the read of a block failed, perhaps because of another row */
+    bool nothing_is_read;        /* there is no ring any more */
+    char what[STK_DETAIL_BYTES]; /* details beyond the code, or "" */
+};
+
+#endif
