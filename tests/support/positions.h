@@ -48,7 +48,7 @@ static inline int stk_positions_run(struct stk_positions *all, const stoker_data
                                     uint32_t most, stoker_state *state, stoker_error *error)
 {
     stoker_loader *loader = NULL;
-    stoker_batch batch;
+    stoker_batch batch = STOKER_BATCH_INIT;
     uint64_t epoch = 0;
     uint64_t next = start;
     const uint32_t world = options->world_size > 0 ? options->world_size : 1;
