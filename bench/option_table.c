@@ -105,6 +105,34 @@ static int read_channels(const struct cli_option *row, const char *text, void *t
     return cli_complain(message, "more than %d channels", BENCH_CHANNELS_MAX);
 }
 
+/* One float in row.min .. row.max. */
+static int read_float(const struct cli_option *row, const char *text, void *to, char *message)
+{
+    char *end = NULL;
+    const float value = strtof(text, &end);
+    if (end == text || *end != '\0' || !(value >= (float)row->min && value <= (float)row->max))
+        return cli_complain(message, "'%.60s' is not a number in %g..%g", text, row->min, row->max);
+    memcpy(to, &value, sizeof(value));
+    return STOKER_OK;
+}
+
+/* "MIN,MAX", or "X", which is both; into two adjacent floats. */
+static int read_floats(const struct cli_option *row, const char *text, void *to, char *message)
+{
+    char first[32] = "";
+    float pair[2];
+    const size_t length = strcspn(text, ",");
+    if (length < sizeof(first))
+        memcpy(first, text, length);
+    const char *second = text[length] == ',' ? text + length + 1 : first;
+    if (read_float(row, first, &pair[0], message) != STOKER_OK ||
+        read_float(row, second, &pair[1], message) != STOKER_OK || pair[0] > pair[1])
+        return cli_complain(message, "'%.60s' is not MIN,MAX within %g..%g", text, row->min,
+                            row->max);
+    memcpy(to, pair, sizeof(pair));
+    return STOKER_OK;
+}
+
 /* "240x320", or "32", which is 32x32. */
 static int read_size(const struct cli_option *row, const char *text, void *to, char *message)
 {
@@ -167,6 +195,20 @@ static const struct cli_option rows[] = {
       .help = "pixels of fill around the image" },
     { "flip", 0, CLI_SWITCH, AT(transform.flip), 0, 0, "on|off", NULL,
       .help = "every other image at random, left to right" },
+    { "rotate", 0, CLI_OTHER, AT(transform.rotate_min), -360, 360, "MIN,MAX", NULL,
+      .help = "by a random angle, degrees", .read = read_floats },
+    { "brightness", 0, CLI_OTHER, AT(transform.brightness), 0, 100, "X", NULL,
+      .help = "times a random factor in 1-X..1+X", .read = read_float },
+    { "contrast", 0, CLI_OTHER, AT(transform.contrast), 0, 100, "X", NULL, .help = "the same",
+      .read = read_float },
+    { "saturation", 0, CLI_OTHER, AT(transform.saturation), 0, 100, "X", NULL, .help = "the same",
+      .read = read_float },
+    { "hue", 0, CLI_OTHER, AT(transform.hue), 0, 0.5, "X", NULL,
+      .help = "shifted at random by -X..X of the circle, X at most 0.5", .read = read_float },
+    { "blur", 0, CLI_COUNT32, AT(transform.blur), 0, STOKER_BLUR_MAX, "N", NULL,
+      .help = "a Gaussian of N x N pixels, N odd" },
+    { "sigma", 0, CLI_OTHER, AT(transform.sigma_min), 0.01, 64, "MIN,MAX", NULL,
+      .help = "its random deviation, pixels", .unset = "0.1,2", .read = read_floats },
     { "cutout", 0, CLI_COUNT32, AT(transform.cutout), 0, SIDE_MAX, "N", NULL,
       .help = "fill a square of N pixels; on a GPU no ceilings are measured with any of these" },
     { "reader", 0, CLI_OTHER, AT(reader), 0, 0, "NAME", NULL, .help = "uring, pread, null",

@@ -100,6 +100,24 @@ static const struct job jobs[] = {
       0 },
 };
 
+/* The steps that need bytes of their own; no target: they cost what they cost. */
+#define PHOTO(name, ...)                                                                           \
+    {                                                                                              \
+        name, 256, 256, 3, STOKER_DTYPE_FLOAT32, STOKER_LAYOUT_NHWC,                               \
+            { .random_crop = { 224, 224 }, .flip = true, __VA_ARGS__ }, 0                          \
+    }
+static const struct job retouch_jobs[] = {
+    PHOTO("photo, brightness", .brightness = 0.4F),
+    PHOTO("photo, contrast", .contrast = 0.4F),
+    PHOTO("photo, saturation", .saturation = 0.4F),
+    PHOTO("photo, hue", .hue = 0.1F),
+    PHOTO("photo, four colours", .brightness = 0.4F, .contrast = 0.4F, .saturation = 0.4F,
+          .hue = 0.1F),
+    PHOTO("photo, rotation", .rotate_min = -15, .rotate_max = 15),
+    PHOTO("photo, blur 9", .blur = 9),
+    PHOTO("photo, blur 23", .blur = 23),
+};
+
 struct bench {
     const struct job *job;
     struct stk_convert_plan convert;
@@ -249,6 +267,8 @@ static int run_crops(void)
            "plain us", "with it us", "ratio");
     for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++)
         all = run_job(&jobs[i]) && all;
+    for (size_t i = 0; i < sizeof(retouch_jobs) / sizeof(retouch_jobs[0]); i++)
+        all = run_job(&retouch_jobs[i]) && all;
     return all ? 0 : 1;
 }
 

@@ -21,6 +21,7 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "kernels/transform/retouch.h"
 #include "loader/base/rng.h"
 
 enum stk_resizing { STK_RESIZE_NONE, STK_RESIZE_EXACT, STK_RESIZE_SHORTER, STK_RESIZE_RANDOM };
@@ -41,6 +42,7 @@ struct stk_framing {
     uint32_t out_height, out_width;
     uint32_t flip;   /* 0 = never, 1 = every other image */
     uint32_t cutout; /* side of the square, 0 = none */
+    struct stk_retouching retouch;
 };
 
 /* What to do with one image. */

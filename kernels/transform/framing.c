@@ -6,10 +6,16 @@
 
 #include "kernels/transform/transform.h"
 
-#define RATIO_MAX 64.0F
+#define RATIO_MAX  64.0F
+#define FACTOR_MAX 100.0F
+#define HUE_MAX    0.5F
+#define ANGLE_MAX  360.0F
+#define SIGMA_MIN  0.01F
+#define SIGMA_MAX  64.0F
 
 static const float area_default[2] = { 0.08F, 1.0F };
 static const float ratio_default[2] = { 3.0F / 4.0F, 4.0F / 3.0F };
+static const float sigma_default[2] = { 0.1F, 2.0F };
 
 /* Writes the broken rule to why. */
 __attribute__((format(printf, 2, 3))) static int refuse(char *why, const char *format, ...)
@@ -37,10 +43,21 @@ static bool crops(const stoker_transform *transform)
     return is_set(transform->centre_crop) || is_set(transform->random_crop);
 }
 
+static bool rotates(const stoker_transform *transform)
+{
+    return transform->rotate_min != 0.0F || transform->rotate_max != 0.0F;
+}
+
+static bool retouches(const stoker_transform *transform)
+{
+    return rotates(transform) || transform->brightness != 0.0F || transform->contrast != 0.0F ||
+           transform->saturation != 0.0F || transform->hue != 0.0F || transform->blur != 0;
+}
+
 bool stk_transform_wanted(const stoker_transform *transform)
 {
     return stk_transform_resizes(transform) || crops(transform) || transform->flip ||
-           transform->cutout != 0;
+           transform->cutout != 0 || retouches(transform);
 }
 
 static int check_size(const char *name, stoker_size size, char *why)
@@ -182,6 +199,91 @@ static int take_cropping(struct stk_framing *framing, const stoker_transform *tr
     return STOKER_OK;
 }
 
+static int take_colour(struct stk_retouching *retouching, enum stk_colour_step step, float amount,
+                       const char *name, char *why)
+{
+    const bool is_hue = step == STK_COLOUR_HUE;
+    const float most = is_hue ? HUE_MAX : FACTOR_MAX;
+    if (!(amount >= 0.0F && amount <= most))
+        return refuse(why, "%s %g is not in 0..%g", name, (double)amount, (double)most);
+    if (amount == 0.0F)
+        return STOKER_OK;
+    retouching->colours |= 1U << step;
+    retouching->least[step] = is_hue ? -amount : amount < 1.0F ? 1.0F - amount : 0.0F;
+    retouching->most[step] = is_hue ? amount : 1.0F + amount;
+    return STOKER_OK;
+}
+
+static int take_colours(struct stk_retouching *retouching, const stoker_transform *transform,
+                        char *why)
+{
+    int rc =
+        take_colour(retouching, STK_COLOUR_BRIGHTNESS, transform->brightness, "brightness", why);
+    if (rc == STOKER_OK)
+        rc = take_colour(retouching, STK_COLOUR_CONTRAST, transform->contrast, "contrast", why);
+    if (rc == STOKER_OK)
+        rc = take_colour(retouching, STK_COLOUR_SATURATION, transform->saturation, "saturation",
+                         why);
+    if (rc == STOKER_OK)
+        rc = take_colour(retouching, STK_COLOUR_HUE, transform->hue, "hue", why);
+    return rc;
+}
+
+static int take_rotation(struct stk_retouching *retouching, const stoker_transform *transform,
+                         char *why)
+{
+    const float least = transform->rotate_min, most = transform->rotate_max;
+    if (!(least >= -ANGLE_MAX && least <= most && most <= ANGLE_MAX))
+        return refuse(why, "rotate_min %g, rotate_max %g: not -360 <= min <= max <= 360",
+                      (double)least, (double)most);
+    retouching->rotates = rotates(transform) ? 1 : 0;
+    retouching->angle_min = (double)least;
+    retouching->angle_max = (double)most;
+    return STOKER_OK;
+}
+
+static int take_blur(struct stk_retouching *retouching, const stoker_transform *transform,
+                     char *why)
+{
+    double sigma[2];
+    const bool has_sigma = transform->sigma_min != 0.0F || transform->sigma_max != 0.0F;
+    if (transform->blur == 0)
+        return has_sigma ? refuse(why, "sigma is for blur") : STOKER_OK;
+    if (transform->blur % 2 == 0 || transform->blur < 3 || transform->blur > STOKER_BLUR_MAX)
+        return refuse(why, "blur %" PRIu32 " is neither odd and in 3..%d nor 0 (none)",
+                      transform->blur, STOKER_BLUR_MAX);
+    range_of(transform->sigma_min, transform->sigma_max, sigma_default, sigma);
+    if (!(sigma[0] >= (double)SIGMA_MIN && sigma[0] <= sigma[1] && sigma[1] <= (double)SIGMA_MAX))
+        return refuse(why, "sigma_min %g, sigma_max %g: not 0.01 <= min <= max <= 64", sigma[0],
+                      sigma[1]);
+    retouching->blur = transform->blur;
+    retouching->sigma_min = sigma[0];
+    retouching->sigma_max = sigma[1];
+    return STOKER_OK;
+}
+
+static int take_retouching(struct stk_retouching *retouching, const stoker_transform *transform,
+                           uint64_t seed, char *why)
+{
+    *retouching = (struct stk_retouching){ .key = stk_rng_key(seed, STK_RNG_OWN(STK_RNG_RETOUCH)) };
+    int rc = take_colours(retouching, transform, why);
+    if (rc == STOKER_OK)
+        rc = take_rotation(retouching, transform, why);
+    return rc == STOKER_OK ? take_blur(retouching, transform, why) : rc;
+}
+
+/* The edges are reflected: a side must be longer than what lies beyond it. */
+static int check_blurred_size(const struct stk_framing *framing, char *why)
+{
+    const uint32_t reach = framing->retouch.blur / 2;
+    if (reach == 0 || (reach < framing->out_height && reach < framing->out_width))
+        return STOKER_OK;
+    return refuse(why,
+                  "blur %" PRIu32 " of images of %" PRIu32 " x %" PRIu32
+                  ": half of it must be less than each side",
+                  framing->retouch.blur, framing->out_height, framing->out_width);
+}
+
 int stk_framing_init(struct stk_framing *framing, const stoker_transform *transform, uint64_t seed,
                      uint32_t height, uint32_t width, bool any_size,
                      char why[STK_TRANSFORM_WHY_BYTES])
@@ -192,6 +294,8 @@ int stk_framing_init(struct stk_framing *framing, const stoker_transform *transf
         rc = check_together(transform, why);
     if (rc == STOKER_OK)
         rc = take_ranges(&made, transform, why);
+    if (rc == STOKER_OK)
+        rc = take_retouching(&made.retouch, transform, seed, why);
     if (rc != STOKER_OK)
         return rc;
     take_resizing(&made, transform);
@@ -204,8 +308,11 @@ int stk_framing_init(struct stk_framing *framing, const stoker_transform *transf
     if (rc != STOKER_OK)
         return rc;
     if (made.out_height > STOKER_TRANSFORM_SIDE_MAX || made.out_width > STOKER_TRANSFORM_SIDE_MAX)
-        return refuse(why, "flip and cutout take images of 1..%d pixels a side",
+        return refuse(why, "transforms without a new size take images of 1..%d pixels a side",
                       STOKER_TRANSFORM_SIDE_MAX);
+    rc = check_blurred_size(&made, why);
+    if (rc != STOKER_OK)
+        return rc;
     made.flip = transform->flip ? 1 : 0;
     made.cutout = transform->cutout;
     *framing = made;

@@ -76,6 +76,40 @@ static inline void crop_on_host(const struct stk_crop_launch *launch, int type, 
     }
 }
 
+static void draw_on_host(const void *arguments)
+{
+    const struct stk_retouch_launch *launch = arguments;
+    for (uint32_t k = 0; k < launch->batch.count; k++)
+        stk_retouch_thread(launch, k);
+}
+
+static void gray_on_host(const void *arguments)
+{
+    const struct stk_retouch_launch *launch = arguments;
+    for (uint32_t k = 0; k < launch->batch.count; k++) {
+        launch->sums[k] = 0;
+        for (uint32_t thread = 0; thread < STK_LAUNCH_THREADS; thread++)
+            launch->sums[k] += stk_gray_thread(launch, k, thread);
+    }
+}
+
+/* X(name) for every kernel with one thread a pixel of a retouched image. */
+#define RETOUCH_KERNELS(X)                                                                         \
+    X(stk_rotate)                                                                                  \
+    X(stk_colour)                                                                                  \
+    X(stk_blur_along)                                                                              \
+    X(stk_blur_across)
+
+#define DEFINE_RETOUCH_KERNEL(name)                                                                \
+    static void name##_on_host(const void *arguments)                                              \
+    {                                                                                              \
+        const struct stk_retouch_launch *launch = arguments;                                       \
+        for (uint32_t k = 0; k < launch->batch.count; k++)                                         \
+            for (uint32_t i = 0; i < stk_retouch_pixels(launch); i++)                              \
+                name##_thread(launch, k, i);                                                       \
+    }
+RETOUCH_KERNELS(DEFINE_RETOUCH_KERNEL)
+
 /* X(name, type, planes) for every crop kernel, in the order of stk_kernel_crop(). */
 #define CROP_KERNELS(X)                                                                            \
     X(stk_crop_f32_nhwc, STK_STORE_F32, 0)                                                         \
@@ -120,6 +154,21 @@ static struct stk_launch_grid grid_of_stored_pixels(const void *arguments)
     return grid_for(arguments, stored_pixels_of(arguments));
 }
 
+static struct stk_launch_grid grid_of_samples(const void *arguments)
+{
+    const struct stk_launch_batch *batch = arguments;
+    return (struct stk_launch_grid){
+        .x = (batch->count + STK_LAUNCH_THREADS - 1) / STK_LAUNCH_THREADS, .y = 1
+    };
+}
+
+/* A block adds up a sample. */
+static struct stk_launch_grid grid_of_blocks(const void *arguments)
+{
+    return grid_for(arguments, 1);
+}
+
+static_assert(offsetof(struct stk_retouch_launch, batch) == 0, "the batch comes first");
 static_assert(offsetof(struct stk_keep_launch, batch) == 0, "the batch comes first");
 static_assert(offsetof(struct stk_taps_launch, batch) == 0, "the batch comes first");
 static_assert(offsetof(struct stk_resize_launch, batch) == 0, "the batch comes first");
@@ -133,7 +182,13 @@ const struct stk_kernel stk_kernels[] = {
         { "stk_taps", sizeof(struct stk_taps_launch), taps_on_host, grid_of_coordinates },
     { "stk_resize", sizeof(struct stk_resize_launch), resize_on_host, grid_of_pixels },
     { "stk_keep", sizeof(struct stk_keep_launch), keep_on_host, grid_of_stored_pixels },
-    { .name = NULL },
+    { "stk_retouch", sizeof(struct stk_retouch_launch), draw_on_host, grid_of_samples },
+    { "stk_gray", sizeof(struct stk_retouch_launch), gray_on_host, grid_of_blocks },
+#define ROW_OF_TABLE(name)                                                                         \
+    { #name, sizeof(struct stk_retouch_launch), name##_on_host, grid_of_pixels },
+    RETOUCH_KERNELS(ROW_OF_TABLE)
+#undef ROW_OF_TABLE
+        { .name = NULL },
 };
 
 const struct stk_kernel *stk_kernel_named(const char *name)
@@ -177,15 +232,4 @@ void stk_launch_of(struct stk_crop_launch *launch, const struct stk_transform_pl
 bool stk_launch_resizes(const struct stk_launch_batch *batch)
 {
     return batch->framing.resizing != STK_RESIZE_NONE;
-}
-
-void stk_launch_scratch_bytes(const struct stk_launch_batch *batch, uint32_t count,
-                              size_t *taps_bytes, size_t *resized_bytes)
-{
-    *taps_bytes = *resized_bytes = 0;
-    if (!stk_launch_resizes(batch))
-        return;
-    *taps_bytes =
-        (size_t)count * coordinates_of(batch) * (2 + (size_t)batch->taps_max) * sizeof(uint32_t);
-    *resized_bytes = (size_t)count * pixels_of(batch) * batch->channels;
 }

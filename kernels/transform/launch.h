@@ -4,6 +4,11 @@
  *   images ──▶ stk_taps: weights ──▶ stk_resize: uint8 ──┐
  *         └──────────────────────────────────────────────┴─▶ stk_crop_TYPE_LAYOUT ──▶ rows
  *
+ * With rotation, colours or blur:
+ *
+ *   ─▶ stk_crop_u8_nhwc: bytes ─▶ stk_rotate ─▶ stk_gray: sums ─▶ stk_colour ─▶ stk_blur_along ─▶ stk_blur_across
+ *   ─▶ stk_crop_TYPE_LAYOUT ──▶ rows;       before them stk_retouch draws what is done to each image
+ *
  * A kernel's only argument is a struct of plain data, by value, with device pointers. The device draws, from
  * the sample ids. A kernel's host version in plain C takes the same struct with host pointers, so that launches
  * can be tested without a GPU. Kernels, host kernels and stk_transform_row() give the same bits.
@@ -68,6 +73,18 @@ struct stk_crop_launch {
     uint8_t fill[STK_LAUNCH_CHANNELS_MAX];
 };
 
+/* "stk_retouch", "stk_rotate", "stk_gray", "stk_colour", "stk_blur_along", "stk_blur_across": what retouch.h does to
+ * images of the output's size, channels last. All of it is scratch. */
+struct stk_retouch_launch {
+    struct stk_launch_batch batch; /* its images, gather, size and scratch are ignored */
+    struct stk_retouch *drawn;     /* [count] */
+    uint64_t *sums;                /* [count] gray before the contrast */
+    uint8_t *cropped;              /* [count] images */
+    uint8_t *turned;               /* [count] images; NULL = no rotation */
+    int16_t *lines;                /* [count] images, blurred along the lines; NULL = no blur */
+    uint8_t fill[STK_LAUNCH_CHANNELS_MAX];
+};
+
 #ifdef __cplusplus
 }
 #else
@@ -91,10 +108,39 @@ void stk_launch_of(struct stk_crop_launch *launch, const struct stk_transform_pl
 /* Returns true if the launch needs stk_taps and stk_resize before its crop. */
 bool stk_launch_resizes(const struct stk_launch_batch *batch);
 
-/* Bytes of the scratch that taps and resized point to, for `count` samples; both aligned to 256 bytes.
- * 0 and 0 without resizing. */
-void stk_launch_scratch_bytes(const struct stk_launch_batch *batch, uint32_t count,
-                              size_t *taps_bytes, size_t *resized_bytes);
+enum { STK_LAUNCH_STEPS_MAX = 10 };
+
+/* All launches that make a batch, in order. Points into itself: do not copy or move it. */
+struct stk_launch_steps {
+    /* stk_taps and stk_resize take it, too; crops to bytes, if images are retouched */
+    struct stk_crop_launch first;
+    struct stk_retouch_launch retouch;
+    struct stk_crop_launch last; /* writes the rows */
+    uint32_t count;
+    const struct stk_kernel *kernels[STK_LAUNCH_STEPS_MAX];
+    const void *arguments[STK_LAUNCH_STEPS_MAX];
+    size_t scratch_bytes; /* for samples_max; 0 = none */
+};
+
+/* Lists the launches for batches of up to samples_max images of height x width. */
+void stk_launch_steps_init(struct stk_launch_steps *steps, const struct stk_transform_plan *plan,
+                           uint32_t height, uint32_t width, uint32_t samples_max);
+
+/* Divides scratch_bytes of scratch, aligned to 256 bytes, among the launches. samples_max as before. */
+void stk_launch_steps_place(struct stk_launch_steps *steps, void *scratch, uint32_t samples_max);
+
+/* One batch; pointers of the side that runs the kernels. */
+struct stk_launch_rows {
+    const void *images;
+    bool gather;     /* row k is image ids[k]; else image k */
+    const void *ids; /* [count] uint64_t */
+    void *out;       /* consecutive rows */
+    uint32_t count;  /* 1..samples_max */
+    uint64_t epoch;
+};
+
+/* Sets the arguments of all launches. */
+void stk_launch_steps_take(struct stk_launch_steps *steps, const struct stk_launch_rows *rows);
 
 /* Returns all kernels as a fatbin (sm_80, sm_90, PTX), or NULL in a build without nvcc. */
 const void *stk_kernels_fatbin(size_t *bytes);

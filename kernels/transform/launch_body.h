@@ -216,4 +216,150 @@ STK_RNG void stk_crop_thread(const struct stk_crop_launch *launch, const struct 
     }
 }
 
+/* ---- stk_retouch: one thread a sample -------------------------------------------- */
+
+STK_RNG void stk_retouch_thread(const struct stk_retouch_launch *launch, uint32_t k)
+{
+    stk_retouch_draw(&launch->batch.framing.retouch, launch->batch.epoch, launch->batch.ids[k],
+                     &launch->drawn[k]);
+}
+
+STK_RNG uint32_t stk_retouch_pixels(const struct stk_retouch_launch *launch)
+{
+    return launch->batch.framing.out_height * launch->batch.framing.out_width;
+}
+
+/* Sample k of an array of images. */
+STK_RNG uint64_t stk_retouch_at(const struct stk_retouch_launch *launch, uint32_t k)
+{
+    return (uint64_t)k * stk_retouch_pixels(launch) * launch->batch.channels;
+}
+
+/* The image that colours and blur change in place. */
+STK_RNG uint8_t *stk_retouch_image(const struct stk_retouch_launch *launch, uint32_t k)
+{
+    return (launch->turned != 0 ? launch->turned : launch->cropped) + stk_retouch_at(launch, k);
+}
+
+/* ---- stk_rotate: one thread a pixel --------------------------------------------- */
+
+STK_RNG void stk_rotate_thread(const struct stk_retouch_launch *launch, uint32_t k, uint32_t pixel)
+{
+    const uint32_t height = launch->batch.framing.out_height;
+    const uint32_t width = launch->batch.framing.out_width, channels = launch->batch.channels;
+    const struct stk_rotation rotation = stk_rotation_of(&launch->drawn[k], height, width);
+    const uint32_t y = pixel / width, x = pixel % width;
+    stk_rotation_pixel(launch->cropped + stk_retouch_at(launch, k), height, width, channels,
+                       launch->fill,
+                       stk_rotation_round(rotation.y + y * rotation.y_by_y + x * rotation.y_by_x),
+                       stk_rotation_round(rotation.x + y * rotation.x_by_y + x * rotation.x_by_x),
+                       stk_retouch_image(launch, k) + (uint64_t)pixel * channels);
+}
+
+/* ---- stk_gray: one block a sample; stk_colour: one thread a pixel ---------------- */
+
+struct stk_colour_pixel {
+    float red, green, blue;
+};
+
+STK_RNG struct stk_colour_pixel stk_colour_load(const struct stk_retouch_launch *launch,
+                                                const uint8_t *at)
+{
+    const uint32_t colour = launch->batch.channels < 3 ? 0 : 1;
+    struct stk_colour_pixel pixel;
+    pixel.red = at[0];
+    pixel.green = at[colour];
+    pixel.blue = at[2 * colour];
+    return pixel;
+}
+
+/* Applies the drawn steps; with until_contrast only those before the contrast. */
+STK_RNG void stk_colour_steps(const struct stk_retouch_launch *launch, uint32_t k, float mean,
+                              const int until_contrast, struct stk_colour_pixel *pixel)
+{
+    const struct stk_retouch *drawn = &launch->drawn[k];
+    const int gray = launch->batch.channels < 3;
+    for (uint32_t i = 0; i < STK_COLOUR_STEPS; i++) {
+        const uint32_t step = drawn->order[i];
+        if (until_contrast && step == STK_COLOUR_CONTRAST)
+            return;
+        if ((launch->batch.framing.retouch.colours >> step & 1) != 0)
+            stk_colour_apply(step, drawn->amount[step], mean, gray, &pixel->red, &pixel->green,
+                             &pixel->blue);
+    }
+}
+
+/* Returns what a thread of a sample's block adds to the sum. */
+STK_RNG uint64_t stk_gray_thread(const struct stk_retouch_launch *launch, uint32_t k,
+                                 uint32_t thread)
+{
+    const uint32_t pixels = stk_retouch_pixels(launch);
+    uint64_t sum = 0;
+    for (uint32_t i = thread; i < pixels; i += STK_LAUNCH_THREADS) {
+        struct stk_colour_pixel pixel = stk_colour_load(
+            launch, stk_retouch_image(launch, k) + (uint64_t)i * launch->batch.channels);
+        stk_colour_steps(launch, k, 0.0F, 1, &pixel);
+        sum += (uint32_t)(launch->batch.channels < 3
+                              ? pixel.red
+                              : stk_colour_gray(pixel.red, pixel.green, pixel.blue));
+    }
+    return sum;
+}
+
+STK_RNG void stk_colour_thread(const struct stk_retouch_launch *launch, uint32_t k, uint32_t i)
+{
+    uint8_t *at = stk_retouch_image(launch, k) + (uint64_t)i * launch->batch.channels;
+    struct stk_colour_pixel pixel = stk_colour_load(launch, at);
+    stk_colour_steps(launch, k, stk_colour_mean(launch->sums[k], stk_retouch_pixels(launch)), 0,
+                     &pixel);
+    at[0] = (uint8_t)(int32_t)pixel.red;
+    if (launch->batch.channels < 3)
+        return;
+    at[1] = (uint8_t)(int32_t)pixel.green;
+    at[2] = (uint8_t)(int32_t)pixel.blue;
+}
+
+/* ---- stk_blur_along, stk_blur_across: one thread a pixel ------------------------- */
+
+STK_RNG int32_t stk_blur_weight(const struct stk_retouch *drawn, int32_t tap)
+{
+    return drawn->weights[tap < 0 ? -tap : tap];
+}
+
+STK_RNG void stk_blur_along_thread(const struct stk_retouch_launch *launch, uint32_t k,
+                                   uint32_t pixel)
+{
+    const struct stk_retouch *drawn = &launch->drawn[k];
+    const uint32_t width = launch->batch.framing.out_width, channels = launch->batch.channels;
+    const int32_t reach = (int32_t)drawn->reach, x = (int32_t)(pixel % width);
+    const uint8_t *line = stk_retouch_image(launch, k) + (uint64_t)(pixel - (uint32_t)x) * channels;
+    int16_t *out = launch->lines + stk_retouch_at(launch, k) + (uint64_t)pixel * channels;
+    for (uint32_t channel = 0; channel < channels; channel++) {
+        int32_t sum = 0;
+        for (int32_t tap = -reach; tap <= reach; tap++)
+            sum += stk_blur_weight(drawn, tap) *
+                   line[(uint64_t)stk_blur_reflect(x + tap, width) * channels + channel];
+        out[channel] = (int16_t)stk_blur_keep(sum);
+    }
+}
+
+STK_RNG void stk_blur_across_thread(const struct stk_retouch_launch *launch, uint32_t k,
+                                    uint32_t pixel)
+{
+    const struct stk_retouch *drawn = &launch->drawn[k];
+    const uint32_t height = launch->batch.framing.out_height;
+    const uint32_t width = launch->batch.framing.out_width, channels = launch->batch.channels;
+    const int32_t reach = (int32_t)drawn->reach, y = (int32_t)(pixel / width);
+    const int16_t *column =
+        launch->lines + stk_retouch_at(launch, k) + (uint64_t)(pixel % width) * channels;
+    uint8_t *out = stk_retouch_image(launch, k) + (uint64_t)pixel * channels;
+    for (uint32_t channel = 0; channel < channels; channel++) {
+        int32_t sum = 0;
+        for (int32_t tap = -reach; tap <= reach; tap++)
+            sum += stk_blur_weight(drawn, tap) *
+                   column[(uint64_t)stk_blur_reflect(y + tap, height) * width * channels + channel];
+        out[channel] = stk_blur_settle(sum);
+    }
+}
+
 #endif

@@ -5,18 +5,22 @@
 
 #include "kernels/convert/variants.h"
 #include "kernels/transform/resize.h"
+#include "kernels/transform/retoucher.h"
 #include "kernels/transform/scratch.h"
 #include "kernels/transform/variants.h"
 
 const struct stk_transform_variant stk_transform_variants[STK_TRANSFORM_VARIANTS_MAX + 1] = {
 #ifdef STK_KERNELS_X86
     { "avx512", stk_convert_runs_on_avx512, stk_draw_words_avx2, stk_crop_choose_avx512,
-      stk_resize_lines_avx2, stk_resize_column_avx2 },
+      stk_resize_lines_avx2, stk_resize_column_avx2, stk_colour_avx2, stk_gray_avx2,
+      stk_blur_avx2 },
     { "avx2", stk_convert_runs_on_avx2, stk_draw_words_avx2, stk_crop_choose_avx2,
-      stk_resize_lines_avx2, stk_resize_column_avx2 },
+      stk_resize_lines_avx2, stk_resize_column_avx2, stk_colour_avx2, stk_gray_avx2,
+      stk_blur_avx2 },
 #endif
     { "baseline", stk_convert_runs_anywhere, stk_draw_words_baseline, stk_crop_choose_baseline,
-      stk_resize_lines_baseline, stk_resize_column_baseline },
+      stk_resize_lines_baseline, stk_resize_column_baseline, stk_colour_baseline, stk_gray_baseline,
+      stk_blur_baseline },
     { .name = NULL },
 };
 
@@ -40,6 +44,9 @@ void stk_transform_plan_choose(struct stk_transform_plan *plan,
     plan->crop = variant->choose_crop(plan->convert, plan->channels);
     plan->resize_lines = variant->resize_lines;
     plan->resize_column = variant->resize_column;
+    plan->colour = variant->colour;
+    plan->gray = variant->gray;
+    plan->blur = variant->blur;
 }
 
 /* Writes one element of fill as the output has it; returns its size in bytes. */
@@ -122,7 +129,7 @@ static const size_t header_bytes = (sizeof(struct stk_transform_scratch) + 63) /
 
 size_t stk_transform_scratch_bytes(const struct stk_transform_plan *plan)
 {
-    return header_bytes + window_bytes(plan) + stk_resizer_bytes(plan);
+    return header_bytes + window_bytes(plan) + stk_resizer_bytes(plan) + stk_retoucher_bytes(plan);
 }
 
 struct stk_transform_scratch *stk_transform_scratch_at(const struct stk_transform_plan *plan,
@@ -135,5 +142,7 @@ struct stk_transform_scratch *stk_transform_scratch_at(const struct stk_transfor
     scratch->window = (uint8_t *)memory + header_bytes;
     if (plan->framing.resizing != STK_RESIZE_NONE)
         stk_resizer_init(&scratch->resizer, plan, scratch->window + window_bytes(plan));
+    stk_retoucher_init(&scratch->retoucher, plan,
+                       scratch->window + window_bytes(plan) + stk_resizer_bytes(plan));
     return scratch;
 }

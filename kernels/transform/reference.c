@@ -102,6 +102,124 @@ static const uint8_t *seen(const struct stk_transform_plan *plan, const struct s
     return at(grid, (size_t)grid_y, (size_t)grid_x);
 }
 
+/* ---- rotation, colours, blur ---------------------------------------------------- */
+
+static void crop_and_flip(const struct stk_transform_plan *plan, const struct stk_frame *frame,
+                          const struct image *grid, struct image *to)
+{
+    for (uint32_t y = 0; y < to->height; y++)
+        for (uint32_t x = 0; x < to->width; x++)
+            memcpy(at(to, y, x), seen(plan, frame, grid, y, x), to->channels);
+}
+
+static void turn(const struct stk_transform_plan *plan, const struct stk_retouch *retouch,
+                 const struct image *from, struct image *to)
+{
+    const struct stk_rotation rotation = stk_rotation_of(retouch, to->height, to->width);
+    for (uint32_t y = 0; y < to->height; y++)
+        for (uint32_t x = 0; x < to->width; x++)
+            stk_rotation_pixel(
+                from->pixels, from->height, from->width, from->channels, plan->fill,
+                stk_rotation_round(rotation.y + y * rotation.y_by_y + x * rotation.y_by_x),
+                stk_rotation_round(rotation.x + y * rotation.x_by_y + x * rotation.x_by_x),
+                at(to, y, x));
+}
+
+static float average_gray(const struct image *image)
+{
+    const size_t pixels = (size_t)image->height * image->width;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < pixels; i++) {
+        const uint8_t *pixel = image->pixels + i * image->channels;
+        sum += image->channels < 3 ? pixel[0]
+                                   : (uint32_t)stk_colour_gray(pixel[0], pixel[1], pixel[2]);
+    }
+    return stk_colour_mean(sum, pixels);
+}
+
+/* One step on the entire image after the other. */
+static void colour(const struct stk_retouching *retouching, const struct stk_retouch *retouch,
+                   struct image *image)
+{
+    const size_t pixels = (size_t)image->height * image->width;
+    const uint32_t colours = image->channels < 3 ? 1 : 3;
+    for (uint32_t i = 0; i < STK_COLOUR_STEPS; i++) {
+        const uint32_t step = retouch->order[i];
+        const float mean = average_gray(image);
+        for (size_t k = 0; k < pixels && (retouching->colours >> step & 1) != 0; k++) {
+            uint8_t *pixel = image->pixels + k * image->channels;
+            float value[3] = { 0 };
+            for (uint32_t channel = 0; channel < colours; channel++)
+                value[channel] = pixel[channel];
+            stk_colour_apply(step, retouch->amount[step], mean, colours == 1, &value[0], &value[1],
+                             &value[2]);
+            for (uint32_t channel = 0; channel < colours; channel++)
+                pixel[channel] = (uint8_t)value[channel];
+        }
+    }
+}
+
+static int32_t weight_of(const struct stk_retouch *retouch, int32_t tap)
+{
+    return retouch->weights[tap < 0 ? -tap : tap];
+}
+
+/* A pixel: all taps along each of the lines, then across them. */
+static uint8_t blurred(const struct image *from, const struct stk_retouch *retouch, uint32_t y,
+                       uint32_t x, uint32_t channel)
+{
+    const int32_t reach = (int32_t)retouch->reach;
+    int32_t sum = 0;
+    for (int32_t down = -reach; down <= reach; down++) {
+        int32_t line = 0;
+        for (int32_t along = -reach; along <= reach; along++)
+            line += weight_of(retouch, along) *
+                    at(from, stk_blur_reflect((int32_t)y + down, from->height),
+                       stk_blur_reflect((int32_t)x + along, from->width))[channel];
+        sum += weight_of(retouch, down) * stk_blur_keep(line);
+    }
+    return stk_blur_settle(sum);
+}
+
+static void blur(const struct stk_retouch *retouch, const struct image *from, struct image *to)
+{
+    for (uint32_t y = 0; y < to->height; y++)
+        for (uint32_t x = 0; x < to->width; x++)
+            for (uint32_t channel = 0; channel < to->channels; channel++)
+                at(to, y, x)[channel] = blurred(from, retouch, y, x, channel);
+}
+
+/* Puts the crop, flipped and retouched, in place of the grid; the frame then shows all of it. */
+static bool retouch_grid(const struct stk_transform_plan *plan, uint64_t epoch, uint64_t sample,
+                         struct stk_frame *frame, struct image *grid)
+{
+    const struct stk_retouching *retouching = &plan->framing.retouch;
+    const uint32_t height = plan->framing.out_height, width = plan->framing.out_width;
+    struct image one, two = { 0 };
+    struct stk_retouch retouch;
+    struct stk_frame uncut = *frame;
+    const bool made = image_make(&one, height, width, grid->channels) &&
+                      image_make(&two, height, width, grid->channels);
+    if (!made) {
+        free(one.pixels);
+        free(two.pixels);
+        return false;
+    }
+    stk_retouch_draw(retouching, epoch, sample, &retouch);
+    uncut.cut_bottom = 0;
+    crop_and_flip(plan, &uncut, grid, &one);
+    turn(plan, &retouch, &one, &two); /* by 0 degrees: a copy */
+    colour(retouching, &retouch, &two);
+    free(grid->pixels);
+    *grid = retouch.reach > 0 ? one : two;
+    if (retouch.reach > 0)
+        blur(&retouch, &two, &one);
+    free(retouch.reach > 0 ? two.pixels : one.pixels);
+    frame->y = frame->x = 0;
+    frame->flip = 0;
+    return true;
+}
+
 static void write_row(const struct stk_transform_plan *plan, const struct stk_frame *frame,
                       const struct image *grid, uint8_t *out)
 {
@@ -128,15 +246,18 @@ bool stk_transform_row_reference(const struct stk_transform_plan *plan,
     struct image part = { 0 }, narrow = { 0 }, grid = { 0 };
     const uint32_t channels = plan->channels;
     stk_frame_draw(&plan->framing, image->height, image->width, epoch, sample, &frame);
-    const bool done = image_make(&part, frame.height, frame.width, channels) &&
-                      image_make(&narrow, frame.height, frame.grid_width, channels) &&
-                      image_make(&grid, frame.grid_height, frame.grid_width, channels);
+    bool done = image_make(&part, frame.height, frame.width, channels) &&
+                image_make(&narrow, frame.height, frame.grid_width, channels) &&
+                image_make(&grid, frame.grid_height, frame.grid_width, channels);
     if (done) {
         cut_out(image, &frame, &part);
         resample(&part, &narrow, true);
         resample(&narrow, &grid, false);
-        write_row(plan, &frame, &grid, out);
     }
+    if (done && stk_retouching_any(&plan->framing.retouch))
+        done = retouch_grid(plan, epoch, sample, &frame, &grid);
+    if (done)
+        write_row(plan, &frame, &grid, out);
     free(part.pixels);
     free(narrow.pixels);
     free(grid.pixels);

@@ -77,6 +77,8 @@ void stk_transform_row(const struct stk_transform_plan *plan, void *scratch,
     };
     if (frame.grid_height != frame.height || frame.grid_width != frame.width)
         resample(plan, parts, image, &frame, &crop);
+    if (stk_retouching_any(&plan->framing.retouch))
+        stk_retoucher_run(&parts->retoucher, plan, epoch, sample, &crop);
     plan->crop(plan, &crop, out);
 }
 
@@ -143,7 +145,7 @@ void stk_transform_rows(const struct stk_transform_plan *plan, void *scratch,
 {
     assert(height <= plan->height_max);
     assert(width <= plan->width_max);
-    if (plan->framing.resizing == STK_RESIZE_NONE) {
+    if (plan->framing.resizing == STK_RESIZE_NONE && !stk_retouching_any(&plan->framing.retouch)) {
         crop_rows(plan, images, height, width, count, ahead, epoch, samples, out);
         return;
     }

@@ -1,16 +1,18 @@
 /* scratch.h - working memory of one thread for a transform plan, in one block.
  *
- *   [this header | window: the resampled part of an image | the resizer's memory]
+ *   [this header | window: the resampled part of an image | the resizer's memory | the retoucher's memory]
  */
 #ifndef STK_KERNELS_TRANSFORM_SCRATCH_H
 #define STK_KERNELS_TRANSFORM_SCRATCH_H
 
 #include "kernels/transform/resize.h"
+#include "kernels/transform/retoucher.h"
 
 struct stk_transform_scratch {
     bool made; /* false in the zeroed block, which is laid out on first use */
     uint8_t *window;
     struct stk_resizer resizer;
+    struct stk_retoucher retoucher;
 };
 
 struct stk_transform_scratch *stk_transform_scratch_at(const struct stk_transform_plan *plan,

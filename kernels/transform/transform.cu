@@ -77,3 +77,62 @@ DEFINE_CROP(stk_crop_bf16_nhwc, STK_STORE_BF16, 0)
 DEFINE_CROP(stk_crop_bf16_nchw, STK_STORE_BF16, 1)
 DEFINE_CROP(stk_crop_u8_nhwc, STK_STORE_U8, 0)
 DEFINE_CROP(stk_crop_u8_nchw, STK_STORE_U8, 1)
+
+/* ---- rotation, colours, blur ---------------------------------------------------- */
+
+/* Runs BODY for each sample k of the batch and each pixel i of its output. */
+#define FOR_EACH_PIXEL(batch, BODY)                                                                \
+    const uint32_t i = blockIdx.x * STK_LAUNCH_THREADS + threadIdx.x;                              \
+    for (uint32_t k = blockIdx.y; k < (batch).count; k += gridDim.y)                               \
+        if (i < (batch).framing.out_height * (batch).framing.out_width)                            \
+            BODY;
+
+extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)
+    stk_retouch(const __grid_constant__ struct stk_retouch_launch launch)
+{
+    const uint32_t k = blockIdx.x * STK_LAUNCH_THREADS + threadIdx.x;
+    if (k < launch.batch.count)
+        stk_retouch_thread(&launch, k);
+}
+
+extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)
+    stk_rotate(const __grid_constant__ struct stk_retouch_launch launch)
+{
+    FOR_EACH_PIXEL(launch.batch, stk_rotate_thread(&launch, k, i))
+}
+
+/* Integers: the order of the additions does not matter. */
+extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)
+    stk_gray(const __grid_constant__ struct stk_retouch_launch launch)
+{
+    __shared__ uint64_t sums[STK_LAUNCH_THREADS];
+    for (uint32_t k = blockIdx.y; k < launch.batch.count; k += gridDim.y) {
+        __syncthreads(); /* the previous sample's sum is written */
+        sums[threadIdx.x] = stk_gray_thread(&launch, k, threadIdx.x);
+        for (uint32_t half = STK_LAUNCH_THREADS / 2; half > 0; half /= 2) {
+            __syncthreads();
+            if (threadIdx.x < half)
+                sums[threadIdx.x] += sums[threadIdx.x + half];
+        }
+        if (threadIdx.x == 0)
+            launch.sums[k] = sums[0];
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)
+    stk_colour(const __grid_constant__ struct stk_retouch_launch launch)
+{
+    FOR_EACH_PIXEL(launch.batch, stk_colour_thread(&launch, k, i))
+}
+
+extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)
+    stk_blur_along(const __grid_constant__ struct stk_retouch_launch launch)
+{
+    FOR_EACH_PIXEL(launch.batch, stk_blur_along_thread(&launch, k, i))
+}
+
+extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)
+    stk_blur_across(const __grid_constant__ struct stk_retouch_launch launch)
+{
+    FOR_EACH_PIXEL(launch.batch, stk_blur_across_thread(&launch, k, i))
+}

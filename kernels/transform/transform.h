@@ -5,6 +5,10 @@
  *                            └─ as it is ────────────────────────────────────────────┴─▶
  *         ──▶ cropped, flipped, cut out, converted in one pass ──▶ row
  *
+ * With rotation, colours or blur (retouch.h) the last line becomes two passes:
+ *
+ *         ──▶ cropped, flipped ─▶ bytes ─▶ rotated, coloured, blurred ─▶ cut out, converted ──▶ row
+ *
  * Made once: the framing (the checked options), the convert plan of the output's shape (convert.h), and
  * the transform plan on top of them. Running a plan allocates nothing; each thread has its own scratch.
  * The result is defined to the bit: the same on every CPU and on a GPU (launch.h).
@@ -92,6 +96,27 @@ typedef void stk_resize_column_fn(const struct stk_tap_group *weights, uint32_t 
 typedef void stk_draw_fn(uint64_t key, uint64_t epoch, const uint64_t *samples, uint32_t count,
                          struct stk_random *words);
 
+/* Colour steps in the order in which they are applied; amount: by step. */
+struct stk_colours {
+    uint32_t count;
+    uint8_t steps[STK_COLOUR_STEPS];
+    float amount[STK_COLOUR_STEPS];
+    float mean; /* average gray, for the contrast */
+};
+
+/* Applies colour steps to `count` pixels, in place. */
+typedef void stk_colour_fn(const struct stk_colours *colours, uint8_t *pixels, size_t count,
+                           uint32_t channels);
+
+/* Returns the sum of the gray of `count` pixels after the steps. */
+typedef uint64_t stk_gray_fn(const struct stk_colours *colours, const uint8_t *pixels, size_t count,
+                             uint32_t channels);
+
+/* Sums 2 x reach + 1 lines of `count` elements, weights[0] in the middle: along the lines to out16, or across them to
+ * out8; the other is NULL. */
+typedef void stk_blur_fn(const int16_t *const *lines, const int32_t *weights, uint32_t reach,
+                         size_t count, int16_t *out16, uint8_t *out8);
+
 struct stk_transform_variant {
     const char *name;
     bool (*runs_here)(void);
@@ -100,6 +125,9 @@ struct stk_transform_variant {
     stk_crop_fn *(*choose_crop)(const struct stk_convert_plan *convert, uint32_t channels);
     stk_resize_lines_fn *resize_lines;
     stk_resize_column_fn *resize_column;
+    stk_colour_fn *colour;
+    stk_gray_fn *gray;
+    stk_blur_fn *blur;
 };
 
 enum { STK_TRANSFORM_VARIANTS_MAX = 3 };
@@ -115,6 +143,9 @@ struct stk_transform_plan {
     stk_crop_fn *crop;
     stk_resize_lines_fn *resize_lines;
     stk_resize_column_fn *resize_column;
+    stk_colour_fn *colour;
+    stk_gray_fn *gray;
+    stk_blur_fn *blur;
     uint32_t height_max, width_max; /* largest source image */
     uint8_t fill[STK_FILL_BYTES];   /* a line of it, channels last */
     /* Fill as the output has it: whole pixels, or one channel per plane. */

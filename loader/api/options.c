@@ -200,7 +200,8 @@ static bool transform_given(const stoker_transform *transform)
 {
     return stk_transform_wanted(transform) || transform->pad != 0 || transform->area_min != 0.0F ||
            transform->area_max != 0.0F || transform->ratio_min != 0.0F ||
-           transform->ratio_max != 0.0F;
+           transform->ratio_max != 0.0F || transform->sigma_min != 0.0F ||
+           transform->sigma_max != 0.0F;
 }
 
 static int check_transform(const stoker_loader_options *options, const stoker_dataset *dataset,

@@ -8,15 +8,10 @@
 
 _Static_assert(sizeof(stoker_rng) == 48, "the size is part of the ABI");
 
-/* "stokerng": separates these keys from those of orders and frames. */
-#define STREAM UINT64_C(0x73746F6B65726E67)
-
 void stoker_rng_init(stoker_rng *rng, uint64_t seed, uint64_t epoch, uint64_t sample,
                      uint64_t purpose)
 {
-    *rng = (stoker_rng){ .key = stk_mix64(stk_mix64(purpose ^ STREAM) ^ seed),
-                         .epoch = epoch,
-                         .sample = sample };
+    *rng = (stoker_rng){ .key = stk_rng_key(seed, purpose), .epoch = epoch, .sample = sample };
 }
 
 uint64_t stoker_rng_u64(stoker_rng *rng)

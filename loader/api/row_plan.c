@@ -130,6 +130,7 @@ static bool divide_resized(struct division *out)
     out->width = out->host.out_width = out->host.resize_width;
     out->host.cropping = STK_CROP_NONE;
     out->host.pad = out->host.flip = out->host.cutout = 0;
+    out->host.retouch = (struct stk_retouching){ .key = 0 };
     out->device.resizing = STK_RESIZE_NONE;
     out->device.resize_height = out->device.resize_width = 0;
     out->device_transforms = true;
@@ -238,7 +239,7 @@ static int plan_device(stoker_loader *loader, struct stk_framing *framing, stoke
 static bool is_random(const struct stk_framing *framing)
 {
     return framing->resizing == STK_RESIZE_RANDOM || framing->cropping == STK_CROP_RANDOM ||
-           framing->flip != 0 || framing->cutout != 0;
+           framing->flip != 0 || framing->cutout != 0 || stk_retouching_any(&framing->retouch);
 }
 
 /* Cached rows have one size and precede everything random. */

@@ -73,7 +73,8 @@ static void sum_device(const stoker_loader *loader, stoker_stats *stats)
                    device->ops->name, (unsigned)device->index);
     memcpy(stats->device_reason, loader->device_reason, sizeof(stats->device_reason));
     stats->device_bytes =
-        transfer->buffer_bytes * transfer->buffer_count + loader->device_convert.scratch_bytes +
+        transfer->buffer_bytes * transfer->buffer_count +
+        loader->device_convert.steps.scratch_bytes +
         loader->pipeline.device_cache.count * loader->pipeline.device_cache.row_bytes;
     stats->copies = stk_ledger_read(&loader->ledger.copies);
     stats->copy_bytes = stk_ledger_read(&transfer->copy_bytes);

@@ -53,4 +53,17 @@ STK_RNG uint64_t stk_mix64(uint64_t x)
     return x ^ (x >> 31);
 }
 
+/* "stokerng": separates the keys of stoker_rng (stoker/rng.h) from those of orders and frames. */
+#define STK_RNG_STREAM UINT64_C(0x73746F6B65726E67)
+
+/* Key of stoker_rng's block 0 for a seed and a purpose; block n has this key + n. */
+STK_RNG uint64_t stk_rng_key(uint64_t seed, uint64_t purpose)
+{
+    return stk_mix64(stk_mix64(purpose ^ STK_RNG_STREAM) ^ seed);
+}
+
+/* The library's own purposes: 2^63 and above. */
+enum { STK_RNG_RETOUCH, STK_RNG_MIX, STK_RNG_ROW_HOOK, STK_RNG_BATCH_HOOK };
+#define STK_RNG_OWN(purpose) (UINT64_C(0x8000000000000000) + (purpose))
+
 #endif

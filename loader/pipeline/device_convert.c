@@ -11,9 +11,8 @@ bool stk_device_convert_fits(const struct stk_convert_plan *plan, bool transform
     return changes && plan->from == STOKER_DTYPE_UINT8 && plan->channels <= STK_LAUNCH_CHANNELS_MAX;
 }
 
-/* Add a kernel to the launches. All take the same arguments, of which each reads its first members. */
-static int add_kernel(struct stk_device_convert *convert, const struct stk_kernel *kernel,
-                      char why[STK_DEVICE_WHY_BYTES])
+/* Load the kernels of all steps. */
+static int load_kernels(struct stk_device_convert *convert, char why[STK_DEVICE_WHY_BYTES])
 {
     size_t bytes;
     const void *image = stk_kernels_fatbin(&bytes);
@@ -21,33 +20,27 @@ static int add_kernel(struct stk_device_convert *convert, const struct stk_kerne
         (void)snprintf(why, STK_DEVICE_WHY_BYTES, "libstoker was built without nvcc: no kernels");
         return STOKER_ENOTSUP;
     }
-    struct stk_device_launch *launch = &convert->launches[convert->launch_count];
-    *launch = (struct stk_device_launch){ .block_threads = STK_LAUNCH_THREADS,
-                                          .arguments = &convert->launch };
-    convert->kernels[convert->launch_count++] = kernel;
-    return convert->device->ops->load(convert->device, image, kernel->name, &launch->kernel, why);
+    int rc = 0;
+    for (uint32_t i = 0; i < convert->steps.count && rc == 0; i++) {
+        struct stk_device_launch *launch = &convert->launches[i];
+        *launch = (struct stk_device_launch){ .block_threads = STK_LAUNCH_THREADS,
+                                              .arguments = convert->steps.arguments[i] };
+        rc = convert->device->ops->load(convert->device, image, convert->steps.kernels[i]->name,
+                                        &launch->kernel, why);
+    }
+    return rc;
 }
 
-static int add_resizing(struct stk_device_convert *convert, uint32_t batch_size,
-                        char why[STK_DEVICE_WHY_BYTES])
+static int add_scratch(struct stk_device_convert *convert, uint32_t batch_size,
+                       char why[STK_DEVICE_WHY_BYTES])
 {
-    struct stk_launch_batch *batch = &convert->launch.batch;
-    size_t taps_bytes, resized_bytes;
-    if (!stk_launch_resizes(batch))
+    if (convert->steps.scratch_bytes == 0)
         return 0;
-    int rc = add_kernel(convert, stk_kernel_named("stk_taps"), why);
-    if (rc == 0)
-        rc = add_kernel(convert, stk_kernel_named("stk_resize"), why);
-    if (rc < 0)
-        return rc;
-    stk_launch_scratch_bytes(batch, batch_size, &taps_bytes, &resized_bytes);
-    taps_bytes = (taps_bytes + 255) / 256 * 256;
-    convert->scratch_bytes = taps_bytes + resized_bytes;
-    convert->scratch = convert->device->ops->alloc(convert->device, convert->scratch_bytes, why);
+    convert->scratch =
+        convert->device->ops->alloc(convert->device, convert->steps.scratch_bytes, why);
     if (convert->scratch == NULL)
         return STOKER_EDEVICE;
-    batch->taps = convert->scratch;
-    batch->resized = (uint8_t *)convert->scratch + taps_bytes;
+    stk_launch_steps_place(&convert->steps, convert->scratch, batch_size);
     return 0;
 }
 
@@ -66,10 +59,11 @@ int stk_device_convert_init(struct stk_device_convert *out,
         memset(out, 0, sizeof(*out));
         return STOKER_ENOTSUP;
     }
-    stk_launch_of(&out->launch, &out->transform, options->height, options->width);
-    rc = add_resizing(out, options->batch_size, why);
+    stk_launch_steps_init(&out->steps, &out->transform, options->height, options->width,
+                          options->batch_size);
+    rc = load_kernels(out, why);
     if (rc == 0)
-        rc = add_kernel(out, stk_kernel_crop(&out->transform), why);
+        rc = add_scratch(out, options->batch_size, why);
     out->on = rc == 0;
     if (rc < 0)
         stk_device_convert_destroy(out);
@@ -83,17 +77,12 @@ void stk_device_convert_destroy(struct stk_device_convert *convert)
     memset(convert, 0, sizeof(*convert));
 }
 
-void stk_device_convert_rows(struct stk_device_convert *convert, const struct stk_device_rows *rows)
+void stk_device_convert_rows(struct stk_device_convert *convert, const struct stk_launch_rows *rows)
 {
-    struct stk_crop_launch *launch = &convert->launch;
-    launch->batch.images = rows->images;
-    launch->batch.gather = rows->gather;
-    launch->batch.ids = rows->ids;
-    launch->batch.count = rows->count;
-    launch->batch.epoch = rows->epoch;
-    launch->out = rows->out;
-    for (uint32_t i = 0; i < convert->launch_count; i++) {
-        const struct stk_launch_grid grid = convert->kernels[i]->grid(launch);
+    stk_launch_steps_take(&convert->steps, rows);
+    for (uint32_t i = 0; i < convert->steps.count; i++) {
+        const struct stk_launch_grid grid =
+            convert->steps.kernels[i]->grid(convert->steps.arguments[i]);
         convert->launches[i].grid_x = grid.x;
         convert->launches[i].grid_y = grid.y;
     }

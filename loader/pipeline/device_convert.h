@@ -3,7 +3,7 @@
  *   slot ──copy──▶ buffer: | rows as stored, labels, ids | rows as delivered |
  *                            │                             ▲
  *                            ├──────────── stk_crop_* ─────┤  cropped, flipped, painted over, converted
- *                            └─ stk_taps, stk_resize ─▶ scratch, if images are resized
+ *                            └─ resized, rotated, coloured, blurred in scratch, if asked for
  *
  * Rows cross the bus as stored, a quarter of the bytes of float32. The kernels give the bits of the CPU
  * (kernels/transform/launch.h). All batches share one scratch: the copy stream orders them.
@@ -17,19 +17,14 @@
 #include "kernels/transform/launch.h"
 #include "loader/device/device.h"
 
-enum { STK_DEVICE_LAUNCHES_MAX = 3 };
-
 struct stk_device_convert {
     bool on; /* false: the CPU does everything, and buffers hold what slots hold */
     struct stk_device *device;
     struct stk_convert_plan convert;
     struct stk_transform_plan transform;
-    struct stk_crop_launch launch; /* arguments that are the same for every batch */
-    const struct stk_kernel *kernels[STK_DEVICE_LAUNCHES_MAX];
-    struct stk_device_launch launches[STK_DEVICE_LAUNCHES_MAX]; /* [launch_count], of kernels[] */
-    uint32_t launch_count;
-    void *scratch; /* GPU memory; NULL = images are not resized */
-    size_t scratch_bytes;
+    struct stk_launch_steps steps;
+    struct stk_device_launch launches[STK_LAUNCH_STEPS_MAX]; /* [steps.count] */
+    void *scratch;                                           /* GPU memory; NULL = none */
 };
 
 struct stk_device_convert_options {
@@ -53,18 +48,9 @@ int stk_device_convert_init(struct stk_device_convert *out,
 /* Free the scratch, which the GPU must no longer use. All zero is allowed. */
 void stk_device_convert_destroy(struct stk_device_convert *convert);
 
-/* One batch; device pointers. */
-struct stk_device_rows {
-    const void *images;
-    bool gather; /* row k is image ids[k]; else image k */
-    const void *ids;
-    void *out;
-    uint32_t count; /* >= 1 */
-    uint64_t epoch;
-};
-
-/* Prepare convert->launches[launch_count] for a batch, to be launched in order. Valid until the next call. */
+/* Prepare launches[steps.count] for a batch, with device pointers, to be launched in order. Valid until the next
+ * call. */
 void stk_device_convert_rows(struct stk_device_convert *convert,
-                             const struct stk_device_rows *rows);
+                             const struct stk_launch_rows *rows);
 
 #endif

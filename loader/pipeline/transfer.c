@@ -10,7 +10,7 @@
 
 enum {
     BUFFER_ALIGN = 256, /* what cudaMalloc promises for the first one */
-    LAUNCHES_MAX = 1 + STK_DEVICE_LAUNCHES_MAX
+    LAUNCHES_MAX = 1 + STK_LAUNCH_STEPS_MAX
 };
 
 static size_t align(size_t bytes)
@@ -199,7 +199,7 @@ static uint32_t kernels_behind(const struct stk_transfer *transfer, const struct
     if (cache->on && fresh)
         launches[count++] = *stk_device_cache_keep(
             cache, memory, ids, memory + (slot->fresh - slot->images), buffer->rows);
-    const struct stk_device_rows stored = {
+    const struct stk_launch_rows stored = {
         .images = cache->on ? cache->rows : memory,
         .gather = cache->on,
         .ids = ids,
@@ -208,8 +208,8 @@ static uint32_t kernels_behind(const struct stk_transfer *transfer, const struct
         .epoch = epoch,
     };
     stk_device_convert_rows(convert, &stored);
-    memcpy(launches + count, convert->launches, convert->launch_count * sizeof(launches[0]));
-    return count + convert->launch_count;
+    memcpy(launches + count, convert->launches, convert->steps.count * sizeof(launches[0]));
+    return count + convert->steps.count;
 }
 
 int stk_transfer_send(struct stk_transfer *transfer, uint32_t rows, uint64_t epoch)

@@ -17,7 +17,7 @@ static const uint64_t ids[SAMPLES] = { 3, 0, 6, 1, 3 };
 struct gpu {
     struct stk_cuda_runtime cuda;
     cudaLibrary_t library;
-    void *images, *ids, *out, *taps, *resized; /* BYTES_MAX each */
+    void *images, *ids, *out, *scratch; /* BYTES_MAX each */
 };
 
 static void copy(struct gpu *gpu, void *to, const void *from, size_t bytes,
@@ -27,49 +27,39 @@ static void copy(struct gpu *gpu, void *to, const void *from, size_t bytes,
     stk_gpu_copy(&gpu->cuda, to, from, bytes, kind);
 }
 
-/* Runs the kernels of a launch in order. */
-static void run_on_gpu(struct gpu *gpu, const struct stk_planned *made,
-                       struct stk_crop_launch launch)
+/* Runs the kernels of a batch in order. */
+static void run_on_gpu(struct gpu *gpu, struct stk_launch_steps *steps, struct stk_launch_rows rows)
 {
     copy(gpu, gpu->ids, ids, sizeof(ids), cudaMemcpyHostToDevice);
-    launch.batch.ids = gpu->ids;
-    launch.batch.images = gpu->images;
-    launch.out = gpu->out;
-    if (stk_launch_resizes(&launch.batch)) {
-        launch.batch.taps = gpu->taps;
-        launch.batch.resized = gpu->resized;
-        struct stk_taps_launch taps = { launch.batch };
-        struct stk_resize_launch resize = { launch.batch };
-        stk_gpu_launch(&gpu->cuda, gpu->library, stk_kernel_named("stk_taps"), &taps);
-        stk_gpu_launch(&gpu->cuda, gpu->library, stk_kernel_named("stk_resize"), &resize);
+    rows.ids = gpu->ids;
+    rows.images = gpu->images;
+    rows.out = gpu->out;
+    stk_launch_steps_place(steps, gpu->scratch, SAMPLES);
+    stk_launch_steps_take(steps, &rows);
+    for (uint32_t i = 0; i < steps->count; i++) {
+        unsigned char arguments[4096];
+        CHECK(steps->kernels[i]->arguments_bytes <= sizeof(arguments));
+        memcpy(arguments, steps->arguments[i], steps->kernels[i]->arguments_bytes);
+        stk_gpu_launch(&gpu->cuda, gpu->library, steps->kernels[i], arguments);
     }
-    stk_gpu_launch(&gpu->cuda, gpu->library, stk_kernel_crop(&made->plan), &launch);
 }
 
-static void run_on_host(const struct stk_planned *made, struct stk_crop_launch launch, void *out)
+static void run_on_host(struct stk_launch_steps *steps, const struct stk_launch_rows *rows)
 {
-    size_t taps_bytes, resized_bytes;
-    stk_launch_scratch_bytes(&launch.batch, SAMPLES, &taps_bytes, &resized_bytes);
-    CHECK(taps_bytes <= BYTES_MAX && resized_bytes <= BYTES_MAX);
-    launch.out = out;
-    if (stk_launch_resizes(&launch.batch)) {
-        launch.batch.taps = malloc(taps_bytes);
-        launch.batch.resized = malloc(resized_bytes);
-        CHECK(launch.batch.taps != NULL && launch.batch.resized != NULL);
-        stk_kernel_named("stk_taps")->run_on_host(&launch);
-        stk_kernel_named("stk_resize")->run_on_host(&launch);
-    }
-    stk_kernel_crop(&made->plan)->run_on_host(&launch);
-    free(launch.batch.taps);
-    free(launch.batch.resized);
+    static _Alignas(256) unsigned char scratch[BYTES_MAX];
+    CHECK(steps->scratch_bytes <= BYTES_MAX);
+    stk_launch_steps_place(steps, scratch, SAMPLES);
+    stk_launch_steps_take(steps, rows);
+    for (uint32_t i = 0; i < steps->count; i++)
+        steps->kernels[i]->run_on_host(steps->arguments[i]);
 }
 
 static void check_case(struct gpu *gpu, const struct transform_case *it, uint32_t channels,
                        stoker_dtype to, stoker_layout layout, bool gather)
 {
     static unsigned char images[BYTES_MAX], expected[BYTES_MAX], found[BYTES_MAX];
+    static struct stk_launch_steps steps;
     struct stk_planned made;
-    struct stk_crop_launch launch;
     CHECK(transform_case_plan(&made, it, 5, channels, to, layout,
                               to == STOKER_DTYPE_UINT8 ? 0 : channels) == 0);
     const size_t image_bytes = (size_t)it->height * it->width * channels * IMAGES;
@@ -77,15 +67,16 @@ static void check_case(struct gpu *gpu, const struct transform_case *it, uint32_
     CHECK(image_bytes <= BYTES_MAX && row_bytes <= BYTES_MAX);
     for (size_t i = 0; i < image_bytes; i++)
         images[i] = (unsigned char)(stk_mix64(i) >> 40);
-    stk_launch_of(&launch, &made.plan, it->height, it->width);
-    launch.batch.epoch = 2;
-    launch.batch.ids = ids;
-    launch.batch.images = images;
-    launch.batch.count = SAMPLES;
-    launch.batch.gather = gather;
-    run_on_host(&made, launch, expected);
+    stk_launch_steps_init(&steps, &made.plan, it->height, it->width, SAMPLES);
+    const struct stk_launch_rows rows = { .images = images,
+                                          .gather = gather,
+                                          .ids = ids,
+                                          .out = expected,
+                                          .count = SAMPLES,
+                                          .epoch = 2 };
+    run_on_host(&steps, &rows);
     copy(gpu, gpu->images, images, image_bytes, cudaMemcpyHostToDevice);
-    run_on_gpu(gpu, &made, launch);
+    run_on_gpu(gpu, &steps, rows);
     copy(gpu, found, gpu->out, row_bytes, cudaMemcpyDeviceToHost);
     if (memcmp(found, expected, row_bytes) != 0) {
         fprintf(stderr, "%s: %u channels, type %d, layout %d differ\n", it->name, channels, (int)to,
@@ -117,10 +108,10 @@ static void check_keep(struct gpu *gpu, const struct transform_case *it, uint32_
 
     copy(gpu, gpu->images, images, kept_bytes, cudaMemcpyHostToDevice);
     copy(gpu, gpu->ids, ids, sizeof(ids), cudaMemcpyHostToDevice);
-    copy(gpu, gpu->taps, fresh, sizeof(fresh), cudaMemcpyHostToDevice);
+    copy(gpu, gpu->scratch, fresh, sizeof(fresh), cudaMemcpyHostToDevice);
     launch.batch.ids = gpu->ids;
     launch.batch.images = gpu->images;
-    launch.fresh = gpu->taps;
+    launch.fresh = gpu->scratch;
     launch.kept = gpu->out;
     stk_gpu_launch(&gpu->cuda, gpu->library, stk_kernel_named("stk_keep"), &launch);
     copy(gpu, found, gpu->out, kept_bytes, cudaMemcpyDeviceToHost);
@@ -132,7 +123,7 @@ static void check_keep(struct gpu *gpu, const struct transform_case *it, uint32_
 
 static void take_memory(struct gpu *gpu)
 {
-    void **const all[] = { &gpu->images, &gpu->ids, &gpu->out, &gpu->taps, &gpu->resized };
+    void **const all[] = { &gpu->images, &gpu->ids, &gpu->out, &gpu->scratch };
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         CHECK(gpu->cuda.cudaMalloc(all[i], BYTES_MAX) == cudaSuccess);
 }

@@ -24,6 +24,16 @@ static inline void stk_cuda_view_at(void *pointer)
     memcpy(pointer, &at, sizeof(at));
 }
 
+static inline bool stk_cuda_retouches(const char *name)
+{
+    static const char *const names[] = { "stk_retouch", "stk_rotate",     "stk_gray",
+                                         "stk_colour",  "stk_blur_along", "stk_blur_across" };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
 /* Replaces the struct's device pointers by accessible ones and runs the host version. */
 static inline void stk_cuda_run_host_kernel(const struct standin_cuda_kernel *kernel,
                                             void *argument)
@@ -40,13 +50,21 @@ static inline void stk_cuda_run_host_kernel(const struct standin_cuda_kernel *ke
         stk_cuda_view_at(&keep->fresh);
         stk_cuda_view_at(&keep->kept);
     }
+    if (stk_cuda_retouches(kernel->name)) {
+        struct stk_retouch_launch *retouch = argument;
+        stk_cuda_view_at(&retouch->drawn);
+        stk_cuda_view_at(&retouch->sums);
+        stk_cuda_view_at(&retouch->cropped);
+        stk_cuda_view_at(&retouch->turned);
+        stk_cuda_view_at(&retouch->lines);
+    }
     stk_kernel_named(kernel->name)->run_on_host(argument);
 }
 
 /* All kernels of the library. */
 static inline void stk_cuda_use_host_kernels(void)
 {
-    enum { KERNELS_MAX = 16 };
+    enum { KERNELS_MAX = 32 };
     static struct standin_cuda_kernel kernels[KERNELS_MAX + 1];
     for (int i = 0; stk_kernels[i].name != NULL && i < KERNELS_MAX; i++)
         kernels[i] =

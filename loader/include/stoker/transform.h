@@ -2,13 +2,19 @@
  *
  *   decoded ─▶ one of resize, resize_shorter, random_resized_crop
  *           ─▶ one of centre_crop, random_crop
- *           ─▶ flip ─▶ cutout ─▶ type, scale, mean and std, layout (stoker/loader.h)
+ *           ─▶ flip ─▶ rotate ─▶ brightness, contrast, saturation, hue in random order
+ *           ─▶ blur ─▶ cutout ─▶ type, scale, mean and std, layout (stoker/loader.h)
  *
  * The order is fixed; steps that are not set are left out. Images are uint8, channels last, with 1 to 4 channels.
  *
  * Random draws are a pure function of (seed, epoch, sample id): the bytes do not depend on the number of threads or on
  * the device. Resizing matches Pillow's BILINEAR within one level: it averages over all pixels that fall into one, so
  * downscaling loses nothing. A fourth channel is treated like the others: nothing is multiplied by alpha.
+ *
+ * Colours follow torchvision's ColorJitter on uint8 tensors, within one level: each of the four that is set is applied once, in
+ * an order drawn for each image, and its result is cut to whole levels. With 3 or 4 channels the first three are red,
+ * green and blue; with 1 or 2 the first is gray, and saturation and hue change nothing. The second of 2 channels and
+ * the fourth of 4 keep their values. Blur follows torchvision's GaussianBlur, within one level.
  */
 #ifndef STOKER_TRANSFORM_H
 #define STOKER_TRANSFORM_H
@@ -22,7 +28,8 @@ STOKER_BEGIN_DECLS
 enum {
     STOKER_TRANSFORM_CHANNELS_MAX = 4,
     STOKER_TRANSFORM_SIDE_MAX = 16384, /* longest side of an output, pixels */
-    STOKER_SOURCE_SIDE_MAX = 65535     /* longest side of an image to be resized, pixels */
+    STOKER_SOURCE_SIDE_MAX = 65535,    /* longest side of an image to be resized, pixels */
+    STOKER_BLUR_MAX = 63               /* longest side of a blur's kernel, pixels */
 };
 
 typedef struct stoker_size {
@@ -50,8 +57,21 @@ typedef struct stoker_transform {
     bool flip; /* left to right, with probability 1/2; default false */
     /* Side of a square painted over around a random pixel, 0..16384; may reach beyond the edge. Default 0 = none. */
     uint32_t cutout;
-    /* Per channel, as stored: value of padding and of cutout; default 0. */
+    /* Per channel, as stored: value of padding, of cutout and of what a rotation leaves empty; default 0. */
     uint8_t fill[STOKER_TRANSFORM_CHANNELS_MAX];
+
+    /* Rotation around the image's centre by a random angle, degrees counter-clockwise, -360 <= min <= max <= 360;
+     * bilinear; the size stays. Default both 0 = none. */
+    float rotate_min, rotate_max;
+    /* Random factor from max(0, 1 - x) to 1 + x, 0 <= x <= 100; default 0 = unchanged. */
+    float brightness, contrast, saturation;
+    /* Random shift from -hue to hue, 0..0.5; 1 is the entire circle; default 0 = unchanged. */
+    float hue;
+    /* Side of a Gaussian's kernel, odd, 3..63 pixels; half of it, rounded down, must be less than each side of the
+     * output, which is reflected at its edges. Default 0 = none. */
+    uint32_t blur;
+    /* Random deviation of the Gaussian, pixels, 0.01 <= min <= max <= 64; default both 0 = 0.1 and 2. */
+    float sigma_min, sigma_max;
 } stoker_transform;
 
 STOKER_END_DECLS

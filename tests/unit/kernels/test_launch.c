@@ -17,27 +17,25 @@ enum { SAMPLES = 5, IMAGES = 7, EPOCH = 2 };
 static const uint64_t ids[SAMPLES] = { 3, 0, 6, 1, 3 };
 
 struct arena {
-    struct pages images, out, expected, taps, resized, scratch;
+    struct pages images, out, expected, device, scratch;
 };
 
-static void run_on_host(const struct stk_planned *made, struct stk_crop_launch *launch,
+/* Runs all steps with scratch of exactly the required size. */
+static void run_on_host(struct stk_launch_steps *steps, const struct stk_launch_rows *rows,
                         struct arena *arena)
 {
-    size_t taps_bytes, resized_bytes;
-    stk_launch_scratch_bytes(&launch->batch, SAMPLES, &taps_bytes, &resized_bytes);
-    if (stk_launch_resizes(&launch->batch)) {
-        launch->batch.taps = (uint32_t *)(void *)pages_take(&arena->taps, taps_bytes);
-        launch->batch.resized = pages_take(&arena->resized, resized_bytes);
-        const struct stk_taps_launch taps = { launch->batch };
-        const struct stk_resize_launch resize = { launch->batch };
-        stk_kernel_named("stk_taps")->run_on_host(&taps);
-        stk_kernel_named("stk_resize")->run_on_host(&resize);
-        pages_check(launch->batch.resized);
-        pages_check((unsigned char *)launch->batch.taps);
+    unsigned char *scratch = NULL;
+    if (steps->scratch_bytes > 0) {
+        scratch = pages_take(&arena->device, steps->scratch_bytes);
+        memset(scratch, 0xA5, steps->scratch_bytes);
+        stk_launch_steps_place(steps, scratch, SAMPLES);
     }
-    launch->out = pages_take(&arena->out, SAMPLES * made->convert.to_bytes);
-    stk_kernel_crop(&made->plan)->run_on_host(launch);
-    pages_check(launch->out);
+    stk_launch_steps_take(steps, rows);
+    for (uint32_t i = 0; i < steps->count; i++)
+        steps->kernels[i]->run_on_host(steps->arguments[i]);
+    if (scratch != NULL)
+        pages_check(scratch);
+    pages_check(rows->out);
 }
 
 static void check_case(struct arena *arena, const struct transform_case *it, uint32_t channels,
@@ -50,16 +48,16 @@ static void check_case(struct arena *arena, const struct transform_case *it, uin
     const size_t image_bytes = (size_t)it->height * it->width * channels;
     unsigned char *images = pages_take(&arena->images, IMAGES * image_bytes);
     pages_fill(images, IMAGES * image_bytes, it->width);
-    struct stk_crop_launch launch;
-    stk_launch_of(&launch, &made.plan, it->height, it->width);
-    launch.batch.epoch = EPOCH;
-    launch.batch.ids = ids;
-    launch.batch.images = images;
-    launch.batch.count = SAMPLES;
-    launch.batch.gather = gather;
-    run_on_host(&made, &launch, arena);
-
     const size_t row_bytes = made.convert.to_bytes;
+    static struct stk_launch_steps steps;
+    stk_launch_steps_init(&steps, &made.plan, it->height, it->width, SAMPLES);
+    const struct stk_launch_rows rows = { .images = images,
+                                          .gather = gather,
+                                          .ids = ids,
+                                          .out = pages_take(&arena->out, SAMPLES * row_bytes),
+                                          .count = SAMPLES,
+                                          .epoch = EPOCH };
+    run_on_host(&steps, &rows, arena);
     unsigned char *expected = pages_take(&arena->expected, row_bytes);
     const size_t scratch_bytes = (stk_transform_scratch_bytes(&made.plan) + 63) / 64 * 64;
     unsigned char *scratch = pages_take(&arena->scratch, scratch_bytes);
@@ -69,7 +67,7 @@ static void check_case(struct arena *arena, const struct transform_case *it, uin
                                            .height = it->height,
                                            .width = it->width };
         stk_transform_row(&made.plan, scratch, &picture, EPOCH, ids[k], NULL, expected);
-        cr_assert_eq(memcmp((const char *)launch.out + k * row_bytes, expected, row_bytes), 0,
+        cr_assert_eq(memcmp((const char *)rows.out + k * row_bytes, expected, row_bytes), 0,
                      "%s: %u channels, type %d, layout %d, row %zu", it->name, channels, (int)to,
                      (int)layout, k);
     }
@@ -80,9 +78,9 @@ CleanTest(launch, host_kernels_give_the_bits_of_the_rows)
     static const stoker_dtype types[] = { STOKER_DTYPE_FLOAT32, STOKER_DTYPE_FLOAT16,
                                           STOKER_DTYPE_BFLOAT16, STOKER_DTYPE_UINT8 };
     struct arena arena;
-    struct pages *all[] = { &arena.images, &arena.out,     &arena.expected,
-                            &arena.taps,   &arena.resized, &arena.scratch };
-    for (size_t i = 0; i < 6; i++)
+    struct pages *all[] = { &arena.images, &arena.out, &arena.expected, &arena.device,
+                            &arena.scratch };
+    for (size_t i = 0; i < 5; i++)
         *all[i] = pages_open(1 << 20);
     for (size_t i = 0; i < TRANSFORM_CASES; i++)
         for (uint32_t channels = 1; channels <= 4; channels++)
@@ -92,7 +90,7 @@ CleanTest(launch, host_kernels_give_the_bits_of_the_rows)
                 check_case(&arena, &transform_cases[i], channels, types[type], STOKER_LAYOUT_NCHW,
                            false);
             }
-    for (size_t i = 0; i < 6; i++)
+    for (size_t i = 0; i < 5; i++)
         pages_close(all[i]);
 }
 
@@ -133,11 +131,17 @@ CleanTest(launch, every_kernel_is_found_by_its_name_and_covers_its_threads)
     for (const struct stk_kernel *kernel = stk_kernels; kernel->name != NULL; kernel++, count++) {
         cr_assert_eq(stk_kernel_named(kernel->name), kernel);
         const struct stk_launch_grid grid = kernel->grid(&launch);
-        const bool of_pixels = strcmp(kernel->name, "stk_taps") != 0;
-        cr_assert_eq(grid.x, of_pixels ? 2 : 1); /* 272 pixels, 33 coordinates, 256 threads */
+        if (strcmp(kernel->name, "stk_retouch") == 0) {
+            cr_assert_eq(grid.x, 274); /* 70000 samples, 256 threads */
+            cr_assert_eq(grid.y, 1);
+            continue;
+        }
+        const bool one =
+            strcmp(kernel->name, "stk_taps") == 0 || strcmp(kernel->name, "stk_gray") == 0;
+        cr_assert_eq(grid.x, one ? 1 : 2); /* 272 pixels, 33 coordinates, a block, 256 threads */
         cr_assert_eq(grid.y, 65535);
     }
-    cr_assert_eq(count, 11);
+    cr_assert_eq(count, 17);
     cr_assert_null(stk_kernel_named("stk_crop"));
 }
 

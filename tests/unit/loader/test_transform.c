@@ -2,6 +2,7 @@
  * by every route; images of differing size make batches where they are resized, and only there.
  */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -37,9 +38,20 @@ static const stoker_transform resizing[] = {
     { .resize = { 20, 20 }, .random_crop = { 18, 18 }, .pad = 2, .fill = { 9, 8, 7 } },
     { .resize_shorter = 18, .centre_crop = { 16, 16 } },
     { .random_resized_crop = { 12, 15 }, .flip = true },
+    { .resize = { 20, 22 }, .contrast = 0.8F, .hue = 0.5F, .blur = 3, .rotate_max = 360 },
 };
 
 static const stoker_transform cropping[] = {
+    { .random_crop = { 24, 32 },
+      .rotate_min = -20,
+      .rotate_max = 20,
+      .brightness = 0.4F,
+      .contrast = 0.4F,
+      .saturation = 0.4F,
+      .hue = 0.1F,
+      .blur = 5,
+      .cutout = 6,
+      .fill = { 1, 2, 3 } },
     { .random_crop = { 24, 32 }, .pad = 3, .flip = true, .cutout = 6, .fill = { 1, 2, 3 } },
     { .centre_crop = { 11, 13 } },
     { .flip = true },
@@ -272,6 +284,21 @@ CleanTest(loader_transform, what_cannot_be_is_refused_by_name)
     REFUSED("at most one of them", .centre_crop = { 5, 5 }, .random_crop = { 1, 1 });
     REFUSED("resize_shorter leaves images of differing size", .resize_shorter = 5);
     REFUSED("pad is for random_crop", .pad = 5);
+    REFUSED("brightness -1", .brightness = -1);
+    REFUSED("contrast 101", .contrast = 101);
+    REFUSED("saturation nan", .saturation = NAN);
+    REFUSED("hue 0.51", .hue = 0.51F);
+    REFUSED("rotate_min 3", .rotate_min = 3, .rotate_max = 2);
+    REFUSED("rotate_min -361", .rotate_min = -361);
+    REFUSED("rotate_min 0, rotate_max inf", .rotate_max = INFINITY);
+    REFUSED("blur 4", .blur = 4);
+    REFUSED("blur 1 ", .blur = 1);
+    REFUSED("blur 65", .blur = 65);
+    REFUSED("blur 5 of images of 2 x 20", .blur = 5, .random_crop = { 2, 20 });
+    REFUSED("sigma is for blur", .sigma_max = 1);
+    REFUSED("sigma_min 0.001", .blur = 3, .sigma_min = 0.001F, .sigma_max = 1);
+    REFUSED("sigma_min 2", .blur = 3, .sigma_min = 2, .sigma_max = 1);
+    REFUSED("sigma_min 2, sigma_max 65", .blur = 3, .sigma_min = 2, .sigma_max = 65);
     REFUSED("pad is for random_crop", .pad = 5, .centre_crop = { 1, 1 });
     REFUSED("area and ratio", .area_max = 0.5F, .flip = true);
     REFUSED("area_min", .random_resized_crop = { 5, 5 }, .area_min = 0.5F, .area_max = 0.4F);
