@@ -255,7 +255,10 @@ static stoker_switch pinning(const stoker_loader *loader)
 static int check_memory(const struct stk_slots_options *slots, stoker_error *error)
 {
     const struct stk_place nowhere = STK_NOWHERE;
-    const uint64_t bytes = (uint64_t)slots->row_bytes * slots->batch_size * slots->slot_count;
+    size_t row_bytes = 0;
+    for (uint32_t i = 0; i < slots->field_count; i++)
+        row_bytes += slots->sizes[i].row_bytes;
+    const uint64_t bytes = (uint64_t)row_bytes * slots->batch_size * slots->slot_count;
     const uint64_t available = stk_memory_available();
     if (bytes <= available)
         return 0;
@@ -263,20 +266,24 @@ static int check_memory(const struct stk_slots_options *slots, stoker_error *err
                          "%" PRIu32 " slots for batches of %" PRIu32 " rows of %zu bytes take more "
                          "than the %" PRIu64 " bytes that are available: choose a smaller "
                          "batch_size, or prefetch_batches",
-                         slots->slot_count, slots->batch_size, slots->row_bytes, available);
+                         slots->slot_count, slots->batch_size, row_bytes, available);
 }
 
 static int make_slots(stoker_loader *loader, stoker_error *error)
 {
     const bool rereads = stk_pipeline_plan_rereads(&loader->pipeline.plan);
     const stoker_dataset_info *set = &loader->pipeline.dataset->info;
+    const size_t label_bytes = stoker_dtype_bytes(set->label_dtype);
+    const struct stk_field_size sizes[] = { { .row_bytes = loader->pipeline.convert.to_bytes },
+                                            { .row_bytes = label_bytes } };
     const struct stk_slots_options slots = {
         .slot_count = stk_sizing_slot_count(loader),
         .batch_size = loader->options.batch_size,
         .batch_spans = loader->pipeline.schedule.batch_spans,
         .span_parts = loader->pipeline.schedule.span_parts,
-        .row_bytes = loader->pipeline.convert.to_bytes,
-        .label_bytes = stoker_dtype_bytes(set->label_dtype),
+        .sizes = sizes,
+        .field_count = label_bytes > 0 ? 2 : 1,
+        .label = label_bytes > 0 ? 1 : STK_NO_FIELD,
         .pin_memory = pinning(loader),
         .device = loader->device,
         .mark_fresh = loader->pipeline.device_cache.on,

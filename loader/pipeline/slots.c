@@ -25,16 +25,19 @@ static size_t align_line(size_t bytes)
 
 /* ---- create and destroy ---- */
 
-static void plan_layout(struct stk_slots *slots, const struct stk_slots_options *options)
+static int plan_layout(struct stk_slots *slots, const struct stk_slots_options *options)
 {
-    const size_t image_bytes = align_line(options->row_bytes * options->batch_size);
-    const size_t label_bytes = align_line(options->label_bytes * options->batch_size);
-    slots->labels_at = label_bytes > 0 ? image_bytes : 0;
-    slots->ids_at = image_bytes + label_bytes;
+    int rc = stk_slot_fields_init(&slots->fields, options->sizes, options->field_count,
+                                  options->batch_size);
+    if (rc < 0)
+        return rc;
+    slots->label = options->label;
+    slots->ids_at = slots->fields.bytes;
     slots->slot_bytes = slots->ids_at + align_line(sizeof(uint64_t) * options->batch_size);
     slots->fresh_at = options->mark_fresh ? slots->slot_bytes : 0;
     if (options->mark_fresh)
         slots->slot_bytes += align_line(options->batch_size);
+    return 0;
 }
 
 /* Let a slot that no worker uses fill this memory. */
@@ -43,24 +46,31 @@ static void use_memory(const struct stk_slots *slots, struct stk_slot *slot,
 {
     slot->memory = memory;
     slot->images = memory->base;
-    slot->labels = slots->labels_at > 0 ? memory->base + slots->labels_at : NULL;
+    slot->labels = slots->label == STK_NO_FIELD
+                       ? NULL
+                       : stk_slot_field_row(&slots->fields.each[slots->label], memory->base, 0);
     slot->ids = (uint64_t *)(void *)(memory->base + slots->ids_at);
     slot->fresh = slots->fresh_at > 0 ? memory->base + slots->fresh_at : NULL;
 }
 
 static int map_memory(struct stk_slots *slots, const struct stk_slots_options *options)
 {
-    plan_layout(slots, options);
+    int rc = plan_layout(slots, options);
+    if (rc < 0)
+        return rc;
     slots->memories = stk_calloc(options->slot_count, sizeof(slots->memories[0]));
     if (slots->memories == NULL)
         return STOKER_ENOMEM;
-    int rc = stk_region_map(&slots->memory, slots->slot_bytes * options->slot_count);
+    rc = stk_region_map(&slots->memory, slots->slot_bytes * options->slot_count);
     if (rc < 0)
         return rc;
     const size_t rows = (size_t)options->batch_size * options->slot_count;
     rc = stk_region_map(&slots->flags, rows);
     if (rc == 0 && options->keep_failures)
         rc = stk_region_map(&slots->failures, rows * sizeof(struct stk_failure));
+    const size_t lengths = slots->fields.lengths;
+    if (rc == 0 && lengths > 0)
+        rc = stk_region_map(&slots->lengths, lengths * options->slot_count * sizeof(uint64_t));
     if (rc < 0)
         return rc;
 
@@ -70,6 +80,8 @@ static int map_memory(struct stk_slots *slots, const struct stk_slots_options *o
         stk_lease_init(&memory->lease);
         memory->base = (uint8_t *)slots->memory.base + i * slots->slot_bytes;
         use_memory(slots, slot, memory);
+        if (lengths > 0)
+            slot->lengths = (uint64_t *)slots->lengths.base + i * lengths;
         slot->row_bad = (uint8_t *)slots->flags.base + (size_t)i * options->batch_size;
         if (options->keep_failures)
             slot->failures =
@@ -145,6 +157,8 @@ int stk_slots_init(struct stk_slots *slots, const struct stk_slots_options *opti
     }
     stk_region_populate(&slots->memory);
     stk_region_populate(&slots->flags);
+    if (slots->lengths.base != NULL)
+        stk_region_populate(&slots->lengths);
     return 0;
 }
 
@@ -161,6 +175,8 @@ void stk_slots_destroy(struct stk_slots *slots)
     unmap(slots, &slots->memory);
     stk_region_unmap(&slots->flags);
     stk_region_unmap(&slots->failures);
+    stk_region_unmap(&slots->lengths);
+    stk_slot_fields_destroy(&slots->fields);
     stk_claim_affinity_destroy(&slots->affinity);
     stk_free(slots->memories);
     stk_free(slots->slots);

@@ -27,7 +27,7 @@
  * A ticket is one span of a batch; a worker may take a part of it. claim_affinity.h decides which of
  * the next few tickets a worker gets.
  *
- * One slot's memory:   | images ........ | labels .... | ids ...... | fresh .. |  each on a cache line
+ * One slot's memory:   | field 0 ....... | field 1 ... | ... | ids ...... | fresh .. |  each on a cache line
  */
 #ifndef STK_PIPELINE_SLOTS_H
 #define STK_PIPELINE_SLOTS_H
@@ -44,6 +44,7 @@
 #include "loader/device/device.h"
 #include "loader/pipeline/bad_samples.h"
 #include "loader/pipeline/claim_affinity.h"
+#include "loader/pipeline/fields.h"
 #include "loader/pipeline/lease.h"
 
 enum stk_row_state { STK_ROW_GOOD = 0, STK_ROW_SKIPPED = 1, STK_ROW_SUBSTITUTED = 2 };
@@ -67,11 +68,12 @@ struct stk_slot {
                                                              acquire (next) */
 
     /* This and all below: written at init and, while the slot is lent, by the consumer (exchange). */
-    _Alignas(STK_CACHE_LINE) uint8_t *images;
-    void *labels; /* NULL if the data set has none */
+    _Alignas(STK_CACHE_LINE) uint8_t *images; /* field 0, where the memory starts */
+    void *labels;                             /* the label's field; NULL = there is none */
     uint64_t *ids;
     /* batch_size flags: the row was made on the host, the GPU does not hold it; NULL = no flags. */
     uint8_t *fresh;
+    uint64_t *lengths;              /* rows' lengths, see fields.h; NULL = no field varies */
     uint8_t *row_bad;               /* batch_size flags: enum stk_row_state; used if bad_rows > 0 */
     struct stk_failure *failures;   /* batch_size records for flagged rows; NULL with FAIL */
     struct stk_slot_memory *memory; /* where images, labels, ids and fresh lie */
@@ -87,9 +89,10 @@ struct stk_slots_options {
     uint32_t slot_count; /* 2..STOKER_PREFETCH_MAX */
     uint32_t batch_size;
     uint32_t batch_spans;
-    uint32_t span_parts; /* parts of a ticket, 1..STK_TICKET_PARTS_MAX */
-    size_t row_bytes;
-    size_t label_bytes; /* per label; 0 = none */
+    uint32_t span_parts;                /* parts of a ticket, 1..STK_TICKET_PARTS_MAX */
+    const struct stk_field_size *sizes; /* [field_count], copied */
+    uint32_t field_count;
+    uint32_t label; /* the label's field, or STK_NO_FIELD */
     stoker_switch pin_memory;
     struct stk_device *device; /* page-locks the slots; NULL = mlock does */
     bool mark_fresh;           /* room for a flag per row, copied with the rows */
@@ -105,8 +108,9 @@ struct stk_slots {
     uint32_t batch_parts; /* parts in all spans of a batch */
     uint64_t batches;
     size_t slot_bytes;
-    size_t labels_at; /* offsets in a slot's memory; 0 = has none */
-    size_t ids_at;
+    struct stk_slot_fields fields;
+    uint32_t label;                        /* the label's field, or STK_NO_FIELD */
+    size_t ids_at;                         /* offsets in a slot's memory */
     size_t fresh_at;                       /* 0 = has none */
     stoker_switch pin_memory;              /* as asked for; spares follow it */
     struct stk_device *device;             /* the one that page-locked the slots, or NULL */
@@ -114,6 +118,7 @@ struct stk_slots {
     struct stk_slot_memory *memories;      /* [slot_count], of the region */
     struct stk_slot_memory *extra;         /* the last one made by stk_slots_more_memory() */
     struct stk_region flags;               /* row_bad of all slots */
+    struct stk_region lengths;             /* all slots'; not mapped if no field varies */
     struct stk_region failures;            /* records of all slots; not mapped with FAIL */
     char pin_reason[STK_DEVICE_WHY_BYTES]; /* why not locked; "" if locked or not requested */
 

@@ -180,8 +180,8 @@ static size_t bytes_held(const struct stk_transfer *transfer, const struct stk_s
 {
     if (!transfer->cache->on || memchr(slot->fresh, 1, rows) != NULL)
         return 0;
-    const uint8_t *behind = slot->labels != NULL ? slot->labels : (const uint8_t *)slot->ids;
-    return (size_t)(behind - slot->images);
+    const struct stk_slot_fields *fields = &transfer->slots->fields;
+    return fields->count > 1 ? fields->each[1].at : fields->bytes;
 }
 
 /* Collects the kernels that follow a copy, in order. Returns their number. */

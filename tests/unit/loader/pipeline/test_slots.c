@@ -13,12 +13,14 @@
 
 enum { SLOTS = 3, SPANS = 2, BATCH_SIZE = 5, BATCHES = 10 };
 
+static const struct stk_field_size sizes[] = { { .row_bytes = 12 }, { .row_bytes = 8 } };
 static const struct stk_slots_options small = { .slot_count = SLOTS,
                                                 .batch_size = BATCH_SIZE,
                                                 .batch_spans = SPANS,
                                                 .span_parts = 1,
-                                                .row_bytes = 12,
-                                                .label_bytes = 8,
+                                                .sizes = sizes,
+                                                .field_count = 2,
+                                                .label = 1,
                                                 .pin_memory = STOKER_SWITCH_OFF,
                                                 .keep_failures = true,
                                                 .batches = BATCHES };
@@ -255,7 +257,9 @@ static uint32_t credits_until_wake(uint32_t held)
                                                     .batch_size = BATCH_SIZE,
                                                     .batch_spans = 1,
                                                     .span_parts = 1,
-                                                    .row_bytes = 12,
+                                                    .sizes = sizes,
+                                                    .field_count = 1,
+                                                    .label = STK_NO_FIELD,
                                                     .pin_memory = STOKER_SWITCH_OFF,
                                                     .batches = 1000 };
     struct stk_slots *slots = make(&eight);
@@ -298,7 +302,9 @@ static const struct stk_slots_options shared = { .slot_count = PLACES,
                                                  .batch_size = BATCH_SIZE,
                                                  .batch_spans = 1,
                                                  .span_parts = 1,
-                                                 .row_bytes = 12,
+                                                 .sizes = sizes,
+                                                 .field_count = 1,
+                                                 .label = STK_NO_FIELD,
                                                  .pin_memory = STOKER_SWITCH_OFF,
                                                  .batches = 3 * PLACES,
                                                  .workers = 2 };
