@@ -126,6 +126,9 @@ static_assert(TILE_BYTES >= 16 * STK_CHANNELS_MAX * ELEMENT_BYTES_MAX, "a tile h
     X(i16, to, 2, to_bytes, false)                                                                 \
     X(i32, to, 4, to_bytes, false)                                                                 \
     X(i64, to, 8, to_bytes, false)                                                                 \
+    X(u16, to, 2, to_bytes, false)                                                                 \
+    X(u32, to, 4, to_bytes, false)                                                                 \
+    X(u64, to, 8, to_bytes, false)                                                                 \
     X(f16, to, 2, to_bytes, true)                                                                  \
     X(bf16, to, 2, to_bytes, true)                                                                 \
     X(f32, to, 4, to_bytes, true)                                                                  \
@@ -232,9 +235,13 @@ static stk_convert_rows_fn *choose_rows(const struct stk_convert_plan *plan)
         ROW_OF_TABLE(STOKER_DTYPE_BFLOAT16, layout, bf16)                                          \
         ROW_OF_TABLE(STOKER_DTYPE_FLOAT32, layout, f32)                                            \
         ROW_OF_TABLE(STOKER_DTYPE_FLOAT64, layout, f64)                                            \
+        ROW_OF_TABLE(STOKER_DTYPE_UINT16, layout, u16)                                             \
+        ROW_OF_TABLE(STOKER_DTYPE_UINT32, layout, u32)                                             \
+        ROW_OF_TABLE(STOKER_DTYPE_UINT64, layout, u64)                                             \
+        ROW_OF_TABLE(STOKER_DTYPE_BOOL, layout, u8)                                                \
     }
-    static stk_convert_rows_fn *const table[2][STOKER_DTYPE_FLOAT64 + 1][3] = { TABLE(nhwc),
-                                                                                TABLE(nchw) };
+    static stk_convert_rows_fn *const table[2][STOKER_DTYPE_BOOL + 1][3] = { TABLE(nhwc),
+                                                                             TABLE(nchw) };
     /* With one channel the layouts are equal and the plan is uniform. */
     bool nchw = plan->layout == STOKER_LAYOUT_NCHW && plan->channels > 1;
     if (plan->copies)

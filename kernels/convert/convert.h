@@ -15,12 +15,16 @@
 #include <stoker/error.h>
 #include <stoker/tensor.h>
 
+#include "kernels/convert/elements.h"
+
 enum { STK_CHANNELS_MAX = 64 };
 enum { STK_TABLE_CHANNELS_MAX = 4 }; /* most channels that have lookup tables */
 
 struct stk_convert_options {
     stoker_dtype from;
-    stoker_dtype to;      /* equal to from, or FLOAT32, FLOAT16, BFLOAT16 */
+    /* equal to from; FLOAT32, FLOAT16 or BFLOAT16; or, channels last, a wider integer type: scale, mean and std are
+     * then unused */
+    stoker_dtype to;
     stoker_layout layout; /* the output's; the input is channels-last */
     size_t elements;      /* per row: height x width x channels, >= 1 */
     uint32_t channels;    /* last axis, 1..STK_CHANNELS_MAX if mean or NCHW is used */
@@ -50,6 +54,7 @@ struct stk_convert_plan {
     float factor[16 * STK_CHANNELS_MAX]; /* per element of the period; NCHW: per channel */
     float bias[16 * STK_CHANNELS_MAX];
     bool copies;             /* values are unchanged; only the layout may differ */
+    stk_elements_fn *widen;  /* integers to a wider type; NULL = no such plan */
     uint32_t table_channels; /* rows of table in use; 0 = no table */
     uint32_t table[STK_TABLE_CHANNELS_MAX][256]; /* UINT8 input, CPU without fma: output bits */
 };

@@ -75,6 +75,32 @@ static inline lanes lanes_from_i64(const unsigned char *at)
     return lanes_load(value);
 }
 
+static inline lanes lanes_from_u16(const unsigned char *at)
+{
+    return lanes_of_integers(_mm256_cvtepu16_epi32(load_16_bytes(at)),
+                             _mm256_cvtepu16_epi32(load_16_bytes(at + 16)));
+}
+
+static inline lanes lanes_from_u32(const unsigned char *at)
+{
+    uint32_t whole[LANES]; /* scalar: rare, and no vector instruction of this set does it */
+    float value[LANES];
+    memcpy(whole, at, sizeof(whole));
+    for (int lane = 0; lane < LANES; lane++)
+        value[lane] = (float)whole[lane];
+    return lanes_load(value);
+}
+
+static inline lanes lanes_from_u64(const unsigned char *at)
+{
+    uint64_t whole[LANES]; /* scalar: rare, and no vector instruction of this set does it */
+    float value[LANES];
+    memcpy(whole, at, sizeof(whole));
+    for (int lane = 0; lane < LANES; lane++)
+        value[lane] = (float)whole[lane];
+    return lanes_load(value);
+}
+
 static inline lanes lanes_from_f32(const unsigned char *at)
 {
     return (lanes){ _mm256_castsi256_ps(load_32_bytes(at)),

@@ -50,6 +50,26 @@ static inline lanes lanes_from_i64(const unsigned char *at)
     return _mm512_loadu_ps(value);
 }
 
+static inline lanes lanes_from_u16(const unsigned char *at)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepu16_epi32(load_32_bytes(at)));
+}
+
+static inline lanes lanes_from_u32(const unsigned char *at)
+{
+    return _mm512_cvtepu32_ps(_mm512_loadu_si512(at));
+}
+
+static inline lanes lanes_from_u64(const unsigned char *at)
+{
+    uint64_t whole[LANES]; /* scalar: rare, and no vector instruction of this set does it */
+    float value[LANES];
+    memcpy(whole, at, sizeof(whole));
+    for (int lane = 0; lane < LANES; lane++)
+        value[lane] = (float)whole[lane];
+    return _mm512_loadu_ps(value);
+}
+
 static inline lanes lanes_from_f32(const unsigned char *at)
 {
     return _mm512_loadu_ps(at);

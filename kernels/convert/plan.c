@@ -53,14 +53,18 @@ static size_t element_bytes(stoker_dtype dtype)
     switch (dtype) {
     case STOKER_DTYPE_UINT8:
     case STOKER_DTYPE_INT8:
+    case STOKER_DTYPE_BOOL:
         return 1;
+    case STOKER_DTYPE_UINT16:
     case STOKER_DTYPE_INT16:
     case STOKER_DTYPE_FLOAT16:
     case STOKER_DTYPE_BFLOAT16:
         return 2;
+    case STOKER_DTYPE_UINT32:
     case STOKER_DTYPE_INT32:
     case STOKER_DTYPE_FLOAT32:
         return 4;
+    case STOKER_DTYPE_UINT64:
     case STOKER_DTYPE_INT64:
     case STOKER_DTYPE_FLOAT64:
         return 8;
@@ -74,6 +78,11 @@ static bool is_target(stoker_dtype dtype)
 {
     return dtype == STOKER_DTYPE_FLOAT32 || dtype == STOKER_DTYPE_FLOAT16 ||
            dtype == STOKER_DTYPE_BFLOAT16;
+}
+
+static bool is_integer(stoker_dtype dtype)
+{
+    return !is_target(dtype) && dtype != STOKER_DTYPE_FLOAT64;
 }
 
 static bool uses_channels(const struct stk_convert_options *options)
@@ -139,8 +148,15 @@ static bool changes_nothing(const struct stk_convert_plan *plan)
 /* Equal types are copied, unless a float type is scaled. */
 static int check_types(struct stk_convert_plan *plan)
 {
+    if (plan->from != plan->to && !is_target(plan->to)) {
+        /* Values stay as they are: no scale, no mean, no planes. */
+        plan->widen = is_integer(plan->to) && plan->layout == STOKER_LAYOUT_NHWC
+                          ? stk_elements_choose(plan->from, plan->to)
+                          : NULL;
+        return plan->widen != NULL ? STOKER_OK : STOKER_ETYPE;
+    }
     if (plan->from != plan->to)
-        return is_target(plan->to) ? STOKER_OK : STOKER_ETYPE;
+        return STOKER_OK;
     bool is_float = is_target(plan->to) || plan->to == STOKER_DTYPE_FLOAT64;
     plan->copies = !is_float || changes_nothing(plan);
     return plan->copies || is_target(plan->to) ? STOKER_OK : STOKER_ETYPE;
@@ -166,6 +182,15 @@ static uint32_t prefetch_distance(size_t row_bytes)
 {
     size_t rows = PREFETCH_BYTES_AHEAD / row_bytes;
     return rows < 1 ? 1 : rows > PREFETCH_ROWS_MAX ? PREFETCH_ROWS_MAX : (uint32_t)rows;
+}
+
+/* Integers to wider ones: so little work that rows are not prefetched. */
+static void widen_rows(const struct stk_convert_plan *plan, const void *const *rows, uint32_t count,
+                       uint32_t ahead, void *out)
+{
+    (void)ahead;
+    for (uint32_t row = 0; row < count; row++)
+        plan->widen(rows[row], (unsigned char *)out + row * plan->to_bytes, plan->elements);
 }
 
 static stk_convert_rows_fn *choose_variant(const struct stk_convert_plan *plan)
@@ -204,7 +229,7 @@ int stk_convert_plan_init(struct stk_convert_plan *plan, const struct stk_conver
     if (rc < 0)
         return rc;
     fill_table(&made, uses_channels(options) ? options->channels : 1);
-    made.rows = choose_variant(&made);
+    made.rows = made.widen != NULL ? widen_rows : choose_variant(&made);
     *plan = made;
     return STOKER_OK;
 }

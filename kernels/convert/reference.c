@@ -22,6 +22,14 @@ static float load_element(stoker_dtype dtype, const unsigned char *at)
         return (float)LOAD_AS(int32_t, at);
     case STOKER_DTYPE_INT64:
         return (float)LOAD_AS(int64_t, at);
+    case STOKER_DTYPE_UINT16:
+        return (float)LOAD_AS(uint16_t, at);
+    case STOKER_DTYPE_UINT32:
+        return (float)LOAD_AS(uint32_t, at);
+    case STOKER_DTYPE_UINT64:
+        return (float)LOAD_AS(uint64_t, at);
+    case STOKER_DTYPE_BOOL:
+        return (float)LOAD_AS(uint8_t, at);
     case STOKER_DTYPE_FLOAT16:
         return stk_float_from_float16(LOAD_AS(uint16_t, at));
     case STOKER_DTYPE_BFLOAT16:
@@ -31,6 +39,19 @@ static float load_element(stoker_dtype dtype, const unsigned char *at)
     default:
         return (float)LOAD_AS(double, at);
     }
+}
+
+/* A wider integer of the same value: in little-endian order the sign fills the bytes that are added. */
+static void widen_element(stoker_dtype from, const unsigned char *at, size_t from_bytes,
+                          unsigned char *to, size_t to_bytes)
+{
+    const bool is_signed = from == STOKER_DTYPE_INT8 || from == STOKER_DTYPE_INT16 ||
+                           from == STOKER_DTYPE_INT32 || from == STOKER_DTYPE_INT64;
+    const bool negative = is_signed && at[from_bytes - 1] >= 128;
+    memset(to, negative ? 255 : 0, to_bytes);
+    memcpy(to, at, from_bytes);
+    if (from == STOKER_DTYPE_BOOL)
+        to[0] = at[0] != 0;
 }
 
 static void store_element(stoker_dtype dtype, unsigned char *at, float value)
@@ -63,6 +84,11 @@ void stk_convert_rows_reference(const struct stk_convert_plan *plan, const void 
             size_t place = nchw ? channel * pixels + i / plan->channels : i;
             if (plan->copies) {
                 memcpy(row_out + place * to_bytes, in + i * from_bytes, to_bytes);
+                continue;
+            }
+            if (plan->widen != NULL) {
+                widen_element(plan->from, in + i * from_bytes, from_bytes,
+                              row_out + place * to_bytes, to_bytes);
                 continue;
             }
             float value = load_element(plan->from, in + i * from_bytes);

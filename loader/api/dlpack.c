@@ -67,7 +67,9 @@ static DLDataType type_of(stoker_dtype dtype)
         [STOKER_DTYPE_INT16] = kDLInt,       [STOKER_DTYPE_INT32] = kDLInt,
         [STOKER_DTYPE_INT64] = kDLInt,       [STOKER_DTYPE_FLOAT16] = kDLFloat,
         [STOKER_DTYPE_BFLOAT16] = kDLBfloat, [STOKER_DTYPE_FLOAT32] = kDLFloat,
-        [STOKER_DTYPE_FLOAT64] = kDLFloat,
+        [STOKER_DTYPE_FLOAT64] = kDLFloat,   [STOKER_DTYPE_UINT16] = kDLUInt,
+        [STOKER_DTYPE_UINT32] = kDLUInt,     [STOKER_DTYPE_UINT64] = kDLUInt,
+        [STOKER_DTYPE_BOOL] = kDLBool,
     };
     return (DLDataType){ .code = codes[dtype],
                          .bits = (uint8_t)(8 * stoker_dtype_bytes(dtype)),

@@ -21,7 +21,13 @@ typedef struct DLDevice {
     int32_t device_id;
 } DLDevice;
 
-typedef enum DLDataTypeCode { kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLBfloat = 4 } DLDataTypeCode;
+typedef enum DLDataTypeCode {
+    kDLInt = 0,
+    kDLUInt = 1,
+    kDLFloat = 2,
+    kDLBfloat = 4,
+    kDLBool = 6
+} DLDataTypeCode;
 
 typedef struct DLDataType {
     uint8_t code;

@@ -11,6 +11,7 @@
 
 #include <stoker/trace.h>
 
+#include "kernels/convert/convert.h"
 #include "loader/base/error.h"
 #include "loader/sampler/sampler.h"
 
@@ -154,14 +155,23 @@ static int check_types(const stoker_loader_options *options, const stoker_datase
                        stoker_error *error)
 {
     const stoker_dtype to = options->dtype;
-    int rc = require(to == dataset->info.dtype || to == STOKER_DTYPE_FLOAT32 ||
-                         to == STOKER_DTYPE_FLOAT16 || to == STOKER_DTYPE_BFLOAT16,
-                     error, STOKER_ETYPE, "dtype: from %s to %s",
-                     stoker_dtype_name(dataset->info.dtype), stoker_dtype_name(to));
+    int rc = require(to != STOKER_DTYPE_FLOAT64 || to == dataset->info.dtype, error, STOKER_ETYPE,
+                     "dtype: from %s to %s", stoker_dtype_name(dataset->info.dtype),
+                     stoker_dtype_name(to));
+    if (rc == 0)
+        rc = require(stk_elements_choose(dataset->info.dtype, to) != NULL, error, STOKER_ETYPE,
+                     "dtype: from %s to %s", stoker_dtype_name(dataset->info.dtype),
+                     stoker_dtype_name(to));
     if (rc == 0)
         rc = require(to == STOKER_DTYPE_FLOAT32 || to == STOKER_DTYPE_FLOAT16 ||
                          to == STOKER_DTYPE_BFLOAT16 || options->mean_count == 0,
                      error, STOKER_EINVAL, "mean and std need a dtype of float32 or less");
+    if (rc == 0)
+        rc = require(options->layout == STOKER_LAYOUT_NHWC || to == dataset->info.dtype ||
+                         to == STOKER_DTYPE_FLOAT32 || to == STOKER_DTYPE_FLOAT16 ||
+                         to == STOKER_DTYPE_BFLOAT16,
+                     error, STOKER_ETYPE, "dtype: from %s to %s in layout NCHW",
+                     stoker_dtype_name(dataset->info.dtype), stoker_dtype_name(to));
     if (rc == 0)
         rc = require(options->layout == STOKER_LAYOUT_NHWC || dataset->info.is_image, error,
                      STOKER_EINVAL, "layout NCHW needs images");

@@ -11,6 +11,8 @@ static const struct dtype_row {
     [STOKER_DTYPE_INT32] = { "int32", 4 },     [STOKER_DTYPE_INT64] = { "int64", 8 },
     [STOKER_DTYPE_FLOAT16] = { "float16", 2 }, [STOKER_DTYPE_BFLOAT16] = { "bfloat16", 2 },
     [STOKER_DTYPE_FLOAT32] = { "float32", 4 }, [STOKER_DTYPE_FLOAT64] = { "float64", 8 },
+    [STOKER_DTYPE_UINT16] = { "uint16", 2 },   [STOKER_DTYPE_UINT32] = { "uint32", 4 },
+    [STOKER_DTYPE_UINT64] = { "uint64", 8 },   [STOKER_DTYPE_BOOL] = { "bool", 1 },
 };
 
 enum { DTYPE_COUNT = sizeof(dtypes) / sizeof(dtypes[0]) };

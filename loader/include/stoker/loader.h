@@ -145,7 +145,8 @@ typedef struct stoker_loader_options {
      * with DEVICE, half of the free GPU memory. */
     uint64_t cache_bytes;
 
-    /* Element type of images: FLOAT32, FLOAT16 and BFLOAT16 convert, see scale. Default NONE = as stored. */
+    /* Element type of images, or of field 0: FLOAT32, FLOAT16 and BFLOAT16 convert, see scale; a wider integer type that
+     * holds all values (uint16 to int32, int64, ...) keeps them. Default NONE = as stored. */
     stoker_dtype dtype;
     stoker_layout layout; /* axis order of images: NHWC (default) or NCHW */
     float scale; /* float types get value * scale; default 0 = 1/255 for uint8 data, else 1 */

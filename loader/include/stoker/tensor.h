@@ -18,7 +18,11 @@ typedef enum stoker_dtype {
     STOKER_DTYPE_FLOAT16,
     STOKER_DTYPE_BFLOAT16,
     STOKER_DTYPE_FLOAT32,
-    STOKER_DTYPE_FLOAT64
+    STOKER_DTYPE_FLOAT64,
+    STOKER_DTYPE_UINT16,
+    STOKER_DTYPE_UINT32,
+    STOKER_DTYPE_UINT64,
+    STOKER_DTYPE_BOOL /* one byte, 0 or 1 */
 } stoker_dtype;
 
 /* Axis order of an image batch. Data sets store channels last. */

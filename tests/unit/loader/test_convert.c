@@ -113,8 +113,9 @@ static stoker_loader_options odd_options(void)
 
 CleanTest(convert, every_stored_type_to_every_float, .timeout = 60)
 {
-    static const char *const types[] = { "uint8",   "int8",     "int16",   "int32",  "int64",
-                                         "float16", "bfloat16", "float32", "float64" };
+    static const char *const types[] = { "uint8",   "int8",     "int16",   "int32",   "int64",
+                                         "float16", "bfloat16", "float32", "float64", "uint16",
+                                         "uint32",  "uint64",   "bool" };
     uint32_t opened = 0;
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         char spec[96];
@@ -126,7 +127,7 @@ CleanTest(convert, every_stored_type_to_every_float, .timeout = 60)
         check_types(dataset, odd_options());
         stoker_dataset_close(&dataset);
     }
-    cr_assert_geq(opened, 5);
+    cr_assert_geq(opened, 9);
 }
 
 CleanTest(convert, images_in_both_layouts_normalised_and_not, .timeout = 60)
@@ -198,4 +199,27 @@ CleanTest(convert, mean_and_std_are_copied)
     cr_assert(stk_runs_equal(&expected, &found));
     stoker_loader_destroy(&loader);
     stk_file_set_remove(&set);
+}
+
+/* Values stay: the oracle's plan is checked against plain arithmetic in unit/kernels/test_elements.c. */
+CleanTest(convert, integers_to_wider_ones, .timeout = 60)
+{
+    static const struct {
+        const char *from;
+        stoker_dtype to;
+    } pairs[] = { { "uint8", STOKER_DTYPE_INT64 },   { "uint8", STOKER_DTYPE_UINT16 },
+                  { "int8", STOKER_DTYPE_INT16 },    { "int16", STOKER_DTYPE_INT32 },
+                  { "uint16", STOKER_DTYPE_INT32 },  { "uint16", STOKER_DTYPE_INT64 },
+                  { "uint32", STOKER_DTYPE_UINT64 }, { "bool", STOKER_DTYPE_UINT8 } };
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        char spec[96];
+        stoker_dataset *dataset = NULL;
+        stoker_loader_options options = odd_options();
+        (void)snprintf(spec, sizeof(spec), "synth:bytes?count=40&shape=5x7&dtype=%s",
+                       pairs[i].from);
+        cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL, NULL), STOKER_OK, "%s", spec);
+        options.dtype = pairs[i].to;
+        check_routes(dataset, options);
+        stoker_dataset_close(&dataset);
+    }
 }

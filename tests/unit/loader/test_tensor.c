@@ -17,7 +17,9 @@ CleanTest(tensor, each_type_has_its_size_and_name)
         { STOKER_DTYPE_INT16, 2, "int16" },       { STOKER_DTYPE_INT32, 4, "int32" },
         { STOKER_DTYPE_INT64, 8, "int64" },       { STOKER_DTYPE_FLOAT16, 2, "float16" },
         { STOKER_DTYPE_BFLOAT16, 2, "bfloat16" }, { STOKER_DTYPE_FLOAT32, 4, "float32" },
-        { STOKER_DTYPE_FLOAT64, 8, "float64" },
+        { STOKER_DTYPE_FLOAT64, 8, "float64" },   { STOKER_DTYPE_UINT16, 2, "uint16" },
+        { STOKER_DTYPE_UINT32, 4, "uint32" },     { STOKER_DTYPE_UINT64, 8, "uint64" },
+        { STOKER_DTYPE_BOOL, 1, "bool" },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         cr_assert_eq(stoker_dtype_bytes(rows[i].dtype), rows[i].bytes, "%s", rows[i].name);
@@ -28,7 +30,7 @@ CleanTest(tensor, each_type_has_its_size_and_name)
 
 CleanTest(tensor, what_is_no_type_is_none)
 {
-    static const stoker_dtype strange[] = { STOKER_DTYPE_NONE, (stoker_dtype)10, (stoker_dtype)1000,
+    static const stoker_dtype strange[] = { STOKER_DTYPE_NONE, (stoker_dtype)14, (stoker_dtype)1000,
                                             (stoker_dtype)0x7FFFFFFF };
     for (size_t i = 0; i < sizeof(strange) / sizeof(strange[0]); i++) {
         cr_assert_eq(stoker_dtype_bytes(strange[i]), 0);
