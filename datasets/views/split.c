@@ -105,8 +105,8 @@ static void mark_class(struct strata *strata, uint64_t number, uint64_t begin, u
         return;
     begin_permutation(&permutation, &order, samples, seed, number + 1);
     for (uint64_t i = 0; i < strata->tests[number]; i++) {
-        uint64_t at;
-        stk_sampler_ids(&permutation, &order, i, 1, 1, &at);
+        uint64_t at = i;
+        stk_sampler_map(&permutation, &order, &at, 1, &at);
         strata->sides[(begin + at) / 8] |= (uint8_t)(1U << ((begin + at) % 8));
     }
 }

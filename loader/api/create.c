@@ -1,6 +1,6 @@
 /* create.c - builds the pipeline that the options ask for, and destroys it.
  *
- *   options ─▶ device ─▶ rows ─▶ samples ─▶ cache ─▶ plan ─▶ reader ─▶ schedule ─▶ slots ─▶ workers
+ *   options ─▶ device ─▶ rows ─▶ samples ─▶ cache ─▶ plan ─▶ reader ─▶ order, schedule ─▶ slots ─▶ workers
  *
  * On any failure destroy frees the parts that exist.
  */
@@ -12,6 +12,7 @@
 
 #include "loader/api/loader.h"
 #include "loader/api/options.h"
+#include "loader/api/order.h"
 #include "loader/api/row_plan.h"
 #include "loader/api/sizing.h"
 #include "loader/api/state.h"
@@ -213,15 +214,18 @@ static int make_schedule(stoker_loader *loader, stoker_error *error)
 {
     const stoker_loader_options *options = &loader->options;
     const stoker_dataset *dataset = loader->pipeline.dataset;
+    const uint64_t length = stk_order_length(options, dataset);
     struct stk_resume resume = { .epoch = 0, .position = 0 };
     if (options->resume != NULL) {
-        const struct stk_resume expected = stk_state_start(dataset, options);
+        struct stk_resume expected = stk_state_start(dataset, options);
+        expected.length = length;
+        expected.order_hash = loader->order_hash;
         int rc = stk_state_unpack(&resume, options->resume, &expected, error);
         if (rc < 0)
             return rc;
     }
     const struct stk_schedule_options schedule = {
-        .count = dataset->info.count,
+        .count = length,
         .batch_size = options->batch_size,
         .rank = options->rank,
         .world_size = options->world_size,
@@ -233,8 +237,15 @@ static int make_schedule(stoker_loader *loader, stoker_error *error)
         .first_position = resume.position,
     };
     stk_schedule_init(&loader->pipeline.schedule, &schedule);
-    stk_sampler_init(&loader->pipeline.sampler, dataset->info.count, options->seed,
-                     options->shuffle);
+    struct stk_sampler *sampler = &loader->pipeline.sampler;
+    if (stk_order_draws(options, dataset)) {
+        stk_sampler_init(sampler, dataset->info.count, options->seed, false);
+        sampler->draws = &loader->draws;
+        sampler->length = length;
+    } else {
+        stk_sampler_init(sampler, dataset->info.count, options->seed, options->shuffle);
+    }
+    loader->options.order = NULL; /* the caller's; nothing looks at it any more */
     loader->state_epoch = resume.epoch;
     loader->state_position = resume.position;
     /* Resumed after an epoch's last batch: its end is not reported yet. */
@@ -393,6 +404,9 @@ static int make_pipeline(stoker_loader *loader, stoker_error *error)
     if (rc == 0)
         rc = make_reader(loader, error);
     if (rc == 0)
+        rc = stk_order_make(&loader->draws, &loader->order_hash, &loader->options,
+                            loader->pipeline.dataset, error);
+    if (rc == 0)
         rc = make_schedule(loader, error);
     if (rc != 0)
         return rc;
@@ -472,6 +486,7 @@ static void free_loader(void *self)
     stk_kept_destroy(loader);
     if (!stk_transfer_destroy(&loader->transfer, stk_now_ns() + DEVICE_WAIT_NS))
         return; /* the GPU still reads our slots, or the consumer's work still runs there */
+    stk_alias_free(&loader->draws.alias);
     stk_trace_destroy(&loader->trace);
     stk_leases_destroy(&loader->leases);
     stk_free(loader->tensors);

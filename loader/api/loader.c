@@ -312,6 +312,7 @@ int stoker_loader_state(const stoker_loader *loader, stoker_state *out)
     if (stk_fork_guard_tripped(&loader->guard))
         return STOKER_EFORKED;
     struct stk_resume resume = stk_state_start(loader->pipeline.dataset, &loader->options);
+    resume.order_hash = loader->order_hash;
     resume.epoch = loader->state_epoch;
     resume.position = loader->state_position;
     stk_state_pack(out, &resume);

@@ -32,6 +32,7 @@
 #include "loader/pipeline/transfer.h"
 #include "loader/pipeline/tuner.h"
 #include "loader/pipeline/worker.h"
+#include "loader/sampler/draws.h"
 
 struct stoker_loader {
     struct stk_fork_guard guard;
@@ -44,6 +45,8 @@ struct stoker_loader {
     char device_reason[STK_DEVICE_WHY_BYTES];
     struct stk_pipeline_facts facts; /* collected by create, for pipeline.plan */
     struct stk_pipeline pipeline;
+    struct stk_draws draws;       /* all zero if the order is a permutation */
+    uint32_t order_hash;          /* 24 bits, for the token; 0 = no order but shuffle */
     struct stk_transfer transfer; /* all zero on the CPU */
     struct stk_leases leases;
     struct stk_tensor *tensors; /* the ring's: kept.c hands them to its leases */

@@ -12,6 +12,7 @@
 #include <stoker/trace.h>
 
 #include "kernels/convert/convert.h"
+#include "loader/api/order.h"
 #include "loader/base/error.h"
 #include "loader/sampler/sampler.h"
 
@@ -99,7 +100,7 @@ static int check_choices(const stoker_loader_options *options, stoker_error *err
 static int check_share(const stoker_loader_options *options, const stoker_dataset *dataset,
                        stoker_error *error)
 {
-    const uint64_t count = dataset->info.count;
+    const uint64_t count = stk_order_length(options, dataset);
     int rc = require(options->world_size <= WORLD_SIZE_MAX, error, STOKER_EINVAL,
                      "world_size %" PRIu32 " is not in 1..%u", options->world_size, WORLD_SIZE_MAX);
     if (rc == 0)
@@ -107,8 +108,8 @@ static int check_share(const stoker_loader_options *options, const stoker_datase
                      "rank %" PRIu32 " is not below world_size %" PRIu32, options->rank,
                      options->world_size);
     if (rc == 0)
-        rc = require(count <= STK_SAMPLER_COUNT_MAX, error, STOKER_ELIMIT,
-                     "%" PRIu64 " samples, at most 2^62 have an order", count);
+        rc = require(dataset->info.count <= STK_SAMPLER_COUNT_MAX, error, STOKER_ELIMIT,
+                     "%" PRIu64 " samples, at most 2^62 have an order", dataset->info.count);
     if (rc == 0)
         rc = require(options->batch_size <= count, error, STOKER_EBATCH,
                      "batch_size %" PRIu32 ", samples %" PRIu64, options->batch_size, count);
@@ -262,6 +263,8 @@ int stk_options_resolve(stoker_loader_options *options, const stoker_loader_opti
     rc = check_counts(options, error);
     if (rc == 0)
         rc = check_choices(options, error);
+    if (rc == 0)
+        rc = stk_order_check(options, dataset, error);
     if (rc == 0)
         rc = check_share(options, dataset, error);
     if (rc == 0)

@@ -10,7 +10,7 @@
 #include "loader/base/error.h"
 #include "loader/base/rng.h"
 
-enum { VERSION = 2, CHECKED_BYTES = 56 };
+enum { VERSION = 2, CHECKED_BYTES = 56, SHUFFLE = 1, FLAGS_UNKNOWN = 0xFE };
 
 static const uint8_t MAGIC[4] = { 'S', 'T', 'K', 'S' };
 
@@ -31,7 +31,7 @@ void stk_state_pack(stoker_state *state, const struct stk_resume *resume)
     stk_store_le64(state->bytes + 16, resume->epoch);
     stk_store_le64(state->bytes + 24, resume->position);
     stk_store_le64(state->bytes + 32, resume->count);
-    stk_store_le32(state->bytes + 40, resume->shuffle ? 1 : 0);
+    stk_store_le32(state->bytes + 40, (resume->shuffle ? SHUFFLE : 0) | resume->order_hash << 8);
     stk_store_le32(state->bytes + 44, (uint32_t)resume->row_bytes);
     stk_store_le32(state->bytes + 48, resume->fingerprint.form);
     stk_store_le32(state->bytes + 52, resume->fingerprint.content);
@@ -98,21 +98,30 @@ int stk_state_unpack(struct stk_resume *resume, const stoker_state *state,
                       "library that made it, or start without it",
                       version, VERSION);
 
+    const uint32_t flags = stk_load_le32(bytes + 40);
+    if ((flags & FLAGS_UNKNOWN) != 0)
+        return refuse(error, "the token has flags that this library does not know");
     const struct stk_resume found = {
         .seed = stk_load_le64(bytes + 8),
         .epoch = stk_load_le64(bytes + 16),
         .position = stk_load_le64(bytes + 24),
         .count = stk_load_le64(bytes + 32),
-        .shuffle = stk_load_le32(bytes + 40) != 0,
+        .length = expected->length,
+        .order_hash = flags >> 8,
+        .shuffle = (flags & SHUFFLE) != 0,
         .row_bytes = stk_load_le32(bytes + 44),
         .fingerprint = { stk_load_le32(bytes + 48), stk_load_le32(bytes + 52) },
     };
     int rc = check_dataset(&found, expected, error);
     if (rc < 0)
         return rc;
-    if (found.position > found.count)
-        return refuse(error, "position %" PRIu64 " of %" PRIu64 " samples is impossible",
-                      found.position, found.count);
+    if (found.order_hash != expected->order_hash)
+        return refuse(error, "made with another options.order: kind, length, weights, name or "
+                             "fingerprint differ");
+    const uint64_t length = expected->length > 0 ? expected->length : found.count;
+    if (found.position > length)
+        return refuse(error, "position %" PRIu64 " of %" PRIu64 " is impossible", found.position,
+                      length);
     if (found.seed != expected->seed || found.shuffle != expected->shuffle)
         return refuse(
             error, "made with seed %" PRIu64 ", shuffle %d; asked for seed %" PRIu64 ", shuffle %d",

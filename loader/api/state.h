@@ -4,7 +4,8 @@
  *    8  seed               16  epoch
  *   24  position: positions of the epoch delivered, over all ranks
  *   32  samples in the data set
- *   40  flags: 1 shuffle   44  bytes of a row as stored
+ *   40  flags: bit 0 shuffle, bits 8..31 hash of options.order
+ *   44  bytes of a row as stored
  *   48  fingerprint: form  52  fingerprint: content
  *   56  check: stk_mix64 over the words before
  *
@@ -26,17 +27,20 @@ struct stk_resume {
     uint64_t count;
     uint64_t row_bytes;
     struct stk_fingerprint fingerprint;
+    /* Positions in an epoch; 0 = count. Not in the token itself, but part of the order's hash. */
+    uint64_t length;
+    uint32_t order_hash; /* 24 bits; 0 = no order but shuffle */
     bool shuffle;
 };
 
-/* The token of this data set and these options at the start of epoch 0. */
+/* The token of this data set and these options at the start of epoch 0; without the order's hash and length. */
 struct stk_resume stk_state_start(const stoker_dataset *dataset,
                                   const stoker_loader_options *options);
 
 void stk_state_pack(stoker_state *state, const struct stk_resume *resume);
 
 /* Parse a token. STOKER_ESTATE if it is damaged, has another version, or was made with another
- * data set, seed or shuffle than `expected` (whose epoch and position are ignored). */
+ * data set, seed, shuffle or order than `expected` (whose epoch and position are ignored). */
 int stk_state_unpack(struct stk_resume *resume, const stoker_state *state,
                      const struct stk_resume *expected, stoker_error *error);
 

@@ -138,8 +138,8 @@ static const struct stk_sampler_order *order_of(struct stk_claimer *claimer, uin
     return &claimer->order;
 }
 
-void stk_claim_rows(struct stk_claimer *claimer, struct stk_span *span,
-                    const struct stk_piece *piece)
+int stk_claim_rows(struct stk_claimer *claimer, struct stk_span *span,
+                   const struct stk_piece *piece, stoker_error *error)
 {
     struct stk_pipeline *pipeline = claimer->pipeline;
     const struct stk_schedule *schedule = &pipeline->schedule;
@@ -160,8 +160,8 @@ void stk_claim_rows(struct stk_claimer *claimer, struct stk_span *span,
     if (pipeline->on_bad == STOKER_ON_BAD_SUBSTITUTE)
         memset(span->attempts, 0, span->rows);
 
-    stk_sampler_ids(&pipeline->sampler, order_of(claimer, span->epoch), span->position,
-                    schedule->world_size, span->rows, stk_span_id(span, 0));
+    return stk_sampler_ids(&pipeline->sampler, order_of(claimer, span->epoch), span->position,
+                           schedule->world_size, span->rows, stk_span_id(span, 0), error);
 }
 
 bool stk_claim_end(struct stk_claimer *claimer, struct stk_span *span)

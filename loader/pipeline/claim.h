@@ -41,9 +41,10 @@ void stk_claimer_destroy(struct stk_claimer *claimer); /* all zero is allowed */
 struct stk_span *stk_claim_piece(struct stk_claimer *claimer, uint64_t last_batch,
                                  struct stk_piece *piece);
 
-/* Fill in the span: its rows, and their samples' ids, which go to the slot. */
-void stk_claim_rows(struct stk_claimer *claimer, struct stk_span *span,
-                    const struct stk_piece *piece);
+/* Fill in the span: its rows, and their samples' ids, which go to the slot. Returns 0, or an error of the caller's own
+ * order, and *error is filled in. */
+int stk_claim_rows(struct stk_claimer *claimer, struct stk_span *span,
+                   const struct stk_piece *piece, stoker_error *error);
 
 /* The span's rows are complete: it is free, and its piece is counted. Returns true if it was the last piece of
  * its batch, which is published then. */

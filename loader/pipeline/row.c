@@ -118,6 +118,15 @@ static int locate(const struct stk_pipeline *pipeline, struct stk_span *span, st
     return 0;
 }
 
+void stk_row_lose_all(struct stk_span *span, const stoker_error *error)
+{
+    for (uint32_t row = 0; row < span->rows; row++)
+        stk_bad_row_lose(span, row, error);
+    span->on_device = span->resident = false;
+    span->started = span->rows;
+    span->left = 0;
+}
+
 void stk_row_locate(const struct stk_row_maker *maker, struct stk_span *span)
 {
     stoker_error error;
@@ -129,10 +138,7 @@ void stk_row_locate(const struct stk_row_maker *maker, struct stk_span *span)
     if (error.code != rc)
         (void)stk_error_set(&error, rc, STOKER_STAGE_LOCATE, &nowhere,
                             "locate() of the data set failed");
-    for (uint32_t row = 0; row < span->rows; row++)
-        stk_bad_row_lose(span, row, &error);
-    span->started = span->rows;
-    span->left = 0;
+    stk_row_lose_all(span, &error);
 }
 
 void stk_row_write_labels(const struct stk_pipeline *pipeline, const struct stk_span *span)

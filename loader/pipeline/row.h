@@ -21,6 +21,9 @@ enum stk_row_step { STK_ROW_DONE, STK_ROW_READ, STK_ROW_AGAIN };
  * rows are lost: then span->started is span->rows, and left is 0. */
 void stk_row_locate(const struct stk_row_maker *maker, struct stk_span *span);
 
+/* Give up all rows of a span: the run ends with the error. */
+void stk_row_lose_all(struct stk_span *span, const stoker_error *error);
+
 /* Copy the labels of a span's samples to its slot. */
 void stk_row_write_labels(const struct stk_pipeline *pipeline, const struct stk_span *span);
 

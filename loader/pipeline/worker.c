@@ -170,8 +170,11 @@ static struct stk_span *claim_span(struct stk_worker *worker, uint64_t last_batc
         return NULL;
     const uint64_t batch = piece.ticket / worker->pipeline->schedule.batch_spans;
     const uint64_t begin_ns = stk_trace_begin(worker->trace, STOKER_TRACE_CLAIM, batch);
-    stk_claim_rows(&worker->claimer, span, &piece);
-    stk_row_locate(&worker->maker, span);
+    stoker_error error;
+    if (stk_claim_rows(&worker->claimer, span, &piece, &error) == 0)
+        stk_row_locate(&worker->maker, span);
+    else
+        stk_row_lose_all(span, &error);
     stk_trace_end(worker->trace, STOKER_TRACE_CLAIM, begin_ns, batch, span->first_row, span->rows);
     return span;
 }

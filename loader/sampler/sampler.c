@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "loader/base/rng.h"
+#include "loader/sampler/draws.h"
 #include "loader/sampler/walk.h"
 
 /* Half of the rounds fall on each half. Small sets get more: a keyed function on few values
@@ -46,6 +47,7 @@ void stk_sampler_init(struct stk_sampler *sampler, uint64_t count, uint64_t seed
     assert(width >= 1);
     *sampler = (struct stk_sampler){
         .count = count,
+        .length = count,
         .seed = seed,
         .shuffle = shuffle,
         .width = width,
@@ -144,14 +146,18 @@ void stk_sampler_map(const struct stk_sampler *sampler, const struct stk_sampler
                         n - done < STK_SAMPLER_BLOCK ? n - done : STK_SAMPLER_BLOCK, ids + done);
 }
 
-/* Every position must be < count. */
-static void ids_before_end(const struct stk_sampler *sampler, const struct stk_sampler_order *order,
-                           uint64_t first, uint64_t stride, uint32_t n, uint64_t *ids)
+/* Every position must be < length. */
+static int ids_before_end(const struct stk_sampler *sampler, const struct stk_sampler_order *order,
+                          uint64_t first, uint64_t stride, uint32_t n, uint64_t *ids,
+                          stoker_error *error)
 {
     if (!sampler->shuffle) {
+        if (sampler->draws != NULL)
+            return stk_draws_ids(sampler->draws, sampler->count, sampler->seed, order->epoch, first,
+                                 stride, n, ids, error);
         for (uint32_t i = 0; i < n; i++)
             ids[i] = first + i * stride;
-        return;
+        return 0;
     }
     uint32_t done = 0;
     for (; n - done >= STK_SAMPLER_BLOCK; done += STK_SAMPLER_BLOCK)
@@ -162,20 +168,21 @@ static void ids_before_end(const struct stk_sampler *sampler, const struct stk_s
         shuffled_block(sampler, order->keys, first + done * stride, stride, n - done, rest);
         memcpy(ids + done, rest, (n - done) * sizeof(ids[0]));
     }
+    return 0;
 }
 
-void stk_sampler_ids(const struct stk_sampler *sampler, const struct stk_sampler_order *order,
-                     uint64_t first, uint64_t stride, uint32_t n, uint64_t *ids)
+int stk_sampler_ids(const struct stk_sampler *sampler, const struct stk_sampler_order *order,
+                    uint64_t first, uint64_t stride, uint32_t n, uint64_t *ids, stoker_error *error)
 {
-    while (n > 0 && first + (n - 1) * stride >= sampler->count) { /* padding: rare */
-        first %= sampler->count;
-        const uint64_t left = (sampler->count - 1 - first) / stride + 1;
+    int rc = 0;
+    while (rc == 0 && n > 0 && first + (n - 1) * stride >= sampler->length) { /* padding: rare */
+        first %= sampler->length;
+        const uint64_t left = (sampler->length - 1 - first) / stride + 1;
         const uint32_t part = left < n ? (uint32_t)left : n;
-        ids_before_end(sampler, order, first, stride, part, ids);
+        rc = ids_before_end(sampler, order, first, stride, part, ids, error);
         first += part * stride;
         ids += part;
         n -= part;
     }
-    if (n > 0)
-        ids_before_end(sampler, order, first, stride, n, ids);
+    return rc == 0 && n > 0 ? ids_before_end(sampler, order, first, stride, n, ids, error) : rc;
 }

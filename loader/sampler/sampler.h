@@ -8,6 +8,8 @@
  * half to the other, modulo that half's size. width * height exceeds count by less
  * than width, so almost no position needs a second walk. O(1) memory, O(1) seek.
  *
+ * Other orders (draws.h) replace the permutation if `draws` is set.
+ *
  * Threads   Immutable after init: any number of threads.
  */
 #ifndef STK_SAMPLER_SAMPLER_H
@@ -15,17 +17,22 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stoker/error.h>
 
 #define STK_SAMPLER_COUNT_MAX ((uint64_t)1 << 62)
 
 enum { STK_SAMPLER_BLOCK = 64 }; /* positions worked on at a time */
 
+struct stk_draws;
 struct stk_walk;
 
 struct stk_sampler {
-    uint64_t count;
+    uint64_t count;  /* samples */
+    uint64_t length; /* positions in an epoch; count, unless changed after init */
     uint64_t seed;
-    bool shuffle;                /* false: id = position */
+    bool shuffle; /* false: id = position, or what `draws` says */
+    /* not a permutation; NULL = none. Not owned; set after init, with shuffle = false */
+    const struct stk_draws *draws;
     uint32_t width;              /* range of the half L */
     uint32_t height;             /* range of the half R */
     uint32_t rounds;             /* even */
@@ -46,9 +53,13 @@ void stk_sampler_init(struct stk_sampler *sampler, uint64_t count, uint64_t seed
 void stk_sampler_begin(const struct stk_sampler *sampler, uint64_t epoch,
                        struct stk_sampler_order *order);
 
-/* ids[i] = the sample at position first + i * stride, modulo count, of the order's epoch, for i < n. */
-void stk_sampler_ids(const struct stk_sampler *sampler, const struct stk_sampler_order *order,
-                     uint64_t first, uint64_t stride, uint32_t n, uint64_t *ids);
+/* ids[i] = the sample at position first + i * stride, modulo length, of the order's epoch, for i < n. Returns 0, or an
+ * error of the caller's own order (then *error is filled in, and the ids are unusable); without one it cannot fail, and
+ * error may be NULL. */
+__attribute__((warn_unused_result)) int stk_sampler_ids(const struct stk_sampler *sampler,
+                                                        const struct stk_sampler_order *order,
+                                                        uint64_t first, uint64_t stride, uint32_t n,
+                                                        uint64_t *ids, stoker_error *error);
 
 /* ids[i] = the sample at positions[i], each < count, for i < n; of a sampler that shuffles. The two arrays may be the
  * same. */

@@ -115,6 +115,60 @@ typedef struct stoker_state {
     uint8_t bytes[64];
 } stoker_state;
 
+/* Which samples an epoch holds. Every kind is a pure function of (seed, epoch, position): it does not depend on workers,
+ * ranks share its positions, and it resumes. */
+typedef enum stoker_order_kind {
+    /* shuffle = false: 0, 1, 2, ...; true: a permutation that differs in each epoch; of a data set with weights (see
+     * stoker_dataset_weight) as WEIGHTED */
+    STOKER_ORDER_DEFAULT = 0,
+    STOKER_ORDER_WEIGHTED = 1, /* drawn with replacement, id i with probability weights[i] / sum */
+    STOKER_ORDER_OWN = 2       /* what `ids` says */
+} stoker_order_kind;
+
+/* An order beyond `shuffle`, which WEIGHTED and OWN ignore. Start from STOKER_ORDER_INIT.
+ *
+ * A resume token holds a hash of kind, length, weights, name and fingerprint, and is refused with another order.
+ * Random transforms are a function of (seed, epoch, sample id): a sample that comes twice in an epoch is transformed
+ * alike both times. stoker_dataset_repeat() gives its copies different transforms. */
+typedef struct stoker_order {
+    size_t struct_size; /* set by STOKER_ORDER_INIT; checked by create */
+    stoker_order_kind kind;
+    /* Positions in an epoch, 1..2^62; default 0 = the number of samples. Only for orders that are no permutation. */
+    uint64_t length;
+    /* WEIGHTED: one per sample, finite and >= 0, sum > 0; read by create, which makes a table of 16 bytes per sample.
+     * The same ids are drawn on every machine. NULL (default) = the data set's own weights. */
+    const double *weights;
+    uint64_t weight_count; /* values in weights: the number of samples; default 0 = none */
+    /* OWN: set ids_out[i] to the sample at position + i x stride of the epoch, for i < count; each below the number of
+     * samples. Must be a pure function of its arguments. Called by workers, by several at a time, for a few dozen to a
+     * few hundred rows at a time; may block, but then its batches wait. An error (< 0; text in error->message) or an id
+     * that does not exist ends the run. */
+    int (*ids)(void *self, uint64_t epoch, uint64_t position, uint64_t stride, uint32_t count,
+               uint64_t *ids_out, stoker_error *error);
+    void *self; /* passed to ids; must outlive the loader. Default NULL */
+    /* OWN: what a resume token knows of `ids`: a name, and a number that differs if its parameters do. Read by create.
+     * Default NULL and 0: nothing. */
+    const char *name;
+    uint64_t fingerprint;
+} stoker_order;
+
+#define STOKER_ORDER_DEFAULTS STOKER_DEFAULT(struct_size, sizeof(stoker_order))
+
+#ifdef __cplusplus
+static inline stoker_order stoker_order_made(void)
+{
+    stoker_order made = {};
+    STOKER_ORDER_DEFAULTS
+    return made;
+}
+#define STOKER_ORDER_INIT stoker_order_made()
+#else
+#define STOKER_ORDER_INIT                                                                          \
+    {                                                                                              \
+        STOKER_ORDER_DEFAULTS                                                                      \
+    }
+#endif
+
 /* Start from STOKER_LOADER_OPTIONS_INIT and change what you need. */
 typedef struct stoker_loader_options {
     size_t struct_size;  /* set by STOKER_LOADER_OPTIONS_INIT; checked by create */
@@ -130,7 +184,7 @@ typedef struct stoker_loader_options {
     uint32_t prefetch_batches;
     uint32_t read_depth;  /* reads in flight per worker, 1..1024; default 0 = choose */
     uint64_t epochs;      /* epochs until STOKER_FINISHED; default 0 = endless */
-    bool shuffle;         /* a new order each epoch; default false: 0, 1, 2, ... */
+    bool shuffle;         /* a new order each epoch; default false: 0, 1, 2, ...; see `order` */
     stoker_last last;     /* an epoch's incomplete last batch; default STOKER_LAST_SHORT */
     stoker_device device; /* default STOKER_DEVICE_CPU */
     /* Page-lock the slots. ON: create fails if impossible. Default AUTO: ON for a GPU, else OFF. */
@@ -193,6 +247,9 @@ typedef struct stoker_loader_options {
     /* Most bytes that GROW allocates for batches that are kept, GPU memory on a GPU. Default 0 = an eighth of the
      * memory available when the first one is kept; in host memory divided by the job's processes on this node. */
     uint64_t lent_bytes_max;
+
+    /* Draw samples by weight, or in an order of your own. Read by create. Default NULL = `shuffle` decides. */
+    const stoker_order *order;
 } stoker_loader_options;
 
 #define STOKER_LOADER_OPTIONS_DEFAULTS                                                             \

@@ -4,7 +4,7 @@
  *   input  [token:64] [how:1] [differs:1]
  *          how      bit 0: magic, version and check are put right, which no fuzzer would find
  *          differs  what the loader expects otherwise: bit 0 seed, 1 shuffle, 2 count, 3 row bytes,
- *                   4 form, 5 content
+ *                   4 form, 5 content, 6 order
  */
 #include "fuzz/dataset_input.h"
 #include "loader/api/state.h"
@@ -36,7 +36,8 @@ static struct stk_resume expected_of(const stoker_state *state, uint32_t differs
     return (struct stk_resume){
         .seed = stk_load_le64(bytes + 8) ^ (differs & 1),
         .count = stk_load_le64(bytes + 32) ^ (differs >> 2 & 1),
-        .shuffle = (stk_load_le32(bytes + 40) != 0) != ((differs >> 1 & 1) != 0),
+        .shuffle = (stk_load_le32(bytes + 40) & 1) != (differs >> 1 & 1),
+        .order_hash = (stk_load_le32(bytes + 40) >> 8) ^ (differs >> 6 & 1),
         .row_bytes = stk_load_le32(bytes + 44) ^ (differs >> 3 & 1),
         .fingerprint = { stk_load_le32(bytes + 48) ^ (differs >> 4 & 1),
                          stk_load_le32(bytes + 52) ^ (differs >> 5 & 1) },
@@ -48,7 +49,8 @@ static void check_taken(const struct stk_resume *resume, const struct stk_resume
     stoker_state again;
     struct stk_resume twice = { 0 };
     STK_FUZZ_CHECK(resume->position <= resume->count && resume->count == expected->count);
-    STK_FUZZ_CHECK(resume->seed == expected->seed && resume->shuffle == expected->shuffle);
+    STK_FUZZ_CHECK(resume->seed == expected->seed && resume->shuffle == expected->shuffle &&
+                   resume->order_hash == expected->order_hash);
     stk_state_pack(&again, resume);
     STK_FUZZ_CHECK(stk_state_unpack(&twice, &again, expected, NULL) == STOKER_OK);
     STK_FUZZ_CHECK(twice.epoch == resume->epoch && twice.position == resume->position);
@@ -60,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     if (size < TOKEN_BYTES + 2)
         return 0;
     const bool mended = (bytes[TOKEN_BYTES] & 1) != 0;
-    const uint32_t differs = bytes[TOKEN_BYTES + 1] & 0x3F;
+    const uint32_t differs = bytes[TOKEN_BYTES + 1] & 0x7F;
     memcpy(state.bytes, bytes, TOKEN_BYTES);
     if (mended)
         mend(&state);
@@ -79,7 +81,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         STK_FUZZ_CHECK(error.message[0] != '\0' &&
                        memcmp(&resume, &untouched, sizeof(resume)) == 0);
     }
+    const bool known = (stk_load_le32(state.bytes + 40) & 0xFE) == 0; /* flags */
     if (mended && differs == 0)
-        STK_FUZZ_CHECK((rc == STOKER_OK) == (stk_load_le64(state.bytes + 24) <= expected.count));
+        STK_FUZZ_CHECK((rc == STOKER_OK) ==
+                       (known && stk_load_le64(state.bytes + 24) <= expected.count));
     return 0;
 }

@@ -43,7 +43,7 @@ static uint64_t id_at(const stoker_loader_options *options, uint64_t epoch, uint
     uint64_t id;
     stk_sampler_init(&sampler, COUNT, options->seed, options->shuffle);
     stk_sampler_begin(&sampler, epoch, &order);
-    stk_sampler_ids(&sampler, &order, position % COUNT, 1, 1, &id);
+    cr_assert_eq(stk_sampler_ids(&sampler, &order, position % COUNT, 1, 1, &id, NULL), 0);
     return id;
 }
 

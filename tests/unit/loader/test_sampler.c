@@ -19,7 +19,7 @@ static void ids_of(const struct stk_sampler *sampler, uint64_t epoch, uint64_t f
 {
     struct stk_sampler_order order;
     stk_sampler_begin(sampler, epoch, &order);
-    stk_sampler_ids(sampler, &order, first, stride, n, ids);
+    cr_assert_eq(stk_sampler_ids(sampler, &order, first, stride, n, ids, NULL), 0);
 }
 
 /* Walk a whole epoch in pieces of 200; false if an id is out of range or comes twice. */
@@ -293,12 +293,12 @@ static void check_defined_order(const struct stk_sampler *sampler)
     stk_sampler_begin(sampler, 5, &order);
     const uint32_t n = sampler->count < 200 ? (uint32_t)sampler->count : 200;
     for (uint64_t first = 0; first <= sampler->count - n; first += (sampler->count - n) / 3 + 1) {
-        stk_sampler_ids(sampler, &order, first, 1, n, ids);
+        cr_assert_eq(stk_sampler_ids(sampler, &order, first, 1, n, ids, NULL), 0);
         for (uint32_t k = 0; k < n; k++)
             cr_assert_eq(ids[k], defined_id(sampler, &order, first + k));
     }
     const uint32_t apart = (uint32_t)((sampler->count - 1) / 3 < n ? (sampler->count - 1) / 3 : n);
-    stk_sampler_ids(sampler, &order, 0, 3, apart, ids);
+    cr_assert_eq(stk_sampler_ids(sampler, &order, 0, 3, apart, ids, NULL), 0);
     for (uint32_t k = 0; k < apart; k++)
         cr_assert_eq(ids[k], defined_id(sampler, &order, 3 * k));
 }

@@ -1,0 +1,73 @@
+/* draws.c - see draws.h. */
+#include "loader/sampler/draws.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "loader/base/error.h"
+#include "loader/base/rng.h"
+
+#define DRAWS_STREAM                                                                               \
+    UINT64_C(0x7765696768747321) /* "weights!": keeps these draws apart from others */
+
+static void draw(const struct stk_draws *draws, uint64_t seed, uint64_t epoch, uint64_t first,
+                 uint64_t stride, uint32_t n, uint64_t *ids)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const struct stk_random random = stk_philox(seed ^ DRAWS_STREAM, epoch, first + i * stride);
+        ids[i] = stk_alias_draw(&draws->alias, (uint64_t)random.word[0] << 32 | random.word[1],
+                                (uint64_t)random.word[2] << 32 | random.word[3]);
+    }
+}
+
+/* The index of the first id that does not exist; n = all do. */
+static uint32_t first_stranger(const uint64_t *ids, uint32_t n, uint64_t count)
+{
+    uint32_t i = 0;
+    while (i < n && ids[i] < count)
+        i++;
+    return i;
+}
+
+static int refuse(uint64_t epoch, uint64_t position, int code, const char *what,
+                  stoker_error *error)
+{
+    const struct stk_place nowhere = STK_NOWHERE;
+    return stk_error_set(error, code, STOKER_STAGE_LOCATE, &nowhere,
+                         "order.ids, epoch %llu, position %llu: %s", (unsigned long long)epoch,
+                         (unsigned long long)position, what);
+}
+
+static int ask(const struct stk_draws *draws, uint64_t count, uint64_t epoch, uint64_t first,
+               uint64_t stride, uint32_t n, uint64_t *ids, stoker_error *error)
+{
+    char what[200];
+    stoker_error said;
+    stk_error_clear(&said);
+    memset(ids, 0xFF, n * sizeof(ids[0])); /* an id that is left out does not exist */
+    const int rc = draws->own(draws->self, epoch, first, stride, n, ids, &said);
+    if (rc != 0) {
+        (void)snprintf(what, sizeof(what), "returned %d%s%.150s", rc,
+                       said.message[0] != '\0' ? ": " : "", said.message);
+        return refuse(epoch, first, rc < 0 ? rc : STOKER_EINVAL, what, error);
+    }
+    const uint32_t bad = first_stranger(ids, n, count);
+    if (bad == n)
+        return 0;
+    (void)snprintf(what, sizeof(what), "id %llu of a data set of %llu samples",
+                   (unsigned long long)ids[bad], (unsigned long long)count);
+    return refuse(epoch, first + bad * stride, STOKER_EINVAL, what, error);
+}
+
+int stk_draws_ids(const struct stk_draws *draws, uint64_t count, uint64_t seed, uint64_t epoch,
+                  uint64_t first, uint64_t stride, uint32_t n, uint64_t *ids, stoker_error *error)
+{
+    if (draws->own == NULL) {
+        draw(draws, seed, epoch, first, stride, n, ids);
+        return 0;
+    }
+    const int rc = n == 0 ? 0 : ask(draws, count, epoch, first, stride, n, ids, error);
+    if (rc < 0)
+        memset(ids, 0, n * sizeof(ids[0]));
+    return rc;
+}

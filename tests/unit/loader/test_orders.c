@@ -1,0 +1,365 @@
+/* test_orders.c - weights and the caller's own order: each position has its sample with any workers, world and stop;
+ * a token of another order is refused; and an order that is wrong says how.
+ */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "loader/base/fault.h"
+#include "support/leaks.h"
+#include "support/opened_loader.h"
+#include "support/positions.h"
+
+enum { SAMPLES = 40, EPOCHS = 2, LENGTH_MAX = 70 };
+
+static struct stk_positions oracle;
+static struct stk_positions found;
+
+static stoker_loader_options order_options(const stoker_order *order)
+{
+    stoker_loader_options options = stk_small_options();
+    options.batch_size = 8;
+    options.order = order;
+    return options;
+}
+
+/* Workers x worlds x every stop, with another world, batch size and number of workers after it. */
+static void check_everywhere(const stoker_dataset *dataset, stoker_loader_options options,
+                             uint64_t length)
+{
+    static const int32_t workers[] = { 0, 1, 2, 5 };
+    stoker_error error = { .message = "" };
+    cr_assert_eq(stk_positions_plain(&oracle, dataset, options, length, &error), STOKER_FINISHED,
+                 "%s", error.message);
+    cr_assert_eq(oracle.filled, EPOCHS * length);
+    for (int w = 0; w < 4; w++)
+        for (uint32_t world = 1; world <= 3; world++) {
+            stoker_loader_options later = options;
+            options.num_workers = workers[w];
+            options.world_size = world;
+            later.num_workers = workers[3 - w];
+            later.world_size = 1 + world % 3;
+            later.batch_size = 5;
+            for (uint32_t stop = 0; stop * 8 * world < length + 8 * world; stop++) {
+                (void)stk_positions_divided(&found, dataset, options, later, length, stop, &error);
+                cr_assert(stk_positions_equal(&oracle, &found, EPOCHS),
+                          "workers %d, world %u, stop %u: %s", (int)workers[w], world, stop,
+                          error.message);
+            }
+        }
+}
+
+/* ---- weights -------------------------------------------------------------------------- */
+
+/* Even ids only, the higher the likelier. */
+static void make_weights(double weights[SAMPLES])
+{
+    for (int i = 0; i < SAMPLES; i++)
+        weights[i] = i % 2 == 0 ? i : 0.0;
+}
+
+static void expect_weighted(uint64_t length)
+{
+    uint32_t repeated = 0;
+    for (uint64_t at = 0; at < EPOCHS * length; at++) {
+        cr_assert_eq(oracle.ids[at] % 2, 0);
+        cr_assert_neq(oracle.ids[at], 0);
+        repeated += oracle.ids[at] == oracle.ids[at % length];
+    }
+    cr_assert_lt(repeated, EPOCHS * length, "both epochs are alike");
+}
+
+CleanTest(orders, weighted_by_the_options, .timeout = 100)
+{
+    double weights[SAMPLES];
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3");
+    stoker_order order = STOKER_ORDER_INIT;
+    make_weights(weights);
+    order.kind = STOKER_ORDER_WEIGHTED;
+    order.weights = weights;
+    order.weight_count = SAMPLES;
+    for (uint64_t length = 0; length <= LENGTH_MAX; length += 35) {
+        order.length = length;
+        check_everywhere(dataset, order_options(&order), length > 0 ? length : SAMPLES);
+        expect_weighted(oracle.length);
+    }
+    stoker_dataset_close(&dataset);
+}
+
+/* A cache and files below it; and the data set's weights draw the same as the options'. */
+CleanTest(orders, weighted_by_the_data_set, .timeout = 100)
+{
+    double weights[SAMPLES];
+    struct stk_file_set set;
+    stoker_dataset *weighted = NULL;
+    cr_assert(stk_file_set_make(&set, SAMPLES, 5, 3, 0));
+    make_weights(weights);
+    cr_assert_eq(stoker_dataset_weight(&weighted, set.dataset, weights, SAMPLES, NULL), STOKER_OK);
+    stoker_loader_options options = order_options(NULL);
+    options.cache = STOKER_CACHE_AUTO;
+    check_everywhere(weighted, options, SAMPLES);
+    expect_weighted(SAMPLES);
+    stoker_order order = STOKER_ORDER_INIT;
+    order.kind = STOKER_ORDER_WEIGHTED;
+    order.weights = weights;
+    order.weight_count = SAMPLES;
+    options.order = &order;
+    found = oracle;
+    cr_assert_eq(stk_positions_plain(&oracle, set.dataset, options, SAMPLES, NULL),
+                 STOKER_FINISHED);
+    cr_assert(stk_positions_equal(&oracle, &found, EPOCHS));
+    options = order_options(NULL);
+    options.shuffle = false; /* then each sample once, in order */
+    cr_assert_eq(stk_positions_plain(&oracle, weighted, options, SAMPLES, NULL), STOKER_FINISHED);
+    for (uint64_t at = 0; at < EPOCHS * SAMPLES; at++)
+        cr_assert_eq(oracle.ids[at], at % SAMPLES);
+    stoker_dataset_close(&weighted);
+    stk_file_set_remove(&set);
+}
+
+/* ---- the caller's own ------------------------------------------------------------------ */
+
+static int backwards(void *self, uint64_t epoch, uint64_t position, uint64_t stride, uint32_t count,
+                     uint64_t *ids, stoker_error *error)
+{
+    (void)error;
+    const uint64_t step = *(const uint64_t *)self;
+    for (uint32_t i = 0; i < count; i++)
+        ids[i] = (epoch + (position + i * stride) * step) % SAMPLES;
+    return 0;
+}
+
+CleanTest(orders, of_the_caller, .timeout = 100)
+{
+    uint64_t step = SAMPLES - 1;
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3");
+    stoker_order order = STOKER_ORDER_INIT;
+    order.kind = STOKER_ORDER_OWN;
+    order.ids = backwards;
+    order.self = &step;
+    for (uint64_t length = 0; length <= LENGTH_MAX; length += 35) {
+        order.length = length;
+        check_everywhere(dataset, order_options(&order), length > 0 ? length : SAMPLES);
+        for (uint64_t at = 0; at < EPOCHS * oracle.length; at++)
+            cr_assert_eq(oracle.ids[at],
+                         (at / oracle.length + at % oracle.length * step) % SAMPLES);
+    }
+    stoker_dataset_close(&dataset);
+}
+
+/* The rows that fill up the last batch are those of the epoch's first positions. */
+CleanTest(orders, padded_at_the_end)
+{
+    enum { LENGTH = 35, WORLD = 3, BATCH = 8 };
+    uint64_t step = 7;
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3");
+    stoker_order order = STOKER_ORDER_INIT;
+    order.kind = STOKER_ORDER_OWN;
+    order.ids = backwards;
+    order.self = &step;
+    order.length = LENGTH;
+    stoker_loader_options options = order_options(&order);
+    options.last = STOKER_LAST_PAD;
+    options.world_size = WORLD;
+    options.epochs = 1;
+    for (uint32_t rank = 0; rank < WORLD; rank++) {
+        stoker_batch batch = STOKER_BATCH_INIT;
+        options.rank = rank;
+        stoker_loader *loader = loader_of(dataset, &options);
+        for (uint64_t index = 0; index < 2; index++) {
+            cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
+            cr_assert_eq(batch.count, BATCH);
+            for (uint32_t row = 0; row < BATCH; row++) {
+                const uint64_t position = (index * BATCH + row) * WORLD + rank;
+                cr_assert_eq(batch.ids[row], position % LENGTH * step % SAMPLES);
+            }
+            stoker_batch_release(&batch);
+        }
+        stoker_loader_destroy(&loader);
+    }
+    stoker_dataset_close(&dataset);
+}
+
+static int failing(void *self, uint64_t epoch, uint64_t position, uint64_t stride, uint32_t count,
+                   uint64_t *ids, stoker_error *error)
+{
+    const int kind = *(const int *)self;
+    for (uint32_t i = 0; i < count; i++)
+        if (kind != 2 || position + i * stride != 20)
+            ids[i] = kind == 1 && epoch == 1 && position + i * stride == 13 ? SAMPLES : 0;
+    if (kind == 0)
+        (void)snprintf(error->message, sizeof(error->message), "no more\nids");
+    return kind == 0 ? STOKER_EIO : kind == 3 ? 7 : 0;
+}
+
+CleanTest(orders, that_are_wrong_end_the_run_and_say_why)
+{
+    static const struct {
+        int code;
+        const char *words;
+    } cases[] = { { STOKER_EIO, "returned -6: no more?ids" },
+                  { STOKER_EINVAL, "epoch 1, position 13: id 40 of a data set of 40 samples" },
+                  { STOKER_EINVAL, "epoch 0, position 20: id 18446744073709551615" },
+                  { STOKER_EINVAL, "returned 7" } };
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3");
+    for (int kind = 0; kind < 4; kind++)
+        for (int32_t workers = 0; workers < 3; workers++) {
+            int self = kind;
+            stoker_order order = STOKER_ORDER_INIT;
+            order.kind = STOKER_ORDER_OWN;
+            order.ids = failing;
+            order.self = &self;
+            stoker_loader_options options = order_options(&order);
+            options.num_workers = workers;
+            options.on_bad_sample = STOKER_ON_BAD_SKIP; /* an order is no sample */
+            stoker_loader *loader = loader_of(dataset, &options);
+            static struct stk_run run;
+            run = (struct stk_run){ 0 };
+            stk_run_on(loader, &run, UINT32_MAX);
+            cr_assert_eq(run.rc, cases[kind].code);
+            cr_assert_not_null(strstr(stoker_loader_error(loader)->message, cases[kind].words),
+                               "%s", stoker_loader_error(loader)->message);
+            stoker_loader_destroy(&loader);
+        }
+    stoker_dataset_close(&dataset);
+}
+
+/* ---- tokens ------------------------------------------------------------------------------ */
+
+CleanTest(orders, a_token_knows_its_order)
+{
+    double weights[SAMPLES], others[SAMPLES];
+    uint64_t step = 3;
+    stoker_order orders[8];
+    stoker_state states[8];
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3");
+    make_weights(weights);
+    make_weights(others);
+    others[39] = 0.5;
+    for (int i = 0; i < 8; i++) {
+        orders[i] = (stoker_order)STOKER_ORDER_INIT;
+        if (i == 0)
+            continue;
+        orders[i].kind = i < 4 ? STOKER_ORDER_WEIGHTED : STOKER_ORDER_OWN;
+        orders[i].weights = i == 1 || i == 2 ? weights : i == 3 ? others : NULL;
+        orders[i].weight_count = i < 4 ? SAMPLES : 0;
+        orders[i].length = i == 2 || i == 7 ? 50 : 0;
+        orders[i].ids = i < 4 ? NULL : backwards;
+        orders[i].self = &step;
+        orders[i].name = i == 5 ? "backwards" : NULL;
+        orders[i].fingerprint = i == 6 ? 1 : 0;
+    }
+    for (int i = 0; i < 8; i++) {
+        const stoker_loader_options options = order_options(&orders[i]);
+        stoker_loader *loader = loader_of(dataset, &options);
+        cr_assert_eq(stoker_loader_state(loader, &states[i]), STOKER_OK);
+        stoker_loader_destroy(&loader);
+    }
+    for (int from = 0; from < 8; from++)
+        for (int to = 0; to < 8; to++) {
+            stoker_loader_options options = order_options(to == 0 ? NULL : &orders[to]);
+            stoker_loader *loader = NULL;
+            stoker_error error = { .message = "" };
+            options.resume = &states[from];
+            cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error),
+                         from == to ? STOKER_OK : STOKER_ESTATE, "%d %d: %s", from, to,
+                         error.message);
+            cr_assert(from == to || strstr(error.message, "another options.order") != NULL, "%s",
+                      error.message);
+            stoker_loader_destroy(&loader);
+        }
+    stoker_dataset_close(&dataset);
+}
+
+/* ---- what is refused ------------------------------------------------------------------------ */
+
+CleanTest(orders, that_make_no_sense_are_refused)
+{
+    double weights[SAMPLES] = { 0 };
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3");
+    static const struct {
+        stoker_order order;
+        int code;
+        const char *words;
+    } cases[] = {
+        { { .struct_size = 1 }, STOKER_EINVAL, "order.struct_size 1" },
+        { { .struct_size = sizeof(stoker_order), .kind = (stoker_order_kind)3 },
+          STOKER_EINVAL,
+          "order.kind 3" },
+        { { .struct_size = sizeof(stoker_order), .kind = STOKER_ORDER_WEIGHTED },
+          STOKER_EINVAL,
+          "neither order.weights nor the data set" },
+        { { .struct_size = sizeof(stoker_order), .kind = STOKER_ORDER_OWN },
+          STOKER_EINVAL,
+          "order.ids" },
+        { { .struct_size = sizeof(stoker_order), .ids = backwards }, STOKER_EINVAL, "order.ids" },
+        { { .struct_size = sizeof(stoker_order), .length = 3 }, STOKER_EINVAL, "order.length 3" },
+        { { .struct_size = sizeof(stoker_order), .weight_count = 3 },
+          STOKER_EINVAL,
+          "order.weights needs" },
+        { { .struct_size = sizeof(stoker_order),
+            .kind = STOKER_ORDER_OWN,
+            .ids = backwards,
+            .length = (UINT64_C(1) << 62) + 1 },
+          STOKER_ELIMIT,
+          "2^62" },
+        { { .struct_size = sizeof(stoker_order),
+            .kind = STOKER_ORDER_OWN,
+            .ids = backwards,
+            .length = 7 },
+          STOKER_EBATCH,
+          "batch_size 8" },
+    };
+    stoker_loader *loader = NULL;
+    stoker_error error;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const stoker_loader_options options = order_options(&cases[i].order);
+        cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), cases[i].code, "%s",
+                     error.message);
+        cr_assert_not_null(strstr(error.message, cases[i].words), "%s", error.message);
+    }
+    stoker_order order = STOKER_ORDER_INIT;
+    order.kind = STOKER_ORDER_WEIGHTED;
+    order.weights = weights;
+    order.weight_count = SAMPLES - 1;
+    const stoker_loader_options options = order_options(&order);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_EINVAL);
+    cr_assert_not_null(strstr(error.message, "39 is not the 40"), "%s", error.message);
+    order.weight_count = SAMPLES;
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_EINVAL);
+    cr_assert_not_null(strstr(error.message, "weights are 0"), "%s", error.message);
+    weights[5] = -0.25;
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_EINVAL);
+    cr_assert_not_null(strstr(error.message, "weights[5] is -0.25"), "%s", error.message);
+    stoker_dataset_close(&dataset);
+}
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+CleanTest(orders, each_allocation_may_fail)
+{
+    double weights[SAMPLES];
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3");
+    stoker_dataset *weighted = NULL;
+    make_weights(weights);
+    cr_assert_eq(stoker_dataset_weight(&weighted, dataset, weights, SAMPLES, NULL), STOKER_OK);
+    const int64_t live = stk_fault_live_bytes();
+    stoker_loader_options options = order_options(NULL);
+    options.num_workers = 0;
+    for (uint64_t nth = 1;; nth++) {
+        stoker_loader *loader = NULL;
+        stoker_error error = { .message = "" };
+        stk_fault_arm(STK_FAULT_MEMORY, nth);
+        const int rc = stoker_loader_create(&loader, weighted, &options, &error);
+        if (!stk_fault_disarm()) {
+            cr_assert_eq(rc, STOKER_OK, "%s", error.message);
+            cr_assert_gt(nth, 5);
+            stoker_loader_destroy(&loader);
+            break;
+        }
+        cr_assert_eq(rc, STOKER_ENOMEM, "allocation %u", (unsigned)nth);
+        cr_assert_gt(error.message[0], 0);
+        cr_assert_eq(stk_fault_live_bytes(), live);
+    }
+    stoker_dataset_close(&weighted);
+    stoker_dataset_close(&dataset);
+}
