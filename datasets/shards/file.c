@@ -2,9 +2,12 @@
 #include "datasets/shards/file.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "loader/base/crc32c.h"
+#include "loader/base/fault.h"
 #include "loader/base/memory.h"
 
 static_assert(sizeof(struct stk_shard_record) == STK_SHARD_ENTRY_BYTES,
@@ -39,8 +42,22 @@ int stk_shard_file_open(struct stk_shard_file *file, const char *path, stoker_er
     return rc;
 }
 
+int stk_shard_file_map(struct stk_shard_file *file, stoker_error *error)
+{
+    void *mapped = stk_fault_hit(STK_FAULT_MEMORY)
+                       ? MAP_FAILED
+                       : mmap(NULL, (size_t)file->header.file_bytes, PROT_READ, MAP_SHARED,
+                              file->source.fd, 0);
+    if (mapped == MAP_FAILED)
+        return refuse(file, STOKER_ENOMEM, 0, "mapping it", error);
+    file->mapped = mapped;
+    return STOKER_OK;
+}
+
 void stk_shard_file_close(struct stk_shard_file *file)
 {
+    if (file->mapped != NULL)
+        munmap((void *)file->mapped, (size_t)file->header.file_bytes);
     if (file->source.path != NULL)
         stk_source_close(&file->source);
     *file = (struct stk_shard_file){ .source = STK_SOURCE_CLOSED };

@@ -11,6 +11,7 @@
 struct stk_shard_file {
     struct stk_source source;
     struct stk_shard_header header;
+    const uint8_t *mapped; /* header.file_bytes of it; NULL = not mapped */
 };
 
 /* A record as it is kept in memory: as large as an entry, so that an index is read to where its
@@ -27,6 +28,10 @@ struct stk_shard_record {
 /* Open a shard and check its header. path must outlive the file. On failure it is closed. */
 int stk_shard_file_open(struct stk_shard_file *file, const char *path, stoker_error *error);
 void stk_shard_file_close(struct stk_shard_file *file); /* all zero, or closed, is allowed */
+
+/* Map an open shard, until it is closed. If the file is cut short meanwhile, or cannot be read, a touch of the missing
+ * part ends the process (SIGBUS). */
+int stk_shard_file_map(struct stk_shard_file *file, stoker_error *error);
 
 /* Read and verify the index: header.count records, each said to be in file number `number`, and
  * the header.names_bytes of the names. On failure records and names hold anything. */

@@ -52,25 +52,39 @@ static int open_scratch(const void *self, void **out)
     return rc;
 }
 
-/* ---- the tag: a checksum below, a codec above --------------------------------- */
+/* ---- the tag: 32 bits of checksum, 8 of codec, the low 24 of the index ---------- */
 
-enum { TAG_CODEC_SHIFT = 32 };
+enum { TAG_CODEC_SHIFT = 32, TAG_INDEX_SHIFT = 64 - STK_SHARD_INDEX_BITS };
 
 void stk_shard_decoder_describe(const struct stk_shard_decoder *decoder,
-                                const struct stk_shard_record *record, stoker_sample *out)
+                                const struct stk_shard_record *record, uint64_t index,
+                                stoker_sample *out)
 {
     out->codec = record->codec == STK_SHARD_RAW ? &decoder->raw : &decoder->packed;
-    out->tag = record->sum | (uint64_t)record->codec << TAG_CODEC_SHIFT;
+    out->tag = record->sum | (uint64_t)record->codec << TAG_CODEC_SHIFT | index << TAG_INDEX_SHIFT;
+}
+
+static enum stk_shard_codec codec_of(uint64_t tag)
+{
+    return (enum stk_shard_codec)(uint8_t)(tag >> TAG_CODEC_SHIFT);
 }
 
 static int verify(const void *self, const stoker_encoded *in, stoker_error *error)
 {
     const struct stk_shard_decoder *decoder = self;
-    const uint32_t sum = decoder->sum(0, in->bytes, in->size);
     const uint32_t wanted = (uint32_t)in->tag;
-    return sum == wanted
-               ? STOKER_OK
-               : stk_refuse(error, STOKER_ECORRUPT, "checksum %08x, not %08x", sum, wanted);
+    const uint64_t index =
+        decoder->known == NULL
+            ? STK_SHARD_NO_INDEX
+            : stk_shard_known_find(decoder->known, wanted, (uint32_t)(in->tag >> TAG_INDEX_SHIFT));
+    if (decoder->once && stk_shard_known_has(decoder->known, index))
+        return STOKER_OK;
+    const uint32_t sum = decoder->sum(0, in->bytes, in->size);
+    if (sum != wanted)
+        return stk_refuse(error, STOKER_ECORRUPT, "checksum %08x, not %08x", sum, wanted);
+    if (decoder->known != NULL)
+        stk_shard_known_mark(decoder->known, index);
+    return STOKER_OK;
 }
 
 static int decode_packed(const void *self, void *scratch, const stoker_encoded *in, void *row,
@@ -78,7 +92,7 @@ static int decode_packed(const void *self, void *scratch, const stoker_encoded *
 {
     const struct scratch *of = scratch;
     const stoker_codec *image = image_codec(self);
-    switch ((enum stk_shard_codec)(in->tag >> TAG_CODEC_SHIFT)) {
+    switch (codec_of(in->tag)) {
     case STK_SHARD_LZ4:
         return stk_codec_lz4.decode(NULL, NULL, in, row, row_bytes, error);
     case STK_SHARD_ZSTD:

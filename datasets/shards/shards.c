@@ -35,6 +35,8 @@ struct shards {
     uint32_t *name_at;
     struct stk_shard_decoder decoder;
     struct stk_label_column column; /* if labels are integers */
+    struct stk_shard_known known;   /* if verify=once or map=1 */
+    bool maps;
 };
 
 /* ---- callbacks ------------------------------------------------------------------ */
@@ -55,6 +57,15 @@ static int describe(const void *self, stoker_dataset_info *out)
     return STOKER_OK;
 }
 
+/* A record that was read once, so that the page cache has it. The position stays, as it identifies the sample. */
+static void take_from_mapping(const struct shards *shards, const struct stk_shard_record *record,
+                              stoker_sample *out)
+{
+    out->extent.memory = shards->files[record->file].mapped + record->offset;
+    if (shards->decoder.once && record->codec == STK_SHARD_RAW)
+        out->codec = NULL; /* the row itself, which is gathered */
+}
+
 static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
                   stoker_error *error)
 {
@@ -69,7 +80,9 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
             .extent = { .offset = record->offset, .bytes = record->bytes, .file = record->file },
             .label = record->label,
         };
-        stk_shard_decoder_describe(&shards->decoder, record, &out[i]);
+        stk_shard_decoder_describe(&shards->decoder, record, ids[i], &out[i]);
+        if (shards->maps && stk_shard_known_has(&shards->known, ids[i]))
+            take_from_mapping(shards, record, &out[i]);
     }
     return STOKER_OK;
 }
@@ -123,6 +136,7 @@ static void destroy(void *self)
         stk_shard_file_close(&shards->files[i]);
     stk_region_unmap(&shards->region);
     stk_free(shards->files);
+    stk_shard_known_free(&shards->known);
     stk_label_column_free(&shards->column);
     stk_free(shards->names);
     stk_free(shards->name_at);
@@ -145,6 +159,8 @@ static const stoker_dataset_ops ops = { .name = "shards",
 struct opening {
     struct stk_opening base;
     uint64_t partial; /* 1 = shards may be missing, and come from several sets */
+    uint64_t map;     /* 1 = records are taken from mapped files once they have been read */
+    char verify[STK_PARAMETER_BYTES_MAX]; /* always, once */
     uint64_t bytes_max;
 };
 
@@ -319,6 +335,25 @@ static int copy_labels(struct shards *shards, const struct opening *opening)
     return rc == STOKER_OK ? rc : stk_opening_refuse(&opening->base, rc, "the labels");
 }
 
+/* Marks of verified records, and mappings, if asked for. */
+static int map_files(struct shards *shards, const struct opening *opening)
+{
+    int rc = STOKER_OK;
+    shards->decoder.once = strcmp(opening->verify, "once") == 0;
+    shards->maps = opening->map != 0;
+    if (!shards->decoder.once && strcmp(opening->verify, "always") != 0)
+        return stk_opening_refuse(&opening->base, STOKER_EINVAL, "verify is not always or once");
+    if (!shards->decoder.once && !shards->maps)
+        return STOKER_OK;
+    rc = stk_shard_known_make(&shards->known, shards->records, shards->count);
+    if (rc != STOKER_OK)
+        return stk_opening_refuse(&opening->base, rc, "the marks of verified records");
+    shards->decoder.known = &shards->known;
+    for (uint32_t i = 0; shards->maps && rc == STOKER_OK && i < shards->list.count; i++)
+        rc = stk_shard_file_map(&shards->files[i], opening->base.error);
+    return rc;
+}
+
 /* ---- open ----------------------------------------------------------------------- */
 
 static int open_set(stoker_dataset **out, const struct opening *opening)
@@ -335,6 +370,8 @@ static int open_set(stoker_dataset **out, const struct opening *opening)
         rc = make_decoder(shards, opening);
     if (rc == STOKER_OK)
         rc = copy_labels(shards, opening);
+    if (rc == STOKER_OK)
+        rc = map_files(shards, opening);
     return stk_opening_finish(&opening->base, rc, out, &ops, shards);
 }
 
@@ -342,9 +379,12 @@ static int open_shards(stoker_dataset **out, const char *rest,
                        const stoker_dataset_options *options, stoker_error *error)
 {
     struct opening opening = { .base = STK_OPENING_INIT("shards", error),
-                               .bytes_max = options->max_bytes };
+                               .bytes_max = options->max_bytes,
+                               .verify = "always" };
     const struct stk_parameter own[] = {
         { .key = "partial", .number = &opening.partial, .most = 1 },
+        { .key = "map", .number = &opening.map, .most = 1 },
+        { .key = "verify", .text = opening.verify },
     };
     int rc = stk_opening_folder(&opening.base, rest, options->split);
     if (rc == STOKER_OK)

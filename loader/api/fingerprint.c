@@ -69,6 +69,13 @@ static uint64_t mix_files(uint64_t sum, const stoker_dataset *dataset)
     return sum;
 }
 
+/* Returns true if a sample is identified by its bytes: it is in memory, and its data set has no file that it could
+ * also be read from. */
+static bool only_in_memory(const stoker_extent *extent, const stoker_dataset_info *info)
+{
+    return extent->memory != NULL && info->file_count == 0;
+}
+
 /* The file position of a sample, not its address. */
 static uint64_t mix_sample(uint64_t sum, const stoker_sample *sample,
                            const stoker_dataset_info *info)
@@ -84,7 +91,7 @@ static uint64_t mix_sample(uint64_t sum, const stoker_sample *sample,
         sum = mix(sum, extent->file);
     if (extent->memory == NULL && extent->path != NULL)
         sum = mix_text(sum, info->directory == AT_FDCWD ? last_name(extent->path) : extent->path);
-    else if (extent->memory == NULL)
+    else if (!only_in_memory(extent, info))
         sum = mix(sum, extent->offset ^ (uint64_t)extent->file << 40);
     return mix(sum, extent->bytes);
 }
@@ -108,7 +115,7 @@ static uint64_t mix_samples(uint64_t sum, const stoker_dataset *dataset)
         for (uint32_t i = 0; i < count; i++) {
             const stoker_extent *extent = &samples[i].extent;
             sum = mix_sample(sum, &samples[i], info);
-            if (extent->memory != NULL && (begin + i) % peek_step == 0)
+            if (only_in_memory(extent, info) && (begin + i) % peek_step == 0)
                 sum = mix_bytes(sum, extent->memory,
                                 extent->bytes < PEEK_BYTES ? extent->bytes : PEEK_BYTES);
         }

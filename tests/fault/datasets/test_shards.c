@@ -23,13 +23,13 @@ static struct stk_directory make_set(void)
 }
 
 /* Open with the nth allocation failing. False: there was no nth any more. */
-static bool fail_nth(const struct stk_directory *directory, uint64_t nth)
+static bool fail_nth(const struct stk_directory *directory, const char *parameters, uint64_t nth)
 {
     stoker_dataset *dataset = NULL;
     stoker_error error = { .message = "" };
     const int64_t live = stk_fault_live_bytes();
     stk_fault_arm(STK_FAULT_MEMORY, nth);
-    const int rc = stk_shard_test_open(&dataset, directory, "", &error);
+    const int rc = stk_shard_test_open(&dataset, directory, parameters, &error);
     const bool reached = stk_fault_disarm();
     if (reached) {
         cr_assert_eq(rc, STOKER_ENOMEM, "nth %llu: %s", (unsigned long long)nth, error.message);
@@ -47,11 +47,14 @@ static bool fail_nth(const struct stk_directory *directory, uint64_t nth)
 CleanTest(fault_shards, each_allocation_of_opening_fails_once)
 {
     const struct stk_directory directory = make_set();
-    uint64_t nth = 1;
-    while (fail_nth(&directory, nth)) {
-        nth++;
-        cr_assert_lt(nth, 1000);
+    static const char *const parameters[] = { "", "?map=1&verify=once" };
+    for (size_t i = 0; i < 2; i++) {
+        uint64_t nth = 1;
+        while (fail_nth(&directory, parameters[i], nth)) {
+            nth++;
+            cr_assert_lt(nth, 1000);
+        }
+        cr_assert_gt(nth, SHARDS); /* a name each, and more */
     }
-    cr_assert_gt(nth, SHARDS); /* a name each, and more */
     stk_directory_remove(&directory);
 }

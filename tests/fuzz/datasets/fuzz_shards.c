@@ -21,11 +21,20 @@ static void write_shard(const char *path, const uint8_t *bytes, size_t size)
     close(fd);
 }
 
+/* The second time from the mapping. */
+static void read_twice(const stoker_dataset *dataset)
+{
+    stk_fuzz_rows(dataset);
+    stk_fuzz_rows(dataset);
+}
+
 static void open_folder(const char *folder)
 {
     char spec[128];
     (void)snprintf(spec, sizeof(spec), "shards:%s?partial=1", folder);
     stk_fuzz_open(spec, stk_fuzz_rows);
+    (void)snprintf(spec, sizeof(spec), "shards:%s?partial=1&map=1&verify=once", folder);
+    stk_fuzz_open(spec, read_twice);
 }
 
 /* The file's length, too. */
