@@ -91,8 +91,10 @@ stoker_loader_options bench_cell_options(const struct bench_bench *bench,
     options.seed = arguments->seed;
     options.batch_size = choice->batch_size;
     options.num_workers = choice->workers;
-    options.prefetch_batches = arguments->prefetch_batches;
-    options.read_depth = arguments->read_depth;
+    if (arguments->prefetch_batches > 0)
+        options.prefetch_batches = arguments->prefetch_batches;
+    if (arguments->read_depth > 0)
+        options.read_depth = arguments->read_depth;
     options.shuffle = arguments->shuffle;
     options.device = choice->device;
     options.device_index = arguments->device_index;

@@ -157,7 +157,8 @@ static bool open_source(struct run *run)
 {
     const struct pack_arguments *arguments = run->plan.arguments;
     stoker_error error = { .message = "" };
-    const stoker_dataset_options options = { .split = arguments->split };
+    const stoker_dataset_options options = { STOKER_DATASET_OPTIONS_DEFAULTS.split =
+                                                 arguments->split };
     if (stoker_dataset_open(&run->source, arguments->source, &options, &error) != STOKER_OK)
         return pack_fail(&run->failure, arguments->source, 0, "%s", error.message);
     run->plan.source = run->source;

@@ -124,7 +124,7 @@ static stoker_cache choose_cache(const stoker_loader *loader, uint64_t budget)
 static int make_cache(stoker_loader *loader)
 {
     const uint64_t asked = loader->options.cache_bytes;
-    const uint64_t budget = asked > 0 ? asked : stk_budget_left();
+    const uint64_t budget = asked != STOKER_BYTES_AUTO ? asked : stk_budget_left();
     const stoker_cache kind = choose_cache(loader, budget);
     const struct stk_cache_options cache = cache_of(loader, kind, budget);
     int rc = stk_cache_init(&loader->pipeline.cache, &cache);

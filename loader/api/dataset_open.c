@@ -13,9 +13,9 @@
 #include "loader/api/format.h"
 #include "loader/base/error.h"
 #include "loader/base/nearest.h"
+#include "loader/base/struct_size.h"
 
-#define UNPACKED_BYTES_DEFAULT ((uint64_t)16 << 30)
-#define UNPACKED_BYTES_MAX     ((uint64_t)1 << 46) /* what one address space can map */
+#define UNPACKED_BYTES_MAX ((uint64_t)1 << 46) /* what one address space can map */
 
 /* The format whose name ends at the first colon of spec, or NULL. */
 static const struct stk_format *format_named(const char *spec, size_t name_bytes)
@@ -79,17 +79,52 @@ static int not_understood(const char *spec, size_t name_bytes, int os_errno, sto
                          "no format recognises this path; say which one it is: %s", known);
 }
 
+static const stoker_dataset_options defaults = STOKER_DATASET_OPTIONS_INIT;
+
+static bool size_fits(size_t struct_size)
+{
+    return stk_struct_size_fits(struct_size, STK_SIZE_UP_TO(stoker_dataset_options, max_bytes),
+                                sizeof(stoker_dataset_options));
+}
+
+void stoker_dataset_options_init_sized(stoker_dataset_options *options, size_t struct_size)
+{
+    if (options == NULL || !size_fits(struct_size))
+        return;
+    memcpy(options, &defaults, struct_size);
+    options->struct_size = struct_size;
+}
+
+/* Fields missing in an older, shorter struct keep their defaults. */
+static int copy_given(stoker_dataset_options *options, const stoker_dataset_options *given,
+                      stoker_error *error)
+{
+    const struct stk_place nowhere = STK_NOWHERE;
+    *options = defaults;
+    if (given == NULL)
+        return 0;
+    if (!size_fits(given->struct_size))
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "struct_size %zu: begin with STOKER_DATASET_OPTIONS_INIT of this "
+                             "version",
+                             given->struct_size);
+    memcpy(options, given, given->struct_size);
+    options->struct_size = sizeof(*options);
+    if (options->max_bytes == 0)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "max_bytes 0 leaves no room for any file");
+    if (options->max_bytes > UNPACKED_BYTES_MAX)
+        options->max_bytes = UNPACKED_BYTES_MAX;
+    return 0;
+}
+
 int stoker_dataset_open(stoker_dataset **out, const char *spec,
                         const stoker_dataset_options *options, stoker_error *error)
 {
-    stoker_dataset_options asked = { 0 };
-    if (options != NULL)
-        asked = *options;
-    if (asked.max_bytes == 0)
-        asked.max_bytes = UNPACKED_BYTES_DEFAULT;
-    if (asked.max_bytes > UNPACKED_BYTES_MAX)
-        asked.max_bytes = UNPACKED_BYTES_MAX;
-
+    stoker_dataset_options asked;
+    int rc = copy_given(&asked, options, error);
+    if (rc < 0)
+        return rc;
     struct stk_place place = STK_NOWHERE;
     if (out == NULL || spec == NULL)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,

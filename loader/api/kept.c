@@ -57,10 +57,11 @@ static void choose_budget(stoker_loader *loader)
     struct stk_device *device = loader->device;
     char why[STK_DEVICE_WHY_BYTES];
     uint64_t bytes = loader->options.lent_bytes_max;
-    if (bytes == 0 && !loader->on_device)
+    const bool chooses = bytes == STOKER_BYTES_AUTO;
+    if (chooses && !loader->on_device)
         bytes = stk_memory_available() / stk_local_ranks() / BUDGET_SHARE;
-    else if (bytes == 0 && device->ops->available(device, &bytes, why) == 0)
-        bytes /= BUDGET_SHARE;
+    else if (chooses)
+        bytes = device->ops->available(device, &bytes, why) == 0 ? bytes / BUDGET_SHARE : 0;
     atomic_store_explicit(&loader->kept.bytes_max, bytes, memory_order_relaxed);
     loader->kept.has_budget = true;
 }

@@ -14,6 +14,7 @@
 #include "kernels/convert/convert.h"
 #include "loader/api/order.h"
 #include "loader/base/error.h"
+#include "loader/base/struct_size.h"
 #include "loader/sampler/sampler.h"
 
 #define WORLD_SIZE_MAX (1U << 20)
@@ -47,18 +48,24 @@ static int check_counts(const stoker_loader_options *options, stoker_error *erro
                      error, STOKER_EINVAL, "num_workers %" PRId32 " is not in 0..%d or -1 (auto)",
                      options->num_workers, STOKER_WORKERS_MAX);
     if (rc == 0)
-        rc = require(
-            options->prefetch_batches == 0 || (options->prefetch_batches >= 2 &&
-                                               options->prefetch_batches <= STOKER_PREFETCH_MAX),
-            error, STOKER_EINVAL, "prefetch_batches %" PRIu32 " is not in 2..%d or 0 (choose)",
-            options->prefetch_batches, STOKER_PREFETCH_MAX);
+        rc = require(options->prefetch_batches == STOKER_PREFETCH_AUTO ||
+                         (options->prefetch_batches >= 2 &&
+                          options->prefetch_batches <= STOKER_PREFETCH_MAX),
+                     error, STOKER_EINVAL,
+                     "prefetch_batches %" PRIu32 " is not in 2..%d or STOKER_PREFETCH_AUTO",
+                     options->prefetch_batches, STOKER_PREFETCH_MAX);
     if (rc == 0)
-        rc = require(options->read_depth <= STOKER_READ_DEPTH_MAX, error, STOKER_EINVAL,
-                     "read_depth %" PRIu32 " is not in 1..%d or 0 (choose)", options->read_depth,
-                     STOKER_READ_DEPTH_MAX);
+        rc = require(options->read_depth == STOKER_READ_DEPTH_AUTO ||
+                         (options->read_depth >= 1 && options->read_depth <= STOKER_READ_DEPTH_MAX),
+                     error, STOKER_EINVAL,
+                     "read_depth %" PRIu32 " is not in 1..%d or STOKER_READ_DEPTH_AUTO",
+                     options->read_depth, STOKER_READ_DEPTH_MAX);
+    if (rc == 0)
+        rc = require(options->epochs >= 1, error, STOKER_EINVAL,
+                     "epochs 0 is neither a number of epochs nor STOKER_EPOCHS_ENDLESS");
     if (rc == 0)
         rc = require(options->trace_events <= STOKER_TRACE_EVENTS_MAX, error, STOKER_EINVAL,
-                     "trace_events %" PRIu32 " is not in 1..%d or 0 (off)", options->trace_events,
+                     "trace_events %" PRIu32 " is not in 0..%d", options->trace_events,
                      STOKER_TRACE_EVENTS_MAX);
     return rc;
 }
@@ -101,8 +108,9 @@ static int check_share(const stoker_loader_options *options, const stoker_datase
                        stoker_error *error)
 {
     const uint64_t count = stk_order_length(options, dataset);
-    int rc = require(options->world_size <= WORLD_SIZE_MAX, error, STOKER_EINVAL,
-                     "world_size %" PRIu32 " is not in 1..%u", options->world_size, WORLD_SIZE_MAX);
+    int rc = require(options->world_size >= 1 && options->world_size <= WORLD_SIZE_MAX, error,
+                     STOKER_EINVAL, "world_size %" PRIu32 " is not in 1..%u", options->world_size,
+                     WORLD_SIZE_MAX);
     if (rc == 0)
         rc = require(options->rank < options->world_size, error, STOKER_EINVAL,
                      "rank %" PRIu32 " is not below world_size %" PRIu32, options->rank,
@@ -133,7 +141,8 @@ static int check_normalisation(const stoker_loader_options *options, const stoke
     const stoker_dataset_info *set = &dataset->info;
     const uint64_t channels = set->rank > 0 ? set->shape[set->rank - 1] : 1;
     const uint32_t given = options->mean_count;
-    int rc = require(isfinite(options->scale), error, STOKER_EINVAL, "scale is not finite");
+    int rc = require(isfinite(options->scale) && options->scale != 0.0F, error, STOKER_EINVAL,
+                     "scale %g is 0 or not finite", (double)options->scale);
     if (rc == 0)
         rc = require((options->mean == NULL && options->std == NULL) == (given == 0), error,
                      STOKER_EINVAL, "mean_count %" PRIu32 " does not fit mean and std", given);
@@ -224,26 +233,50 @@ static int check_transform(const stoker_loader_options *options, const stoker_da
                : 0;
 }
 
-/* A caller compiled with another version has a shorter struct: the first one ended with reader. */
-static bool version_is_known(const stoker_loader_options *given)
+static const stoker_loader_options defaults = STOKER_LOADER_OPTIONS_INIT;
+
+static bool size_fits(size_t struct_size)
 {
-    const size_t oldest = offsetof(stoker_loader_options, reader) + sizeof(given->reader);
-    return given->struct_size >= oldest && given->struct_size <= sizeof(*given);
+    return stk_struct_size_fits(struct_size, STK_SIZE_UP_TO(stoker_loader_options, trace_events),
+                                sizeof(stoker_loader_options));
 }
 
-/* Fields missing in a shorter struct keep their defaults. */
+void stoker_loader_options_init_sized(stoker_loader_options *options, size_t struct_size)
+{
+    if (options == NULL || !size_fits(struct_size))
+        return;
+    memcpy(options, &defaults, struct_size);
+    options->struct_size = struct_size;
+}
+
+/* Fields missing in an older, shorter struct keep their defaults. */
 static int copy_given(stoker_loader_options *options, const stoker_loader_options *given,
                       stoker_error *error)
 {
-    *options = (stoker_loader_options)STOKER_LOADER_OPTIONS_INIT;
+    *options = defaults;
     if (given == NULL)
         return 0;
-    int rc = require(version_is_known(given), error, STOKER_EINVAL,
+    int rc = require(size_fits(given->struct_size), error, STOKER_EINVAL,
                      "struct_size %zu: begin with STOKER_LOADER_OPTIONS_INIT of this version",
                      given->struct_size);
     if (rc == 0)
         memcpy(options, given, given->struct_size);
     return rc;
+}
+
+/* Give the choices that do not depend on the machine their values, and 0 to those that later parts make. */
+static void choose(stoker_loader_options *options, const stoker_dataset *dataset)
+{
+    if (options->dtype == STOKER_DTYPE_NONE)
+        options->dtype = dataset->info.dtype;
+    if (options->scale == STOKER_SCALE_AUTO)
+        options->scale = dataset->info.dtype == STOKER_DTYPE_UINT8 ? 1.0F / 255.0F : 1.0F;
+    if (options->prefetch_batches == STOKER_PREFETCH_AUTO)
+        options->prefetch_batches = 0;
+    if (options->read_depth == STOKER_READ_DEPTH_AUTO)
+        options->read_depth = 0;
+    if (options->epochs == STOKER_EPOCHS_ENDLESS)
+        options->epochs = 0;
 }
 
 int stk_options_resolve(stoker_loader_options *options, const stoker_loader_options *given,
@@ -253,13 +286,6 @@ int stk_options_resolve(stoker_loader_options *options, const stoker_loader_opti
     if (rc < 0)
         return rc;
     options->struct_size = sizeof(*options);
-    if (options->world_size == 0)
-        options->world_size = 1;
-    if (options->dtype == STOKER_DTYPE_NONE)
-        options->dtype = dataset->info.dtype;
-    if (options->scale == 0.0F)
-        options->scale = dataset->info.dtype == STOKER_DTYPE_UINT8 ? 1.0F / 255.0F : 1.0F;
-
     rc = check_counts(options, error);
     if (rc == 0)
         rc = check_choices(options, error);
@@ -267,6 +293,8 @@ int stk_options_resolve(stoker_loader_options *options, const stoker_loader_opti
         rc = stk_order_check(options, dataset, error);
     if (rc == 0)
         rc = check_share(options, dataset, error);
+    if (rc == 0)
+        choose(options, dataset);
     if (rc == 0)
         rc = check_types(options, dataset, error);
     if (rc == 0)

@@ -263,7 +263,7 @@ static int cache_division(stoker_loader *loader, const struct division *division
     int rc = loader->device->ops->available(loader->device, &available, loader->cache_reason);
     if (rc < 0)
         return rc;
-    const uint64_t most = asked > 0 ? asked : available / 2;
+    const uint64_t most = asked != STOKER_BYTES_AUTO ? asked : available / 2;
     const uint64_t budget = most < available ? most : available;
     const uint32_t shape[3] = { division->height, division->width, pipeline->convert.channels };
     if (count > budget / sent_bytes(loader, division)) {

@@ -48,7 +48,7 @@ static int grow(struct stk_bad_samples *bad)
 /* Returns true if one more sample matters: there is room for its report, or a limit. */
 static bool counts(const struct stk_bad_samples *bad)
 {
-    return bad->count < STK_BAD_REPORTS_MAX || bad->max_samples > 0;
+    return bad->count < STK_BAD_REPORTS_MAX || bad->max_samples != STOKER_NO_LIMIT;
 }
 
 /* ---- filing ---- */
@@ -90,7 +90,7 @@ static int file_new(struct stk_bad_samples *bad, const stoker_error *report)
     if (bad->count < STK_BAD_REPORTS_MAX)
         bad->reports[bad->count] = *report;
     bad->count++;
-    return bad->max_samples > 0 && bad->count > bad->max_samples ? STOKER_EBADSAMPLES : 0;
+    return bad->count > bad->max_samples ? STOKER_EBADSAMPLES : 0;
 }
 
 int stk_bad_samples_file(struct stk_bad_samples *bad, const stoker_error *report)

@@ -30,7 +30,7 @@ struct stk_failure {
 
 struct stk_bad_samples {
     stoker_on_bad policy;
-    uint64_t max_samples;   /* 0 = no limit */
+    uint64_t max_samples;   /* or STOKER_NO_LIMIT */
     pthread_mutex_t lock;   /* guards all below: the consumer files, any thread reads */
     uint64_t count;         /* distinct samples */
     stoker_error *reports;  /* the first STK_BAD_REPORTS_MAX; NULL with FAIL */

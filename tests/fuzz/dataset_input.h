@@ -57,7 +57,8 @@ static inline void stk_fuzz_open(const char *spec, void (*look_at)(const stoker_
 {
     stoker_error error = { 0 };
     stoker_dataset *dataset = NULL;
-    const stoker_dataset_options options = { .max_bytes = STK_FUZZ_MEMORY_BYTES };
+    const stoker_dataset_options options = { .struct_size = sizeof(stoker_dataset_options),
+                                             .max_bytes = STK_FUZZ_MEMORY_BYTES };
     const int rc = stoker_dataset_open(&dataset, spec, &options, &error);
     STK_FUZZ_CHECK((rc == STOKER_OK) == (dataset != NULL));
     STK_FUZZ_CHECK(rc == STOKER_OK || (error.code == rc && error.message[0] != '\0'));

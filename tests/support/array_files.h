@@ -17,7 +17,8 @@ static inline int stk_arrays_open(stoker_dataset **out, const char *format,
                                   const struct stk_bytes *rows, const struct stk_bytes *labels,
                                   stoker_error *error)
 {
-    const stoker_dataset_options options = { .max_bytes = 1 << 20 };
+    const stoker_dataset_options options = { .struct_size = sizeof(stoker_dataset_options),
+                                             .max_bytes = 1 << 20 };
     struct stk_memory_file row_file = stk_memory_file(rows->at, rows->size);
     struct stk_memory_file label_file = { .fd = -1 };
     char spec[128];

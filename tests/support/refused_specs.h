@@ -18,7 +18,8 @@ static inline void stk_expect_refused(const struct stk_refused_spec *rows, size_
         const struct stk_refused_spec *const row = &rows[i];
         stoker_error error = { 0 };
         stoker_dataset *dataset = NULL;
-        const stoker_dataset_options options = { .split = row->split };
+        const stoker_dataset_options options = { STOKER_DATASET_OPTIONS_DEFAULTS.split =
+                                                     row->split };
         const int rc = stoker_dataset_open(&dataset, row->spec, &options, &error);
         cr_assert_eq(rc, row->code, "%s: %s", row->spec, error.message);
         cr_assert_eq(error.code, row->code);

@@ -122,7 +122,8 @@ static inline int stk_shard_test_open(stoker_dataset **out, const struct stk_dir
                                       const char *parameters, stoker_error *error)
 {
     char spec[512];
-    const stoker_dataset_options options = { .max_bytes = 1 << 20 };
+    const stoker_dataset_options options = { .struct_size = sizeof(stoker_dataset_options),
+                                             .max_bytes = 1 << 20 };
     (void)snprintf(spec, sizeof(spec), "shards:%s%s", directory->path, parameters);
     return stoker_dataset_open(out, spec, &options, error);
 }

@@ -15,7 +15,8 @@
 static inline int stk_archive_open(stoker_dataset **out, const struct stk_archive *from,
                                    const char *parameters, stoker_error *error)
 {
-    const stoker_dataset_options options = { .max_bytes = STK_ARCHIVE_MEMORY_BYTES };
+    const stoker_dataset_options options = { .struct_size = sizeof(stoker_dataset_options),
+                                             .max_bytes = STK_ARCHIVE_MEMORY_BYTES };
     struct stk_memory_file file = stk_memory_file(from->at, from->size);
     char spec[200];
     (void)snprintf(spec, sizeof(spec), "tar:%s%s", file.path, parameters);

@@ -66,8 +66,10 @@ static int open_both(struct data *data, const struct arguments *arguments, stoke
 {
     const bool splits = arguments->test_data == NULL;
     const char *test_spec = splits ? data->spec : arguments->test_data;
-    const stoker_dataset_options train = { .split = splits ? "train" : NULL };
-    const stoker_dataset_options test = { .split = splits ? "test" : NULL };
+    const stoker_dataset_options train = { STOKER_DATASET_OPTIONS_DEFAULTS.split =
+                                               splits ? "train" : NULL };
+    const stoker_dataset_options test = { STOKER_DATASET_OPTIONS_DEFAULTS.split =
+                                              splits ? "test" : NULL };
     int rc = stoker_dataset_open(&data->train, data->spec, &train, error);
     if (rc == STOKER_OK)
         rc = stoker_dataset_open(&data->test, test_spec, &test, error);

@@ -29,10 +29,42 @@ STOKER_BEGIN_DECLS
 
 typedef struct stoker_dataset stoker_dataset;
 
+/* Start from STOKER_DATASET_OPTIONS_INIT or stoker_dataset_options_init(), which set the defaults. */
 typedef struct stoker_dataset_options {
+    size_t struct_size; /* set by STOKER_DATASET_OPTIONS_INIT; checked by open */
     const char *split;  /* "train", "test", ...; default NULL = the format's first split */
-    uint64_t max_bytes; /* largest unpacked file that is kept in memory; default 0 = 16 GiB */
+    uint64_t max_bytes; /* largest unpacked file that is kept in memory, >= 1; default 16 GiB */
 } stoker_dataset_options;
+
+#define STOKER_DATASET_OPTIONS_DEFAULTS                                                            \
+    STOKER_DEFAULT(struct_size, sizeof(stoker_dataset_options))                                    \
+    STOKER_DEFAULT(max_bytes, UINT64_C(16) << 30)
+
+#ifdef __cplusplus
+static inline stoker_dataset_options stoker_dataset_options_made(void)
+{
+    stoker_dataset_options made = {};
+    STOKER_DATASET_OPTIONS_DEFAULTS
+    return made;
+}
+#define STOKER_DATASET_OPTIONS_INIT stoker_dataset_options_made()
+#else
+#define STOKER_DATASET_OPTIONS_INIT                                                                \
+    {                                                                                              \
+        STOKER_DATASET_OPTIONS_DEFAULTS                                                            \
+    }
+#endif
+
+/* Set the first struct_size bytes to the defaults, and options->struct_size: for languages that cannot use the
+ * header. NULL and sizes that this version does not know are left alone. */
+STOKER_API void stoker_dataset_options_init_sized(stoker_dataset_options *options,
+                                                  size_t struct_size);
+
+/* Set all options to their defaults. */
+static inline void stoker_dataset_options_init(stoker_dataset_options *options)
+{
+    stoker_dataset_options_init_sized(options, sizeof(*options));
+}
 
 /* Open the data set named by spec. datasets/README.md (installed in share/doc/stoker) documents each format:
  *
@@ -47,7 +79,7 @@ typedef struct stoker_dataset_options {
  *   synth:digits?count=60000    generated digits
  *   synth:bytes?shape=28x28     random bytes
  *
- * or a plain path, whose format is recognised. options and error may be NULL. On success *out belongs to the caller,
+ * or a plain path, whose format is recognised. options (NULL = the defaults) and error may be NULL. On success *out belongs to the caller,
  * to be closed by stoker_dataset_close(); on failure *out is untouched, and *error has the cause. */
 STOKER_API int stoker_dataset_open(stoker_dataset **out, const char *spec,
                                    const stoker_dataset_options *options, stoker_error *error);

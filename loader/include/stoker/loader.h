@@ -169,95 +169,127 @@ static inline stoker_order stoker_order_made(void)
     }
 #endif
 
-/* Start from STOKER_LOADER_OPTIONS_INIT and change what you need. */
+/* Values of options that let the library choose. */
+#define STOKER_EPOCHS_ENDLESS  UINT64_MAX
+#define STOKER_BYTES_AUTO      UINT64_MAX
+#define STOKER_PREFETCH_AUTO   UINT32_MAX
+#define STOKER_READ_DEPTH_AUTO UINT32_MAX
+#define STOKER_SCALE_AUTO      3.402823466e+38F /* the largest float */
+#define STOKER_NO_LIMIT        UINT64_MAX       /* in max_bad_samples */
+
+/* Start from STOKER_LOADER_OPTIONS_INIT or stoker_loader_options_init(), which set the defaults, and change what you
+ * need. A 0 within a field's range is that number, and outside of it is refused with STOKER_EINVAL. */
 typedef struct stoker_loader_options {
-    size_t struct_size;  /* set by STOKER_LOADER_OPTIONS_INIT; checked by create */
-    uint64_t seed;       /* the same seed gives the same order; default 0 */
+    size_t struct_size; /* set by STOKER_LOADER_OPTIONS_INIT; checked by create */
+
+    /* ---- what most programs set ---- */
+
     uint32_t batch_size; /* samples per batch and rank, 1..65536; default 64 */
+    bool shuffle;        /* a new order each epoch; default false: 0, 1, 2, ...; see `order` */
+    stoker_last last;    /* an epoch's incomplete last batch; default STOKER_LAST_SHORT */
+    /* epochs until STOKER_FINISHED, 1..2^64 - 2; default STOKER_EPOCHS_ENDLESS */
+    uint64_t epochs;
+    uint64_t seed; /* the same seed gives the same order; default 0 */
     /* Worker threads, 1..256; 0 = all work is done in next(). Default STOKER_WORKERS_AUTO: starts with one per CPU
      * and tunes the number while the consumer waits, up to one per CPU. If samples are read or decoded and the
      * workers leave CPU time unused, up to four per CPU, at most 32 (or one per CPU, if that is more).
      * If the data set is in memory and the caller mostly waits, next() also does a worker's share: as an extra
      * worker if a CPU is free, else in place of the last one. */
     int32_t num_workers;
-    /* slots in the ring, for batches ahead and lent, 2..64; default 0 = choose */
+    /* Element type of images, or of field 0: FLOAT32, FLOAT16 and BFLOAT16 convert, see scale; a wider integer type that
+     * holds all values (uint16 to int32, int64, ...) keeps them. Default NONE = as stored. */
+    stoker_dtype dtype;
+
+    /* ---- reading ahead, and what stays in memory ---- */
+
+    /* slots in the ring, for batches ahead and lent, 2..64; default STOKER_PREFETCH_AUTO */
     uint32_t prefetch_batches;
-    uint32_t read_depth;  /* reads in flight per worker, 1..1024; default 0 = choose */
-    uint64_t epochs;      /* epochs until STOKER_FINISHED; default 0 = endless */
-    bool shuffle;         /* a new order each epoch; default false: 0, 1, 2, ...; see `order` */
-    stoker_last last;     /* an epoch's incomplete last batch; default STOKER_LAST_SHORT */
+    uint32_t read_depth; /* reads in flight per worker, 1..1024; default STOKER_READ_DEPTH_AUTO */
+    /* Your own reader, which then delivers every byte: see stoker/reader.h. NULL (default) = what the environment
+     * variable STOKER_READER names (uring, pread, null), else io_uring if it works here, else pread. */
+    const stoker_reader *reader;
+    stoker_cache cache; /* default STOKER_CACHE_AUTO */
+    /* Most bytes for the cache and its tables; GPU memory with DEVICE. Default STOKER_BYTES_AUTO = half of what the
+     * machine and control groups leave at create, divided by the job's processes on this node (LOCAL_WORLD_SIZE,
+     * OMPI_COMM_WORLD_LOCAL_SIZE, SLURM_NTASKS_PER_NODE), less what other loaders of this process reserved;
+     * with DEVICE, half of the free GPU memory. */
+    uint64_t cache_bytes;
+    /* Batches that you keep. With WAIT and GROW any thread may release a batch, one thread per batch; its slot is
+     * refilled after the next call of next(). Default STOKER_ON_LENT_AUTO. */
+    stoker_on_lent on_lent;
+    /* Most bytes that GROW allocates for batches that are kept, GPU memory on a GPU. Default STOKER_BYTES_AUTO = an
+     * eighth of the memory available when the first one is kept; in host memory divided by the job's processes on
+     * this node. */
+    uint64_t lent_bytes_max;
+
+    /* ---- device ---- */
+
     stoker_device device; /* default STOKER_DEVICE_CPU */
+    /* GPU for STOKER_DEVICE_CUDA and _CUDA_HOST, as CUDA counts, 0..1023; default 0 */
+    uint32_t device_index;
     /* Page-lock the slots. ON: create fails if impossible. Default AUTO: ON for a GPU, else OFF. */
     stoker_switch pin_memory;
     /* true: batches are copied to the GPU ahead, and next() returns before the copy is done; see
      * stoker_batch_wait_on(). false: next() copies the batch and waits. Ignored on the CPU. Default true. */
     bool non_blocking;
-    stoker_cache cache; /* default STOKER_CACHE_AUTO */
-    /* Most bytes for the cache and its tables; GPU memory with DEVICE. Default 0 = half of what the machine and
-     * control groups leave at create, divided by the job's processes on this node (LOCAL_WORLD_SIZE,
-     * OMPI_COMM_WORLD_LOCAL_SIZE, SLURM_NTASKS_PER_NODE), less what other loaders of this process reserved;
-     * with DEVICE, half of the free GPU memory. */
-    uint64_t cache_bytes;
+    /* On a GPU: copy uint8 rows with 1 to 4 channels as stored; the GPU applies transforms, type, scale, mean, std
+     * and layout, with the same bits as the CPU. Images that differ in size are resized or transformed on the CPU
+     * first. ON: create fails if impossible. OFF: the CPU does everything. Default AUTO: if possible and no more
+     * bytes are copied that way; stats.converts_on_device reports the choice. */
+    stoker_switch convert_on_device;
 
-    /* Element type of images, or of field 0: FLOAT32, FLOAT16 and BFLOAT16 convert, see scale; a wider integer type that
-     * holds all values (uint16 to int32, int64, ...) keeps them. Default NONE = as stored. */
-    stoker_dtype dtype;
+    /* ---- images ---- */
+
     stoker_layout layout; /* axis order of images: NHWC (default) or NCHW */
-    float scale; /* float types get value * scale; default 0 = 1/255 for uint8 data, else 1 */
+    /* Float types get value * scale; any finite number but 0. Default STOKER_SCALE_AUTO = 1/255 for uint8 data, else
+     * 1. */
+    float scale;
     /* subtracted after scale, per channel; NULL (default) = 0. Copied by create */
     const float *mean;
     /* divides after mean, per channel, > 0; NULL (default) = 1. Copied by create */
     const float *std;
     /* values in mean and in std: 1 for all channels, or one per channel; default 0 = none */
     uint32_t mean_count;
-
-    uint32_t rank;       /* this process's share of every epoch, < world_size; default 0 */
-    uint32_t world_size; /* processes that share the epochs, 1..2^20; default 0 = 1 */
-
-    stoker_on_bad on_bad_sample; /* default STOKER_ON_BAD_FAIL */
-    /* More bad samples than this end the run with STOKER_EBADSAMPLES. A sample that is bad in several epochs counts
-     * once; every loader, also a resumed one, counts from 0. Default 0 = no limit. Unused with FAIL. */
-    uint64_t max_bad_samples;
-
-    const stoker_state *resume; /* continue after this state; NULL (default) = from the start */
-    /* Your own reader, which then delivers every byte: see stoker/reader.h. NULL (default) = what the environment
-     * variable STOKER_READER names (uring, pread, null), else io_uring if it works here, else pread. */
-    const stoker_reader *reader;
-
-    /* On a GPU: copy uint8 rows with 1 to 4 channels as stored; the GPU applies transforms, type, scale, mean, std
-     * and layout, with the same bits as the CPU. Images that differ in size are resized or transformed on the CPU
-     * first. ON: create fails if impossible. OFF: the CPU does everything. Default AUTO: if possible and no more
-     * bytes are copied that way; stats.converts_on_device reports the choice. */
-    stoker_switch convert_on_device;
-    /* GPU for STOKER_DEVICE_CUDA and _CUDA_HOST, as CUDA counts, 0..1023; default 0 */
-    uint32_t device_index;
-    /* Events per thread to record for stoker_loader_trace(), 40 bytes each, 1..2^24, rounded up to a power of two;
-     * allocated by create. Default 0 = record nothing. */
-    uint32_t trace_events;
-
-    /* For uint8 images with 1 to 4 channels; default all 0 = none. The cache holds what precedes the random part.
+    /* For uint8 images with 1 to 4 channels; default none. The cache holds what precedes the random part.
      * DECODED, if the CPU transforms: images after `resize`; without it, images as decoded, if they have the data
      * set's size. AUTO takes ENCODED if sizes may differ and `resize` is not set. DEVICE: the same, or finished
      * images if sizes differ and nothing is random. */
     stoker_transform transform;
 
-    /* Batches that you keep. With WAIT and GROW any thread may release a batch, one thread per batch; its slot is
-     * refilled after the next call of next(). Default STOKER_ON_LENT_AUTO. */
-    stoker_on_lent on_lent;
-    /* Most bytes that GROW allocates for batches that are kept, GPU memory on a GPU. Default 0 = an eighth of the
-     * memory available when the first one is kept; in host memory divided by the job's processes on this node. */
-    uint64_t lent_bytes_max;
+    /* ---- order, distributed and resumed runs ---- */
 
     /* Draw samples by weight, or in an order of your own. Read by create. Default NULL = `shuffle` decides. */
     const stoker_order *order;
+    uint32_t rank;              /* this process's share of every epoch, < world_size; default 0 */
+    uint32_t world_size;        /* processes that share the epochs, 1..2^20; default 1 */
+    const stoker_state *resume; /* continue after this state; NULL (default) = from the start */
+
+    /* ---- bad samples and diagnostics ---- */
+
+    stoker_on_bad on_bad_sample; /* default STOKER_ON_BAD_FAIL */
+    /* More bad samples than this end the run with STOKER_EBADSAMPLES; 0 = the first one does. A sample that is bad in
+     * several epochs counts once; every loader, also a resumed one, counts from 0. Default STOKER_NO_LIMIT. Unused
+     * with FAIL. */
+    uint64_t max_bad_samples;
+    /* Events per thread to record for stoker_loader_trace(), 40 bytes each, 0..2^24, rounded up to a power of two;
+     * allocated by create. Default 0. */
+    uint32_t trace_events;
 } stoker_loader_options;
 
 #define STOKER_LOADER_OPTIONS_DEFAULTS                                                             \
     STOKER_DEFAULT(struct_size, sizeof(stoker_loader_options))                                     \
     STOKER_DEFAULT(batch_size, 64)                                                                 \
+    STOKER_DEFAULT(epochs, STOKER_EPOCHS_ENDLESS)                                                  \
     STOKER_DEFAULT(num_workers, STOKER_WORKERS_AUTO)                                               \
+    STOKER_DEFAULT(prefetch_batches, STOKER_PREFETCH_AUTO)                                         \
+    STOKER_DEFAULT(read_depth, STOKER_READ_DEPTH_AUTO)                                             \
+    STOKER_DEFAULT(cache_bytes, STOKER_BYTES_AUTO)                                                 \
+    STOKER_DEFAULT(lent_bytes_max, STOKER_BYTES_AUTO)                                              \
     STOKER_DEFAULT(device, STOKER_DEVICE_CPU)                                                      \
-    STOKER_DEFAULT(non_blocking, true)
+    STOKER_DEFAULT(non_blocking, true)                                                             \
+    STOKER_DEFAULT(scale, STOKER_SCALE_AUTO)                                                       \
+    STOKER_DEFAULT(world_size, 1)                                                                  \
+    STOKER_DEFAULT(max_bad_samples, STOKER_NO_LIMIT)
 
 #ifdef __cplusplus
 static inline stoker_loader_options stoker_loader_options_made(void)
@@ -273,6 +305,17 @@ static inline stoker_loader_options stoker_loader_options_made(void)
         STOKER_LOADER_OPTIONS_DEFAULTS                                                             \
     }
 #endif
+
+/* Set the first struct_size bytes to the defaults, and options->struct_size: for languages that cannot use the
+ * header. NULL and sizes that this version does not know are left alone. */
+STOKER_API void stoker_loader_options_init_sized(stoker_loader_options *options,
+                                                 size_t struct_size);
+
+/* Set all options to their defaults. */
+static inline void stoker_loader_options_init(stoker_loader_options *options)
+{
+    stoker_loader_options_init_sized(options, sizeof(*options));
+}
 
 /* One batch, borrowed from the loader until it is released. Start from STOKER_BATCH_INIT. */
 typedef struct stoker_batch {

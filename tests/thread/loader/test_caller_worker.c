@@ -93,7 +93,7 @@ static struct walk walk_with(uint64_t seed)
                                                        : 20000 };
     stoker_loader_options options = stk_small_options();
     options.seed = seed;
-    options.epochs = 0;
+    options.epochs = STOKER_EPOCHS_ENDLESS;
     options.batch_size = 5 + (uint32_t)(seed % 20);
     /* Half of them with a core to spare, where there are two. */
     options.num_workers = seed % 2 == 0 ? 1 : (int32_t)(cpus < 2 ? 2 : cpus);

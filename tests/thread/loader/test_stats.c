@@ -55,7 +55,7 @@ int main(void)
     stoker_loader_options options = stk_small_options();
     options.num_workers = 3;
     options.batch_size = 4;
-    options.epochs = 0;
+    options.epochs = STOKER_EPOCHS_ENDLESS;
     options.on_bad_sample = STOKER_ON_BAD_SKIP;
     options.max_bad_samples = 4000; /* the run ends with an error, which watchers see */
     CHECK(stoker_loader_create(&loader, set.dataset, &options, NULL) == STOKER_OK);

@@ -32,7 +32,7 @@ static void play(const stoker_reader *reader, stoker_cache cache, uint64_t seed)
     options.num_workers = WORKERS;
     options.prefetch_batches = 2 + (uint32_t)(seed % 30);
     options.batch_size = 3;
-    options.epochs = 0;
+    options.epochs = STOKER_EPOCHS_ENDLESS;
     options.read_depth = 4;
     CHECK(stoker_loader_create(&loader, set.dataset, &options, NULL) == STOKER_OK);
     for (uint32_t i = 0; i < BATCHES;) {
@@ -60,7 +60,7 @@ static void play_auto(void)
     stoker_batch batch = STOKER_BATCH_INIT;
     options.num_workers = STOKER_WORKERS_AUTO;
     options.batch_size = 2;
-    options.epochs = 0;
+    options.epochs = STOKER_EPOCHS_ENDLESS;
     CHECK(stoker_loader_create(&loader, set.dataset, &options, NULL) == STOKER_OK);
     const uint64_t start_ns = stk_now_ns();
     while (stk_now_ns() - start_ns < UINT64_C(500000000)) {

@@ -61,7 +61,10 @@ static int open_set(stoker_dataset **out, const char *parameters, const char *sp
     char spec[400];
     (void)snprintf(spec, sizeof(spec), "cifar:%s%s", directory.path, parameters);
     return stoker_dataset_open(
-        out, spec, &(stoker_dataset_options){ .split = split, .max_bytes = 4096 }, error);
+        out, spec,
+        &(stoker_dataset_options){
+            .struct_size = sizeof(stoker_dataset_options), .split = split, .max_bytes = 4096 },
+        error);
 }
 
 static void check_refused(const char *parameters, const char *split, int code, const char *told)

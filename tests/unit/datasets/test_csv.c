@@ -18,7 +18,9 @@
 static int open_bytes(stoker_dataset **out, const void *bytes, size_t size, const char *parameters,
                       const char *split, stoker_error *error)
 {
-    const stoker_dataset_options options = { .max_bytes = 1 << 20, .split = split };
+    const stoker_dataset_options options = { .struct_size = sizeof(stoker_dataset_options),
+                                             .max_bytes = 1 << 20,
+                                             .split = split };
     struct stk_memory_file file = stk_memory_file(bytes, size);
     char spec[600];
     (void)snprintf(spec, sizeof(spec), "csv:%s%s", file.path, parameters);
@@ -329,7 +331,8 @@ CleanTest(csv, limits_come_before_memory)
     char spec[100];
     (void)snprintf(spec, sizeof(spec), "csv:%s", file.path);
     for (uint64_t most = 1; most <= 16; most++) {
-        const stoker_dataset_options options = { .max_bytes = most };
+        const stoker_dataset_options options = { .struct_size = sizeof(stoker_dataset_options),
+                                                 .max_bytes = most };
         int rc = stoker_dataset_open(&dataset, spec, &options, &error);
         cr_assert_eq(rc, most < 16 ? STOKER_ELIMIT : STOKER_OK, "%d bytes", (int)most);
         stoker_dataset_close(&dataset);

@@ -653,7 +653,7 @@ CleanTest(folder, a_split_is_a_folder_and_a_plain_path_is_recognised)
     slash = strrchr(parent, '/');
     *slash = '\0';
     (void)snprintf(spec, sizeof(spec), "folder:%.380s", parent);
-    stoker_dataset_options options = { .split = slash + 1 };
+    stoker_dataset_options options = { STOKER_DATASET_OPTIONS_DEFAULTS.split = slash + 1 };
     cr_assert_eq(stoker_dataset_open(&dataset, spec, &options, &error), STOKER_OK, "%s",
                  error.message);
     cr_assert_eq(count_of(dataset), 4);
@@ -686,7 +686,8 @@ CleanTest(folder, memory_is_as_stated)
     cr_assert_geq(taken, stated);
     cr_assert_leq(taken, stated + 16384);
     stoker_dataset_close(&dataset);
-    stoker_dataset_options options = { .max_bytes = 100000 };
+    stoker_dataset_options options = { .struct_size = sizeof(stoker_dataset_options),
+                                       .max_bytes = 100000 };
     cr_assert_eq(stoker_dataset_open(&dataset, spec, &options, &error), STOKER_ELIMIT);
     cr_assert_not_null(strstr(error.message, "max_bytes"));
     stk_folder_remove(&set);

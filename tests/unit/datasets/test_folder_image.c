@@ -32,7 +32,8 @@ static int open_and_read(const char *spec, const char *parameter, stoker_error *
     char text[600];
     uint8_t row[HEIGHT * WIDTH];
     stoker_dataset *dataset = NULL;
-    const stoker_dataset_options options = { .max_bytes = 1 << 20 };
+    const stoker_dataset_options options = { .struct_size = sizeof(stoker_dataset_options),
+                                             .max_bytes = 1 << 20 };
     (void)snprintf(text, sizeof(text), "%s%s", spec, parameter);
     int rc = stoker_dataset_open(&dataset, text, &options, error);
     if (rc == STOKER_OK)

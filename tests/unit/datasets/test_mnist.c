@@ -16,7 +16,9 @@ static int open_directory(stoker_dataset **out, const char *path, const char *sp
 {
     char spec[512];
     (void)snprintf(spec, sizeof(spec), "mnist:%s", path);
-    return stoker_dataset_open(out, spec, &(stoker_dataset_options){ .split = split }, error);
+    return stoker_dataset_open(
+        out, spec, &(stoker_dataset_options){ STOKER_DATASET_OPTIONS_DEFAULTS.split = split },
+        error);
 }
 
 /* ---- small files under the real names ------------------------------------------- */

@@ -406,7 +406,8 @@ CleanTest(npy, labels_over_the_limit_are_not_taken)
     (void)snprintf(spec, sizeof(spec), "npy:%s,%s", memory.path, memory.path);
     stoker_error error = { 0 };
     stoker_dataset *dataset = NULL;
-    stoker_dataset_options options = { .max_bytes = 8 * LABELS - 1 };
+    stoker_dataset_options options = { .struct_size = sizeof(stoker_dataset_options),
+                                       .max_bytes = 8 * LABELS - 1 };
     cr_assert_eq(stoker_dataset_open(&dataset, spec, &options, &error), STOKER_ELIMIT);
     options.max_bytes = 8 * LABELS;
     cr_assert_eq(stoker_dataset_open(&dataset, spec, &options, &error), STOKER_OK);

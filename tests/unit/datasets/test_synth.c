@@ -19,7 +19,7 @@ static stoker_dataset *open_spec(const char *spec, const char *split)
 {
     stoker_error error = { 0 };
     stoker_dataset *dataset = NULL;
-    const stoker_dataset_options options = { .split = split };
+    const stoker_dataset_options options = { STOKER_DATASET_OPTIONS_DEFAULTS.split = split };
     cr_assert_eq(stoker_dataset_open(&dataset, spec, &options, &error), STOKER_OK, "%s: %s", spec,
                  error.message);
     return dataset;

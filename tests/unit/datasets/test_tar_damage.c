@@ -250,7 +250,8 @@ CleanTest(tar_damage, the_index_keeps_to_its_memory)
     (void)snprintf(spec, sizeof(spec), "tar:%s", file.path);
     int refused = 0;
     for (uint64_t max_bytes = 1; dataset == NULL; max_bytes *= 2) {
-        const stoker_dataset_options options = { .max_bytes = max_bytes };
+        const stoker_dataset_options options = { .struct_size = sizeof(stoker_dataset_options),
+                                                 .max_bytes = max_bytes };
         const int rc = stoker_dataset_open(&dataset, spec, &options, &error);
         cr_assert(rc == STOKER_OK || rc == STOKER_ELIMIT, "%s", error.message);
         refused += rc == STOKER_ELIMIT ? 1 : 0;

@@ -334,7 +334,7 @@ CleanTest(bad, an_epoch_without_a_good_sample_ends_the_run, .timeout = 60)
     cr_assert(stk_made_set_open(&set));
     stoker_loader_options options = stk_small_options();
     options.on_bad_sample = STOKER_ON_BAD_SKIP;
-    options.epochs = 0; /* without end */
+    options.epochs = STOKER_EPOCHS_ENDLESS; /* without end */
     play_all(set.dataset, options, &outcome);
     cr_assert_eq(outcome.run.rc, STOKER_EBADSAMPLES);
     cr_assert_eq(outcome.run.batches, 6);
@@ -413,7 +413,7 @@ CleanTest(bad, one_more_than_max_ends_the_run)
     cr_assert(stk_made_set_open(&set));
     stoker_loader_options options = stk_small_options();
     for (int policy = STOKER_ON_BAD_SKIP; policy <= STOKER_ON_BAD_SUBSTITUTE; policy++)
-        for (uint64_t most = 1; most <= 11; most++) {
+        for (uint64_t most = 0; most <= 11; most++) {
             options.on_bad_sample = (stoker_on_bad)policy;
             options.max_bad_samples = most;
             options.num_workers = 0;
@@ -667,7 +667,7 @@ CleanTest(bad, a_file_truncated_during_an_epoch_gives_no_wrong_byte)
         options.on_bad_sample = STOKER_ON_BAD_SKIP;
         options.num_workers = workers;
         options.prefetch_batches = 2;
-        options.epochs = 0;
+        options.epochs = STOKER_EPOCHS_ENDLESS;
         cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
         while ((rc = stoker_loader_next(loader, &batch, -1)) >= 0) {
             if (rc == STOKER_EPOCH_END)

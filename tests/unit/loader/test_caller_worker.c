@@ -38,7 +38,7 @@ static stoker_loader_options crowded_options(void)
     const uint32_t cpus = stk_cpu_count();
     options.num_workers = cpus < 2 ? 2 : (int32_t)cpus;
     options.prefetch_batches = 4 * (uint32_t)options.num_workers;
-    options.epochs = 0;
+    options.epochs = STOKER_EPOCHS_ENDLESS;
     return options;
 }
 

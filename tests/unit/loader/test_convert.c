@@ -27,7 +27,7 @@ static void oracle_open(struct oracle *oracle, const stoker_dataset *dataset,
         .layout = options->layout,
         .elements = row_bytes / stoker_dtype_bytes(info->dtype),
         .channels = (uint32_t)info->shape[info->rank - 1],
-        .scale = options->scale != 0                 ? options->scale
+        .scale = options->scale != STOKER_SCALE_AUTO ? options->scale
                  : info->dtype == STOKER_DTYPE_UINT8 ? 1.0F / 255.0F
                                                      : 1.0F,
         .mean = options->mean,

@@ -470,7 +470,7 @@ CleanTest(dataset, an_unknown_spec_lists_the_formats)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         stoker_error error = { 0 };
         stoker_dataset *dataset = NULL;
-        const stoker_dataset_options options = { 0 };
+        const stoker_dataset_options options = STOKER_DATASET_OPTIONS_INIT;
         cr_assert_eq(stoker_dataset_open(&dataset, rows[i].spec, &options, &error), rows[i].code,
                      "%s: %s", rows[i].spec, error.message);
         cr_assert_eq(error.code, rows[i].code);
@@ -502,9 +502,9 @@ CleanTest(dataset, a_path_with_a_colon_is_still_a_path)
     stk_directory_remove(&directory);
 }
 
-CleanTest(dataset, the_limit_on_unpacked_bytes_is_obeyed_and_may_be_anything)
+CleanTest(dataset, the_limit_on_unpacked_bytes_is_obeyed)
 {
-    static const uint64_t limits[] = { 0, 1 << 20, UINT64_MAX };
+    static const uint64_t limits[] = { 1 << 20, UINT64_MAX };
     static const uint8_t idx[] = { 0, 0, 8, 1, 0, 0, 0, 1, 42 };
     struct stk_bytes packed = { 0 };
     stk_put_gzip(&packed, idx, sizeof(idx));
@@ -512,15 +512,45 @@ CleanTest(dataset, the_limit_on_unpacked_bytes_is_obeyed_and_may_be_anything)
     stoker_dataset *dataset = NULL;
 #ifdef STOKER_HAVE_DEFLATE
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-        const stoker_dataset_options options = { .max_bytes = limits[i] };
+        const stoker_dataset_options options = { .struct_size = sizeof(stoker_dataset_options),
+                                                 .max_bytes = limits[i] };
         cr_assert_eq(stoker_dataset_open(&dataset, file.path, &options, NULL), STOKER_OK);
         stoker_dataset_close(&dataset);
     }
-    const stoker_dataset_options tight = { .max_bytes = sizeof(idx) - 1 };
+    const stoker_dataset_options none = { .struct_size = sizeof(none), .max_bytes = 0 };
+    cr_assert_eq(stoker_dataset_open(&dataset, file.path, &none, NULL), STOKER_EINVAL);
+    const stoker_dataset_options tight = { .struct_size = sizeof(stoker_dataset_options),
+                                           .max_bytes = sizeof(idx) - 1 };
     cr_assert_eq(stoker_dataset_open(&dataset, file.path, &tight, NULL), STOKER_ELIMIT);
 #else
-    const stoker_dataset_options options = { .max_bytes = limits[0] };
+    const stoker_dataset_options options = { .struct_size = sizeof(stoker_dataset_options),
+                                             .max_bytes = limits[0] };
     cr_assert_eq(stoker_dataset_open(&dataset, file.path, &options, NULL), STOKER_ENOTSUP);
 #endif
     close(file.fd);
+}
+
+CleanTest(dataset_open, options_have_their_size_and_their_defaults)
+{
+    static const size_t refused[] = { 0, sizeof(size_t), sizeof(stoker_dataset_options) - 1,
+                                      sizeof(stoker_dataset_options) + 1, SIZE_MAX };
+    stoker_dataset_options options;
+    memset(&options, 0xA5, sizeof(options));
+    stoker_dataset_options_init(&options);
+    cr_assert_eq(options.struct_size, sizeof(options));
+    cr_assert_null(options.split);
+    cr_assert_eq(options.max_bytes, UINT64_C(16) << 30);
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        stoker_dataset *dataset = NULL;
+        stoker_error error = { .code = 0 };
+        stoker_dataset_options untouched = { .max_bytes = 7 };
+        stoker_dataset_options_init_sized(&untouched, refused[i]);
+        cr_assert_eq(untouched.max_bytes, 7);
+        options.struct_size = refused[i];
+        cr_assert_eq(stoker_dataset_open(&dataset, "synth:digits?count=9", &options, &error),
+                     STOKER_EINVAL);
+        cr_assert_null(dataset);
+        cr_assert_not_null(strstr(error.message, "struct_size"), "%s", error.message);
+    }
+    stoker_dataset_options_init_sized(NULL, sizeof(options));
 }

@@ -81,7 +81,7 @@ static stoker_loader_options ring_of(uint32_t slots)
 {
     stoker_loader_options options = stk_small_options();
     options.prefetch_batches = slots;
-    options.epochs = 0;
+    options.epochs = STOKER_EPOCHS_ENDLESS;
     return options;
 }
 

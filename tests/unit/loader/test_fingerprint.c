@@ -14,7 +14,7 @@
 static struct stk_fingerprint of_spec(const char *spec, const char *split)
 {
     stoker_error error = { .message = "" };
-    const stoker_dataset_options options = { .split = split };
+    const stoker_dataset_options options = { STOKER_DATASET_OPTIONS_DEFAULTS.split = split };
     stoker_dataset *dataset = NULL;
     cr_assert_eq(stoker_dataset_open(&dataset, spec, &options, &error), STOKER_OK, "%s: %s", spec,
                  error.message);

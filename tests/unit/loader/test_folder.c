@@ -76,7 +76,7 @@ static void alike_by_every_route(bool png)
                 options.reader = readers[r];
                 options.num_workers = workers[w];
                 options.cache = (stoker_cache)cache;
-                options.prefetch_batches = cache == STOKER_CACHE_NONE ? 0 : 2;
+                options.prefetch_batches = cache == STOKER_CACHE_NONE ? STOKER_PREFETCH_AUTO : 2;
                 cr_assert_eq(stk_run(set.dataset, &options, &other), STOKER_FINISHED);
                 cr_assert(stk_runs_equal(&first, &other), "%s, %d workers, cache %s",
                           readers[r]->name, (int)workers[w],
@@ -110,7 +110,7 @@ CleanTest(loader_folder, the_cache_holds_whole_files)
             options.reader = &stk_scripted_reader;
             options.cache = (stoker_cache)cache;
             options.prefetch_batches = 2;
-            options.epochs = 0;
+            options.epochs = STOKER_EPOCHS_ENDLESS;
             stk_script_install(&(struct stk_script){ 0 });
             cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
             memset(&run, 0, sizeof(run));

@@ -57,7 +57,7 @@ static void check_all(const stoker_dataset *dataset, stoker_loader_options optio
         for (int cache = STOKER_CACHE_AUTO; cache <= STOKER_CACHE_DECODED; cache++) {
             options.num_workers = workers;
             options.cache = (stoker_cache)cache;
-            options.epochs = 0;
+            options.epochs = STOKER_EPOCHS_ENDLESS;
             check_no_allocations(dataset, options);
         }
 }
@@ -159,7 +159,7 @@ CleanTest(memory, the_ring_of_large_batches_does_not_grow_with_the_workers)
         options.dtype = STOKER_DTYPE_FLOAT32;
         options.cache = STOKER_CACHE_NONE;
         options.num_workers = workers;
-        options.prefetch_batches = 0;
+        options.prefetch_batches = STOKER_PREFETCH_AUTO;
         cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
         cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
         cr_assert_geq(stats.slots, 4);
@@ -192,7 +192,9 @@ CleanTest(memory, the_ring_has_room_for_each_worker_and_its_reads)
     static const struct {
         int32_t workers;
         uint32_t read_depth, prefetch_batches, slots;
-    } cases[] = { { 8, 1, 0, 5 }, { 2, 64, 0, 33 }, { 8, 64, 3, 3 } };
+    } cases[] = { { 8, 1, STOKER_PREFETCH_AUTO, 5 },
+                  { 2, 64, STOKER_PREFETCH_AUTO, 33 },
+                  { 8, 64, 3, 3 } };
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 8, 512, 512, 0)); /* no more of them fit in a cache */
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "loader/base/struct_size.h"
 #include "support/leaks.h"
 #include "support/opened_loader.h"
 #include "support/scenario.h"
@@ -61,16 +62,26 @@ CleanTest(options, counts_out_of_range)
     REFUSE(num_workers, -2, STOKER_EINVAL);
     REFUSE(num_workers, INT32_MIN, STOKER_EINVAL);
     REFUSE(num_workers, STOKER_WORKERS_MAX + 1, STOKER_EINVAL);
+    REFUSE(prefetch_batches, 0, STOKER_EINVAL);
     REFUSE(prefetch_batches, 1, STOKER_EINVAL);
+    ACCEPT(prefetch_batches, STOKER_PREFETCH_AUTO);
     REFUSE(prefetch_batches, STOKER_PREFETCH_MAX + 1, STOKER_EINVAL);
     ACCEPT(prefetch_batches, STOKER_PREFETCH_MAX);
+    REFUSE(read_depth, 0, STOKER_EINVAL);
     REFUSE(read_depth, STOKER_READ_DEPTH_MAX + 1, STOKER_EINVAL);
+    ACCEPT(read_depth, STOKER_READ_DEPTH_AUTO);
+    REFUSE(epochs, 0, STOKER_EINVAL);
+    ACCEPT(epochs, STOKER_EPOCHS_ENDLESS);
+    ACCEPT(epochs, STOKER_EPOCHS_ENDLESS - 1);
+    ACCEPT(cache_bytes, 0);
+    ACCEPT(cache_bytes, STOKER_BYTES_AUTO);
     ACCEPT(read_depth, STOKER_READ_DEPTH_MAX);
     REFUSE(trace_events, STOKER_TRACE_EVENTS_MAX + 1, STOKER_EINVAL);
     REFUSE(trace_events, UINT32_MAX, STOKER_EINVAL);
     ACCEPT(trace_events, 1);
     REFUSE(rank, 1, STOKER_EINVAL);
     REFUSE(rank, UINT32_MAX, STOKER_EINVAL);
+    REFUSE(world_size, 0, STOKER_EINVAL);
     REFUSE(world_size, (1U << 20) + 1, STOKER_EINVAL);
     ACCEPT(world_size, 1U << 20);
     stoker_dataset_close(&dataset);
@@ -119,6 +130,8 @@ CleanTest(options, normalisation_out_of_range)
     const float one[3] = { 1, 1, 1 };
     check_normalisation(dataset, 1, 0.5F, 0.5F, 3, STOKER_OK, "");
     check_normalisation(dataset, 1, 0.5F, 0.5F, 1, STOKER_OK, "");
+    check_normalisation(dataset, -2, 0.5F, 0.5F, 1, STOKER_OK, "");
+    check_normalisation(dataset, 0, 0, 1, 3, STOKER_EINVAL, "scale");
     check_normalisation(dataset, NAN, 0, 1, 3, STOKER_EINVAL, "scale");
     check_normalisation(dataset, INFINITY, 0, 1, 3, STOKER_EINVAL, "scale");
     check_normalisation(dataset, 1, NAN, 1, 3, STOKER_EINVAL, "mean[0]");
@@ -163,12 +176,10 @@ CleanTest(options, drop_last_must_leave_something)
 CleanTest(options, struct_size_gives_the_version)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=100&shape=3");
-    static const size_t sizes[] = { 0,
-                                    1,
-                                    sizeof(size_t),
-                                    offsetof(stoker_loader_options, reader),
-                                    sizeof(stoker_loader_options) + 1,
-                                    SIZE_MAX };
+    const size_t first = STK_SIZE_UP_TO(stoker_loader_options, trace_events);
+    const size_t sizes[] = {
+        0, 1, sizeof(size_t), first - 1, sizeof(stoker_loader_options) + 1, SIZE_MAX
+    };
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         stoker_loader *loader = NULL;
         stoker_error error = { .code = 0 };
@@ -180,24 +191,42 @@ CleanTest(options, struct_size_gives_the_version)
         cr_assert_not_null(strstr(error.message, "struct_size"));
     }
     stoker_loader *loader = NULL;
-    stoker_loader_options older = stk_small_options(); /* of a program that knows no device_index */
-    older.struct_size = offsetof(stoker_loader_options, convert_on_device);
-    older.device_index = 77;
+    stoker_loader_options older = stk_small_options();
+    older.struct_size = first;
+    memset((char *)&older + first, 0xA5, sizeof(older) - first);
     cr_assert_eq(stoker_loader_create(&loader, dataset, &older, NULL), STOKER_OK);
     stoker_loader_destroy(&loader);
-    stoker_loader_options first = stk_small_options(); /* the first version ended with reader */
-    first.struct_size = offsetof(stoker_loader_options, reader) + sizeof(first.reader);
-    memset((char *)&first + first.struct_size, 0xA5, sizeof(first) - first.struct_size);
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &first, NULL), STOKER_OK);
-    stoker_loader_destroy(&loader);
-    stoker_error error = { .code = 0 };
-    first.batch_size = 101;
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &first, &error), STOKER_EBATCH);
-    cr_assert_eq(error.code, STOKER_EBATCH);
-    cr_assert_not_null(strstr(error.message, "batch_size 101"));
     cr_assert_eq(stoker_loader_create(&loader, dataset, NULL, NULL), STOKER_OK); /* all defaults */
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
+}
+
+/* The function is for callers that cannot use the macro, and for those with an older struct. */
+CleanTest(options, init_sets_what_the_macro_sets)
+{
+    const stoker_loader_options expected = STOKER_LOADER_OPTIONS_INIT;
+    const size_t first = STK_SIZE_UP_TO(stoker_loader_options, trace_events);
+    stoker_loader_options options;
+    memset(&options, 0xA5, sizeof(options));
+    stoker_loader_options_init(&options);
+    cr_assert_eq(options.struct_size, sizeof(options));
+    cr_assert_eq(options.batch_size, expected.batch_size);
+    cr_assert_eq(options.epochs, STOKER_EPOCHS_ENDLESS);
+    cr_assert_eq(options.world_size, 1);
+    cr_assert_eq(options.cache_bytes, STOKER_BYTES_AUTO);
+    cr_assert_null(options.reader);
+    memset(&options, 0xA5, sizeof(options));
+    stoker_loader_options_init_sized(&options, first);
+    cr_assert_eq(options.struct_size, first);
+    for (size_t at = first; at < sizeof(options); at++)
+        cr_assert_eq(((const uint8_t *)&options)[at], 0xA5);
+    static const size_t unknown[] = { 0, sizeof(size_t), sizeof(options) + 1 };
+    for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
+        memset(&options, 0xA5, sizeof(options));
+        stoker_loader_options_init_sized(&options, unknown[i]);
+        cr_assert_eq(options.batch_size, UINT32_C(0xA5A5A5A5));
+    }
+    stoker_loader_options_init_sized(NULL, sizeof(options));
 }
 
 /* ---- a set as large as numbers go, with many channels ---- */
@@ -330,7 +359,7 @@ static int try_pinning(const stoker_dataset *dataset)
         stats.locked_bytes != stats.slot_bytes || stats.pin_reason[0] != '\0')
         return 5;
     stoker_loader_destroy(&loader);
-    options.prefetch_batches = 0; /* no more are chosen than may be locked */
+    options.prefetch_batches = STOKER_PREFETCH_AUTO; /* no more are chosen than may be locked */
     if (stoker_loader_create(&loader, dataset, &options, &error) != STOKER_OK ||
         stoker_loader_stats(loader, &stats) != STOKER_OK || !stats.pinned || stats.slots < 4 ||
         stats.locked_bytes > limit.rlim_cur)

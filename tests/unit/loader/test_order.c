@@ -30,7 +30,7 @@ static void compare(const stoker_dataset *dataset, const stoker_loader_options *
 static void compare_all(const stoker_dataset *dataset, stoker_loader_options options)
 {
     static const int32_t workers[] = { 0, 1, 2, 3, 8, STOKER_WORKERS_AUTO };
-    static const uint32_t prefetch[] = { 0, 2, 3, 5, 16 };
+    static const uint32_t prefetch[] = { STOKER_PREFETCH_AUTO, 2, 3, 5, 16 };
     for (size_t w = 0; w < sizeof(workers) / sizeof(workers[0]); w++)
         for (size_t p = 0; p < sizeof(prefetch) / sizeof(prefetch[0]); p++)
             for (int cache = STOKER_CACHE_AUTO; cache <= STOKER_CACHE_DECODED; cache++) {
@@ -195,7 +195,7 @@ CleanTest(borrow, a_held_batch_stays_as_it_is)
         stoker_loader_options options = stk_small_options();
         options.num_workers = workers;
         options.prefetch_batches = 4;
-        options.epochs = 0;
+        options.epochs = STOKER_EPOCHS_ENDLESS;
         stoker_loader *loader = loader_of(dataset, &options);
         stoker_batch held[3];
         stk_batches_begin(held, 3);

@@ -207,14 +207,14 @@ CleanTest(resume, exactly_at_the_end_of_an_epoch)
     stoker_dataset *dataset = NULL;
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=40&shape=3", NULL, NULL), 0);
     for (int drop = 0; drop < 2; drop++)
-        for (uint64_t epochs = 0; epochs <= 2; epochs++) {
+        for (uint64_t epochs = 0; epochs <= 2; epochs++) { /* 0: endless */
             uint8_t seen[40] = { 0 };
             stoker_loader *loader = NULL;
             stoker_state state;
             stoker_batch batch = STOKER_BATCH_INIT;
             stoker_loader_options options = stk_small_options();
             options.last = drop == 1 ? STOKER_LAST_DROP : STOKER_LAST_SHORT;
-            options.epochs = epochs;
+            options.epochs = epochs == 0 ? STOKER_EPOCHS_ENDLESS : epochs;
             cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
             (void)take(loader, drop ? 2 : 3, seen);
             cr_assert_eq(stoker_loader_state(loader, &state), STOKER_OK);

@@ -119,7 +119,7 @@ static void play_all(const stoker_dataset *dataset, uint32_t expected)
                 options.num_workers = workers;
                 options.reader = readers[i / 2];
                 options.dtype = types[i % 2];
-                options.scale = types[i % 2] == STOKER_DTYPE_UINT8 ? 0 : 1.0F;
+                options.scale = types[i % 2] == STOKER_DTYPE_UINT8 ? STOKER_SCALE_AUTO : 1.0F;
                 play(dataset, &options, expected);
             }
 }

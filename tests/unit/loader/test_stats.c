@@ -168,7 +168,7 @@ CleanTest(stats, a_slow_consumer_is_the_limit)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=30");
     stoker_loader_options options = stk_small_options();
-    options.epochs = 0;
+    options.epochs = STOKER_EPOCHS_ENDLESS;
     options.num_workers = 1;
     stoker_loader *loader = loader_of(dataset, &options);
     run_for(loader, 4, 0);
@@ -192,7 +192,7 @@ static stoker_loader *loader_at_work(stoker_dataset *dataset, stoker_loader_opti
                                      int32_t workers)
 {
     options.num_workers = workers;
-    options.epochs = 0;
+    options.epochs = STOKER_EPOCHS_ENDLESS;
     stoker_loader *loader = loader_of(dataset, &options);
     run_for(loader, 25, 0);
     return loader;
@@ -284,7 +284,7 @@ CleanTest(stats, rows_kept_decoded_take_no_decoding, .timeout = 60)
         stoker_loader_options options = stk_small_options();
         options.num_workers = workers;
         options.batch_size = BATCH;
-        options.epochs = 0;
+        options.epochs = STOKER_EPOCHS_ENDLESS;
         options.cache = STOKER_CACHE_DECODED;
         options.prefetch_batches = 4; /* slots whose first lap goes round the cache */
         stoker_loader *loader = loader_of(dataset, &options);
@@ -565,7 +565,7 @@ CleanTest(stats, between_two_looks_at_a_loader)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=30");
     stoker_loader_options options = stk_small_options();
-    options.epochs = 0;
+    options.epochs = STOKER_EPOCHS_ENDLESS;
     options.num_workers = 1;
     stoker_loader *loader = loader_of(dataset, &options);
     run_for(loader, 20, 1);

@@ -19,7 +19,7 @@ static void step(uint64_t seed)
     stoker_loader_options options = stk_cuda_walk_options(seed);
     options.epochs = 4;
     if (seed % 3 == 0)
-        options.prefetch_batches = 0;
+        options.prefetch_batches = STOKER_PREFETCH_AUTO;
     options.on_bad_sample = seed % 2 == 0 ? STOKER_ON_BAD_SUBSTITUTE : STOKER_ON_BAD_SKIP;
     options.world_size = 1 + (uint32_t)(seed / 3 % 2);
     options.dtype = STOKER_DTYPE_FLOAT32;

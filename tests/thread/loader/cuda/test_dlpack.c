@@ -93,7 +93,7 @@ static void live(uint64_t seed)
     pthread_t thread;
     options.device = seed % 2 == 0 ? STOKER_DEVICE_CPU : STOKER_DEVICE_CUDA;
     options.batch_size = 4;
-    options.epochs = 0;
+    options.epochs = STOKER_EPOCHS_ENDLESS;
     options.num_workers = 2;
     options.prefetch_batches = 2 + (uint32_t)(seed % 3);
     standin_cuda_reset(1);

@@ -107,7 +107,7 @@ static void live(uint64_t seed)
     options.on_lent = policies[seed / 2 % 3];
     options.lent_bytes_max = 16384; /* a few slots */
     options.batch_size = 4;
-    options.epochs = 0;
+    options.epochs = STOKER_EPOCHS_ENDLESS;
     options.num_workers = (int32_t)(seed % 3);
     options.prefetch_batches = 2 + (uint32_t)(seed % 4);
     standin_cuda_reset(1);

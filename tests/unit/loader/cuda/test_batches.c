@@ -59,7 +59,7 @@ static void expect_same(const stoker_dataset *dataset, stoker_loader_options opt
 static void expect_same_for_each_size(stoker_loader_options options)
 {
     static const uint32_t sizes[] = { 1, 16, 64, SAMPLES };
-    static const uint32_t prefetches[] = { 0, 2, 5 };
+    static const uint32_t prefetches[] = { STOKER_PREFETCH_AUTO, 2, 5 };
     standin_cuda_delay(50);
     for (int i = 0; i < 4; i++)
         for (int j = 0; j < 3; j++) {
@@ -231,7 +231,7 @@ Test(cuda_loader, batches_may_be_held_and_released_in_any_order)
     enum { HELD = 4 };
     stoker_loader_options options = cuda_options();
     options.prefetch_batches = HELD + 1;
-    options.epochs = 0;
+    options.epochs = STOKER_EPOCHS_ENDLESS;
     (void)stk_cuda_consumer_init(&consumer, WORK_US);
     stoker_loader *loader = make(options);
     for (int round = 0; round < 6; round++) {
@@ -294,7 +294,7 @@ Test(cuda_loader, next_keeps_its_time_limit_while_the_gpu_is_stuck)
 {
     stoker_loader_options options = cuda_options();
     options.prefetch_batches = 2;
-    options.epochs = 0;
+    options.epochs = STOKER_EPOCHS_ENDLESS;
     for (int32_t workers = 0; workers <= 1; workers++) {
         options.num_workers = workers;
         atomic_store(&gate_open, false);
@@ -324,7 +324,7 @@ Test(cuda_loader, next_keeps_its_time_limit_while_the_gpu_is_stuck)
 Test(cuda_loader, destroy_waits_for_what_is_under_way)
 {
     stoker_loader_options options = cuda_options();
-    options.epochs = 0;
+    options.epochs = STOKER_EPOCHS_ENDLESS;
     standin_cuda_delay(3000);
     for (int taken = 0; taken < 6; taken++) {
         stoker_loader *loader = make(options);

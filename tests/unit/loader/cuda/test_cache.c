@@ -76,7 +76,7 @@ Test(cuda_cache, same_bytes_for_every_setting)
     for (int i = 0; i < 64; i++) {
         options.num_workers = workers[i % 4];
         options.batch_size = sizes[i / 4 % 4];
-        options.prefetch_batches = i / 16 % 2 == 0 ? 0 : 3;
+        options.prefetch_batches = i / 16 % 2 == 0 ? STOKER_PREFETCH_AUTO : 3;
         options.non_blocking = i / 32 == 0;
         options.pin_memory = i % 3 == 0 ? STOKER_SWITCH_OFF : STOKER_SWITCH_ON;
         options.dtype = i % 2 == 0 ? STOKER_DTYPE_UINT8 : STOKER_DTYPE_FLOAT32;
@@ -197,7 +197,7 @@ Test(cuda_cache, rows_cross_the_bus_once)
 {
     stoker_loader_options options = cache_options();
     stoker_loader *loader = NULL;
-    options.epochs = 0;
+    options.epochs = STOKER_EPOCHS_ENDLESS;
     options.num_workers = 0; /* so that nothing is made before what it needs is held */
     options.prefetch_batches = 2;
     cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
@@ -248,7 +248,7 @@ Test(cuda_cache, what_cannot_be_kept_is_reported_or_done_without)
     expect_kind(options, STOKER_CACHE_NONE, "need more than the limit of 8999 bytes");
     options.cache_bytes++;
     expect_kind(options, STOKER_CACHE_DEVICE, "150 rows of 60 bytes, of ");
-    options.cache_bytes = 0;
+    options.cache_bytes = STOKER_BYTES_AUTO;
     expect_kind(options, STOKER_CACHE_DEVICE, "150 rows of 60 bytes, of ");
     options.convert_on_device = STOKER_SWITCH_OFF;
     expect_kind(options, STOKER_CACHE_DECODED, "convert_on_device is OFF");

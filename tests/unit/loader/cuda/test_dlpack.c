@@ -34,7 +34,7 @@ static stoker_loader *make(stoker_device device, uint32_t index)
     options.device = device;
     options.device_index = index;
     options.prefetch_batches = 2;
-    options.epochs = 0;
+    options.epochs = STOKER_EPOCHS_ENDLESS;
     options.num_workers = 1;
     cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
     return loader;
