@@ -281,7 +281,7 @@ static int next(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms)
 int stoker_loader_next(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms)
 {
     if (loader == NULL || batch == NULL || timeout_ms < -1 ||
-        !stk_struct_size_fits(batch->struct_size, STK_SIZE_UP_TO(stoker_batch, lease),
+        !stk_struct_size_fits(batch->struct_size, STK_SIZE_UP_TO(stoker_batch, turn),
                               sizeof(*batch)))
         return STOKER_EINVAL;
     const size_t size = batch->struct_size;

@@ -16,6 +16,7 @@ SKIP = 77
 CPU, CUDA = 1, 2
 FLOAT32 = 8
 IMAGES, LABELS = 0, 1
+BUSY = 1  # STOKER_ON_LENT_BUSY: a tensor that is kept stops the loader
 BATCH, SAMPLES = 10, 40
 
 
@@ -25,24 +26,39 @@ class Tensor(ctypes.Structure):
 
 
 class Batch(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("images", Tensor), ("labels", Tensor), ("ids", ctypes.POINTER(ctypes.c_uint64)),
-                ("count", ctypes.c_uint32), ("padded", ctypes.c_uint32), ("epoch", ctypes.c_uint64), ("index", ctypes.c_uint64),
-                ("device", ctypes.c_int), ("device_index", ctypes.c_uint32),
-                ("device_ids", ctypes.c_void_p), ("loader", ctypes.c_void_p), ("lease", ctypes.c_void_p), ("turn", ctypes.c_uint64)]
+    _fields_ = [("struct_size", ctypes.c_size_t), ("images", Tensor), ("labels", Tensor),
+                ("ids", ctypes.POINTER(ctypes.c_uint64)),
+                ("count", ctypes.c_uint32), ("padded", ctypes.c_uint32), ("epoch", ctypes.c_uint64),
+                ("index", ctypes.c_uint64), ("device", ctypes.c_int), ("device_index", ctypes.c_uint32),
+                ("device_ids", ctypes.c_void_p), ("loader", ctypes.c_void_p), ("lease", ctypes.c_void_p),
+                ("turn", ctypes.c_uint64)]
 
 
 class Options(ctypes.Structure):
-    """stoker_loader_options, as far as its first version went: later fields keep their defaults."""
-    _fields_ = [("struct_size", ctypes.c_size_t), ("seed", ctypes.c_uint64), ("batch_size", ctypes.c_uint32),
-                ("num_workers", ctypes.c_int32), ("prefetch_batches", ctypes.c_uint32),
-                ("read_depth", ctypes.c_uint32), ("epochs", ctypes.c_uint64),
-                ("shuffle", ctypes.c_bool), ("last", ctypes.c_int), ("device", ctypes.c_int),
-                ("pin_memory", ctypes.c_int), ("non_blocking", ctypes.c_bool), ("cache", ctypes.c_int),
-                ("cache_bytes", ctypes.c_uint64), ("dtype", ctypes.c_int), ("layout", ctypes.c_int),
-                ("scale", ctypes.c_float), ("mean", ctypes.c_void_p), ("std", ctypes.c_void_p),
-                ("mean_count", ctypes.c_uint32), ("rank", ctypes.c_uint32), ("world_size", ctypes.c_uint32),
-                ("on_bad_sample", ctypes.c_int), ("max_bad_samples", ctypes.c_uint64),
-                ("resume", ctypes.c_void_p), ("reader", ctypes.c_void_p)]
+    """stoker_loader_options as far as this check sets it; the rest keeps its defaults."""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("batch_size", ctypes.c_uint32),
+                ("shuffle", ctypes.c_bool), ("last", ctypes.c_int), ("epochs", ctypes.c_uint64),
+                ("seed", ctypes.c_uint64), ("num_workers", ctypes.c_int32), ("dtype", ctypes.c_int),
+                ("prefetch_batches", ctypes.c_uint32), ("read_depth", ctypes.c_uint32),
+                ("reader", ctypes.c_void_p), ("cache", ctypes.c_int), ("cache_bytes", ctypes.c_uint64),
+                ("on_lent", ctypes.c_int), ("lent_bytes_max", ctypes.c_uint64), ("device", ctypes.c_int),
+                ("device_index", ctypes.c_uint32), ("pin_memory", ctypes.c_int), ("non_blocking", ctypes.c_bool),
+                ("rest", ctypes.c_uint8 * 4096)]
+
+
+def default_options(library, **changes):
+    """The smallest struct that the library accepts is that of its first version."""
+    options = Options()
+    init = library.stoker_loader_options_init_sized
+    init.argtypes, init.restype = [ctypes.c_void_p, ctypes.c_size_t], None
+    for size in range(Options.rest.offset, ctypes.sizeof(Options)):
+        init(ctypes.byref(options), size)
+        if options.struct_size == size:
+            break
+    assert options.struct_size > 0, "no size of stoker_loader_options is accepted"
+    for name, value in changes.items():
+        setattr(options, name, value)
+    return options
 
 
 class DLPackTensor:
@@ -87,8 +103,8 @@ def open_loader(library, device):
     dataset, loader = ctypes.c_void_p(), ctypes.c_void_p()
     rc = library.stoker_dataset_open(ctypes.byref(dataset), f"synth:digits?count={SAMPLES}".encode(), None, None)
     assert rc == 0, f"stoker_dataset_open: {rc}"
-    options = Options(struct_size=ctypes.sizeof(Options), batch_size=BATCH, num_workers=1,
-                      prefetch_batches=2, device=device, non_blocking=True, dtype=FLOAT32)
+    options = default_options(library, batch_size=BATCH, num_workers=1, prefetch_batches=2, on_lent=BUSY,
+                              device=device, dtype=FLOAT32)
     rc = library.stoker_loader_create(ctypes.byref(loader), dataset, ctypes.byref(options), None)
     assert rc == 0, f"stoker_loader_create: {rc}"
     return dataset, loader
