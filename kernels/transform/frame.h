@@ -42,6 +42,7 @@ struct stk_framing {
     uint32_t out_height, out_width;
     uint32_t flip;   /* 0 = never, 1 = every other image */
     uint32_t cutout; /* side of the square, 0 = none */
+    uint32_t scales; /* 1 = images that shrink may be decoded smaller */
     struct stk_retouching retouch;
 };
 

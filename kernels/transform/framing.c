@@ -104,6 +104,10 @@ static int check_together(const stoker_transform *transform, char *why)
         return refuse(why, "resize, resize_shorter and random_resized_crop: at most one of them");
     if (is_set(transform->centre_crop) && is_set(transform->random_crop))
         return refuse(why, "centre_crop and random_crop: at most one of them");
+    if (transform->decode_scale != STOKER_DECODE_SCALE_EXACT &&
+        transform->decode_scale != STOKER_DECODE_SCALE_FAST)
+        return refuse(why, "decode_scale %d is none of the enumerators",
+                      (int)transform->decode_scale);
     if (transform->resize_shorter != 0 && !crops(transform))
         return refuse(why, "resize_shorter leaves images of differing size: a crop must follow");
     if (transform->pad != 0 && !is_set(transform->random_crop))
@@ -315,6 +319,7 @@ int stk_framing_init(struct stk_framing *framing, const stoker_transform *transf
         return rc;
     made.flip = transform->flip ? 1 : 0;
     made.cutout = transform->cutout;
+    made.scales = transform->decode_scale == STOKER_DECODE_SCALE_FAST ? 1 : 0;
     *framing = made;
     return STOKER_OK;
 }

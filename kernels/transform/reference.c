@@ -33,13 +33,29 @@ static uint8_t rounded(int64_t sum)
     return (uint8_t)(value > 255 ? 255 : value);
 }
 
-/* Resamples `from` to the height or the width of `to`. */
-static void resample(const struct image *from, const struct image *to, bool along)
+/* Where a rectangle's side lies in an image that may be scaled: pixels from `first` on, in which it begins at `offset`. */
+struct side {
+    uint32_t first, pixels;
+    double offset, size;
+};
+
+static struct side side_of(const struct stk_image *image, uint32_t at, uint32_t size)
+{
+    const uint32_t eighths = image->eighths == 0 ? 8 : image->eighths;
+    const uint32_t first = at * eighths / 8, end = ((at + size) * eighths + 7) / 8;
+    return (struct side){ first, end - first, (double)(at * eighths % 8) / 8.0,
+                          (double)(size * eighths) / 8.0 };
+}
+
+/* Resamples `from`, which holds a side of the rectangle, to the height or the width of `to`. */
+static void resample(const struct image *from, const struct side *side, const struct image *to,
+                     bool along)
 {
     for (uint32_t y = 0; y < to->height; y++) {
         for (uint32_t x = 0; x < to->width; x++) {
-            const struct stk_taps taps = along ? stk_taps_at(from->width, to->width, x)
-                                               : stk_taps_at(from->height, to->height, y);
+            const struct stk_taps taps =
+                stk_taps_within(side->offset, side->size, side->pixels,
+                                along ? to->width : to->height, along ? x : y);
             for (uint32_t channel = 0; channel < to->channels; channel++) {
                 int64_t sum = 0;
                 for (uint32_t tap = 0; tap < taps.count; tap++) {
@@ -53,14 +69,20 @@ static void resample(const struct image *from, const struct image *to, bool alon
     }
 }
 
-static void cut_out(const struct stk_image *image, const struct stk_frame *frame,
-                    const struct image *to)
+/* Copies the rectangle's pixels; those that are not stored, and not needed, become 0. */
+static void cut_out(const struct stk_image *image, const struct side *down,
+                    const struct side *across, const struct image *to)
 {
     for (uint32_t y = 0; y < to->height; y++)
-        memcpy(at(to, y, 0),
-               image->pixels +
-                   ((size_t)(frame->top + y) * image->width + frame->left) * to->channels,
-               (size_t)to->width * to->channels);
+        for (uint32_t x = 0; x < to->width; x++) {
+            const uint32_t from_y = down->first + y - image->y;
+            const uint32_t from_x = across->first + x - image->x;
+            const bool is_stored = from_y < image->height && from_x < image->width;
+            const size_t pixel = (size_t)from_y * image->width + from_x;
+            for (uint32_t channel = 0; channel < to->channels; channel++)
+                at(to, y, x)[channel] =
+                    is_stored ? image->pixels[pixel * to->channels + channel] : 0;
+        }
 }
 
 static void store(const struct stk_convert_plan *convert, uint32_t channel, uint8_t byte,
@@ -245,14 +267,18 @@ bool stk_transform_row_reference(const struct stk_transform_plan *plan,
     struct stk_frame frame;
     struct image part = { 0 }, narrow = { 0 }, grid = { 0 };
     const uint32_t channels = plan->channels;
-    stk_frame_draw(&plan->framing, image->height, image->width, epoch, sample, &frame);
-    bool done = image_make(&part, frame.height, frame.width, channels) &&
-                image_make(&narrow, frame.height, frame.grid_width, channels) &&
+    const bool is_part = image->eighths != 0;
+    stk_frame_draw(&plan->framing, is_part ? image->whole_height : image->height,
+                   is_part ? image->whole_width : image->width, epoch, sample, &frame);
+    const struct side down = side_of(image, frame.top, frame.height);
+    const struct side across = side_of(image, frame.left, frame.width);
+    bool done = image_make(&part, down.pixels, across.pixels, channels) &&
+                image_make(&narrow, down.pixels, frame.grid_width, channels) &&
                 image_make(&grid, frame.grid_height, frame.grid_width, channels);
     if (done) {
-        cut_out(image, &frame, &part);
-        resample(&part, &narrow, true);
-        resample(&narrow, &grid, false);
+        cut_out(image, &down, &across, &part);
+        resample(&part, &across, &narrow, true);
+        resample(&narrow, &down, &grid, false);
     }
     if (done && stk_retouching_any(&plan->framing.retouch))
         done = retouch_grid(plan, epoch, sample, &frame, &grid);

@@ -110,65 +110,115 @@ static void put_weight(struct stk_tap_group *groups, uint32_t tap, int32_t weigh
     group->low[tap % STK_TAPS_PER_GROUP] = (int16_t)(weight & 2047);
 }
 
-/* Rounds the taps of a pixel up to whole groups. If these would reach beyond the line, they begin earlier,
- * with taps of weight 0. */
-static void make_pixel(struct stk_axis *axis, uint32_t i, const struct stk_taps *taps)
+/* A line that holds a stretch: all pixels that show a part of it. */
+struct line {
+    int64_t first;       /* its first pixel, in stored pixels */
+    double offset, size; /* of the stretch, in pixels from there */
+    uint32_t pixels;
+    uint32_t groups; /* groups of taps per output pixel */
+};
+
+/* Eighths are exact in doubles. */
+static struct line line_of(const struct stk_stretch *stretch)
 {
-    const uint32_t width = axis->groups * STK_TAPS_PER_GROUP;
-    const uint32_t last_first = axis->in > width ? axis->in - width : 0;
-    const uint32_t first = taps->first < last_first ? taps->first : last_first;
+    struct line line;
+    line.first = stretch->start >= 0 ? stretch->start / 8 : -((7 - stretch->start) / 8);
+    const uint32_t offset = (uint32_t)(stretch->start - 8 * line.first);
+    line.offset = (double)offset / 8.0;
+    line.size = (double)stretch->size / 8.0;
+    line.pixels = (offset + stretch->size + 7) / 8;
+    line.groups = groups_of(stk_taps_max(line.pixels, stretch->out));
+    return line;
+}
+
+/* The taps of a pixel are rounded up to whole groups. If these would reach beyond the line, they begin earlier, with
+ * taps of weight 0. */
+static uint32_t first_read(const struct line *line, const struct stk_taps *taps)
+{
+    const uint32_t width = line->groups * STK_TAPS_PER_GROUP;
+    const uint32_t last_first = line->pixels > width ? line->pixels - width : 0;
+    return taps->first < last_first ? taps->first : last_first;
+}
+
+static struct stk_taps taps_of(const struct line *line, uint32_t out, uint32_t at)
+{
+    return stk_taps_within(line->offset, line->size, line->pixels, out, at);
+}
+
+static void make_pixel(struct stk_axis *axis, const struct line *line, uint32_t i,
+                       const struct stk_taps *taps)
+{
+    const uint32_t first = first_read(line, taps);
     const uint32_t before = taps->first - first;
     struct stk_tap_group *groups = &axis->weights[(size_t)i * axis->groups];
-    assert(before + taps->count <= width);
+    assert(before + taps->count <= axis->groups * STK_TAPS_PER_GROUP);
     memset(groups, 0, axis->groups * sizeof(*groups));
     for (uint32_t tap = 0; tap < taps->count; tap++)
         put_weight(groups, before + tap, stk_tap_weight(taps, tap));
-    axis->first[i] = first;
+    assert(line->first + first >= 0);
+    axis->first[i] = (uint32_t)(line->first + first);
     axis->taps[i] = before + taps->count;
 }
 
-/* Computes the axis, unless it is the previous image's. */
-static void make_axis(struct stk_axis *axis, uint32_t in, uint32_t out, uint32_t from,
-                      uint32_t count)
+static bool is_made_for(const struct stk_axis *axis, const struct stk_stretch *stretch)
 {
-    if (axis->in == in && axis->out == out && axis->from == from && axis->count == count)
+    const struct stk_stretch *made = &axis->made_for;
+    return made->start == stretch->start && made->size == stretch->size &&
+           made->out == stretch->out && made->from == stretch->from &&
+           made->count == stretch->count;
+}
+
+/* Computes the axis, unless it is the previous image's. */
+static void make_axis(struct stk_axis *axis, const struct stk_stretch *stretch)
+{
+    if (is_made_for(axis, stretch))
         return;
-    axis->in = in;
-    axis->out = out;
-    axis->from = from;
-    axis->count = count;
-    axis->groups = groups_of(stk_taps_max(in, out));
-    for (uint32_t i = 0; i < count; i++) {
-        const struct stk_taps taps = stk_taps_at(in, out, from + i);
-        make_pixel(axis, i, &taps);
+    const struct line line = line_of(stretch);
+    axis->made_for = *stretch;
+    axis->count = stretch->count;
+    axis->groups = line.groups;
+    for (uint32_t i = 0; i < stretch->count; i++) {
+        const struct stk_taps taps = taps_of(&line, stretch->out, stretch->from + i);
+        make_pixel(axis, &line, i, &taps);
     }
+}
+
+struct stk_pixel_range stk_resizer_needs(uint32_t at, uint32_t size, uint32_t eighths, uint32_t out,
+                                         uint32_t from, uint32_t count)
+{
+    const struct stk_stretch stretch = { (int64_t)at * eighths, size * eighths, out, from, count };
+    const struct line line = line_of(&stretch);
+    const struct stk_taps first = taps_of(&line, out, from);
+    const struct stk_taps last = taps_of(&line, out, from + count - 1);
+    const uint32_t end = first_read(&line, &last) + line.groups * STK_TAPS_PER_GROUP;
+    return (struct stk_pixel_range){
+        (uint32_t)line.first + first_read(&line, &first),
+        (uint32_t)line.first + (end < line.pixels ? end : line.pixels),
+    };
 }
 
 /* ---- pixels --------------------------------------------------------------------- */
 
-/* The rectangle that is read. */
+/* The image that is read. */
 struct reading {
     const uint8_t *pixels;
-    size_t stride_bytes, line_bytes;
+    size_t stride_bytes;
     uint32_t height;
     uint32_t copied_from; /* from this line on a vector may reach beyond the image's end */
 };
 
 static struct reading begin_reading(const struct stk_transform_plan *plan,
-                                    const struct stk_image *image, const struct stk_frame *frame)
+                                    const struct stk_image *image)
 {
     const size_t stride = (size_t)image->width * plan->channels;
     const uint32_t near_end = (uint32_t)(STK_IMAGE_SLACK_BYTES / stride + 1);
-    const uint32_t behind =
-        image->height - frame->top; /* lines, including those below the rectangle */
     return (struct reading){
-        .pixels = image->pixels + frame->top * stride + (size_t)frame->left * plan->channels,
+        .pixels = image->pixels,
         .stride_bytes = stride,
-        .line_bytes = (size_t)frame->width * plan->channels,
-        .height = frame->height,
-        .copied_from = image->slack        ? UINT32_MAX
-                       : behind > near_end ? behind - near_end
-                                           : 0,
+        .height = image->height,
+        .copied_from = image->slack               ? UINT32_MAX
+                       : image->height > near_end ? image->height - near_end
+                                                  : 0,
     };
 }
 
@@ -179,7 +229,7 @@ static const uint8_t *line_at(const struct stk_resizer *resizer, const struct re
     const uint8_t *pixels = reading->pixels + line * reading->stride_bytes;
     if (line < reading->copied_from)
         return pixels;
-    return memcpy(resizer->copies[second], pixels, reading->line_bytes);
+    return memcpy(resizer->copies[second], pixels, reading->stride_bytes);
 }
 
 static uint8_t *ring_at(const struct stk_resizer *resizer, uint32_t line)
@@ -203,9 +253,16 @@ void stk_resizer_run(struct stk_resizer *resizer, const struct stk_transform_pla
                      const struct stk_image *image, const struct stk_frame *frame,
                      const struct stk_window *window, uint8_t *out)
 {
-    make_axis(&resizer->x, frame->width, frame->grid_width, window->left, window->width);
-    make_axis(&resizer->y, frame->height, frame->grid_height, window->top, window->height);
-    const struct reading reading = begin_reading(plan, image, frame);
+    const uint32_t eighths = image->eighths == 0 ? 8 : image->eighths;
+    const struct stk_stretch along = { (int64_t)frame->left * eighths - 8 * (int64_t)image->x,
+                                       frame->width * eighths, frame->grid_width, window->left,
+                                       window->width };
+    const struct stk_stretch across = { (int64_t)frame->top * eighths - 8 * (int64_t)image->y,
+                                        frame->height * eighths, frame->grid_height, window->top,
+                                        window->height };
+    make_axis(&resizer->x, &along);
+    make_axis(&resizer->y, &across);
+    const struct reading reading = begin_reading(plan, image);
     const struct stk_axis *y = &resizer->y;
     const size_t line_bytes = (size_t)window->width * plan->channels;
     uint32_t next = y->first[0];

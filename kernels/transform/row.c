@@ -9,28 +9,9 @@ enum {
     TOUCHED_BYTES_MAX = 4096 /* largest row whose ends are prefetched early */
 };
 
-static int32_t larger(int32_t a, int32_t b)
-{
-    return a > b ? a : b;
-}
-
 static int32_t smaller(int32_t a, int32_t b)
 {
     return a < b ? a : b;
-}
-
-/* The visible part of the grid; its size may be 0. */
-static struct stk_window window_of(const struct stk_framing *framing, const struct stk_frame *frame)
-{
-    const int32_t top = larger(frame->y, 0), left = larger(frame->x, 0);
-    const int32_t bottom =
-        smaller(frame->y + (int32_t)framing->out_height, (int32_t)frame->grid_height);
-    const int32_t right =
-        smaller(frame->x + (int32_t)framing->out_width, (int32_t)frame->grid_width);
-    return (struct stk_window){ .top = (uint32_t)top,
-                                .left = (uint32_t)left,
-                                .height = (uint32_t)larger(bottom - top, 0),
-                                .width = (uint32_t)larger(right - left, 0) };
 }
 
 /* Resamples the visible part, which then is the crop's image. */
@@ -38,7 +19,7 @@ static void resample(const struct stk_transform_plan *plan, struct stk_transform
                      const struct stk_image *image, const struct stk_frame *frame,
                      struct stk_crop *crop)
 {
-    const struct stk_window window = window_of(&plan->framing, frame);
+    const struct stk_window window = stk_window_of(&plan->framing, frame);
     crop->pixels = scratch->window;
     crop->stride_bytes = (size_t)window.width * plan->channels;
     crop->height = (int32_t)window.height;
@@ -49,24 +30,47 @@ static void resample(const struct stk_transform_plan *plan, struct stk_transform
         stk_resizer_run(&scratch->resizer, plan, image, frame, &window, scratch->window);
 }
 
+/* The frame of an image, or of the image that it is a part of. */
+static void draw_frame(const struct stk_transform_plan *plan, const struct stk_image *image,
+                       uint64_t epoch, uint64_t sample, struct stk_frame *frame)
+{
+    const bool is_part = image->eighths != 0;
+    const uint32_t height = is_part ? image->whole_height : image->height;
+    const uint32_t width = is_part ? image->whole_width : image->width;
+    assert(height <= plan->height_max);
+    assert(width <= plan->width_max);
+    stk_frame_draw(&plan->framing, height, width, epoch, sample, frame);
+}
+
+/* What is stored of the frame's rectangle is the crop's image. */
+static void crop_rectangle(const struct stk_transform_plan *plan, const struct stk_image *image,
+                           const struct stk_frame *frame, struct stk_crop *crop)
+{
+    const uint32_t below = image->y > frame->top ? image->y - frame->top : 0;
+    const uint32_t beside = image->x > frame->left ? image->x - frame->left : 0;
+    const uint32_t top = frame->top + below - image->y, left = frame->left + beside - image->x;
+    assert(image->eighths == 0 || image->eighths == 8);
+    crop->pixels = image->pixels + top * crop->stride_bytes + (size_t)left * plan->channels;
+    crop->height = smaller((int32_t)(frame->height - below), (int32_t)(image->height - top));
+    crop->width = smaller((int32_t)(frame->width - beside), (int32_t)(image->width - left));
+    crop->y = frame->y - (int32_t)below;
+    crop->x = frame->x - (int32_t)beside;
+}
+
+static bool is_resampled(const struct stk_frame *frame)
+{
+    return frame->grid_height != frame->height || frame->grid_width != frame->width;
+}
+
 void stk_transform_row(const struct stk_transform_plan *plan, void *scratch,
                        const struct stk_image *image, uint64_t epoch, uint64_t sample,
                        const struct stk_image *later, void *out)
 {
     struct stk_transform_scratch *parts = stk_transform_scratch_at(plan, scratch);
     struct stk_frame frame;
-    assert(image->height <= plan->height_max);
-    assert(image->width <= plan->width_max);
-    stk_frame_draw(&plan->framing, image->height, image->width, epoch, sample, &frame);
-
-    const size_t stride = (size_t)image->width * plan->channels;
+    draw_frame(plan, image, epoch, sample, &frame);
     struct stk_crop crop = {
-        .pixels = image->pixels + frame.top * stride + (size_t)frame.left * plan->channels,
-        .stride_bytes = stride,
-        .height = (int32_t)frame.height,
-        .width = (int32_t)frame.width,
-        .y = frame.y,
-        .x = frame.x,
+        .stride_bytes = (size_t)image->width * plan->channels,
         .flip = frame.flip != 0,
         .cut_top = (int32_t)frame.cut_top,
         .cut_left = (int32_t)frame.cut_left,
@@ -75,8 +79,10 @@ void stk_transform_row(const struct stk_transform_plan *plan, void *scratch,
         .later = later == NULL ? NULL : later->pixels,
         .later_bytes = later == NULL ? 0 : (size_t)later->height * later->width * plan->channels,
     };
-    if (frame.grid_height != frame.height || frame.grid_width != frame.width)
+    if (is_resampled(&frame))
         resample(plan, parts, image, &frame, &crop);
+    else
+        crop_rectangle(plan, image, &frame, &crop);
     if (stk_retouching_any(&plan->framing.retouch))
         stk_retoucher_run(&parts->retoucher, plan, epoch, sample, &crop);
     plan->crop(plan, &crop, out);
@@ -153,21 +159,30 @@ void stk_transform_rows(const struct stk_transform_plan *plan, void *scratch,
     uint8_t *row_out = out;
     for (uint32_t k = 0; k < count; k++, row_out += plan->convert->to_bytes) {
         const uint32_t next = distance < known - k ? k + distance : k;
-        const struct stk_image image = { images[k], height, width, false };
-        const struct stk_image later = { images[next], height, width, false };
+        const struct stk_image image = { .pixels = images[k], .height = height, .width = width };
+        const struct stk_image later = { .pixels = images[next], .height = height, .width = width };
         stk_transform_row(plan, scratch, &image, epoch, samples[k], &later, row_out);
     }
+}
+
+/* A whole image, to be resized to the size of RESIZE_EXACT. */
+static struct stk_frame whole_frame(const struct stk_transform_plan *plan, uint32_t height,
+                                    uint32_t width)
+{
+    assert(plan->framing.resizing == STK_RESIZE_EXACT);
+    return (struct stk_frame){ .height = height,
+                               .width = width,
+                               .grid_height = plan->framing.resize_height,
+                               .grid_width = plan->framing.resize_width };
 }
 
 void stk_transform_resize(const struct stk_transform_plan *plan, void *scratch,
                           const struct stk_image *image, uint8_t *out)
 {
     struct stk_transform_scratch *parts = stk_transform_scratch_at(plan, scratch);
-    assert(plan->framing.resizing == STK_RESIZE_EXACT);
-    const struct stk_frame frame = { .height = image->height,
-                                     .width = image->width,
-                                     .grid_height = plan->framing.resize_height,
-                                     .grid_width = plan->framing.resize_width };
+    const bool is_part = image->eighths != 0;
+    const struct stk_frame frame = whole_frame(plan, is_part ? image->whole_height : image->height,
+                                               is_part ? image->whole_width : image->width);
     const struct stk_window window = { 0, 0, frame.grid_height, frame.grid_width };
     stk_resizer_run(&parts->resizer, plan, image, &frame, &window, out);
 }

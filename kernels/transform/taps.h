@@ -32,13 +32,14 @@ STK_RNG double stk_tap_height(const struct stk_taps *taps, uint32_t tap)
     return x < 1.0 ? 1.0 - x : 0.0;
 }
 
-/* Returns the taps of output pixel `at` if `in` pixels become `out`. */
-STK_RNG struct stk_taps stk_taps_at(uint32_t in, uint32_t out, uint32_t at)
+/* Returns the taps of output pixel `at` if `size` pixels from `offset` on, of a line of `in`, become `out`. */
+STK_RNG struct stk_taps stk_taps_within(double offset, double size, uint32_t in, uint32_t out,
+                                        uint32_t at)
 {
-    const double scale = (double)in / (double)out;
+    const double scale = size / (double)out;
     const double support = scale < 1.0 ? 1.0 : scale;
     struct stk_taps taps;
-    taps.centre = ((double)at + 0.5) * scale;
+    taps.centre = offset + ((double)at + 0.5) * scale;
     taps.inverse = 1.0 / support;
     const double from = taps.centre - support + 0.5;
     const double to = taps.centre + support + 0.5;
@@ -48,6 +49,12 @@ STK_RNG struct stk_taps stk_taps_at(uint32_t in, uint32_t out, uint32_t at)
     for (uint32_t tap = 0; tap < taps.count; tap++)
         taps.sum += stk_tap_height(&taps, tap);
     return taps;
+}
+
+/* Returns the taps of output pixel `at` if `in` pixels become `out`. */
+STK_RNG struct stk_taps stk_taps_at(uint32_t in, uint32_t out, uint32_t at)
+{
+    return stk_taps_within(0.0, (double)in, in, out, at);
 }
 
 /* Returns the weight of a tap, in steps of 2^-22. */

@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stoker/codec.h>
 #include <stoker/transform.h>
 
 #include "kernels/convert/convert.h"
@@ -46,11 +47,15 @@ int stk_framing_init(struct stk_framing *framing, const stoker_transform *transf
                      uint32_t height, uint32_t width, bool any_size,
                      char why[STK_TRANSFORM_WHY_BYTES]);
 
-/* One image: height x width x channels bytes. */
+/* One image, or a part of one: height x width x channels bytes. */
 struct stk_image {
     const uint8_t *pixels;
     uint32_t height, width;
     bool slack; /* STK_IMAGE_SLACK_BYTES behind it are readable */
+    /* Of a part; eighths is 0 if the pixels are the whole image. */
+    uint32_t whole_height, whole_width; /* the image's own size */
+    uint32_t y, x;                      /* the part's first pixel, in pixels of the scaled image */
+    uint32_t eighths;                   /* 1..8: the image was scaled by eighths / 8 */
 };
 
 struct stk_transform_plan;
@@ -71,12 +76,22 @@ struct stk_crop {
 typedef void stk_crop_fn(const struct stk_transform_plan *plan, const struct stk_crop *crop,
                          uint8_t *out);
 
-/* The taps of `count` output pixels of one axis from `from` on, in groups of four. */
 struct stk_tap_group {
     int16_t high[4], low[4]; /* weight = high x 2048 + low */
 };
+
+/* What an axis is made for: `size` eighths of a pixel, from `start` on, become `out` pixels, of which
+ * [from, from + count) are wanted. */
+struct stk_stretch {
+    int64_t start; /* eighths, in the stored pixels; < 0 if these begin later */
+    uint32_t size; /* eighths */
+    uint32_t out, from, count;
+};
+
+/* The taps of an axis, in groups of four. */
 struct stk_axis {
-    uint32_t in, out, from, count; /* its key: what it was made for */
+    struct stk_stretch made_for;
+    uint32_t count;                /* made_for.count */
     uint32_t groups;               /* groups per pixel */
     uint32_t *first;               /* [count] input pixel of the first tap */
     uint32_t *taps;                /* [count] number of taps; the rest of their groups is 0 */
@@ -188,6 +203,15 @@ void stk_transform_rows(const struct stk_transform_plan *plan, void *scratch,
  * STK_IMAGE_SLACK_BYTES more: RESIZE_EXACT, for a caller that keeps the result. */
 void stk_transform_resize(const struct stk_transform_plan *plan, void *scratch,
                           const struct stk_image *image, uint8_t *out);
+
+/* Finds the part of an image of height x width that stk_transform_row needs, in pixels of the image, and the
+ * smallest scale that will do, for a codec's decode_region(). */
+void stk_transform_region(const struct stk_transform_plan *plan, uint32_t height, uint32_t width,
+                          uint64_t epoch, uint64_t sample, stoker_region *out);
+
+/* The same for stk_transform_resize: all of it. */
+void stk_transform_resize_region(const struct stk_transform_plan *plan, uint32_t height,
+                                 uint32_t width, stoker_region *out);
 
 /* Does what stk_transform_row does by its definition, one pixel at a time: the tests' reference. Allocates;
  * returns false if memory runs out. */

@@ -36,6 +36,14 @@ typedef struct stoker_size {
     uint32_t height, width; /* pixels; both 0 = not set */
 } stoker_size;
 
+/* How an image that shrinks is decoded. */
+typedef enum stoker_decode_scale {
+    STOKER_DECODE_SCALE_EXACT = 0, /* at its own size (default) */
+    /* A JPEG at 1/8, 2/8 or 4/8 of it, computed from the DCT, if no side of the rectangle that is resized falls below
+     * its new size. Other formats, and JPEGs that shrink less, are decoded at their own size. */
+    STOKER_DECODE_SCALE_FAST = 1
+} stoker_decode_scale;
+
 /* All zero (default): images stay as they are. Sizes are 1..16384 pixels per side. With one of the first three, images
  * that differ in size make a batch, if the format knows their sizes (folder, tar). */
 typedef struct stoker_transform {
@@ -72,6 +80,8 @@ typedef struct stoker_transform {
     uint32_t blur;
     /* Random deviation of the Gaussian, pixels, 0.01 <= min <= max <= 64; default both 0 = 0.1 and 2. */
     float sigma_min, sigma_max;
+
+    stoker_decode_scale decode_scale; /* of images that are resized; default EXACT */
 } stoker_transform;
 
 STOKER_END_DECLS
