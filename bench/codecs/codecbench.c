@@ -1,6 +1,8 @@
 /* codecbench.c - compares ways of decoding on the same samples, which the public headers cannot show.
  *
  *   codecbench png folder:DIR     the fast path against libpng; all rows are compared first
+ *   codecbench region folder:DIR  whole images against the parts that random_resized_crop needs, and
+ *                                 these decoded smaller (decode_scale FAST), with the loss in dB
  *   codecbench sum shards:DIR     loaders that verify checksums, touch the same bytes, and do
  *                                 neither: two workers each, out of the page cache
  *   codecbench cached DATASET RESIDENT BATCH
@@ -12,6 +14,7 @@
  * build lacks the codec.
  */
 #include "bench/codecs/loading.h"
+#include "bench/codecs/regions.h"
 #include "bench/codecs/sums.h"
 #include "bench/material/material.h"
 #include "bench/output/json.h"
@@ -184,7 +187,9 @@ static int compare_cached(const char *spec, const char *resident_spec, uint32_t 
     return rc == STOKER_OK ? EXIT_SUCCESS : failed(spec, rc);
 }
 
-static int run(bool png, const char *spec)
+enum what { PNG, REGIONS, SUMS };
+
+static int run(enum what what, const char *spec)
 {
     stoker_dataset *dataset = NULL;
     struct bench_material material = { .file.fd = -1 };
@@ -193,11 +198,13 @@ static int run(bool png, const char *spec)
     int rc = stoker_dataset_open(&dataset, spec, NULL, NULL);
     if (rc == STOKER_OK)
         rc = bench_material_create(&material, dataset, &options, NULL);
-    if (rc == STOKER_OK && png)
+    if (rc == STOKER_OK && what != SUMS)
         rc = bench_material_need_samples(&material, NULL);
     int status = EXIT_SUCCESS;
-    if (rc == STOKER_OK && png)
+    if (rc == STOKER_OK && what == PNG)
         status = compare_png(spec, &material);
+    else if (rc == STOKER_OK && what == REGIONS)
+        status = bench_regions_compare(spec, &material);
     else if (rc == STOKER_OK)
         rc = bench_sums_compare(spec, &material);
     if (rc != STOKER_OK)
@@ -213,10 +220,12 @@ int main(int argc, char **argv)
     const unsigned long batch = argc == 5 ? strtoul(argv[4], NULL, 10) : 0;
     if (strcmp(what, "cached") == 0 && batch >= 1 && batch <= STOKER_BATCH_MAX)
         return compare_cached(argv[2], argv[3], (uint32_t)batch);
-    const bool png = strcmp(what, "png") == 0;
-    if (argc == 3 && (png || strcmp(what, "sum") == 0))
-        return run(png, argv[2]);
-    fputs("usage: codecbench png folder:DIR | codecbench sum shards:DIR | "
+    static const char *const names[] = { [PNG] = "png", [REGIONS] = "region", [SUMS] = "sum" };
+    for (enum what known = PNG; known <= SUMS && argc == 3; known++)
+        if (strcmp(what, names[known]) == 0)
+            return run(known, argv[2]);
+    fputs("usage: codecbench png folder:DIR | codecbench region folder:DIR | codecbench sum "
+          "shards:DIR | "
           "codecbench cached DATASET RESIDENT BATCH\n",
           stderr);
     return 2;
