@@ -85,6 +85,8 @@ static void append_transform(char *text, size_t size, const stoker_transform *tr
     append_number(text, size, "transform.cutout", transform->cutout);
     if (transform->flip)
         append(text, size, "options.transform.flip = true;\n");
+    if (transform->decode_scale == STOKER_DECODE_SCALE_FAST)
+        append(text, size, "options.transform.decode_scale = STOKER_DECODE_SCALE_FAST;\n");
 }
 
 /* The cache in use, also if the library chose it: the figures are that cache's. */

@@ -33,6 +33,9 @@ static const struct cli_word converts[] = { { "auto", STOKER_SWITCH_AUTO },
                                             { "device", STOKER_SWITCH_ON },
                                             { "host", STOKER_SWITCH_OFF },
                                             { NULL, 0 } };
+static const struct cli_word decode_scales[] = { { "exact", STOKER_DECODE_SCALE_EXACT },
+                                                 { "fast", STOKER_DECODE_SCALE_FAST },
+                                                 { NULL, 0 } };
 static const struct cli_word layouts[] = { { "nhwc", STOKER_LAYOUT_NHWC },
                                            { "nchw", STOKER_LAYOUT_NCHW },
                                            { NULL, 0 } };
@@ -211,6 +214,8 @@ static const struct cli_option rows[] = {
       .help = "its random deviation, pixels", .unset = "0.1,2", .read = read_floats },
     { "cutout", 0, CLI_COUNT32, AT(transform.cutout), 0, SIDE_MAX, "N", NULL,
       .help = "fill a square of N pixels; on a GPU no ceilings are measured with any of these" },
+    { "decode-scale", 0, CLI_WORD, AT(transform.decode_scale), 0, 0, "NAME", decode_scales,
+      .help = "exact, fast: a JPEG that shrinks may be decoded at 1/8, 2/8 or 4/8 of its size" },
     { "reader", 0, CLI_OTHER, AT(reader), 0, 0, "NAME", NULL, .help = "uring, pread, null",
       .unset = "the loader's choice", .read = read_reader },
     { "read-depth", 0, CLI_COUNT32, AT(read_depth), 1, STOKER_READ_DEPTH_MAX, "N", NULL,

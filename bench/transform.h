@@ -30,6 +30,12 @@ int bench_transform_create(struct bench_transform *out, const stoker_dataset *da
                            const stoker_loader_options *options, char why[STK_TRANSFORM_WHY_BYTES]);
 void bench_transform_destroy(struct bench_transform *transform);
 
+/* Decodes what the row of in->sample needs in that epoch, as a loader without a cache does: a part of the image, perhaps
+ * scaled, if the codec can. scratch: of open_any(). pixels have STK_IMAGE_SLACK_BYTES more than pixels_bytes. */
+int bench_transform_decode(const struct stk_transform_plan *plan, const stoker_codec *codec,
+                           void *scratch, const stoker_encoded *in, uint64_t epoch, void *pixels,
+                           size_t pixels_bytes, struct stk_image *image);
+
 /* Writes the row that sample `id` must become in that epoch: plan.convert->to_bytes bytes. */
 int bench_transform_expect(struct bench_transform *transform, uint64_t epoch, uint64_t id,
                            void *row, stoker_label *label);

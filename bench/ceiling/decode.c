@@ -42,7 +42,7 @@ static int decode_one(struct decoder *decoder, const stoker_encoded *sample, voi
     if (!picture->any_size && bench_keeps_rows(plan))
         return picture->codec->decode(picture->codec->self, picture->scratch, sample, out,
                                       plan->from_bytes, NULL);
-    int rc = bench_picture_decode(picture, sample);
+    int rc = bench_picture_decode(picture, sample, 0);
     const void *const row = picture->pixels.bytes;
     if (rc == STOKER_OK && !picture->any_size)
         plan->rows(plan, &row, 1, 0, out);

@@ -1,6 +1,8 @@
 /* picture.c - see picture.h. */
 #include "bench/ceiling/picture.h"
 
+#include "bench/transform.h"
+
 int bench_picture_create(struct bench_picture *out, const struct bench_work *work)
 {
     const stoker_dataset_info *info = stoker_dataset_get_info(work->material->dataset);
@@ -8,6 +10,8 @@ int bench_picture_create(struct bench_picture *out, const struct bench_work *wor
     const bool any_size =
         work->transform != NULL && work->transform->any_size && codec->decode_any != NULL;
     *out = (struct bench_picture){ .any_size = any_size };
+    if (any_size)
+        out->transform = &work->transform->plan;
     out->image = (struct stk_image){ .height = (uint32_t)info->shape[0],
                                      .width = (uint32_t)info->shape[1],
                                      .slack = true };
@@ -35,16 +39,13 @@ void bench_picture_destroy(struct bench_picture *picture)
     picture->codec = NULL;
 }
 
-int bench_picture_decode(struct bench_picture *picture, const stoker_encoded *sample)
+int bench_picture_decode(struct bench_picture *picture, const stoker_encoded *sample,
+                         uint64_t epoch)
 {
     const stoker_codec *codec = picture->codec;
-    stoker_size size = { 0, 0 };
     if (!picture->any_size)
         return codec->decode(codec->self, picture->scratch, sample, picture->pixels.bytes,
                              picture->pixels_bytes, NULL);
-    int rc = codec->decode_any(codec->self, picture->scratch, sample, picture->pixels.bytes,
-                               picture->pixels_bytes, &size, NULL);
-    picture->image.height = size.height;
-    picture->image.width = size.width;
-    return rc;
+    return bench_transform_decode(picture->transform, codec, picture->scratch, sample, epoch,
+                                  picture->pixels.bytes, picture->pixels_bytes, &picture->image);
 }

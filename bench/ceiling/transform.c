@@ -98,7 +98,7 @@ static int64_t step_decoding(void *state)
     const uint32_t count = take(transformer, &start);
     for (uint32_t index = 0; index < count; index++) {
         const stoker_encoded *sample = &work->material->samples[start + index];
-        int rc = bench_picture_decode(&transformer->picture, sample);
+        int rc = bench_picture_decode(&transformer->picture, sample, transformer->epoch);
         if (rc != STOKER_OK)
             return rc;
         stk_transform_row(&work->transform->plan, transformer->scratch.bytes,

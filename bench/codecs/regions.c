@@ -10,7 +10,7 @@
 #include "bench/output/json.h"
 #include "bench/statistics.h"
 #include "bench/timing.h"
-#include "kernels/transform/transform.h"
+#include "bench/transform.h"
 
 enum { SIDE = 224, CHANNELS = 3, ROW_BYTES = SIDE * SIDE * CHANNELS, TURNS = 5, EPOCHS = 4 };
 
@@ -25,7 +25,7 @@ struct side {
     enum way way;
     struct stk_convert_plan convert;
     struct stk_transform_plan plan;
-    void *scratch; /* of the transform */
+    void *scratch; /* the transform's */
     uint64_t next; /* sample */
 };
 
@@ -40,11 +40,6 @@ struct regions {
 
 /* ---- one image ------------------------------------------------------------------- */
 
-static int measure(const struct regions *regions, const stoker_encoded *in, stoker_size *size)
-{
-    return regions->codec->measure(regions->codec->self, regions->scratch, in, size, NULL);
-}
-
 static int decode_whole(const struct regions *regions, const stoker_encoded *in,
                         struct stk_image *image)
 {
@@ -57,34 +52,13 @@ static int decode_whole(const struct regions *regions, const stoker_encoded *in,
     return rc;
 }
 
-static int decode_part(const struct regions *regions, const struct side *side, uint64_t epoch,
-                       const stoker_encoded *in, struct stk_image *image)
-{
-    stoker_size size;
-    stoker_region wanted, got;
-    int rc = measure(regions, in, &size);
-    if (rc != STOKER_OK)
-        return rc;
-    stk_transform_region(&side->plan, size.height, size.width, epoch, in->sample, &wanted);
-    rc = regions->codec->decode_region(regions->codec->self, regions->scratch, in, &wanted,
-                                       regions->pixels, regions->pixels_bytes, &got, NULL);
-    *image = (struct stk_image){ .pixels = regions->pixels,
-                                 .height = got.height,
-                                 .width = got.width,
-                                 .slack = true,
-                                 .whole_height = size.height,
-                                 .whole_width = size.width,
-                                 .y = got.y,
-                                 .x = got.x,
-                                 .eighths = got.eighths };
-    return rc;
-}
-
 static int decode(const struct regions *regions, const struct side *side, uint64_t epoch,
                   const stoker_encoded *in, struct stk_image *image)
 {
-    return side->way == WHOLE ? decode_whole(regions, in, image)
-                              : decode_part(regions, side, epoch, in, image);
+    return side->way == WHOLE
+               ? decode_whole(regions, in, image)
+               : bench_transform_decode(&side->plan, regions->codec, regions->scratch, in, epoch,
+                                        regions->pixels, regions->pixels_bytes, image);
 }
 
 /* Decodes a sample and makes its row. */

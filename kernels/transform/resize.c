@@ -113,7 +113,7 @@ static void put_weight(struct stk_tap_group *groups, uint32_t tap, int32_t weigh
 /* A line that holds a stretch: all pixels that show a part of it. */
 struct line {
     int64_t first;       /* its first pixel, in stored pixels */
-    double offset, size; /* of the stretch, in pixels from there */
+    double offset, size; /* the stretch, in pixels from there */
     uint32_t pixels;
     uint32_t groups; /* groups of taps per output pixel */
 };

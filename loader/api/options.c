@@ -221,16 +221,22 @@ static bool transform_given(const stoker_transform *transform)
     return stk_transform_wanted(transform) || transform->pad != 0 || transform->area_min != 0.0F ||
            transform->area_max != 0.0F || transform->ratio_min != 0.0F ||
            transform->ratio_max != 0.0F || transform->sigma_min != 0.0F ||
-           transform->sigma_max != 0.0F;
+           transform->sigma_max != 0.0F || transform->decode_scale != STOKER_DECODE_SCALE_EXACT;
 }
 
 static int check_transform(const stoker_loader_options *options, const stoker_dataset *dataset,
                            stoker_error *error)
 {
+    const stoker_transform *transform = &options->transform;
     struct stk_framing framing;
-    return transform_given(&options->transform)
-               ? stk_options_framing(&framing, options, dataset, error)
-               : 0;
+    int rc = require(transform->decode_scale != STOKER_DECODE_SCALE_FAST ||
+                         options->cache != STOKER_CACHE_DECODED || transform->resize.height != 0,
+                     error, STOKER_EINVAL,
+                     "transform.decode_scale FAST needs resize if cache is DECODED, which holds "
+                     "whole images of their own size");
+    if (rc == 0 && transform_given(transform))
+        rc = stk_options_framing(&framing, options, dataset, error);
+    return rc;
 }
 
 static const stoker_loader_options defaults = STOKER_LOADER_OPTIONS_INIT;

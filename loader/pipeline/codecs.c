@@ -103,6 +103,21 @@ static int find_scratch(struct stk_codecs *codecs, const stoker_codec *codec, bo
     return rc;
 }
 
+/* The user's code may return any size. */
+static int check_size(const struct stk_decoding *decoding, const char *call, stoker_error *said)
+{
+    const stoker_size *size = &decoding->size;
+    const bool fits =
+        size->height >= 1 && size->width >= 1 && size->height <= STOKER_SOURCE_SIDE_MAX &&
+        size->width <= STOKER_SOURCE_SIDE_MAX &&
+        (uint64_t)size->height * size->width * decoding->channels <= decoding->bytes_max;
+    if (fits)
+        return 0;
+    (void)snprintf(said->message, sizeof(said->message), "%s returned %u x %u pixels", call,
+                   size->height, size->width);
+    return STOKER_ELIMIT;
+}
+
 static int decode_any(const stoker_codec *codec, void *scratch, const stoker_encoded *encoded,
                       struct stk_decoding *decoding, stoker_error *said)
 {
@@ -110,17 +125,53 @@ static int decode_any(const stoker_codec *codec, void *scratch, const stoker_enc
     int rc = codec->decode_any(codec->self, scratch, encoded, decoding->to, decoding->bytes_max,
                                size, said);
     rc = refuse_stop(rc, "decode_any()", said);
+    if (rc == 0)
+        rc = check_size(decoding, "decode_any()", said);
+    decoding->got = (stoker_region){ 0, 0, size->height, size->width, 8 };
+    return rc;
+}
+
+/* Returns true if [at, at + count) at that scale lies in a side, and holds what is wanted of it. */
+static bool covers(uint32_t at, uint32_t count, uint32_t eighths, uint32_t side, uint32_t wanted_at,
+                   uint32_t wanted_count)
+{
+    const uint64_t scaled = ((uint64_t)side * eighths + 7) / 8;
+    const uint64_t from = (uint64_t)wanted_at * eighths / 8;
+    const uint64_t to = (((uint64_t)wanted_at + wanted_count) * eighths + 7) / 8;
+    return at <= from && to <= (uint64_t)at + count && (uint64_t)at + count <= scaled;
+}
+
+/* The rows are made from what the codec says that it has decoded. */
+static int check_region(const struct stk_decoding *decoding, const stoker_region *wanted,
+                        stoker_error *said)
+{
+    const stoker_region *got = &decoding->got;
+    const stoker_size *size = &decoding->size;
+    if (got->eighths >= wanted->eighths && got->eighths <= 8 &&
+        covers(got->y, got->height, got->eighths, size->height, wanted->y, wanted->height) &&
+        covers(got->x, got->width, got->eighths, size->width, wanted->x, wanted->width))
+        return 0;
+    (void)snprintf(said->message, sizeof(said->message),
+                   "decode_region() returned %u x %u pixels at %u, %u", got->height, got->width,
+                   got->y, got->x);
+    return STOKER_ELIMIT;
+}
+
+static int decode_region(const stoker_codec *codec, void *scratch, const stoker_encoded *encoded,
+                         struct stk_decoding *decoding, stoker_error *said)
+{
+    int rc = codec->measure(codec->self, scratch, encoded, &decoding->size, said);
+    rc = refuse_stop(rc, "measure()", said);
+    if (rc == 0)
+        rc = check_size(decoding, "measure()", said);
     if (rc < 0)
         return rc;
-    const bool fits =
-        size->height >= 1 && size->width >= 1 && size->height <= STOKER_SOURCE_SIDE_MAX &&
-        size->width <= STOKER_SOURCE_SIDE_MAX &&
-        (uint64_t)size->height * size->width * decoding->channels <= decoding->bytes_max;
-    if (fits)
-        return 0;
-    (void)snprintf(said->message, sizeof(said->message), "decode_any() returned %u x %u pixels",
-                   size->height, size->width);
-    return STOKER_ELIMIT;
+    stoker_region wanted;
+    decoding->choose(decoding->chooser, decoding->size, &wanted);
+    rc = codec->decode_region(codec->self, scratch, encoded, &wanted, decoding->to,
+                              decoding->bytes_max, &decoding->got, said);
+    rc = refuse_stop(rc, "decode_region()", said);
+    return rc == 0 ? check_region(decoding, &wanted, said) : rc;
 }
 
 int stk_codecs_decode(struct stk_codecs *codecs, const stoker_codec *codec,
@@ -133,6 +184,8 @@ int stk_codecs_decode(struct stk_codecs *codecs, const stoker_codec *codec,
     int rc = find_scratch(codecs, codec, decoding->in_own_size, &scratch, said);
     if (rc < 0)
         return rc;
+    if (decoding->in_own_size && decoding->choose != NULL && codec->decode_region != NULL)
+        return decode_region(codec, scratch, encoded, decoding, said);
     if (decoding->in_own_size)
         return decode_any(codec, scratch, encoded, decoding, said);
     rc = codec->decode(codec->self, scratch, encoded, decoding->to, decoding->row_bytes, said);

@@ -36,6 +36,9 @@ int stk_codecs_find(struct stk_codecs *codecs, const stoker_codec *codec,
 void stk_codecs_add(struct stk_codecs *codecs, struct stk_codec_state *state,
                     const stoker_codec *codec, void *scratch);
 
+/* Finds the part of an image of that size that is needed, and the smallest scale that will do. */
+typedef void stk_choose_region_fn(const void *chooser, stoker_size size, stoker_region *wanted);
+
 /* Where decoded pixels go, and what they are. */
 struct stk_decoding {
     void *to;
@@ -43,8 +46,12 @@ struct stk_decoding {
     size_t bytes_max;  /* any_size: room at `to` */
     uint32_t channels; /* any_size */
     bool any_size;     /* images are decoded in their own size, if the codec can */
-    bool in_own_size;  /* out: *size is set */
-    stoker_size size;  /* out */
+    /* any_size: decode only what it chooses, if the codec can. */
+    stk_choose_region_fn *choose;
+    const void *chooser;
+    bool in_own_size;  /* out: size and got are set */
+    stoker_size size;  /* out: the whole image's */
+    stoker_region got; /* out: what was decoded */
 };
 
 /* Decode one part, opening the scratch at the codec's first use. Returns 0 or the error, with its message, if there

@@ -30,6 +30,27 @@ struct stk_image stk_image_row_cached(const struct stk_pipeline *pipeline, const
                                .width = pipeline->transform.framing.resize_width };
 }
 
+/* Returns true if the cache's rows are made of images of that size. */
+static bool may_be_cached(const struct stk_pipeline *pipeline, uint32_t height, uint32_t width)
+{
+    const stoker_dataset_info *set = &pipeline->dataset->info;
+    return pipeline->plan.cached == STK_CACHED_RESIZED ||
+           (height == set->shape[0] && width == set->shape[1]);
+}
+
+void stk_image_row_region(const struct stk_pipeline *pipeline, uint64_t epoch, uint64_t id,
+                          stoker_size size, stoker_region *out)
+{
+    const struct stk_transform_plan *plan = &pipeline->transform;
+    if (pipeline->plan.cached == STK_CACHED_RESIZED)
+        stk_transform_resize_region(plan, size.height, size.width, out);
+    else if (pipeline->plan.cached == STK_CACHED_DECODED &&
+             may_be_cached(pipeline, size.height, size.width))
+        *out = (stoker_region){ 0, 0, size.height, size.width, 8 };
+    else
+        stk_transform_region(plan, size.height, size.width, epoch, id, out);
+}
+
 void stk_image_row_write(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,
                          const struct stk_image *image)
 {
@@ -57,19 +78,14 @@ void stk_image_rows_write(struct stk_row_maker *maker, const struct stk_span *sp
                        &span->slot->ids[span->first_row], row_at(pipeline, span, 0));
 }
 
-/* Returns true if the cache's rows have the image's size. */
-static bool fits(const struct stk_pipeline *pipeline, const struct stk_image *image)
-{
-    const stoker_dataset_info *set = &pipeline->dataset->info;
-    return pipeline->plan.cached == STK_CACHED_RESIZED ||
-           (image->height == set->shape[0] && image->width == set->shape[1]);
-}
-
 void stk_image_row_cache(struct stk_row_maker *maker, const struct stk_span *span, uint64_t id,
                          struct stk_image *image)
 {
     struct stk_pipeline *pipeline = maker->pipeline;
-    uint8_t *to = fits(pipeline, image) ? stk_cache_fill_begin(pipeline, span->batch, id) : NULL;
+    const bool is_part = image->eighths != 0;
+    const bool fits = may_be_cached(pipeline, is_part ? image->whole_height : image->height,
+                                    is_part ? image->whole_width : image->width);
+    uint8_t *to = fits ? stk_cache_fill_begin(pipeline, span->batch, id) : NULL;
     if (to == NULL)
         return;
     if (pipeline->plan.cached == STK_CACHED_RESIZED)

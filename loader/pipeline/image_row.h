@@ -3,6 +3,9 @@
  *   decoded image ──┬─ no transform ─▶ convert ───────────────────────────────────┬─▶ row of the slot
  *                   └─ transform, drawn by (seed, epoch, sample id) ─▶ convert ───┘
  *
+ * Of an image that is not cached only the part is decoded that the draw leaves visible: the codec measures it, then the
+ * draw is made, then the codec decodes that part.
+ *
  * If all images are resized to one fixed size, the cache holds them resized: the random part comes after.
  */
 #ifndef STK_PIPELINE_IMAGE_ROW_H
@@ -13,6 +16,10 @@
 /* Describe pixels in the data set's shape, and pixels as the cache holds them. */
 struct stk_image stk_image_row_stored(const struct stk_pipeline *pipeline, const void *pixels);
 struct stk_image stk_image_row_cached(const struct stk_pipeline *pipeline, const void *pixels);
+
+/* Find the part of an image of that size that its row needs, and the cache, if it takes images of that size. */
+void stk_image_row_region(const struct stk_pipeline *pipeline, uint64_t epoch, uint64_t id,
+                          stoker_size size, stoker_region *out);
 
 /* Write row `row` of a span. */
 void stk_image_row_write(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,

@@ -253,26 +253,46 @@ static stoker_encoded encoded_of(const struct stk_span *span, uint32_t row, uint
                              .tag = sample->tag };
 }
 
+/* A sample's draw, which decides what of its image is needed. */
+struct draw {
+    const struct stk_pipeline *pipeline;
+    uint64_t epoch, id;
+};
+
+static void choose_region(const void *chooser, stoker_size size, stoker_region *wanted)
+{
+    const struct draw *draw = chooser;
+    stk_image_row_region(draw->pipeline, draw->epoch, draw->id, size, wanted);
+}
+
 /* Decode to `to` and describe the result in *image. */
-static int decode_to(struct stk_row_maker *maker, const stoker_codec *codec,
-                     const stoker_encoded *encoded, uint8_t *to, struct stk_image *image,
-                     stoker_error *said)
+static int decode_to(struct stk_row_maker *maker, const struct stk_span *span,
+                     const stoker_codec *codec, const stoker_encoded *encoded, uint8_t *to,
+                     struct stk_image *image, stoker_error *said)
 {
     const struct stk_pipeline *pipeline = maker->pipeline;
+    const struct draw draw = { pipeline, span->epoch, encoded->sample };
     struct stk_decoding decoding = {
         .to = to,
         .row_bytes = pipeline->dataset->row_bytes,
         .bytes_max = pipeline->image_bytes_max,
         .channels = (uint32_t)pipeline->dataset->info.shape[2],
         .any_size = pipeline->plan.any_size,
+        .choose = choose_region,
+        .chooser = &draw,
     };
     *image = stk_image_row_stored(pipeline, to);
     const int rc = stk_codecs_decode(&maker->codecs, codec, encoded, &decoding, said);
-    if (decoding.in_own_size) {
-        image->height = decoding.size.height;
-        image->width = decoding.size.width;
-        image->slack = true;
-    }
+    if (decoding.in_own_size)
+        *image = (struct stk_image){ .pixels = to,
+                                     .height = decoding.got.height,
+                                     .width = decoding.got.width,
+                                     .slack = true,
+                                     .whole_height = decoding.size.height,
+                                     .whole_width = decoding.size.width,
+                                     .y = decoding.got.y,
+                                     .x = decoding.got.x,
+                                     .eighths = decoding.got.eighths };
     return rc;
 }
 
@@ -282,7 +302,7 @@ static int decode_apart(struct stk_row_maker *maker, struct stk_span *span, uint
                         stoker_error *said)
 {
     struct stk_image image;
-    int rc = decode_to(maker, codec, encoded, maker->image, &image, said);
+    int rc = decode_to(maker, span, codec, encoded, maker->image, &image, said);
     if (rc < 0)
         return rc;
     stk_image_row_cache(maker, span, *stk_span_id(span, row), &image);
@@ -302,7 +322,7 @@ static int decode_in_place(struct stk_row_maker *maker, struct stk_span *span, u
     if (to == NULL)
         to = pipeline->plan.finish == STK_FINISH_COPY ? slot_row(maker, span, row) : maker->image;
     struct stk_image image;
-    int rc = decode_to(maker, codec, encoded, to, &image, said);
+    int rc = decode_to(maker, span, codec, encoded, to, &image, said);
     if (cached != NULL && rc < 0)
         stk_cache_fill_cancel(pipeline, id);
     else if (cached != NULL)

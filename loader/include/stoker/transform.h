@@ -36,11 +36,14 @@ typedef struct stoker_size {
     uint32_t height, width; /* pixels; both 0 = not set */
 } stoker_size;
 
-/* How an image that shrinks is decoded. */
+/* How an image that is resized is decoded. Either way only the part is decoded that a crop leaves, if the codec can. */
 typedef enum stoker_decode_scale {
     STOKER_DECODE_SCALE_EXACT = 0, /* at its own size (default) */
-    /* A JPEG at 1/8, 2/8 or 4/8 of it, computed from the DCT, if no side of the rectangle that is resized falls below
-     * its new size. Other formats, and JPEGs that shrink less, are decoded at their own size. */
+    /* A JPEG at 1/8, 2/8 or 4/8 of its size, computed from the DCT, if no side of the rectangle that is resized becomes
+     * smaller than its new size; other formats, and JPEGs that shrink by less than half, as with EXACT. The pixels
+     * differ slightly: bench/README.md has figures. The scale depends only on the draw and the image's size, so rows
+     * are as reproducible as the exact ones. STOKER_EINVAL with cache = DECODED unless resize is set, since that cache
+     * holds whole images. */
     STOKER_DECODE_SCALE_FAST = 1
 } stoker_decode_scale;
 
@@ -81,7 +84,7 @@ typedef struct stoker_transform {
     /* Random deviation of the Gaussian, pixels, 0.01 <= min <= max <= 64; default both 0 = 0.1 and 2. */
     float sigma_min, sigma_max;
 
-    stoker_decode_scale decode_scale; /* of images that are resized; default EXACT */
+    stoker_decode_scale decode_scale; /* how images that are resized are decoded; default EXACT */
 } stoker_transform;
 
 STOKER_END_DECLS

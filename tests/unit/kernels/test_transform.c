@@ -249,7 +249,9 @@ Test(transform, rows_at_once_are_the_rows_one_by_one)
         stk_transform_rows(&made.plan, scratch, sources, SIDE, SIDE, count, AHEAD, 7, samples,
                            at_once);
         for (uint32_t k = 0; k < count; k++) {
-            const struct stk_image picture = { .pixels = pictures[k], .height = SIDE, .width = SIDE };
+            const struct stk_image picture = { .pixels = pictures[k],
+                                               .height = SIDE,
+                                               .width = SIDE };
             stk_transform_row(&made.plan, scratch, &picture, 7, samples[k], NULL, alone);
             cr_assert_arr_eq(at_once[k], alone, sizeof(alone), "row %u of %u", k, count);
         }

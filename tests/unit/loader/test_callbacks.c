@@ -12,12 +12,15 @@ enum { COUNT = 120, SIDE = 4, CHANNELS = 3, ROW = SIDE * SIDE * CHANNELS, CODECS
 
 /* ---- a set of images that are made from their ids -------------------------------- */
 
-enum word { KEPT, OPEN, DECODE, VERIFY, LOCATE, FILE_OF, WORDS };
+enum word { KEPT, OPEN, DECODE, VERIFY, LOCATE, FILE_OF, MEASURE, WORDS };
 
 static struct made {
     enum word breaks; /* the function that returns 1, and has done nothing */
     uint32_t codecs;
     stoker_size size; /* that decode_any() reports; 0 = SIDE x SIDE */
+    bool regions;     /* the codec has measure(), which reports `size`, and decode_region() */
+    /* What decode_region() reports of a third of the samples, if its height is not 0. */
+    stoker_region got;
     stoker_codec codec[CODECS];
     bool file;                 /* a file that no sample lies in */
     uint8_t rows[COUNT][ROW];  /* for verify(): bytes there are */
@@ -69,6 +72,30 @@ static int decode_any(const void *self, void *scratch, const stoker_encoded *in,
     *size = (stoker_size){ .height = SIDE, .width = SIDE };
     if (in->sample % 3 == 0 && made.breaks == KEPT)
         *size = made.size;
+    return decode(self, scratch, in, pixels, ROW, error);
+}
+
+static int measure(const void *self, void *scratch, const stoker_encoded *in, stoker_size *size,
+                   stoker_error *error)
+{
+    (void)self;
+    (void)scratch;
+    (void)error;
+    *size = (stoker_size){ .height = SIDE, .width = SIDE };
+    if (in->sample % 3 == 0 && made.breaks == KEPT && made.got.height == 0)
+        *size = made.size;
+    return made.breaks == MEASURE && in->sample % 3 == 0;
+}
+
+static int decode_region(const void *self, void *scratch, const stoker_encoded *in,
+                         const stoker_region *wanted, void *pixels, size_t pixels_bytes,
+                         stoker_region *got, stoker_error *error)
+{
+    cr_assert_eq(pixels_bytes, ROW);
+    cr_assert(wanted->height == SIDE && wanted->width == SIDE && wanted->eighths == 8);
+    *got = *wanted;
+    if (in->sample % 3 == 0 && made.got.height != 0)
+        *got = made.got;
     return decode(self, scratch, in, pixels, ROW, error);
 }
 
@@ -150,6 +177,8 @@ static stoker_dataset *make_set(enum word breaks, uint32_t codecs)
                                         .decode = decode,
                                         .open_any = open_codec,
                                         .decode_any = decode_any,
+                                        .measure = made.regions ? measure : NULL,
+                                        .decode_region = made.regions ? decode_region : NULL,
                                         .verify = breaks == VERIFY ? verify : NULL };
     }
     cr_assert_eq(stoker_dataset_create(&dataset, &ops, NULL, NULL), STOKER_OK);
@@ -211,6 +240,28 @@ CleanTest(callbacks, rows_that_were_never_written_are_not_delivered, .timeout = 
     };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         made.size = wrong[i];
+        expect_third_is_bad(KEPT, true, STOKER_ELIMIT);
+    }
+}
+
+CleanTest(callbacks, rows_are_not_made_of_a_region_that_cannot_be, .timeout = 60)
+{
+    static const stoker_size sizes[] = { { 0, 0 }, { SIDE + 1, SIDE }, { 1 << 16, 1 } };
+    static const stoker_region regions[] = {
+        { 1, 0, SIDE - 1, SIDE, 8 },     { 0, 1, SIDE, SIDE - 1, 8 },
+        { 0, 0, SIDE + 1, SIDE, 8 },     { 0, 0, SIDE, SIDE + 1, 8 },
+        { 0, 0, SIDE / 2, SIDE / 2, 4 }, { 0, 0, 2 * SIDE, 2 * SIDE, 16 },
+        { 0, 0, SIDE, SIDE, 0 },         { 1, 0, UINT32_MAX, SIDE, 8 },
+    };
+    made.regions = true;
+    expect_third_is_bad(DECODE, true, STOKER_EINVAL);
+    expect_third_is_bad(MEASURE, true, STOKER_EINVAL);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        made.size = sizes[i];
+        expect_third_is_bad(KEPT, true, STOKER_ELIMIT);
+    }
+    for (size_t i = 0; i < sizeof(regions) / sizeof(regions[0]); i++) {
+        made.got = regions[i];
         expect_third_is_bad(KEPT, true, STOKER_ELIMIT);
     }
 }
