@@ -103,8 +103,8 @@ int bench_transform_decode(const struct stk_transform_plan *plan, const stoker_c
 }
 
 /* The whole image in its own size or, if a smaller one will do, what the loader decodes of it. */
-static int decode_any(struct bench_transform *transform, const stoker_sample *sample,
-                      uint64_t epoch, uint64_t id, struct stk_image *image)
+static int decode_any(struct bench_transform *transform, const stoker_part *sample, uint64_t epoch,
+                      uint64_t id, struct stk_image *image)
 {
     const stoker_codec *codec = sample->codec;
     stoker_encoded in = { .bytes = transform->encoded, .sample = id, .tag = sample->tag };
@@ -133,7 +133,7 @@ int bench_transform_expect(struct bench_transform *transform, uint64_t epoch, ui
     struct stk_image image = { .pixels = transform->image,
                                .height = (uint32_t)info->shape[0],
                                .width = (uint32_t)info->shape[1] };
-    stoker_sample sample;
+    stoker_part sample;
     int rc = stoker_dataset_locate(dataset, id, &sample, NULL);
     if (rc != STOKER_OK)
         return rc;
@@ -143,7 +143,13 @@ int bench_transform_expect(struct bench_transform *transform, uint64_t epoch, ui
         rc = stoker_dataset_read(dataset, id, transform->image, transform->image_bytes, NULL, NULL);
     if (rc != STOKER_OK)
         return rc;
-    *label = sample.label;
+    stoker_row rows[STOKER_FIELDS_MAX] = { { .data = NULL } };
+    const int32_t field = stoker_dataset_find_field(dataset, "label");
+    if (field >= 0)
+        rows[field] = (stoker_row){ .data = label, .bytes_max = sizeof(*label) };
+    rc = stoker_dataset_read_fields(dataset, id, rows, NULL);
+    if (rc != STOKER_OK)
+        return rc;
     return stk_transform_row_reference(&transform->plan, &image, epoch, id, row) ? STOKER_OK
                                                                                  : STOKER_ENOMEM;
 }

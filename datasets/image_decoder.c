@@ -184,7 +184,8 @@ int stk_image_decoder_init(struct stk_image_decoder *image,
     }
     if (made == 0)
         return STOKER_ENOTSUP;
-    image->codec = (stoker_codec){ .name = "image",
+    image->codec = (stoker_codec){ .struct_size = sizeof(stoker_codec),
+                                   .name = "image",
                                    .self = image,
                                    .open = open_scratch,
                                    .close = close_scratch,

@@ -33,7 +33,7 @@ static const stoker_codec *stand_in(const struct bench_checking *set, const stok
     return NULL;
 }
 
-static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
                   stoker_error *error)
 {
     const struct bench_checking *set = self;
@@ -54,9 +54,11 @@ static int file_of(const void *self, uint32_t number, stoker_file *out)
     return STOKER_OK;
 }
 
-static const stoker_dataset_ops ops = {
-    .name = "checking", .describe = describe, .locate = locate, .file = file_of
-};
+static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                        .name = "checking",
+                                        .describe = describe,
+                                        .locate = locate,
+                                        .file = file_of };
 
 static bool learn(struct bench_checking *set, const stoker_codec *codec)
 {
@@ -79,7 +81,7 @@ int bench_checking_open(stoker_dataset **out, struct bench_checking *set, const 
     if (info->file_count != 1 || info->has_paths || file->fd < 0)
         return STOKER_ENOTSUP;
     for (uint64_t id = 0; id < info->count; id++) {
-        stoker_sample sample;
+        stoker_part sample;
         const int rc = stoker_dataset_locate(of, id, &sample, NULL);
         if (rc != STOKER_OK)
             return rc;

@@ -21,7 +21,7 @@ struct hot {
 };
 
 /* Nanoseconds at best; < 0 = the check fails. */
-static double verify_hot(const stoker_sample *sample, const uint8_t *record)
+static double verify_hot(const stoker_part *sample, const uint8_t *record)
 {
     enum { TRIES = 31, TIMES = 16 };
     const stoker_encoded encoded = { .bytes = record,
@@ -42,7 +42,7 @@ static double verify_hot(const stoker_sample *sample, const uint8_t *record)
 
 static int add_hot(const struct bench_material *material, uint64_t id, struct hot *hot)
 {
-    stoker_sample sample;
+    stoker_part sample;
     int rc = stoker_dataset_locate(material->dataset, id, &sample, NULL);
     if (rc != STOKER_OK)
         return rc;

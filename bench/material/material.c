@@ -48,7 +48,7 @@ static int random_order(uint64_t **out, uint64_t count, uint64_t wanted, bool sh
     return STOKER_OK;
 }
 
-static enum bench_origin origin_of(const stoker_sample *sample)
+static enum bench_origin origin_of(const stoker_part *sample)
 {
     if (sample->extent.memory != NULL)
         return sample->codec == NULL ? BENCH_FROM_MEMORY : BENCH_FROM_ENCODED;
@@ -57,7 +57,7 @@ static enum bench_origin origin_of(const stoker_sample *sample)
 
 enum place { IN_FILE_0, ITS_OWN_FILE, ELSEWHERE };
 
-static enum place place_of(const stoker_sample *sample)
+static enum place place_of(const stoker_part *sample)
 {
     if (sample->extent.memory != NULL || sample->extent.bytes == 0)
         return ELSEWHERE;
@@ -88,7 +88,7 @@ static int locate_all(struct bench_material *material, stoker_error *error)
     if (material->offsets == NULL || material->paths == NULL || material->bytes == NULL)
         return STOKER_ENOMEM;
     for (uint64_t index = 0; index < material->count; index++) {
-        stoker_sample sample;
+        stoker_part sample;
         int rc = stoker_dataset_locate(material->dataset, material->ids[index], &sample, error);
         if (rc != STOKER_OK)
             return rc;
@@ -118,7 +118,7 @@ int bench_material_create(struct bench_material *out, const stoker_dataset *data
     material.count = count < fits ? count : fits;
     material.bounded = material.count < count;
 
-    stoker_sample first;
+    stoker_part first;
     int rc = stoker_dataset_locate(dataset, 0, &first, error);
     if (rc != STOKER_OK)
         return rc;
@@ -288,7 +288,7 @@ static int copy_from_file(struct bench_material *material)
 static int describe_samples(struct bench_material *material, stoker_error *error)
 {
     for (uint64_t index = 0; index < material->count; index++) {
-        stoker_sample sample;
+        stoker_part sample;
         int rc = stoker_dataset_locate(material->dataset, material->ids[index], &sample, error);
         if (rc != STOKER_OK)
             return rc;

@@ -47,7 +47,7 @@ static void read_one(const stoker_dataset *dataset)
 void bench_source_file_open(struct bench_source_file *out, const stoker_dataset *dataset)
 {
     *out = (struct bench_source_file){ .fd = -1 };
-    stoker_sample sample;
+    stoker_part sample;
     if (stoker_dataset_locate(dataset, 0, &sample, NULL) != STOKER_OK)
         return;
     bool in_file =

@@ -99,14 +99,17 @@ static int decode(const void *self, void *scratch, const stoker_encoded *in, voi
     return STOKER_OK;
 }
 
-static const stoker_codec planes_codec = { .name = "planes", .decode = decode };
+static const stoker_codec planes_codec = { .struct_size = sizeof(stoker_codec),
+                                           .name = "planes",
+                                           .decode = decode };
 
 /* ---- callbacks ------------------------------------------------------------------ */
 
 static int describe(const void *self, stoker_dataset_info *out)
 {
     const struct cifar *cifar = self;
-    *out = (stoker_dataset_info){ .count = cifar->count,
+    *out = (stoker_dataset_info){ .struct_size = sizeof(stoker_dataset_info),
+                                  .count = cifar->count,
                                   .dtype = STOKER_DTYPE_UINT8,
                                   .rank = 3,
                                   .shape = { SIDE, SIDE, CHANNELS },
@@ -126,33 +129,33 @@ static uint32_t file_of_sample(const struct cifar *cifar, uint64_t id)
     return file;
 }
 
-static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
                   stoker_error *error)
 {
     (void)error;
     const struct cifar *cifar = self;
-    const uint8_t *labels = cifar->labels.base;
     const uint64_t record_bytes = cifar->kind->label_bytes + PIXEL_BYTES;
     for (uint32_t i = 0; i < count; i++) {
         assert(ids[i] < cifar->count);
         const uint32_t file = file_of_sample(cifar, ids[i]);
         const uint64_t record = ids[i] - cifar->files[file].first;
-        out[i] = (stoker_sample){
+        out[i] = (stoker_part){
             .extent = { .offset = record * record_bytes + cifar->kind->label_bytes,
                         .bytes = PIXEL_BYTES,
                         .file = file },
             .codec = &planes_codec,
-            .label = { .index = labels[ids[i]] },
         };
     }
     return STOKER_OK;
 }
 
-static void labels(const void *self, const uint64_t *ids, uint32_t count, void *out)
+static int values(const void *self, uint32_t field, const uint64_t *ids, uint32_t count, void *out)
 {
+    (void)field;
     const struct cifar *cifar = self;
     for (uint32_t i = 0; i < count; i++)
         ((int64_t *)out)[i] = ((const uint8_t *)cifar->labels.base)[ids[i]];
+    return STOKER_OK;
 }
 
 static int file_of(const void *self, uint32_t file, stoker_file *out)
@@ -182,10 +185,11 @@ static void destroy(void *self)
     stk_free(cifar);
 }
 
-static const stoker_dataset_ops ops = { .name = "cifar",
+static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                        .name = "cifar",
                                         .describe = describe,
                                         .locate = locate,
-                                        .labels = labels,
+                                        .values = values,
                                         .file = file_of,
                                         .destroy = destroy,
                                         .class_name = class_name };

@@ -36,7 +36,8 @@ static uint32_t classes(const struct stk_csv_table *table)
 static int describe(const void *self, stoker_dataset_info *out)
 {
     const struct stk_csv_table *table = self;
-    *out = (stoker_dataset_info){ .count = table->count,
+    *out = (stoker_dataset_info){ .struct_size = sizeof(stoker_dataset_info),
+                                  .count = table->count,
                                   .dtype = STOKER_DTYPE_FLOAT32,
                                   .rank = 1,
                                   .shape = { table->columns },
@@ -47,17 +48,7 @@ static int describe(const void *self, stoker_dataset_info *out)
     return STOKER_OK;
 }
 
-static stoker_label label_of(const struct stk_csv_table *table, uint64_t id)
-{
-    const stoker_dtype dtype = label_dtype(table);
-    if (dtype == STOKER_DTYPE_INT64)
-        return (stoker_label){ .index = ((const int64_t *)table->extra[0].values.base)[id] };
-    if (dtype == STOKER_DTYPE_FLOAT32)
-        return (stoker_label){ .value = ((const float *)table->extra[0].values.base)[id] };
-    return (stoker_label){ .index = 0 };
-}
-
-static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
                   stoker_error *error)
 {
     (void)error;
@@ -65,26 +56,28 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
     const float *rows = table->rows.base;
     for (uint32_t i = 0; i < count; i++) {
         assert(ids[i] < table->count);
-        out[i] = (stoker_sample){
+        out[i] = (stoker_part){
             .extent = { .memory = rows + ids[i] * table->columns,
                         .bytes = (uint32_t)(table->columns * sizeof(float)) },
-            .label = label_of(table, ids[i]),
         };
     }
     return STOKER_OK;
 }
 
-static void labels(const void *self, const uint64_t *ids, uint32_t count, void *out)
+static int values(const void *self, uint32_t field, const uint64_t *ids, uint32_t count, void *out)
 {
+    (void)field;
     const struct stk_csv_table *table = self;
-    const stoker_dtype dtype = label_dtype(table);
+    const void *from = table->extra[0].values.base;
+    const int64_t *classes = from;
+    const float *targets = from;
     for (uint32_t i = 0; i < count; i++) {
-        stoker_label label = label_of(table, ids[i]);
-        if (dtype == STOKER_DTYPE_INT64)
-            ((int64_t *)out)[i] = label.index;
-        else if (dtype == STOKER_DTYPE_FLOAT32)
-            ((float *)out)[i] = label.value;
+        if (label_dtype(table) == STOKER_DTYPE_INT64)
+            ((int64_t *)out)[i] = classes[ids[i]];
+        else
+            ((float *)out)[i] = targets[ids[i]];
     }
+    return STOKER_OK;
 }
 
 static const char *class_name(const void *self, uint32_t index)
@@ -100,10 +93,11 @@ static void destroy(void *self)
     stk_free(self);
 }
 
-static const stoker_dataset_ops ops = { .name = "csv",
+static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                        .name = "csv",
                                         .describe = describe,
                                         .locate = locate,
-                                        .labels = labels,
+                                        .values = values,
                                         .destroy = destroy,
                                         .class_name = class_name };
 

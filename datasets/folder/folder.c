@@ -48,7 +48,8 @@ struct folder {
 static int describe(const void *self, stoker_dataset_info *out)
 {
     const struct folder *folder = self;
-    *out = (stoker_dataset_info){ .count = folder->tree.file_count,
+    *out = (stoker_dataset_info){ .struct_size = sizeof(stoker_dataset_info),
+                                  .count = folder->tree.file_count,
                                   .dtype = STOKER_DTYPE_UINT8,
                                   .rank = 1,
                                   .shape = { folder->row_bytes },
@@ -70,7 +71,7 @@ static int describe(const void *self, stoker_dataset_info *out)
     return STOKER_OK;
 }
 
-static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
                   stoker_error *error)
 {
     (void)error;
@@ -79,22 +80,23 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
         assert(ids[i] < folder->tree.file_count);
         const struct stk_folder_file *file = &folder->tree.files[ids[i]];
         const bool raw = (file->kind_label & STK_FOLDER_RAW) != 0;
-        out[i] = (stoker_sample){
+        out[i] = (stoker_part){
             .extent = { .path = folder->tree.names + file->path, .bytes = file->bytes },
             .codec = raw ? NULL : &folder->image.codec,
-            .label = { .index = stk_folder_label(file) },
         };
     }
     return STOKER_OK;
 }
 
-static void labels(const void *self, const uint64_t *ids, uint32_t count, void *out)
+static int values(const void *self, uint32_t field, const uint64_t *ids, uint32_t count, void *out)
 {
+    (void)field;
     const struct folder *folder = self;
     if (stk_label_column_take(&folder->column, ids, count, out))
-        return;
+        return STOKER_OK;
     for (uint32_t i = 0; i < count; i++)
         ((int64_t *)out)[i] = stk_folder_label(&folder->tree.files[ids[i]]);
+    return STOKER_OK;
 }
 
 static const char *class_name(const void *self, uint32_t index)
@@ -114,10 +116,11 @@ static void destroy(void *self)
     stk_free(folder);
 }
 
-static const stoker_dataset_ops ops = { .name = "folder",
+static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                        .name = "folder",
                                         .describe = describe,
                                         .locate = locate,
-                                        .labels = labels,
+                                        .values = values,
                                         .destroy = destroy,
                                         .class_name = class_name };
 

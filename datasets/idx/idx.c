@@ -145,6 +145,7 @@ static int describe(const void *self, stoker_dataset_info *out)
     const struct stk_idx_header *header = &idx->images.header;
     const bool in_file = idx->images.unpacked.base == NULL;
     *out = (stoker_dataset_info){
+        .struct_size = sizeof(stoker_dataset_info),
         .count = header->lengths[0],
         .dtype = header->dtype,
         .rank = header->rank - 1,
@@ -162,17 +163,9 @@ static int describe(const void *self, stoker_dataset_info *out)
     return STOKER_OK;
 }
 
-static stoker_label label_of(const struct idx *idx, uint64_t id)
+static int values(const void *self, uint32_t field, const uint64_t *ids, uint32_t count, void *out)
 {
-    if (idx->labels_small != NULL)
-        return (stoker_label){ .index = idx->labels_small[id] };
-    if (idx->labels_wide != NULL)
-        return (stoker_label){ .index = idx->labels_wide[id] };
-    return (stoker_label){ .index = 0 };
-}
-
-static void labels(const void *self, const uint64_t *ids, uint32_t count, void *out)
-{
+    (void)field;
     const struct idx *idx = self;
     int64_t *to = out;
     if (idx->labels_small != NULL)
@@ -181,9 +174,10 @@ static void labels(const void *self, const uint64_t *ids, uint32_t count, void *
     else if (idx->labels_wide != NULL)
         for (uint32_t i = 0; i < count; i++)
             to[i] = idx->labels_wide[ids[i]];
+    return STOKER_OK;
 }
 
-static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
                   stoker_error *error)
 {
     (void)error;
@@ -193,13 +187,12 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
     for (uint32_t i = 0; i < count; i++) {
         assert(ids[i] < idx->images.header.lengths[0]);
         uint64_t offset = idx->images.header.header_bytes + ids[i] * row_bytes;
-        out[i] = (stoker_sample){
+        out[i] = (stoker_part){
             .extent = { .memory = memory == NULL ? NULL : memory + offset,
                         .offset = offset,
                         .bytes = (uint32_t)row_bytes,
                         .file = 0 },
             .codec = idx->codec,
-            .label = label_of(idx, ids[i]),
         };
     }
     return STOKER_OK;
@@ -226,8 +219,8 @@ static void destroy(void *self)
 
 #define IDX_OPS(word)                                                                              \
     {                                                                                              \
-        .name = (word), .describe = describe, .locate = locate, .labels = labels, .file = file_of, \
-        .destroy = destroy                                                                         \
+        .struct_size = sizeof(stoker_dataset_ops), .name = (word), .describe = describe,           \
+        .locate = locate, .values = values, .file = file_of, .destroy = destroy                    \
     }
 
 static const stoker_dataset_ops idx_ops = IDX_OPS("idx");

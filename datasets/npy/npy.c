@@ -223,6 +223,7 @@ static int describe(const void *self, stoker_dataset_info *out)
 {
     const struct npy *npy = self;
     *out = (stoker_dataset_info){
+        .struct_size = sizeof(stoker_dataset_info),
         .count = npy->header.lengths[0],
         .dtype = npy->dtype,
         .rank = npy->header.rank - 1,
@@ -238,38 +239,32 @@ static int describe(const void *self, stoker_dataset_info *out)
     return STOKER_OK;
 }
 
-static stoker_label label_of(const struct npy *npy, uint64_t id)
+static int values(const void *self, uint32_t field, const uint64_t *ids, uint32_t count, void *out)
 {
-    if (npy->label_dtype == STOKER_DTYPE_FLOAT32)
-        return (stoker_label){ .value = ((const float *)npy->label_memory.base)[id] };
-    if (npy->label_dtype == STOKER_DTYPE_INT64)
-        return (stoker_label){ .index = ((const int64_t *)npy->label_memory.base)[id] };
-    return (stoker_label){ .index = 0 };
-}
-
-static void labels(const void *self, const uint64_t *ids, uint32_t count, void *out)
-{
+    (void)field;
     const struct npy *npy = self;
+    const int64_t *classes = npy->label_memory.base;
+    const float *targets = npy->label_memory.base;
     for (uint32_t i = 0; i < count; i++) {
         if (npy->label_dtype == STOKER_DTYPE_FLOAT32)
-            ((float *)out)[i] = label_of(npy, ids[i]).value;
-        else if (npy->label_dtype == STOKER_DTYPE_INT64)
-            ((int64_t *)out)[i] = label_of(npy, ids[i]).index;
+            ((float *)out)[i] = targets[ids[i]];
+        else
+            ((int64_t *)out)[i] = classes[ids[i]];
     }
+    return STOKER_OK;
 }
 
-static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
                   stoker_error *error)
 {
     (void)error;
     const struct npy *npy = self;
     for (uint32_t i = 0; i < count; i++) {
         assert(ids[i] < npy->header.lengths[0]);
-        out[i] = (stoker_sample){
+        out[i] = (stoker_part){
             .extent = { .offset = npy->header.header_bytes + ids[i] * npy->header.row_bytes,
                         .bytes = npy->header.row_bytes },
             .codec = npy->codec,
-            .label = label_of(npy, ids[i]),
         };
     }
     return STOKER_OK;
@@ -293,10 +288,11 @@ static void destroy(void *self)
     stk_free(npy);
 }
 
-static const stoker_dataset_ops ops = { .name = "npy",
+static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                        .name = "npy",
                                         .describe = describe,
                                         .locate = locate,
-                                        .labels = labels,
+                                        .values = values,
                                         .file = file_of,
                                         .destroy = destroy };
 

@@ -44,7 +44,7 @@ static bool take_codec(struct pack_sample *sample)
  * longer be read; then its row, which the loader has decoded, is all there is. */
 static bool keep(const stoker_dataset *source, struct pack_sample *sample)
 {
-    stoker_sample found = { 0 };
+    stoker_part found = { 0 };
     if (!may_be_image(stoker_dataset_stored_as(source, sample->id)) ||
         stoker_dataset_locate(source, sample->id, &found, NULL) != STOKER_OK)
         return false;

@@ -35,7 +35,7 @@ static bool find_numbers(struct verifier *verifier, struct pack_failure *failure
         return pack_fail(failure, "verifying", ENOMEM, "the order");
     memset(verifier->where, 0xFF, (size_t)count * sizeof(*verifier->where));
     for (uint64_t i = 0; i < verifier->info->count; i++) {
-        stoker_sample sample = { 0 };
+        stoker_part sample = { 0 };
         uint64_t number = 0;
         if (stoker_dataset_locate(verifier->target, i, &sample, NULL) != STOKER_OK ||
             sample.extent.path == NULL || !pack_file_number(sample.extent.path, &number) ||

@@ -58,7 +58,7 @@ enum { TAG_CODEC_SHIFT = 32, TAG_INDEX_SHIFT = 64 - STK_SHARD_INDEX_BITS };
 
 void stk_shard_decoder_describe(const struct stk_shard_decoder *decoder,
                                 const struct stk_shard_record *record, uint64_t index,
-                                stoker_sample *out)
+                                stoker_part *out)
 {
     out->codec = record->codec == STK_SHARD_RAW ? &decoder->raw : &decoder->packed;
     out->tag = record->sum | (uint64_t)record->codec << TAG_CODEC_SHIFT | index << TAG_INDEX_SHIFT;
@@ -148,12 +148,14 @@ int stk_shard_decoder_init(struct stk_shard_decoder *decoder, const struct stk_s
         stk_shard_decoder_close(decoder);
         return rc;
     }
-    decoder->raw = (stoker_codec){ .name = "shard record",
+    decoder->raw = (stoker_codec){ .struct_size = sizeof(stoker_codec),
+                                   .name = "shard record",
                                    .self = decoder,
                                    .decode = stk_codec_raw.decode,
                                    .verify = verify,
                                    .bytes_are_row = true };
-    decoder->packed = (stoker_codec){ .name = "shard record",
+    decoder->packed = (stoker_codec){ .struct_size = sizeof(stoker_codec),
+                                      .name = "shard record",
                                       .self = decoder,
                                       .open = open_scratch,
                                       .close = close_scratch,

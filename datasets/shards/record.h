@@ -30,7 +30,7 @@ struct stk_shard_decoder {
 /* Set codec and tag of a record's sample; index: its number in the set. */
 void stk_shard_decoder_describe(const struct stk_shard_decoder *decoder,
                                 const struct stk_shard_record *record, uint64_t index,
-                                stoker_sample *out);
+                                stoker_part *out);
 
 /* Make the codecs of a set: `needs` is the mask of its records' codecs, `like` any of its headers.
  * warnings_fail: warnings of an image decoder are errors. The decoder must not be moved afterwards.

@@ -45,7 +45,8 @@ static int describe(const void *self, stoker_dataset_info *out)
 {
     const struct shards *shards = self;
     const struct stk_shard_header *like = &shards->files[0].header;
-    *out = (stoker_dataset_info){ .count = shards->count,
+    *out = (stoker_dataset_info){ .struct_size = sizeof(stoker_dataset_info),
+                                  .count = shards->count,
                                   .dtype = like->dtype,
                                   .rank = like->rank,
                                   .is_image = like->is_image,
@@ -59,14 +60,14 @@ static int describe(const void *self, stoker_dataset_info *out)
 
 /* A record that was read once, so that the page cache has it. The position stays, as it identifies the sample. */
 static void take_from_mapping(const struct shards *shards, const struct stk_shard_record *record,
-                              stoker_sample *out)
+                              stoker_part *out)
 {
     out->extent.memory = shards->files[record->file].mapped + record->offset;
     if (shards->decoder.once && record->codec == STK_SHARD_RAW)
         out->codec = NULL; /* the row itself, which is gathered */
 }
 
-static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
                   stoker_error *error)
 {
     (void)error;
@@ -76,9 +77,8 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
         __builtin_prefetch(
             &shards->records[ids[i + RECORDS_AHEAD < count ? i + RECORDS_AHEAD : i]]);
         const struct stk_shard_record *record = &shards->records[ids[i]];
-        out[i] = (stoker_sample){
+        out[i] = (stoker_part){
             .extent = { .offset = record->offset, .bytes = record->bytes, .file = record->file },
-            .label = record->label,
         };
         stk_shard_decoder_describe(&shards->decoder, record, ids[i], &out[i]);
         if (shards->maps && stk_shard_known_has(&shards->known, ids[i]))
@@ -87,19 +87,21 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
     return STOKER_OK;
 }
 
-static void labels(const void *self, const uint64_t *ids, uint32_t count, void *out)
+static int values(const void *self, uint32_t field, const uint64_t *ids, uint32_t count, void *out)
 {
+    (void)field;
     const struct shards *shards = self;
-    const bool values = shards->files[0].header.label_dtype == STOKER_DTYPE_FLOAT32;
-    if (!values && stk_label_column_take(&shards->column, ids, count, out))
-        return;
+    const bool floats = shards->files[0].header.label_dtype == STOKER_DTYPE_FLOAT32;
+    if (!floats && stk_label_column_take(&shards->column, ids, count, out))
+        return STOKER_OK;
     for (uint32_t i = 0; i < count; i++) {
         const stoker_label label = shards->records[ids[i]].label;
-        if (values)
+        if (floats)
             ((float *)out)[i] = label.value;
         else
             ((int64_t *)out)[i] = label.index;
     }
+    return STOKER_OK;
 }
 
 static int file(const void *self, uint32_t number, stoker_file *out)
@@ -144,10 +146,11 @@ static void destroy(void *self)
     stk_free(shards);
 }
 
-static const stoker_dataset_ops ops = { .name = "shards",
+static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                        .name = "shards",
                                         .describe = describe,
                                         .locate = locate,
-                                        .labels = labels,
+                                        .values = values,
                                         .file = file,
                                         .destroy = destroy,
                                         .class_name = class_name,

@@ -46,12 +46,15 @@ static int decode(const void *self, void *scratch, const stoker_encoded *in, voi
     return STOKER_OK;
 }
 
-static const stoker_codec codec = { .name = "synth:bytes", .decode = decode };
+static const stoker_codec codec = { .struct_size = sizeof(stoker_codec),
+                                    .name = "synth:bytes",
+                                    .decode = decode };
 
 static int describe(const void *self, stoker_dataset_info *out)
 {
     const struct synth_bytes *synth = self;
-    *out = (stoker_dataset_info){ .count = synth->count,
+    *out = (stoker_dataset_info){ .struct_size = sizeof(stoker_dataset_info),
+                                  .count = synth->count,
                                   .dtype = synth->dtype,
                                   .rank = synth->shape.rank,
                                   .label_dtype = STOKER_DTYPE_INT64,
@@ -61,20 +64,32 @@ static int describe(const void *self, stoker_dataset_info *out)
     return STOKER_OK;
 }
 
-static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
                   stoker_error *error)
 {
+    (void)self;
+    (void)ids;
     (void)error;
-    const struct synth_bytes *synth = self;
     for (uint32_t i = 0; i < count; i++)
-        out[i] =
-            (stoker_sample){ .codec = &codec, .label.index = (int64_t)(ids[i] % synth->classes) };
+        out[i] = (stoker_part){ .codec = &codec };
     return STOKER_OK;
 }
 
-static const stoker_dataset_ops ops = {
-    .name = "synth:bytes", .describe = describe, .locate = locate, .destroy = stk_free
-};
+static int values(const void *self, uint32_t field, const uint64_t *ids, uint32_t count, void *out)
+{
+    (void)field;
+    const struct synth_bytes *synth = self;
+    for (uint32_t i = 0; i < count; i++)
+        ((int64_t *)out)[i] = (int64_t)(ids[i] % synth->classes);
+    return STOKER_OK;
+}
+
+static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                        .name = "synth:bytes",
+                                        .describe = describe,
+                                        .locate = locate,
+                                        .values = values,
+                                        .destroy = stk_free };
 
 static int check_row(const struct synth_bytes *synth, stoker_error *error)
 {

@@ -48,7 +48,8 @@ static int decode(const void *self, void *scratch, const stoker_encoded *in, voi
 static int describe(const void *self, stoker_dataset_info *out)
 {
     const struct stk_synth_images *images = self;
-    *out = (stoker_dataset_info){ .count = images->count,
+    *out = (stoker_dataset_info){ .struct_size = sizeof(stoker_dataset_info),
+                                  .count = images->count,
                                   .dtype = STOKER_DTYPE_UINT8,
                                   .rank = 3,
                                   .shape = { images->size, images->size, images->artist->channels },
@@ -59,14 +60,23 @@ static int describe(const void *self, stoker_dataset_info *out)
     return STOKER_OK;
 }
 
-static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
                   stoker_error *error)
 {
+    (void)ids;
     (void)error;
     const struct stk_synth_images *images = self;
     for (uint32_t i = 0; i < count; i++)
-        out[i] = (stoker_sample){ .codec = &images->codec,
-                                  .label.index = stk_synth_images_label(images, ids[i]) };
+        out[i] = (stoker_part){ .codec = &images->codec };
+    return STOKER_OK;
+}
+
+static int values(const void *self, uint32_t field, const uint64_t *ids, uint32_t count, void *out)
+{
+    (void)field;
+    const struct stk_synth_images *images = self;
+    for (uint32_t i = 0; i < count; i++)
+        ((int64_t *)out)[i] = stk_synth_images_label(images, ids[i]);
     return STOKER_OK;
 }
 
@@ -109,14 +119,19 @@ static int read_parameters(struct stk_synth_images *images, const char *text, st
 static void set_calls(struct stk_synth_images *images)
 {
     const struct stk_synth_artist *artist = images->artist;
-    images->codec = (stoker_codec){ .name = artist->name, .self = images, .decode = decode };
+    images->codec = (stoker_codec){
+        .struct_size = sizeof(stoker_codec), .name = artist->name, .self = images, .decode = decode
+    };
     if (artist->scratch_bytes > 0) {
         images->codec.open = open_scratch;
         images->codec.close = close_scratch;
     }
-    images->ops = (stoker_dataset_ops){
-        .name = artist->name, .describe = describe, .locate = locate, .destroy = stk_free
-    };
+    images->ops = (stoker_dataset_ops){ .struct_size = sizeof(stoker_dataset_ops),
+                                        .name = artist->name,
+                                        .describe = describe,
+                                        .locate = locate,
+                                        .values = values,
+                                        .destroy = stk_free };
 }
 
 int stk_synth_images_open(stoker_dataset **out, const struct stk_synth_artist *artist,

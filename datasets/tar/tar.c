@@ -34,6 +34,7 @@ static int describe(const void *self, stoker_dataset_info *out)
 {
     const struct tar *tar = self;
     *out = (stoker_dataset_info){
+        .struct_size = sizeof(stoker_dataset_info),
         .count = tar->index.count,
         .dtype = STOKER_DTYPE_UINT8,
         .rank = 3,
@@ -50,7 +51,7 @@ static int describe(const void *self, stoker_dataset_info *out)
     return STOKER_OK;
 }
 
-static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
                   stoker_error *error)
 {
     (void)error;
@@ -58,21 +59,21 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
     for (uint32_t i = 0; i < count; i++) {
         assert(ids[i] < tar->index.count);
         const struct stk_tar_sample *sample = &tar->index.samples[ids[i]];
-        out[i] = (stoker_sample){
+        out[i] = (stoker_part){
             .extent = { .offset = sample->offset, .bytes = sample->bytes, .file = sample->file },
             .codec = &tar->image.codec,
-            .label = { .index = sample->label },
         };
     }
     return STOKER_OK;
 }
 
-static void labels(const void *self, const uint64_t *ids, uint32_t count, void *out)
+static int values(const void *self, uint32_t field, const uint64_t *ids, uint32_t count, void *out)
 {
+    (void)field;
     const struct tar *tar = self;
-    if (tar->index.has_labels)
-        for (uint32_t i = 0; i < count; i++)
-            ((int64_t *)out)[i] = tar->index.samples[ids[i]].label;
+    for (uint32_t i = 0; i < count; i++)
+        ((int64_t *)out)[i] = tar->index.samples[ids[i]].label;
+    return STOKER_OK;
 }
 
 static int file_of(const void *self, uint32_t file, stoker_file *out)
@@ -93,10 +94,11 @@ static void destroy(void *self)
     stk_free(tar);
 }
 
-static const stoker_dataset_ops ops = { .name = "tar",
+static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                        .name = "tar",
                                         .describe = describe,
                                         .locate = locate,
-                                        .labels = labels,
+                                        .values = values,
                                         .file = file_of,
                                         .destroy = destroy };
 

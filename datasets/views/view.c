@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "loader/api/dataset.h"
 #include "loader/api/fingerprint.h"
@@ -38,7 +39,7 @@ static int describe(const void *self, stoker_dataset_info *out)
 }
 
 /* Renumber what the sample of a part names. The innermost data set's id is the codec's. */
-static void adopt(const struct stk_view_part *part, uint64_t id, stoker_sample *sample)
+static void adopt(const struct stk_view_part *part, uint64_t id, stoker_part *sample)
 {
     stoker_extent *extent = &sample->extent;
     if (sample->codec_id == 0)
@@ -51,10 +52,11 @@ static void adopt(const struct stk_view_part *part, uint64_t id, stoker_sample *
         extent->file += part->first_file;
 }
 
-static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
                   stoker_error *error)
 {
     const struct stk_view *view = self;
+    const uint32_t part_count = view->info.part_count;
     uint64_t mapped[STK_VIEW_RUN_MAX];
     while (count > 0) {
         const struct stk_view_part *part;
@@ -63,29 +65,49 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
         const int rc = inner->ops->locate(inner->self, mapped, taken, out, error);
         if (rc != STOKER_OK)
             return rc;
-        for (uint32_t i = 0; i < taken; i++)
-            adopt(part, mapped[i], &out[i]);
+        for (uint32_t i = 0; i < taken * part_count; i++)
+            adopt(part, mapped[i / part_count], &out[i]);
         ids += taken;
-        out += taken;
+        out += taken * part_count;
         count -= taken;
     }
     return STOKER_OK;
 }
 
-static void labels(const void *self, const uint64_t *ids, uint32_t count, void *out)
+/* All wrapped data sets have the same fields, except for what the view's info sums up: sizes and classes. */
+static int field_of(const void *self, uint32_t field, stoker_field_info *out)
 {
     const struct stk_view *view = self;
-    const size_t label_bytes = stoker_dtype_bytes(view->info.label_dtype);
+    const stoker_dataset *first = view->parts[0].dataset;
+    *out = *stoker_dataset_field(first, field);
+    if (field == 0) {
+        memcpy(out->shape, view->info.shape, sizeof(out->shape));
+        out->pixels_max = view->info.pixels_max;
+        out->sizes_differ = view->info.sizes_differ;
+    }
+    if ((int32_t)field == first->label)
+        out->class_count = view->info.class_count;
+    return STOKER_OK;
+}
+
+static int values(const void *self, uint32_t field, const uint64_t *ids, uint32_t count, void *out)
+{
+    const struct stk_view *view = self;
+    const size_t bytes = stoker_dataset_field_bytes(view->parts[0].dataset, field);
     uint64_t mapped[STK_VIEW_RUN_MAX];
     uint8_t *to = out;
     while (count > 0) {
         const struct stk_view_part *part;
         const uint32_t taken = view->take_run(view, ids, count, mapped, &part);
-        part->dataset->ops->labels(part->dataset->self, mapped, taken, to);
+        const stoker_dataset *inner = part->dataset;
+        const int rc = inner->ops->values(inner->self, field, mapped, taken, to);
+        if (rc != STOKER_OK)
+            return rc;
         ids += taken;
-        to += taken * label_bytes;
+        to += taken * bytes;
         count -= taken;
     }
+    return STOKER_OK;
 }
 
 /* The part that a file of the view belongs to. */
@@ -179,21 +201,10 @@ static int weights(const void *self, const uint64_t *ids, uint32_t count, double
 int stk_view_class_labels(const stoker_dataset *dataset, const uint64_t *ids, uint32_t count,
                           int64_t *labels_out, stoker_error *error)
 {
-    enum { AT_ONCE = 16 };
-    if (dataset->ops->labels != NULL) {
-        dataset->ops->labels(dataset->self, ids, count, labels_out);
-        return STOKER_OK;
-    }
-    for (uint32_t done = 0; done < count; done += AT_ONCE) {
-        stoker_sample samples[AT_ONCE] = { 0 };
-        const uint32_t taken = count - done < AT_ONCE ? count - done : AT_ONCE;
-        const int rc = dataset->ops->locate(dataset->self, ids + done, taken, samples, error);
-        if (rc != STOKER_OK)
-            return rc < 0 ? rc : STOKER_EINVAL;
-        for (uint32_t i = 0; i < taken; i++)
-            labels_out[done + i] = samples[i].label.index;
-    }
-    return STOKER_OK;
+    (void)error;
+    const int rc =
+        dataset->ops->values(dataset->self, (uint32_t)dataset->label, ids, count, labels_out);
+    return rc > 0 ? STOKER_EINVAL : rc;
 }
 
 /* ---- life ----------------------------------------------------------------------------- */
@@ -212,17 +223,15 @@ static uint32_t depth_of(const stoker_dataset *dataset)
     return deepest + 1;
 }
 
-/* The callbacks that all wrapped data sets can answer. */
 static void set_ops(struct stk_view *view, const char *name)
 {
-    bool all_have_labels = true;
-    for (uint32_t i = 0; i < view->part_count; i++)
-        all_have_labels = all_have_labels && view->parts[i].dataset->ops->labels != NULL;
     view->ops = (stoker_dataset_ops){
+        .struct_size = sizeof(stoker_dataset_ops),
         .name = name,
         .describe = describe,
+        .field = field_of,
         .locate = locate,
-        .labels = all_have_labels ? labels : NULL,
+        .values = values,
         .file = file_of,
         .destroy = destroy,
         .class_name = class_name,

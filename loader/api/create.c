@@ -31,7 +31,7 @@ enum { BLOCK_BYTES = 65536 }; /* rows that one read brings into the cache */
 /* ---- the parts, in the order they are made ---- */
 
 /* Report files that have already changed before any read; deliver.c checks again while running. */
-static int check_stamps(const stoker_dataset *dataset, const stoker_sample *sample,
+static int check_stamps(const stoker_dataset *dataset, const stoker_part *sample,
                         stoker_error *error)
 {
     const bool verifies = sample->codec != NULL && sample->codec->verify != NULL;
@@ -45,18 +45,33 @@ static int check_stamps(const stoker_dataset *dataset, const stoker_sample *samp
     return stk_stamps_refuse(&dataset->stamps, changed, place, error);
 }
 
-static enum stk_source source_of(const stoker_sample *sample)
+static enum stk_source source_of(const stoker_part *sample)
 {
     if (sample->extent.memory != NULL)
         return STK_SOURCE_MEMORY;
     return sample->extent.bytes > 0 ? STK_SOURCE_FILES : STK_SOURCE_IDS;
 }
 
+static int check_fields(const stoker_dataset *dataset, stoker_error *error)
+{
+    const stoker_dataset_info *info = &dataset->info;
+    const struct stk_place nowhere = STK_NOWHERE;
+    if (info->part_count == 1 && !dataset->fields[0].info.varies &&
+        info->field_count == (dataset->label < 0 ? 1U : 2U))
+        return 0;
+    return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS, &nowhere,
+                         "the data set has %" PRIu32 " fields from %" PRIu32
+                         " parts; a loader delivers one array and one label",
+                         info->field_count, info->part_count);
+}
+
 /* For choices that only affect speed, sample 0 represents all. */
 static int look_at_samples(stoker_loader *loader, stoker_error *error)
 {
-    stoker_sample sample;
-    int rc = stoker_dataset_locate(loader->pipeline.dataset, 0, &sample, error);
+    stoker_part sample;
+    int rc = check_fields(loader->pipeline.dataset, error);
+    if (rc == 0)
+        rc = stoker_dataset_locate(loader->pipeline.dataset, 0, &sample, error);
     if (rc < 0)
         return rc;
     rc = check_stamps(loader->pipeline.dataset, &sample, error);

@@ -1,5 +1,10 @@
 /* dataset.h - the inside of a stoker_dataset: its callbacks and their answers.
  *
+ *   dataset.c         create, close, queries
+ *   dataset_fields.c  the fields that the callbacks describe, checked
+ *   dataset_read.c    one sample, read in the calling thread
+ *   dataset_open.c    from a spec to a format
+ *
  * The pipeline calls dataset->ops->locate(dataset->self, ...) itself: one call per span,
  * with nothing between.
  */
@@ -13,27 +18,49 @@
 
 #include "loader/api/stamps.h"
 
+/* A field, and what follows from its description. */
+struct stk_field {
+    stoker_field_info info;
+    size_t bytes;       /* one sample's; if it varies, the longest one's */
+    size_t entry_bytes; /* one step along the first axis; without axes, the value */
+};
+
+/* The fields that one part fills: first..first + count - 1. */
+struct stk_part_fields {
+    uint32_t first;
+    uint32_t count; /* >= 1 */
+};
+
 struct stoker_dataset {
+    stoker_dataset_ops own; /* a copy of the caller's, which may be an older, shorter struct */
     const stoker_dataset_ops *ops;
     void *self;
-    stoker_dataset_info info; /* checked: see stoker_dataset_create */
-    struct stk_stamps stamps; /* taken from its open files */
+    stoker_dataset_info info;            /* checked: see stoker_dataset_create */
+    struct stk_field *fields;            /* info.field_count of them */
+    struct stk_part_fields *part_fields; /* info.part_count of them */
+    struct stk_stamps stamps;            /* taken from its open files */
     /* Fill out[0..count) with the weights of samples, finite and >= 0. Set by views (stoker/views.h); NULL = all have the
      * same weight. Returns 0 or a stoker_err < 0. */
     int (*weights)(const void *self, const uint64_t *ids, uint32_t count, double *out);
-    size_t row_bytes;             /* elements per row x element size, >= 1 */
+    size_t row_bytes;             /* fields[0].bytes, >= 1 */
+    int32_t label;                /* the field that info.label_dtype is about; -1 = none */
     _Atomic uint32_t references;  /* owners: the caller, and each view of it */
     _Atomic bool leaked;          /* close frees nothing: see stk_dataset_leak */
     _Atomic uint64_t fingerprint; /* 0 = not computed yet: see fingerprint.h */
 };
 
+/* Ask for all fields and check them: sets info, fields, part_fields, row_bytes and label. Returns 0 or an error that
+ * *error explains; what is allocated then is freed by stk_dataset_free_fields(). */
+int stk_dataset_take_fields(stoker_dataset *dataset, stoker_error *error);
+void stk_dataset_free_fields(stoker_dataset *dataset);
+
 /* Add an owner, which ends with stoker_dataset_close(). Returns the data set. Any thread. */
 stoker_dataset *stk_dataset_hold(stoker_dataset *dataset);
 
-/* The id that the codec of a located sample receives. */
-static inline uint64_t stk_codec_id(const stoker_sample *sample, uint64_t id)
+/* The id that the codec of a located part receives. */
+static inline uint64_t stk_codec_id(const stoker_part *part, uint64_t id)
 {
-    return sample->codec_id > 0 ? sample->codec_id - 1 : id;
+    return part->codec_id > 0 ? part->codec_id - 1 : id;
 }
 
 /* From now on close frees nothing: a thread that is stuck in a read may still return to the data set. Any

@@ -84,7 +84,8 @@ static DLDevice device_of(const stoker_batch *batch)
 }
 
 /* ids are not a stoker_tensor, so the part decides. */
-static DLTensor describe(struct stk_tensor *tensor, const stoker_batch *batch, stoker_part part)
+static DLTensor describe(struct stk_tensor *tensor, const stoker_batch *batch,
+                         stoker_batch_part part)
 {
     const stoker_tensor *view = part == STOKER_PART_IMAGES ? &batch->images : &batch->labels;
     const uint32_t rank = part == STOKER_PART_IMAGES ? view->rank : 1;
@@ -126,7 +127,7 @@ static int wait_on(const stoker_batch *batch, void *stream)
 }
 
 /* Take the tensor of a part; the caller then fills in `managed`. */
-static int take_tensor(const stoker_batch *batch, stoker_part part, void *stream,
+static int take_tensor(const stoker_batch *batch, stoker_batch_part part, void *stream,
                        struct stk_tensor **out)
 {
     if (batch == NULL || batch->loader == NULL || (unsigned)part >= PARTS ||
@@ -155,8 +156,8 @@ static int take_tensor(const stoker_batch *batch, stoker_part part, void *stream
     return STOKER_OK;
 }
 
-int stoker_batch_to_dlpack(const stoker_batch *batch, stoker_part part, struct CUstream_st *stream,
-                           struct DLManagedTensorVersioned **out)
+int stoker_batch_to_dlpack(const stoker_batch *batch, stoker_batch_part part,
+                           struct CUstream_st *stream, struct DLManagedTensorVersioned **out)
 {
     struct stk_tensor *tensor = NULL;
     const int rc = out == NULL ? STOKER_EINVAL : take_tensor(batch, part, stream, &tensor);
@@ -172,7 +173,7 @@ int stoker_batch_to_dlpack(const stoker_batch *batch, stoker_part part, struct C
     return STOKER_OK;
 }
 
-int stoker_batch_to_dlpack_unversioned(const stoker_batch *batch, stoker_part part,
+int stoker_batch_to_dlpack_unversioned(const stoker_batch *batch, stoker_batch_part part,
                                        struct CUstream_st *stream, struct DLManagedTensor **out)
 {
     struct stk_tensor *tensor = NULL;

@@ -43,6 +43,15 @@ static const char *last_name(const char *path)
     return slash == NULL ? path : slash + 1;
 }
 
+static uint64_t mix_field(uint64_t sum, const stoker_field_info *field)
+{
+    sum = mix_text(sum, field->name);
+    sum = mix(sum, (uint64_t)field->dtype << 8 | (field->varies ? 1 : 0));
+    for (uint32_t axis = 0; axis < field->rank; axis++)
+        sum = mix(sum, field->shape[axis]);
+    return mix(sum, field->part);
+}
+
 static uint32_t form_of(const stoker_dataset *dataset)
 {
     const stoker_dataset_info *info = &dataset->info;
@@ -53,6 +62,9 @@ static uint32_t form_of(const stoker_dataset *dataset)
         sum = mix(sum, info->shape[axis]);
     sum = mix(sum, (uint64_t)info->label_dtype);
     sum = mix(sum, info->class_count);
+    if (dataset->ops->field != NULL)
+        for (uint32_t i = 0; i < info->field_count; i++)
+            sum = mix_field(sum, &dataset->fields[i].info);
     return (uint32_t)(sum >> 32);
 }
 
@@ -76,16 +88,20 @@ static bool only_in_memory(const stoker_extent *extent, const stoker_dataset_inf
     return extent->memory != NULL && info->file_count == 0;
 }
 
-/* The file position of a sample, not its address. */
-static uint64_t mix_sample(uint64_t sum, const stoker_sample *sample,
-                           const stoker_dataset_info *info)
+/* A label as it is, a float by its bits; 0 = no label. */
+static uint64_t label_bits(const stoker_dataset *dataset, uint64_t id)
 {
-    const stoker_extent *extent = &sample->extent;
-    const uint32_t value = (uint32_t)sample->label.index;
-    sum = mix(sum, info->label_dtype == STOKER_DTYPE_INT64     ? (uint64_t)sample->label.index
-                   : info->label_dtype == STOKER_DTYPE_FLOAT32 ? value /* the bits of the float */
-                                                               : 0);
-    sum = mix(sum, sample->tag);
+    uint64_t bits = 0;
+    if (dataset->label >= 0)
+        (void)dataset->ops->values(dataset->self, (uint32_t)dataset->label, &id, 1, &bits);
+    return bits;
+}
+
+/* The file position of a part, not its address. */
+static uint64_t mix_part(uint64_t sum, const stoker_part *part, const stoker_dataset_info *info)
+{
+    const stoker_extent *extent = &part->extent;
+    sum = mix(sum, part->tag);
     if (extent->memory == NULL && extent->path != NULL &&
         info->directory == STOKER_DIRECTORY_OF_FILE)
         sum = mix(sum, extent->file);
@@ -96,6 +112,21 @@ static uint64_t mix_sample(uint64_t sum, const stoker_sample *sample,
     return mix(sum, extent->bytes);
 }
 
+/* `peeks`: the bytes of parts in memory count, too. */
+static uint64_t mix_sample(uint64_t sum, const stoker_dataset *dataset, uint64_t id,
+                           const stoker_part *parts, bool peeks)
+{
+    sum = mix(sum, label_bits(dataset, id));
+    for (uint32_t i = 0; i < dataset->info.part_count; i++) {
+        const stoker_extent *extent = &parts[i].extent;
+        sum = mix_part(sum, &parts[i], &dataset->info);
+        if (peeks && only_in_memory(extent, &dataset->info))
+            sum = mix_bytes(sum, extent->memory,
+                            extent->bytes < PEEK_BYTES ? extent->bytes : PEEK_BYTES);
+    }
+    return sum;
+}
+
 static uint64_t mix_samples(uint64_t sum, const stoker_dataset *dataset)
 {
     const stoker_dataset_info *info = &dataset->info;
@@ -103,22 +134,21 @@ static uint64_t mix_samples(uint64_t sum, const stoker_dataset *dataset)
     const uint64_t step = info->count / looks;
     const uint64_t peeks = info->rows != NULL ? ROWS_PEEKED : OTHERS_PEEKED;
     const uint64_t peek_step = (looks + peeks - 1) / peeks;
-    for (uint64_t begin = 0; begin < looks; begin += CHUNK) {
+    const uint64_t fits = info->part_count > 0 ? STOKER_FIELDS_MAX / info->part_count : CHUNK;
+    const uint64_t chunk = fits < CHUNK ? fits : CHUNK;
+    for (uint64_t begin = 0; begin < looks; begin += chunk) {
         uint64_t ids[CHUNK];
-        stoker_sample samples[CHUNK] = { 0 };
-        const uint32_t count = looks - begin < CHUNK ? (uint32_t)(looks - begin) : CHUNK;
+        stoker_part parts[STOKER_FIELDS_MAX] = { 0 };
+        const uint32_t count = (uint32_t)(looks - begin < chunk ? looks - begin : chunk);
         for (uint32_t i = 0; i < count; i++)
             ids[i] = (begin + i) * step;
         stoker_error error;
-        if (dataset->ops->locate(dataset->self, ids, count, samples, &error) < 0)
+        if (info->part_count > 0 &&
+            dataset->ops->locate(dataset->self, ids, count, parts, &error) < 0)
             continue;
-        for (uint32_t i = 0; i < count; i++) {
-            const stoker_extent *extent = &samples[i].extent;
-            sum = mix_sample(sum, &samples[i], info);
-            if (only_in_memory(extent, info) && (begin + i) % peek_step == 0)
-                sum = mix_bytes(sum, extent->memory,
-                                extent->bytes < PEEK_BYTES ? extent->bytes : PEEK_BYTES);
-        }
+        for (uint32_t i = 0; i < count; i++)
+            sum = mix_sample(sum, dataset, ids[i], &parts[(size_t)i * info->part_count],
+                             (begin + i) % peek_step == 0);
     }
     return sum;
 }

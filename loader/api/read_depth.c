@@ -16,27 +16,26 @@ enum {
     LOOKS = 64                /* samples from which the usual length is estimated */
 };
 
-/* The mean length of LOOKS samples in files, spread evenly over the data set; the longest if there are none. */
+/* The mean length of the parts of LOOKS samples in files, spread evenly over the data set; the longest if there are none. */
 static uint64_t usual_bytes(const stoker_dataset *dataset)
 {
     const stoker_dataset_info *info = &dataset->info;
     const uint64_t looks = info->count < LOOKS ? info->count : LOOKS;
-    uint64_t ids[LOOKS] = { 0 };
-    stoker_sample samples[LOOKS];
-    stoker_error error;
+    stoker_part parts[STOKER_FIELDS_MAX];
     uint64_t bytes = 0;
     uint64_t count = 0;
-    for (uint64_t i = 0; i < looks; i++)
-        ids[i] = info->count * i / looks; /* < count, even if the product wraps */
-    if (dataset->ops->locate(dataset->self, ids, (uint32_t)looks, samples, &error) != 0)
-        return info->encoded_bytes_max; /* the run will report the error */
     for (uint64_t i = 0; i < looks; i++) {
-        const stoker_extent *extent = &samples[i].extent;
-        if (extent->memory != NULL || extent->bytes == 0 ||
-            extent->bytes > info->encoded_bytes_max) /* not read, or refused later */
-            continue;
-        bytes += extent->bytes;
-        count++;
+        const uint64_t id = info->count * i / looks; /* < count, even if the product wraps */
+        if (stoker_dataset_locate(dataset, id, parts, NULL) != 0)
+            return info->encoded_bytes_max; /* the run will report the error */
+        for (uint32_t p = 0; p < info->part_count; p++) {
+            const stoker_extent *extent = &parts[p].extent;
+            if (extent->memory != NULL || extent->bytes == 0 ||
+                extent->bytes > info->encoded_bytes_max) /* not read, or refused later */
+                continue;
+            bytes += extent->bytes;
+            count++;
+        }
     }
     return count == 0 ? info->encoded_bytes_max : bytes / count;
 }

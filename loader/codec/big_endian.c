@@ -41,7 +41,9 @@ static int check_size(const stoker_encoded *in, size_t row_bytes, size_t element
         }                                                                                          \
         return STOKER_OK;                                                                          \
     }                                                                                              \
-    const stoker_codec stk_codec_be##BITS = { .name = "be" #BITS, .decode = decode_##BITS };
+    const stoker_codec stk_codec_be##BITS = { .struct_size = sizeof(stoker_codec),                 \
+                                              .name = "be" #BITS,                                  \
+                                              .decode = decode_##BITS };
 
 DEFINE_DECODE(16)
 DEFINE_DECODE(32)

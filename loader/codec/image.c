@@ -112,7 +112,8 @@ int stk_image_codec_create(stoker_codec **out, const struct stk_image_kind *kind
     if (codec == NULL)
         return STOKER_ENOMEM;
     *codec = (struct stk_image_codec){
-        .codec = { .name = kind->name,
+        .codec = { .struct_size = sizeof(stoker_codec),
+                   .name = kind->name,
                    .self = codec,
                    .open = kind->open,
                    .close = kind->close,

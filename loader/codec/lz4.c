@@ -89,4 +89,6 @@ static int decode(const void *self, void *scratch, const stoker_encoded *in, voi
     return unpack(in, row, row_bytes, error);
 }
 
-const stoker_codec stk_codec_lz4 = { .name = "lz4", .decode = decode };
+const stoker_codec stk_codec_lz4 = { .struct_size = sizeof(stoker_codec),
+                                     .name = "lz4",
+                                     .decode = decode };

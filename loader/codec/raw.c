@@ -19,4 +19,6 @@ static int decode(const void *self, void *scratch, const stoker_encoded *in, voi
     return STOKER_OK;
 }
 
-const stoker_codec stk_codec_raw = { .name = "raw", .decode = decode };
+const stoker_codec stk_codec_raw = { .struct_size = sizeof(stoker_codec),
+                                     .name = "raw",
+                                     .decode = decode };

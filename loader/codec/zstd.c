@@ -129,6 +129,8 @@ static int decode(const void *self, void *scratch, const stoker_encoded *in, voi
     return unpack(scratch, in, row, row_bytes, error);
 }
 
-const stoker_codec stk_codec_zstd = {
-    .name = "zstd", .open = open_scratch, .close = close_scratch, .decode = decode
-};
+const stoker_codec stk_codec_zstd = { .struct_size = sizeof(stoker_codec),
+                                      .name = "zstd",
+                                      .open = open_scratch,
+                                      .close = close_scratch,
+                                      .decode = decode };

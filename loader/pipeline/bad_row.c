@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "loader/pipeline/values.h"
+
 struct stk_place stk_bad_row_place(const struct stk_row_maker *maker, const struct stk_span *span,
                                    uint32_t row, uint32_t part)
 {
@@ -56,7 +58,8 @@ static bool substitute(const struct stk_row_maker *maker, struct stk_span *span,
     *stk_span_id(span, row) = id;
     stoker_error unused;
     return pipeline->dataset->ops->locate(pipeline->dataset->self, &id, 1,
-                                          stk_span_part(span, row, 0), &unused) == 0;
+                                          stk_span_part(span, row, 0), &unused) == 0 &&
+           stk_values_write(pipeline, span, row, 1) == 0;
 }
 
 bool stk_bad_row_settle(const struct stk_row_maker *maker, struct stk_span *span, uint32_t row,

@@ -10,7 +10,7 @@ static bool may_fill(const struct stk_pipeline *pipeline, uint64_t batch)
     return batch >= pipeline->slots.slot_count;
 }
 
-static bool takes_bytes(const struct stk_pipeline *pipeline, const stoker_sample *sample)
+static bool takes_bytes(const struct stk_pipeline *pipeline, const stoker_part *sample)
 {
     const struct stk_cache *cache = &pipeline->cache;
     if (sample->codec != NULL && sample->codec->verify != NULL && cache->block_rows > 1)
@@ -24,7 +24,7 @@ static bool takes_bytes(const struct stk_pipeline *pipeline, const stoker_sample
 bool stk_cache_fill_aim(struct stk_pipeline *pipeline, struct stk_read_order *order)
 {
     struct stk_cache *cache = &pipeline->cache;
-    const stoker_sample *sample = stk_span_part(order->span, order->row, order->part);
+    const stoker_part *sample = stk_span_part(order->span, order->row, order->part);
     const uint64_t id = *stk_span_id(order->span, order->row);
     if (!takes_bytes(pipeline, sample) || !may_fill(pipeline, order->span->batch) ||
         !stk_cache_begin(cache, id))

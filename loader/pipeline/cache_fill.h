@@ -15,7 +15,7 @@
 #include "loader/pipeline/span.h"
 
 /* Returns true if the bytes of a sample are its row: not decoded, but perhaps verified. */
-static inline bool stk_sample_is_row(const stoker_sample *sample)
+static inline bool stk_sample_is_row(const stoker_part *sample)
 {
     return sample->codec == NULL || sample->codec->bytes_are_row;
 }

@@ -23,7 +23,7 @@ struct stk_claimer {
     struct stk_span *spans;
     uint32_t span_count;
     const void **sources;           /* for all spans */
-    stoker_sample *samples;         /* for all spans */
+    stoker_part *samples;           /* for all spans */
     uint8_t *attempts;              /* for all spans */
     uint8_t *parts_left;            /* for all spans */
     struct stk_pace pace;           /* parts of a ticket that it takes next */

@@ -19,9 +19,8 @@
 
 /* One row of a field, as workers write it. */
 struct stk_field_size {
-    size_t row_bytes; /* >= 1; if it varies, the longest row's */
-    size_t
-        entry_bytes; /* if it varies, one step along the first axis; 0 = all rows have row_bytes */
+    size_t row_bytes;   /* >= 1; if it varies, the longest row's */
+    size_t entry_bytes; /* if it varies, one step along the first axis; else 0 */
 };
 
 struct stk_slot_field {

@@ -9,6 +9,7 @@
 #include "loader/pipeline/bad_row.h"
 #include "loader/pipeline/cache_fill.h"
 #include "loader/pipeline/image_row.h"
+#include "loader/pipeline/values.h"
 
 static uint8_t *slot_row(const struct stk_row_maker *maker, const struct stk_span *span,
                          uint32_t row)
@@ -20,7 +21,7 @@ static uint8_t *slot_row(const struct stk_row_maker *maker, const struct stk_spa
 
 /* The decoded row if it is in memory, else NULL. If the cache holds resized images, only those count, since all
  * rows of a span must have one size. */
-static const uint8_t *resident(const struct stk_pipeline *pipeline, const stoker_sample *sample,
+static const uint8_t *resident(const struct stk_pipeline *pipeline, const stoker_part *sample,
                                uint64_t id)
 {
     if (sample->codec == NULL && sample->extent.memory != NULL)
@@ -87,12 +88,6 @@ static bool find_located_sources(const struct stk_pipeline *pipeline, struct stk
     return true;
 }
 
-static void *span_labels(const struct stk_pipeline *pipeline, const struct stk_span *span)
-{
-    return (uint8_t *)span->slot->labels +
-           span->first_row * stoker_dtype_bytes(pipeline->dataset->info.label_dtype);
-}
-
 static int locate(const struct stk_pipeline *pipeline, struct stk_span *span, stoker_error *error)
 {
     const stoker_dataset *dataset = pipeline->dataset;
@@ -101,20 +96,17 @@ static int locate(const struct stk_pipeline *pipeline, struct stk_span *span, st
         span->on_device = span->resident = false;
         return 0;
     }
-    const bool labelled = span->slot->labels == NULL || dataset->ops->labels != NULL;
+    int rc = stk_values_write(pipeline, span, 0, span->rows);
+    if (rc != 0)
+        return rc;
     span->on_device = find_on_device(pipeline, span, ids);
-    span->resident = labelled && (span->on_device || find_sources(pipeline, span, ids));
-    if (span->resident) {
-        if (span->slot->labels != NULL)
-            dataset->ops->labels(dataset->self, ids, span->rows, span_labels(pipeline, span));
+    span->resident = span->on_device || find_sources(pipeline, span, ids);
+    if (span->resident)
         return 0;
-    }
-    int rc = dataset->ops->locate(dataset->self, ids, span->rows, span->samples, error);
+    rc = dataset->ops->locate(dataset->self, ids, span->rows, span->samples, error);
     if (rc != 0)
         return rc < 0 ? rc : STOKER_EINVAL; /* > 0 has no meaning here */
-    span->resident = span->on_device || find_located_sources(pipeline, span, ids);
-    if (span->resident)
-        stk_row_write_labels(pipeline, span);
+    span->resident = find_located_sources(pipeline, span, ids);
     return 0;
 }
 
@@ -137,24 +129,8 @@ void stk_row_locate(const struct stk_row_maker *maker, struct stk_span *span)
     const struct stk_place nowhere = STK_NOWHERE;
     if (error.code != rc)
         (void)stk_error_set(&error, rc, STOKER_STAGE_LOCATE, &nowhere,
-                            "locate() of the data set failed");
+                            "locate() or values() of the data set failed");
     stk_row_lose_all(span, &error);
-}
-
-void stk_row_write_labels(const struct stk_pipeline *pipeline, const struct stk_span *span)
-{
-    if (span->slot->labels == NULL)
-        return;
-    void *to = span_labels(pipeline, span);
-    if (pipeline->dataset->info.label_dtype == STOKER_DTYPE_INT64) {
-        int64_t *labels = to;
-        for (uint32_t row = 0; row < span->rows; row++)
-            labels[row] = stk_span_part(span, row, 0)->label.index;
-    } else {
-        float *labels = to;
-        for (uint32_t row = 0; row < span->rows; row++)
-            labels[row] = stk_span_part(span, row, 0)->label.value;
-    }
 }
 
 void stk_row_gather(struct stk_row_maker *maker, struct stk_span *span, const struct stk_span *next)
@@ -246,7 +222,7 @@ static enum stk_row_step decode_failed(struct stk_row_maker *maker, struct stk_s
 static stoker_encoded encoded_of(const struct stk_span *span, uint32_t row, uint32_t part,
                                  const uint8_t *bytes, size_t size)
 {
-    const stoker_sample *sample = stk_span_part(span, row, part);
+    const stoker_part *sample = stk_span_part(span, row, part);
     return (stoker_encoded){ .bytes = bytes,
                              .size = size,
                              .sample = stk_codec_id(sample, *stk_span_id(span, row)),
@@ -355,7 +331,7 @@ static int write_raw(struct stk_row_maker *maker, struct stk_span *span, uint32_
 static enum stk_row_step finish(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
                                 uint32_t part, const uint8_t *bytes, size_t size)
 {
-    const stoker_sample *sample = stk_span_part(span, row, part);
+    const stoker_part *sample = stk_span_part(span, row, part);
     const stoker_encoded encoded = encoded_of(span, row, part, bytes, size);
     stoker_error said;
     stk_error_clear(&said);
@@ -430,7 +406,7 @@ static enum stk_row_step order(struct stk_row_maker *maker, struct stk_span *spa
                                uint32_t part)
 {
     struct stk_pipeline *pipeline = maker->pipeline;
-    const stoker_sample *sample = stk_span_part(span, row, part);
+    const stoker_part *sample = stk_span_part(span, row, part);
     const bool whole = sample->extent.path != NULL;
     if (!maker->may_read || !is_announced(pipeline, &sample->extent))
         return refuse_order(maker, span, row, part);
@@ -481,7 +457,7 @@ enum stk_row_step stk_row_take(struct stk_row_maker *maker, const struct stk_com
     struct stk_pipeline *pipeline = maker->pipeline;
     struct stk_span *span = done->span;
     const uint32_t row = done->row;
-    const stoker_sample *sample = stk_span_part(span, row, done->part);
+    const stoker_part *sample = stk_span_part(span, row, done->part);
     const uint64_t id = *stk_span_id(span, row);
     maker->order_count = 0;
     if (done->code < 0)

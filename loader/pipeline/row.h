@@ -24,9 +24,6 @@ void stk_row_locate(const struct stk_row_maker *maker, struct stk_span *span);
 /* Give up all rows of a span: the run ends with the error. */
 void stk_row_lose_all(struct stk_span *span, const stoker_error *error);
 
-/* Copy the labels of a span's samples to its slot. */
-void stk_row_write_labels(const struct stk_pipeline *pipeline, const struct stk_span *span);
-
 /* Convert all rows of a resident span and prefetch the first rows of the next one (or NULL). */
 void stk_row_gather(struct stk_row_maker *maker, struct stk_span *span,
                     const struct stk_span *next);

@@ -27,16 +27,16 @@ struct stk_span {
     uint64_t position;  /* position of row first_row in the epoch */
     uint32_t first_row; /* its first row's number in the batch */
     uint32_t rows;
-    uint32_t part_count;    /* parts of each sample */
-    uint32_t started;       /* rows started, in order */
-    uint32_t left;          /* rows not complete yet */
-    const void **sources;   /* resident: address of each row, then of the next span's first */
-    stoker_sample *samples; /* not resident: [row x part_count + part], where each part is */
-    uint8_t *attempts;      /* substitutes tried, per row */
-    uint8_t *parts_left;    /* parts not complete yet, per row; unused with a single part */
+    uint32_t part_count;  /* parts of each sample */
+    uint32_t started;     /* rows started, in order */
+    uint32_t left;        /* rows not complete yet */
+    const void **sources; /* resident: address of each row, then of the next span's first */
+    stoker_part *samples; /* not resident: [row x part_count + part], where each part is */
+    uint8_t *attempts;    /* substitutes tried, per row */
+    uint8_t *parts_left;  /* parts not complete yet, per row; unused with a single part */
 };
 
-static inline stoker_sample *stk_span_part(const struct stk_span *span, uint32_t row, uint32_t part)
+static inline stoker_part *stk_span_part(const struct stk_span *span, uint32_t row, uint32_t part)
 {
     return &span->samples[(uint64_t)row * span->part_count + part];
 }

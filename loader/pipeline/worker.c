@@ -84,8 +84,6 @@ static void charge_making(struct stk_worker *worker, bool resident)
 static void retire(struct stk_worker *worker, struct stk_span *span)
 {
     const uint64_t batch = span->batch;
-    if (!span->resident) /* now, because a substitute has its own label */
-        stk_row_write_labels(worker->pipeline, span);
     stk_ledger_add(&worker->ledger.rows, span->rows);
     stk_ledger_add(&worker->ledger.spans, 1);
     const uint64_t begin_ns = stk_trace_begin(worker->trace, STOKER_TRACE_PUBLISH, batch);

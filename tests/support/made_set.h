@@ -63,8 +63,12 @@ static inline int stk_made_break(const void *self, void *scratch, const stoker_e
     return STOKER_ECORRUPT;
 }
 
-static const stoker_codec stk_made_codec = { .name = "made", .decode = stk_made_decode };
-static const stoker_codec stk_made_breaker = { .name = "breaker", .decode = stk_made_break };
+static const stoker_codec stk_made_codec = { .struct_size = sizeof(stoker_codec),
+                                             .name = "made",
+                                             .decode = stk_made_decode };
+static const stoker_codec stk_made_breaker = { .struct_size = sizeof(stoker_codec),
+                                               .name = "breaker",
+                                               .decode = stk_made_break };
 
 static inline int stk_made_describe(const void *self, stoker_dataset_info *out)
 {
@@ -74,7 +78,7 @@ static inline int stk_made_describe(const void *self, stoker_dataset_info *out)
 }
 
 static inline int stk_made_locate(const void *self, const uint64_t *ids, uint32_t count,
-                                  stoker_sample *out, stoker_error *error)
+                                  stoker_part *out, stoker_error *error)
 {
     const struct stk_made_set *set = self;
     for (uint32_t i = 0; i < count; i++) {
@@ -86,7 +90,7 @@ static inline int stk_made_locate(const void *self, const uint64_t *ids, uint32_
                                      .message = "it is\nlost" };
             return STOKER_EFORMAT;
         }
-        out[i] = (stoker_sample){ .label.index = stk_set_label(id) };
+        out[i] = (stoker_part){ .tag = 0 };
         out[i].codec = kind == STK_MADE_ENCODED || kind == STK_MADE_DRAWN ? &stk_made_codec
                        : kind == STK_MADE_BROKEN                          ? &stk_made_breaker
                                                                           : NULL;
@@ -101,6 +105,16 @@ static inline int stk_made_locate(const void *self, const uint64_t *ids, uint32_
     return STOKER_OK;
 }
 
+static inline int stk_made_values(const void *self, uint32_t field, const uint64_t *ids,
+                                  uint32_t count, void *out)
+{
+    (void)self;
+    (void)field;
+    for (uint32_t i = 0; i < count; i++)
+        ((int64_t *)out)[i] = stk_set_label(ids[i]);
+    return STOKER_OK;
+}
+
 static inline int stk_made_file(const void *self, uint32_t file, stoker_file *out)
 {
     const struct stk_made_set *set = self;
@@ -111,9 +125,12 @@ static inline int stk_made_file(const void *self, uint32_t file, stoker_file *ou
     return STOKER_OK;
 }
 
-static const stoker_dataset_ops stk_made_ops = {
-    .name = "made", .describe = stk_made_describe, .locate = stk_made_locate, .file = stk_made_file
-};
+static const stoker_dataset_ops stk_made_ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                                 .name = "made",
+                                                 .describe = stk_made_describe,
+                                                 .locate = stk_made_locate,
+                                                 .values = stk_made_values,
+                                                 .file = stk_made_file };
 
 static inline bool stk_made_write(struct stk_made_set *set)
 {
@@ -134,7 +151,8 @@ static inline bool stk_made_write(struct stk_made_set *set)
 /* The caller has set count, row_bytes, kind_of and, if wanted, what is wrong. */
 static inline bool stk_made_set_open(struct stk_made_set *set)
 {
-    set->info = (stoker_dataset_info){ .count = set->count,
+    set->info = (stoker_dataset_info){ .struct_size = sizeof(stoker_dataset_info),
+                                       .count = set->count,
                                        .dtype = STOKER_DTYPE_UINT8,
                                        .rank = 1,
                                        .shape = { set->row_bytes },

@@ -17,7 +17,8 @@ struct stk_one_file_set {
 static inline int stk_one_file_describe(const void *self, stoker_dataset_info *out)
 {
     (void)self;
-    *out = (stoker_dataset_info){ .count = STK_ONE_FILE_SAMPLES,
+    *out = (stoker_dataset_info){ .struct_size = sizeof(stoker_dataset_info),
+                                  .count = STK_ONE_FILE_SAMPLES,
                                   .dtype = STOKER_DTYPE_UINT8,
                                   .rank = 1,
                                   .shape = { STK_ONE_FILE_ROW_BYTES },
@@ -27,14 +28,14 @@ static inline int stk_one_file_describe(const void *self, stoker_dataset_info *o
 }
 
 static inline int stk_one_file_locate(const void *self, const uint64_t *ids, uint32_t count,
-                                      stoker_sample *out, stoker_error *error)
+                                      stoker_part *out, stoker_error *error)
 {
     const struct stk_one_file_set *set = self;
     (void)error;
     for (uint32_t i = 0; i < count; i++)
-        out[i] = (stoker_sample){ .extent = { .offset = ids[i] * STK_ONE_FILE_ROW_BYTES,
-                                              .bytes = STK_ONE_FILE_ROW_BYTES },
-                                  .codec = set->codec };
+        out[i] = (stoker_part){ .extent = { .offset = ids[i] * STK_ONE_FILE_ROW_BYTES,
+                                            .bytes = STK_ONE_FILE_ROW_BYTES },
+                                .codec = set->codec };
     return STOKER_OK;
 }
 

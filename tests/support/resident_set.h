@@ -16,7 +16,6 @@ struct stk_resident_set {
     uint32_t row_bytes;
     stoker_dtype label_dtype;
     bool tells_rows;      /* info.rows is set */
-    bool has_labels;      /* ops.labels is there */
     uint32_t label_turns; /* hashes that each label costs: makes a batch slow to make */
     uint8_t *rows;
     stoker_dataset_ops ops;
@@ -31,7 +30,8 @@ static inline float stk_resident_value(uint64_t id)
 static inline int stk_resident_describe(const void *self, stoker_dataset_info *out)
 {
     const struct stk_resident_set *set = self;
-    *out = (stoker_dataset_info){ .count = set->count,
+    *out = (stoker_dataset_info){ .struct_size = sizeof(stoker_dataset_info),
+                                  .count = set->count,
                                   .dtype = STOKER_DTYPE_UINT8,
                                   .rank = 1,
                                   .shape = { set->row_bytes },
@@ -41,26 +41,23 @@ static inline int stk_resident_describe(const void *self, stoker_dataset_info *o
 }
 
 static inline int stk_resident_locate(const void *self, const uint64_t *ids, uint32_t count,
-                                      stoker_sample *out, stoker_error *error)
+                                      stoker_part *out, stoker_error *error)
 {
     const struct stk_resident_set *set = self;
     (void)error;
     for (uint32_t i = 0; i < count; i++) {
-        out[i] = (stoker_sample){ .extent.memory = set->rows + ids[i] * set->row_bytes,
-                                  .extent.bytes = set->row_bytes };
-        if (set->label_dtype == STOKER_DTYPE_INT64)
-            out[i].label.index = stk_set_label(ids[i]);
-        else
-            out[i].label.value = stk_resident_value(ids[i]);
+        out[i] = (stoker_part){ .extent.memory = set->rows + ids[i] * set->row_bytes,
+                                .extent.bytes = set->row_bytes };
     }
     /* The test's own count, no part of what the set shows. */
     atomic_fetch_add(&((struct stk_resident_set *)self)->located, count);
     return STOKER_OK;
 }
 
-static inline void stk_resident_labels(const void *self, const uint64_t *ids, uint32_t count,
-                                       void *out)
+static inline int stk_resident_values(const void *self, uint32_t field, const uint64_t *ids,
+                                      uint32_t count, void *out)
 {
+    (void)field;
     const struct stk_resident_set *set = self;
     volatile uint64_t turned = 1;
     for (uint32_t turn = 0; turn < set->label_turns * count; turn++)
@@ -70,15 +67,17 @@ static inline void stk_resident_labels(const void *self, const uint64_t *ids, ui
             ((int64_t *)out)[i] = stk_set_label(ids[i]);
         else
             ((float *)out)[i] = stk_resident_value(ids[i]);
+    return STOKER_OK;
 }
 
 /* The caller has set count, row_bytes, label_dtype and what the set tells. */
 static inline bool stk_resident_set_open(struct stk_resident_set *set)
 {
-    set->ops = (stoker_dataset_ops){ .name = "resident",
+    set->ops = (stoker_dataset_ops){ .struct_size = sizeof(stoker_dataset_ops),
+                                     .name = "resident",
                                      .describe = stk_resident_describe,
                                      .locate = stk_resident_locate,
-                                     .labels = set->has_labels ? stk_resident_labels : NULL };
+                                     .values = stk_resident_values };
     set->rows = malloc((size_t)set->count * set->row_bytes);
     if (set->rows == NULL)
         return false;

@@ -22,7 +22,7 @@ typedef struct stoker_encoded {
     const uint8_t *bytes; /* the sample as stored; NULL if size is 0 */
     size_t size;          /* bytes */
     uint64_t sample;      /* sample id, from which generated data sets make the row */
-    uint64_t tag;         /* stoker_sample.tag */
+    uint64_t tag;         /* stoker_part.tag */
 } stoker_encoded;
 
 /* A rectangle of an image at a scale of eighths / 8: a side of n pixels becomes n * eighths / 8, rounded up. Its size
@@ -33,9 +33,19 @@ typedef struct stoker_region {
     uint32_t eighths;       /* 1..8; 8 = the image's own size */
 } stoker_region;
 
+/* The place of one field of one sample, to be filled. Its size never changes: new members take the place of the reserved
+ * one. */
+typedef struct stoker_row {
+    void *data;
+    size_t bytes_max;  /* room; of a field that does not vary, exactly its bytes */
+    uint64_t length;   /* out, of a field that varies: elements of its first axis */
+    uint64_t reserved; /* 0 */
+} stoker_row;
+
 typedef struct stoker_codec {
-    const char *name; /* "raw", "png", ...; static */
-    const void *self; /* passed to each call; may be NULL */
+    size_t struct_size; /* sizeof(stoker_codec) */
+    const char *name;   /* "raw", "png", ...; static */
+    const void *self;   /* passed to each call; may be NULL */
 
     /* Make and free the scratch of one worker. Optional: NULL = the codec needs none. */
     int (*open)(const void *self, void **scratch);
@@ -46,6 +56,11 @@ typedef struct stoker_codec {
      * code, and leave any bytes in row. Must not allocate after open. */
     int (*decode)(const void *self, void *scratch, const stoker_encoded *in, void *row,
                   size_t row_bytes, stoker_error *error);
+
+    /* The same for a part that fills several fields, or one that varies: rows[0..count) are the part's fields in order.
+     * Sets rows[i].length of those that vary. Optional if no part of the codec is such a one. */
+    int (*decode_fields)(const void *self, void *scratch, const stoker_encoded *in,
+                         stoker_row *rows, uint32_t count, stoker_error *error);
 
     /* Optional, both or none: for a loader that resizes images, which then may differ in size from the data set's
      * shape. open_any() makes a scratch for images of up to info.pixels_max pixels, sides up to

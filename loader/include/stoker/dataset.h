@@ -91,43 +91,82 @@ STOKER_API void stoker_dataset_close(stoker_dataset **dataset);
 /* stoker_dataset_info.directory: see there. */
 #define STOKER_DIRECTORY_OF_FILE (-2)
 
-/* What a data set is, in numbers. */
-typedef struct stoker_dataset_info {
-    uint64_t count;                  /* samples, >= 1 */
-    stoker_dtype dtype;              /* element type of a row */
-    uint32_t rank;                   /* axes of one sample, 0..STOKER_RANK_MAX - 1 */
-    uint64_t shape[STOKER_RANK_MAX]; /* per sample; images are height, width, channels */
-    bool is_image;                   /* the axes are height, width, channels */
-    /* Images may differ in size from shape, each up to this many pixels: a loader that resizes decodes them with
-     * the codec's decode_any(), any other refuses them. 0 = all have shape. */
+enum {
+    STOKER_FIELDS_MAX = 128,     /* fields of a sample, and parts of one */
+    STOKER_FIELD_NAME_BYTES = 64 /* a field's name with its NUL */
+};
+
+#define STOKER_NO_PART UINT32_MAX
+
+typedef enum stoker_field_kind {
+    STOKER_FIELD_ARRAY = 0, /* numbers */
+    STOKER_FIELD_IMAGE = 1, /* height, width, channels: stoker_transform applies */
+    STOKER_FIELD_MASK =
+        2, /* as an image, but of classes: the image's geometry, the nearest pixel, no colours */
+    STOKER_FIELD_BYTES = 3 /* a varying number of uint8: text, JSON, a key, a file name */
+} stoker_field_kind;
+
+/* One named field of every sample. Field 0 is the one that images, caches and transforms are about. */
+typedef struct stoker_field_info {
+    size_t struct_size; /* sizeof(stoker_field_info), set by field() */
+    /* Unique in the data set, 1..63 bytes of letters, digits and "_-."; owned by the data set. */
+    const char *name;
+    stoker_field_kind kind;
+    stoker_dtype dtype; /* as stored */
+    uint32_t rank;      /* axes of one sample, 0..STOKER_RANK_MAX - 1 */
+    /* Lengths of one sample's axes; images are height, width, channels. If the field varies, shape[0] is the longest first
+     * axis, >= 1. */
+    uint64_t shape[STOKER_RANK_MAX];
+    bool varies;          /* the first axis has another length, 0..shape[0], in every sample */
+    uint32_t part;        /* the part that fills it; STOKER_NO_PART: values() does */
+    uint32_t class_count; /* the values are 0..class_count - 1; 0 = no classes, or unknown */
+    /* Images and masks may differ in size from shape, each up to this many pixels: a loader that resizes decodes them
+     * with the codec's decode_any(), any other refuses them. 0 = all have shape. */
     uint64_t pixels_max;
-    stoker_dtype label_dtype;   /* STOKER_DTYPE_INT64, STOKER_DTYPE_FLOAT32, or NONE: no labels */
+    bool sizes_differ; /* opening found several sizes, and the spec gives none */
+} stoker_field_info;
+
+/* What a data set is, in numbers.
+ *
+ * A data set of one array and, if wanted, one label needs no field(): it sets dtype to class_count here, and has the
+ * fields "image" (or "row", if is_image is false) from part 0, and "label" from values(). A data set with field() leaves
+ * those members alone: they are filled in from field 0, and from the field "label" if it is one int64 or float32. */
+typedef struct stoker_dataset_info {
+    size_t struct_size;   /* sizeof(stoker_dataset_info), set by describe() */
+    uint64_t count;       /* samples, >= 1 */
+    uint32_t field_count; /* 1..STOKER_FIELDS_MAX; without field() filled in: 1 or 2 */
+    uint32_t part_count;  /* parts of every sample; without field() filled in: 1 */
+    stoker_dtype dtype;   /* field 0's, as stored */
+    uint32_t rank;        /* axes of field 0 in one sample, 0..STOKER_RANK_MAX - 1 */
+    /* Lengths of field 0's axes; images are height, width, channels. */
+    uint64_t shape[STOKER_RANK_MAX];
+    bool is_image;              /* field 0 is an image */
+    uint64_t pixels_max;        /* field 0's: see stoker_field_info */
+    bool sizes_differ;          /* field 0's: see stoker_field_info */
+    stoker_dtype label_dtype;   /* STOKER_DTYPE_INT64, STOKER_DTYPE_FLOAT32, or NONE: no label */
     uint32_t class_count;       /* labels are 0..class_count - 1; 0 = unknown */
     uint32_t file_count;        /* files that extents may name */
-    uint32_t encoded_bytes_max; /* longest extent of any sample in a file, bytes */
-    bool has_paths;             /* samples may be files of their own: extent.path */
+    uint32_t encoded_bytes_max; /* longest extent of any part in a file, bytes */
+    bool has_paths;             /* parts may be files of their own: extent.path */
     /* With has_paths: an open directory that the data set owns, to which the paths are relative, or AT_FDCWD. With
      * a directory no path, and no link in it, may lead out of it: such a read fails with STOKER_EACCES.
      * STOKER_DIRECTORY_OF_FILE: each path has a directory of its own, the file extent.file. */
     int directory;
-    bool dense; /* all samples are raw rows of file 0, consecutive */
-    /* All samples are raw rows in memory that the data set owns, consecutive: row i is at rows + i x row bytes. The
-     * loader then need not call locate(). NULL = they are not. */
+    bool dense; /* one part a sample, the row of field 0 as it is, all in file 0, consecutive */
+    /* One part a sample, the row of field 0 as it is, all in memory that the data set owns, consecutive: row i is at
+     * rows + i x row bytes. The loader then need not call locate(). NULL = they are not. */
     const void *rows;
     /* A number that differs in every version of the data set: a checksum, a seed, a date. A resume token is refused
      * if it differs; see stoker_state. Default 0 = none. */
     uint64_t fingerprint;
-    /* Opening found images of several sizes, and the spec gives none: a loader that does not resize refuses the
-     * data set. Default false. */
-    bool sizes_differ;
     /* What opening found out about the samples, one line of printable text: "1000 of 60000 image headers read:
      * 28x28, gray". Owned by the data set; NULL = nothing. */
     const char *description;
 } stoker_dataset_info;
 
-/* Where the bytes of a sample are. Four kinds, tested in this order:
+/* Where the bytes of a part are. Four kinds, tested in this order:
  *   memory != NULL   in memory that the data set owns
- *   bytes == 0       nowhere: the codec makes the row from the sample id
+ *   bytes == 0       nowhere: the codec makes the fields from the sample id, or they are empty
  *   path != NULL     the whole file of that name, `bytes` long, opened for this read only; STOKER_ECHANGED if its
  *                    length differs by then
  *   otherwise        `bytes` bytes of file number `file` at `offset` */
@@ -139,20 +178,25 @@ typedef struct stoker_extent {
     uint32_t file; /* with a path: unused, but with STOKER_DIRECTORY_OF_FILE the directory */
 } stoker_extent;
 
-typedef union stoker_label {
-    int64_t index; /* label_dtype STOKER_DTYPE_INT64 */
-    float value;   /* label_dtype STOKER_DTYPE_FLOAT32 */
-} stoker_label;
-
-typedef struct stoker_sample {
+/* One part of a sample: an extent, decoded by one codec into the fields that name the part, which are consecutive. Its
+ * size never changes: new members take the place of reserved ones. */
+typedef struct stoker_part {
     stoker_extent extent;
-    const stoker_codec *codec; /* NULL = raw: the bytes are the row */
-    stoker_label label;
+    /* NULL = raw: the bytes are the part's fields, one after the other, in host byte order. A field that varies must then
+     * be its part's only one: its length follows from the number of bytes. */
+    const stoker_codec *codec;
     uint64_t tag; /* passed to the codec, for example a checksum. Default 0 */
     /* For views, which renumber samples: 1 + the id that the codec receives. Default 0 = the codec receives the id
      * that locate() received. */
     uint64_t codec_id;
-} stoker_sample;
+    uint64_t reserved; /* 0 */
+} stoker_part;
+
+/* The label of one sample. */
+typedef union stoker_label {
+    int64_t index; /* label_dtype STOKER_DTYPE_INT64 */
+    float value;   /* label_dtype STOKER_DTYPE_FLOAT32 */
+} stoker_label;
 
 typedef struct stoker_file {
     const char *path; /* for messages; owned by the data set */
@@ -167,20 +211,26 @@ typedef struct stoker_file {
  * must not change self visibly. Those that return an int return 0 or a stoker_err < 0; a value > 0 counts as
  * STOKER_EINVAL. */
 typedef struct stoker_dataset_ops {
-    const char *name; /* "mnist"; static */
+    size_t struct_size; /* sizeof(stoker_dataset_ops) */
+    const char *name;   /* "mnist"; static */
 
-    /* Fill *out. Called once, by stoker_dataset_create(). */
+    /* Fill *out, which is all zero but for struct_size. Called once, by stoker_dataset_create(). */
     int (*describe)(const void *self, stoker_dataset_info *out);
 
-    /* Locate `count` >= 1 samples; every ids[i] < info.count. Fill all of out[0..count).
+    /* Fill *out for field `field` < info.field_count. Optional: see stoker_dataset_info. Called once per field, after
+     * describe(). */
+    int (*field)(const void *self, uint32_t field, stoker_field_info *out);
+
+    /* Locate the parts of `count` >= 1 samples; every ids[i] < info.count. Fill all of parts[0..count x part_count):
+     * part p of sample i is parts[i x part_count + p]. Required unless part_count is 0.
      * Must not allocate, lock or read: it is called for every sample. A failure means that the data set is broken,
      * not one sample: it ends the run regardless of on_bad_sample. */
-    int (*locate)(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+    int (*locate)(const void *self, const uint64_t *ids, uint32_t count, stoker_part *parts,
                   stoker_error *error);
 
-    /* Fill out[0..count) with the labels of `count` >= 1 samples, int64_t or float by label_dtype. Optional: faster
-     * than locate(), same rules. */
-    void (*labels)(const void *self, const uint64_t *ids, uint32_t count, void *out);
+    /* Fill out[0..count) with field `field` of `count` >= 1 samples: dense, as stored. Required for fields without a
+     * part. The rules of locate() hold. */
+    int (*values)(const void *self, uint32_t field, const uint64_t *ids, uint32_t count, void *out);
 
     /* Fill *out for file number `file` < info.file_count. Optional if file_count is 0. Called when the data set is
      * created, and for each loader. */
@@ -189,11 +239,12 @@ typedef struct stoker_dataset_ops {
     /* Free self. Optional. Not called if a read of a loader is stuck. */
     void (*destroy)(void *self);
 
-    /* The name of class `index` < info.class_count; owned by the data set. Optional. */
+    /* The name of class `index` < class_count of the field "label", else of the first field with classes; owned by the
+     * data set. Optional. */
     const char *(*class_name)(const void *self, uint32_t index);
 
-    /* The encoding of sample `id` < info.count: see stoker_dataset_stored_as(). Optional, for data sets whose codec
-     * has another name. */
+    /* The encoding of part 0 of sample `id` < info.count: see stoker_dataset_stored_as(). Optional, for data sets whose
+     * codec has another name. */
     const char *(*stored_as)(const void *self, uint64_t id);
 } stoker_dataset_ops;
 
@@ -205,30 +256,47 @@ STOKER_API int stoker_dataset_create(stoker_dataset **out, const stoker_dataset_
 
 STOKER_API const stoker_dataset_info *stoker_dataset_get_info(const stoker_dataset *dataset);
 
+/* Field `field`, owned by the data set; NULL if there is none. */
+STOKER_API const stoker_field_info *stoker_dataset_field(const stoker_dataset *dataset,
+                                                         uint32_t field);
+
+/* The index of the field with that name; -1 if there is none. */
+STOKER_API int32_t stoker_dataset_find_field(const stoker_dataset *dataset, const char *name);
+
+/* Bytes of one sample's field as stored: elements x element size; if it varies, of the longest. 0 if there is none. */
+STOKER_API size_t stoker_dataset_field_bytes(const stoker_dataset *dataset, uint32_t field);
+
 /* The format's name: "mnist", "idx", ... */
 STOKER_API const char *stoker_dataset_name(const stoker_dataset *dataset);
 
-/* Bytes of one decoded row as stored: elements x element size. */
+/* stoker_dataset_field_bytes() of field 0. */
 STOKER_API size_t stoker_dataset_row_bytes(const stoker_dataset *dataset);
 
 /* The name of a class, owned by the data set; NULL if it has no name or does not exist. */
 STOKER_API const char *stoker_dataset_class_name(const stoker_dataset *dataset, uint32_t index);
 
-/* Locate one sample; see stoker_dataset_ops.locate. STOKER_EINVAL if id >= count. */
-STOKER_API int stoker_dataset_locate(const stoker_dataset *dataset, uint64_t id, stoker_sample *out,
+/* Locate the parts of one sample: parts[0..info.part_count); see stoker_dataset_ops.locate. STOKER_EINVAL if
+ * id >= count. */
+STOKER_API int stoker_dataset_locate(const stoker_dataset *dataset, uint64_t id, stoker_part *parts,
                                      stoker_error *error);
 
-/* Read and decode one sample in this thread, with pread, to look at data or to check a loader. row has room for
- * stoker_dataset_row_bytes() bytes; label may be NULL. May allocate. Errors as the loader's. */
+/* Read and decode all fields of one sample in this thread, with pread, to look at data or to check a loader: rows[f] has
+ * room for field f, stoker_dataset_field_bytes() bytes, or data NULL if the field is not wanted. Sets rows[f].length of
+ * fields that vary. May allocate. Errors as the loader's. */
+STOKER_API int stoker_dataset_read_fields(const stoker_dataset *dataset, uint64_t id,
+                                          stoker_row *rows, stoker_error *error);
+
+/* The same for field 0, which must not vary, and the label: row has room for stoker_dataset_row_bytes() bytes; label may
+ * be NULL, and stays as it is if there is none. */
 STOKER_API int stoker_dataset_read(const stoker_dataset *dataset, uint64_t id, void *row,
                                    size_t row_bytes, stoker_label *label, stoker_error *error);
 
-/* The encoding of a sample in storage: "raw", "png", "jpeg", "lz4" (one block), "image" (PNG, JPEG or WebP, by its
+/* The encoding of a sample's part 0 in storage: "raw", "png", "jpeg", "lz4" (one block), "image" (PNG, JPEG or WebP, by its
  * first bytes), or the name of another codec; static. NULL if dataset is NULL, id >= count or the sample cannot be
  * located. */
 STOKER_API const char *stoker_dataset_stored_as(const stoker_dataset *dataset, uint64_t id);
 
-/* Read the stored bytes of one sample in this thread, with pread, to copy them without loss. They are not decoded,
+/* Read the stored bytes of part 0 of one sample in this thread, with pread, to copy them without loss. They are not decoded,
  * so no checksum is verified. bytes_max must exceed the sample's length: info.encoded_bytes_max + 1 is enough for
  * every sample in a file. *size becomes the length; 0 = the row is made from the sample id alone.
  * Errors: STOKER_EINVAL (a NULL, id >= count, bytes_max too small), and those of reading. */

@@ -17,11 +17,11 @@ struct CUstream_st;
 struct DLManagedTensorVersioned;
 struct DLManagedTensor;
 
-typedef enum stoker_part {
+typedef enum stoker_batch_part {
     STOKER_PART_IMAGES = 0,
     STOKER_PART_LABELS = 1,
     STOKER_PART_IDS = 2 /* uint64, where images lie */
-} stoker_part;
+} stoker_batch_part;
 
 /* Make a tensor of a part of a lent batch: its memory, type and shape, dense, with strides. The device is kDLCPU,
  * kDLCUDA with the batch's GPU, or kDLCUDAHost for STOKER_DEVICE_CUDA_HOST.
@@ -43,12 +43,12 @@ typedef enum stoker_part {
  * *out is written only on STOKER_OK, and belongs to the caller until its deleter is called.
  * Returns STOKER_OK, STOKER_EINVAL (the batch was released, or has no labels; stream 2), STOKER_EBUSY (a tensor of
  * this part exists already, of either struct), STOKER_EFORKED or STOKER_EDEVICE. Consumer thread. */
-STOKER_API int stoker_batch_to_dlpack(const stoker_batch *batch, stoker_part part,
+STOKER_API int stoker_batch_to_dlpack(const stoker_batch *batch, stoker_batch_part part,
                                       struct CUstream_st *stream,
                                       struct DLManagedTensorVersioned **out);
 
 /* The same with the struct of DLPack 0.x. */
-STOKER_API int stoker_batch_to_dlpack_unversioned(const stoker_batch *batch, stoker_part part,
+STOKER_API int stoker_batch_to_dlpack_unversioned(const stoker_batch *batch, stoker_batch_part part,
                                                   struct CUstream_st *stream,
                                                   struct DLManagedTensor **out);
 

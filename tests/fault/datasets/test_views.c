@@ -84,14 +84,14 @@ CleanTest(view_faults, each_allocation_fails_once)
         stk_folder_make(&folders[i], 4, 2, true);
         sets[i] = folders[i].dataset;
     }
-    cr_assert_eq(sweep(make_select), 3);
-    cr_assert_eq(sweep(make_repeat), 2);
+    cr_assert_eq(sweep(make_select), 5);
+    cr_assert_eq(sweep(make_repeat), 4);
     cr_assert_eq(sweep(make_concat),
-                 4); /* also the stamps of its directories, and the description */
-    cr_assert_eq(sweep(make_split), 2);
-    cr_assert_eq(sweep(make_strata), 7);
-    cr_assert_eq(sweep(make_weight), 3);
-    cr_assert_eq(sweep(make_balance), 4);
+                 6); /* also the stamps of its directories, and the description */
+    cr_assert_eq(sweep(make_split), 4);
+    cr_assert_eq(sweep(make_strata), 9);
+    cr_assert_eq(sweep(make_weight), 5);
+    cr_assert_eq(sweep(make_balance), 6);
     for (int i = 0; i < 2; i++)
         stk_folder_remove(&folders[i]); /* frees it: no view holds it */
 }

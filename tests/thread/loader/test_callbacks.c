@@ -49,12 +49,15 @@ static int decode(const void *self, void *scratch, const stoker_encoded *in, voi
     return STOKER_OK;
 }
 
-static const stoker_codec codec = { .name = "slow", .decode = decode };
+static const stoker_codec codec = { .struct_size = sizeof(stoker_codec),
+                                    .name = "slow",
+                                    .decode = decode };
 
 static int describe(const void *self, stoker_dataset_info *out)
 {
     (void)self;
-    *out = (stoker_dataset_info){ .count = COUNT,
+    *out = (stoker_dataset_info){ .struct_size = sizeof(stoker_dataset_info),
+                                  .count = COUNT,
                                   .dtype = STOKER_DTYPE_UINT8,
                                   .rank = 1,
                                   .shape = { ROW_BYTES },
@@ -63,15 +66,15 @@ static int describe(const void *self, stoker_dataset_info *out)
     return STOKER_OK;
 }
 
-static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
                   stoker_error *error)
 {
     (void)self;
     (void)error;
     CHECK(!over);
     for (uint32_t i = 0; i < count; i++)
-        out[i] = (stoker_sample){ .extent = { .offset = ids[i], .bytes = reads ? ROW_BYTES : 0 },
-                                  .codec = &codec };
+        out[i] = (stoker_part){ .extent = { .offset = ids[i], .bytes = reads ? ROW_BYTES : 0 },
+                                .codec = &codec };
     return STOKER_OK;
 }
 
@@ -89,7 +92,8 @@ static void close_set(void *self)
     set_closed++;
 }
 
-static const stoker_dataset_ops ops = { .name = "callbacks",
+static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                        .name = "callbacks",
                                         .describe = describe,
                                         .locate = locate,
                                         .file = file_of,

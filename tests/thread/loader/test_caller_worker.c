@@ -15,7 +15,6 @@ static struct stk_resident_set set = { .count = SAMPLES,
                                        .row_bytes = 40,
                                        .label_dtype = STOKER_DTYPE_INT64,
                                        .tells_rows = true,
-                                       .has_labels = true,
                                        .label_turns = 400 };
 
 struct walk {

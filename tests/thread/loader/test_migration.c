@@ -19,7 +19,8 @@ enum { BATCH_SIZE = 4, ROW_BYTES = STK_ONE_FILE_ROW_BYTES };
 static int ends[2]; /* of the pipe */
 static stoker_loader *loader;
 
-static const stoker_dataset_ops ops = { .name = "pipe",
+static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                        .name = "pipe",
                                         .describe = stk_one_file_describe,
                                         .locate = stk_one_file_locate,
                                         .file = stk_one_file_file };

@@ -45,7 +45,7 @@ static int decode(const void *self, void *scratch, const stoker_encoded *in, voi
     return STOKER_OK;
 }
 
-static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
                   stoker_error *error)
 {
     CHECK(!closed_set);
@@ -58,7 +58,8 @@ static void free_set(void *self)
     free(self);
 }
 
-static const stoker_dataset_ops ops = { .name = "gated",
+static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                        .name = "gated",
                                         .describe = stk_one_file_describe,
                                         .locate = locate,
                                         .file = stk_one_file_file,
@@ -95,7 +96,9 @@ int main(void)
     stoker_loader *loader = NULL;
     stoker_batch batch = STOKER_BATCH_INIT;
     CHECK(set != NULL);
-    set->codec = (stoker_codec){ .name = "mask", .self = set, .decode = decode };
+    set->codec = (stoker_codec){
+        .struct_size = sizeof(stoker_codec), .name = "mask", .self = set, .decode = decode
+    };
     set->file = (struct stk_one_file_set){ .path = "gate",
                                            .fd = open("/dev/zero", O_RDONLY | O_CLOEXEC),
                                            .codec = &set->codec };

@@ -100,11 +100,9 @@ static uint64_t run_once(const stoker_dataset *dataset, uint32_t room)
 
 int main(void)
 {
-    struct stk_resident_set set = { .count = SAMPLES,
-                                    .row_bytes = 16,
-                                    .label_dtype = STOKER_DTYPE_INT64,
-                                    .tells_rows = true,
-                                    .has_labels = true };
+    struct stk_resident_set set = {
+        .count = SAMPLES, .row_bytes = 16, .label_dtype = STOKER_DTYPE_INT64, .tells_rows = true
+    };
     CHECK(stk_resident_set_open(&set));
     for (int round = 0; round < ROUNDS; round++) {
         CHECK(run_once(set.dataset, 1 << 16) == 0);

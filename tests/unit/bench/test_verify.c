@@ -28,12 +28,15 @@ static int decode(const void *self, void *scratch, const stoker_encoded *in, voi
     return STOKER_OK;
 }
 
-static const stoker_codec codec = { .name = "rule", .decode = decode };
+static const stoker_codec codec = { .struct_size = sizeof(stoker_codec),
+                                    .name = "rule",
+                                    .decode = decode };
 
 static int describe(const void *self, stoker_dataset_info *out)
 {
     (void)self;
-    *out = (stoker_dataset_info){ .count = SAMPLES,
+    *out = (stoker_dataset_info){ .struct_size = sizeof(stoker_dataset_info),
+                                  .count = SAMPLES,
                                   .dtype = STOKER_DTYPE_UINT8,
                                   .rank = 1,
                                   .shape = { BYTES },
@@ -41,19 +44,31 @@ static int describe(const void *self, stoker_dataset_info *out)
     return STOKER_OK;
 }
 
-static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
                   stoker_error *error)
 {
     (void)self;
+    (void)ids;
     (void)error;
     for (uint32_t index = 0; index < count; index++)
-        out[index] = (stoker_sample){ .codec = &codec, .label.index = (int64_t)ids[index] + 1000 };
+        out[index] = (stoker_part){ .codec = &codec };
     return STOKER_OK;
 }
 
-static const stoker_dataset_ops rule_ops = { .name = "rule",
+static int values(const void *self, uint32_t field, const uint64_t *ids, uint32_t count, void *out)
+{
+    (void)self;
+    (void)field;
+    for (uint32_t index = 0; index < count; index++)
+        ((int64_t *)out)[index] = (int64_t)ids[index] + 1000;
+    return STOKER_OK;
+}
+
+static const stoker_dataset_ops rule_ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                             .name = "rule",
                                              .describe = describe,
-                                             .locate = locate };
+                                             .locate = locate,
+                                             .values = values };
 
 /* One epoch, delivered batch by batch, in memory that a test may spoil. */
 struct epoch {

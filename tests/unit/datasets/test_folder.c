@@ -8,6 +8,7 @@
 
 #include "loader/base/fault.h"
 #include "support/folder_files.h"
+#include "support/label_of.h"
 #include "support/leaks.h"
 
 static int open_spec(stoker_dataset **out, stoker_error *error, const char *format, const char *a,
@@ -21,16 +22,14 @@ static int open_spec(stoker_dataset **out, stoker_error *error, const char *form
 
 static const char *path_of(const stoker_dataset *dataset, uint64_t id)
 {
-    static stoker_sample sample;
+    static stoker_part sample;
     cr_assert_eq(stoker_dataset_locate(dataset, id, &sample, NULL), STOKER_OK);
     return sample.extent.path;
 }
 
 static int64_t label_of(const stoker_dataset *dataset, uint64_t id)
 {
-    stoker_sample sample;
-    cr_assert_eq(stoker_dataset_locate(dataset, id, &sample, NULL), STOKER_OK);
-    return sample.label.index;
+    return stk_label_of(dataset, id);
 }
 
 static uint64_t count_of(const stoker_dataset *dataset)

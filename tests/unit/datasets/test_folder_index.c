@@ -7,6 +7,7 @@
 
 #include "loader/base/fault.h"
 #include "support/folder_files.h"
+#include "support/label_of.h"
 #include "support/leaks.h"
 
 struct indexed {
@@ -30,7 +31,7 @@ static uint64_t open_and_hash(const struct indexed *indexed, uint64_t *count)
 {
     stoker_dataset *dataset = NULL;
     stoker_error error = { .message = "" };
-    stoker_sample sample;
+    stoker_part sample;
     uint64_t hash = STK_FNV1A_START;
     cr_assert_eq(stoker_dataset_open(&dataset, indexed->spec, NULL, &error), STOKER_OK, "%s",
                  error.message);
@@ -39,7 +40,8 @@ static uint64_t open_and_hash(const struct indexed *indexed, uint64_t *count)
         cr_assert_eq(stoker_dataset_locate(dataset, id, &sample, NULL), STOKER_OK);
         hash = stk_fnv1a(hash, sample.extent.path, strlen(sample.extent.path) + 1);
         hash = stk_fnv1a(hash, &sample.extent.bytes, sizeof(sample.extent.bytes));
-        hash = stk_fnv1a(hash, &sample.label, sizeof(sample.label));
+        const int64_t label = stk_label_of(dataset, id);
+        hash = stk_fnv1a(hash, &label, sizeof(label));
     }
     stoker_dataset_close(&dataset);
     return hash;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "support/array_files.h"
+#include "support/label_of.h"
 #include "support/leaks.h"
 #include "support/refused_specs.h"
 
@@ -75,7 +76,7 @@ CleanTest(idx, plain_rows_are_extents_of_one_dense_file)
     cr_assert(info->dense);
     cr_assert_eq(info->label_dtype, STOKER_DTYPE_NONE);
     for (uint64_t id = 0; id < COUNT; id++) {
-        stoker_sample sample;
+        stoker_part sample;
         cr_assert_eq(stoker_dataset_locate(dataset, id, &sample, NULL), STOKER_OK);
         cr_assert_null(sample.extent.memory);
         cr_assert_null(sample.codec);
@@ -105,11 +106,11 @@ CleanTest(idx, a_gzip_is_known_by_its_bytes_and_lies_in_memory)
     cr_assert_not(info->dense);
     cr_assert_eq(info->label_dtype, STOKER_DTYPE_INT64);
     cr_assert_eq(info->class_count, 10);
-    stoker_sample sample;
+    stoker_part sample;
     for (uint64_t id = 0; id < COUNT; id++) {
         cr_assert_eq(stoker_dataset_locate(dataset, id, &sample, NULL), STOKER_OK);
         cr_assert_not_null(sample.extent.memory);
-        cr_assert_eq(sample.label.index, (int64_t)(id * id % 10));
+        cr_assert_eq(stk_label_of(dataset, id), (int64_t)(id * id % 10));
     }
     stoker_dataset_close(&dataset);
 }

@@ -10,6 +10,7 @@
 
 #include "loader/base/fault.h"
 #include "support/array_files.h"
+#include "support/label_of.h"
 #include "support/leaks.h"
 #include "support/refused_specs.h"
 #include "support/scenario.h"
@@ -100,7 +101,7 @@ CleanTest(npy, rows_are_extents_of_one_dense_file)
     for (uint64_t id = 0; id < COUNT; id++) {
         uint8_t row[ROW];
         stoker_label label;
-        stoker_sample sample;
+        stoker_part sample;
         cr_assert_eq(stoker_dataset_locate(dataset, id, &sample, NULL), STOKER_OK);
         cr_assert_eq(sample.extent.offset, begin + id * ROW);
         cr_assert_null(sample.codec);
@@ -412,9 +413,7 @@ CleanTest(npy, labels_over_the_limit_are_not_taken)
     options.max_bytes = 8 * LABELS;
     cr_assert_eq(stoker_dataset_open(&dataset, spec, &options, &error), STOKER_OK);
     for (uint64_t id = 0; id < LABELS; id++) {
-        stoker_sample sample;
-        cr_assert_eq(stoker_dataset_locate(dataset, id, &sample, NULL), STOKER_OK);
-        cr_assert_eq(sample.label.index, (int64_t)(id % 251));
+        cr_assert_eq(stk_label_of(dataset, id), (int64_t)(id % 251));
     }
     stoker_dataset_close(&dataset);
     close(memory.fd);

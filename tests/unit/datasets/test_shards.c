@@ -103,7 +103,7 @@ CleanTest(shards, a_sample_is_located_without_memory_or_search)
     stoker_dataset *dataset = open_good(&directory, "");
     const uint64_t allocations = stk_fault_allocations();
     for (uint64_t id = 0; id < SHARDS * COUNT; id++) {
-        stoker_sample sample = { 0 };
+        stoker_part sample = { 0 };
         cr_assert_eq(stoker_dataset_locate(dataset, id, &sample, NULL), STOKER_OK);
         cr_assert_eq(sample.extent.file, id / COUNT);
         cr_assert_eq(sample.extent.offset, 4096 + STK_SHARD_TEST_ROW * (id % COUNT));
@@ -169,7 +169,7 @@ CleanTest(shards, blocks_around_records_are_in_the_file)
     const int fd = direct >= 0 ? direct : open(path, O_RDONLY | O_CLOEXEC);
     cr_assert_geq(fd, 0);
     for (uint64_t id = 0; id < COUNT; id++) {
-        stoker_sample sample = { 0 };
+        stoker_part sample = { 0 };
         uint8_t expected[STK_SHARD_TEST_ROW];
         cr_assert_eq(stoker_dataset_locate(dataset, id, &sample, NULL), STOKER_OK);
         const uint64_t from = sample.extent.offset & ~(uint64_t)4095;

@@ -110,7 +110,7 @@ CleanTest(shards_known, a_record_is_mapped_once_it_was_read)
         const bool maps = strstr(all[i], "map") != NULL;
         const bool once = strstr(all[i], "once") != NULL;
         uint8_t row[STK_SHARD_TEST_ROW];
-        stoker_sample sample = { 0 };
+        stoker_part sample = { 0 };
         cr_assert_eq(stoker_dataset_locate(dataset, COUNT, &sample, NULL), STOKER_OK);
         cr_assert_null(sample.extent.memory);
         cr_assert_not_null(sample.codec);

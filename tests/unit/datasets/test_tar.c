@@ -45,7 +45,7 @@ CleanTest(tar, samples_are_extents_of_the_archive)
     stoker_dataset *dataset = NULL;
     cr_assert_eq(stk_archive_open(&dataset, &archive, "", NULL), STOKER_OK);
     const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
-    stoker_sample sample;
+    stoker_part sample;
     cr_assert_str_eq(stoker_dataset_name(dataset), "tar");
     cr_assert_eq(info->file_count, 1);
     cr_assert_not(info->dense);

@@ -11,6 +11,7 @@
 #include "loader/api/dataset.h"
 #include "loader/api/fingerprint.h"
 #include "support/folder_files.h"
+#include "support/label_of.h"
 #include "support/leaks.h"
 #include "support/opened_loader.h"
 
@@ -103,11 +104,6 @@ static void expect_same_sample(const stoker_dataset *view, uint64_t id,
     cr_assert_eq(label.index, inner.index);
     cr_assert_str_eq(stoker_dataset_stored_as(view, id),
                      stoker_dataset_stored_as(dataset, inner_id));
-    if (view->ops->labels != NULL) {
-        stoker_label taken = { 0 };
-        view->ops->labels(view->self, &id, 1, &taken);
-        cr_assert_eq(taken.index, inner.index);
-    }
 }
 
 /* Many ids at once, so that runs are cut. */
@@ -115,17 +111,17 @@ static void expect_labels_agree(const stoker_dataset *view)
 {
     enum { IDS = 1000 };
     static uint64_t ids[IDS];
-    static stoker_sample samples[IDS];
+    static stoker_part parts[IDS];
     static int64_t labels[IDS];
     stoker_error error;
     for (uint32_t i = 0; i < IDS; i++)
         ids[i] = stk_mix64(i) % count_of(view);
-    cr_assert_eq(view->ops->locate(view->self, ids, IDS, samples, &error), STOKER_OK);
-    if (view->ops->labels == NULL)
+    cr_assert_eq(view->ops->locate(view->self, ids, IDS, parts, &error), STOKER_OK);
+    if (view->label < 0)
         return;
-    view->ops->labels(view->self, ids, IDS, labels);
+    cr_assert_eq(view->ops->values(view->self, (uint32_t)view->label, ids, IDS, labels), STOKER_OK);
     for (uint32_t i = 0; i < IDS; i++)
-        cr_assert_eq(labels[i], samples[i].label.index);
+        cr_assert_eq(labels[i], stk_label_of(view, ids[i]));
 }
 
 /* ---- select, repeat, concat ------------------------------------------------------------ */
@@ -434,19 +430,22 @@ struct counted_set {
 static int counted_describe(const void *self, stoker_dataset_info *out)
 {
     (void)self;
-    *out =
-        (stoker_dataset_info){ .count = 4, .dtype = STOKER_DTYPE_UINT8, .rank = 1, .shape = { 1 } };
+    *out = (stoker_dataset_info){ .struct_size = sizeof(stoker_dataset_info),
+                                  .count = 4,
+                                  .dtype = STOKER_DTYPE_UINT8,
+                                  .rank = 1,
+                                  .shape = { 1 } };
     return STOKER_OK;
 }
 
-static int counted_locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+static int counted_locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
                           stoker_error *error)
 {
     static const uint8_t rows[] = { 10, 11, 12, 13 };
     (void)self;
     (void)error;
     for (uint32_t i = 0; i < count; i++)
-        out[i] = (stoker_sample){ .extent = { .memory = rows + ids[i], .bytes = 1 } };
+        out[i] = (stoker_part){ .extent = { .memory = rows + ids[i], .bytes = 1 } };
     return STOKER_OK;
 }
 
@@ -455,7 +454,8 @@ static void counted_destroy(void *self)
     ((struct counted_set *)self)->destroyed++;
 }
 
-static const stoker_dataset_ops counted_ops = { .name = "counted",
+static const stoker_dataset_ops counted_ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                                .name = "counted",
                                                 .describe = counted_describe,
                                                 .locate = counted_locate,
                                                 .destroy = counted_destroy };
@@ -468,7 +468,7 @@ CleanTest(views, the_last_owner_frees_the_set)
     cr_assert_eq(stoker_dataset_create(&inner, &counted_ops, &set, &error), STOKER_OK);
     stoker_dataset *twice = repeat_of(inner, 2);
     stoker_dataset *joined = concat_of(inner, twice);
-    cr_assert_null(joined->ops->labels);
+    cr_assert_eq(joined->label, -1);
     stoker_dataset_close(&inner);
     cr_assert_null(inner);
     stoker_dataset_close(&twice);

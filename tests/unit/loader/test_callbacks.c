@@ -109,7 +109,8 @@ static int verify(const void *self, const stoker_encoded *in, stoker_error *erro
 static int describe(const void *self, stoker_dataset_info *out)
 {
     (void)self;
-    *out = (stoker_dataset_info){ .count = COUNT,
+    *out = (stoker_dataset_info){ .struct_size = sizeof(stoker_dataset_info),
+                                  .count = COUNT,
                                   .dtype = STOKER_DTYPE_UINT8,
                                   .rank = 3,
                                   .shape = { SIDE, SIDE, CHANNELS },
@@ -122,7 +123,7 @@ static int describe(const void *self, stoker_dataset_info *out)
     return STOKER_OK;
 }
 
-static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
                   stoker_error *error)
 {
     (void)self;
@@ -131,19 +132,22 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
     for (uint32_t i = 0; i < count; i++) {
         if (made.breaks == LOCATE && ids[i] == COUNT - 1)
             return 1;
-        out[i] = (stoker_sample){ .codec = &made.codec[ids[i] % made.codecs] };
+        out[i] = (stoker_part){ .codec = &made.codec[ids[i] % made.codecs] };
         if (made.breaks == VERIFY)
             out[i].extent = (stoker_extent){ .memory = made.rows[ids[i]], .bytes = ROW };
     }
     return STOKER_OK;
 }
 
-static void labels_of(const void *self, const uint64_t *ids, uint32_t count, void *out)
+static int values_of(const void *self, uint32_t field, const uint64_t *ids, uint32_t count,
+                     void *out)
 {
     (void)self;
+    (void)field;
     made.nothings += count == 0;
     for (uint32_t i = 0; i < count; i++)
         ((int64_t *)out)[i] = (int64_t)ids[i];
+    return STOKER_OK;
 }
 
 static int file_of(const void *self, uint32_t file, stoker_file *out)
@@ -154,10 +158,11 @@ static int file_of(const void *self, uint32_t file, stoker_file *out)
     return made.breaks == FILE_OF;
 }
 
-static const stoker_dataset_ops ops = { .name = "callbacks",
+static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                        .name = "callbacks",
                                         .describe = describe,
                                         .locate = locate,
-                                        .labels = labels_of,
+                                        .values = values_of,
                                         .file = file_of };
 
 static uint32_t numbers[CODECS];
@@ -170,7 +175,8 @@ static stoker_dataset *make_set(enum word breaks, uint32_t codecs)
     made.file = breaks == FILE_OF;
     for (uint32_t i = 0; i < codecs; i++) {
         numbers[i] = i;
-        made.codec[i] = (stoker_codec){ .name = "drawn",
+        made.codec[i] = (stoker_codec){ .struct_size = sizeof(stoker_codec),
+                                        .name = "drawn",
                                         .self = &numbers[i],
                                         .open = open_codec,
                                         .close = close_codec,
@@ -278,7 +284,7 @@ CleanTest(callbacks, a_set_or_codec_that_stops_ends_the_run, .timeout = 60)
             (void)play(dataset, &options, &rc);
             cr_assert_eq(rc, STOKER_EINVAL);
         }
-        stoker_sample sample;
+        stoker_part sample;
         if (words[i] == LOCATE)
             cr_assert_eq(stoker_dataset_locate(dataset, COUNT - 1, &sample, NULL), STOKER_EINVAL);
         stoker_dataset_close(&dataset);

@@ -27,7 +27,6 @@ static struct stk_resident_set slow_set(void)
                                       .row_bytes = ROW,
                                       .label_dtype = STOKER_DTYPE_INT64,
                                       .tells_rows = true,
-                                      .has_labels = true,
                                       .label_turns = 1000 };
 }
 

@@ -20,7 +20,8 @@
 
 struct told {
     stoker_dataset_info info;
-    stoker_sample sample; /* of every id */
+    stoker_part sample; /* every id gets it */
+    int64_t label;      /* likewise */
     stoker_file file;
     int describe_rc, locate_rc, file_rc;
     int destroyed;
@@ -32,7 +33,7 @@ static int describe(const void *self, stoker_dataset_info *out)
     return ((const struct told *)self)->describe_rc;
 }
 
-static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
                   stoker_error *error)
 {
     (void)ids;
@@ -40,6 +41,15 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
     for (uint32_t i = 0; i < count; i++)
         out[i] = ((const struct told *)self)->sample;
     return ((const struct told *)self)->locate_rc;
+}
+
+static int values(const void *self, uint32_t field, const uint64_t *ids, uint32_t count, void *out)
+{
+    (void)ids;
+    cr_assert_eq(field, 1);
+    for (uint32_t i = 0; i < count; i++)
+        ((int64_t *)out)[i] = ((const struct told *)self)->label;
+    return STOKER_OK;
 }
 
 static int file_of(const void *self, uint32_t file, stoker_file *out)
@@ -54,14 +64,19 @@ static void destroy(void *self)
     ((struct told *)self)->destroyed++;
 }
 
-static const stoker_dataset_ops told_ops = {
-    .name = "told", .describe = describe, .locate = locate, .file = file_of, .destroy = destroy
-};
+static const stoker_dataset_ops told_ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                             .name = "told",
+                                             .describe = describe,
+                                             .locate = locate,
+                                             .values = values,
+                                             .file = file_of,
+                                             .destroy = destroy };
 
 /* Ten rows of four bytes in one file. */
 static struct told sound(void)
 {
-    return (struct told){ .info = { .count = 10,
+    return (struct told){ .info = { .struct_size = sizeof(stoker_dataset_info),
+                                    .count = 10,
                                     .dtype = STOKER_DTYPE_UINT8,
                                     .rank = 1,
                                     .shape = { 4 },
@@ -93,7 +108,7 @@ CleanTest(dataset, create_wants_its_callbacks)
 {
     struct told told = sound();
     stoker_dataset *dataset = NULL;
-    for (int missing = 0; missing < 4; missing++) {
+    for (int missing = 0; missing < 6; missing++) {
         stoker_dataset_ops ops = told_ops;
         if (missing == 0)
             ops.name = NULL;
@@ -103,6 +118,10 @@ CleanTest(dataset, create_wants_its_callbacks)
             ops.locate = NULL;
         if (missing == 3)
             ops.file = NULL; /* and file_count is 1 */
+        if (missing == 4)
+            ops.values = NULL; /* and there are labels */
+        if (missing == 5)
+            ops.struct_size = 0;
         cr_assert_eq(stoker_dataset_create(&dataset, &ops, &told, NULL), STOKER_EINVAL, "%d",
                      missing);
         cr_assert_null(dataset);
@@ -177,7 +196,7 @@ CleanTest(dataset, null_is_answered)
     cr_assert_null(stoker_dataset_get_info(NULL));
     cr_assert_null(stoker_dataset_name(NULL));
     cr_assert_eq(stoker_dataset_row_bytes(NULL), 0);
-    stoker_sample sample;
+    stoker_part sample;
     stoker_error error = { 0 };
     cr_assert_eq(stoker_dataset_locate(NULL, 0, &sample, &error), STOKER_EINVAL);
     cr_assert_eq(stoker_dataset_read(NULL, 0, &sample, 4, NULL, &error), STOKER_EINVAL);
@@ -244,7 +263,7 @@ static int read_told(struct told *told, uint64_t id, uint8_t row[4], stoker_erro
     *error = (stoker_error){ 0 };
     cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, told, NULL), STOKER_OK);
     int rc = stoker_dataset_read(dataset, id, row, 4, &label, error);
-    cr_assert_eq(label.index, rc == STOKER_OK ? told->sample.label.index : -1);
+    cr_assert_eq(label.index, rc == STOKER_OK ? told->label : -1);
     cr_assert_eq(error->code, rc);
     cr_assert(rc == STOKER_OK || error->message[0] != '\0');
     stoker_dataset_close(&dataset);
@@ -256,7 +275,7 @@ CleanTest(dataset, read_takes_bytes_from_memory_from_nowhere_and_from_a_file)
     struct told told = sound();
     stoker_error error;
     uint8_t row[4];
-    told.sample.label.index = 2;
+    told.label = 2;
     told.sample.extent = (stoker_extent){ .memory = "abcd", .bytes = 4 };
     cr_assert_eq(read_told(&told, 3, row, &error), STOKER_OK);
     cr_assert_arr_eq(row, "abcd", 4);
@@ -268,7 +287,8 @@ CleanTest(dataset, read_takes_bytes_from_memory_from_nowhere_and_from_a_file)
     memcpy(elements, row, 4);
     cr_assert_eq(elements[0], 'a' * 256 + 'b');
 
-    const stoker_codec counting = { .name = "counting",
+    const stoker_codec counting = { .struct_size = sizeof(stoker_codec),
+                                    .name = "counting",
                                     .open = counting_open,
                                     .close = counting_close,
                                     .decode = counting_decode };
@@ -322,7 +342,7 @@ CleanTest(dataset, read_reports_where_it_failed)
     cr_assert_eq(error.os_errno, EBADF);
 
     told.file.fd = file.fd;
-    stk_fault_arm(STK_FAULT_ANY, 3); /* the first two are the data set's own */
+    stk_fault_arm(STK_FAULT_ANY, 5); /* the first four are the data set's own */
     cr_assert_eq(read_told(&told, 5, row, &error), STOKER_ENOMEM);
     stk_fault_disarm();
     close(file.fd);
@@ -333,7 +353,10 @@ CleanTest(dataset, read_reports_what_the_codec_said)
     struct told told = sound();
     stoker_error error;
     uint8_t row[4];
-    stoker_codec codec = { .name = "failing", .self = "the reason", .decode = failing_decode };
+    stoker_codec codec = { .struct_size = sizeof(stoker_codec),
+                           .name = "failing",
+                           .self = "the reason",
+                           .decode = failing_decode };
     told.sample.extent = (stoker_extent){ .memory = "abcd", .bytes = 4 };
     told.sample.codec = &codec;
     cr_assert_eq(read_told(&told, 5, row, &error), STOKER_ECORRUPT);
@@ -361,7 +384,7 @@ CleanTest(dataset, read_and_locate_check_their_arguments)
     struct told told = sound();
     stoker_dataset *dataset = NULL;
     stoker_error error = { 0 };
-    stoker_sample sample;
+    stoker_part sample;
     uint8_t row[4];
     cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &told, NULL), STOKER_OK);
     cr_assert_eq(stoker_dataset_locate(dataset, 10, &sample, &error), STOKER_EINVAL);
@@ -416,7 +439,7 @@ CleanTest(dataset, stored_bytes_come_as_they_lie_there)
     told.file = (stoker_file){ .path = "digits", .fd = file.fd, .size = 10 };
     told.info.encoded_bytes_max = 5;
     told.sample =
-        (stoker_sample){ .extent = { .offset = 3, .bytes = 5 }, .codec = stk_codec_big_endian(4) };
+        (stoker_part){ .extent = { .offset = 3, .bytes = 5 }, .codec = stk_codec_big_endian(4) };
     cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &told, NULL), STOKER_OK);
     cr_assert_eq(stoker_dataset_read_stored(dataset, 1, bytes, 6, &size, &error), STOKER_OK);
     cr_assert_eq(size, 5);

@@ -95,7 +95,7 @@ static stoker_batch take(stoker_loader *loader)
     return batch;
 }
 
-static managed *tensor_of(const stoker_batch *batch, stoker_part part)
+static managed *tensor_of(const stoker_batch *batch, stoker_batch_part part)
 {
     managed *tensor = NULL;
     cr_assert_eq(stoker_batch_to_dlpack(batch, part, NULL, &tensor), STOKER_OK);
@@ -226,7 +226,8 @@ Test(dlpack, misuse_is_refused)
     stoker_batch copy = batch;
     cr_assert_eq(stoker_batch_to_dlpack(NULL, 0, NULL, &tensor), STOKER_EINVAL);
     cr_assert_eq(stoker_batch_to_dlpack(&batch, 0, NULL, NULL), STOKER_EINVAL);
-    cr_assert_eq(stoker_batch_to_dlpack(&batch, (stoker_part)3, NULL, &tensor), STOKER_EINVAL);
+    cr_assert_eq(stoker_batch_to_dlpack(&batch, (stoker_batch_part)3, NULL, &tensor),
+                 STOKER_EINVAL);
     cr_assert_eq(stoker_batch_to_dlpack(&batch, 0, NULL, &tensor), STOKER_EBUSY);
     stoker_batch_release(&batch);
     cr_assert_eq(stoker_batch_to_dlpack(&batch, 0, NULL, &tensor), STOKER_EINVAL);
@@ -253,16 +254,18 @@ Test(dlpack, without_a_version_it_is_the_same_tensor)
             uint8_t tensors[2][48];
             int64_t axes[2][4];
             void (*call)(struct DLManagedTensor *);
-            cr_assert_eq(stoker_batch_to_dlpack(&batch, (stoker_part)part, NULL, &versioned),
+            cr_assert_eq(stoker_batch_to_dlpack(&batch, (stoker_batch_part)part, NULL, &versioned),
                          STOKER_OK);
             memcpy(tensors[0], (const char *)versioned + AT_DATA, 48);
             const size_t axis_bytes = read_at(versioned, AT_NDIM, 4) * sizeof(axes[0][0]);
             memcpy(axes[0], axes_at(versioned, AT_SHAPE), axis_bytes);
-            cr_assert_eq(stoker_batch_to_dlpack_unversioned(&batch, (stoker_part)part, NULL, &old),
-                         STOKER_EBUSY);
+            cr_assert_eq(
+                stoker_batch_to_dlpack_unversioned(&batch, (stoker_batch_part)part, NULL, &old),
+                STOKER_EBUSY);
             delete_tensor(versioned);
-            cr_assert_eq(stoker_batch_to_dlpack_unversioned(&batch, (stoker_part)part, NULL, &old),
-                         STOKER_OK);
+            cr_assert_eq(
+                stoker_batch_to_dlpack_unversioned(&batch, (stoker_batch_part)part, NULL, &old),
+                STOKER_OK);
             memcpy(tensors[1], old, 48);
             memcpy(axes[1],
                    axes_at((const managed *)(const void *)((const char *)old - AT_DATA), AT_SHAPE),

@@ -161,7 +161,7 @@ static int own_describe(const void *self, stoker_dataset_info *out)
     return STOKER_OK;
 }
 
-static int own_locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+static int own_locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
                       stoker_error *error)
 {
     struct own_set *set = (struct own_set *)self;
@@ -169,7 +169,7 @@ static int own_locate(const void *self, const uint64_t *ids, uint32_t count, sto
     cr_assert_geq(count, 1);
     for (uint32_t i = 0; i < count; i++) {
         cr_assert_lt(ids[i], set->info.count);
-        out[i] = (stoker_sample){ .extent = { .path = set->root, .bytes = 8 } };
+        out[i] = (stoker_part){ .extent = { .path = set->root, .bytes = 8 } };
     }
     set->located = ids[count - 1];
     set->asked += count;
@@ -178,7 +178,8 @@ static int own_locate(const void *self, const uint64_t *ids, uint32_t count, sto
 
 static struct stk_fingerprint of_own(struct own_set *set)
 {
-    static const stoker_dataset_ops ops = { .name = "own",
+    static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                            .name = "own",
                                             .describe = own_describe,
                                             .locate = own_locate };
     stoker_dataset *dataset = NULL;
@@ -190,7 +191,8 @@ static struct stk_fingerprint of_own(struct own_set *set)
 
 CleanTest(fingerprint, of_an_own_set_counts_what_it_says)
 {
-    struct own_set set = { .info = { .count = 70,
+    struct own_set set = { .info = { .struct_size = sizeof(stoker_dataset_info),
+                                     .count = 70,
                                      .dtype = STOKER_DTYPE_UINT8,
                                      .rank = 1,
                                      .shape = { 8 },
@@ -214,7 +216,8 @@ CleanTest(fingerprint, of_an_own_set_counts_what_it_says)
 /* The largest set takes as long as one of 65,536 samples. */
 CleanTest(fingerprint, looks_at_few_samples_of_many)
 {
-    struct own_set set = { .info = { .count = UINT64_C(1) << 61,
+    struct own_set set = { .info = { .struct_size = sizeof(stoker_dataset_info),
+                                     .count = UINT64_C(1) << 61,
                                      .dtype = STOKER_DTYPE_UINT8,
                                      .rank = 1,
                                      .shape = { 8 },

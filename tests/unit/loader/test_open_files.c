@@ -194,7 +194,7 @@ static bool matches(const struct set *set, const stoker_batch *batch)
 /* A sample that was lost is one whose bytes are gone, and the report names its file. */
 static void check_report(const struct set *set, const stoker_error *report, uint64_t end)
 {
-    stoker_sample sample;
+    stoker_part sample;
     cr_assert_eq(stoker_dataset_locate(set->dataset, report->sample, &sample, NULL), STOKER_OK);
     cr_assert_eq(report->code, STOKER_ETRUNCATED, "%s: %s", set->name, report->message);
     cr_assert_gt(sample.extent.offset + sample.extent.bytes, end);

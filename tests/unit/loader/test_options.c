@@ -242,7 +242,7 @@ static int wide_describe(const void *self, stoker_dataset_info *out)
     return STOKER_OK;
 }
 
-static int wide_locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+static int wide_locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
                        stoker_error *error)
 {
     (void)self;
@@ -254,7 +254,8 @@ static int wide_locate(const void *self, const uint64_t *ids, uint32_t count, st
 
 static stoker_dataset *create_wide(struct wide *wide)
 {
-    static const stoker_dataset_ops ops = { .name = "wide",
+    static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                            .name = "wide",
                                             .describe = wide_describe,
                                             .locate = wide_locate };
     stoker_dataset *dataset = NULL;
@@ -264,7 +265,8 @@ static stoker_dataset *create_wide(struct wide *wide)
 
 static stoker_dataset *open_wide(struct wide *wide, uint64_t height, uint64_t channels)
 {
-    wide->info = (stoker_dataset_info){ .count = 100,
+    wide->info = (stoker_dataset_info){ .struct_size = sizeof(stoker_dataset_info),
+                                        .count = 100,
                                         .dtype = STOKER_DTYPE_UINT8,
                                         .rank = 3,
                                         .shape = { height, 2, channels },

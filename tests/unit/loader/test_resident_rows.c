@@ -1,4 +1,4 @@
-/* test_resident_rows.c - info.rows and ops.labels are a shorter way to what locate() tells: the
+/* test_resident_rows.c - info.rows is a shorter way to what locate() tells: the
  * batches are the same, and locate() is left alone.
  */
 #include <criterion/criterion.h>
@@ -8,13 +8,11 @@
 
 enum { SAMPLES = 203, ROW = 24 };
 
-static struct stk_resident_set make_set(stoker_dtype label_dtype, bool tells_rows, bool has_labels)
+static struct stk_resident_set make_set(stoker_dtype label_dtype, bool tells_rows)
 {
-    return (struct stk_resident_set){ .count = SAMPLES,
-                                      .row_bytes = ROW,
-                                      .label_dtype = label_dtype,
-                                      .tells_rows = tells_rows,
-                                      .has_labels = has_labels };
+    return (struct stk_resident_set){
+        .count = SAMPLES, .row_bytes = ROW, .label_dtype = label_dtype, .tells_rows = tells_rows
+    };
 }
 
 static void run_both(struct stk_resident_set *plain, struct stk_resident_set *short_way,
@@ -34,11 +32,11 @@ static void run_both(struct stk_resident_set *plain, struct stk_resident_set *sh
         cr_assert_leq(atomic_load(&short_way->located), 1);
 }
 
-static void compare(stoker_dtype label_dtype, bool tells_rows, bool has_labels, bool is_asked)
+static void compare(stoker_dtype label_dtype, bool tells_rows, bool is_asked)
 {
     static const uint32_t sizes[] = { 1, 7, 64, SAMPLES };
-    struct stk_resident_set plain = make_set(label_dtype, false, false);
-    struct stk_resident_set short_way = make_set(label_dtype, tells_rows, has_labels);
+    struct stk_resident_set plain = make_set(label_dtype, false);
+    struct stk_resident_set short_way = make_set(label_dtype, tells_rows);
     cr_assert(stk_resident_set_open(&plain));
     cr_assert(stk_resident_set_open(&short_way));
     stoker_loader_options options = stk_small_options();
@@ -55,17 +53,14 @@ static void compare(stoker_dtype label_dtype, bool tells_rows, bool has_labels, 
 
 CleanTest(resident_rows, are_what_locate_reports)
 {
-    compare(STOKER_DTYPE_INT64, true, true, false);
-    compare(STOKER_DTYPE_FLOAT32, true, true, false);
-    compare(STOKER_DTYPE_NONE, true, false, false);
+    compare(STOKER_DTYPE_INT64, true, false);
+    compare(STOKER_DTYPE_FLOAT32, true, false);
+    compare(STOKER_DTYPE_NONE, true, false);
 }
 
-/* One without the other: locate() still tells what is missing. */
-CleanTest(resident_rows, without_labels_ask_locate)
+CleanTest(resident_rows, that_are_not_announced_are_located)
 {
-    compare(STOKER_DTYPE_INT64, true, false, true);
-    compare(STOKER_DTYPE_FLOAT32, true, false, true);
-    compare(STOKER_DTYPE_INT64, false, true, true);
+    compare(STOKER_DTYPE_INT64, false, true);
 }
 
 static int describe_too_many(const void *self, stoker_dataset_info *out)
@@ -78,7 +73,7 @@ static int describe_too_many(const void *self, stoker_dataset_info *out)
 CleanTest(resident_rows, must_fit_into_memory)
 {
     for (int tells = 0; tells <= 1; tells++) {
-        struct stk_resident_set set = make_set(STOKER_DTYPE_INT64, tells == 1, true);
+        struct stk_resident_set set = make_set(STOKER_DTYPE_INT64, tells == 1);
         stoker_dataset *dataset = NULL;
         cr_assert(stk_resident_set_open(&set));
         stoker_dataset_ops ops = set.ops;

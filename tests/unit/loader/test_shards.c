@@ -176,7 +176,7 @@ static int describe(const void *self, stoker_dataset_info *out)
     return STOKER_OK;
 }
 
-static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
                   stoker_error *error)
 {
     (void)self;
@@ -186,26 +186,36 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
     return rc;
 }
 
+static int values(const void *self, uint32_t field, const uint64_t *ids, uint32_t count, void *out)
+{
+    (void)self;
+    return counting.inner->ops->values(counting.inner->self, field, ids, count, out);
+}
+
 static int file(const void *self, uint32_t number, stoker_file *out)
 {
     (void)self;
     return counting.inner->ops->file(counting.inner->self, number, out);
 }
 
-static const stoker_dataset_ops counting_ops = {
-    .name = "counting", .describe = describe, .locate = locate, .file = file
-};
+static const stoker_dataset_ops counting_ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                                 .name = "counting",
+                                                 .describe = describe,
+                                                 .locate = locate,
+                                                 .values = values,
+                                                 .file = file };
 
 static stoker_dataset *open_counting(const struct stk_directory *directory)
 {
     stoker_dataset *dataset = NULL;
     counting.inner = open_good(directory);
     for (uint64_t id = 0; id < 2; id++) { /* records are raw and LZ4 in turn, if there is LZ4 */
-        stoker_sample sample;
+        stoker_part sample;
         cr_assert_eq(stoker_dataset_locate(counting.inner, id, &sample, NULL), STOKER_OK);
         const int which = sample.codec->bytes_are_row ? 0 : 1;
         counting.wrapped[which] = sample.codec;
-        counting.codecs[which] = (stoker_codec){ .name = "counted",
+        counting.codecs[which] = (stoker_codec){ .struct_size = sizeof(stoker_codec),
+                                                 .name = "counted",
                                                  .self = &counting.wrapped[which],
                                                  .decode = hand_on_decode,
                                                  .verify = count_verify,
@@ -243,7 +253,7 @@ static uint64_t stored_bytes(const stoker_dataset *dataset)
 {
     uint64_t bytes = 0;
     for (uint64_t id = 0; id < SAMPLES; id++) {
-        stoker_sample sample;
+        stoker_part sample;
         cr_assert_eq(stoker_dataset_locate(dataset, id, &sample, NULL), STOKER_OK);
         bytes += sample.extent.bytes;
     }

@@ -18,7 +18,8 @@
 
 enum { ROWS = STK_ONE_FILE_SAMPLES, ROW_BYTES = STK_ONE_FILE_ROW_BYTES, BATCH = 8, EPOCHS = 2 };
 
-static const stoker_dataset_ops ops = { .name = "pipe",
+static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                        .name = "pipe",
                                         .describe = stk_one_file_describe,
                                         .locate = stk_one_file_locate,
                                         .file = stk_one_file_file };

@@ -44,29 +44,34 @@ static int decode_together(const void *self, void *scratch, const stoker_encoded
     return stk_made_decode(self, scratch, in, row, row_bytes, error);
 }
 
-static const stoker_codec together = { .name = "together", .decode = decode_together };
+static const stoker_codec together = { .struct_size = sizeof(stoker_codec),
+                                       .name = "together",
+                                       .decode = decode_together };
 
 static int describe(const void *self, stoker_dataset_info *out)
 {
     (void)self;
-    *out = (stoker_dataset_info){
-        .count = COUNT, .dtype = STOKER_DTYPE_UINT8, .rank = 1, .shape = { ROW_BYTES }
-    };
+    *out = (stoker_dataset_info){ .struct_size = sizeof(stoker_dataset_info),
+                                  .count = COUNT,
+                                  .dtype = STOKER_DTYPE_UINT8,
+                                  .rank = 1,
+                                  .shape = { ROW_BYTES } };
     return STOKER_OK;
 }
 
-static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
                   stoker_error *error)
 {
     (void)self;
     (void)ids;
     (void)error;
     for (uint32_t i = 0; i < count; i++)
-        out[i] = (stoker_sample){ .codec = &together };
+        out[i] = (stoker_part){ .codec = &together };
     return STOKER_OK;
 }
 
-static const stoker_dataset_ops ops = { .name = "together",
+static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                        .name = "together",
                                         .describe = describe,
                                         .locate = locate };
 

@@ -391,31 +391,36 @@ static int decode_asleep(const void *self, void *scratch, const stoker_encoded *
     return stk_made_decode(self, scratch, in, row, row_bytes, error);
 }
 
-static int locate_asleep(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+static int locate_asleep(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
                          stoker_error *error)
 {
-    static const stoker_codec asleep = { .name = "asleep", .decode = decode_asleep };
+    static const stoker_codec asleep = { .struct_size = sizeof(stoker_codec),
+                                         .name = "asleep",
+                                         .decode = decode_asleep };
     (void)self;
     (void)ids;
     (void)error;
     for (uint32_t i = 0; i < count; i++)
-        out[i] = (stoker_sample){ .codec = &asleep };
+        out[i] = (stoker_part){ .codec = &asleep };
     return STOKER_OK;
 }
 
 static int describe_asleep(const void *self, stoker_dataset_info *out)
 {
     (void)self;
-    *out = (stoker_dataset_info){
-        .count = 10000, .dtype = STOKER_DTYPE_UINT8, .rank = 1, .shape = { 16 }
-    };
+    *out = (stoker_dataset_info){ .struct_size = sizeof(stoker_dataset_info),
+                                  .count = 10000,
+                                  .dtype = STOKER_DTYPE_UINT8,
+                                  .rank = 1,
+                                  .shape = { 16 } };
     return STOKER_OK;
 }
 
 /* A decoder that waits uses no CPU, however many workers wait in it. */
 CleanTest(stats, a_decoder_that_sleeps_leaves_the_cpus_free, .timeout = 60)
 {
-    static const stoker_dataset_ops ops = { .name = "asleep",
+    static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                            .name = "asleep",
                                             .describe = describe_asleep,
                                             .locate = locate_asleep };
     stoker_loader_options options = stk_small_options();

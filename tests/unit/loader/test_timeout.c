@@ -45,7 +45,7 @@ static int describe(const void *self, stoker_dataset_info *out)
     return rc;
 }
 
-static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
                   stoker_error *error)
 {
     const int rc = stk_one_file_locate(self, ids, count, out, error);
@@ -54,14 +54,17 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
     return rc;
 }
 
-static const stoker_dataset_ops ops = {
-    .name = "slow", .describe = describe, .locate = locate, .file = stk_one_file_file
-};
+static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                        .name = "slow",
+                                        .describe = describe,
+                                        .locate = locate,
+                                        .file = stk_one_file_file };
 
 static void open_set(bool drawn)
 {
     set.drawn = drawn;
-    set.codec = (stoker_codec){ .name = "slow", .decode = decode };
+    set.codec =
+        (stoker_codec){ .struct_size = sizeof(stoker_codec), .name = "slow", .decode = decode };
     set.bytes = stk_test_file((uint64_t)COUNT * ROW);
     cr_assert_not_null(set.bytes);
     set.file =

@@ -98,7 +98,7 @@ CleanTest(cuda_calls, each_fails_once_and_for_good, .timeout = 110)
     options.device = STOKER_DEVICE_CUDA;
     options.batch_size = 6;
     options.epochs = 1;
-    const int64_t before = stk_fault_live_bytes(); /* of the data set */
+    const int64_t before = stk_fault_live_bytes(); /* the data set has some */
     for (int pin = STOKER_SWITCH_ON; pin <= STOKER_SWITCH_OFF; pin++)
         for (int blocks = 0; blocks <= (pin == STOKER_SWITCH_ON); blocks++) {
             options.pin_memory = (stoker_switch)pin;

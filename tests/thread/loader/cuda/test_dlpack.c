@@ -74,8 +74,8 @@ static void share(stoker_loader *loader, struct queue *queue, uint64_t seed)
             DLManagedTensorVersioned *tensor;
             if (stk_mix64(seed + 3 * done + part) % 3 == 0)
                 continue;
-            CHECK(stoker_batch_to_dlpack(&batch, (stoker_part)part, consumer.stream, &tensor) ==
-                  STOKER_OK);
+            CHECK(stoker_batch_to_dlpack(&batch, (stoker_batch_part)part, consumer.stream,
+                                         &tensor) == STOKER_OK);
             if (part == 0 && batch.device == STOKER_DEVICE_CUDA)
                 stk_cuda_launch(&consumer, &batch, &hashes[done]);
             put(queue, tensor);

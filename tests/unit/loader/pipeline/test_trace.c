@@ -166,8 +166,7 @@ CleanTest(trace, records_each_span_and_batch_once, .timeout = 100)
     struct stk_resident_set resident = { .count = SAMPLES,
                                          .row_bytes = 50000, /* several spans a batch */
                                          .label_dtype = STOKER_DTYPE_INT64,
-                                         .tells_rows = true,
-                                         .has_labels = true };
+                                         .tells_rows = true };
     struct stk_file_set files;
     stoker_dataset *drawn = NULL;
     cr_assert(stk_resident_set_open(&resident));

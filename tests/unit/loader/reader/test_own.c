@@ -31,7 +31,8 @@ static struct masked_set {
 static int describe(const void *self, stoker_dataset_info *out)
 {
     (void)self;
-    *out = (stoker_dataset_info){ .count = COUNT,
+    *out = (stoker_dataset_info){ .struct_size = sizeof(stoker_dataset_info),
+                                  .count = COUNT,
                                   .dtype = STOKER_DTYPE_UINT8,
                                   .rank = 1,
                                   .shape = { ROW },
@@ -42,15 +43,15 @@ static int describe(const void *self, stoker_dataset_info *out)
     return STOKER_OK;
 }
 
-static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_sample *out,
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
                   stoker_error *error)
 {
     (void)self;
     (void)error;
     for (uint32_t i = 0; i < count; i++)
-        out[i] = (stoker_sample){ .extent = { .bytes = ROW,
-                                              .path = set.whole ? set.names[ids[i]] : NULL,
-                                              .offset = set.whole ? 0 : ids[i] * ROW } };
+        out[i] = (stoker_part){ .extent = { .bytes = ROW,
+                                            .path = set.whole ? set.names[ids[i]] : NULL,
+                                            .offset = set.whole ? 0 : ids[i] * ROW } };
     return STOKER_OK;
 }
 
@@ -62,9 +63,11 @@ static int file_of(const void *self, uint32_t file, stoker_file *out)
     return STOKER_OK;
 }
 
-static const stoker_dataset_ops ops = {
-    .name = "masked", .describe = describe, .locate = locate, .file = file_of
-};
+static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                        .name = "masked",
+                                        .describe = describe,
+                                        .locate = locate,
+                                        .file = file_of };
 
 static void masked_row(uint64_t id, uint8_t row[ROW])
 {

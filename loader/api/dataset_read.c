@@ -1,0 +1,350 @@
+/* dataset_read.c - one sample, read and decoded in the calling thread.
+ *
+ *   id ─▶ locate ─▶ bytes of each part ─▶ its fields
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "loader/api/dataset.h"
+#include "loader/api/part.h"
+#include "loader/base/error.h"
+#include "loader/base/memory.h"
+#include "loader/base/open_beneath.h"
+#include "loader/base/pread.h"
+#include "loader/codec/raw.h"
+
+int stoker_dataset_locate(const stoker_dataset *dataset, uint64_t id, stoker_part *parts,
+                          stoker_error *error)
+{
+    struct stk_place place = STK_NOWHERE;
+    if (dataset == NULL || parts == NULL)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_LOCATE, &place,
+                             "dataset or parts is NULL");
+    place.sample = id;
+    if (id >= dataset->info.count)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_LOCATE, &place,
+                             "the last sample is %llu",
+                             (unsigned long long)dataset->info.count - 1);
+    if (dataset->info.part_count == 0)
+        return STOKER_OK;
+    stoker_error unwanted; /* locate() always receives one */
+    const int rc =
+        dataset->ops->locate(dataset->self, &id, 1, parts, error != NULL ? error : &unwanted);
+    if (rc > 0)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_LOCATE, &place,
+                             "locate() returned %d, neither 0 nor an error", rc);
+    return rc;
+}
+
+/* ---- one sample, now ------------------------------------------------------------ */
+
+/* Verify and decode, with a scratch made for this one call. */
+static int decode_once(const stoker_dataset *dataset, uint32_t part, const stoker_codec *codec,
+                       const stoker_encoded *in, stoker_row *rows, const struct stk_place *place,
+                       stoker_error *error)
+{
+    void *scratch = NULL;
+    stoker_error reason = { 0 };
+    int rc = codec == NULL || codec->open == NULL ? STOKER_OK : codec->open(codec->self, &scratch);
+    if (rc == STOKER_OK) {
+        rc = codec == NULL || codec->verify == NULL ? STOKER_OK
+                                                    : codec->verify(codec->self, in, &reason);
+        if (rc == STOKER_OK)
+            rc = stk_part_decode(dataset, part, codec, scratch, in, rows, &reason);
+        if (codec != NULL && codec->close != NULL)
+            codec->close(codec->self, scratch);
+    }
+    if (rc == STOKER_OK)
+        return STOKER_OK;
+    if (rc > 0)
+        rc = STOKER_EINVAL; /* a codec has no normal stop */
+    const char *name = codec == NULL ? "raw" : codec->name;
+    if (reason.message[0] == '\0')
+        return stk_error_set(error, rc, STOKER_STAGE_DECODE, place, "codec %s", name);
+    return stk_error_set(error, rc, STOKER_STAGE_DECODE, place, "codec %s: %s", name,
+                         reason.message);
+}
+
+static const stoker_codec *codec_of(const stoker_part *part)
+{
+    return part->codec == NULL ? &stk_codec_raw : part->codec;
+}
+
+/* Read the sample from one of the data set's open files. A verified sample needs no check for a changed file. */
+static int bytes_from_file(const stoker_dataset *dataset, const stoker_part *part, void *to,
+                           struct stk_place *place, stoker_error *error)
+{
+    const stoker_extent *extent = &part->extent;
+    const bool verifies = part->codec != NULL && part->codec->verify != NULL;
+    if (extent->file >= dataset->info.file_count)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_LOCATE, place,
+                             "the extent names file %u of %u", extent->file,
+                             dataset->info.file_count);
+    stoker_file file = { 0 };
+    int rc = dataset->ops->file(dataset->self, extent->file, &file);
+    if (rc != STOKER_OK)
+        return stk_error_set(error, rc < 0 ? rc : STOKER_EINVAL, STOKER_STAGE_READ, place,
+                             "file %u", extent->file);
+    place->path = file.path;
+    place->offset = extent->offset;
+    if (file.fd < 0)
+        return stk_error_set(
+            error, STOKER_ENOTSUP, STOKER_STAGE_READ, place,
+            "file %u has no descriptor: only a loader with options.reader reads it", extent->file);
+    rc = stk_pread_all(file.fd, to, extent->bytes, *place, error);
+    if (rc == STOKER_OK && !verifies && !stk_stamp_holds(&dataset->stamps, extent->file))
+        rc = stk_stamps_refuse(&dataset->stamps, extent->file, *place, error);
+    return rc;
+}
+
+/* The directory that an extent's path starts from; -1 if there is none. */
+static int directory_of(const stoker_dataset *dataset, const stoker_extent *extent)
+{
+    stoker_file file = { .fd = -1 };
+    if (dataset->info.directory != STOKER_DIRECTORY_OF_FILE)
+        return dataset->info.directory;
+    if (extent->file < dataset->info.file_count &&
+        dataset->ops->file(dataset->self, extent->file, &file) == STOKER_OK)
+        return file.fd;
+    return -1;
+}
+
+/* Read a file that holds just this sample; `to` has room for one more byte. */
+static int bytes_from_path(const stoker_dataset *dataset, const stoker_extent *extent, void *to,
+                           struct stk_place *place, stoker_error *error)
+{
+    place->path = extent->path;
+    if (!dataset->info.has_paths)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_LOCATE, place,
+                             "the data set said that it has no paths");
+    const int directory = directory_of(dataset, extent);
+    if (directory == -1)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_LOCATE, place,
+                             "the extent names file %u as its directory, which is none",
+                             extent->file);
+    const ssize_t got =
+        stk_read_all_beneath(directory, extent->path, to, (size_t)extent->bytes + 1);
+    if (got < 0) {
+        const bool stray = got == -EXDEV || got == -ELOOP;
+        place->os_errno = (int)-got;
+        return stk_error_set(error, stray ? STOKER_EACCES : stk_error_from_errno((int)-got),
+                             STOKER_STAGE_READ, place, NULL);
+    }
+    if ((uint64_t)got != extent->bytes)
+        return stk_error_set(error, STOKER_ECHANGED, STOKER_STAGE_READ, place,
+                             "%s than the %u bytes it had",
+                             (uint64_t)got > extent->bytes ? "longer" : "shorter", extent->bytes);
+    return STOKER_OK;
+}
+
+/* Check before memory is allocated for them. */
+static int check_announced(const stoker_dataset *dataset, const stoker_extent *extent,
+                           struct stk_place *place, stoker_error *error)
+{
+    if (extent->bytes <= dataset->info.encoded_bytes_max)
+        return STOKER_OK;
+    place->path = extent->path;
+    return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_READ, place, "%u bytes, at most %u",
+                         extent->bytes, dataset->info.encoded_bytes_max);
+}
+
+/* `to` has room for one byte more. */
+static int bytes_from_storage(const stoker_dataset *dataset, const stoker_part *part, void *to,
+                              struct stk_place *place, stoker_error *error)
+{
+    return part->extent.path != NULL ? bytes_from_path(dataset, &part->extent, to, place, error)
+                                     : bytes_from_file(dataset, part, to, place, error);
+}
+
+/* Read a part from its file and decode it. */
+static int part_from_storage(const stoker_dataset *dataset, uint32_t number,
+                             const stoker_part *part, uint64_t id, stoker_row *rows,
+                             stoker_error *error)
+{
+    const stoker_extent *extent = &part->extent;
+    struct stk_place place = STK_NOWHERE;
+    place.sample = id;
+    int rc = check_announced(dataset, extent, &place, error);
+    if (rc != STOKER_OK)
+        return rc;
+    uint8_t *encoded = stk_calloc((size_t)extent->bytes + 1, 1);
+    if (encoded == NULL)
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_READ, &place, "%u bytes",
+                             extent->bytes);
+    rc = bytes_from_storage(dataset, part, encoded, &place, error);
+    if (rc == STOKER_OK) {
+        stoker_encoded in = { .bytes = encoded,
+                              .size = extent->bytes,
+                              .sample = stk_codec_id(part, id),
+                              .tag = part->tag };
+        rc = decode_once(dataset, number, part->codec, &in, rows, &place, error);
+    }
+    stk_free(encoded);
+    return rc;
+}
+
+static bool is_wanted(const stoker_dataset *dataset, uint32_t part, const stoker_row *rows)
+{
+    const struct stk_part_fields own = dataset->part_fields[part];
+    for (uint32_t i = own.first; i < own.first + own.count; i++)
+        if (rows[i].data != NULL)
+            return true;
+    return false;
+}
+
+static int read_part(const stoker_dataset *dataset, uint32_t number, const stoker_part *part,
+                     uint64_t id, stoker_row *rows, stoker_error *error)
+{
+    const stoker_extent *extent = &part->extent;
+    if (extent->memory == NULL && extent->bytes > 0)
+        return part_from_storage(dataset, number, part, id, rows, error);
+    struct stk_place place = STK_NOWHERE;
+    place.sample = id;
+    place.path = extent->memory == NULL ? extent->path : NULL;
+    stoker_encoded in = { .bytes = extent->memory,
+                          .size = extent->bytes,
+                          .sample = stk_codec_id(part, id),
+                          .tag = part->tag };
+    return decode_once(dataset, number, part->codec, &in, rows, &place, error);
+}
+
+/* Give fields that are not wanted, but decoded with one that is, memory of their own. */
+static int add_spares(const stoker_dataset *dataset, stoker_row *rows, void **spares)
+{
+    for (uint32_t i = 0; i < dataset->info.field_count; i++) {
+        const struct stk_field *field = &dataset->fields[i];
+        if (rows[i].data != NULL || field->info.part == STOKER_NO_PART ||
+            !is_wanted(dataset, field->info.part, rows))
+            continue;
+        rows[i].data = spares[i] = stk_calloc(1, field->bytes);
+        if (spares[i] == NULL)
+            return STOKER_ENOMEM;
+    }
+    return STOKER_OK;
+}
+
+static int read_parts(const stoker_dataset *dataset, uint64_t id, stoker_row *rows,
+                      stoker_error *error)
+{
+    stoker_part parts[STOKER_FIELDS_MAX] = { 0 };
+    void *spares[STOKER_FIELDS_MAX] = { NULL };
+    struct stk_place place = STK_NOWHERE;
+    place.sample = id;
+    int rc = add_spares(dataset, rows, spares);
+    if (rc != STOKER_OK)
+        (void)stk_error_set(error, rc, STOKER_STAGE_READ, &place, NULL);
+    if (rc == STOKER_OK)
+        rc = stoker_dataset_locate(dataset, id, parts, error);
+    for (uint32_t i = 0; rc == STOKER_OK && i < dataset->info.part_count; i++)
+        if (is_wanted(dataset, i, rows))
+            rc = read_part(dataset, i, &parts[i], id, rows, error);
+    for (uint32_t i = 0; i < dataset->info.field_count; i++)
+        stk_free(spares[i]);
+    return rc;
+}
+
+/* Fields without a part. */
+static int read_values(const stoker_dataset *dataset, uint64_t id, stoker_row *rows,
+                       stoker_error *error)
+{
+    for (uint32_t i = 0; i < dataset->info.field_count; i++) {
+        if (dataset->fields[i].info.part != STOKER_NO_PART || rows[i].data == NULL)
+            continue;
+        struct stk_place place = STK_NOWHERE;
+        place.sample = id;
+        const int rc = dataset->ops->values(dataset->self, i, &id, 1, rows[i].data);
+        if (rc != STOKER_OK)
+            return stk_error_set(error, rc < 0 ? rc : STOKER_EINVAL, STOKER_STAGE_LOCATE, &place,
+                                 "values() of field \"%s\"", dataset->fields[i].info.name);
+    }
+    return STOKER_OK;
+}
+
+int stoker_dataset_read_fields(const stoker_dataset *dataset, uint64_t id, stoker_row *rows,
+                               stoker_error *error)
+{
+    struct stk_place place = STK_NOWHERE;
+    if (dataset == NULL || rows == NULL || id >= dataset->info.count)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &place,
+                             "dataset or rows is NULL, or there is no such sample");
+    for (uint32_t i = 0; i < dataset->info.field_count; i++)
+        if (rows[i].data != NULL && rows[i].bytes_max < dataset->fields[i].bytes)
+            return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &place,
+                                 "field \"%s\" has room for %zu bytes, and needs %zu",
+                                 dataset->fields[i].info.name, rows[i].bytes_max,
+                                 dataset->fields[i].bytes);
+    stoker_row exact[STOKER_FIELDS_MAX];
+    for (uint32_t i = 0; i < dataset->info.field_count; i++) {
+        exact[i] = rows[i];
+        exact[i].bytes_max = dataset->fields[i].bytes;
+    }
+    int rc = read_parts(dataset, id, exact, error);
+    if (rc == STOKER_OK)
+        rc = read_values(dataset, id, exact, error);
+    for (uint32_t i = 0; rc == STOKER_OK && i < dataset->info.field_count; i++)
+        rows[i].length = exact[i].length;
+    return rc;
+}
+
+int stoker_dataset_read(const stoker_dataset *dataset, uint64_t id, void *row, size_t row_bytes,
+                        stoker_label *label, stoker_error *error)
+{
+    struct stk_place place = STK_NOWHERE;
+    if (dataset == NULL || row == NULL || row_bytes < dataset->row_bytes ||
+        dataset->fields[0].info.varies)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &place,
+                             "dataset or row is NULL, row_bytes is less than a row, or field 0 "
+                             "varies");
+    stoker_row rows[STOKER_FIELDS_MAX] = { { .data = row, .bytes_max = row_bytes } };
+    stoker_label found = { .index = 0 };
+    if (label != NULL && dataset->label >= 0)
+        rows[dataset->label] = (stoker_row){ .data = &found, .bytes_max = sizeof(found) };
+    const int rc = stoker_dataset_read_fields(dataset, id, rows, error);
+    if (rc == STOKER_OK && label != NULL && dataset->label >= 0)
+        *label = found;
+    return rc;
+}
+
+/* ---- bytes as stored ------------------------------------------------------------ */
+
+const char *stoker_dataset_stored_as(const stoker_dataset *dataset, uint64_t id)
+{
+    stoker_part parts[STOKER_FIELDS_MAX] = { 0 };
+    if (dataset == NULL || id >= dataset->info.count || dataset->info.part_count == 0)
+        return NULL;
+    if (dataset->ops->stored_as != NULL)
+        return dataset->ops->stored_as(dataset->self, id);
+    if (stoker_dataset_locate(dataset, id, parts, NULL) != STOKER_OK)
+        return NULL;
+    return codec_of(&parts[0])->name;
+}
+
+int stoker_dataset_read_stored(const stoker_dataset *dataset, uint64_t id, void *bytes,
+                               size_t bytes_max, size_t *size, stoker_error *error)
+{
+    struct stk_place place = STK_NOWHERE;
+    stoker_part parts[STOKER_FIELDS_MAX] = { 0 };
+    if (dataset == NULL || bytes == NULL || size == NULL)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &place,
+                             "dataset, bytes or size is NULL");
+    int rc = stoker_dataset_locate(dataset, id, parts, error);
+    if (rc != STOKER_OK)
+        return rc;
+    const stoker_extent *extent = &parts[0].extent;
+    place.sample = id;
+    if (bytes_max <= extent->bytes)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &place,
+                             "bytes_max is %zu, for %u bytes and one more", bytes_max,
+                             extent->bytes);
+    if (extent->memory != NULL) {
+        memcpy(bytes, extent->memory, extent->bytes);
+    } else if (extent->bytes > 0) {
+        rc = check_announced(dataset, extent, &place, error);
+        if (rc == STOKER_OK)
+            rc = bytes_from_storage(dataset, &parts[0], bytes, &place, error);
+    }
+    if (rc == STOKER_OK)
+        *size = extent->bytes;
+    return rc;
+}

@@ -1,0 +1,12 @@
+/* part.h - from the bytes of one part to the rows of its fields. */
+#ifndef STK_PART_H
+#define STK_PART_H
+
+#include "loader/api/dataset.h"
+
+/* Decode part `part` of a sample into rows[0..field_count), of which only the part's own are touched; codec NULL = raw.
+ * Sets the length of fields that vary. Returns 0, or a code < 0 with a reason in said->message. */
+int stk_part_decode(const stoker_dataset *dataset, uint32_t part, const stoker_codec *codec,
+                    void *scratch, const stoker_encoded *in, stoker_row *rows, stoker_error *said);
+
+#endif
