@@ -147,7 +147,7 @@ static void write_options(char *text, size_t size, const struct bench_cell *cell
     append_word(text, size, "pin_memory", "STOKER_SWITCH_", cell->pin_memory, "");
     append_cache(text, size, cell, arguments);
     if (arguments->reader != NULL)
-        append(text, size, "options.reader = &stoker_reader_%s;\n", arguments->reader->name);
+        append(text, size, "options.reader = stoker_reader_%s();\n", arguments->reader->name);
     append_number(text, size, "prefetch_batches", arguments->prefetch_batches);
     append_number(text, size, "read_depth", arguments->read_depth);
     if (arguments->shuffle)

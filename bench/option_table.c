@@ -75,8 +75,8 @@ static int read_device(const struct cli_option *row, const char *text, void *to,
 
 static int read_reader(const struct cli_option *row, const char *text, void *to, char *message)
 {
-    const stoker_reader *const known[] = { &stoker_reader_uring, &stoker_reader_pread,
-                                           &stoker_reader_null };
+    const stoker_reader *const known[] = { stoker_reader_uring(), stoker_reader_pread(),
+                                           stoker_reader_null() };
     (void)row;
     for (size_t index = 0; index < sizeof(known) / sizeof(known[0]); index++)
         if (strcmp(text, known[index]->name) == 0) {

@@ -439,7 +439,7 @@ static int prepare(struct bench_run *run)
 static bool wants_rows(const struct bench_bench *bench)
 {
     /* the null reader writes nothing: only ids can be checked */
-    return bench->arguments->reader != &stoker_reader_null ||
+    return bench->arguments->reader != stoker_reader_null() ||
            bench->material.origin != BENCH_FROM_FILE;
 }
 

@@ -21,15 +21,16 @@ static int note_open(void **ring, const stoker_reader_setup *setup, stoker_error
         noted->size = file->size;
         snprintf(noted->path, sizeof(noted->path), "%s", file->path == NULL ? "" : file->path);
     }
-    return stoker_reader_pread.open(ring, setup, error);
+    return stoker_reader_pread()->open(ring, setup, error);
 }
 
 static void read_one(const stoker_dataset *dataset)
 {
-    stoker_reader reader = stoker_reader_pread;
+    stoker_reader reader = *stoker_reader_pread();
     stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
     stoker_loader *loader = NULL;
     stoker_batch batch = STOKER_BATCH_INIT;
+    reader.struct_size = sizeof(reader);
     reader.open = note_open;
     options.batch_size = 1;
     options.num_workers = 0;

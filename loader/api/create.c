@@ -20,8 +20,10 @@
 #include "loader/base/clock.h"
 #include "loader/base/environment.h"
 #include "loader/base/error.h"
+#include "loader/base/struct_size.h"
 #include "loader/base/thread.h"
 #include "loader/reader/choose.h"
+#include "loader/reader/readers.h"
 
 enum { BLOCK_BYTES = 65536 }; /* rows that one read brings into the cache */
 
@@ -162,7 +164,7 @@ static int make_cache(stoker_loader *loader)
 /* The built-in readers of files: all deliver the same bytes. */
 static bool reads_descriptors(const stoker_reader *reader)
 {
-    return reader == &stoker_reader_uring || reader == &stoker_reader_pread;
+    return reader == &stk_reader_uring || reader == &stk_reader_pread;
 }
 
 static int check_file(const stoker_reader *reader, uint32_t number, const stoker_file *file,
@@ -193,14 +195,37 @@ static void make_plan(stoker_loader *loader)
     loader->pipeline.plan = stk_pipeline_plan_make(&loader->facts);
 }
 
+/* The caller's reader, of any version: the functions that it lacks are NULL. */
+static int take_reader(stoker_loader *loader, const stoker_reader *given, stoker_error *error)
+{
+    const struct stk_place nowhere = STK_NOWHERE;
+    if (!stk_struct_size_fits(given->struct_size, STK_SIZE_UP_TO(stoker_reader, close),
+                              sizeof(*given)))
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "reader: struct_size %zu is not sizeof(stoker_reader)",
+                             given->struct_size);
+    memcpy(&loader->own_reader, given, given->struct_size);
+    loader->pipeline.reader = &loader->own_reader;
+    if (given->name == NULL || given->open == NULL || given->submit == NULL ||
+        given->reap == NULL || given->close == NULL)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "reader: its name or one of its functions is NULL");
+    return 0;
+}
+
 static int make_reader(stoker_loader *loader, stoker_error *error)
 {
     struct stk_pipeline *pipeline = &loader->pipeline;
     const uint32_t file_count = pipeline->dataset->info.file_count;
     if (loader->options.reader != NULL) {
-        pipeline->reader = loader->options.reader;
         (void)snprintf(loader->reader_reason, sizeof(loader->reader_reason),
                        "given in the options");
+        pipeline->reader = loader->options.reader; /* which keeps its identity */
+        int rc = reads_descriptors(pipeline->reader)
+                     ? 0
+                     : take_reader(loader, loader->options.reader, error);
+        if (rc < 0)
+            return rc;
     } else {
         int rc = stk_reader_choose(&pipeline->reader, loader->reader_reason,
                                    sizeof(loader->reader_reason), error);

@@ -56,6 +56,7 @@ struct stoker_loader {
     stoker_file *files;
     stoker_loader_options options;
     char reader_reason[128];
+    stoker_reader own_reader; /* a copy of the caller's; all zero if it gave none */
 
     struct stk_worker *workers; /* worker_count threads; or one without a thread */
     uint32_t worker_count;

@@ -7,6 +7,7 @@
 
 #include "loader/api/loader.h"
 #include "loader/base/clock.h"
+#include "loader/reader/readers.h"
 
 static void sum_cache(const stoker_loader *loader, stoker_stats *stats)
 {
@@ -88,7 +89,7 @@ static void sum_reader(const stoker_loader *loader, stoker_stats *stats)
     const uint32_t on_pread = atomic_load(&loader->pipeline.pread_workers);
     stats->read_depth = loader->pipeline.read_depth;
     (void)snprintf(stats->reader, sizeof(stats->reader), "%s",
-                   on_pread == loader->worker_count ? stoker_reader_pread.name
+                   on_pread == loader->worker_count ? stk_reader_pread.name
                                                     : loader->pipeline.reader->name);
     if (on_pread > 0)
         (void)snprintf(stats->reader_reason, sizeof(stats->reader_reason),

@@ -1,5 +1,6 @@
 /* fetch.c - see fetch.h. */
 #include "loader/pipeline/fetch.h"
+#include "loader/reader/readers.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -124,6 +125,7 @@ int stk_fetch_open_ring(struct stk_fetcher *fetcher, stoker_error *error)
     const bool fixed = fetcher->scratch.bytes <= FIXED_SCRATCH_BYTES;
     const bool straight = pipeline->plan.finish == STK_FINISH_COPY && slots->locked; /* anyhow */
     const stoker_reader_setup setup = {
+        .struct_size = sizeof(setup),
         .files = pipeline->files,
         .file_count = pipeline->dataset->info.file_count,
         .directory =
@@ -136,15 +138,14 @@ int stk_fetch_open_ring(struct stk_fetcher *fetcher, stoker_error *error)
         .any_thread = !pipeline->plan.threads,
     };
     int rc = fetcher->reader->open(&fetcher->ring, &setup, error);
-    if (rc < 0 && pipeline->plan.reader == STK_READER_ANY &&
-        fetcher->reader != &stoker_reader_pread) {
+    if (rc < 0 && pipeline->plan.reader == STK_READER_ANY && fetcher->reader != &stk_reader_pread) {
         /* A ring can fail on one thread although the others opened theirs. */
-        fetcher->reader = &stoker_reader_pread;
+        fetcher->reader = &stk_reader_pread;
         atomic_fetch_add(&pipeline->pread_workers, 1U); /* once: pread has no fallback */
         rc = fetcher->reader->open(&fetcher->ring, &setup, error);
     }
     fetcher->has_ring = rc == 0;
-    if (rc == 0 && fetcher->reader == &stoker_reader_uring)
+    if (rc == 0 && fetcher->reader == &stk_reader_uring)
         atomic_store_explicit(&fetcher->locked_bytes,
                               stk_uring_registered_bytes(fetcher->ring, fetcher->scratch.base),
                               memory_order_relaxed);
@@ -212,9 +213,9 @@ void stk_fetch_give_back(struct stk_fetcher *fetcher, struct stk_fetch *fetch)
 static void reopen(struct stk_fetcher *fetcher)
 {
     stoker_error why; /* unused: rows that fail report the ring */
-    if (!is_own(fetcher) && fetcher->reader != &stoker_reader_pread) {
+    if (!is_own(fetcher) && fetcher->reader != &stk_reader_pread) {
         atomic_fetch_add(&fetcher->pipeline->pread_workers, 1U);
-        fetcher->reader = &stoker_reader_pread;
+        fetcher->reader = &stk_reader_pread;
     }
     (void)stk_fetch_open_ring(fetcher, &why);
 }

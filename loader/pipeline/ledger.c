@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "loader/base/struct_size.h"
+
 enum { ENOUGH_BATCHES = 8, ENOUGH_NS = 1000000 };
 
 static const double NO_STALL = 0.05; /* share of stalls below which the loader is fast enough */
@@ -123,11 +125,14 @@ void stk_ledger_judge(stoker_stats *stats)
 
 int stoker_stats_between(const stoker_stats *before, const stoker_stats *after, stoker_stats *out)
 {
-    if (before == NULL || after == NULL || out == NULL || before->struct_size != sizeof(*before) ||
-        after->struct_size != sizeof(*after) || before->elapsed_ns > after->elapsed_ns ||
-        before->batches > after->batches)
+    if (before == NULL || after == NULL || out == NULL ||
+        before->struct_size != after->struct_size ||
+        !stk_struct_size_fits(after->struct_size, STK_SIZE_UP_TO(stoker_stats, cpu_ns),
+                              sizeof(*after)) ||
+        before->elapsed_ns > after->elapsed_ns || before->batches > after->batches)
         return STOKER_EINVAL;
-    stoker_stats between = *after;
+    stoker_stats between = { 0 };
+    memcpy(&between, after, after->struct_size);
     between.batches -= before->batches;
     between.samples -= before->samples;
     between.bytes -= before->bytes;
@@ -148,7 +153,7 @@ int stoker_stats_between(const stoker_stats *before, const stoker_stats *after, 
     between.copy_waits -= before->copy_waits;
     between.cpu_ns -= before->cpu_ns < after->cpu_ns ? before->cpu_ns : after->cpu_ns;
     stk_ledger_judge(&between);
-    *out = between;
+    memcpy(out, &between, between.struct_size);
     return STOKER_OK;
 }
 

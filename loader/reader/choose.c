@@ -12,9 +12,10 @@
 
 #include "loader/base/environment.h"
 #include "loader/base/error.h"
+#include "loader/reader/readers.h"
 
-static const stoker_reader *const readers[] = { &stoker_reader_uring, &stoker_reader_pread,
-                                                &stoker_reader_null };
+static const stoker_reader *const readers[] = { &stk_reader_uring, &stk_reader_pread,
+                                                &stk_reader_null };
 
 static const stoker_reader *find_reader(const char *name)
 {
@@ -27,7 +28,7 @@ static const stoker_reader *find_reader(const char *name)
 /* Open and close the smallest ring. */
 static int probe(const stoker_reader *reader, stoker_error *error)
 {
-    const stoker_reader_setup smallest = { .depth = 1 };
+    const stoker_reader_setup smallest = { .struct_size = sizeof(smallest), .depth = 1 };
     void *ring = NULL;
     int rc = reader->open(&ring, &smallest, error);
     return rc < 0 ? rc : reader->close(ring, 0);
@@ -72,7 +73,7 @@ int stk_reader_choose(const stoker_reader **out, char *reason, size_t reason_byt
         return choose_named(out, name, reason, reason_bytes, error);
 
     stoker_error refusal = { 0 };
-    int rc = probe(&stoker_reader_uring, &refusal);
+    int rc = probe(&stk_reader_uring, &refusal);
     if (rc < 0 && rc != STOKER_EREADER) {
         if (error != NULL)
             *error = refusal;
@@ -82,6 +83,6 @@ int stk_reader_choose(const stoker_reader **out, char *reason, size_t reason_byt
         (void)snprintf(reason, reason_bytes, "io_uring works here");
     else
         describe_fallback(reason, reason_bytes, &refusal);
-    *out = rc == 0 ? &stoker_reader_uring : &stoker_reader_pread;
+    *out = rc == 0 ? &stk_reader_uring : &stk_reader_pread;
     return 0;
 }

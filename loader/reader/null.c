@@ -7,6 +7,7 @@
 
 #include "loader/base/memory.h"
 #include "loader/reader/fifo.h"
+#include "loader/reader/readers.h"
 #include "loader/reader/setup.h"
 
 struct null_ring {
@@ -65,10 +66,16 @@ static int null_close(void *ring, int64_t wait_ns)
     return 0;
 }
 
-const stoker_reader stoker_reader_null = {
+const stoker_reader stk_reader_null = {
+    .struct_size = sizeof(stoker_reader),
     .name = "null",
     .open = null_open,
     .submit = null_submit,
     .reap = null_reap,
     .close = null_close,
 };
+
+const stoker_reader *stoker_reader_null(void)
+{
+    return &stk_reader_null;
+}

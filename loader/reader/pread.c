@@ -31,6 +31,7 @@
 #include "loader/base/open_beneath.h"
 #include "loader/reader/directory.h"
 #include "loader/reader/fifo.h"
+#include "loader/reader/readers.h"
 #include "loader/reader/setup.h"
 
 /* A miss predicts more misses, also in files that are partly cached: the next ADVICE_SUBMITS submits
@@ -203,10 +204,16 @@ static int pread_close(void *ring, int64_t wait_ns)
     return 0;
 }
 
-const stoker_reader stoker_reader_pread = {
+const stoker_reader stk_reader_pread = {
+    .struct_size = sizeof(stoker_reader),
     .name = "pread",
     .open = pread_open,
     .submit = pread_submit,
     .reap = pread_reap,
     .close = pread_close,
 };
+
+const stoker_reader *stoker_reader_pread(void)
+{
+    return &stk_reader_pread;
+}

@@ -39,6 +39,7 @@
 #include "loader/reader/chain.h"
 #include "loader/reader/directory.h"
 #include "loader/reader/fifo.h"
+#include "loader/reader/readers.h"
 #include "loader/reader/ring.h"
 
 struct uring {
@@ -547,10 +548,16 @@ static int uring_close(void *ring, int64_t wait_ns)
 
 #endif
 
-const stoker_reader stoker_reader_uring = {
+const stoker_reader stk_reader_uring = {
+    .struct_size = sizeof(stoker_reader),
     .name = "uring",
     .open = uring_open,
     .submit = uring_submit,
     .reap = uring_reap,
     .close = uring_close,
 };
+
+const stoker_reader *stoker_reader_uring(void)
+{
+    return &stk_reader_uring;
+}

@@ -369,6 +369,7 @@ static inline int stk_scripted_close(void *ring, int64_t wait_ns)
 }
 
 static const stoker_reader stk_scripted_reader = {
+    .struct_size = sizeof(stoker_reader),
     .name = "scripted",
     .open = stk_scripted_open,
     .submit = stk_scripted_submit,

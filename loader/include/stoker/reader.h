@@ -42,6 +42,7 @@ typedef struct stoker_read {
 } stoker_read;
 
 typedef struct stoker_reader_setup {
+    size_t struct_size;       /* bytes of this struct that the library fills in */
     const stoker_file *files; /* outlive the ring */
     uint32_t file_count;
     /* that paths are relative to; AT_FDCWD if no read has a path; STOKER_DIRECTORY_OF_FILE: each path is relative to
@@ -58,7 +59,8 @@ typedef struct stoker_reader_setup {
 } stoker_reader_setup;
 
 typedef struct stoker_reader {
-    const char *name; /* "uring", "pread", "null"; static */
+    size_t struct_size; /* sizeof(stoker_reader); create copies the table */
+    const char *name;   /* "uring", "pread", "null"; static */
 
     /* Make a ring; *ring may stay NULL. STOKER_EREADER if not available on this system (error->message says why).
      * error is never NULL. */
@@ -78,12 +80,15 @@ typedef struct stoker_reader {
     int (*close)(void *ring, int64_t wait_ns);
 } stoker_reader;
 
+/* The readers of the library. To change a function of one, copy it and set struct_size of the copy to
+ * sizeof(stoker_reader): the library's may be larger. Any thread. */
+
 /* io_uring; in a build without it, open returns STOKER_EREADER. */
-STOKER_API extern const stoker_reader stoker_reader_uring;
+STOKER_API const stoker_reader *stoker_reader_uring(void);
 /* One system call per read; works everywhere. */
-STOKER_API extern const stoker_reader stoker_reader_pread;
+STOKER_API const stoker_reader *stoker_reader_pread(void);
 /* Completes every read and writes nothing: for measurements. */
-STOKER_API extern const stoker_reader stoker_reader_null;
+STOKER_API const stoker_reader *stoker_reader_null(void);
 
 STOKER_END_DECLS
 #endif

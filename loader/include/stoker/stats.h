@@ -24,7 +24,7 @@ typedef enum stoker_limit {
 
 /* Counts start at create and never decrease; times are summed over all workers. */
 typedef struct stoker_stats {
-    size_t struct_size;   /* set by the caller to sizeof(stoker_stats) */
+    size_t struct_size;   /* set by STOKER_STATS_INIT */
     uint64_t batches;     /* delivered by next */
     uint64_t samples;     /* delivered by next */
     uint64_t bytes;       /* image bytes delivered */
@@ -97,13 +97,30 @@ typedef struct stoker_stats {
     char route[128];
 } stoker_stats;
 
+#define STOKER_STATS_DEFAULTS STOKER_DEFAULT(struct_size, sizeof(stoker_stats))
+
+#ifdef __cplusplus
+static inline stoker_stats stoker_stats_made(void)
+{
+    stoker_stats made = {};
+    STOKER_STATS_DEFAULTS
+    return made;
+}
+#define STOKER_STATS_INIT stoker_stats_made()
+#else
+#define STOKER_STATS_INIT                                                                          \
+    {                                                                                              \
+        STOKER_STATS_DEFAULTS                                                                      \
+    }
+#endif
+
 /* Fill *out, up to out->struct_size bytes. Any thread, any time between create and destroy. Errors: STOKER_EINVAL
  * (struct_size is not set), STOKER_EFORKED. */
 STOKER_API int stoker_loader_stats(const stoker_loader *loader, stoker_stats *out);
 
 /* What happened between two snapshots of one loader: counts and times become differences, other fields are those of
- * `after`, and limit and verdict judge only that period. out may be before or after. STOKER_EINVAL: a struct_size is
- * not this version's, or before is not the earlier one. Any thread. */
+ * `after`, and limit and verdict judge only that period. Writes after->struct_size bytes; out may be before or after.
+ * STOKER_EINVAL: the sizes differ or are not set, or before is not the earlier one. Any thread. */
 STOKER_API int stoker_stats_between(const stoker_stats *before, const stoker_stats *after,
                                     stoker_stats *out);
 

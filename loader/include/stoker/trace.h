@@ -43,7 +43,7 @@ enum { STOKER_TRACE_EVENTS_MAX = 1 << 24 };
 
 #define STOKER_TRACE_NO_BATCH UINT64_MAX
 
-/* Something that a thread did. Events of one thread are ordered by their ends; two of them are disjoint or nested. */
+/* Something that a thread did: 40 bytes in every version. Events of one thread are ordered by their ends; two of them are disjoint or nested. */
 typedef struct stoker_trace_event {
     uint64_t begin_ns; /* CLOCK_MONOTONIC */
     uint64_t end_ns;
@@ -99,7 +99,8 @@ typedef struct stoker_trace_run {
     const char *name;           /* UTF-8, the name of the process */
     stoker_trace_event *events; /* in any order; the caller's array, which the call sorts */
     size_t count;
-    uint64_t dropped; /* shown with the name if > 0 */
+    uint64_t dropped;     /* shown with the name if > 0 */
+    uint64_t reserved[2]; /* 0: runs are an array, so that their size stays */
 } stoker_trace_run;
 
 /* Receives text. Returns 0, or an error < 0 that stops stoker_trace_write(), which returns it. */

@@ -145,9 +145,12 @@ static int close_ring(void *ring, int64_t wait_ns)
     return STOKER_OK;
 }
 
-static const stoker_reader slow = {
-    .name = "slow", .open = open_ring, .submit = submit, .reap = reap, .close = close_ring
-};
+static const stoker_reader slow = { .struct_size = sizeof(stoker_reader),
+                                    .name = "slow",
+                                    .open = open_ring,
+                                    .submit = submit,
+                                    .reap = reap,
+                                    .close = close_ring };
 
 /* ---- */
 

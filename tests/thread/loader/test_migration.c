@@ -11,6 +11,7 @@
 #include <stoker/stoker.h>
 
 #include "loader/base/fault.h"
+#include "loader/reader/readers.h"
 #include "support/one_file_set.h"
 #include "support/thread_check.h"
 
@@ -78,7 +79,7 @@ int main(void)
     options.num_workers = 0;
     options.batch_size = BATCH_SIZE;
     options.cache = STOKER_CACHE_NONE;
-    options.reader = &stoker_reader_uring;
+    options.reader = &stk_reader_uring;
     const int rc = stoker_loader_create(&loader, dataset, &options, NULL);
     if (rc == STOKER_EREADER)
         return 77;

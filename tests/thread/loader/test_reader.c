@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "loader/base/memory.h"
+#include "loader/reader/readers.h"
 #include "support/reader_file.h"
 
 enum {
@@ -135,8 +136,8 @@ static void *open_and_close(void *argument)
         sched_yield();
     const stoker_reader_setup setup = { .files = turn->file, .file_count = 1, .depth = DEPTH };
     void *ring = NULL;
-    opener->opened = stoker_reader_uring.open(&ring, &setup, NULL) == 0 &&
-                     stoker_reader_uring.close(ring, WAIT_NS) == 0;
+    opener->opened = stk_reader_uring.open(&ring, &setup, NULL) == 0 &&
+                     stk_reader_uring.close(ring, WAIT_NS) == 0;
     atomic_fetch_add_explicit(&turn->number, 1, memory_order_relaxed);
     return NULL;
 }
@@ -164,9 +165,9 @@ int main(void)
     if (stream == NULL)
         return 77;
     const stoker_file file = { "file", fileno(stream), FILE_BYTES };
-    bool right = run(&stoker_reader_pread, &file);
-    if (stk_test_reader_works(&stoker_reader_uring))
-        right = run(&stoker_reader_uring, &file) && run_in_turns(&file) && right;
+    bool right = run(&stk_reader_pread, &file);
+    if (stk_test_reader_works(&stk_reader_uring))
+        right = run(&stk_reader_uring, &file) && run_in_turns(&file) && right;
     else
         printf("uring: not here\n");
     fclose(stream);

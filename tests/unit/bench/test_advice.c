@@ -85,14 +85,14 @@ CleanTest(bench_advice, the_line_to_paste_holds_all_that_was_measured_with)
     struct bench_cell cell = cell_of(1, 100, 3);
     struct bench_arguments arguments = {
         .seed = 7,
-        .reader = &stoker_reader_pread,
+        .reader = stoker_reader_pread(),
         .caches = { .values = { STOKER_CACHE_NONE, STOKER_CACHE_DECODED }, .count = 2 }
     };
     struct bench_advice advice;
     strcpy(cell.cache, "decoded");
     bench_advice_write(&advice, &cell, 1, &arguments);
     cr_assert(strstr(advice.options, "\noptions.seed = 7;\n") != NULL, "%s", advice.options);
-    cr_assert(strstr(advice.options, "\noptions.reader = &stoker_reader_pread;\n") != NULL);
+    cr_assert(strstr(advice.options, "\noptions.reader = stoker_reader_pread();\n") != NULL);
     cr_assert(strstr(advice.options, "\noptions.cache = STOKER_CACHE_DECODED;\n") != NULL);
     cr_assert(strstr(advice.verdict, "1 worker, ") != NULL, "%s", advice.verdict);
     arguments.caches = (struct cli_list){ .values = { STOKER_CACHE_AUTO }, .count = 1 };

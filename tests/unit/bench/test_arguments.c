@@ -144,7 +144,7 @@ CleanTest(bench_arguments, every_option_is_understood)
     cr_assert_eq(arguments.mean.count, 2);
     cr_assert_eq(arguments.mean.values[1], 0.25f);
     cr_assert_eq(arguments.std.values[1], 2.0f);
-    cr_assert_eq(arguments.reader, &stoker_reader_null);
+    cr_assert_eq(arguments.reader, stoker_reader_null());
     cr_assert_eq(arguments.read_depth, 7);
     cr_assert_eq(arguments.prefetch_batches, 9);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "loader/base/fault.h"
+#include "loader/reader/readers.h"
 #include "support/dataset_files.h"
 #include "support/leaks.h"
 #include "support/scenario.h"
@@ -180,7 +181,7 @@ Test(cifar, classes_have_names_if_there_is_one_for_each)
 
 Test(cifar, a_plain_path_is_recognised_and_every_reader_brings_the_same, .timeout = 60)
 {
-    static const stoker_reader *const readers[] = { &stoker_reader_pread, NULL };
+    static const stoker_reader *const readers[] = { &stk_reader_pread, NULL };
     static struct stk_run runs[2];
     stoker_dataset *dataset = NULL;
     begin();

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "loader/base/fault.h"
+#include "loader/reader/readers.h"
 #include "support/array_files.h"
 #include "support/label_of.h"
 #include "support/leaks.h"
@@ -462,7 +463,7 @@ CleanTest(npy, the_spec_is_read_as_written)
 /* Big rows and little ones, by either reader and many workers: the same batches. */
 CleanTest(npy, a_plain_path_is_recognised_and_every_reader_brings_the_same, .timeout = 60)
 {
-    static const stoker_reader *const readers[] = { &stoker_reader_pread, NULL };
+    static const stoker_reader *const readers[] = { &stk_reader_pread, NULL };
     static struct stk_run runs[2];
     const struct stk_directory directory = stk_directory_make();
     for (int big = 0; big <= 1; big++) {

@@ -10,6 +10,7 @@
 #include "datasets/shards/layout.h"
 #include "loader/base/fault.h"
 #include "loader/codec/zstd.h"
+#include "loader/reader/readers.h"
 #include "support/leaks.h"
 #include "support/png_sums.h"
 #include "support/shard_files.h"
@@ -121,7 +122,7 @@ CleanTest(shards, loaders_deliver_each_row)
 {
     const struct stk_directory directory = make_set(stk_lz4_present() ? 2 : 1);
     stoker_dataset *dataset = open_good(&directory, "");
-    const stoker_reader *const readers[] = { NULL, &stoker_reader_pread };
+    const stoker_reader *const readers[] = { NULL, &stk_reader_pread };
     for (int32_t workers = 0; workers <= 2; workers++) {
         for (int r = 0; r < 2; r++) {
             stoker_loader *loader = NULL;

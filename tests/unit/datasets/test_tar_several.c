@@ -1,6 +1,7 @@
 /* test_tar_several.c - many archives are one data set: their names in braces, their samples in one order,
  * and what holds for all of them together.
  */
+#include "loader/reader/readers.h"
 #include "support/leaks.h"
 #include "support/tar_reading.h"
 
@@ -100,7 +101,7 @@ static void write_labelled(const struct stk_directory *directory, int file, int 
 CleanTest(tar_several, several_archives_are_one_set_by_every_reader, .timeout = 60)
 {
     stk_archive_needs_png();
-    static const stoker_reader *const readers[] = { &stoker_reader_pread, NULL };
+    static const stoker_reader *const readers[] = { &stk_reader_pread, NULL };
     static struct stk_run runs[2];
     const struct stk_directory directory = stk_directory_make();
     stoker_error error = { .message = "" };

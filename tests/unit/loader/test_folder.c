@@ -11,13 +11,14 @@
 
 #include "loader/api/loader.h"
 #include "loader/base/fault.h"
+#include "loader/reader/readers.h"
 #include "support/folder_files.h"
 #include "support/leaks.h"
 #include "support/scripted_reader.h"
 
 enum { COUNT = 90, PER_CLASS = 9 };
 
-static const stoker_reader *const readers[] = { &stoker_reader_pread, &stoker_reader_uring,
+static const stoker_reader *const readers[] = { &stk_reader_pread, &stk_reader_uring,
                                                 &stk_scripted_reader };
 enum { READERS = sizeof(readers) / sizeof(readers[0]) };
 
@@ -66,7 +67,7 @@ static void alike_by_every_route(bool png)
     stoker_loader_options options = stk_small_options();
     options.epochs = 3;
     options.num_workers = 0;
-    options.reader = &stoker_reader_pread;
+    options.reader = &stk_reader_pread;
     check_rows(&set, &options);
     cr_assert_eq(stk_run(set.dataset, &options, &first), STOKER_FINISHED);
     for (size_t r = 0; r < READERS; r++)
@@ -452,7 +453,7 @@ CleanTest(loader_folder, no_descriptors_left_is_reported, .timeout = 60)
             cr_assert_eq(run.rc, STOKER_FINISHED);
             cr_assert_eq(run.samples + stats.bad_samples, 40);
         }
-        if (readers[r] == &stoker_reader_uring)
+        if (readers[r] == &stk_reader_uring)
             cr_assert_eq(bad, 0);
         stoker_loader_destroy(&loader);
         stk_folder_remove(&set);
@@ -482,7 +483,7 @@ CleanTest(loader_folder, a_run_of_null_reads_goes_through)
     static struct stk_run run;
     stk_folder_make(&set, COUNT, PER_CLASS, false);
     stoker_loader_options options = stk_small_options();
-    options.reader = &stoker_reader_null;
+    options.reader = &stk_reader_null;
     cr_assert_eq(stk_run(set.dataset, &options, &run), STOKER_FINISHED);
     cr_assert_eq(run.samples, 2 * COUNT);
     stk_folder_remove(&set);

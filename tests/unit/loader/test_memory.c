@@ -10,6 +10,7 @@
 #include "loader/base/budget.h"
 #include "loader/base/fault.h"
 #include "loader/base/number_file.h"
+#include "loader/reader/readers.h"
 #include "support/leaks.h"
 #include "support/made_set.h"
 #include "support/reader_file.h"
@@ -71,7 +72,7 @@ CleanTest(memory, nothing_is_allocated_after_the_first_batch, .timeout = 60)
     stoker_loader_options options = stk_small_options();
     check_all(drawn, options);
     check_all(set.dataset, options);
-    options.reader = &stoker_reader_pread;
+    options.reader = &stk_reader_pread;
     options.dtype = STOKER_DTYPE_FLOAT32;
     check_all(set.dataset, options);
     options.trace_events = 64; /* and nobody takes them: the rings are full soon */
@@ -223,7 +224,7 @@ static int buffers_with(const stoker_dataset *dataset, stoker_switch pin_memory,
     stoker_loader_options options = stk_small_options();
     options.num_workers = 0;
     options.cache = STOKER_CACHE_NONE;
-    options.reader = &stoker_reader_uring;
+    options.reader = &stk_reader_uring;
     options.prefetch_batches = 2;
     options.read_depth = 8;
     options.pin_memory = pin_memory;
@@ -245,7 +246,7 @@ static uint64_t status_bytes(const char *key)
 CleanTest(memory, page_locked_memory_is_reported)
 {
     struct rlimit limit;
-    if (!stk_test_reader_works(&stoker_reader_uring))
+    if (!stk_test_reader_works(&stk_reader_uring))
         cr_skip_test("NOT TESTED: no io_uring here");
     if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur < LOCKED_BYTES)
         cr_skip_test("NOT TESTED: we may not lock so much");
@@ -258,7 +259,7 @@ CleanTest(memory, page_locked_memory_is_reported)
             stoker_loader_options options = stk_small_options();
             options.num_workers = workers;
             options.cache = STOKER_CACHE_NONE;
-            options.reader = &stoker_reader_uring;
+            options.reader = &stk_reader_uring;
             options.read_depth = 8;
             options.pin_memory = (stoker_switch)pin;
             const uint64_t before = status_bytes("VmLck:");
@@ -312,7 +313,7 @@ CleanTest(memory, room_for_images_is_reported)
 CleanTest(memory, slots_are_registered_with_the_ring)
 {
     struct rlimit limit;
-    if (!stk_test_reader_works(&stoker_reader_uring))
+    if (!stk_test_reader_works(&stk_reader_uring))
         cr_skip_test("NOT TESTED: no io_uring here");
     if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur < LOCKED_BYTES)
         cr_skip_test("NOT TESTED: we may not lock so much");

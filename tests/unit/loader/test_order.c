@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "loader/base/clock.h"
+#include "loader/reader/readers.h"
 #include "support/leaks.h"
 #include "support/opened_loader.h"
 #include "support/reader_file.h"
@@ -45,7 +46,7 @@ static void compare_all(const stoker_dataset *dataset, stoker_loader_options opt
 static void expect_plainest(const stoker_dataset *dataset, stoker_loader_options options)
 {
     options.num_workers = 0;
-    options.reader = &stoker_reader_pread;
+    options.reader = &stk_reader_pread;
     cr_assert_eq(stk_run(dataset, &options, &expected), STOKER_FINISHED);
     cr_assert_eq(expected.epoch_ends, 2);
     cr_assert_eq(expected.samples, 2 * SAMPLES);
@@ -60,10 +61,10 @@ static void check_file_set(stoker_dtype dtype)
     stoker_loader_options options = stk_small_options();
     options.dtype = dtype;
     expect_plainest(set.dataset, options);
-    options.reader = &stoker_reader_pread;
+    options.reader = &stk_reader_pread;
     compare_all(set.dataset, options);
-    options.reader = &stoker_reader_uring;
-    if (stk_test_reader_works(&stoker_reader_uring))
+    options.reader = &stk_reader_uring;
+    if (stk_test_reader_works(&stk_reader_uring))
         compare_all(set.dataset, options);
     stk_file_set_remove(&set);
     stk_test_check_leaks();

@@ -49,4 +49,7 @@ CleanTest(tensor, the_library_is_of_the_version_of_its_headers)
                    STOKER_VERSION_MINOR, STOKER_VERSION_PATCH);
     cr_assert_str_eq(stoker_version(), expected);
     cr_assert_str_eq(STOKER_VERSION_STRING, expected);
+    cr_assert_eq(stoker_version_number(), STOKER_VERSION_NUMBER);
+    cr_assert_eq(STOKER_VERSION_NUMBER,
+                 STOKER_VERSION_MAJOR * 10000 + STOKER_VERSION_MINOR * 100 + STOKER_VERSION_PATCH);
 }

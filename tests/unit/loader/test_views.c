@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "loader/reader/readers.h"
 #include "support/folder_files.h"
 #include "support/leaks.h"
 #include "support/opened_loader.h"
@@ -123,7 +124,7 @@ CleanTest(view_loader, over_sets_of_every_kind, .timeout = 100)
     cr_assert_eq(stoker_dataset_concat(&view, inner, 4, &error), STOKER_OK, "%s", error.message);
     check_everywhere(view);
     stoker_loader_options options = stk_small_options();
-    const stoker_reader *readers[] = { &stoker_reader_pread, &stoker_reader_uring };
+    const stoker_reader *readers[] = { &stk_reader_pread, &stk_reader_uring };
     for (int i = 0; i < 2; i++) {
         if (!stk_test_reader_works(readers[i]))
             continue;

@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 
 #include "loader/base/fault.h"
+#include "loader/reader/readers.h"
 #include "support/cuda_host_kernels.h"
 #include "support/cuda_run.h"
 #include "support/leaks.h"
@@ -150,7 +151,7 @@ CleanTest(cuda_calls, each_allocation_of_create_fails_once)
     stoker_loader_options options = stk_small_options();
     options.device = STOKER_DEVICE_CUDA;
     options.num_workers = 2;
-    options.reader = &stoker_reader_pread; /* which has no other to go to */
+    options.reader = &stk_reader_pread; /* which has no other to go to */
     fail_each_allocation(options, before);
     stk_cuda_use_host_kernels();
     options.cache = STOKER_CACHE_DEVICE;

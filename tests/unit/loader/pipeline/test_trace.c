@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "loader/base/fault.h"
+#include "loader/reader/readers.h"
 #include "support/leaks.h"
 #include "support/resident_set.h"
 #include "support/trace_events.h"
@@ -176,7 +177,7 @@ CleanTest(trace, records_each_span_and_batch_once, .timeout = 100)
     check_run(resident.dataset, options);
     check_run(drawn, options);
     check_run(files.dataset, options);
-    options.reader = &stoker_reader_pread;
+    options.reader = &stk_reader_pread;
     options.read_depth = 3;
     options.dtype = STOKER_DTYPE_FLOAT32;
     check_run(files.dataset, options);

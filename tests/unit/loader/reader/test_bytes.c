@@ -8,19 +8,20 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "loader/reader/readers.h"
 #include "support/leaks.h"
 #include "support/reader_file.h"
 
 enum { FILE_BYTES = 20011, DEPTH_MAX = 1024, WAIT_NS = 2000000000 };
 
-static const stoker_reader *const readers[] = { &stoker_reader_uring, &stoker_reader_pread };
+static const stoker_reader *const readers[] = { &stk_reader_uring, &stk_reader_pread };
 
 /* The n-th reader that works here, NULL after the last. */
 static const stoker_reader *working_reader(size_t n)
 {
     for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++) {
         if (!stk_test_reader_works(readers[i])) {
-            cr_assert_neq(readers[i], &stoker_reader_pread);
+            cr_assert_neq(readers[i], &stk_reader_pread);
             cr_log_warn("no %s here: not tested", readers[i]->name);
         } else if (n-- == 0) {
             return readers[i];
@@ -272,7 +273,7 @@ CleanTest(reader_bytes, long_reads_come_a_group_at_a_time)
             for (int got, taken = 0; taken < to_take; taken += got) {
                 got = reader->reap(ring, done, (uint32_t)(to_take - taken), -1);
                 cr_assert_gt(got, 0);
-                if (reader == &stoker_reader_pread) /* a ring may find more finished */
+                if (reader == &stk_reader_pread) /* a ring may find more finished */
                     cr_assert_leq(got, 2);
                 for (int i = 0; i < got; i++) {
                     cr_assert_eq(done[i]->result, READ_BYTES);
@@ -291,8 +292,8 @@ CleanTest(reader_bytes, more_than_depth_is_refused)
     cr_assert_not_null(file);
     const stoker_file files[] = { { "file", fileno(file), FILE_BYTES },
                                   { "again", fileno(file), FILE_BYTES } };
-    static const stoker_reader *const all[] = { &stoker_reader_uring, &stoker_reader_pread,
-                                                &stoker_reader_null };
+    static const stoker_reader *const all[] = { &stk_reader_uring, &stk_reader_pread,
+                                                &stk_reader_null };
     for (size_t n = 0; n < sizeof(all) / sizeof(all[0]); n++) {
         if (!stk_test_reader_works(all[n]))
             continue;
@@ -311,7 +312,7 @@ CleanTest(reader_bytes, more_than_depth_is_refused)
 CleanTest(reader_bytes, null_completes_all_and_writes_nothing)
 {
     const stoker_file files[] = { { "no file", -1, 0 } };
-    void *ring = open_ring(&stoker_reader_null, files, 1, 3);
+    void *ring = open_ring(&stk_reader_null, files, 1, 3);
     uint8_t bytes[10] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 };
     for (int round = 0; round < 5; round++) {
         stoker_read reads[3] = { { .buffer = bytes, .bytes = 10, .tag = 0 },
@@ -319,15 +320,15 @@ CleanTest(reader_bytes, null_completes_all_and_writes_nothing)
                                  { .buffer = bytes, .bytes = UINT32_MAX, .tag = 2 } };
         stoker_read *pointers[3] = { &reads[0], &reads[1], &reads[2] };
         stoker_read *done[3] = { NULL };
-        cr_assert_eq(stoker_reader_null.submit(ring, pointers, 3), 0);
-        cr_assert_eq(stoker_reader_null.reap(ring, done, 2, -1), 2);
-        cr_assert_eq(stoker_reader_null.reap(ring, done + 2, 2, -1), 1);
-        cr_assert_eq(stoker_reader_null.reap(ring, done, 2, -1), 0);
+        cr_assert_eq(stk_reader_null.submit(ring, pointers, 3), 0);
+        cr_assert_eq(stk_reader_null.reap(ring, done, 2, -1), 2);
+        cr_assert_eq(stk_reader_null.reap(ring, done + 2, 2, -1), 1);
+        cr_assert_eq(stk_reader_null.reap(ring, done, 2, -1), 0);
         cr_assert_eq(done[0]->result, 10);
         cr_assert_eq(done[1]->result, 1);
         cr_assert_eq(done[2]->result, 1 << 30); /* the longest single read */
     }
     for (uint8_t i = 0; i < 10; i++)
         cr_assert_eq(bytes[i], i + 1);
-    cr_assert_eq(stoker_reader_null.close(ring, 0), 0);
+    cr_assert_eq(stk_reader_null.close(ring, 0), 0);
 }

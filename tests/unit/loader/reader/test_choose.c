@@ -7,6 +7,7 @@
 
 #include "loader/base/fault.h"
 #include "loader/reader/choose.h"
+#include "loader/reader/readers.h"
 #include "support/leaks.h"
 #include "support/reader_file.h"
 #include "support/seccomp.h"
@@ -24,19 +25,17 @@ CleanTest(reader_choose, takes_io_uring_where_it_works)
 {
     char reason[128] = "";
     unsetenv("STOKER_READER");
-    const bool works = stk_test_reader_works(&stoker_reader_uring);
-    cr_assert_eq(choose(reason, sizeof(reason)),
-                 works ? &stoker_reader_uring : &stoker_reader_pread);
+    const bool works = stk_test_reader_works(&stk_reader_uring);
+    cr_assert_eq(choose(reason, sizeof(reason)), works ? &stk_reader_uring : &stk_reader_pread);
     cr_assert_neq(reason[0], '\0');
     setenv("STOKER_READER", "", 1); /* empty is unset */
-    cr_assert_eq(choose(reason, sizeof(reason)),
-                 works ? &stoker_reader_uring : &stoker_reader_pread);
+    cr_assert_eq(choose(reason, sizeof(reason)), works ? &stk_reader_uring : &stk_reader_pread);
 }
 
 CleanTest(reader_choose, obeys_the_environment)
 {
-    static const stoker_reader *const readers[] = { &stoker_reader_pread, &stoker_reader_null,
-                                                    &stoker_reader_uring };
+    static const stoker_reader *const readers[] = { &stk_reader_pread, &stk_reader_null,
+                                                    &stk_reader_uring };
     for (size_t i = 0; i < 3; i++) {
         if (!stk_test_reader_works(readers[i]))
             continue;
@@ -68,16 +67,16 @@ CleanTest(reader_choose, a_name_that_is_none_is_named)
 
 static void without_rings(int os_errno, const char *reason_expected)
 {
-    if (!stk_test_reader_works(&stoker_reader_uring))
+    if (!stk_test_reader_works(&stk_reader_uring))
         cr_skip_test("no io_uring here: nothing to take away");
     if (stk_seccomp_refuse_rings(os_errno) != 0)
         cr_skip_test("no seccomp filters here");
     char reason[128] = "";
     unsetenv("STOKER_READER");
-    cr_assert_eq(choose(reason, sizeof(reason)), &stoker_reader_pread);
+    cr_assert_eq(choose(reason, sizeof(reason)), &stk_reader_pread);
     cr_assert_str_eq(reason, reason_expected);
     char cut[20] = "";
-    cr_assert_eq(choose(cut, sizeof(cut)), &stoker_reader_pread);
+    cr_assert_eq(choose(cut, sizeof(cut)), &stk_reader_pread);
     cr_assert_eq(strncmp(cut, reason, sizeof(cut) - 1), 0);
     cr_assert_eq(strlen(cut), sizeof(cut) - 1);
 
@@ -106,13 +105,13 @@ Test(reader_choose, falls_back_when_the_kernel_has_no_rings)
 /* Setup alone may pass: Some sandboxes refuse the second call. */
 CleanTest(reader_choose, falls_back_when_a_ring_can_be_made_but_not_run)
 {
-    if (!stk_test_reader_works(&stoker_reader_uring))
+    if (!stk_test_reader_works(&stk_reader_uring))
         cr_skip_test("no io_uring here: nothing to take away");
     if (stk_seccomp_refuse(SYS_io_uring_enter, EPERM) != 0)
         cr_skip_test("no seccomp filters here");
     char reason[128] = "";
     unsetenv("STOKER_READER");
-    cr_assert_eq(choose(reason, sizeof(reason)), &stoker_reader_pread);
+    cr_assert_eq(choose(reason, sizeof(reason)), &stk_reader_pread);
     cr_assert_not_null(strstr(reason, "no-op failed: Operation not permitted"));
 }
 

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "loader/reader/readers.h"
 #include "loader/reader/setup.h"
 #include "support/leaks.h"
 #include "support/reader_file.h"
@@ -66,14 +67,14 @@ static void submit_all(void *ring, stoker_read *reads, uint8_t *buffers)
                                   .file = i < PIPE_READS ? PIPE : DISK };
         pointers[i] = &reads[i];
     }
-    cr_assert_eq(stoker_reader_uring.submit(ring, pointers, READS), 0);
+    cr_assert_eq(stk_reader_uring.submit(ring, pointers, READS), 0);
 }
 
 static void reap_all(void *ring)
 {
     stoker_read *done[READS];
     for (int left = READS; left > 0;) {
-        const int count = stoker_reader_uring.reap(ring, done, READS, WAIT_NS);
+        const int count = stk_reader_uring.reap(ring, done, READS, WAIT_NS);
         cr_assert_gt(count, 0);
         for (int i = 0; i < count; i++) {
             cr_assert_eq(done[i]->result, done[i]->file == DISK ? READ_BYTES : 0);
@@ -86,7 +87,7 @@ static void reap_all(void *ring)
 
 CleanTest(reader_cold, all_reads_are_begun_before_anybody_reaps, .timeout = 120)
 {
-    if (!stk_test_reader_works(&stoker_reader_uring))
+    if (!stk_test_reader_works(&stk_reader_uring))
         cr_skip_test("NOT TESTED: no io_uring here");
     FILE *file = make_cold_file();
     uint8_t *map = mmap(NULL, FILE_BYTES, PROT_READ, MAP_SHARED, fileno(file), 0);
@@ -101,7 +102,7 @@ CleanTest(reader_cold, all_reads_are_begun_before_anybody_reaps, .timeout = 120)
                                   [DISK] = { .fd = fileno(file), .size = FILE_BYTES } };
     const stoker_reader_setup setup = { .files = files, .file_count = 2, .depth = READS };
     void *ring = NULL;
-    cr_assert_eq(stoker_reader_uring.open(&ring, &setup, NULL), 0);
+    cr_assert_eq(stk_reader_uring.open(&ring, &setup, NULL), 0);
 
     submit_all(ring, reads, buffers);
     for (int ms = 0; ms < PATIENCE && cached_count(map) < READS - PIPE_READS; ms++)
@@ -110,7 +111,7 @@ CleanTest(reader_cold, all_reads_are_begun_before_anybody_reaps, .timeout = 120)
     close(ends[1]); /* the pipe is at its end */
     reap_all(ring);
     close(ends[0]);
-    cr_assert_eq(stoker_reader_uring.close(ring, WAIT_NS), 0);
+    cr_assert_eq(stk_reader_uring.close(ring, WAIT_NS), 0);
     munmap(map, FILE_BYTES);
     fclose(file);
 }

@@ -7,11 +7,12 @@
 
 #include "loader/base/clock.h"
 #include "loader/base/fault.h"
+#include "loader/reader/readers.h"
 #include "support/leaks.h"
 #include "support/reader_file.h"
 #include "support/seccomp.h"
 
-static const stoker_reader *const uring = &stoker_reader_uring;
+static const stoker_reader *const uring = &stk_reader_uring;
 
 struct bench {
     int ends[2]; /* of the pipe: read, write */
@@ -121,7 +122,7 @@ CleanTest(reader_failure, pread_does_without_preadv2)
         if (stk_seccomp_refuse(SYS_preadv2, errors[i]) != 0)
             cr_skip_test("no seccomp filters here");
         void *ring = NULL;
-        cr_assert_eq(stoker_reader_pread.open(&ring, &setup, NULL), 0);
+        cr_assert_eq(stk_reader_pread.open(&ring, &setup, NULL), 0);
         for (uint64_t offset = 0; offset < 4096; offset += 64) {
             uint8_t bytes[2][32];
             stoker_read reads[2] = {
@@ -129,14 +130,14 @@ CleanTest(reader_failure, pread_does_without_preadv2)
                 { .buffer = bytes[1], .offset = offset + 32, .bytes = 32 },
             };
             stoker_read *pointers[2] = { &reads[0], &reads[1] };
-            cr_assert_eq(stoker_reader_pread.submit(ring, pointers, 2), 0);
-            cr_assert_eq(stoker_reader_pread.reap(ring, pointers, 2, -1), 2);
+            cr_assert_eq(stk_reader_pread.submit(ring, pointers, 2), 0);
+            cr_assert_eq(stk_reader_pread.reap(ring, pointers, 2, -1), 2);
             for (int r = 0; r < 2; r++) {
                 cr_assert_eq(reads[r].result, 32);
                 cr_assert(stk_test_bytes_match(bytes[r], reads[r].offset, 32));
             }
         }
-        cr_assert_eq(stoker_reader_pread.close(ring, 0), 0);
+        cr_assert_eq(stk_reader_pread.close(ring, 0), 0);
     }
     fclose(file);
 }

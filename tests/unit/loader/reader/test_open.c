@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "loader/base/fault.h"
+#include "loader/reader/readers.h"
 #include "support/leaks.h"
 #include "support/reader_file.h"
 #include "support/registered_buffers.h"
@@ -17,8 +18,8 @@
 
 enum { FILE_BYTES = 50007, PIECE_BYTES = 4096, WAIT_NS = 2000000000 };
 
-static const stoker_reader *const readers[] = { &stoker_reader_uring, &stoker_reader_pread,
-                                                &stoker_reader_null };
+static const stoker_reader *const readers[] = { &stk_reader_uring, &stk_reader_pread,
+                                                &stk_reader_null };
 enum { READERS = sizeof(readers) / sizeof(readers[0]) };
 
 CleanTest(reader_open, each_failed_allocation_leaves_nothing)
@@ -111,12 +112,12 @@ static int read_unprivileged(const stoker_reader_setup *setup, rlim_t locked_byt
         return 3;
     stoker_error error = { 0 };
     void *ring = NULL;
-    const int rc = stoker_reader_uring.open(&ring, setup, &error);
+    const int rc = stk_reader_uring.open(&ring, setup, &error);
     if (rc == STOKER_EREADER && error.os_errno == ENOMEM)
         return 2;
-    if (rc != 0 || stoker_reader_uring.close(ring, 0) != 0)
+    if (rc != 0 || stk_reader_uring.close(ring, 0) != 0)
         return 1;
-    return reads_right(&stoker_reader_uring, setup) ? 0 : 1;
+    return reads_right(&stk_reader_uring, setup) ? 0 : 1;
 }
 
 static int in_child(const stoker_reader_setup *setup, rlim_t locked_bytes)
@@ -136,7 +137,7 @@ static int in_child(const stoker_reader_setup *setup, rlim_t locked_bytes)
  * cache, once directly where the file system can. */
 CleanTest(reader_open, works_with_little_locked_memory)
 {
-    if (!stk_test_reader_works(&stoker_reader_uring))
+    if (!stk_test_reader_works(&stk_reader_uring))
         cr_skip_test("no io_uring here");
     FILE *file = stk_test_file(FILE_BYTES);
     cr_assert_not_null(file);
@@ -154,7 +155,7 @@ CleanTest(reader_open, works_with_little_locked_memory)
                                             .depth = 8,
                                             .scratch = scratch,
                                             .scratch_bytes = scratch_bytes };
-        cr_assert(reads_right(&stoker_reader_uring, &setup)); /* with it, if this is root */
+        cr_assert(reads_right(&stk_reader_uring, &setup)); /* with it, if this is root */
         const int little = in_child(&setup, 256 * 1024);
         cr_assert(little == 0 || little == 3, "child: %d", little);
         const int none = in_child(&setup, 0);
@@ -168,16 +169,16 @@ static int buffers_of(const stoker_reader_setup *setup)
 {
     void *ring = NULL;
     stoker_error error;
-    cr_assert_eq(stoker_reader_uring.open(&ring, setup, &error), 0);
+    cr_assert_eq(stk_reader_uring.open(&ring, setup, &error), 0);
     const int buffers = stk_test_registered_buffers();
-    cr_assert_eq(stoker_reader_uring.close(ring, WAIT_NS), 0);
+    cr_assert_eq(stk_reader_uring.close(ring, WAIT_NS), 0);
     return buffers;
 }
 
 /* Scratch of the ring's own and slots that all rings share; where slots are too much, scratch alone. */
 CleanTest(reader_open, registers_scratch_and_slots)
 {
-    if (!stk_test_reader_works(&stoker_reader_uring))
+    if (!stk_test_reader_works(&stk_reader_uring))
         cr_skip_test("no io_uring here");
     FILE *file = stk_test_file(FILE_BYTES);
     cr_assert_not_null(file);
@@ -192,21 +193,21 @@ CleanTest(reader_open, registers_scratch_and_slots)
     if (buffers_of(&setup) < 0)
         cr_skip_test("NOT TESTED: this kernel does not report it");
     cr_expect_eq(buffers_of(&setup), 1);
-    cr_expect(reads_into(&stoker_reader_uring, &setup, slots));
+    cr_expect(reads_into(&stk_reader_uring, &setup, slots));
     setup.scratch = scratch;
     setup.scratch_bytes = sizeof(scratch);
     cr_expect_eq(buffers_of(&setup), 2);
-    cr_expect(reads_into(&stoker_reader_uring, &setup, slots), "the second buffer");
+    cr_expect(reads_into(&stk_reader_uring, &setup, slots), "the second buffer");
     setup.slots_bytes = SIZE_MAX / 2;
     cr_expect_eq(buffers_of(&setup), 1);
-    cr_expect(reads_into(&stoker_reader_uring, &setup, slots), "not registered");
+    cr_expect(reads_into(&stk_reader_uring, &setup, slots), "not registered");
     fclose(file);
 }
 
 /* Buffers (0) and files (2), and the limit on threads (19), are gains and not needs. */
 CleanTest(reader_open, works_with_each_registration_refused)
 {
-    if (!stk_test_reader_works(&stoker_reader_uring))
+    if (!stk_test_reader_works(&stk_reader_uring))
         cr_skip_test("no io_uring here");
     FILE *file = stk_test_file(FILE_BYTES);
     cr_assert_not_null(file);
@@ -218,12 +219,12 @@ CleanTest(reader_open, works_with_each_registration_refused)
                                         .depth = 8,
                                         .scratch = scratch,
                                         .scratch_bytes = sizeof(scratch) };
-    cr_assert(reads_right(&stoker_reader_uring, &setup));
+    cr_assert(reads_right(&stk_reader_uring, &setup));
     static const uint32_t operations[] = { 0, 2, 19 };
     for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
         if (stk_seccomp_refuse_operation(SYS_io_uring_register, operations[i], ENOMEM) != 0)
             cr_skip_test("no seccomp filters here");
-        cr_assert(reads_right(&stoker_reader_uring, &setup), "operation %u", operations[i]);
+        cr_assert(reads_right(&stk_reader_uring, &setup), "operation %u", operations[i]);
     }
     fclose(file);
 }
@@ -232,14 +233,14 @@ CleanTest(reader_open, works_with_each_registration_refused)
  * probe of operations goes through the same call, so this ring is refused, with its reason. */
 CleanTest(reader_open, a_ring_that_registers_nothing_is_refused_with_words)
 {
-    if (!stk_test_reader_works(&stoker_reader_uring))
+    if (!stk_test_reader_works(&stk_reader_uring))
         cr_skip_test("no io_uring here: nothing to take away");
     if (stk_seccomp_refuse(SYS_io_uring_register, EPERM) != 0)
         cr_skip_test("no seccomp filters here");
     const stoker_reader_setup setup = { .depth = 4 };
     stoker_error error = { 0 };
     void *ring = NULL;
-    cr_assert_eq(stoker_reader_uring.open(&ring, &setup, &error), STOKER_EREADER);
+    cr_assert_eq(stk_reader_uring.open(&ring, &setup, &error), STOKER_EREADER);
     cr_assert_not_null(strstr(error.message, "io_uring"));
     cr_assert_null(ring);
 }
@@ -247,7 +248,7 @@ CleanTest(reader_open, a_ring_that_registers_nothing_is_refused_with_words)
 /* Descriptors run out: said, and gone when there are some again. */
 CleanTest(reader_open, without_descriptors_a_ring_is_refused)
 {
-    if (!stk_test_reader_works(&stoker_reader_uring))
+    if (!stk_test_reader_works(&stk_reader_uring))
         cr_skip_test("no io_uring here");
     struct rlimit before;
     cr_assert_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -256,10 +257,10 @@ CleanTest(reader_open, without_descriptors_a_ring_is_refused)
     const stoker_reader_setup setup = { .depth = 4 };
     stoker_error error = { 0 };
     void *ring = NULL;
-    const int rc = stoker_reader_uring.open(&ring, &setup, &error);
+    const int rc = stk_reader_uring.open(&ring, &setup, &error);
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
     cr_assert_eq(rc, STOKER_EREADER);
     cr_assert_eq(error.os_errno, EMFILE);
     cr_assert_null(ring);
-    cr_assert(stk_test_reader_works(&stoker_reader_uring));
+    cr_assert(stk_test_reader_works(&stk_reader_uring));
 }

@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 
+#include "loader/reader/readers.h"
 #include "support/leaks.h"
 #include "support/reader_file.h"
 
@@ -116,17 +117,17 @@ static uint32_t overflows_of(bool small, bool any_thread)
                                         .any_thread = any_thread };
     void *ring = NULL;
     shrinks = small;
-    cr_assert_eq(stoker_reader_uring.open(&ring, &setup, NULL), 0);
+    cr_assert_eq(stk_reader_uring.open(&ring, &setup, NULL), 0);
     shrinks = false;
-    const uint32_t overflows = read_at_random(&stoker_reader_uring, ring);
-    cr_assert_eq(stoker_reader_uring.close(ring, 1000000000), 0);
+    const uint32_t overflows = read_at_random(&stk_reader_uring, ring);
+    cr_assert_eq(stk_reader_uring.close(ring, 1000000000), 0);
     fclose(file);
     return overflows;
 }
 
 CleanTest(reader_overflow, a_queue_that_is_too_small_loses_no_read, .timeout = 100)
 {
-    if (!stk_test_reader_works(&stoker_reader_uring))
+    if (!stk_test_reader_works(&stk_reader_uring))
         cr_skip_test("no io_uring here");
     if (dlsym(RTLD_NEXT, "io_uring_queue_init_params") == NULL)
         cr_skip_test("liburing is linked statically: its ring cannot be made smaller");
@@ -136,7 +137,7 @@ CleanTest(reader_overflow, a_queue_that_is_too_small_loses_no_read, .timeout = 1
 
 CleanTest(reader_overflow, the_queue_that_the_reader_asks_for_does_not_overflow, .timeout = 100)
 {
-    if (!stk_test_reader_works(&stoker_reader_uring))
+    if (!stk_test_reader_works(&stk_reader_uring))
         cr_skip_test("no io_uring here");
     for (int any_thread = 0; any_thread < 2; any_thread++)
         cr_assert_eq(overflows_of(false, any_thread == 1), 0);

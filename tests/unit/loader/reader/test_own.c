@@ -130,7 +130,8 @@ static int unmasking_reap(void *ring, stoker_read **done, uint32_t max, int64_t 
     return count;
 }
 
-static const stoker_reader unmasking = { .name = "unmasking",
+static const stoker_reader unmasking = { .struct_size = sizeof(stoker_reader),
+                                         .name = "unmasking",
                                          .open = stk_scripted_open,
                                          .submit = stk_scripted_submit,
                                          .reap = unmasking_reap,
@@ -424,7 +425,8 @@ static int remote_close(void *ring, int64_t wait_ns)
 
 CleanTest(reader_own, files_without_a_descriptor_are_read_by_it_alone)
 {
-    const stoker_reader remote = { .name = "remote",
+    const stoker_reader remote = { .struct_size = sizeof(stoker_reader),
+                                   .name = "remote",
                                    .open = remote_open,
                                    .submit = remote_submit,
                                    .reap = remote_reap,
@@ -444,5 +446,27 @@ CleanTest(reader_own, files_without_a_descriptor_are_read_by_it_alone)
     cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, &error), STOKER_ENOTSUP);
     cr_assert_not_null(strstr(error.message, "options.reader"), "%s", error.message);
     cr_assert_eq(stoker_dataset_read(set.dataset, 0, row, ROW, NULL, &error), STOKER_ENOTSUP);
+    close_set();
+}
+
+/* What an older, shorter table lacks is NULL in the loader's copy; a table of another kind is refused. */
+CleanTest(reader_own, a_table_of_functions_has_its_size)
+{
+    static const size_t refused[] = { 0, sizeof(size_t), sizeof(stoker_reader) - 1,
+                                      sizeof(stoker_reader) + 1 };
+    open_set(false);
+    for (size_t i = 0; i <= sizeof(refused) / sizeof(refused[0]); i++) {
+        stoker_loader *loader = NULL;
+        stoker_error error = { .code = 0 };
+        stoker_reader reader = unmasking;
+        stoker_loader_options options = stk_small_options();
+        options.reader = &reader;
+        if (i < sizeof(refused) / sizeof(refused[0]))
+            reader.struct_size = refused[i];
+        else
+            reader.reap = NULL;
+        cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, &error), STOKER_EINVAL);
+        cr_assert_not_null(strstr(error.message, "reader: "), "%s", error.message);
+    }
     close_set();
 }

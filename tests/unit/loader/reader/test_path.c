@@ -14,6 +14,7 @@
 
 #include "loader/base/fault.h"
 #include "loader/reader/chain.h"
+#include "loader/reader/readers.h"
 #include "support/dataset_files.h"
 #include "support/leaks.h"
 #include "support/reader_file.h"
@@ -21,7 +22,7 @@
 
 enum { FILES = 300, BYTES_MAX = 3000, WAIT_NS = 2000000000, DEPTH_MAX = 256, UNTOUCHED = 0xEE };
 
-static const stoker_reader *const readers[] = { &stoker_reader_uring, &stoker_reader_pread };
+static const stoker_reader *const readers[] = { &stk_reader_uring, &stk_reader_pread };
 enum { READERS = sizeof(readers) / sizeof(readers[0]) };
 
 /* ---- a tree of files whose bytes tell which one they are of ---- */
@@ -335,7 +336,7 @@ CleanTest(reader_path, errors_are_results_and_links_stay_in_the_tree)
 /* io_uring's table of files is bound by the same limit as descriptors: fewer slots, same bytes. */
 CleanTest(reader_path, io_uring_needs_no_descriptors)
 {
-    if (!stk_test_reader_works(&stoker_reader_uring))
+    if (!stk_test_reader_works(&stk_reader_uring))
         cr_skip_test("no io_uring here");
     const struct tree tree = make_tree();
     struct rlimit limit;
@@ -345,35 +346,35 @@ CleanTest(reader_path, io_uring_needs_no_descriptors)
     close(next);
     limit.rlim_cur = (rlim_t)next + 1; /* room for the ring, and for nothing else */
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    void *ring = open_ring(&stoker_reader_uring, tree.fd, 64);
+    void *ring = open_ring(&stk_reader_uring, tree.fd, 64);
     cr_assert_eq(dup(tree.fd), -1);
     cr_assert_eq(errno, EMFILE);
-    read_many(&stoker_reader_uring, ring, 64, 2000, none_missing);
+    read_many(&stk_reader_uring, ring, 64, 2000, none_missing);
 
-    const struct stoker_reader *plain = &stoker_reader_pread;
+    const struct stoker_reader *plain = &stk_reader_pread;
     cr_assert_eq(read_path(plain, tree.fd, "a/3.bin"), -EMFILE); /* a result, like any other */
     limit.rlim_cur++;
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
     cr_assert_eq(read_path(plain, tree.fd, "a/3.bin"), (int32_t)size_of(3));
-    cr_assert_eq(stoker_reader_uring.close(ring, WAIT_NS), 0);
+    cr_assert_eq(stk_reader_uring.close(ring, WAIT_NS), 0);
     remove_tree(&tree);
 }
 
 /* A ring without a table of its own reads whole files by system calls. */
 CleanTest(reader_path, without_slots_the_bytes_are_the_same)
 {
-    if (!stk_test_reader_works(&stoker_reader_uring))
+    if (!stk_test_reader_works(&stk_reader_uring))
         cr_skip_test("no io_uring here");
     const struct tree tree = make_tree();
     const uint32_t before = open_descriptors();
     if (stk_seccomp_refuse_operation(SYS_io_uring_register, 2, ENOMEM) != 0)
         cr_skip_test("no seccomp filters here");
     for (uint32_t depth = 1; depth <= DEPTH_MAX; depth *= 4) {
-        void *ring = open_ring(&stoker_reader_uring, tree.fd, depth);
-        read_many(&stoker_reader_uring, ring, depth, 1000, none_missing);
-        cr_assert_eq(stoker_reader_uring.close(ring, WAIT_NS), 0);
+        void *ring = open_ring(&stk_reader_uring, tree.fd, depth);
+        read_many(&stk_reader_uring, ring, depth, 1000, none_missing);
+        cr_assert_eq(stk_reader_uring.close(ring, WAIT_NS), 0);
     }
-    cr_assert_eq(read_path(&stoker_reader_uring, tree.fd, "../x"), -EXDEV);
+    cr_assert_eq(read_path(&stk_reader_uring, tree.fd, "../x"), -EXDEV);
     cr_assert_eq(open_descriptors(), before);
     remove_tree(&tree);
 }
@@ -394,7 +395,7 @@ CleanTest(reader_path, without_openat2_no_link_is_followed)
     for (int i = 0; i < 2; i++) {
         if (stk_seccomp_refuse(SYS_openat2, errors[i]) != 0)
             cr_skip_test("no seccomp filters here");
-        const stoker_reader *plain = &stoker_reader_pread;
+        const stoker_reader *plain = &stk_reader_pread;
         cr_assert_eq(read_path(plain, tree.fd, "a/etc/passwd"), -ELOOP); /* in the middle */
         cr_assert_eq(read_path(plain, tree.fd, "way/4.bin"), -ELOOP);
         cr_assert_eq(read_path(plain, tree.fd, "a/up/a/3.bin"), -ELOOP);
@@ -437,20 +438,20 @@ CleanTest(reader_path, files_opened_ahead_are_few_and_closed)
     const struct tree tree = make_tree();
     for (uint32_t stop = 0; stop <= DEPTH; stop += 20) {
         const uint32_t before = open_descriptors();
-        void *ring = open_ring(&stoker_reader_pread, tree.fd, DEPTH);
+        void *ring = open_ring(&stk_reader_pread, tree.fd, DEPTH);
         drop_from_cache(&tree);
         for (uint32_t i = 0; i < DEPTH; i++)
             draw(i, i);
         for (uint32_t i = 3; i < DEPTH; i += 9) /* names that are not there among them */
             flight.reads[i].path = "a/missing";
-        cr_assert_eq(stoker_reader_pread.submit(ring, flight.pointers, DEPTH), 0);
+        cr_assert_eq(stk_reader_pread.submit(ring, flight.pointers, DEPTH), 0);
         for (uint32_t done = 0; done < stop; done++) {
-            cr_assert_eq(stoker_reader_pread.reap(ring, flight.done, 1, -1), 1);
+            cr_assert_eq(stk_reader_pread.reap(ring, flight.done, 1, -1), 1);
             cr_assert_eq(flight.done[0]->tag, done);
             check(flight.done[0], done % 9 == 3);
             cr_assert_leq(open_descriptors(), before + AHEAD_MAX);
         }
-        cr_assert_eq(stoker_reader_pread.close(ring, WAIT_NS), 0);
+        cr_assert_eq(stk_reader_pread.close(ring, WAIT_NS), 0);
         cr_assert_eq(open_descriptors(), before);
     }
     remove_tree(&tree);
@@ -524,13 +525,13 @@ CleanTest(reader_path, a_ring_closes_with_files_on_their_way)
 
 CleanTest(reader_path, null_says_what_it_should_have_been)
 {
-    void *ring = open_ring(&stoker_reader_null, AT_FDCWD, 1);
+    void *ring = open_ring(&stk_reader_null, AT_FDCWD, 1);
     uint8_t byte = UNTOUCHED;
     stoker_read read = { .buffer = &byte, .path = "no such file", .bytes = 1 + 1000 };
     stoker_read *pointer = &read;
-    cr_assert_eq(stoker_reader_null.submit(ring, &pointer, 1), 0);
-    cr_assert_eq(stoker_reader_null.reap(ring, &pointer, 1, -1), 1);
+    cr_assert_eq(stk_reader_null.submit(ring, &pointer, 1), 0);
+    cr_assert_eq(stk_reader_null.reap(ring, &pointer, 1, -1), 1);
     cr_assert_eq(read.result, 1000);
     cr_assert_eq(byte, UNTOUCHED);
-    cr_assert_eq(stoker_reader_null.close(ring, 0), 0);
+    cr_assert_eq(stk_reader_null.close(ring, 0), 0);
 }

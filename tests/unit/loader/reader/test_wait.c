@@ -9,12 +9,13 @@
 #include <unistd.h>
 
 #include "loader/base/clock.h"
+#include "loader/reader/readers.h"
 #include "support/leaks.h"
 #include "support/reader_file.h"
 
 enum { MILLISECOND_NS = 1000000 };
 
-static const stoker_reader *const uring = &stoker_reader_uring;
+static const stoker_reader *const uring = &stk_reader_uring;
 
 struct bench {
     int ends[2]; /* of the pipe: read, write */
