@@ -4,10 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "loader/base/printable.h"
+
+enum { PIECE_BYTES = 2 << 20 };
 
 bool pack_fail(struct pack_failure *failure, const char *path, int os_errno, const char *format,
                ...)
@@ -30,6 +33,7 @@ bool pack_output_name(struct pack_output *output, const char *directory, const c
     const int hidden =
         snprintf(output->hidden, sizeof(output->hidden), "%s/.%s.tmp", directory, name);
     output->file = NULL;
+    output->buffer = NULL;
     return (path >= 0 && hidden >= 0 && (size_t)hidden < sizeof(output->hidden)) ||
            pack_fail(failure, directory, 0, "the path is too long");
 }
@@ -48,6 +52,25 @@ bool pack_output_begin(struct pack_output *output, const char *directory, const 
     if (fd >= 0)
         close(fd);
     return pack_fail(failure, output->hidden, os_errno, "it could not be made");
+}
+
+void pack_output_widen(struct pack_output *output)
+{
+    output->buffer = malloc(PIECE_BYTES);
+    if (output->buffer != NULL)
+        (void)setvbuf(output->file, output->buffer, _IOFBF, PIECE_BYTES);
+}
+
+/* Close the file. Returns false if something could not be written. */
+static bool close_file(struct pack_output *output)
+{
+    const bool written = fclose(output->file) == 0;
+    const int os_errno = errno;
+    output->file = NULL;
+    free(output->buffer);
+    output->buffer = NULL;
+    errno = os_errno;
+    return written;
 }
 
 bool pack_output_write(struct pack_output *output, const void *bytes, size_t size,
@@ -104,9 +127,7 @@ bool pack_output_commit(struct pack_output *output, bool sync, struct pack_failu
 {
     if (fflush(output->file) != 0 || (sync && fsync(fileno(output->file)) != 0))
         return pack_fail(failure, output->hidden, errno, "writing");
-    FILE *file = output->file;
-    output->file = NULL;
-    if (fclose(file) != 0 || rename(output->hidden, output->path) != 0) {
+    if (!close_file(output) || rename(output->hidden, output->path) != 0) {
         const int os_errno = errno;
         (void)unlink(output->hidden);
         return pack_fail(failure, output->path, os_errno, "giving it its name");
@@ -118,7 +139,6 @@ void pack_output_drop(struct pack_output *output)
 {
     if (output->file == NULL)
         return;
-    (void)fclose(output->file);
-    output->file = NULL;
+    (void)close_file(output);
     (void)unlink(output->hidden);
 }

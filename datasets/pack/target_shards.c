@@ -244,9 +244,11 @@ static bool begin_shard(struct shards *shards, struct pack_failure *failure)
     header->source_count = 0;
     shards->entries.used = 0;
     shards->at = STK_SHARD_BLOCK_BYTES;
-    return pack_output_begin(&shards->output, shards->plan->arguments->target,
-                             name_of(name, header->number), failure) &&
-           pack_output_zeros(&shards->output, STK_SHARD_BLOCK_BYTES, failure);
+    if (!pack_output_begin(&shards->output, shards->plan->arguments->target,
+                           name_of(name, header->number), failure))
+        return false;
+    pack_output_widen(&shards->output);
+    return pack_output_zeros(&shards->output, STK_SHARD_BLOCK_BYTES, failure);
 }
 
 /* Write the index, then the header at the start, then rename. */
