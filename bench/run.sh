@@ -6,6 +6,8 @@
 #        bench/run.sh formats   folders of PNG and JPEG files, shards, bombs, a million files
 #        bench/run.sh transforms  the cost of crop, flip and resize, and Pillow's resize in turn
 #        bench/run.sh peers     the same jobs, loading and training, in PyTorch, in turn with ours
+#        bench/run.sh photos    photographs, against tf.data, DALI, torchvision, Pillow, FFCV, SPDL, webdataset
+#        bench/run.sh raw       raw shards out of the page cache, against FFCV; PNG files, against tf.data, DALI, torchvision
 #
 # STOKER_BUILD   the build folder (build/release)
 # STOKER_DATA    the folder that holds mnist/ (data)
@@ -14,6 +16,8 @@
 #                cold reads, which are slow, get a quarter as many
 # STOKER_ROUNDS  rounds of peers (3)
 # STOKER_KEEP    a folder for the rows as JSON Lines (default: they are deleted)
+# STOKER_PEERS   the environments of bench/peers/environments.sh (build/peers); made at the first run of photos, 8 GB
+# STOKER_PHOTOS  where the photographs are kept, 0.5 GB (build/photos); made at the first run, 2 minutes
 # TMPDIR         where data is made, 1.5 GB: must be on a disk, or "cold" means nothing
 #
 # Exit status: 0 measured (met or not), 1 something failed, 77 a tool is missing.
@@ -266,6 +270,38 @@ measure_transforms() {
     [ "$status" -eq 0 ] || [ "$status" -eq 77 ] || return "$status"
 }
 
+# The environments of the other libraries; sets $STOKER_PEERS and $photos.
+prepare_race() {
+    export STOKER_BUILD=$build STOKER_PEERS=${STOKER_PEERS:-build/peers}
+    photos=${STOKER_PHOTOS:-build/photos}
+    bench/peers/environments.sh
+}
+
+# Settings are tried and turns are short, so that all jobs take about ten minutes. A job alone: bench/run.sh photos large
+measure_photos() {
+    local status=0 python
+    prepare_race || return $?
+    python=$STOKER_PEERS/torch/bin/python
+    [ -x "$python" ] || python=python3
+    "$python" bench/photos/photographs.py "$photos" || return $?
+    python3 bench/photos/race.py "$photos" --rounds "${STOKER_ROUNDS:-5}" --output "$rows/photos.json" ${1:+--jobs "$1"}
+}
+
+# Raw shards out of the page cache, and PNG files.
+measure_raw() {
+    failed=0
+    prepare_race || return $?
+    find_data
+    mkdir -p "$photos"
+    [ -e "$photos/raw/shard-000000.stk" ] ||
+        packed --codec raw --shard-bytes 2G 'synth:pictures?count=2000' "shards:$photos/raw"
+    [ -e "$photos/png" ] || packed "$resident" "folder:$photos/png"
+    cat "$photos"/raw/*.stk >/dev/null
+    python3 bench/photos/race.py "$photos" --jobs "${1:-raw,png}" --rounds "${STOKER_ROUNDS:-9}" --seconds 1 \
+        --output "$rows/raw.json" || return $?
+    return "$failed"
+}
+
 case ${1:-all} in
 all)
     status=0
@@ -277,8 +313,10 @@ points) measure_points ;;
 formats) measure_formats ;;
 transforms) measure_transforms ;;
 peers) measure_peers ;;
+photos) measure_photos "${2:-}" ;;
+raw) measure_raw "${2:-}" ;;
 *)
-    sed -n '4,8s/^# //p' bench/run.sh >&2
+    sed -n '4,10s/^# //p' bench/run.sh >&2
     exit 2
     ;;
 esac

@@ -1,6 +1,6 @@
 """find_torch.py - runs the program under a Python that has torch and torchvision, or torch only.
 
-Tried in turn: $STOKER_PYTHON, python3, /usr/bin/python3. If none has them, says so and exits with 77.
+Tried in turn: $STOKER_PYTHON, the environment of environments.sh, python3, /usr/bin/python3. If none has them, says so and exits with 77.
 """
 import importlib
 import os
@@ -26,7 +26,8 @@ def ensure(modules=("torch", "torchvision")):
         return
     except ImportError:
         pass
-    for python in (os.environ.get("STOKER_PYTHON"), "python3", "/usr/bin/python3"):
+    made = os.path.join(os.environ.get("STOKER_PEERS", "build/peers"), "torch/bin/python")
+    for python in (os.environ.get("STOKER_PYTHON"), made, "python3", "/usr/bin/python3"):
         if python and _has_torch(python, modules):
             os.execvp(python, [python] + sys.argv)
     print(f"no Python here has {' and '.join(modules)} (Debian: python3-torch, python3-torchvision); "

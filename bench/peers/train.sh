@@ -3,6 +3,9 @@
 #
 # usage: bench/peers/train.sh
 #
+# PyTorch takes part in several ways (train_mnist.py): float32 and bfloat16, with an allocator that keeps freed memory, with the
+# default one, and compiled. The best one counts.
+#
 # STOKER_BUILD   the build folder (build/release)
 # STOKER_DATA    the folder that holds mnist/ (data)
 # STOKER_ROUNDS  rounds, each ours and the peer's (3)
@@ -45,23 +48,36 @@ ours() {
     echo >>"$scratch/ours"
 }
 
+ways=("" "--no-keep-memory" "--precision bfloat16" "--compile" "--precision bfloat16 --compile")
 for round in $(seq "$rounds"); do
     echo "== round $round of $rounds: ours, then PyTorch's"
     ours "$round"
-    status=0
-    bench/peers/train_mnist.py "${same[@]}" --seed "$round" >>"$scratch/peer" || status=$?
-    [ "$status" -eq 0 ] || exit "$status"
+    for way in "${!ways[@]}"; do
+        status=0
+        # shellcheck disable=SC2086  # a way is several words
+        bench/peers/train_mnist.py "${same[@]}" --seed "$round" ${ways[$way]} >>"$scratch/peer" 2>"$scratch/said" || status=$?
+        [ "$way" -gt 0 ] || [ "$status" -eq 0 ] || { cat "$scratch/said" >&2; exit "$status"; }
+        [ "$status" -eq 0 ] || echo "   PyTorch ${ways[$way]}: left out: $(tail -n 1 "$scratch/said")"
+    done
 done
 
 python3 - "$scratch/ours" "$scratch/peer" "$threads" "$batch" <<'PYTHON'
 import json, statistics, sys
 ours = [[float(word) for word in line.split()] for line in open(sys.argv[1])]
-peer = [json.loads(line) for line in open(sys.argv[2])]
-print(f"\n{'round':>5} {'ours/s':>8} {'wait %':>7} {'test %':>7}   {'torch/s':>8} {'test %':>7} {'ratio':>6}")
-for number, (a, b) in enumerate(zip(ours, peer), 1):
-    print(f"{number:5} {a[0]:8.0f} {a[1]:7.2f} {a[2]:7.2f}   {b['samples_per_s']:8.0f} "
-          f"{100 * b['accuracy']:7.2f} {a[0] / b['samples_per_s']:6.2f}")
-ratios = [a[0] / b["samples_per_s"] for a, b in zip(ours, peer)]
-print(f"\nmedian ratio {statistics.median(ratios):.2f} (least {min(ratios):.2f}), {sys.argv[3]} threads, "
-      f"batches of {sys.argv[4]}, {peer[0]['peer']}, its BLAS at {peer[0]['gflops']:.0f} GFLOP/s")
+peers = {}
+for row in map(json.loads, open(sys.argv[2])):
+    way = row["precision"] + (", compiled" if row["compiled"] else "")
+    peers.setdefault(way + ("" if row["keep_memory"] else ", default allocator"), []).append(row)
+print("\nours: " + ", ".join(f"{a[0]:.0f}/s" for a in ours)
+      + f" (waits for data {statistics.median(a[1] for a in ours):.2f} %, test {statistics.median(a[2] for a in ours):.2f} %)")
+print(f"{peers['float32'][0]['peer']:30} {'samples/s':>10} {'test %':>7} {'ratio':>6} {'least':>6}")
+found = {}
+for way, rows in peers.items():
+    ratios = [a[0] / b["samples_per_s"] for a, b in zip(ours, rows)]
+    found[way] = statistics.median(ratios)
+    print(f"{way:30} {statistics.median(b['samples_per_s'] for b in rows):10.0f} "
+          f"{100 * statistics.median(b['accuracy'] for b in rows):7.2f} {found[way]:6.2f} {min(ratios):6.2f}")
+best = min(found, key=found.get)
+print(f"\nmedian ratio {found[best]:.2f} to its best way ({best}), {sys.argv[3]} threads, batches of {sys.argv[4]}, "
+      f"its BLAS at {peers['float32'][0]['gflops']:.0f} GFLOP/s")
 PYTHON
