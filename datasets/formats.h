@@ -1,4 +1,4 @@
-/* formats.h - the formats, each defined in the folder of its name; mnist in idx/. */
+/* formats.h - the formats, each defined in the folder of its name; mnist in idx/, views in views/. */
 #ifndef STK_DATASETS_FORMATS_H
 #define STK_DATASETS_FORMATS_H
 
@@ -13,5 +13,9 @@ extern const struct stk_format stk_format_synth;
 extern const struct stk_format stk_format_csv;
 extern const struct stk_format stk_format_shards;
 extern const struct stk_format stk_format_folder;
+extern const struct stk_format stk_format_concat;
+extern const struct stk_format stk_format_repeat;
+extern const struct stk_format stk_format_select;
+extern const struct stk_format stk_format_weighted;
 
 #endif

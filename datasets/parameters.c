@@ -178,9 +178,15 @@ static int apply(struct reading *reading, const struct pair *pair)
     struct stk_nearest nearest = stk_nearest_to(pair->key, strlen(pair->key));
     for (size_t i = 0; i < reading->table_count; i++)
         stk_nearest_try(&nearest, reading->table[i].key, reading->table[i].key);
+    static const char *const of_views[] = { "split", "test", "seed", "stratified", "weighted" };
+    for (size_t i = 0; i < sizeof(of_views) / sizeof(of_views[0]); i++)
+        stk_nearest_try(&nearest, of_views[i], of_views[i]);
     char question[STK_NEAREST_BYTES];
-    return refuse(reading, STOKER_ESPEC, pair->key, "no such parameter%s; there are %s",
-                  stk_nearest_question(question, &nearest, ""), known);
+    return refuse(
+        reading, STOKER_ESPEC, pair->key,
+        "no such parameter%s; there are %s; and test, seed, split, stratified, weighted for "
+        "every data set",
+        stk_nearest_question(question, &nearest, ""), known);
 }
 
 /* Cut one pair out of the text. */

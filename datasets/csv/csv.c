@@ -318,6 +318,13 @@ static bool recognise_csv(const char *path)
            S_ISREG(status.st_mode);
 }
 
-const struct stk_format stk_format_csv = { .name = "csv",
-                                           .open = open_csv,
-                                           .recognise = recognise_csv };
+/* The table needs to know its training rows: for zscore. */
+static bool keeps_csv(const char *rest, const char *key)
+{
+    (void)rest;
+    return strcmp(key, "split") == 0 || strcmp(key, "test") == 0 || strcmp(key, "seed") == 0;
+}
+
+const struct stk_format stk_format_csv = {
+    .name = "csv", .open = open_csv, .recognise = recognise_csv, .keeps = keeps_csv
+};

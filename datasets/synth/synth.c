@@ -31,4 +31,12 @@ static int open_synth(stoker_dataset **out, const char *rest, const stoker_datas
                          (int)(name_bytes < 64 ? name_bytes : 64), rest);
 }
 
-const struct stk_format stk_format_synth = { .name = "synth", .open = open_synth };
+/* One seed both draws the images and splits them. */
+static bool keeps_synth(const char *rest, const char *key)
+{
+    return strcmp(key, "seed") == 0 && strncmp(rest, "bytes", 5) != 0;
+}
+
+const struct stk_format stk_format_synth = { .name = "synth",
+                                             .open = open_synth,
+                                             .keeps = keeps_synth };

@@ -10,10 +10,12 @@
 #include <assert.h>
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "datasets/views/classes.h"
 #include "loader/base/memory.h"
 #include "loader/base/rng.h"
+#include "loader/base/struct_size.h"
 
 #define SPLIT_STREAM UINT64_C(0x73706c6974) /* "split": not the order in which a loader shuffles */
 
@@ -190,9 +192,6 @@ static int check_split(const struct stk_view_making *making, const stoker_datase
                        const stoker_split *split)
 {
     const uint64_t count = stoker_dataset_get_info(dataset)->count;
-    if (split->struct_size != sizeof(*split))
-        return stk_view_refuse(making, STOKER_EINVAL,
-                               "struct_size %zu: begin with STOKER_SPLIT_INIT", split->struct_size);
     if (!(split->test > 0.0 && split->test < 1.0))
         return stk_view_refuse(making, STOKER_EINVAL, "test is %g, but must be above 0 and below 1",
                                split->test);
@@ -208,13 +207,20 @@ static int check_split(const struct stk_view_making *making, const stoker_datase
     return STOKER_OK;
 }
 
-int stoker_dataset_split(stoker_dataset **out, stoker_dataset *dataset, const stoker_split *split,
+int stoker_dataset_split(stoker_dataset **out, stoker_dataset *dataset, const stoker_split *given,
                          stoker_error *error)
 {
     const struct stk_view_making making = { .name = "split", .error = error };
     struct stk_view *view = NULL;
-    if (out == NULL || dataset == NULL || split == NULL)
+    stoker_split full = STOKER_SPLIT_INIT;
+    const stoker_split *split = &full;
+    if (out == NULL || dataset == NULL || given == NULL)
         return stk_view_refuse(&making, STOKER_EINVAL, "out, data set or split is NULL");
+    if (!stk_struct_size_fits(given->struct_size, STK_SIZE_UP_TO(stoker_split, stratified),
+                              sizeof(full)))
+        return stk_view_refuse(&making, STOKER_EINVAL,
+                               "struct_size %zu: begin with STOKER_SPLIT_INIT", given->struct_size);
+    memcpy(&full, given, given->struct_size);
     int rc = check_split(&making, dataset, split);
     if (rc == STOKER_OK)
         rc = stk_view_make(&view, &making, &dataset, 1);

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "loader/api/dataset.h"
-#include "loader/api/fingerprint.h"
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 #include "loader/base/rng.h"
@@ -253,7 +252,7 @@ int stk_view_make(struct stk_view **out, const struct stk_view_making *making,
     if (view == NULL)
         return stk_view_refuse(making, STOKER_ENOMEM, "the view");
     for (uint32_t i = 0; i < count; i++)
-        view->parts[i] = (struct stk_view_part){ .dataset = stk_dataset_hold(datasets[i]),
+        view->parts[i] = (struct stk_view_part){ .dataset = stoker_dataset_share(datasets[i]),
                                                  .directory = STK_VIEW_NO_DIRECTORY };
     view->part_count = count;
     view->info = datasets[0]->info;
@@ -278,8 +277,7 @@ void stk_view_free(struct stk_view *view)
 static uint64_t fingerprint_of(const struct stk_view *view, uint64_t key)
 {
     for (uint32_t i = 0; i < view->part_count; i++) {
-        const struct stk_fingerprint inner = stk_fingerprint_of(view->parts[i].dataset);
-        key = stk_view_mix(key, (uint64_t)inner.form << 32 | inner.content);
+        key = stk_view_mix(key, stoker_dataset_fingerprint(view->parts[i].dataset));
     }
     return key;
 }

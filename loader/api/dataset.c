@@ -139,9 +139,10 @@ int stoker_dataset_create(stoker_dataset **out, const stoker_dataset_ops *ops, v
     return rc;
 }
 
-stoker_dataset *stk_dataset_hold(stoker_dataset *dataset)
+stoker_dataset *stoker_dataset_share(stoker_dataset *dataset)
 {
-    atomic_fetch_add_explicit(&dataset->references, 1U, memory_order_relaxed);
+    if (dataset != NULL)
+        atomic_fetch_add_explicit(&dataset->references, 1U, memory_order_relaxed);
     return dataset;
 }
 

@@ -54,9 +54,6 @@ struct stoker_dataset {
 int stk_dataset_take_fields(stoker_dataset *dataset, stoker_error *error);
 void stk_dataset_free_fields(stoker_dataset *dataset);
 
-/* Add an owner, which ends with stoker_dataset_close(). Returns the data set. Any thread. */
-stoker_dataset *stk_dataset_hold(stoker_dataset *dataset);
-
 /* The id that the codec of a located part receives. */
 static inline uint64_t stk_codec_id(const stoker_part *part, uint64_t id)
 {

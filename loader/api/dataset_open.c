@@ -2,6 +2,7 @@
  *
  *   "word:rest"  word is a format  -> that format opens rest
  *   "path"       it exists         -> the first format that recognises it
+ *   "...?test="  parameters of views, which wrap what the rest of the spec opens
  *   else                           -> STOKER_ENOENT or STOKER_ESPEC, listing what is understood
  */
 #include <errno.h>
@@ -53,7 +54,7 @@ static void list_formats(char *line, size_t line_bytes)
 /* No format fits: report if the file exists, and what is understood. */
 static int not_understood(const char *spec, size_t name_bytes, int os_errno, stoker_error *error)
 {
-    char known[128];
+    char known[160];
     list_formats(known, sizeof(known));
     struct stk_place place = STK_NOWHERE;
     if (os_errno != 0 && spec[name_bytes] == ':') {
@@ -118,6 +119,32 @@ static int copy_given(stoker_dataset_options *options, const stoker_dataset_opti
     return 0;
 }
 
+/* The format named by the spec, whose part after the colon becomes *rest; NULL = none, and *rest is the spec. */
+static const struct stk_format *format_of_spec(const char *spec, const char **rest)
+{
+    const size_t name_bytes = strcspn(spec, ":");
+    const struct stk_format *format =
+        spec[name_bytes] == ':' ? format_named(spec, name_bytes) : NULL;
+    *rest = format == NULL ? spec : spec + name_bytes + 1;
+    return format;
+}
+
+static int open_plain(stoker_dataset **out, const char *spec, const stoker_dataset_options *options,
+                      stoker_error *error)
+{
+    const char *rest;
+    struct stat status;
+    const struct stk_format *format = format_of_spec(spec, &rest);
+    if (format != NULL)
+        return format->open(out, rest, options, error);
+    if (stat(spec, &status) != 0)
+        return not_understood(spec, strcspn(spec, ":"), errno, error);
+    format = format_of_path(spec);
+    if (format == NULL)
+        return not_understood(spec, strcspn(spec, ":"), 0, error);
+    return format->open(out, spec, options, error);
+}
+
 int stoker_dataset_open(stoker_dataset **out, const char *spec,
                         const stoker_dataset_options *options, stoker_error *error)
 {
@@ -129,17 +156,7 @@ int stoker_dataset_open(stoker_dataset **out, const char *spec,
     if (out == NULL || spec == NULL)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
                              "out or spec is NULL");
-    size_t name_bytes = strcspn(spec, ":");
-    if (spec[name_bytes] == ':') {
-        const struct stk_format *format = format_named(spec, name_bytes);
-        if (format != NULL)
-            return format->open(out, spec + name_bytes + 1, &asked, error);
-    }
-    struct stat status;
-    if (stat(spec, &status) != 0)
-        return not_understood(spec, name_bytes, errno, error);
-    const struct stk_format *format = format_of_path(spec);
-    if (format == NULL)
-        return not_understood(spec, name_bytes, 0, error);
-    return format->open(out, spec, &asked, error);
+    const char *rest;
+    const struct stk_format *format = format_of_spec(spec, &rest);
+    return stk_views_open(out, spec, format, rest, &asked, open_plain, error);
 }

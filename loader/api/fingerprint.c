@@ -166,3 +166,11 @@ struct stk_fingerprint stk_fingerprint_of(const stoker_dataset *dataset)
     }
     return (struct stk_fingerprint){ .form = (uint32_t)(both >> 32), .content = (uint32_t)both };
 }
+
+uint64_t stoker_dataset_fingerprint(const stoker_dataset *dataset)
+{
+    if (dataset == NULL)
+        return 0;
+    const struct stk_fingerprint found = stk_fingerprint_of(dataset);
+    return (uint64_t)found.form << 32 | found.content;
+}

@@ -20,8 +20,22 @@ struct stk_format {
     /* Returns true if a plain path looks like this format; open then receives that path.
      * NULL = no path does. */
     bool (*recognise)(const char *path);
+
+    /* Returns true if the format itself reads parameter `key` ("split", "test", "seed", ...) of the part of the spec after
+     * the colon, which views would read for any other format. NULL = it reads none of them. */
+    bool (*keeps)(const char *rest, const char *key);
 };
 
 extern const struct stk_format *const stk_formats[]; /* ends with NULL */
+
+/* Opens a spec as its format does. */
+typedef int stk_open_plain(stoker_dataset **out, const char *spec,
+                           const stoker_dataset_options *options, stoker_error *error);
+
+/* Take the parameters of views (split, test, seed, stratified, weighted) out of a spec, open the rest by open_plain, and
+ * wrap it. `rest` is the part of the spec after the name of `format`; for a path, the spec and NULL. */
+int stk_views_open(stoker_dataset **out, const char *spec, const struct stk_format *format,
+                   const char *rest, const stoker_dataset_options *options,
+                   stk_open_plain *open_plain, stoker_error *error);
 
 #endif

@@ -12,9 +12,19 @@
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 #include "loader/base/rng.h"
+#include "loader/base/struct_size.h"
 #include "loader/sampler/sampler.h"
 
 enum { CHUNK = 256, HASH_BITS = 24 };
+
+/* options->order, of an older and shorter struct with the defaults of what it lacks; without one, the default order. */
+static stoker_order order_of(const stoker_loader_options *options)
+{
+    stoker_order order = STOKER_ORDER_INIT;
+    if (options->order != NULL)
+        memcpy(&order, options->order, options->order->struct_size);
+    return order;
+}
 
 /* ---- checks --------------------------------------------------------------------------- */
 
@@ -41,10 +51,8 @@ static int check_weights(const stoker_order *order, const stoker_dataset *datase
 }
 
 /* Members that another kind would use are mistakes. */
-static int check_kind(const stoker_loader_options *options, const stoker_dataset *dataset,
-                      stoker_error *error)
+static int check_kind(const stoker_order *order, const stoker_dataset *dataset, stoker_error *error)
 {
-    const stoker_order *order = options->order;
     if ((unsigned)order->kind > STOKER_ORDER_OWN)
         return REFUSE(error, STOKER_EINVAL, "order.kind %d is not DEFAULT, WEIGHTED or OWN",
                       (int)order->kind);
@@ -59,14 +67,16 @@ static int check_kind(const stoker_loader_options *options, const stoker_dataset
 int stk_order_check(const stoker_loader_options *options, const stoker_dataset *dataset,
                     stoker_error *error)
 {
-    const stoker_order *order = options->order;
-    if (order == NULL)
+    if (options->order == NULL)
         return 0;
-    if (order->struct_size != sizeof(*order))
+    if (!stk_struct_size_fits(options->order->struct_size,
+                              STK_SIZE_UP_TO(stoker_order, fingerprint), sizeof(stoker_order)))
         return REFUSE(error, STOKER_EINVAL,
                       "order.struct_size %zu: begin with STOKER_ORDER_INIT of this version",
-                      order->struct_size);
-    const int rc = check_kind(options, dataset, error);
+                      options->order->struct_size);
+    const stoker_order given = order_of(options);
+    const stoker_order *order = &given;
+    const int rc = check_kind(order, dataset, error);
     if (rc < 0)
         return rc;
     if (order->length > STK_SAMPLER_COUNT_MAX)
@@ -82,21 +92,20 @@ int stk_order_check(const stoker_loader_options *options, const stoker_dataset *
 
 static bool is_weighted(const stoker_loader_options *options, const stoker_dataset *dataset)
 {
-    if (options->order != NULL && options->order->kind != STOKER_ORDER_DEFAULT)
-        return options->order->kind == STOKER_ORDER_WEIGHTED;
-    return options->shuffle && dataset->weights != NULL;
+    const stoker_order_kind kind = order_of(options).kind;
+    return kind == STOKER_ORDER_WEIGHTED ||
+           (kind == STOKER_ORDER_DEFAULT && options->shuffle && dataset->weights != NULL);
 }
 
 bool stk_order_draws(const stoker_loader_options *options, const stoker_dataset *dataset)
 {
-    return is_weighted(options, dataset) ||
-           (options->order != NULL && options->order->kind == STOKER_ORDER_OWN);
+    return is_weighted(options, dataset) || order_of(options).kind == STOKER_ORDER_OWN;
 }
 
 uint64_t stk_order_length(const stoker_loader_options *options, const stoker_dataset *dataset)
 {
-    return options->order != NULL && options->order->length > 0 ? options->order->length
-                                                                : dataset->info.count;
+    const uint64_t length = order_of(options).length;
+    return length > 0 ? length : dataset->info.count;
 }
 
 /* ---- the order -------------------------------------------------------------------------- */
@@ -118,7 +127,7 @@ static uint64_t mix_bytes(uint64_t sum, const void *bytes, size_t size)
 /* The data set's own weights are in its fingerprint. */
 static uint32_t hash_of(const stoker_order *order)
 {
-    if (order == NULL || (order->kind == STOKER_ORDER_DEFAULT && order->length == 0))
+    if (order->kind == STOKER_ORDER_DEFAULT && order->length == 0)
         return 0;
     uint64_t sum = mix(mix(1, (uint64_t)order->kind), order->length);
     for (uint64_t i = 0; order->weights != NULL && i < order->weight_count; i++) {
@@ -164,7 +173,7 @@ static int make_weighted(struct stk_draws *draws, const stoker_order *order,
                          const stoker_dataset *dataset, stoker_error *error)
 {
     const uint64_t count = dataset->info.count;
-    if (order != NULL && order->weights != NULL)
+    if (order->weights != NULL)
         return make_table(&draws->alias, order->weights, count, error);
     double *weights =
         count <= SIZE_MAX / sizeof(*weights) ? stk_calloc((size_t)count, sizeof(*weights)) : NULL;
@@ -180,14 +189,14 @@ static int make_weighted(struct stk_draws *draws, const stoker_order *order,
 int stk_order_make(struct stk_draws *draws, uint32_t *hash, const stoker_loader_options *options,
                    const stoker_dataset *dataset, stoker_error *error)
 {
-    const stoker_order *order = options->order;
+    const stoker_order order = order_of(options);
     *draws = (struct stk_draws){ .own = NULL };
-    *hash = hash_of(order);
+    *hash = hash_of(&order);
     if (is_weighted(options, dataset))
-        return make_weighted(draws, order, dataset, error);
-    if (order != NULL && order->kind == STOKER_ORDER_OWN) {
-        draws->own = order->ids;
-        draws->self = order->self;
+        return make_weighted(draws, &order, dataset, error);
+    if (order.kind == STOKER_ORDER_OWN) {
+        draws->own = order.ids;
+        draws->self = order.self;
     }
     return 0;
 }

@@ -42,21 +42,25 @@ static int tell_undivided(const char *spec, int rc, stoker_error *error)
     const char *path = strncmp(spec, format, strlen(format)) == 0 && spec[strlen(format)] == ':'
                            ? spec + strlen(format) + 1
                            : spec;
+    const char *closed = strrchr(spec, ')'); /* parameters inside parentheses are another set's */
+    const char mark = strchr(closed == NULL ? spec : closed, '?') == NULL ? '?' : '&';
     if (strcmp(format, "csv") == 0)
         rc = fail(error, rc,
                   "%.300s: has no test split: csv:%.300s%clabel=COLUMN&test=0.2 keeps a "
                   "fifth of its rows for testing, and --test-data names another file",
-                  spec, path, strchr(path, '?') == NULL ? '?' : '&');
+                  spec, path, mark);
     else if (strcmp(format, "folder") == 0)
         rc = fail(error, rc,
-                  "%.300s: has no folders \"train\" and \"test\" with a folder per class; move the "
-                  "images there, or name another folder with --test-data",
-                  spec);
+                  "%.150s: has no folders \"train\" and \"test\" with a folder per class; "
+                  "%.150s%ctest=0.1 "
+                  "keeps a tenth of the images for testing, and --test-data names another folder",
+                  spec, spec, mark);
     else
-        rc = fail(error, rc,
-                  "%.300s: has no splits \"train\" and \"test\"; name the test data with "
-                  "--test-data",
-                  spec);
+        rc = fail(
+            error, rc,
+            "%.150s: has no splits \"train\" and \"test\"; %.150s%ctest=0.1 keeps a tenth of the "
+            "samples for testing, and --test-data names other test data",
+            spec, spec, mark);
     stoker_dataset_close(&whole);
     return rc;
 }

@@ -78,6 +78,8 @@ static inline void stoker_dataset_options_init(stoker_dataset_options *options)
  *   shards:DIR                  written by stoker-pack
  *   synth:digits?count=60000    generated digits
  *   synth:bytes?shape=28x28     random bytes
+ *   concat:(SPEC)+(SPEC)        several, one after the other; also repeat:3:(SPEC), select:FILE:(SPEC),
+ *                               weighted:FILE:(SPEC)
  *
  * or a plain path, whose format is recognised. options (NULL = the defaults) and error may be NULL. On success *out belongs to the caller,
  * to be closed by stoker_dataset_close(); on failure *out is untouched, and *error has the cause. */
@@ -87,6 +89,10 @@ STOKER_API int stoker_dataset_open(stoker_dataset **out, const char *spec,
 /* Close it and set *dataset to NULL. NULL and a pointer to NULL are allowed. Views of it (stoker/views.h) keep it: it
  * is freed when the last of them is closed, too. A data set that a stuck read still uses is leaked. */
 STOKER_API void stoker_dataset_close(stoker_dataset **dataset);
+
+/* Add an owner: each one closes the data set, and the last one frees it. Returns dataset, which may be NULL. Any
+ * thread. */
+STOKER_API stoker_dataset *stoker_dataset_share(stoker_dataset *dataset);
 
 /* stoker_dataset_info.directory: see there. */
 #define STOKER_DIRECTORY_OF_FILE (-2)
@@ -265,6 +271,10 @@ STOKER_API int32_t stoker_dataset_find_field(const stoker_dataset *dataset, cons
 
 /* Bytes of one sample's field as stored: elements x element size; if it varies, of the longest. 0 if there is none. */
 STOKER_API size_t stoker_dataset_field_bytes(const stoker_dataset *dataset, uint32_t field);
+
+/* The fingerprint by which a resume token knows the data set: see stoker_state. Equal for a data set that was moved or
+ * copied. The first call takes about 2 ms for 60,000 files. 0 if dataset is NULL. */
+STOKER_API uint64_t stoker_dataset_fingerprint(const stoker_dataset *dataset);
 
 /* The format's name: "mnist", "idx", ... */
 STOKER_API const char *stoker_dataset_name(const stoker_dataset *dataset);

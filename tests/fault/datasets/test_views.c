@@ -11,6 +11,7 @@
 #include "support/opened_loader.h"
 
 static stoker_dataset *sets[2];
+static struct stk_memory_file numbers;
 
 static int make_select(stoker_dataset **out, stoker_error *error)
 {
@@ -54,6 +55,18 @@ static int make_balance(stoker_dataset **out, stoker_error *error)
     return stoker_dataset_weight(out, sets[0], NULL, 0, error);
 }
 
+/* Everything at once, by name. */
+static int make_spec(stoker_dataset **out, stoker_error *error)
+{
+    char spec[400];
+    (void)snprintf(
+        spec, sizeof(spec),
+        "concat:(repeat:2:(select:%s:(synth:bytes?count=20&shape=8)))+"
+        "(weighted:%s:(synth:bytes?count=3&shape=8))?test=0.5&stratified=1&weighted=balanced",
+        numbers.path, numbers.path);
+    return stoker_dataset_open(out, spec, NULL, error);
+}
+
 /* Returns the number of allocations that were failed. */
 static uint64_t sweep(int (*make)(stoker_dataset **out, stoker_error *error))
 {
@@ -92,6 +105,9 @@ CleanTest(view_faults, each_allocation_fails_once)
     cr_assert_eq(sweep(make_strata), 9);
     cr_assert_eq(sweep(make_weight), 5);
     cr_assert_eq(sweep(make_balance), 6);
+    numbers = stk_memory_file("1 2 3", 5);
+    cr_assert_gt(sweep(make_spec), 25);
+    close(numbers.fd);
     for (int i = 0; i < 2; i++)
         stk_folder_remove(&folders[i]); /* frees it: no view holds it */
 }

@@ -18,6 +18,8 @@ static void make_files(void)
     stk_fuzz_write("f/c/c.png", "no image", 8);
     stk_fuzz_write("t.csv", "a,b,y\n1,2,0\n3,4,1\n5,6,0\n", 25);
     stk_fuzz_write("t.idx", "\0\0\x08\x01\0\0\0\x02yz", 10);
+    stk_fuzz_write("n.txt", "2 0 1", 5);
+    stk_fuzz_write("w.txt", "1 0 .5", 6);
 }
 
 /* Open the spec there, and come back: the paths of inputs and findings are relative, too. */
@@ -42,6 +44,16 @@ static bool leads_out(const char *spec)
     return strstr(spec, "..") != NULL;
 }
 
+/* All labels of more than a million samples take long to read. */
+static bool takes_long(const char *spec)
+{
+    const char *digits = strpbrk(spec, "0123456789");
+    while (digits != NULL && strspn(digits, "0123456789") < 7)
+        digits = strpbrk(digits + strspn(digits, "0123456789"), "0123456789");
+    return digits != NULL &&
+           (strstr(spec, "stratified") != NULL || strstr(spec, "weighted") != NULL);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     if (stk_fuzz_begins())
@@ -50,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     STK_FUZZ_CHECK(spec != NULL);
     memcpy(spec, bytes, size);
     spec[size] = '\0';
-    if (!leads_out(spec))
+    if (!leads_out(spec) && !takes_long(spec))
         open_there(spec);
     free(spec);
     return 0;

@@ -480,6 +480,23 @@ CleanTest(views, the_last_owner_frees_the_set)
     cr_assert_eq(set.destroyed, 1);
 }
 
+/* The same for owners that are no views. */
+CleanTest(views, a_set_may_have_several_owners)
+{
+    struct counted_set set = { 0 };
+    stoker_dataset *first = NULL;
+    cr_assert_null(stoker_dataset_share(NULL));
+    cr_assert_eq(stoker_dataset_create(&first, &counted_ops, &set, NULL), STOKER_OK);
+    stoker_dataset *second = stoker_dataset_share(first);
+    cr_assert_eq(second, first);
+    stoker_dataset_close(&first);
+    cr_assert_eq(set.destroyed, 0);
+    cr_assert_neq(stoker_dataset_fingerprint(second), 0);
+    stoker_dataset_close(&second);
+    cr_assert_eq(set.destroyed, 1);
+    cr_assert_eq(stoker_dataset_fingerprint(NULL), 0);
+}
+
 /* A data set that a stuck read still uses is leaked with all that it wraps. */
 Test(views, a_leaked_view_keeps_what_it_wraps)
 {

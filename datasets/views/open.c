@@ -1,0 +1,169 @@
+/* open.c - the views that a spec's parameters ask for.
+ *
+ *   folder:DIR?test=0.1&weighted=balanced ──▶ open folder:DIR ──▶ split ──▶ weight
+ *
+ * With test=, the split (of the options or the spec) names a side of it, and the format opens its first split. Without,
+ * the format gets the split.
+ */
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <stoker/views.h>
+
+#include "datasets/csv/number.h"
+#include "datasets/views/spec.h"
+#include "loader/api/format.h"
+#include "loader/base/error.h"
+#include "loader/base/memory.h"
+
+/* While a spec is opened. */
+struct opening {
+    struct stk_spec_wish wish;
+    stoker_dataset_options options; /* for the plain data set */
+    const char *side;               /* "train", "test"; NULL = none asked for */
+    stoker_error *error;
+    char plain[]; /* the spec without the parameters of views */
+};
+
+static int refuse(const struct opening *opening, int code, const char *value, const char *what)
+{
+    const struct stk_place place = STK_NOWHERE;
+    return stk_error_set(opening->error, code, STOKER_STAGE_OPEN, &place, "\"%.64s\": %s", value,
+                         what);
+}
+
+/* The spec's split, or the options'; both may say the same. It belongs to the format unless there is test=. */
+static int take_split(struct opening *opening)
+{
+    const char *asked = opening->options.split;
+    const char *given = opening->wish.split;
+    if (given[0] != '\0' && asked != NULL && strcmp(asked, given) != 0)
+        return refuse(opening, STOKER_EINVAL, asked, "the spec asks for another split");
+    const char *split = given[0] != '\0' ? given : asked;
+    if (opening->wish.test[0] == '\0') {
+        opening->options.split = split;
+        return STOKER_OK;
+    }
+    opening->options.split = NULL;
+    opening->side = split == NULL ? "train" : split;
+    if (strcmp(opening->side, "train") != 0 && strcmp(opening->side, "test") != 0)
+        return refuse(opening, STOKER_EINVAL, opening->side,
+                      "with test= in the spec, the splits are train and test");
+    return STOKER_OK;
+}
+
+/* A decimal number, with a dot in every locale. */
+static int read_share(const struct opening *opening, double *out)
+{
+    const char *text = opening->wish.test;
+    const struct stk_csv_field field = { .bytes = text, .size = strlen(text) };
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (plain == (locale_t)0)
+        return refuse(opening, STOKER_ENOMEM, text, "test");
+    const enum stk_csv_kind kind = stk_csv_number(&field, plain, out);
+    freelocale(plain);
+    if (kind != STK_CSV_NUMBER)
+        return refuse(opening, STOKER_ESPEC, text, "test is a share of the samples, like 0.1");
+    if (!(*out > 0.0 && *out < 1.0))
+        return refuse(opening, STOKER_EINVAL, text, "test is above 0 and below 1");
+    return STOKER_OK;
+}
+
+static int read_split(const struct opening *opening, stoker_split *split)
+{
+    const struct stk_spec_wish *wish = &opening->wish;
+    char *end = NULL;
+    *split = (stoker_split)STOKER_SPLIT_INIT;
+    int rc = read_share(opening, &split->test);
+    if (rc != STOKER_OK)
+        return rc;
+    split->side = strcmp(opening->side, "test") == 0 ? STOKER_SIDE_TEST : STOKER_SIDE_TRAIN;
+    const bool is_flag = wish->stratified[0] == '\0' || strcmp(wish->stratified, "0") == 0 ||
+                         strcmp(wish->stratified, "1") == 0;
+    if (!is_flag)
+        return refuse(opening, STOKER_ESPEC, wish->stratified, "stratified is 0 or 1");
+    split->stratified = wish->stratified[0] == '1';
+    if (wish->seed[0] == '\0')
+        return STOKER_OK;
+    const size_t digits = strspn(wish->seed, "0123456789");
+    split->seed = strtoull(wish->seed, &end, 10);
+    return wish->seed[digits] == '\0' && digits <= 19
+               ? STOKER_OK
+               : refuse(opening, STOKER_ESPEC, wish->seed,
+                        "seed is a decimal number of up to 19 digits");
+}
+
+/* Put a view around *dataset, and drop the data set itself. */
+static int wrap_split(const struct opening *opening, stoker_dataset **dataset)
+{
+    stoker_split split;
+    stoker_dataset *view = NULL;
+    int rc = read_split(opening, &split);
+    if (rc == STOKER_OK)
+        rc = stoker_dataset_split(&view, *dataset, &split, opening->error);
+    stoker_dataset_close(dataset);
+    *dataset = view;
+    return rc;
+}
+
+static int wrap_weight(const struct opening *opening, stoker_dataset **dataset)
+{
+    stoker_dataset *view = NULL;
+    int rc = strcmp(opening->wish.weighted, "balanced") == 0
+                 ? stoker_dataset_weight(&view, *dataset, NULL, 0, opening->error)
+                 : refuse(opening, STOKER_ESPEC, opening->wish.weighted,
+                          "weighted is \"balanced\"; weights of a file are weighted:FILE:(SPEC)");
+    stoker_dataset_close(dataset);
+    *dataset = view;
+    return rc;
+}
+
+static int open_wrapped(stoker_dataset **out, struct opening *opening, stk_open_plain *open_plain)
+{
+    stoker_dataset *dataset = NULL;
+    const struct stk_spec_wish *wish = &opening->wish;
+    int rc = take_split(opening);
+    if (rc == STOKER_OK && wish->test[0] == '\0' && wish->stratified[0] != '\0')
+        rc = refuse(opening, STOKER_ESPEC, wish->stratified, "stratified needs test=");
+    if (rc == STOKER_OK && wish->test[0] == '\0' && wish->seed[0] != '\0' && !wish->format_has_seed)
+        rc = refuse(opening, STOKER_ESPEC, wish->seed, "seed needs test=");
+    if (rc == STOKER_OK)
+        rc = open_plain(&dataset, opening->plain, &opening->options, opening->error);
+    if (rc == STOKER_OK && wish->test[0] != '\0')
+        rc = wrap_split(opening, &dataset);
+    if (rc == STOKER_OK && wish->weighted[0] != '\0')
+        rc = wrap_weight(opening, &dataset);
+    if (rc == STOKER_OK)
+        *out = dataset;
+    return rc;
+}
+
+static int refuse_spec(stoker_error *error, int code, const char *what)
+{
+    const struct stk_place place = STK_NOWHERE;
+    return stk_error_set(error, code, STOKER_STAGE_OPEN, &place, "%s", what);
+}
+
+int stk_views_open(stoker_dataset **out, const char *spec, const struct stk_format *format,
+                   const char *rest, const stoker_dataset_options *options,
+                   stk_open_plain *open_plain, stoker_error *error)
+{
+    if (strchr(spec, '?') == NULL && strchr(spec, '(') == NULL)
+        return open_plain(out, spec, options, error);
+    if (stk_spec_depth(spec) > STK_SPEC_NESTED_MAX)
+        return refuse_spec(error, STOKER_ELIMIT,
+                           "the spec: more than 16 parentheses in each other");
+    const size_t bytes = strlen(spec) + 1;
+    struct opening *opening = stk_calloc(1, sizeof(*opening) + bytes);
+    if (opening == NULL)
+        return refuse_spec(error, STOKER_ENOMEM, "the spec");
+    opening->options = *options;
+    opening->error = error;
+    int rc = stk_spec_take(&opening->wish, opening->plain, spec,
+                           format == NULL ? NULL : format->keeps, rest, error);
+    if (rc == STOKER_OK)
+        rc = open_wrapped(out, opening, open_plain);
+    stk_free(opening);
+    return rc;
+}

@@ -1,0 +1,44 @@
+/* spec.h - the parts of a spec that name views: what lies in parentheses, and the parameters that every spec takes. */
+#ifndef STK_DATASETS_VIEWS_SPEC_H
+#define STK_DATASETS_VIEWS_SPEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stoker/error.h>
+
+#include "datasets/parameters.h"
+
+enum { STK_SPEC_NESTED_MAX = 16, STK_SPEC_OPERANDS_MAX = 4096 };
+
+/* A part of a spec, not ended by a NUL. */
+struct stk_spec_text {
+    const char *at;
+    size_t bytes;
+};
+
+/* Cut "(SPEC)" off the beginning of *rest, which then begins behind it. Parentheses inside must match. Returns false if
+ * *rest does not begin so: then nothing is changed. */
+bool stk_spec_operand(const char **rest, struct stk_spec_text *operand);
+
+/* How deep parentheses are nested, at most. */
+uint32_t stk_spec_depth(const char *spec);
+
+/* The parameters that every spec takes. An empty text = not given. */
+struct stk_spec_wish {
+    char split[STK_PARAMETER_BYTES_MAX];
+    char test[STK_PARAMETER_BYTES_MAX];
+    char seed[STK_PARAMETER_BYTES_MAX];
+    char stratified[STK_PARAMETER_BYTES_MAX];
+    char weighted[STK_PARAMETER_BYTES_MAX];
+    bool format_has_seed; /* the format reads seed as well */
+};
+
+/* Take these parameters out of a spec: *wish gets them, and `plain`, which has room for the whole spec, gets the rest.
+ * `keeps` says which keys the format reads by itself; they stay in `plain`, and only `seed` is also in *wish. NULL = none.
+ * STOKER_ESPEC: a key is given twice or its value is too long. */
+int stk_spec_take(struct stk_spec_wish *wish, char *plain, const char *spec,
+                  bool (*keeps)(const char *rest, const char *key), const char *rest,
+                  stoker_error *error);
+
+#endif
