@@ -169,6 +169,16 @@ STK_RNG void stk_retouch_draw(const struct stk_retouching *retouching, uint64_t 
             retouch);
 }
 
+/* Returns the angle drawn for a sample, degrees; 0 without a rotation. */
+STK_RNG double stk_retouch_angle(const struct stk_retouching *retouching, uint64_t epoch,
+                                 uint64_t sample)
+{
+    if (retouching->rotates == 0)
+        return 0.0;
+    return stk_retouch_between(stk_philox(retouching->key + 1, epoch, sample).word[1],
+                               retouching->angle_min, retouching->angle_max);
+}
+
 /* ---- colours: channels are floats with whole values 0..255 ----------------------- */
 
 STK_RNG float stk_colour_cut(float value)

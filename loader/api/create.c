@@ -388,13 +388,17 @@ static int make_workers(stoker_loader *loader, stoker_error *error)
     loader->workers = stk_calloc(loader->worker_count, sizeof(loader->workers[0]));
     if (loader->workers == NULL)
         return STOKER_ENOMEM;
-    for (; loader->workers_made < loader->worker_count; loader->workers_made++) {
-        struct stk_worker *worker = &loader->workers[loader->workers_made];
-        rc = stk_worker_init(worker, &loader->pipeline, loader->workers_made, true);
+    while (loader->workers_made < loader->worker_count) {
+        const uint32_t index = loader->workers_made;
+        struct stk_worker *worker = &loader->workers[index];
+        rc = stk_worker_init(worker, &loader->pipeline, index, true);
         if (rc < 0)
             return rc;
-        worker->trace =
-            stk_trace_ring_of(&loader->trace, loader->threads ? loader->workers_made + 1 : 0);
+        loader->workers_made++;
+        worker->trace = stk_trace_ring_of(&loader->trace, loader->threads ? index + 1 : 0);
+        rc = stk_hooks_open(&loader->pipeline.hooks, &worker->maker.hooks, error);
+        if (rc < 0)
+            return rc;
     }
     if (!loader->threads)
         return stk_fetch_open_ring(&loader->workers[0].fetcher, error);
@@ -406,6 +410,9 @@ static int make_workers(stoker_loader *loader, stoker_error *error)
         if (rc < 0)
             return rc;
         loader->has_caller_worker = true;
+        rc = stk_hooks_open(&loader->pipeline.hooks, &loader->caller_worker.maker.hooks, error);
+        if (rc < 0)
+            return rc;
         loader->caller_worker.trace = stk_trace_ring_of(&loader->trace, 0);
     }
     for (uint32_t i = 0; i < loader->worker_count; i++) {
@@ -421,6 +428,17 @@ static int make_workers(stoker_loader *loader, stoker_error *error)
     return 0;
 }
 
+static void copy_hooks(stoker_loader *loader)
+{
+    const stoker_loader_options *options = &loader->options;
+    struct stk_hooks *hooks = &loader->pipeline.hooks;
+    hooks->seed = options->seed;
+    if (options->row_hook != NULL)
+        memcpy(&hooks->row, options->row_hook, options->row_hook->struct_size);
+    if (options->batch_hook != NULL)
+        memcpy(&hooks->batch, options->batch_hook, options->batch_hook->struct_size);
+}
+
 static int make_pipeline(stoker_loader *loader, stoker_error *error)
 {
     int rc = stk_fork_guard_init(&loader->guard);
@@ -429,6 +447,7 @@ static int make_pipeline(stoker_loader *loader, stoker_error *error)
                                   loader->options.max_bad_samples);
     loader->has_bad_samples = rc == 0;
     loader->pipeline.on_bad = loader->options.on_bad_sample;
+    copy_hooks(loader);
     loader->pipeline.part_count = 1;
     if (rc == 0)
         rc = stk_device_choose(&loader->device, loader->options.device,

@@ -42,6 +42,6 @@ const char *stoker_error_name(int code)
 const char *stoker_stage_name(stoker_stage stage)
 {
     static const char *const names[] = { "options", "open",     "locate", "read",
-                                         "decode",  "transfer", "wait" };
+                                         "decode",  "transfer", "wait",   "hook" };
     return (unsigned)stage < sizeof(names) / sizeof(names[0]) ? names[stage] : "unknown";
 }

@@ -239,6 +239,33 @@ static int check_transform(const stoker_loader_options *options, const stoker_da
     return rc;
 }
 
+static int check_hooks(const stoker_loader_options *options, stoker_error *error)
+{
+    const stoker_row_hook *row = options->row_hook;
+    const stoker_batch_hook *batch = options->batch_hook;
+    int rc = require(row == NULL ||
+                         stk_struct_size_fits(row->struct_size,
+                                              STK_SIZE_UP_TO(stoker_row_hook, apply), sizeof(*row)),
+                     error, STOKER_EINVAL, "row_hook: set struct_size to sizeof(stoker_row_hook)");
+    if (rc == 0)
+        rc = require(row == NULL || row->apply != NULL, error, STOKER_EINVAL,
+                     "row_hook: apply is NULL");
+    if (rc == 0)
+        rc = require(batch == NULL || stk_struct_size_fits(batch->struct_size,
+                                                           STK_SIZE_UP_TO(stoker_batch_hook, apply),
+                                                           sizeof(*batch)),
+                     error, STOKER_EINVAL,
+                     "batch_hook: set struct_size to sizeof(stoker_batch_hook)");
+    if (rc == 0)
+        rc = require(batch == NULL || batch->apply != NULL, error, STOKER_EINVAL,
+                     "batch_hook: apply is NULL");
+    if (rc == 0)
+        rc = require(batch == NULL || options->on_bad_sample != STOKER_ON_BAD_SKIP, error,
+                     STOKER_EINVAL,
+                     "batch_hook: on_bad_sample SKIP leaves gaps in its batches: use SUBSTITUTE");
+    return rc;
+}
+
 static const stoker_loader_options defaults = STOKER_LOADER_OPTIONS_INIT;
 
 static bool size_fits(size_t struct_size)
@@ -307,5 +334,7 @@ int stk_options_resolve(stoker_loader_options *options, const stoker_loader_opti
         rc = check_normalisation(options, dataset, error);
     if (rc == 0)
         rc = check_transform(options, dataset, error);
+    if (rc == 0)
+        rc = check_hooks(options, error);
     return rc;
 }

@@ -215,6 +215,12 @@ static int share_with_device(stoker_loader *loader, struct stk_framing *framing)
     return rc;
 }
 
+/* Hooks see finished rows in host memory. */
+static bool is_hooked(const stoker_loader *loader)
+{
+    return loader->options.row_hook != NULL || loader->options.batch_hook != NULL;
+}
+
 /* Let the device convert and transform, if it can. */
 static int plan_device(stoker_loader *loader, struct stk_framing *framing, stoker_error *error)
 {
@@ -224,7 +230,10 @@ static int plan_device(stoker_loader *loader, struct stk_framing *framing, stoke
     (void)snprintf(
         loader->convert_reason, sizeof(loader->convert_reason),
         "the GPU converts only uint8 rows with 1 to 4 channels, and only if that changes them");
-    const int rc = share_with_device(loader, framing);
+    if (is_hooked(loader))
+        (void)snprintf(loader->convert_reason, sizeof(loader->convert_reason),
+                       "hooks work on finished rows, on the host");
+    const int rc = is_hooked(loader) ? STOKER_ENOTSUP : share_with_device(loader, framing);
     if (rc == 0)
         loader->convert_reason[0] = '\0';
     if (rc == 0 || wanted != STOKER_SWITCH_ON)
@@ -295,6 +304,8 @@ static int cache_on_device(stoker_loader *loader, struct stk_framing *framing)
     const char *why = NULL;
     if (!loader->on_device)
         why = "batches stay on the CPU";
+    else if (is_hooked(loader))
+        why = "hooks work on finished rows, on the host";
     else if (loader->options.convert_on_device == STOKER_SWITCH_OFF)
         why = "rows are then converted on the GPU, but convert_on_device is OFF";
     else if (!divide_cached(loader, framing, &division))

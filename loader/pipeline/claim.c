@@ -53,6 +53,7 @@ static void share_out_rows(struct stk_claimer *claimer)
         span->samples = claimer->samples + rows * part_count;
         span->attempts = claimer->attempts + rows;
         span->parts_left = claimer->parts_left + rows;
+        span->sizes = claimer->sizes == NULL ? NULL : claimer->sizes + rows;
         rows += span->capacity;
     }
 }
@@ -76,6 +77,10 @@ int stk_claimer_init(struct stk_claimer *claimer, struct stk_pipeline *pipeline,
     claimer->samples = stk_calloc(rows * pipeline->part_count, sizeof(claimer->samples[0]));
     claimer->attempts = stk_calloc(rows, sizeof(claimer->attempts[0]));
     claimer->parts_left = stk_calloc(rows, sizeof(claimer->parts_left[0]));
+    if (stk_hooks_rows(&pipeline->hooks))
+        claimer->sizes = stk_calloc(rows, sizeof(claimer->sizes[0]));
+    if (stk_hooks_rows(&pipeline->hooks) && claimer->sizes == NULL)
+        return STOKER_ENOMEM;
     if (claimer->spans == NULL || claimer->sources == NULL || claimer->samples == NULL ||
         claimer->attempts == NULL || claimer->parts_left == NULL)
         return STOKER_ENOMEM;
@@ -90,6 +95,7 @@ void stk_claimer_destroy(struct stk_claimer *claimer)
     stk_free(claimer->samples);
     stk_free(claimer->attempts);
     stk_free(claimer->parts_left);
+    stk_free(claimer->sizes);
     *claimer = (struct stk_claimer){ 0 };
 }
 
@@ -168,5 +174,5 @@ bool stk_claim_end(struct stk_claimer *claimer, struct stk_span *span)
 {
     span->active = false;
     claimer->pace.gathers = span->resident;
-    return stk_slots_parts_done(&claimer->pipeline->slots, span->batch, span->ticket_parts);
+    return stk_slots_count_down(&claimer->pipeline->slots, span->batch, span->ticket_parts);
 }

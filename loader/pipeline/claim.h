@@ -26,6 +26,7 @@ struct stk_claimer {
     stoker_part *samples;           /* for all spans */
     uint8_t *attempts;              /* for all spans */
     uint8_t *parts_left;            /* for all spans */
+    stoker_size *sizes;             /* for all spans; NULL without a row hook */
     struct stk_pace pace;           /* parts of a ticket that it takes next */
     struct stk_sampler_order order; /* keys of the epoch it last worked in */
     bool has_order;
@@ -47,7 +48,7 @@ int stk_claim_rows(struct stk_claimer *claimer, struct stk_span *span,
                    const struct stk_piece *piece, stoker_error *error);
 
 /* The span's rows are complete: it is free, and its piece is counted. Returns true if it was the last piece of
- * its batch, which is published then. */
+ * its batch, which the caller publishes. */
 bool stk_claim_end(struct stk_claimer *claimer, struct stk_span *span);
 
 #endif

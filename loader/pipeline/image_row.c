@@ -57,6 +57,10 @@ void stk_image_row_write(struct stk_row_maker *maker, const struct stk_span *spa
     const struct stk_pipeline *pipeline = maker->pipeline;
     const void *pixels = image->pixels;
     uint8_t *to = row_at(pipeline, span, row);
+    if (span->sizes != NULL) /* for the row hook */
+        span->sizes[row] = image->eighths == 0
+                               ? (stoker_size){ image->height, image->width }
+                               : (stoker_size){ image->whole_height, image->whole_width };
     if (pipeline->plan.finish == STK_FINISH_TRANSFORM)
         stk_transform_row(&pipeline->transform, maker->transform, image, span->epoch,
                           span->slot->ids[span->first_row + row], NULL, to);

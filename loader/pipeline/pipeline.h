@@ -26,6 +26,7 @@
 #include "loader/cache/cache.h"
 #include "loader/pipeline/bad_samples.h"
 #include "loader/pipeline/device_cache.h"
+#include "loader/pipeline/hook.h"
 #include "loader/pipeline/pipeline_plan.h"
 #include "loader/pipeline/schedule.h"
 #include "loader/pipeline/slots.h"
@@ -49,6 +50,7 @@ struct stk_pipeline {
     uint64_t shape[STOKER_RANK_MAX];     /* row as delivered, but channels last */
     uint32_t cpus;                       /* available to this process */
     stoker_on_bad on_bad;
+    struct stk_hooks hooks;
     struct stk_cache cache;               /* shared */
     struct stk_device_cache device_cache; /* shared */
     struct stk_slots slots;               /* shared */

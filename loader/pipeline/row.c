@@ -8,6 +8,7 @@
 #include "loader/base/error.h"
 #include "loader/pipeline/bad_row.h"
 #include "loader/pipeline/cache_fill.h"
+#include "loader/pipeline/hook_calls.h"
 #include "loader/pipeline/image_row.h"
 #include "loader/pipeline/values.h"
 
@@ -99,14 +100,16 @@ static int locate(const struct stk_pipeline *pipeline, struct stk_span *span, st
     int rc = stk_values_write(pipeline, span, 0, span->rows);
     if (rc != 0)
         return rc;
+    /* Hooks run row by row, and a row that fails may need a substitute: then no span is resident. */
+    const bool hooked = stk_hooks_rows(&pipeline->hooks);
     span->on_device = find_on_device(pipeline, span, ids);
-    span->resident = span->on_device || find_sources(pipeline, span, ids);
+    span->resident = span->on_device || (!hooked && find_sources(pipeline, span, ids));
     if (span->resident)
         return 0;
     rc = dataset->ops->locate(dataset->self, ids, span->rows, span->samples, error);
     if (rc != 0)
         return rc < 0 ? rc : STOKER_EINVAL; /* > 0 has no meaning here */
-    span->resident = find_located_sources(pipeline, span, ids);
+    span->resident = !hooked && find_located_sources(pipeline, span, ids);
     return 0;
 }
 
@@ -168,16 +171,30 @@ static enum stk_row_step settle(const struct stk_row_maker *maker, struct stk_sp
     return stk_bad_row_settle(maker, span, row, part, error, what) ? STK_ROW_AGAIN : STK_ROW_DONE;
 }
 
+/* The row's parts are in the slot. */
+static enum stk_row_step complete(struct stk_row_maker *maker, struct stk_span *span, uint32_t row)
+{
+    if (!stk_hooks_rows(&maker->pipeline->hooks))
+        return STK_ROW_DONE;
+    stoker_error said, error;
+    const int rc = stk_hook_row(maker, span, row, &said);
+    if (rc == 0)
+        return STK_ROW_DONE;
+    const struct stk_place place = stk_bad_row_place(maker, span, row, 0);
+    (void)stk_error_set(&error, rc, STOKER_STAGE_HOOK, &place, "%s", said.message);
+    return settle(maker, span, row, 0, &error, said.message);
+}
+
 /* One part more needs nothing any more. The last one settles the row. */
 static enum stk_row_step end_part(struct stk_row_maker *maker, struct stk_span *span, uint32_t row)
 {
     if (span->part_count == 1)
-        return STK_ROW_DONE;
+        return complete(maker, span, row);
     if (--span->parts_left[row] > 0)
         return STK_ROW_READ;
     struct stk_failed_row *failed = failed_row(maker, span, row);
     if (failed == NULL)
-        return STK_ROW_DONE;
+        return complete(maker, span, row);
     failed->span = NULL;
     failed->row = 0;
     return settle(maker, span, row, failed->part, &failed->error, failed->what);
@@ -527,7 +544,7 @@ enum stk_row_step stk_row_begin(struct stk_row_maker *maker, struct stk_span *sp
 {
     maker->order_count = 0;
     if (take_resident(maker, span, row))
-        return STK_ROW_DONE;
+        return complete(maker, span, row);
     if (span->part_count == 1)
         return begin_part(maker, span, row, 0);
     span->parts_left[row] = (uint8_t)span->part_count;

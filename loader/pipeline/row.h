@@ -4,7 +4,7 @@
  *           ├─▶ READ    maker->orders[order_count] must be read: take() each completion, with the same answers
  *           └─▶ AGAIN   a part was bad: the row has a substitute now, and begins again
  *
- * A row is DONE when all its parts are. A part that fails makes the sample bad; that is settled when no other read of
+ * A row is DONE when all its parts are and its hook has run. A part that fails makes the sample bad; that is settled when no other read of
  * the row is under way, by the lowest bad part, so that every run reports the same.
  */
 #ifndef STK_PIPELINE_ROW_H

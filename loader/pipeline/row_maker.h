@@ -28,6 +28,7 @@ struct stk_row_maker {
     struct stk_region scratch;
     void *transform; /* scratch of the transform plan, inside scratch */
     uint8_t *image;  /* one decoded row or image, inside scratch */
+    struct stk_hook_scratch hooks;
     /* Reads that the row that was begun or continued last needs now. */
     struct stk_read_order *orders; /* [part_count] */
     uint32_t order_count;

@@ -243,12 +243,16 @@ void stk_slots_wake_consumer(struct stk_slots *slots)
     stk_futex_wake(&slots->consumer_word, 1);
 }
 
-bool stk_slots_parts_done(struct stk_slots *slots, uint64_t batch, uint32_t parts)
+bool stk_slots_count_down(struct stk_slots *slots, uint64_t batch, uint32_t parts)
 {
     struct stk_slot *slot = stk_slots_of(slots, batch);
-    if (parts < slots->batch_parts && /* otherwise no other thread counts */
-        atomic_fetch_sub_explicit(&slot->parts_left, parts, memory_order_acq_rel) != parts)
-        return false;
+    return parts == slots->batch_parts || /* no other thread counts */
+           atomic_fetch_sub_explicit(&slot->parts_left, parts, memory_order_acq_rel) == parts;
+}
+
+void stk_slots_publish(struct stk_slots *slots, uint64_t batch)
+{
+    struct stk_slot *slot = stk_slots_of(slots, batch);
     atomic_store_explicit(&slot->ready_turn, batch + 1, memory_order_release);
 
     uint64_t published = atomic_fetch_add(&slots->published, 1U) + 1;
@@ -257,6 +261,13 @@ bool stk_slots_parts_done(struct stk_slots *slots, uint64_t batch, uint32_t part
     if (published >= wake_at &&
         atomic_compare_exchange_strong(&slots->wake_at, &wake_at, UINT64_MAX))
         stk_slots_wake_consumer(slots);
+}
+
+bool stk_slots_parts_done(struct stk_slots *slots, uint64_t batch, uint32_t parts)
+{
+    if (!stk_slots_count_down(slots, batch, parts))
+        return false;
+    stk_slots_publish(slots, batch);
     return true;
 }
 

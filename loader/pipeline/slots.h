@@ -170,7 +170,12 @@ enum stk_claim stk_slots_claim(struct stk_slots *slots, uint32_t worker, uint64_
 /* Sleep until a credit may be there, or stopping; at most wait_ns (< 0 = no limit). */
 void stk_slots_wait_credit(struct stk_slots *slots, int64_t wait_ns);
 
-/* `parts` more parts of the batch are complete. The last ones publish the batch and return true. */
+/* `parts` more parts of the batch are complete. Returns true if they were the last ones: then the caller sees all rows, and
+ * publishes the batch. */
+bool stk_slots_count_down(struct stk_slots *slots, uint64_t batch, uint32_t parts);
+void stk_slots_publish(struct stk_slots *slots, uint64_t batch);
+
+/* Both: the last ones publish the batch and return true. */
 bool stk_slots_parts_done(struct stk_slots *slots, uint64_t batch, uint32_t parts);
 
 /* Record the failure of a row if it is the first of its batch. */

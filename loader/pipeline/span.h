@@ -33,6 +33,7 @@ struct stk_span {
     const void **sources; /* resident: address of each row, then of the next span's first */
     stoker_part *samples; /* not resident: [row x part_count + part], where each part is */
     uint8_t *attempts;    /* substitutes tried, per row */
+    stoker_size *sizes;   /* each row's image before the transforms; NULL without a row hook */
     uint8_t *parts_left;  /* parts not complete yet, per row; unused with a single part */
 };
 

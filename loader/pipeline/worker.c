@@ -8,6 +8,7 @@
 #include "loader/base/clock.h"
 #include "loader/base/memory.h"
 #include "loader/base/thread.h"
+#include "loader/pipeline/hook_calls.h"
 
 #define REAP_WAIT_NS INT64_C(20000000) /* longest time until a worker notices that it must stop */
 
@@ -44,6 +45,7 @@ void stk_worker_destroy(struct stk_worker *worker)
 {
     if (stk_worker_is_stuck(worker))
         return; /* the kernel may still write to the scratch */
+    stk_hooks_close(&worker->pipeline->hooks, &worker->maker.hooks);
     stk_claimer_destroy(&worker->claimer);
     stk_row_maker_destroy(&worker->maker);
     stk_fetcher_destroy(&worker->fetcher);
@@ -87,10 +89,14 @@ static void retire(struct stk_worker *worker, struct stk_span *span)
     stk_ledger_add(&worker->ledger.rows, span->rows);
     stk_ledger_add(&worker->ledger.spans, 1);
     const uint64_t begin_ns = stk_trace_begin(worker->trace, STOKER_TRACE_PUBLISH, batch);
-    if (stk_claim_end(&worker->claimer, span))
-        stk_trace_end(worker->trace, STOKER_TRACE_PUBLISH, begin_ns, batch, 0, 0);
-    else
+    if (!stk_claim_end(&worker->claimer, span)) {
         stk_trace_cancel(worker->trace);
+        return;
+    }
+    if (stk_hooks_batches(&worker->pipeline->hooks))
+        stk_hook_batch(&worker->maker, batch);
+    stk_slots_publish(&worker->pipeline->slots, batch);
+    stk_trace_end(worker->trace, STOKER_TRACE_PUBLISH, begin_ns, batch, 0, 0);
 }
 
 /* A row is done, or needs its reads. */

@@ -62,7 +62,8 @@ typedef enum stoker_stage {
     STOKER_STAGE_READ,
     STOKER_STAGE_DECODE,
     STOKER_STAGE_TRANSFER,
-    STOKER_STAGE_WAIT
+    STOKER_STAGE_WAIT,
+    STOKER_STAGE_HOOK
 } stoker_stage;
 
 #define STOKER_NO_OFFSET UINT64_MAX
@@ -88,7 +89,7 @@ STOKER_API const char *stoker_strerror(int code);
 /* The name of a code: "STOKER_EINVAL"; "STOKER_UNKNOWN" for any other value. Static; any thread. */
 STOKER_API const char *stoker_error_name(int code);
 
-/* "options", "open", "locate", "read", "decode", "transfer" or "wait"; "unknown" for any other value. Static;
+/* "options", "open", "locate", "read", "decode", "transfer", "wait" or "hook"; "unknown" for any other value. Static;
  * any thread. */
 STOKER_API const char *stoker_stage_name(stoker_stage stage);
 

@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <stoker/dataset.h>
 #include <stoker/error.h>
+#include <stoker/hook.h>
 #include <stoker/reader.h>
 #include <stoker/tensor.h>
 #include <stoker/transform.h>
@@ -274,6 +275,13 @@ typedef struct stoker_loader_options {
     /* Events per thread to record for stoker_loader_trace(), 40 bytes each, 0..2^24, rounded up to a power of two;
      * allocated by create. Default 0. */
     uint32_t trace_events;
+
+    /* ---- your own code ---- */
+
+    /* Your own code on each row, and on each complete batch: see stoker/hook.h. Copied by create; what they point to must
+     * outlive the loader. Default NULL = none. */
+    const stoker_row_hook *row_hook;
+    const stoker_batch_hook *batch_hook;
 } stoker_loader_options;
 
 #define STOKER_LOADER_OPTIONS_DEFAULTS                                                             \

@@ -7,6 +7,7 @@
 #include "loader/base/fault.h"
 #include "loader/reader/readers.h"
 #include "support/leaks.h"
+#include "support/random_hooks.h"
 #include "support/scenario.h"
 
 static struct stk_run expected;
@@ -93,6 +94,23 @@ CleanTest(fault_create, of_files_by_pread, .timeout = 100)
     stk_file_set_remove(&set);
     cr_assert_eq(stk_fault_live_bytes(), 0);
     cr_assert_gt(faults, 300);
+}
+
+CleanTest(fault_create, with_hooks, .timeout = 100)
+{
+    static struct stk_random_hooks hooks;
+    struct stk_file_set set;
+    cr_assert(stk_file_set_make(&set, 40, 3, 3, 0));
+    stk_random_hooks_init(&hooks);
+    stoker_loader_options options = stk_small_options();
+    options.reader = stoker_reader_pread();
+    options.row_hook = &hooks.row;
+    options.batch_hook = &hooks.batch;
+    for (options.num_workers = 0; options.num_workers <= 2; options.num_workers += 2) {
+        sweep(set.dataset, &options);
+        cr_assert_eq(atomic_load(&hooks.open), 0);
+    }
+    stk_file_set_remove(&set);
 }
 
 /* Whatever reader is best here: its own memory is swept as well. */

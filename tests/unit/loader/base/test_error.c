@@ -45,9 +45,9 @@ CleanTest(error, normal_stops_have_texts_and_unknown_codes_do_no_harm)
 
 CleanTest(error, every_stage_has_a_name)
 {
-    for (int stage = STOKER_STAGE_OPTIONS; stage <= STOKER_STAGE_WAIT; stage++)
+    for (int stage = STOKER_STAGE_OPTIONS; stage <= STOKER_STAGE_HOOK; stage++)
         cr_assert_str_neq(stoker_stage_name((stoker_stage)stage), "unknown");
-    cr_assert_str_eq(stoker_stage_name((stoker_stage)(STOKER_STAGE_WAIT + 1)), "unknown");
+    cr_assert_str_eq(stoker_stage_name((stoker_stage)(STOKER_STAGE_HOOK + 1)), "unknown");
     cr_assert_str_eq(stoker_stage_name(STOKER_STAGE_TRANSFER), "transfer");
 }
 
