@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "datasets/views/view.h"
+#include "datasets/views/fields.h"
 #include "loader/base/memory.h"
 
 /* ---- ids ---------------------------------------------------------------------------- */
@@ -48,65 +48,7 @@ static uint32_t take_of_one(const struct stk_view *view, const uint64_t *ids, ui
     return taken;
 }
 
-/* ---- fields --------------------------------------------------------------------------- */
-
-enum { SHAPE_BYTES = 96 };
-
-/* "28x28x1 uint8" */
-static const char *shape_text(char text[SHAPE_BYTES], const stoker_dataset_info *info)
-{
-    size_t used = 0;
-    text[0] = '\0';
-    for (uint32_t axis = 0; axis < info->rank && used < SHAPE_BYTES; axis++)
-        used += (size_t)snprintf(text + used, SHAPE_BYTES - used, "%s%" PRIu64,
-                                 axis == 0 ? "" : "x", info->shape[axis]);
-    if (used < SHAPE_BYTES)
-        (void)snprintf(text + used, SHAPE_BYTES - used, "%s%s%s", info->rank == 0 ? "" : " ",
-                       stoker_dtype_name(info->dtype), info->is_image ? " images" : "");
-    return text;
-}
-
-/* Returns true if rows may differ in height and width: both sets have images of any size. */
-static bool sizes_are_free(const stoker_dataset_info *a, const stoker_dataset_info *b)
-{
-    return a->is_image && b->is_image && a->pixels_max > 0 && b->pixels_max > 0;
-}
-
-static bool rows_agree(const stoker_dataset_info *a, const stoker_dataset_info *b)
-{
-    if (a->dtype != b->dtype || a->rank != b->rank || a->is_image != b->is_image)
-        return false;
-    for (uint32_t axis = sizes_are_free(a, b) ? 2 : 0; axis < a->rank; axis++)
-        if (a->shape[axis] != b->shape[axis])
-            return false;
-    return true;
-}
-
-static const char *label_text(const stoker_dataset_info *info)
-{
-    return info->label_dtype == STOKER_DTYPE_NONE ? "none" : stoker_dtype_name(info->label_dtype);
-}
-
-static int check_rows(const struct stk_view_making *making, const struct stk_view *view,
-                      uint32_t index)
-{
-    char first[SHAPE_BYTES];
-    char other[SHAPE_BYTES];
-    const stoker_dataset *dataset = view->parts[index].dataset;
-    const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
-    if (!rows_agree(&view->info, info))
-        return stk_view_refuse(making, STOKER_EMISMATCH,
-                               "rows: data set 1 (%s) has %s, data set %" PRIu32 " (%s) has %s",
-                               stoker_dataset_name(view->parts[0].dataset),
-                               shape_text(first, &view->info), index + 1,
-                               stoker_dataset_name(dataset), shape_text(other, info));
-    if (view->info.label_dtype != info->label_dtype)
-        return stk_view_refuse(making, STOKER_EMISMATCH,
-                               "labels: data set 1 (%s) has %s, data set %" PRIu32 " (%s) has %s",
-                               stoker_dataset_name(view->parts[0].dataset), label_text(&view->info),
-                               index + 1, stoker_dataset_name(dataset), label_text(info));
-    return STOKER_OK;
-}
+/* ---- classes --------------------------------------------------------------------------- */
 
 /* A class must have one name in all data sets that name it. */
 static int check_classes(const struct stk_view_making *making, const struct stk_view *view,
@@ -178,17 +120,8 @@ static int number_files(const struct stk_view_making *making, struct stk_view *v
 
 static void widen_info(stoker_dataset_info *all, const stoker_dataset_info *info)
 {
-    for (uint32_t axis = 0; axis < all->rank; axis++)
-        all->sizes_differ = all->sizes_differ || all->shape[axis] != info->shape[axis];
-    all->sizes_differ = all->sizes_differ || info->sizes_differ;
-    if (all->pixels_max < info->pixels_max)
-        all->pixels_max = info->pixels_max;
     if (all->encoded_bytes_max < info->encoded_bytes_max)
         all->encoded_bytes_max = info->encoded_bytes_max;
-    if (all->class_count == 0 || info->class_count == 0)
-        all->class_count = 0; /* unknown in one: unknown */
-    else if (all->class_count < info->class_count)
-        all->class_count = info->class_count;
     all->has_paths = all->has_paths || info->has_paths;
 }
 
@@ -220,12 +153,10 @@ static int describe_all(const struct stk_view_making *making, struct stk_view *v
 static int join(const struct stk_view_making *making, struct stk_view *view)
 {
     uint64_t end = 0;
-    int rc = STOKER_OK;
+    int rc = stk_view_join_fields(view, making);
     for (uint32_t i = 0; rc == STOKER_OK && i < view->part_count; i++) {
         const stoker_dataset_info *info = stoker_dataset_get_info(view->parts[i].dataset);
-        rc = check_rows(making, view, i);
-        if (rc == STOKER_OK)
-            rc = check_classes(making, view, i);
+        rc = check_classes(making, view, i);
         widen_info(&view->info, info);
         if (info->count > STK_SAMPLER_COUNT_MAX - end)
             return stk_view_refuse(making, STOKER_ELIMIT, "more than 2^62 samples");

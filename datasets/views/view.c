@@ -73,19 +73,12 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
     return STOKER_OK;
 }
 
-/* All wrapped data sets have the same fields, except for what the view's info sums up: sizes and classes. */
+/* All wrapped data sets have the same fields; those of a concat are made from all of them. */
 static int field_of(const void *self, uint32_t field, stoker_field_info *out)
 {
     const struct stk_view *view = self;
-    const stoker_dataset *first = view->parts[0].dataset;
-    *out = *stoker_dataset_field(first, field);
-    if (field == 0) {
-        memcpy(out->shape, view->info.shape, sizeof(out->shape));
-        out->pixels_max = view->info.pixels_max;
-        out->sizes_differ = view->info.sizes_differ;
-    }
-    if ((int32_t)field == first->label)
-        out->class_count = view->info.class_count;
+    *out = view->fields != NULL ? view->fields[field]
+                                : *stoker_dataset_field(view->parts[0].dataset, field);
     return STOKER_OK;
 }
 
@@ -271,6 +264,7 @@ void stk_view_free(struct stk_view *view)
     stk_free((void *)view->weights);
     stk_free((void *)view->class_weights);
     stk_free(view->description);
+    stk_free(view->fields);
     stk_free(view);
 }
 

@@ -40,6 +40,7 @@ struct stk_view {
     const double *weights;          /* weighted: [info.count], or NULL */
     const double *class_weights;    /* weighted by class: [info.class_count], or NULL */
     char *description;              /* concat: owned; else NULL */
+    stoker_field_info *fields;      /* concat: [info.field_count]; else NULL = those of part 0 */
 
     uint32_t part_count;
     struct stk_view_part parts[]; /* [part_count] */

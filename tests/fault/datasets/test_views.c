@@ -100,7 +100,7 @@ CleanTest(view_faults, each_allocation_fails_once)
     cr_assert_eq(sweep(make_select), 5);
     cr_assert_eq(sweep(make_repeat), 4);
     cr_assert_eq(sweep(make_concat),
-                 6); /* also the stamps of its directories, and the description */
+                 7); /* also the stamps of its directories, and the description */
     cr_assert_eq(sweep(make_split), 4);
     cr_assert_eq(sweep(make_strata), 9);
     cr_assert_eq(sweep(make_weight), 5);

@@ -573,9 +573,10 @@ CleanTest(views, concat_says_which_field_differs_and_how)
         const char *spec;
         const char *words;
     } cases[] = {
-        { "synth:bytes?count=3&shape=8x9",
-          "data set 1 (synth:bytes) has 8x8 uint8, data set 2 (synth:bytes) has 8x9 uint8" },
-        { "synth:bytes?count=3&shape=8x8x1", "8x8x1 uint8 images" },
+        { "synth:bytes?count=3&shape=8x9", "field \"row\": data set 1 (synth:bytes) has 8x8 uint8, "
+                                           "data set 2 (synth:bytes) has 8x9 uint8" },
+        { "synth:bytes?count=3&shape=8x8x1", "field 0 is \"row\" (8x8 uint8) in data set 1 "
+                                             "(synth:bytes), but \"image\" (8x8x1 uint8 image)" },
         { "synth:bytes?count=3&shape=8x8&dtype=int16", "8x8 int16" },
     };
     stoker_dataset *first = dataset_of("synth:bytes?count=3&shape=8x8");
@@ -594,7 +595,8 @@ CleanTest(views, concat_says_which_field_differs_and_how)
     EXPECT_REFUSED(
         stoker_dataset_concat(&out, (stoker_dataset *[]){ unlabelled, labelled }, 2, &error),
         STOKER_EMISMATCH,
-        "labels: data set 1 (counted) has none, data set 2 (synth:bytes) has int64");
+        "data set 1 (counted) has 1 fields, data set 2 (synth:bytes) has 2: only one has "
+        "\"label\"");
     stoker_split split = STOKER_SPLIT_INIT;
     split.test = 0.5;
     split.stratified = true;
