@@ -323,18 +323,14 @@ static int check_memory(const struct stk_slots_options *slots, stoker_error *err
 static int make_slots(stoker_loader *loader, stoker_error *error)
 {
     const bool rereads = stk_pipeline_plan_rereads(&loader->pipeline.plan);
-    const stoker_dataset_info *set = &loader->pipeline.dataset->info;
-    const size_t label_bytes = stoker_dtype_bytes(set->label_dtype);
-    const struct stk_field_size sizes[] = { { .row_bytes = loader->pipeline.convert.to_bytes },
-                                            { .row_bytes = label_bytes } };
     const struct stk_slots_options slots = {
         .slot_count = stk_sizing_slot_count(loader),
         .batch_size = loader->options.batch_size,
         .batch_spans = loader->pipeline.schedule.batch_spans,
         .span_parts = loader->pipeline.schedule.span_parts,
-        .sizes = sizes,
-        .field_count = label_bytes > 0 ? 2 : 1,
-        .label = label_bytes > 0 ? 1 : STK_NO_FIELD,
+        .sizes = loader->outputs.sizes,
+        .field_count = loader->outputs.count,
+        .label = loader->outputs.label,
         .pin_memory = pinning(loader),
         .device = loader->device,
         .mark_fresh = loader->pipeline.device_cache.on,
@@ -456,6 +452,8 @@ static int make_pipeline(stoker_loader *loader, stoker_error *error)
     if (rc == 0)
         rc = stk_row_plan(loader, error);
     if (rc == 0)
+        rc = stk_outputs_init(&loader->outputs, loader, error);
+    if (rc == 0)
         rc = look_at_samples(loader, error);
     if (rc == 0)
         rc = make_cache(loader);
@@ -549,6 +547,8 @@ static void free_loader(void *self)
     stk_trace_destroy(&loader->trace);
     stk_leases_destroy(&loader->leases);
     stk_free(loader->tensors);
+    stk_free(loader->fields);
+    stk_outputs_destroy(&loader->outputs);
     stk_slots_destroy(&loader->pipeline.slots);
     stk_device_convert_destroy(&loader->device_convert);
     stk_device_cache_destroy(&loader->pipeline.device_cache);

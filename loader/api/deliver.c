@@ -72,26 +72,36 @@ struct rows {
     uint32_t padded; /* the last ones of them */
 };
 
-/* Close the gaps of skipped rows; returns the number of rows left. */
-static uint32_t close_gaps(stoker_loader *loader, struct stk_slot *slot, uint32_t rows)
+/* Move the bytes of a row, and its length, to another place of a slot. */
+static void move_row(const struct stk_slots *slots, struct stk_slot *slot, uint32_t from,
+                     uint32_t to)
 {
-    const struct stk_pipeline *pipeline = &loader->pipeline;
-    const size_t row_bytes = pipeline->convert.to_bytes;
-    const size_t label_bytes = stoker_dtype_bytes(pipeline->dataset->info.label_dtype);
+    for (uint32_t i = 0; i < slots->fields.count; i++) {
+        const struct stk_slot_field *field = &slots->fields.each[i];
+        size_t bytes = field->stride_bytes;
+        if (field->entry_bytes > 0) {
+            uint64_t *lengths = stk_slot_field_lengths(field, slot->lengths);
+            lengths[to] = lengths[from];
+            const size_t used = lengths[from] * field->entry_bytes;
+            bytes = used < bytes ? used : bytes;
+        }
+        memcpy(stk_slot_field_row(field, slot->images, to),
+               stk_slot_field_row(field, slot->images, from), bytes);
+    }
+    slot->ids[to] = slot->ids[from];
+    if (slot->fresh != NULL)
+        slot->fresh[to] = slot->fresh[from];
+}
+
+/* Close the gaps of skipped rows; returns the number of rows left. */
+static uint32_t close_gaps(const struct stk_slots *slots, struct stk_slot *slot, uint32_t rows)
+{
     uint32_t kept = 0;
     for (uint32_t row = 0; row < rows; row++) {
         if (slot->row_bad[row] == STK_ROW_SKIPPED)
             continue;
-        if (kept != row) {
-            memcpy(stk_pipeline_row(pipeline, slot, kept), stk_pipeline_row(pipeline, slot, row),
-                   row_bytes);
-            slot->ids[kept] = slot->ids[row];
-            if (slot->fresh != NULL)
-                slot->fresh[kept] = slot->fresh[row];
-            if (slot->labels != NULL)
-                memcpy((uint8_t *)slot->labels + kept * label_bytes,
-                       (uint8_t *)slot->labels + row * label_bytes, label_bytes);
-        }
+        if (kept != row)
+            move_row(slots, slot, row, kept);
         kept++;
     }
     return kept;
@@ -183,21 +193,20 @@ static int settle(stoker_loader *loader, struct stk_slot *slot, const struct stk
         if (rc < 0)
             return rc;
         rows->padded -= count_skipped(slot, place->rows - place->padded, place->rows);
-        rows->count = close_gaps(loader, slot, place->rows);
+        rows->count = close_gaps(&loader->pipeline.slots, slot, place->rows);
     }
     /* Otherwise an endless run over files that are all gone would skip forever. */
     if (loader->options.on_bad_sample != STOKER_ON_BAD_FAIL &&
         ends_barren(loader, place, rows->count) && place->rows > 0)
         return nothing_is_left(loader, &slot->failures[place->rows - 1]);
+    stk_outputs_finish(&loader->outputs, &loader->pipeline.slots, slot, rows->count);
     return check_files(loader, place);
 }
 
 /* ---- what the consumer sees ---- */
 
-/* The memory of a batch. */
+/* Where a batch is. */
 struct view {
-    uint8_t *images;
-    void *labels;
     const uint64_t *ids; /* in host memory */
     const uint64_t *device_ids;
     uint64_t turn;
@@ -213,10 +222,14 @@ static uint64_t batches_before(const struct stk_schedule *schedule, uint64_t epo
 static void describe(stoker_loader *loader, const struct view *view,
                      const struct stk_batch_place *place, struct rows rows, stoker_batch *batch)
 {
-    const stoker_dataset_info *set = &loader->pipeline.dataset->info;
+    const struct stk_outputs *outputs = &loader->outputs;
+    stoker_field *fields = view->lease->fields;
+    stk_outputs_describe(outputs, loader->options.batch_size, rows.count, fields);
     *batch = (stoker_batch){
-        .images = { .data = view->images, .dtype = loader->options.dtype, .rank = set->rank + 1 },
-        .labels = { .data = view->labels, .dtype = set->label_dtype, .rank = 1 },
+        .images = fields[0].values,
+        .labels = { .rank = 1, .shape = { rows.count } },
+        .fields = fields,
+        .field_count = outputs->count,
         .ids = view->ids,
         .count = rows.count,
         .padded = rows.padded,
@@ -229,16 +242,8 @@ static void describe(stoker_loader *loader, const struct view *view,
         .turn = view->turn,
         .lease = view->lease,
     };
-    batch->images.shape[0] = rows.count;
-    batch->labels.shape[0] = rows.count;
-    const uint64_t *shape = loader->pipeline.shape;
-    memcpy(&batch->images.shape[1], shape, set->rank * sizeof(shape[0]));
-    if (loader->options.layout ==
-        STOKER_LAYOUT_NCHW) { /* checked at create: height, width, channels */
-        batch->images.shape[1] = shape[2];
-        batch->images.shape[2] = shape[0];
-        batch->images.shape[3] = shape[1];
-    }
+    if (outputs->label != STK_NO_FIELD)
+        batch->labels = fields[outputs->label].values;
     loader->state_epoch = place->epoch;
     loader->state_position = stk_schedule_position_after(&loader->pipeline.schedule, place);
     loader->end_pending = place->last;
@@ -261,8 +266,6 @@ int stk_deliver_in_place(stoker_loader *loader, stoker_batch *batch)
         return rc;
     }
     const struct view view = {
-        .images = slot->images,
-        .labels = slot->labels,
         .ids = slot->ids,
         .device_ids = slot->ids,
         .turn = slots->head,
@@ -304,20 +307,15 @@ int stk_deliver_send_ahead(stoker_loader *loader)
 void stk_deliver_sent(stoker_loader *loader, stoker_batch *batch)
 {
     struct stk_transfer *transfer = &loader->transfer;
-    const struct stk_slot *slot =
-        &loader->pipeline.slots.slots[0]; /* all slots have the same layout */
     const uint64_t turn = transfer->delivered;
     const uint64_t begin_ns = stk_trace_begin(loader->trace.rings, STOKER_TRACE_LEND, turn);
     const struct stk_batch_place place = stk_schedule_place(&loader->pipeline.schedule, turn);
     struct stk_buffer *buffer = stk_transfer_lend(transfer);
-    uint8_t *memory = buffer->memory;
     if (loader->kept.any_thread)
         stk_transfer_share(buffer);
     const struct view view = {
-        .images = buffer->images,
-        .labels = slot->labels == NULL ? NULL : memory + ((uint8_t *)slot->labels - slot->images),
         .ids = buffer->ids,
-        .device_ids = (void *)(memory + ((uint8_t *)slot->ids - slot->images)),
+        .device_ids = (void *)(buffer->memory + loader->pipeline.slots.ids_at),
         .turn = turn,
         .lease = &buffer->lease,
     };

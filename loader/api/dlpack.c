@@ -8,8 +8,6 @@
 #include "loader/api/dlpack_layout.h"
 #include "loader/api/loader.h"
 
-enum { PARTS = 3 };
-
 struct stk_tensor {
     union { /* the kind that the caller asked for; manager_ctx points to the tensor */
         DLManagedTensorVersioned versioned;
@@ -27,14 +25,20 @@ struct stk_tensor {
 #define STREAM_PER_THREAD ((uintptr_t)2)
 #define STREAM_NONE       UINTPTR_MAX /* the consumer synchronises itself */
 
-struct stk_tensor *stk_tensors_make(uint32_t batches)
+/* Tensors of a batch: fields, offsets of fields, ids. */
+static size_t parts_of(uint32_t fields)
 {
-    return stk_calloc((size_t)batches * PARTS, sizeof(struct stk_tensor));
+    return 2 * (size_t)fields + 1;
 }
 
-struct stk_tensor *stk_tensors_of(struct stk_tensor *tensors, uint32_t batch)
+struct stk_tensor *stk_tensors_make(uint32_t batches, uint32_t fields)
 {
-    return &tensors[(size_t)batch * PARTS];
+    return stk_calloc(batches * parts_of(fields), sizeof(struct stk_tensor));
+}
+
+struct stk_tensor *stk_tensors_of(struct stk_tensor *tensors, uint32_t batch, uint32_t fields)
+{
+    return &tensors[batch * parts_of(fields)];
 }
 
 /* Any thread. */
@@ -83,24 +87,53 @@ static DLDevice device_of(const stoker_batch *batch)
     return (DLDevice){ batch->device == STOKER_DEVICE_CUDA_HOST ? kDLCUDAHost : kDLCPU, 0 };
 }
 
-/* ids are not a stoker_tensor, so the part decides. */
-static DLTensor describe(struct stk_tensor *tensor, const stoker_batch *batch,
-                         stoker_batch_part part)
+/* What a part shows. Returns false if the batch has no such part. */
+static bool view_of(const stoker_batch *batch, uint32_t part, stoker_tensor *view)
 {
-    const stoker_tensor *view = part == STOKER_PART_IMAGES ? &batch->images : &batch->labels;
-    const uint32_t rank = part == STOKER_PART_IMAGES ? view->rank : 1;
-    assert(rank <= STOKER_RANK_MAX);
+    const struct stk_outputs *outputs = &batch->loader->outputs;
+    const stoker_field *fields = ((const struct stk_lease *)batch->lease)->fields;
+    *view = (stoker_tensor){ .rank = 1, .shape = { batch->count } };
+    if (part == STOKER_PART_IDS) {
+        view->data = (void *)batch->device_ids;
+        view->dtype = STOKER_DTYPE_UINT64;
+    } else if (part == STOKER_PART_LABELS && outputs->label != STK_NO_FIELD) {
+        *view = fields[outputs->label].values;
+    } else if (part < outputs->count) {
+        *view = fields[part].values;
+    } else if (part >= STOKER_PART_OFFSETS && part - STOKER_PART_OFFSETS < outputs->count) {
+        view->data = (void *)fields[part - STOKER_PART_OFFSETS].device_offsets;
+        view->dtype = STOKER_DTYPE_INT64;
+        view->shape[0] = (uint64_t)batch->count + 1;
+    }
+    return view->data != NULL;
+}
+
+/* The index of its tensor among those of a lease. */
+static uint32_t place_of(const stoker_batch *batch, uint32_t part)
+{
+    const struct stk_outputs *outputs = &batch->loader->outputs;
+    if (part == STOKER_PART_IDS)
+        return 2 * outputs->count;
+    if (part == STOKER_PART_LABELS)
+        return outputs->label;
+    return part < STOKER_PART_OFFSETS ? part : outputs->count + part - STOKER_PART_OFFSETS;
+}
+
+static DLTensor describe(struct stk_tensor *tensor, const stoker_batch *batch,
+                         const stoker_tensor *view)
+{
+    assert(view->rank <= STOKER_RANK_MAX);
     int64_t stride = 1;
-    for (uint32_t axis = rank; axis-- > 0;) {
-        tensor->shape[axis] = axis == 0 ? batch->count : (int64_t)view->shape[axis];
+    for (uint32_t axis = view->rank; axis-- > 0;) {
+        tensor->shape[axis] = (int64_t)view->shape[axis];
         tensor->strides[axis] = stride;
         stride *= tensor->shape[axis];
     }
     return (DLTensor){
-        .data = part == STOKER_PART_IDS ? (void *)batch->device_ids : view->data,
+        .data = view->data,
         .device = device_of(batch),
-        .ndim = (int32_t)rank,
-        .dtype = part == STOKER_PART_IDS ? (DLDataType){ kDLUInt, 64, 1 } : type_of(view->dtype),
+        .ndim = (int32_t)view->rank,
+        .dtype = type_of(view->dtype),
         .shape = tensor->shape,
         .strides = tensor->strides,
     };
@@ -126,20 +159,19 @@ static int wait_on(const stoker_batch *batch, void *stream)
     return (uintptr_t)stream == STREAM_NONE ? STOKER_OK : stoker_batch_wait_on(batch, stream);
 }
 
-/* Take the tensor of a part; the caller then fills in `managed`. */
-static int take_tensor(const stoker_batch *batch, stoker_batch_part part, void *stream,
-                       struct stk_tensor **out)
+/* Take the tensor of a part, and set *view to what it shows; the caller then fills in `managed`. */
+static int take_tensor(const stoker_batch *batch, uint32_t part, void *stream,
+                       struct stk_tensor **out, stoker_tensor *view)
 {
-    if (batch == NULL || batch->loader == NULL || (unsigned)part >= PARTS ||
-        (part == STOKER_PART_LABELS && batch->labels.data == NULL))
+    if (batch == NULL || batch->loader == NULL)
         return STOKER_EINVAL;
     stoker_loader *loader = batch->loader;
     if (stk_fork_guard_tripped(&loader->guard))
         return STOKER_EFORKED;
     struct stk_lease *lease = batch->lease;
-    if (!is_lent(loader, lease, batch->turn))
+    if (!is_lent(loader, lease, batch->turn) || !view_of(batch, part, view))
         return STOKER_EINVAL;
-    struct stk_tensor *tensor = &lease->tensors[part];
+    struct stk_tensor *tensor = &lease->tensors[place_of(batch, part)];
     if (atomic_load_explicit(&tensor->out, memory_order_acquire))
         return STOKER_EBUSY;
     const int rc = wait_on(batch, stream);
@@ -156,32 +188,34 @@ static int take_tensor(const stoker_batch *batch, stoker_batch_part part, void *
     return STOKER_OK;
 }
 
-int stoker_batch_to_dlpack(const stoker_batch *batch, stoker_batch_part part,
-                           struct CUstream_st *stream, struct DLManagedTensorVersioned **out)
+int stoker_batch_to_dlpack(const stoker_batch *batch, uint32_t part, struct CUstream_st *stream,
+                           struct DLManagedTensorVersioned **out)
 {
     struct stk_tensor *tensor = NULL;
-    const int rc = out == NULL ? STOKER_EINVAL : take_tensor(batch, part, stream, &tensor);
+    stoker_tensor view;
+    const int rc = out == NULL ? STOKER_EINVAL : take_tensor(batch, part, stream, &tensor, &view);
     if (rc != STOKER_OK)
         return rc;
     tensor->managed.versioned = (DLManagedTensorVersioned){
         .version = { DLPACK_MAJOR, DLPACK_MINOR },
         .manager_ctx = tensor,
         .deleter = delete_versioned,
-        .dl_tensor = describe(tensor, batch, part),
+        .dl_tensor = describe(tensor, batch, &view),
     };
     *out = &tensor->managed.versioned;
     return STOKER_OK;
 }
 
-int stoker_batch_to_dlpack_unversioned(const stoker_batch *batch, stoker_batch_part part,
+int stoker_batch_to_dlpack_unversioned(const stoker_batch *batch, uint32_t part,
                                        struct CUstream_st *stream, struct DLManagedTensor **out)
 {
     struct stk_tensor *tensor = NULL;
-    const int rc = out == NULL ? STOKER_EINVAL : take_tensor(batch, part, stream, &tensor);
+    stoker_tensor view;
+    const int rc = out == NULL ? STOKER_EINVAL : take_tensor(batch, part, stream, &tensor, &view);
     if (rc != STOKER_OK)
         return rc;
     tensor->managed.unversioned = (DLManagedTensor){
-        .dl_tensor = describe(tensor, batch, part),
+        .dl_tensor = describe(tensor, batch, &view),
         .manager_ctx = tensor,
         .deleter = delete_unversioned,
     };

@@ -26,28 +26,50 @@ static struct stk_lease *ring_lease(const stoker_loader *loader, uint32_t index)
                              : &loader->pipeline.slots.memories[index].lease;
 }
 
+/* Describe the fields of batches that will lie in a lease's memory. */
+static void place_fields(const stoker_loader *loader, struct stk_lease *lease)
+{
+    const struct stk_slots *slots = &loader->pipeline.slots;
+    const struct stk_buffer *buffer = loader->on_device ? stk_transfer_buffer_of(lease) : NULL;
+    uint8_t *memory = buffer != NULL ? buffer->memory : stk_slots_memory_of(lease)->base;
+    stk_outputs_place(&loader->outputs, slots, memory, buffer != NULL ? buffer->images : memory,
+                      buffer != NULL ? buffer->offsets : NULL, lease->fields);
+}
+
 int stk_kept_init(stoker_loader *loader)
 {
     const uint32_t count = ring_count(loader);
+    const uint32_t fields = loader->outputs.count;
     loader->kept.any_thread = loader->options.on_lent == STOKER_ON_LENT_WAIT ||
                               loader->options.on_lent == STOKER_ON_LENT_GROW;
-    loader->tensors = stk_tensors_make(count);
-    if (loader->tensors == NULL)
+    loader->tensors = stk_tensors_make(count, fields);
+    loader->fields = stk_calloc((size_t)count * fields, sizeof(loader->fields[0]));
+    if (loader->tensors == NULL || loader->fields == NULL)
         return STOKER_ENOMEM;
-    for (uint32_t i = 0; i < count; i++)
-        ring_lease(loader, i)->tensors = stk_tensors_of(loader->tensors, i);
+    for (uint32_t i = 0; i < count; i++) {
+        struct stk_lease *lease = ring_lease(loader, i);
+        lease->tensors = stk_tensors_of(loader->tensors, i, fields);
+        lease->fields = &loader->fields[(size_t)i * fields];
+        place_fields(loader, lease);
+    }
     return 0;
+}
+
+static void free_views(struct stk_lease *lease)
+{
+    stk_free(lease->tensors);
+    stk_free(lease->fields);
 }
 
 void stk_kept_destroy(stoker_loader *loader)
 {
     for (struct stk_slot_memory *memory = loader->pipeline.slots.extra; memory != NULL;
          memory = memory->earlier)
-        stk_free(memory->lease.tensors);
+        free_views(&memory->lease);
     for (struct stk_buffer *buffer = loader->transfer.made; buffer != NULL;
          buffer = buffer->earlier)
         if (buffer->owns_memory)
-            stk_free(buffer->lease.tensors);
+            free_views(&buffer->lease);
 }
 
 /* ---- spares ---- */
@@ -66,24 +88,32 @@ static void choose_budget(stoker_loader *loader)
     loader->kept.has_budget = true;
 }
 
-static struct stk_lease *more_memory(stoker_loader *loader)
+static struct stk_lease *allocate(stoker_loader *loader)
 {
     char why[STK_DEVICE_WHY_BYTES];
-    struct stk_lease *lease = NULL;
-    struct stk_tensor *tensors = stk_tensors_make(1);
-    if (tensors == NULL)
-        return NULL;
-    if (loader->on_device) {
-        struct stk_buffer *buffer = stk_transfer_more_memory(&loader->transfer, why);
-        lease = buffer == NULL ? NULL : &buffer->lease;
-    } else {
+    if (!loader->on_device) {
         struct stk_slot_memory *memory = stk_slots_more_memory(&loader->pipeline.slots, why);
-        lease = memory == NULL ? NULL : &memory->lease;
+        return memory == NULL ? NULL : &memory->lease;
     }
-    if (lease == NULL)
+    struct stk_buffer *buffer = stk_transfer_more_memory(&loader->transfer, why);
+    return buffer == NULL ? NULL : &buffer->lease;
+}
+
+/* The views first: memory that is made cannot be given back alone. */
+static struct stk_lease *more_memory(stoker_loader *loader)
+{
+    const uint32_t fields = loader->outputs.count;
+    struct stk_tensor *tensors = stk_tensors_make(1, fields);
+    stoker_field *views = stk_calloc(fields, sizeof(views[0]));
+    struct stk_lease *lease = tensors != NULL && views != NULL ? allocate(loader) : NULL;
+    if (lease == NULL) {
         stk_free(tensors);
-    else
-        lease->tensors = tensors;
+        stk_free(views);
+        return NULL;
+    }
+    lease->tensors = tensors;
+    lease->fields = views;
+    place_fields(loader, lease);
     return lease;
 }
 

@@ -319,6 +319,11 @@ int stoker_loader_state(const stoker_loader *loader, stoker_state *out)
     return STOKER_OK;
 }
 
+int32_t stoker_loader_field(const stoker_loader *loader, const char *name)
+{
+    return loader == NULL ? -1 : stoker_dataset_find_field(loader->pipeline.dataset, name);
+}
+
 uint64_t stoker_loader_batches_per_epoch(const stoker_loader *loader)
 {
     return loader == NULL ? 0 : loader->pipeline.schedule.epoch_batches;

@@ -22,6 +22,7 @@
 
 #include "loader/api/kept.h"
 #include "loader/api/leases.h"
+#include "loader/api/outputs.h"
 #include "loader/base/fork.h"
 #include "loader/device/device.h"
 #include "loader/pipeline/bad_samples.h"
@@ -49,6 +50,8 @@ struct stoker_loader {
     uint32_t order_hash;          /* 24 bits, for the token; 0 = no order but shuffle */
     struct stk_transfer transfer; /* all zero on the CPU */
     struct stk_leases leases;
+    struct stk_outputs outputs;
+    stoker_field *fields;       /* the ring's: kept.c hands them to its leases */
     struct stk_tensor *tensors; /* the ring's: kept.c hands them to its leases */
     struct stk_kept kept;
     bool has_bad_samples; /* bad_samples is initialised */
@@ -93,8 +96,8 @@ struct stoker_loader {
 struct stk_leases_owner stk_batch_owner(stoker_loader *loader, void (*last_out)(void *));
 
 /* Tensors for `batches` batches; NULL = no memory. Free with stk_free(). */
-struct stk_tensor *stk_tensors_make(uint32_t batches);
-struct stk_tensor *stk_tensors_of(struct stk_tensor *tensors, uint32_t batch);
+struct stk_tensor *stk_tensors_make(uint32_t batches, uint32_t fields);
+struct stk_tensor *stk_tensors_of(struct stk_tensor *tensors, uint32_t batch, uint32_t fields);
 
 /* When a call of next() that began at start_ns must return; UINT64_MAX = no limit. */
 static inline uint64_t stk_loader_deadline(int32_t timeout_ms, uint64_t start_ns)

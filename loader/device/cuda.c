@@ -304,10 +304,11 @@ static int cuda_send(struct stk_device *device, const struct stk_send *send)
     if (send->after != NULL)
         rc = check(cuda, runtime->cudaStreamWaitEvent(cuda->stream, send->after, 0),
                    "cudaStreamWaitEvent");
-    if (rc == 0)
+    for (uint32_t i = 0; rc == 0 && i < send->piece_count; i++)
         rc = check(cuda,
-                   runtime->cudaMemcpyAsync(send->to, send->from, send->bytes,
-                                            cudaMemcpyHostToDevice, cuda->stream),
+                   runtime->cudaMemcpyAsync(send->pieces[i].to, send->pieces[i].from,
+                                            send->pieces[i].bytes, cudaMemcpyHostToDevice,
+                                            cuda->stream),
                    "cudaMemcpyAsync to the device");
     for (uint32_t i = 0; rc == 0 && i < send->launch_count; i++)
         rc = launch(cuda, &send->launches[i]);

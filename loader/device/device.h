@@ -36,11 +36,17 @@ struct stk_device_launch {
     const void *arguments;
 };
 
+/* Bytes to copy. */
+struct stk_send_piece {
+    void *to;         /* device memory */
+    const void *from; /* host memory: may be written again once the batch's `done` is done */
+    size_t bytes;     /* >= 1 */
+};
+
 /* One batch on its way: `after` before it, `done` behind it, all on the device's stream. */
 struct stk_send {
-    void *to;         /* device memory */
-    const void *from; /* host memory: may be written again once `done` is done */
-    size_t bytes;
+    const struct stk_send_piece *pieces;
+    uint32_t piece_count;
     void *after; /* event that the copy waits for, on the device; NULL = none */
     const struct stk_device_launch *launches; /* kernels after the copy, in this order */
     uint32_t launch_count;

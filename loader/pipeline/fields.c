@@ -36,6 +36,12 @@ int stk_slot_fields_init(struct stk_slot_fields *fields, const struct stk_field_
             fields->lengths += batch_size;
         rc = add_rows(&fields->bytes, sizes[i].row_bytes, batch_size);
     }
+    for (uint32_t i = 0; i < count && rc == 0; i++) {
+        if (sizes[i].entry_bytes == 0)
+            continue;
+        fields->each[i].offsets_at = fields->bytes;
+        rc = add_rows(&fields->bytes, sizeof(int64_t), batch_size + STK_OFFSETS_MORE);
+    }
     if (rc < 0)
         stk_slot_fields_destroy(fields);
     return rc;

@@ -1,11 +1,11 @@
 /* fields.h - how the fields of a batch lie in a slot.
  *
- *   slot     | field 0 .... | field 1 .. | ... | ids | fresh |      each starts on a cache line
+ *   slot     | field 0 .... | field 1 .. | ... | offsets | ... | ids | fresh |   each starts on a cache line
  *   field    | row 0 | row 1 | ... | row batch_size - 1 |           at stride_bytes
  *   lengths  batch_size numbers per field that varies               beside the slot, in host memory
  *
  * Workers write rows, and the length of each row of a field that varies: its row has room for the longest, and
- * length x entry_bytes of it are in use. Once a batch is complete, its consumer packs or pads such fields.
+ * length x entry_bytes of it are in use. Once a batch is complete, pack.h brings them together and writes the offsets.
  *
  * Constant once made.
  */
@@ -16,6 +16,8 @@
 #include <stdint.h>
 
 #define STK_NO_FIELD UINT32_MAX
+
+enum { STK_OFFSETS_MORE = 3 }; /* numbers beside one per row, in the offsets of a slot */
 
 /* One row of a field, as workers write it. */
 struct stk_field_size {
@@ -28,12 +30,15 @@ struct stk_slot_field {
     size_t stride_bytes;
     size_t entry_bytes; /* as above */
     size_t lengths_at;  /* if it varies: index of row 0 in the slot's lengths */
+    /* If it varies: batch_size + 1 offsets in the slot's memory, an int64_t each; then what stk_pack_rows() returned, and
+     * the bytes that the packed rows take. */
+    size_t offsets_at;
 };
 
 struct stk_slot_fields {
     struct stk_slot_field *each; /* [count] */
     uint32_t count;
-    size_t bytes;   /* all fields in a slot, a multiple of a cache line */
+    size_t bytes;   /* all fields and offsets in a slot, a multiple of a cache line */
     size_t lengths; /* numbers per slot; 0 = no field varies */
 };
 

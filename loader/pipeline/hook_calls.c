@@ -12,7 +12,9 @@ static uint32_t row_fields(const struct stk_pipeline *pipeline, const struct stk
                               .bytes_max = pipeline->convert.to_bytes };
     if (slot->labels == NULL)
         return 1;
-    fields[1] = (stoker_row){ .data = (uint8_t *)slot->labels + row * label_bytes,
+    const struct stk_slots *slots = &pipeline->slots;
+    fields[1] = (stoker_row){ .data = stk_slot_field_row(&slots->fields.each[slots->label],
+                                                         slot->images, row),
                               .bytes_max = label_bytes };
     return 2;
 }
@@ -69,6 +71,8 @@ static void run_batch(struct stk_row_maker *maker, struct stk_slot *slot,
     const uint32_t count = row_fields(pipeline, slot, 0, first);
     for (uint32_t i = 0; i < count; i++)
         fields[i] = (stoker_hook_field){ .data = first[i].data, .row_bytes = first[i].bytes_max };
+    if (count == 2) /* room for another type that it may get when the batch is delivered */
+        fields[1].row_bytes = pipeline->slots.fields.each[pipeline->slots.label].stride_bytes;
     const struct stk_place nowhere = STK_NOWHERE;
     stoker_error said, error;
     const int rc =

@@ -17,16 +17,18 @@
 #define STK_LEASE_RELEASED UINT32_C(0x80000000)
 
 struct stk_tensor;
+struct stoker_field;
 
 struct stk_lease {
     /* Tensors out, and STK_LEASE_RELEASED. acq_rel: what a deleter did precedes the next fill. */
     _Atomic uint32_t users;
     /* The batch last lent in it; relaxed: it changes only while no batch is lent. */
     _Atomic uint64_t turn;
-    uint64_t shared_turn;       /* the last batch of which a tensor was made; UINT64_MAX = none */
-    bool kept;                  /* a lent batch's, outside of the ring */
-    struct stk_tensor *tensors; /* one per field, offsets and ids: api/dlpack.c */
-    struct stk_lease *next;     /* among those returned, or among the spares */
+    uint64_t shared_turn;        /* the last batch of which a tensor was made; UINT64_MAX = none */
+    bool kept;                   /* a lent batch's, outside of the ring */
+    struct stk_tensor *tensors;  /* fields, their offsets, ids: api/dlpack.c */
+    struct stoker_field *fields; /* the lent batch as the consumer sees it: api/outputs.h */
+    struct stk_lease *next;      /* among those returned, or among the spares */
 };
 
 static inline void stk_lease_init(struct stk_lease *lease)

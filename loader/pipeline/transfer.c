@@ -9,7 +9,8 @@
 #include "loader/pipeline/ledger.h"
 
 enum {
-    BUFFER_ALIGN = 256, /* what cudaMalloc promises for the first one */
+    BUFFER_ALIGN = 256,    /* what cudaMalloc promises for the first one */
+    GAP_BYTES_MAX = 65536, /* unused bytes that are copied to save a copy */
     LAUNCHES_MAX = 1 + STK_LAUNCH_STEPS_MAX
 };
 
@@ -40,8 +41,10 @@ static int make_buffer(struct stk_transfer *transfer, struct stk_buffer **out,
                        char why[STK_DEVICE_WHY_BYTES])
 {
     struct stk_device *device = transfer->device;
-    const size_t ids_bytes = transfer->slots->batch_size * sizeof(uint64_t);
-    struct stk_buffer *buffer = stk_calloc(1, sizeof(*buffer) + ids_bytes);
+    const struct stk_slots *slots = transfer->slots;
+    const size_t varying = slots->fields.lengths / slots->batch_size;
+    const size_t numbers = slots->batch_size + varying * (slots->batch_size + STK_OFFSETS_MORE);
+    struct stk_buffer *buffer = stk_calloc(1, sizeof(*buffer) + numbers * sizeof(uint64_t));
     if (buffer == NULL)
         return STOKER_ENOMEM;
     buffer->released = device->ops->event_create(device, why);
@@ -51,6 +54,7 @@ static int make_buffer(struct stk_transfer *transfer, struct stk_buffer **out,
     }
     stk_lease_init(&buffer->lease);
     buffer->ids = (uint64_t *)(void *)(buffer + 1);
+    buffer->offsets = (int64_t *)(void *)(buffer->ids + slots->batch_size);
     buffer->earlier = transfer->made;
     transfer->made = buffer;
     *out = buffer;
@@ -102,7 +106,11 @@ int stk_transfer_init(struct stk_transfer *transfer, struct stk_device *device,
         (buffer_count > slots->slot_count ? buffer_count : slots->slot_count) + 1;
     transfer->buffers = stk_calloc(buffer_count, sizeof(transfer->buffers[0]));
     transfer->copied = stk_calloc(transfer->event_count, sizeof(transfer->copied[0]));
-    int rc = transfer->buffers == NULL || transfer->copied == NULL ? STOKER_ENOMEM : 0;
+    /* Each field and its offsets, ids, flags. */
+    transfer->pieces = stk_calloc(2 * (size_t)slots->fields.count + 2, sizeof(transfer->pieces[0]));
+    int rc = transfer->buffers == NULL || transfer->copied == NULL || transfer->pieces == NULL
+                 ? STOKER_ENOMEM
+                 : 0;
     if (rc == 0)
         rc = make_events(transfer);
     if (rc == 0)
@@ -152,6 +160,7 @@ bool stk_transfer_destroy(struct stk_transfer *transfer, uint64_t deadline_ns)
             device->ops->event_destroy(device, transfer->copied[i]);
     free_buffers(transfer);
     stk_free(transfer->copied);
+    stk_free(transfer->pieces);
     memset(transfer, 0, sizeof(*transfer));
     return true;
 }
@@ -174,14 +183,61 @@ int stk_transfer_retire(struct stk_transfer *transfer)
     return 0;
 }
 
-/* Bytes of the slot that need no copy: its rows, if the GPU holds them all. */
-static size_t bytes_held(const struct stk_transfer *transfer, const struct stk_slot *slot,
-                         uint32_t rows)
+/* Returns true if the GPU holds field 0 of all rows: it needs no copy. */
+static bool holds_rows(const struct stk_transfer *transfer, const struct stk_slot *slot,
+                       uint32_t rows)
 {
-    if (!transfer->cache->on || memchr(slot->fresh, 1, rows) != NULL)
-        return 0;
-    const struct stk_slot_fields *fields = &transfer->slots->fields;
-    return fields->count > 1 ? fields->each[1].at : fields->bytes;
+    return transfer->cache->on && memchr(slot->fresh, 1, rows) == NULL;
+}
+
+/* Add bytes at `at` of the slot to the pieces, or to the last one if the gap is small. */
+static void add_piece(struct stk_transfer *transfer, uint32_t *count, const struct stk_slot *slot,
+                      uint8_t *memory, size_t at, size_t bytes)
+{
+    struct stk_send_piece *last = *count > 0 ? &transfer->pieces[*count - 1] : NULL;
+    const uint8_t *from = slot->images + at;
+    if (bytes == 0)
+        return;
+    if (last != NULL) {
+        const size_t end = (size_t)(from - (const uint8_t *)last->from);
+        if (end - last->bytes <= GAP_BYTES_MAX) {
+            last->bytes = end + bytes;
+            return;
+        }
+    }
+    transfer->pieces[(*count)++] =
+        (struct stk_send_piece){ .to = memory + at, .from = from, .bytes = bytes };
+}
+
+/* Collects what is used of a slot, in the order of its memory. Returns the number of pieces. */
+static uint32_t pieces_of(struct stk_transfer *transfer, const struct stk_slot *slot,
+                          uint8_t *memory, uint32_t rows, bool held)
+{
+    const struct stk_slots *slots = transfer->slots;
+    uint32_t count = 0;
+    for (uint32_t i = held ? 1 : 0; i < slots->fields.count; i++) {
+        const struct stk_slot_field *field = &slots->fields.each[i];
+        const int64_t *offsets = (const void *)(slot->images + field->offsets_at);
+        add_piece(transfer, &count, slot, memory, field->at,
+                  field->entry_bytes == 0 ? rows * field->stride_bytes
+                                          : (size_t)offsets[slots->batch_size + 2]);
+    }
+    for (uint32_t i = 0; i < slots->fields.count && rows > 0; i++)
+        if (slots->fields.each[i].entry_bytes > 0)
+            add_piece(transfer, &count, slot, memory, slots->fields.each[i].offsets_at,
+                      (rows + (size_t)1) * sizeof(int64_t));
+    add_piece(transfer, &count, slot, memory, slots->ids_at, rows * sizeof(slot->ids[0]));
+    if (slots->fresh_at > 0)
+        add_piece(transfer, &count, slot, memory, slots->fresh_at, rows);
+    return count;
+}
+
+static size_t bytes_of(const struct stk_send *send)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < send->piece_count; i++)
+        bytes += send->pieces[i].bytes;
+    return bytes;
 }
 
 /* Collects the kernels that follow a copy, in order. Returns their number. */
@@ -212,6 +268,22 @@ static uint32_t kernels_behind(const struct stk_transfer *transfer, const struct
     return count + convert->steps.count;
 }
 
+/* The host's copy of a batch's ids and offsets: its slot is refilled while the batch is lent. */
+static void keep_numbers(const struct stk_slots *slots, const struct stk_slot *slot, uint32_t rows,
+                         struct stk_buffer *buffer)
+{
+    const size_t numbers = slots->batch_size + STK_OFFSETS_MORE;
+    int64_t *offsets = buffer->offsets;
+    memcpy(buffer->ids, slot->ids, rows * sizeof(buffer->ids[0]));
+    for (uint32_t i = 0; i < slots->fields.count; i++) {
+        if (slots->fields.each[i].entry_bytes == 0)
+            continue;
+        memcpy(offsets, slot->images + slots->fields.each[i].offsets_at,
+               numbers * sizeof(offsets[0]));
+        offsets += numbers;
+    }
+}
+
 int stk_transfer_send(struct stk_transfer *transfer, uint32_t rows, uint64_t epoch)
 {
     struct stk_slots *slots = transfer->slots;
@@ -221,17 +293,16 @@ int stk_transfer_send(struct stk_transfer *transfer, uint32_t rows, uint64_t epo
     struct stk_buffer *buffer = stk_transfer_buffer(transfer, batch);
     struct stk_device_launch launches[LAUNCHES_MAX];
     assert(buffer->turn == batch);
-    memcpy(buffer->ids, slot->ids, rows * sizeof(buffer->ids[0]));
+    keep_numbers(slots, slot, rows, buffer);
     buffer->rows = rows;
     buffer->stream = NULL;
-    const size_t held = bytes_held(transfer, slot, rows);
+    const bool held = holds_rows(transfer, slot, rows);
     const struct stk_send send = {
-        .to = buffer->memory + held,
-        .from = slot->images + held,
-        .bytes = slots->slot_bytes - held,
+        .pieces = transfer->pieces,
+        .piece_count = pieces_of(transfer, slot, buffer->memory, rows, held),
         .after = buffer->used ? buffer->released : NULL,
         .launches = launches,
-        .launch_count = kernels_behind(transfer, slot, buffer, epoch, held == 0, launches),
+        .launch_count = kernels_behind(transfer, slot, buffer, epoch, !held, launches),
         .done = stk_transfer_copied(transfer, batch),
     };
     const uint64_t begin_ns = stk_trace_begin(transfer->trace, STOKER_TRACE_SEND, batch);
@@ -239,7 +310,7 @@ int stk_transfer_send(struct stk_transfer *transfer, uint32_t rows, uint64_t epo
     const int rc = device->ops->send(device, &send);
     if (rc == 0 && transfer->cache->on)
         stk_device_cache_commit(transfer->cache, slot->ids, slot->fresh, rows);
-    stk_ledger_add(&transfer->copy_bytes, send.bytes);
+    stk_ledger_add(&transfer->copy_bytes, bytes_of(&send));
     stk_trace_end(transfer->trace, STOKER_TRACE_SEND, begin_ns, batch, 0, rows);
     return rc;
 }

@@ -7,8 +7,9 @@
  *            ▲                                                                 │
  *            └──────── the next copy waits on the GPU for the consumer's work ─┘
  *
- * Batch b is copied from slot b % slot_count to buffer b % buffer_count in one piece: images, labels
- * and ids together. The event copied[b % event_count] follows the copy: the consumer's stream waits
+ * Batch b is copied from slot b % slot_count to buffer b % buffer_count, all fields and ids together: in one piece,
+ * unless more than 64 KiB in a row are unused, as behind the packed rows of a field that varies. A gap of 64 KiB takes
+ * about as long on the bus as another copy takes to start (3 us at 20 GB/s). The event copied[b % event_count] follows the copy: the consumer's stream waits
  * for it before it uses the buffer, and the slot returns to the workers only when it is done. The
  * consumer's work with a buffer ends at the buffer's event `released`: the next copy into it waits
  * for that on the GPU. So the host waits for nothing.
@@ -40,6 +41,7 @@ struct stk_buffer {
     uint8_t *images;        /* rows as delivered: within the copied slot, or after it */
     void *released;         /* event: end of the consumer's work with the last batch */
     uint64_t *ids;          /* copy of the batch's ids in host memory, behind this struct */
+    int64_t *offsets;       /* the same of its fields' offsets, one after the other */
     uint64_t turn;          /* the batch that may be copied here next, when the buffer is free */
     uint32_t padded;        /* the last of its rows: added to fill the batch */
     uint32_t rows;          /* rows of the batch in it */
@@ -61,12 +63,13 @@ struct stk_transfer {
     size_t buffer_bytes;         /* per buffer */
     uint32_t buffer_count;
     uint32_t event_count;
-    struct stk_buffer **buffers; /* [buffer_count], the ring */
-    struct stk_buffer *made;     /* the last one made; those that left the ring are among them */
-    void **copied;               /* events */
-    uint8_t *memory;             /* all buffers made by init */
-    uint64_t retired;            /* batches whose copy is done and whose slots are free again */
-    uint64_t delivered;          /* batches lent so far; those up to slots->head are being copied */
+    struct stk_send_piece *pieces; /* what is sent of a batch */
+    struct stk_buffer **buffers;   /* [buffer_count], the ring */
+    struct stk_buffer *made;       /* the last one made; those that left the ring are among them */
+    void **copied;                 /* events */
+    uint8_t *memory;               /* all buffers made by init */
+    uint64_t retired;              /* batches whose copy is done and whose slots are free again */
+    uint64_t delivered; /* batches lent so far; those up to slots->head are being copied */
 };
 
 /* Allocate device memory for buffer_count batches (>= 2) and the events; with convert->on also for the

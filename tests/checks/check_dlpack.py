@@ -27,7 +27,7 @@ class Tensor(ctypes.Structure):
 
 class Batch(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("images", Tensor), ("labels", Tensor),
-                ("ids", ctypes.POINTER(ctypes.c_uint64)),
+                ("fields", ctypes.c_void_p), ("field_count", ctypes.c_uint32), ("ids", ctypes.POINTER(ctypes.c_uint64)),
                 ("count", ctypes.c_uint32), ("padded", ctypes.c_uint32), ("epoch", ctypes.c_uint64),
                 ("index", ctypes.c_uint64), ("device", ctypes.c_int), ("device_index", ctypes.c_uint32),
                 ("device_ids", ctypes.c_void_p), ("loader", ctypes.c_void_p), ("lease", ctypes.c_void_p),

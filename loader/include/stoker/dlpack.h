@@ -17,13 +17,16 @@ struct CUstream_st;
 struct DLManagedTensorVersioned;
 struct DLManagedTensor;
 
-typedef enum stoker_batch_part {
-    STOKER_PART_IMAGES = 0,
-    STOKER_PART_LABELS = 1,
-    STOKER_PART_IDS = 2 /* uint64, where images lie */
-} stoker_batch_part;
+/* What a tensor shows: the values of a field, by its index in batch.fields, or one of these. */
+enum {
+    STOKER_PART_IMAGES = 0, /* batch.images: field 0 */
+    STOKER_PART_OFFSETS =
+        128,                 /* + the index of a field that varies: its count + 1 offsets, int64 */
+    STOKER_PART_IDS = 256,   /* the ids, uint64 */
+    STOKER_PART_LABELS = 257 /* batch.labels */
+};
 
-/* Make a tensor of a part of a lent batch: its memory, type and shape, dense, with strides. The device is kDLCPU,
+/* Make a tensor of a part of a lent batch: its memory, type and shape, dense, with strides. bool is kDLBool. The device is kDLCPU,
  * kDLCUDA with the batch's GPU, or kDLCUDAHost for STOKER_DEVICE_CUDA_HOST.
  *
  * Sharing   The batch's memory is refilled after the batch is released and (*out)->deleter was called for each of
@@ -41,14 +44,14 @@ typedef enum stoker_batch_part {
  *           Ignored on the CPU.
  *
  * *out is written only on STOKER_OK, and belongs to the caller until its deleter is called.
- * Returns STOKER_OK, STOKER_EINVAL (the batch was released, or has no labels; stream 2), STOKER_EBUSY (a tensor of
+ * Returns STOKER_OK, STOKER_EINVAL (the batch was released, or has no such part; stream 2), STOKER_EBUSY (a tensor of
  * this part exists already, of either struct), STOKER_EFORKED or STOKER_EDEVICE. Consumer thread. */
-STOKER_API int stoker_batch_to_dlpack(const stoker_batch *batch, stoker_batch_part part,
+STOKER_API int stoker_batch_to_dlpack(const stoker_batch *batch, uint32_t part,
                                       struct CUstream_st *stream,
                                       struct DLManagedTensorVersioned **out);
 
 /* The same with the struct of DLPack 0.x. */
-STOKER_API int stoker_batch_to_dlpack_unversioned(const stoker_batch *batch, stoker_batch_part part,
+STOKER_API int stoker_batch_to_dlpack_unversioned(const stoker_batch *batch, uint32_t part,
                                                   struct CUstream_st *stream,
                                                   struct DLManagedTensor **out);
 

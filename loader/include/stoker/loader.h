@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <stoker/dataset.h>
 #include <stoker/error.h>
+#include <stoker/field.h>
 #include <stoker/hook.h>
 #include <stoker/reader.h>
 #include <stoker/tensor.h>
@@ -257,6 +258,10 @@ typedef struct stoker_loader_options {
      * images if sizes differ and nothing is random. */
     stoker_transform transform;
 
+    /* What to do with single fields, by name; others keep the defaults. Copied by create. Default NULL, 0. */
+    const stoker_field_options *fields;
+    uint32_t field_count;
+
     /* ---- order, distributed and resumed runs ---- */
 
     /* Draw samples by weight, or in an order of your own. Read by create. Default NULL = `shuffle` decides. */
@@ -331,7 +336,11 @@ typedef struct stoker_batch {
     /* [count, ...]; shape as the data set's or after options.transform; in options.layout */
     stoker_tensor images;
     stoker_tensor labels; /* [count]; dtype NONE and data NULL if there are no labels */
-    const uint64_t *ids;  /* [count] sample ids, in host memory */
+    /* All fields, in the data set's order: see stoker_loader_field(). images are the values of field 0, labels those
+     * of the field "label" if it is one int64 or float32 per sample. */
+    const stoker_field *fields;
+    uint32_t field_count;
+    const uint64_t *ids; /* [count] sample ids, in host memory */
     /* Samples: batch_size, or fewer in an epoch's last batch and after skips. May be 0 there, since every rank gets
      * the same number of batches. */
     uint32_t count;
@@ -405,6 +414,9 @@ STOKER_API const stoker_error *stoker_loader_error(const stoker_loader *loader);
 /* The state after the last batch that next() delivered. The first call for a data set computes its fingerprint:
  * about 2 ms for 60,000 files. Consumer thread. Returns STOKER_OK, STOKER_EINVAL or STOKER_EFORKED. */
 STOKER_API int stoker_loader_state(const stoker_loader *loader, stoker_state *out);
+
+/* The index in batch.fields of the field with that name, 0 .. field_count - 1; -1 if there is none. Any thread. */
+STOKER_API int32_t stoker_loader_field(const stoker_loader *loader, const char *name);
 
 /* Batches per epoch of this loader. A resumed first epoch counts in full, as batch.index does. */
 STOKER_API uint64_t stoker_loader_batches_per_epoch(const stoker_loader *loader);

@@ -16,6 +16,7 @@
 #include <stoker/dlpack.h>
 #include <stoker/error.h>
 #include <stoker/export.h>
+#include <stoker/field.h>
 #include <stoker/hook.h>
 #include <stoker/loader.h>
 #include <stoker/reader.h>

@@ -70,12 +70,13 @@ static void share(stoker_loader *loader, struct queue *queue, uint64_t seed)
         CHECK(rc == STOKER_OK);
         if (batch.device == STOKER_DEVICE_CPU)
             CHECK(stk_file_set_matches(&set, &batch));
+        static const uint32_t parts[] = { STOKER_PART_IMAGES, STOKER_PART_LABELS, STOKER_PART_IDS };
         for (unsigned part = 0; part < 3; part++) {
             DLManagedTensorVersioned *tensor;
             if (stk_mix64(seed + 3 * done + part) % 3 == 0)
                 continue;
-            CHECK(stoker_batch_to_dlpack(&batch, (stoker_batch_part)part, consumer.stream,
-                                         &tensor) == STOKER_OK);
+            CHECK(stoker_batch_to_dlpack(&batch, parts[part], consumer.stream, &tensor) ==
+                  STOKER_OK);
             if (part == 0 && batch.device == STOKER_DEVICE_CUDA)
                 stk_cuda_launch(&consumer, &batch, &hashes[done]);
             put(queue, tensor);

@@ -84,9 +84,9 @@ Test(cuda_dlpack, the_buffer_waits_for_every_stream)
         stoker_batch batch = take(loader);
         DLManagedTensorVersioned *tensors[2];
         for (unsigned j = 0; j < 2; j++) {
-            cr_assert_eq(stoker_batch_to_dlpack(&batch, (stoker_batch_part)j, consumers[j].stream,
-                                                &tensors[j]),
-                         STOKER_OK);
+            cr_assert_eq(
+                stoker_batch_to_dlpack(&batch, (uint32_t)j, consumers[j].stream, &tensors[j]),
+                STOKER_OK);
             stk_cuda_launch(&consumers[j], &batch, &hashes[i][j]);
         }
         if (i % 3 == 0)

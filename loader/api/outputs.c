@@ -1,0 +1,315 @@
+/* outputs.c - see outputs.h. */
+#include "loader/api/outputs.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <stoker/stoker.h>
+
+#include "loader/api/loader.h"
+#include "loader/base/error.h"
+#include "loader/base/struct_size.h"
+
+/* ---- options.fields ---- */
+
+__attribute__((format(printf, 4, 5))) static int refuse(stoker_error *error, int code,
+                                                        const char *name, const char *format, ...)
+{
+    const struct stk_place nowhere = STK_NOWHERE;
+    char line[160];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    return stk_error_set(error, code, STOKER_STAGE_OPTIONS, &nowhere, "options.fields, \"%s\": %s",
+                         name, line);
+}
+
+/* Element `index` of the caller's array, whose elements may be of an older version. */
+static const stoker_field_options *given_at(const stoker_loader_options *options, uint32_t index)
+{
+    const size_t size = options->fields->struct_size;
+    return (const stoker_field_options *)(const void *)((const char *)options->fields +
+                                                        index * size);
+}
+
+/* The options of each field of the data set: found[0..field_count). */
+static int find_given(const stoker_loader *loader, stoker_field_options *found, stoker_error *error)
+{
+    const stoker_loader_options *options = &loader->options;
+    const stoker_dataset *dataset = loader->pipeline.dataset;
+    for (uint32_t i = 0; i < dataset->info.field_count; i++)
+        found[i] = (stoker_field_options)STOKER_FIELD_OPTIONS_INIT;
+    if (options->fields == NULL && options->field_count > 0)
+        return refuse(error, STOKER_EINVAL, "", "field_count %" PRIu32 " without fields",
+                      options->field_count);
+    for (uint32_t i = 0; i < options->field_count; i++) {
+        const stoker_field_options *given = given_at(options, i);
+        if (given->struct_size != options->fields->struct_size ||
+            !stk_struct_size_fits(given->struct_size, STK_SIZE_UP_TO(stoker_field_options, name),
+                                  sizeof(*given)))
+            return refuse(error, STOKER_EINVAL, "?",
+                          "struct_size %zu: begin with "
+                          "STOKER_FIELD_OPTIONS_INIT of this version",
+                          given->struct_size);
+        const int32_t field = stoker_dataset_find_field(dataset, given->name);
+        if (field < 0)
+            return refuse(error, STOKER_EINVAL, given->name == NULL ? "" : given->name,
+                          "the data set has no such field");
+        if (found[field].name != NULL)
+            return refuse(error, STOKER_EINVAL, given->name, "given twice");
+        memcpy(&found[field], given, given->struct_size);
+    }
+    return 0;
+}
+
+/* ---- one field ---- */
+
+static bool is_float(stoker_dtype dtype)
+{
+    return dtype == STOKER_DTYPE_FLOAT16 || dtype == STOKER_DTYPE_BFLOAT16 ||
+           dtype == STOKER_DTYPE_FLOAT32 || dtype == STOKER_DTYPE_FLOAT64;
+}
+
+/* Write pad_value as an element. Returns false if the type cannot hold it. */
+static bool write_pad(struct stk_pack *pack, stoker_dtype dtype, double value)
+{
+    pack->pad_bytes = stoker_dtype_bytes(dtype);
+    if (is_float(dtype)) {
+        stk_elements_fn *convert = stk_elements_choose(STOKER_DTYPE_FLOAT64, dtype);
+        convert(&value, pack->pad, 1);
+        return true;
+    }
+    const bool is_signed = dtype == STOKER_DTYPE_INT8 || dtype == STOKER_DTYPE_INT16 ||
+                           dtype == STOKER_DTYPE_INT32 || dtype == STOKER_DTYPE_INT64;
+    const int bits =
+        dtype == STOKER_DTYPE_BOOL ? 1 : (int)pack->pad_bytes * 8 - (is_signed ? 1 : 0);
+    const double most = ldexp(1.0, bits);
+    if (!(value >= (is_signed ? -most : 0.0)) || !(value < most) || value != floor(value))
+        return false;
+    const uint64_t number = value < 0.0 ? (uint64_t)(int64_t)value : (uint64_t)value;
+    memcpy(pack->pad, &number, pack->pad_bytes); /* little-endian: the low bytes */
+    return true;
+}
+
+static int plan_pack(struct stk_output *output, const stoker_field_info *info,
+                     const stoker_field_options *given, stoker_error *error)
+{
+    if ((unsigned)given->form > STOKER_FORM_PADDED_MAX)
+        return refuse(error, STOKER_EINVAL, info->name,
+                      "form %d is not PACKED, PADDED, PADDED_MULTIPLE or PADDED_MAX",
+                      (int)given->form);
+    if (!info->varies)
+        return given->form == STOKER_FORM_PACKED ? 0
+                                                 : refuse(error, STOKER_EINVAL, info->name,
+                                                          "form pads a field that does not vary");
+    if (given->multiple < 1 || given->multiple > STOKER_FIELD_MULTIPLE_MAX)
+        return refuse(error, STOKER_EINVAL, info->name, "multiple %" PRIu32 " is not in 1..%d",
+                      given->multiple, STOKER_FIELD_MULTIPLE_MAX);
+    output->pack = (struct stk_pack){ .form = given->form,
+                                      .length_max = info->shape[0],
+                                      .multiple = given->multiple,
+                                      .entry_bytes = output->elements * output->retype.to_bytes };
+    if (!write_pad(&output->pack, output->view.values.dtype, given->pad_value))
+        return refuse(error, STOKER_EINVAL, info->name, "%s cannot hold pad_value %g",
+                      stoker_dtype_name(output->view.values.dtype), given->pad_value);
+    return 0;
+}
+
+/* Shape of one sample of field `index` as delivered, in shape[1..]. */
+static void plan_shape(const stoker_loader *loader, uint32_t index, stoker_tensor *values)
+{
+    const stoker_field_info *info = &loader->pipeline.dataset->fields[index].info;
+    const uint64_t *delivered = loader->pipeline.shape; /* field 0, channels last */
+    values->rank = info->rank + 1;
+    memcpy(&values->shape[1], index == 0 ? delivered : info->shape,
+           info->rank * sizeof(values->shape[0]));
+    if (info->kind == STOKER_FIELD_MASK && loader->facts.transforms) {
+        values->shape[1] = delivered[0];
+        values->shape[2] = delivered[1];
+    }
+    if (index == 0 && loader->options.layout == STOKER_LAYOUT_NCHW) {
+        values->shape[1] = delivered[2]; /* checked at create: height, width, channels */
+        values->shape[2] = delivered[0];
+        values->shape[3] = delivered[1];
+    }
+}
+
+/* Elements of a row; if the field varies, of one step along its first axis. */
+static size_t elements_of(const stoker_tensor *values, bool varies)
+{
+    size_t elements = 1;
+    for (uint32_t axis = varies ? 2 : 1; axis < values->rank; axis++)
+        elements *= (size_t)values->shape[axis]; /* checked with the data set: it fits */
+    return elements;
+}
+
+static size_t greater(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static int plan_type(struct stk_output *output, const stoker_field_info *info, stoker_dtype dtype,
+                     stoker_error *error)
+{
+    stk_elements_fn *convert = stk_elements_choose(info->dtype, dtype);
+    output->view.values.dtype = dtype;
+    output->retype = (struct stk_retype){ .convert = dtype == info->dtype ? NULL : convert,
+                                          .from_bytes = stoker_dtype_bytes(info->dtype),
+                                          .to_bytes = stoker_dtype_bytes(dtype) };
+    if (convert != NULL)
+        return 0;
+    return refuse(error, STOKER_ETYPE, info->name, "dtype: from %s to %s",
+                  stoker_dtype_name(info->dtype), stoker_dtype_name(dtype));
+}
+
+/* Room for a row in either type: workers write it as stored. */
+static int plan_size(const struct stk_output *output, struct stk_field_size *size)
+{
+    const struct stk_retype *retype = &output->retype;
+    const size_t entry_bytes = output->elements * greater(retype->from_bytes, retype->to_bytes);
+    const uint64_t entries = output->varies ? stk_pack_length_max(&output->pack) : 1;
+    size->entry_bytes = output->varies ? entry_bytes : 0;
+    return __builtin_mul_overflow(entry_bytes, entries, &size->row_bytes) ||
+                   size->row_bytes > SIZE_MAX / 4
+               ? STOKER_ENOMEM
+               : 0;
+}
+
+static int plan_field(struct stk_outputs *outputs, const stoker_loader *loader, uint32_t index,
+                      const stoker_field_options *given, stoker_error *error)
+{
+    const stoker_field_info *info = &loader->pipeline.dataset->fields[index].info;
+    struct stk_output *output = &outputs->each[index];
+    const bool by_rows = index == 0 && !info->varies; /* rows of images: workers convert them */
+    stoker_dtype dtype = given->dtype != STOKER_DTYPE_NONE ? given->dtype : info->dtype;
+    if (index == 0 && given->dtype != STOKER_DTYPE_NONE)
+        return refuse(error, STOKER_EINVAL, info->name, "the type of field 0 is options.dtype");
+    if (index == 0)
+        dtype = loader->options.dtype;
+    output->view.name = info->name;
+    output->varies = info->varies;
+    plan_shape(loader, index, &output->view.values);
+    output->elements = elements_of(&output->view.values, info->varies);
+    int rc = plan_type(output, info, dtype, error);
+    if (rc == 0)
+        rc = plan_pack(output, info, given, error);
+    if (rc == 0)
+        rc = plan_size(output, &outputs->sizes[index]);
+    if (by_rows) {
+        output->retype.convert = NULL;
+        outputs->sizes[index].row_bytes = loader->pipeline.convert.to_bytes;
+    }
+    outputs->finishes = outputs->finishes || info->varies || output->retype.convert != NULL;
+    return rc;
+}
+
+int stk_outputs_init(struct stk_outputs *outputs, const stoker_loader *loader, stoker_error *error)
+{
+    const stoker_dataset *dataset = loader->pipeline.dataset;
+    const uint32_t count = dataset->info.field_count;
+    *outputs = (struct stk_outputs){ .count = count };
+    outputs->label = dataset->label >= 0 ? (uint32_t)dataset->label : STK_NO_FIELD;
+    outputs->each = stk_calloc(count, sizeof(outputs->each[0]));
+    outputs->sizes = stk_calloc(count, sizeof(outputs->sizes[0]));
+    stoker_field_options *given = stk_calloc(count, sizeof(given[0]));
+    int rc = STOKER_ENOMEM;
+    if (outputs->each != NULL && outputs->sizes != NULL && given != NULL)
+        rc = find_given(loader, given, error);
+    for (uint32_t i = 0; i < count && rc == 0; i++) {
+        rc = plan_field(outputs, loader, i, &given[i], error);
+        outputs->row_bytes += i == 0 ? loader->row_bytes : outputs->sizes[i].row_bytes;
+    }
+    stk_free(given);
+    if (rc < 0)
+        stk_outputs_destroy(outputs);
+    return rc;
+}
+
+void stk_outputs_destroy(struct stk_outputs *outputs)
+{
+    stk_free(outputs->each);
+    stk_free(outputs->sizes);
+    *outputs = (struct stk_outputs){ .label = STK_NO_FIELD };
+}
+
+/* ---- the fields of a batch ---- */
+
+void stk_outputs_place(const struct stk_outputs *outputs, const struct stk_slots *slots,
+                       uint8_t *memory, void *images, const int64_t *host, stoker_field *fields)
+{
+    for (uint32_t i = 0; i < outputs->count; i++) {
+        const struct stk_slot_field *field = &slots->fields.each[i];
+        fields[i] = outputs->each[i].view;
+        fields[i].values.data = i == 0 ? images : memory + field->at;
+        if (!outputs->each[i].varies)
+            continue;
+        fields[i].device_offsets = (const int64_t *)(const void *)(memory + field->offsets_at);
+        fields[i].offsets = fields[i].device_offsets;
+        if (host != NULL) {
+            fields[i].offsets = host;
+            host += slots->batch_size + STK_OFFSETS_MORE;
+        }
+    }
+}
+
+/* The rows of one field that varies. */
+static void retype_varying(const struct stk_output *output, const struct stk_slot_field *field,
+                           const struct stk_slot *slot, uint32_t rows)
+{
+    const uint64_t *lengths = stk_slot_field_lengths(field, slot->lengths);
+    for (uint32_t row = 0; row < rows; row++)
+        if (lengths[row] <= output->pack.length_max) /* else the batch ends in an error */
+            stk_retype_elements(&output->retype, stk_slot_field_row(field, slot->images, row),
+                                (size_t)lengths[row] * output->elements);
+}
+
+static void pack_field(const struct stk_output *output, const struct stk_slot_field *field,
+                       const struct stk_slot *slot, uint32_t batch_size, uint32_t rows)
+{
+    int64_t *offsets = (int64_t *)(void *)(slot->images + field->offsets_at);
+    if (output->retype.convert != NULL)
+        retype_varying(output, field, slot, rows);
+    const uint64_t entries = stk_pack_rows(&output->pack, field, slot->images,
+                                           stk_slot_field_lengths(field, slot->lengths), rows);
+    const uint64_t all = output->pack.form == STOKER_FORM_PACKED ? entries : entries * rows;
+    offsets[batch_size + 1] = (int64_t)entries;
+    offsets[batch_size + 2] = (int64_t)(all * output->pack.entry_bytes);
+}
+
+void stk_outputs_finish(const struct stk_outputs *outputs, const struct stk_slots *slots,
+                        const struct stk_slot *slot, uint32_t rows)
+{
+    for (uint32_t i = 0; outputs->finishes && i < outputs->count; i++) {
+        const struct stk_output *output = &outputs->each[i];
+        const struct stk_slot_field *field = &slots->fields.each[i];
+        if (output->varies)
+            pack_field(output, field, slot, slots->batch_size, rows);
+        else if (output->retype.convert != NULL)
+            stk_retype_rows(&output->retype, field, slot->images, output->elements, rows);
+    }
+}
+
+void stk_outputs_describe(const struct stk_outputs *outputs, uint32_t batch_size, uint32_t rows,
+                          stoker_field *fields)
+{
+    for (uint32_t i = 0; i < outputs->count; i++) {
+        stoker_tensor *values = &fields[i].values;
+        values->shape[0] = rows;
+        if (!outputs->each[i].varies)
+            continue;
+        const uint64_t packed = (uint64_t)fields[i].offsets[batch_size + 1];
+        if (outputs->each[i].pack.form != STOKER_FORM_PACKED) {
+            values->shape[1] = packed;
+            continue;
+        }
+        /* The sample's first axis is the batch's. */
+        const stoker_tensor *sample = &outputs->each[i].view.values;
+        values->rank = sample->rank - 1;
+        values->shape[0] = packed;
+        memcpy(&values->shape[1], &sample->shape[2], (sample->rank - 2) * sizeof(values->shape[0]));
+    }
+}

@@ -1,0 +1,99 @@
+/* pack.c - see pack.h. */
+#include "loader/pipeline/pack.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <string.h>
+
+static uint64_t round_up(uint64_t length, uint64_t multiple)
+{
+    return (length + multiple - 1) / multiple * multiple;
+}
+
+uint64_t stk_pack_length_max(const struct stk_pack *pack)
+{
+    return pack->form == STOKER_FORM_PADDED_MULTIPLE ? round_up(pack->length_max, pack->multiple)
+                                                     : pack->length_max;
+}
+
+/* Entries of a padded row. */
+static uint64_t padded_length(const struct stk_pack *pack, uint64_t longest)
+{
+    switch (pack->form) {
+    case STOKER_FORM_PADDED:
+        return longest;
+    case STOKER_FORM_PADDED_MULTIPLE:
+        return round_up(longest, pack->multiple);
+    default:
+        return pack->length_max;
+    }
+}
+
+/* Fill [at, end) with the element; both are multiples of it. */
+static void fill(const struct stk_pack *pack, uint8_t *at, const uint8_t *end)
+{
+    bool uniform = true; /* as 0, and every byte, is */
+    for (size_t i = 1; i < pack->pad_bytes; i++)
+        uniform = uniform && pack->pad[i] == pack->pad[0];
+    if (uniform) {
+        memset(at, pack->pad[0], (size_t)(end - at));
+        return;
+    }
+    for (; at < end; at += pack->pad_bytes)
+        memcpy(at, pack->pad, pack->pad_bytes);
+}
+
+enum { BLOCK = 512, ELEMENT_BYTES_MAX = 8 };
+
+void stk_retype_elements(const struct stk_retype *retype, uint8_t *at, size_t count)
+{
+    _Alignas(64) uint8_t block[BLOCK * ELEMENT_BYTES_MAX];
+    const bool grows = retype->to_bytes > retype->from_bytes; /* then from the end */
+    for (size_t done = 0; done < count;) {
+        const size_t some = count - done < BLOCK ? count - done : BLOCK;
+        const size_t first = grows ? count - done - some : done;
+        memcpy(block, at + first * retype->from_bytes, some * retype->from_bytes);
+        retype->convert(block, at + first * retype->to_bytes, some);
+        done += some;
+    }
+}
+
+void stk_retype_rows(const struct stk_retype *retype, const struct stk_slot_field *field,
+                     uint8_t *memory, size_t elements, uint32_t rows)
+{
+    const size_t row_bytes = elements * retype->to_bytes;
+    for (uint32_t row = 0; row < rows; row++) {
+        uint8_t *at = stk_slot_field_row(field, memory, row);
+        stk_retype_elements(retype, at, elements);
+        if (row_bytes < field->stride_bytes)
+            memmove(memory + field->at + row * row_bytes, at, row_bytes);
+    }
+}
+
+uint64_t stk_pack_rows(const struct stk_pack *pack, const struct stk_slot_field *field,
+                       uint8_t *memory, const uint64_t *lengths, uint32_t rows)
+{
+    int64_t *offsets = (int64_t *)(void *)(memory + field->offsets_at);
+    uint8_t *base = memory + field->at;
+    uint64_t total = 0, longest = 0;
+    offsets[0] = 0;
+    for (uint32_t row = 0; row < rows; row++) {
+        /* A lost row of a batch that ends in an error may have any length. */
+        const uint64_t length = lengths[row] <= pack->length_max ? lengths[row] : 0;
+        total += length;
+        longest = length > longest ? length : longest;
+        offsets[row + 1] = (int64_t)total;
+    }
+    const bool pads = pack->form != STOKER_FORM_PACKED;
+    const uint64_t width = pads ? padded_length(pack, longest) : 0;
+    assert(width * pack->entry_bytes <= field->stride_bytes);
+    for (uint32_t row = 0; row < rows; row++) {
+        const size_t used = (size_t)(offsets[row + 1] - offsets[row]) * pack->entry_bytes;
+        const size_t at = (pads ? row * width : (uint64_t)offsets[row]) * pack->entry_bytes;
+        if (at != row * field->stride_bytes)
+            memmove(base + at, base + row * field->stride_bytes, used);
+        if (pads)
+            fill(pack, base + at + used, base + at + width * pack->entry_bytes);
+    }
+    return pads ? width : total;
+}
