@@ -223,6 +223,38 @@ CleanTest(orders, that_are_wrong_end_the_run_and_say_why)
     stoker_dataset_close(&dataset);
 }
 
+/* ---- every setting ------------------------------------------------------------------------ */
+
+/* 36 settings of what must not change a byte, for a view of each kind with random transforms. */
+CleanTest(orders, are_the_same_in_every_setting, .timeout = 100)
+{
+    static const char *const specs[] = {
+        "synth:bytes?count=60&shape=6x5x3&weighted=balanced",
+        "synth:bytes?count=60&shape=6x5x3&test=0.2&stratified=1",
+        "concat:(synth:bytes?count=30&shape=6x5x3&test=0.5)+(repeat:2:(synth:bytes?count=20&shape="
+        "6x5x3))",
+    };
+    static const int32_t workers[] = { 0, 1, 3, 5, 8, STOKER_WORKERS_AUTO };
+    static const stoker_cache caches[] = { STOKER_CACHE_NONE, STOKER_CACHE_DECODED,
+                                           STOKER_CACHE_AUTO };
+    static struct stk_run expected, run;
+    for (int s = 0; s < 3; s++) {
+        stoker_dataset *dataset = dataset_of(specs[s]);
+        for (int i = 0; i < 36; i++) {
+            stoker_loader_options options = stk_small_options();
+            options.batch_size = 7;
+            options.dtype = STOKER_DTYPE_FLOAT32;
+            options.transform.flip = 0.5F;
+            options.num_workers = workers[i % 6];
+            options.cache = caches[i / 6 % 3];
+            options.prefetch_batches = i / 18 == 0 ? STOKER_PREFETCH_AUTO : 2;
+            cr_assert_eq(stk_run(dataset, &options, i == 0 ? &expected : &run), STOKER_FINISHED);
+            cr_assert(i == 0 || stk_runs_equal(&expected, &run), "%s: setting %d", specs[s], i);
+        }
+        stoker_dataset_close(&dataset);
+    }
+}
+
 /* ---- tokens ------------------------------------------------------------------------------ */
 
 CleanTest(orders, a_token_knows_its_order)
